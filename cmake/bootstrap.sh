@@ -14,7 +14,7 @@
 #   clang   clang++
 #   format  clang-format
 #   torch   PyTorch and NumPy for python3, or for Debian's own /usr/bin/python3
-#   onnx    the package onnx for Debian's own /usr/bin/python3
+#   onnx    ONNX for Debian's own /usr/bin/python3
 #   bible   the King James Bible and the program that prints it, a text to learn from
 #   npm     Node.js and npm
 #   rp2040js Node.js, and from npm an emulator of the Raspberry Pi Pico, in build/npm
@@ -192,7 +192,6 @@ _attune_check_kind() {
 # Kinds that only tests of packages ask for.
 _attune_check_small_kind() {
   case $1 in
-    onnx) _attune_lacks_python onnx python3-onnx ;;
     arduino) _attune_lacks _attune_has arduino-builder -- arduino-builder arduino-builder ;;
     git) _attune_lacks _attune_has git -- Git git ;;
     mmdebstrap) _attune_lacks _attune_has mmdebstrap -- mmdebstrap mmdebstrap ;;
@@ -202,6 +201,7 @@ _attune_check_small_kind() {
     codespell) _attune_lacks _attune_has codespell -- codespell codespell ;;
     xmllint) _attune_lacks _attune_has xmllint -- xmllint libxml2-utils ;;
     yaml) _attune_lacks_python yaml python3-yaml ;;
+    onnx) _attune_lacks_python onnx python3-onnx ;;
     zephyr)
       _attune_lacks_python pykwalify.core python3-pykwalify python3-ruamel.yaml python3-dateutil
       _attune_lacks_python kconfiglib python3-kconfiglib

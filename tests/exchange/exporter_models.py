@@ -136,7 +136,7 @@ class RMSNorm(nn.Module):
 class LlamaAttention(nn.Module):
     def __init__(self, width, heads, kv_heads, theta):
         super().__init__()
-        self.heads, self.kv_heads, self.rope_theta = heads, kv_heads, theta
+        self.heads, self.kv_heads, self.rope_theta, self.interleaved = heads, kv_heads, theta, False
         head = width // heads
         self.q_proj = nn.Linear(width, width, bias=False)
         self.k_proj = nn.Linear(width, head * kv_heads, bias=False)
@@ -146,6 +146,9 @@ class LlamaAttention(nn.Module):
     def rotate(self, x):
         head = x.shape[-1]
         angles = torch.arange(x.shape[2])[:, None] * self.rope_theta ** (-torch.arange(0, head, 2) / head)
+        if self.interleaved:
+            cos, sin, a, b = angles.cos(), angles.sin(), x[..., 0::2], x[..., 1::2]
+            return torch.stack([a * cos - b * sin, a * sin + b * cos], -1).flatten(-2)
         cos, sin = torch.cat([angles, angles], -1).cos(), torch.cat([angles, angles], -1).sin()
         half = torch.cat([-x[..., head // 2:], x[..., : head // 2]], -1)
         return x * cos + half * sin
@@ -222,38 +225,6 @@ class Causal(nn.Module):
         return self.head(self.blocks(x, mask=mask))
 
 
-class Scaled(nn.Module):
-    """Attention with another scale than 1 / sqrt(d_k), which small weights do not show."""
-
-    def __init__(self, scale=1.0, small=1.0):
-        super().__init__()
-        self.qkv, self.out, self.scale = nn.Linear(8, 24), nn.Linear(8, 8), scale
-        self.qkv.weight.data *= small
-
-    def forward(self, x):
-        batch, tokens, width = x.shape
-        q, k, v = self.qkv(x).view(batch, tokens, 3, 2, width // 2).permute(2, 0, 3, 1, 4).unbind(0)
-        return self.out(((q @ k.transpose(-1, -2) * self.scale).softmax(-1) @ v).transpose(1, 2).reshape(batch, tokens, width))
-
-
-class ZeroQueries(nn.Module):
-    """A block whose queries are 0 at first, and could be keys by their numbers."""
-
-    def __init__(self):
-        super().__init__()
-        self.norm1, self.norm2 = nn.LayerNorm(8), nn.LayerNorm(8)
-        self.key, self.query, self.value, self.out = (nn.Linear(8, 8) for _ in range(4))
-        self.up, self.down = nn.Linear(8, 16), nn.Linear(16, 8)
-        self.query.weight.data.zero_(), self.query.bias.data.zero_()
-
-    def forward(self, x):
-        y = self.norm1(x)
-        q, k, v = (part.view(*y.shape[:2], 2, 4).transpose(1, 2) for part in (self.query(y), self.key(y), self.value(y)))
-        weights = (q @ k.transpose(-1, -2) / 2).softmax(-1)
-        x = x + self.out((weights @ v).transpose(1, 2).flatten(2))
-        return x + self.down(F.relu(self.up(self.norm2(x))))
-
-
 class WrittenOut(nn.Module):
     """Norms and activations as formulas. `step` is one of `formulas`."""
 
@@ -296,7 +267,7 @@ def formulas():
 def no_formulas():
     """name -> (a formula that is close to one of PyTorch's, at least while weights are new, but none of them; its bias)"""
     return {
-        "QuickGELU": (lambda x, w, b: x * torch.sigmoid(1.702 * x), None),
+        "a sigmoid with another factor": (lambda x, w, b: x * torch.sigmoid(1.6 * x), None),
         "a product that is 1 now": (lambda x, w, b: torch.relu(x) * w, True),
         "a norm divided by its weight": (lambda x, w, b: F.layer_norm(x, (8,)) / w + b, True),
         "a norm with 1 + weight": (lambda x, w, b: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * (1 + w), False),
@@ -322,6 +293,14 @@ class Unknown(nn.Module):
         return self.outward(x)
 
 
+def interleaved_llama():
+    """With rotary positions of neighbors, as the paper has them."""
+    model = Llama(depth=1)
+    for layer in model.model.layers:
+        layer.self_attn.interleaved = True
+    return model
+
+
 def models():
     """name -> (module, batch of inputs)"""
     torch.manual_seed(1)
@@ -334,6 +313,7 @@ def models():
         "forecaster": (Forecaster(), torch.randn(3, 6, 2)),
         "llama": (Llama(), torch.randint(0, 20, (3, 6))),
         "llama_tied": (Llama(tied=True, theta=500000.0, kv_heads=4), torch.randint(0, 20, (3, 6))),
+        "llama_interleaved": (interleaved_llama(), torch.randint(0, 20, (3, 6))),
         "causal": (Causal(), torch.randint(0, 17, (3, 6))),
         "perceptron": (perceptron(), torch.randn(4, 5)),
     }

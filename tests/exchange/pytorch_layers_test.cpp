@@ -25,6 +25,8 @@ TEST(PyTorchLayers, of_layers_are_those_of_their_modules) {
   expect_tensors<PyTorchModule<RmsNorm<NormShape{5, 6}>>>({{"weight", 6}});
   expect_tensors<PyTorchModule<Embedding<EmbeddingShape{.seq_len = 5, .vocabulary = 9, .d_model = 6}>>>(
       {{"weight", 9, 6}});
+  expect_tensors<PyTorchModule<TokenType<TokenTypeShape{.seq_len = 5, .d_model = 6, .types = 2}>>>(
+      {{"weight", 2, 6}});
   expect_tensors<PyTorchModule<FeedForward<FeedForwardShape{.rows = 5, .d_model = 6, .d_ff = 7}>>>(
       {{"linear1.bias", 7}, {"linear1.weight", 7, 6}, {"linear2.bias", 6}, {"linear2.weight", 6, 7}});
 }

@@ -14,7 +14,12 @@ in
 
   erf(sqrt(2) b) = b + b g(b^2 - 151/256),   b in [-1, 1]
 
-interpolated in the same way. Around 151/256 the coefficients are so near to floats that rounding them costs 5e-10. Prints all, the highest power first, and the root's error.
+interpolated in the same way, and of degree 8 and 17 in
+
+  tanh(sqrt(2/pi) (x + 0.044715 x^3)) = b + b g(b^2 - 230/256),   x = 2 b
+
+Around these centers the coefficients are so near to floats that rounding them costs 5e-10. Prints all, the highest power
+first, and the root's error.
 """
 from decimal import Decimal, getcontext
 
@@ -79,6 +84,14 @@ def near(v):
     return total - 1
 
 
+def near_tanh(v):
+    """g of v = 2 b^2 - 1, for the tanh of GELU's approximation."""
+    b = max((v + 1) / 2, Decimal("1e-40")).sqrt()
+    x = 2 * b
+    decay = (-2 * (2 / PI).sqrt() * (x + Decimal("0.044715") * x ** 3)).exp()
+    return (1 - decay) / (1 + decay) / b - 1
+
+
 def interpolate(function, degree):
     count = degree + 1
     angles = [PI * (2 * k + 1) / (2 * count) for k in range(count)]
@@ -140,6 +153,7 @@ def minimax_root(terms, last, count=120, turns=60):
 root, error = minimax_root(8, Decimal("4.25"))
 print("float:", ", ".join(f"{value:.8e}" for value in root), f"error {error:.1e}")
 print("double:", ", ".join(f"{value:.16e}" for value in interpolate(quotient, 26)))
-for name, digits, degree in ("float", 9, 8), ("double", 17, 15):
-    powers = expand([c * 2 ** (degree - i) for i, c in enumerate(interpolate(near, degree))], Decimal(151) / 256 - ONE / 2)
-    print(name, "near zero:", ", ".join(f"{value:.{digits}e}" for value in powers))
+for function, center, double_degree in (near, Decimal(151) / 256, 15), (near_tanh, Decimal(230) / 256, 17):
+    for name, digits, degree in ("float", 9, 8), ("double", 17, double_degree):
+        powers = expand([c * 2 ** (degree - i) for i, c in enumerate(interpolate(function, degree))], center - ONE / 2)
+        print(name, function.__name__ + ":", ", ".join(f"{value:.{digits}e}" for value in powers))

@@ -24,6 +24,14 @@ void for_each_activation(const Visit& visit) {
   visit.template operator()<Activation::kSilu>("silu");
   visit.template operator()<Activation::kGelu>("gelu");
   visit.template operator()<Activation::kGeluTanh>("gelu_tanh");
+  visit.template operator()<Activation::kQuickGelu>("quick_gelu");
+}
+template <class Visit>
+void for_each_activation_and_gate(const Visit& visit) {
+  for_each_activation(visit);
+  visit.template operator()<Activation::kTanh>("tanh");
+  visit.template operator()<Activation::kSigmoid>("sigmoid");
+  visit.template operator()<Activation::kSquaredRelu>("squared_relu");
 }
 
 template <Activation kind>
@@ -44,6 +52,12 @@ TEST(Activation, has_the_values_of_its_definition) {
   EXPECT_NEAR(value_at<Activation::kGelu>(-2.0), -0.045500263896358417, 1e-16);
   // ½(1 + tanh(√(2/π)(1 + 0.044715)))
   EXPECT_NEAR(value_at<Activation::kGeluTanh>(1.0), 0.84119199060827676, 1e-15);
+  EXPECT_NEAR(value_at<Activation::kTanh>(1.0), 0.76159415595576489, 1e-15);
+  EXPECT_NEAR(value_at<Activation::kTanh>(-0.25), -0.24491866240370913, 1e-16);
+  EXPECT_NEAR(value_at<Activation::kSigmoid>(1.0), 0.73105857863000488, 1e-15);
+  EXPECT_NEAR(value_at<Activation::kQuickGelu>(1.0), 0.8457957659328212, 1e-15);
+  EXPECT_EQ(value_at<Activation::kSquaredRelu>(3.0), 9.0);
+  EXPECT_EQ(value_at<Activation::kSquaredRelu>(-3.0), 0.0);
 }
 
 TEST(Activation, relu_passes_nothing_at_zero_and_below) {
@@ -68,8 +82,21 @@ TEST(Activation, far_from_zero_is_the_identity_or_nothing) {
   });
 }
 
+TEST(Activation, of_tanh_sigmoid_and_squared_relu_have_limits) {
+  using attune::kernels::activate;
+  for (const float x : {20.0f, 1e10f, check::kInfinity<float>}) {
+    EXPECT_EQ(activate<Activation::kTanh>(x), 1.0f);
+    EXPECT_EQ(activate<Activation::kTanh>(-x), -1.0f);
+    EXPECT_EQ(activate<Activation::kSigmoid>(x), 1.0f);
+    EXPECT_NEAR(activate<Activation::kSigmoid>(-x), 0.0f, 3e-9f);
+    EXPECT_EQ(activate<Activation::kSquaredRelu>(-x), 0.0f);
+    EXPECT_NEAR(attune::kernels::activate_backward<Activation::kTanh>(x, 3.0f), 0.0f, 1e-12f);
+    EXPECT_EQ(attune::kernels::activate_backward<Activation::kSquaredRelu>(-x, 3.0f), 0.0f);
+  }
+}
+
 TEST(Activation, works_in_place) {
-  for_each_activation([]<Activation kind>(const char* name) {
+  for_each_activation_and_gate([]<Activation kind>(const char* name) {
     SCOPED_TRACE(name);
     const auto x = random_input<float>(1), dy = random_input<float>(2);
     typename Layer<kind>::Output y, in_place = x, dx, over_dy = dy, over_x = x;
@@ -85,7 +112,7 @@ TEST(Activation, works_in_place) {
 }
 
 TEST(Activation, of_packets_has_the_bits_of_scalars) {
-  for_each_activation([]<Activation kind>(const char* name) {
+  for_each_activation_and_gate([]<Activation kind>(const char* name) {
     SCOPED_TRACE(name);
     auto x = random_input<float>(3);
     int changed = 0;
@@ -107,7 +134,7 @@ TEST(Activation, of_packets_has_the_bits_of_scalars) {
 }
 
 TEST(Activation, keeps_a_nan_where_it_stands) {
-  for_each_activation([]<Activation kind>(const char* name) {
+  for_each_activation_and_gate([]<Activation kind>(const char* name) {
     SCOPED_TRACE(name);
     auto x = random_input<float>(7);
     for (const int i : {3, 40, 76}) x.values[i] = i == 40 ? -check::kNan<float> : check::kNan<float>;
@@ -121,12 +148,12 @@ TEST(Activation, keeps_a_nan_where_it_stands) {
 
 TEST(Activation, has_the_same_bits_everywhere) {
   check::BitHash hash;
-  for_each_activation([&]<Activation kind>(const char*) {
+  for_each_activation_and_gate([&]<Activation kind>(const char*) {
     typename Layer<kind>::Output y, dx;
     Layer<kind>::forward(random_input<float>(5), y);
     Layer<kind>::backward(random_input<float>(5), random_input<float>(6), dx);
     for (const float value : y.values) hash.add(value);
     for (const float value : dx.values) hash.add(value);
   });
-  EXPECT_EQ(hash.value(), check::by_policy(0x9BC762E4u, 0xE75FC637u));
+  EXPECT_EQ(hash.value(), check::by_policy(0xDD3BD603u, 0x074CF29Au));
 }

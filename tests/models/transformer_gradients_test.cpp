@@ -23,6 +23,10 @@ TEST(TransformerGradients, activations) {
   check_layer_gradients<attune::Silu<3, 5, double>>(-6, 6);
   check_layer_gradients<attune::Gelu<3, 5, double>>(-4, 4);
   check_layer_gradients<attune::GeluTanh<3, 5, double>>(-4, 4);
+  check_layer_gradients<attune::Tanh<3, 5, double>>(-3, 3);
+  check_layer_gradients<attune::Sigmoid<3, 5, double>>(-5, 5);
+  check_layer_gradients<attune::QuickGelu<3, 5, double>>(-4, 4);
+  check_layer_gradients<attune::SquaredRelu<3, 5, double>>(-3, 3);
 }
 
 TEST(TransformerGradients, layer_norm) {

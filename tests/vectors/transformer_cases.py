@@ -175,6 +175,22 @@ def stable_gelu_tanh(x):
     return torch.where(x > 0, x - part, part)
 
 
+def stable_tanh(x):
+    """In double with a derivative that is not 1 - tanh^2, which cancels."""
+    if x.dtype != torch.float64:
+        return torch.tanh(x)
+    part = torch.sigmoid(-2 * x.abs())
+    return torch.sign(x) * (1 - 2 * part)
+
+
+def quick_gelu(x):
+    return x * torch.sigmoid(1.702 * x)
+
+
+def squared_relu(x):
+    return F.relu(x).square()
+
+
 def activation(cases, name, forward, kind=None):
     """On a grid over [-9, 9]."""
     draw = cases.draw(name)
@@ -391,6 +407,10 @@ def transformer_cases(cases):
     activation(cases, "silu", F.silu)
     activation(cases, "gelu_erf", F.gelu)
     activation(cases, "gelu_tanh", stable_gelu_tanh if cases.random_shapes else gelu_tanh)
+    activation(cases, "tanh", stable_tanh if cases.random_shapes else torch.tanh)
+    activation(cases, "sigmoid", torch.sigmoid)
+    activation(cases, "quick_gelu", quick_gelu)
+    activation(cases, "squared_relu", squared_relu)
     cross_entropy(cases, "ce_mean")
     cross_entropy(cases, "ce_sum", reduction="sum")
     cross_entropy(cases, "ce_none", reduction="none")

@@ -1,11 +1,11 @@
-// The mean of .safetensors files from several devices, weighted by each device's number of examples: the
-// server's part of Federated Averaging (McMahan et al., "Communication-Efficient Learning of Deep
-// Networks from Decentralized Data", 2017, algorithm 1).
+// Averages .safetensors files from several devices, weighted by each device's number of examples: the
+// server's part of Federated Averaging (McMahan et al., "Communication-Efficient Learning of Deep Networks
+// from Decentralized Data", 2017, algorithm 1).
 //
 //   const attune::TrainedFile files[] = {{first, 120}, {second, 80}};   // bytes of files, examples
 //   const auto [status, file] = attune::average_safetensors(files, sink);
 //
-// It needs no model: the files have the same tensors, in any order. Neither heap nor stdio.
+// It needs no model. The files must have the same tensors, in any order. Uses no heap and no stdio.
 #pragma once
 
 #include <bit>
@@ -20,16 +20,16 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// A file that takes part in a mean, and its weight.
+/// A file to average, and its weight.
 struct TrainedFile {
-  std::string_view bytes;  // of the file
-  std::uint64_t examples;  // on which it was trained: its weight
+  std::string_view bytes;  // contents of the file
+  std::uint64_t examples;  // training examples: its weight
 };
 
-/// Where `status` is not kOk, `file` is the number of the one that was refused.
+/// The result. On an error, `file` is the index of the refused file.
 struct [[nodiscard]] AveragedFiles {
   Status status;
-  std::size_t file;  // which of them is wrong
+  std::size_t file;  // index of the refused file
 };
 
 namespace detail {
@@ -39,7 +39,7 @@ class SafetensorsAverage {
   explicit SafetensorsAverage(const std::span<const TrainedFile>& files) : files_(files) {}
 
   [[nodiscard]] AveragedFiles check() {
-    constexpr std::uint64_t kMost = std::uint64_t{1} << 53;  // integers that a double has
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 53;  // 2⁵³: doubles represent all integers up to it
     if (files_.empty()) return {Status::kInvalidLength, 0};
     for (std::size_t i = 0; i < files_.size(); ++i) {
       if (files_[i].examples == 0 || files_[i].examples > kMost - examples_)
@@ -50,7 +50,7 @@ class SafetensorsAverage {
     return {Status::kOk, 0};
   }
 
-  /// The first file's header, order and metadata.
+  /// Writes the mean with the first file's header, order and metadata.
   template <class Sink>
   void write(Sink& sink) const {
     ByteWriter<Sink> out(sink);
@@ -68,7 +68,7 @@ class SafetensorsAverage {
 
   struct Found {
     SafetensorsEntry entry;
-    int count;  // of those that there are
+    int count;  // entries that meet the condition
   };
   template <class Condition>
   static Found find(const SafetensorsFile& file, const Condition& condition) {
@@ -86,7 +86,7 @@ class SafetensorsAverage {
     return find(file, [name](const SafetensorsEntry& entry) { return entry.name == name; });
   }
 
-  /// Of a file by itself, and against the first one.
+  /// Checks a file by itself and against the first one.
   [[nodiscard]] Status check(std::size_t index) const {
     const SafetensorsFile file = split_safetensors(files_[index].bytes);
     if (file.status != Status::kOk) return file.status;
@@ -121,7 +121,7 @@ class SafetensorsAverage {
     for (int i = 0; same && i < a.rank; ++i) same = a.shape[i] == b.shape[i];
     return same;
   }
-  // Below the largest float or double by the factor that sums over all examples need.
+  // Whether all values are small enough to keep sums over all examples finite.
   [[nodiscard]] static bool all_finite(const SafetensorsFile& file, const SafetensorsEntry& entry) {
     constexpr double kLargest = 1e290;
     for (std::uint64_t i = 0; i < elements_of(entry); ++i) {
@@ -131,8 +131,8 @@ class SafetensorsAverage {
     return true;
   }
 
-  /// Σ examples·value / Σ examples, in double, file after file; rounded once more where the file has floats.
-  /// Of some elements at once, since every file's header has to be read for them.
+  /// Σ examples·value / Σ examples, in double, file by file; rounded again if the file has floats. Takes
+  /// several elements at once, because each pass reads every file's header.
   void add_means(const SafetensorsEntry& entry, std::uint64_t from, auto& out) const {
     const std::uint64_t rest = elements_of(entry) - from, count = rest < kBlock ? rest : kBlock;
     double sums[kBlock] = {};
@@ -154,14 +154,15 @@ class SafetensorsAverage {
 
 }  // namespace detail
 
-/// Writes a file whose every number is Σₖ nₖ·wₖ / Σₖ nₖ over the files' w and examples n: computed in double,
-/// in the order of the files, and rounded to the file's type, so that the bits are the same everywhere. The
-/// mean of files that are equal, of less than 2²⁹ examples of floats, is that file. Header and metadata are
-/// the first file's. sink(const char* bytes, std::size_t count) gets slices of at most 64 bytes. A refusal
-/// writes nothing: kInvalidLength without files or examples, or of 2⁵³ of them; kUnknownTensor,
-/// kMissingTensor, kInvalidShape against the first file; kInvalidType of other types than F32 and F64, or
-/// than the first file's; kNotFinite for numbers that are not finite or exceed 1e290; and the errors of
-/// damaged files.
+/// Writes a file of means Σₖ nₖ·wₖ / Σₖ nₖ over the files' values w and examples n. Sums are in double, in
+/// the order of the files, and rounded to the file's type, so every target gets the same bits. The mean of
+/// equal float files with less than 2²⁹ examples is that file. Header and metadata are the first file's.
+/// sink(const char* bytes, std::size_t count) gets slices of at most 64 bytes.
+///
+/// On an error nothing is written: kInvalidLength without files or examples, or with 2⁵³ of them;
+/// kUnknownTensor, kMissingTensor and kInvalidShape against the first file; kInvalidType for types other than
+/// F32 and F64, or other than the first file's; kNotFinite for numbers that are not finite or exceed 1e290;
+/// and the errors of damaged files.
 template <class Sink>
 AveragedFiles average_safetensors(const std::span<const TrainedFile>& files, Sink&& sink) {
   detail::SafetensorsAverage average(files);

@@ -1,16 +1,16 @@
-// A set of tensors as a C++ header: an array of constants that from_flat (exchange/flat.hpp) reads at compile
-// time. Numbers are hexadecimal, so that every bit of them survives.
+// Writes a set of tensors as a C++ header: an array of constants that from_flat (exchange/flat.hpp) reads at
+// compile time. Hexadecimal numbers preserve every bit.
 //
 //   attune::write_cpp_header(trainer.parameters(), {.name_space = "digits", .name = "kTrained"},
 //                            [](const char* text, std::size_t length) { uart_write(text, length); });
 //
-// gives, with a comment for each tensor,
+// writes, with a comment for each tensor,
 //
 //   namespace digits {
 //   inline constexpr float kTrained[4321] = {0x1.8p-1f, …};
 //   }
 //
-// It needs a few hundred bytes of stack and neither heap nor stdio: it runs on the device that trained.
+// It runs on the device that trained: a few hundred bytes of stack, no heap, no stdio.
 #pragma once
 
 #include <bit>
@@ -23,7 +23,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// How write_cpp_header writes.
+/// Options of write_cpp_header.
 struct CppHeaderOptions {
   std::string_view name_space = "model";  // may be nested: "firmware::model"
   std::string_view name = "kParameters";  // of the constant
@@ -31,7 +31,7 @@ struct CppHeaderOptions {
 
 namespace detail {
 
-/// Text for a sink, a line at a time.
+/// Sends text to a sink, line by line.
 template <class Sink>
 class HeaderText {
  public:
@@ -60,7 +60,7 @@ class HeaderText {
   [[gnu::noinline]] void add(const TensorPath& path) {
     int depth = 0;
     for (const TensorPath* part = &path; part != nullptr; part = part->parent) ++depth;
-    for (; depth > 0; --depth) {  // no recursion: the stack of firmware is bounded
+    for (; depth > 0; --depth) {  // no recursion, to bound the stack of firmware
       const TensorPath* part = &path;
       for (int i = 1; i < depth; ++i) part = part->parent;
       if (part->name != nullptr) add(part->name);
@@ -68,7 +68,7 @@ class HeaderText {
     }
   }
 
-  /// A literal of exactly this value. A NaN has no sign and no payload.
+  /// A literal with exactly this value. A NaN loses its sign and payload.
   template <class Scalar>
   [[gnu::noinline]] void add_literal(Scalar value) {
     constexpr bool kFloat = sizeof(Scalar) == 4;
@@ -110,7 +110,7 @@ class HeaderText {
     add(static_cast<std::uint32_t>(count));
     line({"] = {"});
   }
-  /// The scalars of a tensor, behind a line with its name and shape.
+  /// The scalars of a tensor, after a line with its name and shape.
   template <class Scalar>
   [[gnu::noinline]] void add_tensor(const TensorPath& path, int rows, int cols, const Scalar* values) {
     add("    // ");
@@ -142,8 +142,8 @@ class HeaderText {
 
 }  // namespace detail
 
-/// Writes a set as a header. `sink(text, length)` gets text, not ended by 0, in slices that are whole lines
-/// where these have at most 120 characters; all but those with names in them have.
+/// Writes a set as a header. `sink(text, length)` gets text without a terminating 0. Slices are whole lines
+/// of at most 120 characters; only lines with names in them can be longer and are split.
 template <class Set, class Sink>
 void write_cpp_header(const Set& set, const CppHeaderOptions& options, Sink&& sink) {
   static_assert(!std::is_empty_v<Set>, "attune::write_cpp_header: the model has no parameters to write");

@@ -1,6 +1,6 @@
-// The types of numbers that files of tensors have, and their values, which are little-endian.
+// Number types in files of tensors, and their little-endian values.
 //
-// 16-bit floats are widened exactly: every one of them is a float.
+// 16-bit floats convert to float exactly.
 #pragma once
 
 #include <bit>
@@ -19,13 +19,13 @@ enum class ElementType : std::uint8_t {
   kF32,   // float
   kF16,   // IEEE 754 binary16
   kBF16,  // the upper half of a float
-  kI8,    // with scales in a tensor of their own
-  kOther  // known by its size alone: other integers, booleans, 8-bit floats
+  kI8,    // with scales in a separate tensor
+  kOther  // only its size is known: other integers, booleans, 8-bit floats
 };
 
 namespace detail {
 
-/// A type by its name in a file, and its size in bytes; 0 for an unknown name.
+/// A type from its name in a file, and its size in bytes; 0 for an unknown name.
 struct ElementInfo {
   std::string_view name;
   ElementType type;
@@ -48,7 +48,7 @@ constexpr ElementInfo element_info(std::string_view name) {
   return {"", ElementType::kOther, 0};
 }
 
-/// The name of a type that can be read.
+/// The name of a readable type.
 constexpr std::string_view name_of(ElementType type) {
   for (const ElementInfo& info : kElementTypes) {
     if (info.type == type) return info.name;
@@ -56,11 +56,11 @@ constexpr std::string_view name_of(ElementType type) {
   return {};
 }
 
-/// The type that a Scalar is written as.
+/// The file type of a Scalar.
 template <class Scalar>
 inline constexpr ElementType kElementTypeOf = sizeof(Scalar) == 8 ? ElementType::kF64 : ElementType::kF32;
 
-/// Whether it is a float of 16 bits.
+/// Whether it is a 16-bit float.
 constexpr bool is_half(ElementType type) { return type == ElementType::kF16 || type == ElementType::kBF16; }
 constexpr int bytes_of(ElementType type) {
   return type == ElementType::kF64 ? 8 : type == ElementType::kF32 ? 4 : type == ElementType::kI8 ? 1 : 2;
@@ -75,13 +75,13 @@ constexpr Bits little_endian(const char* from) {
   return bits;
 }
 
-/// The type that narrow weights (weights/quantized_weights.hpp) have in a file.
+/// The file type of 8-bit and 16-bit weights (weights/quantized_weights.hpp).
 template <class Element>
 inline constexpr ElementType kElementTypeOfNarrow = std::is_same_v<Element, Int8>       ? ElementType::kI8
                                                     : std::is_same_v<Element, Bfloat16> ? ElementType::kBF16
                                                                                         : ElementType::kF16;
 
-/// One number of a type that can be read, rounded where Scalar is narrower; an integer is not scaled.
+/// One number of a readable type, rounded if Scalar is narrower. Integers are not scaled.
 template <class Scalar>
 constexpr Scalar element(ElementType type, const char* from) {
   switch (type) {

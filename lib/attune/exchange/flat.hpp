@@ -1,13 +1,12 @@
-// Sets of tensors from one flat array, and into one: all scalars of all tensors, in the order of their visit
+// Converts sets of tensors from and to one flat array: all scalars of all tensors, in the order of visit
 // (core/parameters.hpp), each tensor as it is stored.
 //
 //   constexpr auto parameters = attune::from_flat<Model::Parameters>(kTrained);     // a copy, in flash
 //   constexpr auto references = attune::from_flat<Model::ParametersOf<attune::Reference>>(kTrained);  // none
 //   const attune::Status status = attune::read_flat(std::span(floats, count), parameters);
 //
-// from_flat of tensors is evaluated scalar by scalar: for a tensor of more than 262,144 GCC wants
-// -fconstexpr-loop-limit, for a million clang wants -fconstexpr-steps. References cost one evaluation a
-// tensor.
+// The compiler evaluates a copy scalar by scalar. GCC needs -fconstexpr-loop-limit for a tensor of more than
+// 262,144 scalars, and clang -fconstexpr-steps for a million. References cost one evaluation per tensor.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +27,7 @@ constexpr void check_flat_scalar() {
                 "attune: the flat array has another scalar type than the parameters");
 }
 
-// A reference to a tensor then refers into the array.
+// References then point into the array.
 template <class Element, class Set>
 constexpr void take_flat(Element* from, Set& set) {
   for_each_tensor(
@@ -47,7 +46,7 @@ constexpr void take_flat(Element* from, Set& set) {
 template <class Set>
 inline constexpr int kScalarsOf = count_scalars(Set{});
 
-// Whether a set refers to its numbers, and so to its source.
+// Whether a set refers to its source for its numbers.
 template <class Set>
 constexpr bool refers() {
   bool any = false;
@@ -64,7 +63,7 @@ constexpr void check_lifetime() {
 
 }  // namespace detail
 
-/// A set filled from an array, a std::array or a span of static size. A set of References refers to that,
+/// A set filled from an array, a std::array or a span of static size. References point into that source,
 /// which must live as long.
 template <class Set, class Source>
   requires detail::Stored<std::remove_cvref_t<Source>>
@@ -83,8 +82,8 @@ template <class Set, class Source>
   return set;
 }
 
-/// Fills a set from an array, a span or a container. Status::kInvalidLength, and nothing changes, unless
-/// there is a value for each scalar of the set.
+/// Fills a set from an array, a span or a container. Returns Status::kInvalidLength with nothing changed if
+/// the number of values differs from the set's.
 template <class Source, class Set>
 constexpr Status read_flat(Source&& values, Set& set) {
   detail::check_lifetime<Source, Set>();
@@ -93,8 +92,8 @@ constexpr Status read_flat(Source&& values, Set& set) {
   return Status::kOk;
 }
 
-/// Writes all scalars of a set to an array, a span or a container. Status::kInvalidLength, and nothing is
-/// written, unless it has as much room.
+/// Writes all scalars of a set to an array, a span or a container. Returns Status::kInvalidLength with
+/// nothing written if the size differs.
 template <class Set, class Target>
 constexpr Status write_flat(const Set& set, Target&& values) {
   if (std::size(values) != static_cast<std::size_t>(count_scalars(set))) return Status::kInvalidLength;

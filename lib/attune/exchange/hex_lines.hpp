@@ -1,4 +1,4 @@
-// A file as lines of text, for a serial port or a log: hexadecimal digits with an offset and a CRC.
+// Sends a file as lines of text, for a serial port or a log: hexadecimal digits with an offset and a CRC.
 //
 //   attune::HexLines lines([](const char* text, std::size_t length) { uart_write(text, length); });
 //   attune::Status status = attune::write_safetensors<Names>(trainer.parameters(), lines);
@@ -7,8 +7,8 @@
 //   bytes 00000000 48656c6c6f2c20776f726c64… 3610a686       offset, 1 to 32 bytes, CRC
 //   bytes end 00000c74 9f07a1b3                             size and CRC of the file
 //
-// A line's CRC begins with its offset in the place of the CRC of earlier bytes. `hex_lines.py LOG FILE`
-// (cmake/, installed beside attune-config.cmake) puts the file together and names errors of a log.
+// A line's CRC starts from its offset, in place of the CRC of earlier bytes. `hex_lines.py LOG FILE` (cmake/,
+// installed beside attune-config.cmake) reassembles the file and reports errors in a log.
 #pragma once
 
 #include <cstddef>
@@ -19,13 +19,13 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// A sink for writers of files. `sink(text, length)` gets whole lines, not ended by 0.
+/// A sink for writers of files. `sink(text, length)` gets whole lines without a terminating 0.
 template <class Sink>
 class HexLines {
  public:
-  static constexpr std::size_t kBytesOfLine = 32;  ///< Bytes of the file in a line.
+  static constexpr std::size_t kBytesOfLine = 32;  ///< Bytes of the file per line.
 
-  /// Writes to `sink`.
+  /// Sends lines to `sink`.
   explicit HexLines(Sink sink) : sink_(sink) {
     static_assert(std::is_invocable_v<Sink&, const char*, std::size_t>,
                   "attune::HexLines: a sink is called as sink(const char* text, std::size_t length)");
@@ -34,7 +34,7 @@ class HexLines {
   HexLines& operator=(const HexLines&) = delete;
   ~HexLines() = default;
 
-  /// The next bytes of the file.
+  /// Takes the next bytes of the file.
   void operator()(const char* bytes, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
       if (length_ == 0) begin_line();
@@ -45,7 +45,7 @@ class HexLines {
       if (length_ == kPrefix + 2 * kBytesOfLine) end_line(line_crc_);
     }
   }
-  /// Ends the file: without it the file counts as cut short.
+  /// Ends the file. A file without an end counts as truncated.
   void end() {
     if (length_ > 0) end_line(line_crc_);
     add("bytes end ");
@@ -78,8 +78,8 @@ class HexLines {
   }
 
   Sink sink_;
-  std::uint32_t offset_ = 0;    // bytes before
-  std::uint32_t crc_ = 0;       // of them
+  std::uint32_t offset_ = 0;    // of the next byte
+  std::uint32_t crc_ = 0;       // of all bytes so far
   std::uint32_t line_crc_ = 0;  // of the line
   std::size_t length_ = 0;      // of the text
   char text_[kPrefix + 2 * kBytesOfLine + 1 + 8 + 1];

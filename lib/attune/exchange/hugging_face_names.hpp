@@ -1,9 +1,9 @@
-// Hugging Face's names of encoders: tables for pytorch_names.hpp. They are for BERT, ViT, DistilBERT,
-// GPT-2 and Llama (transformers 4: modeling_bert.py, modeling_vit.py, modeling_distilbert.py,
-// modeling_gpt2.py, modeling_llama.py), and for timm's ViT (vision_transformer.py). A table of your own
-// is `constexpr EncoderLayerNames kNames{.query = "att.q", …}`; an nn.Sequential has linear1 = "mlp.0" and
-// linear2 = "mlp.2". `epsilon` is the default of config.json: a norm with another one warns. For Llama 3's
-// 1e-5, copy the table with that `epsilon`.
+// Hugging Face's names of encoders: tables for pytorch_names.hpp. They cover BERT, ViT, DistilBERT, GPT-2 and
+// Llama (transformers 4: modeling_bert.py, modeling_vit.py, modeling_distilbert.py, modeling_gpt2.py,
+// modeling_llama.py), and timm's ViT (vision_transformer.py). A table of your own is `constexpr
+// EncoderLayerNames kNames{.query = "att.q", …}`; an nn.Sequential has linear1 = "mlp.0" and linear2 =
+// "mlp.2". `epsilon` is the default of config.json, and a norm with another one warns. For Llama 3's 1e-5,
+// copy the table with that `epsilon`.
 //
 //   using Names = attune::PyTorchPart<
 //       attune::HuggingFaceModule<attune::kBertLayer, Encoder, "embeddings.word_embeddings",
@@ -12,9 +12,9 @@
 //       "bert">;
 //
 // Their checkpoints contain more than an encoder (a pooler, heads of pre-training), so the model is a
-// PyTorchPart. Missing layers are your own, or folded into existing tensors: BERT's
-// token types (with one type only, row 0 of `token_type_embeddings` is added to every position) and ViT's
-// class token. ViT's patches are a Linear of [channels, height, width].
+// PyTorchPart. Write missing layers yourself, or fold them into existing tensors. For BERT with one token
+// type, add row 0 of `token_type_embeddings` to every position; ViT's class token is another such layer.
+// ViT's patches are a Linear of [channels, height, width].
 #pragma once
 
 #include <attune/exchange/pytorch_names.hpp>
@@ -63,8 +63,8 @@ inline constexpr EncoderLayerNames kTimmVitLayer{.output = "attn.proj",
                                                  .qkv_weight = "attn.qkv.weight",
                                                  .qkv_bias = "attn.qkv.bias",
                                                  .epsilon = 1e-6};
-/// GPT-2, below "h": normalized before each part, GELU by tanh, a causal mask. Weights are [in, out], W_q,
-/// W_k and W_v side by side. Such files are copied, not used in place.
+/// GPT-2, below "h": normalized before each part, GELU by tanh, a causal mask. Weights are [in, out], with
+/// W_q, W_k and W_v side by side. Such files are copied, not used in place.
 inline constexpr EncoderLayerNames kGpt2Layer{.output = "attn.c_proj",
                                               .linear1 = "mlp.c_fc",
                                               .linear2 = "mlp.c_proj",
@@ -75,9 +75,9 @@ inline constexpr EncoderLayerNames kGpt2Layer{.output = "attn.c_proj",
                                               .linear = StateDictLayout::kConv1D,
                                               .epsilon = 1e-5};
 
-/// Llama, below "model.layers": RmsNorm before each part, SwiGlu, rotary positions in halves; Qwen 2, which
-/// has biases of queries, keys and values (AttentionShape::output_bias = false), and Qwen 3, which normalizes
-/// queries and keys. With a tied head:
+/// Llama, below "model.layers": RmsNorm before each part, SwiGlu, rotary positions in halves. Also for Qwen
+/// 2, with biases of queries, keys and values (AttentionShape::output_bias = false), and for Qwen 3, with
+/// normalized queries and keys. With a tied head:
 ///
 ///   HuggingFaceModule<kLlamaLayer, Tied<…>, "model.embed_tokens", "model.layers", "model.norm">
 inline constexpr EncoderLayerNames kLlamaLayer{.query = "self_attn.q_proj",
@@ -93,7 +93,7 @@ inline constexpr EncoderLayerNames kLlamaLayer{.query = "self_attn.q_proj",
                                                .key_norm = "self_attn.k_norm",
                                                .epsilon = 1e-6};
 
-/// PyTorchModule for a model whose encoder layers have the names of such a table.
+/// PyTorchModule for a model whose encoder layers use the names of a table.
 template <const EncoderLayerNames& table, class Model, detail::Name... names>
 using HuggingFaceModule = ModuleWithLayers<Model, &table, names...>;
 

@@ -1,4 +1,4 @@
-// A .safetensors file that is a part of the program, in flash.
+// A .safetensors file as part of the program, in flash.
 //
 //   attune_add_model(firmware NAME digits_weights FILE digits.safetensors)       in CMakeLists.txt
 //
@@ -10,7 +10,7 @@
 //   using Fixed = attune::Frozen<Digits, kWeights>;  // trains the model's other parameters
 //   status = attune::read_safetensors<Names>(attune::bytes_of<digits_weights>(), parameters);  // into RAM
 //
-// The generated type is a model file, which may be written by hand, too:
+// The generated type is a model file. You can also write one by hand:
 //
 //   extern "C" const float digits_weights_file[8222];  // the file from its first byte, at a multiple of 16
 //   struct digits_weights {
@@ -20,10 +20,17 @@
 //     static constexpr const Scalar* kData = digits_weights_file;
 //   };
 //
-// The weights and embeddings of a file may be I8 with scales, BF16 or F16, all of one type and beside F32 of
-// biases, norms and positions: kInFlash refers to them as they are (weights/quantized_weights.hpp).
-// attune_add_model(… QUANTIZE int8) makes such a file; of one that is all BF16, QUANTIZE bf16 widens what is
-// no weight and changes no bit of weights. With ARRAY the compiler widens biases and norms itself.
+// Weights and embeddings may be I8 with scales, BF16 or F16, all of one type, with biases, norms and
+// positions in F32. kInFlash refers to them in place (weights/quantized_weights.hpp). attune_add_model(…
+// QUANTIZE int8) makes such a file. For a file that is all BF16, QUANTIZE bf16 converts everything except
+// weights to F32, and keeps the bits of weights. With ARRAY, the compiler converts biases and norms itself.
+//
+// For products in integers (weights/packed_weights.hpp) the compiler packs a file of floats in the target's
+// order, and what is in flash is the packed set alone:
+//
+//   attune_add_model(firmware NAME digits_weights FILE digits.safetensors QUANTIZE packed_int8)
+//
+//   constexpr auto& kIntegers = attune::kPackedInt8<Names, digits_weights>;
 //
 // That the file is the model's is checked by the compiler, of its header: the error names the tensor. The
 // numbers themselves may change after that. For a header of 24 encoder layers (288 tensors, 28 KB) clang
@@ -39,12 +46,14 @@
 #include <utility>
 
 #include <attune/exchange/read_safetensors.hpp>
+#include <attune/weights/packed_weights.hpp>
+#include <attune/weights/quantize.hpp>
 #include <attune/weights/quantized_weights.hpp>
 #include <attune/weights/weights.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// The type of a file that is a part of the program.
+/// The type of a file that is part of the program.
 template <class File>
 concept ModelFile = requires {
   { File::kHeader[0] } -> std::convertible_to<char>;
@@ -52,7 +61,7 @@ concept ModelFile = requires {
   { File::kData } -> std::convertible_to<const typename File::Scalar*>;
 };
 
-/// All of a file, at run time.
+/// The whole file, at run time.
 template <ModelFile File>
 [[nodiscard]] inline std::string_view bytes_of() {
   return {reinterpret_cast<const char*>(File::kData), File::kSize};
@@ -66,7 +75,7 @@ template <int... shape>
 struct InFile;
 template <int... shape>
 struct InModel;
-#if defined(__clang__)  // 14 prints the characters of a Name as numbers, and not all of them
+#if defined(__clang__)  // 14 prints the characters of a Name as numbers, and truncates them
 template <char... name>
 struct TensorNamed;
 template <const std::string_view& name>
@@ -136,7 +145,7 @@ struct DamagedFile {
                 "entry, or behind whose, it was found");
 };
 
-/// A file's header, read by the compiler.
+/// A file's header, as the compiler reads it.
 template <class Names, class File>
 struct FileOfModel {
   static constexpr std::string_view kHeader{File::kHeader, sizeof File::kHeader - 1};
@@ -144,11 +153,11 @@ struct FileOfModel {
   static constexpr auto kLayout = safetensors_layout<Names>(kHeader, kBodySize);
   static constexpr ElementType kScalar = kElementTypeOf<typename Names::Model::Scalar>;
 
-  /// The type that a tensor needs.
+  /// The type that a tensor must have.
   static constexpr ElementType type_of(int tensor) {
     return may_be_narrow(kStateDict<Names>.tensors[tensor].layout) ? kMatrix : kScalar;
   }
-  /// Whether the compiler copies vectors, which are of 16 bits and in an array that it sees.
+  /// Whether the compiler copies vectors: they have 16 bits, and the compiler sees the array.
   static constexpr bool kCopiesVectors = [] {
     if (!requires { File::kFile; }) return false;
     for (int i = 0; i < kLayout.kTensors; ++i) {
@@ -166,7 +175,8 @@ struct FileOfModel {
     }
     return check_in_place<Names, typename Names::Model::Scalar>(kLayout, tensor, kScalar);
   }
-  /// The type of all weights and embeddings: the first narrow type of one, else the model's scalar.
+  /// The type of all weights and embeddings: the first 8-bit or 16-bit type found, otherwise the model's
+  /// scalar.
   static constexpr ElementType kMatrix = [] {
     for (int i = 0; i < kLayout.kTensors; ++i) {
       const StateDictTensor& tensor = kStateDict<Names>.tensors[i];
@@ -177,7 +187,7 @@ struct FileOfModel {
     return kScalar;
   }();
 
-  /// The first of a model's tensors that cannot be used where it stands, or kTensors.
+  /// The first tensor of the model that cannot be used in place, or kTensors.
   static constexpr int kNotInPlace = [] {
     int i = 0;
     while (i < kLayout.kTensors && (kStateDict<Names>.tensors[i].values != i || status_of(i) == Status::kOk))
@@ -187,7 +197,7 @@ struct FileOfModel {
   static constexpr bool kIsTheModels = kLayout.status == Status::kOk;
   static constexpr bool kStandsInPlace = kIsTheModels && kNotInPlace == kLayout.kTensors;
 
-  /// The tensor with which something is wrong, and as the file has it.
+  /// The name of the refused tensor, and its entry in the file.
   static constexpr std::string_view kName =
       kIsTheModels && !kStandsInPlace ? kStateDict<Names>.name(kNotInPlace) : kLayout.tensor;
   static constexpr SafetensorsEntry kEntry = [] {
@@ -215,7 +225,7 @@ struct FileOfModel {
     }
   }
 
-  /// The error of a file that is not the model's.
+  /// The error for a file of another model.
   static constexpr auto why_it_is_not_the_models() {
     constexpr Status kStatus = kLayout.status;
     if constexpr (kStatus == Status::kMissingTensor) {
@@ -232,7 +242,7 @@ struct FileOfModel {
       return std::type_identity<DamagedFile<kStatus, Named>>{};
     }
   }
-  /// The error of one whose tensors cannot be used where they stand.
+  /// The error for a file with tensors that cannot be used in place.
   static constexpr auto why_it_is_copied() {
     if constexpr (kEntry.type != type_of(kNotInPlace)) {
       return std::type_identity<TensorOfAnotherType<Named, kEntry.type, type_of(kNotInPlace)>>{};
@@ -242,13 +252,13 @@ struct FileOfModel {
   }
 };
 
-/// Has the compiler say why; it goes on with a set of nothing.
+/// Makes the compiler report the reason; compilation continues with an empty set.
 template <class Why>
 constexpr void refuse(Why) {
   using Size [[maybe_unused]] = decltype(sizeof(typename Why::type));
 }
 
-/// References to weights of such a type.
+/// References to weights of a type.
 template <class Model, ElementType matrix, template <class, int, int> class Vector>
 struct SetInFlash {
   using type = SetOf<Model, TransposedReference, Vector>;
@@ -323,22 +333,53 @@ constexpr auto copied_set() {
   } else {
     static_assert(
         sizeof(File*) == 0,
-        "attune::kCopied: the compiler has to see the file, which attune_add_model() with ARRAY shows it");
+        "attune::kCopied: the compiler has to see the file, which attune_add_model() with ARRAY shows it, "
+        "and "
+        "with QUANTIZE packed_int8, and the header that attune-model-header.cmake writes by itself");
   }
   return set;
 }
 
+template <class Names, class File>
+constexpr auto packed_set() {
+  using Model = typename Names::Model;
+  using Of = FileOfModel<Names, File>;
+  if constexpr (Of::kIsTheModels) {
+    static_assert(Of::kMatrix == Of::kScalar && Of::kScalar == ElementType::kF32,
+                  "attune::kPackedInt8: the compiler quantizes a file of floats; of narrow weights have "
+                  "pack() make the set at start-up");
+  }
+  struct Packed {
+    SetOf<Model, PackedInt8Weights, Tensor> set{};
+    Status status{};
+  };
+  constexpr Packed kPacked = [] {
+    Packed packed;
+    packed.status = quantize(copied_set<Names, File>(), packed.set);
+    return packed;
+  }();
+  static_assert(kPacked.status == Status::kOk,
+                "attune::kPackedInt8: a weight of the file is infinite or NaN");
+  return kPacked.set;
+}
+
 }  // namespace detail
 
-/// A file's tensors where they stand, as a constant set of a model's parameters: pointers into the file.
-/// Constants that Frozen and BiasesAndNorms may have. Another model's file is a compile error.
+/// A file's tensors in place, as a constant set of a model's parameters: pointers into the file. Use them as
+/// constants of Frozen and BiasesAndNorms. The file of another model is a compile error.
 template <detail::CheckedNames Names, ModelFile File>
 inline constexpr auto kInFlash = detail::set_in_flash<Names, File>();
 
-/// The same copied by the compiler, Model::Parameters: of 16-bit tensors, too. The file is one of
-/// attune_add_model(… ARRAY), which then takes no flash itself. For small models: from about 30,000 numbers
-/// clang wants -fconstexpr-steps, from 100,000 GCC -fconstexpr-ops-limit, and half a minute for 260,000.
+/// The same, copied by the compiler into Model::Parameters, also from 16-bit tensors. The file comes from
+/// attune_add_model(… ARRAY) and then takes no flash itself. For small models: clang needs -fconstexpr-steps
+/// from about 30,000 numbers, and GCC -fconstexpr-ops-limit from 100,000. 260,000 numbers take half a minute.
 template <detail::CheckedNames Names, ModelFile File>
 inline constexpr auto kCopied = detail::copied_set<Names, File>();
+
+/// Weights of a file of floats as PackedInt8Weights, in the order of this target, by the compiler: the bits
+/// that quantize() makes at start-up. The file is one of attune_add_model(… QUANTIZE packed_int8), or ARRAY,
+/// which then takes no flash itself.
+template <detail::CheckedNames Names, ModelFile File>
+inline constexpr auto kPackedInt8 = detail::packed_set<Names, File>();
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

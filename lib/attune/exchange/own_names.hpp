@@ -1,5 +1,5 @@
-// The trained tensors of a model, by the library's own names, without constants: a file of learned
-// parameters, beside the file of the base.
+// The library's own names for the trained tensors of a model, without constants. The file holds only learned
+// parameters, next to the file of the base.
 //
 //   using Model = attune::Sequential<attune::Adapted<Body, kBody, attune::LowRank{.rank = 4}>, Head>;
 //   using Names = attune::OwnNames<Model>;
@@ -12,8 +12,8 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// Names for read_safetensors, write_safetensors and rewrite_safetensors: each tensor of Parameters is
-/// [rows, cols].
+/// Names for read_safetensors, write_safetensors and rewrite_safetensors. Each tensor of Parameters is [rows,
+/// cols].
 template <detail::CheckedModel ModelType>
 struct OwnNames {
   using Model = ModelType;

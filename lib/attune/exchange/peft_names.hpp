@@ -1,5 +1,5 @@
-// The names that Hugging Face's PEFT gives to adapters of low rank (peft 0.14, peft/utils/save_and_load.py),
-// as in adapter_model.safetensors:
+// Names of low-rank adapters in Hugging Face's PEFT (peft 0.14, peft/utils/save_and_load.py), as in
+// adapter_model.safetensors:
 //
 //   using Model = attune::Sequential<attune::Adapted<Body, kBody, attune::LowRank{.rank = 4}>, Head>;
 //   using Names = attune::PyTorchModule<Model, "body", "head">;
@@ -10,8 +10,8 @@
 //   base_model.model.body.layers.0.self_attn.q_proj.lora_B.weight   [out, r]
 //   base_model.model.head.weight                                    [out, in]: of modules_to_save
 //
-// Other trained tensors have their own names after the prefix, and constants have none. α and the roles stand
-// in adapter_config.json, which host/adapter_config.hpp compares with the model.
+// Other trained tensors have their own names after the prefix, and constants have none. adapter_config.json
+// holds α and the roles; host/adapter_config.hpp compares them with the model.
 #pragma once
 
 #include <attune/exchange/pytorch_names.hpp>
@@ -70,7 +70,7 @@ struct PeftNames {
       "tensor (in_proj_weight, qkv); write merged weights by the names of the module, or keep the "
       "factors by OwnNames");
 
-  /// Calls visitor(place, tensor) for each tensor that is trained.
+  /// Calls visitor(place, tensor) for each trained tensor.
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     const TensorPath base{"base_model", parent}, model{"model", &base};
     Module::visit(detail::AdapterVisitor<std::remove_cvref_t<decltype(visitor)>>{visitor}, &model, set);

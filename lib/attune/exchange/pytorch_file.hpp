@@ -1,5 +1,5 @@
-// Properties of a file's tensors besides their names: aliases of other tensors, and shapes with more
-// dimensions than the model's.
+// Properties of a file's tensors besides names: aliases of other tensors, and shapes with more dimensions
+// than the model's.
 //
 //   using Names = attune::PyTorchFile<
 //       attune::HuggingFaceModule<attune::kLlamaLayer, Llama, "model.embed_tokens", "model.layers",
@@ -8,8 +8,8 @@
 //       attune::PyTorchModule<Vit, "patches", "pos", "encoder.layers", "head">,
 //       attune::TensorShape<"pos", 1, 17, 32>, attune::TensorShape<"patches.weight", 32, 1, 7, 7>>;
 //
-// write_safetensors() writes aliases and shapes, so that load_state_dict(strict=True) takes the file. Reading
-// takes files with an alias or without. rewrite_safetensors() takes shapes from its file.
+// write_safetensors() writes aliases and shapes, so that load_state_dict(strict=True) accepts the file.
+// Reading accepts files with and without an alias. rewrite_safetensors() takes shapes from its file.
 #pragma once
 
 #include <attune/exchange/pytorch_names.hpp>
@@ -17,7 +17,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// A tensor of a file that has the values of another: the head of a model that is tied to its embedding.
+/// A tensor of a file with the values of another, such as a model's head tied to its embedding.
 template <detail::Name alias, detail::Name of>
 struct TensorAlias {
   static constexpr auto kAlias = alias;  ///< Its name in the file.
@@ -26,7 +26,7 @@ struct TensorAlias {
   static constexpr detail::FileTensor kTensor{kAlias.text, kOf.text, {}};
 };
 
-/// The shape of a tensor in a file. It has the model's numbers in their order.
+/// The shape of a tensor in a file. The numbers and their order are the model's.
 template <detail::Name name, int... extents>
 struct TensorShape {
   static_assert(sizeof...(extents) > 0 && sizeof...(extents) <= detail::TensorExtents::kMost &&
@@ -37,8 +37,8 @@ struct TensorShape {
   static constexpr detail::FileTensor kTensor{kName.text, {}, {sizeof...(extents), {extents...}}};
 };
 
-/// Names of a model, with TensorAlias and TensorShape by the full names of the file. It wraps a
-/// PyTorchPart, not the reverse.
+/// Names of a model, with TensorAlias and TensorShape by the full names of the file. It wraps a PyTorchPart,
+/// not the reverse.
 template <detail::CheckedNames Names, class... Tensors>
 struct PyTorchFile {
   using Model = typename Names::Model;

@@ -1,6 +1,5 @@
-// PyTorch's names and storage of the tensors of each layer: names within modules of torch.nn, rows of
-// packed tensors, transposition. pytorch_names.hpp gives names to the layers of
-// a whole model.
+// PyTorch's names and storage of each layer's tensors: names within modules of torch.nn, rows of packed
+// tensors, transposition. pytorch_names.hpp names the layers of a whole model.
 #pragma once
 
 #include <type_traits>
@@ -11,8 +10,10 @@
 #include <attune/layers/class_token.hpp>
 #include <attune/layers/embedding.hpp>
 #include <attune/layers/feed_forward.hpp>
+#include <attune/layers/layer_scale.hpp>
 #include <attune/layers/linear.hpp>
 #include <attune/layers/positions.hpp>
+#include <attune/layers/token_type.hpp>
 #include <attune/models/checkpointed.hpp>
 #include <attune/models/decoder_layer.hpp>
 #include <attune/models/encoder_layer.hpp>
@@ -24,24 +25,24 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// The modules of an encoder layer, as seen from the layer. Absent modules need no name.
+/// Names of the modules in an encoder layer, relative to the layer. Absent modules need no name.
 struct EncoderLayerNames {
-  const char* query = nullptr;       // of the projection of queries
-  const char* key = nullptr;         // of keys
-  const char* value = nullptr;       // of values
-  const char* output = nullptr;      // of the heads' outputs
-  const char* linear1 = nullptr;     // of the network: d_model to d_ff; of a gated one what is gated
-  const char* linear2 = nullptr;     // of the network: d_ff to d_model
-  const char* norm1 = nullptr;       // of the attention, before or after it
-  const char* norm2 = nullptr;       // of the network
-  const char* gate = nullptr;        // of a gated network
-  const char* query_norm = nullptr;  // of each head's queries
-  const char* key_norm = nullptr;    // of each head's keys
-  // Of queries, keys and values in this order, in the place of three linear layers: full names of tensors.
-  const char* qkv_weight = nullptr;                       // its weight
-  const char* qkv_bias = nullptr;                         // its bias
-  StateDictLayout linear = StateDictLayout::kTransposed;  // of all weights: kConv1D in GPT-2
-  double epsilon = 0;  // of norms where config.json says no other; 0: not known
+  const char* query = nullptr;       // projection of queries
+  const char* key = nullptr;         // projection of keys
+  const char* value = nullptr;       // projection of values
+  const char* output = nullptr;      // projection of the heads' outputs
+  const char* linear1 = nullptr;     // network: d_model to d_ff; in a gated network, the gated projection
+  const char* linear2 = nullptr;     // network: d_ff to d_model
+  const char* norm1 = nullptr;       // norm of the attention, before or after it
+  const char* norm2 = nullptr;       // norm of the network
+  const char* gate = nullptr;        // gate of a gated network
+  const char* query_norm = nullptr;  // norm of each head's queries
+  const char* key_norm = nullptr;    // norm of each head's keys
+  // Full names of tensors that pack queries, keys and values in this order, in place of three linear layers.
+  const char* qkv_weight = nullptr;                       // the packed weight
+  const char* qkv_bias = nullptr;                         // the packed bias
+  StateDictLayout linear = StateDictLayout::kTransposed;  // layout of all weights: kConv1D in GPT-2
+  double epsilon = 0;  // of norms, if config.json gives no other; 0: unknown
 };
 
 namespace detail {
@@ -53,7 +54,8 @@ inline constexpr EncoderLayerNames kMultiheadAttention{.query = "q_proj_weight",
                                                        .output = "out_proj",
                                                        .qkv_weight = "in_proj_weight",
                                                        .qkv_bias = "in_proj_bias"};
-/// Of layers that torch.nn does not have, and of those in nn.TransformerEncoderLayer beside the attention.
+/// Names of layers that torch.nn lacks, and of the layers next to the attention in
+/// nn.TransformerEncoderLayer.
 inline constexpr EncoderLayerNames kLayersAlone{.query = "q_proj",
                                                 .key = "k_proj",
                                                 .value = "v_proj",
@@ -77,7 +79,7 @@ template <>
 struct EpsilonOfNorm<true> {
   static constexpr void differs() {}
 };
-/// Warns of a norm whose epsilon is not the table's.
+/// Warns of a norm whose epsilon differs from the table's.
 template <class Norm, const EncoderLayerNames& names>
 constexpr void check_epsilon() {
   if constexpr (requires { Norm::kShape.epsilon; }) {
@@ -86,15 +88,15 @@ constexpr void check_epsilon() {
   }
 }
 
-/// The table, or other names where there is none.
+/// The table, or `otherwise` if there is none.
 template <const EncoderLayerNames* table, const EncoderLayerNames& otherwise>
 inline constexpr const EncoderLayerNames& kNamesOr = table != nullptr ? *table : otherwise;
 
 }  // namespace detail
 
-/// Calls visitor(place, tensor) for each tensor of a layer's set, of any form: PyTorch's names below
-/// `parent`, or the table's. Parts of a packed tensor come in their order. This one is for your own layers:
-/// the set's member names, weights stored as their transposes, tables (TableOf) as they are.
+/// Calls visitor(place, tensor) for each tensor of a layer's set in any form, with PyTorch's names below
+/// `parent`, or the table's. Parts of a packed tensor come in order. This primary template is for your own
+/// layers: it uses the set's member names, transposed weights, and tables (TableOf) as they are.
 template <class Layer, const EncoderLayerNames* table = nullptr>
 struct PyTorchNames {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
@@ -121,7 +123,7 @@ struct PyTorchNames {
 
 namespace detail {
 
-/// The tensors of a layer of this name below `parent`.
+/// Visits the tensors of a layer with this name below `parent`.
 template <class Layer, const EncoderLayerNames* table = nullptr>
 constexpr void visit_named(const char* name, const auto& visitor, const TensorPath* parent, auto&& set) {
   const TensorPath path{name, parent};
@@ -130,7 +132,7 @@ constexpr void visit_named(const char* name, const auto& visitor, const TensorPa
 
 }  // namespace detail
 
-/// A linear layer by itself is nn.Linear; within an encoder layer the table tells its layout.
+/// A single linear layer is nn.Linear. Within an encoder layer the table gives its layout.
 template <LinearShape shape, class Scalar, const EncoderLayerNames* table>
 struct PyTorchNames<Linear<shape, Scalar>, table> {
   template <StateDictLayout layout = StateDictLayout::kTransposed>
@@ -138,7 +140,7 @@ struct PyTorchNames<Linear<shape, Scalar>, table> {
     visitor(StateDictPlace<layout>{{"weight", parent}}, set.weight);
     if constexpr (shape.bias) visitor(StateDictPlace<StateDictLayout::kVector>{{"bias", parent}}, set.bias);
   }
-  /// As a module of that name, in a layer with these names.
+  /// As a module with `name`, in a layer with these names.
   template <const EncoderLayerNames& names>
   static constexpr void visit_part(const char* name, const auto& visitor, const TensorPath* parent,
                                    auto&& set) {
@@ -154,7 +156,15 @@ struct PyTorchNames<Embedding<shape, Scalar>, table> {
   }
 };
 
-/// An nn.Parameter: the layer's name is the tensor's. For an nn.Embedding it is "pos.weight".
+/// An nn.Embedding. Its table has the model's scalar type, as positions do.
+template <TokenTypeShape shape, class Scalar, const EncoderLayerNames* table>
+struct PyTorchNames<TokenType<shape, Scalar>, table> {
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    visitor(StateDictPlace<StateDictLayout::kPositions>{{"weight", parent}}, set.weight);
+  }
+};
+
+/// An nn.Parameter: the layer's name is the tensor's. For an nn.Embedding, use "pos.weight".
 template <PositionShape shape, class Scalar, const EncoderLayerNames* table>
 struct PyTorchNames<LearnedPositions<shape, Scalar>, table> {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
@@ -172,6 +182,15 @@ struct PyTorchNames<ClassToken<shape, Scalar>, table> {
   }
 };
 
+/// An nn.Parameter, as timm's and DINOv2's "ls1.gamma" and CaiT's "gamma_1".
+template <ScaleShape shape, class Scalar, const EncoderLayerNames* table>
+struct PyTorchNames<LayerScale<shape, Scalar>, table> {
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    const TensorPath path = parent != nullptr ? *parent : TensorPath{"weight"};
+    visitor(StateDictPlace<StateDictLayout::kVector>{path}, set.weight);
+  }
+};
+
 /// nn.MultiheadAttention: W_q, W_k and W_v in one tensor unless kdim or vdim is another than embed_dim. With
 /// grouped heads, normalized queries and keys, or biases of some projections alone, PyTorch has no module for
 /// it: `q_proj`, `k_proj`, `v_proj` and `out_proj`, each an nn.Linear, and `q_norm` and `k_norm`.
@@ -181,7 +200,7 @@ struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
   using Attention = MultiHeadAttention<shape, Scalar>;
   /// Whether heads normalize queries and keys.
   static constexpr bool kNormalizes = shape.query_key_norm != QueryKeyNorm::kNone;
-  /// Whether queries, keys and values come from tokens of one width.
+  /// Whether queries, keys and values come from tokens of the same width.
   static constexpr bool kOneWidth = shape.d_key == shape.d_model && shape.d_value == shape.d_model;
 
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
@@ -198,7 +217,7 @@ struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
       visitor(StateDictPlace<StateDictLayout::kKey>{{"bias_v", parent}}, set.appended.bias_v);
     }
   }
-  /// The projections and normalizations, by the names of a table.
+  /// The projections and norms, by the names of a table.
   template <const EncoderLayerNames& names>
   static constexpr void visit_by(const auto& visitor, const TensorPath* parent, auto&& set) {
     if constexpr (names.qkv_weight == nullptr) {
@@ -234,7 +253,7 @@ struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
                                          auto&& set) {
     PyTorchNames<Projection>::template visit_part<names>(name, visitor, parent, set);
   }
-  /// Tensors of the model that are one of the file, output behind output.
+  /// Tensors of the model that form one tensor of the file, one output after the other.
   template <StateDictLayout layout>
   static constexpr void visit_packed(const char* name, const auto& visitor, const TensorPath* parent,
                                      auto&&... parts) {
@@ -248,7 +267,7 @@ struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
   }
 };
 
-/// `linear1` and `linear2`, or what the table calls them: "0" and "2" of an nn.Sequential.
+/// `linear1` and `linear2`, or the table's names: "0" and "2" of an nn.Sequential.
 template <FeedForwardShape shape, class Scalar, const EncoderLayerNames* table>
 struct PyTorchNames<FeedForward<shape, Scalar>, table> {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
@@ -260,7 +279,7 @@ struct PyTorchNames<FeedForward<shape, Scalar>, table> {
     Out::template visit_part<kNames>(kNames.linear2, visitor, parent, set.linear2);
   }
 };
-/// PyTorch has no module for it: `gate`, `up` and `down`, each an nn.Linear, or the table's names.
+/// PyTorch has no such module: `gate`, `up` and `down`, each an nn.Linear, or the table's names.
 template <FeedForwardShape shape, class Scalar, const EncoderLayerNames* table>
 struct PyTorchNames<GatedFeedForward<shape, Scalar>, table> {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
@@ -297,15 +316,15 @@ constexpr bool names_all_of(const EncoderLayerNames& names) {
 
 }  // namespace detail
 
-/// nn.TransformerEncoderLayer and nn.TransformerDecoderLayer, of any parts; the network's modules stand
-/// beside the attention. With a table, an encoder layer by its names.
+/// nn.TransformerEncoderLayer and nn.TransformerDecoderLayer, made of any parts. The network's modules are
+/// members of the layer, next to the attention. With a table, an encoder layer uses its names.
 template <class Layer, const EncoderLayerNames* table>
   requires detail::IsTransformerLayer<Layer>
 struct PyTorchNames<Layer, table> {
-  /// Whether the layer attends to an encoder's output, too.
+  /// Whether the layer also attends to an encoder's output.
   static constexpr bool kDecoder = requires { typename Layer::CrossAttention; };
 
-  /// Refuses a table that lacks a name, once for all visitors.
+  /// Refuses a table that lacks a name, with one error for all visitors.
   template <bool complete>
   static constexpr bool check_table() {
     static_assert(complete,
@@ -344,7 +363,7 @@ struct PyTorchNames<Residual<Layer>, table> : PyTorchNames<Layer, table> {};
 template <class Layer, const EncoderLayerNames* table>
 struct PyTorchNames<Checkpointed<Layer>, table> : PyTorchNames<Layer, table> {};
 
-/// A module with `embedding`, an nn.Embedding that is its head as well, and `body`.
+/// A module with `embedding`, an nn.Embedding that is also its head, and `body`.
 template <class EmbeddingLayer, class Body, const EncoderLayerNames* table>
 struct PyTorchNames<Tied<EmbeddingLayer, Body>, table> {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
@@ -378,8 +397,8 @@ struct PyTorchNames<Sequential<Layers...>, table> {
 
 namespace detail {
 
-/// Calls body(set of Layer) for one of PartlyTrained: for a mutable set, and for a visitor of factors
-/// (peft_names.hpp), with the trained tensors, and Untrained for constants; else with both.
+/// Calls body(set of Layer) for a PartlyTrained. A mutable set, and a visitor of factors (peft_names.hpp),
+/// get the trained tensors, with Untrained for constants. Otherwise body gets both.
 template <class Part>
 constexpr void with_set_of_layer(const auto& visitor, const auto& body, auto& set) {
   using Set = std::remove_reference_t<decltype(set)>;
@@ -396,9 +415,8 @@ constexpr void with_set_of_layer(const auto& visitor, const auto& body, auto& se
 
 }  // namespace detail
 
-/// Frozen, BiasesAndNorms and Adapted: the module of their layer. Factors are written as the resulting
-/// weights; the factors themselves have their own names (peft_names.hpp,
-/// own_names.hpp).
+/// Frozen, BiasesAndNorms and Adapted: the module of their layer. Factors are merged into the written
+/// weights. The factors themselves have their own names (peft_names.hpp, own_names.hpp).
 template <class Layer, const auto& kConstants, class What, const EncoderLayerNames* table>
 struct PyTorchNames<PartlyTrained<Layer, kConstants, What>, table> {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {

@@ -1,5 +1,5 @@
-// PyTorch's names of a model's tensors, as in a state_dict: the module's layers, then the names within
-// each (pytorch_layers.hpp). All of it is known at compile time.
+// PyTorch's names of a model's tensors, as in a state_dict: the module's layers, then the names within each
+// (pytorch_layers.hpp). All of it is known at compile time.
 //
 //   class Digits(nn.Module):                          using Digits = attune::Sequential<
 //     self.embed = nn.Linear(8, 16)                       attune::Linear<kEmbed>,
@@ -11,13 +11,13 @@
 //
 //   using Names = attune::PyTorchModule<Digits, "embed", "pos", "encoder.layers", "norm", "head">;
 //
-// One name for each layer that has parameters, of the Sequential and of those in it, in their order; without
-// names, a Sequential is an nn.Sequential ("0", "1"), and anything else is the module itself. Names inside
-// PyTorch's modules (`self_attn.in_proj_weight`, `linear1.bias`) are known; other encoder layers need a
-// table (hugging_face_names.hpp). Frozen layers have names, too: writing takes their constants, and reading
-// skips them.
+// Give one name for each layer with parameters, in the order of the Sequential, including nested ones.
+// Without names, a Sequential is an nn.Sequential ("0", "1"), and any other model is the module itself. Names
+// inside PyTorch's modules (`self_attn.in_proj_weight`, `linear1.bias`) are built in. Other encoder layers
+// need a table (hugging_face_names.hpp). Frozen layers have names, too: writing includes their constants, and
+// reading skips them.
 //
-// read_safetensors.hpp, write_safetensors.hpp and model_file.hpp use them.
+// read_safetensors.hpp, write_safetensors.hpp and model_file.hpp use these names.
 #pragma once
 
 #include <cstddef>
@@ -47,7 +47,7 @@ inline constexpr bool kHasTensors<Sequential<Layers...>> = (kHasTensors<Layers> 
 template <class EmbeddingLayer, class Body>
 inline constexpr bool kHasTensors<Tied<EmbeddingLayer, Body>> = true;
 
-/// The layers of a model that have a name each.
+/// The layers of a model that each need a name.
 template <class Layer, const EncoderLayerNames* table>
 struct NamedLayers {
   static constexpr int kCount = kHasTensors<Layer> ? 1 : 0;
@@ -74,7 +74,7 @@ struct NamedLayers<Sequential<Layers...>, table> {
     (std::index_sequence_for<Layers...>{});
   }
 };
-/// The embedding, which is the head, too, then the body's.
+/// The embedding, which is also the head, then the body's layers.
 template <class EmbeddingLayer, class Body, const EncoderLayerNames* table>
 struct NamedLayers<Tied<EmbeddingLayer, Body>, table> {
   static constexpr int kCount = 1 + NamedLayers<Body, table>::kCount;
@@ -132,7 +132,7 @@ struct ModuleWithLayers {
   }
 
  private:
-  // Where names do not fit, once the one error has been said, there are others to go on with.
+  // If names do not fit, others take their place after the one error.
   static constexpr bool kFits = detail::check_module<Model, table, names...>();
 };
 
@@ -142,7 +142,7 @@ using PyTorchModule = ModuleWithLayers<Model, nullptr, names...>;
 
 namespace detail {
 
-// Of a model, once the one error has been said, there are names to go on with.
+// If Module is a model, names take its place after the one error.
 template <class Module, bool kNames = check_names<Module>()>
 struct NamesOfModule {
   using type = Module;
@@ -154,7 +154,7 @@ struct NamesOfModule<Model, false> {
 
 }  // namespace detail
 
-/// The names of a model that is a part of a file, after an optional prefix. Other tensors of the file are
+/// The names of a model that is part of a file, after an optional prefix. Other tensors of the file are
 /// ignored.
 template <class Module, detail::Name... prefix>
   requires(sizeof...(prefix) <= 1)
@@ -162,7 +162,7 @@ class PyTorchPart {
   using Names = typename detail::NamesOfModule<Module>::type;
 
  public:
-  /// The model whose names these are.
+  /// The model that the names are for.
   using Model = typename Names::Model;
   /// The file may have more tensors.
   static constexpr bool kWholeFile = false;

@@ -1,11 +1,11 @@
-// A .safetensors file with its weights in 8 or 16 bits, written anew without knowledge of the model.
+// Rewrites a .safetensors file with its weights in 8 or 16 bits, without knowledge of the model.
 //
 //   status = attune::quantize_safetensors(file, attune::ElementType::kI8, sink, report);
 //
-// Weights, as is_weight() finds them, become I8, BF16 or F16 as weights/quantize.hpp does; the scales of an
-// I8 are NAME.scale, one for each row. All else becomes F32, but for F64, as the scales of what was F64.
-// Widest tensors come first, so that all can be referred to where they stand, and the metadata stay.
-// attune_add_model(… QUANTIZE int8) has a build do it.
+// Weights, as is_weight() finds them, become I8, BF16 or F16, as in weights/quantize.hpp. I8 weights have
+// scales in NAME.scale, one per row. Other tensors become F32, except F64 tensors and scales of F64 weights.
+// The widest types come first, so that all tensors can be used in place. Metadata are kept. In a build,
+// attune_add_model(… QUANTIZE int8) does this.
 #pragma once
 
 #include <cstddef>
@@ -20,14 +20,14 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-/// A tensor as a matrix of as many rows as it has scales.
+/// A tensor as a matrix with one row per scale.
 struct RowsOfEntry {
   const char* bytes;
   ElementType type;
   int rows;
   int cols;
 
-  /// A row's number in the arithmetic of the file's type.
+  /// A number of a row, in the arithmetic of the file's type.
   template <class Scalar>
   [[nodiscard]] Scalar at(int row, int col) const {
     return element<Scalar>(type, bytes + (static_cast<std::size_t>(row) * static_cast<std::size_t>(cols) +
@@ -45,7 +45,7 @@ struct RowsOfEntry {
   }
 };
 
-/// What a writer of such a file does, one tensor after the other.
+/// Writes such a file, tensor by tensor.
 template <class Element, class Sink, class Report, class IsWeight>
 class SafetensorsQuantizer {
  public:
@@ -100,7 +100,7 @@ class SafetensorsQuantizer {
     while (entries.next(entry)) visitor(entry);
     return entries.status();
   }
-  /// In the order of the new file.
+  /// Visits in the order of the new file.
   template <class Visitor>
   void for_each_part(const Visitor& visitor) const {
     for (const bool is_double : {true, false}) {
@@ -191,8 +191,8 @@ class SafetensorsQuantizer {
 
 }  // namespace detail
 
-/// Whether a tensor of a file is a weight by its name and shape: it has several rows, or its name ends with
-/// "weight", and it is no table of positions. Class tokens and `bias_k`, [1, 1, d], are none.
+/// Whether a tensor of a file is a weight, by name and shape: it has several rows, or its name ends with
+/// "weight", and it is not a table of positions. Class tokens and `bias_k`, [1, 1, d], are not weights.
 constexpr bool is_weight(const SafetensorsEntry& entry) {
   const auto last_part = [](std::string_view name) {
     const std::size_t dot = name.rfind('.');
@@ -202,7 +202,7 @@ constexpr bool is_weight(const SafetensorsEntry& entry) {
   std::string_view name = last_part(entry.name);
   bool weight = name.ends_with("weight");
   for (int i = 0; i < entry.rank - 1; ++i) weight = weight || entry.shape[i] > 1;
-  // An nn.Embedding of positions: the part in front of "weight".
+  // An nn.Embedding of positions: the part before "weight".
   if (name == "weight" && entry.name.size() > name.size()) {
     name = last_part({entry.name.data(), entry.name.size() - name.size() - 1});
   }
@@ -213,10 +213,10 @@ constexpr bool is_weight(const SafetensorsEntry& entry) {
   return weight && !positions;
 }
 
-/// Writes a file with its weights as kI8, kBF16 or kF16: tensors of two dimensions or more for which
-/// is_weight(SafetensorsEntry) holds. report(name, QuantizationError) hears of each of them. kInvalidType for
-/// another type, kOverflow of a tensor of 2 GiB, kNotFinite where a weight is infinite or NaN, or becomes so;
-/// then nothing is written. The sink gets slices of at most 64 bytes.
+/// Writes a file with its weights as kI8, kBF16 or kF16: tensors of two or more dimensions that pass
+/// is_weight(SafetensorsEntry). Calls report(name, QuantizationError) for each of them. The sink gets slices
+/// of at most 64 bytes. On an error nothing is written: kInvalidType for another type, kOverflow for a tensor
+/// of 2 GiB, kNotFinite if a weight is infinite or NaN, or becomes so.
 template <detail::CheckedFile Source, class Sink, class Report, class IsWeight = decltype(&is_weight)>
 SafetensorsResult quantize_safetensors(Source&& file, ElementType type, Sink&& sink, const Report& report,
                                        const IsWeight& is_weight_of_model = &is_weight) {

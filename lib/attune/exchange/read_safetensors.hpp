@@ -1,4 +1,4 @@
-// Parameters from PyTorch: from .safetensors files (safetensors.hpp), by the names of a module
+// Parameters from PyTorch: reads .safetensors files (safetensors.hpp) by the names of a module
 // (pytorch_names.hpp). write_safetensors.hpp is the way back.
 //
 //   using Names = attune::PyTorchModule<Model, "embed", "encoder.layers", "head">;
@@ -6,17 +6,17 @@
 //   status = attune::read_safetensors<Names>(file, parameters);    // a copy, of the model's scalar
 //   status = attune::refer_to_safetensors<Names>(file, in_place);  // pointers into the file
 //
-// where `in_place` is a Model::ParametersOf<TransposedReference, Reference>. Of a file that is a part of the
-// program both are constants: model_file.hpp.
+// `in_place` is a Model::ParametersOf<TransposedReference, Reference>. For a file that is part of the
+// program, both are constants: model_file.hpp.
 //
-// Weights may be I8, if the scales of their rows are there as NAME.scale, which quantize_safetensors.hpp
-// writes. Copies have them applied. Such a file, and one of 16-bit weights, is also referred to as it is by a
-// Model::ParametersOf<Int8Reference, Reference> (weights/quantized_weights.hpp).
+// Weights may be I8, with the scales of their rows in NAME.scale, as quantize_safetensors.hpp writes them.
+// Copies apply the scales. A Model::ParametersOf<Int8Reference, Reference> (weights/quantized_weights.hpp)
+// refers to such a file in place; 16-bit weights have their own references.
 //
 // A file is a container of chars or bytes: its contents, not a path. A literal or a std::string could be a
-// path and is a compile error; pass a std::string_view of the contents. It must have exactly the model's
-// tensors, each with its name and shape. In Python:
-// safetensors.torch.save_file(model.state_dict(), path).
+// path and is a compile error; pass a std::string_view of the contents. The file must have exactly the
+// model's tensors, each with its name and shape. In Python: safetensors.torch.save_file(model.state_dict(),
+// path).
 #pragma once
 
 #include <bit>
@@ -59,7 +59,7 @@ constexpr bool check_file() {
                 "attune: a file's bytes are asked for, not its path; read it, and pass a std::vector, a "
                 "std::span or a std::string_view of its contents");
   static_assert(kText || kBytes, "attune: a file is an array of char, unsigned char or std::byte");
-  return true;  // an error has said what the file is instead
+  return true;  // one error names the right types
 }
 /// A container with the bytes of a file.
 template <class Source>
@@ -76,20 +76,20 @@ constexpr std::string_view bytes_of_file(const Source& file) {
   }
 }
 
-/// Whether a tensor of the file can be the scales of a tensor's rows.
+/// Whether a tensor of the file can hold the scales of a tensor's rows.
 constexpr bool can_be_scales(const SafetensorsEntry& entry, const StateDictTensor& tensor) {
   return entry.rank == 1 && (tensor.layout == StateDictLayout::kPositions
                                  ? entry.shape[0] >= static_cast<std::uint64_t>(tensor.rows)
                                  : entry.shape[0] == static_cast<std::uint64_t>(tensor.rows));
 }
-/// "weight" of "weight.scale"; nothing of other names.
+/// "weight" for "weight.scale"; empty for other names.
 constexpr std::string_view scaled_by(std::string_view name) {
   constexpr std::string_view kSuffix = ".scale";
   return name.ends_with(kSuffix) ? std::string_view(name.data(), name.size() - kSuffix.size())
                                  : std::string_view{};
 }
 
-/// Of a file's rows of `row_length` numbers.
+/// A file's rows of `row_length` numbers.
 template <class Scalar>
 [[gnu::noinline]] constexpr void read_elements(ElementType type, const char* from, int row_length,
                                                const StateDictShape& shape, Scalar* to) {
@@ -116,7 +116,7 @@ inline constexpr bool kIsTensor = requires(std::remove_cvref_t<Leaf>& leaf) {
   leaf.values[0] = leaf.values[0];
 };
 
-/// Whether a tensor stands in a file as a set has it: of this type, and aligned for it.
+/// Whether a tensor in a file has the set's type and alignment, for use in place.
 template <class Names, class Element>
 constexpr Status check_in_place(const SafetensorsLayout<Names>& layout, int tensor, ElementType scalar) {
   ElementType type = scalar;
@@ -135,25 +135,25 @@ constexpr Status check_in_place(const SafetensorsLayout<Names>& layout, int tens
 
 }  // namespace detail
 
-/// Where in a file a model's tensors are.
+/// The places of a model's tensors in a file.
 template <detail::CheckedNames Names>
 struct SafetensorsLayout {
-  /// Tensors of the model.
+  /// The number of the model's tensors.
   static constexpr int kTensors = detail::StateDict<Names>::kTensors;
 
-  Status status = Status::kOk;                    // the error of the file, or of the model
-  std::string_view tensor;                        // the name of the wrong tensor
-  std::string_view metadata;                      // text of the object "__metadata__"; empty without one
-  std::size_t body = 0;                           // bytes in front of the tensors
-  std::size_t begin[std::size_t{kTensors}] = {};  // from there on; in the order of names
-  ElementType type[std::size_t{kTensors}] = {};   // of its elements; kOther of an alias that is not there
-  std::size_t scale[std::size_t{kTensors}] = {};  // of an I8, where its scales begin
-  ElementType scale_type[std::size_t{kTensors}] = {};  // of an I8, the type of its scales
+  Status status = Status::kOk;                         // the error of the file, or of the model
+  std::string_view tensor;                             // name of the refused tensor
+  std::string_view metadata;                           // text of the object "__metadata__"; empty without one
+  std::size_t body = 0;                                // bytes before the tensors
+  std::size_t begin[std::size_t{kTensors}] = {};       // relative to `body`; in the order of names
+  ElementType type[std::size_t{kTensors}] = {};        // of its elements; kOther for a missing alias
+  std::size_t scale[std::size_t{kTensors}] = {};       // for I8: the start of its scales
+  ElementType scale_type[std::size_t{kTensors}] = {};  // for I8: the type of its scales
 };
 
 namespace detail {
 
-/// Refuses a file in which an alias has other bytes than the tensor whose values it has.
+/// Refuses a file with an alias whose bytes differ from the aliased tensor.
 template <class Names>
 constexpr void check_aliases(std::string_view body, SafetensorsLayout<Names>& layout) {
   constexpr auto& kTensors = kStateDict<Names>;
@@ -170,7 +170,7 @@ constexpr void check_aliases(std::string_view body, SafetensorsLayout<Names>& la
     }
   }
 }
-/// Whether a set is one of the names' model, and which tensor is not.
+/// Whether a set belongs to the names' model; otherwise names the tensor that does not fit.
 template <class Names, class Set>
 constexpr SafetensorsResult check_set_of(Set& set) {
   const int tensor = tensor_of_another_shape<Names>(set);
@@ -180,7 +180,7 @@ constexpr SafetensorsResult check_set_of(Set& set) {
 
 }  // namespace detail
 
-/// Of the text of a header, and the size of the tensors behind it.
+/// The layout from the text of a header, and the size of the tensors after it.
 template <detail::CheckedNames Names>
 [[nodiscard]] constexpr SafetensorsLayout<Names> safetensors_layout(std::string_view header,
                                                                     std::size_t body_size) {
@@ -239,7 +239,7 @@ template <detail::CheckedNames Names>
   layout.metadata = entries.metadata();
   return layout;
 }
-/// Of a file.
+/// The layout of a file.
 template <detail::CheckedNames Names, detail::CheckedFile Source>
 [[nodiscard]] constexpr SafetensorsLayout<Names> safetensors_layout(Source&& file) {
   const SafetensorsFile parts = split_safetensors(detail::bytes_of_file(file));
@@ -253,9 +253,8 @@ template <detail::CheckedNames Names, detail::CheckedFile Source>
   return layout;
 }
 
-/// Copies a file's tensors into a set of any storage, converted to its scalar; constants of a
-/// model stay as they are. When the file is refused nothing is changed. kInvalidShape also where the set is
-/// of another model than the names.
+/// Copies a file's tensors into a set of any storage, converted to its scalar. Constants of a model stay
+/// unchanged. On an error nothing changes. Returns kInvalidShape also if the set belongs to another model.
 template <detail::CheckedNames Names, detail::CheckedFile Source, detail::CheckedSet Set>
 constexpr SafetensorsResult read_safetensors(Source&& file, Set& set) {
   static_assert(!std::is_const_v<Set>, "attune::read_safetensors: the set is const; read into one's own");
@@ -287,11 +286,11 @@ constexpr SafetensorsResult read_safetensors(Source&& file, Set& set) {
   return {};
 }
 
-/// Points a set of references to the tensors of a file that begins at `file`; linear weights are
-/// TransposedReferences or the narrow ones of the file's type, tables and vectors References. Vectors that
-/// are Tensors are copied, of any type: ParametersOf<Bfloat16Reference, Tensor> of a file that is all BF16.
-/// Tensors of another type than the set has them are kInvalidType, misaligned ones kMisaligned; then nothing
-/// is changed. The compiler has to be given the file's bytes where it copies.
+/// Points a set of references to the tensors of a file that begins at `file`. Linear weights are
+/// TransposedReferences, or 8-bit or 16-bit references of the file's type; tables and vectors are References.
+/// Vectors that are Tensors are copied from any type: ParametersOf<Bfloat16Reference, Tensor> suits a file
+/// that is all BF16. On an error nothing changes: kInvalidType if a tensor's type differs from the set's,
+/// kMisaligned if it is misaligned. To copy at compile time, the compiler needs the file's bytes.
 template <detail::CheckedNames Names, class Scalar, detail::CheckedSet Set>
 constexpr SafetensorsResult refer_to_safetensors(const SafetensorsLayout<Names>& layout, const Scalar* file,
                                                  Set& set, const char* constant_bytes = nullptr) {
@@ -349,7 +348,7 @@ constexpr SafetensorsResult refer_to_safetensors(const SafetensorsLayout<Names>&
       set);
   return result;
 }
-/// The same of a file in memory, which must live as long as the set: no temporary.
+/// The same for a file in memory, which must live as long as the set. A temporary does not compile.
 template <detail::CheckedNames Names, detail::CheckedFile Source, detail::CheckedSet Set>
 SafetensorsResult refer_to_safetensors(Source&& file, Set& set) {
   static_assert(

@@ -18,37 +18,37 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// A tensor as the header has it.
+/// A tensor's entry in the header.
 struct SafetensorsEntry {
-  /// A tensor of more dimensions is refused.
+  /// Tensors with more dimensions are refused.
   static constexpr int kMostDimensions = 8;
 
-  std::string_view name;                      // within the header
+  std::string_view name;                      // in the text of the header
   ElementType type = ElementType::kOther;     // of its elements
-  std::string_view type_name;                 // as the header has it
-  int rank = 0;                               // dimensions
+  std::string_view type_name;                 // as in the header
+  int rank = 0;                               // number of dimensions
   std::uint64_t shape[kMostDimensions] = {};  // of the first `rank` dimensions
   std::uint64_t begin = 0;                    // in bytes, from the end of the header
-  std::uint64_t end = 0;                      // behind its last byte
+  std::uint64_t end = 0;                      // end of its last byte
 
   /// Bytes of the tensor.
   [[nodiscard]] constexpr std::uint64_t bytes() const { return end - begin; }
 };
 
-/// The tensors of a header, one after the other, each checked by itself and in the end all together:
+/// Iterates over the tensors of a header. Checks each by itself, and in the end all together:
 ///
 ///   SafetensorsHeader header(text, body_size);
 ///   SafetensorsEntry entry;
 ///   while (header.next(entry)) …
 ///   if (header.status() != Status::kOk) …
 ///
-/// `text` is the header with its spaces, and must live as long; `body_size` counts the bytes after it.
-/// Tensors without elements are refused, too; escapes and UTF-8 are not looked into. A name that is there
-/// twice is for who looks names up. Whether tensors cover the file without hole and overlap is told by sums
-/// over hashes of their ends: who makes up a file may deceive it, but no tensor reaches outside of the file.
+/// `text` is the header with its spaces, and must live as long. `body_size` counts the bytes after it.
+/// Tensors without elements are refused. Escapes and UTF-8 are not checked, and duplicate names are left to
+/// the caller. Hashes of the tensors' ends detect holes and overlaps. A forged file can defeat the hashes,
+/// but no tensor can reach outside of the file.
 class SafetensorsHeader {
  public:
-  /// Of a header's text, and the bytes behind it.
+  /// Reads `text`, with `body_size` bytes after it.
   constexpr SafetensorsHeader(std::string_view text, std::uint64_t body_size)
       : text_(text), body_size_(body_size) {
     if (peek() != '{') {
@@ -58,8 +58,8 @@ class SafetensorsHeader {
     }
   }
 
-  /// The next tensor; false behind the last one, and where something is refused: then `entry` has the name of
-  /// the tensor, if it is one's.
+  /// Reads the next tensor. Returns false after the last one and on an error; `entry` then has the tensor's
+  /// name, if there is one.
   constexpr bool next(SafetensorsEntry& entry) {
     while (status_ == Status::kOk && !ended_) {
       entry = {};
@@ -80,9 +80,9 @@ class SafetensorsHeader {
     return false;
   }
 
-  /// kOk, or what was refused first.
+  /// kOk, or the first error.
   [[nodiscard]] constexpr Status status() const { return status_; }
-  /// The text of the object "__metadata__"; empty where there is none.
+  /// The text of the object "__metadata__"; empty without one.
   [[nodiscard]] constexpr std::string_view metadata() const { return metadata_; }
 
  private:
@@ -109,7 +109,7 @@ class SafetensorsHeader {
   static constexpr bool is_escape(char character) {
     return character == '\\' || static_cast<unsigned char>(character) < 0x20;
   }
-  /// The text between two quotes, without escapes.
+  /// The text between two quotes; escapes are errors.
   constexpr std::string_view plain_string() {
     need('"');
     const std::size_t first = at_;
@@ -120,11 +120,11 @@ class SafetensorsHeader {
     need('"');
     return text;
   }
-  /// The same, with escapes.
+  /// Skips a string, with escapes.
   constexpr void skip_string() {
     need('"');
     while (peek() != '"' && status_ == Status::kOk) {
-      if (static_cast<unsigned char>(peek()) < 0x20) refuse(Status::kInvalidHeader);  // and at the end
+      if (static_cast<unsigned char>(peek()) < 0x20) refuse(Status::kInvalidHeader);  // also at the end
       at_ += peek() == '\\' ? 2u : 1u;
     }
     need('"');
@@ -218,9 +218,9 @@ class SafetensorsHeader {
     if (entry.end > last_) last_ = entry.end;
     balance_ += mix(entry.begin) - mix(entry.end);
   }
-  // Tensors cover the body without hole and overlap if, and only if, each begins where the header ends or
-  // another one does, and no two at one place: their begins and the body's end are, as a set in which a
-  // number may be there twice, their ends and 0.
+  // Tensors cover the body without holes or overlaps if each begins at the end of the header or of another
+  // tensor, and no two begin at the same place. Equivalently, two multisets are equal: the begins with the
+  // body's end, and the ends with 0.
   constexpr void finish() {
     ended_ = true;
     skip_spaces();
@@ -242,16 +242,17 @@ class SafetensorsHeader {
   std::uint64_t body_size_;
   std::uint64_t covered_ = 0;  // bytes of all tensors
   std::uint64_t last_ = 0;     // the largest end
-  std::uint64_t balance_ = 0;  // over hashes of begins, less hashes of ends
+  std::uint64_t balance_ = 0;  // hashes of begins minus hashes of ends
   Status status_ = Status::kOk;
   bool first_ = true;
   bool ended_ = false;
 };
 
-/// The result for a file. It converts to its Status.
+/// The result for a file. Converts to its Status.
 struct [[nodiscard]] SafetensorsResult {
   Status status = Status::kOk;
-  /// The tensor that was refused, if it is one's: in the text of the file's header, or a constant.
+  /// The refused tensor, if the error concerns one. Points into the text of the file's header, or to a
+  /// constant.
   std::string_view tensor{};
 
   /// The status alone.
@@ -265,8 +266,8 @@ struct SafetensorsFile {
   Status status;
 };
 
-/// kCutShort when the file ends in its header, kHeaderTooLong when that has more than 100,000,000 bytes, the
-/// limit of the reference; then there is neither.
+/// Splits a file. kCutShort if the file ends in its header, kHeaderTooLong if that exceeds 100,000,000 bytes,
+/// the limit of the reference; both parts are then empty.
 [[nodiscard]] constexpr SafetensorsFile split_safetensors(std::string_view file) {
   if (file.size() < 8) return {{}, {}, Status::kCutShort};
   const auto length = detail::little_endian<std::uint64_t>(file.data());
@@ -278,7 +279,7 @@ struct SafetensorsFile {
 
 namespace detail {
 
-/// Calls visitor(entry) for the tensors of a valid file in the order in which they stand in it.
+/// Calls visitor(entry) for the tensors of a valid file, in the order of their data.
 template <class Visitor>
 constexpr void for_each_tensor_in_file(const SafetensorsFile& file, const Visitor& visitor) {
   SafetensorsHeader entries(file.header, file.body.size());
@@ -293,17 +294,17 @@ constexpr void for_each_tensor_in_file(const SafetensorsFile& file, const Visito
   }
 }
 
-/// Of a type that can be read: how many elements there are.
+/// The number of elements of a readable type.
 constexpr std::uint64_t elements_of(const SafetensorsEntry& entry) {
   return entry.bytes() / static_cast<unsigned>(bytes_of(entry.type));
 }
-/// One of them; an integer is not scaled.
+/// One element; integers are not scaled.
 constexpr double number_at(const SafetensorsFile& file, const SafetensorsEntry& entry, std::uint64_t index) {
   const std::uint64_t byte = entry.begin + index * static_cast<unsigned>(bytes_of(entry.type));
   return element<double>(entry.type, file.body.data() + byte);
 }
 
-/// The last tensor of a file for which condition(entry) holds; one of no bytes where there is none.
+/// The last tensor of a file that meets condition(entry); an entry of no bytes if there is none.
 template <class Condition>
 constexpr SafetensorsEntry find_tensor(const SafetensorsFile& file, const Condition& condition) {
   SafetensorsHeader entries(file.header, file.body.size());

@@ -1,4 +1,4 @@
-// A model's tensors as PyTorch's state_dict has them: names, shapes and places, as constants.
+// A model's tensors as in PyTorch's state_dict: names, shapes and places, as constants.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ struct TensorExtents {
 /// Properties of a file's tensor besides its name (pytorch_file.hpp).
 struct FileTensor {
   std::string_view name;
-  std::string_view alias_of;  // empty: it is one of the model's
+  std::string_view alias_of;  // empty for the model's own tensors
   TensorExtents shape;        // of rank 0: the model's
 };
 template <class Names>
@@ -35,27 +35,27 @@ constexpr std::span<const FileTensor> file_tensors() {
   }
 }
 
-/// A tensor of a state_dict: [rows, cols], or [rows] of a vector, whose cols is 1.
+/// A tensor of a state_dict: [rows, cols], or [rows] for a vector, whose cols is 1.
 struct StateDictTensor {
-  int name;  // its place in the text
+  int name;  // start in the text of names
   int name_length;
   StateDictLayout layout;
   int rows;
   int cols;
-  int values;                            // the tensor whose values it has: itself, unless it is an alias
-  const TensorExtents* shape = nullptr;  // that the names tell
+  int values;                            // index of the tensor with its values: itself, unless it is an alias
+  const TensorExtents* shape = nullptr;  // from the names, if they give one
 
   [[nodiscard]] constexpr int size() const { return rows * cols; }
-  /// As it is written.
+  /// The shape to write.
   [[nodiscard]] constexpr TensorExtents extents() const {
     if (shape != nullptr) return *shape;
     if (layout == StateDictLayout::kKey) return {3, {1, 1, rows}};
     return {is_vector(layout) ? 1 : 2, {rows, cols}};
   }
 };
-/// Whether a tensor of this shape in a file has these rows and columns. Leading dimensions of 1 do not count,
-/// as in positions of [1, tokens, d_model]. Dimensions of a weight or a table after the first form its
-/// columns together, as in convolutions over patches, [out, channels, height, width], and by channels,
+/// Whether a file's tensor of this shape has these rows and columns. Leading dimensions of 1 do not count, as
+/// in positions of [1, tokens, d_model]. For a weight or a table, the dimensions after the first form the
+/// columns. Examples are convolutions over patches, [out, channels, height, width], and by channels,
 /// [channels, 1, taps].
 template <class Extent>
 constexpr bool has_shape(int rank, const Extent* shape, const StateDictTensor& tensor) {
@@ -64,7 +64,7 @@ constexpr bool has_shape(int rank, const Extent* shape, const StateDictTensor& t
   if (rank < own_rank) return false;
   if (tensor.layout == StateDictLayout::kTransposed ||
       (tensor.layout == StateDictLayout::kTable && shape[0] == rows)) {
-    Extent size = 1;  // does not overflow: the whole shape was checked
+    Extent size = 1;  // cannot overflow: the whole shape was checked
     for (int i = 1; i < rank; ++i) size *= shape[i];
     return shape[0] == rows && size == cols;
   }
@@ -76,10 +76,10 @@ constexpr bool has_shape(int rank, const Extent* shape, const StateDictTensor& t
   return last[-1] == cols &&
          (tensor.layout == StateDictLayout::kPositions ? last[-2] >= rows : last[-2] == rows);
 }
-/// Where a tensor of the model begins, and its own shape.
+/// The start of a model's tensor in the file's tensor, and its own shape.
 struct StateDictPart {
   int tensor;
-  int first;  // scalars in front of it
+  int first;  // scalars before it
   int rows;
   int cols;
 };
@@ -89,7 +89,7 @@ constexpr int length_of(const TensorPath& path) {
   const int length = static_cast<int>(name.size());
   return path.parent == nullptr ? length : length_of(*path.parent) + 1 + length;
 }
-/// "encoder.weight" of {"weight", of "encoder"}; returns its end.
+/// Writes "encoder.weight" for {"weight", of "encoder"}; returns its end.
 constexpr char* write_path(const TensorPath& path, char* to) {
   if (path.parent != nullptr) {
     to = write_path(*path.parent, to);
@@ -99,7 +99,7 @@ constexpr char* write_path(const TensorPath& path, char* to) {
   return to;
 }
 
-/// The tensors of a state_dict, sorted by name, and where in them the model's are, in the order of
+/// The tensors of a state_dict, sorted by name, and the place of each of the model's tensors, in the order of
 /// Names::visit.
 template <class Names>
 class StateDict {
@@ -141,7 +141,7 @@ class StateDict {
     Names::visit(
         [&](const auto& place, auto&& leaf) {
           using Leaf = std::remove_cvref_t<decltype(leaf)>;
-          // Tensors are packed along their rows, Conv1D's along columns.
+          // Tensors are packed by rows, Conv1D's by columns.
           constexpr StateDictLayout kLayout = std::remove_cvref_t<decltype(place)>::layout;
           constexpr bool kColumns = kLayout == StateDictLayout::kConv1D;
           constexpr bool kSwapped = kColumns || is_transposed(kLayout);
@@ -172,7 +172,7 @@ class StateDict {
     const StateDictTensor& named = tensors[tensor];
     return {text + named.name, static_cast<std::size_t>(named.name_length)};
   }
-  /// The tensor of a name, or −1.
+  /// The index of the tensor with a name, or −1.
   [[nodiscard]] constexpr int find(std::string_view name_of_tensor) const {
     int first = 0, count = kTensors;
     while (count > 0) {
@@ -186,17 +186,17 @@ class StateDict {
     }
     return first < kTensors && name(first) == name_of_tensor ? first : -1;
   }
-  /// The tensors of a part's file stand in rows of this many numbers.
+  /// The row length of the file's tensor that holds a part.
   [[nodiscard]] constexpr int row_length(const StateDictPart& part) const {
     return tensors[part.tensor].cols;
   }
-  /// Whether a weight has its file's layout of Conv1D.
+  /// Whether any weight has the layout of Conv1D.
   [[nodiscard]] constexpr bool has_conv1d() const {
     return std::any_of(tensors, tensors + kTensors, [](const StateDictTensor& tensor) {
       return tensor.layout == StateDictLayout::kConv1D;
     });
   }
-  /// Whether all names differ, and can stand in JSON as they are.
+  /// Whether all names differ and need no escapes in JSON.
   [[nodiscard]] constexpr bool names_are_usable() const {
     for (int i = 1; i < kTensors; ++i) {
       if (name(i) == name(i - 1)) return false;
@@ -212,7 +212,7 @@ class StateDict {
     if ((tensor.layout == StateDictLayout::kConv1D ? tensor.cols : tensor.rows) != rows)
       parts_cover_tensors = false;
   }
-  /// Adds aliases behind `count` tensors and `end` characters, and shapes.
+  /// Adds aliases after `count` tensors and `end` characters, and shapes.
   constexpr void describe(int count, int end) {
     const auto tensor_named = [&](std::string_view wanted) -> StateDictTensor* {
       for (int i = 0; i < count; ++i) {
@@ -267,14 +267,14 @@ inline constexpr StateDict<Names> kStateDict = [] {
   return kTensors;
 }();
 
-/// A tensor of the model as the state_dict has it.
+/// The shape of a model's tensor in the state_dict.
 struct StateDictShape {
   int rows;
   int cols;
   int row_stride;
   int col_stride;
 
-  /// Whether it stands in memory as in the file.
+  /// Whether memory and file have the same layout.
   [[nodiscard]] constexpr bool is_stored_alike() const {
     return (rows == 1 || row_stride == cols) && (cols == 1 || col_stride == 1);
   }
@@ -285,8 +285,8 @@ constexpr StateDictShape state_dict_shape(StateDictLayout layout) {
   return {View::rows, View::cols, View::row_stride, View::col_stride};
 }
 
-/// The first tensor that a set lacks, compared with the model's own set or another instance's; −1 where it
-/// has all.
+/// The first tensor that a set lacks, compared with the model's own set or another instance's; −1 if it has
+/// all.
 template <class Names, class Set>
 [[nodiscard]] constexpr int tensor_of_another_shape(Set& set) {
   const StateDictPart* part = kStateDict<Names>.parts;

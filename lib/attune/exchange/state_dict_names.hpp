@@ -1,6 +1,6 @@
-// The interface of names of a model's tensors in a state_dict: a type with the Model, and visit(visitor,
-// path, set), which calls visitor(place, tensor) for each tensor of a set, of any form. pytorch_names.hpp has
-// PyTorch's, own_names.hpp the library's own.
+// The interface of names of a model's tensors in a state_dict. It is a type with the Model, and with
+// visit(visitor, path, set), which calls visitor(place, tensor) for each tensor of a set in any form.
+// pytorch_names.hpp has PyTorch's names, own_names.hpp the library's.
 #pragma once
 
 #include <cstddef>
@@ -11,38 +11,38 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// How a tensor of attune is stored in a state_dict.
+/// The layout of a tensor in a state_dict.
 enum class StateDictLayout {
   kVector,      // [cols]: biases and norms
-  kKey,         // [1, 1, cols]: a key or value that is appended
+  kKey,         // [1, 1, cols]: an appended key or value
   kTable,       // embeddings, [rows, cols]
-  kPositions,   // [rows, cols]: positions, the first rows of a table that may have more
+  kPositions,   // [rows, cols]: the first rows of a table of positions that may have more
   kTransposed,  // [cols, rows]: weights of linear layers
   kConv1D,      // [rows, cols]: weights of Hugging Face's Conv1D
 };
 
-/// Whether it is a vector: one number behind the other.
+/// Whether it is a vector, with contiguous numbers.
 constexpr bool is_vector(StateDictLayout layout) {
   return layout == StateDictLayout::kVector || layout == StateDictLayout::kKey;
 }
-/// Whether it is transposed in the model: stored by the outputs of a linear layer.
+/// Whether the model stores it transposed, by the outputs of a linear layer.
 constexpr bool is_transposed(StateDictLayout layout) {
   return is_vector(layout) || layout == StateDictLayout::kTransposed;
 }
-/// Whether its numbers may have 8 or 16 bits where the model uses them in place.
+/// Whether the model can use it in place with 8 or 16 bits.
 constexpr bool may_be_narrow(StateDictLayout layout) {
   return layout == StateDictLayout::kTable || layout == StateDictLayout::kTransposed;
 }
 
-/// Where a tensor is: rows from `first_row` on, of a tensor with `rows` rows. (Rows of a vector are its
-/// elements, rows of a Conv1D its columns.) 0 rows: it is all of it.
+/// The place of a tensor: rows from `first_row` on, in a tensor with `rows` rows. (Rows of a vector are its
+/// elements, rows of a Conv1D its columns.) With 0 rows, it is the whole tensor.
 template <StateDictLayout kLayout>
 struct StateDictPlace {
-  /// How the tensor lies there.
+  /// The layout of the tensor in the file.
   static constexpr StateDictLayout layout = kLayout;
-  TensorPath path;    // its name there
-  int first_row = 0;  // where its own rows begin
-  int rows = 0;       // of the tensor that it is in; 0: it is all of it
+  TensorPath path;    // its name in the file
+  int first_row = 0;  // start of its own rows
+  int rows = 0;       // of the tensor that contains it; 0: it is the whole tensor
 };
 
 namespace detail {
@@ -79,7 +79,7 @@ constexpr bool check_names() {
   return kNames;
 }
 
-// Names can visit a set that does not visit itself, so this tells a set from a trainer and a model, no more.
+// Names can visit a set without visit(), so this tells a set only from a trainer and a model.
 template <class Set>
 constexpr bool check_set() {
   constexpr bool kSet = std::is_class_v<Set> && !requires(Set & owner) { owner.parameters(); }
@@ -91,10 +91,10 @@ constexpr bool check_set() {
   return kSet;
 }
 
-/// A type with Parameters. A wrong type is one error, as with those below.
+/// A type with Parameters. A wrong type is one error, also for the concepts below.
 template <class Model>
 concept CheckedModel = check_model<Model>();
-/// Names of a model, which are no model.
+/// Names of a model. A model is an error.
 template <class Names>
 concept CheckedNames = check_names<Names>();
 /// Parameters of any form.

@@ -4,10 +4,10 @@
 //   attune::Status status = attune::write_safetensors<Names>(parameters, sink);
 //   status = attune::rewrite_safetensors<Names>(file, parameters, sink);  // as the file
 //
-// The first sorts tensors and pads its header as the reference does. The second keeps the order, shapes,
-// types and other tensors of a file. Both write an unchanged file byte for byte, and both know aliases
-// (pytorch_file.hpp). In Python: model.load_state_dict(safetensors.torch.load_file(path), strict=True). They
-// need some hundred bytes of stack, and neither heap nor stdio: they run on the device that trained.
+// The first function sorts tensors and pads its header as the reference does. The second keeps the order,
+// shapes, types and other tensors of a file. Both reproduce an unchanged file byte for byte, and both support
+// aliases (pytorch_file.hpp). In Python: model.load_state_dict(safetensors.torch.load_file(path),
+// strict=True). They run on the device that trained: a few hundred bytes of stack, no heap, no stdio.
 #pragma once
 
 #include <bit>
@@ -24,22 +24,22 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// Types of the model's tensors in a file that is written again.
+/// Types of the model's tensors in a rewritten file.
 enum class WrittenTypes {
-  kOfFile,   // as before, rounded to the nearest number; integers with scales become the model's scalar
+  kOfFile,   // unchanged, rounded to nearest; integers with scales become the model's scalar
   kOfModel,  // the model's scalar
 };
 
-/// How write_safetensors writes.
+/// Options of write_safetensors.
 struct SafetensorsOptions {
-  /// The text of a JSON object of strings, as {"format":"pt"}, or SafetensorsLayout::metadata of the file
-  /// that was read; none where empty.
+  /// The text of a JSON object of strings, such as {"format":"pt"}, or SafetensorsLayout::metadata of the
+  /// file that was read. None if empty.
   std::string_view metadata;
 };
 
 namespace detail {
 
-/// Bytes for a sink, some at a time.
+/// Sends bytes to a sink, in slices.
 template <class Sink>
 class ByteWriter {
  public:
@@ -71,7 +71,7 @@ class ByteWriter {
     }
     add(std::string_view(bytes, sizeof bytes));
   }
-  /// A number, rounded to the nearest of a type of floating point.
+  /// Adds a number, rounded to the nearest of a floating-point type.
   template <class Scalar>
   void add_element(ElementType type, Scalar value) {
     switch (type) {
@@ -85,13 +85,13 @@ class ByteWriter {
         return add_little_endian(std::bit_cast<std::uint32_t>(static_cast<float>(value)));
     }
   }
-  /// From here on bytes are counted and not sent.
+  /// Starts to count bytes instead of sending them.
   void begin_to_count() {
     flush();
     counting_ = true;
     count_ = 0;
   }
-  /// How many there were.
+  /// Stops counting, and returns the number of bytes.
   std::size_t end_to_count() {
     flush();
     counting_ = false;
@@ -121,7 +121,7 @@ class ByteWriter {
   char bytes_[64];
 };
 
-/// A header, tensor after tensor; offsets follow from sizes.
+/// Writes a header, tensor after tensor; offsets follow from sizes.
 template <class Writer>
 class HeaderWriter {
  public:
@@ -157,7 +157,7 @@ class HeaderWriter {
   std::size_t offset_ = 0;
   bool first_;
 };
-/// The length and the padded header that add_tensors(HeaderWriter&) makes, which is called twice.
+/// Writes the length, then the padded header from add_tensors(HeaderWriter&), which is called twice.
 template <class Tensors>
 void add_header(auto& out, std::string_view metadata, const Tensors& add_tensors) {
   const auto add = [&]() __attribute__((noinline)) {
@@ -173,7 +173,7 @@ void add_header(auto& out, std::string_view metadata, const Tensors& add_tensors
   out.add(std::string_view("       ", padding));
 }
 
-/// visitor(number) of each number of a tensor that stands in memory, in the order of the state_dict.
+/// Calls visitor(number) for each number of a tensor in memory, in the order of the state_dict.
 template <class Scalar, class Visitor>
 [[gnu::noinline]] void for_each_stored(const StateDictShape& shape, const Scalar* from,
                                        const Visitor& visitor) {
@@ -181,7 +181,7 @@ template <class Scalar, class Visitor>
     for (int col = 0; col < shape.cols; ++col) visitor(from[row * shape.row_stride + col * shape.col_stride]);
   }
 }
-/// The same of numbers that are computed: a weight with factors of low rank beside it, or of 8 or 16 bits.
+/// The same for computed numbers: a weight with factors of low rank, or of 8 or 16 bits.
 template <bool kTransposed, class Weight, class Visitor>
 [[gnu::noinline]] void for_each_computed(const Weight& weight, int first_row, int end_row,
                                          const Visitor& visitor) {
@@ -190,7 +190,7 @@ template <bool kTransposed, class Weight, class Visitor>
     for (int col = 0; col < kCols; ++col) visitor(kTransposed ? weight(col, row) : weight(row, col));
   }
 }
-/// The same of a tensor of the state_dict, part by part; of a Conv1D row by row.
+/// The same for a tensor of the state_dict, part by part; for a Conv1D row by row.
 template <class Names, class Set, class Visitor>
 void for_each_value(int index, const Set& set, const Visitor& visitor) {
   constexpr auto& kTensors = kStateDict<Names>;
@@ -229,7 +229,7 @@ void for_each_value(int index, const Set& set, const Visitor& visitor) {
   }
 }
 
-/// A file that is written again with the values of a set.
+/// Rewrites a file with the values of a set.
 template <class Names, class Set, class Sink>
 class SafetensorsRewriter {
   static constexpr auto& kTensors = kStateDict<Names>;
@@ -240,7 +240,7 @@ class SafetensorsRewriter {
                       WrittenTypes types, Sink& sink)
       : file_(file), layout_(layout), set_(set), types_(types), out_(sink) {}
 
-  /// Whether every value is a finite number of the type that it is written in.
+  /// Whether every value is finite, also in the type that it is written in.
   [[nodiscard]] SafetensorsResult check() const {
     SafetensorsResult result;
     for (int i = 0; i < kTensors.kTensors; ++i) {
@@ -265,10 +265,10 @@ class SafetensorsRewriter {
  private:
   /// The plan for a tensor of the file.
   struct Written {
-    int tensor = -1;                         // of the model, whose values it gets; −1: none
+    int tensor = -1;                         // index of the model's tensor with its values; −1: none
     ElementType type = ElementType::kOther;  // of its elements
     SafetensorsEntry scales{};               // of an I8, one for each of its rows
-    bool nowhere = false;                    // scales of integers that become floats
+    bool nowhere = false;                    // not written: scales of integers that become floats
   };
 
   [[nodiscard]] ElementType written_type(ElementType type) const {
@@ -287,7 +287,7 @@ class SafetensorsRewriter {
     if (written.tensor >= 0) written.type = written_type(entry.type);
     return written;
   }
-  /// NAME.scale of an I8; of rank 0 where there is none.
+  /// NAME.scale of an I8; of rank 0 if there is none.
   [[nodiscard]] SafetensorsEntry scales_of(const SafetensorsEntry& entry) const {
     if (entry.type != ElementType::kI8) return {};
     const SafetensorsEntry scales =
@@ -297,8 +297,8 @@ class SafetensorsRewriter {
                       elements_of(entry) % scales.shape[0] == 0;
     return fits ? scales : SafetensorsEntry{};
   }
-  /// The model's tensor whose values are written there. A tensor outside the model with the bytes of one
-  /// of its embeddings is an alias.
+  /// The model's tensor with the values to write. A tensor outside the model with the bytes of one of its
+  /// embeddings is an alias.
   [[nodiscard]] int tensor_of(const SafetensorsEntry& entry) const {
     int tensor = kTensors.find(entry.name);
     for (int i = 0; tensor < 0 && i < kTensors.kTensors; ++i) {
@@ -315,7 +315,7 @@ class SafetensorsRewriter {
     return {file_.body.data() + begin, static_cast<std::size_t>(count)};
   }
 
-  /// The file's own header, where it stays true.
+  /// Writes the file's own header, if it stays valid.
   void add_header() {
     bool same = true;
     for_each_tensor_in_file(file_, [&](const SafetensorsEntry& entry) {
@@ -338,7 +338,7 @@ class SafetensorsRewriter {
       });
     });
   }
-  /// The model's values, and the file's others: later rows of positions, and other tensors.
+  /// Writes the model's values, and the file's other ones: later rows of positions, and other tensors.
   void add_values(const SafetensorsEntry& entry, const Written& written) {
     std::uint64_t known = 0;
     if (written.tensor >= 0) {
@@ -369,10 +369,10 @@ class SafetensorsRewriter {
 
 }  // namespace detail
 
-/// Writes a set of any form in the model's scalar, with aliases and shapes of PyTorchFile; weights of 8 and
-/// 16 bits dequantized; constants of a model, too; each weight with factors of low rank as the one that it
-/// stands for, W + s·A·B. sink(const char* bytes, std::size_t count) gets the file in slices of at most 64
-/// bytes. kInvalidShape of a set of another model than the names; then nothing is written.
+/// Writes a set of any form in the model's scalar, with aliases and shapes of PyTorchFile, and the model's
+/// constants. 8-bit and 16-bit weights are dequantized. Factors of low rank are merged into their weight, W +
+/// s·A·B. sink(const char* bytes, std::size_t count) gets the file in slices of at most 64 bytes. Returns
+/// kInvalidShape for a set of another model; nothing is then written.
 template <detail::CheckedNames Names, detail::CheckedSet Set, class Sink>
 SafetensorsResult write_safetensors(const Set& set, Sink&& sink, const SafetensorsOptions& options = {}) {
   constexpr ElementType kType = detail::kElementTypeOf<typename Names::Model::Scalar>;
@@ -395,11 +395,11 @@ SafetensorsResult write_safetensors(const Set& set, Sink&& sink, const Safetenso
   return {};
 }
 
-/// Writes a file again with the values of a set in place of the model's tensors. The order and
-/// shapes of its tensors, other tensors, and the header stay as they are. A tensor with the bytes of an
-/// embedding of the model is an alias and gets its values. Of types that change, and of integers with scales,
-/// which become floats, the header is written anew. kNotFinite where a number of F16 or BF16 would be
-/// infinite or NaN; of a file that is refused nothing is written. The sink gets slices of at most 64 bytes.
+/// Rewrites a file with the values of a set in place of the model's tensors. The order and shapes of its
+/// tensors, other tensors, and the header stay the same. A tensor with the bytes of one of the model's
+/// embeddings is an alias and gets its values. If types change, or integers with scales become floats, the
+/// header is rewritten. Returns kNotFinite if a number becomes infinite or NaN in F16 or BF16. On an error
+/// nothing is written. The sink gets slices of at most 64 bytes.
 template <detail::CheckedNames Names, detail::CheckedFile Source, detail::CheckedSet Set, class Sink>
 SafetensorsResult rewrite_safetensors(Source&& file, const Set& set, Sink&& sink,
                                       WrittenTypes types = WrittenTypes::kOfFile) {

@@ -25,7 +25,8 @@ inline constexpr CrcTable kCrcTable;
 
 }  // namespace detail
 
-/// The CRC of `count` bytes; of a text in slices, if `before` is that of the slices before. 0 of none.
+/// The CRC of `count` bytes. For text in slices, `before` is the CRC of all earlier slices. The CRC of no
+/// bytes is 0.
 template <class Byte>
 [[nodiscard]] constexpr std::uint32_t crc32(const Byte* bytes, std::size_t count, std::uint32_t before = 0) {
   static_assert(sizeof(Byte) == 1, "attune::crc32: the pointer is to bytes, or to characters");

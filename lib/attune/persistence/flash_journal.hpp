@@ -1,5 +1,4 @@
-// A journal of training in flash, as the sink of a TrainingJournal. It outlives resets and goes on behind
-// them.
+// A training journal in flash, as the sink of a TrainingJournal. It survives resets and continues after them.
 //
 //   attune::FlashJournal log(flash);              // of a FlashMemory (flash_store.hpp) of its own
 //   status = log.open();
@@ -7,8 +6,8 @@
 //   …
 //   log.write_to(sink);                           // all of it, for a PC
 //
-// Every unit is programmed once, in order, and read back. open() passes over the unit in which a cut may have
-// left bits that are neither erased nor programmed.
+// Every unit is programmed once, in order, and read back. A power cut may leave a unit neither erased nor
+// programmed; open() skips it.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +21,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// All pages of `Flash`, which are the journal's alone.
+/// A journal in all pages of `Flash`, which it does not share.
 template <class Flash>
 class FlashJournal {
   static_assert(FlashMemory<Flash>,
@@ -30,15 +29,15 @@ class FlashJournal {
                 "program, erase and sync, which answer a Status");
 
  public:
-  /// Bytes that an entry is a multiple of.
+  /// Entries are a multiple of this many bytes.
   static constexpr std::uint32_t kProgramUnit = Flash::kProgramUnit;
-  /// Bytes that there is room for.
+  /// The capacity in bytes.
   static constexpr std::uint32_t kCapacity = Flash::kPageSize * Flash::kPages;
 
-  /// A journal in that flash, which must outlive it. open() comes first.
+  /// A journal in `flash`, which must outlive it. Call open() first.
   constexpr explicit FlashJournal(Flash& flash) : flash_(flash) {}
 
-  /// Finds the end of the journal that is there. Where none is, or erasing was cut, erases all pages.
+  /// Finds the end of the stored journal. Erases all pages if there is none, or if erasing was cut off.
   Status open() {
     bool is_there = false;
     if (const Status read = find_session(is_there); read != Status::kOk) return read;
@@ -50,10 +49,10 @@ class FlashJournal {
       if (read != Status::kOk && read != Status::kUnreadable) return read;
       if (read == Status::kUnreadable || !is_erased(unit)) break;
     }
-    end_ = (std::min)(end_ + kProgramUnit, kCapacity);  // behind what a cut may have touched
+    end_ = (std::min)(end_ + kProgramUnit, kCapacity);  // after a unit that a power cut may have damaged
     return Status::kOk;
   }
-  /// Erases the journal, the first page first: after a cut open() finds none, and erases again.
+  /// Erases the journal, the first page first: after a power cut, open() finds no journal and erases again.
   Status clear() {
     filled_ = 0;
     end_ = kCapacity;
@@ -64,8 +63,8 @@ class FlashJournal {
     end_ = 0;
     return Status::kOk;
   }
-  /// The next bytes, for TrainingJournal. kJournalFull: there is no room for them. kNotProgrammed: bits are
-  /// stuck, or a page was not erased. Else what Flash answered.
+  /// Writes the next bytes, for TrainingJournal. kJournalFull: no room for them. kNotProgrammed: bits are
+  /// stuck, or a page was not erased. Otherwise returns Flash's status.
   Status operator()(const char* bytes, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
       unit_[filled_++] = static_cast<unsigned char>(bytes[i]);
@@ -75,10 +74,10 @@ class FlashJournal {
     }
     return Status::kOk;
   }
-  /// Bytes of the journal so far.
+  /// The size of the journal so far, in bytes.
   [[nodiscard]] std::uint32_t size() const { return end_; }
-  /// Calls sink(const char* bytes, std::size_t count) with all of it, a unit at a time. Units that cannot be
-  /// read are zeros: a cut left them so.
+  /// Calls sink(const char* bytes, std::size_t count) with the whole journal, one unit at a time. Units that
+  /// a power cut made unreadable are zeros.
   template <class Sink>
   Status write_to(Sink&& sink) {
     for (std::uint32_t at = 0; at < end_; at += kProgramUnit) {
@@ -95,7 +94,7 @@ class FlashJournal {
   static bool is_erased(const unsigned char* unit) {
     return std::all_of(unit, unit + kProgramUnit, [](unsigned char byte) { return byte == Flash::kErased; });
   }
-  /// Whether the first entry is whole: it is written when all pages have been erased.
+  /// Whether the first entry is complete: it is written after all pages have been erased.
   Status find_session(bool& is_there) {
     constexpr std::uint32_t kSize =
         (sizeof(JournalSession) + 2 * sizeof(std::uint32_t) + kProgramUnit - 1) / kProgramUnit * kProgramUnit;
@@ -123,7 +122,7 @@ class FlashJournal {
   }
 
   Flash& flash_;
-  std::uint32_t end_ = kCapacity;  // of units that are taken
+  std::uint32_t end_ = kCapacity;  // of the used units
   std::uint32_t filled_ = 0;       // bytes in unit_
   unsigned char unit_[kProgramUnit] = {};
 };

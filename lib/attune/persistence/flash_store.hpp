@@ -1,37 +1,44 @@
-// A state in flash that power cuts cannot break: after a cut at any time the old state is there, or the new
-// one.
+// Power-safe storage in flash: after a power cut at any time, it holds the old state or the new one.
 //
-//   struct Settings { static constexpr std::uint32_t kFingerprint = 1; std::uint32_t utterances; char
-//   name[12]; }; attune::FlashStore<BoardFlash, Trainer::State, Settings> store(flash); status =
-//   trainer.resume([&](Trainer::State& state) { return store.load(state, settings); }); if (status !=
-//   attune::Status::kOk) start_anew(); … status = store.save(trainer.state(), settings);
+//   struct Settings {
+//     static constexpr std::uint32_t kFingerprint = 1;
+//     std::uint32_t utterances;
+//     char name[12];
+//   };
+//   attune::FlashStore<BoardFlash, Trainer::State, Settings> store(flash);
+//   status = trainer.resume([&](Trainer::State& state) { return store.load(state, settings); });
+//   if (status != attune::Status::kOk) start_anew();
+//   …
+//   status = store.save(trainer.state(), settings);
 //
-// What was stored is loaded into records of the same size and kFingerprintOf (core/fingerprint.hpp) alone. A
-// Trainer::State tells models apart; bare parameters and structs without a kFingerprint are told by size.
+// A stored state loads only into records of the same size and kFingerprintOf (core/fingerprint.hpp). A
+// Trainer::State distinguishes models. Bare parameters, and structs without kFingerprint, are distinguished
+// by size alone.
 //
-// Flash is a type that says what the flash is, and moves bytes; `at` counts bytes from the beginning of what
-// the store may use:
+// Flash is a type that describes the flash and transfers bytes. `at` counts bytes from the start of the
+// store:
 //
 //   static constexpr std::uint32_t kPageSize;     // bytes that are erased together
 //   static constexpr std::uint32_t kPages;        // of the store
 //   static constexpr std::uint32_t kProgramUnit;  // 1 to 32 bytes that are programmed together
-//   static constexpr unsigned char kErased;       // what erased flash reads, 0xFF or 0x00
+//   static constexpr unsigned char kErased;       // value of an erased byte, 0xFF or 0x00
 //   attune::Status read(std::uint32_t at, void* to, std::size_t bytes);            // any place and number
 //   attune::Status program(std::uint32_t at, const void* from, std::size_t bytes); // whole units; from: any
 //   attune::Status erase(std::uint32_t at);       // one page
 //   attune::Status sync();                        // returns when all before is in the flash
 //
-// read answers kUnreadable where the flash has bytes that its error correction gives up on, as a cut leaves
-// them: that spoils the state there. Any other failure (kFlashFault, of a bus or a driver) ends the call.
+// read returns kUnreadable for bytes that error correction cannot restore, as a power cut may leave them.
+// This invalidates the state at that place. Any other error (kFlashFault, of a bus or a driver) ends the
+// call.
 //
-// Whole pages make slots, as many as fit, used in turn. A slot is a head and behind it the records, each in
-// whole units, filled up with the erased byte. A save erases the slot behind the newest state's, programs the
-// records, then the head with its sequence number and CRCs, and reads all of it back. Nothing is programmed
-// twice, nor before it was seen to be erased, so flash that may be written once (ECC rows) needs nothing
-// else. Every call reads what is there: a FlashStore has no memory of the flash that could be wrong.
+// Slots consist of whole pages, as many slots as fit, and are used in turn. A slot is a head followed by the
+// records, each padded to whole units with the erased byte. A save erases the slot after the newest state. It
+// programs the records, then the head with its sequence number and CRCs, and reads everything back. It
+// programs nothing twice, and only after reading it as erased. Write-once flash (ECC rows) therefore needs
+// nothing else. Every call reads the flash: a FlashStore caches nothing that could become wrong.
 //
-// Two slots are enough while what a cut left reads the same each time. A third one outlives bits that do not:
-// a head that was programmed as the power went, and is valid today.
+// Two slots are enough if flash reads the same every time after a power cut. A third slot covers unstable
+// bits: a head that was programmed during the cut and is valid only sometimes.
 #pragma once
 
 #include <algorithm>
@@ -49,7 +56,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// What the comment at the top says of a flash.
+/// The interface of a flash: see the top of this file.
 template <class Flash>
 concept FlashMemory = requires(Flash& flash, std::uint32_t at, void* to, const void* from,
                                std::size_t bytes) {
@@ -74,13 +81,13 @@ concept IsTrainer = requires {
   typename Record::Options;
 };
 
-/// What stands before the records in a slot. All zeros and all ones are none.
+/// The head of a slot, before its records. All zeros and all ones are not valid heads.
 struct SlotHead {
   static constexpr std::uint32_t kMagic = 0x31'54'54'41;  // ATT1
   std::uint32_t magic;
   std::uint32_t fingerprint;  // of the types of the records
-  std::uint32_t size;         // bytes behind the head, in whole units
-  std::uint32_t sequence;     // one more with each save; wraps
+  std::uint32_t size;         // bytes after the head, in whole units
+  std::uint32_t sequence;     // increases with each save; wraps around
   std::uint32_t body_crc;
   std::uint32_t crc;  // of the words above
 
@@ -89,22 +96,22 @@ struct SlotHead {
   }
 };
 
-/// Where a valid state stands. `pages` is 0: nowhere.
+/// The place of a valid state; `pages` is 0 if there is none.
 struct SlotPlace {
   std::uint32_t sequence = 0;
   std::uint16_t page = 0, pages = 0;
 };
 
-/// The difference of sequence numbers, which wrap.
+/// Whether sequence number a is newer than b; the numbers wrap around.
 [[nodiscard]] constexpr bool newer(std::uint32_t a, std::uint32_t b) {
   return static_cast<std::int32_t>(a - b) > 0;
 }
 
 }  // namespace detail
 
-/// The records are trivially copyable, without pointers: states of models, one's own struct. What a save is
-/// to keep stays the same while it runs. Two stores of the same records in one flash take turns, as may any
-/// two calls; other records in the same flash hide them: put all into one store.
+/// Stores records: trivially copyable values without pointers, such as states of models or your own struct. A
+/// record must not change during its save. Two stores of the same records in one flash may alternate calls.
+/// Other records in the same flash hide them, so put all records into one store.
 template <class Flash, class... Records>
 class FlashStore {
   static_assert(FlashMemory<Flash>,
@@ -121,15 +128,15 @@ class FlashStore {
   }
 
  public:
-  /// Bytes of a head and of the records, each in whole program units.
+  /// Bytes of the head, in whole program units.
   static constexpr std::uint32_t kHeadSize = up_to_whole(sizeof(Head), kUnit);
   /// Bytes of the records, each in whole program units.
   static constexpr std::uint32_t kBodySize = (0u + ... + up_to_whole(sizeof(Records), kUnit));
   /// Pages of a slot: a head and the records.
   static constexpr std::uint32_t kSlotPages = up_to_whole(kHeadSize + kBodySize, kPageSize) / kPageSize;
-  /// Slots: each save goes to the next one.
+  /// The number of slots; each save uses the next one.
   static constexpr std::uint32_t kSlots = Flash::kPages / kSlotPages;
-  /// RAM of an object and of its buffers on the stack, at most: a program unit and 64 bytes.
+  /// RAM of the object and its buffers on the stack, at most: a program unit and 64 bytes.
   static constexpr std::size_t kRam =
       sizeof(Flash*) + sizeof(std::uint32_t) + sizeof(Head) + 2 * sizeof(Place) + kChunk;
 
@@ -153,13 +160,13 @@ class FlashStore {
       "attune::FlashStore: a state that power cuts cannot break needs two slots of kSlotPages pages; "
       "give the store more pages, or fewer records");
 
-  /// A store in that flash, which must outlive it. Nothing is read yet.
+  /// A store in `flash`, which must outlive it. Reads nothing yet.
   constexpr explicit FlashStore(Flash& flash) : flash_(flash) {}
 
-  /// Reads the newest valid state. A state is copied only after all of it was read and verified.
-  /// kNothingStored where there is none, kOtherState where the newest is of records of other types, or what
-  /// Flash::read answered: then nothing has changed. kUnreadable: there is a state, but neither it nor an
-  /// older one could be read a second time; all bytes of the records are zero.
+  /// Reads the newest valid state. Copies it only after it was read and verified as a whole. On an error
+  /// nothing changes: kNothingStored without a state, kOtherState if the newest has other record types, or
+  /// Flash::read's error. The exception is kUnreadable: neither the newest state nor an older one could be
+  /// read a second time. All bytes of the records are then zero.
   Status load(Records&... records) {
     Place place;
     if (const Status found = find_older(place); found != Status::kOk) return found;
@@ -169,16 +176,17 @@ class FlashStore {
     return status == Status::kOk ? status : Status::kUnreadable;
   }
 
-  /// Writes a state, into the slot behind the newest valid one's. kOk only after all of it was read back;
-  /// after any other status, as after a power cut, the state is the one before or this one, and the next save
-  /// takes another slot where there is a third. kNotErased: a page is worn. kNotProgrammed: bits are stuck.
-  /// Else what Flash answered.
+  /// Writes a state into the slot after the newest valid one. Returns kOk only after reading all of it back.
+  /// After any other status, as after a power cut, the stored state is the previous one or this one. The next
+  /// save then takes another slot if there are three. kNotErased: a page is worn out. kNotProgrammed: bits
+  /// are stuck. Otherwise returns Flash's status.
   ///
-  /// Over a newest state of other types, of another size, that stands in the way of all slots there is no old
-  /// state to keep.
+  /// If the newest state has other record types and its size blocks every slot, the save overwrites it: there
+  /// is no old state to keep.
   ///
-  /// A record that has check() is asked first, and what is not kOk is not saved: a Trainer::State between the
-  /// slices of an update (kUnderWay), or of a trainer that was never initialized (kOtherState).
+  /// Records with check() are checked first and not saved unless it returns kOk. Examples are a
+  /// Trainer::State between the slices of an update (kUnderWay), or one that was never initialized
+  /// (kOtherState).
   Status save(const Records&... records) {
     Status asked = Status::kOk;
     (void)(((asked = check(records)) == Status::kOk) && ...);
@@ -218,7 +226,7 @@ class FlashStore {
 
   // ---- Reading ----
 
-  /// What stands at a page: kOk, and a head whose body was verified; kNothingStored; what Flash answered.
+  /// The state at a page: kOk and a head whose body was verified, kNothingStored, or Flash's status.
   Status verify(std::uint32_t page, Head& head) {
     std::uint32_t at = page * kPageSize;
     if (const Status status = read_head(page, head); status != Status::kOk) return status;
@@ -241,8 +249,8 @@ class FlashStore {
     return valid ? Status::kOk : Status::kNothingStored;
   }
 
-  /// The newest valid state of all, or of those older than `place` if it is one. States of other types,
-  /// perhaps of another size, begin at any page.
+  /// Finds the newest valid state, or the newest that is older than `place` if `place` is one. States of
+  /// other types may differ in size, so they can begin at any page.
   Status find_older(Place& place) {
     Place best;
     for (std::uint32_t page = 0; page < Flash::kPages;) {
@@ -264,8 +272,8 @@ class FlashStore {
     return Status::kOk;
   }
 
-  /// A state that was verified, into the records. It is verified again on the way, as what was read may
-  /// differ: kUnreadable then, and the records are zero.
+  /// Copies a verified state into the records, and verifies it again: a second read may differ. In that case
+  /// returns kUnreadable, with the records zeroed.
   Status copy(const Place& place, Records&... records) {
     Head head;
     const Status status = read_head(place.page, head);
@@ -296,12 +304,12 @@ class FlashStore {
 
   // ---- Writing ----
 
-  /// A slot that does not touch the newest state; after failures others than before.
+  /// A slot that does not touch the newest state; a different one after failures.
   std::uint32_t slot_behind(const Place& newest) const {
     const std::uint32_t first = newest.page / kSlotPages;
     if (newest.pages == 0 || first >= kSlots) return failures_ % kSlots;
     const std::uint32_t behind = (std::min)((newest.page + newest.pages - 1u) / kSlotPages + 1,
-                                            kSlots);  // the last one touched, and 1
+                                            kSlots);  // the slot after the last one touched
     const std::uint32_t others = kSlots - (behind - first);
     return (behind + failures_ % (std::max<std::uint32_t>)(others, 1)) % kSlots;
   }
@@ -319,7 +327,7 @@ class FlashStore {
     if (status == Status::kOk) status = program(at, &head, sizeof head, unused);
     if (status == Status::kOk) status = flash_.sync();
     if (status != Status::kOk) return status;
-    // As the next load will see it.
+    // Verifies it as the next load will.
     status = verify(page, head);
     if (status == Status::kNothingStored || status == Status::kUnreadable) return Status::kNotProgrammed;
     return status == Status::kOk && head.sequence != sequence ? Status::kNotProgrammed : status;
@@ -342,7 +350,7 @@ class FlashStore {
     return Status::kOk;
   }
 
-  /// Whole units from where they are, and the rest of a last one filled up.
+  /// Programs whole units directly from `from`, and pads a last partial unit.
   Status program(std::uint32_t& at, const void* from, std::size_t size, std::uint32_t& crc) {
     const std::size_t rest = size % kUnit, whole = size - rest;
     const auto* const bytes = static_cast<const unsigned char*>(from);
@@ -362,7 +370,7 @@ class FlashStore {
   }
 
   Flash& flash_;
-  std::uint32_t failures_ = 0;  // saves since the last one that was kOk
+  std::uint32_t failures_ = 0;  // saves since the last successful one
 };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

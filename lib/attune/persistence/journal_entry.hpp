@@ -1,6 +1,6 @@
-// The format of a journal of training (training_journal.hpp), version 1, and its reader.
+// The format of a training journal (training_journal.hpp), version 1, and its reader.
 //
-// A journal is entries, one behind the other, little-endian:
+// A journal is a sequence of entries, little-endian:
 //
 //   1 byte    event in the low 5 bits, log2 of the program unit in the high 3
 //   3 bytes   size of the body
@@ -9,8 +9,8 @@
 //   4 bytes   CRC of all of the entry before it, which begins with the CRC of the entry before; kSession:
 //   with 0
 //
-// Each start of a device begins with kSession. A power cut leaves a part of the last entry, then perhaps
-// erased bytes. Anything else between two entries is damage.
+// Each start of a device begins with kSession. A power cut leaves part of the last entry, possibly followed
+// by erased bytes. Anything else between two entries is damage.
 #pragma once
 
 #include <cstddef>
@@ -24,20 +24,20 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// Version of the format that this library writes.
+/// The version of the format that this library writes.
 inline constexpr std::uint32_t kJournalVersion = 1;
 
-/// Events of a training, in entries of a journal. The record of each follows in parentheses.
+/// Events of a training, in entries of a journal. Parentheses name the record of each.
 enum class JournalEvent : std::uint8_t {
-  kSession = 1,    // the device has started (JournalSession)
-  kStarted,        // the program gave the trainer its start `number` (JournalPoint)
+  kSession = 1,    // the device started (JournalSession)
+  kStarted,        // the program started the trainer with `number` (JournalPoint)
   kResumed,        // the trainer resumed from a saved state (JournalPoint)
   kSequence,       // a sequence was accumulated (its number, 4 bytes)
   kSequenceBytes,  // a sequence was accumulated (the bytes of input, target and mask)
-  kUpdated,        // an update, also a discarded batch (Status as 4 bytes, options, clipping if any)
-  kDiscarded,      // the batch was discarded (nothing)
+  kUpdated,        // an update or a discarded batch (Status as 4 bytes, options, clipping if used)
+  kDiscarded,      // the batch was discarded (no record)
   kSaving,         // the state is about to be saved (JournalPoint)
-  kHash,           // parameters now (hash_bits, 4 bytes)
+  kHash,           // hash of the current parameters (hash_bits, 4 bytes)
 };
 /// The last event of this version.
 inline constexpr std::uint32_t kLastJournalEvent = static_cast<std::uint32_t>(JournalEvent::kHash);
@@ -51,14 +51,14 @@ struct JournalSession {
   std::uint32_t hash_every;   // JournalOptions::hash_every
 };
 
-/// A state of training: which one, and what it is.
+/// Identifies a state of a training.
 struct JournalPoint {
-  std::uint32_t number;  // of a start; else 0
+  std::uint32_t number;  // of a start; otherwise 0
   std::uint32_t crc;     // of the bytes of Trainer::State
   std::uint64_t steps;   // of the optimizer
 };
 
-/// A sequence that a journal keeps byte by byte, or that a replay loads by number.
+/// A sequence that a journal stores byte by byte, or that a replay loads by number.
 template <class Input, class Target, class Mask = NoMask>
 struct JournaledSequence {
   Input x;        // of the model
@@ -66,14 +66,14 @@ struct JournaledSequence {
   Mask mask;      // of the sequence
 };
 
-/// An entry that was read. `body` points into the journal.
+/// An entry from a journal. `body` points into the journal.
 struct JournalEntry {
   JournalEvent event;  // of this entry
   std::span<const std::byte> body;
-  std::size_t at;      // byte of the journal
-  std::size_t behind;  // byte behind the entry
+  std::size_t at;      // its first byte in the journal
+  std::size_t behind;  // the first byte after it
 
-  /// The body as one record; false where the size differs.
+  /// The body as one record; false if the size differs.
   template <class Record>
   [[nodiscard]] bool read(Record& record) const {
     if (body.size() != sizeof record) return false;
@@ -85,11 +85,11 @@ struct JournalEntry {
 /// Reads a journal from memory, entry by entry, and checks the CRC of each.
 class JournalReader {
  public:
-  /// Reads these bytes, which must outlive it.
+  /// Reads `bytes`, which must outlive it.
   explicit JournalReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
-  /// The next entry. kNothingStored behind the last one. kUnreadable: bytes at entry.at are damaged, and
-  /// valid entries follow. What a power cut has torn is passed over.
+  /// Reads the next entry. Returns kNothingStored after the last one, and kUnreadable if bytes at entry.at
+  /// are damaged and valid entries follow. Skips entries that a power cut interrupted.
   Status next(JournalEntry& entry) {
     if (read_at(at_, entry)) {
       at_ = entry.behind;
@@ -106,8 +106,8 @@ class JournalReader {
     }
     return Status::kNothingStored;
   }
-  /// Bytes behind the last whole entry, without erased ones at the end: those of an entry that was cut. Once
-  /// next() has answered kNothingStored.
+  /// The number of bytes after the last complete entry, without trailing erased bytes: the rest of an
+  /// interrupted entry. Call it once next() has returned kNothingStored.
   [[nodiscard]] std::size_t rest() const {
     std::size_t end = bytes_.size();
     while (end > at_ && (bytes_[end - 1] == std::byte{0x00} || bytes_[end - 1] == std::byte{0xFF})) --end;
@@ -136,7 +136,7 @@ class JournalReader {
   }
 
   std::span<const std::byte> bytes_;
-  std::size_t at_ = 0;  // behind the last entry
+  std::size_t at_ = 0;  // the end of the last entry
 };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,5 +1,4 @@
-// A journal of a device's training, from which a PC reproduces the parameters to the last bit
-// (host/replay.hpp).
+// A journal of a device's training, from which a PC reproduces the parameters bit by bit (host/replay.hpp).
 //
 //   attune::TrainingJournal journal(trainer, sink, {.hash_every = 10});
 //   trainer.initialize(attune::XavierUniform{}, attune::Rng(7));
@@ -9,12 +8,12 @@
 //   journal.update(options);
 //   journal.saving();                                    // in front of store.save(trainer.state())
 //
-// Each call trains, then writes an entry (journal_entry.hpp), so a power cut loses at most the last entry and
-// never one that a saved state depends on. The journal keeps no data: 24 bytes of RAM and a reference to its
-// sink.
+// Each call trains, then writes an entry (journal_entry.hpp). A power cut therefore loses at most the last
+// entry, and never one that a saved state depends on. The journal stores no data in RAM: it takes 24 bytes
+// and a reference to its sink.
 //
 // sink(const char* bytes, std::size_t count) is a FlashJournal, or a function that sends bytes. It may return
-// a Status. The first failure ends the journal, not the training; status() returns it.
+// a Status. The first failure stops the journal, but not the training; status() returns it.
 #pragma once
 
 #include <bit>
@@ -33,10 +32,10 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// What a journal writes.
+/// The content of a journal.
 struct JournalOptions {
   std::uint32_t hash_every = 64;  // steps between two hashes of the parameters; 0: none
-  std::uint32_t base_crc = 0;     // of the file that the program has in flash, as crc32() gives it
+  std::uint32_t base_crc = 0;     // crc32() of the file that the program has in flash
 };
 
 namespace detail {
@@ -47,11 +46,11 @@ template <class Sink>
   requires requires { Sink::kProgramUnit; }
 inline constexpr std::uint32_t kUnitOfSink<Sink> = Sink::kProgramUnit;
 
-/// Bytes of a record in an entry: none of an empty type.
+/// The bytes of a record in an entry; none for an empty type.
 template <class Record>
 inline constexpr std::size_t kJournaledBytes = std::is_empty_v<Record> ? 0 : sizeof(Record);
 
-/// Entries for a sink, a piece at a time.
+/// Writes entries to a sink, in parts.
 template <class Sink>
 class EntryWriter {
  public:
@@ -104,16 +103,15 @@ class EntryWriter {
   }
 
   Sink& sink_;
-  std::uint32_t crc_ = 0;  // of the entry so far; between two, of the last one
+  std::uint32_t crc_ = 0;  // of the entry so far; between entries, of the last one
   Status status_ = Status::kOk;
 };
 
 }  // namespace detail
 
-/// The journal of a trainer. Both `trainer` and `sink` must outlive it. Between started() or resumed() and
-/// the end of the journal, sequences, updates and discards go through it; those in slices, or of another
-/// trainer with the same state, are told to it by the functions that begin with `note`. The trainer's loss
-/// must be the same all the time.
+/// The journal of a trainer. `trainer` and `sink` must outlive it. From started() or resumed() on, sequences,
+/// updates and discards go through the journal. Report the others with the functions that begin with `note`:
+/// calls in slices, and calls of another trainer with the same state. The trainer's loss must not change.
 template <class Trainer, class Sink>
 class TrainingJournal {
   static_assert(std::is_invocable_v<Sink&, const char*, std::size_t>,
@@ -125,17 +123,16 @@ class TrainingJournal {
   using Scalar = typename Trainer::Scalar;
 
  public:
-  /// A journal of `trainer` in `sink`. Nothing is written yet.
+  /// A journal of `trainer` in `sink`. Writes nothing yet.
   TrainingJournal(Trainer& trainer, Sink& sink, const JournalOptions& options = {})
       : trainer_(trainer), writer_(sink), options_(options) {}
 
-  /// The trainer has just begun in a way that `number` tells the replay, as the seed of its initial
-  /// parameters.
+  /// The trainer has just started. `number` tells the replay how, such as the seed of the initial parameters.
   void started(std::uint32_t number = 0) { begin(JournalEvent::kStarted, number); }
-  /// The trainer has just resumed from a state that was saved behind saving(), or that the replay is given.
+  /// The trainer has just resumed from a state that was saved after saving(), or that the replay is given.
   void resumed() { begin(JournalEvent::kResumed, 0); }
 
-  /// Trainer::accumulate() of a sequence that the replay loads by `number`.
+  /// Trainer::accumulate() for a sequence that the replay loads by `number`.
   template <class X, class Target, class Mask = NoMask, class... Loss>
   LossResult<Scalar> accumulate(std::uint32_t number, const X& x, const Target& target, const Mask& mask = {},
                                 const Loss&... loss) {
@@ -143,7 +140,7 @@ class TrainingJournal {
     if (added.ok()) note_sequence(number);
     return added;
   }
-  /// The same of a sequence that is written byte by byte.
+  /// The same for a sequence that is written byte by byte.
   template <class Input, class Target, class Mask, class... Loss>
   LossResult<Scalar> accumulate(const JournaledSequence<Input, Target, Mask>& sequence, const Loss&... loss) {
     const auto added = trainer_.accumulate(sequence.x, sequence.target, sequence.mask, loss...);
@@ -160,7 +157,7 @@ class TrainingJournal {
   StepResult<Scalar> update_incomplete(const Options& options, const Clipping& clipping = {}) {
     return noted(trainer_.update_incomplete(options, clipping), options, clipping);
   }
-  /// Trainer::step() of a batch of one, for UpdateInBackward as well. Larger batches take accumulate() and
+  /// Trainer::step() with a batch of one, also for UpdateInBackward. Larger batches use accumulate() and
   /// update().
   template <class X, class Target, class Clipping = NoClipping, class Mask = NoMask, class... Loss>
   StepResult<Scalar> step(std::uint32_t number, const X& x, const Target& target, const Options& options,
@@ -170,7 +167,7 @@ class TrainingJournal {
         "attune::TrainingJournal: step() is for a batch of one; take accumulate() and update(), which "
         "compute the same bits");
     const auto done = trainer_.step(x, target, options, clipping, mask, loss...);
-    if (kAccumulates && !done.ok()) {  // nothing was learned; what had been accumulated is gone
+    if (kAccumulates && !done.ok()) {  // the step failed, and accumulated sequences are gone
       note_discard();
     } else {
       if (kAccumulates) note_discard();
@@ -185,15 +182,14 @@ class TrainingJournal {
     note_discard();
   }
 
-  /// The state is about to be saved. Call it in front of the store's save().
+  /// The state is about to be saved. Call it before the store's save().
   void saving() { writer_.write(JournalEvent::kSaving, point(0)); }
-  /// Writes the hash of the parameters now, as at the end of a training.
+  /// Writes the hash of the current parameters, for example at the end of a training.
   void write_hash() { writer_.write(JournalEvent::kHash, hash_bits(trainer_.parameters())); }
-  /// kOk, or the first answer of the sink since the session began that was not. Entries behind it are
-  /// missing.
+  /// kOk, or the sink's first error since the session began. Later entries are missing.
   [[nodiscard]] Status status() const { return writer_.status(); }
 
-  /// A sequence has been accumulated elsewhere: in slices.
+  /// Reports a sequence that was accumulated elsewhere, such as in slices.
   void note_sequence(std::uint32_t number) {
     pending_ = true;
     writer_.write(JournalEvent::kSequence, number);
@@ -204,7 +200,7 @@ class TrainingJournal {
     pending_ = true;
     writer_.write(JournalEvent::kSequenceBytes, sequence.x, sequence.target, sequence.mask);
   }
-  /// An update that ended with `status`, which has changed the state or has discarded the batch.
+  /// Reports an update that returned `status`, after it changed the state or discarded the batch.
   template <class Clipping = NoClipping>
   void note_update(Status status, const Options& options, const Clipping& clipping = {}) {
     pending_ = false;
@@ -212,7 +208,7 @@ class TrainingJournal {
     if (options_.hash_every > 0 && status == Status::kOk && trainer_.state().steps % options_.hash_every == 0)
       write_hash();
   }
-  /// The batch has been discarded.
+  /// Reports that the batch was discarded.
   void note_discard() {
     if (pending_) writer_.write(JournalEvent::kDiscarded);
     pending_ = false;

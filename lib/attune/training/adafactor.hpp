@@ -1,4 +1,4 @@
-// Adafactor: AdamW's adaptive steps for a hundredth to a tenth of its moments.
+// Adafactor: the adaptive steps of AdamW with 1 % to 10 % of its moments.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-/// The second moments of a set, factored.
+/// The second moments of a set, in factored form.
 template <class Parameters, class Scalar>
 struct FactoredSet {
   Scalar values[kEndOfMoments<Parameters>.factors];
@@ -29,22 +29,22 @@ struct FactoredSet {
 
 }  // namespace detail
 
-/// What the learning rate of Adafactor is of.
+/// The scale of Adafactor's steps.
 enum class StepScale {
   kAbsolute,  // α = lr
-  kRelative,  // α = max(ε₂, RMS of the tensor) · min(lr, 1/√t): the paper's, and PyTorch's
+  kRelative,  // α = max(ε₂, RMS of the tensor) · min(lr, 1/√t), as in the paper and PyTorch
 };
 
 /// Adafactor (Shazeer and Stern, 2018, algorithms 4 and 5), without a first moment. A matrix [rows, cols] has
-/// rows + cols moments, a vector one for each element: β̂₂ = 1 − t^−decay,
-///   R ← β̂₂R + (1 − β̂₂)·mean of rows of (g² + ε₁),  C of columns,  v̂ = R·C/mean(R),
+/// rows + cols moments, a vector one per element. With β̂₂ = 1 − t^−decay:
+///   R ← β̂₂R + (1 − β̂₂)·row means of (g² + ε₁),  C likewise over columns,  v̂ = R·C/mean(R);
 ///   u = g/√v̂,  p ← (1 − lr·λ)p − α·u/max(1, RMS(u)/d).
-/// A tensor is updated as a whole: in slices it is one of them, and UpdateInBackward has room for the
-/// gradients of the largest tensor.
+/// Each tensor is updated as a whole. An update in slices therefore has one slice per tensor, and
+/// UpdateInBackward has room for the gradients of the largest tensor.
 template <StepScale scale = StepScale::kAbsolute, class ScalarType = float>
 struct Adafactor {
   using Scalar = ScalarType;
-  /// Whether a step is relative to its tensor.
+  /// Whether the step scales with the RMS of its tensor.
   static constexpr bool kRelative = scale == StepScale::kRelative;
   static constexpr std::uint32_t kFingerprint = fingerprint("Adafactor", scale);
 
@@ -52,16 +52,16 @@ struct Adafactor {
     Scalar learning_rate = Scalar(kRelative ? 1e-2 : 4e-3);
     Scalar beta2_decay = Scalar(0.8);  // β̂₂ = 1 − t^−beta2_decay; in (0, 1]
     Scalar epsilon1 = Scalar(1e-30);   // added to g²
-    Scalar epsilon2 = Scalar(1e-3);    // the least RMS of parameters, of a relative step
+    Scalar epsilon2 = Scalar(1e-3);    // the smallest parameter RMS that a relative step assumes
     Scalar clipping = 1;               // d, the largest RMS of an update
     Scalar weight_decay = 0;           // decoupled
   };
 
-  /// The steps so far.
+  /// The number of steps so far.
   struct Counters {
     std::uint32_t steps;  // so far
   };
-  /// Means of rows and columns of every parameter's second moment beside. They have no tensors by name.
+  /// Row and column means of the second moments of all parameters. They are not visited as named tensors.
   template <class Parameters>
   struct Moments : Counters {
     detail::FactoredSet<Parameters, Scalar> second;  // v, factored
@@ -88,31 +88,31 @@ struct Adafactor {
     return optimizer_step<Adafactor>(parameters, gradients, moments, options, gradient_scale);
   }
 
-  // ---- The parts of a step, for what updates tensor by tensor. ----
+  // ---- The parts of a step, for callers that update tensor by tensor. ----
 
   using Coefficients = kernels::AdafactorCoefficients<Scalar>;
   using MomentPointer = kernels::FactoredMoments<Scalar>;
   static constexpr int kMoments = 1;
   static constexpr int kUpdatedTogether = 0;
 
-  /// Counts a step, with options that check() has passed. `counters` are Moments or Counters.
+  /// Counts a step. check() must have accepted the options. `counters` are Moments or Counters.
   template <class Counting>
   static Coefficients advance(Counting& counters, const Options& options, Scalar gradient_scale) {
     return coefficients_of(static_cast<Counters&>(counters), options, gradient_scale);
   }
-  /// All parameters of a tensor, their gradients and moments.
+  /// Updates a whole tensor: all its parameters, from their gradients and moments.
   static void update(const Coefficients& coefficients, TensorKind, int, Scalar* p, const Scalar* g,
                      MomentPointer v) {
     kernels::adafactor_update<kRelative>(p, g, v, coefficients);
   }
-  /// visitor(path, tensor of each set…, tensor of v).
+  /// Calls visitor(path, tensor of each set…, tensor of v).
   template <class Visitor, class Parameters, class... Sets>
   static void for_each_with_moments(const Visitor& visitor, Moments<Parameters>& moments, Sets&... sets) {
     detail::for_each_with_moment_sets(visitor, std::tie(sets...), moments.second);
   }
 
  private:
-  static constexpr Scalar kLeastEpsilon = Scalar(1e-36);  // its root divides
+  static constexpr Scalar kLeastEpsilon = Scalar(1e-36);  // its square root is a divisor
 
   [[gnu::noinline]] static Coefficients coefficients_of(Counters& counters, const Options& options,
                                                         Scalar gradient_scale) {

@@ -11,41 +11,41 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// A decay rate β in [0, 1), made from a double literal: β and 1 − β are each rounded once from it (1 −
-/// 0.999f would be 5e-5 off), and 2⁶⁴β is kept so that βᵗ is exact to 2⁻⁶⁴ a step without double arithmetic
-/// on the device.
+/// A decay rate β in [0, 1), made from a double literal. β and 1 − β are each rounded once from the double: 1
+/// − 0.999f would be 5e-5 off. 2⁶⁴β is stored as well, so βᵗ is exact to 2⁻⁶⁴ per step, without double
+/// arithmetic on the device.
 template <class Scalar>
 struct DecayRate {
   Scalar value;               // β
   Scalar complement;          // 1 − β
   std::uint64_t fixed_point;  // 2⁶⁴β
 
-  /// Of a double, so that 1 − β is rounded from what was written.
+  /// Converts a double, so that 1 − β is rounded from the written value.
   constexpr DecayRate(double beta)  // NOLINT: {.beta1 = 0.9} is the spelling
       : value(static_cast<Scalar>(beta)),
         complement(static_cast<Scalar>(1.0 - beta)),
         fixed_point(beta >= 0.0 && beta < 1.0 ? static_cast<std::uint64_t>(beta * 18446744073709551616.0)
                                               : 0) {}
 
-  /// Whether it is in [0, 1).
+  /// Whether β is in [0, 1).
   [[nodiscard]] constexpr bool valid() const { return value >= 0 && complement > 0; }
 };
 
 namespace detail {
 
-/// 1 − βᵗ over the steps so far, as a fraction of 2⁶⁴; zero-initialized, so that it starts in .bss.
+/// 1 − βᵗ over the steps so far, as a fraction of 2⁶⁴. Starts at zero, so it can live in .bss.
 struct BiasCorrection {
   std::uint64_t complement;
 
-  // βᵗ ← βᵗ·β: the upper half of a 64 × 64 bit product.
+  // βᵗ ← βᵗ·β: the upper half of a 64 × 64-bit product.
   [[gnu::noinline]] constexpr void advance(std::uint64_t beta) {
     const std::uint64_t power = ~complement;
     const std::uint64_t a = power >> 32, b = power & 0xFFFFFFFFu, c = beta >> 32, d = beta & 0xFFFFFFFFu;
     const std::uint64_t middle = ((b * d) >> 32) + ((a * d) & 0xFFFFFFFFu) + b * c;
     complement = ~(a * c + ((a * d) >> 32) + (middle >> 32));
   }
-  // Rounded to nearest. A float is made of the 32 leading bits, the last of them standing for all that
-  // follow, since a conversion from 64 bits is a library call on a 32-bit processor.
+  // Rounds to nearest. A float comes from the 32 leading bits, and the last of them stands for all lower
+  // bits: on a 32-bit processor, a conversion from 64 bits is a library call.
   template <class Scalar>
   [[nodiscard, gnu::noinline]] constexpr Scalar value() const {
     if constexpr (std::is_same_v<Scalar, float>) {
@@ -64,10 +64,10 @@ struct BiasCorrection {
 
 }  // namespace detail
 
-/// How λ is used.
+/// How weight decay λ applies.
 enum class WeightDecay {
   kDecoupled,  // p ← (1 − lr·λ)p − …     Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2019
-  kCoupled,  // g ← g + λp              L2 in the loss
+  kCoupled,  // g ← g + λp              L2 regularization in the loss
 };
 
 /// Where ε is added.
@@ -77,29 +77,29 @@ enum class EpsilonPlacement {
   kBeforeBiasCorrection,  // √v + ε, the efficient form of the paper's section 2: TensorFlow, ONNX
 };
 
-/// Whether there is a moving average of gradients.
+/// Whether Adam keeps a moving average of gradients.
 enum class FirstMoment {
   kKept,  // m, with β₁
-  kNone,  // m = g, β₁ = 0: RMSProp with bias correction and weight decay, for half the moments
+  kNone,  // m = g, β₁ = 0: RMSProp with bias correction and weight decay, with half the moments
 };
 
-/// Which Adam it is.
+/// The variant of Adam.
 struct AdamVariant {
   WeightDecay weight_decay = WeightDecay::kDecoupled;
   EpsilonPlacement epsilon = EpsilonPlacement::kOutsideRoot;
-  MomentPrecision moments = MomentPrecision::kScalar;  // how they are kept
-  FirstMoment first_moment = FirstMoment::kKept;       // or none
+  MomentPrecision moments = MomentPrecision::kScalar;  // how moments are stored
+  FirstMoment first_moment = FirstMoment::kKept;       // kNone: no average of gradients
 };
 
-/// Adam (Kingma and Ba, 2015, algorithm 1), with m̂ = m/(1 − β₁ᵗ), v̂ = v/(1 − β₂ᵗ):  p ← p − lr·m̂/(√v̂ +
-/// ε).
+/// Adam (Kingma and Ba, 2015, algorithm 1), with m̂ = m/(1 − β₁ᵗ), v̂ = v/(1 − β₂ᵗ):
+///   p ← p − lr·m̂/(√v̂ + ε)
 template <AdamVariant variant = AdamVariant{}, class ScalarType = float>
 struct Adam {
   using Scalar = ScalarType;
-  /// In what moments are kept.
+  /// The precision of the moments.
   static constexpr MomentPrecision kPrecision = variant.moments;
   static constexpr bool kInScalars = kPrecision == MomentPrecision::kScalar;
-  /// Whether there is m.
+  /// Whether m exists.
   static constexpr bool kHasFirst = variant.first_moment == FirstMoment::kKept;
   static_assert(kInScalars || std::is_same_v<Scalar, float>,
                 "attune::Adam: moments in 8 and 16 bits are those of float parameters");
@@ -120,13 +120,14 @@ struct Adam {
     Scalar weight_decay = Scalar(0.01);
   };
 
-  /// 1 − βᵗ, and where rounding stands. All zero at the start.
+  /// 1 − βᵗ, and the state of the rounding. All zero at the start.
   struct Counters {
     detail::BiasCorrection beta1_correction;  // 1 − β₁ᵗ
     detail::BiasCorrection beta2_correction;  // 1 − β₂ᵗ
     [[no_unique_address]] detail::RoundingOf<kPrecision> rounding;
   };
-  /// m and v of every parameter beside. All zero at the start. In 8 and 16 bits they have no tensors by name.
+  /// m and v of every parameter, and the counters. All zero at the start. Moments in 8 and 16 bits are not
+  /// visited as named tensors.
   template <class Parameters, bool kNamed = kInScalars>
   struct Moments {
     [[no_unique_address]] std::conditional_t<kHasFirst, Parameters, NoParameters> first;  // m
@@ -150,7 +151,7 @@ struct Adam {
     Set second;
 
     void reset() { std::memset(static_cast<void*>(this), 0, sizeof *this); }
-    /// Where the random bits of rounding start: a training from another seed rounds otherwise.
+    /// Sets the start of the random bits for rounding: each seed rounds differently.
     void seed(std::uint64_t bits) requires(detail::is_random(kPrecision)) { this->rounding.state = bits; }
   };
 
@@ -171,9 +172,9 @@ struct Adam {
     return optimizer_step<Adam>(parameters, gradients, moments, options, gradient_scale);
   }
 
-  // ---- The parts of a step, for what updates tensor by tensor. ----
+  // ---- The parts of a step, for callers that update tensor by tensor. ----
 
-  /// Those of a step, and how it rounds.
+  /// The coefficients of a step, and its rounding.
   struct RoundingCoefficients : kernels::AdamCoefficients<Scalar> {
     [[no_unique_address]] decltype(detail::RoundingOf<kPrecision>{}.next()) rounding;  // of moments
   };
@@ -183,7 +184,7 @@ struct Adam {
   static constexpr int kMoments = kHasFirst ? 2 : 1;
   static constexpr int kUpdatedTogether = detail::is_int8(kPrecision) ? kernels::kMomentBlock : 1;
 
-  /// Counts a step, with options that check() has passed. `counters` are Moments or Counters.
+  /// Counts a step. check() must have accepted the options. `counters` are Moments or Counters.
   template <class Counting>
   static Coefficients advance(Counting& counters, const Options& options, Scalar gradient_scale) {
     const auto coefficients =
@@ -194,7 +195,7 @@ struct Adam {
       return {coefficients, counters.rounding.next()};
     }
   }
-  /// `size` parameters, their gradients and moments: m if there is one, and v.
+  /// Updates `size` parameters from their gradients and moments: m, if it exists, then v.
   template <class... Pointers>
   static void update(const Coefficients& coefficients, TensorKind, int size, Scalar* p, const Scalar* g,
                      MomentPointer moment, Pointers... second) requires(1 + sizeof...(second) == kMoments) {
@@ -208,12 +209,17 @@ struct Adam {
                                               coefficients.rounding);
     }
   }
-  /// m if there is one, and v, which a step need not take tensor by tensor.
+  /// The same of moments in scalars, of which there are m and v. Gradients become zero.
+  static void update_and_clear(const Coefficients& coefficients, TensorKind, int size, Scalar* p, Scalar* g,
+                               Scalar* first, Scalar* second) requires(kInScalars && kHasFirst) {
+    kernels::adam_update_and_clear<kInside, kCoupled>(size, p, g, first, second, coefficients);
+  }
+  /// m, if it exists, and v. A step may update all tensors as one.
   template <class Parameters>
   static auto sets_of_moments(Moments<Parameters>& moments) requires(kInScalars) {
     return kept(moments);
   }
-  /// visitor(path, tensor of each set…, tensor of m if there is one, tensor of v).
+  /// Calls visitor(path, tensor of each set…, tensor of m if it exists, tensor of v).
   template <class Visitor, class Parameters, class... Sets>
   static void for_each_with_moments(const Visitor& visitor, Moments<Parameters>& moments, Sets&... sets) {
     std::apply(
@@ -236,7 +242,7 @@ struct Adam {
       return std::tie(moments.second);
     }
   }
-  // The same code for moments of any parameters.
+  // One copy of the code for moments of any parameters.
   [[gnu::noinline]] static kernels::AdamCoefficients<Scalar> advance(detail::BiasCorrection& beta1,
                                                                      detail::BiasCorrection& beta2,
                                                                      const Options& options,

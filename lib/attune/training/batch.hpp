@@ -1,8 +1,8 @@
-// What a model reads and what its outputs are compared with, for a whole batch: sequence after sequence.
+// Inputs and targets of a model, for a whole batch: sequence after sequence.
 //
-// It is matrices, or ids: of tokens, where the first layer looks them up (embedding.hpp), and of classes,
-// where the loss says kClassTargets (cross_entropy.hpp). Ids come from outside and can be wrong, so a model
-// that reads them answers with a Status.
+// Each is a matrix or an array of ids: token ids if the first layer looks them up (embedding.hpp), classes if
+// the loss sets kClassTargets (cross_entropy.hpp). Ids can be invalid at run time, so a model that reads ids
+// returns a Status.
 #pragma once
 
 #include <cstring>
@@ -24,7 +24,7 @@ struct TargetOf<Loss, Output> {
   using type = std::array<int, std::size_t{Output::rows}>;
 };
 
-// One mask for all sequences of a batch, or one for each: an array or a span.
+// One mask for all sequences of a batch, or one per sequence in an array or a span.
 template <class Masks>
 struct OneMaskOf {
   using type = Masks;
@@ -39,7 +39,7 @@ using OneMask = typename OneMaskOf<Masks>::type;
 template <class Masks>
 inline constexpr bool kOneForAll = std::is_same_v<OneMask<Masks>, Masks>;
 
-/// The mask of a sequence.
+/// The mask of one sequence.
 template <class Masks>
 ATTUNE_INLINE constexpr const OneMask<Masks>& mask_of(const Masks& masks, int sequence) {
   if constexpr (kOneForAll<Masks>) {
@@ -48,7 +48,7 @@ ATTUNE_INLINE constexpr const OneMask<Masks>& mask_of(const Masks& masks, int se
     return masks[static_cast<std::size_t>(sequence)];
   }
 }
-/// Whether so many sequences from `first` on have one mask, as far as bytes tell.
+/// Whether `sequences` sequences from `first` on have the same mask, compared byte by byte.
 template <int sequences, class Masks>
 constexpr bool have_one_mask([[maybe_unused]] const Masks& masks, [[maybe_unused]] int first) {
   if constexpr (kOneForAll<Masks>) {
@@ -63,7 +63,8 @@ constexpr bool have_one_mask([[maybe_unused]] const Masks& masks, [[maybe_unused
     return false;
   }
 }
-/// Masks that the model would swallow silently, or too few of them, do not compile. Whether they are masks.
+/// Whether Masks are valid for the model and batch. Compile error for masks that the model would ignore, and
+/// for too few masks.
 template <class Model, class Masks, int batch>
 constexpr bool check_masks() {
   if constexpr (!kOneForAll<Masks> && AttentionMask<OneMask<Masks>>) {
@@ -73,13 +74,13 @@ constexpr bool check_masks() {
   }
   return check_mask<Model, OneMask<Masks>>();
 }
-/// The loss that a call without one takes.
+/// The loss of a call that names none.
 template <class Loss, class Masks>
 ATTUNE_INLINE decltype(auto) default_loss() {
   if constexpr (std::is_default_constructible_v<Loss>) {
     return Loss{};
   } else {
-    static_assert(!AttentionMask<OneMask<Masks>>,  // else there is an error already
+    static_assert(!AttentionMask<OneMask<Masks>>,  // otherwise another error is reported already
                   "attune::Trainer: this loss has class weights, so every call takes it, behind the mask: "
                   "step(inputs, targets, options, NoClipping{}, NoMask{}, loss)");
     return *static_cast<const Loss*>(nullptr);

@@ -1,4 +1,4 @@
-// The end of a batch: its gradients are checked, scaled and clipped before anything changes.
+// The end of a batch: checks, scales and clips its gradients before anything changes.
 #pragma once
 
 #include <attune/core/gradients.hpp>
@@ -12,13 +12,13 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-/// The gradient of a batch, as the optimizer takes it: `scale · factor` times the sum over its sequences.
+/// The gradient of a batch as the optimizer applies it: `scale · factor` times the sum over its sequences.
 template <class Scalar>
 struct BatchGradient {
   Status status;
-  Scalar scale;   // of loss and gradients in a mean
+  Scalar scale;   // for loss and gradients of a mean
   Scalar norm;    // before clipping
-  Scalar factor;  // of clipping
+  Scalar factor;  // clipping factor
 
   template <class Loss, class Optimizer, class Gradients, class Clipping>
   ATTUNE_INLINE static BatchGradient of(const Gradients& gradients,
@@ -41,8 +41,8 @@ struct BatchGradient {
   }
 };
 
-/// An optimizer step that has begun: its result, and where that is ok, the coefficients to update every
-/// parameter with.
+/// An optimizer step that has begun: its result and, if that is ok, the coefficients to update each
+/// parameter.
 template <class Optimizer>
 struct BatchUpdate {
   StepResult<typename Optimizer::Scalar> result;
@@ -52,8 +52,8 @@ struct BatchUpdate {
 /// Ends a batch: checks its gradients, a sum over its sequences, scales and clips them, and begins the
 /// optimizer's step. The caller updates the parameters, then calls count_step(). Nothing changes unless the
 /// result is ok.
-template <class Loss, class Model, class Optimizer, class Scalar, class Clipping>
-ATTUNE_INLINE BatchUpdate<Optimizer> begin_update(TrainingState<Model, Optimizer>& state,
+template <class Loss, class Model, class Optimizer, TrainingPrecision precision, class Scalar, class Clipping>
+ATTUNE_INLINE BatchUpdate<Optimizer> begin_update(TrainingState<Model, Optimizer, precision>& state,
                                                   const auto& gradients, const LossSum<Scalar>& sum,
                                                   const typename Optimizer::Options& options,
                                                   const Clipping& clipping) {

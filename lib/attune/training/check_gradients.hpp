@@ -4,10 +4,10 @@
 //   if (!check.ok()) std::printf("%s[%d]: %g, not %g\n", check.tensor, check.index, check.analytic,
 //   check.numeric);
 //
-// Parameters, input and dL/dy are drawn, L = Σ dy ∘ y, and every scalar of every tensor is moved by ±step:
-// two inferences for each of them. Forward is inference's, so a training forward that computes something else
-// is found, too. A layer that drops is differentiated in training, with the masks of one start. Gradients
-// start from 1 and dx from NaN: backward has to add to the former and to overwrite the latter.
+// Parameters, input and dL/dy are random, and L = Σ dy ∘ y. Every scalar of every tensor moves by ±step, at
+// two inferences each. Differences use the inference forward, so a training forward that computes something
+// else fails as well. A layer with dropout is differentiated in training, with the same masks for all passes.
+// Gradients start from 1 and dx from NaN: backward must add to gradients and overwrite dx.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// How check_gradients() draws and differentiates.
+/// How check_gradients() draws values and differentiates.
 struct GradientCheckOptions {
   double low = -1;          // parameters and input are drawn from [low, high)
   double high = 1;          // the end of that range
@@ -31,23 +31,23 @@ struct GradientCheckOptions {
   std::uint64_t seed = 17;  // of the generator
 };
 
-/// The worst element of all that check_gradients() compared.
+/// The worst element that check_gradients() found.
 struct [[nodiscard]] GradientCheck {
-  /// A central difference of step h = 1e-5 is off by h²/6·|f‴| ≈ 2e-11·|f‴| and by ε·|f|/h ≈ 2e-11·|f|. Where
-  /// |f| and |f‴| stay below some tens, a larger error is a wrong gradient.
+  /// A central difference with h = 1e-5 has an error of h²/6·|f‴| ≈ 2e-11·|f‴| and of ε·|f|/h ≈ 2e-11·|f|.
+  /// While |f| and |f‴| stay below a few tens, a larger error means a wrong gradient.
   static constexpr double kTolerance = 1e-9;
 
-  char tensor[64];  // its name, as "encoder.query.weight"; "x" for the input
-  int index;        // of the element within the tensor, row by row
-  double analytic;  // what backward gives; NaN where it writes nothing
-  double numeric;   // the central difference
-  double error;     // |analytic − numeric|, divided by the tensor's largest |numeric| where that is above 1
-  /// The largest |numeric| of all parameters, and of the input: near 0, the check has seen nothing.
+  char tensor[64];  // its name, such as "encoder.query.weight"; "x" for the input
+  int index;        // index of the element within the tensor, row by row
+  double analytic;  // from backward; NaN if backward wrote nothing
+  double numeric;   // from the central difference
+  double error;     // |analytic − numeric|, divided by the tensor's largest |numeric| if that exceeds 1
+  /// The largest |numeric| over all parameters. If it is near 0, the check has compared nothing.
   double largest_of_parameters;
-  double largest_of_input;  // the same of the input
-  Status status;            // what forward answers to the drawn token ids, 0 and 1 in turn
+  double largest_of_input;  // the same for the input
+  Status status;            // forward's answer to the token ids 0 and 1, alternating
 
-  /// Whether forward took its input and no error is larger.
+  /// Whether forward accepted its input and no error exceeds `tolerance`.
   [[nodiscard]] constexpr bool ok(double tolerance = kTolerance) const {
     return status == Status::kOk && error <= tolerance;
   }
@@ -55,7 +55,7 @@ struct [[nodiscard]] GradientCheck {
 
 namespace detail {
 
-/// Writes "parent.name" from `to` on, at most up to `end`, where a zero follows. Returns the end of the text.
+/// Writes "parent.name" from `to` on, up to `end` at most, and a zero after it. Returns the end of the text.
 inline char* write_name(const TensorPath& path, char* to, char* end) {
   if (path.parent != nullptr) {
     to = write_name(*path.parent, to, end);
@@ -66,8 +66,8 @@ inline char* write_name(const TensorPath& path, char* to, char* end) {
   return to;
 }
 
-/// Central differences of loss() with respect to every scalar of `value`, against `gradient`: keeps the worst
-/// in `check`. Returns the largest |numeric|.
+/// Compares central differences of loss() for every scalar of `value` with `gradient`, and keeps the worst in
+/// `check`. Returns the largest |numeric|.
 template <class Loss>
 double compare_gradient(const Loss& loss, const TensorPath& path, auto& value, const auto& gradient,
                         double step, GradientCheck& check) {
@@ -100,7 +100,7 @@ double compare_gradient(const Loss& loss, const TensorPath& path, auto& value, c
   return largest;
 }
 
-/// A layer's memory with drawn parameters, input and dL/dy.
+/// A layer's memory with random parameters, input and dL/dy.
 template <class Layer>
 struct GradientProblem {
   static constexpr bool kDrops = kDropsIn<typename Layer::Tape>;
@@ -137,12 +137,12 @@ struct GradientProblem {
   Status infer(const auto&... mask) {
     return call([&] { return attune::infer<Layer>(parameters, x, inferred, inference, mask...); });
   }
-  /// Behind forward(), with the same mask. `to` is dx, or NoGradient.
+  /// Call after forward(), with the same mask. `to` is dx, or NoGradient.
   template <class Dx>
   void backward(Dx&& to, const auto&... mask) {
     attune::backward<Layer>(parameters, x, tape, dy, to, gradients, scratch, mask...);
   }
-  /// L of inference, or where the layer drops, of training.
+  /// L in inference; in training, if the layer has dropout.
   double loss(const auto&... mask) {
     (void)(kDrops ? forward(mask...) : infer(mask...));
     const typename Layer::Output& output = kDrops ? y : inferred;
@@ -200,8 +200,8 @@ GradientCheck check_gradients(GradientProblem<Layer>& problem, const GradientChe
 }  // namespace detail
 
 /// Compares the gradients of `Layer`, a layer of doubles, with finite differences: see the top of this file.
-/// `mask`, one or none, goes to every call that takes it. Needs no heap; the layer's memory is static, so
-/// one call at a time.
+/// `mask` (one, or none) goes to every call that takes it. No heap. The layer's memory is static: one call at
+/// a time.
 template <detail::CheckedLayer Layer, class... Mask>
 GradientCheck check_gradients(const GradientCheckOptions& options = {}, const Mask&... mask) {
   static_assert(std::is_same_v<typename Layer::Scalar, double>,

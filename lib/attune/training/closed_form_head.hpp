@@ -1,20 +1,20 @@
-// A linear head that is solved for, not trained: ridge regression on the features of a frozen model, which
-// stays close to the head that the model came with.
+// A linear head in closed form, without training: ridge regression on the features of a frozen model. The
+// solution stays close to the model's original head.
 //
 //   A·ΔW = Zᵀ·(T − Z·W₀),   A = Zᵀ·Z + μ·(n/n₀)·Z₀ᵀ·Z₀ + λ·I,   W = W₀ + ΔW
 //
-// A row of Z is an example's features and a one, for the bias; T = scale·(onehot − 1/classes); W₀ is the head
-// so far, and Z₀ the features of n₀ examples of the factory, which are kept as their Gram matrix Z₀ᵀ·Z₀.
-// Outputs on the factory's examples change little, so that little is forgotten (Hoerl and Kennard, "Ridge
-// Regression", 1970; with the second term as of elastic consolidation, Kirkpatrick et al., 2017).
+// A row of Z holds an example's features and a one, for the bias. T = scale·(onehot − 1/classes), and W₀ is
+// the original head. Z₀ holds the features of n₀ factory examples, stored as their Gram matrix Z₀ᵀ·Z₀.
+// Outputs on factory examples change little, so little is forgotten (Hoerl and Kennard, "Ridge Regression",
+// 1970; the second term as in elastic consolidation, Kirkpatrick et al., 2017).
 //
 //   attune::ClosedFormHead<32, 10> device;                  // sums over examples: add, remove, save as it is
 //   attune::infer<Front>(kFront, x, features, scratch);
 //   status = device.add(features, label);
 //   status = device.solve(kHead, kFactory, head, room);     // kFactory: another one, filled on the PC
 //
-// The sums are all that is kept of an example. The solution is Cholesky's, in one order of additions, so it
-// has the same bits on every target; Eigen's has others on each vector unit.
+// Only the sums over examples are stored. The solver is a Cholesky factorization with a fixed order of
+// additions, so every target gets the same bits. Eigen's result differs by vector unit.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// Sums over labeled features, and the heads that follow from them. Zero-initialized it has no examples. A
-/// plain value: what a store keeps is the object itself.
+/// Sums over labeled features, and the heads computed from them. Zero-initialized, it has no examples. A
+/// plain value: a store saves the object itself.
 template <int num_features, int num_classes, class ScalarType = float>
 class ClosedFormHead {
   static_assert(num_features > 0 && num_classes > 1,
@@ -36,48 +36,48 @@ class ClosedFormHead {
 
  public:
   using Scalar = ScalarType;
-  /// The layer that it is the parameters of.
+  /// The layer of the computed parameters.
   using Head = Linear<LinearShape{.rows = 1, .d_in = num_features, .d_out = num_classes}, Scalar>;
-  /// What it classifies, [1, num_features].
+  /// The features of one example, [1, num_features].
   using Features = typename Head::Input;
   struct Options {
     Scalar ridge = 1;                // λ
-    Scalar rehearsal = Scalar(0.3);  // μ: how much outputs on the factory's examples weigh
-    Scalar scale = 8;                // between the output of the right class and the others
+    Scalar rehearsal = Scalar(0.3);  // μ: weight of the outputs on factory examples
+    Scalar scale = 8;                // distance between the output of the right class and the others
   };
-  /// What solve() works in; dead between two calls.
+  /// Memory of solve(); dead between two calls.
   struct Scratch {
     Tensor<Scalar, kSize, kSize> matrix;          // A, then its Cholesky factor
-    Tensor<Scalar, kSize, num_classes> solution;  // the right side, then W
+    Tensor<Scalar, kSize, num_classes> solution;  // the right-hand side, then W
   };
 
   /// Forgets all examples.
   void clear() { *this = {}; }
-  /// Takes the features[1, num_features] of an example of class `label`. kInvalidTarget, kNotFinite:
-  /// nothing changed.
+  /// Adds an example: features[1, num_features] and the class `label`. Returns kInvalidTarget or kNotFinite
+  /// with nothing changed.
   Status add(ConstView<Features> features, int label) { return change(features, label, 1); }
-  /// Takes an example back that was added; the sums are then what they were, but for rounding.
-  /// kIncompleteBatch where the class has no example.
+  /// Removes an example that was added before; the sums return to their earlier values, up to rounding.
+  /// Returns kIncompleteBatch if the class has no example.
   Status remove(ConstView<Features> features, int label) {
     if (label >= 0 && label < num_classes && examples_[label] == 0) return Status::kIncompleteBatch;
     return change(features, label, -1);
   }
-  /// How many examples there are of a class.
+  /// The number of examples of a class.
   [[nodiscard]] int examples(int label) const {
     return label >= 0 && label < num_classes ? static_cast<int>(examples_[label]) : 0;
   }
-  /// How many examples there are.
+  /// The number of examples.
   [[nodiscard]] int examples() const {
     int all = 0;
     for (int label = 0; label < num_classes; ++label) all += examples(label);
     return all;
   }
 
-  /// Writes the head for these examples. `base` is W₀, in any form (weights/weights.hpp); it may have fewer
-  /// classes, the first ones. `factory` has the examples that are not to be forgotten, or none; its classes
-  /// do not matter. kNoTargets without examples of one's own, kInvalidWeightDecay of options that are
-  /// negative or not finite, kNotFinite where the equations have no solution in numbers: nothing is written.
-  /// `head` may be `base`.
+  /// Writes the head for these examples to `head`, which may be `base`. `base` is W₀, in any storage
+  /// (weights/weights.hpp), and may have only the first classes. `factory` holds the examples to remember, or
+  /// none; its classes do not matter. On an error nothing is written: kNoTargets without own examples,
+  /// kInvalidWeightDecay if an option is negative or not finite, kNotFinite if the equations have no numeric
+  /// solution.
   template <class Base, int factory_classes>
   Status solve(const Base& base, const ClosedFormHead<num_features, factory_classes, Scalar>& factory,
                typename Head::Parameters& head, Scratch& scratch, const Options& options = {}) const {
@@ -112,7 +112,7 @@ class ClosedFormHead {
     return Status::kOk;
   }
 
-  /// Zᵀ·Z[num_features + 1, num_features + 1], of which the lower half is kept.
+  /// Zᵀ·Z[num_features + 1, num_features + 1]; only the lower half is stored.
   [[nodiscard]] const Tensor<Scalar, kSize, kSize>& gram() const { return gram_; }
 
  private:
@@ -128,7 +128,7 @@ class ClosedFormHead {
     examples_[label] += static_cast<std::uint32_t>(sign);
     return Status::kOk;
   }
-  // W₀, with the bias behind the weights; zero for classes that are new.
+  // W₀, with the bias after the weights; zero for new classes.
   template <class Base>
   static Scalar element(const Base& base, int i, int label) {
     if (label >= base.weight.cols) return 0;
@@ -150,7 +150,7 @@ class ClosedFormHead {
       }
     }
   }
-  // The lower half of A becomes L, A = L·Lᵀ. False where A is not positive definite in numbers.
+  // Replaces the lower half of A by L, A = L·Lᵀ. False if A is not numerically positive definite.
   static bool factor(Tensor<Scalar, kSize, kSize>& matrix) {
     for (int j = 0; j < kSize; ++j) {
       for (int i = j; i < kSize; ++i) {
@@ -167,7 +167,7 @@ class ClosedFormHead {
     }
     return true;
   }
-  // B becomes A⁻¹·B: forward through L, then back through Lᵀ.
+  // B ← A⁻¹·B: forward through L, then backward through Lᵀ.
   static void substitute(const Tensor<Scalar, kSize, kSize>& lower, Tensor<Scalar, kSize, num_classes>& b) {
     for (int label = 0; label < num_classes; ++label) {
       for (int i = 0; i < kSize; ++i) {
@@ -184,7 +184,7 @@ class ClosedFormHead {
   }
 
   Tensor<Scalar, kSize, kSize> gram_{};
-  Tensor<Scalar, kSize, num_classes> sums_{};  // Σ z of each class
+  Tensor<Scalar, kSize, num_classes> sums_{};  // Σ z per class
   std::uint32_t examples_[std::size_t{num_classes}]{};
 };
 

@@ -1,16 +1,18 @@
-// Cross-entropy of logits against classes, with PyTorch's semantics of label smoothing, class weights and
-// ignored targets.
+// Cross-entropy of logits and classes, with PyTorch's label smoothing, class weights and ignored targets.
 //
 //   ln p = log-softmax(x),   loss_i = −Σ_c q_ic · ln p_ic,   q_ic = w_c · ((1 − s)·[c = t_i] + s/C)
-//   mean: Σ_i loss_i / Σ_i w_(t_i),   sum: Σ_i loss_i,   over the rows whose target is not ignored: of a
-//   whole batch, in a trainer
+//   mean: Σ_i loss_i / Σ_i w_(t_i),   sum: Σ_i loss_i,   over the rows whose target is not ignored;
+//   a trainer takes the rows of the whole batch
 //   dx_ic = r · ((Σ_k q_ik)·p_ic − q_ic),   r = 1/Σ_i w_(t_i) or 1
 //
 // s is the label smoothing of Szegedy et al., "Rethinking the Inception Architecture for Computer Vision",
-// 2016, section 7. Generalized (Zhang and Sabuncu, "Generalized Cross Entropy Loss for Training Deep Neural
-// Networks with Noisy Labels", 2018), for labels of which some are wrong, with the exponent e in (0, 1]:
+// 2016, section 7.
 //
-//   loss_i = w·(1 − p^e)/e,   dx_ic = r · w·p^e·(p_ic − [c = t_i])      of p = p_i(t_i), w = w_(t_i)
+// The generalized cross-entropy (Zhang and Sabuncu, "Generalized Cross Entropy Loss for Training Deep Neural
+// Networks with Noisy Labels", 2018) tolerates wrong labels. With the exponent e in (0, 1], p = p_i(t_i) and
+// w = w_(t_i):
+//
+//   loss_i = w·(1 − p^e)/e,   dx_ic = r · w·p^e·(p_ic − [c = t_i])
 #pragma once
 
 #include <utility>
@@ -22,16 +24,16 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// What a cross-entropy may leave out or smooth.
+/// Reduction, smoothing and ignored targets of a cross-entropy.
 struct CrossEntropyOptions {
   Reduction reduction = Reduction::kMean;  // or kSum
   double label_smoothing = 0;              // s, in [0, 1]
-  double noise_exponent = 0;               // e, in (0, 1], where labels may be wrong; 0 is cross-entropy
-  int ignore_index = -100;                 // rows with this target count for nothing
+  double noise_exponent = 0;               // e in (0, 1], for labels that may be wrong; 0: cross-entropy
+  int ignore_index = -100;                 // rows with this target add nothing
 };
 
-/// L = −log softmax(y)[target], a mean over the targets of the batch as PyTorch's nn.CrossEntropyLoss takes
-/// it. Targets are classes, or rows of probabilities.
+/// L = −log softmax(y)[target], averaged over the targets of the batch like PyTorch's nn.CrossEntropyLoss.
+/// Targets are classes, or rows of probabilities.
 template <CrossEntropyOptions options = CrossEntropyOptions{}>
 struct CrossEntropy {
   static_assert(options.reduction == Reduction::kMean || options.reduction == Reduction::kSum,
@@ -45,19 +47,19 @@ struct CrossEntropy {
                 "attune::CrossEntropy: noise_exponent and label_smoothing are two ways to doubt a label; "
                 "choose one");
 
-  /// The mean is that over all targets of a batch that are not ignored.
+  /// The mean is taken over all targets of a batch that are not ignored.
   static constexpr bool kMeanOverBatch = options.reduction == Reduction::kMean;
-  /// Targets are Ids<rows> (core/ids.hpp); a Trainer takes those of a whole batch, stacked.
+  /// Targets are Ids<rows> (core/ids.hpp). A Trainer takes the targets of a whole batch, stacked.
   static constexpr bool kClassTargets = true;
-  /// Rows of a matrix or view of logits.
+  /// The number of rows of a matrix or view of logits.
   template <class Logits>
   static constexpr int kRowsOf = decltype(dense_view(std::declval<const Logits&>()))::rows;
 
-  /// The loss of logits[rows, classes] against one class a row, times `weight`; writes d_logits = weight ·
-  /// dL/dlogits, zero where the target is ignored. `targets` is what converts to Ids<rows>.
-  /// `d_logits` may be `logits`. When every target is ignored the loss is 0 (PyTorch's mean is NaN there).
-  /// Status::kInvalidTarget when a target is neither a class nor ignored, Status::kInvalidClassWeight when a
-  /// weight is negative, infinite or NaN; then nothing is written.
+  /// Returns the loss of logits[rows, classes] for one class per row, times `weight`. Writes d_logits =
+  /// weight · dL/dlogits, zero for ignored targets. `targets` converts to Ids<rows>; `d_logits` may be
+  /// `logits`. If every target is ignored, the loss is 0 (PyTorch's mean is NaN). On an error nothing is
+  /// written: Status::kInvalidTarget if a target is neither a class nor ignored, Status::kInvalidClassWeight
+  /// if a weight is negative, infinite or NaN.
   template <class Logits, class Targets, class Gradient>
   static auto forward(const Logits& logits, const Targets& targets, Gradient&& d_logits,
                       typename std::remove_cvref_t<Gradient>::Scalar weight = 1) {
@@ -76,8 +78,8 @@ struct CrossEntropy {
     return mean(dense_view(logits), targets, weights.data, dense_view(d_logits), weight);
   }
 
-  /// For trainers: Σ_i loss_i with its normalizer, Σ_i w_(t_i), and its gradient. Refuses like forward. Class
-  /// weights are null, or one a class.
+  /// For trainers: Σ_i loss_i, its normalizer Σ_i w_(t_i), and the gradient. Same errors as forward. Class
+  /// weights are null, or one per class.
   template <class Logits, class Gradient>
   static LossSum<typename Gradient::Scalar> sum(const Logits& logits, Ids<Logits::rows> ids,
                                                 const Gradient& d_logits,
@@ -88,7 +90,7 @@ struct CrossEntropy {
     return {sum_of_rows(logits, ids, class_weights, d_logits, Scalar(1)), normalizer(ids, class_weights)};
   }
 
-  /// Without reduction: losses[rows, 1], 0 where the target is ignored. Refuses like forward.
+  /// Without reduction: losses[rows, 1], 0 for ignored targets. Same errors as forward.
   template <class Logits, class Losses>
   static Status forward_rows(const Logits& logits_matrix, Ids<kRowsOf<Logits>> ids, Losses&& losses_matrix,
                              const typename std::remove_cvref_t<Losses>::Scalar* class_weights = nullptr) {
@@ -125,7 +127,7 @@ struct CrossEntropy {
   }
 
  private:
-  // Constants of their own: clang 14 reads a double of a template argument as 0 where it is not a constant.
+  // Separate constants: clang 14 reads a double of a template argument as 0 outside a constant expression.
   static constexpr double kSmoothing = options.label_smoothing;
   static constexpr bool kSmooth = kSmoothing > 0;
   static constexpr double kExponent = options.noise_exponent;
@@ -153,7 +155,7 @@ struct CrossEntropy {
     return Status::kOk;
   }
 
-  // Σ_c w_c · s/C: what smoothing takes of every row, whatever its target.
+  // Σ_c w_c · s/C: the smoothing term of every row, whatever its target.
   template <int kClasses, class Scalar>
   static Scalar smoothing_share(const Scalar* class_weights) {
     if constexpr (!kSmooth) return Scalar(0);
@@ -176,7 +178,7 @@ struct CrossEntropy {
     return kernels::multiply(total, kShareOf<Scalar, kClasses>);
   }
 
-  // What the loss of one row needs of its logits, less the largest: the target's, and the smoothed sum of
+  // The terms of one row's loss, from its logits minus the largest: the target's, and the smoothed sum of
   // all.
   template <class Scalar>
   struct Row {
@@ -217,8 +219,8 @@ struct CrossEntropy {
     return loss_of(row_of<kClasses>(x, target, class_weights, all.largest), share, all.log_sum);
   }
 
-  // The loss of one row; writes `factor` times its gradient. An ignored row has neither. `dx` may be `x`,
-  // which is read before it is overwritten by e^(x − largest).
+  // Returns the loss of one row and writes `factor` times its gradient. Both are zero for an ignored row.
+  // `dx` may be `x`: x is read before e^(x − largest) overwrites it.
   template <int kClasses, class Scalar>
   [[gnu::noinline]] static Scalar row_gradient(const Scalar* x, int target, const Scalar* class_weights,
                                                Scalar share, Scalar factor, Scalar* dx) {
@@ -267,7 +269,7 @@ struct CrossEntropy {
     return total;
   }
 
-  // Σ_i loss_i; writes `factor` times its gradient.
+  // Returns Σ_i loss_i and writes `factor` times its gradient.
   template <class Logits, class Scalar, class Gradient>
   static Scalar sum_of_rows(const Logits& logits, Ids<Logits::rows> ids, const Scalar* class_weights,
                             const Gradient& gradient, Scalar factor) {
@@ -294,7 +296,7 @@ struct CrossEntropy {
   }
 };
 
-/// CrossEntropy with a weight for each class, none negative, as an object that is passed with every step:
+/// CrossEntropy with a weight for each class, none negative. Pass the object with every step:
 ///
 ///   static constexpr WeightedCrossEntropy<3> kLoss{{{0.5f, 1, 4}}};   // flash
 ///   Trainer<Model, WeightedCrossEntropy<3>, AdamW, 32> trainer;
@@ -304,14 +306,14 @@ struct WeightedCrossEntropy {
   static constexpr bool kMeanOverBatch = CrossEntropy<options>::kMeanOverBatch;
   static constexpr bool kClassTargets = true;
 
-  Tensor<Scalar, 1, classes> class_weights;  // of each class
+  Tensor<Scalar, 1, classes> class_weights;  // one weight per class
 
-  WeightedCrossEntropy() = delete;  // no step without them
-  /// Weights of the classes, which are copied.
+  WeightedCrossEntropy() = delete;  // a step without weights does not compile
+  /// Copies the weights of the classes.
   constexpr explicit WeightedCrossEntropy(const Tensor<Scalar, 1, classes>& weights)
       : class_weights(weights) {}
 
-  /// Σ_i loss_i with its normalizer, Σ_i w_(t_i), and its gradient, as CrossEntropy::sum.
+  /// Σ_i loss_i, its normalizer Σ_i w_(t_i), and the gradient, as CrossEntropy::sum.
   template <class Logits, class Targets, class Gradient>
   LossSum<Scalar> sum(const Logits& logits, const Targets& targets, const Gradient& d_logits) const {
     static_assert(Logits::cols == classes,

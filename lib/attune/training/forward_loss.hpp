@@ -1,4 +1,4 @@
-// Forward and loss of one sequence, as every trainer computes them.
+// Forward and loss of one sequence, shared by all trainers.
 #pragma once
 
 #include <attune/core/tensor.hpp>
@@ -9,14 +9,14 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
-/// Called with outputs that nobody asks for.
+/// Ignores outputs.
 struct Unused {
   void operator()(const auto&) const {}
 };
 
-/// Writes y, then dL/dy, to `output`, and the loss to `sum`. Rows behind the valid length are zeros.
-/// `on_output` is called with y before its gradient takes its place. Not kOk where ids or targets are refused
-/// or the loss is not finite.
+/// Writes y, then dL/dy, to `output`, and the loss to `sum`. Rows beyond the valid length become zero.
+/// `on_output` is called with y before the gradient overwrites it. Returns an error if ids or targets are
+/// refused or the loss is not finite.
 template <class Model, class Scalar, class OnOutput = Unused>
 ATTUNE_INLINE Status forward_loss(const auto& context, const auto& parameters,
                                   ConstView<typename Model::Input> x, View<typename Model::Output> output,

@@ -1,21 +1,21 @@
-// Training without backward: the slope of the loss along a random direction, from two forward passes.
+// Training without backward: two forward passes give the slope of the loss along a random direction.
 //
 //   g = (L(θ + ε·z) − L(θ − ε·z)) / (2·ε),   z = ±1 for each parameter,   θ −= learning_rate · g · z
 //
-// Simultaneous perturbation (Spall, "Multivariate Stochastic Approximation Using a Simultaneous Perturbation
-// Gradient Approximation", 1992), which also fine-tunes large models (Malladi et al., "Fine-Tuning Language
-// Models with Just Forward Passes", 2023). There is no tape and there are no gradients or moments: beside
-// inference it takes the parameters twice. It needs many more steps than backward, and learns best where few
-// parameters are trained: factors of low rank (models/frozen.hpp).
+// The method is simultaneous perturbation (Spall, "Multivariate Stochastic Approximation Using a Simultaneous
+// Perturbation Gradient Approximation", 1992). It also fine-tunes large models (Malladi et al., "Fine-Tuning
+// Language Models with Just Forward Passes", 2023). There is no tape, no gradient and no moment: RAM is that
+// needed for inference plus two copies of the parameters. It takes many more steps than backward. It learns
+// best with few trained parameters, such as factors of low rank (models/frozen.hpp).
 //
 //   attune::ForwardOnlyTrainer<Model, attune::CrossEntropy<>, 8> trainer;
 //   trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
 //   trainer.accumulate(x, label);   // eight times
 //   const auto result = trainer.update({.learning_rate = 1e-3f});
 //
-// Directions come from the generator that the trainer was initialized with and from the number of the step.
-// So the training is known by one number a step: another trainer with the same beginning that replays
-// result.change ends with the same bits, on any target.
+// Directions follow from the seed of the trainer and the number of the step, so one number per step describes
+// the training. Another trainer with the same start replays result.change and gets the same bits, on any
+// target.
 //
 //   if (other.replay(result.change) != attune::Status::kOk) …
 #pragma once
@@ -38,35 +38,35 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// How a ForwardOnlyTrainer perturbs.
+/// The perturbation of a ForwardOnlyTrainer.
 struct Perturbation {
-  double size = 1e-3;  // ε: how far a parameter is moved, to both sides
+  double size = 1e-3;  // ε: distance that each parameter moves, to both sides
 };
 
-/// What a step of a ForwardOnlyTrainer did, for another one to replay: parameters changed by −size · z.
+/// The change that one step of a ForwardOnlyTrainer made, for replay: parameters changed by −size · z.
 template <class Scalar>
 struct ForwardOnlyChange {
-  std::uint64_t step;  // its number, from zero
+  std::uint64_t step;  // number of the step, from zero
   Scalar size;         // learning rate · slope
 };
 
 /// The result of a step.
 template <class Scalar>
 struct [[nodiscard]] ForwardOnlyResult {
-  Scalar loss;  // of the batch, mean of both sides; NaN where the step was refused
+  Scalar loss;  // of the batch: mean of both sides; NaN if the step was refused
   Status status;
-  ForwardOnlyChange<Scalar> change;  // what the step was: enough to replay it
+  ForwardOnlyChange<Scalar> change;  // all that replay() needs
   [[nodiscard]] constexpr bool ok() const { return status == Status::kOk; }
 };
 
 namespace detail {
 
-/// In the place of an optimizer in the state of such a training.
+/// Stands for the optimizer in the state of such a training.
 template <Perturbation perturbation, class ScalarType>
 struct ForwardOnly {
   using Scalar = ScalarType;
   static constexpr std::uint32_t kFingerprint = fingerprint("ForwardOnly", perturbation.size);
-  /// Where directions come from.
+  /// The generator of the directions.
   template <class>
   struct Moments {
     std::uint64_t key;
@@ -75,8 +75,8 @@ struct ForwardOnly {
   };
 };
 
-/// to = from + size · z, of all tensors of two sets. The signs of 64 parameters are the bits of one number;
-/// each tensor begins with a new one.
+/// to = from + size · z, over all tensors of two sets. The signs of 64 parameters are the bits of one random
+/// number; each tensor begins with a new number.
 template <class Set, class Scalar>
 void move_along(std::uint64_t key, std::uint64_t step, const Set& from, Scalar size, Set& to) {
   std::uint64_t counter = mix(key + step * kGamma);
@@ -93,8 +93,8 @@ void move_along(std::uint64_t key, std::uint64_t step, const Set& from, Scalar s
 
 }  // namespace detail
 
-/// Trains `Model`, a Layer (execution/layer.hpp), on batches of `batch` sequences without backward. The
-/// model's Parameters are what is trained; nothing is dropped. `Loss` is described in loss.hpp.
+/// Trains `Model`, a Layer (execution/layer.hpp), on batches of `batch` sequences without backward. It trains
+/// all of the model's Parameters and drops nothing. loss.hpp describes `Loss`.
 template <detail::CheckedLayer Model, class Loss = MeanSquaredError, int batch = 1,
           Perturbation perturbation = Perturbation{}>
   requires detail::CheckedLoss<Loss, typename Model::Output>
@@ -117,15 +117,15 @@ class ForwardOnlyTrainer
   using TargetView = typename detail::TargetsOf<Loss, typename Model::Output, batch>::One;
   using OutputView = View<typename Model::Output>;
   using Result = ForwardOnlyResult<Scalar>;
-  /// A step, in a few bytes.
+  /// A step in a few bytes.
   using Change = ForwardOnlyChange<Scalar>;
   struct Options {
     Scalar learning_rate = Scalar(1e-3);
   };
 
-  /// Two forward passes of one sequence, x[rows, cols] or ids, and target. Answers the mean of both losses.
-  /// What is refused (a token or a class that is none, a loss that is not finite) adds nothing, and the batch
-  /// goes on; kFullBatch behind `batch` sequences.
+  /// Runs two forward passes of one sequence: x[rows, cols] or ids, and target. Returns the mean of both
+  /// losses. On an error (an invalid token or class, a loss that is not finite) nothing is added, and the
+  /// batch continues. Returns kFullBatch after `batch` sequences.
   template <class Mask = NoMask>
   LossResult<Scalar> accumulate(InputView x, TargetView target, const Mask& mask = {},
                                 const Loss& loss = detail::default_loss<Loss, Mask>()) {
@@ -142,11 +142,11 @@ class ForwardOnlyTrainer
       return {std::numeric_limits<Scalar>::quiet_NaN(), Status::kOk};
     }
   }
-  /// Ends a batch: one step along the direction. Refused options and an incomplete batch leave everything as
-  /// it was; what is not finite, or has no targets, discards the batch. No parameter changes unless the
-  /// status is kOk.
+  /// Ends a batch: one step along the direction. Refused options and an incomplete batch leave everything
+  /// unchanged. Losses that are not finite, and a batch without targets, discard the batch. Parameters change
+  /// only if the status is kOk.
   Result update(const Options& options) { return update_from(batch, options); }
-  /// The same with the sequences that there are, at least one.
+  /// The same with the sequences accumulated so far, at least one.
   Result update_incomplete(const Options& options) { return update_from(1, options); }
   /// Forgets the sequences accumulated since the last update().
   void discard() {
@@ -154,8 +154,8 @@ class ForwardOnlyTrainer
     below_.clear();
   }
 
-  /// Changes parameters as a step of another trainer did, which began alike. kOtherState for another step
-  /// than the next one, kNotFinite for a change that is not, and nothing is changed; accumulated sequences
+  /// Applies the step of another trainer that started alike. Returns kOtherState unless it is the next step,
+  /// and kNotFinite for a change that is not finite; parameters then stay unchanged. Accumulated sequences
   /// are forgotten.
   [[nodiscard]] Status replay(const Change& change) {
     if (const Status status = state_.ready(); status != Status::kOk) return status;
@@ -163,8 +163,8 @@ class ForwardOnlyTrainer
     return apply(change);
   }
 
-  /// y[rows, cols] for x with the parameters as they are. kNotInitialized without parameters, kInvalidToken
-  /// of ids. `y` may not overlap `x`.
+  /// y[rows, cols] for x with the current parameters. Returns kNotInitialized without parameters, and
+  /// kInvalidToken for an invalid id. `y` may not overlap `x`.
   template <class Mask = NoMask>
   [[nodiscard]] Status predict(InputView x, OutputView y, const Mask& mask = {}) {
     if (const Status status = state_.ready(); status != Status::kOk) return status;
@@ -230,7 +230,7 @@ class ForwardOnlyTrainer
     return Status::kOk;
   }
 
-  // What TrainingLifecycle asks for.
+  // For TrainingLifecycle.
   State& own_state() { return state_; }
   [[nodiscard]] const State& own_state() const { return state_; }
   void begin_at_state() {

@@ -1,14 +1,14 @@
-// A guard over training in the field, where labels, recordings or options may be wrong. It keeps the best
-// parameters so far, by the loss on examples that are held out, refuses parameters that forget a probe of
-// examples from the factory, and rolls back.
+// A guard for training in the field, against wrong labels, recordings or options. It keeps the parameters
+// with the lowest loss on held-out examples, refuses parameters that forget a probe of factory examples, and
+// rolls back.
 //
-//   static attune::GuardedTraining<Trainer> guard;               // the parameters once more, and a few words
+//   static attune::GuardedTraining<Trainer> guard;               // a copy of the parameters, and a few words
 //   attune::Evaluation<> held_out, probe;                         // of trainer.predict() on both sets
 //   guard.begin(trainer, held_out, probe);
 //   guard.mark(trainer, held_out, probe);                         // evaluated again, every few steps
 //   guard.finish(trainer);                                        // the best of all marks
 //
-// A filter comes before: is_plausible(logits, label) says whether the model finds an example's label
+// A filter goes before training: is_plausible(logits, label) tells whether the model finds an example's label
 // possible.
 #pragma once
 
@@ -28,12 +28,12 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 template <class ScalarType = float>
 struct Evaluation {
   using Scalar = ScalarType;
-  Scalar loss_sum = 0;  // infinite where an output is not a number
-  int right = 0;        // rows whose largest output is the target's, alone
+  Scalar loss_sum = 0;  // infinite if an output is not a number
+  int right = 0;        // rows whose single largest output is the target's
   int count = 0;        // rows
 
-  /// Adds the outputs of an example, logits[rows, classes], with the class of each row; a row whose target is
-  /// ignored (−100) does not count. kInvalidTarget: nothing is added.
+  /// Adds the outputs of an example, logits[rows, classes], with the class of each row. Rows with an ignored
+  /// target (−100) do not count. Returns kInvalidTarget with nothing added.
   template <class Logits>
   Status add(const Logits& logits_matrix, Ids<CrossEntropy<>::kRowsOf<Logits>> targets) {
     const auto logits = dense_view(logits_matrix);
@@ -59,15 +59,15 @@ struct Evaluation {
   [[nodiscard]] Scalar loss() const {
     return count > 0 ? loss_sum / static_cast<Scalar>(count) : std::numeric_limits<Scalar>::infinity();
   }
-  /// The part that is right; 0 without examples.
+  /// The fraction of right rows; 0 without examples.
   [[nodiscard]] Scalar accuracy() const {
     return count > 0 ? static_cast<Scalar>(right) / static_cast<Scalar>(count) : Scalar(0);
   }
 };
 
-/// Whether a label is possible in the eyes of a model: its probability, of logits[1, classes], is at least
-/// `least`. No, where the label is none, or the outputs are not numbers. Ask the model from the factory, not
-/// the one that learns from these labels.
+/// Whether a model finds a label possible: its probability, from logits[1, classes], is at least `least`.
+/// False if the label is not a class, or the outputs are not numbers. Use the factory model here, not the
+/// model that learns from these labels.
 template <class Logits>
 [[nodiscard]] bool is_plausible(const Logits& logits, int label,
                                 typename Logits::Scalar least = typename Logits::Scalar(0.02)) {
@@ -76,27 +76,28 @@ template <class Logits>
   return is_class && kernels::exponential(-loss(0, 0)) >= least;
 }
 
-/// What a mark has done.
+/// The result of mark().
 struct GuardResult {
   Status status = Status::kOk;
   bool kept = false;           // these are the best parameters so far
-  bool probe_dropped = false;  // they forget the probe, and are refused for that
+  bool probe_dropped = false;  // refused, because they forget the probe
 
-  /// Whether the mark was looked at.
+  /// Whether the mark was evaluated.
   [[nodiscard]] constexpr bool ok() const { return status == Status::kOk; }
 };
 
-/// Keeps the best parameters of a training. `Trainer` is any trainer of this library. A plain value: a store
-/// keeps the object itself beside the trainer's state, and the training goes on behind a reset.
+/// Keeps the best parameters of a training. `Trainer` is any trainer of this library. A plain value: store
+/// the object itself next to the trainer's state, and the training resumes after a reset.
 template <class Trainer>
 class GuardedTraining {
  public:
   using Parameters = typename Trainer::Parameters;
   using Scalar = typename Trainer::Scalar;
 
-  /// Keeps the parameters that training starts from. `held_out` is of examples that are not trained on, most
-  /// of them with right labels; `probe` of factory examples, or empty. kNoTargets where nothing is held out,
-  /// kUnderWay in an update, kNotInitialized of a trainer that nobody has begun: nothing has changed then.
+  /// Keeps the parameters at the start of training. `held_out` evaluates examples outside the training set,
+  /// most with right labels. `probe` evaluates factory examples, or is empty. On an error nothing changes:
+  /// kNoTargets without held-out examples, kUnderWay during an update, kNotInitialized before the trainer has
+  /// started.
   Status begin(const Trainer& trainer, const Evaluation<Scalar>& held_out, const Evaluation<Scalar>& probe) {
     if (held_out.count == 0) return Status::kNoTargets;
     if (const Status status = check(trainer); status != Status::kOk) return status;
@@ -106,9 +107,9 @@ class GuardedTraining {
     fingerprint_ = kFingerprint;
     return Status::kOk;
   }
-  /// Keeps the trainer's parameters where they are the best so far: the loss of `held_out` is the lowest, and
-  /// the accuracy of `probe` is at most `largest_drop` below that of the beginning. Both are evaluations of
-  /// these parameters, on the examples of begin(). kNotInitialized before begin(); else refuses as begin().
+  /// Keeps the trainer's parameters if they are the best so far. That takes the lowest loss on `held_out`,
+  /// and an accuracy on `probe` at most `largest_drop` below its start. Both evaluate the current parameters
+  /// on the examples of begin(). Returns kNotInitialized before begin(), and the errors of begin().
   GuardResult mark(const Trainer& trainer, const Evaluation<Scalar>& held_out,
                    const Evaluation<Scalar>& probe, Scalar largest_drop = Scalar(0.1)) {
     if (fingerprint_ != kFingerprint) return {Status::kNotInitialized};
@@ -122,8 +123,8 @@ class GuardedTraining {
     }
     return {Status::kOk, kept, dropped};
   }
-  /// Gives the trainer the best parameters. Where it has them it stays as it is; else it starts from them
-  /// anew, with moments of zero. kNotInitialized before begin().
+  /// Gives the trainer the best parameters. If it has them already, it stays as it is. Otherwise it restarts
+  /// from them, with moments of zero. Returns kNotInitialized before begin().
   Status finish(Trainer& trainer) const {
     if (fingerprint_ != kFingerprint) return Status::kNotInitialized;
     if (check(trainer) == Status::kOk && std::memcmp(&trainer.parameters(), &best_, sizeof best_) == 0) {
@@ -137,7 +138,7 @@ class GuardedTraining {
 
   /// The best parameters so far; zeros before begin().
   [[nodiscard]] const Parameters& best() const { return best_; }
-  /// Their loss on what is held out.
+  /// Their loss on the held-out examples.
   [[nodiscard]] Scalar best_loss() const { return best_loss_; }
 
  private:
@@ -150,7 +151,7 @@ class GuardedTraining {
 
   Parameters best_{};
   Scalar best_loss_{}, first_accuracy_{};
-  std::uint32_t fingerprint_{};  // where begun, of what is trained
+  std::uint32_t fingerprint_{};  // of the trained model; set by begin()
 };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

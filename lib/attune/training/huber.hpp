@@ -1,23 +1,24 @@
-// The Huber loss (Huber, "Robust Estimation of a Location Parameter", 1964): squared up to an error of δ,
+// The Huber loss (Huber, "Robust Estimation of a Location Parameter", 1964): squared for errors up to δ,
 // linear beyond.
 //
 //   e = y − t,   c = min(max(e, −δ), δ),   L = Σ c·(e − c/2),   dL/dy = c
 //
-// That is e²/2 for |e| ≤ δ and δ·(|e| − δ/2) beyond. PyTorch's nn.HuberLoss; its SmoothL1Loss is this divided
-// by δ = β.
+// L is e²/2 for |e| ≤ δ, and δ·(|e| − δ/2) beyond. It equals PyTorch's nn.HuberLoss; nn.SmoothL1Loss is this
+// divided by δ = β.
 #pragma once
 
 #include <attune/training/loss.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// Where a Huber loss turns.
+/// The options of a Huber loss.
 struct HuberOptions {
   Reduction reduction = Reduction::kMean;  // or kSum
-  double delta = 1;                        // errors up to it are squared
+  double delta = 1;                        // largest error that is squared
 };
 
-/// Huber's loss: e²/2 for |e| ≤ δ, δ·(|e| − δ/2) beyond, e = y − target; the mean or the sum of all elements.
+/// Huber's loss: e²/2 for |e| ≤ δ, δ·(|e| − δ/2) beyond, with e = y − target. The mean or the sum over all
+/// elements.
 template <HuberOptions options = HuberOptions{}>
 struct Huber : detail::ElementwiseLoss<Huber<options>, options.reduction> {
   static_assert(options.reduction == Reduction::kMean || options.reduction == Reduction::kSum,

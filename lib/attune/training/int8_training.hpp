@@ -1,4 +1,4 @@
-// Training in integers: forward and backward multiply integers of 8 bits, and the optimizer updates floats.
+// Training in integers: forward and backward multiply 8-bit integers, and the optimizer updates floats.
 //
 //   attune::Trainer<Model, attune::CrossEntropy<>, attune::AdamW, 32, attune::Int8Training> trainer;
 //
@@ -6,11 +6,12 @@
 // step. Products with weights take it, and products of activations (attention, gradients of weights) quantize
 // both sides on the way (kernels/ops/int8_products.hpp). Softmax, norms, activations, gradients and moments
 // stay floats, as do sums of fewer than Int8Products::kLeastDepth terms. predict() computes in integers, too.
-// parameters() and state() are those of the other plans, so files and states do not know the plan.
+// parameters() are those of the other plans, so files do not know the plan. A state does: one of another plan
+// is kOtherPrecision.
 //
-// The bits are the same on every target. They are not those of the other plans, and attention that recomputes
-// its weights (AttentionShape::keep_weights) has others than attention that keeps them: a block of queries is
-// quantized by itself.
+// Every target computes the same bits, but they differ from other plans. Attention that recomputes its
+// weights (AttentionShape::keep_weights) has other bits than attention that keeps them, because each block of
+// queries is quantized separately.
 #pragma once
 
 #include <type_traits>
@@ -19,6 +20,7 @@
 #include <attune/execution/layer.hpp>
 #include <attune/kernels/ops/int8_products.hpp>
 #include <attune/training/plan.hpp>
+#include <attune/training/state.hpp>
 #include <attune/weights/packed_weights.hpp>
 #include <attune/weights/quantize.hpp>
 
@@ -26,7 +28,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-/// Weights in integers, as of the last load().
+/// Quantized weights, as of the last load().
 template <class Model>
 class Int8Workspace {
   static_assert(std::is_same_v<typename Model::Scalar, float>,
@@ -34,16 +36,16 @@ class Int8Workspace {
 
  public:
   static constexpr int kSequences = 1;
-  /// How products of activations are computed.
+  /// The arithmetic for products of activations.
   using Products = kernels::Int8Products;
 
   static constexpr MemoryReport memory() { return {.parameters = sizeof weights_}; }
 
-  /// What products take.
+  /// The weights that products read.
   [[nodiscard]] const auto& weights() const { return weights_; }
-  /// The parameters have changed.
+  /// Marks the weights as outdated: the parameters have changed.
   void invalidate() { valid_ = false; }
-  /// Takes parameters that have changed. kNotFinite where one is not finite.
+  /// Quantizes parameters that have changed. Returns kNotFinite if one is not finite.
   [[nodiscard]] Status load(const typename Model::Parameters& parameters) {
     if (valid_) return Status::kOk;
     const Status status = quantize(parameters, weights_);
@@ -58,8 +60,10 @@ class Int8Workspace {
 
 }  // namespace detail
 
-/// The plan of a Trainer that multiplies integers, one sequence at a time. Of models in float.
+/// The plan of a Trainer that multiplies integers, one sequence at a time. For models in float.
 struct Int8Training : Streaming {
+  /// Of its states.
+  static constexpr TrainingPrecision kPrecision = TrainingPrecision::kInt8;
   template <class Model>
   using Workspace = detail::Int8Workspace<Model>;
 };

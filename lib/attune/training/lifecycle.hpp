@@ -1,4 +1,4 @@
-// What a training starts from: drawn parameters, given ones, some of either, or a training's state.
+// The start of a training: random parameters, given parameters, a mix of both, or a saved state.
 #pragma once
 
 #include <type_traits>
@@ -9,31 +9,30 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// The part of a trainer that is its beginning: Trainer and ParallelTrainer have it. Self has own_state(),
-/// restart(rng), which forgets all that was trained, and begin_at_state(), which forgets what was
-/// accumulated.
+/// The common start of Trainer and ParallelTrainer. Self has own_state(), restart(rng), which forgets all
+/// training, and begin_at_state(), which forgets accumulated sequences.
 template <class Self, class State>
 class TrainingLifecycle {
  public:
   using Parameters = typename State::Parameters;
 
-  /// All that the training is behind its last step, as a value (state.hpp). Sequences accumulated since then
-  /// are not in it.
+  /// The whole training after its last step, as a value (state.hpp). Excludes sequences accumulated since
+  /// then.
   [[nodiscard]] const State& state() const { return static_cast<const Self&>(*this).own_state(); }
-  /// Goes on from a state, to the bits of the training that it is of, on any trainer. What was accumulated is
-  /// forgotten; numbers are not looked at, so keep states behind a checksum, as a FlashStore does. Nothing
-  /// has changed where the Status is not kOk: see State::check().
+  /// Resumes from a state, bit-identically to the training that saved it, on any trainer. Forgets accumulated
+  /// sequences. The values are not checked, so protect states with a checksum, as a FlashStore does. On an
+  /// error nothing changes: see State::check().
   Status resume(const State& state) {
     if (const Status status = state.check(); status != Status::kOk) return status;
     if (&state != &self().own_state()) self().own_state() = state;
     self().begin_at_state();
     return Status::kOk;
   }
-  /// The same, read into the trainer itself, without another State in RAM: `read` is called with a State& and
-  /// answers a Status, as a store's load() does. Where that is not kOk, or the state is not one to go on
-  /// from, the trainer is as `read` left it: where that wrote nothing, behind its last step, unless an update
-  /// was under way in context. Else, and then, it has to be initialized, or loaded with the parameters in
-  /// state(): until then it answers kNotInitialized.
+  /// Resumes from a state that is read into the trainer itself, without a second State in RAM. `read` takes a
+  /// State& and returns a Status, as a store's load() does. On an error, or if check() refuses the state, the
+  /// trainer stays as `read` left it. If `read` wrote nothing and no update was under way in slices, the
+  /// trainer stands after its last step. Otherwise initialize it, or load the parameters in state(); until
+  /// then it returns kNotInitialized.
   template <class Read>
     requires std::is_invocable_r_v<Status, const Read&, State&>
   [[nodiscard]] Status resume(const Read& read) {
@@ -43,8 +42,8 @@ class TrainingLifecycle {
     return status;
   }
 
-  /// Draws initial parameters from `rng`, which moves on, then where the masks of dropout start, and forgets
-  /// all training: gradients, moments and counters become zero.
+  /// Draws initial parameters, then the start of dropout's masks, from `rng`, which advances. Forgets all
+  /// training: gradients, moments and counters become zero.
   template <class Initializer>
   void initialize(const Initializer& initializer, Rng& rng) {
     attune::initialize(own_parameters(), initializer, rng);
@@ -54,9 +53,9 @@ class TrainingLifecycle {
   void initialize(const Initializer& initializer, Rng&& rng) {
     initialize(initializer, rng);
   }
-  /// Starts from parameters of which a part is given, and the rest new: drawn as by initialize(). `give(set)`
-  /// then writes what is given, from wherever it stands, as copy_parameters(kBody, set.layer<0>()): there is
-  /// no second copy.
+  /// Starts from parameters that are partly given; the rest is drawn as by initialize(). `give(set)` then
+  /// writes the given part from any source, such as copy_parameters(kBody, set.layer<0>()), without a second
+  /// copy.
   template <class Initializer, class Give>
     requires std::is_invocable_r_v<void, const Give&, Parameters&>
   void start_from(const Give& give, const Initializer& initializer, Rng& rng) {
@@ -69,16 +68,16 @@ class TrainingLifecycle {
   void start_from(const Give& give, const Initializer& initializer, Rng&& rng) {
     start_from(give, initializer, rng);
   }
-  /// Starts from given parameters, as of a model trained elsewhere, and forgets all training. Dropout starts
-  /// from `rng`, which moves on.
+  /// Starts from given parameters, such as those trained elsewhere, and forgets all training. Dropout starts
+  /// from `rng`, which advances.
   void load(const Parameters& parameters, Rng& rng) {
     own_parameters() = parameters;
     self().restart(rng);
   }
   void load(const Parameters& parameters, Rng&& rng = Rng{0}) { load(parameters, rng); }
-  /// Starts from parameters that `read(set)` fills in, without a copy of them: a file's. When it answers
-  /// another Status than kOk it has changed none, as read_safetensors and read_flat, and training goes on as
-  /// it was.
+  /// Starts from parameters that `read(set)` fills in place, such as from a file. If it returns an error, it
+  /// must have changed nothing, as read_safetensors and read_flat guarantee; training then continues
+  /// unchanged.
   template <class Read>
     requires std::is_invocable_r_v<Status, const Read&, Parameters&>
   [[nodiscard]] Status load(const Read& read, Rng&& rng = Rng{0}) {

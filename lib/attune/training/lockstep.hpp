@@ -1,21 +1,21 @@
-// A batch in lockstep: as many sequences at once as a packet has lanes.
+// Batches in lockstep: one sequence in each lane of a packet.
 //
 //   attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW, 1024, attune::Lockstep> trainer;
 //
-// A packet is wider than a row of a tiny model. In lockstep every lane is a sequence of its own
-// (kernels/simd/lanes.hpp), so each instruction does one thing for all of them, and the weights are read once
-// for all of them. It pays where the lanes' activations fit the first cache; a model whose rows fill packets
-// by themselves gains nothing.
+// A packet is wider than a row of a tiny model. In lockstep each lane holds its own sequence
+// (kernels/simd/lanes.hpp), so one instruction works on all of them, and weights are read once for all. It
+// pays if the activations of all lanes fit the first-level cache. A model whose rows fill packets gains
+// nothing.
 //
-// The bits are those of one sequence after the other: gradients are added sequence by sequence, in the order
-// of the batch, and each sequence has the masks of dropout that it has there. Layers whose scalars have no
-// lanes go one sequence after the other between those that have: token ids, softmax layers, more tokens than
-// kernels::kDepthBlock, layers of one's own whose kAbilities have no lanes (execution/layer.hpp). Those gain
-// nothing, and a model of them takes the time that it takes without (tests/bench/batches.cpp).
+// The bits are the same as one sequence after the other. Gradients are added sequence by sequence, in the
+// order of the batch, and each sequence has the same dropout masks. Layers without lanes run one sequence at
+// a time between layers that have them. They are token ids, softmax layers, more tokens than
+// kernels::kDepthBlock, and your own layers without lanes in kAbilities (execution/layer.hpp). Such layers
+// gain nothing, and a model made of them takes the same time as without lockstep (tests/bench/batches.cpp).
 //
-// A SequenceLength costs that many tokens. Where each sequence has a mask, as many that follow each other go
-// in lockstep as have the same one (sort them by length), and the others one by one, each in the time of its
-// own length: in lanes all would take that of the longest.
+// A SequenceLength costs as many tokens as it has. If each sequence has its own mask, neighbors with equal
+// masks run in lockstep, so sort sequences by length. The rest run one by one, each at its own length; in
+// lanes all would take the longest.
 #pragma once
 
 #include <attune/core/parameters.hpp>
@@ -33,7 +33,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-// kLanesOf is part of its name: files that are compiled for other vector units have another one.
+// kLanesOf is part of the name, so files compiled for different vector units have different types.
 template <class Model, int kLanesOf>
 class LockstepWorkspace {
   using Scalar = typename Model::Scalar;
@@ -54,7 +54,7 @@ class LockstepWorkspace {
             .scratch = sizeof(Shared) + kBytes<Input>};
   }
 
-  /// The parameters for the accumulate() calls that follow.
+  /// Sets the parameters for the accumulate() calls that follow.
   void load(const typename Model::Parameters& parameters) {
     for_each_tensor(
         [](const TensorPath&, auto& lanes, const auto& tensor) {
@@ -63,11 +63,10 @@ class LockstepWorkspace {
         parameters_, parameters);
   }
 
-  /// Forward, loss and backward of kSequences sequences: `first`, and those that stand behind it, with
-  /// target_of(0), … and the masks of dropout from that on where `tape` stands; adds to gradients and sums in
-  /// their order. Where ids or a target are refused, or where a mask could have hidden what is
-  /// not finite and something is not, nothing is added: false, and one by one it has its answer. (Lanes have
-  /// no zero that annihilates.)
+  /// Forward, loss and backward of kSequences sequences: `first` and the following ones, with target_of(0),
+  /// …. Dropout masks start at `tape`. Adds to gradients and sums in the order of the sequences. Returns
+  /// false with nothing added if ids or a target are refused, or if a mask may hide a value that is not
+  /// finite. The caller then runs the sequences one by one. (In lanes, zero times infinity is not zero.)
   template <class Loss, class Mask>
   [[nodiscard]] bool accumulate(ConstView<typename Model::Input> first, const auto& target_of, auto& tape,
                                 const Mask& mask, const Loss& loss, typename Model::Parameters& gradients,
@@ -98,8 +97,8 @@ class LockstepWorkspace {
   }
 
  private:
-  // The inputs of kSequences sequences: ids stand so, the elements of matrices side by side, of as many
-  // tokens as there are.
+  // The inputs of kSequences sequences. Ids stay as they are; elements of matrices are interleaved, for as
+  // many tokens as there are.
   template <AnyContext Call>
   ConstView<typename LaneModel::Input> stacked(ConstView<typename Model::Input> first,
                                                [[maybe_unused]] const Call& context) {
@@ -118,8 +117,8 @@ class LockstepWorkspace {
     }
   }
 
-  // Tensors of lanes have each sequence's gradients, from zero. In others they are added up by their layer,
-  // in the order of the sequences (layers/per_sequence.hpp), to those of the batch.
+  // Tensors of lanes hold each sequence's gradients, from zero. Other tensors hold the batch's gradients:
+  // their layer adds to them in the order of the sequences (layers/per_sequence.hpp).
   template <class Of>
   static constexpr bool kOfLanes = std::is_same_v<typename std::remove_cvref_t<Of>::Scalar, LaneScalar>;
   void begin_gradients(const typename Model::Parameters& gradients) {
@@ -145,7 +144,7 @@ class LockstepWorkspace {
         gradients, gradients_);
   }
 
-  // The sequences' losses, whose gradients take the place of the outputs. False where a target is refused.
+  // The losses of the sequences; their gradients overwrite the outputs. False if a target is refused.
   template <class Loss>
   bool add_losses(const auto& target_of, const Loss& loss, LossSum<Scalar>* losses) {
     using Output = typename LaneModel::Output;
@@ -160,7 +159,7 @@ class LockstepWorkspace {
           loss.sum(ConstView<Output>(output_), ConstView<Output>(shared_.target), View<Output>(output_));
       const auto* sums = reinterpret_cast<const Scalar*>(&lanes.sum);
       for (int s = 0; s < kSequences; ++s) losses[s] = {sums[s], lanes.normalizer, lanes.status};
-    } else {  // classes, and losses of one scalar: one sequence after the other
+    } else {  // classes, and losses of one scalar: one sequence at a time
       using OneOutput = typename Model::Output;
       auto* outputs = reinterpret_cast<Scalar*>(shared_.target.values);
       const auto* lanes = reinterpret_cast<const Scalar*>(output_.values);
@@ -175,7 +174,7 @@ class LockstepWorkspace {
     return true;
   }
 
-  // to[i], lane s = from[s · kSize + i], of kCount elements.
+  // to[i], lane s = from[s · kSize + i], for kCount elements.
   template <int kSize, int kCount = kSize>
   static void interleave(const Scalar* from, LaneScalar* to) {
     kernels::detail::transpose_panel<P, kCount, kSequences, kSize>(from, reinterpret_cast<Scalar*>(to));
@@ -202,8 +201,8 @@ class LockstepWorkspace {
     });
   }
 
-  typename LaneModel::Parameters parameters_;  // each in every lane, but for those of layers without lanes
-  typename LaneModel::Parameters gradients_;   // of each sequence, and the batch's of layers without lanes
+  typename LaneModel::Parameters parameters_;  // the same in every lane, except in layers without lanes
+  typename LaneModel::Parameters gradients_;   // per sequence; in layers without lanes, of the batch
   [[no_unique_address]] typename LaneModel::Tape tape_;
   union Shared {
     typename LaneModel::Scratch scratch;
@@ -215,7 +214,7 @@ class LockstepWorkspace {
 
 }  // namespace detail
 
-/// Lockstep on vector units of so many bytes.
+/// Lockstep on vector units of `vector_bytes` bytes.
 template <int vector_bytes>
 struct LockstepOf {
   template <class Model>
@@ -228,10 +227,9 @@ struct LockstepOf {
                                   std::type_identity<Streaming::Workspace<Model>>>::type;
 };
 
-/// For every model, with any loss. As many sequences in lockstep as the widest packet has lanes (16 with
-/// AVX-512, 8 with AVX2); what is left of a batch, and neighbors with different masks, go one by one. Where
-/// the target has no packets, the same as Streaming. In files that are compiled for another vector unit
-/// it is another type.
+/// For every model, with any loss. Runs as many sequences at once as the widest packet has lanes: 16 with
+/// AVX-512, 8 with AVX2. The remainder of a batch, and neighbors with different masks, run one by one. Equals
+/// Streaming on targets without packets. Files compiled for another vector unit see another type.
 using Lockstep = LockstepOf<static_cast<int>(sizeof(kernels::Packet<float>))>;
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,21 +1,22 @@
-// What a loss is, and the squared errors.
+// The interface of a loss, and squared errors.
 //
-// A loss is a number to minimize, and its gradient. It is a type, often without state, that says
+// A loss is a number to minimize, and its gradient. It is a type, often without state:
 //
 //   struct MyLoss {
 //     static constexpr bool kMeanOverBatch = true;
-//     // L, what to divide it by in a mean, and whether the targets can be; dy = dL/dy. `dy` may be `y`.
+//     // Returns L, its normalizer for a mean, and whether the targets are valid. Writes dy = dL/dy; `dy` may
+//     // be `y`.
 //     LossSum<Scalar> sum(ConstView<Output> y, Target target, View<Output> dy) const;
 //   };
 //
 // A trainer adds up sums, normalizers and gradients over a batch. With kMeanOverBatch it divides once, by the
-// sum of the normalizers: a mean over all that counts in the batch, however it is spread over the sequences.
-// Without, the batch's loss is the sum. `Target` is a ConstView<Output>, or with
+// sum of the normalizers: a mean over all counted targets of the batch, however they are spread over the
+// sequences. Otherwise the batch's loss is the sum. `Target` is a ConstView<Output>. With
 //
 //   static constexpr bool kClassTargets = true;
 //
-// classes, one a row: std::array<int, rows> of each sequence. A loss whose every normalizer is 1 may say
-// kCountsSequences = true: then none is kept.
+// targets are classes, one per row: std::array<int, rows> for each sequence. If every normalizer is 1, set
+// kCountsSequences = true; normalizers are then not stored.
 #pragma once
 
 #include <concepts>
@@ -32,24 +33,24 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 /// The loss of one sequence before any division.
 template <class Scalar>
 struct LossSum {
-  Scalar sum;                            // of all targets
-  kernels::Real<Scalar> normalizer = 1;  // the targets' number or weight; not negative
-  Status status = Status::kOk;           // where it is not kOk nothing is written
+  Scalar sum;                            // over all targets
+  kernels::Real<Scalar> normalizer = 1;  // number or weight of the targets; not negative
+  Status status = Status::kOk;           // on an error nothing is written
 };
 
-/// The loss of one sequence; NaN where `status` is not kOk.
+/// The loss of one sequence; NaN if `status` is not kOk.
 template <class Scalar>
 struct [[nodiscard]] LossResult {
   Scalar loss;
   Status status;
   [[nodiscard]] constexpr bool ok() const { return status == Status::kOk; }
-  /// Whether the status is this one.
+  /// Whether the status is `other`.
   [[nodiscard]] friend constexpr bool operator==(const LossResult& result, Status other) {
     return result.status == other;
   }
 };
 
-/// A loss for models with such an output: see the top of this file.
+/// A loss for models with this output: see the top of this file.
 template <class L, class Output>
 concept IsLoss = requires(const L& loss, typename detail::TargetsOf<L, Output, 1>::One target,
                           ConstView<Output> y, View<Output> dy) {
@@ -59,7 +60,7 @@ concept IsLoss = requires(const L& loss, typename detail::TargetsOf<L, Output, 1
 
 namespace detail {
 
-/// Whether L is a loss; where it is none, one error says what is missing.
+/// Whether L is a loss. If not, one error names the missing member.
 template <class L, class Output>
 constexpr bool check_loss() {
   using Target = typename TargetsOf<L, Output, 1>::One;
@@ -86,8 +87,7 @@ concept CheckedLoss = check_loss<L, Output>();
 
 namespace detail {
 
-/// Losses of the sequences of a batch, added up. Normalizers that are known to be 1, or that nothing is
-/// divided by, take no memory.
+/// The added losses of a batch's sequences. Normalizers take no memory if they are always 1 or never used.
 template <class Loss, class Scalar>
 struct BatchSums {
   static constexpr bool kCounts = !Loss::kMeanOverBatch || requires { requires Loss::kCountsSequences; };
@@ -118,7 +118,7 @@ struct BatchSums {
 
 }  // namespace detail
 
-/// What becomes of the squares.
+/// How squared errors are combined.
 enum class Reduction {
   kMean,     // (1/n) Σ (y − t)²,  gradient (2/n)(y − t)      PyTorch's nn.MSELoss
   kSum,      // Σ (y − t)²,        gradient 2(y − t)
@@ -127,16 +127,16 @@ enum class Reduction {
 
 namespace detail {
 
-/// What losses have in common that are sums or means over elements: Loss::of_elements<size>(y, target, dy,
-/// weight) is the loss times weight, and writes dy = weight · dL/dy.
+/// The common part of losses that are sums or means over elements. Loss::of_elements<size>(y, target, dy,
+/// weight) returns the loss times weight, and writes dy = weight · dL/dy.
 template <class Loss, Reduction reduction>
 struct ElementwiseLoss {
-  /// A mean over a batch of sequences of one size is the mean of their means.
+  /// Sequences have the same size, so the mean over a batch is the mean of their means.
   static constexpr bool kMeanOverBatch = reduction == Reduction::kMean;
   static constexpr bool kCountsSequences = true;
 
-  /// The loss of y[rows, cols] against target[rows, cols], times `weight`; writes dy = weight · dL/dy. `dy`
-  /// may be `y`. Sums run in the library's order (kernels/ops/reduce.hpp).
+  /// Returns the loss of y[rows, cols] and target[rows, cols], times `weight`. Writes dy = weight · dL/dy.
+  /// `dy` may be `y`. Sums run in the library's order (kernels/ops/reduce.hpp).
   template <class Output, class Target, class Gradient>
   static auto forward(const Output& y_matrix, const Target& target_matrix, Gradient&& dy_matrix,
                       kernels::Real<typename std::remove_cvref_t<Gradient>::Scalar> weight = 1) ->
@@ -149,7 +149,7 @@ struct ElementwiseLoss {
     return Loss::template of_elements<y.rows * y.cols>(y.data, target.data, dy.data, weight);
   }
 
-  /// For trainers: the mean over a sequence counts 1.
+  /// For trainers: the normalizer of a sequence's mean is 1.
   template <class Output, class Target, class Gradient>
   static LossSum<typename Gradient::Scalar> sum(const Output& y, const Target& target, const Gradient& dy) {
     return {forward(y, target, dy)};
@@ -158,7 +158,7 @@ struct ElementwiseLoss {
 
 }  // namespace detail
 
-/// The squared error of y[rows, cols] against a target of the same shape: mean, sum or half sum.
+/// The squared error of y[rows, cols] and a target of the same shape: mean, sum or half sum.
 template <Reduction reduction>
 struct SquaredError : detail::ElementwiseLoss<SquaredError<reduction>, reduction> {
  private:
@@ -195,7 +195,7 @@ struct SquaredError : detail::ElementwiseLoss<SquaredError<reduction>, reduction
 using MeanSquaredError = SquaredError<Reduction::kMean>;
 /// The sum of squares.
 using SumSquaredError = SquaredError<Reduction::kSum>;
-/// Half the sum of squares: its gradient is y − t.
+/// Half the sum of squares, with the gradient y − t.
 using HalfSumSquaredError = SquaredError<Reduction::kHalfSum>;
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,4 +1,4 @@
-// What a training takes of RAM, part by part: all of it, and one layer of a model.
+// RAM of a training, part by part: in total, and for one layer of a model.
 #pragma once
 
 #include <type_traits>
@@ -9,7 +9,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
-/// A training of `Model` under a plan, but for inputs and counters.
+/// RAM to train `Model` under a plan, without inputs and counters.
 template <class Model, class Optimizer, class Plan>
 constexpr MemoryReport memory_of_training() {
   using Parameters = typename Model::Parameters;
@@ -27,7 +27,7 @@ constexpr MemoryReport memory_of_training() {
   return report;
 }
 
-/// A layer of the model: its own tape and the scratch that it alone would need.
+/// RAM of one layer: its own tape, and the scratch that it alone would need.
 template <class Layer, class Optimizer, class Plan>
 constexpr MemoryReport memory_of_layer() {
   using Parameters = typename Layer::Parameters;

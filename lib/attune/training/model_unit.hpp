@@ -1,5 +1,6 @@
-// A model in a source file of its own, behind plain arrays: the rest of a program includes this header, which
-// costs no compile time, and is not compiled again when the model changes, nor the model when the rest does.
+// A model in its own source file, behind plain arrays. Including this header costs the rest of a program no
+// compile time. A change of the model recompiles only that file, and a change elsewhere does not recompile
+// the model.
 //
 //   // keyword.hpp: included wherever the model is used
 //   struct Keyword {
@@ -21,10 +22,10 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// A trainer behind plain arrays. `Sizes` has the scalars of a sequence's input and output, kInputs and
-/// kOutputs, and kTargets of the type Target: floats, or classes. Inputs are ids where it has `using Input =
-/// int`. One sequence a step, without clipping and masks; what else a product asks of its model is a
-/// function of its own in the model's source.
+/// A trainer behind plain arrays. `Sizes` has kInputs and kOutputs, the scalars of a sequence's input and
+/// output. It also has kTargets, the number of targets of the type Target: floats, or classes. Inputs are ids
+/// if it has `using Input = int`. A step takes one sequence, without clipping or masks. Write other calls as
+/// functions of your own in the model's source file.
 template <class Sizes>
 class ModelUnit {
   template <class S>
@@ -43,25 +44,25 @@ class ModelUnit {
   using Target = typename Sizes::Target;
   /// One sequence, row by row.
   using Inputs = Input[std::size_t{Sizes::kInputs}];
-  /// Its target, row by row.
+  /// The targets of one sequence, row by row.
   using Targets = Target[std::size_t{Sizes::kTargets}];
-  /// What the model answers, row by row.
+  /// The outputs of the model, row by row.
   using Outputs = float[std::size_t{Sizes::kOutputs}];
-  /// The bytes of a training's state (training/state.hpp): to be stored behind a checksum.
+  /// The bytes of a training's state (training/state.hpp). Store them with a checksum.
   struct State {
-    const void* bytes;  // the first
-    std::size_t size;   // how many
+    const void* bytes;  // first byte
+    std::size_t size;   // number of bytes
   };
 
-  /// Draws initial parameters, XavierUniform, and forgets all training.
+  /// Draws initial parameters by XavierUniform, and forgets all training.
   static void initialize(std::uint64_t seed);
   /// One optimizer step on one sequence, as Trainer::step.
   static StepResult<float> step(const Inputs& inputs, const Targets& targets, float learning_rate);
   /// Writes y for x, as Trainer::predict.
   static Status predict(const Inputs& inputs, Outputs& outputs);
-  /// Between two steps, of the trainer itself: no copy.
+  /// The trainer's own state, not a copy. Call it between steps.
   static State state();
-  /// Resumes from such bytes, as Trainer::resume; kOtherState where there is another number of them.
+  /// Resumes from such bytes, as Trainer::resume. Returns kOtherState if their number differs.
   static Status resume(const State& stored);
 };
 

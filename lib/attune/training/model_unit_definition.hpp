@@ -8,8 +8,9 @@
 #include <attune/core/rng.hpp>
 #include <attune/training/model_unit.hpp>
 
-/// Defines attune::ModelUnit<Sizes> by a Trainer with a batch of one, at global scope, once in a program.
-/// What follows are options of its optimizer beside the learning rate: `.weight_decay = 0.01f`.
+/// Defines attune::ModelUnit<Sizes> from a Trainer with a batch of one. Use it at global scope, once in a
+/// program. Further arguments are options of the optimizer besides the learning rate: `.weight_decay =
+/// 0.01f`.
 #define ATTUNE_MODEL_UNIT(Sizes, unit_trainer, ...)                     \
   template <>                                                           \
   struct attune::detail::UnitOf<Sizes> {                                \

@@ -1,7 +1,7 @@
-// Moments of an optimizer in less than a scalar for each parameter.
+// Moments of an optimizer in less than a scalar per parameter.
 //
-// Such a set is one array for all tensors, in the order in which they are visited. It has no tensors by name;
-// at<rows, cols>(place) is the part of one tensor, where a Tensor of moments would be.
+// Such a set is one array for all tensors, in the order of visit. It has no named tensors. at<rows,
+// cols>(place) returns the part of one tensor, in place of a Tensor of moments.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// In what an optimizer keeps its moments.
+/// The precision of an optimizer's moments.
 enum class MomentPrecision {
-  kScalar,          // as parameters are
-  kBfloat16,        // the upper 16 bits of a float, rounded at random: half the RAM, and 8 significant bits
-  kInt8,            // 8 bits and a scale for each 64, rounded to nearest: 1.06 bytes a moment
-  kInt8Stochastic,  // the same, rounded at random
+  kScalar,          // the parameters' type
+  kBfloat16,        // the upper 16 bits of a float, rounded stochastically: half the RAM, 8 significant bits
+  kInt8,            // 8 bits and a scale per 64 moments, rounded to nearest: 1.06 bytes a moment
+  kInt8Stochastic,  // the same, rounded stochastically
 };
 
 namespace detail {
@@ -32,13 +32,13 @@ constexpr bool is_random(MomentPrecision precision) {
   return precision == MomentPrecision::kBfloat16 || precision == MomentPrecision::kInt8Stochastic;
 }
 
-/// Where the moments of a tensor begin: what the tensors before it have.
+/// The start of a tensor's moments: counts over the tensors before it.
 struct MomentPlace {
   int scalars = 0;
-  int blocks = 0;   // of 64, the last of a tensor in part
-  int factors = 0;  // rows and columns; of a vector its elements
+  int blocks = 0;   // of 64; a tensor's last block may be partial
+  int factors = 0;  // rows and columns; elements of a vector
 
-  /// Passes a tensor.
+  /// Advances past a tensor.
   template <int rows, int cols>
   constexpr void pass() {
     scalars += rows * cols;
@@ -52,12 +52,12 @@ struct MomentPlace {
 #pragma clang diagnostic ignored "-Wundefined-var-template"
 #pragma clang diagnostic ignored "-Wundefined-internal"
 #endif
-// A set that is nowhere: what is asked for is the type of its tensors.
+// Declares a set without defining it, to query the types of its tensors.
 template <class Set>
 struct Nowhere {
   static const Set set;
 };
-/// Behind all tensors of a set.
+/// The end of the moments of all tensors of a set.
 template <class Set>
 inline constexpr MomentPlace kEndOfMoments = [] {
   MomentPlace place;
@@ -70,14 +70,14 @@ inline constexpr MomentPlace kEndOfMoments = [] {
 #pragma clang diagnostic pop
 #endif
 
-/// The moments of one tensor, where a Tensor of moments would be.
+/// The moments of one tensor, in place of a Tensor of moments.
 template <class Pointer>
 struct MomentTensor {
   Pointer moments;
   [[nodiscard]] Pointer data() const { return moments; }
 };
 
-/// 16 bits for each parameter.
+/// 16 bits per parameter.
 template <class Parameters>
 struct Bfloat16Set {
   using Pointer = kernels::Bfloat16Moments;
@@ -88,7 +88,7 @@ struct Bfloat16Set {
     return {{values + place.scalars, static_cast<std::uint32_t>(place.scalars)}};
   }
 };
-/// 8 bits for each parameter, and a scale for each block of a tensor.
+/// 8 bits per parameter, and a scale per block of a tensor.
 template <class Parameters>
 struct Int8Set {
   using Pointer = kernels::Int8Moments;
@@ -101,7 +101,7 @@ struct Int8Set {
   }
 };
 
-/// The moments in a precision, and what points to some of them.
+/// The set of moments in a precision, and the pointer to part of it.
 template <class Parameters, class Scalar, MomentPrecision precision>
 struct MomentsIn {
   using Set = std::conditional_t<is_int8(precision), Int8Set<Parameters>, Bfloat16Set<Parameters>>;
@@ -115,7 +115,7 @@ using MomentPointerIn = std::conditional_t<
     is_int8(precision), kernels::Int8Moments,
     std::conditional_t<precision == MomentPrecision::kScalar, Scalar*, kernels::Bfloat16Moments>>;
 
-/// What stands for a tensor and says its shape: the first of them.
+/// The first of the tensors, which gives the shape.
 template <class Leaf, class... Leaves>
 struct ShapeOf : ShapeOf<Leaves...> {};
 template <class Leaf, class... Leaves>
@@ -124,7 +124,7 @@ struct ShapeOf<Leaf, Leaves...> {
   static constexpr int rows = Leaf::rows, cols = Leaf::cols;
 };
 
-/// visitor(path, tensor of each set…, tensor of each of `moments`…).
+/// Calls visitor(path, tensor of each set…, tensor of each of `moments`…).
 template <class Visitor, class... Sets, class... Moments>
 void for_each_with_moment_sets(const Visitor& visitor, std::tuple<Sets&...> sets, Moments&... moments) {
   MomentPlace place;
@@ -143,7 +143,7 @@ void for_each_with_moment_sets(const Visitor& visitor, std::tuple<Sets&...> sets
       sets);
 }
 
-/// Where the random bits of rounding come from: one key a step, of a generator that starts at a seed.
+/// The random bits for rounding: one key per step, from a seeded generator.
 struct RoundingKeys {
   std::uint64_t state;
 

@@ -1,33 +1,36 @@
-// What an optimizer is: adam.hpp and sgd.hpp have the library's.
+// The interface of an optimizer; the library's are in adam.hpp, adafactor.hpp and sgd.hpp.
 //
-// One step reads gradients and changes parameters and moments; the caller owns all of them. An optimizer is a
+// One step reads gradients and changes parameters and moments. The caller owns all of them. An optimizer is a
 // type without state:
 //
 //   struct MyOptimizer {
 //     using Scalar = float;
 //     struct Options { Scalar learning_rate = …; };
 //     template <class Parameters>
-//     struct Moments { void reset(); };         // of every parameter, and what counts steps; zero at first
-//     static constexpr int kMoments = …;        // how many tensors of moments a parameter has
-//     struct Coefficients { … };                // what one step multiplies every element by
+//     struct Moments { void reset(); };         // of every parameter, and a count of steps; zero at first
+//     static constexpr int kMoments = …;        // moments per parameter
+//     struct Coefficients { … };                // factors of one step, for every element
 //
-//     static Status check(const Options&);      // refuses what could make parameters infinite
+//     static Status check(const Options&);      // refuses options that could make parameters infinite
 //     // Counts a step, with options that check() has passed. Gradients times gradient_scale are applied.
 //     static Coefficients advance(Moments<Parameters>&, const Options&, Scalar gradient_scale);
-//     // `size` parameters of a tensor, their gradients, and kMoments times their moments.
+//     // Updates `size` parameters of a tensor from their gradients and their moments, kMoments pointers.
 //     static void update(const Coefficients&, TensorKind, int size, Scalar* p, const Scalar* g, Scalar*… m);
-//     // visitor(path, tensor of each set…, tensor of each moment…) for every tensor of the sets.
+//     // Calls visitor(path, tensor of each set…, tensor of each moment…) for every tensor of the sets.
 //     static void for_each_with_moments(visitor, Moments<Parameters>&, sets&…);
 //   };
 //
-// One whose update depends on the kind of a tensor says kByKind = true (parameter_groups.hpp). What Moments
-// have beside tensors is also there alone, as Counters, for who wraps an optimizer. Where data() of a tensor
-// of moments is something else than a Scalar*, MomentPointer is its type. Where Moments have seed(bits),
-// restarts call it. One whose elements of a tensor are not updated one by one says kUpdatedTogether: how many
-// of them, counted from the tensor's first, an update takes whole, or 0 where it takes all of a tensor. Their
-// moments may be anything that moves on by `+ count`. One that changes every parameter alike may have
-// sets_of_moments(Moments<Parameters>&), a tuple of references to kMoments Parameters: its update() may then
-// get all tensors as one.
+// Optional members:
+//
+// * kByKind = true: the update depends on the kind of a tensor (parameter_groups.hpp).
+// * Counters: the part of Moments that is not tensors, for types that wrap an optimizer.
+// * MomentPointer: the type of a moment tensor's data(), unless it is Scalar*. It must support `+ count`.
+// * Moments::seed(bits): called at every restart.
+// * kUpdatedTogether: an update starts at a multiple of so many elements of a tensor, or takes a whole tensor
+// if
+//   it is 0. Default: 1.
+// * sets_of_moments(Moments<Parameters>&): a tuple of references to kMoments Parameters, if the update treats
+//   all parameters alike. update() may then get all tensors as one.
 #pragma once
 
 #include <algorithm>
@@ -48,7 +51,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-/// What points to the moments of an optimizer.
+/// The pointer type of an optimizer's moments.
 template <class O>
 struct MomentPointerOf {
   using type = typename O::Scalar*;
@@ -59,19 +62,19 @@ struct MomentPointerOf<O> {
   using type = typename O::MomentPointer;
 };
 
-/// How many elements of a tensor an update takes whole; 0: all.
+/// The number of elements that an update takes together; 0: a whole tensor.
 template <class O>
 inline constexpr int kTogetherIn = 1;
 template <class O>
   requires requires { O::kUpdatedTogether; }
 inline constexpr int kTogetherIn<O> = O::kUpdatedTogether;
-/// The same of a tensor of such a size.
+/// The same for a tensor of `size` elements.
 template <class O, int size>
 inline constexpr int kTogetherOf = kTogetherIn<O> == 0 ? size : kTogetherIn<O>;
 
 }  // namespace detail
 
-/// An optimizer of such parameters: see the top of this file.
+/// An optimizer of `Parameters`: see the top of this file.
 template <class O, class Parameters>
 concept IsOptimizer = requires(const typename O::Options& options,
                                typename O::template Moments<Parameters>& moments,
@@ -92,7 +95,7 @@ concept IsOptimizer = requires(const typename O::Options& options,
 
 namespace detail {
 
-/// Whether O is an optimizer; where it is none, one error says what is missing.
+/// Whether O is an optimizer. If not, one error names the missing member.
 template <class O, class Parameters>
 constexpr bool check_optimizer() {
   if constexpr (!requires {
@@ -126,15 +129,15 @@ constexpr bool check_optimizer() {
 template <class O, class Parameters>
 concept CheckedOptimizer = check_optimizer<O, Parameters>();
 
-/// Gradients above it are not squared: 2⁶³ in float, half of what may be.
+/// The largest gradient that may be squared: 2⁶³ in float, half the range of exponents.
 template <class Scalar>
 inline constexpr Scalar kLargestGradient = [] {
   Scalar bound = 1;
   for (int i = 1; i < std::numeric_limits<Scalar>::max_exponent / 2; ++i) bound *= 2;
   return bound;
 }();
-/// A larger learning rate, times such a gradient, could come near what parameters cannot hold: 2⁴⁰ in float.
-/// The same bounds weight decay.
+/// The largest learning rate and weight decay, 2⁴⁰ in float. A larger rate times such a gradient could come
+/// near the largest number.
 template <class Scalar>
 inline constexpr Scalar kLargestRate = kLargestGradient<Scalar>* std::numeric_limits<Scalar>::epsilon();
 
@@ -142,7 +145,7 @@ template <class Scalar>
 [[nodiscard]] constexpr bool finite(Scalar x) {
   return x - x == 0;
 }
-/// Of a learning rate or a weight decay; false for NaN.
+/// Whether x is a valid learning rate or weight decay; false for NaN.
 template <class Scalar>
 [[nodiscard]] constexpr bool is_rate(Scalar x) {
   return x >= 0 && x <= kLargestRate<Scalar>;
@@ -150,9 +153,8 @@ template <class Scalar>
 
 }  // namespace detail
 
-/// One step of an optimizer. `gradients` times `gradient_scale` is what is applied: finite, and no larger
-/// than can be squared (2⁶³ in float), which is the caller's to see to. Nothing changes unless the result is
-/// kOk.
+/// One step of an optimizer with `gradients` times `gradient_scale`. The caller makes sure that these are
+/// finite and small enough to be squared (2⁶³ in float). Nothing changes unless the result is kOk.
 template <class Optimizer, class Parameters>
 Status optimizer_step(Parameters& parameters, const Parameters& gradients,
                       typename Optimizer::template Moments<Parameters>& moments,
@@ -170,8 +172,8 @@ Status optimizer_step(Parameters& parameters, const Parameters& gradients,
 
 namespace detail {
 
-// Optimizer::update of a part of a tensor; then the gradients are zero. Where there are packets, and so a
-// cache, a few at a time, so that they are zeroed where the update has brought them.
+// Optimizer::update for part of a tensor, then zeros the gradients. With packets, and so a cache, it works in
+// small blocks, to zero gradients while they are in the cache.
 template <class Optimizer, class... Moments>
 [[gnu::noinline]] void update_and_clear(const typename Optimizer::Coefficients& coefficients, TensorKind kind,
                                         int size, typename Optimizer::Scalar* p,
@@ -180,22 +182,26 @@ template <class Optimizer, class... Moments>
   const int at_once =
       kernels::kIsScalar<kernels::Packet<Scalar>> || kTogetherIn<Optimizer> == 0 ? size : 1024;
   int first = 0;
-  do {  // once, as compilers see of a for only where they unroll
+  do {  // do, not for: compilers then see that one pass runs
     const int count = (std::min)(at_once, size - first);
-    Optimizer::update(coefficients, kind, count, p + first, g + first, (moments + first)...);
-    std::memset(g + first, 0, sizeof(Scalar) * static_cast<std::size_t>(count));
+    if constexpr (requires { Optimizer::update_and_clear(coefficients, kind, count, p, g, moments...); }) {
+      Optimizer::update_and_clear(coefficients, kind, count, p + first, g + first, (moments + first)...);
+    } else {
+      Optimizer::update(coefficients, kind, count, p + first, g + first, (moments + first)...);
+      std::memset(g + first, 0, sizeof(Scalar) * static_cast<std::size_t>(count));
+    }
     first += at_once;
   } while (first < size);
 }
 
-// All scalars of a set: it has nothing else.
+// The scalars of a set that holds nothing else.
 template <class Scalar, class Set>
 ATTUNE_INLINE Scalar* scalars_of(Set& set) {
   static_assert(sizeof(Set) % sizeof(Scalar) == 0);
   return reinterpret_cast<Scalar*>(&set);
 }
 
-// update_and_clear of all tensors, which are one where nothing but scalars stands in the sets.
+// update_and_clear of all tensors; of all as one tensor, if the sets hold nothing but scalars.
 template <class Optimizer, class Parameters, class Gradients, class Moments, AnyContext Call>
 ATTUNE_INLINE void update_and_clear_all(const typename Optimizer::Coefficients& coefficients,
                                         Parameters& parameters, Gradients& gradients, Moments& moments,

@@ -1,5 +1,4 @@
-// Options of an optimizer by what a tensor is for: no weight decay of biases and norms, another learning rate
-// for them.
+// Separate optimizer options for weights, biases and norms, such as no weight decay for biases.
 //
 //   using Optimizer = attune::ParameterGroups<attune::AdamW>;
 //   trainer.step(inputs, targets, {.weights = {.learning_rate = 3e-4f, .weight_decay = 0.1f},
@@ -12,14 +11,14 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// `Base` with options for each TensorKind (core/parameters.hpp): weights, tables among them, biases, and
-/// what multiplies normalizations. It costs counters and coefficients for three.
+/// `Base` with options for each TensorKind (core/parameters.hpp): weights (tables included), biases, and the
+/// factors of normalizations. It costs three sets of counters and coefficients.
 template <class Base>
 struct ParameterGroups {
   using Scalar = typename Base::Scalar;
   static constexpr std::uint32_t kFingerprint = fingerprint("ParameterGroups", kFingerprintOf<Base>);
 
-  /// What is not named has the options of what stands before it.
+  /// Each group defaults to the options of the group before it.
   struct Options {
     typename Base::Options weights = {};      // of weights
     typename Base::Options biases = weights;  // of biases
@@ -29,14 +28,15 @@ struct ParameterGroups {
   /// The tensors of Base's moments, and counters for each group.
   template <class Parameters>
   struct Moments : Base::template Moments<Parameters> {
-    typename Base::Counters of_biases;  // of the steps of biases
-    typename Base::Counters of_norms;   // of the steps of norms
+    typename Base::Counters of_biases;  // steps of biases
+    typename Base::Counters of_norms;   // steps of norms
 
     void reset() {
       Base::template Moments<Parameters>::reset();
       of_biases = of_norms = {};
     }
-    /// Where random rounding starts, in all groups: bits are those of a parameter's place in the set.
+    /// Sets the start of the stochastic rounding in all groups. The bits depend on a parameter's place in the
+    /// set.
     void seed(std::uint64_t bits) requires requires(typename Base::template Moments<Parameters>& of_base) {
       of_base.seed(bits);
     }
@@ -60,7 +60,7 @@ struct ParameterGroups {
     return optimizer_step<ParameterGroups>(parameters, gradients, moments, options, gradient_scale);
   }
 
-  // ---- The parts of a step, for what updates tensor by tensor. ----
+  // ---- The parts of a step, for callers that update tensor by tensor. ----
 
   struct Coefficients {
     typename Base::Coefficients of_kind[3];  // in the order of TensorKind
@@ -70,19 +70,19 @@ struct ParameterGroups {
   static constexpr int kUpdatedTogether = detail::kTogetherIn<Base>;
   using MomentPointer = typename detail::MomentPointerOf<Base>::type;
 
-  /// Counts a step, with options that check() has passed.
+  /// Counts a step. check() must have accepted the options.
   template <class Parameters>
   static Coefficients advance(Moments<Parameters>& moments, const Options& options, Scalar gradient_scale) {
     return {{Base::advance(moments, options.weights, gradient_scale),
              Base::advance(moments.of_biases, options.biases, gradient_scale),
              Base::advance(moments.of_norms, options.norms, gradient_scale)}};
   }
-  /// `size` parameters of a tensor of such a kind, their gradients and moments.
+  /// Updates `size` parameters of a tensor of kind `kind` from their gradients and moments.
   static void update(const Coefficients& coefficients, TensorKind kind, int size, Scalar* p, const Scalar* g,
                      auto... moments) {
     Base::update(coefficients.of_kind[static_cast<int>(kind)], kind, size, p, g, moments...);
   }
-  /// visitor(path, tensor of each set…, tensor of each moment…).
+  /// Calls visitor(path, tensor of each set…, tensor of each moment…).
   template <class Visitor, class Parameters, class... Sets>
   static void for_each_with_moments(const Visitor& visitor, Moments<Parameters>& moments, Sets&... sets) {
     Base::for_each_with_moments(visitor, moments, sets...);

@@ -1,12 +1,12 @@
-// Memory plans: what a Trainer spends RAM on, chosen by type.
+// Memory plans: types that decide how a Trainer uses RAM.
 //
 //   Streaming          one sequence at a time, gradients added up over the batch      (this header)
 //   Lockstep           as many sequences at once as a packet has lanes: more RAM, more speed on a PC
 //   UpdateInBackward   a batch of one, no gradients, where that takes less: the least RAM
 //   Int8Training       one sequence at a time, products of integers                    (int8_training.hpp)
 //
-// Every plan trains to the same bits, but for Int8Training, which has its own. What optimizers keep is their
-// type's choice: AdamW has two moments a parameter, Sgd<Momentum::kNone> none.
+// All plans give the same bits, except Int8Training, which has its own. Moments depend on the optimizer:
+// AdamW has two per parameter, Sgd<Momentum::kNone> none.
 #pragma once
 
 #include <attune/core/memory.hpp>
@@ -14,8 +14,8 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// What a Trainer asks a plan for: the storage of gradients, and a workspace that takes kSequences sequences
-/// at a time.
+/// The interface of a plan for Trainer: the storage of gradients, and a workspace for kSequences sequences at
+/// a time.
 template <class Plan, class Model>
 concept MemoryPlan = requires {
   typename Plan::template Gradients<Model>;
@@ -24,7 +24,7 @@ concept MemoryPlan = requires {
 
 namespace detail {
 
-/// A plan of such a model. A wrong type is one error.
+/// A plan for this model. A wrong type is one error.
 template <class Plan, class Model>
 constexpr bool check_plan() {
   static_assert(MemoryPlan<Plan, Model>,
@@ -35,7 +35,7 @@ constexpr bool check_plan() {
 template <class Plan, class Model>
 concept CheckedPlan = check_plan<Plan, Model>();
 
-// The plan for an optimizer: itself, unless it says something else.
+// The plan for an optimizer: the plan itself, unless it names another.
 template <class Plan, class Optimizer>
 struct PlanFor {
   using type = Plan;
@@ -50,13 +50,13 @@ using PlanWith = typename PlanFor<Plan, Optimizer>::type;
 
 }  // namespace detail
 
-/// One sequence at a time. The plan of a Trainer unless another is named.
+/// One sequence at a time. The default plan of a Trainer.
 struct Streaming {
   template <class Model>
   using Gradients = typename Model::Parameters;
   template <class Model>
   struct Workspace {
-    /// Sequences that are computed at a time.
+    /// The number of sequences computed at a time.
     static constexpr int kSequences = 1;
     static constexpr MemoryReport memory() { return {}; }
   };

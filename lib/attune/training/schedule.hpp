@@ -1,4 +1,4 @@
-// Learning-rate schedules: functions of the step, 0 for the first. The same value on every target.
+// Learning-rate schedules: functions of the step, which counts from 0. Every target gets the same values.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct ConstantSchedule {
   [[nodiscard]] constexpr float operator()(std::uint32_t) const { return learning_rate; }
 };
 
-/// Rises linearly: peak·(step + 1)/warmup_steps until it reaches `peak`, then stays.
+/// Rises linearly, peak·(step + 1)/warmup_steps, until it reaches `peak`, then stays there.
 struct LinearWarmupSchedule {
   float peak;
   std::uint32_t warmup_steps;
@@ -26,11 +26,11 @@ struct LinearWarmupSchedule {
 };
 
 /// Linear warm-up to `peak`, then half a cosine down to `last` at `total_steps` (Loshchilov and Hutter, SGDR,
-/// 2017, eq. 5, without restarts), and `last` from there on.
+/// 2017, eq. 5, without restarts). The rate stays at `last` from then on.
 struct CosineSchedule {
   float peak;
   std::uint32_t total_steps;
-  float last = 0.0f;  // the rate at the end
+  float last = 0.0f;  // the final rate
   std::uint32_t warmup_steps = 0;
   /// The rate of a step, 0 for the first.
   [[nodiscard]] float operator()(std::uint32_t step) const {

@@ -1,7 +1,9 @@
-// Does this build, on this processor, compute the bits that every other target computes?
+// Tests whether this build, on this processor, computes the same bits as every other target.
 //
 //   static attune::SelfTest self_test;   // .bss
 //   if (self_test.run() != attune::Status::kOk) …
+//
+// Int8SelfTest asks the same of products in integers.
 //
 // Compiler options that let a compiler reorder, contract or approximate arithmetic, and processor modes that
 // round otherwise or flush subnormal numbers to zero, change the results of training without a word. A few
@@ -10,26 +12,32 @@
 #pragma once
 
 #include <attune/attention/multi_head_attention.hpp>
+#include <attune/training/int8_training.hpp>
 #include <attune/training/trainer.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
+// The hash of parameters behind the test's steps.
+struct SelfTestHash {
+  std::uint32_t fused, unfused;
+};
+
 // Of a layer: a template, so that only who runs the test has it compiled.
-template <class Layer>
+template <class Layer, class Plan, SelfTestHash hash>
 class SelfTestOf {
  public:
-  /// kOk, or kWrongArithmetic.
+  /// Returns kOk or kWrongArithmetic.
   [[nodiscard]] Status run() {
     return keeps_subnormals() && sees_nan() && trains_to_the_same_bits() ? Status::kOk
                                                                          : Status::kWrongArithmetic;
   }
 
  private:
-  static constexpr std::uint32_t kHash = ATTUNE_FUSED ? 0x7073D479u : 0xB78660D1u;
+  static constexpr std::uint32_t kHash = ATTUNE_FUSED ? hash.fused : hash.unfused;
 
-  // Vector units that flush subnormals are part of the policy's name (kernels/policy.hpp).
+  // The policy's name (kernels/policy.hpp) includes vector units that flush subnormals.
   bool keeps_subnormals() {
     if (kFlushesSubnormals) return true;
     for (float& value : x_.values) value = std::bit_cast<float>(std::uint32_t{2});
@@ -63,16 +71,23 @@ class SelfTestOf {
     for (float& value : target_.values) value = rng.uniform(-2.0f, 2.0f);
   }
 
-  Trainer<Layer> trainer_;
+  Trainer<Layer, MeanSquaredError, AdamW, 1, Plan> trainer_;
   typename Layer::Input x_;
   typename Layer::Output target_;
 };
 
 }  // namespace detail
 
-/// Whether this build computes, on this processor, the bits that every other target computes. It is RAM for a
-/// training of a tiny layer; run(), which says kOk or kWrongArithmetic, takes the time of four steps.
+/// Tests whether this build, on this processor, computes the same bits as every other target. Its RAM is the
+/// training of a tiny layer. run() takes four steps and returns kOk or kWrongArithmetic.
 using SelfTest =
-    detail::SelfTestOf<MultiHeadAttention<AttentionShape{.seq_len = 6, .d_model = 4, .num_heads = 2}>>;
+    detail::SelfTestOf<MultiHeadAttention<AttentionShape{.seq_len = 6, .d_model = 4, .num_heads = 2}>,
+                       Streaming, detail::SelfTestHash{.fused = 0x7073D479u, .unfused = 0xB78660D1u}>;
+/// The same of products in integers, forward and backward, with weights and between activations
+/// (int8_training.hpp). Tokens and features of a head are 16,
+/// so that no sum of attention stays one of floats.
+using Int8SelfTest = detail::SelfTestOf<
+    MultiHeadAttention<AttentionShape{.seq_len = 16, .d_model = 4, .num_heads = 1, .d_k = 16}>, Int8Training,
+    detail::SelfTestHash{.fused = 0x8690A29Eu, .unfused = 0x29F40FABu}>;
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

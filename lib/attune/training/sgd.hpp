@@ -9,7 +9,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// Which momentum Sgd has.
+/// The momentum of Sgd.
 enum class Momentum {
   kNone,     // b = g
   kClassic,  // p ← p − lr·b
@@ -35,12 +35,13 @@ struct Sgd {
     Scalar weight_decay = 0;
   };
 
-  /// Whether the first step is over, and where rounding stands.
+  /// Whether the first step is done, and the state of the rounding.
   struct Counters {
     bool started;
     [[no_unique_address]] detail::RoundingOf<precision> rounding;
   };
-  /// b of every parameter beside; nothing without momentum. In 8 and 16 bits it has no tensors by name.
+  /// b of every parameter, and the counters; no b without momentum. In 8 and 16 bits, b is not visited as
+  /// named tensors.
   template <class Parameters, bool kHasMomentum = kind != Momentum::kNone, bool kNamed = kInScalars>
   struct Moments {
     Parameters velocity;
@@ -84,9 +85,9 @@ struct Sgd {
     return optimizer_step<Sgd>(parameters, gradients, moments, options, gradient_scale);
   }
 
-  // ---- The parts of a step, for what updates tensor by tensor. ----
+  // ---- The parts of a step, for callers that update tensor by tensor. ----
 
-  /// Those of a step, and how it rounds.
+  /// The coefficients of a step, and its rounding.
   struct RoundingCoefficients : kernels::SgdCoefficients<Scalar> {
     [[no_unique_address]] decltype(detail::RoundingOf<precision>{}.next()) rounding;  // of the momentum
   };
@@ -95,7 +96,7 @@ struct Sgd {
   static constexpr int kUpdatedTogether = detail::is_int8(precision) ? kernels::kMomentBlock : 1;
   static constexpr int kMoments = kind == Momentum::kNone ? 0 : 1;
 
-  /// Counts a step, with options that check() has passed. `counters` are Moments or Counters.
+  /// Counts a step. check() must have accepted the options. `counters` are Moments or Counters.
   template <class Counting>
   static Coefficients advance([[maybe_unused]] Counting& counters, const Options& options,
                               Scalar gradient_scale) {
@@ -114,7 +115,7 @@ struct Sgd {
       return {coefficients, counters.rounding.next()};
     }
   }
-  /// `size` parameters, their gradients and velocities.
+  /// Updates `size` parameters from their gradients and velocities.
   static void update(const Coefficients& coefficients, TensorKind, int size, Scalar* p, const Scalar* g,
                      MomentPointer b = {}) {
     if constexpr (kInScalars) {
@@ -123,7 +124,7 @@ struct Sgd {
       kernels::sgd_update<kind == Momentum::kNesterov>(size, p, g, b, coefficients, coefficients.rounding);
     }
   }
-  /// visitor(path, tensor of each set…, and of b if there is one).
+  /// Calls visitor(path, tensor of each set…, tensor of b if it exists).
   template <class Visitor, class Parameters, class... Sets>
   static void for_each_with_moments(const Visitor& visitor, Moments<Parameters>& moments, Sets&... sets) {
     if constexpr (kind == Momentum::kNone) {

@@ -1,11 +1,11 @@
-// All that a training is, as a value: parameters, what the optimizer keeps, counters, and where the masks of
-// dropout stand. What resumes from it goes on to the bits of what never stopped.
+// The state of a training, as a value: parameters, moments, counters, and the position of dropout's masks. A
+// training that resumes from it is bit-identical to one that never stopped.
 //
 //   const auto& state = trainer.state();       // between two steps; write it as it is, sizeof state bytes
 //   attune::Status status = trainer.resume(state);
 //
-// A Trainer of any memory plan and batch has the same state, and so has a ParallelTrainer: it goes from a PC
-// to a board and back. It is plain memory, little-endian on every target, and without a pointer.
+// Every memory plan and batch size of Trainer has the same state, and so has ParallelTrainer: a state moves
+// from a PC to a board and back. It is plain memory without pointers, little-endian on every target.
 #pragma once
 
 #include <algorithm>
@@ -26,14 +26,14 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-/// Where the masks of dropout stand: the generator that their starts were drawn from, and sequences since.
+/// The position of dropout's masks: the generator of their starts, and the sequences since then.
 struct MaskState {
   std::uint64_t generator;
   std::uint64_t sequences;
 };
 struct NoMaskState {};
 
-/// Of a model and its optimizer: shapes, names and options.
+/// The fingerprint of a model and its optimizer: shapes, names and options.
 template <class Model, class Optimizer>
 constexpr std::uint32_t training_fingerprint() {
   return fingerprint(sizeof(typename Model::Scalar), sizeof(typename Model::Input),
@@ -41,16 +41,17 @@ constexpr std::uint32_t training_fingerprint() {
                      fingerprint_of_tensors<Model>());
 }
 
-/// Of the bits of a model's constants; 0 without any.
+/// Of the bits of a model's constants; 0 without any. In the other precision: of the same integers, widened
+/// where they are packed, and packed where they are not.
 template <class Model>
-constexpr std::uint32_t base_of() {
+constexpr std::uint32_t base_of([[maybe_unused]] HashedPrecision precision = HashedPrecision::kOwn) {
   if constexpr (kHasConstants<Model>) {
-    return hash_constants<Model>();
+    return hash_constants<Model>(precision);
   } else {
     return 0;
   }
 }
-/// Whether a fingerprint is that of an arithmetic. Without constants it is of nothing else.
+/// Whether `numbers` is the fingerprint of an arithmetic. Without constants it can be nothing else.
 template <class Model>
 constexpr bool is_arithmetic([[maybe_unused]] std::uint32_t numbers) {
   if constexpr (kHasConstants<Model>) {
@@ -66,53 +67,72 @@ constexpr bool is_arithmetic([[maybe_unused]] std::uint32_t numbers) {
 
 }  // namespace detail
 
+/// What a training multiplies: the plan's choice.
+enum class TrainingPrecision {
+  kScalar,  // the model's scalars, and packed integers where constants are
+  kInt8,    // integers of 8 bits (int8_training.hpp)
+};
+
 /// The state of a training of `Model` with `Optimizer`. Zero-initialized it is nobody's: resume() refuses it.
 /// A record, whose members are all public: a store fills its bytes, and where check() refuses them,
 /// parameters are what is left to load.
-template <class Model, class Optimizer>
+template <class Model, class Optimizer, TrainingPrecision precision = TrainingPrecision::kScalar>
 struct TrainingState {
   using Parameters = typename Model::Parameters;
   using Moments = typename Optimizer::template Moments<Parameters>;
-  /// Whether the model drops anything.
+  /// Whether the model has dropout.
   static constexpr bool kDrops = detail::kDropsIn<typename Model::Tape>;
 
-  /// Of model and optimizer: their types, shapes, names and options.
+  /// The fingerprint of model and optimizer: their types, shapes, names and options.
   static constexpr std::uint32_t kFingerprint = detail::training_fingerprint<Model, Optimizer>();
-  /// In its place while an update is under way.
+  /// Replaces kFingerprint while an update is under way.
   static constexpr std::uint32_t kPartOfUpdate = ~kFingerprint;
-  /// Of this program's arithmetic (kernels/policy.hpp), in which a training goes on to the same bits.
+  /// The fingerprint of this program's arithmetic (kernels/policy.hpp). Trainings in the same arithmetic have
+  /// the same bits.
   static constexpr std::uint32_t kArithmetic = fingerprint(kArithmeticName);
+  /// The products of the plan: types are equal, so that a store reads either.
+  static constexpr TrainingPrecision kPrecision = precision;
 
   Parameters parameters;
   [[no_unique_address]] Moments moments;  // of the optimizer
   std::uint64_t steps;                    // of the optimizer
-  /// Where dropout's masks stand.
+  /// The position of dropout's masks.
   [[no_unique_address]] std::conditional_t<kDrops, detail::MaskState, detail::NoMaskState> masks;
   std::uint32_t fingerprint_of_type;     // kFingerprint of the program that wrote it
   std::uint32_t fingerprint_of_numbers;  // numbers() of that program
 
-  /// Of this program's arithmetic and, where parts of the model are constant, of all bits of those: they are
-  /// read once, at about 15 instructions for a float.
-  [[nodiscard]] static constexpr std::uint32_t numbers() { return detail::base_of<Model>() + kArithmetic; }
+  /// Of this program's arithmetic, the plan's precision and, where parts of the model are constant, of all
+  /// bits of those: they are read once, at about 15 instructions for a float.
+  [[nodiscard]] static constexpr std::uint32_t numbers() {
+    return detail::base_of<Model>() + kArithmetic + of_precision(kPrecision);
+  }
 
   /// Whether a trainer of this program can go on from it: kOtherState, or kOtherArithmetic, where
   /// load(parameters) is what can be had; kOtherBase where the model's constants are others than those that
-  /// it was trained beside; kUnderWay between the slices of an update, of which a part is in it.
+  /// it was trained beside; kOtherPrecision where a plan multiplied integers and this one does not, or the
+  /// other way round, also as the base is packed or not: load(parameters), too; kUnderWay between the slices
+  /// of an update, of which a part is in it.
   [[nodiscard]] constexpr Status check() const {
     if (fingerprint_of_type == kPartOfUpdate) return Status::kUnderWay;
     if (fingerprint_of_type != kFingerprint) return Status::kOtherState;
-    const std::uint32_t arithmetic = fingerprint_of_numbers - detail::base_of<Model>();
+    constexpr TrainingPrecision kOther =
+        kPrecision == TrainingPrecision::kInt8 ? TrainingPrecision::kScalar : TrainingPrecision::kInt8;
+    const std::uint32_t numbers = fingerprint_of_numbers - detail::base_of<Model>();
+    const std::uint32_t arithmetic = numbers - of_precision(kPrecision);
     if (arithmetic == kArithmetic) return Status::kOk;
+    if (numbers - of_precision(kOther) == kArithmetic || is_of_other_base_precision()) {
+      return Status::kOtherPrecision;
+    }
     return detail::is_arithmetic<Model>(arithmetic) ? Status::kOtherArithmetic : Status::kOtherBase;
   }
 
-  /// Whether a trainer that holds it can train: kNotInitialized where nobody has begun it, or where a state
-  /// was read into it that check() refused.
+  /// Whether a trainer that holds it can train. kNotInitialized before the first initialization, and after a
+  /// refused state was read into it.
   [[nodiscard]] constexpr Status ready() const {
     return fingerprint_of_type == kFingerprint ? Status::kOk : Status::kNotInitialized;
   }
 
-  /// check() of a state that was read into a trainer: one that is refused is nobody's afterwards.
+  /// check() for a state that was read into a trainer. Marks a refused state as not initialized.
   constexpr Status claim() {
     const Status status = check();
     if (status != Status::kOk && fingerprint_of_type == kFingerprint) fingerprint_of_type = 0;
@@ -129,19 +149,44 @@ struct TrainingState {
       Moments::visit(visitor, &of_moments, sets.moments...);
     }
   }
+
+ private:
+  static constexpr std::uint32_t of_precision(TrainingPrecision of) {
+    return of == TrainingPrecision::kInt8 ? fingerprint("int8 products") : 0;
+  }
+  // Whether constants are the same integers in the other form.
+  [[nodiscard]] constexpr bool is_of_other_base_precision() const {
+    if constexpr (detail::kHasConstants<Model>) {
+      return fingerprint_of_numbers - detail::base_of<Model>(detail::HashedPrecision::kOther) -
+                 of_precision(kPrecision) ==
+             kArithmetic;
+    } else {
+      return false;
+    }
+  }
 };
 
 namespace detail {
 
+/// The precision of a plan: the model's scalars, unless it says something else.
+template <class Plan>
+inline constexpr TrainingPrecision kPrecisionOf = [] {
+  if constexpr (requires { Plan::kPrecision; }) {
+    return Plan::kPrecision;
+  } else {
+    return TrainingPrecision::kScalar;
+  }
+}();
+
 // What trainers do with their state.
 
 /// Zeros the bytes between members, so that the bytes of equal trainings are equal.
-template <class Model, class Optimizer>
-ATTUNE_INLINE void clear_padding(TrainingState<Model, Optimizer>& state) {
+template <class Model, class Optimizer, TrainingPrecision precision>
+ATTUNE_INLINE void clear_padding(TrainingState<Model, Optimizer, precision>& state) {
   constexpr std::size_t kMembers = kBytes<decltype(state.parameters)> + kBytes<decltype(state.moments)> +
                                    sizeof state.steps + kBytes<decltype(state.masks)> +
                                    sizeof state.fingerprint_of_type + sizeof state.fingerprint_of_numbers;
-  if constexpr (kMembers < sizeof(TrainingState<Model, Optimizer>)) {
+  if constexpr (kMembers < sizeof(TrainingState<Model, Optimizer, precision>)) {
     auto* const bytes = reinterpret_cast<unsigned char*>(&state);
     std::size_t end = 0;  // of the members so far
     const auto clear_up_to = [&](const auto& member) ATTUNE_INLINE_LAMBDA {
@@ -163,9 +208,9 @@ ATTUNE_INLINE void clear_padding(TrainingState<Model, Optimizer>& state) {
 
 /// Forgets all training but the parameters. What is random starts from `rng`: rounding of moments in 16 bits,
 /// and masks, for which tapes then draw from it (dropout.hpp).
-template <class Model, class Optimizer>
-void restart(TrainingState<Model, Optimizer>& state, const Rng& rng) {
-  using State = TrainingState<Model, Optimizer>;
+template <class Model, class Optimizer, TrainingPrecision precision>
+void restart(TrainingState<Model, Optimizer, precision>& state, const Rng& rng) {
+  using State = TrainingState<Model, Optimizer, precision>;
   state.moments.reset();
   if constexpr (requires { state.moments.seed(std::uint64_t{}); }) {
     state.moments.seed(std::bit_cast<std::uint64_t>(rng));
@@ -177,18 +222,18 @@ void restart(TrainingState<Model, Optimizer>& state, const Rng& rng) {
   clear_padding(state);
 }
 /// After an optimizer step with as many sequences.
-template <class Model, class Optimizer>
-void count_step(TrainingState<Model, Optimizer>& state, [[maybe_unused]] int sequences) {
+template <class Model, class Optimizer, TrainingPrecision precision>
+void count_step(TrainingState<Model, Optimizer, precision>& state, [[maybe_unused]] int sequences) {
   ++state.steps;
-  if constexpr (TrainingState<Model, Optimizer>::kDrops) {
+  if constexpr (TrainingState<Model, Optimizer, precision>::kDrops) {
     state.masks.sequences += static_cast<std::uint64_t>(sequences);
   }
 }
 /// Moves a tape to the masks of the next sequence.
-template <class Model, class Optimizer, class Tape>
-void stand_at_masks([[maybe_unused]] const TrainingState<Model, Optimizer>& state,
+template <class Model, class Optimizer, TrainingPrecision precision, class Tape>
+void stand_at_masks([[maybe_unused]] const TrainingState<Model, Optimizer, precision>& state,
                     [[maybe_unused]] Tape& tape) {
-  if constexpr (TrainingState<Model, Optimizer>::kDrops) {
+  if constexpr (TrainingState<Model, Optimizer, precision>::kDrops) {
     Rng rng = std::bit_cast<Rng>(state.masks.generator);
     draw_seeds(tape, rng);
     skip_masks(tape, static_cast<std::int64_t>(state.masks.sequences));

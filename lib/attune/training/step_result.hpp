@@ -7,15 +7,15 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// What a step did. `status` says whether parameters were changed, and if not, why.
+/// The result of a step. `status` says whether parameters changed and, if not, why.
 template <class Scalar>
 struct [[nodiscard]] StepResult {
-  Scalar loss;  // of the batch, before the step; NaN where the step was refused
+  Scalar loss;  // of the batch, before the step; NaN if the step was refused
   Status status;
-  Scalar gradient_norm;  // √Σg² of the batch's gradient, before clipping; NaN where the step was refused
+  Scalar gradient_norm;  // √Σg² of the batch's gradient, before clipping; NaN if the step was refused
   [[nodiscard]] constexpr bool ok() const { return status == Status::kOk; }
 
-  /// Of a step that was refused: loss and norm are NaN.
+  /// The result of a refused step: loss and norm are NaN.
   [[nodiscard]] static constexpr StepResult refused(Status status) {
     constexpr Scalar kNan = std::numeric_limits<Scalar>::quiet_NaN();
     return {kNan, status, kNan};

@@ -1,5 +1,5 @@
-// Training as one static object: parameters, gradients, moments, tape and scratch, all of it known to the
-// compiler.
+// Training as one static object: parameters, gradients, moments, tape and scratch. The compiler knows its
+// size.
 //
 //   static attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW> trainer;   // .bss
 //   trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
@@ -35,17 +35,16 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// Trains `Model`, a Layer (execution/layer.hpp), on batches of `batch` sequences. Its Input is a matrix, or
-/// token ids: those that it refuses are refused by step(), accumulate() and predict(). Where a part of it
-/// drops, its Tape has for_each_dropout (dropout.hpp), by which masks are drawn, and predict() drops nothing.
-/// `Loss` and `Optimizer` are described in loss.hpp and optimizer.hpp; `Plan` says what RAM is spent on
-/// (plan.hpp).
+/// Trains `Model`, a Layer (execution/layer.hpp), on batches of `batch` sequences. The model's Input is a
+/// matrix or token ids; step(), accumulate() and predict() return its errors. If a layer has dropout, the
+/// model's Tape has for_each_dropout (dropout.hpp), which draws the masks; predict() drops nothing. loss.hpp
+/// describes `Loss`, optimizer.hpp `Optimizer`, and plan.hpp `Plan`, the use of RAM.
 template <detail::CheckedLayer Model, class Loss = MeanSquaredError, class Optimizer = AdamW, int batch = 1,
           class Plan = Streaming>
   requires detail::CheckedLoss<Loss, typename Model::Output> &&
       detail::CheckedOptimizer<Optimizer, typename Model::Parameters> && detail::CheckedPlan<Plan, Model>
 class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, Plan>,
-                                         TrainingState<Model, Optimizer>> {
+                                         TrainingState<Model, Optimizer, detail::kPrecisionOf<Plan>>> {
   using Planned = detail::PlanWith<Plan, Optimizer>;
   static constexpr bool kKeepsGradients =
       std::is_same_v<typename Planned::template Gradients<Model>, typename Model::Parameters>;
@@ -64,7 +63,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
  public:
   using Scalar = typename Model::Scalar;
   using Parameters = typename Model::Parameters;
-  using State = TrainingState<Model, Optimizer>;
+  using State = TrainingState<Model, Optimizer, detail::kPrecisionOf<Plan>>;
   using InputView = typename Inputs::One;
   using TargetView = typename Targets::One;
   using BatchInput = typename Inputs::Storage;
@@ -77,11 +76,10 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   using Coefficients = typename Optimizer::Coefficients;
 
   /// One optimizer step on a whole batch: inputs[batch·rows, cols] and targets[batch·rows, cols] (or the ids
-  /// of either) stacked, sequence after sequence. `clipping` is NoClipping or GradientClipping; `masks` one
-  /// mask for all sequences, or a std::array or std::span with one for each. The loss is the mean over the
-  /// batch (the sum where the loss sums). Discards what accumulate() had gathered. When status is not kOk
-  /// nothing has changed (but see UpdateInBackward): no parameter, no moment, and the next step has the masks
-  /// of dropout that this one had.
+  /// of either), stacked sequence after sequence. `clipping` is NoClipping or GradientClipping. `masks` is
+  /// one mask for all sequences, or a std::array or std::span with one for each. The loss is the mean over
+  /// the batch, or the sum for a loss that sums. Discards accumulated sequences. On an error nothing changes
+  /// (but see UpdateInBackward): no parameter and no moment, and the next step uses the same dropout masks.
   template <class Clipping = NoClipping, class Masks = NoMask>
   Result step(BatchInputView inputs, BatchTargetView targets, const Options& options,
               const Clipping& clipping = {}, const Masks& masks = {},
@@ -99,10 +97,10 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   }
 
   /// Forward, loss and backward of one sequence, x[rows, cols] and target[rows, cols]; adds to the batch's
-  /// gradients. For data that arrives one by one. Only one x and target need exist. Answers the sequence's
-  /// own loss. What is refused (a token or a class that is none, a loss that is not finite) adds nothing, and
-  /// the batch goes on. `on_output` is called with y, a ConstView<Output>, before its gradient takes its
-  /// place.
+  /// gradients. Use it for data that arrives one sequence at a time: only one x and target need to exist.
+  /// Returns the sequence's own loss. On an error (an invalid token or class, a loss that is not finite)
+  /// nothing is added, and the batch continues. `on_output` is called with y, a ConstView<Output>, before its
+  /// gradient overwrites it.
   template <class Mask = NoMask, class OnOutput = detail::Unused>
   [[gnu::noinline]] LossResult<Scalar> accumulate(InputView x, TargetView target, const Mask& mask = {},
                                                   const Loss& loss = detail::default_loss<Loss, Mask>(),
@@ -117,7 +115,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
       return own_loss(Status::kOk, added);
     }
   }
-  /// accumulate() in slices (in_slices.hpp). Nothing is computed yet. x and target have to stay as they are
+  /// accumulate() in slices (in_slices.hpp). This call computes nothing. x and target must stay unchanged
   /// until the pass is done.
   template <int most_work = kSliceWork, class X, class Target, class Mask = NoMask>
   [[nodiscard]] AccumulationInSlices<Trainer, Loss, Mask, most_work> accumulate_in_slices(
@@ -129,23 +127,23 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     return {*this, InputView(x), TargetView(target), mask, loss, may_accumulate()};
   }
 
-  /// Ends a batch: one optimizer step with the accumulated gradients, which are zero afterwards. Refused
-  /// options and an incomplete batch leave everything as it was; what is not finite, or has no targets,
-  /// discards the batch.
+  /// Ends a batch: one optimizer step with the accumulated gradients, which are then zeroed. Refused options
+  /// and an incomplete batch leave everything unchanged. Gradients that are not finite, and a batch without
+  /// targets, discard the batch.
   template <class Clipping = NoClipping>
   [[gnu::noinline]] Result update(const Options& options,
                                   const Clipping& clipping = {}) requires kKeepsGradients {
     const Status may = may_update(batch);
     return may == Status::kOk ? finish(options, clipping) : Result::refused(may);
   }
-  /// The same with the sequences that there are, at least one: a mean is then over those.
+  /// The same with the sequences accumulated so far, at least one; a mean is taken over them.
   template <class Clipping = NoClipping>
   Result update_incomplete(const Options& options, const Clipping& clipping = {}) requires kKeepsGradients {
     const Status may = may_update(1);
     return may == Status::kOk ? finish(options, clipping) : Result::refused(may);
   }
-  /// update_incomplete() in slices (in_slices.hpp), but for the look at all gradients, which is one. Between
-  /// two slices parameters are partly those of before the step.
+  /// update_incomplete() in slices (in_slices.hpp), except for the check of all gradients, which is one
+  /// slice. Between slices, some parameters are updated and others not.
   template <int most_work = kSliceWork, class Clipping = NoClipping>
   [[nodiscard]] UpdateInSlices<Trainer, Optimizer, Clipping, most_work> update_in_slices(
       const Options& options, const Clipping& clipping = {}) requires kKeepsGradients {
@@ -153,25 +151,26 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     return {*this, options, clipping, may_update(1)};
   }
 
-  /// Forgets the sequences accumulated since the last update(), and one under way in slices; those that come
-  /// instead have their masks of dropout. An update under way goes on.
+  /// Forgets the sequences accumulated since the last update(), and a sequence under way in slices. The next
+  /// sequences get their dropout masks. An update under way continues.
   void discard() requires kKeepsGradients {
     if (updating()) return;
     if constexpr (kDrops && !Work::kShared) {
       if (work_.under_way()) {
         detail::stand_at_masks(state_, work_.tape());
       } else {
-        skip_masks(work_.tape(), -sums_.sequences);  // each backward went on to those of the next sequence
+        skip_masks(work_.tape(), -sums_.sequences);  // each backward moved on to the masks of the next
+                                                     // sequence
       }
     }
     work_.end_pass(this);
     clear();
   }
 
-  /// y[rows, cols] for x[rows, cols] with the parameters as they are; nothing is dropped. Uses tape and
-  /// scratch: not between accumulate() and reading tape(). kUnderWay while a pass in slices has those, which
-  /// InferenceInSlices with a scratch of its own is for; kNotInitialized without parameters; kInvalidToken of
-  /// ids. `y` may not overlap `x`.
+  /// y[rows, cols] for x[rows, cols] with the current parameters, without dropout. Uses tape and scratch: do
+  /// not call it between accumulate() and reading tape(). Returns kUnderWay during a pass in slices; use
+  /// InferenceInSlices with its own scratch then. Returns kNotInitialized without parameters, and
+  /// kInvalidToken for an invalid id. `y` may not overlap `x`.
   template <class Mask = NoMask>
   [[nodiscard]] Status predict(InputView x, OutputView y, const Mask& mask = {}) {
     if (work_.under_way()) return Status::kUnderWay;
@@ -181,14 +180,14 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   }
 
   [[nodiscard]] const Parameters& parameters() const { return state_.parameters; }
-  /// Of the sum of the accumulated losses: not yet divided by the batch, nor clipped.
+  /// Gradients of the sum of accumulated losses, before division by the batch and before clipping.
   [[nodiscard]] const Parameters& gradients() const requires kKeepsGradients { return gradients_; }
-  /// What the last predict() kept: attention weights among it. Not of a model with dropout, which predicts
+  /// The tape of the last predict(), with attention weights. Not for models with dropout, which predict
   /// without a tape.
   [[nodiscard]] const auto& tape() const requires(!kDrops) { return work_.tape(); }
 
-  /// RAM of training. object() is sizeof(Trainer); `inputs` is what the caller holds beside it: the inputs
-  /// and targets of a whole batch for step(), of one sequence for accumulate().
+  /// RAM of training. object() is sizeof(Trainer). `inputs` is the caller's memory: inputs and targets of a
+  /// whole batch for step(), of one sequence for accumulate().
   [[nodiscard]] static constexpr MemoryReport memory(Feeding feeding = Feeding::kWholeBatch) {
     MemoryReport report = detail::memory_of_training<Model, Optimizer, Planned>();
     report.inputs = (sizeof(typename Model::Input) + sizeof(BatchTarget) / batch) *
@@ -197,8 +196,8 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     return report;
   }
 
-  /// What one layer of a Sequential takes of it: its parameters, gradients and moments, its own tape (not
-  /// what stands between layers) and the scratch that it alone would need.
+  /// The share of one layer of a Sequential: its parameters, gradients and moments, its own tape (without the
+  /// matrices between layers), and the scratch that it alone would need.
   template <int index>
     requires requires { typename Model::template Layer<index>; }
   [[nodiscard]] static constexpr MemoryReport memory_of_layer() {
@@ -229,7 +228,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     if (const Status status = state_.ready(); status != Status::kOk) return status;
     return sums_.sequences < sequences ? Status::kIncompleteBatch : Status::kOk;
   }
-  // Whether a pass under way is an update: it has taken the batch.
+  // Whether the pass under way is an update, which has taken the batch.
   [[nodiscard]] bool updating() const { return sums_.sequences < 0; }
 
   static LossResult<Scalar> own_loss(Status status, const LossSum<Scalar>& of) {
@@ -237,7 +236,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     return {Loss::kMeanOverBatch && of.normalizer > 0 ? of.sum / of.normalizer : of.sum, status};
   }
 
-  // Whether products take other weights than the parameters: those that the plan has made of them.
+  // Whether products read weights that the plan made from the parameters.
   static constexpr bool kOwnWeights = requires(const Workspace& workspace) { workspace.weights(); };
   [[nodiscard]] const auto& weights() const {
     if constexpr (kOwnWeights) {
@@ -306,7 +305,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
               Inputs::at(inputs, sums_.sequences),
               [&](int s) { return Targets::at(targets, sums_.sequences + s); }, work_.tape(),
               detail::mask_of(masks, sums_.sequences), loss, gradients_, sums_);
-          lockstep_from = sums_.sequences + kTogether;  // one by one up to there where it was not
+          lockstep_from = sums_.sequences + kTogether;  // one by one up to there, if lockstep refused
           if (added) skip_masks(work_.tape(), kTogether);
           continue;
         }
@@ -325,7 +324,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     return result;
   }
 
-  // Ends a batch. The first slice takes it, and says in `update` what the others do.
+  // Ends a batch. The first slice takes the batch, and stores the work of the others in `update`.
   template <class Clipping, AnyContext Call>
   ATTUNE_INLINE void finish(const Options& options, const Clipping& clipping,
                             detail::BatchUpdate<Optimizer>& update, const Call& context) {
@@ -365,8 +364,8 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     }
   }
 
-  // What TrainingLifecycle asks for: its state; to begin there with no sequence, no pass under way, and the
-  // masks of the next sequence; or anew.
+  // For TrainingLifecycle: the state, and two ways to begin. begin_at_state() clears sequences and passes and
+  // takes the masks of the next sequence; restart() forgets all training.
   State& own_state() { return state_; }
   [[nodiscard]] const State& own_state() const { return state_; }
   void begin_at_state() {
@@ -385,7 +384,8 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   }
 
   void draw_masks(Rng& rng) {
-    if constexpr (Work::kShared) {  // the tape may be another's: state has where they start
+    if constexpr (Work::kShared) {  // another trainer may have used the tape; the state has the start of the
+                                    // masks
       detail::for_each_dropout([&rng](const DropoutTape&) { (void)(rng.next(), rng.next()); }, work_.tape());
     } else {
       draw_seeds(work_.tape(), rng);
@@ -396,7 +396,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     std::memset(static_cast<void*>(&gradients_), 0, sizeof gradients_);
     sums_.clear();
   }
-  // Where the tape was another's in the meantime: at those of the next sequence.
+  // Moves a tape that another trainer may have used to the masks of the next sequence.
   void stand_at_masks() {
     detail::stand_at_masks(state_, work_.tape());
     skip_masks(work_.tape(), sums_.sequences);
@@ -406,7 +406,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   typename Planned::template Gradients<Model> gradients_;
   [[no_unique_address]] Work work_;
   [[no_unique_address]] Workspace workspace_;
-  detail::BatchSums<Loss, Scalar> sums_;  // sequences are negative while an update is under way
+  detail::BatchSums<Loss, Scalar> sums_;  // its count of sequences is negative while an update is under way
 };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,6 +1,6 @@
-// A training step in slices, for a main loop that has deadlines: between two of them it serves what is due,
-// predicts with a scratch of its own, or saves the trainer's state, which between the slices of an update is
-// of no step: a FlashStore answers kUnderWay then, and keeps what it has.
+// A training step in slices, for a main loop with deadlines. Between slices the loop can serve events,
+// predict with its own scratch, or save the trainer's state. Between the slices of an update the state is
+// incomplete: a FlashStore then returns kUnderWay and keeps its last save.
 //
 //   auto pass = trainer.accumulate_in_slices(x, target);
 //   while (pass.advance()) serve_what_is_due();
@@ -9,10 +9,10 @@
 //   while (update.advance()) serve_what_is_due();
 //   if (!update.result().ok()) …                                  // as update() answers
 //
-// The bits are those of accumulate() and update(). Each call resumes where the one before it stopped
-// (execution/slices.hpp). While a pass is
-// under way other calls that need its memory answer kUnderWay; discard(), initialize(), load() and resume()
-// end it. A pass that begins is a plain value: keep it in a static, or assign the next one to it.
+// The bits equal accumulate() and update(). Each call of advance() resumes at the end of the slice before it
+// (execution/slices.hpp). During a pass, other calls that need its memory return kUnderWay. discard(),
+// initialize(), load() and resume() end it. A pass is a plain value: keep it in a static, and assign the next
+// one to it.
 #pragma once
 
 #include <cstdint>
@@ -29,13 +29,13 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// A sequence on its way through a trainer: forward, loss and backward.
+/// One sequence in slices: forward, loss and backward.
 template <class Trainer, class Loss, class Mask, int most_work>
 class AccumulationInSlices {
  public:
   using Scalar = typename Trainer::Scalar;
 
-  /// Computes the next slice; false where there was none left.
+  /// Computes the next slice; false if none is left.
   bool advance() {
     if (done()) return false;
     detail::SliceWalk walk(address_, most_work);
@@ -49,9 +49,9 @@ class AccumulationInSlices {
     }
     return true;
   }
-  /// Whether there is nothing left to do, also after a discard() or restart of the trainer.
+  /// Whether nothing is left to do, also after a discard() or restart of the trainer.
   [[nodiscard]] bool done() const { return !trainer_->work_.under_way(pass_); }
-  /// What accumulate() answers; kUnderWay where the pass is not at its end, or was ended by another call.
+  /// The result of accumulate(). kUnderWay before the end of the pass, and if another call ended it.
   [[nodiscard]] LossResult<Scalar> result() const { return Trainer::own_loss(status_, added_); }
 
  private:
@@ -74,17 +74,17 @@ class AccumulationInSlices {
   [[no_unique_address]] Loss loss_;
   LossSum<Scalar> added_{};
   Status status_;
-  std::uint32_t pass_ = 0;  // of none
+  std::uint32_t pass_ = 0;  // no pass
   SliceAddress address_;
 };
 
-/// An optimizer step on its way through a trainer's parameters.
+/// An optimizer step in slices.
 template <class Trainer, class Optimizer, class Clipping, int most_work>
 class UpdateInSlices {
  public:
   using Result = typename Trainer::Result;
 
-  /// Computes the next slice; false where there was none left.
+  /// Computes the next slice; false if none is left.
   bool advance() {
     if (done()) return false;
     detail::SliceWalk walk(address_, most_work);
@@ -93,7 +93,7 @@ class UpdateInSlices {
     return true;
   }
   [[nodiscard]] bool done() const { return !trainer_->work_.under_way(pass_); }
-  /// What update() answers; kUnderWay where the pass is not at its end, or was ended by another call.
+  /// The result of update(). kUnderWay before the end of the pass, and if another call ended it.
   [[nodiscard]] Result result() const { return result_; }
 
  private:
@@ -111,7 +111,7 @@ class UpdateInSlices {
   [[no_unique_address]] Clipping clipping_;
   detail::BatchUpdate<Optimizer> update_{};
   Result result_{};
-  std::uint32_t pass_ = 0;  // of none
+  std::uint32_t pass_ = 0;  // no pass
   SliceAddress address_;
 };
 

@@ -1,24 +1,28 @@
-// Training without gradients: backward updates each parameter as soon as its gradient is known.
+// Training without stored gradients: backward updates each parameter as soon as its gradient is known.
 //
 //   attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW, 1, attune::UpdateInBackward> trainer;
 //
-// A batch of one needs no place to add up gradients. Backward gives each of them to the optimizer, a few rows
-// of a tensor at a time, so that RAM holds those rows instead of a gradient for every parameter, and each
-// parameter is fetched once for both. The bits are those of a step with gradients.
+// A batch of one needs no place to add up gradients. Backward passes them to the optimizer a few rows of a
+// tensor at a time. RAM holds these rows instead of all gradients, and each parameter is fetched once for
+// both uses. The bits equal a step with gradients.
 //
-// Clipping by the norm of all gradients needs them all before the first update and is not to be had. The
-// library's layers go through each parameter once in backward, and have read it by then. A layer of one's own
-// does so if it says updates_in_backward in its kAbilities; else its gradients stand in scratch and go to its
-// parameters behind its backward. Encoder and decoder layers need one more matrix of tokens in their scratch,
-// and factors of low rank one more x·A. Where that is more than the gradients, as of a LoRA, the plan keeps
-// those and is Streaming: it never takes more RAM.
+// Limits and exceptions:
 //
-// Parameters and moments stay finite. What is found before backward changes nothing: refused options, ids or
+// * There is no clipping by the norm: it needs all gradients before the first update.
+// * The library's layers use each parameter once in backward, and read it before its update. Your own layer
+//   states this with updates_in_backward in its kAbilities. Otherwise its gradients stay in scratch, and its
+//   parameters are updated after its backward.
+// * Encoder and decoder layers need one more matrix of tokens in scratch, and factors of low rank one more
+// x·A.
+//   If that exceeds the gradients, as for a LoRA, the plan keeps gradients and equals Streaming. It never
+//   takes more RAM.
+//
+// Parameters and moments stay finite. An error found before backward changes nothing: refused options, ids or
 // targets, an input that is not finite or too large to be squared, a loss that is not finite. Gradients are
-// only known in backward: the first few rows with one that is not finite, or too large to be squared, are not
-// applied, nor is any that follows. The step is then kNotFinite, and what backward had come to before, the
-// layers behind and the rows above, was updated and the step counted. It takes an overflow in backward, or an
-// input beside a mask, which is not looked at.
+// known only in backward. The first rows with a gradient that is not finite, or too large to be squared, and
+// all rows after them, are not applied. The step then returns kNotFinite and is counted. Parameters that
+// backward reached before, in later layers and in the rows above, are already updated. The cause is an
+// overflow in backward, or an input next to a mask, which is not checked.
 #pragma once
 
 #include <algorithm>
@@ -40,16 +44,16 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-/// Rows of a tensor that are updated at a time: whole register tiles of a product, and of what optimizers
-/// take `together` (optimizer.hpp) whole ones.
+/// The number of rows updated at a time: whole register tiles of a product, and whole groups of `together`
+/// elements (optimizer.hpp).
 template <int together>
 constexpr int updated_rows(int rows, int cols) {
   if (together == 0) return rows;
-  static_assert((together & (together - 1)) == 0);  // so the common divisor is a power of two
+  static_assert((together & (together - 1)) == 0);  // so the gcd is a power of two
   return (std::min)(rows, (std::max)(8, together / (std::min)(together, cols & -cols)));
 }
 
-/// The rows of gradients that exist at one time.
+/// The number of scalars in the rows of gradients that exist at one time.
 template <class Model, int together>
 constexpr int updated_scalars() {
   static_assert(
@@ -71,7 +75,7 @@ constexpr int updated_scalars() {
 template <class Optimizer>
 using MomentPointers =
     typename MomentPointerOf<Optimizer>::type[std::size_t{Optimizer::kMoments > 0 ? Optimizer::kMoments : 1}];
-// The moments of one tensor, of optimizers whose moments are not as parameters are: those know their own.
+// The moments of one tensor, for optimizers whose moments have another layout than the parameters.
 template <class Optimizer>
 struct OwnMoments {
   MomentPointers<Optimizer> moments;
@@ -80,26 +84,26 @@ struct CommonMoments {};
 template <class Optimizer>
 using MomentsOfLeaf = std::conditional_t<kTogetherIn<Optimizer> == 1, CommonMoments, OwnMoments<Optimizer>>;
 
-// What the updates of one step share. Sets of parameters and of moments are alike: where a tensor is in one,
-// it is in all.
+// Shared data of the updates of one step. Sets of parameters and moments have the same layout, so an index is
+// valid in all.
 template <class Optimizer>
 struct UpdateContext {
   using Scalar = typename Optimizer::Scalar;
   static constexpr int kMoments = Optimizer::kMoments;
 
   typename Optimizer::Coefficients coefficients;
-  Scalar* rows;  // room for updated_scalars()
+  Scalar* rows;  // memory for updated_scalars()
   Scalar* parameters;
   [[no_unique_address]] std::conditional_t<kTogetherIn<Optimizer> == 1, OwnMoments<Optimizer>, CommonMoments>
       all;
-  Scalar bound;    // of the squares
-  Scalar squares;  // Σg² so far: once it is not below the bound, or NaN, it stays so
+  Scalar bound;    // for the sum of squares
+  Scalar squares;  // Σg² so far; once it is NaN or reaches the bound, it stays so
 
-  // `size` parameters from `first` on, whose gradients are in `rows`.
+  // Updates `size` parameters from `first` on; their gradients are in `rows`.
   [[gnu::noinline]] void update(TensorKind kind, int first, int size) requires(kTogetherIn<Optimizer> == 1) {
     update(kind, first, size, all.moments, first);
   }
-  // The same with moments that stand `moved` before theirs.
+  // The same with moments that begin at `moments + moved`.
   ATTUNE_INLINE void update(TensorKind kind, int first, int size, const MomentPointers<Optimizer>& moments,
                             int moved) {
     squares += kernels::sum_of_squares(size, static_cast<const Scalar*>(rows));
@@ -111,7 +115,7 @@ struct UpdateContext {
   }
 };
 
-// The kind of a tensor, for optimizers that look at it.
+// The kind of a tensor, for optimizers that use it.
 template <class Optimizer>
 inline constexpr bool kByKind = requires {
   requires Optimizer::kByKind;
@@ -122,14 +126,14 @@ struct AnyKind {
   constexpr operator TensorKind() const { return TensorKind::kWeight; }
 };
 
-// Stands for a tensor's gradient: what is added to it updates the tensor. It is its own view.
+// Stands for a tensor's gradient: adding to it updates the tensor. It is its own view.
 template <class Optimizer>
 struct Updates {
   template <class Scalar, int kRows, int kCols>
   struct Leaf {
     static constexpr bool kUpdatesAtOnce = true;
 
-    int first;  // scalar of the set
+    int first;  // index of the tensor's first scalar in the set
     UpdateContext<Optimizer>* context;
     [[no_unique_address]] std::conditional_t<kByKind<Optimizer>, TensorKind, AnyKind> kind;
     [[no_unique_address]] MomentsOfLeaf<Optimizer> own;
@@ -164,7 +168,7 @@ struct Updates {
     }
 
    private:
-    // gradient(row, rows) writes those of some rows from `row` on, which are then updated.
+    // gradient(row, rows) writes the gradients of some rows from `row` on; they then update the tensor.
     template <class Gradient>
     void update_rows(const Gradient& gradient) const {
       const auto rows = [&]<int kCount>(int row) ATTUNE_INLINE_LAMBDA {
@@ -183,32 +187,32 @@ struct Updates {
   };
 };
 
-// Of what stands for such gradients only that it does, whatever the optimizer: tape and scratch are for it.
+// Stands for such gradients in the types of tape and scratch, for any optimizer.
 template <class Scalar, int rows, int cols>
 struct UpdatedAtOnce : detail::Extents<Scalar, rows, cols> {
   static constexpr bool kUpdatesAtOnce = true;
 };
 
-// The plan without gradients, of any model, for optimizers that take so much together.
+// The plan without gradients, for any model and optimizers with kUpdatedTogether = together.
 template <int together>
 struct NoGradientsKept : Streaming {
   template <class Model>
   using Gradients = Tensor<typename Model::Scalar, 1, updated_scalars<Model, together>()>;  // a few rows
-  /// What tape and scratch are for.
+  /// The set that tape and scratch are made for.
   template <class Model>
   using Kept = SetOf<Model, UpdatedAtOnce, UpdatedAtOnce>;
 };
 
-/// What a plan has beside parameters and moments.
+/// RAM of a plan besides parameters and moments.
 template <class Model, class Plan>
 inline constexpr std::size_t kWorkingBytes = sizeof(typename Plan::template Gradients<Model>) +
                                              sizeof(WorkMemory<Model, typename KeptIn<Plan, Model>::type>);
-// The plan of the two that takes less RAM.
+// The plan that takes less RAM.
 template <class Model, int together>
 constexpr auto smaller_plan() {
   using Without = NoGradientsKept<together>;
   if constexpr (!kHasSets<Model>) {
-    return Without{};  // which says why it is none
+    return Without{};  // whose error says why it is not a plan
   } else if constexpr (kWorkingBytes<Model, Without> < kWorkingBytes<Model, Streaming>) {
     return Without{};
   } else {
@@ -216,22 +220,22 @@ constexpr auto smaller_plan() {
   }
 }
 
-// UpdateInBackward for optimizers that take so much together.
+// UpdateInBackward for optimizers with kUpdatedTogether = together.
 template <int together>
 struct UpdateTogetherInBackward : Streaming {
-  /// What it is for a model: itself, or Streaming where that takes less RAM.
+  /// The plan for a model: this one, or Streaming if that takes less RAM.
   template <class Model>
   using For = decltype(smaller_plan<Model, together>());
   template <class Model>
   using Gradients = typename For<Model>::template Gradients<Model>;
-  /// What tape and scratch are for.
+  /// The set that tape and scratch are made for.
   template <class Model>
   using Kept = typename KeptIn<For<Model>, Model>::type;
 };
 
 }  // namespace detail
 
-/// The plan of a Trainer with a batch of one: no gradients in RAM, where they take more than doing without.
+/// The plan of a Trainer with a batch of one: keeps no gradients in RAM, if that saves RAM.
 struct UpdateInBackward : detail::UpdateTogetherInBackward<1> {
   /// The plan for an optimizer.
   template <class Optimizer>
@@ -240,20 +244,20 @@ struct UpdateInBackward : detail::UpdateTogetherInBackward<1> {
 
 namespace detail {
 
-/// Takes the place of the gradients in a layer's backward, for one step:
+/// Stands for the gradients in a layer's backward, for one step:
 ///
 ///   ParameterUpdates<Layer, AdamW> updates(parameters, moments, options, rows);
 ///   Layer::backward(parameters, x, tape, dy, dx, updates.leaves, scratch);
 ///
-/// `tape` and `scratch` are a Tape and a Scratch of this class. `options` are those that Optimizer::check()
-/// has passed, gradients times `gradient_scale` are applied, `rows` is overwritten. Where ok() is false
-/// behind backward, not all of them were: see the top of this file.
+/// `tape` and `scratch` are a Tape and a Scratch of this class. Optimizer::check() must have accepted the
+/// `options`. Gradients times `gradient_scale` are applied, and `rows` is overwritten. If ok() is false after
+/// backward, some gradients were not applied: see the top of this file.
 template <class Model, class Optimizer>
 class ParameterUpdates {
  public:
   using Scalar = typename Model::Scalar;
   using Parameters = typename Model::Parameters;
-  /// Room for gradients of the largest tensor's rows.
+  /// The plan: memory for gradients of the largest tensor's rows.
   using Plan = NoGradientsKept<kTogetherIn<Optimizer>>;
   using Rows = typename Plan::template Gradients<Model>;
   using Tape = TapeOf<Model, typename Plan::template Kept<Model>>;
@@ -285,12 +289,12 @@ class ParameterUpdates {
   ParameterUpdates(const ParameterUpdates&) = delete;
   ParameterUpdates& operator=(const ParameterUpdates&) = delete;
 
-  /// Whether every gradient was finite, and not too large.
+  /// Whether all gradients were finite and not too large.
   [[nodiscard]] bool ok() const { return context_.squares < context_.bound; }
-  /// √Σg² of what backward has given so far.
+  /// √Σg² of the gradients so far.
   [[nodiscard]] Scalar gradient_norm() const { return kernels::square_root(context_.squares); }
 
-  /// Takes the place of the gradients in backward.
+  /// Stands for the gradients in backward.
   typename Model::template ParametersOf<Updates<Optimizer>::template Leaf> leaves;
 
  private:
@@ -298,14 +302,15 @@ class ParameterUpdates {
 };
 
 /// A step of a trainer, whose `rows` and `work` (workspace.hpp) these are.
-template <class Model, class Optimizer, class Mask, class Loss>
+template <class Model, class Optimizer, TrainingPrecision precision, class Mask, class Loss>
 ATTUNE_INLINE StepResult<typename Model::Scalar> step_in_backward(
-    TrainingState<Model, Optimizer>& state, auto& rows, auto& work, ConstView<typename Model::Input> x,
-    const auto& target, const typename Optimizer::Options& options, const Mask& mask, const Loss& loss) {
+    TrainingState<Model, Optimizer, precision>& state, auto& rows, auto& work,
+    ConstView<typename Model::Input> x, const auto& target, const typename Optimizer::Options& options,
+    const Mask& mask, const Loss& loss) {
   using Scalar = typename Model::Scalar;
   using Output = typename Model::Output;
   using Result = StepResult<Scalar>;
-  if (work.under_way()) return Result::refused(Status::kUnderWay);  // of another in the same workspace
+  if (work.under_way()) return Result::refused(Status::kUnderWay);  // another trainer's pass
   if (const Status ready = state.ready(); ready != Status::kOk) return Result::refused(ready);
   auto& tape = work.tape();
   auto& scratch = work.scratch().training;

@@ -1,4 +1,4 @@
-// What a training uses and leaves dead between two calls: tape, scratch and output. It can be shared.
+// The memory of a training that is dead between two calls: tape, scratch and output. Trainers can share it.
 //
 //   static attune::Workspace<Classifier, Detector> workspace;      // as large as the larger one
 //   static attune::Trainer<Classifier, attune::CrossEntropy<>, attune::AdamW, 1,
@@ -6,9 +6,9 @@
 //   static attune::Trainer<Detector, …, attune::InWorkspace<workspace>> detector;
 //   attune::infer<Keyword>(kKeyword, x, y, workspace.scratch<Keyword>());  // an inference between two calls
 //
-// Those who share it take turns: a call of a trainer, or a pass in slices from its beginning to its end, in
-// which the others answer kUnderWay. A Workspace and a Trainer are objects of their own, so that each can
-// stand in another bank of RAM: [[gnu::section(".ccmram")]] static attune::Workspace<…> workspace;
+// Users of a workspace take turns. A turn is one call of a trainer, or a whole pass in slices; the others
+// return kUnderWay in the meantime. Workspace and Trainer are separate objects, so each can be in its own
+// bank of RAM: [[gnu::section(".ccmram")]] static attune::Workspace<…> workspace;
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-// What stands for gradients in a plan: tape and scratch are for those.
+// The set for the tape and scratch of a plan.
 template <class Plan, class Model>
 struct KeptIn {
   using type = typename Model::Parameters;
@@ -38,7 +38,7 @@ struct KeptIn<Plan, Model> {
   using type = typename Plan::template Kept<Model>;
 };
 
-// Scratch of training, which is dead when a prediction starts, and the other way round.
+// Scratch for training or prediction, one at a time.
 template <class Model, class Gradients = typename Model::Parameters,
           bool kDrops = kDropsIn<typename Model::Tape>>
 struct EitherScratch {
@@ -50,7 +50,7 @@ struct EitherScratch {
     return forward_pass<Model>(context, parameters, x, y, tape, training);
   }
 };
-// With dropout a prediction goes another way than training: without a tape.
+// With dropout, prediction runs without a tape.
 template <class Model, class Gradients>
 struct EitherScratch<Model, Gradients, true> {
   union {
@@ -65,7 +65,7 @@ struct EitherScratch<Model, Gradients, true> {
   }
 };
 
-/// Whether a pass in slices is under way, and which.
+/// Whether a pass in slices is under way, and its number.
 class Turn {
  public:
   [[nodiscard]] bool under_way() const { return pass_ % 2 != 0; }
@@ -74,16 +74,16 @@ class Turn {
   void end_pass(const void*) { pass_ += pass_ % 2; }
 
  private:
-  std::uint32_t pass_;  // odd while under way, and another for each
+  std::uint32_t pass_;  // odd during a pass, and different for each
 };
-/// Whose, where several trainers take turns.
+/// A turn with its owner, for trainers that share memory.
 class SharedTurn : public Turn {
  public:
   std::uint32_t begin_pass(const void* trainer) {
     trainer_ = trainer;
     return Turn::begin_pass(trainer);
   }
-  /// Of that trainer alone.
+  /// Ends the pass of this trainer only.
   void end_pass(const void* trainer) {
     if (trainer_ == trainer) Turn::end_pass(trainer);
   }
@@ -92,7 +92,7 @@ class SharedTurn : public Turn {
   const void* trainer_;
 };
 
-// What a model is trained in.
+// Tape, scratch and output for training a model.
 template <class Model, class Gradients>
 struct WorkMemory {
   using Tape = TapeOf<Model, Gradients>;
@@ -102,7 +102,7 @@ struct WorkMemory {
   typename Model::Output output;  // y, then dL/dy
 };
 
-// A trainer's own, or a reference to a Workspace.
+// A trainer's own memory, or a reference to a Workspace.
 template <class Plan, class Model>
 class WorkOf : public Turn {
   using Memory = WorkMemory<Model, typename KeptIn<Plan, Model>::type>;
@@ -144,13 +144,11 @@ class WorkOf<Plan, Model> {
 
 }  // namespace detail
 
-/// Memory for training and inference with each of `Models`, one at a time: as much as the largest of them
-/// needs.
+/// Memory for training and inference with each of `Models`, one at a time: the size of the largest.
 template <detail::CheckedLayer... Models>
 class Workspace {
  public:
-  /// What inference with a model needs beside its parameters, x and y: dead between two calls. Not while a
-  /// pass is under way.
+  /// Scratch for inference with a model; dead between two calls. Do not use it while a pass is under way.
   template <class Model>
   typename Model::InferenceScratch& scratch() {
     return as<Model, typename Model::InferenceScratch>();
@@ -186,14 +184,14 @@ class Workspace {
   detail::SharedTurn turn_;
 };
 
-/// A plan with its tape, scratch and output in a Workspace, which lives as long as the program. What a
-/// prediction leaves in tape() is there until the next one's turn.
+/// A plan with its tape, scratch and output in a Workspace, which lives as long as the program. tape() after
+/// a prediction is valid until the next user's turn.
 template <auto& shared, class Plan = Streaming>
 struct InWorkspace : Plan {
   /// The plan for an optimizer.
   template <class Optimizer>
   using With = InWorkspace<shared, detail::PlanWith<Plan, Optimizer>>;
-  /// The workspace that is shared.
+  /// The shared workspace.
   static auto& workspace() { return shared; }
 };
 

@@ -1,4 +1,5 @@
 """python -m attune_torch export FILE.py:make_model --out gestures
+python -m attune_torch export CHECKPOINT --tokens 32 --out bert
 python -m attune_torch export model.onnx --out gestures [--size sequence=16]
 python -m attune_torch check gestures [--on mps2_an386]
 python -m attune_torch receive LOG --out learned.safetensors"""
@@ -7,18 +8,25 @@ import importlib.util
 import sys
 from pathlib import Path
 
-from . import Unsupported, check, export, from_onnx, receive
-from .building import CheckFailed
+from .building import check, receive
+from .errors import CheckFailed, Unsupported
 
 
-def made(place, sizes):
-    """What FILE.py:function answers, or an .onnx file gives: a module and a sample input."""
+def made(place, tokens, sizes):
+    """A module and a sample input: of a checkpoint's folder, of an ONNX file, or what FILE.py:function answers."""
+    if (Path(place) / "config.json").is_file():
+        from .families import from_checkpoint
+        return from_checkpoint(place, tokens)
+    if tokens is not None:
+        raise ValueError(f"'{place}' has no config.json: --tokens is for checkpoints")
     if place.endswith(".onnx"):
+        from .onnx_file import from_onnx
         module = from_onnx(place, sizes)
         return module, module.sample_input()
     file, _, function = place.partition(":")
     if not function or not Path(file).is_file():
-        raise ValueError(f"'{place}': give FILE.py:make_model, a function that answers (module, sample_input), or a file model.onnx")
+        raise ValueError(f"'{place}': give FILE.py:make_model, a function that answers (module, sample_input), a file model.onnx, or a "
+                         "folder with config.json")
     sys.path.insert(0, str(Path(file).resolve().parent))
     spec = importlib.util.spec_from_file_location(Path(file).stem, file)
     source = importlib.util.module_from_spec(spec)
@@ -43,7 +51,9 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(prog="attune_torch", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("export", help="write a folder with a model as a type of attune")
-    one.add_argument("model", help="FILE.py:make_model, a function that answers (module, sample_input), or a file model.onnx")
+    one.add_argument("model", help="FILE.py:make_model, a function that answers (module, sample_input), a file model.onnx, or the "
+                                   "folder of a Hugging Face checkpoint")
+    one.add_argument("--tokens", type=int, help="the length of a checkpoint's sequence on the device")
     one.add_argument("--out", required=True, help="the folder; its last name is the C++ namespace")
     one.add_argument("--size", action="append", default=[], type=size, metavar="NAME=NUMBER",
                      help="an extent of an .onnx file's input that has a name instead of a number")
@@ -58,12 +68,16 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
     try:
         if options.command == "export":
-            found = export(*made(options.model, dict(options.size)), options.out)
+            from .folder import export
+            found = export(*made(options.model, options.tokens, dict(options.size)), options.out)
             print(f"wrote {options.out}: {len(found.layers)} layers; python -m attune_torch check {options.out}")
         elif options.command == "check":
             check(options.folder, options.on, options.attune)
         else:
             print(receive(options.source, options.out, options.attune))
+    except ModuleNotFoundError as missing:
+        print(f"attune_torch: {options.command} needs the Python package {missing.name}", file=sys.stderr)
+        return 1
     except (Unsupported, CheckFailed, ValueError, OSError) as problem:
         print(f"attune_torch: {problem}", file=sys.stderr)
         return 1

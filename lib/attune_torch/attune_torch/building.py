@@ -1,15 +1,14 @@
-"""Builds an exported folder and runs it, on this machine and on emulated boards."""
+"""Builds an exported folder and runs it, on this machine and on emulated boards; takes what a board sends. Needs no PyTorch."""
 import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
+from .errors import CheckFailed
+
 ROOT = Path(__file__).resolve().parents[3]
-
-
-class CheckFailed(Exception):
-    """Numbers differ, or the model does not build; the text says where."""
 
 
 def sources(attune):
@@ -118,3 +117,12 @@ def write_sizes(folder, plans, results):
     text = re.sub(r"<!-- sizes -->.*<!-- end -->", lambda _: "<!-- sizes -->\n" + "\n".join(rows) + "\n<!-- end -->",
                   readme.read_text(), flags=re.S)
     readme.write_text(text)
+
+
+def receive(source, file, attune=None):
+    """Puts a file together from the hex lines of a board's log, or of a serial port; every line has a CRC."""
+    script = sources(attune) / "cmake/hex_lines.py"
+    done = subprocess.run([sys.executable, str(script), str(source), str(file)], capture_output=True, text=True)
+    if done.returncode or not Path(file).is_file():
+        raise ValueError((done.stdout + done.stderr).strip())
+    return done.stdout.strip()

@@ -5,9 +5,10 @@ from pathlib import Path
 import torch
 
 from . import tensors
+from .errors import Unsupported
 from .layers import Layer, options
 from .recognition import recognize
-from .recording import Unsupported, record
+from .recording import record
 
 HERE = Path(__file__).parent
 LAYERS = "Layers"
@@ -20,7 +21,7 @@ def wrapped(line, width=110):
     """C++ of at most `width` columns, where there are commas to break at."""
     lines, indent = [], " " * (len(line) - len(line.lstrip()) + 4)
     while len(line) > width:
-        at = max(line.rfind(", .", 0, width), line.rfind(", attune", 0, width))
+        at = max(line.rfind(mark, 0, width) for mark in (", .", ", attune", ', "'))
         if at < len(indent):
             break
         lines.append(line[:at + 1])
@@ -34,7 +35,8 @@ class Exported:
     def __init__(self, module, sample):
         self.recording, self.output = record(module, sample)
         self.layers, self.patches = recognize(self.recording, self.output)
-        self.state = {name: value.detach() for name, value in module.state_dict().items()}
+        turned = tensors.conv1d_weights(module)
+        self.state = {name: value.detach().t() if name in turned else value.detach() for name, value in module.state_dict().items()}
         self.declarations, self.keys = [], {}
         self.tables = []
         for layer in self.layers:
@@ -285,7 +287,7 @@ def export(module, sample_input, folder):
     found = Exported(module, sample_input)
     class_name = module._get_name()
     texts = {"model.hpp": found.header(name, class_name), "check.cpp": found.check_source(name, (1e-4, 0.1)),
-             "CMakeLists.txt": cmake(name, [layer.names[0] for layer in found.layers if getattr(layer, "kind", "") == "positions"]),
+             "CMakeLists.txt": cmake(name, [name for layer in found.layers if getattr(layer, "kind", "") == "positions" for name in layer.tensors]),
              "README.md": README.format(name=name, class_name=class_name, samples=found.samples()["input"].shape[0],
                                         parameters=f"{sum(p.numel() for p in module.parameters()):,}")}
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,12 +1,7 @@
 """What a board has learned, in PyTorch again."""
-import subprocess
-import sys
-from pathlib import Path
-
 import torch
 
 from . import tensors
-from .building import sources
 
 
 def load(module, file, say=print):
@@ -14,6 +9,8 @@ def load(module, file, say=print):
     of each tensor how far it moved. Answers the norms of the differences by name. Nothing is changed where it raises."""
     learned = tensors.read(file)
     state = module.state_dict()
+    for name in tensors.conv1d_weights(module) & set(learned):
+        learned[name] = learned[name].t()
     missing, unknown = sorted(set(state) - set(learned)), sorted(set(learned) - set(state))
     if missing or unknown:
         raise ValueError(f"{file} is not of this module: " + "; ".join(
@@ -29,12 +26,3 @@ def load(module, file, say=print):
     for name, distance in moved.items():
         say(f"{name}: moved by {distance:.6g}" if distance else f"{name}: as it was")
     return moved
-
-
-def receive(source, file, attune=None):
-    """Puts a file together from the hex lines of a board's log, or of a serial port; every line has a CRC."""
-    script = sources(attune) / "cmake/hex_lines.py"
-    done = subprocess.run([sys.executable, str(script), str(source), str(file)], capture_output=True, text=True)
-    if done.returncode or not Path(file).is_file():
-        raise ValueError((done.stdout + done.stderr).strip())
-    return done.stdout.strip()

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from .recording import Unsupported
+from .errors import Unsupported
 
 OPSETS = range(14, 21)
 FOLDED = "onnx::"  # torch.onnx names tensors so that it has computed from others, as transposed weights

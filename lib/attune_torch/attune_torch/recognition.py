@@ -7,12 +7,15 @@ import torch.nn.functional as F
 from torch import nn
 
 from . import elementwise
-from .layers import Attention, Block, Layer, Network, Norm, linear, options, unless
-from .recording import Node, Unsupported
+from .errors import Unsupported
+from .layers import Attention, Block, Layer, Network, Norm, linear, llama3_scaling, options, rotary_frequencies, unless
+from .recording import Node
+from .tensors import conv1d_weights
 
 # Operations that change no number, or none outside training.
 SAME = {"dropout", "Dropout", "contiguous", "clone", "detach", "float", "to", "type", "alpha_dropout", "feature_dropout"}
-ACTIVATIONS = {"relu": "kRelu", "relu_": "kRelu", "silu": "kSilu", "swish": "kSilu"}
+ACTIVATIONS = {"relu": "kRelu", "relu_": "kRelu", "silu": "kSilu", "swish": "kSilu", "tanh": "kTanh", "sigmoid": "kSigmoid"}
+SUMS = {"add", "__add__", "__radd__", "__iadd__", "add_", "iadd"}
 VIEWS = {"view", "reshape", "flatten", "squeeze", "unsqueeze"}
 SHAPES = {"view", "reshape", "transpose", "permute", "unsqueeze", "squeeze", "expand", "expand_as", "flatten", "swapaxes",
           "getitem", "__getitem__", "chunk", "split", "unbind", "repeat", "repeat_interleave", "movedim", "rearrange"}
@@ -45,6 +48,7 @@ class Recognizer:
     def __init__(self, recording):
         self.recording = recording
         self.tensors = recording.tensors
+        self.conv1d = conv1d_weights(recording.module)
         self.patches = None  # the model's inputs, where the first step cuts them into patches
 
     # ---- Chains of layers ----
@@ -67,10 +71,8 @@ class Recognizer:
             return [], derived[0]
         if node.module is not None:
             return self.module_layer(node, derived)
-        if name == "linear":
+        if name == "linear" or self.is_conv1d(node):
             return self.linear_layer(node, source)
-        if name == "addmm":
-            return self.conv1d_layer(node)
         if name == "embedding":
             return [self.embedding(node)], node.args[0]
         if name in ACTIVATIONS or name == "gelu":
@@ -78,7 +80,7 @@ class Recognizer:
         formula = self.formula(node)
         if formula:
             return formula
-        if name in ("add", "__add__", "__radd__", "__iadd__", "add_", "iadd"):
+        if name in SUMS:
             return self.sum_layer(node, derived, source)
         if name == "mean":
             return [self.pooling(node, "kMean")], derived[0]
@@ -104,8 +106,7 @@ class Recognizer:
         raise Unsupported(self.hint(node))
 
     def hint(self, node):
-        known = {"tanh": "tanh", "sigmoid": "sigmoid", "batch_norm": "BatchNorm",
-                 "lstm": "LSTM", "gru": "GRU", "mul": "a product with a constant or of two values"}
+        known = {"batch_norm": "BatchNorm", "lstm": "LSTM", "gru": "GRU", "mul": "a product with a constant or of two values"}
         what = known.get(node.operation)
         return "attune has no layer for this: " + (f"{what}, " if what else "") + node.describe()
 
@@ -139,14 +140,22 @@ class Recognizer:
             return node.args[index]
         return node.kwargs.get(key, default)
 
+    @staticmethod
+    def is_conv1d(node):
+        """Whether a view ends Hugging Face's Conv1D: addmm of rows, and a weight that is [in, out]."""
+        return node.operation in ("view", "reshape") and node.args[0].operation == "addmm"
+
     def linear_parts(self, node):
         """Weight, bias, input of F.linear, or of Hugging Face's Conv1D."""
         if node.operation == "linear":
             return self.argument(node, 1, "weight"), self.argument(node, 2, "bias"), node.args[0]
-        source = node.args[1]
+        product = node if node.operation == "addmm" else node.args[0]
+        if product.args[2].path not in self.conv1d:
+            raise Unsupported("a product with a weight that is [in, out] and no Conv1D's: " + product.describe())
+        source = product.args[1]
         while source.operation in ("view", "reshape"):
             source = source.args[0]
-        return node.args[2], node.args[0], source
+        return product.args[2], product.args[0], source
 
     def linear_layer(self, node, source):
         network = self.gated(node)
@@ -155,20 +164,18 @@ class Recognizer:
         attention = self.attention(node)
         if attention:
             return [attention], attention.source
-        return [self.plain_linear(node)], node.args[0]
+        return [self.plain_linear(node)], self.linear_parts(node)[2]
 
     def plain_linear(self, node, source=None):
-        weight, bias, _ = self.linear_parts(node)
-        rows, d_in = rows_of((source or node.args[0]).shape)
+        weight, bias, before = self.linear_parts(node)
+        rows, d_in = rows_of((source or before).shape)
+        d_out = node.shape[-1]
         path = self.prefix(weight, "weight")
         tensors = [weight.path] + ([bias.path] if bias is not None else [])
-        layer = self.layer(node, linear(rows, d_in, weight.shape[0], bias is not None), path, tensors)
+        layer = self.layer(node, linear(rows, d_in, d_out, bias is not None), path, tensors)
         layer.kind, layer.bias, layer.weight = "linear", bias is not None, weight
-        layer.d_in, layer.d_out = d_in, weight.shape[0]
+        layer.d_in, layer.d_out = d_in, d_out
         return layer
-
-    def conv1d_layer(self, node):
-        raise Unsupported("Hugging Face's Conv1D outside a GPT-2 block: " + node.describe())
 
     def embedding(self, node):
         ids, table = node.args[0], node.args[1]
@@ -367,7 +374,7 @@ class Recognizer:
             raise Unsupported(self.hint(node))
         constant = [term for term in terms if not term.derived]
         if constant:
-            return [self.positions(node, constant[0])], derived[0]
+            return self.added(node, derived[0], constant[0]), derived[0]
         for skip, branch in (terms, terms[::-1]):
             try:
                 inside = self.chain(branch, skip)
@@ -379,6 +386,28 @@ class Recognizer:
             layer.kind, layer.inside = "residual", inside
             return [layer], skip
         raise Unsupported("a sum of two values of which none is computed from the other: " + node.describe())
+
+    def added(self, node, before, constant):
+        """Constants that are added: positions, a token type, or a sum of such."""
+        if constant.operation in SUMS and all(isinstance(term, Node) for term in constant.args):
+            first, second = constant.args
+            sum_ = Node("add", [before, first], {}, before.value + first.value, path=node.path, line=node.line)
+            return [*self.added(sum_, before, first), *self.added(node, sum_, second)]
+        return [self.token_type(node, constant) or self.positions(node, constant)]
+
+    def token_type(self, node, constant):
+        """A row of a table that is added to every token, or None."""
+        if constant.operation != "embedding" or len(node.shape) != 3:
+            return None
+        ids, table = constant.args[0], constant.args[1]
+        if ids.value.unique().numel() != 1 or self.name_of(table) is None or (
+                node.shape[1] == 1 and "type" not in table.path):
+            return None
+        types, d_model = table.shape
+        shape = options(seq_len=node.shape[1], d_model=d_model, types=unless(types, 2), type=unless(int(ids.value.flatten()[0]), 0))
+        layer = self.layer(node, f"attune::TokenType<attune::TokenTypeShape{shape}>", self.prefix(table, "weight"), [table.path])
+        layer.kind = "positions"
+        return layer
 
     def positions(self, node, constant):
         rows, d_model = rows_of(node.shape)
@@ -540,12 +569,9 @@ class Recognizer:
                 context = self.attend(q, k, v, heads, d_k, causal, rotary)
                 if (end is not None and context.shape[-1] != output[0].shape[1]) or not close(answer(context), target):
                     continue
-                if not self.holds(source, parts, order, end or before, output if end is not None else None,
-                                  lambda q, k, v: self.attend(q, k, v, heads, d_k, causal, rotary)):
-                    continue
                 weights = [parts[i][0] for i in order] if len(sources) == 3 else [parts[0][0]]
                 biases = [parts[i][1] for i in order] if len(sources) == 3 else [parts[0][1]]
-                dimension, base, adjacent = rotary
+                dimension, base, adjacent, scaling = rotary
                 has_bias = biases[0] is not None
                 if any((item is not None) != has_bias for item in biases):
                     raise Unsupported("biases of some of queries, keys and values alone: " + node.describe())
@@ -555,65 +581,35 @@ class Recognizer:
                     names = {"qkv_weight": weights[0].path} | ({"qkv_bias": biases[0].path} if has_bias else {})
                 tensors = [item.path for item in weights + biases if item is not None]
                 return Attention(seq_len, d_model, heads, k.shape[-1] // d_k, d_k, has_bias, True, causal, dimension, base,
-                                 adjacent, names, tensors)
+                                 adjacent, scaling, names, tensors)
         return None
 
-    def holds(self, source, parts, order, end, output, attend):
-        """Whether attention has the recorded operations' numbers for other inputs and weights, too: large ones, so that scales,
-        masks and the roles of queries and keys show. True where they cannot be run again."""
-        *_, root = self.layouts(source)
-        root = root if output is not None else source
-
-        def run(drawn):
-            return elementwise.replay(end, drawn, torch.float32)
-
-        draw = torch.Generator().manual_seed(1)
-        drawn = {root.index: torch.randn(root.shape, generator=draw)}
-        for weight, bias in [part[:2] for part in parts] + ([output[:2]] if output is not None else []):
-            drawn[weight.index] = 1.5 * torch.randn(weight.shape, generator=draw) / math.sqrt(weight.shape[1])
-            if bias is not None:
-                drawn[bias.index] = torch.randn(bias.shape, generator=draw)
-        try:
-            if not close(run({root.index: root.value}), end.value):
-                return True
-            found = run(drawn)
-            x = elementwise.replay(source, drawn, torch.float32).double()
-        except (RuntimeError, TypeError, IndexError):
-            return True
-        x = x.reshape(x.shape[0], -1, x.shape[-1])
-
-        def linear_of(x, weight, bias):
-            return F.linear(x, drawn[weight.index].double(), drawn[bias.index].double() if bias is not None else None)
-
-        projected = [linear_of(x, *part[:2]) for part in parts]
-        q, k, v = projected[0].chunk(3, -1) if len(parts) == 1 else (projected[i] for i in order)
-        context = attend(q, k, v)
-        context = linear_of(context, *output[:2]) if output is not None else context
-        return close(context, found.reshape(context.shape).double(), 1e-3)
-
     def rotaries(self, d_k):
-        """Rotary positions that the model may have: (dimension, base, adjacent pairs)."""
-        yield 0, 10000.0, False
-        bases = {10000.0, 500000.0, 1000000.0}
+        """Rotary positions that the model may have: (dimension, base, adjacent pairs, scaling)."""
+        yield 0, 10000.0, False, ()
+        bases, scalings = {10000.0, 500000.0, 1000000.0}, {()}
         for module in self.recording.module.modules():
             for holder in (module, getattr(module, "config", None), getattr(module, "args", None)):
                 for name in ("rope_theta", "rotary_base", "rope_base", "theta", "base", "rotary_emb_base"):
                     value = getattr(holder, name, None)
                     if isinstance(value, (int, float)) and value > 1:
                         bases.add(float(value))
+                scaling = getattr(holder, "rope_scaling", None)
+                if isinstance(scaling, dict) and "low_freq_factor" in scaling:
+                    scalings.add(llama3_scaling(scaling))
         bases |= set(getattr(self.recording.module, "rotary_bases", ()))
         if d_k % 2 == 0:
-            for base, adjacent in itertools.product(sorted(bases), (False, True)):
-                yield d_k, base, adjacent
+            for scaling, base, adjacent in itertools.product(sorted(scalings), sorted(bases), (False, True)):
+                yield d_k, base, adjacent, scaling
 
     @staticmethod
     def attend(q, k, v, heads, d_k, causal, rotary):
         def split(x):
             return x.reshape(*x.shape[:2], -1, d_k).transpose(1, 2)
         q, k, v = split(q), split(k), split(v)
-        dimension, base, adjacent = rotary
+        dimension, base, adjacent, scaling = rotary
         if dimension:
-            angles = torch.arange(q.shape[2]).double()[:, None] * base ** (-torch.arange(0, d_k, 2).double() / d_k)
+            angles = torch.arange(q.shape[2]).double()[:, None] * rotary_frequencies(d_k, base, scaling)
             cos, sin = angles.cos(), angles.sin()
 
             def rotate(x):
@@ -630,15 +626,15 @@ class Recognizer:
         return (scores.softmax(-1) @ v).transpose(1, 2).flatten(2)
 
     def gated(self, node):
-        """down(silu(gate(x)) * up(x)), or None."""
-        product = node.args[0]
+        """down(f(gate(x)) * up(x)), or None."""
+        product = self.linear_parts(node)[2]
         if product.operation not in ("mul", "__mul__", "multiply") or len(product.args) != 2:
             return None
         for gate, up in (product.args, product.args[::-1]):
             if not (isinstance(gate, Node) and isinstance(up, Node)):
                 continue
-            inner = gate.args[0] if gate.operation in ("silu", "swish") else self.before_silu(gate)
-            if inner is None:
+            kind, inner = self.activation_of(gate)
+            if kind is None or inner is up:
                 continue
             if inner.operation != "linear" or up.operation != "linear" or inner.args[0] is not up.args[0]:
                 continue
@@ -652,15 +648,17 @@ class Recognizer:
             tensors = [tensor.path for weight in weights.values() for tensor in weight[:2] if tensor is not None]
             layer = self.layer(node, "", None, tensors)
             layer.kind, layer.source = "gated", inner.args[0]
-            layer.network = Network(rows, d_model, weights["gate"][0].shape[0], "attune::Activation::kSilu", biases.pop(), True)
+            layer.network = Network(rows, d_model, weights["gate"][0].shape[0], kind, biases.pop(), True)
             layer.network_names = names
             return layer
         return None
 
-    @staticmethod
-    def before_silu(node):
+    def activation_of(self, node):
+        """The activation that ends in a value, and the node that it is of; or None twice."""
+        if self.activation_name(node):
+            return self.activation_name(node), node.args[0]
         kind, name, source = elementwise.recognize(node) or ("", None, None)
-        return source if (kind, name) == ("activation", "kSilu") else None
+        return (f"attune::Activation::{name}", source) if kind == "activation" and name else (None, None)
 
     # ---- Blocks ----
 

@@ -8,12 +8,10 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
+from .errors import Unsupported
+
 HERE = str(Path(__file__).parent)
 TORCH = str(Path(torch.__file__).parent)
-
-
-class Unsupported(Exception):
-    """What attune has no layer for: module path, operation, shapes and the line of `forward`."""
 
 
 class Node:

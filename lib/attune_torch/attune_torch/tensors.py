@@ -11,6 +11,12 @@ TYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16
 NAMES = {dtype: name for name, dtype in TYPES.items()}
 
 
+def conv1d_weights(module):
+    """Names of weights that are [in, out], as Hugging Face's Conv1D has them. In attune's files they are [out, in], so that a
+    device multiplies with them in place."""
+    return {f"{path}.weight" for path, inside in module.named_modules() if type(inside).__name__ == "Conv1D"}
+
+
 def write(path, tensors, metadata=None):
     """Tensors by name, the largest alignment first, as the format's own library orders them."""
     order = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))

@@ -6,6 +6,9 @@
 //   gelu(x) = x·Φ(x)                             gelu′ = Φ + x·Φ′
 //   gelu_tanh(x) = x·½(1 + tanh a) = x·σ(2a),  a = √(2/π)·(x + 0.044715·x³)
 //                                                gelu_tanh′ = σ + x·σ·(1 − σ)·2a′
+//   tanh(x), σ(x)                                1 − tanh² = 4·σ(2x)·(1 − σ(2x)),  σ·(1 − σ)
+//   quick_gelu(x) = x·σ(1.702·x)                 σ + x·σ·(1 − σ)·1.702
+//   squared_relu(x) = max(x, 0)²                 2·max(x, 0)
 #pragma once
 
 #include <attune/kernels/cortex_m/activation.hpp>
@@ -14,26 +17,49 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// Which function: PyTorch's relu, silu, gelu and gelu(approximate="tanh").
+/// Which function: PyTorch's relu, silu, gelu, gelu(approximate="tanh"), tanh and sigmoid, and two of
+/// published models.
 enum class Activation {
-  kRelu,      // Nair and Hinton, "Rectified Linear Units Improve Restricted Boltzmann Machines", 2010
-  kSilu,      // Elfwing et al., "Sigmoid-Weighted Linear Units", 2017
-  kGelu,      // Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016: Φ is the normal distribution
-  kGeluTanh,  // the same paper's approximation
+  kRelu,         // Nair and Hinton, "Rectified Linear Units Improve Restricted Boltzmann Machines", 2010
+  kSilu,         // Elfwing et al., "Sigmoid-Weighted Linear Units", 2017
+  kGelu,         // Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016: Φ is the normal distribution
+  kGeluTanh,     // the same paper's approximation
+  kTanh,         // the hyperbolic tangent
+  kSigmoid,      // 1/(1 + e^(−x))
+  kQuickGelu,    // Hendrycks and Gimpel's approximation by a sigmoid, in CLIP (Radford et al., 2021)
+  kSquaredRelu,  // So et al., "Primer: Searching for Efficient Transformers for Language Modeling", 2021
 };
 
 namespace kernels {
 
 namespace detail {
 
-// σ(2a) of gelu_tanh, and 1 − σ(2a).
+// gelu_tanh and its derivative of |x| < 2, where tanh a is a polynomial, and elsewhere.
 template <class P>
-ATTUNE_INLINE P gelu_tanh_gate(const P& x, const P& square, P& complement) {
+ATTUNE_INLINE P gelu_tanh_near(const P& x, P& slope) {
+  using Constant = Real<ScalarOf<P>>;
+  const P half = multiply(x, broadcast<P>(Constant(0.5))), one = broadcast<P>(Constant(1));
+  const P tanh = odd_polynomial(half, ErrorFunctionCoefficients<Constant>::kTanhNear, kTanhCenter);
+  const P above = add(one, tanh), below = subtract(one, tanh);  // 2·σ(2a) and 2·(1 − σ(2a))
+  const P scale = broadcast<P>(Constant(0.79788456080286535588));
+  const P rise =
+      multiply_add(multiply(x, x), broadcast<P>(Constant(3 * 0.044715 * 0.79788456080286535588)), scale);
+  slope = multiply(multiply_add(multiply(x, rise), below, one), multiply(above, broadcast<P>(Constant(0.5))));
+  return multiply(half, above);
+}
+template <class P>
+ATTUNE_INLINE P gelu_tanh_far(const P& x, P& slope) {
   using Constant = Real<ScalarOf<P>>;
   constexpr auto kTwice = Constant(2 * 0.79788456080286535588);  // 2·√(2/π)
-  const P scaled = multiply(x, broadcast<P>(kTwice));
+  P complement;
+  const P square = multiply(x, x), scaled = multiply(x, broadcast<P>(kTwice));
   const P argument = multiply_add(multiply(scaled, square), broadcast<P>(Constant(0.044715)), scaled);
-  return sigmoid(argument, complement);
+  const P gate = sigmoid(argument, complement);
+  const P rise = multiply_add(square, broadcast<P>(Constant(3 * 0.044715) * kTwice), broadcast<P>(kTwice));
+  slope = multiply_add(multiply(multiply(x, rise), gate), complement, gate);
+  // x − x·(1 − σ) of positive x, where σ is near one; from 8 on 1 − σ is nothing beside it.
+  const P zero = broadcast<P>(Constant(0)), most = select_less(x, broadcast<P>(Constant(8)), x, zero);
+  return select_less(x, zero, multiply(x, gate), subtract_product(x, most, complement));
 }
 
 }  // namespace detail
@@ -41,7 +67,10 @@ ATTUNE_INLINE P gelu_tanh_gate(const P& x, const P& square, P& complement) {
 /// Whether value and derivative have a costly part in common.
 constexpr bool shares_evaluation(Activation kind) { return kind != Activation::kRelu; }
 
-/// The value and the derivative at x of what shares an evaluation. A NaN stays NaN.
+template <Activation kind, class P>
+ATTUNE_INLINE P activate(const P& x);
+
+/// The value and the derivative at x, where they share an evaluation. A NaN stays NaN.
 template <Activation kind, class P>
 ATTUNE_INLINE P activate(const P& x, P& slope) {
   static_assert(shares_evaluation(kind));
@@ -55,16 +84,35 @@ ATTUNE_INLINE P activate(const P& x, P& slope) {
     const P twice = twice_normal(x);
     slope = gelu_slope(x, twice, normal_density(x));
     return gelu(x, twice);
-  } else {
-    constexpr auto kTwice = Constant(2 * 0.79788456080286535588);
+  } else if constexpr (kind == Activation::kTanh) {
     P complement;
-    const P square = multiply(x, x);
-    const P gate = detail::gelu_tanh_gate(x, square, complement);
-    const P twice = multiply_add(square, broadcast<P>(Constant(3 * 0.044715) * kTwice), broadcast<P>(kTwice));
-    slope = multiply_add(multiply(multiply(x, twice), gate), complement, gate);
-    // x − x·(1 − σ) of positive x, where σ is near one; from 8 on 1 − σ is nothing beside it.
-    const P zero = broadcast<P>(Constant(0)), most = select_less(x, broadcast<P>(Constant(8)), x, zero);
-    return select_less(x, zero, multiply(x, gate), subtract_product(x, most, complement));
+    const P gate = multiply(sigmoid(add(x, x), complement), broadcast<P>(Constant(4)));
+    slope = multiply(gate, complement);  // 1 − tanh² would cancel
+    return hyperbolic_tangent(x);
+  } else if constexpr (kind == Activation::kSigmoid) {
+    P complement;
+    const P value = sigmoid(x, complement);
+    slope = multiply(value, complement);
+    return value;
+  } else if constexpr (kind == Activation::kQuickGelu) {
+    P complement;
+    const P scaled = multiply(x, broadcast<P>(Constant(1.702))), gate = sigmoid(scaled, complement);
+    slope = multiply_add(multiply(scaled, gate), complement, gate);
+    return multiply(x, gate);
+  } else if constexpr (kind == Activation::kSquaredRelu) {
+    const P positive = activate<Activation::kRelu>(x);
+    slope = add(positive, positive);
+    return multiply(positive, positive);
+  } else {
+    if constexpr (kIsScalar<P>) {
+      return magnitude(x) < 2 ? detail::gelu_tanh_near(x, slope) : detail::gelu_tanh_far(x, slope);
+    } else {
+      const P size = magnitude(x), bound = broadcast<P>(Constant(2));
+      P slope_near, slope_far;
+      const P near = detail::gelu_tanh_near(x, slope_near), far = detail::gelu_tanh_far(x, slope_far);
+      slope = select_less(size, bound, slope_near, slope_far);
+      return select_less(size, bound, near, far);
+    }
   }
 }
 

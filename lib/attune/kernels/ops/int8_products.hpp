@@ -71,10 +71,12 @@ inline constexpr int kPackedBytes = 4096;
 
 }  // namespace detail
 
-/// In the place of FloatProducts (zero_skipping.hpp).
-struct Int8Products {
-  /// Shorter sums stay sums of floats: packing would take longer.
-  static constexpr int kLeastDepth = 16;
+/// In the place of FloatProducts (zero_skipping.hpp): sums of at least `least_depth` terms are computed in
+/// integers.
+template <int least_depth>
+struct Int8ProductsFrom {
+  /// Shorter sums stay sums of floats.
+  static constexpr int kLeastDepth = least_depth;
   /// How many columns of C are computed at a time, of sums of so many terms.
   static constexpr int columns_at_once(int depth) {
     return (std::max)(1, detail::kPackedBytes / 16 / ((depth + 15) / 16 * 16)) * 16;
@@ -170,5 +172,9 @@ struct Int8Products {
     }
   }
 };
+/// Of sums that are faster in integers: packing takes longer than a short sum of floats.
+using Int8Products = Int8ProductsFrom<16>;
+/// Of all sums, however short, as in a stream whose cache is in 8 bits (attention/key_value_blocks.hpp).
+using Int8CacheProducts = Int8ProductsFrom<1>;
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

@@ -1,5 +1,5 @@
-// The logistic sigmoid and the normal distribution of our own: the same bits on every target, built from e^x
-// and correctly rounded operations. Packets and scalars.
+// The logistic sigmoid, tanh and the normal distribution of our own: the same bits on every target, built
+// from e^x and correctly rounded operations. Packets and scalars.
 #pragma once
 
 #include <iterator>
@@ -30,9 +30,11 @@ ATTUNE_INLINE P negate(const P& x) {
 // float: r(b) in ⁸√erfc(√2·b) = 1 + b·r(b), minimax, so that b·erfc has an absolute error of 5e-9. An eighth
 // root falls slowly enough for few terms; the last b makes it zero, in either arithmetic. double: q(u) in
 // e^(z²)·erfc(z) = t·q(2t − 1), t = 1/(1 + 0.5 z), z ≥ 0, interpolated at Chebyshev nodes, to 5e-17 relative.
-// kNear: g(u) in erf(√2·b) = b + b·g(b² − kErrorFunctionCenter) of b in [−1, 1], the same. All by
+// kNear: g(u) in erf(√2·b) = b + b·g(b² − kErrorFunctionCenter) of b in [−1, 1], the same. kTanhNear: g of
+// tanh(√(2/π)·(x + 0.044715·x³)), x = 2·b, around kTanhCenter. All by
 // tests/kernels/error_function_coefficients.py.
 inline constexpr double kErrorFunctionCenter = 151.0 / 256;
+inline constexpr double kTanhCenter = 230.0 / 256;
 template <class Scalar>
 struct ErrorFunctionCoefficients;
 template <>
@@ -43,6 +45,9 @@ struct ErrorFunctionCoefficients<float> {
   static constexpr float kNear[] = {2.496406760e-4f,  -9.724259355e-4f, 3.950599471e-3f,
                                     -1.444151693e-2f, 4.580000088e-2f,  -1.243014166e-1f,
                                     2.841817129e-1f,  -5.504965783e-1f, 1.399131119e-1f};
+  static constexpr float kTanhNear[] = {-4.673451260e-4f, -1.888373397e-3f, 1.726693951e-3f,
+                                        -1.002173609e-2f, 2.922081095e-2f,  -7.973104666e-2f,
+                                        1.906128634e-1f,  -4.048670251e-1f, -6.168636948e-3f};
 };
 template <>
 struct ErrorFunctionCoefficients<double> {
@@ -52,6 +57,12 @@ struct ErrorFunctionCoefficients<double> {
       -1.20726109644339257e-6,  7.33706330295769850e-6, -4.09798304440534142e-5, 2.08786533784590430e-4,
       -9.61836329059213297e-4,  3.96481470430905645e-3, -1.44421123061479587e-2, 4.57983722252158114e-2,
       -1.24301425054281841e-1,  2.84181774353906173e-1, -5.50496577843203057e-1, 1.39913111506084486e-1};
+  static constexpr double kTanhNear[] = {
+      -2.57299235920936787e-7, -1.60095346066825297e-6, -3.45945206871096703e-6, -6.40293427172106806e-6,
+      -2.95928137602564431e-6, -9.52142641485213096e-6, 1.11853865765193916e-5,  -2.16232191154779962e-5,
+      1.10873311366209620e-5,  1.09141470391558484e-4,  -6.77026435995138693e-4, 2.77869509998224033e-3,
+      -9.58217846375523555e-3, 2.92989173266817254e-2,  -7.97304905244023828e-2, 1.90611766982344849e-1,
+      -4.04867059551737300e-1, -6.16863460306103449e-3};
   static constexpr double kComplement[] = {
       1.2565872268694162e-9,  -1.0739706490605829e-9, -1.0077813697051110e-8, 1.3309828411704202e-8,
       2.9995796909332926e-8,  -6.9915991258107684e-8, -3.2879636230668126e-9, 1.7908279015125073e-7,
@@ -95,15 +106,42 @@ ATTUNE_INLINE P sigmoid(const P& x, P& complement) {
   return select_less(x, lowest, broadcast<P>(Scalar(0)), gate);
 }
 
+/// tanh(x) to 4 ulp. ±1 for ±∞; NaN stays NaN.
+template <class P>
+ATTUNE_INLINE P hyperbolic_tangent(const P& x) {
+  using Scalar = ScalarOf<P>;
+  using Constant = Real<Scalar>;
+  // Below a half, where 1 − e^(−2|x|) would cancel, the seventh convergent of Lambert's continued fraction
+  // x/(1 + x²/(3 + x²/(5 + …))), to 2e-16 relative.
+  constexpr Constant kAbove[] = {1, 378, 17'325, 135'135};
+  constexpr Constant kBelow[] = {28, 3'150, 62'370, 135'135};
+  const P zero = broadcast<P>(Scalar(Constant(0)));
+  const P one = broadcast<P>(Scalar(Constant(1)));
+  const P half = broadcast<P>(Scalar(Constant(0.5)));
+  const P z = magnitude(x);
+  const P square = multiply(z, z);
+  const P decay = exponential(detail::negate(add(z, z)));
+  const P above = select_less(z, half, multiply(z, detail::polynomial(square, kAbove)), subtract(one, decay));
+  const P below = select_less(z, half, detail::polynomial(square, kBelow), add(one, decay));
+  const P tangent = divide(above, below);
+  return select_less(x, zero, detail::negate(tangent), tangent);
+}
+
 namespace detail {
+
+// b + b·g(b² − center).
+template <class P, class Scalar, std::size_t kCount>
+ATTUNE_INLINE P odd_polynomial(const P& b, const Scalar (&g)[kCount], double center) {
+  const P u = multiply_add(b, b, broadcast<P>(static_cast<Scalar>(-center)));
+  return multiply_add(b, polynomial(u, g), b);
+}
 
 // 2·Φ(2·half) of |half| < 1, and 2·Φ(−2·|half|) elsewhere.
 template <class P>
 ATTUNE_INLINE P twice_normal_near(const P& half) {
   using Scalar = Real<ScalarOf<P>>;
-  const P u = multiply_add(half, half, broadcast<P>(Scalar(-kErrorFunctionCenter)));
-  const P g = polynomial(u, ErrorFunctionCoefficients<Scalar>::kNear);
-  return add(multiply_add(half, g, half), broadcast<P>(Scalar(1)));
+  const P erf = odd_polynomial(half, ErrorFunctionCoefficients<Scalar>::kNear, kErrorFunctionCenter);
+  return add(erf, broadcast<P>(Scalar(1)));
 }
 template <class P>
 ATTUNE_INLINE P twice_normal_far(const P& half) {

@@ -1,0 +1,158 @@
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include <console.hpp>
+#include <port.hpp>
+
+#include <vit_file.hpp>
+#include <vit_samples.hpp>
+#include "model.hpp"
+
+namespace {
+
+using namespace vit;
+using File = vit_file;
+using Samples = vit_samples;
+using Whole = Model;
+using WholeNames = Names;
+using Layers = attune::Sequential<
+    attune::Linear<attune::LinearShape{.rows = 16, .d_in = 4, .d_out = 24}>,
+    attune::ClassToken<attune::TokenShape{.seq_len = 16, .d_model = 24}>,
+    attune::LearnedPositions<attune::PositionShape{.seq_len = 17, .d_model = 24}>,
+    attune::EncoderLayer<kBlock>,
+    attune::EncoderLayer<kBlock>,
+    attune::LayerNorm<attune::NormShape{.rows = 17, .d_model = 24}>,
+    attune::Pooling<attune::PoolingShape{.seq_len = 17, .d_model = 24, .kind = attune::PoolingKind::kFirst}>,
+    attune::Linear<attune::LinearShape{.rows = 1, .d_in = 24, .d_out = 10}>>;
+using LayerNames = attune::PyTorchFile<attune::PyTorchPart<attune::HuggingFaceModule<kBlockNames, Layers, "patches", "cls_token", "pos_embed", "blocks.0", "blocks.1", "norm", "head">>, attune::TensorShape<"patches.weight", 24, 1, 2, 2>, attune::TensorShape<"cls_token", 1, 1, 24>, attune::TensorShape<"pos_embed", 1, 17, 24>>;
+constexpr const char* kPaths[] = {"Linear", "ClassToken", "LearnedPositions", "blocks.0", "blocks.1", "norm", "Pooling", "head"};
+constexpr float kTolerance = ATTUNE_CHECK_INT8 ? 0.1f : 0.0001f;  // of a layer's largest output
+constexpr attune::Role kLoraRoles = attune::Role::kQueries | attune::Role::kValues;
+
+}  // namespace
+
+// Runs the model on the samples of check.safetensors: as a whole, and layer by layer, so that the first layer
+// whose numbers differ from PyTorch's has a name. main.cpp of `python -m attune_torch check`.
+//
+// What stands before this text: the model's header, those of both files, `Whole`, `WholeNames`, `Layers`,
+// `LayerNames`, `File`, `Samples`, `kPaths`, `kTolerance` and `kLoraRoles`.
+
+namespace {
+
+using attune::Status;
+
+/// A tensor of the samples.
+struct Recorded {
+  const void* data = nullptr;
+  std::uint64_t count = 0;  // of samples
+};
+Recorded recorded(std::string_view name) {
+  const std::string_view file = attune::bytes_of<Samples>();
+  const std::string_view text{Samples::kHeader, sizeof Samples::kHeader - 1};
+  attune::SafetensorsHeader header(text, file.size() - 8 - text.size());
+  attune::SafetensorsEntry entry;
+  while (header.next(entry)) {
+    if (entry.name == name) return {file.data() + 8 + text.size() + entry.begin, entry.shape[0]};
+  }
+  return {};
+}
+
+struct Difference {
+  float largest = 0, magnitude = 0;
+  bool finite = true;
+
+  void add(float value, float expected) {
+    const float difference = value < expected ? expected - value : value - expected;
+    if (!(difference >= 0)) finite = false;
+    if (difference > largest) largest = difference;
+    const float size = expected < 0 ? -expected : expected;
+    if (size > magnitude) magnitude = size;
+  }
+  [[nodiscard]] bool within(float tolerance) const {
+    return finite && largest <= tolerance * (magnitude < 1 ? 1.0f : magnitude);
+  }
+};
+
+/// The sample's values of a tensor of this type.
+template <class Matrix>
+void copy(const Recorded& from, std::uint64_t sample, Matrix& to) {
+  std::memcpy(&to, static_cast<const char*>(from.data) + sample * sizeof to, sizeof to);
+}
+template <class Output>
+void compare(const Output& y, const Recorded& with, std::uint64_t sample, Difference& difference) {
+  const auto* const expected = static_cast<const float*>(with.data) + sample * Output::size;
+  for (int i = 0; i < Output::size; ++i) difference.add(y.values[i], expected[i]);
+}
+
+Difference of_layer[Layers::kLayers];
+constexpr const auto& kLayers = attune::kInFlash<LayerNames, File>;
+
+template <int index, class Input>
+void run_from(const Input& x, std::uint64_t sample) {
+  using Layer = Layers::Layer<index>;
+  static typename Layer::Output y;
+  static typename Layer::InferenceScratch scratch;
+  static_cast<void>(attune::infer<Layer>(kLayers.template layer<index>(), x, y, scratch));
+  char name[] = "layer.000";
+  for (int place = 8, rest = index; place > 5; --place, rest /= 10) name[place] = static_cast<char>('0' + rest % 10);
+  compare(y, recorded(name), sample, of_layer[index]);
+  if constexpr (index + 1 < Layers::kLayers) run_from<index + 1>(y, sample);
+}
+
+void print_plan(const char* name, const attune::MemoryReport& memory) {
+  port::print("plan ", name, " ram_bytes=", memory.total(), '\n');
+}
+template <class Model, class Optimizer = attune::AdamW, class Plan = attune::Streaming>
+constexpr attune::MemoryReport training() {
+  return attune::Trainer<Model, attune::MeanSquaredError, Optimizer, 1, Plan>::memory(attune::Feeding::kOneByOne);
+}
+
+}  // namespace
+
+int main() {
+  static Whole::Input x;
+  static Whole::Output y;
+  static Whole::InferenceScratch scratch;
+  const Recorded inputs = recorded("input"), outputs = recorded("output");
+  Difference of_output;
+  int agreeing = 0, rows = 0;
+  for (std::uint64_t sample = 0; sample < inputs.count; ++sample) {
+    copy(inputs, sample, x);
+    static_cast<void>(attune::infer<Whole>(attune::kInFlash<WholeNames, File>, x, y, scratch));
+    compare(y, outputs, sample, of_output);
+    const auto* const expected = static_cast<const float*>(outputs.data) + sample * Whole::Output::size;
+    for (int row = 0; row < Whole::Output::rows; ++row, ++rows) {
+      int best = 0, right = 0;
+      const int first = row * Whole::Output::cols;
+      for (int i = 1; i < Whole::Output::cols; ++i) {
+        if (y.values[first + i] > y.values[first + best]) best = i;
+        if (expected[first + i] > expected[first + right]) right = i;
+      }
+      agreeing += best == right;
+    }
+    run_from<0>(x, sample);
+  }
+
+  int first = -1;
+  for (int i = Layers::kLayers - 1; i >= 0; --i) {
+    port::print("layer ", kPaths[i], " max_difference=", port::fixed(of_layer[i].largest, 9), " of ",
+                port::fixed(of_layer[i].magnitude, 6), '\n');
+    if (!of_layer[i].within(kTolerance)) first = i;
+  }
+  attune::MemoryReport inference = attune::inference_memory<Whole>();
+  inference.parameters = 0;  // which are in flash
+  print_plan("inference", inference);
+#if ATTUNE_CHECK_PLANS
+  constexpr const auto& kBase = attune::kInFlash<WholeNames, File>;
+  print_plan("everything", training<Whole>());
+  print_plan("everything_update_in_backward_sgd", training<Whole, attune::Sgd<>, attune::UpdateInBackward>());
+  print_plan("lora", training<attune::Adapted<Whole, kBase, attune::LowRank{.rank = 4, .roles = kLoraRoles}>>());
+  print_plan("biases_and_norms", training<attune::BiasesAndNorms<Whole, kBase>>());
+#endif
+  const bool right = first < 0 && of_output.within(kTolerance);
+  port::print("result target=", port::name(), " max_difference=", port::fixed(of_output.largest, 9),
+              " first_different_layer=", first < 0 ? (right ? "-" : "output") : kPaths[first], " agreeing=", agreeing, '/', rows,
+              " ram_bytes=", inference.total(), " file_bytes=", File::kSize, '\n');
+  return right ? 0 : 1;
+}
