@@ -210,7 +210,7 @@ struct Adam {
   }
   /// The same of moments in scalars, of which there are m and v. Gradients become zero.
   static void update_and_clear(const Coefficients& coefficients, TensorKind, int size, Scalar* p, Scalar* g,
-                               Scalar* first, Scalar* second) requires(kInScalars && kHasFirst) {
+                               Scalar* first, Scalar* second) requires(kInScalars&& kHasFirst) {
     kernels::adam_update_and_clear<kInside, kCoupled>(size, p, g, first, second, coefficients);
   }
   /// m if there is one, and v, which a step need not take tensor by tensor.
