@@ -28,20 +28,22 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 #define ATTUNE_TWO_TERMS(from0, from1, addend)                  \
   ATTUNE_TWO("vmul.f32 ", "s4", "s5", from0, from1, "s0", "s1") \
   ATTUNE_TWO("vadd.f32 ", "s4", "s5", "s4", "s5", addend, addend)
-#define ATTUNE_TWO_REDUCED(p0, p1, z0, z1)                                              \
-  ATTUNE_TWO("vmul.f32 ", "s2", "s3", "s0", "s1", "%[log2e]", "%[log2e]")               \
-  ATTUNE_TWO("vadd.f32 ", "s2", "s3", "s2", "s3", "%[round]", "%[round]")               \
-  ATTUNE_TWO("vsub.f32 ", "s4", "s5", "s2", "s3", "%[round]", "%[round]")               \
-  ATTUNE_TWO_LESS_MULTIPLES("%[high]")                                                  \
-  ATTUNE_TWO_LESS_MULTIPLES("%[low]")                                                   \
-  ATTUNE_TWO_TERMS("%[first]", "%[first]", "%[second]")                                 \
-  ATTUNE_TWO_TERMS("s4", "s5", "%[third]") ATTUNE_TWO_TERMS("s4", "s5", "%[fourth]")    \
-      ATTUNE_TWO_TERMS("s4", "s5", "%[fifth]") ATTUNE_TWO_TERMS("s4", "s5", "%[sixth]") \
-          ATTUNE_TWO("vmul.f32 ", "s4", "s5", "s4", "s5", "s0", "s1")                   \
-              ATTUNE_TWO("vmul.f32 ", "s4", "s5", "s4", "s5", "s0", "s1")               \
-                  ATTUNE_TWO("vadd.f32 ", "s0", "s1", "s0", "s1", "s4", "s5")           \
-                      ATTUNE_TWO("vadd.f32 ", "s0", "s1", "s0", "s1", "%[one]",         \
-                                 "%[one]") "vmov " p0 "," p1 ",s0,s1\n vmov " z0 "," z1 ",s2,s3\n"
+#define ATTUNE_TWO_REDUCED(p0, p1, z0, z1)                                \
+  ATTUNE_TWO("vmul.f32 ", "s2", "s3", "s0", "s1", "%[log2e]", "%[log2e]") \
+  ATTUNE_TWO("vadd.f32 ", "s2", "s3", "s2", "s3", "%[round]", "%[round]") \
+  ATTUNE_TWO("vsub.f32 ", "s4", "s5", "s2", "s3", "%[round]", "%[round]") \
+  ATTUNE_TWO_LESS_MULTIPLES("%[high]")                                    \
+  ATTUNE_TWO_LESS_MULTIPLES("%[low]")                                     \
+  ATTUNE_TWO_TERMS("%[first]", "%[first]", "%[second]")                   \
+  ATTUNE_TWO_TERMS("s4", "s5", "%[third]")                                \
+  ATTUNE_TWO_TERMS("s4", "s5", "%[fourth]")                               \
+  ATTUNE_TWO_TERMS("s4", "s5", "%[fifth]")                                \
+  ATTUNE_TWO_TERMS("s4", "s5", "%[sixth]")                                \
+  ATTUNE_TWO("vmul.f32 ", "s4", "s5", "s4", "s5", "s0", "s1")             \
+  ATTUNE_TWO("vmul.f32 ", "s4", "s5", "s4", "s5", "s0", "s1")             \
+  ATTUNE_TWO("vadd.f32 ", "s0", "s1", "s0", "s1", "s4", "s5")             \
+  ATTUNE_TWO("vadd.f32 ", "s0", "s1", "s0", "s1", "%[one]", "%[one]")     \
+  "vmov " p0 "," p1 ",s0,s1\n vmov " z0 "," z1 ",s2,s3\n"
 #else
 // e^r of x = n·ln2 + r and z = n + kRound of two x in s12 and s13, with what the sums start from in s0 … s11:
 // bits of e^r in `p0` and `p1`, of z in `z0` and `z1`. n and then p·r stand in s14 and s15.
