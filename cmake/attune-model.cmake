@@ -1,5 +1,5 @@
-# attune_add_model(target NAME name FILE file.safetensors [QUANTIZE int8|bf16|fp16 [WEIGHTS tensor...] [FLOATS tensor...]]
-#                  [ARRAY])
+# attune_add_model(target NAME name FILE file.safetensors
+#                  [QUANTIZE int8|bf16|fp16|packed_int8 [WEIGHTS tensor...] [FLOATS tensor...]] [ARRAY])
 # Puts a .safetensors file, as it is, among the constants of `target`, a target of the same folder, and gives the target
 # the header name.hpp: the C++ type `name` of that file (attune/exchange/model_file.hpp says what to do with it).
 #
@@ -14,22 +14,35 @@
 # QUANTIZE: of what is put there the weights are 8-bit integers with scales, or 16-bit floats (attune/weights/quantized_weights.hpp),
 # and the build prints the errors of each. Weights are told from positions, class tokens, biases and norms by the names and
 # shapes of tensors; WEIGHTS and FLOATS name those of another role. In a cross build that takes a compiler of the machine that builds, ATTUNE_HOST_CXX.
+#
+# QUANTIZE packed_int8: of a file of floats the compiler quantizes the weights, and packs them in the order of the target's
+# products in integers: attune::kPackedInt8<Names, name> (attune/exchange/model_file.hpp), the one copy in flash. The model
+# says what is a weight. The target's limits of constant evaluation are raised for it.
 
 function(attune_add_model target)
   cmake_parse_arguments(PARSE_ARGV 1 model "ARRAY" "NAME;FILE;QUANTIZE" "WEIGHTS;FLOATS")
   if(NOT model_NAME OR NOT model_FILE OR model_UNPARSED_ARGUMENTS)
-    message(FATAL_ERROR "usage: attune_add_model(target NAME name FILE file.safetensors [QUANTIZE int8|bf16|fp16 "
+    message(FATAL_ERROR "usage: attune_add_model(target NAME name FILE file.safetensors [QUANTIZE int8|bf16|fp16|packed_int8 "
       "[WEIGHTS tensor...] [FLOATS tensor...]] [ARRAY])")
   endif()
   if(NOT model_NAME MATCHES "^[A-Za-z_][A-Za-z0-9_]*$")
     message(FATAL_ERROR "attune_add_model: NAME is '${model_NAME}'; it becomes a C++ type: letters, digits and _, no digit "
       "first.")
   endif()
-  if(DEFINED model_QUANTIZE AND NOT model_QUANTIZE MATCHES "^(int8|bf16|fp16)$")
-    message(FATAL_ERROR "attune_add_model: QUANTIZE is '${model_QUANTIZE}'; it is int8, bf16 or fp16.")
+  if(DEFINED model_QUANTIZE AND NOT model_QUANTIZE MATCHES "^(int8|bf16|fp16|packed_int8)$")
+    message(FATAL_ERROR "attune_add_model: QUANTIZE is '${model_QUANTIZE}'; it is int8, bf16, fp16 or packed_int8.")
   endif()
   if((model_WEIGHTS OR model_FLOATS) AND NOT model_QUANTIZE)
     message(FATAL_ERROR "attune_add_model: WEIGHTS and FLOATS say what QUANTIZE does; there is no QUANTIZE.")
+  endif()
+  if(model_QUANTIZE STREQUAL "packed_int8")
+    if(model_WEIGHTS OR model_FLOATS)
+      message(FATAL_ERROR "attune_add_model: WEIGHTS and FLOATS say what QUANTIZE int8, bf16 or fp16 does; the model says what "
+        "packed_int8 packs.")
+    endif()
+    unset(model_QUANTIZE)
+    set(model_ARRAY ON)
+    set(packs ON)
   endif()
   if(NOT TARGET ${target})
     message(FATAL_ERROR "attune_add_model: there is no target '${target}'; add_executable or add_library comes first.")
@@ -82,6 +95,11 @@ function(attune_add_model target)
   add_dependencies(${target} ${target}_${model_NAME})
   set_property(TARGET ${target} APPEND PROPERTY ATTUNE_MODELS ${target}_${model_NAME})
   target_include_directories(${target} PRIVATE ${folder})
+  if(packs)
+    target_compile_options(${target} PRIVATE
+      "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fconstexpr-ops-limit=2000000000;-fconstexpr-loop-limit=100000000>"
+      "$<$<COMPILE_LANG_AND_ID:CXX,Clang,AppleClang>:-fconstexpr-steps=2000000000>")
+  endif()
 endfunction()
 
 # attune_quantize_program(result): the command that quantizes, and the target attune_quantize that builds it.

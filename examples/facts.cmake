@@ -11,29 +11,41 @@
 #   NAME_precisions   arithmetics that it trains in, the default first: a program for each
 #   NAME_journaled    those of the methods that train with a journal: NAME/replay.hpp has NAME::Replayed, for a PC
 #   NAME_files        files in flash that its base.cpp makes beside the model
-#   NAME_options      options of examples/run that it takes; NAME_base_options: those of its base.cpp
+#   NAME_options      options of examples/run that it takes; NAME_base_options: options of its base.cpp
+#   NAME_about        one line about it, for examples/run without arguments; NAME_takes: its time on its default targets,
+#                     once they are built
 set(argmax_copy_shapes 8x4x1 16x8x2 16x32x4)
+set(argmax_copy_about "learns to copy the token whose first feature is largest")
+set(argmax_copy_takes "15 seconds")
 set(argmax_copy_16x8x2_ram 16)
 set(argmax_copy_16x32x4_ram 96)
 set(argmax_copy_options --steps)
 
 set(digits_shapes 8x16x2 8x32x4)
+set(digits_about "learns handwritten digits")
+set(digits_takes "a minute")
 set(digits_8x16x2_ram 64)
 set(digits_8x32x4_ram 336)
 set(digits_precisions float int8)
 set(digits_options --steps --images --seed --hold-out)
 
 set(vowels_shapes 29x16x2)
+set(vowels_about "tells nine speakers apart, from a file of yours (--data)")
+set(vowels_takes "a second")
 set(vowels_targets host)
 set(vowels_options --steps --seed --data)
 
 set(monitor_shapes 32x16x2)
+set(monitor_about "watches a machine's vibrations and learns between ticks of 1 kHz")
+set(monitor_takes "a minute or two")
 set(monitor_32x16x2_ram 96)
 set(monitor_targets host mps2_an386)
 set(monitor_icount 3)
 set(monitor_options --steps --seed --resets)
 
 set(personalise_shapes 32x32x4)
+set(personalise_about "adapts a model of spoken digits to a new voice")
+set(personalise_takes "a few minutes")
 set(personalise_32x32x4_ram 512)
 set(personalise_targets host mps2_an386)
 set(personalise_methods lora nothing means closed_form forward_only head cached biases robust filtered guarded lora_all rehearsed everything)
@@ -43,6 +55,8 @@ set(personalise_options --steps --seed --resets --data --out --speaker --labels 
 set(personalise_base_options --seed --data --out --speaker)
 
 set(stream_shapes 128x64x4)
+set(stream_about "learns a text on this machine, then writes token by token")
+set(stream_takes "a few minutes")
 set(stream_128x64x4_ram 128)
 set(stream_128x64x4_stack 4)
 set(stream_targets host mps2_an386 netduinoplus2)
@@ -51,24 +65,33 @@ set(stream_options --steps --seed --data --out --prompt --tokens --temperature -
 set(stream_base_options --steps --data --out)
 
 set(spotter_shapes 64x16x2)
+set(spotter_about "listens for keywords in a signal that does not end")
+set(spotter_takes "a few minutes")
 set(spotter_64x16x2_ram 128)
 set(spotter_targets host mps2_an386)
 set(spotter_options --steps --seed --tokens --out)
 set(spotter_base_options --steps --out)
 
 set(fleet_shapes 32x32x4)
+set(fleet_about "simulates six devices that learn one model")
+set(fleet_takes "a minute")
 set(fleet_targets host)
 set(fleet_options --seed --data --rounds --out)
+
+# An example with a `run` of its own.
+set(exported_about "takes a ViT from PyTorch to a board, adapts it there, and brings it back")
+set(exported_takes "two minutes")
 
 if(CMAKE_SCRIPT_MODE_FILE)
   file(GLOB sources RELATIVE ${CMAKE_CURRENT_LIST_DIR} ${CMAKE_CURRENT_LIST_DIR}/*/*.cpp)
   foreach(source IN LISTS sources)
     cmake_path(GET source PARENT_PATH name)
     if(source STREQUAL "${name}/${name}.cpp")
-      foreach(key IN ITEMS shapes targets icount methods journaled precisions files options base_options)
+      foreach(key IN ITEMS shapes about takes targets icount methods journaled precisions files options base_options)
         list(JOIN ${name}_${key} " " values)
         message("${name} ${key} ${values}")
       endforeach()
     endif()
   endforeach()
+  message("exported about ${exported_about}\nexported takes ${exported_takes}")
 endif()

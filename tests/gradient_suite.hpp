@@ -3,6 +3,7 @@
 // the same.
 #pragma once
 
+#include <attune/attention/scaled_dot_product_attention.hpp>
 #include <attune/execution/layer.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/training/check_gradients.hpp>
@@ -101,6 +102,31 @@ void check_layer_gradients(double low, double high, const Mask&... mask) {
   } else {
     leave_case();
   }
+}
+
+/// Attention of one head, whose scores are scaled by a number or by CappedScale.
+template <class Scale, class Mask>
+void check_attention_gradients(std::uint64_t seed, const Scale& scale, const Mask& mask) {
+  attune::Rng rng(seed);
+  attune::Tensor<double, 3, 4> query, d_query;
+  attune::Tensor<double, 5, 4> key, d_key;
+  attune::Tensor<double, 5, 2> value, d_value;
+  attune::Tensor<double, 3, 2> context, d_context;
+  attune::Tensor<double, 3, 5> weights, scratch;
+  fill(query, rng);
+  fill(key, rng);
+  fill(value, rng);
+  fill(d_context, rng);
+  const auto loss = [&] {
+    attune::scaled_dot_product_attention(query, key, value, context, weights, scale, mask);
+    return dot(context, d_context);
+  };
+  (void)loss();
+  attune::scaled_dot_product_attention_backward(query, key, value, weights, d_context, d_query, d_key,
+                                                d_value, scratch.data(), scale);
+  EXPECT_GT(expect_gradient({"query"}, loss, query, d_query), 1e-3);
+  EXPECT_GT(expect_gradient({"key"}, loss, key, d_key), 1e-3);
+  EXPECT_GT(expect_gradient({"value"}, loss, value, d_value), 1e-3);
 }
 
 }  // namespace check

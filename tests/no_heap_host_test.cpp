@@ -6,6 +6,7 @@
 
 #include "check.hpp"
 #include "port.hpp"
+#include "training/batch_data.hpp"
 
 namespace {
 
@@ -15,23 +16,21 @@ void expect_no_heap() {
   using Optimizer = attune::Adam<attune::AdamVariant{}, Scalar>;
   using Trainer = attune::Trainer<Layer, attune::MeanSquaredError, Optimizer, 2>;
   static Trainer trainer;
-  static typename Trainer::BatchInput x;
-  static typename Trainer::BatchTarget target;
+  static check::Batch<Trainer> data;
   static typename Layer::Output y;
   static typename Layer::InferenceScratch scratch;
   attune::Rng rng(1);
-  check::fill(x, rng);
-  check::fill(target, rng);
+  data.draw(rng);
   attune::KeyPaddingMask<shape.kv_len> keys;
   const std::size_t before = port::heap_calls();
 
   trainer.initialize(attune::XavierUniform{}, rng);
   attune::StepResult<Scalar> result{};
   for (int i = 0; i < 2; ++i) {
-    result = trainer.step(x, target, {.learning_rate = Scalar(1e-3)}, attune::GradientClipping{1.0f},
-                          attune::CausalMask{} && keys);
+    result = trainer.step(data.x, data.target, {.learning_rate = Scalar(1e-3)},
+                          attune::GradientClipping{1.0f}, attune::CausalMask{} && keys);
   }
-  Layer::forward(trainer.parameters(), attune::view(x).template rows_at<shape.seq_len>(0), y, scratch);
+  Layer::forward(trainer.parameters(), attune::view(data.x).template rows_at<shape.seq_len>(0), y, scratch);
   const std::uint32_t hash = attune::hash_bits(trainer.parameters());
 
   EXPECT_EQ(port::heap_calls(), before);

@@ -33,6 +33,13 @@ struct Problem {
   void backward(const auto&... mask) {
     attune::backward<Layer>(parameters, x, tape, dy, dx, gradients, scratch, mask...);
   }
+  /// Forward and backward, and the bits of y and dx.
+  void add_bits(BitHash& hash) {
+    forward();
+    backward();
+    for (const auto value : y.values) hash.add(value);
+    for (const auto value : dx.values) hash.add(value);
+  }
 };
 
 /// Attention of queries, keys and values.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include <attune/attune.hpp>
 
@@ -66,10 +67,15 @@ struct Batch {
   static inline typename Model::Output y;
   static inline typename Model::InferenceScratch scratch;
 };
+/// The products of a batch with the bits of such a stream.
+template <attune::CacheShape shape>
+using ProductsOf = std::conditional_t<shape.numbers == attune::CacheNumbers::kInt8, attune::Int8CacheProducts,
+                                      attune::FloatProducts>;
 /// What Model's batch forward gives, until it is asked once more.
 template <class Model, attune::CacheShape shape, class Set>
 const typename Model::Output& batch_of(const Set& parameters, const typename Model::Input& x) {
-  (void)attune::infer<Model>(parameters, x, Batch<Model>::y, Batch<Model>::scratch, KeptKeys<shape>{});
+  (void)attune::infer<Model>(parameters, x, Batch<Model>::y, Batch<Model>::scratch, KeptKeys<shape>{},
+                             ProductsOf<shape>{});
   return Batch<Model>::y;
 }
 template <class Model, attune::CacheShape shape, int chunk, class Set>

@@ -229,18 +229,44 @@ class Learner<Method::kCached, kBase, kFront> {
   unsigned char labels_[kNumTakes]{};
 };
 
+/// The last layer alone, behind the features of the constant front.
+template <const auto& kBase, const auto& kFront>
+class HeadAlone {
+ public:
+  static constexpr int kTrainedParameters = sizeof(Head::Parameters) / sizeof(float);
+
+  void start() { attune::copy_parameters(kBase.template layer<1>(), head_); }
+  Status classify(const Example& example, Logits& logits) {
+    Features features;
+    front_.compute(example, features);
+    Head::InferenceScratch scratch;
+    Head::forward(head_, features, logits, scratch);
+    return Status::kOk;
+  }
+  [[nodiscard]] const auto& parameters() const { return head_; }
+  template <class Read>
+  Status restore(const Read& read) {
+    return read(head_);
+  }
+
+ protected:
+  Head::Parameters head_{};
+  CachedFeatures<kFront> front_{};
+};
+
 /// Each digit is the mean m of its takes' features; the nearest one has the largest x·m − |m|²/2, so that it
 /// is a linear layer.
 template <const auto& kBase, const auto& kFront>
-class Learner<Method::kMeans, kBase, kFront> {
+class Learner<Method::kMeans, kBase, kFront> : public HeadAlone<kBase, kFront> {
+  using HeadAlone<kBase, kFront>::front_;
+  using HeadAlone<kBase, kFront>::head_;
+
  public:
   static constexpr attune::MemoryReport memory() {
     return {.parameters = sizeof(Head::Parameters), .scratch = sizeof(CachedFeatures<kFront>)};
   }
-  static constexpr int kTrainedParameters = sizeof(Head::Parameters) / sizeof(float);
   static constexpr int kSteps = 0;
 
-  void start() { attune::copy_parameters(kBase.template layer<1>(), head_); }
   Status begin(const Recordings& recordings) {
     head_ = {};
     Features features;
@@ -257,37 +283,22 @@ class Learner<Method::kMeans, kBase, kFront> {
     return Status::kOk;
   }
   Status step(const Recordings&, int) { return Status::kOk; }
-  Status classify(const Example& example, Logits& logits) {
-    Features features;
-    front_.compute(example, features);
-    Head::InferenceScratch scratch;
-    Head::forward(head_, features, logits, scratch);
-    return Status::kOk;
-  }
-  [[nodiscard]] const auto& parameters() const { return head_; }
-  template <class Read>
-  Status restore(const Read& read) {
-    return read(head_);
-  }
-
- private:
-  Head::Parameters head_{};
-  CachedFeatures<kFront> front_{};
 };
 
 /// The last layer is solved for: from the takes' features, and from the factory's, so that little is
 /// forgotten.
 template <const auto& kBase, const auto& kFront>
-class Learner<Method::kClosedForm, kBase, kFront> {
+class Learner<Method::kClosedForm, kBase, kFront> : public HeadAlone<kBase, kFront> {
+  using HeadAlone<kBase, kFront>::front_;
+  using HeadAlone<kBase, kFront>::head_;
+
  public:
   static constexpr attune::MemoryReport memory() {
     return {.parameters = sizeof(Head::Parameters) + sizeof(HeadInClosedForm),
             .scratch = sizeof(CachedFeatures<kFront>) + sizeof(HeadInClosedForm::Scratch)};
   }
-  static constexpr int kTrainedParameters = sizeof(Head::Parameters) / sizeof(float);
   static constexpr int kSteps = 1;  // which is all of it
 
-  void start() { attune::copy_parameters(kBase.template layer<1>(), head_); }
   Status begin(const Recordings&) { return Status::kOk; }
   Status step(const Recordings& recordings, int) {
     sums_.clear();
@@ -300,24 +311,10 @@ class Learner<Method::kClosedForm, kBase, kFront> {
     return sums_.solve(kBase.template layer<1>(), flash_rows<HeadInClosedForm, personalise_factory>()[0],
                        head_, scratch_);
   }
-  Status classify(const Example& example, Logits& logits) {
-    Features features;
-    front_.compute(example, features);
-    Head::InferenceScratch scratch;
-    Head::forward(head_, features, logits, scratch);
-    return Status::kOk;
-  }
-  [[nodiscard]] const auto& parameters() const { return head_; }
-  template <class Read>
-  Status restore(const Read& read) {
-    return read(head_);
-  }
 
  private:
-  Head::Parameters head_{};
   HeadInClosedForm sums_{};
   HeadInClosedForm::Scratch scratch_{};
-  CachedFeatures<kFront> front_{};
 };
 
 /// Trains by forward passes alone, ten recordings a step.

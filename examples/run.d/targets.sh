@@ -39,5 +39,33 @@ list() {
   describe_targets | sed 's/^/  /'
 }
 
+# overview: without arguments, the examples with a line about each, and their time.
+overview() {
+  local name
+  read_facts
+  cat <<'END'
+examples/run NAME builds an example and runs it on this machine, then on an emulated board, and compares the bits. It installs
+missing tools, and names them. The first build for each target takes a minute or two; the times below come on top.
+
+END
+  for name in $(examples); do printf '  %-12s %s: %s\n' "$name" "$(fact "$name" about)" "$(fact "$name" takes)"; done
+  cat <<'END'
+
+Begin with:  examples/run argmax_copy
+Options:     examples/run --help
+Targets:     examples/run --list
+END
+}
+
+# announce: the targets of this run, and its time without options
+announce() {
+  local port where=()
+  for port in "${wanted[@]}"; do
+    if is_no_board "$port"; then where+=("$port"); else where+=("$port (emulated)"); fi
+  done
+  printf 'examples/run: %s on %s%s\n' "$name${shape:+ $shape}${method:+, $method}" "$(printf '%s\n' "${where[@]}" | paste -sd ';' | sed 's/;/, then /g')" \
+    "${1:+, about $1; the first build of each takes a minute or two}" >&2
+}
+
 # can_run BOARD: whether what it needs is there or can be installed. Says so where it cannot.
 can_run() { (attune_need $(needs_of "$1")) || { echo "examples/run: $1 is left out" >&2; return 1; }; }

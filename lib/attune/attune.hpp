@@ -30,11 +30,14 @@
 #include <attune/weights/weights.hpp>
 
 #include <attune/layers/activation.hpp>
+#include <attune/layers/average_pooling.hpp>
 #include <attune/layers/class_token.hpp>
+#include <attune/layers/convolution.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/layers/embedding.hpp>
 #include <attune/layers/feed_forward.hpp>
 #include <attune/layers/layer_norm.hpp>
+#include <attune/layers/layer_scale.hpp>
 #include <attune/layers/linear.hpp>
 #include <attune/layers/pooling.hpp>
 #include <attune/layers/positions.hpp>

@@ -4,18 +4,14 @@
 
 #include <attune/attention/multi_head_attention.hpp>
 
+#include "attention_shapes.hpp"
 #include "gradient_suite.hpp"
 
 TEST(AttentionParameters, are_named_and_shaped_as_their_projections) {
-  constexpr attune::AttentionShape kShape{.seq_len = 2,
-                                          .d_model = 6,
-                                          .num_heads = 2,
-                                          .num_kv_heads = 1,
-                                          .d_v = 2,
-                                          .d_key = 4,
-                                          .d_value = 5,
-                                          .d_out = 7,
-                                          .add_bias_kv = true};
+  constexpr attune::AttentionShape kShape = check::changed(check::kAllSizesDiffer, [](auto& shape) {
+    shape.num_kv_heads = 1;
+    shape.add_bias_kv = true;
+  });
   using Layer = attune::MultiHeadAttention<kShape>;
   static_assert(
       std::is_same_v<Layer::Parameters,
@@ -24,11 +20,11 @@ TEST(AttentionParameters, are_named_and_shaped_as_their_projections) {
     const char *parent, *name;
     int rows, cols;
   };
-  constexpr Expected kExpected[] = {{"query", "weight", 6, 6},  {"query", "bias", 1, 6},
-                                    {"key", "weight", 4, 3},    {"key", "bias", 1, 3},
-                                    {"value", "weight", 5, 2},  {"value", "bias", 1, 2},
-                                    {"output", "weight", 4, 7}, {"output", "bias", 1, 7},
-                                    {nullptr, "bias_k", 1, 3},  {nullptr, "bias_v", 1, 2}};
+  constexpr Expected kExpected[] = {{"query", "weight", 4, 12},   {"query", "bias", 1, 12},
+                                    {"key", "weight", 8, 6},      {"key", "bias", 1, 6},
+                                    {"value", "weight", 9, 7},    {"value", "bias", 1, 7},
+                                    {"output", "weight", 14, 10}, {"output", "bias", 1, 10},
+                                    {nullptr, "bias_k", 1, 6},    {nullptr, "bias_v", 1, 7}};
   static Layer::Parameters parameters;
   int count = 0;
   attune::for_each_tensor(

@@ -2,6 +2,7 @@
 
 #include <attune/attune.hpp>
 
+#include "attention_shapes.hpp"
 #include "check.hpp"
 #include "stream_cases.hpp"
 
@@ -36,15 +37,13 @@ void expect_bits_of_batch() {
 }
 
 // Sums of more than kDepthBlock keys, groups of heads, rotation, operands scaled each, heads of odd widths.
-constexpr AttentionShape kLong{.seq_len = 400,
-                               .d_model = 9,
-                               .num_heads = 4,
-                               .num_kv_heads = 2,
-                               .d_k = 6,
-                               .d_v = 5,
-                               .d_out = 7,
-                               .scaling = attune::Scaling::kInverseFourthRootDkEach,
-                               .rotary_dim = 4};
+constexpr AttentionShape kLong = check::changed(
+    {.seq_len = 400, .d_model = 9, .num_heads = 4, .num_kv_heads = 2, .d_k = 6}, [](auto& shape) {
+      shape.d_v = 5;
+      shape.d_out = 7;
+      shape.scaling = attune::Scaling::kInverseFourthRootDkEach;
+      shape.rotary_dim = 4;
+    });
 TEST(CachedAttention, has_the_bits_of_the_batch_over_blocks_of_sums) {
   expect_bits_of_batch<kLong, CacheShape{.capacity = 400}, 9>();
 }
@@ -93,6 +92,44 @@ TEST(CachedAttention, has_them_where_scores_are_near_and_where_they_are_far_apar
     for (float& value : a.x.values) value *= size;
     check::expect_stream_of_batch<Layer, CacheShape{.capacity = 70}, 3>(a.parameters, a.x);
   }
+}
+
+// Sums of one block of columns, and of several: of 400 keys the batch packs 16 columns at a time.
+constexpr CacheShape in_int8(CacheShape shape) {
+  shape.numbers = attune::CacheNumbers::kInt8;
+  return shape;
+}
+TEST(CachedAttention, in_8_bits_has_the_bits_of_the_batch_in_integers) {
+  expect_bits_of_batch<kLong, in_int8({.capacity = 400}), 9>();
+  expect_bits_of_batch<kLong, in_int8({.window = 205, .sinks = 3}), 9>();
+  expect_bits_of_batch<kLong, in_int8({.window = 31, .sinks = 200}), 40>();
+  constexpr AttentionShape kWide{.seq_len = 150, .d_model = 20, .num_heads = 2, .d_k = 18, .d_v = 53};
+  expect_bits_of_batch<kWide, in_int8({.capacity = 160}), 7>();
+  expect_bits_of_batch<kWide, in_int8({.window = 33, .sinks = 1}), 7>();
+}
+TEST(CachedAttention, in_8_bits_goes_through_the_options_of_a_shape) {
+  constexpr AttentionShape kOptions{.seq_len = 70,
+                                    .d_model = 32,
+                                    .num_heads = 2,
+                                    .rotary_dim = 4,
+                                    .window = {.left = 40, .sinks = 2},
+                                    .alibi = true,
+                                    .softcap = 3,
+                                    .query_key_norm = attune::QueryKeyNorm::kRootMeanSquare};
+  expect_bits_of_batch<kOptions, in_int8({.capacity = 70}), 3>();
+  expect_bits_of_batch<kOptions, in_int8({.window = 20, .sinks = 1}), 3>();
+}
+TEST(CachedAttention, in_8_bits_takes_little_more_than_a_quarter) {
+  using Layer = MultiHeadAttention<AttentionShape{.seq_len = 64, .d_model = 64, .num_heads = 1}>;
+  constexpr CacheShape kFloats{.capacity = 160};
+  constexpr std::size_t kTokens = 160, kPosition = 8;
+  static_assert(sizeof(attune::KeyValueCache<Layer, in_int8(kFloats)>) ==
+                kPosition + kTokens * (64 + 64 + 2 * sizeof(float)));
+  constexpr attune::MemoryReport kReport = attune::stream_memory<Layer, in_int8(kFloats)>();
+  static_assert(kReport.cache == sizeof(attune::KeyValueCache<Layer, in_int8(kFloats)>));
+  static_assert(100 * kReport.cache < 27 * attune::stream_memory<Layer, kFloats>().cache);
+  static_assert(attune::KeyValueCache<Layer, in_int8(kFloats)>::kFingerprint !=
+                attune::KeyValueCache<Layer, kFloats>::kFingerprint);
 }
 
 TEST(CachedAttention, rotates_beyond_its_table_as_a_longer_one_does) {
@@ -150,6 +187,8 @@ TEST(CachedAttention, nan_is_gone_when_the_window_has_passed_it) {
   a.x(11, 2) = check::kNan<float>;
   expect_numbers_of_batch<Plain, CacheShape{.window = 6}>(a, 6);
   expect_numbers_of_batch<Plain, CacheShape{.capacity = 40}>(a, 29);
+  expect_numbers_of_batch<Plain, in_int8({.window = 6})>(a, 6);
+  expect_numbers_of_batch<Plain, in_int8({.capacity = 40})>(a, 29);
 }
 TEST(CachedAttention, a_weight_of_zero_has_no_influence_beside_infinity) {
   static Case<Plain> a = plain();
@@ -158,24 +197,31 @@ TEST(CachedAttention, a_weight_of_zero_has_no_influence_beside_infinity) {
   a.x(11, 1) = 10;    // whose value is infinite
   a.parameters.value.weight(1, 3) = 3e38f;
   expect_numbers_of_batch<Plain, CacheShape{.capacity = 40}>(a, 1);
+  expect_numbers_of_batch<Plain, in_int8({.capacity = 40})>(a, 1);
 }
 
-TEST(CachedAttention, has_one_hash_on_every_target) {
+template <CacheShape shape>
+std::uint32_t hash_of_stream() {
   using Layer = MultiHeadAttention<AttentionShape{
       .seq_len = 8, .d_model = 16, .num_heads = 4, .num_kv_heads = 2, .rotary_dim = 4}>;
-  using Cache = attune::KeyValueCache<Layer, CacheShape{.window = 20, .sinks = 2}>;
+  using Cache = attune::KeyValueCache<Layer, shape>;
   static const Case<Layer> a(11);
   static Cache cache;
-  static Cache::Scratch<> scratch;
+  static typename Cache::template Scratch<> scratch;
   static attune::Tensor<float, 1, 16> y;
   cache = {};
   check::BitHash hash;
   for (int t = 0; t < 300; ++t) {
-    ASSERT_EQ(Layer::step(a.parameters, check::tokens_at<1>(a.x, t % 8), y, cache, scratch),
+    EXPECT_EQ(Layer::step(a.parameters, check::tokens_at<1>(a.x, t % 8), y, cache, scratch),
               attune::Status::kOk);
     hash.add(y);
   }
-  EXPECT_EQ(hash.value(), ATTUNE_FUSED ? 3307884158u : 2767178042u);
+  return hash.value();
+}
+TEST(CachedAttention, has_one_hash_on_every_target) {
+  constexpr CacheShape kShape{.window = 20, .sinks = 2};
+  EXPECT_EQ(hash_of_stream<kShape>(), ATTUNE_FUSED ? 3307884158u : 2767178042u);
+  EXPECT_EQ(hash_of_stream<in_int8(kShape)>(), ATTUNE_FUSED ? 864376101u : 749627061u);
 }
 
 // A decoder layer, whose memory is remembered, against its batch.
@@ -188,7 +234,13 @@ void expect_decoder_of_batch(const Mask& memory_mask) {
   static typename Layer::InferenceScratch scratch;
   attune::Rng rng(5);
   check::fill(memory, rng);
-  attune::infer<Layer>(a.parameters, a.x, memory, expected, scratch, check::KeptKeys<cache>{}, memory_mask);
+  const check::KeptKeys<cache> mask;
+  const auto context = attune::decoder_context_for<Layer>(mask, memory_mask);
+  using Products = check::ProductsOf<cache>;
+  auto of_tokens = context.tokens.template with_products<Products>();
+  auto of_memory = context.cross.template with_products<Products>();
+  Layer::forward(a.parameters, a.x, memory, expected, scratch,
+                 attune::DecoderContext<decltype(of_tokens), decltype(of_memory)>{of_tokens, of_memory});
   using Cache = attune::KeyValueCache<Layer, cache>;
   static Cache stream;
   static typename Cache::template Scratch<3> three;
@@ -212,6 +264,7 @@ TEST(CachedAttention, a_decoder_layer_projects_its_memory_once) {
   attune::KeyPaddingMask<10> padding;
   ASSERT_EQ(padding.set_length(6), attune::Status::kOk);
   expect_decoder_of_batch<kShape, CacheShape{.window = 4}>(padding);
+  expect_decoder_of_batch<kShape, in_int8({.window = 4})>(padding);
   static attune::Tensor<float, 21, 10> bias;
   attune::Rng rng(3);
   check::fill(bias, rng);

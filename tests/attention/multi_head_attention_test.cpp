@@ -2,6 +2,7 @@
 
 #include <attune/attention/multi_head_attention.hpp>
 
+#include "attention_shapes.hpp"
 #include "check.hpp"
 #include "problem.hpp"
 
@@ -17,15 +18,7 @@ using check::kInfinity;
 using check::kNan;
 
 constexpr AttentionShape kSelf{.seq_len = 5, .d_model = 6, .num_heads = 3};
-constexpr AttentionShape kCross{.seq_len = 3,
-                                .d_model = 4,
-                                .num_heads = 2,
-                                .kv_len = 5,
-                                .d_k = 6,
-                                .d_v = 7,
-                                .d_key = 8,
-                                .d_value = 9,
-                                .d_out = 10};
+constexpr AttentionShape kCross = check::kAllSizesDiffer;
 
 template <AttentionShape shape, class Scalar = float>
 struct Problem : check::AttentionProblem<shape, Scalar> {

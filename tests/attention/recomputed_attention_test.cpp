@@ -6,8 +6,10 @@
 #include <attune/training/lockstep.hpp>
 #include <attune/training/trainer.hpp>
 
+#include "attention_shapes.hpp"
 #include "check.hpp"
 #include "problem.hpp"
+#include "training/batch_data.hpp"
 
 namespace {
 
@@ -63,26 +65,15 @@ void expect_bits_of_keeping(const Mask& mask = {}) {
 }
 
 constexpr AttentionShape kSelf{.seq_len = 5, .d_model = 6, .num_heads = 3};
-constexpr AttentionShape kCross{.seq_len = 3,
-                                .d_model = 4,
-                                .num_heads = 2,
-                                .kv_len = 5,
-                                .d_k = 6,
-                                .d_v = 7,
-                                .d_key = 8,
-                                .d_value = 9,
-                                .d_out = 10};
+constexpr AttentionShape kCross = check::kAllSizesDiffer;
 // Every option at once.
-constexpr AttentionShape kOptions{.seq_len = 6,
-                                  .d_model = 8,
-                                  .num_heads = 4,
-                                  .num_kv_heads = 2,
-                                  .window = {.left = 3, .right = 2, .sinks = 1},
-                                  .alibi = true,
-                                  .softcap = 2,
-                                  .query_key_norm = attune::QueryKeyNorm::kRootMeanSquare,
-                                  .add_bias_kv = true,
-                                  .add_zero_attn = true};
+constexpr AttentionShape kOptions =
+    check::with_every_option({.seq_len = 6,
+                              .d_model = 8,
+                              .num_heads = 4,
+                              .num_kv_heads = 2,
+                              .query_key_norm = attune::QueryKeyNorm::kRootMeanSquare},
+                             {.left = 3, .right = 2, .sinks = 1});
 constexpr AttentionShape kDropping{.seq_len = 37, .d_model = 4, .num_heads = 2, .dropout = 0.3};
 // More queries than a block of a product has terms: one block and a rest, two and a rest.
 constexpr AttentionShape kLong{.seq_len = 200, .d_model = 4, .num_heads = 2, .kv_len = 7};
@@ -335,20 +326,7 @@ template <class Kept, class Again, class Mask = NoMask>
 void expect_same_training(const Mask& mask = {}) {
   static Kept kept;
   static Again again;
-  static typename Kept::BatchInput x;
-  static typename Kept::BatchTarget targets;
-  kept.initialize(attune::XavierUniform{}, attune::Rng{3});
-  again.initialize(attune::XavierUniform{}, attune::Rng{3});
-  attune::Rng rng(5);
-  for (int step = 0; step < 3; ++step) {
-    check::fill(x, rng);
-    check::fill(targets, rng);
-    const auto expected = kept.step(x, targets, {.learning_rate = 0.01f}, attune::NoClipping{}, mask);
-    const auto result = again.step(x, targets, {.learning_rate = 0.01f}, attune::NoClipping{}, mask);
-    EXPECT_EQ(result.status, attune::Status::kOk);
-    EXPECT_EQ(result.loss, expected.loss);
-    EXPECT_EQ(std::memcmp(&kept.parameters(), &again.parameters(), sizeof kept.parameters()), 0);
-  }
+  check::expect_same_steps(kept, again, mask);
 }
 
 template <bool keep, int percent_dropped = 0>
@@ -427,23 +405,7 @@ namespace {
 
 template <class Model>
 void expect_bits_in_slices() {
-  using T = Trained<Model, 2>;
-  static T at_once, in_slices;
-  static typename Model::Input x;
-  static typename Model::Output target;
-  for (T* trainer : {&at_once, &in_slices}) trainer->initialize(attune::XavierUniform{}, attune::Rng{3});
-  attune::Rng rng(5);
-  check::fill(x, rng);
-  check::fill(target, rng);
-  for (int sequence = 0; sequence < 2; ++sequence) {
-    const auto expected = at_once.accumulate(x, target, attune::CausalMask{});
-    auto pass = in_slices.template accumulate_in_slices<500>(x, target, attune::CausalMask{});
-    while (pass.advance()) {
-    }
-    EXPECT_EQ(pass.result().status, attune::Status::kOk);
-    EXPECT_EQ(pass.result().loss, expected.loss);
-    EXPECT_TRUE(check::same_bits(in_slices.gradients(), at_once.gradients()));
-  }
+  check::expect_bits_in_slices<Trained<Model, 2>, Model, 500>();
 }
 
 }  // namespace

@@ -97,6 +97,25 @@ TEST(RotaryPositions, have_the_same_bits_everywhere) {
   EXPECT_EQ(hash.value(), check::by_policy(0x3D6F098Cu, 0x4D405012u));
 }
 
+TEST(RotaryPositions, scaled_turn_slower_in_the_table_and_beyond_it) {
+  constexpr attune::RotaryScaling kScaling{.factor = 8, .original_length = 32};
+  using Scaled = attune::RotaryPositions<attune::RotaryShape{
+      .seq_len = 5, .num_heads = 1, .d_k = 8, .base = 100, .scaling = kScaling}>;
+  using Plain =
+      attune::RotaryPositions<attune::RotaryShape{.seq_len = 5, .num_heads = 1, .d_k = 8, .base = 100}>;
+  static_assert(Scaled::kFingerprint != Plain::kFingerprint);
+  attune::detail::AnglesOfPosition<4> beyond{};
+  attune::detail::SineTable<float, 1, 4> angles;
+  for (int i = 0; i < 4; ++i) {
+    const double frequency = attune::detail::angular_frequency(100, 8, i, kScaling);
+    EXPECT_NEAR(Scaled::kTable.sine(3, i), attune::detail::cosine_sine(3 * frequency).sine, 1e-7);
+    Scaled::angles_from(9, angles, beyond);
+    EXPECT_NEAR(angles.cosine(0, i), attune::detail::cosine_sine(9 * frequency).cosine, 1e-7);
+  }
+  EXPECT_EQ(Scaled::kTable.sine(3, 0), Plain::kTable.sine(3, 0));
+  EXPECT_NE(Scaled::kTable.sine(3, 3), Plain::kTable.sine(3, 3));
+}
+
 TEST(RotaryPositions, from_an_offset_have_the_bits_of_a_longer_table) {
   using Long = attune::RotaryPositions<attune::RotaryShape{.seq_len = 40, .num_heads = 1, .d_k = 4}>;
   using Later =

@@ -32,28 +32,7 @@ TEST(CappedScale, caps_scaled_scores_before_the_mask) {
 }
 
 TEST(CappedScale, backward_is_the_derivative) {
-  attune::Rng rng(6);
-  Tensor<double, 3, 4> query, d_query;
-  Tensor<double, 5, 4> key, d_key;
-  Tensor<double, 5, 2> value, d_value;
-  Tensor<double, 3, 2> context, d_context;
-  Tensor<double, 3, 5> weights, scratch;
-  check::fill(query, rng);
-  check::fill(key, rng);
-  check::fill(value, rng);
-  check::fill(d_context, rng);
-  const attune::CausalMask mask{.offset = 1};
-  const attune::CappedScale scale{0.7, 0.4};
-  const auto loss = [&] {
-    attune::scaled_dot_product_attention(query, key, value, context, weights, scale, mask);
-    return check::dot(context, d_context);
-  };
-  (void)loss();
-  attune::scaled_dot_product_attention_backward(query, key, value, weights, d_context, d_query, d_key,
-                                                d_value, scratch.data(), scale);
-  EXPECT_GT(check::expect_gradient({"query"}, loss, query, d_query), 1e-3);
-  EXPECT_GT(check::expect_gradient({"key"}, loss, key, d_key), 1e-3);
-  EXPECT_GT(check::expect_gradient({"value"}, loss, value, d_value), 1e-3);
+  check::check_attention_gradients(6, attune::CappedScale{0.7, 0.4}, attune::CausalMask{.offset = 1});
 }
 
 TEST(CappedScale, what_is_hidden_has_no_influence_on_capped_scores) {

@@ -12,17 +12,13 @@ import xml.etree.ElementTree as ElementTree
 
 BENCH = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(BENCH))
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(ROOT, "tests"))
+from checks import check, close  # noqa: E402
+
 COMPILER = (os.environ.get("CXX", "c++"), "-std=c++20", "-O0", "-ffp-contract=off", f"-I{ROOT}/lib", "-isystem", "/usr/include/eigen3")
 subprocess.run([os.path.join(ROOT, "cmake/bootstrap.sh"), "build"], check=True)
 CLASSIFIER, LANGUAGE, ATTENTION = range(3)
-passed = failed = 0
-
-
-def check(what, good):
-    global passed, failed
-    passed, failed = passed + bool(good), failed + (not good)
-    if not good:
-        print(f"FAILED {what}")
 
 
 def run(*command):
@@ -128,5 +124,4 @@ with tempfile.TemporaryDirectory() as work:
     check_report(work)
     check_tables(work)
     check_growth(work)
-print(f"{passed} passed, {failed} failed")
-sys.exit(failed > 0)
+close()

@@ -8,19 +8,10 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import budgets  # noqa: E402  (beside this file)
 import stack_bound  # noqa: E402
-
-passed = failed = 0
-
-
-def expect(what, true, detail=""):
-    global passed, failed
-    if true:
-        passed += 1
-    else:
-        failed += 1
-        print(f"FAILED {what}: {detail}")
+from checks import check, close  # noqa: E402
 
 
 # Programs in C with names as they are; leaf(n) takes n bytes and more.
@@ -53,12 +44,12 @@ def expect_path(what, source, path, least, most, **options):
     found = bound_of(source, **options)
     ok = isinstance(found, tuple) and [name for name, _ in found[1]] == path and least <= found[0] <= most and \
         found[0] == sum(size for _, size in found[1])
-    expect(what, ok, found)
+    check(what, ok, found)
 
 
 def expect_unbounded(what, source, reason):
     found = bound_of(source)
-    expect(what, isinstance(found, str) and reason in found, found)
+    check(what, isinstance(found, str) and reason in found, found)
 
 
 def check_stack_bound():
@@ -95,9 +86,9 @@ def check_stack_bound():
     through_pointer = "int (*volatile pointer)(void) = leaf; int main(void) { return pointer() + 1; }"
     expect_path("a call through a pointer of which it is said whom it reaches", through_pointer, ["main", "leaf"], 200, 230,
                 calls=[("main", "leaf")])
-    expect("whom a pointer is said to reach is not there",
+    check("whom a pointer is said to reach is not there",
            "which is not there" in bound_of(through_pointer, calls=[("main", "nobody")]))
-    expect("whom a pointer is said to reach is none whose address stands anywhere",
+    check("whom a pointer is said to reach is none whose address stands anywhere",
            "no pointer holds the address of other" in bound_of(
                "NOINLINE int other(void) { FRAME(8); return frame[0]; } int (*volatile pointer)(void) = leaf; "
                "int main(void) { return pointer() + other(); }", calls=[("main", "other")]))
@@ -106,7 +97,7 @@ def check_stack_bound():
     expect_path("a function by its C++ name", 'NOINLINE int deep(void) __asm__("_ZN4room4deepEi"); '
                 "int deep(void) { return leaf() + 1; } int main(void) { return deep(); }", ["_ZN4room4deepEi", "leaf"], 200, 230,
                 root="room::deep")
-    expect("no such function", "no function nobody" in bound_of("int main(void) { return 0; }", root="nobody"))
+    check("no such function", "no function nobody" in bound_of("int main(void) { return 0; }", root="nobody"))
 
 
 HERE = {"compiler": "g++ 1", "qemu": "qemu 1"}
@@ -133,39 +124,38 @@ def bounded(figures, written, image="image"):
 def check_comparison():
     for figure, value in FIGURES.items():
         report, text = compared({figure: value * 101 // 100})
-        expect(f"1 % more {figure} is allowed", (report.passed, report.failed) == (5, 0), text)
+        check(f"1 % more {figure} is allowed", (report.passed, report.failed) == (5, 0), text)
         report, text = compared({figure: value * 101 // 100 + 1})
         grown = f"FAILED image on board: {figure} was {value:,}, is {value * 101 // 100 + 1:,} (+1."
-        expect(f"more {figure} is not", (report.passed, report.failed) == (4, 1) and grown in text, text)
+        check(f"more {figure} is not", (report.passed, report.failed) == (4, 1) and grown in text, text)
         report, text = compared({figure: value * 98 // 100})
-        expect(f"less {figure} is told", report.failed == 0 and f"shrunk image on board: {figure}" in text and
+        check(f"less {figure} is told", report.failed == 0 and f"shrunk image on board: {figure}" in text and
                "--record" in text, text)
         report, text = compared({}, drop=(figure,))
-        expect(f"{figure} that is not measured", report.failed == 1 and "not measured" in text, text)
+        check(f"{figure} that is not measured", report.failed == 1 and "not measured" in text, text)
     report, text = compared({"speed": 1})
-    expect("a figure without a record", report.failed == 1 and "not recorded" in text, text)
+    check("a figure without a record", report.failed == 1 and "not recorded" in text, text)
     report, text = compared({"text": 99_999, "instructions": 9_999_999}, {"compiler": "g++ 2"})
-    expect("another compiler", (report.passed, report.failed, report.skipped) == (0, 0, 1) and "g++ 2" in text, text)
+    check("another compiler", (report.passed, report.failed, report.skipped) == (0, 0, 1) and "g++ 2" in text, text)
     report, text = compared({"instructions": 9_999_999}, {"qemu": "qemu 2"})
-    expect("another QEMU", (report.passed, report.failed, report.skipped) == (4, 0, 1) and "qemu 2" in text, text)
+    check("another QEMU", (report.passed, report.failed, report.skipped) == (4, 0, 1) and "qemu 2" in text, text)
     report, text = compared({}, {"qemu": "qemu 2"}, drop=("instructions",))
-    expect("another QEMU, not counted", (report.passed, report.failed, report.skipped) == (4, 0, 1), text)
-    expect("measured, computed and written bound", bounded(FIGURES, 1_000))
-    expect("measured above the computed bound", not bounded({**FIGURES, "stack": 1_001}, 9_999))
-    expect("computed above the written bound", not bounded(FIGURES, 999))
-    expect("README's bound is not the example's", bounded(FIGURES, 999, budgets.EXAMPLE))
-    expect("README's sentence", budgets.written_bound("takes at most 1,384 bytes of stack, you see") == 1384)
+    check("another QEMU, not counted", (report.passed, report.failed, report.skipped) == (4, 0, 1), text)
+    check("measured, computed and written bound", bounded(FIGURES, 1_000))
+    check("measured above the computed bound", not bounded({**FIGURES, "stack": 1_001}, 9_999))
+    check("computed above the written bound", not bounded(FIGURES, 999))
+    check("README's bound is not the example's", bounded(FIGURES, 999, budgets.EXAMPLE))
+    check("README's sentence", budgets.written_bound("takes at most 1,384 bytes of stack, you see") == 1384)
     recorded = budgets.read()
-    expect("the file is as --record writes it", budgets.FILE.read_text(encoding="utf-8") == budgets.text_of(recorded))
+    check("the file is as --record writes it", budgets.FILE.read_text(encoding="utf-8") == budgets.text_of(recorded))
     with contextlib.redirect_stdout(io.StringIO()):
         report = budgets.Report()
         budgets.check_readme(recorded, report)
         recorded["budgets"][budgets.EXAMPLE]["virt"]["text"] += 1
         budgets.check_readme(recorded, report)
-    expect("README has the table of the file, and no other", (report.passed, report.failed) == (1, 1))
+    check("README has the table of the file, and no other", (report.passed, report.failed) == (1, 1))
 
 
 check_stack_bound()
 check_comparison()
-print(f"{passed} passed, {failed} failed")
-sys.exit(failed > 0)
+close()

@@ -1,21 +1,11 @@
-// What most layers of one's own have: everything but a backward.
+// Layers of one's own, and an encoder beside them.
 #pragma once
 
 #include <attune/attune.hpp>
 
-template <int rows, int cols>
-struct OwnLayer {
-  using Scalar = float;
-  using Input = attune::Tensor<float, rows, cols>;
-  using Output = Input;
-  using Parameters = attune::NoParameters;
-  struct Tape {};
-  struct Scratch {};
-  struct InferenceScratch {};
-  static void forward(const Parameters&, attune::ConstView<Input>, attune::View<Output>, InferenceScratch&);
-  static void forward(const Parameters&, attune::ConstView<Input>, attune::View<Output>, Tape&, Scratch&);
-};
-/// The same with a backward.
+#include "../own_layer.hpp"
+
+/// OwnLayer with a backward.
 template <int rows, int cols>
 struct WholeLayer : OwnLayer<rows, cols> {
   using Of = OwnLayer<rows, cols>;

@@ -14,6 +14,7 @@ struct DecoderStack {
   using Norm = FinalNorm<shape, kFinalNorm, Scalar>;
   using Input = typename Layer::Input;
   using InputView = attune::ConstView<Input>;
+  using Output = Input;
   using Memory = typename Layer::Memory;
   using MemoryView = attune::ConstView<Memory>;
   using Parameters = StackParameters<Layer, kLayers, Norm>;
@@ -79,11 +80,9 @@ template <attune::DecoderLayerShape shape, int layers, bool final_norm, MaskOpti
           MaskOptions memory_options, class Scalar>
 void decoder_case(const DecoderData<Scalar>& data) {
   using Stack = DecoderStack<shape, layers, final_norm, Scalar>;
-  static typename Stack::Parameters parameters, gradients;
-  static typename Stack::Tape tape;
-  static typename Stack::Scratch scratch;
-  static typename Stack::InferenceScratch inference_scratch;
-  static typename Stack::Input y, dx;
+  static check::LayerMemory<Stack> of_stack;
+  auto& [parameters, gradients, y, tape, scratch, inference_scratch] = of_stack;
+  static typename Stack::Input dx;
   static typename Stack::Memory d_memory;
 
   load(parameters, data.parameters);

@@ -18,11 +18,9 @@ struct EncoderData {
 template <attune::EncoderLayerShape shape, int layers, bool final_norm, MaskOptions options, class Scalar>
 void encoder_case(const EncoderData<Scalar>& data) {
   using Stack = EncoderStack<shape, layers, final_norm, Scalar>;
-  static typename Stack::Parameters parameters, gradients;
-  static typename Stack::Tape tape;
-  static typename Stack::Scratch scratch;
-  static typename Stack::InferenceScratch inference_scratch;
-  static typename Stack::Input y, dx;
+  static check::LayerMemory<Stack> of_stack;
+  auto& [parameters, gradients, y, tape, scratch, inference_scratch] = of_stack;
+  static typename Stack::Input dx;
 
   load(parameters, data.parameters);
   attune::set_zero(gradients);

@@ -13,6 +13,7 @@ struct EncoderStack {
   using Norm = FinalNorm<shape, kFinalNorm, Scalar>;
   using Input = typename Layer::Input;
   using InputView = attune::ConstView<Input>;
+  using Output = Input;
   using Parameters = StackParameters<Layer, kLayers, Norm>;
   using Tape = StackTape<Layer, kLayers, Norm>;
   using Scratch = typename Layer::Scratch;

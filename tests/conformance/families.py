@@ -171,11 +171,12 @@ def linear(source):
 
     shape = "attune::LinearShape" + braces(rows=rows, d_in=d_in, d_out=d_out, bias=boolean("bias" in source))
     scalar = source.scalar("input")
-    expected = {"out": source.get("out"), "grad.input": source.get("grad.input", *source_input.shape)}
+    out = source.get("out")
+    expected = {"out": out, "out_inference": out, "grad.input": source.get("grad.input", *source_input.shape)}
     expected.update(zip(("grad." + name for name in names), parameters("grad.")))
-    return Case(header="linear_case.hpp", call=f"linear_case<{shape}, {scalar}>",
-                data={"parameters": concatenate(parameters("")),
-                      "input": source.get("input", *source_input.shape[:-1], d_in),
+    return Case(header="layer_case.hpp", call=f"layer_case<attune::Linear<{shape}, {scalar}>>",
+                data={"input": source.get("input", *source_input.shape[:-1], d_in),
+                      "parameters": concatenate(parameters("")),
                       "grad_out": source.get("grad_out", *source_input.shape[:-1], d_out)},
                 expected=expected, scalar=scalar, terms=max(rows, d_in, d_out))
 

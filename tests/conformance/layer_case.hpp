@@ -14,11 +14,8 @@ struct LayerData {
 
 template <class Layer>
 void layer_case(const LayerData<typename Layer::Scalar>& data) {
-  static typename Layer::Parameters parameters, gradients;
-  static typename Layer::Tape tape;
-  static typename Layer::Scratch scratch;
-  static typename Layer::InferenceScratch inference_scratch;
-  static typename Layer::Output y;
+  static check::LayerMemory<Layer> memory;
+  auto& [parameters, gradients, y, tape, scratch, inference_scratch] = memory;
   static typename Layer::Input dx;
   const attune::ConstView<typename Layer::Input> x(data.input);
 
@@ -27,7 +24,7 @@ void layer_case(const LayerData<typename Layer::Scalar>& data) {
   report(y, "out_inference");
   Layer::forward(parameters, x, y, tape, scratch);
   report(y, "out");
-  if constexpr (requires { tape.inverse_deviation; }) {
+  if constexpr (requires(typename Layer::Tape kept) { kept.inverse_deviation; }) {
     for (int i = 0; i < Layer::Input::rows; ++i) {
       const typename Layer::Scalar mean = x(i, 0) + tape.mean_offset.values[i];
       report(&mean, 1, "mean");

@@ -14,7 +14,7 @@ def layer_case(source, layer, x, out, parameters=(), gradients=(), terms=1, expe
         data["parameters"] = concatenate([tensor for _, tensor in parameters])
     expected = {"out": out, "out_inference": out, **(expected or {})}
     if gradients:
-        data["grad_out"] = source.get("grad_out", *x.shape)
+        data["grad_out"] = source.get("grad_out", *out.shape)
         expected.update(zip(["grad.input", *("grad." + name for name, _ in parameters)], gradients))
     return Case(header="layer_case.hpp", call=f"layer_case<{layer}>", data=data, expected=expected,
                 scalar="float" if x.dtype == "F32" else "double", terms=terms, epsilon=epsilon,
@@ -145,6 +145,74 @@ def rotary(source):
                       source.get("out", *x.shape), gradients=[source.get("grad.input", *x.shape)], terms=2)
 
 
+def layer_scale(source):
+    x = source.get("input")
+    rows, cols = x.shape
+    layer = "attune::LayerScale<attune::ScaleShape" + braces(rows=rows, d_model=cols) + f", {source.scalar('input')}>"
+    return layer_case(source, layer, x, source.get("out", *x.shape), [("weight", source.get("weight", cols))],
+                      [source.get("grad.input", *x.shape), source.get("grad.weight", cols)], terms=rows)
+
+
+def conv1d(source):
+    return conv(source, "Conv1d", lambda size, kernel, stride, padding: dict(
+        seq_len=size[0], kernel=kernel[0], stride=stride[0], padding=padding[0]))
+
+
+def conv2d(source):
+    return conv(source, "Conv2d", lambda size, kernel, stride, padding: dict(
+        height=size[0], width=size[1], kernel_height=kernel[0], kernel_width=kernel[1], stride_height=stride[0],
+        stride_width=stride[1], padding_height=padding[0], padding_width=padding[1]))
+
+
+def conv(source, layer, options):
+    """Of tokens, row after row of pixels. The weight of groups is a table, else the transpose of PyTorch's."""
+    x, out = source.get("input"), source.get("out")
+    weight = source.get("weight")
+    d_out, d_in, *kernel = weight.shape
+    groups = source.option("groups")
+    terms = d_in * math.prod(kernel)
+
+    def own(name):
+        tensor = source.get(name, *weight.shape)
+        table = Tensor(tensor.dtype, [d_out, terms], tensor.values)
+        return table if groups > 1 else table.transpose()
+
+    sizes = options(source.option("size"), kernel, source.option("stride"), source.option("padding"))
+    extents = [key for key in sizes if key in ("seq_len", "height", "width")]
+    bias = "bias" in source
+    shape = {**{key: sizes[key] for key in extents}, "d_in": d_in * groups, "d_out": d_out,
+             **{key: value for key, value in sizes.items() if key not in extents}, "groups": groups,
+             "bias": boolean(bias)}
+    if source.option("causal"):
+        shape["causal"] = "true"
+    parameters = [("weight", own("weight"))]
+    gradients = [source.get("grad.input", *x.shape), own("grad.weight")]
+    if bias:
+        parameters.append(("bias", source.get("bias", d_out)))
+        gradients.append(source.get("grad.bias", d_out))
+    return layer_case(source, f"attune::{layer}<attune::{layer}Shape{braces(**shape)}, {source.scalar('input')}>", x, out,
+                      parameters, gradients, terms=max(terms, out.shape[0]))
+
+
+def avg_pool1d(source):
+    return avg_pool(source, "1d", lambda size, kernel, stride: dict(
+        seq_len=size[0], d_model=source.get("input").shape[1], kernel=kernel[0], stride=stride[0]))
+
+
+def avg_pool2d(source):
+    return avg_pool(source, "2d", lambda size, kernel, stride: dict(
+        height=size[0], width=size[1], d_model=source.get("input").shape[1], kernel_height=kernel[0],
+        kernel_width=kernel[1], stride_height=stride[0], stride_width=stride[1]))
+
+
+def avg_pool(source, dimensions, options):
+    x = source.get("input")
+    shape = options(source.option("size"), source.option("kernel"), source.option("stride"))
+    layer = f"attune::AvgPool{dimensions}<attune::Pool{dimensions}Shape{braces(**shape)}, {source.scalar('input')}>"
+    return layer_case(source, layer, x, source.get("out"), gradients=[source.get("grad.input", *x.shape)],
+                      terms=math.prod(source.option("kernel")))
+
+
 # ---- ONNX ----
 
 def feature_weight(source, name, x, axis):
@@ -244,6 +312,11 @@ FAMILIES = {
     "activation": activation,
     "swiglu": swiglu,
     "rotary": rotary,
+    "layer_scale": layer_scale,
+    "conv1d": conv1d,
+    "conv2d": conv2d,
+    "avg_pool1d": avg_pool1d,
+    "avg_pool2d": avg_pool2d,
     "LayerNormalization": onnx_layer_norm,
     "RMSNormalization": onnx_rms_norm,
     "Gelu": onnx_gelu,

@@ -23,11 +23,8 @@ void llama_case(const LlamaData<Scalar>& data) {
                                        attune::BranchOptions{.norm = attune::NormPlacement::kBefore}>;
   using Tokens = attune::Embedding<attune::EmbeddingShape{shape.seq_len, vocabulary, shape.d_model}, Scalar>;
   using Model = attune::Tied<Tokens, attune::Sequential<attune::Repeat<layers, Block>, Norm>>;
-  static typename Model::Parameters parameters, gradients;
-  static typename Model::Tape tape;
-  static typename Model::Scratch scratch;
-  static typename Model::InferenceScratch inference_scratch;
-  static typename Model::Output y;
+  static check::LayerMemory<Model> memory;
+  auto& [parameters, gradients, y, tape, scratch, inference_scratch] = memory;
   const attune::ConstView<typename Model::Input> ids(data.ids);
 
   load(parameters, data.parameters);

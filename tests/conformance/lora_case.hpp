@@ -23,11 +23,8 @@ template <attune::AttentionShape shape, attune::LowRank low_rank, class Mask, cl
 void lora_case(const LoraData<Scalar>& data) {
   using Attention = attune::MultiHeadAttention<shape, Scalar>;
   using Layer = attune::Adapted<Attention, Constants<Attention>::parameters, low_rank>;
-  static typename Layer::Parameters trained, gradients;
-  static typename Layer::Tape tape;
-  static typename Layer::Scratch scratch;
-  static typename Layer::InferenceScratch inference_scratch;
-  static typename Layer::Output y;
+  static check::LayerMemory<Layer> memory;
+  auto& [trained, gradients, y, tape, scratch, inference_scratch] = memory;
   static typename Layer::Input dx;
   const attune::ConstView<typename Layer::Input> x(data.input);
 

@@ -19,11 +19,8 @@ struct MhaData {
 template <attune::AttentionShape shape, bool self_attention, MaskOptions options, class Scalar>
 void mha_case(const MhaData<Scalar>& data) {
   using Layer = attune::MultiHeadAttention<shape, Scalar>;
-  static typename Layer::Parameters parameters, gradients;
-  static typename Layer::Tape tape;
-  static typename Layer::Scratch scratch;
-  static typename Layer::InferenceScratch inference_scratch;
-  static typename Layer::Output y;
+  static check::LayerMemory<Layer> memory;
+  auto& [parameters, gradients, y, tape, scratch, inference_scratch] = memory;
   static typename Layer::Input d_query;
   static typename Layer::KeyInput d_key;
   static typename Layer::ValueInput d_value;

@@ -8,6 +8,8 @@
 #include <attune/attune.hpp>
 #include <console.hpp>
 
+#include "../layer_memory.hpp"
+
 namespace conformance {
 
 inline void add_name(port::Line& line, const char* name) { line.add(name); }

@@ -37,6 +37,21 @@ float factor_of(const Clipping& clipping, const Gradients& gradients) {
   return clipping.factor(clipping.template norm<float>(gradients));
 }
 
+// Calls a check with one number after the other being `bad`.
+template <class Check>
+void for_each_spoiled(Gradients& gradients, float bad, const Check& check) {
+  attune::for_each_tensor(
+      [&](const attune::TensorPath&, auto& tensor) {
+        for (float& value : tensor.values) {
+          const float kept = value;
+          value = bad;
+          check();
+          value = kept;
+        }
+      },
+      gradients);
+}
+
 // Each scaled entry has a rounding, its square two, the sums and the end some ten.
 constexpr double kTolerance = 16 * 0x1p-24;
 
@@ -44,34 +59,18 @@ constexpr double kTolerance = 16 * 0x1p-24;
 
 TEST(SumOfSquares, is_not_finite_where_one_number_is_not) {
   Gradients gradients = random_gradients(1e18);
-  EXPECT_TRUE(attune::detail::finite(attune::sum_of_squares<float>(gradients)));
+  const auto finite = [&] { return attune::detail::finite(attune::sum_of_squares<float>(gradients)); };
+  EXPECT_TRUE(finite());
   for (const float bad : {kNan<float>, kInfinity<float>, -kInfinity<float>, 1e20f}) {
-    attune::for_each_tensor(
-        [&](const attune::TensorPath&, auto& tensor) {
-          for (float& value : tensor.values) {
-            const float kept = value;
-            value = bad;
-            EXPECT_FALSE(attune::detail::finite(attune::sum_of_squares<float>(gradients)));
-            value = kept;
-          }
-        },
-        gradients);
+    for_each_spoiled(gradients, bad, [&] { EXPECT_FALSE(finite()); });
   }
 }
 
 TEST(GradientNorm, is_not_finite_where_one_number_is_not) {
   Gradients gradients = random_gradients(1);
   for (const float bad : {kNan<float>, kInfinity<float>, -kInfinity<float>}) {
-    attune::for_each_tensor(
-        [&](const attune::TensorPath&, auto& tensor) {
-          for (float& value : tensor.values) {
-            const float kept = value;
-            value = bad;
-            EXPECT_FALSE(attune::detail::finite(attune::gradient_norm<float>(gradients)));
-            value = kept;
-          }
-        },
-        gradients);
+    for_each_spoiled(gradients, bad,
+                     [&] { EXPECT_FALSE(attune::detail::finite(attune::gradient_norm<float>(gradients))); });
   }
 }
 

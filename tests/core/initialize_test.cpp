@@ -68,6 +68,19 @@ void expect_zero(const TensorType& tensor) {
   for (const auto value : tensor.values) EXPECT_TRUE(value == 0);
 }
 
+template <class Initializer>
+void expect_uniform_weight(const Initializer& initializer, double bound) {
+  const Parameters& p = initialized(initializer);
+  expect_uniform(p.weight, bound);
+  expect_zero(p.bias);
+}
+template <class Initializer>
+void expect_normal_weight(const Initializer& initializer, double deviation) {
+  const Parameters& p = initialized(initializer);
+  expect_normal(p.weight, 0, deviation);
+  expect_zero(p.bias);
+}
+
 }  // namespace
 
 // Bounds of statistics: five standard errors.
@@ -80,34 +93,16 @@ TEST(Initialize, normal) {
 }
 
 TEST(Initialize, uniform_inverse_sqrt) {
-  const Parameters& p = initialized(attune::UniformInverseSqrt{});
-  expect_uniform(p.weight, root(1.0 / kIn));
-  expect_zero(p.bias);
+  expect_uniform_weight(attune::UniformInverseSqrt{}, root(1.0 / kIn));
 }
 
-TEST(Initialize, xavier_uniform) {
-  const Parameters& p = initialized(attune::XavierUniform{});
-  expect_uniform(p.weight, root(6.0 / (kIn + kOut)));
-  expect_zero(p.bias);
-}
+TEST(Initialize, xavier_uniform) { expect_uniform_weight(attune::XavierUniform{}, root(6.0 / (kIn + kOut))); }
 
-TEST(Initialize, xavier_normal) {
-  const Parameters& p = initialized(attune::XavierNormal{});
-  expect_normal(p.weight, 0, root(2.0 / (kIn + kOut)));
-  expect_zero(p.bias);
-}
+TEST(Initialize, xavier_normal) { expect_normal_weight(attune::XavierNormal{}, root(2.0 / (kIn + kOut))); }
 
-TEST(Initialize, kaiming_uniform) {
-  const Parameters& p = initialized(attune::KaimingUniform{});
-  expect_uniform(p.weight, root(6.0 / kIn));
-  expect_zero(p.bias);
-}
+TEST(Initialize, kaiming_uniform) { expect_uniform_weight(attune::KaimingUniform{}, root(6.0 / kIn)); }
 
-TEST(Initialize, kaiming_normal) {
-  const Parameters& p = initialized(attune::KaimingNormal{});
-  expect_normal(p.weight, 0, root(2.0 / kIn));
-  expect_zero(p.bias);
-}
+TEST(Initialize, kaiming_normal) { expect_normal_weight(attune::KaimingNormal{}, root(2.0 / kIn)); }
 
 TEST(Initialize, linear_default_has_pytorch_s_bounds) {
   const Parameters& p = initialized(attune::LinearDefault{});

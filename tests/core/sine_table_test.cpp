@@ -17,6 +17,20 @@ TEST(SineTable, has_the_known_sines_and_cosines) {
   static_assert(attune::detail::inverse_power(10'000, 0) == 1);
 }
 
+// Llama 3.2: rope_theta 500000, heads of 64 features, factor 32. Numbers of the formula in Python.
+TEST(SineTable, scaled_frequencies_are_llama_3s) {
+  constexpr attune::RotaryScaling kScaling{
+      .factor = 32, .low_frequency_factor = 1, .high_frequency_factor = 4, .original_length = 8192};
+  const auto frequency = [&](int i) { return attune::detail::angular_frequency(500'000, 64, i, kScaling); };
+  const auto unscaled = [](int i) { return attune::detail::angular_frequency(500'000, 64, i); };
+  EXPECT_EQ(frequency(0), unscaled(0));
+  EXPECT_EQ(frequency(14), unscaled(14));
+  EXPECT_NEAR(frequency(15), 0.0012905479282092638, 1e-17);
+  EXPECT_NEAR(frequency(17), 9.708287802627676e-05, 1e-18);
+  EXPECT_EQ(frequency(18), unscaled(18) / 32);
+  EXPECT_EQ(frequency(31), unscaled(31) / 32);
+}
+
 TEST(SineTable, positions_of_a_stream_have_the_bits_of_a_table) {
   static constexpr auto table = attune::detail::sine_table<double, 70, 3>(10'000, 6);
   static constexpr auto frequencies = attune::detail::frequencies<3>(10'000, 6);

@@ -25,6 +25,9 @@ CONFIGS = {
     "gpt2": {"architectures": ["GPT2LMHeadModel"], "n_embd": 8, "n_head": 2, "n_layer": 2, "n_positions": 12, "vocab_size": 17,
              "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5, "model_type": "gpt2"},
     "llama": LLAMA | {"architectures": ["LlamaForCausalLM"], "attention_bias": False, "mlp_bias": False},
+    "llama3": LLAMA | {"architectures": ["LlamaForCausalLM"],
+                       "rope_scaling": {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                                        "original_max_position_embeddings": 16}},
     "qwen2": LLAMA | {"architectures": ["Qwen2ForCausalLM"], "tie_word_embeddings": True, "use_sliding_window": False,
                       "sliding_window": 4},
 }
@@ -45,6 +48,7 @@ DOCUMENTED = {
              "transformer.h.1.mlp.c_fc.weight": [8, 32], "transformer.h.1.mlp.c_proj.weight": [32, 8], "transformer.ln_f.bias": [8]},
     "llama": {"model.layers.0.self_attn.k_proj.weight": [8, 16], "model.layers.1.mlp.gate_proj.weight": [20, 16],
               "model.layers.0.post_attention_layernorm.weight": [16], "lm_head.weight": [21, 16]},
+    "llama3": {"model.layers.0.self_attn.q_proj.weight": [16, 16]},
     "qwen2": {"model.layers.0.self_attn.v_proj.bias": [8], "model.embed_tokens.weight": [21, 16]},
 }
 

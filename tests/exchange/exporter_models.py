@@ -136,7 +136,7 @@ class RMSNorm(nn.Module):
 class LlamaAttention(nn.Module):
     def __init__(self, width, heads, kv_heads, theta):
         super().__init__()
-        self.heads, self.kv_heads, self.rope_theta = heads, kv_heads, theta
+        self.heads, self.kv_heads, self.rope_theta, self.interleaved = heads, kv_heads, theta, False
         head = width // heads
         self.q_proj = nn.Linear(width, width, bias=False)
         self.k_proj = nn.Linear(width, head * kv_heads, bias=False)
@@ -146,6 +146,9 @@ class LlamaAttention(nn.Module):
     def rotate(self, x):
         head = x.shape[-1]
         angles = torch.arange(x.shape[2])[:, None] * self.rope_theta ** (-torch.arange(0, head, 2) / head)
+        if self.interleaved:
+            cos, sin, a, b = angles.cos(), angles.sin(), x[..., 0::2], x[..., 1::2]
+            return torch.stack([a * cos - b * sin, a * sin + b * cos], -1).flatten(-2)
         cos, sin = torch.cat([angles, angles], -1).cos(), torch.cat([angles, angles], -1).sin()
         half = torch.cat([-x[..., head // 2:], x[..., : head // 2]], -1)
         return x * cos + half * sin
@@ -222,6 +225,57 @@ class Causal(nn.Module):
         return self.head(self.blocks(x, mask=mask))
 
 
+class WrittenOut(nn.Module):
+    """Norms and activations as formulas. `step` is one of `formulas`."""
+
+    def __init__(self, step, bias=True, width=8):
+        super().__init__()
+        self.inward, self.outward = nn.Linear(4, width), nn.Linear(width, 2)
+        self.norm = nn.LayerNorm(width) if bias else RMSNorm(width)
+        self.step = step
+
+    def forward(self, x):
+        return self.outward(self.step(self.inward(x), self.norm.weight, getattr(self.norm, "bias", None)))
+
+
+def formulas():
+    """name -> (a formula, the same by PyTorch's function, whether it has a bias; None where it has no weights)"""
+    def centered(x):
+        return x - x.mean(-1, keepdim=True)
+
+    def root(x, epsilon=1e-5):
+        return torch.sqrt(x.pow(2).mean(-1, keepdim=True) + epsilon)
+
+    def layer_norm(x, weight, bias, epsilon=1e-5):
+        return F.layer_norm(x, (x.shape[-1],), weight, bias, epsilon)
+
+    return {
+        "GELU": (lambda x, w, b: x * 0.5 * (1 + torch.erf(x / math.sqrt(2.0))), lambda x, w, b: F.gelu(x), None),
+        "GELU by tanh": (lambda x, w, b: 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * torch.pow(x, 3)))),
+                         lambda x, w, b: F.gelu(x, approximate="tanh"), None),
+        "SiLU": (lambda x, w, b: x * torch.sigmoid(x), lambda x, w, b: F.silu(x), None),
+        "SiLU by exp": (lambda x, w, b: x / (1 + torch.exp(-x)), lambda x, w, b: F.silu(x), None),
+        "ReLU": (lambda x, w, b: x.clamp(min=0), lambda x, w, b: F.relu(x), None),
+        "LayerNorm": (lambda x, w, b: centered(x) / root(centered(x)) * w + b, layer_norm, True),
+        "LayerNorm, another epsilon": (lambda x, w, b: w * centered(x) * (1 / root(centered(x), 1e-6)) + b,
+                                       lambda x, w, b: layer_norm(x, w, b, 1e-6), True),
+        "RMSNorm": (lambda x, w, b: w * (x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-5)),
+                    lambda x, w, b: x / root(x) * w, False),
+    }
+
+
+def no_formulas():
+    """name -> (a formula that is close to one of PyTorch's, at least while weights are new, but none of them; its bias)"""
+    return {
+        "a sigmoid with another factor": (lambda x, w, b: x * torch.sigmoid(1.6 * x), None),
+        "a product that is 1 now": (lambda x, w, b: torch.relu(x) * w, True),
+        "a norm divided by its weight": (lambda x, w, b: F.layer_norm(x, (8,)) / w + b, True),
+        "a norm with 1 + weight": (lambda x, w, b: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * (1 + w), False),
+        "epsilon outside of the root": (lambda x, w, b: (x - x.mean(-1, keepdim=True)) / (
+            (x - x.mean(-1, keepdim=True)).square().mean(-1, keepdim=True).sqrt() + 1e-5) * w + b, True),
+    }
+
+
 def perceptron():
     return nn.Sequential(nn.Linear(5, 8), nn.ReLU(), nn.LayerNorm(8), nn.Linear(8, 8), nn.SiLU(), nn.Linear(8, 2))
 
@@ -239,6 +293,14 @@ class Unknown(nn.Module):
         return self.outward(x)
 
 
+def interleaved_llama():
+    """With rotary positions of neighbors, as the paper has them."""
+    model = Llama(depth=1)
+    for layer in model.model.layers:
+        layer.self_attn.interleaved = True
+    return model
+
+
 def models():
     """name -> (module, batch of inputs)"""
     torch.manual_seed(1)
@@ -251,6 +313,7 @@ def models():
         "forecaster": (Forecaster(), torch.randn(3, 6, 2)),
         "llama": (Llama(), torch.randint(0, 20, (3, 6))),
         "llama_tied": (Llama(tied=True, theta=500000.0, kv_heads=4), torch.randint(0, 20, (3, 6))),
+        "llama_interleaved": (interleaved_llama(), torch.randint(0, 20, (3, 6))),
         "causal": (Causal(), torch.randint(0, 17, (3, 6))),
         "perceptron": (perceptron(), torch.randn(4, 5)),
     }

@@ -1,5 +1,7 @@
 #include <attune/exchange/model_file.hpp>
 
+#include <cstring>
+
 #include <attune/layers/linear.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/frozen.hpp>
@@ -8,6 +10,7 @@
 #include <attune/training/adam.hpp>
 #include <attune/training/loss.hpp>
 #include <attune/training/trainer.hpp>
+#include <attune/weights/packed_weights.hpp>
 #include <attune/weights/quantize.hpp>
 
 #include "check.hpp"
@@ -20,6 +23,7 @@
 #include <transformer_bf16.hpp>
 #include <transformer_fp16.hpp>
 #include <transformer_int8.hpp>
+#include <transformer_packed.hpp>
 #include <transformer_weights.hpp>
 
 namespace {
@@ -196,4 +200,26 @@ TEST(ModelFile, halves_alone_are_used_where_they_stand) {
   ASSERT_EQ(refer_to_safetensors<SmallNames>(file, referred), Status::kOk);
   EXPECT_TRUE(check::same_bits(referred.bias, kHalves.bias));
   EXPECT_EQ(referred.weight(1, 2), kHalves.weight(1, 2));
+}
+
+TEST(ModelFile, weights_that_the_compiler_packs_are_those_of_start_up) {
+  constexpr auto& kPacked = kPackedInt8<Names, transformer_packed>;
+  using Set = std::remove_const_t<std::remove_reference_t<decltype(kPacked)>>;
+  static Set at_start_up;
+  ASSERT_EQ(quantize(kWeights, at_start_up), Status::kOk);
+  EXPECT_EQ(std::memcmp(&kPacked, &at_start_up, sizeof(Set)), 0);
+  static Set of_int8;
+  ASSERT_EQ(pack(kInFlash<Names, transformer_int8>, of_int8), Status::kOk);
+  EXPECT_EQ(std::memcmp(&kPacked, &of_int8, sizeof(Set)), 0);
+  EXPECT_TRUE(check::same_bits(forward(kPacked), forward(at_start_up)));
+  EXPECT_FALSE(check::same_bits(forward(kPacked), forward(kWeights)));
+
+  using Tuned = Adapted<Model, kPacked, LowRank{.rank = 2}>;
+  static Tuned::Output y;
+  static Tuned::Parameters adapters;
+  static Tuned::InferenceScratch scratch;
+  Rng rng(1);
+  adapters.initialize(XavierUniform{}, rng);
+  infer<Tuned>(adapters, input_of(3), y, scratch);
+  EXPECT_TRUE(check::same_bits(y, forward(kPacked)));
 }

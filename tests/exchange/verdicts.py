@@ -1,40 +1,27 @@
-"""Counts what passes and what fails, in Python."""
+"""Counts what a call answers or raises, for suites of attune_torch."""
 from attune_torch import CheckFailed, Unsupported
-
-passed = failed = 0
-
-
-def verdict(what, right, said=""):
-    global passed, failed
-    passed, failed = passed + bool(right), failed + (not right)
-    if not right:
-        print(f"FAILED {what}\n{said}"[:3000], flush=True)
+from checks import check
 
 
 def attempt(what, call):
-    """The call's result; counts what it raises."""
+    """The call's result, or None; counts what it raises."""
     try:
         result = call()
     except Exception as problem:  # noqa: BLE001: any is a failure
-        verdict(what, False, f"{type(problem).__name__}: {problem}")
+        check(what, False, f"{type(problem).__name__}: {problem}"[:3000])
         return None
-    verdict(what, True)
+    check(what, True)
     return result
 
 
 def refused(what, texts, call):
+    """Counts whether the call is refused, and the message has the texts."""
     try:
         call()
     except (Unsupported, ValueError, CheckFailed) as problem:
         missing = [text for text in texts if text not in str(problem)]
-        verdict(what, not missing, f"said: {problem}\nwithout: {missing}")
+        check(what, not missing, f"said: {problem}\nwithout: {missing}"[:3000])
     except Exception as problem:  # noqa: BLE001: a crash
-        verdict(what, False, f"{type(problem).__name__}: {problem}")
+        check(what, False, f"{type(problem).__name__}: {problem}"[:3000])
     else:
-        verdict(what, False, "it was not refused")
-
-
-def summary():
-    """Prints the counts; the exit code."""
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+        check(what, False, "it was not refused")

@@ -10,6 +10,7 @@
 #include <attune/models/tied.hpp>
 
 #include "check.hpp"
+#include "own_layer.hpp"
 #include "lengths.hpp"
 
 namespace {
@@ -70,15 +71,8 @@ using Attention = attune::MultiHeadAttention<attune::AttentionShape{kTokens, kWi
 using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{{kTokens, kWidth, 2}, 6}>;
 
 // Takes a mask, but no length: x_0 is added to every token.
-struct AddsFirst {
+struct AddsFirst : OwnLayer<kTokens, kWidth> {
   static constexpr attune::Abilities kAbilities{.mask = attune::MaskUse::kPadding, .takes_context = true};
-  using Scalar = float;
-  using Input = attune::Tensor<float, kTokens, kWidth>;
-  using Output = Input;
-  using Parameters = attune::NoParameters;
-  struct Tape {};
-  struct Scratch {};
-  struct InferenceScratch {};
   static void forward(const Parameters&, attune::ConstView<Input> x, attune::View<Output> y,
                       InferenceScratch&, const auto&...) {
     for (int i = kTokens - 1; i >= 0; --i) {

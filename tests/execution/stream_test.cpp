@@ -3,6 +3,7 @@
 #include <attune/attune.hpp>
 
 #include "check.hpp"
+#include "own_layer.hpp"
 #include "stream_cases.hpp"
 
 namespace {
@@ -154,16 +155,12 @@ TEST(Stream, a_used_cache_is_empty_after_reset_whatever_it_holds) {
 
 // A layer of one's own, without parameters: y = 2x. And one that remembers: the sum of all tokens.
 template <int kRows>
-struct Twice {
-  using Scalar = float;
+struct Twice : OwnLayer<kRows, kWidth> {
+  using Own = OwnLayer<kRows, kWidth>;
+  using typename Own::Parameters, typename Own::Input, typename Own::Output;
+  using typename Own::Tape, typename Own::Scratch, typename Own::InferenceScratch;
   template <int tokens>
   using WithLength = Twice<tokens>;
-  using Input = attune::Tensor<float, kRows, kWidth>;
-  using Output = Input;
-  using Parameters = attune::NoParameters;
-  struct Tape {};
-  struct Scratch {};
-  struct InferenceScratch {};
   static void forward(const Parameters&, attune::ConstView<Input> x, attune::View<Output> y,
                       InferenceScratch&) {
     for (int i = 0; i < kRows; ++i) {

@@ -36,6 +36,11 @@ bool others_may_use(attune::host::ThreadPool& pool, std::size_t core) {
   });
   return using_it > 0;
 }
+void expect_others_may_use(attune::host::ThreadPool& pool, const cpu_set_t& cores, bool may) {
+  for (std::size_t core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &cores)) EXPECT_EQ(others_may_use(pool, core), may) << core;
+  }
+}
 
 }  // namespace
 
@@ -43,22 +48,14 @@ TEST(CpuAffinity, is_left_to_the_caller_wherever_it_goes) {
   const cpu_set_t before = cores_of_this_thread();
   if (CPU_COUNT(&before) < 2) GTEST_SKIP() << "one core";
   attune::host::ThreadPool pool(2);
-  for (int round = 0; round < 2; ++round) {
-    for (std::size_t core = 0; core < CPU_SETSIZE; ++core) {
-      if (!CPU_ISSET(core, &before)) continue;
-      EXPECT_FALSE(others_may_use(pool, core)) << core;
-    }
-  }
+  for (int round = 0; round < 2; ++round) expect_others_may_use(pool, before, false);
   EXPECT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
 TEST(CpuAffinity, is_shared_where_there_are_not_enough_cores) {
   const cpu_set_t before = cores_of_this_thread();
   attune::host::ThreadPool pool(CPU_COUNT(&before) + 1);
-  for (std::size_t core = 0; core < CPU_SETSIZE; ++core) {
-    if (!CPU_ISSET(core, &before)) continue;
-    EXPECT_TRUE(others_may_use(pool, core)) << core;
-  }
+  expect_others_may_use(pool, before, true);
   EXPECT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
 }
 

@@ -16,7 +16,7 @@
 #include <attune/training/adafactor.hpp>
 #include <attune/training/cross_entropy.hpp>
 
-#include "check.hpp"
+#include "training/batch_data.hpp"
 
 namespace {
 
@@ -31,7 +31,7 @@ using Classifier = attune::Sequential<
     attune::Linear<attune::LinearShape{6, 5, 8}>,
     attune::Repeat<2, attune::EncoderLayer<attune::EncoderLayerShape{
                           .attention = {.seq_len = 6, .d_model = 8, .num_heads = 2}, .d_ff = 20}>>,
-    attune::Pooling<attune::PoolingShape{6, 8}>, attune::Linear<attune::LinearShape{1, 8, 3}>>;
+    attune::Pooling<attune::PoolingShape{6, 8}>, attune::Linear<attune::LinearShape{1, 8, 5}>>;
 constexpr attune::EncoderLayerShape kDroppingShape{
     .attention = {.seq_len = 6, .d_model = 8, .num_heads = 2, .dropout = 0.25},
     .d_ff = 12,
@@ -40,37 +40,19 @@ using Dropping = attune::Sequential<
     attune::Linear<attune::LinearShape{6, 5, 8}>,
     attune::Residual<attune::Dropout<attune::DropoutShape{.rows = 6, .d_model = 8, .probability = 0.5}>>,
     attune::Repeat<2, attune::Residual<attune::EncoderLayer<kDroppingShape>>>,
-    attune::Pooling<attune::PoolingShape{6, 8}>, attune::Linear<attune::LinearShape{1, 8, 3}>>;
+    attune::Pooling<attune::PoolingShape{6, 8}>, attune::Linear<attune::LinearShape{1, 8, 5}>>;
 using OfTokens =
-    attune::Sequential<attune::Embedding<attune::EmbeddingShape{.seq_len = 6, .vocabulary = 3, .d_model = 8}>,
+    attune::Sequential<attune::Embedding<attune::EmbeddingShape{.seq_len = 6, .vocabulary = 5, .d_model = 8}>,
                        attune::LearnedPositions<attune::PositionShape{.seq_len = 6, .d_model = 8}>,
                        attune::Repeat<2, attune::EncoderLayer<kDroppingShape>>,
                        attune::Pooling<attune::PoolingShape{6, 8}>,
-                       attune::Linear<attune::LinearShape{1, 8, 3}>>;
+                       attune::Linear<attune::LinearShape{1, 8, 5}>>;
 constexpr int kBatch = 13;
 
 template <class Model, class Loss = attune::MeanSquaredError, class Optimizer = attune::AdamW>
 using PerSequence = attune::Trainer<Model, Loss, Optimizer, kBatch>;
 template <class Model, class Loss = attune::MeanSquaredError, class Optimizer = attune::AdamW>
 using Parallel = ParallelTrainer<Model, Loss, Optimizer, kBatch>;
-
-template <class Trainer>
-struct Data {
-  typename Trainer::BatchInput x;
-  typename Trainer::BatchTarget target;
-  explicit Data(std::uint64_t seed) {
-    attune::Rng rng(seed);
-    draw(x, rng);
-    draw(target, rng);
-  }
-
- private:
-  template <std::size_t size>
-  static void draw(std::array<int, size>& ids, attune::Rng& rng) {
-    for (int& id : ids) id = static_cast<int>(rng.next() % 3);
-  }
-  static void draw(auto& matrix, attune::Rng& rng) { check::fill(matrix, rng); }
-};
 
 // Steps of both, on every number of threads and with room for as few gradients as may be: the same losses and
 // the same parameters, bit for bit.
@@ -87,7 +69,7 @@ void expect_same_training(const Clipping& clipping = {}, const Mask& mask = {}) 
       parallel.initialize(attune::XavierUniform{}, attune::Rng{42});
       const std::uint32_t before = attune::hash_bits(parallel.parameters());
       for (std::uint64_t step = 0; step < 4; ++step) {
-        const Data<Trainer> data(step);
+        const check::Batch<Trainer> data(step);
         const auto together = parallel.step(data.x, data.target, {.learning_rate = 0.01f}, clipping, mask);
         const auto one = expected.step(data.x, data.target, {.learning_rate = 0.01f}, clipping, mask);
         EXPECT_TRUE(together.ok() && one.ok());
@@ -183,7 +165,7 @@ void expect_masks_of_a_trainer() {
   using Trainer = PerSequence<Layer>;
   static Trainer expected;
   expected.initialize(attune::XavierUniform{}, attune::Rng{42});
-  const Data<Trainer> data(1);
+  const check::Batch<Trainer> data(1);
   for (int sequence = 0; sequence < kBatch; ++sequence) {
     ASSERT_EQ(expected.accumulate(attune::view(data.x).rows_at<6>(sequence * 6),
                                   attune::view(data.target).rows_at<6>(sequence * 6),
@@ -215,7 +197,7 @@ TEST(ParallelTrainer, may_have_more_threads_than_sequences) {
   static attune::Trainer<Layer> expected;
   single.initialize(attune::XavierUniform{}, attune::Rng{42});
   expected.initialize(attune::XavierUniform{}, attune::Rng{42});
-  const Data<attune::Trainer<Layer>> data(3);
+  const check::Batch<attune::Trainer<Layer>> data(3);
   EXPECT_EQ(single.step(data.x, data.target, {}).loss, expected.step(data.x, data.target, {}).loss);
   EXPECT_TRUE(check::same_bits(single.parameters(), expected.parameters()));
 }
@@ -231,10 +213,10 @@ void expect_harmless_to(Status expected_status, const Refused& refused) {
     Trainer trainer({.threads = threads, .gradient_bytes = 0}), untouched({.threads = threads});
     trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
     untouched.initialize(attune::XavierUniform{}, attune::Rng{42});
-    Data<Trainer> data(1);
+    check::Batch<Trainer> data(1);
     EXPECT_TRUE(trainer.step(data.x, data.target, {}).ok());
     EXPECT_TRUE(untouched.step(data.x, data.target, {}).ok());
-    Data<Trainer> wrong(2);
+    check::Batch<Trainer> wrong(2);
     EXPECT_EQ(refused(trainer, wrong), expected_status);
     EXPECT_TRUE(check::same_bits(trainer.parameters(), untouched.parameters()));
     EXPECT_TRUE(trainer.step(data.x, data.target, {}).ok());
@@ -253,7 +235,7 @@ void expect_harmless(Status expected_status, const Refused& refused) {
 TEST(ParallelTrainer, a_target_that_is_no_class_refuses_the_batch) {
   for (const std::size_t where : {std::size_t{0}, std::size_t{5}, std::size_t{kBatch - 1}}) {
     expect_harmless(Status::kInvalidTarget, [where](auto& trainer, auto& data) {
-      data.target[where] = 3;
+      data.target[where] = 5;
       return trainer.step(data.x, data.target, {}).status;
     });
   }
@@ -262,11 +244,11 @@ TEST(ParallelTrainer, a_target_that_is_no_class_refuses_the_batch) {
 TEST(ParallelTrainer, an_id_outside_the_vocabulary_refuses_the_batch) {
   for (const std::size_t where : {std::size_t{0}, std::size_t{5 * 6 + 3}, std::size_t{kBatch * 6 - 1}}) {
     expect_harmless_to<OfTokens>(Status::kInvalidToken, [where](auto& trainer, auto& data) {
-      data.x[where] = 3;
+      data.x[where] = 5;
       data.target[kBatch - 1] =
           7;  // of the last sequence: the first one refused tells why, ids before targets
       const Status status = trainer.step(data.x, data.target, {}).status;
-      attune::Tensor<float, kBatch, 3> outputs{};
+      attune::Tensor<float, kBatch, 5> outputs{};
       EXPECT_EQ(trainer.predict_batch(data.x, outputs), Status::kInvalidToken);
       const int refused = static_cast<int>(where / 6);
       for (int row = 0; row < kBatch; ++row) EXPECT_EQ(outputs(row, 0) == 0.0f, row == refused);
@@ -300,7 +282,7 @@ TEST(ParallelTrainer, load_starts_from_given_parameters_without_moments) {
   Trainer fresh({.threads = 2}), used({.threads = 2});
   fresh.initialize(attune::XavierUniform{}, attune::Rng{1});
   used.initialize(attune::XavierUniform{}, attune::Rng{2});
-  const Data<Trainer> data(11);
+  const check::Batch<Trainer> data(11);
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(used.step(data.x, data.target, {}).ok());
   used.load(fresh.parameters());
   EXPECT_TRUE(used.step(data.x, data.target, {}).ok());
@@ -312,7 +294,7 @@ TEST(ParallelTrainer, predicts_one_or_a_batch_with_the_trained_parameters) {
   using Trainer = Parallel<Layer>;
   Trainer trainer({.threads = 3});
   trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
-  const Data<Trainer> data(12);
+  const check::Batch<Trainer> data(12);
   EXPECT_TRUE(trainer.step(data.x, data.target, {}).ok());
   static attune::Tensor<float, kBatch * 6, 8> outputs;
   EXPECT_EQ(trainer.predict_batch(data.x, outputs, attune::CausalMask{}), Status::kOk);
@@ -358,9 +340,9 @@ TEST(ParallelTrainer, predicts_without_dropout_and_loads_where_masks_start) {
   trainer.initialize(attune::XavierUniform{}, attune::Rng{1});
   expected.load(trainer.parameters(), attune::Rng{2});
   trainer.load(expected.parameters(), attune::Rng{2});
-  const Data<Trainer> data(12);
+  const check::Batch<Trainer> data(12);
   EXPECT_EQ(trainer.step(data.x, data.target, {}).loss, expected.step(data.x, data.target, {}).loss);
-  static attune::Tensor<float, kBatch, 3> outputs;
+  static attune::Tensor<float, kBatch, 5> outputs;
   EXPECT_EQ(trainer.predict_batch(data.x, outputs), Status::kOk);
   for (int sequence = 0; sequence < kBatch; ++sequence) {
     Dropping::Output one, inferred;
@@ -391,13 +373,13 @@ TEST(ParallelTrainer, memory_grows_with_threads_and_slots) {
 }
 
 TEST(ParallelTrainer, weighs_classes_and_ignores_targets_over_the_batch) {
-  using Head = attune::Linear<attune::LinearShape{2, 5, 3}>;
-  using Loss = attune::WeightedCrossEntropy<3, attune::CrossEntropyOptions{.label_smoothing = 0.1}>;
-  constexpr Loss kLoss{{{0.5f, 3, 1}}};
+  using Head = attune::Linear<attune::LinearShape{2, 5, 5}>;
+  using Loss = attune::WeightedCrossEntropy<5, attune::CrossEntropyOptions{.label_smoothing = 0.1}>;
+  constexpr Loss kLoss{{{0.5f, 3, 1, 2, 1}}};
   using Expected = PerSequence<Head, Loss>;
   static Expected expected;
   expected.initialize(attune::XavierUniform{}, attune::Rng{1});
-  Data<Expected> data(2);
+  check::Batch<Expected> data(2);
   for (std::size_t i = 0; i < data.target.size(); i += 3) data.target[i] = -100;
   const auto one =
       expected.step(data.x, data.target, {}, attune::GradientClipping{0.1f}, attune::NoMask{}, kLoss);
@@ -435,7 +417,7 @@ TEST(ParallelTrainer, moves_the_generator_on_as_a_trainer) {
 TEST(ParallelTrainer, predicts_a_batch_with_a_mask_for_every_sequence) {
   Parallel<Layer> trainer({.threads = 2});
   trainer.initialize(attune::XavierUniform{}, attune::Rng{1});
-  const Data<PerSequence<Layer>> data(3);
+  const check::Batch<PerSequence<Layer>> data(3);
   std::array<attune::KeyPaddingMask<6>, kBatch> masks;
   for (int i = 0; i < kBatch; ++i)
     ASSERT_EQ(masks[static_cast<std::size_t>(i)].set_length(1 + i % 6), Status::kOk);
@@ -450,7 +432,7 @@ TEST(ParallelTrainer, predicts_a_batch_with_a_mask_for_every_sequence) {
 }
 
 TEST(ParallelTrainer, goes_on_from_a_trainers_state_and_a_trainer_from_its) {
-  const Data<PerSequence<Dropping>> data(3);
+  const check::Batch<PerSequence<Dropping>> data(3);
   static PerSequence<Dropping> without_stop, one;
   without_stop.initialize(attune::XavierUniform{}, attune::Rng{1});
   one.initialize(attune::XavierUniform{}, attune::Rng{1});

@@ -6,6 +6,7 @@
 #include <attune/layers/linear.hpp>
 
 #include "check.hpp"
+#include "training/batch_data.hpp"
 
 namespace {
 
@@ -165,15 +166,11 @@ TEST(TrainingRun, runs_any_trainer) {
   using Parallel = attune::host::ParallelTrainer<Model, attune::MeanSquaredError, attune::AdamW, 8>;
   Parallel parallel({.threads = 2});
   static Parallel::PerSequence per_sequence;
-  static Parallel::BatchInput x;
-  static Parallel::BatchTarget target;
-  attune::Rng rng(1);
-  check::fill(x, rng);
-  check::fill(target, rng);
+  static const check::Batch<Parallel> data(1);
   const auto losses_of = [](auto& trainer) {
     trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
     return run_training(trainer, {.steps = 50, .write = nullptr},
-                        [&](int) { return trainer.step(x, target, {.learning_rate = 0.01f}); })
+                        [&](int) { return trainer.step(data.x, data.target, {.learning_rate = 0.01f}); })
         .losses;
   };
   const std::vector<float> losses = losses_of(parallel);

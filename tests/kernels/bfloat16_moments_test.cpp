@@ -5,22 +5,14 @@
 #include <attune/core/rng.hpp>
 
 #include "check.hpp"
+#include "kernels/adam_coefficients.hpp"
 
 namespace {
 
 namespace kernels = attune::kernels;
+using check::kAdam;
 
 constexpr int kSize = 37;  // packets of every width, and scalars
-constexpr kernels::AdamCoefficients<float> kAdam{.beta1 = 0.9f,
-                                                 .one_minus_beta1 = 0.1f,
-                                                 .beta2 = 0.999f,
-                                                 .one_minus_beta2 = 0.001f,
-                                                 .step_size = 0.01f,
-                                                 .second_scale = 1.5f,
-                                                 .epsilon = 1e-8f,
-                                                 .decay = 0.999f,
-                                                 .l2 = 0,
-                                                 .gradient_scale = 1};
 
 struct State {
   std::array<float, kSize> parameters;

@@ -5,6 +5,7 @@
 #include <attune/core/tensor.hpp>
 
 #include "kernels/gemm_check.hpp"
+#include "kernels/sizes.hpp"
 
 namespace {
 
@@ -105,6 +106,11 @@ void check_elements(const Epilogue& epilogue = {}) {
   check_product<Float16, float, m, n, depth, false>(epilogue);
 }
 
+template <const auto& table>
+void check_sizes() {
+  check::for_each_size<table>([]<int m, int n, int depth> { check_elements<m, n, depth>(); });
+}
+
 template <class P, class Element, class Make>
 void expect_widened(const Make& make) {
   constexpr int kWidth = kernels::kLanes<P>;
@@ -143,20 +149,10 @@ TEST(Widen, in_packets_as_in_scalars) {
 }
 
 TEST(Widen, products_of_every_rest_of_rows) {
-  check_elements<1, 8, 6>();
-  if constexpr (check::kEveryCase) {
-    check_elements<2, 8, 6>();
-    check_elements<7, 8, 5>();
-  }
-  check_elements<8, 8, 6>();
-  check_elements<9, 8, 8>();
-  if constexpr (check::kEveryCase) {
-    check_elements<15, 4, 3>();
-    check_elements<16, 4, 4>();
-    check_elements<4, 4, 1>();
-  }
-  check_elements<4, 8, 2>();
-  check_elements<12, 9, 7>();
+  static constexpr check::Sizes kSizes[] = {{1, 8, 6}, {8, 8, 6}, {9, 8, 8}, {4, 8, 2}, {12, 9, 7}};
+  static constexpr check::Sizes kOnHost[] = {{2, 8, 6}, {7, 8, 5}, {15, 4, 3}, {16, 4, 4}, {4, 4, 1}};
+  check_sizes<kSizes>();
+  if constexpr (check::kEveryCase) check_sizes<kOnHost>();
 }
 
 TEST(Widen, products_of_one_row) {
@@ -170,25 +166,17 @@ TEST(Widen, products_of_one_row) {
 }
 
 TEST(Widen, products_of_every_rest_of_columns) {
-  if constexpr (check::kEveryCase) {
-    check_elements<8, 1, 6>();
-    check_elements<8, 2, 6>();
-  }
-  check_elements<8, 3, 5>();
-  check_elements<5, 7, 5>();
-  check_elements<8, 13, 9>();
-  check_elements<4, 37, 11>();
+  static constexpr check::Sizes kSizes[] = {{8, 3, 5}, {5, 7, 5}, {8, 13, 9}, {4, 37, 11}};
+  static constexpr check::Sizes kOnHost[] = {{8, 1, 6}, {8, 2, 6}};
+  check_sizes<kSizes>();
+  if constexpr (check::kEveryCase) check_sizes<kOnHost>();
 }
 
 TEST(Widen, products_of_every_depth) {
-  if constexpr (check::kEveryCase) {
-    check_elements<8, 4, 1>();
-    check_elements<8, 4, 2>();
-  }
-  check_elements<8, 4, 3>();
-  check_elements<16, 6, 4>();
-  check_elements<8, 4, 7>();
-  check_elements<8, 4, 33>();
+  static constexpr check::Sizes kSizes[] = {{8, 4, 3}, {16, 6, 4}, {8, 4, 7}, {8, 4, 33}};
+  static constexpr check::Sizes kOnHost[] = {{8, 4, 1}, {8, 4, 2}};
+  check_sizes<kSizes>();
+  if constexpr (check::kEveryCase) check_sizes<kOnHost>();
 }
 
 TEST(Widen, products_of_large_matrices) {

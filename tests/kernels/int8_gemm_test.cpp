@@ -8,6 +8,7 @@
 #include <attune/core/rng.hpp>
 
 #include "check.hpp"
+#include "kernels/sizes.hpp"
 
 namespace {
 
@@ -131,6 +132,10 @@ void expect_exact() {
   product.fill(rng);
   product.expect_exact();
 }
+template <const auto& table>
+void expect_all_exact() {
+  check::for_each_size<table>([]<int rows, int depth, int cols> { expect_exact<rows, depth, cols>(); });
+}
 template <int kDepth, int kCols, int... kRows>
 void expect_rows(std::integer_sequence<int, kRows...>) {
   (expect_exact<kRows + 1, kDepth, kCols>(), ...);
@@ -165,25 +170,16 @@ TEST(Int8Gemm, every_order_holds_the_integers) {
 }
 
 TEST(Int8Gemm, is_exact_around_the_edges_of_blocks) {
+  static constexpr check::Sizes kSizes[] = {{4, 1, 1},   {5, 15, 17}, {3, 16, 2},  {1, 33, 31}, {6, 48, 16},
+                                            {5, 513, 3}, {3, 600, 7}, {2, 6, 600}, {2, 1100, 2}};
+  static constexpr check::Sizes kOnHost[] = {{2, 2, 3},   {7, 31, 15},  {4, 511, 5},
+                                             {4, 512, 4}, {13, 64, 49}, {1, 64, 256}};
   expect_rows<32, 32>(std::make_integer_sequence<int, 9>());
-  expect_exact<4, 1, 1>();
-  expect_exact<5, 15, 17>();
-  expect_exact<3, 16, 2>();
-  expect_exact<1, 33, 31>();
-  expect_exact<6, 48, 16>();
+  expect_all_exact<kSizes>();
   if constexpr (check::kEveryCase) {
     expect_rows<17, 33>(std::make_integer_sequence<int, 9>());
-    expect_exact<2, 2, 3>();
-    expect_exact<7, 31, 15>();
-    expect_exact<4, 511, 5>();
-    expect_exact<4, 512, 4>();
-    expect_exact<13, 64, 49>();
-    expect_exact<1, 64, 256>();
+    expect_all_exact<kOnHost>();
   }
-  expect_exact<5, 513, 3>();
-  expect_exact<3, 600, 7>();
-  expect_exact<2, 6, 600>();
-  expect_exact<2, 1100, 2>();
 }
 
 TEST(Int8Gemm, no_sum_overflows) {

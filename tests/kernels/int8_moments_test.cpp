@@ -6,22 +6,14 @@
 #include <attune/core/rng.hpp>
 
 #include "check.hpp"
+#include "kernels/adam_coefficients.hpp"
 
 namespace {
 
 namespace kernels = attune::kernels;
+using check::kAdam;
 
 constexpr int kSize = 2 * kernels::kMomentBlock + 37, kBlocks = 3;  // the last block is short
-constexpr kernels::AdamCoefficients<float> kAdam{.beta1 = 0.9f,
-                                                 .one_minus_beta1 = 0.1f,
-                                                 .beta2 = 0.999f,
-                                                 .one_minus_beta2 = 0.001f,
-                                                 .step_size = 0.01f,
-                                                 .second_scale = 1.5f,
-                                                 .epsilon = 1e-8f,
-                                                 .decay = 0.999f,
-                                                 .l2 = 0,
-                                                 .gradient_scale = 1};
 
 struct Set {
   std::array<std::uint8_t, kSize> codes;

@@ -11,6 +11,7 @@
 #include <attune/kernels/ops/zero_skipping.hpp>
 
 #include "check.hpp"
+#include "kernels/sizes.hpp"
 
 namespace {
 
@@ -115,18 +116,19 @@ void expect_plain_loops_in_all_orders() {
   expect_plain_loops<kRows, kDepth, kCols, true, false>();
   expect_plain_loops<kRows, kDepth, kCols, true, true>();
 }
+template <const auto& table>
+void expect_all_plain_loops() {
+  check::for_each_size<table>(
+      []<int rows, int depth, int cols> { expect_plain_loops_in_all_orders<rows, depth, cols>(); });
+}
 
 }  // namespace
 
 TEST(Int8Products, have_the_integers_of_plain_loops) {
-  expect_plain_loops_in_all_orders<1, 16, 1>();
-  expect_plain_loops_in_all_orders<3, 17, 5>();
-  expect_plain_loops_in_all_orders<9, 24, 33>();
-  if constexpr (check::kEveryCase) {
-    expect_plain_loops_in_all_orders<4, 31, 16>();
-    expect_plain_loops_in_all_orders<5, 64, 79>();
-    expect_plain_loops_in_all_orders<7, 300, 18>();
-  }
+  static constexpr check::Sizes kSizes[] = {{1, 16, 1}, {3, 17, 5}, {9, 24, 33}};
+  static constexpr check::Sizes kOnHost[] = {{4, 31, 16}, {5, 64, 79}, {7, 300, 18}};
+  expect_all_plain_loops<kSizes>();
+  if constexpr (check::kEveryCase) expect_all_plain_loops<kOnHost>();
 }
 
 TEST(Int8Products, of_short_sums_and_of_doubles_are_those_of_their_scalars) {

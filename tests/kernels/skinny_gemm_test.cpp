@@ -2,6 +2,7 @@
 // that overlap the block before, columns in twelves and fours, and every rest of k. On a host the portable
 // block runs through the same shapes.
 #include "kernels/gemm_check.hpp"
+#include "kernels/sizes.hpp"
 
 namespace {
 
@@ -39,13 +40,12 @@ TEST(FewRows, whole_blocks_of_columns) {
 }
 
 TEST(FewRows, columns_that_fill_no_block) {
-  check_product<float, Layout::kNN, 1, 65, 16>();
-  check_product<float, Layout::kNN, 1, 76, 16>();
-  check_product<float, Layout::kNN, 1, 82, 16>();
-  check_product<float, Layout::kNN, 1, 15, 72>();
-  check_product<float, Layout::kNT, 1, 65, 16>();
-  check_product<float, Layout::kNT, 1, 70, 16>();
-  check_product<float, Layout::kNT, 1, 7, 160>();
+  static constexpr check::Sizes kSizes[] = {{1, 65, 16}, {1, 76, 16}, {1, 82, 16}, {1, 15, 72}};
+  static constexpr check::Sizes kTransposed[] = {{1, 65, 16}, {1, 70, 16}, {1, 7, 160}};
+  check::for_each_size<kSizes>(
+      []<int m, int n, int depth> { check_product<float, Layout::kNN, m, n, depth>(); });
+  check::for_each_size<kTransposed>(
+      []<int m, int n, int depth> { check_product<float, Layout::kNT, m, n, depth>(); });
 }
 
 TEST(FewRows, every_rest_of_a_sum) {

@@ -2,6 +2,7 @@
 // and even sums, and strides on both sides of what an instruction holds. On a host the portable block runs
 // through the same shapes.
 #include "kernels/gemm_check.hpp"
+#include "kernels/sizes.hpp"
 
 namespace {
 
@@ -15,6 +16,11 @@ void check_layouts() {
   check_product<float, Layout::kNT, m, n, depth, kWider>();
   check_product<float, Layout::kTN, m, n, depth, kWider>();
   check_product<float, Layout::kTT, m, n, depth, kWider>();
+}
+
+template <const auto& table>
+void check_sizes() {
+  check::for_each_size<table>([]<int m, int n, int depth> { check_layouts<m, n, depth>(); });
 }
 
 template <class Epilogue>
@@ -31,28 +37,19 @@ void check_epilogue(const Epilogue& epilogue) {
 }  // namespace
 
 TEST(Tile, one_tile_of_every_depth) {
-  check_layouts<4, 4, 1>();
-  check_layouts<4, 4, 2>();
-  check_layouts<4, 4, 3>();
-  check_layouts<4, 8, 4>();
-  check_layouts<4, 8, 7>();
+  static constexpr check::Sizes kSizes[] = {{4, 4, 1}, {4, 4, 2}, {4, 4, 3}, {4, 8, 4}, {4, 8, 7}};
+  check_sizes<kSizes>();
 }
 
 TEST(Tile, every_rest_of_rows) {
-  check_layouts<5, 8, 6>();
-  check_layouts<6, 8, 5>();
-  check_layouts<7, 12, 6>();
-  check_layouts<8, 4, 3>();
-  check_layouts<9, 4, 2>();
-  check_layouts<10, 12, 4>();
-  check_layouts<11, 4, 9>();
+  static constexpr check::Sizes kSizes[] = {{5, 8, 6}, {6, 8, 5},   {7, 12, 6}, {8, 4, 3},
+                                            {9, 4, 2}, {10, 12, 4}, {11, 4, 9}};
+  check_sizes<kSizes>();
 }
 
 TEST(Tile, every_rest_of_columns) {
-  check_layouts<4, 5, 6>();
-  check_layouts<5, 6, 3>();
-  check_layouts<6, 7, 4>();
-  check_layouts<8, 13, 5>();
+  static constexpr check::Sizes kSizes[] = {{4, 5, 6}, {5, 6, 3}, {6, 7, 4}, {8, 13, 5}};
+  check_sizes<kSizes>();
 }
 
 TEST(Tile, every_rest_of_blocks_of_eight_columns) {

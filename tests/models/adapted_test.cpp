@@ -13,8 +13,10 @@
 #include <attune/training/cross_entropy.hpp>
 #include <attune/training/trainer.hpp>
 
+#include "attention_shapes.hpp"
 #include "check.hpp"
 #include "gradient_suite.hpp"
+#include "training/batch_data.hpp"
 
 namespace {
 
@@ -136,17 +138,14 @@ TEST(Adapted, gradients_are_derivatives_in_gated_and_rotated_layers) {
 }
 
 TEST(Adapted, gradients_are_derivatives_with_every_option_of_attention) {
-  constexpr attune::AttentionShape kOptions{.seq_len = kTokens,
-                                            .d_model = 8,
-                                            .num_heads = 4,
-                                            .num_kv_heads = 2,
-                                            .d_k = 4,
-                                            .window = {.left = 2, .right = 0, .sinks = 1},
-                                            .alibi = true,
-                                            .softcap = 2,
-                                            .query_key_norm = attune::QueryKeyNorm::kLayerNorm,
-                                            .add_bias_kv = true,
-                                            .add_zero_attn = true};
+  constexpr attune::AttentionShape kOptions =
+      check::with_every_option({.seq_len = kTokens,
+                                .d_model = 8,
+                                .num_heads = 4,
+                                .num_kv_heads = 2,
+                                .d_k = 4,
+                                .query_key_norm = attune::QueryKeyNorm::kLayerNorm},
+                               {.left = 2, .right = 0, .sinks = 1});
   using Attention = attune::MultiHeadAttention<kOptions, double>;
   if constexpr (check::kEveryCase) {
     expect_derivatives<Attention, kAll>();
@@ -325,14 +324,10 @@ TEST(Adapted, has_constants_of_any_form) {
   static attune::Trainer<InPlace> in_place;
   own.initialize(attune::XavierUniform{}, attune::Rng{7});
   in_place.initialize(attune::XavierUniform{}, attune::Rng{7});
-  Small::Input x;
-  Small::Output target;
-  attune::Rng rng(8);
-  check::fill(x, rng);
-  check::fill(target, rng);
+  const check::Example<Small> data(8);
   for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(own.step(x, target, {.learning_rate = 0.01f}).loss,
-              in_place.step(x, target, {.learning_rate = 0.01f}).loss);
+    EXPECT_EQ(own.step(data.x, data.target, {.learning_rate = 0.01f}).loss,
+              in_place.step(data.x, data.target, {.learning_rate = 0.01f}).loss);
   }
   EXPECT_EQ(attune::hash_bits(own.parameters()), attune::hash_bits(in_place.parameters()));
 }
@@ -387,15 +382,11 @@ TEST(Adapted, resumes_from_its_state) {
   static attune::Trainer<Trained> trainer, resumed;
   trainer.initialize(attune::XavierUniform{}, attune::Rng{10});
   resumed.initialize(attune::XavierUniform{}, attune::Rng{11});
-  Small::Input x;
-  Small::Output target;
-  attune::Rng rng(12);
-  check::fill(x, rng);
-  check::fill(target, rng);
-  (void)trainer.step(x, target, {.learning_rate = 0.01f});
+  const check::Example<Small> data(12);
+  (void)trainer.step(data.x, data.target, {.learning_rate = 0.01f});
   EXPECT_EQ(resumed.resume(trainer.state()), attune::Status::kOk);
-  (void)trainer.step(x, target, {.learning_rate = 0.01f});
-  (void)resumed.step(x, target, {.learning_rate = 0.01f});
+  (void)trainer.step(data.x, data.target, {.learning_rate = 0.01f});
+  (void)resumed.step(data.x, data.target, {.learning_rate = 0.01f});
   EXPECT_EQ(attune::hash_bits(trainer.parameters()), attune::hash_bits(resumed.parameters()));
 
   // Another α, other roles: another state.

@@ -12,6 +12,7 @@
 
 #include "check.hpp"
 #include "gradient_suite.hpp"
+#include "training/batch_data.hpp"
 
 namespace {
 
@@ -76,7 +77,7 @@ template <BranchOptions options>
 using OfParts = attune::EncoderLayerOf<typename Encoder<options, false>::SelfAttention, Slope,
                                        attune::RmsNorm<attune::NormShape{.rows = 9, .d_model = 4}>, options>;
 
-// Two steps of a batch of two behind a mask, with two trainers of equal parameters.
+// Steps of a batch of two behind a mask, with two trainers of equal parameters.
 template <class Layer, class Plan = attune::Streaming>
 void expect_bits_of_the_layer() {
   constexpr int kBatch = std::is_same_v<Plan, attune::Streaming> ? 2 : 1;
@@ -84,23 +85,18 @@ void expect_bits_of_the_layer() {
   using TwoAgain = attune::Repeat<2, Checkpointed<Layer>>;
   static attune::Trainer<Two, attune::MeanSquaredError, attune::AdamW, kBatch, Plan> plain;
   static attune::Trainer<TwoAgain, attune::MeanSquaredError, attune::AdamW, kBatch, Plan> again;
-  static typename decltype(plain)::BatchInput x;
-  static typename decltype(plain)::BatchTarget targets;
   static_assert(sizeof again <= sizeof plain);
   attune::KeyPaddingMask<9> padding;
   EXPECT_EQ(padding.set_length(7), attune::Status::kOk);
-  const auto mask = attune::CausalMask{} && padding;
-  plain.initialize(attune::XavierUniform{}, attune::Rng{3});
-  again.initialize(attune::XavierUniform{}, attune::Rng{3});
-  attune::Rng rng(5);
-  for (int step = 0; step < 2; ++step) {
-    check::fill(x, rng);
-    check::fill(targets, rng);
-    const auto expected = plain.step(x, targets, {.learning_rate = 0.01f}, attune::NoClipping{}, mask);
-    const auto result = again.step(x, targets, {.learning_rate = 0.01f}, attune::NoClipping{}, mask);
-    EXPECT_EQ(result.status, attune::Status::kOk);
-    EXPECT_EQ(result.loss, expected.loss);
-    EXPECT_EQ(std::memcmp(&plain.parameters(), &again.parameters(), sizeof plain.parameters()), 0);
+  check::expect_same_steps(plain, again, attune::CausalMask{} && padding);
+}
+
+template <class Layer, class Plan = attune::Streaming>
+void expect_bits_in_most_cases() {
+  if constexpr (check::kMostCases) {
+    expect_bits_of_the_layer<Layer, Plan>();
+  } else {
+    check::leave_case();
   }
 }
 
@@ -155,39 +151,23 @@ TEST(RecomputedBranches, gradients_are_derivatives) {
 
 TEST(RecomputedBranches, train_to_the_bits_of_the_layer) {
   expect_bits_of_the_layer<Encoder<kBefore, true>>();
-  if constexpr (check::kMostCases) {
-    expect_bits_of_the_layer<Encoder<kBefore, false>>();
-  } else {
-    check::leave_case();
-  }
+  expect_bits_in_most_cases<Encoder<kBefore, false>>();
   expect_bits_of_the_layer<Encoder<kAfter, false>>();
 }
 
 TEST(RecomputedBranches, drop_what_the_layer_drops) {
-  if constexpr (check::kMostCases) {
-    expect_bits_of_the_layer<Encoder<kDroppingBefore, false>>();
-  } else {
-    check::leave_case();
-  }
+  expect_bits_in_most_cases<Encoder<kDroppingBefore, false>>();
   expect_bits_of_the_layer<Encoder<kDroppingAfter, true>>();
 }
 
 TEST(RecomputedBranches, take_parts_that_know_only_forward_and_backward) {
-  if constexpr (check::kMostCases) {
-    expect_bits_of_the_layer<OfParts<kBefore>>();
-  } else {
-    check::leave_case();
-  }
+  expect_bits_in_most_cases<OfParts<kBefore>>();
   expect_bits_of_the_layer<OfParts<kDroppingAfter>>();
 }
 
 TEST(RecomputedBranches, train_to_the_same_bits_where_parameters_change_in_backward) {
   expect_bits_of_the_layer<Encoder<kBefore, false>, attune::UpdateInBackward>();
-  if constexpr (check::kMostCases) {
-    expect_bits_of_the_layer<Encoder<kAfter, false>, attune::UpdateInBackward>();
-  } else {
-    check::leave_case();
-  }
+  expect_bits_in_most_cases<Encoder<kAfter, false>, attune::UpdateInBackward>();
 }
 
 TEST(RecomputedBranches, have_the_gradients_of_the_layer_where_a_part_is_trained) {

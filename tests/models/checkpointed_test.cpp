@@ -12,6 +12,7 @@
 
 #include "check.hpp"
 #include "gradient_suite.hpp"
+#include "training/batch_data.hpp"
 
 namespace {
 
@@ -33,34 +34,12 @@ using Words =
 template <class Model, int batch, class Plan = attune::Streaming>
 using Trained = attune::Trainer<Model, attune::MeanSquaredError, attune::AdamW, batch, Plan>;
 
-template <class Values>
-void fill(Values& values, attune::Rng& rng) {
-  if constexpr (requires { values.values; }) {
-    check::fill(values, rng);
-  } else {
-    for (int& id : values) id = static_cast<int>(rng.next() % 5);
-  }
-}
-
 // Three steps of two trainers of equal parameters.
 template <class Plain, class Again, class Mask = attune::NoMask>
 void expect_same_training(const Mask& mask = {}) {
   static Plain plain;
   static Again again;
-  static typename Plain::BatchInput x;
-  static typename Plain::BatchTarget targets;
-  plain.initialize(attune::XavierUniform{}, attune::Rng{3});
-  again.initialize(attune::XavierUniform{}, attune::Rng{3});
-  attune::Rng rng(5);
-  for (int step = 0; step < 3; ++step) {
-    fill(x, rng);
-    fill(targets, rng);
-    const auto expected = plain.step(x, targets, {.learning_rate = 0.01f}, attune::NoClipping{}, mask);
-    const auto result = again.step(x, targets, {.learning_rate = 0.01f}, attune::NoClipping{}, mask);
-    EXPECT_EQ(result.status, attune::Status::kOk);
-    EXPECT_EQ(result.loss, expected.loss);
-    EXPECT_EQ(std::memcmp(&plain.parameters(), &again.parameters(), sizeof plain.parameters()), 0);
-  }
+  check::expect_same_steps(plain, again, mask);
 }
 
 }  // namespace
@@ -101,23 +80,7 @@ TEST(Checkpointed, trains_to_the_same_bits_in_every_plan) {
 
 TEST(Checkpointed, trains_to_the_same_bits_in_slices) {
   using Model = attune::Repeat<2, Checkpointed<Encoder<float, 30>>>;
-  using T = Trained<Model, 2>;
-  static T at_once, in_slices;
-  static Model::Input x;
-  static Model::Output target;
-  for (T* trainer : {&at_once, &in_slices}) trainer->initialize(attune::XavierUniform{}, attune::Rng{3});
-  attune::Rng rng(5);
-  check::fill(x, rng);
-  check::fill(target, rng);
-  for (int sequence = 0; sequence < 2; ++sequence) {
-    const auto expected = at_once.accumulate(x, target, attune::CausalMask{});
-    auto pass = in_slices.accumulate_in_slices<50>(x, target, attune::CausalMask{});
-    while (pass.advance()) {
-    }
-    EXPECT_EQ(pass.result().status, attune::Status::kOk);
-    EXPECT_EQ(pass.result().loss, expected.loss);
-    EXPECT_TRUE(check::same_bits(in_slices.gradients(), at_once.gradients()));
-  }
+  check::expect_bits_in_slices<Trained<Model, 2>, Model, 50>();
 }
 
 TEST(Checkpointed, refuses_the_ids_that_the_layer_refuses) {

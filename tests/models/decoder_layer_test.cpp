@@ -2,6 +2,7 @@
 #include <attune/models/decoder_layer.hpp>
 #include <attune/training/adam.hpp>
 
+#include "attention_shapes.hpp"
 #include "check.hpp"
 #include "gradient_suite.hpp"
 
@@ -194,39 +195,16 @@ TEST(DecoderLayer, trains_to_the_same_bits_everywhere) {
 }
 
 TEST(DecoderLayer, passes_options_on_to_its_attentions) {
-  constexpr DecoderLayerShape kShape{.attention = {.seq_len = 4,
-                                                   .d_model = 8,
-                                                   .num_heads = 4,
-                                                   .num_kv_heads = 2,
-                                                   .rotary_dim = 2,
-                                                   .rotary_base = 500,
-                                                   .window = {.left = 2, .sinks = 1},
-                                                   .alibi = true,
-                                                   .softcap = 30,
-                                                   .query_key_norm = attune::QueryKeyNorm::kLayerNorm,
-                                                   .query_key_epsilon = 1e-6},
-                                     .d_ff = 5,
-                                     .memory_len = 6};
-  constexpr attune::AttentionShape kSelf{.seq_len = 4,
-                                         .d_model = 8,
-                                         .num_heads = 4,
-                                         .num_kv_heads = 2,
-                                         .rotary_dim = 2,
-                                         .rotary_base = 500,
-                                         .window = {.left = 2, .sinks = 1},
-                                         .alibi = true,
-                                         .softcap = 30,
-                                         .query_key_norm = attune::QueryKeyNorm::kLayerNorm,
-                                         .query_key_epsilon = 1e-6};
-  constexpr attune::AttentionShape kCross{.seq_len = 4,
-                                          .d_model = 8,
-                                          .num_heads = 4,
-                                          .num_kv_heads = 2,
-                                          .kv_len = 6,
-                                          .softcap = 30,
-                                          .query_key_norm = attune::QueryKeyNorm::kLayerNorm,
-                                          .query_key_epsilon = 1e-6};
-  using Layer = attune::DecoderLayer<kShape>;
+  constexpr attune::AttentionShape kSelf = check::kPassedOn;
+  // All options but positions.
+  constexpr attune::AttentionShape kCross = check::changed(kSelf, [](auto& shape) {
+    shape.kv_len = 6;
+    shape.rotary_dim = 0;
+    shape.rotary_base = 10'000;
+    shape.window = {};
+    shape.alibi = false;
+  });
+  using Layer = attune::DecoderLayer<DecoderLayerShape{.attention = kSelf, .d_ff = 5, .memory_len = 6}>;
   EXPECT_TRUE((std::is_same_v<Layer::SelfAttention, attune::MultiHeadAttention<kSelf>>));
   EXPECT_TRUE((std::is_same_v<Layer::CrossAttention, attune::MultiHeadAttention<kCross>>));
 }

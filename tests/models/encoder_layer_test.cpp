@@ -1,6 +1,7 @@
 #include <attune/models/encoder_layer.hpp>
 #include <attune/training/trainer.hpp>
 
+#include "attention_shapes.hpp"
 #include "check.hpp"
 #include "problem.hpp"
 
@@ -214,31 +215,11 @@ TEST(EncoderLayer, shorter_runs_on_the_parameters_and_gradients_of_a_longer_one)
 }
 
 TEST(EncoderLayer, passes_options_on_to_its_attention) {
-  constexpr EncoderLayerShape kShape{.attention = {.seq_len = 4,
-                                                   .d_model = 8,
-                                                   .num_heads = 4,
-                                                   .num_kv_heads = 2,
-                                                   .rotary_dim = 2,
-                                                   .rotary_pairs = attune::RotaryPairs::kInterleaved,
-                                                   .rotary_base = 500,
-                                                   .window = {.left = 2, .right = 0, .sinks = 1},
-                                                   .alibi = true,
-                                                   .softcap = 30,
-                                                   .query_key_norm = attune::QueryKeyNorm::kRootMeanSquare,
-                                                   .query_key_epsilon = 1e-6},
-                                     .d_ff = 5};
-  constexpr attune::AttentionShape kAttention{.seq_len = 4,
-                                              .d_model = 8,
-                                              .num_heads = 4,
-                                              .num_kv_heads = 2,
-                                              .rotary_dim = 2,
-                                              .rotary_pairs = attune::RotaryPairs::kInterleaved,
-                                              .rotary_base = 500,
-                                              .window = {.left = 2, .right = 0, .sinks = 1},
-                                              .alibi = true,
-                                              .softcap = 30,
-                                              .query_key_norm = attune::QueryKeyNorm::kRootMeanSquare,
-                                              .query_key_epsilon = 1e-6};
-  EXPECT_TRUE(
-      (std::is_same_v<attune::EncoderLayer<kShape>::SelfAttention, attune::MultiHeadAttention<kAttention>>));
+  constexpr attune::AttentionShape kAttention = check::changed(check::kPassedOn, [](auto& shape) {
+    shape.rotary_pairs = attune::RotaryPairs::kInterleaved;
+    shape.window.right = 0;
+    shape.query_key_norm = attune::QueryKeyNorm::kRootMeanSquare;
+  });
+  using Layer = attune::EncoderLayer<EncoderLayerShape{.attention = kAttention, .d_ff = 5}>;
+  EXPECT_TRUE((std::is_same_v<Layer::SelfAttention, attune::MultiHeadAttention<kAttention>>));
 }

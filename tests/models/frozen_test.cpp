@@ -49,6 +49,15 @@ using LastBlock = Sequential<attune::Frozen<Embed, kEmbed>, Encoder, Mean, Head>
 template <class Model>
 using Trainer = attune::Trainer<Model, attune::CrossEntropy<>>;
 
+// The body's embedding and encoder below a head.
+void load(Trainer<Everything>& trainer, const auto& body, const Head::Parameters& head) {
+  static Everything::Parameters parameters;
+  parameters.layer<0>() = body.template layer<0>();
+  parameters.layer<1>() = body.template layer<1>();
+  parameters.layer<3>() = head;
+  trainer.load(parameters);
+}
+
 }  // namespace
 
 TEST(Frozen, costs_no_gradient_no_moment_and_no_tape) {
@@ -67,13 +76,9 @@ TEST(Frozen, costs_no_gradient_no_moment_and_no_tape) {
 TEST(Frozen, trains_the_rest_as_if_nothing_else_moved) {
   static Trainer<HeadOnly> head_only;
   static Trainer<Everything> everything;
-  static Everything::Parameters parameters;
   attune::Rng rng(2);
   head_only.initialize(attune::XavierUniform{}, rng);
-  parameters.layer<0>() = kBackbone.layer<0>();
-  parameters.layer<1>() = kBackbone.layer<1>();
-  parameters.layer<3>() = head_only.parameters().layer<1>();
-  everything.load(parameters);
+  load(everything, kBackbone, head_only.parameters().layer<1>());
   Everything::Input x;
   check::fill(x, rng);
   const int target[] = {1};
@@ -255,13 +260,9 @@ TEST(BiasesAndNorms, of_a_part_stand_beside_what_is_trained_whole) {
   using Model = Sequential<attune::BiasesAndNorms<Body, kBody>, Mean, Head>;
   static Trainer<Model> trainer;
   static Trainer<Everything> everything;
-  static Everything::Parameters parameters;
   attune::Rng rng(4);
   trainer.initialize(attune::XavierUniform{}, rng);
-  parameters.layer<0>() = kBody.layer<0>();
-  parameters.layer<1>() = kBody.layer<1>();
-  parameters.layer<3>() = trainer.parameters().layer<2>();
-  everything.load(parameters);
+  load(everything, kBody, trainer.parameters().layer<2>());
   Everything::Input x;
   check::fill(x, rng);
   const int target[] = {1};

@@ -7,55 +7,40 @@
 #include <attune/layers/softmax.hpp>
 #include <attune/training/loss.hpp>
 
+#include "attention_shapes.hpp"
 #include "check.hpp"
 #include "gradient_suite.hpp"
+#include "problem.hpp"
 
 namespace {
 
 using attune::AttentionShape;
-using attune::MultiHeadAttention;
 using attune::Scaling;
 using attune::Tensor;
 using check::expect_doubled;
 using check::expect_gradient;
 using check::expect_set_gradients;
 using check::fill;
-using check::fill_set;
+using check::kAllSizesDiffer;
 
-template <class Layer>
-struct Attention {
-  typename Layer::Parameters parameters{}, gradients{}, once{};
-  typename Layer::Input query, d_query;
-  typename Layer::KeyInput key, d_key;
-  typename Layer::ValueInput value, d_value;
-  typename Layer::Output y, dy, loss_weights;
-  typename Layer::Tape tape;
-  typename Layer::Scratch scratch;
-  typename Layer::InferenceScratch inference;
+template <AttentionShape shape>
+struct Attention : check::AttentionProblem<shape, double> {
+  decltype(Attention::gradients) once{};
 
-  explicit Attention(std::uint64_t seed) {
-    attune::Rng rng(seed);
-    fill_set(parameters, rng);
-    fill(query, rng);
-    fill(key, rng);
-    fill(value, rng);
-    fill(loss_weights, rng);
-    dy = loss_weights;
-  }
+  explicit Attention(std::uint64_t seed) { this->draw(seed); }
 };
 
-template <class Layer, class Mask>
+template <AttentionShape shape, class Mask>
 void check_cross(const Mask& mask) {
-  static Attention<Layer> a(7);
-  a = Attention<Layer>(7);
+  static Attention<shape> a(7);
+  a = Attention<shape>(7);
   const auto loss = [&] {
-    attune::infer<Layer>(a.parameters, a.query, a.key, a.value, a.y, a.inference, mask);
-    return check::dot(a.y, a.loss_weights);
+    a.infer(mask);
+    return check::dot(a.y, a.dy);
   };
   const auto train = [&] {
-    attune::forward<Layer>(a.parameters, a.query, a.key, a.value, a.y, a.tape, a.scratch, mask);
-    attune::backward<Layer>(a.parameters, a.query, a.key, a.value, a.tape, a.dy, a.d_query, a.d_key,
-                            a.d_value, a.gradients, a.scratch, mask);
+    a.forward(mask);
+    a.backward(mask);
   };
   train();
   a.once = a.gradients;
@@ -67,13 +52,14 @@ void check_cross(const Mask& mask) {
   expect_doubled(a.once, a.gradients);
 }
 
-template <class Layer, class Mask>
+template <AttentionShape shape, class Mask>
 void check_self(const Mask& mask) {
-  static Attention<Layer> a(11);
-  a = Attention<Layer>(11);
+  using Layer = typename Attention<shape>::Layer;
+  static Attention<shape> a(11);
+  a = Attention<shape>(11);
   const auto loss = [&] {
     attune::infer<Layer>(a.parameters, a.query, a.y, a.inference, mask);
-    return check::dot(a.y, a.loss_weights);
+    return check::dot(a.y, a.dy);
   };
   const auto forward = [&] { attune::forward<Layer>(a.parameters, a.query, a.y, a.tape, a.scratch, mask); };
   forward();
@@ -95,9 +81,10 @@ void check_self(const Mask& mask) {
 
 // One input through the three-input functions: the sum of its three gradients is the gradient of
 // self-attention.
-template <class Layer>
+template <AttentionShape shape>
 void check_sum_of_inputs() {
-  static Attention<Layer> a(13);
+  using Layer = typename Attention<shape>::Layer;
+  static Attention<shape> a(13);
   Tensor<double, Layer::Input::rows, Layer::Input::cols> dx;
   Layer::forward(a.parameters, a.query, a.y, a.tape, a.scratch);
   Layer::backward(a.parameters, a.query, a.tape, a.dy, dx, a.gradients, a.scratch);
@@ -115,16 +102,6 @@ void check_sum_of_inputs() {
 constexpr AttentionShape kOneHead{.seq_len = 3, .d_model = 4, .num_heads = 1};
 constexpr AttentionShape kTwoHeads{.seq_len = 4, .d_model = 4, .num_heads = 2};
 constexpr AttentionShape kThreeHeads{.seq_len = 4, .d_model = 6, .num_heads = 3};
-// Every size another one, so that none can stand in for another.
-constexpr AttentionShape kAllDifferent{.seq_len = 3,
-                                       .d_model = 4,
-                                       .num_heads = 2,
-                                       .kv_len = 5,
-                                       .d_k = 6,
-                                       .d_v = 7,
-                                       .d_key = 8,
-                                       .d_value = 9,
-                                       .d_out = 10};
 
 constexpr AttentionShape without_bias(AttentionShape shape) {
   shape.bias = false;
@@ -138,7 +115,7 @@ constexpr AttentionShape scaled(AttentionShape shape, Scaling scaling) {
 template <AttentionShape shape, class Mask = attune::NoMask>
 void self(const Mask& mask = {}) {
   if constexpr (check::kMostCases) {
-    check_self<MultiHeadAttention<shape, double>>(mask);
+    check_self<shape>(mask);
   } else {
     check::leave_case();
   }
@@ -146,7 +123,7 @@ void self(const Mask& mask = {}) {
 template <AttentionShape shape, class Mask = attune::NoMask>
 void cross(const Mask& mask = {}) {
   if constexpr (check::kMostCases) {
-    check_cross<MultiHeadAttention<shape, double>>(mask);
+    check_cross<shape>(mask);
   } else {
     check::leave_case();
   }
@@ -154,48 +131,34 @@ void cross(const Mask& mask = {}) {
 
 }  // namespace
 
-TEST(LayerGradients, linear_with_bias) {
-  using Layer = attune::Linear<attune::LinearShape{.rows = 3, .d_in = 4, .d_out = 5}, double>;
-  attune::Rng rng(1);
-  Layer::Parameters parameters, gradients{}, once{};
-  Layer::Input x, dx;
-  Layer::Output y, dy;
-  Layer::Tape tape;
-  Layer::Scratch scratch;
-  fill_set(parameters, rng);
-  fill(x, rng);
-  fill(dy, rng);
+namespace {
+
+template <attune::LinearShape shape>
+void check_linear(std::uint64_t seed) {
+  using Layer = attune::Linear<shape, double>;
+  check::Problem<Layer> a(seed);
   const auto loss = [&] {
-    Layer::forward(parameters, x, y);
-    return check::dot(y, dy);
+    Layer::forward(a.parameters, a.x, a.y);
+    return check::dot(a.y, a.dy);
   };
-  Layer::backward(parameters, x, tape, dy, dx, gradients, scratch);
-  EXPECT_GT(expect_set_gradients(loss, parameters, gradients), 0.1);
-  EXPECT_GT(expect_gradient({"x"}, loss, x, dx), 0.1);
-  Layer::backward(parameters, x, tape, dy, attune::NoGradient{}, once, scratch);
-  EXPECT_TRUE(check::same_bits(once, gradients));
-  Layer::backward(parameters, x, tape, dy, dx, gradients, scratch);
-  expect_doubled(once, gradients);
+  a.backward();
+  EXPECT_GT(expect_set_gradients(loss, a.parameters, a.gradients), 0.1);
+  EXPECT_GT(expect_gradient({"x"}, loss, a.x, a.dx), 0.1);
+  typename Layer::Parameters once{};
+  Layer::backward(a.parameters, a.x, a.tape, a.dy, attune::NoGradient{}, once, a.scratch);
+  EXPECT_TRUE(check::same_bits(once, a.gradients));
+  a.backward();
+  expect_doubled(once, a.gradients);
+}
+
+}  // namespace
+
+TEST(LayerGradients, linear_with_bias) {
+  check_linear<attune::LinearShape{.rows = 3, .d_in = 4, .d_out = 5}>(1);
 }
 
 TEST(LayerGradients, linear_without_bias) {
-  using Layer = attune::Linear<attune::LinearShape{.rows = 5, .d_in = 2, .d_out = 7, .bias = false}, double>;
-  attune::Rng rng(2);
-  Layer::Parameters parameters, gradients{};
-  Layer::Input x, dx;
-  Layer::Output y, dy;
-  Layer::Tape tape;
-  Layer::Scratch scratch;
-  fill_set(parameters, rng);
-  fill(x, rng);
-  fill(dy, rng);
-  const auto loss = [&] {
-    Layer::forward(parameters, x, y);
-    return check::dot(y, dy);
-  };
-  Layer::backward(parameters, x, tape, dy, dx, gradients, scratch);
-  EXPECT_GT(expect_set_gradients(loss, parameters, gradients), 0.1);
-  EXPECT_GT(expect_gradient({"x"}, loss, x, dx), 0.1);
+  check_linear<attune::LinearShape{.rows = 5, .d_in = 2, .d_out = 7, .bias = false}>(2);
 }
 
 TEST(LayerGradients, softmax) {
@@ -215,27 +178,7 @@ TEST(LayerGradients, softmax) {
 }
 
 TEST(LayerGradients, scaled_dot_product_attention) {
-  attune::Rng rng(4);
-  Tensor<double, 3, 4> query, d_query;
-  Tensor<double, 5, 4> key, d_key;
-  Tensor<double, 5, 2> value, d_value;
-  Tensor<double, 3, 2> context, d_context;
-  Tensor<double, 3, 5> weights, scratch;
-  fill(query, rng);
-  fill(key, rng);
-  fill(value, rng);
-  fill(d_context, rng);
-  const attune::CausalMask mask{.offset = 2};
-  const auto loss = [&] {
-    attune::scaled_dot_product_attention(query, key, value, context, weights, 0.7, mask);
-    return check::dot(context, d_context);
-  };
-  (void)loss();
-  attune::scaled_dot_product_attention_backward(query, key, value, weights, d_context, d_query, d_key,
-                                                d_value, scratch.data(), 0.7);
-  EXPECT_GT(expect_gradient({"query"}, loss, query, d_query), 1e-3);
-  EXPECT_GT(expect_gradient({"key"}, loss, key, d_key), 1e-3);
-  EXPECT_GT(expect_gradient({"value"}, loss, value, d_value), 1e-3);
+  check::check_attention_gradients(4, 0.7, attune::CausalMask{.offset = 2});
 }
 
 TEST(LayerGradients, self_attention_with_one_two_and_three_heads) {
@@ -305,35 +248,35 @@ TEST(LayerGradients, self_attention_without_bias) {
 TEST(LayerGradients, every_scaling) {
   self<scaled(kTwoHeads, Scaling::kInverseSqrtDModel)>();
   self<scaled(kTwoHeads, Scaling::kInverseFourthRootDkEach)>();
-  cross<scaled(kAllDifferent, Scaling::kInverseSqrtDModel)>();
-  cross<scaled(kAllDifferent, Scaling::kInverseFourthRootDkEach)>();
+  cross<scaled(kAllSizesDiffer, Scaling::kInverseSqrtDModel)>();
+  cross<scaled(kAllSizesDiffer, Scaling::kInverseFourthRootDkEach)>();
 }
 
 TEST(LayerGradients, cross_attention_with_every_size_another) {
-  cross<kAllDifferent>();
-  cross<without_bias(kAllDifferent)>();
+  cross<kAllSizesDiffer>();
+  cross<without_bias(kAllSizesDiffer)>();
 }
 
 TEST(LayerGradients, self_attention_shape_with_three_inputs) { cross<kTwoHeads>(); }
 
 TEST(LayerGradients, self_attention_sums_over_its_three_inputs) {
-  check_sum_of_inputs<MultiHeadAttention<kTwoHeads, double>>();
-  check_sum_of_inputs<MultiHeadAttention<without_bias(kThreeHeads), double>>();
+  check_sum_of_inputs<kTwoHeads>();
+  check_sum_of_inputs<without_bias(kThreeHeads)>();
 }
 
 TEST(LayerGradients, causal_mask) {
   self<kThreeHeads>(attune::CausalMask{});
-  cross<kAllDifferent>(attune::CausalMask{.offset = 2});
-  cross<kAllDifferent>(attune::CausalMask{.offset = -1});  // the first query is fully masked
+  cross<kAllSizesDiffer>(attune::CausalMask{.offset = 2});
+  cross<kAllSizesDiffer>(attune::CausalMask{.offset = -1});  // the first query is fully masked
 }
 
 TEST(LayerGradients, key_padding_mask) {
   attune::KeyPaddingMask<5> by_length;
   EXPECT_EQ(by_length.set_length(3), attune::Status::kOk);
-  cross<kAllDifferent>(by_length);
+  cross<kAllSizesDiffer>(by_length);
   attune::KeyPaddingMask<5> by_token;
   by_token.set_valid({true, false, true, true, false});
-  cross<kAllDifferent>(by_token);
+  cross<kAllSizesDiffer>(by_token);
 }
 
 TEST(LayerGradients, query_padding_mask) {
@@ -346,19 +289,19 @@ TEST(LayerGradients, additive_mask_for_all_heads) {
   attune::Rng rng(5);
   Tensor<double, 3, 5> bias;
   fill(bias, rng);
-  cross<kAllDifferent>(attune::AdditiveMask(bias));
+  cross<kAllSizesDiffer>(attune::AdditiveMask(bias));
 }
 
 TEST(LayerGradients, additive_mask_per_head_with_infinities) {
   attune::Rng rng(6);
   Tensor<double, 6, 5> bias;
   fill(bias, rng);
-  cross<kAllDifferent>(attune::additive_mask_per_head<2>(bias));
+  cross<kAllSizesDiffer>(attune::additive_mask_per_head<2>(bias));
   bias(0, 1) = -check::kInfinity<double>;
   bias(1, 0) = bias(1, 3) = check::kInfinity<double>;
   bias(4, 2) = check::kInfinity<double>;
   for (int key = 0; key < 5; ++key) bias(5, key) = -check::kInfinity<double>;
-  cross<kAllDifferent>(attune::additive_mask_per_head<2>(bias));
+  cross<kAllSizesDiffer>(attune::additive_mask_per_head<2>(bias));
 }
 
 TEST(LayerGradients, composed_masks) {

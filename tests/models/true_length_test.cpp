@@ -138,31 +138,29 @@ void expect_bits_of_padding(Pair<Model>& both, int length) {
   EXPECT_EQ(both.trainer.predict(dirty.x, y, of_length<Mask>(length)), attune::Status::kOk);
   expect_same_and_zeros_behind(y, expected, length);  // of a model that pools the one row
 }
+template <class Model>
+void expect_bits_of_padding_at_every_length() {
+  static_assert(attune::detail::kTakesLength<Model>);
+  static Pair<Model> both;
+  for (int length = 1; length <= kTokens; ++length) expect_bits_of_padding(both, length);
+}
 
 }  // namespace
 
 TEST(TrueLength, has_the_bits_of_padding_in_a_model_that_pools) {
-  static Pair<Pooled> both;
-  static_assert(attune::detail::kTakesLength<Pooled>);
-  for (int length = 1; length <= kTokens; ++length) expect_bits_of_padding(both, length);
+  expect_bits_of_padding_at_every_length<Pooled>();
 }
 
 TEST(TrueLength, has_the_bits_of_padding_in_a_model_that_answers_for_every_token) {
-  static Pair<Tagger> both;
-  static_assert(attune::detail::kTakesLength<Tagger>);
-  for (int length = 1; length <= kTokens; ++length) expect_bits_of_padding(both, length);
+  expect_bits_of_padding_at_every_length<Tagger>();
 }
 
 TEST(TrueLength, has_the_bits_of_padding_in_a_tied_model_with_normalized_queries_and_keys) {
-  static Pair<TiedTagger> both;
-  static_assert(attune::detail::kTakesLength<TiedTagger>);
-  for (int length = 1; length <= kTokens; ++length) expect_bits_of_padding(both, length);
+  expect_bits_of_padding_at_every_length<TiedTagger>();
 }
 
 TEST(TrueLength, has_the_bits_of_padding_where_weights_are_computed_once_more) {
-  static Pair<Recomputing> both;
-  static_assert(attune::detail::kTakesLength<Recomputing>);
-  for (int length = 1; length <= kTokens; ++length) expect_bits_of_padding(both, length);
+  expect_bits_of_padding_at_every_length<Recomputing>();
 }
 
 namespace {

@@ -30,8 +30,10 @@ Reading read_all(std::span<const std::byte> bytes) {
   reading.at = entry.at;
   return reading;
 }
-/// Where each entry of the journal in memory begins, and at last its end.
-int places(std::size_t (&at)[40]) {
+/// Writes a journal into memory. Where each of its entries begins, and at last its end; returns their number.
+int write_journal(std::size_t (&at)[40]) {
+  memory.clear();
+  EXPECT_TRUE(train(trainer, memory));
   JournalReader reader(memory.all());
   JournalEntry entry{};
   int count = 0;
@@ -75,10 +77,8 @@ TEST(JournalReader, an_empty_journal_and_erased_flash_have_no_entries) {
 }
 
 TEST(JournalReader, a_journal_cut_at_any_byte_loses_its_last_entry_alone) {
-  memory.clear();
-  EXPECT_TRUE(train(trainer, memory));
   std::size_t at[40];
-  const int count = places(at);
+  const int count = write_journal(at);
   int whole = 0;
   for (std::size_t size = 0; size < memory.size; ++size) {
     if (whole < count && size == at[whole + 1]) ++whole;
@@ -91,10 +91,8 @@ TEST(JournalReader, a_journal_cut_at_any_byte_loses_its_last_entry_alone) {
 }
 
 TEST(JournalReader, a_session_behind_half_an_entry_goes_on) {
-  memory.clear();
-  EXPECT_TRUE(train(trainer, memory));
   std::size_t at[40];
-  const int count = places(at);
+  const int count = write_journal(at);
   static Memory both;
   for (const int last : {2, 7, 9}) {
     for (std::size_t part = 1; part < at[last + 1] - at[last]; ++part) {
@@ -111,10 +109,8 @@ TEST(JournalReader, a_session_behind_half_an_entry_goes_on) {
 }
 
 TEST(JournalReader, finds_each_flipped_bit) {
-  memory.clear();
-  EXPECT_TRUE(train(trainer, memory));
   std::size_t at[40];
-  const int count = places(at);
+  const int count = write_journal(at);
   int damaged = 0;  // the entry
   for (std::size_t byte = 0; byte < memory.size; ++byte) {
     if (byte == at[damaged + 1]) ++damaged;
@@ -139,10 +135,8 @@ TEST(JournalReader, finds_each_flipped_bit) {
 }
 
 TEST(JournalReader, finds_an_entry_that_is_missing_or_comes_twice) {
-  memory.clear();
-  EXPECT_TRUE(train(trainer, memory));
   std::size_t at[40];
-  (void)places(at);
+  (void)write_journal(at);
   static Memory other;
   for (const int entry : {2, 3, 5}) {
     for (const bool twice : {false, true}) {

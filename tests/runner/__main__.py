@@ -13,35 +13,34 @@ sys.path.insert(0, str(ROOT / "ports"))
 import bare  # noqa: E402
 import boards  # noqa: E402
 import suites as table  # noqa: E402
-from suite import Run  # noqa: E402
+from suite import Run, show  # noqa: E402
 
 USAGE = """\
 usage: tests/run [--on TARGET] [--sanitize] [--everywhere] [--fuzz N]
        tests/run --cases DIR [--on TARGET]
        tests/run --bare [COMMAND...]
 
-  (nothing)       unit tests and conformance vectors on the host and on mps2_an386, there in double one vector of each kind;
-                  on every other board some steps of the example, a fault and a stack overflow; flash, RAM, stack,
-                  instructions and symbols of the firmware of every board; messages of impossible code, packaging, the
-                  examples. Unit tests of layers and the host's vectors are hardly optimized; of unit tests a board leaves
-                  to the host what is the same on every machine, such as derivatives in double, and says how many cases
-  --on TARGET     the unit tests and all vectors of one target, these as they ship: host, a board, or a processor; all is
-                  every one of them, about half an hour
-  --sanitize      the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer, those of lib/attune/host also under
-                  ThreadSanitizer
-  --fuzz N        N sessions of calls with what can come from outside, N damaged files and N power cuts while a state is
-                  saved, under the same sanitizers, and nothing else; without the option a million of each, and a hundred
-                  thousand cuts, 40 seconds. 1000000000 take more than a day. What fails names the session, the file or the cut
-  --everywhere    nothing is left out of the unit tests of boards; all of the training of digits on a Cortex-M4; the same
-                  bits of every combination of compiler, level and vector unit, and on every board; the unit tests in both
-                  arithmetics, optimized as they ship, built for SSE2, AVX2 and AVX-512 (as far as this processor has them)
-                  and for every board; with compilers newer than this machine's own, as far as they are to be had; every
-                  header alone with each compiler; every sketch; about two hours
-  --cases DIR     one instantiation for every .safetensors case below DIR, on the host or on TARGET; nothing else
-  --bare          what README promises, on a bare machine: makes a Debian root with nothing but Git (mmdebstrap, kept in
-                  build/bare), clones the last commit into it, and runs there README's commands, the tests among them, and
-                  --help of every script; or the given COMMAND alone. Needs root and a network; about 40 minutes. Before a
-                  release
+Prints the suites that it will run and how long they take, then each suite, then the sum. Missing tools are installed, and named.
+
+  (nothing)       every test that a change must pass; about 20 minutes on two processors.
+                  Unit tests and conformance vectors on the host and on mps2_an386 (one vector of each kind there in double). On
+                  every other board: some steps of the example, a fault, a stack overflow. Flash, RAM, stack, instructions and
+                  symbols of every board's firmware. Compile-time messages, packaging, examples. Layers and the host's vectors
+                  are barely optimized. A board skips tests that are the same on every machine, and prints their number
+  --on TARGET     unit tests and all vectors of one target, optimized as they ship: host, a board, or a processor. all: every
+                  target, about half an hour
+  --sanitize      unit tests under AddressSanitizer and UndefinedBehaviorSanitizer; lib/attune/host also under ThreadSanitizer
+  --fuzz N        only fuzzing, under the same sanitizers: N sessions of calls with outside input, N damaged files, N power cuts
+                  during a save. Failures name the session, the file or the cut. The default run does a million of each and a
+                  hundred thousand cuts in 40 seconds; 1000000000 take more than a day
+  --everywhere    about two hours: the complete unit tests on boards; the whole training of digits on a Cortex-M4; equal bits of
+                  every compiler, optimization level, vector unit and board; unit tests in both arithmetics, for SSE2, AVX2 and
+                  AVX-512 (as far as this processor has them) and every board; newer compilers, as far as available; every header
+                  alone with each compiler; every sketch
+  --cases DIR     only one instantiation for every .safetensors case below DIR, on the host or on TARGET
+  --bare          README's commands on a bare machine, before a release; about 40 minutes, as root, with a network. Makes a Debian
+                  root with nothing but Git (mmdebstrap, kept in build/bare), clones the last commit into it, and runs README's
+                  commands there, the tests included, and --help of the scripts; or only COMMAND
 """
 
 
@@ -139,6 +138,17 @@ def asked_for(told, run):
     return table.everywhere(usable) if told.everywhere else table.everything(usable)
 
 
+def plan(told, suites):
+    """One line before the first suite: how many there are, where, and how long they take on two processors."""
+    takes = ("" if told.fuzz or told.sanitize else "about two hours" if told.everywhere else
+             "about half an hour" if "all" in told.on else "" if told.on else "about 20 minutes")
+    where = f" on {', '.join(told.on).replace('all', 'every target')}" if told.on and not told.everywhere else " here and on emulated boards"
+    if told.fuzz or told.sanitize:
+        where = " here"
+    count = "1 suite" if len(suites) == 1 else f"{len(suites)} suites"
+    return f"tests/run: {count}{where}{takes and f', {takes} on two processors'}; the last line is the sum\n"
+
+
 def lock_tree():
     """One run of the tests at a time in a tree: they share its build folders and trained models."""
     (ROOT / "build").mkdir(exist_ok=True)
@@ -164,7 +174,9 @@ def main():
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with lock_tree():
         run = Run()
-        run.run(runnable(run, asked_for(told, run)))
+        suites = runnable(run, asked_for(told, run))
+        show(plan(told, suites))
+        run.run(suites)
         return run.close()
 
 

@@ -12,19 +12,11 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "ports"))
+sys.path[:0] = [str(ROOT / "ports"), str(ROOT / "tests")]
 import boards  # noqa: E402
 import suites as table  # noqa: E402
+from checks import check, close  # noqa: E402
 from suite import Run, Suite, counts_of  # noqa: E402
-
-passed = failed = 0
-
-
-def expect(what, holds):
-    global passed, failed
-    passed, failed = passed + bool(holds), failed + (not holds)
-    if not holds:
-        print(f"FAILED {what}")
 
 
 def run(*scripts):
@@ -37,29 +29,29 @@ def run(*scripts):
 
 
 counts, said, code = run("echo 3 passed, 0 failed", "echo 4 passed, 1 failed, 2 skipped; exit 1", "echo 1 passed, 0 failed, 1 skipped")
-expect("counts are added", counts == (8, 1, 3))
-expect("a failure is the exit code", code == 1)
-expect("suites are shown in front, then beside", said.index("suite 2") < said.index("suite 1"))
-expect("the sum is the last line", said.endswith("\n8 passed, 1 failed, 3 skipped\n"))
-expect("the suite that fails is named at the end", "tests/run: suite 1: 1 failed" in said)
+check("counts are added", counts == (8, 1, 3))
+check("a failure is the exit code", code == 1)
+check("suites are shown in front, then beside", said.index("suite 2") < said.index("suite 1"))
+check("the sum is the last line", said.endswith("\n8 passed, 1 failed, 3 skipped\n"))
+check("the suite that fails is named at the end", "tests/run: suite 1: 1 failed" in said)
 counts, said, code = run("echo 3 passed, 0 failed")
-expect("all is well", code == 0 and said.endswith("\n3 passed, 0 failed\n"))
+check("all is well", code == 0 and said.endswith("\n3 passed, 0 failed\n"))
 counts, said, code = run("echo ok a; echo ok b; echo FAILED c; kill -SEGV $$")
-expect("a crash keeps counts and is a failure", counts == (2, 2, 0) and "ended with code -11 and without its counts" in said)
+check("a crash keeps counts and is a failure", counts == (2, 2, 0) and "ended with code -11 and without its counts" in said)
 counts, said, code = run("echo 3 passed, 0 failed; exit 7")
-expect("an error that counts do not show is a failure", counts == (3, 1, 0) and "ended with code 7" in said)
+check("an error that counts do not show is a failure", counts == (3, 1, 0) and "ended with code 7" in said)
 counts, said, code = run("true")
-expect("silence is a failure", counts == (0, 1, 0))
+check("silence is a failure", counts == (0, 1, 0))
 counts, said, code = run('root=$PWD; source tests/checks.sh; check one true; check two false; echo "$nothing"; check three true')
-expect("a script that crashes closes with its counts", counts == (1, 1, 0) and code == 1)
-expect("it says what crashed", "unbound" in said)
-expect("the last closing line counts", counts_of("1 passed, 0 failed\n2 passed, 0 failed") == (2, 0, 0))
-expect("counts within a line do not", counts_of("so 1 passed, 0 failed") is None)
+check("a script that crashes closes with its counts", counts == (1, 1, 0) and code == 1)
+check("it says what crashed", "unbound" in said)
+check("the last closing line counts", counts_of("1 passed, 0 failed\n2 passed, 0 failed") == (2, 0, 0))
+check("counts within a line do not", counts_of("so 1 passed, 0 failed") is None)
 
 usable = [board for board in boards.names() if board != "template"]
 for suite in [*table.everything(usable), *table.everywhere(usable), *table.sanitized(), *table.fuzz(1, 1)]:
     program = next(word for word in suite.command if word.startswith(("tests/", "examples/")) or word == "ports/run")
-    expect(f"{suite.name}: {program} is there", (ROOT / program).is_file())
+    check(f"{suite.name}: {program} is there", (ROOT / program).is_file())
 
 LANGUAGES = {"python3": "Python", "bash": "Shell", "node": "JavaScript"}
 attributes = dict(line.split() for line in (ROOT / ".gitattributes").read_text().splitlines() if line.startswith("/"))
@@ -68,7 +60,6 @@ for folder in (".ci", "cmake", "examples", "ports", "tests"):
         if not program.suffix and program.is_file() and os.access(program, os.X_OK):
             name = f"/{program.relative_to(ROOT)}"
             interpreter = program.read_text().splitlines()[0].rpartition(" ")[2]
-            expect(f".gitattributes has the language of {name}", attributes.get(name) == f"linguist-language={LANGUAGES.get(interpreter)}")
+            check(f".gitattributes has the language of {name}", attributes.get(name) == f"linguist-language={LANGUAGES.get(interpreter)}")
 
-print(f"{passed} passed, {failed} failed")
-sys.exit(failed != 0)
+close()

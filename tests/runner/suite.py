@@ -98,6 +98,7 @@ class Run:
         self.problems = []
         self.pool = ThreadPoolExecutor(BESIDE)
         self.pending = []
+        self.shown = self.total = 0
 
     def skip(self, why):
         self.skipped += 1
@@ -105,12 +106,14 @@ class Run:
 
     def run(self, suites):
         """Starts suites in their order, and returns when all have ended."""
+        self.total += len(suites)
         try:
             for suite in suites:
                 self.start(suite)
             for suite, future in self.pending:
                 end = future.result()
-                show(f"== {suite.name}\n{end.output}")
+                self.head(suite)
+                show(end.output)
                 self.count(suite, end)
         except BaseException:  # Ctrl-C
             self.pool.shutdown(wait=False, cancel_futures=True)
@@ -118,11 +121,16 @@ class Run:
             raise
         self.pending = []
 
+    def head(self, suite):
+        """A suite's name, and how far the run is."""
+        self.shown += 1
+        show(f"== {suite.name} ({self.shown} of {self.total})\n")
+
     def start(self, suite):
         if suite.beside:
             self.pending.append((suite, self.pool.submit(execute, suite.command, beside=True)))
         else:
-            show(f"== {suite.name}\n")
+            self.head(suite)
             self.count(suite, execute(suite.command, show=show))
 
     def count(self, suite, end):

@@ -23,6 +23,7 @@ BESIDE = [
     Suite("programs of READMEs and pages", "tests/packaging/pages", "build", "mpi"),
     Suite("spoken digits of a new speaker", "tests/examples/personalise_test", BOARD),
     Suite("packages of a release", "tests/packaging/packages", "build git pkg-config", "meson zephyr yaml xmllint arduino"),
+    Suite("accuracy in 8 bits", "tests/accuracy/run digits spoken_digits", "build"),
     Suite("models of layers in firmware", "tests/packaging/models", "build arm"),
     Suite("text, token by token", "tests/examples/stream_test", BOARD, "bible"),
     Suite("files of several vector units", "tests/packaging/vector_units", "build", "qemu-user"),

@@ -203,14 +203,12 @@ TEST(Adafactor, is_the_same_in_slices_and_from_a_state) {
   auto& at_once = check::fresh<0, TrainerOf<Adafactor<>, Layer>>();
   auto& in_slices = check::fresh<1, TrainerOf<Adafactor<>, Layer>>();
   static TrainerOf<Adafactor<>, Layer> resumed;
-  static Layer::Input x;
-  static Layer::Output target;
+  static check::Example<Layer> data;
   attune::Rng rng(7);
   for (int step = 0; step < 4; ++step) {
-    check::fill(x, rng);
-    check::fill(target, rng);
-    ASSERT_TRUE(at_once.step(x, target, {}).ok());
-    ASSERT_TRUE(in_slices.accumulate(x, target).ok());
+    data.draw(rng);
+    ASSERT_TRUE(at_once.step(data.x, data.target, {}).ok());
+    ASSERT_TRUE(in_slices.accumulate(data.x, data.target).ok());
     auto update = in_slices.update_in_slices<1>({});
     int slices = 0;
     while (update.advance()) ++slices;
@@ -219,7 +217,7 @@ TEST(Adafactor, is_the_same_in_slices_and_from_a_state) {
     if (step == 1) {
       EXPECT_EQ(resumed.resume(at_once.state()), Status::kOk);
     } else if (step > 1) {
-      ASSERT_TRUE(resumed.step(x, target, {}).ok());
+      ASSERT_TRUE(resumed.step(data.x, data.target, {}).ok());
     }
   }
   EXPECT_TRUE(check::same_bits(at_once.parameters(), in_slices.parameters()));
@@ -229,14 +227,12 @@ TEST(Adafactor, is_the_same_in_slices_and_from_a_state) {
 TEST(Adafactor, groups_of_the_same_options_have_the_bits_of_the_optimizer) {
   auto& one = check::fresh<0, TrainerOf<Adafactor<>, Layer>>();
   auto& groups = check::fresh<1, TrainerOf<attune::ParameterGroups<Adafactor<>>, Layer>>();
-  static Layer::Input x;
-  static Layer::Output target;
+  static check::Example<Layer> data;
   attune::Rng rng(7);
   for (int step = 0; step < 3; ++step) {
-    check::fill(x, rng);
-    check::fill(target, rng);
-    ASSERT_TRUE(one.step(x, target, {}).ok());
-    ASSERT_TRUE(groups.step(x, target, {.weights = {}}).ok());
+    data.draw(rng);
+    ASSERT_TRUE(one.step(data.x, data.target, {}).ok());
+    ASSERT_TRUE(groups.step(data.x, data.target, {.weights = {}}).ok());
   }
   EXPECT_TRUE(check::same_bits(one.parameters(), groups.parameters()));
 }
@@ -245,17 +241,16 @@ TEST(Adafactor, learns_a_linear_map_to_the_same_bits_on_every_target) {
   using Map = attune::Linear<attune::LinearShape{.rows = 8, .d_in = 6, .d_out = 5}>;
   auto& trainer = check::fresh<0, TrainerOf<Adafactor<>, Map>>();
   static Map::Parameters truth;
-  static Map::Input x;
-  static Map::Output target;
+  static check::Example<Map> data;
   static Map::InferenceScratch scratch;
   attune::Rng rng(7);
   check::fill_set(truth, rng);
   float first = 0, last = 0;
   for (int step = 0; step < 600; ++step) {
-    check::fill(x, rng);
-    Map::forward(truth, x, target, scratch);
+    check::fill(data.x, rng);
+    Map::forward(truth, data.x, data.target, scratch);
     const float rate = 2e-2f * (1 - static_cast<float>(step) / 600);
-    const auto result = trainer.step(x, target, {.learning_rate = rate});
+    const auto result = trainer.step(data.x, data.target, {.learning_rate = rate});
     ASSERT_TRUE(result.ok());
     if (step == 0) first = result.loss;
     last = result.loss;

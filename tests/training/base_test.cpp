@@ -107,6 +107,16 @@ TEST(Base, of_packed_integers_is_another_than_the_same_integers_widened) {
   using Packed = TrainingState<Adapted<Whole, packed_base, kLowRank>, AdamW>;
   const std::uint32_t before = Packed::numbers();
   EXPECT_NE(before, (TrainingState<Adapted<Whole, int8_base, kLowRank>, AdamW>::numbers()));
+  // The state of one is known beside the other.
+  static Packed packed;
+  static TrainingState<Adapted<Whole, int8_base, kLowRank>, AdamW> widened;
+  packed.fingerprint_of_type = widened.fingerprint_of_type = Packed::kFingerprint;
+  packed.fingerprint_of_numbers = widened.numbers();
+  widened.fingerprint_of_numbers = Packed::numbers();
+  EXPECT_EQ(packed.check(), Status::kOtherPrecision);
+  EXPECT_EQ(widened.check(), Status::kOtherPrecision);
+  packed.fingerprint_of_numbers ^= 1;
+  EXPECT_EQ(packed.check(), Status::kOtherBase);
   ASSERT_EQ(quantize(float_base, packed_base), Status::kOk);  // the same again
   EXPECT_EQ(Packed::numbers(), before);
   float_base.layer<0>().weight(0, 0) *= 2;

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include <attune/attention/mask.hpp>
@@ -167,6 +168,32 @@ TEST(Int8Training, predicts_with_the_parameters_as_they_are) {
   EXPECT_EQ(quantize(trainer.parameters(), packed), Status::kOk);
   infer<Model>(packed, example.x, resumed, scratch, NoMask{}, Int8Products{});
   EXPECT_TRUE(check::same_bits(after, resumed));
+}
+
+TEST(Int8Training, and_floats_refuse_the_states_of_each_other) {
+  auto& integers = check::fresh<0, TrainerOf<>>();
+  auto& floats = check::fresh<1, TrainerOf<Model, Streaming>>();
+  using OfIntegers = std::remove_cvref_t<decltype(integers.state())>;
+  using OfFloats = std::remove_cvref_t<decltype(floats.state())>;
+  static_assert(OfIntegers::kFingerprint == OfFloats::kFingerprint);
+  static_assert(sizeof(OfIntegers) == sizeof(OfFloats));
+  const auto read = [](const auto& from) {
+    return [&from](auto& to) {
+      std::memcpy(static_cast<void*>(&to), &from, sizeof to);
+      return Status::kOk;
+    };
+  };
+  train(integers, 1);
+  static OfIntegers state;
+  state = integers.state();
+  EXPECT_EQ(floats.resume(read(state)), Status::kOtherPrecision);
+  floats.load(state.parameters, Rng{1});
+  static OfFloats of_floats;
+  of_floats = floats.state();
+  EXPECT_EQ(integers.resume(read(of_floats)), Status::kOtherPrecision);
+  EXPECT_EQ(integers.resume(read(state)), Status::kOk);
+  state.fingerprint_of_numbers ^= 1;
+  EXPECT_EQ(integers.resume(state), Status::kOtherArithmetic);
 }
 
 TEST(Int8Training, refuses_parameters_that_are_not_finite) {

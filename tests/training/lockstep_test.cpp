@@ -17,6 +17,7 @@
 #include <attune/training/huber.hpp>
 #include <attune/training/workspace.hpp>
 
+#include "attention_shapes.hpp"
 #include "training/plan_check.hpp"
 
 namespace {
@@ -158,18 +159,16 @@ TEST(Lockstep, masks_are_those_of_one_by_one_in_double_and_with_every_option_of_
     check::fill(bias, rng);
     bias(1, 2) = -check::kInfinity<float>;
     bias(3, 4) = bias(3, 7) = check::kInfinity<float>;  // the second is hidden by its padding
-    constexpr attune::AttentionShape kOptions{.seq_len = 8,
-                                              .d_model = 4,
-                                              .num_heads = 2,
-                                              .d_k = 3,
-                                              .d_v = 5,
-                                              .d_out = 2,
-                                              .bias = false,
-                                              .scaling = attune::Scaling::kInverseFourthRootDkEach,
-                                              .window = {.left = 5},
-                                              .alibi = true,
-                                              .add_bias_kv = true,
-                                              .add_zero_attn = true};
+    constexpr attune::AttentionShape kOptions =
+        check::with_every_option({.seq_len = 8,
+                                  .d_model = 4,
+                                  .num_heads = 2,
+                                  .d_k = 3,
+                                  .d_v = 5,
+                                  .d_out = 2,
+                                  .bias = false,
+                                  .scaling = attune::Scaling::kInverseFourthRootDkEach},
+                                 {.left = 5});
     expect_same_training<Attention<kOptions>, 17>(keys && attune::AdditiveMask(bias));
   }
 }
@@ -184,20 +183,13 @@ struct Pair {
   using Lockstep = TrainerOf<attune::Lockstep>;
   Lockstep& lockstep = check::fresh<0, Lockstep>();
   TrainerOf<attune::Streaming>& streaming = check::fresh<1, TrainerOf<attune::Streaming>>();
-  typename Lockstep::BatchInput x;
-  typename Lockstep::BatchTarget target;
-
-  Pair() {
-    attune::Rng rng(1);
-    check::fill_batch(x, rng);
-    check::fill_batch(target, rng);
-  }
+  check::Batch<Lockstep> data{1};
   // One step of both, to the same bits; where it is refused, nothing has changed.
   template <class Mask = attune::NoMask>
   void expect_steps(Status status, const Mask& mask = {}, float learning_rate = 0.01f) {
     const std::uint32_t before = attune::hash_bits(lockstep.parameters());
-    const auto a = lockstep.step(x, target, {.learning_rate = learning_rate}, NoClipping{}, mask);
-    const auto b = streaming.step(x, target, {.learning_rate = learning_rate}, NoClipping{}, mask);
+    const auto a = lockstep.step(data.x, data.target, {.learning_rate = learning_rate}, NoClipping{}, mask);
+    const auto b = streaming.step(data.x, data.target, {.learning_rate = learning_rate}, NoClipping{}, mask);
     EXPECT_EQ(a.status, status);
     EXPECT_EQ(b.status, status);
     EXPECT_TRUE(check::same_bits(lockstep.parameters(), streaming.parameters()));
@@ -217,13 +209,13 @@ TEST(Lockstep, padding_that_is_not_finite_is_hidden_as_one_by_one) {
         pair;
     attune::KeyPaddingMask<8> padding;
     EXPECT_EQ(padding.set_length(6), Status::kOk);
-    pair.x(3 * 8 + 7, 1) = check::kNan<float>;  // of some sequences
-    pair.x(20 * 8 + 6, 0) = check::kInfinity<float>;
+    pair.data.x(3 * 8 + 7, 1) = check::kNan<float>;  // of some sequences
+    pair.data.x(20 * 8 + 6, 0) = check::kInfinity<float>;
     pair.expect_steps(Status::kOk, padding);
     pair.expect_steps(Status::kOk, padding);
-    pair.x(5 * 8 + 2, 1) = check::kNan<float>;  // which is not hidden
+    pair.data.x(5 * 8 + 2, 1) = check::kNan<float>;  // which is not hidden
     pair.expect_steps(Status::kNotFinite, padding);
-    pair.x(5 * 8 + 2, 1) = 0;
+    pair.data.x(5 * 8 + 2, 1) = 0;
     std::array<attune::KeyPaddingMask<8>, kBatch> of_each;
     for (int i = 0; i < kBatch; ++i) {
       EXPECT_EQ(of_each[static_cast<std::size_t>(i)].set_length(1 + i % 6), Status::kOk);
@@ -237,13 +229,13 @@ TEST(Lockstep, sequences_that_are_refused_in_the_middle_discard_the_batch_and_it
     using Drop = attune::Dropout<attune::DropoutShape{.rows = 4, .d_model = 6, .probability = 0.4}>;
     Pair<Sequential<Tokens, Drop, Linear<6, 5>>, attune::CrossEntropy<>> pair;
     pair.expect_steps(Status::kOk);
-    std::swap(pair.x[4 * 21], pair.x[4 * 22]);
-    pair.x[4 * 21 + 1] = 9;
+    std::swap(pair.data.x[4 * 21], pair.data.x[4 * 22]);
+    pair.data.x[4 * 21 + 1] = 9;
     pair.expect_steps(Status::kInvalidToken);
-    pair.x[4 * 21 + 1] = 8;
-    pair.target[4 * 30] = 5;
+    pair.data.x[4 * 21 + 1] = 8;
+    pair.data.target[4 * 30] = 5;
     pair.expect_steps(Status::kInvalidTarget);
-    pair.target[4 * 30] = -100;
+    pair.data.target[4 * 30] = -100;
     pair.expect_steps(Status::kInvalidLearningRate, attune::NoMask{}, -1.0f);
     pair.expect_steps(Status::kOk);
     // A batch that is filled by half, and one that is resumed then.
@@ -281,8 +273,8 @@ TEST(Lockstep, takes_turns_in_a_workspace) {
     for (Shared* trainer : {&first, &second}) trainer->initialize(attune::XavierUniform{}, attune::Rng{42});
     Pair<Dropping> pair;
     for (int step = 0; step < 2; ++step) {
-      EXPECT_TRUE(first.step(pair.x, pair.target, {.learning_rate = 0.01f}).ok());
-      EXPECT_TRUE(second.step(pair.x, pair.target, {.learning_rate = 0.5f}).ok());
+      EXPECT_TRUE(first.step(pair.data.x, pair.data.target, {.learning_rate = 0.01f}).ok());
+      EXPECT_TRUE(second.step(pair.data.x, pair.data.target, {.learning_rate = 0.5f}).ok());
       pair.expect_steps(Status::kOk);
     }
     EXPECT_TRUE(check::same_bits(first.parameters(), pair.lockstep.parameters()));

@@ -43,26 +43,20 @@ Options options_of(float learning_rate) {
     return {.learning_rate = learning_rate};
   }
 }
-template <class Trainer>
-void fill_batch(typename Trainer::BatchInput& x, typename Trainer::BatchTarget& target, attune::Rng& rng) {
-  check::fill(x, rng);
-  check::fill(target, rng);
-}
 
 // A step, or the same in the smallest slices.
 template <class Trainer>
 void train(Trainer& trainer, int from, int to, bool in_slices = false) {
   const auto options = options_of<typename Trainer::Options>(0.01f);
   attune::Rng rng(7);
-  static typename Trainer::BatchInput x;
-  static typename Trainer::BatchTarget target;
+  static check::Batch<Trainer> data;
   for (int step = 0; step < to; ++step) {
-    fill_batch<Trainer>(x, target, rng);
+    data.draw(rng);
     if (step < from) continue;
     if constexpr (std::is_same_v<typename Trainer::BatchInput, Model::Input> &&
                   requires { trainer.gradients(); }) {
       if (in_slices) {
-        ASSERT_TRUE(trainer.accumulate(x, target).ok());
+        ASSERT_TRUE(trainer.accumulate(data.x, data.target).ok());
         auto update = trainer.template update_in_slices<1>(options);
         int slices = 0;
         while (update.advance()) ++slices;
@@ -71,7 +65,7 @@ void train(Trainer& trainer, int from, int to, bool in_slices = false) {
         continue;
       }
     }
-    ASSERT_TRUE(trainer.step(x, target, options).ok());
+    ASSERT_TRUE(trainer.step(data.x, data.target, options).ok());
   }
 }
 
@@ -190,14 +184,12 @@ TEST(MomentSets, round_by_the_seed_of_the_training) {
 TEST(MomentSets, without_a_first_moment_steps_are_those_of_beta1_zero) {
   auto& with = check::fresh<0, TrainerOf<attune::AdamW>>();
   auto& without = check::fresh<1, TrainerOf<WithoutFirst>>();
-  static Model::Input x;
-  static Model::Output target;
+  static check::Example<Model> data;
   attune::Rng rng(7);
   for (int step = 0; step < 4; ++step) {
-    check::fill(x, rng);
-    check::fill(target, rng);
-    ASSERT_TRUE(with.step(x, target, {.learning_rate = 0.01f, .beta1 = 0.0}).ok());
-    ASSERT_TRUE(without.step(x, target, {.learning_rate = 0.01f}).ok());
+    data.draw(rng);
+    ASSERT_TRUE(with.step(data.x, data.target, {.learning_rate = 0.01f, .beta1 = 0.0}).ok());
+    ASSERT_TRUE(without.step(data.x, data.target, {.learning_rate = 0.01f}).ok());
   }
   EXPECT_TRUE(check::same_bits(with.parameters(), without.parameters()));
   EXPECT_EQ(WithoutFirst::check({.beta1 = 0.9}), attune::Status::kInvalidBeta);

@@ -9,6 +9,7 @@
 #include <attune/training/trainer.hpp>
 
 #include "check.hpp"
+#include "training/batch_data.hpp"
 
 namespace check {
 
@@ -25,19 +26,6 @@ Trainer& fresh() {
   auto& trainer = *new (storage<place>.bytes) Trainer{};
   trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
   return trainer;
-}
-
-/// Inputs, or targets: ids below 5, of which a batch ignores some where it may.
-template <class Values>
-void fill_batch(Values& values, attune::Rng& rng, bool ignored = false) {
-  if constexpr (requires { values.values; }) {
-    fill(values, rng);
-  } else {
-    for (int& id : values) {
-      const std::uint32_t draw = rng.next();
-      id = ignored && draw % 4 == 3 ? -100 : static_cast<int>(draw / 4 % 5);
-    }
-  }
 }
 
 template <class Model>

@@ -7,6 +7,7 @@ namespace {
 using attune::Status;
 
 attune::SelfTest self_test;
+attune::Int8SelfTest int8_self_test;
 
 #if defined(__x86_64__)
 // MXCSR: rounding in bits 13 and 14, flush to zero in bit 15.
@@ -38,10 +39,11 @@ void set_mode(unsigned mode) { asm volatile("fscsr %0" ::"r"(mode) : "memory"); 
 
 #if ATTUNE_TEST_HAS_MODES
 // In a function of its own, so that no arithmetic moves out of the mode.
-[[gnu::noinline]] Status run_with(unsigned bits) {
+template <class Test>
+[[gnu::noinline]] Status run_with(unsigned bits, Test& test) {
   const unsigned before = mode();
   set_mode(before | bits);
-  const Status status = self_test.run();
+  const Status status = test.run();
   set_mode(before);
   return status;
 }
@@ -49,6 +51,10 @@ void set_mode(unsigned mode) { asm volatile("fscsr %0" ::"r"(mode) : "memory"); 
 
 }  // namespace
 
+TEST(SelfTest, of_integers_passes) {
+  EXPECT_EQ(int8_self_test.run(), Status::kOk);
+  EXPECT_EQ(int8_self_test.run(), Status::kOk);
+}
 TEST(SelfTest, passes) {
   EXPECT_EQ(self_test.run(), Status::kOk);
   EXPECT_EQ(self_test.run(), Status::kOk);
@@ -56,13 +62,14 @@ TEST(SelfTest, passes) {
 
 #if ATTUNE_TEST_HAS_MODES
 TEST(SelfTest, finds_a_processor_that_rounds_toward_zero) {
-  EXPECT_EQ(run_with(kTowardZero), Status::kWrongArithmetic);
+  EXPECT_EQ(run_with(kTowardZero, self_test), Status::kWrongArithmetic);
+  EXPECT_EQ(run_with(kTowardZero, int8_self_test), Status::kWrongArithmetic);
   EXPECT_EQ(self_test.run(), Status::kOk);
 }
 
 #if !ATTUNE_MVE && !ATTUNE_NEON && !defined(__riscv)
 TEST(SelfTest, finds_a_processor_that_flushes_subnormals) {
-  EXPECT_EQ(run_with(kFlushToZero), Status::kWrongArithmetic);
+  EXPECT_EQ(run_with(kFlushToZero, self_test), Status::kWrongArithmetic);
   EXPECT_EQ(self_test.run(), Status::kOk);
 }
 #endif

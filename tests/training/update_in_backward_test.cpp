@@ -204,17 +204,14 @@ TEST(UpdateInBackward, refused_steps_change_nothing) {
   static InBackward refused, fresh;
   refused.initialize(attune::XavierUniform{}, attune::Rng{42});
   fresh.initialize(attune::XavierUniform{}, attune::Rng{42});
-  Layer::Input x;
-  Layer::Output target;
-  attune::Rng rng(1);
-  check::fill(x, rng);
-  check::fill(target, rng);
-  EXPECT_EQ(refused.step(x, target, {.learning_rate = -1.0f}).status, attune::Status::kInvalidLearningRate);
-  target(2, 3) = check::kNan<float>;
-  EXPECT_EQ(refused.step(x, target, {}).status, attune::Status::kNotFinite);
-  target(2, 3) = 0;
-  EXPECT_TRUE(refused.step(x, target, {}).ok());
-  EXPECT_TRUE(fresh.step(x, target, {}).ok());
+  check::Example<Layer> data(1);
+  EXPECT_EQ(refused.step(data.x, data.target, {.learning_rate = -1.0f}).status,
+            attune::Status::kInvalidLearningRate);
+  data.target(2, 3) = check::kNan<float>;
+  EXPECT_EQ(refused.step(data.x, data.target, {}).status, attune::Status::kNotFinite);
+  data.target(2, 3) = 0;
+  EXPECT_TRUE(refused.step(data.x, data.target, {}).ok());
+  EXPECT_TRUE(fresh.step(data.x, data.target, {}).ok());
   EXPECT_TRUE(check::same_bits(refused.parameters(), fresh.parameters()));
 }
 

@@ -23,6 +23,7 @@ from torch.nn import functional as F
 sys.dont_write_bytecode = True  # the source tree stays clean
 
 from attention_cases import attention_option_cases  # noqa: E402
+from layer_cases import layer_cases  # noqa: E402
 from safetensors_writer import save  # noqa: E402
 from model_cases import model_cases  # noqa: E402
 from random_cases import drawn_attention_cases, random_cases  # noqa: E402
@@ -366,6 +367,7 @@ def every_case(cases):
     function_cases(cases)
     optimizer_cases(cases)
     transformer_cases(cases)
+    layer_cases(cases)
     model_cases(cases)
     if cases.random_shapes:
         random_cases(cases)

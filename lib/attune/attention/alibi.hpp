@@ -3,9 +3,9 @@
 //
 //   s(h, i, j) − m_h · |p_i − j|,      m_h = 2^(−8(h + 1)/H)
 //
-// For H that are no power of two, as in the paper's own code: the slopes of the power of two below, then
-// every other one of the next power's. With a causal mask only keys before the query are left, as in the
-// paper.
+// If H is no power of two, the slopes follow the paper's own code: all slopes of the next lower power of two,
+// then every other slope of the next higher one. With a causal mask only the keys before the query remain, as
+// in the paper.
 #pragma once
 
 #include <attune/attention/mask.hpp>
@@ -21,8 +21,8 @@ namespace attune::inline ATTUNE_ARITHMETIC {
   return detail::inverse_power(256, static_cast<double>(step) / (2 * below));
 }
 
-/// Query i is at position i + offset, key j at position j. Made for a layer of kHeads query heads; composed
-/// with `&&` as the masks of mask.hpp.
+/// Query i is at position i + offset, key j at position j. Made for a layer with kHeads query heads. Composes
+/// with other masks through `&&` (mask.hpp).
 template <int kHeads>
 struct AlibiBias {
   static_assert(kHeads > 0, "attune::AlibiBias: as many heads as the layer has; they must be positive");

@@ -1,16 +1,12 @@
-// Backward of scaled dot-product attention of one head, some rows of queries at
-// a time.
+// Backward of scaled dot-product attention of one head, over blocks of query rows.
 //
-//   dP = dO·Vᵀ,   dV = Pᵀ·dO,   dS = P ∘ (dP − rowsum(P ∘ dP)),   dQ = scale ·
-//   dS·K,   dK = scale · dSᵀ·Q
+//   dP = dO·Vᵀ,   dV = Pᵀ·dO,   dS = P ∘ (dP − rowsum(P ∘ dP)),   dQ = scale · dS·K,   dK = scale · dSᵀ·Q
 //
-// P is stored, and all queries go at a time; or it is recomputed for some of
-// them (recomputed_attention.hpp). P, dP, dS and dQ have whole rows, whatever
-// their number. dV and dK are sums over queries, whose order is a product's:
-// from zero for kDepthBlock of them, block added to block. Within a block the
-// sums go on from one product to the next, so that any number of rows at a time
-// has the same bits. Blocks of keys would have whole sums over queries, but no
-// whole rows: for those there is a mask, the sum in softmax's backward, and dQ.
+// P is stored, and all queries form one block; or P is recomputed block by block (recomputed_attention.hpp).
+// P, dP, dS and dQ consist of whole rows, so their block size is free. dV and dK are sums over queries in a
+// product's order: each kDepthBlock queries are summed from zero, and the blocks are added. A product within
+// a block continues the sums of the product before it, so every number of rows at a time gives the same bits.
+// Blocks of keys would not work: the mask, the row sum in softmax's backward, and dQ need whole rows.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +16,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
-inline constexpr int kWorkOfSoftmaxBackward = 6;  // of one weight, as kWorkOfSoftmax
+inline constexpr int kWorkOfSoftmaxBackward = 6;  // per weight, as kWorkOfSoftmax
 
 template <class Scalar, int kSeqLen, int kKvLen, class Used = std::integral_constant<int, kSeqLen>,
           class Keys = std::integral_constant<int, kKvLen>>
@@ -37,13 +33,12 @@ template <class Scalar, int kSeqLen, int kKvLen, class Used = std::integral_cons
   }
 }
 
-// Gradients of weights of keys that are not there are zero, as far as they are
-// read.
+// Zeroes the gradients of weights of missing keys, as far as they are read.
 template <class Weights, int kKeys>
 ATTUNE_INLINE void clear_keys_behind(std::integral_constant<int, kKeys>, const Weights&) {}
 template <class Weights>
 [[gnu::noinline]] void clear_keys_behind(int keys, const Weights& weights) {
-  constexpr bool kInLanes = kernels::kPrefixPays<Weights::cols>;  // softmax's backward reads no others
+  constexpr bool kInLanes = kernels::kPrefixPays<Weights::cols>;  // softmax's backward reads no other keys
   const int end = kInLanes ? kernels::detail::whole_lanes<(std::max)(Weights::cols, kernels::kSumLanes)>(keys)
                            : Weights::cols;
   for (int i = 0; i < used_rows(weights); ++i) {
@@ -51,7 +46,7 @@ template <class Weights>
   }
 }
 
-// What multiplied the values in forward, in slices drawn by blocks of rows.
+// The weights that multiplied the values in forward. In slices, blocks of rows draw them.
 template <class Weights, class Dropout, AnyContext Call>
 ATTUNE_INLINE auto kept_weights(const Weights& p, Dropout& dropout, const Call& context) {
   if constexpr (Call::kRunsToCompletion || std::is_same_v<std::remove_const_t<Dropout>, AllWeights>) {
@@ -63,8 +58,8 @@ ATTUNE_INLINE auto kept_weights(const Weights& p, Dropout& dropout, const Call& 
   }
 }
 
-/// The rows of queries that a step of backward is of: `first` in all of them,
-/// and those rows alone. Of a sequence of its true length both are a RowRange.
+/// The query rows of one step of backward: `first` within all rows, and within these rows alone. With a valid
+/// length, both are RowRanges.
 template <int kRows, class First>
 struct QueryRows {
   static constexpr int kCount = kRows;
@@ -79,7 +74,7 @@ ATTUNE_INLINE auto query_rows(RowRange range) {
   return QueryRows<kRows, RowRange>{range, {0, range.count}};
 }
 
-/// Those of them from `from` on that are valid, of kQueries.
+/// The valid rows among kQueries, starting at `from`.
 template <int kRows, int kQueries, AnyContext Call>
 ATTUNE_INLINE auto valid_query_rows(const Call& context, int from) {
   if constexpr (Call::kHasLength) {
@@ -90,12 +85,11 @@ ATTUNE_INLINE auto valid_query_rows(const Call& context, int from) {
   }
 }
 
-/// Backward of a head whose operands these are. `key` and `value` are those
-/// that there are.
+/// Backward of a head with these operands. `key` and `value` are the valid ones.
 template <class Query, class Key, class Value, class DContext, class Scores, AnyContext Call>
 struct HeadBackward {
   static constexpr int kQueries = Query::rows, kKeys = Key::rows, kDk = Query::cols, kDv = Value::cols;
-  /// Whether keys that the mask hides from all of some queries are left out.
+  /// Whether keys that the mask hides from a whole block of queries are skipped.
   static constexpr bool kByMask =
       kLeavesOut<typename Call::Mask, kKeys> && !kIsPart<Key> && !Call::kHasLength;
   using Dense = kernels::DenseTermsOf<typename Call::Products>;
@@ -107,7 +101,7 @@ struct HeadBackward {
   const Scores& scores;
   const Call& context;
 
-  // body<count>(first) for the rows of a step, first being their own number.
+  // body<count>(first) over the rows of a step; `first` counts within the step.
   template <int work, class Rows, class Body>
   ATTUNE_INLINE void for_rows(const Rows& rows, const Body& body) const {
     if constexpr (Rows::kCount == kQueries) {
@@ -121,8 +115,8 @@ struct HeadBackward {
       context.template rows<Rows::kCount, work>(body);
     }
   }
-  // C = A·B, some rows of C at a time; those and some terms count where
-  // counts(row, rows, term, terms) says.
+  // C = A·B, a block of rows of C at a time. Only rows and terms with counts(row, rows, term, terms)
+  // contribute.
   template <class A, class B, class C, class ItsTerms, class Counts, class Sum>
   ATTUNE_INLINE static void gemm(const A& a, const B& b, const C& c, const ItsTerms& its_terms,
                                  const Counts& counts, Sum sum) {
@@ -137,7 +131,7 @@ struct HeadBackward {
     }
   }
 
-  // dP = dO·Vᵀ, behind the weights themselves.
+  // dP = dO·Vᵀ, stored after the weights.
   template <class Rows, class Weights, class Gradient>
   ATTUNE_INLINE void d_weights(const Rows& rows, const Weights& weights, const Gradient& dp) const {
     for_rows<kKeys*(kDv + Weights::template kWork<Scores, kDk>)>(
@@ -166,7 +160,7 @@ struct HeadBackward {
           }
         });
   }
-  // dS, in the place of P.
+  // dS, in place of P.
   template <class Rows, class P, class Gradient, class Dropout>
   ATTUNE_INLINE void d_scores(const Rows& rows, const P& p, const Gradient& dp, Dropout& dropout) const {
     for_rows<(kWorkOfSoftmaxBackward + Scores::template kWorkOfBackward<kDk>)*kKeys>(
@@ -185,8 +179,7 @@ struct HeadBackward {
                                                             key, p_rows, dp_rows);
         });
   }
-  // Aᵀ·B to rows of keys, where A[rows, keys] and B[rows, …] are of the rows of
-  // a step.
+  // Adds Aᵀ·B to rows of keys, for A[rows, keys] and B[rows, …] of the rows of a step.
   template <class Rows, class A, class B, class To, class ItsTerms, class Sum>
   ATTUNE_INLINE void to_keys(const Rows& rows, const A& a, const B& b, const To& to,
                              const ItsTerms& its_terms, Sum sum) const {
@@ -203,7 +196,7 @@ struct HeadBackward {
               sum);
         });
   }
-  // dQ of the rows of a step, to `to`.
+  // dQ of the rows of a step, written to `to`.
   template <class Rows, class P, class To>
   ATTUNE_INLINE void d_query(const Rows& rows, const P& p, const To& to) const {
     for_rows<kKeys * kDk>(rows, [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
@@ -215,9 +208,8 @@ struct HeadBackward {
           kernels::Assign{});
     });
   }
-  // All gradients from the rows of a step: of queries assigned, of keys and
-  // values as `sum` says. `room` is as large as the rows of P, and, where
-  // operands are overwritten, as those of dQ.
+  // All gradients from the rows of a step: assigns dQ; assigns or adds dK and dV, by `sum`. `room` has the
+  // size of the rows of P, and at least the size of dQ's rows if operands are overwritten.
   template <class Rows, class Weights, class Dropout, class Gradients, class Sum>
   ATTUNE_INLINE void step(const Rows& rows, const Weights& weights, typename Weights::Scalar* room,
                           Dropout& dropout, const Gradients& to, Sum sum) const {
@@ -256,14 +248,13 @@ template <class P>
 struct StoredWeights {
   using Scalar = typename P::Scalar;
   P p;
-  // Work for a weight, in multiply-accumulates.
+  // Work per weight, in multiply-accumulates.
   template <class Scores, int kDk>
   static constexpr int kWork = 0;
   template <int count>
   ATTUNE_INLINE static void compute(const auto&, auto, const auto&) {}
 };
-/// Where gradients go that may take the places of the operands: then dQ comes
-/// last.
+/// Sinks for gradients that may overwrite the operands: dQ then comes last.
 template <class DQueryView, class DKey, class DValue>
 struct GradientsOverOperands {
   static constexpr bool kKeepsOperands = false;
@@ -273,8 +264,8 @@ struct GradientsOverOperands {
   DValue d_value;
 };
 
-/// Backward of stored weights p[seq_len, kv_len], which end as dS. dK and dV
-/// are assigned, or added with Sum = Accumulate.
+/// Backward of stored weights p[seq_len, kv_len], which become dS. Assigns dK and dV, or adds to them with
+/// Sum = Accumulate.
 template <class Query, class Key, class Value, class Weights, class DContext, class DQuery, class DKey,
           class DValue, class Scalar, class Scores, class Dropout, AnyContext Call,
           class Sum = kernels::Assign>
@@ -294,8 +285,7 @@ ATTUNE_INLINE void attend_backward(const Query& query, const Key& key, const Val
             GradientsOverOperands<DQuery, DKey, DValue>{dq, dk, dv}, sum);
 }
 
-// Gradients of a head's keys and values, where several query heads, or rows of
-// queries, add to them.
+// Gradients of a head's keys and values, summed over several query heads or blocks of queries.
 template <class Scalar, int kKeys, int kDk, int kDv>
 struct KeyValueSums {
   Tensor<Scalar, kKeys, kDk> d_key;

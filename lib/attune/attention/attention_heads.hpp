@@ -2,8 +2,8 @@
 //
 //   P_h = softmax(scale · Q_h·K_hᵀ + mask),   O_h = P_h·V_h
 //
-// Query heads of a group share a head of keys and values, whose gradients add up. In training weights P are
-// dropped, and kept for backward, or computed once more in it.
+// Query heads of a group share a head of keys and values, whose gradients add up. Training may drop elements
+// of P. It keeps P for backward, or backward recomputes it.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
-/// Attention of all heads. The mask of a context is that with the shape's options.
+/// Attention of all heads. The context's mask already includes the shape's options.
 template <AttentionShape shape, class Scalar>
 struct AttentionHeads {
   using Memory = AttentionMemory<shape, Scalar>;
@@ -38,7 +38,7 @@ struct AttentionHeads {
       shape.scaling == Scaling::kInverseSqrtDk       ? inverse_square_root<Real>(shape.d_k)
       : shape.scaling == Scaling::kInverseSqrtDModel ? inverse_square_root<Real>(shape.d_model)
                                                      : Real(1);
-  /// How scores come from queries and keys.
+  /// Computes scores from queries and keys.
   using Scores = std::conditional_t<(shape.softcap > 0), CappedScores<Scalar>, ScaledScores<Scalar>>;
   static constexpr Scores scores() {
     if constexpr (shape.softcap > 0) {
@@ -48,11 +48,11 @@ struct AttentionHeads {
     }
   }
 
-  /// O from Q, K and V, in inference: for some queries at a time, whose weights are overwritten by the next.
+  /// Inference: O from Q, K and V. Each block of queries overwrites the weights of the block before it.
   ATTUNE_INLINE static void infer(auto& scratch, const auto& of_tokens) {
     const auto& context = of_finite_values(with_appended<shape>(of_tokens), scratch);
     context.template repeat<shape.num_heads>([&](int head) ATTUNE_INLINE_LAMBDA {
-      if constexpr (Memory::kTransposesKeys) {
+      if constexpr (kReadsTransposed<decltype(scratch), decltype(context)>) {
         if (head % Memory::kGroup == 0) {
           context.stage([&] { scratch.transposed.assign(context.keys().first(rows_of_key(scratch, head))); });
         }
@@ -62,7 +62,7 @@ struct AttentionHeads {
           context);
     });
   }
-  /// O, and what backward needs beside it.
+  /// Training: O, and the values that backward needs.
   template <class Kept>
   ATTUNE_INLINE static void forward(TapeOf<Kept>& tape, ScratchOf<Kept>& scratch, const auto& of_tokens) {
     const auto& context = of_finite_values(with_appended<shape>(of_tokens), tape);
@@ -83,14 +83,14 @@ struct AttentionHeads {
       }
     });
   }
-  /// From dO, in the place of O, to dQ, dK and dV in those of Q, K and V.
+  /// Overwrites Q, K and V with dQ, dK and dV, from dO in the place of O.
   template <class Kept>
   ATTUNE_INLINE static void backward(TapeOf<Kept>& tape, ScratchOf<Kept>& scratch, const auto& of_tokens) {
     const auto& context = with_appended<shape>(of_tokens);
     HeadOutputs& outputs = Memory::outputs_of(tape, scratch);
     context.template repeat<shape.num_heads>([&](int head) ATTUNE_INLINE_LAMBDA {
       const auto q = view(tape.query).template columns<shape.d_k>(head * shape.d_k);
-      const auto k = key_of(tape, head);
+      const auto k = rows_of_key(tape, head);
       const auto v = value_of(tape, head);
       if constexpr (Memory::kGroup > 1) {
         if (head % Memory::kGroup == 0) context.stage([&] { scratch.of_keys.clear(); });
@@ -122,8 +122,8 @@ struct AttentionHeads {
     });
     if constexpr (WeightDropout::kDrops) context.stage([&] { tape.dropout.skip(1); });
   }
-  /// The context of all products of backward: one look at everything that they read. `inputs` are the tokens
-  /// that its other products read.
+  /// The context of all products in backward, from one check that every operand is finite. `inputs` are the
+  /// token matrices read by its other products.
   template <AnyContext Call>
   static auto of_finite(const Call& context, [[maybe_unused]] auto& tape, [[maybe_unused]] auto& scratch,
                         [[maybe_unused]] const auto&... inputs) {
@@ -136,7 +136,7 @@ struct AttentionHeads {
         }
       };
       if constexpr (!shape.keep_weights) {
-        return first(tape.of_rows);  // finite where a row of weights is
+        return first(tape.of_rows);  // finite if the row of weights is
       } else {
         return first(tape.weights);
       }
@@ -148,16 +148,24 @@ struct AttentionHeads {
   }
 
  private:
-  // Of a query in one head (execution/slices.hpp).
+  // Work per query and head (execution/slices.hpp).
   static constexpr int kWorkOfQuery = kKeys * (shape.d_k + shape.d_v + kWorkOfSoftmax + Scores::kWork +
                                                (WeightDropout::kDrops ? kWorkOfDraw : 0));
 
-  // dK and dV of a group are added up, from zeros.
+  // dK and dV of a group are accumulated from zero.
   using SumOfGroup = std::conditional_t<(Memory::kGroup > 1), kernels::Accumulate, kernels::Assign>;
 
+  // Whether queries read a transposed copy of K. Integers have a scale for each token, whose numbers are
+  // contiguous in K itself.
+  template <class Kept, class Call>
+  static constexpr bool kReadsTransposed = requires(Kept kept) {
+    kept.transposed.keys();
+  }
+  &&std::is_same_v<typename std::remove_cvref_t<Call>::Products, kernels::FloatProducts>;
   // What a query head reads of K and V.
+  template <class Call>
   static auto key_of(auto& kept, [[maybe_unused]] int head) {
-    if constexpr (requires { kept.transposed.keys(); }) {
+    if constexpr (kReadsTransposed<decltype(kept), Call>) {
       return kept.transposed.keys();
     } else {
       return rows_of_key(kept, head);
@@ -170,19 +178,21 @@ struct AttentionHeads {
     return view(kept.value).template columns<shape.d_v>(shape.kv_head_of(head) * shape.d_v);
   }
 
-  // A head's columns of O from those of Q, K and V: as many rows from `first` on as `weights` has.
+  // Attention of one head: its columns of O from its columns of Q, K and V. Computes the rows of `weights`,
+  // starting at `first`.
   template <class WeightRows>
   static void attend(int head, auto first, const auto& kept, HeadOutputs& outputs, const WeightRows& weights,
                      const auto& dropout, const auto& context, auto... of_rows) {
     constexpr int kRows = WeightRows::rows;
     detail::attend<shape.num_heads, shape.seq_len>(
         view(kept.query).template rows_at<kRows>(first).template columns<shape.d_k>(head * shape.d_k),
-        context.keys().first(key_of(kept, head)), context.keys().first(value_of(kept, head)),
+        context.keys().first(key_of<decltype(context)>(kept, head)),
+        context.keys().first(value_of(kept, head)),
         view(outputs).template rows_at<kRows>(first).template columns<shape.d_v>(head * shape.d_v), weights,
         scores(), head, first, dropout, context, of_rows...);
   }
-  // The same for all queries, some at a time, whose weights go to `weights` and are overwritten by the next
-  // ones'. `of_rows` is where what masked_softmax keeps of the head's rows goes, if anywhere.
+  // The same for all queries, in blocks. Each block overwrites `weights`. masked_softmax stores its row
+  // values at `of_rows`, if given.
   template <int kAtOnce>
   static void attend_in_blocks(int head, const auto& kept, HeadOutputs& outputs, Scalar* weights,
                                const auto& dropout_from, const auto& context, auto... of_rows) {
@@ -203,14 +213,14 @@ struct AttentionHeads {
     return rows.template rows_at<Rows::rows>(RowRange{0, range.count});
   }
 
-  // What the tape has of the rows of a head's weights.
+  // The row values of a head's weights on the tape.
   static Scalar* of_rows(auto& tape, int head) { return tape.of_rows.data() + 2 * head * shape.seq_len; }
 
   // The context of products with V.
   ATTUNE_INLINE static auto of_finite_values(const auto& context, const auto& kept) {
     return context.skipping_zeros(context.keys().first(view(kept.value)));
   }
-  // What some queries of every head have, `width` scalars each.
+  // The first queries of every head, `width` scalars each.
   template <int width>
   struct FirstQueries {
     const Scalar* rows;
@@ -224,8 +234,8 @@ struct AttentionHeads {
     }
   };
 
-  // Drops weights: rows of one head. What is drawn belongs to the places of whole rows: keys that are
-  // appended at `at`, before kv_len, take theirs.
+  // Dropout of one head's rows of weights. Draws belong to positions in whole rows. Keys appended at `at`,
+  // before kv_len, use their own positions in the row.
   template <class At>
   struct DroppedWeights {
     typename WeightDropout::Draws rng;
@@ -264,7 +274,7 @@ struct AttentionHeads {
       WeightDropout::drop(weights.rows * weights.cols, draws, weights.data, weights.data);
       move_appended(weights, shape.kv_len, at);
     }
-    // The columns of appended keys; zeros stand where they have been.
+    // The columns of appended keys. Leaves zeros in their old places.
     template <int rows>
     ATTUNE_INLINE static void move_appended([[maybe_unused]] const Rows<rows>& weights,
                                             [[maybe_unused]] int from, [[maybe_unused]] int to) {

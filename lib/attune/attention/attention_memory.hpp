@@ -1,4 +1,5 @@
-// The memory of MultiHeadAttention: what forward keeps for backward, and what is dead after every call.
+// The memory of MultiHeadAttention: the tape, kept from forward for backward, and the scratch, dead after
+// every call.
 #pragma once
 
 #include <algorithm>
@@ -18,23 +19,23 @@ template <AttentionShape shape, class ScalarType>
 struct AttentionMemory {
   using Scalar = ScalarType;
   using Parts = AttentionParameters<shape, Scalar>;
-  static constexpr int kKeys = shape.num_keys();         // with appended ones
+  static constexpr int kKeys = shape.num_keys();         // with appended keys
   using Weights = Tensor<Scalar, shape.seq_len, kKeys>;  // of one head
   using WeightDropout = Dropout<DropoutShape{shape.num_heads * shape.seq_len, kKeys, shape.dropout}, Scalar>;
   /// The outputs of the heads, side by side.
   using HeadOutputs = Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_v>;
-  /// In the place of a member; each another type, so that all can have one address.
+  /// Replaces an unused member. Each has its own type, so that all can share one address.
   template <int>
   struct None {};
 
-  /// How many query heads share a head of keys and values.
+  /// Number of query heads that share a head of keys and values.
   static constexpr int kGroup = shape.num_heads / shape.num_kv_heads;
-  /// How many queries of a head have their weights in memory at a time, in training.
+  /// Number of queries per head whose weights are in memory at once, in training.
   static constexpr int kQueriesInTraining =
       shape.keep_weights ? shape.seq_len : recomputed_queries(shape.seq_len);
 
-  /// What a backward to these gradients needs of forward. It uses the same storage for the gradients of Q, K,
-  /// V and O. O is taped for the gradient of W_o; where that is not trained, it is scratch.
+  /// Values from forward that a backward to these gradients needs. It stores the gradients of Q, K, V and O
+  /// in the same memory. O is taped only for the gradient of W_o, else it is scratch.
   template <class Gradients>
   struct TapeOf {
     static constexpr bool kKeepsOutputs =
@@ -43,7 +44,7 @@ struct AttentionMemory {
     Tensor<Scalar, kKeys, shape.num_kv_heads * shape.d_k> key;
     Tensor<Scalar, kKeys, shape.num_kv_heads * shape.d_v> value;
     [[no_unique_address]] std::conditional_t<kKeepsOutputs, HeadOutputs, None<0>> outputs;
-    // Heads stacked: P, nothing dropped, or the maximum and one over the sum of each row of e^(S − max).
+    // Stacked by head: P before dropout; or, per row of e^(S − max), the maximum and one over the sum.
     [[no_unique_address]] std::conditional_t<shape.keep_weights,
                                              Tensor<Scalar, shape.num_heads * shape.seq_len, kKeys>, None<1>>
         weights;
@@ -53,8 +54,8 @@ struct AttentionMemory {
     [[no_unique_address]] typename Parts::Norms::Kept norms;
     [[no_unique_address]] typename WeightDropout::Tape dropout;
 
-    /// P of one head, [seq_len, kv_len]; valid between forward and backward. Of a sequence of its true
-    /// length, rows behind it hold nothing, and appended keys may stand further in front.
+    /// P of one head, [seq_len, kv_len]; valid between forward and backward. With a valid length, the rows
+    /// after it are undefined, and appended keys may stand further to the front.
     template <bool kKept = shape.keep_weights>
     [[nodiscard]] ConstView<Weights> head_weights(int head) const {
       static_assert(kKept,
@@ -79,8 +80,8 @@ struct AttentionMemory {
     }
   };
 
-  /// And in inference. Vector units: blocks about as long as each other, of which a first-level cache holds
-  /// one where they are read several times; keys are then transposed once for all blocks of a head.
+  /// The same in inference. With vector units, blocks have similar lengths. One block fits a first-level
+  /// cache if it is read several times; keys are then transposed once for all blocks of a head.
   static constexpr int kQueriesAtOnce = [] {
     if constexpr (!kernels::kCopiesTransposed<Scalar>)
       return shape.keep_weights ? (std::min)(shape.seq_len, 32) : kQueriesInTraining;
@@ -90,8 +91,8 @@ struct AttentionMemory {
   }();
   static constexpr bool kTransposesKeys =
       kernels::kCopiesTransposed<Scalar> && kQueriesAtOnce < shape.seq_len;
-  /// Dead after every call, so all layers can share one. Training: one head's dO, then its dP, then its dQ;
-  /// where weights are not kept, its dO, then rows of P.
+  /// Dead after every call, so all layers can share one. Training uses it for one head's dO, dP and dQ in
+  /// turn. If weights are not kept, it holds the head's dO, then rows of P.
   template <class Gradients>
   struct ScratchOf {
     static constexpr int kColumnsOfOutputs =
@@ -101,14 +102,14 @@ struct AttentionMemory {
         !shape.keep_weights,
         RecomputeScratch<Scalar, shape.seq_len, kKeys, shape.d_k, shape.d_v, (kGroup > 1)>,
         std::conditional_t<(kGroup > 1), KeyValueSums<Scalar, kKeys, shape.d_k, shape.d_v>, None<2>>>
-        of_keys;  // sums of the gradients of keys and values, or what computing weights once more needs
+        of_keys;  // sums of the gradients of keys and values, or memory to recompute weights
     [[no_unique_address]] std::conditional_t<WeightDropout::kDrops, Tensor<Scalar, kQueriesInTraining, kKeys>,
                                              None<0>>
         dropped;  // rows of a head's P
     [[no_unique_address]] std::conditional_t<TapeOf<Gradients>::kKeepsOutputs, None<1>, HeadOutputs> outputs;
   };
-  /// K of one head, a key a column. Rows lie an odd number of cache lines apart, so that they do not meet in
-  /// the same few sets.
+  /// K of one head, one key per column. Rows lie an odd number of cache lines apart, to spread over the sets
+  /// of the cache.
   struct TransposedKeys {
     static constexpr int kLine = kernels::detail::kLineBytes / static_cast<int>(sizeof(Scalar));
     static constexpr int kRow = ((kKeys + kLine - 1) / kLine | 1) * kLine;
@@ -122,8 +123,8 @@ struct AttentionMemory {
       kernels::transpose(keys, MatrixView<Scalar, shape.d_k, kKeys, kRow>(columns.data()), used_rows(keys));
     }
   };
-  /// Inference, where no tape keeps them: Q, K, V, O and, for some queries at a time, rows of one head's P. A
-  /// row of a head of Q is read before that of O is written, and O stands in its place if it is as wide.
+  /// Inference, which has no tape: Q, K, V, O, and rows of one head's P for a block of queries. Each head
+  /// reads a row of Q before it writes the row of O, so O overwrites Q if both have one width.
   struct InferenceScratch {
     Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_k> query;
     Tensor<Scalar, kKeys, shape.num_kv_heads * shape.d_k> key;
@@ -141,7 +142,7 @@ struct AttentionMemory {
     }
   };
 
-  /// Where the outputs of the heads are.
+  /// The memory of the outputs of the heads.
   template <class Kept>
   static HeadOutputs& outputs_of(TapeOf<Kept>& tape, ScratchOf<Kept>& scratch) {
     if constexpr (TapeOf<Kept>::kKeepsOutputs) {

@@ -2,8 +2,7 @@
 //
 //   Q = X_q·W_q + b_q,   K = X_k·W_k + b_k,   V = X_v·W_v + b_v
 //
-// then, where options say so, Q and K normalized and rotated by position, keys and values appended, Q and K
-// scaled.
+// Options then normalize and rotate Q and K, append keys and values, and scale Q and K.
 #pragma once
 
 #include <type_traits>
@@ -17,7 +16,8 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
-/// How they come to be. `kept` is a tape or a scratch of InferenceScratch's kind (attention_memory.hpp).
+/// Computes Q, K and V. `kept` is a tape, or a scratch with the members of InferenceScratch
+/// (attention_memory.hpp).
 template <AttentionShape shape, class Scalar>
 struct AttentionOperands {
   using Parts = AttentionParameters<shape, Scalar>;
@@ -29,7 +29,7 @@ struct AttentionOperands {
   using Real = kernels::Real<Scalar>;
   using Value = ConstView<typename ValueProjection::Input>;
 
-  // d_k^-¼, applied to Q and K themselves; 1/√√n is the inverse root of the root, so it is found in double.
+  // Multiplies Q and K each by d_k^-¼. Computed in double: 1/√√n is the inverse root of a root.
   static constexpr bool kScaleOperands = shape.scaling == Scaling::kInverseFourthRootDkEach;
   static constexpr Real kOperandScale = [] {
     double root = 1.0 / inverse_square_root<double>(shape.d_k);
@@ -38,7 +38,7 @@ struct AttentionOperands {
     return static_cast<Real>(1.0 / fourth);
   }();
 
-  /// Q, K and V to where they are kept.
+  /// Writes Q, K and V to `kept`.
   static void forward(const auto& parameters, Query query, Key key, Value value, auto& kept,
                       const auto& context) {
     const auto& of_queries = context.unmasked();
@@ -59,7 +59,7 @@ struct AttentionOperands {
     append_keys<shape, Scalar>(parameters.appended, kept, context);
     scale_operands(kept.query, kept.key, context);
   }
-  /// From dQ, dK and dV in the places of Q, K and V to those of the projections.
+  /// Turns dQ, dK and dV, stored in place of Q, K and V, into gradients of the projections' outputs.
   ATTUNE_INLINE static void backward(const auto& parameters, auto& tape, auto& gradients,
                                      const auto& context) {
     scale_operands(tape.query, tape.key, context);
@@ -75,7 +75,7 @@ struct AttentionOperands {
     }
     Parts::Norms::backward(parameters.norms, tape, gradients.norms, context);
   }
-  /// From those to the gradients of the projections' weights and biases,
+  /// Adds the gradients of the projections' weights and biases.
   static void backward_parameters(Query query, Key key, Value value, auto& tape, auto& gradients,
                                   const auto& context) {
     QueryProjection::backward_parameters(query, tape.query, gradients.query, context);
@@ -84,7 +84,7 @@ struct AttentionOperands {
     ValueProjection::backward_parameters(value, projected<ValueProjection>(tape.value), gradients.value,
                                          context.keys());
   }
-  /// and of their inputs. `sum` says whether those of keys and values are assigned, or added.
+  /// Gradients of the projections' inputs. `sum` assigns or adds the gradients of keys and values.
   ATTUNE_INLINE static void backward_inputs(const auto& parameters, auto& tape, auto&& d_query, auto&& d_key,
                                             auto&& d_value, auto sum, const auto& context) {
     QueryProjection::backward_input(parameters.query, tape.query, d_query, kernels::Assign{}, context);
@@ -103,12 +103,13 @@ struct AttentionOperands {
                                                .rotary_dim = kRotates ? shape.rotary_dim : 2,
                                                .pairs = shape.rotary_pairs,
                                                .base = shape.rotary_base,
+                                               .scaling = shape.rotary_scaling,
                                                .offset = offset},
                                    Scalar>;
   using QueryRotation = Rotation<shape.seq_len, shape.num_heads, shape.offset>;
   using KeyRotation = Rotation<shape.kv_len, shape.num_kv_heads, 0>;
 
-  // What a projection writes of K or V: all but appended keys.
+  // The rows of K or V that a projection writes: all except appended keys.
   template <class Projection, class Keys>
   ATTUNE_INLINE static View<typename Projection::Output> projected(Keys& keys) {
     return View<typename Projection::Output>(keys.data());

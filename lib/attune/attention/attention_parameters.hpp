@@ -1,4 +1,5 @@
-// What MultiHeadAttention is made of: projections of queries, keys, values and outputs, and what options add.
+// Parameters of MultiHeadAttention: projections of queries, keys, values and outputs, and the tensors of
+// options.
 #pragma once
 
 #include <attune/attention/attention_shape.hpp>
@@ -25,7 +26,7 @@ struct AttentionParameters {
   using Norms = QueryKeyNorms<shape, Scalar>;
   using Appended = BiasKv<shape, Scalar>;
 
-  /// W_q, b_q, …, W_o, b_o and what options add, or what stands for each of these tensors.
+  /// W_q, b_q, …, W_o, b_o and the tensors of options, each in the given storage.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
     /// The role of keys: their bias counts only where positions rotate them.
@@ -60,7 +61,7 @@ struct AttentionParameters {
   };
 
  private:
-  // fan_in + fan_out of W_q, W_k and W_v as one matrix where their inputs have one width, else of each alone.
+  // fan_in + fan_out of W_q, W_k and W_v: as one matrix if their inputs have one width, else of each alone.
   template <class Projection>
   static constexpr int kFans = shape.d_key == shape.d_model&& shape.d_value == shape.d_model
                                    ? shape.d_model + shape.num_heads* shape.d_k +

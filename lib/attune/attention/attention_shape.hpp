@@ -1,4 +1,4 @@
-// Every size and option of MultiHeadAttention, and what they have to be.
+// Sizes and options of MultiHeadAttention, and their checks.
 #pragma once
 
 #include <attune/attention/rotary_positions.hpp>
@@ -7,30 +7,30 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// What multiplies Q·Kᵀ.
+/// The factor of Q·Kᵀ.
 enum class Scaling {
   kInverseSqrtDk,            // 1/√d_k, the paper's and PyTorch's
   kInverseSqrtDModel,        // 1/√d_model
-  kInverseFourthRootDkEach,  // d_k^-¼ on Q and on K before their product, which keeps both small
+  kInverseFourthRootDkEach,  // d_k^-¼ on Q and on K before their product, to keep both small
 };
 
-/// What each head's queries and keys go through before they are rotated: a normalization over d_k, with
-/// parameters that the heads share (Henry et al., "Query-Key Normalization for Transformers", 2020; Dehghani
-/// et al., "Scaling Vision Transformers to 22 Billion Parameters", 2023).
+/// Normalization of each head's queries and keys over d_k, before rotation. The heads share its parameters
+/// (Henry et al., "Query-Key Normalization for Transformers", 2020; Dehghani et al., "Scaling Vision
+/// Transformers to 22 Billion Parameters", 2023).
 enum class QueryKeyNorm {
   kNone,            // nothing
   kRootMeanSquare,  // RmsNorm, as in Qwen 3 and Gemma 3
   kLayerNorm,       // LayerNorm; with a bias where the projections have one
 };
 
-/// Every size and option of the layer. Self-attention needs seq_len, d_model and num_heads; the rest follows
-/// from them.
+/// Sizes and options of the layer. Self-attention needs seq_len, d_model and num_heads; the other sizes
+/// follow from them.
 struct AttentionShape {
   int seq_len;  // queries
   int d_model;  // width of a query token
   int num_heads;
-  int num_kv_heads = num_heads;  // of keys and values, each for as many query heads (Ainslie et al., "GQA",
-                                 // 2023); 1: multi-query attention (Shazeer, 2019)
+  int num_kv_heads = num_heads;  // heads of keys and values, shared by groups of query heads (Ainslie et al.,
+                                 // "GQA", 2023); 1: multi-query attention (Shazeer, 2019)
   int kv_len = seq_len;          // keys and values
   int d_k =
       num_heads > 0 && d_model % num_heads == 0 ? d_model / num_heads : -1;  // per head: queries and keys
@@ -39,30 +39,32 @@ struct AttentionShape {
   int d_value = d_model;                      // width of a value token (PyTorch: vdim)
   int d_out = d_model;                        // width of an output token
   bool bias = true;                           // of projections
-  bool output_bias = bias;                    // of that of outputs
-  Scaling scaling = Scaling::kInverseSqrtDk;  // what scores are divided by
-  int rotary_dim = 0;  // features of a head's queries and keys that are rotated by position; 0: none
+  bool output_bias = bias;                    // bias of the output projection
+  Scaling scaling = Scaling::kInverseSqrtDk;  // the factor of the scores
+  int rotary_dim = 0;                         // rotated features of each head's queries and keys; 0: none
   RotaryPairs rotary_pairs = RotaryPairs::kHalves;
   double rotary_base = 10'000;
-  double dropout = 0;        // probability of an attention weight, in training
-  bool keep_weights = true;  // from forward to backward, seq_len · kv_len a head; false: computed once more
-  AttentionWindow window = {};  // a mask of the layer's own, beside the one it is given
-  bool alibi = false;           // AlibiBias (alibi.hpp), beside the mask it is given
+  RotaryScaling rotary_scaling = {};
+  double dropout = 0;           // probability to drop an attention weight, in training
+  bool keep_weights = true;     // from forward to backward, seq_len · kv_len per head; false: recompute them
+  AttentionWindow window = {};  // the layer's own mask, in addition to the context's
+  bool alibi = false;           // AlibiBias (alibi.hpp), in addition to the context's mask
   double softcap = 0;           // scaled scores s become softcap · tanh(s / softcap); 0: they stay
   QueryKeyNorm query_key_norm = QueryKeyNorm::kNone;
   double query_key_epsilon = 1e-5;
-  bool add_bias_kv = false;  // one key and value more, parameters; after projection and rotation, and no mask
-                             // hides them (PyTorch)
-  bool add_zero_attn = false;  // one key and value more, zeros; the same
-  int offset = 0;  // position of the first query: for rotation, window and alibi. Keys count from 0
+  bool add_bias_kv = false;    // appends a trained key and value after projection and rotation; no mask
+                               // hides them (PyTorch)
+  bool add_zero_attn = false;  // appends a key and value of zeros, also never hidden
+  int offset = 0;              // position of the first query, for rotation, window and ALiBi; keys start at 0
 
   /// The key head of a query head: head h reads K and V of head h / (num_heads / num_kv_heads).
   [[nodiscard]] constexpr int kv_head_of(int head) const { return head / (num_heads / num_kv_heads); }
-  /// Whether softmax sees a bias of keys: without any of these it adds the same to all scores of a query.
+  /// Whether a bias of keys can affect softmax. Without these options it adds the same number to all scores
+  /// of a query.
   [[nodiscard]] constexpr bool key_bias_counts() const {
     return rotary_dim > 0 || softcap > 0 || query_key_norm != QueryKeyNorm::kNone || num_keys() > kv_len;
   }
-  /// Keys with those that options append.
+  /// Number of keys, including appended ones.
   [[nodiscard]] constexpr int num_keys() const {
     return kv_len + (add_bias_kv ? 1 : 0) + (add_zero_attn ? 1 : 0);
   }
@@ -70,7 +72,7 @@ struct AttentionShape {
 
 namespace detail {
 
-/// Options at their defaults are left out: what an older shape was told by does not change with new ones.
+/// Leaves out options at their defaults, so new options do not change the fingerprints of older shapes.
 constexpr std::uint32_t fingerprint_of(const AttentionShape& shape) {
   std::uint32_t state = fingerprint(shape.num_heads, shape.kv_len, shape.scaling, shape.rotary_dim,
                                     shape.rotary_pairs, shape.rotary_base, shape.dropout);
@@ -86,10 +88,10 @@ constexpr std::uint32_t fingerprint_of(const AttentionShape& shape) {
   add(shape.add_bias_kv, "add_bias_kv");
   add(shape.add_zero_attn, "add_zero_attn");
   add(shape.offset != 0, "offset", shape.offset);
-  return state;
+  return add_scaling(state, shape.rotary_scaling);
 }
 
-/// The layer's shape, or after an error another of the same tokens, in which nothing else fails.
+/// The layer's shape; after an error, a valid shape with the same tokens, so that no other check fails.
 template <AttentionShape shape>
 constexpr AttentionShape checked_attention_shape() {
   constexpr bool kHasTokens = shape.seq_len > 0 && shape.kv_len > 0;

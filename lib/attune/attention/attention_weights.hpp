@@ -1,4 +1,4 @@
-// Weights of one head, and what they give of its values.
+// Attention weights of one head, and their product with its values.
 //
 //   S = scale · Q·Kᵀ + mask,   P = softmax(S),   O = P·V
 #pragma once
@@ -18,8 +18,8 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
-// The weights P of one head, from scaled scores in place: rows of queries from
-// `first_query` on. `kept` and `end` are those of kernels::softmax_rows.
+// P of one head, in place from scaled scores: rows of queries, starting at `first_query`. `kept` and `end`
+// are passed to kernels::softmax_rows.
 template <class Scalar, int kQueries, int kKvLen, class Mask, class Kept = std::nullptr_t,
           class End = kernels::NoEnd, class Used = std::integral_constant<int, kQueries>>
 [[gnu::noinline]] void masked_softmax(Scalar* scores, const Mask& mask, int head, int first_query,
@@ -47,10 +47,10 @@ constexpr void check_weights() {
                 "whose rows lie one behind the other");
 }
 
-// In multiply-accumulates (execution/slices.hpp), of one weight.
+// Work per weight, in multiply-accumulates (execution/slices.hpp).
 inline constexpr int kWorkOfSoftmax = 20;
 
-// Weights as they are, where MultiHeadAttention with dropout has others.
+// No dropout of attention weights.
 struct AllWeights {
   template <class Weights>
   [[nodiscard]] static const Weights& kept(const Weights& weights) {
@@ -61,16 +61,14 @@ struct AllWeights {
   static AllWeights from_row(int) { return {}; }
 };
 
-// P of some rows of queries, the first of which is number `first_query`. `kept`
-// is that of kernels::softmax_rows.
+// P of some rows of queries, starting at `first_query`. `kept` is passed to kernels::softmax_rows.
 template <class Products = kernels::FloatProducts, class Query, class Key, class Weights, class Scores,
           class Mask, class Kept = std::nullptr_t>
 ATTUNE_INLINE void weigh(const Query& query, const Key& key, const Weights& p, const Scores& scores,
                          const Mask& mask, int head, int first_query, Kept kept = {}) {
   using Scalar = typename Weights::Scalar;
   constexpr int kKeys = Weights::cols;
-  // Of a sequence of its true length, keys behind it are left out by
-  // themselves.
+  // With a valid length, the key view already ends at the valid keys.
   constexpr bool kByMask = kLeavesOut<Mask, kKeys> && !kIsPart<Key> && !kIsPart<Weights>;
   const auto some = [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
     const auto p_rows = p.template rows_at<count>(first);
@@ -115,8 +113,8 @@ ATTUNE_INLINE void weigh(const Query& query, const Key& key, const Weights& p, c
   }
 }
 
-// scaled_dot_product_attention, with a context's mask and treatment of zeros. `query` are rows from
-// `first_query` on, of kSeqLen.
+// scaled_dot_product_attention with the mask and the treatment of zeros from a context. `query` has rows of
+// kSeqLen queries, starting at `first_query`.
 template <int kHeads, int kSeqLen, class Query, class Key, class Value, class Output, class Weights,
           class Scores, class Dropout, AnyContext Call, class Kept = std::nullptr_t>
 ATTUNE_INLINE void attend(const Query& query, const Key& key, const Value& value, const Output& output,

@@ -1,9 +1,9 @@
-// Keys and values behind those of the tokens: PyTorch's add_bias_kv, a row of parameters each, then its
-// add_zero_attn, a row of zeros each.
+// Keys and values appended after the tokens: PyTorch's add_bias_kv, one row of parameters each, then its
+// add_zero_attn, one row of zeros each.
 //
-// They are rows kv_len … of K and V. Behind the first tokens alone, of a sequence of its true length, they
-// come down to them by whole lanes of a row's sum, or whole blocks of a product's: then every sum has its
-// order, and its bits. Rows between are zeros, and hidden.
+// They are rows kv_len … of K and V. With a valid length they move forward, toward the valid tokens, by whole
+// lanes of a row sum or whole blocks of a product. So every sum keeps its order, and its bits. The rows in
+// between are zeros, and hidden.
 #pragma once
 
 #include <algorithm>
@@ -18,11 +18,11 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
-/// Keys that options append.
+/// Number of keys appended by options.
 template <AttentionShape shape>
 inline constexpr int kAppended = shape.num_keys() - shape.kv_len;
 
-/// The row of the first appended key, behind the valid ones.
+/// The row of the first appended key, after the valid keys.
 template <AttentionShape shape>
 constexpr auto appended_at(const auto& keys) {
   const auto tokens = keys.template count<shape.kv_len>();
@@ -30,13 +30,13 @@ constexpr auto appended_at(const auto& keys) {
     constexpr bool kOneBlock = shape.num_keys() <= kernels::kDepthBlock;
     constexpr int kStep = kOneBlock ? kernels::kSumLanes : kernels::kDepthBlock;
     constexpr int kRest = shape.kv_len % kStep;
-    const int before = kOneBlock ? tokens - kRest : tokens;  // that whole steps have to hold
+    const int before = kOneBlock ? tokens - kRest : tokens;  // tokens covered by whole steps
     return (std::min)((before + kStep - 1) / kStep * kStep + kRest, shape.kv_len);
   } else {
     return tokens;
   }
 }
-/// `context` of queries whose keys have the appended ones with them.
+/// `context`, with the appended keys among its keys.
 template <AttentionShape shape, AnyContext Call>
 ATTUNE_INLINE auto with_appended(const Call& context) {
   if constexpr (kAppended < shape >> 0 && Call::kKeysHaveLength) {
@@ -66,7 +66,7 @@ struct BiasKv {
     std::copy_n(parameters.bias_k.data(), kKeyWidth, kept.key.data() + at * kKeyWidth);
     std::copy_n(parameters.bias_v.data(), kValueWidth, kept.value.data() + at * kValueWidth);
   }
-  /// From dK and dV, in the places of K and V.
+  /// Adds the gradients of b_k and b_v from dK and dV, stored in place of K and V.
   static void backward(const auto& tape, auto& gradients, const auto& context) {
     const auto at = appended_at<shape>(context.keys());
     context.stage([&] {
@@ -89,7 +89,7 @@ struct BiasKv<shape, ScalarType> {
   ATTUNE_INLINE static void backward(const auto&, const auto&, const auto&) {}
 };
 
-/// Writes the rows of K and V behind the tokens'.
+/// Writes the appended rows of K and V.
 template <AttentionShape shape, class Scalar>
 void append_keys(const auto& parameters, auto& kept, const auto& context) {
   if constexpr (kAppended < shape >> 0) {

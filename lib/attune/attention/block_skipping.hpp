@@ -1,7 +1,5 @@
-// Keys that a mask hides from all of some queries are left out of an
-// attention's products, some at a time.
-//
-// That leaves out terms of zero, so that bits are the same.
+// Skips blocks of keys that a mask hides from all queries of a block. The skipped terms are zero, so the bits
+// stay the same.
 #pragma once
 
 #include <algorithm>
@@ -16,11 +14,10 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
-// Whether a mask says where keys end that it hides from all of some queries,
-// and there are enough of them.
+// Whether a mask tells the end of visible keys, and there are enough keys to skip some.
 template <class Mask, int kKeys>
 inline constexpr bool kLeavesOut = kSaysEnd<Mask, kKeys>&& kKeys > kernels::kTogether;
-// Where such keys begin, or NoEnd.
+// The end of visible keys: these queries see none from here on. NoEnd if unknown.
 template <int kKeys, class Mask>
 ATTUNE_INLINE auto end_of_keys([[maybe_unused]] const Mask& mask, [[maybe_unused]] int first_query,
                                [[maybe_unused]] int queries) {
@@ -30,8 +27,8 @@ ATTUNE_INLINE auto end_of_keys([[maybe_unused]] const Mask& mask, [[maybe_unused
     return kernels::NoEnd{};
   }
 }
-/// body<count>(key) for kCount keys from `first` on, all at once, or, with an
-/// end, those before it in blocks, and left_out<count>(key) for the others.
+/// body<count>(key) for kCount keys, starting at `first`: all at once without an end. With an end, in blocks:
+/// body for blocks before the end, left_out<count>(key) for the others.
 template <int kCount, class End, class Body, class LeftOut>
 ATTUNE_INLINE void for_keys(int first, [[maybe_unused]] End end, const Body& body,
                             [[maybe_unused]] const LeftOut& left_out) {
@@ -55,9 +52,8 @@ void set_zero(const Rows& rows) {
   }
 }
 
-// C = A·B, or += with Accumulate, or on with Continue, without the terms of
-// which counts(first, how many) says that A's are zero, some of them at a time.
-// In fused arithmetic a zero may have another sign, where all of its other
+// C = A·B, C += A·B with Accumulate, or a continued sum with Continue. Skips blocks of terms if counts(first,
+// count) is false: their factors in A are zero. In fused arithmetic, a zero may change its sign if all other
 // terms vanish.
 template <class A, class B, class C, class Terms, class Counts, class Sum>
 ATTUNE_INLINE void product_of_some(const A& a, const B& b, const C& c, const Terms& terms,

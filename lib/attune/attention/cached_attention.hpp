@@ -1,9 +1,9 @@
-// Attention of the next tokens of a stream (execution/stream.hpp): to those before them, of which
-// key_value_blocks.hpp keeps the keys, rotated by their positions, and the values; and to a memory, whose
-// keys and values are projected once.
+// Attention of the next tokens of a stream (execution/stream.hpp) to all tokens so far, and to an encoder's
+// memory. key_value_blocks.hpp keeps values, and keys rotated by their positions. Keys and values of the
+// memory are projected once.
 //
-// Tokens that come together attend one by one: each one's key and value are kept before it does, so a ring
-// needs no room for more. The cost is that of the keys there are, not of the capacity.
+// Tokens of one call attend one by one. Each token's key and value are stored before it attends, so a ring
+// needs no spare room. The cost depends on the number of stored keys, not on the capacity.
 #pragma once
 
 #include <algorithm>
@@ -20,13 +20,14 @@
 #include <attune/attention/rotary_positions.hpp>
 #include <attune/attention/scaled_dot_product_attention.hpp>
 #include <attune/kernels/ops/finite.hpp>
+#include <attune/kernels/ops/int8_kv_attention.hpp>
 #include <attune/kernels/ops/softcap.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-/// What both of the following ask of MultiHeadAttention.
+/// Parts of MultiHeadAttention that both streams below use.
 template <class Attention>
 struct AttentionParts {
   static constexpr AttentionShape kShape = Attention::kShape;
@@ -42,7 +43,7 @@ struct AttentionParts {
   static constexpr Scalar kScoreScale = Scalar(Heads::kScoreScale);
   static constexpr auto scores() { return Heads::scores(); }
 
-  // y[tokens, …] = x[tokens, …]·W + b of one of Attention's projections.
+  // y[tokens, …] = x[tokens, …]·W + b, by one of Attention's projections.
   template <class Projection, int tokens>
   static void project(const auto& parameters, const auto& x, const auto& y) {
     Projection::template WithLength<tokens>::forward(parameters, x, y);
@@ -56,7 +57,8 @@ struct AttentionParts {
                                                .d_k = kDk,
                                                .rotary_dim = kRotaryDim,
                                                .pairs = kShape.rotary_pairs,
-                                               .base = kShape.rotary_base},
+                                               .base = kShape.rotary_base,
+                                               .scaling = kShape.rotary_scaling},
                                    Scalar>;
   struct NoAngles {};
   template <CacheShape cache>
@@ -67,10 +69,10 @@ struct AttentionParts {
       return NoAngles{};
     }
   }
-  /// What a stream keeps of positions behind the table.
+  /// Angles beyond the table, kept by a stream.
   template <CacheShape cache>
   using Beyond = decltype(angles_or_none<cache>());
-  /// Of the positions of a step.
+  /// The angles of the positions of a step.
   template <int tokens>
   using Angles = std::conditional_t<kRotates, detail::SineTable<Scalar, tokens, kRotaryDim / 2>, NoAngles>;
   template <int tokens>
@@ -79,7 +81,7 @@ struct AttentionParts {
     if constexpr (kRotates) Rotation<kShape.seq_len, kHeads>::angles_from(position, angles, beyond);
   }
 
-  /// Queries or keys of `heads` heads, from their projection to what is rotated.
+  /// Normalizes projected queries or keys of `heads` heads, before rotation.
   template <class Norm, int tokens, int heads>
   static void normalize([[maybe_unused]] const auto& norm, [[maybe_unused]] Scalar* operand) {
     if constexpr (kShape.query_key_norm != QueryKeyNorm::kNone) {
@@ -100,7 +102,7 @@ struct AttentionParts {
   static void scale([[maybe_unused]] Scalar* operand) {
     if constexpr (Operands::kScaleOperands) kernels::scale<size>(operand, Scalar(Operands::kOperandScale));
   }
-  /// Q of x[tokens, d_model], as it is multiplied.
+  /// Q of x[tokens, d_model]: projected, normalized, rotated and scaled.
   template <int tokens>
   static void find_queries(const auto& parameters, const auto& x, auto& query, const Angles<tokens>& angles) {
     project<typename Attention::QueryProjection, tokens>(parameters.query, x, view(query));
@@ -111,7 +113,7 @@ struct AttentionParts {
     rotate<tokens, kHeads>(query.data(), angles);
     scale<tokens * kHeads * kDk>(query.data());
   }
-  /// K of tokens[tokens, d_key], before what is appended to it.
+  /// K of tokens[tokens, d_key], before keys are appended.
   template <int tokens>
   static void find_keys(const auto& parameters, const auto& x, Scalar* key, const Angles<tokens>& angles) {
     project<typename Attention::KeyProjection, tokens>(parameters.key, x,
@@ -123,7 +125,7 @@ struct AttentionParts {
   }
 };
 
-/// What a layer keeps of a cache: less, where it has a window of its own.
+/// The cache that a layer keeps: smaller if the layer has its own window.
 template <AttentionShape shape, CacheShape cache>
 constexpr CacheShape kept_of() {
   constexpr AttentionWindow kOwn = shape.window;
@@ -136,7 +138,8 @@ constexpr CacheShape kept_of() {
         kOwnIsWithin || (kOwn.left >= cache.window - 1 && kOwn.sinks >= cache.sinks),
         "attune: a layer's own window reaches less far back than the cache's, but has more sinks, or "
         "the other way round; give the cache at least both, or a capacity");
-    return kOwnIsWithin ? CacheShape{.window = kOwn.left + 1, .sinks = kOwn.sinks} : cache;
+    return kOwnIsWithin ? CacheShape{.window = kOwn.left + 1, .sinks = kOwn.sinks, .numbers = cache.numbers}
+                        : cache;
   }
 }
 
@@ -144,18 +147,20 @@ constexpr CacheShape kept_of() {
 template <class Scalar>
 using AddRows = void(int count, const Scalar* weights, const Scalar* rows, Scalar* sums);
 
-/// context[d_v] of one query[d_k] in one head. `scores` has room for as many as there are slots.
-template <class Parts, CacheShape kept, class Scalar, class HeadBlocks>
-[[gnu::noinline]] void attend_to_cache(const VisibleKeys<kept>& visible, const HeadBlocks& blocks_of_head,
-                                       [[maybe_unused]] int head, const Scalar* query, Scalar* scores,
-                                       Scalar* context, AddRows<Scalar>& add_rows) {
-  constexpr int kBlock = kernels::kCacheBlock, kDk = Parts::kDk, kDv = Parts::kDv;
+/// Weights of one query in one head, on the axis of the visible keys; `weights` has room for as many as there
+/// are slots. score_blocks(blocks, first, to) writes the products of the query and the keys of whole blocks,
+/// and largest() is the largest |q|²·|k|², if it is known.
+template <class Parts, CacheShape kept, class Scalar, class ScoreBlocks, class Largest>
+ATTUNE_INLINE void weigh_cached_keys(const VisibleKeys<kept>& visible, [[maybe_unused]] int head,
+                                     Scalar* const scores, const ScoreBlocks& score_blocks,
+                                     [[maybe_unused]] const Largest& largest) {
+  constexpr int kBlock = kernels::kCacheBlock;
   // Scores are scaled by what looks at them first.
   constexpr bool kScalesScores = Parts::kShape.softcap > 0 || Parts::kShape.alibi;
   const auto blocks_before = [](int slots) ATTUNE_INLINE_LAMBDA {
     return static_cast<int>(static_cast<unsigned>(slots) / kBlock);
   };
-  int end = 0, seen_from = 0;  // the first block that no gap before `end` reaches into
+  int end = 0, seen_from = 0;  // the first block after all gaps before `end`
   const auto hide_up_to = [&](int axis) {
     if (end < axis) seen_from = blocks_before(axis - 1) + 1;
     for (; end < axis; ++end) scores[end] = kHidden<Scalar>;
@@ -163,7 +168,7 @@ template <class Parts, CacheShape kept, class Scalar, class HeadBlocks>
   for (const auto& run : visible) {
     const int block = blocks_before(run.slot), blocks = blocks_before(run.slot + run.count - 1) + 1 - block;
     Scalar* const to = scores + blocks_before(run.axis) * kBlock;
-    kernels::block_scores<kDk>(blocks, query, blocks_of_head.keys.data() + block * kDk * kBlock, to);
+    score_blocks(blocks, block, to);
     if constexpr (kScalesScores) {
       for (int i = 0; i < blocks; ++i) kernels::scale<kBlock>(to + i * kBlock, Parts::kScoreScale);
     }
@@ -178,16 +183,33 @@ template <class Parts, CacheShape kept, class Scalar, class HeadBlocks>
     end = run.axis + run.count;
   }
   kernels::BoundedBlocks bounded{};
-  if constexpr (kernels::kLooksAtBounds<Scalar> && !kScalesScores) {  // |q·k|² ≤ |q|²·|k|²
+  if constexpr (kernels::kLooksAtBounds<Scalar> && !kScalesScores &&
+                !std::is_null_pointer_v<Largest>) {  // |q·k|² ≤ |q|²·|k|²
     constexpr double kMost = kernels::kMostScore / double(Parts::kScoreScale);
-    if (kernels::sum_of_few_squares<kDk>(query) * blocks_of_head.most_squares <= Scalar(kMost * kMost)) {
+    if (largest() <= Scalar(kMost * kMost)) {
       bounded = {seen_from, (std::max)(seen_from, blocks_before(end))};
     }
   }
   hide_up_to(visible.blocks() * kBlock);
   kernels::block_softmax(visible.blocks(), scores, kScalesScores ? Scalar(1) : Parts::kScoreScale, bounded);
+}
 
-  // The first sum of products is made in its place, others beside and added to it.
+/// context[d_v] of one query[d_k] in one head. `scores` has room for as many as there are slots.
+template <class Parts, CacheShape kept, class Scalar, class HeadBlocks>
+[[gnu::noinline]] void attend_to_cache(const VisibleKeys<kept>& visible, const HeadBlocks& blocks_of_head,
+                                       int head, const Scalar* query, Scalar* scores, Scalar* context,
+                                       AddRows<Scalar>& add_rows) {
+  constexpr int kBlock = kernels::kCacheBlock, kDk = Parts::kDk, kDv = Parts::kDv;
+  weigh_cached_keys<Parts>(
+      visible, head, scores,
+      [&](int blocks, int first, Scalar* to) ATTUNE_INLINE_LAMBDA {
+        kernels::block_scores<kDk>(blocks, query, blocks_of_head.keys.data() + first * kDk * kBlock, to);
+      },
+      [&]() ATTUNE_INLINE_LAMBDA {
+        return kernels::sum_of_few_squares<kDk>(query) * blocks_of_head.most_squares;
+      });
+
+  // The first sum of products is computed in `context`; the others are computed in `beside` and added to it.
   Scalar beside[std::size_t{kDv}];
   Scalar* sum = context;
   const auto finish = [&]() ATTUNE_INLINE_LAMBDA {
@@ -205,6 +227,49 @@ template <class Parts, CacheShape kept, class Scalar, class HeadBlocks>
   finish();
 }
 
+/// The same in integers, of keys and values in 8 bits.
+template <class Parts, class Tokens, CacheShape kept>
+[[gnu::noinline]] void attend_to_int8_cache(const VisibleKeys<kept>& visible,
+                                            const typename Tokens::Head& of_head, int head,
+                                            const float* query, float* scores, float* context) {
+  constexpr int kBlock = kernels::kCacheBlock, kDk = Parts::kDk, kDv = Parts::kDv;
+  constexpr int kColumns = Tokens::kColumns, kScales = Tokens::kValueScales;
+  std::int8_t integers[std::size_t{kDk}];
+  const float query_scale = kernels::quantize_row(
+      kDk, [query](int k) ATTUNE_INLINE_LAMBDA { return query[k]; }, integers);
+  weigh_cached_keys<Parts>(
+      visible, head, scores,
+      [&](int blocks, int first, float* to) ATTUNE_INLINE_LAMBDA {
+        kernels::int8_scores<kDk>(blocks * kBlock, integers, query_scale, of_head.keys + first * kBlock * kDk,
+                                  of_head.key_scales + first * kBlock, to);
+      },
+      nullptr);
+
+  using Sum = std::conditional_t<(Tokens::Places::kSlots > 131072), std::int64_t, std::int32_t>;
+  const auto some_columns = [&]<int kCols>(int first) ATTUNE_INLINE_LAMBDA {
+    const float* const scales = of_head.value_scales + first / kColumns;
+    std::uint32_t largest = 0;
+    for (const auto& run : visible) {
+      largest = kernels::largest_folded_weight(run.count, scores + run.axis, scales + run.slot * kScales,
+                                               kScales, largest);
+    }
+    const kernels::RowScale row = kernels::row_scale(largest);
+    Sum sums[std::size_t{kCols}] = {};
+    for (const auto& run : visible) {
+      kernels::add_int8_rows<kCols>(run.count, scores + run.axis, scales + run.slot * kScales, kScales,
+                                    row.inverse, of_head.values + run.slot * kDv + first, kDv, sums);
+    }
+    for (int j = 0; j < kCols; ++j) {
+      context[first + j] = kernels::multiply(static_cast<float>(sums[j]), row.scale);
+    }
+  };
+  constexpr int kWhole = kDv / kColumns * kColumns;
+  for (int first = 0; first < kWhole; first += kColumns) {
+    some_columns.template operator()<kColumns>(first);
+  }
+  if constexpr (kWhole < kDv) some_columns.template operator()<kDv - kWhole>(kWhole);
+}
+
 /// How MultiHeadAttention runs token by token.
 template <class Attention, CacheShape cache>
 struct AttentionStream : AttentionParts<Attention> {
@@ -219,7 +284,9 @@ struct AttentionStream : AttentionParts<Attention> {
   using typename Parts::Scalar;
 
   static constexpr CacheShape kKept = kept_of<kShape, cache>();
-  using Tokens = KeyValueBlocks<Scalar, kKvHeads, kDk, kDv, kKept>;
+  static constexpr bool kInt8 = cache.numbers == CacheNumbers::kInt8;
+  using Tokens = std::conditional_t<kInt8, Int8KeyValueBlocks<kKvHeads, kDk, kDv, kKept, kShape.kv_len>,
+                                    KeyValueBlocks<Scalar, kKvHeads, kDk, kDv, kKept>>;
   struct Memory : Tokens {
     static constexpr std::uint32_t kFingerprint =
         fingerprint("keys rotated and scaled", Tokens::kFingerprint);
@@ -251,17 +318,25 @@ struct AttentionStream : AttentionParts<Attention> {
       const std::uint64_t at = position + static_cast<std::uint64_t>(i);
       memory.append(at, &scratch.key(i, 0), &scratch.value(i, 0));
       const VisibleKeys<kKept> visible(at);
-      const auto attend = [&](int head, AddRows<Scalar>& add_rows) {
-        attend_to_cache<Parts>(visible, memory.heads[kShape.kv_head_of(head)], head,
-                               static_cast<const Scalar*>(&scratch.query(i, head * kDk)),
-                               scratch.scores.data(), &scratch.outputs(i, head * kDv), add_rows);
-      };
-      for (int head = 0; head < kHeads; ++head) attend(head, kernels::add_weighted_rows<kDv, Scalar>);
-      // As behind every mask, a weight of zero has no influence beside NaN or infinity.
-      if (kernels::finite<Scalar>(kHeads * kDv, &scratch.outputs(i, 0))) continue;
-      for (int head = 0; head < kHeads; ++head) {
-        if (kernels::finite<Scalar>(kDv, &scratch.outputs(i, head * kDv))) continue;
-        attend(head, kernels::add_nonzero_weighted_rows<kDv, Scalar>);
+      if constexpr (kInt8) {
+        for (int head = 0; head < kHeads; ++head) {
+          attend_to_int8_cache<Parts, Tokens>(visible, memory.heads[kShape.kv_head_of(head)], head,
+                                              static_cast<const float*>(&scratch.query(i, head * kDk)),
+                                              scratch.scores.data(), &scratch.outputs(i, head * kDv));
+        }
+      } else {
+        const auto attend = [&](int head, AddRows<Scalar>& add_rows) {
+          attend_to_cache<Parts>(visible, memory.heads[kShape.kv_head_of(head)], head,
+                                 static_cast<const Scalar*>(&scratch.query(i, head * kDk)),
+                                 scratch.scores.data(), &scratch.outputs(i, head * kDv), add_rows);
+        };
+        for (int head = 0; head < kHeads; ++head) attend(head, kernels::add_weighted_rows<kDv, Scalar>);
+        // As behind every mask, a weight of zero has no influence beside NaN or infinity.
+        if (kernels::finite<Scalar>(kHeads * kDv, &scratch.outputs(i, 0))) continue;
+        for (int head = 0; head < kHeads; ++head) {
+          if (kernels::finite<Scalar>(kDv, &scratch.outputs(i, head * kDv))) continue;
+          attend(head, kernels::add_nonzero_weighted_rows<kDv, Scalar>);
+        }
       }
     }
     Parts::template project<typename Attention::OutputProjection, tokens>(parameters.output,
@@ -269,20 +344,20 @@ struct AttentionStream : AttentionParts<Attention> {
   }
 };
 
-/// How attention to a memory runs token by token.
+/// How attention to a memory runs token by token. Keys and values of the memory stay in the model's scalar.
 template <class Attention>
 struct MemoryStream : AttentionParts<Attention> {
   using Parts = AttentionParts<Attention>;
   using Parts::kShape, Parts::kHeads, Parts::kKvHeads, Parts::kDk, Parts::kDv;
   using typename Parts::Scalar;
-  static constexpr int kKeys = Attention::kKeys;  // with appended ones
+  static constexpr int kKeys = Attention::kKeys;  // with appended keys
 
   struct Memory {
     static constexpr std::uint32_t kFingerprint = fingerprint("keys rotated and scaled, in rows");
     Tensor<Scalar, kKeys, kKvHeads * kDk> key;
     Tensor<Scalar, kKeys, kKvHeads * kDv> value;
     std::uint32_t remembered;  // 0: not yet
-    // Of the queries, of which there may be any number.
+    // Angles of queries, whose number has no limit.
     [[no_unique_address]] typename Parts::template Beyond<CacheShape{.window = 1}> beyond;
   };
   template <int tokens>
@@ -310,8 +385,9 @@ struct MemoryStream : AttentionParts<Attention> {
   static Status ready(const Memory& memory) {
     return memory.remembered != 0 ? Status::kOk : Status::kNothingRemembered;
   }
-  /// `mask` is asked about `most` queries in all, and of positions up to 2³⁰, as masks are.
-  template <int tokens, std::uint64_t most, class Mask>
+  /// Products are those of queries and the memory. `mask` is asked about `most` queries in all, and of
+  /// positions up to 2³⁰, as masks are.
+  template <int tokens, std::uint64_t most, class Products, class Mask>
   static void step(std::uint64_t position, const auto& parameters,
                    ConstView<Tensor<Scalar, tokens, kShape.d_model>> x,
                    View<Tensor<Scalar, tokens, kShape.d_out>> y, Memory& memory, Scratch<tokens>& scratch,
@@ -320,7 +396,7 @@ struct MemoryStream : AttentionParts<Attention> {
     Parts::template find_queries<tokens>(parameters, x, scratch.query, scratch.angles);
     const auto& masks = with_options<kShape>(mask);
     const auto key = view(std::as_const(memory.key)), value = view(std::as_const(memory.value));
-    const auto context = Context(masks).skipping_zeros(value);
+    const auto context = Context(masks).template with_products<Products>().skipping_zeros(value);
     constexpr int kQueries = static_cast<int>((std::min)(most, std::uint64_t{kUnlimited}));
     const int first_query = static_cast<int>((std::min)(position, std::uint64_t{1} << 30));
     for (int head = 0; head < kHeads; ++head) {

@@ -1,24 +1,25 @@
-// Keys and values of a stream (execution/stream.hpp), and which of them a token attends to.
+// Keys and values of a stream (execution/stream.hpp), and the ones that a token attends to.
 //
-// They stand in blocks of kCacheBlock tokens, block b of the stream in place b mod kBlocks. There is one
-// place more than a window can touch, so no place ever has visible tokens of two blocks: the sums over blocks
-// from oldest to newest are those over a whole row, in their order and with their lanes
-// (kernels/ops/reduce.hpp, kernels/ops/gemm.hpp). Blocks of sinks stand in places of their own before them,
-// and are never overwritten.
+// Tokens are stored in blocks of kCacheBlock; block b of the stream is in place b mod kBlocks. There is one
+// place more than a window can touch, so no place has visible tokens of two blocks. Sums over blocks run from
+// oldest to newest. They have the order and the lanes of sums over a whole row (kernels/ops/reduce.hpp,
+// kernels/ops/gemm.hpp). Blocks of sinks have their own places in front, and are never overwritten.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include <attune/execution/stream.hpp>
+#include <attune/kernels/ops/int8_products.hpp>
 #include <attune/kernels/ops/kv_attention.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-/// Where tokens of a stream stand.
+/// The places of a stream's tokens.
 template <CacheShape shape>
 struct CachePlaces {
   static constexpr int kBlock = kernels::kCacheBlock;
@@ -28,7 +29,7 @@ struct CachePlaces {
       kIsRing ? (shape.window + kBlock - 2) / kBlock + 1 : (shape.capacity + kBlock - 1) / kBlock;
   static constexpr int kSlots = (kSinkBlocks + kBlocks) * kBlock;
 
-  /// Slot of a token: the place of its block, and its own in it.
+  /// Slot of a token: the place of its block, and its index in the block.
   template <class Position>
   static constexpr int slot(Position position) {
     return (kSinkBlocks + static_cast<int>(position / kBlock % kBlocks)) * kBlock +
@@ -36,23 +37,23 @@ struct CachePlaces {
   }
 };
 
-/// The keys that the token at `position` attends to, from oldest to newest, in runs of neighboring slots.
-/// Their scores stand on an axis of `blocks` blocks, each key in the lane of its position.
+/// The keys that the token at `position` attends to, from oldest to newest, in runs of adjacent slots. Their
+/// scores lie on an axis of blocks() blocks; each key is in the lane of its position.
 template <CacheShape shape>
 class VisibleKeys {
   using Places = CachePlaces<shape>;
   static constexpr int kBlock = kernels::kCacheBlock, kDepthBlock = kernels::kDepthBlock;
   static_assert(kDepthBlock % kBlock == 0);
-  // Positions of a capacity are 32 bits: division of 64 is slow on a microcontroller.
+  // With a capacity, positions have 32 bits: 64-bit division is slow on a microcontroller.
   using Position = std::conditional_t<Places::kIsRing, std::uint64_t, std::uint32_t>;
 
  public:
   struct Run {
     int slot, axis, count;
     int distance;     // from the token back to the first lane of the run's first block
-    bool begins_sum;  // with its first key: sums of products are made in blocks of kDepthBlock positions
+    bool begins_sum;  // the run's first key begins a sum: products sum blocks of kDepthBlock positions
   };
-  /// Sums begin at multiples of kDepthBlock, and runs there, where sinks end and where the ring does.
+  /// Sums begin at multiples of kDepthBlock. Runs begin there too, after the sinks, and at the ring's start.
   static constexpr int kMostRuns = Places::kSlots / kDepthBlock + 5;
 
   explicit constexpr VisibleKeys(std::uint64_t position) : position_(static_cast<Position>(position)) {
@@ -73,10 +74,10 @@ class VisibleKeys {
   [[nodiscard]] constexpr const Run* end() const { return runs_ + count_; }
 
  private:
-  // Positions from `first` up to `end`, on the blocks of the axis behind those there are.
+  // Adds positions `first` to `end`, excluding `end`, on new blocks of the axis.
   constexpr void add(Position first, Position end, auto slot_of) {
     if (first == end) return;
-    const Position origin = first - first % kBlock;  // stands at the axis' next block
+    const Position origin = first - first % kBlock;  // at the next block of the axis
     const int before = blocks_ * kBlock;
     for (Position at = first; at < end;) {
       const int slot = slot_of(at);
@@ -99,23 +100,23 @@ class VisibleKeys {
   Position sum_ = (std::numeric_limits<Position>::max)();
 };
 
-/// Keys and values of kHeads heads, of all tokens that are kept.
+/// Keys and values of kHeads heads, for all kept tokens.
 template <class Scalar, int kHeads, int d_k, int d_v, CacheShape shape>
 struct KeyValueBlocks {
   using Places = CachePlaces<shape>;
   struct Head {
-    Tensor<Scalar, Places::kSlots / Places::kBlock * d_k, Places::kBlock> keys;  // [d_k, kBlock] a block
+    Tensor<Scalar, Places::kSlots / Places::kBlock * d_k, Places::kBlock> keys;  // [d_k, kBlock] per block
     Tensor<Scalar, Places::kSlots, d_v> values;
-    Scalar most_squares;  // the largest |k|² so far; infinity behind a key that is not finite
+    Scalar most_squares;  // the largest |k|² so far; infinity after a key that is not finite
   };
   Head heads[std::size_t{kHeads}];
 
-  /// Of how they stand there.
+  /// Identifies the memory layout.
   static constexpr std::uint32_t kFingerprint =
       fingerprint("keys in columns of blocks, and the most squares", Places::kIsRing, Places::kSinkBlocks,
                   Places::kBlocks, Places::kBlock);
 
-  /// Key[kHeads · d_k] and value[kHeads · d_v] of the token at `position`.
+  /// Stores key[kHeads · d_k] and value[kHeads · d_v] of the token at `position`.
   void append(std::uint64_t position, const Scalar* key, const Scalar* value) {
     put(Places::slot(position), key, value);
     if constexpr (shape.sinks > 0) {
@@ -133,6 +134,52 @@ struct KeyValueBlocks {
       constexpr auto kInfinity = std::numeric_limits<Scalar>::infinity();
       if (!(squares <= head.most_squares)) head.most_squares = squares < kInfinity ? squares : kInfinity;
       std::memcpy(static_cast<void*>(&head.values(slot, 0)), value, sizeof(Scalar) * d_v);
+      value += d_v;
+    }
+  }
+};
+
+/// The same in 8 bits, row by row, of products of kv_len keys. A token has a scale for its key, and one for
+/// each block of columns of its value that the batch multiplies at a time: of 256 tokens all 16.
+template <int kHeads, int d_k, int d_v, CacheShape shape, int kv_len>
+struct Int8KeyValueBlocks {
+  using Places = CachePlaces<shape>;
+  static constexpr int kColumns = kernels::Int8CacheProducts::columns_at_once(kv_len);  // of a value's scale
+  static constexpr int kValueScales = (d_v + kColumns - 1) / kColumns;
+  struct Head {
+    float key_scales[std::size_t{Places::kSlots}];
+    float value_scales[std::size_t{Places::kSlots * kValueScales}];
+    std::int8_t keys[std::size_t{Places::kSlots * d_k}];
+    std::int8_t values[std::size_t{Places::kSlots * d_v}];
+  };
+  Head heads[std::size_t{kHeads}];
+
+  /// Of how they stand there.
+  static constexpr std::uint32_t kFingerprint =
+      fingerprint("keys and values in 8 bits, in rows", Places::kIsRing, Places::kSinkBlocks, Places::kBlocks,
+                  Places::kBlock, kColumns);
+
+  /// Key[kHeads · d_k] and value[kHeads · d_v] of the token at `position`.
+  void append(std::uint64_t position, const float* key, const float* value) {
+    put(Places::slot(position), key, value);
+    if constexpr (shape.sinks > 0) {
+      if (position < std::uint64_t{shape.sinks}) put(static_cast<int>(position), key, value);
+    }
+  }
+
+ private:
+  static float quantize(int length, const float* from, std::int8_t* to) {
+    return kernels::quantize_row(
+        length, [from](int i) ATTUNE_INLINE_LAMBDA { return from[i]; }, to);
+  }
+  void put(int slot, const float* key, const float* value) {
+    for (Head& head : heads) {
+      head.key_scales[slot] = quantize(d_k, key, head.keys + slot * d_k);
+      for (int first = 0; first < d_v; first += kColumns) {
+        head.value_scales[slot * kValueScales + first / kColumns] =
+            quantize((std::min)(kColumns, d_v - first), value + first, head.values + slot * d_v + first);
+      }
+      key += d_k;
       value += d_v;
     }
   }

@@ -1,15 +1,15 @@
-// Masks: which keys a query may attend to, composed at compile time with `&&`.
+// Masks: the keys that each query may attend to, composed at compile time with `&&`.
 //
-//   CausalMask{}                                  later tokens are hidden
-//   KeyPaddingMask<kv_len>, QueryPaddingMask<seq_len>   padding tokens are hidden
-//   SequenceLength<seq_len>                       they are, and cost no time (sequence_length.hpp)
-//   AdditiveMask(bias)                            a [seq_len, kv_len] matrix added to the scaled scores
+//   CausalMask{}                                  hides later tokens
+//   KeyPaddingMask<kv_len>, QueryPaddingMask<seq_len>   hide padding
+//   SequenceLength<seq_len>                       hides padding and skips it (sequence_length.hpp)
+//   AdditiveMask(bias)                            adds a [seq_len, kv_len] matrix to the scaled scores
 //   SlidingWindowMask, AlibiBias<num_heads>       window_mask.hpp, alibi.hpp
 //   CausalMask{} && padding && AdditiveMask(bias)
 //
-// A boolean always says *may attend*: true keeps a token. A query whose keys are all hidden has zero weights,
-// a zero context vector and no gradient through the scores (as ONNX Attention-24 defines it), never NaN. What
-// is hidden has no influence, whatever it holds: NaN and infinity, too.
+// A boolean always says *may attend*: true keeps a token. A query with all keys hidden has zero weights, a
+// zero context vector and no gradient through the scores (as ONNX Attention-24 defines it), never NaN. Hidden
+// values have no influence, even NaN or infinity.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ namespace detail {
 template <class Scalar>
 inline constexpr auto kHidden = -std::numeric_limits<kernels::Real<Scalar>>::infinity();
 
-// Whether a type holds its scalars itself: a Tensor, an Eigen matrix, an array.
+// Whether a type owns its scalars: a Tensor, an Eigen matrix, an array.
 template <class Source>
 inline constexpr bool kOwnsStorage = requires {
   requires Storage<std::remove_cvref_t<Source>>::kOwns;
@@ -40,7 +40,7 @@ constexpr void check_lifetime() {
       "attune::AdditiveMask: the matrix is a temporary, gone before the mask is used; give it a name");
 }
 
-/// Whether a mask has kv_end<kv_len>(first_query, queries): one more than the last key that any of so many
+/// Whether a mask has kv_end<kv_len>(first_query, queries): one more than the last key that any of these
 /// queries may attend to.
 template <class Mask, int kv_len>
 inline constexpr bool kSaysEnd = requires(const Mask& mask) {
@@ -62,8 +62,8 @@ constexpr void hide_from(Scalar* row, int first, int kv_len) {
 
 }  // namespace detail
 
-/// Query i attends to keys 0 … i + offset. `offset` is the number of keys before the first query (kv_len −
-/// seq_len when the queries are the last tokens); 0 is the square causal mask.
+/// Query i attends to keys 0 … i + offset. `offset` is the number of keys before the first query: kv_len −
+/// seq_len if the queries are the last tokens, 0 for the square causal mask.
 struct CausalMask {
   int offset = 0;
   template <int kv_len>
@@ -72,7 +72,7 @@ struct CausalMask {
   }
   template <int kv_len, class Scalar>
   constexpr void hide(int, int query, Scalar* row) const {
-    if (offset >= kv_len) return;  // and query + offset does not overflow
+    if (offset >= kv_len) return;  // and query + offset cannot overflow
     detail::hide_from(row, query + offset + 1, kv_len);
   }
   template <int kv_len, class Scalar>
@@ -81,19 +81,19 @@ struct CausalMask {
 
 namespace detail {
 
-// Which of `kLength` tokens are real, by count or one by one.
+// The real tokens among `kLength`, given by count or one by one.
 template <int kLength>
 class ValidTokens {
  public:
-  /// The first `length` tokens are real. Status::kInvalidLength, and nothing changed, unless 0 ≤ length ≤
-  /// kLength.
+  /// The first `length` tokens are real. Returns Status::kInvalidLength and changes nothing unless 0 ≤ length
+  /// ≤ kLength.
   constexpr Status set_length(int length) {
     if (length < 0 || length > kLength) return Status::kInvalidLength;
     for (int token = 0; token < kLength; ++token) padding_[token] = token >= length;
     return Status::kOk;
   }
-  /// Token by token: true where the token is real and may be attended to. An array, a list in braces, or a
-  /// span.
+  /// One value per token: true if the token is real and may be attended to. Takes an array, a list in braces,
+  /// or a span.
   constexpr void set_valid(std::span<const bool, std::size_t{kLength}> valid) {
     for (std::size_t token = 0; token < std::size_t{kLength}; ++token) padding_[token] = !valid[token];
   }
@@ -108,7 +108,7 @@ class ValidTokens {
 
 }  // namespace detail
 
-/// Hides padding among the keys. All kv_len keys are valid until told otherwise.
+/// Hides padding among the keys. Initially, all kv_len keys are valid.
 template <int kKvLen>
 struct KeyPaddingMask : detail::ValidTokens<kKvLen> {
   template <int kv_len>
@@ -136,8 +136,8 @@ struct KeyPaddingMask : detail::ValidTokens<kKvLen> {
   constexpr void bias(int, int, Scalar*) const {}
 };
 
-/// Gives padding among the queries zero weights and a zero context vector. All seq_len queries are valid
-/// until told otherwise.
+/// Gives padding among the queries zero weights and a zero context vector. Initially, all seq_len queries are
+/// valid.
 template <int kSeqLen>
 struct QueryPaddingMask : detail::ValidTokens<kSeqLen> {
   template <ScoreShape shape>
@@ -154,17 +154,17 @@ struct QueryPaddingMask : detail::ValidTokens<kSeqLen> {
   constexpr void bias(int, int, Scalar*) const {}
 };
 
-/// Adds a [seq_len, kv_len] matrix to the scaled scores: one for all heads, or `kHeads` of them, stacked, one
-/// a head. −∞ hides a key. +∞ is its limit: the query attends to the keys with +∞ alone, weighed by their own
+/// Adds a [seq_len, kv_len] matrix to the scaled scores: one for all heads, or `kHeads` stacked matrices, one
+/// per head. −∞ hides a key. If a query has keys with +∞, it attends to these keys alone, weighed by their
 /// scores. Holds a view: the matrix must outlive the mask.
 template <class ScalarType, int kSeqLen, int kKvLen, int kHeads = 1>
 struct AdditiveMask {
-  MatrixView<const ScalarType, kHeads * kSeqLen, kKvLen> matrix;  // what is added to the scaled scores
+  MatrixView<const ScalarType, kHeads * kSeqLen, kKvLen> matrix;  // added to the scaled scores
 
-  /// Of a matrix that is viewed: nothing is copied.
+  /// Views a matrix; copies nothing.
   explicit constexpr AdditiveMask(MatrixView<const ScalarType, kHeads * kSeqLen, kKvLen> values)
       : matrix(values) {}
-  /// Of what owns its numbers, and must outlive the mask: a temporary does not compile.
+  /// Views an owner's numbers. The owner must outlive the mask; a temporary is a compile error.
   template <class Owner>
     requires(detail::kOwnsStorage<Owner>)
   explicit constexpr AdditiveMask(Owner&& values) : matrix(values) { detail::check_lifetime<Owner>(); }
@@ -191,7 +191,7 @@ struct AdditiveMask {
     const ScalarType* values = row_of(head, query);
     const Scalar hidden = detail::kHidden<Scalar>;
     const Scalar lowest = std::numeric_limits<kernels::Real<Scalar>>::lowest();
-    Scalar chosen = hidden;  // the best score with +∞, if it is not hidden
+    Scalar chosen = hidden;  // the best score with +∞ that is not hidden
     for (int key = 0; key < kv_len; ++key) {
       if (values[key] == -detail::kHidden<ScalarType>) chosen = kernels::maximum(row[key], chosen);
     }
@@ -215,7 +215,7 @@ template <class Scalar, int kSeqLen, int kKvLen>
 AdditiveMask(MatrixView<Scalar, kSeqLen, kKvLen>)
     -> AdditiveMask<std::remove_const_t<Scalar>, kSeqLen, kKvLen>;
 
-/// One additive mask a head: a Tensor or view [num_heads · seq_len, kv_len], heads stacked.
+/// One additive mask per head: a Tensor or view [num_heads · seq_len, kv_len], heads stacked.
 template <int kHeads, class Source>
 [[nodiscard]] constexpr auto additive_mask_per_head(Source&& values) {
   detail::check_lifetime<Source>();
@@ -227,12 +227,12 @@ template <int kHeads, class Source>
                       matrix.cols, kParts>(as_const(matrix));
 }
 
-/// Both masks: hidden where either hides, then the sum of their biases. Made by `a && b`, of copies: what is
-/// set in a mask later does not reach it. An AdditiveMask stays a view.
+/// Both masks: hides a key if either hides it, then adds both biases. `a && b` copies both masks, so later
+/// changes to `a` or `b` have no effect. An AdditiveMask stays a view.
 template <AttentionMask First, AttentionMask Second>
 struct BothMasks {
-  First first;    // asked first
-  Second second;  // asked behind it
+  First first;    // applied first
+  Second second;  // applied second
   /// Whether both keep the key.
   template <int kv_len>
     requires(detail::kSaysPadding<First> || detail::kSaysPadding<Second>)
@@ -268,7 +268,7 @@ struct BothMasks {
   }
 };
 
-/// Both masks: what one of them hides is hidden, what they add is added.
+/// Combines two masks: hides a key if either hides it, and adds both biases.
 template <AttentionMask First, AttentionMask Second>
 [[nodiscard]] constexpr BothMasks<First, Second> operator&&(const First& first, const Second& second) {
   return {first, second};

@@ -8,10 +8,10 @@
 //   dW_o += Oᵀ·dY,   dO = dY·W_oᵀ,   then head by head as in scaled_dot_product_attention.hpp, then
 //   dW_q += X_qᵀ·dQ,   dX_q = dQ·W_qᵀ,   and the same for k and v.
 //
-// On request (attention_shape.hpp) several query heads share one of keys and values, whose gradients add up;
-// Q and K are normalized, then rotated by position after their projections; keys and values are appended; the
-// scores are capped; the layer has a mask of its own; and in training weights P are dropped. Weights are kept
-// for backward, or computed once more in it (recomputed_attention.hpp), with the same bits.
+// Options (attention_shape.hpp): several query heads share a head of keys and values, whose gradients add up;
+// Q and K are normalized, then rotated by position; keys and values are appended; scores are capped; the
+// layer has its own mask; training drops elements of P. Weights are kept for backward or recomputed in it
+// (recomputed_attention.hpp), with the same bits.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// Multi-head attention: P = softmax(Q·Kᵀ/√d_k + mask) of each head, Y = [P·V of the heads side by side]·W_o
+/// Multi-head attention: P = softmax(Q·Kᵀ/√d_k + mask) of each head, Y = [P·V of all heads, side by side]·W_o
 /// + b_o (Vaswani et al., 2017, section 3.2). Self-attention of x[seq_len, d_model], or cross-attention of
 /// query[seq_len, d_model], key[kv_len, d_key] and value[kv_len, d_value]; y[seq_len, d_out].
 template <AttentionShape attention_shape, class ScalarType = float>
@@ -47,7 +47,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
   template <class Other>
   using WithScalar = MultiHeadAttention<shape, Other>;
   static constexpr AttentionShape kShape = shape;
-  /// Self-attention token by token, causal (execution/stream.hpp).
+  /// Causal self-attention, token by token (execution/stream.hpp).
   template <CacheShape cache>
   using Stream = detail::AttentionStream<MultiHeadAttention, cache>;
   static constexpr std::uint32_t kFingerprint =
@@ -55,7 +55,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
   /// Whether queries, keys and values may be one matrix.
   static constexpr bool kSelfAttention =
       shape.kv_len == shape.seq_len && shape.d_key == shape.d_model && shape.d_value == shape.d_model;
-  static constexpr int kKeys = Memory::kKeys;  // with appended ones
+  static constexpr int kKeys = Memory::kKeys;  // with appended keys
 
   /// Q = query·W_q + b_q.
   using QueryProjection = typename Parts::QueryProjection;
@@ -66,10 +66,10 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
   /// Y = context·W_o + b_o.
   using OutputProjection = typename Parts::OutputProjection;
   using Norms = typename Parts::Norms;  // of queries and keys
-  /// W_q, b_q, …, W_o, b_o and what options add, or what stands for each of these tensors.
+  /// W_q, b_q, …, W_o, b_o and the tensors of options, each in the given storage.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   using ParametersOf = typename Parts::template ParametersOf<Matrix, Vector>;
-  /// The tensors; gradients and moments have the same type. May be const, in flash.
+  /// The tensors. Gradients and moments have the same type. May be const, in flash.
   using Parameters = ParametersOf<Tensor>;
   /// Whether backward reads its inputs.
   template <class Gradients>
@@ -97,9 +97,9 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
   using HeadOutputs = typename Memory::HeadOutputs;
   /// Dropout of attention weights.
   using WeightDropout = typename Memory::WeightDropout;
-  /// How many queries of a head have their weights in memory at a time in inference.
+  /// Number of queries per head whose weights are in memory at once, in inference.
   static constexpr int kQueriesAtOnce = Memory::kQueriesAtOnce;
-  /// What a backward to these gradients needs of forward, and leaves used up.
+  /// Values from forward that a backward to these gradients needs, and overwrites.
   template <class Gradients>
   using TapeOf = typename Memory::template TapeOf<Gradients>;
   using Tape = TapeOf<Parameters>;
@@ -107,7 +107,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
   template <class Gradients>
   using ScratchOf = typename Memory::template ScratchOf<Gradients>;
   using Scratch = ScratchOf<Parameters>;
-  /// The same in inference, where no tape keeps Q, K, V and O.
+  /// Scratch of inference. It also holds Q, K, V and O, as there is no tape.
   using InferenceScratch = typename Memory::InferenceScratch;
 
   // ---- Inference: no tape. `y` may not overlap the inputs. ----
@@ -146,7 +146,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
     check_self_attention();
     forward(parameters, x, x, x, y, tape, scratch, context);
   }
-  /// What forward tapes, without y. Reads its inputs before it writes to scratch.
+  /// Fills the tape as forward does, without y. Reads its inputs before it writes to scratch.
   template <class Set = Parameters, class Kept, AnyContext Call = Context<>>
   static void recompute_tape(const Set& parameters, ConstView<Input> query, ConstView<KeyInput> key,
                              ConstView<ValueInput> value, TapeOf<Kept>& tape, ScratchOf<Kept>& scratch,
@@ -155,7 +155,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
     Operands::forward(parameters, query, key, value, tape, context);
     Heads::forward(tape, scratch, context.with_mask(mask));
   }
-  /// The same of self-attention.
+  /// The same for self-attention.
   template <class Set = Parameters, class Kept, AnyContext Call = Context<>>
   static void recompute_tape(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape,
                              ScratchOf<Kept>& scratch, const Call& context = {}) {
@@ -163,11 +163,11 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
     recompute_tape(parameters, x, x, x, tape, scratch, context);
   }
 
-  /// Gradients of cross-attention from dy[seq_len, d_out]: d_query[seq_len, d_model], d_key[kv_len, d_key]
-  /// and d_value[kv_len, d_value] are overwritten, or NoGradient, `gradients` accumulate. The tape is used
-  /// up. `dy` may not overlap the d_… views; `d_query` may be `query`, but not with UpdateInBackward. The
-  /// context is forward's: what its mask hides has no influence, whatever it holds, nor has a query whose dy
-  /// is zero; d_key and d_value are zero behind the valid keys.
+  /// Gradients of cross-attention from dy[seq_len, d_out]. Overwrites d_query[seq_len, d_model],
+  /// d_key[kv_len, d_key] and d_value[kv_len, d_value], unless NoGradient; adds to `gradients`; uses up the
+  /// tape. `dy` may not overlap the d_… views. `d_query` may be `query`, but not with UpdateInBackward. The
+  /// context is forward's. Values hidden by its mask have no influence, and neither has a query with dy zero.
+  /// d_key and d_value are zero after the valid keys.
   template <class Set = Parameters, class Kept, class DQuery, class DKey, class DValue, class Gradients,
             AnyContext Call = Context<>>
   static void backward(const Set& parameters, ConstView<Input> query, ConstView<KeyInput> key,
@@ -193,14 +193,14 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
     detail::clear_behind_in(keys, detail::sink<ValueInput>(d_value));
   }
   /// Gradients of self-attention: dx[seq_len, d_model] is the sum over the three uses of x. `dy` may not
-  /// overlap `dx`; `dx` may be `x`, but not with UpdateInBackward.
+  /// overlap `dx`. `dx` may be `x`, but not with UpdateInBackward.
   template <class Set = Parameters, class Kept, class Dx, class Gradients, AnyContext Call = Context<>>
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
                        Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Call& context = {}) {
     backward_from(
         parameters, [&]() ATTUNE_INLINE_LAMBDA { return x; }, tape, dy, dx, gradients, scratch, context);
   }
-  /// The same, where input() is x, and is called once scratch is reusable.
+  /// The same, with x from input(). Calls `input()` once scratch is reusable.
   template <class Set, class Later, class Kept, class Dx, class Gradients, AnyContext Call>
   static void backward_from(const Set& parameters, const Later& input, TapeOf<Kept>& tape,
                             ConstView<Output> dy, Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch,
@@ -224,7 +224,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
   }
 
  private:
-  // The mask of a context, with that of the layer's options.
+  // The mask of a context, combined with the masks of the layer's options.
   template <AnyContext Call>
   ATTUNE_INLINE static constexpr decltype(auto) with_options(const Call& context) {
     return detail::with_options<shape>(context.mask(), detail::appended_at<shape>(context.keys()));
@@ -235,7 +235,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
                   "differ from seq_len and d_model; pass query, key and value");
   }
 
-  // From dy to dL/d of the projections' outputs, in tape.query, tape.key and tape.value.
+  // Writes the gradients of the projections' outputs to tape.query, tape.key and tape.value, from dy.
   ATTUNE_INLINE static void backward_heads(const auto& parameters, auto& tape, ConstView<Output> dy,
                                            auto& gradients, auto& scratch, const auto& context) {
     HeadOutputs& outputs = Memory::outputs_of(tape, scratch);
@@ -260,8 +260,8 @@ inline constexpr bool kRecomputesTape<MultiHeadAttention<shape, Scalar>> = true;
 
 }  // namespace detail
 
-/// The context of cross-attention with a mask, which has to outlive it: the length that a mask says is that
-/// of keys and values.
+/// The context of cross-attention with a mask, which must outlive it. The mask's length is the number of
+/// valid keys.
 template <class Attention, AttentionMask Mask = NoMask, class Slices = RunToCompletion>
 [[nodiscard]] constexpr auto cross_context_for(const Mask& mask ATTUNE_LIFETIME_BOUND = {},
                                                const Slices& slices = {}) {
@@ -269,7 +269,7 @@ template <class Attention, AttentionMask Mask = NoMask, class Slices = RunToComp
   const auto keys = detail::valid_tokens<Attention::KeyInput::rows, true>(mask);
   return detail::context_of(mask, slices, detail::AllTokens{}, keys);
 }
-/// Inference of cross-attention, as of other layers (execution/pass.hpp), with a mask.
+/// Inference of cross-attention with a mask, as for other layers (execution/pass.hpp).
 template <class Attention, class Set = typename Attention::Parameters, AttentionMask Mask = NoMask>
 void infer(const Set& parameters, ConstView<typename Attention::Input> query,
            ConstView<typename Attention::KeyInput> key, ConstView<typename Attention::ValueInput> value,
@@ -277,7 +277,7 @@ void infer(const Set& parameters, ConstView<typename Attention::Input> query,
            const Mask& mask = {}) {
   Attention::forward(parameters, query, key, value, y, scratch, cross_context_for<Attention>(mask));
 }
-/// Training: the same; the tape keeps what backward needs.
+/// Training: also fills the tape for backward.
 template <class Attention, class Set = typename Attention::Parameters, class Tape, class Scratch,
           AttentionMask Mask = NoMask>
 void forward(const Set& parameters, ConstView<typename Attention::Input> query,
@@ -285,8 +285,8 @@ void forward(const Set& parameters, ConstView<typename Attention::Input> query,
              View<typename Attention::Output> y, Tape& tape, Scratch& scratch, const Mask& mask = {}) {
   Attention::forward(parameters, query, key, value, y, tape, scratch, cross_context_for<Attention>(mask));
 }
-/// d_query, d_key and d_value from dy, overwritten, or NoGradient; gradients accumulate. The mask is
-/// forward's.
+/// Gradients of cross-attention from dy. Overwrites d_query, d_key and d_value, unless NoGradient; adds to
+/// `gradients`. The mask is forward's.
 template <class Attention, class Set = typename Attention::Parameters, class Tape, class DQuery, class DKey,
           class DValue, class Gradients, class Scratch, AttentionMask Mask = NoMask>
 void backward(const Set& parameters, ConstView<typename Attention::Input> query,

@@ -1,4 +1,4 @@
-// The mask that a layer's scores go through: of its shape's options, and the one it is given.
+// The mask of a layer's scores: the masks of its options, combined with the context's mask.
 #pragma once
 
 #include <algorithm>
@@ -41,8 +41,8 @@ constexpr auto alibi_of() {
   }
 }
 
-/// A mask of the first kv_len keys. Those that are appended at `at` are seen by every query; where that is
-/// not a constant, nothing stands behind them.
+/// Applies a mask to the first kMasked keys. Every query sees the appended keys at `at`. If `at` is an int,
+/// all keys after them are hidden.
 template <AttentionMask Mask, int kMasked, class At = std::integral_constant<int, kMasked>>
 struct MaskOfFirstKeys {
   Mask mask;
@@ -72,8 +72,7 @@ struct MaskOfFirstKeys {
   }
 };
 
-/// `mask` itself where the shape adds nothing to it; else a copy with what it adds. Keys are appended at
-/// `at`.
+/// `mask` itself if the shape has no masks of its own, else a copy of both. Appended keys begin at `at`.
 template <AttentionShape shape, AttentionMask Mask, class At = std::integral_constant<int, shape.kv_len>>
 constexpr decltype(auto) with_options(const Mask& mask, [[maybe_unused]] At at = {}) {
   constexpr auto kOwn = both_masks(window_of<shape>(), alibi_of<shape>());

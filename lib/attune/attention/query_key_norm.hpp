@@ -1,4 +1,4 @@
-// The normalization of each head's queries and keys over d_k, between their projections and their rotation.
+// Normalization of each head's queries and keys over d_k, between projection and rotation.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,9 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
-/// Its parameters and its tape, a part of MultiHeadAttention's. `kept` has Q[seq_len, num_heads·d_k] and K,
-/// whose first kv_len rows are normalized, as `query` and `key`; a tape of it has Kept as `norms` beside.
+/// Parameters and tape of the normalization, within MultiHeadAttention's. `kept` has Q[seq_len,
+/// num_heads·d_k] as `query`, and K, whose first kv_len rows are normalized, as `key`. A tape also has Kept,
+/// as `norms`.
 template <AttentionShape shape, class ScalarType>
 struct QueryKeyNorms {
   using Scalar = ScalarType;
@@ -32,7 +33,7 @@ struct QueryKeyNorms {
   };
   using Parameters = ParametersOf<Tensor>;
 
-  /// Q and K as they were projected, and the statistics of their rows.
+  /// The projected Q and K, and the statistics of their rows.
   struct Kept {
     typename QueryNorm::Input query;
     typename KeyNorm::Input key;
@@ -66,7 +67,7 @@ struct QueryKeyNorms {
     }
   }
 
-  /// dQ and dK in their places, to those before.
+  /// Overwrites dQ and dK with the gradients before normalization.
   static void backward(const auto& parameters, auto& tape, auto& gradients, const auto& context) {
     typename QueryNorm::Scratch of_query;
     typename KeyNorm::Scratch of_key;

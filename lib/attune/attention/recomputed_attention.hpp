@@ -1,30 +1,29 @@
-// Backward of one head whose weights were not kept (Dao et al.,
-// "FlashAttention: Fast and Memory-Efficient Exact Attention with
-// IO-Awareness", 2022): they are computed once more, some rows of queries at a
-// time, from what forward kept of each row.
+// Backward of one head without stored weights (Dao et al., "FlashAttention: Fast and Memory-Efficient Exact
+// Attention with IO-Awareness", 2022). It recomputes P for a block of queries at a time, from two numbers per
+// row that forward kept.
 //
 //   S = scale · Q·Kᵀ + mask,   P = e^(S − max) / sum
 //
-// then as of stored weights (attention_backward.hpp), with their bits.
+// The rest follows backward of stored weights (attention_backward.hpp), with the same bits.
 #pragma once
 
 #include <attune/attention/attention_backward.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
-/// How many queries have their weights in memory at a time, of seq_len.
+/// Number of queries, out of seq_len, whose weights are in memory at once.
 constexpr int recomputed_queries(int seq_len) { return (std::min)(seq_len, 8); }
 
-/// Scratch beside recomputed_queries() rows of weights.
+/// Scratch in addition to recomputed_queries() rows of weights.
 template <class ScalarType, int kQueries, int kKvLen, int kDk, int kDv, bool kShared>
 struct RecomputeScratch : KeyValueSums<ScalarType, kKvLen, kDk, kDv> {
   using Scalar = ScalarType;
   using Sums = KeyValueSums<Scalar, kKvLen, kDk, kDv>;
   static constexpr bool kOneBlock = kQueries <= kernels::kDepthBlock && !kShared;
-  Tensor<Scalar, recomputed_queries(kQueries), kKvLen> d_weights;                 // dP of some queries
-  [[no_unique_address]] std::conditional_t<kOneBlock, NoParameters, Sums> block;  // of one block of queries
+  Tensor<Scalar, recomputed_queries(kQueries), kKvLen> d_weights;                 // dP of a block of queries
+  [[no_unique_address]] std::conditional_t<kOneBlock, NoParameters, Sums> block;  // of one block
 
-  // Where a block's sums are made.
+  // The memory for the sums of a block.
   Sums& of_block() {
     if constexpr (kOneBlock) {
       return *this;
@@ -34,8 +33,7 @@ struct RecomputeScratch : KeyValueSums<ScalarType, kKvLen, kDk, kDv> {
   }
 };
 
-/// P of some queries, recomputed from what masked_softmax kept of the head's
-/// rows.
+/// P of some queries, recomputed from the row values that masked_softmax kept.
 template <class P>
 struct RecomputedWeights {
   using Scalar = typename P::Scalar;
@@ -52,7 +50,7 @@ struct RecomputedWeights {
                     backward.context.mask(), head, first, kept + 2 * first);
   }
 };
-/// dQ goes to the place of Q, dK and dV to sums.
+/// dQ overwrites Q; dK and dV go to sums.
 template <class DQueryView, class DKey, class DValue>
 struct GradientsBesideOperands {
   static constexpr bool kKeepsOperands = true;
@@ -61,12 +59,11 @@ struct GradientsBesideOperands {
   DValue d_value;
 };
 
-/// Gradients of query[seq_len, d_k], key[kv_len, d_k] and value[kv_len, d_v]
-/// from d_context[seq_len, d_v], each in its place; with Sum = Accumulate those
-/// of key and value are added to the scratch's sums and stay there. `kept` is
-/// what masked_softmax kept of the head's rows, the mask forward's, `weights`
-/// room for recomputed_queries(seq_len) · kv_len scalars. dropout_from(query)
-/// drops weights of rows from there on.
+/// Gradients of query[seq_len, d_k], key[kv_len, d_k] and value[kv_len, d_v] from d_context[seq_len, d_v],
+/// each in place of its operand. With Sum = Accumulate, gradients of key and value are added to the sums in
+/// scratch and stay there. `kept` has the row values that masked_softmax kept. The mask is forward's.
+/// `weights` has room for recomputed_queries(seq_len) · kv_len scalars. dropout_from(query) drops weights of
+/// the rows from `query` on.
 template <class Query, class Key, class Value, class DContext, class Scratch, class Scores, class DropoutFrom,
           AnyContext Call, class Sum = kernels::Assign>
 ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key, const Value& value,
@@ -83,7 +80,7 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
   const auto values = context.keys().first(value);
   const auto backward = backward_of_head(query, keys, values, d_context, scores, context);
 
-  // kRows queries from `from` on, whose terms of dK and dV begin sums, or go on with them.
+  // kRows queries, starting at `from`. Their terms begin the sums of dK and dV, or continue them.
   const auto some = [&]<int kRows>(int from, auto& sums, auto sum) {
     using P = MatrixView<Scalar, kRows, kKeys>;
     const auto rows = valid_query_rows<kRows, kQueries>(context, from);
@@ -94,7 +91,7 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
                   GradientsBesideOperands<Query, decltype(d_key), decltype(d_value)>{query, d_key, d_value},
                   sum);
   };
-  // A block of as many queries as a product sums from zero, without those behind the last.
+  // A block of as many queries as a product sums from zero; skips queries after the last valid one.
   const auto block = [&]<int kRows>(int from, auto& sums) {
     some.template operator()<(std::min)(kSome, kRows)>(from, sums, kernels::Assign{});
     if constexpr (kRows > kSome) {

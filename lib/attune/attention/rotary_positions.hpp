@@ -1,4 +1,4 @@
-// Rotary position embedding: where a token stands, told to attention by rotating its queries and keys (Su et
+// Rotary position embedding: rotates queries and keys by angles that depend on the token's position (Su et
 // al., "RoFormer: Enhanced Transformer with Rotary Position Embedding", 2021).
 //
 //   (a, b) ↦ (a·c − b·s, a·s + b·c),   c = cos(t·ω_i),  s = sin(t·ω_i),  ω_i = base^(−2i/rotary_dim)
@@ -17,11 +17,23 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// Which features of a head are rotated together.
+/// The features of a head that are rotated as a pair.
 enum class RotaryPairs {
   kHalves,       // i and i + rotary_dim/2, as in GPT-NeoX and by default in ONNX
   kInterleaved,  // 2i and 2i + 1, as in the paper
 };
+
+namespace detail {
+
+/// A fingerprint with the numbers of a scaling, if there is one.
+constexpr std::uint32_t add_scaling(std::uint32_t state, const RotaryScaling& scaling) {
+  return scaling.factor == 1
+             ? state
+             : fingerprint(state, "rotary_scaling", scaling.factor, scaling.low_frequency_factor,
+                           scaling.high_frequency_factor, scaling.original_length);
+}
+
+}  // namespace detail
 
 /// What RotaryPositions are of.
 struct RotaryShape {
@@ -31,11 +43,12 @@ struct RotaryShape {
   int rotary_dim = d_k;                      // of them the first that are rotated; the rest passes
   RotaryPairs pairs = RotaryPairs::kHalves;  // which features are rotated together
   double base = 10'000;                      // of ω
+  RotaryScaling scaling = {};                // of ω, for longer sequences
   int offset = 0;                            // position of the first token
 };
 
-/// Rotates queries or keys [seq_len, num_heads·d_k], heads side by side as MultiHeadAttention has them: to be
-/// called on both, after their projections. No parameters, no tape.
+/// Rotates queries or keys [seq_len, num_heads·d_k], heads side by side as in MultiHeadAttention. Call it on
+/// both, after their projections. No parameters, no tape.
 template <RotaryShape shape, class ScalarType = float>
 struct RotaryPositions {
   static_assert(
@@ -46,17 +59,23 @@ struct RotaryPositions {
       "attune::RotaryPositions: rotary_dim must be even and at most d_k: features are rotated in pairs");
   static_assert(shape.base > 1 && shape.base <= 1e300,
                 "attune::RotaryPositions: base must be above 1, and at most 1e300");
+  static_assert(shape.scaling.factor >= 1 && shape.scaling.low_frequency_factor > 0 &&
+                    shape.scaling.high_frequency_factor > shape.scaling.low_frequency_factor &&
+                    shape.scaling.original_length > 0,
+                "attune::RotaryScaling: factor is at least 1, low_frequency_factor positive and below "
+                "high_frequency_factor, original_length positive");
   static_assert(shape.offset >= 0 && shape.offset <= 1 << 30,
                 "attune::RotaryPositions: offset must not be negative, nor above 2^30");
 
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = RotaryPositions<shape, Other>;
-  static constexpr std::uint32_t kFingerprint =
+  static constexpr std::uint32_t kFingerprint = detail::add_scaling(
       shape.offset == 0
           ? fingerprint("RotaryPositions", shape.num_heads, shape.rotary_dim, shape.pairs, shape.base)
           : fingerprint("RotaryPositions", shape.num_heads, shape.rotary_dim, shape.pairs, shape.base,
-                        shape.offset);
+                        shape.offset),
+      shape.scaling);
   /// Pairs of features that are rotated.
   static constexpr int kPairs = shape.rotary_dim / 2;
   using Input = Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_k>;
@@ -74,31 +93,31 @@ struct RotaryPositions {
   /// cos and sin, each [seq_len, rotary_dim/2].
   using Table = detail::SineTable<kernels::Real<Scalar>, shape.seq_len, kPairs>;
 
-  /// In the place of Beyond, where a stream ends with the table.
+  /// Replaces Beyond if a stream ends with the table.
   struct NoBeyond {};
-  /// Angles in the table.
+  /// Number of angles in the table.
   static constexpr std::int64_t kAngles = std::int64_t{shape.seq_len} * kPairs;
   static_assert(
       kAngles <= detail::kMostAngles,
       "attune::RotaryPositions: no compiler makes so large a table for firmware; seq_len * rotary_dim may "
       "be 262144");
-  /// Positions offset … offset + seq_len − 1, in flash, or where there are many on a PC filled at start-up;
-  /// made only where it is used.
+  /// Angles of positions offset … offset + seq_len − 1. In flash; large tables on a PC are filled at startup.
+  /// Exists only if used.
   static constexpr const Table& kTable =
       detail::TableOf<Table, RotaryPositions, (kAngles <= detail::kMostConstantAngles)>::value;
   /// Computes the table.
   static constexpr void fill(Table& table) {
     constexpr RotaryShape kOptions =
         shape;  // at run time clang 14 reads other numbers of a template's argument
-    detail::fill(table, kOptions.base, kOptions.rotary_dim, kOptions.offset);
+    detail::fill(table, kOptions.base, kOptions.rotary_dim, kOptions.offset, kOptions.scaling);
   }
 
-  /// What a stream keeps of positions behind kTable, if it may come to them.
+  /// Angles that a stream keeps for positions beyond kTable, if it can reach them.
   template <CacheShape cache>
   using Beyond = std::conditional_t<detail::goes_beyond(cache, shape.seq_len),
                                     detail::AnglesOfPosition<kPairs>, NoBeyond>;
 
-  /// The angles of tokens from number `first` on: from kTable where it has them.
+  /// The angles of tokens from number `first` on, from kTable if it has them.
   template <int tokens, class Kept>
   static void angles_from(std::uint64_t first, detail::SineTable<Scalar, tokens, kPairs>& angles,
                           [[maybe_unused]] Kept& beyond) {
@@ -106,7 +125,8 @@ struct RotaryPositions {
       const std::uint64_t position = first + static_cast<std::uint64_t>(t);
       if constexpr (!std::is_same_v<Kept, NoBeyond>) {
         if (position >= std::uint64_t{shape.seq_len}) {
-          static constexpr auto kFrequencies = detail::frequencies<kPairs>(shape.base, shape.rotary_dim);
+          static constexpr auto kFrequencies =
+              detail::frequencies<kPairs>(shape.base, shape.rotary_dim, shape.scaling);
           beyond.move_to(position + shape.offset, kFrequencies);
           for (int i = 0; i < kPairs; ++i) {
             angles.cosine(t, i) = static_cast<Scalar>(beyond.of[i].cosine);
@@ -122,7 +142,7 @@ struct RotaryPositions {
     }
   }
 
-  /// Token by token.
+  /// Runs the layer token by token.
   template <CacheShape cache>
   struct Stream {
     using Memory = Beyond<cache>;
@@ -141,10 +161,10 @@ struct RotaryPositions {
     }
   };
 
-  /// As many tokens as the layer has.
+  /// The number of tokens of the layer.
   using AllTokens = std::integral_constant<int, shape.seq_len>;
-  /// y = x rotated, by kTable or by a table of other positions. `y` may be `x`. Of the first tokens, where
-  /// others are not used.
+  /// y = x, rotated by kTable or by a table of other positions. `y` may be `x`. Rotates the first `tokens`
+  /// tokens only.
   template <std::convertible_to<int> Used = AllTokens>
   static void forward(ConstView<Input> x, View<Output> y, Used tokens = {}) {
     rotate<false>(x, y, kTable, tokens);
@@ -157,7 +177,7 @@ struct RotaryPositions {
     forward(x, y);
   }
 
-  /// dx = dy rotated back. `dx` may be `dy`.
+  /// dx = dy, rotated back. `dx` may be `dy`.
   template <std::convertible_to<int> Used = AllTokens>
   static void backward(ConstView<Output> dy, View<Input> dx, Used tokens = {}) {
     rotate<true>(dy, dx, kTable, tokens);
@@ -172,7 +192,7 @@ struct RotaryPositions {
   }
 
  private:
-  // As many numbers of a table as a packet has; the same one for each lane (kernels/simd/lanes.hpp).
+  // One packet of numbers from a table. With lanes, the same number in each lane (kernels/simd/lanes.hpp).
   template <class P>
   ATTUNE_INLINE static P from_table(const kernels::Real<Scalar>* at) {
     if constexpr (kernels::kSequencesIn < Scalar >> 1) {

@@ -1,10 +1,9 @@
-// Scaled dot-product attention of one head, forward and backward (Vaswani et
-// al., "Attention Is All You Need", 2017, eq. 1).
+// Scaled dot-product attention of one head, forward and backward (Vaswani et al., "Attention Is All You
+// Need", 2017, eq. 1).
 //
 //   S = scale · Q·Kᵀ + mask,   P = softmax(S),   O = P·V
 //
-//   dP = dO·Vᵀ,   dV = Pᵀ·dO,   dS = P ∘ (dP − rowsum(P ∘ dP)),   dQ = scale ·
-//   dS·K,   dK = scale · dSᵀ·Q
+//   dP = dO·Vᵀ,   dV = Pᵀ·dO,   dS = P ∘ (dP − rowsum(P ∘ dP)),   dQ = scale · dS·K,   dK = scale · dSᵀ·Q
 #pragma once
 
 #include <attune/attention/attention_backward.hpp>
@@ -12,8 +11,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// 1/√n at compile time, the usual scale for n = d_k: rounded once in float, to
-/// 2 ulp in double.
+/// 1/√n at compile time, the usual scale for n = d_k. Rounded once in float, within 2 ulp in double.
 template <class Scalar>
 [[nodiscard]] constexpr Scalar inverse_square_root(int n) {
   double root = n > 1 ? n : 1;
@@ -21,14 +19,12 @@ template <class Scalar>
   return static_cast<Scalar>(1.0 / root);
 }
 
-/// output[seq_len, d_v] = softmax(scale · query·keyᵀ + mask) · value, with
-/// query[seq_len, d_k], key[kv_len, d_k], value[kv_len, d_v]; weights[seq_len,
-/// kv_len], whose rows lie one behind the other, is written too. Each argument
-/// is whatever view() takes. Nothing may overlap. `head` of kHeads is the
-/// number a per-head mask is asked for. `dropout.kept(weights)` is what
-/// multiplies the values: without one the weights themselves. `scale` is a
-/// number, or a CappedScale (scores.hpp). With a mask, a key whose weight is
-/// zero has no influence, whatever it holds.
+/// output[seq_len, d_v] = softmax(scale · query·keyᵀ + mask) · value, for query[seq_len, d_k], key[kv_len,
+/// d_k] and value[kv_len, d_v]. Also writes weights[seq_len, kv_len], whose rows must be contiguous.
+/// Arguments are tensors or views. Nothing may overlap. `head`, one of kHeads, is passed to a per-head mask.
+/// `dropout.kept(weights)` gives the factors of the values; by default, the weights themselves. `scale` is a
+/// number, or a CappedScale (scores.hpp). With a mask, a key with weight zero has no influence, even if it
+/// holds NaN.
 template <int kHeads = 1, class Query, class Key, class Value, class Output, class Weights, class Scale,
           AttentionMask Mask = NoMask, class Dropout = detail::AllWeights>
 void scaled_dot_product_attention(const Query& query, const Key& key, const Value& value, Output&& output,
@@ -41,14 +37,11 @@ void scaled_dot_product_attention(const Query& query, const Key& key, const Valu
       Context(mask).skipping_zeros(v));
 }
 
-/// Gradients of the above. In: query, key, value, weights as forward left them
-/// and d_context[seq_len, d_v]. Out: d_query[seq_len, d_k], d_key[kv_len, d_k],
-/// d_value[kv_len, d_v], overwritten. `weights` is used up (it ends as dS);
-/// d_query, d_key and d_value may be the storage of query, key and value.
-/// `scratch` has at least seq_len · max(kv_len, d_k) scalars. The mask is
-/// forward's: what it hides has zero weights, so nothing flows through it,
-/// whatever it holds; nor through a query whose d_context is zero. `dropout`
-/// has forward's mask once more.
+/// Gradients of the above. In: query, key, value, weights as forward left them, and d_context[seq_len, d_v].
+/// Out: d_query[seq_len, d_k], d_key[kv_len, d_k] and d_value[kv_len, d_v], overwritten; they may share the
+/// storage of query, key and value. `weights` is used up: it ends as dS. `scratch` has at least seq_len ·
+/// max(kv_len, d_k) scalars. The mask is forward's. Hidden values have zero weights and no influence,
+/// whatever they hold; neither has a query with d_context zero. `dropout` repeats forward's dropout mask.
 template <class Query, class Key, class Value, class Weights, class DContext, class DQuery, class DKey,
           class DValue, class Scale, AttentionMask Mask = NoMask, class Dropout = detail::AllWeights>
 void scaled_dot_product_attention_backward(const Query& query, const Key& key, const Value& value,

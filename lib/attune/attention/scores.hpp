@@ -1,4 +1,4 @@
-// How the scores of a head come from its queries and keys, before masks.
+// Scores of a head from its queries and keys, before masks.
 //
 //   S = scale · Q·Kᵀ
 //   S = cap · tanh(scale · Q·Kᵀ / cap)      softcap (Gemma 2, 2024); between ±cap
@@ -10,10 +10,10 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// In the place of a scale: scaled scores s become softcap · tanh(s / softcap). softcap must be positive.
+/// A scale with a cap: scaled scores s become softcap · tanh(s / softcap). softcap must be positive.
 template <class Scalar>
 struct CappedScale {
-  Scalar scale;  // what scores are multiplied by
+  Scalar scale;  // factor of the scores
   Scalar softcap;
 };
 template <class Scalar>
@@ -21,11 +21,11 @@ CappedScale(Scalar, Scalar) -> CappedScale<Scalar>;
 
 namespace detail {
 
-// Products are those of a context. `query` are some rows, `key` too, S[rows, keys]; in backward `key` all of
-// them, and S is dense.
+// Uses a context's Products. `query` and `key` are blocks of rows, S[rows, keys]. In backward, `key` has all
+// rows, and S is dense.
 template <class Scalar>
 struct ScaledScores {
-  // Of a score, beside the product, in multiply-accumulates (execution/slices.hpp).
+  // Work per score besides the product, in multiply-accumulates (execution/slices.hpp).
   static constexpr int kWork = 0;
   template <int kDk>
   static constexpr int kWorkOfBackward = 0;
@@ -35,7 +35,7 @@ struct ScaledScores {
   ATTUNE_INLINE void forward(const Query& query, const Key& key, const Scores& s) const {
     Products::gemm(query, key.transpose(), s, kernels::Scale<Scalar>{scale});
   }
-  // dS becomes that of scale · Q·Kᵀ. `room` is as large.
+  // Overwrites dS with the gradient of scale · Q·Kᵀ. `room` has the size of dS.
   template <class Products = kernels::FloatProducts, class Query, class Key, class Scores>
   ATTUNE_INLINE static void backward(const Query&, const Key&, const Scores&, const Scores&) {}
 };
@@ -58,7 +58,7 @@ struct CappedScores {
         kernels::softcap(Scores::cols, s.data + i * Scores::row_stride, cap);
     }
   }
-  // Scores are computed once more: a tape would keep as many of them as weights.
+  // Recomputes the scores: a tape would need as much memory for them as for weights.
   template <class Products = kernels::FloatProducts, class Query, class Key, class Scores>
   ATTUNE_INLINE void backward(const Query& query, const Key& key, const Scores& d_scores,
                               const Scores& room) const {

@@ -1,5 +1,5 @@
-// The true length of a sequence that is shorter than its model: a mask that hides what lies behind, and says
-// so, which costs no time then.
+// The true length of a sequence that is shorter than its model's: a mask that hides the padding after it.
+// Layers skip the padding, so it costs no time.
 //
 //   SequenceLength<29> length;
 //   if (length.set_length(7) != Status::kOk) …
@@ -10,22 +10,22 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// The first tokens of up to kSeqLen; all of them until told otherwise. Trainers, infer_in_slices and the
-/// forward and backward of a layer that is called with it compute no others: a sequence of n tokens takes the
-/// time of n, and has the bits that it has with KeyPaddingMask where no loss reaches the tokens behind. What
-/// x, or ids, hold there has no influence, nor has dy. y and dx are zero there, and targets of a loss over
-/// all tokens are to be ignored there.
+/// The first tokens of up to kSeqLen; initially all of them. Trainers, infer_in_slices, and forward and
+/// backward of a layer skip the other tokens: a sequence of n tokens takes the time of n. The bits equal
+/// KeyPaddingMask's if no loss reaches later tokens. Values of x, ids or dy there have no influence. y
+/// and dx are zero there. A loss over all tokens must ignore its targets there.
 ///
-/// As the mask of cross-attention, or a DecoderLayer's of its memory, it is the length of keys and values,
-/// whose gradients are zero behind it; a DecoderLayer's other mask says that of its tokens.
+/// In cross-attention, and as a DecoderLayer's mask of its memory, the length is the number of valid keys and
+/// values; their gradients are zero after it. A DecoderLayer's other mask gives the length of its own
+/// tokens.
 ///
-/// Where a layer of the model does not take a length (Abilities, execution/layer.hpp) all tokens are
-/// computed, and the mask hides as KeyPaddingMask.
+/// If a layer of the model does not take a length (Abilities, execution/layer.hpp), all tokens are computed,
+/// and the mask hides like KeyPaddingMask.
 template <int kSeqLen>
 class SequenceLength {
  public:
-  /// The first `length` tokens are real. Status::kInvalidLength, and nothing changed, unless 1 ≤ length ≤
-  /// kSeqLen.
+  /// The first `length` tokens are real. Returns Status::kInvalidLength and changes nothing unless 1 ≤ length
+  /// ≤ kSeqLen.
   constexpr Status set_length(int length) {
     if (length < 1 || length > kSeqLen) return Status::kInvalidLength;
     padding_ = kSeqLen - length;
@@ -51,7 +51,7 @@ class SequenceLength {
   constexpr void bias(int, int, Scalar*) const {}
 
  private:
-  int padding_ = 0;  // zeros, where a static one is cleared alone, are the whole length
+  int padding_ = 0;  // zeros mean the whole length, as in a cleared static object
 };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

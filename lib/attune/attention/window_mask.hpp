@@ -1,4 +1,4 @@
-// A window of keys around each query, and the first keys beside: composed with `&&` as the masks of mask.hpp.
+// A window of keys around each query, plus the first keys. Composes with other masks through `&&` (mask.hpp).
 #pragma once
 
 #include <limits>
@@ -7,15 +7,15 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// As a length of a window: no end.
+/// A window's length without an end.
 inline constexpr int kUnlimited = (std::numeric_limits<int>::max)();
 
-/// Keys that a query at position p sees: p − left … p + right, and of those before them the first `sinks`
+/// Keys that a query at position p sees: p − left … p + right, and the first `sinks` keys before this window
 /// (Beltagy et al., "Longformer: The Long-Document Transformer", 2020; Xiao et al., "Efficient Streaming
 /// Language Models with Attention Sinks", 2023). {.right = 0} is causal.
 struct AttentionWindow {
   int left = kUnlimited;   // keys before the query
-  int right = kUnlimited;  // keys behind the query
+  int right = kUnlimited;  // keys after the query
   int sinks = 0;
 
   /// Whether it hides any key.
@@ -23,17 +23,17 @@ struct AttentionWindow {
 };
 
 /// Query i is at position i + offset and sees the keys of its window; key j is at position j. Lengths and
-/// positions up to 2³⁰; left, right and sinks must not be negative.
+/// positions are at most 2³⁰; left, right and sinks must not be negative.
 struct SlidingWindowMask {
   int left = kUnlimited;   // keys before the query
-  int right = kUnlimited;  // keys behind the query
+  int right = kUnlimited;  // keys after the query
   int sinks = 0;
   int offset = 0;
 
   template <int kv_len, class Scalar>
   constexpr void hide(int, int query, Scalar* row) const {
     const int position = query + offset;
-    // The first key of the window and the first behind it, from 0 to kv_len; no sum overflows.
+    // The first key of the window and the first key after it, in [0, kv_len]; no sum overflows.
     const int first = position > left ? (position - left < kv_len ? position - left : kv_len) : 0;
     const int end = right >= kv_len - 1 - position ? kv_len : position + right + 1;
     for (int key = sinks; key < first; ++key) row[key] = detail::kHidden<Scalar>;

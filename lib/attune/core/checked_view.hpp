@@ -1,4 +1,4 @@
-// Views of data of run-time size: a buffer and its length, a dynamic std::span, a container.
+// Checked views of run-time data: a buffer and its length, a dynamic std::span, or a container.
 //
 //   const auto x = attune::checked_view<Model::Input>(std::span(samples, count));
 //   if (!x.ok()) return x.status;
@@ -17,10 +17,10 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// A view; empty if `status` is not kOk.
+/// A view and its status. Unless `status` is kOk, the view is empty.
 template <class View>
 struct [[nodiscard]] CheckedView {
-  View view;  // only to be used where ok()
+  View view;  // valid only if ok()
   Status status;
   [[nodiscard]] constexpr bool ok() const { return status == Status::kOk; }
 };
@@ -52,7 +52,7 @@ constexpr auto checked_view(Element* first, std::size_t size) {
                            fits ? Status::kOk : Status::kInvalidLength};
 }
 
-// An Eigen matrix, map or block; this header does without Eigen.
+// An Eigen matrix, map or block. This header needs no Eigen.
 template <class Source>
 concept EigenLike = requires(const Source& source) {
   Source::IsRowMajor;
@@ -61,8 +61,7 @@ concept EigenLike = requires(const Source& source) {
   source.outerStride();
 };
 
-// Whether `source` has Matrix's layout in memory, and as many rows and columns. A
-// vector is a run of numbers, of any matrix.
+// Whether `source` has Matrix's rows, columns and memory layout. A vector only has to be contiguous.
 template <class Matrix, EigenLike Source>
 constexpr bool lies_as(const Source& source) {
   if constexpr (Source::IsVectorAtCompileTime) {
@@ -77,8 +76,8 @@ constexpr bool lies_as(const Source& source) {
 
 }  // namespace detail
 
-/// Contiguous numbers viewed as a `Matrix`: a Tensor or a layer's Input or Output. A mutable source gives
-/// a mutable view. Status::kInvalidLength if their number differs from Matrix's; for an Eigen matrix also
+/// Views contiguous numbers as a `Matrix`: a Tensor, or a layer's Input or Output. A mutable source gives a
+/// mutable view. Returns Status::kInvalidLength if the number of elements differs; for an Eigen matrix, also
 /// if rows, columns or strides differ.
 template <class Matrix, class Source>
 [[nodiscard]] constexpr auto checked_view(Source&& source) {

@@ -7,17 +7,17 @@
 //     ATTUNE_FIELDS(Weight(weight), Bias(bias))
 //   };
 //
-// The list names each member's kind. It gives the set visit(visitor, path, sets…) and initialize(initializer,
-// rng), in the order of the list. A missing or repeated member is a compile error.
+// The list names each member's kind, and defines visit(visitor, path, sets…) and initialize(initializer, rng)
+// of the set, in the order of the list. A missing or repeated member is a compile error.
 //
 //   kind               TensorKind   initial values
-//   Weight(field)      kWeight      those of the initializer
-//   Bias(field)        kBias        those of the initializer for the set's `weight`, else 0
+//   Weight(field)      kWeight      by the initializer
+//   Bias(field)        kBias        by the initializer for the set's `weight`, else 0
 //   NormWeight(field)  kNorm        1
 //   NormBias(field)    kBias        0
 //   KeyBias(field)     kBias        N(0, 1/cols)
 //   Set(field)                      a set: its tensors are "field.…"
-//   Inline(field)                   a set: its tensors are named as if they were members
+//   Inline(field)                   a set: its tensors are named like members
 #pragma once
 
 #include <string_view>
@@ -26,7 +26,7 @@
 
 #include <attune/kernels/policy.hpp>
 
-// At -Os compilers call visits, with paths on the stack that nobody reads.
+// Without inlining, as compilers prefer at -Os, visits build unused paths on the stack.
 #if defined(__OPTIMIZE_SIZE__)
 #define ATTUNE_INLINE_VISIT ATTUNE_INLINE
 #else
@@ -39,7 +39,7 @@ class Rng;
 
 namespace detail {
 
-/// Members named in a list, "Weight(weight), Bias(bias)"; -1 if one is named twice.
+/// Number of members named in a list, "Weight(weight), Bias(bias)"; -1 if one is named twice.
 consteval int count_listed(std::string_view list) {
   int count = 0;
   for (auto open = list.find('('); open != list.npos; open = list.find('(', open + 1), ++count) {
@@ -61,7 +61,7 @@ inline constexpr bool kHasMembers<Set, std::index_sequence<indices...>> = requir
   Set{AnyMember<indices>{}...};
 };
 
-/// Checks that a list of so many names has all members of the first set.
+/// Checks that a list of `listed` names has all members of the first set.
 template <int listed, class First, class...>
 constexpr bool check_fields() {
   using Set = std::remove_cvref_t<First>;
@@ -76,14 +76,15 @@ constexpr bool check_fields() {
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC
 
-/// The fields of a set of tensors, each with its kind (core/fields.hpp): ATTUNE_FIELDS(Weight(w), Bias(b)).
+/// Lists the fields of a set of tensors, each with its kind (core/fields.hpp): ATTUNE_FIELDS(Weight(w),
+/// Bias(b)).
 #define ATTUNE_FIELDS(...)                                                                                \
   ATTUNE_VISITED_FIELDS(__VA_ARGS__)                                                                      \
   template <class Initializer>                                                                            \
   void initialize([[maybe_unused]] const Initializer& initializer, [[maybe_unused]] ::attune::Rng& rng) { \
     ATTUNE_EACH_FIELD(ATTUNE_INITIALIZE_, __VA_ARGS__)                                                    \
   }
-/// The same for a set with its own initial values: its author writes initialize(initializer, rng).
+/// The same for a set with its own initial values: it defines initialize(initializer, rng) itself.
 #define ATTUNE_VISITED_FIELDS(...)                                                                          \
   template <class Visitor, class... Sets>                                                                   \
   ATTUNE_INLINE_VISIT static constexpr void visit([[maybe_unused]] const Visitor& visitor,                  \

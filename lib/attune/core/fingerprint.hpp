@@ -1,9 +1,9 @@
-// Numbers that identify models: other heads, another epsilon or other dropout make another model, even
-// with equal tensors. Computed at compile time; equal for all compilers and targets.
+// Fingerprints of models: different heads, epsilon or dropout give different models, even with equal tensors.
+// Computed at compile time; equal for all compilers and targets.
 //
-// Your own layer with options of its computation has a
+// Your own layer declares its options, as far as tensors and shapes do not show them:
 //   static constexpr std::uint32_t kFingerprint = fingerprint(options…);
-// of the options that tensors and shapes do not show; a model of parts combines its parts' fingerprints.
+// A model of parts combines the fingerprints of its parts.
 #pragma once
 
 #include <bit>
@@ -17,7 +17,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-/// FNV-1a (Fowler, Noll and Vo) of so many bytes of a number, the lowest first.
+/// FNV-1a (Fowler, Noll and Vo) of the lowest `bytes` bytes of a number, lowest first.
 template <class Bits>
 constexpr std::uint32_t fnv1a(Bits value, int bytes, std::uint32_t state) {
   for (int i = 0; i < bytes; ++i)
@@ -41,7 +41,7 @@ constexpr std::uint32_t add_to_fingerprint(Value value, std::uint32_t state) {
 
 }  // namespace detail
 
-/// Of numbers, enumerators and texts, in their order.
+/// The fingerprint of numbers, enumerators and texts, in order.
 template <class... Values>
 [[nodiscard]] constexpr std::uint32_t fingerprint(const Values&... values) {
   std::uint32_t state = 2166136261u;
@@ -49,9 +49,9 @@ template <class... Values>
   return state;
 }
 
-/// A type's own, in which layers of the library have their names. Where it has none: of a layer the bytes of
-/// its Input and Output, else 0. Of a model of parts: fingerprint("its name", kFingerprintOf<Part>…). To be
-/// specialized for types that are not one's own.
+/// The fingerprint of a type: its kFingerprint. The library's layers include their name in it. Default: for a
+/// layer, the sizes of its Input and Output; otherwise 0. For a model of parts: fingerprint("its name",
+/// kFingerprintOf<Part>…). Specialize it for types that you cannot change.
 template <class T>
 inline constexpr std::uint32_t kFingerprintOf = 0;
 template <class T>

@@ -1,4 +1,4 @@
-// Norms of gradients before an update, and clipping.
+// Norms of gradients, and clipping before an update.
 #pragma once
 
 #include <concepts>
@@ -27,7 +27,7 @@ template <int kSize, class Scalar>
 
 }  // namespace detail
 
-/// Σg² over all tensors of a set: not finite where a gradient is not, nor where squares overflow, in float
+/// Σg² over all tensors of a set. Not finite if a gradient is not finite, or if squares overflow: in float,
 /// above 1e19.
 template <class Scalar, class Set>
 [[nodiscard]] Scalar sum_of_squares(const Set& set) {
@@ -40,8 +40,8 @@ template <class Scalar, class Set>
   return total;
 }
 
-/// The Euclidean norm over all tensors of a set, √Σg². Scaled by the largest magnitude, so that g² neither
-/// overflows nor vanishes. Not finite where a gradient is not.
+/// The Euclidean norm over all tensors of a set, √Σg². Scales by the largest magnitude, so g² neither
+/// overflows nor vanishes. Not finite if a gradient is not finite.
 template <class Scalar, class Set>
 [[nodiscard]] Scalar gradient_norm(const Set& set) {
   Scalar largest = 0;
@@ -66,7 +66,8 @@ template <class Scalar, class Set>
 
 // ---- Clipping: the norm of a step's gradients, and their factor. ----
 
-/// The interface of a clipping. `norm` is not finite if a gradient is not. `factor` takes such a norm.
+/// The interface of a clipping. `norm` is not finite if a gradient is not finite; `factor` must accept such a
+/// norm.
 template <class C>
 concept Clipping = requires(const C& clipping, const NoParameters& gradients, float norm) {
   { clipping.check() } -> std::same_as<Status>;
@@ -74,8 +75,8 @@ concept Clipping = requires(const C& clipping, const NoParameters& gradients, fl
   { clipping.factor(norm) } -> std::same_as<float>;
 };
 
-/// No bound on the gradient. Its norm takes one pass: in float, norms below 1e-19 lose bits and those below
-/// 1e-22 are 0; gradients above 1e19 are refused.
+/// No bound on the gradient. Computes the norm in one pass: in float, norms below 1e-19 lose bits, and norms
+/// below 1e-22 are 0. Gradients above 1e19 are refused.
 struct NoClipping {
   [[nodiscard]] static constexpr Status check() { return Status::kOk; }
   /// √Σg² of all gradients, in one pass.
@@ -90,7 +91,7 @@ struct NoClipping {
   }
 };
 
-/// Clipping by the norm over all gradients (Pascanu et al., 2013): longer ones are scaled to `max_norm`. As
+/// Clipping by the norm of all gradients (Pascanu et al., 2013): scales longer gradients to `max_norm`. As in
 /// torch.nn.utils.clip_grad_norm_, the divisor is norm + 1e-6.
 struct GradientClipping {
   float max_norm;  // > 0
@@ -103,7 +104,7 @@ struct GradientClipping {
   [[nodiscard]] static Scalar norm(const Set& gradients) {
     return gradient_norm<Scalar>(gradients);
   }
-  /// The factor of every gradient: 1, or less.
+  /// The factor of every gradient, at most 1.
   template <class Scalar>
   [[nodiscard]] constexpr Scalar factor(Scalar norm) const {
     const Scalar factor = static_cast<Scalar>(max_norm) / (norm + Scalar(1e-6));
@@ -113,7 +114,7 @@ struct GradientClipping {
 
 namespace detail {
 
-/// Anything but a clipping, such as a mask, is a compile error here.
+/// Other types, such as masks, are a compile error.
 template <class C>
 constexpr bool check_clipping() {
   static_assert(

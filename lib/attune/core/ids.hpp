@@ -1,4 +1,4 @@
-// Ids of tokens and of classes: input from outside that is no matrix.
+// Ids of tokens and classes: input from outside that is not a matrix.
 #pragma once
 
 #include <concepts>
@@ -10,19 +10,18 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// `n` ids in the caller's storage. Converts implicitly from int[n], std::array<int, n>,
-/// std::span<const int, n>, {{1, 2, 3}}, from arrays of these that hold n ids together, and from one int
-/// where n is 1. Nothing is copied: Ids of a temporary, or of a number as such, live to the end of the call
-/// that they are passed to.
+/// `n` ids in the caller's storage. Converts implicitly from int[n], std::array<int, n>, std::span<const int,
+/// n>, {{1, 2, 3}}, nested arrays with n ids in all, and from one int if n is 1. Copies nothing: Ids of a
+/// temporary or a literal live until the end of the call.
 template <int n>
 class Ids {
   static_assert(n > 0, "attune::Ids: there must be one id at least");
 
  public:
-  /// n ids must stand at `first`.
+  /// Views the n ids at `first`.
   template <detail::PointerTo<const int> Pointer>
   constexpr explicit Ids(const Pointer& first) : first_(first) {}
-  /// A pointer alone does not compile: it does not say how many ids there are.
+  /// A pointer alone is a compile error: it has no number of ids.
   template <detail::Pointer Pointer>
   constexpr Ids(const Pointer&) : first_(nullptr) {
     static_assert(!detail::Pointer<Pointer>,
@@ -35,17 +34,17 @@ class Ids {
   template <std::floating_point Number>
   Ids(Number) = delete;
 
-  /// An array of n ids, written in braces, too; of another number it does not compile.
+  /// An array of n ids, also in braces. Another number is a compile error.
   template <std::size_t count>
   constexpr Ids(const int (&ids ATTUNE_LIFETIME_BOUND)[count]) : first_(ids) {
     static_assert(count == n,
                   "attune::Ids: this is another number of ids; there is one for each token or row");
   }
-  // Whatever holds numbers may come here, so that a wrong one is told.
-  /// A std::array or std::span of n ids; another number is a compile error.
+  // Takes any container, so that the error can name the mistake.
+  /// A std::array or std::span of n ids. Another number is a compile error.
   template <detail::Stored Source>
   constexpr Ids(const Source& source) : first_(first_of(source)) {}
-  /// Of a temporary, to be read to the end of the call.
+  /// A temporary; valid until the end of the call.
   template <detail::Stored Source>
     requires(!std::is_reference_v<Source> && detail::Storage<std::remove_const_t<Source>>::kOwns)
   constexpr Ids(Source&& source ATTUNE_LIFETIME_BOUND) : first_(first_of(source)) {}
@@ -57,7 +56,7 @@ class Ids {
                   "attune::Ids: this is another number of ids; there is one for each token or row");
   }
 
-  /// Id of a token; the index is checked in checked mode alone.
+  /// The id of a token. The index is checked in checked mode only.
   [[nodiscard]] constexpr const int& operator[](std::integral auto index) const {
     ATTUNE_ASSERT(index >= 0 && index < n, "Ids: there is no id of this index");
     return first_[index];
@@ -65,7 +64,7 @@ class Ids {
   [[nodiscard]] constexpr const int* data() const { return first_; }
   /// The first id.
   [[nodiscard]] constexpr const int* begin() const { return first_; }
-  /// Behind the last id.
+  /// One past the last id.
   [[nodiscard]] constexpr const int* end() const { return first_ + n; }
   [[nodiscard]] static constexpr std::size_t size() { return n; }
 
@@ -77,7 +76,7 @@ class Ids {
  private:
   template <class Source>
   static constexpr const int* first_of(const Source& source) {
-    using From = detail::Storage<Source>;  // a shape or none: ids are counted
+    using From = detail::Storage<Source>;  // any shape: only the number of ids counts
     constexpr int kCount = From::rows == 0 ? From::cols : From::rows * From::cols;
     constexpr bool kInts = std::is_same_v<std::remove_const_t<detail::ElementOf<const Source>>, int>;
     static_assert(kInts, "attune::Ids: ids are ints; copy others into a std::array<int, n>");

@@ -1,4 +1,4 @@
-// Initial values of parameters. An initializer fills a weight W[d_in, d_out], and optionally a bias; a set of
+// Initial values of parameters. An initializer fills a weight W[d_in, d_out], and optionally a bias. A set of
 // parameters (parameters.hpp) initializes itself with one.
 //
 // fan_in and fan_out are d_in and d_out.
@@ -30,12 +30,12 @@ void fill_normal(TensorType& tensor, typename TensorType::Scalar mean, typename 
                  Rng& rng) {
   fill_normal(TensorType::size, &tensor.values[0], mean, deviation, rng);
 }
-// √(numerator / n), correctly rounded operations only, so the same everywhere.
+// √(numerator / n), with correctly rounded operations only, so equal on every target.
 template <class Scalar>
 [[gnu::noinline]] Scalar root_of_ratio(int numerator, int n) {
   return kernels::square_root(static_cast<Scalar>(numerator) / static_cast<Scalar>(n));
 }
-// W ~ U(±√(6/fans)), fans = fan_in + fan_out of the matrix that W is a part of.
+// W ~ U(±√(6/fans)), with fans = fan_in + fan_out of the whole matrix that contains W.
 struct UniformOverFans {
   int fans;
   template <class Weight>
@@ -107,9 +107,9 @@ struct LinearDefault : UniformInverseSqrt {
   }
 };
 
-/// PyTorch's nn.MultiheadAttention: W_q, W_k, W_v Xavier uniform (as one [3·d_model, d_model] matrix when
-/// their inputs have one width, each alone otherwise), W_o ~ U(±1/√fan_in), every bias 0. Linear layers
-/// beside attention get LinearDefault, as in PyTorch's transformer layers.
+/// PyTorch's nn.MultiheadAttention. W_q, W_k and W_v: Xavier uniform, as one [3·d_model, d_model] matrix if
+/// their inputs have one width, else each alone. W_o ~ U(±1/√fan_in); every bias is 0. Other linear layers
+/// get LinearDefault, as in PyTorch's transformer layers.
 struct MultiheadAttentionDefault : LinearDefault {};
 
 namespace detail {
@@ -128,7 +128,7 @@ void initialize_bias([[maybe_unused]] const Set& set, Bias& bias, const Initiali
   }
 }
 
-/// N(0, 1/width), as in PyTorch, whatever the initializer.
+/// N(0, 1/width), as in PyTorch, for every initializer.
 template <class Bias>
 void initialize_key_bias(Bias& bias, Rng& rng) {
   using Scalar = typename Bias::Scalar;
@@ -137,8 +137,8 @@ void initialize_key_bias(Bias& bias, Rng& rng) {
 
 }  // namespace detail
 
-/// Fills parameters by the set's initialize(initializer, rng). Without one, weights are drawn, biases are
-/// 0 and factors of normalizations 1.
+/// Fills parameters by the set's initialize(initializer, rng). Without it, weights are drawn, biases are 0,
+/// and factors of normalizations are 1.
 template <class Initializer, class Parameters>
 void initialize(Parameters& parameters, const Initializer& initializer, Rng& rng) {
   if constexpr (requires { parameters.initialize(initializer, rng); }) {

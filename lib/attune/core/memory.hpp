@@ -1,4 +1,4 @@
-// RAM of a model, known to the compiler.
+// Memory reports: the bytes of a model, known at compile time.
 #pragma once
 
 #include <cstddef>
@@ -8,28 +8,28 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// Bytes by class.
+/// Bytes by purpose.
 struct MemoryReport {
   std::size_t parameters = 0;
   std::size_t gradients = 0;
   std::size_t moments = 0;  // the optimizer's memory
-  std::size_t tape = 0;     // kept by forward for backward
-  std::size_t scratch = 0;  // dead between two calls
-  std::size_t inputs = 0;   // inputs, targets or outputs that the caller holds
+  std::size_t tape = 0;     // kept from forward for backward
+  std::size_t scratch = 0;  // dead between calls
+  std::size_t inputs = 0;   // inputs, targets and outputs that the caller owns
   std::size_t state = 0;    // counters and alignment
   std::size_t cache = 0;    // keys and values of a stream (execution/stream.hpp)
 
-  /// Bytes of the library's object: everything but `inputs`.
+  /// Bytes of the library's object: all except `inputs`.
   [[nodiscard]] constexpr std::size_t object() const {
     return parameters + gradients + moments + tape + scratch + state + cache;
   }
-  /// All of it.
+  /// All bytes.
   [[nodiscard]] constexpr std::size_t total() const { return object() + inputs; }
 };
 
-/// How data reaches a trainer.
+/// The way data reaches a trainer.
 enum class Feeding {
-  kWholeBatch,  // all of it in memory
+  kWholeBatch,  // the whole batch in memory
   kOneByOne     // one sequence after the other
 };
 
@@ -38,7 +38,8 @@ template <class T>
 inline constexpr std::size_t kBytes = std::is_empty_v<T> ? 0 : sizeof(T);
 }  // namespace detail
 
-/// Inference with one model: its parameters (RAM, or flash when const), scratch, and one input and output.
+/// Memory of inference with one model: its parameters (RAM, or flash when const), scratch, one input and one
+/// output.
 template <class Model>
 [[nodiscard]] constexpr MemoryReport inference_memory() {
   return {.parameters = detail::kBytes<typename Model::Parameters>,

@@ -1,13 +1,12 @@
-// Sets of tensors: parameters, and the gradients and moments that have the same type, visited tensor by
-// tensor, by name.
+// Sets of tensors: parameters, and gradients and moments of the same type. Visitors see each tensor by name.
 //
 // A set is a plain struct that lists its fields once: ATTUNE_FIELDS (core/fields.hpp). Its static
 // `visit(visitor, path, sets…)` calls `visitor(path, tensor of each set…)` for each of its tensors, always in
 // the same order.
 //
-// Every layer with parameters has `ParametersOf<Matrix, Vector>`: its set with other storage for each
-// tensor. Vector is the storage of biases and of factors of normalizations, Matrix of the rest. Its
-// `Parameters` are ParametersOf<Tensor, Tensor>, and forward and backward take any of these sets.
+// Every layer with parameters has `ParametersOf<Matrix, Vector>`: its set with other storage for each tensor.
+// Vector is the storage of biases and of factors of normalizations, Matrix of the rest. Its `Parameters` are
+// ParametersOf<Tensor, Tensor>. forward and backward take any of these sets.
 #pragma once
 
 #include <bit>
@@ -22,8 +21,8 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 /// The kind of a tensor.
 enum class TensorKind {
-  kWeight,  // multiplies tokens, or is looked up or added as a table
-  kBias,    // is added to features
+  kWeight,  // multiplies tokens, or is a table that is looked up or added
+  kBias,    // added to features
   kNorm,    // multiplies the result of a normalization
 };
 
@@ -31,26 +30,26 @@ enum class TensorKind {
 /// the visit.
 struct TensorPath {
   const char* name = nullptr;             // of the tensor or set, within `parent`
-  const TensorPath* parent = nullptr;     // of the set that it is in
-  TensorKind kind = TensorKind::kWeight;  // decides about decay, for example
+  const TensorPath* parent = nullptr;     // path of the set around it
+  TensorKind kind = TensorKind::kWeight;  // decides about weight decay, for example
 };
 
 namespace detail {
 
-/// Replaces an unused element; writes to it are dropped.
+/// Replaces an unused element; drops writes.
 struct Dropped {
   constexpr void operator=(const auto&) const {}
   constexpr void operator+=(const auto&) const {}
 };
 
-/// Replaces an untrained tensor in a set of gradients, moments or trained parameters. Empty members of one
-/// type cannot share an address; another `Place` makes another type.
+/// Replaces an untrained tensor in a set of gradients, moments or trained parameters. Two empty members of
+/// one type cannot share an address; another `Place` makes another type.
 template <class ScalarType, int kRows, int kCols, class Place>
 struct UntrainedIn {
   static constexpr int rows = kRows;
   static constexpr int cols = kCols;
 
-  /// Replaces element (row, col); additions to it are dropped.
+  /// Replaces element (row, col); drops additions.
   [[nodiscard]] constexpr detail::Dropped operator()(int, int) const { return {}; }
   /// Itself: it is a view.
   friend constexpr UntrainedIn view(const UntrainedIn& nothing) { return nothing; }
@@ -58,13 +57,13 @@ struct UntrainedIn {
 
 }  // namespace detail
 
-/// Nothing in place of an untrained tensor: no gradient, no moment, no code.
+/// Replaces an untrained tensor: no gradient, no moment, no code.
 template <class Scalar, int rows, int cols>
 using Untrained = detail::UntrainedIn<Scalar, rows, cols, void>;
 
 namespace detail {
 
-/// Replaces a tensor if only its shape matters.
+/// Replaces a tensor when only its shape matters.
 template <class ScalarType, int kRows, int kCols>
 struct Extents {
   using Scalar = ScalarType;
@@ -74,7 +73,7 @@ struct Extents {
 
 }  // namespace detail
 
-/// A reference to a tensor elsewhere.
+/// A reference to a tensor stored elsewhere.
 template <class ScalarType, int kRows, int kCols>
 struct Reference {
   using Scalar = ScalarType;
@@ -82,14 +81,14 @@ struct Reference {
   static constexpr int cols = kCols;
   static constexpr int size = kRows * kCols;
 
-  const Scalar* first;  // where the elements stand
+  const Scalar* first;  // the first element
 
   [[nodiscard]] constexpr const Scalar* data() const { return first; }
   /// Element (row, col).
   [[nodiscard]] constexpr const Scalar& operator()(int row, int col) const { return first[row * cols + col]; }
 };
 
-/// A reference to a tensor stored elsewhere as its transpose, [cols, rows] row-major: PyTorch's
+/// A reference to a tensor stored elsewhere as its transpose, [cols, rows] row-major, as PyTorch's
 /// nn.Linear.weight.
 template <class ScalarType, int kRows, int kCols>
 struct TransposedReference {
@@ -98,18 +97,18 @@ struct TransposedReference {
   static constexpr int cols = kCols;
   static constexpr int size = kRows * kCols;
 
-  const Scalar* first;  // where the elements stand
+  const Scalar* first;  // the first element of the transpose
 
   [[nodiscard]] constexpr const Scalar* data() const requires(kRows == 1) { return first; }
   /// Element (row, col) of the matrix, not of its transpose.
   [[nodiscard]] constexpr const Scalar& operator()(int row, int col) const { return first[col * rows + row]; }
-  /// The matrix, read where its transpose stands.
+  /// The view of the matrix, in the memory of its transpose.
   friend constexpr auto view(const TransposedReference& source) {
     return MatrixView<const Scalar, rows, cols, 1, rows>(source.first);
   }
 };
 
-/// A tensor whose storage is its transpose, [cols, rows] row-major.
+/// A tensor that stores its transpose, [cols, rows] row-major.
 template <class ScalarType, int kRows, int kCols>
 struct TransposedTensor {
   using Scalar = ScalarType;
@@ -117,7 +116,7 @@ struct TransposedTensor {
   static constexpr int cols = kCols;
   static constexpr int size = kRows * kCols;
 
-  /// Of the transpose, row-major.
+  /// The elements of the transpose, row-major.
   Scalar values[static_cast<std::size_t>(size)];
 
   [[nodiscard]] constexpr Scalar* data() requires(kRows == 1) { return values; }
@@ -131,11 +130,11 @@ struct TransposedTensor {
   constexpr void set_zero() {
     for (Scalar& value : values) value = 0;
   }
-  /// The matrix, where its transpose stands.
+  /// The view of the matrix, in the memory of its transpose.
   friend constexpr auto view(TransposedTensor& source) {
     return MatrixView<Scalar, rows, cols, 1, rows>(&source.values[0]);
   }
-  /// The matrix, read where its transpose stands.
+  /// The view of the matrix, in the memory of its transpose.
   friend constexpr auto view(const TransposedTensor& source) {
     return MatrixView<const Scalar, rows, cols, 1, rows>(&source.values[0]);
   }
@@ -143,22 +142,22 @@ struct TransposedTensor {
 
 namespace detail {
 
-/// Where the gradient of a tensor stands.
+/// A reference to the gradient of a tensor.
 template <class ScalarType, int kRows, int kCols>
 struct GradientReference {
   using Scalar = ScalarType;
   static constexpr int rows = kRows;
   static constexpr int cols = kCols;
 
-  Scalar* first;  // where the elements stand
+  Scalar* first;  // the first element
 
   [[nodiscard]] constexpr Scalar* data() const { return first; }
   /// Element (row, col).
   [[nodiscard]] constexpr Scalar& operator()(int row, int col) const { return first[row * cols + col]; }
 };
 
-/// The storage of a table (of an embedding, of positions) beside weights stored in `Leaf`: tables are not
-/// transposed, in PyTorch either.
+/// The storage of a table (of an embedding, of positions) in a set with weights in `Leaf`. Tables are never
+/// transposed, as in PyTorch.
 template <class Leaf>
 struct TableForm {
   using type = Leaf;
@@ -172,7 +171,7 @@ struct TableForm<TransposedReference<Scalar, rows, cols>> {
   using type = Reference<Scalar, rows, cols>;
 };
 
-/// The storage of a table that is no weight, such as positions: 8 and 16 bits have their own
+/// The storage of a table that is not a weight, such as positions. Storage of 8 and 16 bits specializes it
 /// (quantized_weights.hpp).
 template <class Table>
 struct FloatForm {
@@ -181,7 +180,8 @@ struct FloatForm {
 
 }  // namespace detail
 
-/// A constant of a form, without a copy of its scalars; a form that is no storage stands for itself.
+/// A reference to a constant in any storage; copies no scalars. References, and other storage without
+/// scalars, are returned as is.
 template <class Leaf>
 [[nodiscard]] constexpr Leaf reference_to(const Leaf& leaf) {
   return leaf;
@@ -196,8 +196,8 @@ template <class Scalar, int rows, int cols>
   return {tensor.values};
 }
 
-/// The storage of a table [rows, cols] in ParametersOf<Matrix, Vector>: for a tensor that no product reads
-/// as a weight, such as the filters of a convolution by features. In 8 bits, each row has a scale.
+/// The storage of a table [rows, cols] in ParametersOf<Matrix, Vector>: a tensor that no product reads as a
+/// weight, such as the filters of a depthwise convolution. In 8 bits, each row has a scale.
 template <template <class, int, int> class Matrix, class Scalar, int rows, int cols>
 using TableOf = typename detail::TableForm<Matrix<Scalar, rows, cols>>::type;
 
@@ -212,7 +212,7 @@ struct Form {
 
 namespace detail {
 
-/// Checks that an argument for parameters is not a trainer.
+/// A trainer in place of parameters is a compile error.
 template <class Set>
 constexpr void check_no_trainer() {
   static_assert(
@@ -225,11 +225,11 @@ inline constexpr bool kIsUntrained = false;
 template <class Scalar, int rows, int cols, class Place>
 inline constexpr bool kIsUntrained<UntrainedIn<Scalar, rows, cols, Place>> = true;
 
-/// Whether a sink for a tensor's gradient takes one.
+/// Whether a sink for a tensor's gradient is in use.
 template <class Leaf>
 inline constexpr bool kTrained = !kIsUntrained<std::remove_cvref_t<Leaf>>;
-/// Whether a sink for a tensor's gradient changes the parameter at once: backward must then read the
-/// parameter before.
+/// Whether a sink for a tensor's gradient updates the parameter at once. backward must then read the
+/// parameter first.
 template <class Leaf>
 inline constexpr bool kUpdatesAtOnce = requires {
   requires std::remove_cvref_t<Leaf>::kUpdatesAtOnce;
@@ -237,8 +237,8 @@ inline constexpr bool kUpdatesAtOnce = requires {
 
 }  // namespace detail
 
-/// Calls visitor(path, tensor of each set…) for every tensor of sets of one layer or model, but for those
-/// that one of the sets has no tensor for.
+/// Calls visitor(path, tensor of each set…) for every tensor of sets of one layer or model. Skips tensors
+/// that are untrained in any of the sets.
 template <class Visitor, class Set, class... Sets>
 constexpr void for_each_tensor(const Visitor& visitor, Set& set, Sets&... sets) {
   std::remove_const_t<Set>::visit(
@@ -248,7 +248,7 @@ constexpr void for_each_tensor(const Visitor& visitor, Set& set, Sets&... sets) 
       static_cast<const TensorPath*>(nullptr), set, sets...);
 }
 
-/// The set of a layer that has none.
+/// The set of a layer without parameters.
 struct NoParameters {
   ATTUNE_FIELDS()
 };
@@ -274,8 +274,8 @@ struct FormOf<Set> {
 
 }  // namespace detail
 
-/// How many scalars the tensors of a set hold. A set has nothing else: its size in bytes is this times a
-/// scalar's.
+/// Number of scalars in the tensors of a set. A set has no other memory: its bytes are this number times the
+/// size of a scalar.
 template <class Set>
 [[nodiscard]] constexpr int count_scalars(const Set& set) {
   int count = 0;
@@ -290,7 +290,7 @@ constexpr void set_zero(Set& set) {
 
 namespace detail {
 
-/// FNV-1a of every stride-th scalar.
+/// FNV-1a over `count` scalars that are `stride` apart.
 template <class Scalar>
 [[gnu::noinline]] std::uint32_t hash(int count, const Scalar* values, int stride, std::uint32_t state) {
   using Bits = std::conditional_t<sizeof(Scalar) <= 2,
@@ -302,15 +302,24 @@ template <class Scalar>
   return state;
 }
 
+/// The precision of products that a hash tells: of the tensors' own form, or the other one of the same
+/// integers.
+enum class HashedPrecision { kOwn, kOther };
+
 /// The same of a tensor of any form, row by row; of 8 and 16 bits as it is stored, with its scales.
 template <class Leaf>
-std::uint32_t hash_leaf(const Leaf& tensor, std::uint32_t state) {
+std::uint32_t hash_leaf(const Leaf& tensor, std::uint32_t state,
+                        [[maybe_unused]] HashedPrecision precision = HashedPrecision::kOwn) {
   if constexpr (requires { tensor.stored; }) {
     using Rows = std::remove_cvref_t<decltype(tensor.stored)>;
-    if constexpr (requires { tensor.stored.data(); }) {
+    // Packed integers are another base than the same integers widened.
+    constexpr bool kPacked = !requires { tensor.stored.data(); };
+    if constexpr (requires { requires Leaf::kHasPackedForm; }) {
+      if (kPacked == (precision == HashedPrecision::kOwn)) state = fnv1a(1u, 1, state);
+    }
+    if constexpr (!kPacked) {
       state = hash(Rows::count * Rows::length, tensor.stored.data(), 1, state);
-    } else {  // packed, otherwise on every target: another base than the same integers widened
-      state = fnv1a(1u, 1, state);
+    } else {  // in another order on every target
       for (int row = 0; row < Rows::count; ++row) {
         for (int i = 0; i < Rows::length; ++i) {
           const auto element = tensor.stored.at(row, i);
@@ -333,16 +342,22 @@ std::uint32_t hash_leaf(const Leaf& tensor, std::uint32_t state) {
   return state;
 }
 
+template <class Set>
+std::uint32_t hash_set(const Set& set, std::uint32_t before, HashedPrecision precision) {
+  for_each_tensor([&before, precision](const TensorPath&,
+                                       const auto& tensor) { before = hash_leaf(tensor, before, precision); },
+                  set);
+  return before;
+}
+
 }  // namespace detail
 
-/// FNV-1a over the bits of every scalar, row by row wherever they stand: equal on two targets when, and (but
-/// for 1 in 2³²) only when, all bits are. Weights of 8 and 16 bits count as they are stored. `before` is the
-/// hash of the sets before.
+/// FNV-1a over the bits of every scalar, row by row. Equal bits give equal hashes in every layout and on
+/// every target; other bits collide with probability 2⁻³². Weights of 8 and 16 bits count as stored. `before`
+/// is the hash of the sets before.
 template <class Set>
 [[nodiscard]] std::uint32_t hash_bits(const Set& set, std::uint32_t before = fingerprint()) {
-  for_each_tensor(
-      [&before](const TensorPath&, const auto& tensor) { before = detail::hash_leaf(tensor, before); }, set);
-  return before;
+  return detail::hash_set(set, before, detail::HashedPrecision::kOwn);
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,4 +1,4 @@
-// Random numbers: the same sequence from the same seed on every target.
+// Random numbers: the same seed gives the same sequence on every target.
 #pragma once
 
 #include <bit>
@@ -12,7 +12,8 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 namespace detail {
 
 /// SplitMix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", 2014): number n is
-/// mix(start + n·γ), γ being 2⁶⁴ over the golden ratio. So any of them is at hand without those before it.
+/// mix(start + n·γ), with γ = 2⁶⁴ over the golden ratio. So each number can be computed without the numbers
+/// before it.
 inline constexpr std::uint64_t kGamma = 0x9E3779B97F4A7C15u;
 [[nodiscard]] constexpr std::uint64_t mix(std::uint64_t z) {
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -26,7 +27,7 @@ inline constexpr std::uint64_t kGamma = 0x9E3779B97F4A7C15u;
 /// for Random Number Generation", 2014). 8 bytes; copies continue independently.
 class Rng {
  public:
-  /// The sequence of numbers that belongs to a seed.
+  /// Starts the sequence of a seed.
   explicit constexpr Rng(std::uint64_t seed) : state_(seed + kIncrement) { (void)next(); }
 
   /// 32 uniform bits.
@@ -37,7 +38,7 @@ class Rng {
     return std::rotr(xorshifted, static_cast<int>(old >> 59));
   }
 
-  /// As many numbers further on, without those between (Brown, "Random Number Generation with Arbitrary
+  /// Skips `numbers` numbers, without computing them (Brown, "Random Number Generation with Arbitrary
   /// Strides", 1994).
   constexpr void skip(std::uint64_t numbers) {
     std::uint64_t factor = kFactor, increment = kIncrement;
@@ -53,8 +54,8 @@ class Rng {
   constexpr Scalar uniform() {
     return static_cast<Scalar>(next() >> 8) * Scalar(1.0f / 16777216.0f);
   }
-  /// Uniform in [low, high]; `high` itself only when rounding reaches it. The result has the type of the
-  /// bounds, or float where both are integers: uniform(-1, 1) is a float in [-1, 1), no integer.
+  /// Uniform in [low, high]; only rounding reaches `high` itself. The result has the type of the bounds, or
+  /// float if both are integers: uniform(-1, 1) is a float in [-1, 1), not an integer.
   template <class Scalar = void, class Low, class High>
   constexpr auto uniform(Low low, High high) {
     using Common = std::conditional_t<std::is_void_v<Scalar>, std::common_type_t<Low, High>, Scalar>;
@@ -64,8 +65,7 @@ class Rng {
   }
 
   /// Normal with mean 0 and variance 1, by Marsaglia's polar method ("A Convenient Method for Generating
-  /// Normal Variables", 1964); the second number of each pair is dropped, so the generator keeps no other
-  /// state.
+  /// Normal Variables", 1964). Drops the second number of each pair, so the generator needs no other state.
   template <class Scalar = float>
   Scalar normal() {
     for (;;) {

@@ -1,11 +1,25 @@
-// Sines and cosines of positions, computed by the compiler, or, for large tables on a PC, at start-up. In
-// firmware they are in flash. They are equal everywhere: double arithmetic by IEEE 754, whatever the
-// target.
+// Sines and cosines of positions. The compiler computes them, and firmware has them in flash; large tables on
+// a PC are computed at startup. Equal everywhere: double arithmetic by IEEE 754, on every target.
 #pragma once
 
 #include <cstdint>
 
 #include <attune/core/tensor.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// Slower rotation for sequences longer than a model was first trained for (Llama 3's `rope_scaling`;
+/// Grattafiori et al., "The Llama 3 Herd of Models", 2024): frequencies that turn less than
+/// `low_frequency_factor` times within `original_length` are divided by `factor`, those that turn more than
+/// `high_frequency_factor` times stay, and between both they are interpolated.
+struct RotaryScaling {
+  double factor = 1;  // 1: none
+  double low_frequency_factor = 1;
+  double high_frequency_factor = 4;
+  int original_length = 8192;  // positions
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
@@ -15,9 +29,9 @@ struct CosineSine {
   double sine;
 };
 
-/// Of an angle in [0, 1e6], to 1e-15 absolute: Taylor's series on the remainder below π/4.
+/// cos and sin of an angle in [0, 1e6], to 1e-15 absolute: Taylor's series on the remainder below π/4.
 [[nodiscard]] constexpr CosineSine cosine_sine(double angle) {
-  // π/2 in two parts; the first has 33 bits, so that its small multiples are exact.
+  // π/2 in two parts. The first has 33 bits, so its small multiples are exact.
   constexpr double kHalfPiHigh = 0x1.921FB544p+0, kHalfPiLow = 0x1.0B4611A626331p-34;
   const auto quarter = static_cast<long long>(angle / (kHalfPiHigh + kHalfPiLow) + 0.5);
   const auto turns = static_cast<double>(quarter);
@@ -41,7 +55,7 @@ struct CosineSine {
   }
 }
 
-/// Of the sum of two angles.
+/// cos and sin of the sum of two angles.
 [[nodiscard]] constexpr CosineSine sum_of_angles(const CosineSine& a, const CosineSine& b) {
   return {a.cosine * b.cosine - a.sine * b.sine, a.sine * b.cosine + a.cosine * b.sine};
 }
@@ -63,6 +77,18 @@ struct CosineSine {
   return e;
 }
 
+/// ω_i = base^(−2i/d), scaled.
+[[nodiscard]] constexpr double angular_frequency(double base, int d, int i,
+                                                 const RotaryScaling& scaling = {}) {
+  const double frequency = inverse_power(base, 2.0 * i / d);
+  if (scaling.factor == 1) return frequency;
+  const double turns = scaling.original_length * frequency / 6.28318530717958647693;
+  const double kept =
+      (turns - scaling.low_frequency_factor) / (scaling.high_frequency_factor - scaling.low_frequency_factor);
+  if (kept >= 1) return frequency;
+  return kept <= 0 ? frequency / scaling.factor : (1 - kept) * frequency / scaling.factor + kept * frequency;
+}
+
 /// cos and sin of position · ω_i, each [positions, frequencies], from one position on.
 template <class Scalar, int kPositions, int kFrequencies>
 struct SineTable {
@@ -70,12 +96,13 @@ struct SineTable {
   Tensor<Scalar, kPositions, kFrequencies> sine;
 };
 
-/// Calls visit(t, i, angle) with cos and sin of (first + t)·ω_i, ω_i = base^(−2i/d). Between every 16th
+/// Calls visit(t, i, angle) with cos and sin of (first + t)·ω_i. Between every 16th
 /// position the angles are added, which loses 16 roundings at most.
 template <int kPositions, int kFrequencies, class Visit>
-constexpr void for_each_angle(double base, int d, int first, const Visit& visit) {
+constexpr void for_each_angle(double base, int d, int first, const Visit& visit,
+                              const RotaryScaling& scaling = {}) {
   for (int i = 0; i < kFrequencies; ++i) {
-    const double frequency = inverse_power(base, 2.0 * i / d);
+    const double frequency = angular_frequency(base, d, i, scaling);
     const CosineSine step = cosine_sine(frequency);
     CosineSine at{};
     for (int position = first / 16 * 16; position < first + kPositions; ++position) {
@@ -89,13 +116,17 @@ constexpr void for_each_angle(double base, int d, int first, const Visit& visit)
   }
 }
 
-/// A table of angles from position `first` on.
+/// Fills a table of angles, starting at position `first`.
 template <class Scalar, int kPositions, int kFrequencies>
-constexpr void fill(SineTable<Scalar, kPositions, kFrequencies>& table, double base, int d, int first = 0) {
-  for_each_angle<kPositions, kFrequencies>(base, d, first, [&](int t, int i, const CosineSine& angle) {
-    table.cosine.values[t * kFrequencies + i] = static_cast<Scalar>(angle.cosine);
-    table.sine.values[t * kFrequencies + i] = static_cast<Scalar>(angle.sine);
-  });
+constexpr void fill(SineTable<Scalar, kPositions, kFrequencies>& table, double base, int d, int first = 0,
+                    const RotaryScaling& scaling = {}) {
+  for_each_angle<kPositions, kFrequencies>(
+      base, d, first,
+      [&](int t, int i, const CosineSine& angle) {
+        table.cosine.values[t * kFrequencies + i] = static_cast<Scalar>(angle.cosine);
+        table.sine.values[t * kFrequencies + i] = static_cast<Scalar>(angle.sine);
+      },
+      scaling);
 }
 template <class Scalar, int kPositions, int kFrequencies>
 [[nodiscard]] consteval SineTable<Scalar, kPositions, kFrequencies> sine_table(double base, int d,
@@ -105,17 +136,16 @@ template <class Scalar, int kPositions, int kFrequencies>
   return table;
 }
 
-/// Where an operating system starts programs, tables of more angles are filled then, as compilers take long
-/// or give up. Elsewhere tables stand in flash whatever their size, and there may be no more than
-/// kMostAngles.
+/// With an operating system, larger tables are filled at startup, as compilers take long for them or give up.
+/// Elsewhere tables of any size are in flash, up to kMostAngles.
 #if defined(__unix__) || defined(__APPLE__) || defined(_WIN32) || defined(__EMSCRIPTEN__)
 inline constexpr std::int64_t kMostConstantAngles = 2048, kMostAngles = std::int64_t{1} << 31;
 #else
 inline constexpr std::int64_t kMostAngles = 131'072, kMostConstantAngles = kMostAngles;
 #endif
 
-/// `value` is the Table that Fill::fill makes: a constant, or filled before main() with the same bits.
-/// Initializers of other static objects may not read the latter.
+/// `value` is the Table filled by Fill::fill: a constant, or filled before main() with the same bits.
+/// Initializers of other static objects may not read a table filled before main().
 template <class Table, class Fill, bool kConstant>
 struct TableOf {
   static constexpr Table value = [] {
@@ -132,28 +162,29 @@ struct TableOf<Table, Fill, false> {
   inline static const Filled value;
 };
 
-/// ω_i = base^(−2i/d), with cos and sin of it.
+/// ω_i, with cos and sin of it.
 template <int kFrequencies>
 struct Frequencies {
   double of[std::size_t{kFrequencies}];
   CosineSine step[std::size_t{kFrequencies}];
 };
 template <int kFrequencies>
-[[nodiscard]] consteval Frequencies<kFrequencies> frequencies(double base, int d) {
+[[nodiscard]] consteval Frequencies<kFrequencies> frequencies(double base, int d,
+                                                              const RotaryScaling& scaling = {}) {
   Frequencies<kFrequencies> frequencies{};
   for (int i = 0; i < kFrequencies; ++i) {
-    frequencies.of[i] = inverse_power(base, 2.0 * i / d);
+    frequencies.of[i] = angular_frequency(base, d, i, scaling);
     frequencies.step[i] = cosine_sine(frequencies.of[i]);
   }
   return frequencies;
 }
 
-/// Angles of positions beyond a table, at run time, with the same bits: each position follows from the one
-/// before. Zeros: none so far.
+/// Angles of positions beyond a table, at run time, with the same bits: each position follows from the
+/// position before. Initially zeros: no position yet.
 template <int kFrequencies>
 struct AnglesOfPosition {
   CosineSine of[std::size_t{kFrequencies}];
-  std::uint64_t next;  // behind the position that they are of
+  std::uint64_t next;  // one more than the current position
 
   [[gnu::noinline]] void move_to(std::uint64_t position, const Frequencies<kFrequencies>& frequencies) {
     if (position + 1 == next) return;

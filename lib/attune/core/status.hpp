@@ -1,4 +1,4 @@
-// Errors of bytes and numbers from outside. The compiler refuses everything else.
+// Errors of bytes and numbers from outside. All other misuse is a compile error.
 #pragma once
 
 #include <cstdint>
@@ -7,42 +7,42 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// The result of a call. Anything but kOk has changed nothing, unless stated; message() explains it in a
-/// sentence.
+/// The result of a call. Except for kOk, nothing has changed, unless stated otherwise. message() explains
+/// each value in one sentence.
 enum class [[nodiscard]] Status : std::uint8_t{
     kOk = 0,           // success
     kInvalidLength,    // a length or size from outside that does not fit the type
     kIncompleteBatch,  // update() before `batch` sequences were accumulated; update_incomplete() before any
     kFullBatch,        // accumulate() after `batch` sequences without an update()
     kNotInitialized,   // a trainer without parameters: neither initialized, nor loaded, nor resumed
-    kUnderWay,         // a pass in slices is not finished: advance() it, or discard()
+    kUnderWay,         // a pass in slices is not finished: advance() or discard() it
     kInvalidLearningRate,  // negative, NaN, or so large that a step could overflow parameters
     kInvalidBeta,          // a decay rate outside [0, 1), or NaN
     kInvalidEpsilon,       // not positive and finite
-    kInvalidWeightDecay,   // negative, NaN, or more than a step can take away: learning rate · decay > 1
+    kInvalidWeightDecay,   // negative, NaN, or learning rate · decay > 1, more than a step can take away
     kInvalidMomentum,      // momentum or dampening outside [0, 1], or Nesterov without momentum
     kInvalidMaxNorm,       // a gradient-norm bound that is not positive, or NaN
     kInvalidSampling,      // a temperature that is negative, infinite or NaN, or a negative number of tokens
-    kInvalidTarget,        // a target that is no class of the loss
+    kInvalidTarget,        // a target that is not a class of the loss
     kInvalidClassWeight,   // a class weight that is negative, infinite or NaN
-    kNoTargets,            // nothing to learn from: every target of a batch is ignored, or weighs nothing
+    kNoTargets,            // nothing to learn from: every target of a batch is ignored or has no weight
     kInvalidToken,         // a token id outside the vocabulary
-    kCacheFull,            // no room for more tokens in a cache, or no position in a table of positions
-    kNothingRemembered,    // a decoder's memory has not been remembered before its first step
+    kCacheFull,            // no room for more tokens in a cache, or the end of a table of positions
+    kNothingRemembered,    // a decoder's first step without remember() before it
     kNotFinite,            // input, loss or gradient is infinite or NaN, or too large to be squared
     kCutShort,             // a file ends before its header does, or before its last tensor
-    kTrailingBytes,        // a file goes on behind its last tensor
+    kTrailingBytes,        // a file continues after its last tensor
     kHeaderTooLong,        // a file's header is longer than its format allows
     kInvalidHeader,        // a file's header breaks its format
     kEscapedName,          // a name in a file has an escape or a control character
     kDuplicateTensor,      // a file has a tensor of the model twice
-    kInvalidRank,          // a tensor of a file has more than 8 dimensions
+    kInvalidRank,          // a tensor in a file has more than 8 dimensions
     kInvalidType,          // a tensor's type is unknown, or not supported here
-    kInvalidSize,          // a tensor's bytes are not its shape times its type, or none
+    kInvalidSize,          // a tensor's bytes do not match its shape and type, or it has none
     kOverflow,             // a number in a file's header is too large
     kOverlap,              // tensors of a file share bytes
     kHole,                 // a file has bytes between tensors
-    kMisaligned,           // a tensor stands where it cannot be read in place
+    kMisaligned,           // a tensor cannot be read in place because of its alignment
     kUnknownTensor,        // a file has a tensor that the model does not have
     kMissingTensor,        // a file lacks a tensor of the model
     kOtherAlias,           // a tensor of a file has other values than the one whose alias it is
@@ -52,6 +52,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     kOtherState,           // a state is of another model, optimizer or other types, or nobody's
     kOtherBase,            // a state was trained beside other constants than this program's
     kOtherArithmetic,      // a state is of another arithmetic: only its parameters can be taken
+    kOtherPrecision,       // a state was trained with products of the other kind: integers, or floats
     kNotErased,            // a page of flash is worn: it was erased, and is not
     kNotProgrammed,        // flash was programmed, and reads something else
     kFlashFault,           // a driver of flash failed
@@ -60,105 +61,107 @@ enum class [[nodiscard]] Status : std::uint8_t{
     kWrongArithmetic,      // SelfTest: a compiler option or processor mode changes results
 };
 
-/// One sentence for a log or a display; a literal in flash.
+/// One line for a log or a display, a literal in flash: the fact, and behind a colon the remedy.
 [[nodiscard]] constexpr const char* message(Status status) {
   switch (status) {
     case Status::kOk:
       return "ok";
     case Status::kInvalidLength:
-      return "a length or a size is not what the type takes";
+      return "a length or size does not fit the type";
     case Status::kIncompleteBatch:
       return "the batch is not full: accumulate() more, or update_incomplete()";
     case Status::kFullBatch:
-      return "the batch is full: update() comes before accumulate()";
+      return "the batch is full: update() first";
     case Status::kNotInitialized:
-      return "the trainer has no parameters: initialize(), load() or resume() comes first";
+      return "no parameters: initialize(), load() or resume() first";
     case Status::kUnderWay:
-      return "a pass in slices is not finished";
+      return "a pass in slices is unfinished: advance() or discard() it";
     case Status::kInvalidLearningRate:
       return "learning rate is negative, NaN or too large";
     case Status::kInvalidBeta:
       return "beta must be in [0, 1)";
     case Status::kInvalidEpsilon:
-      return "epsilon must be finite and positive";
+      return "epsilon must be positive and finite";
     case Status::kInvalidWeightDecay:
-      return "weight decay is negative, not a number or too large";
+      return "weight decay is negative, NaN or too large";
     case Status::kInvalidMomentum:
       return "momentum and dampening must be in [0, 1], Nesterov needs momentum and no dampening";
     case Status::kInvalidMaxNorm:
       return "the bound of the gradient norm must be positive";
     case Status::kInvalidSampling:
-      return "temperature must be finite and not negative, top_k not negative";
+      return "temperature and top_k must be at least 0";
     case Status::kInvalidTarget:
-      return "a target is neither a class nor the ignored index";
+      return "a target must be a class or the ignored index";
     case Status::kInvalidClassWeight:
-      return "a class weight is negative or not finite";
+      return "class weights must be finite and at least 0";
     case Status::kNoTargets:
-      return "every target of the batch is ignored";
+      return "every target is ignored: skip this batch";
     case Status::kInvalidToken:
-      return "a token id is outside [0, vocabulary)";
+      return "a token id must be in [0, vocabulary)";
     case Status::kCacheFull:
-      return "the cache is full: reset() it, or give it more capacity or a window";
+      return "the cache is full: reset() it, or raise its capacity";
     case Status::kNothingRemembered:
-      return "nothing is remembered: remember() comes before a decoder's first step";
+      return "the decoder has no memory: remember() first";
     case Status::kNotFinite:
-      return "input, loss or gradient is not finite or too large";
+      return "a number is not finite: check data and learning rate";
     case Status::kCutShort:
-      return "the file is cut short";
+      return "the file is cut short: transfer it again";
     case Status::kTrailingBytes:
       return "bytes follow the last tensor";
     case Status::kHeaderTooLong:
-      return "the file's header is too long";
+      return "the header is too long";
     case Status::kInvalidHeader:
-      return "the file's header is malformed";
+      return "the header is malformed";
     case Status::kEscapedName:
       return "a tensor's name is escaped";
     case Status::kDuplicateTensor:
       return "a tensor is there twice";
     case Status::kInvalidRank:
-      return "a tensor has too many dimensions";
+      return "a tensor has more than 8 dimensions";
     case Status::kInvalidType:
-      return "a tensor's type is of no use";
+      return "a tensor's type is not supported: convert it";
     case Status::kInvalidSize:
-      return "a tensor's size is not its shape's";
+      return "a tensor's size does not match its shape";
     case Status::kOverflow:
-      return "a number in the file is too large";
+      return "a number is too large";
     case Status::kOverlap:
       return "tensors overlap";
     case Status::kHole:
-      return "there is a hole between tensors";
+      return "unused bytes between tensors";
     case Status::kMisaligned:
-      return "a tensor is misaligned";
+      return "a tensor is misaligned: save the file again";
     case Status::kUnknownTensor:
-      return "a tensor is not the model's";
+      return "the model has no such tensor: compare names";
     case Status::kMissingTensor:
-      return "a tensor is missing";
+      return "the file lacks a tensor: compare names";
     case Status::kOtherAlias:
-      return "a tensor has other values than the one whose alias it is";
+      return "one tensor has two values: save the model again";
     case Status::kInvalidShape:
       return "a tensor has another shape";
     case Status::kNothingStored:
-      return "nothing is stored";
+      return "nothing is stored: initialize() first";
     case Status::kUnreadable:
-      return "what is stored cannot be read";
+      return "stored data cannot be read: check flash";
     case Status::kOtherState:
-      return "the state is of other types";
+      return "the state is of another model: initialize()";
     case Status::kOtherBase:
-      return "the state was trained beside other constants";
+      return "the state has other constants: initialize()";
     case Status::kOtherArithmetic:
       return "the state is of another arithmetic";
+    case Status::kOtherPrecision:
+      return "the state was trained in another precision";
     case Status::kNotErased:
-      return "flash is worn: not erased";
+      return "a page of flash is not erased: save again";
     case Status::kNotProgrammed:
-      return "flash has stuck bits";
+      return "flash has stuck bits: save again";
     case Status::kFlashFault:
-      return "flash does not answer";
+      return "flash does not answer: check its driver";
     case Status::kJournalFull:
-      return "the journal is full";
+      return "the journal is full: send it, then clear()";
     case Status::kFileFault:
-      return "the file cannot be written or opened";
+      return "the file cannot be opened or written";
     case Status::kWrongArithmetic:
-      return "this build or processor mode does not compute the bits of the other targets";
+      return "this build has other bits: no -ffast-math, no flush-to-zero";
   }
   return "unknown status";
 }

@@ -1,5 +1,5 @@
-// Storage of matrices. A matrix is row-major, its extents are part of its type, and
-// its rows are tokens. kernels/matrix_view.hpp has views of it.
+// Storage of matrices. A matrix is row-major, its dimensions are part of its type, and its rows are tokens.
+// kernels/matrix_view.hpp has the views.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,9 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-/// A size that a static assertion refused is taken as 1, so that nothing else fails.
+/// A size of at least 1, so that a refused size causes no further errors.
 [[nodiscard]] constexpr int at_least_one(int size) { return size > 0 ? size : 1; }
-/// The shape with such sizes.
+/// The same for several members of a shape.
 template <class Shape, class... Member>
 [[nodiscard]] constexpr Shape at_least_one(Shape shape, Member... sizes) {
   ((shape.*sizes = at_least_one(shape.*sizes)), ...);
@@ -26,7 +26,7 @@ template <int kRows, int kCols>
 inline constexpr bool kSizesFit = kRows > 0 && kCols > 0 &&
                                   kRows <= (std::numeric_limits<int>::max)() / at_least_one(kCols);
 
-// Static assertions stand in functions: a class whose own body fails has no members in clang.
+// Static assertions are in functions: in clang, a class whose own body fails has no members.
 template <class Scalar, int kRows, int kCols>
 constexpr bool check_tensor() {
   static_assert(kRows > 0 && kCols > 0,
@@ -42,9 +42,9 @@ constexpr bool check_tensor() {
 
 }  // namespace detail
 
-/// A [rows, cols] row-major matrix of plain storage: trivially copyable, constant-initialized (`.bss` when
-/// zero, flash when const), no padding. `tensor.matrix()` is its Eigen view, for programs that
-/// include Eigen/Core.
+/// A [rows, cols] row-major matrix of plain storage, without padding: trivially copyable and
+/// constant-initialized (`.bss` when zero, flash when const). `tensor.matrix()` is its Eigen view, for
+/// programs that include Eigen/Core.
 template <class ScalarType, int kRows, int kCols>
 struct Tensor {
   static_assert(detail::check_tensor<ScalarType, kRows, kCols>());
@@ -56,17 +56,17 @@ struct Tensor {
   static constexpr int cols = kCols;
   static constexpr int size = detail::kSizesFit<kRows, kCols> ? kRows * kCols : 1;
 
-  /// Row-major.
+  /// The elements, row-major.
   Scalar values[static_cast<std::size_t>(size)];
 
   [[nodiscard]] constexpr Scalar* data() { return values; }
   [[nodiscard]] constexpr const Scalar* data() const { return values; }
-  /// Element (row, col); checked in checked mode alone.
+  /// Element (row, col); checked in checked mode only.
   [[nodiscard]] constexpr Scalar& operator()(int row, int col) {
     ATTUNE_ASSERT(row >= 0 && row < kRows && col >= 0 && col < kCols, "Tensor: an element is outside of it");
     return values[row * cols + col];
   }
-  /// Element (row, col); checked in checked mode alone.
+  /// Element (row, col); checked in checked mode only.
   [[nodiscard]] constexpr const Scalar& operator()(int row, int col) const {
     ATTUNE_ASSERT(row >= 0 && row < kRows && col >= 0 && col < kCols, "Tensor: an element is outside of it");
     return values[row * cols + col];

@@ -25,8 +25,16 @@
 // QUANTIZE int8) makes such a file. For a file that is all BF16, QUANTIZE bf16 converts everything except
 // weights to F32, and keeps the bits of weights. With ARRAY, the compiler converts biases and norms itself.
 //
-// The compiler checks the header against the model, and its error names the tensor. The numbers may change
-// after that. A header of 24 encoder layers (288 tensors, 28 KB) needs clang's -fconstexpr-steps=4000000.
+// For products in integers (weights/packed_weights.hpp) the compiler packs a file of floats in the target's
+// order, and what is in flash is the packed set alone:
+//
+//   attune_add_model(firmware NAME digits_weights FILE digits.safetensors QUANTIZE packed_int8)
+//
+//   constexpr auto& kIntegers = attune::kPackedInt8<Names, digits_weights>;
+//
+// That the file is the model's is checked by the compiler, of its header: the error names the tensor. The
+// numbers themselves may change after that. For a header of 24 encoder layers (288 tensors, 28 KB) clang
+// wants -fconstexpr-steps=4000000.
 #pragma once
 
 #include <array>
@@ -38,6 +46,8 @@
 #include <utility>
 
 #include <attune/exchange/read_safetensors.hpp>
+#include <attune/weights/packed_weights.hpp>
+#include <attune/weights/quantize.hpp>
 #include <attune/weights/quantized_weights.hpp>
 #include <attune/weights/weights.hpp>
 
@@ -323,9 +333,34 @@ constexpr auto copied_set() {
   } else {
     static_assert(
         sizeof(File*) == 0,
-        "attune::kCopied: the compiler has to see the file, which attune_add_model() with ARRAY shows it");
+        "attune::kCopied: the compiler has to see the file, which attune_add_model() with ARRAY shows it, "
+        "and "
+        "with QUANTIZE packed_int8, and the header that attune-model-header.cmake writes by itself");
   }
   return set;
+}
+
+template <class Names, class File>
+constexpr auto packed_set() {
+  using Model = typename Names::Model;
+  using Of = FileOfModel<Names, File>;
+  if constexpr (Of::kIsTheModels) {
+    static_assert(Of::kMatrix == Of::kScalar && Of::kScalar == ElementType::kF32,
+                  "attune::kPackedInt8: the compiler quantizes a file of floats; of narrow weights have "
+                  "pack() make the set at start-up");
+  }
+  struct Packed {
+    SetOf<Model, PackedInt8Weights, Tensor> set{};
+    Status status{};
+  };
+  constexpr Packed kPacked = [] {
+    Packed packed;
+    packed.status = quantize(copied_set<Names, File>(), packed.set);
+    return packed;
+  }();
+  static_assert(kPacked.status == Status::kOk,
+                "attune::kPackedInt8: a weight of the file is infinite or NaN");
+  return kPacked.set;
 }
 
 }  // namespace detail
@@ -340,5 +375,11 @@ inline constexpr auto kInFlash = detail::set_in_flash<Names, File>();
 /// from about 30,000 numbers, and GCC -fconstexpr-ops-limit from 100,000. 260,000 numbers take half a minute.
 template <detail::CheckedNames Names, ModelFile File>
 inline constexpr auto kCopied = detail::copied_set<Names, File>();
+
+/// Weights of a file of floats as PackedInt8Weights, in the order of this target, by the compiler: the bits
+/// that quantize() makes at start-up. The file is one of attune_add_model(… QUANTIZE packed_int8), or ARRAY,
+/// which then takes no flash itself.
+template <detail::CheckedNames Names, ModelFile File>
+inline constexpr auto kPackedInt8 = detail::packed_set<Names, File>();
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -10,6 +10,7 @@
 #include <attune/layers/class_token.hpp>
 #include <attune/layers/embedding.hpp>
 #include <attune/layers/feed_forward.hpp>
+#include <attune/layers/layer_scale.hpp>
 #include <attune/layers/linear.hpp>
 #include <attune/layers/positions.hpp>
 #include <attune/layers/token_type.hpp>
@@ -181,9 +182,18 @@ struct PyTorchNames<ClassToken<shape, Scalar>, table> {
   }
 };
 
-/// nn.MultiheadAttention: W_q, W_k and W_v in one tensor, unless kdim or vdim differs from embed_dim. PyTorch
-/// has no module for grouped heads, normalized queries and keys, or biases of some projections only. Their
-/// names are `q_proj`, `k_proj`, `v_proj` and `out_proj`, each an nn.Linear, and `q_norm` and `k_norm`.
+/// An nn.Parameter, as timm's and DINOv2's "ls1.gamma" and CaiT's "gamma_1".
+template <ScaleShape shape, class Scalar, const EncoderLayerNames* table>
+struct PyTorchNames<LayerScale<shape, Scalar>, table> {
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    const TensorPath path = parent != nullptr ? *parent : TensorPath{"weight"};
+    visitor(StateDictPlace<StateDictLayout::kVector>{path}, set.weight);
+  }
+};
+
+/// nn.MultiheadAttention: W_q, W_k and W_v in one tensor unless kdim or vdim is another than embed_dim. With
+/// grouped heads, normalized queries and keys, or biases of some projections alone, PyTorch has no module for
+/// it: `q_proj`, `k_proj`, `v_proj` and `out_proj`, each an nn.Linear, and `q_norm` and `k_norm`.
 template <AttentionShape shape, class Scalar, const EncoderLayerNames* table>
 struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
   /// The layer.

@@ -1,4 +1,5 @@
-// The interface of a mask, which says which keys a query may attend to. attention/mask.hpp has the masks.
+// The interface of a mask, which decides the keys that each query may attend to. attention/mask.hpp has the
+// masks.
 #pragma once
 
 #include <attune/kernels/policy.hpp>
@@ -9,20 +10,20 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 /// to −∞, then `bias` adds to the others. `row` has the kv_len scores of one head and one query.
 ///
 /// Optional members:
-///   fits<shape>(), a static function: static assertions that it was made for scores of this ScoreShape;
-///   keeps_key<kv_len>(key): false where no query may attend to a key, which is padding then. Layers that
-///   leave padding out, such as Pooling, ask for it;
-///   kv_end<kv_len>(first_query, queries): one more than the last key that any of so many queries may attend
-///   to. Attention leaves out keys behind it, to the same bits;
-///   length(), from 1 on: tokens from there on are padding, as keys, as queries and for the loss, and are not
-///   computed (attention/sequence_length.hpp).
+///   fits<shape>(), a static function: asserts that the mask was made for scores of this ScoreShape;
+///   keeps_key<kv_len>(key): false if the key is padding, which no query may attend to. Layers that
+///   leave out padding, such as Pooling, call it;
+///   kv_end<kv_len>(first_query, queries): one more than the last key that any of these queries may attend
+///   to. Attention skips later keys, with the same bits;
+///   length(), at least 1: tokens from this index on are padding, as keys, as queries and for the loss, and
+///   are not computed (attention/sequence_length.hpp).
 template <class Mask>
 concept AttentionMask = requires(const Mask& mask, float* row) {
   mask.template hide<8>(0, 0, row);
   mask.template bias<8>(0, 0, row);
 };
 
-/// The scores that a mask is asked about: a [seq_len, kv_len] matrix for each head.
+/// Dimensions of the scores of a mask: a [seq_len, kv_len] matrix per head.
 struct ScoreShape {
   int num_heads;
   int seq_len;
@@ -37,8 +38,8 @@ struct NoMask {
   constexpr void bias(int, int, Scalar*) const {}
 };
 
-/// Whether a mask hides anything. If so, hidden values have no influence: a factor of zero makes a term
-/// zero, even beside NaN or infinity. Otherwise that costs nothing.
+/// Whether a mask hides anything. If so, hidden values have no influence: a factor of zero makes a term zero,
+/// even beside NaN or infinity. NoMask has no such cost.
 template <class Mask>
 inline constexpr bool kMasks = true;
 template <>
@@ -52,7 +53,7 @@ inline constexpr bool kSaysPadding = requires(const Mask& mask) {
   mask.template keeps_key<1>(0);
 };
 
-/// Whether a key is no padding, of `tokens` keys, as far as the mask says.
+/// Whether key `key` out of `tokens` keys is not padding, according to the mask.
 template <int tokens, class Mask>
 [[nodiscard]] constexpr bool keeps_key(const Mask& mask, int key) {
   if constexpr (requires { mask.template keeps_key<tokens>(key); }) {
@@ -62,12 +63,12 @@ template <int tokens, class Mask>
   }
 }
 
-/// Whether a mask says how long the sequence is.
+/// Whether a mask has a length.
 template <class Mask>
 inline constexpr bool kSaysLength = requires(const Mask& mask) {
   mask.length();
 };
-/// Its length, of up to `tokens`.
+/// The mask's length, at most `tokens`.
 template <int tokens, class Mask>
 [[nodiscard]] constexpr int length_of(const Mask& mask) {
   if constexpr (kSaysLength<Mask>) {
@@ -77,12 +78,6 @@ template <int tokens, class Mask>
     return tokens;
   }
 }
-
-/// A mask with the same hidden keys that leaves nothing out.
-template <class Mask>
-struct AsPadding : Mask {
-  int length() const = delete;
-};
 
 /// A mask for other scores is a compile error.
 template <ScoreShape shape, class Mask>

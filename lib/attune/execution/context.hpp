@@ -1,5 +1,5 @@
-// How a call of a layer runs: its mask, its tokens, its slices. The last argument of every forward and
-// backward; layers hand it on to the layers in them.
+// The context of a call of a layer: its mask, its valid tokens and its slices. It is the last argument of
+// every forward and backward. Layers pass it on to the layers inside them.
 //
 //   context.stage([&] { … });                                     // a stage
 //   context.template rows<n, work>([&]<int count>(int first) { … });  // n rows, in portions
@@ -8,19 +8,19 @@
 //   context.template each_token<n, work>([&](int t) { … });       // the same, token by token
 //   context.template tokens_at_once<n, most, work>(…)             // the same, at most `most` together
 //   context.template token_elements<n, cols, work>([&](int first, int count) { … });
-//   context.answer([&] { return …; })                             // a stage that may refuse its input
+//   context.answer([&] { return …; })                             // a stage that returns a Status
 //   context.inside([&] { … });                                    // a layer within: a stage made of stages
 //   context.template repeat<n>([&](int i) { … });                 // n of them
 //
-// A context is made once, where a trainer or a user enters a model (execution/pass.hpp): there a mask that
-// says how long the sequence is becomes the number of valid tokens, and the layers compute no others. Then
-// `first` above is a RowRange, rows_at<count>(first) are the valid rows, and
+// A context is made once, when a trainer or a user calls a model (execution/pass.hpp). A mask with a length
+// then becomes the number of valid tokens, and the layers compute only these. `first` above is then a
+// RowRange, rows_at<count>(first) are the valid rows, and
 //
 //   context.first(matrix)            the valid tokens of a matrix
-//   context.template count<rows>()   how many of its rows are valid
-//   context.keys()                   the context of the tokens that are attended to: keys and values
+//   context.template count<rows>()   the number of its valid rows
+//   context.keys()                   the context of keys and values
 //   context.skipping_zeros(x, …)     with a mask: products whose factors of zero have no influence
-//   context.zeros().gemm(a, b, c)    a product of two matrices that are no weights
+//   context.zeros().gemm(a, b, c)    a product of two matrices that are not weights
 //
 // slices.hpp has the rules for stages, and the unit of `work`.
 #pragma once
@@ -49,7 +49,8 @@ struct AllTokens {
     return {};
   }
 };
-/// The first `length` of seq_len tokens are. A matrix of another number of rows has no tokens.
+/// The first `length` of seq_len tokens are valid. In a matrix with another number of rows, rows are not
+/// tokens.
 template <int seq_len>
 struct FirstTokens {
   int length;
@@ -63,14 +64,14 @@ struct FirstTokens {
       return std::integral_constant<int, rows>{};
     }
   }
-  /// The same for of_token rows of every token.
+  /// The same for of_token rows per token.
   template <int of_token>
   [[nodiscard]] constexpr auto parts() const {
     return FirstTokens<seq_len * of_token>{length * of_token};
   }
 };
 
-/// A mask: a copy of a small one, else a reference, so that the mask has to outlive this.
+/// A mask: a copy if it is small, else a reference, so the mask must outlive this.
 template <class Mask>
 struct MaskReference {
   const Mask* mask;
@@ -86,17 +87,17 @@ struct MaskReference<Mask> {
   [[nodiscard]] constexpr const Mask& get() const { return mask; }
 };
 
-/// How products treat factors of zero. Without a mask: like all others. With one: they have no influence,
-/// even beside NaN or infinity (kernels/ops/zero_skipping.hpp).
+/// The treatment of factors of zero in products. With a mask they have no influence, even beside NaN or
+/// infinity (kernels/ops/zero_skipping.hpp). Without a mask they are ordinary factors.
 template <class Mask, class Products = kernels::FloatProducts>
 using ZerosOf =
     std::conditional_t<kMasks<Mask>, kernels::OwnZeroSkippingOf<Products>, kernels::DenseTermsOf<Products>>;
 
 }  // namespace detail
 
-/// How a call of a layer runs. Slices are RunToCompletion, OneSlice or host::SharedSlices. Tokens and Keys
-/// say how many rows of queries, and of keys and values, are valid. Zeros choose the treatment of factors of
-/// zero. The mask has to outlive the context.
+/// The context of a call. Slices are RunToCompletion, OneSlice or host::SharedSlices. Tokens and Keys give
+/// the number of valid rows of queries, and of keys and values. Zeros is the treatment of factors of zero.
+/// The mask must outlive the context.
 template <AttentionMask MaskType = NoMask, class SlicesType = RunToCompletion,
           class TokensType = detail::AllTokens, class KeysType = TokensType,
           class ZerosType = detail::ZerosOf<MaskType>>
@@ -104,26 +105,26 @@ class Context {
  public:
   /// The mask.
   using Mask = MaskType;
-  /// Which stages run.
+  /// The slices, which choose the stages to run.
   using Slices = SlicesType;
-  /// How many rows of queries are valid.
+  /// The number of valid rows of queries.
   using Tokens = TokensType;
-  /// How many rows of keys and values are valid.
+  /// The number of valid rows of keys and values.
   using Keys = KeysType;
   /// The treatment of factors of zero.
   using Zeros = ZerosType;
-  /// How two matrices that are no weights are multiplied.
+  /// The kind of products between matrices that are not weights.
   using Products = typename Zeros::Products;
   /// Whether all stages run, one after the other.
   static constexpr bool kRunsToCompletion = Slices::kRunsToCompletion;
-  /// Whether something is hidden, so that factors of zero must have no influence.
+  /// Whether the mask hides anything, so that factors of zero must have no influence.
   static constexpr bool kSkipsZeros = Zeros::kSkips;
-  /// Whether some rows of queries may not be valid.
+  /// Whether some rows of queries may be invalid.
   static constexpr bool kHasLength = !std::is_same_v<Tokens, detail::AllTokens>;
-  /// Whether some rows of keys and values may not be valid.
+  /// Whether some rows of keys and values may be invalid.
   static constexpr bool kKeysHaveLength = !std::is_same_v<Keys, detail::AllTokens>;
 
-  /// All tokens, in one go, with the mask as it is by default.
+  /// All tokens, to completion, with a default-constructed mask.
   constexpr Context() requires std::is_default_constructible_v<detail::MaskReference<Mask>> {}
   /// All tokens, with a mask, or slice by slice.
   constexpr explicit Context(const Mask& mask ATTUNE_LIFETIME_BOUND, const Slices& slices = {})
@@ -132,21 +133,21 @@ class Context {
                   "attune::Context: the mask says how long a sequence is; make the context for a layer, by "
                   "context_for<Layer>(mask), or call attune::infer, forward or backward");
   }
-  /// Valid tokens, as context_for<Layer>(mask) counts them.
+  /// Valid tokens, as counted by context_for<Layer>(mask).
   constexpr Context(const Mask& mask ATTUNE_LIFETIME_BOUND, const Slices& slices, const Tokens& tokens,
                     const Keys& keys, const Zeros& zeros = {})
       : slices_(slices), mask_(mask), tokens_(tokens), keys_(keys), zeros_(zeros) {}
 
   /// The mask.
   [[nodiscard]] constexpr const Mask& mask() const { return mask_.get(); }
-  /// Which stages run.
+  /// The slices, which choose the stages to run.
   [[nodiscard]] constexpr const Slices& slices() const { return slices_; }
   /// The treatment of factors of zero: gemm(a, b, c, epilogue) multiplies accordingly.
   [[nodiscard]] constexpr const Zeros& zeros() const { return zeros_; }
 
   // ---- Stages. ----
 
-  /// Runs a body that is a stage.
+  /// Runs a body as one stage.
   template <class Body>
   ATTUNE_INLINE void stage(Body&& body) const {
     if constexpr (kRunsToCompletion) {
@@ -155,7 +156,7 @@ class Context {
       slices_.stage(body);
     }
   }
-  /// The same for a body that returns a Status.
+  /// Runs a body that returns a Status as one stage.
   template <class Body>
   ATTUNE_INLINE Status answer(Body&& body) const {
     return slices_.answer(body);
@@ -169,7 +170,7 @@ class Context {
       return slices_.inside(body);
     }
   }
-  /// Runs body(i) for i from 0 to times - 1, each of them stages.
+  /// Runs body(i) for i from 0 to times - 1; each call consists of stages.
   template <int times, class Body>
   ATTUNE_INLINE void repeat(Body&& body) const {
     slices_.template repeat<times>(body);
@@ -217,7 +218,7 @@ class Context {
       for (int t = first; t < first + rows_in<count>(first); ++t) body(t);
     });
   }
-  /// Memory for data that one portion alone reads.
+  /// Memory for data that only one portion reads.
   template <class Scalar>
   ATTUNE_INLINE Scalar* own(Scalar* scratch) const {
     return slices_.own(scratch);
@@ -225,17 +226,17 @@ class Context {
 
   // ---- Valid tokens. ----
 
-  /// How many of `rows` rows are computed.
+  /// The number of computed rows, out of `rows`.
   template <int rows>
   [[nodiscard]] constexpr auto count() const {
     return tokens_.template count<rows>();
   }
-  /// Whether token `token` of `rows` may be read: it is one of the valid tokens, and no padding.
+  /// Whether token `token` of `rows` may be read: it is valid, and not padding.
   template <int rows>
   [[nodiscard]] constexpr bool is_valid(int token) const {
     return token >= 0 && token < count<rows>() && detail::keeps_key<rows>(mask(), token);
   }
-  /// The valid tokens of a matrix; a matrix that has no tokens as it is.
+  /// The valid tokens of a matrix. Returns a matrix whose rows are not tokens unchanged.
   template <class View>
   ATTUNE_INLINE constexpr auto first(const View& view) const {
     const auto used = count<View::rows>();
@@ -248,19 +249,19 @@ class Context {
 
   // ---- Contexts of parts of a layer. ----
 
-  /// The same for of_token rows of every token.
+  /// The context for of_token rows per token.
   template <int of_token>
   [[nodiscard]] constexpr auto parts() const {
     return of(mask(), tokens_.template parts<of_token>(), keys_.template parts<of_token>(), zeros_);
   }
-  /// Of keys and values.
+  /// The context of keys and values.
   [[nodiscard]] constexpr auto keys() const { return of(mask(), keys_, keys_, zeros_); }
-  /// The same with as many keys.
+  /// The same with another number of keys.
   template <class OtherKeys>
   [[nodiscard]] constexpr auto with_keys(const OtherKeys& keys) const {
     return of(mask(), tokens_, keys, zeros_);
   }
-  /// The same with another mask, which hides as much or more.
+  /// The same with another mask, which hides at least as much.
   template <AttentionMask Other>
   [[nodiscard]] constexpr auto with_mask(const Other& mask) const {
     if constexpr (kSkipsZeros || !kMasks<Other>) {
@@ -269,13 +270,14 @@ class Context {
       return of(mask, tokens_, keys_, detail::ZerosOf<Other, Products>{});
     }
   }
-  /// The same without a mask, for a layer that reads none. Factors of zero stay what they are.
+  /// The same without a mask, for a layer that reads none. Keeps the treatment of factors of zero.
   [[nodiscard]] constexpr auto without_mask() const { return of(NoMask{}, tokens_, keys_, zeros_); }
-  /// The same where nothing is hidden.
+  /// The same with nothing hidden.
   [[nodiscard]] constexpr auto unmasked() const {
     return of(NoMask{}, tokens_, keys_, kernels::DenseTermsOf<Products>{});
   }
-  /// The same whose products of two matrices that are no weights are of such a kind: kernels::Int8Products.
+  /// The same with another kind of products between matrices that are not weights, such as
+  /// kernels::Int8Products.
   template <class Other>
   [[nodiscard]] constexpr auto with_products() const {
     return of(mask(), tokens_, keys_, detail::ZerosOf<Mask, Other>{});
@@ -285,8 +287,8 @@ class Context {
   [[nodiscard]] constexpr auto with_zeros(const Other& zeros) const {
     return of(mask(), tokens_, keys_, zeros);
   }
-  /// The same whose products skip factors of zero if not all of `operands` are finite: one look for several
-  /// products. In slices each product looks for itself, as operands may be overwritten between two of them.
+  /// The same with products that skip factors of zero unless all `operands` are finite: one check for several
+  /// products. In slices each product checks its own operands, as they may be overwritten in between.
   template <class... Operands>
   [[nodiscard]] ATTUNE_INLINE auto skipping_zeros([[maybe_unused]] const Operands&... operands) const {
     if constexpr (kSkipsZeros && kRunsToCompletion) {
@@ -317,7 +319,7 @@ inline constexpr bool kIsContext = false;
 template <class Mask, class Slices, class Tokens, class Keys, class Zeros>
 inline constexpr bool kIsContext<Context<Mask, Slices, Tokens, Keys, Zeros>> = true;
 
-// A mask in the place of a context.
+// A mask in place of a context is a compile error.
 template <class Type>
 constexpr bool refuse_mask() {
   static_assert(!AttentionMask<Type>,

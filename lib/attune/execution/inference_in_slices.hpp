@@ -1,5 +1,5 @@
-// Inference in slices (slices.hpp): a prediction that leaves a main loop its deadlines, or comes between two
-// slices of training.
+// Inference in slices (slices.hpp): a prediction that lets a main loop meet its deadlines, or runs between
+// two slices of training.
 //
 //   static Model::InferenceScratch scratch;
 //   auto prediction = attune::infer_in_slices<Model>(trainer.parameters(), x, y, scratch);
@@ -14,17 +14,17 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// A forward pass in progress, with the bits of infer<Model>(parameters, x, y, scratch, mask). Its
-/// arguments must not change until it is done.
+/// A forward pass in progress, bit-identical to infer<Model>(parameters, x, y, scratch, mask). Its arguments
+/// must not change until it is done.
 template <class Model, class Set, class Mask, int most_work>
 class InferenceInSlices {
  public:
-  /// Begins a prediction y of x; computes nothing yet. All arguments must outlive it.
+  /// Begins a prediction y of x without computing anything. All arguments must outlive it.
   InferenceInSlices(const Set& parameters, ConstView<typename Model::Input> x, View<typename Model::Output> y,
                     typename Model::InferenceScratch& scratch, const Mask& mask)
       : parameters_(&parameters), x_(x), y_(y), scratch_(&scratch), mask_(mask) {}
 
-  /// Computes the next slice; false if none was left.
+  /// Computes the next slice. Returns false if there was none.
   bool advance() {
     if (done_) return false;
     detail::SliceWalk walk(address_, most_work);
@@ -37,7 +37,7 @@ class InferenceInSlices {
     return true;
   }
   [[nodiscard]] bool done() const { return done_; }
-  /// kUnderWay until it is done; kInvalidToken if an id is outside the vocabulary.
+  /// kUnderWay until the prediction is done; then kOk, or kInvalidToken if an id is outside the vocabulary.
   [[nodiscard]] Status status() const { return done() ? status_ : Status::kUnderWay; }
 
  private:
@@ -51,7 +51,7 @@ class InferenceInSlices {
   bool done_ = false;
 };
 
-/// y[rows, cols] of x[rows, cols]; computes nothing yet.
+/// Begins a prediction y[rows, cols] of x[rows, cols] without computing anything.
 template <class Model, int most_work = kSliceWork, class Set, class X, class Y, class Mask = NoMask>
 [[nodiscard]] InferenceInSlices<Model, std::remove_const_t<std::remove_reference_t<Set>>, Mask, most_work>
 infer_in_slices(Set&& parameters, X&& x, Y&& y, typename Model::InferenceScratch& scratch,

@@ -18,24 +18,24 @@
 //                          Parameters& gradients, Scratch&);
 //   };
 //
-// backward overwrites dx = dL/dx and adds dL/dparameters to `gradients`. `dx` is a View<Input>, or
-// NoGradient if unused: `if constexpr (kAsked<decltype(dx)>)`. It may overwrite the tape. Arguments must
-// not overlap. forward of a layer of ids returns a Status, and its dx is always NoGradient.
+// backward overwrites dx = dL/dx and adds dL/dparameters to `gradients`. `dx` is a View<Input>, or NoGradient
+// if unused: `if constexpr (kAsked<decltype(dx)>)`. backward may overwrite the tape. Arguments must not
+// overlap. A layer of ids returns a Status from forward, and its dx is always NoGradient.
 //
 // Optional members, and their defaults:
 //
-//   kAbilities                 its abilities, and whether its calls take a context after these arguments:
-//                              Abilities, below. Without it: none, and its tokens meet unless it has
-//                              WithLength or one row
-//   ParametersOf<Matrix, Vector>  its set of anything else than tensors. Without: it is trained as a whole
+//   kAbilities                 its Abilities, below: for example, whether its calls take a context after
+//                              these arguments. Default: none; its tokens meet unless it has WithLength or
+//                              one row
+//   ParametersOf<Matrix, Vector>  its set with other storage than tensors. Default: it is trained as a whole
 //   kFingerprint               its name, and options that tensors and shapes do not show (fingerprint.hpp).
-//                              Without: the sizes of its Input and Output
-//   Parts                      LayerList<A, B>, the layers that it is made of: their constants belong to the
-//                              state of its training. Without: none
-//   TapeOf<Gradients>, ScratchOf<Gradients>  memory of a backward to such gradients. Without: Tape, Scratch
-//   kReadsInput<Gradients>     whether that backward reads x. Without: it does
-//   WithScalar<Other>          the layer of another scalar. Without: there is none
-//   WithLength<tokens>, or Stream<cache>  how it runs token by token (stream.hpp). Without: it does not
+//                              Default: the sizes of its Input and Output
+//   Parts                      LayerList<A, B>, the layers inside it: their constants belong to the state of
+//                              its training. Default: none
+//   TapeOf<Gradients>, ScratchOf<Gradients>  memory of a backward to such gradients. Default: Tape, Scratch
+//   kReadsInput<Gradients>     whether that backward reads x. Default: true
+//   WithScalar<Other>          the layer with another scalar. Default: there is none
+//   WithLength<tokens>, or Stream<cache>  the layer token by token (stream.hpp). Default: it cannot run so
 #pragma once
 
 #include <algorithm>
@@ -54,65 +54,64 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// The information that a layer needs from a mask.
+/// A layer's use of a mask.
 enum class MaskUse {
-  kNone,     // nothing
-  kPadding,  // which tokens are padding
-  kScores    // which keys a query attends to
+  kNone,     // none
+  kPadding,  // reads the padding
+  kScores    // reads the keys that each query may attend to
 };
 
-/// The parts of a layer that may have lanes for scalars (training/lockstep.hpp).
+/// The parts of a layer that can use lanes as scalars (training/lockstep.hpp).
 enum class Lanes {
   kNone,          // none: one sequence after the other
-  kBetweenParts,  // the code between its parts, and the parts that can
-  kAll            // all of it
+  kBetweenParts,  // its own code, and the parts with this ability
+  kAll            // the whole layer
 };
 
-/// The abilities of a layer, a `static constexpr Abilities kAbilities{…}`. A layer without it takes no
-/// context, and is one stage. If tokens meet in it, it is refused together with a mask or a length,
-/// because it would read padding.
+/// The abilities of a layer, a `static constexpr Abilities kAbilities{…}`. Without it, a layer takes no
+/// context and is one stage. If its tokens meet, a call with a mask or a length is then a compile error,
+/// because the layer would read padding.
 struct Abilities {
   bool mixes_tokens = true;       // a row of y depends on other rows of x
-  MaskUse mask = MaskUse::kNone;  // its use for a mask
-  /// forward and backward take a context (context.hpp) as their last argument: its mask, where `mask` asks
-  /// for one, and its stages.
+  MaskUse mask = MaskUse::kNone;  // the layer's use of a mask
+  /// forward and backward take a context (context.hpp) as their last argument, for its stages and, depending
+  /// on `mask`, its mask.
   bool takes_context = false;
-  /// It computes the tokens that the context hands out and no others, or asks its mask which tokens are
-  /// padding.
+  /// The layer computes only the tokens from the context, or asks its mask for padding.
   bool takes_length = false;
-  ScoreShape scores = {};  // those that a mask changes, so that one of another size is refused at the call
-  bool output_may_be_input = false;    // y may be x in inference
+  ScoreShape scores = {};            // scores that a mask changes; a mask of another size is a compile error
+  bool output_may_be_input = false;  // y may be x in inference
   bool gradient_may_be_input = false;  // dx may be x, but not with UpdateInBackward
-  /// backward goes through each parameter once, and reads none whose gradient it has given away: it may
-  /// change at once. Otherwise UpdateInBackward has room for the layer's gradients in scratch.
+  /// backward visits each parameter once, and never reads a parameter after giving away its gradient, so it
+  /// may be updated at once. Otherwise UpdateInBackward keeps the layer's gradients in scratch.
   bool updates_in_backward = false;
-  Lanes lanes = Lanes::kNone;  // its parts that may be in lanes in Lockstep
+  Lanes lanes = Lanes::kNone;  // the parts that can use lanes in Lockstep
 };
 
-/// Replaces an unused dx; writes to it are dropped.
+/// Replaces an unused dx; drops writes.
 struct NoGradient {
   /// Replaces element (row, col).
   [[nodiscard]] constexpr detail::Dropped operator()(int, int) const { return {}; }
 };
 
-/// Whether somebody asks for the gradient that goes to such a sink.
+/// Whether a sink for a gradient is in use.
 template <class Sink>
 inline constexpr bool kAsked = !std::is_same_v<std::remove_cvref_t<Sink>, NoGradient>;
 
-/// The layers that a layer is made of.
+/// The layers inside a layer.
 template <class... Layers>
 struct LayerList {};
 
 namespace detail {
 
-/// A shape, or abilities, with another value in one member.
+/// A copy of a shape or of abilities, with one member changed.
 template <class Shape, class Value>
 [[nodiscard]] constexpr Shape with(Shape shape, Value Shape::*member, std::type_identity_t<Value> value) {
   shape.*member = value;
   return shape;
 }
 
-/// Of layers that work on each token in its place.
+/// Abilities of layers that work on each token in place.
 inline constexpr Abilities kInPlaceByToken{.mixes_tokens = false,
                                            .takes_context = true,
                                            .takes_length = true,
@@ -121,7 +120,7 @@ inline constexpr Abilities kInPlaceByToken{.mixes_tokens = false,
                                            .updates_in_backward = true,
                                            .lanes = Lanes::kAll};
 
-/// `count` matrices of one shape, one below the other.
+/// `count` matrices of one shape, stacked.
 template <class Matrix, int count>
 struct Stacked {
   using Storage = Tensor<typename Matrix::Scalar, count * Matrix::rows, Matrix::cols>;
@@ -129,7 +128,7 @@ struct Stacked {
   using One = MatrixView<const typename Matrix::Scalar, Matrix::rows, Matrix::cols>;
   static One at(View view, int index) { return view.template rows_at<Matrix::rows>(index * Matrix::rows); }
 };
-/// `count` times as many ids as the array has.
+/// `count` stacked arrays of ids.
 template <std::size_t size, int count>
 struct Stacked<std::array<int, size>, count> {
   using Storage = std::array<int, count * size>;
@@ -159,17 +158,17 @@ ATTUNE_INLINE auto sink(Sink&& dx) {
   }
 }
 
-/// Whether a layer's input are ids.
+/// Whether a layer's input is ids.
 template <class Layer>
 inline constexpr bool kTakesIds = requires {
   requires std::is_same_v<typename Layer::Input::value_type, int>;
 };
 
-/// The result of a layer's forward: a Status for ids, else nothing.
+/// The result of a layer's forward: a Status for ids, else void.
 template <class Layer>
 using Outcome = std::conditional_t<kTakesIds<Layer>, Status, void>;
 
-// Where dx of a layer may go: ids have none.
+// The type of a layer's dx; ids have none.
 template <class Layer>
 struct InputSink {
   using type = View<typename Layer::Input>;
@@ -213,7 +212,7 @@ concept NamesItsMemory = requires {
 
 }  // namespace detail
 
-/// A layer, for Trainers, Sequential, Repeat and Residual: see the top of this file.
+/// A layer, as used by Trainers, Sequential, Repeat and Residual: see the top of this file.
 template <class L>
 concept IsLayer =
     detail::NamesItsMemory<L> && detail::RunsForward<L> && detail::RunsBackward<L> && detail::Infers<L>;
@@ -224,7 +223,7 @@ struct AnyVisitor {
   void operator()(const TensorPath&, auto&&...) const {}
 };
 
-/// Whether L is a layer; if not, one error names the missing member.
+/// Whether L is a layer. If not, one error names the missing member.
 template <class L>
 constexpr bool check_layer() {
   if constexpr (!requires { typename L::Scalar; }) {
@@ -280,11 +279,11 @@ constexpr bool check_layer() {
   }
   return IsLayer<L>;
 }
-/// A constraint that its argument is a layer.
+/// Requires a layer.
 template <class L>
 concept CheckedLayer = check_layer<L>();
 
-// A layer's declared abilities. Without them, tokens of a layer with a WithLength do not meet.
+// A layer's declared abilities. By default, tokens do not meet in a layer with WithLength.
 template <class Layer>
 inline constexpr Abilities kAbilities = [] {
   if constexpr (requires { Layer::kAbilities; }) {
@@ -300,14 +299,14 @@ inline constexpr Abilities kAbilities = [] {
 }
 ();
 
-/// Whether a layer has use for a mask.
+/// Whether a layer uses a mask.
 template <class Layer>
 inline constexpr bool kTakesMask = kAbilities<Layer>.mask != MaskUse::kNone;
-/// Whether a layer asks a mask for keeps_key alone.
+/// Whether a layer reads only padding from a mask.
 template <class Layer>
 inline constexpr bool kTakesPaddingOnly = kAbilities<Layer>.mask == MaskUse::kPadding;
-/// Whether a layer that knows nothing of slices can be run on some of its tokens (own_layer.hpp): they do not
-/// meet, and it leaves nothing in memory for them.
+/// Whether a layer without slices can run on some of its tokens (own_layer.hpp): tokens do not meet, and it
+/// keeps nothing for them in memory.
 template <class Layer>
 inline constexpr bool kRunsByToken = [] {
   if constexpr (kTakesIds<Layer> || kAbilities<Layer>.mixes_tokens || kAbilities<Layer>.takes_context) {
@@ -321,13 +320,13 @@ inline constexpr bool kRunsByToken = [] {
     return false;
   }
 }();
-/// Whether a layer's time is spent on the tokens that slices hand out, and it asks for no others.
+/// Whether a layer computes only the tokens from slices, so that its time depends on their number.
 template <class Layer>
 inline constexpr bool kTakesLength = kAbilities<Layer>.takes_length || kRunsByToken<Layer> || [] {
   if constexpr (kTakesIds<Layer>) {
     return false;
   } else {
-    return Layer::Input::rows == 1;  // one row is all, whatever it is of
+    return Layer::Input::rows == 1;  // one row needs no length
   }
 }();
 constexpr ScoreShape first_scores(std::initializer_list<ScoreShape> layers) {
@@ -336,7 +335,7 @@ constexpr ScoreShape first_scores(std::initializer_list<ScoreShape> layers) {
   }
   return {};
 }
-/// The abilities of a layer made of others, which have their own slices.
+/// The abilities of a layer made of other layers, which have their own slices.
 template <class... Layers>
 inline constexpr Abilities kAbilitiesOfAll{
     .mixes_tokens = (kAbilities<Layers>.mixes_tokens || ...),
@@ -348,7 +347,7 @@ inline constexpr Abilities kAbilitiesOfAll{
 
 // ---- Optional members of a layer, or their defaults. ----
 
-/// The same layer of another scalar; a layer that nobody asks for one needs no WithScalar.
+/// The same layer with another scalar. A layer needs WithScalar only if another scalar is used.
 template <class Layer, class Other>
 struct WithScalarOf {
   using type = typename Layer::template WithScalar<Other>;
@@ -363,7 +362,7 @@ template <class Scalar>
 inline constexpr bool kInLanes = !std::is_same_v<kernels::Real<Scalar>, Scalar>;
 template <class Layer>
 inline constexpr Lanes kLanesOf = kAbilities<Layer>.lanes;
-/// Whether some of the layer is in lanes. A base class's word does not count.
+/// Whether any part of the layer uses lanes. Ignores the declaration of a base class.
 template <class Layer>
 inline constexpr bool kIsInLanes = [] {
   if constexpr (requires { typename Layer::template WithScalar<typename Layer::Scalar>; }) {
@@ -378,7 +377,7 @@ inline constexpr bool kIsInLanes = [] {
 }();
 template <class Layer, class Lanes>
 struct PerSequence;
-/// In lanes: the layer of lanes, or one sequence after the other (layers/per_sequence.hpp).
+/// With lanes as scalars: the layer itself, or one sequence after the other (layers/per_sequence.hpp).
 template <class Layer, class Other>
   requires(kInLanes<Other> && !kIsInLanes<Layer>)
 struct WithScalarOf<Layer, Other> {
@@ -397,7 +396,7 @@ struct SetOfLayer<Layer, Matrix, Vector> {
 };
 template <class Layer, template <class, int, int> class Matrix, template <class, int, int> class Vector>
 using SetOf = typename SetOfLayer<Layer, Matrix, Vector>::type;
-/// Names and shapes of a layer's tensors.
+/// A fingerprint of the names and shapes of a layer's tensors.
 template <class Layer>
 constexpr std::uint32_t fingerprint_of_tensors() {
   using Set = SetOf<Layer, detail::Extents, detail::Extents>;
@@ -413,11 +412,11 @@ constexpr std::uint32_t fingerprint_of_tensors() {
       static_cast<const TensorPath*>(nullptr), Set{});
   return state;
 }
-/// Whether a layer, and each one in it, has sets of anything else than tensors.
+/// Whether a layer and all layers inside it support sets with other storage than tensors.
 template <class Layer>
 inline constexpr bool kHasSets = std::is_empty_v<SetOf<Layer, Untrained, Untrained>>;
 
-// A layer's tape and scratch for a backward to such gradients.
+// A layer's tape and scratch, for a backward to such gradients.
 template <class Layer, class Gradients>
 struct Kept {
   using Tape = typename Layer::Tape;
@@ -469,25 +468,25 @@ inline constexpr bool kHasConstants = requires {
     return false;
   }
 }();
-/// The hash of the bits of all constants, part after part; about 15 instructions for a float.
+/// Hashes the bits of all constants, part by part; about 15 instructions per float.
 template <class Layer>
-std::uint32_t hash_constants(std::uint32_t before = fingerprint()) {
-  if constexpr (requires { Layer::constants(); }) before = hash_bits(Layer::constants(), before);
+std::uint32_t hash_constants(HashedPrecision precision, std::uint32_t before = fingerprint()) {
+  if constexpr (requires { Layer::constants(); }) before = hash_set(Layer::constants(), before, precision);
   if constexpr (requires { typename Layer::Parts; }) {
-    [&before]<class... Parts>(LayerList<Parts...>) {
-      ((before = hash_constants<Parts>(before)), ...);
+    [&before, precision]<class... Parts>(LayerList<Parts...>) {
+      ((before = hash_constants<Parts>(precision, before)), ...);
     }(typename Layer::Parts{});
   }
   return before;
 }
 
-/// Whether a layer's parameters may change as soon as their gradients are known.
+/// Whether a layer's parameters may be updated as soon as their gradients are known.
 template <class Layer>
 inline constexpr bool kUpdatesInBackward =
     std::is_empty_v<typename Layer::Parameters> || kAbilities<Layer>.updates_in_backward;
 
-/// Whether a layer's recompute_tape and backward_from are its forward and backward, and whether it is run by
-/// its Branches (models/transformer_layer.hpp). Said of each type by itself: one that inherits from it may be
+/// Whether a layer's recompute_tape and backward_from match its forward and backward, and whether its
+/// Branches run it (models/transformer_layer.hpp). Declared for each type, as a derived type may compute
 /// another function.
 template <class Layer>
 inline constexpr bool kRecomputesTape = false;

@@ -1,4 +1,4 @@
-// A layer called in a context (context.hpp), which not every layer takes.
+// Calls a layer in a context (context.hpp), even if the layer takes none.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
-/// A mask for a layer that would swallow it silently does not compile. Whether it is a mask.
+/// Whether Mask is a mask. A mask for a layer that would ignore it is a compile error.
 template <class Layer, class Mask>
 constexpr bool check_mask() {
   if constexpr (!AttentionMask<Mask>) {
@@ -53,7 +53,7 @@ template <class View>
 bool is_aligned(const View& view) {
   return reinterpret_cast<std::uintptr_t>(view.data) % alignof(typename View::Scalar) == 0;
 }
-/// In checked mode: both are views of something, and overlap only where they may be the same.
+/// In checked mode: asserts that both views have data, and overlap only if they may be the same.
 template <bool kMayBeSame, class X, class Y>
 void check_views(const X& x, const Y& y) {
   if constexpr (requires {
@@ -82,8 +82,8 @@ void check_views(const X& x, const Y& y) {
 }
 #endif
 
-/// arguments: forward's, without the context. A layer that takes none is one stage. Ids are refused
-/// by the stage that looks at them.
+/// Calls forward with `arguments`, without the context if the layer takes none; the call is then one stage.
+/// The stage that reads ids refuses invalid ones.
 template <class Layer, AnyContext Call, class... Arguments>
 ATTUNE_INLINE Outcome<Layer> forward_in(const Call& context, Arguments&&... arguments) {
   check_call<Layer, Call>();
@@ -101,7 +101,7 @@ ATTUNE_INLINE Outcome<Layer> forward_in(const Call& context, Arguments&&... argu
     context.stage([&]() ATTUNE_INLINE_LAMBDA { Layer::forward(std::forward<Arguments>(arguments)...); });
   }
 }
-/// The same, with kOk if it returns nothing.
+/// The same, with kOk if forward returns nothing.
 template <class Layer, AnyContext Call, class... Arguments>
 ATTUNE_INLINE Status forward_status(const Call& context, Arguments&&... arguments) {
   if constexpr (kTakesIds<Layer>) {
@@ -111,7 +111,7 @@ ATTUNE_INLINE Status forward_status(const Call& context, Arguments&&... argument
     return Status::kOk;
   }
 }
-/// arguments: parameters, x, tape, dy, dx, gradients, scratch. The mask is forward's.
+/// Calls backward with `arguments`: parameters, x, tape, dy, dx, gradients, scratch. The mask is forward's.
 template <class Layer, AnyContext Call, class... Arguments>
 ATTUNE_INLINE void backward_in(const Call& context, Arguments&&... arguments) {
   check_call<Layer, Call>();

@@ -1,13 +1,13 @@
 // Slices, valid lengths and updates in backward for your own layers.
 //
-// Tokens that do not meet in a layer are run one by one, as its WithLength<1>, where not all of them are to
-// be computed at once: in slices, of a sequence shorter than its layers, and in backward behind a mask, which
-// leaves out tokens whose dy is zero. Sums over tokens go to the gradients in the order of the tokens. The
-// bits equal a layer's that adds each token's term to its gradient in that order.
+// If tokens do not meet in a layer, its WithLength<1> can run on one token at a time. This happens in three
+// cases: in slices, for a sequence shorter than the layer, and in backward with a mask, which skips tokens
+// with dy zero. Sums over tokens are added to the gradients in token order. The bits equal a layer's that
+// adds each token's term to its gradient in that order.
 //
-// Where parameters change as soon as their gradients are known (training/update_in_backward.hpp), a layer
-// that does not say kUpdatesInBackward adds to gradients of its own, in scratch. They are handed on behind
-// its backward, which may so read its parameters at any time.
+// If parameters are updated at once (training/update_in_backward.hpp), a layer without the ability
+// updates_in_backward adds to its own gradients, in scratch. They are passed on after its backward, so the
+// layer may read its parameters at any time.
 #pragma once
 
 #include <type_traits>
@@ -22,13 +22,14 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-/// A token's work (slices.hpp): every element and every parameter once.
+/// Work per token (slices.hpp): every element and every parameter once.
 template <class Layer>
 inline constexpr int kWorkOfToken = 4 * (Layer::Input::cols + Layer::Output::cols) +
                                     static_cast<int>(kBytes<typename Layer::Parameters> /
                                                      sizeof(typename Layer::Scalar));
 
-/// Forward of the tokens of a context, with as many empty tapes and scratches as `memory`.
+/// Runs forward on the tokens of a context. `memory` is empty: a scratch for inference; a tape and a scratch
+/// for training.
 template <class Layer>
 void forward_by_token(const auto& context, const auto& parameters, ConstView<typename Layer::Input> x,
                       View<typename Layer::Output> y, const auto&... memory) {
@@ -46,7 +47,7 @@ void forward_by_token(const auto& context, const auto& parameters, ConstView<typ
     }
   });
 }
-/// Backward of them. Behind a mask, a token whose dy is zero has a dx of zero and adds nothing.
+/// Runs backward on the tokens of a context. With a mask, a token with dy zero gets dx zero and adds nothing.
 template <class Layer, AnyContext Call>
 void backward_by_token(const Call& context, const auto& parameters, ConstView<typename Layer::Input> x,
                        const auto&, ConstView<typename Layer::Output> dy, auto&& dx, auto& gradients,
@@ -74,9 +75,9 @@ void backward_by_token(const Call& context, const auto& parameters, ConstView<ty
   });
 }
 
-// ---- Gradients of its own. ----
+// ---- The layer's own gradients. ----
 
-// A tensor in the place of a gradient that goes to its parameter at once; else what stands there.
+// A tensor in place of a gradient that is used at once; else the gradient itself.
 template <class Leaf, class Scalar, int rows, int cols>
 using CollectedLeaf = std::conditional_t<kTrained<Leaf>, Tensor<Scalar, rows, cols>, Leaf>;
 template <class Form>
@@ -87,8 +88,8 @@ struct Collected {
   using Vector = CollectedLeaf<typename Form::template Vector<Scalar, rows, cols>, Scalar, rows, cols>;
 };
 
-/// Whether a backward to such gradients needs its own gradients, since it does not declare its order of
-/// reads.
+/// Whether a backward to such gradients needs its own gradients, because the layer does not declare its order
+/// of reads.
 template <class Layer, class Gradients>
 inline constexpr bool kCollects = [] {
   using Form = typename FormOf<std::remove_cvref_t<Gradients>>::type;
@@ -114,7 +115,7 @@ template <class Scratch>
 concept Collects = requires(Scratch& scratch) {
   scratch.collected;
 };
-/// The layer's own scratch; any other argument is itself.
+/// The layer's own scratch; returns any other argument unchanged.
 template <class Argument>
 constexpr auto& without_collected(Argument& argument) {
   if constexpr (Collects<Argument>) {
@@ -124,7 +125,7 @@ constexpr auto& without_collected(Argument& argument) {
   }
 }
 
-/// Calls backward with gradients from zero and the layer's own scratch, then hands those gradients on.
+/// Calls backward with zeroed gradients and the layer's own scratch, then passes these gradients on.
 template <class Backward>
 void collect(const Backward& backward, const auto& parameters, const auto& x, auto& tape, const auto& dy,
              auto&& dx, auto& gradients, Collects auto& scratch) {

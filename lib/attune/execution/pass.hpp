@@ -1,16 +1,16 @@
-// Inference, forward and backward of a model, with a mask: where a user enters it.
+// Inference, forward and backward of a whole model, with a mask.
 //
 //   attune::infer<Model>(parameters, x, y, scratch, CausalMask{});
 //   attune::forward<Model>(parameters, x, y, tape, scratch, length);
 //   attune::backward<Model>(parameters, x, tape, dy, dx, gradients, scratch, length);
 //   attune::infer<Model>(packed, x, y, scratch, CausalMask{}, Int8Products{});
 //
-// Here mask and length become the context that the layers hand on (context.hpp). A mask may say how long the
-// sequence is (attention/sequence_length.hpp): layers that take a length (Abilities, layer.hpp) compute no
-// other tokens, and rows of y and dx behind them become zeros. Where one of the model's layers takes none,
-// all tokens are computed and the mask is padding. The set of parameters chooses products of weights
-// (weights/packed_weights.hpp has integers); how two other matrices are multiplied, as in attention and in
-// gradients of weights, is the last argument.
+// These calls turn mask and length into the context that layers pass on (context.hpp). A mask may have a
+// length (attention/sequence_length.hpp): layers that take a length (Abilities, layer.hpp) compute no other
+// tokens, and later rows of y and dx become zeros. If any layer of the model takes none, all tokens are
+// computed, and the mask hides padding. The set of parameters chooses the products of weights
+// (weights/packed_weights.hpp has integers). The last argument chooses the products of two other matrices, as
+// in attention and in gradients of weights.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-/// How many tokens a layer's input has at most, of a sequence.
+/// The largest number of tokens in a layer's input, per sequence.
 template <class Layer>
 inline constexpr int kTokens = [] {
   if constexpr (kTakesIds<Layer>) {
@@ -37,7 +37,7 @@ inline constexpr int kTokens = [] {
   }
 }();
 
-/// How many of `tokens` tokens are valid: as a mask says, where layers can do with fewer.
+/// The number of valid tokens, at most `tokens`: the mask's length, if layers can skip tokens.
 template <int tokens, bool kTakes, class Mask>
 constexpr auto valid_tokens([[maybe_unused]] const Mask& mask) {
   if constexpr (kSaysLength<Mask> && kTakes) {
@@ -46,14 +46,14 @@ constexpr auto valid_tokens([[maybe_unused]] const Mask& mask) {
     return AllTokens{};
   }
 }
-/// The context of queries and keys that are valid as said.
+/// The context with these valid queries and keys.
 template <class Mask, class Slices, class Tokens, class Keys>
 constexpr auto context_of(const Mask& mask ATTUNE_LIFETIME_BOUND, const Slices& slices, const Tokens& tokens,
                           const Keys& keys) {
   return Context<Mask, Slices, Tokens, Keys>(mask, slices, tokens, keys);
 }
 
-/// Rows of y behind the valid tokens become zeros.
+/// Zeroes the rows of y after the valid tokens.
 template <AnyContext Call, class Y>
 ATTUNE_INLINE void clear_behind([[maybe_unused]] const Call& context, [[maybe_unused]] const Y& y) {
   if constexpr (Call::kHasLength && kAsked<Y>) {
@@ -62,7 +62,7 @@ ATTUNE_INLINE void clear_behind([[maybe_unused]] const Call& context, [[maybe_un
     }
   }
 }
-/// The same as a stage.
+/// The same, as a stage.
 template <AnyContext Call, class Y>
 ATTUNE_INLINE void clear_behind_in(const Call& context, const Y& y) {
   if constexpr (Call::kHasLength && kAsked<Y>) {
@@ -70,7 +70,7 @@ ATTUNE_INLINE void clear_behind_in(const Call& context, const Y& y) {
   }
 }
 
-/// forward of a whole model. arguments: those behind y.
+/// forward of a whole model. `arguments` are the arguments after y.
 template <class Model, AnyContext Call, class Y, class... Arguments>
 ATTUNE_INLINE Status forward_pass(const Call& context, const auto& parameters, const auto& x, const Y& y,
                                   Arguments&... arguments) {
@@ -99,9 +99,10 @@ ATTUNE_INLINE void backward_pass(const Call& context, const auto& parameters, co
 }  // namespace detail
 
 using kernels::FloatProducts;
+using kernels::Int8CacheProducts;
 using kernels::Int8Products;
 
-/// The context of a call of `Layer` with a mask, which has to outlive it.
+/// The context of a call of `Layer` with a mask, which must outlive it.
 template <class Layer, AttentionMask Mask = NoMask, class Slices = RunToCompletion>
 [[nodiscard]] constexpr auto context_for(const Mask& mask ATTUNE_LIFETIME_BOUND = {},
                                          const Slices& slices = {}) {
@@ -115,8 +116,10 @@ namespace detail {
 template <class Layer, class Products, class Mask>
 constexpr auto context_with(const Mask& mask ATTUNE_LIFETIME_BOUND) {
   static_assert(
-      std::is_same_v<Products, FloatProducts> || std::is_same_v<Products, Int8Products>,
-      "attune: what stands behind the mask is no kind of products: FloatProducts{} or Int8Products{}");
+      std::is_same_v<Products, FloatProducts> || std::is_same_v<Products, Int8Products> ||
+          std::is_same_v<Products, Int8CacheProducts>,
+      "attune: what stands behind the mask is no kind of products: FloatProducts{}, Int8Products{} or "
+      "Int8CacheProducts{}");
   return context_for<Layer>(mask).template with_products<Products>();
 }
 
@@ -132,7 +135,7 @@ detail::Outcome<Layer> infer(const Set& parameters, ConstView<typename Layer::In
   return detail::Outcome<Layer>(
       detail::forward_pass<Layer>(detail::context_with<Layer, Products>(mask), parameters, x, y, scratch));
 }
-/// Training: the same; fills the tape for backward.
+/// Training: like inference, and fills the tape for backward.
 template <class Layer, class Set = typename Layer::Parameters, class Tape, class Scratch,
           AttentionMask Mask = NoMask, class Products = FloatProducts>
 detail::Outcome<Layer> forward(const Set& parameters, ConstView<typename Layer::Input> x,
@@ -141,8 +144,8 @@ detail::Outcome<Layer> forward(const Set& parameters, ConstView<typename Layer::
   return detail::Outcome<Layer>(detail::forward_pass<Layer>(detail::context_with<Layer, Products>(mask),
                                                             parameters, x, y, tape, scratch));
 }
-/// dx from dy, overwritten, or NoGradient; gradients accumulate. The tape is used up. The mask is forward's.
-/// Values that a mask hides have no influence.
+/// Overwrites dx, from dy, unless NoGradient; adds to the gradients; uses up the tape. The mask is forward's.
+/// Values hidden by a mask have no influence.
 template <class Layer, class Set = typename Layer::Parameters, class Tape, class Dx, class Gradients,
           class Scratch, AttentionMask Mask = NoMask, class Products = FloatProducts>
 void backward(const Set& parameters, ConstView<typename Layer::Input> x, Tape& tape,

@@ -1,29 +1,28 @@
-// A computation in slices, so that a main loop can do something else in between: read a sensor, predict,
-// save.
+// A computation in slices, so that a main loop can work in between: read a sensor, predict, save.
 //
 // A layer is written once, as a sequence of stages (execution/context.hpp). RunToCompletion runs all of them
-// and costs nothing. OneSlice resumes at the address where the slice before it stopped. It skips a complete
-// stage by one comparison, a complete layer by one more, runs portions until its work is done, and skips the
-// rest. So resuming costs O(depth × siblings), however much has been done.
+// and costs nothing. OneSlice resumes at the address where the last slice stopped. It skips a complete stage
+// by one comparison, and a complete layer by one more; it runs portions until its work is done, and skips the
+// rest. So resuming costs O(depth × siblings), independent of progress.
 //
-// Rules for a layer: data that one stage leaves for another stand in tape or scratch, never in a variable.
-// Which stages exist depends on types alone. In forward, rows and elements of a stage do not depend on each
-// other; several threads may share it (host/shared_slices.hpp), and data written for more than one row are
-// own(). In backward they run in their order, and may add to the same sums.
+// Rules for a layer: data passed between stages lives in tape or scratch, never in a variable. The sequence
+// of stages depends on types alone. In forward, rows and elements of a stage are independent; several threads
+// may share a stage (host/shared_slices.hpp), and data written for more than one row are own(). In backward,
+// rows and elements run in order, and may add to the same sums.
 //
-// Slices have
+// Members of Slices:
 //
 //   stage(body)                          a stage, as a whole
-//   answer(body)                         a stage that may refuse its input by a Status
+//   answer(body)                         a stage that returns a Status
 //   inside(body)                         a layer within: a stage made of stages
 //   repeat<n>(body)                      body(i) for i in [0, n), each a stage made of stages
 //   rows<most, at_once, work>(used, body)      body<count>(first) over rows, at most `at_once` together
 //   elements<most, work>(used, body)     body(first, count) over elements
-//   own(pointer)                         into scratch that every portion fills anew
+//   own(pointer)                         memory in scratch that every portion fills anew
 //
-// `used` of `most` rows or elements are computed: a std::integral_constant where these are all of them, else
-// an int. `work` counts multiply-accumulates of a row or an element, or equal time: about two and a half
-// instructions each on a Cortex-M4.
+// `used` rows or elements out of `most` are computed: a std::integral_constant if all of them are, else an
+// int. `work` counts multiply-accumulates per row or element, or the equivalent time. One is about two and a
+// half instructions on a Cortex-M4.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +39,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-/// body<rows>(first) for kRows rows, kMost of them at a time; for the blocks that have one of the `used`.
+/// Calls body<rows>(first) for kRows rows in blocks of at most kMost, as far as the blocks contain used rows.
 template <int kRows, int kMost, class Body, class Used = std::integral_constant<int, kRows>>
 ATTUNE_INLINE void in_blocks(const Body& body, Used used = {}) {
   constexpr int kTogether = (std::min)(kRows, kMost), kRest = kRows % kTogether;
@@ -52,14 +51,14 @@ ATTUNE_INLINE void in_blocks(const Body& body, Used used = {}) {
   }
 }
 
-// Of sequences that are gone through from beginning to end.
+// Slices that run a sequence from beginning to end.
 struct WholeSequence {
-  /// Runs a body that consists of slices, and returns its result.
+  /// Runs a body that consists of stages, and returns its result.
   template <class Body>
   ATTUNE_INLINE static decltype(auto) inside(Body&& body) {
     return body();
   }
-  /// Runs body(i) for i from 0 to times - 1, each of them slices.
+  /// Runs body(i) for i from 0 to times - 1; each call consists of stages.
   template <int times, class Body>
   ATTUNE_INLINE static void repeat(Body&& body) {
     for (int i = 0; i < times; ++i) body(i);
@@ -68,7 +67,7 @@ struct WholeSequence {
 
 }  // namespace detail
 
-/// All slices, one after the other.
+/// Runs all stages to completion.
 struct RunToCompletion : detail::WholeSequence {
   static constexpr bool kRunsToCompletion = true;
 
@@ -77,12 +76,12 @@ struct RunToCompletion : detail::WholeSequence {
   ATTUNE_INLINE static void stage(Body&& body) {
     body();
   }
-  /// The same of a body that answers.
+  /// Runs a stage that returns a Status.
   template <class Body>
   ATTUNE_INLINE static Status answer(Body&& body) {
     return body();
   }
-  /// Rows counted by an int get a RowRange: no other row is computed.
+  /// With an int as the number of rows, passes a RowRange: no other row is computed.
   template <int most, int at_once, int work, class Used, class Body>
   ATTUNE_INLINE static void rows(Used used, Body&& body) {
     if constexpr (std::is_same_v<Used, int>) {
@@ -99,48 +98,49 @@ struct RunToCompletion : detail::WholeSequence {
   ATTUNE_INLINE static void elements(int used, Body&& body) {
     body(0, used);
   }
-  /// Memory for data that one portion alone reads: itself.
+  /// Memory for data that only one portion reads: the scratch itself.
   template <class Scalar>
   ATTUNE_INLINE static Scalar* own(Scalar* scratch) {
     return scratch;
   }
 };
 
-/// How much work a slice is, unless a single row is more: below 50,000 instructions on a Cortex-M with an
-/// FPU.
+/// The work of a slice, unless a single row is more: below 50,000 instructions on a Cortex-M with an FPU.
 inline constexpr int kSliceWork = 8192;
 
-/// Where a pass that runs slice by slice has stopped: for each level of nesting how many stages are complete,
-/// and how many rows or elements of the next stage are. A plain value: forgetting it discards the pass.
+/// The address at which a pass in slices has stopped: for each level of nesting, the number of complete
+/// stages, and the progress in the next stage. A plain value: forgetting it discards the pass.
 struct SliceAddress {
-  /// Layers that are nested deeper count as stages of the last level.
+  /// Deeper layers count as stages of the last level.
   static constexpr int kLevels = 8;
   std::uint16_t done[kLevels] = {};  // complete stages of each level
-  int rows = 0;                      // done of the next stage
+  int rows = 0;                      // complete rows or elements of the next stage
 };
 
 namespace detail {
 
-/// The walk of one slice from an address on. It counts down the complete stages of a level; the stage at zero
-/// runs. Once the slice has ended the count is negative. A complete level is one stage of the level around
-/// it.
+/// Walks through one slice from an address on. `before_` counts down the complete stages of a level; the
+/// stage at zero runs. After the slice has ended the count is negative. A complete level is one stage of the
+/// level around it.
 class SliceWalk {
  public:
-  /// From the address on, which it moves on, for so much work. The address has to outlive it.
+  /// Starts at the address, with `work` to do, and moves the address forward. The address must outlive the
+  /// walk.
   constexpr SliceWalk(SliceAddress& address, int work)
       : address_(address), before_(address.done[0]), work_(work), left_(work) {}
 
-  /// Whether the stage that the walk comes to is the one to run.
+  /// Whether to run the stage that the walk has reached.
   ATTUNE_INLINE bool is_next() { return before_-- == 0; }
-  /// Whether the slice has room for a portion of such work: the first one always has. If not, it has ended.
+  /// Whether the slice has room for a portion of such work. The first portion always fits; if another does
+  /// not, the slice ends.
   ATTUNE_INLINE bool has_room(int work) {
     if (left_ == work_ || work <= left_) return true;
     stop();
     return false;
   }
-  /// Rows of the stage that are done.
+  /// The number of complete rows of the stage.
   [[nodiscard]] int first_row() const { return address_.rows; }
-  /// A portion has run, up to row `end` of `count`.
+  /// Records that a portion has run, up to row `end` of `count`.
   [[gnu::noinline]] void end_portion(int end, int count, int work) {
     left_ -= work;
     if (end >= count) {
@@ -151,10 +151,10 @@ class SliceWalk {
       stop();
     }
   }
-  /// Whether enter() opens a level, or there is none left.
+  /// Whether enter() can open another level.
   [[nodiscard]] bool can_enter() const { return level_ + 1 < SliceAddress::kLevels; }
   void enter() { before_ = address_.done[++level_]; }
-  /// Closes the level. Whether it is complete, and the slice has not ended.
+  /// Closes the level. Returns whether the level is complete and the slice goes on.
   [[gnu::noinline]] bool leave() {
     const bool is_complete = complete();
     if (is_complete) address_.done[level_] = 0;
@@ -166,20 +166,20 @@ class SliceWalk {
     }
     return before_ == 0;
   }
-  /// Counts `times` stages; which of them is next, outside of [0, times) for none.
+  /// Counts `times` stages. Returns the index of the next one; outside [0, times) if none is next.
   int begin_repeat(int times) {
     const int next = before_;
     before_ -= times;
     return next;
   }
-  /// Some of the stages of a repeat are left.
+  /// Ends the slice within a repeat.
   void stop() { before_ = kStopped; }
-  /// Whether all stages of the level are complete, behind the last.
+  /// Whether all stages of the level are complete.
   [[nodiscard]] bool complete() const { return before_ >= kEnded; }
 
  private:
-  static constexpr int kEnded = -1;          // behind a complete stage
-  static constexpr int kStopped = -1 << 30;  // in front of a stage, or within
+  static constexpr int kEnded = -1;          // after a complete stage
+  static constexpr int kStopped = -1 << 30;  // before a stage, or within it
 
   void complete_stage() {
     ++address_.done[level_];
@@ -195,7 +195,7 @@ class SliceWalk {
 
 }  // namespace detail
 
-/// The next slice of a sequence: from the address of a walk on, until its work is done.
+/// The next slice of a pass: starts at the address of a walk, and ends when its work is done.
 template <int most_work = kSliceWork>
 class OneSlice {
   static_assert(most_work > 0, "attune::OneSlice: the work of a slice must be positive");
@@ -203,24 +203,24 @@ class OneSlice {
  public:
   static constexpr bool kRunsToCompletion = false;
 
-  /// Layers copy it; all copies refer to one walk.
+  /// Layers copy this object; all copies refer to one walk.
   constexpr explicit OneSlice(detail::SliceWalk& walk) : walk_(&walk) {}
 
-  /// Runs a stage, if it is its turn. Its work is unknown, so it has a slice of its own.
+  /// Runs a stage, if it is its turn. Its work is unknown, so it takes a whole slice.
   template <class Body>
   ATTUNE_INLINE void stage(Body&& body) const {
     if (!walk_->is_next() || !walk_->has_room(most_work)) return;
     body();
     walk_->end_portion(1, 1, most_work);
   }
-  /// The same of a body that answers; kOk where it is not its turn.
+  /// The same for a body that returns a Status; kOk if it is not its turn.
   template <class Body>
   ATTUNE_INLINE Status answer(Body&& body) const {
     Status status = Status::kOk;
     stage([&]() ATTUNE_INLINE_LAMBDA { status = body(); });
     return status;
   }
-  /// Runs a layer within as one stage. Answers its result, or a zero if it is not its turn.
+  /// Runs a layer within as one stage. Returns its result, or a zero if it is not its turn.
   template <class Body>
   ATTUNE_INLINE auto inside(Body&& body) const {
     if (!walk_->can_enter()) return body();
@@ -255,7 +255,7 @@ class OneSlice {
     }
     if (i < times) walk_->stop();
   }
-  /// At least the first `used` rows, and the rest of the last portion.
+  /// Runs at least the first `used` rows, and the rest of the last portion.
   template <int most, int at_once, int work, class Used, class Body>
   ATTUNE_INLINE void rows(Used used, Body&& body) const {
     if (!walk_->is_next()) return;
@@ -276,20 +276,20 @@ class OneSlice {
     body(first, some);
     walk_->end_portion(first + some, used, some * work);
   }
-  /// Memory for data that one slice alone reads: itself, as slices go one after the other.
+  /// Memory for data that only one slice reads: the scratch itself, as slices run one after the other.
   template <class Scalar>
   ATTUNE_INLINE static Scalar* own(Scalar* scratch) {
     return scratch;
   }
 
  private:
-  // How many rows make a slice: whole register tiles and packets if there is room.
+  // The number of rows in a slice: whole register tiles and packets if they fit.
   template <int tile>
   static constexpr int together(int count, int work) {
     const int fitting = std::clamp(most_work / (std::max)(work, 1), 1, count);
     return fitting < count && fitting > tile ? fitting - fitting % tile : fitting;
   }
-  // A portion of the block of `rows` rows from `from` on.
+  // Runs a portion of a block of `rows` rows that begins at `from`.
   template <int rows, int work, class Body>
   ATTUNE_INLINE void run_in_block(int from, int first, int used, const Body& body) const {
     constexpr int kTogether = together<8>(rows, work), kRest = rows % kTogether;
@@ -311,7 +311,7 @@ class OneSlice {
 
 namespace detail {
 
-// Arguments of a pass in slices must be named objects, which outlive it.
+// Arguments of a pass in slices must be named objects that outlive it.
 template <class Source>
 constexpr void check_stays() {
   using Held = std::remove_cvref_t<Source>;

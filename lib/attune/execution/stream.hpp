@@ -1,29 +1,33 @@
 // Token by token: a causal model that was trained on windows runs on a stream, with the same parameters and
-// to the same bits.
+// the same bits.
 //
 //   using Cache = attune::KeyValueCache<Model, attune::CacheShape{.capacity = 256}>;  // or {.window = 64}
 //   static Cache cache;                                                // zeros: no token yet
 //   static Cache::Scratch<> scratch;
 //   attune::Status status = Model::step(parameters, token, y, cache, scratch);
 //
-// `y` of every token equals its row of Model::forward, for a sequence of all tokens since the cache was
-// empty, with CausalMask. A ring adds the sliding window of its `window` and `sinks` keys. This holds on
-// every target, for any length. Several tokens go in at once, as a prompt does, with a
-// Cache::Scratch<tokens>; calls of any numbers of tokens may follow each other.
+// `y` of every token equals its row of Model::forward with CausalMask, for the sequence of all tokens since
+// the cache was empty. A ring adds the sliding window of its `window` and `sinks` keys. This holds on every
+// target, for any length. Cache::Scratch<tokens> takes several tokens at once, as in a prompt. Calls with
+// different numbers of tokens may follow each other.
+//
+// With .numbers = CacheNumbers::kInt8 keys and values are kept in 8 bits, and attention multiplies integers.
+// `y` then equals the row of attune::infer<Model>(parameters, x, y, scratch, CausalMask{},
+// Int8CacheProducts{}).
 //
 // A layer says how it runs on so many tokens:
 //
-//   WithLength<tokens>     the layer of as many tokens, on the same parameters, where they do not meet in it
+//   WithLength<tokens>     the same layer for that many tokens, on the same parameters
 //
-// or, where they do, or where it matters how many came before:
+// If they meet, or if the number of earlier tokens matters:
 //
 //   template <CacheShape cache>
 //   struct Stream {
-//     struct Memory { … };                            // kept of earlier tokens for later ones; zeros: none.
-//                                                     // How it stands there has a kFingerprint, where its
-//                                                     // type does not tell: of a saved cache
-//     static constexpr std::uint64_t kMostTokens = …; // that it takes in all; without: any number
-//     static Status ready(const Memory&);             // for steps; without: always
+//     struct Memory { … };                            // kept from earlier tokens; zeros: none.
+//                                                     // A kFingerprint identifies its layout in a saved
+//                                                     // cache, if its type does not
+//     static constexpr std::uint64_t kMostTokens = …; // most tokens in all; default: any number
+//     static Status ready(const Memory&);             // whether a step can run; default: always
 //     template <int tokens>
 //     struct Scratch { … };                           // dead after every call
 //     /// y[tokens, …] of x[tokens, …], which do not overlap; `position` tokens came before.
@@ -31,8 +35,8 @@
 //     static void step(std::uint64_t position, const auto& parameters, x, y, Memory&, Scratch<tokens>&);
 //   };
 //
-// Neither is inherited: a layer derived from another may be another function, and says its own. Where it is
-// the same function, it says so by `using SteppedAs = itself`.
+// Neither is inherited, as a derived layer may compute another function: it declares its own. If it computes
+// the same function, it declares `using SteppedAs = itself`.
 #pragma once
 
 #include <algorithm>
@@ -48,6 +52,12 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
+/// The numbers of kept keys and values.
+enum class CacheNumbers {
+  kScalar,  // the scalars of the model
+  kInt8,    // 8 bits, each token of a head with a scale: attention in integers. Of models in float
+};
+
 /// The kept keys and values: of all tokens, at most `capacity`; or, endlessly, of the last `window`
 /// tokens, the newest included, and of the first `sinks` (Xiao et al., "Efficient Streaming Language Models
 /// with Attention Sinks", 2024).
@@ -55,6 +65,7 @@ struct CacheShape {
   int capacity = 0;  // most tokens; 0: a ring
   int window = 0;    // last tokens that are kept; 0: no ring
   int sinks = 0;     // first tokens that a ring keeps
+  CacheNumbers numbers = CacheNumbers::kScalar;
 };
 
 namespace detail {
@@ -80,7 +91,7 @@ concept SaysStream = requires {
   typename Layer::template Stream<cache>;
 };
 
-// Whether Stream is the layer's own, not one that it inherits: its forward may be another one.
+// Whether the layer declares Stream itself. An inherited one may compute another function.
 template <class Layer, CacheShape cache>
 inline constexpr bool kSaysOwnStream = [] {
   if constexpr (requires { typename Layer::SteppedAs; }) {
@@ -92,7 +103,7 @@ inline constexpr bool kSaysOwnStream = [] {
   }
 }();
 
-// A layer in which tokens do not meet.
+// A layer whose tokens do not meet.
 template <class Layer>
 struct TokenwiseStream {
   struct Memory {};
@@ -106,7 +117,7 @@ struct TokenwiseStream {
         "the layer of as many tokens, where they do not meet in it, else Stream (execution/stream.hpp)");
     if constexpr (kHasLength) {
       static_assert(
-          sizeof(typename Layer::template WithLength<tokens>) > 0 &&  // which says first why there is none
+          sizeof(typename Layer::template WithLength<tokens>) > 0 &&  // its own error comes first
               std::is_same_v<typename Layer::template WithLength<Layer::Output::rows>, Layer>,
           "attune: a layer of the model would run token by token as another one: WithLength of its own "
           "number "
@@ -141,17 +152,17 @@ struct StreamOfLayer<Layer, cache> {
   using type = typename Layer::template Stream<cache>;
 };
 
-/// A layer token by token: its Stream, or the one that follows from its WithLength.
+/// A layer's Stream, or the one derived from its WithLength.
 template <class Layer, CacheShape cache>
 using StreamOf = typename StreamOfLayer<Layer, cache>::type;
 
-/// Whether a stream may have more than so many tokens.
+/// Whether a stream can have more than `tokens` tokens.
 constexpr bool goes_beyond(CacheShape cache, int tokens) {
   return cache.window > 0 || cache.capacity > tokens;
 }
 
 inline constexpr std::uint64_t kAnyNumber = (std::numeric_limits<std::uint64_t>::max)();
-/// How many tokens a layer takes in all.
+/// The largest number of tokens that a layer takes in all.
 template <class Layer, CacheShape cache>
 inline constexpr std::uint64_t kMostTokens = [] {
   if constexpr (requires { StreamOf<Layer, cache>::kMostTokens; }) {
@@ -163,15 +174,15 @@ inline constexpr std::uint64_t kMostTokens = [] {
 
 }  // namespace detail
 
-/// Scratch for steps of `tokens` tokens, dead after every step. Several share memory as members of a union.
+/// Scratch for steps of `tokens` tokens, dead after every step. Several can share memory in a union.
 template <class Model, CacheShape shape, int tokens = 1>
 struct StepScratch {
   static_assert(tokens > 0, "attune::StepScratch: a step takes one token at least");
   typename detail::StreamOf<Model, shape>::template Scratch<tokens> layers;
 };
 
-/// The memory of a stream: the keys and values of all attention layers of a model. Plain memory that is
-/// zero at first, trivially copyable, without a pointer: a copy is a checkpoint to return to.
+/// The memory of a stream: keys and values of all attention layers of a model. Plain memory, initially zero,
+/// trivially copyable, without pointers: a copy is a checkpoint.
 template <class ModelType, CacheShape shape>
 struct KeyValueCache {
   static_assert((shape.capacity > 0) != (shape.window > 0) && shape.capacity >= 0 && shape.window >= 0,
@@ -183,35 +194,38 @@ struct KeyValueCache {
   static_assert(shape.capacity <= detail::kMostCached && shape.window <= detail::kMostCached &&
                     shape.sinks <= detail::kMostCached,
                 "attune::KeyValueCache: a cache keeps at most 2^28 tokens, and as many sinks");
+  static_assert(shape.numbers == CacheNumbers::kScalar || std::is_same_v<typename ModelType::Scalar, float>,
+                "attune::KeyValueCache: a cache in 8 bits is one of a model in float; leave .numbers out of "
+                "CacheShape");
   using Model = ModelType;
   static constexpr CacheShape kShape = shape;
-  /// Of the model's type, the shape and how layers lay out their memory, not of the parameters' values: keep
-  /// a version of those beside a saved cache. Of the arithmetic, whose bits it has.
+  /// Identifies the model's type, the shape, the layout of memory and the arithmetic, but not the values of
+  /// parameters: store their version beside a saved cache.
   static constexpr std::uint32_t kFingerprint =
       fingerprint("cache", sizeof(typename Model::Scalar), shape.capacity, shape.window, shape.sinks,
                   kFingerprintOf<Model>, detail::fingerprint_of_tensors<Model>(),
                   kFingerprintOf<typename detail::StreamOf<Model, shape>::Memory>, kArithmeticName);
-  /// How many tokens there is room for in all.
+  /// The largest number of tokens in all.
   static constexpr std::uint64_t kMostTokens = detail::kMostTokens<Model, shape>;
   template <int tokens = 1>
   using Scratch = StepScratch<Model, shape, tokens>;
 
-  std::uint64_t tokens;  // so far: the position of the next one
-  /// Of the layers; zeros at the start.
+  std::uint64_t tokens;  // so far; the position of the next token
+  /// Memory of the layers; initially zeros.
   [[no_unique_address]] typename detail::StreamOf<Model, shape>::Memory memory;
 
-  /// Whether as many more fit.
+  /// Whether `more` tokens fit.
   [[nodiscard]] constexpr bool has_room(std::uint64_t more = 1) const {
     return tokens <= kMostTokens && more <= kMostTokens - tokens;
   }
-  /// Begins a new stream. DecoderLayer's memory of the encoder stays.
+  /// Begins a new stream. Keeps a DecoderLayer's memory of the encoder.
   constexpr void reset() { tokens = 0; }
 };
 
-/// y[tokens, …] of the next tokens x[tokens, …] of a stream, or of their ids; parameters in any form. `y` may
-/// not overlap `x`. `more` are a model's own arguments after the scratch. kCacheFull where the cache
-/// has no room for all of them, or a table of positions has ended; kInvalidToken where an id is outside the
-/// vocabulary; kNothingRemembered where a decoder layer has no memory yet: then nothing has changed.
+/// y[tokens, …] of a stream's next tokens x[tokens, …], or of their ids; parameters in any storage. `y` may
+/// not overlap `x`. `more` are a model's own arguments after the scratch. On an error, nothing changes:
+/// kCacheFull if the cache lacks room for all tokens or a table of positions ends; kInvalidToken if an id is
+/// outside the vocabulary; kNothingRemembered if a decoder layer has no memory yet.
 template <class Set, class Model, CacheShape shape, int tokens, class... More>
 Status step(const Set& parameters, ConstView<detail::StepInput<Model, tokens>> x,
             View<detail::StepOutput<Model, tokens>> y, KeyValueCache<Model, shape>& cache,
@@ -244,7 +258,7 @@ Status step(const Set& parameters, ConstView<detail::StepInput<Model, tokens>> x
 
 namespace detail {
 
-/// The base of models with Model::step(parameters, x, y, cache, scratch).
+/// The base class of models with Model::step(parameters, x, y, cache, scratch).
 template <class Self>
 struct Steps {
   using SteppedAs = Self;
@@ -260,8 +274,8 @@ struct Steps {
 
 }  // namespace detail
 
-/// A stream of one model: its parameters (RAM, or flash when const), cache and scratch, and input and output
-/// of a step of `tokens` tokens.
+/// Memory of a stream of one model: its parameters (RAM, or flash when const), cache and scratch, and input
+/// and output of a step of `tokens` tokens.
 template <class Model, CacheShape shape, int tokens = 1>
 [[nodiscard]] constexpr MemoryReport stream_memory() {
   return {.parameters = detail::kBytes<typename Model::Parameters>,

@@ -1,10 +1,10 @@
-// Checked mode, ATTUNE_CHECKED=1: asserts at run time what a caller promises and no type can say: views of
-// something, aligned and within their matrix, inputs and outputs that do not overlap, ids and rows that
-// exist. Off by default, and then nothing is left of it.
+// Checked mode, ATTUNE_CHECKED=1: run-time assertions for a caller's promises that no type can express. Views
+// must have data, be aligned and lie within their matrix; inputs and outputs must not overlap; ids and rows
+// must exist. Off by default; then it compiles to nothing.
 //
 //   attune::on_failed_check = [](const char* what) { log(what); reset(); };  // a product's own handler
 //
-// A handler may throw on a PC. If it returns, the call goes on as without a check.
+// A handler may throw on a PC. If it returns, the call continues as without the check.
 #pragma once
 
 #include <attune/kernels/policy.hpp>
@@ -31,7 +31,7 @@ namespace detail {
 #endif
 }
 
-/// Whether two runs of scalars have one in common.
+/// Whether two memory ranges overlap.
 inline bool overlap(const void* first, std::uintptr_t bytes, const void* other, std::uintptr_t other_bytes) {
   const auto at = reinterpret_cast<std::uintptr_t>(first), there = reinterpret_cast<std::uintptr_t>(other);
   return at < there + other_bytes && there < at + bytes;
@@ -39,8 +39,8 @@ inline bool overlap(const void* first, std::uintptr_t bytes, const void* other, 
 
 }  // namespace detail
 
-/// Called with a sentence when a check fails. Default: on a PC the sentence on stderr and an abort, elsewhere
-/// a trap.
+/// Called with a sentence when a check fails. Default: on a PC, prints the sentence to stderr and aborts;
+/// elsewhere, a trap.
 inline void (*on_failed_check)(const char* what) = detail::stop_at_failed_check;
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,9 +1,9 @@
-// Views: a matrix in somebody else's storage.
+// Views: matrices in someone else's storage.
 //
-// A matrix is row-major, its extents are part of its type, and its rows are tokens. `MatrixView` is a pointer
-// with compile-time extents and strides, made without a copy from whatever holds as many numbers: a Tensor
-// (core/tensor.hpp), a fixed-size row-major Eigen matrix, an array. What only run time knows the size of is
-// checked there: core/checked_view.hpp.
+// A matrix is row-major, its dimensions are part of its type, and its rows are tokens. `MatrixView` is a
+// pointer with compile-time dimensions and strides. It converts without a copy from any storage with the
+// right number of scalars: a Tensor (core/tensor.hpp), a fixed-size row-major Eigen matrix, an array.
+// core/checked_view.hpp checks sizes known only at run time.
 #pragma once
 
 #include <type_traits>
@@ -13,7 +13,7 @@
 #include <attune/kernels/policy.hpp>
 #include <attune/kernels/storage.hpp>
 
-// clang then warns of a view that outlives the temporary it is of.
+// clang then warns about a view that outlives its temporary.
 #if defined(__clang__)
 #define ATTUNE_LIFETIME_BOUND [[clang::lifetimebound]]
 #else
@@ -27,13 +27,13 @@ struct MatrixView;
 template <class View, class Rows, class Cols>
 struct PartView;
 
-/// Some rows, as many as run time says.
+/// A range of rows whose number is known at run time.
 struct RowRange {
-  int first;  // the first of them
+  int first;  // the first row
   int count;
-  /// The first of them, where an offset is wanted.
+  /// The first row, when used as an offset.
   constexpr operator int() const { return first; }
-  /// As many rows, so much further down.
+  /// A range of the same length, `offset` rows further down.
   friend constexpr RowRange operator+(int offset, RowRange rows) { return {offset + rows.first, rows.count}; }
 };
 
@@ -49,8 +49,8 @@ inline constexpr bool kIsView = false;
 template <class Scalar, int kRows, int kCols, int kRowStride, int kColStride>
 inline constexpr bool kIsView<MatrixView<Scalar, kRows, kCols, kRowStride, kColStride>> = true;
 
-/// What a constructor of `View` checks: what holds numbers. A view is copied, and a read-only one never
-/// becomes a mutable one.
+/// Sources that a constructor of `View` accepts or explains: anything that holds numbers. Views of the same
+/// type are copied. A read-only view never becomes a mutable one.
 template <class Source, class View>
 concept SourceOf = Stored<Source> && !std::is_same_v<std::remove_cvref_t<Source>, View> &&
                    !(kIsView<std::remove_cvref_t<Source>> && std::is_const_v<ElementOf<Source>> &&
@@ -58,35 +58,35 @@ concept SourceOf = Stored<Source> && !std::is_same_v<std::remove_cvref_t<Source>
 
 }  // namespace detail
 
-/// A [kRows, kCols] matrix in somebody else's storage; element (i, j) stands at data[i·kRowStride +
-/// j·kColStride]. Strides count scalars. Converts implicitly from
+/// A [kRows, kCols] matrix in someone else's storage. Element (i, j) is data[i·kRowStride + j·kColStride];
+/// strides count scalars. Converts implicitly from
 ///
 ///   Tensor, fixed-size row-major Eigen matrices and maps, other views       of this shape
 ///   float[rows][cols], std::array<std::array<float, cols>, rows>            of this shape
 ///   float[n], std::array<float, n>, std::span<float, n>                     of n = rows·cols scalars
-///   arrays of any of these that own their numbers                           one below the other
+///   arrays of any of these that own their numbers                           stacked
 ///
-/// Nothing is copied. A view of a temporary lives as long as that: to the end of a call that it is passed to.
-/// Where a wrong size, scalar, order or constness is known, it does not compile.
+/// Copies nothing. A view of a temporary is valid until the end of the call. A wrong size, scalar, order or
+/// constness that is known at compile time is a compile error.
 template <class ScalarType, int kRows, int kCols, int kRowStride, int kColStride>
 struct MatrixView {
   using Scalar = ScalarType;
   static constexpr int rows = kRows;
   static constexpr int cols = kCols;
-  /// Scalars from one row to the next.
+  /// Distance between rows, in scalars.
   static constexpr int row_stride = kRowStride;
-  /// Scalars from one column to the next.
+  /// Distance between columns, in scalars.
   static constexpr int col_stride = kColStride;
 
   Scalar* data;
 
-  /// Whether the scalars follow each other, row after row.
+  /// Whether the scalars are contiguous, row after row.
   static constexpr bool kDense = (kRows == 1 || kRowStride == kCols) && (kCols == 1 || kColStride == 1);
 
-  /// As many scalars as the view spans must stand at `first`.
+  /// Views the scalars at `first`; there must be as many as the view spans.
   template <detail::PointerTo<ScalarType> Pointer>
   constexpr explicit MatrixView(const Pointer& first) : data(first) {}
-  /// A pointer alone does not compile: it does not say how many numbers there are.
+  /// A pointer alone is a compile error: it has no number of scalars.
   template <detail::Pointer Pointer>
   constexpr MatrixView(const Pointer&) : data(nullptr) {
     static_assert(
@@ -95,14 +95,14 @@ struct MatrixView {
         "with attune::checked_view, or vouch for it with MatrixView{pointer}");
   }
 
-  // Whatever holds numbers may come here, so that a wrong one is told.
-  /// Of what holds such a matrix: see above.
+  // Takes any source that holds numbers, so that the error can name the mistake.
+  /// Views a source with such a matrix: see above.
   template <detail::SourceOf<MatrixView> Source>
   constexpr MatrixView(Source& source) : data(first_of(source)) {}
-  /// Of another view, or of what refers to a matrix.
+  /// Views another view, or a reference to a matrix.
   template <detail::SourceOf<MatrixView> Source>
   constexpr MatrixView(Source&& source) : data(first_of(source)) {}
-  /// Of a temporary, to be read to the end of the call.
+  /// Views a temporary; valid until the end of the call.
   template <detail::SourceOf<MatrixView> Source>
     requires(detail::Storage<std::remove_const_t<Source>>::kOwns)
   constexpr MatrixView(Source&& source ATTUNE_LIFETIME_BOUND) : data(first_of(source)) {
@@ -110,7 +110,7 @@ struct MatrixView {
                   "attune::MatrixView: what is written to a temporary is lost; give it a name");
   }
 
-  /// Element (row, col); checked in checked mode alone.
+  /// Element (row, col); checked in checked mode only.
   [[nodiscard]] constexpr Scalar& operator()(int row, int col) const {
     ATTUNE_ASSERT(row >= 0 && row < kRows && col >= 0 && col < kCols,
                   "MatrixView: an element is outside of the matrix");
@@ -120,21 +120,21 @@ struct MatrixView {
   [[nodiscard]] constexpr auto transpose() const {
     return MatrixView<Scalar, kCols, kRows, kColStride, kRowStride>(data);
   }
-  /// `kCount` columns from `first` on: head h of [seq_len, num_heads·d_k] is `columns<d_k>(h * d_k)`.
+  /// `kCount` columns, starting at `first`: head h of [seq_len, num_heads·d_k] is `columns<d_k>(h * d_k)`.
   template <int kCount>
   [[nodiscard]] constexpr auto columns(int first) const {
     static_assert(kCount <= kCols, "attune::MatrixView: more columns asked for than there are");
     ATTUNE_ASSERT(first >= 0 && first <= kCols - kCount, "MatrixView: columns are outside of the matrix");
     return MatrixView<Scalar, kRows, kCount, kRowStride, kColStride>(data + first * kColStride);
   }
-  /// `kCount` rows from `first` on: sequence b of a stacked batch is `rows_at<seq_len>(b * seq_len)`.
+  /// `kCount` rows, starting at `first`: sequence b of a stacked batch is `rows_at<seq_len>(b * seq_len)`.
   template <int kCount>
   [[nodiscard]] constexpr auto rows_at(int first) const {
     static_assert(kCount <= kRows, "attune::MatrixView: more rows asked for than there are");
     ATTUNE_ASSERT(first >= 0 && first <= kRows - kCount, "MatrixView: rows are outside of the matrix");
     return MatrixView<Scalar, kCount, kCols, kRowStride, kColStride>(data + first * kRowStride);
   }
-  /// The same, of which no more than range.count are looked at.
+  /// The same; uses at most range.count of the rows.
   template <int kCount>
   [[nodiscard]] constexpr auto rows_at(RowRange range) const {
     const int count = range.count < kCount ? range.count : kCount;
@@ -185,7 +185,7 @@ struct MatrixView {
 
 namespace detail {
 
-/// A view is as good a source as what it is of.
+/// A view is a source like its matrix.
 template <class Scalar, int kRows, int kCols, int kRowStride, int kColStride>
 struct Storage<MatrixView<Scalar, kRows, kCols, kRowStride, kColStride>> {
   static constexpr bool kOwns = false;
@@ -198,12 +198,12 @@ struct Storage<MatrixView<Scalar, kRows, kCols, kRowStride, kColStride>> {
 
 }  // namespace detail
 
-/// The first rows and columns of a matrix: as many as run time says where Rows or Cols is int, else a
-/// std::integral_constant. What lies behind them is storage, whose values do not matter.
+/// The first rows and columns of a matrix. Rows and Cols are int if their number is known at run time, else a
+/// std::integral_constant. The values after them do not matter.
 template <class View, class Rows, class Cols>
 struct PartView : View {
-  [[no_unique_address]] Rows used_rows;  // of the matrix's rows
-  [[no_unique_address]] Cols used_cols;  // of the matrix's columns
+  [[no_unique_address]] Rows used_rows;  // number of rows in use
+  [[no_unique_address]] Cols used_cols;  // number of columns in use
 
   /// The first rows and columns of `all`.
   constexpr PartView(const View& all, Rows number_of_rows, Cols number_of_cols)
@@ -214,7 +214,7 @@ struct PartView : View {
   }
 
   [[nodiscard]] constexpr auto transpose() const { return part_of(View::transpose(), used_cols, used_rows); }
-  /// What is used of kCount columns from `first` on.
+  /// The used part of kCount columns, starting at `first`.
   template <int kCount>
   [[nodiscard]] constexpr auto columns(int first) const {
     return part_of(View::template columns<kCount>(first), used_rows, left<kCount>(used_cols, first));
@@ -235,7 +235,7 @@ struct PartView : View {
   static constexpr PartView<Other, Few, Many> part_of(const Other& all, Few rows, Many cols) {
     return {all, rows, cols};
   }
-  // Of so many from the beginning, those among kMost from `first` on; all of them where they are constant.
+  // Number of used elements among kMost, starting at `first`. A constant number means all of them.
   template <int kMost>
   static constexpr int left(int used, int first) {
     return used <= first ? 0 : used - first < kMost ? used - first : kMost;
@@ -254,7 +254,7 @@ inline constexpr bool kIsPart<PartView<View, Rows, Cols>> = true;
 template <class View>
 inline constexpr bool kIsPart<const View> = kIsPart<View>;
 
-/// How many rows and columns of a view count: its own number, known to the compiler, or a part's.
+/// Number of used rows of a view: a constant, or a PartView's number.
 template <class View>
 [[nodiscard]] constexpr auto used_rows(const View& view) {
   if constexpr (kIsPart<View>) {
@@ -263,7 +263,7 @@ template <class View>
     return std::integral_constant<int, View::rows>{};
   }
 }
-/// How many columns of a view are used.
+/// Number of used columns of a view.
 template <class View>
 [[nodiscard]] constexpr auto used_cols(const View& view) {
   if constexpr (kIsPart<View>) {
@@ -272,19 +272,19 @@ template <class View>
     return std::integral_constant<int, View::cols>{};
   }
 }
-/// How many rows a body of slices (execution/slices.hpp) is to do: kCount, or those of a range.
+/// Number of rows for a body of slices (execution/slices.hpp): kCount, or fewer in a range.
 template <int kCount>
 [[nodiscard]] constexpr auto rows_in(int) {
   return std::integral_constant<int, kCount>{};
 }
-/// How many rows there are, at most.
+/// Number of rows in a range, at most kCount.
 template <int kCount>
 [[nodiscard]] constexpr int rows_in(RowRange rows) {
   return rows.count < kCount ? rows.count : kCount;
 }
 
-/// The view of anything that has one: a Tensor, a fixed-size row-major Eigen matrix or map, an array of
-/// arrays. A flat array is one row, [1, n].
+/// The view of a Tensor, a fixed-size row-major Eigen matrix or map, or an array of arrays. A flat array is
+/// one row, [1, n].
 template <detail::Stored Source>
   requires(!detail::kIsView<std::remove_const_t<Source>>)
 [[nodiscard]] constexpr auto view(Source& source) {
@@ -300,7 +300,7 @@ template <class Scalar, int kRows, int kCols, int kRowStride, int kColStride>
   return source;
 }
 
-/// The view of a matrix that is read or written as one array of rows·cols scalars.
+/// The view of a matrix that is used as one array of rows·cols scalars.
 template <class Source>
 [[nodiscard]] constexpr auto dense_view(Source&& source) {
   const auto matrix = view(source);

@@ -1,14 +1,13 @@
-// What is decided once for every kernel: the arithmetic policy, and which of a processor's units the kernels
-// name.
+// Decisions for every kernel: the arithmetic policy, and the processor units in use.
 //
-// `unfused` rounds a multiply-accumulate twice and exists on every target; `fused` rounds once and needs an
-// FMA. The reproducible choice is `unfused`, so a vector unit that treats some numbers differently (MVE,
-// 32-bit NEON) stays off in it.
+// `unfused` rounds a multiply-accumulate twice and exists on every target. `fused` rounds once and needs an
+// FMA. `unfused` is the reproducible choice, so vector units that treat some numbers differently (MVE, 32-bit
+// NEON) are off in it.
 #pragma once
 
 #if __cplusplus <= 201703L
 #error "attune needs C++20: compile with -std=c++20 (CMake does where a target links attune::attune)"
-#include <attune_ends_here_without_cpp20>  // there is no such file: the error that compilers stop at
+#include <attune_ends_here_without_cpp20>  // a missing file: the error at which compilers stop
 #endif
 
 #include <attune/kernels/version.hpp>
@@ -17,10 +16,10 @@
 #define ATTUNE_FUSED 0
 #endif
 #if !defined(ATTUNE_PORTABLE_KERNELS)
-#define ATTUNE_PORTABLE_KERNELS 0  // 1: no assembly, so that it can be compared with the portable code
+#define ATTUNE_PORTABLE_KERNELS 0  // 1: no assembly, for comparison with the portable code
 #endif
-// Cortex-M55's vector unit, which flushes subnormals to zero. ATTUNE_MVE=0 gives the bits of every other
-// target in fused arithmetic too; ATTUNE_MVE=1 brings it to unfused arithmetic.
+// Cortex-M55's vector unit, which flushes subnormals to zero. In fused arithmetic, ATTUNE_MVE=0 gives the
+// bits of every other target. In unfused arithmetic, ATTUNE_MVE=1 turns the unit on.
 #if !defined(__ARM_FEATURE_MVE) || !(__ARM_FEATURE_MVE & 2) || ATTUNE_PORTABLE_KERNELS
 #undef ATTUNE_MVE
 #define ATTUNE_MVE 0
@@ -28,8 +27,8 @@
 #define ATTUNE_MVE ATTUNE_FUSED
 #endif
 
-// NEON of 32-bit Arm flushes subnormals too, so it obeys the same rule. (64-bit NEON does not, and is always
-// used.)
+// NEON of 32-bit Arm also flushes subnormals, so it follows the same rule. 64-bit NEON does not, and is
+// always used.
 #if !defined(__ARM_NEON) || defined(__aarch64__)
 #undef ATTUNE_NEON
 #define ATTUNE_NEON 0
@@ -38,7 +37,7 @@
 #endif
 
 #if !defined(ATTUNE_BLAS)
-#define ATTUNE_BLAS 0  // 1: large products go to the host's CBLAS (kernels/portable/blas.hpp)
+#define ATTUNE_BLAS 0  // 1: large products use the host's CBLAS (kernels/portable/blas.hpp)
 #endif
 
 #if ATTUNE_FUSED && ATTUNE_BLAS
@@ -59,9 +58,9 @@
 #define ATTUNE_POLICY unfused
 #endif
 
-// The instruction set that code is compiled for: the levels of the x86-64 psABI and what else a file can have
-// more of than another in one program. Empty for the least. attune_add_dispatched defines it empty, as there
-// no file sees another's code.
+// The instruction set of this file: a level of the x86-64 psABI, or an extension that other files of the same
+// program may lack. Empty for the baseline. attune_add_dispatched defines it as empty, because there no file
+// sees another file's code.
 #if !defined(ATTUNE_INSTRUCTION_SET)
 #if defined(__AVX512VNNI__)
 #define ATTUNE_INSTRUCTION_SET _avx512vnni
@@ -93,8 +92,8 @@
 #define ATTUNE_CHECKS
 #endif
 
-// Part of every symbol: neither policies nor instruction sets nor checks nor versions but for their patches
-// ever link into one function.
+// Part of every symbol. Code with different policies, instruction sets, checks, or versions (except patches)
+// never links into one function.
 #define ATTUNE_TAG_OF(major, minor, policy, instruction_set, checks) \
   v##major##_##minor##_##policy##instruction_set##checks
 #define ATTUNE_TAG(major, minor, policy, instruction_set, checks) \
@@ -107,7 +106,7 @@
     "attune: ATTUNE_FUSED=1 needs a target with fused multiply-add (x86: -mfma or -march=native; Cortex-M4F, M7, M33, M55; Cortex-A with VFPv4; RISC-V with F)"
 #endif
 
-// Assembly for the single-precision FPU of a Cortex-M, of the same bits as the portable code.
+// Assembly for the single-precision FPU of a Cortex-M, bit-identical to the portable code.
 #if !ATTUNE_PORTABLE_KERNELS && !ATTUNE_MVE && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' && \
     defined(__ARM_FP) && (__ARM_FP & 4)
 #define ATTUNE_CORTEX_M_FPU 1
@@ -126,7 +125,7 @@
 namespace attune::inline ATTUNE_ARITHMETIC {
 /// The arithmetic of this translation unit.
 inline constexpr const char* kArithmeticName = ATTUNE_TEXT(ATTUNE_POLICY);
-/// Whether its vector unit flushes subnormals to zero.
+/// Whether the vector unit flushes subnormals to zero.
 inline constexpr bool kFlushesSubnormals = ATTUNE_MVE || ATTUNE_NEON;
 }  // namespace attune::inline ATTUNE_ARITHMETIC
 #undef ATTUNE_TEXT
@@ -137,8 +136,7 @@ inline constexpr bool kFlushesSubnormals = ATTUNE_MVE || ATTUNE_NEON;
 #else
 #define ATTUNE_UNROLL _Pragma("GCC unroll 32")
 #endif
-// Where -DATTUNE_INLINE=inline leaves the choice to the compiler, which is then done sooner: slower code, the
-// same bits.
+// -DATTUNE_INLINE=inline leaves inlining to the compiler: faster to compile, slower code, the same bits.
 #ifndef ATTUNE_INLINE
 #define ATTUNE_INLINE [[gnu::always_inline]] inline
 #define ATTUNE_INLINE_LAMBDA __attribute__((always_inline))

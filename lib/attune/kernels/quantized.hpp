@@ -1,7 +1,7 @@
-// Numbers of 8 and 16 bits that stand for weights: each one is a float exactly.
+// Numbers of 8 and 16 bits for weights. Each one is exactly a float.
 //
-// Integers of 8 bits come with a scale, Bfloat16 and Float16 are floats of fewer bits. Rounding is to the
-// nearest, ties to even.
+// 8-bit integers come with a scale; Bfloat16 and Float16 are floats with fewer bits. Rounding is to nearest,
+// ties to even.
 #pragma once
 
 #include <bit>
@@ -12,10 +12,10 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// An integer of 8 bits, times the scale of its output.
+/// An 8-bit integer, to be multiplied by the scale of its output.
 struct Int8 {
   static constexpr bool kScaled = true;
-  static constexpr int kLargest = 127;  // symmetric: −128 is not written, but read
+  static constexpr int kLargest = 127;  // symmetric: −128 is never written, but can be read
   std::int8_t value;                    // times the scale of its output
 };
 /// The upper half of a float.
@@ -29,7 +29,7 @@ struct Float16 {
   std::uint16_t bits;  // of the number, in memory
 };
 
-/// Half precision, binary16, as a float.
+/// Converts binary16 (half precision) to float.
 [[nodiscard]] constexpr float dequantize_f16(std::uint16_t half) {
   const std::uint32_t sign = (half & 0x8000u) << 16, fraction = half & 0x3FFu;
   const std::uint32_t exponent = half >> 10 & 0x1Fu;
@@ -40,7 +40,7 @@ struct Float16 {
   const std::uint32_t biased = exponent == 0x1F ? 0xFF : exponent + (127 - 15);
   return std::bit_cast<float>(sign | biased << 23 | fraction << 13);
 }
-/// bfloat16 as a float.
+/// Converts bfloat16 to float.
 [[nodiscard]] constexpr float dequantize_bf16(std::uint16_t bits) {
   return std::bit_cast<float>(std::uint32_t{bits} << 16);
 }
@@ -49,13 +49,13 @@ struct Float16 {
 [[nodiscard]] constexpr float dequantize(Bfloat16 element) { return dequantize_bf16(element.bits); }
 [[nodiscard]] constexpr float dequantize(Float16 element) { return dequantize_f16(element.bits); }
 
-/// The nearest bfloat16 of a number; beyond the largest one infinity. A NaN stays one.
+/// The nearest bfloat16; infinity beyond the largest one. NaN stays NaN.
 [[nodiscard]] constexpr Bfloat16 round_to_bf16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   if (value != value) return {static_cast<std::uint16_t>(bits >> 16 | 0x40u)};
   return {static_cast<std::uint16_t>((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16)};
 }
-/// The nearest binary16 of a number; from 65520 on infinity. A NaN stays one.
+/// The nearest binary16; infinity from 65520 on. NaN stays NaN.
 [[nodiscard]] constexpr Float16 round_to_f16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7FFFFFFFu;
@@ -67,26 +67,26 @@ struct Float16 {
     half = 0x7C00u;
   } else if (magnitude >= kLeastNormal) {
     half = (magnitude + 0xFFFu + (magnitude >> 13 & 1u) - ((127u - 15u) << 23)) >> 13;
-  } else {  // multiples of 2⁻²⁴: those of ½ have it for the last bit of their mantissa
+  } else {  // multiples of 2⁻²⁴, the last bit of ½'s mantissa
     half = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) -
            std::bit_cast<std::uint32_t>(0.5f);
   }
   return {static_cast<std::uint16_t>(sign | half)};
 }
 
-/// The scale of numbers of which none is larger than `largest`: largest / 127, so that they fill Int8.
+/// The scale of numbers up to `largest`: largest / 127, so that they use the whole range of Int8.
 template <class Scalar>
 [[nodiscard]] constexpr Scalar int8_scale(Scalar largest) {
   return largest / Scalar(Int8::kLargest);
 }
-/// The nearest multiple of a scale. A scale of 0 is that of zeros.
+/// The nearest multiple of a scale. A scale of 0 gives 0.
 template <class Scalar>
 [[nodiscard]] constexpr Int8 quantize_int8(Scalar value, Scalar scale) {
   if (scale == 0) return {0};
-  // Numbers beside kRound are integers.
+  // Sums with kRound are integers.
   constexpr Scalar kRound = Scalar(1.5) / std::numeric_limits<Scalar>::epsilon();
   constexpr Scalar kLargest = Int8::kLargest;
-  const Scalar quotient = value / scale;  // above 127 where the scale itself was rounded as a subnormal
+  const Scalar quotient = value / scale;  // can exceed 127 if the scale was rounded as a subnormal
   if (quotient >= kLargest) return {Int8::kLargest};
   if (quotient <= -kLargest) return {-Int8::kLargest};
   return {static_cast<std::int8_t>((quotient + kRound) - kRound)};

@@ -1,12 +1,12 @@
-// How the types in which people have numbers hold a matrix: arrays in C, std::array, std::span, Eigen's
-// matrices and maps, and what has data(), rows and cols as a Tensor has.
+// Matrices in common types: C arrays, std::array, std::span, Eigen's matrices and maps, and types with
+// data(), rows and cols, like Tensor.
 //
-// `Storage<Source>` says what is known at compile time, and where the first scalar stands:
+// `Storage<Source>` has the shape, as far as the compiler knows it, and the first scalar:
 //
-//   rows, cols               0, n: n scalars without a shape.  0, 0: a size that only run time knows
-//   row_stride, col_stride   from one row, and one column, to the next, in scalars
+//   rows, cols               0, n: n scalars without a shape.  0, 0: a size known only at run time
+//   row_stride, col_stride   distance between rows, and between columns, in scalars
 //   kOwns                    whether the numbers live as long as the object
-//   first(source)            the address of the first scalar, const where the source is
+//   first(source)            the address of the first scalar, const if the source is const
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
-/// Of what is no matrix.
+/// A type that is not a matrix.
 template <class Source>
 struct Storage {};
 
@@ -29,7 +29,7 @@ concept Stored = requires {
   Storage<std::remove_cvref_t<Source>>::kOwns;
 };
 
-/// `count` elements one after the other: scalars, or matrices, each below the one before.
+/// `count` consecutive elements: scalars, or stacked matrices.
 template <class Element, std::size_t count>
 struct StorageOfArray {
   static constexpr bool kOwns = true;
@@ -61,7 +61,7 @@ struct Storage<std::span<Element, count>>
   static constexpr bool kOwns = false;
 };
 
-/// Tensors, and what refers to one.
+/// Tensors, and references to tensors.
 template <class Source>
   requires(requires(Source& source) {
     source.data();
@@ -77,7 +77,7 @@ struct Storage<Source> {
   static constexpr auto* first(auto& source) { return source.data(); }
 };
 
-/// Eigen's. A dimension of a vector has no stride to be wrong.
+/// Eigen's matrices and maps. In a vector, the stride of the other dimension does not matter.
 template <class Source>
   requires(requires(Source& source) {
     source.data();
@@ -107,7 +107,7 @@ template <class Source>
       !requires { Source::RowsAtCompileTime; })
 struct Storage<Source> : StorageOfArray<typename Source::value_type, 0> {};
 
-/// A scalar of `Source`, const where it may not be written.
+/// The scalar of `Source`, const if it is read-only.
 template <class Source>
 using ElementOf = std::remove_pointer_t<decltype(Storage<std::remove_cvref_t<Source>>::first(
     std::declval<std::remove_reference_t<Source>&>()))>;

@@ -1,4 +1,4 @@
-// The release that these headers are of. CMakeLists.txt says the same (tests/packaging/packages compares).
+// The release of these headers. CMakeLists.txt has the same (compared by tests/packaging/packages).
 #pragma once
 
 #define ATTUNE_VERSION_MAJOR 0

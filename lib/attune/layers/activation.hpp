@@ -1,5 +1,5 @@
-// Activation functions, element by element: ReLU and its square, SiLU, GELU exact, by tanh and by a sigmoid,
-// tanh, the sigmoid (kernels/ops/activation.hpp has their formulas and papers).
+// Activation functions by element: ReLU and its square, SiLU, GELU (exact, and approximated by tanh or a
+// sigmoid), tanh and sigmoid. kernels/ops/activation.hpp has their formulas and papers.
 //
 //   y = f(x),      dx = dy ∘ f′(x)
 #pragma once
@@ -10,8 +10,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// One of the functions on [rows, cols]. Nothing is taped: backward needs the input alone and computes f′
-/// anew.
+/// One activation function on [rows, cols]. No tape: backward recomputes f′ from the input.
 template <Activation kind, int kRows, int kCols, class ScalarType = float>
 struct ActivationLayer {
   static_assert(kRows > 0 && kCols > 0, "attune::ActivationLayer: rows and cols must be positive");
@@ -30,7 +29,7 @@ struct ActivationLayer {
   struct Scratch {};
   struct InferenceScratch {};
 
-  /// y[rows, cols] = f(x). `y` may be `x`, but then backward has no input any more.
+  /// y[rows, cols] = f(x). `y` may be `x`, but backward then has no input.
   template <AnyContext Call = Context<>>
   static void forward(ConstView<Input> x, View<Output> y, const Call& context = {}) {
     context.template token_elements<kRows, kCols, kWork>([&](int first, int count) ATTUNE_INLINE_LAMBDA {
@@ -48,8 +47,8 @@ struct ActivationLayer {
     forward(x, y, context);
   }
 
-  /// dx[rows, cols] = dy ∘ f′(x). `dx` may be `dy` or `x`. With a mask, dx is zero where dy is, whatever x
-  /// is.
+  /// dx[rows, cols] = dy ∘ f′(x). `dx` may be `dy` or `x`. With a mask, dx is zero wherever dy is zero, even
+  /// if x is NaN.
   template <AnyContext Call = Context<>>
   static void backward(ConstView<Input> x, ConstView<Output> dy, View<Input> dx, const Call& context = {}) {
     context.template token_elements<kRows, kCols, kWork>([&](int first, int count) ATTUNE_INLINE_LAMBDA {

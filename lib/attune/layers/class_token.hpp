@@ -1,13 +1,12 @@
-// A trained token in front of a sequence, which ends as the answer for all of it (Devlin et al., "BERT",
-// 2019; Dosovitskiy et al., "An Image is Worth 16x16 Words", 2021, as ViT's cls_token).
+// A trained token in front of a sequence; its output is the answer for the whole sequence (Devlin et al.,
+// "BERT", 2019; Dosovitskiy et al., "An Image is Worth 16x16 Words", 2021, as ViT's cls_token).
 //
 //   y₀ = w,  yᵢ₊₁ = xᵢ;      dw += dy₀,  dxᵢ = dyᵢ₊₁
 //
-//   using Model = attune::Sequential<Patches, attune::ClassToken<attune::TokenShape{.seq_len = 16, .d_model =
-//   32}>,
-//                                    attune::LearnedPositions<attune::PositionShape{.seq_len = 17, .d_model =
-//                                    32}>, Encoder,  // of 17 tokens attune::Pooling<attune::PoolingShape{17,
-//                                    32, attune::PoolingKind::kFirst}>, Head>;
+//   using Class = attune::ClassToken<attune::TokenShape{.seq_len = 16, .d_model = 32}>;
+//   using Positions = attune::LearnedPositions<attune::PositionShape{.seq_len = 17, .d_model = 32}>;
+//   using First = attune::Pooling<attune::PoolingShape{17, 32, attune::PoolingKind::kFirst}>;
+//   using Model = attune::Sequential<Patches, Class, Positions, Encoder, First, Head>;
 #pragma once
 
 #include <cstring>
@@ -18,14 +17,14 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// Tokens that come in, and their features.
+/// Dimensions of `ClassToken`.
 struct TokenShape {
   int seq_len;  // tokens of x; y has one more
   int d_model;  // features of a token
 };
 
-/// y[seq_len + 1, d_model] of x[seq_len, d_model]. Nothing is taped. A mask of the model counts the class
-/// token: it is the first, and valid.
+/// y[seq_len + 1, d_model] of x[seq_len, d_model]. No tape. A mask of the model counts the class token as the
+/// first valid token.
 template <TokenShape shape, class ScalarType = float>
 struct ClassToken {
   static_assert(shape.seq_len > 0 && shape.d_model > 0,
@@ -51,7 +50,7 @@ struct ClassToken {
   struct Scratch {};
   struct InferenceScratch {};
 
-  /// The token's features; zero at first.
+  /// The token's features; initially zero.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
     [[no_unique_address]] Vector<Scalar, 1, shape.d_model> weight;
@@ -59,7 +58,7 @@ struct ClassToken {
   };
   using Parameters = ParametersOf<Tensor>;
 
-  /// `y` may not overlap `x`.
+  /// Inference. `y` may not overlap `x`.
   template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&,
                       const Call& context = {}) {
@@ -68,14 +67,14 @@ struct ClassToken {
       std::memcpy(y.data + shape.d_model, x.data, sizeof(Input));
     });
   }
-  /// The same.
+  /// Training. `y` may not overlap `x`.
   template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
                       const Call& context = {}) {
     InferenceScratch none;
     forward(parameters, x, y, none, context);
   }
-  /// dx[seq_len, d_model] from dy[seq_len + 1, d_model], overwritten; gradients accumulate. `dx` may not
+  /// Overwrites dx[seq_len, d_model], from dy[seq_len + 1, d_model]; adds to the gradients. `dx` may not
   /// overlap `dy`.
   template <class Set = Parameters, class Dx, class Gradients, AnyContext Call = Context<>>
   static void backward(const Set&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,

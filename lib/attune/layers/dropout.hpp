@@ -1,11 +1,11 @@
 // Dropout (Srivastava et al., "Dropout: A Simple Way to Prevent Neural Networks from Overfitting", 2014),
-// inverted: the others are scaled up in training, so that inference is the identity.
+// inverted: training scales up the kept elements, so inference is the identity.
 //
 //   y = m ∘ x / (1 − p),   dx = m ∘ dy / (1 − p),   m = 0 with probability p, else 1
 //
-// The mask is not kept: backward draws it once more from the seed that forward drew it from, which costs
-// eight bytes of tape whatever the size. The same seed gives the same mask on every target, and the seed of
-// any sequence of a training is known without the masks before it.
+// The mask is not stored: backward redraws it from forward's seed. The tape takes eight bytes for any size.
+// The same seed gives the same mask on every target. Each sequence's seed is known without drawing the masks
+// before it.
 #pragma once
 
 #include <attune/core/rng.hpp>
@@ -19,16 +19,16 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 struct DropoutShape {
   int rows;            // tokens
   int d_model;         // features of a token
-  double probability;  // of an element to be dropped, in [0, 1)
-  int stream = 0;      // which of several masks that start from one seed
+  double probability;  // probability to drop an element, in [0, 1)
+  int stream = 0;      // selects one of several masks from the same seed
 };
 
-/// Where a mask comes from: start + n·γ (rng.hpp) for sequence n. Zero is a start like any other; layers with
-/// the same position and stream have the same masks.
+/// The seed of a mask: start + n·γ (rng.hpp) for sequence n. Every start is valid, zero included. Layers with
+/// the same position and stream draw the same masks.
 struct DropoutTape {
   std::uint64_t position;  // in the sequence of masks
 
-  /// To the mask as many sequences later, or earlier where negative.
+  /// Moves to the mask that many sequences later, or earlier if negative.
   constexpr void skip(std::int64_t sequences) {
     position += static_cast<std::uint64_t>(sequences) * detail::kGamma;
   }
@@ -40,17 +40,17 @@ struct DropoutTape {
 
 namespace detail {
 
-/// In multiply-accumulates (execution/slices.hpp), of drawing whether an element is dropped.
+/// Work to draw one element, in multiply-accumulates (execution/slices.hpp).
 inline constexpr int kWorkOfDraw = 8;
 
-/// Whether a tape has masks of dropout: then its for_each_dropout(visitor) calls visitor(DropoutTape&) for
-/// each of them, always in the same order.
+/// Whether a tape has dropout masks. Its for_each_dropout(visitor) then calls visitor(DropoutTape&) for each
+/// of them, always in the same order.
 template <class Tape>
 inline constexpr bool kDropsIn = requires(Tape& tape, void (*visitor)(DropoutTape&)) {
   tape.for_each_dropout(visitor);
 };
 
-/// The for_each_dropout of a tape that is made of others: of those that have masks, one after the other.
+/// for_each_dropout of a tape made of other tapes: visits the masks of each in turn.
 template <class Visitor, class... Tapes>
 constexpr void for_each_dropout(const Visitor& visitor, Tapes&... tapes) {
   const auto visit = [&visitor](auto& tape) {
@@ -59,7 +59,7 @@ constexpr void for_each_dropout(const Visitor& visitor, Tapes&... tapes) {
   (visit(tapes), ...);
 }
 
-// Where the masks of a tape that is not kept start.
+// Stores the starts of masks for a tape that is not kept.
 template <class Tape>
 constexpr int count_masks() {
   int count = 0;
@@ -83,7 +83,7 @@ struct KeptMasks<0> {};
 template <class Tape>
 using MasksOf = KeptMasks<count_masks<Tape>()>;
 
-/// The same masks in another tape.
+/// Copies the masks to another tape.
 template <class From, class To>
 constexpr void copy_masks([[maybe_unused]] From& from, [[maybe_unused]] To& to) {
   if constexpr (kDropsIn<From>) {
@@ -98,7 +98,7 @@ constexpr void copy_masks([[maybe_unused]] From& from, [[maybe_unused]] To& to) 
 
 }  // namespace detail
 
-/// Starts all masks of a tape from a generator's next numbers. Without a call they start from zero.
+/// Seeds all masks of a tape with a generator's next numbers. By default, masks start at zero.
 template <class Tape>
 constexpr void draw_seeds(Tape& tape, Rng& rng) {
   detail::for_each_dropout(
@@ -108,7 +108,7 @@ constexpr void draw_seeds(Tape& tape, Rng& rng) {
       },
       tape);
 }
-/// Moves all masks of a tape on by as many sequences, or back where negative.
+/// Moves all masks of a tape that many sequences on, or back if negative.
 template <class Tape>
 constexpr void skip_masks(Tape& tape, std::int64_t sequences) {
   detail::for_each_dropout([sequences](DropoutTape& each) { each.skip(sequences); }, tape);
@@ -130,20 +130,21 @@ constexpr DropoutShape checked_dropout_shape() {
 
 }  // namespace detail
 
-/// Dropout (Srivastava et al., 2014): in training each element is 0 with the probability, else divided by 1 −
-/// probability; in inference y = x. The mask follows from tape and stream alone, on every target.
+/// Dropout (Srivastava et al., 2014). In training each element is 0 with the given probability, else divided
+/// by 1 − probability; in inference y = x. The mask depends only on tape and stream, and is the same on every
+/// target.
 template <DropoutShape dropout_shape, class ScalarType = float>
 struct Dropout {
   static constexpr DropoutShape shape = detail::checked_dropout_shape<dropout_shape>();
   using Scalar = ScalarType;
-  /// How many sequences its scalar is of (kernels/simd/lanes.hpp).
+  /// Number of sequences in a scalar (kernels/simd/lanes.hpp).
   static constexpr int kSequences = kernels::kSequencesIn<Scalar>;
   template <class Other>
   using WithScalar = Dropout<shape, Other>;
   template <int tokens>
   using WithLength = Dropout<detail::with(shape, &DropoutShape::rows, tokens), Scalar>;
   static constexpr std::uint32_t kFingerprint = fingerprint("Dropout", shape.probability, shape.stream);
-  /// Whether anything is ever dropped; without it there is no tape and no code.
+  /// Whether anything can be dropped. If not, there is no tape and no code.
   static constexpr bool kDrops = shape.probability > 0;
   using Input = Tensor<Scalar, shape.rows, shape.d_model>;
   using Output = Input;
@@ -151,13 +152,13 @@ struct Dropout {
   template <class Gradients>
   static constexpr bool kReadsInput = false;
   static constexpr Abilities kAbilities = detail::kInPlaceByToken;
-  /// The tape where nothing is dropped.
+  /// The tape if nothing is dropped.
   struct NoTape {};
   using Tape = std::conditional_t<kDrops, DropoutTape, NoTape>;
   struct Scratch {};
   struct InferenceScratch {};
-  /// The source of masks: a generator, or one for each of a scalar's lanes, of as many sequences from
-  /// the tape's on.
+  /// The source of masks: one generator, or one per lane of a scalar, for consecutive sequences from the
+  /// tape's on.
   using Draws = std::conditional_t<kSequences == 1, Rng, kernels::LaneDraws<Rng, kSequences>>;
 
   /// Inference: y[rows, d_model] = x. `y` may be `x`.
@@ -166,14 +167,15 @@ struct Dropout {
                       const Call& context = {}) {
     copy(x, y, context);
   }
-  /// Training, with the mask of tape.position. Until backward every forward has this mask. `y` may be `x`.
+  /// Training, with the mask of tape.position. Repeated forwards use the same mask until backward. `y` may be
+  /// `x`.
   template <AnyContext Call = Context<>>
   static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape& tape, Scratch&,
                       const Call& context = {}) {
     apply(x, tape, y, context);
   }
 
-  /// dx[rows, d_model] from dy; then the tape stands at the next sequence's mask. `dx` may be `dy`.
+  /// dx[rows, d_model] from dy. Then moves the tape to the next sequence's mask. `dx` may be `dy`.
   template <class Dx, AnyContext Call = Context<>>
   static void backward(const Parameters&, ConstView<Input>, Tape& tape, ConstView<Output> dy, Dx&& dx,
                        Parameters&, Scratch&, const Call& context = {}) {
@@ -199,7 +201,7 @@ struct Dropout {
       copy(x, y, context);
     }
   }
-  /// The same for backward.
+  /// Backward of training, for layers that contain dropout.
   template <AnyContext Call = Context<>>
   static void backward([[maybe_unused]] Tape& tape, ConstView<Output> dy, View<Input> dx,
                        const Call& context = {}) {
@@ -207,7 +209,7 @@ struct Dropout {
     if constexpr (kDrops) context.stage([&]() ATTUNE_INLINE_LAMBDA { tape.skip(1); });
   }
 
-  /// Part by part: the generator at the start of the mask, and the next `size` elements. `y` may be `x`.
+  /// For a mask in parts: the generator at the start of the mask.
   static Draws generator(const Tape& tape) {
     if constexpr (kSequences == 1) {
       return generator_of(0, tape);
@@ -218,15 +220,15 @@ struct Dropout {
       (std::make_integer_sequence<int, kSequences>{});
     }
   }
-  /// Y = x with dropped elements, of `size` elements and a generator; y may be x.
+  /// Drops the next `size` elements of x and writes y. `y` may be `x`.
   static void drop(int size, Draws& rng, const Scalar* x, Scalar* y) requires kDrops {
     kernels::drop(size, rng, kThreshold, Scalar(kScale), x, y);
   }
 
  private:
-  // As many sequences behind the tape's.
+  // The generator of the sequence that many after the tape's.
   static Rng generator_of(int sequence, Tape tape) {
-    // Streams are far from each other: a stream's sequence n + 1 is not the next one's n.
+    // Streams are far apart, so sequence n + 1 of a stream never equals sequence n of the next stream.
     constexpr std::uint64_t kStream = detail::mix(std::uint64_t{shape.stream});
     tape.skip(sequence);
     return Rng(detail::mix(tape.position + kStream));

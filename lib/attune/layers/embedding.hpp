@@ -2,8 +2,8 @@
 //
 //   y_i = W_(id_i),      dW_k += Σ of dy_i over the i whose id is k
 //
-// Ids come from outside and are checked before anything is read or written. In a model of layers it is the
-// first one: the model then takes ids, and its forward answers with a Status.
+// Ids come from outside, so they are checked before any read or write. Embedding is the first layer of a
+// model: the model then takes ids, and its forward returns a Status.
 #pragma once
 
 #include <algorithm>
@@ -21,14 +21,13 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 /// Dimensions of `Embedding`.
 struct EmbeddingShape {
-  int seq_len;     // tokens
-  int vocabulary;  // ids are 0 … vocabulary − 1
-  int d_model;     // features of a token
-  int padding =
-      -1;  // the id that stands for nothing: its row has no gradient (PyTorch: padding_idx); −1: none
+  int seq_len;       // tokens
+  int vocabulary;    // ids are 0 … vocabulary − 1
+  int d_model;       // features of a token
+  int padding = -1;  // the padding id: its row has no gradient (PyTorch: padding_idx); −1: none
 };
 
-/// Token embedding: y[seq_len, d_model] has a row of the table for each id. Ids are checked: kInvalidToken,
+/// Token embedding: y[seq_len, d_model], a row of the table for each id. An invalid id returns kInvalidToken,
 /// and nothing is written.
 template <EmbeddingShape shape, class ScalarType = float>
 struct Embedding {
@@ -44,7 +43,7 @@ struct Embedding {
   using WithScalar = Embedding<shape, Other>;
   template <int tokens>
   using WithLength = Embedding<detail::with(shape, &EmbeddingShape::seq_len, tokens), Scalar>;
-  /// Ids of a sequence.
+  /// The ids of a sequence.
   using Input = std::array<int, std::size_t{shape.seq_len}>;
   using Output = Tensor<Scalar, shape.seq_len, shape.d_model>;
 
@@ -52,7 +51,7 @@ struct Embedding {
   struct ParametersOf {
     [[no_unique_address]] TableOf<Matrix, Scalar, shape.vocabulary, shape.d_model> weight;
     ATTUNE_VISITED_FIELDS(Weight(weight))
-    /// The row of the padding id starts as zeros.
+    /// The row of the padding id is initialized with zeros.
     template <class Initializer>
     void initialize(const Initializer& initializer, Rng& rng) {
       initializer.weight(weight, rng);
@@ -64,14 +63,14 @@ struct Embedding {
   using Parameters = ParametersOf<Tensor>;
   static constexpr Abilities kAbilities{
       .mixes_tokens = false, .takes_context = true, .takes_length = true, .updates_in_backward = true};
-  struct Tape {};  // backward needs nothing but the ids
+  struct Tape {};  // backward needs only the ids
   struct Scratch {
-    Tensor<Scalar, 1, shape.d_model> total;  // of dy over the tokens of one id
+    Tensor<Scalar, 1, shape.d_model> total;  // sum of dy over the tokens of one id
   };
   struct InferenceScratch {};
 
-  /// y[seq_len, d_model] of seq_len ids. Status::kInvalidToken, and nothing written, when one is outside
-  /// [0, vocabulary). Refused by the slice that looks at them.
+  /// y[seq_len, d_model] of seq_len ids. An id outside [0, vocabulary) returns Status::kInvalidToken, and
+  /// nothing is written. In slices, the slice that reads the ids returns the error.
   template <class Set = Parameters, AnyContext Call = Context<>>
   static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y,
                         const Call& context = {}) {
@@ -95,8 +94,8 @@ struct Embedding {
     return forward(parameters, ids, y, context);
   }
 
-  /// gradients += dL/dW from dy[seq_len, d_model]; nothing for ids that forward refuses. Each row is added to
-  /// once, so the bits of a batch's sum equal a sum of the sequences' gradients.
+  /// gradients += dL/dW from dy[seq_len, d_model]; nothing for ids that forward refuses. Adds once to each
+  /// row. So the sum over a batch is bit-identical to the sum of its sequences' gradients.
   template <class Set = Parameters, class Gradients, AnyContext Call = Context<>>
   static void backward(const Set&, ConstView<Input> ids, const Tape&, [[maybe_unused]] ConstView<Output> dy,
                        NoGradient, [[maybe_unused]] Gradients& gradients, [[maybe_unused]] Scratch& scratch,
@@ -108,7 +107,7 @@ struct Embedding {
     }
   }
 
-  /// The same to some rows of the gradient, from row `first` on, of ids that forward takes.
+  /// The same for some rows of the gradient, starting at row `first`. The ids must be valid.
   static void add_to_rows(ConstView<Input> ids, ConstView<Output> dy, int first, const auto& rows,
                           Scratch& scratch, auto tokens) {
     Scalar* total = scratch.total.data();

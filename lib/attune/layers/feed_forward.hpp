@@ -1,6 +1,6 @@
-// The feed-forward network of a transformer, token by token: two linear layers and an activation between them
-// (Vaswani et al., "Attention Is All You Need", 2017, section 3.3), or a gate (Shazeer, "GLU Variants Improve
-// Transformer", 2020).
+// The feed-forward network of a transformer, per token: two linear layers with an activation in between
+// (Vaswani et al., "Attention Is All You Need", 2017, section 3.3), or with a gate (Shazeer, "GLU Variants
+// Improve Transformer", 2020).
 //
 //   FeedForward:       h = x·W₁ + b₁,   a = f(h),   y = a·W₂ + b₂
 //   GatedFeedForward:  g = x·W_gate + b_gate,   u = x·W_up + b_up,   a = f(g) ∘ u,   y = a·W_down + b_down
@@ -8,7 +8,7 @@
 //   dW₂ += aᵀ·dy,   da = dy·W₂ᵀ,   dh = da ∘ f′(h),   dW₁ += xᵀ·dh,   dx = dh·W₁ᵀ
 //   du = da ∘ f(g),   dg = da ∘ u ∘ f′(g),   dx = dg·W_gateᵀ + du·W_upᵀ
 //
-// In training dropout may follow a, as in PyTorch's transformer layers.
+// In training, dropout may follow a, as in PyTorch's transformer layers.
 #pragma once
 
 #include <attune/kernels/ops/activation.hpp>
@@ -22,16 +22,16 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 /// Sizes and options of either network.
 struct FeedForwardShape {
   int rows;     // tokens
-  int d_model;  // features of a token, going in and coming out
-  int d_ff;     // of a token between the two layers
+  int d_model;  // features of a token, in input and output
+  int d_ff;     // features of a token between the two layers
   Activation activation = Activation::kRelu;
-  bool bias = true;    // of both products
+  bool bias = true;    // of all linear layers
   double dropout = 0;  // probability, in training, after the activation
 };
 
 namespace detail {
 
-// The difference between the two networks: how they come from x to a.
+// The two networks differ in the projections from x to a.
 
 template <FeedForwardShape shape, class ScalarType>
 struct OneProjection {
@@ -54,7 +54,7 @@ struct OneProjection {
   struct Kept {
     Hidden hidden;
 
-    /// Where a may stand instead: of inference.
+    /// Memory for a in place of the projection, in inference.
     Hidden& in_place() { return hidden; }
     void project(const auto& parameters, ConstView<typename InLinear::Input> x, const auto& context) {
       InLinear::forward(parameters.linear1, x, hidden, context);
@@ -62,12 +62,12 @@ struct OneProjection {
     void activate(Hidden& a, int first, int count) const {
       kernels::activate<shape.activation>(count, hidden.data() + first, a.data() + first);
     }
-    /// Where backward needs a once more, it finds f′(h) beside it, in the place of h.
+    /// Whether backward computes f′(h) together with the recomputed a, in place of h.
     static constexpr bool kFindsSlopes = kernels::shares_evaluation(shape.activation);
     void activate_with_slopes(Hidden& a, int first, int count) {
       kernels::activate_with_slopes<shape.activation>(count, hidden.data() + first, a.data() + first);
     }
-    /// h becomes dh.
+    /// Overwrites h with dh.
     template <bool kOfSlopes>
     void activate_backward(const Hidden& da, int first, int count) {
       if constexpr (kOfSlopes) {
@@ -77,7 +77,7 @@ struct OneProjection {
                                                      hidden.data() + first);
       }
     }
-    /// Tokens whose dy is zero have no influence, whatever they hold.
+    /// Tokens with dy zero have no influence, even if they hold NaN.
     void clear(const auto& dy) { kernels::clear_zero_rows(dy, view(hidden)); }
     void backward_parameters(ConstView<typename InLinear::Input> x, auto& gradients,
                              const auto& context) const {
@@ -122,7 +122,7 @@ struct GatedProjections {
       kernels::gate<shape.activation>(count, gate.data() + first, up.data() + first, a.data() + first);
     }
     static constexpr bool kFindsSlopes = false;  // dg and du need g itself
-    /// g becomes dg, u becomes du.
+    /// Overwrites g with dg and u with du.
     template <bool>
     void activate_backward(const Hidden& da, int first, int count) {
       kernels::gate_backward<shape.activation>(count, da.data() + first, gate.data() + first,
@@ -153,7 +153,7 @@ constexpr FeedForwardShape checked_feed_forward_shape() {
   return at_least_one(shape, &FeedForwardShape::rows, &FeedForwardShape::d_model, &FeedForwardShape::d_ff);
 }
 
-// y = a·W + b of what `Projections` make of x.
+// y = a·W + b, with a from `Projections` of x.
 template <FeedForwardShape shape, class Projections>
 struct FeedForwardNetwork {
   using Scalar = typename Projections::Scalar;
@@ -172,8 +172,7 @@ struct FeedForwardNetwork {
   template <class Gradients>
   static constexpr bool kReadsInput = Projections::template kReadsInput<Gradients>;
 
-  /// The projections alone: a is computed once more in backward, which then uses the same storage for their
-  /// gradients.
+  /// The projections. Backward recomputes a, and stores the gradients of the projections in the same memory.
   struct Tape {
     typename Projections::Kept kept;
     [[no_unique_address]] typename HiddenDropout::Tape dropout;
@@ -183,7 +182,7 @@ struct FeedForwardNetwork {
       visitor(dropout);
     }
   };
-  /// a, then da.
+  /// First a, then da.
   struct Scratch {
     Hidden activated;
   };
@@ -200,8 +199,8 @@ struct FeedForwardNetwork {
     activate(scratch.kept, activated, context);
     OutLinear::forward(Projections::out(parameters), activated, y, context);
   }
-  /// The same, with dropout, and the tape keeps what backward needs beside x: `y` may be `x` only where it
-  /// will not be called.
+  /// The same with dropout; the tape keeps the values that backward needs besides x. `y` may be `x` only if
+  /// backward will not be called.
   template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape& tape, Scratch& scratch,
                       const Call& context = {}) {
@@ -209,29 +208,29 @@ struct FeedForwardNetwork {
     activate_and_drop(tape, scratch, context);
     OutLinear::forward(Projections::out(parameters), scratch.activated, y, context);
   }
-  /// Forward with a tape, without y.
+  /// Fills the tape as forward does, without y.
   template <class Set = Parameters, AnyContext Call = Context<>>
   static void recompute_tape(const Set& parameters, ConstView<Input> x, Tape& tape, Scratch&,
                              const Call& context = {}) {
     tape.kept.project(parameters, x, context);
   }
 
-  /// dx[rows, d_model] from dy[rows, d_model], overwritten; gradients accumulate. The tape is used up. `dx`
-  /// may be `dy`, and, but not with UpdateInBackward, it may be `x`. With a mask, a token whose dy is zero
-  /// has a dx of zero and adds nothing, whatever it holds.
+  /// Overwrites dx[rows, d_model], from dy[rows, d_model]; adds to the gradients; uses up the tape. `dx` may
+  /// be `dy`. It may also be `x`, but not with UpdateInBackward. With a mask, a token with dy zero gets dx
+  /// zero and adds nothing, whatever it holds.
   template <class Set = Parameters, class Dx, class Gradients, AnyContext Call = Context<>>
   static void backward(const Set& parameters, ConstView<Input> x, Tape& tape, ConstView<Output> dy, Dx&& dx,
                        Gradients& gradients, Scratch& scratch, const Call& context = {}) {
     backward_from(
         parameters, [&]() ATTUNE_INLINE_LAMBDA { return x; }, tape, dy, dx, gradients, scratch, context);
   }
-  /// The same, where input() is x, and is asked for it when scratch is dead.
+  /// The same, with x from input(). Calls `input()` once scratch is reusable.
   template <class Set, class Later, class Dx, class Gradients, AnyContext Call>
   static void backward_from(const Set& parameters, const Later& input, Tape& tape, ConstView<Output> dy,
                             Dx&& dx, Gradients& gradients, Scratch& scratch, const Call& context) {
     auto& out_gradients = Projections::out(gradients);
     constexpr bool kInputFirst = detail::kUpdatesInSet<Gradients>;
-    const auto& dense = context.unmasked();  // of the rows that are cleared, or left out
+    const auto& dense = context.unmasked();  // rows with dy zero are cleared or left out
     if constexpr (Call::kSkipsZeros) dense.stage([&]() ATTUNE_INLINE_LAMBDA { tape.kept.clear(dy); });
     constexpr bool kOnceMore = OutLinear::template kReadsInput<std::remove_cvref_t<decltype(out_gradients)>>;
     constexpr bool kOfSlopes = kOnceMore && Projections::Kept::kFindsSlopes;
@@ -289,7 +288,7 @@ constexpr FeedForwardShape with_silu(FeedForwardShape shape) {
 
 }  // namespace detail
 
-/// Y = f(x·W₁ + b₁)·W₂ + b₂, x and y [rows, d_model], hidden features d_ff.
+/// y = f(x·W₁ + b₁)·W₂ + b₂; x and y are [rows, d_model], with d_ff hidden features.
 template <FeedForwardShape shape, class Scalar = float>
 struct FeedForward : detail::NetworkOf<shape, detail::OneProjection, Scalar> {
   template <class Other>
@@ -298,8 +297,8 @@ struct FeedForward : detail::NetworkOf<shape, detail::OneProjection, Scalar> {
   using WithLength = FeedForward<detail::with(shape, &FeedForwardShape::rows, tokens), Scalar>;
 };
 
-/// Y = (f(x·W_gate + b_gate) ∘ (x·W_up + b_up))·W_down + b_down, x and y [rows, d_model], hidden features
-/// d_ff.
+/// y = (f(x·W_gate + b_gate) ∘ (x·W_up + b_up))·W_down + b_down; x and y are [rows, d_model], with d_ff
+/// hidden features.
 template <FeedForwardShape shape, class Scalar = float>
 struct GatedFeedForward : detail::NetworkOf<shape, detail::GatedProjections, Scalar> {
   static constexpr std::uint32_t kFingerprint =
@@ -312,7 +311,7 @@ struct GatedFeedForward : detail::NetworkOf<shape, detail::GatedProjections, Sca
 
 namespace detail {
 
-// Not in the alias itself: there GCC 12 crashes where the shape depends on a template's parameter.
+// A struct, as GCC 12 crashes on an alias whose shape depends on a template parameter.
 template <FeedForwardShape shape, class Scalar>
 struct GatedBySilu {
   using type = GatedFeedForward<with_silu(shape), Scalar>;
@@ -320,7 +319,7 @@ struct GatedBySilu {
 
 }  // namespace detail
 
-/// Gated by SiLU, whatever the shape's activation.
+/// Gated by SiLU; ignores the shape's activation.
 template <FeedForwardShape shape, class Scalar = float>
 using SwiGlu = typename detail::GatedBySilu<shape, Scalar>::type;
 

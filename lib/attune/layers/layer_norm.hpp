@@ -17,16 +17,16 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// Size and options of either layer; PyTorch's elementwise_affine is weight and bias.
+/// Size and options of either layer. PyTorch's elementwise_affine sets both weight and bias.
 struct NormShape {
   int rows;               // tokens
-  int d_model;            // features of a token, normalized together
+  int d_model;            // features of a token, the axis of normalization
   double epsilon = 1e-5;  // PyTorch's default for LayerNorm, ONNX's for both
-  bool weight = true;     // whether there are factors
-  bool bias = weight;     // LayerNorm; RmsNorm has none
+  bool weight = true;     // whether there is a factor per feature
+  bool bias = weight;     // of LayerNorm; RmsNorm has none
 };
 
-/// w and b, each if there is one, or what stands for it.
+/// w and b, each optional, in the given storage.
 template <class Scalar, int d_model, bool kWeight, bool kBias,
           template <class, int, int> class Vector = Tensor>
 struct NormParameters {
@@ -48,10 +48,10 @@ struct NormParameters<Scalar, d_model, false, false, Vector> : NoParameters {
 
 namespace detail {
 
-// Memory for backward, besides the input: two numbers a token, or one.
+// Memory for backward besides the input: one or two numbers per token.
 template <class Scalar, int kRows, int kCols, kernels::Normalization kind>
 struct NormTape {
-  Tensor<Scalar, kRows, 1> mean_offset;        // mean x less x's first feature
+  Tensor<Scalar, kRows, 1> mean_offset;        // mean x minus x's first feature
   Tensor<Scalar, kRows, 1> inverse_deviation;  // 1/√(var + ε)
 
   void keep(int row, const kernels::RowStatistics<Scalar>& statistics) {
@@ -118,8 +118,8 @@ struct Norm {
       normalize(parameters, i, x, kernels::row_statistics<kind>(kWidth, row(x, i), Scalar(kEpsilon)), y);
     });
   }
-  /// The same, and the statistics go to the tape. Backward needs x as well: `y` may be `x` only where it
-  /// will not be called.
+  /// The same; also writes the statistics to the tape. Backward needs x: `y` may be `x` only if backward will
+  /// not be called.
   template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape& tape, Scratch&,
                       const Call& context = {}) {
@@ -129,7 +129,7 @@ struct Norm {
       normalize(parameters, i, x, statistics, y);
     });
   }
-  /// y once more from x and the tape of its forward, for who would rather compute than keep it.
+  /// Recomputes y from x and forward's tape, trading compute for memory.
   template <class Set = Parameters, AnyContext Call = Context<>>
   static void recompute(const Set& parameters, ConstView<Input> x, const Tape& tape, View<Output> y,
                         const Call& context = {}) {
@@ -138,8 +138,8 @@ struct Norm {
     });
   }
 
-  /// dx[rows, d_model] from dy[rows, d_model], overwritten; gradients accumulate. `dx` may be `dy` or `x`.
-  /// With a mask, a token whose dy is zero has a dx of zero and adds nothing, whatever it holds.
+  /// Overwrites dx[rows, d_model], from dy[rows, d_model]; adds to the gradients. `dx` may be `dy` or `x`.
+  /// With a mask, a token with dy zero gets dx zero and adds nothing, whatever it holds.
   template <class Set = Parameters, class Dx, class Gradients, AnyContext Call = Context<>>
   static void backward(const Set& parameters, ConstView<Input> x, const Tape& tape, ConstView<Output> dy,
                        Dx&& dx, [[maybe_unused]] Gradients& gradients, Scratch&, const Call& context = {}) {
@@ -148,7 +148,8 @@ struct Norm {
     } else if constexpr (!detail::kTrained<decltype(gradients.weight)>) {
       backward_input(parameters, x, tape, dy, dx, context);
     } else if constexpr (detail::kUpdatesAtOnce<decltype(gradients.weight)>) {
-      // dx, which may be x and reads the weights, comes between their gradient and their update.
+      // dx reads the weights and may overwrite x. So it comes after the weights' gradient and before their
+      // update.
       if constexpr (kBias) add_column_sums(context.first(dy), view(gradients.bias));
       add_rows(view(gradients.weight), [&](int, const auto& to) {
         kernels::normalize_rows_backward_parameters<kind, false, Call::kSkipsZeros>(
@@ -214,7 +215,7 @@ struct Norm {
 
 }  // namespace detail
 
-/// PyTorch's nn.LayerNorm over the last axis. A token of equal features becomes the bias.
+/// PyTorch's nn.LayerNorm over the last axis. A token with equal features becomes the bias.
 template <NormShape shape, class Scalar = float>
 struct LayerNorm : detail::Norm<shape, Scalar, kernels::Normalization::kMeanAndVariance> {
   template <class Other>
@@ -223,7 +224,7 @@ struct LayerNorm : detail::Norm<shape, Scalar, kernels::Normalization::kMeanAndV
   using WithLength = LayerNorm<detail::with(shape, &NormShape::rows, tokens), Scalar>;
 };
 
-/// PyTorch's nn.RMSNorm over the last axis, whose own default for ε is the scalar's machine epsilon.
+/// PyTorch's nn.RMSNorm over the last axis. PyTorch's default for ε is the scalar's machine epsilon.
 template <NormShape shape, class Scalar = float>
 struct RmsNorm : detail::Norm<shape, Scalar, kernels::Normalization::kRootMeanSquare> {
   template <class Other>

@@ -2,7 +2,7 @@
 //
 //   y = x·W + b,      dx = dy·Wᵀ,   dW += xᵀ·dy,   db += Σ_rows dy
 //
-// W is [d_in, d_out], row-major: PyTorch's `nn.Linear.weight` is its transpose, and can be read as it is
+// W is [d_in, d_out], row-major. PyTorch's `nn.Linear.weight` is its transpose, and can be read in place
 // (weights/weights.hpp).
 #pragma once
 
@@ -16,12 +16,12 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 /// Dimensions of `Linear`.
 struct LinearShape {
   int rows;          // tokens
-  int d_in;          // features of a token going in
-  int d_out;         // and coming out
-  bool bias = true;  // whether there is one
+  int d_in;          // features of an input token
+  int d_out;         // features of an output token
+  bool bias = true;  // whether there is a bias
 };
 
-/// W and b of a Linear; without a bias, W alone. Matrix and Vector are what stands for each tensor
+/// W and b of a Linear; without a bias, W alone. Matrix and Vector choose the storage of each
 /// (core/parameters.hpp).
 template <class Scalar, int d_in, int d_out, bool kBias, template <class, int, int> class Matrix = Tensor,
           template <class, int, int> class Vector = Matrix>
@@ -50,7 +50,8 @@ constexpr LinearShape checked_linear_shape() {
 
 }  // namespace detail
 
-/// Y = x·W + b, x[rows, d_in], W[d_in, d_out], y[rows, d_out]. dx = dy·Wᵀ, dW += xᵀ·dy, db += Σ rows of dy.
+/// y = x·W + b, for x[rows, d_in], W[d_in, d_out], y[rows, d_out]. dx = dy·Wᵀ, dW += xᵀ·dy, db += Σ rows of
+/// dy.
 template <LinearShape linear_shape, class ScalarType = float>
 struct Linear {
   static constexpr LinearShape shape = detail::checked_linear_shape<linear_shape>();
@@ -70,8 +71,8 @@ struct Linear {
   static constexpr bool kReadsInput = detail::kTrained<decltype(Gradients::weight)>;
   static constexpr Abilities kAbilities = detail::with(
       detail::with(detail::kInPlaceByToken, &Abilities::output_may_be_input, false), &Abilities::lanes,
-      shape.rows <= kernels::kDepthBlock ? Lanes::kAll : Lanes::kNone);  // one block adds to a gradient
-  struct Tape {};  // backward needs nothing but the input
+      shape.rows <= kernels::kDepthBlock ? Lanes::kAll : Lanes::kNone);  // one block per sum of a gradient
+  struct Tape {};                                                        // backward needs only the input
   struct Scratch {};
   struct InferenceScratch {};
 
@@ -116,8 +117,8 @@ struct Linear {
     }
   }
 
-  /// dx[rows, d_in] = dy·Wᵀ, or += with kernels::Accumulate; nothing for NoGradient. `dx` may not overlap
-  /// `dy`.
+  /// dx[rows, d_in] = dy·Wᵀ, or dx += dy·Wᵀ with kernels::Accumulate; nothing for NoGradient. `dx` may not
+  /// overlap `dy`.
   template <class Set = Parameters, class Dx, class Epilogue = kernels::Assign, AnyContext Call = Context<>>
   static void backward_input(const Set& parameters, ConstView<Output> dy, Dx&& dx, Epilogue epilogue = {},
                              const Call& context = {}) {
@@ -131,8 +132,8 @@ struct Linear {
     }
   }
 
-  /// Both: dx is overwritten, gradients accumulate. `dx` may not overlap `dy`, nor, with UpdateInBackward,
-  /// `x`. With a mask, a token whose dy is zero adds nothing, whatever it holds.
+  /// Overwrites dx and adds to the gradients. `dx` may not overlap `dy`, nor `x` with UpdateInBackward. With
+  /// a mask, a token with dy zero adds nothing, whatever it holds.
   template <class Set = Parameters, class Dx, class Gradients, AnyContext Call = Context<>>
   static void backward(const Set& parameters, ConstView<Input> x, const Tape&, ConstView<Output> dy, Dx&& dx,
                        Gradients& gradients, Scratch&, const Call& context = {}) {

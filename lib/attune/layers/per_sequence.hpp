@@ -1,8 +1,8 @@
-// A layer in the middle of others that are in lockstep (training/lockstep.hpp), whose scalars have no lanes:
-// token ids, a layer of one's own, sums of more tokens than lanes add up as one sequence does.
+// Runs a layer without lanes among layers in lockstep (training/lockstep.hpp): a layer of token ids, your own
+// layer, or one with sums over more tokens than lanes sum in one sequence's order.
 //
-// Each sequence is taken out of its lane, the layer runs as it is, and its output is put back. So its
-// parameters are numbers and not lanes, and so are its gradients, to which the sequences add in their order.
+// Each sequence is copied out of its lane, the unchanged layer runs, and its output is copied back. So
+// parameters and gradients are numbers, not lanes. Sequences add to the gradients in their order.
 #pragma once
 
 #include <attune/execution/layer.hpp>
@@ -13,7 +13,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
-// A layer's memory for each of several sequences; no byte where it is empty.
+// A layer's memory for each of several sequences; no byte if it is empty.
 template <class Each, int count>
 struct EachLane {
   Each of[std::size_t{count}];
@@ -25,9 +25,9 @@ struct EachLane<Each, count> {
   constexpr Each operator[](int) { return {}; }
 };
 
-/// One of the sequences that a matrix is of: the matrix itself where its scalar is a number, else a lane of
-/// it, in a Storage; as many of its tokens as slices have. (Each `place` another type: two that are empty can
-/// have one address.)
+/// One of the sequences in a matrix, limited to the tokens of a slice: the matrix itself if its scalar is a
+/// number, else a copy of a lane, in a Storage. Each `place` is another type, so that two empty objects can
+/// share an address.
 template <class Matrix, bool = kInLanes<typename Matrix::Scalar>>
 struct SequenceOf {
   using type = Matrix;
@@ -35,7 +35,7 @@ struct SequenceOf {
   struct Storage {};
 
   ATTUNE_INLINE static ConstView<type> take(ConstView<Matrix> all, int, auto&, const auto&) { return all; }
-  /// Where one is written that put() then puts into its place.
+  /// Memory for one sequence; put() then copies it to its lane.
   ATTUNE_INLINE static View<type> room(View<Matrix> all, auto&) { return all; }
   ATTUNE_INLINE static void put(auto&, int, View<Matrix>, const auto&) {}
 };
@@ -57,7 +57,7 @@ struct SequenceOf<Matrix, true> {
  private:
   static int size(const auto& context) { return context.template count<Matrix::rows>() * Matrix::cols; }
 };
-/// The same of ids, which stand sequence after sequence.
+/// The same for ids, which are stored one sequence after the other.
 template <std::size_t size, int sequences>
 struct SequenceOfIds {
   using type = std::array<int, size>;
@@ -81,11 +81,11 @@ struct InputInLanes<std::array<int, size>, Scalar> {
   using Sequence = SequenceOfIds<size, kernels::kSequencesIn<Scalar>>;
 };
 
-/// `Layer` for as many sequences as a scalar has lanes.
+/// `Layer`, run once for each sequence in the lanes of a scalar.
 template <class Layer, class Number, int lanes>
 struct PerSequence<Layer, kernels::LanesOf<Number, lanes>> {
   using Scalar = kernels::LanesOf<Number, lanes>;
-  /// The layer as it is.
+  /// The unchanged layer.
   using OfSequence = Layer;
   using Input = typename InputInLanes<typename Layer::Input, Scalar>::type;
   using Output = Tensor<Scalar, Layer::Output::rows, Layer::Output::cols>;
@@ -105,7 +105,8 @@ struct PerSequence<Layer, kernels::LanesOf<Number, lanes>> {
     using Each = detail::TapeOf<Layer, Gradients>;
     [[no_unique_address]] EachLane<Each, lanes> layers;
 
-    /// The first sequence's; forward draws for the others as many behind.
+    /// Visits the masks of the first sequence. forward draws those for the others from the sequences after
+    /// it.
     template <class Visitor>
     constexpr void for_each_dropout(const Visitor& visitor) requires kDropsIn<Each> {
       layers[0].for_each_dropout(visitor);
@@ -145,8 +146,8 @@ struct PerSequence<Layer, kernels::LanesOf<Number, lanes>> {
       return forward_status<Layer>(context, parameters, of_sequence, to, own, scratch.layer);
     });
   }
-  /// dx from dy, overwritten, or NoGradient; gradients accumulate in the order of the sequences. `dx` may be
-  /// `x`.
+  /// Overwrites dx from dy, unless NoGradient. Adds to the gradients in the order of the sequences. `dx` may
+  /// be `x`.
   template <class Set = Parameters, class Kept, class Dx, class Gradients, AnyContext Call = Context<>>
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
                        Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Call& context = {}) {

@@ -1,4 +1,4 @@
-// One vector for a sequence: the mean, the largest or the first of its tokens, padding left out.
+// Pools a sequence to one vector: the mean, the maximum or the first of its tokens, without padding.
 //
 //   mean:   y_j = Σ_(i valid) x_ij / n            dx_ij = dy_j / n for valid i
 //   max:    y_j = max_(i valid) x_ij              dx_ij = dy_j for the first valid i with x_ij = y_j
@@ -13,10 +13,10 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// The result for each feature.
+/// The pooled value of each feature.
 enum class PoolingKind {
-  kMean,  // their mean
-  kMax,   // the largest
+  kMean,  // the mean of the tokens
+  kMax,   // the maximum of the tokens
   kFirst  // the first token
 };
 
@@ -24,12 +24,11 @@ enum class PoolingKind {
 struct PoolingShape {
   int seq_len;                            // tokens
   int d_model;                            // features of a token, and of the result
-  PoolingKind kind = PoolingKind::kMean;  // the result for each feature
+  PoolingKind kind = PoolingKind::kMean;  // the pooled value of each feature
 };
 
-/// Pools x[seq_len, d_model] to y[1, d_model]. Of a mask, only padding counts:
-/// KeyPaddingMask<seq_len>, alone or with others by `&&`, or your own with keeps_key
-/// (execution/attention_mask.hpp).
+/// Pools x[seq_len, d_model] to y[1, d_model]. Reads only padding from a mask: KeyPaddingMask<seq_len>, alone
+/// or combined by `&&`, or your own mask with keeps_key (execution/attention_mask.hpp).
 template <PoolingShape shape, class ScalarType = float>
 struct Pooling {
   static_assert(shape.seq_len > 0 && shape.d_model > 0,
@@ -55,8 +54,8 @@ struct Pooling {
                                         .takes_context = true,
                                         .takes_length = true,
                                         .lanes = Lanes::kAll};  // reads no padding
-  /// Which tokens were valid, in a type without a constructor: a static model needs none before main. Where
-  /// the largest stands is found once more in backward.
+  /// The valid tokens, in a type without a constructor: a static model needs no initialization before main.
+  /// Backward searches the position of a maximum again.
   struct Tape {
     bool padding[std::size_t{shape.seq_len}];
     [[nodiscard]] constexpr bool valid(int token) const { return !padding[token]; }
@@ -74,7 +73,7 @@ struct Pooling {
       pool(x, y, tokens);
     });
   }
-  /// The same, and the tape keeps the padding. For the largest, backward needs x too.
+  /// The same; the tape keeps the padding. For the maximum, backward also needs x.
   template <AnyContext Call = Context<>>
   static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape& tape, Scratch&,
                       const Call& context = {}) {
@@ -84,7 +83,7 @@ struct Pooling {
     });
   }
 
-  /// dx[seq_len, d_model] from dy[1, d_model], overwritten; zero for padding. `dx` may be `x`.
+  /// Overwrites dx[seq_len, d_model], from dy[1, d_model]; zero for padding. `dx` may be `x`.
   template <class Dx, AnyContext Call = Context<>>
   static void backward(const Parameters&, ConstView<Input> x, const Tape& tape, ConstView<Output> dy, Dx&& dx,
                        Parameters&, Scratch&, const Call& context = {}) {
@@ -96,7 +95,7 @@ struct Pooling {
     const int count = valid_count(tape);
     kernels::for_each_packet<Scalar>(shape.d_model, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
       const P zero = kernels::broadcast<P>(Scalar(0));
-      P left = kernels::load<P>(dy.data + j);  // what no token has received yet
+      P left = kernels::load<P>(dy.data + j);  // the gradient not yet given to a token
       P largest = zero;
       if constexpr (shape.kind == PoolingKind::kMean) {
         left = kernels::divide(left, kernels::broadcast<P>(divisor(count)));
@@ -120,7 +119,7 @@ struct Pooling {
     });
   }
 
-  // The padding of any mask.
+  // Stores the padding of any mask.
   static void keep(const auto& mask, Tape& tape) {
     for (int i = 0; i < shape.seq_len; ++i) tape.padding[i] = !detail::keeps_key<shape.seq_len>(mask, i);
   }
@@ -135,7 +134,7 @@ struct Pooling {
     return Scalar(static_cast<kernels::Real<Scalar>>(count > 0 ? count : 1));
   }
 
-  // The largest valid entry of some columns, NaN if one is; zeros where no token is valid.
+  // The maximum of some columns over valid tokens. NaN if an entry is NaN; zeros without a valid token.
   template <class P>
   ATTUNE_INLINE static P column_largest(ConstView<Input> x, int j, const Tape& tokens) {
     const P infinity = kernels::broadcast<P>(Scalar(std::numeric_limits<kernels::Real<Scalar>>::infinity()));

@@ -1,5 +1,5 @@
-// Where a token stands, told to attention by vectors that are added to tokens: learned or sinusoidal (Vaswani
-// et al., "Attention Is All You Need", 2017, section 3.5). rotary_positions.hpp has those that rotate.
+// Positions as vectors added to tokens: learned or sinusoidal (Vaswani et al., "Attention Is All You Need",
+// 2017, section 3.5). rotary_positions.hpp has positions as rotations.
 //
 //   learned:     y = x + W,     dx = dy,   dW += dy
 //   sinusoidal:  y = x + E,     dx = dy,   E_(t,2i) = sin(t·ω_i),  E_(t,2i+1) = cos(t·ω_i)
@@ -19,14 +19,14 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 /// Dimensions of positions.
 struct PositionShape {
-  int seq_len;           // tokens; the first stands at position 0
+  int seq_len;           // tokens; the first is at position 0
   int d_model;           // features of a token
   double base = 10'000;  // of sinusoidal frequencies
 };
 
 namespace detail {
 
-// y = x + W of given vectors W; backward of x is the identity.
+// y = x + W with given vectors W. Backward of x is the identity.
 template <PositionShape shape, class ScalarType>
 struct AddedPositions {
   static_assert(
@@ -71,7 +71,7 @@ struct AddedPositions {
 
 }  // namespace detail
 
-/// Vectors that are trained, one a position. Nothing is taped.
+/// Adds a trained vector per position. No tape.
 template <PositionShape shape, class ScalarType = float>
 struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
   static constexpr std::uint32_t kFingerprint = fingerprint("LearnedPositions");
@@ -79,7 +79,7 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = LearnedPositions<shape, Other>;
-  /// Token by token, as far as the table goes.
+  /// Runs the layer token by token, up to the end of the table.
   template <CacheShape>
   struct Stream {
     static constexpr std::uint64_t kMostTokens = std::uint64_t{shape.seq_len};
@@ -102,7 +102,7 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
 
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
-    /// The form of a table: never transposed.
+    /// The storage of a table: never transposed.
     using Table = TableOf<Matrix, Scalar, shape.seq_len, shape.d_model>;
     [[no_unique_address]] typename detail::FloatForm<Table>::type weight;
     ATTUNE_FIELDS(Weight(weight))
@@ -136,14 +136,15 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
   }
 };
 
-/// Vectors of sines and cosines, in flash, or where there are many on a PC filled at start-up; no parameters.
+/// Adds vectors of sines and cosines, without parameters. In flash; large tables on a PC are filled at
+/// startup.
 template <PositionShape shape, class ScalarType = float>
 struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
   static_assert(shape.base > 1 && shape.base <= 1e300,
                 "attune::SinusoidalPositions: base must be above 1, and at most 1e300");
-  /// Different wavelengths: a sine and a cosine of each.
+  /// Number of wavelengths, each with a sine and a cosine.
   static constexpr int kFrequencies = (shape.d_model + 1) / 2;
-  /// Angles in the table.
+  /// Number of angles in the table.
   static constexpr std::int64_t kAngles = std::int64_t{shape.seq_len} * kFrequencies;
   static_assert(
       kAngles <= detail::kMostAngles,
@@ -154,10 +155,10 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = SinusoidalPositions<shape, Other>;
-  /// Token by token, of any number: computed where kVectors ends.
+  /// Runs the layer on any number of tokens, one by one. Computes the vectors after the end of kVectors.
   template <CacheShape cache>
   struct Stream {
-    /// In the place of Memory, where a stream ends with the table.
+    /// Replaces Memory if a stream ends with the table.
     struct InTable {};
     using Memory = std::conditional_t<detail::goes_beyond(cache, shape.seq_len),
                                       detail::AnglesOfPosition<kFrequencies>, InTable>;
@@ -177,7 +178,7 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
   using typename Base::InferenceScratch, typename Base::Tape, typename Base::Scratch;
   using typename Base::Input, typename Base::Output;
 
-  /// The table of all positions.
+  /// The type of the table.
   using Vectors = Tensor<kernels::Real<Scalar>, shape.seq_len, shape.d_model>;
   /// E[seq_len, d_model].
   static constexpr const Vectors& kVectors =
@@ -185,7 +186,7 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
   /// Computes the table.
   static constexpr void fill(Vectors& vectors) {
     constexpr PositionShape kOptions =
-        shape;  // at run time clang 14 reads other numbers of a template's argument
+        shape;  // at run time, clang 14 reads wrong numbers from a template's argument
     detail::for_each_angle<shape.seq_len, kFrequencies>(
         kOptions.base, shape.d_model, 0, [&](int t, int i, const detail::CosineSine& angle) {
           auto* const vector = vectors.values + t * shape.d_model;

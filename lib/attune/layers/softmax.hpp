@@ -3,7 +3,7 @@
 //   softmax:      p_j = e^(x_j) / Σ_k e^(x_k)           dx = p ∘ (dp − Σ_k p_k dp_k)
 //   log-softmax:  y_j = x_j − ln Σ_k e^(x_k)            dx = dy − e^y · Σ_k dy_k
 //
-// The row's maximum is subtracted first, so any finite input is safe.
+// Subtracts the row's maximum first, so any finite input is safe.
 #pragma once
 
 #include <attune/execution/layer.hpp>
@@ -16,7 +16,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-// The two layers' functions of a row of kCols scalars.
+// Functions of a row of kCols scalars, one struct per layer.
 struct SoftmaxRow {
   template <int kCols, class Scalar>
   static void forward(const Scalar* x, Scalar* y) {
@@ -53,7 +53,7 @@ struct RowByRow {
   static constexpr bool kReadsInput = false;
   static constexpr Abilities kAbilities =
       detail::with(detail::kInPlaceByToken, &Abilities::lanes, Lanes::kNone);
-  /// y: backward needs nothing else.
+  /// The output y; backward needs nothing else.
   struct Tape {
     Output y;
   };
@@ -81,8 +81,8 @@ struct RowByRow {
     });
   }
 
-  /// dx[rows, cols] from the output y of forward and dy. `dx` may be `dy` or `y`. With a mask, a row of dx
-  /// is zero if the row of dy is, whatever y holds.
+  /// dx[rows, cols] from forward's output y, and dy. `dx` may be `dy` or `y`. With a mask, a row of dx is
+  /// zero if the row of dy is zero, whatever y holds.
   template <AnyContext Call = Context<>>
   static void backward(ConstView<Output> y, ConstView<Output> dy, View<Input> dx, const Call& context = {}) {
     for (int i = 0; i < context.template count<kRows>(); ++i) {
@@ -106,7 +106,7 @@ struct RowByRow {
 
 }  // namespace detail
 
-/// Softmax of each of the kRows rows of kCols scalars. −∞ gives a zero; a row of −∞ alone gives zeros.
+/// Softmax of each row of x[kRows, kCols]. −∞ becomes 0; a row of only −∞ becomes zeros.
 template <int kRows, int kCols, class Scalar = float>
 struct Softmax : detail::RowByRow<detail::SoftmaxRow, kRows, kCols, Scalar> {
   template <class Other>
@@ -116,8 +116,8 @@ struct Softmax : detail::RowByRow<detail::SoftmaxRow, kRows, kCols, Scalar> {
   static constexpr std::uint32_t kFingerprint = fingerprint("Softmax");
 };
 
-/// Log-softmax of each of the kRows rows of kCols scalars, without leaving the range of logits. −∞ stays −∞
-/// beside a finite logit; a row with a NaN or +∞, or of −∞ alone, becomes NaN, as PyTorch's.
+/// Log-softmax of each row of x[kRows, kCols], within the range of logits. −∞ stays −∞ in a row
+/// with a finite logit. A row with NaN or +∞, or of only −∞, becomes NaN, as in PyTorch.
 template <int kRows, int kCols, class Scalar = float>
 struct LogSoftmax : detail::RowByRow<detail::LogSoftmaxRow, kRows, kCols, Scalar> {
   template <class Other>

@@ -1,5 +1,5 @@
-// BERT's token type embedding (Devlin et al., 2019), for inputs of one segment: the table's row of one type,
-// added to every token.
+// BERT's token type embedding (Devlin et al., 2019), for inputs of one segment: adds the table's row of one
+// type to every token.
 //
 //   yᵢ = xᵢ + W[type];      dW[type] += Σᵢ dyᵢ,  dx = dy
 //
@@ -17,15 +17,15 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// Tokens, and the table of types.
+/// Dimensions of `TokenType`.
 struct TokenTypeShape {
   int seq_len;    // tokens
   int d_model;    // features of a token
   int types = 2;  // rows of the table
-  int type = 0;   // the row of every token
+  int type = 0;   // the type of every token
 };
 
-/// y[seq_len, d_model] of x[seq_len, d_model]. Nothing is taped.
+/// y[seq_len, d_model] of x[seq_len, d_model]. No tape.
 template <TokenTypeShape shape, class ScalarType = float>
 struct TokenType {
   static_assert(shape.seq_len > 0 && shape.d_model > 0,
@@ -52,14 +52,14 @@ struct TokenType {
 
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
-    /// The form of the table: never transposed.
+    /// The storage of the table: never transposed.
     using Table = TableOf<Matrix, Scalar, shape.types, shape.d_model>;
     [[no_unique_address]] typename detail::FloatForm<Table>::type weight;  // [types, d_model]
     ATTUNE_FIELDS(Weight(weight))
   };
   using Parameters = ParametersOf<Tensor>;
 
-  /// `y` may be `x`.
+  /// y[seq_len, d_model] = x + the row of `type`. `y` may be `x`.
   template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Scratch& scratch,
                       const Call& context = {}) {
@@ -76,7 +76,7 @@ struct TokenType {
                       const Call& context = {}) {
     forward(parameters, x, y, scratch, context);
   }
-  /// dx[seq_len, d_model] = dy; gradients accumulate. `dx` may be `dy`.
+  /// dx[seq_len, d_model] = dy; adds to the gradients. `dx` may be `dy`.
   template <class Set = Parameters, class Dx, class Gradients, AnyContext Call = Context<>>
   static void backward(const Set&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,
                        [[maybe_unused]] Gradients& gradients, Scratch&, const Call& context = {}) {

@@ -63,17 +63,19 @@ struct StreamBranch {
   }
 };
 // A step in a branch that attends to a remembered memory, in a stream of at most `most` tokens.
-template <int index, class Part, int tokens, std::uint64_t most>
+template <int index, class Part, CacheShape cache, int tokens, std::uint64_t most>
 struct MemoryStreamBranch {
   using Member = CrossAttentionMember;
   using Stream = MemoryStream<Part>;
+  using Products = std::conditional_t<cache.numbers == CacheNumbers::kInt8, kernels::Int8CacheProducts,
+                                      kernels::FloatProducts>;
   using InferenceScratch = typename Stream::template Scratch<tokens>;
   static constexpr bool kOutputMayBeInput = false;
 
   ATTUNE_INLINE static void forward(const auto& parameters, auto x, auto y, const auto& context,
                                     InferenceScratch& scratch) {
-    Stream::template step<tokens, most>(context.position, parameters, x, y, member<index>(context.memory),
-                                        scratch, context.memory_mask);
+    Stream::template step<tokens, most, Products>(
+        context.position, parameters, x, y, member<index>(context.memory), scratch, context.memory_mask);
   }
 };
 // The context of a step.
@@ -161,7 +163,7 @@ struct MemoryBranch {
   template <CacheShape cache>
   static constexpr std::uint64_t kMostTokens = kAnyNumber;
   template <int index, CacheShape cache, int tokens, std::uint64_t most>
-  using Streamed = MemoryStreamBranch<index, Attention, tokens, most>;
+  using Streamed = MemoryStreamBranch<index, Attention, cache, tokens, most>;
 
   ATTUNE_INLINE static void forward(const auto& parameters, auto x, auto y, const auto& context,
                                     InferenceScratch& scratch) {

@@ -19,12 +19,7 @@ namespace detail {
 
 struct TrainNothing {
   template <Role>
-  struct In {
-    template <class Scalar, int rows, int cols>
-    using Matrix = Untrained<Scalar, rows, cols>;
-    template <class Scalar, int rows, int cols>
-    using Vector = Untrained<Scalar, rows, cols>;
-  };
+  using In = Form<Untrained, Untrained>;
 };
 struct TrainVectors {
   template <Role role>

@@ -209,6 +209,11 @@ struct Adam {
                                               coefficients.rounding);
     }
   }
+  /// The same of moments in scalars, of which there are m and v. Gradients become zero.
+  static void update_and_clear(const Coefficients& coefficients, TensorKind, int size, Scalar* p, Scalar* g,
+                               Scalar* first, Scalar* second) requires(kInScalars && kHasFirst) {
+    kernels::adam_update_and_clear<kInside, kCoupled>(size, p, g, first, second, coefficients);
+  }
   /// m, if it exists, and v. A step may update all tensors as one.
   template <class Parameters>
   static auto sets_of_moments(Moments<Parameters>& moments) requires(kInScalars) {

@@ -183,8 +183,12 @@ template <class Optimizer, class... Moments>
   int first = 0;
   do {  // do, not for: compilers then see that one pass runs
     const int count = (std::min)(at_once, size - first);
-    Optimizer::update(coefficients, kind, count, p + first, g + first, (moments + first)...);
-    std::memset(g + first, 0, sizeof(Scalar) * static_cast<std::size_t>(count));
+    if constexpr (requires { Optimizer::update_and_clear(coefficients, kind, count, p, g, moments...); }) {
+      Optimizer::update_and_clear(coefficients, kind, count, p + first, g + first, (moments + first)...);
+    } else {
+      Optimizer::update(coefficients, kind, count, p + first, g + first, (moments + first)...);
+      std::memset(g + first, 0, sizeof(Scalar) * static_cast<std::size_t>(count));
+    }
     first += at_once;
   } while (first < size);
 }

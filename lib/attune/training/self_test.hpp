@@ -3,21 +3,29 @@
 //   static attune::SelfTest self_test;   // .bss
 //   if (self_test.run() != attune::Status::kOk) …
 //
-// Compiler options that reorder, contract or approximate arithmetic silently change the results of training.
-// So do processor modes with another rounding, or with subnormal numbers flushed to zero. The test detects
-// them with a few training steps, halves of subnormal numbers and a NaN. Compile it with the options of the
-// firmware. It takes sizeof(SelfTest) of RAM, and the time of four training steps of a tiny layer.
+// Int8SelfTest asks the same of products in integers.
+//
+// Compiler options that let a compiler reorder, contract or approximate arithmetic, and processor modes that
+// round otherwise or flush subnormal numbers to zero, change the results of training without a word. A few
+// steps of training, halves of subnormal numbers and a NaN find them. Compile it with the options of the
+// firmware. It costs its size in RAM, sizeof(SelfTest), and the time of four training steps of a tiny layer.
 #pragma once
 
 #include <attune/attention/multi_head_attention.hpp>
+#include <attune/training/int8_training.hpp>
 #include <attune/training/trainer.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-// A template, so that only programs that run the test compile it.
-template <class Layer>
+// The hash of parameters behind the test's steps.
+struct SelfTestHash {
+  std::uint32_t fused, unfused;
+};
+
+// Of a layer: a template, so that only who runs the test has it compiled.
+template <class Layer, class Plan, SelfTestHash hash>
 class SelfTestOf {
  public:
   /// Returns kOk or kWrongArithmetic.
@@ -27,7 +35,7 @@ class SelfTestOf {
   }
 
  private:
-  static constexpr std::uint32_t kHash = ATTUNE_FUSED ? 0x7073D479u : 0xB78660D1u;
+  static constexpr std::uint32_t kHash = ATTUNE_FUSED ? hash.fused : hash.unfused;
 
   // The policy's name (kernels/policy.hpp) includes vector units that flush subnormals.
   bool keeps_subnormals() {
@@ -63,7 +71,7 @@ class SelfTestOf {
     for (float& value : target_.values) value = rng.uniform(-2.0f, 2.0f);
   }
 
-  Trainer<Layer> trainer_;
+  Trainer<Layer, MeanSquaredError, AdamW, 1, Plan> trainer_;
   typename Layer::Input x_;
   typename Layer::Output target_;
 };
@@ -73,6 +81,13 @@ class SelfTestOf {
 /// Tests whether this build, on this processor, computes the same bits as every other target. Its RAM is the
 /// training of a tiny layer. run() takes four steps and returns kOk or kWrongArithmetic.
 using SelfTest =
-    detail::SelfTestOf<MultiHeadAttention<AttentionShape{.seq_len = 6, .d_model = 4, .num_heads = 2}>>;
+    detail::SelfTestOf<MultiHeadAttention<AttentionShape{.seq_len = 6, .d_model = 4, .num_heads = 2}>,
+                       Streaming, detail::SelfTestHash{.fused = 0x7073D479u, .unfused = 0xB78660D1u}>;
+/// The same of products in integers, forward and backward, with weights and between activations
+/// (int8_training.hpp). Tokens and features of a head are 16,
+/// so that no sum of attention stays one of floats.
+using Int8SelfTest = detail::SelfTestOf<
+    MultiHeadAttention<AttentionShape{.seq_len = 16, .d_model = 4, .num_heads = 1, .d_k = 16}>, Int8Training,
+    detail::SelfTestHash{.fused = 0x8690A29Eu, .unfused = 0x29F40FABu}>;
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -41,11 +41,12 @@ constexpr std::uint32_t training_fingerprint() {
                      fingerprint_of_tensors<Model>());
 }
 
-/// The hash of all bits of a model's constants; 0 without constants.
+/// Of the bits of a model's constants; 0 without any. In the other precision: of the same integers, widened
+/// where they are packed, and packed where they are not.
 template <class Model>
-constexpr std::uint32_t base_of() {
+constexpr std::uint32_t base_of([[maybe_unused]] HashedPrecision precision = HashedPrecision::kOwn) {
   if constexpr (kHasConstants<Model>) {
-    return hash_constants<Model>();
+    return hash_constants<Model>(precision);
   } else {
     return 0;
   }
@@ -66,9 +67,16 @@ constexpr bool is_arithmetic([[maybe_unused]] std::uint32_t numbers) {
 
 }  // namespace detail
 
-/// The state of a training of `Model` with `Optimizer`. resume() refuses a zero-initialized one. All members
-/// are public: a store fills the bytes. If check() refuses a state, its parameters can still be loaded.
-template <class Model, class Optimizer>
+/// What a training multiplies: the plan's choice.
+enum class TrainingPrecision {
+  kScalar,  // the model's scalars, and packed integers where constants are
+  kInt8,    // integers of 8 bits (int8_training.hpp)
+};
+
+/// The state of a training of `Model` with `Optimizer`. Zero-initialized it is nobody's: resume() refuses it.
+/// A record, whose members are all public: a store fills its bytes, and where check() refuses them,
+/// parameters are what is left to load.
+template <class Model, class Optimizer, TrainingPrecision precision = TrainingPrecision::kScalar>
 struct TrainingState {
   using Parameters = typename Model::Parameters;
   using Moments = typename Optimizer::template Moments<Parameters>;
@@ -82,6 +90,8 @@ struct TrainingState {
   /// The fingerprint of this program's arithmetic (kernels/policy.hpp). Trainings in the same arithmetic have
   /// the same bits.
   static constexpr std::uint32_t kArithmetic = fingerprint(kArithmeticName);
+  /// The products of the plan: types are equal, so that a store reads either.
+  static constexpr TrainingPrecision kPrecision = precision;
 
   Parameters parameters;
   [[no_unique_address]] Moments moments;  // of the optimizer
@@ -91,18 +101,28 @@ struct TrainingState {
   std::uint32_t fingerprint_of_type;     // kFingerprint of the program that wrote it
   std::uint32_t fingerprint_of_numbers;  // numbers() of that program
 
-  /// The fingerprint of this program's arithmetic and of all bits of the model's constants, if it has any.
-  /// Reading the constants takes about 15 instructions per float.
-  [[nodiscard]] static constexpr std::uint32_t numbers() { return detail::base_of<Model>() + kArithmetic; }
+  /// Of this program's arithmetic, the plan's precision and, where parts of the model are constant, of all
+  /// bits of those: they are read once, at about 15 instructions for a float.
+  [[nodiscard]] static constexpr std::uint32_t numbers() {
+    return detail::base_of<Model>() + kArithmetic + of_precision(kPrecision);
+  }
 
-  /// Whether a trainer of this program can resume from it. After kOtherState or kOtherArithmetic,
-  /// load(parameters) is the alternative. kOtherBase: the model's constants are not the ones that it was
-  /// trained with. kUnderWay: saved between the slices of an update, which is partly applied.
+  /// Whether a trainer of this program can go on from it: kOtherState, or kOtherArithmetic, where
+  /// load(parameters) is what can be had; kOtherBase where the model's constants are others than those that
+  /// it was trained beside; kOtherPrecision where a plan multiplied integers and this one does not, or the
+  /// other way round, also as the base is packed or not: load(parameters), too; kUnderWay between the slices
+  /// of an update, of which a part is in it.
   [[nodiscard]] constexpr Status check() const {
     if (fingerprint_of_type == kPartOfUpdate) return Status::kUnderWay;
     if (fingerprint_of_type != kFingerprint) return Status::kOtherState;
-    const std::uint32_t arithmetic = fingerprint_of_numbers - detail::base_of<Model>();
+    constexpr TrainingPrecision kOther =
+        kPrecision == TrainingPrecision::kInt8 ? TrainingPrecision::kScalar : TrainingPrecision::kInt8;
+    const std::uint32_t numbers = fingerprint_of_numbers - detail::base_of<Model>();
+    const std::uint32_t arithmetic = numbers - of_precision(kPrecision);
     if (arithmetic == kArithmetic) return Status::kOk;
+    if (numbers - of_precision(kOther) == kArithmetic || is_of_other_base_precision()) {
+      return Status::kOtherPrecision;
+    }
     return detail::is_arithmetic<Model>(arithmetic) ? Status::kOtherArithmetic : Status::kOtherBase;
   }
 
@@ -129,19 +149,44 @@ struct TrainingState {
       Moments::visit(visitor, &of_moments, sets.moments...);
     }
   }
+
+ private:
+  static constexpr std::uint32_t of_precision(TrainingPrecision of) {
+    return of == TrainingPrecision::kInt8 ? fingerprint("int8 products") : 0;
+  }
+  // Whether constants are the same integers in the other form.
+  [[nodiscard]] constexpr bool is_of_other_base_precision() const {
+    if constexpr (detail::kHasConstants<Model>) {
+      return fingerprint_of_numbers - detail::base_of<Model>(detail::HashedPrecision::kOther) -
+                 of_precision(kPrecision) ==
+             kArithmetic;
+    } else {
+      return false;
+    }
+  }
 };
 
 namespace detail {
 
-// Functions that trainers call on their state.
+/// The precision of a plan: the model's scalars, unless it says something else.
+template <class Plan>
+inline constexpr TrainingPrecision kPrecisionOf = [] {
+  if constexpr (requires { Plan::kPrecision; }) {
+    return Plan::kPrecision;
+  } else {
+    return TrainingPrecision::kScalar;
+  }
+}();
 
-/// Zeros the padding bytes, so that equal trainings have equal bytes.
-template <class Model, class Optimizer>
-ATTUNE_INLINE void clear_padding(TrainingState<Model, Optimizer>& state) {
+// What trainers do with their state.
+
+/// Zeros the bytes between members, so that the bytes of equal trainings are equal.
+template <class Model, class Optimizer, TrainingPrecision precision>
+ATTUNE_INLINE void clear_padding(TrainingState<Model, Optimizer, precision>& state) {
   constexpr std::size_t kMembers = kBytes<decltype(state.parameters)> + kBytes<decltype(state.moments)> +
                                    sizeof state.steps + kBytes<decltype(state.masks)> +
                                    sizeof state.fingerprint_of_type + sizeof state.fingerprint_of_numbers;
-  if constexpr (kMembers < sizeof(TrainingState<Model, Optimizer>)) {
+  if constexpr (kMembers < sizeof(TrainingState<Model, Optimizer, precision>)) {
     auto* const bytes = reinterpret_cast<unsigned char*>(&state);
     std::size_t end = 0;  // of the members so far
     const auto clear_up_to = [&](const auto& member) ATTUNE_INLINE_LAMBDA {
@@ -161,11 +206,11 @@ ATTUNE_INLINE void clear_padding(TrainingState<Model, Optimizer>& state) {
   }
 }
 
-/// Forgets all training except the parameters. Stochastic rounding and dropout's masks start from `rng`;
-/// tapes then draw from it (dropout.hpp).
-template <class Model, class Optimizer>
-void restart(TrainingState<Model, Optimizer>& state, const Rng& rng) {
-  using State = TrainingState<Model, Optimizer>;
+/// Forgets all training but the parameters. What is random starts from `rng`: rounding of moments in 16 bits,
+/// and masks, for which tapes then draw from it (dropout.hpp).
+template <class Model, class Optimizer, TrainingPrecision precision>
+void restart(TrainingState<Model, Optimizer, precision>& state, const Rng& rng) {
+  using State = TrainingState<Model, Optimizer, precision>;
   state.moments.reset();
   if constexpr (requires { state.moments.seed(std::uint64_t{}); }) {
     state.moments.seed(std::bit_cast<std::uint64_t>(rng));
@@ -176,19 +221,19 @@ void restart(TrainingState<Model, Optimizer>& state, const Rng& rng) {
   state.fingerprint_of_numbers = State::numbers();
   clear_padding(state);
 }
-/// After an optimizer step over `sequences` sequences.
-template <class Model, class Optimizer>
-void count_step(TrainingState<Model, Optimizer>& state, [[maybe_unused]] int sequences) {
+/// After an optimizer step with as many sequences.
+template <class Model, class Optimizer, TrainingPrecision precision>
+void count_step(TrainingState<Model, Optimizer, precision>& state, [[maybe_unused]] int sequences) {
   ++state.steps;
-  if constexpr (TrainingState<Model, Optimizer>::kDrops) {
+  if constexpr (TrainingState<Model, Optimizer, precision>::kDrops) {
     state.masks.sequences += static_cast<std::uint64_t>(sequences);
   }
 }
 /// Moves a tape to the masks of the next sequence.
-template <class Model, class Optimizer, class Tape>
-void stand_at_masks([[maybe_unused]] const TrainingState<Model, Optimizer>& state,
+template <class Model, class Optimizer, TrainingPrecision precision, class Tape>
+void stand_at_masks([[maybe_unused]] const TrainingState<Model, Optimizer, precision>& state,
                     [[maybe_unused]] Tape& tape) {
-  if constexpr (TrainingState<Model, Optimizer>::kDrops) {
+  if constexpr (TrainingState<Model, Optimizer, precision>::kDrops) {
     Rng rng = std::bit_cast<Rng>(state.masks.generator);
     draw_seeds(tape, rng);
     skip_masks(tape, static_cast<std::int64_t>(state.masks.sequences));

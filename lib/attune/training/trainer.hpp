@@ -44,7 +44,7 @@ template <detail::CheckedLayer Model, class Loss = MeanSquaredError, class Optim
   requires detail::CheckedLoss<Loss, typename Model::Output> &&
       detail::CheckedOptimizer<Optimizer, typename Model::Parameters> && detail::CheckedPlan<Plan, Model>
 class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, Plan>,
-                                         TrainingState<Model, Optimizer>> {
+                                         TrainingState<Model, Optimizer, detail::kPrecisionOf<Plan>>> {
   using Planned = detail::PlanWith<Plan, Optimizer>;
   static constexpr bool kKeepsGradients =
       std::is_same_v<typename Planned::template Gradients<Model>, typename Model::Parameters>;
@@ -63,7 +63,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
  public:
   using Scalar = typename Model::Scalar;
   using Parameters = typename Model::Parameters;
-  using State = TrainingState<Model, Optimizer>;
+  using State = TrainingState<Model, Optimizer, detail::kPrecisionOf<Plan>>;
   using InputView = typename Inputs::One;
   using TargetView = typename Targets::One;
   using BatchInput = typename Inputs::Storage;

@@ -299,11 +299,12 @@ class ParameterUpdates {
   UpdateContext<Optimizer> context_;
 };
 
-/// A step of a trainer, with its `rows` and `work` (workspace.hpp).
-template <class Model, class Optimizer, class Mask, class Loss>
+/// A step of a trainer, whose `rows` and `work` (workspace.hpp) these are.
+template <class Model, class Optimizer, TrainingPrecision precision, class Mask, class Loss>
 ATTUNE_INLINE StepResult<typename Model::Scalar> step_in_backward(
-    TrainingState<Model, Optimizer>& state, auto& rows, auto& work, ConstView<typename Model::Input> x,
-    const auto& target, const typename Optimizer::Options& options, const Mask& mask, const Loss& loss) {
+    TrainingState<Model, Optimizer, precision>& state, auto& rows, auto& work,
+    ConstView<typename Model::Input> x, const auto& target, const typename Optimizer::Options& options,
+    const Mask& mask, const Loss& loss) {
   using Scalar = typename Model::Scalar;
   using Output = typename Model::Output;
   using Result = StepResult<Scalar>;

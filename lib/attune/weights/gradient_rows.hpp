@@ -1,4 +1,4 @@
-// Gradients that a backward adds to by itself, without a product: rows of them, whatever stands for them.
+// Gradients that a backward adds to directly, row by row, without a product.
 #pragma once
 
 #include <attune/weights/roles.hpp>
@@ -6,9 +6,9 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// Calls add(first, rows) with a dense view of rows of a gradient, from row `first` on, to which it adds: all
-/// of them at once, or, where parameters are updated at once, a few at a time. Those of a row change when
-/// add() has returned for it. Nothing for what is not trained.
+/// Calls add(first, rows) with a dense view of gradient rows, starting at row `first`; add() adds to them.
+/// The view has all rows, or a few rows per call if parameters are updated at once. A row's parameters change
+/// after add() has returned for it. Untrained tensors get no call.
 template <class Scalar, int kRows, int kCols, class Add>
 ATTUNE_INLINE void add_rows(const MatrixView<Scalar, kRows, kCols>& gradient, const Add& add) {
   add(0, gradient);
@@ -16,8 +16,8 @@ ATTUNE_INLINE void add_rows(const MatrixView<Scalar, kRows, kCols>& gradient, co
 template <class Scalar, int rows, int cols, class Add>
 ATTUNE_INLINE void add_rows(Untrained<Scalar, rows, cols>, const Add&) {}
 
-/// Backward through a weight that changes as soon as its gradient is known: gradient += xᵀ·dy, and dx = dy·Wᵀ
-/// of the weight as it was takes the place of x[rows, in], a few of its columns at a time.
+/// Backward through a weight that is updated at once: gradient += xᵀ·dy. Overwrites x[rows, in] with dx =
+/// dy·Wᵀ of the old weight, a few columns at a time.
 template <class X, class Dy, class Weight, class Gradient, class Terms = kernels::DenseTerms>
 ATTUNE_INLINE void update_in_place(const X& x, const Dy& dy, const Weight& weight, const Gradient& gradient,
                                    const Terms& terms = {}) {
@@ -47,8 +47,8 @@ inline constexpr bool kUpdatesInRole<ByRole<Forms>> =
     kUpdatesInForms<typename Forms::template In<Role::kGate>> ||
     kUpdatesInForms<typename Forms::template In<Role::kFeedForwardOut>>;
 
-/// Whether something in a set of what stands for gradients changes its parameter at once. A backward to such
-/// a set may not write dx over x, which it reads once more, and asks parameters for dx first.
+/// Whether a set of gradients updates any parameter at once. If so, backward computes dx before the gradients
+/// of parameters, and may not write dx over x, which it reads again.
 template <class Gradients>
 inline constexpr bool kUpdatesInSet =
     kUpdatesInForms<typename FormOf<std::remove_cvref_t<Gradients>>::type> ||

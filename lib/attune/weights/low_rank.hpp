@@ -1,14 +1,14 @@
-// A constant weight with a trained product of low rank beside it (Hu et al., "LoRA: Low-Rank Adaptation of
-// Large Language Models", 2021).
+// A constant weight plus a trained product of low rank (Hu et al., "LoRA: Low-Rank Adaptation of Large
+// Language Models", 2021).
 //
 //   y = x·W + (s·(x·A))·B,      s = α/r,   W[in, out] constant, A[in, r] and B[r, out] trained
 //
 //   u = s·(dy·Bᵀ),   t = s·(x·A),      dx = dy·Wᵀ + u·Aᵀ,   dA += xᵀ·u,   dB += tᵀ·dy
 //
-// The sums are made as they are written: products with W as its form makes them, epilogue included, then the
-// others are added to y and dx. A row of x or dy has the same bits whatever rows it is computed with. t is
-// computed once more in backward; it and u take turns in a room that the caller owns. Where A and B change as
-// soon as their gradients are known, t and u come before both, and each has half of a room twice as large.
+// Sums run in the order written: first the product with W by its storage, with its epilogue; then the other
+// product is added to y or dx. A row of x or dy gives the same bits in any group of rows. Backward recomputes
+// t. The caller owns the memory for t and u, which take turns in it. If A and B are updated at once, t and u
+// are computed before both updates, in twice the memory.
 #pragma once
 
 #include <attune/weights/gradient_rows.hpp>
@@ -17,26 +17,26 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// What is trained beside constants.
+/// The rank of LoRA, and the parameters that it trains.
 struct LowRank {
   int rank;                                     // r
   Role roles = Role::kQueries | Role::kValues;  // the weights that have A and B
   double alpha = rank;                          // α
-  bool biases_and_norms = false;                // whether those are trained, too
+  bool biases_and_norms = false;                // whether biases and norms are trained, too
 };
 
-/// A and B of a weight [kRows, kCols], or what stands for them.
+/// A and B of a weight [kRows, kCols], in the given storage.
 template <LowRank low_rank, class ScalarType, int kRows, int kCols,
           template <class, int, int> class Matrix = Tensor>
 struct LowRankFactors {
   using Scalar = ScalarType;
   static constexpr int rows = kRows;
   static constexpr int cols = kCols;
-  /// What is trained.
+  /// Rank, roles and α.
   static constexpr const LowRank& kLowRank = low_rank;
   /// The rank.
   static constexpr int kRank = low_rank.rank;
-  /// Of the scale and of factors that hold numbers.
+  /// The type of the scale, and of factors that hold numbers.
   using Real = kernels::Real<Scalar>;
   /// α / r.
   static constexpr Real kScale = static_cast<Real>(low_rank.alpha / low_rank.rank);
@@ -60,8 +60,8 @@ inline constexpr bool kIsLowRank<LowRankFactors<low_rank, Scalar, rows, cols, Ma
 
 }  // namespace detail
 
-/// In the place of a weight: `Base`, what refers to the constant in its form, and the factors beside it. Room
-/// for `tokens` rows of x·A stands at `room`.
+/// A weight with factors: `base` refers to the constant in its storage. `room` has memory for `tokens` rows
+/// of x·A.
 template <class Base, class Factors, int tokens>
 struct LowRankWeight {
   using Scalar = typename Factors::Scalar;
@@ -73,7 +73,7 @@ struct LowRankWeight {
   const Factors* factors;
   Scalar* room;
 
-  /// Of W + s·(A·B), the weight that this stands for.
+  /// Element (row, col) of W + s·(A·B).
   [[nodiscard]] constexpr Scalar operator()(int row, int col) const {
     Scalar sum = 0;
     for (int k = 0; k < Factors::kRank; ++k) {
@@ -83,15 +83,14 @@ struct LowRankWeight {
   }
 };
 
-/// In the place of the gradient of such a weight, or of kRows rows of it: adds to what stands for the
-/// gradients of A and B.
+/// The gradient of such a weight, or of kRows of its rows: adds to the gradients of A and B.
 template <class Factors, int tokens, class Gradients = Factors, int kRows = Factors::rows>
 struct LowRankGradient {
   static constexpr bool kUpdatesAtOnce = detail::kUpdatesAtOnce<decltype(Gradients::a)>;
   const Factors* factors;
   Gradients* gradients;
   typename Factors::Scalar* room;
-  int first_row = 0;  // of the weight that the rows begin with
+  int first_row = 0;  // row of the weight at which these rows begin
 
   /// Itself: it is a view.
   friend constexpr LowRankGradient view(const LowRankGradient& gradient) { return gradient; }
@@ -103,7 +102,7 @@ struct LowRankGradient {
 
 namespace detail {
 
-// Tables have no product, so no factors beside them.
+// Tables have no products, so they have no factors.
 template <LowRank low_rank, class Scalar, int rows, int cols, template <class, int, int> class Matrix>
 struct TableForm<LowRankFactors<low_rank, Scalar, rows, cols, Matrix>> {
   using type = Untrained<Scalar, rows, cols>;
@@ -124,7 +123,7 @@ inline constexpr bool kOnlyAdds<kernels::Accumulate> = true;
 template <class Scalar>
 inline constexpr bool kOnlyAdds<kernels::AddBias<Scalar>> = true;
 
-/// room[rows, r] = s·(x·a), of the terms that count.
+/// room[rows, r] = s·(x·a), over the terms that count.
 template <class Factors, int tokens, class X, class A, class Terms = kernels::DenseTerms>
 ATTUNE_INLINE auto narrowed(const X& x, const A& a, typename Factors::Scalar* room, const Terms& terms = {}) {
   static_assert(X::rows <= tokens,
@@ -163,8 +162,9 @@ ATTUNE_INLINE void multiply_transposed(const Dy& dy, const LowRankWeight<Base, F
   kernels::gemm(u, view(weight.factors->a).transpose(), dx, kernels::Accumulate{});
 }
 
-/// `x_transposed` is rows of all of xᵀ, as the gradient is of dW: with the last of them comes dB, which needs
-/// all of x, so that its sums are the same whatever the context. All rows at once where A and B change.
+/// `x_transposed` has some rows of xᵀ, as the gradient has rows of dW. The last rows also add dB, which needs
+/// all of x; so its sums are the same in every context. If A and B are updated at once, all rows come in one
+/// call.
 template <class XTransposed, class Dy, class Factors, int tokens, class Gradients, int kRows,
           class Terms = kernels::DenseTerms>
 ATTUNE_INLINE void add_product(const XTransposed& x_transposed, const Dy& dy,
@@ -197,7 +197,7 @@ ATTUNE_INLINE void add_product(const XTransposed& x_transposed, const Dy& dy,
     if (gradient.first_row + kRows == Factors::rows) add_to_b(t_of(gradient.room));
   }
 }
-/// x becomes dx of the weight as it was (weights/gradient_rows.hpp).
+/// Overwrites x with dx of the old weight (weights/gradient_rows.hpp).
 template <class X, class Dy, class Base, class Factors, int tokens, class Gradients,
           class Terms = kernels::DenseTerms>
 ATTUNE_INLINE void update_in_place(const X& x, const Dy& dy,

@@ -1,13 +1,13 @@
-// Weights of 8 bits that are multiplied in integers: forms as those of quantized_weights.hpp.
+// 8-bit weights, multiplied in integer arithmetic: a storage like the ones in quantized_weights.hpp.
 //
 //   Model::ParametersOf<PackedInt8Weights, Tensor>             own
 //   Model::ParametersOf<PackedInt8Reference, Reference>        elsewhere
 //
-// The numbers are those of Int8Weights, and quantize() makes them alike. What differs is the product: a row
-// of activations is quantized first, and sums are sums of integers (kernels/ops/int8_gemm.hpp), for which the
-// target has faster instructions than for floats. Elements stand in the order in which it reads them, so a
-// packed set is for targets of one kernels::Int8Order. Tables of embeddings stay Int8Weights, which are
-// looked up. Models are those of float.
+// The numbers equal Int8Weights, and quantize() fills both alike. Only the product differs: it quantizes a
+// row of activations, then sums integers (kernels/ops/int8_gemm.hpp), with instructions that are faster than
+// the target's float arithmetic. Elements are stored in the order in which these instructions read them, so a
+// packed set belongs to one kernels::Int8Order. Tables of embeddings stay Int8Weights, as they are looked up.
+// The model's type does not change.
 #pragma once
 
 #include <cstddef>
@@ -18,14 +18,14 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// kCount columns of kLength integers, packed, each column with its scale.
+/// kCount packed columns of kLength integers, each column with a scale.
 template <class ScalarType, int kCount, int kLength>
 struct PackedInt8Rows {
   static_assert(std::is_same_v<ScalarType, float>,
                 "attune: packed int8 weights are those of models in float; double takes Int8Weights");
   using Element = Int8;
   using Scalar = ScalarType;
-  using Packed = kernels::PackedInt8<kLength, kCount>;              // where integers stand
+  using Packed = kernels::PackedInt8<kLength, kCount>;              // the order of the integers
   using Transposed = QuantizedRows<Int8, Scalar, kLength, kCount>;  // of a table
   static constexpr int count = kCount;
   static constexpr int length = kLength;  // elements of a column
@@ -33,9 +33,9 @@ struct PackedInt8Rows {
   Scalar scales[static_cast<std::size_t>(kCount)];
   alignas(16) std::int8_t bytes[static_cast<std::size_t>(Packed::kBytes)];  // in the target's order
 
-  /// All integers are zero.
+  /// Sets all integers to zero.
   constexpr void clear() { Packed::clear(bytes); }
-  /// Element i of a column, once for each behind clear().
+  /// Sets element i of a column; call it once per element after clear().
   constexpr void set(int row, int i, Int8 element) { Packed::set(bytes, i, row, element.value); }
   /// Element i of a column.
   [[nodiscard]] constexpr Int8 at(int row, int i) const {
@@ -43,13 +43,13 @@ struct PackedInt8Rows {
   }
   /// The first scale.
   [[nodiscard]] constexpr const Scalar* scale() const { return scales; }
-  /// As products take it.
+  /// The view that products take.
   [[nodiscard]] constexpr auto packed_view() const {
     return kernels::PackedInt8View<kLength, kCount, kLength, kCount, false>{bytes, scales};
   }
 };
 
-/// The same elsewhere.
+/// A reference to PackedInt8Rows stored elsewhere.
 template <class ScalarType, int kCount, int kLength>
 struct PackedInt8RowsReference {
   using Element = Int8;
@@ -68,16 +68,16 @@ struct PackedInt8RowsReference {
   }
   /// The first scale.
   [[nodiscard]] constexpr const Scalar* scale() const { return scales; }
-  /// As products take it.
+  /// The view that products take.
   [[nodiscard]] constexpr auto packed_view() const {
     return kernels::PackedInt8View<kLength, kCount, kLength, kCount, false>{bytes, scales};
   }
 };
 
-/// 8-bit integers with a scale for each output, [in, out], multiplied in integers.
+/// 8-bit integers with a scale per output, [in, out], multiplied in integer arithmetic.
 template <class Scalar, int rows, int cols>
 using PackedInt8Weights = QuantizedWeights<PackedInt8Rows<Scalar, cols, rows>>;
-/// PackedInt8Weights that stand elsewhere.
+/// PackedInt8Weights stored elsewhere.
 template <class Scalar, int rows, int cols>
 using PackedInt8Reference = QuantizedWeights<PackedInt8RowsReference<Scalar, cols, rows>>;
 

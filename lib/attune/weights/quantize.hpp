@@ -1,13 +1,13 @@
-// Parameters in fewer bits (weights/quantized_weights.hpp), and what that costs.
+// Quantizes parameters (weights/quantized_weights.hpp), and measures the error.
 //
 //   Model::ParametersOf<Int8Weights, Tensor> quantized;
 //   Status status = quantize(parameters, quantized);
 //   for_each_quantization_error([](const TensorPath& path, QuantizationError error) { … }, parameters,
 //   quantized);
 //
-// Integers are symmetric: of each output of a weight, and of each row of a table, the scale is max|w| / 127
-// and a number the nearest multiple of it; 16-bit floats are the nearest. Ties go to even.
-// quantize() runs at compile time, too.
+// Integers are symmetric: the scale of an output, or of a row of a table, is max|w| / 127, and each number
+// becomes the nearest multiple of it. 16-bit floats are the nearest ones. Ties go to even. quantize() also
+// runs at compile time.
 #pragma once
 
 #include <type_traits>
@@ -38,7 +38,7 @@ constexpr Element narrow(Scalar value, [[maybe_unused]] Scalar scale) {
     return round_to_f16(static_cast<float>(value));
   }
 }
-/// Whether a number is finite, and stays so.
+/// Whether a number is finite before and after quantization.
 template <class Element, class Scalar>
 constexpr bool can_be_quantized(Scalar value) {
   if constexpr (Element::kScaled) {
@@ -48,7 +48,7 @@ constexpr bool can_be_quantized(Scalar value) {
   }
 }
 
-/// Fills row `row` from numbers that are `stride` apart.
+/// Quantizes row `row` from numbers that are `stride` apart.
 template <class Rows, class Scalar>
 constexpr void narrow_row(Rows& rows, int row, const Scalar* from, int stride) {
   using Element = typename Rows::Element;
@@ -62,7 +62,7 @@ constexpr void narrow_row(Rows& rows, int row, const Scalar* from, int stride) {
   if constexpr (Element::kScaled) rows.scales[row] = scale;
 }
 
-// Calls visitor(rows, first, row stride, col stride) of narrow rows and the numbers that are to stand there.
+// Calls visitor(rows, first, row stride, col stride) with the quantized rows and their source numbers.
 template <class Visitor, class Source, class Rows>
 constexpr void with_rows(const Visitor& visitor, const Source& source, QuantizedWeights<Rows>& to) {
   const auto from = view(source);
@@ -74,7 +74,7 @@ constexpr void with_rows(const Visitor& visitor, const Source& source, Quantized
   visitor(to.stored, from.data, from.row_stride, from.col_stride);
 }
 
-// Calls visitor(path, source, target) of the tensors of two sets of one layer.
+// Calls visitor(path, source, target) for each tensor of two sets of one layer.
 template <class Visitor, class From, class To>
 constexpr void for_each_pair(const Visitor& visitor, const From& from, To& to) {
   To::visit(visitor, static_cast<const TensorPath*>(nullptr), from, to);
@@ -82,9 +82,9 @@ constexpr void for_each_pair(const Visitor& visitor, const From& from, To& to) {
 
 }  // namespace detail
 
-/// Fills a set of narrow weights, of one's own, from one of floats in any form; what is a Tensor in it is
-/// copied. Status::kNotFinite, and nothing is changed, where a weight is infinite or NaN, or too large for a
-/// 16-bit float.
+/// Fills a set of quantized weights that owns its numbers, from floats in any storage. Copies tensors that
+/// stay floats. If a weight is infinite or NaN, or too large for a 16-bit float, returns Status::kNotFinite
+/// and changes nothing.
 template <class From, class To>
 constexpr Status quantize(const From& parameters, To& quantized) {
   bool possible = true;
@@ -127,9 +127,9 @@ constexpr Status quantize(const From& parameters, To& quantized) {
   return Status::kOk;
 }
 
-/// Fills a set of PackedInt8Weights from one of Int8Weights, own or elsewhere: the same integers and scales;
-/// what is a Tensor in it is copied. Status::kOverflow, and nothing is changed, where an integer is −128,
-/// which quantize() never writes.
+/// Fills a set of PackedInt8Weights from a set of Int8Weights, or references to them, with the same integers
+/// and scales. Copies tensors that stay floats. If an integer is −128, which quantize() never writes, returns
+/// Status::kOverflow and changes nothing.
 template <class From, class To>
 constexpr Status pack(const From& quantized, To& packed) {
   bool possible = true;
@@ -163,15 +163,15 @@ constexpr Status pack(const From& quantized, To& packed) {
   return Status::kOk;
 }
 
-/// How far the numbers of a tensor are from what they were.
+/// The error of a quantized tensor.
 struct QuantizationError {
   double largest = 0;  // the largest difference, relative to the largest number
-  double rms = 0;      // the root of the mean squared difference, relative to that of the numbers
+  double rms = 0;      // the root mean square of differences, relative to the root mean square of the numbers
 };
 
 namespace detail {
 
-// The sums that a QuantizationError is made of.
+// The sums behind a QuantizationError.
 class ErrorSums {
  public:
   constexpr void add(double number, double narrow) {
@@ -181,7 +181,7 @@ class ErrorSums {
     squared_difference_ += difference * difference;
     squared_ += size * size;
   }
-  /// Of zeros alone: no error.
+  /// The error; none if all numbers are zero.
   [[nodiscard]] QuantizationError error() const {
     if (largest_ == 0) return {};
     return {largest_difference_ / largest_, kernels::square_root(squared_difference_ / squared_)};
@@ -193,7 +193,7 @@ class ErrorSums {
 
 }  // namespace detail
 
-/// Calls visitor(path, error) for each tensor of a quantized set that is narrow.
+/// Calls visitor(path, error) for each quantized tensor of a set.
 template <class Visitor, class From, class To>
 void for_each_quantization_error(const Visitor& visitor, const From& parameters, const To& quantized) {
   detail::for_each_pair(

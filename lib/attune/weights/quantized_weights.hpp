@@ -1,4 +1,4 @@
-// Weights of 8 and 16 bits, for inference and as constants of what is trained: forms as those of weights.hpp.
+// Weights of 8 and 16 bits, for inference and as constants in training: kinds of storage, as in weights.hpp.
 //
 //   Int8Weights         own, integers with a scale for each output
 //   Bfloat16Weights     own, the upper halves of floats
@@ -7,14 +7,14 @@
 //
 //   Model::ParametersOf<Int8Weights, Tensor>   // biases and norms stay floats
 //
-// They stand as PyTorch's weights, [out, in], an output's q_j behind the other, and are widened in products,
-// never in memory:
+// Stored as PyTorch's weights, [out, in]: row j has the numbers q_j of output j. Products dequantize them on
+// the fly, never in memory:
 //
 //   y_j  = s_j·Σ_i x_i·q_ij         once for each kernels::kDepthBlock inputs, which are then added
 //   dx_i = Σ_j dy_j·(s_j·q_ij)      with the bits of a matrix of the s_j·q_ij
 //
-// Widening is exact, s_j· is a rounding, and without scales there is none. The table of an embedding has a
-// scale for each of its rows: its tokens are s_i·q_i. Positions stay floats. weights/quantize.hpp makes such
+// q_ij becomes a float exactly; the factor s_j rounds once; without scales nothing rounds. The table of an
+// embedding has a scale per row: token i is s_i·q_i. Positions stay floats. weights/quantize.hpp fills such
 // sets.
 #pragma once
 
@@ -28,7 +28,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// kCount rows of kLength narrow elements, each row with its scale if the elements have one.
+/// kCount rows of kLength quantized elements. Each row has a scale, if its elements need one.
 template <class ElementType, class ScalarType, int kCount, int kLength>
 struct QuantizedRows {
   using Element = ElementType;
@@ -36,7 +36,7 @@ struct QuantizedRows {
   using Transposed = QuantizedRows<Element, Scalar, kLength, kCount>;
   static constexpr int count = kCount;
   static constexpr int length = kLength;  // elements of a row
-  /// In the place of scales, where elements have none.
+  /// Replaces the scales, if elements have none.
   struct NoScales {};
   using Scales = Scalar[static_cast<std::size_t>(kCount)];
 
@@ -46,9 +46,9 @@ struct QuantizedRows {
   [[nodiscard]] constexpr const Element* data() const { return elements; }
   /// Element i of a row.
   [[nodiscard]] constexpr Element at(int row, int i) const { return elements[row * kLength + i]; }
-  /// Element i of a row becomes another.
+  /// Sets element i of a row.
   constexpr void set(int row, int i, Element element) { elements[row * kLength + i] = element; }
-  /// The first scale; nullptr where elements have none.
+  /// The first scale; nullptr if elements have none.
   [[nodiscard]] constexpr const Scalar* scale() const {
     if constexpr (Element::kScaled) {
       return scales;
@@ -58,7 +58,8 @@ struct QuantizedRows {
   }
 };
 
-/// The same elsewhere: rows one behind the other, `offset` bytes behind `base`, and where their scales stand.
+/// A reference to QuantizedRows stored elsewhere: consecutive rows, `offset` bytes after `base`, and their
+/// scales.
 template <class ElementType, class ScalarType, int kCount, int kLength>
 struct QuantizedRowsReference {
   using Element = ElementType;
@@ -67,7 +68,7 @@ struct QuantizedRowsReference {
   static constexpr int count = kCount;
   static constexpr int length = kLength;  // elements of a row
 
-  const void* base;  // that of a file, so that constants may refer into one
+  const void* base;  // may be the start of a file, so that constants can refer into it
   std::size_t offset;
   const Scalar* scales;
 
@@ -76,13 +77,13 @@ struct QuantizedRowsReference {
   }
   /// Element i of a row.
   [[nodiscard]] Element at(int row, int i) const { return data()[row * kLength + i]; }
-  /// The first scale; nullptr where elements have none.
+  /// The first scale; nullptr if elements have none.
   [[nodiscard]] constexpr const Scalar* scale() const { return scales; }
 };
 
 namespace detail {
 
-// What stands for an element.
+// The dequantized element.
 template <class Rows>
 constexpr auto quantized_value(const Rows& stored, int row, int col) {
   using Scalar = typename Rows::Scalar;
@@ -104,17 +105,19 @@ constexpr void refuse_quantized() {
 
 }  // namespace detail
 
-/// A weight W[rows, cols] in narrow rows, one for each of its columns.
+/// A weight W[rows, cols] as quantized rows, one for each of its columns.
 template <class Rows>
 struct QuantizedWeights {
   using Scalar = typename Rows::Scalar;
   static constexpr int rows = Rows::length;
   static constexpr int cols = Rows::count;
   static constexpr int size = rows * cols;
+  /// Whether its numbers may be packed, too, or are (packed_weights.hpp).
+  static constexpr bool kHasPackedForm = std::is_same_v<typename Rows::Element, Int8>;
 
   Rows stored;
 
-  /// What stands for W_row,col.
+  /// The dequantized W_row,col.
   [[nodiscard]] constexpr Scalar operator()(int row, int col) const {
     return detail::quantized_value(stored, col, row);
   }
@@ -129,7 +132,7 @@ struct QuantizedWeights {
   }
 };
 
-/// A table [rows, cols] in narrow rows.
+/// A table [rows, cols] as quantized rows.
 template <class Rows>
 struct QuantizedTable {
   using Scalar = typename Rows::Scalar;
@@ -139,7 +142,7 @@ struct QuantizedTable {
 
   Rows stored;
 
-  /// The element, widened.
+  /// The dequantized element (row, col).
   [[nodiscard]] constexpr Scalar operator()(int row, int col) const {
     return detail::quantized_value(stored, row, col);
   }
@@ -159,7 +162,7 @@ inline constexpr bool kIsNarrowElement = requires {
   Element::kScaled;
 };
 
-// What the numbers of a form are.
+// The type of the stored numbers.
 template <class Form>
 struct ElementOfFormIs {
   using type = typename Form::Scalar;
@@ -174,7 +177,7 @@ using ElementOfForm = typename ElementOfFormIs<Form>::type;
 
 }  // namespace detail
 
-/// 8-bit integers with a scale for each output, [in, out].
+/// 8-bit integers with a scale per output, [in, out].
 template <class Scalar, int rows, int cols>
 using Int8Weights = QuantizedWeights<QuantizedRows<Int8, Scalar, cols, rows>>;
 /// 16 bits: the upper half of a float, [in, out].
@@ -183,13 +186,13 @@ using Bfloat16Weights = QuantizedWeights<QuantizedRows<Bfloat16, Scalar, cols, r
 /// 16 bits: IEEE 754 binary16, [in, out].
 template <class Scalar, int rows, int cols>
 using Float16Weights = QuantizedWeights<QuantizedRows<Float16, Scalar, cols, rows>>;
-/// Int8Weights that stand elsewhere, in a file for one.
+/// Int8Weights stored elsewhere, for example in a file.
 template <class Scalar, int rows, int cols>
 using Int8Reference = QuantizedWeights<QuantizedRowsReference<Int8, Scalar, cols, rows>>;
-/// Bfloat16Weights that stand elsewhere.
+/// Bfloat16Weights stored elsewhere.
 template <class Scalar, int rows, int cols>
 using Bfloat16Reference = QuantizedWeights<QuantizedRowsReference<Bfloat16, Scalar, cols, rows>>;
-/// Float16Weights that stand elsewhere.
+/// Float16Weights stored elsewhere.
 template <class Scalar, int rows, int cols>
 using Float16Reference = QuantizedWeights<QuantizedRowsReference<Float16, Scalar, cols, rows>>;
 
@@ -228,7 +231,7 @@ template <class Element, class Scalar, int count, int length>
   return QuantizedTable<QuantizedRowsReference<Element, Scalar, count, length>>{reference_to(table.stored)};
 }
 
-/// There is none of scalars: whoever asks wants to train.
+/// A compile error: quantized weights have no view, as only training asks for one.
 template <class Rows>
 constexpr auto view(const QuantizedWeights<Rows>& weight) {
   detail::refuse_quantized<QuantizedWeights<Rows>>();
@@ -242,7 +245,7 @@ constexpr auto view(const QuantizedTable<Rows>& table) {
 
 namespace detail {
 
-/// W[in, out] for a product: its columns are the rows that are stored.
+/// W[in, out] for a product; its columns are the stored rows.
 template <class Rows>
 ATTUNE_INLINE auto quantized_view(const Rows& stored) {
   if constexpr (requires { stored.packed_view(); }) {  // packed_weights.hpp
@@ -269,14 +272,14 @@ ATTUNE_INLINE void multiply_transposed(const Dy& dy, const QuantizedWeights<Rows
                                        Epilogue epilogue = {}) {
   kernels::gemm(dy, detail::quantized_view(weight.stored).transpose(), dx, epilogue);
 }
-/// dx[rows, some] = dy[rows, out]·Wᵀ of some rows of W.
+/// dx[rows, n] = dy[rows, out]·Wᵀ, for n rows of W, starting at row `first`.
 template <class Dy, class Rows, class Dx>
 ATTUNE_INLINE void multiply_transposed_rows(const Dy& dy, const QuantizedWeights<Rows>& weight, int first,
                                             const Dx& dx) {
   kernels::gemm(dy, detail::quantized_view(weight.stored).transpose().template columns<Dx::cols>(first), dx);
 }
 
-/// The same of a table T[rows, cols], whose rows have the scales: its rows are columns of a weight.
+/// Products with a table T[rows, cols]: its rows have the scales, and act as columns of a weight.
 template <class X, class Rows, class Y, class Epilogue = kernels::Assign>
 ATTUNE_INLINE void multiply(const X& x, const QuantizedTable<Rows>& table, const Y& y,
                             Epilogue epilogue = {}) {
@@ -288,7 +291,7 @@ ATTUNE_INLINE void multiply_transposed(const Dy& dy, const QuantizedTable<Rows>&
   kernels::gemm(dy, detail::quantized_view(table.stored), dx, epilogue);
 }
 
-/// y = a row of a table.
+/// y[1, cols] = a dequantized row of the table.
 template <class Rows>
 void look_up(const QuantizedTable<Rows>& table, int row, typename Rows::Scalar* y) {
   for (int j = 0; j < Rows::length; ++j) y[j] = table(row, j);

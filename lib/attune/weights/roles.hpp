@@ -1,36 +1,36 @@
-// What a weight is for, where that decides what stands for it.
+// Roles of weights within a layer, for storage that depends on the role.
 //
-// A layer of layers asks for the set of each of them as a member of its own, detail::SetOfMember<Projection,
-// Role::kQueries, …>. Forms that are the same in every role, as Tensor, know nothing of it; ByRole<Forms> are
-// those that differ.
+// A layer made of layers declares the set of each part as a member: detail::SetOfMember<Projection,
+// Role::kQueries, …>. Storage that is the same in every role, like Tensor, ignores roles. ByRole<Forms>
+// chooses storage by role.
 #pragma once
 
 #include <attune/execution/layer.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// Roles, one or several: Role::kQueries | Role::kValues.
+/// One role, or several: Role::kQueries | Role::kValues.
 enum class Role : unsigned {
-  kProjections = 1,       // of Linear, and of layers that name no roles
+  kProjections = 1,       // of Linear, and of layers without roles
   kQueries = 2,           // W_q
   kKeys = 4,              // W_k
   kValues = 8,            // W_v
   kAttentionOutput = 16,  // W_o
   kFeedForwardIn = 32,    // to d_ff
   kFeedForwardOut = 64,   // from d_ff
-  // What layers say beside; asking for one asks for all of its kind.
-  kRotatedKeys = kKeys | 128,    // by position, or whose biases count for another reason
-  kGate = kFeedForwardIn | 256,  // of a gated network
+  // Special cases; a request for the general role includes them.
+  kRotatedKeys = kKeys | 128,    // rotated by position, or with biases that count for another reason
+  kGate = kFeedForwardIn | 256,  // of a gated network: the gate
 
   kAttention = kQueries | kKeys | kValues | kAttentionOutput,  // all of attention
   kFeedForward = kFeedForwardIn | kFeedForwardOut,             // all of a feed-forward network
   kEverything = kProjections | kAttention | kFeedForward,      // every weight
 };
-/// Both roles.
+/// The union of two roles.
 [[nodiscard]] constexpr Role operator|(Role a, Role b) {
   return static_cast<Role>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
 }
-/// Whether a role is one of several.
+/// Whether `several` includes a role.
 [[nodiscard]] constexpr bool includes(Role several, Role role) {
   return (static_cast<unsigned>(several) & static_cast<unsigned>(role)) != 0;
 }
@@ -46,14 +46,14 @@ struct InNoRole {
   using OfMatrix = typename In::template Matrix<Scalar, rows, cols>;
   using OfVector = typename In::template Vector<Scalar, rows, cols>;
 };
-// No tensor has these extents: they ask whether there are roles.
+// No tensor has these extents. They only ask whether storage depends on roles.
 template <class Forms, class Scalar>
 struct InNoRole<Forms, Scalar, 0, 0> {
   using OfMatrix = ByRole<Forms>;
-  using OfVector = ByRole<Forms>;  // of sets whose tensors are all vectors
+  using OfVector = ByRole<Forms>;  // for sets with vectors only
 };
 
-// What is empty is another type in every member of a set.
+// Gives an empty type in each member of a set its own type, so that all can share an address.
 template <class Outer, auto member>
 struct Place {};
 template <class Leaf, auto member>
@@ -94,8 +94,8 @@ struct SetOfMemberLayer<Layer, member, Matrix, Vector, ByRole<Forms>> {
   using type = SetOf<Layer, InPlace::template Matrix, InPlace::template Vector>;
 };
 
-/// The set of a layer that is a member of another's set: in a role, or as part number `member`, which has
-/// roles of its own.
+/// The set of a layer that is a member of another layer's set: with a role, or as part number `member`, with
+/// its own roles.
 template <class Layer, auto member, template <class, int, int> class Matrix,
           template <class, int, int> class Vector>
 using SetOfMember =
@@ -103,7 +103,7 @@ using SetOfMember =
 
 }  // namespace detail
 
-/// Forms by role: Forms::In<role> has a Matrix and a Vector. In no role they are those of kProjections.
+/// Storage by role: Forms::In<role> has a Matrix and a Vector. Without a role, kProjections applies.
 template <class Forms>
 struct ByRole {
   template <class Scalar, int rows, int cols>

@@ -1,19 +1,19 @@
-// Forms of weights: what may stand in the place of a weight W[in, out], and its products.
+// Storage of a weight W[in, out], and its products.
 //
 //   y = x·W,      dx = dy·Wᵀ,      dW += xᵀ·dy
 //
-// A layer computes them by the functions below, which are customization points: a form that is not a matrix
-// of its scalars in memory overloads them (quantized_weights.hpp). The forms that are have a view:
+// Layers compute these products by the functions below, which are customization points. Storage other than a
+// matrix of scalars in memory overloads them (quantized_weights.hpp). The following have a view:
 //
 //   Tensor                own, [in, out]
 //   TransposedTensor      own, [out, in], as PyTorch's nn.Linear.weight
 //   Reference             elsewhere, [in, out]
 //   TransposedReference   elsewhere, [out, in]
-//   Untrained             nothing: of gradients
+//   Untrained             nothing: a gradient that is not computed
 //
-// weights/low_rank.hpp has a constant of any form with a product of low rank beside it.
+// weights/low_rank.hpp adds a product of low rank to a constant in any storage.
 //
-//   Layer::ParametersOf<TransposedReference, Reference>   // PyTorch's tensors where they stand, in flash
+//   Layer::ParametersOf<TransposedReference, Reference>   // PyTorch's tensors, read in place from flash
 #pragma once
 
 #include <attune/core/parameters.hpp>
@@ -35,7 +35,7 @@ ATTUNE_INLINE void multiply_transposed(const Dy& dy, const Weight& weight, const
   kernels::gemm(dy, view(weight).transpose(), dx, epilogue);
 }
 
-/// dx[rows, some] = dy[rows, out]·Wᵀ of some rows of W, from `first` on.
+/// dx[rows, n] = dy[rows, out]·Wᵀ, for n rows of W, starting at row `first`.
 template <class Dy, class Weight, class Dx>
 ATTUNE_INLINE void multiply_transposed_rows(const Dy& dy, const Weight& weight, int first, const Dx& dx) {
   kernels::gemm(dy, view(weight).template rows_at<Dx::cols>(first).transpose(), dx);
@@ -57,8 +57,8 @@ ATTUNE_INLINE void add_table(const Table& table, Scalar* y) {
   }
 }
 
-/// gradient[rows, cols] += a·b. Here and below `gradient` is the view of what stands for a tensor's gradient;
-/// `terms` are those of the sums that count.
+/// gradient[rows, cols] += a·b. Here and below, `gradient` is a view of a tensor's gradient, and `terms`
+/// computes the sums over the terms that count.
 template <class A, class B, class Scalar, int kRows, int kCols, int kRowStride, int kColStride,
           class Terms = kernels::DenseTerms>
 ATTUNE_INLINE void add_product(const A& a, const B& b,
@@ -78,15 +78,15 @@ ATTUNE_INLINE void add_column_sums(const Gradient& dy,
                                                                                  used_rows(dy));
 }
 
-/// Nothing: a part of the parameters that is not trained.
+/// Adds nothing: this parameter is not trained.
 template <class A, class B, class Scalar, int rows, int cols, class Place, class Terms = kernels::DenseTerms>
 ATTUNE_INLINE void add_product(const A&, const B&, detail::UntrainedIn<Scalar, rows, cols, Place>,
                                const Terms& = {}) {}
 template <class Gradient, class Scalar, int cols, class Place>
 ATTUNE_INLINE void add_column_sums(const Gradient&, detail::UntrainedIn<Scalar, 1, cols, Place>) {}
 
-/// In the place of a constant weight where the scalars of a layer are lanes (kernels/simd/lanes.hpp): `Base`
-/// of their numbers. A table would be read without a product, and is a tensor of lanes.
+/// A constant weight in a layer whose scalars are lanes (kernels/simd/lanes.hpp): `Base` of plain numbers.
+/// Tables have no products, so they are tensors of lanes.
 template <class Lanes, class Base>
 struct WeightOfLanes {
   using Scalar = Lanes;
@@ -116,7 +116,7 @@ ATTUNE_INLINE void multiply_transposed(const Dy& dy, const WeightOfLanes<Lanes, 
 
 namespace detail {
 
-/// An element of a weight of any form.
+/// An element of a weight in any storage.
 template <class Weight>
 constexpr auto element_of(const Weight& weight, int row, int col) {
   if constexpr (requires { weight(row, col); }) {
@@ -135,7 +135,7 @@ constexpr void copy_elements(const From& from, To& to) {
 
 }  // namespace detail
 
-/// Writes a set of any form, in flash or wherever it stands, to another set of the same layer or model.
+/// Copies a set in any storage, such as flash, to another set of the same layer or model.
 template <class From, class To>
 constexpr void copy_parameters(const From& from, To& to) {
   for_each_tensor(

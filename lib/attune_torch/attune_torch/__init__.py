@@ -3,7 +3,7 @@
     import attune_torch
     attune_torch.export(module, sample_input, "gestures")     # a folder: C++ type, weights, samples, CMake
     attune_torch.export(*attune_torch.from_checkpoint("bert-tiny", tokens=32), "bert")  # a folder of Hugging Face
-    attune_torch.export(*attune_torch.from_onnx("gestures.onnx"), "gestures")           # of torch.onnx
+    module = attune_torch.from_onnx("model.onnx")             # or a file of torch.onnx; sample_input = module.sample_input()
     attune_torch.check("gestures", on="mps2_an386")           # builds it, runs it, names the first layer that differs
     attune_torch.load(module, "learned.safetensors")          # what a board has learned
 """

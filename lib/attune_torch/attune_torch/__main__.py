@@ -1,6 +1,6 @@
 """python -m attune_torch export FILE.py:make_model --out gestures
 python -m attune_torch export CHECKPOINT --tokens 32 --out bert
-python -m attune_torch export model.onnx --out gestures
+python -m attune_torch export model.onnx --out gestures [--size sequence=16]
 python -m attune_torch check gestures [--on mps2_an386]
 python -m attune_torch receive LOG --out learned.safetensors"""
 import argparse
@@ -12,20 +12,21 @@ from .building import check, receive
 from .errors import CheckFailed, Unsupported
 
 
-def made(place, tokens=None):
+def made(place, tokens, sizes):
     """A module and a sample input: of a checkpoint's folder, of an ONNX file, or what FILE.py:function answers."""
     if (Path(place) / "config.json").is_file():
         from .families import from_checkpoint
         return from_checkpoint(place, tokens)
+    if tokens is not None:
+        raise ValueError(f"'{place}' has no config.json: --tokens is for checkpoints")
     if place.endswith(".onnx"):
         from .onnx_file import from_onnx
-        return from_onnx(place, tokens)
-    if tokens is not None:
-        raise ValueError(f"'{place}' has no config.json: --tokens is for checkpoints and ONNX files")
+        module = from_onnx(place, sizes)
+        return module, module.sample_input()
     file, _, function = place.partition(":")
     if not function or not Path(file).is_file():
-        raise ValueError(f"'{place}': give FILE.py:make_model, a function that answers (module, sample_input), a "
-                         "folder with config.json, or an ONNX file")
+        raise ValueError(f"'{place}': give FILE.py:make_model, a function that answers (module, sample_input), a file model.onnx, or a "
+                         "folder with config.json")
     sys.path.insert(0, str(Path(file).resolve().parent))
     spec = importlib.util.spec_from_file_location(Path(file).stem, file)
     source = importlib.util.module_from_spec(spec)
@@ -38,14 +39,24 @@ def made(place, tokens=None):
     return pair
 
 
+def size(text):
+    """NAME=NUMBER, an extent of an .onnx file's input."""
+    name, _, number = text.partition("=")
+    if not name or not number.isdigit() or int(number) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}': give NAME=NUMBER, as sequence=16")
+    return name, int(number)
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="attune_torch", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("export", help="write a folder with a model as a type of attune")
-    one.add_argument("model", help="FILE.py:make_model, a function that answers (module, sample_input), the folder of a "
-                                   "Hugging Face checkpoint, or an ONNX file of torch.onnx")
-    one.add_argument("--tokens", type=int, help="the length of a language model's sequence on the device")
+    one.add_argument("model", help="FILE.py:make_model, a function that answers (module, sample_input), a file model.onnx, or the "
+                                   "folder of a Hugging Face checkpoint")
+    one.add_argument("--tokens", type=int, help="the length of a checkpoint's sequence on the device")
     one.add_argument("--out", required=True, help="the folder; its last name is the C++ namespace")
+    one.add_argument("--size", action="append", default=[], type=size, metavar="NAME=NUMBER",
+                     help="an extent of an .onnx file's input that has a name instead of a number")
     one = commands.add_parser("check", help="build a folder, run it, and name the first layer that differs from PyTorch")
     one.add_argument("folder")
     one.add_argument("--on", action="append", default=[], help="a board beside this machine, as mps2_an386")
@@ -58,7 +69,7 @@ def main(arguments=None):
     try:
         if options.command == "export":
             from .folder import export
-            found = export(*made(options.model, options.tokens), options.out)
+            found = export(*made(options.model, options.tokens, dict(options.size)), options.out)
             print(f"wrote {options.out}: {len(found.layers)} layers; python -m attune_torch check {options.out}")
         elif options.command == "check":
             check(options.folder, options.on, options.attune)

@@ -1,89 +1,168 @@
-"""Norms and activations that are written out as formulas: recognized by their numbers."""
+"""Activations and norms that are written out in elementary operations, recognized by the numbers that those give.
+
+The operations between two values of a recording are run again on numbers that are drawn here, small and large ones, in the
+place of the source and of weights. A formula that only looks alike on the sample, or while a weight is 1, is refused.
+"""
+import itertools
 import math
 
 import torch
 import torch.nn.functional as F
 
-# Operations that a formula is made of.
-STEPS = {"add", "sub", "rsub", "mul", "div", "true_divide", "divide", "multiply", "subtract", "pow", "square", "sqrt", "rsqrt", "mean", "var",
-         "erf", "exp", "tanh", "sigmoid", "neg", "reciprocal", "relu", "clamp", "maximum", "layer_norm", "native_layer_norm", "__add__",
-         "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__rtruediv__", "__pow__", "__rpow__", "__neg__", "float",
-         "to", "type_as"}
-FUNCTIONS = {
-    "kRelu": F.relu, "kSilu": F.silu, "kGelu": F.gelu, "kTanh": torch.tanh, "kSigmoid": torch.sigmoid,
+from .recording import Node
+
+ELEMENTARY = {"add", "sub", "mul", "multiply", "div", "true_divide", "divide", "pow", "sqrt", "rsqrt", "square", "reciprocal", "neg",
+              "mean", "var", "std", "erf", "tanh", "sigmoid", "exp", "relu", "clamp", "maximum", "to", "float", "type", "layer_norm",
+              "rms_norm", "sum", "subtract"}
+LONGEST = 24
+ACTIVATIONS = {
+    "kRelu": F.relu,
+    "kSilu": F.silu,
+    "kGelu": lambda x: 0.5 * x * (1 + torch.erf(x / math.sqrt(2))),
     "kGeluTanh": lambda x: 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3))),
+    "kTanh": torch.tanh,
+    "kSigmoid": torch.sigmoid,
     "kQuickGelu": lambda x: x * torch.sigmoid(1.702 * x),
     "kSquaredRelu": lambda x: F.relu(x).square(),
 }
 
 
+def elementary(node):
+    """Whether a value is computed number by number, or over the features."""
+    name = node.operation.strip("_")
+    names = {name, name[1:] if name[:1] in "ri" else name}  # __radd__, __iadd__
+    return bool(names & ELEMENTARY) and node.function is not None
+
+
 def regions(node):
-    """Each value that all of `node` is computed from by a formula, the nearest first, and what lies between."""
-    inside, border = [node], []
-
-    def spread(item):
-        for before in item.inputs():
-            if before.derived and not any(before is known for known in border):
-                border.append(before)
-
-    spread(node)
-    while border and len(inside) < 60:
-        if len(border) == 1 and border[0].shape == node.shape:
-            yield border[0], list(inside)
-        latest = max(border, key=lambda item: item.order)
-        if latest.operation not in STEPS or latest.module is not None:
+    """Pairs of a value and the operations from it to `node`, the nearest first."""
+    inside = []
+    frontier = {node.index: node}
+    while len(inside) < LONGEST:
+        latest = frontier[max(frontier)]
+        if not elementary(latest):
             return
-        border.remove(latest)
+        del frontier[latest.index]
         inside.append(latest)
-        spread(latest)
+        frontier |= {item.index: item for item in latest.inputs() if item.derived}
+        if not frontier:
+            return
+        if len(frontier) == 1:
+            yield next(iter(frontier.values())), inside[::-1]
+
+
+def replay(inside, drawn):
+    """The last operation's value, with numbers in the place of some nodes, by their index."""
+    values = dict(drawn)
+
+    def value(item):
+        if isinstance(item, Node):
+            if item.index in values:
+                return values[item.index].clone()  # an operation may be in place
+            constant = item.value
+            return constant.double() if constant.is_floating_point() else constant
+        if isinstance(item, (list, tuple)):
+            return type(item)(value(part) for part in item)
+        return item
+
+    for node in inside:
+        values[node.index] = node.function(*value(node.args), **{name: value(item) for name, item in node.kwargs.items()})
+    return values[inside[-1].index]
+
+
+def probes(shape):
+    draw = torch.Generator().manual_seed(1)
+    return [scale * torch.randn(shape, generator=draw, dtype=torch.float64) for scale in (1e-3, 1.0, 1.0, 4.0)]
+
+
+def same(pairs):
+    return all(found.shape == wanted.shape and float((found - wanted).abs().max()) <= 3e-6 * max(1e-3, float(wanted.abs().max()))
+               for found, wanted in pairs)
+
+
+def numbers(inside):
+    """Scalars that the operations take, one of which may be an epsilon."""
+    found = []
+
+    def visit(item):
+        if isinstance(item, Node):
+            if not item.derived and item.value.is_floating_point() and item.value.numel() == 1:
+                found.append(float(item.value))
+        elif isinstance(item, float):
+            found.append(item)
+        elif isinstance(item, (list, tuple)):
+            for part in item:
+                visit(part)
+
+    for node in inside:
+        visit([list(node.args), list(node.kwargs.values()), [1e-5] if node.operation == "layer_norm" else []])
+    return sorted({float(f"{value:.6g}") for value in found if 0 < value < 0.1})
+
+
+def vectors(inside, d_model):
+    """Constants of one number for each feature, and whether all others are scalars."""
+    found, known = {}, True
+    for node in inside:
+        for item in node.inputs():
+            if item.derived or item.value.numel() == 1:
+                continue
+            known &= item.value.numel() == d_model and item.value.shape[-1] == d_model and item.value.is_floating_point()
+            found[item.index] = item
+    return list(found.values()), known
 
 
 def activation(x, y):
-    """The name of the function with y = f(x), or None."""
-    x, y = x.double(), y.double()
-    errors = {name: float((function(x) - y).abs().max()) for name, function in FUNCTIONS.items()}
-    best = min(errors, key=errors.get)
-    return best if errors[best] <= 2e-6 * max(1.0, float(y.abs().max())) else None
+    """The name of an activation by its inputs and outputs, "" where nothing happens, or None."""
+    if same(zip(y, x)):
+        return ""
+    found = [name for name, reference in ACTIVATIONS.items() if same((b, reference(a)) for a, b in zip(x, y))]
+    return found[0] if found else None
 
 
-def constants(inside):
-    """Vectors of parameters, and small numbers, of a formula."""
-    vectors, numbers = [], []
-    for node in inside:
-        for item in [*node.args, *node.kwargs.values()]:
-            if isinstance(item, float):
-                numbers.append(item)
-        for item in node.inputs():
-            if item.derived:
-                continue
-            if item.value.numel() == 1:
-                numbers.append(float(item.value))
-            elif item.value.dim() <= 1 or item.value.numel() == item.value.shape[-1]:
-                vectors.append(item)
-    return vectors, [float(f"{number:.7g}") for number in numbers if 0 < number < 0.1] or [1e-5, 1e-6, 1e-12, 1e-8]
+def norm(inside, drawn, x, y):
+    """(root_mean_square, epsilon, weight, bias) of a norm over the features; weight and bias are nodes or None. Else None."""
+    orders = [()] if not drawn else list(itertools.permutations(drawn))
+    for epsilon, root_mean_square, order in itertools.product(numbers(inside), (False, True), orders):
+        pairs = []
+        for a, b in zip(x, y):
+            a = a if root_mean_square else a - a.mean(-1, keepdim=True)
+            wanted = a * torch.rsqrt(a.square().mean(-1, keepdim=True) + epsilon)
+            for index, (_, vector) in enumerate(order):
+                wanted = wanted * vector.reshape(-1) if index == 0 else wanted + vector.reshape(-1)
+            pairs.append((b, wanted))
+        if same(pairs):
+            weight, bias = (*[tensor for tensor, _ in order], None, None)[:2]
+            return root_mean_square, epsilon, weight, bias
+    return None
 
 
-def norm(x, y, inside):
-    """(whether it is RMSNorm, epsilon, weight, bias) with y = norm(x), weight and bias as nodes; or None."""
-    vectors, epsilons = constants(inside)
-    if len(vectors) > 2:
+def recognize(node):
+    """("activation", name, source), ("norm", (root_mean_square, epsilon, weight, bias), source), or None."""
+    if not elementary(node):
         return None
-    x, y = x.double(), y.double()
-    best = None
-    for rms in (False, True):
-        centered = x if rms else x - x.mean(-1, keepdim=True)
-        power = centered.pow(2).mean(-1, keepdim=True)
-        for epsilon in epsilons:
-            normal = centered * torch.rsqrt(power + epsilon)
-            for weight in [None, *vectors]:
-                for bias in [None, *vectors] if not rms else [None]:
-                    if sum(item is not None for item in (weight, bias)) != len(vectors) or (weight is bias and weight is not None):
-                        continue
-                    z = normal * weight.value.double().flatten() if weight is not None else normal
-                    z = z + bias.value.double().flatten() if bias is not None else z
-                    error = float((z - y).abs().max())
-                    if best is None or error < best[0]:
-                        best = (error, rms, epsilon, weight, bias)
-    if best is None or not best[0] <= 1e-5 * max(1.0, float(y.abs().max())):
-        return None
-    return best[1:]
+    nearest = None
+    for source, inside in regions(node):
+        if source.shape != node.shape or not source.value.is_floating_point():
+            continue
+        tensors, known = vectors(inside, source.shape[-1])
+        if not known or len(tensors) > 2:
+            break
+        draw = torch.Generator().manual_seed(2)
+        drawn = [(item, torch.randn(item.value.shape, generator=draw, dtype=torch.float64)) for item in tensors]
+        x = probes(source.shape)
+        try:
+            y = [replay(inside, {source.index: probe, **{item.index: value for item, value in drawn}}) for probe in x]
+        except (RuntimeError, TypeError):
+            continue
+        if any(not bool(torch.isfinite(item).all()) for item in y):
+            continue
+        name = activation(x, y) if not drawn else None
+        if name is not None:
+            return "activation", name, source
+        found = norm(inside, drawn, x, y)
+        if found is not None and not found[0]:
+            return "norm", found, source
+        # The end of a LayerNorm, from centered values on, is an RMSNorm, too.
+        if found is not None and found[3] is None and nearest is None:
+            nearest = "norm", found, source
+    return nearest

@@ -14,6 +14,7 @@ from torch import nn
 
 from . import tensors
 from .errors import Unsupported
+from .layers import llama3_scaling, rotary_frequencies
 
 ACTIVATIONS = {"gelu": F.gelu, "gelu_python": F.gelu, "relu": F.relu, "silu": F.silu, "swish": F.silu,
                "gelu_new": lambda x: F.gelu(x, approximate="tanh"), "gelu_pytorch_tanh": lambda x: F.gelu(x, approximate="tanh"),
@@ -257,6 +258,7 @@ class LlamaLayer(nn.Module):
         self.heads = config["num_attention_heads"]
         self.head = config.get("head_dim") or width // self.heads
         self.theta, shared = config.get("rope_theta", 10000.0), config.get("num_key_value_heads") or self.heads
+        self.scaling = llama3_scaling(config["rope_scaling"]) if config.get("rope_scaling") else ()
         if config.get("hidden_act", "silu") not in ("silu", "swish"):
             raise Unsupported(f"config.json: hidden_act is '{config['hidden_act']}'; a gated network of attune has silu")
         self.self_attn = holder(q_proj=nn.Linear(width, self.heads * self.head, bias), k_proj=nn.Linear(width, shared * self.head, bias),
@@ -270,7 +272,7 @@ class LlamaLayer(nn.Module):
     def rotate(self, x):
         """Rotary positions of halves (Su et al., 2021)."""
         x = x.view(*x.shape[:2], -1, self.head)
-        angles = torch.arange(x.shape[1])[:, None, None] * self.theta ** (-torch.arange(0, self.head, 2) / self.head)
+        angles = (torch.arange(x.shape[1])[:, None, None] * rotary_frequencies(self.head, self.theta, self.scaling)).float()
         a, b = x.chunk(2, -1)
         return torch.cat([a * angles.cos() - b * angles.sin(), b * angles.cos() + a * angles.sin()], -1).flatten(2)
 
@@ -286,8 +288,9 @@ class Llama(nn.Module):
 
     def __init__(self, config, bias):
         super().__init__()
-        if config.get("rope_scaling"):
-            raise Unsupported(f"config.json: rope_scaling {json.dumps(config['rope_scaling'])}, which attune does not have")
+        self.rope_scaling = config.get("rope_scaling")
+        if self.rope_scaling and (self.rope_scaling.get("rope_type") or self.rope_scaling.get("type")) != "llama3":
+            raise Unsupported(f"config.json: rope_scaling {json.dumps(self.rope_scaling)}; attune has Llama 3's")
         self.model = holder(embed_tokens=nn.Embedding(config["vocab_size"], config["hidden_size"]),
                             layers=nn.ModuleList([LlamaLayer(config, bias) for _ in range(config["num_hidden_layers"])]),
                             norm=RMSNorm(config["hidden_size"], config.get("rms_norm_eps", 1e-6)))

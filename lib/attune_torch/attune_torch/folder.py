@@ -285,7 +285,7 @@ def export(module, sample_input, folder):
     if not isinstance(sample_input, torch.Tensor) or sample_input.dim() < 2:
         raise ValueError("sample_input is a tensor with a batch: [batch, tokens, features], [batch, features] or ids [batch, tokens]")
     found = Exported(module, sample_input)
-    class_name = type(module).__name__
+    class_name = module._get_name()
     texts = {"model.hpp": found.header(name, class_name), "check.cpp": found.check_source(name, (1e-4, 0.1)),
              "CMakeLists.txt": cmake(name, [name for layer in found.layers if getattr(layer, "kind", "") == "positions" for name in layer.tensors]),
              "README.md": README.format(name=name, class_name=class_name, samples=found.samples()["input"].shape[0],

@@ -1,5 +1,8 @@
 """attune's layers, as a recording is told by: their C++ types, PyTorch's names of their tensors, and their outputs."""
+import math
 from dataclasses import dataclass, field
+
+import torch
 
 
 def options(**values):
@@ -17,6 +20,22 @@ def text(value):
 
 def unless(value, default):
     return None if value == default else value
+
+
+def llama3_scaling(config):
+    """Of a config's rope_scaling."""
+    return (float(config["factor"]), float(config["low_freq_factor"]), float(config["high_freq_factor"]),
+            int(config["original_max_position_embeddings"]))
+
+
+def rotary_frequencies(d_k, base, scaling=()):
+    """Angles of one position, in double; with Llama 3's scaling."""
+    frequencies = base ** (-torch.arange(0, d_k, 2).double() / d_k)
+    if not scaling:
+        return frequencies
+    factor, low, high, length = scaling
+    kept = ((length * frequencies / (2 * math.pi) - low) / (high - low)).clamp(0, 1)
+    return (1 - kept) * frequencies / factor + kept * frequencies
 
 
 @dataclass
@@ -52,6 +71,7 @@ class Attention:
     rotary_dim: int = 0
     rotary_base: float = 10000.0
     rotary_adjacent: bool = False
+    rotary_scaling: tuple = ()  # Llama 3's: factor, low and high frequency factor, original length
     names: dict = field(default_factory=dict)  # of EncoderLayerNames, whole paths
     tensors: list = field(default_factory=list)
     module: str = ""  # the nn.MultiheadAttention that it is, or nothing
@@ -63,8 +83,11 @@ class Attention:
             d_k=unless(self.d_k, self.d_model // self.num_heads if self.d_model % self.num_heads == 0 else -1),
             bias=unless(self.bias, True), output_bias=unless(self.output_bias, self.bias),
             rotary_dim=unless(self.rotary_dim, 0),
-            rotary_pairs="attune::RotaryPairs::kAdjacent" if self.rotary_dim and self.rotary_adjacent else None,
+            rotary_pairs="attune::RotaryPairs::kInterleaved" if self.rotary_dim and self.rotary_adjacent else None,
             rotary_base=unless(self.rotary_base, 10000.0) if self.rotary_dim else None,
+            rotary_scaling=options(factor=self.rotary_scaling[0], low_frequency_factor=unless(self.rotary_scaling[1], 1.0),
+                                   high_frequency_factor=unless(self.rotary_scaling[2], 4.0),
+                                   original_length=unless(self.rotary_scaling[3], 8192)) if self.rotary_scaling else None,
             window="{.right = 0}" if self.causal else None)
 
 

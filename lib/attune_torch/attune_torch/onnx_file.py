@@ -1,9 +1,6 @@
-"""ONNX files of torch.onnx, opsets 14 to 20, as modules that are recorded like any other (https://onnx.ai/onnx/operators).
-
-Initializers are parameters under PyTorch's names. torch.onnx transposes the weights of nn.Linear and renames them; the name
-comes back from the bias or from the node, and the weight is [out, in] again.
-"""
-import re
+"""A model that torch.onnx exported, as a module: its nodes become torch functions, its tensors have PyTorch's names again."""
+import math
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -12,346 +9,611 @@ from torch import nn
 from .errors import Unsupported
 
 OPSETS = range(14, 21)
-DTYPES = {1: torch.float32, 2: torch.uint8, 3: torch.int8, 5: torch.int16, 6: torch.int32, 7: torch.int64, 9: torch.bool,
-          10: torch.float16, 11: torch.float64}
+FOLDED = "onnx::"  # torch.onnx names tensors so that it has computed from others, as transposed weights
+
+
+def from_onnx(path, sizes=None):
+    """The model of an .onnx file, for `export(module, module.sample_input(), folder)`. `sizes` gives symbolic extents of the
+    input their numbers, as {"sequence": 16}; the batch needs none. Raises Unsupported with the node's name, and ValueError
+    where the file is damaged."""
+    return OnnxModule(Path(path), sizes or {})
+
+
+def read(path):
+    """The file as onnx.ModelProto."""
+    try:
+        import onnx
+        import onnx.helper
+        import onnx.numpy_helper
+    except ImportError:
+        raise ValueError("reading .onnx files takes the Python package onnx: apt install python3-onnx, or pip install onnx") from None
+    if not path.is_file():
+        raise ValueError(f"there is no file {path}")
+    try:
+        model = onnx.load(str(path))
+    except Exception as problem:  # noqa: BLE001: protobuf's own type of error
+        raise ValueError(f"{path} is no ONNX file, or is cut short: {problem}") from None
+    if not model.graph.node or not model.graph.output:
+        raise ValueError(f"{path} is no ONNX file, or is cut short: its graph has no nodes or no outputs")
+    version = {item.domain: item.version for item in model.opset_import}.get("", 0)
+    if version not in OPSETS:
+        raise Unsupported(f"{path} has opset {version}; export it with opset_version={OPSETS[0]} to {OPSETS[-1]}")
+    return model, version, onnx
+
+
+def words(*names):
+    """The names. protobuf in Python answers bytes where they are no UTF-8."""
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError(f"the file is damaged: a name is {names}")
+    return names
 
 
 class Step:
-    """A node of the graph: operator, names of its inputs and outputs, attributes."""
+    """A node of the graph, read."""
 
-    def __init__(self, node, helper, to_tensor):
-        self.type, self.name = node.op_type, node.name or node.output[0]
+    def __init__(self, node, index, onnx):
+        words(node.name, node.op_type, node.domain, *node.input, *node.output, *(item.name for item in node.attribute))
+        self.name, self.operation = node.name or f"{node.op_type}_{index}", node.op_type
+        self.domain = node.domain if node.domain not in ("", "ai.onnx") else ""
         self.inputs, self.outputs = list(node.input), list(node.output)
-        self.attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-        for key, value in self.attributes.items():
-            if hasattr(value, "raw_data"):
-                self.attributes[key] = to_tensor(value)
+        self.attributes = {}
+        for attribute in node.attribute:
+            value = onnx.helper.get_attribute_value(attribute)
+            if attribute.type == onnx.AttributeProto.TENSOR:
+                value = tensor_of(value, onnx, self.name)
+            self.attributes[attribute.name] = value.decode() if isinstance(value, bytes) else value
+        self.scope = self.name.split("/")[1:-1] if self.name.startswith("/") else []
+        self.path = dotted(self.scope)
 
-    def get(self, key, default=None):
-        value = self.attributes.get(key, default)
-        return value.decode() if isinstance(value, bytes) else value
+    def get(self, name, default=None):
+        return self.attributes.get(name, default)
 
-
-def integers(value):
-    return [int(item) for item in value.flatten().tolist()]
-
-
-def axes_of(step, values, index=1):
-    """Axes, which are an attribute in older opsets and an input in newer ones."""
-    if len(values) > index and values[index] is not None:
-        return integers(values[index])
-    axes = step.get("axes")
-    return list(axes) if axes is not None else None
+    def describe(self):
+        return f"node {self.name} ({self.domain + '.' if self.domain else ''}{self.operation})"
 
 
-def reshape(step, values):
-    x, shape = values[0], integers(values[1])
-    return x.reshape([x.shape[i] if extent == 0 else extent for i, extent in enumerate(shape)])
+def tensor_of(proto, onnx, name):
+    try:
+        return torch.tensor(onnx.numpy_helper.to_array(proto))
+    except Exception as problem:  # noqa: BLE001: whatever NumPy says of bytes that are missing
+        raise ValueError(f"the tensor {name} is damaged: {problem}") from None
 
 
-def slice_(step, values):
-    x, starts, ends = values[0], integers(values[1]), integers(values[2])
-    axes = integers(values[3]) if len(values) > 3 and values[3] is not None else list(range(len(starts)))
-    steps = integers(values[4]) if len(values) > 4 else [1] * len(starts)
-    places = [slice(None)] * x.dim()
-    for axis, start, end, stride in zip(axes, starts, ends, steps):
-        if stride < 1:
-            raise Unsupported(f"a slice backwards in node {step.name}")
-        places[axis % x.dim()] = slice(start, end, stride)
-    return x[tuple(places)]
+def dotted(scope):
+    """A path of modules. Children of nn.Sequential repeat its name: blocks/blocks.0/norm1 is blocks.0.norm1."""
+    path, before = "", None
+    for part in scope:
+        if before is not None and (part == before or part.startswith(before + ".")):
+            path = path[: len(path) - len(before)] + part
+        else:
+            path = f"{path}.{part}" if path else part
+        before = part
+    return path
 
 
-def gather(step, values):
-    x, index = values
-    axis = step.get("axis", 0) % max(1, x.dim())
-    if index.numel() == 1 and int(index) < 0:
-        index = torch.where(index < 0, index + x.shape[axis], index)
-    if index.dim() == 0:
-        return x.select(axis, int(index))
-    if axis == 0 and x.dim() == 2 and x.is_floating_point():
-        return F.embedding(index, x)
-    if index.dim() == 1:
-        return x.index_select(axis, index)
-    raise Unsupported(f"Gather of {list(x.shape)} by {list(index.shape)} in node {step.name}")
+class Graph:
+    """Nodes, constants, and who reads them."""
+
+    def __init__(self, path):
+        model, self.opset, onnx = read(path)
+        graph = model.graph
+        words(*(item.name for items in (graph.initializer, graph.input, graph.output) for item in items))
+        self.constants = {item.name: tensor_of(item, onnx, item.name) for item in graph.initializer}
+        self.initializers = set(self.constants)
+        self.steps = [Step(node, index, onnx) for index, node in enumerate(graph.node)]
+        self.inputs = [item for item in graph.input if item.name not in self.initializers]
+        self.output = graph.output[0].name
+        self.floats = (onnx.TensorProto.FLOAT,)
+        self.integers = (onnx.TensorProto.INT64, onnx.TensorProto.INT32)
+        steps = []
+        for step in self.steps:
+            if step.operation == "Identity" and step.inputs[0] in self.initializers:
+                # torch.onnx writes equal tensors once; each has its own name and training here.
+                self.constants[step.outputs[0]] = self.constants[step.inputs[0]].clone()
+                self.initializers.add(step.outputs[0])
+            elif step.operation == "Constant" and "value" in step.attributes:
+                self.constants[step.outputs[0]] = step.attributes["value"]
+            else:
+                steps.append(step)
+        self.steps = steps
+        for name in sorted(self.initializers):
+            if self.constants[name].dtype in (torch.float16, torch.bfloat16, torch.float64):
+                raise Unsupported(f"the tensor {name} is {self.constants[name].dtype}; export a model in floats of 32 bits")
+        self.check()
+
+    def check(self):
+        """Every value is computed before it is read."""
+        known = {"", *self.constants, *(item.name for item in self.inputs)}
+        self.readers = {}
+        for index, step in enumerate(self.steps):
+            for name in step.inputs:
+                if name not in known:
+                    raise ValueError(f"the file is damaged: {step.describe()} reads {name}, which nothing computes")
+                self.readers.setdefault(name, []).append(index)
+            known.update(step.outputs)
+        if self.output not in known:
+            raise ValueError(f"the file is damaged: nothing computes its output {self.output}")
+        read = [item.name for item in self.inputs if item.name in self.readers]
+        if len(read) != 1:
+            raise Unsupported(f"a model with {len(read)} inputs ({', '.join(read) or 'none'}); attune's has one, and padding is "
+                              "given at run time, as a SequenceLength")
+        self.input = next(item for item in self.inputs if item.name in self.readers)
 
 
-def squeeze(step, values):
-    x, axes = values[0], axes_of(step, values)
-    for axis in sorted((axis % x.dim() for axis in axes), reverse=True) if axes is not None else range(x.dim() - 1, -1, -1):
-        if axes is not None or x.shape[axis] == 1:
-            x = x.squeeze(axis)
-    return x
+class Names:
+    """PyTorch's names of tensors, from names of biases and of nodes."""
+
+    def __init__(self, graph):
+        self.known, self.taken = {}, set()
+        for step in graph.steps:
+            for name in step.inputs:
+                if name in graph.initializers and self.of_pytorch(name) and step.scope:
+                    self.learn(step.scope, name.rpartition(".")[0])
+
+    @staticmethod
+    def of_pytorch(name):
+        return not name.startswith(FOLDED)
+
+    def learn(self, scope, path):
+        """Modules that are never called are missing in names of nodes: model.layers.0.norm is /layers.0/norm."""
+        for count in range(1, len(scope) + 1):
+            tail = dotted(scope[count - 1:])[len(scope[count - 1]) + 1:] if count < len(scope) else ""
+            head = path if not tail else path[: -len(tail) - 1] if path.endswith("." + tail) else ""
+            if head and (head == dotted(scope[:count]) or head.endswith("." + dotted(scope[:count]))):
+                self.known.setdefault(tuple(scope[:count]), head)
+
+    def path(self, scope):
+        for count in range(len(scope), 0, -1):
+            head = self.known.get(tuple(scope[:count]))
+            if head is not None:
+                whole, part = dotted(scope), dotted(scope[:count])
+                return head + whole[len(part):] if whole.startswith(part) else f"{head}.{dotted(scope[count:])}"
+        return dotted(scope)
+
+    def free(self, name):
+        """The name, with a number where another tensor has it."""
+        path, dot, leaf = name.rpartition(".")
+        count, found = 1, name
+        while found in self.taken:
+            count += 1
+            found = f"{path}_{count}.{leaf}" if dot else f"{leaf}_{count}"
+        self.taken.add(found)
+        return found
 
 
-def unsqueeze(step, values):
-    x, axes = values[0], axes_of(step, values)
+class Linear:
+    """A product with a constant matrix, and the sum with a bias, as one step."""
+
+    def __init__(self, matrix, transposed, bias, step):
+        self.matrix, self.transposed, self.bias, self.step = matrix, transposed, bias, step
+        self.weight_name = self.bias_name = ""
+
+
+def linears(graph):
+    """Of the step that ends each: Linear. Steps that it contains have None."""
+    found = {}
+    writer = {name: step for step in graph.steps for name in step.outputs}
+
+    def matrix(name):
+        """The constant behind a name, and whether it is a transposed weight."""
+        if name in graph.constants:
+            return name, True
+        step = writer.get(name)
+        if step is not None and step.operation == "Transpose" and step.inputs[0] in graph.constants and step.get("perm") == [1, 0]:
+            return step.inputs[0], False
+        return None, False
+
+    def is_float(name, dimensions):
+        return name in graph.constants and graph.constants[name].dim() == dimensions and graph.constants[name].is_floating_point()
+
+    for index, step in enumerate(graph.steps):
+        if step.domain or step.operation not in ("MatMul", "Gemm"):
+            continue
+        name, transposed = matrix(step.inputs[1])
+        if name is None or not is_float(name, 2) or step.inputs[0] in graph.constants:
+            continue
+        bias, end = None, index
+        if step.operation == "Gemm":
+            if step.get("alpha", 1.0) != 1 or step.get("beta", 1.0) != 1 or step.get("transA", 0):
+                continue
+            transposed ^= bool(step.get("transB", 0))
+            bias = step.inputs[2] if len(step.inputs) > 2 and step.inputs[2] else None
+            if bias is not None and not is_float(bias, 1):
+                continue
+        else:
+            readers = graph.readers.get(step.outputs[0], [])
+            if len(readers) == 1 and graph.steps[readers[0]].operation == "Add" and step.outputs[0] != graph.output:
+                others = [other for other in graph.steps[readers[0]].inputs if other != step.outputs[0]]
+                columns = graph.constants[name].shape[1 if transposed else 0]
+                if len(others) == 1 and is_float(others[0], 1) and graph.constants[others[0]].shape[0] == columns:
+                    bias, end = others[0], readers[0]
+        if transposed and name in graph.initializers and Names.of_pytorch(name) and name.endswith("weight"):
+            continue  # the module itself has the weight as [inputs, outputs]
+        if end != index:
+            found[index] = None
+        found[end] = Linear(name, transposed, bias, step)
+    return found
+
+
+class OnnxModule(nn.Module):
+    """Runs a graph node by node. Its state_dict is that of the module that was exported, as far as the file has it."""
+
+    def __init__(self, path, sizes):
+        super().__init__()
+        self.file, self.graph = path.name, Graph(path)
+        self.position = ("", "")  # of the step that runs: module path, and words for people
+        self.tensors = {}         # constants by the file's name
+        self.linears = linears(self.graph)
+        self.shape, self.is_integer = self.input_shape(sizes)
+        self.name_tensors()
+        self.name_tables()
+        # Scalars that may be the base of rotary positions.
+        self.rotary_bases = sorted({float(value) for value in self.graph.constants.values()
+                                    if value.is_floating_point() and value.numel() == 1 and 100 <= float(value) < math.inf})
+
+    def _get_name(self):
+        return self.file
+
+    # ---- Tensors and their names ----
+
+    def place(self, name, tensor):
+        """A parameter under a name with dots."""
+        owner = self
+        *path, leaf = name.split(".")
+        for part in path:
+            owner = owner._modules.setdefault(part, nn.Module())
+        owner._parameters[leaf] = tensor
+        return tensor
+
+    def parameter(self, tensor):
+        return nn.Parameter(tensor.contiguous(), requires_grad=False)
+
+    def name_tensors(self):
+        graph, names = self.graph, Names(self.graph)
+        self.names = names
+        folded = {linear.matrix for linear in self.linears.values() if linear is not None and linear.transposed}
+        renamed = set()
+        looked_up = {step.inputs[0] for step in graph.steps if step.operation == "Gather"}
+        for linear in self.linears.values():
+            if linear is None:
+                continue
+            path = names.path(linear.step.scope)
+            tied = linear.matrix in looked_up and path  # a head that is an embedding, too, has its own name beside it
+            if linear.bias is not None and linear.bias in graph.initializers and names.of_pytorch(linear.bias) and \
+                    linear.bias.endswith("bias"):
+                linear.bias_name = linear.bias
+                linear.weight_name = linear.bias[: -len("bias")] + "weight"
+            else:
+                path = path or f"linear_{linear.matrix.rpartition('_')[2]}".replace(":", "_").replace(".", "_").replace("/", "_")
+                linear.weight_name = f"{path}.weight"
+                if linear.bias is not None:
+                    linear.bias_name = f"{path}.bias"
+                    renamed.add(linear.bias)
+            if not linear.transposed and names.of_pytorch(linear.matrix) and linear.matrix.endswith("weight") and not tied:
+                linear.weight_name = linear.matrix
+                if linear.bias_name and linear.bias in renamed:
+                    linear.bias_name = linear.matrix[: -len("weight")] + "bias"
+        # The order of the file, which is that of the module.
+        for name, value in graph.constants.items():
+            if name in folded or name in renamed or name not in graph.initializers or not names.of_pytorch(name) or \
+                    name not in graph.readers or not value.is_floating_point() or value.dim() == 0:
+                continue
+            names.taken.add(name)
+            self.tensors[name] = self.place(name, self.parameter(value))
+        tables = [self.tensors[name] for name in sorted(looked_up) if name in self.tensors and self.tensors[name].dim() == 2]
+        made = {}
+        for linear in self.linears.values():
+            if linear is None:
+                continue
+            linear.weight = self.linear_tensor(linear.matrix, linear.weight_name, linear.transposed, tables, made)
+            linear.bias_tensor = None if linear.bias is None else \
+                self.linear_tensor(linear.bias, linear.bias_name, False, [], made)
+
+    def linear_tensor(self, name, wanted, transposed, tables, made):
+        if name in self.tensors and not transposed and wanted == name:
+            return self.tensors[name]
+        if (name, wanted) in made:
+            return made[name, wanted]
+        value = self.graph.constants[name]
+        value = value.t() if transposed else value
+        same = [table for table in tables if table.shape == value.shape and torch.equal(table, value)]
+        # A head that is tied to an embedding is the same parameter under two names.
+        tensor = same[0] if same else self.parameter(value)
+        made[name, wanted] = self.place(self.names.free(wanted), tensor)
+        return tensor
+
+    def name_tables(self):
+        """Folded tables of positions are parameters, too; their module's name is lost."""
+        with torch.no_grad():
+            values = self.run(self.sample_input())
+        for step in self.graph.steps:
+            if step.operation != "Add" or len(step.inputs) != 2:
+                continue
+            for name, other in (step.inputs, step.inputs[::-1]):
+                table = self.graph.constants.get(name)
+                if name not in self.graph.initializers or self.names.of_pytorch(name) or name in self.tensors or \
+                        table.dim() not in (2, 3) or not table.is_floating_point() or float(table.abs().max()) > 1e3:
+                    continue
+                shape = tuple(values[other].shape) if other in values else ()
+                if len(shape) == 3 and tuple(table.shape)[-2:] == shape[1:] and table.numel() == shape[1] * shape[2]:
+                    path = self.names.path(step.scope)
+                    wanted = self.names.free(f"{path}.positions" if path else "positions")
+                    self.tensors[name] = self.place(wanted, self.parameter(table))
+
+    # ---- The input ----
+
+    def input_shape(self, sizes):
+        item = self.graph.input
+        kind = item.type.tensor_type
+        shape, unknown = [], []
+        for axis, extent in enumerate(kind.shape.dim):
+            if extent.dim_value > 0:
+                shape.append(extent.dim_value)
+            elif axis == 0:
+                shape.append(3)
+            elif extent.dim_param in sizes:
+                shape.append(sizes[extent.dim_param])
+            else:
+                unknown.append(extent.dim_param or f"dimension {axis}")
+        if unknown:
+            raise ValueError(f"the input {item.name} has extents without a number: {', '.join(unknown)}; give them, as "
+                             f"--size {unknown[0]}=16")
+        if kind.elem_type not in self.graph.floats + self.graph.integers or len(shape) < 2:
+            raise Unsupported(f"the input {item.name} of shape {shape} is no batch of floats or of ids")
+        return shape, kind.elem_type in self.graph.integers
+
+    def vocabulary(self):
+        """Rows of the smallest table that is looked up with the input."""
+        reach = {self.graph.input.name}
+        rows = []
+        for step in self.graph.steps:
+            if step.operation in ("Cast", "Identity", "Reshape", "Unsqueeze", "Squeeze") and step.inputs[0] in reach:
+                reach.add(step.outputs[0])
+            if step.operation == "Gather" and step.inputs[1] in reach and step.inputs[0] in self.graph.constants:
+                rows.append(self.graph.constants[step.inputs[0]].shape[0])
+        if not rows:
+            raise Unsupported(f"the input {self.graph.input.name} is of integers, and no embedding looks them up")
+        return min(rows)
+
+    def sample_input(self, seed=0):
+        """A batch that is drawn: floats around 0, or ids below the vocabulary."""
+        draw = torch.Generator().manual_seed(seed)
+        if self.is_integer:
+            return torch.randint(0, self.vocabulary(), self.shape, generator=draw)
+        return torch.randn(self.shape, generator=draw)
+
+    # ---- The nodes ----
+
+    def forward(self, x):
+        return self.run(x)[self.graph.output]
+
+    def run(self, x):
+        values = {**self.graph.constants, **self.tensors, self.graph.input.name: x}
+        for index, step in enumerate(self.graph.steps):
+            self.position = (self.names.path(step.scope), f"{step.describe()} of {self.file}")
+            linear = self.linears.get(index, False)
+            if linear is None:
+                continue
+            if linear:
+                results = F.linear(values[linear.step.inputs[0]], linear.weight, linear.bias_tensor)
+            else:
+                results = self.results(step, [values[name] if name else None for name in step.inputs])
+            results = results if isinstance(results, (list, tuple)) else [results]
+            values.update(zip(step.outputs, results))
+        return values
+
+    def results(self, step, inputs):
+        known = OPERATIONS.get(step.operation) if not step.domain else None
+        shapes = ", ".join(str(list(value.shape)) for value in inputs if isinstance(value, torch.Tensor))
+        if known is None:
+            raise Unsupported(f"attune has no layer for this: {step.operation} of {shapes or 'constants'}\n  {self.position[1]}")
+        try:
+            return known(step, *inputs)
+        except Unsupported as problem:
+            raise Unsupported(f"{problem}: {step.operation} of {shapes}\n  {self.position[1]}") from None
+        except (RuntimeError, IndexError, TypeError, ValueError) as problem:
+            raise Unsupported(f"{step.operation} of {shapes} cannot be computed: {problem}\n  {self.position[1]}") from None
+
+
+# ---- Operations: https://github.com/onnx/onnx/blob/main/docs/Operators.md ----
+
+def whole(value):
+    """A constant's integers."""
+    return value.reshape(-1).tolist()
+
+
+def constant(step):
+    for name in ("value_float", "value_int", "value_floats", "value_ints"):
+        if name in step.attributes:
+            value = step.attributes[name]
+            return torch.tensor(value, dtype=torch.float32 if "float" in name else torch.int64)
+    raise Unsupported("a constant that is neither tensor nor number")
+
+
+def reshape(step, x, shape):
+    wanted = whole(shape)
+    if not step.get("allowzero", 0):
+        wanted = [x.shape[axis] if extent == 0 else extent for axis, extent in enumerate(wanted)]
+    return x.reshape(wanted)
+
+
+def squeeze(step, x, axes=None):
+    if axes is None:
+        return x.squeeze()
+    gone = {axis % x.dim() for axis in whole(axes)}
+    return x.reshape([extent for axis, extent in enumerate(x.shape) if axis not in gone])
+
+
+def unsqueeze(step, x, axes):
+    axes = whole(axes)
     for axis in sorted(axis % (x.dim() + len(axes)) for axis in axes):
         x = x.unsqueeze(axis)
     return x
 
 
-def split(step, values):
-    x, axis = values[0], step.get("axis", 0)
-    sizes = integers(values[1]) if len(values) > 1 and values[1] is not None else step.get("split")
-    return x.split(list(sizes), axis) if sizes is not None else x.chunk(len(step.outputs), axis)
+def flatten(step, x):
+    axis = step.get("axis", 1)
+    return x.reshape(math.prod(x.shape[:axis]), -1)
 
 
-def reduced(function):
-    def call(step, values):
-        axes, keep = axes_of(step, values), bool(step.get("keepdims", 1))
-        axes = axes if axes is not None else list(range(values[0].dim()))
-        if function is torch.mean:
-            return values[0].mean(axes if len(axes) > 1 else axes[0], keepdim=keep)
-        return function(values[0], axes if len(axes) > 1 else axes[0], keepdim=keep)
-    return call
+def gather(step, x, indices):
+    axis = step.get("axis", 0) % x.dim()
+    if axis == 0 and x.dim() == 2 and isinstance(x, nn.Parameter) and indices.dim() > 0:
+        return F.embedding(indices, x)
+    if indices.dim() == 0:
+        return x.select(axis, int(indices))
+    found = x.index_select(axis, indices.reshape(-1) % x.shape[axis])
+    return found.reshape(*x.shape[:axis], *indices.shape, *x.shape[axis + 1:])
 
 
-def gemm(step, values):
-    x, weight = values[:2]
-    if step.get("alpha", 1.0) != 1.0 or step.get("beta", 1.0) != 1.0 or step.get("transA", 0):
-        raise Unsupported(f"Gemm with alpha, beta or transA in node {step.name}")
-    weight = weight if step.get("transB", 0) else weight.t()
-    return F.linear(x, weight, values[2] if len(values) > 2 else None)
+def slice_(step, x, starts, ends, axes=None, steps=None):
+    starts, ends = whole(starts), whole(ends)
+    axes = whole(axes) if axes is not None else list(range(len(starts)))
+    steps = whole(steps) if steps is not None else [1] * len(starts)
+    parts = [slice(None)] * x.dim()
+    for begin, end, axis, stride in zip(starts, ends, axes, steps):
+        if stride < 1:
+            raise Unsupported("a slice that runs backwards")
+        parts[axis % x.dim()] = slice(begin, end, stride)
+    return x[tuple(parts)]
 
 
-def convolution(step, values):
-    x, weight = values[:2]
-    dims = weight.dim() - 2
-    pads = list(step.get("pads", [0] * 2 * dims))
-    if pads[:dims] != pads[dims:] or step.get("auto_pad", "NOTSET") != "NOTSET":
-        raise Unsupported(f"a convolution with different padding at both ends in node {step.name}")
-    bias = values[2] if len(values) > 2 else None
-    call = {1: F.conv1d, 2: F.conv2d}.get(dims)
+def split(step, x, sizes=None):
+    axis = step.get("axis", 0)
+    if sizes is not None:
+        return x.split(whole(sizes), axis)
+    return x.split(-(-x.shape[axis] // step.get("num_outputs", len(step.outputs))), axis)
+
+
+def split_to_sequence(step, x, sizes=None):
+    axis, keep = step.get("axis", 0), sizes is not None or step.get("keepdims", 1)
+    parts = x.split(1 if sizes is None else whole(sizes) if sizes.dim() else int(sizes), axis)
+    return (list(parts) if keep else [part.squeeze(axis) for part in parts],)
+
+
+def concatenate_sequence(step, parts):
+    return torch.stack(parts, step.get("axis")) if step.get("new_axis", 0) else torch.cat(parts, step.get("axis"))
+
+
+def expand(step, x, shape):
+    return x.expand(torch.broadcast_shapes(tuple(x.shape), tuple(whole(shape))))
+
+
+def cast(step, x):
+    kinds = {1: torch.float32, 2: torch.uint8, 3: torch.int8, 5: torch.int16, 6: torch.int32, 7: torch.int64, 9: torch.bool,
+             11: torch.float64}  # TensorProto.DataType
+    if step.get("to") not in kinds:
+        raise Unsupported("a cast to a type that attune has not")
+    return x.to(kinds[step.get("to")])
+
+
+def divide(step, a, b):
+    if not a.is_floating_point() and not b.is_floating_point():
+        return torch.div(a, b, rounding_mode="trunc")
+    return a / b
+
+
+def reduced(call):
+    """ReduceMean and its siblings: axes are an attribute, or an input from opset 18 on."""
+    def run(step, x, axes=None):
+        axes = whole(axes) if axes is not None else step.get("axes")
+        if not axes:
+            if step.get("noop_with_empty_axes", 0):
+                return x
+            axes = list(range(x.dim()))
+        return call(x, list(axes), bool(step.get("keepdims", 1)))
+    return run
+
+
+def maximum_of(x, axes, keep):
+    return x.amax(axes[0] if len(axes) == 1 else axes, keep)
+
+
+def gemm(step, a, b, c=None):
+    a = a.t() if step.get("transA", 0) else a
+    b = b.t() if step.get("transB", 0) else b
+    if c is None:
+        return torch.matmul(a, b) * step.get("alpha", 1.0)
+    return torch.addmm(c, a, b, beta=step.get("beta", 1.0), alpha=step.get("alpha", 1.0))
+
+
+def convolution(step, x, weight, bias=None):
+    pads = list(step.get("pads", [0] * 2 * (x.dim() - 2)))
+    if step.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID") or pads[: len(pads) // 2] != pads[len(pads) // 2:]:
+        raise Unsupported("a convolution with padding on one side")
+    call = {3: F.conv1d, 4: F.conv2d}.get(x.dim())
     if call is None:
-        raise Unsupported(f"a convolution over {dims} dimensions in node {step.name}")
-    return call(x, weight, bias, list(step.get("strides", [1] * dims)), pads[:dims], list(step.get("dilations", [1] * dims)),
-                step.get("group", 1))
+        raise Unsupported("a convolution over more than two dimensions")
+    ones = [1] * (x.dim() - 2)
+    return call(x, weight, bias, stride=list(step.get("strides", ones)), padding=pads[: len(pads) // 2],
+                dilation=list(step.get("dilations", ones)), groups=step.get("group", 1))
 
 
-def expand(step, values):
-    x, shape = values[0], integers(values[1])
-    return x.expand(torch.broadcast_shapes(tuple(x.shape), tuple(shape)))
-
-
-def layer_norm(step, values):
-    x = values[0]
+def layer_norm(step, x, weight, bias=None):
     axis = step.get("axis", -1) % x.dim()
-    return F.layer_norm(x, tuple(x.shape[axis:]), values[1], values[2] if len(values) > 2 else None, step.get("epsilon", 1e-5))
+    return F.layer_norm(x, x.shape[axis:], weight, bias, nearest(step.get("epsilon", 1e-5)))
 
 
-def constant(step, values):
-    for key in ("value", "value_float", "value_int", "value_floats", "value_ints"):
-        if key in step.attributes:
-            value = step.attributes[key]
-            return value if isinstance(value, torch.Tensor) else torch.tensor(value)
-    raise Unsupported(f"a constant without a number in node {step.name}")
+def nearest(value):
+    """The decimal number that a float of 32 bits was written as."""
+    return float(f"{value:.6g}")
 
 
-def constant_of_shape(step, values):
+def dropout(step, x, ratio=None, training=None):
+    if training is not None and bool(training):
+        raise Unsupported("dropout of a model in training; call model.eval() before torch.onnx.export")
+    return x
+
+
+def shape(step, x):
+    return torch.tensor(list(x.shape)[step.get("start", 0):step.get("end", x.dim())], dtype=torch.int64)
+
+
+def filled(step, extents):
     value = step.get("value", torch.zeros(1))
-    return value.reshape(()).expand(integers(values[0])).clone()
+    return torch.full(whole(extents), value.item(), dtype=value.dtype)
 
 
-def clip(step, values):
-    low, high = ([float(v) for v in values[1:3] if v is not None] + [None, None])[:2]
-    return values[0].clamp(low, high)
+def clipped(step, x, least=None, most=None):
+    return x.clamp(None if least is None else float(least), None if most is None else float(most))
 
 
-OPERATORS = {
-    "Add": lambda s, v: v[0] + v[1], "Sub": lambda s, v: v[0] - v[1], "Mul": lambda s, v: v[0] * v[1],
-    "Div": lambda s, v: v[0] / v[1] if v[0].is_floating_point() else v[0].div(v[1], rounding_mode="trunc"),
-    "Pow": lambda s, v: v[0].pow(v[1]), "Sqrt": lambda s, v: v[0].sqrt(), "Erf": lambda s, v: v[0].erf(),
-    "Exp": lambda s, v: v[0].exp(), "Neg": lambda s, v: -v[0], "Reciprocal": lambda s, v: v[0].reciprocal(),
-    "Tanh": lambda s, v: v[0].tanh(), "Sigmoid": lambda s, v: v[0].sigmoid(), "Relu": lambda s, v: v[0].relu(),
-    "Gelu": lambda s, v: F.gelu(v[0], approximate=s.get("approximate", "none")),
-    "Softmax": lambda s, v: v[0].softmax(s.get("axis", -1)), "MatMul": lambda s, v: v[0] @ v[1], "Gemm": gemm,
-    "Cos": lambda s, v: v[0].cos(), "Sin": lambda s, v: v[0].sin(), "Abs": lambda s, v: v[0].abs(), "Clip": clip,
-    "Max": lambda s, v: torch.maximum(v[0], v[1]), "Min": lambda s, v: torch.minimum(v[0], v[1]),
-    "Conv": convolution, "LayerNormalization": layer_norm, "ReduceMean": reduced(torch.mean), "ReduceMax": reduced(torch.amax),
-    "ReduceSum": reduced(torch.sum), "GlobalAveragePool": lambda s, v: v[0].mean(list(range(2, v[0].dim())), keepdim=True),
-    "Reshape": reshape, "Transpose": lambda s, v: v[0].permute(list(s.get("perm", range(v[0].dim())[::-1]))),
-    "Flatten": lambda s, v: v[0].flatten(s.get("axis", 1)), "Squeeze": squeeze, "Unsqueeze": unsqueeze, "Expand": expand,
-    "Slice": slice_, "Split": split, "Gather": gather, "Concat": lambda s, v: torch.cat(v, s.get("axis")),
-    "Identity": lambda s, v: v[0], "Dropout": lambda s, v: v[0],
-    "Cast": lambda s, v: v[0].to(DTYPES[s.get("to")]) if s.get("to") in DTYPES else v[0],
-    "Constant": constant, "ConstantOfShape": constant_of_shape,
-    "Shape": lambda s, v: torch.tensor(list(v[0].shape)[s.get("start", 0):s.get("end")]),
-    "Range": lambda s, v: torch.arange(*(item.item() for item in v)), "Where": lambda s, v: torch.where(v[0], v[1], v[2]),
-    "Equal": lambda s, v: v[0] == v[1], "Less": lambda s, v: v[0] < v[1], "Greater": lambda s, v: v[0] > v[1],
-    "LessOrEqual": lambda s, v: v[0] <= v[1], "GreaterOrEqual": lambda s, v: v[0] >= v[1],
-    "Not": lambda s, v: ~v[0], "And": lambda s, v: v[0] & v[1], "Or": lambda s, v: v[0] | v[1],
-    "Trilu": lambda s, v: (v[0].triu if s.get("upper", 1) else v[0].tril)(int(v[1]) if len(v) > 1 else 0),
-    "Tile": lambda s, v: v[0].repeat(integers(v[1])),
+def softmax(step, x):
+    return F.softmax(x, dim=step.get("axis", -1))
+
+
+def lower_or_upper(step, x, diagonal=None):
+    at = 0 if diagonal is None else int(diagonal)
+    return x.triu(at) if step.get("upper", 1) else x.tril(at)
+
+
+OPERATIONS = {
+    "Constant": constant, "Identity": lambda step, x: x, "Reshape": reshape, "Squeeze": squeeze, "Unsqueeze": unsqueeze,
+    "Flatten": flatten, "Gather": gather, "Slice": slice_, "Split": split, "Expand": expand, "Cast": cast, "Shape": shape,
+    "SplitToSequence": split_to_sequence, "SequenceAt": lambda step, parts, at: parts[int(at)],
+    "ConcatFromSequence": concatenate_sequence,
+    "CastLike": lambda step, x, like: x.to(like.dtype), "ConstantOfShape": filled, "Dropout": dropout,
+    "Transpose": lambda step, x: x.permute(step.get("perm", list(range(x.dim()))[::-1])),
+    "Concat": lambda step, *parts: torch.cat(parts, dim=step.get("axis")),
+    "Tile": lambda step, x, counts: x.repeat(whole(counts)),
+    "Range": lambda step, begin, end, stride: torch.arange(begin.item(), end.item(), stride.item(), dtype=begin.dtype),
+    "Size": lambda step, x: torch.tensor(x.numel()),
+    "Trilu": lower_or_upper, "Where": lambda step, choice, a, b: torch.where(choice, a, b),
+    "Equal": lambda step, a, b: a == b, "Less": lambda step, a, b: a < b, "Greater": lambda step, a, b: a > b,
+    "LessOrEqual": lambda step, a, b: a <= b, "GreaterOrEqual": lambda step, a, b: a >= b,
+    "Not": lambda step, a: a.logical_not(), "And": lambda step, a, b: a.logical_and(b), "Or": lambda step, a, b: a.logical_or(b),
+    "IsNaN": lambda step, a: a.isnan(),
+    "Add": lambda step, a, b: a + b, "Sub": lambda step, a, b: a - b, "Mul": lambda step, a, b: a * b, "Div": divide,
+    "Mod": lambda step, a, b: torch.fmod(a, b) if step.get("fmod", 0) else torch.remainder(a, b),
+    "Pow": lambda step, a, b: a.pow(b), "Sqrt": lambda step, a: a.sqrt(), "Reciprocal": lambda step, a: a.reciprocal(),
+    "Neg": lambda step, a: -a, "Abs": lambda step, a: a.abs(), "Exp": lambda step, a: a.exp(), "Log": lambda step, a: a.log(),
+    "Floor": lambda step, a: a.floor(), "Sin": lambda step, a: a.sin(), "Cos": lambda step, a: a.cos(),
+    "Max": lambda step, a, b: torch.maximum(a, b), "Min": lambda step, a, b: torch.minimum(a, b), "Clip": clipped,
+    "Erf": lambda step, a: a.erf(), "Tanh": lambda step, a: a.tanh(), "Sigmoid": lambda step, a: a.sigmoid(),
+    "Relu": lambda step, a: F.relu(a), "Gelu": lambda step, a: F.gelu(a, approximate=step.get("approximate", "none")),
+    "Softmax": softmax, "LayerNormalization": layer_norm, "Conv": convolution, "Gemm": gemm,
+    "MatMul": lambda step, a, b: torch.matmul(a, b),
+    "ReduceMean": reduced(lambda x, axes, keep: x.mean(axes, keep)),
+    "ReduceSum": reduced(lambda x, axes, keep: x.sum(axes, keep)),
+    "ReduceMax": reduced(maximum_of),
 }
-
-
-class OnnxModule(nn.Module):
-    """Runs the graph step by step. Its parameters have PyTorch's names."""
-
-    def __init__(self, model, helper, to_tensor):
-        super().__init__()
-        graph = model.graph
-        self.steps = [Step(node, helper, to_tensor) for node in graph.node]
-        missing = sorted({step.type for step in self.steps} - set(OPERATORS))
-        if missing:
-            first = next(step for step in self.steps if step.type == missing[0])
-            raise Unsupported(f"attune has no layer for {', '.join(missing)}, as in node {first.name}")
-        self.values = {item.name: to_tensor(item) for item in graph.initializer}
-        self.places = {}  # of a value's name: the parameter's
-        self.turned = set()  # names of weights that were transposed
-        self.output = graph.output[0].name
-        self.input = [item for item in graph.input if item.name not in self.values][0].name
-        self.name_parameters()
-
-    def name_parameters(self):
-        """Makes parameters of the initializers: weights of products [out, in] under PyTorch's names."""
-        for step in self.steps:
-            if step.type == "Identity" and step.inputs[0] in self.values:  # two equal ones are one in the file
-                self.values[step.outputs[0]] = self.values[step.inputs[0]].clone()
-        self.steps = [step for step in self.steps if not (step.type == "Identity" and step.inputs[0] in self.values)]
-        self.join_biases()
-        used = {name for step in self.steps for name in step.inputs}
-        tables = [step.inputs[0] for step in self.steps if step.type == "Gather" and step.inputs[0] in self.values]
-        for name, value in sorted(self.values.items(), key=lambda item: item[0] not in tables):
-            if name not in used or not value.is_floating_point() or value.dim() == 0:
-                continue
-            tied = [table for table in tables if name in self.turned and torch.equal(self.values[table], value)]
-            parameter = getattr(*self.places[tied[0]]) if tied else nn.Parameter(value.clone(), requires_grad=False)
-            self.register(name, re.sub(r"[^\w.]+", "_", name), parameter)
-
-    def register(self, name, path, parameter):
-        *parents, leaf = path.split(".")
-        module = self
-        for part in parents:
-            if not hasattr(module, part):
-                module.add_module(part, nn.Module())
-            module = getattr(module, part)
-        module.register_parameter(leaf, parameter)
-        self.places[name] = (module, leaf)
-
-    def join_biases(self):
-        """A product with a constant matrix, and a sum with a vector behind it, become one linear layer."""
-        uses = {}
-        for step in self.steps:
-            for name in step.inputs:
-                uses.setdefault(name, []).append(step)
-        joined, gone = [], set()
-        for step in self.steps:
-            if id(step) in gone:
-                continue
-            joined.append(step)
-            if step.type == "Gemm" and step.get("transB", 0) == 0 and step.inputs[1] in self.values:
-                self.turn(step, step.inputs[1], self.path_of_weight(step, step.inputs[2] if len(step.inputs) > 2 else ""))
-                step.attributes["transB"] = 1
-            if step.type != "MatMul" or step.inputs[1] not in self.values or self.values[step.inputs[1]].dim() != 2:
-                continue
-            after, bias = uses.get(step.outputs[0], []), None
-            if len(after) == 1 and after[0].type == "Add":
-                other = [name for name in after[0].inputs if name != step.outputs[0]]
-                if other and other[0] in self.values and self.values[other[0]].shape == self.values[step.inputs[1]].shape[1:]:
-                    bias = other[0]
-            self.turn(step, step.inputs[1], self.path_of_weight(step, bias or ""))
-            step.type, step.attributes = "Gemm", {"transB": 1}
-            if bias is not None:
-                step.inputs = [*step.inputs, bias]
-                step.outputs = after[0].outputs
-                gone.add(id(after[0]))
-        self.steps = joined
-
-    def turn(self, step, name, path):
-        """The weight of a step, transposed, under PyTorch's name."""
-        self.values[path] = self.values[name].t().contiguous()
-        self.turned.add(path)
-        step.inputs = [step.inputs[0], path, *step.inputs[2:]]
-
-    def path_of_weight(self, step, bias):
-        """From the bias (layer.bias, in_proj_bias), or from the node (/blocks/blocks.0/qkv/MatMul)."""
-        if re.search(r"(^|[._])bias$", bias):
-            return bias[:-4] + "weight"
-        weight = step.inputs[1]
-        if not weight.startswith("onnx::"):
-            return weight
-        parts = [part for part in step.name.split("/")[:-1] if part]
-        path = []
-        for part in parts:  # a scope repeats its parent's name: /blocks/blocks.0/
-            path = [*path[:-1], part] if path and part.startswith(path[-1] + ".") else [*path, part]
-        return self.below_holders(".".join([*path, "weight"])) if path else re.sub(r"\W+", "_", weight) + ".weight"
-
-    def below_holders(self, path):
-        """With modules in front that are never called and name no node: layers.0.up.weight is model.layers.0.up.weight, if there
-        is a model.layers.0.norm.weight."""
-        parts = path.split(".")
-        for count in range(len(parts) - 1, 0, -1):
-            shared = ".".join(parts[:count]) + "."
-            found = [name[:name.index("." + shared) + 1] for name in self.values if "." + shared in name and "::" not in name]
-            if any(name.startswith(shared) for name in self.values):
-                return path
-            if found:
-                return min(found, key=len) + path
-        return path
-
-    def forward(self, x):
-        values = {self.input: x, "": None}
-        for name, value in self.values.items():
-            values[name] = getattr(*self.places[name]) if name in self.places else value
-        for step in self.steps:
-            try:
-                answer = OPERATORS[step.type](step, [values[name] for name in step.inputs])
-            except Unsupported:
-                raise
-            except Exception as problem:  # noqa: BLE001: shapes that the file does not allow
-                shapes = [list(values[name].shape) for name in step.inputs if values.get(name) is not None]
-                raise Unsupported(f"node {step.name}: {step.type} of {shapes}: {problem}") from None
-            for name, value in zip(step.outputs, answer if isinstance(answer, (list, tuple)) else [answer]):
-                values[name] = value
-        return values[self.output]
-
-
-def vocabulary_of(module, name):
-    """The rows of the table that the input's ids look up."""
-    names = {name}
-    for step in module.steps:
-        if step.type in ("Cast", "Identity") and step.inputs[0] in names:
-            names.add(step.outputs[0])
-        if step.type == "Gather" and step.inputs[1] in names and step.inputs[0] in module.values:
-            return module.values[step.inputs[0]].shape[0]
-    raise Unsupported(f"the input {name} has integers that are no ids of an embedding")
-
-
-def from_onnx(path, tokens=None, seed=1):
-    """A module and a drawn sample input of an ONNX file. `tokens`: in the place of an extent that the file leaves open, behind
-    the batch's."""
-    try:
-        import onnx
-        from onnx import helper, numpy_helper
-    except ModuleNotFoundError:
-        raise ValueError("reading an ONNX file needs the Python package onnx (Debian: python3-onnx)") from None
-    try:
-        model = onnx.load(str(path))
-        opset = max((item.version for item in model.opset_import if item.domain in ("", "ai.onnx")), default=0)
-        if opset <= onnx.defs.onnx_opset_version():  # newer ones the installed package does not know
-            onnx.checker.check_model(model)
-    except FileNotFoundError:
-        raise
-    except Exception as problem:  # noqa: BLE001: of protobuf and of the checker
-        raise ValueError(f"{path} is no ONNX file: {str(problem).splitlines()[0] if str(problem) else type(problem).__name__}") from None
-    if opset not in OPSETS:
-        raise Unsupported(f"{path} has opset {opset}; attune reads {OPSETS[0]} to {OPSETS[-1]}")
-    module = OnnxModule(model, helper, lambda tensor: torch.from_numpy(numpy_helper.to_array(tensor).copy()))
-    inputs = [item for item in model.graph.input if item.name not in {known.name for known in model.graph.initializer}]
-    if len(inputs) != 1:
-        raise Unsupported(f"{path} has {len(inputs)} inputs, {', '.join(item.name for item in inputs)}; a padding mask is given at "
-                          "run time, as a SequenceLength")
-    tensor = inputs[0].type.tensor_type
-    shape = []
-    for index, dim in enumerate(tensor.shape.dim):
-        known = dim.dim_value if dim.HasField("dim_value") else None
-        if known is None and index > 0 and tokens is None:
-            raise ValueError(f"{path} leaves dimension {index} of {inputs[0].name} open; give --tokens N")
-        shape.append(known if known is not None else 3 if index == 0 else tokens)
-    draw = torch.Generator().manual_seed(seed)
-    if tensor.elem_type in (6, 7):
-        sample = torch.randint(0, vocabulary_of(module, inputs[0].name), shape, generator=draw)
-    else:
-        sample = torch.randn(shape, generator=draw)
-    return module.eval(), sample

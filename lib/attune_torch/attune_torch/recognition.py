@@ -8,7 +8,7 @@ from torch import nn
 
 from . import elementwise
 from .errors import Unsupported
-from .layers import Attention, Block, Layer, Network, Norm, linear, options, unless
+from .layers import Attention, Block, Layer, Network, Norm, linear, llama3_scaling, options, rotary_frequencies, unless
 from .recording import Node
 from .tensors import conv1d_weights
 
@@ -16,8 +16,14 @@ from .tensors import conv1d_weights
 SAME = {"dropout", "Dropout", "contiguous", "clone", "detach", "float", "to", "type", "alpha_dropout", "feature_dropout"}
 ACTIVATIONS = {"relu": "kRelu", "relu_": "kRelu", "silu": "kSilu", "swish": "kSilu", "tanh": "kTanh", "sigmoid": "kSigmoid"}
 SUMS = {"add", "__add__", "__radd__", "__iadd__", "add_", "iadd"}
+VIEWS = {"view", "reshape", "flatten", "squeeze", "unsqueeze"}
 SHAPES = {"view", "reshape", "transpose", "permute", "unsqueeze", "squeeze", "expand", "expand_as", "flatten", "swapaxes",
           "getitem", "__getitem__", "chunk", "split", "unbind", "repeat", "repeat_interleave", "movedim", "rearrange"}
+
+
+# Of an nn.TransformerEncoderLayer that is written out.
+TORCH_NAMES = {"qkv_weight": "self_attn.in_proj_weight", "qkv_bias": "self_attn.in_proj_bias", "output": "self_attn.out_proj",
+               "linear1": "linear1", "linear2": "linear2", "norm1": "norm1", "norm2": "norm2"}
 
 
 class NotReached(Exception):
@@ -67,17 +73,13 @@ class Recognizer:
             return self.module_layer(node, derived)
         if name == "linear" or self.is_conv1d(node):
             return self.linear_layer(node, source)
-        if name in SHAPES:
-            found = self.reshaped_attention(node)
-            if found:
-                return [found], found.source
         if name == "embedding":
             return [self.embedding(node)], node.args[0]
         if name in ACTIVATIONS or name == "gelu":
             return [self.activation(node)], derived[0]
-        found = self.formula(node) if name in elementwise.STEPS else None
-        if found:
-            return [found], found.source
+        formula = self.formula(node)
+        if formula:
+            return formula
         if name in SUMS:
             return self.sum_layer(node, derived, source)
         if name == "mean":
@@ -86,13 +88,20 @@ class Recognizer:
             return [self.pooling(node, "kMax")], derived[0]
         if name in ("cat", "concat", "concatenate"):
             return [self.class_token(node)], derived[0]
+        if name in SHAPES and node.shape == derived[0].shape and node.shape[:2] == (1, 1) and torch.equal(
+                node.value, derived[0].value):
+            return [], derived[0]  # one token of one sample has no order
+        if name in SHAPES and not (name in VIEWS and self.same_rows(node, derived[0])):
+            found = self.between_layouts(node)
+            if found:
+                return [found], found.source
         if name in SHAPES or name in ("conv1d", "conv2d"):
             found = self.patch_embedding(node)
             if found:
                 return [found], found.source
         if name in ("__getitem__", "getitem", "select"):
             return [self.first_token(node)], derived[0]
-        if name in ("view", "reshape", "flatten", "squeeze", "unsqueeze") and self.same_rows(node, derived[0]):
+        if name in VIEWS and self.same_rows(node, derived[0]):
             return [], derived[0]
         raise Unsupported(self.hint(node))
 
@@ -157,9 +166,9 @@ class Recognizer:
             return [attention], attention.source
         return [self.plain_linear(node)], self.linear_parts(node)[2]
 
-    def plain_linear(self, node):
+    def plain_linear(self, node, source=None):
         weight, bias, before = self.linear_parts(node)
-        rows, d_in = rows_of(before.shape)
+        rows, d_in = rows_of((source or before).shape)
         d_out = node.shape[-1]
         path = self.prefix(weight, "weight")
         tensors = [weight.path] + ([bias.path] if bias is not None else [])
@@ -236,18 +245,71 @@ class Recognizer:
             return "attune::Activation::" + ACTIVATIONS[node.operation]
         return None
 
-    def activation_of(self, node):
-        """The activation that ends in a value, and the node that it is of; or None twice."""
-        if self.activation_name(node):
-            return self.activation_name(node), node.args[0]
-        found = self.formula(node) if node.operation in elementwise.STEPS else None
-        return (found.activation, found.source) if found is not None and found.kind == "activation" else (None, None)
-
     def activation(self, node):
         rows, cols = rows_of(node.shape)
         layer = self.layer(node, f"attune::ActivationLayer<{self.activation_name(node)}, {rows}, {cols}>")
         layer.kind, layer.activation = "activation", self.activation_name(node)
         return layer
+
+    def formula(self, node):
+        """An activation or a norm that is written out, as `last_layer` answers; or None."""
+        kind, found, source = elementwise.recognize(node) or ("", None, None)
+        if kind == "activation" and not found:
+            return [], source
+        if kind == "activation":
+            rows, cols = rows_of(node.shape)
+            name = f"attune::Activation::{found}"
+            layer = self.layer(node, f"attune::ActivationLayer<{name}, {rows}, {cols}>")
+            layer.kind, layer.activation = "activation", name
+            return [layer], source
+        if kind == "norm":
+            root_mean_square, epsilon, weight, bias = found
+            if any(item is not None and self.name_of(item) is None for item in (weight, bias)):
+                raise Unsupported("a norm whose weight is no parameter: " + node.describe())
+            path = self.prefix(weight, "weight") if weight is not None else ""
+            if bias is not None and (root_mean_square or self.prefix(bias, "bias") != path):
+                raise Unsupported("a norm whose bias is not its weight's neighbor: " + node.describe())
+            norm = Norm(*rows_of(node.shape), epsilon, weight is not None, bias is not None, root_mean_square)
+            layer = self.layer(node, norm.type(), path or None, [item.path for item in (weight, bias) if item is not None])
+            layer.kind, layer.norm = "norm", norm
+            return [layer], source
+        return None
+
+    @staticmethod
+    def layouts(node):
+        """A value, and those before its changes of shape and layout."""
+        yield node
+        while node.operation in SHAPES or node.operation in SAME:
+            derived = [item for item in node.inputs() if item.derived]
+            if len(derived) != 1:
+                return
+            node = derived[0]
+            yield node
+
+    def sources(self, node):
+        """Values that a layer's input may be in another layout: those before it, then others that are made from the first."""
+        *before, origin = self.layouts(node)
+        yield from [*before, origin]
+        for other in list(self.recording.node_of.values()):
+            if other.operation in SHAPES and other not in before and any(item is origin for item in self.layouts(other)):
+                yield other
+
+    def between_layouts(self, node):
+        """A linear layer or attention whose tokens lie in another order in between, as [tokens, batch, features]; else None."""
+        *_, inner = self.layouts(node)
+        if inner is node or inner.operation != "linear" or len(node.shape) != 3:
+            return None
+        attention = self.attention(inner, node)
+        if attention:
+            return attention
+        weight, bias, before = self.linear_parts(inner)
+        for source in self.sources(before):
+            if len(source.shape) == 3 and source.shape[-1] == weight.shape[1] and close(
+                    F.linear(source.value, weight.value, bias.value if bias is not None else None), node.value, 1e-5):
+                layer = self.plain_linear(inner, source)
+                layer.output, layer.source = node.value, source
+                return layer
+        return None
 
     def pooling(self, node, kind):
         before = node.args[0]
@@ -268,30 +330,6 @@ class Recognizer:
                 node.value, before.value[:, 0]):
             return self.pooled(node, before, "kFirst")
         raise Unsupported("a part of the tokens that is not the first one: " + node.describe())
-
-    def formula(self, node):
-        """The norm or the activation that a formula is, or None."""
-        norm = None
-        for source, inside in elementwise.regions(node):
-            found = elementwise.activation(source.value, node.value) if norm is None else None
-            if found:
-                rows, cols = rows_of(node.shape)
-                kind = f"attune::Activation::{found}"
-                layer = self.layer(node, f"attune::ActivationLayer<{kind}, {rows}, {cols}>")
-                layer.kind, layer.activation, layer.source = "activation", kind, source
-                return layer
-            found = elementwise.norm(source.value, node.value, inside)
-            norm = (source, *found) if found else norm  # of a normalized value a norm is one, too: the farthest counts
-        if norm is None:
-            return None
-        source, root_mean_square, epsilon, weight, bias = norm
-        if weight is None and bias is not None:
-            raise Unsupported("a norm with a bias and no weight: " + node.describe())
-        norm = Norm(*rows_of(node.shape), epsilon, weight is not None, bias is not None, root_mean_square)
-        path = self.prefix(weight, "weight") if weight is not None else None
-        layer = self.layer(node, norm.type(), path, [item.path for item in (weight, bias) if item is not None])
-        layer.kind, layer.norm, layer.source = "norm", norm, source
-        return layer
 
     def norm(self, node):
         """A Norm, where the module is one by its numbers; its input's node."""
@@ -442,39 +480,10 @@ class Recognizer:
         layer.kind, layer.attention, layer.source = "attention", attention, source
         return layer
 
-    @staticmethod
-    def unshaped(node):
-        """The value itself, and before changes of shape."""
-        found = [node]
-        while found[-1].operation in SHAPES | SAME and found[-1].module is None:
-            derived = [item for item in found[-1].inputs() if item.derived]
-            if len(derived) != 1:
-                break
-            found.append(derived[0])
-        return found
-
-    def turned_source(self, nodes, end):
-        """Where [tokens, batch, features] was made of another shape at once: the same numbers as [batch, tokens, features]."""
-        for node in nodes:
-            if len(node.shape) != 3 or len(end.shape) != 3 or (node.shape[1], node.shape[0]) != end.shape[:2]:
-                continue
-            for other in self.recording.node_of.values():
-                if other.derived and other.shape[:2] == end.shape[:2] and torch.equal(other.value, node.value.transpose(0, 1)):
-                    return other
-        return None
-
-    def reshaped_attention(self, node):
-        """Attention on tokens of which the batch is the second dimension, turned back here; or None."""
-        inner = self.unshaped(node)[-1]
-        if inner.operation != "linear" or len(node.shape) != 3:
-            return None
-        return self.attention(inner, node)
-
     def attention(self, node, end=None):
-        """Attention that ends with a linear layer, if that is what comes before it; in the shape of `end`."""
-        end = end or node
+        """Attention that ends with a linear layer, and changes of layout up to `end`; None where something else comes before."""
         weight, bias, before = self.linear_parts(node)
-        region, sources, softmax = set(), [], []
+        region, sources, softmax, from_input = set(), [], [], False
         queue = [before]
         while queue:
             item = queue.pop()
@@ -483,48 +492,72 @@ class Recognizer:
             region.add(id(item))
             if item.operation in ("linear", "addmm"):
                 sources.append(item)
-            elif item.operation == "input" or item.module is not None:
+            elif item.module is not None:
                 return None
+            elif item.operation == "input":
+                from_input = True
             else:
                 if item.operation in ("softmax", "_softmax", "scaled_dot_product_attention"):
                     softmax.append(item)
                 queue += item.inputs()
         if len(softmax) != 1 or len(sources) not in (1, 3):
             return None
+        if from_input:
+            raise Unsupported("attention that also takes the model's input itself, as a padding mask that forward computes; padding "
+                              "is given at run time, as a SequenceLength: " + softmax[0].describe())
         parts = [self.linear_parts(item) for item in sources]
-        behind = [self.unshaped(part[2]) for part in parts]
-        common = [item for item in behind[0] if all(any(item is other for other in others) for others in behind)]
-        if not common:
+        inputs = {id(part[2]) for part in parts}
+        if len(inputs) != 1:
             raise Unsupported("attention to another sequence: " + node.describe())
-        source = next((item for item in common if len(item.shape) == 3 and item.shape[:2] == end.shape[:2] and item is not end and
-                       self.confirmed(end, softmax[0], parts, item, weight, bias)), None)
-        source = source or self.turned_source(common, end)
-        found = self.confirmed(end, softmax[0], parts, source, weight, bias) if source is not None else None
+        for source in [parts[0][2]] if end is None else self.sources(parts[0][2]):
+            found = self.confirmed(node, softmax[0], sources, parts, before, source, end)
+            if found is not None:
+                break
         if found is None:
             raise Unsupported("attention whose numbers are not those of scaled dot-product attention, with or without a "
                               "causal mask and rotary positions: " + softmax[0].describe())
         found.output_bias = bias is not None
         found.names["output"] = self.prefix(weight, "weight")
         found.tensors += [weight.path] + ([bias.path] if bias is not None else [])
-        return self.attention_layer(end, found, source)
+        packed = found.names.get("qkv_weight", "").removesuffix("in_proj_weight")
+        if packed and found.names["output"] == f"{packed}out_proj":
+            found.module = packed[:-1]  # an nn.MultiheadAttention that is written out
+        return self.attention_layer(end or node, found, source)
 
-    def confirmed(self, node, softmax, parts, source, weight, bias):
-        """Tries the forms of attention until one has the recorded numbers, with the output's weight and bias."""
+    def confirmed(self, node, softmax, sources, parts, before, source, end):
+        """Tries the forms of attention until one has the recorded numbers. With an `end`, tokens lie in another order between
+        the source and it; only their numbers are compared."""
+        if end is not None and (len(source.shape) != 3 or source.shape[:2] != end.shape[:2] or
+                                source.shape[-1] != parts[0][0].shape[1]):
+            return None
         seq_len, d_model = rows_of(source.shape)
         scores = softmax.shape if softmax.operation != "scaled_dot_product_attention" else softmax.args[0].shape
-        heads = max(1, math.prod(scores[:-2]) // source.shape[0])
+        batch = source.shape[0]
+        if before.value.numel() % (batch * seq_len):
+            return None
+        heads = scores[1] if len(scores) == 4 else max(1, scores[0] // batch)
 
-        def projected(x, weight, bias):
-            matrix = weight.value.double()
-            matrix = matrix.t() if weight.path in self.conv1d else matrix
-            return F.linear(x, matrix, bias.value.double() if bias is not None else None)
-        target = node.value.double()
-        values = [projected(source.value.double(), *part[:2]) for part in parts]
-        if len(parts) == 1:
-            if values[0].shape[-1] % 3:
+        def projected(item, part):
+            """In the order [batch, tokens, features]."""
+            if end is None:
+                return item.value.reshape(batch, seq_len, -1).double()
+            return F.linear(source.value, part[0].value, part[1].value if part[1] is not None else None).double()
+
+        target = (before.value.reshape(batch, seq_len, -1) if end is None else end.value).double()
+        output = self.linear_parts(node)
+
+        def answer(context):
+            if end is None:
+                return context
+            return F.linear(context, output[0].value.double(), output[1].value.double() if output[1] is not None else None)
+
+        if len(sources) == 1:
+            packed = projected(sources[0], parts[0])
+            if packed.shape[-1] % 3:
                 return None
-            tries = [(list(values[0].chunk(3, -1)), (0, 1, 2))]
+            tries = [(list(packed.chunk(3, -1)), (0, 1, 2))]
         else:
+            values = [projected(item, part) for item, part in zip(sources, parts)]
             tries = [([values[i] for i in order], order) for order in itertools.permutations(range(3))]
         for (q, k, v), order in tries:
             if q.shape[-1] % heads:
@@ -533,45 +566,50 @@ class Recognizer:
             if k.shape != v.shape or k.shape[-1] % d_k or heads % (k.shape[-1] // d_k):
                 continue
             for causal, rotary in itertools.product((False, True), self.rotaries(d_k)):
-                if not close(projected(self.attend(q, k, v, heads, d_k, causal, rotary), weight, bias), target, 2e-5):
+                context = self.attend(q, k, v, heads, d_k, causal, rotary)
+                if (end is not None and context.shape[-1] != output[0].shape[1]) or not close(answer(context), target):
                     continue
-                weights = [parts[i][0] for i in order] if len(parts) == 3 else [parts[0][0]]
-                biases = [parts[i][1] for i in order] if len(parts) == 3 else [parts[0][1]]
-                dimension, base, adjacent = rotary
+                weights = [parts[i][0] for i in order] if len(sources) == 3 else [parts[0][0]]
+                biases = [parts[i][1] for i in order] if len(sources) == 3 else [parts[0][1]]
+                dimension, base, adjacent, scaling = rotary
                 has_bias = biases[0] is not None
                 if any((item is not None) != has_bias for item in biases):
                     raise Unsupported("biases of some of queries, keys and values alone: " + node.describe())
-                if len(parts) == 3:
+                if len(sources) == 3:
                     names = dict(zip(("query", "key", "value"), (self.prefix(item, "weight") for item in weights)))
                 else:
                     names = {"qkv_weight": weights[0].path} | ({"qkv_bias": biases[0].path} if has_bias else {})
                 tensors = [item.path for item in weights + biases if item is not None]
                 return Attention(seq_len, d_model, heads, k.shape[-1] // d_k, d_k, has_bias, True, causal, dimension, base,
-                                 adjacent, names, tensors)
+                                 adjacent, scaling, names, tensors)
         return None
 
     def rotaries(self, d_k):
-        """Rotary positions that the model may have: (dimension, base, adjacent pairs)."""
-        yield 0, 10000.0, False
-        bases = {10000.0, 500000.0, 1000000.0}
+        """Rotary positions that the model may have: (dimension, base, adjacent pairs, scaling)."""
+        yield 0, 10000.0, False, ()
+        bases, scalings = {10000.0, 500000.0, 1000000.0}, {()}
         for module in self.recording.module.modules():
             for holder in (module, getattr(module, "config", None), getattr(module, "args", None)):
                 for name in ("rope_theta", "rotary_base", "rope_base", "theta", "base", "rotary_emb_base"):
                     value = getattr(holder, name, None)
                     if isinstance(value, (int, float)) and value > 1:
                         bases.add(float(value))
+                scaling = getattr(holder, "rope_scaling", None)
+                if isinstance(scaling, dict) and "low_freq_factor" in scaling:
+                    scalings.add(llama3_scaling(scaling))
+        bases |= set(getattr(self.recording.module, "rotary_bases", ()))
         if d_k % 2 == 0:
-            for base, adjacent in itertools.product(sorted(bases), (False, True)):
-                yield d_k, base, adjacent
+            for scaling, base, adjacent in itertools.product(sorted(scalings), sorted(bases), (False, True)):
+                yield d_k, base, adjacent, scaling
 
     @staticmethod
     def attend(q, k, v, heads, d_k, causal, rotary):
         def split(x):
             return x.reshape(*x.shape[:2], -1, d_k).transpose(1, 2)
         q, k, v = split(q), split(k), split(v)
-        dimension, base, adjacent = rotary
+        dimension, base, adjacent, scaling = rotary
         if dimension:
-            angles = torch.arange(q.shape[2]).double()[:, None] * base ** (-torch.arange(0, d_k, 2).double() / d_k)
+            angles = torch.arange(q.shape[2]).double()[:, None] * rotary_frequencies(d_k, base, scaling)
             cos, sin = angles.cos(), angles.sin()
 
             def rotate(x):
@@ -593,12 +631,12 @@ class Recognizer:
         if product.operation not in ("mul", "__mul__", "multiply") or len(product.args) != 2:
             return None
         for gate, up in (product.args, product.args[::-1]):
-            if not (isinstance(gate, Node) and isinstance(up, Node)) or up.operation != "linear":
+            if not (isinstance(gate, Node) and isinstance(up, Node)):
                 continue
             kind, inner = self.activation_of(gate)
             if kind is None or inner is up:
                 continue
-            if inner.operation != "linear" or inner.args[0] is not up.args[0]:
+            if inner.operation != "linear" or up.operation != "linear" or inner.args[0] is not up.args[0]:
                 continue
             parts = {"gate": inner, "linear1": up, "linear2": node}
             weights = {name: self.linear_parts(item) for name, item in parts.items()}
@@ -614,6 +652,13 @@ class Recognizer:
             layer.network_names = names
             return layer
         return None
+
+    def activation_of(self, node):
+        """The activation that ends in a value, and the node that it is of; or None twice."""
+        if self.activation_name(node):
+            return self.activation_name(node), node.args[0]
+        kind, name, source = elementwise.recognize(node) or ("", None, None)
+        return (f"attune::Activation::{name}", source) if kind == "activation" and name else (None, None)
 
     # ---- Blocks ----
 
@@ -712,6 +757,8 @@ class Recognizer:
                       path=path)
         layer.kind = "block"
         layer.block = Block(attention.attention, parts, norm1.norm, before, relative)
+        if layer.block.plain() and relative == TORCH_NAMES:
+            layer.block.names = {}
         return layer
 
 

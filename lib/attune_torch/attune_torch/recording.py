@@ -1,4 +1,5 @@
 """A forward pass as a graph: what was computed from what, with the values themselves, and the lines of `forward`."""
+import itertools
 import traceback
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,11 +17,14 @@ TORCH = str(Path(torch.__file__).parent)
 class Node:
     """An operation, or a module that is taken as one. `args` are nodes where they are tensors of the pass."""
 
-    def __init__(self, operation, args, kwargs, value, path="", module=None, line=""):
+    count = itertools.count()
+
+    def __init__(self, operation, args, kwargs, value, path="", module=None, line="", function=None):
+        self.index = next(self.count)  # in the order of the pass
+        self.function = function
         self.operation, self.args, self.kwargs = operation, args, kwargs
         self.value, self.path, self.module, self.line = value, path, module, line
         self.derived = False  # from the input
-        self.order = 0  # of the recording
 
     @property
     def shape(self):
@@ -109,7 +113,9 @@ class Recording(TorchFunctionMode):
 
     def add(self, operation, args, kwargs, output, **more):
         path = self.paths.get(id(self.stack[-1]), "") if self.stack else ""
-        node = Node(operation, args, kwargs, None, **{"path": path, "line": line_of_forward(), **more})
+        # A graph that is run node by node says itself where it is.
+        path, line = getattr(self.module, "position", None) or (path, line_of_forward())
+        node = Node(operation, args, kwargs, None, **{"path": path, "line": line, **more})
         node.derived = any(item.derived for item in node.inputs())
         outputs = output if isinstance(output, (list, tuple)) else [output]
         for index, tensor in enumerate(outputs):
@@ -120,7 +126,6 @@ class Recording(TorchFunctionMode):
                 part = Node(f"part {index}", [node], {}, None, path=node.path, line=node.line)
                 part.derived = node.derived
             part.value = tensor.detach().clone()
-            part.order = len(self.alive)
             self.keep(tensor, part)
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
@@ -133,7 +138,7 @@ class Recording(TorchFunctionMode):
         output = function(*args, **kwargs)
         tensors = output if isinstance(output, (list, tuple)) else [output]
         if any(isinstance(tensor, torch.Tensor) for tensor in tensors):
-            self.add(getattr(function, "__name__", str(function)), *before, output)
+            self.add(getattr(function, "__name__", str(function)), *before, output, function=function)
         return output
 
     @contextmanager

@@ -3,6 +3,7 @@
 // simd/elementary.hpp.
 #pragma once
 
+#include <attune/kernels/cortex_m/gemm_terms.hpp>
 #include <attune/kernels/simd/elementary.hpp>
 
 #if ATTUNE_CORTEX_M_FPU
@@ -17,6 +18,31 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 #define ATTUNE_MAS "vmls.f32 "
 #endif
 
+#if ATTUNE_SPLIT_VMLA
+// e^r of x = n·ln2 + r and z = n + kRound of two x in s0 and s1: bits of e^r in `p0` and `p1`, of z in `z0`
+// and `z1`. As a product is an instruction of its own, what it is added to stays in its register.
+#define ATTUNE_TWO(op, to0, to1, a0, a1, b0, b1) op to0 "," a0 "," b0 "\n" op to1 "," a1 "," b1 "\n"
+#define ATTUNE_TWO_LESS_MULTIPLES(of)                     \
+  ATTUNE_TWO("vmul.f32 ", "s6", "s7", "s4", "s5", of, of) \
+  ATTUNE_TWO("vsub.f32 ", "s0", "s1", "s0", "s1", "s6", "s7")
+#define ATTUNE_TWO_TERMS(from0, from1, addend)                  \
+  ATTUNE_TWO("vmul.f32 ", "s4", "s5", from0, from1, "s0", "s1") \
+  ATTUNE_TWO("vadd.f32 ", "s4", "s5", "s4", "s5", addend, addend)
+#define ATTUNE_TWO_REDUCED(p0, p1, z0, z1)                                              \
+  ATTUNE_TWO("vmul.f32 ", "s2", "s3", "s0", "s1", "%[log2e]", "%[log2e]")               \
+  ATTUNE_TWO("vadd.f32 ", "s2", "s3", "s2", "s3", "%[round]", "%[round]")               \
+  ATTUNE_TWO("vsub.f32 ", "s4", "s5", "s2", "s3", "%[round]", "%[round]")               \
+  ATTUNE_TWO_LESS_MULTIPLES("%[high]")                                                  \
+  ATTUNE_TWO_LESS_MULTIPLES("%[low]")                                                   \
+  ATTUNE_TWO_TERMS("%[first]", "%[first]", "%[second]")                                 \
+  ATTUNE_TWO_TERMS("s4", "s5", "%[third]") ATTUNE_TWO_TERMS("s4", "s5", "%[fourth]")    \
+      ATTUNE_TWO_TERMS("s4", "s5", "%[fifth]") ATTUNE_TWO_TERMS("s4", "s5", "%[sixth]") \
+          ATTUNE_TWO("vmul.f32 ", "s4", "s5", "s4", "s5", "s0", "s1")                   \
+              ATTUNE_TWO("vmul.f32 ", "s4", "s5", "s4", "s5", "s0", "s1")               \
+                  ATTUNE_TWO("vadd.f32 ", "s0", "s1", "s0", "s1", "s4", "s5")           \
+                      ATTUNE_TWO("vadd.f32 ", "s0", "s1", "s0", "s1", "%[one]",         \
+                                 "%[one]") "vmov " p0 "," p1 ",s0,s1\n vmov " z0 "," z1 ",s2,s3\n"
+#else
 // e^r of x = n·ln2 + r and z = n + kRound of two x in s12 and s13, with what the sums start from in s0 … s11:
 // bits of e^r in `p0` and `p1`, of z in `z0` and `z1`. n and then p·r stand in s14 and s15.
 #define ATTUNE_TWO_REDUCED(p0, p1, z0, z1)                                                                  \
@@ -30,6 +56,7 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
   "s11,s9,s13\n vmul.f32 s14,s10,s12\n vmul.f32 s15,s11,s13\n" ATTUNE_MAC "s12,s14,s12\n" ATTUNE_MAC        \
   "s13,s15,s13\n vadd.f32 s12,s12,%[one]\n vadd.f32 s13,s13,%[one]\n vmov " p0 "," p1 ",s12,s13\n vmov " z0 \
   "," z1 ",s0,s1\n"
+#endif
 #define ATTUNE_EXP_CONSTANTS \
   [log2e] "t"(log2e), [round] "t"(round), [high] "t"(high), [low] "t"(low), [one] "t"(one), [first] "t"(first)
 #define ATTUNE_EXP_REGISTERS \
@@ -45,17 +72,33 @@ ATTUNE_INLINE std::uint32_t unless_below(float x, std::uint32_t bits) {
 inline constexpr std::uint32_t kLeastExponent =
     std::bit_cast<std::uint32_t>(ExpCoefficients<float>::kRound) - 125;
 
-/// Row by row of a softmax: x becomes e^(x − shift), `pairs` · 2 scalars, as exponential() has it. The
-/// constants that sums start from are loaded anew for each pair, one instruction for all of them.
+/// Row by row of a softmax: x becomes e^(x − shift), `pairs` · 2 scalars, as exponential() has it. Where a
+/// term is one instruction, the constants that sums start from are loaded anew for each pair, all of them at
+/// once.
 [[gnu::noinline]] inline void exponentials_of_pairs(int pairs, float* x, float shift) {
   using C = ExpCoefficients<float>;
   static constexpr const float* kP = C::kPolynomial;
-  static constexpr float kAddends[] = {C::kRound, C::kRound, kP[1], kP[1], kP[2], kP[2],
-                                       kP[3],     kP[3],     kP[4], kP[4], kP[5], kP[5]};
   const float log2e = in_register(C::kLog2E), round = in_register(C::kRound), high = in_register(C::kLn2High),
               low = in_register(C::kLn2Low), one = in_register(1.0f), first = in_register(kP[0]);
+#if ATTUNE_SPLIT_VMLA
+  const float second = in_register(kP[1]), third = in_register(kP[2]), fourth = in_register(kP[3]),
+              fifth = in_register(kP[4]), sixth = in_register(kP[5]);
+#else
+  static constexpr float kAddends[] = {C::kRound, C::kRound, kP[1], kP[1], kP[2], kP[2],
+                                       kP[3],     kP[3],     kP[4], kP[4], kP[5], kP[5]};
+#endif
   for (const float* const end = x + 2 * pairs; x != end;) {
     std::uint32_t p0, p1, z0, z1;
+#if ATTUNE_SPLIT_VMLA
+    asm volatile(
+        "vldr s0,[%[x]]\n vldr s1,[%[x],#4]\n vsub.f32 s0,s0,%[shift]\n vsub.f32 "
+        "s1,s1,%[shift]\n" ATTUNE_TWO_REDUCED("%[p0]", "%[p1]", "%[z0]", "%[z1]")
+        : [p0] "=&r"(p0), [p1] "=&r"(p1), [z0] "=&r"(z0), [z1] "=&r"(z1)
+        : [x] "r"(x), [shift] "t"(shift), [second] "t"(second), [third] "t"(third), [fourth] "t"(fourth),
+          [fifth] "t"(fifth), [sixth] "t"(sixth), ATTUNE_EXP_CONSTANTS,
+          "m"(*reinterpret_cast<const float(*)[2]>(x))
+        : "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7");
+#else
     asm volatile(
         "vldr d6,[%[x]]\n vldmia %[addends],{s0-s11}\n vsub.f32 s12,s12,%[shift]\n vsub.f32 "
         "s13,s13,%[shift]\n" ATTUNE_TWO_REDUCED("%[p0]", "%[p1]", "%[z0]", "%[z1]")
@@ -63,6 +106,7 @@ inline constexpr std::uint32_t kLeastExponent =
         : [x] "r"(x), [addends] "r"(kAddends), [shift] "t"(shift), ATTUNE_EXP_CONSTANTS,
           "m"(*reinterpret_cast<const float(*)[2]>(x))
         : ATTUNE_EXP_REGISTERS);
+#endif
     p0 += z0 << C::kMantissaBits;
     p1 += z1 << C::kMantissaBits;
     if (((z0 - kLeastExponent) | (z1 - kLeastExponent)) > 127) [[unlikely]] {
@@ -73,6 +117,9 @@ inline constexpr std::uint32_t kLeastExponent =
   }
 }
 
+#undef ATTUNE_TWO
+#undef ATTUNE_TWO_LESS_MULTIPLES
+#undef ATTUNE_TWO_TERMS
 #undef ATTUNE_TWO_REDUCED
 #undef ATTUNE_EXP_CONSTANTS
 #undef ATTUNE_EXP_REGISTERS

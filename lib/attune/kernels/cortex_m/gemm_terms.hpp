@@ -24,7 +24,7 @@
 #undef ATTUNE_SPLIT_VMLA
 #define ATTUNE_SPLIT_VMLA 0
 #elif !defined(ATTUNE_SPLIT_VMLA)
-#if __ARM_FP == 4 && !defined(__OPTIMIZE_SIZE__)
+#if __ARM_FP == 4
 #define ATTUNE_SPLIT_VMLA 1
 #else
 #define ATTUNE_SPLIT_VMLA 0
@@ -32,8 +32,8 @@
 #endif
 
 // Whether single loads in a row, pipelined (ports/cycles/README.md), take less time than multiple loads
-// beside vmul and vadd: on M4. Their code is larger.
-#if ATTUNE_SPLIT_VMLA && __ARM_ARCH == 7
+// beside vmul and vadd: on M4. Their code is larger, and not for -Os.
+#if ATTUNE_SPLIT_VMLA && __ARM_ARCH == 7 && !defined(__OPTIMIZE_SIZE__)
 #define ATTUNE_LOADS_PIPELINE 1
 #else
 #define ATTUNE_LOADS_PIPELINE 0

@@ -144,6 +144,10 @@ consteval TileGrid unrolled(TileGrid grid, [[maybe_unused]] int depth) {
     grid.tile = grid.tile == tile_nn ? tile_nn_fours : tile_nt_fours;
     grid.pairs = depth / 4;
   }
+  if (depth % 4 != 0 && depth > 4 && (grid.tile == tile_nn || grid.tile == tile_nn_odd)) {
+    grid.tile = tile_nn_rest;
+    grid.pairs = depth;
+  }
   if (grid.tile == tile_tn || grid.tile == tile_tn_odd) {
     grid.tile = tile_tn_threes;
     grid.pairs = (depth - 1) / 3 * 4 + (2 - (depth - 1) % 3);

@@ -148,6 +148,15 @@ ATTUNE_TILE_FUNCTIONS(tile_tt, ATTUNE_LINES_OF_B, ATTUNE_PAIR_TT,
 ATTUNE_FOURS_FUNCTION(tile_nn_fours, ATTUNE_LINES_OF_A, ATTUNE_SERIES_NN, ATTUNE_AHEAD_OF_A)
 ATTUNE_FOURS_FUNCTION(tile_nt_fours, ATTUNE_LINES_OF_A ATTUNE_LINES_OF_B, ATTUNE_SERIES_NT,
                       ATTUNE_AHEAD_OF_A "adds r1,#16\n add r8,r8,#16\n add r9,r9,#16\n adds r3,#16\n")
+// r12 is how many k there are: fours of them, at least one, and up to three more.
+[[gnu::naked]] inline void tile_nn_rest() {
+  asm("mov r8,lr\n and r9,r12,#3\n lsr r12,r12,#2\n bl %c[fours]\n .p2align 2\n1: " ATTUNE_A_ALONG_LAST
+          ATTUNE_FOUR("r1", "s8", "s9", "s10", "s11") "adds r0,#4\n adds r4,#4\n adds r5,#4\n adds r2,#4\n "
+                                                      "add r1,r1,r3\n" ATTUNE_MACS_K("s0", "s2", "s4", "s6")
+      "subs r9,r9,#1\n bne 1b\n bx r8\n"
+      :
+      : [fours] "i"(tile_nn_fours));
+}
 // r12 is four times how many threes of k come after the first, and how many k that one lacks.
 [[gnu::naked]] inline void tile_tn_threes() {
   asm("ands r4,r12,#3\n beq 1f\n cmp r4,#1\n beq 2f\n b 3f\n"

@@ -6,29 +6,28 @@
 #include <limits>
 
 #include <attune/kernels/cortex_m/exponential.hpp>
+#include <attune/kernels/cortex_m/gemm_terms.hpp>
 #include <attune/kernels/cortex_m/registers.hpp>
 
 #if ATTUNE_CORTEX_M_FPU
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 
-#if ATTUNE_FUSED
-#define ATTUNE_MAC "vfma.f32 "
-#else
-#define ATTUNE_MAC "vmla.f32 "
-#endif
-#define ATTUNE_EIGHT(...) ATTUNE_EIGHT_OF(ATTUNE_MAC, __VA_ARGS__)
-#define ATTUNE_EIGHT_OF(op, c0, c1, c2, c3, c4, c5, c6, c7, a, b0, b1, b2, b3, b4, b5, b6, b7)          \
-  op c0 "," a "," b0 "\n" op c1 "," a "," b1 "\n" op c2 "," a "," b2 "\n" op c3 "," a "," b3 "\n" op c4 \
-        "," a "," b4 "\n" op c5 "," a "," b5 "\n" op c6 "," a "," b6 "\n" op c7 "," a "," b7 "\n"
+// Eight sums += a · b. A product that is an instruction of its own takes the place of b.
+#define ATTUNE_EIGHT(c0, c1, c2, c3, c4, c5, c6, c7, a, b0, b1, b2, b3, b4, b5, b6, b7) \
+  ATTUNE_MACS(c0, a, b0, c1, a, b1, c2, a, b2, c3, a, b3, b0, b1, b2, b3)               \
+  ATTUNE_MACS(c4, a, b4, c5, a, b5, c6, a, b6, c7, a, b7, b4, b5, b6, b7)
+#define ATTUNE_EIGHT_PRODUCTS(c0, c1, c2, c3, c4, c5, c6, c7, a, b0, b1, b2, b3, b4, b5, b6, b7) \
+  "vmul.f32 " c0 "," a "," b0 "\n vmul.f32 " c1 "," a "," b1 "\n vmul.f32 " c2 "," a "," b2      \
+  "\n vmul.f32 " c3 "," a "," b3 "\n vmul.f32 " c4 "," a "," b4 "\n vmul.f32 " c5 "," a "," b5   \
+  "\n vmul.f32 " c6 "," a "," b6 "\n vmul.f32 " c7 "," a "," b7 "\n"
 // s16 … s31 += a · the next sixteen scalars at `from`, which moves on.
-#define ATTUNE_SIXTEEN(a, from) ATTUNE_SIXTEEN_OF(ATTUNE_MAC, a, from)
-#define ATTUNE_SIXTEEN_OF(op, a, from)                                                                      \
-  "vldmia " from "!,{s0-s7}\n" ATTUNE_EIGHT_OF(                                                             \
-      op, "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23", a, "s0", "s1", "s2", "s3", "s4", "s5",    \
-      "s6", "s7") "vldmia " from                                                                            \
-                  "!,{s0-s7}\n" ATTUNE_EIGHT_OF(op, "s24", "s25", "s26", "s27", "s28", "s29", "s30", "s31", \
-                                                a, "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7")
+#define ATTUNE_SIXTEEN(a, from) ATTUNE_SIXTEEN_OF(ATTUNE_EIGHT, a, from)
+#define ATTUNE_SIXTEEN_OF(eight, a, from)                                                                  \
+  "vldmia " from "!,{s0-s7}\n" eight(                                                                      \
+      "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23", a, "s0", "s1", "s2", "s3", "s4", "s5", "s6", \
+      "s7") "vldmia " from "!,{s0-s7}\n" eight("s24", "s25", "s26", "s27", "s28", "s29", "s30", "s31", a,  \
+                                               "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7")
 #define ATTUNE_ALL_REGISTERS                                                                            \
   "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15", \
       "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27", "s28", "s29", \
@@ -63,10 +62,10 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
                                               float* scores) {
   asm volatile(
       "vldmia %[query],{s8-s15}\n"
-      "1: subs %[blocks],%[blocks],#1\n" ATTUNE_SIXTEEN_OF("vmul.f32 ", "s8", "%[keys]") ATTUNE_SIXTEEN(
-          "s9", "%[keys]") ATTUNE_SIXTEEN("s10", "%[keys]") ATTUNE_SIXTEEN("s11", "%[keys]")
-          ATTUNE_SIXTEEN("s12", "%[keys]") ATTUNE_SIXTEEN("s13", "%[keys]") ATTUNE_SIXTEEN("s14", "%[keys]")
-              ATTUNE_SIXTEEN("s15", "%[keys]") "vstmia %[scores]!,{s16-s31}\n bne 1b\n"
+      "1: subs %[blocks],%[blocks],#1\n" ATTUNE_SIXTEEN_OF(ATTUNE_EIGHT_PRODUCTS, "s8", "%[keys]")
+          ATTUNE_SIXTEEN("s9", "%[keys]") ATTUNE_SIXTEEN("s10", "%[keys]") ATTUNE_SIXTEEN("s11", "%[keys]")
+              ATTUNE_SIXTEEN("s12", "%[keys]") ATTUNE_SIXTEEN("s13", "%[keys]") ATTUNE_SIXTEEN(
+                  "s14", "%[keys]") ATTUNE_SIXTEEN("s15", "%[keys]") "vstmia %[scores]!,{s16-s31}\n bne 1b\n"
       : [blocks] "+&r"(blocks), [keys] "+&r"(keys), [scores] "+&r"(scores)
       : [query] "r"(query)
       : "cc", "memory", ATTUNE_ALL_REGISTERS);
@@ -186,9 +185,8 @@ ATTUNE_INLINE float sum_of_blocks(int blocks, const float* x) {
 #undef ATTUNE_SCALE
 }
 
-#undef ATTUNE_MAC
 #undef ATTUNE_EIGHT
-#undef ATTUNE_EIGHT_OF
+#undef ATTUNE_EIGHT_PRODUCTS
 #undef ATTUNE_SIXTEEN
 #undef ATTUNE_SIXTEEN_OF
 #undef ATTUNE_ALL_REGISTERS

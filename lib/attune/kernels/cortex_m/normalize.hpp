@@ -29,12 +29,22 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 #define ATTUNE_EIGHT_LOW "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"
 #define ATTUNE_LANES_OF(...) ATTUNE_LANES(__VA_ARGS__)
 #define ATTUNE_ADD_LOW ATTUNE_LANES_OF("vadd", ATTUNE_EIGHT_LANES, ATTUNE_EIGHT_LANES)
+// Sums take terms whose products are rounded: as an instruction of its own, the product takes x's place,
+// which nothing reads afterwards.
+#if ATTUNE_SPLIT_VMLA
+#define ATTUNE_ADD_SQUARES ATTUNE_LANES_OF("vmul", ATTUNE_EIGHT_LOW, ATTUNE_EIGHT_LOW) ATTUNE_ADD_LOW
+#define ATTUNE_ADD_PRODUCTS ATTUNE_LANES_OF("vmul", ATTUNE_EIGHT_LOW, ATTUNE_EIGHT_HIGH) ATTUNE_ADD_LOW
+#define ATTUNE_SQUARES_OF(to0, to1, to2, to3, to4, to5, to6, to7, x0, x1, x2, x3, x4, x5, x6, x7) \
+  ATTUNE_MACS(to0, x0, x0, to1, x1, x1, to2, x2, x2, to3, x3, x3, x0, x1, x2, x3)                 \
+  ATTUNE_MACS(to4, x4, x4, to5, x5, x5, to6, x6, x6, to7, x7, x7, x4, x5, x6, x7)
+#else
 #define ATTUNE_ADD_SQUARES ATTUNE_LANES_OF("vmla", ATTUNE_EIGHT_LANES, ATTUNE_EIGHT_LOW)
 #define ATTUNE_ADD_PRODUCTS ATTUNE_LANES_OF("vmla", ATTUNE_EIGHT_LANES, ATTUNE_EIGHT_HIGH)
 #define ATTUNE_SQUARES_OF(to0, to1, to2, to3, to4, to5, to6, to7, x0, x1, x2, x3, x4, x5, x6, x7)    \
   "vmla.f32 " to0 "," x0 "," x0 "\n vmla.f32 " to1 "," x1 "," x1 "\n vmla.f32 " to2 "," x2 "," x2    \
   "\n vmla.f32 " to3 "," x3 "," x3 "\n vmla.f32 " to4 "," x4 "," x4 "\n vmla.f32 " to5 "," x5 "," x5 \
   "\n vmla.f32 " to6 "," x6 "," x6 "\n vmla.f32 " to7 "," x7 "," x7 "\n"
+#endif
 #define ATTUNE_SQUARES(...) ATTUNE_SQUARES_OF(__VA_ARGS__)
 #define ATTUNE_LOAD(from, to) "vldmia %[" from "],{" to "}\n add %[" from "],%[" from "],#64\n"
 #define ATTUNE_GRADIENTS     \

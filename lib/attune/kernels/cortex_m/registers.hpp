@@ -2,6 +2,9 @@
 // processor sixteen.
 #pragma once
 
+#include <cstdint>
+
+#include <attune/kernels/cortex_m/gemm_terms.hpp>
 #include <attune/kernels/simd/arithmetic.hpp>
 
 #if ATTUNE_CORTEX_M_FPU
@@ -123,18 +126,28 @@ ATTUNE_INLINE void multiply_shifted(int size, const float* x, const float* y, fl
       : "cc", "memory", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9");
 }
 
+// Four terms, each product rounded: one instruction, or two that take less time.
+#if ATTUNE_SPLIT_VMLA
+#define ATTUNE_SQUARES(c0, c1, c2, c3, x0, x1, x2, x3) \
+  ATTUNE_MACS(c0, x0, x0, c1, x1, x1, c2, x2, x2, c3, x3, x3, x0, x1, x2, x3)
+#else
+#define ATTUNE_SQUARES(c0, c1, c2, c3, x0, x1, x2, x3)                                         \
+  "vmla.f32 " c0 "," x0 "," x0 "\n vmla.f32 " c1 "," x1 "," x1 "\n vmla.f32 " c2 "," x2 "," x2 \
+  "\n "                                                                                        \
+  "vmla.f32 " c3 "," x3 "," x3 "\n "
+#endif
+
 // Σ x² from `first` up to `end`, a multiple of 16 and at least 16, in the order of ops/squares.hpp.
 ATTUNE_INLINE float squares_of_many(const float* first, const float* end) {
   register float s0 asm("s0");
   asm("vmov d0,%[zero],%[zero]\n vmov d1,%[zero],%[zero]\n vmov d2,%[zero],%[zero]\n "
       "vmov d3,%[zero],%[zero]\n vmov d4,%[zero],%[zero]\n vmov d5,%[zero],%[zero]\n "
       "vmov d6,%[zero],%[zero]\n vmov d7,%[zero],%[zero]\n "
-      "1: vldmia %[first]!,{s16-s31}\n cmp %[first],%[end]\n "
-      "vmla.f32 s0,s16,s16\n vmla.f32 s1,s17,s17\n vmla.f32 s2,s18,s18\n vmla.f32 s3,s19,s19\n "
-      "vmla.f32 s4,s20,s20\n vmla.f32 s5,s21,s21\n vmla.f32 s6,s22,s22\n vmla.f32 s7,s23,s23\n "
-      "vmla.f32 s8,s24,s24\n vmla.f32 s9,s25,s25\n vmla.f32 s10,s26,s26\n vmla.f32 s11,s27,s27\n "
-      "vmla.f32 s12,s28,s28\n vmla.f32 s13,s29,s29\n vmla.f32 s14,s30,s30\n vmla.f32 s15,s31,s31\n "
-      "bne 1b\n " ATTUNE_FOLD_CALLED
+      "1: vldmia %[first]!,{s16-s31}\n cmp %[first],%[end]\n " ATTUNE_SQUARES("s0", "s1", "s2", "s3", "s16",
+                                                                              "s17", "s18", "s19")
+          ATTUNE_SQUARES("s4", "s5", "s6", "s7", "s20", "s21", "s22", "s23")
+              ATTUNE_SQUARES("s8", "s9", "s10", "s11", "s24", "s25", "s26", "s27") ATTUNE_SQUARES(
+                  "s12", "s13", "s14", "s15", "s28", "s29", "s30", "s31") "bne 1b\n " ATTUNE_FOLD_CALLED
       : "=&t"(s0), [first] "+&r"(first)
       : [end] "r"(end), [zero] "r"(0), ATTUNE_FOLD_CALL
       : ATTUNE_FOLD_RETURN, "cc", "memory", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10",
@@ -143,6 +156,7 @@ ATTUNE_INLINE float squares_of_many(const float* first, const float* end) {
   return s0;
 }
 
+#undef ATTUNE_SQUARES
 #undef ATTUNE_FOLD
 #undef ATTUNE_FOLD_CALLED
 #undef ATTUNE_FOLD_CALL
@@ -189,6 +203,30 @@ ATTUNE_INLINE void add_eights(int size, const float* x, float* y) {
         "s13", "s14", "s15");
 }
 
+// sums += Σ of `rows` rows of x, `stride` bytes apart and added first, of `cols` columns: a multiple of
+// eight, and at least eight. At least one row.
+[[gnu::noinline]] inline void add_sums_of_eights(int rows, int cols, const float* x, float* sums,
+                                                 int stride) {
+  do {
+    const float* row = x;
+    int left = rows - 1;
+    asm volatile(
+        "vldmia %[row],{s8-s15}\n cmp %[left],#0\n beq 2f\n"
+        "1: add %[row],%[row],%[stride]\n subs %[left],%[left],#1\n vldmia %[row],{s0-s7}\n "
+        "vadd.f32 s8,s8,s0\n vadd.f32 s9,s9,s1\n vadd.f32 s10,s10,s2\n vadd.f32 s11,s11,s3\n "
+        "vadd.f32 s12,s12,s4\n vadd.f32 s13,s13,s5\n vadd.f32 s14,s14,s6\n vadd.f32 s15,s15,s7\n bne 1b\n"
+        "2: vldmia %[sums],{s0-s7}\n vadd.f32 s0,s0,s8\n vadd.f32 s1,s1,s9\n vadd.f32 s2,s2,s10\n "
+        "vadd.f32 s3,s3,s11\n vadd.f32 s4,s4,s12\n vadd.f32 s5,s5,s13\n vadd.f32 s6,s6,s14\n "
+        "vadd.f32 s7,s7,s15\n vstmia %[sums]!,{s0-s7}"
+        : [row] "+&r"(row), [left] "+&r"(left), [sums] "+&r"(sums)
+        : [stride] "r"(stride)
+        : "cc", "memory", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12",
+          "s13", "s14", "s15");
+    x += 8;
+    cols -= 8;
+  } while (cols > 0);
+}
+
 // Two scalars at each of four places: a in lanes 0 and 1, b in 2 and 3, and so on, in s0 … s7. `b` moves on.
 struct FourPairs {
   float lane[8];
@@ -212,6 +250,51 @@ ATTUNE_INLINE void store_pairs(float*& a, float*& c, float*& d, const FourPairs&
                : [a] "+r"(a), [c] "+r"(c), [d] "+r"(d)
                : "t"(s0), "t"(s1), "t"(s4), "t"(s5), "t"(s6), "t"(s7)
                : "memory");
+}
+
+// Nine coefficients of adam_update (ops/update.hpp), in its order.
+struct NineScalars {
+  float lane[9];
+};
+
+// adam_update of so many pairs, at least one, with epsilon outside the root and decoupled decay. p, g, m and
+// v move on. The FPU takes 41 instructions for a pair. Two square roots and two divisions of them take 14
+// cycles each. Beside them the core stores results, and p those of the pair before. The first time it stores
+// zeros in m instead, just before m's own results. Zeros go to `cleared`, which is g, or to m again. Single
+// loads pipeline, so every instruction has 32 bits.
+inline constexpr bool kAdamPairs = ATTUNE_SPLIT_VMLA && __ARM_ARCH == 7;  // on an M4
+ATTUNE_INLINE void adam_pairs(int pairs, float*& p, const float*& g, float*& m, float*& v, float* cleared,
+                              const NineScalars& c) {
+  register float s16 asm("s16") = c.lane[0], s17 asm("s17") = c.lane[1], s18 asm("s18") = c.lane[2];
+  register float s19 asm("s19") = c.lane[3], s20 asm("s20") = c.lane[4], s21 asm("s21") = c.lane[5];
+  register float s22 asm("s22") = c.lane[6], s23 asm("s23") = c.lane[7], s24 asm("s24") = c.lane[8];
+  float *p_before = m, *zeros_to = cleared == nullptr ? m : cleared;
+  std::uint32_t p0 = 0, p1 = 0, core0, core1;
+  asm volatile(
+      ".p2align 2\n1: vldr s2,[%[g]]\n vldr s3,[%[g],#4]\n vldr s6,[%[v]]\n vldr s7,[%[v],#4]\n "
+      "vldr s4,[%[m]]\n vldr s5,[%[m],#4]\n vldr s0,[%[p]]\n vldr s1,[%[p],#4]\n "
+      // g ← gradient_scale·g, v ← β₂v + (1−β₂)g²
+      "vmul.f32 s2,s2,s24\n vmul.f32 s3,s3,s24\n vmul.f32 s8,s2,s2\n vmul.f32 s9,s3,s3\n "
+      "vmul.f32 s6,s6,s18\n vmul.f32 s7,s7,s18\n vmul.f32 s8,s8,s19\n vmul.f32 s9,s9,s19\n "
+      "vadd.f32 s6,s8,s6\n vadd.f32 s7,s9,s7\n vmul.f32 s2,s2,s17\n vsqrt.f32 s8,s6\n "
+      "strd %[p0],%[p1],[%[before]]\n mov.w %[before],%[p]\n add.w %[p],%[p],#8\n add.w %[g],%[g],#8\n "
+      "strd %[zero],%[zero],[%[zeros_to]],#8\n "
+      "vmov %[core0],s6\n vmov %[core1],s7\n vsqrt.f32 s9,s7\n strd %[core0],%[core1],[%[v]],#8\n "
+      // m ← β₁m + (1−β₁)g
+      "vmul.f32 s3,s3,s17\n vmul.f32 s4,s4,s16\n vmul.f32 s5,s5,s16\n vadd.f32 s4,s2,s4\n "
+      "vadd.f32 s5,s3,s5\n "
+      // p ← decay·p − step_size·m / (√v·second_scale + ε)
+      "vmul.f32 s8,s8,s21\n vmul.f32 s9,s9,s21\n vmul.f32 s10,s4,s20\n vadd.f32 s8,s8,s22\n "
+      "vadd.f32 s9,s9,s22\n vmul.f32 s11,s5,s20\n vdiv.f32 s8,s10,s8\n subs.w %[pairs],%[pairs],#1\n "
+      "vmov %[core0],s4\n vmov %[core1],s5\n vdiv.f32 s9,s11,s9\n strd %[core0],%[core1],[%[m]],#8\n "
+      "vmul.f32 s0,s0,s23\n vmul.f32 s1,s1,s23\n vsub.f32 s0,s0,s8\n vsub.f32 s1,s1,s9\n "
+      "vmov %[p0],s0\n vmov %[p1],s1\n bne 1b\n strd %[p0],%[p1],[%[before]]"
+      : [p] "+&r"(p), [g] "+&r"(g), [m] "+&r"(m), [v] "+&r"(v), [before] "+&r"(p_before),
+        [zeros_to] "+&r"(zeros_to), [pairs] "+&r"(pairs), [p0] "+&r"(p0), [p1] "+&r"(p1),
+        [core0] "=&r"(core0), [core1] "=&r"(core1)
+      : "t"(s16), "t"(s17), "t"(s18), "t"(s19), "t"(s20), "t"(s21), "t"(s22), "t"(s23),
+        "t"(s24), [zero] "r"(0)
+      : "cc", "memory", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11");
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail

@@ -8,6 +8,9 @@
 //   along    eight columns of B, each stored along k: eight sums, and eight k of two columns at a time. Eight
 //            k take 64 multiply-accumulates and 11 other instructions
 //
+// On an M4 and M33, two roundings are two instructions (cortex_m/gemm_terms.hpp): then columns along B's rows
+// are all across.
+//
 // Sums are those of the portable block, bit for bit. Columns that do not fill the last block are computed in
 // one that begins earlier; only they are finished from it.
 #pragma once
@@ -40,17 +43,13 @@ struct RowGrid {
 static_assert(offsetof(RowGrid, cols) == 30 && offsetof(RowGrid, twelves) == 36 &&
               offsetof(RowGrid, fours) == 38 && offsetof(RowGrid, gap) == 40);
 
-#if ATTUNE_FUSED
-#define ATTUNE_MAC "vfma.f32 "
-#else
-#define ATTUNE_MAC "vmla.f32 "
-#endif
-
+// Four terms of one a. A product that is an instruction of its own takes the place of b.
+#define ATTUNE_FOUR_MACS(a, c0, c1, c2, c3, b0, b1, b2, b3) \
+  ATTUNE_MACS(c0, a, b0, c1, a, b1, c2, a, b2, c3, a, b3, b0, b1, b2, b3)
 // One k of sixteen columns.
-#define ATTUNE_MACS_ACROSS(a, c0, c1, c2, c3, c4, c5, c6, c7)                                             \
-  ATTUNE_MAC c0 "," a ",s0\n" ATTUNE_MAC c1 "," a ",s1\n" ATTUNE_MAC c2 "," a ",s2\n" ATTUNE_MAC c3 "," a \
-                ",s3\n" ATTUNE_MAC c4 "," a ",s4\n" ATTUNE_MAC c5 "," a ",s5\n" ATTUNE_MAC c6 "," a       \
-                ",s6\n" ATTUNE_MAC c7 "," a ",s7\n"
+#define ATTUNE_MACS_ACROSS(a, c0, c1, c2, c3, c4, c5, c6, c7) \
+  ATTUNE_FOUR_MACS(a, c0, c1, c2, c3, "s0", "s1", "s2", "s3") \
+  ATTUNE_FOUR_MACS(a, c4, c5, c6, c7, "s4", "s5", "s6", "s7")
 #define ATTUNE_ACROSS(a)                                                                                   \
   "vldmia r1!,{s0-s7}\n" ATTUNE_MACS_ACROSS(                                                               \
       a, "s16", "s17", "s18", "s19", "s20", "s21", "s22",                                                  \
@@ -72,14 +71,12 @@ static_assert(offsetof(RowGrid, cols) == 30 && offsetof(RowGrid, twelves) == 36 
 }
 
 // One k of four columns, and of twelve.
-#define ATTUNE_FOUR_IN_PLACE(a, row)                                                                       \
-  "vldmia " row "!,{s8-s11}\n" ATTUNE_MAC "s20," a ",s8\n" ATTUNE_MAC "s21," a ",s9\n" ATTUNE_MAC "s22," a \
-  ",s10\n" ATTUNE_MAC "s23," a ",s11\n"
-#define ATTUNE_TWELVE_IN_PLACE(a, row)                                                                       \
-  "vldmia " row "!,{s8-s19}\n" ATTUNE_MAC "s20," a ",s8\n" ATTUNE_MAC "s21," a ",s9\n" ATTUNE_MAC "s22," a   \
-  ",s10\n" ATTUNE_MAC "s23," a ",s11\n" ATTUNE_MAC "s24," a ",s12\n" ATTUNE_MAC "s25," a ",s13\n" ATTUNE_MAC \
-  "s26," a ",s14\n" ATTUNE_MAC "s27," a ",s15\n" ATTUNE_MAC "s28," a ",s16\n" ATTUNE_MAC "s29," a            \
-  ",s17\n" ATTUNE_MAC "s30," a ",s18\n" ATTUNE_MAC "s31," a ",s19\n"
+#define ATTUNE_FOUR_IN_PLACE(a, row) \
+  "vldmia " row "!,{s8-s11}\n" ATTUNE_FOUR_MACS(a, "s20", "s21", "s22", "s23", "s8", "s9", "s10", "s11")
+#define ATTUNE_TWELVE_IN_PLACE(a, row)                                                                   \
+  "vldmia " row "!,{s8-s19}\n" ATTUNE_FOUR_MACS(a, "s20", "s21", "s22", "s23", "s8", "s9", "s10", "s11") \
+      ATTUNE_FOUR_MACS(a, "s24", "s25", "s26", "s27", "s12", "s13", "s14", "s15")                        \
+          ATTUNE_FOUR_MACS(a, "s28", "s29", "s30", "s31", "s16", "s17", "s18", "s19")
 #define ATTUNE_EIGHT_ROWS(columns)                                                                    \
   columns("s0", "r1") columns("s1", "r5") columns("s2", "r6") columns("s3", "r7") columns("s4", "r8") \
       columns("s5", "r9") columns("s6", "r10") columns("s7", "r11")
@@ -112,13 +109,14 @@ static_assert(offsetof(RowGrid, cols) == 30 && offsetof(RowGrid, twelves) == 36 
 }
 
 // Eight k of two columns.
-#define ATTUNE_MACS_ALONG(c0, c1, a, b0, b1) ATTUNE_MAC c0 "," a "," b0 "\n" ATTUNE_MAC c1 "," a "," b1 "\n"
-#define ATTUNE_ALONG(b0, b1, c0, c1)                                                                      \
-  "vldmia " b0 "!,{s8-s15}\n vldmia " b1 "!,{s16-s23}\n" ATTUNE_MACS_ALONG(c0, c1, "s0", "s8", "s16")     \
-      ATTUNE_MACS_ALONG(c0, c1, "s1", "s9", "s17") ATTUNE_MACS_ALONG(c0, c1, "s2", "s10", "s18")          \
-          ATTUNE_MACS_ALONG(c0, c1, "s3", "s11", "s19") ATTUNE_MACS_ALONG(c0, c1, "s4", "s12", "s20")     \
-              ATTUNE_MACS_ALONG(c0, c1, "s5", "s13", "s21") ATTUNE_MACS_ALONG(c0, c1, "s6", "s14", "s22") \
-                  ATTUNE_MACS_ALONG(c0, c1, "s7", "s15", "s23")
+#define ATTUNE_MACS_ALONG(c0, c1, a0, a1, b0, b1, b2, b3) \
+  ATTUNE_MACS(c0, a0, b0, c1, a0, b1, c0, a1, b2, c1, a1, b3, b0, b1, b2, b3)
+#define ATTUNE_ALONG(b0, b1, c0, c1)                                              \
+  "vldmia " b0 "!,{s8-s15}\n vldmia " b1                                          \
+  "!,{s16-s23}\n" ATTUNE_MACS_ALONG(c0, c1, "s0", "s1", "s8", "s16", "s9", "s17") \
+      ATTUNE_MACS_ALONG(c0, c1, "s2", "s3", "s10", "s18", "s11", "s19")           \
+          ATTUNE_MACS_ALONG(c0, c1, "s4", "s5", "s12", "s20", "s13", "s21")       \
+              ATTUNE_MACS_ALONG(c0, c1, "s6", "s7", "s14", "s22", "s15", "s23")
 
 // sums[0 … 8·blocks − 1] = Σ_k a(k)·b(k, …). Where A and B are, and the depth, are on the stack.
 [[gnu::naked]] inline void row_along(const float*, const void*, float*, const RowGrid&, int) {
@@ -133,15 +131,15 @@ static_assert(offsetof(RowGrid, cols) == 30 && offsetof(RowGrid, twelves) == 36 
       "subs r12,r12,#8\n bhs 1b\n"
       "2: adds r12,r12,#8\n beq 4f\n"
       "3: vldmia r0!,{s0}\n vldmia r1!,{s8}\n vldmia r4!,{s9}\n vldmia r5!,{s10}\n vldmia r6!,{s11}\n "
-      "vldmia r7!,{s12}\n vldmia r8!,{s13}\n vldmia r9!,{s14}\n vldmia r10!,{s15}\n" ATTUNE_MACS_ALONG(
-          "s24", "s25", "s0", "s8", "s9") ATTUNE_MACS_ALONG("s26", "s27", "s0", "s10", "s11")
-          ATTUNE_MACS_ALONG("s28", "s29", "s0", "s12", "s13") ATTUNE_MACS_ALONG("s30", "s31", "s0", "s14", "s15")
+      "vldmia r7!,{s12}\n vldmia r8!,{s13}\n vldmia r9!,{s14}\n vldmia r10!,{s15}\n" ATTUNE_FOUR_MACS(
+          "s0", "s24", "s25", "s26", "s27", "s8", "s9", "s10", "s11")
+          ATTUNE_FOUR_MACS("s0", "s28", "s29", "s30", "s31", "s12", "s13", "s14", "s15")
       "subs r12,r12,#1\n bne 3b\n"
       "4: vstmia r2!,{s24-s31}\n subs r11,r11,#1\n "
       "bne 0b\n vpop {d8-d15}\n add sp,sp,#12\n pop {r4,r5,r6,r7,r8,r9,r10,r11,pc}\n");
 }
 
-#undef ATTUNE_MAC
+#undef ATTUNE_FOUR_MACS
 #undef ATTUNE_MACS_ACROSS
 #undef ATTUNE_ACROSS
 #undef ATTUNE_FOUR_IN_PLACE
@@ -163,8 +161,10 @@ constexpr bool fits_skinny_gemm(const GemmShape& shape) {
 }
 
 // Which takes fewer instructions of columns along B's rows, where sums may stand in C. Of one row: cycles are
-// up to 4 % more there, which a token gets back elsewhere, and the last rows of a batch would not.
+// up to 4 % more there, which a token gets back elsewhere, and the last rows of a batch would not. Where a
+// product is an instruction of its own, sums that come and go take more time than that.
 constexpr bool are_columns_in_eights(int rows, int cols, int depth) {
+  if (ATTUNE_SPLIT_VMLA) return false;
   const int across = (cols + kAcrossCols - 1) / kAcrossCols * 157;
   const int in_eights = 16 + cols / 12 * 108 + cols % 12 / 4 * 44;
   return rows == 1 && depth >= 8 && cols % 4 == 0 && in_eights < across;

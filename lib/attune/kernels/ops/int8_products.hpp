@@ -71,10 +71,11 @@ inline constexpr int kPackedBytes = 4096;
 
 }  // namespace detail
 
-/// Replaces FloatProducts (zero_skipping.hpp).
-struct Int8Products {
-  /// Shorter sums stay float sums, because packing would take longer.
-  static constexpr int kLeastDepth = 16;
+/// Replaces FloatProducts (zero_skipping.hpp): computes sums of at least `least_depth` terms in integers.
+template <int least_depth>
+struct Int8ProductsFrom {
+  /// Shorter sums stay float sums.
+  static constexpr int kLeastDepth = least_depth;
   /// The number of columns of C computed at a time, for sums of `depth` terms.
   static constexpr int columns_at_once(int depth) {
     return (std::max)(1, detail::kPackedBytes / 16 / ((depth + 15) / 16 * 16)) * 16;
@@ -170,5 +171,9 @@ struct Int8Products {
     }
   }
 };
+/// Of sums that are faster in integers: packing takes longer than a short sum of floats.
+using Int8Products = Int8ProductsFrom<16>;
+/// Of all sums, however short, as in a stream whose cache is in 8 bits (attention/key_value_blocks.hpp).
+using Int8CacheProducts = Int8ProductsFrom<1>;
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

@@ -1,6 +1,8 @@
 // The optimizers' pass over one tensor of parameters, its gradient and its moments.
 #pragma once
 
+#include <cstring>
+
 #include <attune/kernels/cortex_m/registers.hpp>
 #include <attune/kernels/simd/arithmetic.hpp>
 
@@ -43,45 +45,82 @@ ATTUNE_INLINE void adam_packet(P& parameter, P gradient, P& first, P& second,
 
 }  // namespace detail
 
-/// m ← β₁m + (1−β₁)g,  v ← β₂v + (1−β₂)g²,  p ← decay·p − step·m / (√v·second_scale + ε)   (ε inside:
-/// √(v·second_scale + ε)). In float, m and v are accurate to 2 ulp of their larger term, and p to 6 ulp of
-/// the larger of itself and the step.
+namespace detail {
+
+// adam_update(). Unless `cleared` is null, zeros the first gradients there, and returns their number.
 template <bool kEpsilonInside, bool kCoupled, class Scalar>
-[[gnu::noinline]] void adam_update(int size, Scalar* p, const Scalar* g, Scalar* m, Scalar* v,
-                                   const AdamCoefficients<Scalar>& coefficients) {
+ATTUNE_INLINE int adam_elements(int size, Scalar* p, const Scalar* g, Scalar* m, Scalar* v,
+                                const AdamCoefficients<Scalar>& coefficients,
+                                [[maybe_unused]] Scalar* cleared) {
   const AdamCoefficients<Scalar> c =
       coefficients;  // stores to p, m and v cannot change a local copy, so it stays in registers
-#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
+  int cleared_count = 0;
+#if ATTUNE_CORTEX_M_FPU
   if constexpr (std::is_same_v<Scalar, float>) {
-    for (int pairs = size >> 1; pairs > 0; --pairs) {
-      detail::FourPairs r = detail::load_pairs(p, g, m, v);
-      ATTUNE_UNROLL for (int i = 0; i < 2; ++i) {
-        detail::adam_packet<kEpsilonInside, kCoupled>(r.lane[i], r.lane[2 + i], r.lane[4 + i], r.lane[6 + i],
-                                                      c);
+    if constexpr (kAdamPairs && !kEpsilonInside && !kCoupled) {
+      const int pairs = size >> 1;
+      if (pairs > 0) {
+        adam_pairs(pairs, p, g, m, v, cleared,
+                   {{c.beta1, c.one_minus_beta1, c.beta2, c.one_minus_beta2, c.step_size, c.second_scale,
+                     c.epsilon, c.decay, c.gradient_scale}});
+        cleared_count = 2 * pairs;
       }
-      detail::store_pairs(p, m, v, r);
+      size &= 1;
+    }
+#if !defined(__OPTIMIZE_SIZE__)
+    for (int pairs = size >> 1; pairs > 0; --pairs) {
+      FourPairs r = load_pairs(p, g, m, v);
+      ATTUNE_UNROLL for (int i = 0; i < 2; ++i) {
+        adam_packet<kEpsilonInside, kCoupled>(r.lane[i], r.lane[2 + i], r.lane[4 + i], r.lane[6 + i], c);
+      }
+      store_pairs(p, m, v, r);
     }
     size &= 1;
+#endif
   }
 #endif
   const auto update = [=, &c]<class P>(int i) ATTUNE_INLINE_LAMBDA {
     P parameter = load<P>(p + i), first = load<P>(m + i), second = load<P>(v + i);
-    detail::adam_packet<kEpsilonInside, kCoupled>(parameter, load<P>(g + i), first, second, c);
+    adam_packet<kEpsilonInside, kCoupled>(parameter, load<P>(g + i), first, second, c);
     store(m + i, first);
     store(v + i, second);
     store(p + i, parameter);
   };
 #if ATTUNE_CORTEX_M_FPU && defined(__OPTIMIZE_SIZE__)
   if constexpr (std::is_same_v<Scalar, float>) {
-    if (size <= 0) return;
+    if (size <= 0) return cleared_count;
     int i = 0;
     do {
       update.template operator()<Scalar>(i);
     } while (++i != size);  // compilers keep the check at the start of a for loop here
-    return;
+    return cleared_count;
   }
 #endif
   for_each_packet<Scalar>(size, update);
+  return cleared_count;
+}
+
+}  // namespace detail
+
+/// m ← β₁m + (1−β₁)g,  v ← β₂v + (1−β₂)g²,  p ← decay·p − step·m / (√v·second_scale + ε)   (ε inside:
+/// √(v·second_scale + ε)). In float, m and v are accurate to 2 ulp of their larger term, and p to 6 ulp of
+/// the larger of itself and the step.
+template <bool kEpsilonInside, bool kCoupled, class Scalar>
+[[gnu::noinline]] void adam_update(int size, Scalar* p, const Scalar* g, Scalar* m, Scalar* v,
+                                   const AdamCoefficients<Scalar>& coefficients) {
+  detail::adam_elements<kEpsilonInside, kCoupled>(size, p, g, m, v, coefficients,
+                                                  static_cast<Scalar*>(nullptr));
+}
+
+/// The same, then zeros the gradients. On a Cortex-M4 this takes no extra time.
+template <bool kEpsilonInside, bool kCoupled, class Scalar>
+[[gnu::noinline]] void adam_update_and_clear(int size, Scalar* p, Scalar* g, Scalar* m, Scalar* v,
+                                             const AdamCoefficients<Scalar>& coefficients) {
+  const int cleared = detail::adam_elements<kEpsilonInside, kCoupled>(size, p, g, m, v, coefficients, g);
+  if (cleared < size) {
+    std::memset(static_cast<void*>(g + cleared), 0,
+                sizeof(Scalar) * static_cast<std::size_t>(size - cleared));
+  }
 }
 
 /// adam_update without a first moment: β₁ is 0.

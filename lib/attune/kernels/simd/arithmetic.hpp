@@ -207,8 +207,11 @@ ATTUNE_INLINE P maximum(const P& a, const P& b) {
 template <class P>
 ATTUNE_INLINE P magnitude(const P& a) {
   if constexpr (kIsScalar<P>) {
-    if constexpr (std::is_same_v<P, float>) return __builtin_fabsf(a);
-    return static_cast<P>(__builtin_fabs(a));
+    if constexpr (std::is_same_v<P, float>) {
+      return __builtin_fabsf(a);
+    } else {
+      return __builtin_fabs(a);
+    }
   } else {
     return Eigen::internal::pabs(a);
   }

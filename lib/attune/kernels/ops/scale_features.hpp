@@ -1,0 +1,34 @@
+// A factor for each feature: of a row, and the gradient of the factors.
+#pragma once
+
+#include <attune/kernels/ops/zero_skipping.hpp>
+#include <attune/kernels/simd/arithmetic.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+
+/// y = x ∘ factors, `width` scalars. `y` may be `x`.
+template <class Scalar, class Width>
+[[gnu::noinline]] void scale_features(Width width, const Scalar* x, const Scalar* factors, Scalar* y) {
+  for_each_packet<Scalar>(width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+    store(y + j, multiply(load<P>(x + j), load<P>(factors + j)));
+  });
+}
+
+/// sums[1, width] += Σ_rows dy ∘ x, dense rows of `width` scalars, in rising order. With kZeroStays a dy of
+/// zero adds nothing, whatever x is.
+template <bool kZeroStays, class Scalar, class Rows, class Width>
+[[gnu::noinline]] void add_feature_products(Rows rows, Width width, const Scalar* dy, const Scalar* x,
+                                            Scalar* sums) {
+  for_each_packet<Scalar>(width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+    P sum = broadcast<P>(Scalar(0));
+    for (int i = 0; i < rows; ++i) {
+      const P gradient = load<P>(dy + i * width + j);
+      P value = load<P>(x + i * width + j);
+      if constexpr (kZeroStays) value = unless_zero(gradient, value);
+      sum = multiply_add(gradient, value, sum);
+    }
+    store(sums + j, add(load<P>(sums + j), sum));
+  });
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

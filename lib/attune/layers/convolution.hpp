@@ -1,0 +1,556 @@
+// Convolutions of tokens: Conv1d over time, and Conv2d over tokens that are the pixels of an image, row after
+// row.
+//
+//   y(o, j) = b(j) + Σ_(c, k) x(i(o, k), c)·w(j, c, k)      c in the group of j; x = 0 outside and at padding
+//   dw(j, c, k) += Σ_o dy(o, j)·x(i(o, k), c),   db(j) += Σ_o dy(o, j),   dx(i(o, k), c) += Σ_j dy(o, j)·w(j,
+//   c, k)
+//
+// Conv1d has i(o, k) = o·stride + k − padding; Conv2d has the same for height and width. The weight is
+// [d_out, d_in/groups, kernel…], as PyTorch's. A few tokens at a time are gathered in scratch and multiplied.
+// Where each channel is a group, packets of channels are.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+
+#include <attune/core/initialize.hpp>
+#include <attune/execution/layer.hpp>
+#include <attune/execution/stream.hpp>
+#include <attune/kernels/simd/arithmetic.hpp>
+#include <attune/weights/gradient_rows.hpp>
+#include <attune/weights/weights.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// Dimensions and options of `Conv1d`, PyTorch's nn.Conv1d.
+struct Conv1dShape {
+  int seq_len;          // tokens of x
+  int d_in;             // features of a token going in: in_channels
+  int d_out;            // and coming out: out_channels
+  int kernel;           // tokens that one of y sees
+  int stride = 1;       // tokens from one kernel to the next
+  int padding = 0;      // tokens of zeros in front of the sequence, and as many behind
+  int groups = 1;       // features are in so many groups that do not meet; d_in of them: depthwise
+  bool bias = true;     // whether there is one
+  bool causal = false;  // kernel − 1 tokens of zeros in front and none behind; padding is 0
+};
+
+/// Dimensions and options of `Conv2d`, PyTorch's nn.Conv2d.
+struct Conv2dShape {
+  int height;              // rows of pixels of x
+  int width;               // pixels of a row; token i is pixel (i / width, i % width)
+  int d_in;                // features of a pixel going in: in_channels
+  int d_out;               // and coming out: out_channels
+  int kernel_height;       // rows that a pixel of y sees
+  int kernel_width;        // and pixels of each
+  int stride_height = 1;   // rows from one kernel to the next
+  int stride_width = 1;    // pixels from one kernel to the next
+  int padding_height = 0;  // rows of zeros above the image, and as many below
+  int padding_width = 0;   // pixels of zeros left of the image, and as many right of it
+  int groups = 1;          // features are in so many groups that do not meet; d_in of them: depthwise
+  bool bias = true;        // whether there is one
+};
+
+namespace detail {
+
+// One dimension of an image, and the kernel's.
+struct ConvolvedExtent {
+  int size;
+  int kernel;
+  int stride;
+  int before;  // zeros in front
+  int out;     // size of y
+
+  // Where tap `tap` of output `o` reads; outside of [0, size) is a zero.
+  [[nodiscard]] constexpr int at(int o, int tap) const { return o * stride + tap - before; }
+};
+struct ConvolvedImage {
+  ConvolvedExtent height, width;
+  int d_in, d_out, groups;
+  bool bias;
+
+  [[nodiscard]] constexpr int in_rows() const { return height.size * width.size; }
+  [[nodiscard]] constexpr int out_rows() const { return height.out * width.out; }
+  [[nodiscard]] constexpr int taps() const { return height.kernel * width.kernel; }
+  // The token that a tap of output `o` reads; negative for a zero.
+  [[nodiscard]] constexpr int token(int o, int tap) const {
+    if (height.size == 1 && height.out == 1 && height.kernel == 1 &&
+        height.before == 0) {  // nothing to divide
+      const int at = width.at(o, tap);
+      return at < width.size ? at : -1;  // and −1 or less in front
+    }
+    const int row = height.at(o / width.out, tap / width.kernel);
+    const int col = width.at(o % width.out, tap % width.kernel);
+    return row < 0 || row >= height.size || col < 0 || col >= width.size ? -1 : row * width.size + col;
+  }
+};
+
+constexpr ConvolvedExtent convolved(int size, int kernel, int stride, int before, int behind) {
+  return {at_least_one(size), at_least_one(kernel), at_least_one(stride), before,
+          at_least_one((size + before + behind - kernel) / at_least_one(stride) + 1)};
+}
+
+template <Conv1dShape shape>
+constexpr ConvolvedImage convolved_image() {
+  static_assert(shape.seq_len > 0 && shape.d_in > 0 && shape.d_out > 0 && shape.kernel > 0 &&
+                    shape.stride > 0 && shape.padding >= 0,
+                "attune::Conv1d: seq_len, d_in, d_out, kernel and stride must be positive, and padding not "
+                "negative; set the first four in Conv1dShape");
+  static_assert(!shape.causal || shape.padding == 0,
+                "attune::Conv1d: a causal convolution has kernel - 1 zeros in front of the sequence; leave "
+                "padding at 0");
+  static_assert(shape.groups > 0 && shape.d_in % at_least_one(shape.groups) == 0 &&
+                    shape.d_out % at_least_one(shape.groups) == 0,
+                "attune::Conv1d: d_in and d_out must be multiples of groups");
+  static_assert(shape.causal || shape.kernel <= shape.seq_len + 2 * shape.padding,
+                "attune::Conv1d: the kernel is longer than the sequence with its padding");
+  const int before = shape.causal ? shape.kernel - 1 : shape.padding;
+  return {convolved(1, 1, 1, 0, 0),
+          convolved(shape.seq_len, shape.kernel, shape.stride, before, shape.causal ? 0 : shape.padding),
+          at_least_one(shape.d_in),
+          at_least_one(shape.d_out),
+          at_least_one(shape.groups),
+          shape.bias};
+}
+template <Conv2dShape shape>
+constexpr ConvolvedImage convolved_image() {
+  static_assert(shape.height > 0 && shape.width > 0 && shape.d_in > 0 && shape.d_out > 0 &&
+                    shape.kernel_height > 0 && shape.kernel_width > 0 && shape.stride_height > 0 &&
+                    shape.stride_width > 0 && shape.padding_height >= 0 && shape.padding_width >= 0,
+                "attune::Conv2d: height, width, d_in, d_out, kernels and strides must be positive, and "
+                "padding not negative; set the first six in Conv2dShape");
+  static_assert(shape.groups > 0 && shape.d_in % at_least_one(shape.groups) == 0 &&
+                    shape.d_out % at_least_one(shape.groups) == 0,
+                "attune::Conv2d: d_in and d_out must be multiples of groups");
+  static_assert(shape.kernel_height <= shape.height + 2 * shape.padding_height &&
+                    shape.kernel_width <= shape.width + 2 * shape.padding_width,
+                "attune::Conv2d: the kernel is larger than the image with its padding");
+  return {convolved(shape.height, shape.kernel_height, shape.stride_height, shape.padding_height,
+                    shape.padding_height),
+          convolved(shape.width, shape.kernel_width, shape.stride_width, shape.padding_width,
+                    shape.padding_width),
+          at_least_one(shape.d_in),
+          at_least_one(shape.d_out),
+          at_least_one(shape.groups),
+          shape.bias};
+}
+
+template <auto shape>
+inline constexpr ConvolvedImage kImageOf = convolved_image<shape>();
+
+// A weight by groups, [d_out, terms], as initializers see the weight of one group.
+template <class Table, int terms, int outputs>
+struct FiltersOfGroup {
+  using Scalar = typename Table::Scalar;
+  static constexpr int rows = terms;
+  static constexpr int cols = outputs;
+  static constexpr int size = Table::size;
+  Scalar (&values)[std::size_t{size}];
+};
+
+template <int terms, int groups, class Weight>
+void initialize_filters(Weight& weight, const auto& initializer, Rng& rng) {
+  if constexpr (groups == 1) {
+    initializer.weight(weight, rng);
+  } else {
+    FiltersOfGroup<Weight, terms, Weight::rows / groups> group{weight.values};
+    initializer.weight(group, rng);
+  }
+}
+
+// w, and b where there is one.
+template <class Weight, class Bias, int terms, int groups, class FormType>
+struct ConvolutionParameters {
+  using Form = FormType;
+  [[no_unique_address]] Weight weight;
+  [[no_unique_address]] Bias bias;
+  ATTUNE_VISITED_FIELDS(Weight(weight), Bias(bias))
+  template <class Initializer>
+  void initialize(const Initializer& initializer, Rng& rng) {
+    initialize_filters<terms, groups>(weight, initializer, rng);
+    using Group = FiltersOfGroup<Weight, terms, Bias::cols / groups>;
+    if constexpr (requires { initializer.template bias<Group>(bias, rng); }) {
+      initializer.template bias<Group>(bias, rng);
+    } else {
+      bias.set_zero();
+    }
+  }
+};
+template <class Weight, int terms, int groups, class FormType>
+struct ConvolutionParameters<Weight, void, terms, groups, FormType> {
+  using Form = FormType;
+  [[no_unique_address]] Weight weight;
+  ATTUNE_VISITED_FIELDS(Weight(weight))
+  template <class Initializer>
+  void initialize(const Initializer& initializer, Rng& rng) {
+    initialize_filters<terms, groups>(weight, initializer, rng);
+  }
+};
+// What a convolution is of, without a mask or with one: the features of the token that a tap reads, or none.
+template <const ConvolvedImage& image, class Call, class Scalar>
+struct TokensOfTaps {
+  const Call& context;
+  const Scalar* x;
+
+  ATTUNE_INLINE const Scalar* operator()(int o, int tap) const {
+    const int token = image.token(o, tap);
+    return context.template is_valid<image.in_rows()>(token) ? x + token * image.d_in : nullptr;
+  }
+};
+
+template <ConvolvedImage of, class ScalarType>
+struct Convolution {
+  static constexpr ConvolvedImage image = of;
+  static constexpr int kInRows = image.in_rows(), kOutRows = image.out_rows(), kTaps = image.taps();
+  static constexpr int kIn = image.d_in / image.groups, kOut = image.d_out / image.groups;
+  static constexpr int kTerms = kIn * kTaps;
+  static constexpr bool kGrouped = image.groups > 1;
+  static constexpr bool kDepthwise = kGrouped && kIn == 1 && kOut == 1;
+  // Tokens that are gathered together.
+  static constexpr int kBlock = (std::min)(kOutRows, 8);
+  static constexpr int kBlocks = (kOutRows + kBlock - 1) / kBlock;
+
+  using Scalar = ScalarType;
+  using Input = Tensor<Scalar, kInRows, image.d_in>;
+  using Output = Tensor<Scalar, kOutRows, image.d_out>;
+  template <int tokens>
+  struct WithLength {
+    static_assert(tokens < 0,
+                  "attune: Conv1d runs token by token where it is causal and its stride is 1, Conv2d never; "
+                  "set .causal in Conv1dShape, as the model was trained");
+    struct InferenceScratch {};
+  };
+  template <class Gradients>
+  static constexpr bool kReadsInput = kTrained<decltype(Gradients::weight)>;
+  static constexpr Abilities kAbilities{
+      .mixes_tokens = true, .mask = MaskUse::kPadding, .takes_context = true, .takes_length = true};
+
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector>
+  static constexpr auto weight_form() {
+    if constexpr (kGrouped) {
+      return std::type_identity<::attune::TableOf<Matrix, Scalar, image.d_out, kTerms>>{};
+    } else {
+      return std::type_identity<Matrix<Scalar, kTerms, image.d_out>>{};
+    }
+  }
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector>
+  static constexpr auto bias_form() {
+    if constexpr (image.bias) {
+      return std::type_identity<Vector<Scalar, 1, image.d_out>>{};
+    } else {
+      return std::type_identity<void>{};
+    }
+  }
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  using ParametersOf = ConvolutionParameters<typename decltype(weight_form<Matrix, Vector>())::type,
+                                             typename decltype(bias_form<Matrix, Vector>())::type, kTerms,
+                                             image.groups, attune::Form<Matrix, Vector>>;
+  using Parameters = ParametersOf<Tensor>;
+
+  // Of portions: gathered tokens, [tokens, kTerms], and the filters of a group, [kOut, kTerms].
+  struct Gathered {
+    Scalar tokens[std::size_t{kBlock * kTerms}];
+  };
+  struct GatheredOfGroup : Gathered {
+    Scalar filters[std::size_t{kOut * kTerms}];
+  };
+  // All filters, [taps, d_out].
+  struct FiltersByTap {
+    Scalar filters[std::size_t{kTaps * image.d_out}];
+  };
+  struct FiltersAndGradients : FiltersByTap {
+    Scalar gradients[std::size_t{kTaps * image.d_out}];
+  };
+  struct Tape {};  // backward needs nothing but x
+  using InferenceScratch =
+      std::conditional_t<kDepthwise, FiltersByTap, std::conditional_t<kGrouped, GatheredOfGroup, Gathered>>;
+  struct Scratch : std::conditional_t<kDepthwise, FiltersAndGradients, InferenceScratch> {};
+
+  /// y of x. `y` may not overlap `x`. Rows of x that are padding are not read.
+  template <class Set = Parameters, AnyContext Call = Context<>>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
+                      const Call& context = {}) {
+    convolve(parameters, TokensOfTaps<image, Call, Scalar>{context, x.data}, y, scratch, context);
+  }
+  /// The same.
+  template <class Set = Parameters, AnyContext Call = Context<>>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch& scratch,
+                      const Call& context = {}) {
+    convolve(parameters, TokensOfTaps<image, Call, Scalar>{context, x.data}, y, scratch, context);
+  }
+  /// dx from dy, overwritten; gradients accumulate. `dx` may overlap neither `dy` nor `x`.
+  template <class Set = Parameters, class Dx, class Gradients, AnyContext Call = Context<>>
+  static void backward(const Set& parameters, ConstView<Input> x, const Tape&, ConstView<Output> dy, Dx&& dx,
+                       Gradients& gradients, Scratch& scratch, const Call& context = {}) {
+    const auto to = sink<Input>(dx);
+    if constexpr (kAsked<Dx>) {
+      context.stage([&] {
+        for (int i = 0; i < Input::size; ++i) to.data[i] = Scalar(0);
+      });
+    }
+    if constexpr (image.bias) {
+      context.stage([&]() ATTUNE_INLINE_LAMBDA { add_column_sums(context.first(dy), view(gradients.bias)); });
+    }
+    const TokensOfTaps<image, Call, Scalar> of_taps{context, x.data};
+    if constexpr (kDepthwise) {
+      depthwise_backward(parameters, x, of_taps, dy, to, gradients, scratch, context);
+    } else {
+      context.template repeat<kBlocks>([&](int block) {
+        backward_block(block, parameters, x, of_taps, dy, to, gradients, scratch, context);
+      });
+    }
+  }
+
+ protected:
+  // y[rows, d_out] of the tokens of taps. `Rows` is y, or the tokens of a step.
+  template <class Rows>
+  static void convolve(const auto& parameters, const auto& of_taps, const Rows& y, auto& scratch,
+                       const auto& context) {
+    if constexpr (kDepthwise) {
+      context.stage([&] { take_filters(parameters, scratch.filters); });
+      context.template each_token<Rows::rows, kTaps * image.d_out>([&](int o) {
+        Scalar* const to = y.data + o * image.d_out;
+        set_to_bias(parameters, to);
+        for (int tap = 0; tap < kTaps; ++tap) {
+          if (const Scalar* const from = of_taps(o, tap)) {
+            add_products(from, scratch.filters + tap * image.d_out, to);
+          }
+        }
+      });
+    } else {
+      context.template tokens_at_once<Rows::rows, (std::min)(Rows::rows, kBlock), kTerms * image.d_out>(
+          [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
+            auto* const own = context.own(&scratch);
+            const auto rows = at_start(first);
+            const auto to = y.template rows_at<count>(first);
+            const MatrixView<const Scalar, kBlock, kTerms> gathered(own->tokens);
+            for (int group = 0; group < image.groups; ++group) {
+              gather(of_taps, first, rows_in<count>(first), group, own->tokens);
+              const auto from = gathered.template rows_at<count>(rows);
+              if constexpr (kGrouped) {
+                take_filters_of(parameters, group, own->filters);
+                const MatrixView<const Scalar, kOut, kTerms> filters(own->filters);
+                const auto of_group = to.template columns<kOut>(group * kOut);
+                if constexpr (image.bias) {
+                  kernels::gemm(from, filters.transpose(), of_group,
+                                kernels::AddBias<Scalar>{parameters.bias.data() + group * kOut});
+                } else {
+                  kernels::gemm(from, filters.transpose(), of_group);
+                }
+              } else if constexpr (image.bias) {
+                multiply(from, parameters.weight, to, kernels::AddBias<Scalar>{parameters.bias.data()});
+              } else {
+                multiply(from, parameters.weight, to);
+              }
+            }
+          });
+    }
+  }
+
+ private:
+  static constexpr RowRange at_start(RowRange rows) { return {0, rows.count}; }
+  static constexpr int at_start(int) { return 0; }
+
+  // tokens[count, kTerms]: the features of a group that outputs from `first` on see, zeros outside.
+  static void gather(const auto& of_taps, int first, int count, int group, Scalar* tokens) {
+    for (int i = 0; i < count; ++i, tokens += kTerms) {
+      for (int tap = 0; tap < kTaps; ++tap) {
+        const Scalar* const from = of_taps(first + i, tap);
+        for (int c = 0; c < kIn; ++c) {
+          tokens[c * kTaps + tap] = from != nullptr ? from[group * kIn + c] : Scalar(0);
+        }
+      }
+    }
+  }
+  // The reverse of gather: adds gradients of gathered tokens to dx.
+  static void spread(const auto& context, int first, int count, int group, const Scalar* tokens,
+                     View<Input> dx) {
+    for (int i = 0; i < count; ++i, tokens += kTerms) {
+      for (int tap = 0; tap < kTaps; ++tap) {
+        const int token = image.token(first + i, tap);
+        if (!context.template is_valid<kInRows>(token)) continue;
+        for (int c = 0; c < kIn; ++c) dx(token, group * kIn + c) += tokens[c * kTaps + tap];
+      }
+    }
+  }
+  static void take_filters_of(const auto& parameters, int group, Scalar* filters) {
+    for (int j = 0; j < kOut; ++j) look_up(parameters.weight, group * kOut + j, filters + j * kTerms);
+  }
+  // The filters of all channels, tap by tap.
+  static void take_filters(const auto& parameters, Scalar* filters) {
+    Scalar filter[std::size_t{kTaps}];
+    for (int c = 0; c < image.d_out; ++c) {
+      look_up(parameters.weight, c, filter);
+      for (int tap = 0; tap < kTaps; ++tap) filters[tap * image.d_out + c] = filter[tap];
+    }
+  }
+  static void set_to_bias([[maybe_unused]] const auto& parameters, Scalar* y) {
+    if constexpr (image.bias) {
+      std::memcpy(y, parameters.bias.data(), sizeof(Scalar) * std::size_t{image.d_out});
+    } else {
+      for (int j = 0; j < image.d_out; ++j) y[j] = Scalar(0);
+    }
+  }
+  // sums += a ∘ b.
+  static void add_products(const Scalar* a, const Scalar* b, Scalar* sums) {
+    kernels::for_each_packet<Scalar>(image.d_out, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+      kernels::store(sums + j, kernels::multiply_add(kernels::load<P>(a + j), kernels::load<P>(b + j),
+                                                     kernels::load<P>(sums + j)));
+    });
+  }
+
+  // Outputs of a block. Blocks are the same whatever the slices, and so are the sums of gradients.
+  static void backward_block(int block, const auto& parameters, [[maybe_unused]] ConstView<Input> x,
+                             const auto& of_taps, ConstView<Output> dy, const auto& dx, auto& gradients,
+                             Scratch& scratch, const auto& context) {
+    constexpr bool kTrains = kTrained<decltype(gradients.weight)>;
+    const int first = block * kBlock;
+    const int count = (std::min<int>)(kBlock, context.template count<kOutRows>() - first);
+    if (count <= 0) return;
+    using Block = MatrixView<Scalar, kBlock, kTerms>;
+    using OfBlock = MatrixView<const Scalar, kBlock, image.d_out>;
+    const PartView<Block, int, std::integral_constant<int, kTerms>> tokens(Block(scratch.tokens), count, {});
+    const PartView<OfBlock, int, std::integral_constant<int, image.d_out>> of_block(
+        OfBlock(dy.data + first * image.d_out), count, {});
+    for (int group = 0; group < image.groups; ++group) {
+      const auto of_group = of_block.template columns<kOut>(group * kOut);
+      if constexpr (kTrains) {
+        context.stage([&] {
+          gather(of_taps, first, count, group, scratch.tokens);
+          if constexpr (kGrouped) {
+            add_product(of_group.transpose(), tokens,
+                        view(gradients.weight).template rows_at<kOut>(group * kOut), context.zeros());
+          } else {
+            add_product(tokens.transpose(), of_group, view(gradients.weight).template rows_at<kTerms>(0),
+                        context.zeros());
+          }
+        });
+      }
+      if constexpr (kAsked<decltype(dx)>) {
+        context.stage([&] {
+          if constexpr (kGrouped) {
+            take_filters_of(parameters, group, scratch.filters);
+            kernels::gemm(of_group, MatrixView<const Scalar, kOut, kTerms>(scratch.filters), tokens);
+          } else {
+            multiply_transposed(of_group, parameters.weight, tokens);
+          }
+          spread(context, first, count, group, scratch.tokens, dx);
+        });
+      }
+    }
+  }
+
+  static void depthwise_backward(const auto& parameters, ConstView<Input>, const auto& of_taps,
+                                 ConstView<Output> dy, const auto& dx, auto& gradients, Scratch& scratch,
+                                 const auto& context) {
+    constexpr bool kTrains = kTrained<decltype(gradients.weight)>;
+    context.stage([&] {
+      if constexpr (kAsked<decltype(dx)>) take_filters(parameters, scratch.filters);
+      if constexpr (kTrains) {
+        for (Scalar& value : scratch.gradients) value = Scalar(0);
+      }
+    });
+    context.template each_token<kOutRows, 2 * kTaps * image.d_out>([&](int o) {
+      if (o >= context.template count<kOutRows>()) return;
+      const Scalar* const gradient = dy.data + o * image.d_out;
+      for (int tap = 0; tap < kTaps; ++tap) {
+        const int token = image.token(o, tap);
+        if (!context.template is_valid<kInRows>(token)) continue;
+        if constexpr (kTrains) {
+          add_products(gradient, of_taps(o, tap), scratch.gradients + tap * image.d_out);
+        }
+        if constexpr (kAsked<decltype(dx)>) {
+          add_products(gradient, scratch.filters + tap * image.d_out, dx.data + token * image.d_in);
+        }
+      }
+    });
+    if constexpr (kTrains) {
+      context.stage([&] {
+        const auto to = view(gradients.weight);
+        for (int c = 0; c < image.d_out; ++c) {
+          for (int tap = 0; tap < kTaps; ++tap) to(c, tap) += scratch.gradients[tap * image.d_out + c];
+        }
+      });
+    }
+  }
+};
+
+}  // namespace detail
+
+/// PyTorch's nn.Conv1d of x[seq_len, d_in], whose rows are time: y[(seq_len + 2·padding − kernel)/stride + 1,
+/// d_out]. In a file its weight is [d_out, d_in/groups, kernel]. A causal one of stride 1 runs on a stream,
+/// with its last kernel − 1 tokens as memory. With groups the weight is a table (TableOf).
+template <Conv1dShape conv_shape, class ScalarType = float>
+struct Conv1d : detail::Convolution<detail::kImageOf<conv_shape>, ScalarType> {
+  static constexpr const Conv1dShape& shape = conv_shape;
+  /// The convolution that it is.
+  using Base = detail::Convolution<detail::kImageOf<conv_shape>, ScalarType>;
+  using Scalar = ScalarType;
+  template <class Other>
+  using WithScalar = Conv1d<conv_shape, Other>;
+  static constexpr std::uint32_t kFingerprint =
+      fingerprint("Conv1d", conv_shape.kernel, conv_shape.stride, conv_shape.padding, conv_shape.groups,
+                  int{conv_shape.causal});
+
+  /// Token by token.
+  template <CacheShape>
+    requires(conv_shape.causal&& conv_shape.stride == 1)
+  struct Stream {
+    /// Tokens that the next one sees beside itself.
+    static constexpr int kBefore = conv_shape.kernel - 1;
+    /// These tokens, oldest first.
+    struct Memory {
+      /// [kernel − 1, d_in].
+      Scalar tokens[std::size_t{(kBefore > 0 ? kBefore : 1) * conv_shape.d_in}];
+    };
+    /// The scratch of a step.
+    template <int tokens>
+    struct Scratch : Base::InferenceScratch {};
+    /// y[tokens, d_out] of the next x[tokens, d_in].
+    template <int tokens>
+    static void step(std::uint64_t position, const auto& parameters,
+                     ConstView<Tensor<Scalar, tokens, conv_shape.d_in>> x,
+                     View<Tensor<Scalar, tokens, conv_shape.d_out>> y, Memory& memory,
+                     Scratch<tokens>& scratch) {
+      const auto of_taps = [&](int o, int tap) -> const Scalar* {
+        const int token = o + tap - kBefore;  // 0 is the first of x
+        if (token >= 0) return x.data + token * conv_shape.d_in;
+        if (position < static_cast<std::uint64_t>(-token)) return nullptr;
+        return memory.tokens + (kBefore + token) * conv_shape.d_in;
+      };
+      Base::convolve(parameters, of_taps, y, scratch, Context<>{});
+      constexpr int kStay = kBefore > tokens ? kBefore - tokens : 0, kNew = kBefore - kStay;
+      if constexpr (kStay > 0) {
+        std::memmove(memory.tokens, memory.tokens + kNew * conv_shape.d_in,
+                     sizeof(Scalar) * std::size_t{kStay * conv_shape.d_in});
+      }
+      if constexpr (kNew > 0) {
+        std::memcpy(memory.tokens + kStay * conv_shape.d_in, x.data + (tokens - kNew) * conv_shape.d_in,
+                    sizeof(Scalar) * std::size_t{kNew * conv_shape.d_in});
+      }
+    }
+  };
+};
+
+/// PyTorch's nn.Conv2d of an image x[height·width, d_in] with a token for each pixel, row after row; y
+/// likewise. In a file its weight is [d_out, d_in/groups, kernel_height, kernel_width]. With groups the
+/// weight is a table (TableOf).
+template <Conv2dShape conv_shape, class ScalarType = float>
+struct Conv2d : detail::Convolution<detail::kImageOf<conv_shape>, ScalarType> {
+  static constexpr const Conv2dShape& shape = conv_shape;
+  /// The convolution that it is.
+  using Base = detail::Convolution<detail::kImageOf<conv_shape>, ScalarType>;
+  using Scalar = ScalarType;
+  template <class Other>
+  using WithScalar = Conv2d<conv_shape, Other>;
+  static constexpr std::uint32_t kFingerprint =
+      fingerprint("Conv2d", conv_shape.height, conv_shape.kernel_height, conv_shape.kernel_width,
+                  conv_shape.stride_height, conv_shape.stride_width, conv_shape.padding_height,
+                  conv_shape.padding_width, conv_shape.groups);
+  /// Height of y.
+  static constexpr int kOutHeight = Base::image.height.out;
+  /// Width of y.
+  static constexpr int kOutWidth = Base::image.width.out;
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

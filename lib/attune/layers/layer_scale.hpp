@@ -1,0 +1,123 @@
+// A trained factor for each feature at the end of a residual branch (Touvron et al., "Going deeper with Image
+// Transformers", 2021, as CaiT's, DINOv2's and timm's LayerScale).
+//
+//   y = x ∘ w,      dx = dy ∘ w,   dw += Σ_rows dy ∘ x
+//
+//   using Branch = attune::Residual<attune::Sequential<Norm, Attention,
+//       attune::LayerScale<attune::ScaleShape{.rows = 17, .d_model = 32}>>>;    // x + w ∘ attention(norm(x))
+#pragma once
+
+#include <attune/core/initialize.hpp>
+#include <attune/execution/layer.hpp>
+#include <attune/execution/stream.hpp>
+#include <attune/kernels/ops/reduce.hpp>
+#include <attune/kernels/ops/scale_features.hpp>
+#include <attune/weights/gradient_rows.hpp>
+#include <attune/weights/weights.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// Dimensions and first value of `LayerScale`.
+struct ScaleShape {
+  int rows;               // tokens
+  int d_model;            // features of a token
+  double initial = 1e-5;  // of all factors; ImageNet's ViTs begin with 1e-5, CaiT with 0.1 to 1e-6 by depth
+};
+
+namespace detail {
+
+template <ScaleShape shape, class ScalarType>
+constexpr ScaleShape checked_scale_shape() {
+  static_assert(shape.rows > 0 && shape.d_model > 0,
+                "attune::LayerScale: rows and d_model must be positive; set both in ScaleShape");
+  static_assert(shape.initial >= -1e30 && shape.initial <= 1e30,
+                "attune::LayerScale: initial must be a finite number, at most 1e30");
+  return at_least_one(shape, &ScaleShape::rows, &ScaleShape::d_model);
+}
+
+}  // namespace detail
+
+/// Y = x ∘ w, x[rows, d_model], w[1, d_model], y[rows, d_model]. Nothing is taped.
+template <ScaleShape scale_shape, class ScalarType = float>
+struct LayerScale {
+  static constexpr ScaleShape shape = detail::checked_scale_shape<scale_shape, ScalarType>();
+  using Scalar = ScalarType;
+  template <class Other>
+  using WithScalar = LayerScale<shape, Other>;
+  template <int tokens>
+  using WithLength = LayerScale<detail::with(shape, &ScaleShape::rows, tokens), Scalar>;
+  static constexpr std::uint32_t kFingerprint = fingerprint("LayerScale");
+  using Input = Tensor<Scalar, shape.rows, shape.d_model>;
+  using Output = Input;
+  /// Whether backward reads x.
+  template <class Gradients>
+  static constexpr bool kReadsInput = detail::kTrained<decltype(Gradients::weight)>;
+  static constexpr Abilities kAbilities = detail::kInPlaceByToken;
+  struct Tape {};
+  struct Scratch {};
+  struct InferenceScratch {};
+
+  /// The factors, all `initial` at first. They are trained with norms (BiasesAndNorms).
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  struct ParametersOf {
+    using Form = attune::Form<Matrix, Vector>;
+    [[no_unique_address]] Vector<Scalar, 1, shape.d_model> weight;
+    ATTUNE_VISITED_FIELDS(NormWeight(weight))
+    /// All factors become `initial`.
+    template <class Initializer>
+    void initialize(const Initializer&, Rng&) {
+      detail::fill(weight, Scalar(static_cast<kernels::Real<Scalar>>(shape.initial)));
+    }
+  };
+  using Parameters = ParametersOf<Tensor>;
+
+  /// y[rows, d_model] of x[rows, d_model]. `y` may be `x`.
+  template <class Set = Parameters, AnyContext Call = Context<>>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&,
+                      const Call& context = {}) {
+    scale(parameters, x.data, y.data, context);
+  }
+  /// The same. Backward needs x as well: `y` may be `x` only where it will not be called.
+  template <class Set = Parameters, AnyContext Call = Context<>>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
+                      const Call& context = {}) {
+    scale(parameters, x.data, y.data, context);
+  }
+  /// dx[rows, d_model] from dy[rows, d_model], overwritten; gradients accumulate. `dx` may be `dy` or `x`.
+  /// With a mask, a token whose dy is zero adds nothing, whatever it holds.
+  template <class Set = Parameters, class Dx, class Gradients, AnyContext Call = Context<>>
+  static void backward(const Set& parameters, ConstView<Input> x, const Tape&, ConstView<Output> dy, Dx&& dx,
+                       [[maybe_unused]] Gradients& gradients, Scratch&, const Call& context = {}) {
+    const auto input = [&]() ATTUNE_INLINE_LAMBDA {
+      if constexpr (kAsked<Dx>) scale(parameters, dy.data, detail::sink<Input>(dx).data, context);
+    };
+    const auto add = [&](Scalar* sums) ATTUNE_INLINE_LAMBDA {
+      kernels::add_feature_products<Call::kSkipsZeros>(
+          kernels::size_for_rows<Scalar>(context.template count<shape.rows>()), kWidth, dy.data, x.data,
+          sums);
+    };
+    if constexpr (!detail::kTrained<decltype(gradients.weight)>) {
+      input();
+    } else if constexpr (detail::kUpdatesAtOnce<decltype(gradients.weight)>) {
+      // dx, which reads the factors, comes between their gradient and their update.
+      add_rows(view(gradients.weight), [&](int, const auto& to) {
+        add(to.data);
+        input();
+      });
+    } else {
+      context.stage([&]() ATTUNE_INLINE_LAMBDA { add(gradients.weight.data()); });
+      input();
+    }
+  }
+
+ private:
+  static constexpr auto kWidth = kernels::size_for_rows<Scalar>(std::integral_constant<int, shape.d_model>{});
+
+  static void scale(const auto& parameters, const Scalar* x, Scalar* y, const auto& context) {
+    context.template each_token<shape.rows, 2 * shape.d_model>([&](int i) ATTUNE_INLINE_LAMBDA {
+      kernels::scale_features(kWidth, x + i * shape.d_model, parameters.weight.data(), y + i * shape.d_model);
+    });
+  }
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,0 +1,58 @@
+#include <attune/kernels/ops/scale_features.hpp>
+
+#include <limits>
+
+#include "check.hpp"
+
+namespace {
+
+constexpr int kMost = 37, kRows = 5;
+float x[kRows * kMost], dy[kRows * kMost], factors[kMost];
+
+void draw() {
+  attune::Rng rng(1);
+  for (float& value : x) value = rng.uniform(-1.0f, 1.0f);
+  for (float& value : dy) value = rng.uniform(-1.0f, 1.0f);
+  for (float& value : factors) value = rng.uniform(-1.0f, 1.0f);
+}
+
+}  // namespace
+
+TEST(ScaleFeatures, multiplies_element_by_element_at_every_width) {
+  draw();
+  for (int width = 1; width <= kMost; ++width) {
+    float y[kMost + 1] = {};
+    attune::kernels::scale_features(width, x, factors, y);
+    for (int j = 0; j < width; ++j) EXPECT_EQ(y[j], x[j] * factors[j]);
+    EXPECT_EQ(y[width], 0.0f);
+  }
+}
+
+TEST(ScaleFeatures, adds_rows_in_rising_order_at_every_width) {
+  draw();
+  for (int width = 1; width <= kMost; ++width) {
+    float sums[kMost + 1], expected[kMost];
+    for (int j = 0; j <= width; ++j) sums[j] = 2.0f;
+    attune::kernels::add_feature_products<false>(kRows, width, dy, x, sums);
+    for (int j = 0; j < width; ++j) {
+      float sum = 0;
+      for (int i = 0; i < kRows; ++i) {
+        sum = attune::kernels::multiply_add(dy[i * width + j], x[i * width + j], sum);
+      }
+      expected[j] = 2.0f + sum;
+      EXPECT_EQ(sums[j], expected[j]);
+    }
+    EXPECT_EQ(sums[width], 2.0f);
+  }
+}
+
+TEST(ScaleFeatures, reads_nothing_where_the_gradient_is_zero) {
+  draw();
+  constexpr int kWidth = 11;
+  float with[kWidth] = {}, without[kWidth] = {};
+  for (int j = 0; j < kWidth; ++j) x[2 * kWidth + j] = dy[2 * kWidth + j] = 0;
+  attune::kernels::add_feature_products<true>(kRows, kWidth, dy, x, without);
+  for (int j = 0; j < kWidth; ++j) x[2 * kWidth + j] = std::numeric_limits<float>::quiet_NaN();
+  attune::kernels::add_feature_products<true>(kRows, kWidth, dy, x, with);
+  for (int j = 0; j < kWidth; ++j) EXPECT_EQ(with[j], without[j]);
+}

@@ -1,0 +1,104 @@
+// AvgPool1d and AvgPool2d: values, derivatives, padding that is left out, and plans of training.
+#include <attune/layers/average_pooling.hpp>
+
+#include <attune/attune.hpp>
+
+#include "check.hpp"
+#include "gradient_suite.hpp"
+#include "problem.hpp"
+
+namespace {
+
+using namespace attune;
+
+constexpr Pool1dShape kWindows{.seq_len = 7, .d_model = 5, .kernel = 3, .stride = 2};
+constexpr Pool2dShape kImage{
+    .height = 5, .width = 4, .d_model = 3, .kernel_height = 2, .kernel_width = 3, .stride_width = 1};
+
+using Model = Sequential<Linear<LinearShape{7, 4, 5}>, AvgPool1d<kWindows>,
+                         Pooling<PoolingShape{3, 5, PoolingKind::kMax}>, Linear<LinearShape{1, 5, 2}>>;
+constexpr int kSequences = 19;
+
+template <class Plan>
+std::uint32_t train() {
+  static Trainer<Model, MeanSquaredError, AdamW, kSequences, Plan> trainer;
+  static Model::Input x[kSequences];
+  static Model::Output target[kSequences];
+  Rng rng(3);
+  for (auto& each : x) check::fill(each, rng);
+  for (auto& each : target) check::fill(each, rng);
+  trainer.initialize(XavierUniform{}, Rng{5});
+  const float first = trainer.step(x, target, {.learning_rate = 0.01f}).loss;
+  float last = first;
+  for (int step = 0; step < 20; ++step) last = trainer.step(x, target, {.learning_rate = 0.01f}).loss;
+  EXPECT_LT(last, first);
+  return hash_bits(trainer.parameters());
+}
+
+}  // namespace
+
+TEST(AveragePooling, is_the_mean_of_each_window) {
+  using Layer = AvgPool1d<Pool1dShape{.seq_len = 5, .d_model = 2, .kernel = 2}>;
+  Layer::Input x{{1, 2, 3, 4, 5, 6, 7, 8, 100, 100}}, dx;
+  Layer::Output y, dy{{2, 4, 6, 8}};
+  Layer::InferenceScratch scratch;
+  Layer::Tape tape;
+  Layer::Scratch training;
+  NoParameters none;
+  Layer::forward({}, x, y, scratch);
+  EXPECT_TRUE(check::same_bits(y, Layer::Output{{2, 3, 6, 7}}));
+  Layer::backward({}, x, tape, dy, dx, none, training);
+  EXPECT_TRUE(check::same_bits(dx, Layer::Input{{1, 2, 1, 2, 3, 4, 3, 4, 0, 0}}));
+}
+
+TEST(AveragePooling, adds_up_the_shares_of_windows_that_overlap) {
+  using Layer = AvgPool2d<Pool2dShape{
+      .height = 2, .width = 3, .d_model = 1, .kernel_height = 2, .kernel_width = 2, .stride_width = 1}>;
+  Layer::Input x{{1, 2, 3, 5, 6, 7}}, dx;
+  Layer::Output y, dy{{4, 8}};
+  Layer::InferenceScratch scratch;
+  Layer::Tape tape;
+  Layer::Scratch training;
+  NoParameters none;
+  Layer::forward({}, x, y, scratch);
+  EXPECT_TRUE(check::same_bits(y, Layer::Output{{3.5f, 4.5f}}));
+  Layer::backward({}, x, tape, dy, dx, none, training);
+  EXPECT_TRUE(check::same_bits(dx, Layer::Input{{1, 3, 2, 1, 3, 2}}));
+}
+
+TEST(AveragePooling, has_the_gradients_of_finite_differences) {
+  check::check_layer_gradients<AvgPool1d<kWindows, double>>(-1, 1);
+  check::check_layer_gradients<AvgPool2d<kImage, double>>(-1, 1);
+  SequenceLength<7> length;
+  (void)length.set_length(4);
+  check::check_layer_gradients<AvgPool1d<kWindows, double>>(-1, 1, length);
+}
+
+TEST(AveragePooling, leaves_out_padding) {
+  using Layer = AvgPool1d<Pool1dShape{.seq_len = 6, .d_model = 1, .kernel = 2}>;
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  Layer::Input x{{1, kNan, 3, 5, kNan, kNan}}, dx;
+  Layer::Output y, dy{{1, 2, 3}};
+  Layer::InferenceScratch scratch;
+  Layer::Tape tape;
+  Layer::Scratch training;
+  NoParameters none;
+  KeyPaddingMask<6> padding;
+  padding.set_valid({true, false, true, true, false, false});
+  infer<Layer>({}, x, y, scratch, padding);
+  EXPECT_TRUE(check::same_bits(y, Layer::Output{{1, 4, 0}}));
+  backward<Layer>({}, x, tape, dy, dx, none, training, padding);
+  EXPECT_TRUE(check::same_bits(dx, Layer::Input{{1, 0, 1, 1, 0, 0}}));
+  SequenceLength<6> length;
+  (void)length.set_length(1);
+  infer<Layer>({}, x, y, scratch, length);
+  EXPECT_TRUE(check::same_bits(y, Layer::Output{{1, 0, 0}}));
+}
+
+TEST(AveragePooling, trains_to_the_same_bits_in_lockstep) {
+  EXPECT_EQ(train<Lockstep>(), train<Streaming>());
+}
+
+TEST(AveragePooling, takes_no_byte) {
+  static_assert(std::is_empty_v<AvgPool1d<kWindows>::Tape> && std::is_empty_v<AvgPool1d<kWindows>::Scratch>);
+}

@@ -1,0 +1,276 @@
+// Conv1d and Conv2d: against a convolution by its formula, derivatives, padding that is not read, streams and
+// files. In models: tests/models/convolution_models_test.cpp.
+#include <attune/layers/convolution.hpp>
+
+#include <attune/attune.hpp>
+
+#include "check.hpp"
+#include "exchange/expect_tensors.hpp"
+#include "exchange/memory_file.hpp"
+#include "gradient_suite.hpp"
+#include "problem.hpp"
+#include "stream_cases.hpp"
+
+namespace {
+
+using attune::Conv1d;
+using attune::Conv1dShape;
+using attune::Conv2d;
+using attune::Conv2dShape;
+
+constexpr Conv1dShape kSame{.seq_len = 11, .d_in = 3, .d_out = 4, .kernel = 3, .padding = 1};
+constexpr Conv1dShape kStrided{
+    .seq_len = 13, .d_in = 2, .d_out = 5, .kernel = 4, .stride = 3, .padding = 2, .bias = false};
+constexpr Conv1dShape kGrouped{.seq_len = 9, .d_in = 6, .d_out = 4, .kernel = 2, .padding = 1, .groups = 2};
+constexpr Conv1dShape kDepthwise{
+    .seq_len = 10, .d_in = 5, .d_out = 5, .kernel = 3, .stride = 2, .padding = 1, .groups = 5};
+constexpr Conv1dShape kCausal{.seq_len = 12, .d_in = 3, .d_out = 4, .kernel = 4, .causal = true};
+constexpr Conv1dShape kCausalDepthwise{
+    .seq_len = 12, .d_in = 3, .d_out = 3, .kernel = 3, .groups = 3, .bias = false, .causal = true};
+constexpr Conv2dShape kImage{.height = 4,
+                             .width = 5,
+                             .d_in = 2,
+                             .d_out = 3,
+                             .kernel_height = 3,
+                             .kernel_width = 2,
+                             .stride_height = 2,
+                             .padding_height = 1,
+                             .padding_width = 1};
+constexpr Conv2dShape kDepthwiseImage{.height = 4,
+                                      .width = 3,
+                                      .d_in = 3,
+                                      .d_out = 3,
+                                      .kernel_height = 3,
+                                      .kernel_width = 3,
+                                      .padding_height = 1,
+                                      .padding_width = 1,
+                                      .groups = 3,
+                                      .bias = false};
+
+// A Conv1d as a Conv2d.
+constexpr Conv2dShape as_image(Conv1dShape s) {
+  return {.height = 1,
+          .width = s.seq_len,
+          .d_in = s.d_in,
+          .d_out = s.d_out,
+          .kernel_height = 1,
+          .kernel_width = s.kernel,
+          .stride_width = s.stride,
+          .padding_width = s.padding,
+          .groups = s.groups,
+          .bias = s.bias};
+}
+
+// y by the formula, in double, for x that is zero in front of `left` more tokens.
+template <Conv2dShape s, int left = 0, class Layer>
+void expect_formula() {
+  static check::Problem<Layer> a(1);
+  a.forward();
+  constexpr int kOutWidth =
+      left > 0 ? s.width : (s.width + 2 * s.padding_width - s.kernel_width) / s.stride_width + 1;
+  constexpr int kOutHeight = (s.height + 2 * s.padding_height - s.kernel_height) / s.stride_height + 1;
+  static_assert(Layer::Output::rows == kOutHeight * kOutWidth && Layer::Output::cols == s.d_out);
+  constexpr int kIn = s.d_in / s.groups, kOut = s.d_out / s.groups;
+  const auto weight = [&](int j, int c, int ky, int kx) {
+    const int term = (c * s.kernel_height + ky) * s.kernel_width + kx;
+    return static_cast<double>(s.groups > 1 ? a.parameters.weight(j, term) : a.parameters.weight(term, j));
+  };
+  for (int o = 0; o < kOutHeight * kOutWidth; ++o) {
+    for (int j = 0; j < s.d_out; ++j) {
+      double sum = 0;
+      if constexpr (s.bias) sum = static_cast<double>(a.parameters.bias(0, j));
+      for (int ky = 0; ky < s.kernel_height; ++ky) {
+        for (int kx = 0; kx < s.kernel_width; ++kx) {
+          const int row = o / kOutWidth * s.stride_height + ky - s.padding_height;
+          const int col = o % kOutWidth * s.stride_width + kx - s.padding_width - left;
+          if (row < 0 || row >= s.height || col < 0 || col >= s.width) continue;
+          for (int c = 0; c < kIn; ++c) {
+            sum += static_cast<double>(a.x(row * s.width + col, j / kOut * kIn + c)) * weight(j, c, ky, kx);
+          }
+        }
+      }
+      EXPECT_NEAR(static_cast<double>(a.y(o, j)), sum, 1e-6);
+    }
+  }
+}
+
+template <class Layer>
+void expect_derivatives() {
+  check::check_layer_gradients<Layer>(-1, 1);
+}
+
+// With a length, and as padding of any kind: y and dx of valid tokens and gradients are the same whatever
+// stands at the others.
+template <class Layer, class Mask>
+void expect_reads_no(const Mask& mask, const auto& is_valid) {
+  static check::Problem<Layer> zeros(2), nans(2);
+  zeros = check::Problem<Layer>(2);
+  nans = check::Problem<Layer>(2);
+  for (int i = 0; i < Layer::Input::rows; ++i) {
+    if (is_valid(i)) continue;
+    for (int j = 0; j < Layer::Input::cols; ++j) {
+      zeros.x(i, j) = 0;
+      nans.x(i, j) = std::numeric_limits<float>::quiet_NaN();
+    }
+    if constexpr (Layer::Output::rows == Layer::Input::rows) {
+      for (int j = 0; j < Layer::Output::cols; ++j) zeros.dy(i, j) = nans.dy(i, j) = 0;
+    }
+  }
+  zeros.forward();  // zero is what padding is
+  nans.forward(mask);
+  zeros.backward();
+  nans.backward(mask);
+  for (int i = 0; i < Layer::Output::rows; ++i) {
+    if (Layer::Output::rows == Layer::Input::rows && !is_valid(i)) continue;
+    for (int j = 0; j < Layer::Output::cols; ++j) EXPECT_EQ(zeros.y(i, j), nans.y(i, j));
+  }
+  for (int i = 0; i < Layer::Input::rows; ++i) {
+    if (!is_valid(i)) continue;
+    for (int j = 0; j < Layer::Input::cols; ++j) EXPECT_EQ(zeros.dx(i, j), nans.dx(i, j));
+  }
+  double difference = 0;
+  attune::for_each_tensor([&](const attune::TensorPath&, const auto& one,
+                              const auto& other) { difference += check::max_difference(one, other); },
+                          zeros.gradients, nans.gradients);
+  EXPECT_EQ(difference, 0.0);
+}
+template <class Layer>
+void expect_no_padding() {
+  constexpr int kSeqLen = Layer::Input::rows;
+  for (const int length : {1, 4, 8, kSeqLen}) {
+    attune::SequenceLength<kSeqLen> of_length;
+    EXPECT_EQ(of_length.set_length(length), attune::Status::kOk);
+    expect_reads_no<Layer>(of_length, [&](int i) { return i < length; });
+  }
+  attune::KeyPaddingMask<kSeqLen> padding{};
+  bool valid[std::size_t{kSeqLen}];
+  for (int i = 0; i < kSeqLen; ++i) valid[i] = i % 3 != 1;
+  padding.set_valid(valid);
+  expect_reads_no<Layer>(padding, [](int i) { return i % 3 != 1; });
+}
+
+template <Conv1dShape shape>
+void expect_streamed() {
+  using Layer = attune::Sequential<Conv1d<shape>>;
+  static check::Problem<Layer> a(5);
+  a.forward();
+  check::expect_stream<Layer, attune::CacheShape{.window = 1}, 2>(a.parameters, a.x, a.y);
+  check::expect_stream<Layer, attune::CacheShape{.capacity = 64}, 5>(a.parameters, a.x, a.y);
+}
+
+}  // namespace
+
+TEST(Convolution, has_the_values_of_its_formula) {
+  expect_formula<as_image(kSame), 0, Conv1d<kSame>>();
+  expect_formula<as_image(kStrided), 0, Conv1d<kStrided>>();
+  expect_formula<as_image(kGrouped), 0, Conv1d<kGrouped>>();
+  expect_formula<as_image(kDepthwise), 0, Conv1d<kDepthwise>>();
+  expect_formula<as_image(kCausal), kCausal.kernel - 1, Conv1d<kCausal>>();
+  expect_formula<as_image(kCausalDepthwise), kCausalDepthwise.kernel - 1, Conv1d<kCausalDepthwise>>();
+  expect_formula<kImage, 0, Conv2d<kImage>>();
+  expect_formula<kDepthwiseImage, 0, Conv2d<kDepthwiseImage>>();
+}
+
+TEST(Convolution, has_the_gradients_of_finite_differences) {
+  expect_derivatives<Conv1d<kSame, double>>();
+  expect_derivatives<Conv1d<kStrided, double>>();
+  expect_derivatives<Conv1d<kGrouped, double>>();
+  expect_derivatives<Conv1d<kDepthwise, double>>();
+  expect_derivatives<Conv1d<kCausal, double>>();
+  expect_derivatives<Conv2d<kImage, double>>();
+  expect_derivatives<Conv2d<kDepthwiseImage, double>>();
+}
+
+TEST(Convolution, reads_no_padding) {
+  expect_no_padding<Conv1d<kSame>>();
+  expect_no_padding<Conv1d<kStrided>>();
+  expect_no_padding<Conv1d<kGrouped>>();
+  expect_no_padding<Conv1d<kDepthwise>>();
+  expect_no_padding<Conv1d<kCausal>>();
+}
+
+TEST(Convolution, streams_where_it_is_causal) {
+  expect_streamed<kCausal>();
+  expect_streamed<kCausalDepthwise>();
+}
+
+TEST(Convolution, keeps_kernel_minus_one_tokens_of_a_stream) {
+  using Cache = attune::KeyValueCache<attune::Sequential<Conv1d<kCausal>>, attune::CacheShape{.window = 1}>;
+  static_assert(sizeof(Cache::memory) == 3 * 3 * sizeof(float));
+  static_assert(Cache::kMostTokens == std::numeric_limits<std::uint64_t>::max());
+}
+
+TEST(Convolution, of_stride_and_kernel_one_is_a_linear_layer) {
+  using Layer = Conv1d<Conv1dShape{.seq_len = 9, .d_in = 5, .d_out = 7, .kernel = 1}>;
+  using Linear = attune::Linear<attune::LinearShape{.rows = 9, .d_in = 5, .d_out = 7}>;
+  check::Problem<Layer> a(1);
+  check::Problem<Linear> b(1);
+  a.forward();
+  b.forward();
+  EXPECT_TRUE(check::same_bits(a.y, b.y));
+  a.backward();
+  b.backward();
+  EXPECT_TRUE(check::same_bits(a.dx, b.dx));
+  EXPECT_TRUE(check::same_bits(a.gradients.bias, b.gradients.bias));
+}
+
+TEST(Convolution, starts_within_the_bounds_of_its_fan_in) {
+  const auto expect_within = [](const auto& set, float bound) {
+    float largest = 0;
+    for (const float value : set.weight.values) largest = std::max(largest, value < 0 ? -value : value);
+    EXPECT_LE(largest, bound);
+    EXPECT_GT(largest, 0.8f * bound);
+    largest = 0;
+    for (const float value : set.bias.values) largest = std::max(largest, value < 0 ? -value : value);
+    EXPECT_LE(largest, bound);
+    EXPECT_GT(largest, 0.2f * bound);
+  };
+  attune::Rng rng(1);
+  Conv1d<Conv1dShape{.seq_len = 4, .d_in = 4, .d_out = 8, .kernel = 4}>::Parameters dense;
+  attune::initialize(dense, attune::LinearDefault{}, rng);
+  expect_within(dense, 0.25f);  // 1/√(4·4)
+  Conv1d<Conv1dShape{.seq_len = 4, .d_in = 16, .d_out = 16, .kernel = 4, .groups = 16}>::Parameters depthwise;
+  attune::initialize(depthwise, attune::LinearDefault{}, rng);
+  expect_within(depthwise, 0.5f);  // 1/√4
+}
+
+TEST(Convolution, reads_pytorchs_weight_by_output_input_and_tap) {
+  static check::MemoryFile file;
+  file.start<float>(R"({"conv.weight":{"dtype":"F32","shape":[2,2,3],"data_offsets":[0,48]}})",
+                    {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
+  using Layer =
+      Conv1d<Conv1dShape{.seq_len = 3, .d_in = 2, .d_out = 2, .kernel = 3, .padding = 1, .bias = false}>;
+  Layer::Parameters parameters;
+  EXPECT_EQ((attune::read_safetensors<attune::PyTorchModule<Layer, "conv">>(file, parameters)),
+            attune::Status::kOk);
+  Layer::Input x{};
+  x(1, 1) = 1;
+  Layer::Output y;
+  Layer::InferenceScratch scratch;
+  Layer::forward(parameters, x, y, scratch);
+  const Layer::Output expected{{6, 12, 5, 11, 4, 10}};
+  EXPECT_TRUE(check::same_bits(y, expected));
+}
+
+TEST(Convolution, has_names_in_pytorch) {
+  check::expect_tensors<attune::PyTorchModule<Conv1d<kSame>, "conv">>(
+      {{"conv.bias", 4}, {"conv.weight", 4, 9}});
+  check::expect_tensors<attune::PyTorchModule<Conv1d<kGrouped>, "conv">>(
+      {{"conv.bias", 4}, {"conv.weight", 4, 6}});
+}
+
+TEST(Convolution, has_the_same_bits_everywhere) {
+  check::BitHash hash;
+  const auto run = [&]<class Layer>(std::type_identity<Layer>) {
+    static check::Problem<Layer> a(9);
+    a.forward();
+    a.backward();
+    for (const float value : a.y.values) hash.add(value);
+    for (const float value : a.dx.values) hash.add(value);
+    for (const float value : a.gradients.weight.values) hash.add(value);
+  };
+  run(std::type_identity<Conv1d<kStrided>>{});
+  run(std::type_identity<Conv1d<kGrouped>>{});
+  run(std::type_identity<Conv2d<kDepthwiseImage>>{});
+  EXPECT_EQ(hash.value(), check::by_policy(0x4119EBA5u, 0x7B021029u));
+}

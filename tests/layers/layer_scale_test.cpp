@@ -1,0 +1,126 @@
+// LayerScale: y = x ∘ w, in models with every plan, on a stream, in a block of a ViT, and its name in files.
+#include <attune/layers/layer_scale.hpp>
+
+#include <attune/attune.hpp>
+
+#include "check.hpp"
+#include "exchange/expect_tensors.hpp"
+#include "gradient_suite.hpp"
+#include "layer_suite.hpp"
+#include "problem.hpp"
+
+namespace {
+
+using namespace check::in_models;
+using attune::LayerScale;
+using attune::ScaleShape;
+
+constexpr ScaleShape kShape{.rows = 3, .d_model = 5};
+using Layer = LayerScale<kShape>;
+
+struct OfScale {
+  template <class Scalar>
+  using Own = LayerScale<ScaleShape{.rows = kTokens, .d_model = kWidth, .initial = 0.5}, Scalar>;
+  static constexpr int kScalars = kWidth, kVectors = kWidth;
+};
+
+// x + w₁ ∘ attention(norm(x)), and the same of a network: a block of timm's and DINOv2's ViTs.
+constexpr int kSeqLen = 4, kModel = 6;
+template <class Scalar>
+using Norm = attune::LayerNorm<attune::NormShape{kSeqLen, kModel}, Scalar>;
+template <class Scalar>
+using Scale = LayerScale<ScaleShape{kSeqLen, kModel, 0.25}, Scalar>;
+template <class Scalar>
+using Block = attune::Sequential<
+    attune::Residual<attune::Sequential<
+        Norm<Scalar>,
+        attune::MultiHeadAttention<
+            attune::AttentionShape{.seq_len = kSeqLen, .d_model = kModel, .num_heads = 2}, Scalar>,
+        Scale<Scalar>>>,
+    attune::Residual<attune::Sequential<
+        Norm<Scalar>,
+        attune::FeedForward<attune::FeedForwardShape{.rows = kSeqLen, .d_model = kModel, .d_ff = 8}, Scalar>,
+        Scale<Scalar>>>>;
+
+}  // namespace
+
+ATTUNE_TEST_IN_MODELS(LayerScale, , OfScale)
+
+TEST(LayerScale, multiplies_each_feature_by_its_factor) {
+  const Layer::Parameters parameters{.weight = {{1, 2, -3, 0, 0.5f}}};
+  Layer::Parameters gradients{};
+  const Layer::Input x{{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0, 0, 0, 0, 0}};
+  const Layer::Output dy{{1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3}};
+  Layer::Output y;
+  Layer::Input dx;
+  Layer::Tape tape;
+  Layer::Scratch scratch;
+  Layer::forward(parameters, x, y, tape, scratch);
+  EXPECT_TRUE(check::same_bits(y, Layer::Output{{1, 4, -9, 0, 2.5f, 6, 14, -24, 0, 5, 0, 0, -0.0f, 0, 0}}));
+  Layer::backward(parameters, x, tape, dy, dx, gradients, scratch);
+  EXPECT_TRUE(check::same_bits(dx, Layer::Input{{1, 2, -3, 0, 0.5f, 2, 4, -6, 0, 1, 3, 6, -9, 0, 1.5f}}));
+  EXPECT_TRUE(check::same_bits(gradients.weight, attune::Tensor<float, 1, 5>{{13, 16, 19, 22, 25}}));
+}
+
+TEST(LayerScale, starts_with_the_value_of_its_option) {
+  Layer::Parameters parameters;
+  attune::Rng rng(1);
+  parameters.initialize(attune::XavierUniform{}, rng);
+  for (const float value : parameters.weight.values) EXPECT_EQ(value, 1e-5f);
+}
+
+TEST(LayerScale, works_in_place) {
+  check::Problem<Layer> a(6);
+  a.forward();
+  Layer::Input in_place = a.x;
+  Layer::forward(a.parameters, in_place, in_place, a.inference);
+  EXPECT_TRUE(check::same_bits(a.y, in_place));
+  a.backward();
+  Layer::Parameters gradients{};
+  in_place = a.x;
+  Layer::backward(a.parameters, in_place, a.tape, a.dy, in_place, gradients, a.scratch);
+  EXPECT_TRUE(check::same_bits(a.dx, in_place));
+  EXPECT_TRUE(check::same_bits(a.gradients, gradients));
+}
+
+TEST(LayerScale, takes_no_byte_besides_its_factors) {
+  static_assert(sizeof(Layer::Parameters) == 5 * sizeof(float));
+  static_assert(std::is_empty_v<Layer::Tape> && std::is_empty_v<Layer::Scratch>);
+}
+
+TEST(LayerScale, ends_the_branches_of_a_vit) {
+  check::check_layer_gradients<Block<double>>(-1, 1);
+  attune::SequenceLength<kSeqLen> length;
+  (void)length.set_length(3);
+  check::check_layer_gradients<Block<double>>(-1, 1, length);
+}
+
+TEST(LayerScale, streams) {
+  using Layer = OfScale::Own<float>;
+  static attune::KeyValueCache<attune::Sequential<Layer>, attune::CacheShape{.window = 1}> cache;
+  static decltype(cache)::Scratch<> scratch;
+  check::Problem<attune::Sequential<Layer>> a(3);
+  a.forward();
+  for (int i = 0; i < kTokens; ++i) {
+    attune::Tensor<float, 1, kWidth> y;
+    EXPECT_EQ(attune::step(a.parameters, attune::view(a.x).template rows_at<1>(i), y, cache, scratch),
+              attune::Status::kOk);
+    for (int j = 0; j < kWidth; ++j) EXPECT_EQ(y(0, j), a.y(i, j));
+  }
+}
+
+TEST(LayerScale, is_a_parameter_in_files) {
+  check::expect_tensors<attune::PyTorchModule<attune::Sequential<Layer>, "blocks.0.ls1.gamma">>(
+      {{"blocks.0.ls1.gamma", 5}});
+}
+
+TEST(LayerScale, has_the_same_bits_everywhere) {
+  check::Problem<LayerScale<ScaleShape{.rows = 7, .d_model = 19}>> a(9);
+  a.forward();
+  a.backward();
+  check::BitHash hash;
+  for (const float value : a.y.values) hash.add(value);
+  for (const float value : a.dx.values) hash.add(value);
+  for (const float value : a.gradients.weight.values) hash.add(value);
+  EXPECT_EQ(hash.value(), check::by_policy(0x7A277A43u, 0x2AC73127u));
+}

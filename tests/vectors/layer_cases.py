@@ -1,0 +1,83 @@
+"""The cases of layers that models of images and of time have: LayerScale, convolutions, pooling over windows."""
+import torch
+from torch.nn import functional as F
+
+from transformer_cases import leaf, random_shape
+
+
+def write(cases, name, family, metadata, x, weights, forward, draw):
+    """out = forward(input, **weights), and the gradients. Rows of input and out are tokens."""
+    grad_out = draw.normal(*forward(x, **weights).shape)
+
+    def compute(dtype):
+        leaves = {"input": leaf(x, dtype), **{key: leaf(w, dtype) for key, w in weights.items()}}
+        g = grad_out.to(dtype)
+        out = forward(leaves["input"], **{key: leaves[key] for key in weights})
+        gradients = torch.autograd.grad((out * g).sum(), list(leaves.values()))
+        return {**leaves, "grad_out": g, "out": out, **{"grad." + key: d for key, d in zip(leaves, gradients)}}
+
+    cases.write(name, family, metadata, compute)
+
+
+def layer_scale(cases, name, shape):
+    draw = cases.draw(name)
+    if cases.random_shapes:
+        shape = random_shape(draw, len(shape))
+    write(cases, name, "layer_scale", dict(shape=list(shape)), draw.normal(*shape),
+          {"weight": draw.normal(shape[-1], scale=0.5)}, lambda x, weight: x * weight, draw)
+
+
+def conv(cases, name, size, d_in, d_out, kernel, stride=None, padding=None, groups=1, bias=True, causal=False):
+    """nn.Conv1d or nn.Conv2d, of tokens: `size`, `kernel`, `stride` and `padding` have a number for each dimension."""
+    draw = cases.draw(name)
+    if cases.random_shapes:
+        size = [draw.integer(k, k + 9) for k in kernel]
+        groups = 1 if groups == 1 else draw.integer(2, 4)
+        depthwise = d_in == groups
+        d_in = groups if depthwise else groups * draw.integer(1, 5)
+        d_out = groups if depthwise else groups * draw.integer(1, 5)
+    stride, padding = stride or [1] * len(size), padding or [0] * len(size)
+    weights = {"weight": draw.normal(d_out, d_in // groups, *kernel, scale=0.5)}
+    if bias:
+        weights["bias"] = draw.normal(d_out, scale=0.5)
+
+    def forward(x, weight, bias=None):
+        x = x.transpose(0, 1).reshape(1, -1, *size)
+        if causal:
+            x = F.pad(x, (kernel[0] - 1, 0))
+        of = F.conv1d if len(size) == 1 else F.conv2d
+        y = of(x, weight, bias, stride=stride, padding=padding, groups=groups)
+        return y.flatten(2)[0].transpose(0, 1)
+
+    write(cases, name, f"conv{len(size)}d",
+          dict(size=list(size), stride=list(stride), padding=list(padding), groups=groups, causal=int(causal)),
+          draw.normal(torch.Size(size).numel(), d_in), weights, forward, draw)
+
+
+def avg_pool(cases, name, size, width, kernel, stride):
+    """nn.AvgPool1d or nn.AvgPool2d, of tokens."""
+    draw = cases.draw(name)
+    if cases.random_shapes:
+        size, width = [draw.integer(k, k + 9) for k in kernel], draw.integer(1, 20)
+
+    def forward(x):
+        x = x.transpose(0, 1).reshape(1, -1, *size)
+        of = F.avg_pool1d if len(size) == 1 else F.avg_pool2d
+        return of(x, kernel, stride=stride).flatten(2)[0].transpose(0, 1)
+
+    write(cases, name, f"avg_pool{len(size)}d", dict(size=list(size), kernel=list(kernel), stride=list(stride)),
+          draw.normal(torch.Size(size).numel(), width), {}, forward, draw)
+
+
+def layer_cases(cases):
+    layer_scale(cases, "layer_scale", (5, 9))
+    conv(cases, "conv1d_same", [11], 3, 5, [3], padding=[1])
+    conv(cases, "conv1d_strided_nobias", [13], 4, 3, [4], stride=[3], padding=[2], bias=False)
+    conv(cases, "conv1d_groups", [9], 6, 4, [2], groups=2)
+    conv(cases, "conv1d_depthwise", [10], 7, 7, [5], padding=[2], groups=7)
+    conv(cases, "conv1d_causal", [12], 3, 4, [4], causal=True)
+    conv(cases, "conv2d_patches", [6, 9], 2, 5, [3, 3], stride=[3, 3])
+    conv(cases, "conv2d_strided", [5, 6], 3, 4, [3, 2], stride=[2, 1], padding=[1, 0])
+    conv(cases, "conv2d_depthwise_nobias", [4, 5], 3, 3, [3, 3], padding=[1, 1], groups=3, bias=False)
+    avg_pool(cases, "avg_pool1d", [11], 6, [3], [2])
+    avg_pool(cases, "avg_pool2d", [5, 6], 3, [2, 3], [2, 1])
