@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Puts together a file that a device sent as lines of text (attune/exchange/hex_lines.hpp).
+"""Restores a file that a device sent as lines of text (attune/exchange/hex_lines.hpp).
 
 usage: hex_lines.py LOG FILE
 
-LOG is what the device printed, - for standard input. Other lines, and text in front of "bytes ", do no harm; nor do lines
-that came twice. Of several files in a log the last one counts. Where bytes are missing or damaged, every place is said,
-nothing is written, and the exit code is 1.
+LOG is the device's output; - is standard input. Other lines, text before "bytes " and repeated lines are ignored. If a log
+contains several files, the last one is restored. If bytes are missing or damaged, every place is printed, nothing is written, and
+the exit code is 1.
 """
 import pathlib
 import re

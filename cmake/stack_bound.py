@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
-"""The most stack that a firmware can use, from the call graph: no run reaches more.
+"""Upper bound of a firmware's stack, from its call graph.
 
 usage: stack_bound.py [--root FUNCTION] [--limit BYTES] [--calls CALLER=CALLEE]... [--tools PREFIX] [--on-failure keep|remove]
                       FIRMWARE.elf FOLDER...
 
-FOLDERs are searched for the .ci files that GCC writes with -fcallgraph-info=su: the stack of each function. Calls are read
-from them and from the disassembly, so that one which only assembly makes is not missed. Functions without a .ci file, of
-newlib and libgcc, count with everything that they ever take off the stack pointer. Prints the deepest path from FUNCTION
-(default reset_handler). Fails on recursion, on a stack of variable size, on a call through a pointer of which neither
-KNOWN_CALLS nor --calls say whom it reaches, or of which they name functions whose address stands nowhere, and above BYTES; with
-`--on-failure remove` the firmware is removed then. Functions are named as in C++, without their parameters, or as
-in the ELF file; CALLER and CALLEE are regular expressions. Interrupt handlers come on top, with the registers that the
-processor saves for them. PREFIX (default arm-none-eabi-) is that of objdump, nm, readelf and c++filt.
+Prints the deepest path from FUNCTION (default reset_handler). Add the stack of interrupt handlers, and the registers that the
+processor saves for them.
+
+FOLDERs contain the .ci files that GCC writes with -fcallgraph-info=su: the stack of each function. Calls are read from them and from
+the disassembly, which also shows calls made in assembly. Functions of newlib and libgcc have no .ci file: they count with everything
+that they subtract from the stack pointer.
+
+Fails on recursion, on a stack of variable size, above BYTES, and on a call through a pointer unless KNOWN_CALLS or --calls names its
+targets. A named target whose address is never taken is an error, too. `--on-failure remove` then removes the firmware.
+
+CALLER and CALLEE are regular expressions. Functions are named as in C++, without parameters, or as in the ELF file. PREFIX (default
+arm-none-eabi-) is the prefix of objdump, nm, readelf and c++filt.
 """
 import functools
 import pathlib

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes packed_images.hpp: the images of optdigits that scikit-learn has, five bits a pixel.
+"""Writes packed_images.hpp: scikit-learn's copy of optdigits, five bits a pixel.
 
 usage: make_images.py [DIGITS.safetensors] > packed_images.hpp
 
-Without a file it takes sklearn.datasets.load_digits (Debian: python3-sklearn). A file has tensors x[n, 8, 8] and y[n] of
-bytes. The last 360 images are the test part.
+Default: sklearn.datasets.load_digits (Debian: python3-sklearn). DIGITS.safetensors has byte tensors x[n, 8, 8] and y[n]. The last
+360 images are the test set.
 """
 import json
 import pathlib
@@ -66,6 +66,8 @@ def part(name, images, labels):
 
 
 def main():
+    if "--help" in sys.argv:
+        sys.exit(__doc__.strip())
     images, labels = from_file(sys.argv[1]) if len(sys.argv) > 1 else from_sklearn()
     assert len(images) == len(labels) and all(0 <= label <= 9 for label in labels)
     train = len(images) - TEST

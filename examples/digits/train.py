@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The model of model.hpp in PyTorch: trains it on the same images and saves it for the board, or checks what a board learned.
+"""The model of model.hpp in PyTorch: trains it on the same images and saves it for the board, or checks a board's parameters.
 
 usage: train.py [--d-model 16|32] [--steps N] [--seed N] [--out FILE.safetensors]
        train.py --check FILE.safetensors
 
-It saves the state_dict under its own names, and behind it `logits`: what the model says to the first 64 test images, for
-examples/run to compare with. --check loads a file with load_state_dict(strict=True) and says what the model recognizes.
+Saves the state_dict under its own names, and `logits`: the model's output for the first 64 test images, which examples/run compares.
+--check loads a file with load_state_dict(strict=True) and prints its accuracy.
 Needs torch (Debian: python3-torch) and nothing else.
 """
 import argparse
@@ -156,10 +156,10 @@ def check(path):
 def main():
     arguments = argparse.ArgumentParser(description="Trains the digits model in PyTorch and saves it for the board.")
     arguments.add_argument("--d-model", type=int, choices=(16, 32), default=16)
-    arguments.add_argument("--steps", type=int, default=1800, help="of 32 images; default 1800")
+    arguments.add_argument("--steps", type=int, default=1800, help="steps of 32 images; default 1800")
     arguments.add_argument("--seed", type=int, default=1)
     arguments.add_argument("--out", default="digits.safetensors", metavar="FILE", help="default digits.safetensors")
-    arguments.add_argument("--check", metavar="FILE", help="load this file, say what it recognizes, and train nothing")
+    arguments.add_argument("--check", metavar="FILE", help="load this file and print its accuracy, without training")
     given = arguments.parse_args()
     torch.set_num_threads(1)  # of products this small: faster, and the same numbers everywhere
     if given.check:

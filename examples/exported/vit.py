@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""A small ViT in PyTorch for the images of examples/digits: trained and exported, or with what a board has learned.
+"""A small ViT in PyTorch for the images of examples/digits.
 
-  vit.py train FOLDER            trains, and exports into FOLDER
-  vit.py learned FOLDER FILE     loads FILE, and counts what the module recognizes of images with white and black exchanged
+usage: vit.py train FOLDER            trains, and exports into FOLDER
+       vit.py learned FOLDER FILE     loads a board's FILE, and counts the recognized images with white and black exchanged
 
 examples/run exported does both, with the board in between. Needs torch alone.
 """

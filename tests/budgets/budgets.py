@@ -1,24 +1,24 @@
 """usage: tests/budgets/run [--on BOARD] [--record] [--clock MHZ]
        tests/budgets/run --table
 
-  (nothing)    builds the firmware of tests/budgets/CMakeLists.txt for every board, measures it, and fails where a
-               figure is more than 1 % above budgets.json
-  --on BOARD   that board only; can be given several times
-  --record     writes what is measured to budgets.json
-  --clock MHZ  what estimated cycles are told in milliseconds for; without it the clock of each board
-  --table      prints the table of README.md from budgets.json
+  (nothing)    build the firmware of tests/budgets/CMakeLists.txt for every board, measure it, and fail if a figure is more
+               than 1 % above budgets.json
+  --on BOARD   only this board; may be repeated
+  --record     write the measured figures to budgets.json
+  --clock MHZ  the clock for converting estimated cycles to milliseconds. Default: the board's own
+  --table      print the table of README.md from budgets.json
 
-Of every image, at -O2 and unfused arithmetic:
-  text          bytes of flash: code, constants and the port's part of them
-  ram           bytes of variables (.data and .bss); the stack is not among them
-  stack         the most bytes of stack in use from reset to the end, by the pattern that start-up fills it with
-  stack_bound   the most bytes that any run can use, by the call graph (stack_bound.py); `stack` is never above it
-  instructions  one training step or one inference, exactly, as QEMU counts them; of argmax_copy a step of 64 sequences,
-                of digits a step of 32 images or the inference of one, as examples/run reports them
-Of every image whose instructions are counted it tells the cycles as well, as ports/cycles/README.md estimates them: no budget.
-A figure is the compiler's as much as the library's: with another compiler than the recorded one none is compared, with
-another QEMU no instructions are. `stack` is held against `stack_bound` in any case. Of RISC-V, where it can be compiled for, two
-images on one board are measured, without a bound: stack_bound.py reads Arm's instructions.
+Figures of every image, at -O2 and unfused arithmetic:
+  text          bytes of flash: code and constants, the port included
+  ram           bytes of variables (.data and .bss), without the stack
+  stack         the most bytes of stack in use from reset to the end, by the fill pattern of the start-up code
+  stack_bound   the most bytes that any run can use, by the call graph (stack_bound.py); `stack` never exceeds it
+  instructions  one training step or one inference, counted exactly by QEMU: for argmax_copy a step of 64 sequences, for digits
+                a step of 32 images or the inference of one image, as examples/run reports them
+Estimated cycles (ports/cycles/README.md) are printed beside instructions, without a budget.
+Figures depend on the compiler: with another compiler than the recorded one none is compared, and with another QEMU no instructions.
+`stack` is always compared with `stack_bound`. RISC-V: two images on one board, without a bound, because stack_bound.py reads Arm's
+instructions.
 """
 import concurrent.futures
 import json

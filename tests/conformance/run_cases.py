@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Runs conformance cases: compiles one instantiation of the library for each .safetensors file, and compares.
 
-  run_cases.py --cases DIR [--on TARGET] [--quick] [--jobs N] [--build DIR]
+usage: run_cases.py --cases DIR [--on TARGET] [--quick] [--jobs N] [--build DIR]
 
-With --quick, what compiles sooner: on the host programs that are hardly optimized, on a board only the first case in double of
-each kind of those that are in both precisions; how many are left out is said. Prints a line for each case that fails or is skipped, and at the end the counts. Exits with 1 when a case failed, and
-with 2 when the cases or the target do not exist.
+--quick compiles sooner: barely optimized programs on the host, and on a board only the first double case of each kind that exists in
+both precisions; the number of omitted cases is printed. Prints a line for each failed or skipped case, then the counts. Exits with 1 if
+a case failed, and with 2 if the cases or the target do not exist.
 """
 import argparse
 import contextlib
@@ -377,11 +377,11 @@ def alone_in(folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(usage=argparse.SUPPRESS, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", metavar="DIR", type=Path, required=True, help="folder of .safetensors files")
     parser.add_argument("--on", metavar="TARGET", default="host", help="host, a board under ports/, or its processor")
-    parser.add_argument("--quick", action="store_true", help="what compiles sooner")
-    parser.add_argument("--jobs", metavar="N", type=int, default=os.cpu_count(), help="processes at a time")
+    parser.add_argument("--quick", action="store_true", help="fewer and less optimized programs")
+    parser.add_argument("--jobs", metavar="N", type=int, default=os.cpu_count(), help="number of processes")
     parser.add_argument("--build", metavar="DIR", type=Path, default=ROOT / "build" / "conformance",
                         help="build folder, with one for each target in it (default: build/conformance)")
     arguments = parser.parse_args()

@@ -107,6 +107,14 @@ class AfterBlock(nn.Module):
         return self.ln2(x + self.down(F.relu(self.up(x))))
 
 
+class BranchFirst(AfterBlock):
+    """Sums with the branch in front, as BERT's."""
+
+    def forward(self, x):
+        x = self.ln1(self.attn(x, x, x, need_weights=False)[0] + x)
+        return self.ln2(self.down(F.relu(self.up(x))) + x)
+
+
 class Forecaster(nn.Module):
     """Blocks of one's own on sinusoidal positions that are no parameters; an answer for every token."""
 
@@ -223,6 +231,38 @@ class Causal(nn.Module):
         mask = torch.triu(torch.ones(tokens, tokens, dtype=torch.bool), 1)
         x = self.embed(ids) + self.pos(torch.arange(tokens))
         return self.head(self.blocks(x, mask=mask))
+
+
+class Scaled(nn.Module):
+    """Attention with another scale than 1 / sqrt(d_k), which small weights do not show."""
+
+    def __init__(self, scale=1.0, small=1.0):
+        super().__init__()
+        self.qkv, self.out, self.scale = nn.Linear(8, 24), nn.Linear(8, 8), scale
+        self.qkv.weight.data *= small
+
+    def forward(self, x):
+        batch, tokens, width = x.shape
+        q, k, v = self.qkv(x).view(batch, tokens, 3, 2, width // 2).permute(2, 0, 3, 1, 4).unbind(0)
+        return self.out(((q @ k.transpose(-1, -2) * self.scale).softmax(-1) @ v).transpose(1, 2).reshape(batch, tokens, width))
+
+
+class ZeroQueries(nn.Module):
+    """A block whose queries are 0 at first, and could be keys by their numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(8), nn.LayerNorm(8)
+        self.key, self.query, self.value, self.out = (nn.Linear(8, 8) for _ in range(4))
+        self.up, self.down = nn.Linear(8, 16), nn.Linear(16, 8)
+        self.query.weight.data.zero_(), self.query.bias.data.zero_()
+
+    def forward(self, x):
+        y = self.norm1(x)
+        q, k, v = (part.view(*y.shape[:2], 2, 4).transpose(1, 2) for part in (self.query(y), self.key(y), self.value(y)))
+        weights = (q @ k.transpose(-1, -2) / 2).softmax(-1)
+        x = x + self.out((weights @ v).transpose(1, 2).flatten(2))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
 
 
 class WrittenOut(nn.Module):

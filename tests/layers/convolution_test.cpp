@@ -194,6 +194,23 @@ TEST(Convolution, streams_where_it_is_causal) {
   expect_streamed<kCausalDepthwise>();
 }
 
+TEST(Convolution, begins_a_new_stream_after_a_reset) {
+  using Layer = attune::Sequential<Conv1d<kCausal>>;
+  static attune::KeyValueCache<Layer, attune::CacheShape{.window = 1}> cache;
+  static decltype(cache)::Scratch<> scratch;
+  check::Problem<Layer> a(5);
+  for (int stream = 0; stream < 2; ++stream) {
+    cache.reset();  // the tokens of the stream before stay in memory
+    a.forward();
+    for (int i = 0; i < kCausal.seq_len; ++i) {
+      attune::Tensor<float, 1, kCausal.d_out> y;
+      EXPECT_EQ(attune::step(a.parameters, attune::view(a.x).rows_at<1>(i), y, cache, scratch),
+                attune::Status::kOk);
+      for (int j = 0; j < kCausal.d_out; ++j) EXPECT_EQ(y(0, j), a.y(i, j));
+    }
+  }
+}
+
 TEST(Convolution, keeps_kernel_minus_one_tokens_of_a_stream) {
   using Cache = attune::KeyValueCache<attune::Sequential<Conv1d<kCausal>>, attune::CacheShape{.window = 1}>;
   static_assert(sizeof(Cache::memory) == 3 * 3 * sizeof(float));
@@ -257,6 +274,59 @@ TEST(Convolution, has_names_in_pytorch) {
       {{"conv.bias", 4}, {"conv.weight", 4, 9}});
   check::expect_tensors<attune::PyTorchModule<Conv1d<kGrouped>, "conv">>(
       {{"conv.bias", 4}, {"conv.weight", 4, 6}});
+}
+
+TEST(Convolution, writes_pytorchs_shapes) {
+  const auto expect_shape = []<class Layer>(std::type_identity<Layer>, std::initializer_list<int> expected) {
+    static typename Layer::Parameters parameters, read;
+    attune::Rng rng(1);
+    check::fill_set(parameters, rng);
+    using Names = attune::PyTorchModule<Layer, "conv">;
+    constexpr auto& kTensors = attune::detail::kStateDict<Names>;
+    const auto extents = kTensors.tensors[kTensors.find("conv.weight")].extents();
+    EXPECT_EQ(extents.rank, static_cast<int>(expected.size()));
+    for (int i = 0; i < extents.rank; ++i) EXPECT_EQ(extents.extents[i], expected.begin()[i]);
+    static check::MemoryFile file;
+    file = {};
+    EXPECT_EQ(attune::write_safetensors<Names>(parameters, file), attune::Status::kOk);
+    EXPECT_EQ(attune::read_safetensors<Names>(file, read), attune::Status::kOk);
+    EXPECT_TRUE(check::same_bits(read, parameters));
+  };
+  expect_shape(std::type_identity<Conv1d<kSame>>{}, {4, 3, 3});
+  expect_shape(std::type_identity<Conv1d<kGrouped>>{}, {4, 3, 2});
+  expect_shape(std::type_identity<Conv2d<kImage>>{}, {3, 2, 3, 2});
+}
+
+TEST(Convolution, reads_pytorchs_weight_in_place) {
+  using Layer = Conv1d<kSame>;
+  static constexpr auto kStored = [] {
+    attune::Tensor<float, 4, 9> weight{};
+    for (int i = 0; i < weight.size; ++i) weight.values[i] = static_cast<float>(i * 7 % 11 - 5);
+    return weight;
+  }();
+  static constexpr attune::Tensor<float, 1, 4> kBias{{1, -1, 2, 0}};
+  static constexpr Layer::ParametersOf<attune::TransposedReference, attune::Reference> kInFlash{
+      .weight = {kStored.data()}, .bias = {kBias.data()}};
+  Layer::Parameters parameters{.weight = {}, .bias = kBias};
+  for (int i = 0; i < 9; ++i) {
+    for (int j = 0; j < 4; ++j) parameters.weight(i, j) = kStored(j, i);
+  }
+  check::Problem<Layer> a(1);
+  a.parameters = parameters;
+  a.forward();
+  Layer::Output y;
+  Layer::forward(kInFlash, a.x, y, a.inference);
+  EXPECT_TRUE(check::same_bits(a.y, y));
+}
+
+TEST(Convolution, streams_in_a_residual_branch) {
+  using Branch = attune::Residual<
+      attune::Sequential<attune::LayerNorm<attune::NormShape{12, 3}>, Conv1d<kCausalDepthwise>,
+                         attune::LayerScale<attune::ScaleShape{12, 3, 0.5}>>>;
+  using Model = attune::Sequential<Branch, Conv1d<kCausal>>;
+  static check::Problem<Model> a(5);
+  a.forward();
+  check::expect_stream<Model, attune::CacheShape{.window = 1}, 2>(a.parameters, a.x, a.y);
 }
 
 TEST(Convolution, has_the_same_bits_everywhere) {

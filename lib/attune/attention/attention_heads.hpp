@@ -155,14 +155,14 @@ struct AttentionHeads {
   // dK and dV of a group are accumulated from zero.
   using SumOfGroup = std::conditional_t<(Memory::kGroup > 1), kernels::Accumulate, kernels::Assign>;
 
-  // Whether queries read a transposed copy of K. Integers have a scale for each token, whose numbers are
-  // contiguous in K itself.
+  // Whether queries read a transposed copy of K. Integer products do not: they read K itself, whose tokens
+  // have one scale each and contiguous numbers.
   template <class Kept, class Call>
   static constexpr bool kReadsTransposed = requires(Kept kept) {
     kept.transposed.keys();
   }
   &&std::is_same_v<typename std::remove_cvref_t<Call>::Products, kernels::FloatProducts>;
-  // What a query head reads of K and V.
+  // The keys and values that a query head reads.
   template <class Call>
   static auto key_of(auto& kept, [[maybe_unused]] int head) {
     if constexpr (kReadsTransposed<decltype(kept), Call>) {

@@ -44,12 +44,12 @@ struct AttentionShape {
   int rotary_dim = 0;                         // rotated features of each head's queries and keys; 0: none
   RotaryPairs rotary_pairs = RotaryPairs::kHalves;
   double rotary_base = 10'000;
-  RotaryScaling rotary_scaling = {};
-  double dropout = 0;           // probability to drop an attention weight, in training
+  RotaryScaling rotary_scaling = {};  // scaling of the frequencies for longer sequences
+  double dropout = 0;                 // probability to drop an attention weight, in training
   bool keep_weights = true;     // from forward to backward, seq_len · kv_len per head; false: recompute them
   AttentionWindow window = {};  // the layer's own mask, in addition to the context's
   bool alibi = false;           // AlibiBias (alibi.hpp), in addition to the context's mask
-  double softcap = 0;           // scaled scores s become softcap · tanh(s / softcap); 0: they stay
+  double softcap = 0;           // scaled scores s become softcap · tanh(s / softcap); 0: unchanged
   QueryKeyNorm query_key_norm = QueryKeyNorm::kNone;
   double query_key_epsilon = 1e-5;
   bool add_bias_kv = false;    // appends a trained key and value after projection and rotation; no mask

@@ -147,15 +147,15 @@ constexpr CacheShape kept_of() {
 template <class Scalar>
 using AddRows = void(int count, const Scalar* weights, const Scalar* rows, Scalar* sums);
 
-/// Weights of one query in one head, on the axis of the visible keys; `weights` has room for as many as there
-/// are slots. score_blocks(blocks, first, to) writes the products of the query and the keys of whole blocks,
-/// and largest() is the largest |q|²·|k|², if it is known.
+/// Weights of one query in one head, on the axis of the visible keys. `scores` has room for one score per
+/// slot. score_blocks(blocks, first, to) writes the products of the query with the keys of whole blocks.
+/// largest() returns a bound of |q|²·|k|²; nullptr if unknown.
 template <class Parts, CacheShape kept, class Scalar, class ScoreBlocks, class Largest>
 ATTUNE_INLINE void weigh_cached_keys(const VisibleKeys<kept>& visible, [[maybe_unused]] int head,
                                      Scalar* const scores, const ScoreBlocks& score_blocks,
                                      [[maybe_unused]] const Largest& largest) {
   constexpr int kBlock = kernels::kCacheBlock;
-  // Scores are scaled by what looks at them first.
+  // Softcap and ALiBi need scaled scores; else softmax scales them.
   constexpr bool kScalesScores = Parts::kShape.softcap > 0 || Parts::kShape.alibi;
   const auto blocks_before = [](int slots) ATTUNE_INLINE_LAMBDA {
     return static_cast<int>(static_cast<unsigned>(slots) / kBlock);
@@ -194,7 +194,7 @@ ATTUNE_INLINE void weigh_cached_keys(const VisibleKeys<kept>& visible, [[maybe_u
   kernels::block_softmax(visible.blocks(), scores, kScalesScores ? Scalar(1) : Parts::kScoreScale, bounded);
 }
 
-/// context[d_v] of one query[d_k] in one head. `scores` has room for as many as there are slots.
+/// context[d_v] of one query[d_k] in one head. `scores` has room for one score per slot.
 template <class Parts, CacheShape kept, class Scalar, class HeadBlocks>
 [[gnu::noinline]] void attend_to_cache(const VisibleKeys<kept>& visible, const HeadBlocks& blocks_of_head,
                                        int head, const Scalar* query, Scalar* scores, Scalar* context,
@@ -227,7 +227,7 @@ template <class Parts, CacheShape kept, class Scalar, class HeadBlocks>
   finish();
 }
 
-/// The same in integers, of keys and values in 8 bits.
+/// The same in integers, for keys and values in 8 bits.
 template <class Parts, class Tokens, CacheShape kept>
 [[gnu::noinline]] void attend_to_int8_cache(const VisibleKeys<kept>& visible,
                                             const typename Tokens::Head& of_head, int head,
@@ -270,7 +270,7 @@ template <class Parts, class Tokens, CacheShape kept>
   if constexpr (kWhole < kDv) some_columns.template operator()<kDv - kWhole>(kWhole);
 }
 
-/// How MultiHeadAttention runs token by token.
+/// Runs MultiHeadAttention token by token.
 template <class Attention, CacheShape cache>
 struct AttentionStream : AttentionParts<Attention> {
   static_assert(Attention::kSelfAttention,
@@ -331,7 +331,7 @@ struct AttentionStream : AttentionParts<Attention> {
                                  scratch.scores.data(), &scratch.outputs(i, head * kDv), add_rows);
         };
         for (int head = 0; head < kHeads; ++head) attend(head, kernels::add_weighted_rows<kDv, Scalar>);
-        // As behind every mask, a weight of zero has no influence beside NaN or infinity.
+        // As with every mask, a weight of zero has no influence, even beside NaN or infinity.
         if (kernels::finite<Scalar>(kHeads * kDv, &scratch.outputs(i, 0))) continue;
         for (int head = 0; head < kHeads; ++head) {
           if (kernels::finite<Scalar>(kDv, &scratch.outputs(i, head * kDv))) continue;
@@ -344,7 +344,7 @@ struct AttentionStream : AttentionParts<Attention> {
   }
 };
 
-/// How attention to a memory runs token by token. Keys and values of the memory stay in the model's scalar.
+/// Runs attention to a memory token by token. The memory's keys and values stay in the model's scalar.
 template <class Attention>
 struct MemoryStream : AttentionParts<Attention> {
   using Parts = AttentionParts<Attention>;
@@ -385,8 +385,8 @@ struct MemoryStream : AttentionParts<Attention> {
   static Status ready(const Memory& memory) {
     return memory.remembered != 0 ? Status::kOk : Status::kNothingRemembered;
   }
-  /// Products are those of queries and the memory. `mask` is asked about `most` queries in all, and of
-  /// positions up to 2³⁰, as masks are.
+  /// Products apply to queries and the memory. `mask` covers `most` queries in all. Positions above 2³⁰ count
+  /// as 2³⁰, the limit of masks.
   template <int tokens, std::uint64_t most, class Products, class Mask>
   static void step(std::uint64_t position, const auto& parameters,
                    ConstView<Tensor<Scalar, tokens, kShape.d_model>> x,

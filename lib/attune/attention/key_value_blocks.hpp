@@ -139,12 +139,12 @@ struct KeyValueBlocks {
   }
 };
 
-/// The same in 8 bits, row by row, of products of kv_len keys. A token has a scale for its key, and one for
-/// each block of columns of its value that the batch multiplies at a time: of 256 tokens all 16.
+/// Keys and values in 8 bits, row by row, for products with kv_len keys. A token has a scale for its key, and
+/// one for each block of its value's columns, as in batch products. With 256 keys, a block has 16 columns.
 template <int kHeads, int d_k, int d_v, CacheShape shape, int kv_len>
 struct Int8KeyValueBlocks {
   using Places = CachePlaces<shape>;
-  static constexpr int kColumns = kernels::Int8CacheProducts::columns_at_once(kv_len);  // of a value's scale
+  static constexpr int kColumns = kernels::Int8CacheProducts::columns_at_once(kv_len);  // per value scale
   static constexpr int kValueScales = (d_v + kColumns - 1) / kColumns;
   struct Head {
     float key_scales[std::size_t{Places::kSlots}];
@@ -154,12 +154,12 @@ struct Int8KeyValueBlocks {
   };
   Head heads[std::size_t{kHeads}];
 
-  /// Of how they stand there.
+  /// Identifies the memory layout.
   static constexpr std::uint32_t kFingerprint =
       fingerprint("keys and values in 8 bits, in rows", Places::kIsRing, Places::kSinkBlocks, Places::kBlocks,
                   Places::kBlock, kColumns);
 
-  /// Key[kHeads · d_k] and value[kHeads · d_v] of the token at `position`.
+  /// Stores key[kHeads · d_k] and value[kHeads · d_v] of the token at `position`.
   void append(std::uint64_t position, const float* key, const float* value) {
     put(Places::slot(position), key, value);
     if constexpr (shape.sinks > 0) {

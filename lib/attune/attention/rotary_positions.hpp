@@ -25,7 +25,7 @@ enum class RotaryPairs {
 
 namespace detail {
 
-/// A fingerprint with the numbers of a scaling, if there is one.
+/// A fingerprint that includes a scaling, if there is one.
 constexpr std::uint32_t add_scaling(std::uint32_t state, const RotaryScaling& scaling) {
   return scaling.factor == 1
              ? state
@@ -35,15 +35,15 @@ constexpr std::uint32_t add_scaling(std::uint32_t state, const RotaryScaling& sc
 
 }  // namespace detail
 
-/// What RotaryPositions are of.
+/// Dimensions and options of `RotaryPositions`.
 struct RotaryShape {
   int seq_len;  // tokens
   int num_heads;
-  int d_k;                                   // features of a head
-  int rotary_dim = d_k;                      // of them the first that are rotated; the rest passes
-  RotaryPairs pairs = RotaryPairs::kHalves;  // which features are rotated together
-  double base = 10'000;                      // of ω
-  RotaryScaling scaling = {};                // of ω, for longer sequences
+  int d_k;               // features of a head
+  int rotary_dim = d_k;  // rotated features of a head, the first ones; the rest is unchanged
+  RotaryPairs pairs = RotaryPairs::kHalves;  // the features that are rotated as a pair
+  double base = 10'000;                      // base of ω
+  RotaryScaling scaling = {};                // scaling of ω for longer sequences
   int offset = 0;                            // position of the first token
 };
 
@@ -76,7 +76,7 @@ struct RotaryPositions {
           : fingerprint("RotaryPositions", shape.num_heads, shape.rotary_dim, shape.pairs, shape.base,
                         shape.offset),
       shape.scaling);
-  /// Pairs of features that are rotated.
+  /// Number of rotated pairs of features.
   static constexpr int kPairs = shape.rotary_dim / 2;
   using Input = Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_k>;
   using Output = Input;
@@ -108,7 +108,7 @@ struct RotaryPositions {
   /// Computes the table.
   static constexpr void fill(Table& table) {
     constexpr RotaryShape kOptions =
-        shape;  // at run time clang 14 reads other numbers of a template's argument
+        shape;  // at run time, clang 14 reads wrong numbers from a template's argument
     detail::fill(table, kOptions.base, kOptions.rotary_dim, kOptions.offset, kOptions.scaling);
   }
 

@@ -302,24 +302,25 @@ template <class Scalar>
   return state;
 }
 
-/// The precision of products that a hash tells: of the tensors' own form, or the other one of the same
+/// The precision of products in a hash: the one of the tensors' storage, or the other one for the same
 /// integers.
 enum class HashedPrecision { kOwn, kOther };
 
-/// The same of a tensor of any form, row by row; of 8 and 16 bits as it is stored, with its scales.
+/// The same for a tensor in any storage, row by row. Tensors of 8 and 16 bits count as stored, with their
+/// scales.
 template <class Leaf>
 std::uint32_t hash_leaf(const Leaf& tensor, std::uint32_t state,
                         [[maybe_unused]] HashedPrecision precision = HashedPrecision::kOwn) {
   if constexpr (requires { tensor.stored; }) {
     using Rows = std::remove_cvref_t<decltype(tensor.stored)>;
-    // Packed integers are another base than the same integers widened.
+    // The hash of packed integers differs from the hash of the same integers unpacked.
     constexpr bool kPacked = !requires { tensor.stored.data(); };
     if constexpr (requires { requires Leaf::kHasPackedForm; }) {
       if (kPacked == (precision == HashedPrecision::kOwn)) state = fnv1a(1u, 1, state);
     }
     if constexpr (!kPacked) {
       state = hash(Rows::count * Rows::length, tensor.stored.data(), 1, state);
-    } else {  // in another order on every target
+    } else {  // the layout depends on the target
       for (int row = 0; row < Rows::count; ++row) {
         for (int i = 0; i < Rows::length; ++i) {
           const auto element = tensor.stored.at(row, i);

@@ -9,14 +9,14 @@
 namespace attune::inline ATTUNE_ARITHMETIC {
 
 /// Slower rotation for sequences longer than a model was first trained for (Llama 3's `rope_scaling`;
-/// Grattafiori et al., "The Llama 3 Herd of Models", 2024): frequencies that turn less than
-/// `low_frequency_factor` times within `original_length` are divided by `factor`, those that turn more than
-/// `high_frequency_factor` times stay, and between both they are interpolated.
+/// Grattafiori et al., "The Llama 3 Herd of Models", 2024). Frequencies with fewer than
+/// `low_frequency_factor` turns in `original_length` positions are divided by `factor`. Frequencies with more
+/// than `high_frequency_factor` turns are unchanged; frequencies in between are interpolated.
 struct RotaryScaling {
-  double factor = 1;  // 1: none
-  double low_frequency_factor = 1;
-  double high_frequency_factor = 4;
-  int original_length = 8192;  // positions
+  double factor = 1;                 // 1: none
+  double low_frequency_factor = 1;   // turns; below, frequencies are divided
+  double high_frequency_factor = 4;  // turns; above, frequencies are unchanged
+  int original_length = 8192;        // positions in the first training
 };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC
@@ -77,7 +77,7 @@ struct CosineSine {
   return e;
 }
 
-/// ω_i = base^(−2i/d), scaled.
+/// ω_i = base^(−2i/d), scaled by RotaryScaling.
 [[nodiscard]] constexpr double angular_frequency(double base, int d, int i,
                                                  const RotaryScaling& scaling = {}) {
   const double frequency = inverse_power(base, 2.0 * i / d);
@@ -89,15 +89,15 @@ struct CosineSine {
   return kept <= 0 ? frequency / scaling.factor : (1 - kept) * frequency / scaling.factor + kept * frequency;
 }
 
-/// cos and sin of position · ω_i, each [positions, frequencies], from one position on.
+/// cos and sin of position · ω_i, each [positions, frequencies], for consecutive positions.
 template <class Scalar, int kPositions, int kFrequencies>
 struct SineTable {
   Tensor<Scalar, kPositions, kFrequencies> cosine;
   Tensor<Scalar, kPositions, kFrequencies> sine;
 };
 
-/// Calls visit(t, i, angle) with cos and sin of (first + t)·ω_i. Between every 16th
-/// position the angles are added, which loses 16 roundings at most.
+/// Calls visit(t, i, angle) with cos and sin of (first + t)·ω_i. Computes every 16th position directly and
+/// adds angles in between, which loses at most 16 roundings.
 template <int kPositions, int kFrequencies, class Visit>
 constexpr void for_each_angle(double base, int d, int first, const Visit& visit,
                               const RotaryScaling& scaling = {}) {
@@ -162,7 +162,7 @@ struct TableOf<Table, Fill, false> {
   inline static const Filled value;
 };
 
-/// ω_i, with cos and sin of it.
+/// ω_i, and its cos and sin.
 template <int kFrequencies>
 struct Frequencies {
   double of[std::size_t{kFrequencies}];

@@ -45,23 +45,23 @@ enum class [[nodiscard]] Status : std::uint8_t{
     kMisaligned,           // a tensor cannot be read in place because of its alignment
     kUnknownTensor,        // a file has a tensor that the model does not have
     kMissingTensor,        // a file lacks a tensor of the model
-    kOtherAlias,           // a tensor of a file has other values than the one whose alias it is
-    kInvalidShape,         // a tensor of a file has another shape than the model's
-    kNothingStored,        // there is no valid state in a flash, or no file
-    kUnreadable,           // stored data cannot be read, or read differently each time
-    kOtherState,           // a state is of another model, optimizer or other types, or nobody's
-    kOtherBase,            // a state was trained beside other constants than this program's
-    kOtherArithmetic,      // a state is of another arithmetic: only its parameters can be taken
-    kOtherPrecision,       // a state was trained with products of the other kind: integers, or floats
-    kNotErased,            // a page of flash is worn: it was erased, and is not
-    kNotProgrammed,        // flash was programmed, and reads something else
-    kFlashFault,           // a driver of flash failed
-    kJournalFull,          // no room for another entry in a journal
-    kFileFault,            // a file cannot be written or opened
+    kOtherAlias,           // a tensor in a file differs from the tensor whose alias it is
+    kInvalidShape,         // a tensor in a file has another shape than the model's
+    kNothingStored,        // a flash without a valid state, or a missing file
+    kUnreadable,           // stored data cannot be read, or reads differently each time
+    kOtherState,           // a state of another model, optimizer or types, or of an uninitialized trainer
+    kOtherBase,            // a state trained with other constants than this program's
+    kOtherArithmetic,      // a state of another arithmetic; only its parameters can be loaded
+    kOtherPrecision,       // a state trained with the other kind of products, integer or float
+    kNotErased,            // worn flash: a page is not erased after an erase
+    kNotProgrammed,        // flash reads other bytes than were programmed
+    kFlashFault,           // a flash driver failed
+    kJournalFull,          // no room for another journal entry
+    kFileFault,            // a file cannot be opened or written
     kWrongArithmetic,      // SelfTest: a compiler option or processor mode changes results
 };
 
-/// One line for a log or a display, a literal in flash: the fact, and behind a colon the remedy.
+/// One line for a log or a display, a literal in flash: the fact, then the remedy after a colon.
 [[nodiscard]] constexpr const char* message(Status status) {
   switch (status) {
     case Status::kOk:

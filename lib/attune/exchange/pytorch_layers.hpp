@@ -8,6 +8,7 @@
 #include <attune/attention/multi_head_attention.hpp>
 #include <attune/exchange/state_dict_names.hpp>
 #include <attune/layers/class_token.hpp>
+#include <attune/layers/convolution.hpp>
 #include <attune/layers/embedding.hpp>
 #include <attune/layers/feed_forward.hpp>
 #include <attune/layers/layer_scale.hpp>
@@ -190,6 +191,35 @@ struct PyTorchNames<LayerScale<shape, Scalar>, table> {
     visitor(StateDictPlace<StateDictLayout::kVector>{path}, set.weight);
   }
 };
+
+namespace detail {
+
+/// nn.Conv1d and nn.Conv2d: the weight is [d_out, d_in/groups, kernel…].
+template <class Layer>
+struct ConvolutionNames {
+  static constexpr TensorExtents kWeight = [] {
+    constexpr ConvolvedImage kImage = Layer::image;
+    if constexpr (requires { Layer::shape.seq_len; }) {
+      return TensorExtents{3, {kImage.d_out, Layer::kIn, kImage.width.kernel}};
+    } else {
+      return TensorExtents{4, {kImage.d_out, Layer::kIn, kImage.height.kernel, kImage.width.kernel}};
+    }
+  }();
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    constexpr auto kLayout = Layer::kGrouped ? StateDictLayout::kTable : StateDictLayout::kTransposed;
+    visitor(StateDictPlace<kLayout>{{"weight", parent}, 0, 0, &kWeight}, set.weight);
+    if constexpr (Layer::shape.bias) {
+      visitor(StateDictPlace<StateDictLayout::kVector>{{"bias", parent}}, set.bias);
+    }
+  }
+};
+
+}  // namespace detail
+
+template <Conv1dShape shape, class Scalar, const EncoderLayerNames* table>
+struct PyTorchNames<Conv1d<shape, Scalar>, table> : detail::ConvolutionNames<Conv1d<shape, Scalar>> {};
+template <Conv2dShape shape, class Scalar, const EncoderLayerNames* table>
+struct PyTorchNames<Conv2d<shape, Scalar>, table> : detail::ConvolutionNames<Conv2d<shape, Scalar>> {};
 
 /// nn.MultiheadAttention: W_q, W_k and W_v in one tensor unless kdim or vdim is another than embed_dim. With
 /// grouped heads, normalized queries and keys, or biases of some projections alone, PyTorch has no module for

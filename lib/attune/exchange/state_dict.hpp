@@ -13,13 +13,6 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
-/// The shape of a tensor in a file.
-struct TensorExtents {
-  static constexpr int kMost = 8;
-
-  int rank = 0;
-  int extents[kMost] = {};  // of the first `rank` dimensions
-};
 /// Properties of a file's tensor besides its name (pytorch_file.hpp).
 struct FileTensor {
   std::string_view name;
@@ -151,8 +144,8 @@ class StateDict {
             if (tensor >= 0) close(tensors[tensor], next_row);
             const int length = length_of(place.path);
             ++tensor;
-            tensors[tensor] = {end,   length, place.layout, kColumns ? cols : all, kColumns ? all : cols,
-                               tensor};
+            tensors[tensor] = {end,    length,     place.layout, kColumns ? cols : all, kColumns ? all : cols,
+                               tensor, place.shape};
             write_path(place.path, text + end);
             end += length;
             next_row = 0;

@@ -34,15 +34,28 @@ constexpr bool may_be_narrow(StateDictLayout layout) {
   return layout == StateDictLayout::kTable || layout == StateDictLayout::kTransposed;
 }
 
+namespace detail {
+
+/// The shape of a tensor in a file.
+struct TensorExtents {
+  static constexpr int kMost = 8;
+
+  int rank = 0;
+  int extents[kMost] = {};  // of the first `rank` dimensions
+};
+
+}  // namespace detail
+
 /// The place of a tensor: rows from `first_row` on, in a tensor with `rows` rows. (Rows of a vector are its
 /// elements, rows of a Conv1D its columns.) With 0 rows, it is the whole tensor.
 template <StateDictLayout kLayout>
 struct StateDictPlace {
   /// The layout of the tensor in the file.
   static constexpr StateDictLayout layout = kLayout;
-  TensorPath path;    // its name in the file
-  int first_row = 0;  // start of its own rows
-  int rows = 0;       // of the tensor that contains it; 0: it is the whole tensor
+  TensorPath path;                               // its name in the file
+  int first_row = 0;                             // start of its own rows
+  int rows = 0;                                  // of the tensor that contains it; 0: it is the whole tensor
+  const detail::TensorExtents* shape = nullptr;  // in a file that is written, static; null: rows and columns
 };
 
 namespace detail {

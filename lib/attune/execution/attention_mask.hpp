@@ -79,7 +79,7 @@ template <int tokens, class Mask>
   }
 }
 
-/// A mask for other scores is a compile error.
+/// A mask made for other scores is a compile error.
 template <ScoreShape shape, class Mask>
 constexpr void check_fit() {
   if constexpr (requires { Mask::template fits<shape>(); }) Mask::template fits<shape>();

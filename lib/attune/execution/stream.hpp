@@ -11,11 +11,11 @@
 // target, for any length. Cache::Scratch<tokens> takes several tokens at once, as in a prompt. Calls with
 // different numbers of tokens may follow each other.
 //
-// With .numbers = CacheNumbers::kInt8 keys and values are kept in 8 bits, and attention multiplies integers.
-// `y` then equals the row of attune::infer<Model>(parameters, x, y, scratch, CausalMask{},
+// With .numbers = CacheNumbers::kInt8, the cache keeps keys and values in 8 bits, and attention multiplies
+// integers. `y` then equals the row of attune::infer<Model>(parameters, x, y, scratch, CausalMask{},
 // Int8CacheProducts{}).
 //
-// A layer says how it runs on so many tokens:
+// A layer declares how it runs on some tokens. If tokens do not meet in it:
 //
 //   WithLength<tokens>     the same layer for that many tokens, on the same parameters
 //
@@ -52,20 +52,20 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// The numbers of kept keys and values.
+/// The storage of kept keys and values.
 enum class CacheNumbers {
-  kScalar,  // the scalars of the model
-  kInt8,    // 8 bits, each token of a head with a scale: attention in integers. Of models in float
+  kScalar,  // the model's scalar
+  kInt8,    // 8 bits with a scale per token and head, and integer attention; float models only
 };
 
-/// The kept keys and values: of all tokens, at most `capacity`; or, endlessly, of the last `window`
-/// tokens, the newest included, and of the first `sinks` (Xiao et al., "Efficient Streaming Language Models
+/// The kept keys and values: of all tokens, at most `capacity`; or, endlessly, of the last `window` tokens,
+/// including the newest, and of the first `sinks` tokens (Xiao et al., "Efficient Streaming Language Models
 /// with Attention Sinks", 2024).
 struct CacheShape {
-  int capacity = 0;  // most tokens; 0: a ring
-  int window = 0;    // last tokens that are kept; 0: no ring
-  int sinks = 0;     // first tokens that a ring keeps
-  CacheNumbers numbers = CacheNumbers::kScalar;
+  int capacity = 0;                              // largest number of tokens; 0: a ring
+  int window = 0;                                // number of last tokens that a ring keeps; 0: no ring
+  int sinks = 0;                                 // number of first tokens that a ring keeps
+  CacheNumbers numbers = CacheNumbers::kScalar;  // storage of keys and values
 };
 
 namespace detail {

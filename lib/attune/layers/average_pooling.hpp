@@ -1,9 +1,10 @@
-// Means over windows of tokens: AvgPool1d over time, and AvgPool2d over tokens that are the pixels of an
-// image.
+// Average pooling over windows of tokens: AvgPool1d over time, and AvgPool2d over tokens that are the pixels
+// of an image.
 //
 //   y(o, j) = Σ_(valid i in window o) x(i, j) / n(o)       dx(i, j) = Σ_(windows o with i) dy(o, j) / n(o)
 //
-// n(o) is the number of valid tokens in the window. A window without one becomes zeros and has no gradient.
+// n(o) is the number of valid tokens in the window. A window without valid tokens gives zeros and has no
+// gradient.
 #pragma once
 
 #include <attune/execution/layer.hpp>
@@ -16,8 +17,8 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 struct Pool1dShape {
   int seq_len;          // tokens of x
   int d_model;          // features of a token
-  int kernel;           // tokens of a window
-  int stride = kernel;  // tokens from one window to the next
+  int kernel;           // tokens in a window
+  int stride = kernel;  // distance between windows, in tokens
 };
 
 /// Dimensions of `AvgPool2d`, PyTorch's nn.AvgPool2d.
@@ -25,10 +26,10 @@ struct Pool2dShape {
   int height;                         // rows of pixels of x
   int width;                          // pixels of a row; token i is pixel (i / width, i % width)
   int d_model;                        // features of a pixel
-  int kernel_height;                  // rows of a window
-  int kernel_width;                   // and pixels of each
-  int stride_height = kernel_height;  // rows from one window to the next
-  int stride_width = kernel_width;    // pixels from one window to the next
+  int kernel_height;                  // rows in a window
+  int kernel_width;                   // pixels in a row of a window
+  int stride_height = kernel_height;  // distance between windows, in rows
+  int stride_width = kernel_width;    // distance between windows, in pixels
 };
 
 namespace detail {
@@ -92,7 +93,7 @@ struct AveragePooling {
     struct InferenceScratch {};
   };
 
-  /// y of x. `y` may not overlap `x`. Rows of x that are padding are not read.
+  /// Inference: y of x. `y` may not overlap `x`. Does not read rows of x that are padding.
   template <AnyContext Call = Context<>>
   static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&,
                       const Call& context = {}) {
@@ -107,14 +108,14 @@ struct AveragePooling {
       });
     });
   }
-  /// The same.
+  /// Training: the same.
   template <AnyContext Call = Context<>>
   static void forward(const Parameters& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
                       const Call& context = {}) {
     InferenceScratch none;
     forward(parameters, x, y, none, context);
   }
-  /// dx from dy, overwritten. `dx` may not overlap `dy`.
+  /// Overwrites dx, from dy. `dx` may not overlap `dy`.
   template <class Dx, AnyContext Call = Context<>>
   static void backward(const Parameters&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,
                        Parameters&, Scratch&, const Call& context = {}) {
@@ -155,8 +156,8 @@ struct AveragePooling {
 
 }  // namespace detail
 
-/// PyTorch's nn.AvgPool1d of x[seq_len, d_model], whose rows are time: y[(seq_len − kernel)/stride + 1,
-/// d_model]. Of a mask, only padding counts: it is left out of the means.
+/// PyTorch's nn.AvgPool1d of x[seq_len, d_model], whose rows are time steps: y[(seq_len − kernel)/stride + 1,
+/// d_model]. Reads only padding from a mask, and leaves it out of the means.
 template <Pool1dShape pool_shape, class ScalarType = float>
 struct AvgPool1d : detail::AveragePooling<detail::kWindowsOf<pool_shape>, ScalarType> {
   static constexpr const Pool1dShape& shape = pool_shape;
@@ -167,8 +168,8 @@ struct AvgPool1d : detail::AveragePooling<detail::kWindowsOf<pool_shape>, Scalar
       fingerprint("AvgPool1d", pool_shape.kernel, pool_shape.stride);
 };
 
-/// PyTorch's nn.AvgPool2d of an image x[height·width, d_model] with a token for each pixel, row after row; y
-/// likewise. Of a mask, only padding counts: it is left out of the means.
+/// PyTorch's nn.AvgPool2d of an image x[height·width, d_model] with one token per pixel, row by row; y has
+/// the same layout. Reads only padding from a mask, and leaves it out of the means.
 template <Pool2dShape pool_shape, class ScalarType = float>
 struct AvgPool2d : detail::AveragePooling<detail::kWindowsOf<pool_shape>, ScalarType> {
   static constexpr const Pool2dShape& shape = pool_shape;

@@ -1,13 +1,13 @@
-// Convolutions of tokens: Conv1d over time, and Conv2d over tokens that are the pixels of an image, row after
+// Convolutions of tokens: Conv1d over time, and Conv2d over tokens that are the pixels of an image, row by
 // row.
 //
 //   y(o, j) = b(j) + Σ_(c, k) x(i(o, k), c)·w(j, c, k)      c in the group of j; x = 0 outside and at padding
-//   dw(j, c, k) += Σ_o dy(o, j)·x(i(o, k), c),   db(j) += Σ_o dy(o, j),   dx(i(o, k), c) += Σ_j dy(o, j)·w(j,
-//   c, k)
+//   dw(j, c, k) += Σ_o dy(o, j)·x(i(o, k), c),   db(j) += Σ_o dy(o, j)
+//   dx(i(o, k), c) += Σ_j dy(o, j)·w(j, c, k)
 //
 // Conv1d has i(o, k) = o·stride + k − padding; Conv2d has the same for height and width. The weight is
-// [d_out, d_in/groups, kernel…], as PyTorch's. A few tokens at a time are gathered in scratch and multiplied.
-// Where each channel is a group, packets of channels are.
+// [d_out, d_in/groups, kernel…], as in PyTorch. A few tokens at a time are gathered in scratch and
+// multiplied. If each channel is a group, packets of channels are multiplied instead.
 #pragma once
 
 #include <algorithm>
@@ -25,30 +25,30 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 /// Dimensions and options of `Conv1d`, PyTorch's nn.Conv1d.
 struct Conv1dShape {
   int seq_len;          // tokens of x
-  int d_in;             // features of a token going in: in_channels
-  int d_out;            // and coming out: out_channels
-  int kernel;           // tokens that one of y sees
-  int stride = 1;       // tokens from one kernel to the next
-  int padding = 0;      // tokens of zeros in front of the sequence, and as many behind
-  int groups = 1;       // features are in so many groups that do not meet; d_in of them: depthwise
-  bool bias = true;     // whether there is one
-  bool causal = false;  // kernel − 1 tokens of zeros in front and none behind; padding is 0
+  int d_in;             // features of an input token: in_channels
+  int d_out;            // features of an output token: out_channels
+  int kernel;           // tokens of x that one token of y sees
+  int stride = 1;       // distance between kernels, in tokens
+  int padding = 0;      // tokens of zeros before the sequence, and as many after it
+  int groups = 1;       // groups of features that do not meet; d_in groups: depthwise
+  bool bias = true;     // whether there is a bias
+  bool causal = false;  // kernel − 1 tokens of zeros before the sequence, none after it; padding is 0
 };
 
 /// Dimensions and options of `Conv2d`, PyTorch's nn.Conv2d.
 struct Conv2dShape {
   int height;              // rows of pixels of x
   int width;               // pixels of a row; token i is pixel (i / width, i % width)
-  int d_in;                // features of a pixel going in: in_channels
-  int d_out;               // and coming out: out_channels
-  int kernel_height;       // rows that a pixel of y sees
-  int kernel_width;        // and pixels of each
-  int stride_height = 1;   // rows from one kernel to the next
-  int stride_width = 1;    // pixels from one kernel to the next
+  int d_in;                // features of an input pixel: in_channels
+  int d_out;               // features of an output pixel: out_channels
+  int kernel_height;       // rows of x that a pixel of y sees
+  int kernel_width;        // pixels in each of these rows
+  int stride_height = 1;   // distance between kernels, in rows
+  int stride_width = 1;    // distance between kernels, in pixels
   int padding_height = 0;  // rows of zeros above the image, and as many below
   int padding_width = 0;   // pixels of zeros left of the image, and as many right of it
-  int groups = 1;          // features are in so many groups that do not meet; d_in of them: depthwise
-  bool bias = true;        // whether there is one
+  int groups = 1;          // groups of features that do not meet; d_in groups: depthwise
+  bool bias = true;        // whether there is a bias
 };
 
 namespace detail {
@@ -186,7 +186,7 @@ struct ConvolutionParameters<Weight, void, terms, groups, FormType> {
     initialize_filters<terms, groups>(weight, initializer, rng);
   }
 };
-// What a convolution is of, without a mask or with one: the features of the token that a tap reads, or none.
+// The tokens that taps read, with or without a mask: a token's features, or nullptr for a zero.
 template <const ConvolvedImage& image, class Call, class Scalar>
 struct TokensOfTaps {
   const Call& context;
@@ -206,7 +206,7 @@ struct Convolution {
   static constexpr int kTerms = kIn * kTaps;
   static constexpr bool kGrouped = image.groups > 1;
   static constexpr bool kDepthwise = kGrouped && kIn == 1 && kOut == 1;
-  // Tokens that are gathered together.
+  // Number of tokens gathered at once.
   static constexpr int kBlock = (std::min)(kOutRows, 8);
   static constexpr int kBlocks = (kOutRows + kBlock - 1) / kBlock;
 
@@ -247,7 +247,7 @@ struct Convolution {
                                              image.groups, attune::Form<Matrix, Vector>>;
   using Parameters = ParametersOf<Tensor>;
 
-  // Of portions: gathered tokens, [tokens, kTerms], and the filters of a group, [kOut, kTerms].
+  // Memory of a portion: gathered tokens, [tokens, kTerms], and the filters of a group, [kOut, kTerms].
   struct Gathered {
     Scalar tokens[std::size_t{kBlock * kTerms}];
   };
@@ -266,19 +266,19 @@ struct Convolution {
       std::conditional_t<kDepthwise, FiltersByTap, std::conditional_t<kGrouped, GatheredOfGroup, Gathered>>;
   struct Scratch : std::conditional_t<kDepthwise, FiltersAndGradients, InferenceScratch> {};
 
-  /// y of x. `y` may not overlap `x`. Rows of x that are padding are not read.
+  /// Inference: y of x. `y` may not overlap `x`. Does not read rows of x that are padding.
   template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
                       const Call& context = {}) {
     convolve(parameters, TokensOfTaps<image, Call, Scalar>{context, x.data}, y, scratch, context);
   }
-  /// The same.
+  /// Training: the same.
   template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch& scratch,
                       const Call& context = {}) {
     convolve(parameters, TokensOfTaps<image, Call, Scalar>{context, x.data}, y, scratch, context);
   }
-  /// dx from dy, overwritten; gradients accumulate. `dx` may overlap neither `dy` nor `x`.
+  /// Overwrites dx, from dy; adds to the gradients. `dx` may overlap neither `dy` nor `x`.
   template <class Set = Parameters, class Dx, class Gradients, AnyContext Call = Context<>>
   static void backward(const Set& parameters, ConstView<Input> x, const Tape&, ConstView<Output> dy, Dx&& dx,
                        Gradients& gradients, Scratch& scratch, const Call& context = {}) {
@@ -477,13 +477,14 @@ struct Convolution {
 
 }  // namespace detail
 
-/// PyTorch's nn.Conv1d of x[seq_len, d_in], whose rows are time: y[(seq_len + 2·padding − kernel)/stride + 1,
-/// d_out]. In a file its weight is [d_out, d_in/groups, kernel]. A causal one of stride 1 runs on a stream,
-/// with its last kernel − 1 tokens as memory. With groups the weight is a table (TableOf).
+/// PyTorch's nn.Conv1d of x[seq_len, d_in], whose rows are time steps: y[(seq_len + 2·padding −
+/// kernel)/stride + 1, d_out]. In a file its weight is [d_out, d_in/groups, kernel]. A causal one with stride
+/// 1 runs on a stream; its memory is the last kernel − 1 tokens. With groups, the weight is a table
+/// (TableOf).
 template <Conv1dShape conv_shape, class ScalarType = float>
 struct Conv1d : detail::Convolution<detail::kImageOf<conv_shape>, ScalarType> {
   static constexpr const Conv1dShape& shape = conv_shape;
-  /// The convolution that it is.
+  /// The general convolution.
   using Base = detail::Convolution<detail::kImageOf<conv_shape>, ScalarType>;
   using Scalar = ScalarType;
   template <class Other>
@@ -492,13 +493,13 @@ struct Conv1d : detail::Convolution<detail::kImageOf<conv_shape>, ScalarType> {
       fingerprint("Conv1d", conv_shape.kernel, conv_shape.stride, conv_shape.padding, conv_shape.groups,
                   int{conv_shape.causal});
 
-  /// Token by token.
+  /// Runs the layer token by token.
   template <CacheShape>
     requires(conv_shape.causal&& conv_shape.stride == 1)
   struct Stream {
-    /// Tokens that the next one sees beside itself.
+    /// Number of earlier tokens that a token sees.
     static constexpr int kBefore = conv_shape.kernel - 1;
-    /// These tokens, oldest first.
+    /// The earlier tokens, oldest first.
     struct Memory {
       /// [kernel − 1, d_in].
       Scalar tokens[std::size_t{(kBefore > 0 ? kBefore : 1) * conv_shape.d_in}];
@@ -532,13 +533,13 @@ struct Conv1d : detail::Convolution<detail::kImageOf<conv_shape>, ScalarType> {
   };
 };
 
-/// PyTorch's nn.Conv2d of an image x[height·width, d_in] with a token for each pixel, row after row; y
-/// likewise. In a file its weight is [d_out, d_in/groups, kernel_height, kernel_width]. With groups the
-/// weight is a table (TableOf).
+/// PyTorch's nn.Conv2d of an image x[height·width, d_in] with one token per pixel, row by row; y has the same
+/// layout. In a file its weight is [d_out, d_in/groups, kernel_height, kernel_width]. With groups, the weight
+/// is a table (TableOf).
 template <Conv2dShape conv_shape, class ScalarType = float>
 struct Conv2d : detail::Convolution<detail::kImageOf<conv_shape>, ScalarType> {
   static constexpr const Conv2dShape& shape = conv_shape;
-  /// The convolution that it is.
+  /// The general convolution.
   using Base = detail::Convolution<detail::kImageOf<conv_shape>, ScalarType>;
   using Scalar = ScalarType;
   template <class Other>

@@ -1,5 +1,5 @@
-// A trained factor for each feature at the end of a residual branch (Touvron et al., "Going deeper with Image
-// Transformers", 2021, as CaiT's, DINOv2's and timm's LayerScale).
+// A trained factor per feature at the end of a residual branch (Touvron et al., "Going deeper with Image
+// Transformers", 2021; LayerScale in CaiT, DINOv2 and timm).
 //
 //   y = x ∘ w,      dx = dy ∘ w,   dw += Σ_rows dy ∘ x
 //
@@ -17,11 +17,11 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// Dimensions and first value of `LayerScale`.
+/// Dimensions and initial value of `LayerScale`.
 struct ScaleShape {
   int rows;               // tokens
   int d_model;            // features of a token
-  double initial = 1e-5;  // of all factors; ImageNet's ViTs begin with 1e-5, CaiT with 0.1 to 1e-6 by depth
+  double initial = 1e-5;  // initial value of all factors; ImageNet's ViTs use 1e-5, CaiT 0.1 to 1e-6 by depth
 };
 
 namespace detail {
@@ -37,7 +37,7 @@ constexpr ScaleShape checked_scale_shape() {
 
 }  // namespace detail
 
-/// Y = x ∘ w, x[rows, d_model], w[1, d_model], y[rows, d_model]. Nothing is taped.
+/// y = x ∘ w, for x[rows, d_model], w[1, d_model], y[rows, d_model]. No tape.
 template <ScaleShape scale_shape, class ScalarType = float>
 struct LayerScale {
   static constexpr ScaleShape shape = detail::checked_scale_shape<scale_shape, ScalarType>();
@@ -57,13 +57,13 @@ struct LayerScale {
   struct Scratch {};
   struct InferenceScratch {};
 
-  /// The factors, all `initial` at first. They are trained with norms (BiasesAndNorms).
+  /// The factors, initially all `initial`. They are trained with norms (BiasesAndNorms).
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
     using Form = attune::Form<Matrix, Vector>;
     [[no_unique_address]] Vector<Scalar, 1, shape.d_model> weight;
     ATTUNE_VISITED_FIELDS(NormWeight(weight))
-    /// All factors become `initial`.
+    /// Sets all factors to `initial`.
     template <class Initializer>
     void initialize(const Initializer&, Rng&) {
       detail::fill(weight, Scalar(static_cast<kernels::Real<Scalar>>(shape.initial)));
@@ -77,14 +77,14 @@ struct LayerScale {
                       const Call& context = {}) {
     scale(parameters, x.data, y.data, context);
   }
-  /// The same. Backward needs x as well: `y` may be `x` only where it will not be called.
+  /// The same. Backward needs x: `y` may be `x` only if backward will not be called.
   template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
                       const Call& context = {}) {
     scale(parameters, x.data, y.data, context);
   }
-  /// dx[rows, d_model] from dy[rows, d_model], overwritten; gradients accumulate. `dx` may be `dy` or `x`.
-  /// With a mask, a token whose dy is zero adds nothing, whatever it holds.
+  /// Overwrites dx[rows, d_model], from dy[rows, d_model]; adds to the gradients. `dx` may be `dy` or `x`.
+  /// With a mask, a token with dy zero adds nothing, whatever it holds.
   template <class Set = Parameters, class Dx, class Gradients, AnyContext Call = Context<>>
   static void backward(const Set& parameters, ConstView<Input> x, const Tape&, ConstView<Output> dy, Dx&& dx,
                        [[maybe_unused]] Gradients& gradients, Scratch&, const Call& context = {}) {
@@ -99,7 +99,7 @@ struct LayerScale {
     if constexpr (!detail::kTrained<decltype(gradients.weight)>) {
       input();
     } else if constexpr (detail::kUpdatesAtOnce<decltype(gradients.weight)>) {
-      // dx, which reads the factors, comes between their gradient and their update.
+      // dx reads the factors, so it comes after their gradient and before their update.
       add_rows(view(gradients.weight), [&](int, const auto& to) {
         add(to.data);
         input();

@@ -112,7 +112,7 @@ struct QuantizedWeights {
   static constexpr int rows = Rows::length;
   static constexpr int cols = Rows::count;
   static constexpr int size = rows * cols;
-  /// Whether its numbers may be packed, too, or are (packed_weights.hpp).
+  /// Whether this storage is packed or has a packed form (packed_weights.hpp).
   static constexpr bool kHasPackedForm = std::is_same_v<typename Rows::Element, Int8>;
 
   Rows stored;

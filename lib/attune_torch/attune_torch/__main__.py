@@ -35,7 +35,7 @@ def made(place, tokens, sizes):
         raise ValueError(f"there is no function {function} in {file}")
     pair = getattr(source, function)()
     if not isinstance(pair, tuple) or len(pair) != 2:
-        raise ValueError(f"{function} is to answer (module, sample_input)")
+        raise ValueError(f"{function} must return (module, sample_input)")
     return pair
 
 
@@ -59,9 +59,9 @@ def main(arguments=None):
                      help="an extent of an .onnx file's input that has a name instead of a number")
     one = commands.add_parser("check", help="build a folder, run it, and name the first layer that differs from PyTorch")
     one.add_argument("folder")
-    one.add_argument("--on", action="append", default=[], help="a board beside this machine, as mps2_an386")
-    one.add_argument("--attune", help="attune's folder, where it is not this package's")
-    one = commands.add_parser("receive", help="put a file together from a board's hex lines")
+    one.add_argument("--on", action="append", default=[], help="also check on a board, as mps2_an386; may be repeated")
+    one.add_argument("--attune", help="the folder of attune, if it is not this package's")
+    one = commands.add_parser("receive", help="restore a file from a board's hex lines")
     one.add_argument("source", help="a log, or a serial port")
     one.add_argument("--out", required=True)
     one.add_argument("--attune")

@@ -23,7 +23,7 @@ def run(command, what):
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
     if done.returncode:
         lines = (done.stdout + done.stderr).splitlines()
-        errors = [line for line in lines if "error" in line.lower()]
+        errors = [line for line in lines if re.search("error:|error at|killed", line.lower())]  # quantization says "error", too
         raise CheckFailed("\n".join([f"{what} ended with {done.returncode}:", *(errors or lines)[-12:]]))
     return done.stdout
 

@@ -51,23 +51,39 @@ def regions(node):
             yield next(iter(frontier.values())), inside[::-1]
 
 
-def replay(inside, drawn):
-    """The last operation's value, with numbers in the place of some nodes, by their index."""
-    values = dict(drawn)
+def replay(end, drawn, dtype):
+    """The value of `end` with numbers in the place of some nodes, by their index. Raises RuntimeError where it cannot be
+    computed again."""
+    values = {}
 
     def value(item):
-        if isinstance(item, Node):
-            if item.index in values:
-                return values[item.index].clone()  # an operation may be in place
-            constant = item.value
-            return constant.double() if constant.is_floating_point() else constant
         if isinstance(item, (list, tuple)):
             return type(item)(value(part) for part in item)
-        return item
+        if isinstance(item, dict):
+            return {name: value(part) for name, part in item.items()}
+        if not isinstance(item, Node):
+            return item
+        if item.index in drawn:
+            return drawn[item.index].clone()  # an operation may be in place
+        if not item.derived:
+            return item.value.to(dtype) if item.value.is_floating_point() else item.value.clone()
+        outputs = every(item.args[0]) if item.operation.startswith("part ") else every(item)
+        at = int(item.operation[len("part "):]) if item.operation.startswith("part ") else 0
+        return outputs[at].clone()
 
-    for node in inside:
-        values[node.index] = node.function(*value(node.args), **{name: value(item) for name, item in node.kwargs.items()})
-    return values[inside[-1].index]
+    def every(node):
+        """All outputs of an operation."""
+        if node.index not in values:
+            if node.function is None:
+                raise RuntimeError(f"{node.operation} is no function")
+            args = value(list(node.args))
+            if "getitem" in node.operation and isinstance(args[1], list):
+                args[1] = tuple(args[1])
+            found = node.function(*args, **value(node.kwargs))
+            values[node.index] = found if isinstance(found, (list, tuple)) else [found]
+        return values[node.index]
+
+    return value(end)
 
 
 def probes(shape):
@@ -151,7 +167,7 @@ def recognize(node):
         drawn = [(item, torch.randn(item.value.shape, generator=draw, dtype=torch.float64)) for item in tensors]
         x = probes(source.shape)
         try:
-            y = [replay(inside, {source.index: probe, **{item.index: value for item, value in drawn}}) for probe in x]
+            y = [replay(node, {source.index: probe, **{item.index: value for item, value in drawn}}, torch.float64) for probe in x]
         except (RuntimeError, TypeError):
             continue
         if any(not bool(torch.isfinite(item).all()) for item in y):

@@ -375,13 +375,13 @@ class Recognizer:
         constant = [term for term in terms if not term.derived]
         if constant:
             return self.added(node, derived[0], constant[0]), derived[0]
-        for skip, branch in (terms, terms[::-1]):
-            try:
-                inside = self.chain(branch, skip)
-            except NotReached:
-                continue
-            if not inside:
-                break
+        # What is computed from the other one comes later.
+        skip, branch = sorted(terms, key=lambda term: term.index)
+        try:
+            inside = self.chain(branch, skip)
+        except NotReached:
+            inside = []
+        if inside:
             layer = self.layer(node, "")
             layer.kind, layer.inside = "residual", inside
             return [layer], skip
@@ -569,6 +569,9 @@ class Recognizer:
                 context = self.attend(q, k, v, heads, d_k, causal, rotary)
                 if (end is not None and context.shape[-1] != output[0].shape[1]) or not close(answer(context), target):
                     continue
+                if not self.holds(source, parts, order, end or before, output if end is not None else None,
+                                  lambda q, k, v: self.attend(q, k, v, heads, d_k, causal, rotary)):
+                    continue
                 weights = [parts[i][0] for i in order] if len(sources) == 3 else [parts[0][0]]
                 biases = [parts[i][1] for i in order] if len(sources) == 3 else [parts[0][1]]
                 dimension, base, adjacent, scaling = rotary
@@ -583,6 +586,41 @@ class Recognizer:
                 return Attention(seq_len, d_model, heads, k.shape[-1] // d_k, d_k, has_bias, True, causal, dimension, base,
                                  adjacent, scaling, names, tensors)
         return None
+
+    def holds(self, source, parts, order, end, output, attend):
+        """Whether attention has the recorded operations' numbers for other inputs and weights, too: large ones, so that scales,
+        masks and the roles of queries and keys show. True where they cannot be run again."""
+        *_, root = self.layouts(source)
+        root = root if output is not None else source
+
+        def run(drawn):
+            return elementwise.replay(end, drawn, torch.float32)
+
+        draw = torch.Generator().manual_seed(1)
+        drawn = {root.index: torch.randn(root.shape, generator=draw)}
+        for weight, bias in [part[:2] for part in parts] + ([output[:2]] if output is not None else []):
+            drawn[weight.index] = 1.5 * torch.randn(weight.shape, generator=draw) / math.sqrt(weight.shape[1])
+            if bias is not None:
+                drawn[bias.index] = torch.randn(bias.shape, generator=draw)
+        try:
+            if not close(run({root.index: root.value}), end.value):
+                return True
+            found = run(drawn)
+            x = elementwise.replay(source, drawn, torch.float32).double()
+        except (RuntimeError, TypeError, IndexError):
+            return True
+        x = x.reshape(x.shape[0], -1, x.shape[-1])
+
+        def linear_of(x, weight, bias):
+            matrix = drawn[weight.index].double()
+            return F.linear(x, matrix.t() if weight.path in self.conv1d else matrix,
+                            drawn[bias.index].double() if bias is not None else None)
+
+        projected = [linear_of(x, *part[:2]) for part in parts]
+        q, k, v = projected[0].chunk(3, -1) if len(parts) == 1 else (projected[i] for i in order)
+        context = attend(q, k, v)
+        context = linear_of(context, *output[:2]) if output is not None else context
+        return close(context, found.reshape(context.shape).double(), 1e-3)
 
     def rotaries(self, d_k):
         """Rotary positions that the model may have: (dimension, base, adjacent pairs, scaling)."""

@@ -1,6 +1,6 @@
-// Products of a host that has a BLAS: with ATTUNE_BLAS=1 (CMake option ATTUNE_BLAS) those of at least
-// kBlasMinimum multiply-accumulates go to CBLAS. Its sums run in an order of its own, so results no longer
-// match other targets bit for bit, and it may allocate. Off unless asked for.
+// Products on a host with a BLAS: with ATTUNE_BLAS=1 (CMake option ATTUNE_BLAS), products of at least
+// kBlasMinimum multiply-accumulates use CBLAS. It sums in its own order, so results no longer match other
+// targets bit for bit, and it may allocate. Off by default.
 #pragma once
 
 #include <attune/kernels/portable/gemm_shape.hpp>
@@ -12,11 +12,10 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
-/// Below it OpenBLAS was never the faster one: `gemm.*.vs_openblas` of tests/bench/run host falls to 1 at n =
-/// 512.
+/// Below it OpenBLAS was never faster: `gemm.*.vs_openblas` of tests/bench/run host falls to 1 at n = 512.
 inline constexpr long kBlasMinimum = 512L * 512 * 512;
 
-/// Whether C[rows, cols] += A[rows, depth] · B is for the BLAS.
+/// Whether C[rows, cols] += A[rows, depth] · B uses the BLAS.
 [[nodiscard]] constexpr bool goes_to_blas(int rows, int cols, int depth) {
   return ATTUNE_BLAS && static_cast<long>(rows) * cols * depth >= kBlasMinimum;
 }
@@ -24,7 +23,7 @@ inline constexpr long kBlasMinimum = 512L * 512 * 512;
 #if ATTUNE_BLAS
 namespace detail {
 
-// C = A·B + beta · C, A and B transposed where their strides say so; rows of C contiguous.
+// C = A·B + beta · C, with A and B transposed according to their strides; rows of C contiguous.
 template <GemmShape shape, class Scalar>
 void blas_gemm(const Scalar* a, const Scalar* b, Scalar* c, Scalar beta) {
   constexpr auto kTransA = shape.a_col == 1 ? CblasNoTrans : CblasTrans;

@@ -1,4 +1,4 @@
-// What products do with a finished sum. `c` points at the element, `col` is its column.
+// Epilogues of products, applied to finished sums. `c` points at the element, `col` is its column.
 #pragma once
 
 #include <attune/kernels/simd/arithmetic.hpp>
@@ -21,7 +21,7 @@ struct Accumulate {
   }
 };
 
-/// C's own sums go on, for no more than kDepthBlock terms.
+/// Continues C's sums, for at most kDepthBlock terms.
 struct Continue : Assign {};
 
 /// C = alpha · A·B
@@ -44,7 +44,7 @@ struct AddBias {
   }
 };
 
-/// C = epilogue(A·B·diag(scale)); of lanes, scales are numbers.
+/// C = epilogue(A·B·diag(scale)); with lanes, scales are numbers.
 template <class Scalar, class Epilogue>
 struct ScaleColumns {
   const Scalar* scale;
@@ -61,7 +61,7 @@ struct ScaleColumns {
 
 namespace detail {
 
-// What blocks of a sum may go through: one epilogue for the first, and one that adds the others.
+// Epilogues for sums of several blocks: one for the first block, and one that adds the others.
 template <class Epilogue>
 inline constexpr bool kAddsUp = false;
 template <>
@@ -71,7 +71,7 @@ inline constexpr bool kAddsUp<Accumulate> = true;
 template <class Scalar, class Epilogue>
 inline constexpr bool kAddsUp<ScaleColumns<Scalar, Epilogue>> = kAddsUp<Epilogue>;
 
-// What gives the same where a sum is computed twice: it does not read C.
+// Whether a sum may be computed twice: the epilogue does not read C.
 template <class Epilogue>
 inline constexpr bool kMayRepeat = std::is_same_v<Epilogue, Assign>;
 template <class Scalar>

@@ -1,9 +1,10 @@
-// The portable register block of products, and how a product is made of it.
+// The portable register block of products, and the loops around it.
 //
-// A tile of C, some rows by some packets, stays in registers while k runs: a column of A is broadcast, a row
-// of B is read in packets (Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008).
-// Operands are read where they stand and a transposed A only swaps strides; copied first are the panels of a
-// transposed B, where packets need their rows contiguous, and operands whose rows lie far apart.
+// A tile of C, some rows by some packets, stays in registers while k runs: an element of A's column is
+// broadcast, and B's row is read in packets (Goto and van de Geijn, "Anatomy of High-Performance Matrix
+// Multiplication", 2008). Operands are read in place; a transposed A only swaps strides. Copies come first in
+// two cases: panels of a transposed B, as packets need contiguous rows, and operands whose rows lie far
+// apart.
 #pragma once
 
 #include <algorithm>
@@ -19,9 +20,9 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 
-inline constexpr int kFewRows = 4;  // fewer are few
+inline constexpr int kFewRows = 4;  // below this, rows are few
 
-// A block of few rows is wide: it needs sums enough to hide how long an addition takes.
+// A block of few rows is wide, with enough sums to hide the latency of an addition.
 template <class P>
 constexpr int most_packets(int rows) {
   constexpr int kMany = registers<P>() == 32 ? 3 : registers<P>() / 8;
@@ -49,13 +50,13 @@ constexpr int tile_rows(int rows, int packets) {
   return most;
 }
 
-// In the place of what is fetched (portable/prefetch.hpp) while a tile or a panel is computed: nothing.
+// Fetches nothing while a tile or a panel is computed (portable/prefetch.hpp).
 struct NoFetch {};
-inline constexpr int kFetchSteps = 8;  // of k, from one fetch to the next
+inline constexpr int kFetchSteps = 8;  // steps of k between fetches
 
-// c[rows × cols] = epilogue(Σ_k a(i, k) · b(k, j)), `a` by strides, rows of `b` contiguous. The last packet
-// overlaps the one before it where columns fill no packet. Terms may be counted at run time: `depth`. fetch(k
-// / kFetchSteps) goes beside.
+// c[rows × cols] = epilogue(Σ_k a(i, k) · b(k, j)), `a` with strides, rows of `b` contiguous. If columns do
+// not fill the last packet, it overlaps the packet before it. `depth` may be a run-time number of terms.
+// Calls fetch(k / kFetchSteps) on the way.
 template <class P, GemmShape shape, class Scalar, class B, class Epilogue, class Fetch = NoFetch,
           class Depth = std::integral_constant<int, shape.depth>>
 ATTUNE_INLINE void tile(const Scalar* a, const B& b, Scalar* c, int col, const Epilogue& epilogue,
@@ -100,28 +101,28 @@ ATTUNE_INLINE void tile(const Scalar* a, const B& b, Scalar* c, int col, const E
     const auto finished = [&](int j) ATTUNE_INLINE_LAMBDA {
       return epilogue(sum[i][j], to + column(j), col + column(j));
     };
-    // What two packets share is finished in both before it is overwritten.
+    // Columns in two packets are finished in both before either is stored.
     const P last = finished(kPackets - 1);
     ATTUNE_UNROLL for (int j = 0; j + 1 < kPackets; ++j) store(to + column(j), finished(j));
     store(to + column(kPackets - 1), last);
   }
 }
 
-// A step of this many bytes from one k to the next wastes the cache: neighboring k meet in the same few
-// sets. Operands that step so far are copied first, kRowBlock rows of A and a panel of B at a time, where
-// enough work follows to pay.
+// A step of this many bytes between neighboring k wastes the cache: they compete for the same few sets.
+// Operands with such steps are copied first, kRowBlock rows of A and a panel of B at a time, if enough work
+// follows.
 inline constexpr int kFarApart = 1024;
 inline constexpr int kWorthCopying = 32;
-inline constexpr int kWorthWidening = 16;  // rows of A from which on a narrow B is copied, too
+inline constexpr int kWorthWidening = 16;  // rows of A for which copying a quantized B pays
 inline constexpr int kRowBlock = 24;       // a multiple of every tile's rows
 
-// Whether columns of A, so many bytes apart, are copied for a product of so many columns: its panels read
-// them again and again, and that must be worth more the nearer they lie. Measured on a Zen 4.
+// Whether columns of A, `step` bytes apart, are copied for a product with `cols` columns. Panels read them
+// repeatedly; the smaller the step, the more reads it takes to pay. Measured on a Zen 4.
 constexpr bool worth_copying_a(int step, int cols) {
   return step >= kFarApart && cols >= 128 && 1LL * step * cols >= 512 * 1024;
 }
 
-// Whether a product fetches: one of several tiles a panel, whose operands leave the first-level cache.
+// Whether a product fetches: it has several tiles per panel, and its operands exceed the first-level cache.
 template <class P>
 constexpr bool fetches(int rows, int cols, int depth) {
   const long long scalars = 1LL * rows * depth + 1LL * depth * cols + 1LL * rows * cols;
@@ -129,8 +130,8 @@ constexpr bool fetches(int rows, int cols, int depth) {
          scalars * static_cast<int>(sizeof(ScalarOf<P>)) > kFirstLevelBytes;
 }
 
-// All rows of one panel of columns. Fetched beside are the rows of C that a tile is for, those of A for
-// the tile after it, and a share of `next`, the lines of B that come after this panel.
+// All rows of one panel of columns. Meanwhile fetches C's rows for a tile, A's rows for the tile after it,
+// and a share of `next`, the lines of B after this panel.
 template <class P, GemmShape shape, class Scalar, class B, class Epilogue, class Next = NoFetch>
 ATTUNE_INLINE void rows_of_panel(const Scalar* a, const B& b, Scalar* c, int col, const Epilogue& epilogue,
                                  [[maybe_unused]] const Next& next = {}) {
@@ -159,13 +160,13 @@ ATTUNE_INLINE void rows_of_panel(const Scalar* a, const B& b, Scalar* c, int col
   }
 }
 
-// The same in a function of its own, so that it is compiled once and not copied into its callers.
+// The same as a function, compiled once instead of inlined into its callers.
 template <class P, GemmShape shape, class Scalar, class B, class Epilogue, class Next>
 [[gnu::noinline]] void panel_in_call(const Scalar* a, B b, Scalar* c, int col, Epilogue epilogue, Next next) {
   rows_of_panel<P, shape>(a, b, c, col, epilogue, next);
 }
 
-// A panel that fetches is large: there a call takes no time.
+// A panel that fetches is large, so the cost of a call does not matter.
 template <class P, GemmShape shape, class Scalar, class B, class Epilogue, class Next>
 ATTUNE_INLINE void panel(const Scalar* a, const B& b, Scalar* c, int col, const Epilogue& epilogue,
                          const Next& next) {
@@ -176,7 +177,8 @@ ATTUNE_INLINE void panel(const Scalar* a, const B& b, Scalar* c, int col, const 
   }
 }
 
-// Columns [kFrom, shape.cols) in panels of at most kMaxLanes lanes, the rest in a narrower packet or several.
+// Columns [kFrom, shape.cols) in panels of at most kMaxLanes lanes. The rest goes to one or more narrower
+// packets.
 template <int kFrom, int kMaxLanes, GemmShape shape, class Scalar, class B, class Epilogue>
 ATTUNE_INLINE void panels(const Scalar* a, const B& b, Scalar* c, const Epilogue& epilogue) {
   constexpr int kRest = shape.cols - kFrom;
@@ -185,7 +187,7 @@ ATTUNE_INLINE void panels(const Scalar* a, const B& b, Scalar* c, const Epilogue
     constexpr int kWidth = kLanes<P>;
     if constexpr (kRest < kWidth && shape.cols > kWidth && kRest > kLanes<Packet<Scalar, kWidth / 2>> &&
                   kMayRepeat<Epilogue> && !kHasMve) {
-      // In one packet that begins earlier: what it shares with others is computed twice.
+      // One packet that begins earlier; columns that it shares with others are computed twice.
       panels<shape.cols - kWidth, kWidth, shape>(a, b, c, epilogue);
     } else if constexpr (kRest < kWidth) {
       panels<kFrom, kWidth / 2, shape>(a, b, c, epilogue);
@@ -193,7 +195,7 @@ ATTUNE_INLINE void panels(const Scalar* a, const B& b, Scalar* c, const Epilogue
       constexpr bool kInRows = shape.b_col == 1 || kWidth == 1 || kGathers<P, B>;
       constexpr int kMost = most_packets<P>(kInRows ? shape.rows : kFewRows);  // copies keep their size
       constexpr int kPackets = tile_packets(kMost, kRest / kWidth);
-      // A rest that fills no packet goes with the last panel of few rows.
+      // A rest smaller than a packet joins the last panel of few rows.
       constexpr bool kOverlaps = shape.rows < kFewRows && kWidth > 1 && shape.b_col == 1 && kRest > kWidth &&
                                  kRest % kWidth != 0 && kRest / kWidth < kMost;
       constexpr int kPanel = kOverlaps ? kRest : kPackets * kWidth;
@@ -206,8 +208,8 @@ ATTUNE_INLINE void panels(const Scalar* a, const B& b, Scalar* c, const Epilogue
       constexpr bool kFetches = std::is_same_v<B, const Scalar*> && kWidth == kLanes<Packet<Scalar>> &&
                                 fetches<P>(shape.rows, shape.cols, shape.depth);
       for (int j = kFrom; j < kEnd; j += kPanel) {
-        // Behind the last panel comes the first one of other terms, or what stands behind B: the layers of a
-        // model stand one behind the other, as forward reads them.
+        // After the last panel comes the first panel of other terms, or the memory after B: layers of a model
+        // are adjacent, in the order in which forward reads them.
         const auto next = [&]() ATTUNE_INLINE_LAMBDA {
           if constexpr (!kFetches) {
             return NoFetch{};
@@ -244,7 +246,7 @@ ATTUNE_INLINE void panels(const Scalar* a, const B& b, Scalar* c, const Epilogue
   }
 }
 
-// A few rows of a transposed A, copied side by side.
+// Copies a few rows of a transposed A side by side.
 template <GemmShape shape, class Scalar, class B, class Epilogue>
 ATTUNE_INLINE void copied_rows_gemm(const Scalar* a, const B& b, Scalar* c, const Epilogue& epilogue) {
   alignas(Packet<Scalar>) Array<Scalar, shape.depth * shape.rows> columns;

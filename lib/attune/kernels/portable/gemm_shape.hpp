@@ -1,17 +1,17 @@
-// Sizes of a product.
+// Dimensions of a product.
 #pragma once
 
 #include <attune/kernels/policy.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
-/// Extents of C[rows, cols] = A[rows, depth] · B, and strides in elements: from one row, and one column, to
-/// the next. Rows of C are contiguous.
+/// Dimensions of C[rows, cols] = A[rows, depth] · B, and strides between rows and between columns, in
+/// elements. Rows of C are contiguous.
 struct GemmShape {
   int rows, cols, depth;
   int a_row, a_col, b_row, b_col, c_row;
 
-  /// The same product of other extents, or of operands with other strides.
+  /// The same product with other dimensions, or with other strides.
   [[nodiscard]] constexpr GemmShape with_extents(int new_rows, int new_cols) const {
     return {new_rows, new_cols, depth, a_row, a_col, b_row, b_col, c_row};
   }
@@ -28,7 +28,7 @@ struct GemmShape {
   }
 };
 
-/// The shape of C = A·B of three views.
+/// The shape of C = A·B for three views.
 template <class A, class B, class C>
 inline constexpr GemmShape kGemmShape{C::rows,       C::cols,       A::cols,       A::row_stride,
                                       A::col_stride, B::row_stride, B::col_stride, C::row_stride};

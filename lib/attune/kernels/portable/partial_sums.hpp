@@ -6,31 +6,31 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
-/// Interleaved partial sums of every sum.
+/// Number of interleaved partial sums per sum.
 inline constexpr int kSumLanes = 16;
 
 namespace detail {
 
-// Lanes that a sum of kSize terms uses. Those beyond the last term stay −0 and change nothing.
+// Number of lanes that a sum of kSize terms uses. Lanes after the last term stay −0 and change nothing.
 template <int kSize>
 inline constexpr int kUsedLanes = kSize <= 4   ? 4
                                   : kSize <= 8 ? 8
                                                : kSumLanes;
 
-// Its partial sums, in packets.
+// The partial sums of one sum, in packets.
 template <class Scalar, int kSize>
 struct PartialSums {
   using P = Packet<Scalar, kUsedLanes<kSize>>;
   static constexpr int kPackets = kUsedLanes<kSize> / kLanes<P>;
 
-  // −0 is what adding leaves every number alone, +0 included.
+  // Adding −0 leaves every number unchanged, even +0.
   ATTUNE_INLINE PartialSums() { ATTUNE_UNROLL for (P& some : partial) some = broadcast<P>(Scalar(-0.0)); }
-  // Terms of packet number `packet`.
+  // Adds the terms of packet number `packet`.
   ATTUNE_INLINE void add_terms(int packet, const P& terms) {
     P& some = partial[packet % kPackets];
     some = add(some, terms);
   }
-  // The last terms, which fill no more than a part of the lanes.
+  // Adds the last terms, which fill only some of the lanes.
   template <class Term>
   ATTUNE_INLINE void add_rest(const Term& term) {
     constexpr int kWhole = kSize / kUsedLanes<kSize> * kUsedLanes<kSize>;

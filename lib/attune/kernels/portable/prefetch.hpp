@@ -1,8 +1,7 @@
-// Memory that is needed soon, brought into the first-level cache while something else is computed.
+// Brings memory that is needed soon into the first-level cache, during other computation.
 //
-// A model passes through more memory than a core's caches hold, so that operands of its products, and what
-// they are added to, lie in the last level or behind it. A processor guesses ahead of one long run of
-// addresses, not of rows of 128 bytes.
+// A model is larger than a core's caches. So operands of its products, and their results, are in the
+// last-level cache or in RAM. A processor predicts one long run of addresses, but not rows of 128 bytes.
 #pragma once
 
 #include <attune/kernels/simd/target.hpp>
@@ -10,7 +9,7 @@
 namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 
 inline constexpr int kLineBytes = 64;
-/// What fits the first-level cache stays there.
+/// Data that fits the first-level cache stays there.
 inline constexpr int kFirstLevelBytes = 32 * 1024;
 
 /// kRows rows of kCols scalars, kStride apart.
@@ -18,8 +17,8 @@ template <int kRows, int kCols, int kStride, class Scalar>
 struct Lines {
   const Scalar* first;
 
-  /// body(address) for an address in each line of the rows of a part; all kParts of them are all rows. A line
-  /// may be visited twice.
+  /// Calls body(address) for an address in each line of a part of the rows; kParts parts make all rows. May
+  /// visit a line twice.
   template <int kParts, class Body>
   ATTUNE_INLINE void visit(int part, const Body& body) const {
     constexpr int kLine = kLineBytes / static_cast<int>(sizeof(Scalar)),
@@ -29,7 +28,7 @@ struct Lines {
     const Scalar* rows = first + row * kStride;
     ATTUNE_UNROLL for (int i = 0; i < kEach; ++i) {
       if (kRows % kEach != 0 && row + i >= kRows) return;
-      // A row may begin within a line, and then ends in one more.
+      // A row may begin within a line, and then touches one line more.
       ATTUNE_UNROLL for (int j = 0; j < kCols - 1; j += kLine) body(rows + i * kStride + j);
       body(rows + i * kStride + kCols - 1);
     }
@@ -38,7 +37,7 @@ struct Lines {
   ATTUNE_INLINE void fetch(int part) const {
     visit<kParts>(part, [](const Scalar* address) ATTUNE_INLINE_LAMBDA { __builtin_prefetch(address); });
   }
-  /// The same of what is written: no other core has it then.
+  /// The same for memory to be written: takes it from other cores.
   template <int kParts>
   ATTUNE_INLINE void fetch_to_write(int part) const {
     visit<kParts>(part, [](const Scalar* address) ATTUNE_INLINE_LAMBDA { __builtin_prefetch(address, 1); });

@@ -1,5 +1,5 @@
-// Scalars in memory that are replaced by a function of themselves, a few packets at a time: their chains of
-// instructions run beside each other. What does not fill a packet is one all the same.
+// Replaces scalars in memory by a function of themselves, a few packets at a time, so that independent chains
+// of instructions overlap. An incomplete packet is processed as a whole one.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
 namespace detail {
 
-// The first `count` scalars at `from`, fewer than P has lanes, and −∞ behind them.
+// The first `count` scalars at `from`, fewer than P's lanes, followed by −∞.
 template <class P, int count, class Scalar>
 ATTUNE_INLINE P load_first(const Scalar* from) {
   static constexpr auto kBehind = [] {
@@ -29,7 +29,7 @@ ATTUNE_INLINE P load_first(const Scalar* from) {
   return add(load_and_zeros<count, P>(from), load<P>(kBehind.data()));
 }
 
-// The first `count` lanes.
+// Stores the first `count` lanes.
 template <int count, class Scalar, class P>
 ATTUNE_INLINE void store_first(Scalar* to, const P& value) {
   Array<Scalar, kLanes<P>> lanes;
@@ -39,14 +39,13 @@ ATTUNE_INLINE void store_first(Scalar* to, const P& value) {
 
 }  // namespace detail
 
-/// x becomes what `replace` makes of it, kSize scalars: replace.template operator()<count>(packets) gets
-/// `count` packets of partial_sums.hpp; seen(number, packet) gets what came of each.
-/// Lanes behind the last scalar are −∞ before.
+/// Replaces kSize scalars x: replace.template operator()<count>(packets) replaces `count` packets of
+/// partial_sums.hpp, then seen(number, packet) gets each result. Lanes after the last scalar are −∞ at first.
 template <int kSize, class Scalar, class Replace, class Seen>
 ATTUNE_INLINE void replace_packets(Scalar* x, const Replace& replace, const Seen& seen) {
   using P = typename detail::PartialSums<Scalar, kSize>::P;
-  // As many that the number of a packet among them is its number among the partial sums; of scalars, whose
-  // sums are made elsewhere, as many as have room in registers.
+  // As many packets at once that a packet's number among them equals its number among the partial sums.
+  // Scalars are summed elsewhere: as many as fit in registers.
   constexpr int kAtOnce =
       kIsScalar<P> ? 4 : (std::max)(4, detail::PartialSums<Scalar, kSize>::kPackets);
   constexpr int kPackets = kSize / kLanes<P>, kMany = kPackets / kAtOnce * kAtOnce;
@@ -70,7 +69,7 @@ ATTUNE_INLINE void replace_packets(Scalar* x, const Replace& replace, const Seen
     seen(kFew, last[0]);
   }
 }
-/// The same where nothing else is done with them.
+/// The same without a use of the results.
 template <int kSize, class Scalar, class Replace>
 ATTUNE_INLINE void replace_packets(Scalar* x, const Replace& replace) {
   replace_packets<kSize>(x, replace, [](int, const auto&) ATTUNE_INLINE_LAMBDA {});

@@ -1,4 +1,4 @@
-// Transposed copies: panels of a transposed B, side by side, and whole matrices.
+// Transposed copies: adjacent panels of a transposed B, and whole matrices.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 
-// Of each pair of quads (a0 a1 a2 a3), (b0 b1 b2 b3): a[kFirst], b[kFirst], a[kSecond], b[kSecond], or
+// From each pair of quads (a0 a1 a2 a3), (b0 b1 b2 b3): a[kFirst], b[kFirst], a[kSecond], b[kSecond], or
 // pairwise.
 template <int kFirst, int kSecond, bool kPairs, class P>
 ATTUNE_INLINE P mix_quads(const P& a, const P& b) {
@@ -27,8 +27,8 @@ ATTUNE_INLINE P mix_quads(const P& a, const P& b) {
   (std::make_integer_sequence<int, kWidth>{});
 }
 
-// to[k][n] = from[n][k] for the lanes n of a packet and k < kDepth; rows of `from` kFromRow apart, of `to`
-// kToRow apart; `from` is a B. Four k at a time: 4×4 blocks are transposed within the quads of four packets.
+// to[k][n] = from[n][k] for the lanes n of a packet and k < kDepth. Rows of `from` are kFromRow apart, rows
+// of `to` kToRow. `from` is a B. Transposes four k at a time: 4×4 blocks within the quads of four packets.
 template <class P, int kDepth, int kToRow, int kFromRow, class Scalar, class B>
 ATTUNE_INLINE void transpose_panel(const B& from, Scalar* to) {
   constexpr int kWidth = kLanes<P>;
@@ -61,12 +61,12 @@ ATTUNE_INLINE void transpose_panel(const B& from, Scalar* to) {
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
-/// Whether products copy a transposed B before they read it: where several ask for the same, one copy pays.
+/// Whether products copy a transposed B before they read it. If several products read it, one copy pays.
 template <class Scalar>
 inline constexpr bool kCopiesTransposed = kLanes<Packet<Scalar>> > 1 && !detail::kHasMve;
 
-/// to[cols, rows] = fromᵀ, of two MatrixViews whose rows are contiguous; the first `rows` rows of `from`, and
-/// some more to fill a packet. They may not overlap.
+/// to[cols, rows] = fromᵀ for two MatrixViews with contiguous rows: the first `rows` rows of `from`, and some
+/// more to fill a packet. They may not overlap.
 template <class From, class To>
 ATTUNE_INLINE void transpose(const From& from, const To& to, int rows = From::rows) {
   using Scalar = typename To::Scalar;

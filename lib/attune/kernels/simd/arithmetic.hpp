@@ -1,7 +1,7 @@
-// The packets that every kernel computes with, in the arithmetic of policy.hpp.
+// The packets of every kernel, in the arithmetic of policy.hpp.
 //
-// A packet is what one instruction computes on: `Packet<Scalar, W>` is the widest type of at most W lanes
-// that the target has, an Eigen packet or the scalar itself. Kernels are written once over it.
+// One instruction computes on one packet. `Packet<Scalar, W>` is the target's widest type with at most W
+// lanes: an Eigen packet, or the scalar itself. Kernels are written once over it.
 //
 // Within a policy every operation here is correctly rounded (IEEE 754), so packets of any width and scalars
 // give the same bits. Translation units must be compiled with -ffp-contract=off (the CMake target
@@ -27,12 +27,12 @@
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored \
-    "-Wignored-attributes"  // a packet as a template argument loses only its alignment
+    "-Wignored-attributes"  // as a template argument, a packet loses only its alignment
 #endif
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
-/// What a packet has in its lanes and how it meets memory. Eigen knows its own packets and every scalar;
+/// The lanes of a packet, and its loads and stores. Eigen knows its own packets and every scalar;
 /// simd/packet_mve.hpp and cortex_m/gemm_tile.hpp specialize it for theirs. No other header names
 /// Eigen::internal.
 template <class P>
@@ -78,7 +78,7 @@ constexpr auto narrow() {
 
 }  // namespace detail
 
-/// The widest packet of at most `kMaxLanes` lanes; `Scalar` itself where there is none.
+/// The widest packet of at most `kMaxLanes` lanes; `Scalar` itself if there is none.
 template <class Scalar, int kMaxLanes = 1 << 10>
 using Packet =
     typename decltype(detail::narrow<Scalar, typename detail::WidestPacket<Scalar>::type, kMaxLanes>())::type;
@@ -86,7 +86,7 @@ using Packet =
 template <class P>
 inline constexpr int kLanes = PacketTraits<P>::kLanes;
 
-/// T[size] of an int, whose conversion -Wsign-conversion has no reason to mention.
+/// T[size] for an int, without a warning by -Wsign-conversion.
 template <class T, int size>
 using Array = T[static_cast<std::size_t>(size)];
 
@@ -96,7 +96,7 @@ inline constexpr bool kIsScalar = std::is_floating_point_v<P>;
 template <class P>
 using ScalarOf = typename PacketTraits<P>::Scalar;
 
-/// The number that a layer's scalar is made of: the scalar itself, but for kernels/simd/lanes.hpp.
+/// The number type in a layer's scalar: the scalar itself, except for lanes (kernels/simd/lanes.hpp).
 template <class Scalar>
 struct RealOf {
   using type = Scalar;
@@ -119,8 +119,8 @@ ATTUNE_INLINE P broadcast(Scalar value) {
   return PacketTraits<P>::broadcast(value);
 }
 
-/// The same value, which a compiler for a Cortex-M keeps in a register of its FPU instead of making the
-/// constant anew.
+/// The same value. On a Cortex-M, the compiler keeps it in an FPU register instead of building the constant
+/// again.
 template <class Scalar>
 ATTUNE_INLINE Scalar in_register(Scalar value) {
 #if ATTUNE_CORTEX_M_FPU
@@ -270,7 +270,7 @@ ATTUNE_INLINE bool any_bit(const Bits& bits) {
 
 namespace detail {
 
-// For what a target's vector unit only approximates: the scalar unit, lane by lane.
+// Runs the scalar unit lane by lane, for operations that the vector unit only approximates.
 template <class P, class Function, class... Operands>
 ATTUNE_INLINE P lane_by_lane(Function function, const Operands&... operands) {
   using Scalar = ScalarOf<P>;
@@ -291,7 +291,7 @@ ATTUNE_INLINE P lane_by_lane(Function function, const Operands&... operands) {
 
 }  // namespace detail
 
-/// a / b, correctly rounded (32-bit NEON has only an estimate, so its lanes go through the scalar unit).
+/// a / b, correctly rounded. 32-bit NEON has only an estimate, so its lanes go through the scalar unit.
 template <class P>
 ATTUNE_INLINE P divide(const P& a, const P& b) {
 #if defined(__ARM_NEON) && !defined(__aarch64__)
@@ -302,8 +302,8 @@ ATTUNE_INLINE P divide(const P& a, const P& b) {
   return Eigen::internal::pdiv(a, b);
 }
 
-/// √a, correctly rounded. Eigen's vector square root may be a reciprocal estimate (EIGEN_FAST_MATH) and
-/// libm's keeps errno, so neither is used.
+/// √a, correctly rounded. Uses neither Eigen's vector square root, which may be a reciprocal estimate
+/// (EIGEN_FAST_MATH), nor libm's, which keeps errno.
 ATTUNE_INLINE float square_root(float a) {
 #if defined(EIGEN_VECTORIZE_SSE)
   return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(a)));
@@ -376,7 +376,7 @@ ATTUNE_INLINE Eigen::internal::Packet2f square_root(Eigen::internal::Packet2f a)
 #endif
 
 /// Calls `body.template operator()<P>(i)` over [0, size) in packets: the widest first, then narrower ones,
-/// then scalars. Every index is visited once and in rising order.
+/// then scalars. Visits every index once, in rising order.
 template <class Scalar, int kMaxLanes = 1 << 10, class Body>
 ATTUNE_INLINE void for_each_packet(int size, const Body& body, int from = 0) {
   using P = Packet<Scalar, kMaxLanes>;

@@ -1,10 +1,10 @@
-// B of a product in fewer bits (quantized.hpp): widened where it is read, packet by packet.
+// Products with a quantized B (quantized.hpp): B is dequantized while it is read, packet by packet.
 //
-//   C[M, N] = epilogue(A[M, K] · B[K, N])     of B = dequantize(Q)·diag(s), diag(s)·dequantize(Q), or
+//   C[M, N] = epilogue(A[M, K] · B[K, N])     with B = dequantize(Q)·diag(s), diag(s)·dequantize(Q), or
 //   dequantize(Q)
 //
-// Scales of columns are applied to finished sums, s_j·Σ_k a_ik·q_kj, in sums of several blocks to each one's;
-// those of rows to B's elements, Σ_k a_ik·(s_k·q_kj), each rounded once.
+// Scales of columns multiply finished sums, s_j·Σ_k a_ik·q_kj; if a sum has several blocks, each block's sum.
+// Scales of rows multiply B's elements, Σ_k a_ik·(s_k·q_kj). Each product with a scale is rounded once.
 #pragma once
 
 #include <cstring>
@@ -15,10 +15,10 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
-/// What of a QuantizedView has scales.
+/// The scaled dimension of a QuantizedView.
 enum class ScalesOf { kNothing, kRows, kColumns };
 
-/// A matrix of narrow elements in somebody else's storage, by strides as a MatrixView.
+/// A matrix of quantized elements in someone else's storage, with strides as in MatrixView.
 template <class Element, class ScalarType, int kRows, int kCols, int kRowStride, int kColStride,
           ScalesOf kScalesOf>
 struct QuantizedView {
@@ -54,7 +54,7 @@ struct VectorOf {
 template <class T, int size>
 using Vector = typename VectorOf<T, size>::type;
 
-// The vector of elements' values or bits, from unaligned memory.
+// A vector of the elements' values or bits, from unaligned memory.
 template <class T, int size, class Element>
 ATTUNE_INLINE Vector<T, size> load_vector(const Element* from) {
   Vector<T, size> vector;
@@ -79,7 +79,7 @@ ATTUNE_INLINE Vector<float, size> dequantize_vector(const Float16* from) {
   using Bits = Vector<std::uint32_t, size>;
   const Bits half = __builtin_convertvector((load_vector<std::uint16_t, size>(from)), Bits);
   const Bits fraction = half & 0x3FFu, exponent = half & 0x7C00u;
-  // fraction · 2⁻²⁴ where the exponent is 0, and for infinities and NaNs the bias twice.
+  // fraction · 2⁻²⁴ if the exponent is 0; twice the bias for infinities and NaNs.
   const auto subnormal = reinterpret_cast<Bits>(
       __builtin_convertvector(reinterpret_cast<Vector<std::int32_t, size>>(fraction), Vector<float, size>) *
       0x1p-24f);
@@ -112,7 +112,7 @@ template <int kStep>
 ATTUNE_INLINE float32x4_t dequantize_mve(const Bfloat16* from) {
   return vreinterpretq_f32_u32(vshlq_n_u32(load_four<kStep>(from), 16));
 }
-// Not by vcvtb, which QEMU 7 takes for undefined with some registers.
+// Without vcvtb: QEMU 7 treats it as undefined with some registers.
 template <int kStep>
 ATTUNE_INLINE float32x4_t dequantize_mve(const Float16* from) {
   const uint32x4_t half = load_four<kStep>(from);
@@ -126,7 +126,7 @@ ATTUNE_INLINE float32x4_t dequantize_mve(const Float16* from) {
 }
 #endif
 
-// Of a scalar, as the FPU has it. Lanes have a number in each of them.
+// Dequantizes one element, as the FPU does. With lanes, the same number in each lane.
 template <class Scalar, class Element>
 ATTUNE_INLINE Scalar dequantize_scalar(Element element) {
   if constexpr (std::is_floating_point_v<Element>) {
@@ -144,7 +144,7 @@ ATTUNE_INLINE Scalar dequantize_scalar(Element element) {
   }
 }
 
-/// Whether a packet of a B may be loaded of elements that do not follow each other.
+/// Whether a packet of B may be gathered from elements that are not adjacent.
 template <class P, class B>
 inline constexpr bool kGathers = [] {
 #if ATTUNE_MVE
@@ -154,7 +154,7 @@ inline constexpr bool kGathers = [] {
 #endif
 }();
 
-/// A packet of B's numbers, kStep apart where it gathers; narrow ones are widened.
+/// A packet of B's numbers, dequantized if necessary; kStep apart when gathering.
 template <class P, int kStep = 1, class Stored>
 ATTUNE_INLINE P load_of_b(const Stored* from) {
   using Scalar = ScalarOf<P>;
@@ -173,7 +173,7 @@ ATTUNE_INLINE P load_of_b(const Stored* from) {
   }
 }
 
-// B as products step through it: elements, and a scale for each row, as k goes on.
+// B as a product steps through it: elements, and a scale per row.
 template <class Element, class Scalar>
 struct ScaledRows {
   const Element* first;
@@ -192,7 +192,7 @@ template <class Element, class Scalar>
 ATTUNE_INLINE const Element* elements_of(const ScaledRows<Element, Scalar>& b) {
   return b.first;
 }
-/// A part of row k, scaled.
+/// Scales a part of row k.
 template <class P, class Stored>
 ATTUNE_INLINE P scaled_row(const Stored*, int, const P& row) {
   return row;
@@ -201,12 +201,12 @@ template <class P, class Element, class Scalar>
 ATTUNE_INLINE P scaled_row(const ScaledRows<Element, Scalar>& b, int k, const P& row) {
   return multiply(row, broadcast<P>(b.scale[k]));
 }
-/// B(k, …), `offset` elements on from where B stands.
+/// Part of row k of B, `offset` elements after B's start.
 template <class P, int kStep = 1, class B>
 ATTUNE_INLINE P load_row(const B& b, int offset, int k) {
   return scaled_row(b, k, load_of_b<P, kStep>(elements_of(b) + offset));
 }
-/// B from row k on, which stands `offset` elements on.
+/// B from row k on, `offset` elements after its start.
 template <class Stored>
 ATTUNE_INLINE const Stored* rows_from(const Stored* b, int offset, int) {
   return b + offset;
@@ -216,7 +216,7 @@ ATTUNE_INLINE ScaledRows<Element, Scalar> rows_from(const ScaledRows<Element, Sc
   return {b.first + offset, b.scale + k};
 }
 
-/// What a product steps through, of the view of B.
+/// The operand of a product, from the view of B.
 template <class View>
 ATTUNE_INLINE auto operand_of(const View& b) {
   return static_cast<const typename View::Scalar*>(b.data);

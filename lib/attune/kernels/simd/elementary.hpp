@@ -1,4 +1,4 @@
-// exp, log and cos of our own: the same bits on every target, and no libm that keeps state.
+// Our own exp, log and cos: the same bits on every target, without libm's state.
 #pragma once
 
 #include <iterator>
@@ -21,7 +21,7 @@ struct ExpCoefficients<float> {
   static constexpr float kLn2Low = -2.12194440e-4f;
   static constexpr float kRound =
       12582912.0f;  // 1.5 · 2²³: adding it rounds to an integer, kept in the low bits
-  static constexpr float kLowest = -87.0f;  // below, e^x is taken as 0; every result is a normal number
+  static constexpr float kLowest = -87.0f;  // below, e^x becomes 0; every result is a normal number
   static constexpr float kPolynomial[] = {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f,
                                           4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f};
   using Bits = std::uint32_t;
@@ -78,8 +78,8 @@ ATTUNE_INLINE P reduced_exponential(const P& x, P& z, ScalarOf<P> one) {
 
 namespace detail {
 
-// The bits of e^x. A branch costs less than a selection; the result is a normal number, so adding n to the
-// exponent of e^r is multiplying by 2ⁿ, and what is stored comes straight from integer registers.
+// The bits of e^x. A branch costs less than a selection. The result is a normal number, so multiplication by
+// 2ⁿ is an addition to the exponent of e^r, and the bits are stored from integer registers.
 template <class Scalar>
 ATTUNE_INLINE auto exponential_bits(Scalar x, Scalar one = 1) {
   using C = ExpCoefficients<Scalar>;
@@ -120,8 +120,8 @@ ATTUNE_INLINE P exponential(const P& x) {
 }
 
 #if ATTUNE_MVE && ATTUNE_FUSED
-// Coefficients in integer registers, which MVE's instructions take; its eight vector registers do not hold
-// them.
+// Coefficients are in integer registers, which MVE's instructions accept; its eight vector registers cannot
+// hold them.
 ATTUNE_INLINE float32x4_t exponential(const float32x4_t& x) {
   using C = detail::ExpCoefficients<float>;
   const float32x4_t z = vfmaq_n_f32(vdupq_n_f32(C::kRound), x, C::kLog2E);
@@ -139,8 +139,8 @@ ATTUNE_INLINE float32x4_t exponential(const float32x4_t& x) {
 }
 #endif
 
-/// The same of `count` packets in place. Where all of them are between −85 and 2 (double: −707), no limits
-/// are looked at: n is added to the exponent of e^r, which takes integer units instead of a multiplication.
+/// The same for `count` packets in place. If all numbers are between −85 and 2 (double: −707), no limits are
+/// checked, and n is added to the exponent of e^r by integer units instead of a multiplication.
 template <int count, class P>
 ATTUNE_INLINE void exponentials(P* x) {
   if constexpr (kLanes<P> == 1) {
@@ -149,7 +149,7 @@ ATTUNE_INLINE void exponentials(P* x) {
     using Scalar = ScalarOf<P>;
     using C = detail::ExpCoefficients<Scalar>;
     using Bits [[gnu::vector_size(sizeof(P))]] = typename C::Bits;
-    // n from 3 − bias to 3: as many as the bias and one, a power of two, and all of them above kLowest.
+    // n from 3 − bias to 3: bias + 1 values, a power of two, all above kLowest.
     constexpr auto kLeast = std::bit_cast<typename C::Bits>(C::kRound) + 3 - C::kExponentBias;
     Array<P, count> e_r, z;
     Bits outside{};
@@ -168,7 +168,7 @@ ATTUNE_INLINE void exponentials(P* x) {
   }
 }
 
-/// ln x of a positive normal number, to 2 ulp. x = 2ᵏ·m with m in [√½, √2); ln m = 2·atanh(s), s =
+/// ln x for a positive normal number, to 2 ulp. x = 2ᵏ·m with m in [√½, √2); ln m = 2·atanh(s), s =
 /// (m−1)/(m+1).
 template <class Scalar>
 inline Scalar logarithm(Scalar x) {
@@ -178,7 +178,7 @@ inline Scalar logarithm(Scalar x) {
   const Bits offset = std::bit_cast<Bits>(x) - kSqrtHalf;
   const Bits exponent = offset >> C::kMantissaBits;
   const Scalar m = std::bit_cast<Scalar>(std::bit_cast<Bits>(x) - (exponent << C::kMantissaBits));
-  // An exponent is small, so it fits an int after moving it back below zero.
+  // The exponent is small, so it fits an int after a shift back below zero.
   constexpr Bits kSign = Bits{1} << (sizeof(Bits) * 8 - C::kMantissaBits - 1);
   const auto k = static_cast<Scalar>(static_cast<int>(exponent) - static_cast<int>((exponent & kSign) << 1));
   const Scalar f = m - 1;

@@ -1,4 +1,4 @@
-// A packet folded to one scalar: its halves joined lane by lane, again and again, down to one.
+// Folds a packet to one scalar: joins its halves lane by lane until one lane is left.
 #pragma once
 
 #include <attune/kernels/simd/arithmetic.hpp>
@@ -7,8 +7,8 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
 namespace detail {
 
-// The upper half of a packet, as a packet of half the lanes; the lower half. Packets of 4 lanes are folded in
-// memory.
+// The upper half of a packet, and its lower half, as packets of half the lanes. Packets of 4 lanes are folded
+// in memory.
 struct NoHalves;
 void upper_half(const NoHalves&);
 void lower_half(const NoHalves&);
@@ -28,7 +28,7 @@ ATTUNE_INLINE __m128d lower_half(__m256d a) { return _mm256_castpd256_pd128(a); 
 }  // namespace detail
 
 /// join(join(…), …) over the lanes of `a` in the order of kernels/ops/reduce.hpp: lane l with lane l + half,
-/// then halve. `join(x, y)` takes packets of any width and scalars.
+/// then again with half the lanes. `join(x, y)` takes packets of any width, and scalars.
 template <class P, class Join>
 ATTUNE_INLINE ScalarOf<P> fold(const P& a, const Join& join) {
   using Scalar = ScalarOf<P>;

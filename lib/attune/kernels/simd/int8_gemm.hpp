@@ -1,11 +1,11 @@
-// Sums of products in integers on x86-64, of one storage for SSE2, AVX2 and AVX-512 VNNI.
+// Integer sums of products on x86-64, with one storage for SSE2, AVX2 and AVX-512 VNNI.
 //
-// Nothing saturates. VPDPBUSD takes bytes without a sign on one side: the weights, which stand as w + 128; of
-// Σ q (w + 128) − 128 Σ q the second sum is one integer for each row, counted where the row is quantized.
-// SSE2 and AVX2 multiply pairs of 16-bit integers (PMADDWD), of the same bytes widened with zeros.
+// Nothing saturates. VPDPBUSD takes unsigned bytes on one side: the weights, stored as w + 128. The sum is Σ
+// q (w + 128) − 128 Σ q; the second term is one integer per row, computed while the row is quantized. SSE2
+// and AVX2 multiply pairs of 16-bit integers (PMADDWD), the same bytes widened with zeros.
 //
-// A transpose sums over columns. VPSHUFB transposes the 4 × 4 bytes of each 128 bits, after which a quarter
-// of a register sums four columns for four k; PMADDWD takes pairs of columns that are unpacked.
+// A transposed product sums over columns. VPSHUFB transposes the 4 × 4 bytes of each 128 bits; a quarter of a
+// register then sums four columns for four k. PMADDWD takes unpacked pairs of columns.
 #pragma once
 
 #include <attune/kernels/simd/dequantize.hpp>
@@ -16,7 +16,7 @@
 
 #define ATTUNE_INT8_X86 1
 
-// All intrinsics take longer to compile than the rest of the library.
+// Including all intrinsics would take longer to compile than the rest of the library.
 #if defined(__AVX2__)
 #include <immintrin.h>
 #else
@@ -36,7 +36,7 @@
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 namespace detail {
 
-/// An integer of a row: a byte for VNNI, 16 bits for PMADDWD.
+/// An element of a quantized row: a byte for VNNI, 16 bits for PMADDWD.
 using Int8Term = std::conditional_t<ATTUNE_VNNI, std::int8_t, std::int16_t>;
 
 /// A quantized row.
@@ -45,7 +45,7 @@ struct Int8Row {
   std::int32_t start;  // −128 Σ q
 };
 
-// Lanes of 32 bits, and the vectors of them.
+// Lanes of 32 bits, and their vectors.
 inline constexpr int kInt8Lanes =
 #if defined(__AVX512F__)
     16;
@@ -57,8 +57,8 @@ inline constexpr int kInt8Lanes =
 using Int8Floats = Vector<float, kInt8Lanes>;
 using Int8Bits = Vector<std::int32_t, kInt8Lanes>;
 
-// Quantizes the first numbers of a row of A, times factors where it is folded, and fills it up to kLength and
-// more with zeros.
+// Quantizes the first numbers of a row of A, multiplied by factors if kFolded, and fills it with zeros to at
+// least kLength.
 template <bool kFolded, int kLength, int kStep, class Count>
 ATTUNE_INLINE Int8Row quantize_int8_row(const float* x, const float* factors, Count numbers, Int8Term* to) {
   const int count = numbers;
@@ -111,10 +111,10 @@ ATTUNE_INLINE Int8Row quantize_int8_row(const float* x, const float* factors, Co
 
 using Int8Sums = std::int32_t[16];
 
-/// Rows whose integers have room on the stack.
+/// The longest row that fits the stack as integers.
 inline constexpr int kInt8MostTerms = 4096;
 
-/// Sums of a row, from the first of a packet on.
+/// Sums of a row as floats, starting at a packet's first column.
 template <class P>
 ATTUNE_INLINE P int8_sums_as_floats(const std::int32_t* sums, const Int8Row& row) {
   constexpr int kWidth = kLanes<P>;
@@ -130,7 +130,7 @@ ATTUNE_INLINE P int8_sums_as_floats(const std::int32_t* sums, const Int8Row& row
 
 inline constexpr int kInt8RowsAtOnce = 6;
 
-// Sums of 16 columns, whatever their number.
+// Sums of 16 columns; ignores their number.
 template <int kRows, int kTerms>
 ATTUNE_INLINE void int8_sums(const Int8Term* q, const std::int8_t* weights, int, Int8Sums* sums) {
   __m512i sum[std::size_t{kRows}];
@@ -146,7 +146,7 @@ ATTUNE_INLINE void int8_sums(const Int8Term* q, const std::int8_t* weights, int,
   ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) _mm512_storeu_si512(sums[r], sum[r]);
 }
 
-// Sums of 16 k over kTerms columns of W, of which each takes `column` bytes.
+// Sums of 16 k over kTerms columns of W; each column takes `column` bytes.
 template <int kRows, int kTerms>
 ATTUNE_INLINE void int8_transposed_sums(const Int8Term* q, const std::int8_t* weights, int column, int,
                                         Int8Sums* sums) {
@@ -176,8 +176,8 @@ ATTUNE_INLINE void int8_transposed_sums(const Int8Term* q, const std::int8_t* we
 
 #else
 
-// sum += a · b, in pairs. As text: GCC computes all products of a turn before it adds the first, and runs out
-// of registers.
+// sum += a · b, in pairs. Inline assembly, because GCC computes all products of an iteration before it adds
+// the first, and runs out of registers.
 #if defined(__AVX2__)
 ATTUNE_INLINE void add_pairs(__m256i& sum, __m256i a, __m256i b) {
   __m256i product;
@@ -265,8 +265,8 @@ ATTUNE_INLINE void int8_sums(const Int8Term* q, const std::int8_t* weights, int,
 
 #endif
 
-// Sums of 16 k over kTerms columns of W, of which each takes `column` bytes: four k of a pair of columns in a
-// register.
+// Sums of 16 k over kTerms columns of W; each column takes `column` bytes. A register has four k of a pair of
+// columns.
 template <int kRows, int kTerms>
 ATTUNE_INLINE void int8_transposed_sums(const Int8Term* q, const std::int8_t* weights, int column, int,
                                         Int8Sums* sums) {

@@ -1,4 +1,4 @@
-// Rows of floats as integers of 8 bits, each row with a scale.
+// Quantizes rows of floats to 8-bit integers, with a scale per row.
 #pragma once
 
 #include <bit>
@@ -9,14 +9,14 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
-/// A row is about q·scale, and q its numbers times inverse.
+/// A row ≈ q·scale, and q is the row times `inverse`, rounded.
 struct RowScale {
   float scale, inverse;
 };
 
-/// That of a row whose largest magnitude has such bits: |q| ≤ 127. Magnitudes below 2⁻¹⁰⁰ count as zeros, so
-/// that no target meets a subnormal scale. Of a row with a NaN or an infinity the scale is NaN, and with it
-/// whatever is multiplied by it.
+/// The scale of a row, from the bits of its largest magnitude: |q| ≤ 127. Magnitudes below 2⁻¹⁰⁰ count as
+/// zeros, so no target meets a subnormal scale. A row with a NaN or an infinity has the scale NaN, and so do
+/// its products.
 [[nodiscard]] ATTUNE_INLINE RowScale row_scale(std::uint32_t largest) {
   constexpr std::uint32_t kLeast = std::bit_cast<std::uint32_t>(0x1p-100f), kInfinity = 0x7F800000u;
   if (largest < kLeast) return {0, 0};
@@ -30,12 +30,12 @@ struct RowScale {
   return std::bit_cast<std::uint32_t>(x) & 0x7FFFFFFFu;
 }
 
-/// The nearest integer, ties to even, of |x| ≤ 127.5: behind 1.5·2²³ a sum's low bits are it.
+/// The nearest integer, ties to even, for |x| ≤ 127.5: the low bits of x + 1.5·2²³.
 [[nodiscard]] ATTUNE_INLINE std::int8_t round_to_int8(float x) {
   return static_cast<std::int8_t>(std::bit_cast<std::uint32_t>(add(x, 0x1.8p23f)) & 0xFFu);
 }
 
-/// Quantizes value(i) of i in [0, length).
+/// Quantizes value(i) for i in [0, length).
 template <class Value>
 ATTUNE_INLINE float quantize_row(int length, const Value& value, std::int8_t* to) {
   std::uint32_t largest = 0;

@@ -1,17 +1,16 @@
-// One scalar of each of several sequences, as a scalar.
+// One scalar from each of several sequences, used as one scalar.
 //
-// `Lanes<float>` computes on a packet where a layer computes on a float: lane s of every result has the bits
-// that sequence s would have had alone. A layer whose scalar is Lanes is the same layer over as many
-// sequences as a packet has lanes, whatever its shape, and needs no remainder, transposition or sum across
-// lanes.
+// `Lanes<float>` is a packet where a layer expects a float: lane s of every result has the bits of sequence s
+// alone. A layer with Lanes as its scalar is the same layer over as many sequences as a packet has lanes.
+// This works for every shape, without remainders, transpositions or sums across lanes.
 #pragma once
 
 #include <attune/kernels/simd/elementary.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
-/// `lanes` numbers, added, multiplied, … lane by lane. A number is the Lanes that has it in every lane. The
-/// number of lanes is part of its name, so that files compiled for different vector units link.
+/// `lanes` numbers with arithmetic lane by lane. A number converts to equal lanes. The number of lanes is
+/// part of the type's name, so that files compiled for different vector units link.
 template <class Scalar, int lanes>
 struct LanesOf {
   static_assert(lanes == kLanes<Packet<Scalar>>);
@@ -39,7 +38,7 @@ struct LanesOf {
   ATTUNE_INLINE LanesOf& operator*=(const LanesOf& other) { return *this = *this * other; }
 };
 
-/// As many as the widest packet has.
+/// LanesOf with the lanes of the widest packet.
 template <class Scalar>
 using Lanes = LanesOf<Scalar, kLanes<Packet<Scalar>>>;
 
@@ -48,26 +47,26 @@ struct RealOf<LanesOf<Scalar, lanes>> {
   using type = Scalar;
 };
 
-/// How many sequences a scalar is of: 1, or its lanes.
+/// Number of sequences in a scalar: 1, or its lanes.
 template <class Scalar>
 inline constexpr int kSequencesIn = 1;
 template <class Scalar, int lanes>
 inline constexpr int kSequencesIn<LanesOf<Scalar, lanes>> = lanes;
 
-/// to[i] = lane `lane` of from[i], of `size` scalars.
+/// to[i] = lane `lane` of from[i], for `size` scalars.
 template <class Scalar, int lanes>
 void take_lane(int size, const LanesOf<Scalar, lanes>* from, int lane, Scalar* to) {
   const auto* all = reinterpret_cast<const Scalar*>(from) + lane;
   for (int i = 0; i < size; ++i) to[i] = all[i * lanes];
 }
-/// Lane `lane` of to[i] = from[i], of `size` scalars.
+/// Lane `lane` of to[i] = from[i], for `size` scalars.
 template <class Scalar, int lanes>
 void put_lane(int size, const Scalar* from, int lane, LanesOf<Scalar, lanes>* to) {
   auto* all = reinterpret_cast<Scalar*>(to) + lane;
   for (int i = 0; i < size; ++i) all[i * lanes] = from[i];
 }
 
-// What Eigen's generic packet operations, written for one number, do not do lane by lane.
+// Operations that Eigen's generic packets do not compute lane by lane, as they expect one number.
 template <class Scalar, int lanes>
 ATTUNE_INLINE LanesOf<Scalar, lanes> multiply_add(const LanesOf<Scalar, lanes>& a,
                                                   const LanesOf<Scalar, lanes>& b,

@@ -1,13 +1,13 @@
-// The order in which products of integers read a weight matrix.
+// The order in which integer products read a weight matrix.
 //
 //   W[depth, cols] of integers −127 … 127, chosen by the target:
 //
-//   kColumns        [cols][depth]                    one column behind the other
-//   kColumnPairs    [depth / 16][cols / 2][16][2]    256·w₁ + w₀ as 16 bits: two columns in one register of
+//   kColumns        [cols][depth]                    one column after the other
+//   kColumnPairs    [depth / 16][cols / 2][16][2]    256·w₁ + w₀ in 16 bits: two columns in one register of
 //                                                    the DSP extension (Cortex-M4, M7, M33)
-//   kColumnGroups   [cols / 16][depth / 4][16][4]    w + 128: what VPDPBUSD takes; SSE2 and AVX2 widen it
+//   kColumnGroups   [cols / 16][depth / 4][16][4]    w + 128, for VPDPBUSD; SSE2 and AVX2 widen it
 //
-// Depths, and columns of pairs and groups, are filled up to 16 with zeros.
+// Zeros fill depths, and columns of pairs and groups, up to a multiple of 16.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
-/// See the top of this file.
+/// The orders at the top of this file.
 enum class Int8Order { kColumns, kColumnPairs, kColumnGroups };
-/// That of this target.
+/// The order of this target.
 inline constexpr Int8Order kInt8Order =
 #if defined(__x86_64__) || defined(__i386__)
     Int8Order::kColumnGroups;
@@ -31,7 +31,7 @@ inline constexpr Int8Order kInt8Order =
 
 namespace detail {
 
-/// Extents of a product whose rows are counted at run time, and strides of A and C.
+/// Sizes of a product with a run-time number of rows, and strides of A and C.
 struct Int8Shape {
   int depth, cols;
   int a_row, a_col, c_row;
@@ -39,21 +39,21 @@ struct Int8Shape {
 
 }  // namespace detail
 
-/// Where integers of W[depth, cols] stand. `Bytes` is an array of std::int8_t, or a pointer to them.
+/// The positions of the integers of W[depth, cols]. `Bytes` is an array of std::int8_t, or a pointer to them.
 template <int depth, int cols, Int8Order order = kInt8Order>
 struct PackedInt8 {
-  static constexpr int kDepth = (depth + 15) / 16 * 16;  // filled up
+  static constexpr int kDepth = (depth + 15) / 16 * 16;  // filled to a multiple of 16
   static constexpr int kCols = order == Int8Order::kColumns ? cols : (cols + 15) / 16 * 16;
   static constexpr int kBytes = kCols * kDepth;
 
-  /// All of them zero.
+  /// Sets all integers to zero.
   template <class Bytes>
   static constexpr void clear(Bytes& bytes) {
     for (int i = 0; i < kBytes; ++i) {
       bytes[i] = static_cast<std::int8_t>(order == Int8Order::kColumnGroups ? -128 : 0);
     }
   }
-  /// W(k, col), which was zero, is `value`, within −127 … 127.
+  /// Sets W(k, col), which must be zero, to `value` in −127 … 127.
   template <class Bytes>
   static constexpr void set(Bytes& bytes, int k, int col, int value) {
     if constexpr (order == Int8Order::kColumnPairs) {
@@ -80,7 +80,7 @@ struct PackedInt8 {
     }
   }
 
-  /// Where the byte of W(k, col) stands.
+  /// The index of the byte of W(k, col).
   static constexpr int place(int k, int col) {
     if constexpr (order == Int8Order::kColumnPairs) {
       return k / 16 * 16 * kCols + col / 2 * 32 + k % 16 * 2 + col % 2;
@@ -98,8 +98,8 @@ struct PackedInt8 {
   }
 };
 
-/// B of a product in integers: some rows of W[depth, all columns] in its packed order, or of its transpose.
-/// W stands for integers times a scale for each column. Of B's rows the first `terms` count.
+/// B of an integer product: some rows of W[depth, all columns] in packed order, or of its transpose. W is
+/// integers times a scale per column. The first `terms` of B's rows count.
 template <int kDepth, int kColumns, int kRows, int kCols, bool kTransposed,
           class Terms = std::integral_constant<int, kRows>>
 struct PackedInt8View {
@@ -110,15 +110,15 @@ struct PackedInt8View {
   static constexpr int cols = kCols;
 
   const std::int8_t* bytes;
-  const float* scale;  // of each column of W
-  int first = 0;       // row of W
+  const float* scale;  // one per column of W
+  int first = 0;       // first row of W
   [[no_unique_address]] Terms terms = {};
 
-  /// Of B(k, col).
+  /// The integer of B(k, col).
   [[nodiscard]] constexpr int integer(int k, int col) const {
     return kTransposed ? Packed::at(bytes, first + col, k) : Packed::at(bytes, first + k, col);
   }
-  /// What of B's scales goes into A's column k, and what into C's column `col`.
+  /// The factors of B's scales in A's column k, and in C's column `col`.
   [[nodiscard]] ATTUNE_INLINE constexpr float folded(float a, int k) const {
     return kTransposed ? a * scale[k] : a;
   }

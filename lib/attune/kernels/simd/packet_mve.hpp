@@ -1,7 +1,7 @@
 // The packet of a Cortex-M55's vector unit (MVE, Helium), which Eigen lacks: four floats.
 //
-// MVE takes subnormal operands as zero and gives zero for subnormal results; everything else rounds as the
-// scalar unit does. ATTUNE_MVE=0 leaves it out where even that difference matters.
+// MVE treats subnormal operands and results as zero; otherwise it rounds like the scalar unit. ATTUNE_MVE=0
+// turns it off if even that difference matters.
 #pragma once
 
 #include <attune/kernels/policy.hpp>
@@ -42,7 +42,7 @@ ATTUNE_INLINE float32x4_t select_less(const float32x4_t& x, const float32x4_t& b
   return vpselq_f32(then, otherwise, vcmpgtq_f32(bound, x));  // "less" also holds for NaN
 }
 
-// The largest lane. Of NaNs and numbers a number, as maximum().
+// The largest lane. Ignores NaNs beside numbers, as maximum().
 ATTUNE_INLINE float largest_lane(const float32x4_t& a) { return vmaxnmvq_f32(-__builtin_inff(), a); }
 // (a0 + a2) + (a1 + a3), on the scalar unit's view of the lanes.
 ATTUNE_INLINE float sum_of_lanes(const float32x4_t& a) {

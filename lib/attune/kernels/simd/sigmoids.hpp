@@ -1,5 +1,5 @@
-// The logistic sigmoid, tanh and the normal distribution of our own: the same bits on every target, built
-// from e^x and correctly rounded operations. Packets and scalars.
+// Our own logistic sigmoid, tanh and normal distribution: the same bits on every target, from e^x and
+// correctly rounded operations. For packets and scalars.
 #pragma once
 
 #include <iterator>
@@ -73,7 +73,7 @@ struct ErrorFunctionCoefficients<double> {
       1.3973604627802736e-1,  3.4358034220690511e-1,  5.1079135262101149e-1};
 };
 
-// erfc(√2·b) of b in [1, kLast].
+// erfc(√2·b) for b in [1, kLast].
 template <class P>
 ATTUNE_INLINE P error_function_complement(const P& b) {
   using Scalar = Real<ScalarOf<P>>;
@@ -136,7 +136,7 @@ ATTUNE_INLINE P odd_polynomial(const P& b, const Scalar (&g)[kCount], double cen
   return multiply_add(b, polynomial(u, g), b);
 }
 
-// 2·Φ(2·half) of |half| < 1, and 2·Φ(−2·|half|) elsewhere.
+// 2·Φ(2·half) for |half| < 1, else 2·Φ(−2·|half|).
 template <class P>
 ATTUNE_INLINE P twice_normal_near(const P& half) {
   using Scalar = Real<ScalarOf<P>>;
@@ -151,8 +151,8 @@ ATTUNE_INLINE P twice_normal_far(const P& half) {
 
 }  // namespace detail
 
-/// 2·Φ(x) = 1 + erf(x/√2) of the normal distribution Φ for x < 2, and 2·Φ(−x) from there on, where 2·Φ(x) is
-/// too near two: to 1.2e-7 (double: 2.3e-16), absolute. Of a NaN any number.
+/// 2·Φ(x) = 1 + erf(x/√2), with the normal distribution Φ, for x < 2. From 2 on, 2·Φ(−x), as 2·Φ(x) is too
+/// near two. To 1.2e-7 (double: 2.3e-16), absolute. Any number for NaN.
 template <class P>
 ATTUNE_INLINE P twice_normal(const P& x) {
   using Scalar = Real<ScalarOf<P>>;
@@ -181,7 +181,7 @@ ATTUNE_INLINE P normal_density(const P& x) {
   return detail::density_of_decay(exponential(detail::negate(exponent)));
 }
 
-/// x·Φ(x), of what twice_normal() gives. NaN stays NaN.
+/// x·Φ(x), from the result of twice_normal(). NaN stays NaN.
 template <class P>
 ATTUNE_INLINE P gelu(const P& x, const P& twice) {
   using Scalar = Real<ScalarOf<P>>;
@@ -193,7 +193,7 @@ ATTUNE_INLINE P gelu(const P& x, const P& twice) {
                      subtract_product(x, bounded, twice));
 }
 
-/// Its derivative Φ(x) + x·Φ′(x), of the same and Φ′(x).
+/// The derivative Φ(x) + x·Φ′(x), from the result of twice_normal() and Φ′(x).
 template <class P>
 ATTUNE_INLINE P gelu_slope(const P& x, const P& twice, const P& density) {
   using Scalar = Real<ScalarOf<P>>;

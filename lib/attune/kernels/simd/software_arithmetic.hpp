@@ -1,4 +1,4 @@
-// What the FPU of a small target has not, in software: double a·b + c in one rounding, and √a.
+// Arithmetic that small FPUs lack, in software: double a·b + c with one rounding, and √a.
 #pragma once
 
 #include <bit>
@@ -14,9 +14,9 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels {
                      (defined(__riscv_flen) && __riscv_flen < 64))
 namespace detail {
 
-// Where the FPU has no double, libm's fma rounds twice. This one rounds once: the sum of the exact terms is
+// Without double in the FPU, libm's fma rounds twice. This one rounds once: the sum of the exact terms is
 // rounded to odd before the last addition (S. Boldo and G. Melquiond, "Emulation of a FMA and Correctly
-// Rounded Sums", 2008). Subnormal and overflowing intermediate values are not treated.
+// Rounded Sums", 2008). It does not handle subnormal and overflowing intermediate values.
 struct ExactSum {
   double rounded, rest;
 };
@@ -39,7 +39,7 @@ struct ExactSum {
   const ExactSum high = exact_sum(product.rounded, low.rounded);
   ExactSum tail = exact_sum(low.rest, high.rest);
   auto bits = std::bit_cast<std::uint64_t>(tail.rounded);
-  if (tail.rest != 0 && bits % 2 == 0) {  // inexact and even: step toward what was cut off
+  if (tail.rest != 0 && bits % 2 == 0) {  // inexact and even: step toward the rest
     bits += (tail.rest > 0) == (tail.rounded > 0) ? 1 : ~std::uint64_t{0};
     tail.rounded = std::bit_cast<double>(bits);
   }
@@ -54,8 +54,8 @@ ATTUNE_INLINE double double_fma(double a, double b, double c) { return __builtin
 
 namespace detail {
 
-// √a of an FPU that has none for this type: digit by digit on the mantissa, correctly rounded. No libm, whose
-// sqrt keeps errno. Subnormal results do not exist: √ of the smallest number is normal.
+// √a for a type that the FPU cannot take roots of: digit by digit on the mantissa, correctly rounded. Not
+// libm's, which keeps errno. No result is subnormal: √ of the smallest number is normal.
 template <class Scalar>
 [[gnu::noinline]] Scalar software_square_root(Scalar a) {
   using Bits = std::conditional_t<sizeof(Scalar) == 4, std::uint32_t, std::uint64_t>;
@@ -75,8 +75,8 @@ template <class Scalar>
     mantissa <<= 1;
     --exponent;
   }
-  // One bit of the root a turn, one more than the mantissa to round with. There are no ties: an odd root has
-  // an odd square.
+  // One bit of the root per iteration, and one more than the mantissa for rounding. There are no ties: an odd
+  // root has an odd square.
   Bits root = 0, remainder = 0;
   for (int bit = kMantissa + 1; bit >= 0; --bit) {
     const int position = 2 * bit - (kMantissa + 2);  // the next two bits of mantissa · 2^(kMantissa + 2)

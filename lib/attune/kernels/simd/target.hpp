@@ -1,5 +1,4 @@
-// Facts about a processor's registers and memory that portable kernels ask for, and loads that need
-// instructions of its own.
+// Facts about a processor's registers and memory for portable kernels, and loads by its own instructions.
 #pragma once
 
 #include <cstring>
@@ -9,17 +8,17 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 
-// Whether packets are those of MVE: few registers, scalars as operands, no shuffles.
+// Whether packets are MVE's: few registers, scalars as operands, no shuffles.
 inline constexpr bool kHasMve = ATTUNE_MVE;
 
 // Whether prefetching pays.
 #if defined(__x86_64__)
 inline constexpr bool kPrefetches = true;
 #else
-inline constexpr bool kPrefetches = false;  // memory is as near as a cache, or nobody has measured it
+inline constexpr bool kPrefetches = false;  // memory is as near as a cache, or it was never measured
 #endif
 
-// Registers for a block of sums, a packet of B and one of A.
+// Registers for a block of sums, one packet of B and one packet of A.
 template <class P>
 constexpr int registers() {
 #if defined(EIGEN_VECTORIZE_AVX512) || defined(__aarch64__)
@@ -30,9 +29,8 @@ constexpr int registers() {
 #endif
 }
 
-// How often a tile reads a scalar of A to multiply a row of packets by it. AVX-512 multiplies by a scalar in
-// memory at no cost; one that is broadcast first takes the unit that adds, and only in `unfused` is that
-// busy.
+// How often a tile reads a scalar of A to multiply a row of packets. AVX-512 multiplies by a scalar in memory
+// at no cost. Broadcasting it first takes the unit that adds, which is busy only in `unfused`.
 template <class P>
 constexpr int reads_of_a([[maybe_unused]] int packets) {
 #if defined(EIGEN_VECTORIZE_AVX512) && !ATTUNE_FUSED
@@ -41,13 +39,13 @@ constexpr int reads_of_a([[maybe_unused]] int packets) {
   return 1;
 }
 
-// An address of which the compiler does not know that others are the same: it would read once.
+// Hides from the compiler that addresses are equal; it would read only once.
 template <class Scalar>
 ATTUNE_INLINE void forget(const Scalar*& from) {
   asm("" : "+r"(from));
 }
 
-// A packet that the compiler does not load again for each of its few uses.
+// Keeps the compiler from loading a packet again for each of its few uses.
 template <class P>
 ATTUNE_INLINE void read_once([[maybe_unused]] P& row) {
 #if defined(EIGEN_VECTORIZE_SSE)
@@ -55,7 +53,7 @@ ATTUNE_INLINE void read_once([[maybe_unused]] P& row) {
 #endif
 }
 
-// Four scalars of each of lanes/4 rows: quad q is from[q · kStride …]. Inserting from memory costs no
+// Four scalars from each of lanes/4 rows: quad q is from[q · kStride …]. Insertion from memory needs no
 // shuffle.
 template <class P, int kStride, class Stored>
 ATTUNE_INLINE P load_quads(const Stored* from) {
@@ -76,8 +74,8 @@ ATTUNE_INLINE P load_quads(const Stored* from) {
   if constexpr (kLanes<P> == 4) return load_of_b<P>(from);
 }
 
-// The first `count` scalars, and zeros; nothing behind them is read. To put them together in memory would
-// take longer: a load waits for stores that it is only partly of.
+// The first `count` scalars, then zeros; reads no scalar after them. Assembling them in memory would take
+// longer: a load waits for stores that it only partly covers.
 template <int count, class P, class Scalar>
 ATTUNE_INLINE P load_and_zeros(const Scalar* from) {
   [[maybe_unused]] constexpr bool kFloat = std::is_same_v<Scalar, float>;
