@@ -25,16 +25,15 @@
 // QUANTIZE int8) makes such a file. For a file that is all BF16, QUANTIZE bf16 converts everything except
 // weights to F32, and keeps the bits of weights. With ARRAY, the compiler converts biases and norms itself.
 //
-// For products in integers (weights/packed_weights.hpp) the compiler packs a file of floats in the target's
-// order, and what is in flash is the packed set alone:
+// For products in integers (weights/packed_weights.hpp), the compiler packs a file of floats in the target's
+// order. Flash then holds only the packed set:
 //
 //   attune_add_model(firmware NAME digits_weights FILE digits.safetensors QUANTIZE packed_int8)
 //
 //   constexpr auto& kIntegers = attune::kPackedInt8<Names, digits_weights>;
 //
-// That the file is the model's is checked by the compiler, of its header: the error names the tensor. The
-// numbers themselves may change after that. For a header of 24 encoder layers (288 tensors, 28 KB) clang
-// wants -fconstexpr-steps=4000000.
+// The compiler checks the header against the model, and its error names the tensor. The numbers may change
+// after that. A header of 24 encoder layers (288 tensors, 28 KB) needs clang's -fconstexpr-steps=4000000.
 #pragma once
 
 #include <array>
@@ -376,9 +375,9 @@ inline constexpr auto kInFlash = detail::set_in_flash<Names, File>();
 template <detail::CheckedNames Names, ModelFile File>
 inline constexpr auto kCopied = detail::copied_set<Names, File>();
 
-/// Weights of a file of floats as PackedInt8Weights, in the order of this target, by the compiler: the bits
-/// that quantize() makes at start-up. The file is one of attune_add_model(… QUANTIZE packed_int8), or ARRAY,
-/// which then takes no flash itself.
+/// Weights of a file of floats as PackedInt8Weights, packed by the compiler in the order of this target, with
+/// the bits of quantize() at startup. The file comes from attune_add_model(… QUANTIZE packed_int8), or ARRAY,
+/// and then takes no flash itself.
 template <detail::CheckedNames Names, ModelFile File>
 inline constexpr auto kPackedInt8 = detail::packed_set<Names, File>();
 

@@ -221,9 +221,9 @@ struct PyTorchNames<Conv1d<shape, Scalar>, table> : detail::ConvolutionNames<Con
 template <Conv2dShape shape, class Scalar, const EncoderLayerNames* table>
 struct PyTorchNames<Conv2d<shape, Scalar>, table> : detail::ConvolutionNames<Conv2d<shape, Scalar>> {};
 
-/// nn.MultiheadAttention: W_q, W_k and W_v in one tensor unless kdim or vdim is another than embed_dim. With
-/// grouped heads, normalized queries and keys, or biases of some projections alone, PyTorch has no module for
-/// it: `q_proj`, `k_proj`, `v_proj` and `out_proj`, each an nn.Linear, and `q_norm` and `k_norm`.
+/// nn.MultiheadAttention: W_q, W_k and W_v in one tensor, unless kdim or vdim differs from embed_dim. PyTorch
+/// has no module for grouped heads, normalized queries and keys, or biases of some projections only. Their
+/// names are `q_proj`, `k_proj`, `v_proj` and `out_proj`, each an nn.Linear, and `q_norm` and `k_norm`.
 template <AttentionShape shape, class Scalar, const EncoderLayerNames* table>
 struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
   /// The layer.

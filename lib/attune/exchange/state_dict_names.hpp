@@ -55,7 +55,7 @@ struct StateDictPlace {
   TensorPath path;                               // its name in the file
   int first_row = 0;                             // start of its own rows
   int rows = 0;                                  // of the tensor that contains it; 0: it is the whole tensor
-  const detail::TensorExtents* shape = nullptr;  // in a file that is written, static; null: rows and columns
+  const detail::TensorExtents* shape = nullptr;  // in a written file, static; null: rows and columns
 };
 
 namespace detail {

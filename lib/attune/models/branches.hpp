@@ -62,7 +62,7 @@ struct StreamBranch {
     Stream::template step<tokens>(context.position, parameters, x, y, memory, scratch);
   }
 };
-// The same in a branch that attends to a remembered memory, in a stream of at most `most` tokens.
+// A step in a branch that attends to a remembered memory, in a stream of at most `most` tokens.
 template <int index, class Part, CacheShape cache, int tokens, std::uint64_t most>
 struct MemoryStreamBranch {
   using Member = CrossAttentionMember;

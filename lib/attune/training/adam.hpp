@@ -11,9 +11,9 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// A decay rate β in [0, 1), made from a double literal. β and 1 − β are each rounded once from the double: 1
-/// − 0.999f would be 5e-5 off. 2⁶⁴β is stored as well, so βᵗ is exact to 2⁻⁶⁴ per step, without double
-/// arithmetic on the device.
+/// A decay rate β in [0, 1), made from a double literal. Both β and 1 − β are rounded once from the double;
+/// computing 1 − 0.999f would be 5e-5 off. 2⁶⁴β is stored as well, so βᵗ is exact to 2⁻⁶⁴ per step, without
+/// double arithmetic on the device.
 template <class Scalar>
 struct DecayRate {
   Scalar value;               // β
@@ -209,7 +209,7 @@ struct Adam {
                                               coefficients.rounding);
     }
   }
-  /// The same of moments in scalars, of which there are m and v. Gradients become zero.
+  /// The same for moments in scalars, with m and v; then zeros the gradients.
   static void update_and_clear(const Coefficients& coefficients, TensorKind, int size, Scalar* p, Scalar* g,
                                Scalar* first, Scalar* second) requires(kInScalars&& kHasFirst) {
     kernels::adam_update_and_clear<kInside, kCoupled>(size, p, g, first, second, coefficients);

@@ -49,9 +49,9 @@ struct BatchUpdate {
   typename Optimizer::Coefficients coefficients;
 };
 
-/// Ends a batch: checks its gradients, a sum over its sequences, scales and clips them, and begins the
-/// optimizer's step. The caller updates the parameters, then calls count_step(). Nothing changes unless the
-/// result is ok.
+/// Ends a batch: checks the gradients (a sum over its sequences), scales and clips them, and begins the
+/// optimizer's step. The caller then updates the parameters and calls count_step(). Nothing changes unless
+/// the result is ok.
 template <class Loss, class Model, class Optimizer, TrainingPrecision precision, class Scalar, class Clipping>
 ATTUNE_INLINE BatchUpdate<Optimizer> begin_update(TrainingState<Model, Optimizer, precision>& state,
                                                   const auto& gradients, const LossSum<Scalar>& sum,

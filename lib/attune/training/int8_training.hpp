@@ -2,12 +2,12 @@
 //
 //   attune::Trainer<Model, attune::CrossEntropy<>, attune::AdamW, 32, attune::Int8Training> trainer;
 //
-// The plan has a copy of the model's weights in 8 bits, a quarter of their RAM, which is quantized once a
-// step. Products with weights take it, and products of activations (attention, gradients of weights) quantize
-// both sides on the way (kernels/ops/int8_products.hpp). Softmax, norms, activations, gradients and moments
-// stay floats, as do sums of fewer than Int8Products::kLeastDepth terms. predict() computes in integers, too.
-// parameters() are those of the other plans, so files do not know the plan. A state does: one of another plan
-// is kOtherPrecision.
+// The plan holds an 8-bit copy of the model's weights, a quarter of their RAM, and quantizes it once per
+// step. Products with weights read this copy. Products of activations (attention, gradients of weights)
+// quantize both sides during the call (kernels/ops/int8_products.hpp). Softmax, norms, activations, gradients
+// and moments stay floats, as do sums of fewer than Int8Products::kLeastDepth terms. predict() computes in
+// integers, too. parameters() are the same as in other plans, so files are interchangeable. States are not:
+// resuming from another plan's state returns kOtherPrecision.
 //
 // Every target computes the same bits, but they differ from other plans. Attention that recomputes its
 // weights (AttentionShape::keep_weights) has other bits than attention that keeps them, because each block of
@@ -62,7 +62,7 @@ class Int8Workspace {
 
 /// The plan of a Trainer that multiplies integers, one sequence at a time. For models in float.
 struct Int8Training : Streaming {
-  /// Of its states.
+  /// The precision in its states.
   static constexpr TrainingPrecision kPrecision = TrainingPrecision::kInt8;
   template <class Model>
   using Workspace = detail::Int8Workspace<Model>;

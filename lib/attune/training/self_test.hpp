@@ -3,12 +3,12 @@
 //   static attune::SelfTest self_test;   // .bss
 //   if (self_test.run() != attune::Status::kOk) …
 //
-// Int8SelfTest asks the same of products in integers.
+// Int8SelfTest does the same for products in integers.
 //
-// Compiler options that let a compiler reorder, contract or approximate arithmetic, and processor modes that
-// round otherwise or flush subnormal numbers to zero, change the results of training without a word. A few
-// steps of training, halves of subnormal numbers and a NaN find them. Compile it with the options of the
-// firmware. It costs its size in RAM, sizeof(SelfTest), and the time of four training steps of a tiny layer.
+// Compiler options that reorder, contract or approximate arithmetic silently change the results of training.
+// So do processor modes with another rounding, or with subnormal numbers flushed to zero. The test detects
+// them with a few training steps, halves of subnormal numbers and a NaN. Compile it with the options of the
+// firmware. It takes sizeof(SelfTest) of RAM, and the time of four training steps of a tiny layer.
 #pragma once
 
 #include <attune/attention/multi_head_attention.hpp>
@@ -19,12 +19,12 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-// The hash of parameters behind the test's steps.
+// The hash of the parameters after the test's steps.
 struct SelfTestHash {
   std::uint32_t fused, unfused;
 };
 
-// Of a layer: a template, so that only who runs the test has it compiled.
+// A template, so that only programs that run the test compile it.
 template <class Layer, class Plan, SelfTestHash hash>
 class SelfTestOf {
  public:
@@ -83,9 +83,8 @@ class SelfTestOf {
 using SelfTest =
     detail::SelfTestOf<MultiHeadAttention<AttentionShape{.seq_len = 6, .d_model = 4, .num_heads = 2}>,
                        Streaming, detail::SelfTestHash{.fused = 0x7073D479u, .unfused = 0xB78660D1u}>;
-/// The same of products in integers, forward and backward, with weights and between activations
-/// (int8_training.hpp). Tokens and features of a head are 16,
-/// so that no sum of attention stays one of floats.
+/// The same for products in integers, forward and backward, with weights and between activations
+/// (int8_training.hpp). Tokens and features of a head are 16, so that all sums of attention are in integers.
 using Int8SelfTest = detail::SelfTestOf<
     MultiHeadAttention<AttentionShape{.seq_len = 16, .d_model = 4, .num_heads = 1, .d_k = 16}>, Int8Training,
     detail::SelfTestHash{.fused = 0x8690A29Eu, .unfused = 0x29F40FABu}>;

@@ -41,8 +41,8 @@ constexpr std::uint32_t training_fingerprint() {
                      fingerprint_of_tensors<Model>());
 }
 
-/// Of the bits of a model's constants; 0 without any. In the other precision: of the same integers, widened
-/// where they are packed, and packed where they are not.
+/// The hash of all bits of a model's constants; 0 without constants. In the other precision, the hash of the
+/// same integers: converted to floats if they are packed, and packed if they are not.
 template <class Model>
 constexpr std::uint32_t base_of([[maybe_unused]] HashedPrecision precision = HashedPrecision::kOwn) {
   if constexpr (kHasConstants<Model>) {
@@ -67,15 +67,14 @@ constexpr bool is_arithmetic([[maybe_unused]] std::uint32_t numbers) {
 
 }  // namespace detail
 
-/// What a training multiplies: the plan's choice.
+/// The arithmetic of a training's products, chosen by the plan.
 enum class TrainingPrecision {
-  kScalar,  // the model's scalars, and packed integers where constants are
-  kInt8,    // integers of 8 bits (int8_training.hpp)
+  kScalar,  // the model's scalars, and packed integers for packed constants
+  kInt8,    // 8-bit integers (int8_training.hpp)
 };
 
-/// The state of a training of `Model` with `Optimizer`. Zero-initialized it is nobody's: resume() refuses it.
-/// A record, whose members are all public: a store fills its bytes, and where check() refuses them,
-/// parameters are what is left to load.
+/// The state of a training of `Model` with `Optimizer`. resume() refuses a zero-initialized one. All members
+/// are public: a store fills the bytes. If check() refuses a state, its parameters can still be loaded.
 template <class Model, class Optimizer, TrainingPrecision precision = TrainingPrecision::kScalar>
 struct TrainingState {
   using Parameters = typename Model::Parameters;
@@ -90,7 +89,7 @@ struct TrainingState {
   /// The fingerprint of this program's arithmetic (kernels/policy.hpp). Trainings in the same arithmetic have
   /// the same bits.
   static constexpr std::uint32_t kArithmetic = fingerprint(kArithmeticName);
-  /// The products of the plan: types are equal, so that a store reads either.
+  /// The precision of the plan. States of both precisions have the same layout, so a store reads either.
   static constexpr TrainingPrecision kPrecision = precision;
 
   Parameters parameters;
@@ -101,17 +100,16 @@ struct TrainingState {
   std::uint32_t fingerprint_of_type;     // kFingerprint of the program that wrote it
   std::uint32_t fingerprint_of_numbers;  // numbers() of that program
 
-  /// Of this program's arithmetic, the plan's precision and, where parts of the model are constant, of all
-  /// bits of those: they are read once, at about 15 instructions for a float.
+  /// The fingerprint of this program's arithmetic, the plan's precision, and all bits of the model's
+  /// constants, if it has any. Reading the constants takes about 15 instructions per float.
   [[nodiscard]] static constexpr std::uint32_t numbers() {
     return detail::base_of<Model>() + kArithmetic + of_precision(kPrecision);
   }
 
-  /// Whether a trainer of this program can go on from it: kOtherState, or kOtherArithmetic, where
-  /// load(parameters) is what can be had; kOtherBase where the model's constants are others than those that
-  /// it was trained beside; kOtherPrecision where a plan multiplied integers and this one does not, or the
-  /// other way round, also as the base is packed or not: load(parameters), too; kUnderWay between the slices
-  /// of an update, of which a part is in it.
+  /// Whether a trainer of this program can resume from it. After kOtherState, kOtherArithmetic or
+  /// kOtherPrecision, load(parameters) is the alternative. kOtherBase: the model's constants are not the ones
+  /// that it was trained with. kOtherPrecision: only one of the two plans multiplies integers, or only one of
+  /// the two bases is packed. kUnderWay: saved between the slices of an update, which is partly applied.
   [[nodiscard]] constexpr Status check() const {
     if (fingerprint_of_type == kPartOfUpdate) return Status::kUnderWay;
     if (fingerprint_of_type != kFingerprint) return Status::kOtherState;
@@ -154,7 +152,7 @@ struct TrainingState {
   static constexpr std::uint32_t of_precision(TrainingPrecision of) {
     return of == TrainingPrecision::kInt8 ? fingerprint("int8 products") : 0;
   }
-  // Whether constants are the same integers in the other form.
+  // Whether the constants are the same integers in the other form.
   [[nodiscard]] constexpr bool is_of_other_base_precision() const {
     if constexpr (detail::kHasConstants<Model>) {
       return fingerprint_of_numbers - detail::base_of<Model>(detail::HashedPrecision::kOther) -
@@ -168,7 +166,7 @@ struct TrainingState {
 
 namespace detail {
 
-/// The precision of a plan: the model's scalars, unless it says something else.
+/// The precision of a plan: the model's scalars, unless the plan names another.
 template <class Plan>
 inline constexpr TrainingPrecision kPrecisionOf = [] {
   if constexpr (requires { Plan::kPrecision; }) {
@@ -178,9 +176,9 @@ inline constexpr TrainingPrecision kPrecisionOf = [] {
   }
 }();
 
-// What trainers do with their state.
+// Functions that trainers call on their state.
 
-/// Zeros the bytes between members, so that the bytes of equal trainings are equal.
+/// Zeros the padding bytes, so that equal trainings have equal bytes.
 template <class Model, class Optimizer, TrainingPrecision precision>
 ATTUNE_INLINE void clear_padding(TrainingState<Model, Optimizer, precision>& state) {
   constexpr std::size_t kMembers = kBytes<decltype(state.parameters)> + kBytes<decltype(state.moments)> +
@@ -206,8 +204,8 @@ ATTUNE_INLINE void clear_padding(TrainingState<Model, Optimizer, precision>& sta
   }
 }
 
-/// Forgets all training but the parameters. What is random starts from `rng`: rounding of moments in 16 bits,
-/// and masks, for which tapes then draw from it (dropout.hpp).
+/// Forgets all training except the parameters. Stochastic rounding and dropout's masks start from `rng`;
+/// tapes then draw from it (dropout.hpp).
 template <class Model, class Optimizer, TrainingPrecision precision>
 void restart(TrainingState<Model, Optimizer, precision>& state, const Rng& rng) {
   using State = TrainingState<Model, Optimizer, precision>;
@@ -221,7 +219,7 @@ void restart(TrainingState<Model, Optimizer, precision>& state, const Rng& rng) 
   state.fingerprint_of_numbers = State::numbers();
   clear_padding(state);
 }
-/// After an optimizer step with as many sequences.
+/// After an optimizer step over `sequences` sequences.
 template <class Model, class Optimizer, TrainingPrecision precision>
 void count_step(TrainingState<Model, Optimizer, precision>& state, [[maybe_unused]] int sequences) {
   ++state.steps;

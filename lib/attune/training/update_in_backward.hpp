@@ -299,7 +299,7 @@ class ParameterUpdates {
   UpdateContext<Optimizer> context_;
 };
 
-/// A step of a trainer, whose `rows` and `work` (workspace.hpp) these are.
+/// A step of a trainer, with its `rows` and `work` (workspace.hpp).
 template <class Model, class Optimizer, TrainingPrecision precision, class Mask, class Loss>
 ATTUNE_INLINE StepResult<typename Model::Scalar> step_in_backward(
     TrainingState<Model, Optimizer, precision>& state, auto& rows, auto& work,

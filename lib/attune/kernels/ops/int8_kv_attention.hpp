@@ -1,10 +1,10 @@
-// Attention of one query to keys and values in integers of 8 bits: ops/kv_attention.hpp of a cache in 8 bits.
+// Attention of one query to keys and values in 8-bit integers: ops/kv_attention.hpp for an 8-bit cache.
 //
 //   scores[t] = float(Σ_k q[k]·key[t, k]) · (s_q·s_t)
 //   sums[j]  += Σ_t p[t]·value[t, j]
 //
-// Keys and values stand row by row. Sums of integers are exact, so they may be made in any order, and have
-// the bits of Int8Products (int8_products.hpp).
+// Keys and values are stored row by row. Integer sums are exact in any order, and have the bits of
+// Int8Products (int8_products.hpp).
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
 namespace detail {
 
-/// Σ x·y of kLength integers, at most 131,072.
+/// Σ x·y over kLength integers, at most 131,072.
 template <int kLength>
 ATTUNE_INLINE std::int32_t int8_dot(const std::int8_t* x, const std::int8_t* y) {
   std::int32_t sum = 0;
@@ -38,7 +38,7 @@ ATTUNE_INLINE std::int32_t int8_dot(const std::int8_t* x, const std::int8_t* y) 
 
 }  // namespace detail
 
-/// scores[count] of a query[kDepth] and keys[count, kDepth], with the scales of both.
+/// scores[count] of query[kDepth] and keys[count, kDepth], with the scales of both.
 template <int kDepth>
 [[gnu::noinline]] void int8_scores(int count, const std::int8_t* query, float query_scale,
                                    const std::int8_t* keys, const float* key_scales, float* scores) {
@@ -53,7 +53,7 @@ template <int kDepth>
 [[nodiscard]] ATTUNE_INLINE float folded_weight(float weight, float scale) {
   return weight == 0 ? 0 : multiply(weight, scale);
 }
-/// The larger of `largest` and the bits of the largest of `count` folded weights; scales are `stride` apart.
+/// The maximum of `largest` and the bits of the largest of `count` folded weights; scales are `stride` apart.
 [[gnu::noinline]] inline std::uint32_t largest_folded_weight(int count, const float* weights,
                                                              const float* scales, int stride,
                                                              std::uint32_t largest) {
@@ -64,8 +64,8 @@ template <int kDepth>
   return largest;
 }
 
-/// sums[kCols] += Σ_t q(weights[t])·rows[t, …], rows `row_stride` and scales `stride` apart. `inverse` is
-/// that of the folded weights' scale.
+/// sums[kCols] += Σ_t q(weights[t])·rows[t, …], with rows `row_stride` and scales `stride` apart. `inverse`
+/// is the inverse of the folded weights' scale.
 template <int kCols, class Sum>
 [[gnu::noinline]] void add_int8_rows(int count, const float* weights, const float* scales, int stride,
                                      float inverse, const std::int8_t* rows, int row_stride, Sum* sums) {

@@ -71,13 +71,12 @@ inline constexpr int kPackedBytes = 4096;
 
 }  // namespace detail
 
-/// In the place of FloatProducts (zero_skipping.hpp): sums of at least `least_depth` terms are computed in
-/// integers.
+/// Replaces FloatProducts (zero_skipping.hpp): computes sums of at least `least_depth` terms in integers.
 template <int least_depth>
 struct Int8ProductsFrom {
-  /// Shorter sums stay sums of floats.
+  /// Shorter sums stay float sums.
   static constexpr int kLeastDepth = least_depth;
-  /// How many columns of C are computed at a time, of sums of so many terms.
+  /// The number of columns of C computed at a time, for sums of `depth` terms.
   static constexpr int columns_at_once(int depth) {
     return (std::max)(1, detail::kPackedBytes / 16 / ((depth + 15) / 16 * 16)) * 16;
   }

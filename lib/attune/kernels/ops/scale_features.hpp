@@ -1,4 +1,4 @@
-// A factor for each feature: of a row, and the gradient of the factors.
+// Scaling of a row by one factor per feature, and the gradient of the factors.
 #pragma once
 
 #include <attune/kernels/ops/zero_skipping.hpp>
@@ -6,7 +6,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
-/// y = x ∘ factors, `width` scalars. `y` may be `x`.
+/// y = x ∘ factors, for `width` scalars. `y` may be `x`.
 template <class Scalar, class Width>
 [[gnu::noinline]] void scale_features(Width width, const Scalar* x, const Scalar* factors, Scalar* y) {
   for_each_packet<Scalar>(width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
@@ -14,8 +14,8 @@ template <class Scalar, class Width>
   });
 }
 
-/// sums[1, width] += Σ_rows dy ∘ x, dense rows of `width` scalars, in rising order. With kZeroStays a dy of
-/// zero adds nothing, whatever x is.
+/// sums[1, width] += Σ_rows dy ∘ x over contiguous rows of `width` scalars, in rising order. With kZeroStays
+/// a zero dy adds nothing, whatever x is.
 template <bool kZeroStays, class Scalar, class Rows, class Width>
 [[gnu::noinline]] void add_feature_products(Rows rows, Width width, const Scalar* dy, const Scalar* x,
                                             Scalar* sums) {

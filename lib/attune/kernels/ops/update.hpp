@@ -47,13 +47,13 @@ ATTUNE_INLINE void adam_packet(P& parameter, P gradient, P& first, P& second,
 
 namespace detail {
 
-// adam_update(). Gradients become zeros at `cleared`, unless it is null: the first ones, as many as returned.
+// adam_update(). Unless `cleared` is null, zeros the first gradients there, and returns their number.
 template <bool kEpsilonInside, bool kCoupled, class Scalar>
 ATTUNE_INLINE int adam_elements(int size, Scalar* p, const Scalar* g, Scalar* m, Scalar* v,
                                 const AdamCoefficients<Scalar>& coefficients,
                                 [[maybe_unused]] Scalar* cleared) {
   const AdamCoefficients<Scalar> c =
-      coefficients;  // stores to p, m and v cannot change a copy: it stays in registers
+      coefficients;  // stores to p, m and v cannot change a local copy, so it stays in registers
   int cleared_count = 0;
 #if ATTUNE_CORTEX_M_FPU
   if constexpr (std::is_same_v<Scalar, float>) {
@@ -92,7 +92,7 @@ ATTUNE_INLINE int adam_elements(int size, Scalar* p, const Scalar* g, Scalar* m,
     int i = 0;
     do {
       update.template operator()<Scalar>(i);
-    } while (++i != size);  // of a for, compilers leave the question at its begin here
+    } while (++i != size);  // compilers keep the check at the start of a for loop here
     return cleared_count;
   }
 #endif
@@ -103,8 +103,8 @@ ATTUNE_INLINE int adam_elements(int size, Scalar* p, const Scalar* g, Scalar* m,
 }  // namespace detail
 
 /// m ← β₁m + (1−β₁)g,  v ← β₂v + (1−β₂)g²,  p ← decay·p − step·m / (√v·second_scale + ε)   (ε inside:
-/// √(v·second_scale + ε)). In float m and v are right to 2 ulp of their larger term, p to 6 ulp of the larger
-/// of itself and the step.
+/// √(v·second_scale + ε)). In float, m and v are accurate to 2 ulp of their larger term, and p to 6 ulp of
+/// the larger of itself and the step.
 template <bool kEpsilonInside, bool kCoupled, class Scalar>
 [[gnu::noinline]] void adam_update(int size, Scalar* p, const Scalar* g, Scalar* m, Scalar* v,
                                    const AdamCoefficients<Scalar>& coefficients) {
@@ -112,7 +112,7 @@ template <bool kEpsilonInside, bool kCoupled, class Scalar>
                                                   static_cast<Scalar*>(nullptr));
 }
 
-/// The same, and gradients become zero: on a Cortex-M4 in the time of the update.
+/// The same, then zeros the gradients. On a Cortex-M4 this takes no extra time.
 template <bool kEpsilonInside, bool kCoupled, class Scalar>
 [[gnu::noinline]] void adam_update_and_clear(int size, Scalar* p, Scalar* g, Scalar* m, Scalar* v,
                                              const AdamCoefficients<Scalar>& coefficients) {
