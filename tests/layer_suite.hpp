@@ -58,7 +58,7 @@ typename Model::Input shortened(typename Model::Input x, int length) {
   return x;
 }
 
-attune::SequenceLength<kTokens> of_length(int length) {
+inline attune::SequenceLength<kTokens> of_length(int length) {
   attune::SequenceLength<kTokens> mask;
   (void)mask.set_length(length);
   return mask;
