@@ -1,5 +1,5 @@
 // expect: attune: a layer's forward and backward take a Context, not a mask; call attune::infer<Layer>
-// kilobytes: 13  the overloads that do not fit
+// kilobytes: 14  the overloads that do not fit
 // errors: 2  the call fits no forward, too
 #include <attune/attune.hpp>
 
