@@ -10,7 +10,6 @@ from .layers import Layer, options
 from .recognition import recognize
 from .recording import record
 
-HERE = Path(__file__).parent
 LAYERS = "Layers"
 # The members of attune::EncoderLayerNames.
 NAMES_IN_ORDER = ("query", "key", "value", "output", "linear1", "linear2", "norm1", "norm2", "gate", "query_norm", "key_norm",
@@ -149,21 +148,21 @@ class Exported:
         return "\n".join(wrapped(line) for line in "\n".join(lines).split("\n"))
 
     def check_source(self, name, tolerance):
-        """The checking program: the layers one by one, then check.cpp."""
+        """The checking program: the layers one by one, for check.hpp."""
         layers = self.layers[:-1] if self.tied else self.layers
         flat = self.sequential([layer.type for layer in layers])
         names = [item for layer in layers for item in layer.names]
         paths = ", ".join(f'"{layer.path or self.kind_of(layer)}"' for layer in layers)
         return "\n".join([
-            "#include <cstdint>", "#include <cstring>", "#include <string_view>", "", "#include <console.hpp>", "#include <port.hpp>",
-            "", f"#include <{name}_file.hpp>", f"#include <{name}_samples.hpp>", '#include "model.hpp"', "", "namespace {", "",
+            "// Compares the model with PyTorch, layer by layer: python -m attune_torch check.",
+            f"#include <{name}_file.hpp>", f"#include <{name}_samples.hpp>", '#include "model.hpp"', "", "namespace {", "",
             f"using namespace {name};", f"using File = {name}_file;", f"using Samples = {name}_samples;", "using Whole = Model;",
             "using WholeNames = Names;", f"using Layers = {flat};",
             f"using LayerNames = {self.file_type(f'attune::PyTorchPart<{self.names_type(LAYERS, names)}>', False, False)};",
             f"constexpr const char* kPaths[] = {{{paths}}};",
             f"constexpr float kTolerance = ATTUNE_CHECK_INT8 ? {tolerance[1]}f : {tolerance[0]}f;  // of a layer's largest output",
             "constexpr attune::Role kLoraRoles = attune::Role::" + ("kQueries | attune::Role::kValues" if self.declarations else "kEverything") + ";",
-            "", "}  // namespace", "", (HERE / "check.cpp").read_text()])
+            "", "}  // namespace", "", "#include <attune_torch/check.hpp>", ""])
 
     @staticmethod
     def kind_of(layer):
@@ -207,9 +206,15 @@ if(PROJECT_IS_TOP_LEVEL)
   set(ATTUNE_BUILD_EXAMPLES OFF)
   set(ATTUNE_BUILD_TESTS OFF)
   add_subdirectory(${{ATTUNE_DIR}} attune)
-  foreach(precision float int8)
-    attune_add_program(check_${{precision}} SOURCES check.cpp)
-    {name}_add_to(check_${{precision}} $<$<STREQUAL:${{precision}},int8>:QUANTIZE>)
+  attune_add_program(check_float SOURCES check.cpp)
+  {name}_add_to(check_float)
+  target_compile_definitions(check_float PRIVATE ATTUNE_CHECK_INT8=0 ATTUNE_CHECK_PLANS=1)
+  attune_add_program(check_int8 SOURCES check.cpp)
+  {name}_add_to(check_int8 {quantize})
+  target_compile_definitions(check_int8 PRIVATE ATTUNE_CHECK_INT8=1 ATTUNE_CHECK_PLANS=0)
+  foreach(program check_float check_int8)
+    attune_add_model(${{program}} NAME {name}_samples FILE check.safetensors)
+    target_include_directories(${{program}} PRIVATE ${{ATTUNE_DIR}}/lib/attune_torch)
   endforeach()
 endif()
 attune_add_model_library({library} FOLDER ${{{name}_FOLDER}} TRAINS ${{{name}_TRAINS}})
@@ -219,21 +224,7 @@ attune_add_model_library({library} FOLDER ${{{name}_FOLDER}} TRAINS ${{{name}_TR
 def cmake(name, floats):
     """The folder's CMakeLists.txt. `floats`: tensors that are quantized neither."""
     quantize = "QUANTIZE int8" + (" FLOATS " + " ".join(floats) if floats else "")
-    text = CMAKE.format(name=name, library=name.lower())
-    return text.replace(f'''  foreach(precision float int8)
-    attune_add_program(check_${{precision}} SOURCES check.cpp)
-    {name}_add_to(check_${{precision}} $<$<STREQUAL:${{precision}},int8>:QUANTIZE>)
-  endforeach()
-''', f'''  attune_add_program(check_float SOURCES check.cpp)
-  {name}_add_to(check_float)
-  target_compile_definitions(check_float PRIVATE ATTUNE_CHECK_INT8=0 ATTUNE_CHECK_PLANS=1)
-  attune_add_program(check_int8 SOURCES check.cpp)
-  {name}_add_to(check_int8 {quantize})
-  target_compile_definitions(check_int8 PRIVATE ATTUNE_CHECK_INT8=1 ATTUNE_CHECK_PLANS=0)
-  foreach(program check_float check_int8)
-    attune_add_model(${{program}} NAME {name}_samples FILE check.safetensors)
-  endforeach()
-''')
+    return CMAKE.format(name=name, library=name.lower(), quantize=quantize)
 
 
 README = '''# {name}

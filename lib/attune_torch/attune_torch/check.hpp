@@ -1,8 +1,17 @@
 // Runs the model on the samples of check.safetensors: as a whole, and layer by layer, so that the first layer
-// whose numbers differ from PyTorch's has a name. main.cpp of `python -m attune_torch check`.
-//
-// What stands before this text: the model's header, those of both files, `Whole`, `WholeNames`, `Layers`,
-// `LayerNames`, `File`, `Samples`, `kPaths`, `kTolerance` and `kLoraRoles`.
+// whose numbers differ from PyTorch's has a name. main() of `python -m attune_torch check`: the last include of
+// an exported folder's check.cpp, which defines `Whole`, `WholeNames`, `Layers`, `LayerNames`, `File`,
+// `Samples`, `kPaths`, `kTolerance` and `kLoraRoles` before.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include <console.hpp>
+#include <port.hpp>
+
+#include <attune/attune.hpp>
 
 namespace {
 
