@@ -1,18 +1,14 @@
 // A row added to every token: values, gradients, in a model with plans, from flash, on a stream.
 #include <attune/layers/token_type.hpp>
 
-#include <attune/layers/linear.hpp>
-#include <attune/layers/pooling.hpp>
-#include <attune/layers/positions.hpp>
-#include <attune/models/encoder_layer.hpp>
 #include <attune/models/frozen.hpp>
-#include <attune/models/sequential.hpp>
 #include <attune/training/check_gradients.hpp>
 #include <attune/training/cross_entropy.hpp>
 #include <attune/training/trainer.hpp>
 #include <attune/training/update_in_backward.hpp>
 
 #include "check.hpp"
+#include "layers/token_models.hpp"
 #include "stream_cases.hpp"
 
 namespace {
@@ -22,15 +18,7 @@ using namespace attune;
 constexpr TokenTypeShape kShape{.seq_len = 4, .d_model = 4, .types = 3, .type = 1};
 using Type = TokenType<kShape>;
 template <class Scalar>
-using Model =
-    Sequential<Linear<LinearShape{4, 2, 4}, Scalar>, TokenType<kShape, Scalar>,
-               LearnedPositions<PositionShape{4, 4}, Scalar>,
-               EncoderLayer<EncoderLayerShape{.attention = {.seq_len = 4, .d_model = 4, .num_heads = 2},
-                                              .d_ff = 6,
-                                              .norm = NormPlacement::kBefore},
-                            Scalar>,
-               Pooling<PoolingShape{4, 4, PoolingKind::kFirst}, Scalar>,
-               Linear<LinearShape{1, 4, 2}, Scalar>>;
+using Model = check::TokenModel<TokenType<kShape, Scalar>>;
 using Small = Model<float>;
 
 template <class Trainer>

@@ -1,0 +1,24 @@
+// A small encoder behind a layer of tokens, for tests of layers that add to tokens or stand in front of them.
+#pragma once
+
+#include <attune/layers/linear.hpp>
+#include <attune/layers/pooling.hpp>
+#include <attune/layers/positions.hpp>
+#include <attune/models/encoder_layer.hpp>
+#include <attune/models/sequential.hpp>
+
+namespace check {
+
+/// Two classes of x[tokens, 2]. `Token` maps [tokens, 4] to [4, 4].
+template <class Token, class Scalar = typename Token::Scalar>
+using TokenModel = attune::Sequential<
+    attune::Linear<attune::LinearShape{Token::Input::rows, 2, 4}, Scalar>, Token,
+    attune::LearnedPositions<attune::PositionShape{4, 4}, Scalar>,
+    attune::EncoderLayer<attune::EncoderLayerShape{.attention = {.seq_len = 4, .d_model = 4, .num_heads = 2},
+                                                   .d_ff = 6,
+                                                   .norm = attune::NormPlacement::kBefore},
+                         Scalar>,
+    attune::Pooling<attune::PoolingShape{4, 4, attune::PoolingKind::kFirst}, Scalar>,
+    attune::Linear<attune::LinearShape{1, 4, 2}, Scalar>>;
+
+}  // namespace check
