@@ -7,14 +7,14 @@
 //
 //   using Names = attune::PyTorchPart<
 //       attune::HuggingFaceModule<attune::kBertLayer, Encoder, "embeddings.word_embeddings",
+//                                 "embeddings.token_type_embeddings",
 //                                 "embeddings.position_embeddings.weight", "embeddings.LayerNorm",
 //                                 "encoder.layer">,
 //       "bert">;
 //
 // Their checkpoints contain more than an encoder (a pooler, heads of pre-training), so the model is a
-// PyTorchPart. Write missing layers yourself, or fold them into existing tensors. For BERT with one token
-// type, add row 0 of `token_type_embeddings` to every position; ViT's class token is another such layer.
-// ViT's patches are a Linear of [channels, height, width].
+// PyTorchPart. BERT's token types are a TokenType layer, ViT's class token is a ClassToken, and its patches
+// are a Linear of [channels, height, width]. Write other missing layers yourself.
 #pragma once
 
 #include <attune/exchange/pytorch_names.hpp>
