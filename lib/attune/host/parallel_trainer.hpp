@@ -56,8 +56,9 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
   /// The trainer with the same bits on one thread, and on a device.
   using PerSequence = Trainer<Model, Loss, Optimizer, batch>;
   using Scalar = typename Model::Scalar;
-  using Parameters = typename Model::Parameters;
   using State = TrainingState<Model, Optimizer>;
+  using Parameters = typename State::Parameters;
+  using Gradients = typename State::Gradients;
   using InputView = typename PerSequence::InputView;
   using OutputView = View<typename Model::Output>;
   using TargetView = typename PerSequence::TargetView;
@@ -75,7 +76,7 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
       : pool_(options.threads),
         shared_(std::make_unique<Shared>()),
         workers_(std::make_unique<Worker[]>(static_cast<std::size_t>(pool_.threads()))),
-        slots_(pool_, detail::slots_for<Parameters>(batch, pool_.threads(), options.gradient_bytes)) {
+        slots_(pool_, detail::slots_for<Gradients>(batch, pool_.threads(), options.gradient_bytes)) {
     begin_at_state();
   }
 
@@ -145,7 +146,7 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
     const auto sets = static_cast<std::size_t>(1 + slots_.count());
     MemoryReport report{
         .parameters = sizeof(Parameters),
-        .gradients = sizeof(Parameters) * sets,
+        .gradients = sizeof(Gradients) * sets,
         .moments = attune::detail::kBytes<Moments>,
         .tape = workers * (attune::detail::kBytes<typename Model::Tape> + sizeof(typename Model::Output)),
         .scratch = workers * attune::detail::kBytes<Scratch>,
@@ -180,7 +181,7 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
       add_sequences(part, first, end, sums);
       first = end;
     } while (first < part.end() && sums.status == Status::kOk);
-    Parameters& gradients = part.total(sums);
+    Gradients& gradients = part.total(sums);
     if (sums.status != Status::kOk) return Result::refused(sums.status);
     const auto update = attune::detail::begin_update<Loss>(shared.state, gradients, sums, options, clipping);
     if (update.result.ok()) {
@@ -192,26 +193,26 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
   }
 
   /// The sum of the gradients up to here; free once all sequences here have been added.
-  Parameters& sum_here() { return slots_.sum(); }
+  Gradients& sum_here() { return slots_.sum(); }
   /// A set that is free once all sequences here have been added.
-  Parameters& spare() { return slots_.slot(0); }
+  Gradients& spare() { return slots_.slot(0); }
 
  private:
   friend TrainingLifecycle<ParallelTrainer, State>;
-  using Moments = typename Optimizer::template Moments<Parameters>;
+  using Moments = typename State::Moments;
   using Scratch = attune::detail::EitherScratch<Model>;
 
   // A batch in this process alone, without earlier or later sequences.
   struct WholeBatch {
-    Parameters& gradients;
+    Gradients& gradients;
     static constexpr int first() { return 0; }
     static constexpr int end() { return batch; }
-    static constexpr std::size_t chunk_bytes() { return sizeof(Parameters); }
+    static constexpr std::size_t chunk_bytes() { return sizeof(Gradients); }
     static void receive(Sums&) {}
     static void receive(std::span<std::byte>) {}
     static void send(const Sums&) {}
     static void send(std::span<std::byte>) {}
-    Parameters& total(Sums&) { return gradients; }
+    Gradients& total(Sums&) { return gradients; }
   };
 
   struct Shared {
@@ -237,7 +238,7 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
 
   // Forward, loss and backward of one sequence.
   template <class Mask>
-  void differentiate(Worker& worker, int sequence, Parameters& gradients, InputView x, TargetView target,
+  void differentiate(Worker& worker, int sequence, Gradients& gradients, InputView x, TargetView target,
                      const Mask& mask, const Loss& loss) {
     const Parameters& parameters = shared_->state.parameters;
     auto& scratch = worker.scratch.training;
@@ -273,7 +274,7 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
     }
     const bool sound = sums.status == Status::kOk, ends = end == part.end() || !sound;
     if (ends) part.send(sums);
-    for (std::size_t begin = 0; begin < sizeof(Parameters); begin += part.chunk_bytes()) {
+    for (std::size_t begin = 0; begin < sizeof(Gradients); begin += part.chunk_bytes()) {
       const auto chunk = slots_.chunk(begin, part.chunk_bytes());
       if (received) part.receive(chunk);
       if (sound) slots_.add(end - first, begin, begin + chunk.size());
@@ -316,7 +317,7 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
   SharedPass pass_{pool_};
   std::unique_ptr<Shared> shared_;
   std::unique_ptr<Worker[]> workers_;
-  detail::GradientSlots<Parameters, Scalar> slots_;
+  detail::GradientSlots<Gradients, Scalar> slots_;
 };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::host
