@@ -5,8 +5,8 @@
 // Weights and tables are Bfloat16Tensors (core/bfloat16_tensor.hpp), and there is no copy in floats: forward
 // and backward read the 16 bits, gradients are floats of the same shapes, and the optimizer computes in
 // floats what it then rounds. Biases and factors of normalizations stay floats: they are few, and errors in
-// them shift a whole feature. So do trained parts of Frozen, BiasesAndNorms and Adapted models, such as
-// factors of low rank.
+// them shift a whole feature. So do trained parts of BiasesAndNorms and Adapted models, such as factors of
+// low rank.
 //
 // The random bits depend on the seed of the training, the number of the step and the index of the weight. So
 // every plan and trainer gives the same bits, in slices, on any number of threads, and after a resume.
@@ -88,7 +88,7 @@ struct Bfloat16MasterWeights {
     /// Sets the start of the random bits for rounding.
     void seed(std::uint64_t bits) {
       if constexpr (requires(OfBase & of_base) { of_base.seed(bits); }) OfBase::seed(bits);
-      weights.state = detail::mix(bits);  // other bits than those of moments
+      weights.state = detail::mix(bits);  // not the random bits of moments
     }
   };
 
