@@ -49,6 +49,29 @@ class Layer:
     alias: str = ""        # a name for the C++ type
 
 
+def convolution_type(extents, d_in, d_out, kernel, stride, padding, groups, causal, bias):
+    """Conv1d of one extent, Conv2d of two."""
+    common = dict(groups=unless(groups, 1), bias=None if bias else False)
+    if len(extents) == 1:
+        shape = options(seq_len=extents[0], d_in=d_in, d_out=d_out, kernel=kernel[0], stride=unless(stride[0], 1),
+                        padding=unless(padding[0], 0), **common, causal=causal or None)
+        return f"attune::Conv1d<attune::Conv1dShape{shape}>"
+    shape = options(height=extents[0], width=extents[1], d_in=d_in, d_out=d_out, kernel_height=kernel[0], kernel_width=kernel[1],
+                    stride_height=unless(stride[0], 1), stride_width=unless(stride[1], 1), padding_height=unless(padding[0], 0),
+                    padding_width=unless(padding[1], 0), **common)
+    return f"attune::Conv2d<attune::Conv2dShape{shape}>"
+
+
+def pool_type(extents, d_model, kernel, stride):
+    """AvgPool1d of one extent, AvgPool2d of two."""
+    if len(extents) == 1:
+        shape = options(seq_len=extents[0], d_model=d_model, kernel=kernel[0], stride=unless(stride[0], kernel[0]))
+        return f"attune::AvgPool1d<attune::Pool1dShape{shape}>"
+    shape = options(height=extents[0], width=extents[1], d_model=d_model, kernel_height=kernel[0], kernel_width=kernel[1],
+                    stride_height=unless(stride[0], kernel[0]), stride_width=unless(stride[1], kernel[1]))
+    return f"attune::AvgPool2d<attune::Pool2dShape{shape}>"
+
+
 def linear(rows, d_in, d_out, bias):
     return f"attune::Linear<attune::LinearShape{options(rows=rows, d_in=d_in, d_out=d_out, bias=None if bias else False)}>"
 
