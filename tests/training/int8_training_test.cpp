@@ -252,7 +252,7 @@ using Block =
                        .seq_len = 17, .d_model = 16, .num_heads = 1, .bias = false, .rotary_dim = 4}>,
                    SwiGlu<FeedForwardShape{.rows = 17, .d_model = 16, .d_ff = 18, .bias = false}>, Norm,
                    BranchOptions{NormPlacement::kBefore, 0.2}>;
-using Language = Tied<Tokens, Sequential<Repeat<2, Checkpointed<Block>>, Norm>>;
+using Language = Tied<Tokens, Sequential<Checkpointed<Block>, Norm>>;
 using WithoutGradients = Int8TrainingWith<UpdateInBackward>;
 
 }  // namespace
