@@ -106,6 +106,13 @@ TEST(FewRows, rows_and_parts_of_wider_matrices) {
   check_product<float, Layout::kTN, 2, 64, 16>();
 }
 
+// Rows of a weight gradient, as small slices compute them: copied first, up to 64 scalars.
+TEST(FewRows, of_a_transposed_operand) {
+  check_product<float, Layout::kTN, 1, 18, 64, 7>();
+  check_product<float, Layout::kTN, 3, 16, 21>(kernels::Accumulate{});
+  check_product<float, Layout::kTN, 1, 16, 65>();
+}
+
 TEST(FewRows, sums_of_several_blocks) {
   check_product<float, Layout::kNN, 1, 60, kernels::kDepthBlock + 5>();
   check_product<float, Layout::kNT, 1, 12, 2 * kernels::kDepthBlock + 1>(kernels::Accumulate{});

@@ -109,6 +109,13 @@ ATTUNE_INLINE void gemm_block(const Scalar* a, const B& b, Scalar* c, const Epil
     constexpr const RowGrid& kGrid = kRowGrid<shape, kMayRepeat<Epilogue>>;
     return skinny_gemm(a, b, c, kGrid, epilogue);
   }
+  if constexpr (std::is_same_v<B, const float*> && fits_copied_rows(shape)) {
+    float rows[shape.rows * shape.depth];
+    for (int i = 0; i < shape.rows; ++i) {
+      for (int k = 0; k < shape.depth; ++k) rows[i * shape.depth + k] = a[i + k * shape.a_col];
+    }
+    return gemm_block<shape.with_a(shape.depth, 1), float>(rows, b, c, epilogue);
+  }
   if constexpr (std::is_same_v<Scalar, float> && fits_quantized_row<B>(shape)) {
     using Element = std::remove_cvref_t<decltype(*elements_of(b))>;
     return skinny_gemm(a, b, c, kQuantizedRowGrid<Element, shape>, epilogue);
