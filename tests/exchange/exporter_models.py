@@ -1,5 +1,6 @@
 """Models as people write them in PyTorch, each with a batch of inputs: what attune_torch is to recognize, and what not."""
 import math
+from collections import OrderedDict
 
 import torch
 import torch.nn.functional as F
@@ -62,19 +63,53 @@ class Vision(nn.Module):
         return self.head(x[:, 0])
 
 
-class Image(nn.Module):
-    """ViT: a convolution cuts patches, a class token stands in front."""
+class LayerScale(nn.Module):
+    """timm's, also in place."""
 
-    def __init__(self, size=8, patch=4, channels=3, width=8, depth=2, heads=2, classes=5):
+    def __init__(self, width, initial, inplace=False):
         super().__init__()
-        self.patches = nn.Conv2d(channels, width, patch, stride=patch)
-        self.cls_token = nn.Parameter(0.1 * torch.randn(1, 1, width))
-        self.pos_embed = nn.Parameter(0.1 * torch.randn(1, (size // patch) ** 2 + 1, width))
-        self.blocks = nn.Sequential(*[Block(width, heads) for _ in range(depth)])
-        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, classes)
+        self.inplace, self.gamma = inplace, nn.Parameter(initial * torch.ones(width))
 
     def forward(self, x):
-        x = self.patches(x).flatten(2).transpose(1, 2)
+        return x.mul_(self.gamma) if self.inplace else x * self.gamma
+
+
+class VitLayer(nn.Module):
+    """timm's Block: names and forward as in its vision_transformer.py."""
+
+    def __init__(self, width, heads, scale=None):
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(width, eps=1e-6), nn.LayerNorm(width, eps=1e-6)
+        self.attn = nn.ModuleDict({"qkv": nn.Linear(width, 3 * width), "proj": nn.Linear(width, width)})
+        self.mlp = nn.Sequential(OrderedDict(fc1=nn.Linear(width, 2 * width), act=nn.GELU(), drop1=nn.Dropout(0.1), norm=nn.Identity(),
+                                             fc2=nn.Linear(2 * width, width), drop2=nn.Dropout(0.1)))
+        self.ls1, self.ls2 = (LayerScale(width, scale, inplace) if scale else nn.Identity() for inplace in (False, True))
+        self.heads = heads
+
+    def attend(self, x):
+        batch, tokens, width = x.shape
+        q, k, v = self.attn["qkv"](x).reshape(batch, tokens, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4).unbind(0)
+        weights = (q * (width // self.heads) ** -0.5 @ k.transpose(-2, -1)).softmax(dim=-1)
+        return self.attn["proj"]((weights @ v).transpose(1, 2).reshape(batch, tokens, width))
+
+    def forward(self, x):
+        x = x + self.ls1(self.attend(self.norm1(x)))
+        return x + self.ls2(self.mlp(self.norm2(x)))
+
+
+class Image(nn.Module):
+    """timm's VisionTransformer: a convolution cuts patches, a class token stands in front, LayerScale ends the branches."""
+
+    def __init__(self, size=8, patch=4, channels=3, width=8, depth=2, heads=2, classes=5, scale=0.5):
+        super().__init__()
+        self.patch_embed = nn.Sequential(OrderedDict(proj=nn.Conv2d(channels, width, patch, stride=patch)))
+        self.cls_token = nn.Parameter(0.1 * torch.randn(1, 1, width))
+        self.pos_embed = nn.Parameter(0.1 * torch.randn(1, (size // patch) ** 2 + 1, width))
+        self.blocks = nn.Sequential(*[VitLayer(width, heads, scale) for _ in range(depth)])
+        self.norm, self.head = nn.LayerNorm(width, eps=1e-6), nn.Linear(width, classes)
+
+    def forward(self, x):
+        x = self.patch_embed(x).flatten(2).transpose(1, 2)
         x = torch.cat([self.cls_token.expand(x.shape[0], -1, -1), x], dim=1) + self.pos_embed
         return self.head(self.norm(self.blocks(x))[:, 0])
 
@@ -103,7 +138,7 @@ def with_statistics(module):
 
 
 class Signal(nn.Module):
-    """A signal through convolutions with stride, padding and groups, BatchNorms, causal ones in both spellings, averages."""
+    """A signal through convolutions with stride, padding and groups, BatchNorms, causal ones in both spellings, a skip, averages."""
 
     def __init__(self, d_in=3, width=8, classes=4):
         super().__init__()
@@ -116,8 +151,8 @@ class Signal(nn.Module):
     def forward(self, x):
         x = F.relu(self.norm(self.pointwise(self.depthwise(self.stem(x))))).square()
         x = self.padded(F.pad(x, (2, 0)))
-        x = self.pool(self.cut(x * torch.sigmoid(1.702 * x))[:, :, :-3])
-        return self.head(F.adaptive_avg_pool1d(x, 1).squeeze(-1))
+        x = x + self.cut(x * torch.sigmoid(1.702 * x))[:, :, :-3]
+        return self.head(F.adaptive_avg_pool1d(self.pool(x), 1).squeeze(-1))
 
 
 class Picture(nn.Module):
@@ -307,6 +342,27 @@ class ZeroQueries(nn.Module):
         return x + self.down(F.relu(self.up(self.norm2(x))))
 
 
+class AttentionAlone(nn.Module):
+    """Attention with projections of its own, without a network behind it."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.proj = nn.Linear(8, 24), nn.Linear(8, 8)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).chunk(3, -1)
+        return x + self.proj((q @ k.transpose(1, 2) / 8 ** 0.5).softmax(-1) @ v)
+
+
+class TokenScale(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gamma = nn.Parameter(torch.rand(5, 1))
+
+    def forward(self, x):
+        return x * self.gamma
+
+
 class NormedSkip(nn.Module):
     """A value that a BatchNorm and a sum take."""
 
@@ -369,7 +425,6 @@ def no_formulas():
     """name -> (a formula that is close to one of PyTorch's, at least while weights are new, but none of them; its bias)"""
     return {
         "a sigmoid with another factor": (lambda x, w, b: x * torch.sigmoid(1.6 * x), None),
-        "a product that is 1 now": (lambda x, w, b: torch.relu(x) * w, True),
         "a norm divided by its weight": (lambda x, w, b: F.layer_norm(x, (8,)) / w + b, True),
         "a norm with 1 + weight": (lambda x, w, b: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * (1 + w), False),
         "epsilon outside of the root": (lambda x, w, b: (x - x.mean(-1, keepdim=True)) / (
@@ -467,7 +522,8 @@ def drawn(draw):
         module = Encoder(tokens, 3, width, heads, depth, draw.random() < 0.5, draw.choice(["gelu", "relu"]), classes)
         return kind, module, torch.randn(2, tokens, 3)
     if kind == "image":
-        return kind, Image(8, draw.choice([2, 4, 8]), 2, width, depth, heads, classes), torch.randn(2, 2, 8, 8)
+        module = Image(8, draw.choice([2, 4, 8]), 2, width, depth, heads, classes, draw.choice([None, 0.5]))
+        return kind, module, torch.randn(2, 2, 8, 8)
     if kind == "vision":
         return kind, Vision(tokens, width, depth, heads), torch.randn(2, tokens, 6)
     if kind == "llama":

@@ -104,7 +104,7 @@ class Convolutions:
         layer.kind, layer.weight, layer.d_in, layer.d_out = "linear", weight, d_in, d_out
         layer.make = lambda bias: linear(patches.shape[1], d_in, d_out, bias)
         layer.type, layer.bias = layer.make(bias is not None), bias is not None
-        layer.file_tensor, layer.file_shape = weight.path, tuple(weight.shape)
+        layer.shapes = {weight.path: tuple(weight.shape)}
         self.patches = patches
         return layer
 
@@ -121,7 +121,7 @@ class Convolutions:
         layer.kind, layer.weight = "convolution", weight
         layer.make = lambda bias: convolution_type(extents, d_in, d_out, extents, (1,) * len(extents), (0,) * len(extents), 1, False, bias)
         layer.type, layer.bias = layer.make(bias is not None), bias is not None
-        layer.file_tensor, layer.file_shape = weight.path, tuple(weight.shape)
+        layer.shapes = {weight.path: tuple(weight.shape)}
         return [layer], image
 
     def average_pool(self, node):

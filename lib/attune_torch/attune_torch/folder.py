@@ -14,7 +14,7 @@ from .recording import record
 LAYERS = "Layers"
 # The members of attune::EncoderLayerNames.
 NAMES_IN_ORDER = ("query", "key", "value", "output", "linear1", "linear2", "norm1", "norm2", "gate", "query_norm", "key_norm",
-                  "qkv_weight", "qkv_bias")
+                  "scale1", "scale2", "qkv_weight", "qkv_bias")
 
 
 def wrapped(line, width=110):
@@ -124,8 +124,8 @@ class Exported:
     def file_type(self, names, part, aliases):
         if part:
             names = f"attune::PyTorchPart<{names}>"
-        extra = [f'attune::TensorShape<"{layer.file_tensor}", {", ".join(map(str, layer.file_shape))}>'
-                 for layer in self.layers if hasattr(layer, "file_shape")]
+        extra = [f'attune::TensorShape<"{tensor}", {", ".join(map(str, shape))}>'
+                 for layer in self.layers for tensor, shape in layer.shapes.items()]
         if aliases:
             extra += [f'attune::TensorAlias<"{alias}", "{name}">' for alias, name in self.aliases]
         return f"attune::PyTorchFile<{', '.join([names, *extra])}>" if extra else names

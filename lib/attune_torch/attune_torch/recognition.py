@@ -9,7 +9,7 @@ from torch import nn
 from . import elementwise
 from .convolutions import Convolutions
 from .errors import Unsupported
-from .layers import Attention, Block, Layer, Network, Norm, linear, llama3_scaling, options, rotary_frequencies, unless
+from .layers import Attention, Block, Layer, Network, Norm, linear, llama3_scaling, options, rotary_frequencies, scale_type, unless
 from .layout import SHAPES, axes, tokens
 from .recording import Node
 from .tensors import conv1d_weights
@@ -18,6 +18,7 @@ from .tensors import conv1d_weights
 SAME = {"dropout", "Dropout", "contiguous", "clone", "detach", "float", "to", "type", "alpha_dropout", "feature_dropout"}
 ACTIVATIONS = {"relu": "kRelu", "relu_": "kRelu", "silu": "kSilu", "swish": "kSilu", "tanh": "kTanh", "sigmoid": "kSigmoid"}
 SUMS = {"add", "__add__", "__radd__", "__iadd__", "add_", "iadd"}
+PRODUCTS = {"mul", "__mul__", "__rmul__", "mul_", "__imul__", "imul", "multiply"}
 POOLS = {"avg_pool1d", "avg_pool2d", "adaptive_avg_pool1d", "adaptive_avg_pool2d"}
 
 # Of an nn.TransformerEncoderLayer that is written out.
@@ -105,6 +106,9 @@ class Recognizer(Convolutions):
             return formula
         if name in SUMS:
             return self.sum_layer(node, derived, source)
+        scale = self.scale(node) if name in PRODUCTS else None
+        if scale:
+            return [scale], derived[0]
         if name in ("conv1d", "conv2d"):
             return self.convolution_layer(node)
         if name in POOLS:
@@ -224,7 +228,7 @@ class Recognizer(Convolutions):
                 layer = self.layer(node, f"attune::ClassToken<attune::TokenShape{shape}>", name, [name])
                 layer.kind = "positions"
                 if self.tensors[name].dim() != 1:
-                    layer.file_tensor, layer.file_shape = name, tuple(self.tensors[name].shape)
+                    layer.shapes = {name: tuple(self.tensors[name].shape)}
                 return layer
         raise Unsupported("a class token that is no parameter: " + node.describe())
 
@@ -362,6 +366,25 @@ class Recognizer(Convolutions):
         layer.kind, layer.norm = "norm", norm
         return [layer], node.args[0]
 
+    def scale(self, node):
+        """A parameter with a factor for each feature (LayerScale), or None."""
+        constants = [item for item in node.args if isinstance(item, Node) and not item.derived]
+        axis = self.axes.get(node.index)
+        if len(constants) != 1 or axis is None:
+            return None
+        factors = constants[0].value
+        behind = node.value.dim() - 1 - axis  # dimensions of 1 behind the features
+        if factors.numel() != node.shape[axis] or factors.dim() <= behind or factors.shape[-1 - behind] != factors.numel():
+            return None
+        for name in self.origins(constants[0]):
+            if torch.equal(self.tensors[name].detach().flatten(), factors.flatten()):
+                layer = self.layer(node, scale_type(*rows_of(self.tokens(node).shape)), name, [name])
+                layer.kind = "scale"
+                if self.tensors[name].dim() != 1:
+                    layer.shapes = {name: tuple(self.tensors[name].shape)}
+                return layer
+        return None
+
     # ---- Sums: positions and residuals ----
 
     def sum_layer(self, node, derived, source):
@@ -374,14 +397,16 @@ class Recognizer(Convolutions):
         # What is computed from the other one comes later.
         skip, branch = sorted((self.origin(term) for term in terms), key=lambda term: term.index)
         try:
-            inside = self.chain(branch, skip)
+            same = self.tokens(branch).shape == self.tokens(skip).shape
+            inside = self.chain(branch, skip) if same else []
         except NotReached:
             inside = []
         if inside:
             layer = self.layer(node, "")
             layer.kind, layer.inside = "residual", inside
             return [layer], skip
-        raise Unsupported("a sum of two values of which none is computed from the other: " + node.describe())
+        raise Unsupported("a sum of two values that is no residual connection: one is to be computed from the other, and have its "
+                          "shape: " + node.describe())
 
     def added(self, node, before, constant):
         """Constants that are added: positions, a token type, or a sum of such."""
@@ -420,7 +445,7 @@ class Recognizer(Convolutions):
                 layer = self.layer(node, f"attune::LearnedPositions<{shape}>", name, [name])
                 layer.kind = "positions"
                 if tensor.dim() != 2:
-                    layer.file_tensor, layer.file_shape = name, tuple(tensor.shape)
+                    layer.shapes = {name: tuple(tensor.shape)}
                 return layer
         angles = torch.arange(rows).double()[:, None] * 10000.0 ** (-torch.arange(0, d_model, 2).double() / d_model)
         table = torch.stack([angles.sin(), angles.cos()], -1).reshape(rows, -1)[:, :d_model]
@@ -737,8 +762,7 @@ class Recognizer(Convolutions):
             layer = chain[at]
             kind = getattr(layer, "kind", "")
             if kind == "residual":
-                raise Unsupported(f"a residual connection in {layer.path or 'the model'} that is not a part of a transformer "
-                                  "block: " + ", ".join(getattr(inner, "kind", "layer") for inner in layer.inside))
+                self.residual(layer)
             if kind == "gated" or (kind == "attention" and not layer.attention.module):
                 raise Unsupported(f"{'a gated network' if kind == 'gated' else 'attention'} in {layer.path} that is not a part "
                                   "of a transformer block")
@@ -746,26 +770,44 @@ class Recognizer(Convolutions):
             at += 1
         return found
 
+    def residual(self, layer):
+        """A residual connection that is no part of a transformer block."""
+        inside = self.blocks(layer.inside)
+        if any(getattr(inner, "kind", "") == "block" for inner in inside):
+            raise Unsupported(f"a residual connection around a transformer block in {layer.path or 'the model'}")
+        types = ", ".join(inner.type for inner in inside)
+        layer.type = f"attune::Residual<{types if len(inside) == 1 else f'attune::Sequential<{types}>'}>"
+        for inner in inside:
+            layer.names += inner.names
+            layer.tensors += inner.tensors
+            layer.shapes |= inner.shapes
+
     def block_at(self, chain, at):
         def kind(index):
             return getattr(chain[index], "kind", "") if index < len(chain) else ""
 
         def inside(index):
-            return [getattr(layer, "kind", "") for layer in chain[index].inside]
+            kinds = [getattr(layer, "kind", "") for layer in chain[index].inside]
+            return kinds[:-1] if kinds[-1] == "scale" else kinds
 
         networks = (["linear", "activation", "linear"], ["gated"])
         if kind(at) == "residual" and kind(at + 1) == "residual" and inside(at) == ["norm", "attention"] and \
                 inside(at + 1)[:1] == ["norm"] and inside(at + 1)[1:] in networks:
             first, second = chain[at].inside, chain[at + 1].inside
-            return self.block(first[1], second[1:], first[0], second[0], True, chain[at + 1]), 2
+            return self.block(first[1:], second[1:], first[0], second[0], True, chain[at + 1]), 2
         if [kind(at + i) for i in range(4)] == ["residual", "norm", "residual", "norm"] and inside(at) == ["attention"] and \
                 inside(at + 2) in networks:
-            return self.block(chain[at].inside[0], chain[at + 2].inside, chain[at + 1], chain[at + 3], False,
+            return self.block(chain[at].inside, chain[at + 2].inside, chain[at + 1], chain[at + 3], False,
                               chain[at + 3]), 4
         return None, 0
 
-    def block(self, attention, network, norm1, norm2, before, last):
+    def block(self, attending, network, norm1, norm2, before, last):
+        attention, *scale1 = attending
+        scale2 = network[-1:] if network[-1].kind == "scale" else []
+        members = [*attending, *network, norm1, norm2]
+        network = network[:len(network) - len(scale2)]
         names = dict(attention.attention.names)
+        names |= {name: scale[0].names[0] for name, scale in (("scale1", scale1), ("scale2", scale2)) if scale}
         if len(network) == 1:
             parts = network[0].network
             names |= network[0].network_names
@@ -787,9 +829,8 @@ class Recognizer(Convolutions):
             shared.append(step[0])
         path = ".".join(shared)
         relative = {key: name[len(path) + 1 if path else 0:] for key, name in names.items()}
-        members = [attention, *network, norm1, norm2]
         layer = Layer(names=[path], tensors=[tensor for member in members for tensor in member.tensors], output=last.output,
-                      path=path)
+                      path=path, shapes={name: shape for member in members for name, shape in member.shapes.items()})
         layer.kind = "block"
         layer.block = Block(attention.attention, parts, norm1.norm, before, relative)
         if layer.block.plain() and relative == TORCH_NAMES:
