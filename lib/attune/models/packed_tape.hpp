@@ -177,11 +177,23 @@ struct WithPackedTape<Tied<Embedding, Body>, numbers> {
   using type = Tied<Embedding, typename WithPackedTape<Body, numbers>::type>;
 };
 
+/// Whether packing may save memory.
+template <class Layer, TapeNumbers numbers>
+constexpr bool check_packing() {
+  constexpr bool kMadeOfLayers = !requires { WithPackedTape<Layer, numbers>::kPacks; };
+  static_assert(
+      kMadeOfLayers || kRunsByBranches<Layer>,
+      "attune::PackedTape: the tape of a single layer is in use all at once, so packing saves nothing; "
+      "take PackedTape of the model, and .keep_weights = false in attention");
+  return true;
+}
+
 }  // namespace detail
 
 /// `Layer`, in float, with its tape in 8 or 16 bits; in a model, with the tapes of all layers in it. Layers
 /// of your own without TapeIn keep their tape as it is.
 template <detail::CheckedLayer Layer, TapeNumbers numbers = TapeNumbers::kInt8>
+  requires(detail::check_packing<Layer, numbers>())
 using PackedTape = typename detail::WithPackedTape<Layer, numbers>::type;
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC
