@@ -42,6 +42,8 @@ template <class Layer>
 inline constexpr bool kHasTensors<Residual<Layer>> = kHasTensors<Layer>;
 template <class Layer>
 inline constexpr bool kHasTensors<Checkpointed<Layer>> = kHasTensors<Layer>;
+template <class Layer, TapeNumbers numbers>
+inline constexpr bool kHasTensors<PackedLayer<Layer, numbers>> = kHasTensors<Layer>;
 template <class... Layers>
 inline constexpr bool kHasTensors<Sequential<Layers...>> = (kHasTensors<Layers> || ...);
 template <class EmbeddingLayer, class Body>
