@@ -10,6 +10,7 @@
 #include <attune/layers/positions.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/frozen.hpp>
+#include <attune/models/packed_tape.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/sequential.hpp>
@@ -107,6 +108,7 @@ TEST(ParallelTrainer, updates_factored_moments_as_a_trainer) {
 TEST(ParallelTrainer, trains_a_classifier_to_the_bits_of_a_trainer) {
   expect_same_training<Classifier, attune::CrossEntropy<>>();
   expect_same_training<Classifier, attune::CrossEntropy<>>(attune::GradientClipping{0.05f});
+  expect_same_training<attune::PackedTape<Classifier>, attune::CrossEntropy<>>();
 }
 
 namespace {

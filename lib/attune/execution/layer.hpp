@@ -34,6 +34,8 @@
 //                              its training. Default: none
 //   TapeOf<Gradients>, ScratchOf<Gradients>  memory of a backward to such gradients. Default: Tape, Scratch
 //   kReadsInput<Gradients>     whether that backward reads x. Default: true
+//   TapeIn<Gradients, Matrix>  the tape with other storage of its matrices (layers/packed_rows.hpp). Default:
+//                              a packed tape has it as it is
 //   WithScalar<Other>          the layer with another scalar. Default: there is none
 //   WithLength<tokens>, or Stream<cache>  the layer token by token (stream.hpp). Default: it cannot run so
 #pragma once
