@@ -66,6 +66,7 @@
 #include <attune/models/decoder_layer.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/frozen.hpp>
+#include <attune/models/head_alone.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/sampling.hpp>

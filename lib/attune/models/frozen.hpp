@@ -77,7 +77,6 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
  private:
   static_assert(detail::check_trained<Layer, What, Trained>());
   static constexpr int kRank = detail::kRankOf<What>;
-  static constexpr bool kVectorsAlone = !kFrozen && kRank == 0;
   static constexpr int kTokens = detail::most_tokens<Layer>();
   using Form = typename detail::FormOf<std::remove_cvref_t<decltype(kConstants)>>::type;
   using AllForms = ByRole<detail::StandsFor<Form, What, kTokens>>;
