@@ -212,7 +212,7 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
   /// it returns kNothingRemembered.
   template <CacheShape cache>
   struct Stream {
-    using OfDecoder = detail::StreamOf<Decoder, cache>;
+    using OfDecoder = detail::StreamOf<Decoder, cache>;  // the decoder's stream
     struct Memory {
       [[no_unique_address]] typename OfDecoder::Memory decoder;
       std::uint32_t remembered;  // 0: not yet
