@@ -17,6 +17,7 @@
 #include <attune/layers/token_type.hpp>
 #include <attune/models/checkpointed.hpp>
 #include <attune/models/decoder_layer.hpp>
+#include <attune/models/encoder_decoder.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/frozen.hpp>
 #include <attune/models/packed_tape.hpp>
@@ -442,6 +443,15 @@ struct PyTorchNames<Tied<EmbeddingLayer, Body>, table> {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     detail::visit_named<EmbeddingLayer, table>("embedding", visitor, parent, set.embedding);
     detail::visit_named<Body, table>("body", visitor, parent, set.body);
+  }
+};
+
+/// A module with `encoder` and `decoder`.
+template <class Encoder, class Decoder, const EncoderLayerNames* table>
+struct PyTorchNames<EncoderDecoder<Encoder, Decoder>, table> {
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    detail::visit_named<Encoder, table>("encoder", visitor, parent, set.encoder);
+    detail::visit_named<Decoder, table>("decoder", visitor, parent, set.decoder);
   }
 };
 
