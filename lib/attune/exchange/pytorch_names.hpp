@@ -11,11 +11,11 @@
 //
 //   using Names = attune::PyTorchModule<Digits, "embed", "pos", "encoder.layers", "norm", "head">;
 //
-// Give one name for each layer with parameters, in the order of the Sequential, including nested ones.
-// Without names, a Sequential is an nn.Sequential ("0", "1"), and any other model is the module itself. Names
-// inside PyTorch's modules (`self_attn.in_proj_weight`, `linear1.bias`) are built in. Other encoder layers
-// need a table (hugging_face_names.hpp). Frozen layers have names, too: writing includes their constants, and
-// reading skips them.
+// Give one name for each layer with parameters, in the order of the Sequential, including nested ones and
+// those in a Residual. Without names, a Sequential is an nn.Sequential ("0", "1"), and any other model is the
+// module itself. Names inside PyTorch's modules (`self_attn.in_proj_weight`, `linear1.bias`) are built in.
+// Other encoder layers need a table (hugging_face_names.hpp). Frozen layers have names, too: writing includes
+// their constants, and reading skips them.
 //
 // read_safetensors.hpp, write_safetensors.hpp and model_file.hpp use these names.
 #pragma once
@@ -42,6 +42,8 @@ template <class Layer>
 inline constexpr bool kHasTensors<Residual<Layer>> = kHasTensors<Layer>;
 template <class Layer>
 inline constexpr bool kHasTensors<Checkpointed<Layer>> = kHasTensors<Layer>;
+template <class Layer, TapeNumbers numbers>
+inline constexpr bool kHasTensors<PackedLayer<Layer, numbers>> = kHasTensors<Layer>;
 template <class... Layers>
 inline constexpr bool kHasTensors<Sequential<Layers...>> = (kHasTensors<Layers> || ...);
 template <class EmbeddingLayer, class Body>
@@ -74,6 +76,8 @@ struct NamedLayers<Sequential<Layers...>, table> {
     (std::index_sequence_for<Layers...>{});
   }
 };
+template <class Layer, const EncoderLayerNames* table>
+struct NamedLayers<Residual<Layer>, table> : NamedLayers<Layer, table> {};
 /// The embedding, which is also the head, then the body's layers.
 template <class EmbeddingLayer, class Body, const EncoderLayerNames* table>
 struct NamedLayers<Tied<EmbeddingLayer, Body>, table> {

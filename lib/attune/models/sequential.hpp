@@ -5,9 +5,10 @@
 //                            Linear<LinearShape{1, 16, 10}>>;
 //
 // The model is a layer itself. The matrix between two layers is on the tape if the second one's backward
-// reads it, and its gradient overwrites it if allowed. Otherwise both are in scratch while one of the two
-// layers runs. A layer's scratch is dead when the next one starts, so all layers share it. A mask goes to
-// every layer that takes one. Frozen layers at the front run inference only.
+// reads it, and its gradient overwrites it if allowed. A ReLU overwrites its input on the tape with its
+// output. Otherwise both are in scratch while one of the two layers runs. A layer's scratch is dead when the
+// next one starts, so all layers share it. A mask goes to every layer that takes one. Frozen layers at the
+// front run inference only.
 #pragma once
 
 #include <attune/models/composition.hpp>
@@ -241,7 +242,9 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   // is overwritten by then.
   template <int index, class Gradients>
   ATTUNE_INLINE static OutputOf<index> between(TapeOf<Gradients>& tape, ScratchOf<Gradients>& scratch) {
-    if constexpr (OfLayers::template kKeepsOutput<Gradients, index>) {
+    if constexpr (OfLayers::template works_in_place<Gradients, index + 1>()) {
+      return between<index + 1>(tape, scratch);
+    } else if constexpr (OfLayers::template kKeepsOutput<Gradients, index>) {
       return detail::member<index>(tape.between);
     } else {
       return scratch.layers.template behind<typename Layer<index>::Output, index>();
@@ -253,7 +256,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   ATTUNE_INLINE static OutputOf<index> gradient_between(TapeOf<Gradients>& tape,
                                                         ScratchOf<Gradients>& scratch) {
     if constexpr (OfLayers::template kGradientInPlace<Gradients, index>) {
-      return detail::member<index>(tape.between);
+      return between<index>(tape, scratch);
     } else {
       return scratch.layers.template behind<typename Layer<index>::Output, index>();
     }

@@ -82,7 +82,8 @@ ATTUNE_INLINE void tile(const Scalar* a, const B& b, Scalar* c, int col, const E
       if constexpr (std::is_same_v<Epilogue, Continue>) {
         sum[i][j] = load<P>(c + i * shape.c_row + column(j));
       } else {
-        sum[i][j] = broadcast<P>(Scalar(0));
+        constexpr bool kNegative = begins_with_a_term<Epilogue>(shape) && !std::is_same_v<Depth, int>;
+        sum[i][j] = broadcast<P>(Scalar(kNegative ? -0.0f : 0.0f));  // −0 + x is x, whatever its sign
       }
     }
   }
