@@ -11,7 +11,7 @@ namespace kernels = attune::kernels;
 using attune::Bfloat16;
 
 std::uint16_t rounded(float value, std::uint32_t random) {
-  return kernels::round_to_bf16(value, random).bits;
+  return kernels::stochastic_bf16(value, random).bits;
 }
 
 }  // namespace

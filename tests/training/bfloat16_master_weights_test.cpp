@@ -55,7 +55,7 @@ void round_weights(State& state, const std::uint64_t* key) {
           const float value = tensor.values[i];
           tensor.values[i] = key == nullptr
                                  ? round_to_bf16(value)
-                                 : kernels::round_to_bf16(value, kernels::PositionBits{*key}.at(at) >> 16);
+                                 : kernels::stochastic_bf16(value, kernels::PositionBits{*key}.at(at) >> 16);
         }
         position += static_cast<std::uint32_t>(tensor.size);
       },

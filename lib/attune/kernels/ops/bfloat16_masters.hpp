@@ -30,7 +30,7 @@ struct Bfloat16Masters {
 
 /// Rounds a float to one of its two neighbors in bf16, chosen by `random` < 2¹⁶. A value in bf16 stays. A
 /// finite value stays finite, infinity stays infinity, and NaN stays NaN.
-[[nodiscard]] ATTUNE_INLINE Bfloat16 round_to_bf16(float value, std::uint32_t random) {
+[[nodiscard]] ATTUNE_INLINE Bfloat16 stochastic_bf16(float value, std::uint32_t random) {
   constexpr std::uint32_t kLargest = 0x7F7F0000u, kInfinity = 0x7F800000u;
   std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t magnitude = bits & 0x7FFFFFFFu;
@@ -67,7 +67,7 @@ ATTUNE_INLINE void update_parameters(const Bfloat16Masters& masters, int size, c
     update(first, count, block);
     for (int i = 0; i < count; ++i) {
       const std::uint32_t position = masters.position + static_cast<std::uint32_t>(first + i);
-      masters.values[first + i] = round_to_bf16(block[i], masters.bits.at(position) >> 16);
+      masters.values[first + i] = stochastic_bf16(block[i], masters.bits.at(position) >> 16);
     }
   });
 }
