@@ -65,8 +65,10 @@
 #include <attune/models/checkpointed.hpp>
 #include <attune/models/composition.hpp>
 #include <attune/models/decoder_layer.hpp>
+#include <attune/models/encoder_decoder.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/frozen.hpp>
+#include <attune/models/head_alone.hpp>
 #include <attune/models/packed_tape.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>

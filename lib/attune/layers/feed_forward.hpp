@@ -269,7 +269,7 @@ struct FeedForwardNetwork {
     if constexpr (detail::kUpdatesAtOnce<decltype(out_gradients.weight)>) {
       const auto d_rows = dense.first(dy);
       update_in_place(dense.first(view(scratch.activated)), d_rows, Projections::out(parameters).weight,
-                      view(out_gradients.weight));
+                      view(out_gradients.weight), dense.zeros());
       if constexpr (shape.bias) add_column_sums(d_rows, view(out_gradients.bias));
     } else {
       OutLinear::backward_parameters(scratch.activated, dy, out_gradients, dense);

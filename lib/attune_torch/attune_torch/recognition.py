@@ -7,8 +7,10 @@ import torch.nn.functional as F
 from torch import nn
 
 from . import elementwise
+from .convolutions import Convolutions
 from .errors import Unsupported
-from .layers import Attention, Block, Layer, Network, Norm, linear, llama3_scaling, options, rotary_frequencies, unless
+from .layers import Attention, Block, Layer, Network, Norm, linear, llama3_scaling, options, rotary_frequencies, scale_type, unless
+from .layout import SHAPES, axes, tokens
 from .recording import Node
 from .tensors import conv1d_weights
 
@@ -16,10 +18,8 @@ from .tensors import conv1d_weights
 SAME = {"dropout", "Dropout", "contiguous", "clone", "detach", "float", "to", "type", "alpha_dropout", "feature_dropout"}
 ACTIVATIONS = {"relu": "kRelu", "relu_": "kRelu", "silu": "kSilu", "swish": "kSilu", "tanh": "kTanh", "sigmoid": "kSigmoid"}
 SUMS = {"add", "__add__", "__radd__", "__iadd__", "add_", "iadd"}
-VIEWS = {"view", "reshape", "flatten", "squeeze", "unsqueeze"}
-SHAPES = {"view", "reshape", "transpose", "permute", "unsqueeze", "squeeze", "expand", "expand_as", "flatten", "swapaxes",
-          "getitem", "__getitem__", "chunk", "split", "unbind", "repeat", "repeat_interleave", "movedim", "rearrange"}
-
+PRODUCTS = {"mul", "__mul__", "__rmul__", "mul_", "__imul__", "imul", "multiply"}
+POOLS = {"avg_pool1d", "avg_pool2d", "adaptive_avg_pool1d", "adaptive_avg_pool2d"}
 
 # Of an nn.TransformerEncoderLayer that is written out.
 TORCH_NAMES = {"qkv_weight": "self_attn.in_proj_weight", "qkv_bias": "self_attn.in_proj_bias", "output": "self_attn.out_proj",
@@ -44,12 +44,36 @@ def rows_of(shape):
     raise Unsupported(f"a tensor of shape {list(shape)}: attune's have a batch, tokens and features")
 
 
-class Recognizer:
+class Recognizer(Convolutions):
     def __init__(self, recording):
         self.recording = recording
         self.tensors = recording.tensors
         self.conv1d = conv1d_weights(recording.module)
         self.patches = None  # the model's inputs, where the first step cuts them into patches
+        self.folds = {}      # BatchNorms by their paths
+        self.axes = axes(recording.nodes)
+
+    close = staticmethod(close)
+
+    def tokens(self, node):
+        """The value as attune has it: [batch, tokens, features]."""
+        return tokens(node.value, self.axes.get(node.index))
+
+    def unchanged(self, node, before):
+        """Whether an operation leaves tokens and features as they are."""
+        if node.operation in SAME or node.operation.startswith("part "):
+            return True
+        if node.operation not in SHAPES or self.axes.get(node.index) is None:
+            return False
+        return torch.equal(self.tokens(node), self.tokens(before))
+
+    def origin(self, node):
+        """The value before operations that leave tokens and features as they are."""
+        while True:
+            derived = [item for item in node.inputs() if item.derived]
+            if len(derived) != 1 or not self.unchanged(node, derived[0]):
+                return node
+            node = derived[0]
 
     # ---- Chains of layers ----
 
@@ -67,7 +91,7 @@ class Recognizer:
         """The layers at the end of a chain (none, where numbers stay the same), and the node before them."""
         name = node.operation
         derived = [item for item in node.inputs() if item.derived]
-        if name in SAME or name.startswith("part "):
+        if self.unchanged(node, derived[0]):
             return [], derived[0]
         if node.module is not None:
             return self.module_layer(node, derived)
@@ -82,27 +106,30 @@ class Recognizer:
             return formula
         if name in SUMS:
             return self.sum_layer(node, derived, source)
+        scale = self.scale(node) if name in PRODUCTS else None
+        if scale:
+            return [scale], derived[0]
+        if name in ("conv1d", "conv2d"):
+            return self.convolution_layer(node)
+        if name in POOLS:
+            return self.average_pool(node)
+        if name == "batch_norm":
+            return self.batch_norm(node, source)
         if name == "mean":
             return [self.pooling(node, "kMean")], derived[0]
         if name in ("amax", "max"):
             return [self.pooling(node, "kMax")], derived[0]
         if name in ("cat", "concat", "concatenate"):
             return [self.class_token(node)], derived[0]
-        if name in SHAPES and node.shape == derived[0].shape and node.shape[:2] == (1, 1) and torch.equal(
-                node.value, derived[0].value):
-            return [], derived[0]  # one token of one sample has no order
-        if name in SHAPES and not (name in VIEWS and self.same_rows(node, derived[0])):
+        if name in SHAPES:
             found = self.between_layouts(node)
             if found:
                 return [found], found.source
-        if name in SHAPES or name in ("conv1d", "conv2d"):
-            found = self.patch_embedding(node)
+            found = self.cut_convolution(node) if "getitem" in name else None
             if found:
-                return [found], found.source
+                return found
         if name in ("__getitem__", "getitem", "select"):
             return [self.first_token(node)], derived[0]
-        if name in VIEWS and self.same_rows(node, derived[0]):
-            return [], derived[0]
         raise Unsupported(self.hint(node))
 
     def hint(self, node):
@@ -110,17 +137,10 @@ class Recognizer:
         what = known.get(node.operation)
         return "attune has no layer for this: " + (f"{what}, " if what else "") + node.describe()
 
-    @staticmethod
-    def same_rows(node, before):
-        """Whether a change of shape leaves tokens and features as they are."""
-        def squeezed(shape):
-            return [extent for extent in shape[1:] if extent != 1]
-        return node.shape[0] == before.shape[0] and squeezed(node.shape) == squeezed(before.shape)
-
     # ---- Single layers ----
 
     def layer(self, node, type_, name=None, tensors=(), alias=""):
-        return Layer(type=type_, names=[name] if name is not None else [], tensors=list(tensors), output=node.value,
+        return Layer(type=type_, names=[name] if name is not None else [], tensors=list(tensors), output=self.tokens(node),
                      path=node.path, alias=alias)
 
     def name_of(self, node):
@@ -164,7 +184,13 @@ class Recognizer:
         attention = self.attention(node)
         if attention:
             return [attention], attention.source
-        return [self.plain_linear(node)], self.linear_parts(node)[2]
+        before = self.linear_parts(node)[2]
+        flattened = self.flattened_linear(node, before)
+        if flattened:
+            return flattened
+        if self.axes.get(before.index) != before.value.dim() - 1:
+            raise Unsupported("a Linear of something else than the features of each token: " + node.describe())
+        return [self.plain_linear(node)], before
 
     def plain_linear(self, node, source=None):
         weight, bias, before = self.linear_parts(node)
@@ -174,6 +200,7 @@ class Recognizer:
         tensors = [weight.path] + ([bias.path] if bias is not None else [])
         layer = self.layer(node, linear(rows, d_in, d_out, bias is not None), path, tensors)
         layer.kind, layer.bias, layer.weight = "linear", bias is not None, weight
+        layer.make = lambda bias: linear(rows, d_in, d_out, bias)
         layer.d_in, layer.d_out = d_in, d_out
         return layer
 
@@ -186,38 +213,6 @@ class Recognizer:
         type_ = f"attune::Embedding<attune::EmbeddingShape{options(seq_len=seq_len, vocabulary=table.shape[0], d_model=table.shape[1], padding=padding if padding is not None and padding >= 0 else None)}>"
         layer = self.layer(node, type_, self.prefix(table, "weight"), [table.path])
         layer.kind, layer.table = "embedding", table
-        return layer
-
-    def patch_embedding(self, node):
-        """A convolution of the input whose kernels do not overlap is a linear layer over patches; else None."""
-        convolution = node
-        while convolution.operation in SHAPES:
-            before = [item for item in convolution.inputs() if item.derived]
-            if len(before) != 1:
-                return None
-            convolution = before[0]
-        if convolution.operation not in ("conv1d", "conv2d"):
-            return None
-        image, weight, bias = (self.argument(convolution, index, name) for index, name in enumerate(("input", "weight", "bias")))
-        stride = self.argument(convolution, 3, "stride", 1)
-        kernel = tuple(weight.shape[2:])
-        strides = tuple(stride) if isinstance(stride, (list, tuple)) else (stride,) * len(kernel)
-        if image is not self.recording.input or strides != kernel or self.argument(convolution, 6, "groups", 1) != 1:
-            raise Unsupported("attune has no layer for a convolution whose kernels overlap, or that is not the first step: " +
-                              convolution.describe())
-        x = image.value if image.value.dim() == 4 else image.value.unsqueeze(2)
-        patches = F.unfold(x, kernel if len(kernel) == 2 else (1, *kernel), stride=kernel if len(kernel) == 2 else (1, *kernel))
-        patches = patches.transpose(1, 2)
-        answer = F.linear(patches, weight.value.flatten(1), bias.value if bias is not None else None)
-        if not close(answer, node.value, 1e-5):
-            return None
-        path = self.prefix(weight, "weight")
-        layer = self.layer(node, linear(patches.shape[1], patches.shape[2], weight.shape[0], bias is not None), path,
-                           [weight.path] + ([bias.path] if bias is not None else []))
-        layer.kind, layer.bias, layer.weight, layer.source = "linear", bias is not None, weight, image
-        layer.d_in, layer.d_out = patches.shape[2], weight.shape[0]
-        layer.file_tensor, layer.file_shape = weight.path, tuple(weight.shape)
-        self.patches = patches
         return layer
 
     def class_token(self, node):
@@ -233,7 +228,7 @@ class Recognizer:
                 layer = self.layer(node, f"attune::ClassToken<attune::TokenShape{shape}>", name, [name])
                 layer.kind = "positions"
                 if self.tensors[name].dim() != 1:
-                    layer.file_tensor, layer.file_shape = name, tuple(self.tensors[name].shape)
+                    layer.shapes = {name: tuple(self.tensors[name].shape)}
                 return layer
         raise Unsupported("a class token that is no parameter: " + node.describe())
 
@@ -246,7 +241,7 @@ class Recognizer:
         return None
 
     def activation(self, node):
-        rows, cols = rows_of(node.shape)
+        rows, cols = rows_of(self.tokens(node).shape)
         layer = self.layer(node, f"attune::ActivationLayer<{self.activation_name(node)}, {rows}, {cols}>")
         layer.kind, layer.activation = "activation", self.activation_name(node)
         return layer
@@ -257,7 +252,7 @@ class Recognizer:
         if kind == "activation" and not found:
             return [], source
         if kind == "activation":
-            rows, cols = rows_of(node.shape)
+            rows, cols = rows_of(self.tokens(node).shape)
             name = f"attune::Activation::{found}"
             layer = self.layer(node, f"attune::ActivationLayer<{name}, {rows}, {cols}>")
             layer.kind, layer.activation = "activation", name
@@ -267,6 +262,8 @@ class Recognizer:
             if any(item is not None and self.name_of(item) is None for item in (weight, bias)):
                 raise Unsupported("a norm whose weight is no parameter: " + node.describe())
             path = self.prefix(weight, "weight") if weight is not None else ""
+            if self.axes.get(node.index) != node.value.dim() - 1:
+                raise Unsupported("a norm over something else than the features of each token: " + node.describe())
             if bias is not None and (root_mean_square or self.prefix(bias, "bias") != path):
                 raise Unsupported("a norm whose bias is not its weight's neighbor: " + node.describe())
             norm = Norm(*rows_of(node.shape), epsilon, weight is not None, bias is not None, root_mean_square)
@@ -290,7 +287,7 @@ class Recognizer:
         """Values that a layer's input may be in another layout: those before it, then others that are made from the first."""
         *before, origin = self.layouts(node)
         yield from [*before, origin]
-        for other in list(self.recording.node_of.values()):
+        for other in self.recording.nodes:
             if other.operation in SHAPES and other not in before and any(item is origin for item in self.layouts(other)):
                 yield other
 
@@ -313,15 +310,16 @@ class Recognizer:
 
     def pooling(self, node, kind):
         before = node.args[0]
-        axis = self.argument(node, 1, "dim", self.argument(node, 1, "axis"))
-        axis = axis[0] if isinstance(axis, (list, tuple)) and len(axis) == 1 else axis
-        if len(before.shape) != 3 or axis not in (1, -2):
+        dims = self.argument(node, 1, "dim", self.argument(node, 1, "axis"))
+        rank, axis = before.value.dim(), self.axes.get(before.index)
+        dims = [dim % rank for dim in (dims if isinstance(dims, (list, tuple)) else [dims]) if isinstance(dim, int)]
+        if rank < 3 or sorted([0, axis, *dims]) != list(range(rank)):
             raise Unsupported("a mean or a maximum of another dimension than the tokens': " + node.describe())
         return self.pooled(node, before, kind)
 
     def pooled(self, node, before, kind):
-        shape = options(seq_len=before.shape[1], d_model=before.shape[2],
-                        kind=None if kind == "kMean" else f"attune::PoolingKind::{kind}")
+        _, seq_len, d_model = self.tokens(before).shape
+        shape = options(seq_len=seq_len, d_model=d_model, kind=None if kind == "kMean" else f"attune::PoolingKind::{kind}")
         return self.layer(node, f"attune::Pooling<attune::PoolingShape{shape}>")
 
     def first_token(self, node):
@@ -355,6 +353,8 @@ class Recognizer:
 
     def module_layer(self, node, derived):
         module = node.module
+        if self.axes.get(derived[0].index) != derived[0].value.dim() - 1:
+            raise Unsupported("a layer of something else than the features of each token: " + node.describe())
         if isinstance(module, nn.TransformerEncoderLayer):
             return [self.encoder_layer(node)], node.args[0]
         if isinstance(module, nn.MultiheadAttention):
@@ -366,6 +366,25 @@ class Recognizer:
         layer.kind, layer.norm = "norm", norm
         return [layer], node.args[0]
 
+    def scale(self, node):
+        """A parameter with a factor for each feature (LayerScale), or None."""
+        constants = [item for item in node.args if isinstance(item, Node) and not item.derived]
+        axis = self.axes.get(node.index)
+        if len(constants) != 1 or axis is None:
+            return None
+        factors = constants[0].value
+        behind = node.value.dim() - 1 - axis  # dimensions of 1 behind the features
+        if factors.numel() != node.shape[axis] or factors.dim() <= behind or factors.shape[-1 - behind] != factors.numel():
+            return None
+        for name in self.origins(constants[0]):
+            if torch.equal(self.tensors[name].detach().flatten(), factors.flatten()):
+                layer = self.layer(node, scale_type(*rows_of(self.tokens(node).shape)), name, [name])
+                layer.kind = "scale"
+                if self.tensors[name].dim() != 1:
+                    layer.shapes = {name: tuple(self.tensors[name].shape)}
+                return layer
+        return None
+
     # ---- Sums: positions and residuals ----
 
     def sum_layer(self, node, derived, source):
@@ -376,22 +395,25 @@ class Recognizer:
         if constant:
             return self.added(node, derived[0], constant[0]), derived[0]
         # What is computed from the other one comes later.
-        skip, branch = sorted(terms, key=lambda term: term.index)
+        skip, branch = sorted((self.origin(term) for term in terms), key=lambda term: term.index)
         try:
-            inside = self.chain(branch, skip)
+            same = self.tokens(branch).shape == self.tokens(skip).shape
+            inside = self.chain(branch, skip) if same else []
         except NotReached:
             inside = []
         if inside:
             layer = self.layer(node, "")
             layer.kind, layer.inside = "residual", inside
             return [layer], skip
-        raise Unsupported("a sum of two values of which none is computed from the other: " + node.describe())
+        raise Unsupported("a sum of two values that is no residual connection: one is to be computed from the other, and have its "
+                          "shape: " + node.describe())
 
     def added(self, node, before, constant):
         """Constants that are added: positions, a token type, or a sum of such."""
         if constant.operation in SUMS and all(isinstance(term, Node) for term in constant.args):
             first, second = constant.args
             sum_ = Node("add", [before, first], {}, before.value + first.value, path=node.path, line=node.line)
+            self.axes[sum_.index] = self.axes.get(before.index)
             return [*self.added(sum_, before, first), *self.added(node, sum_, second)]
         return [self.token_type(node, constant) or self.positions(node, constant)]
 
@@ -410,9 +432,9 @@ class Recognizer:
         return layer
 
     def positions(self, node, constant):
-        rows, d_model = rows_of(node.shape)
+        rows, d_model = rows_of(self.tokens(node).shape)
         value = constant.value
-        value = value.expand(node.value.shape)[0] if value.dim() <= node.value.dim() else value
+        value = tokens(value.expand(node.value.shape), self.axes.get(node.index))[0] if value.dim() <= node.value.dim() else value
         value = value.reshape(rows, d_model)
         shape = f"attune::PositionShape{options(seq_len=rows, d_model=d_model)}"
         for name in self.origins(constant):
@@ -423,7 +445,7 @@ class Recognizer:
                 layer = self.layer(node, f"attune::LearnedPositions<{shape}>", name, [name])
                 layer.kind = "positions"
                 if tensor.dim() != 2:
-                    layer.file_tensor, layer.file_shape = name, tuple(tensor.shape)
+                    layer.shapes = {name: tuple(tensor.shape)}
                 return layer
         angles = torch.arange(rows).double()[:, None] * 10000.0 ** (-torch.arange(0, d_model, 2).double() / d_model)
         table = torch.stack([angles.sin(), angles.cos()], -1).reshape(rows, -1)[:, :d_model]
@@ -740,8 +762,7 @@ class Recognizer:
             layer = chain[at]
             kind = getattr(layer, "kind", "")
             if kind == "residual":
-                raise Unsupported(f"a residual connection in {layer.path or 'the model'} that is not a part of a transformer "
-                                  "block: " + ", ".join(getattr(inner, "kind", "layer") for inner in layer.inside))
+                self.residual(layer)
             if kind == "gated" or (kind == "attention" and not layer.attention.module):
                 raise Unsupported(f"{'a gated network' if kind == 'gated' else 'attention'} in {layer.path} that is not a part "
                                   "of a transformer block")
@@ -749,26 +770,44 @@ class Recognizer:
             at += 1
         return found
 
+    def residual(self, layer):
+        """A residual connection that is no part of a transformer block."""
+        inside = self.blocks(layer.inside)
+        if any(getattr(inner, "kind", "") == "block" for inner in inside):
+            raise Unsupported(f"a residual connection around a transformer block in {layer.path or 'the model'}")
+        types = ", ".join(inner.type for inner in inside)
+        layer.type = f"attune::Residual<{types if len(inside) == 1 else f'attune::Sequential<{types}>'}>"
+        for inner in inside:
+            layer.names += inner.names
+            layer.tensors += inner.tensors
+            layer.shapes |= inner.shapes
+
     def block_at(self, chain, at):
         def kind(index):
             return getattr(chain[index], "kind", "") if index < len(chain) else ""
 
         def inside(index):
-            return [getattr(layer, "kind", "") for layer in chain[index].inside]
+            kinds = [getattr(layer, "kind", "") for layer in chain[index].inside]
+            return kinds[:-1] if kinds[-1] == "scale" else kinds
 
         networks = (["linear", "activation", "linear"], ["gated"])
         if kind(at) == "residual" and kind(at + 1) == "residual" and inside(at) == ["norm", "attention"] and \
                 inside(at + 1)[:1] == ["norm"] and inside(at + 1)[1:] in networks:
             first, second = chain[at].inside, chain[at + 1].inside
-            return self.block(first[1], second[1:], first[0], second[0], True, chain[at + 1]), 2
+            return self.block(first[1:], second[1:], first[0], second[0], True, chain[at + 1]), 2
         if [kind(at + i) for i in range(4)] == ["residual", "norm", "residual", "norm"] and inside(at) == ["attention"] and \
                 inside(at + 2) in networks:
-            return self.block(chain[at].inside[0], chain[at + 2].inside, chain[at + 1], chain[at + 3], False,
+            return self.block(chain[at].inside, chain[at + 2].inside, chain[at + 1], chain[at + 3], False,
                               chain[at + 3]), 4
         return None, 0
 
-    def block(self, attention, network, norm1, norm2, before, last):
+    def block(self, attending, network, norm1, norm2, before, last):
+        attention, *scale1 = attending
+        scale2 = network[-1:] if network[-1].kind == "scale" else []
+        members = [*attending, *network, norm1, norm2]
+        network = network[:len(network) - len(scale2)]
         names = dict(attention.attention.names)
+        names |= {name: scale[0].names[0] for name, scale in (("scale1", scale1), ("scale2", scale2)) if scale}
         if len(network) == 1:
             parts = network[0].network
             names |= network[0].network_names
@@ -790,9 +829,8 @@ class Recognizer:
             shared.append(step[0])
         path = ".".join(shared)
         relative = {key: name[len(path) + 1 if path else 0:] for key, name in names.items()}
-        members = [attention, *network, norm1, norm2]
         layer = Layer(names=[path], tensors=[tensor for member in members for tensor in member.tensors], output=last.output,
-                      path=path)
+                      path=path, shapes={name: shape for member in members for name, shape in member.shapes.items()})
         layer.kind = "block"
         layer.block = Block(attention.attention, parts, norm1.norm, before, relative)
         if layer.block.plain() and relative == TORCH_NAMES:
@@ -801,10 +839,10 @@ class Recognizer:
 
 
 def recognize(recording, output):
-    """The layers of a recorded model, and its inputs as patches, where the first step makes such of them."""
+    """The recognizer of a recorded model, and its layers."""
     recognizer = Recognizer(recording)
     try:
-        chain = recognizer.chain(output, recording.input)
+        chain = recognizer.chain(output, recording.inputs[0])
     except NotReached:
         raise Unsupported("the output is not computed from the input alone") from None
-    return recognizer.blocks(chain), recognizer.patches
+    return recognizer, recognizer.blocks(chain)

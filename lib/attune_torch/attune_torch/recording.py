@@ -62,6 +62,8 @@ def taken_whole(module):
 
 def norm_like(module):
     """A module of one's own that may be a norm over features: at most one weight, which is a vector."""
+    if isinstance(module, nn.modules.batchnorm._BatchNorm):
+        return False
     parameters = dict(module.named_parameters())
     is_norm = "norm" in type(module).__name__.lower() and not list(module.children())
     return is_norm and set(parameters) <= {"weight"} and all(p.dim() == 1 for p in parameters.values())
@@ -78,7 +80,7 @@ def line_of_forward():
 
 
 class Recording(TorchFunctionMode):
-    """Records a forward pass of a module."""
+    """Records a forward pass of a module. `sample`: its inputs."""
 
     def __init__(self, module, sample):
         super().__init__()
@@ -88,13 +90,17 @@ class Recording(TorchFunctionMode):
         for name, tensor in self.tensors.items():
             self.names.setdefault(id(tensor), []).append(name)
         self.node_of, self.alive, self.depth = {}, [], 0
+        self.nodes = []  # in the order of the pass
         self.paths = {id(inside): path for path, inside in module.named_modules()}
         self.stack = []
-        self.input = self.keep(sample, Node("input", [], {}, sample.detach().clone()))
-        self.input.derived = True
+        self.in_training = {path for path, inside in module.named_modules() if inside.training}
+        self.inputs = [self.keep(value, Node("input", [], {}, value.detach().clone())) for value in sample]
+        for item in self.inputs:
+            item.derived = True
 
     def keep(self, tensor, node):
         self.node_of[id(tensor)] = node
+        self.nodes.append(node)
         self.alive.append(tensor)  # an id is not used again while its tensor lives
         return node
 
@@ -174,13 +180,13 @@ class Recording(TorchFunctionMode):
 
 
 def record(module, sample):
-    """The recording of module(sample), and the node of its output."""
+    """The recording of module(*sample), and the node of its output."""
     recording = Recording(module, sample)
     training = module.training
     module.eval()
     try:
         with torch.no_grad(), recording.modules(), recording:
-            output = module(sample)
+            output = module(*sample)
     finally:
         module.train(training)
     if not isinstance(output, torch.Tensor):
