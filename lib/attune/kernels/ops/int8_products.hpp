@@ -39,7 +39,7 @@ inline RowScale row_scale_of(const float* x, int length) {
 }
 
 /// Writes integers and scales of `count` vectors of `length` numbers, `stride` apart, as the first columns of
-/// a packed matrix. What is behind them has no influence.
+/// a packed matrix. Bytes beside them have no influence.
 template <class Packed>
 [[gnu::noinline]] void pack_vectors(const float* x, int stride, int count, int length, std::int8_t* bytes,
                                     float* scales) {
