@@ -310,6 +310,17 @@ class Causal(nn.Module):
         return self.head(self.blocks(x, mask=mask))
 
 
+class TwoInputs(nn.Module):
+    """Two kinds of ids, and what is made of their embeddings."""
+
+    def __init__(self, step):
+        super().__init__()
+        self.first, self.second, self.head, self.step = nn.Embedding(7, 8), nn.Embedding(5, 8), nn.Linear(8, 3), step
+
+    def forward(self, first, second):
+        return self.head(self.step(self.first(first), self.second(second)))
+
+
 class Scaled(nn.Module):
     """Attention with another scale than 1 / sqrt(d_k), which small weights do not show."""
 

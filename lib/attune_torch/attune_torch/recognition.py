@@ -51,6 +51,7 @@ class Recognizer(Convolutions):
         self.conv1d = conv1d_weights(recording.module)
         self.patches = None  # the model's inputs, where the first step cuts them into patches
         self.folds = {}      # BatchNorms by their paths
+        self.ids = []        # the inputs of several tables, in the order of the device
         self.axes = axes(recording.nodes)
 
     close = staticmethod(close)
@@ -388,6 +389,9 @@ class Recognizer(Convolutions):
     # ---- Sums: positions and residuals ----
 
     def sum_layer(self, node, derived, source):
+        embeddings = self.embedding_sum(node)
+        if embeddings:
+            return embeddings, self.recording.inputs[0]
         terms = [item for item in node.args if isinstance(item, Node)]
         if len(terms) != 2 or self.argument(node, 2, "alpha", 1) != 1:
             raise Unsupported(self.hint(node))
@@ -407,6 +411,43 @@ class Recognizer(Convolutions):
             return [layer], skip
         raise Unsupported("a sum of two values that is no residual connection: one is to be computed from the other, and have its "
                           "shape: " + node.describe())
+
+    def embedding_sum(self, node):
+        """Two tables or more that are looked up with inputs, their sum, and constants that are added to it; or None."""
+        tables, constants, queue = [], [], [node]
+        while queue:
+            term = self.origin(queue.pop(0))
+            if not term.derived:
+                constants.append(term)
+            elif term.operation == "embedding" and self.origin(term.args[0]).operation == "input":
+                tables.append(term)
+            elif term.operation in SUMS and len(term.args) == 2 and all(isinstance(item, Node) for item in term.args):
+                queue = [*term.args, *queue]
+            else:
+                return None
+        if len(tables) < 2:
+            return None
+        inputs = [self.origin(table.args[0]) for table in tables]
+        if len({tuple(item.shape) for item in inputs}) > 1 or len({table.shape for table in tables}) > 1:
+            raise Unsupported("a sum of embeddings with different numbers of tokens or features: " + node.describe())
+        parts, value = [self.embedding(table) for table in tables], tables[0].value
+        type_ = parts[0].type
+        for part, table in zip(parts[1:], tables[1:]):
+            type_, value = f"attune::EmbeddingSum<{type_}, {part.type}>", value + table.value
+        self.ids = inputs
+        sum_ = Node("add", tables, {}, value, path=node.path, line=node.line)
+        sum_.derived = True
+        self.axes[sum_.index] = value.dim() - 1
+        layer = Layer(type=type_, names=[name for part in parts for name in part.names], output=value, path=node.path,
+                      tensors=[tensor for part in parts for tensor in part.tensors])
+        layer.kind = "embeddings"
+        found = [layer]
+        for index, constant in enumerate(constants):
+            next_ = node if index + 1 == len(constants) else Node("add", [sum_, constant], {}, sum_.value + constant.value, path=node.path)
+            self.axes[next_.index] = self.axes[sum_.index]
+            found += self.added(next_, sum_, constant)
+            sum_ = next_
+        return found
 
     def added(self, node, before, constant):
         """Constants that are added: positions, a token type, or a sum of such."""
@@ -842,7 +883,13 @@ def recognize(recording, output):
     """The recognizer of a recorded model, and its layers."""
     recognizer = Recognizer(recording)
     try:
+        used = {item.index for node in recording.nodes for item in node.inputs()}
+        unused = [index for index, item in enumerate(recording.inputs) if item.index not in used]
+        if unused:
+            raise Unsupported(f"forward does not use input {unused[0]}")
         chain = recognizer.chain(output, recording.inputs[0])
     except NotReached:
         raise Unsupported("the output is not computed from the input alone") from None
+    if len(recording.inputs) > 1 and not recognizer.ids:
+        raise Unsupported("a model with several inputs that are not ids whose embeddings are added up")
     return recognizer, recognizer.blocks(chain)

@@ -80,9 +80,9 @@ def line_of_forward():
 
 
 class Recording(TorchFunctionMode):
-    """Records a forward pass of a module. `sample`: its inputs."""
+    """Records a forward pass of a module. `inputs`: its tensors."""
 
-    def __init__(self, module, sample):
+    def __init__(self, module, inputs):
         super().__init__()
         self.module = module
         self.names = {}  # of parameters and buffers, by identity
@@ -94,7 +94,7 @@ class Recording(TorchFunctionMode):
         self.paths = {id(inside): path for path, inside in module.named_modules()}
         self.stack = []
         self.in_training = {path for path, inside in module.named_modules() if inside.training}
-        self.inputs = [self.keep(value, Node("input", [], {}, value.detach().clone())) for value in sample]
+        self.inputs = [self.keep(value, Node("input", [], {}, value.clone())) for value in inputs]
         for item in self.inputs:
             item.derived = True
 
@@ -179,14 +179,16 @@ class Recording(TorchFunctionMode):
                 del inside.forward
 
 
-def record(module, sample):
-    """The recording of module(*sample), and the node of its output."""
-    recording = Recording(module, sample)
+def record(module, args, kwargs):
+    """The recording of module(*args, **kwargs), and the node of its output."""
+    # Tensors of its own: one may be given twice.
+    args, kwargs = [item.detach().clone() for item in args], {name: item.detach().clone() for name, item in kwargs.items()}
+    recording = Recording(module, [*args, *kwargs.values()])
     training = module.training
     module.eval()
     try:
         with torch.no_grad(), recording.modules(), recording:
-            output = module(*sample)
+            output = module(*args, **kwargs)
     finally:
         module.train(training)
     if not isinstance(output, torch.Tensor):
