@@ -321,6 +321,15 @@ class TwoInputs(nn.Module):
         return self.head(self.step(self.first(first), self.second(second)))
 
 
+class Ignoring(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(4, 3)
+
+    def forward(self, x, mask):
+        return self.head(x)
+
+
 class Scaled(nn.Module):
     """Attention with another scale than 1 / sqrt(d_k), which small weights do not show."""
 

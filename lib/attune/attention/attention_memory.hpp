@@ -7,6 +7,7 @@
 
 #include <attune/attention/attention_parameters.hpp>
 #include <attune/attention/attention_shape.hpp>
+#include <attune/attention/bias_kv.hpp>
 #include <attune/attention/recomputed_attention.hpp>
 #include <attune/kernels/portable/prefetch.hpp>
 #include <attune/kernels/portable/transpose.hpp>
@@ -35,24 +36,43 @@ struct AttentionMemory {
       shape.keep_weights ? shape.seq_len : recomputed_queries(shape.seq_len);
 
   /// Values from forward that a backward to these gradients needs. It stores the gradients of Q, K, V and O
-  /// in the same memory. O is taped only for the gradient of W_o, else it is scratch.
-  template <class Gradients>
-  struct TapeOf {
+  /// in the same memory. O is taped only for the gradient of W_o, else it is scratch. Matrix is the storage
+  /// of large members (layers/packed_rows.hpp).
+  template <class Gradients, template <class, int, int> class Matrix = Tensor>
+  struct TapeIn {
     static constexpr bool kKeepsOutputs =
         Parts::OutputProjection::template kReadsInput<decltype(Gradients::output)>;
-    Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_k> query;
-    Tensor<Scalar, kKeys, shape.num_kv_heads * shape.d_k> key;
-    Tensor<Scalar, kKeys, shape.num_kv_heads * shape.d_v> value;
-    [[no_unique_address]] std::conditional_t<kKeepsOutputs, HeadOutputs, None<0>> outputs;
+    Matrix<Scalar, shape.seq_len, shape.num_heads * shape.d_k> query;
+    Matrix<Scalar, kKeys, shape.num_kv_heads * shape.d_k> key;
+    Matrix<Scalar, kKeys, shape.num_kv_heads * shape.d_v> value;
+    [[no_unique_address]] std::conditional_t<kKeepsOutputs,
+                                             Matrix<Scalar, HeadOutputs::rows, HeadOutputs::cols>, None<0>>
+        outputs;
     // Stacked by head: P before dropout; or, per row of e^(S − max), the maximum and one over the sum.
     [[no_unique_address]] std::conditional_t<shape.keep_weights,
-                                             Tensor<Scalar, shape.num_heads * shape.seq_len, kKeys>, None<1>>
+                                             Matrix<Scalar, shape.num_heads * shape.seq_len, kKeys>, None<1>>
         weights;
     [[no_unique_address]] std::conditional_t<shape.keep_weights, None<2>,
                                              Tensor<Scalar, shape.num_heads * shape.seq_len, 2>>
         of_rows;
-    [[no_unique_address]] typename Parts::Norms::Kept norms;
+    [[no_unique_address]] typename Parts::Norms::template KeptIn<Matrix> norms;
     [[no_unique_address]] typename WeightDropout::Tape dropout;
+
+    /// Visits the members of some tapes: matrices with the context of their rows.
+    static void visit(const auto& visitor, const auto& context, auto&... tapes) {
+      const auto keys = with_appended<shape>(context).keys();
+      visitor.rows(context, tapes.query...);
+      visitor.rows(keys, tapes.key...);
+      visitor.rows(keys, tapes.value...);
+      if constexpr (kKeepsOutputs) visitor.rows(context, tapes.outputs...);
+      if constexpr (shape.keep_weights) {
+        visitor.template stacked<shape.num_heads>(context, keys.template count<kKeys>(), tapes.weights...);
+      } else {
+        visitor.member(context, tapes.of_rows...);
+      }
+      Parts::Norms::visit(visitor, context, tapes.norms...);
+      visitor.member(context, tapes.dropout...);
+    }
 
     /// P of one head, [seq_len, kv_len]; valid between forward and backward. With a valid length, the rows
     /// after it are undefined, and appended keys may stand further to the front.
@@ -61,7 +81,12 @@ struct AttentionMemory {
       static_assert(kKept,
                     "attune::MultiHeadAttention: there are no weights to read, they are not kept; set "
                     ".keep_weights = true in AttentionShape");
-      if constexpr (kKept) return view(weights).template rows_at<shape.seq_len>(head * shape.seq_len);
+      constexpr bool kReadable = std::is_same_v<Matrix<Scalar, 1, 1>, Tensor<Scalar, 1, 1>>;
+      static_assert(
+          kReadable || !kKept,
+          "attune::MultiHeadAttention: the weights of a packed tape cannot be read; leave out PackedTape");
+      if constexpr (kKept && kReadable)
+        return view(weights).template rows_at<shape.seq_len>(head * shape.seq_len);
     }
     /// The mean of P over the heads, written to `mean`.
     template <bool kKept = shape.keep_weights>
@@ -79,6 +104,9 @@ struct AttentionMemory {
       visitor(dropout);
     }
   };
+
+  template <class Gradients>
+  using TapeOf = TapeIn<Gradients>;
 
   /// The same in inference. With vector units, blocks have similar lengths. One block fits a first-level
   /// cache if it is read several times; keys are then transposed once for all blocks of a head.

@@ -18,8 +18,10 @@
 #include <attune/layers/token_type.hpp>
 #include <attune/models/checkpointed.hpp>
 #include <attune/models/decoder_layer.hpp>
+#include <attune/models/encoder_decoder.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/frozen.hpp>
+#include <attune/models/packed_tape.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/sequential.hpp>
@@ -442,6 +444,8 @@ template <class Layer, const EncoderLayerNames* table>
 struct PyTorchNames<Residual<Layer>, table> : PyTorchNames<Layer, table> {};
 template <class Layer, const EncoderLayerNames* table>
 struct PyTorchNames<Checkpointed<Layer>, table> : PyTorchNames<Layer, table> {};
+template <class Layer, TapeNumbers numbers, const EncoderLayerNames* table>
+struct PyTorchNames<detail::PackedLayer<Layer, numbers>, table> : PyTorchNames<Layer, table> {};
 
 /// A module with `embedding`, an nn.Embedding that is also its head, and `body`.
 template <class EmbeddingLayer, class Body, const EncoderLayerNames* table>
@@ -449,6 +453,15 @@ struct PyTorchNames<Tied<EmbeddingLayer, Body>, table> {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     detail::visit_named<EmbeddingLayer, table>("embedding", visitor, parent, set.embedding);
     detail::visit_named<Body, table>("body", visitor, parent, set.body);
+  }
+};
+
+/// A module with `encoder` and `decoder`.
+template <class Encoder, class Decoder, const EncoderLayerNames* table>
+struct PyTorchNames<EncoderDecoder<Encoder, Decoder>, table> {
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    detail::visit_named<Encoder, table>("encoder", visitor, parent, set.encoder);
+    detail::visit_named<Decoder, table>("decoder", visitor, parent, set.decoder);
   }
 };
 

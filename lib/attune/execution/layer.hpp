@@ -35,6 +35,8 @@
 //   TapeOf<Gradients>, ScratchOf<Gradients>  memory of a backward to such gradients. Default: Tape, Scratch
 //   kReadsInput<Gradients>     whether that backward reads x. Default: true
 //   kIdsPerToken               ids of a token, in a layer of ids. Default: that of its first part, or 1
+//   TapeIn<Gradients, Matrix>  the tape with other storage of its matrices (layers/packed_rows.hpp). Default:
+//                              a packed tape has it as it is
 //   WithScalar<Other>          the layer with another scalar. Default: there is none
 //   WithLength<tokens>, or Stream<cache>  the layer token by token (stream.hpp). Default: it cannot run so
 #pragma once
@@ -83,6 +85,9 @@ struct Abilities {
   ScoreShape scores = {};            // scores that a mask changes; a mask of another size is a compile error
   bool output_may_be_input = false;  // y may be x in inference
   bool gradient_may_be_input = false;  // dx may be x, but not with UpdateInBackward
+  /// backward may read y where it reads x, with the same bits. A Sequential then tapes one of them. The layer
+  /// also sets output_may_be_input and gradient_may_be_input.
+  bool backward_may_read_output = false;
   /// backward visits each parameter once, and never reads a parameter after giving away its gradient, so it
   /// may be updated at once. Otherwise UpdateInBackward keeps the layer's gradients in scratch.
   bool updates_in_backward = false;
@@ -285,8 +290,7 @@ constexpr bool check_layer() {
     static_assert(
         sizeof(L) == 0,
         "attune::IsLayer: there is no forward(parameters, x, y, tape, scratch[, mask]) for ConstView<Input> "
-        "x and View<Output> y; one with a second input, as DecoderLayer, stands in a struct that takes "
-        "both out of one");
+        "x and View<Output> y; one with a second input stands in a struct that takes both out of one");
   } else if constexpr (!RunsBackward<L>) {
     static_assert(sizeof(L) == 0,
                   "attune::IsLayer: there is no backward(parameters, x, tape, dy, dx, gradients, scratch[, "

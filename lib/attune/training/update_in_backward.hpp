@@ -299,10 +299,10 @@ class ParameterUpdates {
   UpdateContext<Optimizer> context_;
 };
 
-/// A step of a trainer, with its `rows` and `work` (workspace.hpp).
+/// A step of a trainer, with its plan's `workspace`, its `rows`, and its `work` (workspace.hpp).
 template <class Model, class Optimizer, TrainingPrecision precision, class Mask, class Loss>
 ATTUNE_INLINE StepResult<typename Model::Scalar> step_in_backward(
-    TrainingState<Model, Optimizer, precision>& state, auto& rows, auto& work,
+    TrainingState<Model, Optimizer, precision>& state, auto& workspace, auto& rows, auto& work,
     ConstView<typename Model::Input> x, const auto& target, const typename Optimizer::Options& options,
     const Mask& mask, const Loss& loss) {
   using Scalar = typename Model::Scalar;
@@ -318,18 +318,22 @@ ATTUNE_INLINE StepResult<typename Model::Scalar> step_in_backward(
     if (!finite(kernels::sum_of_squares(Model::Input::size, x.data)))
       return Result::refused(Status::kNotFinite);
   }
-  const auto context = context_for<Model>(mask);
+  if (const Status loaded = load_weights(workspace, state.parameters); loaded != Status::kOk) {
+    return Result::refused(loaded);
+  }
+  const auto& weights = weights_of(workspace, state.parameters);
+  const auto context = context_in_plan<Model, std::remove_cvref_t<decltype(workspace)>>(mask);
   LossSum<Scalar> sum;
-  const Status status =
-      forward_loss<Model>(context, state.parameters, x, output, tape, scratch, target, loss, sum);
+  const Status status = forward_loss<Model>(context, weights, x, output, tape, scratch, target, loss, sum);
   if (status != Status::kOk) return Result::refused(status);
   const auto gradient =
       BatchGradient<Scalar>::template of<Loss, Optimizer>(NoParameters{}, options, NoClipping{}, sum);
   if (gradient.status != Status::kOk) return Result::refused(gradient.status);
 
   ParameterUpdates<Model, Optimizer> updates(state.parameters, state.moments, options, rows, gradient.scale);
-  backward_in<Model>(context, state.parameters, x, tape, ConstView<Output>(output), NoGradient{},
-                     updates.leaves, scratch);
+  backward_in<Model>(context, weights, x, tape, ConstView<Output>(output), NoGradient{}, updates.leaves,
+                     scratch);
+  parameters_changed(workspace);
   count_step(state, 1);
   if (!updates.ok()) return Result::refused(Status::kNotFinite);
   return {sum.sum * gradient.scale, Status::kOk, updates.gradient_norm() * gradient.scale};
