@@ -310,6 +310,46 @@ class Causal(nn.Module):
         return self.head(self.blocks(x, mask=mask))
 
 
+@torch.jit.script
+def scripted(x: torch.Tensor) -> torch.Tensor:
+    return x * 0.5 * (1.0 + torch.erf(x * 0.7071067811865476))
+
+
+class Scripted(nn.Module):
+    def forward(self, x):
+        return scripted(x)
+
+
+class Gate(nn.Module):
+    """Leaves its branch out where numbers are large."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.branch = nn.LayerNorm(8), nn.Linear(8, 8)
+
+    def forward(self, x):
+        return x if x.abs().max() > 1e6 else x + self.branch(self.norm(x))
+
+
+class Hinted(nn.Module):
+    """Parts that cannot be recorded, and Python beside them."""
+
+    def __init__(self):
+        super().__init__()
+        self.inward, self.act, self.gate, self.outward, self.spare = nn.Linear(4, 8), Scripted(), Gate(), nn.Linear(8, 2), nn.Identity()
+
+    def forward(self, x):
+        return self.outward(self.gate(self.act(self.inward(x))))
+
+    @staticmethod
+    def hints():
+        return {"act": lambda module, x: F.gelu(x), "gate": lambda module, x: x + module.branch(module.norm(x))}
+
+
+def hint_with_a_cube(module, x):
+    return F.gelu(x.pow(3).sign() * x.abs())
+
+
 class TwoInputs(nn.Module):
     """Two kinds of ids, and what is made of their embeddings."""
 

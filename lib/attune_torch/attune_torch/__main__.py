@@ -13,7 +13,7 @@ from .errors import CheckFailed, Unsupported
 
 
 def made(place, tokens, token_types, sizes):
-    """A module and a sample input: of a checkpoint's folder, of an ONNX file, or what FILE.py:function answers."""
+    """A module, a sample input and hints if there are any: of a checkpoint's folder, of an ONNX file, or what FILE.py:function answers."""
     if (Path(place) / "config.json").is_file():
         from .families import from_checkpoint
         return from_checkpoint(place, tokens, token_types=token_types)
@@ -34,8 +34,8 @@ def made(place, tokens, token_types, sizes):
     if not callable(getattr(source, function, None)):
         raise ValueError(f"there is no function {function} in {file}")
     pair = getattr(source, function)()
-    if not isinstance(pair, tuple) or len(pair) != 2:
-        raise ValueError(f"{function} must return (module, sample_input)")
+    if not isinstance(pair, tuple) or len(pair) not in (2, 3):
+        raise ValueError(f"{function} must return (module, sample_input) or (module, sample_input, hints)")
     return pair
 
 
@@ -70,7 +70,8 @@ def main(arguments=None):
     try:
         if options.command == "export":
             from .folder import export
-            found = export(*made(options.model, options.tokens, options.token_types, dict(options.size)), options.out)
+            module, sample, *hints = made(options.model, options.tokens, options.token_types, dict(options.size))
+            found = export(module, sample, options.out, *hints)
             print(f"wrote {options.out}: {len(found.layers)} layers; python -m attune_torch check {options.out}")
         elif options.command == "check":
             check(options.folder, options.on, options.attune)

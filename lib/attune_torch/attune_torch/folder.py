@@ -32,8 +32,8 @@ def wrapped(line, width=110):
 class Exported:
     """A recognized model: its types and names."""
 
-    def __init__(self, module, args, kwargs):
-        self.recording, self.output = record(module, args, kwargs)
+    def __init__(self, module, args, kwargs, hints):
+        self.recording, self.output = record(module, args, kwargs, hints)
         self.recognizer, self.layers = recognize(self.recording, self.output)
         turned = tensors.conv1d_weights(module)
         self.state = {name: value.detach().t() if name in turned else value.detach() for name, value in module.state_dict().items()}
@@ -293,10 +293,12 @@ void predict(const {name}::Model::Input& x, {name}::Model::Output& y) {{
 '''
 
 
-def export(module, sample_input, folder):
+def export(module, sample_input, folder, hints=None):
     """Writes a folder with `module` as a type of attune, its weights and samples. `sample_input` is a batch, [batch, tokens,
     features], [batch, features], or ids of tokens [batch, tokens]; the model is recorded on it, so take real ones. A tuple or a
-    dict has the inputs of a model with several ids for each token, as BERT's words and token types. Raises Unsupported, before anything is written, and says what attune has no layer for, and where in `forward` it is."""
+    dict has the inputs of a model with several ids for each token, as BERT's words and token types. `hints` has functions by
+    modules' paths, called as hint(module, *inputs): what the module computes, written with operations that attune has. Raises
+    Unsupported, before anything is written, and says what attune has no layer for, and where in `forward` it is."""
     folder = Path(folder)
     name = re.sub(r"\W+", "_", folder.name)
     if not re.fullmatch(r"[A-Za-z_]\w*", name):
@@ -307,7 +309,7 @@ def export(module, sample_input, folder):
     if not inputs or any(not isinstance(item, torch.Tensor) or item.dim() < 2 for item in inputs):
         raise ValueError("sample_input is a tensor with a batch: [batch, tokens, features], [batch, features] or ids [batch, tokens]; or "
                          "a tuple or a dict of such, for a model with several ids for each token")
-    found = Exported(module, args, kwargs)
+    found = Exported(module, args, kwargs, hints or {})
     class_name = module._get_name()
     texts = {"model.hpp": found.header(name, class_name), "check.cpp": found.check_source(name, (1e-4, 0.1)),
              "CMakeLists.txt": cmake(name, [name for layer in found.layers if getattr(layer, "kind", "") == "positions" for name in layer.tensors]),
