@@ -74,8 +74,8 @@ struct EmbeddingSum {
 
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
-    [[no_unique_address]] detail::SetOf<First, Matrix, Vector> first;
-    [[no_unique_address]] detail::SetOf<Second, Matrix, Vector> second;
+    [[no_unique_address]] detail::SetOf<First, Matrix, Vector> first;    ///< Of First.
+    [[no_unique_address]] detail::SetOf<Second, Matrix, Vector> second;  ///< Of Second.
     ATTUNE_FIELDS(Set(first), Set(second))
   };
   using Parameters = ParametersOf<Tensor>;
