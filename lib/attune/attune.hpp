@@ -35,6 +35,7 @@
 #include <attune/layers/convolution.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/layers/embedding.hpp>
+#include <attune/layers/embedding_sum.hpp>
 #include <attune/layers/feed_forward.hpp>
 #include <attune/layers/layer_norm.hpp>
 #include <attune/layers/layer_scale.hpp>
