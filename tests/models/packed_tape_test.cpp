@@ -125,6 +125,40 @@ void expect_rounded_backward(const Mask& mask = {}) {
   EXPECT_TRUE(check::same_bits(packed_y, y));
 }
 
+// The same for a decoder layer and its memory.
+template <class Layer, TapeNumbers numbers>
+void expect_rounded_backward_of_a_decoder() {
+  using Packed = PackedTape<Layer, numbers>;
+  static typename Layer::Parameters parameters, expected, gradients;
+  static typename Layer::Input x, expected_dx, dx;
+  static typename Layer::Memory memory, expected_d_memory, d_memory;
+  static typename Layer::Output y, packed_y, dy;
+  static typename Layer::Tape tape;
+  static typename Layer::Scratch scratch;
+  static typename Packed::Tape packed_tape;
+  static typename Packed::Scratch packed_scratch;
+  attune::Rng rng(1);
+  check::fill_set(parameters, rng);
+  check::fill(x, rng);
+  check::fill(memory, rng);
+  check::fill(dy, rng);
+  Packed::forward(parameters, x, memory, packed_y, packed_tape, packed_scratch);
+  Layer::forward(parameters, x, memory, y, tape, scratch);
+  EXPECT_TRUE(check::same_bits(packed_y, y));
+
+  const attune::Context<> context;
+  round_tape<numbers, Layer>(context, tape);
+  round_part<numbers, typename Layer::CrossAttention>(context, tape.cross_attention);
+  round_rows<numbers>(context, x);
+  Layer::backward(parameters, x, memory, tape, dy, expected_dx, expected_d_memory, expected, scratch);
+  std::memset(static_cast<void*>(&packed_scratch), 0xFF, sizeof packed_scratch);
+  std::memset(static_cast<void*>(&x), 0xFF, sizeof x);
+  Packed::backward(parameters, x, memory, packed_tape, dy, dx, d_memory, gradients, packed_scratch);
+  EXPECT_TRUE(check::same_bits(dx, expected_dx));
+  EXPECT_TRUE(check::same_bits(d_memory, expected_d_memory));
+  EXPECT_TRUE(check::same_bits(gradients, expected));
+}
+
 template <class Trained, int batch, class Plan = attune::Streaming>
 using Training = attune::Trainer<Trained, attune::CrossEntropy<>, attune::AdamW, batch, Plan>;
 
@@ -158,6 +192,19 @@ TEST(PackedTape, keeps_what_the_trained_part_needs) {
   constexpr attune::LowRank kFactors{.rank = 2, .roles = attune::Role::kQueries | attune::Role::kValues};
   expect_rounded_backward<attune::Adapted<Before, constant_before, kFactors>, TapeNumbers::kInt8, Before>();
   expect_rounded_backward<attune::BiasesAndNorms<After, constant_after>, TapeNumbers::kInt8, After>();
+}
+
+TEST(PackedTape, packs_an_encoder_and_a_decoder) {
+  constexpr attune::DecoderLayerShape kDecoder{
+      .attention = {.seq_len = 4, .d_model = kWidth, .num_heads = 2}, .d_ff = 6, .memory_len = kTokens};
+  using Decoder = attune::DecoderLayer<kDecoder>;
+  expect_rounded_backward_of_a_decoder<Decoder, TapeNumbers::kInt8>();
+  using Both = PackedTape<attune::EncoderDecoder<
+      After,
+      attune::Sequential<attune::Repeat<2, Decoder>,
+                         attune::Pooling<attune::PoolingShape{.seq_len = 4, .d_model = kWidth}>, Head>>>;
+  expect_same_training<Training<Both, 1>, Training<Both, 1, attune::UpdateInBackward>>(
+      attune::EncoderDecoderMask{});
 }
 
 TEST(PackedTape, packs_the_tape_of_any_layer) {
