@@ -127,7 +127,7 @@ void expect_rounded_backward(const Mask& mask = {}) {
 
 // The same for a decoder layer and its memory.
 template <class Layer, TapeNumbers numbers>
-void expect_rounded_backward_of_a_decoder() {
+void expect_rounded_backward_of_a_decoder(int length, int memory_length) {
   using Packed = PackedTape<Layer, numbers>;
   static typename Layer::Parameters parameters, expected, gradients;
   static typename Layer::Input x, expected_dx, dx;
@@ -142,18 +142,24 @@ void expect_rounded_backward_of_a_decoder() {
   check::fill(x, rng);
   check::fill(memory, rng);
   check::fill(dy, rng);
-  Packed::forward(parameters, x, memory, packed_y, packed_tape, packed_scratch);
-  Layer::forward(parameters, x, memory, y, tape, scratch);
+  attune::SequenceLength<Layer::Input::rows> mask;
+  attune::SequenceLength<Layer::Memory::rows> memory_mask;
+  ASSERT_EQ(mask.set_length(length), attune::Status::kOk);
+  ASSERT_EQ(memory_mask.set_length(memory_length), attune::Status::kOk);
+  attune::forward<Packed>(parameters, x, memory, packed_y, packed_tape, packed_scratch, mask, memory_mask);
+  attune::forward<Layer>(parameters, x, memory, y, tape, scratch, mask, memory_mask);
   EXPECT_TRUE(check::same_bits(packed_y, y));
 
-  const attune::Context<> context;
-  round_tape<numbers, Layer>(context, tape);
-  round_part<numbers, typename Layer::CrossAttention>(context, tape.cross_attention);
-  round_rows<numbers>(context, x);
-  Layer::backward(parameters, x, memory, tape, dy, expected_dx, expected_d_memory, expected, scratch);
+  const auto context = attune::decoder_context_for<Layer>(mask, memory_mask);
+  round_tape<numbers, Layer>(context.tokens, tape);
+  round_part<numbers, typename Layer::CrossAttention>(context.cross, tape.cross_attention);
+  round_rows<numbers>(context.tokens, x);
+  attune::backward<Layer>(parameters, x, memory, tape, dy, expected_dx, expected_d_memory, expected, scratch,
+                          mask, memory_mask);
   std::memset(static_cast<void*>(&packed_scratch), 0xFF, sizeof packed_scratch);
   std::memset(static_cast<void*>(&x), 0xFF, sizeof x);
-  Packed::backward(parameters, x, memory, packed_tape, dy, dx, d_memory, gradients, packed_scratch);
+  attune::backward<Packed>(parameters, x, memory, packed_tape, dy, dx, d_memory, gradients, packed_scratch,
+                           mask, memory_mask);
   EXPECT_TRUE(check::same_bits(dx, expected_dx));
   EXPECT_TRUE(check::same_bits(d_memory, expected_d_memory));
   EXPECT_TRUE(check::same_bits(gradients, expected));
@@ -182,6 +188,7 @@ TEST(PackedTape, has_the_bits_of_a_rounded_tape_behind_a_length) {
   attune::SequenceLength<kTokens> length;
   ASSERT_EQ(length.set_length(5), attune::Status::kOk);
   expect_rounded_backward<Before, TapeNumbers::kInt8, Before>(length);
+  expect_rounded_backward<After, TapeNumbers::kInt8, After>(length);
   expect_rounded_backward<Llama, TapeNumbers::kBfloat16, Llama>(length);
 }
 
@@ -194,17 +201,10 @@ TEST(PackedTape, keeps_what_the_trained_part_needs) {
   expect_rounded_backward<attune::BiasesAndNorms<After, constant_after>, TapeNumbers::kInt8, After>();
 }
 
-TEST(PackedTape, packs_an_encoder_and_a_decoder) {
+TEST(PackedTape, of_a_decoder_layer_knows_the_length_of_its_memory) {
   constexpr attune::DecoderLayerShape kDecoder{
-      .attention = {.seq_len = 4, .d_model = kWidth, .num_heads = 2}, .d_ff = 6, .memory_len = kTokens};
-  using Decoder = attune::DecoderLayer<kDecoder>;
-  expect_rounded_backward_of_a_decoder<Decoder, TapeNumbers::kInt8>();
-  using Both = PackedTape<attune::EncoderDecoder<
-      After,
-      attune::Sequential<attune::Repeat<2, Decoder>,
-                         attune::Pooling<attune::PoolingShape{.seq_len = 4, .d_model = kWidth}>, Head>>>;
-  expect_same_training<Training<Both, 1>, Training<Both, 1, attune::UpdateInBackward>>(
-      attune::EncoderDecoderMask{});
+      .attention = {.seq_len = kTokens, .d_model = kWidth, .num_heads = 2}, .d_ff = 6, .memory_len = kTokens};
+  expect_rounded_backward_of_a_decoder<attune::DecoderLayer<kDecoder>, TapeNumbers::kInt8>(3, 6);
 }
 
 TEST(PackedTape, packs_the_tape_of_any_layer) {

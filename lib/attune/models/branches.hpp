@@ -149,14 +149,14 @@ struct MemoryBranch {
   using InferenceScratch = typename Attention::InferenceScratch;
   template <class Gradients>
   using TapeOf = typename Attention::template TapeOf<Gradients>;
-  template <class Gradients, TapeNumbers numbers>
-  using PackedTapeOf = typename detail::PackedTapeOf<Attention, Gradients, numbers>::type;
-  ATTUNE_INLINE static const auto& context_of_tape(const auto& context) { return context.cross; }
   template <class Gradients>
   struct ScratchOf {
     typename Attention::template ScratchOf<Gradients> attention;
     Memory d_value;  // gradient of the memory as values; as keys, it goes to d_memory
   };
+  template <class Gradients, TapeNumbers numbers>
+  using PackedTapeOf = typename detail::PackedTapeOf<Attention, Gradients, numbers>::type;
+  ATTUNE_INLINE static const auto& context_of_tape(const auto& context) { return context.cross; }
   static constexpr bool kAttendsToMemory = true;
   static constexpr bool kRecomputesTape = false;
   static constexpr bool kTakesLength = detail::kAbilities<Attention>.takes_context;  // of queries and keys

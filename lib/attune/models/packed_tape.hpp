@@ -4,16 +4,14 @@
 //   using Model = PackedTape<Sequential<Linear<kEmbedding>, Repeat<6, EncoderLayer<kBlock>>,
 //   Pooling<kPool>>>;
 //
-// Scratch holds the floats of one layer at a time; in an encoder or decoder layer, of one
-// branch. The tape includes the
-// inputs that backward reads, so Sequential and Repeat keep none. Forward's output has the model's bits.
-// Backward reads numbers that were rounded once, so gradients differ from the model's. They are the same on
-// every target. Parameters, names and states are the model's.
+// Scratch holds the floats of one layer at a time; in an encoder or decoder layer, of one branch. The tape
+// includes the inputs that backward reads, so Sequential and Repeat keep none. Forward's output has the
+// model's bits. Backward reads numbers that were rounded once, so gradients differ from the model's. They are
+// the same on every target. Parameters, names and states are the model's.
 #pragma once
 
 #include <attune/layers/packed_rows.hpp>
 #include <attune/models/checkpointed.hpp>
-#include <attune/models/decoder_layer.hpp>
 #include <attune/models/encoder_decoder.hpp>
 #include <attune/models/frozen.hpp>
 #include <attune/models/repeat.hpp>
@@ -114,14 +112,7 @@ struct PackedWhole : Layer {
   }
 };
 
-// The same for an encoder or decoder layer, one branch at a time; its functions take any tape.
-template <class Layer>
-inline constexpr bool kPacksBranches = kRunsByBranches<Layer>;
-template <class SelfAttention, class CrossAttention, class Network, class Norm, BranchOptions options>
-inline constexpr bool kPacksBranches<DecoderLayerOf<SelfAttention, CrossAttention, Network, Norm, options>> =
-    true;
-template <DecoderLayerShape shape, class Scalar>
-inline constexpr bool kPacksBranches<DecoderLayer<shape, Scalar>> = true;
+// The same for an encoder layer, one branch at a time; its functions take any tape.
 template <class Layer, TapeNumbers numbers>
 struct PackedBranches : Layer {
   template <class Gradients>
@@ -136,8 +127,8 @@ struct PackedBranches : Layer {
 };
 
 template <class Layer, TapeNumbers numbers>
-struct PackedLayer
-    : std::conditional_t<kPacksBranches<Layer>, PackedBranches<Layer, numbers>, PackedWhole<Layer, numbers>> {
+struct PackedLayer : std::conditional_t<kRunsByBranches<Layer>, PackedBranches<Layer, numbers>,
+                                        PackedWhole<Layer, numbers>> {
   static_assert(std::is_same_v<typename Layer::Scalar, float>,
                 "attune::PackedTape: a tape in 8 or 16 bits is for models in float; double keeps its own");
   template <CacheShape cache>
@@ -182,14 +173,14 @@ template <class Layer, const auto& kConstants, class What, TapeNumbers numbers>
 struct WithPackedTape<PartlyTrained<Layer, kConstants, What>, numbers> {
   using type = PartlyTrained<typename WithPackedTape<Layer, numbers>::type, kConstants, What>;
 };
+template <class Embedding, class Body, TapeNumbers numbers>
+struct WithPackedTape<Tied<Embedding, Body>, numbers> {
+  using type = Tied<Embedding, typename WithPackedTape<Body, numbers>::type>;
+};
 template <class Encoder, class Decoder, TapeNumbers numbers>
 struct WithPackedTape<EncoderDecoder<Encoder, Decoder>, numbers> {
   using type = EncoderDecoder<typename WithPackedTape<Encoder, numbers>::type,
                               typename WithPackedTape<Decoder, numbers>::type>;
-};
-template <class Embedding, class Body, TapeNumbers numbers>
-struct WithPackedTape<Tied<Embedding, Body>, numbers> {
-  using type = Tied<Embedding, typename WithPackedTape<Body, numbers>::type>;
 };
 
 /// Whether packing may save memory.
@@ -197,7 +188,7 @@ template <class Layer, TapeNumbers numbers>
 constexpr bool check_packing() {
   constexpr bool kMadeOfLayers = !requires { WithPackedTape<Layer, numbers>::kPacks; };
   static_assert(
-      kMadeOfLayers || kPacksBranches<Layer>,
+      kMadeOfLayers || kRunsByBranches<Layer>,
       "attune::PackedTape: the tape of a single layer is in use all at once, so packing saves nothing; "
       "take PackedTape of the model, and .keep_weights = false in attention");
   return true;
