@@ -19,7 +19,7 @@
 
 namespace digits::on_pc {
 
-using ParallelTrainer = attune::host::ParallelTrainer<Model, Loss, attune::AdamW, kBatch>;
+using ParallelTrainer = attune::host::ParallelTrainer<Model, Loss, attune::AdamW, kBatch, Plan>;
 using Run = attune::host::TrainingRun<Model::Parameters>;
 
 struct Part {
@@ -181,8 +181,8 @@ inline int run(int steps, int test_images, std::uint64_t seed) {
   }
   if (file != nullptr) port::print("wrote ", file, '\n');
   print_result(evaluation);
-  port::print(" steps=", steps_of_parameters, " loss_last=", port::fixed(last_loss, 6),
-              " threads=", trainer.threads());
+  port::print(" precision=", kPrecision, " steps=", steps_of_parameters,
+              " loss_last=", port::fixed(last_loss, 6), " threads=", trainer.threads());
   const Instructions instructions = count_instructions(seed, held_out);
   terminal::print_instructions("step", instructions.step);
   print_result_end(instructions.inference, attune::hash_bits(trainer.parameters()), kMemory.total(),

@@ -21,7 +21,7 @@
 namespace {
 
 using namespace digits;
-using Distributed = attune::host::DistributedTrainer<Model, Loss, attune::AdamW, kBatch>;
+using Distributed = attune::host::DistributedTrainer<Model, Loss, attune::AdamW, kBatch, Plan>;
 
 struct Batch {
   Distributed::BatchInput images;

@@ -137,6 +137,18 @@ void measure_rows() {
                     QuantizedView<Float16, float, k, n, n, 1, ScalesOf::kNothing>{halves, nullptr});
 }
 
+// The gradient of weights that few rows meet: dW += xᵀ·dy.
+template <int rows>
+void measure_weight_gradient() {
+  constexpr int n = kLargest;
+  const attune::MatrixView<const float, rows, n> x(a), dy(b);
+  const attune::MatrixView<float, n, n> dw(c);
+  begin_counting();
+  attune::kernels::gemm(x.transpose(), dy, dw, attune::kernels::Accumulate{});
+  end_counting();
+  port::print("dw.", rows, 'x', n, 'x', n, ".instructions_per_mac ", rows * n * n, '\n');
+}
+
 constexpr attune::AttentionShape kShape{.seq_len = 16, .d_model = 32, .num_heads = 4};
 
 // Rows as long as those of the step below.
@@ -217,6 +229,9 @@ int main() {
   measure_packed_product<3, 64, 256>();
   measure_rows<64, 64>();
   measure_rows<64, 172>();
+  measure_weight_gradient<1>();
+  measure_weight_gradient<2>();
+  measure_weight_gradient<3>();
   measure_rows<172, 64>();
   measure_softmax();
   measure_step();

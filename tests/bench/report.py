@@ -43,6 +43,7 @@ CORTEX_M4 = FPU_PRODUCTS + [
     (r"unfused\.gelu\.forward\..*\.cycles_per_element", "<=", 38.5),
     (r"gelu\.forward\..*\.cycles_per_element", "<=", 45.5),
     (r"unfused\.row\.(nn|nt)\.\d+x\d+\.cycles_per_mac", "<=", 2.75),
+    (r"unfused\.dw\.[123]x64x64\.cycles_per_mac", "<=", 3.2),
     (r"step\.16x32x4\.forward_backward\.instructions", "<=", 370_000),
     (r"mlp\.step\.cycles", "<=", 2_500_000),
     (r"mlp\.sample\.cycles", "<=", 480_000),

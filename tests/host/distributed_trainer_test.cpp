@@ -11,6 +11,7 @@
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/sequential.hpp>
 #include <attune/training/adafactor.hpp>
+#include <attune/training/bfloat16_master_weights.hpp>
 #include <attune/training/cross_entropy.hpp>
 
 #include "check.hpp"
@@ -109,7 +110,7 @@ TEST(DistributedTrainer, gives_the_loss_and_the_norm_of_a_trainer_to_every_rank)
   }));
 }
 
-TEST(DistributedTrainer, keeps_moments_in_8_bits_and_factored_moments_as_a_trainer) {
+TEST(DistributedTrainer, keeps_moments_in_8_bits_factored_moments_and_bf16_weights_as_a_trainer) {
   const auto expect_same = []<class Optimizer>(std::type_identity<Optimizer>) {
     static attune::Trainer<Model, attune::CrossEntropy<>, Optimizer, kBatch> one;
     one.initialize(attune::XavierUniform{}, attune::Rng{42});
@@ -130,6 +131,38 @@ TEST(DistributedTrainer, keeps_moments_in_8_bits_and_factored_moments_as_a_train
   expect_same(std::type_identity<
               attune::Adam<attune::AdamVariant{.moments = attune::MomentPrecision::kInt8Stochastic}>>{});
   expect_same(std::type_identity<attune::Adafactor<>>{});
+  expect_same(std::type_identity<attune::Bfloat16MasterWeights<attune::AdamW>>{});
+}
+
+namespace {
+
+template <class Plan>
+using DistributedWith = DistributedTrainer<Model, attune::CrossEntropy<>, attune::AdamW, kBatch, Plan>;
+
+}  // namespace
+
+TEST(DistributedTrainer, trains_in_integers_as_a_trainer) {
+  static attune::Trainer<Model, attune::CrossEntropy<>, attune::AdamW, kBatch, attune::Int8Training> one;
+  one.initialize(attune::XavierUniform{}, attune::Rng{42});
+  static Model::Parameters overflowing;
+  for (const std::uint64_t seed : {1, 2}) {
+    const Data data(seed);
+    ASSERT_TRUE(one.step(data.x, data.target, kOptions, kClipping).ok());
+  }
+  overflowing = one.parameters();
+  overflowing.layer<0>().weight(0, 0) = std::numeric_limits<float>::infinity();
+  expect_nothing_thrown(check::on_ranks(2, [&](Ranks& ranks) {
+    DistributedWith<attune::Int8Training> distributed(ranks, {.threads = 2});
+    distributed.initialize(attune::XavierUniform{}, attune::Rng{42});
+    for (const std::uint64_t seed : {1, 2}) {
+      const Data data(seed);
+      EXPECT_TRUE(distributed.step(data.x, data.target, kOptions, kClipping).ok());
+    }
+    EXPECT_EQ(std::memcmp(&distributed.state(), &one.state(), sizeof one.state()), 0);
+    distributed.load(overflowing);
+    const Data data(3);
+    EXPECT_EQ(distributed.step(data.x, data.target, kOptions, kClipping).status, Status::kNotFinite);
+  }));
 }
 
 TEST(DistributedTrainer, what_one_rank_refuses_all_refuse_and_nothing_changes) {
@@ -166,6 +199,14 @@ TEST(DistributedTrainer, tells_which_rank_runs_another_program) {
     }
   });
   expect_all_say(of_another_model, "rank 2: has another model or optimizer than rank 0");
+  const auto of_integers = check::on_ranks(2, [](Ranks& ranks) {
+    if (ranks.rank() == 0) {
+      Distributed trainer(ranks, {.threads = 1});
+    } else {
+      DistributedWith<attune::Int8Training> trainer(ranks, {.threads = 1});
+    }
+  });
+  expect_all_say(of_integers, "rank 1: multiplies in another precision than rank 0");
   const auto of_other_chunks = check::on_ranks(2, [](Ranks& ranks) {
     Distributed trainer(ranks,
                         {.threads = 1, .chunk_bytes = 1000u * static_cast<unsigned>(1 + ranks.rank())});

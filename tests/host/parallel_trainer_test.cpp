@@ -10,10 +10,12 @@
 #include <attune/layers/positions.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/frozen.hpp>
+#include <attune/models/packed_tape.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/sequential.hpp>
 #include <attune/training/adafactor.hpp>
+#include <attune/training/bfloat16_master_weights.hpp>
 #include <attune/training/cross_entropy.hpp>
 
 #include "training/batch_data.hpp"
@@ -49,21 +51,23 @@ using OfTokens =
                        attune::Linear<attune::LinearShape{1, 8, 5}>>;
 constexpr int kBatch = 13;
 
-template <class Model, class Loss = attune::MeanSquaredError, class Optimizer = attune::AdamW>
-using PerSequence = attune::Trainer<Model, Loss, Optimizer, kBatch>;
-template <class Model, class Loss = attune::MeanSquaredError, class Optimizer = attune::AdamW>
-using Parallel = ParallelTrainer<Model, Loss, Optimizer, kBatch>;
+template <class Model, class Loss = attune::MeanSquaredError, class Optimizer = attune::AdamW,
+          class Plan = attune::Streaming>
+using PerSequence = attune::Trainer<Model, Loss, Optimizer, kBatch, Plan>;
+template <class Model, class Loss = attune::MeanSquaredError, class Optimizer = attune::AdamW,
+          class Plan = attune::Streaming>
+using Parallel = ParallelTrainer<Model, Loss, Optimizer, kBatch, Plan>;
 
 // Steps of both, on every number of threads and with room for as few gradients as may be: the same losses and
 // the same parameters, bit for bit.
 template <class Model, class Loss = attune::MeanSquaredError, class Optimizer = attune::AdamW,
-          class Clipping = attune::NoClipping, class Mask = attune::NoMask>
+          class Plan = attune::Streaming, class Clipping = attune::NoClipping, class Mask = attune::NoMask>
 void expect_same_training(const Clipping& clipping = {}, const Mask& mask = {}) {
-  using Trainer = PerSequence<Model, Loss, Optimizer>;
+  using Trainer = PerSequence<Model, Loss, Optimizer, Plan>;
   for (const int threads : kThreadCounts) {
     for (const std::size_t gradient_bytes : {std::size_t{0}, std::numeric_limits<std::size_t>::max()}) {
       static Trainer expected;
-      Parallel<Model, Loss, Optimizer> parallel({.threads = threads, .gradient_bytes = gradient_bytes});
+      Parallel<Model, Loss, Optimizer, Plan> parallel({.threads = threads, .gradient_bytes = gradient_bytes});
       ASSERT_EQ(parallel.threads(), threads);
       expected.initialize(attune::XavierUniform{}, attune::Rng{42});
       parallel.initialize(attune::XavierUniform{}, attune::Rng{42});
@@ -98,13 +102,63 @@ TEST(ParallelTrainer, rounds_moments_as_a_trainer) {
       attune::Adam<attune::AdamVariant{.moments = attune::MomentPrecision::kInt8Stochastic}>>();
 }
 
-TEST(ParallelTrainer, updates_factored_moments_as_a_trainer) {
+TEST(ParallelTrainer, updates_factored_moments_and_bf16_weights_as_a_trainer) {
   expect_same_training<Layer, attune::MeanSquaredError, attune::Adafactor<>>();
+  expect_same_training<OfTokens, attune::CrossEntropy<>,
+                       attune::Bfloat16MasterWeights<attune::Adam<attune::AdamVariant{
+                           .moments = attune::MomentPrecision::kInt8Stochastic}>>>();
 }
 
 TEST(ParallelTrainer, trains_a_classifier_to_the_bits_of_a_trainer) {
   expect_same_training<Classifier, attune::CrossEntropy<>>();
   expect_same_training<Classifier, attune::CrossEntropy<>>(attune::GradientClipping{0.05f});
+  expect_same_training<attune::PackedTape<Classifier>, attune::CrossEntropy<>>();
+}
+
+namespace {
+
+// Sums of at least 16 terms, in attention too, are sums of integers.
+constexpr attune::EncoderLayerShape kLongShape{
+    .attention = {.seq_len = 18, .d_model = 16, .num_heads = 1, .dropout = 0.25}, .d_ff = 20};
+using Long = attune::Sequential<
+    attune::Linear<attune::LinearShape{18, 5, 16}>, attune::Repeat<2, attune::EncoderLayer<kLongShape>>,
+    attune::Pooling<attune::PoolingShape{18, 16}>, attune::Linear<attune::LinearShape{1, 16, 5}>>;
+using LongParallel = Parallel<Long, attune::CrossEntropy<>, attune::AdamW, attune::Int8Training>;
+
+}  // namespace
+
+TEST(ParallelTrainer, trains_in_integers_to_the_bits_of_a_trainer) {
+  attune::SequenceLength<18> length;
+  ASSERT_EQ(length.set_length(17), Status::kOk);
+  expect_same_training<Long, attune::CrossEntropy<>, attune::AdamW, attune::Int8Training>(
+      attune::GradientClipping{0.05f}, length);
+
+  // Predictions and states are those of integers, too.
+  static PerSequence<Long, attune::CrossEntropy<>, attune::AdamW, attune::Int8Training> one;
+  static PerSequence<Long, attune::CrossEntropy<>> of_floats;
+  LongParallel parallel({.threads = 2});
+  one.initialize(attune::XavierUniform{}, attune::Rng{7});
+  EXPECT_EQ(parallel.resume(one.state()), Status::kOk);
+  Long::Input x;
+  attune::Rng rng(2);
+  check::fill(x, rng);
+  Long::Output y, expected;
+  EXPECT_EQ(one.predict(x, expected), Status::kOk);
+  EXPECT_EQ(parallel.predict(x, y), Status::kOk);
+  EXPECT_TRUE(check::same_bits(y, expected));
+  of_floats.load(one.parameters());
+  EXPECT_EQ(of_floats.predict(x, y), Status::kOk);
+  EXPECT_FALSE(check::same_bits(y, expected));
+  EXPECT_EQ(parallel.memory().parameters, decltype(one)::memory().parameters);
+
+  // Parameters that are not finite have no integers.
+  static Long::Parameters parameters = one.parameters();
+  parameters.layer<0>().weight(0, 0) = std::numeric_limits<float>::infinity();
+  parallel.load(parameters);
+  static const check::Batch<LongParallel> data(1);
+  EXPECT_EQ(parallel.step(data.x, data.target, {}).status, Status::kNotFinite);
+  EXPECT_EQ(parallel.predict(x, y), Status::kNotFinite);
+  EXPECT_TRUE(check::same_bits(parallel.parameters(), parameters));
 }
 
 TEST(ParallelTrainer, drops_what_a_trainer_drops) {

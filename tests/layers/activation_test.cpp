@@ -60,6 +60,42 @@ TEST(Activation, has_the_values_of_its_definition) {
   EXPECT_EQ(value_at<Activation::kSquaredRelu>(-3.0), 0.0);
 }
 
+// Where vectors and blocks end, and for every kind of number, each element is that of a single scalar.
+TEST(Activation, relu_has_one_arithmetic) {
+  const float subnormal = 1e-40f, least = 1.17549435e-38f, largest = 3.4028235e38f;
+  const float values[] = {0,
+                          -0.0f,
+                          subnormal,
+                          -subnormal,
+                          least,
+                          -least,
+                          largest,
+                          -largest,
+                          1,
+                          -1,
+                          check::kInfinity<float>,
+                          -check::kInfinity<float>,
+                          check::kNan<float>,
+                          -check::kNan<float>};
+  constexpr int kCount = 14;
+  for (int size = 0; size <= kCount; ++size) {
+    for (int start = 0; start < kCount; ++start) {
+      attune::Tensor<float, 1, kCount> x, dy, y{}, dx{};
+      for (int i = 0; i < kCount; ++i) {
+        x.data()[i] = values[(i + start) % kCount];
+        dy.data()[i] = values[(3 * i + start + 1) % kCount];
+      }
+      attune::kernels::activate<Activation::kRelu>(size, x.data(), y.data());
+      attune::kernels::activate_backward<Activation::kRelu>(size, x.data(), dy.data(), dx.data());
+      for (int i = 0; i < kCount; ++i) {
+        const float below = x.data()[i] < 0 ? 0 : x.data()[i], passed = x.data()[i] > 0 ? dy.data()[i] : 0;
+        EXPECT_TRUE(check::same_bits(y.data()[i], i < size ? below : 0.0f)) << size << start << i;
+        EXPECT_TRUE(check::same_bits(dx.data()[i], i < size ? passed : 0.0f)) << size << start << i;
+      }
+    }
+  }
+}
+
 TEST(Activation, relu_passes_nothing_at_zero_and_below) {
   const attune::Tensor<float, 1, 3> x{{-1, 0, 2}}, dy{{5, 6, 7}};
   attune::Tensor<float, 1, 3> dx;

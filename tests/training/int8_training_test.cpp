@@ -9,12 +9,17 @@
 
 #include <attune/attention/mask.hpp>
 #include <attune/attention/sequence_length.hpp>
+#include <attune/layers/embedding.hpp>
+#include <attune/layers/feed_forward.hpp>
+#include <attune/layers/layer_norm.hpp>
 #include <attune/layers/linear.hpp>
 #include <attune/layers/pooling.hpp>
+#include <attune/models/checkpointed.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/frozen.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/sequential.hpp>
+#include <attune/models/tied.hpp>
 #include <attune/training/cross_entropy.hpp>
 #include <attune/training/trainer.hpp>
 
@@ -235,6 +240,40 @@ TEST(Int8Training, trains_parts_of_a_model_and_shares_a_workspace) {
   expect_learns<Lora>();
   expect_learns<Biases>();
   expect_learns<Model, InWorkspace<workspace, Int8Training>>();
+}
+
+namespace {
+
+// Llama's block, recomputed, with dropout, and a table that is also the head.
+using Tokens = Embedding<EmbeddingShape{.seq_len = 17, .vocabulary = 5, .d_model = 16}>;
+using Norm = RmsNorm<NormShape{17, 16}>;
+using Block =
+    EncoderLayerOf<MultiHeadAttention<AttentionShape{
+                       .seq_len = 17, .d_model = 16, .num_heads = 1, .bias = false, .rotary_dim = 4}>,
+                   SwiGlu<FeedForwardShape{.rows = 17, .d_model = 16, .d_ff = 18, .bias = false}>, Norm,
+                   BranchOptions{NormPlacement::kBefore, 0.2}>;
+using Language = Tied<Tokens, Sequential<Checkpointed<Block>, Norm>>;
+using WithoutGradients = Int8TrainingWith<UpdateInBackward>;
+
+}  // namespace
+
+TEST(Int8Training, updates_in_backward_to_the_same_bits) {
+  using InBackward = Trainer<Language, CrossEntropy<>, AdamW, 1, WithoutGradients>;
+  static_assert(InBackward::memory().gradients == sizeof(float) * 8 * 18);  // of W₁
+  check::expect_same_training<WithoutGradients, Language, 1, CrossEntropy<>, AdamW, Int8Training>(
+      CausalMask{});
+}
+
+TEST(Int8Training, updates_in_backward_refuse_parameters_that_are_not_finite) {
+  auto& trainer = check::fresh<0, Trainer<Model, CrossEntropy<>, AdamW, 1, WithoutGradients>>();
+  static Model::Parameters parameters;
+  parameters = trainer.parameters();
+  parameters.layer<2>().weight(0, 0) = std::numeric_limits<float>::infinity();
+  trainer.load(parameters);
+  Rng rng(9);
+  const Example example(rng);
+  EXPECT_EQ(trainer.step(example.x, example.label, kOptions).status, Status::kNotFinite);
+  EXPECT_EQ(hash_bits(trainer.parameters()), hash_bits(parameters));
 }
 
 TEST(Int8Training, tells_the_ram_of_its_integers) {

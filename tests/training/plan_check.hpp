@@ -1,5 +1,5 @@
-// A training under a memory plan beside the plain one, of one sequence after the other with gradients: losses
-// and parameters must be the same, bit for bit.
+// A training under a memory plan beside another one, by default of one sequence after the other with
+// gradients: losses and parameters must be the same, bit for bit.
 #pragma once
 
 #include <cstddef>
@@ -33,13 +33,14 @@ using AdamOf = attune::Adam<attune::AdamVariant{}, typename Model::Scalar>;
 
 /// Three steps.
 template <class Plan, class Model, int batch, class Loss = attune::MeanSquaredError,
-          class Optimizer = AdamOf<Model>, class Masks = attune::NoMask, class Clipping = attune::NoClipping>
+          class Optimizer = AdamOf<Model>, class Plain = attune::Streaming, class Masks = attune::NoMask,
+          class Clipping = attune::NoClipping>
 void expect_same_training(const Masks& masks = {}, const Clipping& clipping = {}, const Loss& loss = {}) {
   using Planned = attune::Trainer<Model, Loss, Optimizer, batch, Plan>;
   static_assert(Planned::memory().object() == sizeof(Planned));
   static_assert(std::is_trivially_copyable_v<Planned>);
   auto& planned = fresh<0, Planned>();
-  auto& plain = fresh<1, attune::Trainer<Model, Loss, Optimizer, batch>>();
+  auto& plain = fresh<1, attune::Trainer<Model, Loss, Optimizer, batch, Plain>>();
   typename Planned::BatchInput x;
   typename Planned::BatchTarget target;
   attune::Rng rng(1);
@@ -74,6 +75,7 @@ struct DecoderOfItself : attune::DecoderLayer<shape> {
   using Tape = TapeOf<typename Base::Parameters>;
   using Scratch = ScratchOf<typename Base::Parameters>;
   using Input = typename Base::Input;
+  static constexpr attune::Abilities kAbilities{};
 
   static void forward(const auto& parameters, attune::ConstView<Input> x, attune::View<Input> y,
                       typename Base::InferenceScratch& scratch) {

@@ -101,13 +101,16 @@ class PartOfRing {
 }  // namespace detail
 
 /// Trains `Model` on batches of `batch` sequences on all ranks together. The interface is ParallelTrainer's;
-/// predictions are local to each rank. All ranks must call initialize(), start_from(), load() and resume()
-/// with equal arguments, and step() equally often with equal options, masks and loss. Each rank reads only
-/// the sequences [first_sequence(), end_sequence()) of a batch. All ranks must have the same byte order.
+/// predictions are local to each rank. `Plan` is Streaming or Int8Training. All ranks must call initialize(),
+/// start_from(), load() and resume() with equal arguments, and step() equally often with equal options, masks
+/// and loss. Each rank reads only the sequences [first_sequence(), end_sequence()) of a batch. All ranks must
+/// have the same byte order.
 template <attune::detail::CheckedLayer Model, class Loss = MeanSquaredError, class Optimizer = AdamW,
-          int batch = 1>
-class DistributedTrainer : private ParallelTrainer<Model, Loss, Optimizer, batch> {
-  using OnOneMachine = ParallelTrainer<Model, Loss, Optimizer, batch>;
+          int batch = 1, class Plan = Streaming>
+class DistributedTrainer : private ParallelTrainer<Model, Loss, Optimizer, batch, Plan> {
+  using OnOneMachine = ParallelTrainer<Model, Loss, Optimizer, batch, Plan>;
+  using TestOfPlan = std::conditional_t<attune::detail::kOwnWeights<typename Plan::template Workspace<Model>>,
+                                        Int8SelfTest, SelfTest>;
 
  public:
   using typename OnOneMachine::BatchInput;
@@ -116,10 +119,10 @@ class DistributedTrainer : private ParallelTrainer<Model, Loss, Optimizer, batch
   using typename OnOneMachine::BatchOutputView;
   using typename OnOneMachine::BatchTarget;
   using typename OnOneMachine::BatchTargetView;
+  using typename OnOneMachine::Gradients, typename OnOneMachine::Parameters;
   using typename OnOneMachine::InputView;
   using typename OnOneMachine::Options;
   using typename OnOneMachine::OutputView;
-  using typename OnOneMachine::Parameters;
   using typename OnOneMachine::PerSequence;
   using typename OnOneMachine::Result;
   using typename OnOneMachine::Scalar;
@@ -147,19 +150,21 @@ class DistributedTrainer : private ParallelTrainer<Model, Loss, Optimizer, batch
         compare_every_(options.compare_every),
         chunk_bytes_(((std::max<std::size_t>)(options.chunk_bytes, 1) + kLine - 1) / kLine * kLine) {
     struct Program {
-      std::uint32_t model, arithmetic, loss, sequences, chunk;
+      std::uint32_t model, arithmetic, precision, loss, sequences, chunk;
       Status self_test;
     };
     const Program mine{State::kFingerprint,
                        State::kArithmetic,
+                       static_cast<std::uint32_t>(State::kPrecision),
                        kFingerprintOf<Loss>,
                        static_cast<std::uint32_t>(batch),
                        static_cast<std::uint32_t>(chunk_bytes_),
-                       std::make_unique<SelfTest>()->run()};
+                       std::make_unique<TestOfPlan>()->run()};
     const auto all = of_all_ranks(ranks_, mine);
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
       const Program &one = all[rank], &first = all[0];
       if (one.arithmetic != first.arithmetic) refuse(rank, "computes in another arithmetic than rank 0");
+      if (one.precision != first.precision) refuse(rank, "multiplies in another precision than rank 0");
       if (one.self_test != Status::kOk) refuse(rank, message(one.self_test));
       if (one.model != first.model) refuse(rank, "has another model or optimizer than rank 0");
       if (one.loss != first.loss) refuse(rank, "has another loss than rank 0");
@@ -221,12 +226,12 @@ class DistributedTrainer : private ParallelTrainer<Model, Loss, Optimizer, batch
 
   // Bytes of gradients for all sequences that a rank can have.
   static constexpr std::size_t most_gradients(int ranks) {
-    return sizeof(Parameters) * static_cast<std::size_t>((batch + ranks - 1) / ranks);
+    return sizeof(Gradients) * static_cast<std::size_t>((batch + ranks - 1) / ranks);
   }
 
   auto part() {
-    return detail::PartOfRing<Parameters, typename OnOneMachine::Sums>(ranks_, batch, chunk_bytes_,
-                                                                       this->sum_here(), this->spare());
+    return detail::PartOfRing<Gradients, typename OnOneMachine::Sums>(ranks_, batch, chunk_bytes_,
+                                                                      this->sum_here(), this->spare());
   }
 
   void compare() {

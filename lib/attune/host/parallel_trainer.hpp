@@ -39,25 +39,51 @@ struct ParallelOptions {
   std::optional<std::size_t> gradient_bytes = std::nullopt;
 };
 
+namespace detail {
+
+/// A plan for a trainer on several threads: it keeps gradients, and its memory is not shared.
+template <class Plan, class Model>
+constexpr bool check_parallel_plan() {
+  constexpr bool kParallel = [] {
+    if constexpr (std::is_base_of_v<Streaming, Plan> && !requires { Plan::workspace(); }) {
+      return std::is_same_v<typename Plan::template Gradients<Model>, typename Model::Parameters>;
+    } else {
+      return false;
+    }
+  }();
+  static_assert(kParallel,
+                "attune::host::ParallelTrainer: the plan must be Streaming or Int8Training; threads take "
+                "one sequence at a time, keep its gradients, and share no workspace");
+  return kParallel;
+}
+template <class Plan, class Model>
+concept ParallelPlan = check_parallel_plan<Plan, Model>();
+
+}  // namespace detail
+
 /// Trains `Model` on batches of `batch` sequences on several threads. Its interface is Trainer's, without
-/// accumulate() and update(). All large data is on the heap, so a ParallelTrainer may be a local variable.
-/// Call its functions from one thread at a time.
+/// accumulate() and update(). `Plan` is Streaming, or Int8Training for products in integers. All large data
+/// is on the heap, so a ParallelTrainer may be a local variable. Call its functions from one thread at a
+/// time.
 template <attune::detail::CheckedLayer Model, class Loss = MeanSquaredError, class Optimizer = AdamW,
-          int batch = 1>
+          int batch = 1, class Plan = Streaming>
   requires attune::detail::CheckedLoss<Loss, typename Model::Output> &&
-      attune::detail::CheckedOptimizer<Optimizer, typename Model::Parameters>
-class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Optimizer, batch>,
-                                                 TrainingState<Model, Optimizer>> {
+      attune::detail::CheckedOptimizer<Optimizer, typename Model::Parameters> &&
+      detail::ParallelPlan<Plan, Model>
+class ParallelTrainer
+    : public TrainingLifecycle<ParallelTrainer<Model, Loss, Optimizer, batch, Plan>,
+                               typename Trainer<Model, Loss, Optimizer, batch, Plan>::State> {
   static constexpr bool kDrops = attune::detail::kDropsIn<typename Model::Tape>;
   using Inputs = attune::detail::InputsOf<Model, batch>;
   using Targets = attune::detail::TargetsOf<Loss, typename Model::Output, batch>;
 
  public:
   /// The trainer with the same bits on one thread, and on a device.
-  using PerSequence = Trainer<Model, Loss, Optimizer, batch>;
+  using PerSequence = Trainer<Model, Loss, Optimizer, batch, Plan>;
   using Scalar = typename Model::Scalar;
-  using Parameters = typename Model::Parameters;
-  using State = TrainingState<Model, Optimizer>;
+  using State = typename PerSequence::State;
+  using Parameters = typename State::Parameters;
+  using Gradients = typename State::Gradients;
   using InputView = typename PerSequence::InputView;
   using OutputView = View<typename Model::Output>;
   using TargetView = typename PerSequence::TargetView;
@@ -75,7 +101,7 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
       : pool_(options.threads),
         shared_(std::make_unique<Shared>()),
         workers_(std::make_unique<Worker[]>(static_cast<std::size_t>(pool_.threads()))),
-        slots_(pool_, detail::slots_for<Parameters>(batch, pool_.threads(), options.gradient_bytes)) {
+        slots_(pool_, detail::slots_for<Gradients>(batch, pool_.threads(), options.gradient_bytes)) {
     begin_at_state();
   }
 
@@ -99,7 +125,7 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
   /// its tape. `y` may not overlap `x`.
   template <class Mask = NoMask>
   [[nodiscard]] Status predict(InputView x, OutputView y, const Mask& mask = {}) {
-    const Status status = shared_->state.ready();
+    const Status status = load_weights();
     return status == Status::kOk ? predict_together(x, y, mask) : status;
   }
   /// The same for a whole batch, stacked, with masks as in step(). Runs as many sequences at a time as
@@ -109,7 +135,7 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
   [[nodiscard]] Status predict_batch(BatchInputView inputs, BatchOutputView outputs,
                                      const Masks& masks = {}) {
     attune::detail::check_masks<Model, Masks, batch>();
-    if (const Status status = shared_->state.ready(); status != Status::kOk) return status;
+    if (const Status status = load_weights(); status != Status::kOk) return status;
     LossSum<Scalar>* const sequences = shared_->sequences;
     const auto predict_one = [&](int sequence, const auto& how) {
       sequences[sequence].status =
@@ -144,8 +170,8 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
     const auto workers = static_cast<std::size_t>(pool_.threads());
     const auto sets = static_cast<std::size_t>(1 + slots_.count());
     MemoryReport report{
-        .parameters = sizeof(Parameters),
-        .gradients = sizeof(Parameters) * sets,
+        .parameters = sizeof(Parameters) + Workspace::memory().parameters,
+        .gradients = sizeof(Gradients) * sets,
         .moments = attune::detail::kBytes<Moments>,
         .tape = workers * (attune::detail::kBytes<typename Model::Tape> + sizeof(typename Model::Output)),
         .scratch = workers * attune::detail::kBytes<Scratch>,
@@ -168,23 +194,28 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
   Result step_over(Part& part, BatchInputView inputs, BatchTargetView targets, const Options& options,
                    const Clipping& clipping, const Masks& masks, const Loss& loss_of) {
     Shared& shared = *shared_;
+    const Status ready = load_weights();
     slots_.begin_batch();
     Sums sums{.sum = 0, .normalizer = 0};
     int first = part.first();
     do {
       const int end = (std::min)(part.end(), first + slots_.count());
       for_each_sequence(first, end, [&](Worker& worker, int sequence) {
+        LossSum<Scalar>& sum = shared.sequences[static_cast<std::size_t>(sequence)];
+        sum.status = ready;
+        if (ready != Status::kOk) return;
         differentiate(worker, sequence, slots_.slot(sequence - first), Inputs::at(inputs, sequence),
-                      Targets::at(targets, sequence), attune::detail::mask_of(masks, sequence), loss_of);
+                      Targets::at(targets, sequence), attune::detail::mask_of(masks, sequence), loss_of, sum);
       });
       add_sequences(part, first, end, sums);
       first = end;
     } while (first < part.end() && sums.status == Status::kOk);
-    Parameters& gradients = part.total(sums);
+    Gradients& gradients = part.total(sums);
     if (sums.status != Status::kOk) return Result::refused(sums.status);
     const auto update = attune::detail::begin_update<Loss>(shared.state, gradients, sums, options, clipping);
     if (update.result.ok()) {
       slots_.template update<Optimizer>(update.coefficients, shared.state, gradients);
+      attune::detail::parameters_changed(shared.workspace);
       shared.trained += batch;
       attune::detail::count_step(shared.state, batch);
     }
@@ -192,30 +223,32 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
   }
 
   /// The sum of the gradients up to here; free once all sequences here have been added.
-  Parameters& sum_here() { return slots_.sum(); }
+  Gradients& sum_here() { return slots_.sum(); }
   /// A set that is free once all sequences here have been added.
-  Parameters& spare() { return slots_.slot(0); }
+  Gradients& spare() { return slots_.slot(0); }
 
  private:
   friend TrainingLifecycle<ParallelTrainer, State>;
-  using Moments = typename Optimizer::template Moments<Parameters>;
+  using Moments = typename State::Moments;
   using Scratch = attune::detail::EitherScratch<Model>;
+  using Workspace = typename Plan::template Workspace<Model>;
 
   // A batch in this process alone, without earlier or later sequences.
   struct WholeBatch {
-    Parameters& gradients;
+    Gradients& gradients;
     static constexpr int first() { return 0; }
     static constexpr int end() { return batch; }
-    static constexpr std::size_t chunk_bytes() { return sizeof(Parameters); }
+    static constexpr std::size_t chunk_bytes() { return sizeof(Gradients); }
     static void receive(Sums&) {}
     static void receive(std::span<std::byte>) {}
     static void send(const Sums&) {}
     static void send(std::span<std::byte>) {}
-    Parameters& total(Sums&) { return gradients; }
+    Gradients& total(Sums&) { return gradients; }
   };
 
   struct Shared {
     State state;
+    [[no_unique_address]] Workspace workspace;  // the weights that products read, if the plan has its own
     LossSum<Scalar> sequences[static_cast<std::size_t>(batch)];
     std::int64_t trained;  // sequences since the tapes stood where their worker's `masks` is 0
   };
@@ -237,22 +270,18 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
 
   // Forward, loss and backward of one sequence.
   template <class Mask>
-  void differentiate(Worker& worker, int sequence, Parameters& gradients, InputView x, TargetView target,
-                     const Mask& mask, const Loss& loss) {
-    const Parameters& parameters = shared_->state.parameters;
+  void differentiate(Worker& worker, int sequence, Gradients& gradients, InputView x, TargetView target,
+                     const Mask& mask, const Loss& loss, LossSum<Scalar>& sum) {
     auto& scratch = worker.scratch.training;
     const OutputView output(worker.output);
     const std::int64_t number = shared_->trained + sequence;
     skip_masks(worker.tape, number - worker.masks);
     worker.masks = number;
-    const auto context = context_for<Model>(mask);
-    LossSum<Scalar>& sum = shared_->sequences[static_cast<std::size_t>(sequence)];
-    sum.status = shared_->state.ready();
-    if (sum.status != Status::kOk) return;
-    sum.status = attune::detail::forward_loss<Model>(context, parameters, x, output, worker.tape, scratch,
+    const auto context = attune::detail::context_in_plan<Model, Workspace>(mask);
+    sum.status = attune::detail::forward_loss<Model>(context, weights(), x, output, worker.tape, scratch,
                                                      target, loss, sum);
     if (sum.status != Status::kOk) return;
-    attune::detail::backward_in<Model>(context, parameters, x, worker.tape,
+    attune::detail::backward_in<Model>(context, weights(), x, worker.tape,
                                        ConstView<typename Model::Output>(output), NoGradient{}, gradients,
                                        scratch);
     worker.masks = number + 1;
@@ -273,7 +302,7 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
     }
     const bool sound = sums.status == Status::kOk, ends = end == part.end() || !sound;
     if (ends) part.send(sums);
-    for (std::size_t begin = 0; begin < sizeof(Parameters); begin += part.chunk_bytes()) {
+    for (std::size_t begin = 0; begin < sizeof(Gradients); begin += part.chunk_bytes()) {
       const auto chunk = slots_.chunk(begin, part.chunk_bytes());
       if (received) part.receive(chunk);
       if (sound) slots_.add(end - first, begin, begin + chunk.size());
@@ -281,10 +310,20 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
     }
   }
 
+  // Whether the parameters can be used; the weights that products read are then up to date.
+  Status load_weights() {
+    const Status ready = shared_->state.ready();
+    return ready == Status::kOk ? attune::detail::load_weights(shared_->workspace, shared_->state.parameters)
+                                : ready;
+  }
+  [[nodiscard]] const auto& weights() const {
+    return attune::detail::weights_of(shared_->workspace, shared_->state.parameters);
+  }
+
   template <class Mask, class Slices = RunToCompletion>
   Status predict_on(Worker& worker, InputView x, OutputView y, const Mask& mask, const Slices& slices = {}) {
-    return worker.scratch.predict(context_for<Model>(mask, slices), shared_->state.parameters, x, y,
-                                  worker.tape);
+    return worker.scratch.predict(attune::detail::context_in_plan<Model, Workspace>(mask, slices), weights(),
+                                  x, y, worker.tape);
   }
   template <class Mask>
   Status predict_together(InputView x, OutputView y, const Mask& mask) {
@@ -304,6 +343,7 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
   // All threads have the same masks.
   void begin_at_state() {
     attune::detail::clear_padding(shared_->state);
+    attune::detail::parameters_changed(shared_->workspace);
     shared_->trained = 0;
     for (int thread = 0; thread < pool_.threads(); ++thread) {
       Worker& worker = workers_[static_cast<std::size_t>(thread)];
@@ -316,7 +356,7 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
   SharedPass pass_{pool_};
   std::unique_ptr<Shared> shared_;
   std::unique_ptr<Worker[]> workers_;
-  detail::GradientSlots<Parameters, Scalar> slots_;
+  detail::GradientSlots<Gradients, Scalar> slots_;
 };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::host

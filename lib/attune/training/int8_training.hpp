@@ -9,6 +9,9 @@
 // integers, too. parameters() are the same as in other plans, so files are interchangeable. States are not:
 // resuming from another plan's state returns kOtherPrecision.
 //
+// Int8TrainingWith<UpdateInBackward> keeps no gradients: parameters, moments, the 8-bit copy and a few rows.
+// It quantizes gradients of outputs again for every eight rows of a weight's gradient.
+//
 // Every target computes the same bits, but they differ from other plans. Attention that recomputes its
 // weights (AttentionShape::keep_weights) has other bits than attention that keeps them, because each block of
 // queries is quantized separately.
@@ -46,7 +49,7 @@ class Int8Workspace {
   /// Marks the weights as outdated: the parameters have changed.
   void invalidate() { valid_ = false; }
   /// Quantizes parameters that have changed. Returns kNotFinite if one is not finite.
-  [[nodiscard]] Status load(const typename Model::Parameters& parameters) {
+  [[nodiscard]] Status load(const auto& parameters) {
     if (valid_) return Status::kOk;
     const Status status = quantize(parameters, weights_);
     valid_ = status == Status::kOk;
@@ -58,14 +61,31 @@ class Int8Workspace {
   bool valid_;
 };
 
+/// A plan that computes one sequence at a time. Another one is an error.
+template <class Plan>
+constexpr auto plan_by_sequence() {
+  constexpr bool kBySequence = std::is_base_of_v<Streaming, Plan>;
+  static_assert(kBySequence,
+                "attune::Int8TrainingWith: the plan must compute one sequence at a time: Streaming, "
+                "UpdateInBackward or InWorkspace<workspace>; Lockstep trains in floats");
+  return std::conditional_t<kBySequence, Plan, Streaming>{};
+}
+
 }  // namespace detail
 
-/// The plan of a Trainer that multiplies integers, one sequence at a time. For models in float.
-struct Int8Training : Streaming {
+/// `Plan` with products in integers, for models in float. Plan computes one sequence at a time: Streaming,
+/// UpdateInBackward, or either InWorkspace.
+template <class Plan>
+struct Int8TrainingWith : decltype(detail::plan_by_sequence<Plan>()) {
   /// The precision in its states.
   static constexpr TrainingPrecision kPrecision = TrainingPrecision::kInt8;
+  /// The plan for an optimizer.
+  template <class Optimizer>
+  using With = Int8TrainingWith<detail::PlanWith<decltype(detail::plan_by_sequence<Plan>()), Optimizer>>;
   template <class Model>
   using Workspace = detail::Int8Workspace<Model>;
 };
+/// The plan that multiplies integers and adds up the gradients of a batch.
+using Int8Training = Int8TrainingWith<Streaming>;
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

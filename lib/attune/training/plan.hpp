@@ -10,7 +10,9 @@
 #pragma once
 
 #include <attune/core/memory.hpp>
+#include <attune/core/status.hpp>
 #include <attune/execution/layer.hpp>
+#include <attune/execution/pass.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -47,6 +49,43 @@ struct PlanFor<Plan, Optimizer> {
 };
 template <class Plan, class Optimizer>
 using PlanWith = typename PlanFor<Plan, Optimizer>::type;
+
+/// Whether products read weights that the plan's workspace made from the parameters, instead of the
+/// parameters.
+template <class Workspace>
+inline constexpr bool kOwnWeights = requires(const Workspace& workspace) {
+  workspace.weights();
+};
+/// The weights that products read.
+template <class Workspace, class Parameters>
+const auto& weights_of([[maybe_unused]] const Workspace& workspace,
+                       [[maybe_unused]] const Parameters& parameters) {
+  if constexpr (kOwnWeights<Workspace>) {
+    return workspace.weights();
+  } else {
+    return parameters;
+  }
+}
+/// Makes these weights, if the parameters have changed. Returns kNotFinite if a parameter is not finite.
+template <class Workspace, class Parameters>
+Status load_weights([[maybe_unused]] Workspace& workspace, [[maybe_unused]] const Parameters& parameters) {
+  if constexpr (kOwnWeights<Workspace>) return workspace.load(parameters);
+  return Status::kOk;
+}
+/// Marks these weights as outdated.
+template <class Workspace>
+void parameters_changed([[maybe_unused]] Workspace& workspace) {
+  if constexpr (kOwnWeights<Workspace>) workspace.invalidate();
+}
+/// The context of a call in the plan's arithmetic.
+template <class Model, class Workspace, class Mask, class Slices = RunToCompletion>
+constexpr auto context_in_plan(const Mask& mask ATTUNE_LIFETIME_BOUND, const Slices& slices = {}) {
+  if constexpr (kOwnWeights<Workspace>) {
+    return context_for<Model>(mask, slices).template with_products<typename Workspace::Products>();
+  } else {
+    return context_for<Model>(mask, slices);
+  }
+}
 
 }  // namespace detail
 

@@ -62,8 +62,9 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
 
  public:
   using Scalar = typename Model::Scalar;
-  using Parameters = typename Model::Parameters;
   using State = TrainingState<Model, Optimizer, detail::kPrecisionOf<Plan>>;
+  using Parameters = typename State::Parameters;
+  using Gradients = typename State::Gradients;
   using InputView = typename Inputs::One;
   using TargetView = typename Targets::One;
   using BatchInput = typename Inputs::Storage;
@@ -90,8 +91,8 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
       } else {
         static_assert(std::is_same_v<Clipping, NoClipping>,
                       "attune::Trainer: UpdateInBackward has no gradients to clip; pass NoClipping{}");
-        return detail::step_in_backward<Model>(state_, gradients_, work_, inputs, targets, options,
-                                               detail::mask_of(masks, 0), loss);
+        return detail::step_in_backward<Model>(state_, workspace_, gradients_, work_, inputs, targets,
+                                               options, detail::mask_of(masks, 0), loss);
       }
     }
   }
@@ -174,13 +175,14 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   [[nodiscard]] Status predict(InputView x, OutputView y, const Mask& mask = {}) {
     if (work_.under_way()) return Status::kUnderWay;
     if (const Status status = state_.ready(); status != Status::kOk) return status;
-    if (const Status status = load_weights(); status != Status::kOk) return status;
+    const Status loaded = detail::load_weights(workspace_, state_.parameters);
+    if (loaded != Status::kOk) return loaded;
     return work_.scratch().predict(context_of(mask), weights(), x, y, work_.tape());
   }
 
   [[nodiscard]] const Parameters& parameters() const { return state_.parameters; }
   /// Gradients of the sum of accumulated losses, before division by the batch and before clipping.
-  [[nodiscard]] const Parameters& gradients() const requires kKeepsGradients { return gradients_; }
+  [[nodiscard]] const Gradients& gradients() const requires kKeepsGradients { return gradients_; }
   /// The tape of the last predict(), with attention weights. Not for models with dropout, which predict
   /// without a tape.
   [[nodiscard]] const auto& tape() const requires(!kDrops) { return work_.tape(); }
@@ -206,7 +208,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   }
 
  private:
-  using Moments = typename Optimizer::template Moments<Parameters>;
+  using Moments = typename State::Moments;
   using Work = detail::WorkOf<Planned, Model>;
   using Workspace = typename Planned::template Workspace<Model>;
   static constexpr int kTogether = Workspace::kSequences;
@@ -235,29 +237,10 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     return {Loss::kMeanOverBatch && of.normalizer > 0 ? of.sum / of.normalizer : of.sum, status};
   }
 
-  // Whether products read weights that the plan made from the parameters.
-  static constexpr bool kOwnWeights = requires(const Workspace& workspace) { workspace.weights(); };
-  [[nodiscard]] const auto& weights() const {
-    if constexpr (kOwnWeights) {
-      return workspace_.weights();
-    } else {
-      return state_.parameters;
-    }
-  }
-  Status load_weights() {
-    if constexpr (kOwnWeights) return workspace_.load(state_.parameters);
-    return Status::kOk;
-  }
-  void parameters_changed() {
-    if constexpr (kOwnWeights) workspace_.invalidate();
-  }
+  [[nodiscard]] const auto& weights() const { return detail::weights_of(workspace_, state_.parameters); }
   template <class Mask, class Slices = RunToCompletion>
   static constexpr auto context_of(const Mask& mask ATTUNE_LIFETIME_BOUND, const Slices& slices = {}) {
-    if constexpr (kOwnWeights) {
-      return context_for<Model>(mask, slices).template with_products<typename Workspace::Products>();
-    } else {
-      return context_for<Model>(mask, slices);
-    }
+    return detail::context_in_plan<Model, Workspace>(mask, slices);
   }
   template <class OnOutput, AnyContext Call>
   ATTUNE_INLINE Status add_sequence(InputView x, TargetView target, const Loss& loss,
@@ -268,8 +251,9 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     if constexpr (Work::kShared && kDrops) {
       context.stage([&] { stand_at_masks(); });
     }
-    if constexpr (kOwnWeights) {
-      const Status loaded = context.answer([&] { return load_weights(); });
+    if constexpr (detail::kOwnWeights<Workspace>) {
+      const Status loaded =
+          context.answer([&] { return detail::load_weights(workspace_, state_.parameters); });
       if (loaded != Status::kOk) return loaded;
     }
     const Status status = detail::forward_loss<Model>(context, weights(), x, output, tape, scratch, target,
@@ -345,7 +329,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     detail::update_and_clear_all<Optimizer>(update.coefficients, state_.parameters, gradients_,
                                             state_.moments, context);
     context.stage([&]() ATTUNE_INLINE_LAMBDA {
-      parameters_changed();
+      detail::parameters_changed(workspace_);
       detail::count_step(state_, Call::kRunsToCompletion ? sums_.sequences : -sums_.sequences);
       sums_.clear();
       if constexpr (!Call::kRunsToCompletion) {
@@ -369,14 +353,14 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   [[nodiscard]] const State& own_state() const { return state_; }
   void begin_at_state() {
     detail::clear_padding(state_);
-    parameters_changed();
+    detail::parameters_changed(workspace_);
     work_.end_pass(this);
     if constexpr (!Work::kShared) detail::stand_at_masks(state_, work_.tape());
     if constexpr (kKeepsGradients) clear();
   }
   void restart(Rng& rng) {
     detail::restart(state_, rng);
-    parameters_changed();
+    detail::parameters_changed(workspace_);
     work_.end_pass(this);
     if constexpr (kDrops) draw_masks(rng);
     if constexpr (kKeepsGradients) clear();

@@ -18,9 +18,9 @@ ATTUNE_INLINE void add_rows(Untrained<Scalar, rows, cols>, const Add&) {}
 
 /// Backward through a weight that is updated at once: gradient += xᵀ·dy. Overwrites x[rows, in] with dx =
 /// dy·Wᵀ of the old weight, a few columns at a time.
-template <class X, class Dy, class Weight, class Gradient, class Terms = kernels::DenseTerms>
+template <class X, class Dy, class Weight, class Gradient, class Terms>
 ATTUNE_INLINE void update_in_place(const X& x, const Dy& dy, const Weight& weight, const Gradient& gradient,
-                                   const Terms& terms = {}) {
+                                   const Terms& terms) {
   add_rows(gradient, [&]<class Rows>(int first, const Rows& rows) ATTUNE_INLINE_LAMBDA {
     const auto features = x.template columns<Rows::rows>(first);
     add_product(features.transpose(), dy, rows, terms);

@@ -198,12 +198,11 @@ ATTUNE_INLINE void add_product(const XTransposed& x_transposed, const Dy& dy,
   }
 }
 /// Overwrites x with dx of the old weight (weights/gradient_rows.hpp).
-template <class X, class Dy, class Base, class Factors, int tokens, class Gradients,
-          class Terms = kernels::DenseTerms>
+template <class X, class Dy, class Base, class Factors, int tokens, class Gradients, class Terms>
 ATTUNE_INLINE void update_in_place(const X& x, const Dy& dy,
                                    const LowRankWeight<Base, Factors, tokens>& weight,
                                    const LowRankGradient<Factors, tokens, Gradients>& gradient,
-                                   const Terms& terms = {}) {
+                                   const Terms& terms) {
   const Factors& factors = *gradient.factors;
   const auto t = detail::narrowed<Factors, tokens>(
       x, view(factors.a), detail::second_room<Factors, tokens>(gradient.room), terms);
