@@ -163,14 +163,12 @@ ATTUNE_INLINE void tail_coefficients(const P& z, P (&c)[kTailTerms + 1]) {
     Array<std::uint32_t, lanes> bits;
     std::memcpy(bits, &z, sizeof z);
     if constexpr (lanes == 4 && !ATTUNE_MVE) {
-      Eigen::internal::PacketBlock<P, 4> low, high;
       ATTUNE_UNROLL for (int lane = 0; lane < 4; ++lane) {
-        low.packet[lane] = load<P>(row(bits[lane]));
-        high.packet[lane] = load<P>(row(bits[lane]) + 4);
+        c[lane] = load<P>(row(bits[lane]));
+        c[lane + 4] = load<P>(row(bits[lane]) + 4);
       }
-      Eigen::internal::ptranspose(low);
-      Eigen::internal::ptranspose(high);
-      ATTUNE_UNROLL for (int k = 0; k < 4; ++k) c[k] = low.packet[k], c[k + 4] = high.packet[k];
+      transpose_four(c);
+      transpose_four(c + 4);
     } else {
       for (int k = 0; k < kTailTerms; ++k) {
         Array<float, lanes> column;
