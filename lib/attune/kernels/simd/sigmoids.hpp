@@ -141,7 +141,8 @@ ATTUNE_INLINE void tail_coefficients(const P& z, P (&c)[kTailTerms + 1]) {
 #if defined(EIGEN_VECTORIZE_AVX512)
   if constexpr (kLanes<P> == 16) {
     ATTUNE_UNROLL for (int k = 0; k < kTailTerms; ++k) {
-      c[k] = _mm512_permutexvar_ps(_mm512_castps_si512(z), _mm512_load_ps(kTailColumns.columns[k]));
+      c[k] = _mm512_maskz_permutexvar_ps(0xFFFF, _mm512_castps_si512(z),
+                                         _mm512_load_ps(kTailColumns.columns[k]));
     }
     return;
   }
