@@ -151,7 +151,7 @@ ATTUNE_INLINE void tail_coefficients(const P& z, P (&c)[kTailTerms + 1]) {
   if constexpr (kLanes<P> == 8) {
     const __m256i index = _mm256_castps_si256(z);
     const __m256 high = _mm256_castsi256_ps(_mm256_slli_epi32(index, 28));  // bit 3 as a sign
-    ATTUNE_UNROLL for (int k = 0; k < kTailTerms; ++k) {
+    ATTUNE_UNROLL for (int k = kTailTerms - 1; k >= 0; --k) {
       const float* const column = kTailColumns.columns[k];
       c[k] = _mm256_blendv_ps(_mm256_permutevar8x32_ps(_mm256_load_ps(column), index),
                               _mm256_permutevar8x32_ps(_mm256_load_ps(column + 8), index), high);
