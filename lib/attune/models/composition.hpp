@@ -158,7 +158,7 @@ ATTUNE_INLINE auto in_turn(const First& first, const Rest& rest) {
 /// y += x for tokens, in context.
 template <class Matrix, class Scalar>
 ATTUNE_INLINE void add_to(const auto& context, const Scalar* x, Scalar* y) {
-  context.template token_elements<Matrix::rows, Matrix::cols, 2>(
+  context.in_any_order().template token_elements<Matrix::rows, Matrix::cols, 2>(
       [&](int first, int count) ATTUNE_INLINE_LAMBDA { kernels::add_to(count, x + first, y + first); });
 }
 
