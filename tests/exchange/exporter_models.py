@@ -643,7 +643,8 @@ def drawn(draw):
     if kind == "convolutions":
         return kind, *drawn_convolutions(draw, classes)
     if kind == "translator":
-        module = Translator(draw.random() < 0.5, draw.choice(["relu", "gelu"]), tokens, draw.randint(1, 7), width, heads, depth)
+        activation = draw.choice(["relu", "gelu", F.silu, torch.tanh, torch.sigmoid, lambda x: F.relu(x).square()])
+        module = Translator(draw.random() < 0.5, activation, tokens, draw.randint(1, 7), width, heads, depth)
         return kind, module, module.sample(2)
     if kind == "pairs":
         module = Pairs(tokens, width, heads, depth, classes, draw.choice(["mean", "first", "all"]))
@@ -666,6 +667,7 @@ def models():
         "llama_interleaved": (interleaved_llama(), torch.randint(0, 20, (3, 6))),
         "causal": (Causal(), torch.randint(0, 17, (3, 6))),
         "perceptron": (perceptron(), torch.randn(4, 5)),
+        "translator": (Translator(depth=1, before=False, activation="gelu"), Translator().sample()),
         "signal": (with_statistics(Signal()), torch.randn(3, 3, 20)),
         "picture": (with_statistics(Picture()), torch.randn(3, 2, 6, 8)),
     }

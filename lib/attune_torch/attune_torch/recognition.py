@@ -819,11 +819,10 @@ class Recognizer(Convolutions):
         bias = attention.in_proj_bias is not None
         function = module.activation
         probe = torch.linspace(-3, 3, 64)
-        known = {"kRelu": F.relu, "kGelu": F.gelu, "kSilu": F.silu, "kGeluTanh": lambda x: 0.5 * x * (
-            1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))}
-        activation = [name for name, reference in known.items() if close(function(probe), reference(probe), 1e-6)]
+        known = elementwise.ACTIVATIONS.items()
+        activation = [name for name, reference in known if close(function(probe), reference(probe), 1e-6)]
         if not activation:
-            raise node.refused("an activation that is neither ReLU, SiLU nor GELU: ")
+            raise node.refused(f"an activation that attune has not; it has {', '.join(name[1:] for name, _ in known)}: ")
         block = Block(
             Attention(seq_len, d_model, attention.num_heads, attention.num_heads, d_model // attention.num_heads, bias, bias,
                       causal),
