@@ -123,11 +123,11 @@ class Exported:
             return f"attune::HuggingFaceModule<kBlockNames, {model}{quoted}>"
         return f"attune::PyTorchModule<{model}{quoted}>"
 
-    def file_type(self, names, part, aliases):
+    def file_type(self, layers, names, part, aliases):
         if part:
             names = f"attune::PyTorchPart<{names}>"
         extra = [f'attune::TensorShape<"{tensor}", {", ".join(map(str, shape))}>'
-                 for layer in self.layers for tensor, shape in layer.shapes.items()]
+                 for layer in layers for tensor, shape in layer.shapes.items()]
         if aliases:
             extra += [f'attune::TensorAlias<"{alias}", "{name}">' for alias, name in self.aliases]
         return f"attune::PyTorchFile<{', '.join([names, *extra])}>" if extra else names
@@ -155,7 +155,7 @@ class Exported:
                  *self.input_comment(),
                  "#pragma once", "", "#include <attune/attune.hpp>", "", f"namespace {name} {{", "",
                  *self.declarations, *([""] if self.declarations else []), f"using Model = {model};", "", *self.table(),
-                 f"using Names = {self.file_type(self.names_type('Model', names), self.part, True)};", "",
+                 f"using Names = {self.file_type(self.layers, self.names_type('Model', names), self.part, True)};", "",
                  f"}}  // namespace {name}", ""]
         return "\n".join(wrapped(line) for line in "\n".join(lines).split("\n"))
 
@@ -170,7 +170,7 @@ class Exported:
             f"#include <{name}_file.hpp>", f"#include <{name}_samples.hpp>", '#include "model.hpp"', "", "namespace {", "",
             f"using namespace {name};", f"using File = {name}_file;", f"using Samples = {name}_samples;", "using Whole = Model;",
             "using WholeNames = Names;", f"using Layers = {flat};",
-            f"using LayerNames = {self.file_type(f'attune::PyTorchPart<{self.names_type(LAYERS, names)}>', False, False)};",
+            f"using LayerNames = {self.file_type(layers, f'attune::PyTorchPart<{self.names_type(LAYERS, names)}>', False, False)};",
             f"constexpr const char* kPaths[] = {{{paths}}};",
             f'constexpr const char* kRest = "{"decoder" if len(self.parts) > 1 else "output"}";  // not one by one',
             f"constexpr float kTolerance = ATTUNE_CHECK_INT8 ? {tolerance[1]}f : {tolerance[0]}f;  // of a layer's largest output",
