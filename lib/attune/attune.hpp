@@ -84,6 +84,7 @@
 #include <attune/training/adam.hpp>
 #include <attune/training/batch.hpp>
 #include <attune/training/batch_update.hpp>
+#include <attune/training/bfloat16_master_weights.hpp>
 #include <attune/training/check_gradients.hpp>
 #include <attune/training/closed_form_head.hpp>
 #include <attune/training/cross_entropy.hpp>

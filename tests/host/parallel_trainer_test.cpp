@@ -15,6 +15,7 @@
 #include <attune/models/residual.hpp>
 #include <attune/models/sequential.hpp>
 #include <attune/training/adafactor.hpp>
+#include <attune/training/bfloat16_master_weights.hpp>
 #include <attune/training/cross_entropy.hpp>
 
 #include "training/batch_data.hpp"
@@ -101,8 +102,11 @@ TEST(ParallelTrainer, rounds_moments_as_a_trainer) {
       attune::Adam<attune::AdamVariant{.moments = attune::MomentPrecision::kInt8Stochastic}>>();
 }
 
-TEST(ParallelTrainer, updates_factored_moments_as_a_trainer) {
+TEST(ParallelTrainer, updates_factored_moments_and_bf16_weights_as_a_trainer) {
   expect_same_training<Layer, attune::MeanSquaredError, attune::Adafactor<>>();
+  expect_same_training<OfTokens, attune::CrossEntropy<>,
+                       attune::Bfloat16MasterWeights<attune::Adam<attune::AdamVariant{
+                           .moments = attune::MomentPrecision::kInt8Stochastic}>>>();
 }
 
 TEST(ParallelTrainer, trains_a_classifier_to_the_bits_of_a_trainer) {

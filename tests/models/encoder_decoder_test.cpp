@@ -4,7 +4,9 @@
 #include <attune/attention/sequence_length.hpp>
 #include <attune/layers/embedding.hpp>
 #include <attune/layers/positions.hpp>
+#include <attune/models/checkpointed.hpp>
 #include <attune/models/frozen.hpp>
+#include <attune/models/packed_tape.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/sequential.hpp>
 #include <attune/training/cross_entropy.hpp>
@@ -317,6 +319,47 @@ TEST(EncoderDecoder, takes_weights_of_8_bits) {
   EXPECT_EQ(Translator::forward(dequantized, sentence.ids, expected, scratch), Status::kOk);
   EXPECT_EQ(Translator::forward(quantized, sentence.ids, y, scratch), Status::kOk);
   for (int i = 0; i < y.size; ++i) EXPECT_NEAR(y.values[i], expected.values[i], 1e-5f);
+}
+
+namespace {
+
+template <class Model>
+const typename Model::Parameters& gradients_of(const typename Model::Input& x,
+                                               const typename Model::Output& y) {
+  static attune::Trainer<Model> trainer;
+  trainer.initialize(attune::XavierUniform{}, attune::Rng{5});
+  EXPECT_TRUE(trainer.accumulate(x, y).ok());
+  return trainer.gradients();
+}
+
+}  // namespace
+
+TEST(EncoderDecoder, recomputes_and_packs_tapes) {
+  using Model = Matrices<>;
+  using Recomputed =
+      EncoderDecoder<Encoder<>, Sequential<Repeat<2, attune::Checkpointed<attune::DecoderLayer<decoder(0)>>>,
+                                           Decoder<>::Layer<1>>>;
+  using Packed = attune::PackedTape<Model, attune::TapeNumbers::kBfloat16>;
+  static_assert(sizeof(Recomputed::Tape) < sizeof(Model::Tape) && sizeof(Packed::Tape) < sizeof(Model::Tape));
+  Model::Input x;
+  Model::Output y;
+  attune::Rng rng(12);
+  check::fill(x, rng);
+  check::fill(y, rng);
+  const auto& expected = gradients_of<Model>(x, y);
+  EXPECT_EQ(attune::hash_bits(expected), attune::hash_bits(gradients_of<Recomputed>(x, y)));
+  float difference = 0, all = 0;
+  attune::for_each_tensor(
+      [&](const attune::TensorPath&, const auto& one, const auto& other) {
+        for (int i = 0; i < one.size; ++i) {
+          const float off = one.values[i] - other.values[i];
+          difference += off * off;
+          all += one.values[i] * one.values[i];
+        }
+      },
+      expected, gradients_of<Packed>(x, y));
+  EXPECT_GT(difference, 0.0f);
+  EXPECT_LT(difference, 1e-4f * all);
 }
 
 TEST(EncoderDecoder, trains_a_part_beside_constants) {

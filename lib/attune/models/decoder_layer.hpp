@@ -267,6 +267,16 @@ struct DecoderLayer : DecoderLayerOf<typename detail::DecoderParts<shape, Scalar
   using SteppedAs = DecoderLayer;
 };
 
+namespace detail {
+
+template <class SelfAttention, class CrossAttention, class Network, class Norm, BranchOptions options>
+inline constexpr bool kRunsByBranches<DecoderLayerOf<SelfAttention, CrossAttention, Network, Norm, options>> =
+    true;
+template <DecoderLayerShape shape, class Scalar>
+inline constexpr bool kRunsByBranches<DecoderLayer<shape, Scalar>> = true;
+
+}  // namespace detail
+
 /// The context of a decoder layer with masks of self-attention and of its memory. The masks must outlive it.
 template <class Layer, AttentionMask Mask = CausalMask, AttentionMask MemoryMask = NoMask,
           class Slices = RunToCompletion>

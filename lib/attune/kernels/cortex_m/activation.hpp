@@ -24,7 +24,6 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 #define ATTUNE_Y "s16", "s17", "s18", "s19"
 #define ATTUNE_SIZE "s20", "s21", "s22", "s23"
 #define ATTUNE_P "s24", "s25", "s26", "s27"
-#define ATTUNE_Z ATTUNE_P
 #define ATTUNE_ALL_OF(number) number, number, number, number
 
 #define ATTUNE_FOUR_OF(instruction, c0, c1, c2, c3, a0, a1, a2, a3, b0, b1, b2, b3)                       \
@@ -58,25 +57,6 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
   }
 }
 
-// Two terms: c₀ += a₀·b₀ and c₁ += a₁·b₁. The difference: c₀ −= a₀·b₀ and c₁ −= a₁·b₁.
-#if ATTUNE_SPLIT_VMLA
-#define ATTUNE_TWO_AS(sum, c0, a0, b0, c1, a1, b1)                                                           \
-  "vmul.f32 s28," a0 "," b0 "\n vmul.f32 s29," a1 "," b1 "\n " sum " " c0 "," c0 ",s28\n " sum " " c1 "," c1 \
-  ",s29\n"
-#define ATTUNE_TWO_MACS(...) ATTUNE_TWO_AS("vadd.f32", __VA_ARGS__)
-#define ATTUNE_TWO_LESS(...) ATTUNE_TWO_AS("vsub.f32", __VA_ARGS__)
-#else
-#define ATTUNE_TWO_AS(term, c0, a0, b0, c1, a1, b1) \
-  term " " c0 "," a0 "," b0 "\n " term " " c1 "," a1 "," b1 "\n"
-#if ATTUNE_FUSED
-#define ATTUNE_TWO_MACS(...) ATTUNE_TWO_AS("vfma.f32", __VA_ARGS__)
-#define ATTUNE_TWO_LESS(...) ATTUNE_TWO_AS("vfms.f32", __VA_ARGS__)
-#else
-#define ATTUNE_TWO_MACS(...) ATTUNE_TWO_AS("vmla.f32", __VA_ARGS__)
-#define ATTUNE_TWO_LESS(...) ATTUNE_TWO_AS("vmls.f32", __VA_ARGS__)
-#endif
-#endif
-
 /// y = gelu(x), `fours` · 4 scalars, at least one four; with kTails also normal_tail(x). `y` may be `x`.
 ///
 /// Each element has a row of coefficients of its own, found by the integer unit.
@@ -86,45 +66,46 @@ template <bool kTails>
   constexpr std::uint32_t kRound = std::bit_cast<std::uint32_t>(kTailRound);
   const float half = in_register(0.5f), round = in_register(kTailRound);
 // clang-format off
-// Φ(−|x|) of two elements in s0 and s7, then y in their place.
-#define ATTUNE_GELU_OF_TWO(row0, row1, x0, x1, size0, size1, d0, d1, store_tails) \
-      "vldmia " row0 ",{s0-s6}\n vldmia " row1 ",{s7-s13}\n" \
-      ATTUNE_TWO_MACS("s5", "s6", d0, "s12", "s13", d1) \
-      ATTUNE_TWO_MACS("s4", "s5", d0, "s11", "s12", d1) \
-      ATTUNE_TWO_MACS("s3", "s4", d0, "s10", "s11", d1) \
-      ATTUNE_TWO_MACS("s2", "s3", d0, "s9", "s10", d1) \
-      ATTUNE_TWO_MACS("s1", "s2", d0, "s8", "s9", d1) \
-      ATTUNE_TWO_MACS("s0", "s1", d0, "s7", "s8", d1) store_tails \
-      ATTUNE_TWO_LESS(x0, size0, "s0", x1, size1, "s7")
+// The coefficient at byte `at` of each element's row.
+#define ATTUNE_OF_ROWS_OF(c0, c1, c2, c3, at) \
+  "vldr " c0 ",[%[r0],#" at "]\n vldr " c1 ",[%[r1],#" at "]\n vldr " c2 ",[%[r2],#" at "]\n vldr " c3 ",[%[r3],#" at "]\n "
+#define ATTUNE_OF_ROWS(...) ATTUNE_OF_ROWS_OF(__VA_ARGS__)
 #define ATTUNE_GELU_OF_FOURS(store_tails) \
   asm volatile( \
       "1: vldmia %[x],{s16-s19}\n" \
       "vabs.f32 s20,s16\n vabs.f32 s21,s17\n vabs.f32 s22,s18\n vabs.f32 s23,s19\n" \
-      ATTUNE_FOUR("vadd.f32", ATTUNE_Z, ATTUNE_SIZE, ATTUNE_ALL_OF("%[round]")) \
+      ATTUNE_FOUR("vadd.f32", ATTUNE_C, ATTUNE_SIZE, ATTUNE_ALL_OF("%[round]")) \
       ATTUNE_FOUR("vadd.f32", ATTUNE_Y, ATTUNE_Y, ATTUNE_SIZE) \
-      "vmov %[r0],%[r1],s24,s25\n vmov %[r2],%[r3],s26,s27\n" \
+      "vmov %[r0],%[r1],s8,s9\n vmov %[r2],%[r3],s10,s11\n" \
       "sub %[r0],%[r0],%[bits]\n sub %[r1],%[r1],%[bits]\n sub %[r2],%[r2],%[bits]\n sub %[r3],%[r3],%[bits]\n" \
       "orr %[any],%[r0],%[r1]\n orr %[any],%[any],%[r2]\n orr %[any],%[any],%[r3]\n" \
       "lsrs %[any],%[any],#23\n bne 2f\n" \
-      ATTUNE_FOUR("vsub.f32", ATTUNE_Z, ATTUNE_Z, ATTUNE_ALL_OF("%[round]")) \
-      ATTUNE_FOUR("vmul.f32", ATTUNE_Y, ATTUNE_Y, ATTUNE_ALL_OF("%[half]"))  /* max(x, 0) */ \
-      ATTUNE_FOUR("vsub.f32", ATTUNE_Z, ATTUNE_SIZE, ATTUNE_Z)  /* d */ \
       "usat %[r0],#4,%[r0]\n usat %[r1],#4,%[r1]\n usat %[r2],#4,%[r2]\n usat %[r3],#4,%[r3]\n" \
       "add %[r0],%[rows],%[r0],lsl #5\n add %[r1],%[rows],%[r1],lsl #5\n" \
       "add %[r2],%[rows],%[r2],lsl #5\n add %[r3],%[rows],%[r3],lsl #5\n" \
-      ATTUNE_GELU_OF_TWO("%[r0]", "%[r1]", "s16", "s17", "s20", "s21", "s24", "s25", store_tails) \
-      ATTUNE_GELU_OF_TWO("%[r2]", "%[r3]", "s18", "s19", "s22", "s23", "s26", "s27", store_tails) \
-      "add %[x],%[x],#16\n subs %[fours],%[fours],#1\n vstmia %[y]!,{s16-s19}\n bne 1b\n2:\n" \
+      ATTUNE_FOUR("vsub.f32", ATTUNE_C, ATTUNE_C, ATTUNE_ALL_OF("%[round]")) \
+      ATTUNE_FOUR("vmul.f32", ATTUNE_Y, ATTUNE_Y, ATTUNE_ALL_OF("%[half]"))  /* max(x, 0) */ \
+      ATTUNE_FOUR("vsub.f32", ATTUNE_C, ATTUNE_SIZE, ATTUNE_C)  /* d */ \
+      ATTUNE_OF_ROWS(ATTUNE_A, "24") ATTUNE_OF_ROWS(ATTUNE_B, "20") \
+      ATTUNE_FOUR_MACS(ATTUNE_B, ATTUNE_A, ATTUNE_C) \
+      ATTUNE_OF_ROWS(ATTUNE_A, "16") ATTUNE_FOUR_MACS(ATTUNE_A, ATTUNE_B, ATTUNE_C) \
+      ATTUNE_OF_ROWS(ATTUNE_B, "12") ATTUNE_FOUR_MACS(ATTUNE_B, ATTUNE_A, ATTUNE_C) \
+      ATTUNE_OF_ROWS(ATTUNE_A, "8") ATTUNE_FOUR_MACS(ATTUNE_A, ATTUNE_B, ATTUNE_C) \
+      ATTUNE_OF_ROWS(ATTUNE_B, "4") ATTUNE_FOUR_MACS(ATTUNE_B, ATTUNE_A, ATTUNE_C) \
+      ATTUNE_OF_ROWS(ATTUNE_A, "0") ATTUNE_FOUR_MACS(ATTUNE_A, ATTUNE_B, ATTUNE_C)  /* Φ(−|x|) */ \
+      "add %[x],%[x],#16\n subs %[fours],%[fours],#1\n" \
+      ATTUNE_FOUR_LESS(ATTUNE_Y, ATTUNE_SIZE, ATTUNE_A) \
+      store_tails "vstmia %[y]!,{s16-s19}\n bne 1b\n2:\n" \
       : [x] "+&r"(x), [y] "+&r"(y), [fours] "+&r"(fours), [tails] "+&r"(tails), [r0] "=&r"(r0), \
         [r1] "=&r"(r1), [r2] "=&r"(r2), [r3] "=&r"(r3), [any] "=&r"(any) \
       : [rows] "r"(kTail.rows[0]), [bits] "i"(kRound), [half] "t"(half), [round] "t"(round) \
-      : "cc", "memory", ATTUNE_A, ATTUNE_B, ATTUNE_C, "s12", "s13", ATTUNE_Y, ATTUNE_SIZE, ATTUNE_Z, "s28", "s29")
+      : "cc", "memory", ATTUNE_A, ATTUNE_B, ATTUNE_C, ATTUNE_Y, ATTUNE_SIZE, ATTUNE_P)
   // clang-format on
   for (;; x += 4, y += 4, --fours) {
     std::uint32_t r0, r1, r2, r3, any;
     if (fours > 0) {
       if constexpr (kTails) {
-        ATTUNE_GELU_OF_FOURS("vstr s0,[%[tails]]\n vstr s7,[%[tails],#4]\n add %[tails],%[tails],#8\n");
+        ATTUNE_GELU_OF_FOURS("vstmia %[tails]!,{s0-s3}\n ");
       } else {
         ATTUNE_GELU_OF_FOURS("");
       }
@@ -133,13 +114,10 @@ template <bool kTails>
     gelu_of_far(x, y, tails);
     if constexpr (kTails) tails += 4;
   }
-#undef ATTUNE_GELU_OF_TWO
+#undef ATTUNE_OF_ROWS_OF
+#undef ATTUNE_OF_ROWS
 #undef ATTUNE_GELU_OF_FOURS
 }
-
-#undef ATTUNE_TWO_AS
-#undef ATTUNE_TWO_MACS
-#undef ATTUNE_TWO_LESS
 
 // The constants that SiLU's sums start from, each four times, beginning with the one that rounds.
 template <std::size_t kSums>
@@ -250,7 +228,6 @@ template <Beside kBeside>
 #undef ATTUNE_Y
 #undef ATTUNE_SIZE
 #undef ATTUNE_P
-#undef ATTUNE_Z
 #undef ATTUNE_ALL_OF
 #undef ATTUNE_FOUR_OF
 #undef ATTUNE_FOUR
