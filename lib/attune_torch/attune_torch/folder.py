@@ -7,7 +7,6 @@ import torch
 from . import tensors
 from .errors import Unsupported
 from .folding import metadata_of
-from .layers import Layer, options
 from .recognition import recognize
 from .recording import record
 
