@@ -10,6 +10,7 @@
 #include <attune/layers/class_token.hpp>
 #include <attune/layers/convolution.hpp>
 #include <attune/layers/embedding.hpp>
+#include <attune/layers/embedding_sum.hpp>
 #include <attune/layers/feed_forward.hpp>
 #include <attune/layers/layer_scale.hpp>
 #include <attune/layers/linear.hpp>
@@ -160,6 +161,15 @@ template <EmbeddingShape shape, class Scalar, const EncoderLayerNames* table>
 struct PyTorchNames<Embedding<shape, Scalar>, table> {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     visitor(StateDictPlace<StateDictLayout::kTable>{{"weight", parent}}, set.weight);
+  }
+};
+
+/// Two modules, `first` and `second`; in PyTorchModule each has its own name.
+template <class First, class Second, const EncoderLayerNames* table>
+struct PyTorchNames<EmbeddingSum<First, Second>, table> {
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    detail::visit_named<First>("first", visitor, parent, set.first);
+    detail::visit_named<Second>("second", visitor, parent, set.second);
   }
 };
 

@@ -83,6 +83,17 @@ struct NamedLayers<Sequential<Layers...>, table> {
 };
 template <class Layer, const EncoderLayerNames* table>
 struct NamedLayers<Residual<Layer>, table> : NamedLayers<Layer, table> {};
+/// A table after the other.
+template <class First, class Second, const EncoderLayerNames* table>
+struct NamedLayers<EmbeddingSum<First, Second>, table> {
+  static constexpr int kCount = NamedLayers<First, table>::kCount + NamedLayers<Second, table>::kCount;
+
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, const char* const*& name,
+                              auto&& set) {
+    NamedLayers<First, table>::visit(visitor, parent, name, set.first);
+    NamedLayers<Second, table>::visit(visitor, parent, name, set.second);
+  }
+};
 /// The embedding, which is also the head, then the body's layers.
 template <class EmbeddingLayer, class Body, const EncoderLayerNames* table>
 struct NamedLayers<Tied<EmbeddingLayer, Body>, table> {

@@ -153,12 +153,12 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
           static_cast<OfLayer&>(*this), kConstants);
     }
   };
-  /// The set of trained parameters. With quantized storage the trained part stays tensors: it is small, and
-  /// updates add to it.
+  /// The set of trained parameters. With storage of 8 and 16 bits the trained part stays tensors: it is
+  /// small, and updates add to it.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   using ParametersOf =
       typename std::conditional_t<kFrozen, std::type_identity<NoParameters>,
-                                  std::conditional_t<detail::kIsQuantizedForm<Matrix<float, 1, 1>>,
+                                  std::conditional_t<detail::kHasNarrowElements<Matrix<float, 1, 1>>,
                                                      std::type_identity<TrainedSet<Tensor, Tensor>>,
                                                      std::type_identity<TrainedSet<Matrix, Vector>>>>::type;
   using Parameters = ParametersOf<Tensor>;
