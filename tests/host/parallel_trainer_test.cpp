@@ -8,6 +8,7 @@
 #include <attune/layers/embedding.hpp>
 #include <attune/layers/pooling.hpp>
 #include <attune/layers/positions.hpp>
+#include <attune/models/encoder_decoder.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/frozen.hpp>
 #include <attune/models/packed_tape.hpp>
@@ -49,6 +50,15 @@ using OfTokens =
                        attune::Repeat<2, attune::EncoderLayer<kDroppingShape>>,
                        attune::Pooling<attune::PoolingShape{6, 8}>,
                        attune::Linear<attune::LinearShape{1, 8, 5}>>;
+using Translator = attune::EncoderDecoder<
+    attune::Sequential<attune::Embedding<attune::EmbeddingShape{.seq_len = 6, .vocabulary = 5, .d_model = 8}>,
+                       attune::EncoderLayer<kDroppingShape>>,
+    attune::Sequential<attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 5, .d_model = 8}>,
+                       attune::DecoderLayer<attune::DecoderLayerShape{
+                           .attention = {.seq_len = 4, .d_model = 8, .num_heads = 2, .dropout = 0.25},
+                           .d_ff = 12,
+                           .memory_len = 6}>,
+                       attune::Linear<attune::LinearShape{4, 8, 5}>>>;
 constexpr int kBatch = 13;
 
 template <class Model, class Loss = attune::MeanSquaredError, class Optimizer = attune::AdamW,
@@ -199,6 +209,7 @@ TEST(ParallelTrainer, drops_what_a_trainer_drops) {
 
 TEST(ParallelTrainer, trains_on_token_ids_to_the_bits_of_a_trainer) {
   expect_same_training<OfTokens, attune::CrossEntropy<>>(attune::GradientClipping{0.05f});
+  expect_same_training<Translator, attune::CrossEntropy<>>();
 }
 
 namespace {
