@@ -11,7 +11,7 @@ install(EXPORT attune-targets NAMESPACE attune:: DESTINATION ${attune_package_fo
 configure_package_config_file(cmake/attune-config.cmake.in ${PROJECT_BINARY_DIR}/attune-config.cmake
   INSTALL_DESTINATION ${attune_package_folder})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/attune-config-version.cmake
-  COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
+  COMPATIBILITY SameMajorVersion ARCH_INDEPENDENT)
 install(
   FILES ${PROJECT_BINARY_DIR}/attune-config.cmake ${PROJECT_BINARY_DIR}/attune-config-version.cmake
         cmake/attune-arithmetic.cmake cmake/attune-dispatch.cmake cmake/attune-dispatch-link.cmake cmake/attune-eigen.cmake

@@ -16,6 +16,7 @@ enum class Method {
   kCached,       // the last layer, on features that are computed once a take
   kBiases,       // biases and norms, and the last layer
   kLora,         // factors of rank 4 beside the weights of queries and values (LoRA), and the last layer
+  kPacked,       // as kLora, with a tape in 8 bits, so that nothing is computed twice
   kRobust,       // as kLora, with a loss for labels of which some are wrong
   kFiltered,     // as kLora, from takes whose label the base finds possible
   kGuarded,      // both, with takes held out, and a probe of the others' takes: the best is kept
@@ -24,8 +25,8 @@ enum class Method {
   kEverything,
 };
 inline constexpr std::string_view kMethodNames[] = {
-    "nothing", "means",  "closed_form", "forward_only", "head",     "cached",    "biases",
-    "lora",    "robust", "filtered",    "guarded",      "lora_all", "rehearsed", "everything"};
+    "nothing", "means",  "closed_form", "forward_only", "head",     "cached",    "biases",    "lora",
+    "packed",  "robust", "filtered",    "guarded",      "lora_all", "rehearsed", "everything"};
 
 consteval Method method_named(std::string_view name) {
   int method = 0;
@@ -47,6 +48,11 @@ struct Trained<Method::kLora, kFront> {
   static constexpr attune::LowRank kFactors{.rank = 4,
                                             .roles = attune::Role::kQueries | attune::Role::kValues};
   using Model = attune::Sequential<attune::Adapted<Front, kFront, kFactors>, Head>;
+};
+template <const auto& kFront>
+struct Trained<Method::kPacked, kFront> {
+  static constexpr attune::LowRank kFactors = Trained<Method::kLora, kFront>::kFactors;
+  using Model = attune::Sequential<attune::Adapted<PackedFront, kFront, kFactors>, Head>;
 };
 template <const auto& kFront>
 struct Trained<Method::kForwardOnly, kFront> : Trained<Method::kLora, kFront> {};
@@ -73,6 +79,7 @@ constexpr float learning_rate(Method method) {
   switch (method) {
     case Method::kBiases:
     case Method::kLora:
+    case Method::kPacked:
     case Method::kRobust:
     case Method::kFiltered:
     case Method::kGuarded:

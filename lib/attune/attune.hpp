@@ -35,10 +35,12 @@
 #include <attune/layers/convolution.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/layers/embedding.hpp>
+#include <attune/layers/embedding_sum.hpp>
 #include <attune/layers/feed_forward.hpp>
 #include <attune/layers/layer_norm.hpp>
 #include <attune/layers/layer_scale.hpp>
 #include <attune/layers/linear.hpp>
+#include <attune/layers/packed_rows.hpp>
 #include <attune/layers/pooling.hpp>
 #include <attune/layers/positions.hpp>
 #include <attune/layers/softmax.hpp>
@@ -64,8 +66,11 @@
 #include <attune/models/checkpointed.hpp>
 #include <attune/models/composition.hpp>
 #include <attune/models/decoder_layer.hpp>
+#include <attune/models/encoder_decoder.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/frozen.hpp>
+#include <attune/models/head_alone.hpp>
+#include <attune/models/packed_tape.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/sampling.hpp>
@@ -79,6 +84,7 @@
 #include <attune/training/adam.hpp>
 #include <attune/training/batch.hpp>
 #include <attune/training/batch_update.hpp>
+#include <attune/training/bfloat16_master_weights.hpp>
 #include <attune/training/check_gradients.hpp>
 #include <attune/training/closed_form_head.hpp>
 #include <attune/training/cross_entropy.hpp>

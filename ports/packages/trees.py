@@ -14,6 +14,8 @@ import time
 import zipfile
 from pathlib import Path
 
+import sbom
+
 here = Path(__file__).resolve().parent
 root = here.parents[1]
 description = json.loads((here / "description.json").read_text())
@@ -153,7 +155,7 @@ class Release:
         return contents
 
     def write(self, folder):
-        """All trees, their archives, the sources' archive and SHA256SUMS."""
+        """All trees, their archives, the sources' archive, the bill of materials (SPDX) and SHA256SUMS."""
         folder.mkdir(parents=True, exist_ok=True)
         archives = {f"{self.name}.tar.gz": self.sources}
         for package, told in description["packages"].items():
@@ -165,6 +167,8 @@ class Release:
                 archives[f"attune.attune.{self.version}.pack"] = contents.zip("")
             else:
                 archives[f"attune-{package}-{self.version}.tar.gz"] = contents.tar("attune")
+        bill = f"{self.name}.spdx.json"
+        archives[bill] = sbom.document(self.values, archives, f"{self.name}.tar.gz", seconds()).encode()
         for name, data in archives.items():
             (folder / name).write_bytes(data)
         sums = [f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in sorted(archives.items())]

@@ -137,6 +137,18 @@ void measure_rows() {
                     QuantizedView<Float16, float, k, n, n, 1, ScalesOf::kNothing>{halves, nullptr});
 }
 
+// The gradient of weights that few rows meet: dW += xᵀ·dy.
+template <int rows>
+void measure_weight_gradient() {
+  constexpr int n = kLargest;
+  const attune::MatrixView<const float, rows, n> x(a), dy(b);
+  const attune::MatrixView<float, n, n> dw(c);
+  begin_counting();
+  attune::kernels::gemm(x.transpose(), dy, dw, attune::kernels::Accumulate{});
+  end_counting();
+  port::print("dw.", rows, 'x', n, 'x', n, ".instructions_per_mac ", rows * n * n, '\n');
+}
+
 constexpr attune::AttentionShape kShape{.seq_len = 16, .d_model = 32, .num_heads = 4};
 
 // Rows as long as those of the step below.
@@ -152,6 +164,23 @@ constexpr attune::AttentionShape kShape{.seq_len = 16, .d_model = 32, .num_heads
   Softmax::backward(weights, gradients, gradients);
   end_counting();
   port::print("softmax.backward.instructions_per_element ", kLength * kLength, '\n');
+}
+
+// Exact GELU of normal inputs: values, and values with derivatives.
+void measure_gelu(float deviation, const char* name) {
+  using attune::Activation;
+  constexpr int kSize = 1024;
+  float *const x = storage[0], *const y = storage[1];
+  attune::Rng rng(3);
+  for (int i = 0; i < kSize; ++i) x[i] = deviation * rng.normal();
+  begin_counting();
+  attune::kernels::activate<Activation::kGelu>(kSize, x, y);
+  end_counting();
+  port::print("gelu.forward.", name, ".instructions_per_element ", kSize, '\n');
+  begin_counting();
+  attune::kernels::activate_with_slopes<Activation::kGelu>(kSize, x, y);
+  end_counting();
+  port::print("gelu.training.", name, ".instructions_per_element ", kSize, '\n');
 }
 
 using Layer = attune::MultiHeadAttention<kShape>;
@@ -200,8 +229,15 @@ int main() {
   measure_packed_product<3, 64, 256>();
   measure_rows<64, 64>();
   measure_rows<64, 172>();
+  measure_weight_gradient<1>();
+  measure_weight_gradient<2>();
+  measure_weight_gradient<3>();
   measure_rows<172, 64>();
   measure_softmax();
   measure_step();
+  measure_gelu(0.5f, "deviation0.5");
+  measure_gelu(1, "deviation1");
+  measure_gelu(2, "deviation2");
+  measure_gelu(4, "deviation4");
   return 0;
 }

@@ -1,4 +1,5 @@
-// Training steps that compute once more what others keep: how many times longer they take, and their RAM.
+// Training steps that compute once more what others keep, or keep it in 8 bits: how many times longer they
+// take, and their RAM.
 //   tests/bench/run --recompute
 #include <memory>
 
@@ -65,4 +66,9 @@ int main() {
                                                               attune::NoMask{});
   measure<Four, Repeat<4, Checkpointed<EncoderLayer<kAgain>>>>("recompute.encoder_64x32x4.both",
                                                                attune::NoMask{});
+  using attune::PackedTape;
+  measure<Four, PackedTape<Repeat<4, EncoderLayer<kKept>>>>("recompute.encoder_64x32x4.packed",
+                                                            attune::NoMask{});
+  measure<Four, PackedTape<Repeat<4, EncoderLayer<kAgain>>>>("recompute.encoder_64x32x4.packed_weights",
+                                                             attune::NoMask{});
 }

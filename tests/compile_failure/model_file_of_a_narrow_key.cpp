@@ -1,5 +1,5 @@
 // expect: weight of I8 with the scales of its rows in NAME.scale; biases and norms are floats
-// expect by gcc: TensorNamed<attune::v0_1_unfused::detail::Name<7>{"bias_k"}>
+// expect by gcc: TensorNamed<attune::v1_0_unfused::detail::Name<7>{"bias_k"}>
 #include <attune/attune.hpp>
 
 using Model = attune::MultiHeadAttention<attune::AttentionShape{

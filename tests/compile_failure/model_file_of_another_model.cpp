@@ -1,5 +1,5 @@
 // expect: attune: the model has no tensor of this name
-// expect by gcc: TensorNamed<attune::v0_1_unfused::detail::Name<6>{"scale"}>
+// expect by gcc: TensorNamed<attune::v1_0_unfused::detail::Name<6>{"scale"}>
 // expect by clang: TensorNamed<'s', 'c', 'a', 'l', 'e'>
 #include "model_file.hpp"
 

@@ -1,7 +1,7 @@
 // expect: attune: this tensor has another shape in the file than in the model
 // expect: InFile<2, 3>
 // expect: InModel<3, 2>
-// expect by gcc: TensorNamed<attune::v0_1_unfused::detail::Name<7>{"weight"}>
+// expect by gcc: TensorNamed<attune::v1_0_unfused::detail::Name<7>{"weight"}>
 // expect by clang: TensorNamed<'w', 'e', 'i', 'g', 'h', 't'>
 #include "model_file.hpp"
 

@@ -1,5 +1,5 @@
 // expect: weights of one type, all of them
-// expect by gcc: TensorOfAnotherType<attune::v0_1_unfused::detail::TensorNamed<attune::v0_1_unfused::detail::Name<9>{"1.weight"}>, attune::v0_1_unfused::ElementType::kF32, attune::v0_1_unfused::ElementType::kF16>
+// expect by gcc: TensorOfAnotherType<attune::v1_0_unfused::detail::TensorNamed<attune::v1_0_unfused::detail::Name<9>{"1.weight"}>, attune::v1_0_unfused::ElementType::kF32, attune::v1_0_unfused::ElementType::kF16>
 #include <attune/attune.hpp>
 
 using Model = attune::Sequential<attune::Linear<attune::LinearShape{1, 2, 2, false}>,

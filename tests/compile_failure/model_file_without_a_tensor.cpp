@@ -1,5 +1,5 @@
 // expect: attune: the file lacks this tensor of the model
-// expect by gcc: TensorNamed<attune::v0_1_unfused::detail::Name<7>{"weight"}>
+// expect by gcc: TensorNamed<attune::v1_0_unfused::detail::Name<7>{"weight"}>
 // expect by clang: TensorNamed<'w', 'e', 'i', 'g', 'h', 't'>
 #include "model_file.hpp"
 

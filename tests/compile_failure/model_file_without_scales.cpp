@@ -1,5 +1,5 @@
 // expect: nor a weight of I8 with the scales of its rows in NAME.scale
-// expect by gcc: TensorNamed<attune::v0_1_unfused::detail::Name<7>{"weight"}>
+// expect by gcc: TensorNamed<attune::v1_0_unfused::detail::Name<7>{"weight"}>
 #include <attune/attune.hpp>
 
 using Model = attune::Linear<attune::LinearShape{1, 2, 3}>;

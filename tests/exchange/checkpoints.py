@@ -22,6 +22,11 @@ CONFIGS = {
                    "vocab_size": 19, "max_position_embeddings": 10, "activation": "gelu", "model_type": "distilbert"},
     "vit": VIT | LABELS | {"architectures": ["ViTForImageClassification"]},
     "deit": VIT | LABELS | {"architectures": ["DeiTForImageClassification"], "qkv_bias": False},
+    "timm": {"architecture": "vit_tiny_patch4_8", "num_classes": 3, "num_features": 8, "global_pool": "token",
+             "model_args": {"embed_dim": 8, "depth": 2, "num_heads": 2, "mlp_ratio": 1.5, "init_values": 1e-5},
+             "pretrained_cfg": {"input_size": [3, 8, 8]}},
+    "timm_mean": {"architecture": "deit_small_patch4_8", "num_classes": 3, "global_pool": "avg",
+                  "model_args": {"embed_dim": 8, "depth": 1, "num_heads": 2, "class_token": False}},
     "gpt2": {"architectures": ["GPT2LMHeadModel"], "n_embd": 8, "n_head": 2, "n_layer": 2, "n_positions": 12, "vocab_size": 17,
              "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5, "model_type": "gpt2"},
     "llama": LLAMA | {"architectures": ["LlamaForCausalLM"], "attention_bias": False, "mlp_bias": False},
@@ -44,6 +49,9 @@ DOCUMENTED = {
             "vit.embeddings.patch_embeddings.projection.weight": [8, 3, 4, 4], "vit.encoder.layer.0.attention.attention.key.bias": [8],
             "vit.encoder.layer.0.layernorm_before.weight": [8], "vit.layernorm.bias": [8], "classifier.weight": [3, 8]},
     "deit": {"deit.embeddings.distillation_token": [1, 1, 8], "deit.embeddings.position_embeddings": [1, 6, 8]},
+    "timm": {"cls_token": [1, 1, 8], "pos_embed": [1, 5, 8], "patch_embed.proj.weight": [8, 3, 4, 4], "blocks.0.attn.qkv.weight": [24, 8],
+             "blocks.1.ls1.gamma": [8], "blocks.0.mlp.fc1.bias": [12], "norm.weight": [8], "head.weight": [3, 8]},
+    "timm_mean": {"pos_embed": [1, 4, 8], "blocks.0.attn.proj.bias": [8], "fc_norm.bias": [8]},
     "gpt2": {"transformer.wte.weight": [17, 8], "transformer.wpe.weight": [12, 8], "transformer.h.0.attn.c_attn.weight": [8, 24],
              "transformer.h.1.mlp.c_fc.weight": [8, 32], "transformer.h.1.mlp.c_proj.weight": [32, 8], "transformer.ln_f.bias": [8]},
     "llama": {"model.layers.0.self_attn.k_proj.weight": [8, 16], "model.layers.1.mlp.gate_proj.weight": [20, 16],
@@ -57,7 +65,7 @@ def write(folder, name, change=None, drop=(), extra=(), shards=1):
     """A checkpoint with drawn weights."""
     config = CONFIGS[name] | (change or {})
     torch.manual_seed(7)
-    state = families.FAMILIES[CONFIGS[name]["architectures"][0]](CONFIGS[name]).state_dict()
+    state = families.module_of(CONFIGS[name])[1].state_dict()
     if CONFIGS[name].get("tie_word_embeddings", name == "gpt2"):
         del state["lm_head.weight"]
     state = {key: 0.2 * torch.randn(value.shape) + (1.0 if key.lower().endswith("norm.weight") else 0.0) for key, value in state.items()

@@ -1,5 +1,6 @@
 """Models as people write them in PyTorch, each with a batch of inputs: what attune_torch is to recognize, and what not."""
 import math
+from collections import OrderedDict
 
 import torch
 import torch.nn.functional as F
@@ -62,19 +63,53 @@ class Vision(nn.Module):
         return self.head(x[:, 0])
 
 
-class Image(nn.Module):
-    """ViT: a convolution cuts patches, a class token stands in front."""
+class LayerScale(nn.Module):
+    """timm's, also in place."""
 
-    def __init__(self, size=8, patch=4, channels=3, width=8, depth=2, heads=2, classes=5):
+    def __init__(self, width, initial, inplace=False):
         super().__init__()
-        self.patches = nn.Conv2d(channels, width, patch, stride=patch)
-        self.cls_token = nn.Parameter(0.1 * torch.randn(1, 1, width))
-        self.pos_embed = nn.Parameter(0.1 * torch.randn(1, (size // patch) ** 2 + 1, width))
-        self.blocks = nn.Sequential(*[Block(width, heads) for _ in range(depth)])
-        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, classes)
+        self.inplace, self.gamma = inplace, nn.Parameter(initial * torch.ones(width))
 
     def forward(self, x):
-        x = self.patches(x).flatten(2).transpose(1, 2)
+        return x.mul_(self.gamma) if self.inplace else x * self.gamma
+
+
+class VitLayer(nn.Module):
+    """timm's Block: names and forward as in its vision_transformer.py."""
+
+    def __init__(self, width, heads, scale=None):
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(width, eps=1e-6), nn.LayerNorm(width, eps=1e-6)
+        self.attn = nn.ModuleDict({"qkv": nn.Linear(width, 3 * width), "proj": nn.Linear(width, width)})
+        self.mlp = nn.Sequential(OrderedDict(fc1=nn.Linear(width, 2 * width), act=nn.GELU(), drop1=nn.Dropout(0.1), norm=nn.Identity(),
+                                             fc2=nn.Linear(2 * width, width), drop2=nn.Dropout(0.1)))
+        self.ls1, self.ls2 = (LayerScale(width, scale, inplace) if scale else nn.Identity() for inplace in (False, True))
+        self.heads = heads
+
+    def attend(self, x):
+        batch, tokens, width = x.shape
+        q, k, v = self.attn["qkv"](x).reshape(batch, tokens, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4).unbind(0)
+        weights = (q * (width // self.heads) ** -0.5 @ k.transpose(-2, -1)).softmax(dim=-1)
+        return self.attn["proj"]((weights @ v).transpose(1, 2).reshape(batch, tokens, width))
+
+    def forward(self, x):
+        x = x + self.ls1(self.attend(self.norm1(x)))
+        return x + self.ls2(self.mlp(self.norm2(x)))
+
+
+class Image(nn.Module):
+    """timm's VisionTransformer: a convolution cuts patches, a class token stands in front, LayerScale ends the branches."""
+
+    def __init__(self, size=8, patch=4, channels=3, width=8, depth=2, heads=2, classes=5, scale=0.5):
+        super().__init__()
+        self.patch_embed = nn.Sequential(OrderedDict(proj=nn.Conv2d(channels, width, patch, stride=patch)))
+        self.cls_token = nn.Parameter(0.1 * torch.randn(1, 1, width))
+        self.pos_embed = nn.Parameter(0.1 * torch.randn(1, (size // patch) ** 2 + 1, width))
+        self.blocks = nn.Sequential(*[VitLayer(width, heads, scale) for _ in range(depth)])
+        self.norm, self.head = nn.LayerNorm(width, eps=1e-6), nn.Linear(width, classes)
+
+    def forward(self, x):
+        x = self.patch_embed(x).flatten(2).transpose(1, 2)
         x = torch.cat([self.cls_token.expand(x.shape[0], -1, -1), x], dim=1) + self.pos_embed
         return self.head(self.norm(self.blocks(x))[:, 0])
 
@@ -90,6 +125,48 @@ class Sensor(nn.Module):
 
     def forward(self, x):
         return self.head(self.encoder(self.windows(x).permute(0, 2, 1)).mean(dim=1))
+
+
+def with_statistics(module):
+    """The module in evaluation, every BatchNorm with drawn statistics and weights."""
+    for norm in module.modules():
+        if isinstance(norm, nn.modules.batchnorm._BatchNorm):
+            norm.running_mean.normal_(), norm.running_var.uniform_(0.5, 2)
+            if norm.affine:
+                nn.init.normal_(norm.weight), nn.init.normal_(norm.bias)
+    return module.eval()
+
+
+class Signal(nn.Module):
+    """A signal through convolutions with stride, padding and groups, BatchNorms, causal ones in both spellings, a skip, averages."""
+
+    def __init__(self, d_in=3, width=8, classes=4):
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv1d(d_in, width, 5, stride=2, padding=2, bias=False), nn.BatchNorm1d(width), nn.SiLU())
+        self.depthwise, self.pointwise = nn.Conv1d(width, width, 3, padding=1, groups=width), nn.Conv1d(width, width, 1)
+        self.norm = nn.BatchNorm1d(width)
+        self.padded, self.cut = nn.Conv1d(width, width, 3), nn.Conv1d(width, width, 4, padding=3, groups=2)
+        self.pool, self.head = nn.AvgPool1d(2), nn.Linear(width, classes)
+
+    def forward(self, x):
+        x = F.relu(self.norm(self.pointwise(self.depthwise(self.stem(x))))).square()
+        x = self.padded(F.pad(x, (2, 0)))
+        x = x + self.cut(x * torch.sigmoid(1.702 * x))[:, :, :-3]
+        return self.head(F.adaptive_avg_pool1d(self.pool(x), 1).squeeze(-1))
+
+
+class Picture(nn.Module):
+    """An image through convolutions, averages and a Linear of all channels and pixels."""
+
+    def __init__(self, height=6, width=8):
+        super().__init__()
+        self.first, self.second = nn.Conv2d(2, 4, 3, padding=1), nn.Conv2d(4, 6, (3, 2), stride=(2, 1), groups=2)
+        self.norm = nn.BatchNorm2d(4, affine=False)
+        self.hidden, self.head = nn.Linear(6 * (((height // 2) - 3) // 2 + 1) * (width // 2 - 1), 5), nn.Linear(5, 3)
+
+    def forward(self, x):
+        x = F.avg_pool2d(torch.tanh(self.norm(self.first(x))), 2)
+        return self.head(torch.sigmoid(self.hidden(torch.flatten(self.second(x), 1))))
 
 
 class AfterBlock(nn.Module):
@@ -233,6 +310,66 @@ class Causal(nn.Module):
         return self.head(self.blocks(x, mask=mask))
 
 
+@torch.jit.script
+def scripted(x: torch.Tensor) -> torch.Tensor:
+    return x * 0.5 * (1.0 + torch.erf(x * 0.7071067811865476))
+
+
+class Scripted(nn.Module):
+    def forward(self, x):
+        return scripted(x)
+
+
+class Gate(nn.Module):
+    """Leaves its branch out where numbers are large."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.branch = nn.LayerNorm(8), nn.Linear(8, 8)
+
+    def forward(self, x):
+        return x if x.abs().max() > 1e6 else x + self.branch(self.norm(x))
+
+
+class Hinted(nn.Module):
+    """Parts that cannot be recorded, and Python beside them."""
+
+    def __init__(self):
+        super().__init__()
+        self.inward, self.act, self.gate, self.outward, self.spare = nn.Linear(4, 8), Scripted(), Gate(), nn.Linear(8, 2), nn.Identity()
+
+    def forward(self, x):
+        return self.outward(self.gate(self.act(self.inward(x))))
+
+    @staticmethod
+    def hints():
+        return {"act": lambda module, x: F.gelu(x), "gate": lambda module, x: x + module.branch(module.norm(x))}
+
+
+def hint_with_a_cube(module, x):
+    return F.gelu(x.pow(3).sign() * x.abs())
+
+
+class TwoInputs(nn.Module):
+    """Two kinds of ids, and what is made of their embeddings."""
+
+    def __init__(self, step):
+        super().__init__()
+        self.first, self.second, self.head, self.step = nn.Embedding(7, 8), nn.Embedding(5, 8), nn.Linear(8, 3), step
+
+    def forward(self, first, second):
+        return self.head(self.step(self.first(first), self.second(second)))
+
+
+class Ignoring(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(4, 3)
+
+    def forward(self, x, mask):
+        return self.head(x)
+
+
 class Scaled(nn.Module):
     """Attention with another scale than 1 / sqrt(d_k), which small weights do not show."""
 
@@ -263,6 +400,46 @@ class ZeroQueries(nn.Module):
         weights = (q @ k.transpose(-1, -2) / 2).softmax(-1)
         x = x + self.out((weights @ v).transpose(1, 2).flatten(2))
         return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class AttentionAlone(nn.Module):
+    """Attention with projections of its own, without a network behind it."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.proj = nn.Linear(8, 24), nn.Linear(8, 8)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).chunk(3, -1)
+        return x + self.proj((q @ k.transpose(1, 2) / 8 ** 0.5).softmax(-1) @ v)
+
+
+class TokenScale(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gamma = nn.Parameter(torch.rand(5, 1))
+
+    def forward(self, x):
+        return x * self.gamma
+
+
+class NormedSkip(nn.Module):
+    """A value that a BatchNorm and a sum take."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.norm = nn.Conv1d(8, 8, 1), nn.BatchNorm1d(8)
+
+    def forward(self, x):
+        x = self.layer(x.transpose(1, 2))
+        return (x + torch.relu(self.norm(x))).transpose(1, 2)
+
+
+class UsedTwice(NormedSkip):
+    """A convolution that BatchNorm follows once of twice."""
+
+    def forward(self, x):
+        return self.layer(self.norm(self.layer(x.transpose(1, 2)))).transpose(1, 2)
 
 
 class WrittenOut(nn.Module):
@@ -308,7 +485,6 @@ def no_formulas():
     """name -> (a formula that is close to one of PyTorch's, at least while weights are new, but none of them; its bias)"""
     return {
         "a sigmoid with another factor": (lambda x, w, b: x * torch.sigmoid(1.6 * x), None),
-        "a product that is 1 now": (lambda x, w, b: torch.relu(x) * w, True),
         "a norm divided by its weight": (lambda x, w, b: F.layer_norm(x, (8,)) / w + b, True),
         "a norm with 1 + weight": (lambda x, w, b: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * (1 + w), False),
         "epsilon outside of the root": (lambda x, w, b: (x - x.mean(-1, keepdim=True)) / (
@@ -341,6 +517,112 @@ def interleaved_llama():
     return model
 
 
+class Step(nn.Module):
+    """A function as a module without parameters."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+class Skip(nn.Sequential):
+    def forward(self, x):
+        return x + super().forward(x)
+
+
+class Pairs(nn.Module):
+    """Words, types, positions, a norm, and torch.nn's encoder; the mean, the first or all tokens."""
+
+    def __init__(self, tokens, width, heads, depth, classes, pooled):
+        super().__init__()
+        self.words, self.types, self.pos = nn.Embedding(19, width), nn.Embedding(3, width), nn.Embedding(tokens + 1, width)
+        self.norm, self.head, self.pooled = nn.LayerNorm(width, eps=1e-12), nn.Linear(width, classes), pooled
+        layer = nn.TransformerEncoderLayer(width, heads, 2 * width, batch_first=True, activation="gelu")
+        self.encoder = nn.TransformerEncoder(layer, depth)
+
+    def forward(self, ids, types):
+        x = self.words(ids) + self.types(types)
+        x = self.encoder(self.norm(x + self.pos(torch.arange(ids.shape[1]))))
+        return self.head(x.mean(1) if self.pooled == "mean" else x[:, 0] if self.pooled == "first" else x)
+
+
+ACTIVATIONS = (nn.ReLU, nn.SiLU, nn.GELU, nn.Tanh, nn.Sigmoid, lambda: nn.GELU(approximate="tanh"),
+               lambda: Step(lambda x: x * torch.sigmoid(1.702 * x)), lambda: Step(lambda x: F.relu(x).square()))
+
+
+def drawn_convolutions(draw, classes):
+    """Convolutions of a sequence or an image, with BatchNorms, activations and averages; then blocks, or a head."""
+    image, extent, width = draw.random() < 0.4, draw.randint(6, 14), draw.randint(1, 3)
+    convolution, norm, pool, mean = (nn.Conv2d, nn.BatchNorm2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d) if image else (
+        nn.Conv1d, nn.BatchNorm1d, nn.AvgPool1d, nn.AdaptiveAvgPool1d)
+    sample, steps, length = torch.randn(2, width, *[extent] * (1 + image)), [], extent
+    for _ in range(draw.randint(1, 3)):
+        groups = draw.choice([count for count in (1, 2, width) if width % count == 0])
+        wide = groups * draw.randint(1, 4)
+        kernel = draw.randint(1, min(4, length))
+        ends = draw.choice(["none", "same", "zeros"] + ([] if image else ["padded", "cut"]))
+        stride = 1 if ends in ("same", "cut") else draw.randint(1, 2)
+        kernel -= ends == "same" and kernel % 2 == 0
+        padding = {"same": "same", "zeros": kernel // 2, "cut": kernel - 1}.get(ends, 0)
+        if ends == "padded":
+            steps.append(nn.ConstantPad1d((kernel - 1, 0), 0.0))
+        steps.append(convolution(width, wide, kernel, stride, padding, groups=groups, bias=draw.random() < 0.5))
+        if ends == "cut" and kernel > 1:
+            steps.append(Step(lambda x, cut=kernel - 1: x[:, :, :-cut]))
+        width = wide
+        if draw.random() < 0.3:
+            steps.append(Skip(convolution(width, width, 3, padding=1, groups=draw.choice([1, width])), draw.choice(ACTIVATIONS)()))
+        elif draw.random() < 0.5:
+            steps.append(norm(width, affine=draw.random() < 0.7))
+        if draw.random() < 0.7:
+            steps.append(draw.choice(ACTIVATIONS)())
+        length = nn.Sequential(*steps).eval()(sample).shape[2]
+        if length > 2 and draw.random() < 0.3:
+            steps.append(pool(2, stride=draw.randint(1, 2)))
+            length = nn.Sequential(*steps).eval()(sample).shape[2]
+    if draw.random() < 0.4:
+        layer = nn.TransformerEncoderLayer(width, 1, 8, batch_first=True, norm_first=draw.random() < 0.5)
+        steps += [nn.Flatten(2), Step(lambda x: x.transpose(1, 2)), nn.TransformerEncoder(layer, draw.randint(1, 2))]
+        steps += [nn.Linear(width, classes)] if draw.random() < 0.5 else [Step(lambda x: x.mean(1)), nn.Linear(width, classes)]
+    elif draw.random() < 0.5:
+        steps += [mean(1), nn.Flatten(), nn.Linear(width, classes)]
+    else:
+        steps += [nn.Flatten(), nn.Linear(nn.Sequential(*steps).eval()(sample).flatten(1).shape[1], classes)]
+    return with_statistics(nn.Sequential(*steps)), sample
+
+
+def drawn(draw):
+    """A family's name, a module and a batch of inputs, drawn with `draw`, a random.Random."""
+    torch.manual_seed(draw.randrange(1 << 30))
+    heads = draw.choice([1, 2, 4])
+    width = heads * draw.choice([2, 4, 6])
+    tokens, depth, classes = draw.randint(1, 9), draw.randint(1, 3), draw.randint(1, 5)
+    kind = draw.choice(["encoder", "image", "vision", "llama", "causal", "forecaster", "convolutions", "convolutions", "pairs"])
+    if kind == "encoder":
+        module = Encoder(tokens, 3, width, heads, depth, draw.random() < 0.5, draw.choice(["gelu", "relu"]), classes)
+        return kind, module, torch.randn(2, tokens, 3)
+    if kind == "image":
+        module = Image(8, draw.choice([2, 4, 8]), 2, width, depth, heads, classes, draw.choice([None, 0.5]))
+        return kind, module, torch.randn(2, 2, 8, 8)
+    if kind == "vision":
+        return kind, Vision(tokens, width, depth, heads), torch.randn(2, tokens, 6)
+    if kind == "llama":
+        module = Llama(11, width, depth, heads, draw.choice([h for h in (1, 2, 4) if heads % h == 0]),
+                       draw.choice([10000.0, 500000.0]), draw.random() < 0.5)
+        return kind, module, torch.randint(0, 11, (2, tokens))
+    if kind == "causal":
+        return kind, Causal(tokens, 17, 2 * width), torch.randint(0, 17, (2, tokens))
+    if kind == "convolutions":
+        return kind, *drawn_convolutions(draw, classes)
+    if kind == "pairs":
+        module = Pairs(tokens, width, heads, depth, classes, draw.choice(["mean", "first", "all"]))
+        return kind, module, (torch.randint(0, 19, (2, tokens)), torch.randint(0, 3, (2, tokens)))
+    return kind, Forecaster(tokens, 2 * width), torch.randn(2, tokens, 2)
+
+
 def models():
     """name -> (module, batch of inputs)"""
     torch.manual_seed(1)
@@ -356,4 +638,6 @@ def models():
         "llama_interleaved": (interleaved_llama(), torch.randint(0, 20, (3, 6))),
         "causal": (Causal(), torch.randint(0, 17, (3, 6))),
         "perceptron": (perceptron(), torch.randn(4, 5)),
+        "signal": (with_statistics(Signal()), torch.randn(3, 3, 20)),
+        "picture": (with_statistics(Picture()), torch.randn(3, 2, 6, 8)),
     }

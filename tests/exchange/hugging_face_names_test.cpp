@@ -174,6 +174,27 @@ TEST(HuggingFaceNames, of_timm_layers_have_packed_rows) {
        {"0.norm2.bias", 6},
        {"0.norm2.weight", 6}});
 }
+TEST(HuggingFaceNames, of_timm_layers_with_layer_scale_have_its_full_name) {
+  using Scale = LayerScale<ScaleShape{.rows = 4, .d_model = 6}>;
+  using Attention = MultiHeadAttention<AttentionShape{.seq_len = 4, .d_model = 6, .num_heads = 2}>;
+  using Network = FeedForward<FeedForwardShape{.rows = 4, .d_model = 6, .d_ff = 8}>;
+  using Layer = EncoderLayerOf<Sequential<Attention, Scale>, Sequential<Network, Scale>,
+                               LayerNorm<NormShape{.rows = 4, .d_model = 6, .epsilon = 1e-6}>>;
+  expect_tensors<HuggingFaceModule<kTimmVitLayer, Repeat<1, Layer>>>({{"0.attn.proj.bias", 6},
+                                                                      {"0.attn.proj.weight", 6, 6},
+                                                                      {"0.attn.qkv.bias", 18},
+                                                                      {"0.attn.qkv.weight", 18, 6},
+                                                                      {"0.ls1.gamma", 6},
+                                                                      {"0.ls2.gamma", 6},
+                                                                      {"0.mlp.fc1.bias", 8},
+                                                                      {"0.mlp.fc1.weight", 8, 6},
+                                                                      {"0.mlp.fc2.bias", 6},
+                                                                      {"0.mlp.fc2.weight", 6, 8},
+                                                                      {"0.norm1.bias", 6},
+                                                                      {"0.norm1.weight", 6},
+                                                                      {"0.norm2.bias", 6},
+                                                                      {"0.norm2.weight", 6}});
+}
 TEST(HuggingFaceNames, of_gpt2_layers_have_packed_columns) {
   expect_tensors<HuggingFaceModule<kGpt2Layer, Repeat<1, Small<Epsilon{1e-5}>>>>(
       {{"0.attn.c_attn.bias", 18},

@@ -18,6 +18,12 @@ constexpr DecoderLayerShape kDecoder{
 
 }  // namespace
 
+TEST(PyTorchNames, of_layers_within_a_residual_are_given_one_by_one) {
+  using Square = Linear<LinearShape{5, 6, 6, false}>;
+  using Model = Sequential<Residual<Sequential<Square, Relu<5, 6>, Square>>, Residual<Square>>;
+  expect_tensors<PyTorchModule<Model, "up", "down", "last">>(
+      {{"down.weight", 6, 6}, {"last.weight", 6, 6}, {"up.weight", 6, 6}});
+}
 TEST(PyTorchNames, of_a_module_of_ones_own_are_given_for_what_has_parameters) {
   using Model =
       Sequential<Linear<LinearShape{5, 3, 6, false}>, LearnedPositions<PositionShape{5, 6}>,

@@ -34,6 +34,49 @@ static_assert(!kernels::detail::fits_quantized<const attune::Int8*>(kernels::Gem
 
 }  // namespace
 
+// The weight gradient of a batch of one to three rows: blocks, and rows and columns beside them.
+TEST(FewTerms, are_added_to_c) {
+  static constexpr check::Sizes kSizes[] = {{2, 8, 1}, {5, 21, 1}, {6, 16, 2},
+                                            {3, 7, 2}, {4, 12, 3}, {7, 9, 3}};
+  check::for_each_size<kSizes>([]<int m, int n, int depth> {
+    check_product<float, Layout::kTN, m, n, depth, 5>(kernels::Accumulate{});
+  });
+}
+
+// NaN, infinity, subnormal numbers and zeros of both signs, in every position: on each target the bits of
+// plain sums that begin with their first term.
+TEST(FewTerms, have_one_arithmetic) {
+  constexpr float kValues[] = {
+      0, -0.0f, 1e-40f, -1e-40f, 1.5f, -3e38f, check::kInfinity<float>, 1e-3f, check::kNan<float>};
+  constexpr int kCount = 9, kCols = kCount + 4, kRows = kCount + 1;
+  const auto value = [&](int i) { return kValues[i % kCount]; };
+  const auto check_terms = [&]<int depth> {
+    attune::Tensor<float, depth, kRows> x;
+    attune::Tensor<float, depth, kCols> dy;
+    attune::Tensor<float, kRows, kCols> dw, expected;
+    for (int start = 0; start < kCount; ++start) {
+      for (int k = 0; k < depth; ++k) {
+        for (int i = 0; i < kRows; ++i) x(k, i) = value(i + k * start);
+        for (int j = 0; j < kCols; ++j) dy(k, j) = value(2 * j + k);
+      }
+      for (int i = 0; i < dw.size; ++i) dw.data()[i] = expected.data()[i] = value(i + start);
+      kernels::gemm(attune::view(x).transpose(), attune::view(dy), attune::view(dw), kernels::Accumulate{});
+      for (int i = 0; i < kRows; ++i) {
+        for (int j = 0; j < kCols; ++j) {
+          float sum = x(0, i) * dy(0, j);
+          for (int k = 1; k < depth; ++k) sum = kernels::multiply_add(x(k, i), dy(k, j), sum);
+          const float total = expected(i, j) + sum;
+          EXPECT_TRUE(check::is_nan(total) ? check::is_nan(dw(i, j)) : check::same_bits(dw(i, j), total))
+              << depth << start << i << j;
+        }
+      }
+    }
+  };
+  check_terms.template operator()<1>();
+  check_terms.template operator()<2>();
+  check_terms.template operator()<3>();
+}
+
 TEST(FewRows, whole_blocks_of_columns) {
   check_product<float, Layout::kNN, 1, 64, 16>();
   check_product<float, Layout::kNT, 1, 64, 16>();
@@ -61,6 +104,13 @@ TEST(FewRows, rows_and_parts_of_wider_matrices) {
   check_product<float, Layout::kNN, 1, 64, 19, 24>();
   check_product<float, Layout::kNT, 3, 51, 21, 24>();
   check_product<float, Layout::kTN, 2, 64, 16>();
+}
+
+// Rows of a weight gradient, as small slices compute them: copied first, up to 64 scalars.
+TEST(FewRows, of_a_transposed_operand) {
+  check_product<float, Layout::kTN, 1, 18, 64, 7>();
+  check_product<float, Layout::kTN, 3, 16, 21>(kernels::Accumulate{});
+  check_product<float, Layout::kTN, 1, 16, 65>();
 }
 
 TEST(FewRows, sums_of_several_blocks) {

@@ -41,6 +41,17 @@ using Block = attune::Sequential<
         Norm<Scalar>,
         attune::FeedForward<attune::FeedForwardShape{.rows = kSeqLen, .d_model = kModel, .d_ff = 8}, Scalar>,
         Scale<Scalar>>>>;
+// The same as an encoder layer.
+template <class Scalar>
+using Layered = attune::EncoderLayerOf<
+    attune::Sequential<
+        attune::MultiHeadAttention<
+            attune::AttentionShape{.seq_len = kSeqLen, .d_model = kModel, .num_heads = 2}, Scalar>,
+        Scale<Scalar>>,
+    attune::Sequential<
+        attune::FeedForward<attune::FeedForwardShape{.rows = kSeqLen, .d_model = kModel, .d_ff = 8}, Scalar>,
+        Scale<Scalar>>,
+    Norm<Scalar>, attune::BranchOptions{.norm = attune::NormPlacement::kBefore}>;
 
 }  // namespace
 
@@ -93,6 +104,7 @@ TEST(LayerScale, ends_the_branches_of_a_vit) {
   attune::SequenceLength<kSeqLen> length;
   (void)length.set_length(3);
   check::check_layer_gradients<Block<double>>(-1, 1, length);
+  check::check_layer_gradients<Layered<double>>(-1, 1, length);
 }
 
 TEST(LayerScale, streams) {

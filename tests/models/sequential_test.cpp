@@ -93,6 +93,46 @@ TEST(Sequential, memory_is_that_of_its_layers_and_scratch_is_shared) {
   EXPECT_EQ(attune::count_scalars(M::Parameters{}) * sizeof(float), sizeof(M::Parameters));
 }
 
+namespace {
+
+// Sequential tapes input and output of this one.
+template <class Scalar>
+struct TapedRelu : attune::Relu<4, 6, Scalar> {
+  static constexpr attune::Abilities kAbilities = attune::detail::with(
+      attune::Relu<4, 6, Scalar>::kAbilities, &attune::Abilities::backward_may_read_output, false);
+};
+template <template <class> class Relu, class Scalar = float>
+using Perceptron = Sequential<Embed<Scalar>, Relu<Scalar>, Linear<LinearShape{4, 6, 6}, Scalar>, Relu<Scalar>,
+                              Relu<Scalar>, Linear<LinearShape{4, 6, 6}, Scalar>, Mean<Scalar>, Head<Scalar>>;
+template <class Scalar>
+using InPlace = attune::Relu<4, 6, Scalar>;
+
+// The bits of parameters after some steps.
+template <class Model, class Plan>
+std::uint32_t trained() {
+  static attune::Trainer<Model, attune::CrossEntropy<>, attune::AdamW, 1, Plan> trainer;
+  typename Model::Input x;
+  attune::Rng rng(3);
+  trainer.initialize(attune::LinearDefault{}, attune::Rng{2});
+  for (int step = 0; step < 5; ++step) {
+    check::fill(x, rng);
+    EXPECT_EQ(trainer.step(x, {step % 3}, {.learning_rate = 0.01f}).status, attune::Status::kOk);
+  }
+  return attune::hash_bits(trainer.parameters());
+}
+
+}  // namespace
+
+TEST(Sequential, tapes_one_of_input_and_output_of_a_relu) {
+  constexpr std::size_t kTokens = sizeof(Embed<float>::Output);
+  static_assert(sizeof(Perceptron<TapedRelu>::Tape) - sizeof(Perceptron<InPlace>::Tape) == 2 * kTokens);
+  static_assert(sizeof(Perceptron<InPlace>::Scratch) - sizeof(Perceptron<TapedRelu>::Scratch) <= kTokens);
+  const auto expected = trained<Perceptron<TapedRelu>, attune::Streaming>();
+  EXPECT_EQ((trained<Perceptron<InPlace>, attune::Streaming>()), expected);
+  EXPECT_EQ((trained<Perceptron<InPlace>, attune::UpdateInBackward>()), expected);
+  check::check_layer_gradients<Perceptron<InPlace, double>>(-1, 1);
+}
+
 TEST(Sequential, names_tensors_by_layer) {
   using M = Sequential<Embed<float>, attune::Relu<4, 6>, Mean<float>, Head<float>>;
   static M::Parameters parameters;

@@ -7,6 +7,7 @@
 
 #include <attune/attention/attention_parameters.hpp>
 #include <attune/attention/attention_shape.hpp>
+#include <attune/attention/bias_kv.hpp>
 #include <attune/attention/recomputed_attention.hpp>
 #include <attune/kernels/portable/prefetch.hpp>
 #include <attune/kernels/portable/transpose.hpp>
@@ -30,29 +31,58 @@ struct AttentionMemory {
 
   /// Number of query heads that share a head of keys and values.
   static constexpr int kGroup = shape.num_heads / shape.num_kv_heads;
+  template <template <class, int, int, int, int, bool> class Recompute>
+  using RecomputeScratch = Recompute<Scalar, shape.seq_len, kKeys, shape.d_k, shape.d_v, (kGroup > 1)>;
+  /// Scalars of one head in turn: P or dP, and dQ, of all queries.
+  static constexpr int kOfHead = shape.seq_len * (std::max)(kKeys, shape.d_k);
+  /// Whether all queries are one block in backward: with stored weights, or without, if it takes no more
+  /// memory than several.
+  static constexpr bool kOneBlock =
+      shape.keep_weights ||
+      sizeof(RecomputeScratch<RecomputeAtOnce>) + sizeof(Scalar) * kOfHead <=
+          sizeof(RecomputeScratch<RecomputeInBlocks>) +
+              sizeof(Scalar) * static_cast<std::size_t>(recomputed_queries(shape.seq_len) * kKeys);
   /// Number of queries per head whose weights are in memory at once, in training.
-  static constexpr int kQueriesInTraining =
-      shape.keep_weights ? shape.seq_len : recomputed_queries(shape.seq_len);
+  static constexpr int kQueriesInTraining = kOneBlock ? shape.seq_len : recomputed_queries(shape.seq_len);
 
   /// Values from forward that a backward to these gradients needs. It stores the gradients of Q, K, V and O
-  /// in the same memory. O is taped only for the gradient of W_o, else it is scratch.
-  template <class Gradients>
-  struct TapeOf {
+  /// in the same memory. O is taped only for the gradient of W_o, else it is scratch. Matrix is the storage
+  /// of large members (layers/packed_rows.hpp).
+  template <class Gradients, template <class, int, int> class Matrix = Tensor>
+  struct TapeIn {
     static constexpr bool kKeepsOutputs =
         Parts::OutputProjection::template kReadsInput<decltype(Gradients::output)>;
-    Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_k> query;
-    Tensor<Scalar, kKeys, shape.num_kv_heads * shape.d_k> key;
-    Tensor<Scalar, kKeys, shape.num_kv_heads * shape.d_v> value;
-    [[no_unique_address]] std::conditional_t<kKeepsOutputs, HeadOutputs, None<0>> outputs;
+    Matrix<Scalar, shape.seq_len, shape.num_heads * shape.d_k> query;
+    Matrix<Scalar, kKeys, shape.num_kv_heads * shape.d_k> key;
+    Matrix<Scalar, kKeys, shape.num_kv_heads * shape.d_v> value;
+    [[no_unique_address]] std::conditional_t<kKeepsOutputs,
+                                             Matrix<Scalar, HeadOutputs::rows, HeadOutputs::cols>, None<0>>
+        outputs;
     // Stacked by head: P before dropout; or, per row of e^(S − max), the maximum and one over the sum.
     [[no_unique_address]] std::conditional_t<shape.keep_weights,
-                                             Tensor<Scalar, shape.num_heads * shape.seq_len, kKeys>, None<1>>
+                                             Matrix<Scalar, shape.num_heads * shape.seq_len, kKeys>, None<1>>
         weights;
     [[no_unique_address]] std::conditional_t<shape.keep_weights, None<2>,
                                              Tensor<Scalar, shape.num_heads * shape.seq_len, 2>>
         of_rows;
-    [[no_unique_address]] typename Parts::Norms::Kept norms;
+    [[no_unique_address]] typename Parts::Norms::template KeptIn<Matrix> norms;
     [[no_unique_address]] typename WeightDropout::Tape dropout;
+
+    /// Visits the members of some tapes: matrices with the context of their rows.
+    static void visit(const auto& visitor, const auto& context, auto&... tapes) {
+      const auto keys = with_appended<shape>(context).keys();
+      visitor.rows(context, tapes.query...);
+      visitor.rows(keys, tapes.key...);
+      visitor.rows(keys, tapes.value...);
+      if constexpr (kKeepsOutputs) visitor.rows(context, tapes.outputs...);
+      if constexpr (shape.keep_weights) {
+        visitor.template stacked<shape.num_heads>(context, keys.template count<kKeys>(), tapes.weights...);
+      } else {
+        visitor.member(context, tapes.of_rows...);
+      }
+      Parts::Norms::visit(visitor, context, tapes.norms...);
+      visitor.member(context, tapes.dropout...);
+    }
 
     /// P of one head, [seq_len, kv_len]; valid between forward and backward. With a valid length, the rows
     /// after it are undefined, and appended keys may stand further to the front.
@@ -61,7 +91,12 @@ struct AttentionMemory {
       static_assert(kKept,
                     "attune::MultiHeadAttention: there are no weights to read, they are not kept; set "
                     ".keep_weights = true in AttentionShape");
-      if constexpr (kKept) return view(weights).template rows_at<shape.seq_len>(head * shape.seq_len);
+      constexpr bool kReadable = std::is_same_v<Matrix<Scalar, 1, 1>, Tensor<Scalar, 1, 1>>;
+      static_assert(
+          kReadable || !kKept,
+          "attune::MultiHeadAttention: the weights of a packed tape cannot be read; leave out PackedTape");
+      if constexpr (kKept && kReadable)
+        return view(weights).template rows_at<shape.seq_len>(head * shape.seq_len);
     }
     /// The mean of P over the heads, written to `mean`.
     template <bool kKept = shape.keep_weights>
@@ -80,29 +115,30 @@ struct AttentionMemory {
     }
   };
 
+  template <class Gradients>
+  using TapeOf = TapeIn<Gradients>;
+
   /// The same in inference. With vector units, blocks have similar lengths. One block fits a first-level
   /// cache if it is read several times; keys are then transposed once for all blocks of a head.
   static constexpr int kQueriesAtOnce = [] {
     if constexpr (!kernels::kCopiesTransposed<Scalar>)
-      return shape.keep_weights ? (std::min)(shape.seq_len, 32) : kQueriesInTraining;
+      return shape.keep_weights ? (std::min)(shape.seq_len, 32) : recomputed_queries(shape.seq_len);
     constexpr int kFitting = kernels::detail::kFirstLevelBytes / (kKeys * static_cast<int>(sizeof(Scalar)));
     constexpr int kMost = std::clamp(kFitting / 4 * 4, 4, 32), kBlocks = (shape.seq_len + kMost - 1) / kMost;
     return (std::min)(shape.seq_len, ((shape.seq_len + kBlocks - 1) / kBlocks + 3) / 4 * 4);
   }();
   static constexpr bool kTransposesKeys =
       kernels::kCopiesTransposed<Scalar> && kQueriesAtOnce < shape.seq_len;
-  /// Dead after every call, so all layers can share one. Training uses it for one head's dO, dP and dQ in
-  /// turn. If weights are not kept, it holds the head's dO, then rows of P.
+  /// Dead after every call, so all layers can share one. Backward uses `head` for one head's dP and dQ in
+  /// turn, or, in several blocks of queries, for rows of P.
   template <class Gradients>
   struct ScratchOf {
-    static constexpr int kColumnsOfOutputs =
-        (shape.seq_len * shape.d_v + kQueriesInTraining - 1) / kQueriesInTraining;
-    Tensor<Scalar, kQueriesInTraining, (std::max)({kKeys, shape.d_k, kColumnsOfOutputs})> head;
+    Tensor<Scalar, 1, kOneBlock ? kOfHead : kQueriesInTraining * kKeys> head;
     [[no_unique_address]] std::conditional_t<
         !shape.keep_weights,
-        RecomputeScratch<Scalar, shape.seq_len, kKeys, shape.d_k, shape.d_v, (kGroup > 1)>,
+        std::conditional_t<kOneBlock, RecomputeScratch<RecomputeAtOnce>, RecomputeScratch<RecomputeInBlocks>>,
         std::conditional_t<(kGroup > 1), KeyValueSums<Scalar, kKeys, shape.d_k, shape.d_v>, None<2>>>
-        of_keys;  // sums of the gradients of keys and values, or memory to recompute weights
+        of_keys;  // sums of the gradients of keys and values, and memory to recompute weights
     [[no_unique_address]] std::conditional_t<WeightDropout::kDrops, Tensor<Scalar, kQueriesInTraining, kKeys>,
                                              None<0>>
         dropped;  // rows of a head's P

@@ -102,6 +102,9 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
   /// Values from forward that a backward to these gradients needs, and overwrites.
   template <class Gradients>
   using TapeOf = typename Memory::template TapeOf<Gradients>;
+  /// The same with other storage of its matrices.
+  template <class Gradients, template <class, int, int> class Matrix>
+  using TapeIn = typename Memory::template TapeIn<Gradients, Matrix>;
   using Tape = TapeOf<Parameters>;
   /// Dead after every call, so all layers can share one.
   template <class Gradients>

@@ -12,8 +12,8 @@
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
 /// Parameters and tape of the normalization, within MultiHeadAttention's. `kept` has Q[seq_len,
-/// num_heads·d_k] as `query`, and K, whose first kv_len rows are normalized, as `key`. A tape also has Kept,
-/// as `norms`.
+/// num_heads·d_k] as `query`, and K, whose first kv_len rows are normalized, as `key`. A tape also has
+/// KeptIn<Tensor>, as `norms`.
 template <AttentionShape shape, class ScalarType>
 struct QueryKeyNorms {
   using Scalar = ScalarType;
@@ -34,12 +34,21 @@ struct QueryKeyNorms {
   using Parameters = ParametersOf<Tensor>;
 
   /// The projected Q and K, and the statistics of their rows.
-  struct Kept {
-    typename QueryNorm::Input query;
-    typename KeyNorm::Input key;
+  template <template <class, int, int> class Matrix>
+  struct KeptIn {
+    Matrix<Scalar, QueryNorm::Input::rows, shape.d_k> query;
+    Matrix<Scalar, KeyNorm::Input::rows, shape.d_k> key;
     typename QueryNorm::Tape of_query;
     typename KeyNorm::Tape of_key;
   };
+
+  /// Visits the members of some Kept (attention_memory.hpp).
+  static void visit(const auto& visitor, const auto& context, auto&... kept) {
+    visitor.rows(context.template parts<shape.num_heads>(), kept.query...);
+    visitor.rows(context.keys().template parts<shape.num_kv_heads>(), kept.key...);
+    visitor.member(context, kept.of_query...);
+    visitor.member(context, kept.of_key...);
+  }
 
   static void forward(const auto& parameters, auto& kept, const auto& context) {
     const auto& of_queries = context.template parts<shape.num_heads>();
@@ -89,7 +98,9 @@ struct QueryKeyNorms<shape, ScalarType> {
   };
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   using ParametersOf = Parameters;
-  struct Kept {};
+  template <template <class, int, int> class>
+  struct KeptIn {};
+  ATTUNE_INLINE static void visit(const auto&, const auto&, const auto&...) {}
   ATTUNE_INLINE static void forward(const auto&, const auto&, const auto&) {}
   ATTUNE_INLINE static void backward(const auto&, const auto&, const auto&, const auto&) {}
 };

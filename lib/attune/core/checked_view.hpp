@@ -8,7 +8,6 @@
 #include <array>
 #include <cstddef>
 #include <iterator>
-#include <ranges>
 #include <span>
 #include <type_traits>
 
@@ -82,7 +81,7 @@ constexpr bool lies_as(const Source& source) {
 template <class Matrix, class Source>
 [[nodiscard]] constexpr auto checked_view(Source&& source) {
   using Stored = std::remove_cvref_t<Source>;
-  static_assert(std::is_lvalue_reference_v<Source> || std::ranges::borrowed_range<Source>,
+  static_assert(std::is_lvalue_reference_v<Source> || std::ranges::enable_borrowed_range<Stored>,
                 "attune::checked_view: this is gone before its view is used; give it a name");
   using Element = std::remove_pointer_t<decltype(std::data(source))>;
   static_assert(std::is_arithmetic_v<Element>,

@@ -11,7 +11,7 @@
 
 #include <cstddef>
 #include <iterator>
-#include <ranges>
+#include <span>
 #include <type_traits>
 
 #include <attune/core/parameters.hpp>
@@ -57,7 +57,8 @@ constexpr bool refers() {
 
 template <class Source, class Set>
 constexpr void check_lifetime() {
-  static_assert(std::is_lvalue_reference_v<Source> || std::ranges::borrowed_range<Source> || !refers<Set>(),
+  static_assert(std::is_lvalue_reference_v<Source> ||
+                    std::ranges::enable_borrowed_range<std::remove_cvref_t<Source>> || !refers<Set>(),
                 "attune: these values are gone before the references to them are used; give them a name");
 }
 

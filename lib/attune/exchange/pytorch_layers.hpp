@@ -10,6 +10,7 @@
 #include <attune/layers/class_token.hpp>
 #include <attune/layers/convolution.hpp>
 #include <attune/layers/embedding.hpp>
+#include <attune/layers/embedding_sum.hpp>
 #include <attune/layers/feed_forward.hpp>
 #include <attune/layers/layer_scale.hpp>
 #include <attune/layers/linear.hpp>
@@ -17,8 +18,10 @@
 #include <attune/layers/token_type.hpp>
 #include <attune/models/checkpointed.hpp>
 #include <attune/models/decoder_layer.hpp>
+#include <attune/models/encoder_decoder.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/frozen.hpp>
+#include <attune/models/packed_tape.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/sequential.hpp>
@@ -39,6 +42,8 @@ struct EncoderLayerNames {
   const char* gate = nullptr;        // gate of a gated network
   const char* query_norm = nullptr;  // norm of each head's queries
   const char* key_norm = nullptr;    // norm of each head's keys
+  const char* scale1 = nullptr;      // LayerScale of the attention: the full name of its tensor
+  const char* scale2 = nullptr;      // LayerScale of the network
   // Full names of tensors that pack queries, keys and values in this order, in place of three linear layers.
   const char* qkv_weight = nullptr;                       // the packed weight
   const char* qkv_bias = nullptr;                         // the packed bias
@@ -66,7 +71,9 @@ inline constexpr EncoderLayerNames kLayersAlone{.query = "q_proj",
                                                 .norm1 = "norm1",
                                                 .norm2 = "norm2",
                                                 .query_norm = "q_norm",
-                                                .key_norm = "k_norm"};
+                                                .key_norm = "k_norm",
+                                                .scale1 = "ls1.gamma",
+                                                .scale2 = "ls2.gamma"};
 inline constexpr EncoderLayerNames kGatedAlone{.linear1 = "up", .linear2 = "down", .gate = "gate"};
 
 template <bool kOfTable>
@@ -154,6 +161,15 @@ template <EmbeddingShape shape, class Scalar, const EncoderLayerNames* table>
 struct PyTorchNames<Embedding<shape, Scalar>, table> {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     visitor(StateDictPlace<StateDictLayout::kTable>{{"weight", parent}}, set.weight);
+  }
+};
+
+/// Two modules, `first` and `second`; in PyTorchModule each has its own name.
+template <class First, class Second, const EncoderLayerNames* table>
+struct PyTorchNames<EmbeddingSum<First, Second>, table> {
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    detail::visit_named<First>("first", visitor, parent, set.first);
+    detail::visit_named<Second>("second", visitor, parent, set.second);
   }
 };
 
@@ -325,6 +341,29 @@ struct PyTorchNames<GatedFeedForward<shape, Scalar>, table> {
 
 namespace detail {
 
+/// A branch of an encoder layer: the layer itself, or a Sequential of the layer and its LayerScale.
+template <class Part>
+struct ScaledBranch {
+  using Layer = Part;
+  using Scale = NoParameters;
+  static constexpr auto& layer(auto&& set) { return set; }
+};
+template <class Part, ScaleShape shape, class Scalar>
+struct ScaledBranch<Sequential<Part, LayerScale<shape, Scalar>>> {
+  using Layer = Part;
+  using Scale = LayerScale<shape, Scalar>;
+  static constexpr decltype(auto) layer(auto&& set) { return set.template layer<0>(); }
+};
+
+/// The LayerScale of a branch, if it has one, by its full name.
+template <class Part>
+constexpr void visit_scale(const char* name, const auto& visitor, const TensorPath* parent, auto&& set) {
+  using Scale = typename ScaledBranch<Part>::Scale;
+  if constexpr (!std::is_same_v<Scale, NoParameters>) {
+    visit_named<Scale>(name, visitor, parent, set.template layer<1>());
+  }
+}
+
 template <class Layer>
 concept IsTransformerLayer = requires {
   typename Layer::SelfAttention;
@@ -335,12 +374,18 @@ concept IsTransformerLayer = requires {
 /// Whether a table has a name for each part of an encoder layer.
 template <class Layer>
 constexpr bool names_all_of(const EncoderLayerNames& names) {
-  constexpr auto& kAttention = Layer::SelfAttention::kShape;
+  using Attention = ScaledBranch<typename Layer::SelfAttention>;
+  using Network = ScaledBranch<typename Layer::Network>;
+  constexpr auto& kAttention = Attention::Layer::kShape;
   constexpr bool kNormalizes = kAttention.query_key_norm != QueryKeyNorm::kNone;
-  constexpr bool kGated = requires(typename Layer::Network::Parameters set) { set.gate; };
+  constexpr bool kGated = requires(typename Network::Layer::Parameters set) { set.gate; };
   const bool packed = names.qkv_weight && (names.qkv_bias || !kAttention.bias);
   return (packed || (names.query && names.key && names.value)) && names.output && names.linear1 &&
-         names.linear2 && (names.gate || !kGated) && ((names.query_norm && names.key_norm) || !kNormalizes) &&
+         names.linear2 && (names.gate || !kGated) &&
+         (names.scale1 || std::is_same_v<typename Attention::Scale, NoParameters>)&&(
+             names.scale2 ||
+             std::is_same_v<typename Network::Scale, NoParameters>)&&((names.query_norm && names.key_norm) ||
+                                                                      !kNormalizes) &&
          ((names.norm1 && names.norm2) || std::is_empty_v<typename Layer::Norm::Parameters>);
 }
 
@@ -357,32 +402,39 @@ struct PyTorchNames<Layer, table> {
   /// Refuses a table that lacks a name, with one error for all visitors.
   template <bool complete>
   static constexpr bool check_table() {
-    static_assert(complete,
-                  "attune::EncoderLayerNames: the layer has a part that the table has no name for; gated "
-                  "networks have a gate, and normalized queries and keys query_norm and key_norm");
+    static_assert(
+        complete,
+        "attune::EncoderLayerNames: the layer has a part that the table has no name for; gated "
+        "networks have a gate, normalized queries and keys query_norm and key_norm, and LayerScales "
+        "scale1 and scale2");
     return complete;
   }
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     constexpr const EncoderLayerNames& kNames = detail::kNamesOr<table, detail::kLayersAlone>;
-    using SelfAttention = typename Layer::SelfAttention;
+    using Attention = detail::ScaledBranch<typename Layer::SelfAttention>;
+    using Network = detail::ScaledBranch<typename Layer::Network>;
     if constexpr (table == nullptr) {
-      detail::visit_named<SelfAttention>("self_attn", visitor, parent, set.self_attention);
+      detail::visit_named<typename Attention::Layer>("self_attn", visitor, parent,
+                                                     Attention::layer(set.self_attention));
     } else if constexpr (!check_table<detail::names_all_of<Layer>(kNames)>()) {
       return PyTorchNames<Layer>::visit(visitor, parent, set);
     } else {
       static_assert(!kDecoder, "attune::EncoderLayerNames: a table is of encoder layers");
       static_assert(
-          !SelfAttention::kShape.add_bias_kv,
+          !Attention::Layer::kShape.add_bias_kv,
           "attune::EncoderLayerNames: a table has no names for the key and the value of add_bias_kv");
       detail::check_epsilon<typename Layer::Norm, kNames>();
-      PyTorchNames<SelfAttention>::template visit_by<kNames>(visitor, parent, set.self_attention);
+      PyTorchNames<typename Attention::Layer>::template visit_by<kNames>(
+          visitor, parent, Attention::layer(set.self_attention));
     }
     if constexpr (kDecoder) {
       detail::visit_named<typename Layer::CrossAttention>("multihead_attn", visitor, parent,
                                                           set.cross_attention);
       detail::visit_named<typename Layer::Norm>("norm3", visitor, parent, set.norm3);
     }
-    PyTorchNames<typename Layer::Network, table>::visit(visitor, parent, set.feed_forward);
+    PyTorchNames<typename Network::Layer, table>::visit(visitor, parent, Network::layer(set.feed_forward));
+    detail::visit_scale<typename Layer::SelfAttention>(kNames.scale1, visitor, parent, set.self_attention);
+    detail::visit_scale<typename Layer::Network>(kNames.scale2, visitor, parent, set.feed_forward);
     detail::visit_named<typename Layer::Norm>(kNames.norm1, visitor, parent, set.norm1);
     detail::visit_named<typename Layer::Norm>(kNames.norm2, visitor, parent, set.norm2);
   }
@@ -392,6 +444,8 @@ template <class Layer, const EncoderLayerNames* table>
 struct PyTorchNames<Residual<Layer>, table> : PyTorchNames<Layer, table> {};
 template <class Layer, const EncoderLayerNames* table>
 struct PyTorchNames<Checkpointed<Layer>, table> : PyTorchNames<Layer, table> {};
+template <class Layer, TapeNumbers numbers, const EncoderLayerNames* table>
+struct PyTorchNames<detail::PackedLayer<Layer, numbers>, table> : PyTorchNames<Layer, table> {};
 
 /// A module with `embedding`, an nn.Embedding that is also its head, and `body`.
 template <class EmbeddingLayer, class Body, const EncoderLayerNames* table>
@@ -399,6 +453,15 @@ struct PyTorchNames<Tied<EmbeddingLayer, Body>, table> {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     detail::visit_named<EmbeddingLayer, table>("embedding", visitor, parent, set.embedding);
     detail::visit_named<Body, table>("body", visitor, parent, set.body);
+  }
+};
+
+/// A module with `encoder` and `decoder`.
+template <class Encoder, class Decoder, const EncoderLayerNames* table>
+struct PyTorchNames<EncoderDecoder<Encoder, Decoder>, table> {
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    detail::visit_named<Encoder, table>("encoder", visitor, parent, set.encoder);
+    detail::visit_named<Decoder, table>("decoder", visitor, parent, set.decoder);
   }
 };
 

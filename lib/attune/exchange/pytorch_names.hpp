@@ -11,11 +11,13 @@
 //
 //   using Names = attune::PyTorchModule<Digits, "embed", "pos", "encoder.layers", "norm", "head">;
 //
-// Give one name for each layer with parameters, in the order of the Sequential, including nested ones.
-// Without names, a Sequential is an nn.Sequential ("0", "1"), and any other model is the module itself. Names
-// inside PyTorch's modules (`self_attn.in_proj_weight`, `linear1.bias`) are built in. Other encoder layers
-// need a table (hugging_face_names.hpp). Frozen layers have names, too: writing includes their constants, and
-// reading skips them.
+// Give one name for each layer with parameters, in the order of the Sequential, including nested ones and
+// those in a Residual. An EncoderDecoder has the encoder's names, then the decoder's: an nn.Transformer is
+// PyTorchModule<Model, "encoder.layers", "encoder.norm", "decoder.layers", "decoder.norm">. Without names, a
+// Sequential is an nn.Sequential ("0", "1"), and any other model is the module itself. Names inside PyTorch's
+// modules (`self_attn.in_proj_weight`, `linear1.bias`) are built in. Other encoder layers need a table
+// (hugging_face_names.hpp). Frozen layers have names, too: writing includes their constants, and reading
+// skips them.
 //
 // read_safetensors.hpp, write_safetensors.hpp and model_file.hpp use these names.
 #pragma once
@@ -42,10 +44,15 @@ template <class Layer>
 inline constexpr bool kHasTensors<Residual<Layer>> = kHasTensors<Layer>;
 template <class Layer>
 inline constexpr bool kHasTensors<Checkpointed<Layer>> = kHasTensors<Layer>;
+template <class Layer, TapeNumbers numbers>
+inline constexpr bool kHasTensors<PackedLayer<Layer, numbers>> = kHasTensors<Layer>;
 template <class... Layers>
 inline constexpr bool kHasTensors<Sequential<Layers...>> = (kHasTensors<Layers> || ...);
 template <class EmbeddingLayer, class Body>
 inline constexpr bool kHasTensors<Tied<EmbeddingLayer, Body>> = true;
+template <class Encoder, class Decoder>
+inline constexpr bool kHasTensors<EncoderDecoder<Encoder, Decoder>> =
+    kHasTensors<Encoder> || kHasTensors<Decoder>;
 
 /// The layers of a model that each need a name.
 template <class Layer, const EncoderLayerNames* table>
@@ -74,6 +81,19 @@ struct NamedLayers<Sequential<Layers...>, table> {
     (std::index_sequence_for<Layers...>{});
   }
 };
+template <class Layer, const EncoderLayerNames* table>
+struct NamedLayers<Residual<Layer>, table> : NamedLayers<Layer, table> {};
+/// A table after the other.
+template <class First, class Second, const EncoderLayerNames* table>
+struct NamedLayers<EmbeddingSum<First, Second>, table> {
+  static constexpr int kCount = NamedLayers<First, table>::kCount + NamedLayers<Second, table>::kCount;
+
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, const char* const*& name,
+                              auto&& set) {
+    NamedLayers<First, table>::visit(visitor, parent, name, set.first);
+    NamedLayers<Second, table>::visit(visitor, parent, name, set.second);
+  }
+};
 /// The embedding, which is also the head, then the body's layers.
 template <class EmbeddingLayer, class Body, const EncoderLayerNames* table>
 struct NamedLayers<Tied<EmbeddingLayer, Body>, table> {
@@ -83,6 +103,17 @@ struct NamedLayers<Tied<EmbeddingLayer, Body>, table> {
                               auto&& set) {
     NamedLayers<EmbeddingLayer, table>::visit(visitor, parent, name, set.embedding);
     NamedLayers<Body, table>::visit(visitor, parent, name, set.body);
+  }
+};
+/// The encoder's layers, then the decoder's.
+template <class Encoder, class Decoder, const EncoderLayerNames* table>
+struct NamedLayers<EncoderDecoder<Encoder, Decoder>, table> {
+  static constexpr int kCount = NamedLayers<Encoder, table>::kCount + NamedLayers<Decoder, table>::kCount;
+
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, const char* const*& name,
+                              auto&& set) {
+    NamedLayers<Encoder, table>::visit(visitor, parent, name, set.encoder);
+    NamedLayers<Decoder, table>::visit(visitor, parent, name, set.decoder);
   }
 };
 template <class Layer, const auto& kConstants, class What, const EncoderLayerNames* table>

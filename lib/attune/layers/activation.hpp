@@ -24,7 +24,8 @@ struct ActivationLayer {
   using Input = Tensor<Scalar, kRows, kCols>;
   using Output = Input;
   using Parameters = NoParameters;
-  static constexpr Abilities kAbilities = detail::kInPlaceByToken;
+  static constexpr Abilities kAbilities =
+      detail::with(detail::kInPlaceByToken, &Abilities::backward_may_read_output, kind == Activation::kRelu);
   struct Tape {};
   struct Scratch {};
   struct InferenceScratch {};
@@ -47,8 +48,8 @@ struct ActivationLayer {
     forward(x, y, context);
   }
 
-  /// dx[rows, cols] = dy ∘ f′(x). `dx` may be `dy` or `x`. With a mask, dx is zero wherever dy is zero, even
-  /// if x is NaN.
+  /// dx[rows, cols] = dy ∘ f′(x). `dx` may be `dy` or `x`. For ReLU, y may stand for x. With a mask, dx is
+  /// zero wherever dy is zero, even if x is NaN.
   template <AnyContext Call = Context<>>
   static void backward(ConstView<Input> x, ConstView<Output> dy, View<Input> dx, const Call& context = {}) {
     context.template token_elements<kRows, kCols, kWork>([&](int first, int count) ATTUNE_INLINE_LAMBDA {

@@ -51,8 +51,13 @@ struct OneProjection {
   template <class Gradients>
   static constexpr bool kReadsInput = InLinear::template kReadsInput<decltype(Gradients::linear1)>;
 
-  struct Kept {
-    Hidden hidden;
+  template <template <class, int, int> class Matrix>
+  struct KeptIn {
+    Matrix<Scalar, Hidden::rows, Hidden::cols> hidden;
+
+    static void visit(const auto& visitor, const auto& context, auto&... kept) {
+      visitor.rows(context, kept.hidden...);
+    }
 
     /// Memory for a in place of the projection, in inference.
     Hidden& in_place() { return hidden; }
@@ -109,9 +114,15 @@ struct GatedProjections {
   static constexpr bool kReadsInput = InLinear::template kReadsInput<decltype(Gradients::gate)> ||
                                       InLinear::template kReadsInput<decltype(Gradients::up)>;
 
-  struct Kept {
-    Hidden gate;
-    Hidden up;
+  template <template <class, int, int> class Matrix>
+  struct KeptIn {
+    Matrix<Scalar, Hidden::rows, Hidden::cols> gate;
+    Matrix<Scalar, Hidden::rows, Hidden::cols> up;
+
+    static void visit(const auto& visitor, const auto& context, auto&... kept) {
+      visitor.rows(context, kept.gate...);
+      visitor.rows(context, kept.up...);
+    }
 
     Hidden& in_place() { return gate; }
     void project(const auto& parameters, ConstView<typename InLinear::Input> x, const auto& context) {
@@ -172,22 +183,35 @@ struct FeedForwardNetwork {
   template <class Gradients>
   static constexpr bool kReadsInput = Projections::template kReadsInput<Gradients>;
 
+  using Kept = typename Projections::template KeptIn<Tensor>;
   /// The projections. Backward recomputes a, and stores the gradients of the projections in the same memory.
-  struct Tape {
-    typename Projections::Kept kept;
+  /// Matrix is their storage (layers/packed_rows.hpp).
+  template <template <class, int, int> class Matrix>
+  struct TapeWith {
+    typename Projections::template KeptIn<Matrix> kept;
     [[no_unique_address]] typename HiddenDropout::Tape dropout;
+
+    /// Visits the members of some tapes.
+    static void visit(const auto& visitor, const auto& context, auto&... tapes) {
+      Kept::visit(visitor, context, tapes.kept...);
+      visitor.member(context, tapes.dropout...);
+    }
 
     template <class Visitor>
     constexpr void for_each_dropout(const Visitor& visitor) requires HiddenDropout::kDrops {
       visitor(dropout);
     }
   };
+  using Tape = TapeWith<Tensor>;
+  /// The same for any gradients.
+  template <class, template <class, int, int> class Matrix>
+  using TapeIn = TapeWith<Matrix>;
   /// First a, then da.
   struct Scratch {
     Hidden activated;
   };
   struct InferenceScratch {
-    typename Projections::Kept kept;
+    Kept kept;
   };
 
   /// y[rows, d_model] of x[rows, d_model]. `y` may be `x`.
@@ -233,7 +257,7 @@ struct FeedForwardNetwork {
     const auto& dense = context.unmasked();  // rows with dy zero are cleared or left out
     if constexpr (Call::kSkipsZeros) dense.stage([&]() ATTUNE_INLINE_LAMBDA { tape.kept.clear(dy); });
     constexpr bool kOnceMore = OutLinear::template kReadsInput<std::remove_cvref_t<decltype(out_gradients)>>;
-    constexpr bool kOfSlopes = kOnceMore && Projections::Kept::kFindsSlopes;
+    constexpr bool kOfSlopes = kOnceMore && Kept::kFindsSlopes;
     if constexpr (kOfSlopes) {
       dense.template token_elements<Hidden::rows, Hidden::cols, kWorkOfActivation>(
           [&](int first, int count)

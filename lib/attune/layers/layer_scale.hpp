@@ -5,6 +5,9 @@
 //
 //   using Branch = attune::Residual<attune::Sequential<Norm, Attention,
 //       attune::LayerScale<attune::ScaleShape{.rows = 17, .d_model = 32}>>>;    // x + w ∘ attention(norm(x))
+//
+// EncoderLayerOf takes a Sequential of attention, or of a network, and its LayerScale (kTimmVitLayer has
+// names).
 #pragma once
 
 #include <attune/core/initialize.hpp>

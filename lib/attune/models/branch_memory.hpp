@@ -1,5 +1,5 @@
-// The memory of a transformer layer in training. Tapes of its branches are kept from forward to backward, or
-// recomputed in backward.
+// The memory of a transformer layer in training. Tapes of its branches are kept from forward to backward,
+// recomputed in backward, or packed in between.
 //
 // Kept: each branch has its tape. The layer's tape also holds the sums s_i and the tapes of norms. Outputs of
 // norms are recomputed.
@@ -8,6 +8,9 @@
 // tape of each branch just before its backward. Only one tape exists at a time, as large as the largest of
 // the branches', at the cost of one more forward per branch. The output of a norm shares memory with the
 // scratch of its branch, if the branch uses one at a time.
+//
+// Packed: scratch is as if recomputed. The tape of each branch is packed after its forward and unpacked
+// before its backward (layers/packed_rows.hpp), and so are the sums and x.
 #pragma once
 
 #include <type_traits>
@@ -15,9 +18,13 @@
 
 #include <attune/execution/layer.hpp>
 #include <attune/layers/dropout.hpp>
+#include <attune/layers/packed_rows.hpp>
 #include <attune/models/composition.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
+
+/// The tapes of branches between forward and backward.
+enum class BranchTapes { kKept, kRecomputed, kPacked };
 
 /// Masks of dropout after the branches; nothing without dropout.
 template <class Stack>
@@ -61,7 +68,7 @@ struct BranchMemory<Stack, Gradients, std::integer_sequence<int, index...>> {
     [[no_unique_address]] BranchMasks<Stack> dropout;
   };
   struct KeptTape : KeptSums, Branch<index>::Member::template In<BranchTape<index>>... {
-    static constexpr bool kRecomputes = false;
+    static constexpr BranchTapes kBranchTapes = BranchTapes::kKept;
 
     // Dropout after the branches, then in the network, then in the attentions.
     template <class Visitor>
@@ -84,25 +91,33 @@ struct BranchMemory<Stack, Gradients, std::integer_sequence<int, index...>> {
 
   // ---- Recomputed. ----
 
+  // The input of a branch.
+  struct NormOutput {
+    Tokens normalized;
+  };
+  struct NormOutputAndInput : NormOutput {
+    Tokens x;
+  };
   // Memory of a branch while it runs.
-  template <class Tape, class Scratch, bool shares_memory>
+  template <class Tape, class Scratch, class Input, bool shares_memory>
   struct Work {
     [[no_unique_address]] Tape tape;
     union {
       Scratch scratch;
-      Tokens normalized;
+      Input input;
     };
   };
-  template <class Tape, class Scratch>
-  struct Work<Tape, Scratch, false> {
+  template <class Tape, class Scratch, class Input>
+  struct Work<Tape, Scratch, Input, false> {
     [[no_unique_address]] Tape tape;
     [[no_unique_address]] Scratch scratch;
-    Tokens normalized;
+    Input input;
     Tokens output;  // output of a branch that always writes one
   };
-  struct RecomputedTape {
-    static constexpr bool kRecomputes = true;
-    [[no_unique_address]] Members<MasksOf<BranchTape<index>>...> branches;
+  // A tape of each branch, and the masks of dropout after them.
+  template <class... Tapes>
+  struct BranchesAndMasks {
+    [[no_unique_address]] Members<Tapes...> branches;
     [[no_unique_address]] BranchMasks<Stack> dropout;
 
     // In the order of a kept tape.
@@ -116,31 +131,56 @@ struct BranchMemory<Stack, Gradients, std::integer_sequence<int, index...>> {
    private:
     template <int i>
     constexpr void visit_branch(const auto& visitor) {
-      if constexpr (kDropsIn<MasksOf<BranchTape<i>>>) member<i>(branches).for_each_dropout(visitor);
+      if constexpr (kDropsIn<BranchTape<i>>) member<i>(branches).for_each_dropout(visitor);
     }
     template <int i>
     constexpr void visit_attention(const auto& visitor) {
       if constexpr (i < Stack::kLast) visit_branch<i>(visitor);
     }
   };
-  struct RecomputedScratch {
+  struct RecomputedTape : BranchesAndMasks<MasksOf<BranchTape<index>>...> {
+    static constexpr BranchTapes kBranchTapes = BranchTapes::kRecomputed;
+  };
+  template <class... Inputs>
+  struct WorkScratch {
     Tokens sums[std::size_t{kSums}];  // s_i, then their gradients
-    [[no_unique_address]] Norms norms;
-    OneOf<Work<BranchTape<index>, BranchScratch<index>, Branch<index>::kRecomputesTape>...> works;
+    OneOf<Work<BranchTape<index>, BranchScratch<index>, Inputs, Branch<index>::kRecomputesTape>...> works;
     [[no_unique_address]] BranchGradientScratch<Stack, Gradients> gradients;
   };
+  template <int>
+  using RecomputedInput = NormOutput;
+  struct RecomputedScratch : WorkScratch<RecomputedInput<index>...> {
+    [[no_unique_address]] Norms norms;
+  };
+
+  // ---- Packed. ----
+
+  template <TapeNumbers numbers>
+  struct PackedTape : BranchesAndMasks<typename Branch<index>::template PackedTapeOf<
+                          typename Stack::template BranchGradients<Gradients, index>, numbers>...> {
+    static constexpr BranchTapes kBranchTapes = BranchTapes::kPacked;
+    struct None {};
+    using Packed = PackedMatrix<numbers, Tokens>;
+    Packed sums[std::size_t{kSums}];
+    [[no_unique_address]] Norms norms;
+    [[no_unique_address]] std::conditional_t<Stack::template kReadsLayerInput<Gradients>, Packed, None> x;
+  };
+  // x is unpacked beside the output of the norm before the first branch, or in its place if there is none.
+  template <int i>
+  using PackedInput = std::conditional_t<i == 0 && Stack::kNormBefore, NormOutputAndInput, NormOutput>;
+  struct PackedScratch : WorkScratch<PackedInput<index>...> {};
 };
 
 /// A tape of branches.
 template <class Tape>
 concept TapesBranches = requires {
-  { Tape::kRecomputes } -> std::convertible_to<bool>;
+  { Tape::kBranchTapes } -> std::convertible_to<BranchTapes>;
 };
 
 /// Access to the memory of a pass with kept tapes.
 template <class Stack, class Tape, class Scratch>
 struct KeptRoom {
-  static constexpr bool kRecomputes = false;
+  static constexpr BranchTapes kBranchTapes = BranchTapes::kKept;
   Tape& tape;
   Scratch& scratch;
 
@@ -158,16 +198,18 @@ struct KeptRoom {
   auto& branch_scratch() const {
     return one_of<index>(scratch.branches);
   }
-  /// Called before a branch fills its tape, and after its backward.
+  /// Called before a branch fills its tape, when its sum is complete, and after its backward.
   template <int>
   ATTUNE_INLINE static void begin(const auto&) {}
+  template <int>
+  ATTUNE_INLINE static void keep(const auto&) {}
   template <int>
   ATTUNE_INLINE static void end(const auto&) {}
 };
 /// Access to the memory of a pass with recomputed tapes.
 template <class Stack, class Tape, class Scratch>
 struct RecomputedRoom {
-  static constexpr bool kRecomputes = true;
+  static constexpr BranchTapes kBranchTapes = BranchTapes::kRecomputed;
   Tape& tape;
   Scratch& scratch;
 
@@ -175,7 +217,7 @@ struct RecomputedRoom {
   auto& norms() const { return scratch.norms; }
   template <int index>
   View<typename Stack::Tokens> normalized() const {
-    return one_of<index>(scratch.works).normalized;
+    return one_of<index>(scratch.works).input.normalized;
   }
   template <int index>
   auto& branch_tape() const {
@@ -197,6 +239,8 @@ struct RecomputedRoom {
       copy_masks(masks, branch_tape<index>());
     });
   }
+  template <int>
+  ATTUNE_INLINE static void keep(const auto&) {}
   template <int index>
   ATTUNE_INLINE void end(const auto& context) const {
     tokens_of(context).stage([&]() ATTUNE_INLINE_LAMBDA {
@@ -205,12 +249,57 @@ struct RecomputedRoom {
     });
   }
 };
+/// Access to the memory of a pass with packed tapes.
+template <class Stack, class Tape, class Scratch>
+struct PackedRoom : RecomputedRoom<Stack, Tape, Scratch> {
+  static constexpr BranchTapes kBranchTapes = BranchTapes::kPacked;
+  using Tokens = typename Stack::Tokens;
+  using RecomputedRoom<Stack, Tape, Scratch>::tape;
+  using RecomputedRoom<Stack, Tape, Scratch>::scratch;
+  static constexpr int kSums = Stack::kNormBefore ? Stack::kLast : Stack::kBranches;
+
+  auto& norms() const { return tape.norms; }
+  template <int index>
+  ATTUNE_INLINE void keep(const auto& context) const {
+    auto&& branch = member<index>(tape.branches);
+    copy_tape(tokens_of(context), branch, this->template branch_tape<index>());
+    if constexpr (index < kSums) CopyTape::rows(tokens_of(context), tape.sums[index], scratch.sums[index]);
+  }
+  template <int index>
+  ATTUNE_INLINE void unpack_branch(const auto& context) const {
+    auto&& branch = member<index>(tape.branches);
+    copy_tape(tokens_of(context), this->template branch_tape<index>(), branch);
+  }
+  ATTUNE_INLINE void unpack_sums(const auto& context) const {
+    tokens_of(context).template repeat<kSums>([&](int i) ATTUNE_INLINE_LAMBDA {
+      CopyTape::rows(tokens_of(context), scratch.sums[i], tape.sums[i]);
+    });
+  }
+  /// The place of x in backward.
+  View<Tokens> input() const {
+    auto& places = one_of<0>(scratch.works).input;
+    if constexpr (Stack::kNormBefore) {
+      return places.x;
+    } else {
+      return places.normalized;
+    }
+  }
+  ATTUNE_INLINE void pack_input(const auto& context, ConstView<Tokens> x) const {
+    if constexpr (!std::is_empty_v<decltype(tape.x)>) CopyTape::rows(tokens_of(context), tape.x, x);
+  }
+  ATTUNE_INLINE void unpack_input(const auto& context) const {
+    const View<Tokens> x = input();
+    CopyTape::rows(tokens_of(context), x, tape.x);
+  }
+};
 template <class Stack, class Tape, class Scratch>
 ATTUNE_INLINE auto room_of(Tape& tape, Scratch& scratch) {
-  if constexpr (Tape::kRecomputes) {
+  if constexpr (Tape::kBranchTapes == BranchTapes::kKept) {
+    return KeptRoom<Stack, Tape, Scratch>{tape, scratch};
+  } else if constexpr (Tape::kBranchTapes == BranchTapes::kRecomputed) {
     return RecomputedRoom<Stack, Tape, Scratch>{tape, scratch};
   } else {
-    return KeptRoom<Stack, Tape, Scratch>{tape, scratch};
+    return PackedRoom<Stack, Tape, Scratch>{{tape, scratch}};
   }
 }
 

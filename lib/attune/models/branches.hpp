@@ -11,6 +11,7 @@
 #include <attune/execution/layer_calls.hpp>
 #include <attune/execution/pass.hpp>
 #include <attune/execution/stream.hpp>
+#include <attune/layers/packed_rows.hpp>
 #include <attune/models/composition.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
@@ -95,6 +96,8 @@ struct LayerBranch {
   using InferenceScratch = typename Part::InferenceScratch;
   template <class Gradients>
   using TapeOf = detail::TapeOf<Part, Gradients>;
+  template <class Gradients, TapeNumbers numbers>
+  using PackedTapeOf = typename detail::PackedTapeOf<Part, Gradients, numbers>::type;
   template <class Gradients>
   using ScratchOf = detail::ScratchOf<Part, Gradients>;
   static constexpr bool kAttendsToMemory = false;
@@ -149,6 +152,8 @@ struct MemoryBranch {
     typename Attention::template ScratchOf<Gradients> attention;
     Memory d_value;  // gradient of the memory as values; as keys, it goes to d_memory
   };
+  template <class Gradients, TapeNumbers numbers>
+  using PackedTapeOf = typename detail::PackedTapeOf<Attention, Gradients, numbers>::type;
   static constexpr bool kAttendsToMemory = true;
   static constexpr bool kRecomputesTape = false;
   static constexpr bool kTakesLength = detail::kAbilities<Attention>.takes_context;  // of queries and keys

@@ -103,16 +103,20 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
     template <int tokens>
     static void step(std::uint64_t position, const auto& parameters,
                      ConstView<detail::StepInput<Layer, tokens>> x, View<detail::StepOutput<Layer, tokens>> y,
-                     Memory& memory, Scratch<tokens>& scratch) {
+                     Memory& memory, Scratch<tokens>& scratch, const auto&... more) {
       for (int i = 0; i < count; ++i) {
         auto to = y;
         if constexpr (count > 1) {
           if (i < count - 1) to = scratch.activations.template at<detail::StepOutput<Layer, tokens>>(i);
         }
         auto&& layer_memory = memory[i];
-        Each::template step<tokens>(position, parameters.layers[i], x, to, layer_memory, scratch.layer);
+        detail::step_in<Layer, cache, tokens>(position, parameters.layers[i], x, to, layer_memory,
+                                              scratch.layer, more...);
         x = to;
       }
+    }
+    static void remember(const auto& parameters, const auto& tokens, Memory& memory) {
+      for (int i = 0; i < count; ++i) Each::remember(parameters.layers[i], tokens, memory[i]);
     }
   };
 

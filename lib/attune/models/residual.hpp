@@ -29,8 +29,9 @@ struct Residual : Layer {
     template <int tokens>
     static void step(std::uint64_t position, const auto& parameters,
                      ConstView<detail::StepInput<Layer, tokens>> x, View<detail::StepOutput<Layer, tokens>> y,
-                     typename Base::Memory& memory, typename Base::template Scratch<tokens>& scratch) {
-      Base::template step<tokens>(position, parameters, x, y, memory, scratch);
+                     typename Base::Memory& memory, typename Base::template Scratch<tokens>& scratch,
+                     const auto&... more) {
+      Base::template step<tokens>(position, parameters, x, y, memory, scratch, more...);
       kernels::add_to(tokens * Input::cols, x.data, y.data);
     }
   };

@@ -61,14 +61,28 @@ struct SequentialMemory {
     using Scratch = typename Layer<index>::InferenceScratch;
     static constexpr bool kReadsInput = false;
   };
-  // Whether the output of layer `index` is taped.
+  // Whether the next layer's backward reads the output of layer `index`.
   template <class Gradients, int index>
-  static constexpr bool kKeepsOutput = KeptOf<Gradients, index + 1>::kReadsInput;
-  // Whether its gradient overwrites it there.
+  static constexpr bool kNextReads = KeptOf<Gradients, index + 1>::kReadsInput;
+  // Whether layer `index` overwrites its input with its output on the tape, and backward reads the latter.
+  template <class Gradients, int index>
+  static consteval bool works_in_place() {
+    if constexpr (index > 0 && index + 1 < kLayers) {
+      return kAbilities<Layer<index>>.backward_may_read_output && KeptOf<Gradients, index>::kReadsInput &&
+             kNextReads<Gradients, index> && !works_in_place<Gradients, index + 1>();
+    } else {
+      return false;
+    }
+  }
+  // Whether the output of layer `index` has memory of its own on the tape.
+  template <class Gradients, int index>
+  static constexpr bool kKeepsOutput =
+      kNextReads<Gradients, index> && !works_in_place<Gradients, index + 1>();
+  // Whether its gradient overwrites it on the tape. A layer in place reads its output once more.
   template <class Gradients, int index>
   static constexpr bool kGradientInPlace =
-      kKeepsOutput<Gradients, index>&& kGradientMayBeInput<Layer<index + 1>> &&
-      !kUpdatesInSet<GradientsOf<Gradients, index + 1>>;
+      kNextReads<Gradients, index>&& kGradientMayBeInput<Layer<index + 1>> &&
+      !kUpdatesInSet<GradientsOf<Gradients, index + 1>> && !works_in_place<Gradients, index>();
 
   // The scalars after a layer that are not on the tape.
   template <class Gradients, int index>

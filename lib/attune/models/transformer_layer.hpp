@@ -182,6 +182,11 @@ struct ResidualStack {
   struct RecomputedTapeOf : BranchMemory<ResidualStack, Gradients>::RecomputedTape {};
   template <class Gradients>
   struct RecomputedScratchOf : BranchMemory<ResidualStack, Gradients>::RecomputedScratch {};
+  /// The same with everything packed between forward and backward, x included if backward reads it.
+  template <class Gradients, TapeNumbers numbers>
+  struct PackedTapeOf : BranchMemory<ResidualStack, Gradients>::template PackedTape<numbers> {};
+  template <class Gradients>
+  struct PackedScratchOf : BranchMemory<ResidualStack, Gradients>::PackedScratch {};
 
   /// Token by token (execution/stream.hpp), causal. Attention to a memory needs remember() first; without it
   /// a step returns kNothingRemembered. A step takes the memory's mask after its scratch. The query index in
@@ -200,10 +205,25 @@ struct ResidualStack {
     };
     template <int tokens>
     using Scratch = typename Of<tokens>::type::Scratch;
-    static constexpr bool kHasMemory = (Branches::kAttendsToMemory || ...);
+    // The branch that attends to a memory.
+    static constexpr int kMemoryBranch = [] {
+      constexpr bool kAttends[] = {Branches::kAttendsToMemory...};
+      int index = 0;
+      while (index < kBranches && !kAttends[index]) ++index;
+      return index;
+    }();
+    static constexpr bool kHasMemory = kMemoryBranch < kBranches;
 
     /// Returns kOk once remember() has been called.
-    static Status ready(const Memory& memory) requires(kHasMemory) { return ready_from<0>(memory); }
+    static Status ready(const Memory& memory) requires(kHasMemory) {
+      return MemoryStream<typename Branch<kMemoryBranch>::Part>::ready(member<kMemoryBranch>(memory));
+    }
+    /// Writes keys and values of a memory, for all steps until the next.
+    static void remember(const auto& parameters, const auto& tokens, Memory& memory) requires(kHasMemory) {
+      using Attends = Branch<kMemoryBranch>;
+      MemoryStream<typename Attends::Part>::remember(Attends::Member::of(parameters), tokens,
+                                                     member<kMemoryBranch>(memory));
+    }
     template <int tokens, AttentionMask MemoryMask = NoMask>
       requires(kHasMemory || !kMasks<MemoryMask>)
     static void step(std::uint64_t position, const auto& parameters,
@@ -212,16 +232,6 @@ struct ResidualStack {
                      Scratch<tokens>& scratch, const MemoryMask& memory_mask = {}) {
       Of<tokens>::type::run(parameters, x, y, scratch,
                             StreamContext<Memory, MemoryMask>{position, memory, memory_mask, {}});
-    }
-
-   private:
-    template <int index>
-    static Status ready_from(const Memory& memory) {
-      if constexpr (Branch<index>::kAttendsToMemory) {
-        return MemoryStream<typename Branch<index>::Part>::ready(member<index>(memory));
-      } else {
-        return ready_from<index + 1>(memory);
-      }
     }
   };
 
@@ -234,6 +244,7 @@ struct ResidualStack {
   ATTUNE_INLINE static void forward_branches(const auto& parameters, ConstView<Tokens> x, View<Tokens> y,
                                              auto& tape, auto& scratch, const auto& context) {
     auto room = room_of<ResidualStack>(tape, scratch);
+    if constexpr (kPacks<decltype(room)>) room.pack_input(context, x);
     compute_sums<kBranches>(parameters, x, y, room, context);
     if constexpr (!kNormBefore) forward_norm<kLast>(parameters, room.sums()[kLast], y, room, context);
   }
@@ -241,7 +252,10 @@ struct ResidualStack {
                                               ConstView<Tokens> dy, auto dx, auto& gradients, auto& scratch,
                                               const auto& context) {
     auto room = room_of<ResidualStack>(tape, scratch);
-    if constexpr (decltype(room)::kRecomputes) {
+    if constexpr (kPacks<decltype(room)>) {
+      room.unpack_sums(context);
+      x = room.input();
+    } else if constexpr (kRecomputes<decltype(room)>) {
       tokens_of(context).inside([&]() ATTUNE_INLINE_LAMBDA {
         compute_sums<kNormBefore ? kLast : kBranches>(parameters, x, NoGradient{}, room, context);
         if constexpr (!kNormBefore) {
@@ -254,6 +268,13 @@ struct ResidualStack {
   }
 
  private:
+  template <class Room>
+  static constexpr bool kRecomputes = Room::kBranchTapes == BranchTapes::kRecomputed;
+  template <class Room>
+  static constexpr bool kPacks = Room::kBranchTapes == BranchTapes::kPacked;
+  // Whether the output of a norm may share memory with the scratch of its branch.
+  template <class Room>
+  static constexpr bool kSharesMemory = Room::kBranchTapes != BranchTapes::kKept;
   template <int index>
   using BranchDropout = Dropout<DropoutShape{Tokens::rows, Tokens::cols, options.dropout, 1 + index}, Scalar>;
   // Whether a branch's input is a norm's output, and the index of that norm.
@@ -332,13 +353,14 @@ struct ResidualStack {
     const ConstView<Tokens> other = [&]() -> ConstView<Tokens> {
       if constexpr (kNormBefore) {
         return before_norm<index>(x, room);
-      } else if constexpr (decltype(room)::kRecomputes) {
+      } else if constexpr (kSharesMemory<decltype(room)>) {
         return recomputed_input<index>(parameters, x, room, context);
       } else {
         return tokens_in;
       }
     }();
     add_to<Tokens>(tokens_of(context), other.data, sum.data);
+    room.template keep<index>(context);
     if constexpr (index + 1 < end) compute_sums<end, index + 1>(parameters, x, y, room, context);
   }
 
@@ -371,6 +393,10 @@ struct ResidualStack {
       }();
       const View<Tokens> d_normed =
           backward_branch<index>(parameters, x, d_output, NoGradient{}, gradients, room, context);
+      if constexpr (kPacks<decltype(room)> && index == 0 &&
+                    !kBranchReads<std::remove_cvref_t<decltype(gradients)>, 0>) {
+        room.unpack_input(context);
+      }
       backward_norm(before_norm<index>(x, room), d_normed, d_input);
       continue_with(d_input, d_output);
     } else {
@@ -388,8 +414,10 @@ struct ResidualStack {
                                             const auto& context) {
     using Gradients = std::remove_cvref_t<decltype(gradients)>;
     // With a norm after the last branch, forward has just left that branch's tape.
-    if constexpr (decltype(room)::kRecomputes && (kNormBefore || index < kLast)) {
+    if constexpr (kRecomputes<decltype(room)> && (kNormBefore || index < kLast)) {
       recompute_tape<index>(parameters, x, room, context);
+    } else if constexpr (kPacks<decltype(room)>) {
+      room.template unpack_branch<index>(context);
     }
     const auto d_input = [&] {
       if constexpr (!kNormed<index>) {
@@ -407,6 +435,7 @@ struct ResidualStack {
     }();
     const auto tokens_in = [&]() ATTUNE_INLINE_LAMBDA -> ConstView<Tokens> {
       if constexpr (kBranchReads<Gradients, index>) {
+        if constexpr (kPacks<decltype(room)> && index == 0) room.unpack_input(context);
         return recomputed_input<index>(parameters, x, room, context);
       } else {
         return x;  // unused
@@ -418,7 +447,7 @@ struct ResidualStack {
     auto& tape = room.template branch_tape<index>();
     auto& scratch = room.template branch_scratch<index>();
     tokens_of(context).inside([&]() ATTUNE_INLINE_LAMBDA {
-      if constexpr (decltype(room)::kRecomputes && Branch<index>::kRecomputesTape) {
+      if constexpr (kSharesMemory<decltype(room)> && Branch<index>::kRecomputesTape) {
         Branch<index>::backward_from(own, tokens_in, tape, d_branch, d_input, own_gradients, scratch,
                                      context);
       } else {

@@ -2,7 +2,7 @@
 
 The modules compute what transformers' own do in evaluation, without masks: BERT and DistilBERT (Devlin et al., 2019; Sanh
 et al., 2019), ViT and DeiT (Dosovitskiy et al., 2021; Touvron et al., 2021), GPT-2 (Radford et al., 2019), Llama and Qwen2
-(Touvron et al., 2023; Yang et al., 2024).
+(Touvron et al., 2023; Yang et al., 2024). timm's ViT and DeiT, whose checkpoints stand in such folders, too, have LayerScale.
 """
 import json
 import re
@@ -104,9 +104,10 @@ class Bert(nn.Module):
                 setattr(self, name, part)
         self.classifier = nn.Linear(width, classes) if classes else None
 
-    def forward(self, ids):
+    def forward(self, ids, types=None):
         bert = self.bert if self.prefix else self
-        x = bert.embeddings.word_embeddings(ids) + bert.embeddings.token_type_embeddings(torch.zeros_like(ids[:1]))
+        types = torch.zeros_like(ids[:1]) if types is None else types
+        x = bert.embeddings.word_embeddings(ids) + bert.embeddings.token_type_embeddings(types)
         x = x + bert.embeddings.position_embeddings(torch.arange(ids.shape[1]))
         x = bert.embeddings.LayerNorm(x)
         for layer in bert.encoder.layer:
@@ -201,6 +202,67 @@ class Vit(nn.Module):
         for layer in of.encoder.layer:
             x = layer(x)
         return self.classifier(of.layernorm(x)[:, 0])
+
+
+class TimmLayer(nn.Module):
+    def __init__(self, width, heads, inner, bias, scale):
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(width, 1e-6), nn.LayerNorm(width, 1e-6)
+        self.attn = holder(qkv=nn.Linear(width, 3 * width, bias), proj=nn.Linear(width, width))
+        self.mlp = holder(fc1=nn.Linear(width, inner), fc2=nn.Linear(inner, width))
+        self.ls1, self.ls2 = (holder(gamma=nn.Parameter(torch.full((width,), float(scale)))) if scale else None for _ in range(2))
+
+    def forward(self, x):
+        y = self.attn.proj(attend(*self.attn.qkv(self.norm1(x)).chunk(3, -1), self.heads))
+        x = x + (y * self.ls1.gamma if self.ls1 is not None else y)
+        y = self.mlp.fc2(F.gelu(self.mlp.fc1(self.norm2(x))))
+        return x + (y * self.ls2.gamma if self.ls2 is not None else y)
+
+
+class TimmVit(nn.Module):
+    """timm's VisionTransformer. Its config.json has a name with sizes, and model_args where they are others."""
+
+    SIZES = {"tiny": (192, 12, 3), "small": (384, 12, 6), "base": (768, 12, 12), "large": (1024, 24, 16)}
+    ARCHITECTURE = re.compile(r"(?:vit|deit)_(tiny|small|base|large)_patch(\d+)_(\d+)(?:\..*)?")
+    ARGUMENTS = {"img_size", "patch_size", "embed_dim", "depth", "num_heads", "mlp_ratio", "qkv_bias", "init_values", "class_token",
+                 "no_embed_class", "in_chans", "num_classes", "global_pool"}
+
+    def __init__(self, config):
+        super().__init__()
+        known = self.ARCHITECTURE.fullmatch(config["architecture"])
+        given = config.get("model_args", {})
+        if not known or set(given) - self.ARGUMENTS:
+            raise Unsupported(f"config.json: architecture {config['architecture']} of timm with {', '.join(sorted(given)) or 'no'} "
+                              "model_args; there are vit and deit of sizes tiny, small, base and large, with "
+                              f"{', '.join(sorted(self.ARGUMENTS))}")
+        width, depth, heads = self.SIZES[known[1]]
+        width, depth, heads = given.get("embed_dim", width), given.get("depth", depth), given.get("num_heads", heads)
+        patch, self.size = given.get("patch_size", int(known[2])), given.get("img_size", int(known[3]))
+        self.channels = given.get("in_chans", 3)
+        self.class_token, self.first = given.get("class_token", True), not given.get("no_embed_class", False)
+        self.pool = given.get("global_pool", config.get("global_pool", "token"))
+        if self.pool != ("token" if self.class_token else "avg"):
+            raise Unsupported(f"config.json: global_pool '{self.pool}' {'beside' if self.class_token else 'without'} a class token; attune "
+                              "has 'token' with one, and 'avg' without")
+        count = (self.size // patch) ** 2
+        self.patch_embed = holder(proj=nn.Conv2d(self.channels, width, patch, stride=patch))
+        if self.class_token:
+            self.cls_token = nn.Parameter(torch.zeros(1, 1, width))
+        self.pos_embed = nn.Parameter(torch.zeros(1, count + (self.class_token and self.first), width))
+        self.blocks = nn.Sequential(*[TimmLayer(width, heads, int(width * given.get("mlp_ratio", 4)), given.get("qkv_bias", True),
+                                                given.get("init_values")) for _ in range(depth)])
+        # Without a class token, timm puts the norm behind the mean.
+        setattr(self, "norm" if self.class_token else "fc_norm", nn.LayerNorm(width, 1e-6))
+        self.head = nn.Linear(width, given.get("num_classes", config.get("num_classes", 1000)))
+
+    def forward(self, image):
+        x = self.patch_embed.proj(image).flatten(2).transpose(1, 2)
+        x = x if self.first else x + self.pos_embed
+        if self.class_token:
+            x = torch.cat([self.cls_token.expand(x.shape[0], -1, -1), x], dim=1)
+        x = self.blocks(x + self.pos_embed if self.first else x)
+        return self.head(self.norm(x)[:, 0] if self.class_token else self.fc_norm(x.mean(1)))
 
 
 # ---- Causal language models ----
@@ -325,6 +387,18 @@ FAMILIES = {
 }
 
 
+def module_of(config, where="config.json"):
+    """The module that a config.json describes."""
+    named = config.get("architecture") or (config.get("architectures") or [None])[0]
+    family = TimmVit if "architecture" in config else FAMILIES.get(named)
+    if family is None:
+        raise Unsupported(f"{where}: architecture {named}; there are {', '.join(FAMILIES)}, and timm's ViT")
+    try:
+        return named, family(config)
+    except KeyError as missing:
+        raise ValueError(f"{where} has no {missing}, which {named} needs") from None
+
+
 def stored(folder):
     """The tensors of a checkpoint: .safetensors, in one file or in several, or pytorch_model.bin."""
     index = folder / "model.safetensors.index.json"
@@ -338,18 +412,12 @@ def stored(folder):
     raise ValueError(f"{folder} has neither model.safetensors nor pytorch_model.bin")
 
 
-def from_checkpoint(folder, tokens=None, seed=1):
+def from_checkpoint(folder, tokens=None, seed=1, token_types=False):
     """A module and a sample input of a folder with config.json and weights. `tokens`: the length of a language model's
-    sequence."""
+    sequence. `token_types`: BERT takes a type for each token, too; else every token has type 0."""
     folder = Path(folder)
     config = json.loads((folder / "config.json").read_text())
-    named = (config.get("architectures") or [None])[0]
-    if named not in FAMILIES:
-        raise Unsupported(f"{folder}/config.json: architecture {named}; there are {', '.join(FAMILIES)}")
-    try:
-        module = FAMILIES[named](config)
-    except KeyError as missing:
-        raise ValueError(f"{folder}/config.json has no {missing}, which {named} needs") from None
+    named, module = module_of(config, f"{folder}/config.json")
     state = {name: value.float() for name, value in stored(folder).items() if not COMPUTED.search(name)}
     aliases = {name for name, value in module.state_dict(keep_vars=True).items()
                if name not in state and any(value is other for key, other in module.state_dict(keep_vars=True).items() if key in state)}
@@ -362,6 +430,8 @@ def from_checkpoint(folder, tokens=None, seed=1):
     module.load_state_dict(state, strict=not aliases)
     module.eval()
     draw = torch.Generator().manual_seed(seed)
+    if isinstance(module, TimmVit):
+        return module, torch.randn(3, module.channels, module.size, module.size, generator=draw)
     if "image_size" in config:
         return module, torch.randn(3, config.get("num_channels", 3), config["image_size"], config["image_size"], generator=draw)
     most = config.get("max_position_embeddings", config.get("n_positions"))
@@ -372,4 +442,9 @@ def from_checkpoint(folder, tokens=None, seed=1):
     window = config.get("sliding_window") if config.get("use_sliding_window", named.startswith("Llama")) else None
     if window and window < tokens:
         raise Unsupported(f"config.json: sliding_window {window} of {tokens} tokens, which the exporter does not know")
-    return module, torch.randint(0, config["vocab_size"], (3, tokens), generator=draw)
+    ids = torch.randint(0, config["vocab_size"], (3, tokens), generator=draw)
+    if not token_types:
+        return module, ids
+    if not isinstance(module, Bert):
+        raise ValueError(f"{named} has no token types")
+    return module, (ids, torch.randint(0, config.get("type_vocab_size", 2), ids.shape, generator=draw))

@@ -6,6 +6,7 @@ import torch
 
 from . import tensors
 from .errors import Unsupported
+from .folding import metadata_of
 from .layers import Layer, options
 from .recognition import recognize
 from .recording import record
@@ -13,7 +14,7 @@ from .recording import record
 LAYERS = "Layers"
 # The members of attune::EncoderLayerNames.
 NAMES_IN_ORDER = ("query", "key", "value", "output", "linear1", "linear2", "norm1", "norm2", "gate", "query_norm", "key_norm",
-                  "qkv_weight", "qkv_bias")
+                  "scale1", "scale2", "qkv_weight", "qkv_bias")
 
 
 def wrapped(line, width=110):
@@ -31,11 +32,14 @@ def wrapped(line, width=110):
 class Exported:
     """A recognized model: its types and names."""
 
-    def __init__(self, module, sample):
-        self.recording, self.output = record(module, sample)
-        self.layers, self.patches = recognize(self.recording, self.output)
+    def __init__(self, module, args, kwargs, hints):
+        self.recording, self.output = record(module, args, kwargs, hints)
+        self.recognizer, self.layers = recognize(self.recording, self.output)
         turned = tensors.conv1d_weights(module)
         self.state = {name: value.detach().t() if name in turned else value.detach() for name, value in module.state_dict().items()}
+        self.folds = list(self.recognizer.folds.values())
+        for fold in self.folds:
+            self.state = fold.apply(self.state)
         self.declarations, self.keys = [], {}
         self.tables = []
         for layer in self.layers:
@@ -61,6 +65,8 @@ class Exported:
     def tie(self):
         """The embedding that is the head, too."""
         first, last = self.layers[0], self.layers[-1]
+        if getattr(last, "kind", "") == "linear" and last.weight.path in first.tensors and len(first.names) > 1:
+            raise Unsupported("a head that is tied to one of several embeddings: " + last.path)
         if getattr(first, "kind", "") != "embedding" or getattr(last, "kind", "") != "linear" or last.weight is not first.table:
             return False
         if last.bias:
@@ -71,6 +77,10 @@ class Exported:
         if any(name == "" for layer in self.layers for name in layer.names):
             raise Unsupported("the module is one layer by itself, whose tensors have no path; export nn.Sequential(module)")
         used = {name for layer in self.layers for name in layer.tensors}
+        for fold in self.folds:
+            users = [layer for layer in self.layers if fold.layer in layer.names]
+            if len(users) != 1:
+                raise Unsupported(f"BatchNorm {fold.norm} follows {fold.layer}, which is used {len(users)} times")
         missing = used - set(self.state)
         if missing:
             raise Unsupported("not in the state_dict: " + ", ".join(sorted(missing)))
@@ -116,8 +126,8 @@ class Exported:
     def file_type(self, names, part, aliases):
         if part:
             names = f"attune::PyTorchPart<{names}>"
-        extra = [f'attune::TensorShape<"{layer.file_tensor}", {", ".join(map(str, layer.file_shape))}>'
-                 for layer in self.layers if hasattr(layer, "file_shape")]
+        extra = [f'attune::TensorShape<"{tensor}", {", ".join(map(str, shape))}>'
+                 for layer in self.layers for tensor, shape in layer.shapes.items()]
         if aliases:
             extra += [f'attune::TensorAlias<"{alias}", "{name}">' for alias, name in self.aliases]
         return f"attune::PyTorchFile<{', '.join([names, *extra])}>" if extra else names
@@ -140,7 +150,7 @@ class Exported:
         else:
             model = self.sequential(types)
         lines = [f"// {class_name} of PyTorch, as a type of attune. Its weights are model.safetensors, under the same names.",
-                 *(["// A row of the input is a patch, in the order [channels, height, width]."] if self.patches is not None else []),
+                 *self.input_comment(),
                  "#pragma once", "", "#include <attune/attune.hpp>", "", f"namespace {name} {{", "",
                  *self.declarations, *([""] if self.declarations else []), f"using Model = {model};", "", *self.table(),
                  f"using Names = {self.file_type(self.names_type('Model', names), self.part, True)};", "",
@@ -168,12 +178,30 @@ class Exported:
     def kind_of(layer):
         return re.sub(r"^attune::|<.*$", "", layer.type, flags=re.S)
 
+    def device_input(self):
+        """The samples as the device takes them, [batch, tokens, features] or ids."""
+        of = self.recognizer
+        if of.ids:
+            return torch.cat([item.value for item in of.ids], 1)
+        return of.tokens(self.recording.inputs[0]) if of.patches is None else of.patches
+
+    def input_comment(self):
+        """What a row of the device's input is, where it is not PyTorch's."""
+        x = self.recording.inputs[0]
+        if self.recognizer.ids:
+            return ["// The input has all ids of " + ", then all of ".join(self.layers[0].names) + "."]
+        if self.recognizer.patches is not None:
+            return ["// A row of the input is a patch, in the order [channels, height, width]."]
+        if self.recognizer.axes.get(x.index) == 1 and x.value.dim() > 2:
+            return ["// A row of the input has the channels of a " + ("time step." if x.value.dim() == 3 else "pixel, row by row of the image.")]
+        return []
+
     def samples(self):
         """Inputs, outputs and every layer's output, of at most eight samples."""
-        count = min(8, self.recording.input.value.shape[0])
-        x = (self.recording.input.value if self.patches is None else self.patches)[:count]
+        count = min(8, self.recording.inputs[0].shape[0])
+        x = self.device_input()[:count]
         found = {"input": x.float() if x.is_floating_point() else x.to(torch.int32),
-                 "output": self.output.value[:count].float()}
+                 "output": self.recognizer.tokens(self.output)[:count].float()}
         layers = self.layers[:-1] if self.tied else self.layers
         for index, layer in enumerate(layers):
             found[f"layer.{index:03d}"] = layer.output[:count].float()
@@ -265,17 +293,23 @@ void predict(const {name}::Model::Input& x, {name}::Model::Output& y) {{
 '''
 
 
-def export(module, sample_input, folder):
+def export(module, sample_input, folder, hints=None):
     """Writes a folder with `module` as a type of attune, its weights and samples. `sample_input` is a batch, [batch, tokens,
-    features], [batch, features], or ids of tokens [batch, tokens]; the model is recorded on it, so take real ones. Raises
+    features], [batch, features], or ids of tokens [batch, tokens]; the model is recorded on it, so take real ones. A tuple or a
+    dict has the inputs of a model with several ids for each token, as BERT's words and token types. `hints` has functions by
+    modules' paths, called as hint(module, *inputs): what the module computes, written with operations that attune has. Raises
     Unsupported, before anything is written, and says what attune has no layer for, and where in `forward` it is."""
     folder = Path(folder)
     name = re.sub(r"\W+", "_", folder.name)
     if not re.fullmatch(r"[A-Za-z_]\w*", name):
         raise ValueError(f"'{folder.name}' is to be a C++ namespace: letters, digits and _, no digit first")
-    if not isinstance(sample_input, torch.Tensor) or sample_input.dim() < 2:
-        raise ValueError("sample_input is a tensor with a batch: [batch, tokens, features], [batch, features] or ids [batch, tokens]")
-    found = Exported(module, sample_input)
+    args = (sample_input,) if isinstance(sample_input, torch.Tensor) else sample_input if isinstance(sample_input, (list, tuple)) else ()
+    kwargs = sample_input if isinstance(sample_input, dict) else {}
+    inputs = [*args, *kwargs.values()]
+    if not inputs or any(not isinstance(item, torch.Tensor) or item.dim() < 2 for item in inputs):
+        raise ValueError("sample_input is a tensor with a batch: [batch, tokens, features], [batch, features] or ids [batch, tokens]; or "
+                         "a tuple or a dict of such, for a model with several ids for each token")
+    found = Exported(module, args, kwargs, hints or {})
     class_name = module._get_name()
     texts = {"model.hpp": found.header(name, class_name), "check.cpp": found.check_source(name, (1e-4, 0.1)),
              "CMakeLists.txt": cmake(name, [name for layer in found.layers if getattr(layer, "kind", "") == "positions" for name in layer.tensors]),
@@ -284,6 +318,6 @@ def export(module, sample_input, folder):
     folder.mkdir(parents=True, exist_ok=True)
     for file, text in texts.items():
         (folder / file).write_text(text)
-    tensors.write(folder / "model.safetensors", found.state)
+    tensors.write(folder / "model.safetensors", found.state, metadata_of(found.folds))
     tensors.write(folder / "check.safetensors", found.samples())
     return found

@@ -47,10 +47,38 @@ class Layer:
     output: object = None  # the recorded value
     path: str = ""         # of the module, for people
     alias: str = ""        # a name for the C++ type
+    shapes: dict = field(default_factory=dict)  # of tensors whose shape in the file is another than the model's
+
+
+def convolution_type(extents, d_in, d_out, kernel, stride, padding, groups, causal, bias):
+    """Conv1d of one extent, Conv2d of two."""
+    common = dict(groups=unless(groups, 1), bias=None if bias else False)
+    if len(extents) == 1:
+        shape = options(seq_len=extents[0], d_in=d_in, d_out=d_out, kernel=kernel[0], stride=unless(stride[0], 1),
+                        padding=unless(padding[0], 0), **common, causal=causal or None)
+        return f"attune::Conv1d<attune::Conv1dShape{shape}>"
+    shape = options(height=extents[0], width=extents[1], d_in=d_in, d_out=d_out, kernel_height=kernel[0], kernel_width=kernel[1],
+                    stride_height=unless(stride[0], 1), stride_width=unless(stride[1], 1), padding_height=unless(padding[0], 0),
+                    padding_width=unless(padding[1], 0), **common)
+    return f"attune::Conv2d<attune::Conv2dShape{shape}>"
+
+
+def pool_type(extents, d_model, kernel, stride):
+    """AvgPool1d of one extent, AvgPool2d of two."""
+    if len(extents) == 1:
+        shape = options(seq_len=extents[0], d_model=d_model, kernel=kernel[0], stride=unless(stride[0], kernel[0]))
+        return f"attune::AvgPool1d<attune::Pool1dShape{shape}>"
+    shape = options(height=extents[0], width=extents[1], d_model=d_model, kernel_height=kernel[0], kernel_width=kernel[1],
+                    stride_height=unless(stride[0], kernel[0]), stride_width=unless(stride[1], kernel[1]))
+    return f"attune::AvgPool2d<attune::Pool2dShape{shape}>"
 
 
 def linear(rows, d_in, d_out, bias):
     return f"attune::Linear<attune::LinearShape{options(rows=rows, d_in=d_in, d_out=d_out, bias=None if bias else False)}>"
+
+
+def scale_type(rows, d_model):
+    return f"attune::LayerScale<attune::ScaleShape{options(rows=rows, d_model=d_model)}>"
 
 
 def norm_shape(rows, d_model, epsilon, weight=True, bias=True):
@@ -125,17 +153,16 @@ class Block:
     norm: Norm
     before: bool
     names: dict  # of EncoderLayerNames, relative; empty of torch.nn's own module
-    conv1d: bool = False
 
     def shape_key(self):
         attention = {name: value for name, value in vars(self.attention).items() if name not in ("names", "tensors", "module")}
-        return repr((attention, self.network, self.norm, self.before, sorted(self.names.items()), self.conv1d))
+        return repr((attention, self.network, self.norm, self.before, sorted(self.names.items())))
 
     def plain(self):
         """Whether EncoderLayerShape says all of it."""
         a, n = self.attention, self.network
         return (a.bias == a.output_bias == n.bias == self.norm.bias and self.norm.weight and not n.gated and
-                not self.norm.root_mean_square)
+                not self.norm.root_mean_square and not {"scale1", "scale2"} & set(self.names))
 
     def declare(self, name):
         """C++ of a block called `name`: lines, and its type."""
@@ -152,8 +179,13 @@ class Block:
                           activation=None if swish else unless(n.activation, "attune::Activation::kRelu"),
                           bias=unless(n.bias, True))
         kind = "SwiGlu" if swish else "GatedFeedForward" if n.gated else "FeedForward"
+        branches = [f"attune::MultiHeadAttention<k{name}Attention>", f"attune::{kind}<k{name}Network>"]
+        for index, scale in enumerate(("scale1", "scale2")):
+            if scale in self.names:
+                branches[index] = f"attune::Sequential<{branches[index]}, {scale_type(n.rows, n.d_model)}>"
         return [f"inline constexpr attune::AttentionShape k{name}Attention{self.attention.shape()};",
                 f"inline constexpr attune::FeedForwardShape k{name}Network{network};",
                 f"using {name} = attune::EncoderLayerOf<",
-                f"    attune::MultiHeadAttention<k{name}Attention>, attune::{kind}<k{name}Network>,",
+                f"    {branches[0]},",
+                f"    {branches[1]},",
                 f"    {self.norm.type()}" + (f",\n    attune::BranchOptions{{.norm = {placement}}}" if placement else "") + ">;"], name

@@ -2,13 +2,19 @@
 import torch
 
 from . import tensors
+from .folding import folds_of
 
 
 def load(module, file, say=print):
     """Loads a file that a board exported into the module: strict, as load_state_dict, and with the shapes of the module. Says
-    of each tensor how far it moved. Answers the norms of the differences by name. Nothing is changed where it raises."""
-    learned = tensors.read(file)
+    of each tensor how far it moved. A BatchNorm that the export folded becomes the identity: the layer before it has the
+    folded weight, and the bias where it has one; else the bias is BatchNorm's. Answers the norms of the differences by name.
+    Nothing is changed where it raises."""
+    learned, metadata = tensors.read_all(file)
     state = module.state_dict()
+    folds = folds_of(module, metadata, file)
+    for _, fold in folds:
+        state = fold.apply(state)
     for name in tensors.conv1d_weights(module) & set(learned):
         learned[name] = learned[name].t()
     missing, unknown = sorted(set(state) - set(learned)), sorted(set(learned) - set(state))
@@ -22,7 +28,12 @@ def load(module, file, say=print):
         if value.is_floating_point() and not torch.isfinite(value).all():
             raise ValueError(f"{file}: {name} has numbers that are not finite")
     moved = {name: float((value.double() - state[name].double()).norm()) for name, value in learned.items()}
-    module.load_state_dict({name: value.to(state[name].dtype) for name, value in learned.items()}, strict=True)
+    own = module.state_dict()
+    for norm, fold in folds:
+        learned = fold.undo(learned, norm, fold.names()[1] in own)
+    module.load_state_dict({name: value.to(own[name].dtype) for name, value in learned.items()}, strict=True)
     for name, distance in moved.items():
         say(f"{name}: moved by {distance:.6g}" if distance else f"{name}: as it was")
+    for _, fold in folds:
+        say(f"{fold.norm}: folded into {fold.layer}, and the identity now")
     return moved

@@ -308,6 +308,12 @@ class OnnxModule(nn.Module):
             linear.weight = self.linear_tensor(linear.matrix, linear.weight_name, linear.transposed, tables, made)
             linear.bias_tensor = None if linear.bias is None else \
                 self.linear_tensor(linear.bias, linear.bias_name, False, [], made)
+        # torch.onnx folds BatchNorm into convolutions, and their tensors lose their names.
+        for step in graph.steps:
+            for name, leaf in zip(step.inputs[1:], ("weight", "bias")) if step.operation == "Conv" else ():
+                if name in graph.initializers and not names.of_pytorch(name) and name not in self.tensors:
+                    path = names.path(step.scope) or "convolution"
+                    self.tensors[name] = self.place(names.free(f"{path}.{leaf}"), self.parameter(graph.constants[name]))
 
     def linear_tensor(self, name, wanted, transposed, tables, made):
         if name in self.tensors and not transposed and wanted == name:
@@ -472,6 +478,9 @@ def slice_(step, x, starts, ends, axes=None, steps=None):
     steps = whole(steps) if steps is not None else [1] * len(starts)
     parts = [slice(None)] * x.dim()
     for begin, end, axis, stride in zip(starts, ends, axes, steps):
+        if stride == -1 and begin in (-1, x.shape[axis] - 1) and end < -x.shape[axis]:  # as amounts of padding are turned around
+            x = x.flip(axis)
+            continue
         if stride < 1:
             raise Unsupported("a slice that runs backwards")
         parts[axis % x.dim()] = slice(begin, end, stride)
@@ -549,6 +558,30 @@ def convolution(step, x, weight, bias=None):
                 dilation=list(step.get("dilations", ones)), groups=step.get("group", 1))
 
 
+def padded(step, x, pads, value=None):
+    if step.get("mode", "constant") != "constant":
+        raise Unsupported("padding that is not constant")
+    pads = whole(pads)
+    if not any(pads):
+        return x
+    pairs = list(zip(pads[: len(pads) // 2], pads[len(pads) // 2:]))
+    while pairs and pairs[0] == (0, 0):  # the batch and the channels
+        pairs = pairs[1:]
+    return F.pad(x, [amount for pair in pairs[::-1] for amount in pair], value=float(value) if value is not None else 0.0)
+
+
+def average_pool(step, x):
+    kernel, strides = (list(step.get(name, [1] * (x.dim() - 2))) for name in ("kernel_shape", "strides"))
+    call = {3: F.avg_pool1d, 4: F.avg_pool2d}.get(x.dim())
+    if call is None or any(step.get("pads", [])) or step.get("ceil_mode", 0) or step.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
+        raise Unsupported("average pooling with padding or ceil_mode")
+    return call(x, kernel, strides)
+
+
+def global_average_pool(step, x):
+    return {3: F.adaptive_avg_pool1d, 4: F.adaptive_avg_pool2d}[x.dim()](x, 1)
+
+
 def layer_norm(step, x, weight, bias=None):
     axis = step.get("axis", -1) % x.dim()
     return F.layer_norm(x, x.shape[axis:], weight, bias, nearest(step.get("epsilon", 1e-5)))
@@ -612,6 +645,7 @@ OPERATIONS = {
     "Erf": lambda step, a: a.erf(), "Tanh": lambda step, a: a.tanh(), "Sigmoid": lambda step, a: a.sigmoid(),
     "Relu": lambda step, a: F.relu(a), "Gelu": lambda step, a: F.gelu(a, approximate=step.get("approximate", "none")),
     "Softmax": softmax, "LayerNormalization": layer_norm, "Conv": convolution, "Gemm": gemm,
+    "AveragePool": average_pool, "GlobalAveragePool": global_average_pool, "Pad": padded,
     "MatMul": lambda step, a, b: torch.matmul(a, b),
     "ReduceMean": reduced(lambda x, axes, keep: x.mean(axes, keep)),
     "ReduceSum": reduced(lambda x, axes, keep: x.sum(axes, keep)),

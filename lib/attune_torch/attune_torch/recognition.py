@@ -7,8 +7,10 @@ import torch.nn.functional as F
 from torch import nn
 
 from . import elementwise
+from .convolutions import Convolutions
 from .errors import Unsupported
-from .layers import Attention, Block, Layer, Network, Norm, linear, llama3_scaling, options, rotary_frequencies, unless
+from .layers import Attention, Block, Layer, Network, Norm, linear, llama3_scaling, options, rotary_frequencies, scale_type, unless
+from .layout import SHAPES, axes, tokens
 from .recording import Node
 from .tensors import conv1d_weights
 
@@ -16,10 +18,8 @@ from .tensors import conv1d_weights
 SAME = {"dropout", "Dropout", "contiguous", "clone", "detach", "float", "to", "type", "alpha_dropout", "feature_dropout"}
 ACTIVATIONS = {"relu": "kRelu", "relu_": "kRelu", "silu": "kSilu", "swish": "kSilu", "tanh": "kTanh", "sigmoid": "kSigmoid"}
 SUMS = {"add", "__add__", "__radd__", "__iadd__", "add_", "iadd"}
-VIEWS = {"view", "reshape", "flatten", "squeeze", "unsqueeze"}
-SHAPES = {"view", "reshape", "transpose", "permute", "unsqueeze", "squeeze", "expand", "expand_as", "flatten", "swapaxes",
-          "getitem", "__getitem__", "chunk", "split", "unbind", "repeat", "repeat_interleave", "movedim", "rearrange"}
-
+PRODUCTS = {"mul", "__mul__", "__rmul__", "mul_", "__imul__", "imul", "multiply"}
+POOLS = {"avg_pool1d", "avg_pool2d", "adaptive_avg_pool1d", "adaptive_avg_pool2d"}
 
 # Of an nn.TransformerEncoderLayer that is written out.
 TORCH_NAMES = {"qkv_weight": "self_attn.in_proj_weight", "qkv_bias": "self_attn.in_proj_bias", "output": "self_attn.out_proj",
@@ -44,12 +44,37 @@ def rows_of(shape):
     raise Unsupported(f"a tensor of shape {list(shape)}: attune's have a batch, tokens and features")
 
 
-class Recognizer:
+class Recognizer(Convolutions):
     def __init__(self, recording):
         self.recording = recording
         self.tensors = recording.tensors
         self.conv1d = conv1d_weights(recording.module)
         self.patches = None  # the model's inputs, where the first step cuts them into patches
+        self.folds = {}      # BatchNorms by their paths
+        self.ids = []        # the inputs of several tables, in the order of the device
+        self.axes = axes(recording.nodes)
+
+    close = staticmethod(close)
+
+    def tokens(self, node):
+        """The value as attune has it: [batch, tokens, features]."""
+        return tokens(node.value, self.axes.get(node.index))
+
+    def unchanged(self, node, before):
+        """Whether an operation leaves tokens and features as they are."""
+        if node.operation in SAME or node.operation.startswith("part "):
+            return True
+        if node.operation not in SHAPES or self.axes.get(node.index) is None:
+            return False
+        return torch.equal(self.tokens(node), self.tokens(before))
+
+    def origin(self, node):
+        """The value before operations that leave tokens and features as they are."""
+        while True:
+            derived = [item for item in node.inputs() if item.derived]
+            if len(derived) != 1 or not self.unchanged(node, derived[0]):
+                return node
+            node = derived[0]
 
     # ---- Chains of layers ----
 
@@ -67,7 +92,7 @@ class Recognizer:
         """The layers at the end of a chain (none, where numbers stay the same), and the node before them."""
         name = node.operation
         derived = [item for item in node.inputs() if item.derived]
-        if name in SAME or name.startswith("part "):
+        if self.unchanged(node, derived[0]):
             return [], derived[0]
         if node.module is not None:
             return self.module_layer(node, derived)
@@ -82,45 +107,43 @@ class Recognizer:
             return formula
         if name in SUMS:
             return self.sum_layer(node, derived, source)
+        scale = self.scale(node) if name in PRODUCTS else None
+        if scale:
+            return [scale], derived[0]
+        if name in ("conv1d", "conv2d"):
+            return self.convolution_layer(node)
+        if name in POOLS:
+            return self.average_pool(node)
+        if name == "batch_norm":
+            return self.batch_norm(node, source)
         if name == "mean":
             return [self.pooling(node, "kMean")], derived[0]
         if name in ("amax", "max"):
             return [self.pooling(node, "kMax")], derived[0]
         if name in ("cat", "concat", "concatenate"):
             return [self.class_token(node)], derived[0]
-        if name in SHAPES and node.shape == derived[0].shape and node.shape[:2] == (1, 1) and torch.equal(
-                node.value, derived[0].value):
-            return [], derived[0]  # one token of one sample has no order
-        if name in SHAPES and not (name in VIEWS and self.same_rows(node, derived[0])):
+        if name in SHAPES:
             found = self.between_layouts(node)
             if found:
                 return [found], found.source
-        if name in SHAPES or name in ("conv1d", "conv2d"):
-            found = self.patch_embedding(node)
+            found = self.cut_convolution(node) if "getitem" in name else None
             if found:
-                return [found], found.source
+                return found
         if name in ("__getitem__", "getitem", "select"):
             return [self.first_token(node)], derived[0]
-        if name in VIEWS and self.same_rows(node, derived[0]):
-            return [], derived[0]
-        raise Unsupported(self.hint(node))
-
-    def hint(self, node):
-        known = {"batch_norm": "BatchNorm", "lstm": "LSTM", "gru": "GRU", "mul": "a product with a constant or of two values"}
-        what = known.get(node.operation)
-        return "attune has no layer for this: " + (f"{what}, " if what else "") + node.describe()
+        raise self.no_layer(node)
 
     @staticmethod
-    def same_rows(node, before):
-        """Whether a change of shape leaves tokens and features as they are."""
-        def squeezed(shape):
-            return [extent for extent in shape[1:] if extent != 1]
-        return node.shape[0] == before.shape[0] and squeezed(node.shape) == squeezed(before.shape)
+    def no_layer(node):
+        known = {"batch_norm": "BatchNorm", "lstm": "LSTM", "gru": "GRU"} | dict.fromkeys(
+            PRODUCTS, "a product with a constant or of two values")
+        what = known.get(node.operation)
+        return node.refused("attune has no layer for this: " + (f"{what}, " if what else ""))
 
     # ---- Single layers ----
 
     def layer(self, node, type_, name=None, tensors=(), alias=""):
-        return Layer(type=type_, names=[name] if name is not None else [], tensors=list(tensors), output=node.value,
+        return Layer(type=type_, names=[name] if name is not None else [], tensors=list(tensors), output=self.tokens(node),
                      path=node.path, alias=alias)
 
     def name_of(self, node):
@@ -151,7 +174,7 @@ class Recognizer:
             return self.argument(node, 1, "weight"), self.argument(node, 2, "bias"), node.args[0]
         product = node if node.operation == "addmm" else node.args[0]
         if product.args[2].path not in self.conv1d:
-            raise Unsupported("a product with a weight that is [in, out] and no Conv1D's: " + product.describe())
+            raise product.refused("a product with a weight that is [in, out] and no Conv1D's: ")
         source = product.args[1]
         while source.operation in ("view", "reshape"):
             source = source.args[0]
@@ -164,7 +187,13 @@ class Recognizer:
         attention = self.attention(node)
         if attention:
             return [attention], attention.source
-        return [self.plain_linear(node)], self.linear_parts(node)[2]
+        before = self.linear_parts(node)[2]
+        flattened = self.flattened_linear(node, before)
+        if flattened:
+            return flattened
+        if self.axes.get(before.index) != before.value.dim() - 1:
+            raise node.refused("a Linear of something else than the features of each token: ")
+        return [self.plain_linear(node)], before
 
     def plain_linear(self, node, source=None):
         weight, bias, before = self.linear_parts(node)
@@ -174,13 +203,14 @@ class Recognizer:
         tensors = [weight.path] + ([bias.path] if bias is not None else [])
         layer = self.layer(node, linear(rows, d_in, d_out, bias is not None), path, tensors)
         layer.kind, layer.bias, layer.weight = "linear", bias is not None, weight
+        layer.make = lambda bias: linear(rows, d_in, d_out, bias)
         layer.d_in, layer.d_out = d_in, d_out
         return layer
 
     def embedding(self, node):
         ids, table = node.args[0], node.args[1]
         if not ids.derived:
-            raise Unsupported("an embedding of constants that is not added to the tokens: " + node.describe())
+            raise node.refused("an embedding of constants that is not added to the tokens: ")
         padding = self.argument(node, 2, "padding_idx", None)
         seq_len = ids.shape[1] if len(ids.shape) == 2 else 1
         type_ = f"attune::Embedding<attune::EmbeddingShape{options(seq_len=seq_len, vocabulary=table.shape[0], d_model=table.shape[1], padding=padding if padding is not None and padding >= 0 else None)}>"
@@ -188,54 +218,21 @@ class Recognizer:
         layer.kind, layer.table = "embedding", table
         return layer
 
-    def patch_embedding(self, node):
-        """A convolution of the input whose kernels do not overlap is a linear layer over patches; else None."""
-        convolution = node
-        while convolution.operation in SHAPES:
-            before = [item for item in convolution.inputs() if item.derived]
-            if len(before) != 1:
-                return None
-            convolution = before[0]
-        if convolution.operation not in ("conv1d", "conv2d"):
-            return None
-        image, weight, bias = (self.argument(convolution, index, name) for index, name in enumerate(("input", "weight", "bias")))
-        stride = self.argument(convolution, 3, "stride", 1)
-        kernel = tuple(weight.shape[2:])
-        strides = tuple(stride) if isinstance(stride, (list, tuple)) else (stride,) * len(kernel)
-        if image is not self.recording.input or strides != kernel or self.argument(convolution, 6, "groups", 1) != 1:
-            raise Unsupported("attune has no layer for a convolution whose kernels overlap, or that is not the first step: " +
-                              convolution.describe())
-        x = image.value if image.value.dim() == 4 else image.value.unsqueeze(2)
-        patches = F.unfold(x, kernel if len(kernel) == 2 else (1, *kernel), stride=kernel if len(kernel) == 2 else (1, *kernel))
-        patches = patches.transpose(1, 2)
-        answer = F.linear(patches, weight.value.flatten(1), bias.value if bias is not None else None)
-        if not close(answer, node.value, 1e-5):
-            return None
-        path = self.prefix(weight, "weight")
-        layer = self.layer(node, linear(patches.shape[1], patches.shape[2], weight.shape[0], bias is not None), path,
-                           [weight.path] + ([bias.path] if bias is not None else []))
-        layer.kind, layer.bias, layer.weight, layer.source = "linear", bias is not None, weight, image
-        layer.d_in, layer.d_out = patches.shape[2], weight.shape[0]
-        layer.file_tensor, layer.file_shape = weight.path, tuple(weight.shape)
-        self.patches = patches
-        return layer
-
     def class_token(self, node):
         """A trained token in front of the others."""
         parts = node.args[0]
         tokens = len(parts) == 2 and not parts[0].derived and parts[1].derived and len(node.shape) == 3
         if not tokens or not torch.equal(node.value[:, 1:], parts[1].value) or self.argument(node, 1, "dim", 0) not in (1, -2):
-            raise Unsupported("attune has no layer for this: a concatenation that is not a class token in front of the tokens, " +
-                              node.describe())
+            raise node.refused("attune has no layer for this: a concatenation that is not a class token in front of the tokens, ")
         for name in self.origins(parts[0]):
             if torch.equal(self.tensors[name].detach().reshape(1, -1).expand(node.shape[0], -1), node.value[:, 0]):
                 shape = options(seq_len=node.shape[1] - 1, d_model=node.shape[2])
                 layer = self.layer(node, f"attune::ClassToken<attune::TokenShape{shape}>", name, [name])
                 layer.kind = "positions"
                 if self.tensors[name].dim() != 1:
-                    layer.file_tensor, layer.file_shape = name, tuple(self.tensors[name].shape)
+                    layer.shapes = {name: tuple(self.tensors[name].shape)}
                 return layer
-        raise Unsupported("a class token that is no parameter: " + node.describe())
+        raise node.refused("a class token that is no parameter: ")
 
     def activation_name(self, node):
         if node.operation == "gelu":
@@ -246,7 +243,7 @@ class Recognizer:
         return None
 
     def activation(self, node):
-        rows, cols = rows_of(node.shape)
+        rows, cols = rows_of(self.tokens(node).shape)
         layer = self.layer(node, f"attune::ActivationLayer<{self.activation_name(node)}, {rows}, {cols}>")
         layer.kind, layer.activation = "activation", self.activation_name(node)
         return layer
@@ -257,7 +254,7 @@ class Recognizer:
         if kind == "activation" and not found:
             return [], source
         if kind == "activation":
-            rows, cols = rows_of(node.shape)
+            rows, cols = rows_of(self.tokens(node).shape)
             name = f"attune::Activation::{found}"
             layer = self.layer(node, f"attune::ActivationLayer<{name}, {rows}, {cols}>")
             layer.kind, layer.activation = "activation", name
@@ -265,10 +262,12 @@ class Recognizer:
         if kind == "norm":
             root_mean_square, epsilon, weight, bias = found
             if any(item is not None and self.name_of(item) is None for item in (weight, bias)):
-                raise Unsupported("a norm whose weight is no parameter: " + node.describe())
+                raise node.refused("a norm whose weight is no parameter: ")
             path = self.prefix(weight, "weight") if weight is not None else ""
+            if self.axes.get(node.index) != node.value.dim() - 1:
+                raise node.refused("a norm over something else than the features of each token: ")
             if bias is not None and (root_mean_square or self.prefix(bias, "bias") != path):
-                raise Unsupported("a norm whose bias is not its weight's neighbor: " + node.describe())
+                raise node.refused("a norm whose bias is not its weight's neighbor: ")
             norm = Norm(*rows_of(node.shape), epsilon, weight is not None, bias is not None, root_mean_square)
             layer = self.layer(node, norm.type(), path or None, [item.path for item in (weight, bias) if item is not None])
             layer.kind, layer.norm = "norm", norm
@@ -290,7 +289,7 @@ class Recognizer:
         """Values that a layer's input may be in another layout: those before it, then others that are made from the first."""
         *before, origin = self.layouts(node)
         yield from [*before, origin]
-        for other in list(self.recording.node_of.values()):
+        for other in self.recording.nodes:
             if other.operation in SHAPES and other not in before and any(item is origin for item in self.layouts(other)):
                 yield other
 
@@ -313,15 +312,16 @@ class Recognizer:
 
     def pooling(self, node, kind):
         before = node.args[0]
-        axis = self.argument(node, 1, "dim", self.argument(node, 1, "axis"))
-        axis = axis[0] if isinstance(axis, (list, tuple)) and len(axis) == 1 else axis
-        if len(before.shape) != 3 or axis not in (1, -2):
-            raise Unsupported("a mean or a maximum of another dimension than the tokens': " + node.describe())
+        dims = self.argument(node, 1, "dim", self.argument(node, 1, "axis"))
+        rank, axis = before.value.dim(), self.axes.get(before.index)
+        dims = [dim % rank for dim in (dims if isinstance(dims, (list, tuple)) else [dims]) if isinstance(dim, int)]
+        if rank < 3 or sorted([0, axis, *dims]) != list(range(rank)):
+            raise node.refused("a mean or a maximum of another dimension than the tokens': ")
         return self.pooled(node, before, kind)
 
     def pooled(self, node, before, kind):
-        shape = options(seq_len=before.shape[1], d_model=before.shape[2],
-                        kind=None if kind == "kMean" else f"attune::PoolingKind::{kind}")
+        _, seq_len, d_model = self.tokens(before).shape
+        shape = options(seq_len=seq_len, d_model=d_model, kind=None if kind == "kMean" else f"attune::PoolingKind::{kind}")
         return self.layer(node, f"attune::Pooling<attune::PoolingShape{shape}>")
 
     def first_token(self, node):
@@ -329,7 +329,7 @@ class Recognizer:
         if len(before.shape) == 3 and node.shape == (before.shape[0], before.shape[2]) and torch.equal(
                 node.value, before.value[:, 0]):
             return self.pooled(node, before, "kFirst")
-        raise Unsupported("a part of the tokens that is not the first one: " + node.describe())
+        raise node.refused("a part of the tokens that is not the first one: ")
 
     def norm(self, node):
         """A Norm, where the module is one by its numbers; its input's node."""
@@ -339,7 +339,7 @@ class Recognizer:
         bias = getattr(module, "bias", None)
         if isinstance(module, nn.LayerNorm):
             if tuple(module.normalized_shape) != (d_model,):
-                raise Unsupported("a LayerNorm over more than the features: " + node.describe())
+                raise node.refused("a LayerNorm over more than the features: ")
             return Norm(rows, d_model, module.eps, weight is not None, bias is not None)
         numbers = [value for value in vars(module).values() if isinstance(value, float)] + [1e-5, 1e-6, 1e-8]
         x, target = before.value.double(), node.value.double()
@@ -351,10 +351,12 @@ class Recognizer:
         best = min(numbers, key=error) if error(numbers[0]) > 1e-5 * float(target.abs().max()) else numbers[0]
         if error(best) <= 1e-5 * max(1.0, float(target.abs().max())):
             return Norm(rows, d_model, best, weight is not None, False, root_mean_square=True)
-        raise Unsupported("a norm that is neither LayerNorm nor RMSNorm: " + node.describe())
+        raise node.refused("a norm that is neither LayerNorm nor RMSNorm: ")
 
     def module_layer(self, node, derived):
         module = node.module
+        if self.axes.get(derived[0].index) != derived[0].value.dim() - 1:
+            raise node.refused("a layer of something else than the features of each token: ")
         if isinstance(module, nn.TransformerEncoderLayer):
             return [self.encoder_layer(node)], node.args[0]
         if isinstance(module, nn.MultiheadAttention):
@@ -366,32 +368,94 @@ class Recognizer:
         layer.kind, layer.norm = "norm", norm
         return [layer], node.args[0]
 
+    def scale(self, node):
+        """A parameter with a factor for each feature (LayerScale), or None."""
+        constants = [item for item in node.args if isinstance(item, Node) and not item.derived]
+        axis = self.axes.get(node.index)
+        if len(constants) != 1 or axis is None:
+            return None
+        factors = constants[0].value
+        behind = node.value.dim() - 1 - axis  # dimensions of 1 behind the features
+        if factors.numel() != node.shape[axis] or factors.dim() <= behind or factors.shape[-1 - behind] != factors.numel():
+            return None
+        for name in self.origins(constants[0]):
+            if torch.equal(self.tensors[name].detach().flatten(), factors.flatten()):
+                layer = self.layer(node, scale_type(*rows_of(self.tokens(node).shape)), name, [name])
+                layer.kind = "scale"
+                if self.tensors[name].dim() != 1:
+                    layer.shapes = {name: tuple(self.tensors[name].shape)}
+                return layer
+        return None
+
     # ---- Sums: positions and residuals ----
 
     def sum_layer(self, node, derived, source):
+        embeddings = self.embedding_sum(node)
+        if embeddings:
+            return embeddings, self.recording.inputs[0]
         terms = [item for item in node.args if isinstance(item, Node)]
         if len(terms) != 2 or self.argument(node, 2, "alpha", 1) != 1:
-            raise Unsupported(self.hint(node))
+            raise self.no_layer(node)
         constant = [term for term in terms if not term.derived]
         if constant:
             return self.added(node, derived[0], constant[0]), derived[0]
         # What is computed from the other one comes later.
-        skip, branch = sorted(terms, key=lambda term: term.index)
+        skip, branch = sorted((self.origin(term) for term in terms), key=lambda term: term.index)
         try:
-            inside = self.chain(branch, skip)
+            same = self.tokens(branch).shape == self.tokens(skip).shape
+            inside = self.chain(branch, skip) if same else []
         except NotReached:
             inside = []
         if inside:
             layer = self.layer(node, "")
             layer.kind, layer.inside = "residual", inside
             return [layer], skip
-        raise Unsupported("a sum of two values of which none is computed from the other: " + node.describe())
+        raise node.refused("a sum of two values that is no residual connection: one is to be computed from the other, and have its "
+                          "shape: ")
+
+    def embedding_sum(self, node):
+        """Two tables or more that are looked up with inputs, their sum, and constants that are added to it; or None."""
+        tables, constants, queue = [], [], [node]
+        while queue:
+            term = self.origin(queue.pop(0))
+            if not term.derived:
+                constants.append(term)
+            elif term.operation == "embedding" and self.origin(term.args[0]).operation == "input":
+                tables.append(term)
+            elif term.operation in SUMS and len(term.args) == 2 and all(isinstance(item, Node) for item in term.args):
+                queue = [*term.args, *queue]
+            else:
+                return None
+        if len(tables) < 2:
+            return None
+        inputs = [self.origin(table.args[0]) for table in tables]
+        if len({tuple(item.shape) for item in inputs}) > 1 or len({table.shape for table in tables}) > 1:
+            raise node.refused("a sum of embeddings with different numbers of tokens or features: ")
+        parts, value = [self.embedding(table) for table in tables], tables[0].value
+        type_ = parts[0].type
+        for part, table in zip(parts[1:], tables[1:]):
+            type_, value = f"attune::EmbeddingSum<{type_}, {part.type}>", value + table.value
+        self.ids = inputs
+        sum_ = Node("add", tables, {}, value, path=node.path, line=node.line)
+        sum_.derived = True
+        self.axes[sum_.index] = value.dim() - 1
+        layer = Layer(type=type_, names=[name for part in parts for name in part.names], output=value, path=node.path,
+                      tensors=[tensor for part in parts for tensor in part.tensors])
+        layer.kind = "embeddings"
+        found = [layer]
+        for index, constant in enumerate(constants):
+            next_ = node if index + 1 == len(constants) else Node("add", [sum_, constant], {}, sum_.value + constant.value, path=node.path)
+            self.axes[next_.index] = self.axes[sum_.index]
+            found += self.added(next_, sum_, constant)
+            sum_ = next_
+        return found
 
     def added(self, node, before, constant):
         """Constants that are added: positions, a token type, or a sum of such."""
         if constant.operation in SUMS and all(isinstance(term, Node) for term in constant.args):
             first, second = constant.args
             sum_ = Node("add", [before, first], {}, before.value + first.value, path=node.path, line=node.line)
+            self.axes[sum_.index] = self.axes.get(before.index)
             return [*self.added(sum_, before, first), *self.added(node, sum_, second)]
         return [self.token_type(node, constant) or self.positions(node, constant)]
 
@@ -410,9 +474,9 @@ class Recognizer:
         return layer
 
     def positions(self, node, constant):
-        rows, d_model = rows_of(node.shape)
+        rows, d_model = rows_of(self.tokens(node).shape)
         value = constant.value
-        value = value.expand(node.value.shape)[0] if value.dim() <= node.value.dim() else value
+        value = tokens(value.expand(node.value.shape), self.axes.get(node.index))[0] if value.dim() <= node.value.dim() else value
         value = value.reshape(rows, d_model)
         shape = f"attune::PositionShape{options(seq_len=rows, d_model=d_model)}"
         for name in self.origins(constant):
@@ -423,14 +487,14 @@ class Recognizer:
                 layer = self.layer(node, f"attune::LearnedPositions<{shape}>", name, [name])
                 layer.kind = "positions"
                 if tensor.dim() != 2:
-                    layer.file_tensor, layer.file_shape = name, tuple(tensor.shape)
+                    layer.shapes = {name: tuple(tensor.shape)}
                 return layer
         angles = torch.arange(rows).double()[:, None] * 10000.0 ** (-torch.arange(0, d_model, 2).double() / d_model)
         table = torch.stack([angles.sin(), angles.cos()], -1).reshape(rows, -1)[:, :d_model]
         if close(value.double(), table, 1e-5):
             return self.layer(node, f"attune::SinusoidalPositions<{shape}>")
-        raise Unsupported("a constant that is added, and is neither a parameter of [tokens, features] nor sinusoidal "
-                          "positions: " + node.describe())
+        raise node.refused("a constant that is added, and is neither a parameter of [tokens, features] nor sinusoidal "
+                          "positions: ")
 
     def origins(self, node):
         """Names of the tensors that a constant comes from."""
@@ -444,10 +508,9 @@ class Recognizer:
         module = node.module
         query, key, value = node.args[:3]
         if query is not key or key is not value:
-            raise Unsupported("attention to another sequence: " + node.describe())
+            raise node.refused("attention to another sequence: ")
         if not module.batch_first or module.bias_k is not None or module.add_zero_attn or not module._qkv_same_embed_dim:
-            raise Unsupported("nn.MultiheadAttention with batch_first = False, add_bias_kv, add_zero_attn, kdim or vdim: " +
-                              node.describe())
+            raise node.refused("nn.MultiheadAttention with batch_first = False, add_bias_kv, add_zero_attn, kdim or vdim: ")
         mask = self.argument(node, 5, "attn_mask")
         seq_len, d_model = rows_of(query.shape)
         bias = module.in_proj_bias is not None
@@ -472,7 +535,7 @@ class Recognizer:
             return True
         if not hides.any():
             return False
-        raise Unsupported("a mask that is not causal; padding is given at run time, as a SequenceLength: " + node.describe())
+        raise node.refused("a mask that is not causal; padding is given at run time, as a SequenceLength: ")
 
     def attention_layer(self, node, attention, source):
         layer = self.layer(node, f"attune::MultiHeadAttention<attune::AttentionShape{attention.shape()}>",
@@ -503,19 +566,19 @@ class Recognizer:
         if len(softmax) != 1 or len(sources) not in (1, 3):
             return None
         if from_input:
-            raise Unsupported("attention that also takes the model's input itself, as a padding mask that forward computes; padding "
-                              "is given at run time, as a SequenceLength: " + softmax[0].describe())
+            raise softmax[0].refused("attention that also takes the model's input itself, as a padding mask that forward computes; padding "
+                              "is given at run time, as a SequenceLength: ")
         parts = [self.linear_parts(item) for item in sources]
         inputs = {id(part[2]) for part in parts}
         if len(inputs) != 1:
-            raise Unsupported("attention to another sequence: " + node.describe())
+            raise node.refused("attention to another sequence: ")
         for source in [parts[0][2]] if end is None else self.sources(parts[0][2]):
             found = self.confirmed(node, softmax[0], sources, parts, before, source, end)
             if found is not None:
                 break
         if found is None:
-            raise Unsupported("attention whose numbers are not those of scaled dot-product attention, with or without a "
-                              "causal mask and rotary positions: " + softmax[0].describe())
+            raise softmax[0].refused("attention whose numbers are not those of scaled dot-product attention, with or without a "
+                              "causal mask and rotary positions: ")
         found.output_bias = bias is not None
         found.names["output"] = self.prefix(weight, "weight")
         found.tensors += [weight.path] + ([bias.path] if bias is not None else [])
@@ -577,7 +640,7 @@ class Recognizer:
                 dimension, base, adjacent, scaling = rotary
                 has_bias = biases[0] is not None
                 if any((item is not None) != has_bias for item in biases):
-                    raise Unsupported("biases of some of queries, keys and values alone: " + node.describe())
+                    raise node.refused("biases of some of queries, keys and values alone: ")
                 if len(sources) == 3:
                     names = dict(zip(("query", "key", "value"), (self.prefix(item, "weight") for item in weights)))
                 else:
@@ -680,7 +743,7 @@ class Recognizer:
             weights = {name: self.linear_parts(item) for name, item in parts.items()}
             biases = {weight[1] is not None for weight in weights.values()}
             if len(biases) != 1:
-                raise Unsupported("biases of a part of a gated network: " + node.describe())
+                raise node.refused("biases of a part of a gated network: ")
             rows, d_model = rows_of(inner.args[0].shape)
             names = {name: self.prefix(weight[0], "weight") for name, weight in weights.items()}
             tensors = [tensor.path for weight in weights.values() for tensor in weight[:2] if tensor is not None]
@@ -704,9 +767,9 @@ class Recognizer:
         module = node.module
         attention, before = module.self_attn, node.args[0]
         if not attention.batch_first:
-            raise Unsupported("nn.TransformerEncoderLayer with batch_first = False: " + node.describe())
+            raise node.refused("nn.TransformerEncoderLayer with batch_first = False: ")
         if self.argument(node, 2, "src_key_padding_mask") is not None:
-            raise Unsupported("a padding mask; it is given at run time, as a SequenceLength: " + node.describe())
+            raise node.refused("a padding mask; it is given at run time, as a SequenceLength: ")
         seq_len, d_model = rows_of(before.shape)
         causal = self.is_causal(self.argument(node, 1, "src_mask", None), node)
         bias = attention.in_proj_bias is not None
@@ -716,7 +779,7 @@ class Recognizer:
             1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))}
         activation = [name for name, reference in known.items() if close(function(probe), reference(probe), 1e-6)]
         if not activation:
-            raise Unsupported("an activation that is neither ReLU, SiLU nor GELU: " + node.describe())
+            raise node.refused("an activation that is neither ReLU, SiLU nor GELU: ")
         block = Block(
             Attention(seq_len, d_model, attention.num_heads, attention.num_heads, d_model // attention.num_heads, bias, bias,
                       causal),
@@ -740,8 +803,7 @@ class Recognizer:
             layer = chain[at]
             kind = getattr(layer, "kind", "")
             if kind == "residual":
-                raise Unsupported(f"a residual connection in {layer.path or 'the model'} that is not a part of a transformer "
-                                  "block: " + ", ".join(getattr(inner, "kind", "layer") for inner in layer.inside))
+                self.residual(layer)
             if kind == "gated" or (kind == "attention" and not layer.attention.module):
                 raise Unsupported(f"{'a gated network' if kind == 'gated' else 'attention'} in {layer.path} that is not a part "
                                   "of a transformer block")
@@ -749,26 +811,44 @@ class Recognizer:
             at += 1
         return found
 
+    def residual(self, layer):
+        """A residual connection that is no part of a transformer block."""
+        inside = self.blocks(layer.inside)
+        if any(getattr(inner, "kind", "") == "block" for inner in inside):
+            raise Unsupported(f"a residual connection around a transformer block in {layer.path or 'the model'}")
+        types = ", ".join(inner.type for inner in inside)
+        layer.type = f"attune::Residual<{types if len(inside) == 1 else f'attune::Sequential<{types}>'}>"
+        for inner in inside:
+            layer.names += inner.names
+            layer.tensors += inner.tensors
+            layer.shapes |= inner.shapes
+
     def block_at(self, chain, at):
         def kind(index):
             return getattr(chain[index], "kind", "") if index < len(chain) else ""
 
         def inside(index):
-            return [getattr(layer, "kind", "") for layer in chain[index].inside]
+            kinds = [getattr(layer, "kind", "") for layer in chain[index].inside]
+            return kinds[:-1] if kinds[-1] == "scale" else kinds
 
         networks = (["linear", "activation", "linear"], ["gated"])
         if kind(at) == "residual" and kind(at + 1) == "residual" and inside(at) == ["norm", "attention"] and \
                 inside(at + 1)[:1] == ["norm"] and inside(at + 1)[1:] in networks:
             first, second = chain[at].inside, chain[at + 1].inside
-            return self.block(first[1], second[1:], first[0], second[0], True, chain[at + 1]), 2
+            return self.block(first[1:], second[1:], first[0], second[0], True, chain[at + 1]), 2
         if [kind(at + i) for i in range(4)] == ["residual", "norm", "residual", "norm"] and inside(at) == ["attention"] and \
                 inside(at + 2) in networks:
-            return self.block(chain[at].inside[0], chain[at + 2].inside, chain[at + 1], chain[at + 3], False,
+            return self.block(chain[at].inside, chain[at + 2].inside, chain[at + 1], chain[at + 3], False,
                               chain[at + 3]), 4
         return None, 0
 
-    def block(self, attention, network, norm1, norm2, before, last):
+    def block(self, attending, network, norm1, norm2, before, last):
+        attention, *scale1 = attending
+        scale2 = network[-1:] if network[-1].kind == "scale" else []
+        members = [*attending, *network, norm1, norm2]
+        network = network[:len(network) - len(scale2)]
         names = dict(attention.attention.names)
+        names |= {name: scale[0].names[0] for name, scale in (("scale1", scale1), ("scale2", scale2)) if scale}
         if len(network) == 1:
             parts = network[0].network
             names |= network[0].network_names
@@ -790,9 +870,8 @@ class Recognizer:
             shared.append(step[0])
         path = ".".join(shared)
         relative = {key: name[len(path) + 1 if path else 0:] for key, name in names.items()}
-        members = [attention, *network, norm1, norm2]
         layer = Layer(names=[path], tensors=[tensor for member in members for tensor in member.tensors], output=last.output,
-                      path=path)
+                      path=path, shapes={name: shape for member in members for name, shape in member.shapes.items()})
         layer.kind = "block"
         layer.block = Block(attention.attention, parts, norm1.norm, before, relative)
         if layer.block.plain() and relative == TORCH_NAMES:
@@ -801,10 +880,16 @@ class Recognizer:
 
 
 def recognize(recording, output):
-    """The layers of a recorded model, and its inputs as patches, where the first step makes such of them."""
+    """The recognizer of a recorded model, and its layers."""
     recognizer = Recognizer(recording)
     try:
-        chain = recognizer.chain(output, recording.input)
+        used = {item.index for node in recording.nodes for item in node.inputs()}
+        unused = [index for index, item in enumerate(recording.inputs) if item.index not in used]
+        if unused:
+            raise Unsupported(f"forward does not use input {unused[0]}")
+        chain = recognizer.chain(output, recording.inputs[0])
     except NotReached:
         raise Unsupported("the output is not computed from the input alone") from None
-    return recognizer.blocks(chain), recognizer.patches
+    if len(recording.inputs) > 1 and not recognizer.ids:
+        raise Unsupported("a model with several inputs that are not ids whose embeddings are added up")
+    return recognizer, recognizer.blocks(chain)

@@ -37,14 +37,20 @@ def write(path, tensors, metadata=None):
 
 def read(path):
     """Tensors by name."""
+    return read_all(path)[0]
+
+
+def read_all(path):
+    """Tensors by name, and the metadata."""
     with open(path, "rb") as file:
         data = file.read()
     if len(data) < 8 or struct.unpack("<Q", data[:8])[0] > len(data) - 8:
         raise ValueError(f"{path} is no .safetensors file")
     length = struct.unpack("<Q", data[:8])[0]
-    tensors = {}
+    tensors, metadata = {}, {}
     for name, entry in json.loads(data[8:8 + length]).items():
         if name == "__metadata__":
+            metadata = entry
             continue
         begin, end = (8 + length + offset for offset in entry["data_offsets"])
         if end > len(data):
@@ -52,4 +58,4 @@ def read(path):
         raw = torch.frombuffer(bytearray(data[begin:end]), dtype=TYPES[entry["dtype"]]) if end > begin else \
             torch.empty(0, dtype=TYPES[entry["dtype"]])
         tensors[name] = raw.reshape(entry["shape"])
-    return tensors
+    return tensors, metadata

@@ -150,14 +150,20 @@ static_assert(offsetof(RowGrid, cols) == 30 && offsetof(RowGrid, twelves) == 36 
 #undef ATTUNE_MACS_ALONG
 #undef ATTUNE_ALONG
 
-// Multiply-accumulates of a row from which on it is worth this code; below, the portable block takes less
-// flash.
-inline constexpr int kWorthRows = 1024;
+// Multiply-accumulates from which on it is worth this code; below, the portable block takes less flash.
+inline constexpr int kWorthRows = 512;
 
 constexpr bool fits_skinny_gemm(const GemmShape& shape) {
-  return shape.rows < kTileSide && shape.cols <= kMostExtent && shape.cols * shape.depth >= kWorthRows &&
-         shape.a_col == 1 &&
+  return shape.rows < kTileSide && shape.cols <= kMostExtent &&
+         1LL * shape.rows * shape.cols * shape.depth >= kWorthRows && shape.a_col == 1 &&
          ((shape.b_col == 1 && shape.cols >= kAcrossCols) || (shape.b_row == 1 && shape.cols >= kAlongCols));
+}
+
+// Whether it pays to copy rows of a transposed A first: those of a weight gradient in small slices.
+constexpr bool fits_copied_rows(const GemmShape& shape) {
+  constexpr int kMostCopied = 64;  // scalars on the stack
+  return shape.a_row == 1 && shape.a_col != 1 && shape.b_col == 1 &&
+         shape.rows * shape.depth <= kMostCopied && fits_skinny_gemm(shape.with_a(shape.depth, 1));
 }
 
 // Which takes fewer instructions of columns along B's rows, where sums may stand in C. Of one row: cycles are

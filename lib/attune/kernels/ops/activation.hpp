@@ -11,6 +11,7 @@
 #pragma once
 
 #include <attune/kernels/cortex_m/activation.hpp>
+#include <attune/kernels/cortex_m/relu.hpp>
 #include <attune/kernels/ops/zero_skipping.hpp>
 #include <attune/kernels/simd/sigmoids.hpp>
 
@@ -80,9 +81,9 @@ ATTUNE_INLINE P activate(const P& x, P& slope) {
     slope = multiply_add(value, complement, gate);
     return value;
   } else if constexpr (kind == Activation::kGelu) {
-    const P twice = twice_normal(x);
-    slope = gelu_slope(x, twice, normal_density(x));
-    return gelu(x, twice);
+    const P tail = normal_tail(x);
+    slope = gelu_slope(x, tail, normal_density(x));
+    return gelu(x, tail);
   } else if constexpr (kind == Activation::kTanh) {
     P complement;
     const P gate = multiply(sigmoid(add(x, x), complement), broadcast<P>(Constant(4)));
@@ -122,7 +123,7 @@ ATTUNE_INLINE P activate(const P& x) {
     const P zero = broadcast<P>(ScalarOf<P>(0));
     return select_less(x, zero, zero, x);
   } else if constexpr (kind == Activation::kGelu) {
-    return gelu(x, twice_normal(x));
+    return gelu(x, normal_tail(x));
   } else {
     P unused;
     return activate<kind>(x, unused);
@@ -151,6 +152,14 @@ template <Activation kind, class Scalar>
       return detail::activate_in_fours<detail::GeluInFours>(size, x, y);
     if constexpr (kind == Activation::kSilu)
       return detail::activate_in_fours<detail::SiluInFours>(size, x, y);
+#if defined(__ARM_FEATURE_DSP)
+    if constexpr (kind == Activation::kRelu) {
+      if (const int fours = size & ~3; fours > 0) {
+        detail::relu_in_fours(fours, x, y);
+        size -= fours, x += fours, y += fours;
+      }
+    }
+#endif
   }
 #endif
   for_each_packet<Scalar>(
@@ -161,6 +170,14 @@ template <Activation kind, class Scalar>
 /// is.
 template <Activation kind, bool kZeroStays = false, class Scalar>
 [[gnu::noinline]] void activate_backward(int size, const Scalar* x, const Scalar* dy, Scalar* dx) {
+#if ATTUNE_CORTEX_M_FPU && defined(__ARM_FEATURE_DSP)
+  if constexpr (kind == Activation::kRelu && std::is_same_v<Scalar, float> && !kZeroStays) {
+    if (const int pairs = size & ~1; pairs > 0) {
+      detail::relu_backward_in_pairs(pairs, x, dy, dx);
+      size -= pairs, x += pairs, dy += pairs, dx += pairs;
+    }
+  }
+#endif
   for_each_packet<Scalar>(size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
     const P gradient = load<P>(dy + i);
     P product = activate_backward<kind>(load<P>(x + i), gradient);

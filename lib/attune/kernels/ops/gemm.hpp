@@ -11,6 +11,7 @@
 // B may have 8-bit or 16-bit elements, which are converted as they are read: simd/dequantize.hpp.
 #pragma once
 
+#include <attune/kernels/cortex_m/few_terms_gemm.hpp>
 #include <attune/kernels/cortex_m/gemm_tile.hpp>
 #include <attune/kernels/cortex_m/quantized_gemm_panel.hpp>
 #include <attune/kernels/cortex_m/quantized_gemm_tile.hpp>
@@ -46,6 +47,17 @@ consteval const auto& grid_of() {
   } else {
     return kTileGrid<shape>;
   }
+}
+
+// The rest of C beside kRows by kCols elements in blocks: rows below, then columns to the right.
+template <int kRows, int kCols, GemmShape shape, class Epilogue>
+ATTUNE_INLINE void beside_blocks(const float* a, const float* b, float* c, const Epilogue& epilogue) {
+  constexpr int kWidest = 1 << 10;
+  if constexpr (kRows < shape.rows) {
+    panels<0, kWidest, shape.with_extents(shape.rows - kRows, kCols)>(a + kRows * shape.a_row, b,
+                                                                      c + kRows * shape.c_row, epilogue);
+  }
+  panels<kCols, kWidest, shape>(a, b, c, epilogue);
 }
 
 // B in 8 or 16 bits: rows in groups of eight, and the remaining rows as four or in panels. The portable block
@@ -88,9 +100,21 @@ template <GemmShape shape, class Scalar, class B, class Epilogue>
 ATTUNE_INLINE void gemm_block(const Scalar* a, const B& b, Scalar* c, const Epilogue& epilogue) {
   constexpr int kWidest = 1 << 10;
 #if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<B, const float*> && fits_few_terms<Epilogue>(shape)) {
+    constexpr const FewTermsGrid& kGrid = kFewTermsGrid<shape>;
+    few_terms_blocks<shape.depth>(a, b, c, kGrid);
+    return beside_blocks<2 * kGrid.pairs, kGrid.cols, shape>(a, b, c, epilogue);
+  }
   if constexpr (std::is_same_v<B, const float*> && fits_skinny_gemm(shape)) {
     constexpr const RowGrid& kGrid = kRowGrid<shape, kMayRepeat<Epilogue>>;
     return skinny_gemm(a, b, c, kGrid, epilogue);
+  }
+  if constexpr (std::is_same_v<B, const float*> && fits_copied_rows(shape)) {
+    float rows[shape.rows * shape.depth];
+    for (int i = 0; i < shape.rows; ++i) {
+      for (int k = 0; k < shape.depth; ++k) rows[i * shape.depth + k] = a[i + k * shape.a_col];
+    }
+    return gemm_block<shape.with_a(shape.depth, 1), float>(rows, b, c, epilogue);
   }
   if constexpr (std::is_same_v<Scalar, float> && fits_quantized_row<B>(shape)) {
     using Element = std::remove_cvref_t<decltype(*elements_of(b))>;
@@ -106,12 +130,7 @@ ATTUNE_INLINE void gemm_block(const Scalar* a, const B& b, Scalar* c, const Epil
     } else {
       tiles_product<kTile, Epilogue>(a, b, c, kGrid, epilogue);
     }
-    if constexpr (kTiledRows < shape.rows) {
-      panels<0, kWidest, shape.with_extents(shape.rows - kTiledRows, kTiledCols)>(
-          a + kTiledRows * shape.a_row, b, c + kTiledRows * shape.c_row, epilogue);
-    }
-    panels<kTiledCols, kWidest, shape>(a, b, c, epilogue);
-    return;
+    return beside_blocks<kTiledRows, kTiledCols, shape>(a, b, c, epilogue);
   }
   if constexpr (std::is_same_v<Scalar, float> && fits_quantized<B>(shape)) {
     return quantized_gemm<shape>(a, b, c, epilogue);
@@ -167,6 +186,10 @@ template <class Element, class Scalar, int kRows, int kCols, int kRowStride, int
 inline constexpr bool
     kIsQuantized<QuantizedView<Element, Scalar, kRows, kCols, kRowStride, kColStride, kScalesOf>> = true;
 
+template <class Element, int kRows, int kCols, int kRowStride, int kColStride>
+inline constexpr bool kIsQuantized<MatrixView<Element, kRows, kCols, kRowStride, kColStride>> =
+    std::is_same_v<std::remove_const_t<Element>, Bfloat16>;
+
 /// Whether a product consists only of assembly blocks, which have a separate call.
 template <class A, class B, class C, class Epilogue>
 inline constexpr bool kIsWholeBlocks = [] {
@@ -175,6 +198,8 @@ inline constexpr bool kIsWholeBlocks = [] {
   constexpr TiledExtents kTiled = tiled(tile_shape<Epilogue>(kGemm), kGemm.rows, kGemm.cols);
   return std::is_same_v<typename C::Scalar, float> && kGemm.depth <= kDepthBlock && !kIsQuantized<B> &&
          (fits_skinny_gemm(kGemm) ||
+          (fits_few_terms<Epilogue>(kGemm) && kGemm.rows % 2 == 0 &&
+           kGemm.cols % few_terms_cols(kGemm.depth) == 0) ||
           (kTiled.rows == kGemm.rows && kTiled.cols == kGemm.cols && fits_tile(kGemm)));
 #else
   return false;
@@ -195,7 +220,8 @@ ATTUNE_INLINE auto with_scales_of(
 
 }  // namespace detail
 
-/// C = epilogue(A·B) for three MatrixViews; B may be a QuantizedView. A and B may have any strides
+/// C = epilogue(A·B) for three MatrixViews; B may be a QuantizedView, or a MatrixView of Bfloat16. A and B
+/// may have any strides
 /// (`x.transpose()`, `x.columns<n>(j)`); rows of C must be contiguous. C may not overlap A or B.
 template <class A, class B, class C, class Epilogue = Assign>
 ATTUNE_INLINE void gemm(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {

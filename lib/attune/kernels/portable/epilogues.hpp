@@ -1,6 +1,7 @@
 // Epilogues of products, applied to finished sums. `c` points at the element, `col` is its column.
 #pragma once
 
+#include <attune/kernels/portable/gemm_shape.hpp>
 #include <attune/kernels/simd/arithmetic.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
@@ -78,6 +79,15 @@ template <class Scalar>
 inline constexpr bool kMayRepeat<Scale<Scalar>> = true;
 template <class Scalar>
 inline constexpr bool kMayRepeat<AddBias<Scalar>> = true;
+
+// Whether the sums of a weight gradient have so few terms that they begin with the first one instead of +0. A
+// difference shows only where C is −0 and all terms are.
+inline constexpr int kFewTerms = 3;
+template <class Epilogue>
+constexpr bool begins_with_a_term(const GemmShape& shape) {
+  return std::is_same_v<Epilogue, Accumulate> && shape.depth <= kFewTerms && shape.a_row == 1 &&
+         shape.b_col == 1;
+}
 
 template <class Epilogue>
 ATTUNE_INLINE Accumulate adding(const Epilogue&) {

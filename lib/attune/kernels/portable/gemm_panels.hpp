@@ -50,13 +50,24 @@ constexpr int tile_rows(int rows, int packets) {
   return most;
 }
 
+// The first column of packet j. If columns do not fill the last packet, it overlaps the packet before it.
+template <int kWidth, int kCols>
+constexpr int column_of(int j) {
+  return (std::min)(j * kWidth, kCols - kWidth);
+}
+
+// Rows of the tiles of a panel.
+template <class P>
+constexpr int rows_of_tile(const GemmShape& panel) {
+  return tile_rows<P>(panel.rows, (panel.cols + kLanes<P> - 1) / kLanes<P>);
+}
+
 // Fetches nothing while a tile or a panel is computed (portable/prefetch.hpp).
 struct NoFetch {};
 inline constexpr int kFetchSteps = 8;  // steps of k between fetches
 
-// c[rows × cols] = epilogue(Σ_k a(i, k) · b(k, j)), `a` with strides, rows of `b` contiguous. If columns do
-// not fill the last packet, it overlaps the packet before it. `depth` may be a run-time number of terms.
-// Calls fetch(k / kFetchSteps) on the way.
+// c[rows × cols] = epilogue(Σ_k a(i, k) · b(k, j)), `a` with strides, rows of `b` contiguous. `depth` may be
+// a run-time number of terms. Calls fetch(k / kFetchSteps) on the way.
 template <class P, GemmShape shape, class Scalar, class B, class Epilogue, class Fetch = NoFetch,
           class Depth = std::integral_constant<int, shape.depth>>
 ATTUNE_INLINE void tile(const Scalar* a, const B& b, Scalar* c, int col, const Epilogue& epilogue,
@@ -64,14 +75,15 @@ ATTUNE_INLINE void tile(const Scalar* a, const B& b, Scalar* c, int col, const E
   constexpr int kRows = shape.rows, kCols = shape.cols;
   constexpr int kWidth = kLanes<P>, kPackets = (kCols + kWidth - 1) / kWidth;
   static_assert(shape.b_col == 1 || kWidth == 1 || kGathers<P, B>);
-  constexpr auto column = [](int j) { return j + 1 < kPackets ? j * kWidth : kCols - kWidth; };
+  constexpr auto column = column_of<kWidth, kCols>;
   Array<Array<P, kPackets>, kRows> sum;
   ATTUNE_UNROLL for (int i = 0; i < kRows; ++i) {
     ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) {
       if constexpr (std::is_same_v<Epilogue, Continue>) {
         sum[i][j] = load<P>(c + i * shape.c_row + column(j));
       } else {
-        sum[i][j] = broadcast<P>(Scalar(0));
+        constexpr bool kNegative = begins_with_a_term<Epilogue>(shape) && !std::is_same_v<Depth, int>;
+        sum[i][j] = broadcast<P>(Scalar(kNegative ? -0.0f : 0.0f));  // −0 + x is x, whatever its sign
       }
     }
   }
@@ -98,13 +110,11 @@ ATTUNE_INLINE void tile(const Scalar* a, const B& b, Scalar* c, int col, const E
   }
   ATTUNE_UNROLL for (int i = 0; i < kRows; ++i) {
     Scalar* to = c + i * shape.c_row;
-    const auto finished = [&](int j) ATTUNE_INLINE_LAMBDA {
-      return epilogue(sum[i][j], to + column(j), col + column(j));
-    };
     // Columns in two packets are finished in both before either is stored.
-    const P last = finished(kPackets - 1);
-    ATTUNE_UNROLL for (int j = 0; j + 1 < kPackets; ++j) store(to + column(j), finished(j));
-    store(to + column(kPackets - 1), last);
+    ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) {
+      sum[i][j] = epilogue(sum[i][j], to + column(j), col + column(j));
+    }
+    ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) store(to + column(j), sum[i][j]);
   }
 }
 
@@ -130,50 +140,63 @@ constexpr bool fetches(int rows, int cols, int depth) {
          scalars * static_cast<int>(sizeof(ScalarOf<P>)) > kFirstLevelBytes;
 }
 
-// All rows of one panel of columns. Meanwhile fetches C's rows for a tile, A's rows for the tile after it,
-// and a share of `next`, the lines of B after this panel.
-template <class P, GemmShape shape, class Scalar, class B, class Epilogue, class Next = NoFetch>
-ATTUNE_INLINE void rows_of_panel(const Scalar* a, const B& b, Scalar* c, int col, const Epilogue& epilogue,
-                                 [[maybe_unused]] const Next& next = {}) {
-  constexpr int kTile = tile_rows<P>(shape.rows, (shape.cols + kLanes<P> - 1) / kLanes<P>);
-  constexpr int kWhole = shape.rows / kTile * kTile;
+// All rows of one panel of columns.
+template <class P, GemmShape shape, class Scalar, class B, class Epilogue>
+ATTUNE_INLINE void panel(const Scalar* a, const B& b, Scalar* c, int col, const Epilogue& epilogue, NoFetch) {
+  constexpr int kTile = rows_of_tile<P>(shape), kRest = shape.rows % kTile, kWhole = shape.rows - kRest;
   for (int i = 0; i < kWhole; i += kTile) {
-    if constexpr (std::is_same_v<Next, NoFetch>) {
-      tile<P, shape.with_rows(kTile)>(a + i * shape.a_row, b, c + i * shape.c_row, col, epilogue);
-    } else {
-      constexpr int kParts = (shape.depth + kFetchSteps - 1) / kFetchSteps;
-      const int fetched = i / kTile * kParts;
-      const Lines<kTile, shape.depth, shape.a_row, Scalar> of_a{
-          a + (std::min)(i + kTile, shape.rows - kTile) * shape.a_row};
-      const Lines<kTile, shape.cols, shape.c_row, Scalar> of_c{c + i * shape.c_row};
-      tile<P, shape.with_rows(kTile)>(a + i * shape.a_row, b, c + i * shape.c_row, col, epilogue,
-                                      [&](int part) ATTUNE_INLINE_LAMBDA {
-                                        if constexpr (shape.a_col == 1) of_a.template fetch<kParts>(part);
-                                        of_c.template fetch_to_write<kParts>(part);
-                                        next.template fetch<kParts*(kWhole / kTile)>(fetched + part);
-                                      });
+    tile<P, shape.with_rows(kTile)>(a + i * shape.a_row, b, c + i * shape.c_row, col, epilogue);
+  }
+  if constexpr (kRest > 0) {
+    tile<P, shape.with_rows(kRest)>(a + kWhole * shape.a_row, b, c + kWhole * shape.c_row, col, epilogue);
+  }
+}
+// Meanwhile fetches C's rows for a tile, A's rows for the tile after it, and a share of `next`, the lines of
+// B after this panel. Such a panel is large, so the cost of a call does not matter.
+template <class P, GemmShape shape, class Scalar, class B, class Epilogue, class Next>
+[[gnu::noinline]] void panel(const Scalar* a, B b, Scalar* c, int col, Epilogue epilogue, Next next) {
+  constexpr int kTile = rows_of_tile<P>(shape), kRest = shape.rows % kTile, kWhole = shape.rows - kRest,
+                kParts = (shape.depth + kFetchSteps - 1) / kFetchSteps;
+  for (int i = 0; i < kWhole; i += kTile) {
+    const int fetched = i / kTile * kParts;
+    const Lines<kTile, shape.depth, shape.a_row, Scalar> of_a{a + (std::min)(i + kTile, shape.rows - kTile) *
+                                                                      shape.a_row};
+    const Lines<kTile, shape.cols, shape.c_row, Scalar> of_c{c + i * shape.c_row};
+    tile<P, shape.with_rows(kTile)>(
+        a + i * shape.a_row, b, c + i * shape.c_row, col, epilogue, [&](int part) ATTUNE_INLINE_LAMBDA {
+          if constexpr (shape.a_col == 1) of_a.template visit<kParts>(part, FetchLine<false>{});
+          of_c.template visit<kParts>(part, FetchLine<true>{});
+          next.template visit<kParts*(kWhole / kTile)>(fetched + part, FetchLine<false>{});
+        });
+  }
+  if constexpr (kRest > 0) {
+    panel<P, shape.with_rows(kRest)>(a + kWhole * shape.a_row, b, c + kWhole * shape.c_row, col, epilogue,
+                                     NoFetch{});
+  }
+}
+
+// The lines of B for one panel.
+template <bool kFetches, GemmShape panel, class Scalar>
+using LinesOf = std::conditional_t<
+    !kFetches, NoFetch,
+    std::conditional_t<panel.b_col == 1, Lines<panel.depth, panel.cols, panel.b_row, Scalar>,
+                       Lines<panel.cols, panel.depth, panel.b_col, Scalar>>>;
+
+// Copies the panel of B from column `col` into contiguous rows.
+template <class P, GemmShape panel, class Scalar, class B>
+ATTUNE_INLINE void copy_panel(const B& b, int col, Scalar* rows) {
+  constexpr int kWidth = kLanes<P>;
+  if constexpr (panel.b_col == 1) {
+    for (int k = 0; k < panel.depth; ++k) {
+      ATTUNE_UNROLL for (int n = 0; n < panel.cols; n += kWidth) {
+        store(rows + k * panel.cols + n, load_row<P>(b, k * panel.b_row + col + n, k));
+      }
     }
-  }
-  if constexpr (kWhole < shape.rows) {
-    tile<P, shape.with_rows(shape.rows - kWhole)>(a + kWhole * shape.a_row, b, c + kWhole * shape.c_row, col,
-                                                  epilogue);
-  }
-}
-
-// The same as a function, compiled once instead of inlined into its callers.
-template <class P, GemmShape shape, class Scalar, class B, class Epilogue, class Next>
-[[gnu::noinline]] void panel_in_call(const Scalar* a, B b, Scalar* c, int col, Epilogue epilogue, Next next) {
-  rows_of_panel<P, shape>(a, b, c, col, epilogue, next);
-}
-
-// A panel that fetches is large, so the cost of a call does not matter.
-template <class P, GemmShape shape, class Scalar, class B, class Epilogue, class Next>
-ATTUNE_INLINE void panel(const Scalar* a, const B& b, Scalar* c, int col, const Epilogue& epilogue,
-                         const Next& next) {
-  if constexpr (std::is_same_v<Next, NoFetch>) {
-    rows_of_panel<P, shape>(a, b, c, col, epilogue);
   } else {
-    panel_in_call<P, shape>(a, b, c, col, epilogue, next);
+    static_assert(panel.b_row == 1, "attune::kernels::gemm: one stride of B must be 1");
+    for (int n = 0; n < panel.cols; n += kWidth) {
+      transpose_panel<P, panel.depth, panel.cols, panel.b_col>(b + (col + n) * panel.b_col, rows + n);
+    }
   }
 }
 
@@ -207,41 +230,24 @@ ATTUNE_INLINE void panels(const Scalar* a, const B& b, Scalar* c, const Epilogue
       constexpr bool kCopyB = kWidth > 1 && shape.b_col == 1 && (kFarRows || kWidens);
       constexpr bool kFetches = std::is_same_v<B, const Scalar*> && kWidth == kLanes<Packet<Scalar>> &&
                                 fetches<P>(shape.rows, shape.cols, shape.depth);
+      // After the last panel comes the first panel of other terms, or the memory after B: layers of a model
+      // are adjacent, in the order in which forward reads them.
+      using Next = LinesOf<kFetches, shape.with_cols(kPanel), Scalar>;
       for (int j = kFrom; j < kEnd; j += kPanel) {
-        // After the last panel comes the first panel of other terms, or the memory after B: layers of a model
-        // are adjacent, in the order in which forward reads them.
-        const auto next = [&]() ATTUNE_INLINE_LAMBDA {
-          if constexpr (!kFetches) {
-            return NoFetch{};
-          } else if constexpr (shape.b_col == 1) {
-            return Lines<shape.depth, kPanel, shape.b_row, Scalar>{
-                b + (j + kPanel < shape.cols ? j + kPanel : shape.depth * shape.b_row)};
-          } else {
-            return Lines<kPanel, shape.depth, shape.b_col, Scalar>{
-                b + (j + kPanel < shape.cols ? (j + kPanel) * shape.b_col : shape.depth)};
-          }
-        }();
-        if constexpr (kCopyB) {
-          alignas(P) Array<Scalar, shape.depth * kPanel> rows;
-          for (int k = 0; k < shape.depth; ++k) {
-            ATTUNE_UNROLL for (int n = 0; n < kPanel; n += kWidth) {
-              store(rows + k * kPanel + n, load_row<P>(b, k * shape.b_row + j + n, k));
-            }
-          }
-          panel<P, shape.with_cols(kPanel).with_b(kPanel, 1)>(a, static_cast<const Scalar*>(rows), c + j, j,
-                                                              epilogue, next);
-        } else if constexpr (kInRows) {
+        Next next;
+        if constexpr (kFetches) {
+          next.first = b + (j + kPanel < shape.cols ? (j + kPanel) * shape.b_col : shape.depth * shape.b_row);
+        }
+        if constexpr (kInRows && !kCopyB) {
           panel<P, shape.with_cols(kPanel)>(a, b + j * shape.b_col, c + j, j, epilogue, next);
         } else {
-          static_assert(shape.b_row == 1, "attune::kernels::gemm: one stride of B must be 1");
           alignas(P) Array<Scalar, shape.depth * kPanel> rows;
-          for (int n = 0; n < kPanel; n += kWidth)
-            transpose_panel<P, shape.depth, kPanel, shape.b_col>(b + (j + n) * shape.b_col, rows + n);
+          copy_panel<P, shape.with_cols(kPanel)>(b, j, rows);
           panel<P, shape.with_cols(kPanel).with_b(kPanel, 1)>(a, static_cast<const Scalar*>(rows), c + j, j,
                                                               epilogue, next);
         }
       }
-      panels<kEnd, kMaxLanes, shape>(a, b, c, epilogue);
+      if constexpr (kEnd < shape.cols) panels<kEnd, kMaxLanes, shape>(a, b, c, epilogue);
     }
   }
 }
@@ -255,7 +261,8 @@ ATTUNE_INLINE void copied_rows_gemm(const Scalar* a, const B& b, Scalar* c, cons
       store(columns + k * shape.rows + i, load<P>(a + k * shape.a_col + i));
     });
     if constexpr (kPrefetches)
-      Lines<1, shape.rows, 0, Scalar>{a + k * shape.a_col + shape.rows}.template fetch<1>(0);
+      Lines<1, shape.rows, 0, Scalar>{a + k * shape.a_col + shape.rows}.template visit<1>(0,
+                                                                                          FetchLine<false>{});
   }
   panels<0, 1 << 10, shape.with_a(1, shape.rows)>(static_cast<const Scalar*>(columns), b, c, epilogue);
 }

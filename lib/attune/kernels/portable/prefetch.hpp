@@ -12,6 +12,12 @@ inline constexpr int kLineBytes = 64;
 /// Data that fits the first-level cache stays there.
 inline constexpr int kFirstLevelBytes = 32 * 1024;
 
+/// Fetches a line. kWrites: to be written, taken from other cores.
+template <bool kWrites>
+struct FetchLine {
+  ATTUNE_INLINE void operator()(const void* address) const { __builtin_prefetch(address, kWrites); }
+};
+
 /// kRows rows of kCols scalars, kStride apart.
 template <int kRows, int kCols, int kStride, class Scalar>
 struct Lines {
@@ -32,15 +38,6 @@ struct Lines {
       ATTUNE_UNROLL for (int j = 0; j < kCols - 1; j += kLine) body(rows + i * kStride + j);
       body(rows + i * kStride + kCols - 1);
     }
-  }
-  template <int kParts>
-  ATTUNE_INLINE void fetch(int part) const {
-    visit<kParts>(part, [](const Scalar* address) ATTUNE_INLINE_LAMBDA { __builtin_prefetch(address); });
-  }
-  /// The same for memory to be written: takes it from other cores.
-  template <int kParts>
-  ATTUNE_INLINE void fetch_to_write(int part) const {
-    visit<kParts>(part, [](const Scalar* address) ATTUNE_INLINE_LAMBDA { __builtin_prefetch(address, 1); });
   }
 };
 

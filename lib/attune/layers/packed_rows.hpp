@@ -1,0 +1,112 @@
+// A tape in fewer bits: its matrices are packed row by row after forward, and unpacked before backward
+// (models/packed_tape.hpp).
+//
+// A layer whose tape has large matrices has TapeIn<Gradients, Matrix>, the tape with other storage of these
+// matrices. Its visit(visitor, context, tapes…) lists the members once:
+//
+//   visitor.rows(context, tapes.hidden…);                     a matrix; the context knows its valid rows
+//   visitor.template stacked<n>(context, cols, tapes.p…);     n such matrices, with so many valid columns
+//   visitor.member(context, tapes.dropout…);                  anything else, which stays as it is
+#pragma once
+
+#include <type_traits>
+
+#include <attune/execution/layer.hpp>
+#include <attune/kernels/ops/packed_rows.hpp>
+#include <attune/weights/quantized_weights.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// The numbers of a packed tape.
+enum class TapeNumbers {
+  kInt8,     // 8-bit integers with a scale per row: a quarter of the memory
+  kBfloat16  // the upper half of a float: half the memory
+};
+
+namespace detail {
+
+/// Packed matrices [rows, cols].
+template <TapeNumbers numbers>
+struct PackedAs {
+  using Element = std::conditional_t<numbers == TapeNumbers::kInt8, Int8, Bfloat16>;
+  template <class Scalar, int rows, int cols>
+  using Matrix = QuantizedRows<Element, Scalar, rows, cols>;
+};
+template <TapeNumbers numbers, class Matrix>
+using PackedMatrix =
+    typename PackedAs<numbers>::template Matrix<typename Matrix::Scalar, Matrix::rows, Matrix::cols>;
+template <class>
+inline constexpr bool kIsPacked = false;
+template <class Element, class Scalar, int rows, int cols>
+inline constexpr bool kIsPacked<QuantizedRows<Element, Scalar, rows, cols>> = true;
+
+/// Visits the members of two tapes, and copies the second one to the first. Rows that are not valid are
+/// neither read nor written.
+struct CopyTape {
+  template <class To, class From>
+  using Packed = std::conditional_t<kIsPacked<To>, To, From>;
+
+  template <class To, class From>
+  ATTUNE_INLINE static void rows(const auto& context, To& to, const From& from) {
+    stacked<1>(context, std::integral_constant<int, Packed<To, From>::length>{}, to, from);
+  }
+  template <int count, class To, class From>
+  static void stacked(const auto& context, auto cols, To& to, const From& from) {
+    constexpr int kRows = Packed<To, From>::count / count, kWorkOfNumber = 4;
+    context.template repeat<count>([&](int matrix) ATTUNE_INLINE_LAMBDA {
+      context.template each_token<kRows, kWorkOfNumber * Packed<To, From>::length>(
+          [&](int row) ATTUNE_INLINE_LAMBDA { copy_row(cols, matrix * kRows + row, to, from); });
+    });
+  }
+  template <class Member>
+  ATTUNE_INLINE static void member(const auto& context, Member& to, const Member& from) {
+    if constexpr (!std::is_empty_v<Member>) context.stage([&]() ATTUNE_INLINE_LAMBDA { to = from; });
+  }
+
+ private:
+  template <class To, class From>
+  ATTUNE_INLINE static void copy_row(int cols, int row, To& to, const From& from) {
+    using Element = typename Packed<To, From>::Element;
+    if constexpr (!kIsPacked<To>) {
+      const Element* const elements = from.elements + row * from.length;
+      if constexpr (Element::kScaled) {
+        kernels::unpack_row(cols, elements, from.scales[row], &to(row, 0));
+      } else {
+        kernels::unpack_row(cols, elements, &to(row, 0));
+      }
+    } else {
+      Element* const elements = to.elements + row * to.length;
+      if constexpr (Element::kScaled) {
+        to.scales[row] = kernels::pack_row(cols, &from(row, 0), elements);
+      } else {
+        kernels::pack_row(cols, &from(row, 0), elements);
+      }
+    }
+  }
+};
+
+/// The packed tape of a layer, for a backward to such gradients; the tape itself if the layer has no TapeIn,
+/// or inherits one and has another tape.
+template <class Layer, class Gradients, TapeNumbers numbers>
+struct PackedTapeOf {
+  using type = TapeOf<Layer, Gradients>;
+};
+template <class Layer, class Gradients, TapeNumbers numbers>
+  requires std::is_same_v < TapeOf<Layer, Gradients>,
+typename Layer::template TapeIn < Gradients, Tensor >> struct PackedTapeOf<Layer, Gradients, numbers> {
+  using type = typename Layer::template TapeIn<Gradients, PackedAs<numbers>::template Matrix>;
+};
+
+/// Packs a tape, or unpacks it.
+template <AnyContext Call, class To, class From>
+ATTUNE_INLINE void copy_tape(const Call& context, To& to, From& from) {
+  if constexpr (std::is_same_v<To, From>) {
+    CopyTape::member(context, to, from);
+  } else {
+    To::visit(CopyTape{}, context.unmasked(), to, from);
+  }
+}
+
+}  // namespace detail
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,0 +1,205 @@
+// Models whose tape has 8 or 16 bits. The tape of a layer is packed after its forward, and unpacked before
+// its backward (layers/packed_rows.hpp).
+//
+//   using Model = PackedTape<Sequential<Linear<kEmbedding>, Repeat<6, EncoderLayer<kBlock>>,
+//   Pooling<kPool>>>;
+//
+// Scratch holds the floats of one layer at a time; in an encoder layer, of one branch. The tape includes the
+// inputs that backward reads, so Sequential and Repeat keep none. Forward's output has the model's bits.
+// Backward reads numbers that were rounded once, so gradients differ from the model's. They are the same on
+// every target. Parameters, names and states are the model's.
+#pragma once
+
+#include <attune/layers/packed_rows.hpp>
+#include <attune/models/checkpointed.hpp>
+#include <attune/models/encoder_decoder.hpp>
+#include <attune/models/frozen.hpp>
+#include <attune/models/repeat.hpp>
+#include <attune/models/residual.hpp>
+#include <attune/models/sequential.hpp>
+#include <attune/models/tied.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+namespace detail {
+
+// Packs the tape of any layer, and its input.
+template <class Layer, TapeNumbers numbers>
+struct PackedWhole : Layer {
+  using Scalar = typename Layer::Scalar;
+  using Input = typename Layer::Input;
+  using Output = typename Layer::Output;
+  using Parameters = typename Layer::Parameters;
+  using InferenceScratch = typename Layer::InferenceScratch;
+  template <class Gradients>
+  static constexpr bool kReadsInput = false;
+  static constexpr Abilities kAbilities = [] {
+    Abilities can = detail::kAbilities<Layer>;
+    can.takes_context = true;
+    can.takes_length = detail::kTakesLength<Layer>;
+    can.lanes = Lanes::kNone;
+    return can;
+  }();
+
+ private:
+  template <int>
+  struct None {};
+  template <class Gradients>
+  using OfLayer = detail::TapeOf<Layer, Gradients>;
+  template <class Gradients>
+  using Packed = typename PackedTapeOf<Layer, Gradients, numbers>::type;
+  // Whether the tape itself is kept, because the layer has no TapeIn.
+  template <class Gradients>
+  static constexpr bool kKeepsTape = std::is_same_v<Packed<Gradients>, OfLayer<Gradients>>;
+  template <class Gradients>
+  static constexpr bool kPacksInput = detail::kReadsInput<Layer, Gradients>;
+
+ public:
+  template <class Gradients>
+  struct TapeOf : Packed<Gradients> {
+    [[no_unique_address]] std::conditional_t<kPacksInput<Gradients>, PackedMatrix<numbers, Input>, None<0>> x;
+  };
+  using Tape = TapeOf<Parameters>;
+  template <class Gradients>
+  struct ScratchOf {
+    [[no_unique_address]] std::conditional_t<kKeepsTape<Gradients>, None<0>, OfLayer<Gradients>> tape;
+    [[no_unique_address]] std::conditional_t<kPacksInput<Gradients>, Input, None<1>> x;
+    [[no_unique_address]] detail::ScratchOf<Layer, Gradients> layer;
+  };
+  using Scratch = ScratchOf<Parameters>;
+
+  /// Inference. Overlap is allowed as for the layer.
+  template <class Set = Parameters, AnyContext Call = Context<>>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
+                      const Call& context = {}) {
+    detail::forward_in<Layer>(context, parameters, x, y, scratch);
+  }
+  /// Training. `y` may not overlap `x`.
+  template <class Set = Parameters, class Kept, AnyContext Call = Context<>>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Kept>& tape,
+                      ScratchOf<Kept>& scratch, const Call& context = {}) {
+    Packed<Kept>& packed = tape;
+    if constexpr (kPacksInput<Kept>) CopyTape::rows(context, tape.x, x);
+    if constexpr (kKeepsTape<Kept>) {
+      detail::forward_in<Layer>(context, parameters, x, y, packed, scratch.layer);
+    } else {
+      context.stage([&]() ATTUNE_INLINE_LAMBDA { copy_masks(packed, scratch.tape); });
+      context.inside([&]() ATTUNE_INLINE_LAMBDA {
+        detail::forward_in<Layer>(context, parameters, x, y, scratch.tape, scratch.layer);
+      });
+      copy_tape(context, packed, scratch.tape);
+    }
+  }
+  /// dx from dy, overwritten, or NoGradient; gradients accumulate. Uses up the tape. Overlap of `dx` and `dy`
+  /// is allowed as for the layer.
+  template <class Set = Parameters, class Kept, class Dx, class Gradients, AnyContext Call = Context<>>
+  static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
+                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Call& context = {}) {
+    Packed<Kept>& packed = tape;
+    if constexpr (kPacksInput<Kept>) {
+      CopyTape::rows(context, scratch.x, tape.x);
+      x = scratch.x;
+    }
+    if constexpr (kKeepsTape<Kept>) {
+      detail::backward_in<Layer>(context, parameters, x, packed, dy, dx, gradients, scratch.layer);
+    } else {
+      copy_tape(context, scratch.tape, packed);
+      context.inside([&]() ATTUNE_INLINE_LAMBDA {
+        detail::backward_in<Layer>(context, parameters, x, scratch.tape, dy, dx, gradients, scratch.layer);
+      });
+      context.stage([&]() ATTUNE_INLINE_LAMBDA { copy_masks(scratch.tape, packed); });
+    }
+  }
+};
+
+// The same for an encoder layer, one branch at a time; its functions take any tape.
+template <class Layer, TapeNumbers numbers>
+struct PackedBranches : Layer {
+  template <class Gradients>
+  using TapeOf = typename Layer::template PackedTapeOf<Gradients, numbers>;
+  template <class Gradients>
+  using ScratchOf = typename Layer::template PackedScratchOf<Gradients>;
+  using Tape = TapeOf<typename Layer::Parameters>;
+  using Scratch = ScratchOf<typename Layer::Parameters>;
+  template <class Gradients>
+  static constexpr bool kReadsInput = false;
+  static constexpr Abilities kAbilities = detail::with(Layer::kAbilities, &Abilities::lanes, Lanes::kNone);
+};
+
+template <class Layer, TapeNumbers numbers>
+struct PackedLayer : std::conditional_t<kRunsByBranches<Layer>, PackedBranches<Layer, numbers>,
+                                        PackedWhole<Layer, numbers>> {
+  static_assert(std::is_same_v<typename Layer::Scalar, float>,
+                "attune::PackedTape: a tape in 8 or 16 bits is for models in float; double keeps its own");
+  template <CacheShape cache>
+  using Stream = detail::StreamOf<Layer, cache>;
+  using SteppedAs = PackedLayer;
+};
+
+// Layers made of layers pack the tapes of their parts. A layer without a large tape stays as it is if its
+// backward does not read its input, or if the input is a single row.
+template <class Layer, TapeNumbers numbers>
+struct WithPackedTape {
+  static constexpr bool kPacks = [] {
+    if constexpr (kTakesIds<Layer>) {
+      return false;
+    } else {
+      using Set = typename Layer::Parameters;
+      constexpr bool kTape =
+          !std::is_same_v<typename PackedTapeOf<Layer, Set, numbers>::type, TapeOf<Layer, Set>>;
+      return kTape || (kReadsInput<Layer, Set> && Layer::Input::rows > 1);
+    }
+  }();
+  using type = typename std::conditional_t<kPacks, std::type_identity<PackedLayer<Layer, numbers>>,
+                                           std::type_identity<Layer>>::type;
+};
+template <class Layer, TapeNumbers packed, TapeNumbers numbers>
+struct WithPackedTape<PackedLayer<Layer, packed>, numbers> {
+  using type = PackedLayer<Layer, packed>;
+};
+template <class... Layers, TapeNumbers numbers>
+struct WithPackedTape<Sequential<Layers...>, numbers> {
+  using type = Sequential<typename WithPackedTape<Layers, numbers>::type...>;
+};
+template <int count, class Layer, TapeNumbers numbers>
+struct WithPackedTape<Repeat<count, Layer>, numbers> {
+  using type = Repeat<count, typename WithPackedTape<Layer, numbers>::type>;
+};
+template <class Layer, TapeNumbers numbers>
+struct WithPackedTape<Residual<Layer>, numbers> {
+  using type = Residual<typename WithPackedTape<Layer, numbers>::type>;
+};
+template <class Layer, const auto& kConstants, class What, TapeNumbers numbers>
+struct WithPackedTape<PartlyTrained<Layer, kConstants, What>, numbers> {
+  using type = PartlyTrained<typename WithPackedTape<Layer, numbers>::type, kConstants, What>;
+};
+template <class Embedding, class Body, TapeNumbers numbers>
+struct WithPackedTape<Tied<Embedding, Body>, numbers> {
+  using type = Tied<Embedding, typename WithPackedTape<Body, numbers>::type>;
+};
+template <class Encoder, class Decoder, TapeNumbers numbers>
+struct WithPackedTape<EncoderDecoder<Encoder, Decoder>, numbers> {
+  using type = EncoderDecoder<typename WithPackedTape<Encoder, numbers>::type,
+                              typename WithPackedTape<Decoder, numbers>::type>;
+};
+
+/// Whether packing may save memory.
+template <class Layer, TapeNumbers numbers>
+constexpr bool check_packing() {
+  constexpr bool kMadeOfLayers = !requires { WithPackedTape<Layer, numbers>::kPacks; };
+  static_assert(
+      kMadeOfLayers || kRunsByBranches<Layer>,
+      "attune::PackedTape: the tape of a single layer is in use all at once, so packing saves nothing; "
+      "take PackedTape of the model, and .keep_weights = false in attention");
+  return true;
+}
+
+}  // namespace detail
+
+/// `Layer`, in float, with its tape in 8 or 16 bits; in a model, with the tapes of all layers in it. Layers
+/// of your own without TapeIn keep their tape as it is.
+template <detail::CheckedLayer Layer, TapeNumbers numbers = TapeNumbers::kInt8>
+  requires(detail::check_packing<Layer, numbers>())
+using PackedTape = typename detail::WithPackedTape<Layer, numbers>::type;
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

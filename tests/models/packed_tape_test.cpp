@@ -1,0 +1,220 @@
+// A packed tape: backward reads what forward kept, rounded to 8 or 16 bits once, and nothing else.
+#include <attune/models/packed_tape.hpp>
+
+#include <cstring>
+
+#include <attune/attention/sequence_length.hpp>
+#include <attune/layers/layer_norm.hpp>
+#include <attune/layers/pooling.hpp>
+#include <attune/models/encoder_layer.hpp>
+#include <attune/training/cross_entropy.hpp>
+#include <attune/training/lockstep.hpp>
+#include <attune/training/trainer.hpp>
+
+#include "check.hpp"
+#include "training/batch_data.hpp"
+
+namespace {
+
+using attune::NormPlacement;
+using attune::PackedTape;
+using attune::TapeNumbers;
+using attune::detail::CopyTape;
+
+constexpr int kTokens = 7, kWidth = 4;
+template <NormPlacement norm, bool keep_weights, int percent_dropped = 0>
+using Encoder =
+    attune::EncoderLayer<attune::EncoderLayerShape{.attention = {.seq_len = kTokens,
+                                                                 .d_model = kWidth,
+                                                                 .num_heads = 2,
+                                                                 .dropout = percent_dropped / 100.0,
+                                                                 .keep_weights = keep_weights},
+                                                   .d_ff = 6,
+                                                   .norm = norm}>;
+using Before = Encoder<NormPlacement::kBefore, false, 30>;
+using After = Encoder<NormPlacement::kAfter, true>;
+constexpr attune::AttentionShape kOptions{.seq_len = kTokens,
+                                          .d_model = kWidth,
+                                          .num_heads = 2,
+                                          .num_kv_heads = 1,
+                                          .query_key_norm = attune::QueryKeyNorm::kRootMeanSquare,
+                                          .add_bias_kv = true};
+using Llama = attune::EncoderLayerOf<
+    attune::MultiHeadAttention<kOptions>,
+    attune::SwiGlu<attune::FeedForwardShape{.rows = kTokens, .d_model = kWidth, .d_ff = 6}>,
+    attune::RmsNorm<attune::NormShape{.rows = kTokens, .d_model = kWidth}>,
+    attune::BranchOptions{.norm = NormPlacement::kBefore}>;
+using Projection = attune::Linear<attune::LinearShape{.rows = kTokens, .d_in = kWidth, .d_out = 5}>;
+using Front =
+    attune::Sequential<attune::Linear<attune::LinearShape{.rows = kTokens, .d_in = 3, .d_out = kWidth}>,
+                       attune::Repeat<2, After>,
+                       attune::LayerNorm<attune::NormShape{.rows = kTokens, .d_model = kWidth}>,
+                       attune::Pooling<attune::PoolingShape{.seq_len = kTokens, .d_model = kWidth}>>;
+using Head = attune::Linear<attune::LinearShape{.rows = 1, .d_in = kWidth, .d_out = 5}>;
+using Model = attune::Sequential<Front, Head>;
+
+Before::Parameters constant_before;
+After::Parameters constant_after;
+
+// Rounds the valid rows of a matrix as a packed tape does.
+template <TapeNumbers numbers, class Matrix>
+void round_rows(const auto& context, Matrix& matrix) {
+  static attune::detail::PackedMatrix<numbers, Matrix> packed;
+  CopyTape::rows(context, packed, matrix);
+  CopyTape::rows(context, matrix, packed);
+}
+// Rounds the tape of a layer.
+template <TapeNumbers numbers, class Layer, class Gradients = typename Layer::Parameters>
+void round_part(const auto& context, typename Layer::template TapeIn<Gradients, attune::Tensor>& tape) {
+  static typename Layer::template TapeIn<Gradients, attune::detail::PackedAs<numbers>::template Matrix>
+      packed;
+  attune::detail::copy_tape(context, packed, tape);
+  attune::detail::copy_tape(context, tape, packed);
+}
+template <TapeNumbers numbers, class Layer, class Tape>
+void round_tape(const auto& context, Tape& tape) {
+  if constexpr (requires { tape.sums; }) {
+    for (auto& sum : tape.sums) round_rows<numbers>(context, sum);
+    round_part<numbers, typename Layer::SelfAttention>(context, tape.self_attention);
+    round_part<numbers, typename Layer::Network>(context, tape.feed_forward);
+  } else if constexpr (!std::is_empty_v<Tape>) {
+    round_part<numbers, Layer>(context, tape);
+  }
+}
+
+// backward with a packed tape has the bits of backward with a tape that was rounded in between. It reads
+// neither x nor anything that forward left in scratch. Tapes are those of layer `Of`, a part of which may be
+// trained.
+template <class Layer, TapeNumbers numbers, class Of = Layer, class Mask = attune::NoMask>
+void expect_rounded_backward(const Mask& mask = {}) {
+  using Packed = typename attune::detail::WithPackedTape<Layer, numbers>::type;
+  static typename Layer::Parameters parameters, expected;
+  static typename Packed::Parameters packed_parameters, gradients;
+  static_assert(sizeof parameters == sizeof packed_parameters);
+  static typename Layer::Input x, expected_dx, dx;
+  static typename Layer::Output y, packed_y, dy;
+  static typename Layer::Tape tape;
+  static typename Layer::Scratch scratch;
+  static typename Packed::Tape packed_tape;
+  static typename Packed::Scratch packed_scratch;
+  attune::Rng rng(1);
+  check::fill_set(parameters, rng);
+  std::memcpy(static_cast<void*>(&packed_parameters), &parameters, sizeof parameters);
+  check::fill(x, rng);
+  check::fill(dy, rng);
+  attune::set_zero(expected);
+  attune::set_zero(gradients);
+  attune::draw_seeds(tape, rng);
+  attune::detail::copy_masks(tape, packed_tape);
+  attune::forward<Packed>(packed_parameters, x, packed_y, packed_tape, packed_scratch, mask);
+  attune::forward<Layer>(parameters, x, y, tape, scratch, mask);
+  EXPECT_TRUE(check::same_bits(packed_y, y));
+
+  const auto context = attune::context_for<Layer>(mask);
+  round_tape<numbers, Of>(context, tape);
+  round_rows<numbers>(context, x);
+  attune::backward<Layer>(parameters, x, tape, dy, expected_dx, expected, scratch, mask);
+  std::memset(static_cast<void*>(&packed_scratch), 0xFF, sizeof packed_scratch);
+  std::memset(static_cast<void*>(&x), 0xFF, sizeof x);
+  attune::backward<Packed>(packed_parameters, x, packed_tape, dy, dx, gradients, packed_scratch, mask);
+  EXPECT_TRUE(check::same_bits(dx, expected_dx));
+  EXPECT_EQ(std::memcmp(&gradients, &expected, sizeof expected), 0);
+  // The next sequence draws the same masks.
+  attune::forward<Packed>(packed_parameters, dx, packed_y, packed_tape, packed_scratch, mask);
+  attune::forward<Layer>(parameters, dx, y, tape, scratch, mask);
+  EXPECT_TRUE(check::same_bits(packed_y, y));
+}
+
+template <class Trained, int batch, class Plan = attune::Streaming>
+using Training = attune::Trainer<Trained, attune::CrossEntropy<>, attune::AdamW, batch, Plan>;
+
+// Three steps of two trainers of equal parameters.
+template <class One, class Other, class Mask = attune::NoMask>
+void expect_same_training(const Mask& mask = {}) {
+  static One one;
+  static Other other;
+  check::expect_same_steps(one, other, mask);
+}
+
+}  // namespace
+
+TEST(PackedTape, backward_reads_what_forward_kept_rounded) {
+  expect_rounded_backward<Before, TapeNumbers::kInt8>();
+  expect_rounded_backward<After, TapeNumbers::kInt8, After>(attune::CausalMask{});
+  expect_rounded_backward<Llama, TapeNumbers::kBfloat16>();
+}
+
+TEST(PackedTape, has_the_bits_of_a_rounded_tape_behind_a_length) {
+  attune::SequenceLength<kTokens> length;
+  ASSERT_EQ(length.set_length(5), attune::Status::kOk);
+  expect_rounded_backward<Before, TapeNumbers::kInt8, Before>(length);
+  expect_rounded_backward<Llama, TapeNumbers::kBfloat16, Llama>(length);
+}
+
+TEST(PackedTape, keeps_what_the_trained_part_needs) {
+  attune::Rng rng(7);
+  check::fill_set(constant_before, rng);
+  check::fill_set(constant_after, rng);
+  constexpr attune::LowRank kFactors{.rank = 2, .roles = attune::Role::kQueries | attune::Role::kValues};
+  expect_rounded_backward<attune::Adapted<Before, constant_before, kFactors>, TapeNumbers::kInt8, Before>();
+  expect_rounded_backward<attune::BiasesAndNorms<After, constant_after>, TapeNumbers::kInt8, After>();
+}
+
+TEST(PackedTape, packs_the_tape_of_any_layer) {
+  expect_rounded_backward<After::SelfAttention, TapeNumbers::kInt8>();
+  expect_rounded_backward<Before::Network, TapeNumbers::kInt8>();
+  expect_rounded_backward<Projection, TapeNumbers::kBfloat16>();
+}
+
+TEST(PackedTape, trains_to_the_same_bits_in_every_plan) {
+  using Packed = PackedTape<Model>;
+  expect_same_training<Training<Packed, 1>, Training<Packed, 1, attune::UpdateInBackward>>();
+  using Words = PackedTape<attune::Tied<
+      attune::Embedding<attune::EmbeddingShape{.seq_len = kTokens, .vocabulary = 5, .d_model = kWidth}>,
+      attune::Repeat<2, attune::Residual<Llama>>>>;
+  expect_same_training<Training<Words, 1>, Training<Words, 1, attune::UpdateInBackward>>();
+  expect_same_training<Training<Packed, 5>, Training<Packed, 5, attune::Lockstep>>();
+}
+
+TEST(PackedTape, trains_to_the_same_bits_in_slices) {
+  using Packed = PackedTape<attune::Repeat<2, Before>>;
+  using Trainer = attune::Trainer<Packed, attune::MeanSquaredError, attune::AdamW, 2>;
+  check::expect_bits_in_slices<Trainer, Packed, 50>();
+}
+
+TEST(PackedTape, resumes_the_state_of_a_model_without) {
+  using Plain = Training<Model, 1>;
+  using Packed = Training<PackedTape<Model>, 1>;
+  static Plain plain;
+  static Packed packed;
+  static check::Batch<Plain> data(1);
+  plain.initialize(attune::XavierUniform{}, attune::Rng{3});
+  ASSERT_TRUE(plain.step(data.x, data.target, {.learning_rate = 0.01f}).ok());
+  static_assert(sizeof(Packed::State) == sizeof(Plain::State));
+  EXPECT_EQ(packed.resume([&](Packed::State& state) {
+    std::memcpy(static_cast<void*>(&state), &plain.state(), sizeof state);
+    return attune::Status::kOk;
+  }),
+            attune::Status::kOk);
+  EXPECT_EQ(packed.step(data.x, data.target, {.learning_rate = 0.01f}).status, attune::Status::kOk);
+}
+
+TEST(PackedTape, keeps_a_quarter_or_a_half) {
+  using Layer = Encoder<NormPlacement::kBefore, true>;
+  using Tokens = Layer::Input;
+  static_assert(sizeof(attune::detail::PackedMatrix<TapeNumbers::kInt8, Tokens>) ==
+                sizeof(Tokens) / 4 + 4 * kTokens);
+  static_assert(sizeof(attune::detail::PackedMatrix<TapeNumbers::kBfloat16, Tokens>) == sizeof(Tokens) / 2);
+  constexpr std::size_t kStatistics = 2 * sizeof(Layer::Norm::Tape);
+  // The tape without x, and with it.
+  static_assert(sizeof(PackedTape<Layer, TapeNumbers::kBfloat16>::Tape) ==
+                (sizeof(Layer::Tape) - kStatistics + sizeof(Tokens)) / 2 + kStatistics);
+  // A recomputed layer has no tape of its own, whatever it inherits.
+  using Recomputed = attune::Checkpointed<Layer::SelfAttention>;
+  static_assert(sizeof(PackedTape<attune::Repeat<2, Recomputed>>::Tape) ==
+                2 * sizeof(attune::detail::PackedMatrix<TapeNumbers::kInt8, Tokens>));
+  // Nothing is kept between packed layers, and what has nothing to pack stays as it is.
+  static_assert(sizeof(PackedTape<attune::Repeat<3, Layer>>::Tape) == 3 * sizeof(PackedTape<Layer>::Tape));
+  static_assert(std::is_same_v<attune::detail::WithPackedTape<Head, TapeNumbers::kInt8>::type, Head>);
+  static_assert(std::is_same_v<PackedTape<PackedTape<Model>>, PackedTape<Model>>);
+}
