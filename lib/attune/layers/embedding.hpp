@@ -41,8 +41,8 @@ struct Embedding {
   static constexpr std::uint32_t kFingerprint = fingerprint("Embedding", shape.padding);
   template <class Other>
   using WithScalar = Embedding<shape, Other>;
-  template <int tokens>
-  using WithLength = Embedding<detail::with(shape, &EmbeddingShape::seq_len, tokens), Scalar>;
+  template <int tokens, CacheShape>
+  using Stream = Embedding<detail::with(shape, &EmbeddingShape::seq_len, tokens), Scalar>;
   /// The ids of a sequence.
   using Input = std::array<int, std::size_t{shape.seq_len}>;
   using Output = Tensor<Scalar, shape.seq_len, shape.d_model>;

@@ -90,27 +90,25 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   };
 
   /// Token by token (execution/stream.hpp), if the layer supports it.
-  template <CacheShape cache>
+  template <int tokens, CacheShape cache>
   struct Stream {
-    using Each = detail::StreamOf<Layer, cache>;
-    using Memory = detail::Copies<typename Each::Memory, count>;
+    using Each = detail::StreamOf<Layer, tokens, cache>;
+    using Memory = detail::Copies<detail::StreamMemoryOf<Layer, cache>, count>;
     static constexpr std::uint64_t kMostTokens = detail::kMostTokens<Layer, cache>;
-    template <int tokens>
     struct Scratch {
-      [[no_unique_address]] typename Each::template Scratch<tokens> layer;
+      [[no_unique_address]] typename Each::Scratch layer;
       [[no_unique_address]] detail::Turns<Scalar, tokens * Output::cols, count - 1> activations;
     };
-    template <int tokens>
     static void step(std::uint64_t position, const auto& parameters,
                      ConstView<detail::StepInput<Layer, tokens>> x, View<detail::StepOutput<Layer, tokens>> y,
-                     Memory& memory, Scratch<tokens>& scratch) {
+                     Memory& memory, Scratch& scratch) {
       for (int i = 0; i < count; ++i) {
         auto to = y;
         if constexpr (count > 1) {
           if (i < count - 1) to = scratch.activations.template at<detail::StepOutput<Layer, tokens>>(i);
         }
         auto&& layer_memory = memory[i];
-        Each::template step<tokens>(position, parameters.layers[i], x, to, layer_memory, scratch.layer);
+        Each::step(position, parameters.layers[i], x, to, layer_memory, scratch.layer);
         x = to;
       }
     }

@@ -115,34 +115,32 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   };
 
   /// Token by token (execution/stream.hpp), if each layer supports it.
-  template <CacheShape cache>
+  template <int tokens, CacheShape cache>
   struct Stream {
-    using Memory = detail::Members<typename detail::StreamOf<Layers, cache>::Memory...>;
+    using Memory = detail::Members<detail::StreamMemoryOf<Layers, cache>...>;
     static constexpr std::uint64_t kMostTokens = (std::min)({detail::kMostTokens<Layers, cache>...});
-    template <int tokens>
     struct Scratch {
       detail::InTurn<Scalar, std::integer_sequence<int, tokens * Layers::Output::cols...>,
-                     typename detail::StreamOf<Layers, cache>::template Scratch<tokens>...>
+                     typename detail::StreamOf<Layers, tokens, cache>::Scratch...>
           layers;
     };
-    template <int tokens, int index = 0>
+    template <int index = 0>
     ATTUNE_INLINE static detail::Outcome<Layer<index>> step(
         std::uint64_t position, const auto& parameters, ConstView<detail::StepInput<Layer<index>, tokens>> x,
-        View<detail::StepOutput<Sequential, tokens>> y, Memory& memory, Scratch<tokens>& scratch) {
+        View<detail::StepOutput<Sequential, tokens>> y, Memory& memory, Scratch& scratch) {
       const auto through = [&](auto to) ATTUNE_INLINE_LAMBDA {
         auto&& own = parameters.template layer<index>();
         auto&& layer_memory = detail::member<index>(memory);
-        return detail::StreamOf<Layer<index>, cache>::template step<tokens>(
-            position, own, x, to, layer_memory, scratch.layers.template of_layer<index>());
+        return detail::StreamOf<Layer<index>, tokens, cache>::step(position, own, x, to, layer_memory,
+                                                                   scratch.layers.template of_layer<index>());
       };
       if constexpr (index + 1 == kLayers) {
         return through(y);
       } else {
         const auto next = scratch.layers.template behind<detail::StepOutput<Layer<index>, tokens>, index>();
-        return detail::in_turn([&]() ATTUNE_INLINE_LAMBDA { return through(next); },
-                               [&]() ATTUNE_INLINE_LAMBDA {
-                                 step<tokens, index + 1>(position, parameters, next, y, memory, scratch);
-                               });
+        return detail::in_turn(
+            [&]() ATTUNE_INLINE_LAMBDA { return through(next); },
+            [&]() ATTUNE_INLINE_LAMBDA { step<index + 1>(position, parameters, next, y, memory, scratch); });
       }
     }
   };
