@@ -1,5 +1,5 @@
 # attune_add_model_library(name MODEL <C++ type> HEADER header.hpp [NAMES <C++ type> FILE file.safetensors [QUANTIZE int8|bf16|fp16]]
-#                          [TRAINS nothing|everything|lora|biases] [RANK n] [LOSS <C++ type>] [OPTIMIZER <C++ type>] [BATCH n]
+#                          [TRAINS nothing|everything|lora|biases|head] [RANK n] [LOSS <C++ type>] [OPTIMIZER <C++ type>] [BATCH n]
 #                          [STREAM capacity])
 # attune_add_model_library(name FOLDER exported …)
 # A static library `name` with a header in plain C, name.h, of a model: for firmware in C, and for programs that are to compile
@@ -10,9 +10,12 @@
 #   target_link_libraries(firmware PRIVATE gestures)
 #
 # MODEL is a type of HEADER. NAMES and FILE are its weights in flash (attune/exchange/model_file.hpp); without them parameters
-# are drawn. TRAINS: `nothing` with weights in flash, else `everything`; `lora` and `biases` train beside weights in flash.
+# are drawn. TRAINS: `nothing` with weights in flash, else `everything`; `lora`, `biases` and `head` train beside weights in flash.
+# The head is the last layer with parameters of a Sequential.
 # LOSS is attune::CrossEntropy<>, OPTIMIZER attune::AdamW, BATCH 1. STREAM: token by token with a cache of that many tokens.
 # name.h documents the functions. Nothing uses a heap, an exception or the C++ runtime; several libraries go side by side.
+#
+# With ATTUNE_CPU, the target name_arduino writes attune_models/name/arduino/name: a precompiled Arduino library for that processor.
 
 set(ATTUNE_MODEL_LIBRARY_FOLDER ${CMAKE_CURRENT_LIST_DIR} CACHE INTERNAL "")
 
@@ -42,14 +45,14 @@ function(attune_add_model_library name)
       set(library_TRAINS nothing)
     endif()
   endif()
-  if(NOT library_TRAINS MATCHES "^(nothing|everything|lora|biases)$")
-    message(FATAL_ERROR "attune_add_model_library: TRAINS is '${library_TRAINS}'; it is nothing, everything, lora or biases")
+  if(NOT library_TRAINS MATCHES "^(nothing|everything|lora|biases|head)$")
+    message(FATAL_ERROR "attune_add_model_library: TRAINS is '${library_TRAINS}'; it is nothing, everything, lora, biases or head")
   endif()
-  if(NOT library_FILE AND library_TRAINS MATCHES "^(nothing|lora|biases)$")
+  if(NOT library_FILE AND library_TRAINS MATCHES "^(nothing|lora|biases|head)$")
     message(FATAL_ERROR "attune_add_model_library: TRAINS ${library_TRAINS} takes weights in flash: NAMES and FILE, or FOLDER")
   endif()
   if(library_QUANTIZE AND library_TRAINS STREQUAL "everything")
-    message(FATAL_ERROR "attune_add_model_library: quantized weights are constant; TRAINS is nothing, lora or biases")
+    message(FATAL_ERROR "attune_add_model_library: quantized weights are constant; TRAINS is nothing, lora, biases or head")
   endif()
   foreach(option IN ITEMS RANK BATCH STREAM)
     if(DEFINED library_${option} AND NOT library_${option} MATCHES "^[1-9][0-9]*$")
@@ -121,4 +124,28 @@ function(attune_add_model_library name)
     COMMENT "Writing ${name}.h"
     VERBATIM COMMAND_EXPAND_LISTS)
   target_include_directories(${name} PUBLIC ${folder})
+
+  if(ATTUNE_CPU)
+    set(arduino ${folder}/arduino/${name})
+    file(CONFIGURE OUTPUT ${arduino}/library.properties CONTENT [[
+name=@name@
+version=1.0.0
+author=attune_add_model_library
+maintainer=attune_add_model_library
+sentence=The model @name@ behind plain C, compiled for @ATTUNE_CPU@.
+paragraph=
+category=Data Processing
+url=
+architectures=*
+includes=@name@.h
+precompiled=true
+ldflags=-l@name@
+]] @ONLY)
+    add_custom_target(${name}_arduino
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${arduino}/src/${ATTUNE_CPU}
+      COMMAND ${CMAKE_COMMAND} -E copy $<TARGET_FILE:${name}> ${arduino}/src/${ATTUNE_CPU}
+      COMMAND ${CMAKE_COMMAND} -E copy ${folder}/${name}.h ${arduino}/src
+      DEPENDS ${name}
+      VERBATIM)
+  endif()
 endfunction()

@@ -26,7 +26,7 @@ set(digits_about "learns handwritten digits")
 set(digits_takes "a minute")
 set(digits_8x16x2_ram 64)
 set(digits_8x32x4_ram 336)
-set(digits_precisions float int8)
+set(digits_precisions float int8 bf16 int8_bf16)
 set(digits_options --steps --images --seed --hold-out)
 
 set(vowels_shapes 29x16x2)

@@ -6,7 +6,7 @@
 //   --seed N      other initial parameters and another order of the images
 //   --hold-out N  does not train on the last N of the training images; 0 without it
 //   --threads N   on a PC: on N threads, to the same bits (on_pc.hpp, which also writes a page about it)
-//   --precision P float, or int8: of examples/run, which builds a program for each
+//   --precision P float, int8, bf16 or int8_bf16: of examples/run, which builds a program for each
 //   --export 1    prints what it learned: a .safetensors file, for PyTorch and for inference.cpp, as text
 //
 // With a file of parameters in flash (examples/run --weights FILE --steps N) it learns further from those.

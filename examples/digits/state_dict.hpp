@@ -77,7 +77,7 @@ template <class Write>
 }
 
 /// The state_dict in such lines.
-inline void print_state_dict(const Model::Parameters& parameters) {
+inline void print_state_dict(const auto& parameters) {
   print_file([&parameters](auto& sink) {
     return attune::write_safetensors<StateDict>(parameters, sink, {.metadata = R"({"format":"pt"})"});
   });

@@ -19,23 +19,27 @@ inline constexpr attune::CosineSchedule kLearningRate{
 inline constexpr float kWeightDecay = kSmall ? 0.01f : 0.1f;
 
 using Loss = attune::CrossEntropy<attune::CrossEntropyOptions{.label_smoothing = 0.1}>;
-/// Products of floats, or of integers of 8 bits: --precision.
-#ifndef ATTUNE_EXAMPLE_PRECISION_INT8
-#define ATTUNE_EXAMPLE_PRECISION_INT8 0
+/// Products of floats, or of integers of 8 bits; master weights in floats, or in bf16: --precision.
+#if ATTUNE_EXAMPLE_PRECISION_INT8_BF16
+#define ATTUNE_EXAMPLE_PRECISION_INT8 1
+#define ATTUNE_EXAMPLE_PRECISION_BF16 1
 #endif
 #if ATTUNE_EXAMPLE_PRECISION_INT8
 using Plan = attune::Int8Training;
-inline constexpr const char* kPrecision = "int8";
 #else
 using Plan = attune::Streaming;
-inline constexpr const char* kPrecision = "float";
 #endif
-using Trainer = attune::Trainer<Model, Loss, attune::AdamW, kBatch, Plan>;
+#if ATTUNE_EXAMPLE_PRECISION_BF16
+using Optimizer = attune::Bfloat16MasterWeights<attune::AdamW>;
+#else
+using Optimizer = attune::AdamW;
+#endif
+inline constexpr bool kInt8 = std::is_same_v<Plan, attune::Int8Training>,
+                      kBf16 = !std::is_same_v<Optimizer, attune::AdamW>;
+inline constexpr const char* kPrecision = kInt8 ? (kBf16 ? "int8_bf16" : "int8") : kBf16 ? "bf16" : "float";
+using Trainer = attune::Trainer<Model, Loss, Optimizer, kBatch, Plan>;
 inline constexpr attune::MemoryReport kMemory = Trainer::memory(attune::Feeding::kOneByOne);
-static_assert(kMemory.total() <= (kSmall                          ? 56
-                                  : ATTUNE_EXAMPLE_PRECISION_INT8 ? 328
-                                                                  : 320) *
-                                     1024);  // the RAM contract
+static_assert(kMemory.total() <= (kSmall ? 56 : kInt8 ? 328 : 320) * 1024);  // the RAM contract
 
 // Where initial parameters and the order of the images come from.
 inline attune::Rng rng_of_parameters(std::uint64_t seed) { return attune::Rng(2 * seed - 1); }

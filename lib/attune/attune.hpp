@@ -35,6 +35,7 @@
 #include <attune/layers/convolution.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/layers/embedding.hpp>
+#include <attune/layers/embedding_sum.hpp>
 #include <attune/layers/feed_forward.hpp>
 #include <attune/layers/layer_norm.hpp>
 #include <attune/layers/layer_scale.hpp>
@@ -65,8 +66,10 @@
 #include <attune/models/checkpointed.hpp>
 #include <attune/models/composition.hpp>
 #include <attune/models/decoder_layer.hpp>
+#include <attune/models/encoder_decoder.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/frozen.hpp>
+#include <attune/models/head_alone.hpp>
 #include <attune/models/packed_tape.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
@@ -81,6 +84,7 @@
 #include <attune/training/adam.hpp>
 #include <attune/training/batch.hpp>
 #include <attune/training/batch_update.hpp>
+#include <attune/training/bfloat16_master_weights.hpp>
 #include <attune/training/check_gradients.hpp>
 #include <attune/training/closed_form_head.hpp>
 #include <attune/training/cross_entropy.hpp>

@@ -32,6 +32,9 @@ struct Head {
                                         attune::view(context), attune::view(weights), kScores, 0, 0,
                                         attune::detail::AllWeights{}, dense(mask), of_rows.data());
   }
+  auto weights_in_backward() {
+    return attune::detail::StoredWeights<decltype(attune::view(weights))>{attune::view(weights)};
+  }
 };
 
 template <class Mask>
@@ -39,11 +42,11 @@ void expect_the_same_of_stored_and_of_recomputed_weights(const Mask& mask) {
   Head stored(mask), again(mask);
   static float scratch[kQueries * kKeys];
   attune::detail::attend_backward(attune::view(stored.query), attune::view(stored.key),
-                                  attune::view(stored.value), attune::view(stored.weights),
+                                  attune::view(stored.value), stored.weights_in_backward(),
                                   attune::view(stored.d_context), attune::view(stored.d_query),
                                   attune::view(stored.d_key), attune::view(stored.d_value), scratch,
                                   Head::kScores, attune::detail::AllWeights{}, dense(mask));
-  static attune::detail::RecomputeScratch<float, kQueries, kKeys, kDk, kDv, false> room;
+  static attune::detail::RecomputeInBlocks<float, kQueries, kKeys, kDk, kDv, false> room;
   attune::detail::recomputed_attend_backward(
       attune::view(again.query), attune::view(again.key), attune::view(again.value),
       attune::view(again.d_context), scratch, room, Head::kScores, 0,
@@ -68,7 +71,7 @@ TEST(AttentionBackward, may_write_gradients_over_operands) {
   const auto backward = [](Head& head, auto& dq, auto& dk, auto& dv) {
     attune::detail::attend_backward(
         attune::view(head.query), attune::view(head.key), attune::view(head.value),
-        attune::view(head.weights), attune::view(head.d_context), attune::view(dq), attune::view(dk),
+        head.weights_in_backward(), attune::view(head.d_context), attune::view(dq), attune::view(dk),
         attune::view(dv), scratch, Head::kScores, attune::detail::AllWeights{}, attune::Context<>{});
   };
   backward(apart, apart.d_query, apart.d_key, apart.d_value);

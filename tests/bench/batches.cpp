@@ -227,9 +227,47 @@ void measure_stacking() {
                 race.ratio(per_sequence, stacked));
 }
 
+// Samples of one row each: as the rows of one sequence, as a batch one by one, and as a batch in lockstep.
+template <int rows>
+using Mlp = attune::Sequential<
+    attune::Linear<attune::LinearShape{.rows = rows, .d_in = 64, .d_out = 64}>, attune::Relu<rows, 64>,
+    attune::Linear<attune::LinearShape{.rows = rows, .d_in = 64, .d_out = 64}>, attune::Relu<rows, 64>,
+    attune::Linear<attune::LinearShape{.rows = rows, .d_in = 64, .d_out = 8}>>;
+
+template <int rows, int batch, class Plan>
+using MlpTrainer = attune::Trainer<Mlp<rows>, attune::MeanSquaredError, attune::Adam<>, batch, Plan>;
+
+void measure_samples() {
+  constexpr int kSamples = 32;
+  static MlpTrainer<kSamples, 1, attune::Streaming> in_rows;
+  static MlpTrainer<1, kSamples, attune::Streaming> per_sample;
+  static MlpTrainer<1, kSamples, attune::Lockstep> lanes;
+  static decltype(in_rows)::BatchInput x;
+  static decltype(in_rows)::BatchTarget target;
+  attune::Rng rng(1);
+  for (float& value : x.values) value = rng.uniform(-1.0f, 1.0f);
+  for (float& value : target.values) value = rng.uniform(-1.0f, 1.0f);
+  const auto loss = [&](auto& trainer) {
+    trainer.initialize(attune::XavierUniform{}, attune::Rng(rng));
+    return trainer.step(x, target, {.learning_rate = 1e-3f}).loss;
+  };
+  const float expected = loss(per_sample);
+  if (loss(lanes) != expected) disagree("one by one");
+  if (!(std::fabs(loss(in_rows) - expected) <= 1e-5f * expected)) disagree("of rows");
+  constexpr attune::Adam<>::Options kStays{.learning_rate = 1e-12f};
+  bench::Race race;
+  const int rows = race.add([&] { (void)in_rows.step(x, target, kStays); });
+  const int samples = race.add([&] { (void)per_sample.step(x, target, kStays); });
+  const int together = race.add([&] { (void)lanes.step(x, target, kStays); });
+  race.run();
+  bench::figure("samples.mlp64.batch32.rows_vs_batch", race.ratio(samples, rows));
+  bench::figure("samples.mlp64.batch32.lockstep_vs_batch", race.ratio(samples, together));
+}
+
 }  // namespace
 
 int main() {
+  measure_samples();
   measure_steps();
   using attune::CrossEntropy, attune::MeanSquaredError;
   using Attention =

@@ -166,6 +166,23 @@ constexpr attune::AttentionShape kShape{.seq_len = 16, .d_model = 32, .num_heads
   port::print("softmax.backward.instructions_per_element ", kLength * kLength, '\n');
 }
 
+// Exact GELU of normal inputs: values, and values with derivatives.
+void measure_gelu(float deviation, const char* name) {
+  using attune::Activation;
+  constexpr int kSize = 1024;
+  float *const x = storage[0], *const y = storage[1];
+  attune::Rng rng(3);
+  for (int i = 0; i < kSize; ++i) x[i] = deviation * rng.normal();
+  begin_counting();
+  attune::kernels::activate<Activation::kGelu>(kSize, x, y);
+  end_counting();
+  port::print("gelu.forward.", name, ".instructions_per_element ", kSize, '\n');
+  begin_counting();
+  attune::kernels::activate_with_slopes<Activation::kGelu>(kSize, x, y);
+  end_counting();
+  port::print("gelu.training.", name, ".instructions_per_element ", kSize, '\n');
+}
+
 using Layer = attune::MultiHeadAttention<kShape>;
 
 // What Trainer does with one sequence and at the end of a batch. Nobody asks for dx there.
@@ -218,5 +235,9 @@ int main() {
   measure_rows<172, 64>();
   measure_softmax();
   measure_step();
+  measure_gelu(0.5f, "deviation0.5");
+  measure_gelu(1, "deviation1");
+  measure_gelu(2, "deviation2");
+  measure_gelu(4, "deviation4");
   return 0;
 }

@@ -1,10 +1,12 @@
 // Instruction counts of one of the models of models.hpp on an emulated board, as device.cpp prints them: a
-// forward pass, and a training step on one sequence.
+// forward pass, a training step on one sequence, and a step of a classifier's factors of low rank (LoRA).
 //   ATTUNE_BENCH_MODEL                    its name
 //   ATTUNE_BENCH_MEMORY, ..._MEMORY_SIZE  where its numbers stand and how many bytes are there: the emulated
 //                                         board's external RAM, larger than what the linker script has
 #include <cstdint>
 #include <new>
+#include <type_traits>
+#include <utility>
 
 #include <console.hpp>
 #include <instructions.hpp>
@@ -18,9 +20,10 @@ constexpr bench::ModelShape kShape = bench::shape_of(ATTUNE_BENCH_MODEL);
 using Model = bench::Model<kShape>;
 using Loss = bench::LossOf<kShape>;
 using Mask = bench::MaskOf<kShape>;
-template <class OfModel = Model, class Plan = attune::Streaming>
+template <class OfModel, class Plan = attune::Streaming>
 using TrainerOf = attune::Trainer<OfModel, Loss, attune::AdamW, 1, Plan>;
-using Trainer = TrainerOf<>;
+using Trainer = TrainerOf<Model>;
+using PackedSet = Model::ParametersOf<attune::PackedInt8Weights, attune::Tensor>;
 
 struct Data {
   typename Trainer::BatchInput x;
@@ -35,14 +38,29 @@ struct Forward {
 struct PackedForward {
   Data data;
   Model::Parameters parameters;
-  Model::ParametersOf<attune::PackedInt8Weights, attune::Tensor> packed;
+  PackedSet packed;
   Model::InferenceScratch scratch;
   Model::Output y;
 };
-template <class Plan>
+template <class Trainer>
 struct Step {
   Data data;
-  TrainerOf<Model, Plan> trainer;
+  Trainer trainer;
+};
+template <class Plan>
+using StepOfAll = Step<TrainerOf<Model, Plan>>;
+
+// A constant base in that memory: its numbers, and references to them.
+template <class Set>
+using ReferencesTo = decltype(attune::references_to<Model>(std::declval<const Set&>()));
+template <class Set>
+ReferencesTo<Set> base;
+template <class Set, class Plan>
+struct LoraStep {
+  using Tuned = attune::Adapted<Model, base<Set>, attune::LowRank{.rank = 8}>;
+  Step<TrainerOf<Tuned, Plan>> step;
+  Set set;
+  Model::Parameters floats;
 };
 
 template <class T>
@@ -87,9 +105,8 @@ void print(const char* work, long macs) {
   print("int8_forward", bench::forward_macs(kShape));  // attention in integers, too
 }
 
-template <class Plan>
-[[gnu::noinline]] void measure_step(const char* name) {
-  auto& it = in_memory<Step<Plan>>();
+template <class Trainer>
+[[gnu::noinline]] void measure_step(Step<Trainer>& it, const char* name, long macs) {
   attune::Rng rng(1);
   it.trainer.initialize(attune::XavierUniform{}, rng);
   fill(it.data, rng);
@@ -98,7 +115,23 @@ template <class Plan>
       it.trainer.step(it.data.x, it.data.target, {.learning_rate = 1e-3f}, attune::NoClipping{}, Mask{});
   port::end_counting();
   if (!result.ok()) port::exit(1);
-  print(name, bench::step_macs(kShape));
+  print(name, macs);
+}
+
+template <class Set, class Plan>
+[[gnu::noinline]] void measure_lora_step(const char* name) {
+  if constexpr (sizeof(LoraStep<Set, Plan>) <= ATTUNE_BENCH_MEMORY_SIZE) {
+    auto& it = in_memory<LoraStep<Set, Plan>>();
+    attune::Rng rng(1);
+    attune::initialize(it.floats, attune::XavierUniform{}, rng);
+    if constexpr (std::is_same_v<Set, PackedSet>) {
+      if (attune::quantize(it.floats, it.set) != attune::Status::kOk) port::exit(1);
+    } else {
+      it.set = it.floats;
+    }
+    base<Set> = attune::references_to<Model>(it.set);
+    measure_step(it.step, name, bench::lora_macs(kShape));
+  }
 }
 
 }  // namespace
@@ -107,9 +140,13 @@ int main() {
   static_assert(sizeof(Forward) <= ATTUNE_BENCH_MEMORY_SIZE);
   measure_forward();
   if constexpr (sizeof(PackedForward) <= ATTUNE_BENCH_MEMORY_SIZE) measure_packed_forward();
-  if constexpr (sizeof(Step<attune::Int8Training>) <= ATTUNE_BENCH_MEMORY_SIZE) {
-    measure_step<attune::Streaming>("step");
-    measure_step<attune::Int8Training>("int8_step");
+  if constexpr (sizeof(StepOfAll<attune::Int8Training>) <= ATTUNE_BENCH_MEMORY_SIZE) {
+    measure_step(in_memory<StepOfAll<attune::Streaming>>(), "step", bench::step_macs(kShape));
+    measure_step(in_memory<StepOfAll<attune::Int8Training>>(), "int8_step", bench::step_macs(kShape));
+  }
+  if constexpr (kShape.kind == bench::Kind::kClassifier) {
+    measure_lora_step<Model::Parameters, attune::Streaming>("lora_step");
+    measure_lora_step<PackedSet, attune::Int8Training>("int8_lora_step");
   }
   return 0;
 }

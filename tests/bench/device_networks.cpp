@@ -1,6 +1,6 @@
 // Instruction counts of small networks that other libraries for microcontrollers train, on an emulated board,
-// as device.cpp prints them: an MLP of 64-64-64-8 with Adam, a step on a batch of 32 rows and on one row, and
-// attention of 99 tokens, 64 features, one head.
+// as device.cpp prints them: an MLP of 64-64-64-8 with Adam, a step on 32 rows, on one row, and on a batch of
+// 32 sequences of one row; and attention of 99 tokens, 64 features, one head.
 #include <attune/attune.hpp>
 #include <console.hpp>
 #include <instructions.hpp>
@@ -24,13 +24,12 @@ using Mlp = attune::Sequential<attune::Linear<attune::LinearShape{.rows = rows, 
                                attune::Linear<attune::LinearShape{.rows = rows, .d_in = 64, .d_out = 8}>>;
 
 // A step of the trainer: forward, mean squared error, backward and Adam.
-template <int rows>
+template <int rows, int batch>
 [[gnu::noinline]] void measure_mlp(const char* name) {
-  using Model = Mlp<rows>;
-  using Trainer = attune::Trainer<Model, attune::MeanSquaredError, attune::Adam<>, 1>;
+  using Trainer = attune::Trainer<Mlp<rows>, attune::MeanSquaredError, attune::Adam<>, batch>;
   static Trainer trainer;
-  static typename Model::Input x;
-  static typename Model::Output target;
+  static typename Trainer::BatchInput x;
+  static typename Trainer::BatchTarget target;
   attune::Rng rng(1);
   trainer.initialize(attune::XavierUniform{}, rng);
   fill(x, rng);
@@ -71,8 +70,9 @@ Attention::Output y, dy;
 }  // namespace
 
 int main() {
-  measure_mlp<32>("step");
-  measure_mlp<1>("sample");
+  measure_mlp<32, 1>("step");
+  measure_mlp<1, 1>("sample");
+  measure_mlp<1, 32>("batch");
   measure_attention();
   return 0;
 }

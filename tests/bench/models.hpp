@@ -103,6 +103,10 @@ constexpr long step_macs(const ModelShape& s) {
   return 3 * forward_macs(s) - of_input;
 }
 
+/// Of a step that trains factors beside a constant base (LoRA): the gradients of inputs, but none of weights.
+/// The factors' own products, a few percent, are not counted.
+constexpr long lora_macs(const ModelShape& s) { return (forward_macs(s) + step_macs(s)) / 2; }
+
 // ---- The models. ----
 
 template <ModelShape s>

@@ -1,7 +1,7 @@
-// expect: attune::IsLayer: there is no forward(parameters, x, y, tape, scratch[, mask])
-// errors: 2  the constraint of the class that takes it is told, too
-#include <attune/attune.hpp>
+// expect: attune::DecoderLayer: nothing gives the layer its memory
+// kilobytes: 25  the way from the call to the layer
+#include "encoder_decoder.hpp"
 
-attune::Trainer<attune::DecoderLayer<attune::DecoderLayerShape{
-    .attention = {.seq_len = 4, .d_model = 8, .num_heads = 2}, .d_ff = 8}>>
-    trainer;
+using Layer = attune::DecoderLayer<kDecoder>;
+static attune::Trainer<Layer> trainer;
+void train(const Layer::Input& x) { (void)trainer.accumulate(x, x); }

@@ -1,6 +1,6 @@
 """Families of whole layers of a transformer, stacks of them, and a model trained with them."""
 from case_source import Case, Skip, boolean, braces, concatenate, mask_options, no_dropout, torch_masks
-from layer_families import ACTIVATIONS
+from layer_families import ACTIVATIONS, norm_shape
 from optimizer_types import adam_options
 from safetensors import Tensor
 
@@ -179,6 +179,55 @@ def stack_case(source, name, data, inputs, parameters, shape, masks, terms):
                 magnitudes=shared_magnitudes(expected))
 
 
+def transformer(source):
+    """nn.Transformer. Source and target of a sequence stand one behind the other."""
+    src, tgt = source.get("src"), source.get("tgt")
+    (batch, source_len, width), seq_len = src.shape, tgt.shape[1]
+    heads, layers, scalar = source.option("num_heads"), number_of_layers(source), source.scalar("src")
+    epsilon = float(source.option("layer_norm_eps", 1e-5))
+
+    def parameters(prefix):
+        result = []
+        for part, attentions in (("encoder", [("self_attn", "self_attention")]),
+                                 ("decoder", [("self_attn", "self_attention"), ("multihead_attn", "cross_attention")])):
+            for i in range(layers):
+                result += layer_parameters(source, f"{prefix}{part}.layers.{i}.", f"{part}.0.{i}.", attentions, width,
+                                           source.option("dim_feedforward"))
+            result += norm_parameters(source, f"{prefix}{part}.norm", f"{part}.1", width)
+        return result
+
+    def stack(kind, rows, **more):
+        return (f"attune::Sequential<attune::Repeat<{layers}, attune::{kind}Layer<"
+                f"{layer_shape(source, kind + 'Layer', rows, **more)}, {scalar}>>, "
+                f"attune::LayerNorm<{norm_shape(rows, width, epsilon, True, True)}, {scalar}>>")
+
+    def joined(first, second):
+        values = []
+        for i in range(batch):
+            values += first.at(i).values + second.at(i).values
+        return Tensor(first.dtype, [batch, source_len + seq_len, width], values)
+
+    masks, data = [], {}
+    for name, rows, cols, ours, padding in (
+            ("source_mask", source_len, source_len, "src_mask", "src_key_padding_mask"),
+            ("mask", seq_len, seq_len, "attn_mask", "tgt_key_padding_mask"),
+            ("memory_mask", seq_len, source_len, "memory_mask", "memory_key_padding_mask")):
+        mask, data[name] = torch_masks(source, src.dtype, batch, heads, rows, cols, (ours,), (padding,))
+        masks.append(mask_options(**mask))
+    out = source.get("out", batch, seq_len, width)
+    expected = {"out": out, "out_inference": out,
+                "grad.input": joined(source.get("grad.src", *src.shape), source.get("grad.tgt", *tgt.shape))}
+    expected.update(("grad." + ours, tensor) for ours, tensor in parameters("grad."))
+    return Case(header="transformer_case.hpp",
+                call=f"transformer_case<attune::EncoderDecoder<{stack('Encoder', source_len)}, "
+                     f"{stack('Decoder', seq_len, memory_len=source_len)}>, {', '.join(masks)}>",
+                data={"batch": batch, "parameters": concatenate([tensor for _, tensor in parameters("param.")]),
+                      "input": joined(src, tgt), "grad_out": source.get("grad_out", *out.shape), **data},
+                expected=expected, scalar=scalar,
+                terms=layers * (2 * layer_terms(source, source_len) + layer_terms(source, seq_len)) + batch * seq_len,
+                magnitudes=shared_magnitudes(expected))
+
+
 def train(source):
     """A classifier of nn.Linear, learned positions, nn.TransformerEncoder, nn.LayerNorm, mean and nn.Linear."""
     x = source.get("input")
@@ -263,5 +312,6 @@ FAMILIES = {
     "encoder": encoder,
     "decoder_layer": decoder,
     "decoder": decoder,
+    "transformer": transformer,
     "train": train,
 }

@@ -153,6 +153,21 @@ def layer_scale(source):
                       [source.get("grad.input", *x.shape), source.get("grad.weight", cols)], terms=rows)
 
 
+def embedding_sum(source):
+    """Ids of words, then of types."""
+    ids = source.get("input")
+    seq_len = ids.shape[1]
+    tables = {name: source.get(f"{name}.weight") for name in ("first", "second")}
+    scalar = source.scalar("first.weight")
+    embeddings = [f"attune::Embedding<attune::EmbeddingShape{braces(seq_len=seq_len, vocabulary=table.shape[0], d_model=table.shape[1])}, {scalar}>"
+                  for table in tables.values()]
+    expected = {f"grad.{name}.weight": source.get(f"grad.{name}.weight", *table.shape) for name, table in tables.items()}
+    out = source.get("out", seq_len, tables["first"].shape[1])
+    return Case(header="layer_case.hpp", call=f"layer_case<attune::EmbeddingSum<{', '.join(embeddings)}>>",
+                data={"input": ids, "parameters": concatenate(list(tables.values())), "grad_out": source.get("grad_out", *out.shape)},
+                expected={"out": out, "out_inference": out} | expected, scalar=scalar, terms=seq_len)
+
+
 def conv1d(source):
     return conv(source, "Conv1d", lambda size, kernel, stride, padding: dict(
         seq_len=size[0], kernel=kernel[0], stride=stride[0], padding=padding[0]))
@@ -313,6 +328,7 @@ FAMILIES = {
     "swiglu": swiglu,
     "rotary": rotary,
     "layer_scale": layer_scale,
+    "embedding_sum": embedding_sum,
     "conv1d": conv1d,
     "conv2d": conv2d,
     "avg_pool1d": avg_pool1d,

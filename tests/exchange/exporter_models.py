@@ -310,6 +310,66 @@ class Causal(nn.Module):
         return self.head(self.blocks(x, mask=mask))
 
 
+@torch.jit.script
+def scripted(x: torch.Tensor) -> torch.Tensor:
+    return x * 0.5 * (1.0 + torch.erf(x * 0.7071067811865476))
+
+
+class Scripted(nn.Module):
+    def forward(self, x):
+        return scripted(x)
+
+
+class Gate(nn.Module):
+    """Leaves its branch out where numbers are large."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.branch = nn.LayerNorm(8), nn.Linear(8, 8)
+
+    def forward(self, x):
+        return x if x.abs().max() > 1e6 else x + self.branch(self.norm(x))
+
+
+class Hinted(nn.Module):
+    """Parts that cannot be recorded, and Python beside them."""
+
+    def __init__(self):
+        super().__init__()
+        self.inward, self.act, self.gate, self.outward, self.spare = nn.Linear(4, 8), Scripted(), Gate(), nn.Linear(8, 2), nn.Identity()
+
+    def forward(self, x):
+        return self.outward(self.gate(self.act(self.inward(x))))
+
+    @staticmethod
+    def hints():
+        return {"act": lambda module, x: F.gelu(x), "gate": lambda module, x: x + module.branch(module.norm(x))}
+
+
+def hint_with_a_cube(module, x):
+    return F.gelu(x.pow(3).sign() * x.abs())
+
+
+class TwoInputs(nn.Module):
+    """Two kinds of ids, and what is made of their embeddings."""
+
+    def __init__(self, step):
+        super().__init__()
+        self.first, self.second, self.head, self.step = nn.Embedding(7, 8), nn.Embedding(5, 8), nn.Linear(8, 3), step
+
+    def forward(self, first, second):
+        return self.head(self.step(self.first(first), self.second(second)))
+
+
+class Ignoring(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(4, 3)
+
+    def forward(self, x, mask):
+        return self.head(x)
+
+
 class Scaled(nn.Module):
     """Attention with another scale than 1 / sqrt(d_k), which small weights do not show."""
 
@@ -468,6 +528,27 @@ class Step(nn.Module):
         return self.function(x)
 
 
+class Skip(nn.Sequential):
+    def forward(self, x):
+        return x + super().forward(x)
+
+
+class Pairs(nn.Module):
+    """Words, types, positions, a norm, and torch.nn's encoder; the mean, the first or all tokens."""
+
+    def __init__(self, tokens, width, heads, depth, classes, pooled):
+        super().__init__()
+        self.words, self.types, self.pos = nn.Embedding(19, width), nn.Embedding(3, width), nn.Embedding(tokens + 1, width)
+        self.norm, self.head, self.pooled = nn.LayerNorm(width, eps=1e-12), nn.Linear(width, classes), pooled
+        layer = nn.TransformerEncoderLayer(width, heads, 2 * width, batch_first=True, activation="gelu")
+        self.encoder = nn.TransformerEncoder(layer, depth)
+
+    def forward(self, ids, types):
+        x = self.words(ids) + self.types(types)
+        x = self.encoder(self.norm(x + self.pos(torch.arange(ids.shape[1]))))
+        return self.head(x.mean(1) if self.pooled == "mean" else x[:, 0] if self.pooled == "first" else x)
+
+
 ACTIVATIONS = (nn.ReLU, nn.SiLU, nn.GELU, nn.Tanh, nn.Sigmoid, lambda: nn.GELU(approximate="tanh"),
                lambda: Step(lambda x: x * torch.sigmoid(1.702 * x)), lambda: Step(lambda x: F.relu(x).square()))
 
@@ -492,7 +573,9 @@ def drawn_convolutions(draw, classes):
         if ends == "cut" and kernel > 1:
             steps.append(Step(lambda x, cut=kernel - 1: x[:, :, :-cut]))
         width = wide
-        if draw.random() < 0.5:
+        if draw.random() < 0.3:
+            steps.append(Skip(convolution(width, width, 3, padding=1, groups=draw.choice([1, width])), draw.choice(ACTIVATIONS)()))
+        elif draw.random() < 0.5:
             steps.append(norm(width, affine=draw.random() < 0.7))
         if draw.random() < 0.7:
             steps.append(draw.choice(ACTIVATIONS)())
@@ -517,7 +600,7 @@ def drawn(draw):
     heads = draw.choice([1, 2, 4])
     width = heads * draw.choice([2, 4, 6])
     tokens, depth, classes = draw.randint(1, 9), draw.randint(1, 3), draw.randint(1, 5)
-    kind = draw.choice(["encoder", "image", "vision", "llama", "causal", "forecaster", "convolutions", "convolutions"])
+    kind = draw.choice(["encoder", "image", "vision", "llama", "causal", "forecaster", "convolutions", "convolutions", "pairs"])
     if kind == "encoder":
         module = Encoder(tokens, 3, width, heads, depth, draw.random() < 0.5, draw.choice(["gelu", "relu"]), classes)
         return kind, module, torch.randn(2, tokens, 3)
@@ -534,6 +617,9 @@ def drawn(draw):
         return kind, Causal(tokens, 17, 2 * width), torch.randint(0, 17, (2, tokens))
     if kind == "convolutions":
         return kind, *drawn_convolutions(draw, classes)
+    if kind == "pairs":
+        module = Pairs(tokens, width, heads, depth, classes, draw.choice(["mean", "first", "all"]))
+        return kind, module, (torch.randint(0, 19, (2, tokens)), torch.randint(0, 3, (2, tokens)))
     return kind, Forecaster(tokens, 2 * width), torch.randn(2, tokens, 2)
 
 

@@ -5,6 +5,7 @@
 // programmed: `misuses` counts that, and calls that are not aligned.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -33,8 +34,9 @@ class NorFlash {
   /// Without a cut.
   static constexpr std::uint32_t kNever = ~0u;
 
-  explicit NorFlash(std::uint32_t seed = 1) : random_(seed * 2654435761u | 1u) {
-    for (unsigned char& byte : bytes_) byte = kErased;
+  explicit NorFlash(std::uint32_t first = 1) {
+    seed(first);
+    std::memset(bytes_, kErased, kSize);
     std::memcpy(synced_, bytes_, kSize);
   }
 
@@ -45,11 +47,15 @@ class NorFlash {
     if (!powered_ || broken) return Status::kFlashFault;
     const bool spoilt = reads++ == spoilt_read;
     if (spoilt && spoilt_answer != Status::kOk) return spoilt_answer;
-    for (std::uint32_t row = at / kProgramUnit; row <= (at + count - 1) / kProgramUnit; ++row) {
-      if (rows_[row] == Row::kUnreadable) return Status::kUnreadable;
-    }
     auto* const bytes = static_cast<unsigned char*>(to);
-    for (std::size_t i = 0; i < count; ++i) bytes[i] = seen(at + static_cast<std::uint32_t>(i));
+    if (plain_) {
+      std::memcpy(bytes, bytes_ + at, count);
+    } else {
+      for (std::uint32_t row = at / kProgramUnit; row <= (at + count - 1) / kProgramUnit; ++row) {
+        if (rows_[row] == Row::kUnreadable) return Status::kUnreadable;
+      }
+      for (std::size_t i = 0; i < count; ++i) bytes[i] = seen(at + static_cast<std::uint32_t>(i));
+    }
     if (spoilt) bytes[count / 2] ^= 0x10;
     return Status::kOk;
   }
@@ -88,6 +94,7 @@ class NorFlash {
 
   /// Cuts the power at the `operation`-th from now.
   void cut_at(std::uint32_t operation, Tear how) {
+    if (how == Tear::kUnreadable || how == Tear::kFlickering) plain_ = false;
     operations = 0;
     cut_at_ = operation;
     tear = how;
@@ -99,6 +106,7 @@ class NorFlash {
   [[nodiscard]] bool powered() const { return powered_; }
   /// Bits that read as they like, whatever is programmed and erased: 0 or 1 as in `value`.
   void stick(std::uint32_t at, unsigned char bits, unsigned char value) {
+    plain_ = false;
     stuck_at_ = at;
     stuck_bits_ = bits;
     stuck_value_ = value;
@@ -109,7 +117,12 @@ class NorFlash {
     for (Row& row : rows_) row = Row::kWritten;
   }
   [[nodiscard]] unsigned char& byte(std::uint32_t at) { return bytes_[at]; }
-  void flicker(std::uint32_t at, unsigned char bits) { flickering_[at] = bits; }
+  void flicker(std::uint32_t at, unsigned char bits) {
+    plain_ = false;
+    flickering_[at] = bits;
+  }
+  /// Begins another sequence of random numbers.
+  void seed(std::uint32_t seed) { random_ = seed * 2654435761u | 1u; }
   std::uint32_t random() {
     random_ ^= random_ << 13;
     random_ ^= random_ >> 17;
@@ -182,6 +195,11 @@ class NorFlash {
   }
   void erase_page(std::uint32_t at, Tear how, bool cut) {
     const std::uint32_t part = random() % (kPageSize + 1);
+    if (plain_ && !cut) {
+      std::memset(bytes_ + at, kErased, kPageSize);
+      std::fill_n(rows_ + at / kProgramUnit, kPageSize / kProgramUnit, Row::kErased);
+      return;
+    }
     for (std::uint32_t row = at / kProgramUnit; row < (at + kPageSize) / kProgramUnit; ++row) {
       const bool unreadable = how == Tear::kUnreadable && random() % 4 == 0;
       for (std::uint32_t i = row * kProgramUnit; i < (row + 1) * kProgramUnit; ++i)
@@ -199,4 +217,5 @@ class NorFlash {
   std::uint32_t random_, cut_at_ = kNever, stuck_at_ = kNever;
   unsigned char stuck_bits_ = 0, stuck_value_ = 0;
   bool powered_ = true;
+  bool plain_ = true;  // no byte is stuck, flickers or cannot be read, so that reads and erasures are copies
 };

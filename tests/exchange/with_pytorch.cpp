@@ -89,64 +89,28 @@ struct CrossAttention {
 };
 
 // nn.Transformer: the source, then the target.
+constexpr int kSource = 5, kTarget = 4, kWidth = 8;
 template <NormPlacement placement>
-struct Translator {
-  static constexpr int kSource = 5, kTarget = 4, kWidth = 8;
-  using Encoder =
-      Sequential<Repeat<2, EncoderLayer<EncoderLayerShape{
-                               .attention = {.seq_len = kSource, .d_model = kWidth, .num_heads = 2},
-                               .d_ff = 12,
-                               .norm = placement}>>,
-                 LayerNorm<NormShape{kSource, kWidth}>>;
-  using Decoder =
-      DecoderLayer<DecoderLayerShape{.attention = {.seq_len = kTarget, .d_model = kWidth, .num_heads = 2},
-                                     .d_ff = 12,
-                                     .memory_len = kSource,
-                                     .norm = placement}>;
-  using Norm = LayerNorm<NormShape{kTarget, kWidth}>;
-  using Scalar = float;
-  using Input = Tensor<float, kSource + kTarget, kWidth>;
-  using Output = Tensor<float, kTarget, kWidth>;
-  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
-  struct ParametersOf {
-    typename Encoder::template ParametersOf<Matrix, Vector> encoder;
-    typename Decoder::template ParametersOf<Matrix, Vector> decoder[2];
-    typename Norm::template ParametersOf<Matrix, Vector> norm;
-  };
-  using Parameters = ParametersOf<Tensor>;
-
-  static void infer(const auto& parameters, const Input& x, Output& y) {
-    static typename Encoder::InferenceScratch encoder_scratch;
-    static typename Decoder::InferenceScratch decoder_scratch;
-    static typename Encoder::Output memory;
-    static typename Decoder::Output first, second;
-    typename Norm::InferenceScratch none;
-    Encoder::forward(parameters.encoder, view(x).rows_at<kSource>(0), memory, encoder_scratch);
-    Decoder::forward(parameters.decoder[0], view(x).rows_at<kTarget>(kSource), memory, first,
-                     decoder_scratch);
-    Decoder::forward(parameters.decoder[1], first, memory, second, decoder_scratch);
-    Norm::forward(parameters.norm, second, y, none);
-  }
-};
+using Translator = EncoderDecoder<
+    Sequential<Repeat<2, EncoderLayer<EncoderLayerShape{
+                             .attention = {.seq_len = kSource, .d_model = kWidth, .num_heads = 2},
+                             .d_ff = 12,
+                             .norm = placement}>>,
+               LayerNorm<NormShape{kSource, kWidth}>>,
+    Sequential<Repeat<2, DecoderLayer<DecoderLayerShape{
+                             .attention = {.seq_len = kTarget, .d_model = kWidth, .num_heads = 2},
+                             .d_ff = 12,
+                             .memory_len = kSource,
+                             .norm = placement}>>,
+               LayerNorm<NormShape{kTarget, kWidth}>>>;
+template <NormPlacement placement>
+using TranslatorNames =
+    PyTorchModule<Translator<placement>, "encoder.layers", "encoder.norm", "decoder.layers", "decoder.norm">;
 
 }  // namespace
 
 template <>
 struct attune::PyTorchNames<CrossAttention> : PyTorchNames<CrossAttention::Attention> {};
-template <attune::NormPlacement placement>
-struct attune::PyTorchNames<Translator<placement>> {
-  using Parts = Translator<placement>;
-  using Encoder = PyTorchModule<typename Parts::Encoder, "encoder.layers", "encoder.norm">;
-  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
-    const TensorPath first{"decoder.layers.0", parent}, second{"decoder.layers.1", parent},
-        norm{"decoder.norm", parent};
-    Encoder::visit(visitor, parent, set.encoder);
-    PyTorchNames<typename Parts::Decoder>::visit(visitor, &first, set.decoder[0]);
-    PyTorchNames<typename Parts::Decoder>::visit(visitor, &second, set.decoder[1]);
-    PyTorchNames<typename Parts::Norm>::visit(visitor, &norm, set.norm);
-  }
-};
-
 namespace {
 
 // ---- Reading, running, writing. ----
@@ -259,7 +223,7 @@ int main(int count, char** arguments) {
   if (model == "vit") return run<VitNames>(path);
   if (model == "gpt2") return run<HuggingFaceModule<kGpt2Layer, Gpt2>>(path);
   if (model == "attention") return run<PyTorchModule<CrossAttention>>(path);
-  if (model == "translator") return run<PyTorchModule<Translator<NormPlacement::kAfter>>>(path);
-  if (model == "translator_pre") return run<PyTorchModule<Translator<NormPlacement::kBefore>>>(path);
+  if (model == "translator") return run<TranslatorNames<NormPlacement::kAfter>>(path);
+  if (model == "translator_pre") return run<TranslatorNames<NormPlacement::kBefore>>(path);
   return 2;
 }

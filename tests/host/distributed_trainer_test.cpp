@@ -11,6 +11,7 @@
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/sequential.hpp>
 #include <attune/training/adafactor.hpp>
+#include <attune/training/bfloat16_master_weights.hpp>
 #include <attune/training/cross_entropy.hpp>
 
 #include "check.hpp"
@@ -109,7 +110,7 @@ TEST(DistributedTrainer, gives_the_loss_and_the_norm_of_a_trainer_to_every_rank)
   }));
 }
 
-TEST(DistributedTrainer, keeps_moments_in_8_bits_and_factored_moments_as_a_trainer) {
+TEST(DistributedTrainer, keeps_moments_in_8_bits_factored_moments_and_bf16_weights_as_a_trainer) {
   const auto expect_same = []<class Optimizer>(std::type_identity<Optimizer>) {
     static attune::Trainer<Model, attune::CrossEntropy<>, Optimizer, kBatch> one;
     one.initialize(attune::XavierUniform{}, attune::Rng{42});
@@ -130,6 +131,7 @@ TEST(DistributedTrainer, keeps_moments_in_8_bits_and_factored_moments_as_a_train
   expect_same(std::type_identity<
               attune::Adam<attune::AdamVariant{.moments = attune::MomentPrecision::kInt8Stochastic}>>{});
   expect_same(std::type_identity<attune::Adafactor<>>{});
+  expect_same(std::type_identity<attune::Bfloat16MasterWeights<attune::AdamW>>{});
 }
 
 namespace {

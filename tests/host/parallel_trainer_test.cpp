@@ -10,10 +10,12 @@
 #include <attune/layers/positions.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/frozen.hpp>
+#include <attune/models/packed_tape.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/sequential.hpp>
 #include <attune/training/adafactor.hpp>
+#include <attune/training/bfloat16_master_weights.hpp>
 #include <attune/training/cross_entropy.hpp>
 
 #include "training/batch_data.hpp"
@@ -100,13 +102,17 @@ TEST(ParallelTrainer, rounds_moments_as_a_trainer) {
       attune::Adam<attune::AdamVariant{.moments = attune::MomentPrecision::kInt8Stochastic}>>();
 }
 
-TEST(ParallelTrainer, updates_factored_moments_as_a_trainer) {
+TEST(ParallelTrainer, updates_factored_moments_and_bf16_weights_as_a_trainer) {
   expect_same_training<Layer, attune::MeanSquaredError, attune::Adafactor<>>();
+  expect_same_training<OfTokens, attune::CrossEntropy<>,
+                       attune::Bfloat16MasterWeights<attune::Adam<attune::AdamVariant{
+                           .moments = attune::MomentPrecision::kInt8Stochastic}>>>();
 }
 
 TEST(ParallelTrainer, trains_a_classifier_to_the_bits_of_a_trainer) {
   expect_same_training<Classifier, attune::CrossEntropy<>>();
   expect_same_training<Classifier, attune::CrossEntropy<>>(attune::GradientClipping{0.05f});
+  expect_same_training<attune::PackedTape<Classifier>, attune::CrossEntropy<>>();
 }
 
 namespace {

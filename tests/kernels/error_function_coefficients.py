@@ -1,25 +1,22 @@
 #!/usr/bin/env python3
-"""The coefficients in kernels/simd/sigmoids.hpp. float: r of degree 7 in
+"""The coefficients in kernels/simd/sigmoids.hpp, by interpolation at Chebyshev nodes. float: c of degree 6 in
 
-  erfc(sqrt(2) b) = (1 + b r(b))^8,   b in [0, 4.25]
+  Phi(-a) = c(a - i/2),   |a - i/2| <= 1/4,   a >= 0,   i = 0 ... 14
 
-where b erfc(sqrt(2) b) has the smallest largest error, as has erfc / 2 below b = 1/2 (Lawson's algorithm: least squares,
-each point weighted again by its error). Beyond 6 standard deviations, where erfc is smaller than the error, roots count as
-if their derivative were that of a number that is not. double: q of degree 26 in
+the lowest power first, with an error of 1e-9. double: q of degree 26 in
 
   e^(z^2) erfc(z) = t q(u),   t = 1/(1 + 0.5 z),   u = 2t - 1 in [-1, 1]
 
-which interpolates the quotient at the Chebyshev nodes of u, then is expanded in powers of u. Near zero, g of degree 8 and 15
-in
+Near zero, g of degree 15 in
 
   erf(sqrt(2) b) = b + b g(b^2 - 151/256),   b in [-1, 1]
 
-interpolated in the same way, and of degree 8 and 17 in
+and of degree 8 (float) and 17 in
 
   tanh(sqrt(2/pi) (x + 0.044715 x^3)) = b + b g(b^2 - 230/256),   x = 2 b
 
-Around these centers the coefficients are so near to floats that rounding them costs 5e-10. Prints all, the highest power
-first, and the root's error.
+expanded around the centers, near which the coefficients are so near to floats that rounding them costs 5e-10. Prints the rest
+the highest power first.
 """
 from decimal import Decimal, getcontext
 
@@ -119,41 +116,24 @@ def expand(powers, by):
     return low[::-1]
 
 
-def solve(matrix, right):
-    """Gauss and Jordan, with pivots."""
-    rows = [row + [value] for row, value in zip(matrix, right)]
-    for i in range(len(rows)):
-        pivot = max(range(i, len(rows)), key=lambda k: abs(rows[k][i]))
-        rows[i], rows[pivot] = rows[pivot], rows[i]
-        for k in range(len(rows)):
-            if k != i:
-                factor = rows[k][i] / rows[i][i]
-                rows[k] = [a - factor * b for a, b in zip(rows[k], rows[i])]
-    return [row[-1] / row[i] for i, row in enumerate(rows)]
+def normal_tail(a):
+    """Phi(-a)."""
+    complement = scaled_complement(abs(a) / Decimal(2).sqrt()) * (-a * a / 2).exp() / 2
+    return complement if a >= 0 else 1 - complement
 
 
-def minimax_root(terms, last, count=120, turns=60):
-    points = [last / 2 * (1 - cosine(PI * (2 * k + 1) / (2 * count))) for k in range(count)]
-    roots = [(scaled_complement(b * Decimal(2).sqrt()) * (-2 * b * b).exp()) ** (ONE / 8) for b in points]
-    slopes = [max(8 * root ** 7 * max(b, ONE / 2), Decimal("5e-7")) for b, root in zip(points, roots)]
-    weights = [ONE / count] * count
-    powers = [[b ** (k + 1) for k in range(terms)] for b in points]
-    for _ in range(turns):
-        scales = [weight * slope * slope for weight, slope in zip(weights, slopes)]
-        matrix = [[sum(s * p[i] * p[j] for s, p in zip(scales, powers)) for j in range(terms)] for i in range(terms)]
-        right = [sum(s * p[i] * (root - 1) for s, p, root in zip(scales, powers, roots)) for i in range(terms)]
-        found = solve(matrix, right)
-        errors = [abs(slope * (1 + sum(c * x for c, x in zip(found, p)) - root))
-                  for slope, p, root in zip(slopes, powers, roots)]
-        weights = [weight * error for weight, error in zip(weights, errors)]
-        weights = [weight / sum(weights) for weight in weights]
-    return found[::-1], max(errors)
+def tail_row(i):
+    low, high = Decimal(0 if i == 0 else -1) / 4, ONE / 4
+    middle, half = (high + low) / 2, (high - low) / 2
+    powers = interpolate(lambda u: normal_tail(Decimal(i) / 2 + middle + half * u), 6)
+    return expand([c / half ** (6 - k) for k, c in enumerate(powers)], -middle)[::-1]
 
 
-root, error = minimax_root(8, Decimal("4.25"))
-print("float:", ", ".join(f"{value:.8e}" for value in root), f"error {error:.1e}")
+for i in range(15):
+    print("{" + ", ".join(f"{value:.9e}f" for value in tail_row(i)) + "},")
 print("double:", ", ".join(f"{value:.16e}" for value in interpolate(quotient, 26)))
-for function, center, double_degree in (near, Decimal(151) / 256, 15), (near_tanh, Decimal(230) / 256, 17):
-    for name, digits, degree in ("float", 9, 8), ("double", 17, double_degree):
-        powers = expand([c * 2 ** (degree - i) for i, c in enumerate(interpolate(function, degree))], center - ONE / 2)
-        print(name, function.__name__ + ":", ", ".join(f"{value:.{digits}e}" for value in powers))
+for function, center, name, digits, degree in ((near, Decimal(151) / 256, "double", 17, 15),
+                                               (near_tanh, Decimal(230) / 256, "float", 9, 8),
+                                               (near_tanh, Decimal(230) / 256, "double", 17, 17)):
+    powers = expand([c * 2 ** (degree - i) for i, c in enumerate(interpolate(function, degree))], center - ONE / 2)
+    print(name, function.__name__ + ":", ", ".join(f"{value:.{digits}e}" for value in powers))

@@ -32,9 +32,9 @@ struct Tape {
 template <TapeNumbers numbers>
 void expect_valid_rows_only(int length) {
   using Packed = Tape<attune::detail::PackedAs<numbers>::template Matrix>;
-  const auto context = attune::detail::context_of(attune::NoMask{}, attune::RunToCompletion{},
-                                                  attune::detail::FirstTokens<kTokens>{length},
-                                                  attune::detail::FirstTokens<kTokens>{length});
+  const attune::NoMask none;
+  const attune::detail::FirstTokens<kTokens> tokens{length};
+  const auto context = attune::detail::context_of(none, attune::RunToCompletion{}, tokens, tokens);
   static Tape<> tape, again;
   static Packed packed;
   std::memset(static_cast<void*>(&tape), 0xFF, sizeof tape);

@@ -209,6 +209,10 @@ TEST(PackedTape, keeps_a_quarter_or_a_half) {
   // The tape without x, and with it.
   static_assert(sizeof(PackedTape<Layer, TapeNumbers::kBfloat16>::Tape) ==
                 (sizeof(Layer::Tape) - kStatistics + sizeof(Tokens)) / 2 + kStatistics);
+  // A recomputed layer has no tape of its own, whatever it inherits.
+  using Recomputed = attune::Checkpointed<Layer::SelfAttention>;
+  static_assert(sizeof(PackedTape<attune::Repeat<2, Recomputed>>::Tape) ==
+                2 * sizeof(attune::detail::PackedMatrix<TapeNumbers::kInt8, Tokens>));
   // Nothing is kept between packed layers, and what has nothing to pack stays as it is.
   static_assert(sizeof(PackedTape<attune::Repeat<3, Layer>>::Tape) == 3 * sizeof(PackedTape<Layer>::Tape));
   static_assert(std::is_same_v<attune::detail::WithPackedTape<Head, TapeNumbers::kInt8>::type, Head>);

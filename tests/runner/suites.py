@@ -31,7 +31,7 @@ BESIDE = [
     Suite("files of digits, between PyTorch, the host and flash", "tests/examples/files_test", BOARD, "torch"),
     Suite("checks of trained models", "tests/conformance/checks_can_fail", "build tests"),
     Suite("state_dicts of PyTorch, there and back", "tests/exchange/with_pytorch", "build gcc torch", "npm"),
-    Suite("models behind plain C", "tests/packaging/c_models", f"{BOARD} python"),
+    Suite("models behind plain C", "tests/packaging/c_models", f"{BOARD} python", "arduino"),
     Suite("modules of PyTorch, exported and checked", "tests/exchange/exporter", f"{BOARD} torch"),
     Suite("training in integers, against NumPy", "tests/training/int8_against_numpy", "build gcc torch"),
     Suite("ONNX files, read and checked", "tests/exchange/onnx_files", "build torch onnx"),

@@ -75,6 +75,7 @@ struct DecoderOfItself : attune::DecoderLayer<shape> {
   using Tape = TapeOf<typename Base::Parameters>;
   using Scratch = ScratchOf<typename Base::Parameters>;
   using Input = typename Base::Input;
+  static constexpr attune::Abilities kAbilities{};
 
   static void forward(const auto& parameters, attune::ConstView<Input> x, attune::View<Input> y,
                       typename Base::InferenceScratch& scratch) {

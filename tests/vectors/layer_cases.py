@@ -27,6 +27,25 @@ def layer_scale(cases, name, shape):
           {"weight": draw.normal(shape[-1], scale=0.5)}, lambda x, weight: x * weight, draw)
 
 
+def embedding_sum(cases, name, seq_len=6, rows=(7, 2), width=5):
+    """Two tables, as BERT's words and token types. `input` has the ids of both, [2, seq_len]."""
+    draw = cases.draw(name)
+    if cases.random_shapes:
+        seq_len, width = draw.integer(1, 9), draw.integer(1, 19)
+    ids = torch.tensor([[draw.integer(0, count - 1) for _ in range(seq_len)] for count in rows])
+    tables = {f"{key}.weight": draw.normal(count, width) for key, count in zip(("first", "second"), rows)}
+    grad_out = draw.normal(seq_len, width)
+
+    def compute(dtype):
+        leaves = {key: leaf(table, dtype) for key, table in tables.items()}
+        out = sum(F.embedding(row, table) for row, table in zip(ids, leaves.values()))
+        gradients = torch.autograd.grad((out * grad_out.to(dtype)).sum(), list(leaves.values()))
+        return {**leaves, "input": ids, "grad_out": grad_out.to(dtype), "out": out,
+                **{"grad." + key: d for key, d in zip(leaves, gradients)}}
+
+    cases.write(name, "embedding_sum", dict(seq_len=seq_len), compute)
+
+
 def conv(cases, name, size, d_in, d_out, kernel, stride=None, padding=None, groups=1, bias=True, causal=False):
     """nn.Conv1d or nn.Conv2d, of tokens: `size`, `kernel`, `stride` and `padding` have a number for each dimension."""
     draw = cases.draw(name)
@@ -71,6 +90,7 @@ def avg_pool(cases, name, size, width, kernel, stride):
 
 def layer_cases(cases):
     layer_scale(cases, "layer_scale", (5, 9))
+    embedding_sum(cases, "embedding_sum")
     conv(cases, "conv1d_same", [11], 3, 5, [3], padding=[1])
     conv(cases, "conv1d_strided_nobias", [13], 4, 3, [4], stride=[3], padding=[2], bias=False)
     conv(cases, "conv1d_groups", [9], 6, 4, [2], groups=2)

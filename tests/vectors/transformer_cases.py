@@ -388,6 +388,40 @@ def decoder(cases, name, batch=2, length=4, memory_len=5, heads=2, head_dim=3, d
           final_norm, bias, draw)
 
 
+def transformer(cases, name, batch=2, source_len=5, length=4, heads=2, head_dim=4, d_ff=9, act="relu", norm_first=False,
+                padding=False, layers=2, eps=1e-5):
+    """nn.Transformer with a causal target; `padding` is that of the source, and of the memory."""
+    draw = cases.draw(name)
+    if cases.random_shapes:
+        batch, source_len, length = draw.integer(1, 3), draw.integer(1, 7), draw.integer(1, 7)
+        heads = draw.choice([1, 2, 3, 4])
+        head_dim, d_ff = draw.integer(-(-LEAST_WIDTH // heads), 9), draw.integer(3, 20)
+    width = heads * head_dim
+    inputs = {"src": draw.normal(batch, source_len, width), "tgt": draw.normal(batch, length, width)}
+    grad_out = draw.normal(batch, length, width)
+    masks = {"attn_mask": any_mask(draw, "causal", batch, heads, length, length)}
+    if padding:
+        masks["src_key_padding_mask"] = masks["memory_key_padding_mask"] = padding_mask(batch, source_len)
+
+    def module(dtype):
+        return nn.Transformer(width, heads, layers, layers, d_ff, 0.0, act, layer_norm_eps=eps, batch_first=True,
+                              norm_first=norm_first, dtype=dtype)
+
+    parameters = draw_parameters(module(torch.float64), draw)
+
+    def compute(dtype):
+        m = module(dtype).train()
+        m.load_state_dict({key: tensor.to(dtype) for key, tensor in parameters.items()})
+        cast = {ours: mask if mask.dtype == torch.bool else mask.to(dtype) for ours, mask in masks.items()}
+        arguments = {"tgt_mask" if ours == "attn_mask" else ours: mask for ours, mask in cast.items()}
+        tensors = gradients_of(m, {key: leaf(tensor, dtype) for key, tensor in inputs.items()},
+                               lambda *leaves: m(*leaves, **arguments), grad_out.to(dtype), frozenset())
+        return {**tensors, **cast}
+
+    cases.write(name, "transformer", dict(layer_metadata(width, heads, d_ff, act, norm_first, eps), batch=batch,
+                                          layers=layers, causal=1), compute)
+
+
 def transformer_cases(cases):
     layer_norm(cases, "layer_norm_d16", (6, 16))
     layer_norm(cases, "layer_norm_d5_eps", (4, 5), eps=1e-2, scale=0.05)
@@ -426,6 +460,8 @@ def transformer_cases(cases):
     encoder(cases, "encoder_layer_pre_relu_causal", norm_first=True, mask="causal", heads=1, head_dim=5, d_ff=7)
     encoder(cases, "encoder_2layer_pre_gelu_finalnorm", batch=1, act="gelu", norm_first=True, layers=2,
             final_norm=True)
+    transformer(cases, "transformer_post_relu")
+    transformer(cases, "transformer_pre_gelu_padding", batch=3, act="gelu", norm_first=True, padding=True)
     decoder(cases, "decoder_layer_post_relu")
     decoder(cases, "decoder_layer_pre_gelu_padding", act="gelu", norm_first=True, memory_padding=True)
     decoder(cases, "decoder_layer_post_no_mask", batch=1, length=3, mask=None)

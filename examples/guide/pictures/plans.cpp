@@ -21,6 +21,7 @@ using Head = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 32, .d_out = 
 using Body = BodyOf<Encoder<true>>;
 using Model = attune::Sequential<Body, Head>;
 using Recomputed = attune::Sequential<BodyOf<attune::Checkpointed<Encoder<false>>>, Head>;
+using Packed = attune::PackedTape<attune::Sequential<BodyOf<Encoder<false>>, Head>>;
 
 constexpr Body::Parameters kBody{};
 constexpr Model::Parameters kModel{};
@@ -55,6 +56,7 @@ int main() {
   const bool measured =
       measure<Model, AdamW, Streaming>("Everything, AdamW") &&
       measure<Recomputed, AdamW, Streaming>("Everything, tapes recomputed") &&
+      measure<Packed, AdamW, Streaming>("Everything, tape in 8 bits") &&
       measure<Model, HalfMoments, Streaming>("Everything, 16-bit moments") &&
       measure<Model, AdamW, UpdateInBackward>("UpdateInBackward") &&
       measure<Model, HalfMoments, UpdateInBackward>("UpdateInBackward, 16-bit moments") &&

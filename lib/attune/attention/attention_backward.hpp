@@ -264,16 +264,17 @@ struct GradientsOverOperands {
   DValue d_value;
 };
 
-/// Backward of stored weights p[seq_len, kv_len], which become dS. Assigns dK and dV, or adds to them with
-/// Sum = Accumulate.
+/// Backward of all queries as one block. `weights` has their P[seq_len, kv_len], stored or to be recomputed,
+/// which becomes dS. Assigns dK and dV, or adds to them with Sum = Accumulate. `scratch` has room for the
+/// larger of P and dQ.
 template <class Query, class Key, class Value, class Weights, class DContext, class DQuery, class DKey,
           class DValue, class Scalar, class Scores, class Dropout, AnyContext Call,
           class Sum = kernels::Assign>
-ATTUNE_INLINE void attend_backward(const Query& query, const Key& key, const Value& value, const Weights& p,
-                                   const DContext& d_context, const DQuery& dq, const DKey& dk,
-                                   const DValue& dv, Scalar* scratch, const Scores& scores, Dropout&& dropout,
-                                   const Call& context, Sum sum = {}) {
-  check_weights<Weights>();
+ATTUNE_INLINE void attend_backward(const Query& query, const Key& key, const Value& value,
+                                   const Weights& weights, const DContext& d_context, const DQuery& dq,
+                                   const DKey& dk, const DValue& dv, Scalar* scratch, const Scores& scores,
+                                   Dropout&& dropout, const Call& context, Sum sum = {}) {
+  check_weights<decltype(weights.p)>();
   static_assert(DQuery::col_stride == 1,
                 "attune::scaled_dot_product_attention_backward: a row of "
                 "d_query must be contiguous");
@@ -281,8 +282,7 @@ ATTUNE_INLINE void attend_backward(const Query& query, const Key& key, const Val
   const auto values = context.keys().first(value);
   const auto head = backward_of_head(query, keys, values, d_context, scores, context);
   const auto rows = valid_query_rows<Query::rows, Query::rows>(context, 0);
-  head.step(rows, StoredWeights<Weights>{p}, scratch, dropout,
-            GradientsOverOperands<DQuery, DKey, DValue>{dq, dk, dv}, sum);
+  head.step(rows, weights, scratch, dropout, GradientsOverOperands<DQuery, DKey, DValue>{dq, dk, dv}, sum);
 }
 
 // Gradients of a head's keys and values, summed over several query heads or blocks of queries.

@@ -99,11 +99,11 @@ struct AttentionHeads {
       const auto dropout_from = [&](int first) {
         return dropout_of(tape, scratch, head, first, appended_at<shape>(of_tokens.keys()));
       };
-      if constexpr (shape.keep_weights) {
+      if constexpr (Memory::kOneBlock) {
+        const auto weights = weights_in_backward(tape, scratch, head);
         const auto to = [&](const auto& dk, const auto& dv) ATTUNE_INLINE_LAMBDA {
-          attend_backward(q, k, v, view(tape.weights).template rows_at<shape.seq_len>(head * shape.seq_len),
-                          d_context, q, dk, dv, scratch.head.data(), scores(), dropout_from(0), context,
-                          SumOfGroup{});
+          attend_backward(q, k, v, weights, d_context, q, dk, dv, scratch.head.data(), scores(),
+                          dropout_from(0), context, SumOfGroup{});
         };
         if constexpr (Memory::kGroup > 1) {
           to(view(scratch.of_keys.d_key), view(scratch.of_keys.d_value));
@@ -215,6 +215,15 @@ struct AttentionHeads {
 
   // The row values of a head's weights on the tape.
   static Scalar* of_rows(auto& tape, int head) { return tape.of_rows.data() + 2 * head * shape.seq_len; }
+  // All weights of a head, from the tape or recomputed from it.
+  static auto weights_in_backward(auto& tape, [[maybe_unused]] auto& scratch, int head) {
+    using Weights = View<typename Memory::Weights>;
+    if constexpr (shape.keep_weights) {
+      return StoredWeights<Weights>{view(tape.weights).template rows_at<shape.seq_len>(head * shape.seq_len)};
+    } else {
+      return RecomputedWeights<Weights>{view(scratch.of_keys.weights), head, of_rows(tape, head)};
+    }
+  }
 
   // The context of products with V.
   ATTUNE_INLINE static auto of_finite_values(const auto& context, const auto& kept) {

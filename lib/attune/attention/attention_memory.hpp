@@ -31,9 +31,19 @@ struct AttentionMemory {
 
   /// Number of query heads that share a head of keys and values.
   static constexpr int kGroup = shape.num_heads / shape.num_kv_heads;
+  template <template <class, int, int, int, int, bool> class Recompute>
+  using RecomputeScratch = Recompute<Scalar, shape.seq_len, kKeys, shape.d_k, shape.d_v, (kGroup > 1)>;
+  /// Scalars of one head in turn: P or dP, and dQ, of all queries.
+  static constexpr int kOfHead = shape.seq_len * (std::max)(kKeys, shape.d_k);
+  /// Whether all queries are one block in backward: with stored weights, or without, if it takes no more
+  /// memory than several.
+  static constexpr bool kOneBlock =
+      shape.keep_weights ||
+      sizeof(RecomputeScratch<RecomputeAtOnce>) + sizeof(Scalar) * kOfHead <=
+          sizeof(RecomputeScratch<RecomputeInBlocks>) +
+              sizeof(Scalar) * static_cast<std::size_t>(recomputed_queries(shape.seq_len) * kKeys);
   /// Number of queries per head whose weights are in memory at once, in training.
-  static constexpr int kQueriesInTraining =
-      shape.keep_weights ? shape.seq_len : recomputed_queries(shape.seq_len);
+  static constexpr int kQueriesInTraining = kOneBlock ? shape.seq_len : recomputed_queries(shape.seq_len);
 
   /// Values from forward that a backward to these gradients needs. It stores the gradients of Q, K, V and O
   /// in the same memory. O is taped only for the gradient of W_o, else it is scratch. Matrix is the storage
@@ -112,25 +122,23 @@ struct AttentionMemory {
   /// cache if it is read several times; keys are then transposed once for all blocks of a head.
   static constexpr int kQueriesAtOnce = [] {
     if constexpr (!kernels::kCopiesTransposed<Scalar>)
-      return shape.keep_weights ? (std::min)(shape.seq_len, 32) : kQueriesInTraining;
+      return shape.keep_weights ? (std::min)(shape.seq_len, 32) : recomputed_queries(shape.seq_len);
     constexpr int kFitting = kernels::detail::kFirstLevelBytes / (kKeys * static_cast<int>(sizeof(Scalar)));
     constexpr int kMost = std::clamp(kFitting / 4 * 4, 4, 32), kBlocks = (shape.seq_len + kMost - 1) / kMost;
     return (std::min)(shape.seq_len, ((shape.seq_len + kBlocks - 1) / kBlocks + 3) / 4 * 4);
   }();
   static constexpr bool kTransposesKeys =
       kernels::kCopiesTransposed<Scalar> && kQueriesAtOnce < shape.seq_len;
-  /// Dead after every call, so all layers can share one. Training uses it for one head's dO, dP and dQ in
-  /// turn. If weights are not kept, it holds the head's dO, then rows of P.
+  /// Dead after every call, so all layers can share one. Backward uses `head` for one head's dP and dQ in
+  /// turn, or, in several blocks of queries, for rows of P.
   template <class Gradients>
   struct ScratchOf {
-    static constexpr int kColumnsOfOutputs =
-        (shape.seq_len * shape.d_v + kQueriesInTraining - 1) / kQueriesInTraining;
-    Tensor<Scalar, kQueriesInTraining, (std::max)({kKeys, shape.d_k, kColumnsOfOutputs})> head;
+    Tensor<Scalar, 1, kOneBlock ? kOfHead : kQueriesInTraining * kKeys> head;
     [[no_unique_address]] std::conditional_t<
         !shape.keep_weights,
-        RecomputeScratch<Scalar, shape.seq_len, kKeys, shape.d_k, shape.d_v, (kGroup > 1)>,
+        std::conditional_t<kOneBlock, RecomputeScratch<RecomputeAtOnce>, RecomputeScratch<RecomputeInBlocks>>,
         std::conditional_t<(kGroup > 1), KeyValueSums<Scalar, kKeys, shape.d_k, shape.d_v>, None<2>>>
-        of_keys;  // sums of the gradients of keys and values, or memory to recompute weights
+        of_keys;  // sums of the gradients of keys and values, and memory to recompute weights
     [[no_unique_address]] std::conditional_t<WeightDropout::kDrops, Tensor<Scalar, kQueriesInTraining, kKeys>,
                                              None<0>>
         dropped;  // rows of a head's P

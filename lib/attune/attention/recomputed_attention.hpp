@@ -1,6 +1,7 @@
 // Backward of one head without stored weights (Dao et al., "FlashAttention: Fast and Memory-Efficient Exact
 // Attention with IO-Awareness", 2022). It recomputes P for a block of queries at a time, from two numbers per
-// row that forward kept.
+// row that forward kept. If all queries fit into the memory of such blocks, they are one block, and gradients
+// need no sums beside their operands.
 //
 //   S = scale · Q·Kᵀ + mask,   P = e^(S − max) / sum
 //
@@ -14,9 +15,9 @@ namespace attune::inline ATTUNE_ARITHMETIC::detail {
 /// Number of queries, out of seq_len, whose weights are in memory at once.
 constexpr int recomputed_queries(int seq_len) { return (std::min)(seq_len, 8); }
 
-/// Scratch in addition to recomputed_queries() rows of weights.
+/// Scratch in addition to recomputed_queries() rows of weights. kShared: heads share keys and values.
 template <class ScalarType, int kQueries, int kKvLen, int kDk, int kDv, bool kShared>
-struct RecomputeScratch : KeyValueSums<ScalarType, kKvLen, kDk, kDv> {
+struct RecomputeInBlocks : KeyValueSums<ScalarType, kKvLen, kDk, kDv> {
   using Scalar = ScalarType;
   using Sums = KeyValueSums<Scalar, kKvLen, kDk, kDv>;
   static constexpr bool kOneBlock = kQueries <= kernels::kDepthBlock && !kShared;
@@ -31,6 +32,12 @@ struct RecomputeScratch : KeyValueSums<ScalarType, kKvLen, kDk, kDv> {
       return block;
     }
   }
+};
+
+/// The same in one block: P, besides room for the larger of P and dQ.
+template <class Scalar, int kQueries, int kKvLen, int kDk, int kDv, bool kShared>
+struct RecomputeAtOnce : std::conditional_t<kShared, KeyValueSums<Scalar, kKvLen, kDk, kDv>, NoParameters> {
+  Tensor<Scalar, kQueries, kKvLen> weights;
 };
 
 /// P of some queries, recomputed from the row values that masked_softmax kept.

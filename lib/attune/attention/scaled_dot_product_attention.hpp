@@ -54,7 +54,8 @@ void scaled_dot_product_attention_backward(const Query& query, const Key& key, c
   const auto k = view(key);
   const auto v = view(value);
   const auto p = view(weights);
-  detail::attend_backward(q, k, v, p, view(d_context), view(d_query), view(d_key), view(d_value), scratch,
+  detail::attend_backward(q, k, v, detail::StoredWeights<decltype(p)>{p}, view(d_context), view(d_query),
+                          view(d_key), view(d_value), scratch,
                           detail::scores_of<typename std::remove_cvref_t<Weights>::Scalar>(scale), dropout,
                           Context(mask).skipping_zeros(p, q, k, v));
 }

@@ -11,16 +11,16 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-template <class Scalar>
-[[gnu::noinline]] void fill_uniform(int size, Scalar* values, Scalar bound, Rng& rng) {
+template <class Element, class Scalar>
+[[gnu::noinline]] void fill_uniform(int size, Element* values, Scalar bound, Rng& rng) {
   for (int i = 0; i < size; ++i) values[i] = rng.uniform(-bound, bound);
 }
 template <class TensorType>
 void fill_uniform(TensorType& tensor, typename TensorType::Scalar bound, Rng& rng) {
   fill_uniform(TensorType::size, &tensor.values[0], bound, rng);
 }
-template <class Scalar>
-[[gnu::noinline]] void fill_normal(int size, Scalar* values, Scalar mean, Scalar deviation, Rng& rng) {
+template <class Element, class Scalar>
+[[gnu::noinline]] void fill_normal(int size, Element* values, Scalar mean, Scalar deviation, Rng& rng) {
   for (int i = 0; i < size; ++i) {
     values[i] = kernels::multiply_add(rng.normal<Scalar>(), deviation, mean);
   }

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include <attune/core/bfloat16_tensor.hpp>
 #include <attune/core/fields.hpp>
 #include <attune/core/fingerprint.hpp>
 #include <attune/core/tensor.hpp>

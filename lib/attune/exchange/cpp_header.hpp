@@ -122,7 +122,7 @@ class HeaderText {
     line({"]"});
     for (int i = 0; i < rows * cols; ++i) {
       add(length_ == 0 ? "    " : " ");
-      add_literal(values[i]);
+      add_literal(NumberOf<Scalar>(values[i]));
       add(",");
       if (length_ > 76) line();
     }

@@ -10,6 +10,7 @@
 #include <attune/layers/class_token.hpp>
 #include <attune/layers/convolution.hpp>
 #include <attune/layers/embedding.hpp>
+#include <attune/layers/embedding_sum.hpp>
 #include <attune/layers/feed_forward.hpp>
 #include <attune/layers/layer_scale.hpp>
 #include <attune/layers/linear.hpp>
@@ -17,6 +18,7 @@
 #include <attune/layers/token_type.hpp>
 #include <attune/models/checkpointed.hpp>
 #include <attune/models/decoder_layer.hpp>
+#include <attune/models/encoder_decoder.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/frozen.hpp>
 #include <attune/models/packed_tape.hpp>
@@ -159,6 +161,15 @@ template <EmbeddingShape shape, class Scalar, const EncoderLayerNames* table>
 struct PyTorchNames<Embedding<shape, Scalar>, table> {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     visitor(StateDictPlace<StateDictLayout::kTable>{{"weight", parent}}, set.weight);
+  }
+};
+
+/// Two modules, `first` and `second`; in PyTorchModule each has its own name.
+template <class First, class Second, const EncoderLayerNames* table>
+struct PyTorchNames<EmbeddingSum<First, Second>, table> {
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    detail::visit_named<First>("first", visitor, parent, set.first);
+    detail::visit_named<Second>("second", visitor, parent, set.second);
   }
 };
 
@@ -442,6 +453,15 @@ struct PyTorchNames<Tied<EmbeddingLayer, Body>, table> {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     detail::visit_named<EmbeddingLayer, table>("embedding", visitor, parent, set.embedding);
     detail::visit_named<Body, table>("body", visitor, parent, set.body);
+  }
+};
+
+/// A module with `encoder` and `decoder`.
+template <class Encoder, class Decoder, const EncoderLayerNames* table>
+struct PyTorchNames<EncoderDecoder<Encoder, Decoder>, table> {
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    detail::visit_named<Encoder, table>("encoder", visitor, parent, set.encoder);
+    detail::visit_named<Decoder, table>("decoder", visitor, parent, set.decoder);
   }
 };
 

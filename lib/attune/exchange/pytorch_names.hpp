@@ -12,10 +12,12 @@
 //   using Names = attune::PyTorchModule<Digits, "embed", "pos", "encoder.layers", "norm", "head">;
 //
 // Give one name for each layer with parameters, in the order of the Sequential, including nested ones and
-// those in a Residual. Without names, a Sequential is an nn.Sequential ("0", "1"), and any other model is the
-// module itself. Names inside PyTorch's modules (`self_attn.in_proj_weight`, `linear1.bias`) are built in.
-// Other encoder layers need a table (hugging_face_names.hpp). Frozen layers have names, too: writing includes
-// their constants, and reading skips them.
+// those in a Residual. An EncoderDecoder has the encoder's names, then the decoder's: an nn.Transformer is
+// PyTorchModule<Model, "encoder.layers", "encoder.norm", "decoder.layers", "decoder.norm">. Without names, a
+// Sequential is an nn.Sequential ("0", "1"), and any other model is the module itself. Names inside PyTorch's
+// modules (`self_attn.in_proj_weight`, `linear1.bias`) are built in. Other encoder layers need a table
+// (hugging_face_names.hpp). Frozen layers have names, too: writing includes their constants, and reading
+// skips them.
 //
 // read_safetensors.hpp, write_safetensors.hpp and model_file.hpp use these names.
 #pragma once
@@ -48,6 +50,9 @@ template <class... Layers>
 inline constexpr bool kHasTensors<Sequential<Layers...>> = (kHasTensors<Layers> || ...);
 template <class EmbeddingLayer, class Body>
 inline constexpr bool kHasTensors<Tied<EmbeddingLayer, Body>> = true;
+template <class Encoder, class Decoder>
+inline constexpr bool kHasTensors<EncoderDecoder<Encoder, Decoder>> =
+    kHasTensors<Encoder> || kHasTensors<Decoder>;
 
 /// The layers of a model that each need a name.
 template <class Layer, const EncoderLayerNames* table>
@@ -78,6 +83,17 @@ struct NamedLayers<Sequential<Layers...>, table> {
 };
 template <class Layer, const EncoderLayerNames* table>
 struct NamedLayers<Residual<Layer>, table> : NamedLayers<Layer, table> {};
+/// A table after the other.
+template <class First, class Second, const EncoderLayerNames* table>
+struct NamedLayers<EmbeddingSum<First, Second>, table> {
+  static constexpr int kCount = NamedLayers<First, table>::kCount + NamedLayers<Second, table>::kCount;
+
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, const char* const*& name,
+                              auto&& set) {
+    NamedLayers<First, table>::visit(visitor, parent, name, set.first);
+    NamedLayers<Second, table>::visit(visitor, parent, name, set.second);
+  }
+};
 /// The embedding, which is also the head, then the body's layers.
 template <class EmbeddingLayer, class Body, const EncoderLayerNames* table>
 struct NamedLayers<Tied<EmbeddingLayer, Body>, table> {
@@ -87,6 +103,17 @@ struct NamedLayers<Tied<EmbeddingLayer, Body>, table> {
                               auto&& set) {
     NamedLayers<EmbeddingLayer, table>::visit(visitor, parent, name, set.embedding);
     NamedLayers<Body, table>::visit(visitor, parent, name, set.body);
+  }
+};
+/// The encoder's layers, then the decoder's.
+template <class Encoder, class Decoder, const EncoderLayerNames* table>
+struct NamedLayers<EncoderDecoder<Encoder, Decoder>, table> {
+  static constexpr int kCount = NamedLayers<Encoder, table>::kCount + NamedLayers<Decoder, table>::kCount;
+
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, const char* const*& name,
+                              auto&& set) {
+    NamedLayers<Encoder, table>::visit(visitor, parent, name, set.encoder);
+    NamedLayers<Decoder, table>::visit(visitor, parent, name, set.decoder);
   }
 };
 template <class Layer, const auto& kConstants, class What, const EncoderLayerNames* table>

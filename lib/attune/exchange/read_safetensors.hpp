@@ -96,7 +96,7 @@ template <class Scalar>
   for (int row = 0; row < shape.rows; ++row) {
     const char* next = from + row * row_length * bytes_of(type);
     for (int col = 0; col < shape.cols; ++col) {
-      to[row * shape.row_stride + col * shape.col_stride] = element<Scalar>(type, next);
+      to[row * shape.row_stride + col * shape.col_stride] = element<NumberOf<Scalar>>(type, next);
       next += bytes_of(type);
     }
   }
@@ -106,8 +106,11 @@ template <class Scalar>
 [[gnu::noinline]] constexpr void scale_rows(ElementType type, const char* scales, const StateDictShape& shape,
                                             Scalar* to) {
   for (int row = 0; row < shape.rows; ++row) {
-    const auto scale = element<Scalar>(type, scales + row * bytes_of(type));
-    for (int col = 0; col < shape.cols; ++col) to[row * shape.row_stride + col * shape.col_stride] *= scale;
+    const auto scale = element<NumberOf<Scalar>>(type, scales + row * bytes_of(type));
+    for (int col = 0; col < shape.cols; ++col) {
+      Scalar& number = to[row * shape.row_stride + col * shape.col_stride];
+      number = number * scale;
+    }
   }
 }
 

@@ -2,6 +2,7 @@
 //
 //   const auto sink = [](const char* bytes, std::size_t count) { … };
 //   attune::Status status = attune::write_safetensors<Names>(parameters, sink);
+//   status = attune::write_safetensors<Names, attune::ElementType::kBF16>(parameters, sink);  // half as long
 //   status = attune::rewrite_safetensors<Names>(file, parameters, sink);  // as the file
 //
 // The first function sorts tensors and pads its header as the reference does. The second keeps the order,
@@ -178,7 +179,9 @@ template <class Scalar, class Visitor>
 [[gnu::noinline]] void for_each_stored(const StateDictShape& shape, const Scalar* from,
                                        const Visitor& visitor) {
   for (int row = 0; row < shape.rows; ++row) {
-    for (int col = 0; col < shape.cols; ++col) visitor(from[row * shape.row_stride + col * shape.col_stride]);
+    for (int col = 0; col < shape.cols; ++col) {
+      visitor(NumberOf<Scalar>(from[row * shape.row_stride + col * shape.col_stride]));
+    }
   }
 }
 /// The same for computed numbers: a weight with factors of low rank, or of 8 or 16 bits.
@@ -208,9 +211,9 @@ void for_each_value(int index, const Set& set, const Visitor& visitor) {
     }();
     if constexpr (kInMemory) {
       const auto from = view(tensor);
-      static_assert(
-          std::is_same_v<std::remove_const_t<typename decltype(from)::Scalar>, typename Names::Model::Scalar>,
-          "attune::write_safetensors: the set's scalar is not that of the names' model");
+      static_assert(std::is_same_v<NumberOf<std::remove_const_t<typename decltype(from)::Scalar>>,
+                                   typename Names::Model::Scalar>,
+                    "attune::write_safetensors: the set's scalar is not that of the names' model");
       StateDictShape shape = state_dict_shape<decltype(from)>(kLayout);
       if (kByRow) shape.rows = 1;
       for_each_stored(shape, from.data + (kByRow ? file_row * shape.row_stride : 0), visitor);
@@ -229,6 +232,17 @@ void for_each_value(int index, const Set& set, const Visitor& visitor) {
   }
 }
 
+/// Whether every value of a tensor of the state_dict stays finite in the type that it is written in.
+template <class Names, class Set>
+bool fits_in(ElementType type, int index, const Set& set) {
+  bool fits = true;
+  if (!is_half(type)) return fits;
+  for_each_value<Names>(index, set, [&](auto value) {
+    fits &= type == ElementType::kF16 ? can_be_quantized<Float16>(value) : can_be_quantized<Bfloat16>(value);
+  });
+  return fits;
+}
+
 /// Rewrites a file with the values of a set.
 template <class Names, class Set, class Sink>
 class SafetensorsRewriter {
@@ -242,17 +256,11 @@ class SafetensorsRewriter {
 
   /// Whether every value is finite, also in the type that it is written in.
   [[nodiscard]] SafetensorsResult check() const {
-    SafetensorsResult result;
     for (int i = 0; i < kTensors.kTensors; ++i) {
-      const ElementType type = written_type(layout_.type[i]);
-      if (type != ElementType::kF16 && type != ElementType::kBF16) continue;
-      for_each_value<Names>(kTensors.tensors[i].values, set_, [&](auto value) {
-        const bool fits =
-            type == ElementType::kF16 ? can_be_quantized<Float16>(value) : can_be_quantized<Bfloat16>(value);
-        if (!fits) result = {Status::kNotFinite, kTensors.name(i)};
-      });
+      if (!fits_in<Names>(written_type(layout_.type[i]), kTensors.tensors[i].values, set_))
+        return {Status::kNotFinite, kTensors.name(i)};
     }
-    return result;
+    return {};
   }
   void write() {
     add_header();
@@ -369,16 +377,27 @@ class SafetensorsRewriter {
 
 }  // namespace detail
 
-/// Writes a set of any form in the model's scalar, with aliases and shapes of PyTorchFile, and the model's
-/// constants. 8-bit and 16-bit weights are dequantized. Factors of low rank are merged into their weight, W +
-/// s·A·B. sink(const char* bytes, std::size_t count) gets the file in slices of at most 64 bytes. Returns
-/// kInvalidShape for a set of another model; nothing is then written.
-template <detail::CheckedNames Names, detail::CheckedSet Set, class Sink>
+/// Writes a set of any form in the model's scalar, or in another type of 16 to 64 bits, rounded to nearest,
+/// with aliases and shapes of PyTorchFile, and the model's constants. 8-bit and 16-bit weights are
+/// dequantized. Factors of low rank are merged into their weight, W + s·A·B. sink(const char* bytes,
+/// std::size_t count) gets the file in slices of at most 64 bytes. Returns kInvalidShape for a set of another
+/// model, and kNotFinite if a number becomes infinite or NaN in F16 or BF16; nothing is then written.
+template <detail::CheckedNames Names, ElementType written = ElementType::kOther, detail::CheckedSet Set,
+          class Sink>
 SafetensorsResult write_safetensors(const Set& set, Sink&& sink, const SafetensorsOptions& options = {}) {
-  constexpr ElementType kType = detail::kElementTypeOf<typename Names::Model::Scalar>;
+  static_assert(written != ElementType::kI8,
+                "attune::write_safetensors: integers need scales; quantize_safetensors writes such a file");
+  constexpr ElementType kType =
+      written == ElementType::kOther ? detail::kElementTypeOf<typename Names::Model::Scalar> : written;
   if (const SafetensorsResult checked = detail::check_set_of<Names>(set); checked != Status::kOk)
     return checked;
   constexpr auto& kTensors = detail::kStateDict<Names>;
+  if constexpr (detail::is_half(kType)) {
+    for (int i = 0; i < kTensors.kTensors; ++i) {
+      if (!detail::fits_in<Names>(kType, kTensors.tensors[i].values, set))
+        return {Status::kNotFinite, kTensors.name(i)};
+    }
+  }
   detail::ByteWriter<std::remove_reference_t<Sink>> out(sink);
   detail::add_header(out, options.metadata, [&](auto& header) {
     for (int i = 0; i < kTensors.kTensors; ++i) {

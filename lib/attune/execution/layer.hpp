@@ -34,6 +34,9 @@
 //                              its training. Default: none
 //   TapeOf<Gradients>, ScratchOf<Gradients>  memory of a backward to such gradients. Default: Tape, Scratch
 //   kReadsInput<Gradients>     whether that backward reads x. Default: true
+//   kIdsPerToken               ids of a token, in a layer of ids. Default: that of its first part, or 1
+//   TapeIn<Gradients, Matrix>  the tape with other storage of its matrices (layers/packed_rows.hpp). Default:
+//                              a packed tape has it as it is
 //   WithScalar<Other>          the layer with another scalar. Default: there is none
 //   Stream<tokens, cache>      the layer on the next tokens of a stream (stream.hpp): where tokens do not
 //   meet,
@@ -185,6 +188,24 @@ inline constexpr bool kTakesIds = requires {
   requires std::is_same_v<typename Layer::Input::value_type, int>;
 };
 
+/// Number of ids of each token, in a model whose input is ids; else 1.
+template <class Layer>
+constexpr int ids_per_token() {
+  if constexpr (!kTakesIds<Layer>) {
+    return 1;
+  } else if constexpr (requires { Layer::kIdsPerToken; }) {
+    return Layer::kIdsPerToken;
+  } else if constexpr (requires { typename Layer::OfSequence; }) {  // in lanes (layers/per_sequence.hpp)
+    return ids_per_token<typename Layer::OfSequence>();
+  } else if constexpr (requires { typename Layer::Parts; }) {
+    return []<class First, class... Rest>(LayerList<First, Rest...>) {
+      return ids_per_token<First>();
+    }(typename Layer::Parts{});
+  } else {
+    return 1;
+  }
+}
+
 /// The result of a layer's forward: a Status for ids, else void.
 template <class Layer>
 using Outcome = std::conditional_t<kTakesIds<Layer>, Status, void>;
@@ -295,8 +316,7 @@ constexpr bool check_layer() {
     static_assert(
         sizeof(L) == 0,
         "attune::IsLayer: there is no forward(parameters, x, y, tape, scratch[, mask]) for ConstView<Input> "
-        "x and View<Output> y; one with a second input, as DecoderLayer, stands in a struct that takes "
-        "both out of one");
+        "x and View<Output> y; one with a second input stands in a struct that takes both out of one");
   } else if constexpr (!RunsBackward<L>) {
     static_assert(sizeof(L) == 0,
                   "attune::IsLayer: there is no backward(parameters, x, tape, dy, dx, gradients, scratch[, "

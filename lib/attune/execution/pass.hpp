@@ -31,7 +31,7 @@ template <class Layer>
 inline constexpr int kTokens = [] {
   if constexpr (kTakesIds<Layer>) {
     return static_cast<int>(std::tuple_size_v<typename Layer::Input>) /
-           kernels::kSequencesIn<typename Layer::Scalar>;
+           (ids_per_token<Layer>() * kernels::kSequencesIn<typename Layer::Scalar>);
   } else {
     return Layer::Input::rows;
   }

@@ -119,10 +119,10 @@ class DistributedTrainer : private ParallelTrainer<Model, Loss, Optimizer, batch
   using typename OnOneMachine::BatchOutputView;
   using typename OnOneMachine::BatchTarget;
   using typename OnOneMachine::BatchTargetView;
+  using typename OnOneMachine::Gradients, typename OnOneMachine::Parameters;
   using typename OnOneMachine::InputView;
   using typename OnOneMachine::Options;
   using typename OnOneMachine::OutputView;
-  using typename OnOneMachine::Parameters;
   using typename OnOneMachine::PerSequence;
   using typename OnOneMachine::Result;
   using typename OnOneMachine::Scalar;
@@ -226,12 +226,12 @@ class DistributedTrainer : private ParallelTrainer<Model, Loss, Optimizer, batch
 
   // Bytes of gradients for all sequences that a rank can have.
   static constexpr std::size_t most_gradients(int ranks) {
-    return sizeof(Parameters) * static_cast<std::size_t>((batch + ranks - 1) / ranks);
+    return sizeof(Gradients) * static_cast<std::size_t>((batch + ranks - 1) / ranks);
   }
 
   auto part() {
-    return detail::PartOfRing<Parameters, typename OnOneMachine::Sums>(ranks_, batch, chunk_bytes_,
-                                                                       this->sum_here(), this->spare());
+    return detail::PartOfRing<Gradients, typename OnOneMachine::Sums>(ranks_, batch, chunk_bytes_,
+                                                                      this->sum_here(), this->spare());
   }
 
   void compare() {

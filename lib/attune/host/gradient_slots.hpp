@@ -75,7 +75,7 @@ class GradientSlots {
     for_each_part(0, sizeof(Parameters), [&](std::size_t from, std::size_t to) {
       Optimizer::for_each_with_moments(
           [&](const TensorPath& path, auto& p, auto& g, auto&... moment) {
-            const auto [first, size] = part_of<Optimizer>(p, state.parameters, from, to);
+            const auto [first, size] = part_of<Optimizer>(g, gradients, from, to);
             if (size == 0) return;
             attune::detail::update_and_clear<Optimizer>(coefficients, path.kind, size, p.data() + first,
                                                         g.data() + first, (moment.data() + first)...);

@@ -81,8 +81,9 @@ class ParallelTrainer
   /// The trainer with the same bits on one thread, and on a device.
   using PerSequence = Trainer<Model, Loss, Optimizer, batch, Plan>;
   using Scalar = typename Model::Scalar;
-  using Parameters = typename Model::Parameters;
   using State = typename PerSequence::State;
+  using Parameters = typename State::Parameters;
+  using Gradients = typename State::Gradients;
   using InputView = typename PerSequence::InputView;
   using OutputView = View<typename Model::Output>;
   using TargetView = typename PerSequence::TargetView;
@@ -100,7 +101,7 @@ class ParallelTrainer
       : pool_(options.threads),
         shared_(std::make_unique<Shared>()),
         workers_(std::make_unique<Worker[]>(static_cast<std::size_t>(pool_.threads()))),
-        slots_(pool_, detail::slots_for<Parameters>(batch, pool_.threads(), options.gradient_bytes)) {
+        slots_(pool_, detail::slots_for<Gradients>(batch, pool_.threads(), options.gradient_bytes)) {
     begin_at_state();
   }
 
@@ -170,7 +171,7 @@ class ParallelTrainer
     const auto sets = static_cast<std::size_t>(1 + slots_.count());
     MemoryReport report{
         .parameters = sizeof(Parameters) + Workspace::memory().parameters,
-        .gradients = sizeof(Parameters) * sets,
+        .gradients = sizeof(Gradients) * sets,
         .moments = attune::detail::kBytes<Moments>,
         .tape = workers * (attune::detail::kBytes<typename Model::Tape> + sizeof(typename Model::Output)),
         .scratch = workers * attune::detail::kBytes<Scratch>,
@@ -209,7 +210,7 @@ class ParallelTrainer
       add_sequences(part, first, end, sums);
       first = end;
     } while (first < part.end() && sums.status == Status::kOk);
-    Parameters& gradients = part.total(sums);
+    Gradients& gradients = part.total(sums);
     if (sums.status != Status::kOk) return Result::refused(sums.status);
     const auto update = attune::detail::begin_update<Loss>(shared.state, gradients, sums, options, clipping);
     if (update.result.ok()) {
@@ -222,27 +223,27 @@ class ParallelTrainer
   }
 
   /// The sum of the gradients up to here; free once all sequences here have been added.
-  Parameters& sum_here() { return slots_.sum(); }
+  Gradients& sum_here() { return slots_.sum(); }
   /// A set that is free once all sequences here have been added.
-  Parameters& spare() { return slots_.slot(0); }
+  Gradients& spare() { return slots_.slot(0); }
 
  private:
   friend TrainingLifecycle<ParallelTrainer, State>;
-  using Moments = typename Optimizer::template Moments<Parameters>;
+  using Moments = typename State::Moments;
   using Scratch = attune::detail::EitherScratch<Model>;
   using Workspace = typename Plan::template Workspace<Model>;
 
   // A batch in this process alone, without earlier or later sequences.
   struct WholeBatch {
-    Parameters& gradients;
+    Gradients& gradients;
     static constexpr int first() { return 0; }
     static constexpr int end() { return batch; }
-    static constexpr std::size_t chunk_bytes() { return sizeof(Parameters); }
+    static constexpr std::size_t chunk_bytes() { return sizeof(Gradients); }
     static void receive(Sums&) {}
     static void receive(std::span<std::byte>) {}
     static void send(const Sums&) {}
     static void send(std::span<std::byte>) {}
-    Parameters& total(Sums&) { return gradients; }
+    Gradients& total(Sums&) { return gradients; }
   };
 
   struct Shared {
@@ -269,7 +270,7 @@ class ParallelTrainer
 
   // Forward, loss and backward of one sequence.
   template <class Mask>
-  void differentiate(Worker& worker, int sequence, Parameters& gradients, InputView x, TargetView target,
+  void differentiate(Worker& worker, int sequence, Gradients& gradients, InputView x, TargetView target,
                      const Mask& mask, const Loss& loss, LossSum<Scalar>& sum) {
     auto& scratch = worker.scratch.training;
     const OutputView output(worker.output);
@@ -301,7 +302,7 @@ class ParallelTrainer
     }
     const bool sound = sums.status == Status::kOk, ends = end == part.end() || !sound;
     if (ends) part.send(sums);
-    for (std::size_t begin = 0; begin < sizeof(Parameters); begin += part.chunk_bytes()) {
+    for (std::size_t begin = 0; begin < sizeof(Gradients); begin += part.chunk_bytes()) {
       const auto chunk = slots_.chunk(begin, part.chunk_bytes());
       if (received) part.receive(chunk);
       if (sound) slots_.add(end - first, begin, begin + chunk.size());
@@ -355,7 +356,7 @@ class ParallelTrainer
   SharedPass pass_{pool_};
   std::unique_ptr<Shared> shared_;
   std::unique_ptr<Worker[]> workers_;
-  detail::GradientSlots<Parameters, Scalar> slots_;
+  detail::GradientSlots<Gradients, Scalar> slots_;
 };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::host

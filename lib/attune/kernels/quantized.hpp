@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include <attune/kernels/policy.hpp>
 
@@ -18,10 +19,15 @@ struct Int8 {
   static constexpr int kLargest = 127;  // symmetric: −128 is never written, but can be read
   std::int8_t value;                    // times the scale of its output
 };
-/// The upper half of a float.
+/// The upper half of a float. Converts to float exactly; an assigned number is rounded to the nearest.
 struct Bfloat16 {
   static constexpr bool kScaled = false;
   std::uint16_t bits;  // of the number, in memory
+
+  constexpr operator float() const;
+  template <class Number>
+    requires std::is_arithmetic_v<Number>
+  constexpr Bfloat16& operator=(Number value);
 };
 /// IEEE 754 binary16.
 struct Float16 {
@@ -55,6 +61,17 @@ struct Float16 {
   if (value != value) return {static_cast<std::uint16_t>(bits >> 16 | 0x40u)};
   return {static_cast<std::uint16_t>((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16)};
 }
+constexpr Bfloat16::operator float() const { return dequantize_bf16(bits); }
+template <class Number>
+  requires std::is_arithmetic_v<Number>
+constexpr Bfloat16& Bfloat16::operator=(Number value) {
+  return *this = round_to_bf16(static_cast<float>(value));
+}
+
+/// The type that an element of a tensor converts to in computations: float for Bfloat16, else itself.
+template <class Element>
+using NumberOf = std::conditional_t<std::is_same_v<Element, Bfloat16>, float, Element>;
+
 /// The nearest binary16; infinity from 65520 on. NaN stays NaN.
 [[nodiscard]] constexpr Float16 round_to_f16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);

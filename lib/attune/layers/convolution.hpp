@@ -145,7 +145,7 @@ struct FiltersOfGroup {
   static constexpr int rows = terms;
   static constexpr int cols = outputs;
   static constexpr int size = Table::size;
-  Scalar (&values)[std::size_t{size}];
+  decltype(Table::values)& values;
 };
 
 template <int terms, int groups, class Weight>

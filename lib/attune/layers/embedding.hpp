@@ -27,6 +27,16 @@ struct EmbeddingShape {
   int padding = -1;  // the padding id: its row has no gradient (PyTorch: padding_idx); −1: none
 };
 
+namespace detail {
+
+/// A row of a table, or of its gradient.
+template <class Scalar, int d_model>
+struct EmbeddingRow {
+  Tensor<Scalar, 1, d_model> values;
+};
+
+}  // namespace detail
+
 /// Token embedding: y[seq_len, d_model], a row of the table for each id. An invalid id returns kInvalidToken,
 /// and nothing is written.
 template <EmbeddingShape shape, class ScalarType = float>
@@ -43,6 +53,8 @@ struct Embedding {
   using WithScalar = Embedding<shape, Other>;
   template <int tokens, CacheShape>
   using Stream = Embedding<detail::with(shape, &EmbeddingShape::seq_len, tokens), Scalar>;
+  /// Number of ids of a token.
+  static constexpr int kIdsPerToken = 1;
   /// The ids of a sequence.
   using Input = std::array<int, std::size_t{shape.seq_len}>;
   using Output = Tensor<Scalar, shape.seq_len, shape.d_model>;
@@ -64,9 +76,8 @@ struct Embedding {
   static constexpr Abilities kAbilities{
       .mixes_tokens = false, .takes_context = true, .takes_length = true, .updates_in_backward = true};
   struct Tape {};  // backward needs only the ids
-  struct Scratch {
-    Tensor<Scalar, 1, shape.d_model> total;  // sum of dy over the tokens of one id
-  };
+  /// The sum of dy over the tokens of one id.
+  using Scratch = detail::EmbeddingRow<Scalar, shape.d_model>;
   struct InferenceScratch {};
 
   /// y[seq_len, d_model] of seq_len ids. An id outside [0, vocabulary) returns Status::kInvalidToken, and
@@ -77,9 +88,7 @@ struct Embedding {
     return context.answer([&]() ATTUNE_INLINE_LAMBDA {
       const auto tokens = context.template count<shape.seq_len>();
       if (!valid(ids, tokens)) return Status::kInvalidToken;
-      for (int i = 0; i < tokens; ++i) {
-        look_up(parameters.weight, id_of(ids, i), y.data + i * shape.d_model);
-      }
+      write(parameters, ids, y, InferenceScratch{}, tokens);
       return Status::kOk;
     });
   }
@@ -110,17 +119,40 @@ struct Embedding {
   /// The same for some rows of the gradient, starting at row `first`. The ids must be valid.
   static void add_to_rows(ConstView<Input> ids, ConstView<Output> dy, int first, const auto& rows,
                           Scratch& scratch, auto tokens) {
-    Scalar* total = scratch.total.data();
+    Scalar* total = scratch.values.data();
     for (int i = 0; i < tokens; ++i) {
       const int id = id_of(ids, i);
       ATTUNE_ASSERT(id >= 0 && id < shape.vocabulary, "Embedding: backward of an id that forward refuses");
       if (id < first || id >= first + rows.rows || id == shape.padding) continue;
       if (std::find(ids.begin(), ids.begin() + i, id) != ids.begin() + i) continue;
-      scratch.total.set_zero();
+      scratch.values.set_zero();
       for (int j = i; j < tokens; ++j) {
         if (id_of(ids, j) == id) kernels::add_to(shape.d_model, dy.data + j * shape.d_model, total);
       }
       kernels::add_to(shape.d_model, total, rows.data + (id - first) * shape.d_model);
+    }
+  }
+
+  /// Whether the ids of the first `tokens` tokens are rows of the table.
+  static bool valid(ConstView<Input> ids, auto tokens) {
+    for (int i = 0; i < tokens; ++i) {
+      if (id_of(ids, i) < 0 || id_of(ids, i) >= shape.vocabulary) return false;
+    }
+    return true;
+  }
+  /// Overwrites y[tokens, d_model] with the rows of valid ids. Uses no scratch.
+  ATTUNE_INLINE static void write(const auto& parameters, ConstView<Input> ids, View<Output> y, const auto&,
+                                  auto tokens) {
+    for (int i = 0; i < tokens; ++i) {
+      look_up(parameters.weight, id_of(ids, i), y.data + i * shape.d_model);
+    }
+  }
+  /// Adds these rows to y[tokens, d_model].
+  static void add(const auto& parameters, ConstView<Input> ids, View<Output> y, Scratch& scratch,
+                  auto tokens) {
+    for (int i = 0; i < tokens; ++i) {
+      look_up(parameters.weight, id_of(ids, i), scratch.values.data());
+      kernels::add_to(shape.d_model, scratch.values.data(), y.data + i * shape.d_model);
     }
   }
 
@@ -132,12 +164,6 @@ struct Embedding {
              [&](int first, const auto& rows) { add_to_rows(ids, dy, first, rows, scratch, tokens); });
   }
   static int id_of(ConstView<Input> ids, int i) { return ids[static_cast<std::size_t>(i)]; }
-  static bool valid(ConstView<Input> ids, auto tokens) {
-    for (int i = 0; i < tokens; ++i) {
-      if (id_of(ids, i) < 0 || id_of(ids, i) >= shape.vocabulary) return false;
-    }
-    return true;
-  }
 };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

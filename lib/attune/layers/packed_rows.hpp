@@ -85,14 +85,15 @@ struct CopyTape {
   }
 };
 
-/// The packed tape of a layer, for a backward to such gradients; the tape itself if the layer has no TapeIn.
+/// The packed tape of a layer, for a backward to such gradients; the tape itself if the layer has no TapeIn,
+/// or inherits one and has another tape.
 template <class Layer, class Gradients, TapeNumbers numbers>
 struct PackedTapeOf {
   using type = TapeOf<Layer, Gradients>;
 };
 template <class Layer, class Gradients, TapeNumbers numbers>
-  requires requires { typename Layer::template TapeIn<Gradients, PackedAs<numbers>::template Matrix>; }
-struct PackedTapeOf<Layer, Gradients, numbers> {
+  requires std::is_same_v < TapeOf<Layer, Gradients>,
+typename Layer::template TapeIn < Gradients, Tensor >> struct PackedTapeOf<Layer, Gradients, numbers> {
   using type = typename Layer::template TapeIn<Gradients, PackedAs<numbers>::template Matrix>;
 };
 

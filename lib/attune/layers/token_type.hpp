@@ -1,5 +1,5 @@
 // BERT's token type embedding (Devlin et al., 2019), for inputs of one segment: adds the table's row of one
-// type to every token.
+// type to every token. EmbeddingSum (embedding_sum.hpp) takes a type for each token.
 //
 //   yᵢ = xᵢ + W[type];      dW[type] += Σᵢ dyᵢ,  dx = dy
 //

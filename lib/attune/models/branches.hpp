@@ -152,6 +152,8 @@ struct MemoryBranch {
     typename Attention::template ScratchOf<Gradients> attention;
     Memory d_value;  // gradient of the memory as values; as keys, it goes to d_memory
   };
+  template <class Gradients, TapeNumbers numbers>
+  using PackedTapeOf = typename detail::PackedTapeOf<Attention, Gradients, numbers>::type;
   static constexpr bool kAttendsToMemory = true;
   static constexpr bool kRecomputesTape = false;
   static constexpr bool kTakesLength = detail::kAbilities<Attention>.takes_context;  // of queries and keys

@@ -85,6 +85,63 @@ inline constexpr bool kFits = [] {
   }
 }();
 
+/// Whether a layer, or one inside it, is a DecoderLayer whose memory comes from the model around it.
+template <class Layer>
+inline constexpr bool kAttendsToMemory = [] {
+  if constexpr (requires { Layer::kAttendsToMemory; }) {
+    return Layer::kAttendsToMemory;
+  } else if constexpr (requires { typename Layer::Parts; }) {
+    return []<class... Parts>(LayerList<Parts...>) {
+      return (kAttendsToMemory<Parts> || ...);
+    }(typename Layer::Parts{});
+  } else {
+    return false;
+  }
+}();
+/// Whether that memory is a `Memory`.
+template <class Layer, class Memory>
+inline constexpr bool kTakesMemory = [] {
+  if constexpr (requires { Layer::kAttendsToMemory; }) {
+    return !Layer::kAttendsToMemory || std::is_same_v<typename Layer::Memory, Memory>;
+  } else if constexpr (requires { typename Layer::Parts; }) {
+    return []<class... Parts>(LayerList<Parts...>) {
+      return (kTakesMemory<Parts, Memory> && ...);
+    }(typename Layer::Parts{});
+  } else {
+    return true;
+  }
+}();
+/// Whether a Sequential runs such layers without a tape, because they are Frozen and at its front.
+template <class Layer>
+inline constexpr bool kInfersMemory = [] {
+  if constexpr (requires { Layer::kInfersMemory; }) {
+    return Layer::kInfersMemory;
+  } else if constexpr (requires { typename Layer::Parts; }) {
+    return []<class... Parts>(LayerList<Parts...>) {
+      return (kInfersMemory<Parts> || ...);
+    }(typename Layer::Parts{});
+  } else {
+    return false;
+  }
+}();
+/// Whether backward in this context computes the gradient of that memory.
+template <class Call>
+inline constexpr bool kGivesMemoryGradient = requires {
+  requires Call::Mask::kGivesGradient;
+};
+
+/// A step of a layer within a stream. `more`, the mask of a memory, is for layers that attend to one.
+template <class Layer, CacheShape cache, int tokens>
+ATTUNE_INLINE Outcome<Layer> step_in(std::uint64_t position, const auto& parameters, const auto& x,
+                                     const auto& y, auto& memory, auto& scratch, const auto&... more) {
+  using Stream = StreamOf<Layer, tokens, cache>;
+  if constexpr (kAttendsToMemory<Layer>) {
+    return Stream::step(position, parameters, x, y, memory, scratch, more...);
+  } else {
+    return Stream::step(position, parameters, x, y, memory, scratch);
+  }
+}
+
 // Calls first(), then rest() unless first refuses its input. Returns first's result.
 template <class First, class Rest>
 ATTUNE_INLINE auto in_turn(const First& first, const Rest& rest) {

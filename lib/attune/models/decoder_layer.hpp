@@ -7,6 +7,9 @@
 //
 // A is self-attention, C attends to the memory m as keys and values.
 //
+// In the Decoder of an EncoderDecoder (encoder_decoder.hpp) it is a layer as any other: the memory comes with
+// the mask, which every model passes on.
+//
 //   DecoderLayer<{.attention = {.seq_len = 16, .d_model = 32, .num_heads = 4}, .d_ff = 64, .memory_len = 20}>
 //   DecoderLayerOf<MultiHeadAttention<kSelf>, MultiHeadAttention<kCross>, SwiGlu<kNetwork>,
 //                  RmsNorm<kNorm>>
@@ -38,6 +41,26 @@ template <class Given, class Memory, class DMemory = NoGradient>
 ATTUNE_INLINE auto with_memory(const Given& context, const Memory& memory, const DMemory& d_memory = {}) {
   return ContextWithMemory<Given, Memory, DMemory>{context, memory, d_memory};
 }
+
+/// The mask of a decoder's tokens, together with the memory for its decoder layers and the mask of the
+/// memory. A decoder layer adds its gradient of the memory to d_memory, and uses `own` on the way.
+template <AttentionMask Mask, AttentionMask OfMemory, class Keys, class Memory, class DMemory>
+struct MaskWithMemory : Mask {
+  using GivenMemory = Memory;
+  const OfMemory& memory_mask;
+  Keys keys;  // valid tokens of the memory
+  ConstView<Memory> memory;
+  DMemory d_memory, own;
+  static constexpr bool kGivesGradient = kAsked<DMemory>;
+  [[nodiscard]] constexpr const Mask& of_tokens() const { return *this; }
+};
+
+}  // namespace detail
+
+template <class Mask, class OfMemory, class Keys, class Memory, class DMemory>
+inline constexpr bool kMasks<detail::MaskWithMemory<Mask, OfMemory, Keys, Memory, DMemory>> = kMasks<Mask>;
+
+namespace detail {
 
 template <BranchOptions options, class Norm, class SelfAttention, class CrossAttention, class Network>
 using DecoderStack = ResidualStack<options, Norm, LayerBranch<SelfAttentionMember, SelfAttention>,
@@ -86,6 +109,12 @@ struct DecoderLayerOf
   };
   using Parameters = ParametersOf<Tensor>;
 
+  static constexpr bool kAttendsToMemory = true;  // the layer needs a memory beside its input
+  static constexpr Abilities kAbilities{.mask = MaskUse::kScores,
+                                        .takes_context = true,
+                                        .takes_length = Stack::kStackTakesLength,
+                                        .scores = detail::kAbilities<Attention>.scores,
+                                        .gradient_may_be_input = Stack::kGradientMayBeLayerInput};
   using Tape = typename Stack::template TapeOf<Parameters>;
   using Scratch = typename Stack::template ScratchOf<Parameters>;
   using typename Stack::InferenceScratch;
@@ -93,8 +122,7 @@ struct DecoderLayerOf
   /// Writes keys and values of memory[memory_len, …] to a cache, for all steps until the next memory.
   template <class Set = Parameters, class Model, CacheShape shape>
   static void remember(const Set& parameters, ConstView<Memory> memory, KeyValueCache<Model, shape>& cache) {
-    detail::MemoryStream<CrossAttention>::remember(parameters.cross_attention, memory,
-                                                   detail::member<1>(cache.memory));
+    Stack::template Stream<1, shape>::remember(parameters, memory, cache.memory);
   }
 
   /// Inference: y[seq_len, d_model] of x[seq_len, d_model] and memory[memory_len, …]. `y` may not overlap
@@ -121,6 +149,72 @@ struct DecoderLayerOf
                        AnyScratch& scratch, const Call& context = {}) {
     Stack::backward_branches(parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch,
                              detail::with_memory(context, memory, detail::sink<Memory>(d_memory)));
+  }
+
+  // ---- As a layer, inside the Decoder of an EncoderDecoder. ----
+
+  /// Inference. `y` may not overlap `x`.
+  template <class Set = Parameters, AnyContext Call = Context<>>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
+                      const Call& context = {}) {
+    if constexpr (check_memory<Call>()) {
+      Stack::infer(parameters, x, y, scratch, detail::with_memory(both(context), context.mask().memory));
+    }
+  }
+  /// Training. `y` may not overlap `x`.
+  template <class Set = Parameters, detail::TapesBranches AnyTape, class AnyScratch,
+            AnyContext Call = Context<>>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, AnyTape& tape,
+                      AnyScratch& scratch, const Call& context = {}) {
+    if constexpr (check_memory<Call>()) {
+      Stack::forward_branches(parameters, x, y, tape, scratch,
+                              detail::with_memory(both(context), context.mask().memory));
+    }
+  }
+  /// dx from dy, overwritten; gradients accumulate, also of the memory. Uses up the tape. `dx`
+  /// may be `dy`.
+  template <class Set = Parameters, detail::TapesBranches AnyTape, class Dx, class Gradients,
+            class AnyScratch, AnyContext Call = Context<>>
+  static void backward(const Set& parameters, ConstView<Input> x, AnyTape& tape, ConstView<Output> dy,
+                       Dx&& dx, Gradients& gradients, AnyScratch& scratch, const Call& context = {}) {
+    if constexpr (check_memory<Call>()) {
+      const auto& mask = context.mask();
+      const auto given = detail::with_memory(both(context), mask.memory, mask.own);
+      context.inside([&]() ATTUNE_INLINE_LAMBDA {
+        Stack::backward_branches(parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch, given);
+      });
+      if constexpr (std::remove_cvref_t<decltype(mask)>::kGivesGradient) {
+        detail::add_to<Memory>(given.cross.keys(), mask.own.data, mask.d_memory.data);
+      }
+    }
+  }
+
+ private:
+  // Whether the context has a memory of this layer's shape.
+  template <class Call>
+  static constexpr bool check_memory() {
+    constexpr bool kGiven = requires { typename Call::Mask::GivenMemory; };
+    static_assert(kGiven,
+                  "attune::DecoderLayer: nothing gives the layer its memory; put it into the Decoder of "
+                  "EncoderDecoder<Encoder, Decoder>, or call its functions with the memory");
+    if constexpr (kGiven) {
+      return std::is_same_v<typename Call::Mask::GivenMemory, Memory>;  // EncoderDecoder tells
+    } else {
+      return false;
+    }
+  }
+  // The context of a call by hand.
+  template <class Call>
+  ATTUNE_INLINE static constexpr auto both(const Call& context) {
+    const auto& mask = context.mask();
+    using OfMemory = std::remove_cvref_t<decltype(mask.memory_mask)>;
+    if constexpr (kMasks<OfMemory>) {
+      detail::check_fit<detail::kAbilities<CrossAttention>.scores, OfMemory>();
+    }
+    const auto tokens = context.with_mask(mask.of_tokens());
+    const auto cross = context.unmasked().with_keys(mask.keys).with_mask(mask.memory_mask);
+    return DecoderContext<std::remove_const_t<decltype(tokens)>, std::remove_const_t<decltype(cross)>>{tokens,
+                                                                                                       cross};
   }
 };
 
@@ -172,6 +266,16 @@ struct DecoderLayer : DecoderLayerOf<typename detail::DecoderParts<shape, Scalar
   /// Runs token by token as this layer.
   using SteppedAs = DecoderLayer;
 };
+
+namespace detail {
+
+template <class SelfAttention, class CrossAttention, class Network, class Norm, BranchOptions options>
+inline constexpr bool kRunsByBranches<DecoderLayerOf<SelfAttention, CrossAttention, Network, Norm, options>> =
+    true;
+template <DecoderLayerShape shape, class Scalar>
+inline constexpr bool kRunsByBranches<DecoderLayer<shape, Scalar>> = true;
+
+}  // namespace detail
 
 /// The context of a decoder layer with masks of self-attention and of its memory. The masks must outlive it.
 template <class Layer, AttentionMask Mask = CausalMask, AttentionMask MemoryMask = NoMask,

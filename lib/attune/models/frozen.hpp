@@ -77,7 +77,6 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
  private:
   static_assert(detail::check_trained<Layer, What, Trained>());
   static constexpr int kRank = detail::kRankOf<What>;
-  static constexpr bool kVectorsAlone = !kFrozen && kRank == 0;
   static constexpr int kTokens = detail::most_tokens<Layer>();
   using Form = typename detail::FormOf<std::remove_cvref_t<decltype(kConstants)>>::type;
   using AllForms = ByRole<detail::StandsFor<Form, What, kTokens>>;
@@ -154,12 +153,12 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
           static_cast<OfLayer&>(*this), kConstants);
     }
   };
-  /// The set of trained parameters. With quantized storage the trained part stays tensors: it is small, and
-  /// updates add to it.
+  /// The set of trained parameters. With storage of 8 and 16 bits the trained part stays tensors: it is
+  /// small, and updates add to it.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   using ParametersOf =
       typename std::conditional_t<kFrozen, std::type_identity<NoParameters>,
-                                  std::conditional_t<detail::kIsQuantizedForm<Matrix<float, 1, 1>>,
+                                  std::conditional_t<detail::kHasNarrowElements<Matrix<float, 1, 1>>,
                                                      std::type_identity<TrainedSet<Tensor, Tensor>>,
                                                      std::type_identity<TrainedSet<Matrix, Vector>>>>::type;
   using Parameters = ParametersOf<Tensor>;
@@ -200,10 +199,15 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
     static detail::Outcome<Layer> step(std::uint64_t position, const Parameters& trained,
                                        ConstView<detail::StepInput<Layer, tokens>> x,
                                        View<detail::StepOutput<Layer, tokens>> y, auto& memory,
-                                       Scratch& scratch) {
+                                       Scratch& scratch, const auto&... more) {
       static_assert(kRank == 0 || tokens <= kTokens,
                     "attune::Adapted: a step takes at most as many tokens as the layer that it was made of");
-      return Base::step(position, all(trained, scratch.room.first()), x, y, memory, scratch.layer);
+      return Base::step(position, all(trained, scratch.room.first()), x, y, memory, scratch.layer, more...);
+    }
+    template <class Tokens>
+    static void remember(const Parameters& trained, const Tokens& remembered, auto& memory) {
+      Room<Tokens::rows> room;
+      Base::remember(all(trained, room.first()), remembered, memory);
     }
   };
 
@@ -226,7 +230,9 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   template <class Kept, class Dx, class Gradients, class Used, AnyContext Call = Context<>>
   static void backward(const Parameters& trained, ConstView<Input> x, Kept& tape, ConstView<Output> dy,
                        Dx&& dx, Gradients& gradients, Used& scratch, const Call& context = {}) {
-    if constexpr (kFrozen && !kAsked<Dx>) {
+    constexpr bool kReached =
+        kAsked<Dx> || (detail::kGivesMemoryGradient<Call> && detail::kAttendsToMemory<Layer>);
+    if constexpr (kFrozen && !kReached) {
       context.stage([&]() ATTUNE_INLINE_LAMBDA { skip_masks(tape, 1); });
     } else if constexpr (kFrozen) {
       static_assert(detail::kHasSets<Layer>,

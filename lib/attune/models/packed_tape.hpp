@@ -12,6 +12,7 @@
 
 #include <attune/layers/packed_rows.hpp>
 #include <attune/models/checkpointed.hpp>
+#include <attune/models/encoder_decoder.hpp>
 #include <attune/models/frozen.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
@@ -175,6 +176,11 @@ struct WithPackedTape<PartlyTrained<Layer, kConstants, What>, numbers> {
 template <class Embedding, class Body, TapeNumbers numbers>
 struct WithPackedTape<Tied<Embedding, Body>, numbers> {
   using type = Tied<Embedding, typename WithPackedTape<Body, numbers>::type>;
+};
+template <class Encoder, class Decoder, TapeNumbers numbers>
+struct WithPackedTape<EncoderDecoder<Encoder, Decoder>, numbers> {
+  using type = EncoderDecoder<typename WithPackedTape<Encoder, numbers>::type,
+                              typename WithPackedTape<Decoder, numbers>::type>;
 };
 
 /// Whether packing may save memory.

@@ -101,16 +101,20 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
     };
     static void step(std::uint64_t position, const auto& parameters,
                      ConstView<detail::StepInput<Layer, tokens>> x, View<detail::StepOutput<Layer, tokens>> y,
-                     Memory& memory, Scratch& scratch) {
+                     Memory& memory, Scratch& scratch, const auto&... more) {
       for (int i = 0; i < count; ++i) {
         auto to = y;
         if constexpr (count > 1) {
           if (i < count - 1) to = scratch.activations.template at<detail::StepOutput<Layer, tokens>>(i);
         }
         auto&& layer_memory = memory[i];
-        Each::step(position, parameters.layers[i], x, to, layer_memory, scratch.layer);
+        detail::step_in<Layer, cache, tokens>(position, parameters.layers[i], x, to, layer_memory,
+                                              scratch.layer, more...);
         x = to;
       }
+    }
+    static void remember(const auto& parameters, const auto& remembered, Memory& memory) {
+      for (int i = 0; i < count; ++i) Each::remember(parameters.layers[i], remembered, memory[i]);
     }
   };
 

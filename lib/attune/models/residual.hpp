@@ -28,8 +28,8 @@ struct Residual : Layer {
     using Base = detail::StreamOf<Layer, tokens, cache>;
     static void step(std::uint64_t position, const auto& parameters,
                      ConstView<detail::StepInput<Layer, tokens>> x, View<detail::StepOutput<Layer, tokens>> y,
-                     auto& memory, typename Base::Scratch& scratch) {
-      Base::step(position, parameters, x, y, memory, scratch);
+                     auto& memory, typename Base::Scratch& scratch, const auto&... more) {
+      Base::step(position, parameters, x, y, memory, scratch, more...);
       kernels::add_to(tokens * Input::cols, x.data, y.data);
     }
   };

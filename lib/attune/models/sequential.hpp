@@ -81,10 +81,25 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   template <class Gradients, int index>
   using KeptOf = typename OfLayers::template KeptOf<Gradients, index>;
   static constexpr int kInferred = OfLayers::kInferred;
+  // The first layer that attends to a memory (models/encoder_decoder.hpp).
+  static constexpr int kFirstOfMemory = [] {
+    constexpr bool kAttends[] = {detail::kAttendsToMemory<Layers>...};
+    int first = 0;
+    while (first < kLayers && !kAttends[first]) ++first;
+    return first;
+  }();
+  // The first layer that backward reaches without dx.
+  template <class Gradients, class Call>
+  static constexpr int kFirstReached = (std::min)(OfLayers::template kFirstTrained<Gradients>,
+                                                  detail::kGivesMemoryGradient<std::remove_cvref_t<Call>>
+                                                      ? kFirstOfMemory
+                                                      : kLayers - 1);
 
  public:
   /// Whether a layer is Frozen, and the others have no parameters and no dropout.
   static constexpr bool kFrozen = (detail::kFrozen<Layers> || ...) && OfLayers::kAllFixed;
+  /// Whether decoder layers run inference only in training, so that their memory gets no gradient.
+  static constexpr bool kInfersMemory = kFirstOfMemory < kInferred || (detail::kInfersMemory<Layers> || ...);
 
   /// The layers' tapes, and the matrices between them that backward reads.
   template <class Gradients>
@@ -127,21 +142,31 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
     template <int index = 0>
     ATTUNE_INLINE static detail::Outcome<Layer<index>> step(
         std::uint64_t position, const auto& parameters, ConstView<detail::StepInput<Layer<index>, tokens>> x,
-        View<detail::StepOutput<Sequential, tokens>> y, Memory& memory, Scratch& scratch) {
+        View<detail::StepOutput<Sequential, tokens>> y, Memory& memory, Scratch& scratch,
+        const auto&... more) {
       const auto through = [&](auto to) ATTUNE_INLINE_LAMBDA {
         auto&& own = parameters.template layer<index>();
         auto&& layer_memory = detail::member<index>(memory);
-        return detail::StreamOf<Layer<index>, tokens, cache>::step(position, own, x, to, layer_memory,
-                                                                   scratch.layers.template of_layer<index>());
+        return detail::step_in<Layer<index>, cache, tokens>(
+            position, own, x, to, layer_memory, scratch.layers.template of_layer<index>(), more...);
       };
       if constexpr (index + 1 == kLayers) {
         return through(y);
       } else {
         const auto next = scratch.layers.template behind<detail::StepOutput<Layer<index>, tokens>, index>();
-        return detail::in_turn(
-            [&]() ATTUNE_INLINE_LAMBDA { return through(next); },
-            [&]() ATTUNE_INLINE_LAMBDA { step<index + 1>(position, parameters, next, y, memory, scratch); });
+        return detail::in_turn([&]() ATTUNE_INLINE_LAMBDA { return through(next); },
+                               [&]() ATTUNE_INLINE_LAMBDA {
+                                 step<index + 1>(position, parameters, next, y, memory, scratch, more...);
+                               });
       }
+    }
+    static void remember(const auto& parameters, const auto& remembered, Memory& memory) {
+      OfLayers::for_each_index([&]<int index>() {
+        if constexpr (detail::kAttendsToMemory<Layer<index>>) {
+          detail::StreamOf<Layer<index>, tokens, cache>::remember(parameters.template layer<index>(),
+                                                                  remembered, detail::member<index>(memory));
+        }
+      });
     }
   };
 
@@ -274,7 +299,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
         backward_inside<0>(context, own, x, layer_tape, dy, dx, gradient, layer_scratch);
       } else {
         const InputOf<index> before = between<index - 1>(tape, scratch);
-        if constexpr (!kAsked<Dx> && OfLayers::template kFirstTrained<Gradients> >= index) {
+        if constexpr (!kAsked<Dx> && kFirstReached<Gradients, decltype(context)> >= index) {
           backward_inside<index>(context, own, before, layer_tape, dy, dx, gradient, layer_scratch);
           context.stage([&]() ATTUNE_INLINE_LAMBDA { skip_masks_before<index>(tape); });
         } else {

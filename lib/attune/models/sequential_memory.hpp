@@ -78,7 +78,7 @@ struct SequentialMemory {
   template <class Gradients, int index>
   static constexpr bool kKeepsOutput =
       kNextReads<Gradients, index> && !works_in_place<Gradients, index + 1>();
-  // Whether its gradient overwrites it on the tape. What works in place reads its output once more.
+  // Whether its gradient overwrites it on the tape. A layer in place reads its output once more.
   template <class Gradients, int index>
   static constexpr bool kGradientInPlace =
       kNextReads<Gradients, index>&& kGradientMayBeInput<Layer<index + 1>> &&

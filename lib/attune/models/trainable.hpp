@@ -31,6 +31,10 @@ struct TrainVectors {
         std::conditional_t<role == Role::kKeys, Untrained<Scalar, rows, cols>, Tensor<Scalar, rows, cols>>;
   };
 };
+struct TrainEverything {
+  template <Role>
+  using In = Form<Tensor, Tensor>;
+};
 template <LowRank low_rank>
 constexpr LowRank checked_low_rank() {
   static_assert(low_rank.rank > 0, "attune::LowRank: the rank must be positive");
@@ -61,7 +65,7 @@ inline constexpr int kRankOf<What> = What::kRank;
 template <class Layer, class What, class Trained>
 constexpr bool check_trained() {
   constexpr bool kLowRank = kRankOf < What >> 0;
-  constexpr bool kVectorsAlone = !kLowRank && !std::is_same_v<What, TrainNothing>;
+  constexpr bool kVectorsAlone = std::is_same_v<What, TrainVectors>;
   static_assert(!kVectorsAlone || kHasSets<Layer>,
                 "attune::BiasesAndNorms: the layer, and each one in it, needs ParametersOf<Matrix, Vector>: "
                 "sets that have nothing in the place of its weights");

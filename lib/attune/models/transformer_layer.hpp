@@ -204,10 +204,26 @@ struct ResidualStack {
     };
     using Stack = typename Of<std::make_integer_sequence<int, kBranches>>::type;
     using Scratch = typename Stack::Scratch;
-    static constexpr bool kHasMemory = (Branches::kAttendsToMemory || ...);
+    // The branch that attends to a memory.
+    static constexpr int kMemoryBranch = [] {
+      constexpr bool kAttends[] = {Branches::kAttendsToMemory...};
+      int index = 0;
+      while (index < kBranches && !kAttends[index]) ++index;
+      return index;
+    }();
+    static constexpr bool kHasMemory = kMemoryBranch < kBranches;
 
     /// Returns kOk once remember() has been called.
-    static Status ready(const Memory& memory) requires(kHasMemory) { return ready_from<0>(memory); }
+    static Status ready(const Memory& memory) requires(kHasMemory) {
+      return MemoryStream<typename Branch<kMemoryBranch>::Part>::ready(member<kMemoryBranch>(memory));
+    }
+    /// Writes keys and values of a memory, for all steps until the next.
+    static void remember(const auto& parameters, const auto& remembered,
+                         Memory& memory) requires(kHasMemory) {
+      using Attends = Branch<kMemoryBranch>;
+      MemoryStream<typename Attends::Part>::remember(Attends::Member::of(parameters), remembered,
+                                                     member<kMemoryBranch>(memory));
+    }
     template <AttentionMask MemoryMask = NoMask>
       requires(kHasMemory || !kMasks<MemoryMask>)
     static void step(std::uint64_t position, const auto& parameters,
@@ -216,16 +232,6 @@ struct ResidualStack {
                      const MemoryMask& memory_mask = {}) {
       Stack::run(parameters, x, y, scratch,
                  StreamContext<Memory, MemoryMask>{position, memory, memory_mask, {}});
-    }
-
-   private:
-    template <int index>
-    static Status ready_from(const Memory& memory) {
-      if constexpr (Branch<index>::kAttendsToMemory) {
-        return MemoryStream<typename Branch<index>::Part>::ready(member<index>(memory));
-      } else {
-        return ready_from<index + 1>(memory);
-      }
     }
   };
 

@@ -101,7 +101,7 @@ struct Adafactor {
     return coefficients_of(static_cast<Counters&>(counters), options, gradient_scale);
   }
   /// Updates a whole tensor: all its parameters, from their gradients and moments.
-  static void update(const Coefficients& coefficients, TensorKind, int, Scalar* p, const Scalar* g,
+  static void update(const Coefficients& coefficients, TensorKind, int, auto p, const Scalar* g,
                      MomentPointer v) {
     kernels::adafactor_update<kRelative>(p, g, v, coefficients);
   }

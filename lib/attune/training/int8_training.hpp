@@ -49,7 +49,7 @@ class Int8Workspace {
   /// Marks the weights as outdated: the parameters have changed.
   void invalidate() { valid_ = false; }
   /// Quantizes parameters that have changed. Returns kNotFinite if one is not finite.
-  [[nodiscard]] Status load(const typename Model::Parameters& parameters) {
+  [[nodiscard]] Status load(const auto& parameters) {
     if (valid_) return Status::kOk;
     const Status status = quantize(parameters, weights_);
     valid_ = status == Status::kOk;

@@ -6,6 +6,7 @@
 #include <attune/core/initialize.hpp>
 #include <attune/core/rng.hpp>
 #include <attune/core/status.hpp>
+#include <attune/weights/weights.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -75,6 +76,16 @@ class TrainingLifecycle {
     self().restart(rng);
   }
   void load(const Parameters& parameters, Rng&& rng = Rng{0}) { load(parameters, rng); }
+  /// The same from floats, if the trainer's parameters are in 16 bits: rounds to nearest.
+  template <class Floats>
+    requires(std::is_same_v<Floats, typename State::Gradients> && !std::is_same_v<Floats, Parameters>)
+  void load(const Floats& parameters, Rng& rng) {
+    copy_parameters(parameters, own_parameters());
+    self().restart(rng);
+  }
+  template <class Floats>
+    requires(std::is_same_v<Floats, typename State::Gradients> && !std::is_same_v<Floats, Parameters>)
+  void load(const Floats& parameters, Rng&& rng = Rng{0}) { load(parameters, rng); }
   /// Starts from parameters that `read(set)` fills in place, such as from a file. If it returns an error, it
   /// must have changed nothing, as read_safetensors and read_flat guarantee; training then continues
   /// unchanged.

@@ -55,10 +55,11 @@ class LockstepWorkspace {
   }
 
   /// Sets the parameters for the accumulate() calls that follow.
-  void load(const typename Model::Parameters& parameters) {
+  void load(const auto& parameters) {
     for_each_tensor(
-        [](const TensorPath&, auto& lanes, const auto& tensor) {
-          for (int i = 0; i < tensor.size; ++i) lanes.values[i] = tensor.values[i];
+        []<class Lanes>(const TensorPath&, Lanes& lanes, const auto& tensor) {
+          for (int i = 0; i < tensor.size; ++i)
+            lanes.values[i] = kernels::Real<typename Lanes::Scalar>(tensor.values[i]);
         },
         parameters_, parameters);
   }

@@ -5,6 +5,7 @@
 
 #include <attune/core/memory.hpp>
 #include <attune/execution/layer.hpp>
+#include <attune/training/state.hpp>
 #include <attune/training/workspace.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
@@ -12,11 +13,11 @@ namespace attune::inline ATTUNE_ARITHMETIC::detail {
 /// RAM to train `Model` under a plan, without inputs and counters.
 template <class Model, class Optimizer, class Plan>
 constexpr MemoryReport memory_of_training() {
-  using Parameters = typename Model::Parameters;
+  using State = TrainingState<Model, Optimizer>;
   using Work = WorkOf<Plan, Model>;
-  MemoryReport report{.parameters = sizeof(Parameters),
+  MemoryReport report{.parameters = sizeof(typename State::Parameters),
                       .gradients = sizeof(typename Plan::template Gradients<Model>),
-                      .moments = kBytes<typename Optimizer::template Moments<Parameters>>,
+                      .moments = kBytes<typename State::Moments>,
                       .tape = Work::kTapeBytes,
                       .scratch = Work::kScratchBytes};
   constexpr MemoryReport kWorkspace = Plan::template Workspace<Model>::memory();
@@ -30,13 +31,13 @@ constexpr MemoryReport memory_of_training() {
 /// RAM of one layer: its own tape, and the scratch that it alone would need.
 template <class Layer, class Optimizer, class Plan>
 constexpr MemoryReport memory_of_layer() {
-  using Parameters = typename Layer::Parameters;
+  using State = TrainingState<Layer, Optimizer>;
   using Kept = typename KeptIn<Plan, Layer>::type;
   MemoryReport report{.tape = kBytes<TapeOf<Layer, Kept>>, .scratch = kBytes<EitherScratch<Layer, Kept>>};
-  if constexpr (!std::is_empty_v<Parameters>) {
-    report.parameters = sizeof(Parameters);
+  if constexpr (!std::is_empty_v<typename State::Parameters>) {
+    report.parameters = sizeof(typename State::Parameters);
     report.gradients = sizeof(typename Plan::template Gradients<Layer>);
-    report.moments = kBytes<typename Optimizer::template Moments<Parameters>>;
+    report.moments = kBytes<typename State::Moments>;
   }
   return report;
 }

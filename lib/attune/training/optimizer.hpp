@@ -25,6 +25,8 @@
 //   static constexpr bool kByKind = true;       // the update depends on TensorKind (parameter_groups.hpp)
 //   struct Counters;                            // Moments without tensors, for types that wrap an optimizer
 //   using MomentPointer = …;                    // data() of a moment tensor, with `+ count`
+//   using ParameterPointer = …;                 // p of update(), with `+ count`; default: Scalar*
+//   template <class Model> using Masters = …;   // the model's parameters in RAM; default: Model::Parameters
 //   void Moments::seed(std::uint64_t bits);     // called at every restart
 //   static constexpr int kUpdatedTogether = …;  // an update starts at a multiple of so many elements of a
 //                                               // tensor; 0: it takes a whole tensor; default: 1
@@ -59,6 +61,33 @@ template <class O>
   requires requires { typename O::MomentPointer; }
 struct MomentPointerOf<O> {
   using type = typename O::MomentPointer;
+};
+
+/// Whether an optimizer has its own storage of parameters, and their set.
+template <class O>
+inline constexpr bool kHasMasters = requires {
+  typename O::ParameterPointer;
+};
+template <class Model, class O>
+struct MastersOfModel {
+  using type = typename Model::Parameters;
+};
+template <class Model, class O>
+  requires kHasMasters<O>
+struct MastersOfModel<Model, O> {
+  using type = typename O::template Masters<Model>;
+};
+template <class Model, class O>
+using MastersOf = typename MastersOfModel<Model, O>::type;
+
+template <class O>
+struct ParameterPointerOf {
+  using type = typename O::Scalar*;
+};
+template <class O>
+  requires kHasMasters<O>
+struct ParameterPointerOf<O> {
+  using type = typename O::ParameterPointer;
 };
 
 /// The number of elements that an update takes together; 0: a whole tensor.
@@ -154,9 +183,9 @@ template <class Scalar>
 
 /// One step of an optimizer with `gradients` times `gradient_scale`. The caller makes sure that these are
 /// finite and small enough to be squared (2⁶³ in float). Nothing changes unless the result is kOk.
-template <class Optimizer, class Parameters>
-Status optimizer_step(Parameters& parameters, const Parameters& gradients,
-                      typename Optimizer::template Moments<Parameters>& moments,
+template <class Optimizer, class Parameters, class Gradients>
+Status optimizer_step(Parameters& parameters, const Gradients& gradients,
+                      typename Optimizer::template Moments<Gradients>& moments,
                       const typename Optimizer::Options& options,
                       typename Optimizer::Scalar gradient_scale = 1) {
   if (const Status status = Optimizer::check(options); status != Status::kOk) return status;
@@ -175,7 +204,7 @@ namespace detail {
 // small blocks, to zero gradients while they are in the cache.
 template <class Optimizer, class... Moments>
 [[gnu::noinline]] void update_and_clear(const typename Optimizer::Coefficients& coefficients, TensorKind kind,
-                                        int size, typename Optimizer::Scalar* p,
+                                        int size, typename ParameterPointerOf<Optimizer>::type p,
                                         typename Optimizer::Scalar* g, Moments... moments) {
   using Scalar = typename Optimizer::Scalar;
   const int at_once =

@@ -17,6 +17,9 @@ template <class Base>
 struct ParameterGroups {
   using Scalar = typename Base::Scalar;
   static constexpr std::uint32_t kFingerprint = fingerprint("ParameterGroups", kFingerprintOf<Base>);
+  static_assert(!detail::kHasMasters<Base>,
+                "attune::ParameterGroups: master weights in bf16 go around the groups: "
+                "Bfloat16MasterWeights<ParameterGroups<...>>");
 
   /// Each group defaults to the options of the group before it.
   struct Options {
@@ -78,7 +81,7 @@ struct ParameterGroups {
              Base::advance(moments.of_norms, options.norms, gradient_scale)}};
   }
   /// Updates `size` parameters of a tensor of kind `kind` from their gradients and moments.
-  static void update(const Coefficients& coefficients, TensorKind kind, int size, Scalar* p, const Scalar* g,
+  static void update(const Coefficients& coefficients, TensorKind kind, int size, auto p, const Scalar* g,
                      auto... moments) {
     Base::update(coefficients.of_kind[static_cast<int>(kind)], kind, size, p, g, moments...);
   }

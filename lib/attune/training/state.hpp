@@ -21,6 +21,7 @@
 #include <attune/core/rng.hpp>
 #include <attune/execution/layer.hpp>
 #include <attune/layers/dropout.hpp>
+#include <attune/training/optimizer.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -77,8 +78,9 @@ enum class TrainingPrecision {
 /// are public: a store fills the bytes. If check() refuses a state, its parameters can still be loaded.
 template <class Model, class Optimizer, TrainingPrecision precision = TrainingPrecision::kScalar>
 struct TrainingState {
-  using Parameters = typename Model::Parameters;
-  using Moments = typename Optimizer::template Moments<Parameters>;
+  using Gradients = typename Model::Parameters;
+  using Parameters = detail::MastersOf<Model, Optimizer>;
+  using Moments = typename Optimizer::template Moments<Gradients>;
   /// Whether the model has dropout.
   static constexpr bool kDrops = detail::kDropsIn<typename Model::Tape>;
 
@@ -181,6 +183,14 @@ inline constexpr TrainingPrecision kPrecisionOf = [] {
 /// Zeros the padding bytes, so that equal trainings have equal bytes.
 template <class Model, class Optimizer, TrainingPrecision precision>
 ATTUNE_INLINE void clear_padding(TrainingState<Model, Optimizer, precision>& state) {
+  for_each_tensor(
+      []<class Leaf>(const TensorPath&, Leaf& tensor) {
+        constexpr std::size_t kUsed = sizeof *std::declval<Leaf&>().data() * std::size_t{Leaf::size};
+        if constexpr (kUsed < sizeof(Leaf)) {  // an odd number of 16 bits
+          std::memset(reinterpret_cast<unsigned char*>(&tensor) + kUsed, 0, sizeof(Leaf) - kUsed);
+        }
+      },
+      state.parameters);
   constexpr std::size_t kMembers = kBytes<decltype(state.parameters)> + kBytes<decltype(state.moments)> +
                                    sizeof state.steps + kBytes<decltype(state.masks)> +
                                    sizeof state.fingerprint_of_type + sizeof state.fingerprint_of_numbers;

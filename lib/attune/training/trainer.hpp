@@ -62,8 +62,9 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
 
  public:
   using Scalar = typename Model::Scalar;
-  using Parameters = typename Model::Parameters;
   using State = TrainingState<Model, Optimizer, detail::kPrecisionOf<Plan>>;
+  using Parameters = typename State::Parameters;
+  using Gradients = typename State::Gradients;
   using InputView = typename Inputs::One;
   using TargetView = typename Targets::One;
   using BatchInput = typename Inputs::Storage;
@@ -181,7 +182,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
 
   [[nodiscard]] const Parameters& parameters() const { return state_.parameters; }
   /// Gradients of the sum of accumulated losses, before division by the batch and before clipping.
-  [[nodiscard]] const Parameters& gradients() const requires kKeepsGradients { return gradients_; }
+  [[nodiscard]] const Gradients& gradients() const requires kKeepsGradients { return gradients_; }
   /// The tape of the last predict(), with attention weights. Not for models with dropout, which predict
   /// without a tape.
   [[nodiscard]] const auto& tape() const requires(!kDrops) { return work_.tape(); }
@@ -207,7 +208,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   }
 
  private:
-  using Moments = typename Optimizer::template Moments<Parameters>;
+  using Moments = typename State::Moments;
   using Work = detail::WorkOf<Planned, Model>;
   using Workspace = typename Planned::template Workspace<Model>;
   static constexpr int kTogether = Workspace::kSequences;

@@ -73,17 +73,27 @@ constexpr int updated_scalars() {
 template <class Optimizer>
 using MomentPointers =
     typename MomentPointerOf<Optimizer>::type[std::size_t{Optimizer::kMoments > 0 ? Optimizer::kMoments : 1}];
-// The moments of one tensor, for optimizers whose moments have another layout than the parameters.
+// Parameters and moments: of one tensor, or of the whole set.
 template <class Optimizer>
-struct OwnMoments {
-  MomentPointers<Optimizer> moments;
-};
-struct CommonMoments {};
-template <class Optimizer>
-using MomentsOfLeaf = std::conditional_t<kTogetherIn<Optimizer> == 1, CommonMoments, OwnMoments<Optimizer>>;
+struct UpdatedMemory {
+  typename ParameterPointerOf<Optimizer>::type parameters{nullptr};
+  MomentPointers<Optimizer> moments{};
 
-// Shared data of the updates of one step. Sets of parameters and moments have the same layout, so an index is
-// valid in all.
+  ATTUNE_INLINE friend UpdatedMemory operator+(UpdatedMemory memory, int count) {
+    memory.parameters = memory.parameters + count;
+    for (int k = 0; k < Optimizer::kMoments; ++k) memory.moments[k] = memory.moments[k] + count;
+    return memory;
+  }
+};
+struct NoMemory {};
+// Whether sets of parameters and moments have the same layout, so that an index is valid in all.
+template <class Optimizer>
+inline constexpr bool kOneLayout = kTogetherIn<Optimizer> == 1 && !kHasMasters<Optimizer>;
+// The place of a tensor: its index in the sets, or its memory.
+template <class Optimizer>
+using UpdatedPlace = std::conditional_t<kOneLayout<Optimizer>, int, UpdatedMemory<Optimizer>>;
+
+// Shared data of the updates of one step.
 template <class Optimizer>
 struct UpdateContext {
   using Scalar = typename Optimizer::Scalar;
@@ -91,23 +101,25 @@ struct UpdateContext {
 
   typename Optimizer::Coefficients coefficients;
   Scalar* rows;  // memory for updated_scalars()
-  Scalar* parameters;
-  [[no_unique_address]] std::conditional_t<kTogetherIn<Optimizer> == 1, OwnMoments<Optimizer>, CommonMoments>
-      all;
+  [[no_unique_address]] std::conditional_t<kOneLayout<Optimizer>, UpdatedMemory<Optimizer>, NoMemory> all;
   Scalar bound;    // for the sum of squares
   Scalar squares;  // Σg² so far; once it is NaN or reaches the bound, it stays so
 
   // Updates `size` parameters from `first` on; their gradients are in `rows`.
-  [[gnu::noinline]] void update(TensorKind kind, int first, int size) requires(kTogetherIn<Optimizer> == 1) {
-    update(kind, first, size, all.moments, first);
+  [[gnu::noinline]] void update(TensorKind kind, int first, int size) requires(kOneLayout<Optimizer>) {
+    update_at(kind, all, first, size);
   }
-  // The same with moments that begin at `moments + moved`.
-  ATTUNE_INLINE void update(TensorKind kind, int first, int size, const MomentPointers<Optimizer>& moments,
-                            int moved) {
+  ATTUNE_INLINE void update(TensorKind kind, const UpdatedMemory<Optimizer>& memory, int size) {
+    update_at(kind, memory, 0, size);
+  }
+
+ private:
+  ATTUNE_INLINE void update_at(TensorKind kind, const UpdatedMemory<Optimizer>& memory, int first, int size) {
     squares += kernels::sum_of_squares(size, static_cast<const Scalar*>(rows));
     if (!(squares < bound)) return;
     [&]<std::size_t... kMoment>(std::index_sequence<kMoment...>) {
-      Optimizer::update(coefficients, kind, size, parameters + first, rows, (moments[kMoment] + moved)...);
+      Optimizer::update(coefficients, kind, size, memory.parameters + first, rows,
+                        (memory.moments[kMoment] + first)...);
     }
     (std::make_index_sequence<static_cast<std::size_t>(kMoments)>{});
   }
@@ -131,19 +143,14 @@ struct Updates {
   struct Leaf {
     static constexpr bool kUpdatesAtOnce = true;
 
-    int first;  // index of the tensor's first scalar in the set
+    UpdatedPlace<Optimizer> first;  // of the tensor's first scalar
     UpdateContext<Optimizer>* context;
     [[no_unique_address]] std::conditional_t<kByKind<Optimizer>, TensorKind, AnyKind> kind;
-    [[no_unique_address]] MomentsOfLeaf<Optimizer> own;
 
     friend const Leaf& view(const Leaf& leaf) { return leaf; }
     template <int kCount>
     [[nodiscard]] Leaf<Scalar, kCount, kCols> rows_at(int row) const {
-      Leaf<Scalar, kCount, kCols> rows{first + row * kCols, context, kind, own};
-      if constexpr (kTogetherIn<Optimizer> != 1) {
-        for (auto& moment : rows.own.moments) moment = moment + row * kCols;
-      }
-      return rows;
+      return {first + row * kCols, context, kind};
     }
 
     template <class A, class B, class Terms = kernels::DenseTerms>
@@ -171,11 +178,7 @@ struct Updates {
     void update_rows(const Gradient& gradient) const {
       const auto rows = [&]<int kCount>(int row) ATTUNE_INLINE_LAMBDA {
         gradient(row, MatrixView<Scalar, kCount, kCols>(context->rows));
-        if constexpr (kTogetherIn<Optimizer> == 1) {
-          context->update(kind, first + row * kCols, kCount * kCols);
-        } else {
-          context->update(kind, first + row * kCols, kCount * kCols, own.moments, row * kCols);
-        }
+        context->update(kind, first + row * kCols, kCount * kCols);
       };
       constexpr int kUpdated = updated_rows<kTogetherIn<Optimizer>>(kRows, kCols);
       constexpr int kRest = kRows % kUpdated;
@@ -254,7 +257,8 @@ template <class Model, class Optimizer>
 class ParameterUpdates {
  public:
   using Scalar = typename Model::Scalar;
-  using Parameters = typename Model::Parameters;
+  using Parameters = MastersOf<Model, Optimizer>;
+  using Moments = typename Optimizer::template Moments<typename Model::Parameters>;
   /// The plan: memory for gradients of the largest tensor's rows.
   using Plan = NoGradientsKept<kTogetherIn<Optimizer>>;
   using Rows = typename Plan::template Gradients<Model>;
@@ -262,24 +266,24 @@ class ParameterUpdates {
   using Scratch = ScratchOf<Model, typename Plan::template Kept<Model>>;
 
   /// Begins a step of the optimizer: see above.
-  ParameterUpdates(Parameters& parameters, typename Optimizer::template Moments<Parameters>& moments,
-                   const typename Optimizer::Options& options, Rows& rows, Scalar gradient_scale = 1)
+  ParameterUpdates(Parameters& parameters, Moments& moments, const typename Optimizer::Options& options,
+                   Rows& rows, Scalar gradient_scale = 1)
       : context_{.coefficients = Optimizer::advance(moments, options, gradient_scale),
                  .rows = rows.data(),
-                 .parameters = reinterpret_cast<Scalar*>(&parameters),
                  .all = {},
                  .bound = kLargestGradient<Scalar> / gradient_scale,
                  .squares = 0} {
     context_.bound *= context_.bound;
+    if constexpr (kOneLayout<Optimizer>) context_.all.parameters = reinterpret_cast<Scalar*>(&parameters);
     Optimizer::for_each_with_moments(
         [this](const TensorPath& path, auto& leaf, auto& parameter, auto&... moment) {
-          const auto first = static_cast<int>(parameter.data() - context_.parameters);
-          leaf = {first, &context_, path.kind, {}};
-          [[maybe_unused]] int k = 0;
-          if constexpr (kTogetherIn<Optimizer> == 1) {
+          if constexpr (kOneLayout<Optimizer>) {
+            const auto first = static_cast<int>(parameter.data() - context_.all.parameters);
+            leaf = {first, &context_, path.kind};
+            [[maybe_unused]] int k = 0;
             ((context_.all.moments[k++] = moment.data() - first), ...);
           } else {
-            ((leaf.own.moments[k++] = moment.data()), ...);
+            leaf = {{parameter.data(), {moment.data()...}}, &context_, path.kind};
           }
         },
         moments, leaves, parameters);

@@ -52,13 +52,14 @@ constexpr bool can_be_quantized(Scalar value) {
 template <class Rows, class Scalar>
 constexpr void narrow_row(Rows& rows, int row, const Scalar* from, int stride) {
   using Element = typename Rows::Element;
-  Scalar largest = 0;
+  using Number = NumberOf<Scalar>;
+  Number largest = 0;
   for (int i = 0; i < Rows::length; ++i) {
-    const Scalar size = magnitude_of(from[i * stride]);
+    const Number size = magnitude_of<Number>(from[i * stride]);
     if (size > largest) largest = size;
   }
-  const Scalar scale = Element::kScaled ? int8_scale(largest) : Scalar(1);
-  for (int i = 0; i < Rows::length; ++i) rows.set(row, i, narrow<Element>(from[i * stride], scale));
+  const Number scale = Element::kScaled ? int8_scale(largest) : Number(1);
+  for (int i = 0; i < Rows::length; ++i) rows.set(row, i, narrow<Element, Number>(from[i * stride], scale));
   if constexpr (Element::kScaled) rows.scales[row] = scale;
 }
 
@@ -92,12 +93,11 @@ constexpr Status quantize(const From& parameters, To& quantized) {
       [&possible](const TensorPath&, const auto& source, auto& to) {
         if constexpr (detail::kIsQuantizedForm<std::remove_cvref_t<decltype(to)>>) {
           detail::with_rows(
-              [&possible](auto& rows, const auto* first, int row_stride, int stride) {
-                using Rows = std::remove_cvref_t<decltype(rows)>;
+              [&possible]<class Rows, class Source>(Rows&, const Source* first, int row_stride, int stride) {
                 for (int i = 0; i < Rows::count; ++i) {
                   for (int j = 0; j < Rows::length; ++j) {
-                    possible &=
-                        detail::can_be_quantized<typename Rows::Element>(first[i * row_stride + j * stride]);
+                    possible &= detail::can_be_quantized<typename Rows::Element, NumberOf<Source>>(
+                        first[i * row_stride + j * stride]);
                   }
                 }
               },

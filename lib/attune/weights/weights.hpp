@@ -44,15 +44,15 @@ ATTUNE_INLINE void multiply_transposed_rows(const Dy& dy, const Weight& weight, 
 /// y[1, cols] = a row of a table.
 template <class Table, class Scalar>
 ATTUNE_INLINE void look_up(const Table& table, int row, Scalar* y) {
-  const Scalar* values = table.data() + row * Table::cols;
+  const auto* values = table.data() + row * Table::cols;
   for (int j = 0; j < Table::cols; ++j) y[j] = values[j];
 }
 /// y[rows, cols] += a table.
 template <class Table, class Scalar>
 ATTUNE_INLINE void add_table(const Table& table, Scalar* y) {
-  if constexpr (std::is_same_v<typename Table::Scalar, Scalar>) {
+  if constexpr (std::is_same_v<decltype(table.data()), const Scalar*>) {
     kernels::add_to(Table::rows * Table::cols, table.data(), y);
-  } else {  // the same numbers for each lane
+  } else {  // in 16 bits, or the same numbers for each lane
     for (int i = 0; i < Table::rows * Table::cols; ++i) y[i] += table.data()[i];
   }
 }

@@ -12,13 +12,13 @@ from .building import check, receive
 from .errors import CheckFailed, Unsupported
 
 
-def made(place, tokens, sizes):
-    """A module and a sample input: of a checkpoint's folder, of an ONNX file, or what FILE.py:function answers."""
+def made(place, tokens, token_types, sizes):
+    """A module, a sample input and hints if there are any: of a checkpoint's folder, of an ONNX file, or what FILE.py:function answers."""
     if (Path(place) / "config.json").is_file():
         from .families import from_checkpoint
-        return from_checkpoint(place, tokens)
-    if tokens is not None:
-        raise ValueError(f"'{place}' has no config.json: --tokens is for checkpoints")
+        return from_checkpoint(place, tokens, token_types=token_types)
+    if tokens is not None or token_types:
+        raise ValueError(f"'{place}' has no config.json: --tokens and --token-types are for checkpoints")
     if place.endswith(".onnx"):
         from .onnx_file import from_onnx
         module = from_onnx(place, sizes)
@@ -34,8 +34,8 @@ def made(place, tokens, sizes):
     if not callable(getattr(source, function, None)):
         raise ValueError(f"there is no function {function} in {file}")
     pair = getattr(source, function)()
-    if not isinstance(pair, tuple) or len(pair) != 2:
-        raise ValueError(f"{function} must return (module, sample_input)")
+    if not isinstance(pair, tuple) or len(pair) not in (2, 3):
+        raise ValueError(f"{function} must return (module, sample_input) or (module, sample_input, hints)")
     return pair
 
 
@@ -54,6 +54,7 @@ def main(arguments=None):
     one.add_argument("model", help="FILE.py:make_model, a function that answers (module, sample_input), a file model.onnx, or the "
                                    "folder of a Hugging Face checkpoint")
     one.add_argument("--tokens", type=int, help="the length of a checkpoint's sequence on the device")
+    one.add_argument("--token-types", action="store_true", help="a checkpoint of BERT takes the type of each token, too")
     one.add_argument("--out", required=True, help="the folder; its last name is the C++ namespace")
     one.add_argument("--size", action="append", default=[], type=size, metavar="NAME=NUMBER",
                      help="an extent of an .onnx file's input that has a name instead of a number")
@@ -69,7 +70,8 @@ def main(arguments=None):
     try:
         if options.command == "export":
             from .folder import export
-            found = export(*made(options.model, options.tokens, dict(options.size)), options.out)
+            module, sample, *hints = made(options.model, options.tokens, options.token_types, dict(options.size))
+            found = export(module, sample, options.out, *hints)
             print(f"wrote {options.out}: {len(found.layers)} layers; python -m attune_torch check {options.out}")
         elif options.command == "check":
             check(options.folder, options.on, options.attune)

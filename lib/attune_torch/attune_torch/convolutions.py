@@ -18,8 +18,7 @@ class Convolutions:
 
     def channels_first(self, node, before):
         if self.axes.get(before.index) != 1:
-            raise Unsupported("a convolution or pooling that does not take [batch, channels, …] of a sequence or an image: " +
-                              node.describe())
+            raise node.refused("a convolution or pooling that does not take [batch, channels, …] of a sequence or an image: ")
         return tuple(before.shape[2:])
 
     def convolution_layer(self, node):
@@ -35,17 +34,17 @@ class Convolutions:
             padding = (0,) * len(kernel)
         if padding[0] == "same":
             if any(extent % 2 == 0 for extent in kernel):
-                raise Unsupported("padding 'same' of an even kernel, which is not the same on both sides: " + node.describe())
+                raise node.refused("padding 'same' of an even kernel, which is not the same on both sides: ")
             padding = tuple(extent // 2 for extent in kernel)
         if set(dilation) != {1}:
-            raise Unsupported("a convolution with dilation: " + node.describe())
+            raise node.refused("a convolution with dilation: ")
         zeros, before = self.zeros_around(image, len(kernel))
         extents = self.channels_first(node, before)
         ahead = tuple(own + more[0] for own, more in zip(padding, zeros))
         behind = tuple(own + more[1] for own, more in zip(padding, zeros))
         causal = len(kernel) == 1 and behind == (0,) and ahead == (kernel[0] - 1,) and kernel[0] > 1
         if ahead != behind and not causal:
-            raise Unsupported("a convolution with more zeros on one side, and not causal: " + node.describe())
+            raise node.refused("a convolution with more zeros on one side, and not causal: ")
         groups = self.argument(node, 6, "groups", 1)
         return [self.convolved(node, extents, weight, bias, stride, (0,) if causal else ahead, groups, causal)], before
 
@@ -68,7 +67,7 @@ class Convolutions:
         around = [tuple(amounts[index:index + 2]) for index in range(0, len(amounts), 2)][::-1]
         around = ((0, 0),) * (rank - len(around)) + tuple(around)
         if mode != "constant" or value or len(around) != rank or any(amount < 0 for amount in amounts):
-            raise Unsupported("padding that is not zeros around a sequence or an image: " + node.describe())
+            raise node.refused("padding that is not zeros around a sequence or an image: ")
         return around, node.args[0]
 
     def cut_convolution(self, node):
@@ -134,7 +133,7 @@ class Convolutions:
             if set(out) == {1}:
                 return [self.pooled(node, before, "kMean")], before
             if any(extent % count for extent, count in zip(extents, out)):
-                raise Unsupported("an adaptive average whose windows have different sizes: " + node.describe())
+                raise node.refused("an adaptive average whose windows have different sizes: ")
             kernel = stride = tuple(extent // count for extent, count in zip(extents, out))
         else:
             kernel = pair(self.argument(node, 1, "kernel_size"), rank)
@@ -142,7 +141,7 @@ class Convolutions:
             padding = pair(self.argument(node, 3, "padding", 0), rank)
             fits = all(count == (extent - size) // step + 1 for count, extent, size, step in zip(node.shape[2:], extents, kernel, stride))
             if set(padding) != {0} or not fits or self.argument(node, 6, "divisor_override") is not None:
-                raise Unsupported("average pooling with padding, ceil_mode or divisor_override: " + node.describe())
+                raise node.refused("average pooling with padding, ceil_mode or divisor_override: ")
         return [self.layer(node, pool_type(extents, before.shape[1], kernel, stride))], before
 
     # ---- BatchNorm ----
@@ -161,7 +160,7 @@ class Convolutions:
         found, rest = self.last_layer(before, source) if before.operation != "input" and before is not source else ([], before)
         layer = found[-1] if found else None
         if layer is None or getattr(layer, "kind", "") not in ("linear", "convolution"):
-            raise Unsupported(f"{what} has no convolution or Linear before it, into which it could be folded: {node.describe()}")
+            raise node.refused(f"{what} has no convolution or Linear before it, into which it could be folded: ")
         if len(self.recording.names[id(self.tensors[layer.weight.path])]) > 1:
             raise Unsupported(f"{what} follows {layer.path}, whose weight another layer has, too")
         norm = self.prefix(mean, "running_mean")

@@ -104,9 +104,10 @@ class Bert(nn.Module):
                 setattr(self, name, part)
         self.classifier = nn.Linear(width, classes) if classes else None
 
-    def forward(self, ids):
+    def forward(self, ids, types=None):
         bert = self.bert if self.prefix else self
-        x = bert.embeddings.word_embeddings(ids) + bert.embeddings.token_type_embeddings(torch.zeros_like(ids[:1]))
+        types = torch.zeros_like(ids[:1]) if types is None else types
+        x = bert.embeddings.word_embeddings(ids) + bert.embeddings.token_type_embeddings(types)
         x = x + bert.embeddings.position_embeddings(torch.arange(ids.shape[1]))
         x = bert.embeddings.LayerNorm(x)
         for layer in bert.encoder.layer:
@@ -411,9 +412,9 @@ def stored(folder):
     raise ValueError(f"{folder} has neither model.safetensors nor pytorch_model.bin")
 
 
-def from_checkpoint(folder, tokens=None, seed=1):
+def from_checkpoint(folder, tokens=None, seed=1, token_types=False):
     """A module and a sample input of a folder with config.json and weights. `tokens`: the length of a language model's
-    sequence."""
+    sequence. `token_types`: BERT takes a type for each token, too; else every token has type 0."""
     folder = Path(folder)
     config = json.loads((folder / "config.json").read_text())
     named, module = module_of(config, f"{folder}/config.json")
@@ -441,4 +442,9 @@ def from_checkpoint(folder, tokens=None, seed=1):
     window = config.get("sliding_window") if config.get("use_sliding_window", named.startswith("Llama")) else None
     if window and window < tokens:
         raise Unsupported(f"config.json: sliding_window {window} of {tokens} tokens, which the exporter does not know")
-    return module, torch.randint(0, config["vocab_size"], (3, tokens), generator=draw)
+    ids = torch.randint(0, config["vocab_size"], (3, tokens), generator=draw)
+    if not token_types:
+        return module, ids
+    if not isinstance(module, Bert):
+        raise ValueError(f"{named} has no token types")
+    return module, (ids, torch.randint(0, config.get("type_vocab_size", 2), ids.shape, generator=draw))

@@ -32,8 +32,8 @@ def wrapped(line, width=110):
 class Exported:
     """A recognized model: its types and names."""
 
-    def __init__(self, module, sample):
-        self.recording, self.output = record(module, sample)
+    def __init__(self, module, args, kwargs, hints):
+        self.recording, self.output = record(module, args, kwargs, hints)
         self.recognizer, self.layers = recognize(self.recording, self.output)
         turned = tensors.conv1d_weights(module)
         self.state = {name: value.detach().t() if name in turned else value.detach() for name, value in module.state_dict().items()}
@@ -65,6 +65,8 @@ class Exported:
     def tie(self):
         """The embedding that is the head, too."""
         first, last = self.layers[0], self.layers[-1]
+        if getattr(last, "kind", "") == "linear" and last.weight.path in first.tensors and len(first.names) > 1:
+            raise Unsupported("a head that is tied to one of several embeddings: " + last.path)
         if getattr(first, "kind", "") != "embedding" or getattr(last, "kind", "") != "linear" or last.weight is not first.table:
             return False
         if last.bias:
@@ -179,11 +181,15 @@ class Exported:
     def device_input(self):
         """The samples as the device takes them, [batch, tokens, features] or ids."""
         of = self.recognizer
+        if of.ids:
+            return torch.cat([item.value for item in of.ids], 1)
         return of.tokens(self.recording.inputs[0]) if of.patches is None else of.patches
 
     def input_comment(self):
         """What a row of the device's input is, where it is not PyTorch's."""
         x = self.recording.inputs[0]
+        if self.recognizer.ids:
+            return ["// The input has all ids of " + ", then all of ".join(self.layers[0].names) + "."]
         if self.recognizer.patches is not None:
             return ["// A row of the input is a patch, in the order [channels, height, width]."]
         if self.recognizer.axes.get(x.index) == 1 and x.value.dim() > 2:
@@ -287,18 +293,23 @@ void predict(const {name}::Model::Input& x, {name}::Model::Output& y) {{
 '''
 
 
-def export(module, sample_input, folder):
+def export(module, sample_input, folder, hints=None):
     """Writes a folder with `module` as a type of attune, its weights and samples. `sample_input` is a batch, [batch, tokens,
-    features], [batch, features], or ids of tokens [batch, tokens]; the model is recorded on it, so take real ones. Raises
+    features], [batch, features], or ids of tokens [batch, tokens]; the model is recorded on it, so take real ones. A tuple or a
+    dict has the inputs of a model with several ids for each token, as BERT's words and token types. `hints` has functions by
+    modules' paths, called as hint(module, *inputs): what the module computes, written with operations that attune has. Raises
     Unsupported, before anything is written, and says what attune has no layer for, and where in `forward` it is."""
     folder = Path(folder)
     name = re.sub(r"\W+", "_", folder.name)
     if not re.fullmatch(r"[A-Za-z_]\w*", name):
         raise ValueError(f"'{folder.name}' is to be a C++ namespace: letters, digits and _, no digit first")
-    sample = (sample_input,) if isinstance(sample_input, torch.Tensor) else sample_input
-    if not isinstance(sample, (list, tuple)) or any(not isinstance(item, torch.Tensor) or item.dim() < 2 for item in sample):
-        raise ValueError("sample_input is a tensor with a batch: [batch, tokens, features], [batch, features] or ids [batch, tokens]")
-    found = Exported(module, sample)
+    args = (sample_input,) if isinstance(sample_input, torch.Tensor) else sample_input if isinstance(sample_input, (list, tuple)) else ()
+    kwargs = sample_input if isinstance(sample_input, dict) else {}
+    inputs = [*args, *kwargs.values()]
+    if not inputs or any(not isinstance(item, torch.Tensor) or item.dim() < 2 for item in inputs):
+        raise ValueError("sample_input is a tensor with a batch: [batch, tokens, features], [batch, features] or ids [batch, tokens]; or "
+                         "a tuple or a dict of such, for a model with several ids for each token")
+    found = Exported(module, args, kwargs, hints or {})
     class_name = module._get_name()
     texts = {"model.hpp": found.header(name, class_name), "check.cpp": found.check_source(name, (1e-4, 0.1)),
              "CMakeLists.txt": cmake(name, [name for layer in found.layers if getattr(layer, "kind", "") == "positions" for name in layer.tensors]),

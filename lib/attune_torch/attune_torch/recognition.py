@@ -51,6 +51,7 @@ class Recognizer(Convolutions):
         self.conv1d = conv1d_weights(recording.module)
         self.patches = None  # the model's inputs, where the first step cuts them into patches
         self.folds = {}      # BatchNorms by their paths
+        self.ids = []        # the inputs of several tables, in the order of the device
         self.axes = axes(recording.nodes)
 
     close = staticmethod(close)
@@ -130,12 +131,14 @@ class Recognizer(Convolutions):
                 return found
         if name in ("__getitem__", "getitem", "select"):
             return [self.first_token(node)], derived[0]
-        raise Unsupported(self.hint(node))
+        raise self.no_layer(node)
 
-    def hint(self, node):
-        known = {"batch_norm": "BatchNorm", "lstm": "LSTM", "gru": "GRU", "mul": "a product with a constant or of two values"}
+    @staticmethod
+    def no_layer(node):
+        known = {"batch_norm": "BatchNorm", "lstm": "LSTM", "gru": "GRU"} | dict.fromkeys(
+            PRODUCTS, "a product with a constant or of two values")
         what = known.get(node.operation)
-        return "attune has no layer for this: " + (f"{what}, " if what else "") + node.describe()
+        return node.refused("attune has no layer for this: " + (f"{what}, " if what else ""))
 
     # ---- Single layers ----
 
@@ -171,7 +174,7 @@ class Recognizer(Convolutions):
             return self.argument(node, 1, "weight"), self.argument(node, 2, "bias"), node.args[0]
         product = node if node.operation == "addmm" else node.args[0]
         if product.args[2].path not in self.conv1d:
-            raise Unsupported("a product with a weight that is [in, out] and no Conv1D's: " + product.describe())
+            raise product.refused("a product with a weight that is [in, out] and no Conv1D's: ")
         source = product.args[1]
         while source.operation in ("view", "reshape"):
             source = source.args[0]
@@ -189,7 +192,7 @@ class Recognizer(Convolutions):
         if flattened:
             return flattened
         if self.axes.get(before.index) != before.value.dim() - 1:
-            raise Unsupported("a Linear of something else than the features of each token: " + node.describe())
+            raise node.refused("a Linear of something else than the features of each token: ")
         return [self.plain_linear(node)], before
 
     def plain_linear(self, node, source=None):
@@ -207,7 +210,7 @@ class Recognizer(Convolutions):
     def embedding(self, node):
         ids, table = node.args[0], node.args[1]
         if not ids.derived:
-            raise Unsupported("an embedding of constants that is not added to the tokens: " + node.describe())
+            raise node.refused("an embedding of constants that is not added to the tokens: ")
         padding = self.argument(node, 2, "padding_idx", None)
         seq_len = ids.shape[1] if len(ids.shape) == 2 else 1
         type_ = f"attune::Embedding<attune::EmbeddingShape{options(seq_len=seq_len, vocabulary=table.shape[0], d_model=table.shape[1], padding=padding if padding is not None and padding >= 0 else None)}>"
@@ -220,8 +223,7 @@ class Recognizer(Convolutions):
         parts = node.args[0]
         tokens = len(parts) == 2 and not parts[0].derived and parts[1].derived and len(node.shape) == 3
         if not tokens or not torch.equal(node.value[:, 1:], parts[1].value) or self.argument(node, 1, "dim", 0) not in (1, -2):
-            raise Unsupported("attune has no layer for this: a concatenation that is not a class token in front of the tokens, " +
-                              node.describe())
+            raise node.refused("attune has no layer for this: a concatenation that is not a class token in front of the tokens, ")
         for name in self.origins(parts[0]):
             if torch.equal(self.tensors[name].detach().reshape(1, -1).expand(node.shape[0], -1), node.value[:, 0]):
                 shape = options(seq_len=node.shape[1] - 1, d_model=node.shape[2])
@@ -230,7 +232,7 @@ class Recognizer(Convolutions):
                 if self.tensors[name].dim() != 1:
                     layer.shapes = {name: tuple(self.tensors[name].shape)}
                 return layer
-        raise Unsupported("a class token that is no parameter: " + node.describe())
+        raise node.refused("a class token that is no parameter: ")
 
     def activation_name(self, node):
         if node.operation == "gelu":
@@ -260,12 +262,12 @@ class Recognizer(Convolutions):
         if kind == "norm":
             root_mean_square, epsilon, weight, bias = found
             if any(item is not None and self.name_of(item) is None for item in (weight, bias)):
-                raise Unsupported("a norm whose weight is no parameter: " + node.describe())
+                raise node.refused("a norm whose weight is no parameter: ")
             path = self.prefix(weight, "weight") if weight is not None else ""
             if self.axes.get(node.index) != node.value.dim() - 1:
-                raise Unsupported("a norm over something else than the features of each token: " + node.describe())
+                raise node.refused("a norm over something else than the features of each token: ")
             if bias is not None and (root_mean_square or self.prefix(bias, "bias") != path):
-                raise Unsupported("a norm whose bias is not its weight's neighbor: " + node.describe())
+                raise node.refused("a norm whose bias is not its weight's neighbor: ")
             norm = Norm(*rows_of(node.shape), epsilon, weight is not None, bias is not None, root_mean_square)
             layer = self.layer(node, norm.type(), path or None, [item.path for item in (weight, bias) if item is not None])
             layer.kind, layer.norm = "norm", norm
@@ -314,7 +316,7 @@ class Recognizer(Convolutions):
         rank, axis = before.value.dim(), self.axes.get(before.index)
         dims = [dim % rank for dim in (dims if isinstance(dims, (list, tuple)) else [dims]) if isinstance(dim, int)]
         if rank < 3 or sorted([0, axis, *dims]) != list(range(rank)):
-            raise Unsupported("a mean or a maximum of another dimension than the tokens': " + node.describe())
+            raise node.refused("a mean or a maximum of another dimension than the tokens': ")
         return self.pooled(node, before, kind)
 
     def pooled(self, node, before, kind):
@@ -327,7 +329,7 @@ class Recognizer(Convolutions):
         if len(before.shape) == 3 and node.shape == (before.shape[0], before.shape[2]) and torch.equal(
                 node.value, before.value[:, 0]):
             return self.pooled(node, before, "kFirst")
-        raise Unsupported("a part of the tokens that is not the first one: " + node.describe())
+        raise node.refused("a part of the tokens that is not the first one: ")
 
     def norm(self, node):
         """A Norm, where the module is one by its numbers; its input's node."""
@@ -337,7 +339,7 @@ class Recognizer(Convolutions):
         bias = getattr(module, "bias", None)
         if isinstance(module, nn.LayerNorm):
             if tuple(module.normalized_shape) != (d_model,):
-                raise Unsupported("a LayerNorm over more than the features: " + node.describe())
+                raise node.refused("a LayerNorm over more than the features: ")
             return Norm(rows, d_model, module.eps, weight is not None, bias is not None)
         numbers = [value for value in vars(module).values() if isinstance(value, float)] + [1e-5, 1e-6, 1e-8]
         x, target = before.value.double(), node.value.double()
@@ -349,12 +351,12 @@ class Recognizer(Convolutions):
         best = min(numbers, key=error) if error(numbers[0]) > 1e-5 * float(target.abs().max()) else numbers[0]
         if error(best) <= 1e-5 * max(1.0, float(target.abs().max())):
             return Norm(rows, d_model, best, weight is not None, False, root_mean_square=True)
-        raise Unsupported("a norm that is neither LayerNorm nor RMSNorm: " + node.describe())
+        raise node.refused("a norm that is neither LayerNorm nor RMSNorm: ")
 
     def module_layer(self, node, derived):
         module = node.module
         if self.axes.get(derived[0].index) != derived[0].value.dim() - 1:
-            raise Unsupported("a layer of something else than the features of each token: " + node.describe())
+            raise node.refused("a layer of something else than the features of each token: ")
         if isinstance(module, nn.TransformerEncoderLayer):
             return [self.encoder_layer(node)], node.args[0]
         if isinstance(module, nn.MultiheadAttention):
@@ -388,9 +390,12 @@ class Recognizer(Convolutions):
     # ---- Sums: positions and residuals ----
 
     def sum_layer(self, node, derived, source):
+        embeddings = self.embedding_sum(node)
+        if embeddings:
+            return embeddings, self.recording.inputs[0]
         terms = [item for item in node.args if isinstance(item, Node)]
         if len(terms) != 2 or self.argument(node, 2, "alpha", 1) != 1:
-            raise Unsupported(self.hint(node))
+            raise self.no_layer(node)
         constant = [term for term in terms if not term.derived]
         if constant:
             return self.added(node, derived[0], constant[0]), derived[0]
@@ -405,8 +410,45 @@ class Recognizer(Convolutions):
             layer = self.layer(node, "")
             layer.kind, layer.inside = "residual", inside
             return [layer], skip
-        raise Unsupported("a sum of two values that is no residual connection: one is to be computed from the other, and have its "
-                          "shape: " + node.describe())
+        raise node.refused("a sum of two values that is no residual connection: one is to be computed from the other, and have its "
+                          "shape: ")
+
+    def embedding_sum(self, node):
+        """Two tables or more that are looked up with inputs, their sum, and constants that are added to it; or None."""
+        tables, constants, queue = [], [], [node]
+        while queue:
+            term = self.origin(queue.pop(0))
+            if not term.derived:
+                constants.append(term)
+            elif term.operation == "embedding" and self.origin(term.args[0]).operation == "input":
+                tables.append(term)
+            elif term.operation in SUMS and len(term.args) == 2 and all(isinstance(item, Node) for item in term.args):
+                queue = [*term.args, *queue]
+            else:
+                return None
+        if len(tables) < 2:
+            return None
+        inputs = [self.origin(table.args[0]) for table in tables]
+        if len({tuple(item.shape) for item in inputs}) > 1 or len({table.shape for table in tables}) > 1:
+            raise node.refused("a sum of embeddings with different numbers of tokens or features: ")
+        parts, value = [self.embedding(table) for table in tables], tables[0].value
+        type_ = parts[0].type
+        for part, table in zip(parts[1:], tables[1:]):
+            type_, value = f"attune::EmbeddingSum<{type_}, {part.type}>", value + table.value
+        self.ids = inputs
+        sum_ = Node("add", tables, {}, value, path=node.path, line=node.line)
+        sum_.derived = True
+        self.axes[sum_.index] = value.dim() - 1
+        layer = Layer(type=type_, names=[name for part in parts for name in part.names], output=value, path=node.path,
+                      tensors=[tensor for part in parts for tensor in part.tensors])
+        layer.kind = "embeddings"
+        found = [layer]
+        for index, constant in enumerate(constants):
+            next_ = node if index + 1 == len(constants) else Node("add", [sum_, constant], {}, sum_.value + constant.value, path=node.path)
+            self.axes[next_.index] = self.axes[sum_.index]
+            found += self.added(next_, sum_, constant)
+            sum_ = next_
+        return found
 
     def added(self, node, before, constant):
         """Constants that are added: positions, a token type, or a sum of such."""
@@ -451,8 +493,8 @@ class Recognizer(Convolutions):
         table = torch.stack([angles.sin(), angles.cos()], -1).reshape(rows, -1)[:, :d_model]
         if close(value.double(), table, 1e-5):
             return self.layer(node, f"attune::SinusoidalPositions<{shape}>")
-        raise Unsupported("a constant that is added, and is neither a parameter of [tokens, features] nor sinusoidal "
-                          "positions: " + node.describe())
+        raise node.refused("a constant that is added, and is neither a parameter of [tokens, features] nor sinusoidal "
+                          "positions: ")
 
     def origins(self, node):
         """Names of the tensors that a constant comes from."""
@@ -466,10 +508,9 @@ class Recognizer(Convolutions):
         module = node.module
         query, key, value = node.args[:3]
         if query is not key or key is not value:
-            raise Unsupported("attention to another sequence: " + node.describe())
+            raise node.refused("attention to another sequence: ")
         if not module.batch_first or module.bias_k is not None or module.add_zero_attn or not module._qkv_same_embed_dim:
-            raise Unsupported("nn.MultiheadAttention with batch_first = False, add_bias_kv, add_zero_attn, kdim or vdim: " +
-                              node.describe())
+            raise node.refused("nn.MultiheadAttention with batch_first = False, add_bias_kv, add_zero_attn, kdim or vdim: ")
         mask = self.argument(node, 5, "attn_mask")
         seq_len, d_model = rows_of(query.shape)
         bias = module.in_proj_bias is not None
@@ -494,7 +535,7 @@ class Recognizer(Convolutions):
             return True
         if not hides.any():
             return False
-        raise Unsupported("a mask that is not causal; padding is given at run time, as a SequenceLength: " + node.describe())
+        raise node.refused("a mask that is not causal; padding is given at run time, as a SequenceLength: ")
 
     def attention_layer(self, node, attention, source):
         layer = self.layer(node, f"attune::MultiHeadAttention<attune::AttentionShape{attention.shape()}>",
@@ -525,19 +566,19 @@ class Recognizer(Convolutions):
         if len(softmax) != 1 or len(sources) not in (1, 3):
             return None
         if from_input:
-            raise Unsupported("attention that also takes the model's input itself, as a padding mask that forward computes; padding "
-                              "is given at run time, as a SequenceLength: " + softmax[0].describe())
+            raise softmax[0].refused("attention that also takes the model's input itself, as a padding mask that forward computes; padding "
+                              "is given at run time, as a SequenceLength: ")
         parts = [self.linear_parts(item) for item in sources]
         inputs = {id(part[2]) for part in parts}
         if len(inputs) != 1:
-            raise Unsupported("attention to another sequence: " + node.describe())
+            raise node.refused("attention to another sequence: ")
         for source in [parts[0][2]] if end is None else self.sources(parts[0][2]):
             found = self.confirmed(node, softmax[0], sources, parts, before, source, end)
             if found is not None:
                 break
         if found is None:
-            raise Unsupported("attention whose numbers are not those of scaled dot-product attention, with or without a "
-                              "causal mask and rotary positions: " + softmax[0].describe())
+            raise softmax[0].refused("attention whose numbers are not those of scaled dot-product attention, with or without a "
+                              "causal mask and rotary positions: ")
         found.output_bias = bias is not None
         found.names["output"] = self.prefix(weight, "weight")
         found.tensors += [weight.path] + ([bias.path] if bias is not None else [])
@@ -599,7 +640,7 @@ class Recognizer(Convolutions):
                 dimension, base, adjacent, scaling = rotary
                 has_bias = biases[0] is not None
                 if any((item is not None) != has_bias for item in biases):
-                    raise Unsupported("biases of some of queries, keys and values alone: " + node.describe())
+                    raise node.refused("biases of some of queries, keys and values alone: ")
                 if len(sources) == 3:
                     names = dict(zip(("query", "key", "value"), (self.prefix(item, "weight") for item in weights)))
                 else:
@@ -702,7 +743,7 @@ class Recognizer(Convolutions):
             weights = {name: self.linear_parts(item) for name, item in parts.items()}
             biases = {weight[1] is not None for weight in weights.values()}
             if len(biases) != 1:
-                raise Unsupported("biases of a part of a gated network: " + node.describe())
+                raise node.refused("biases of a part of a gated network: ")
             rows, d_model = rows_of(inner.args[0].shape)
             names = {name: self.prefix(weight[0], "weight") for name, weight in weights.items()}
             tensors = [tensor.path for weight in weights.values() for tensor in weight[:2] if tensor is not None]
@@ -726,9 +767,9 @@ class Recognizer(Convolutions):
         module = node.module
         attention, before = module.self_attn, node.args[0]
         if not attention.batch_first:
-            raise Unsupported("nn.TransformerEncoderLayer with batch_first = False: " + node.describe())
+            raise node.refused("nn.TransformerEncoderLayer with batch_first = False: ")
         if self.argument(node, 2, "src_key_padding_mask") is not None:
-            raise Unsupported("a padding mask; it is given at run time, as a SequenceLength: " + node.describe())
+            raise node.refused("a padding mask; it is given at run time, as a SequenceLength: ")
         seq_len, d_model = rows_of(before.shape)
         causal = self.is_causal(self.argument(node, 1, "src_mask", None), node)
         bias = attention.in_proj_bias is not None
@@ -738,7 +779,7 @@ class Recognizer(Convolutions):
             1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))}
         activation = [name for name, reference in known.items() if close(function(probe), reference(probe), 1e-6)]
         if not activation:
-            raise Unsupported("an activation that is neither ReLU, SiLU nor GELU: " + node.describe())
+            raise node.refused("an activation that is neither ReLU, SiLU nor GELU: ")
         block = Block(
             Attention(seq_len, d_model, attention.num_heads, attention.num_heads, d_model // attention.num_heads, bias, bias,
                       causal),
@@ -842,7 +883,13 @@ def recognize(recording, output):
     """The recognizer of a recorded model, and its layers."""
     recognizer = Recognizer(recording)
     try:
+        used = {item.index for node in recording.nodes for item in node.inputs()}
+        unused = [index for index, item in enumerate(recording.inputs) if item.index not in used]
+        if unused:
+            raise Unsupported(f"forward does not use input {unused[0]}")
         chain = recognizer.chain(output, recording.inputs[0])
     except NotReached:
         raise Unsupported("the output is not computed from the input alone") from None
+    if len(recording.inputs) > 1 and not recognizer.ids:
+        raise Unsupported("a model with several inputs that are not ids whose embeddings are added up")
     return recognizer, recognizer.blocks(chain)

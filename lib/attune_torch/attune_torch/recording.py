@@ -1,5 +1,6 @@
 """A forward pass as a graph: what was computed from what, with the values themselves, and the lines of `forward`."""
 import itertools
+import math
 import traceback
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,13 @@ from .errors import Unsupported
 
 HERE = str(Path(__file__).parent)
 TORCH = str(Path(torch.__file__).parent)
+# Operations that give numbers instead of tensors.
+VALUES = {"__bool__", "__float__", "__int__", "__index__", "item", "tolist", "numpy", "__array__"}
+
+
+def hint_for(path):
+    """How to export what a module computes in another way; a line of a message."""
+    return f"\n  hint: if attune has what it computes, write it so beside the model: export(…, hints={{{path!r}: lambda module, x: …}})"
 
 
 class Node:
@@ -25,6 +33,7 @@ class Node:
         self.operation, self.args, self.kwargs = operation, args, kwargs
         self.value, self.path, self.module, self.line = value, path, module, line
         self.derived = False  # from the input
+        self.hint = ""        # a line of a message
 
     @property
     def shape(self):
@@ -51,6 +60,10 @@ class Node:
         shapes = ", ".join(str(list(node.shape)) for node in self.inputs() if node.derived)
         line = f"\n  {self.line}" if self.line else ""
         return f"{self.operation}{where} of {shapes or 'constants'}{line}"
+
+    def refused(self, text):
+        """The exception that names this operation, with a hint."""
+        return Unsupported(text + self.describe() + self.hint)
 
 
 def taken_whole(module):
@@ -80,10 +93,12 @@ def line_of_forward():
 
 
 class Recording(TorchFunctionMode):
-    """Records a forward pass of a module. `sample`: its inputs."""
+    """Records a forward pass of a module. `inputs`: its tensors. `hints`: functions by modules' paths, recorded in place of their
+    forward; the values are those of the modules themselves."""
 
-    def __init__(self, module, sample):
+    def __init__(self, module, inputs, hints):
         super().__init__()
+        self.hints = hints
         self.module = module
         self.names = {}  # of parameters and buffers, by identity
         self.tensors = module.state_dict(keep_vars=True)
@@ -92,9 +107,9 @@ class Recording(TorchFunctionMode):
         self.node_of, self.alive, self.depth = {}, [], 0
         self.nodes = []  # in the order of the pass
         self.paths = {id(inside): path for path, inside in module.named_modules()}
-        self.stack = []
+        self.stack, self.used_hints = [], set()
         self.in_training = {path for path, inside in module.named_modules() if inside.training}
-        self.inputs = [self.keep(value, Node("input", [], {}, value.detach().clone())) for value in sample]
+        self.inputs = [self.keep(value, Node("input", [], {}, value.clone())) for value in inputs]
         for item in self.inputs:
             item.derived = True
 
@@ -120,8 +135,10 @@ class Recording(TorchFunctionMode):
     def add(self, operation, args, kwargs, output, **more):
         path = self.paths.get(id(self.stack[-1]), "") if self.stack else ""
         # A graph that is run node by node says itself where it is.
-        path, line = getattr(self.module, "position", None) or (path, line_of_forward())
+        position = getattr(self.module, "position", None)
+        path, line = position or (path, line_of_forward())
         node = Node(operation, args, kwargs, None, **{"path": path, "line": line, **more})
+        node.hint = "" if position else hint_for(node.path)
         node.derived = any(item.derived for item in node.inputs())
         outputs = output if isinstance(output, (list, tuple)) else [output]
         for index, tensor in enumerate(outputs):
@@ -139,8 +156,9 @@ class Recording(TorchFunctionMode):
         if self.depth:
             return function(*args, **kwargs)
         before = self.node(list(args)), self.node(kwargs)
-        if getattr(function, "__name__", "") == "__bool__" and before[0][0].derived:
-            raise Unsupported(f"forward decides by values of its input, and only one way would be exported\n  {line_of_forward()}")
+        if getattr(function, "__name__", "") in VALUES and any(isinstance(item, Node) and item.derived for item in before[0]):
+            raise Unsupported(f"forward takes numbers out of its input ({function.__name__}), and those of one sample would be exported\n  " +
+                              line_of_forward() + hint_for(self.paths[id(self.stack[-1])]))
         output = function(*args, **kwargs)
         tensors = output if isinstance(output, (list, tuple)) else [output]
         if any(isinstance(tensor, torch.Tensor) for tensor in tensors):
@@ -155,6 +173,12 @@ class Recording(TorchFunctionMode):
 
             def called(*args, **kwargs):
                 self.stack.append(inside)
+                hint = None if self.depth else self.hints.get(self.paths[id(inside)])
+                if hint is not None:
+                    try:
+                        return self.hinted(inside, forward, hint, args, kwargs)
+                    finally:
+                        self.stack.pop()
                 whole = taken_whole(inside) and not self.depth
                 before = (self.node(list(args)), self.node(kwargs)) if whole else None
                 self.depth += whole
@@ -163,6 +187,7 @@ class Recording(TorchFunctionMode):
                 finally:
                     self.depth -= whole
                     self.stack.pop()
+                self.check_recorded(inside, output)
                 if whole:
                     self.add(type(inside).__name__, *before, output, module=inside, path=self.paths[id(inside)])
                 return output
@@ -170,6 +195,9 @@ class Recording(TorchFunctionMode):
             inside.forward = called
 
         inner = list(self.module.modules())
+        unknown = set(self.hints) - set(self.paths.values())
+        if unknown:
+            raise ValueError(f"hints: there is no module '{sorted(unknown)[0]}'; paths are as in named_modules()")
         for inside in inner:
             wrap(inside)
         try:
@@ -177,16 +205,54 @@ class Recording(TorchFunctionMode):
         finally:
             for inside in inner:
                 del inside.forward
+        unused = set(self.hints) - self.used_hints
+        if unused:
+            raise ValueError(f"hints: forward does not call '{sorted(unused)[0]}'")
+
+    def hinted(self, module, forward, hint, args, kwargs):
+        """Records the hint of a module, and answers what the module does."""
+        path = self.paths[id(module)]
+        self.used_hints.add(path)
+        self.depth += 1
+        try:
+            copies = [item.clone() if isinstance(item, torch.Tensor) else item for item in args]
+            output = forward(*copies, **kwargs)
+        finally:
+            self.depth -= 1
+        found = hint(module, *args, **kwargs)
+        for name, one in (("the module", output), ("its hint", found)):
+            if not isinstance(one, torch.Tensor):
+                raise Unsupported(f"{path}: {name} answers a {type(one).__name__}; a hint is for a module that answers one tensor")
+        self.depth += 1
+        try:
+            far = float((output - found).abs().max()) if output.shape == found.shape else math.inf
+            if not far <= 1e-4 * max(1.0, float(output.abs().max())):
+                raise Unsupported(f"the hint of {path or 'the model'} is wrong: the module answers {list(output.shape)}, its hint "
+                                  f"{list(found.shape)}, and they differ by {far:.3g}")
+        finally:
+            self.depth -= 1
+        self.add("clone", [self.node(found)], {}, output)
+        return output
+
+    def check_recorded(self, module, output):
+        """Whether operations were recorded that give a module's output: none are of a scripted function, or of NumPy."""
+        if isinstance(output, torch.Tensor) and not self.depth and not taken_whole(module) and id(output) not in self.node_of and \
+                id(output) not in self.names:
+            path = self.paths[id(module)]
+            raise Unsupported(f"{type(module).__name__}{f' in {path}' if path else ''} answers {list(output.shape)} that no recorded operation "
+                              "computed, as by torch.jit, NumPy or an autograd.Function of one's own" + hint_for(path))
 
 
-def record(module, sample):
-    """The recording of module(*sample), and the node of its output."""
-    recording = Recording(module, sample)
+def record(module, args, kwargs, hints):
+    """The recording of module(*args, **kwargs), and the node of its output."""
+    # Tensors of its own: one may be given twice.
+    args, kwargs = [item.detach().clone() for item in args], {name: item.detach().clone() for name, item in kwargs.items()}
+    recording = Recording(module, [*args, *kwargs.values()], hints)
     training = module.training
     module.eval()
     try:
         with torch.no_grad(), recording.modules(), recording:
-            output = module(*sample)
+            output = module(*args, **kwargs)
     finally:
         module.train(training)
     if not isinstance(output, torch.Tensor):

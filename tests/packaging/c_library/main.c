@@ -7,6 +7,7 @@
 #include "copied.h"
 #include "drawn.h"
 #include "eight.h"
+#include "last.h"
 #include "reader.h"
 #include "text.h"
 #include "tuned.h"
@@ -73,6 +74,15 @@ static void train(void) {
   biases_update(few, 0.01f);
   biases_predict(few, x, y);
   print_bits("biases", y, BIASES_OUTPUTS);
+  last_model* head = last_own();
+  last_start(head, 4);
+  for (int step = 0; step < 5; ++step) {
+    last_accumulate(head, x, &first, NULL);
+    last_update(head, 0.1f);
+  }
+  last_predict(head, x, y);
+  print_bits("head", y, LAST_OUTPUTS);
+  print_check("a head alone takes less state", LAST_STATE < BIASES_STATE && BIASES_STATE < COPIED_STATE);
   drawn_model* fresh = drawn_own();
   drawn_start(fresh, 11);
   drawn_predict(fresh, x, y);

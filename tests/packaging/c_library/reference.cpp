@@ -1,5 +1,6 @@
 // The calls of main.c in C++.
 #include <weights.hpp>
+#include <weights_in_8_bits.hpp>
 
 #include "model.hpp"
 
@@ -9,6 +10,7 @@ namespace {
 
 using namespace small;
 constexpr const auto& kWeights = attune::kInFlash<Names, weights>;
+constexpr const auto& kQuantized = attune::kInFlash<Names, weights_in_8_bits>;
 Model::Input x, other;
 
 void predict(const char* name, auto& trainer) {
@@ -20,6 +22,7 @@ using Loss = attune::CrossEntropy<>;
 attune::Trainer<attune::Adapted<Model, kWeights, attune::LowRank{.rank = 2}>, Loss, attune::AdamW, 2> tuned;
 attune::Trainer<Model, Loss, attune::Sgd<>> copied;
 attune::Trainer<attune::BiasesAndNorms<Model, kWeights>, Loss> biases;
+attune::Trainer<attune::HeadAlone<Model, kQuantized>, Loss, attune::Sgd<>> head;
 attune::Trainer<Model, Loss> drawn;
 
 }  // namespace
@@ -51,6 +54,9 @@ int main() {
   biases.initialize(attune::XavierUniform{}, attune::Rng{3});
   (void)biases.step(x, 2, {.learning_rate = 0.01f});
   predict("biases", biases);
+  head.initialize(attune::XavierUniform{}, attune::Rng{4});
+  for (int step = 0; step < 5; ++step) (void)head.step(x, 2, {.learning_rate = 0.1f});
+  predict("head", head);
   drawn.initialize(attune::XavierUniform{}, attune::Rng{11});
   predict("drawn", drawn);
   return 0;

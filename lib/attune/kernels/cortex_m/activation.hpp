@@ -1,6 +1,6 @@
-// Exact GELU and SiLU on the single-precision FPU of a Cortex-M, in assembly: four at a time, 19 and 21
-// instructions each with one rounding a term, where compilers copy every coefficient that a sum starts from
-// and branch for each bound. The bits are those of ops/activation.hpp.
+// Exact GELU and SiLU on the single-precision FPU of a Cortex-M, in assembly: four elements at a time.
+// Compilers copy every coefficient that a sum starts from, and branch for each bound. The bits are those of
+// ops/activation.hpp.
 #pragma once
 
 #include <bit>
@@ -48,83 +48,82 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 #define ATTUNE_FOUR_FROM(c, a, b) ATTUNE_FOUR("vnmls.f32", c, a, b)
 #endif
 
-// What the sums start from, each for four.
-template <std::size_t kSums>
-struct AddendsOfFour {
-  float values[kSums][4];
-};
-inline constexpr AddendsOfFour<9> kGeluTable = [] {
-  using C = ErrorFunctionCoefficients<float>;
-  AddendsOfFour<9> table{};
-  for (int i = 0; i < 36; ++i)
-    table.values[i / 4][i % 4] = i < 4 ? -static_cast<float>(kErrorFunctionCenter) : C::kNear[i / 4];
-  return table;
-}();
-
-// One by one where an |x| is 2 or more, or x is a NaN.
-[[gnu::noinline, gnu::cold]] inline void gelu_of_far(const float* x, float* y, float* twices) {
+// Elements one by one, where an |x| is 2²² or more, or x is a NaN.
+[[gnu::noinline, gnu::cold]] inline void gelu_of_far(const float* x, float* y, float* tails) {
   for (int i = 0; i < 4; ++i) {
-    const float from = x[i], half = from * 0.5f, twice = twice_normal(from);
-    y[i] = magnitude(half) < 1 ? half * twice : gelu(from, twice);  // the same, without bounds
-    if (twices != nullptr) twices[i] = twice;
+    const float from = x[i], tail = normal_tail(from);
+    y[i] = gelu(from, tail);
+    if (tails != nullptr) tails[i] = tail;
   }
 }
 
-/// y = gelu(x), `fours` · 4 scalars, at least one four; with kTwices twice_normal(x) as well. `y` may be `x`.
-template <bool kTwices>
-[[gnu::noinline]] void gelu_of_fours(int fours, const float* x, float* y, float* twices) {
-  using C = ErrorFunctionCoefficients<float>;
-  constexpr std::uint32_t kNear = (std::bit_cast<std::uint32_t>(2.0f) << 1) - 1;
-  const float half = in_register(0.5f), highest = in_register(C::kNear[0]), one = in_register(1.0f);
-  const float* table = kGeluTable.values[0];
+/// y = gelu(x), `fours` · 4 scalars, at least one four; with kTails also normal_tail(x). `y` may be `x`.
+///
+/// Each element has a row of coefficients of its own, found by the integer unit.
+template <bool kTails>
+[[gnu::noinline]] void gelu_of_fours(int fours, const float* x, float* y, float* tails) {
+  static_assert(kTailTerms == 7 && kTailRows == 16 && sizeof(TailRows) == 16 * 32);
+  constexpr std::uint32_t kRound = std::bit_cast<std::uint32_t>(kTailRound);
+  const float half = in_register(0.5f), round = in_register(kTailRound);
 // clang-format off
-#define ATTUNE_GELU_OF_FOURS(store_twices) \
+// The coefficient at byte `at` of each element's row.
+#define ATTUNE_OF_ROWS_OF(c0, c1, c2, c3, at) \
+  "vldr " c0 ",[%[r0],#" at "]\n vldr " c1 ",[%[r1],#" at "]\n vldr " c2 ",[%[r2],#" at "]\n vldr " c3 ",[%[r3],#" at "]\n "
+#define ATTUNE_OF_ROWS(...) ATTUNE_OF_ROWS_OF(__VA_ARGS__)
+#define ATTUNE_GELU_OF_FOURS(store_tails) \
   asm volatile( \
       "1: vldmia %[x],{s16-s19}\n" \
-      "vmov %[b0],%[b1],s16,s17\n cmp %[near],%[b0],lsl #1\n it hs\n cmphs %[near],%[b1],lsl #1\n" \
-      "vmov %[b0],%[b1],s18,s19\n itt hs\n" \
-      "cmphs %[near],%[b0],lsl #1\n cmphs %[near],%[b1],lsl #1\n blo 2f\n" \
-      ATTUNE_FOUR("vmul.f32", ATTUNE_Y, ATTUNE_Y, ATTUNE_ALL_OF("%[half]")) \
-      "vldmia %[table]!,{s20-s23}\n vldmia %[table]!,{s0-s15}\n" \
-      ATTUNE_FOUR_MACS(ATTUNE_SIZE, ATTUNE_Y, ATTUNE_Y)  /* u */ \
-      ATTUNE_FOUR_MACS(ATTUNE_A, ATTUNE_ALL_OF("%[highest]"), ATTUNE_SIZE) \
-      ATTUNE_FOUR_MACS(ATTUNE_B, ATTUNE_A, ATTUNE_SIZE) \
-      ATTUNE_FOUR_MACS(ATTUNE_C, ATTUNE_B, ATTUNE_SIZE) \
-      ATTUNE_FOUR_MACS(ATTUNE_D, ATTUNE_C, ATTUNE_SIZE) \
-      "vldmia %[table]!,{s0-s11}\n" \
-      ATTUNE_FOUR_MACS(ATTUNE_A, ATTUNE_D, ATTUNE_SIZE) \
-      ATTUNE_FOUR_MACS(ATTUNE_B, ATTUNE_A, ATTUNE_SIZE) \
-      ATTUNE_FOUR_MACS(ATTUNE_C, ATTUNE_B, ATTUNE_SIZE) \
-      "vldmia %[table],{s12-s15}\n sub %[table],%[table],#128\n" \
-      "vmov.f32 s0,s16\n vmov.f32 s1,s17\n vmov.f32 s2,s18\n vmov.f32 s3,s19\n" \
-      ATTUNE_FOUR_MACS(ATTUNE_D, ATTUNE_C, ATTUNE_SIZE) \
-      ATTUNE_FOUR_MACS(ATTUNE_A, ATTUNE_Y, ATTUNE_D)  /* erf(x/√2) */ \
+      "vabs.f32 s20,s16\n vabs.f32 s21,s17\n vabs.f32 s22,s18\n vabs.f32 s23,s19\n" \
+      ATTUNE_FOUR("vadd.f32", ATTUNE_C, ATTUNE_SIZE, ATTUNE_ALL_OF("%[round]")) \
+      ATTUNE_FOUR("vadd.f32", ATTUNE_Y, ATTUNE_Y, ATTUNE_SIZE) \
+      "vmov %[r0],%[r1],s8,s9\n vmov %[r2],%[r3],s10,s11\n" \
+      "sub %[r0],%[r0],%[bits]\n sub %[r1],%[r1],%[bits]\n sub %[r2],%[r2],%[bits]\n sub %[r3],%[r3],%[bits]\n" \
+      "orr %[any],%[r0],%[r1]\n orr %[any],%[any],%[r2]\n orr %[any],%[any],%[r3]\n" \
+      "lsrs %[any],%[any],#23\n bne 2f\n" \
+      "usat %[r0],#4,%[r0]\n usat %[r1],#4,%[r1]\n usat %[r2],#4,%[r2]\n usat %[r3],#4,%[r3]\n" \
+      "add %[r0],%[rows],%[r0],lsl #5\n add %[r1],%[rows],%[r1],lsl #5\n" \
+      "add %[r2],%[rows],%[r2],lsl #5\n add %[r3],%[rows],%[r3],lsl #5\n" \
+      ATTUNE_FOUR("vsub.f32", ATTUNE_C, ATTUNE_C, ATTUNE_ALL_OF("%[round]")) \
+      ATTUNE_FOUR("vmul.f32", ATTUNE_Y, ATTUNE_Y, ATTUNE_ALL_OF("%[half]"))  /* max(x, 0) */ \
+      ATTUNE_FOUR("vsub.f32", ATTUNE_C, ATTUNE_SIZE, ATTUNE_C)  /* d */ \
+      ATTUNE_OF_ROWS(ATTUNE_A, "24") ATTUNE_OF_ROWS(ATTUNE_B, "20") \
+      ATTUNE_FOUR_MACS(ATTUNE_B, ATTUNE_A, ATTUNE_C) \
+      ATTUNE_OF_ROWS(ATTUNE_A, "16") ATTUNE_FOUR_MACS(ATTUNE_A, ATTUNE_B, ATTUNE_C) \
+      ATTUNE_OF_ROWS(ATTUNE_B, "12") ATTUNE_FOUR_MACS(ATTUNE_B, ATTUNE_A, ATTUNE_C) \
+      ATTUNE_OF_ROWS(ATTUNE_A, "8") ATTUNE_FOUR_MACS(ATTUNE_A, ATTUNE_B, ATTUNE_C) \
+      ATTUNE_OF_ROWS(ATTUNE_B, "4") ATTUNE_FOUR_MACS(ATTUNE_B, ATTUNE_A, ATTUNE_C) \
+      ATTUNE_OF_ROWS(ATTUNE_A, "0") ATTUNE_FOUR_MACS(ATTUNE_A, ATTUNE_B, ATTUNE_C)  /* Φ(−|x|) */ \
       "add %[x],%[x],#16\n subs %[fours],%[fours],#1\n" \
-      ATTUNE_FOUR("vadd.f32", ATTUNE_A, ATTUNE_A, ATTUNE_ALL_OF("%[one]")) \
-      ATTUNE_FOUR("vmul.f32", ATTUNE_Y, ATTUNE_Y, ATTUNE_A) \
-      store_twices "vstmia %[y]!,{s16-s19}\n bne 1b\n2:\n" \
-      : [x] "+&r"(x), [y] "+&r"(y), [fours] "+&r"(fours), [twices] "+&r"(twices), [table] "+&r"(table), \
-        [b0] "=&r"(b0), [b1] "=&r"(b1) \
-      : [near] "r"(kNear), [half] "t"(half), [highest] "t"(highest), [one] "t"(one) \
-      : "cc", "memory", ATTUNE_A, ATTUNE_B, ATTUNE_C, ATTUNE_D, ATTUNE_Y, ATTUNE_SIZE, ATTUNE_P)
+      ATTUNE_FOUR_LESS(ATTUNE_Y, ATTUNE_SIZE, ATTUNE_A) \
+      store_tails "vstmia %[y]!,{s16-s19}\n bne 1b\n2:\n" \
+      : [x] "+&r"(x), [y] "+&r"(y), [fours] "+&r"(fours), [tails] "+&r"(tails), [r0] "=&r"(r0), \
+        [r1] "=&r"(r1), [r2] "=&r"(r2), [r3] "=&r"(r3), [any] "=&r"(any) \
+      : [rows] "r"(kTail.rows[0]), [bits] "i"(kRound), [half] "t"(half), [round] "t"(round) \
+      : "cc", "memory", ATTUNE_A, ATTUNE_B, ATTUNE_C, ATTUNE_Y, ATTUNE_SIZE, ATTUNE_P)
   // clang-format on
   for (;; x += 4, y += 4, --fours) {
-    std::uint32_t b0, b1;
+    std::uint32_t r0, r1, r2, r3, any;
     if (fours > 0) {
-      if constexpr (kTwices) {
-        ATTUNE_GELU_OF_FOURS("vstmia %[twices]!,{s0-s3}\n ");
+      if constexpr (kTails) {
+        ATTUNE_GELU_OF_FOURS("vstmia %[tails]!,{s0-s3}\n ");
       } else {
         ATTUNE_GELU_OF_FOURS("");
       }
     }
     if (fours <= 0) return;
-    gelu_of_far(x, y, twices);
-    if constexpr (kTwices) twices += 4;
+    gelu_of_far(x, y, tails);
+    if constexpr (kTails) tails += 4;
   }
+#undef ATTUNE_OF_ROWS_OF
+#undef ATTUNE_OF_ROWS
 #undef ATTUNE_GELU_OF_FOURS
 }
 
-// The same of SiLU, and first of all what rounds.
+// The constants that SiLU's sums start from, each four times, beginning with the one that rounds.
+template <std::size_t kSums>
+struct AddendsOfFour {
+  float values[kSums][4];
+};
 inline constexpr AddendsOfFour<6> kSiluTable = [] {
   using C = ExpCoefficients<float>;
   static_assert(std::size(C::kPolynomial) == 6);
@@ -243,11 +242,11 @@ template <Beside kBeside>
   constexpr int kAtOnce = 4;  // fours
   for (int count; fours > 0; fours -= count, x += 4 * count, y += 4 * count) {
     count = fours < kAtOnce ? fours : kAtOnce;
-    float twices[4 * kAtOnce], decays[4 * kAtOnce];
+    float tails[4 * kAtOnce], decays[4 * kAtOnce];
     for (int i = 0; i < 4 * count; ++i) decays[i] = -(x[i] * x[i] * 0.5f);
     exponentials_of_pairs(2 * count, decays, 0);
-    gelu_of_fours<true>(count, x, y, twices);
-    for (int i = 0; i < 4 * count; ++i) x[i] = gelu_slope(x[i], twices[i], density_of_decay(decays[i]));
+    gelu_of_fours<true>(count, x, y, tails);
+    for (int i = 0; i < 4 * count; ++i) x[i] = gelu_slope(x[i], tails[i], density_of_decay(decays[i]));
   }
 }
 

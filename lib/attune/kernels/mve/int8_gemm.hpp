@@ -118,6 +118,32 @@ template <bool kFolded>
   return row.scale;
 }
 
+/// Writes integers and scales of `count` vectors of `length` numbers, `stride` apart, as the first columns of
+/// a packed matrix. Columns and depths behind them are not written.
+template <class Packed>
+[[gnu::noinline]] void pack_columns(const float* x, int stride, int count, int length, std::int8_t* bytes,
+                                    float* scales) {
+  for (int col = 0; col < count; ++col) {
+    scales[col] = quantize_together<false>(x + col * stride, nullptr, length, bytes + Packed::place(0, col));
+  }
+}
+/// The same as its first rows, four numbers of a vector at a time.
+template <class Packed>
+[[gnu::noinline]] void pack_rows(const float* x, int stride, int count, int length, std::int8_t* bytes,
+                                 float* scales) {
+  constexpr int kStep = Packed::place(0, 1);  // from column to column
+  alignas(4) std::int8_t integers[std::size_t{(Packed::kCols + 3) / 4 * 4}];
+  const uint32x4_t four_columns = vmulq_n_u32(vidupq_n_u32(0, 1), kStep);
+  for (int row = 0; row < count; ++row) {
+    scales[row] = quantize_together<false>(x + row * stride, nullptr, length, integers);
+    std::int8_t* to = bytes + Packed::place(row, 0);
+    for (int col = 0; col < length; col += 4, to += 4 * kStep) {
+      const mve_pred16_t used = vctp32q(static_cast<std::uint32_t>(length - col));
+      vstrbq_scatter_offset_p_s32(to, four_columns, vldrbq_s32(integers + col), used);
+    }
+  }
+}
+
 // Quantizes the first numbers of a row of A, of the transpose times factors, and fills it up to kLength and
 // more with zeros.
 template <bool kFolded, int kLength, int kStep>

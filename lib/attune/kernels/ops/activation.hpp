@@ -81,9 +81,9 @@ ATTUNE_INLINE P activate(const P& x, P& slope) {
     slope = multiply_add(value, complement, gate);
     return value;
   } else if constexpr (kind == Activation::kGelu) {
-    const P twice = twice_normal(x);
-    slope = gelu_slope(x, twice, normal_density(x));
-    return gelu(x, twice);
+    const P tail = normal_tail(x);
+    slope = gelu_slope(x, tail, normal_density(x));
+    return gelu(x, tail);
   } else if constexpr (kind == Activation::kTanh) {
     P complement;
     const P gate = multiply(sigmoid(add(x, x), complement), broadcast<P>(Constant(4)));
@@ -123,7 +123,7 @@ ATTUNE_INLINE P activate(const P& x) {
     const P zero = broadcast<P>(ScalarOf<P>(0));
     return select_less(x, zero, zero, x);
   } else if constexpr (kind == Activation::kGelu) {
-    return gelu(x, twice_normal(x));
+    return gelu(x, normal_tail(x));
   } else {
     P unused;
     return activate<kind>(x, unused);

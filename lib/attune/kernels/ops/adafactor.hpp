@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include <attune/kernels/ops/bfloat16_masters.hpp>
 #include <attune/kernels/ops/squares.hpp>
 #include <attune/kernels/simd/arithmetic.hpp>
 
@@ -107,9 +108,9 @@ ATTUNE_INLINE Scalar root_mean_square(Scalar sum, int size) {
 }  // namespace detail
 
 /// p ← decay·p − α·u/max(1, RMS(u)/d) for a whole tensor, with u = g/√v̂. α is the step size, times max(ε₂,
-/// RMS(p)) for a relative step.
-template <bool kRelative, class Scalar>
-[[gnu::noinline]] void adafactor_update(Scalar* p, const Scalar* g, FactoredMoments<Scalar> v,
+/// RMS(p)) for a relative step. `p` is a pointer to scalars, or Bfloat16Masters.
+template <bool kRelative, class Parameters, class Scalar>
+[[gnu::noinline]] void adafactor_update(Parameters p, const Scalar* g, FactoredMoments<Scalar> v,
                                         const AdafactorCoefficients<Scalar>& c) {
   const int size = v.rows * v.cols;
   detail::update_factors(g, v, c);
@@ -125,14 +126,17 @@ template <bool kRelative, class Scalar>
   const Scalar clipped = detail::root_mean_square(squares, size) / c.clipping;
   Scalar step = clipped > 1 ? c.step_size / clipped : c.step_size;
   if constexpr (kRelative) {
-    const Scalar rms = detail::root_mean_square(sum_of_squares(size, static_cast<const Scalar*>(p)), size);
+    const Scalar rms = detail::root_mean_square(sum_of_squares(size, p), size);
     step = multiply(step, (std::max)(c.least_rms, rms));
   }
   detail::for_each_update(g, v, mean_of_rows, c.gradient_scale, [&](int first, int count, const Scalar* u) {
-    for_each_packet<Scalar>(count, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
-      const P kept = multiply(load<P>(p + first + j), broadcast<P>(c.decay));
-      store(p + first + j, subtract_product(kept, load<P>(u + j), broadcast<P>(step)));
-    });
+    update_parameters(
+        p + first, count, [&](int begin, int size_of_block, Scalar* of_block) ATTUNE_INLINE_LAMBDA {
+          for_each_packet<Scalar>(size_of_block, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+            const P kept = multiply(load<P>(of_block + j), broadcast<P>(c.decay));
+            store(of_block + j, subtract_product(kept, load<P>(u + begin + j), broadcast<P>(step)));
+          });
+        });
   });
 }
 

@@ -186,6 +186,10 @@ template <class Element, class Scalar, int kRows, int kCols, int kRowStride, int
 inline constexpr bool
     kIsQuantized<QuantizedView<Element, Scalar, kRows, kCols, kRowStride, kColStride, kScalesOf>> = true;
 
+template <class Element, int kRows, int kCols, int kRowStride, int kColStride>
+inline constexpr bool kIsQuantized<MatrixView<Element, kRows, kCols, kRowStride, kColStride>> =
+    std::is_same_v<std::remove_const_t<Element>, Bfloat16>;
+
 /// Whether a product consists only of assembly blocks, which have a separate call.
 template <class A, class B, class C, class Epilogue>
 inline constexpr bool kIsWholeBlocks = [] {
@@ -216,7 +220,8 @@ ATTUNE_INLINE auto with_scales_of(
 
 }  // namespace detail
 
-/// C = epilogue(A·B) for three MatrixViews; B may be a QuantizedView. A and B may have any strides
+/// C = epilogue(A·B) for three MatrixViews; B may be a QuantizedView, or a MatrixView of Bfloat16. A and B
+/// may have any strides
 /// (`x.transpose()`, `x.columns<n>(j)`); rows of C must be contiguous. C may not overlap A or B.
 template <class A, class B, class C, class Epilogue = Assign>
 ATTUNE_INLINE void gemm(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {

@@ -41,7 +41,7 @@ ATTUNE_INLINE void int8_rows(const float* a, int rows, const View& b, float* c, 
     Int8Row quantized[std::size_t{kRows}];
     alignas(64) Int8Sums sums[std::size_t{kRows}];
     for (int r = 0; r < kRows; ++r) {
-      quantized[r] = quantize_int8_row<kTransposed, shape.depth, shape.a_col>(
+      quantized[r] = quantize_int8_row<View::folds, shape.depth, shape.a_col>(
           a + (row + r) * shape.a_row, b.scale, b.terms, q + r * kTerms);
     }
     const int begin = kTransposed ? b.first : 0, end = begin + shape.cols;
@@ -64,7 +64,7 @@ ATTUNE_INLINE void int8_rows(const float* a, int rows, const View& b, float* c, 
             const P sum = int8_sums_as_floats<P>(sums[r] + (first - block) + j, quantized[r]);
             const float scale = quantized[r].scale;
             P product;
-            if constexpr (kTransposed) {
+            if constexpr (View::folds) {
               product = multiple(scale, sum);
             } else {
               product = multiply(sum, multiple(scale, load<P>(of_col + j)));

@@ -39,7 +39,7 @@ inline RowScale row_scale_of(const float* x, int length) {
 }
 
 /// Writes integers and scales of `count` vectors of `length` numbers, `stride` apart, as the first columns of
-/// a packed matrix. All other columns are zero.
+/// a packed matrix. Bytes beside them have no influence.
 template <class Packed>
 [[gnu::noinline]] void pack_vectors(const float* x, int stride, int count, int length, std::int8_t* bytes,
                                     float* scales) {
@@ -55,6 +55,9 @@ template <class Packed>
     pack_pair(even, odd, length, of_even.inverse, of_odd.inverse, bytes + Packed::place(0, col),
               16 * Packed::kCols);
   }
+#elif ATTUNE_MVE
+  pack_columns<Packed>(x, stride, count, length, bytes,
+                       scales);  // others meet zeros of A, or a scale of zero
 #else
   Packed::clear(bytes);
   std::int8_t integers[std::size_t{Packed::kDepth}];
@@ -148,6 +151,19 @@ struct Int8ProductsFrom {
                     c.template columns<kCols>(first), epilogue);
     } else {
       static_assert(B::col_stride == 1, "attune::kernels::gemm: one stride of B must be 1");
+#if ATTUNE_MVE  // sums over contiguous integers are faster
+      if constexpr (!kSkipsZeros && kDepth <= detail::kInt8MostTerms) {
+        using Packed = PackedInt8<kDepth, kCols>;
+        alignas(64) std::int8_t bytes[std::size_t{Packed::kBytes}];
+        float scales[std::size_t{kDepth}];
+        detail::pack_rows<Packed>(from, B::row_stride, terms, cols, bytes, scales);
+        constexpr detail::Int8Shape kShape{kDepth, kCols, A::row_stride, A::col_stride, C::row_stride};
+        const FoldedInt8View<kDepth, kCols, std::remove_const_t<decltype(terms)>> rows{
+            {bytes, scales, 0, terms}};
+        return detail::int8_gemm<kShape>(a.data, (std::min<int>)(used_rows(a), used_rows(c)), rows,
+                                         c.template columns<kCols>(first).data, epilogue);
+      }
+#endif
       using Packed = PackedInt8<kCols, kDepth>;
       alignas(64) std::int8_t bytes[std::size_t{Packed::kBytes}];
       float scales[std::size_t{kDepth}];

@@ -54,8 +54,8 @@ inline constexpr SumsFrom kSumsFrom = std::is_same_v<Epilogue, Accumulate> ? Sum
                                                                            : SumsFrom::kZero;
 
 // The sums of gemm(), in its order, without terms with a factor of zero. Not for speed.
-template <class Scalar>
-[[gnu::noinline]] void zero_skipping_gemm(const Scalar* a, const Scalar* b, Scalar* c,
+template <class Scalar, class ElementOfB>
+[[gnu::noinline]] void zero_skipping_gemm(const Scalar* a, const ElementOfB* b, Scalar* c,
                                           const GemmShape& extents, SumsFrom from) {
   for (int i = 0; i < extents.rows; ++i) {
     for (int j = 0; j < extents.cols; ++j) {

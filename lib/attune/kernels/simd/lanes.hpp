@@ -5,7 +5,7 @@
 // This works for every shape, without remainders, transpositions or sums across lanes.
 #pragma once
 
-#include <attune/kernels/simd/elementary.hpp>
+#include <attune/kernels/simd/sigmoids.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
@@ -102,6 +102,10 @@ ATTUNE_INLINE LanesOf<Scalar, lanes> square_root(const LanesOf<Scalar, lanes>& a
 template <class Scalar, int lanes>
 ATTUNE_INLINE LanesOf<Scalar, lanes> exponential(const LanesOf<Scalar, lanes>& x) {
   return LanesOf<Scalar, lanes>(exponential(x.packet));
+}
+template <class Scalar, int lanes>
+ATTUNE_INLINE LanesOf<Scalar, lanes> normal_tail(const LanesOf<Scalar, lanes>& x) {
+  return LanesOf<Scalar, lanes>(normal_tail(x.packet));
 }
 template <int count, class Scalar, int lanes>
 ATTUNE_INLINE void exponentials(LanesOf<Scalar, lanes>* x) {

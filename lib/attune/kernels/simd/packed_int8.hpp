@@ -105,6 +105,7 @@ template <int kDepth, int kColumns, int kRows, int kCols, bool kTransposed,
 struct PackedInt8View {
   using Scalar = float;
   static constexpr bool transposed = kTransposed;
+  static constexpr bool folds = kTransposed;  // whether scales belong to A's columns, or to C's
   using Packed = PackedInt8<kDepth, kColumns>;
   static constexpr int rows = kRows;
   static constexpr int cols = kCols;
@@ -135,6 +136,12 @@ struct PackedInt8View {
     static_assert(kTransposed);
     return PackedInt8View<kDepth, kColumns, kRows, kCount, true>{bytes, scale, first + from};
   }
+};
+
+/// The same matrix, not transposed, with a scale per row.
+template <int kDepth, int kColumns, class Terms>
+struct FoldedInt8View : PackedInt8View<kDepth, kColumns, kDepth, kColumns, false, Terms> {
+  static constexpr bool folds = true;
 };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

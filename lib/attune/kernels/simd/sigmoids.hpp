@@ -27,11 +27,9 @@ ATTUNE_INLINE P negate(const P& x) {
   return multiply(x, broadcast<P>(Real<ScalarOf<P>>(-1)));
 }
 
-// float: r(b) in ⁸√erfc(√2·b) = 1 + b·r(b), minimax, so that b·erfc has an absolute error of 5e-9. An eighth
-// root falls slowly enough for few terms; the last b makes it zero, in either arithmetic. double: q(u) in
-// e^(z²)·erfc(z) = t·q(2t − 1), t = 1/(1 + 0.5 z), z ≥ 0, interpolated at Chebyshev nodes, to 5e-17 relative.
-// kNear: g(u) in erf(√2·b) = b + b·g(b² − kErrorFunctionCenter) of b in [−1, 1], the same. kTanhNear: g of
-// tanh(√(2/π)·(x + 0.044715·x³)), x = 2·b, around kTanhCenter. All by
+// double: q(u) in e^(z²)·erfc(z) = t·q(2t − 1), t = 1/(1 + 0.5 z), z ≥ 0, interpolated at Chebyshev nodes, to
+// 5e-17 relative. kNear: g(u) in erf(√2·b) = b + b·g(b² − kErrorFunctionCenter) of b in [−1, 1], the same.
+// kTanhNear: g of tanh(√(2/π)·(x + 0.044715·x³)), x = 2·b, around kTanhCenter. All by
 // tests/kernels/error_function_coefficients.py.
 inline constexpr double kErrorFunctionCenter = 151.0 / 256;
 inline constexpr double kTanhCenter = 230.0 / 256;
@@ -39,19 +37,14 @@ template <class Scalar>
 struct ErrorFunctionCoefficients;
 template <>
 struct ErrorFunctionCoefficients<float> {
-  static constexpr float kRoot[] = {-8.04476098e-5f, 1.02805690e-3f,  -4.15759626e-3f, 1.12173280e-3f,
-                                    2.63142034e-2f,  -5.89465275e-3f, -1.39262802e-1f, -1.99471042e-1f};
-  static constexpr float kLast = 4.332625f;
-  static constexpr float kNear[] = {2.496406760e-4f,  -9.724259355e-4f, 3.950599471e-3f,
-                                    -1.444151693e-2f, 4.580000088e-2f,  -1.243014166e-1f,
-                                    2.841817129e-1f,  -5.504965783e-1f, 1.399131119e-1f};
+  static constexpr float kLast = 7.5f;  // from here on, Φ(−a) is 0
   static constexpr float kTanhNear[] = {-4.673451260e-4f, -1.888373397e-3f, 1.726693951e-3f,
                                         -1.002173609e-2f, 2.922081095e-2f,  -7.973104666e-2f,
                                         1.906128634e-1f,  -4.048670251e-1f, -6.168636948e-3f};
 };
 template <>
 struct ErrorFunctionCoefficients<double> {
-  static constexpr double kLast = 20;
+  static constexpr double kLast = 40;
   static constexpr double kNear[] = {
       -5.11600648871127940e-10, 3.43568042504830840e-9, -2.59540375970904751e-8, 1.83737534668567558e-7,
       -1.20726109644339257e-6,  7.33706330295769850e-6, -4.09798304440534142e-5, 2.08786533784590430e-4,
@@ -73,22 +66,131 @@ struct ErrorFunctionCoefficients<double> {
       1.3973604627802736e-1,  3.4358034220690511e-1,  5.1079135262101149e-1};
 };
 
-// erfc(√2·b) for b in [1, kLast].
+// float: Φ(−a) = c₀ + c₁·d + … + c₆·d⁶ of d = a − i/2 in [−¼, ¼], to 1e-9 absolute: row i, interpolated at
+// Chebyshev nodes (the same file). Rows have 8 floats for aligned loads. The last one is zero.
+inline constexpr int kTailRows = 16, kTailTerms = 7;
+struct alignas(32) TailRows {
+  float rows[kTailRows][8];
+};
+inline constexpr TailRows kTail = {{
+    {5.000000000e-1f, -3.989422837e-1f, 2.123189441e-7f, 6.648527313e-2f, 5.858097295e-5f, -1.031932883e-2f,
+     1.016644577e-3f},
+    {3.085375387e-1f, -3.520653181e-1f, 8.801632245e-2f, 4.400705468e-2f, -2.016922578e-2f, -4.548594850e-3f,
+     3.033448636e-3f},
+    {1.586552539e-1f, -2.419707448e-1f, 1.209853591e-1f, 2.595188796e-6f, -2.016381746e-2f, 3.949575595e-3f,
+     2.003311181e-3f},
+    {6.680720127e-2f, -1.295176105e-1f, 9.713820137e-2f, -2.698093485e-2f, -6.071728916e-3f, 5.807979209e-3f,
+     -6.387255577e-4f},
+    {2.275013195e-2f, -5.399096347e-2f, 5.399096958e-2f, -2.699587325e-2f, 4.498854590e-3f, 2.262197582e-3f,
+     -1.337202989e-3f},
+    {6.209665326e-3f, -1.752829353e-2f, 2.191037491e-2f, -1.533815471e-2f, 5.934150255e-3f, -6.378574671e-4f,
+     -5.164281533e-4f},
+    {1.349898032e-3f, -4.431846140e-3f, 6.647771461e-3f, -5.909421908e-3f, 3.324034393e-3f, -1.098675854e-3f,
+     1.060524080e-4f},
+    {2.326290790e-4f, -8.726832490e-4f, 1.527194446e-3f, -1.636208984e-3f, 1.177247132e-3f, -5.808962926e-4f,
+     1.794567687e-4f},
+    {3.167124183e-5f, -1.338309050e-4f, 2.676605542e-4f, -3.344886061e-4f, 2.899523260e-4f, -1.845706642e-4f,
+     8.295151370e-5f},
+    {3.397673125e-6f, -1.598400102e-5f, 3.596349910e-5f, -5.124791547e-5f, 5.168696656e-5f, -3.989812576e-5f,
+     2.256793084e-5f},
+    {2.866515719e-7f, -1.486778376e-6f, 3.716823702e-6f, -5.939351978e-6f, 6.810943752e-6f, -6.162155355e-6f,
+     4.128350474e-6f},
+    {1.898956247e-8f, -1.077065423e-7f, 2.961729980e-7f, -5.238831821e-7f, 6.719613393e-7f, -6.974283529e-7f,
+     5.350341748e-7f},
+    {9.865876450e-10f, -6.076841821e-9f, 1.822821980e-8f, -3.532018817e-8f, 5.005303461e-8f, -5.872616036e-8f,
+     5.047574993e-8f},
+    {4.016000584e-11f, -2.670302570e-10f, 8.676560150e-10f, -1.825800736e-9f, 2.831393757e-9f,
+     -3.715699104e-9f, 3.523403982e-9f},
+    {1.279812544e-12f, -9.138999229e-12f, 3.197470614e-11f, -7.253212087e-11f, 1.221509998e-10f,
+     -1.778834665e-10f, 1.839460121e-10f},
+}};
+
+// z = a + kTailRound has the row of a in its lowest bits: it is a, rounded to a multiple of ½.
+inline constexpr float kTailRound = 4194304.0f;  // 2²²
+
+#if defined(EIGEN_VECTORIZE_AVX2)
+struct alignas(64) TailColumns {
+  float columns[kTailTerms][kTailRows];
+};
+inline constexpr TailColumns kTailColumns = [] {
+  TailColumns transposed{};
+  for (int i = 0; i < kTailTerms * kTailRows; ++i)
+    transposed.columns[i / kTailRows][i % kTailRows] = kTail.rows[i % kTailRows][i / kTailRows];
+  return transposed;
+}();
+#endif
+
+// The coefficients of each lane's row.
+template <class P>
+ATTUNE_INLINE void tail_coefficients(const P& z, P (&c)[kTailTerms + 1]) {
+  const auto row = [](std::uint32_t bits) { return kTail.rows[bits % kTailRows]; };
+  if constexpr (kIsScalar<P>) {
+    const float* const from = row(std::bit_cast<std::uint32_t>(z));
+    ATTUNE_UNROLL for (int k = 0; k < kTailTerms; ++k) c[k] = from[k];
+    return;
+  }
+#if ATTUNE_MVE
+  if constexpr (std::is_same_v<P, float32x4_t>) {
+    const uint32x4_t first = vshlq_n_u32(vandq_u32(vreinterpretq_u32_f32(z), vdupq_n_u32(kTailRows - 1)), 3);
+    ATTUNE_UNROLL for (int k = 0; k < kTailTerms; ++k) {
+      c[k] = vldrwq_gather_shifted_offset_f32(kTail.rows[0] + k, first);
+    }
+    return;
+  }
+#endif
+#if defined(EIGEN_VECTORIZE_AVX512)
+  if constexpr (kLanes<P> == 16) {
+    ATTUNE_UNROLL for (int k = 0; k < kTailTerms; ++k) {
+      c[k] = _mm512_permutexvar_ps(_mm512_castps_si512(z), _mm512_load_ps(kTailColumns.columns[k]));
+    }
+    return;
+  }
+#endif
+#if defined(EIGEN_VECTORIZE_AVX2)
+  if constexpr (kLanes<P> == 8) {
+    const __m256i index = _mm256_castps_si256(z);
+    const __m256 high = _mm256_castsi256_ps(_mm256_slli_epi32(index, 28));  // bit 3 as a sign
+    ATTUNE_UNROLL for (int k = 0; k < kTailTerms; ++k) {
+      const float* const column = kTailColumns.columns[k];
+      c[k] = _mm256_blendv_ps(_mm256_permutevar8x32_ps(_mm256_load_ps(column), index),
+                              _mm256_permutevar8x32_ps(_mm256_load_ps(column + 8), index), high);
+    }
+    return;
+  }
+#endif
+  if constexpr (!kIsScalar<P>) {
+    constexpr int lanes = kLanes<P>;
+    Array<std::uint32_t, lanes> bits;
+    std::memcpy(bits, &z, sizeof z);
+    if constexpr (lanes == 4 && !ATTUNE_MVE) {
+      Eigen::internal::PacketBlock<P, 4> low, high;
+      ATTUNE_UNROLL for (int lane = 0; lane < 4; ++lane) {
+        low.packet[lane] = load<P>(row(bits[lane]));
+        high.packet[lane] = load<P>(row(bits[lane]) + 4);
+      }
+      Eigen::internal::ptranspose(low);
+      Eigen::internal::ptranspose(high);
+      ATTUNE_UNROLL for (int k = 0; k < 4; ++k) c[k] = low.packet[k], c[k + 4] = high.packet[k];
+    } else {
+      for (int k = 0; k < kTailTerms; ++k) {
+        Array<float, lanes> column;
+        for (int lane = 0; lane < lanes; ++lane) column[lane] = row(bits[lane])[k];
+        c[k] = load<P>(column);
+      }
+    }
+  }
+}
+
+// erfc(√2·b) for b in [1, kLast/2].
 template <class P>
 ATTUNE_INLINE P error_function_complement(const P& b) {
   using Scalar = Real<ScalarOf<P>>;
-  using C = ErrorFunctionCoefficients<Scalar>;
   const P one = broadcast<P>(Scalar(1));
-  if constexpr (std::is_same_v<Scalar, float>) {
-    const P eighth = multiply_add(b, polynomial(b, C::kRoot), one);
-    const P fourth = multiply(eighth, eighth), square_root = multiply(fourth, fourth);
-    return multiply(square_root, square_root);
-  } else {
-    const P z = multiply(b, broadcast<P>(Scalar(1.41421356237309504880)));
-    const P t = divide(one, multiply_add(z, broadcast<P>(Scalar(0.5)), one));
-    const P scaled = multiply(t, polynomial(subtract(add(t, t), one), C::kComplement));
-    return multiply(exponential(multiply(multiply(b, b), broadcast<P>(Scalar(-2)))), scaled);
-  }
+  const P z = multiply(b, broadcast<P>(Scalar(1.41421356237309504880)));
+  const P t = divide(one, multiply_add(z, broadcast<P>(Scalar(0.5)), one));
+  const P scaled =
+      multiply(t, polynomial(subtract(add(t, t), one), ErrorFunctionCoefficients<Scalar>::kComplement));
+  return multiply(exponential(multiply(multiply(b, b), broadcast<P>(Scalar(-2)))), scaled);
 }
 
 }  // namespace detail
@@ -136,32 +238,40 @@ ATTUNE_INLINE P odd_polynomial(const P& b, const Scalar (&g)[kCount], double cen
   return multiply_add(b, polynomial(u, g), b);
 }
 
-// 2·Φ(2·half) for |half| < 1, else 2·Φ(−2·|half|).
+// |x|, at most the first one with Φ(−|x|) = 0. NaN stays NaN.
 template <class P>
-ATTUNE_INLINE P twice_normal_near(const P& half) {
-  using Scalar = Real<ScalarOf<P>>;
-  const P erf = odd_polynomial(half, ErrorFunctionCoefficients<Scalar>::kNear, kErrorFunctionCenter);
-  return add(erf, broadcast<P>(Scalar(1)));
-}
-template <class P>
-ATTUNE_INLINE P twice_normal_far(const P& half) {
-  const P size = magnitude(half), last = broadcast<P>(ErrorFunctionCoefficients<Real<ScalarOf<P>>>::kLast);
-  return error_function_complement(select_less(size, last, size, last));
+ATTUNE_INLINE P bounded_magnitude(const P& x) {
+  const P size = magnitude(x), last = broadcast<P>(ErrorFunctionCoefficients<Real<ScalarOf<P>>>::kLast);
+  return select_less(last, size, last, size);
 }
 
 }  // namespace detail
 
-/// 2·Φ(x) = 1 + erf(x/√2), with the normal distribution Φ, for x < 2. From 2 on, 2·Φ(−x), as 2·Φ(x) is too
-/// near two. To 1.2e-7 (double: 2.3e-16), absolute. Any number for NaN.
+/// Φ(−|x|) = ½·erfc(|x|/√2), with the normal distribution Φ. To 3e-8 (double: 1e-16), absolute. NaN stays
+/// NaN.
 template <class P>
-ATTUNE_INLINE P twice_normal(const P& x) {
+ATTUNE_INLINE P normal_tail(const P& x) {
   using Scalar = Real<ScalarOf<P>>;
-  const P half = multiply(x, broadcast<P>(Scalar(0.5)));
-  if constexpr (kIsScalar<P>) {
-    return magnitude(half) < 1 ? detail::twice_normal_near(half) : detail::twice_normal_far(half);
+  const P a = detail::bounded_magnitude(x);
+  if constexpr (std::is_same_v<Scalar, float>) {
+    const P round = broadcast<P>(detail::kTailRound), z = add(a, round), d = subtract(a, subtract(z, round));
+    P c[detail::kTailTerms + 1];
+    detail::tail_coefficients(z, c);
+    P tail = c[detail::kTailTerms - 1];
+    ATTUNE_UNROLL for (int k = detail::kTailTerms - 2; k >= 0; --k) tail = multiply_add(tail, d, c[k]);
+    return tail;
   } else {
-    return select_less(magnitude(half), broadcast<P>(Scalar(1)), detail::twice_normal_near(half),
-                       detail::twice_normal_far(half));
+    using C = detail::ErrorFunctionCoefficients<Scalar>;
+    const P half = broadcast<P>(Scalar(0.5)), one = broadcast<P>(Scalar(1)), b = multiply(a, half);
+    const auto near = [&] {
+      return subtract(one, detail::odd_polynomial(b, C::kNear, detail::kErrorFunctionCenter));
+    };
+    const auto far = [&] { return detail::error_function_complement(b); };
+    if constexpr (kIsScalar<P>) {
+      return multiply(half, b < 1 ? near() : far());
+    } else {
+      return multiply(half, select_less(b, one, near(), far()));
+    }
   }
 }
 
@@ -181,26 +291,20 @@ ATTUNE_INLINE P normal_density(const P& x) {
   return detail::density_of_decay(exponential(detail::negate(exponent)));
 }
 
-/// x·Φ(x), from the result of twice_normal(). NaN stays NaN.
+/// x·Φ(x) = max(x, 0) − |x|·Φ(−|x|), from the result of normal_tail(). NaN stays NaN.
 template <class P>
-ATTUNE_INLINE P gelu(const P& x, const P& twice) {
-  using Scalar = Real<ScalarOf<P>>;
-  constexpr Scalar kLast = detail::ErrorFunctionCoefficients<Scalar>::kLast;
-  const P half = multiply(x, broadcast<P>(Scalar(0.5)));
-  const P lowest = broadcast<P>(-kLast), highest = broadcast<P>(kLast);
-  const P bounded = select_less(half, lowest, lowest, select_less(highest, half, highest, half));
-  return select_less(half, broadcast<P>(Scalar(1)), multiply(bounded, twice),
-                     subtract_product(x, bounded, twice));
+ATTUNE_INLINE P gelu(const P& x, const P& tail) {
+  const P zero = broadcast<P>(Real<ScalarOf<P>>(0));
+  return subtract_product(select_less(zero, x, x, zero), detail::bounded_magnitude(x), tail);
 }
 
-/// The derivative Φ(x) + x·Φ′(x), from the result of twice_normal() and Φ′(x).
+/// The derivative Φ(x) + x·Φ′(x), from the result of normal_tail() and Φ′(x): g = Φ(−|x|) − |x|·Φ′(x) for x <
+/// 0, and 1 − g from 0 on.
 template <class P>
-ATTUNE_INLINE P gelu_slope(const P& x, const P& twice, const P& density) {
+ATTUNE_INLINE P gelu_slope(const P& x, const P& tail, const P& density) {
   using Scalar = Real<ScalarOf<P>>;
-  const P once = multiply(twice, broadcast<P>(Scalar(0.5)));
-  const P distribution =
-      select_less(x, broadcast<P>(Scalar(2)), once, subtract(broadcast<P>(Scalar(1)), once));
-  return multiply_add(x, density, distribution);
+  const P below = subtract_product(tail, magnitude(x), density);
+  return select_less(x, broadcast<P>(Scalar(0)), below, subtract(broadcast<P>(Scalar(1)), below));
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

@@ -1,0 +1,89 @@
+// Master weights in bf16: an optimizer's update in floats, then stochastic rounding.
+//
+// The probability of rounding up equals the fraction that rounding down would cut off. Most steps change a
+// weight by less than one unit in the last of its 8 bits; rounded to nearest, they would all be lost.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include <attune/kernels/ops/bfloat16_moments.hpp>
+#include <attune/kernels/ops/squares.hpp>
+#include <attune/kernels/quantized.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+
+/// The number of weights that are floats at one time, on the stack.
+inline constexpr int kMasterBlock = 64;
+
+/// Consecutive master weights, the number of weights in the set before them, and the random bits of a step.
+struct Bfloat16Masters {
+  Bfloat16* values;
+  std::uint32_t position;
+  PositionBits bits;
+
+  friend Bfloat16Masters operator+(const Bfloat16Masters& masters, int count) {
+    return {masters.values + count, masters.position + static_cast<std::uint32_t>(count), masters.bits};
+  }
+};
+
+/// Rounds a float to one of its two neighbors in bf16, chosen by `random` < 2¹⁶. A value in bf16 stays. A
+/// finite value stays finite, infinity stays infinity, and NaN stays NaN.
+[[nodiscard]] ATTUNE_INLINE Bfloat16 stochastic_bf16(float value, std::uint32_t random) {
+  constexpr std::uint32_t kLargest = 0x7F7F0000u, kInfinity = 0x7F800000u;
+  std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t magnitude = bits & 0x7FFFFFFFu;
+  if (magnitude <= kLargest) {
+    bits += random;
+  } else if (magnitude < kInfinity) {
+    bits -= magnitude - kLargest;
+  } else if (magnitude > kInfinity) {
+    bits |= 0x400000u;
+  }
+  return {static_cast<std::uint16_t>(bits >> 16)};
+}
+
+namespace detail {
+
+// Calls body(first, count, floats) for blocks of at most kMasterBlock weights.
+template <class Body>
+ATTUNE_INLINE void for_each_master_block(const Bfloat16* values, int size, const Body& body) {
+  float block[kMasterBlock];
+  for (int first = 0; first < size; first += kMasterBlock) {
+    const int count = (std::min)(kMasterBlock, size - first);
+    for (int i = 0; i < count; ++i) block[i] = values[first + i];
+    body(first, count, static_cast<float*>(block));
+  }
+}
+
+}  // namespace detail
+
+/// Calls update(first, count, floats) for blocks of `size` parameters, from parameter `first` on, and rounds
+/// what it leaves in `floats`.
+template <class Update>
+ATTUNE_INLINE void update_parameters(const Bfloat16Masters& masters, int size, const Update& update) {
+  detail::for_each_master_block(masters.values, size, [&](int first, int count, float* block) {
+    update(first, count, block);
+    for (int i = 0; i < count; ++i) {
+      const std::uint32_t position = masters.position + static_cast<std::uint32_t>(first + i);
+      masters.values[first + i] = stochastic_bf16(block[i], masters.bits.at(position) >> 16);
+    }
+  });
+}
+/// The same for floats: all at once, in place.
+template <class Scalar, class Update>
+ATTUNE_INLINE void update_parameters(Scalar* parameters, int size, const Update& update) {
+  update(0, size, parameters);
+}
+
+/// Σp² of `size` parameters.
+[[nodiscard]] inline float sum_of_squares(int size, const Bfloat16Masters& masters) {
+  float sum = 0;
+  detail::for_each_master_block(masters.values, size, [&](int, int count, const float* block) {
+    sum = add(sum, sum_of_squares(count, block));
+  });
+  return sum;
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

@@ -1,0 +1,385 @@
+// An encoder and a decoder that attends to its output, as one model (Vaswani et al., "Attention Is All You
+// Need", 2017; PyTorch's nn.Transformer).
+//
+//   m = Encoder(source),    y = Decoder(target, m)
+//
+//   dtarget, dm = Decoder's backward of dy,    dsource = Encoder's backward of dm
+//
+// m is the memory of every DecoderLayer in Decoder, and dm the sum of their gradients.
+//
+//   using Model = EncoderDecoder<
+//       Sequential<Embedding<kSource>, Repeat<2, EncoderLayer<kEncoder>>, LayerNorm<kSourceNorm>>,
+//       Sequential<Embedding<kTarget>, Repeat<2, DecoderLayer<kDecoder>>, LayerNorm<kTargetNorm>,
+//       Linear<kHead>>>;
+//   trainer.step(x, next_tokens, options, NoClipping{}, EncoderDecoderMask{source_padding});
+//
+// The model is a layer with one input: the source's tokens, then the target's. So it trains,
+// streams, adapts and composes as any other layer.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <type_traits>
+
+#include <attune/models/decoder_layer.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// The masks of an EncoderDecoder: of the encoder's attention, of the decoder's attention to its own tokens,
+/// and of its attention to the memory. Without a mask, source and memory hide nothing, and the target is
+/// causal.
+///
+///   EncoderDecoderMask{padding}                                      of the source, and of the memory
+///   EncoderDecoderMask{padding, CausalMask{} && target_padding}
+///   EncoderDecoderMask{NoMask{}, NoMask{}, memory_padding}
+template <AttentionMask SourceMask = NoMask, AttentionMask TargetMask = CausalMask,
+          AttentionMask MemoryMask = SourceMask>
+struct EncoderDecoderMask {
+  [[no_unique_address]] SourceMask source = {};      // of the encoder
+  [[no_unique_address]] TargetMask target = {};      // of the decoder's own tokens
+  [[no_unique_address]] MemoryMask memory = source;  // of the encoder's output
+
+  /// The mask goes to an EncoderDecoder, and not to other layers with attention.
+  template <ScoreShape shape>
+  static constexpr void fits() {
+    static_assert(
+        shape.num_heads < 0,
+        "attune::EncoderDecoderMask: the model has attention outside of an EncoderDecoder, which takes "
+        "one mask; move those layers into its Encoder or Decoder");
+  }
+  /// The padding of the target, for layers behind the model.
+  template <int tokens>
+  [[nodiscard]] constexpr bool keeps_key(int token) const {
+    return detail::keeps_key<tokens>(target, token);
+  }
+  template <int kv_len, class Scalar>
+  constexpr void hide(int, int, Scalar*) const {}
+  template <int kv_len, class Scalar>
+  constexpr void bias(int, int, Scalar*) const {}
+};
+template <class SourceMask>
+EncoderDecoderMask(SourceMask) -> EncoderDecoderMask<SourceMask>;
+template <class SourceMask, class TargetMask>
+EncoderDecoderMask(SourceMask, TargetMask) -> EncoderDecoderMask<SourceMask, TargetMask>;
+template <class SourceMask, class TargetMask, class MemoryMask>
+EncoderDecoderMask(SourceMask, TargetMask, MemoryMask)
+    -> EncoderDecoderMask<SourceMask, TargetMask, MemoryMask>;
+
+namespace detail {
+
+template <class Mask>
+inline constexpr bool kIsEncoderDecoderMask = false;
+template <class SourceMask, class TargetMask, class MemoryMask>
+inline constexpr bool kIsEncoderDecoderMask<EncoderDecoderMask<SourceMask, TargetMask, MemoryMask>> = true;
+
+// Two inputs as one: rows or ids of the first, then of the second.
+template <class First, class Second>
+struct Joined {
+  static constexpr bool kFits = false;
+  using type = First;
+};
+template <class Scalar, int first, int second, int cols>
+struct Joined<Tensor<Scalar, first, cols>, Tensor<Scalar, second, cols>> {
+  static constexpr bool kFits = true;
+  using type = Tensor<Scalar, first + second, cols>;
+};
+template <std::size_t first, std::size_t second>
+struct Joined<std::array<int, first>, std::array<int, second>> {
+  static constexpr bool kFits = true;
+  using type = std::array<int, first + second>;
+};
+// The part with the rows or ids of Matrix that begins at `from`.
+template <class Matrix, class Joined>
+ATTUNE_INLINE constexpr auto part_of(const Joined& joined, int from) {
+  if constexpr (!kAsked<Joined>) {
+    return joined;
+  } else if constexpr (requires { Matrix::rows; }) {
+    return joined.template rows_at<Matrix::rows>(from);
+  } else {
+    return ConstView<Matrix>(joined.data() + from);
+  }
+}
+
+template <class Encoder, class Decoder>
+constexpr bool check_encoder_decoder() {
+  static_assert(
+      Joined<typename Encoder::Input, typename Decoder::Input>::kFits,
+      "attune::EncoderDecoder: source and target are both token ids, or matrices of as many columns; "
+      "begin Encoder and Decoder with layers that take them so");
+  static_assert(kAttendsToMemory<Decoder>,
+                "attune::EncoderDecoder: no layer of the decoder attends to the encoder's output; put "
+                "DecoderLayers into it");
+  static_assert(
+      kTakesMemory<Decoder, typename Encoder::Output>,
+      "attune::EncoderDecoder: the encoder's output is not the memory of a decoder layer; memory_len "
+      "and d_model are its rows and columns");
+  static_assert(
+      kFrozen<Encoder> || !kInfersMemory<Decoder>,
+      "attune::EncoderDecoder: a Frozen decoder layer at the front tapes nothing for the gradient of "
+      "the memory, so the encoder would not train; freeze the encoder, too, or all of the decoder as "
+      "one");
+  return true;
+}
+
+}  // namespace detail
+
+/// An encoder and a decoder, each any layer or model; Decoder has DecoderLayers, whose memory is the
+/// encoder's output. x is the source, then the target: [source_len + target_len, …], or as many ids. A Frozen
+/// encoder runs inference only.
+template <detail::CheckedLayer EncoderModel, detail::CheckedLayer DecoderModel>
+struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>> {
+  using Encoder = EncoderModel;
+  using Decoder = DecoderModel;
+  using Scalar = typename Decoder::Scalar;
+  using Input = typename detail::Joined<typename Encoder::Input, typename Decoder::Input>::type;
+  using Output = typename Decoder::Output;
+  using Memory = typename Encoder::Output;
+  template <class Other>
+  using WithScalar = EncoderDecoder<typename detail::WithScalarOf<Encoder, Other>::type,
+                                    typename detail::WithScalarOf<Decoder, Other>::type>;
+  using Parts = LayerList<Encoder, Decoder>;
+  static constexpr std::uint32_t kFingerprint =
+      fingerprint("EncoderDecoder", kFingerprintOf<Encoder>, kFingerprintOf<Decoder>);
+  static constexpr bool kAttendsToMemory = false;  // to one of another model
+  static constexpr Abilities kAbilities{.mask = MaskUse::kScores, .takes_context = true};
+  static_assert(detail::check_encoder_decoder<Encoder, Decoder>());
+
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  struct ParametersOf {
+    [[no_unique_address]] detail::SetOfMember<Encoder, 0, Matrix, Vector> encoder;
+    [[no_unique_address]] detail::SetOfMember<Decoder, 1, Matrix, Vector> decoder;
+    ATTUNE_FIELDS(Set(encoder), Set(decoder))
+  };
+  using Parameters = ParametersOf<Tensor>;
+
+ private:
+  static constexpr bool kInfersEncoder = detail::kFrozen<Encoder>;
+  template <class Gradients>
+  using OfEncoder = decltype(Gradients::encoder);
+  template <class Gradients>
+  using OfDecoder = decltype(Gradients::decoder);
+  template <int>
+  struct None {};
+  // Memory of the encoder in training.
+  template <class Gradients, bool kInfers = kInfersEncoder>
+  struct EncoderKept {
+    using Tape = detail::TapeOf<Encoder, OfEncoder<Gradients>>;
+    using Scratch = detail::ScratchOf<Encoder, OfEncoder<Gradients>>;
+    using DMemory = Memory;
+  };
+  template <class Gradients>
+  struct EncoderKept<Gradients, true> {
+    using Tape = None<0>;
+    using Scratch = typename Encoder::InferenceScratch;
+    using DMemory = None<1>;
+  };
+
+ public:
+  /// The tapes of both, and the encoder's output.
+  template <class Gradients>
+  struct TapeOf {
+    using OfEncoder = typename EncoderKept<Gradients>::Tape;
+    using OfDecoder = detail::TapeOf<Decoder, decltype(Gradients::decoder)>;
+    [[no_unique_address]] OfEncoder encoder;
+    [[no_unique_address]] OfDecoder decoder;
+    Memory memory;
+
+    template <class Visitor>
+    constexpr void for_each_dropout(const Visitor& visitor) requires(detail::kDropsIn<OfEncoder> ||
+                                                                     detail::kDropsIn<OfDecoder>) {
+      if constexpr (detail::kDropsIn<OfEncoder>) encoder.for_each_dropout(visitor);
+      if constexpr (detail::kDropsIn<OfDecoder>) decoder.for_each_dropout(visitor);
+    }
+  };
+  using Tape = TapeOf<Parameters>;
+  template <class Gradients>
+  struct ScratchOf {
+    struct OfDecoder {
+      [[no_unique_address]] typename EncoderKept<Gradients>::DMemory d_memory;  // of one decoder layer
+      [[no_unique_address]] detail::ScratchOf<Decoder, decltype(Gradients::decoder)> decoder;
+    };
+    [[no_unique_address]] typename EncoderKept<Gradients>::DMemory d_memory;
+    detail::OneOf<typename EncoderKept<Gradients>::Scratch, OfDecoder> parts;
+  };
+  using Scratch = ScratchOf<Parameters>;
+  struct InferenceScratch {
+    Memory memory;
+    detail::OneOf<typename Encoder::InferenceScratch, typename Decoder::InferenceScratch> parts;
+  };
+
+  /// Token by token (execution/stream.hpp), if the decoder supports it: remember() encodes a source, and each
+  /// step decodes tokens of the target. A step takes the memory's mask after its scratch. Without remember(),
+  /// it returns kNothingRemembered.
+  template <int tokens, CacheShape cache>
+  struct Stream {
+    using OfDecoder = detail::StreamOf<Decoder, tokens, cache>;  // the decoder's stream
+    struct Memory {
+      [[no_unique_address]] detail::StreamMemoryOf<Decoder, cache> decoder;
+      std::uint32_t remembered;  // 0: not yet
+    };
+    static constexpr std::uint64_t kMostTokens = detail::kMostTokens<Decoder, cache>;
+    using Scratch = typename OfDecoder::Scratch;
+
+    static Status ready(const auto& memory) {
+      return memory.remembered != 0 ? Status::kOk : Status::kNothingRemembered;
+    }
+    static detail::Outcome<Decoder> step(std::uint64_t position, const auto& parameters,
+                                         ConstView<detail::StepInput<Decoder, tokens>> x,
+                                         View<detail::StepOutput<Decoder, tokens>> y, auto& memory,
+                                         Scratch& scratch, const auto&... more) {
+      return OfDecoder::step(position, parameters.decoder, x, y, memory.decoder, scratch, more...);
+    }
+  };
+  /// Scratch of remember().
+  struct EncoderScratch {
+    Memory memory;  // the encoder's output
+    [[no_unique_address]] typename Encoder::InferenceScratch encoder;
+  };
+  /// Encodes a source, with its mask, and writes keys and values of its memory to a cache, for all steps
+  /// until the next source. Returns kInvalidToken for an invalid id; the cache is then unchanged.
+  template <class Set = Parameters, class Model, CacheShape shape, AttentionMask Mask = NoMask>
+  static Status remember(const Set& parameters, ConstView<typename Encoder::Input> source,
+                         KeyValueCache<Model, shape>& cache, EncoderScratch& scratch, const Mask& mask = {}) {
+    const Status status =
+        detail::forward_pass<Encoder>(context_for<Encoder>(mask), parameters.encoder, source,
+                                      View<Memory>(scratch.memory), scratch.encoder);
+    if (status != Status::kOk) return status;
+    Stream<1, shape>::OfDecoder::remember(parameters.decoder, ConstView<Memory>(scratch.memory),
+                                          cache.memory.decoder);
+    cache.memory.remembered = 1;
+    return status;
+  }
+
+  /// void, or a Status if source and target are token ids: kInvalidToken, with y unchanged, if one is outside
+  /// its vocabulary.
+  using Outcome = detail::Outcome<EncoderDecoder>;
+
+  /// The source in x, or in dx.
+  [[nodiscard]] static constexpr auto source(const auto& x) {
+    return detail::part_of<typename Encoder::Input>(x, 0);
+  }
+  /// The target in x, or in dx.
+  [[nodiscard]] static constexpr auto target(const auto& x) {
+    return detail::part_of<typename Decoder::Input>(x, detail::kTokens<Encoder>);
+  }
+
+  /// Inference. `y` may not overlap `x`.
+  template <class Set = Parameters, AnyContext Call = Context<>>
+  static Outcome forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
+                         const Call& context = {}) {
+    return run(
+        context, scratch.memory, y,
+        [&](const auto& of_source) ATTUNE_INLINE_LAMBDA {
+          return detail::forward_status<Encoder>(of_source, parameters.encoder, source(x),
+                                                 View<Memory>(scratch.memory), scratch.parts.first);
+        },
+        [&](const auto& of_target) ATTUNE_INLINE_LAMBDA {
+          return detail::forward_status<Decoder>(of_target, parameters.decoder, target(x), y,
+                                                 detail::one_of<1>(scratch.parts));
+        });
+  }
+  /// Training: the same; the tape keeps what backward needs.
+  template <class Set = Parameters, class Kept, AnyContext Call = Context<>>
+  static Outcome forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Kept>& tape,
+                         ScratchOf<Kept>& scratch, const Call& context = {}) {
+    return run(
+        context, tape.memory, y,
+        [&](const auto& of_source) ATTUNE_INLINE_LAMBDA {
+          const auto encode = [&](auto&... tape_and_scratch) ATTUNE_INLINE_LAMBDA {
+            return detail::forward_status<Encoder>(of_source, parameters.encoder, source(x),
+                                                   View<Memory>(tape.memory), tape_and_scratch...);
+          };
+          if constexpr (kInfersEncoder) {
+            return encode(scratch.parts.first);
+          } else {
+            return encode(tape.encoder, scratch.parts.first);
+          }
+        },
+        [&](const auto& of_target) ATTUNE_INLINE_LAMBDA {
+          return detail::forward_status<Decoder>(of_target, parameters.decoder, target(x), y, tape.decoder,
+                                                 detail::one_of<1>(scratch.parts).decoder);
+        });
+  }
+  /// dx from dy, overwritten, or NoGradient; gradients accumulate. Uses up the tape. `dx` may overlap neither
+  /// `dy` nor `x`.
+  template <class Set = Parameters, class Kept, class Dx, class Gradients, AnyContext Call = Context<>>
+  static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
+                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Call& context = {}) {
+    static_assert(
+        !kAsked<Dx> || !kInfersEncoder,
+        "attune::EncoderDecoder: a Frozen encoder tapes nothing for dx; what stands before the model "
+        "belongs into Encoder and Decoder");
+    auto& of_decoder = detail::one_of<1>(scratch.parts);
+    const auto to = detail::sink<Input>(dx);
+    const auto decode = [&](const auto& d_memory, const auto& own) ATTUNE_INLINE_LAMBDA {
+      with_contexts(context, tape.memory, d_memory, own,
+                    [&](const auto&, const auto& of_target) ATTUNE_INLINE_LAMBDA {
+                      context.inside([&]() ATTUNE_INLINE_LAMBDA {
+                        detail::backward_in<Decoder>(of_target, parameters.decoder, target(x), tape.decoder,
+                                                     dy, target(to), gradients.decoder, of_decoder.decoder);
+                      });
+                      detail::clear_behind_in(of_target, target(to));
+                    });
+    };
+    if constexpr (kInfersEncoder) {
+      decode(NoGradient{}, NoGradient{});
+    } else {
+      const View<Memory> d_memory(scratch.d_memory);
+      context.stage([&]() ATTUNE_INLINE_LAMBDA { scratch.d_memory.set_zero(); });
+      decode(d_memory, View<Memory>(of_decoder.d_memory));
+      with_contexts(context, tape.memory, NoGradient{}, NoGradient{},
+                    [&](const auto& of_source, const auto&) ATTUNE_INLINE_LAMBDA {
+                      context.inside([&]() ATTUNE_INLINE_LAMBDA {
+                        detail::backward_in<Encoder>(of_source, parameters.encoder, source(x), tape.encoder,
+                                                     ConstView<Memory>(d_memory), source(to),
+                                                     gradients.encoder, scratch.parts.first);
+                      });
+                      detail::clear_behind_in(of_source, source(to));
+                    });
+    }
+  }
+
+ private:
+  // Calls body(context of the encoder, context of the decoder).
+  template <class Call, class DMemory>
+  ATTUNE_INLINE static decltype(auto) with_contexts(const Call& context, const Memory& memory,
+                                                    const DMemory& d_memory, const DMemory& own,
+                                                    const auto& body) {
+    const auto& masks = masks_of(context.mask());
+    using Target = std::remove_cvref_t<decltype(masks.target)>;
+    using OfMemory = std::remove_cvref_t<decltype(masks.memory)>;
+    const auto keys = detail::valid_tokens<Memory::rows, detail::kTakesLength<Decoder>>(masks.memory);
+    const detail::MaskWithMemory<Target, OfMemory, std::remove_const_t<decltype(keys)>, Memory, DMemory>
+        target{masks.target, masks.memory, keys, memory, d_memory, own};
+    using Products = typename Call::Products;
+    return body(context_for<Encoder>(masks.source, context.slices()).template with_products<Products>(),
+                context_for<Decoder>(target, context.slices()).template with_products<Products>());
+  }
+  template <class Mask>
+  static constexpr decltype(auto) masks_of([[maybe_unused]] const Mask& mask) {
+    if constexpr (detail::kIsEncoderDecoderMask<Mask>) {
+      return (mask);
+    } else {
+      static_assert(std::is_same_v<Mask, NoMask>,
+                    "attune::EncoderDecoder: one mask does not say which attention it is for; pass "
+                    "EncoderDecoderMask{source, target}");
+      return EncoderDecoderMask<>{};
+    }
+  }
+  // Both passes, each as one stage of stages.
+  ATTUNE_INLINE static Outcome run(const auto& context, Memory& memory, View<Output> y, const auto& encode,
+                                   const auto& decode) {
+    return Outcome(with_contexts(
+        context, memory, NoGradient{}, NoGradient{},
+        [&](const auto& of_source, const auto& of_target) ATTUNE_INLINE_LAMBDA {
+          Status status = context.inside([&]() ATTUNE_INLINE_LAMBDA { return encode(of_source); });
+          if (status != Status::kOk) return status;
+          detail::clear_behind_in(of_source, View<Memory>(memory));
+          status = context.inside([&]() ATTUNE_INLINE_LAMBDA { return decode(of_target); });
+          if (status == Status::kOk) detail::clear_behind_in(of_target, y);
+          return status;
+        }));
+  }
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

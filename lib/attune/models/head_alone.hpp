@@ -1,0 +1,74 @@
+// A Sequential with a trained head, its last layer with parameters. Everything else is constant.
+//
+//   using Tuned = HeadAlone<Model, kConstants>;   // in flash, in any storage; names and indices are Model's
+#pragma once
+
+#include <attune/models/frozen.hpp>
+#include <attune/models/sequential.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+namespace detail {
+
+template <class Model, const auto& kConstants>
+struct HeadAloneOf {
+  using type = Model;
+};
+template <class Model>
+inline constexpr bool kIsSequential = false;
+template <class... Layers>
+inline constexpr bool kIsSequential<Sequential<Layers...>> = true;
+template <class Model>
+constexpr bool check_head() {
+  static_assert(
+      kIsSequential<Model>,
+      "attune::HeadAlone: the model is no Sequential, whose last layer with parameters is its head; "
+      "take Sequential<Frozen<Body, kBody>, Head>");
+  return true;
+}
+template <class... Layers, const auto& kConstants>
+struct HeadAloneOf<Sequential<Layers...>, kConstants> {
+  using Model = Sequential<Layers...>;
+  static constexpr int kHead = [] {
+    constexpr bool kHasNone[] = {std::is_empty_v<typename Layers::Parameters>...};
+    int head = Model::kLayers - 1;
+    while (head > 0 && kHasNone[head]) --head;
+    return head;
+  }();
+  template <int index, class Layer = typename Model::template Layer<index>>
+  static constexpr auto kOfLayer = [] {
+    if constexpr (std::is_empty_v<typename Layer::Parameters>) {
+      return typename Layer::Parameters{};
+    } else {
+      return references_to<Layer>(kConstants.template layer<index>());
+    }
+  }();
+  template <int index, class Layer = typename Model::template Layer<index>>
+  struct Part {
+    using type = PartlyTrained<Layer, kOfLayer<index>,
+                               std::conditional_t<index == kHead, TrainEverything, TrainNothing>>;
+  };
+  template <int index, class Layer>
+    requires(index > kHead)
+  struct Part<index, Layer> {
+    using type = Layer;
+  };
+  template <class Indices = std::make_integer_sequence<int, Model::kLayers>>
+  struct Parts;
+  template <int... index>
+  struct Parts<std::integer_sequence<int, index...>> {
+    using type = Sequential<typename Part<index>::type...>;
+  };
+  using type = typename Parts<>::type;
+};
+
+}  // namespace detail
+
+/// `Model`, a Sequential, with constant parameters, except in its head, the last layer with parameters.
+/// The head starts as in `kConstants`, as floats where those are quantized. Layers before it run inference
+/// only. For a head of other classes, take Sequential<Frozen<Body, kBody>, Head>.
+template <detail::CheckedLayer Model, const auto& kConstants>
+  requires(detail::check_head<Model>())
+using HeadAlone = typename detail::HeadAloneOf<Model, kConstants>::type;
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,0 +1,9 @@
+// expect: attune::EncoderDecoder: a Frozen decoder layer at the front tapes nothing for the gradient of the memory
+// kilobytes: 10  the names of the layers
+#include "encoder_decoder.hpp"
+
+using Layer = attune::DecoderLayer<kDecoder>;
+static Layer::Parameters constants;
+using Model = attune::EncoderDecoder<
+    Encoder, attune::Sequential<attune::Frozen<Layer, constants>, attune::Linear<attune::LinearShape{3, 4, 4}>>>;
+static_assert(sizeof(Model::Parameters) > 0);

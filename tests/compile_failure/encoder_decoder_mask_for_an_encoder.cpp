@@ -1,0 +1,7 @@
+// expect: attune::EncoderDecoderMask: the model has attention outside of an EncoderDecoder
+// kilobytes: 32  the way from the call to the layer
+#include "encoder_decoder.hpp"
+
+void masked(attune::Trainer<Encoder>& trainer, const Encoder::Input& x) {
+  (void)trainer.accumulate(x, x, attune::EncoderDecoderMask<>{});
+}

@@ -1,0 +1,7 @@
+// expect: attune::HeadAlone: the model is no Sequential
+#include <attune/attune.hpp>
+
+using Model = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 4, .d_out = 2}>;
+static Model::Parameters constants;
+using Tuned = attune::HeadAlone<Model, constants>;
+static_assert(sizeof(Tuned::Parameters) > 0);

@@ -1,0 +1,223 @@
+// Master weights in bf16: the training in floats whose weights are rounded after every step, bit for bit,
+// under every plan.
+#include <attune/training/bfloat16_master_weights.hpp>
+
+#include <attune/layers/convolution.hpp>
+#include <attune/layers/embedding.hpp>
+#include <attune/layers/positions.hpp>
+#include <attune/models/encoder_layer.hpp>
+#include <attune/models/frozen.hpp>
+#include <attune/models/sequential.hpp>
+#include <attune/models/tied.hpp>
+#include <attune/training/adafactor.hpp>
+#include <attune/training/cross_entropy.hpp>
+#include <attune/training/parameter_groups.hpp>
+#include <attune/training/trainer.hpp>
+
+#include "training/plan_check.hpp"
+
+namespace {
+
+using namespace attune;
+
+using Int8Stochastic = Adam<AdamVariant{.moments = MomentPrecision::kInt8Stochastic}>;
+using Nesterov = Sgd<Momentum::kNesterov>;
+
+// Odd numbers of weights, tables, and a convolution that reads its filters one by one.
+using Model = Sequential<
+    Linear<LinearShape{6, 5, 7}>, LearnedPositions<PositionShape{.seq_len = 6, .d_model = 7}>,
+    Conv1d<Conv1dShape{.seq_len = 6, .d_in = 7, .d_out = 7, .kernel = 3, .groups = 7, .causal = true}>,
+    Linear<LinearShape{6, 7, 6}>,
+    EncoderLayer<EncoderLayerShape{.attention = {.seq_len = 6, .d_model = 6, .num_heads = 2}, .d_ff = 13}>>;
+template <class Optimizer, class Plan = Streaming, int batch = 1>
+using TrainerOf = Trainer<Model, MeanSquaredError, Optimizer, batch, Plan>;
+
+template <class Trainer>
+auto options_of(float learning_rate) {
+  if constexpr (requires(typename Trainer::Options options) { options.weights; }) {
+    return typename Trainer::Options{.weights = {.learning_rate = learning_rate, .weight_decay = 0.01f}};
+  } else {
+    return typename Trainer::Options{.learning_rate = learning_rate, .weight_decay = 0.01f};
+  }
+}
+
+// Rounds the weights of a state in floats, at random if there is a key.
+template <class State>
+void round_weights(State& state, const std::uint64_t* key) {
+  using Halves = detail::SetOf<Model, Bfloat16Tensor, Tensor>;
+  static Halves halves;
+  std::uint32_t position = 0;
+  for_each_tensor(
+      [&]<class Leaf>(const TensorPath&, auto& tensor, Leaf&) {
+        for (int i = 0; i < tensor.size && !std::is_same_v<Leaf, std::remove_reference_t<decltype(tensor)>>;
+             ++i) {
+          const std::uint32_t at = position + static_cast<std::uint32_t>(i);
+          const float value = tensor.values[i];
+          tensor.values[i] = key == nullptr
+                                 ? round_to_bf16(value)
+                                 : kernels::stochastic_bf16(value, kernels::PositionBits{*key}.at(at) >> 16);
+        }
+        position += static_cast<std::uint32_t>(tensor.size);
+      },
+      state.parameters, halves);
+}
+
+template <class Base, class Plan>
+void expect_float_training_that_is_rounded() {
+  using Rounded = TrainerOf<Bfloat16MasterWeights<Base>, Plan>;
+  using Floats = TrainerOf<Base, Plan>;
+  auto& rounded = check::fresh<0, Rounded>();
+  auto& floats = check::fresh<1, Floats>();
+  auto state = floats.state();
+  round_weights(state, nullptr);
+  const Rng rng(5);
+  rounded.load(state.parameters, Rng(rng));
+  floats.load(state.parameters, Rng(rng));
+  std::uint64_t generator = detail::mix(std::bit_cast<std::uint64_t>(rng));
+  static check::Batch<Floats> data;
+  Rng of_data(7);
+  for (int step = 0; step < 5; ++step) {
+    data.draw(of_data);
+    const auto result = rounded.step(data.x, data.target, options_of<Rounded>(0.01f));
+    const auto expected = floats.step(data.x, data.target, options_of<Floats>(0.01f));
+    ASSERT_TRUE(result.ok() && expected.ok());
+    EXPECT_EQ(result.loss, expected.loss);
+    EXPECT_EQ(result.gradient_norm, expected.gradient_norm);
+    state = floats.state();
+    const std::uint64_t key = detail::mix(generator += detail::kGamma);
+    round_weights(state, &key);
+    ASSERT_EQ(floats.resume(state), Status::kOk);
+    static Model::Parameters widened;
+    copy_parameters(rounded.parameters(), widened);
+    EXPECT_TRUE(check::same_bits(widened, floats.parameters()));
+  }
+}
+
+// A step, or the same in the smallest slices.
+template <class Trainer>
+void train(Trainer& trainer, int from, int to, bool in_slices = false) {
+  static check::Batch<Trainer> data;
+  Rng rng(7);
+  for (int step = 0; step < to; ++step) {
+    data.draw(rng);
+    if (step < from) continue;
+    if constexpr (requires { trainer.gradients(); }) {
+      if (in_slices) {
+        ASSERT_TRUE(trainer.accumulate(data.x, data.target).ok());
+        auto update = trainer.template update_in_slices<1>(options_of<Trainer>(0.01f));
+        while (update.advance()) {
+        }
+        ASSERT_TRUE(update.result().ok());
+        continue;
+      }
+    }
+    ASSERT_TRUE(trainer.step(data.x, data.target, options_of<Trainer>(0.01f)).ok());
+  }
+}
+
+}  // namespace
+
+TEST(Bfloat16MasterWeights, halve_the_weights_and_nothing_else) {
+  using Rounded = TrainerOf<Bfloat16MasterWeights<AdamW>>;
+  constexpr MemoryReport kFloats = TrainerOf<AdamW>::memory(), kRounded = Rounded::memory();
+  // The odd tables have a padded half: 5·7, and the filters, 7·3.
+  constexpr int kWeights = 35 + 6 * 7 + 21 + 7 * 6 + 4 * 36 + 2 * 6 * 13;
+  static_assert(kFloats.parameters - kRounded.parameters == 2 * kWeights - 2 * 2);
+  static_assert(kFloats.gradients == kRounded.gradients && kFloats.tape == kRounded.tape);
+  static_assert(kRounded.moments == kFloats.moments + sizeof(std::uint64_t));  // the generator
+  static_assert(kRounded.object() == sizeof(Rounded));
+  static_assert(Rounded::memory_of_layer<0>().parameters == 36 * 2 + 7 * 4);
+  static_assert(Bfloat16MasterWeights<AdamW>::kFingerprint != AdamW::kFingerprint);
+}
+
+TEST(Bfloat16MasterWeights, train_as_floats_that_are_rounded_after_each_step) {
+  expect_float_training_that_is_rounded<AdamW, Streaming>();
+  expect_float_training_that_is_rounded<AdamW, UpdateInBackward>();
+  expect_float_training_that_is_rounded<Adafactor<>, Streaming>();
+  expect_float_training_that_is_rounded<ParameterGroups<Int8Stochastic>, UpdateInBackward>();
+  expect_float_training_that_is_rounded<AdamW, Int8Training>();
+}
+
+namespace {
+
+template <class Base, class Plan>
+void expect_same_bits_under() {
+  check::expect_same_training<Plan, Model, 1, MeanSquaredError, Bfloat16MasterWeights<Base>>();
+}
+
+}  // namespace
+
+TEST(Bfloat16MasterWeights, are_the_same_under_every_plan) {
+  expect_same_bits_under<Nesterov, UpdateInBackward>();
+  expect_same_bits_under<Sgd<>, UpdateInBackward>();
+  expect_same_bits_under<Adafactor<StepScale::kRelative>, UpdateInBackward>();
+  expect_same_bits_under<ParameterGroups<Adafactor<>>, UpdateInBackward>();
+  check::expect_same_training<Lockstep, Model, 19, MeanSquaredError, Bfloat16MasterWeights<AdamW>>();
+  auto& at_once = check::fresh<0, TrainerOf<Bfloat16MasterWeights<Int8Stochastic>>>();
+  auto& in_slices = check::fresh<1, TrainerOf<Bfloat16MasterWeights<Int8Stochastic>>>();
+  train(at_once, 0, 4);
+  train(in_slices, 0, 4, true);
+  EXPECT_TRUE(check::same_bits(at_once.parameters(), in_slices.parameters()));
+}
+
+TEST(Bfloat16MasterWeights, go_on_from_a_state_to_the_same_bits) {
+  using Optimizer = Bfloat16MasterWeights<AdamW>;
+  auto& whole = check::fresh<0, TrainerOf<Optimizer>>();
+  auto& first = check::fresh<1, TrainerOf<Optimizer>>();
+  auto& second = check::fresh<2, TrainerOf<Optimizer, UpdateInBackward>>();
+  train(whole, 0, 8);
+  train(first, 0, 5);
+  EXPECT_EQ(second.resume(first.state()), Status::kOk);
+  train(second, 5, 8);
+  EXPECT_TRUE(check::same_bits(whole.parameters(), second.parameters()));
+  EXPECT_EQ(std::memcmp(&whole.state(), &second.state(), sizeof whole.state()), 0);
+  second.load(first.parameters(), Rng{9});  // another seed rounds otherwise
+  train(second, 5, 8);
+  EXPECT_FALSE(check::same_bits(whole.parameters(), second.parameters()));
+}
+
+TEST(Bfloat16MasterWeights, train_to_the_same_bits_on_every_target) {
+  auto& trainer = check::fresh<0, TrainerOf<Bfloat16MasterWeights<AdamW>>>();
+  train(trainer, 0, 50);
+  EXPECT_EQ(hash_bits(trainer.parameters()), ATTUNE_FUSED ? 0x2cee1539u : 0x4072a242u);
+}
+
+TEST(Bfloat16MasterWeights, of_a_tied_table_are_the_same_in_backward) {
+  using Text = Tied<Embedding<EmbeddingShape{.seq_len = 4, .vocabulary = 5, .d_model = 6}>,
+                    Linear<LinearShape{4, 6, 6}>>;
+  check::expect_same_training<UpdateInBackward, Text, 1, CrossEntropy<>, Bfloat16MasterWeights<AdamW>>();
+  static_assert(
+      std::is_same_v<
+          decltype(Trainer<Text, CrossEntropy<>, Bfloat16MasterWeights<AdamW>>::Parameters::embedding.weight),
+          Bfloat16Tensor<float, 5, 6>>);
+}
+
+TEST(Bfloat16MasterWeights, leave_factors_of_low_rank_in_floats) {
+  using Body = Linear<LinearShape{4, 6, 6}>;
+  static constexpr Body::Parameters kBody{};
+  using Lora = Sequential<Adapted<Body, kBody, LowRank{.rank = 2, .roles = Role::kProjections}>>;
+  using Rounded = Trainer<Lora, MeanSquaredError, Bfloat16MasterWeights<AdamW>>;
+  static_assert(sizeof(Rounded::Parameters) == sizeof(Lora::Parameters));
+  auto& rounded = check::fresh<0, Rounded>();
+  auto& floats = check::fresh<1, Trainer<Lora>>();
+  static check::Batch<Rounded> data;
+  Rng rng(7);
+  for (int step = 0; step < 3; ++step) {
+    data.draw(rng);
+    ASSERT_TRUE(rounded.step(data.x, data.target, {}).ok());
+    ASSERT_TRUE(floats.step(data.x, data.target, {}).ok());
+  }
+  EXPECT_EQ(hash_bits(rounded.parameters()), hash_bits(floats.parameters()));
+}
+
+TEST(Bfloat16MasterWeights, refuse_what_the_optimizer_refuses_and_change_nothing) {
+  auto& trainer = check::fresh<0, TrainerOf<Bfloat16MasterWeights<AdamW>>>();
+  const std::uint32_t before = hash_bits(trainer.parameters());
+  static check::Batch<TrainerOf<AdamW>> data(1);
+  EXPECT_EQ(trainer.step(data.x, data.target, {.learning_rate = -1}).status, Status::kInvalidLearningRate);
+  data.x.values[3] = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(trainer.step(data.x, data.target, {}).status, Status::kNotFinite);
+  EXPECT_EQ(hash_bits(trainer.parameters()), before);
+  EXPECT_EQ(trainer.state().moments.weights.state,
+            (check::fresh<1, TrainerOf<Bfloat16MasterWeights<AdamW>>>().state().moments.weights.state));
+}
