@@ -33,6 +33,7 @@ BESIDE = [
     Suite("state_dicts of PyTorch, there and back", "tests/exchange/with_pytorch", "build gcc torch", "npm"),
     Suite("models behind plain C", "tests/packaging/c_models", f"{BOARD} python", "arduino"),
     Suite("modules of PyTorch, exported and checked", "tests/exchange/exporter", f"{BOARD} torch"),
+    Suite("a checkpoint, tuned on a board and back", "tests/exchange/round_trip", f"{BOARD} torch"),
     Suite("training in integers, against NumPy", "tests/training/int8_against_numpy", "build gcc torch"),
     Suite("ONNX files, read and checked", "tests/exchange/onnx_files", "build torch onnx"),
     Suite("drawn options of attention, against PyTorch", "tests/vectors/fuzz_against_torch 150", "build tests torch"),
