@@ -237,7 +237,7 @@ function({name}_add_to target)
   target_include_directories(${{target}} PRIVATE ${{{name}_FOLDER}})
 endfunction()
 
-set({name}_TRAINS nothing CACHE STRING "What the library in C trains: nothing, everything, lora or biases")
+set({name}_TRAINS nothing CACHE STRING "What the library in C trains: nothing, everything, lora, biases or head")
 if(PROJECT_IS_TOP_LEVEL)
   set(ATTUNE_DIR "" CACHE PATH "The folder of attune's sources")
   set(ATTUNE_BUILD_PORTS ON)
