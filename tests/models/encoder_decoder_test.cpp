@@ -111,12 +111,14 @@ using AtTheEnds =
     attune::Adapted<WithEnds, ends, attune::LowRank{.rank = 2, .roles = attune::Role::kProjections}>;
 
 Translator::Parameters constants;
-constexpr auto& kEncoderConstants = constants.encoder;
-constexpr auto& kDecoderConstants = constants.decoder;
-using OfEncoder = EncoderDecoder<Translator::Encoder, attune::Frozen<Translator::Decoder, kDecoderConstants>>;
+Translator::Encoder::Parameters encoder_constants;
+Translator::Decoder::Parameters decoder_constants;
+using OfEncoder = EncoderDecoder<Translator::Encoder, attune::Frozen<Translator::Decoder, decoder_constants>>;
 void fill_constants() {
   attune::Rng rng(7);
   constants.initialize(attune::XavierUniform{}, rng);
+  encoder_constants = constants.encoder;
+  decoder_constants = constants.decoder;
 }
 
 }  // namespace
@@ -382,7 +384,7 @@ TEST(EncoderDecoder, trains_a_part_beside_constants) {
   EXPECT_TRUE(of_encoder.accumulate(sentence.ids, sentence.next).ok());
   EXPECT_TRUE(check::same_bits(of_encoder.gradients().encoder, whole.gradients().encoder));
   using OfDecoder =
-      EncoderDecoder<attune::Frozen<Translator::Encoder, kEncoderConstants>, Translator::Decoder>;
+      EncoderDecoder<attune::Frozen<Translator::Encoder, encoder_constants>, Translator::Decoder>;
   static Trainer<OfDecoder> of_decoder;
   (void)of_decoder.load([](auto& parameters) {
     parameters.decoder = constants.decoder;

@@ -131,8 +131,8 @@ struct PackedLayer : std::conditional_t<kRunsByBranches<Layer>, PackedBranches<L
                                         PackedWhole<Layer, numbers>> {
   static_assert(std::is_same_v<typename Layer::Scalar, float>,
                 "attune::PackedTape: a tape in 8 or 16 bits is for models in float; double keeps its own");
-  template <CacheShape cache>
-  using Stream = detail::StreamOf<Layer, cache>;
+  template <int tokens, CacheShape cache>
+  using Stream = detail::StreamOf<Layer, tokens, cache>;
   using SteppedAs = PackedLayer;
 };
 
