@@ -23,26 +23,26 @@ namespace {
 using attune::EncoderDecoder, attune::EncoderDecoderMask, attune::Repeat, attune::Sequential, attune::Status;
 
 constexpr int kSource = 5, kTarget = 3, kWidth = 4, kTokens = 6;
-constexpr attune::EncoderLayerShape encoder(double dropout) {
-  return {.attention = {.seq_len = kSource, .d_model = kWidth, .num_heads = 2, .dropout = dropout},
+constexpr attune::EncoderLayerShape encoder(int percent) {
+  return {.attention = {.seq_len = kSource, .d_model = kWidth, .num_heads = 2, .dropout = percent / 100.0},
           .d_ff = 6,
           .norm = attune::NormPlacement::kBefore,
           .epsilon = 0.1};
 }
-constexpr attune::DecoderLayerShape decoder(double dropout) {
-  return {.attention = {.seq_len = kTarget, .d_model = kWidth, .num_heads = 2, .dropout = dropout},
+constexpr attune::DecoderLayerShape decoder(int percent) {
+  return {.attention = {.seq_len = kTarget, .d_model = kWidth, .num_heads = 2, .dropout = percent / 100.0},
           .d_ff = 6,
           .memory_len = kSource,
           .epsilon = 0.1};
 }
-template <class Scalar = float, double dropout = 0.0>
-using Encoder = Sequential<Repeat<2, attune::EncoderLayer<encoder(dropout), Scalar>>,
+template <class Scalar = float, int percent = 0>
+using Encoder = Sequential<Repeat<2, attune::EncoderLayer<encoder(percent), Scalar>>,
                            attune::LayerNorm<attune::NormShape{kSource, kWidth, 0.1}, Scalar>>;
-template <class Scalar = float, double dropout = 0.0>
-using Decoder = Sequential<Repeat<2, attune::DecoderLayer<decoder(dropout), Scalar>>,
+template <class Scalar = float, int percent = 0>
+using Decoder = Sequential<Repeat<2, attune::DecoderLayer<decoder(percent), Scalar>>,
                            attune::Linear<attune::LinearShape{kTarget, kWidth, 2}, Scalar>>;
-template <class Scalar = float, double dropout = 0.0>
-using Matrices = EncoderDecoder<Encoder<Scalar, dropout>, Decoder<Scalar, dropout>>;
+template <class Scalar = float, int percent = 0>
+using Matrices = EncoderDecoder<Encoder<Scalar, percent>, Decoder<Scalar, percent>>;
 
 template <int tokens>
 using Embed = Sequential<
@@ -111,8 +111,8 @@ using AtTheEnds =
     attune::Adapted<WithEnds, ends, attune::LowRank{.rank = 2, .roles = attune::Role::kProjections}>;
 
 Translator::Parameters constants;
-constexpr auto& kEncoderConstants = constants.encoder;
-constexpr auto& kDecoderConstants = constants.decoder;
+constexpr auto kEncoderConstants = attune::references_to<Translator::Encoder>(constants.encoder);
+constexpr auto kDecoderConstants = attune::references_to<Translator::Decoder>(constants.decoder);
 using OfEncoder = EncoderDecoder<Translator::Encoder, attune::Frozen<Translator::Decoder, kDecoderConstants>>;
 void fill_constants() {
   attune::Rng rng(7);
@@ -124,7 +124,7 @@ void fill_constants() {
 TEST(EncoderDecoder, backward_is_the_derivative_of_forward) {
   check::check_layer_gradients<Matrices<double>>(-1, 1);
   check::check_layer_gradients<Matrices<double>>(-1, 1, of_lengths(3, 2));
-  check::check_layer_gradients<Matrices<double, 0.3>>(-1, 1);
+  check::check_layer_gradients<Matrices<double, 30>>(-1, 1);
   attune::Rng rng(9);
   check::fill_set(ends, rng);
   check::check_layer_gradients<AtTheEnds>(-1, 1);
