@@ -42,7 +42,8 @@ template <Method method, const auto& kBase, const auto& kFront>
 class Learner {
  public:
   using Model = typename Trained<method, kFront>::Model;
-  using Trainer = attune::Trainer<Model, LossOf<method>, Optimizer<method>, kDigits + rehearsed(method)>;
+  using Trainer =
+      attune::Trainer<Model, LossOf<method>, Optimizer<method>, kDigits + rehearsed(method), Plan<method>>;
   static constexpr attune::MemoryReport memory() {
     attune::MemoryReport memory = Trainer::memory(attune::Feeding::kOneByOne);
     if constexpr (filters(method)) memory.state += sizeof(Doubts<Trainer>);

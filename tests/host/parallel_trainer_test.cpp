@@ -104,6 +104,32 @@ TEST(ParallelTrainer, has_the_bits_of_a_trainer_on_any_number_of_threads) {
                        attune::Adam<attune::AdamVariant{}, double>>();
 }
 
+// Sequences that are large enough for several threads, with a batch of one and more threads.
+TEST(ParallelTrainer, shares_a_large_sequence_to_the_bits_of_a_trainer) {
+  using Large = attune::Sequential<
+      attune::EncoderLayer<attune::EncoderLayerShape{
+          .attention = {.seq_len = 128, .d_model = 16, .num_heads = 4, .num_kv_heads = 2}, .d_ff = 40}>,
+      attune::Linear<attune::LinearShape{128, 16, 6}>>;
+  static_assert(sizeof(Large::Tape) > 256 * 1024);
+  using Trainer = attune::Trainer<Large>;
+  static Trainer expected;
+  for (const int threads : kThreadCounts) {
+    ParallelTrainer<Large> shared({.threads = threads});
+    expected.initialize(attune::XavierUniform{}, attune::Rng{42});
+    shared.initialize(attune::XavierUniform{}, attune::Rng{42});
+    for (std::uint64_t step = 0; step < 3; ++step) {
+      const check::Batch<Trainer> data(step);
+      const attune::CausalMask mask;
+      const auto together =
+          shared.step(data.x, data.target, {.learning_rate = 0.01f}, attune::NoClipping{}, mask);
+      const auto one =
+          expected.step(data.x, data.target, {.learning_rate = 0.01f}, attune::NoClipping{}, mask);
+      EXPECT_TRUE(together.ok() && check::same_bits(together.loss, one.loss));
+      EXPECT_TRUE(check::same_bits(shared.parameters(), expected.parameters()));
+    }
+  }
+}
+
 TEST(ParallelTrainer, rounds_moments_as_a_trainer) {
   expect_same_training<Layer, attune::MeanSquaredError,
                        attune::Adam<attune::AdamVariant{.moments = attune::MomentPrecision::kBfloat16}>>();

@@ -254,7 +254,7 @@ struct FeedForwardNetwork {
                             Dx&& dx, Gradients& gradients, Scratch& scratch, const Call& context) {
     auto& out_gradients = Projections::out(gradients);
     constexpr bool kInputFirst = detail::kUpdatesInSet<Gradients>;
-    const auto& dense = context.unmasked();  // rows with dy zero are cleared or left out
+    const auto& dense = context.unmasked().in_any_order();  // rows with dy zero are cleared or left out
     if constexpr (Call::kSkipsZeros) dense.stage([&]() ATTUNE_INLINE_LAMBDA { tape.kept.clear(dy); });
     constexpr bool kOnceMore = OutLinear::template kReadsInput<std::remove_cvref_t<decltype(out_gradients)>>;
     constexpr bool kOfSlopes = kOnceMore && Kept::kFindsSlopes;
@@ -317,8 +317,8 @@ template <FeedForwardShape shape, class Scalar = float>
 struct FeedForward : detail::NetworkOf<shape, detail::OneProjection, Scalar> {
   template <class Other>
   using WithScalar = FeedForward<shape, Other>;
-  template <int tokens>
-  using WithLength = FeedForward<detail::with(shape, &FeedForwardShape::rows, tokens), Scalar>;
+  template <int tokens, CacheShape>
+  using Stream = FeedForward<detail::with(shape, &FeedForwardShape::rows, tokens), Scalar>;
 };
 
 /// y = (f(x·W_gate + b_gate) ∘ (x·W_up + b_up))·W_down + b_down; x and y are [rows, d_model], with d_ff
@@ -329,8 +329,8 @@ struct GatedFeedForward : detail::NetworkOf<shape, detail::GatedProjections, Sca
       fingerprint("GatedFeedForward", shape.activation, shape.dropout);
   template <class Other>
   using WithScalar = GatedFeedForward<shape, Other>;
-  template <int tokens>
-  using WithLength = GatedFeedForward<detail::with(shape, &FeedForwardShape::rows, tokens), Scalar>;
+  template <int tokens, CacheShape>
+  using Stream = GatedFeedForward<detail::with(shape, &FeedForwardShape::rows, tokens), Scalar>;
 };
 
 namespace detail {

@@ -53,14 +53,14 @@ struct FeedForwardMember {
 template <int index, class MemberType, class Part, CacheShape cache, int tokens>
 struct StreamBranch {
   using Member = MemberType;
-  using Stream = StreamOf<Part, cache>;
-  using InferenceScratch = typename Stream::template Scratch<tokens>;
-  static constexpr bool kOutputMayBeInput = detail::kOutputMayBeInput<Part> && !SaysStream<Part, cache>;
+  using Stream = StreamOf<Part, tokens, cache>;
+  using InferenceScratch = typename Stream::Scratch;
+  static constexpr bool kOutputMayBeInput = detail::kOutputMayBeInput<Part> && kByToken<Part>;
 
   ATTUNE_INLINE static void forward(const auto& parameters, auto x, auto y, const auto& context,
                                     InferenceScratch& scratch) {
     auto&& memory = member<index>(context.memory);
-    Stream::template step<tokens>(context.position, parameters, x, y, memory, scratch);
+    Stream::step(context.position, parameters, x, y, memory, scratch);
   }
 };
 // A step in a branch that attends to a remembered memory, in a stream of at most `most` tokens.
@@ -100,6 +100,8 @@ struct LayerBranch {
   using PackedTapeOf = typename detail::PackedTapeOf<Part, Gradients, numbers>::type;
   template <class Gradients>
   using ScratchOf = detail::ScratchOf<Part, Gradients>;
+  /// The context of the rows of its tape.
+  ATTUNE_INLINE static const auto& context_of_tape(const auto& context) { return tokens_of(context); }
   static constexpr bool kAttendsToMemory = false;
   /// Whether it can recompute its tape without writing its output, and takes its input once scratch is dead.
   static constexpr bool kRecomputesTape = detail::kRecomputesTape<Part>;
@@ -111,7 +113,7 @@ struct LayerBranch {
   static constexpr bool kReadsInput = detail::kReadsInput<Part, Gradients>;
 
   template <CacheShape cache>
-  using StreamMemory = typename StreamOf<Part, cache>::Memory;
+  using StreamMemory = StreamMemoryOf<Part, cache>;
   template <CacheShape cache>
   static constexpr std::uint64_t kMostTokens = detail::kMostTokens<Part, cache>;
   template <int index, CacheShape cache, int tokens, std::uint64_t most>
@@ -154,6 +156,7 @@ struct MemoryBranch {
   };
   template <class Gradients, TapeNumbers numbers>
   using PackedTapeOf = typename detail::PackedTapeOf<Attention, Gradients, numbers>::type;
+  ATTUNE_INLINE static const auto& context_of_tape(const auto& context) { return context.cross; }
   static constexpr bool kAttendsToMemory = true;
   static constexpr bool kRecomputesTape = false;
   static constexpr bool kTakesLength = detail::kAbilities<Attention>.takes_context;  // of queries and keys

@@ -99,8 +99,8 @@ template <detail::CheckedLayer Layer>
 struct Checkpointed : detail::OnceMore<Layer>::type {
   template <class Other>
   using WithScalar = Checkpointed<typename detail::WithScalarOf<Layer, Other>::type>;
-  template <CacheShape cache>
-  using Stream = detail::StreamOf<Layer, cache>;
+  template <int tokens, CacheShape cache>
+  using Stream = detail::StreamOf<Layer, tokens, cache>;
   using SteppedAs = Checkpointed;
 };
 

@@ -122,11 +122,11 @@ inline constexpr bool kGivesMemoryGradient = requires {
 template <class Layer, CacheShape cache, int tokens>
 ATTUNE_INLINE Outcome<Layer> step_in(std::uint64_t position, const auto& parameters, const auto& x,
                                      const auto& y, auto& memory, auto& scratch, const auto&... more) {
-  using Stream = StreamOf<Layer, cache>;
+  using Stream = StreamOf<Layer, tokens, cache>;
   if constexpr (kAttendsToMemory<Layer>) {
-    return Stream::template step<tokens>(position, parameters, x, y, memory, scratch, more...);
+    return Stream::step(position, parameters, x, y, memory, scratch, more...);
   } else {
-    return Stream::template step<tokens>(position, parameters, x, y, memory, scratch);
+    return Stream::step(position, parameters, x, y, memory, scratch);
   }
 }
 
@@ -146,7 +146,7 @@ ATTUNE_INLINE auto in_turn(const First& first, const Rest& rest) {
 /// y += x for tokens, in context.
 template <class Matrix, class Scalar>
 ATTUNE_INLINE void add_to(const auto& context, const Scalar* x, Scalar* y) {
-  context.template token_elements<Matrix::rows, Matrix::cols, 2>(
+  context.in_any_order().template token_elements<Matrix::rows, Matrix::cols, 2>(
       [&](int first, int count) ATTUNE_INLINE_LAMBDA { kernels::add_to(count, x + first, y + first); });
 }
 

@@ -90,20 +90,18 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   };
 
   /// Token by token (execution/stream.hpp), if the layer supports it.
-  template <CacheShape cache>
+  template <int tokens, CacheShape cache>
   struct Stream {
-    using Each = detail::StreamOf<Layer, cache>;
-    using Memory = detail::Copies<typename Each::Memory, count>;
+    using Each = detail::StreamOf<Layer, tokens, cache>;
+    using Memory = detail::Copies<detail::StreamMemoryOf<Layer, cache>, count>;
     static constexpr std::uint64_t kMostTokens = detail::kMostTokens<Layer, cache>;
-    template <int tokens>
     struct Scratch {
-      [[no_unique_address]] typename Each::template Scratch<tokens> layer;
+      [[no_unique_address]] typename Each::Scratch layer;
       [[no_unique_address]] detail::Turns<Scalar, tokens * Output::cols, count - 1> activations;
     };
-    template <int tokens>
     static void step(std::uint64_t position, const auto& parameters,
                      ConstView<detail::StepInput<Layer, tokens>> x, View<detail::StepOutput<Layer, tokens>> y,
-                     Memory& memory, Scratch<tokens>& scratch, const auto&... more) {
+                     Memory& memory, Scratch& scratch, const auto&... more) {
       for (int i = 0; i < count; ++i) {
         auto to = y;
         if constexpr (count > 1) {
@@ -115,8 +113,8 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
         x = to;
       }
     }
-    static void remember(const auto& parameters, const auto& tokens, Memory& memory) {
-      for (int i = 0; i < count; ++i) Each::remember(parameters.layers[i], tokens, memory[i]);
+    static void remember(const auto& parameters, const auto& remembered, Memory& memory) {
+      for (int i = 0; i < count; ++i) Each::remember(parameters.layers[i], remembered, memory[i]);
     }
   };
 

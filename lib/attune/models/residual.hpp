@@ -23,15 +23,13 @@ struct Residual : Layer {
   static constexpr std::uint32_t kFingerprint = fingerprint("residual", kFingerprintOf<Layer>);
   static constexpr Abilities kAbilities = detail::kAbilitiesOfAll<Layer>;
   /// Token by token (execution/stream.hpp), if the layer supports it.
-  template <CacheShape cache>
-  struct Stream : detail::StreamOf<Layer, cache> {
-    using Base = detail::StreamOf<Layer, cache>;
-    template <int tokens>
+  template <int tokens, CacheShape cache>
+  struct Stream : detail::StreamOf<Layer, tokens, cache> {
+    using Base = detail::StreamOf<Layer, tokens, cache>;
     static void step(std::uint64_t position, const auto& parameters,
                      ConstView<detail::StepInput<Layer, tokens>> x, View<detail::StepOutput<Layer, tokens>> y,
-                     typename Base::Memory& memory, typename Base::template Scratch<tokens>& scratch,
-                     const auto&... more) {
-      Base::template step<tokens>(position, parameters, x, y, memory, scratch, more...);
+                     auto& memory, typename Base::Scratch& scratch, const auto&... more) {
+      Base::step(position, parameters, x, y, memory, scratch, more...);
       kernels::add_to(tokens * Input::cols, x.data, y.data);
     }
   };

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include <attune/kernels/policy.hpp>
 #include <attune/kernels/simd/eigen_packets.hpp>
@@ -241,6 +242,15 @@ ATTUNE_INLINE Eigen::internal::Packet8d select_less(const Eigen::internal::Packe
 }
 #endif
 
+/// Transposes four packets of four lanes in place.
+template <class P>
+ATTUNE_INLINE void transpose_four(P* rows) {
+  Eigen::internal::PacketBlock<P, 4> block;
+  ATTUNE_UNROLL for (int i = 0; i < 4; ++i) block.packet[i] = rows[i];
+  Eigen::internal::ptranspose(block);
+  ATTUNE_UNROLL for (int i = 0; i < 4; ++i) rows[i] = block.packet[i];
+}
+
 /// Whether a bit of a packet, of 16 bytes or more, is set.
 template <class Bits>
 ATTUNE_INLINE bool any_bit(const Bits& bits) {
@@ -384,6 +394,31 @@ ATTUNE_INLINE void for_each_packet(int size, const Body& body, int from = 0) {
   for (int i = from; i < whole; i += kLanes<P>) body.template operator()<P>(i);
   if constexpr (kLanes < P >> 1) {
     if (whole < size) for_each_packet<Scalar, kLanes<P> / 2>(size, body, whole);
+  }
+}
+
+/// Calls run(size, arrays…), a function of whole packets, for `size` elements of each array. A rest that
+/// fills no packet runs as a packet of copies, with zeros behind it. Of equal arrays only one may be written.
+/// So a costly function is compiled for one width.
+template <class Scalar, class... Elements>
+ATTUNE_INLINE void in_whole_packets(void (*run)(int, Elements*...), int size,
+                                    std::type_identity_t<Elements>*... arrays) {
+  constexpr int kWidth = kLanes<Packet<Scalar>>;
+  const int rest = size % kWidth, whole = size - rest;
+  if (whole > 0) run(whole, arrays...);
+  if constexpr (kWidth > 1) {
+    if (rest == 0) return;
+    const auto on_copies = [&]<std::size_t... index>(std::index_sequence<index...>) {
+      Scalar copies[sizeof...(arrays)][kWidth] = {};
+      const std::size_t bytes = sizeof(Scalar) * static_cast<std::size_t>(rest);
+      (std::memcpy(copies[index], arrays + whole, bytes), ...);
+      run(kWidth, copies[index]...);
+      const auto put = [&](const Scalar* from, auto* to) {
+        if constexpr (!std::is_const_v<std::remove_pointer_t<decltype(to)>>) std::memcpy(to, from, bytes);
+      };
+      (put(copies[index], arrays + whole), ...);
+    };
+    on_copies(std::make_index_sequence<sizeof...(arrays)>{});
   }
 }
 
