@@ -4,10 +4,10 @@
 //   using Model = PackedTape<Sequential<Linear<kEmbedding>, Repeat<6, EncoderLayer<kBlock>>,
 //   Pooling<kPool>>>;
 //
-// Scratch holds the floats of one layer at a time; in an encoder layer, of one branch. The tape includes the
-// inputs that backward reads, so Sequential and Repeat keep none. Forward's output has the model's bits.
-// Backward reads numbers that were rounded once, so gradients differ from the model's. They are the same on
-// every target. Parameters, names and states are the model's.
+// Scratch holds the floats of one layer at a time; in an encoder or decoder layer, of one branch. The tape
+// includes the inputs that backward reads, so Sequential and Repeat keep none. Forward's output has the
+// model's bits. Backward reads numbers that were rounded once, so gradients differ from the model's. They are
+// the same on every target. Parameters, names and states are the model's.
 #pragma once
 
 #include <attune/layers/packed_rows.hpp>
