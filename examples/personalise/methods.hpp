@@ -144,7 +144,7 @@ constexpr std::size_t most_ram(Method method) {
     case Method::kLora:
       return std::size_t{64} * 1024;
     case Method::kCompact:
-      return std::size_t{150} * 1024;
+      return std::size_t{kInIntegers ? 180 : 150} * 1024;
     case Method::kEverything:
       return std::size_t{330} * 1024;
     default:
