@@ -44,8 +44,7 @@ class Learner {
  public:
   using Model = typename Trained<method, kFront>::Model;
   static constexpr int kBatch = steps_by_take(method) ? 1 : kDigits + rehearsed(method);
-  using Plan = std::conditional_t<steps_by_take(method), attune::UpdateInBackward, attune::Streaming>;
-  using Trainer = attune::Trainer<Model, LossOf<method>, Optimizer<method>, kBatch, Plan>;
+  using Trainer = attune::Trainer<Model, LossOf<method>, Optimizer<method>, kBatch, Plan<method>>;
   static constexpr attune::MemoryReport memory() {
     attune::MemoryReport memory = Trainer::memory(attune::Feeding::kOneByOne);
     if constexpr (filters(method)) memory.state += sizeof(Doubts<Trainer>);

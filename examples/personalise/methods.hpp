@@ -105,6 +105,16 @@ constexpr float learning_rate(Method method) {
       return 4e-2f;
   }
 }
+/// Products of floats, or of 8-bit integers: --precision. The base is in 8 bits in both.
+#ifndef ATTUNE_EXAMPLE_PRECISION_INT8
+#define ATTUNE_EXAMPLE_PRECISION_INT8 0
+#endif
+inline constexpr bool kInIntegers = ATTUNE_EXAMPLE_PRECISION_INT8;
+/// A constant base in integers is multiplied in integers. Everything needs integers of what it trains.
+template <Method method>
+using Plan = std::conditional_t<steps_by_take(method), attune::UpdateInBackward,
+                                std::conditional_t<kInIntegers && method == Method::kEverything,
+                                                   attune::Int8Training, attune::Streaming>>;
 /// Everything has so many moments that they take a third of the RAM as 32-bit floats; in 16 bits it learns as
 /// well (examples/README.md).
 template <Method method>

@@ -110,7 +110,7 @@ constexpr bool check_encoder_decoder() {
                 "attune::EncoderDecoder: no layer of the decoder attends to the encoder's output; put "
                 "DecoderLayers into it");
   static_assert(
-      kTakesMemory<Decoder, typename Encoder::Output>,
+      !kTakesOtherMemory<Decoder, typename Encoder::Output>,
       "attune::EncoderDecoder: the encoder's output is not the memory of a decoder layer; memory_len "
       "and d_model are its rows and columns");
   static_assert(
@@ -214,6 +214,7 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
   struct Stream {
     using OfDecoder = detail::StreamOf<Decoder, cache>;  // the decoder's stream
     struct Memory {
+      static constexpr std::uint32_t kFingerprint = kFingerprintOf<typename OfDecoder::Memory>;
       [[no_unique_address]] typename OfDecoder::Memory decoder;
       std::uint32_t remembered;  // 0: not yet
     };
