@@ -20,7 +20,7 @@
 namespace digits::on_pc {
 
 using ParallelTrainer = attune::host::ParallelTrainer<Model, Loss, attune::AdamW, kBatch, Plan>;
-using Run = attune::host::TrainingRun<Model::Parameters>;
+using Run = attune::host::TrainingRun<ParallelTrainer::Parameters>;
 
 struct Part {
   const PackedImage* images;

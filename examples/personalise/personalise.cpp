@@ -26,8 +26,14 @@ namespace {
 using namespace personalise;
 
 constexpr Method kMethod = method_named(ATTUNE_EXAMPLE_METHOD);
+#if ATTUNE_EXAMPLE_PRECISION_INT8
+constexpr auto& kBase = attune::kPackedInt8<Names, personalise_base>;
+constexpr std::size_t kBaseBytes = sizeof kBase;
+#else
 constexpr auto& kBase = attune::kInFlash<Names, personalise_base>;
-constexpr auto kFront = kBase.layer<0>();
+constexpr std::size_t kBaseBytes = personalise_base::kSize;
+#endif
+constexpr auto kFront = attune::references_to<Front>(kBase.layer<0>());
 using Adapting = Learner<kMethod, kBase, kFront>;
 constexpr attune::MemoryReport kMemory = Adapting::memory();
 static_assert(kMemory.total() <= most_ram(kMethod));
@@ -91,11 +97,11 @@ alignas(8) [[gnu::section(".noinit.journal")]] unsigned char journal_in_ram[kJou
 unsigned char* map_journal() { return journal_in_ram; }
 #endif
 
-/// Learns with a journal, if the method has a trainer of the model.
+/// Learns with a journal, if the method has a trainer of the model. In integers there is none.
 template <class Learner>
 Status learn_with_journal([[maybe_unused]] Learner& learning, [[maybe_unused]] const Recordings& recordings,
                           [[maybe_unused]] int steps, [[maybe_unused]] int resets) {
-  if constexpr (requires { learning.trainer(); }) {
+  if constexpr (!kInIntegers && requires { learning.trainer(); }) {
     unsigned char* const nonvolatile = map_journal();
     if (nonvolatile == nullptr) return Status::kFlashFault;
     JournaledLearning<Learner> journaled(learning, nonvolatile);
@@ -151,7 +157,7 @@ std::uint32_t hash_of_parameters() {
   if constexpr (Adapting::kTrainedParameters > 0) {
     return attune::hash_bits(learner.parameters());
   } else {
-    return flash_crc<personalise_base>();
+    return attune::hash_bits(kBase);
   }
 }
 
@@ -198,15 +204,16 @@ int main() {
   const std::size_t heap_calls = port::heap_calls() - heap_calls_before;
 
   terminal::print_memory("training, the base in flash", kMemory);
-  port::print("flash of the base ", personalise_base::kSize, " bytes, of ", recordings.all.size(),
-              " recordings ", personalise_recordings::kSize, '\n');
+  port::print("flash of the base ", kBaseBytes, " bytes, of ", recordings.all.size(), " recordings ",
+              personalise_recordings::kSize, '\n');
   port::print("result example=personalise target=", port::name(), " method=", ATTUNE_EXAMPLE_METHOD,
-              " speaker=", speaker, " steps=", steps, " own_before=", port::fixed(before.own, 4),
-              " own_after=", port::fixed(after.own, 4), " others_before=", port::fixed(before.others, 4),
+              " precision=", kInIntegers ? "int8" : "float", " speaker=", speaker, " steps=", steps,
+              " own_before=", port::fixed(before.own, 4), " own_after=", port::fixed(after.own, 4),
+              " others_before=", port::fixed(before.others, 4),
               " others_after=", port::fixed(after.others, 4));
   port::print(" trained_parameters=", Adapting::kTrainedParameters, " ram_bytes=", kMemory.total(),
               " tape_bytes=", kMemory.tape, " stack_bytes=", stack, " heap_calls=", heap_calls,
-              " resets=", port::reset_count(), " base_bytes=", personalise_base::kSize,
+              " resets=", port::reset_count(), " base_bytes=", kBaseBytes,
               " recordings_bytes=", personalise_recordings::kSize);
   if (steps > 0) terminal::print_instructions("step", step_instructions);
   terminal::print_instructions("inference", inference_instructions);

@@ -140,24 +140,28 @@ compare() {
   $same
 }
 
-# sweep: the same command line for each method and speaker that it is for, and the results side by side: means over
-# speakers. Ends the program.
+# sweep: the same command line for each method, precision and speaker that it is for, and the results side by side: means
+# over speakers. Ends the program.
 sweep() {
-  local -a of_methods=("$method") of_speakers=("$speaker")
-  local one_method one_speaker lines='' output code=0
+  local -a of_methods=("$method") of_speakers=("$speaker") of_precisions=("$precision")
+  local one_method one_speaker one_precision lines='' output code=0
   [ "$method" != all ] || of_methods=("${methods[@]}")
   [ "$speaker" != all ] || of_speakers=(0 1 2 3 4 5)
+  [ "$precision" != all ] || of_precisions=("${precisions[@]}")
   for one_speaker in "${of_speakers[@]}"; do
     for one_method in "${of_methods[@]}"; do
-      output=$("$0" "${command_line[@]}" --method "$one_method" --speaker "$one_speaker" | tee >(cat >&2)) || code=1
-      lines+=$(grep '^result ' <<<"$output" || true)$'\n'
+      for one_precision in "${of_precisions[@]}"; do
+        output=$("$0" "${command_line[@]}" --method "$one_method" --speaker "$one_speaker" \
+          ${one_precision:+--precision "$one_precision"} | tee >(cat >&2)) || code=1
+        lines+=$(grep '^result ' <<<"$output" || true)$'\n'
+      done
     done
   done
   side_by_side <<<"$lines"
   exit "$code"
 }
 
-# side_by_side: a table of result lines: for each target and method the means of accuracies over speakers, and what one step
+# side_by_side: a table of result lines: for each target, method and precision the means of accuracies over speakers, and what one step
 # costs, in seconds at the clock of --clock or the board's.
 side_by_side() {
   local board clocks=''
@@ -167,21 +171,21 @@ side_by_side() {
     function mean(key) { return sprintf("%6.1f", 100 * sum[row, key] / count[row]) }
     $1 == "result" {
       for (i = 2; i <= NF; ++i) { at = index($i, "="); value[substr($i, 1, at - 1)] = substr($i, at + 1) }
-      row = value["target"] SUBSEP value["method"]
+      row = value["target"] SUBSEP value["method"] SUBSEP value["precision"]
       if (!(row in count)) rows[++number] = row
       ++count[row]
       for (key in value) { sum[row, key] += value[key]; last[row, key] = value[key] }
       delete value
     }
     END {
-      printf "%-11s %-11s %8s  %15s  %15s %8s %8s %9s %13s %9s\n", "target", "method", "speakers", "own: before, %",
+      printf "%-11s %-12s %-9s %8s  %15s  %15s %8s %8s %9s %13s %9s\n", "target", "method", "precision", "speakers", "own: before, %",
         "others, %", "trained", "RAM", "flash", "instructions", "estimate"
       for (i = 1; i <= number; ++i) {
         row = rows[i]
         split(row, name, SUBSEP)
         step = last[row, "step_instructions"]
         cycles = last[row, "step_cycles"]
-        printf "%-11s %-11s %8d  %s → %s  %s → %s %8d %8d %9s %13s %9s\n", name[1], name[2], count[row],
+        printf "%-11s %-12s %-9s %8d  %s → %s  %s → %s %8d %8d %9s %13s %9s\n", name[1], name[2], name[3], count[row],
           mean("own_before"), mean("own_after"), mean("others_before"), mean("others_after"),
           last[row, "trained_parameters"], last[row, "ram_bytes"],
           last[row, "flash_bytes"] == "" ? "-" : last[row, "flash_bytes"], step == "" ? "-" : step,

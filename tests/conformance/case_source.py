@@ -25,6 +25,7 @@ class Case:
     epsilon: float = None    # of the arithmetic that made the expected values, where coarser than the scalar's
     tolerance: float = None  # absolute, where the source states one
     exact_zeros: list = field(default_factory=list)  # tensors that are exactly zero wherever they are expected to be
+    errors: dict = field(default_factory=dict)  # tensor -> exact value − expected one, where a wider type made them
     magnitudes: dict = field(default_factory=dict)  # tensor -> what its rounding errors are relative to, if not itself
     in_flash: bool = False    # whether the program has the file itself, as a model file that the call gets first
     check_files: Callable = None  # (bytes of the case's file, {name: bytes that the program wrote}) -> what is wrong

@@ -39,8 +39,9 @@ TIMEOUT_SECONDS = 1800  # a program that hangs, on a busy machine
 #   MULTIPLE * max(oracle's own error, epsilon * magnitude * sqrt(terms), smallest normal number)
 #
 # Where a case exists in both precisions, the double one is the truth, and the oracle's own error is the largest
-# difference between the two: what PyTorch loses by computing in float. For a double case it is scaled down by
-# 2^-52 / 2^-23. The second term is a few ulp: of the tensor's largest element, with `terms` the length of the sums
+# difference between the two: what PyTorch loses by computing in float. For a double case a wider type is the truth,
+# if the file has the differences (error.X); otherwise it is the double one, which may itself be off, and the oracle's
+# own error is that in float times 2^-52 / 2^-23. The second term is a few ulp: of the tensor's largest element, with `terms` the length of the sums
 # behind it, whose rounding errors are independent of each other and so grow with its root; or, for attention, of the
 # largest sum of absolute values (mha_magnitudes.py). MULTIPLE leaves room for another order of summation, and for an
 # oracle that was lucky.
@@ -71,7 +72,7 @@ class Outcome:
 def read(path, directory):
     outcome = Outcome(str(path.relative_to(directory)).removesuffix(".safetensors"), path)
     try:
-        outcome.case = families.prepare(*safetensors.load(path))
+        outcome.case = prepare(path)
         outcome.oracle = add_partner(outcome.case, path)
     except families.Skip as reason:
         outcome.skipped = str(reason)
@@ -81,13 +82,23 @@ def read(path, directory):
     return outcome
 
 
+def prepare(path):
+    """The case of a file, and where it has them the errors of the expected values."""
+    tensors, metadata = safetensors.load(path)
+    errors = {name.removeprefix("error."): tensors.pop(name) for name in list(tensors) if name.startswith("error.")}
+    case = families.prepare(tensors, metadata)
+    if errors:
+        case.errors = families.prepare({**tensors, **errors}, metadata).expected
+    return case
+
+
 def add_partner(case, path):
     """Finds the same case in the other precision; makes the double one the truth. Returns the oracle's own error."""
     other = {"float": (".f32.", ".f64."), "double": (".f64.", ".f32.")}[case.scalar]
     if other[0] not in path.name:
         return {}
     try:
-        partner = families.prepare(*safetensors.load(path.with_name(path.name.replace(*other))))
+        partner = prepare(path.with_name(path.name.replace(*other)))
     except Exception:  # reported when its own turn comes
         return {}
     shapes = [{name: tensor.shape for name, tensor in c.expected.items()} for c in (case, partner)]
@@ -121,8 +132,19 @@ def tolerance(outcome, name):
     case = outcome.case
     if case.tolerance is not None:
         return max(case.tolerance, SMALLEST_NORMAL[case.scalar])
-    oracle = outcome.oracle.get(name, 0.0) * EPSILON[case.scalar] / EPSILON["float"]
+    if name in case.errors:
+        oracle = max(map(abs, case.errors[name].values), default=0.0)
+    else:
+        oracle = outcome.oracle.get(name, 0.0) * EPSILON[case.scalar] / EPSILON["float"]
     return MULTIPLE * max(oracle, few_ulps(case, name, case.scalar))
+
+
+def largest_error(case, name, values):
+    expected = case.expected[name].values
+    if name not in case.errors:
+        return max(map(difference, values, expected), default=0.0)
+    # No double is the exact value: it is the expected one plus its error.
+    return max((difference(a - b, error) for a, b, error in zip(values, expected, case.errors[name].values)), default=0.0)
 
 
 def compare(outcome, results, files):
@@ -143,7 +165,7 @@ def compare(outcome, results, files):
         if len(values) != len(tensor.values):
             outcome.failed = f"{name}: {len(values)} scalars instead of {len(tensor.values)}"
             return
-        error, bound = max(map(difference, values, tensor.values), default=0.0), tolerance(outcome, name)
+        error, bound = largest_error(outcome.case, name, values), tolerance(outcome, name)
         outcome.worst = max(outcome.worst, (error / bound, name, error, bound))
         if name in outcome.case.exact_zeros and any(v != 0 and t == 0 for v, t in zip(values, tensor.values)):
             outcome.failed = f"{name}: a hidden key has a weight that is not exactly zero"

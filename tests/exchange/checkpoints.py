@@ -16,7 +16,7 @@ LLAMA = {"hidden_size": 16, "intermediate_size": 20, "num_attention_heads": 4, "
 LABELS = {"id2label": {"0": "no", "1": "yes", "2": "maybe"}}
 CONFIGS = {
     "bert": BERT | LABELS | {"architectures": ["BertForSequenceClassification"]},
-    "bert_tokens": BERT | LABELS | {"architectures": ["BertForTokenClassification"], "hidden_act": "gelu_new"},
+    "bert_tokens": BERT | LABELS | {"architectures": ["BertForTokenClassification"], "hidden_act": "quick_gelu"},
     "bert_alone": BERT | {"architectures": ["BertModel"]},
     "distilbert": {"architectures": ["DistilBertForSequenceClassification"], "dim": 8, "hidden_dim": 12, "n_heads": 2, "n_layers": 2,
                    "vocab_size": 19, "max_position_embeddings": 10, "activation": "gelu", "model_type": "distilbert"},

@@ -353,9 +353,11 @@ def hint_with_a_cube(module, x):
 class TwoInputs(nn.Module):
     """Two kinds of ids, and what is made of their embeddings."""
 
-    def __init__(self, step):
+    def __init__(self, step, tied=False):
         super().__init__()
-        self.first, self.second, self.head, self.step = nn.Embedding(7, 8), nn.Embedding(5, 8), nn.Linear(8, 3), step
+        self.first, self.second, self.head, self.step = nn.Embedding(7, 8), nn.Embedding(5, 8), nn.Linear(8, 7), step
+        if tied:
+            self.head.weight = self.first.weight
 
     def forward(self, first, second):
         return self.head(self.step(self.first(first), self.second(second)))
@@ -368,6 +370,29 @@ class Ignoring(nn.Module):
 
     def forward(self, x, mask):
         return self.head(x)
+
+
+class Translator(nn.Module):
+    """torch.nn's Transformer between embeddings and a head."""
+
+    def __init__(self, before=True, activation="relu", source=6, target=4, width=8, heads=2, depth=2, mask=True, same=False, tied=False):
+        super().__init__()
+        self.source, self.target, self.mask, self.same = nn.Embedding(11, width), nn.Embedding(9, width), mask, same
+        self.source_pos, self.target_pos = (nn.Parameter(0.1 * torch.randn(1, tokens, width)) for tokens in (source, target))
+        self.transformer = nn.Transformer(width, heads, depth, depth, 2 * width, activation=activation, batch_first=True, norm_first=before)
+        self.head = nn.Linear(width, 9)
+        if tied:
+            self.head.weight = self.target.weight
+
+    def forward(self, source, target=None):
+        x = self.source(source) + self.source_pos
+        y = self.source(source) if self.same else self.target(target) + self.target_pos
+        mask = nn.Transformer.generate_square_subsequent_mask(y.shape[1]) if self.mask else None
+        return self.head(self.transformer(x, y, tgt_mask=mask))
+
+    def sample(self, batch=3):
+        ids = [torch.randint(0, 9, (batch, part.shape[1])) for part in (self.source_pos, self.target_pos)]
+        return ids[:1] if self.same else tuple(ids)
 
 
 class Scaled(nn.Module):
@@ -528,6 +553,17 @@ class Step(nn.Module):
         return self.function(x)
 
 
+def rearranged():
+    """(name, module, batch of inputs, the inputs in the order in which the first layer takes them)"""
+    x, image = torch.randn(3, 1, 6, 8), torch.randn(3, 2, 8, 8)
+
+    def patches(y):
+        return y.reshape(3, 2, 2, 4, 2, 4).permute(0, 2, 4, 3, 5, 1).reshape(3, 4, 32)
+    return [("an image as a sequence of rows", nn.Sequential(Step(lambda y: y.squeeze(1)), nn.Linear(8, 5)), x, x[:, 0]),
+            ("patches that are cut by reshape", nn.Sequential(Step(patches), nn.Linear(32, 5)), image, patches(image)),
+            ("an image as one row", nn.Sequential(nn.Flatten(), nn.Linear(128, 5)), image, image.reshape(3, 1, 128))]
+
+
 class Skip(nn.Sequential):
     def forward(self, x):
         return x + super().forward(x)
@@ -600,7 +636,7 @@ def drawn(draw):
     heads = draw.choice([1, 2, 4])
     width = heads * draw.choice([2, 4, 6])
     tokens, depth, classes = draw.randint(1, 9), draw.randint(1, 3), draw.randint(1, 5)
-    kind = draw.choice(["encoder", "image", "vision", "llama", "causal", "forecaster", "convolutions", "convolutions", "pairs"])
+    kind = draw.choice(["encoder", "image", "vision", "llama", "causal", "forecaster", "convolutions", "convolutions", "pairs", "translator"])
     if kind == "encoder":
         module = Encoder(tokens, 3, width, heads, depth, draw.random() < 0.5, draw.choice(["gelu", "relu"]), classes)
         return kind, module, torch.randn(2, tokens, 3)
@@ -617,6 +653,10 @@ def drawn(draw):
         return kind, Causal(tokens, 17, 2 * width), torch.randint(0, 17, (2, tokens))
     if kind == "convolutions":
         return kind, *drawn_convolutions(draw, classes)
+    if kind == "translator":
+        activation = draw.choice(["relu", "gelu", F.silu, torch.tanh, torch.sigmoid, lambda x: F.relu(x).square()])
+        module = Translator(draw.random() < 0.5, activation, tokens, draw.randint(1, 7), width, heads, depth)
+        return kind, module, module.sample(2)
     if kind == "pairs":
         module = Pairs(tokens, width, heads, depth, classes, draw.choice(["mean", "first", "all"]))
         return kind, module, (torch.randint(0, 19, (2, tokens)), torch.randint(0, 3, (2, tokens)))
@@ -638,6 +678,7 @@ def models():
         "llama_interleaved": (interleaved_llama(), torch.randint(0, 20, (3, 6))),
         "causal": (Causal(), torch.randint(0, 17, (3, 6))),
         "perceptron": (perceptron(), torch.randn(4, 5)),
+        "translator": (Translator(depth=1, before=False, activation="gelu"), Translator().sample()),
         "signal": (with_statistics(Signal()), torch.randn(3, 3, 20)),
         "picture": (with_statistics(Picture()), torch.randn(3, 2, 6, 8)),
     }

@@ -1,8 +1,10 @@
 #include <attune/exchange/pytorch_names.hpp>
 
+#include <attune/exchange/pytorch_file.hpp>
 #include <attune/layers/activation.hpp>
 #include <attune/layers/pooling.hpp>
 #include <attune/models/encoder_layer.hpp>
+#include <attune/models/head_alone.hpp>
 
 #include "exchange/expect_tensors.hpp"
 
@@ -78,33 +80,30 @@ struct Scale {
   };
 };
 
-struct Translator {
-  using Scalar = float;
-  using Encoder = Repeat<1, EncoderLayer<kEncoder>>;
-  using Decoder = DecoderLayer<kDecoder>;
-  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
-  struct ParametersOf {
-    Encoder::ParametersOf<Matrix, Vector> encoder;
-    Decoder::ParametersOf<Matrix, Vector> decoder;
-  };
-  using Parameters = ParametersOf<Tensor>;
-};
-
 }  // namespace
 
-template <>
-struct attune::PyTorchNames<Translator> {
-  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
-    const TensorPath encoder{"encoder.layers", parent}, decoder{"decoder.layers.0", parent};
-    PyTorchNames<Translator::Encoder>::visit(visitor, &encoder, set.encoder);
-    PyTorchNames<Translator::Decoder>::visit(visitor, &decoder, set.decoder);
-  }
-};
-
-TEST(PyTorchNames, of_ones_own_are_those_of_its_set_or_specialized) {
+TEST(PyTorchNames, of_ones_own_are_those_of_its_set) {
   expect_tensors<PyTorchModule<Scale<2, 5>>>({{"slope", 5}});
-  constexpr auto& kTensors = detail::kStateDict<PyTorchModule<Translator>>;
+}
+
+TEST(PyTorchNames, of_an_encoder_and_a_decoder_are_those_of_both) {
+  using Model = EncoderDecoder<Repeat<1, EncoderLayer<kEncoder>>, Repeat<1, DecoderLayer<kDecoder>>>;
+  constexpr auto& kTensors = detail::kStateDict<PyTorchModule<Model, "encoder.layers", "decoder.layers">>;
   EXPECT_EQ(kTensors.kTensors, 12 + 18);
-  EXPECT_TRUE(kTensors.name(kTensors.find("decoder.layers.0.norm3.bias")) == "decoder.layers.0.norm3.bias");
+  EXPECT_GE(kTensors.find("decoder.layers.0.norm3.bias"), 0);
   EXPECT_GE(kTensors.find("encoder.layers.0.self_attn.in_proj_weight"), 0);
+  EXPECT_GE((detail::kStateDict<PyTorchModule<Model>>.find("decoder.0.multihead_attn.in_proj_bias")), 0);
+}
+
+TEST(PyTorchNames, for_a_model_with_constant_parts_are_the_model_s) {
+  using Body = Linear<LinearShape{5, 3, 6}>;
+  using Model = Sequential<Body, Linear<LinearShape{5, 6, 2}>>;
+  static constexpr Model::Parameters kConstants{};
+  using Names = PyTorchFile<PyTorchPart<PyTorchModule<Model, "body", "head">, "net">,
+                            TensorShape<"net.head.bias", 1, 2>>;
+  using Tuned = NamesFor<HeadAlone<Model, kConstants>, Names>;
+  expect_tensors<Tuned>(
+      {{"net.body.bias", 6}, {"net.body.weight", 6, 3}, {"net.head.bias", 2}, {"net.head.weight", 2, 6}});
+  expect_tensors<NamesFor<BiasesAndNorms<Model, kConstants>, PyTorchModule<Model, "body", "head">>>(
+      {{"body.bias", 6}, {"body.weight", 6, 3}, {"head.bias", 2}, {"head.weight", 2, 6}});
 }

@@ -8,6 +8,7 @@
 #include <attune/layers/embedding.hpp>
 #include <attune/layers/pooling.hpp>
 #include <attune/layers/positions.hpp>
+#include <attune/models/encoder_decoder.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/frozen.hpp>
 #include <attune/models/packed_tape.hpp>
@@ -49,6 +50,15 @@ using OfTokens =
                        attune::Repeat<2, attune::EncoderLayer<kDroppingShape>>,
                        attune::Pooling<attune::PoolingShape{6, 8}>,
                        attune::Linear<attune::LinearShape{1, 8, 5}>>;
+using Translator = attune::EncoderDecoder<
+    attune::Sequential<attune::Embedding<attune::EmbeddingShape{.seq_len = 6, .vocabulary = 5, .d_model = 8}>,
+                       attune::EncoderLayer<kDroppingShape>>,
+    attune::Sequential<attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 5, .d_model = 8}>,
+                       attune::DecoderLayer<attune::DecoderLayerShape{
+                           .attention = {.seq_len = 4, .d_model = 8, .num_heads = 2, .dropout = 0.25},
+                           .d_ff = 12,
+                           .memory_len = 6}>,
+                       attune::Linear<attune::LinearShape{4, 8, 5}>>>;
 constexpr int kBatch = 13;
 
 template <class Model, class Loss = attune::MeanSquaredError, class Optimizer = attune::AdamW,
@@ -92,6 +102,32 @@ TEST(ParallelTrainer, has_the_bits_of_a_trainer_on_any_number_of_threads) {
   expect_same_training<Layer, attune::SumSquaredError, attune::Sgd<attune::Momentum::kNesterov>>();
   expect_same_training<attune::MultiHeadAttention<kShape, double>, attune::MeanSquaredError,
                        attune::Adam<attune::AdamVariant{}, double>>();
+}
+
+// Sequences that are large enough for several threads, with a batch of one and more threads.
+TEST(ParallelTrainer, shares_a_large_sequence_to_the_bits_of_a_trainer) {
+  using Large = attune::Sequential<
+      attune::EncoderLayer<attune::EncoderLayerShape{
+          .attention = {.seq_len = 128, .d_model = 16, .num_heads = 4, .num_kv_heads = 2}, .d_ff = 40}>,
+      attune::Linear<attune::LinearShape{128, 16, 6}>>;
+  static_assert(sizeof(Large::Tape) > 256 * 1024);
+  using Trainer = attune::Trainer<Large>;
+  static Trainer expected;
+  for (const int threads : kThreadCounts) {
+    ParallelTrainer<Large> shared({.threads = threads});
+    expected.initialize(attune::XavierUniform{}, attune::Rng{42});
+    shared.initialize(attune::XavierUniform{}, attune::Rng{42});
+    for (std::uint64_t step = 0; step < 3; ++step) {
+      const check::Batch<Trainer> data(step);
+      const attune::CausalMask mask;
+      const auto together =
+          shared.step(data.x, data.target, {.learning_rate = 0.01f}, attune::NoClipping{}, mask);
+      const auto one =
+          expected.step(data.x, data.target, {.learning_rate = 0.01f}, attune::NoClipping{}, mask);
+      EXPECT_TRUE(together.ok() && check::same_bits(together.loss, one.loss));
+      EXPECT_TRUE(check::same_bits(shared.parameters(), expected.parameters()));
+    }
+  }
 }
 
 TEST(ParallelTrainer, rounds_moments_as_a_trainer) {
@@ -173,6 +209,7 @@ TEST(ParallelTrainer, drops_what_a_trainer_drops) {
 
 TEST(ParallelTrainer, trains_on_token_ids_to_the_bits_of_a_trainer) {
   expect_same_training<OfTokens, attune::CrossEntropy<>>(attune::GradientClipping{0.05f});
+  expect_same_training<Translator, attune::CrossEntropy<>>();
 }
 
 namespace {

@@ -42,7 +42,9 @@ void expect_valid_rows_only(int length) {
   std::memset(static_cast<void*>(&packed), 0, sizeof packed);
   for (int i = 0; i < length; ++i) {
     for (int j = 0; j < kWidth; ++j) tape.tokens(i, j) = 1;
-    for (int j = 0; j < kWidth - 1; ++j) tape.heads(i, j) = tape.heads(kTokens + i, j) = 1;
+    for (int j = 0; j < kWidth; ++j) {
+      tape.heads(i, j) = tape.heads(kTokens + i, j) = j < kWidth - 1 ? 1.0f : 0.0f;  // zeros are not packed
+    }
   }
   tape.number = 7;
   attune::detail::copy_tape(context, packed, tape);

@@ -23,26 +23,26 @@ namespace {
 using attune::EncoderDecoder, attune::EncoderDecoderMask, attune::Repeat, attune::Sequential, attune::Status;
 
 constexpr int kSource = 5, kTarget = 3, kWidth = 4, kTokens = 6;
-constexpr attune::EncoderLayerShape encoder(double dropout) {
-  return {.attention = {.seq_len = kSource, .d_model = kWidth, .num_heads = 2, .dropout = dropout},
+constexpr attune::EncoderLayerShape encoder(bool drops) {
+  return {.attention = {.seq_len = kSource, .d_model = kWidth, .num_heads = 2, .dropout = drops ? 0.3 : 0},
           .d_ff = 6,
           .norm = attune::NormPlacement::kBefore,
           .epsilon = 0.1};
 }
-constexpr attune::DecoderLayerShape decoder(double dropout) {
-  return {.attention = {.seq_len = kTarget, .d_model = kWidth, .num_heads = 2, .dropout = dropout},
+constexpr attune::DecoderLayerShape decoder(bool drops) {
+  return {.attention = {.seq_len = kTarget, .d_model = kWidth, .num_heads = 2, .dropout = drops ? 0.3 : 0},
           .d_ff = 6,
           .memory_len = kSource,
           .epsilon = 0.1};
 }
-template <class Scalar = float, double dropout = 0.0>
-using Encoder = Sequential<Repeat<2, attune::EncoderLayer<encoder(dropout), Scalar>>,
+template <class Scalar = float, bool drops = false>
+using Encoder = Sequential<Repeat<2, attune::EncoderLayer<encoder(drops), Scalar>>,
                            attune::LayerNorm<attune::NormShape{kSource, kWidth, 0.1}, Scalar>>;
-template <class Scalar = float, double dropout = 0.0>
-using Decoder = Sequential<Repeat<2, attune::DecoderLayer<decoder(dropout), Scalar>>,
+template <class Scalar = float, bool drops = false>
+using Decoder = Sequential<Repeat<2, attune::DecoderLayer<decoder(drops), Scalar>>,
                            attune::Linear<attune::LinearShape{kTarget, kWidth, 2}, Scalar>>;
-template <class Scalar = float, double dropout = 0.0>
-using Matrices = EncoderDecoder<Encoder<Scalar, dropout>, Decoder<Scalar, dropout>>;
+template <class Scalar = float, bool drops = false>
+using Matrices = EncoderDecoder<Encoder<Scalar, drops>, Decoder<Scalar, drops>>;
 
 template <int tokens>
 using Embed = Sequential<
@@ -51,7 +51,7 @@ using Embed = Sequential<
 using Head = attune::Linear<attune::LinearShape{kTarget, kWidth, kTokens}>;
 using Translator =
     EncoderDecoder<Sequential<Embed<kSource>, Encoder<>>,
-                   Sequential<Embed<kTarget>, Repeat<2, attune::DecoderLayer<decoder(0)>>, Head>>;
+                   Sequential<Embed<kTarget>, Repeat<2, attune::DecoderLayer<decoder(false)>>, Head>>;
 static_assert(std::is_same_v<Matrices<>::Input, attune::Tensor<float, kSource + kTarget, kWidth>>);
 static_assert(std::is_same_v<Translator::Input, std::array<int, kSource + kTarget>>);
 static_assert(std::is_same_v<Matrices<>::WithScalar<double>, Matrices<double>>);
@@ -111,12 +111,14 @@ using AtTheEnds =
     attune::Adapted<WithEnds, ends, attune::LowRank{.rank = 2, .roles = attune::Role::kProjections}>;
 
 Translator::Parameters constants;
-constexpr auto& kEncoderConstants = constants.encoder;
-constexpr auto& kDecoderConstants = constants.decoder;
-using OfEncoder = EncoderDecoder<Translator::Encoder, attune::Frozen<Translator::Decoder, kDecoderConstants>>;
+Translator::Encoder::Parameters encoder_constants;
+Translator::Decoder::Parameters decoder_constants;
+using OfEncoder = EncoderDecoder<Translator::Encoder, attune::Frozen<Translator::Decoder, decoder_constants>>;
 void fill_constants() {
   attune::Rng rng(7);
   constants.initialize(attune::XavierUniform{}, rng);
+  encoder_constants = constants.encoder;
+  decoder_constants = constants.decoder;
 }
 
 }  // namespace
@@ -124,7 +126,7 @@ void fill_constants() {
 TEST(EncoderDecoder, backward_is_the_derivative_of_forward) {
   check::check_layer_gradients<Matrices<double>>(-1, 1);
   check::check_layer_gradients<Matrices<double>>(-1, 1, of_lengths(3, 2));
-  check::check_layer_gradients<Matrices<double, 0.3>>(-1, 1);
+  check::check_layer_gradients<Matrices<double, true>>(-1, 1);
   attune::Rng rng(9);
   check::fill_set(ends, rng);
   check::check_layer_gradients<AtTheEnds>(-1, 1);
@@ -132,7 +134,7 @@ TEST(EncoderDecoder, backward_is_the_derivative_of_forward) {
 
 TEST(EncoderDecoder, is_its_parts_called_by_hand) {
   using Model = Matrices<>;
-  using Layer = attune::DecoderLayer<decoder(0)>;
+  using Layer = attune::DecoderLayer<decoder(false)>;
   static Model::Parameters parameters, gradients, expected;
   static Model::Tape tape;
   static Model::Scratch scratch;
@@ -336,9 +338,9 @@ const typename Model::Parameters& gradients_of(const typename Model::Input& x,
 
 TEST(EncoderDecoder, recomputes_and_packs_tapes) {
   using Model = Matrices<>;
-  using Recomputed =
-      EncoderDecoder<Encoder<>, Sequential<Repeat<2, attune::Checkpointed<attune::DecoderLayer<decoder(0)>>>,
-                                           Decoder<>::Layer<1>>>;
+  using Recomputed = EncoderDecoder<
+      Encoder<>,
+      Sequential<Repeat<2, attune::Checkpointed<attune::DecoderLayer<decoder(false)>>>, Decoder<>::Layer<1>>>;
   using Packed = attune::PackedTape<Model, attune::TapeNumbers::kBfloat16>;
   static_assert(sizeof(Recomputed::Tape) < sizeof(Model::Tape) && sizeof(Packed::Tape) < sizeof(Model::Tape));
   Model::Input x;
@@ -382,7 +384,7 @@ TEST(EncoderDecoder, trains_a_part_beside_constants) {
   EXPECT_TRUE(of_encoder.accumulate(sentence.ids, sentence.next).ok());
   EXPECT_TRUE(check::same_bits(of_encoder.gradients().encoder, whole.gradients().encoder));
   using OfDecoder =
-      EncoderDecoder<attune::Frozen<Translator::Encoder, kEncoderConstants>, Translator::Decoder>;
+      EncoderDecoder<attune::Frozen<Translator::Encoder, encoder_constants>, Translator::Decoder>;
   static Trainer<OfDecoder> of_decoder;
   (void)of_decoder.load([](auto& parameters) {
     parameters.decoder = constants.decoder;

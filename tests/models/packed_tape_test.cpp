@@ -87,7 +87,8 @@ void round_tape(const auto& context, Tape& tape) {
 // trained.
 template <class Layer, TapeNumbers numbers, class Of = Layer, class Mask = attune::NoMask>
 void expect_rounded_backward(const Mask& mask = {}) {
-  using Packed = typename attune::detail::WithPackedTape<Layer, numbers>::type;
+  using Packed =
+      typename attune::detail::WithPackedTape<Layer, numbers, attune::detail::InputFrom::kLayer>::type;
   static typename Layer::Parameters parameters, expected;
   static typename Packed::Parameters packed_parameters, gradients;
   static_assert(sizeof parameters == sizeof packed_parameters);
@@ -125,6 +126,46 @@ void expect_rounded_backward(const Mask& mask = {}) {
   EXPECT_TRUE(check::same_bits(packed_y, y));
 }
 
+// The same for a decoder layer and its memory.
+template <class Layer, TapeNumbers numbers>
+void expect_rounded_backward_of_a_decoder(int length, int memory_length) {
+  using Packed = PackedTape<Layer, numbers>;
+  static typename Layer::Parameters parameters, expected, gradients;
+  static typename Layer::Input x, expected_dx, dx;
+  static typename Layer::Memory memory, expected_d_memory, d_memory;
+  static typename Layer::Output y, packed_y, dy;
+  static typename Layer::Tape tape;
+  static typename Layer::Scratch scratch;
+  static typename Packed::Tape packed_tape;
+  static typename Packed::Scratch packed_scratch;
+  attune::Rng rng(1);
+  check::fill_set(parameters, rng);
+  check::fill(x, rng);
+  check::fill(memory, rng);
+  check::fill(dy, rng);
+  attune::SequenceLength<Layer::Input::rows> mask;
+  attune::SequenceLength<Layer::Memory::rows> memory_mask;
+  ASSERT_EQ(mask.set_length(length), attune::Status::kOk);
+  ASSERT_EQ(memory_mask.set_length(memory_length), attune::Status::kOk);
+  attune::forward<Packed>(parameters, x, memory, packed_y, packed_tape, packed_scratch, mask, memory_mask);
+  attune::forward<Layer>(parameters, x, memory, y, tape, scratch, mask, memory_mask);
+  EXPECT_TRUE(check::same_bits(packed_y, y));
+
+  const auto context = attune::decoder_context_for<Layer>(mask, memory_mask);
+  round_tape<numbers, Layer>(context.tokens, tape);
+  round_part<numbers, typename Layer::CrossAttention>(context.cross, tape.cross_attention);
+  round_rows<numbers>(context.tokens, x);
+  attune::backward<Layer>(parameters, x, memory, tape, dy, expected_dx, expected_d_memory, expected, scratch,
+                          mask, memory_mask);
+  std::memset(static_cast<void*>(&packed_scratch), 0xFF, sizeof packed_scratch);
+  std::memset(static_cast<void*>(&x), 0xFF, sizeof x);
+  attune::backward<Packed>(parameters, x, memory, packed_tape, dy, dx, d_memory, gradients, packed_scratch,
+                           mask, memory_mask);
+  EXPECT_TRUE(check::same_bits(dx, expected_dx));
+  EXPECT_TRUE(check::same_bits(d_memory, expected_d_memory));
+  EXPECT_TRUE(check::same_bits(gradients, expected));
+}
+
 template <class Trained, int batch, class Plan = attune::Streaming>
 using Training = attune::Trainer<Trained, attune::CrossEntropy<>, attune::AdamW, batch, Plan>;
 
@@ -148,6 +189,7 @@ TEST(PackedTape, has_the_bits_of_a_rounded_tape_behind_a_length) {
   attune::SequenceLength<kTokens> length;
   ASSERT_EQ(length.set_length(5), attune::Status::kOk);
   expect_rounded_backward<Before, TapeNumbers::kInt8, Before>(length);
+  expect_rounded_backward<After, TapeNumbers::kInt8, After>(length);
   expect_rounded_backward<Llama, TapeNumbers::kBfloat16, Llama>(length);
 }
 
@@ -158,6 +200,12 @@ TEST(PackedTape, keeps_what_the_trained_part_needs) {
   constexpr attune::LowRank kFactors{.rank = 2, .roles = attune::Role::kQueries | attune::Role::kValues};
   expect_rounded_backward<attune::Adapted<Before, constant_before, kFactors>, TapeNumbers::kInt8, Before>();
   expect_rounded_backward<attune::BiasesAndNorms<After, constant_after>, TapeNumbers::kInt8, After>();
+}
+
+TEST(PackedTape, of_a_decoder_layer_knows_the_length_of_its_memory) {
+  constexpr attune::DecoderLayerShape kDecoder{
+      .attention = {.seq_len = kTokens, .d_model = kWidth, .num_heads = 2}, .d_ff = 6, .memory_len = kTokens};
+  expect_rounded_backward_of_a_decoder<attune::DecoderLayer<kDecoder>, TapeNumbers::kInt8>(3, 6);
 }
 
 TEST(PackedTape, packs_the_tape_of_any_layer) {
@@ -215,6 +263,8 @@ TEST(PackedTape, keeps_a_quarter_or_a_half) {
                 2 * sizeof(attune::detail::PackedMatrix<TapeNumbers::kInt8, Tokens>));
   // Nothing is kept between packed layers, and what has nothing to pack stays as it is.
   static_assert(sizeof(PackedTape<attune::Repeat<3, Layer>>::Tape) == 3 * sizeof(PackedTape<Layer>::Tape));
-  static_assert(std::is_same_v<attune::detail::WithPackedTape<Head, TapeNumbers::kInt8>::type, Head>);
+  static_assert(std::is_same_v<PackedTape<Model>::Layer<1>, Head>);
+  // The caller keeps the model's input.
+  static_assert(std::is_same_v<PackedTape<Front>::Layer<0>, Front::Layer<0>>);
   static_assert(std::is_same_v<PackedTape<PackedTape<Model>>, PackedTape<Model>>);
 }

@@ -33,6 +33,7 @@ BESIDE = [
     Suite("state_dicts of PyTorch, there and back", "tests/exchange/with_pytorch", "build gcc torch", "npm"),
     Suite("models behind plain C", "tests/packaging/c_models", f"{BOARD} python", "arduino"),
     Suite("modules of PyTorch, exported and checked", "tests/exchange/exporter", f"{BOARD} torch"),
+    Suite("a checkpoint, tuned on a board and back", "tests/exchange/round_trip", f"{BOARD} torch"),
     Suite("training in integers, against NumPy", "tests/training/int8_against_numpy", "build gcc torch"),
     Suite("ONNX files, read and checked", "tests/exchange/onnx_files", "build torch onnx"),
     Suite("drawn options of attention, against PyTorch", "tests/vectors/fuzz_against_torch 150", "build tests torch"),
@@ -174,7 +175,7 @@ def everything(usable):
         # One processor is enough for these, while those beside them have the other.
         recognizes("digits, d_model 16, on the host", 0.91, "digits", "--on", "host"),
         same_bits("digits, d_model 16, the first steps on a Cortex-M4", 2, "digits", "--steps", "40", "--images", "40"),
-        recognizes("digits in integers, d_model 16, on the host", 0.91, "digits", "--on", "host", "--precision", "int8"),
+        recognizes("digits in integers with weights in bf16, on the host", 0.91, "digits", "--on", "host", "--precision", "int8_bf16"),
         same_bits("digits in integers, the first steps on a Cortex-M4", 2, "digits", "--steps", "40", "--images", "40", "--precision", "int8"),
         recognizes("digits, d_model 32, trained on the host, in the flash of the micro:bit", 0.95,
                    "digits", "--on", "host", "--on", "microbit", "--shape", "8x32x4"),

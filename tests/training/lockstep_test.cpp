@@ -8,6 +8,7 @@
 #include <attune/layers/positions.hpp>
 #include <attune/layers/softmax.hpp>
 #include <attune/models/checkpointed.hpp>
+#include <attune/models/encoder_decoder.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
@@ -117,9 +118,11 @@ TEST(Lockstep, trains_layers_without_lanes_as_one_by_one) {
   if constexpr (check::kEveryCase) {
     constexpr attune::DecoderLayerShape kDecoder{
         .attention = {.seq_len = 4, .d_model = 6, .num_heads = 2, .dropout = 0.2}, .d_ff = 5};
-    expect_same_training<Sequential<Linear<3, 6>, attune::Repeat<2, check::DecoderOfItself<kDecoder>>, Norm,
-                                    attune::Residual<attune::Softmax<4, 6>>, Linear<6, 2>>,
-                         18>();
+    expect_same_training<
+        attune::EncoderDecoder<Linear<3, 6>,
+                               Sequential<Linear<3, 6>, attune::Repeat<2, attune::DecoderLayer<kDecoder>>,
+                                          Norm, attune::Residual<attune::Softmax<4, 6>>, Linear<6, 2>>>,
+        18>();
     // More rows than are added up at a time.
     expect_same_training<attune::Linear<attune::LinearShape{.rows = 200, .d_in = 3, .d_out = 2}>, 9>();
   }

@@ -36,9 +36,10 @@ std::string row(const std::string& name) {
   if constexpr (attune::detail::kHasSets<Model>) {
     text += cell<Model, attune::AdamW, UpdateInBackward>() + cell<Model, Rounded, UpdateInBackward>() +
             cell<Model, Int8, UpdateInBackward>() + cell<Model, attune::Adafactor<>, UpdateInBackward>() +
+            cell<Model, attune::Bfloat16MasterWeights<attune::Adafactor<>>, UpdateInBackward>() +
             cell<Model, attune::Sgd<>, UpdateInBackward>();
   } else {
-    text += " – | – | – | – | – |";
+    text += " – | – | – | – | – | – |";
   }
   return text;
 }
@@ -117,10 +118,11 @@ void expect_solved(const std::string& name, const std::string& learning_rate) {
   const auto cells = []<class Plan>(std::type_identity<Plan>) {
     return cell<Layer, Optimizer, Plan>() + cell<Layer, Masters, Plan>();
   };
-  const std::string expected = "| " + name + " | " + learning_rate + " |" +
-                               cells(std::type_identity<attune::Streaming>{}) +
-                               cells(std::type_identity<attune::UpdateInBackward>{}) +
-                               cells(std::type_identity<attune::Int8Training>{});
+  const std::string expected =
+      "| " + name + " | " + learning_rate + " |" + cells(std::type_identity<attune::Streaming>{}) +
+      cells(std::type_identity<attune::UpdateInBackward>{}) +
+      cells(std::type_identity<attune::Int8Training>{}) +
+      cells(std::type_identity<attune::Int8TrainingWith<attune::UpdateInBackward>>{});
   EXPECT_NE(page_about_memory().find(expected + "\n"), std::string::npos) << "memory.md should have\n"
                                                                           << expected;
 }

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <new>
 
-#include <attune/models/decoder_layer.hpp>
 #include <attune/training/trainer.hpp>
 
 #include "check.hpp"
@@ -61,43 +60,5 @@ void expect_same_training(const Masks& masks = {}, const Clipping& clipping = {}
     EXPECT_TRUE(same_bits(planned.parameters(), plain.parameters()));
   }
 }
-
-/// A layer of one's own: a decoder layer over one input, which is both its tokens and its memory.
-template <attune::DecoderLayerShape shape>
-struct DecoderOfItself : attune::DecoderLayer<shape> {
-  using Base = attune::DecoderLayer<shape>;
-  template <class Gradients>
-  struct TapeOf : Base::template TapeOf<Gradients> {};
-  template <class Gradients>
-  struct ScratchOf : Base::template ScratchOf<Gradients> {
-    typename Base::Memory d_memory;
-  };
-  using Tape = TapeOf<typename Base::Parameters>;
-  using Scratch = ScratchOf<typename Base::Parameters>;
-  using Input = typename Base::Input;
-  static constexpr attune::Abilities kAbilities{};
-
-  static void forward(const auto& parameters, attune::ConstView<Input> x, attune::View<Input> y,
-                      typename Base::InferenceScratch& scratch) {
-    Base::forward(parameters, x, x, y, scratch);
-  }
-  template <class Kept>
-  static void forward(const auto& parameters, attune::ConstView<Input> x, attune::View<Input> y,
-                      TapeOf<Kept>& tape, ScratchOf<Kept>& scratch) {
-    Base::forward(parameters, x, x, y, tape, scratch);
-  }
-  template <class Kept>
-  static void backward(const auto& parameters, attune::ConstView<Input> x, TapeOf<Kept>& tape,
-                       attune::ConstView<Input> dy, auto&& dx, auto& gradients, ScratchOf<Kept>& scratch) {
-    if constexpr (attune::kAsked<decltype(dx)>) {
-      Base::backward(parameters, x, x, tape, dy, dx, attune::View<Input>(scratch.d_memory), gradients,
-                     scratch);
-      for (int i = 0; i < Input::size; ++i) dx.data[i] += scratch.d_memory.values[i];
-    } else {
-      Base::backward(parameters, x, x, tape, dy, attune::NoGradient{}, attune::NoGradient{}, gradients,
-                     scratch);
-    }
-  }
-};
 
 }  // namespace check

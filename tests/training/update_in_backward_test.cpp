@@ -11,6 +11,7 @@
 #include <attune/layers/pooling.hpp>
 #include <attune/layers/positions.hpp>
 #include <attune/models/checkpointed.hpp>
+#include <attune/models/encoder_decoder.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
@@ -148,8 +149,9 @@ TEST(UpdateInBackward, trains_encoder_and_decoder_layers) {
   using First = attune::Linear<attune::LinearShape{6, 4, 12}>;
   constexpr attune::DecoderLayerShape kDecoder{
       .attention = {.seq_len = 6, .d_model = 12, .num_heads = 3}, .d_ff = 20, .norm = NormPlacement::kAfter};
-  expect_same_training<attune::Sequential<First, Encoder<NormPlacement::kBefore, 20>,
-                                          check::DecoderOfItself<kDecoder>, Pool, Head>>();
+  expect_same_training<
+      attune::EncoderDecoder<attune::Sequential<First, Encoder<NormPlacement::kBefore, 20>>,
+                             attune::Sequential<First, attune::DecoderLayer<kDecoder>, Pool, Head>>>();
 }
 
 TEST(UpdateInBackward, an_encoder_layer_takes_one_matrix_of_tokens_beside_its_rows_of_gradients) {

@@ -24,6 +24,7 @@ sys.dont_write_bytecode = True  # the source tree stays clean
 
 from attention_cases import attention_option_cases  # noqa: E402
 from layer_cases import layer_cases  # noqa: E402
+from long_double_attention import attention_in_long_double  # noqa: E402
 from safetensors_writer import save  # noqa: E402
 from model_cases import model_cases  # noqa: E402
 from random_cases import drawn_attention_cases, random_cases  # noqa: E402
@@ -145,8 +146,9 @@ def padding_mask(kind, batch, src_len):
 
 
 def mha(cases, name, batch=2, tgt_len=5, src_len=None, heads=2, head_dim=4, bias=True, kdim=None, vdim=None, mask=None,
-        padding=None, scale=1.0, add_bias_kv=False, add_zero_attn=False):
-    """Without src_len it is self-attention: query is key and value, and grad.query is the total gradient."""
+        padding=None, scale=1.0, add_bias_kv=False, add_zero_attn=False, errors=False):
+    """Without src_len it is self-attention: query is key and value, and grad.query is the total gradient. With `errors` the
+    double case has `error.X`, what PyTorch's X is less than the long double's."""
     draw = cases.draw(name)
     self_attention = src_len is None
     if cases.random_shapes:
@@ -209,7 +211,14 @@ def mha(cases, name, batch=2, tgt_len=5, src_len=None, heads=2, head_dim=4, bias
             tensors["attn_mask"] = cast_mask
         if key_padding_mask is not None:
             tensors["key_padding_mask"] = key_padding_mask
-        tensors.update(zip(["out", "attn", *("grad." + key for key in [*inputs, *weights])], ours))
+        names = ["out", "attn", *("grad." + key for key in [*inputs, *weights])]
+        tensors.update(zip(names, ours))
+        if errors and dtype == torch.float64:
+            exact = attention_in_long_double(inputs, weights, heads, attn_mask, key_padding_mask, add_zero_attn, grad_out)
+            for key, wide, value in zip(names, exact, ours):
+                error = torch.from_numpy((wide - value.detach().numpy()).astype(np.float64))
+                assert error.abs().max() <= 1e-9 * max(1.0, float(value.detach().abs().max())), (name, key)
+                tensors["error." + key] = error
         return tensors
 
     appends = dict(add_bias_kv=1) if add_bias_kv else {}

@@ -37,7 +37,8 @@ def drawn_attention_cases(cases, mha, count):
             add_bias_kv=shape.flag(), add_zero_attn=shape.flag())
         own = options_of(cases, f"mha_drawn_{i}")
         mha(cases, f"mha_drawn_{i}", batch=own.integer(1, 3), mask=own.choice([*MASKS, "float_inf", "bool_deadrow"]),
-            padding=own.choice([None, "right", "left", "full"]), scale=own.choice([0.1, 1.0, 1.0, 3.0]), **options)
+            padding=own.choice([None, "right", "left", "full"]), scale=own.choice([0.1, 1.0, 1.0, 3.0]), errors=True,
+            **options)
 
 
 def random_cases(cases):

@@ -52,7 +52,7 @@ ATTUNE_INLINE auto kept_weights(const Weights& p, Dropout& dropout, const Call& 
   if constexpr (Call::kRunsToCompletion || std::is_same_v<std::remove_const_t<Dropout>, AllWeights>) {
     return dropout.kept(p);
   } else {
-    context.template rows<Weights::rows, kWorkOfDraw * Weights::cols>(
+    context.in_any_order().template rows<Weights::rows, kWorkOfDraw * Weights::cols>(
         [&]<int count>(int first) { (void)dropout.from_row(first).kept(p.template rows_at<count>(first)); });
     return View<Tensor<typename Weights::Scalar, Weights::rows, Weights::cols>>(dropout.storage);
   }
@@ -105,14 +105,15 @@ struct HeadBackward {
   template <int work, class Rows, class Body>
   ATTUNE_INLINE void for_rows(const Rows& rows, const Body& body) const {
     if constexpr (Rows::kCount == kQueries) {
-      context.template tokens<kQueries, work>(body);
+      context.in_any_order().template tokens<kQueries, work>(body);
     } else if constexpr (std::is_same_v<decltype(rows.own), RowRange>) {
-      context.template rows<Rows::kCount, work>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
-        const int left = rows.own.count - first;
-        if (left > 0) body.template operator()<count>(RowRange{first, (std::min)(left, count)});
-      });
+      context.in_any_order().template rows<Rows::kCount, work>(
+          [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+            const int left = rows.own.count - first;
+            if (left > 0) body.template operator()<count>(RowRange{first, (std::min)(left, count)});
+          });
     } else {
-      context.template rows<Rows::kCount, work>(body);
+      context.in_any_order().template rows<Rows::kCount, work>(body);
     }
   }
   // C = A·B, a block of rows of C at a time. Only rows and terms with counts(row, rows, term, terms)
@@ -186,7 +187,7 @@ struct HeadBackward {
     const auto counts = [&](int key_row, int, int query_row, int queries) ATTUNE_INLINE_LAMBDA {
       return key_row < kv_end<kKeys>(context.mask(), rows.first + query_row, queries);
     };
-    context.keys().template tokens<kKeys, Rows::kCount * To::cols>(
+    context.keys().in_any_order().template tokens<kKeys, Rows::kCount * To::cols>(
         [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
           gemm(
               a.template rows_at<Rows::kCount>(rows.own).transpose().template rows_at<count>(first),

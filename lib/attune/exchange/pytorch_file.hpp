@@ -52,4 +52,13 @@ struct PyTorchFile {
   }
 };
 
+namespace detail {
+
+template <class Tuned, class Names, class... Tensors>
+struct NamesForModel<Tuned, PyTorchFile<Names, Tensors...>> {
+  using type = PyTorchFile<typename NamesForModel<Tuned, Names>::type, Tensors...>;
+};
+
+}  // namespace detail
+
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -212,4 +212,24 @@ class PyTorchPart {
   }
 };
 
+namespace detail {
+
+template <class Tuned, class Names>
+struct NamesForModel;
+template <class Tuned, class Model, const EncoderLayerNames* table, Name... names>
+struct NamesForModel<Tuned, ModuleWithLayers<Model, table, names...>> {
+  using type = ModuleWithLayers<Tuned, table, names...>;
+};
+template <class Tuned, class Module, Name... prefix>
+struct NamesForModel<Tuned, PyTorchPart<Module, prefix...>> {
+  using type = PyTorchPart<typename NamesForModel<Tuned, Module>::type, prefix...>;
+};
+
+}  // namespace detail
+
+/// The names of a model for `Tuned`, the same model with constant parts: Adapted, BiasesAndNorms, HeadAlone.
+/// Writing then includes the constants.
+template <class Tuned, class Names>
+using NamesFor = typename detail::NamesForModel<Tuned, Names>::type;
+
 }  // namespace attune::inline ATTUNE_ARITHMETIC

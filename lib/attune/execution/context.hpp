@@ -218,6 +218,23 @@ class Context {
       for (int t = first; t < first + rows_in<count>(first); ++t) body(t);
     });
   }
+  /// The same, where rows and elements run one after the other, and may add to the same sums.
+  [[nodiscard]] constexpr auto in_order() const {
+    if constexpr (requires { slices_.in_order(); }) {
+      return Context(mask(), slices_.in_order(), tokens_, keys_, zeros_);
+    } else {
+      return *this;
+    }
+  }
+  /// The same, where rows and elements are independent, so that several threads may share them, in backward
+  /// too.
+  [[nodiscard]] constexpr auto in_any_order() const {
+    if constexpr (requires { slices_.in_any_order(); }) {
+      return Context(mask(), slices_.in_any_order(), tokens_, keys_, zeros_);
+    } else {
+      return *this;
+    }
+  }
   /// Memory for data that only one portion reads.
   template <class Scalar>
   ATTUNE_INLINE Scalar* own(Scalar* scratch) const {

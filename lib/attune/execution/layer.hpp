@@ -530,20 +530,23 @@ inline constexpr bool kFrozen = requires {
   requires Layer::kFrozen;
 };
 
+/// Whether any layer listed as a part has a property: holds.operator()<Part>().
+template <class Layer, class Property>
+constexpr bool any_part(const Property& holds) {
+  if constexpr (requires { typename Layer::Parts; }) {
+    return [&holds]<class... Parts>(LayerList<Parts...>) {
+      return (holds.template operator()<Parts>() || ...);
+    }(typename Layer::Parts{});
+  } else {
+    return false;
+  }
+}
 /// Whether a layer or a part of it has constants (models/frozen.hpp).
 template <class Layer>
 inline constexpr bool kHasConstants = requires {
   Layer::constants();
 }
-|| [] {
-  if constexpr (requires { typename Layer::Parts; }) {
-    return []<class... Parts>(LayerList<Parts...>) {
-      return (kHasConstants<Parts> || ...);
-    }(typename Layer::Parts{});
-  } else {
-    return false;
-  }
-}();
+|| any_part<Layer>([]<class Part>() { return kHasConstants<Part>; });
 /// Hashes the bits of all constants, part by part; about 15 instructions per float.
 template <class Layer>
 std::uint32_t hash_constants(HashedPrecision precision, std::uint32_t before = fingerprint()) {

@@ -5,10 +5,11 @@
 //   trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
 //   const auto result = trainer.step(inputs, targets, {.learning_rate = 3e-3f});
 //
-// The sequences of a batch go to free threads. Each leaves its gradient, summed from zero, in its own slot.
-// Then the slots are added in the order of the batch, one part of the tensors after another. The bits depend
-// neither on the number of threads nor on their order, and equal attune::Trainer's, one sequence after the
-// other.
+// The sequences of a batch go to free threads. If there are fewer sequences than threads, the threads share
+// each sequence (shared_slices.hpp), unless the model has dropout, or a tape of less than 256 KiB. Each
+// leaves its gradient, summed from zero, in its own slot. Then the slots are added in the order of the batch,
+// one part of the tensors after another. The bits depend neither on the number of threads nor on their order,
+// and equal attune::Trainer's, one sequence after the other.
 //
 // There are two exceptions: a sum over more tokens than kernels::kDepthBlock, and a tensor that backward adds
 // to more than once. These are first summed within their sequence. Any number of threads still gives the same
@@ -74,6 +75,8 @@ class ParallelTrainer
     : public TrainingLifecycle<ParallelTrainer<Model, Loss, Optimizer, batch, Plan>,
                                typename Trainer<Model, Loss, Optimizer, batch, Plan>::State> {
   static constexpr bool kDrops = attune::detail::kDropsIn<typename Model::Tape>;
+  // Whether threads may share a sequence: one large enough for them to wait for each other at every stage.
+  static constexpr bool kSharesSequences = !kDrops && sizeof(typename Model::Tape) >= 256 * 1024;
   using Inputs = attune::detail::InputsOf<Model, batch>;
   using Targets = attune::detail::TargetsOf<Loss, typename Model::Output, batch>;
 
@@ -200,13 +203,19 @@ class ParallelTrainer
     int first = part.first();
     do {
       const int end = (std::min)(part.end(), first + slots_.count());
-      for_each_sequence(first, end, [&](Worker& worker, int sequence) {
+      const auto differentiate_on = [&](Worker* worker, int sequence) {
         LossSum<Scalar>& sum = shared.sequences[static_cast<std::size_t>(sequence)];
         sum.status = ready;
         if (ready != Status::kOk) return;
         differentiate(worker, sequence, slots_.slot(sequence - first), Inputs::at(inputs, sequence),
                       Targets::at(targets, sequence), attune::detail::mask_of(masks, sequence), loss_of, sum);
-      });
+      };
+      if (kSharesSequences && end - first < pool_.threads()) {
+        for (int sequence = first; sequence < end; ++sequence) differentiate_on(nullptr, sequence);
+      } else {
+        for_each_sequence(first, end,
+                          [&](Worker& worker, int sequence) { differentiate_on(&worker, sequence); });
+      }
       add_sequences(part, first, end, sums);
       first = end;
     } while (first < part.end() && sums.status == Status::kOk);
@@ -268,23 +277,34 @@ class ParallelTrainer
     });
   }
 
-  // Forward, loss and backward of one sequence.
+  // Forward, loss and backward of one sequence, on a thread, or without a worker on all threads.
   template <class Mask>
-  void differentiate(Worker& worker, int sequence, Gradients& gradients, InputView x, TargetView target,
+  void differentiate(Worker* alone, int sequence, Gradients& gradients, InputView x, TargetView target,
                      const Mask& mask, const Loss& loss, LossSum<Scalar>& sum) {
-    auto& scratch = worker.scratch.training;
-    const OutputView output(worker.output);
+    const auto run = [&](Worker& worker, const auto& slices) {
+      const auto context = attune::detail::context_in_plan<Model, Workspace>(mask, slices);
+      const OutputView output(worker.output);
+      auto& scratch = worker.scratch.training;
+      const Status status = attune::detail::forward_loss<Model>(context, weights(), x, output, worker.tape,
+                                                                scratch, target, loss, sum);
+      if (status != Status::kOk) return status;
+      attune::detail::backward_in<Model>(context.in_order(), weights(), x, worker.tape,
+                                         ConstView<typename Model::Output>(output), NoGradient{}, gradients,
+                                         scratch);
+      return status;
+    };
+    if constexpr (kSharesSequences) {
+      if (alone == nullptr) {
+        sum.status =
+            pass_.run(workers_.get(), [&](const SharedSlices& slices) { (void)run(workers_[0], slices); });
+        return;
+      }
+    }
     const std::int64_t number = shared_->trained + sequence;
-    skip_masks(worker.tape, number - worker.masks);
-    worker.masks = number;
-    const auto context = attune::detail::context_in_plan<Model, Workspace>(mask);
-    sum.status = attune::detail::forward_loss<Model>(context, weights(), x, output, worker.tape, scratch,
-                                                     target, loss, sum);
-    if (sum.status != Status::kOk) return;
-    attune::detail::backward_in<Model>(context, weights(), x, worker.tape,
-                                       ConstView<typename Model::Output>(output), NoGradient{}, gradients,
-                                       scratch);
-    worker.masks = number + 1;
+    skip_masks(alone->tape, number - alone->masks);
+    alone->masks = number;
+    sum.status = run(*alone, RunToCompletion{});
+    if (sum.status == Status::kOk) alone->masks = number + 1;
   }
 
   // Adds the sequences [first, end) from the slots, in the order of the batch.

@@ -163,6 +163,10 @@ class SharedSlices : public attune::detail::WholeSequence {
                                      static_cast<std::uintptr_t>(walk_->to_own));
   }
 
+  /// The same, where the rows and elements of a slice are one share, and where they are several.
+  [[nodiscard]] SharedSlices in_order() const { return SharedSlices(*walk_, true); }
+  [[nodiscard]] SharedSlices in_any_order() const { return SharedSlices(*walk_); }
+
   /// Runs a body as one stage, on one thread.
   template <class Body>
   void stage(Body&& body) const {
@@ -185,7 +189,7 @@ class SharedSlices : public attune::detail::WholeSequence {
     constexpr int kBlock = (std::min)(block_of(most), at_once), kRest = most % kBlock;
     constexpr int kMany = (std::max)(kBlock, (std::min)(most / 2, at_once) / kBlock * kBlock);
     const int blocks = (used + kBlock - 1) / kBlock;
-    const int shares = walk_->pass.shares_of(std::int64_t{work} * used, blocks);
+    const int shares = shares_of(std::int64_t{work} * used, blocks);
     share_out(shares, [&](int share) {
       int first = part(blocks, share, shares) * kBlock;
       const int end = part(blocks, share + 1, shares) * kBlock, whole = (std::min)(end, most - kRest);
@@ -202,7 +206,7 @@ class SharedSlices : public attune::detail::WholeSequence {
   void elements(int used, Body&& body) const {
     constexpr int kBlock = 64;  // whole packets and cache lines
     const int blocks = (used + kBlock - 1) / kBlock;
-    const int shares = walk_->pass.shares_of(std::int64_t{work} * used, blocks);
+    const int shares = shares_of(std::int64_t{work} * used, blocks);
     share_out(shares, [&](int share) {
       const int first = part(blocks, share, shares) * kBlock;
       body(first, (std::min)(part(blocks, share + 1, shares) * kBlock, used) - first);
@@ -210,6 +214,11 @@ class SharedSlices : public attune::detail::WholeSequence {
   }
 
  private:
+  SharedSlices(Walk& walk, bool in_order) : walk_(&walk), in_order_(in_order) {}
+
+  [[nodiscard]] int shares_of(std::int64_t work, int most) const {
+    return in_order_ ? 1 : walk_->pass.shares_of(work, most);
+  }
   // Rows computed together: a sixteenth of `rows`, which balances a few threads, but at least a register
   // tile.
   static constexpr int block_of(int rows) { return (std::min)(rows, (std::max)(1, (rows + 63) / 64) * 4); }
@@ -225,6 +234,7 @@ class SharedSlices : public attune::detail::WholeSequence {
   }
 
   Walk* walk_;
+  bool in_order_ = false;
 };
 
 template <class Scratch, class Forward>

@@ -24,7 +24,9 @@ struct Bfloat16 {
   static constexpr bool kScaled = false;
   std::uint16_t bits;  // of the number, in memory
 
+  /// The number, exactly.
   constexpr operator float() const;
+  /// Rounds a number to the nearest one of 16 bits.
   template <class Number>
     requires std::is_arithmetic_v<Number>
   constexpr Bfloat16& operator=(Number value);

@@ -52,10 +52,11 @@ struct ActivationLayer {
   /// zero wherever dy is zero, even if x is NaN.
   template <AnyContext Call = Context<>>
   static void backward(ConstView<Input> x, ConstView<Output> dy, View<Input> dx, const Call& context = {}) {
-    context.template token_elements<kRows, kCols, kWork>([&](int first, int count) ATTUNE_INLINE_LAMBDA {
-      kernels::activate_backward<kind, Call::kSkipsZeros>(count, x.data + first, dy.data + first,
-                                                          dx.data + first);
-    });
+    context.in_any_order().template token_elements<kRows, kCols, kWork>(
+        [&](int first, int count) ATTUNE_INLINE_LAMBDA {
+          kernels::activate_backward<kind, Call::kSkipsZeros>(count, x.data + first, dy.data + first,
+                                                              dx.data + first);
+        });
   }
   template <class Dx, AnyContext Call = Context<>>
   static void backward(const Parameters&, ConstView<Input> x, const Tape&, ConstView<Output> dy, Dx&& dx,

@@ -254,7 +254,7 @@ struct FeedForwardNetwork {
                             Dx&& dx, Gradients& gradients, Scratch& scratch, const Call& context) {
     auto& out_gradients = Projections::out(gradients);
     constexpr bool kInputFirst = detail::kUpdatesInSet<Gradients>;
-    const auto& dense = context.unmasked();  // rows with dy zero are cleared or left out
+    const auto& dense = context.unmasked().in_any_order();  // rows with dy zero are cleared or left out
     if constexpr (Call::kSkipsZeros) dense.stage([&]() ATTUNE_INLINE_LAMBDA { tape.kept.clear(dy); });
     constexpr bool kOnceMore = OutLinear::template kReadsInput<std::remove_cvref_t<decltype(out_gradients)>>;
     constexpr bool kOfSlopes = kOnceMore && Kept::kFindsSlopes;

@@ -178,7 +178,7 @@ struct Norm {
                                            ConstView<Output> dy, auto&& dx, const Call& context) {
     if constexpr (kAsked<decltype(dx)>) {
       const View<Input> to = detail::sink<Input>(dx);
-      for_each_row(context, [&](int i) ATTUNE_INLINE_LAMBDA {
+      for_each_row(context.in_any_order(), [&](int i) ATTUNE_INLINE_LAMBDA {
         if constexpr (Call::kSkipsZeros) {
           if (kernels::is_zero_row(shape.d_model, row(dy, i))) {
             for (int j = 0; j < shape.d_model; ++j) to(i, j) = Scalar(0);

@@ -106,7 +106,14 @@ struct Linear {
   static void backward_parameters(ConstView<Input> x, ConstView<Output> dy, Gradients& gradients,
                                   const Call& context = {}) {
     if constexpr (detail::kTrained<decltype(gradients.weight)>) {
-      context.template rows<shape.d_in, shape.rows * shape.d_out>(
+      const auto& by_rows = [&]() ATTUNE_INLINE_LAMBDA {
+        if constexpr (std::is_same_v<decltype(gradients.weight), Tensor<Scalar, shape.d_in, shape.d_out>>) {
+          return context.in_any_order();
+        } else {  // a product of low rank, whose second factor adds up all rows
+          return context;
+        }
+      }();
+      by_rows.template rows<shape.d_in, shape.rows * shape.d_out>(
           [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
             add_product(context.first(x).transpose().template rows_at<count>(first), context.first(dy),
                         view(gradients.weight).template rows_at<count>(first), context.zeros());
@@ -124,7 +131,7 @@ struct Linear {
                              const Call& context = {}) {
     if constexpr (kAsked<Dx>) {
       const View<Input> to = detail::sink<Input>(dx);
-      context.template tokens<shape.rows, shape.d_in * shape.d_out>(
+      context.in_any_order().template tokens<shape.rows, shape.d_in * shape.d_out>(
           [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
             multiply_transposed(dy.template rows_at<count>(first), parameters.weight,
                                 to.template rows_at<count>(first), epilogue);

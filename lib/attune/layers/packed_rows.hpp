@@ -74,6 +74,7 @@ struct CopyTape {
       } else {
         kernels::unpack_row(cols, elements, &to(row, 0));
       }
+      for (int col = cols; col < from.length; ++col) to(row, col) = 0;  // weights of keys that are not valid
     } else {
       Element* const elements = to.elements + row * to.length;
       if constexpr (Element::kScaled) {

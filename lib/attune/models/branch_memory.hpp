@@ -262,13 +262,15 @@ struct PackedRoom : RecomputedRoom<Stack, Tape, Scratch> {
   template <int index>
   ATTUNE_INLINE void keep(const auto& context) const {
     auto&& branch = member<index>(tape.branches);
-    copy_tape(tokens_of(context), branch, this->template branch_tape<index>());
+    copy_tape(Stack::template Branch<index>::context_of_tape(context), branch,
+              this->template branch_tape<index>());
     if constexpr (index < kSums) CopyTape::rows(tokens_of(context), tape.sums[index], scratch.sums[index]);
   }
   template <int index>
   ATTUNE_INLINE void unpack_branch(const auto& context) const {
     auto&& branch = member<index>(tape.branches);
-    copy_tape(tokens_of(context), this->template branch_tape<index>(), branch);
+    copy_tape(Stack::template Branch<index>::context_of_tape(context), this->template branch_tape<index>(),
+              branch);
   }
   ATTUNE_INLINE void unpack_sums(const auto& context) const {
     tokens_of(context).template repeat<kSums>([&](int i) ATTUNE_INLINE_LAMBDA {

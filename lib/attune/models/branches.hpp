@@ -100,6 +100,8 @@ struct LayerBranch {
   using PackedTapeOf = typename detail::PackedTapeOf<Part, Gradients, numbers>::type;
   template <class Gradients>
   using ScratchOf = detail::ScratchOf<Part, Gradients>;
+  /// The context of the rows of its tape.
+  ATTUNE_INLINE static const auto& context_of_tape(const auto& context) { return tokens_of(context); }
   static constexpr bool kAttendsToMemory = false;
   /// Whether it can recompute its tape without writing its output, and takes its input once scratch is dead.
   static constexpr bool kRecomputesTape = detail::kRecomputesTape<Part>;
@@ -154,6 +156,7 @@ struct MemoryBranch {
   };
   template <class Gradients, TapeNumbers numbers>
   using PackedTapeOf = typename detail::PackedTapeOf<Attention, Gradients, numbers>::type;
+  ATTUNE_INLINE static const auto& context_of_tape(const auto& context) { return context.cross; }
   static constexpr bool kAttendsToMemory = true;
   static constexpr bool kRecomputesTape = false;
   static constexpr bool kTakesLength = detail::kAbilities<Attention>.takes_context;  // of queries and keys

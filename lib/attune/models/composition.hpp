@@ -90,25 +90,17 @@ template <class Layer>
 inline constexpr bool kAttendsToMemory = [] {
   if constexpr (requires { Layer::kAttendsToMemory; }) {
     return Layer::kAttendsToMemory;
-  } else if constexpr (requires { typename Layer::Parts; }) {
-    return []<class... Parts>(LayerList<Parts...>) {
-      return (kAttendsToMemory<Parts> || ...);
-    }(typename Layer::Parts{});
   } else {
-    return false;
+    return any_part<Layer>([]<class Part>() { return kAttendsToMemory<Part>; });
   }
 }();
-/// Whether that memory is a `Memory`.
+/// Whether such a layer takes another memory than `Memory`.
 template <class Layer, class Memory>
-inline constexpr bool kTakesMemory = [] {
+inline constexpr bool kTakesOtherMemory = [] {
   if constexpr (requires { Layer::kAttendsToMemory; }) {
-    return !Layer::kAttendsToMemory || std::is_same_v<typename Layer::Memory, Memory>;
-  } else if constexpr (requires { typename Layer::Parts; }) {
-    return []<class... Parts>(LayerList<Parts...>) {
-      return (kTakesMemory<Parts, Memory> && ...);
-    }(typename Layer::Parts{});
+    return Layer::kAttendsToMemory && !std::is_same_v<typename Layer::Memory, Memory>;
   } else {
-    return true;
+    return any_part<Layer>([]<class Part>() { return kTakesOtherMemory<Part, Memory>; });
   }
 }();
 /// Whether a Sequential runs such layers without a tape, because they are Frozen and at its front.
@@ -116,12 +108,8 @@ template <class Layer>
 inline constexpr bool kInfersMemory = [] {
   if constexpr (requires { Layer::kInfersMemory; }) {
     return Layer::kInfersMemory;
-  } else if constexpr (requires { typename Layer::Parts; }) {
-    return []<class... Parts>(LayerList<Parts...>) {
-      return (kInfersMemory<Parts> || ...);
-    }(typename Layer::Parts{});
   } else {
-    return false;
+    return any_part<Layer>([]<class Part>() { return kInfersMemory<Part>; });
   }
 }();
 /// Whether backward in this context computes the gradient of that memory.
@@ -158,7 +146,7 @@ ATTUNE_INLINE auto in_turn(const First& first, const Rest& rest) {
 /// y += x for tokens, in context.
 template <class Matrix, class Scalar>
 ATTUNE_INLINE void add_to(const auto& context, const Scalar* x, Scalar* y) {
-  context.template token_elements<Matrix::rows, Matrix::cols, 2>(
+  context.in_any_order().template token_elements<Matrix::rows, Matrix::cols, 2>(
       [&](int first, int count) ATTUNE_INLINE_LAMBDA { kernels::add_to(count, x + first, y + first); });
 }
 

@@ -110,7 +110,7 @@ constexpr bool check_encoder_decoder() {
                 "attune::EncoderDecoder: no layer of the decoder attends to the encoder's output; put "
                 "DecoderLayers into it");
   static_assert(
-      kTakesMemory<Decoder, typename Encoder::Output>,
+      !kTakesOtherMemory<Decoder, typename Encoder::Output>,
       "attune::EncoderDecoder: the encoder's output is not the memory of a decoder layer; memory_len "
       "and d_model are its rows and columns");
   static_assert(
@@ -214,7 +214,9 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
   struct Stream {
     using OfDecoder = detail::StreamOf<Decoder, tokens, cache>;  // the decoder's stream
     struct Memory {
-      [[no_unique_address]] detail::StreamMemoryOf<Decoder, cache> decoder;
+      using OfDecoder = detail::StreamMemoryOf<Decoder, cache>;
+      static constexpr std::uint32_t kFingerprint = kFingerprintOf<OfDecoder>;
+      [[no_unique_address]] OfDecoder decoder;
       std::uint32_t remembered;  // 0: not yet
     };
     static constexpr std::uint64_t kMostTokens = detail::kMostTokens<Decoder, cache>;

@@ -78,8 +78,8 @@ struct Bfloat16MasterWeights {
   /// Base's moments, and the state of the rounding. All zero at the start.
   template <class Parameters>
   struct Moments : Base::template Moments<Parameters> {
-    using OfBase = typename Base::template Moments<Parameters>;
-    detail::RoundingKeys weights;  // of the rounding of weights
+    using OfBase = typename Base::template Moments<Parameters>;  // Base's part
+    detail::RoundingKeys weights;                                // of the rounding of weights
 
     void reset() {
       OfBase::reset();
@@ -104,8 +104,8 @@ struct Bfloat16MasterWeights {
   // ---- The parts of a step, for callers that update tensor by tensor. ----
 
   struct Coefficients {
-    typename Base::Coefficients of_base;
-    kernels::PositionBits rounding;  // of weights
+    typename Base::Coefficients of_base;  // Base's factors
+    kernels::PositionBits rounding;       // of weights
   };
   using ParameterPointer = detail::MasterPointer;
   using MomentPointer = typename detail::MomentPointerOf<Base>::type;

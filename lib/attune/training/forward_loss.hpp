@@ -23,17 +23,16 @@ ATTUNE_INLINE Status forward_loss(const auto& context, const auto& parameters,
                                   auto& tape, auto& scratch, const auto& target, const auto& loss,
                                   LossSum<Scalar>& sum, const OnOutput& on_output = {}) {
   using Output = typename Model::Output;
-  Status status = context.inside([&]() ATTUNE_INLINE_LAMBDA {
+  const Status status = context.inside([&]() ATTUNE_INLINE_LAMBDA {
     return forward_status<Model>(context, parameters, x, output, tape, scratch);
   });
   if (status != Status::kOk) return status;
-  context.stage([&]() ATTUNE_INLINE_LAMBDA {
+  return context.answer([&]() ATTUNE_INLINE_LAMBDA {
     clear_behind(context, output);
     on_output(ConstView<Output>(output));
     sum = loss.sum(ConstView<Output>(output), target, output);
-    status = sum.status == Status::kOk && !finite(sum.sum) ? Status::kNotFinite : sum.status;
+    return sum.status == Status::kOk && !finite(sum.sum) ? Status::kNotFinite : sum.status;
   });
-  return status;
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::detail

@@ -77,15 +77,12 @@ class TrainingLifecycle {
   }
   void load(const Parameters& parameters, Rng&& rng = Rng{0}) { load(parameters, rng); }
   /// The same from floats, if the trainer's parameters are in 16 bits: rounds to nearest.
-  template <class Floats>
+  template <class Floats, class Generator = Rng>
     requires(std::is_same_v<Floats, typename State::Gradients> && !std::is_same_v<Floats, Parameters>)
-  void load(const Floats& parameters, Rng& rng) {
+  void load(const Floats& parameters, Generator&& rng = Rng{0}) {
     copy_parameters(parameters, own_parameters());
     self().restart(rng);
   }
-  template <class Floats>
-    requires(std::is_same_v<Floats, typename State::Gradients> && !std::is_same_v<Floats, Parameters>)
-  void load(const Floats& parameters, Rng&& rng = Rng{0}) { load(parameters, rng); }
   /// Starts from parameters that `read(set)` fills in place, such as from a file. If it returns an error, it
   /// must have changed nothing, as read_safetensors and read_flat guarantee; training then continues
   /// unchanged.

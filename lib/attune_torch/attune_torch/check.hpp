@@ -1,7 +1,7 @@
 // Runs the model on the samples of check.safetensors: as a whole, and layer by layer, so that the first layer
 // whose numbers differ from PyTorch's has a name. main() of `python -m attune_torch check`: the last include of
 // an exported folder's check.cpp, which defines `Whole`, `WholeNames`, `Layers`, `LayerNames`, `File`,
-// `Samples`, `kPaths`, `kTolerance` and `kLoraRoles` before.
+// `Samples`, `kPaths`, `kRest`, `kTolerance` and `kLoraRoles` before.
 #pragma once
 
 #include <cstdint>
@@ -106,7 +106,13 @@ int main() {
       }
       agreeing += best == right;
     }
-    run_from<0>(x, sample);
+    if constexpr (std::is_same_v<Layers::Input, Whole::Input>) {
+      run_from<0>(x, sample);
+    } else {  // an encoder, whose source is the first part of the input
+      static Layers::Input source;
+      std::memcpy(&source, &x, sizeof source);
+      run_from<0>(source, sample);
+    }
   }
 
   int first = -1;
@@ -127,7 +133,7 @@ int main() {
 #endif
   const bool right = first < 0 && of_output.within(kTolerance);
   port::print("result target=", port::name(), " max_difference=", port::fixed(of_output.largest, 9),
-              " first_different_layer=", first < 0 ? (right ? "-" : "output") : kPaths[first], " agreeing=", agreeing, '/', rows,
+              " first_different_layer=", first < 0 ? (right ? "-" : kRest) : kPaths[first], " agreeing=", agreeing, '/', rows,
               " ram_bytes=", inference.total(), " file_bytes=", File::kSize, '\n');
   return right ? 0 : 1;
 }

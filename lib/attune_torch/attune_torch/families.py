@@ -18,7 +18,8 @@ from .layers import llama3_scaling, rotary_frequencies
 
 ACTIVATIONS = {"gelu": F.gelu, "gelu_python": F.gelu, "relu": F.relu, "silu": F.silu, "swish": F.silu,
                "gelu_new": lambda x: F.gelu(x, approximate="tanh"), "gelu_pytorch_tanh": lambda x: F.gelu(x, approximate="tanh"),
-               "gelu_fast": lambda x: F.gelu(x, approximate="tanh")}
+               "gelu_fast": lambda x: F.gelu(x, approximate="tanh"), "quick_gelu": lambda x: x * torch.sigmoid(1.702 * x),
+               "relu2": lambda x: F.relu(x).square(), "tanh": torch.tanh, "sigmoid": torch.sigmoid}
 # Buffers of older checkpoints, which are computed.
 COMPUTED = re.compile(r"(^|\.)(position_ids|inv_freq|attn\.bias|attn\.masked_bias)$")
 

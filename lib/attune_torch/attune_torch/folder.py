@@ -7,7 +7,6 @@ import torch
 from . import tensors
 from .errors import Unsupported
 from .folding import metadata_of
-from .layers import Layer, options
 from .recognition import recognize
 from .recording import record
 
@@ -42,7 +41,9 @@ class Exported:
             self.state = fold.apply(self.state)
         self.declarations, self.keys = [], {}
         self.tables = []
-        for layer in self.layers:
+        # Of an encoder and a decoder: both, else one list.
+        self.parts = getattr(self.layers[0], "parts", [self.layers]) if self.layers else [[]]
+        for layer in [layer for part in self.parts for layer in part]:
             if getattr(layer, "kind", "") == "block":
                 self.declare(layer)
         self.tied = self.tie()
@@ -65,8 +66,6 @@ class Exported:
     def tie(self):
         """The embedding that is the head, too."""
         first, last = self.layers[0], self.layers[-1]
-        if getattr(last, "kind", "") == "linear" and last.weight.path in first.tensors and len(first.names) > 1:
-            raise Unsupported("a head that is tied to one of several embeddings: " + last.path)
         if getattr(first, "kind", "") != "embedding" or getattr(last, "kind", "") != "linear" or last.weight is not first.table:
             return False
         if last.bias:
@@ -76,11 +75,11 @@ class Exported:
     def check_tensors(self):
         if any(name == "" for layer in self.layers for name in layer.names):
             raise Unsupported("the module is one layer by itself, whose tensors have no path; export nn.Sequential(module)")
-        used = {name for layer in self.layers for name in layer.tensors}
-        for fold in self.folds:
-            users = [layer for layer in self.layers if fold.layer in layer.names]
-            if len(users) != 1:
-                raise Unsupported(f"BatchNorm {fold.norm} follows {fold.layer}, which is used {len(users)} times")
+        of_layers = [name for layer in (self.layers[:-1] if self.tied else self.layers) for name in layer.tensors]
+        used = set(of_layers)
+        twice = next((name for name in of_layers if of_layers.count(name) > 1), None)
+        if twice:
+            raise Unsupported(f"{twice} is a tensor of two layers; attune ties a head to the embedding before it, and nothing else")
         missing = used - set(self.state)
         if missing:
             raise Unsupported("not in the state_dict: " + ", ".join(sorted(missing)))
@@ -95,9 +94,9 @@ class Exported:
 
     # ---- C++ ----
 
-    def repeated(self):
+    @staticmethod
+    def repeated(layers):
         """Layers with equal blocks as one Repeat: (type, names)."""
-        layers = self.layers[1:-1] if self.tied else self.layers
         found, at = [], 0
         while at < len(layers):
             layer, count = layers[at], 1
@@ -123,11 +122,11 @@ class Exported:
             return f"attune::HuggingFaceModule<kBlockNames, {model}{quoted}>"
         return f"attune::PyTorchModule<{model}{quoted}>"
 
-    def file_type(self, names, part, aliases):
+    def file_type(self, layers, names, part, aliases):
         if part:
             names = f"attune::PyTorchPart<{names}>"
         extra = [f'attune::TensorShape<"{tensor}", {", ".join(map(str, shape))}>'
-                 for layer in self.layers for tensor, shape in layer.shapes.items()]
+                 for layer in layers for tensor, shape in layer.shapes.items()]
         if aliases:
             extra += [f'attune::TensorAlias<"{alias}", "{name}">' for alias, name in self.aliases]
         return f"attune::PyTorchFile<{', '.join([names, *extra])}>" if extra else names
@@ -140,26 +139,28 @@ class Exported:
         return [f"inline constexpr attune::EncoderLayerNames kBlockNames{{\n    {entries}}};"]
 
     def header(self, name, class_name):
-        pairs = self.repeated()
-        types = [type_ for type_, _ in pairs]
-        names = [item for _, items in pairs for item in items]
+        lists = [self.repeated(part[1:-1] if self.tied else part) for part in self.parts]
+        names = [item for pairs in lists for _, items in pairs for item in items]
+        types = [[type_ for type_, _ in pairs] for pairs in lists]
         if self.tied:
             embedding = self.layers[0]
-            model = f"attune::Tied<\n    {embedding.type},\n    {self.sequential(types, '        ')}>"
+            model = f"attune::Tied<\n    {embedding.type},\n    {self.sequential(types[0], '        ')}>"
             names = embedding.names + names
+        elif len(types) > 1:
+            model = "attune::EncoderDecoder<" + ",".join(f"\n    {self.sequential(part, '        ')}" for part in types) + ">"
         else:
-            model = self.sequential(types)
+            model = self.sequential(types[0])
         lines = [f"// {class_name} of PyTorch, as a type of attune. Its weights are model.safetensors, under the same names.",
                  *self.input_comment(),
                  "#pragma once", "", "#include <attune/attune.hpp>", "", f"namespace {name} {{", "",
                  *self.declarations, *([""] if self.declarations else []), f"using Model = {model};", "", *self.table(),
-                 f"using Names = {self.file_type(self.names_type('Model', names), self.part, True)};", "",
+                 f"using Names = {self.file_type(self.layers, self.names_type('Model', names), self.part, True)};", "",
                  f"}}  // namespace {name}", ""]
         return "\n".join(wrapped(line) for line in "\n".join(lines).split("\n"))
 
     def check_source(self, name, tolerance):
-        """The checking program: the layers one by one, for check.hpp."""
-        layers = self.layers[:-1] if self.tied else self.layers
+        """The checking program: the layers one by one, for check.hpp; of an encoder and a decoder, the encoder's."""
+        layers = self.one_by_one()
         flat = self.sequential([layer.type for layer in layers])
         names = [item for layer in layers for item in layer.names]
         paths = ", ".join(f'"{layer.path or self.kind_of(layer)}"' for layer in layers)
@@ -168,8 +169,9 @@ class Exported:
             f"#include <{name}_file.hpp>", f"#include <{name}_samples.hpp>", '#include "model.hpp"', "", "namespace {", "",
             f"using namespace {name};", f"using File = {name}_file;", f"using Samples = {name}_samples;", "using Whole = Model;",
             "using WholeNames = Names;", f"using Layers = {flat};",
-            f"using LayerNames = {self.file_type(f'attune::PyTorchPart<{self.names_type(LAYERS, names)}>', False, False)};",
+            f"using LayerNames = {self.file_type(layers, f'attune::PyTorchPart<{self.names_type(LAYERS, names)}>', False, False)};",
             f"constexpr const char* kPaths[] = {{{paths}}};",
+            f'constexpr const char* kRest = "{"decoder" if len(self.parts) > 1 else "output"}";  // not one by one',
             f"constexpr float kTolerance = ATTUNE_CHECK_INT8 ? {tolerance[1]}f : {tolerance[0]}f;  // of a layer's largest output",
             "constexpr attune::Role kLoraRoles = attune::Role::" + ("kQueries | attune::Role::kValues" if self.declarations else "kEverything") + ";",
             "", "}  // namespace", "", "#include <attune_torch/check.hpp>", ""])
@@ -178,9 +180,16 @@ class Exported:
     def kind_of(layer):
         return re.sub(r"^attune::|<.*$", "", layer.type, flags=re.S)
 
+    def one_by_one(self):
+        """The layers that the check runs by themselves."""
+        return self.parts[0][:-1] if self.tied else self.parts[0]
+
     def device_input(self):
         """The samples as the device takes them, [batch, tokens, features] or ids."""
         of = self.recognizer
+        if of.pair:
+            return torch.cat([of.tokens(item) for item in of.pair] if of.pair[0].value.is_floating_point() else
+                             [item.value for item in of.pair], 1)
         if of.ids:
             return torch.cat([item.value for item in of.ids], 1)
         return of.tokens(self.recording.inputs[0]) if of.patches is None else of.patches
@@ -188,10 +197,12 @@ class Exported:
     def input_comment(self):
         """What a row of the device's input is, where it is not PyTorch's."""
         x = self.recording.inputs[0]
+        if self.recognizer.pair:
+            return ["// The input is the source, then the target."]
         if self.recognizer.ids:
             return ["// The input has all ids of " + ", then all of ".join(self.layers[0].names) + "."]
         if self.recognizer.patches is not None:
-            return ["// A row of the input is a patch, in the order [channels, height, width]."]
+            return [f"// {self.recognizer.rows}."]
         if self.recognizer.axes.get(x.index) == 1 and x.value.dim() > 2:
             return ["// A row of the input has the channels of a " + ("time step." if x.value.dim() == 3 else "pixel, row by row of the image.")]
         return []
@@ -202,8 +213,7 @@ class Exported:
         x = self.device_input()[:count]
         found = {"input": x.float() if x.is_floating_point() else x.to(torch.int32),
                  "output": self.recognizer.tokens(self.output)[:count].float()}
-        layers = self.layers[:-1] if self.tied else self.layers
-        for index, layer in enumerate(layers):
+        for index, layer in enumerate(self.one_by_one()):
             found[f"layer.{index:03d}"] = layer.output[:count].float()
         return found
 
@@ -227,7 +237,7 @@ function({name}_add_to target)
   target_include_directories(${{target}} PRIVATE ${{{name}_FOLDER}})
 endfunction()
 
-set({name}_TRAINS nothing CACHE STRING "What the library in C trains: nothing, everything, lora or biases")
+set({name}_TRAINS nothing CACHE STRING "What the library in C trains: nothing, everything, lora, biases or head")
 if(PROJECT_IS_TOP_LEVEL)
   set(ATTUNE_DIR "" CACHE PATH "The folder of attune's sources")
   set(ATTUNE_BUILD_PORTS ON)

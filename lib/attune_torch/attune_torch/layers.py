@@ -153,10 +153,11 @@ class Block:
     norm: Norm
     before: bool
     names: dict  # of EncoderLayerNames, relative; empty of torch.nn's own module
+    memory_len: int = 0  # of a decoder layer
 
     def shape_key(self):
         attention = {name: value for name, value in vars(self.attention).items() if name not in ("names", "tensors", "module")}
-        return repr((attention, self.network, self.norm, self.before, sorted(self.names.items())))
+        return repr((attention, self.network, self.norm, self.before, sorted(self.names.items()), self.memory_len))
 
     def plain(self):
         """Whether EncoderLayerShape says all of it."""
@@ -169,10 +170,12 @@ class Block:
         placement = "attune::NormPlacement::kBefore" if self.before else None
         if self.plain():
             n = self.network
+            kind = "Decoder" if self.memory_len else "Encoder"
             shape = options(attention=self.attention.shape(), d_ff=n.d_ff,
+                            memory_len=unless(self.memory_len, self.attention.seq_len) if self.memory_len else None,
                             activation=unless(n.activation, "attune::Activation::kRelu"), norm=placement,
                             epsilon=unless(self.norm.epsilon, 1e-5))
-            return [f"inline constexpr attune::EncoderLayerShape k{name}{shape};"], f"attune::EncoderLayer<k{name}>"
+            return [f"inline constexpr attune::{kind}LayerShape k{name}{shape};"], f"attune::{kind}Layer<k{name}>"
         n = self.network
         swish = n.gated and n.activation == "attune::Activation::kSilu"
         network = options(rows=n.rows, d_model=n.d_model, d_ff=n.d_ff,

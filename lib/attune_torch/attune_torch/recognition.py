@@ -49,9 +49,12 @@ class Recognizer(Convolutions):
         self.recording = recording
         self.tensors = recording.tensors
         self.conv1d = conv1d_weights(recording.module)
-        self.patches = None  # the model's inputs, where the first step cuts them into patches
+        self.patches = None  # the model's inputs, where the first step cuts them into patches or rearranges them
+        self.rows = ""       # how, for people
         self.folds = {}      # BatchNorms by their paths
         self.ids = []        # the inputs of several tables, in the order of the device
+        self.memory = None   # what decoder layers attend to
+        self.pair = ()       # the inputs of an encoder and a decoder
         self.axes = axes(recording.nodes)
 
     close = staticmethod(close)
@@ -77,6 +80,30 @@ class Recognizer(Convolutions):
             node = derived[0]
 
     # ---- Chains of layers ----
+
+    def from_an_input(self, node):
+        """The input that a value is computed from, and the layers from there."""
+        for source in self.recording.inputs:
+            try:
+                return source, self.chain(node, source)
+            except NotReached:
+                continue
+        raise NotReached
+
+    def encoder_decoder(self, output, target, decoder):
+        """The layers of a model whose decoder attends to an encoder's output, as one."""
+        source, chain = self.from_an_input(self.memory)
+        if source is target:
+            raise Unsupported("a decoder whose target is the encoder's source")
+        if self.ids or self.patches is not None:
+            raise Unsupported("an encoder and a decoder of which one takes several ids for each token, or patches")
+        self.pair = (source, target)
+        parts = [self.blocks(chain), decoder]
+        layer = Layer(names=[name for part in parts for inner in part for name in inner.names], output=self.tokens(output),
+                      tensors=[tensor for part in parts for inner in part for tensor in inner.tensors], path="decoder",
+                      shapes={name: shape for part in parts for inner in part for name, shape in inner.shapes.items()})
+        layer.kind, layer.parts = "encoder_decoder", parts
+        return layer
 
     def chain(self, node, source):
         """The layers from the value of `source` to that of `node`."""
@@ -123,6 +150,9 @@ class Recognizer(Convolutions):
         if name in ("cat", "concat", "concatenate"):
             return [self.class_token(node)], derived[0]
         if name in SHAPES:
+            if self.rearranged(node):
+                self.patches, self.rows = self.tokens(node), f"The input is as forward rearranges it, {list(self.tokens(node).shape[1:])}"
+                return [], self.recording.inputs[0]
             found = self.between_layouts(node)
             if found:
                 return [found], found.source
@@ -139,6 +169,19 @@ class Recognizer(Convolutions):
             PRODUCTS, "a product with a constant or of two values")
         what = known.get(node.operation)
         return node.refused("attune has no layer for this: " + (f"{what}, " if what else ""))
+
+    def rearranged(self, node):
+        """Whether a value is the first input in another order and shape, each sample by itself. The device then takes it so."""
+        *_, image = self.layouts(node)
+        if image is not self.recording.inputs[0] or node.value.numel() != image.value.numel() or node.value.dim() > 3 or \
+                node.shape[0] != image.shape[0]:
+            return False
+        samples = torch.arange(float(image.shape[0])).reshape(-1, *[1] * (image.value.dim() - 1)).expand(image.shape)
+        try:
+            found = elementwise.replay(node, {image.index: samples}, torch.float32)
+        except (RuntimeError, TypeError, IndexError):
+            return False
+        return torch.equal(found.reshape(node.shape[0], -1), samples.reshape(node.shape[0], -1))
 
     # ---- Single layers ----
 
@@ -221,7 +264,7 @@ class Recognizer(Convolutions):
     def class_token(self, node):
         """A trained token in front of the others."""
         parts = node.args[0]
-        tokens = len(parts) == 2 and not parts[0].derived and parts[1].derived and len(node.shape) == 3
+        tokens = len(parts) == 2 and not parts[0].derived and parts[1].derived and len(node.shape) == 3 and self.axes.get(node.index) == 2
         if not tokens or not torch.equal(node.value[:, 1:], parts[1].value) or self.argument(node, 1, "dim", 0) not in (1, -2):
             raise node.refused("attune has no layer for this: a concatenation that is not a class token in front of the tokens, ")
         for name in self.origins(parts[0]):
@@ -315,7 +358,7 @@ class Recognizer(Convolutions):
         dims = self.argument(node, 1, "dim", self.argument(node, 1, "axis"))
         rank, axis = before.value.dim(), self.axes.get(before.index)
         dims = [dim % rank for dim in (dims if isinstance(dims, (list, tuple)) else [dims]) if isinstance(dim, int)]
-        if rank < 3 or sorted([0, axis, *dims]) != list(range(rank)):
+        if rank < 3 or axis is None or sorted([0, axis, *dims]) != list(range(rank)):
             raise node.refused("a mean or a maximum of another dimension than the tokens': ")
         return self.pooled(node, before, kind)
 
@@ -326,8 +369,8 @@ class Recognizer(Convolutions):
 
     def first_token(self, node):
         before = node.args[0]
-        if len(before.shape) == 3 and node.shape == (before.shape[0], before.shape[2]) and torch.equal(
-                node.value, before.value[:, 0]):
+        rows = self.tokens(before)
+        if rows.dim() == 3 and node.shape == (rows.shape[0], rows.shape[2]) and torch.equal(node.value, rows[:, 0]):
             return self.pooled(node, before, "kFirst")
         raise node.refused("a part of the tokens that is not the first one: ")
 
@@ -357,8 +400,8 @@ class Recognizer(Convolutions):
         module = node.module
         if self.axes.get(derived[0].index) != derived[0].value.dim() - 1:
             raise node.refused("a layer of something else than the features of each token: ")
-        if isinstance(module, nn.TransformerEncoderLayer):
-            return [self.encoder_layer(node)], node.args[0]
+        if isinstance(module, (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)):
+            return [self.transformer_layer(node)], node.args[0]
         if isinstance(module, nn.MultiheadAttention):
             found = self.multihead(node)
             return [found], found.source
@@ -461,7 +504,7 @@ class Recognizer(Convolutions):
 
     def token_type(self, node, constant):
         """A row of a table that is added to every token, or None."""
-        if constant.operation != "embedding" or len(node.shape) != 3:
+        if constant.operation != "embedding" or len(node.shape) != 3 or self.axes.get(node.index) != 2:
             return None
         ids, table = constant.args[0], constant.args[1]
         if ids.value.unique().numel() != 1 or self.name_of(table) is None or (
@@ -763,30 +806,47 @@ class Recognizer(Convolutions):
 
     # ---- Blocks ----
 
-    def encoder_layer(self, node):
+    def attends_to(self, node):
+        """The tokens of a decoder layer's memory, which is one for all layers; the target is to be causal, as in EncoderDecoder."""
+        memory = self.origin(self.argument(node, 1, "memory"))
+        if self.memory is not None and self.memory is not memory:
+            raise node.refused("decoder layers that attend to different values: ")
+        if not memory.derived or len(memory.shape) != 3:
+            raise node.refused("a decoder layer that attends to something else than an encoder's output: ")
+        for index, name in ((3, "memory_mask"), (4, "tgt_key_padding_mask"), (5, "memory_key_padding_mask")):
+            if self.argument(node, index, name) is not None:
+                raise node.refused(f"{name}; padding is given at run time, in an EncoderDecoderMask: ")
+        if node.shape[1] > 1 and not self.is_causal(self.argument(node, 2, "tgt_mask"), node):
+            raise node.refused("a decoder layer without a causal tgt_mask: ")
+        self.memory = memory
+        return memory.shape[1]
+
+    def transformer_layer(self, node):
+        """nn.TransformerEncoderLayer or nn.TransformerDecoderLayer."""
         module = node.module
         attention, before = module.self_attn, node.args[0]
+        decodes = isinstance(module, nn.TransformerDecoderLayer)
         if not attention.batch_first:
-            raise node.refused("nn.TransformerEncoderLayer with batch_first = False: ")
-        if self.argument(node, 2, "src_key_padding_mask") is not None:
+            raise node.refused(f"{type(module).__name__} with batch_first = False: ")
+        if not decodes and self.argument(node, 2, "src_key_padding_mask") is not None:
             raise node.refused("a padding mask; it is given at run time, as a SequenceLength: ")
         seq_len, d_model = rows_of(before.shape)
-        causal = self.is_causal(self.argument(node, 1, "src_mask", None), node)
+        memory_len = self.attends_to(node) if decodes else 0
+        causal = not decodes and self.is_causal(self.argument(node, 1, "src_mask", None), node)
         bias = attention.in_proj_bias is not None
         function = module.activation
         probe = torch.linspace(-3, 3, 64)
-        known = {"kRelu": F.relu, "kGelu": F.gelu, "kSilu": F.silu, "kGeluTanh": lambda x: 0.5 * x * (
-            1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))}
-        activation = [name for name, reference in known.items() if close(function(probe), reference(probe), 1e-6)]
+        known = elementwise.ACTIVATIONS.items()
+        activation = [name for name, reference in known if close(function(probe), reference(probe), 1e-6)]
         if not activation:
-            raise node.refused("an activation that is neither ReLU, SiLU nor GELU: ")
+            raise node.refused(f"an activation that attune has not; it has {', '.join(name[1:] for name, _ in known)}: ")
         block = Block(
             Attention(seq_len, d_model, attention.num_heads, attention.num_heads, d_model // attention.num_heads, bias, bias,
                       causal),
             Network(seq_len, d_model, module.linear1.out_features, "attune::Activation::" + activation[0],
                     module.linear1.bias is not None),
             Norm(seq_len, d_model, module.norm1.eps, True, getattr(module.norm1, "bias", None) is not None),
-            module.norm_first, {})
+            module.norm_first, {}, memory_len)
         layer = self.layer(node, "", node.path, [f"{node.path}.{name}" for name, _ in module.named_parameters()])
         layer.kind, layer.block = "block", block
         return layer
@@ -887,9 +947,12 @@ def recognize(recording, output):
         unused = [index for index, item in enumerate(recording.inputs) if item.index not in used]
         if unused:
             raise Unsupported(f"forward does not use input {unused[0]}")
-        chain = recognizer.chain(output, recording.inputs[0])
+        target, chain = recognizer.from_an_input(output)
+        layers = recognizer.blocks(chain)
+        if recognizer.memory is not None:
+            layers = [recognizer.encoder_decoder(output, target, layers)]
     except NotReached:
         raise Unsupported("the output is not computed from the input alone") from None
-    if len(recording.inputs) > 1 and not recognizer.ids:
-        raise Unsupported("a model with several inputs that are not ids whose embeddings are added up")
-    return recognizer, recognizer.blocks(chain)
+    if len(recording.inputs) > 1 and not recognizer.ids and recognizer.memory is None:
+        raise Unsupported("a model with several inputs that are neither ids whose embeddings are added up, nor a source and a target")
+    return recognizer, layers

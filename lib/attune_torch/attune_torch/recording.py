@@ -68,7 +68,7 @@ class Node:
 
 def taken_whole(module):
     """Modules whose inside is not looked at."""
-    if isinstance(module, (nn.LayerNorm, nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.Dropout)):
+    if isinstance(module, (nn.LayerNorm, nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerDecoderLayer, nn.Dropout)):
         return True
     return norm_like(module)
 

@@ -16,7 +16,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 
-// Four registers each; of p, products that are instructions of their own.
+// Groups of four registers. P holds products with instructions of their own.
 #define ATTUNE_A "s0", "s1", "s2", "s3"
 #define ATTUNE_B "s4", "s5", "s6", "s7"
 #define ATTUNE_C "s8", "s9", "s10", "s11"
@@ -34,7 +34,7 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
   ATTUNE_MACS(c0, a0, b0, c1, a1, b1, c2, a2, b2, c3, a3, b3, p0, p1, p2, p3)
 #define ATTUNE_FOUR_MACS_AS_OF(...) ATTUNE_FOUR_MACS_OF(__VA_ARGS__)
 #define ATTUNE_FOUR_MACS(...) ATTUNE_FOUR_MACS_AS_OF(__VA_ARGS__, ATTUNE_P)
-// c −= a·b, and c becomes a·b − c.
+// LESS: c −= a·b. FROM: c = a·b − c.
 #if ATTUNE_SPLIT_VMLA
 #define ATTUNE_FOUR_LESS(c, a, b) \
   ATTUNE_FOUR("vmul.f32", ATTUNE_P, a, b) ATTUNE_FOUR("vsub.f32", c, c, ATTUNE_P)
@@ -48,7 +48,7 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 #define ATTUNE_FOUR_FROM(c, a, b) ATTUNE_FOUR("vnmls.f32", c, a, b)
 #endif
 
-// Elements one by one, where an |x| is 2²² or more, or x is a NaN.
+// Four elements one by one, if an |x| is 2²² or more, or an x is NaN.
 [[gnu::noinline, gnu::cold]] inline void gelu_of_far(const float* x, float* y, float* tails) {
   for (int i = 0; i < 4; ++i) {
     const float from = x[i], tail = normal_tail(from);
@@ -57,16 +57,16 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
   }
 }
 
-/// y = gelu(x), `fours` · 4 scalars, at least one four; with kTails also normal_tail(x). `y` may be `x`.
+/// y[4 · fours] = gelu(x), fours ≥ 1; with kTails also tails = normal_tail(x). `y` may be `x`.
 ///
-/// Each element has a row of coefficients of its own, found by the integer unit.
+/// Each element has its own row of coefficients, which the integer unit finds.
 template <bool kTails>
 [[gnu::noinline]] void gelu_of_fours(int fours, const float* x, float* y, float* tails) {
   static_assert(kTailTerms == 7 && kTailRows == 16 && sizeof(TailRows) == 16 * 32);
   constexpr std::uint32_t kRound = std::bit_cast<std::uint32_t>(kTailRound);
   const float half = in_register(0.5f), round = in_register(kTailRound);
 // clang-format off
-// The coefficient at byte `at` of each element's row.
+// Loads the coefficient at byte `at` of each element's row.
 #define ATTUNE_OF_ROWS_OF(c0, c1, c2, c3, at) \
   "vldr " c0 ",[%[r0],#" at "]\n vldr " c1 ",[%[r1],#" at "]\n vldr " c2 ",[%[r2],#" at "]\n vldr " c3 ",[%[r3],#" at "]\n "
 #define ATTUNE_OF_ROWS(...) ATTUNE_OF_ROWS_OF(__VA_ARGS__)
@@ -119,7 +119,7 @@ template <bool kTails>
 #undef ATTUNE_GELU_OF_FOURS
 }
 
-// The constants that SiLU's sums start from, each four times, beginning with the one that rounds.
+// The constants of SiLU's sums, each four times. The first one rounds.
 template <std::size_t kSums>
 struct AddendsOfFour {
   float values[kSums][4];
@@ -132,7 +132,7 @@ inline constexpr AddendsOfFour<6> kSiluTable = [] {
   return table;
 }();
 
-// One by one where e^(−x) leaves the range of floats, or x is a NaN.
+// Four elements one by one, if an e^(−x) leaves the range of floats, or an x is NaN.
 [[gnu::noinline, gnu::cold]] inline void silu_of_far(const float* x, const float* up, float* y,
                                                      float* slopes) {
   for (int i = 0; i < 4; ++i) {
@@ -143,13 +143,13 @@ inline constexpr AddendsOfFour<6> kSiluTable = [] {
   }
 }
 
-/// What goes into silu_of_fours() or comes out of it beside x and y.
+/// The third operand of silu_of_fours().
 enum class Beside { kNothing, kUp, kSlopes };
 
-/// y = silu(x), `fours` · 4 scalars, times `up`, or with silu′(x) as `slopes`. `y` may be `x` or `up`, and
-/// `slopes` may be `x`.
+/// y[4 · fours] = silu(x); with kUp y = silu(x) ∘ up, with kSlopes also slopes = silu′(x). `y` may be `x` or
+/// `up`, and `slopes` may be `x`.
 ///
-/// With n and r of −x = n·ln2 + r, the sums are those of exponential() at −r = x + n·ln2.
+/// For −x = n·ln2 + r, the sums are those of exponential() at −r = x + n·ln2.
 template <Beside kBeside>
 [[gnu::noinline]] void silu_of_fours(int fours, const float* x, float* y, const float* up, float* slopes) {
   using C = ExpCoefficients<float>;
@@ -237,7 +237,7 @@ template <Beside kBeside>
 #undef ATTUNE_FOUR_LESS
 #undef ATTUNE_FOUR_FROM
 
-/// y = gelu(x), and x becomes gelu′(x), `fours` · 4 scalars.
+/// y[4 · fours] = gelu(x), and x becomes gelu′(x).
 [[gnu::noinline]] inline void gelu_and_slopes(int fours, float* x, float* y) {
   constexpr int kAtOnce = 4;  // fours
   for (int count; fours > 0; fours -= count, x += 4 * count, y += 4 * count) {
@@ -250,7 +250,7 @@ template <Beside kBeside>
   }
 }
 
-// Fours of a function, and with its derivative in the place of x.
+// A function on groups of four elements: values alone, or values with the derivative in place of x.
 struct GeluInFours {
   ATTUNE_INLINE static void activate(int fours, const float* x, float* y) {
     gelu_of_fours<false>(fours, x, y, nullptr);
@@ -268,7 +268,7 @@ struct SiluInFours {
   }
 };
 
-/// y = f(x), `size` scalars. `y` may be `x`. What is left of whole fours is in a four of its own.
+/// y[size] = f(x). `y` may be `x`. Elements after the last whole four are padded to one.
 template <class InFours>
 ATTUNE_INLINE void activate_in_fours(int size, const float* x, float* y) {
   const int whole = size & ~3;
@@ -280,7 +280,7 @@ ATTUNE_INLINE void activate_in_fours(int size, const float* x, float* y) {
   for (int i = whole; i < size; ++i) y[i] = rest[i - whole];
 }
 
-/// y = f(x), and x becomes f′(x), `size` scalars.
+/// y[size] = f(x), and x becomes f′(x).
 template <class InFours>
 ATTUNE_INLINE void activate_in_fours_with_slopes(int size, float* x, float* y) {
   const int whole = size & ~3;
@@ -292,7 +292,7 @@ ATTUNE_INLINE void activate_in_fours_with_slopes(int size, float* x, float* y) {
   for (int i = whole; i < size; ++i) x[i] = rest[i - whole], y[i] = values[i - whole];
 }
 
-/// y = silu(x) ∘ up, `size` scalars. `y` may be `x` or `up`.
+/// y[size] = silu(x) ∘ up. `y` may be `x` or `up`.
 ATTUNE_INLINE void gated_silu(int size, const float* x, const float* up, float* y) {
   const int whole = size & ~3;
   silu_of_fours<Beside::kUp>(whole / 4, x, y, up, nullptr);

@@ -1,5 +1,5 @@
-// Numbers of a narrow B (simd/dequantize.hpp) into the registers of a Cortex-M's FPU, as assembly: what the
-// blocks of narrow weights are made of.
+// Loads of 8- and 16-bit weights (simd/dequantize.hpp) into FPU registers of a Cortex-M, as assembly. Blocks
+// of quantized products consist of them.
 #pragma once
 
 #include <attune/kernels/cortex_m/gemm_tile.hpp>
@@ -8,7 +8,7 @@
 
 #if ATTUNE_CORTEX_M_FPU
 
-// Two numbers, by two loads, into the pair d of s0 and s1. r7 and r11 change.
+// Loads two weights from two addresses into s0 and s1, the pair d. Clobbers r7 and r11.
 #define ATTUNE_INT8_TWO(d, s0, s1, load0, load1)                                           \
   "ldrsb r7," load0 "\n ldrsb r11," load1 "\n vmov " d ",r7,r11\n vcvt.f32.s32 " s0 "," s0 \
   "\n vcvt.f32.s32 " s1 "," s1 "\n"
@@ -18,7 +18,7 @@
   "ldrh r7," load0 "\n ldrh r11," load1 "\n vmov " d ",r7,r11\n vcvtb.f32.f16 " s0 "," s0 \
   "\n vcvtb.f32.f16 " s1 "," s1 "\n"
 
-// The same of numbers that follow each other: halves by one load of a word, which need not be aligned.
+// The same for two neighbors. 16-bit weights take one load of a word, at any alignment.
 #define ATTUNE_INT8_NEXT(...) ATTUNE_INT8_TWO(__VA_ARGS__)
 #if __ARM_ARCH >= 8  // where a bit field is late
 #define ATTUNE_BFLOAT16_NEXT(d, s0, s1, load, ...) \
@@ -30,8 +30,8 @@
 #define ATTUNE_FLOAT16_NEXT(d, s0, s1, load, ...) \
   "ldr r11," load "\n vmov " s0 ",r11\n vcvtt.f32.f16 " s1 "," s0 "\n vcvtb.f32.f16 " s0 "," s0 "\n"
 
-// Four numbers that follow each other, from where `from` points, which `move` moves on. r5, r7, r10 and
-// r11 change: what is loaded waits for the next load.
+// Loads the four weights at `from`; `move` advances the pointer. Clobbers r5, r7, r10 and r11: each loaded
+// value is used after the next load.
 #define ATTUNE_INT8_FOUR(from, move, d0, s0, s1, d1, s2, s3)                                              \
   "ldrsb r5,[" from ",#1]\n ldrsb r7,[" from ",#2]\n ldrsb r10,[" from ",#3]\n ldrsb r11,[" from "]" move \
   "\n vmov " d1 ",r7,r10\n vmov " d0 ",r11,r5\n vcvt.f32.s32 " s2 "," s2 "\n vcvt.f32.s32 " s3 "," s3     \
@@ -46,8 +46,8 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 
-// Blocks in assembly that read a B along k, and across; nullptr for none. But for the small tile there are
-// those for whole fours of k, and those with a rest.
+// Assembly blocks for B stored along k, and across k; nullptr if there is none. All tiles but the small one
+// have a block for depths divisible by four and one for other depths.
 struct QuantizedBlocks {
   void (*along)();
   void (*across)();
@@ -56,7 +56,7 @@ enum class QuantizedShape { kTile, kTileAndRest, kSmallTile, kPanel, kPanelAndRe
 template <class B, QuantizedShape>
 inline constexpr QuantizedBlocks kQuantizedBlocks{nullptr, nullptr};
 
-// Of functions that are named after the element and the layout.
+// The same, for functions named after element type and layout.
 #define ATTUNE_NARROW_BLOCKS(shape, name)                                                                  \
   template <>                                                                                              \
   inline constexpr QuantizedBlocks kQuantizedBlocks<const Int8*, QuantizedShape::shape>{int8_along_##name, \
@@ -86,8 +86,8 @@ ATTUNE_INLINE const float* scales_of(const Element*) {
 }
 ATTUNE_INLINE const float* scales_of(const ScaledRows<Int8, float>& b) { return b.scale; }
 
-// An epilogue in two parts, so that scales are loaded once for many rows: those of the columns from `col` on,
-// if it has any, and what comes after them.
+// An epilogue in two parts, so that many rows share one load of the scales: the scales of columns from `col`
+// on, if any, then the rest of the epilogue.
 template <class Epilogue>
 inline constexpr bool kScalesColumns = false;
 template <class Epilogue>
@@ -109,9 +109,9 @@ ATTUNE_INLINE const Epilogue& behind_scales(const ScaleColumns<float, Epilogue>&
   return epilogue.epilogue;
 }
 
-// Four sums of a row of C, in registers that follow each other, are finished and go to `to`, which then
-// points into the next row. `finish`, the scales q0 … q3, `col` and `stride`, in bytes, are the loop's around
-// it.
+// Applies the epilogue to four sums of a row of C, in consecutive registers, stores them at `to`, and
+// advances `to` by a row. The surrounding loop defines `finish`, the scales q0 … q3, `col` and `stride`
+// (bytes).
 #define ATTUNE_FINISH_ROW(to, c0, c1, c2, c3)                                                             \
   {                                                                                                       \
     const TileRow sum =                                                                                   \

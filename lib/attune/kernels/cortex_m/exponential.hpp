@@ -1,5 +1,5 @@
-// Exponentials of a softmax on the single-precision FPU of a Cortex-M, in assembly: seventeen to twenty
-// instructions each, where compilers copy every constant that a sum starts from. The bits are those of
+// Exponentials of a softmax on the single-precision FPU of a Cortex-M, in assembly: 17 to 20 instructions
+// each. Compilers need more, since they copy every constant that a sum starts from. The bits are those of
 // simd/elementary.hpp.
 #pragma once
 
@@ -19,8 +19,8 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 #endif
 
 #if ATTUNE_SPLIT_VMLA
-// e^r of x = n·ln2 + r and z = n + kRound of two x in s0 and s1: bits of e^r in `p0` and `p1`, of z in `z0`
-// and `z1`. As a product is an instruction of its own, what it is added to stays in its register.
+// For the two x = n·ln2 + r in s0 and s1: the bits of e^r in `p0` and `p1`, those of z = n + kRound in `z0`
+// and `z1`. VMUL and VADD leave the constants of the sums in their registers.
 #define ATTUNE_TWO(op, to0, to1, a0, a1, b0, b1) op to0 "," a0 "," b0 "\n" op to1 "," a1 "," b1 "\n"
 #define ATTUNE_TWO_LESS_MULTIPLES(of)                     \
   ATTUNE_TWO("vmul.f32 ", "s6", "s7", "s4", "s5", of, of) \
@@ -45,8 +45,8 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
   ATTUNE_TWO("vadd.f32 ", "s0", "s1", "s0", "s1", "%[one]", "%[one]")     \
   "vmov " p0 "," p1 ",s0,s1\n vmov " z0 "," z1 ",s2,s3\n"
 #else
-// e^r of x = n·ln2 + r and z = n + kRound of two x in s12 and s13, with what the sums start from in s0 … s11:
-// bits of e^r in `p0` and `p1`, of z in `z0` and `z1`. n and then p·r stand in s14 and s15.
+// For the two x = n·ln2 + r in s12 and s13: the bits of e^r in `p0` and `p1`, those of z = n + kRound in `z0`
+// and `z1`. s0 … s11 hold the constants of the sums. s14 and s15 hold n, then p·r.
 #define ATTUNE_TWO_REDUCED(p0, p1, z0, z1)                                                                  \
   ATTUNE_MAC                                                                                                \
   "s0,s12,%[log2e]\n" ATTUNE_MAC                                                                            \
@@ -64,19 +64,18 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 #define ATTUNE_EXP_REGISTERS \
   "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15"
 
-// The bits of e^x, of what the polynomial makes of x: zero far below, and a NaN's own.
+// The bits of e^x from those of the polynomial: zero below kLowest, and NaN for NaN.
 ATTUNE_INLINE std::uint32_t unless_below(float x, std::uint32_t bits) {
   constexpr float kLowest = ExpCoefficients<float>::kLowest;
   return x >= kLowest ? bits : x < kLowest ? 0 : std::bit_cast<std::uint32_t>(x);
 }
 
-// Where n = z − kRound is from −125 to 2, e^x is a normal number that needs no other look at x.
+// For n = z − kRound between −125 and 2, e^x is a normal number and x needs no check.
 inline constexpr std::uint32_t kLeastExponent =
     std::bit_cast<std::uint32_t>(ExpCoefficients<float>::kRound) - 125;
 
-/// Row by row of a softmax: x becomes e^(x − shift), `pairs` · 2 scalars, as exponential() has it. Where a
-/// term is one instruction, the constants that sums start from are loaded anew for each pair, all of them at
-/// once.
+/// x[2 · pairs] becomes e^(x − shift), with the bits of exponential(). With VMLA and VFMA, each pair loads
+/// the constants of the sums again, by one instruction.
 [[gnu::noinline]] inline void exponentials_of_pairs(int pairs, float* x, float shift) {
   using C = ExpCoefficients<float>;
   static constexpr const float* kP = C::kPolynomial;
@@ -126,11 +125,11 @@ inline constexpr std::uint32_t kLeastExponent =
 #undef ATTUNE_EXP_CONSTANTS
 #undef ATTUNE_EXP_REGISTERS
 
-// What exponentials_of_fours() loads, in its order.
+// The constants of exponentials_of_fours(), in the order of their loads.
 struct ExponentialTable {
   float log2e, round, high, low, first, one, lowest;
   std::uint32_t least_exponent;
-  float addends[20];  // of the polynomial's sums, four of each
+  float addends[20];  // constants of the polynomial's sums, each four times
 };
 inline constexpr ExponentialTable kExponentialTable = [] {
   using C = ExpCoefficients<float>;
@@ -158,9 +157,9 @@ inline constexpr ExponentialTable kExponentialTable = [] {
 #define ATTUNE_C "s12", "s13", "s14", "s15"
 #define ATTUNE_D "s16", "s17", "s18", "s19"
 #define ATTUNE_E "s20", "s21", "s22", "s23"
-// scale·x − shift of the next four x.
+// scale·x − shift for the next four x.
 #define ATTUNE_FOUR_SCALED ATTUNE_FOUR("vnmls.f32 ", ATTUNE_R, ATTUNE_B, ATTUNE_ALL_OF("s31"))
-// The next four x to e^(scale·x − shift), n from −125 on, in r8 … r11; z = n + kRound in r4 … r7.
+// e^(scale·x − shift) for the next four x, in r8 … r11, for n from −125 on; z = n + kRound in r4 … r7.
 #define ATTUNE_FOUR_EXPONENTIALS \
   "vldmia r1,{s8-s11}\n vldmia sp,{s0-s7}\n" ATTUNE_FOUR_SCALED ATTUNE_FOUR(                                 \
       ATTUNE_MAC, ATTUNE_A, ATTUNE_R, ATTUNE_ALL_OF("s24")) "vmov r4,r5,s4,s5\n vmov r6,r7,s6,s7\n"          \
@@ -179,14 +178,14 @@ inline constexpr ExponentialTable kExponentialTable = [] {
                                                                 "add r8,r8,r4,lsl #23\n add r9,r9,r5,lsl "   \
                                                                 "#23\n add r10,r10,r6,lsl #23\n add "        \
                                                                 "r11,r11,r7,lsl #23\n"
-// `bits` of e^x as they are, zero of an x that is too low, and a NaN's own.
+// Keeps the bits of e^x, unless x is below the limit (zero) or a NaN (x itself).
 #define ATTUNE_UNLESS_BELOW(x, bits)                                \
   "vcmp.f32 " x ",s30\n vmrs APSR_nzcv,fpscr\n it mi\n movmi " bits \
   ",#0\n it vs\n "                                                  \
   "vmovvs " bits "," x "\n"
 
-/// x becomes e^(scale·x − shift) ≤ 1, `fours` · 4 scalars, none of them a NaN without a sign. Where they are
-/// `bounded`, there are eights of them, none a NaN, and scale·x − shift is from −86.9 on.
+/// x[4 · fours] becomes e^(scale·x − shift) ≤ 1. No x may be a NaN with a clear sign. `bounded` promises an
+/// even number of fours, no NaN, and scale·x − shift ≥ −86.9.
 [[gnu::naked]] inline void exponentials_of_fours(int, float*, const ExponentialTable&, bool, float, float) {
   asm("push {r4-r11,lr}\n vpush {d8-d15}\n vldmia r2!,{s24-s30}\n ldr r12,[r2],#4\n vmov.f32 s31,s0\n "
       "vmov.f32 s0,s1\n vmov.f32 s2,s1\n vmov.f32 s3,s1\n vmov.f32 s4,s25\n vmov.f32 s5,s25\n "

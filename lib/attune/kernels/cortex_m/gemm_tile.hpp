@@ -190,6 +190,22 @@ template <TileShape shape, class Epilogue, class Grid, class... State>
       return epilogue(sum, at, kBias ? ahead : grid.cols - left + ahead);
     }
   };
+  const auto bias_at = [&]([[maybe_unused]] int ahead) ATTUNE_INLINE_LAMBDA {
+    if constexpr (kBias) {
+      return load<TileRow>(epilogue.bias + ahead);
+    } else {
+      return TileRow{};
+    }
+  };
+  // The same for four sums of a row; all rows of a tile share the registers of their bias.
+  const auto finished_row = [&](const TileRow& sum, const float* at, int ahead,
+                                [[maybe_unused]] const TileRow* bias) ATTUNE_INLINE_LAMBDA {
+    if constexpr (kBias) {
+      return add(sum, bias[ahead / kTileSide]);
+    } else {
+      return finished(sum, at, ahead);
+    }
+  };
   do {
     const float* a_tile = a;
     float* c_row = c;
@@ -255,7 +271,7 @@ template <TileShape shape, class Epilogue, class Grid, class... State>
 #define ATTUNE_FINISH_FOUR(c0, c1, c2, c3, ahead, store, ...)                   \
   {                                                                             \
     const TileRow sum{c0, c1, c2, c3};                                          \
-    const TileRow done = finished(sum, c_row, ahead);                           \
+    const TileRow done = finished_row(sum, c_row, ahead, bias);                 \
     c0 = done.lane[0], c1 = done.lane[1], c2 = done.lane[2], c3 = done.lane[3]; \
     asm volatile(store                                                          \
                  : "+r"(c_row)                                                  \
@@ -275,12 +291,14 @@ template <TileShape shape, class Epilogue, class Grid, class... State>
           c_row = bytes_after(c_row, grid.c_stride);
         }
       } else if constexpr (shape == TileShape::kSquare) {
+        const TileRow bias[] = {bias_at(0)};
         const int step = grid.c_stride;  // once, whatever is stored
         ATTUNE_FINISH_LAST(s16, s17, s18, s19, 0)
         ATTUNE_FINISH_LAST(s20, s21, s22, s23, 0)
         ATTUNE_FINISH_LAST(s24, s25, s26, s27, 0)
         ATTUNE_FINISH_LAST(s28, s29, s30, s31, 0)
       } else {
+        const TileRow bias[] = {bias_at(0), bias_at(kTileSide)};
         const int step = grid.c_stride - 4 * kTileSide;
         ATTUNE_FINISH_FOUR(s16, s17, s18, s19, 0, "vstmia %0!,{s16-s19}")
         ATTUNE_FINISH_LAST(s20, s21, s22, s23, kTileSide)

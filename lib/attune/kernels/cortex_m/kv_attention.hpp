@@ -1,6 +1,6 @@
-// The kernels of ops/kv_attention.hpp on the single-precision FPU of a Cortex-M, in assembly: sixteen sums in
-// registers and multiple loads, which compilers do not find, and lengths at run time, so that one copy serves
-// all shapes. The bits are those of the portable code.
+// The kernels of ops/kv_attention.hpp on the single-precision FPU of a Cortex-M, in assembly. They keep
+// sixteen sums in registers and use multiple loads, which compilers do not. Lengths are run-time arguments,
+// so one copy serves all shapes. The bits are those of the portable code.
 #pragma once
 
 #include <limits>
@@ -13,7 +13,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 
-// Eight sums += a · b. A product that is an instruction of its own takes the place of b.
+// Eight sums += a · b. A product with an instruction of its own overwrites b.
 #define ATTUNE_EIGHT(c0, c1, c2, c3, c4, c5, c6, c7, a, b0, b1, b2, b3, b4, b5, b6, b7) \
   ATTUNE_MACS(c0, a, b0, c1, a, b1, c2, a, b2, c3, a, b3, b0, b1, b2, b3)               \
   ATTUNE_MACS(c4, a, b4, c5, a, b5, c6, a, b6, c7, a, b7, b4, b5, b6, b7)
@@ -21,7 +21,7 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
   "vmul.f32 " c0 "," a "," b0 "\n vmul.f32 " c1 "," a "," b1 "\n vmul.f32 " c2 "," a "," b2      \
   "\n vmul.f32 " c3 "," a "," b3 "\n vmul.f32 " c4 "," a "," b4 "\n vmul.f32 " c5 "," a "," b5   \
   "\n vmul.f32 " c6 "," a "," b6 "\n vmul.f32 " c7 "," a "," b7 "\n"
-// s16 … s31 += a · the next sixteen scalars at `from`, which moves on.
+// s16 … s31 += a · from[0 … 15]; advances `from`.
 #define ATTUNE_SIXTEEN(a, from) ATTUNE_SIXTEEN_OF(ATTUNE_EIGHT, a, from)
 #define ATTUNE_SIXTEEN_OF(eight, a, from)                                                                  \
   "vldmia " from "!,{s0-s7}\n" eight(                                                                      \
@@ -33,7 +33,7 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
       "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27", "s28", "s29", \
       "s30", "s31"
 
-/// block_scores() of a depth that is one block of a sum.
+/// block_scores() for a depth of one block of a sum.
 [[gnu::noinline]] inline void scores_of_blocks(int blocks, const float* query, const float* keys,
                                                float* scores, int depth) {
   do {
@@ -56,8 +56,8 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
   } while (--blocks > 0);
 }
 
-/// The same of a depth of eight, whose factors stay in registers. Sums begin with their first product, not
-/// from zero: of products that are all −0 they are −0, and have the same exponential.
+/// The same for a depth of eight, with the factors in registers. Sums start from their first product instead
+/// of zero. Only a sum of products that are all −0 differs, and −0 has the exponential of 0.
 [[gnu::noinline]] inline void scores_of_eight(int blocks, const float* query, const float* keys,
                                               float* scores) {
   asm volatile(
@@ -71,7 +71,7 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
       : "cc", "memory", ATTUNE_ALL_REGISTERS);
 }
 
-/// add_weighted_rows() of sixteen columns of rows that are `step` bytes apart.
+/// add_weighted_rows() for sixteen columns, with rows `step` bytes apart.
 [[gnu::noinline]] inline void add_sixteen_columns(int count, const float* weights, const float* rows,
                                                   float* sums, int step) {
   asm volatile(
@@ -82,7 +82,7 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
       : [sums] "r"(sums), [step] "r"(step - 64)
       : "cc", "memory", ATTUNE_ALL_REGISTERS);
 }
-/// add_weighted_rows() of rows of eight columns, eight of them at a time.
+/// add_weighted_rows() for rows of eight columns, eight rows at a time.
 [[gnu::noinline]] inline void add_rows_of_eight(int eights, const float* weights, const float* rows,
                                                 float* sums) {
 #define ATTUNE_TWO_ROWS(a, b)                                                                              \
@@ -101,7 +101,7 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 #undef ATTUNE_TWO_ROWS
 }
 
-/// Σ of `blocks` · 16 scalars, in the order of ops/reduce.hpp.
+/// Σ x[16 · blocks], in the order of ops/reduce.hpp.
 ATTUNE_INLINE float sum_of_blocks(int blocks, const float* x) {
 #define ATTUNE_ADD(lane, value) "vadd.f32 " lane "," lane "," value "\n"
   register float s0 asm("s0");
@@ -127,10 +127,9 @@ ATTUNE_INLINE float sum_of_blocks(int blocks, const float* x) {
   return s0;
 }
 
-/// The bits of the largest of `blocks` · 16 scalars, which is a NaN if one without a sign is among them.
-/// Bits compare as integers do, those of negative numbers the other way round: from the first positive
-/// number on in order, before it in the order of numbers without a sign. A comparison of four takes as many
-/// instructions and a half.
+/// The bits of the largest of x[16 · blocks]; a NaN if one with a clear sign is among them. Bits of floats
+/// compare as integers, those of negative numbers in reverse. So the comparison is unsigned up to the first
+/// positive number, and signed from there on: six instructions for four scalars.
 [[gnu::naked]] inline std::int32_t largest_bits(int, const float*) {
 #define ATTUNE_ANY_OF_FOUR(yes, no, it, a, b, c, d, to)                                                     \
   "cmp " a ",r12\n " it "\n cmp" no " " b ",r12\n cmp" no " " c ",r12\n cmp" no " " d ",r12\n b" yes " " to \
@@ -155,7 +154,7 @@ ATTUNE_INLINE float sum_of_blocks(int blocks, const float* x) {
 #undef ATTUNE_TAKE_FOUR
 }
 
-/// block_softmax(), of which blocks from `first` up to `end` are bounded.
+/// block_softmax(), with bounded blocks from `first` up to `end`.
 [[gnu::noinline]] inline void softmax_of_blocks(int blocks, float* row, float scale, int first, int end) {
   constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
   const float best = std::bit_cast<float>(largest_bits(blocks, row));

@@ -1,5 +1,5 @@
-// What ops/normalize.hpp does to every element of a row, on the single-precision FPU of a Cortex-M, in
-// assembly: multiple loads, which compilers do not find. The bits are those of the portable code.
+// The loops of ops/normalize.hpp over a row on the single-precision FPU of a Cortex-M, in assembly, with
+// multiple loads, which compilers do not use. The bits are those of the portable code.
 #pragma once
 
 #include <attune/kernels/cortex_m/gemm_terms.hpp>
@@ -10,7 +10,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 
-// x0 … x3 = op of each and one number, and eight of them.
+// x0 … x3 = op(x, number), and the same for eight registers.
 #define ATTUNE_FOUR(op, x0, x1, x2, x3, with)                                                         \
   op ".f32 " x0 "," x0 "," with "\n" op ".f32 " x1 "," x1 "," with "\n" op ".f32 " x2 "," x2 "," with \
      "\n" op ".f32 " x3 "," x3 "," with "\n"
@@ -18,7 +18,7 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
   ATTUNE_FOUR(op, "s0", "s1", "s2", "s3", with) ATTUNE_FOUR(op, "s4", "s5", "s6", "s7", with)
 #define ATTUNE_HIGH(op, with) \
   ATTUNE_FOUR(op, "s16", "s17", "s18", "s19", with) ATTUNE_FOUR(op, "s20", "s21", "s22", "s23", with)
-// Eight lanes: op of s0 … s7 and those behind.
+// op on eight lanes: s0 … s7 with the next eight registers.
 #define ATTUNE_LANES(op, to0, to1, to2, to3, to4, to5, to6, to7, x0, x1, x2, x3, x4, x5, x6, x7)           \
   op ".f32 " to0 "," x0 ",s0\n" op ".f32 " to1 "," x1 ",s1\n" op ".f32 " to2 "," x2 ",s2\n" op ".f32 " to3 \
      "," x3 ",s3\n" op ".f32 " to4 "," x4 ",s4\n" op ".f32 " to5 "," x5 ",s5\n" op ".f32 " to6 "," x6      \
@@ -29,8 +29,8 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 #define ATTUNE_EIGHT_LOW "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"
 #define ATTUNE_LANES_OF(...) ATTUNE_LANES(__VA_ARGS__)
 #define ATTUNE_ADD_LOW ATTUNE_LANES_OF("vadd", ATTUNE_EIGHT_LANES, ATTUNE_EIGHT_LANES)
-// Sums take terms whose products are rounded: as an instruction of its own, the product takes x's place,
-// which nothing reads afterwards.
+// Terms with rounded products. A product with an instruction of its own overwrites x, which is not read
+// again.
 #if ATTUNE_SPLIT_VMLA
 #define ATTUNE_ADD_SQUARES ATTUNE_LANES_OF("vmul", ATTUNE_EIGHT_LOW, ATTUNE_EIGHT_LOW) ATTUNE_ADD_LOW
 #define ATTUNE_ADD_PRODUCTS ATTUNE_LANES_OF("vmul", ATTUNE_EIGHT_LOW, ATTUNE_EIGHT_HIGH) ATTUNE_ADD_LOW
@@ -51,9 +51,9 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
   ATTUNE_LOAD("dy", "s0-s7") \
   ATTUNE_LOAD("weight", "s16-s23") ATTUNE_LANES_OF("vmul", ATTUNE_EIGHT_LOW, ATTUNE_EIGHT_HIGH)
 
-// Σ of so many terms, in the order of ops/reduce.hpp: of eight lanes at a time, over blocks of 16 terms, each
-// from −0. `terms` moves the pointers on and adds eight terms to s8 … s15, `rewind` takes the pointers back;
-// `term` gives those behind the last block.
+// Σ of `size` terms in the order of ops/reduce.hpp: two passes of eight lanes over blocks of 16 terms, each
+// from −0. `terms` adds eight terms to s8 … s15 and advances the pointers, `rewind` moves them back. `term`
+// returns a term behind the last block.
 #define ATTUNE_SUM(at_x, at_dy, at_weight, rewind, terms, ...)                                        \
   float lanes[kSumLanes];                                                                             \
   const int whole = size & -kSumLanes;                                                                \
@@ -93,7 +93,7 @@ ATTUNE_INLINE float sum_of_squared_differences(int size, const float* x, float f
                  ATTUNE_ADD_SQUARES,
              [first] "t"(first), [offset] "t"(offset));
 }
-/// Σ x², in the order of ops/reduce.hpp: without differences there is room for all lanes at once.
+/// Σ x², in the order of ops/reduce.hpp. Without differences, the registers hold all 16 lanes.
 ATTUNE_INLINE float sum_of_row_squares(int size, const float* x) {
   float lanes[kSumLanes];
   const int whole = size & -kSumLanes;
@@ -116,7 +116,7 @@ ATTUNE_INLINE float sum_of_gradients(int size, const float* dy, const float* wei
   ATTUNE_SUM(dy, dy, weight, ATTUNE_REWIND("dy") ATTUNE_REWIND("weight"),
              ATTUNE_GRADIENTS "add %[from],%[from],#64\n" ATTUNE_ADD_LOW);
 }
-/// Σ (dy ∘ weight) ∘ x̂, x̂ = (x − first − offset) · inverse, without the differences where not kCentered.
+/// Σ (dy ∘ weight) ∘ x̂, with x̂ = (x − first − offset) · inverse; x · inverse without kCentered.
 template <bool kCentered>
 ATTUNE_INLINE float dot_with_gradients(int size, const float* x, float first, float offset, float inverse,
                                        const float* weight, const float* dy) {
@@ -136,8 +136,8 @@ ATTUNE_INLINE float dot_with_gradients(int size, const float* x, float first, fl
 #undef ATTUNE_DOT
 }
 
-/// y = (x − first − offset) · inverse, without the differences where not kCentered, ∘ weight + bias of the
-/// fours in `size`, at least one.
+/// y = x̂ ∘ weight + bias for the whole fours of `size`, at least one, with x̂ = (x − first − offset) ·
+/// inverse; x · inverse without kCentered.
 template <bool kCentered, bool kWeight, bool kBias>
 ATTUNE_INLINE void normalize_fours(int size, const float* x, float first, float offset, float inverse,
                                    const float* weight, const float* bias, float* y) {
@@ -176,8 +176,8 @@ ATTUNE_INLINE void normalize_fours(int size, const float* x, float first, float 
 #undef ATTUNE_NORMALIZE
 }
 
-/// dx of the fours in `size`, at least one: inverse · (dy ∘ weight − mean_gradient − x̂ · projection), the
-/// mean where kCentered.
+/// dx = inverse · (dy ∘ weight − mean_gradient − x̂ · projection) for the whole fours of `size`, at least one.
+/// The mean gradient is subtracted with kCentered alone.
 template <bool kCentered>
 ATTUNE_INLINE void normalize_fours_backward(int size, const float* x, float first, float offset,
                                             float inverse, const float* weight, const float* dy,

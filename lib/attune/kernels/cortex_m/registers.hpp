@@ -1,5 +1,5 @@
-// Many registers of a Cortex-M's FPU at once: compilers load and store one scalar an instruction, the
-// processor sixteen.
+// Operations on many FPU registers of a Cortex-M at once. An instruction loads or stores up to sixteen
+// scalars; compilers use one for each.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 
 inline constexpr int kManyRegisters = 16;
 
-// Sums that begin: to load zeros takes fewer instructions than to move them there, and as many cycles.
+// The start of sums. Loading zeros takes fewer instructions than moving them, and as many cycles.
 inline constexpr float kNoSums[kManyRegisters] = {};
 
 // s16 … s31.
@@ -38,9 +38,9 @@ ATTUNE_INLINE ManyRegisters load_many(const float* from) {
   return {s16, s17, s18, s19, s20, s21, s22, s23, s24, s25, s26, s27, s28, s29, s30, s31};
 }
 
-// The largest of `size` scalars, at least 16; the last ones of a row that does not end with a sixteenth are
-// looked at twice. A branch over a move takes one instruction less than a conditional move. The registers are
-// those that a function need not save.
+// The largest of x[size], size ≥ 16. Without a whole number of sixteens, the last sixteen overlap the ones
+// before. A branch over a move takes one instruction less than a conditional move. Uses only registers that a
+// function need not save.
 [[gnu::noinline]] inline float largest_of_many(const float* x, int size = kManyRegisters) {
 #define ATTUNE_RAISE(lane) \
   "vcmp.f32 " lane ",s0\n vmrs APSR_nzcv,fpscr\n ble 1f\n vmov.f32 s0," lane "\n1:\n "
@@ -61,14 +61,14 @@ ATTUNE_INLINE ManyRegisters load_many(const float* from) {
 #undef ATTUNE_RAISE
 }
 
-// s0 … s15 joined half by half, in s0.
+// Adds s0 … s15, the upper half to the lower one each time. The sum is in s0.
 #define ATTUNE_FOLD                                                                      \
   "vadd.f32 s0,s0,s8\n vadd.f32 s1,s1,s9\n vadd.f32 s2,s2,s10\n vadd.f32 s3,s3,s11\n "   \
   "vadd.f32 s4,s4,s12\n vadd.f32 s5,s5,s13\n vadd.f32 s6,s6,s14\n vadd.f32 s7,s7,s15\n " \
   "vadd.f32 s0,s0,s4\n vadd.f32 s1,s1,s5\n vadd.f32 s2,s2,s6\n vadd.f32 s3,s3,s7\n "     \
   "vadd.f32 s0,s0,s2\n vadd.f32 s1,s1,s3\n vadd.f32 s0,s0,s1\n "
 #if defined(__OPTIMIZE_SIZE__)
-// Once, where it is called. It changes no other registers than those.
+// A shared copy for -Os. Clobbers those registers alone.
 [[gnu::naked]] inline void fold_registers() { asm(ATTUNE_FOLD "bx lr\n"); }
 #define ATTUNE_FOLD_CALLED "bl %c[fold]\n "
 #define ATTUNE_FOLD_CALL [fold] "i"(fold_registers)
@@ -89,10 +89,10 @@ ATTUNE_INLINE float fold_of_many(const float* lanes) {
   return s0;
 }
 
-// Those of sums in the order of ops/reduce.hpp.
+// Σ lanes[16], in the order of ops/reduce.hpp.
 [[gnu::noinline]] inline float sum_of_lanes(float* lanes) { return fold_of_many(lanes); }
 
-// Σ x·y of sixteen, each product rounded, in the order of ops/reduce.hpp.
+// Σ x[16]·y[16], each product rounded, in the order of ops/reduce.hpp.
 ATTUNE_INLINE float dot_of_many(const float* x, const float* y) {
 #define ATTUNE_MULTIPLY(x, y) "vmul.f32 " x "," x "," y "\n "
   register float s0 asm("s0");
@@ -112,7 +112,7 @@ ATTUNE_INLINE float dot_of_many(const float* x, const float* y) {
   return s0;
 }
 
-// to = x ∘ (y − shift) · scale, `size` scalars, a multiple of four and at least four. `to` may be x or y.
+// to[size] = x ∘ (y − shift) · scale. `size` is a positive multiple of four. `to` may be x or y.
 ATTUNE_INLINE void multiply_shifted(int size, const float* x, const float* y, float* to, float shift,
                                     float scale) {
   register float s0 asm("s0") = shift, s1 asm("s1") = scale;
@@ -126,7 +126,7 @@ ATTUNE_INLINE void multiply_shifted(int size, const float* x, const float* y, fl
       : "cc", "memory", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9");
 }
 
-// Four terms, each product rounded: one instruction, or two that take less time.
+// Adds four squares, each rounded, by VMLA or by VMUL and VADD, whichever takes less time.
 #if ATTUNE_SPLIT_VMLA
 #define ATTUNE_SQUARES(c0, c1, c2, c3, x0, x1, x2, x3) \
   ATTUNE_MACS(c0, x0, x0, c1, x1, x1, c2, x2, x2, c3, x3, x3, x0, x1, x2, x3)
@@ -137,7 +137,7 @@ ATTUNE_INLINE void multiply_shifted(int size, const float* x, const float* y, fl
   "vmla.f32 " c3 "," x3 "," x3 "\n "
 #endif
 
-// Σ x² from `first` up to `end`, a multiple of 16 and at least 16, in the order of ops/squares.hpp.
+// Σ x² over [first, end) in the order of ops/squares.hpp. The size is a positive multiple of 16.
 ATTUNE_INLINE float squares_of_many(const float* first, const float* end) {
   register float s0 asm("s0");
   asm("vmov d0,%[zero],%[zero]\n vmov d1,%[zero],%[zero]\n vmov d2,%[zero],%[zero]\n "
@@ -162,7 +162,7 @@ ATTUNE_INLINE float squares_of_many(const float* first, const float* end) {
 #undef ATTUNE_FOLD_CALL
 #undef ATTUNE_FOLD_RETURN
 
-// Σ 0·x from `first` up to `end`, a multiple of 16 and at least 16.
+// Σ 0·x over [first, end). The size is a positive multiple of 16.
 ATTUNE_INLINE float zeros_of_many(const float* first, const float* end) {
 #define ATTUNE_ZEROS(x0, x1, x2, x3) \
   "vmla.f32 s0," x0 ",s4\n vmla.f32 s1," x1 ",s4\n vmla.f32 s2," x2 ",s4\n vmla.f32 s3," x3 ",s4\n "
@@ -191,7 +191,7 @@ ATTUNE_INLINE void store_many(float* to, const ManyRegisters& from) {
       : [to] "r"(to), ATTUNE_REGISTERS("t"));
 }
 
-// y += x, `size` scalars, a multiple of eight and at least eight.
+// y[size] += x. `size` is a positive multiple of eight.
 ATTUNE_INLINE void add_eights(int size, const float* x, float* y) {
   asm volatile(
       "1: vldmia %[x]!,{s0-s7}\n vldmia %[y],{s8-s15}\n cmp %[x],%[end]\n vadd.f32 s0,s8,s0\n "
@@ -203,8 +203,8 @@ ATTUNE_INLINE void add_eights(int size, const float* x, float* y) {
         "s13", "s14", "s15");
 }
 
-// sums += Σ of `rows` rows of x, `stride` bytes apart and added first, of `cols` columns: a multiple of
-// eight, and at least eight. At least one row.
+// sums[cols] += Σ of the rows of x[rows, cols], which are added first. Rows are `stride` bytes apart. `cols`
+// is a positive multiple of eight, rows ≥ 1.
 [[gnu::noinline]] inline void add_sums_of_eights(int rows, int cols, const float* x, float* sums,
                                                  int stride) {
   do {
@@ -227,7 +227,7 @@ ATTUNE_INLINE void add_eights(int size, const float* x, float* y) {
   } while (cols > 0);
 }
 
-// Two scalars at each of four places: a in lanes 0 and 1, b in 2 and 3, and so on, in s0 … s7. `b` moves on.
+// Two scalars from each of a, b, c and d, in s0 … s7 in this order. Advances `b`.
 struct FourPairs {
   float lane[8];
 };
@@ -242,7 +242,7 @@ ATTUNE_INLINE FourPairs load_pairs(const float* a, const float*& b, const float*
   return {s0, s1, s2, s3, s4, s5, s6, s7};
 }
 
-// Those of a, c and d back, which move on.
+// Stores the pairs of a, c and d, and advances the pointers.
 ATTUNE_INLINE void store_pairs(float*& a, float*& c, float*& d, const FourPairs& from) {
   register float s0 asm("s0") = from.lane[0], s1 asm("s1") = from.lane[1], s4 asm("s4") = from.lane[4];
   register float s5 asm("s5") = from.lane[5], s6 asm("s6") = from.lane[6], s7 asm("s7") = from.lane[7];

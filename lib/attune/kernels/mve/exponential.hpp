@@ -1,8 +1,8 @@
-// e^x on a Cortex-M55's vector unit (MVE, Helium): the bits of simd/elementary.hpp's, with the coefficients
-// in integer registers, which MVE's instructions take. Its eight vector registers do not hold them.
+// e^x on a Cortex-M55's vector unit (MVE, Helium), with the bits of simd/elementary.hpp. Coefficients are in
+// integer registers, which MVE's instructions accept; eight vector registers cannot hold them.
 //
-// The result is a normal number, so adding n to the exponent of e^r is multiplying by 2ⁿ. MVE knows one NaN,
-// whose low bits are zero: adding z's to it leaves it a NaN.
+// The result is a normal number, so adding n to the exponent of e^r multiplies by 2ⁿ. MVE makes only one NaN,
+// with zeros as low bits. Adding the bits of z to it leaves a NaN.
 #pragma once
 
 #include <attune/kernels/simd/elementary.hpp>
@@ -15,10 +15,10 @@ namespace detail {
 
 using ExpOfFloat = ExpCoefficients<float>;
 
-// What the assembly below loads: into integer registers in their order, then into vectors.
+// The constants of the assembly below: loaded into integer registers in this order, then into vectors.
 struct ExpTable {
   float of_integer_registers[10];
-  std::uint32_t exponent_one;  // an integer multiplied by it moves to the exponent
+  std::uint32_t exponent_one;  // a factor that moves an integer to the exponent
   float round[4], first[4], lowest[4];
 };
 inline constexpr ExpTable kExpTable = {
@@ -34,7 +34,7 @@ inline constexpr ExpTable kExpTable = {
 #define ATTUNE_LOAD_EXP_TABLE                                               \
   "vldrw.u32 q3,[r1,#44]\n vldrw.u32 q4,[r1,#60]\n vldrw.u32 q5,[r1,#76]\n" \
   "ldmia r1,{r1,r2,r3,r4,r5,r6,r8,r9,r10,r11,r12}\n"
-// x ← e^(x − max) of a vector register, by way of q1 and q2.
+// x ← e^(x − max) for a vector register. Clobbers q1 and q2.
 #define ATTUNE_EXP(x, max)                                                                             \
   "vsub.f32 " x "," x "," max "\n vcmp.f32 gt,q5," x "\n vmov q1,q3\n vfma.f32 q1," x                  \
   ",r1\n vsub.f32 q2,q1,r2\n"                                                                          \
@@ -44,7 +44,7 @@ inline constexpr ExpTable kExpTable = {
   "\n"                                                                                                 \
   "vfma.f32 " x ",q2," x "\n vadd.f32 " x "," x ",r11\n vmla.u32 " x ",q1,r12\n vpst\n vmovt.i32 " x ",#0\n"
 
-/// x_i ← e^(x_i − max), kPackets · 4 of them.
+/// x[4 · kPackets] becomes e^(x − max).
 template <int kPackets>
 ATTUNE_INLINE void exponentials_in_place(float* x, float max) {
   register float32x4_t q6 asm("q6") = vdupq_n_f32(max);
@@ -59,7 +59,7 @@ ATTUNE_INLINE void exponentials_in_place(float* x, float max) {
                  "q4", "q5", "cc", "memory");
 }
 
-/// The same of sixteen, less their largest (0 when that is −∞); returns their sum in the order of
+/// The same for sixteen scalars, with their own maximum (0 if it is −∞). Returns their sum in the order of
 /// ops/reduce.hpp.
 ATTUNE_INLINE float sixteen_exponentials(float* x) {
   register const ExpTable* r1 asm("r1") = &kExpTable;
@@ -84,7 +84,7 @@ ATTUNE_INLINE float sixteen_exponentials(float* x) {
 #undef ATTUNE_LOAD_EXP_TABLE
 #undef ATTUNE_EXP
 
-/// Sixteen scalars times alpha.
+/// x[16] ← alpha · x.
 ATTUNE_INLINE void scale_sixteen(float* x, float alpha) {
   asm volatile(
       "vldrw.u32 q0,[%[x]]\n vldrw.u32 q1,[%[x],#16]\n vldrw.u32 q2,[%[x],#32]\n vldrw.u32 q3,[%[x],#48]\n"

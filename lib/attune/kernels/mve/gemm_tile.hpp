@@ -1,13 +1,13 @@
-// A product's register blocks on a Cortex-M55's vector unit (MVE, Helium), in assembly with low-overhead
+// Register blocks of products on a Cortex-M55's vector unit (MVE, Helium), in assembly with low-overhead
 // loops.
 //
-// MVE has eight vector registers and multiplies a vector by a scalar of the integer registers, so a block is
-// some rows of A times one or two vectors of B. Three blocks keep all eight registers at work:
-//   wide     3 rows × 8 columns: two k at a time from each row of A; B read along its rows
-//   along    5 rows × 4 columns: the same A; B read along its rows, or gathered where it is transposed
-//   across   6 rows × 4 columns: A transposed, all rows of one k in a multiple load; either B
-// Every sum takes its terms in rising k from +0, as in the portable block. The assembler's .if makes one text
-// of all sizes.
+// MVE has eight vector registers and multiplies a vector by a scalar in an integer register. A block is some
+// rows of A times one or two vectors of B. Three blocks use all eight registers:
+//   wide     3 rows × 8 columns: loads two k of each row of A at a time; B row-major
+//   along    5 rows × 4 columns: the same A; B row-major, or transposed and gathered
+//   across   6 rows × 4 columns: A transposed, with all rows of one k in a multiple load; either B
+// Every sum adds its terms in rising k from +0, as in the portable block. The assembler's .if covers all
+// sizes with one text.
 #pragma once
 
 #include <utility>
@@ -27,7 +27,7 @@ inline constexpr int kWideRows = 3, kAlongRows = 5, kAcrossRows = 6, kMveLanes =
 #define ATTUNE_LAST_VECTOR_AND_ADVANCE(to)                                 \
   ATTUNE_IF("%c[b_bytes]<=508", "vldrw.u32 " to ",[%[b]],#%c[b_bytes]\n ") \
   ATTUNE_IF("%c[b_bytes]>508", "vldrw.u32 " to ",[%[b]]\n add %[b],%[b],%[b_row]\n ")
-// One vector of B: gathered at the addresses in q7, which move on, or read along a row.
+// Loads a vector of B: gathered at the addresses in q7, which advance, or from a row.
 #define ATTUNE_VECTOR_OF_B(to)                            \
   ATTUNE_IF("%c[gather]", "vldrw.u32 " to ",[q7,#4]!\n ") \
   ATTUNE_IF("!%c[gather]", ATTUNE_LAST_VECTOR_AND_ADVANCE(to))
@@ -71,7 +71,7 @@ ATTUNE_INLINE void wide_sums(const float* a, const float* b, float32x4_t (&sum)[
   ATTUNE_UNROLL for (int i = 0; i < kRows; ++i) sum[i][0] = all[i][0], sum[i][1] = all[i][1];
 }
 
-// The addresses one scalar before those of b(0, 0 … 3).
+// The addresses of b(0, 0 … 3), less one scalar.
 template <int kBCol>
 ATTUNE_INLINE uint32x4_t gather_addresses(const float* b) {
   const auto first = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(b)) - 4;
@@ -109,7 +109,7 @@ ATTUNE_INLINE void along_sums(const float* a, const float* b, float32x4_t (&sum)
   ATTUNE_UNROLL for (int i = 0; i < kRows; ++i) sum[i] = all[i];
 }
 
-/// sum[i] = Σ a(i, k)·b(k, 0 … 3), with a(0 … kRows − 1, k) side by side.
+/// sum[i] = Σ a(i, k)·b(k, 0 … 3), with consecutive a(0 … kRows − 1, k).
 template <int kRows, int kDepth, int kACol, int kBRow, int kBCol>
 ATTUNE_INLINE void across_sums(const float* a, const float* b, float32x4_t (&sum)[kRows]) {
   register uint32x4_t q7 asm("q7");
@@ -152,7 +152,7 @@ constexpr bool fits_mve(const GemmShape& shape) {
          (shape.b_row == 1 || shape.b_col == 1);
 }
 
-// One block of rows, finished.
+// One block of rows, with the epilogue.
 template <bool kWide, GemmShape shape, class Epilogue>
 ATTUNE_INLINE void mve_block(const float* a, const float* b, float* c, int col, const Epilogue& epilogue) {
   const auto finish = [&](const float32x4_t& sum, int i, int j) ATTUNE_INLINE_LAMBDA {
@@ -175,7 +175,7 @@ ATTUNE_INLINE void mve_block(const float* a, const float* b, float* c, int col, 
   }
 }
 
-/// C = epilogue(A·B) over the columns that fill vectors.
+/// C = epilogue(A·B) for the columns in whole vectors.
 template <GemmShape shape, class Epilogue>
 ATTUNE_INLINE void mve_gemm(const float* a, const float* b, float* c, const Epilogue& epilogue) {
   const auto columns = [&]<bool kWide, int kFrom, int kTo>() ATTUNE_INLINE_LAMBDA {

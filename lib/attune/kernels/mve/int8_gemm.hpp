@@ -1,7 +1,7 @@
-// Sums of products in integers with MVE: Cortex-M55.
+// Products of int8 matrices with MVE (Cortex-M55).
 //
-// VMLADAVA.S8 adds 16 products to a register of integers. Of 3 rows × 2 columns six of them go with five
-// loads. The transpose multiplies four k of a column by an integer of a row.
+// VMLADAVA.S8 adds 16 products to an integer register. A block of 3 rows × 2 columns takes six of them and
+// five loads. The transpose multiplies four k of a column by one integer of a row.
 #pragma once
 
 #include <attune/kernels/simd/arithmetic.hpp>
@@ -24,10 +24,10 @@ struct Int8Row {
   float scale;
 };
 
-/// Rows whose integers have room on the stack, and how many go together.
+/// Rows with quantized copies on the stack, and rows of a block.
 inline constexpr int kInt8MostTerms = 1024, kInt8RowsAtOnce = 3;
 
-/// Sums of a row, from the first of a packet on.
+/// Sums of a row, at the first column of a packet.
 template <class P>
 ATTUNE_INLINE P int8_sums_as_floats(const std::int32_t* sums, const Int8Row&) {
   if constexpr (kIsScalar<P>) {
@@ -37,8 +37,8 @@ ATTUNE_INLINE P int8_sums_as_floats(const std::int32_t* sums, const Int8Row&) {
   }
 }
 
-// Eight numbers a turn and the others by lanes, of the transpose times factors: `step` works on q0,
-// `two_steps` on q0 and q1.
+// A loop over eight scalars at a time, with a predicated tail; for the transpose, scalars times factors.
+// `step` works on q0, `two_steps` on q0 and q1.
 #define ATTUNE_EACH_OF_ROW(load, two_loads, step, two_steps)    \
   "lsrs %[turns],%[size],#3\n wls lr,%[turns],2f\n .balign 4\n" \
   "1: " two_loads two_steps                                     \
@@ -53,7 +53,7 @@ ATTUNE_INLINE P int8_sums_as_floats(const std::int32_t* sums, const Int8Row&) {
   "vldrw.32 q4,[%[factors]],#16\n vldrw.32 q5,[%[factors]],#16\n vmul.f32 q0,q0,q4\n" \
   "vmul.f32 q1,q1,q5\n"
 
-/// The largest magnitude's bits. Those of a NaN are larger than all others.
+/// The bits of the largest magnitude. A NaN's are larger than all others.
 template <bool kFolded>
 ATTUNE_INLINE std::uint32_t largest_magnitude_bits(const float* x, [[maybe_unused]] const float* factors,
                                                    int size) {
@@ -78,7 +78,7 @@ ATTUNE_INLINE std::uint32_t largest_magnitude_bits(const float* x, [[maybe_unuse
 #undef ATTUNE_RAISE_TWO
 }
 
-/// Integers of numbers times `inverse`: the low bytes of sums with 1.5·2²³.
+/// Rounds x · inverse to integers: the low bytes of the sums with 1.5·2²³.
 template <bool kFolded>
 ATTUNE_INLINE void round_row(const float* x, [[maybe_unused]] const float* factors, int size, float inverse,
                              std::int8_t* to) {
@@ -110,7 +110,7 @@ ATTUNE_INLINE void round_row(const float* x, [[maybe_unused]] const float* facto
 #undef ATTUNE_FOLD
 #undef ATTUNE_FOLD_TWO
 
-/// Quantizes numbers that stand together, of the transpose times factors. Answers their scale.
+/// Quantizes consecutive scalars; for the transpose, scalars times factors. Returns the scale.
 template <bool kFolded>
 [[gnu::noinline]] float quantize_together(const float* x, const float* factors, int size, std::int8_t* to) {
   const RowScale row = row_scale(largest_magnitude_bits<kFolded>(x, factors, size));
@@ -118,8 +118,8 @@ template <bool kFolded>
   return row.scale;
 }
 
-/// Writes integers and scales of `count` vectors of `length` numbers, `stride` apart, as the first columns of
-/// a packed matrix. Columns and depths behind them are not written.
+/// Quantizes `count` vectors of `length` scalars, `stride` apart, into the first columns of a packed matrix,
+/// and writes their scales. Leaves columns and depths behind them.
 template <class Packed>
 [[gnu::noinline]] void pack_columns(const float* x, int stride, int count, int length, std::int8_t* bytes,
                                     float* scales) {
@@ -127,7 +127,7 @@ template <class Packed>
     scales[col] = quantize_together<false>(x + col * stride, nullptr, length, bytes + Packed::place(0, col));
   }
 }
-/// The same as its first rows, four numbers of a vector at a time.
+/// The same into its first rows, four scalars of a vector at a time.
 template <class Packed>
 [[gnu::noinline]] void pack_rows(const float* x, int stride, int count, int length, std::int8_t* bytes,
                                  float* scales) {
@@ -144,8 +144,8 @@ template <class Packed>
   }
 }
 
-// Quantizes the first numbers of a row of A, of the transpose times factors, and fills it up to kLength and
-// more with zeros.
+// Quantizes the first scalars of a row of A; for the transpose, scalars times factors. Zeros follow, to
+// kLength and beyond.
 template <bool kFolded, int kLength, int kStep>
 ATTUNE_INLINE Int8Row quantize_int8_row(const float* x, const float* factors, int count, std::int8_t* to) {
   for (int i = count; i < (kLength + 15) / 16 * 16; ++i) to[i] = 0;
@@ -160,9 +160,9 @@ ATTUNE_INLINE Int8Row quantize_int8_row(const float* x, const float* factors, in
   }
 }
 
-/// Sums of three rows of q and an even number of columns, two at a time: five loads beside six sums, which
-/// stand in even registers, as the instruction takes no others. The last loads of a row and of a column's
-/// first reach into the next ones. `end` is that of the columns.
+/// Sums for three rows of q and columns up to `end`, an even number, two at a time: five loads for six sums.
+/// Sums are in even registers, the only ones that the instruction accepts. The last loads of a row and of a
+/// first column read into the next one.
 [[gnu::naked]] inline void int8_three_rows(const std::int8_t*, const std::int8_t*, Int8Sums*, int,
                                            const std::int8_t*) {
 #define ATTUNE_SIX_SUMS(sum)                                                              \
@@ -182,8 +182,8 @@ ATTUNE_INLINE Int8Row quantize_int8_row(const float* x, const float* factors, in
 #undef ATTUNE_SIX_SUMS
 }
 
-/// Sums of one row and columns up to `end`, four at a time: five loads beside four sums. The last loads reach
-/// behind the row, and from the first column into the next.
+/// Sums for one row and columns up to `end`, four at a time: five loads for four sums. The last loads read
+/// behind the row, and from a first column into the next one.
 [[gnu::naked]] inline void int8_one_row(const std::int8_t*, const std::int8_t*, std::int32_t*, int,
                                         const std::int8_t*) {
   asm("push {r4-r11,lr}\n vpush {d8-d10}\n ldr r4,[sp,#60]\n vmov s20,r4\n lsrs r8,r3,#4\n mov r10,r0\n"
@@ -197,7 +197,7 @@ ATTUNE_INLINE Int8Row quantize_int8_row(const float* x, const float* factors, in
       "vpop {d8-d10}\n pop {r4-r11,pc}\n");
 }
 
-// Sums of `count` columns.
+// Sums for `count` columns.
 template <int kRows, int kTerms>
 ATTUNE_INLINE void int8_sums(const std::int8_t* q, const std::int8_t* weights, int count, Int8Sums* sums) {
   int first = 0;
@@ -219,8 +219,8 @@ ATTUNE_INLINE void int8_sums(const std::int8_t* q, const std::int8_t* weights, i
   }
 }
 
-// Sums of 16 k over so many columns of W, of which each takes `column` bytes: all k of one row, or of three
-// rows eight at a time, as registers have room for.
+// Sums for 16 k over columns of W of `column` bytes each. One row sums all 16 at once, three rows eight at a
+// time, as many as the registers hold.
 template <int kRows, int kTerms>
 ATTUNE_INLINE void int8_transposed_sums(const std::int8_t* q, const std::int8_t* weights, int column,
                                         int columns, Int8Sums* sums) {

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include <attune/kernels/matrix_view.hpp>
@@ -54,6 +55,27 @@ template <class Packed>
     if (two) scales[col + 1] = of_odd.scale;
     pack_pair(even, odd, length, of_even.inverse, of_odd.inverse, bytes + Packed::place(0, col),
               16 * Packed::kCols);
+  }
+#elif ATTUNE_INT8_X86
+  alignas(64) Int8Term integers[std::size_t{Packed::kDepth}] = {};
+  const auto pack_column = [&](int col) ATTUNE_INLINE_LAMBDA {
+    std::int8_t* const to = bytes + Packed::place(0, col);
+    for (int k = 0; k < Packed::kDepth; k += 4) {
+      std::uint32_t four = 0;
+      if constexpr (sizeof(Int8Term) == 1) {
+        std::memcpy(&four, integers + k, sizeof four);
+      } else {
+        for (int i = 0; i < 4; ++i) four |= (static_cast<std::uint32_t>(integers[k + i]) & 0xFFu) << 8 * i;
+      }
+      four ^= 0x80808080u;  // + 128
+      std::memcpy(to + 16 * k, &four, sizeof four);
+    }
+  };
+  for (int col = count; col < Packed::kCols; ++col) pack_column(col);  // zeros
+  for (int col = 0; col < count; ++col) {
+    scales[col] =
+        quantize_int8_row<false, Packed::kDepth, 1>(x + col * stride, nullptr, length, integers).scale;
+    pack_column(col);
   }
 #elif ATTUNE_MVE
   pack_columns<Packed>(x, stride, count, length, bytes,

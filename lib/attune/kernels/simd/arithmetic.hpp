@@ -242,6 +242,15 @@ ATTUNE_INLINE Eigen::internal::Packet8d select_less(const Eigen::internal::Packe
 }
 #endif
 
+/// Transposes four packets of four lanes in place.
+template <class P>
+ATTUNE_INLINE void transpose_four(P* rows) {
+  Eigen::internal::PacketBlock<P, 4> block;
+  ATTUNE_UNROLL for (int i = 0; i < 4; ++i) block.packet[i] = rows[i];
+  Eigen::internal::ptranspose(block);
+  ATTUNE_UNROLL for (int i = 0; i < 4; ++i) rows[i] = block.packet[i];
+}
+
 /// Whether a bit of a packet, of 16 bytes or more, is set.
 template <class Bits>
 ATTUNE_INLINE bool any_bit(const Bits& bits) {

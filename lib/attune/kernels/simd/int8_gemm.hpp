@@ -56,6 +56,27 @@ inline constexpr int kInt8Lanes =
 #endif
 using Int8Floats = Vector<float, kInt8Lanes>;
 using Int8Bits = Vector<std::int32_t, kInt8Lanes>;
+using Int8Counts = Vector<std::uint32_t, kInt8Lanes>;
+
+// The largest of the lanes, and their sum.
+ATTUNE_INLINE std::int32_t largest_lane(const Int8Bits& lanes) {
+#if defined(__AVX512F__)
+  return _mm512_reduce_max_epi32(reinterpret_cast<__m512i>(lanes));
+#else
+  std::int32_t largest = lanes[0];
+  for (int lane = 1; lane < kInt8Lanes; ++lane) largest = (std::max)(largest, lanes[lane]);
+  return largest;
+#endif
+}
+ATTUNE_INLINE std::uint32_t sum_of_lanes(const Int8Counts& lanes) {
+#if defined(__AVX512F__)
+  return static_cast<std::uint32_t>(_mm512_reduce_add_epi32(reinterpret_cast<__m512i>(lanes)));
+#else
+  std::uint32_t sum = 0;
+  for (int lane = 0; lane < kInt8Lanes; ++lane) sum += lanes[lane];
+  return sum;
+#endif
+}
 
 // Quantizes the first numbers of a row of A, multiplied by factors if kFolded, and fills it with zeros to at
 // least kLength.
@@ -88,25 +109,20 @@ ATTUNE_INLINE Int8Row quantize_int8_row(const float* x, const float* factors, Co
     const Int8Bits bits = reinterpret_cast<Int8Bits>(values) & 0x7FFFFFFF;
     most = bits > most ? bits : most;
   });
-  std::int32_t largest = 0;
-  for (int lane = 0; lane < kInt8Lanes; ++lane) largest = (std::max)(largest, most[lane]);
-  const RowScale scale = row_scale(static_cast<std::uint32_t>(largest));
+  const RowScale scale = row_scale(static_cast<std::uint32_t>(largest_lane(most)));
   using Terms = Vector<Int8Term, kInt8Lanes>;
-  using Counts = Vector<std::uint32_t, kInt8Lanes>;
-  Counts sums{};
+  Int8Counts sums{};
   for_each([&](int i, const Int8Floats& values) ATTUNE_INLINE_LAMBDA {
     const Int8Floats rounded = values * scale.inverse + 0x1.8p23f;
     const Int8Bits integers = reinterpret_cast<Int8Bits>(rounded) - std::bit_cast<std::int32_t>(0x1.8p23f);
     const auto terms = __builtin_convertvector(integers, Terms);
     std::memcpy(to + i, &terms, sizeof terms);
-    sums += reinterpret_cast<Counts>(integers);
+    sums += reinterpret_cast<Int8Counts>(integers);
   });
   const int written = whole + (rest > 0 ? kInt8Lanes : 0);
   if (written < kFilled)
     std::memset(to + written, 0, sizeof(Int8Term) * static_cast<std::size_t>(kFilled - written));
-  std::uint32_t sum = 0;
-  for (int lane = 0; lane < kInt8Lanes; ++lane) sum += sums[lane];
-  return {scale.scale, static_cast<std::int32_t>(0u - 128u * sum)};
+  return {scale.scale, static_cast<std::int32_t>(0u - 128u * sum_of_lanes(sums))};
 }
 
 using Int8Sums = std::int32_t[16];

@@ -141,7 +141,8 @@ ATTUNE_INLINE void tail_coefficients(const P& z, P (&c)[kTailTerms + 1]) {
 #if defined(EIGEN_VECTORIZE_AVX512)
   if constexpr (kLanes<P> == 16) {
     ATTUNE_UNROLL for (int k = 0; k < kTailTerms; ++k) {
-      c[k] = _mm512_permutexvar_ps(_mm512_castps_si512(z), _mm512_load_ps(kTailColumns.columns[k]));
+      c[k] = _mm512_maskz_permutexvar_ps(0xFFFF, _mm512_castps_si512(z),
+                                         _mm512_load_ps(kTailColumns.columns[k]));
     }
     return;
   }
@@ -150,7 +151,7 @@ ATTUNE_INLINE void tail_coefficients(const P& z, P (&c)[kTailTerms + 1]) {
   if constexpr (kLanes<P> == 8) {
     const __m256i index = _mm256_castps_si256(z);
     const __m256 high = _mm256_castsi256_ps(_mm256_slli_epi32(index, 28));  // bit 3 as a sign
-    ATTUNE_UNROLL for (int k = 0; k < kTailTerms; ++k) {
+    ATTUNE_UNROLL for (int k = kTailTerms - 1; k >= 0; --k) {
       const float* const column = kTailColumns.columns[k];
       c[k] = _mm256_blendv_ps(_mm256_permutevar8x32_ps(_mm256_load_ps(column), index),
                               _mm256_permutevar8x32_ps(_mm256_load_ps(column + 8), index), high);
@@ -163,14 +164,12 @@ ATTUNE_INLINE void tail_coefficients(const P& z, P (&c)[kTailTerms + 1]) {
     Array<std::uint32_t, lanes> bits;
     std::memcpy(bits, &z, sizeof z);
     if constexpr (lanes == 4 && !ATTUNE_MVE) {
-      Eigen::internal::PacketBlock<P, 4> low, high;
       ATTUNE_UNROLL for (int lane = 0; lane < 4; ++lane) {
-        low.packet[lane] = load<P>(row(bits[lane]));
-        high.packet[lane] = load<P>(row(bits[lane]) + 4);
+        c[lane] = load<P>(row(bits[lane]));
+        c[lane + 4] = load<P>(row(bits[lane]) + 4);
       }
-      Eigen::internal::ptranspose(low);
-      Eigen::internal::ptranspose(high);
-      ATTUNE_UNROLL for (int k = 0; k < 4; ++k) c[k] = low.packet[k], c[k + 4] = high.packet[k];
+      transpose_four(c);
+      transpose_four(c + 4);
     } else {
       for (int k = 0; k < kTailTerms; ++k) {
         Array<float, lanes> column;
