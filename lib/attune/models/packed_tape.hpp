@@ -25,20 +25,12 @@ namespace detail {
 // Packs the tape of any layer, and its input.
 template <class Layer, TapeNumbers numbers>
 struct PackedWhole : Layer {
-  using Scalar = typename Layer::Scalar;
-  using Input = typename Layer::Input;
-  using Output = typename Layer::Output;
-  using Parameters = typename Layer::Parameters;
-  using InferenceScratch = typename Layer::InferenceScratch;
+  using typename Layer::InferenceScratch;
+  using typename Layer::Scalar, typename Layer::Input, typename Layer::Output, typename Layer::Parameters;
   template <class Gradients>
   static constexpr bool kReadsInput = false;
-  static constexpr Abilities kAbilities = [] {
-    Abilities can = detail::kAbilities<Layer>;
-    can.takes_context = true;
-    can.takes_length = detail::kTakesLength<Layer>;
-    can.lanes = Lanes::kNone;
-    return can;
-  }();
+  static constexpr Abilities kAbilities =
+      detail::with(detail::kAbilitiesInContext<Layer>, &Abilities::lanes, Lanes::kNone);
 
  private:
   template <int>
