@@ -214,9 +214,8 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
   struct Stream {
     using OfDecoder = detail::StreamOf<Decoder, tokens, cache>;  // the decoder's stream
     struct Memory {
-      using OfDecoder = detail::StreamMemoryOf<Decoder, cache>;
-      static constexpr std::uint32_t kFingerprint = kFingerprintOf<OfDecoder>;
-      [[no_unique_address]] OfDecoder decoder;
+      static constexpr std::uint32_t kFingerprint = kFingerprintOf<detail::StreamMemoryOf<Decoder, cache>>;
+      [[no_unique_address]] detail::StreamMemoryOf<Decoder, cache> decoder;
       std::uint32_t remembered;  // 0: not yet
     };
     static constexpr std::uint64_t kMostTokens = detail::kMostTokens<Decoder, cache>;
