@@ -270,43 +270,44 @@ TEST(CachedAttention, a_decoder_layer_projects_its_memory_once) {
   check::fill(bias, rng);
   expect_decoder_of_batch<kShape, CacheShape{.capacity = 21}>(attune::AdditiveMask(bias));
 }
-TEST(CachedAttention, a_decoder_layer_that_remembers_nothing_takes_no_step) {
+// A stream of a decoder layer in a ring.
+struct Remembering {
   using Layer = attune::DecoderLayer<attune::DecoderLayerShape{
       .attention = {.seq_len = 21, .d_model = 8, .num_heads = 2}, .d_ff = 9, .memory_len = 10}>;
   using Cache = attune::KeyValueCache<Layer, CacheShape{.window = 4}>;
-  static const Case<Layer> a(13);
-  static Layer::Memory memory;
-  static Cache cache;
-  static Cache::Scratch<> scratch;
+  const Case<Layer> a{13};
+  Layer::Memory memory{};
+  Cache cache{};
+  Cache::Scratch<> scratch;
+};
+TEST(CachedAttention, a_decoder_layer_that_remembers_nothing_takes_no_step) {
+  static Remembering stream;
+  auto& [a, memory, cache, scratch] = stream;
   static attune::Tensor<float, 1, 8> y;
   y.set_zero();
   const auto x = check::tokens_at<1>(a.x, 0);
-  const Cache before = cache;
-  EXPECT_EQ(Layer::step(a.parameters, x, y, cache, scratch), attune::Status::kNothingRemembered);
+  const Remembering::Cache before = cache;
+  EXPECT_EQ(Remembering::Layer::step(a.parameters, x, y, cache, scratch), attune::Status::kNothingRemembered);
   EXPECT_EQ(std::memcmp(&cache, &before, sizeof cache), 0);
   for (const float value : y.values) EXPECT_EQ(value, 0);
-  Layer::remember(a.parameters, memory, cache);
-  EXPECT_EQ(Layer::step(a.parameters, x, y, cache, scratch), attune::Status::kOk);
+  Remembering::Layer::remember(a.parameters, memory, cache);
+  EXPECT_EQ(Remembering::Layer::step(a.parameters, x, y, cache, scratch), attune::Status::kOk);
   cache.reset();  // which leaves what is remembered
-  EXPECT_EQ(Layer::step(a.parameters, x, y, cache, scratch), attune::Status::kOk);
+  EXPECT_EQ(Remembering::Layer::step(a.parameters, x, y, cache, scratch), attune::Status::kOk);
 }
 TEST(CachedAttention, a_mask_of_the_memory_goes_on_behind_the_positions_of_an_int) {
-  using Layer = attune::DecoderLayer<attune::DecoderLayerShape{
-      .attention = {.seq_len = 21, .d_model = 8, .num_heads = 2}, .d_ff = 9, .memory_len = 10}>;
-  using Cache = attune::KeyValueCache<Layer, CacheShape{.window = 4}>;
-  static const Case<Layer> a(13);
-  static Layer::Memory memory;
-  static Cache cache;
-  static Cache::Scratch<> scratch;
+  static Remembering stream;
+  auto& [a, memory, cache, scratch] = stream;
   static attune::Tensor<float, 1, 8> masked, y;
   attune::Rng rng(5);
   check::fill(memory, rng);
-  Layer::remember(a.parameters, memory, cache);
+  Remembering::Layer::remember(a.parameters, memory, cache);
   cache.tokens = 3'000'000'000;
-  static Cache other = cache;
+  static Remembering::Cache other = cache;
   const auto x = check::tokens_at<1>(a.x, 0);
-  ASSERT_EQ(Layer::step(a.parameters, x, y, cache, scratch), attune::Status::kOk);
-  ASSERT_EQ(Layer::step(a.parameters, x, masked, other, scratch, attune::CausalMask{}), attune::Status::kOk);
+  ASSERT_EQ(Remembering::Layer::step(a.parameters, x, y, cache, scratch), attune::Status::kOk);
+  ASSERT_EQ(Remembering::Layer::step(a.parameters, x, masked, other, scratch, attune::CausalMask{}),
+            attune::Status::kOk);
   EXPECT_TRUE(check::same_bits(masked, y));
 }
 

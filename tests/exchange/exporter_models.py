@@ -553,6 +553,17 @@ class Step(nn.Module):
         return self.function(x)
 
 
+def rearranged():
+    """(name, module, batch of inputs, the inputs in the order in which the first layer takes them)"""
+    x, image = torch.randn(3, 1, 6, 8), torch.randn(3, 2, 8, 8)
+
+    def patches(y):
+        return y.reshape(3, 2, 2, 4, 2, 4).permute(0, 2, 4, 3, 5, 1).reshape(3, 4, 32)
+    return [("an image as a sequence of rows", nn.Sequential(Step(lambda y: y.squeeze(1)), nn.Linear(8, 5)), x, x[:, 0]),
+            ("patches that are cut by reshape", nn.Sequential(Step(patches), nn.Linear(32, 5)), image, patches(image)),
+            ("an image as one row", nn.Sequential(nn.Flatten(), nn.Linear(128, 5)), image, image.reshape(3, 1, 128))]
+
+
 class Skip(nn.Sequential):
     def forward(self, x):
         return x + super().forward(x)

@@ -8,8 +8,9 @@
 
 namespace check {
 
-struct MemoryFile {
-  alignas(8) char bytes[2048];
+template <std::size_t capacity>
+struct MemoryFileOf {
+  alignas(8) char bytes[capacity];
   std::size_t size_ = 0;
 
   void operator()(const char* text, std::size_t count) {
@@ -18,14 +19,23 @@ struct MemoryFile {
   /// The length of a header, spaces at its end, and elements.
   template <class Element>
   void start(std::string_view header, std::initializer_list<Element> body) {
-    size_ = 0;
-    const std::size_t padded = (header.size() + 7) / 8 * 8;
-    const char length[8] = {static_cast<char>(padded & 0xFF), static_cast<char>(padded >> 8)};
-    (*this)(length, 8);
-    (*this)(header.data(), header.size());
-    (*this)("       ", padded - header.size());
+    const std::size_t spaces = 7 - (header.size() + 7) % 8;
+    start(header.size() + spaces);
+    add(header);
+    add(std::string_view("       ", spaces));
     add(body);
   }
+  /// The length of a header as it is.
+  void start(std::string_view header) {
+    start(header.size());
+    add(header);
+  }
+  void start(std::size_t header_bytes) {
+    size_ = 0;
+    const char length[8] = {static_cast<char>(header_bytes & 0xFF), static_cast<char>(header_bytes >> 8)};
+    (*this)(length, 8);
+  }
+  void add(std::string_view text) { (*this)(text.data(), text.size()); }
   template <class Element>
   void add(std::initializer_list<Element> elements) {
     (*this)(reinterpret_cast<const char*>(elements.begin()), elements.size() * sizeof(Element));
@@ -37,5 +47,6 @@ struct MemoryFile {
     return text().find(part) != std::string_view::npos;
   }
 };
+using MemoryFile = MemoryFileOf<2048>;
 
 }  // namespace check

@@ -6,17 +6,8 @@
 
 #include "exchange/expect_tensors.hpp"
 
-namespace {
-
 using namespace attune;
-using check::expect_tensors;
-using check::Named;
-
-constexpr EncoderLayerShape kEncoder{.attention = {.seq_len = 5, .d_model = 6, .num_heads = 3}, .d_ff = 7};
-constexpr DecoderLayerShape kDecoder{
-    .attention = {.seq_len = 4, .d_model = 6, .num_heads = 3}, .d_ff = 7, .memory_len = 5};
-
-}  // namespace
+using check::expect_tensors, check::kDecoder, check::kEncoder, check::Named;
 
 TEST(PyTorchLayers, of_layers_are_those_of_their_modules) {
   expect_tensors<PyTorchModule<Linear<LinearShape{5, 3, 7}>>>({{"bias", 7}, {"weight", 7, 3}});

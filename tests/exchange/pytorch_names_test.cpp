@@ -8,17 +8,8 @@
 
 #include "exchange/expect_tensors.hpp"
 
-namespace {
-
 using namespace attune;
-using check::expect_tensors;
-using check::Named;
-
-constexpr EncoderLayerShape kEncoder{.attention = {.seq_len = 5, .d_model = 6, .num_heads = 3}, .d_ff = 7};
-constexpr DecoderLayerShape kDecoder{
-    .attention = {.seq_len = 4, .d_model = 6, .num_heads = 3}, .d_ff = 7, .memory_len = 5};
-
-}  // namespace
+using check::expect_tensors, check::kDecoder, check::kEncoder, check::Named;
 
 TEST(PyTorchNames, of_layers_within_a_residual_are_given_one_by_one) {
   using Square = Linear<LinearShape{5, 6, 6, false}>;

@@ -7,29 +7,13 @@
 #include <attune/models/encoder_layer.hpp>
 
 #include "check.hpp"
+#include "exchange/memory_file.hpp"
 
 namespace {
 
 using namespace attune;
 
-// A file in memory.
-struct File {
-  alignas(8) char bytes[8192];
-  std::size_t size_ = 0;
-
-  void operator()(const char* text, std::size_t count) {
-    for (std::size_t i = 0; i < count && size_ < sizeof bytes; ++i) bytes[size_++] = text[i];
-  }
-  void add(std::string_view text) { (*this)(text.data(), text.size()); }
-  void start(std::string_view header) {
-    size_ = 0;
-    const char length[8] = {static_cast<char>(header.size() & 0xFF), static_cast<char>(header.size() >> 8)};
-    (*this)(length, 8);
-    add(header);
-  }
-  [[nodiscard]] const char* data() const { return bytes; }
-  [[nodiscard]] std::size_t size() const { return size_; }
-};
+using File = check::MemoryFileOf<8192>;
 File file, written;
 
 constexpr EncoderLayerShape kEncoder{.attention = {.seq_len = 5, .d_model = 6, .num_heads = 3}, .d_ff = 7};

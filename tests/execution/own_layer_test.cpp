@@ -12,13 +12,13 @@ namespace {
 
 using namespace attune;
 
-struct OfTokens : PRelu<4, 3> {};  // its WithLength is another type's
+struct OfTokens : PRelu<4, 3> {};  // its Stream is another type's
 struct WithTape : PRelu<4, 3> {
   struct Tape {
     int kept;
   };
-  template <int tokens>
-  using WithLength = WithTape;
+  template <int tokens, CacheShape>
+  using Stream = WithTape;
 };
 struct OfTokensThatMeet : PRelu<4, 3> {
   static constexpr Abilities kAbilities{};

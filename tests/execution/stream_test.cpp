@@ -159,8 +159,8 @@ struct Twice : OwnLayer<kRows, kWidth> {
   using Own = OwnLayer<kRows, kWidth>;
   using typename Own::Parameters, typename Own::Input, typename Own::Output;
   using typename Own::Tape, typename Own::Scratch, typename Own::InferenceScratch;
-  template <int tokens>
-  using WithLength = Twice<tokens>;
+  template <int tokens, CacheShape>
+  using Stream = Twice<tokens>;
   static void forward(const Parameters&, attune::ConstView<Input> x, attune::View<Output> y,
                       InferenceScratch&) {
     for (int i = 0; i < kRows; ++i) {
@@ -182,18 +182,15 @@ struct Twice : OwnLayer<kRows, kWidth> {
   }
 };
 struct Total : Twice<kLength> {
-  template <CacheShape>
+  template <int tokens, CacheShape>
   struct Stream {
     struct Memory {
       float total[kWidth];
     };
-    template <int tokens>
     struct Scratch {};
-    template <int tokens>
     static void step(std::uint64_t position, const auto&,
                      attune::ConstView<attune::Tensor<float, tokens, kWidth>> x,
-                     attune::View<attune::Tensor<float, tokens, kWidth>> y, Memory& memory,
-                     Scratch<tokens>&) {
+                     attune::View<attune::Tensor<float, tokens, kWidth>> y, auto& memory, Scratch&) {
       for (int i = 0; i < tokens; ++i) {
         for (int j = 0; j < kWidth; ++j) {
           const float before = position == 0 && i == 0 ? 0 : memory.total[j];

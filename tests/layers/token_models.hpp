@@ -5,7 +5,14 @@
 #include <attune/layers/pooling.hpp>
 #include <attune/layers/positions.hpp>
 #include <attune/models/encoder_layer.hpp>
+#include <attune/models/frozen.hpp>
 #include <attune/models/sequential.hpp>
+#include <attune/training/check_gradients.hpp>
+#include <attune/training/cross_entropy.hpp>
+#include <attune/training/trainer.hpp>
+#include <attune/training/update_in_backward.hpp>
+
+#include "check.hpp"
 
 namespace check {
 
@@ -20,5 +27,41 @@ using TokenModel = attune::Sequential<
                          Scalar>,
     attune::Pooling<attune::PoolingShape{4, 4, attune::PoolingKind::kFirst}, Scalar>,
     attune::Linear<attune::LinearShape{1, 4, 2}, Scalar>>;
+
+/// The hash of parameters after 12 steps. Calls expect_moved(before, after) with the table of tokens.
+template <class Trainer, class Model>
+std::uint32_t train_tokens(const auto& expect_moved) {
+  static Trainer trainer;
+  attune::Rng rng(2);
+  trainer.initialize(attune::XavierUniform{}, rng);
+  const auto before = trainer.parameters().template layer<1>().weight;
+  static typename Model::Input x;
+  for (int step = 0; step < 12; ++step) {
+    fill(x, rng);
+    EXPECT_TRUE(trainer.step(x, step % 2, {.learning_rate = 1e-2f, .weight_decay = 0}).ok());
+  }
+  expect_moved(before, trainer.parameters().template layer<1>().weight);
+  return attune::hash_bits(trainer.parameters());
+}
+template <class Model>
+void expect_same_tokens_in_every_plan(const auto& expect_moved) {
+  using attune::Trainer, attune::CrossEntropy, attune::AdamW, attune::UpdateInBackward;
+  const std::uint32_t plain = train_tokens<Trainer<Model, CrossEntropy<>>, Model>(expect_moved);
+  EXPECT_EQ((train_tokens<Trainer<Model, CrossEntropy<>, AdamW, 1, UpdateInBackward>, Model>(expect_moved)),
+            plain);
+}
+
+template <class Model>
+inline typename Model::Parameters constant_tokens;
+/// The table is a constant if biases and norms are trained.
+template <class Model>
+void expect_constant_tokens_beside_a_trained_head() {
+  attune::Rng rng(5);
+  fill_set(constant_tokens<Model>, rng);
+  using Tuned = attune::BiasesAndNorms<Model, constant_tokens<Model>>;
+  static attune::Trainer<Tuned, attune::CrossEntropy<>> trainer;
+  trainer.initialize(attune::XavierUniform{}, attune::Rng{6});
+  EXPECT_TRUE(trainer.step(typename Model::Input{}, 1, {.learning_rate = 1e-2f}).ok());
+}
 
 }  // namespace check

@@ -1,14 +1,9 @@
 // A row added to every token: values, gradients, in a model with plans, from flash, on a stream.
 #include <attune/layers/token_type.hpp>
 
-#include <attune/models/frozen.hpp>
-#include <attune/training/check_gradients.hpp>
-#include <attune/training/cross_entropy.hpp>
-#include <attune/training/trainer.hpp>
-#include <attune/training/update_in_backward.hpp>
-
 #include "check.hpp"
 #include "layers/token_models.hpp"
+#include "problem.hpp"
 #include "stream_cases.hpp"
 
 namespace {
@@ -21,40 +16,12 @@ template <class Scalar>
 using Model = check::TokenModel<TokenType<kShape, Scalar>>;
 using Small = Model<float>;
 
-template <class Trainer>
-std::uint32_t train() {
-  static Trainer trainer;
-  Rng rng(2);
-  trainer.initialize(XavierUniform{}, rng);
-  const auto before = trainer.parameters().template layer<1>().weight;
-  static typename Small::Input x;
-  for (int step = 0; step < 12; ++step) {
-    for (float& value : x.values) value = rng.uniform(-1.0f, 1.0f);
-    EXPECT_TRUE(trainer.step(x, step % 2, {.learning_rate = 1e-2f, .weight_decay = 0}).ok());
-  }
-  const auto& after = trainer.parameters().template layer<1>().weight;
-  for (int j = 0; j < 4; ++j) {
-    EXPECT_NE(after(1, j), before(1, j));
-    EXPECT_EQ(after(0, j), before(0, j));
-    EXPECT_EQ(after(2, j), before(2, j));
-  }
-  return hash_bits(trainer.parameters());
-}
-
-Small::Parameters constants;
-
 }  // namespace
 
 TEST(TokenType, adds_its_row_to_every_token) {
-  Rng rng(1);
-  Type::Parameters parameters, gradients{};
-  Type::Input x, dx;
-  Type::Output y;
-  Type::Tape tape;
-  Type::Scratch scratch;
-  check::fill_set(parameters, rng);
-  check::fill(x, rng);
-  Type::forward(parameters, x, y, tape, scratch);
+  check::Problem<Type> a(1);
+  a.forward();
+  auto& [parameters, gradients, x, dx, y, dy, tape, scratch, inference] = a;
   for (int i = 0; i < 4; ++i) {
     for (int j = 0; j < 4; ++j) EXPECT_EQ(y(i, j), x(i, j) + parameters.weight(1, j));
   }
@@ -77,18 +44,17 @@ TEST(TokenType, has_right_gradients) {
 }
 
 TEST(TokenType, trains_to_the_same_bits_in_every_plan) {
-  const std::uint32_t plain = train<Trainer<Small, CrossEntropy<>>>();
-  EXPECT_EQ((train<Trainer<Small, CrossEntropy<>, AdamW, 1, UpdateInBackward>>()), plain);
+  check::expect_same_tokens_in_every_plan<Small>([](const auto& before, const auto& after) {
+    for (int j = 0; j < 4; ++j) {
+      EXPECT_NE(after(1, j), before(1, j));
+      EXPECT_EQ(after(0, j), before(0, j));
+      EXPECT_EQ(after(2, j), before(2, j));
+    }
+  });
 }
 
 TEST(TokenType, is_a_constant_beside_a_trained_head) {
-  Rng rng(5);
-  constants.initialize(XavierUniform{}, rng);
-  check::fill_set(constants, rng);
-  using Tuned = BiasesAndNorms<Small, constants>;
-  static Trainer<Tuned, CrossEntropy<>> trainer;
-  trainer.initialize(XavierUniform{}, Rng{6});
-  EXPECT_TRUE(trainer.step(Small::Input{}, 1, {.learning_rate = 1e-2f}).ok());
+  check::expect_constant_tokens_beside_a_trained_head<Small>();
 }
 
 TEST(TokenType, streams) {

@@ -41,9 +41,7 @@ struct Slope {
   using Output = Input;
   struct Parameters {
     attune::Tensor<Scalar, 1, 4> slope;
-    static constexpr void visit(const auto& visitor, const attune::TensorPath* parent, auto&&... sets) {
-      visitor(attune::TensorPath{"slope", parent}, sets.slope...);
-    }
+    ATTUNE_FIELDS(Weight(slope))
   };
   struct Tape {};
   struct Scratch {

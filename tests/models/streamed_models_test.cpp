@@ -175,17 +175,15 @@ struct KeepsLast : OwnLayer<2, 2> {
       for (int i = 0; i < Input::size; ++i) dx.data[i] = dy.data[i];
     }
   }
-  template <CacheShape>
+  template <int tokens, CacheShape>
   struct Stream {
     struct Memory {
       static constexpr std::uint32_t kFingerprint = layout;
       float last[2];
     };
-    template <int>
     struct Scratch {};
-    template <int tokens>
     static void step(std::uint64_t, const auto&, attune::ConstView<attune::Tensor<float, tokens, 2>> x,
-                     attune::View<attune::Tensor<float, tokens, 2>> y, Memory& memory, Scratch<tokens>&) {
+                     attune::View<attune::Tensor<float, tokens, 2>> y, auto& memory, Scratch&) {
       for (int i = 0; i < 2 * tokens; ++i) memory.last[i % 2] = y.data[i] = x.data[i];
     }
   };
@@ -212,8 +210,8 @@ TEST(KeyValueCache, of_another_layout_in_memory_is_not_restored) {
 
   // Keys in a ring and in a row, as many blocks of them.
   using Attention = attune::MultiHeadAttention<attune::AttentionShape{2, 4, 1}>;
-  using Ring = Attention::Stream<CacheShape{.window = 17}>::Memory;
-  using Linear = Attention::Stream<CacheShape{.capacity = 32}>::Memory;
+  using Ring = Attention::Stream<1, CacheShape{.window = 17}>::Memory;
+  using Linear = Attention::Stream<1, CacheShape{.capacity = 32}>::Memory;
   static_assert(sizeof(Ring) == sizeof(Linear));
   EXPECT_NE(attune::kFingerprintOf<Ring>, attune::kFingerprintOf<Linear>);
 }

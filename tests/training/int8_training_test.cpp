@@ -56,6 +56,15 @@ struct Example {
   }
 };
 
+// A trainer with a parameter that is not finite; returns their hash.
+std::uint32_t load_infinity(auto& trainer) {
+  static Model::Parameters parameters;
+  parameters = trainer.parameters();
+  parameters.layer<2>().weight(0, 0) = std::numeric_limits<float>::infinity();
+  trainer.load(parameters);
+  return hash_bits(parameters);
+}
+
 template <class SomeTrainer, class... Mask>
 float train(SomeTrainer& trainer, int steps, const Mask&... mask) {
   Rng rng(3);
@@ -203,10 +212,7 @@ TEST(Int8Training, and_floats_refuse_the_states_of_each_other) {
 
 TEST(Int8Training, refuses_parameters_that_are_not_finite) {
   auto& trainer = check::fresh<0, TrainerOf<>>();
-  static Model::Parameters parameters;
-  parameters = trainer.parameters();
-  parameters.layer<2>().weight(0, 0) = std::numeric_limits<float>::infinity();
-  trainer.load(parameters);
+  load_infinity(trainer);
   Rng rng(9);
   const Example example(rng);
   Model::Output y;
@@ -266,14 +272,11 @@ TEST(Int8Training, updates_in_backward_to_the_same_bits) {
 
 TEST(Int8Training, updates_in_backward_refuse_parameters_that_are_not_finite) {
   auto& trainer = check::fresh<0, Trainer<Model, CrossEntropy<>, AdamW, 1, WithoutGradients>>();
-  static Model::Parameters parameters;
-  parameters = trainer.parameters();
-  parameters.layer<2>().weight(0, 0) = std::numeric_limits<float>::infinity();
-  trainer.load(parameters);
+  const std::uint32_t loaded = load_infinity(trainer);
   Rng rng(9);
   const Example example(rng);
   EXPECT_EQ(trainer.step(example.x, example.label, kOptions).status, Status::kNotFinite);
-  EXPECT_EQ(hash_bits(trainer.parameters()), hash_bits(parameters));
+  EXPECT_EQ(hash_bits(trainer.parameters()), loaded);
 }
 
 TEST(Int8Training, tells_the_ram_of_its_integers) {

@@ -36,9 +36,10 @@ std::string row(const std::string& name) {
   if constexpr (attune::detail::kHasSets<Model>) {
     text += cell<Model, attune::AdamW, UpdateInBackward>() + cell<Model, Rounded, UpdateInBackward>() +
             cell<Model, Int8, UpdateInBackward>() + cell<Model, attune::Adafactor<>, UpdateInBackward>() +
+            cell<Model, attune::Bfloat16MasterWeights<attune::Adafactor<>>, UpdateInBackward>() +
             cell<Model, attune::Sgd<>, UpdateInBackward>();
   } else {
-    text += " – | – | – | – | – |";
+    text += " – | – | – | – | – | – |";
   }
   return text;
 }

@@ -46,7 +46,7 @@ struct AttentionParts {
   // y[tokens, …] = x[tokens, …]·W + b, by one of Attention's projections.
   template <class Projection, int tokens>
   static void project(const auto& parameters, const auto& x, const auto& y) {
-    Projection::template WithLength<tokens>::forward(parameters, x, y);
+    OfLength<Projection, tokens>::forward(parameters, x, y);
   }
 
   static constexpr bool kRotates = kShape.rotary_dim > 0;
@@ -85,7 +85,7 @@ struct AttentionParts {
   template <class Norm, int tokens, int heads>
   static void normalize([[maybe_unused]] const auto& norm, [[maybe_unused]] Scalar* operand) {
     if constexpr (kShape.query_key_norm != QueryKeyNorm::kNone) {
-      using AllHeads = typename Norm::template WithLength<tokens * heads>;
+      using AllHeads = OfLength<Norm, tokens * heads>;
       typename AllHeads::InferenceScratch none;
       const View<typename AllHeads::Input> rows(operand);
       AllHeads::forward(norm, rows, rows, none);
@@ -271,7 +271,7 @@ template <class Parts, class Tokens, CacheShape kept>
 }
 
 /// Runs MultiHeadAttention token by token.
-template <class Attention, CacheShape cache>
+template <class Attention, int tokens, CacheShape cache>
 struct AttentionStream : AttentionParts<Attention> {
   static_assert(Attention::kSelfAttention,
                 "attune: attention to other tokens than its own does not run token by token by itself; "
@@ -294,7 +294,6 @@ struct AttentionStream : AttentionParts<Attention> {
   };
   static constexpr std::uint64_t kMostTokens = cache.window > 0 ? kAnyNumber : std::uint64_t{cache.capacity};
 
-  template <int tokens>
   struct Scratch {
     Tensor<Scalar, tokens, kHeads * kDk> query;
     Tensor<Scalar, tokens, kKvHeads * kDk> key;
@@ -304,10 +303,9 @@ struct AttentionStream : AttentionParts<Attention> {
     [[no_unique_address]] typename Parts::template Angles<tokens> angles;
   };
 
-  template <int tokens>
   static void step(std::uint64_t position, const auto& parameters,
                    ConstView<Tensor<Scalar, tokens, kShape.d_model>> x,
-                   View<Tensor<Scalar, tokens, kShape.d_out>> y, Memory& memory, Scratch<tokens>& scratch) {
+                   View<Tensor<Scalar, tokens, kShape.d_out>> y, auto& memory, Scratch& scratch) {
     Parts::template find_angles<tokens>(position, scratch.angles, memory.beyond);
     Parts::template find_queries<tokens>(parameters, x, scratch.query, scratch.angles);
     Parts::template find_keys<tokens>(parameters, x, scratch.key.data(), scratch.angles);

@@ -48,8 +48,8 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
   using WithScalar = MultiHeadAttention<shape, Other>;
   static constexpr AttentionShape kShape = shape;
   /// Causal self-attention, token by token (execution/stream.hpp).
-  template <CacheShape cache>
-  using Stream = detail::AttentionStream<MultiHeadAttention, cache>;
+  template <int tokens, CacheShape cache>
+  using Stream = detail::AttentionStream<MultiHeadAttention, tokens, cache>;
   static constexpr std::uint32_t kFingerprint =
       fingerprint("MultiHeadAttention", detail::fingerprint_of(shape));
   /// Whether queries, keys and values may be one matrix.

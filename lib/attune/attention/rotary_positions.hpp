@@ -143,18 +143,16 @@ struct RotaryPositions {
   }
 
   /// Runs the layer token by token.
-  template <CacheShape cache>
+  template <int tokens, CacheShape cache>
   struct Stream {
     using Memory = Beyond<cache>;
-    template <int tokens>
     struct Scratch {
       detail::SineTable<Scalar, tokens, kPairs> angles;
     };
-    template <int tokens>
     static void step(std::uint64_t position, const auto&,
                      ConstView<Tensor<Scalar, tokens, shape.num_heads * shape.d_k>> x,
                      View<Tensor<Scalar, tokens, shape.num_heads * shape.d_k>> y, Memory& memory,
-                     Scratch<tokens>& scratch) {
+                     Scratch& scratch) {
       angles_from(position, scratch.angles, memory);
       RotaryPositions<detail::with(shape, &RotaryShape::seq_len, tokens), Scalar>::forward(x, y,
                                                                                            scratch.angles);

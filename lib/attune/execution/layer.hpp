@@ -25,8 +25,8 @@
 // Optional members, and their defaults:
 //
 //   kAbilities                 its Abilities, below: for example, whether its calls take a context after
-//                              these arguments. Default: none; its tokens meet unless it has WithLength or
-//                              one row
+//                              these arguments. Default: none; its tokens meet unless its Stream is
+//                              a layer, or it has one row
 //   ParametersOf<Matrix, Vector>  its set with other storage than tensors. Default: it is trained as a whole
 //   kFingerprint               its name, and options that tensors and shapes do not show (fingerprint.hpp).
 //                              Default: the sizes of its Input and Output
@@ -38,7 +38,9 @@
 //   TapeIn<Gradients, Matrix>  the tape with other storage of its matrices (layers/packed_rows.hpp). Default:
 //                              a packed tape has it as it is
 //   WithScalar<Other>          the layer with another scalar. Default: there is none
-//   WithLength<tokens>, or Stream<cache>  the layer token by token (stream.hpp). Default: it cannot run so
+//   Stream<tokens, cache>      the layer on the next tokens of a stream (stream.hpp): where tokens do not
+//   meet,
+//                              the layer of as many tokens. Default: it cannot run token by token
 #pragma once
 
 #include <algorithm>
@@ -92,6 +94,22 @@ struct Abilities {
   /// may be updated at once. Otherwise UpdateInBackward keeps the layer's gradients in scratch.
   bool updates_in_backward = false;
   Lanes lanes = Lanes::kNone;  // the parts that can use lanes in Lockstep
+};
+
+/// The storage of kept keys and values.
+enum class CacheNumbers {
+  kScalar,  // the model's scalar
+  kInt8,    // 8 bits with a scale per token and head, and integer attention; float models only
+};
+
+/// The kept keys and values of a stream: of all tokens, at most `capacity`; or, endlessly, of the last
+/// `window` tokens, including the newest, and of the first `sinks` tokens (Xiao et al., "Efficient Streaming
+/// Language Models with Attention Sinks", 2024).
+struct CacheShape {
+  int capacity = 0;                              // largest number of tokens; 0: a ring
+  int window = 0;                                // number of last tokens that a ring keeps; 0: no ring
+  int sinks = 0;                                 // number of first tokens that a ring keeps
+  CacheNumbers numbers = CacheNumbers::kScalar;  // storage of keys and values
 };
 
 /// Replaces an unused dx; drops writes.
@@ -247,6 +265,25 @@ struct AnyVisitor {
   void operator()(const TensorPath&, auto&&...) const {}
 };
 
+/// Whether L has a layer's calls. If not, one error names the missing one.
+template <class L>
+constexpr bool check_calls() {
+  if constexpr (!RunsForward<L>) {
+    static_assert(
+        sizeof(L) == 0,
+        "attune::IsLayer: there is no forward(parameters, x, y, tape, scratch[, mask]) for ConstView<Input> "
+        "x and View<Output> y; one with a second input stands in a struct that takes both out of one");
+  } else if constexpr (!RunsBackward<L>) {
+    static_assert(sizeof(L) == 0,
+                  "attune::IsLayer: there is no backward(parameters, x, tape, dy, dx, gradients, scratch[, "
+                  "mask]) for a "
+                  "dx of View<Input> and of NoGradient");
+  } else if constexpr (!Infers<L>) {
+    static_assert(sizeof(L) == 0,
+                  "attune::IsLayer: there is no forward(parameters, x, y, inference_scratch[, mask])");
+  }
+  return IsLayer<L>;
+}
 /// Whether L is a layer. If not, one error names the missing member.
 template <class L>
 constexpr bool check_layer() {
@@ -261,6 +298,14 @@ constexpr bool check_layer() {
                   "attune::IsLayer: what a layer can do stands in one struct, static constexpr "
                   "attune::Abilities kAbilities{.takes_length = …}; constants as kTakesLength are not asked "
                   "for, and without the argument nothing tells the layer of a length");
+  } else if constexpr (
+      requires { typename L::template WithLength<1>; } ||
+      requires { typename L::template Stream<CacheShape{.capacity = 1}>; }) {
+    static_assert(
+        sizeof(L) == 0,
+        "attune::IsLayer: a layer runs token by token by its Stream<tokens, cache>: where tokens do not "
+        "meet, the layer of as many tokens, template <int tokens, attune::CacheShape> using Stream = …; "
+        "else a memory and a step (execution/stream.hpp)");
   } else if constexpr (!requires {
                          typename L::Input;
                          typename L::Output;
@@ -286,27 +331,35 @@ constexpr bool check_layer() {
         sizeof(L) == 0,
         "attune::IsLayer: the type names no Tape, Scratch or InferenceScratch; each may be an empty "
         "struct");
-  } else if constexpr (!RunsForward<L>) {
-    static_assert(
-        sizeof(L) == 0,
-        "attune::IsLayer: there is no forward(parameters, x, y, tape, scratch[, mask]) for ConstView<Input> "
-        "x and View<Output> y; one with a second input stands in a struct that takes both out of one");
-  } else if constexpr (!RunsBackward<L>) {
-    static_assert(sizeof(L) == 0,
-                  "attune::IsLayer: there is no backward(parameters, x, tape, dy, dx, gradients, scratch[, "
-                  "mask]) for a "
-                  "dx of View<Input> and of NoGradient");
-  } else if constexpr (!Infers<L>) {
-    static_assert(sizeof(L) == 0,
-                  "attune::IsLayer: there is no forward(parameters, x, y, inference_scratch[, mask])");
+  } else {
+    return check_calls<L>();
   }
-  return IsLayer<L>;
+  return false;
 }
 /// Requires a layer.
 template <class L>
 concept CheckedLayer = check_layer<L>();
 
-// A layer's declared abilities. By default, tokens do not meet in a layer with WithLength.
+/// The Stream of a layer that cannot run token by token. It says why in a static assertion.
+struct NoStream {
+  struct Memory {};
+  struct Scratch {};
+  static void step(const auto&...) {}
+};
+/// A layer in which tokens do not meet, for another number of tokens.
+template <class Layer, int tokens>
+using OfLength = typename Layer::template Stream<tokens, CacheShape{.capacity = 1}>;
+/// Whether tokens do not meet in a layer: its Stream for its own number of tokens is the layer itself.
+template <class Layer>
+inline constexpr bool kByToken = [] {
+  if constexpr (requires { typename OfLength<Layer, Layer::Output::rows>; }) {
+    return std::is_same_v<OfLength<Layer, Layer::Output::rows>, Layer>;
+  } else {
+    return false;
+  }
+}();
+
+// A layer's declared abilities. By default, tokens do not meet in a layer whose Stream is a layer.
 template <class Layer>
 inline constexpr Abilities kAbilities = [] {
   if constexpr (requires { Layer::kAbilities; }) {
@@ -314,13 +367,9 @@ inline constexpr Abilities kAbilities = [] {
   } else if constexpr (kTakesIds<Layer>) {
     return Abilities{};
   } else {
-    return Abilities{.mixes_tokens =
-                         Layer::Input::rows > 1 && !requires {typename Layer::template WithLength<1>;
+    return Abilities{.mixes_tokens = Layer::Input::rows > 1 && !kByToken<Layer>};
   }
-};
-}
-}
-();
+}();
 
 /// Whether a layer uses a mask.
 template <class Layer>
@@ -334,10 +383,9 @@ template <class Layer>
 inline constexpr bool kRunsByToken = [] {
   if constexpr (kTakesIds<Layer> || kAbilities<Layer>.mixes_tokens || kAbilities<Layer>.takes_context) {
     return false;
-  } else if constexpr (requires { typename Layer::template WithLength<1>; }) {
-    using One = typename Layer::template WithLength<1>;
-    return std::is_same_v<typename Layer::template WithLength<Layer::Input::rows>, Layer> &&
-           std::is_empty_v<typename One::Tape> && std::is_empty_v<typename One::Scratch> &&
+  } else if constexpr (kByToken<Layer>) {
+    using One = OfLength<Layer, 1>;
+    return std::is_empty_v<typename One::Tape> && std::is_empty_v<typename One::Scratch> &&
            std::is_empty_v<typename One::InferenceScratch>;
   } else {
     return false;
@@ -358,6 +406,11 @@ constexpr ScoreShape first_scores(std::initializer_list<ScoreShape> layers) {
   }
   return {};
 }
+/// The abilities of a layer that is called in a context.
+template <class Layer>
+inline constexpr Abilities kAbilitiesInContext = with(with(kAbilities<Layer>, &Abilities::takes_context,
+                                                           true),
+                                                      &Abilities::takes_length, kTakesLength<Layer>);
 /// The abilities of a layer made of other layers, which have their own slices.
 template <class... Layers>
 inline constexpr Abilities kAbilitiesOfAll{

@@ -1,9 +1,9 @@
 // Slices, valid lengths and updates in backward for your own layers.
 //
-// If tokens do not meet in a layer, its WithLength<1> can run on one token at a time. This happens in three
-// cases: in slices, for a sequence shorter than the layer, and in backward with a mask, which skips tokens
-// with dy zero. Sums over tokens are added to the gradients in token order. The bits equal a layer's that
-// adds each token's term to its gradient in that order.
+// If tokens do not meet in a layer, its Stream of one token can run on one token at a time. This happens in
+// three cases: in slices, for a sequence shorter than the layer, and in backward with a mask, which skips
+// tokens with dy zero. Sums over tokens are added to the gradients in token order. The bits equal a layer's
+// that adds each token's term to its gradient in that order.
 //
 // If parameters are updated at once (training/update_in_backward.hpp), a layer without the ability
 // updates_in_backward adds to its own gradients, in scratch. They are passed on after its backward, so the
@@ -33,7 +33,7 @@ inline constexpr int kWorkOfToken = 4 * (Layer::Input::cols + Layer::Output::col
 template <class Layer>
 void forward_by_token(const auto& context, const auto& parameters, ConstView<typename Layer::Input> x,
                       View<typename Layer::Output> y, const auto&... memory) {
-  using One = typename Layer::template WithLength<1>;
+  using One = OfLength<Layer, 1>;
   context.template each_token<Layer::Input::rows, kWorkOfToken<Layer>>([&](int i) {
     const auto from = x.template rows_at<1>(i);
     const auto to = y.template rows_at<1>(i);
@@ -52,7 +52,7 @@ template <class Layer, AnyContext Call>
 void backward_by_token(const Call& context, const auto& parameters, ConstView<typename Layer::Input> x,
                        const auto&, ConstView<typename Layer::Output> dy, auto&& dx, auto& gradients,
                        const auto&) {
-  using One = typename Layer::template WithLength<1>;
+  using One = OfLength<Layer, 1>;
   const auto all = sink<typename Layer::Input>(dx);
   context.template each_token<Layer::Input::rows, kWorkOfToken<Layer>>([&](int i) {
     const auto run = [&](auto to) {

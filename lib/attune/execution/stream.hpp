@@ -15,27 +15,30 @@
 // integers. `y` then equals the row of attune::infer<Model>(parameters, x, y, scratch, CausalMask{},
 // Int8CacheProducts{}).
 //
-// A layer declares how it runs on some tokens. If tokens do not meet in it:
+// A layer declares its Stream<tokens, cache>, itself on the next `tokens` tokens. If tokens do not meet in
+// it, that is the layer of as many tokens, on the same parameters:
 //
-//   WithLength<tokens>     the same layer for that many tokens, on the same parameters
+//   template <int tokens, CacheShape>
+//   using Stream = Own<tokens, …>;
 //
 // If they meet, or if the number of earlier tokens matters:
 //
-//   template <CacheShape cache>
+//   template <int tokens, CacheShape cache>
 //   struct Stream {
-//     struct Memory { … };                            // kept from earlier tokens; zeros: none.
-//                                                     // A kFingerprint identifies its layout in a saved
-//                                                     // cache, if its type does not
-//     static constexpr std::uint64_t kMostTokens = …; // most tokens in all; default: any number
-//     static Status ready(const Memory&);             // whether a step can run; default: always
-//     template <int tokens>
+//     struct Memory { … };                            // kept from earlier tokens; zeros: none. Its layout
+//     does
+//                                                     // not depend on `tokens`. A kFingerprint identifies it
+//                                                     in
+//                                                     // a saved cache, if its type does not
 //     struct Scratch { … };                           // dead after every call
-//     /// y[tokens, …] of x[tokens, …], which do not overlap; `position` tokens came before.
-//     template <int tokens>
-//     static void step(std::uint64_t position, const auto& parameters, x, y, Memory&, Scratch<tokens>&);
+//     static constexpr std::uint64_t kMostTokens = …; // most tokens in all; default: any number
+//     static Status ready(const auto& memory);        // whether a step can run; default: always
+//     /// y[tokens, …] of x[tokens, …], which do not overlap; `position` tokens came before. `memory` is the
+//     /// Memory of Stream<1, cache>.
+//     static void step(std::uint64_t position, const auto& parameters, x, y, auto& memory, Scratch&);
 //   };
 //
-// Neither is inherited, as a derived layer may compute another function: it declares its own. If it computes
+// It is not inherited, as a derived layer may compute another function: it declares its own. If it computes
 // the same function, it declares `using SteppedAs = itself`.
 #pragma once
 
@@ -51,22 +54,6 @@
 #include <attune/execution/layer_calls.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
-
-/// The storage of kept keys and values.
-enum class CacheNumbers {
-  kScalar,  // the model's scalar
-  kInt8,    // 8 bits with a scale per token and head, and integer attention; float models only
-};
-
-/// The kept keys and values: of all tokens, at most `capacity`; or, endlessly, of the last `window` tokens,
-/// including the newest, and of the first `sinks` tokens (Xiao et al., "Efficient Streaming Language Models
-/// with Attention Sinks", 2024).
-struct CacheShape {
-  int capacity = 0;                              // largest number of tokens; 0: a ring
-  int window = 0;                                // number of last tokens that a ring keeps; 0: no ring
-  int sinks = 0;                                 // number of first tokens that a ring keeps
-  CacheNumbers numbers = CacheNumbers::kScalar;  // storage of keys and values
-};
 
 namespace detail {
 
@@ -86,75 +73,63 @@ using StepInput = typename OfTokens<typename Layer::Input, ids_per_token<Layer>(
 template <class Layer, int tokens>
 using StepOutput = typename OfTokens<typename Layer::Output, tokens>::type;
 
-template <class Layer, CacheShape cache>
-concept SaysStream = requires {
-  typename Layer::template Stream<cache>;
-};
-
-// Whether the layer declares Stream itself. An inherited one may compute another function.
-template <class Layer, CacheShape cache>
+// Whether the layer declares its Stream itself. An inherited one may compute another function.
+template <class Layer, int tokens, CacheShape cache>
 inline constexpr bool kSaysOwnStream = [] {
   if constexpr (requires { typename Layer::SteppedAs; }) {
     using Said = typename Layer::SteppedAs;
-    return std::is_same_v<Said, Layer> ||
-           !std::is_same_v<typename Layer::template Stream<cache>, typename Said::template Stream<cache>>;
+    return std::is_same_v<Said, Layer> || !std::is_same_v<typename Layer::template Stream<tokens, cache>,
+                                                          typename Said::template Stream<tokens, cache>>;
   } else {
     return true;
   }
 }();
 
-// A layer whose tokens do not meet.
+// The Stream of a layer whose tokens do not meet.
 template <class Layer>
-struct TokenwiseStream {
+struct StreamByToken {
   struct Memory {};
+  using Scratch = typename Layer::InferenceScratch;
 
-  template <int tokens>
-  static constexpr auto of_tokens() {
-    constexpr bool kHasLength = requires { typename Layer::template WithLength<tokens>; };
-    static_assert(
-        kHasLength,
-        "attune: a layer of the model does not say how it runs token by token: give it WithLength<tokens>, "
-        "the layer of as many tokens, where they do not meet in it, else Stream (execution/stream.hpp)");
-    if constexpr (kHasLength) {
-      static_assert(
-          sizeof(typename Layer::template WithLength<tokens>) > 0 &&  // its own error comes first
-              std::is_same_v<typename Layer::template WithLength<Layer::Output::rows>, Layer>,
-          "attune: a layer of the model would run token by token as another one: WithLength of its own "
-          "number "
-          "of tokens has to be the layer itself; one that inherits from another needs its own");
-      return std::type_identity<typename Layer::template WithLength<tokens>>{};
-    } else {
-      return std::type_identity<Layer>{};
-    }
-  }
-  template <int tokens>
-  using Of = decltype(of_tokens<tokens>());
-  template <int tokens>
-  using Scratch = typename Of<tokens>::type::InferenceScratch;
-
-  template <int tokens>
   ATTUNE_INLINE static Outcome<Layer> step(std::uint64_t, const auto& parameters,
-                                           ConstView<StepInput<Layer, tokens>> x,
-                                           View<StepOutput<Layer, tokens>> y, Memory&,
-                                           Scratch<tokens>& scratch) {
-    return Of<tokens>::type::forward(parameters, x, y, scratch);
+                                           ConstView<typename Layer::Input> x, View<typename Layer::Output> y,
+                                           auto& /*memory*/, Scratch& scratch) {
+    return Layer::forward(parameters, x, y, scratch);
   }
 };
-template <class Layer, CacheShape cache>
-struct StreamOfLayer : std::type_identity<TokenwiseStream<Layer>> {};
-template <class Layer, CacheShape cache>
-  requires SaysStream<Layer, cache>
-struct StreamOfLayer<Layer, cache> {
-  static_assert(
-      kSaysOwnStream<Layer, cache>,
-      "attune: a layer of the model would run token by token as the one that it inherits from: give it "
-      "a Stream of its own, or `using SteppedAs` of its own type where both are the same function");
-  using type = typename Layer::template Stream<cache>;
-};
 
-/// A layer's Stream, or the one derived from its WithLength.
+template <class Layer, int tokens, CacheShape cache>
+constexpr auto stream_of() {
+  if constexpr (kByToken<Layer>) {
+    return std::type_identity<StreamByToken<OfLength<Layer, tokens>>>{};
+  } else if constexpr (requires { typename Layer::template Stream<tokens, cache>; }) {
+    using Declared = typename Layer::template Stream<tokens, cache>;
+    constexpr bool kSteps = sizeof(Declared) > 0 && requires { typename Declared::Memory; };
+    static_assert(
+        kSteps,
+        "attune: a layer of the model would run token by token as another one: its Stream of its own "
+        "number of tokens has to be the layer itself, or to have a Memory and a step; one that "
+        "inherits from another needs its own");
+    static_assert(
+        kSaysOwnStream<Layer, tokens, cache>,
+        "attune: a layer of the model would run token by token as the one that it inherits from: give it "
+        "a Stream of its own, or `using SteppedAs` of its own type where both are the same function");
+    return std::type_identity<std::conditional_t<kSteps, Declared, StreamByToken<Layer>>>{};
+  } else {
+    static_assert(tokens < 0,
+                  "attune: a layer of the model does not say how it runs token by token: give it "
+                  "Stream<tokens, cache>, "
+                  "the layer of as many tokens, where they do not meet in it, else a memory and a step "
+                  "(execution/stream.hpp)");
+    return std::type_identity<StreamByToken<Layer>>{};
+  }
+}
+/// A layer's Stream: its Memory, Scratch and step.
+template <class Layer, int tokens, CacheShape cache>
+using StreamOf = typename decltype(stream_of<Layer, tokens, cache>())::type;
+/// The memory of a layer's stream, for steps of any number of tokens.
 template <class Layer, CacheShape cache>
-using StreamOf = typename StreamOfLayer<Layer, cache>::type;
+using StreamMemoryOf = typename StreamOf<Layer, 1, cache>::Memory;
 
 /// Whether a stream can have more than `tokens` tokens.
 constexpr bool goes_beyond(CacheShape cache, int tokens) {
@@ -165,8 +140,8 @@ inline constexpr std::uint64_t kAnyNumber = (std::numeric_limits<std::uint64_t>:
 /// The largest number of tokens that a layer takes in all.
 template <class Layer, CacheShape cache>
 inline constexpr std::uint64_t kMostTokens = [] {
-  if constexpr (requires { StreamOf<Layer, cache>::kMostTokens; }) {
-    return StreamOf<Layer, cache>::kMostTokens;
+  if constexpr (requires { StreamOf<Layer, 1, cache>::kMostTokens; }) {
+    return StreamOf<Layer, 1, cache>::kMostTokens;
   } else {
     return kAnyNumber;
   }
@@ -178,7 +153,7 @@ inline constexpr std::uint64_t kMostTokens = [] {
 template <class Model, CacheShape shape, int tokens = 1>
 struct StepScratch {
   static_assert(tokens > 0, "attune::StepScratch: a step takes one token at least");
-  typename detail::StreamOf<Model, shape>::template Scratch<tokens> layers;
+  typename detail::StreamOf<Model, tokens, shape>::Scratch layers;
 };
 
 /// The memory of a stream: keys and values of all attention layers of a model. Plain memory, initially zero,
@@ -204,7 +179,7 @@ struct KeyValueCache {
   static constexpr std::uint32_t kFingerprint =
       fingerprint("cache", sizeof(typename Model::Scalar), shape.capacity, shape.window, shape.sinks,
                   kFingerprintOf<Model>, detail::fingerprint_of_tensors<Model>(),
-                  kFingerprintOf<typename detail::StreamOf<Model, shape>::Memory>, kArithmeticName);
+                  kFingerprintOf<detail::StreamMemoryOf<Model, shape>>, kArithmeticName);
   /// The largest number of tokens in all.
   static constexpr std::uint64_t kMostTokens = detail::kMostTokens<Model, shape>;
   template <int tokens = 1>
@@ -212,7 +187,7 @@ struct KeyValueCache {
 
   std::uint64_t tokens;  // so far; the position of the next token
   /// Memory of the layers; initially zeros.
-  [[no_unique_address]] typename detail::StreamOf<Model, shape>::Memory memory;
+  [[no_unique_address]] detail::StreamMemoryOf<Model, shape> memory;
 
   /// Whether `more` tokens fit.
   [[nodiscard]] constexpr bool has_room(std::uint64_t more = 1) const {
@@ -236,13 +211,13 @@ Status step(const Set& parameters, ConstView<detail::StepInput<Model, tokens>> x
   detail::check_views<false>(x, y);
 #endif
   if (!cache.has_room(std::uint64_t{tokens})) return Status::kCacheFull;
-  if constexpr (requires { detail::StreamOf<Model, shape>::ready(cache.memory); }) {
-    const Status status = detail::StreamOf<Model, shape>::ready(cache.memory);
+  using Stream = detail::StreamOf<Model, tokens, shape>;
+  if constexpr (requires { Stream::ready(cache.memory); }) {
+    const Status status = Stream::ready(cache.memory);
     if (status != Status::kOk) return status;
   }
   const auto through = [&] {
-    return detail::StreamOf<Model, shape>::template step<tokens>(cache.tokens, parameters, x, y, cache.memory,
-                                                                 scratch.layers, more...);
+    return Stream::step(cache.tokens, parameters, x, y, cache.memory, scratch.layers, more...);
   };
   const auto count = [&] { cache.tokens += std::uint64_t{tokens}; };
   if constexpr (detail::kTakesIds<Model>) {

@@ -163,8 +163,9 @@ class SharedSlices : public attune::detail::WholeSequence {
                                      static_cast<std::uintptr_t>(walk_->to_own));
   }
 
-  /// The same, where the rows and elements of a slice are one share, and where they are several.
+  /// The same, if the rows and elements of a slice are one share.
   [[nodiscard]] SharedSlices in_order() const { return SharedSlices(*walk_, true); }
+  /// The same, if they are several.
   [[nodiscard]] SharedSlices in_any_order() const { return SharedSlices(*walk_); }
 
   /// Runs a body as one stage, on one thread.

@@ -18,8 +18,8 @@ struct ActivationLayer {
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = ActivationLayer<kind, kRows, kCols, Other>;
-  template <int tokens>
-  using WithLength = ActivationLayer<kind, tokens, kCols, Scalar>;
+  template <int tokens, CacheShape>
+  using Stream = ActivationLayer<kind, tokens, kCols, Scalar>;
   static constexpr std::uint32_t kFingerprint = fingerprint("ActivationLayer", kind);
   using Input = Tensor<Scalar, kRows, kCols>;
   using Output = Input;

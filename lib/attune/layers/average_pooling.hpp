@@ -85,12 +85,11 @@ struct AveragePooling {
   struct Tape {};
   struct Scratch {};
   struct InferenceScratch {};
-  template <int tokens>
-  struct WithLength {
+  template <int tokens, CacheShape>
+  struct Stream : detail::NoStream {
     static_assert(tokens < 0,
                   "attune: AvgPool1d and AvgPool2d need whole windows; a model that runs token by token "
                   "answers for every token");
-    struct InferenceScratch {};
   };
 
   /// Inference: y of x. `y` may not overlap `x`. Does not read rows of x that are padding.

@@ -33,12 +33,11 @@ struct ClassToken {
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = ClassToken<shape, Other>;
-  template <int tokens>
-  struct WithLength {
+  template <int tokens, CacheShape>
+  struct Stream : detail::NoStream {
     static_assert(tokens < 0,
                   "attune: ClassToken stands in front of a whole sequence; a model that runs token by token "
                   "answers for every token: leave it out, and take the answer at the last one");
-    struct InferenceScratch {};
   };
   static constexpr std::uint32_t kFingerprint = fingerprint("ClassToken");
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;

@@ -213,12 +213,11 @@ struct Convolution {
   using Scalar = ScalarType;
   using Input = Tensor<Scalar, kInRows, image.d_in>;
   using Output = Tensor<Scalar, kOutRows, image.d_out>;
-  template <int tokens>
-  struct WithLength {
+  template <int tokens, CacheShape>
+  struct Stream : detail::NoStream {
     static_assert(tokens < 0,
                   "attune: Conv1d runs token by token where it is causal and its stride is 1, Conv2d never; "
                   "set .causal in Conv1dShape, as the model was trained");
-    struct InferenceScratch {};
   };
   template <class Gradients>
   static constexpr bool kReadsInput = kTrained<decltype(Gradients::weight)>;
@@ -494,39 +493,38 @@ struct Conv1d : detail::Convolution<detail::kImageOf<conv_shape>, ScalarType> {
                   int{conv_shape.causal});
 
   /// Runs the layer token by token.
-  template <CacheShape>
-    requires(conv_shape.causal&& conv_shape.stride == 1)
+  template <int tokens, CacheShape>
   struct Stream {
+    static_assert(conv_shape.causal && conv_shape.stride == 1,
+                  "attune: Conv1d runs token by token where it is causal and its stride is 1; set .causal in "
+                  "Conv1dShape, as the model was trained");
     /// Number of earlier tokens that a token sees.
     static constexpr int kBefore = conv_shape.kernel - 1;
     /// The earlier tokens, oldest first.
     struct Memory {
       /// [kernel − 1, d_in].
-      Scalar tokens[std::size_t{(kBefore > 0 ? kBefore : 1) * conv_shape.d_in}];
+      Scalar earlier[std::size_t{(kBefore > 0 ? kBefore : 1) * conv_shape.d_in}];
     };
     /// The scratch of a step.
-    template <int tokens>
-    struct Scratch : Base::InferenceScratch {};
+    using Scratch = typename Base::InferenceScratch;
     /// y[tokens, d_out] of the next x[tokens, d_in].
-    template <int tokens>
     static void step(std::uint64_t position, const auto& parameters,
                      ConstView<Tensor<Scalar, tokens, conv_shape.d_in>> x,
-                     View<Tensor<Scalar, tokens, conv_shape.d_out>> y, Memory& memory,
-                     Scratch<tokens>& scratch) {
+                     View<Tensor<Scalar, tokens, conv_shape.d_out>> y, auto& memory, Scratch& scratch) {
       const auto of_taps = [&](int o, int tap) -> const Scalar* {
         const int token = o + tap - kBefore;  // 0 is the first of x
         if (token >= 0) return x.data + token * conv_shape.d_in;
         if (position < static_cast<std::uint64_t>(-token)) return nullptr;
-        return memory.tokens + (kBefore + token) * conv_shape.d_in;
+        return memory.earlier + (kBefore + token) * conv_shape.d_in;
       };
       Base::convolve(parameters, of_taps, y, scratch, Context<>{});
       constexpr int kStay = kBefore > tokens ? kBefore - tokens : 0, kNew = kBefore - kStay;
       if constexpr (kStay > 0) {
-        std::memmove(memory.tokens, memory.tokens + kNew * conv_shape.d_in,
+        std::memmove(memory.earlier, memory.earlier + kNew * conv_shape.d_in,
                      sizeof(Scalar) * std::size_t{kStay * conv_shape.d_in});
       }
       if constexpr (kNew > 0) {
-        std::memcpy(memory.tokens + kStay * conv_shape.d_in, x.data + (tokens - kNew) * conv_shape.d_in,
+        std::memcpy(memory.earlier + kStay * conv_shape.d_in, x.data + (tokens - kNew) * conv_shape.d_in,
                     sizeof(Scalar) * std::size_t{kNew * conv_shape.d_in});
       }
     }

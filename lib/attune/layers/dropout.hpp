@@ -141,8 +141,8 @@ struct Dropout {
   static constexpr int kSequences = kernels::kSequencesIn<Scalar>;
   template <class Other>
   using WithScalar = Dropout<shape, Other>;
-  template <int tokens>
-  using WithLength = Dropout<detail::with(shape, &DropoutShape::rows, tokens), Scalar>;
+  template <int tokens, CacheShape>
+  using Stream = Dropout<detail::with(shape, &DropoutShape::rows, tokens), Scalar>;
   static constexpr std::uint32_t kFingerprint = fingerprint("Dropout", shape.probability, shape.stream);
   /// Whether anything can be dropped. If not, there is no tape and no code.
   static constexpr bool kDrops = shape.probability > 0;

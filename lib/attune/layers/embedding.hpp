@@ -51,8 +51,8 @@ struct Embedding {
   static constexpr std::uint32_t kFingerprint = fingerprint("Embedding", shape.padding);
   template <class Other>
   using WithScalar = Embedding<shape, Other>;
-  template <int tokens>
-  using WithLength = Embedding<detail::with(shape, &EmbeddingShape::seq_len, tokens), Scalar>;
+  template <int tokens, CacheShape>
+  using Stream = Embedding<detail::with(shape, &EmbeddingShape::seq_len, tokens), Scalar>;
   /// Number of ids of a token.
   static constexpr int kIdsPerToken = 1;
   /// The ids of a sequence.

@@ -57,9 +57,8 @@ struct EmbeddingSum {
   template <class Other>
   using WithScalar =
       EmbeddingSum<typename First::template WithScalar<Other>, typename Second::template WithScalar<Other>>;
-  template <int tokens>
-  using WithLength =
-      EmbeddingSum<typename First::template WithLength<tokens>, typename Second::template WithLength<tokens>>;
+  template <int tokens, CacheShape>
+  using Stream = EmbeddingSum<detail::OfLength<First, tokens>, detail::OfLength<Second, tokens>>;
   static constexpr std::uint32_t kFingerprint =
       fingerprint("EmbeddingSum", First::kFingerprint, Second::kFingerprint);
   using Output = typename First::Output;

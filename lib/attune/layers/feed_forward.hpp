@@ -317,8 +317,8 @@ template <FeedForwardShape shape, class Scalar = float>
 struct FeedForward : detail::NetworkOf<shape, detail::OneProjection, Scalar> {
   template <class Other>
   using WithScalar = FeedForward<shape, Other>;
-  template <int tokens>
-  using WithLength = FeedForward<detail::with(shape, &FeedForwardShape::rows, tokens), Scalar>;
+  template <int tokens, CacheShape>
+  using Stream = FeedForward<detail::with(shape, &FeedForwardShape::rows, tokens), Scalar>;
 };
 
 /// y = (f(x·W_gate + b_gate) ∘ (x·W_up + b_up))·W_down + b_down; x and y are [rows, d_model], with d_ff
@@ -329,8 +329,8 @@ struct GatedFeedForward : detail::NetworkOf<shape, detail::GatedProjections, Sca
       fingerprint("GatedFeedForward", shape.activation, shape.dropout);
   template <class Other>
   using WithScalar = GatedFeedForward<shape, Other>;
-  template <int tokens>
-  using WithLength = GatedFeedForward<detail::with(shape, &FeedForwardShape::rows, tokens), Scalar>;
+  template <int tokens, CacheShape>
+  using Stream = GatedFeedForward<detail::with(shape, &FeedForwardShape::rows, tokens), Scalar>;
 };
 
 namespace detail {

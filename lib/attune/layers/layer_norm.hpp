@@ -220,8 +220,8 @@ template <NormShape shape, class Scalar = float>
 struct LayerNorm : detail::Norm<shape, Scalar, kernels::Normalization::kMeanAndVariance> {
   template <class Other>
   using WithScalar = LayerNorm<shape, Other>;
-  template <int tokens>
-  using WithLength = LayerNorm<detail::with(shape, &NormShape::rows, tokens), Scalar>;
+  template <int tokens, CacheShape>
+  using Stream = LayerNorm<detail::with(shape, &NormShape::rows, tokens), Scalar>;
 };
 
 /// PyTorch's nn.RMSNorm over the last axis. PyTorch's default for ε is the scalar's machine epsilon.
@@ -229,8 +229,8 @@ template <NormShape shape, class Scalar = float>
 struct RmsNorm : detail::Norm<shape, Scalar, kernels::Normalization::kRootMeanSquare> {
   template <class Other>
   using WithScalar = RmsNorm<shape, Other>;
-  template <int tokens>
-  using WithLength = RmsNorm<detail::with(shape, &NormShape::rows, tokens), Scalar>;
+  template <int tokens, CacheShape>
+  using Stream = RmsNorm<detail::with(shape, &NormShape::rows, tokens), Scalar>;
 };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

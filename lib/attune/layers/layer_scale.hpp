@@ -47,8 +47,8 @@ struct LayerScale {
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = LayerScale<shape, Other>;
-  template <int tokens>
-  using WithLength = LayerScale<detail::with(shape, &ScaleShape::rows, tokens), Scalar>;
+  template <int tokens, CacheShape>
+  using Stream = LayerScale<detail::with(shape, &ScaleShape::rows, tokens), Scalar>;
   static constexpr std::uint32_t kFingerprint = fingerprint("LayerScale");
   using Input = Tensor<Scalar, shape.rows, shape.d_model>;
   using Output = Input;

@@ -59,8 +59,8 @@ struct Linear {
   static constexpr std::uint32_t kFingerprint = fingerprint("Linear");
   template <class Other>
   using WithScalar = Linear<shape, Other>;
-  template <int tokens>
-  using WithLength = Linear<detail::with(shape, &LinearShape::rows, tokens), Scalar>;
+  template <int tokens, CacheShape>
+  using Stream = Linear<detail::with(shape, &LinearShape::rows, tokens), Scalar>;
   using Input = Tensor<Scalar, shape.rows, shape.d_in>;
   using Output = Tensor<Scalar, shape.rows, shape.d_out>;
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>

@@ -37,12 +37,11 @@ struct Pooling {
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = Pooling<shape, Other>;
-  template <int tokens>
-  struct WithLength {
+  template <int tokens, CacheShape>
+  struct Stream : detail::NoStream {
     static_assert(tokens < 0,
                   "attune: Pooling needs the whole sequence; a model that runs token by token answers for "
                   "every token: leave it out, and take the answer at the last one");
-    struct InferenceScratch {};
   };
   static constexpr std::uint32_t kFingerprint = fingerprint("Pooling", shape.kind);
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;

@@ -80,16 +80,14 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
   template <class Other>
   using WithScalar = LearnedPositions<shape, Other>;
   /// Runs the layer token by token, up to the end of the table.
-  template <CacheShape>
+  template <int tokens, CacheShape>
   struct Stream {
     static constexpr std::uint64_t kMostTokens = std::uint64_t{shape.seq_len};
     struct Memory {};
-    template <int tokens>
     struct Scratch {};
-    template <int tokens>
     static void step(std::uint64_t position, const auto& parameters,
                      ConstView<Tensor<Scalar, tokens, shape.d_model>> x,
-                     View<Tensor<Scalar, tokens, shape.d_model>> y, Memory&, Scratch<tokens>&) {
+                     View<Tensor<Scalar, tokens, shape.d_model>> y, const auto& /*memory*/, Scratch&) {
       for (int i = 0; i < tokens; ++i) {
         Scalar* row = y.data + i * shape.d_model;
         look_up(parameters.weight, static_cast<int>(position) + i, row);
@@ -156,17 +154,15 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
   template <class Other>
   using WithScalar = SinusoidalPositions<shape, Other>;
   /// Runs the layer on any number of tokens, one by one. Computes the vectors after the end of kVectors.
-  template <CacheShape cache>
+  template <int tokens, CacheShape cache>
   struct Stream {
     /// Replaces Memory if a stream ends with the table.
     struct InTable {};
     using Memory = std::conditional_t<detail::goes_beyond(cache, shape.seq_len),
                                       detail::AnglesOfPosition<kFrequencies>, InTable>;
-    template <int tokens>
     struct Scratch {};
-    template <int tokens>
     static void step(std::uint64_t position, const auto&, ConstView<Tensor<Scalar, tokens, shape.d_model>> x,
-                     View<Tensor<Scalar, tokens, shape.d_model>> y, Memory& memory, Scratch<tokens>&) {
+                     View<Tensor<Scalar, tokens, shape.d_model>> y, auto& memory, Scratch&) {
       for (int i = 0; i < tokens; ++i) {
         Scalar* row = y.data + i * shape.d_model;
         vector_at(position + static_cast<std::uint64_t>(i), row, memory);

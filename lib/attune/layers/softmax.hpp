@@ -111,8 +111,8 @@ template <int kRows, int kCols, class Scalar = float>
 struct Softmax : detail::RowByRow<detail::SoftmaxRow, kRows, kCols, Scalar> {
   template <class Other>
   using WithScalar = Softmax<kRows, kCols, Other>;
-  template <int tokens>
-  using WithLength = Softmax<tokens, kCols, Scalar>;
+  template <int tokens, CacheShape>
+  using Stream = Softmax<tokens, kCols, Scalar>;
   static constexpr std::uint32_t kFingerprint = fingerprint("Softmax");
 };
 
@@ -122,8 +122,8 @@ template <int kRows, int kCols, class Scalar = float>
 struct LogSoftmax : detail::RowByRow<detail::LogSoftmaxRow, kRows, kCols, Scalar> {
   template <class Other>
   using WithScalar = LogSoftmax<kRows, kCols, Other>;
-  template <int tokens>
-  using WithLength = LogSoftmax<tokens, kCols, Scalar>;
+  template <int tokens, CacheShape>
+  using Stream = LogSoftmax<tokens, kCols, Scalar>;
   static constexpr std::uint32_t kFingerprint = fingerprint("LogSoftmax");
 };
 

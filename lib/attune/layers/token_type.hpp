@@ -36,8 +36,8 @@ struct TokenType {
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = TokenType<shape, Other>;
-  template <int tokens>
-  using WithLength = TokenType<TokenTypeShape{tokens, shape.d_model, shape.types, shape.type}, Scalar>;
+  template <int tokens, CacheShape>
+  using Stream = TokenType<TokenTypeShape{tokens, shape.d_model, shape.types, shape.type}, Scalar>;
   static constexpr std::uint32_t kFingerprint = fingerprint("TokenType", shape.type);
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
   using Output = Input;

@@ -53,14 +53,14 @@ struct FeedForwardMember {
 template <int index, class MemberType, class Part, CacheShape cache, int tokens>
 struct StreamBranch {
   using Member = MemberType;
-  using Stream = StreamOf<Part, cache>;
-  using InferenceScratch = typename Stream::template Scratch<tokens>;
-  static constexpr bool kOutputMayBeInput = detail::kOutputMayBeInput<Part> && !SaysStream<Part, cache>;
+  using Stream = StreamOf<Part, tokens, cache>;
+  using InferenceScratch = typename Stream::Scratch;
+  static constexpr bool kOutputMayBeInput = detail::kOutputMayBeInput<Part> && kByToken<Part>;
 
   ATTUNE_INLINE static void forward(const auto& parameters, auto x, auto y, const auto& context,
                                     InferenceScratch& scratch) {
     auto&& memory = member<index>(context.memory);
-    Stream::template step<tokens>(context.position, parameters, x, y, memory, scratch);
+    Stream::step(context.position, parameters, x, y, memory, scratch);
   }
 };
 // A step in a branch that attends to a remembered memory, in a stream of at most `most` tokens.
@@ -113,7 +113,7 @@ struct LayerBranch {
   static constexpr bool kReadsInput = detail::kReadsInput<Part, Gradients>;
 
   template <CacheShape cache>
-  using StreamMemory = typename StreamOf<Part, cache>::Memory;
+  using StreamMemory = StreamMemoryOf<Part, cache>;
   template <CacheShape cache>
   static constexpr std::uint64_t kMostTokens = detail::kMostTokens<Part, cache>;
   template <int index, CacheShape cache, int tokens, std::uint64_t most>

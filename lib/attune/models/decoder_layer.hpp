@@ -122,7 +122,7 @@ struct DecoderLayerOf
   /// Writes keys and values of memory[memory_len, …] to a cache, for all steps until the next memory.
   template <class Set = Parameters, class Model, CacheShape shape>
   static void remember(const Set& parameters, ConstView<Memory> memory, KeyValueCache<Model, shape>& cache) {
-    Stack::template Stream<shape>::remember(parameters, memory, cache.memory);
+    Stack::template Stream<1, shape>::remember(parameters, memory, cache.memory);
   }
 
   /// Inference: y[seq_len, d_model] of x[seq_len, d_model] and memory[memory_len, …]. `y` may not overlap

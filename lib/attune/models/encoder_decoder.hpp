@@ -210,28 +210,25 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
   /// Token by token (execution/stream.hpp), if the decoder supports it: remember() encodes a source, and each
   /// step decodes tokens of the target. A step takes the memory's mask after its scratch. Without remember(),
   /// it returns kNothingRemembered.
-  template <CacheShape cache>
+  template <int tokens, CacheShape cache>
   struct Stream {
-    using OfDecoder = detail::StreamOf<Decoder, cache>;  // the decoder's stream
+    using OfDecoder = detail::StreamOf<Decoder, tokens, cache>;  // the decoder's stream
     struct Memory {
-      static constexpr std::uint32_t kFingerprint = kFingerprintOf<typename OfDecoder::Memory>;
-      [[no_unique_address]] typename OfDecoder::Memory decoder;
+      static constexpr std::uint32_t kFingerprint = kFingerprintOf<detail::StreamMemoryOf<Decoder, cache>>;
+      [[no_unique_address]] detail::StreamMemoryOf<Decoder, cache> decoder;
       std::uint32_t remembered;  // 0: not yet
     };
     static constexpr std::uint64_t kMostTokens = detail::kMostTokens<Decoder, cache>;
-    template <int tokens>
-    using Scratch = typename OfDecoder::template Scratch<tokens>;
+    using Scratch = typename OfDecoder::Scratch;
 
-    static Status ready(const Memory& memory) {
+    static Status ready(const auto& memory) {
       return memory.remembered != 0 ? Status::kOk : Status::kNothingRemembered;
     }
-    template <int tokens>
     static detail::Outcome<Decoder> step(std::uint64_t position, const auto& parameters,
                                          ConstView<detail::StepInput<Decoder, tokens>> x,
-                                         View<detail::StepOutput<Decoder, tokens>> y, Memory& memory,
-                                         Scratch<tokens>& scratch, const auto&... more) {
-      return OfDecoder::template step<tokens>(position, parameters.decoder, x, y, memory.decoder, scratch,
-                                              more...);
+                                         View<detail::StepOutput<Decoder, tokens>> y, auto& memory,
+                                         Scratch& scratch, const auto&... more) {
+      return OfDecoder::step(position, parameters.decoder, x, y, memory.decoder, scratch, more...);
     }
   };
   /// Scratch of remember().
@@ -248,8 +245,8 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
         detail::forward_pass<Encoder>(context_for<Encoder>(mask), parameters.encoder, source,
                                       View<Memory>(scratch.memory), scratch.encoder);
     if (status != Status::kOk) return status;
-    Stream<shape>::OfDecoder::remember(parameters.decoder, ConstView<Memory>(scratch.memory),
-                                       cache.memory.decoder);
+    Stream<1, shape>::OfDecoder::remember(parameters.decoder, ConstView<Memory>(scratch.memory),
+                                          cache.memory.decoder);
     cache.memory.remembered = 1;
     return status;
   }

@@ -189,29 +189,25 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   using InferenceScratch = ScratchWith<typename Layer::InferenceScratch>;
 
   /// Token by token (execution/stream.hpp), if the layer supports it.
-  template <CacheShape cache>
-  struct Stream : detail::StreamOf<Layer, cache> {
-    using Base = detail::StreamOf<Layer, cache>;
-    template <int tokens>
+  template <int tokens, CacheShape cache>
+  struct Stream : detail::StreamOf<Layer, tokens, cache> {
+    using Base = detail::StreamOf<Layer, tokens, cache>;
     struct Scratch {
-      [[no_unique_address]] typename Base::template Scratch<tokens> layer;
+      [[no_unique_address]] typename Base::Scratch layer;
       [[no_unique_address]] Room<tokens> room;
     };
-    template <int tokens>
     static detail::Outcome<Layer> step(std::uint64_t position, const Parameters& trained,
                                        ConstView<detail::StepInput<Layer, tokens>> x,
-                                       View<detail::StepOutput<Layer, tokens>> y,
-                                       typename Base::Memory& memory, Scratch<tokens>& scratch,
-                                       const auto&... more) {
+                                       View<detail::StepOutput<Layer, tokens>> y, auto& memory,
+                                       Scratch& scratch, const auto&... more) {
       static_assert(kRank == 0 || tokens <= kTokens,
                     "attune::Adapted: a step takes at most as many tokens as the layer that it was made of");
-      return Base::template step<tokens>(position, all(trained, scratch.room.first()), x, y, memory,
-                                         scratch.layer, more...);
+      return Base::step(position, all(trained, scratch.room.first()), x, y, memory, scratch.layer, more...);
     }
     template <class Tokens>
-    static void remember(const Parameters& trained, const Tokens& tokens, typename Base::Memory& memory) {
+    static void remember(const Parameters& trained, const Tokens& remembered, auto& memory) {
       Room<Tokens::rows> room;
-      Base::remember(all(trained, room.first()), tokens, memory);
+      Base::remember(all(trained, room.first()), remembered, memory);
     }
   };
 

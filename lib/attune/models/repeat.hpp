@@ -27,23 +27,7 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   struct ParametersOf {
     using Each = detail::SetOf<Layer, Matrix, Vector>;
     [[no_unique_address]] detail::Copies<Each, count> layers;
-
-    template <class Visitor, class... Sets>
-    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
-#pragma GCC unroll 1  // a loop even for two layers, so that a third one adds no code
-      for (int i = 0; i < count; ++i) {
-        const TensorPath path{detail::kNumbers[i], parent};
-        Layer::Parameters::visit(visitor, &path, sets.layers[i]...);
-      }
-    }
-    template <class Initializer>
-    void initialize(const Initializer& initializer, Rng& rng) {
-#pragma GCC unroll 1
-      for (int i = 0; i < count; ++i) {
-        auto&& layer = layers[i];
-        attune::initialize(layer, initializer, rng);
-      }
-    }
+    ATTUNE_FIELDS(Layers(layers))
   };
   using Parameters = ParametersOf<Tensor>;
   /// Whether backward reads x.
@@ -90,20 +74,18 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   };
 
   /// Token by token (execution/stream.hpp), if the layer supports it.
-  template <CacheShape cache>
+  template <int tokens, CacheShape cache>
   struct Stream {
-    using Each = detail::StreamOf<Layer, cache>;
-    using Memory = detail::Copies<typename Each::Memory, count>;
+    using Each = detail::StreamOf<Layer, tokens, cache>;
+    using Memory = detail::Copies<detail::StreamMemoryOf<Layer, cache>, count>;
     static constexpr std::uint64_t kMostTokens = detail::kMostTokens<Layer, cache>;
-    template <int tokens>
     struct Scratch {
-      [[no_unique_address]] typename Each::template Scratch<tokens> layer;
+      [[no_unique_address]] typename Each::Scratch layer;
       [[no_unique_address]] detail::Turns<Scalar, tokens * Output::cols, count - 1> activations;
     };
-    template <int tokens>
     static void step(std::uint64_t position, const auto& parameters,
                      ConstView<detail::StepInput<Layer, tokens>> x, View<detail::StepOutput<Layer, tokens>> y,
-                     Memory& memory, Scratch<tokens>& scratch, const auto&... more) {
+                     Memory& memory, Scratch& scratch, const auto&... more) {
       for (int i = 0; i < count; ++i) {
         auto to = y;
         if constexpr (count > 1) {
@@ -115,8 +97,8 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
         x = to;
       }
     }
-    static void remember(const auto& parameters, const auto& tokens, Memory& memory) {
-      for (int i = 0; i < count; ++i) Each::remember(parameters.layers[i], tokens, memory[i]);
+    static void remember(const auto& parameters, const auto& remembered, Memory& memory) {
+      for (int i = 0; i < count; ++i) Each::remember(parameters.layers[i], remembered, memory[i]);
     }
   };
 

@@ -10,28 +10,21 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 template <detail::CheckedLayer Layer>
 struct Residual : Layer {
   static_assert(detail::kFits<Layer>);
-  using Scalar = typename Layer::Scalar;
-  using Input = typename Layer::Input;
-  using Output = typename Layer::Output;
-  using Parameters = typename Layer::Parameters;
-  using Tape = typename Layer::Tape;
-  using Scratch = typename Layer::Scratch;
-  using InferenceScratch = typename Layer::InferenceScratch;
+  using typename Layer::Scalar, typename Layer::Input, typename Layer::Output, typename Layer::Parameters;
+  using typename Layer::Tape, typename Layer::Scratch, typename Layer::InferenceScratch;
   template <class Other>
   using WithScalar = Residual<typename detail::WithScalarOf<Layer, Other>::type>;
   using Parts = LayerList<Layer>;
   static constexpr std::uint32_t kFingerprint = fingerprint("residual", kFingerprintOf<Layer>);
   static constexpr Abilities kAbilities = detail::kAbilitiesOfAll<Layer>;
   /// Token by token (execution/stream.hpp), if the layer supports it.
-  template <CacheShape cache>
-  struct Stream : detail::StreamOf<Layer, cache> {
-    using Base = detail::StreamOf<Layer, cache>;
-    template <int tokens>
+  template <int tokens, CacheShape cache>
+  struct Stream : detail::StreamOf<Layer, tokens, cache> {
+    using Base = detail::StreamOf<Layer, tokens, cache>;
     static void step(std::uint64_t position, const auto& parameters,
                      ConstView<detail::StepInput<Layer, tokens>> x, View<detail::StepOutput<Layer, tokens>> y,
-                     typename Base::Memory& memory, typename Base::template Scratch<tokens>& scratch,
-                     const auto&... more) {
-      Base::template step<tokens>(position, parameters, x, y, memory, scratch, more...);
+                     auto& memory, typename Base::Scratch& scratch, const auto&... more) {
+      Base::step(position, parameters, x, y, memory, scratch, more...);
       kernels::add_to(tokens * Input::cols, x.data, y.data);
     }
   };

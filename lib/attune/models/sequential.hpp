@@ -49,23 +49,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
     constexpr decltype(auto) layer() const {
       return detail::member<index>(members);
     }
-    template <class Visitor, class... Sets>
-    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
-      OfLayers::for_each_index([&]<int index>() {
-        if constexpr (!std::is_empty_v<typename Layer<index>::Parameters>) {
-          const TensorPath path{detail::kNumbers[index], parent};
-          Layer<index>::Parameters::visit(visitor, &path, sets.template layer<index>()...);
-        }
-      });
-    }
-    template <class Initializer>
-    void initialize(const Initializer& initializer, Rng& rng) {
-      OfLayers::for_each_index([&]<int index>() {
-        if constexpr (!std::is_empty_v<typename Layer<index>::Parameters>) {
-          attune::initialize(layer<index>(), initializer, rng);
-        }
-      });
-    }
+    ATTUNE_FIELDS(Layers(members))
   };
 
   using Parameters = ParametersOf<Tensor>;
@@ -130,20 +114,19 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   };
 
   /// Token by token (execution/stream.hpp), if each layer supports it.
-  template <CacheShape cache>
+  template <int tokens, CacheShape cache>
   struct Stream {
-    using Memory = detail::Members<typename detail::StreamOf<Layers, cache>::Memory...>;
+    using Memory = detail::Members<detail::StreamMemoryOf<Layers, cache>...>;
     static constexpr std::uint64_t kMostTokens = (std::min)({detail::kMostTokens<Layers, cache>...});
-    template <int tokens>
     struct Scratch {
       detail::InTurn<Scalar, std::integer_sequence<int, tokens * Layers::Output::cols...>,
-                     typename detail::StreamOf<Layers, cache>::template Scratch<tokens>...>
+                     typename detail::StreamOf<Layers, tokens, cache>::Scratch...>
           layers;
     };
-    template <int tokens, int index = 0>
+    template <int index = 0>
     ATTUNE_INLINE static detail::Outcome<Layer<index>> step(
         std::uint64_t position, const auto& parameters, ConstView<detail::StepInput<Layer<index>, tokens>> x,
-        View<detail::StepOutput<Sequential, tokens>> y, Memory& memory, Scratch<tokens>& scratch,
+        View<detail::StepOutput<Sequential, tokens>> y, Memory& memory, Scratch& scratch,
         const auto&... more) {
       const auto through = [&](auto to) ATTUNE_INLINE_LAMBDA {
         auto&& own = parameters.template layer<index>();
@@ -157,16 +140,15 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
         const auto next = scratch.layers.template behind<detail::StepOutput<Layer<index>, tokens>, index>();
         return detail::in_turn([&]() ATTUNE_INLINE_LAMBDA { return through(next); },
                                [&]() ATTUNE_INLINE_LAMBDA {
-                                 step<tokens, index + 1>(position, parameters, next, y, memory, scratch,
-                                                         more...);
+                                 step<index + 1>(position, parameters, next, y, memory, scratch, more...);
                                });
       }
     }
-    static void remember(const auto& parameters, const auto& tokens, Memory& memory) {
+    static void remember(const auto& parameters, const auto& remembered, Memory& memory) {
       OfLayers::for_each_index([&]<int index>() {
         if constexpr (detail::kAttendsToMemory<Layer<index>>) {
-          detail::StreamOf<Layer<index>, cache>::remember(parameters.template layer<index>(), tokens,
-                                                          detail::member<index>(memory));
+          detail::StreamOf<Layer<index>, tokens, cache>::remember(parameters.template layer<index>(),
+                                                                  remembered, detail::member<index>(memory));
         }
       });
     }

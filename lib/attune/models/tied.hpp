@@ -125,27 +125,24 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
   };
 
   /// Token by token (execution/stream.hpp), if the body supports it.
-  template <CacheShape cache>
+  template <int tokens, CacheShape cache>
   struct Stream {
     /// The body's stream.
-    using OfBody = detail::StreamOf<Body, cache>;
-    using Memory = typename OfBody::Memory;
+    using OfBody = detail::StreamOf<Body, tokens, cache>;
+    using Memory = detail::StreamMemoryOf<Body, cache>;
     static constexpr std::uint64_t kMostTokens = detail::kMostTokens<Body, cache>;
-    template <int tokens>
     struct Scratch {
-      [[no_unique_address]] typename OfBody::template Scratch<tokens> body;
+      [[no_unique_address]] typename OfBody::Scratch body;
       detail::StepOutput<Body, tokens> tokens_in, hidden;
     };
-    template <int tokens>
     static Status step(std::uint64_t position, const auto& parameters,
                        ConstView<detail::StepInput<Tied, tokens>> ids,
-                       View<detail::StepOutput<Tied, tokens>> y, Memory& memory, Scratch<tokens>& scratch) {
-      using OfStep = typename EmbeddingLayer::template WithLength<tokens>;
-      const Status status = OfStep::forward(parameters.embedding, ids, scratch.tokens_in);
+                       View<detail::StepOutput<Tied, tokens>> y, Memory& memory, Scratch& scratch) {
+      const Status status =
+          detail::OfLength<EmbeddingLayer, tokens>::forward(parameters.embedding, ids, scratch.tokens_in);
       if (status != Status::kOk) return status;
-      OfBody::template step<tokens>(position, parameters.body, scratch.tokens_in, scratch.hidden, memory,
-                                    scratch.body);
-      Head::template WithLength<tokens>::backward_input(parameters.embedding, scratch.hidden, y);
+      OfBody::step(position, parameters.body, scratch.tokens_in, scratch.hidden, memory, scratch.body);
+      detail::OfLength<Head, tokens>::backward_input(parameters.embedding, scratch.hidden, y);
       return status;
     }
   };

@@ -191,20 +191,19 @@ struct ResidualStack {
   /// Token by token (execution/stream.hpp), causal. Attention to a memory needs remember() first; without it
   /// a step returns kNothingRemembered. A step takes the memory's mask after its scratch. The query index in
   /// a mask is the position, so make a mask for the cache's capacity instead of seq_len.
-  template <CacheShape cache>
+  template <int tokens, CacheShape cache>
   struct Stream {
     using Memory = detail::Members<typename Branches::template StreamMemory<cache>...>;
     static constexpr std::uint64_t kMostTokens = (std::min)({Branches::template kMostTokens<cache>...});
-    template <int tokens, class Indices = std::make_integer_sequence<int, kBranches>>
+    template <class Indices>
     struct Of;
-    template <int tokens, int... index>
-    struct Of<tokens, std::integer_sequence<int, index...>> {
-      using type =
-          StackInference<options.norm, typename TokenwiseStream<NormLayer>::template Of<tokens>::type,
-                         typename Branches::template Streamed<index, cache, tokens, kMostTokens>...>;
+    template <int... index>
+    struct Of<std::integer_sequence<int, index...>> {
+      using type = StackInference<options.norm, OfLength<NormLayer, tokens>,
+                                  typename Branches::template Streamed<index, cache, tokens, kMostTokens>...>;
     };
-    template <int tokens>
-    using Scratch = typename Of<tokens>::type::Scratch;
+    using Stack = typename Of<std::make_integer_sequence<int, kBranches>>::type;
+    using Scratch = typename Stack::Scratch;
     // The branch that attends to a memory.
     static constexpr int kMemoryBranch = [] {
       constexpr bool kAttends[] = {Branches::kAttendsToMemory...};
@@ -219,19 +218,20 @@ struct ResidualStack {
       return MemoryStream<typename Branch<kMemoryBranch>::Part>::ready(member<kMemoryBranch>(memory));
     }
     /// Writes keys and values of a memory, for all steps until the next.
-    static void remember(const auto& parameters, const auto& tokens, Memory& memory) requires(kHasMemory) {
+    static void remember(const auto& parameters, const auto& remembered,
+                         Memory& memory) requires(kHasMemory) {
       using Attends = Branch<kMemoryBranch>;
-      MemoryStream<typename Attends::Part>::remember(Attends::Member::of(parameters), tokens,
+      MemoryStream<typename Attends::Part>::remember(Attends::Member::of(parameters), remembered,
                                                      member<kMemoryBranch>(memory));
     }
-    template <int tokens, AttentionMask MemoryMask = NoMask>
+    template <AttentionMask MemoryMask = NoMask>
       requires(kHasMemory || !kMasks<MemoryMask>)
     static void step(std::uint64_t position, const auto& parameters,
                      ConstView<typename OfTokens<Tokens, tokens>::type> x,
-                     View<typename OfTokens<Tokens, tokens>::type> y, Memory& memory,
-                     Scratch<tokens>& scratch, const MemoryMask& memory_mask = {}) {
-      Of<tokens>::type::run(parameters, x, y, scratch,
-                            StreamContext<Memory, MemoryMask>{position, memory, memory_mask, {}});
+                     View<typename OfTokens<Tokens, tokens>::type> y, Memory& memory, Scratch& scratch,
+                     const MemoryMask& memory_mask = {}) {
+      Stack::run(parameters, x, y, scratch,
+                 StreamContext<Memory, MemoryMask>{position, memory, memory_mask, {}});
     }
   };
 

@@ -82,6 +82,7 @@ struct Int8TrainingWith : decltype(detail::plan_by_sequence<Plan>()) {
   /// The plan for an optimizer.
   template <class Optimizer>
   using With = Int8TrainingWith<detail::PlanWith<decltype(detail::plan_by_sequence<Plan>()), Optimizer>>;
+  /// The integers of the weights.
   template <class Model>
   using Workspace = detail::Int8Workspace<Model>;
 };

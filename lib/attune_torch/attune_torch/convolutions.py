@@ -104,7 +104,7 @@ class Convolutions:
         layer.make = lambda bias: linear(patches.shape[1], d_in, d_out, bias)
         layer.type, layer.bias = layer.make(bias is not None), bias is not None
         layer.shapes = {weight.path: tuple(weight.shape)}
-        self.patches = patches
+        self.patches, self.rows = patches, "A row of the input is a patch, in the order [channels, height, width]"
         return layer
 
     def flattened_linear(self, node, before):

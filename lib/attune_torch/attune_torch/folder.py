@@ -202,7 +202,7 @@ class Exported:
         if self.recognizer.ids:
             return ["// The input has all ids of " + ", then all of ".join(self.layers[0].names) + "."]
         if self.recognizer.patches is not None:
-            return ["// A row of the input is a patch, in the order [channels, height, width]."]
+            return [f"// {self.recognizer.rows}."]
         if self.recognizer.axes.get(x.index) == 1 and x.value.dim() > 2:
             return ["// A row of the input has the channels of a " + ("time step." if x.value.dim() == 3 else "pixel, row by row of the image.")]
         return []

@@ -36,15 +36,21 @@ def axis_after(node, before, axis):
 def axes_from(nodes, first):
     """Axes by the nodes' indices, where inputs of three dimensions have `first`, and whether they suit every operation."""
     found, fits = {}, True
+    rearranged = set()  # the input, in other orders and shapes
     for node in nodes:
         derived = [item for item in node.inputs() if item.derived]
         if node.operation == "input":
             rank = node.value.dim()
             found[node.index] = {3: first, 4: 1}.get(rank, rank - 1)
+            rearranged.add(node.index)
         elif derived:
             axis = found.get(derived[0].index)
             fits &= axis == 1 or node.operation not in CHANNELS_FIRST
             found[node.index] = axis_after(node, derived[0], axis)
+            if node.operation in SHAPES and derived[0].index in rearranged:
+                rearranged.add(node.index)
+                if found[node.index] is None and node.value.dim() < 4:  # rows that forward makes of the input
+                    found[node.index] = node.value.dim() - 1
     return found, fits
 
 

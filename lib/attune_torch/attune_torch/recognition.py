@@ -49,7 +49,8 @@ class Recognizer(Convolutions):
         self.recording = recording
         self.tensors = recording.tensors
         self.conv1d = conv1d_weights(recording.module)
-        self.patches = None  # the model's inputs, where the first step cuts them into patches
+        self.patches = None  # the model's inputs, where the first step cuts them into patches or rearranges them
+        self.rows = ""       # how, for people
         self.folds = {}      # BatchNorms by their paths
         self.ids = []        # the inputs of several tables, in the order of the device
         self.memory = None   # what decoder layers attend to
@@ -149,6 +150,9 @@ class Recognizer(Convolutions):
         if name in ("cat", "concat", "concatenate"):
             return [self.class_token(node)], derived[0]
         if name in SHAPES:
+            if self.rearranged(node):
+                self.patches, self.rows = self.tokens(node), f"The input is as forward rearranges it, {list(self.tokens(node).shape[1:])}"
+                return [], self.recording.inputs[0]
             found = self.between_layouts(node)
             if found:
                 return [found], found.source
@@ -165,6 +169,19 @@ class Recognizer(Convolutions):
             PRODUCTS, "a product with a constant or of two values")
         what = known.get(node.operation)
         return node.refused("attune has no layer for this: " + (f"{what}, " if what else ""))
+
+    def rearranged(self, node):
+        """Whether a value is the first input in another order and shape, each sample by itself. The device then takes it so."""
+        *_, image = self.layouts(node)
+        if image is not self.recording.inputs[0] or node.value.numel() != image.value.numel() or node.value.dim() > 3 or \
+                node.shape[0] != image.shape[0]:
+            return False
+        samples = torch.arange(float(image.shape[0])).reshape(-1, *[1] * (image.value.dim() - 1)).expand(image.shape)
+        try:
+            found = elementwise.replay(node, {image.index: samples}, torch.float32)
+        except (RuntimeError, TypeError, IndexError):
+            return False
+        return torch.equal(found.reshape(node.shape[0], -1), samples.reshape(node.shape[0], -1))
 
     # ---- Single layers ----
 
@@ -247,7 +264,7 @@ class Recognizer(Convolutions):
     def class_token(self, node):
         """A trained token in front of the others."""
         parts = node.args[0]
-        tokens = len(parts) == 2 and not parts[0].derived and parts[1].derived and len(node.shape) == 3
+        tokens = len(parts) == 2 and not parts[0].derived and parts[1].derived and len(node.shape) == 3 and self.axes.get(node.index) == 2
         if not tokens or not torch.equal(node.value[:, 1:], parts[1].value) or self.argument(node, 1, "dim", 0) not in (1, -2):
             raise node.refused("attune has no layer for this: a concatenation that is not a class token in front of the tokens, ")
         for name in self.origins(parts[0]):
@@ -341,7 +358,7 @@ class Recognizer(Convolutions):
         dims = self.argument(node, 1, "dim", self.argument(node, 1, "axis"))
         rank, axis = before.value.dim(), self.axes.get(before.index)
         dims = [dim % rank for dim in (dims if isinstance(dims, (list, tuple)) else [dims]) if isinstance(dim, int)]
-        if rank < 3 or sorted([0, axis, *dims]) != list(range(rank)):
+        if rank < 3 or axis is None or sorted([0, axis, *dims]) != list(range(rank)):
             raise node.refused("a mean or a maximum of another dimension than the tokens': ")
         return self.pooled(node, before, kind)
 
@@ -352,8 +369,8 @@ class Recognizer(Convolutions):
 
     def first_token(self, node):
         before = node.args[0]
-        if len(before.shape) == 3 and node.shape == (before.shape[0], before.shape[2]) and torch.equal(
-                node.value, before.value[:, 0]):
+        rows = self.tokens(before)
+        if rows.dim() == 3 and node.shape == (rows.shape[0], rows.shape[2]) and torch.equal(node.value, rows[:, 0]):
             return self.pooled(node, before, "kFirst")
         raise node.refused("a part of the tokens that is not the first one: ")
 
@@ -487,7 +504,7 @@ class Recognizer(Convolutions):
 
     def token_type(self, node, constant):
         """A row of a table that is added to every token, or None."""
-        if constant.operation != "embedding" or len(node.shape) != 3:
+        if constant.operation != "embedding" or len(node.shape) != 3 or self.axes.get(node.index) != 2:
             return None
         ids, table = constant.args[0], constant.args[1]
         if ids.value.unique().numel() != 1 or self.name_of(table) is None or (

@@ -18,8 +18,8 @@ struct PRelu {
   struct Tape {};  // backward needs nothing but x
   struct Scratch {};
   struct InferenceScratch {};
-  template <int tokens>
-  using WithLength = PRelu<tokens, kCols, Scalar>;
+  template <int tokens, attune::CacheShape>
+  using Stream = PRelu<tokens, kCols, Scalar>;
 
   static void forward(const auto& p, attune::ConstView<Input> x, attune::View<Output> y, auto&...) {
     for (int i = 0; i < kRows; ++i) {

@@ -143,6 +143,62 @@ ATTUNE_INLINE P activate_backward(const P& x, const P& dy) {
   }
 }
 
+namespace detail {
+
+// The loops of the functions below, over whole packets.
+template <Activation kind, class Scalar>
+[[gnu::noinline]] void activate_packets(int size, const Scalar* x, Scalar* y) {
+  using P = Packet<Scalar>;
+  for (int i = 0; i < size; i += kLanes<P>) store(y + i, activate<kind>(load<P>(x + i)));
+}
+template <Activation kind, bool kZeroStays, class Scalar>
+[[gnu::noinline]] void activate_packets_backward(int size, const Scalar* x, const Scalar* dy, Scalar* dx) {
+  using P = Packet<Scalar>;
+  for (int i = 0; i < size; i += kLanes<P>) {
+    const P gradient = load<P>(dy + i);
+    P product = activate_backward<kind>(load<P>(x + i), gradient);
+    if constexpr (kZeroStays) product = unless_zero(gradient, product);
+    store(dx + i, product);
+  }
+}
+template <Activation kind, class Scalar>
+[[gnu::noinline]] void activate_packets_with_slopes(int size, Scalar* x, Scalar* y) {
+  using P = Packet<Scalar>;
+  for (int i = 0; i < size; i += kLanes<P>) {
+    P slope;
+    store(y + i, activate<kind>(load<P>(x + i), slope));
+    store(x + i, slope);
+  }
+}
+template <Activation kind, class Scalar>
+[[gnu::noinline]] void gate_packets(int size, const Scalar* gate, const Scalar* up, Scalar* a) {
+  using P = Packet<Scalar>;
+  for (int i = 0; i < size; i += kLanes<P>) {
+    store(a + i, multiply(activate<kind>(load<P>(gate + i)), load<P>(up + i)));
+  }
+}
+template <Activation kind, class Scalar>
+[[gnu::noinline]] void gate_packets_backward(int size, const Scalar* da, Scalar* gate, Scalar* up) {
+  using P = Packet<Scalar>;
+  for (int i = 0; i < size; i += kLanes<P>) {
+    const P g = load<P>(gate + i), gradient = load<P>(da + i);
+    const P d_value = multiply(gradient, load<P>(up + i));
+    P value, d_gate;
+    if constexpr (shares_evaluation(kind)) {
+      P slope;
+      value = activate<kind>(g, slope);
+      d_gate = multiply(d_value, slope);
+    } else {
+      value = activate<kind>(g);
+      d_gate = activate_backward<kind>(g, d_value);
+    }
+    store(up + i, multiply(gradient, value));
+    store(gate + i, d_gate);
+  }
+}
+
+}  // namespace detail
+
 /// y = activation(x), for `size` scalars. `y` may be `x`.
 template <Activation kind, class Scalar>
 [[gnu::noinline]] void activate(int size, const Scalar* x, Scalar* y) {
@@ -162,8 +218,7 @@ template <Activation kind, class Scalar>
 #endif
   }
 #endif
-  for_each_packet<Scalar>(
-      size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA { store(y + i, activate<kind>(load<P>(x + i))); });
+  in_whole_packets<Scalar>(detail::activate_packets<kind, Scalar>, size, x, y);
 }
 
 /// dx = dy ∘ activation′(x). `dx` may be `dy` or `x`. With kZeroStays, dx is zero for a zero dy, whatever x
@@ -178,12 +233,7 @@ template <Activation kind, bool kZeroStays = false, class Scalar>
     }
   }
 #endif
-  for_each_packet<Scalar>(size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
-    const P gradient = load<P>(dy + i);
-    P product = activate_backward<kind>(load<P>(x + i), gradient);
-    if constexpr (kZeroStays) product = unless_zero(gradient, product);
-    store(dx + i, product);
-  });
+  in_whole_packets<Scalar>(detail::activate_packets_backward<kind, kZeroStays, Scalar>, size, x, dy, dx);
 }
 
 /// y = activation(x), and x becomes activation′(x), both from one evaluation.
@@ -198,11 +248,7 @@ template <Activation kind, class Scalar>
       return activate_in_fours_with_slopes<detail::SiluInFours>(size, x, y);
   }
 #endif
-  for_each_packet<Scalar>(size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
-    P slope;
-    store(y + i, activate<kind>(load<P>(x + i), slope));
-    store(x + i, slope);
-  });
+  in_whole_packets<Scalar>(detail::activate_packets_with_slopes<kind, Scalar>, size, x, y);
 }
 
 /// slopes *= dy, element by element: dx from the slopes of activate_with_slopes.
@@ -221,29 +267,13 @@ template <Activation kind, class Scalar>
     return detail::gated_silu(size, gate, up, a);
   }
 #endif
-  for_each_packet<Scalar>(size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
-    store(a + i, multiply(activate<kind>(load<P>(gate + i)), load<P>(up + i)));
-  });
+  in_whole_packets<Scalar>(detail::gate_packets<kind, Scalar>, size, gate, up, a);
 }
 
 /// Backward from da: gate becomes da ∘ up ∘ f′(gate), up becomes da ∘ f(gate).
 template <Activation kind, class Scalar>
 [[gnu::noinline]] void gate_backward(int size, const Scalar* da, Scalar* gate, Scalar* up) {
-  for_each_packet<Scalar>(size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
-    const P g = load<P>(gate + i), gradient = load<P>(da + i);
-    const P d_value = multiply(gradient, load<P>(up + i));
-    P value, d_gate;
-    if constexpr (shares_evaluation(kind)) {
-      P slope;
-      value = activate<kind>(g, slope);
-      d_gate = multiply(d_value, slope);
-    } else {
-      value = activate<kind>(g);
-      d_gate = activate_backward<kind>(g, d_value);
-    }
-    store(up + i, multiply(gradient, value));
-    store(gate + i, d_gate);
-  });
+  in_whole_packets<Scalar>(detail::gate_packets_backward<kind, Scalar>, size, da, gate, up);
 }
 
 }  // namespace kernels

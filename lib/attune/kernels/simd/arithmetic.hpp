@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include <attune/kernels/policy.hpp>
 #include <attune/kernels/simd/eigen_packets.hpp>
@@ -393,6 +394,31 @@ ATTUNE_INLINE void for_each_packet(int size, const Body& body, int from = 0) {
   for (int i = from; i < whole; i += kLanes<P>) body.template operator()<P>(i);
   if constexpr (kLanes < P >> 1) {
     if (whole < size) for_each_packet<Scalar, kLanes<P> / 2>(size, body, whole);
+  }
+}
+
+/// Calls run(size, arrays…), a function of whole packets, for `size` elements of each array. A rest that
+/// fills no packet runs as a packet of copies, with zeros behind it. Of equal arrays only one may be written.
+/// So a costly function is compiled for one width.
+template <class Scalar, class... Elements>
+ATTUNE_INLINE void in_whole_packets(void (*run)(int, Elements*...), int size,
+                                    std::type_identity_t<Elements>*... arrays) {
+  constexpr int kWidth = kLanes<Packet<Scalar>>;
+  const int rest = size % kWidth, whole = size - rest;
+  if (whole > 0) run(whole, arrays...);
+  if constexpr (kWidth > 1) {
+    if (rest == 0) return;
+    const auto on_copies = [&]<std::size_t... index>(std::index_sequence<index...>) {
+      Scalar copies[sizeof...(arrays)][kWidth] = {};
+      const std::size_t bytes = sizeof(Scalar) * static_cast<std::size_t>(rest);
+      (std::memcpy(copies[index], arrays + whole, bytes), ...);
+      run(kWidth, copies[index]...);
+      const auto put = [&](const Scalar* from, auto* to) {
+        if constexpr (!std::is_const_v<std::remove_pointer_t<decltype(to)>>) std::memcpy(to, from, bytes);
+      };
+      (put(copies[index], arrays + whole), ...);
+    };
+    on_copies(std::make_index_sequence<sizeof...(arrays)>{});
   }
 }
 

@@ -1,0 +1,9 @@
+// expect: attune::IsLayer: a layer runs token by token by its Stream<tokens, cache>
+#include "own_layer.hpp"
+
+struct Own : WholeLayer<8, 4> {
+  template <int tokens>
+  using WithLength = WholeLayer<tokens, 4>;
+};
+using Model = attune::Sequential<attune::Linear<attune::LinearShape{8, 4, 4}>, Own>;
+attune::Trainer<Model, attune::MeanSquaredError> trainer;
