@@ -33,6 +33,19 @@ struct Problem {
   void backward(const auto&... mask) {
     attune::backward<Layer>(parameters, x, tape, dy, dx, gradients, scratch, mask...);
   }
+  /// Expects the same bits with x in place of y and of dx.
+  void expect_in_place() {
+    forward();
+    typename Layer::Input in_place = x;
+    Layer::forward(parameters, in_place, in_place, inference);
+    EXPECT_TRUE(same_bits(y, in_place));
+    backward();
+    typename Layer::Parameters again{};
+    in_place = x;
+    Layer::backward(parameters, in_place, tape, dy, in_place, again, scratch);
+    EXPECT_TRUE(same_bits(dx, in_place));
+    EXPECT_TRUE(same_bits(gradients, again));
+  }
   /// Forward and backward, and the bits of y and dx.
   void add_bits(BitHash& hash) {
     forward();

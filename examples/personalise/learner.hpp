@@ -35,6 +35,7 @@ struct NoJournal {
   Trainer& trainer;
   auto accumulate(std::uint32_t, const auto&... arguments) { return trainer.accumulate(arguments...); }
   auto update(const auto& options) { return trainer.update(options); }
+  auto step(std::uint32_t, const auto&... arguments) { return trainer.step(arguments...); }
 };
 
 /// Trains a part of the model, a recording of each digit a step.
@@ -42,8 +43,8 @@ template <Method method, const auto& kBase, const auto& kFront>
 class Learner {
  public:
   using Model = typename Trained<method, kFront>::Model;
-  using Trainer =
-      attune::Trainer<Model, LossOf<method>, Optimizer<method>, kDigits + rehearsed(method), Plan<method>>;
+  static constexpr int kBatch = steps_by_take(method) ? 1 : kDigits + rehearsed(method);
+  using Trainer = attune::Trainer<Model, LossOf<method>, Optimizer<method>, kBatch, Plan<method>>;
   static constexpr attune::MemoryReport memory() {
     attune::MemoryReport memory = Trainer::memory(attune::Feeding::kOneByOne);
     if constexpr (filters(method)) memory.state += sizeof(Doubts<Trainer>);
@@ -54,8 +55,8 @@ class Learner {
 
   void start() { start(trainer_); }
   static void start(Trainer& trainer) {
-    static_cast<void>(trainer.load([](typename Model::Parameters& parameters) {
-      if constexpr (std::is_same_v<Model, Whole>) {
+    static_cast<void>(trainer.load([](typename Trainer::Parameters& parameters) {
+      if constexpr (method == Method::kEverything || method == Method::kCompact) {
         attune::copy_parameters(kBase, parameters);
       } else {
         attune::Rng rng(1);
@@ -81,7 +82,14 @@ class Learner {
     const auto add = [&](const Recording& recording, const Recording& in_flash) {
       load(recording, example_);
       const auto number = static_cast<std::uint32_t>(&in_flash - recordings.all.data());
-      return journal.accumulate(number, example_.tokens, example_.digit, example_.padding).status;
+      if constexpr (steps_by_take(method)) {
+        return journal
+            .step(number, example_.tokens, example_.digit, options<method>(recordings), attune::NoClipping{},
+                  example_.padding)
+            .status;
+      } else {
+        return journal.accumulate(number, example_.tokens, example_.digit, example_.padding).status;
+      }
     };
     const auto takes = recordings.of(Use::kTakes);
     for (int digit = 0; digit < kDigits; ++digit) {
@@ -99,9 +107,13 @@ class Learner {
         if (status != Status::kOk) return status;
       }
     }
-    const Status status = journal.update(options<method>(recordings)).status;
-    if constexpr (method == Method::kGuarded) return doubts_.mark(trainer_, recordings, step + 1, status);
-    return status;
+    if constexpr (steps_by_take(method)) {
+      return Status::kOk;
+    } else {
+      const Status status = journal.update(options<method>(recordings)).status;
+      if constexpr (method == Method::kGuarded) return doubts_.mark(trainer_, recordings, step + 1, status);
+      return status;
+    }
   }
   /// After the last step.
   Status end() {

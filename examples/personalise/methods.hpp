@@ -23,10 +23,11 @@ enum class Method {
   kLoraAll,      // the same beside every weight
   kRehearsed,    // as kLoraAll, while recordings of the other speakers are rehearsed
   kEverything,
+  kCompact,  // everything after each take, with weights in 16 bits, moments and tape in 8
 };
 inline constexpr std::string_view kMethodNames[] = {
-    "nothing", "means",  "closed_form", "forward_only", "head",     "cached",    "biases",    "lora",
-    "packed",  "robust", "filtered",    "guarded",      "lora_all", "rehearsed", "everything"};
+    "nothing", "means",  "closed_form", "forward_only", "head",     "cached",    "biases",     "lora",
+    "packed",  "robust", "filtered",    "guarded",      "lora_all", "rehearsed", "everything", "compact"};
 
 consteval Method method_named(std::string_view name) {
   int method = 0;
@@ -73,6 +74,12 @@ template <const auto& kFront>
 struct Trained<Method::kEverything, kFront> {
   using Model = Whole;
 };
+template <const auto& kFront>
+struct Trained<Method::kCompact, kFront> {
+  using Model = attune::Sequential<PackedFront, Head>;
+};
+/// Whether the optimizer steps after each take, instead of after ten.
+constexpr bool steps_by_take(Method method) { return method == Method::kCompact; }
 
 /// Of rates a factor of about 2 apart the best for new speakers' recordings (examples/README.md).
 constexpr float learning_rate(Method method) {
@@ -90,6 +97,8 @@ constexpr float learning_rate(Method method) {
       return 5e-3f;
     case Method::kEverything:
       return 2e-3f;
+    case Method::kCompact:
+      return 2.5e-4f;
     case Method::kForwardOnly:
       return 4e-3f;
     default:
@@ -101,23 +110,41 @@ constexpr float learning_rate(Method method) {
 #define ATTUNE_EXAMPLE_PRECISION_INT8 0
 #endif
 inline constexpr bool kInIntegers = ATTUNE_EXAMPLE_PRECISION_INT8;
-/// A constant base in integers is multiplied in integers. Everything needs integers of what it trains.
+/// A constant base in integers is multiplied in integers; trained weights need integers of their own.
 template <Method method>
-using Plan =
-    std::conditional_t<kInIntegers && method == Method::kEverything, attune::Int8Training, attune::Streaming>;
+struct PlanOf {
+  using InFloats = std::conditional_t<steps_by_take(method), attune::UpdateInBackward, attune::Streaming>;
+  static constexpr bool kTrainsWeights = method == Method::kEverything || method == Method::kCompact;
+  using type =
+      std::conditional_t<kInIntegers && kTrainsWeights, attune::Int8TrainingWith<InFloats>, InFloats>;
+};
+template <Method method>
+using Plan = typename PlanOf<method>::type;
 /// Everything has so many moments that they take a third of the RAM as 32-bit floats; in 16 bits it learns as
 /// well (examples/README.md).
 template <Method method>
-using Optimizer =
-    std::conditional_t<method == Method::kEverything,
-                       attune::Adam<attune::AdamVariant{.moments = attune::MomentPrecision::kBfloat16}>,
-                       attune::AdamW>;
+struct OptimizerOf {
+  using type = attune::AdamW;
+};
+template <>
+struct OptimizerOf<Method::kEverything> {
+  using type = attune::Adam<attune::AdamVariant{.moments = attune::MomentPrecision::kBfloat16}>;
+};
+template <>
+struct OptimizerOf<Method::kCompact> {
+  using type = attune::Bfloat16MasterWeights<
+      attune::Adam<attune::AdamVariant{.moments = attune::MomentPrecision::kInt8}>>;
+};
+template <Method method>
+using Optimizer = typename OptimizerOf<method>::type;
 /// Bytes that training may take beside stack and code.
 constexpr std::size_t most_ram(Method method) {
   switch (method) {
     case Method::kBiases:
     case Method::kLora:
       return std::size_t{64} * 1024;
+    case Method::kCompact:
+      return std::size_t{kInIntegers ? 180 : 150} * 1024;
     case Method::kEverything:
       return std::size_t{330} * 1024;
     default:

@@ -7,7 +7,8 @@ cannot train; without it only PyTorch is compared with. FILE is torch_step.cpp's
 
 A forward pass is inference; a step is forward, loss, backward and AdamW, of 1 and of 32 sequences. PyTorch and ONNX Runtime
 take the sequences of a batch at once. Of PyTorch's forms of the same work, on as many threads or on one, the fastest counts.
-What all compute is compared before it is timed. On one thread time is
+What all compute is compared before it is timed. On one thread, attune's forward in integers takes turns with ONNX Runtime in
+floats and with products in integers (quantized_onnx.py, which needs python3-onnx). On one thread time is
 the processor's, on several what passes. Prints `key value` lines; which of PyTorch's forms it was goes to standard error.
 """
 import argparse
@@ -27,6 +28,11 @@ import torch
 
 import torch_models
 from turns import race, ratio, repeated, timed
+
+try:
+    import quantized_onnx
+except ImportError:  # without python3-onnx
+    quantized_onnx = None
 
 BATCHES = 1, 32
 
@@ -112,18 +118,23 @@ class OnnxRuntime:
             sys.exit(f"against_models.py: ONNX Runtime says: {answer['error']}")
         return answer
 
-    def load(self, model, x):
-        """Makes the model what contender() runs; returns what it gives for x, flat."""
-        model_file, x_file, y_file = (os.path.join(self.files.name, name) for name in ("model.onnx", "x", "y"))
+    def export(self, model, x):
+        path = os.path.join(self.files.name, "model.onnx")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            torch.onnx.export(model, (x,), model_file, opset_version=17)
+            torch.onnx.export(model, (x,), path, opset_version=17)
+        return path
+
+    def load(self, path, x, name):
+        """Makes a file what contender(name) runs; returns what it gives for x, flat."""
+        x_file, y_file = (os.path.join(self.files.name, file) for file in ("x", "y"))
         x.numpy().tofile(x_file)
-        self.ask(load=model_file, threads=self.threads, ids=x.dtype == torch.int64, shape=list(x.shape), x=x_file, y=y_file)
+        self.ask(**{"as": name}, load=path, threads=self.threads, ids=x.dtype == torch.int64, shape=list(x.shape), x=x_file,
+                 y=y_file)
         return torch.from_numpy(np.fromfile(y_file, np.float32))
 
-    def contender(self, calls):
-        return self.ask(calls=calls)["processor" if self.threads == 1 else "seconds"]
+    def contender(self, name):
+        return lambda calls: self.ask(calls=calls, of=name)["processor" if self.threads == 1 else "seconds"]
 
     def close(self):
         self.node.stdin.close()
@@ -241,13 +252,35 @@ class Comparison:
                 self.race("forward", batch, theirs)
                 return
         with torch.no_grad():
-            self.onnx_runtime.load(Same(), x)
-            _, alone = race([self.onnx_runtime.contender] * 2, turn=5e-4, budget=0.1, fewest=3, most=25)
-            require_close(f"outputs of {self.name} and of ONNX Runtime", self.onnx_runtime.load(model, x), expected)
+            runtime = self.onnx_runtime
+            runtime.load(runtime.export(Same(), x), x, "same")
+            _, alone = race([runtime.contender("same")] * 2, turn=5e-4, budget=0.1, fewest=3, most=25)
+            path = runtime.export(model, x)
+            require_close(f"outputs of {self.name} and of ONNX Runtime", runtime.load(path, x, "floats"), expected)
         with torch.inference_mode():
-            theirs["ort"] = self.onnx_runtime.contender
+            theirs["ort"] = runtime.contender("floats")
             times = self.race("forward", batch, theirs)
+            if shape["kind"] == torch_models.CLASSIFIER and self.threads == 1 and quantized_onnx:
+                self.int8_forward(batch, path, x, expected)
         self.figure(f"forward.b{batch}.{self.on_threads}ort_call_share", statistics.median(alone) / statistics.median(times["ort"]))
+
+    def int8_forward(self, batch, path, x, expected):
+        """In integers, of the native build, against its floats, and against ONNX Runtime's floats and integers."""
+        runtime, library = self.onnx_runtime, self.builds["native"]
+        integers = path + ".integers"
+        quantized_onnx.quantize(path, integers)
+        library.contender("int8_forward", batch, self.clock)(1)
+        outputs = {"attune": library.numbers("y", *expected.shape), "ort": runtime.load(integers, x, "integers").view_as(expected)}
+        for name, output in outputs.items():
+            self.figure(f"int8_forward.b{batch}.{name}_error", ((output - expected).norm() / expected.norm()).item())
+        contenders = {"integers": library.contender("int8_forward", batch, self.clock),
+                      "float": library.contender("forward", batch, self.clock),
+                      "ort": runtime.contender("floats"), "ort_int8": runtime.contender("integers")}
+        limits = dict(turn=1e-4, budget=0, fewest=1, most=1) if self.quick else dict(turn=2e-3, budget=1.2, fewest=3, most=25)
+        ours, *others = race(list(contenders.values()), pause=2e-3, **limits)
+        self.figure(f"int8_forward.b{batch}.native.milliseconds", 1e3 * min(ours))
+        for name, other in zip(list(contenders)[1:], others):
+            self.figure(f"int8_forward.b{batch}.native.vs_{name}", ratio(other, ours))
 
     def step(self, batch, x, target):
         self.model.load(self.builds["native"].tensors())

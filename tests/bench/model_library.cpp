@@ -1,6 +1,7 @@
 // One of the models of models.hpp behind C functions, for against_models.py: what it is, its numbers, and its
-// two pieces of work, a forward pass and a training step of a batch.
+// pieces of work, a forward pass, in floats and in integers, and a training step of a batch.
 //   ATTUNE_BENCH_MODEL   its name
+#include <cstdlib>
 #include <memory>
 #include <string>
 
@@ -36,6 +37,7 @@ class Runner {
     attune::initialize(parameters, attune::XavierUniform{}, rng);
     bench::draw(data->x, kShape.d_in, rng);
     bench::draw(data->target, kShape.d_out, rng);
+    if (attune::quantize(parameters, packed) != attune::Status::kOk) std::abort();
   }
 
   void prepare(int threads) {
@@ -68,6 +70,15 @@ class Runner {
     });
   }
 
+  // On one thread, with attention in integers.
+  void int8_forward(int batch) {
+    for (int sequence = 0; sequence < batch; ++sequence) {
+      (void)attune::infer<Model>(packed, Inputs::at(data->x, sequence),
+                                 attune::View<Output>(data->y.data() + sequence * Output::size),
+                                 scratch[0].value, Mask{}, attune::Int8Products{});
+    }
+  }
+
   // A step on a sequence alone is one thread's work: within it, the library shares out forward passes only.
   float step(int batch) {
     if (batch == kBatch && parallel) {
@@ -90,6 +101,7 @@ class Runner {
     alignas(64) attune::Tensor<float, kBatch * Output::rows, Output::cols> y;
   };
   alignas(64) typename Model::Parameters parameters;
+  alignas(64) typename Model::template ParametersOf<attune::PackedInt8Weights, attune::Tensor> packed;
   std::unique_ptr<Data> data = std::make_unique<Data>();
 
  private:
@@ -126,6 +138,9 @@ extern "C" {
 
 [[gnu::visibility("default")]] void attune_bench_forward(int batch, long calls) {
   for (long i = 0; i < calls; ++i) runner().forward(batch);
+}
+[[gnu::visibility("default")]] void attune_bench_int8_forward(int batch, long calls) {
+  for (long i = 0; i < calls; ++i) runner().int8_forward(batch);
 }
 /// The loss of the last one.
 [[gnu::visibility("default")]] float attune_bench_step(int batch, long calls) {

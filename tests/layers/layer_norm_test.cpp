@@ -135,19 +135,11 @@ TEST(LayerNorm, the_tape_holds_the_statistics_and_gives_y_again) {
 
 TEST(LayerNorm, works_in_place) {
   Problem<Layer> a(6);
-  a.forward();
-  Layer::Input in_place = a.x;
-  Layer::forward(a.parameters, in_place, in_place, a.inference);
-  EXPECT_TRUE(check::same_bits(a.y, in_place));
-  a.backward();
+  a.expect_in_place();
   Layer::Parameters gradients{};
   Layer::Input over_dy = a.dy;
   Layer::backward(a.parameters, a.x, a.tape, over_dy, over_dy, gradients, a.scratch);
   EXPECT_TRUE(check::same_bits(a.dx, over_dy));
-  gradients = {};
-  in_place = a.x;
-  Layer::backward(a.parameters, in_place, a.tape, a.dy, in_place, gradients, a.scratch);
-  EXPECT_TRUE(check::same_bits(a.dx, in_place));
   EXPECT_TRUE(check::same_bits(a.gradients, gradients));
 }
 

@@ -82,16 +82,7 @@ TEST(LayerScale, starts_with_the_value_of_its_option) {
 
 TEST(LayerScale, works_in_place) {
   check::Problem<Layer> a(6);
-  a.forward();
-  Layer::Input in_place = a.x;
-  Layer::forward(a.parameters, in_place, in_place, a.inference);
-  EXPECT_TRUE(check::same_bits(a.y, in_place));
-  a.backward();
-  Layer::Parameters gradients{};
-  in_place = a.x;
-  Layer::backward(a.parameters, in_place, a.tape, a.dy, in_place, gradients, a.scratch);
-  EXPECT_TRUE(check::same_bits(a.dx, in_place));
-  EXPECT_TRUE(check::same_bits(a.gradients, gradients));
+  a.expect_in_place();
 }
 
 TEST(LayerScale, takes_no_byte_besides_its_factors) {

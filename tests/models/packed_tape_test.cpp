@@ -87,7 +87,8 @@ void round_tape(const auto& context, Tape& tape) {
 // trained.
 template <class Layer, TapeNumbers numbers, class Of = Layer, class Mask = attune::NoMask>
 void expect_rounded_backward(const Mask& mask = {}) {
-  using Packed = typename attune::detail::WithPackedTape<Layer, numbers>::type;
+  using Packed =
+      typename attune::detail::WithPackedTape<Layer, numbers, attune::detail::InputFrom::kLayer>::type;
   static typename Layer::Parameters parameters, expected;
   static typename Packed::Parameters packed_parameters, gradients;
   static_assert(sizeof parameters == sizeof packed_parameters);
@@ -262,6 +263,8 @@ TEST(PackedTape, keeps_a_quarter_or_a_half) {
                 2 * sizeof(attune::detail::PackedMatrix<TapeNumbers::kInt8, Tokens>));
   // Nothing is kept between packed layers, and what has nothing to pack stays as it is.
   static_assert(sizeof(PackedTape<attune::Repeat<3, Layer>>::Tape) == 3 * sizeof(PackedTape<Layer>::Tape));
-  static_assert(std::is_same_v<attune::detail::WithPackedTape<Head, TapeNumbers::kInt8>::type, Head>);
+  static_assert(std::is_same_v<PackedTape<Model>::Layer<1>, Head>);
+  // The caller keeps the model's input.
+  static_assert(std::is_same_v<PackedTape<Front>::Layer<0>, Front::Layer<0>>);
   static_assert(std::is_same_v<PackedTape<PackedTape<Model>>, PackedTape<Model>>);
 }

@@ -24,6 +24,12 @@ struct RecomputeInBlocks : KeyValueSums<ScalarType, kKvLen, kDk, kDv> {
   Tensor<Scalar, recomputed_queries(kQueries), kKvLen> d_weights;                 // dP of a block of queries
   [[no_unique_address]] std::conditional_t<kOneBlock, NoParameters, Sums> block;  // of one block
 
+  // Adds the sums of a block.
+  void add_block(const auto& keys, const auto& values) {
+    const Sums& sums = of_block();
+    kernels::add_to(used_rows(keys) * kDk, sums.d_key.data(), this->d_key.data());
+    kernels::add_to(used_rows(values) * kDv, sums.d_value.data(), this->d_value.data());
+  }
   // The memory for the sums of a block.
   Sums& of_block() {
     if constexpr (kOneBlock) {
@@ -80,7 +86,7 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
                                               const DropoutFrom& dropout_from, const Call& context,
                                               Sum = {}) {
   using Scalar = typename Scratch::Scalar;
-  constexpr int kQueries = Query::rows, kKeys = Key::rows, kDk = Query::cols, kDv = Value::cols;
+  constexpr int kQueries = Query::rows, kKeys = Key::rows;
   constexpr int kSome = recomputed_queries(kQueries);
   const auto queries = context.template count<kQueries>();
   const auto keys = context.keys().first(key);
@@ -92,8 +98,7 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
     using P = MatrixView<Scalar, kRows, kKeys>;
     const auto rows = valid_query_rows<kRows, kQueries>(context, from);
     const auto dropout = dropout_from(from);
-    const auto d_key = view(sums.d_key);
-    const auto d_value = view(sums.d_value);
+    const auto d_key = view(sums.d_key), d_value = view(sums.d_value);
     backward.step(rows, RecomputedWeights<P>{P(weights), head, kept}, scratch.d_weights.data(), dropout,
                   GradientsBesideOperands<Query, decltype(d_key), decltype(d_value)>{query, d_key, d_value},
                   sum);
@@ -112,12 +117,8 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
     }
   };
   const auto add_block = [&]<int kRows>(int from) {
-    auto& sums = scratch.of_block();
-    block.template operator()<kRows>(from, sums);
-    context.stage([&]() ATTUNE_INLINE_LAMBDA {
-      kernels::add_to(used_rows(keys) * kDk, sums.d_key.data(), scratch.d_key.data());
-      kernels::add_to(used_rows(values) * kDv, sums.d_value.data(), scratch.d_value.data());
-    });
+    block.template operator()<kRows>(from, scratch.of_block());
+    context.stage([&]() ATTUNE_INLINE_LAMBDA { scratch.add_block(keys, values); });
   };
   constexpr bool kAssigns = std::is_same_v<Sum, kernels::Assign>;
   constexpr int kBlock = (std::min)(kQueries, kernels::kDepthBlock);

@@ -18,6 +18,7 @@
 //   KeyBias(field)     kBias        N(0, 1/cols)
 //   Set(field)                      a set: its tensors are "field.…"
 //   Inline(field)                   a set: its tensors are named like members
+//   Layers(field)                   sets of layers (models/composition.hpp): their tensors are "0.…", "1.…"
 #pragma once
 
 #include <string_view>
@@ -118,6 +119,8 @@ constexpr bool check_fields() {
     decltype(field)::visit(visitor, &of_##field, sets.field...); \
   }
 #define ATTUNE_VISIT_Inline(field) decltype(field)::visit(visitor, parent, sets.field...);
+#define ATTUNE_VISIT_Layers(field) \
+  ::attune::detail::visit_layers<decltype(field)>(visitor, parent, sets.field...);
 
 #define ATTUNE_INITIALIZE_Weight(field) initializer.weight(field, rng);
 #define ATTUNE_INITIALIZE_Bias(field) ::attune::detail::initialize_bias(*this, field, initializer, rng);
@@ -126,3 +129,4 @@ constexpr bool check_fields() {
 #define ATTUNE_INITIALIZE_KeyBias(field) ::attune::detail::initialize_key_bias(field, rng);
 #define ATTUNE_INITIALIZE_Set(field) ::attune::initialize(field, initializer, rng);
 #define ATTUNE_INITIALIZE_Inline(field) ::attune::initialize(field, initializer, rng);
+#define ATTUNE_INITIALIZE_Layers(field) ::attune::detail::initialize_layers(field, initializer, rng);

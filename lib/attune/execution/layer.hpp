@@ -265,6 +265,25 @@ struct AnyVisitor {
   void operator()(const TensorPath&, auto&&...) const {}
 };
 
+/// Whether L has a layer's calls. If not, one error names the missing one.
+template <class L>
+constexpr bool check_calls() {
+  if constexpr (!RunsForward<L>) {
+    static_assert(
+        sizeof(L) == 0,
+        "attune::IsLayer: there is no forward(parameters, x, y, tape, scratch[, mask]) for ConstView<Input> "
+        "x and View<Output> y; one with a second input stands in a struct that takes both out of one");
+  } else if constexpr (!RunsBackward<L>) {
+    static_assert(sizeof(L) == 0,
+                  "attune::IsLayer: there is no backward(parameters, x, tape, dy, dx, gradients, scratch[, "
+                  "mask]) for a "
+                  "dx of View<Input> and of NoGradient");
+  } else if constexpr (!Infers<L>) {
+    static_assert(sizeof(L) == 0,
+                  "attune::IsLayer: there is no forward(parameters, x, y, inference_scratch[, mask])");
+  }
+  return IsLayer<L>;
+}
 /// Whether L is a layer. If not, one error names the missing member.
 template <class L>
 constexpr bool check_layer() {
@@ -312,21 +331,10 @@ constexpr bool check_layer() {
         sizeof(L) == 0,
         "attune::IsLayer: the type names no Tape, Scratch or InferenceScratch; each may be an empty "
         "struct");
-  } else if constexpr (!RunsForward<L>) {
-    static_assert(
-        sizeof(L) == 0,
-        "attune::IsLayer: there is no forward(parameters, x, y, tape, scratch[, mask]) for ConstView<Input> "
-        "x and View<Output> y; one with a second input stands in a struct that takes both out of one");
-  } else if constexpr (!RunsBackward<L>) {
-    static_assert(sizeof(L) == 0,
-                  "attune::IsLayer: there is no backward(parameters, x, tape, dy, dx, gradients, scratch[, "
-                  "mask]) for a "
-                  "dx of View<Input> and of NoGradient");
-  } else if constexpr (!Infers<L>) {
-    static_assert(sizeof(L) == 0,
-                  "attune::IsLayer: there is no forward(parameters, x, y, inference_scratch[, mask])");
+  } else {
+    return check_calls<L>();
   }
-  return IsLayer<L>;
+  return false;
 }
 /// Requires a layer.
 template <class L>
@@ -398,6 +406,11 @@ constexpr ScoreShape first_scores(std::initializer_list<ScoreShape> layers) {
   }
   return {};
 }
+/// The abilities of a layer that is called in a context.
+template <class Layer>
+inline constexpr Abilities kAbilitiesInContext = with(with(kAbilities<Layer>, &Abilities::takes_context,
+                                                           true),
+                                                      &Abilities::takes_length, kTakesLength<Layer>);
 /// The abilities of a layer made of other layers, which have their own slices.
 template <class... Layers>
 inline constexpr Abilities kAbilitiesOfAll{

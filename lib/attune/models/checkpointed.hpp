@@ -17,19 +17,11 @@ namespace detail {
 // Repeats the whole forward.
 template <class Layer>
 struct RunOnceMore : Layer {
-  using Scalar = typename Layer::Scalar;
-  using Input = typename Layer::Input;
-  using Output = typename Layer::Output;
-  using Parameters = typename Layer::Parameters;
-  using InferenceScratch = typename Layer::InferenceScratch;
+  using typename Layer::InferenceScratch;
+  using typename Layer::Scalar, typename Layer::Input, typename Layer::Output, typename Layer::Parameters;
   template <class Gradients>
   static constexpr bool kReadsInput = true;
-  static constexpr Abilities kAbilities = [] {
-    Abilities can = detail::kAbilities<Layer>;
-    can.takes_context = true;
-    can.takes_length = detail::kTakesLength<Layer>;
-    return can;
-  }();
+  static constexpr Abilities kAbilities = detail::kAbilitiesInContext<Layer>;
 
   template <class Gradients>
   struct TapeOf : MasksOf<detail::TapeOf<Layer, Gradients>> {};

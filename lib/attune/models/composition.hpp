@@ -169,6 +169,57 @@ struct Copies<Element, count> {
   constexpr const Element operator[](int) const { return {}; }  // NOLINT: const as the set
 };
 
+// The sets of layers in Members or in Copies: "0.…", "1.…".
+template <class Layers>
+struct SetsOfLayers;
+template <class... Sets>
+struct SetsOfLayers<Members<Sets...>> {
+  // Calls body<i>() for each layer that has a set.
+  static constexpr void for_each_index(const auto& body) {
+    [&]<int... index>(std::integer_sequence<int, index...>) { (body.template operator()<index>(), ...); }
+    (std::make_integer_sequence<int, static_cast<int>(sizeof...(Sets))>{});
+  }
+  template <class... Others>
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, Others&... sets) {
+    for_each_index([&]<int index>() {
+      const TensorPath path{kNumbers[index], parent};
+      TypeAt<index, Sets...>::type::visit(visitor, &path, member<index>(sets)...);
+    });
+  }
+  static void initialize(Members<Sets...>& sets, const auto& initializer, Rng& rng) {
+    for_each_index([&]<int index>() {
+      auto&& set = member<index>(sets);
+      attune::initialize(set, initializer, rng);
+    });
+  }
+};
+template <class Set, int count>
+struct SetsOfLayers<Copies<Set, count>> {
+  template <class... Others>
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, Others&... sets) {
+#pragma GCC unroll 1  // a loop even for two layers, so that a third one adds no code
+    for (int i = 0; i < count; ++i) {
+      const TensorPath path{kNumbers[i], parent};
+      Set::visit(visitor, &path, sets[i]...);
+    }
+  }
+  static void initialize(Copies<Set, count>& sets, const auto& initializer, Rng& rng) {
+#pragma GCC unroll 1
+    for (int i = 0; i < count; ++i) {
+      auto&& set = sets[i];
+      attune::initialize(set, initializer, rng);
+    }
+  }
+};
+template <class Layers, class... Others>
+constexpr void visit_layers(const auto& visitor, const TensorPath* parent, Others&&... sets) {
+  SetsOfLayers<Layers>::visit(visitor, parent, sets...);
+}
+template <class Layers>
+void initialize_layers(Layers& sets, const auto& initializer, Rng& rng) {
+  SetsOfLayers<Layers>::initialize(sets, initializer, rng);
+}
+
 // Storage for one of several types at a time.
 template <class...>
 union OneOf {};

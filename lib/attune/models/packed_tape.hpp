@@ -1,11 +1,10 @@
 // Models whose tape has 8 or 16 bits. The tape of a layer is packed after its forward, and unpacked before
 // its backward (layers/packed_rows.hpp).
 //
-//   using Model = PackedTape<Sequential<Linear<kEmbedding>, Repeat<6, EncoderLayer<kBlock>>,
-//   Pooling<kPool>>>;
+//   using Model = PackedTape<Sequential<Linear<kIn>, Repeat<6, EncoderLayer<kBlock>>, Pooling<kOut>>>;
 //
 // Scratch holds the floats of one layer at a time; in an encoder or decoder layer, of one branch. The tape
-// includes the inputs that backward reads, so Sequential and Repeat keep none. Forward's output has the
+// includes the inputs of layers that backward reads, except the model's. Forward's output has the
 // model's bits. Backward reads numbers that were rounded once, so gradients differ from the model's. They are
 // the same on every target. Parameters, names and states are the model's.
 #pragma once
@@ -26,20 +25,12 @@ namespace detail {
 // Packs the tape of any layer, and its input.
 template <class Layer, TapeNumbers numbers>
 struct PackedWhole : Layer {
-  using Scalar = typename Layer::Scalar;
-  using Input = typename Layer::Input;
-  using Output = typename Layer::Output;
-  using Parameters = typename Layer::Parameters;
-  using InferenceScratch = typename Layer::InferenceScratch;
+  using typename Layer::InferenceScratch;
+  using typename Layer::Scalar, typename Layer::Input, typename Layer::Output, typename Layer::Parameters;
   template <class Gradients>
   static constexpr bool kReadsInput = false;
-  static constexpr Abilities kAbilities = [] {
-    Abilities can = detail::kAbilities<Layer>;
-    can.takes_context = true;
-    can.takes_length = detail::kTakesLength<Layer>;
-    can.lanes = Lanes::kNone;
-    return can;
-  }();
+  static constexpr Abilities kAbilities =
+      detail::with(detail::kAbilitiesInContext<Layer>, &Abilities::lanes, Lanes::kNone);
 
  private:
   template <int>
@@ -136,9 +127,15 @@ struct PackedLayer : std::conditional_t<kRunsByBranches<Layer>, PackedBranches<L
   using SteppedAs = PackedLayer;
 };
 
+/// The memory of a layer's input between forward and backward.
+enum class InputFrom {
+  kCaller,  // the caller's, who keeps it
+  kLayer    // another layer's output, which the tape keeps
+};
+
 // Layers made of layers pack the tapes of their parts. A layer without a large tape stays as it is if its
-// backward does not read its input, or if the input is a single row.
-template <class Layer, TapeNumbers numbers>
+// backward does not read its input, or if the input is a single row or the model's.
+template <class Layer, TapeNumbers numbers, InputFrom input = InputFrom::kCaller>
 struct WithPackedTape {
   static constexpr bool kPacks = [] {
     if constexpr (kTakesIds<Layer>) {
@@ -147,40 +144,42 @@ struct WithPackedTape {
       using Set = typename Layer::Parameters;
       constexpr bool kTape =
           !std::is_same_v<typename PackedTapeOf<Layer, Set, numbers>::type, TapeOf<Layer, Set>>;
-      return kTape || (kReadsInput<Layer, Set> && Layer::Input::rows > 1);
+      return kTape || kRunsByBranches<Layer> ||
+             (input == InputFrom::kLayer && kReadsInput<Layer, Set> && Layer::Input::rows > 1);
     }
   }();
   using type = typename std::conditional_t<kPacks, std::type_identity<PackedLayer<Layer, numbers>>,
                                            std::type_identity<Layer>>::type;
 };
-template <class Layer, TapeNumbers packed, TapeNumbers numbers>
-struct WithPackedTape<PackedLayer<Layer, packed>, numbers> {
+template <class Layer, TapeNumbers packed, TapeNumbers numbers, InputFrom input>
+struct WithPackedTape<PackedLayer<Layer, packed>, numbers, input> {
   using type = PackedLayer<Layer, packed>;
 };
-template <class... Layers, TapeNumbers numbers>
-struct WithPackedTape<Sequential<Layers...>, numbers> {
-  using type = Sequential<typename WithPackedTape<Layers, numbers>::type...>;
+template <class First, class... Layers, TapeNumbers numbers, InputFrom input>
+struct WithPackedTape<Sequential<First, Layers...>, numbers, input> {
+  using type = Sequential<typename WithPackedTape<First, numbers, input>::type,
+                          typename WithPackedTape<Layers, numbers, InputFrom::kLayer>::type...>;
 };
-template <int count, class Layer, TapeNumbers numbers>
-struct WithPackedTape<Repeat<count, Layer>, numbers> {
-  using type = Repeat<count, typename WithPackedTape<Layer, numbers>::type>;
+template <int count, class Layer, TapeNumbers numbers, InputFrom input>
+struct WithPackedTape<Repeat<count, Layer>, numbers, input> {
+  using type = Repeat<count, typename WithPackedTape<Layer, numbers, InputFrom::kLayer>::type>;
 };
-template <class Layer, TapeNumbers numbers>
-struct WithPackedTape<Residual<Layer>, numbers> {
-  using type = Residual<typename WithPackedTape<Layer, numbers>::type>;
+template <class Layer, TapeNumbers numbers, InputFrom input>
+struct WithPackedTape<Residual<Layer>, numbers, input> {
+  using type = Residual<typename WithPackedTape<Layer, numbers, input>::type>;
 };
-template <class Layer, const auto& kConstants, class What, TapeNumbers numbers>
-struct WithPackedTape<PartlyTrained<Layer, kConstants, What>, numbers> {
-  using type = PartlyTrained<typename WithPackedTape<Layer, numbers>::type, kConstants, What>;
+template <class Layer, const auto& kConstants, class What, TapeNumbers numbers, InputFrom input>
+struct WithPackedTape<PartlyTrained<Layer, kConstants, What>, numbers, input> {
+  using type = PartlyTrained<typename WithPackedTape<Layer, numbers, input>::type, kConstants, What>;
 };
-template <class Embedding, class Body, TapeNumbers numbers>
-struct WithPackedTape<Tied<Embedding, Body>, numbers> {
-  using type = Tied<Embedding, typename WithPackedTape<Body, numbers>::type>;
+template <class Embedding, class Body, TapeNumbers numbers, InputFrom input>
+struct WithPackedTape<Tied<Embedding, Body>, numbers, input> {
+  using type = Tied<Embedding, typename WithPackedTape<Body, numbers, InputFrom::kLayer>::type>;
 };
-template <class Encoder, class Decoder, TapeNumbers numbers>
-struct WithPackedTape<EncoderDecoder<Encoder, Decoder>, numbers> {
-  using type = EncoderDecoder<typename WithPackedTape<Encoder, numbers>::type,
-                              typename WithPackedTape<Decoder, numbers>::type>;
+template <class Encoder, class Decoder, TapeNumbers numbers, InputFrom input>
+struct WithPackedTape<EncoderDecoder<Encoder, Decoder>, numbers, input> {
+  using type = EncoderDecoder<typename WithPackedTape<Encoder, numbers, input>::type,
+                              typename WithPackedTape<Decoder, numbers, input>::type>;
 };
 
 /// Whether packing may save memory.

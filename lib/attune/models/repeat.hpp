@@ -27,23 +27,7 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   struct ParametersOf {
     using Each = detail::SetOf<Layer, Matrix, Vector>;
     [[no_unique_address]] detail::Copies<Each, count> layers;
-
-    template <class Visitor, class... Sets>
-    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
-#pragma GCC unroll 1  // a loop even for two layers, so that a third one adds no code
-      for (int i = 0; i < count; ++i) {
-        const TensorPath path{detail::kNumbers[i], parent};
-        Layer::Parameters::visit(visitor, &path, sets.layers[i]...);
-      }
-    }
-    template <class Initializer>
-    void initialize(const Initializer& initializer, Rng& rng) {
-#pragma GCC unroll 1
-      for (int i = 0; i < count; ++i) {
-        auto&& layer = layers[i];
-        attune::initialize(layer, initializer, rng);
-      }
-    }
+    ATTUNE_FIELDS(Layers(layers))
   };
   using Parameters = ParametersOf<Tensor>;
   /// Whether backward reads x.

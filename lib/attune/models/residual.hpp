@@ -10,13 +10,8 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 template <detail::CheckedLayer Layer>
 struct Residual : Layer {
   static_assert(detail::kFits<Layer>);
-  using Scalar = typename Layer::Scalar;
-  using Input = typename Layer::Input;
-  using Output = typename Layer::Output;
-  using Parameters = typename Layer::Parameters;
-  using Tape = typename Layer::Tape;
-  using Scratch = typename Layer::Scratch;
-  using InferenceScratch = typename Layer::InferenceScratch;
+  using typename Layer::Scalar, typename Layer::Input, typename Layer::Output, typename Layer::Parameters;
+  using typename Layer::Tape, typename Layer::Scratch, typename Layer::InferenceScratch;
   template <class Other>
   using WithScalar = Residual<typename detail::WithScalarOf<Layer, Other>::type>;
   using Parts = LayerList<Layer>;

@@ -49,23 +49,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
     constexpr decltype(auto) layer() const {
       return detail::member<index>(members);
     }
-    template <class Visitor, class... Sets>
-    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
-      OfLayers::for_each_index([&]<int index>() {
-        if constexpr (!std::is_empty_v<typename Layer<index>::Parameters>) {
-          const TensorPath path{detail::kNumbers[index], parent};
-          Layer<index>::Parameters::visit(visitor, &path, sets.template layer<index>()...);
-        }
-      });
-    }
-    template <class Initializer>
-    void initialize(const Initializer& initializer, Rng& rng) {
-      OfLayers::for_each_index([&]<int index>() {
-        if constexpr (!std::is_empty_v<typename Layer<index>::Parameters>) {
-          attune::initialize(layer<index>(), initializer, rng);
-        }
-      });
-    }
+    ATTUNE_FIELDS(Layers(members))
   };
 
   using Parameters = ParametersOf<Tensor>;

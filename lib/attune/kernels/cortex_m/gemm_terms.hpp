@@ -1,16 +1,16 @@
-// Four terms of sums on the single-precision FPU of a Cortex-M, as assembly: what the register blocks are
-// made of. One rounding a term (vfma) or two (vmla, or vmul and vadd).
+// Four terms of sums on the single-precision FPU of a Cortex-M, as assembly. Register blocks consist of them.
+// A term has one rounding (vfma) or two (vmla, or vmul and vadd).
 //
-// With two roundings, vmla takes one cycle on M7 and M55, and three on M4 and M33, which take vmul and vadd
-// in one each, pipelined (ports/cycles/README.md). The bits are the same, the code is larger.
+// vmla takes one cycle on M7 and M55, and three on M4 and M33. There vmul and vadd take one each, pipelined
+// (ports/cycles/README.md). They have the same bits and more code.
 #pragma once
 
 #include <attune/kernels/policy.hpp>
 
 #if ATTUNE_CORTEX_M_FPU
 
-// Whether a block that loads more words by fewer instructions takes less time: on M4, where every multiple
-// load takes a cycle beside those of its words. Its code is larger.
+// Whether a block with more words and fewer load instructions is faster: on M4, where a multiple load takes a
+// cycle more than its words. Its code is larger.
 #if !defined(__OPTIMIZE_SIZE__) && __ARM_ARCH == 7 && __ARM_FP == 4 && \
     !(defined(ATTUNE_SPLIT_VMLA) && ATTUNE_SPLIT_VMLA == 0)
 #define ATTUNE_WIDE_TILES 1
@@ -18,8 +18,8 @@
 #define ATTUNE_WIDE_TILES 0
 #endif
 
-// Whether a vmul and a vadd take less time than a vmla. What compilers tell of an M7 without double precision
-// is what they tell of an M4: cmake/arm-none-eabi.cmake says -DATTUNE_SPLIT_VMLA=0 for it.
+// Whether vmul and vadd are faster than vmla. Compilers define the same macros for an M7 without double
+// precision as for an M4, so cmake/arm-none-eabi.cmake passes -DATTUNE_SPLIT_VMLA=0 for it.
 #if ATTUNE_FUSED
 #undef ATTUNE_SPLIT_VMLA
 #define ATTUNE_SPLIT_VMLA 0
@@ -31,15 +31,15 @@
 #endif
 #endif
 
-// Whether single loads in a row, pipelined (ports/cycles/README.md), take less time than multiple loads
-// beside vmul and vadd: on M4. Their code is larger, and not for -Os.
+// Whether consecutive single loads, which pipeline (ports/cycles/README.md), are faster than multiple loads
+// beside vmul and vadd: on M4. Their code is larger, so not at -Os.
 #if ATTUNE_SPLIT_VMLA && __ARM_ARCH == 7 && !defined(__OPTIMIZE_SIZE__)
 #define ATTUNE_LOADS_PIPELINE 1
 #else
 #define ATTUNE_LOADS_PIPELINE 0
 #endif
 
-// cᵢ += aᵢ·bᵢ in this order. p0 … p3 hold their products, if those are instructions of their own.
+// cᵢ += aᵢ·bᵢ in this order. p0 … p3 hold products with instructions of their own.
 #if ATTUNE_SPLIT_VMLA
 #define ATTUNE_MACS(c0, a0, b0, c1, a1, b1, c2, a2, b2, c3, a3, b3, p0, p1, p2, p3)               \
   "vmul.f32 " p0 "," a0 "," b0 "\n vmul.f32 " p1 "," a1 "," b1 "\n vmul.f32 " p2 "," a2 "," b2    \

@@ -1,12 +1,12 @@
-// A product's 4×4 register block on the single-precision FPU of a Cortex-M (M4F, M7, M33, M55 without
+// The 4×4 register block of products on the single-precision FPU of a Cortex-M (M4F, M7, M33, M55 without
 // Helium), in assembly.
 //
-// Every sum starts from +0 and takes its terms in rising k, with one rounding or two a term: the bits of the
-// portable block.
+// Every sum starts from +0 and adds its terms in rising k, with one or two roundings a term. The bits are
+// those of the portable block.
 //
-// The code is small: the inner loop (cortex_m/gemm_tile_loops.hpp) exists once for each pair of layouts, the
-// loops around it once for each epilogue (at -Os once for most of them), and once more for shapes that fill
-// no whole tiles, with strides at run time. A shape costs only its grid, in flash.
+// The code is small. There is one inner loop (cortex_m/gemm_tile_loops.hpp) for each pair of layouts. The
+// outer loops exist once for each epilogue (at -Os once for most epilogues), and once more for shapes with
+// partial tiles. Strides are run-time values, so a shape costs only its grid in flash.
 #pragma once
 
 #include <bit>
@@ -32,7 +32,7 @@ enum class TileShape { kSquare, kWide };
 constexpr int tile_rows(TileShape shape) { return shape == TileShape::kSquare ? kTileSide : 2; }
 constexpr int tile_cols(TileShape shape) { return shape == TileShape::kSquare ? kTileSide : 8; }
 
-// Four scalars of a row of C, a packet to epilogues.
+// Four scalars of a row of C, as a packet for epilogues.
 struct TileRow {
   float lane[kTileSide];
 
@@ -52,7 +52,7 @@ struct PacketTraits<detail::TileRow> {
   using Half = detail::TileRow;
   static constexpr int kLanes = detail::kTileSide;
 
-  // Volatile keeps the load of a row beside its use, where these registers are free.
+  // volatile keeps the load of a row next to its use, where these registers are free.
   ATTUNE_INLINE static detail::TileRow load(const float* from) {
     register float s0 asm("s0");
     register float s1 asm("s1");
@@ -77,23 +77,22 @@ struct PacketTraits<detail::TileRow> {
 
 namespace detail {
 
-// What a grid counts rows and columns in: a vocabulary of 50,257 tokens fits. Larger products are the
-// portable block's.
+// The limit of a grid's rows and columns: a vocabulary of 50,257 tokens fits. The portable block computes
+// larger products.
 inline constexpr int kMostExtent = (std::numeric_limits<std::uint16_t>::max)();
 
-// Products of whole tiles. Strides in bytes: of A and B the one that is not a scalar's, and the step from
-// tile to tile. The first four words are in the order in which tiles_loop loads them.
+// Products of whole tiles. Strides in bytes: those of A and B that are not one scalar, and the steps between
+// tiles. tiles_loop loads the first four words in this order.
 struct TileGrid {
   int a_stride, b_stride;
   int pairs;
   void (*tile)();
   int c_stride;
   int a_step, b_step;
-  std::uint16_t rows, cols;  // tiles one below the other; columns in whole tiles
+  std::uint16_t rows, cols;  // rows of tiles; columns in whole tiles
 };
 
-// The same where rows or columns are left that fill no tile: the last one begins earlier, by as many of them
-// as another has computed.
+// The same with partial tiles. The last tile overlaps the one before by the rows or columns given here.
 struct RaggedGrid : TileGrid {
   std::uint16_t rows_again, cols_again;
 };
@@ -108,7 +107,8 @@ consteval auto with_rests(const TileGrid& grid) {
   }
 }
 
-// What of a product is computed in tiles: a row of four and a single column are left to the portable block.
+// The part of a product in tiles. The portable block computes remaining rows below half a tile, and a single
+// column.
 struct TiledExtents {
   int rows, cols;
 };
@@ -137,7 +137,7 @@ consteval TileGrid tile_grid(const GemmShape& shape) {
           .cols = static_cast<std::uint16_t>(shape.cols / kTileSide * kTileSide)};
 }
 
-// The same with more than two k at a time, where there is a function for it.
+// The same with more than two k at a time, if there is a function for it.
 consteval TileGrid unrolled(TileGrid grid, [[maybe_unused]] int depth) {
 #if ATTUNE_LOADS_PIPELINE
   if (depth % 4 == 0 && (grid.tile == tile_nn || grid.tile == tile_nt)) {
@@ -167,22 +167,22 @@ ATTUNE_INLINE float* bytes_after(float* from, int bytes) {
   return reinterpret_cast<float*>(reinterpret_cast<char*>(from) + bytes);
 }
 
-// At -Os the epilogue of all products that add something or nothing, so that they share their loops.
+// At -Os the epilogue of all products that add a bias, C or nothing, so that they share their loops.
 struct AnyAddend {
   static constexpr std::uintptr_t kNothing = 0, kC = 1;
   std::uintptr_t bias;  // or one of these
 };
 
-// An epilogue without a state is not passed, so that four registers take all arguments.
+// A stateless epilogue is not passed, so that all arguments fit into four registers.
 template <TileShape shape, class Epilogue, class Grid, class... State>
 [[gnu::noinline]] void tiles_loop(const float* a, const float* b, float* c, const Grid& grid,
                                   State... state) {
   constexpr bool kRagged = std::is_same_v<Grid, RaggedGrid>;
   constexpr int kRows = tile_rows(shape), kCols = tile_cols(shape);
   constexpr bool kAnyAddend = std::is_same_v<Epilogue, AnyAddend>;
-  constexpr bool kBias = std::is_same_v<Epilogue, AddBias<float>>;  // moves with the columns: one register
+  constexpr bool kBias = std::is_same_v<Epilogue, AddBias<float>>;  // advances with the columns
   Epilogue epilogue{state...};
-  int left = grid.cols, cols_again = 0;  // columns from this tile on
+  int left = grid.cols, cols_again = 0;  // columns of this tile and the next ones
   const auto finished = [&]<class P>(const P& sum, const float* at, int ahead) ATTUNE_INLINE_LAMBDA {
     if constexpr (kAnyAddend) {
       return sum;
@@ -238,7 +238,7 @@ template <TileShape shape, class Epilogue, class Grid, class... State>
 #if ATTUNE_WIDE_TILES && !ATTUNE_SPLIT_VMLA
         r5 = kNoSums;
         ATTUNE_CALL_TILE("vldmia r5,{s16-s31}\n", "r"(r5));
-#else  // of seven instructions more, and two cycles less
+#else  // seven instructions more, two cycles less
         r4 = 0;
         ATTUNE_CALL_TILE(
             "vmov d8,r4,r4\n vmov d9,r4,r4\n vmov d10,r4,r4\n vmov d11,r4,r4\n vmov d12,r4,r4\n "
@@ -247,7 +247,7 @@ template <TileShape shape, class Epilogue, class Grid, class... State>
 #endif
       }
 #undef ATTUNE_CALL_TILE
-      if constexpr (kBias) asm volatile("" : "+r"(epilogue.bias));  // what follows from it is not kept
+      if constexpr (kBias) asm volatile("" : "+r"(epilogue.bias));  // nothing derived from it is kept
       if constexpr (kAnyAddend) {
         if (epilogue.bias != AnyAddend::kNothing) {
           const bool to_c = epilogue.bias == AnyAddend::kC;
@@ -267,7 +267,7 @@ template <TileShape shape, class Epilogue, class Grid, class... State>
 #undef ATTUNE_ADD_FOUR
         }
       }
-      // Four sums of a row, at `ahead` columns, which are stored; c_row moves on.
+      // Applies the epilogue to four sums of a row at column `ahead`, stores them, and advances c_row.
 #define ATTUNE_FINISH_FOUR(c0, c1, c2, c3, ahead, store, ...)                   \
   {                                                                             \
     const TileRow sum{c0, c1, c2, c3};                                          \
@@ -280,7 +280,7 @@ template <TileShape shape, class Epilogue, class Grid, class... State>
   }
 #define ATTUNE_FINISH_LAST(c0, c1, c2, c3, ahead) \
   ATTUNE_FINISH_FOUR(c0, c1, c2, c3, ahead, "vstmia %0,{" #c0 "-" #c3 "}\n add %0,%0,%5", "r"(step))
-      // Of a tile that computes some once more, those are left alone that may not be finished twice.
+      // A tile that overlaps another one skips sums that must not be finished twice.
       if (!kMayRepeat<Epilogue> && (rows_again | cols_again) != 0) {
         float sums[kManyRegisters];
         asm volatile("vstmia %0,{s16-s31}" : : "r"(sums), ATTUNE_REGISTERS("t") : "memory");
@@ -292,7 +292,7 @@ template <TileShape shape, class Epilogue, class Grid, class... State>
         }
       } else if constexpr (shape == TileShape::kSquare) {
         const TileRow bias[] = {bias_at(0)};
-        const int step = grid.c_stride;  // once, whatever is stored
+        const int step = grid.c_stride;  // loaded once
         ATTUNE_FINISH_LAST(s16, s17, s18, s19, 0)
         ATTUNE_FINISH_LAST(s20, s21, s22, s23, 0)
         ATTUNE_FINISH_LAST(s24, s25, s26, s27, 0)
@@ -335,7 +335,7 @@ template <TileShape shape, class Epilogue, class Grid, class... State>
   } while (left > 0);
 }
 
-// x *= alpha over a grid of tiles.
+// x *= alpha over a grid of tiles, in place.
 [[gnu::noinline]] inline void scale_tiles(float* x, const TileGrid& grid, float alpha) {
   register float s4 asm("s4") = alpha;
   int row = grid.rows * kTileSide;
@@ -355,7 +355,7 @@ template <TileShape shape, class Epilogue, class Grid, class... State>
   } while (--row != 0);
 }
 
-/// C = epilogue(A·B) over a grid of tiles, or, with Continue, C + A·B, term by term.
+/// C = epilogue(A·B) over a grid of tiles; with Continue, C + A·B, term by term.
 template <TileShape shape, class Epilogue, class Grid, class... State>
 ATTUNE_INLINE void tiles_product(const float* a, const float* b, float* c, const Grid& grid, State... state) {
 #if defined(__OPTIMIZE_SIZE__)

@@ -1,14 +1,12 @@
-// The inner loops of a product's 4×4 register block on the single-precision FPU of a Cortex-M
-// (cortex_m/gemm_tile.hpp), one for each pair of layouts.
+// The inner loops of the 4×4 register block (cortex_m/gemm_tile.hpp) on the single-precision FPU of a
+// Cortex-M, one for each pair of layouts.
 //
-// Sixteen sums stand in s16 … s31, two columns of A and two rows of B in s0 … s15, so all 32 registers work
-// and two k take 32 multiply-accumulates and ten other instructions. Compilers do not find the multiple
-// loads.
+// s16 … s31 hold sixteen sums, s0 … s15 two columns of A and two rows of B. Two k take 32
+// multiply-accumulates and ten other instructions. Compilers do not use multiple loads.
 //
-// Where a term is a vmul and a vadd (cortex_m/gemm_terms.hpp), four registers hold products, and half of B or
-// A is loaded at a time. An M4 loads single words then, one behind the other: sixteen take 18 cycles instead
-// of 22. Their addresses move on once in four k where A is along k, since two would take as long as multiple
-// loads do.
+// If a term is vmul and vadd (cortex_m/gemm_terms.hpp), four registers hold products, and half of B or A is
+// loaded at a time. An M4 then loads single words in a row: sixteen take 18 cycles instead of 22. With A
+// along k, their addresses advance once in four k; twice would take as long as multiple loads.
 #pragma once
 
 #include <attune/kernels/cortex_m/gemm_terms.hpp>
@@ -17,7 +15,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 
-// One k of the tile, and two k of its columns c and c + 1.
+// One k of the tile, and two k of columns c and c + 1.
 #define ATTUNE_MACS_ROW(c0, c1, c2, c3, a, b0, b1, b2, b3, ...) \
   ATTUNE_MACS(c0, a, b0, c1, a, b1, c2, a, b2, c3, a, b3, __VA_ARGS__)
 #define ATTUNE_MACS_TILE(a0, a1, a2, a3, ...)                  \
@@ -31,8 +29,8 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
   ATTUNE_MACS(c0, "s1", "s9", d0, "s1", "s11", c1, "s3", "s9", d1, "s3", "s11", "s12", "s13", "s14", "s15") \
   ATTUNE_MACS(c2, "s5", "s9", d2, "s5", "s11", c3, "s7", "s9", d3, "s7", "s11", "s12", "s13", "s14", "s15")
 
-// An operand is stored either along k, each of its four lines with two k in one register pair, or across k,
-// four scalars of one k in a row.
+// Loads of an operand stored along k (a register pair holds two k of each of its four lines), or across k
+// (four scalars of one k in a row).
 #define ATTUNE_LINES_OF_A "add r4,r0,r2\n add r5,r4,r2\n add.w r2,r5,r2\n"
 #define ATTUNE_LINES_OF_B "add r8,r1,r3\n add r9,r8,r3\n add.w r3,r9,r3\n"
 #define ATTUNE_A_ALONG "vldmia r0!,{d0}\n vldmia r4!,{d1}\n vldmia r5!,{d2}\n vldmia r2!,{d3}\n"
@@ -45,10 +43,10 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 #define ATTUNE_A_ACROSS_LAST "vldmia r0,{s0-s3}\n"
 #define ATTUNE_B_ACROSS_LAST "vldmia r1,{s8-s11}\n"
 
-// Adds to the sums of one tile, in s16 … s31. In: r0 A, r1 B, r2 and r3 their strides in bytes, r12 how many
-// pairs of k, none where there is one k. Changes all of them, r4, r5, r8, r9 and s0 … s15; no stack. The
-// convention is not C++'s: tiles_loop calls it. A branch to 32 bits across two words would take a cycle
-// more.
+// Adds to the sums of one tile in s16 … s31. Arguments: r0 A, r1 B, r2 and r3 their strides in bytes, r12 the
+// number of pairs of k (0 for a depth of one). Clobbers all of them, r4, r5, r8, r9 and s0 … s15; takes no
+// stack. tiles_loop calls it with this convention, which is not C++'s. Loops are aligned: a branch to a
+// 32-bit instruction across two words costs a cycle.
 #define ATTUNE_TILE_FUNCTION(name, lines, begin, pair_of_k, last)                            \
   [[gnu::naked]] inline void name() {                                                        \
     asm(lines begin ".p2align 2\n1: subs r12,r12,#1\n" pair_of_k "bne 1b\n" last "bx lr\n"); \
@@ -58,14 +56,14 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
   ATTUNE_TILE_FUNCTION(name##_odd, lines, "cmp r12,#0\n beq 2f\n", pair_of_k, "2:\n" last)
 
 #if ATTUNE_SPLIT_VMLA
-// Products in s12 … s15, or s4 … s7 where B is along k.
+// Products are in s12 … s15, for B along k in s4 … s7.
 #define ATTUNE_MACS_K(a0, a1, a2, a3) \
   ATTUNE_MACS_TILE(a0, a1, a2, a3, "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15")
 #define ATTUNE_MACS_TT(b0, b1, b2, b3) \
   ATTUNE_MACS_TILE("s0", "s1", "s2", "s3", b0, b1, b2, b3, "s4", "s5", "s6", "s7")
 #if ATTUNE_LOADS_PIPELINE
-// Loads of one word, one behind the other. `ahead` moves lines on. All of them stand at whole words, as M4
-// pipelines 32-bit loads: adds of 16 bits come in pairs.
+// Single loads in a row. `ahead` advances the lines. Every load is at a word boundary, since an M4 pipelines
+// 32-bit loads there: 16-bit adds come in pairs.
 #define ATTUNE_TWO(to0, to1, line, at0, at1) \
   "vldr " to0 ",[" line ",#" at0 "]\n vldr " to1 ",[" line ",#" at1 "]\n"
 #define ATTUNE_FOUR(from, s0, s1, s2, s3) \
@@ -115,7 +113,7 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 #define ATTUNE_PAIR_NT                                                                                      \
   ATTUNE_A_ALONG ATTUNE_B_ALONG ATTUNE_MACS_TILE("s0", "s2", "s4", "s6", "s8", "s10", "s12", "s14", , , , ) \
       ATTUNE_MACS_TILE("s1", "s3", "s5", "s7", "s9", "s11", "s13", "s15", , , , )
-// Additions in pairs, which an M7 takes in one cycle.
+// Additions in pairs: an M7 issues two in one cycle.
 #define ATTUNE_PAIR_TN                                                                     \
   "vldmia r0,{s0-s3}\n vldmia r1,{s8-s11}\n add r0,r0,r2\n add r1,r1,r3\n "                \
   "vldmia r0,{s4-s7}\n vldmia r1,{s12-s15}\n add r0,r0,r2\n add r1,r1,r3\n" ATTUNE_MACS_K( \
@@ -139,7 +137,7 @@ ATTUNE_TILE_FUNCTIONS(tile_tt, ATTUNE_LINES_OF_B, ATTUNE_PAIR_TT,
                           ATTUNE_MACS_TT("s8", "s10", "s12", "s14"))
 
 #if ATTUNE_LOADS_PIPELINE
-// As ATTUNE_TILE_FUNCTION, but r12 is how many fours of k.
+// As ATTUNE_TILE_FUNCTION, but r12 is the number of fours of k.
 #define ATTUNE_FOURS_FUNCTION(name, lines, two_k, ahead)                     \
   [[gnu::naked]] inline void name() {                                        \
     asm(lines ".p2align 2\n1: " two_k("0", "4", )                            \
@@ -148,7 +146,7 @@ ATTUNE_TILE_FUNCTIONS(tile_tt, ATTUNE_LINES_OF_B, ATTUNE_PAIR_TT,
 ATTUNE_FOURS_FUNCTION(tile_nn_fours, ATTUNE_LINES_OF_A, ATTUNE_SERIES_NN, ATTUNE_AHEAD_OF_A)
 ATTUNE_FOURS_FUNCTION(tile_nt_fours, ATTUNE_LINES_OF_A ATTUNE_LINES_OF_B, ATTUNE_SERIES_NT,
                       ATTUNE_AHEAD_OF_A "adds r1,#16\n add r8,r8,#16\n add r9,r9,#16\n adds r3,#16\n")
-// r12 is how many k there are: fours of them, at least one, and up to three more.
+// r12 is the depth, at least four.
 [[gnu::naked]] inline void tile_nn_rest() {
   asm("mov r8,lr\n and r9,r12,#3\n lsr r12,r12,#2\n bl %c[fours]\n .p2align 2\n1: " ATTUNE_A_ALONG_LAST
           ATTUNE_FOUR("r1", "s8", "s9", "s10", "s11") "adds r0,#4\n adds r4,#4\n adds r5,#4\n adds r2,#4\n "
@@ -157,7 +155,7 @@ ATTUNE_FOURS_FUNCTION(tile_nt_fours, ATTUNE_LINES_OF_A ATTUNE_LINES_OF_B, ATTUNE
       :
       : [fours] "i"(tile_nn_fours));
 }
-// r12 is four times how many threes of k come after the first, and how many k that one lacks.
+// r12 is four times the number of threes of k after the first, plus the number of k that the first one lacks.
 [[gnu::naked]] inline void tile_tn_threes() {
   asm("ands r4,r12,#3\n beq 1f\n cmp r4,#1\n beq 2f\n b 3f\n"
       ".p2align 2\n1: " ATTUNE_SERIES_TN "2: " ATTUNE_SERIES_TN "3: " ATTUNE_SERIES_TN

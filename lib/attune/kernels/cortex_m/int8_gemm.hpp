@@ -1,19 +1,19 @@
-// Sums of products in integers with the DSP extension: Cortex-M4, M7, M33, in assembly.
+// Products of int8 matrices with the DSP extension (Cortex-M4, M7, M33), in assembly.
 //
-// Two columns of W share 16 bits: h = 256·w₁ + w₀, and a word has h of two neighboring k. With x a pair of
+// Two columns of W share 16 bits: h = 256·w₁ + w₀. A word holds h for two neighboring k. With a pair x of
 // 16-bit integers of a row:
 //
 //   SXTB16 e ← word          w₀ of both k
 //   SMLAD  even += x · e     Σ x w₀
 //   SMLAD  both += x · word  Σ x (256 w₁ + w₀); both − even = 256 Σ x w₁
 //
-// The transpose sums over columns instead. PKHBT and PKHTB make (w₀[k], h[k]) and (w₀[k + 1], h[k + 1]) of
-// word and e, and x is a pair made of two columns' integers:
+// The transpose sums over columns instead. PKHBT and PKHTB combine word and e to (w₀[k], h[k]) and
+// (w₀[k + 1], h[k + 1]). A pair x combines the integers of two columns:
 //
 //   (256 x₀ − x₁) w₀ + x₁ (256 w₁ + w₀) = 256 (x₀ w₀ + x₁ w₁)
 //
-// Of 4 rows × 2 sums every free register works: 8 sums, 4 operands, 2 pointers. One row takes 4 sums.
-// 256 · 127² · 512 < 2³¹: up to kInt8Terms terms sums are exact.
+// A block of 4 rows × 2 sums uses every free register: 8 sums, 4 operands, 2 pointers. A single row has 4
+// sums. Sums of up to kInt8Terms terms are exact: 256 · 127² · 512 < 2³¹.
 #pragma once
 
 #include <algorithm>
@@ -34,17 +34,17 @@ namespace detail {
 
 inline constexpr int kInt8Terms = 512;
 
-/// What the loops read, in this order.
+/// Arguments of the loops, in the order of their loads.
 struct Int8Loops {
-  int step;                       // of W, from one turn of the inner loop to the next, in bytes
-  const std::int16_t* panel_end;  // behind all turns
-  int next;                       // of W, from behind the last turn to the next sums, in bytes
+  int step;                       // bytes of W from one turn of the inner loop to the next
+  const std::int16_t* panel_end;  // end of the last turn
+  int next;                       // bytes of W from the end of the last turn to the next sums
   const std::int32_t* sums_end;
 };
 
-// In: r0 a panel of rows, r1 W, r2 where sums go, r3 Int8Loops. Numbers that the inner loop does not need
-// wait in s0 … s5. `zero` begins sums, `turn` is the inner loop's and moves r0 on, `finish` stores sums at
-// r2.
+// Arguments: r0 a panel of rows, r1 W, r2 the sums, r3 Int8Loops. Values outside the inner loop are kept in
+// s0 … s5. `zero` clears the sums, `turn` is a turn of the inner loop and advances r0, `finish` stores the
+// sums at r2.
 #define ATTUNE_INT8_LOOPS(name, zero, turn, finish)                                                        \
   [[gnu::naked]] inline void name(const std::int16_t*, const std::int8_t*, std::int32_t*,                  \
                                   const Int8Loops*) {                                                      \
@@ -60,8 +60,8 @@ struct Int8Loops {
   "movs r4,#0\n movs r5,#0\n movs r6,#0\n movs r7,#0\n mov r8,r4\n mov r9,r4\n mov r10,r4\n mov r11,r4\n"
 #define ATTUNE_ZERO_FOUR "movs r2,#0\n mov r10,r2\n mov r11,r2\n mov r12,r2\n mov lr,r2\n"
 
-// Whether each SMLAD wants a load or the extraction beside it, which is issued with it: on M7. In order (M4,
-// M33) a load behind a load takes one cycle instead of two.
+// Whether to interleave SMLADs with loads and extractions, which an M7 issues together. On M4 and M33, a load
+// behind a load takes one cycle instead of two.
 #if __ARM_ARCH == 7 && !defined(__OPTIMIZE_SIZE__) && \
     ((__ARM_FP & 8) || (!ATTUNE_FUSED && !ATTUNE_SPLIT_VMLA))
 #define ATTUNE_ISSUES_TWO 1
@@ -69,8 +69,8 @@ struct Int8Loops {
 #define ATTUNE_ISSUES_TWO 0
 #endif
 
-// Four rows, 16 bytes of panel for two terms. The first load of a turn moves r0 on to the next turn's panel;
-// an address that was computed just before would come a cycle late.
+// Four rows, with 16 bytes of panel for two terms. The first load of a turn advances r0 to the next turn's
+// panel. An address computed just before its use would cost a cycle.
 #define ATTUNE_EIGHT_STEPS(step)                                                                            \
   step(0, "[r0],#128", "[r0,#4]") step(1, "[r0,#-112]", "[r0,#-108]") step(2, "[r0,#-96]", "[r0,#-92]")     \
       step(3, "[r0,#-80]", "[r0,#-76]") step(4, "[r0,#-64]", "[r0,#-60]") step(5, "[r0,#-48]", "[r0,#-44]") \
@@ -107,7 +107,7 @@ struct Int8Loops {
 #define ATTUNE_ODD(even, both) "sub " both "," both "," even "\n"
 #define ATTUNE_STORE_EIGHT "stmia r2!,{r4-r11}\n"
 
-/// Sums of 4 rows, column after column: [2 · count][4]. The panel is [k / 2][4][2] of x.
+/// Sums of 4 rows, one column after the other: [2 · count][4]. The panel is x as [k / 2][4][2].
 #if ATTUNE_ISSUES_TWO
 #define ATTUNE_FORWARD_TURN ATTUNE_INTERLEAVED_TURN
 #else
@@ -116,12 +116,12 @@ struct Int8Loops {
 ATTUNE_INT8_LOOPS(int8_forward_rows, ATTUNE_ZERO_EIGHT, ATTUNE_FORWARD_TURN,
                   ATTUNE_ODD("r4", "r8") ATTUNE_ODD("r5", "r9") ATTUNE_ODD("r6", "r10")
                       ATTUNE_ODD("r7", "r11") ATTUNE_STORE_EIGHT)
-/// Sums of 4 rows, k after k: [2 · count][4]. The panel is [columns / 2][4][2] of 256 x₀ − x₁ and x₁.
+/// Sums of 4 rows, one k after the other: [2 · count][4]. The panel is (256 x₀ − x₁, x₁) as [columns /
+/// 2][4][2].
 ATTUNE_INT8_LOOPS(int8_backward_rows, ATTUNE_ZERO_EIGHT, ATTUNE_EIGHT_STEPS(ATTUNE_BACKWARD_STEP),
                   ATTUNE_STORE_EIGHT)
 
-// One row: r4 … r7 are eight terms of it, sums stand in r10, r11, r12, lr. Loads stand together as registers
-// have room.
+// One row: eight terms in r4 … r7, sums in r10, r11, r12 and lr. Loads are grouped as far as registers allow.
 #define ATTUNE_LOAD_TERMS "ldr r5,[r0,#4]\n ldr r6,[r0,#8]\n ldr r7,[r0,#12]\n ldr r4,[r0],#16\n"
 #define ATTUNE_LOAD_WORD(word, at) "ldr " word ",[r1,#" at "]\n"
 #define ATTUNE_PAIR(word, x, even, both) \
@@ -153,7 +153,7 @@ ATTUNE_INT8_LOOPS(int8_backward_rows, ATTUNE_ZERO_EIGHT, ATTUNE_EIGHT_STEPS(ATTU
 /// Sums of one row and four columns: [count][4]. The panel is x.
 ATTUNE_INT8_LOOPS(int8_forward_row, ATTUNE_ZERO_FOUR, ATTUNE_FORWARD_HALF("0") ATTUNE_FORWARD_HALF("16"),
                   ATTUNE_ODD("r10", "r11") ATTUNE_ODD("r12", "lr") ATTUNE_STORE_FOUR)
-/// Sums of one row and four k: [count][4]. The panel is [columns / 2] of 256 x₀ − x₁ and x₁.
+/// Sums of one row and four k: [count][4]. The panel is (256 x₀ − x₁, x₁) as [columns / 2].
 ATTUNE_INT8_LOOPS(int8_backward_row, ATTUNE_ZERO_FOUR, ATTUNE_BACKWARD_HALF("0") ATTUNE_BACKWARD_HALF("128"),
                   ATTUNE_STORE_FOUR)
 
@@ -182,7 +182,7 @@ ATTUNE_INT8_LOOPS(int8_backward_row, ATTUNE_ZERO_FOUR, ATTUNE_BACKWARD_HALF("0")
 #undef ATTUNE_BACKWARD_HALF
 #undef ATTUNE_STORE_FOUR
 
-// Eight numbers, of the transpose times factors, into s0 … s7.
+// Loads eight scalars into s0 … s7; for the transpose, scalars times factors.
 #define ATTUNE_EACH_OF_EIGHT(what)                                                          \
   what("s0", "s10") what("s1", "s11") what("s2", "s12") what("s3", "s13") what("s4", "s14") \
       what("s5", "s15") what("s6", "s16") what("s7", "s17")
@@ -191,7 +191,7 @@ ATTUNE_INT8_LOOPS(int8_backward_row, ATTUNE_ZERO_FOUR, ATTUNE_BACKWARD_HALF("0")
 #define ATTUNE_LOAD_FOLDED \
   ATTUNE_LOAD_EIGHT "vldmia %[factors]!,{s10-s17}\n" ATTUNE_EACH_OF_EIGHT(ATTUNE_FOLD_FACTOR)
 
-/// Twice the largest magnitude's bits, without the sign that the shift drops, of 8 · `eights` numbers.
+/// The bits of the largest magnitude of 8 · `eights` scalars, times two: the shift drops the sign.
 template <bool kFolded>
 [[gnu::noinline]] std::uint32_t twice_largest(const float* x, [[maybe_unused]] const float* factors,
                                               int eights) {
@@ -220,8 +220,8 @@ template <bool kFolded>
 #undef ATTUNE_LARGER_TWO
 }
 
-/// Integers of 8 · `eights` numbers into a panel of kRows rows: pairs of x₀ and x₁, of the transpose of 256
-/// x₀ − x₁ and x₁. What is rounded has its integer in the low bits, whatever stands above them.
+/// Quantizes 8 · `eights` scalars into a panel of kRows rows, as pairs (x₀, x₁); for the transpose,
+/// (256 x₀ − x₁, x₁). A rounded sum has its integer in the low bits, below other bits.
 template <int kRows, bool kFolded>
 [[gnu::noinline]] void fill_eights(const float* x, [[maybe_unused]] const float* factors, int eights,
                                    float inverse, std::int16_t* to) {
@@ -262,8 +262,8 @@ template <int kRows, bool kFolded>
 #undef ATTUNE_LOAD_EIGHT
 #undef ATTUNE_LOAD_FOLDED
 
-/// Integers of two vectors, as two columns of W: `step` bytes from 16 terms to the next 16. Of what is not
-/// finite they are any.
+/// Quantizes two vectors as two columns of W, with `step` bytes from 16 terms to the next 16. NaN and
+/// infinity become any integers.
 [[gnu::noinline]] inline void pack_pair(const float* even, const float* odd, int length, float even_inverse,
                                         float odd_inverse, std::int8_t* to, int step) {
 #define ATTUNE_PACK_TWO(e0, e1, o0, o1, at)          \
@@ -299,8 +299,8 @@ template <int kRows, bool kFolded>
 #undef ATTUNE_PACK_TWO
 }
 
-// Quantizes the first numbers of a row of A, of the transpose times factors, into a panel of kRows rows, and
-// fills it up to kLength and more with zeros. Answers its scale.
+// Quantizes the first scalars of a row of A (for the transpose, times factors) into a panel of kRows rows.
+// Zeros follow, to kLength and beyond. Returns the scale.
 template <int kRows, bool kFolded, int kLength, int kStep, class Count>
 ATTUNE_INLINE float fill_int8_panel(const float* x, const float* factors, Count numbers, std::int16_t* to) {
   constexpr int kFilled = (kLength + 15) / 16 * 16;
@@ -330,14 +330,14 @@ ATTUNE_INLINE float fill_int8_panel(const float* x, const float* factors, Count 
   return row.scale;
 }
 
-/// Whether the sum of a column stands 256-fold: of odd columns, of the transpose all.
+/// Whether the sum of a column is multiplied by 256: odd columns, and all columns of the transpose.
 template <bool kTransposed>
 constexpr bool int8_sum_is_fraction(int col) {
   return kTransposed || col % 2 != 0;
 }
 
-// Four sums as floats, which stand kStep apart and begin at an even column. A conversion from fixed point
-// takes the factor of 256 out before it rounds.
+// Four sums as floats, kStep apart, from an even column on. A conversion from fixed point divides by 256
+// before it rounds.
 template <int kStep, bool kTransposed, bool kFractions>
 ATTUNE_INLINE TileRow load_int8_sums(const std::int32_t* sums) {
 #define ATTUNE_LOAD_SUMS(even, odd)                                                                        \
@@ -365,8 +365,8 @@ ATTUNE_INLINE TileRow load_int8_sums(const std::int32_t* sums) {
 #define ATTUNE_UNROLL_ROWS ATTUNE_UNROLL
 #endif
 
-// Columns of kRows rows of C, from `count` sums of each, four columns at a time. C, sums and scales begin at
-// the first, at column `col`.
+// Writes kRows rows of C from `count` sums each, four columns at a time. C, sums and scales point to column
+// `col`.
 template <int kRows, int kStride, bool kFractions, class View, class Epilogue>
 ATTUNE_INLINE void finish_int8(const std::int32_t* sums, const float* scales, View b, float* c, int col,
                                int count, const Epilogue& epilogue) {
@@ -395,12 +395,12 @@ ATTUNE_INLINE void finish_int8(const std::int32_t* sums, const float* scales, Vi
 
 #undef ATTUNE_UNROLL_ROWS
 
-/// Whether the rows of a panel, of at most 4 KB, have room for so many terms: four rows, or one.
+/// Whether a panel of at most 4 KB holds so many terms of four rows, or of one.
 constexpr bool fits_int8_panel(int depth) { return depth <= 2048; }
 
-// Four rows of C at a time, 16 columns of them after the other; one by one where depth makes a panel large,
-// and of rows that are left. Sums of more than kInt8Terms terms are added up. What a product takes of the
-// stack is its panel, and a little more than 256 bytes.
+// Four rows of C at a time, in steps of 16 columns; one row at a time for large depths, and for remaining
+// rows. Sums of more than kInt8Terms terms are added up. A product's stack is its panel and a little more
+// than 256 bytes.
 template <Int8Shape shape, class View, class Epilogue>
 ATTUNE_INLINE void int8_panels(const float* a, int rows, const View& b, float* c, const Epilogue& epilogue) {
   constexpr bool kTransposed = View::transposed;
@@ -419,7 +419,7 @@ ATTUNE_INLINE void int8_panels(const float* a, int rows, const View& b, float* c
     const int begin = kTransposed ? b.first : 0, end = begin + shape.cols;
     for (int block = begin / 16; 16 * block < end; ++block) {
       const int first = (std::max)(16 * block, begin), last = (std::min)(16 * block + 16, end);
-      // W's 16 columns, or of the transpose its 16 rows, from the term `from` on.
+      // The 16 columns of W (rows, of the transpose) from the term `from` on.
       const auto sum = [&](int from, int terms, std::int32_t* to) ATTUNE_INLINE_LAMBDA {
         constexpr int kAtOnce = kRows == 4 ? 2 : 4;  // sums of a row
         const int some = (last - 16 * block + kAtOnce - 1) / kAtOnce;

@@ -1,15 +1,14 @@
-// Products with a narrow B (simd/dequantize.hpp) on the single-precision FPU of a Cortex-M, in assembly:
-// panels of some rows by four columns.
+// Products with a quantized B (simd/dequantize.hpp) on the single-precision FPU of a Cortex-M, in assembly:
+// panels of some rows and four columns.
 //
-// To dequantize an 8-bit number takes two and a half instructions, three and a half with the scale of its
-// row, so it has to serve many rows. Four k of four columns of B stand in s16 … s31 for all rows of the
-// panel, whose sums come from memory two rows at a time and go back there, in two instructions. Four rows
-// take 64 multiply-accumulates and 14 other instructions, and what is done once for the panel 46, with
-// scales 67. In memory there are only sums: weights never leave the registers. Sums are those of the portable
-// block, bit for bit.
+// Dequantizing an 8-bit weight takes 2.5 instructions, with the scale of its row 3.5, so many rows should
+// share it. s16 … s31 hold four k of four columns of B for all rows of the panel. The sums are in memory. Two
+// instructions load and store those of two rows. Four rows take 64 multiply-accumulates and 14 other
+// instructions; dequantizing takes 46 once a panel, with scales 67. Dequantized weights never leave the
+// registers. Sums have the bits of the portable block.
 //
-// As in cortex_m/gemm_tile.hpp the inner loop exists once for each element and layout, and the loops around
-// it once for each epilogue.
+// As in cortex_m/gemm_tile.hpp, there is one inner loop for each element and layout, and one outer loop for
+// each epilogue.
 #pragma once
 
 #include <algorithm>
@@ -21,22 +20,22 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 
-// One k of a row, and of two.
+// One k of one row, and of two rows.
 #define ATTUNE_TERMS_OF_ROW(a, c0, c1, c2, c3, b0, b1, b2, b3) \
   ATTUNE_MACS(c0, a, b0, c1, a, b1, c2, a, b2, c3, a, b3, "s4", "s5", "s6", "s7")
 #define ATTUNE_TERMS_OF_ROWS(a0, a1, ...)                        \
   ATTUNE_TERMS_OF_ROW(a0, "s8", "s9", "s10", "s11", __VA_ARGS__) \
   ATTUNE_TERMS_OF_ROW(a1, "s12", "s13", "s14", "s15", __VA_ARGS__)
 
-// Four k of a row; b0 … b3 are of the first k.
+// Four k of a row; b0 … b3 belong to the first k.
 #define ATTUNE_PANEL_TERMS(c0, c1, c2, c3, b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14, \
                            b15)                                                                             \
   "vldmia r0,{s0-s3}\n add r0,r0,r2\n" ATTUNE_TERMS_OF_ROW("s0", c0, c1, c2, c3, b0, b1, b2, b3)            \
       ATTUNE_TERMS_OF_ROW("s1", c0, c1, c2, c3, b4, b5, b6, b7)                                             \
           ATTUNE_TERMS_OF_ROW("s2", c0, c1, c2, c3, b8, b9, b10, b11)                                       \
               ATTUNE_TERMS_OF_ROW("s3", c0, c1, c2, c3, b12, b13, b14, b15)
-// Of one whose sums are at r5, and of two: at once, where products need no registers. An address that was
-// added to waits a cycle.
+// The same for one row with its sums at r5, and for two rows: together, if products need no registers. An
+// address just computed costs a cycle.
 #define ATTUNE_PANEL_ROW(...) \
   "vldmia r5,{s8-s11}\n" ATTUNE_PANEL_TERMS("s8", "s9", "s10", "s11", __VA_ARGS__) "vstmia r5!,{s8-s11}\n"
 #if ATTUNE_SPLIT_VMLA
@@ -57,7 +56,7 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
   rows("s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27", "s28", "s29", \
        "s30", "s31")
 
-// Four k of four columns of B.
+// Loads four k of four columns of B.
 #define ATTUNE_PANEL_B_ALONG(four, bytes)                                  \
   four("r1", ",#" bytes, "d8", "s16", "s17", "d9", "s18", "s19")           \
       four("r8", ",#" bytes, "d10", "s20", "s21", "d11", "s22", "s23")     \
@@ -78,11 +77,11 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
           ATTUNE_SCALE_ROW("s3", "s28", "s29", "s30", "s31")
 #define ATTUNE_SCALE_SINGLE "vldmia r9!,{s0}\n" ATTUNE_SCALE_ROW("s0", "s16", "s17", "s18", "s19")
 
-// The sums of a panel, row by row. In: r0 A, r1 B, r2 and r3 their strides in bytes, r4 the scales of B's
-// rows, r5 where sums go, up to a multiple of 4 rows, r8 how many rows, r9 kNoSums, r12 four less than how
-// many k. Changes all of them, lr and all registers of the FPU; 20 bytes of stack. The convention is not
-// C++'s: narrow_panels_product calls it. Four rows at a time; an odd number of rows begins with one, an odd
-// number of twos with the second half.
+// The sums of a panel, row by row. Arguments: r0 A, r1 B, r2 and r3 their strides in bytes, r4 the scales of
+// B's rows, r5 the sums (rows rounded up to a multiple of 4), r8 the number of rows, r9 kNoSums, r12 the
+// depth less four. Clobbers all of them, lr and all FPU registers; takes 20 bytes of stack.
+// narrow_panels_product calls it with this convention, which is not C++'s. Four rows at a time; an odd number
+// of rows starts with one row, an odd number of pairs with the second half.
 #define ATTUNE_NARROW_PANEL(name, begin, four, layout, rest)                                         \
   [[gnu::naked]] inline void name() {                                                                \
     asm("push {r6,r7,r10,r11,lr}\n mov lr,r8\n add r6,r5,r8,lsl #4\n vldmia r9,{s0-s15}\n"           \
@@ -142,24 +141,24 @@ ATTUNE_NARROW_PANEL_ACROSS(float16_across_panel, ATTUNE_FLOAT16_FOUR, "", "")
 ATTUNE_NARROW_BLOCKS(kPanel, panel);
 ATTUNE_NARROW_BLOCKS(kPanelAndRest, panel_and_rest);
 
-// Rows of a panel: the more, the less often a number is widened, and the more stack for sums, 16 bytes each.
+// Rows of a panel. More rows dequantize a weight less often, and take more stack for sums: 16 bytes a row.
 inline constexpr int kMostPanelRows = 32;
 
-// Of as many rows; none is left alone.
+// Rows of a panel: about equal in all panels, and never one in the last.
 constexpr int panel_rows(int rows) {
   const int panels = (rows + kMostPanelRows - 1) / kMostPanelRows;
   int most = (rows + panels - 1) / panels;
   while (rows % most == 1) ++most;
   return most;
 }
-// How many sums a panel has, of whole fours of rows.
+// Sums of a panel, with rows rounded up to a multiple of four.
 constexpr int panel_sums(int rows) { return (panel_rows(rows) + 3) / 4 * 4 * kTileSide; }
 
 struct PanelGrid : TileGrid {
   int panel_rows;
 };
 
-// Of two rows and more; B's strides count elements.
+// Products of two rows and more. B's strides count elements.
 template <class B, GemmShape shape>
 consteval PanelGrid panel_grid() {
   constexpr int kBytes = static_cast<int>(sizeof(*elements_of(B{})));
@@ -181,7 +180,7 @@ consteval PanelGrid panel_grid() {
 template <class B, GemmShape shape>
 inline constexpr PanelGrid kPanelGrid = panel_grid<B, shape>();
 
-// What all panels of a product share: the scales of B's rows, if they have any, and room for sums.
+// Shared by all panels of a product: the scales of B's rows, if any, and memory for sums.
 struct PanelMemory {
   const float* scale;
   float* sums;
@@ -204,8 +203,8 @@ ATTUNE_INLINE void sum_panel(const float* a, const char* b, int rows, const Pane
                  "s21", "s22", "s23", "s24", "s25", "s26", "s27", "s28", "s29", "s30", "s31");
 }
 
-/// C = epilogue(A·B) over a grid of panels, of whole fours of columns, and with kColsLeft as many behind
-/// them, in a panel that begins earlier.
+/// C = epilogue(A·B) over a grid of panels, for columns in whole fours. kColsLeft more columns are in a last
+/// panel that overlaps the one before.
 template <int kColsLeft, class Epilogue>
 [[gnu::noinline]] void narrow_panels_product(const float* a, const void* b, float* c, const PanelGrid& grid,
                                              PanelMemory memory, Epilogue epilogue) {

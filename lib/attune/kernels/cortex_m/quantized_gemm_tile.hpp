@@ -1,16 +1,16 @@
-// A product's register blocks on the single-precision FPU of a Cortex-M where B is narrow
-// (simd/dequantize.hpp), in assembly: 8 rows × 2 columns, and 4 × 4. Their sums stay in registers, which pays
-// for few rows; for others cortex_m/quantized_gemm_panel.hpp widens less often.
+// Register blocks of products with a quantized B (simd/dequantize.hpp) on the single-precision FPU of a
+// Cortex-M, in assembly: 8 rows × 2 columns, and 4 × 4. Their sums stay in registers, which pays for few
+// rows. For more rows, cortex_m/quantized_gemm_panel.hpp dequantizes less often.
 //
-// Of the 32 registers 16 are sums, s16 … s31. Four k of two columns of B stand in s4 … s11, and those of two
-// rows of A in s0 … s3 and s12 … s15. Four k take 64 multiply-accumulates and 30 other instructions, with
-// scales of rows 41, of 16 bits 26. Sums are those of the portable block, bit for bit.
+// s16 … s31 are sums. s4 … s11 hold four k of two columns of B; s0 … s3 and s12 … s15 hold those of two rows
+// of A. Four k take 64 multiply-accumulates and 30 other instructions (with scales of rows 41, with 16-bit
+// weights 26). Sums have the bits of the portable block.
 //
-// The small block is that of cortex_m/gemm_tile.hpp, whose two k take 32 and 26, with scales 37, of 16
-// bits 22.
+// The small block is that of cortex_m/gemm_tile.hpp. Two k take 32 multiply-accumulates and 26 other
+// instructions (37; 22).
 //
-// As in cortex_m/gemm_tile.hpp the inner loop exists once for each element and layout, and the loops around
-// it once for each epilogue.
+// As in cortex_m/gemm_tile.hpp, there is one inner loop for each element and layout, and one outer loop for
+// each epilogue.
 #pragma once
 
 #include <type_traits>
@@ -25,7 +25,7 @@ namespace detail {
 
 inline constexpr int kQuantizedRows = 8, kQuantizedCols = 2;
 
-// Two scalars of a row of C, a packet to epilogues.
+// Two scalars of a row of C, as a packet for epilogues.
 struct TilePair {
   float lane[kQuantizedCols];
 
@@ -45,7 +45,7 @@ struct PacketTraits<detail::TilePair> {
   using Half = detail::TilePair;
   static constexpr int kLanes = detail::kQuantizedCols;
 
-  // Volatile keeps the load of a row beside its use, where these registers are free.
+  // volatile keeps the load of a row next to its use, where these registers are free.
   ATTUNE_INLINE static detail::TilePair load(const float* from) {
     register float s0 asm("s0");
     register float s1 asm("s1");
@@ -59,7 +59,7 @@ struct PacketTraits<detail::TilePair> {
 
 namespace detail {
 
-// Four k of two rows, B along k or across. Where products need registers, row by row.
+// Four k of two rows, for B along k or across. Row by row if products need registers.
 #if ATTUNE_SPLIT_VMLA
 #define ATTUNE_ROW(from, c0, c1, b0, b1, b2, b3, b4, b5, b6, b7)                                          \
   "vldmia " from "!,{s0-s3}\n" ATTUNE_MACS(c0, "s0", b0, c1, "s0", b1, c0, "s1", b2, c1, "s1", b3, "s12", \
@@ -88,7 +88,8 @@ namespace detail {
   rows("r0", "lr", "s16", "s17", "s18", "s19") rows("r5", "r6", "s20", "s21", "s22", "s23") \
       rows("r8", "r9", "s24", "s25", "s26", "s27") rows("r10", "r2", "s28", "s29", "s30", "s31")
 
-// Four k of both columns: two of one in a pair, and across in a turn that saves steps from row to row.
+// Loads four k of both columns: along k two of a column in a pair, across in an order with fewer steps from
+// row to row.
 #define ATTUNE_B_ALONG(next, bytes)                              \
   next("d2", "s4", "s5", "[r1],#" bytes, "[r1],#" bytes)         \
       next("d3", "s6", "s7", "[r1],#" bytes, "[r1],#" bytes)     \
@@ -108,10 +109,10 @@ namespace detail {
   "vmul.f32 s10,s10,s2\n vmul.f32 s8,s8,s2\n vmul.f32 s11,s11,s3\n vmul.f32 s9,s9,s3\n"
 #define ATTUNE_SCALE_SINGLE "vldmia r4!,{s0}\n vmul.f32 s4,s4,s0\n vmul.f32 s5,s5,s0\n"
 
-// Adds to the sums of one block, in s16 … s31. In: r0 A, r1 B, r2 and r3 their strides in bytes, r12 four
-// less than how many k, r4 the scales of B's rows. Changes all of them, lr, r5, r8, r9 and s0 … s15; 20 bytes
-// of stack. The convention is not C++'s: narrow_tiles_product calls it. Eight k at a time; an odd number of
-// fours begins with the second half.
+// Adds to the sums of one block in s16 … s31. Arguments: r0 A, r1 B, r2 and r3 their strides in bytes, r12
+// the depth less four, r4 the scales of B's rows. Clobbers all of them, lr, r5, r8, r9 and s0 … s15; takes 20
+// bytes of stack. narrow_tiles_product calls it with this convention, which is not C++'s. Eight k at a time;
+// an odd number of fours starts with the second half.
 #define ATTUNE_NARROW_TILE(name, lines_of_b, four, rows, rest)                                   \
   [[gnu::naked]] inline void name() {                                                            \
     asm("push {r6,r7,r10,r11,lr}\n add lr,r0,r2\n add r5,lr,r2\n add r6,r5,r2\n add r8,r6,r2\n " \
@@ -140,7 +141,7 @@ ATTUNE_NARROW_TILES(bfloat16_across_tile, "", ATTUNE_B_ACROSS_NEXT(ATTUNE_BFLOAT
 ATTUNE_NARROW_TILES(float16_across_tile, "", ATTUNE_B_ACROSS_NEXT(ATTUNE_FLOAT16_NEXT),
                     ATTUNE_ROWS_ACROSS_NEXT, ATTUNE_B_ROW(ATTUNE_FLOAT16_NEXT, "2", "d2", "s4", "s5"))
 
-// The same of 4 × 4, two rows at a time; r12 is how many k.
+// The same for 4 × 4, two rows at a time; r12 is the depth.
 #define ATTUNE_SMALL_ROW_OF_SUMS(c0, c1, c2, c3, a, b0, b1, b2, b3) \
   ATTUNE_MACS(c0, a, b0, c1, a, b1, c2, a, b2, c3, a, b3, "s4", "s5", "s6", "s7")
 #define ATTUNE_SMALL_ROWS(load0, load1, macs0, macs1, ...) \
@@ -235,15 +236,15 @@ ATTUNE_NARROW_BLOCKS(kTile, tile);
 ATTUNE_NARROW_BLOCKS(kTileAndRest, tile_and_rest);
 ATTUNE_NARROW_BLOCKS(kSmallTile, small);
 
-// How many rows go by eights: eight; more only where memory takes as long as multiplying, on M33 and M55, and
-// B without scales is widened fast enough.
+// Rows in blocks of eight: all of exactly eight rows. On M33 and M55, where memory takes as long as
+// multiplying, also whole eights of more rows, if B has no scales and is therefore dequantized fast enough.
 constexpr int eight_rows(int rows, [[maybe_unused]] bool scaled) {
 #if __ARM_ARCH >= 8
   if (!scaled || rows == 2 * kQuantizedRows) return rows / kQuantizedRows * kQuantizedRows;
 #endif
   return rows == kQuantizedRows ? rows : 0;
 }
-// Of rows and columns in whole blocks; B's strides count elements.
+// Products with rows and columns in whole blocks. B's strides count elements.
 template <class B, bool kSmall, GemmShape shape>
 consteval TileGrid quantized_grid() {
   constexpr int kBytes = static_cast<int>(sizeof(*elements_of(B{})));
@@ -266,7 +267,7 @@ consteval TileGrid quantized_grid() {
 template <class B, bool kSmall, GemmShape shape>
 inline constexpr TileGrid kQuantizedGrid = quantized_grid<B, kSmall, shape>();
 
-/// C = epilogue(A·B) over a grid of blocks; `scale` has the scales of B's rows, if they have any.
+/// C = epilogue(A·B) over a grid of blocks. `scale` has the scales of B's rows, if any.
 template <bool kSmall, class Epilogue>
 [[gnu::noinline]] void narrow_tiles_product(const float* a, const void* b, float* c, const TileGrid& grid,
                                             const float* scale, Epilogue epilogue) {
@@ -293,7 +294,7 @@ template <bool kSmall, class Epilogue>
                    : "r2", "r3", "r8", "r9", "r12", "lr", "cc", "memory", "s0", "s1", "s2", "s3", "s4", "s5",
                      "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15");
       const Row scales = column_scales<Row>(epilogue, col);
-      const float q0 = scales.lane[0], q1 = scales.lane[1];  // of an aggregate there would be memory
+      const float q0 = scales.lane[0], q1 = scales.lane[1];  // an aggregate would be in memory
       const float q2 = scales.lane[kLanes<Row> - 2], q3 = scales.lane[kLanes<Row> - 1];
       const auto& finish = behind_scales(epilogue);
       const int stride = grid.c_stride;

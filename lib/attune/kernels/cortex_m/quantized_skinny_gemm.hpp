@@ -1,8 +1,8 @@
-// A row by a narrow B (simd/dequantize.hpp) that is stored along k, on the single-precision FPU of a
-// Cortex-M, in assembly: eight columns of B, two k at a time.
+// Products of one row with a quantized B (simd/dequantize.hpp) stored along k, on the single-precision FPU of
+// a Cortex-M, in assembly: eight columns of B, two k at a time.
 //
-// To dequantize two numbers takes four or five instructions and serves only two multiply-accumulates, so two
-// k of eight columns take 51 to 59 instructions. Sums are those of the portable block, bit for bit.
+// Dequantizing two weights takes four or five instructions for only two multiply-accumulates. Two k of eight
+// columns take 51 to 59 instructions. Sums have the bits of the portable block.
 #pragma once
 
 #include <attune/kernels/cortex_m/skinny_gemm.hpp>
@@ -12,7 +12,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 
-// Two numbers, and one, from where `from` points.
+// Loads two weights, or one, at `from`.
 #define ATTUNE_INT8_PAIR(from, d, s0, s1)                                                          \
   "ldrsb r11,[" from "],#1\n ldrsb lr,[" from "],#1\n vmov " d ",r11,lr\n vcvt.f32.s32 " s0 "," s0 \
   "\n vcvt.f32.s32 " s1 "," s1 "\n"
@@ -31,8 +31,8 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
   single(from0, "s8") single(from1, "s9") single(from2, "s10") single(from3, "s11") \
       ATTUNE_MACS(c0, "s0", "s8", c1, "s0", "s9", c2, "s0", "s10", c3, "s0", "s11", "s2", "s3", "s4", "s5")
 
-// sums[0 … 8·blocks − 1] = Σ_k a(k)·b(k, …), as skinny_gemm calls it. Where A, B and the grid are, and
-// how many blocks there are to be, is on the stack.
+// sums[8 · blocks] = Σ_k a(k)·b(k, …), with the arguments of skinny_gemm. The stack has A, B, the grid and
+// the number of remaining blocks.
 #define ATTUNE_NARROW_ROW(name, pair, single)                                                         \
   [[gnu::naked]] inline void name(const float*, const void*, float*, const RowGrid&, int) {           \
     asm("push {r0,r1,r3,r4,r5,r6,r7,r8,r9,r10,r11,lr}\n vpush {d12-d15}\n"                          \
@@ -66,7 +66,7 @@ ATTUNE_NARROW_ROW(row_along_float16, ATTUNE_FLOAT16_PAIR, ATTUNE_FLOAT16_SINGLE)
 #undef ATTUNE_FOUR_COLUMNS
 #undef ATTUNE_NARROW_ROW
 
-// Which of them reads a B; nullptr for none.
+// The function for a B; nullptr for none.
 template <class B>
 inline constexpr RowSums* kQuantizedRow = nullptr;
 template <>

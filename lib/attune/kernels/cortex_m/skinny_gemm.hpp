@@ -1,18 +1,21 @@
-// Products of fewer rows than a tile has (cortex_m/gemm_tile.hpp) on the single-precision FPU of a Cortex-M,
-// in assembly: a row by as many columns as the registers take.
+// Products with fewer rows than a tile (cortex_m/gemm_tile.hpp) on the single-precision FPU of a Cortex-M, in
+// assembly: one row by as many columns as the registers hold.
 //
-//   across   sixteen columns of B, stored along its rows: sixteen sums, and B in multiple loads of eight.
-//            Eight k take 128 multiply-accumulates and 27 other instructions
-//   eights   all columns of B, twelve at a time, for eight k after the other: sums come from C and go there.
+//   across   sixteen columns of a row-major B: sixteen sums, and multiple loads of eight scalars of B. Eight
+//   k take
+//            128 multiply-accumulates and 27 other instructions
+//   eights   all columns of a row-major B, twelve at a time, for eight k: sums are loaded from C and stored
+//   there.
 //            Eight k take 96 multiply-accumulates and 12 other instructions, and 16 for all columns
-//   along    eight columns of B, each stored along k: eight sums, and eight k of two columns at a time. Eight
-//            k take 64 multiply-accumulates and 11 other instructions
+//   along    eight columns of a B stored along k: eight sums, and eight k of two columns at a time. Eight k
+//   take 64
+//            multiply-accumulates and 11 other instructions
 //
-// On an M4 and M33, two roundings are two instructions (cortex_m/gemm_terms.hpp): then columns along B's rows
-// are all across.
+// On M4 and M33, two roundings are two instructions (cortex_m/gemm_terms.hpp), and every product with a
+// row-major B is "across".
 //
-// Sums are those of the portable block, bit for bit. Columns that do not fill the last block are computed in
-// one that begins earlier; only they are finished from it.
+// Sums have the bits of the portable block. A last partial block of columns overlaps the one before; the
+// epilogue applies to its new columns alone.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +29,7 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 
 inline constexpr int kAcrossCols = 16, kAlongCols = 8;
 
-// Strides in bytes. The first three words are in the order in which the functions below load them.
+// Strides in bytes. The functions below load the first three words in this order.
 struct RowGrid;
 using RowSums = void(const float* a, const void* b, float* sums, const RowGrid& grid, int blocks);
 struct RowGrid {
@@ -37,13 +40,13 @@ struct RowGrid {
   int a_stride, c_stride;
   int b_step;
   std::uint16_t rows, cols, width, blocks;
-  std::uint16_t twelves, fours;  // of row_in_eights(), and what lies between rows of B
+  std::uint16_t twelves, fours;  // for row_in_eights(), with the gap between rows of B
   int gap;
 };
 static_assert(offsetof(RowGrid, cols) == 30 && offsetof(RowGrid, twelves) == 36 &&
               offsetof(RowGrid, fours) == 38 && offsetof(RowGrid, gap) == 40);
 
-// Four terms of one a. A product that is an instruction of its own takes the place of b.
+// Four terms of one a. A product with an instruction of its own overwrites b.
 #define ATTUNE_FOUR_MACS(a, c0, c1, c2, c3, b0, b1, b2, b3) \
   ATTUNE_MACS(c0, a, b0, c1, a, b1, c2, a, b2, c3, a, b3, b0, b1, b2, b3)
 // One k of sixteen columns.
@@ -56,7 +59,7 @@ static_assert(offsetof(RowGrid, cols) == 30 && offsetof(RowGrid, twelves) == 36 
       "s23") "vldmia r1,{s0-s7}\n add r1,r1,r3\n" ATTUNE_MACS_ACROSS(a, "s24", "s25", "s26", "s27", "s28", \
                                                                      "s29", "s30", "s31")
 
-// sums[0 … 16·blocks − 1] = Σ_k a(k)·b(k, …).
+// sums[16 · blocks] = Σ_k a(k)·b(k, …).
 [[gnu::naked]] inline void row_across(const float*, const void*, float*, const RowGrid&, int) {
   asm("push {r4,r5,r6,r7,r8,lr}\n vpush {d8-d15}\n ldr r8,[sp,#88]\n mov r6,r0\n mov r5,r1\n "
       "ldmia r3,{r3,r4,r7}\n sub r3,r3,#32\n"
@@ -80,15 +83,15 @@ static_assert(offsetof(RowGrid, cols) == 30 && offsetof(RowGrid, twelves) == 36 
 #define ATTUNE_EIGHT_ROWS(columns)                                                                    \
   columns("s0", "r1") columns("s1", "r5") columns("s2", "r6") columns("s3", "r7") columns("s4", "r8") \
       columns("s5", "r9") columns("s6", "r10") columns("s7", "r11")
-// r12 such blocks of columns, at least one.
+// r12 blocks of columns, at least one.
 #define ATTUNE_BLOCKS_IN_PLACE(sums, macs) \
   "1: vldmia r2,{" sums "}\n" macs "subs r12,r12,#1\n vstmia r2!,{" sums "}\n bne 1b\n"
-// From the end of a row of B to the next one.
+// Advances from the end of a row of B to the next row.
 #define ATTUNE_NEXT_ROW(last) "ldr r12,[r3,#40]\n add r1," last ",r12\n"
 
-// sums[0 … cols − 1] = Σ_k a(k)·b(k, …), for sixteen columns and more, in fours. The grid has how many at
-// 30, twelves of them at 36, the fours behind those at 38, and at 40 what lies between rows of B. The first
-// of eight rows is at r1.
+// sums[cols] = Σ_k a(k)·b(k, …), for a multiple of four columns, at least 16. The grid has their number at
+// byte 30, twelves of them at 36, fours after those at 38, and the gap between rows of B at 40. r1 points to
+// the first of eight rows.
 [[gnu::naked]] inline void row_in_eights(const float*, const void*, float*, const RowGrid&, int) {
   asm("push {r2,r4,r5,r6,r7,r8,r9,r10,r11,lr}\n vpush {d8-d15}\n ldm r3,{r4,lr}\n ldr r12,[r3,#8]\n "
       "vldmia r12,{s16-s31}\n ldrh r12,[r3,#30]\n subs r12,r12,#16\n"
@@ -118,7 +121,7 @@ static_assert(offsetof(RowGrid, cols) == 30 && offsetof(RowGrid, twelves) == 36 
           ATTUNE_MACS_ALONG(c0, c1, "s4", "s5", "s12", "s20", "s13", "s21")       \
               ATTUNE_MACS_ALONG(c0, c1, "s6", "s7", "s14", "s22", "s15", "s23")
 
-// sums[0 … 8·blocks − 1] = Σ_k a(k)·b(k, …). Where A and B are, and the depth, are on the stack.
+// sums[8 · blocks] = Σ_k a(k)·b(k, …). The stack has A, B and the depth.
 [[gnu::naked]] inline void row_along(const float*, const void*, float*, const RowGrid&, int) {
   asm("push {r0,r1,r3,r4,r5,r6,r7,r8,r9,r10,r11,lr}\n vpush {d8-d15}\n ldr r11,[sp,#112]\n "
       "ldmia r3,{r3,r12,lr}\n str r12,[sp,#72]\n"

@@ -1,11 +1,11 @@
-// A product's 2×8 register block on the single-precision FPU of a Cortex-M, in assembly, for A stored along
-// k: on an M4, where a term is one instruction (cortex_m/gemm_terms.hpp), it takes less time than 4×4 does.
+// The 2×8 register block of products on the single-precision FPU of a Cortex-M, in assembly, for A stored
+// along k. On an M4 with one instruction a term (cortex_m/gemm_terms.hpp) it is faster than 4×4.
 //
-// Two rows of A are loaded four k at a time, and B eight columns of one k, or four k of a column. Four k take
-// 64 multiply-accumulates and twelve or fourteen other instructions; 4×4 takes twenty. A word more is loaded
-// every other k, by multiple loads twice as long, in as many cycles.
+// It loads four k of two rows of A at a time, and eight columns of one k of B, or four k of a column. Four k
+// take 64 multiply-accumulates and 12 or 14 other instructions; 4×4 takes 20. Every other k it loads one word
+// more, by multiple loads twice as long, in the same number of cycles.
 //
-// Sums are those of the portable block, bit for bit.
+// Sums have the bits of the portable block.
 #pragma once
 
 #include <attune/kernels/cortex_m/gemm_tile.hpp>
@@ -29,8 +29,8 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
           ATTUNE_MACS(c0, "s2", "s10", c1, "s2", "s14", d0, "s6", "s10", d1, "s6", "s14", , , , )       \
               ATTUNE_MACS(c0, "s3", "s11", c1, "s3", "s15", d0, "s7", "s11", d1, "s7", "s15", , , , )
 
-// As ATTUNE_TILE_FUNCTIONS, but r12 is how many k there are: whole fours of them, or any number. A row's sums
-// stand in s16 … s23, the other's in s24 … s31.
+// As ATTUNE_TILE_FUNCTIONS, but r12 is the depth: a multiple of four, or any number. s16 … s23 are the sums
+// of one row, s24 … s31 those of the other.
 #define ATTUNE_WIDE_TILE(name, begin, four_k, one_k, end)                                           \
   [[gnu::naked]] inline void name() {                                                               \
     asm("add r2,r0,r2\n" begin ".p2align 2\n1: vldmia r0!,{s0-s3}\n vldmia r2!,{s4-s7}\n" four_k    \
@@ -66,7 +66,7 @@ ATTUNE_WIDE_TILE(tile_wide_nt,
 #undef ATTUNE_COLUMNS_ALONG
 #undef ATTUNE_WIDE_TILE
 
-// Where a product takes it: not for a single column beside whole tiles.
+// Whether a product uses it: not for a single column next to whole tiles.
 constexpr bool fits_wide_tile(const GemmShape& shape) {
   return ATTUNE_WIDE_TILES && !ATTUNE_SPLIT_VMLA && shape.rows >= tile_rows(TileShape::kWide) &&
          shape.cols >= tile_cols(TileShape::kWide) && shape.a_col == 1 &&
