@@ -8,6 +8,7 @@
 
 #include "attention_shapes.hpp"
 #include "check.hpp"
+#include "drawn_layer.hpp"
 #include "problem.hpp"
 #include "training/batch_data.hpp"
 
@@ -440,18 +441,11 @@ TEST(RecomputedAttention, of_a_decoder_layer_keeps_no_weights_of_either_attentio
                 sizeof(float) * 2 * 4 * ((4 - 2) + (6 - 2)));
   const auto gradients_of = [](auto layer, auto& d_memory, auto& dx) {
     using Layer = decltype(layer);
-    static typename Layer::Parameters parameters, gradients;
-    static typename Layer::Tape tape;
-    static typename Layer::Scratch scratch;
-    static typename Layer::Input x;
-    static typename Layer::Memory memory;
-    static typename Layer::Output y;
+    static check::DrawnDecoder<Layer> of;
     attune::Rng rng(4);
-    check::fill_set(parameters, rng);
-    check::fill(x, rng);
-    check::fill(memory, rng);
-    Layer::forward(parameters, x, memory, y, tape, scratch);
-    Layer::backward(parameters, x, memory, tape, y, dx, d_memory, gradients, scratch);
+    of.draw(rng);
+    Layer::forward(of.parameters, of.x, of.memory, of.y, of.tape, of.scratch);
+    Layer::backward(of.parameters, of.x, of.memory, of.tape, of.y, dx, d_memory, of.gradients, of.scratch);
   };
   Tensor<float, 6, 8> kept_d_memory, d_memory;
   Tensor<float, 4, 8> kept_dx, dx;

@@ -34,14 +34,6 @@ using Words =
 template <class Model, int batch, class Plan = attune::Streaming>
 using Trained = attune::Trainer<Model, attune::MeanSquaredError, attune::AdamW, batch, Plan>;
 
-// Three steps of two trainers of equal parameters.
-template <class Plain, class Again, class Mask = attune::NoMask>
-void expect_same_training(const Mask& mask = {}) {
-  static Plain plain;
-  static Again again;
-  check::expect_same_steps(plain, again, mask);
-}
-
 }  // namespace
 
 TEST(Checkpointed, gradients_are_derivatives) {
@@ -51,31 +43,33 @@ TEST(Checkpointed, gradients_are_derivatives) {
 }
 
 TEST(Checkpointed, trains_to_the_bits_of_the_layer) {
-  expect_same_training<Trained<Encoder<float>, 2>, Trained<Checkpointed<Encoder<float>>, 2>>();
-  expect_same_training<Trained<Encoder<float>, 2>, Trained<Checkpointed<Encoder<float>>, 2>>(
+  check::expect_same_training<Trained<Encoder<float>, 2>, Trained<Checkpointed<Encoder<float>>, 2>>();
+  check::expect_same_training<Trained<Encoder<float>, 2>, Trained<Checkpointed<Encoder<float>>, 2>>(
       attune::CausalMask{});
   using Three = attune::Repeat<3, Encoder<float>>;
-  expect_same_training<Trained<Three, 2>, Trained<attune::Repeat<3, Checkpointed<Encoder<float>>>, 2>>();
-  expect_same_training<Trained<Three, 2>, Trained<Checkpointed<Three>, 2>>();
-  expect_same_training<Trained<Words, 2>, Trained<Checkpointed<Words>, 2>>();
+  check::expect_same_training<Trained<Three, 2>,
+                              Trained<attune::Repeat<3, Checkpointed<Encoder<float>>>, 2>>();
+  check::expect_same_training<Trained<Three, 2>, Trained<Checkpointed<Three>, 2>>();
+  check::expect_same_training<Trained<Words, 2>, Trained<Checkpointed<Words>, 2>>();
 }
 
 TEST(Checkpointed, runs_what_inherits_from_an_encoder_layer_as_it_is) {
   using Around = attune::Residual<Encoder<float>>;
-  expect_same_training<Trained<Around, 2>, Trained<Checkpointed<Around>, 2>>();
+  check::expect_same_training<Trained<Around, 2>, Trained<Checkpointed<Around>, 2>>();
 }
 
 TEST(Checkpointed, drops_what_the_layer_drops) {
   using Three = attune::Repeat<3, Encoder<float, 30>>;
-  expect_same_training<Trained<Three, 2>, Trained<attune::Repeat<3, Checkpointed<Encoder<float, 30>>>, 2>>();
-  expect_same_training<Trained<Three, 2>, Trained<Checkpointed<Three>, 2>>();
-  expect_same_training<Trained<Three, 2>, Trained<Checkpointed<Checkpointed<Three>>, 2>>();
+  check::expect_same_training<Trained<Three, 2>,
+                              Trained<attune::Repeat<3, Checkpointed<Encoder<float, 30>>>, 2>>();
+  check::expect_same_training<Trained<Three, 2>, Trained<Checkpointed<Three>, 2>>();
+  check::expect_same_training<Trained<Three, 2>, Trained<Checkpointed<Checkpointed<Three>>, 2>>();
 }
 
 TEST(Checkpointed, trains_to_the_same_bits_in_every_plan) {
   using Layer = Attention<float>;
-  expect_same_training<Trained<Layer, 1>, Trained<Checkpointed<Layer>, 1, attune::UpdateInBackward>>();
-  expect_same_training<Trained<Layer, 5>, Trained<Checkpointed<Layer>, 5, attune::Lockstep>>();
+  check::expect_same_training<Trained<Layer, 1>, Trained<Checkpointed<Layer>, 1, attune::UpdateInBackward>>();
+  check::expect_same_training<Trained<Layer, 5>, Trained<Checkpointed<Layer>, 5, attune::Lockstep>>();
 }
 
 TEST(Checkpointed, trains_to_the_same_bits_in_slices) {

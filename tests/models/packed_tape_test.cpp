@@ -12,6 +12,7 @@
 #include <attune/training/trainer.hpp>
 
 #include "check.hpp"
+#include "drawn_layer.hpp"
 #include "training/batch_data.hpp"
 
 namespace {
@@ -89,93 +90,69 @@ template <class Layer, TapeNumbers numbers, class Of = Layer, class Mask = attun
 void expect_rounded_backward(const Mask& mask = {}) {
   using Packed =
       typename attune::detail::WithPackedTape<Layer, numbers, attune::detail::InputFrom::kLayer>::type;
-  static typename Layer::Parameters parameters, expected;
-  static typename Packed::Parameters packed_parameters, gradients;
-  static_assert(sizeof parameters == sizeof packed_parameters);
-  static typename Layer::Input x, expected_dx, dx;
-  static typename Layer::Output y, packed_y, dy;
-  static typename Layer::Tape tape;
-  static typename Layer::Scratch scratch;
-  static typename Packed::Tape packed_tape;
-  static typename Packed::Scratch packed_scratch;
+  static check::DrawnLayer<Layer> of;
+  static check::DrawnLayer<Packed> packed;
+  static_assert(sizeof of.parameters == sizeof packed.parameters);
   attune::Rng rng(1);
-  check::fill_set(parameters, rng);
-  std::memcpy(static_cast<void*>(&packed_parameters), &parameters, sizeof parameters);
-  check::fill(x, rng);
-  check::fill(dy, rng);
-  attune::set_zero(expected);
-  attune::set_zero(gradients);
-  attune::draw_seeds(tape, rng);
-  attune::detail::copy_masks(tape, packed_tape);
-  attune::forward<Packed>(packed_parameters, x, packed_y, packed_tape, packed_scratch, mask);
-  attune::forward<Layer>(parameters, x, y, tape, scratch, mask);
-  EXPECT_TRUE(check::same_bits(packed_y, y));
+  of.draw(rng);
+  std::memcpy(static_cast<void*>(&packed.parameters), &of.parameters, sizeof of.parameters);
+  attune::set_zero(packed.gradients);
+  attune::draw_seeds(of.tape, rng);
+  attune::detail::copy_masks(of.tape, packed.tape);
+  attune::forward<Packed>(packed.parameters, of.x, packed.y, packed.tape, packed.scratch, mask);
+  attune::forward<Layer>(of.parameters, of.x, of.y, of.tape, of.scratch, mask);
+  EXPECT_TRUE(check::same_bits(packed.y, of.y));
 
   const auto context = attune::context_for<Layer>(mask);
-  round_tape<numbers, Of>(context, tape);
-  round_rows<numbers>(context, x);
-  attune::backward<Layer>(parameters, x, tape, dy, expected_dx, expected, scratch, mask);
-  std::memset(static_cast<void*>(&packed_scratch), 0xFF, sizeof packed_scratch);
-  std::memset(static_cast<void*>(&x), 0xFF, sizeof x);
-  attune::backward<Packed>(packed_parameters, x, packed_tape, dy, dx, gradients, packed_scratch, mask);
-  EXPECT_TRUE(check::same_bits(dx, expected_dx));
-  EXPECT_EQ(std::memcmp(&gradients, &expected, sizeof expected), 0);
+  round_tape<numbers, Of>(context, of.tape);
+  round_rows<numbers>(context, of.x);
+  attune::backward<Layer>(of.parameters, of.x, of.tape, of.dy, of.dx, of.gradients, of.scratch, mask);
+  std::memset(static_cast<void*>(&packed.scratch), 0xFF, sizeof packed.scratch);
+  std::memset(static_cast<void*>(&packed.x), 0xFF, sizeof packed.x);
+  attune::backward<Packed>(packed.parameters, packed.x, packed.tape, of.dy, packed.dx, packed.gradients,
+                           packed.scratch, mask);
+  EXPECT_TRUE(check::same_bits(packed.dx, of.dx));
+  EXPECT_EQ(std::memcmp(&packed.gradients, &of.gradients, sizeof of.gradients), 0);
   // The next sequence draws the same masks.
-  attune::forward<Packed>(packed_parameters, dx, packed_y, packed_tape, packed_scratch, mask);
-  attune::forward<Layer>(parameters, dx, y, tape, scratch, mask);
-  EXPECT_TRUE(check::same_bits(packed_y, y));
+  attune::forward<Packed>(packed.parameters, of.dx, packed.y, packed.tape, packed.scratch, mask);
+  attune::forward<Layer>(of.parameters, of.dx, of.y, of.tape, of.scratch, mask);
+  EXPECT_TRUE(check::same_bits(packed.y, of.y));
 }
 
 // The same for a decoder layer and its memory.
 template <class Layer, TapeNumbers numbers>
 void expect_rounded_backward_of_a_decoder(int length, int memory_length) {
   using Packed = PackedTape<Layer, numbers>;
-  static typename Layer::Parameters parameters, expected, gradients;
-  static typename Layer::Input x, expected_dx, dx;
-  static typename Layer::Memory memory, expected_d_memory, d_memory;
-  static typename Layer::Output y, packed_y, dy;
-  static typename Layer::Tape tape;
-  static typename Layer::Scratch scratch;
-  static typename Packed::Tape packed_tape;
-  static typename Packed::Scratch packed_scratch;
+  static check::DrawnDecoder<Layer> of;
+  static check::DrawnDecoder<Packed> packed;
   attune::Rng rng(1);
-  check::fill_set(parameters, rng);
-  check::fill(x, rng);
-  check::fill(memory, rng);
-  check::fill(dy, rng);
+  of.draw(rng);
   attune::SequenceLength<Layer::Input::rows> mask;
   attune::SequenceLength<Layer::Memory::rows> memory_mask;
   ASSERT_EQ(mask.set_length(length), attune::Status::kOk);
   ASSERT_EQ(memory_mask.set_length(memory_length), attune::Status::kOk);
-  attune::forward<Packed>(parameters, x, memory, packed_y, packed_tape, packed_scratch, mask, memory_mask);
-  attune::forward<Layer>(parameters, x, memory, y, tape, scratch, mask, memory_mask);
-  EXPECT_TRUE(check::same_bits(packed_y, y));
+  attune::forward<Packed>(of.parameters, of.x, of.memory, packed.y, packed.tape, packed.scratch, mask,
+                          memory_mask);
+  attune::forward<Layer>(of.parameters, of.x, of.memory, of.y, of.tape, of.scratch, mask, memory_mask);
+  EXPECT_TRUE(check::same_bits(packed.y, of.y));
 
   const auto context = attune::decoder_context_for<Layer>(mask, memory_mask);
-  round_tape<numbers, Layer>(context.tokens, tape);
-  round_part<numbers, typename Layer::CrossAttention>(context.cross, tape.cross_attention);
-  round_rows<numbers>(context.tokens, x);
-  attune::backward<Layer>(parameters, x, memory, tape, dy, expected_dx, expected_d_memory, expected, scratch,
-                          mask, memory_mask);
-  std::memset(static_cast<void*>(&packed_scratch), 0xFF, sizeof packed_scratch);
-  std::memset(static_cast<void*>(&x), 0xFF, sizeof x);
-  attune::backward<Packed>(parameters, x, memory, packed_tape, dy, dx, d_memory, gradients, packed_scratch,
-                           mask, memory_mask);
-  EXPECT_TRUE(check::same_bits(dx, expected_dx));
-  EXPECT_TRUE(check::same_bits(d_memory, expected_d_memory));
-  EXPECT_TRUE(check::same_bits(gradients, expected));
+  round_tape<numbers, Layer>(context.tokens, of.tape);
+  round_part<numbers, typename Layer::CrossAttention>(context.cross, of.tape.cross_attention);
+  round_rows<numbers>(context.tokens, of.x);
+  attune::backward<Layer>(of.parameters, of.x, of.memory, of.tape, of.dy, of.dx, of.d_memory, of.gradients,
+                          of.scratch, mask, memory_mask);
+  std::memset(static_cast<void*>(&packed.scratch), 0xFF, sizeof packed.scratch);
+  std::memset(static_cast<void*>(&packed.x), 0xFF, sizeof packed.x);
+  attune::backward<Packed>(of.parameters, packed.x, of.memory, packed.tape, of.dy, packed.dx, packed.d_memory,
+                           packed.gradients, packed.scratch, mask, memory_mask);
+  EXPECT_TRUE(check::same_bits(packed.dx, of.dx));
+  EXPECT_TRUE(check::same_bits(packed.d_memory, of.d_memory));
+  EXPECT_TRUE(check::same_bits(packed.gradients, of.gradients));
 }
 
 template <class Trained, int batch, class Plan = attune::Streaming>
 using Training = attune::Trainer<Trained, attune::CrossEntropy<>, attune::AdamW, batch, Plan>;
-
-// Three steps of two trainers of equal parameters.
-template <class One, class Other, class Mask = attune::NoMask>
-void expect_same_training(const Mask& mask = {}) {
-  static One one;
-  static Other other;
-  check::expect_same_steps(one, other, mask);
-}
 
 }  // namespace
 
@@ -216,12 +193,12 @@ TEST(PackedTape, packs_the_tape_of_any_layer) {
 
 TEST(PackedTape, trains_to_the_same_bits_in_every_plan) {
   using Packed = PackedTape<Model>;
-  expect_same_training<Training<Packed, 1>, Training<Packed, 1, attune::UpdateInBackward>>();
+  check::expect_same_training<Training<Packed, 1>, Training<Packed, 1, attune::UpdateInBackward>>();
   using Words = PackedTape<attune::Tied<
       attune::Embedding<attune::EmbeddingShape{.seq_len = kTokens, .vocabulary = 5, .d_model = kWidth}>,
       attune::Repeat<2, attune::Residual<Llama>>>>;
-  expect_same_training<Training<Words, 1>, Training<Words, 1, attune::UpdateInBackward>>();
-  expect_same_training<Training<Packed, 5>, Training<Packed, 5, attune::Lockstep>>();
+  check::expect_same_training<Training<Words, 1>, Training<Words, 1, attune::UpdateInBackward>>();
+  check::expect_same_training<Training<Packed, 5>, Training<Packed, 5, attune::Lockstep>>();
 }
 
 TEST(PackedTape, trains_to_the_same_bits_in_slices) {

@@ -6,6 +6,7 @@
 #include <attune/models/encoder_layer.hpp>
 
 #include "check.hpp"
+#include "drawn_layer.hpp"
 #include "gradient_suite.hpp"
 
 using attune::FeedForwardShape;
@@ -46,29 +47,22 @@ namespace {
 template <attune::BranchOptions options>
 void check_decoder_of_parts() {
   using Layer = attune::DecoderLayerOf<Attention, ToMemory, Gated, Rms, options>;
-  static typename Layer::Parameters parameters, gradients;
-  static typename Layer::Input x, dx;
-  static typename Layer::Memory memory, d_memory;
-  static typename Layer::Output y, dy;
-  static typename Layer::Tape tape, start;
-  static typename Layer::Scratch scratch;
+  static check::DrawnDecoder<Layer> of;
+  static typename Layer::Tape start;
   attune::Rng rng(9);
-  check::fill_set(parameters, rng);
-  check::fill(x, rng);
-  check::fill(memory, rng);
-  check::fill(dy, rng);
-  attune::set_zero(gradients);
+  of.draw(rng);
   attune::draw_seeds(start, rng);
   const auto loss = [&] {
-    tape = start;
-    Layer::forward(parameters, x, memory, y, tape, scratch);
-    return check::dot(y, dy);
+    of.tape = start;
+    Layer::forward(of.parameters, of.x, of.memory, of.y, of.tape, of.scratch);
+    return check::dot(of.y, of.dy);
   };
   (void)loss();
-  Layer::backward(parameters, x, memory, tape, dy, dx, d_memory, gradients, scratch);
-  EXPECT_GT(check::expect_set_gradients(loss, parameters, gradients), 0.1);
-  EXPECT_GT(check::expect_gradient({"x"}, loss, x, dx), 1e-3);
-  EXPECT_GT(check::expect_gradient({"memory"}, loss, memory, d_memory), 1e-3);
+  Layer::backward(of.parameters, of.x, of.memory, of.tape, of.dy, of.dx, of.d_memory, of.gradients,
+                  of.scratch);
+  EXPECT_GT(check::expect_set_gradients(loss, of.parameters, of.gradients), 0.1);
+  EXPECT_GT(check::expect_gradient({"x"}, loss, of.x, of.dx), 1e-3);
+  EXPECT_GT(check::expect_gradient({"memory"}, loss, of.memory, of.d_memory), 1e-3);
   static_assert(Layer::Memory::cols == 5);
 }
 

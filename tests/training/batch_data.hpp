@@ -76,6 +76,14 @@ void expect_same_steps(Plain& plain, Again& again, const Mask& mask) {
   }
 }
 
+/// The same for two types of trainers.
+template <class Plain, class Again, class Mask = attune::NoMask>
+void expect_same_training(const Mask& mask = {}) {
+  static Plain plain;
+  static Again again;
+  expect_same_steps(plain, again, mask);
+}
+
 /// Sequences of two trainers that begin alike, one of them in slices, to the same bits.
 template <class Trainer, class Model, int most_work>
 void expect_bits_in_slices() {
