@@ -83,14 +83,8 @@ constexpr bool steps_by_take(Method method) { return method == Method::kCompact;
 
 /// Of rates a factor of about 2 apart the best for new speakers' recordings (examples/README.md).
 constexpr float learning_rate(Method method) {
+  if (Method::kBiases <= method && method <= Method::kGuarded) return 2e-2f;
   switch (method) {
-    case Method::kBiases:
-    case Method::kLora:
-    case Method::kPacked:
-    case Method::kRobust:
-    case Method::kFiltered:
-    case Method::kGuarded:
-      return 2e-2f;
     case Method::kLoraAll:
       return 1e-2f;
     case Method::kRehearsed:
