@@ -98,7 +98,8 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
     using P = MatrixView<Scalar, kRows, kKeys>;
     const auto rows = valid_query_rows<kRows, kQueries>(context, from);
     const auto dropout = dropout_from(from);
-    const auto d_key = view(sums.d_key), d_value = view(sums.d_value);
+    const auto d_key = view(sums.d_key);
+    const auto d_value = view(sums.d_value);
     backward.step(rows, RecomputedWeights<P>{P(weights), head, kept}, scratch.d_weights.data(), dropout,
                   GradientsBesideOperands<Query, decltype(d_key), decltype(d_value)>{query, d_key, d_value},
                   sum);
