@@ -77,7 +77,7 @@ TEST(UpdateInPlace, makes_dx_of_x_and_adds_the_gradient) {
   check::fill(weight, rng);
   attune::multiply_transposed(view(dy), weight, view(dx));
   attune::add_product(view(x).transpose(), view(dy), view(expected));
-  attune::update_in_place(view(x), view(dy), weight, view(gradient));
+  attune::update_in_place(view(x), view(dy), weight, view(gradient), attune::kernels::DenseTerms{});
   EXPECT_TRUE(check::same_bits(gradient, expected));
   EXPECT_TRUE(check::same_bits(x, dx));
 }
