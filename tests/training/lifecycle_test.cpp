@@ -13,6 +13,7 @@ using Parameters = Linear<LinearShape{1, 2, 3}>::Parameters;
 // What is left of a trainer when it only begins.
 struct State {
   using Parameters = ::Parameters;
+  using Gradients = Parameters;
   Parameters parameters{};
   Status is = Status::kOk;
 
