@@ -191,7 +191,7 @@ TEST(DecoderLayer, later_tokens_are_hidden_and_masks_reach_attention) {
 
 TEST(DecoderLayer, trains_to_the_same_bits_everywhere) {
   EXPECT_EQ(trained<kAfter>(), check::by_policy(0xBAFB4180u, 0x4B02B993u));
-  EXPECT_EQ(trained<kBefore>(), check::by_policy(0x96850E57u, 0xA7C9A30Cu));
+  EXPECT_EQ(trained<kBefore>(), check::by_policy(0x17B486E0u, 0x57614243u));
 }
 
 TEST(DecoderLayer, passes_options_on_to_its_attentions) {

@@ -177,8 +177,8 @@ TEST(EncoderLayer, starts_as_pytorch_does) {
 
 TEST(EncoderLayer, trains_to_the_same_bits_everywhere) {
   EXPECT_EQ(trained<kAfter>(), check::by_policy(0x63792240u, 0x1EDC64FBu));
-  EXPECT_EQ(trained<kBefore>(), check::by_policy(0xE888FB3Au, 0x77222491u));
-  EXPECT_EQ(trained<with_dropout(kBefore)>(), check::by_policy(0x47F6CD31u, 0x8CB2FB3Cu));
+  EXPECT_EQ(trained<kBefore>(), check::by_policy(0x81806CA8u, 0x9422D245u));
+  EXPECT_EQ(trained<with_dropout(kBefore)>(), check::by_policy(0x957CCB3Eu, 0x65B408BFu));
 }
 
 // A sequence that is shorter than seq_len needs no padding: an instance of its length takes the same sets.
