@@ -334,7 +334,7 @@ constexpr bool check_layer() {
   } else {
     return check_calls<L>();
   }
-  return false;
+  return IsLayer<L>;
 }
 /// Requires a layer.
 template <class L>
