@@ -409,7 +409,7 @@ ATTUNE_INLINE void in_whole_packets(void (*run)(int, Elements*...), int size,
   if constexpr (kWidth > 1) {
     if (rest == 0) return;
     const auto on_copies = [&]<std::size_t... index>(std::index_sequence<index...>) {
-      Scalar copies[sizeof...(arrays)][kWidth] = {};
+      Scalar copies[sizeof...(arrays)][std::size_t{kWidth}] = {};
       const std::size_t bytes = sizeof(Scalar) * static_cast<std::size_t>(rest);
       (std::memcpy(copies[index], arrays + whole, bytes), ...);
       run(kWidth, copies[index]...);
