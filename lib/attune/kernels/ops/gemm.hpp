@@ -110,7 +110,7 @@ ATTUNE_INLINE void gemm_block(const Scalar* a, const B& b, Scalar* c, const Epil
     return skinny_gemm(a, b, c, kGrid, epilogue);
   }
   if constexpr (std::is_same_v<B, const float*> && fits_copied_rows(shape)) {
-    float rows[shape.rows * shape.depth];
+    float rows[std::size_t{shape.rows} * shape.depth];
     for (int i = 0; i < shape.rows; ++i) {
       for (int k = 0; k < shape.depth; ++k) rows[i * shape.depth + k] = a[i + k * shape.a_col];
     }
