@@ -20,7 +20,8 @@ using Layers = attune::Sequential<
     attune::Pooling<attune::PoolingShape{.seq_len = 17, .d_model = 24, .kind = attune::PoolingKind::kFirst}>,
     attune::Linear<attune::LinearShape{.rows = 1, .d_in = 24, .d_out = 10}>>;
 using LayerNames = attune::PyTorchFile<attune::PyTorchPart<attune::HuggingFaceModule<kBlockNames, Layers, "patches", "cls_token", "pos_embed", "blocks.0", "blocks.1", "norm", "head">>, attune::TensorShape<"patches.weight", 24, 1, 2, 2>, attune::TensorShape<"cls_token", 1, 1, 24>, attune::TensorShape<"pos_embed", 1, 17, 24>>;
-constexpr const char* kPaths[] = {"Linear", "ClassToken", "LearnedPositions", "blocks.0", "blocks.1", "norm", "Pooling", "head"};
+constexpr const char* kPaths[] = {"patches", "ClassToken", "LearnedPositions", "blocks.0", "blocks.1", "norm", "Pooling", "head"};
+constexpr const char* kRest = "output";  // not one by one
 constexpr float kTolerance = ATTUNE_CHECK_INT8 ? 0.1f : 0.0001f;  // of a layer's largest output
 constexpr attune::Role kLoraRoles = attune::Role::kQueries | attune::Role::kValues;
 
