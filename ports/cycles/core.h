@@ -32,6 +32,10 @@ struct core {
   struct timing timings[kNumClasses];
 };
 
+#define INTEGER_OF_M0(system)                                                                                       \
+  [kAlu] = {1}, [kShifted] = {1}, [kMul] = {1}, [kNop] = {1}, [kSystem] = {system}, [kBarrier] = {system},         \
+  [kBranch] = {1}, [kCall] = {2}, [kIndirect] = {1}, [kLoad] = {2}, [kStore] = {2}, [kStoreIndex] = {2},           \
+  [kLoadMany] = {1}, [kStoreMany] = {1}
 #define INTEGER_OF_M3(mla, mull, mlal)                                                                              \
   [kAlu] = {1}, [kShifted] = {1}, [kMul] = {1}, [kMla] = {mla}, [kMull] = {mull}, [kMlal] = {mlal}, [kDiv] = {12}, \
   [kIt] = {1}, [kNop] = {1}, [kSystem] = {2}, [kBarrier] = {2}, [kBranch] = {1}, [kCall] = {1}, [kIndirect] = {1}, \
@@ -48,16 +52,12 @@ static const struct core cores[] = {
      .refill = {2, 2, 3},
      .first_word = 1,
      .words_a_cycle = 1,
-     .timings = {[kAlu] = {1}, [kShifted] = {1}, [kMul] = {1}, [kNop] = {1}, [kSystem] = {4}, [kBarrier] = {4},
-                 [kBranch] = {1}, [kCall] = {2}, [kIndirect] = {1}, [kLoad] = {2}, [kStore] = {2}, [kStoreIndex] = {2},
-                 [kLoadMany] = {1}, [kStoreMany] = {1}}},
+     .timings = {INTEGER_OF_M0(4)}},
     {.name = "cortex-m0plus",
      .refill = {1, 1, 2},
      .first_word = 1,
      .words_a_cycle = 1,
-     .timings = {[kAlu] = {1}, [kShifted] = {1}, [kMul] = {1}, [kNop] = {1}, [kSystem] = {3}, [kBarrier] = {3},
-                 [kBranch] = {1}, [kCall] = {2}, [kIndirect] = {1}, [kLoad] = {2}, [kStore] = {2}, [kStoreIndex] = {2},
-                 [kLoadMany] = {1}, [kStoreMany] = {1}}},
+     .timings = {INTEGER_OF_M0(3)}},
     {.name = "cortex-m3",
      .refill = {1, 2, 3},
      .aligned_refill = true,

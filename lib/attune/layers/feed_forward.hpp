@@ -31,14 +31,21 @@ struct FeedForwardShape {
 
 namespace detail {
 
-// The two networks differ in the projections from x to a.
-
 template <FeedForwardShape shape, class ScalarType>
-struct OneProjection {
+struct FeedForwardLayers {
   using Scalar = ScalarType;
   using InLinear = Linear<LinearShape{shape.rows, shape.d_model, shape.d_ff, shape.bias}, Scalar>;
   using OutLinear = Linear<LinearShape{shape.rows, shape.d_ff, shape.d_model, shape.bias}, Scalar>;
   using Hidden = typename InLinear::Output;
+};
+
+// The two networks differ in the projections from x to a.
+
+template <FeedForwardShape shape, class ScalarType>
+struct OneProjection : FeedForwardLayers<shape, ScalarType> {
+  using Layers = FeedForwardLayers<shape, ScalarType>;
+  using typename Layers::Scalar, typename Layers::InLinear, typename Layers::OutLinear,
+      typename Layers::Hidden;
 
   /// W₁, b₁, W₂, b₂.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
@@ -95,11 +102,10 @@ struct OneProjection {
 };
 
 template <FeedForwardShape shape, class ScalarType>
-struct GatedProjections {
-  using Scalar = ScalarType;
-  using InLinear = Linear<LinearShape{shape.rows, shape.d_model, shape.d_ff, shape.bias}, Scalar>;
-  using OutLinear = Linear<LinearShape{shape.rows, shape.d_ff, shape.d_model, shape.bias}, Scalar>;
-  using Hidden = typename InLinear::Output;
+struct GatedProjections : FeedForwardLayers<shape, ScalarType> {
+  using Layers = FeedForwardLayers<shape, ScalarType>;
+  using typename Layers::Scalar, typename Layers::InLinear, typename Layers::OutLinear,
+      typename Layers::Hidden;
 
   /// W_gate, b_gate, W_up, b_up, W_down, b_down.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>

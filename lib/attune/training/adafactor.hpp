@@ -42,7 +42,7 @@ enum class StepScale {
 /// Each tensor is updated as a whole. An update in slices therefore has one slice per tensor, and
 /// UpdateInBackward has room for the gradients of the largest tensor.
 template <StepScale scale = StepScale::kAbsolute, class ScalarType = float>
-struct Adafactor {
+struct Adafactor : detail::StepsWithItself<Adafactor<scale, ScalarType>> {
   using Scalar = ScalarType;
   /// Whether the step scales with the RMS of its tensor.
   static constexpr bool kRelative = scale == StepScale::kRelative;
@@ -79,13 +79,6 @@ struct Adafactor {
     if (!detail::is_rate(options.weight_decay) || options.learning_rate * options.weight_decay > 1)
       return Status::kInvalidWeightDecay;
     return Status::kOk;
-  }
-
-  /// One step: see optimizer_step.
-  template <class Parameters>
-  static Status step(Parameters& parameters, const Parameters& gradients, Moments<Parameters>& moments,
-                     const Options& options, Scalar gradient_scale = 1) {
-    return optimizer_step<Adafactor>(parameters, gradients, moments, options, gradient_scale);
   }
 
   // ---- The parts of a step, for callers that update tensor by tensor. ----

@@ -94,7 +94,7 @@ struct AdamVariant {
 /// Adam (Kingma and Ba, 2015, algorithm 1), with m̂ = m/(1 − β₁ᵗ), v̂ = v/(1 − β₂ᵗ):
 ///   p ← p − lr·m̂/(√v̂ + ε)
 template <AdamVariant variant = AdamVariant{}, class ScalarType = float>
-struct Adam {
+struct Adam : detail::StepsWithItself<Adam<variant, ScalarType>> {
   using Scalar = ScalarType;
   /// The precision of the moments.
   static constexpr MomentPrecision kPrecision = variant.moments;
@@ -165,21 +165,9 @@ struct Adam {
     return Status::kOk;
   }
 
-  /// One step: see optimizer_step.
-  template <class Parameters>
-  static Status step(Parameters& parameters, const Parameters& gradients, Moments<Parameters>& moments,
-                     const Options& options, Scalar gradient_scale = 1) {
-    return optimizer_step<Adam>(parameters, gradients, moments, options, gradient_scale);
-  }
-
   // ---- The parts of a step, for callers that update tensor by tensor. ----
 
-  /// The coefficients of a step, and its rounding.
-  struct RoundingCoefficients : kernels::AdamCoefficients<Scalar> {
-    [[no_unique_address]] decltype(detail::RoundingOf<kPrecision>{}.next()) rounding;  // of moments
-  };
-  using Coefficients =
-      std::conditional_t<kInScalars, kernels::AdamCoefficients<Scalar>, RoundingCoefficients>;
+  using Coefficients = detail::CoefficientsIn<kernels::AdamCoefficients<Scalar>, kPrecision>;
   using MomentPointer = detail::MomentPointerIn<Scalar, kPrecision>;
   static constexpr int kMoments = kHasFirst ? 2 : 1;
   static constexpr int kUpdatedTogether = detail::is_int8(kPrecision) ? kernels::kMomentBlock : 1;

@@ -61,7 +61,7 @@ MasterTensor<rows, cols> with_position(Bfloat16Tensor<Scalar, rows, cols>& tenso
 
 /// The optimizer `Base`, of any kind, with master weights in bf16. Its options are Base's.
 template <class Base>
-struct Bfloat16MasterWeights {
+struct Bfloat16MasterWeights : detail::StepsWithItself<Bfloat16MasterWeights<Base>> {
   using Scalar = typename Base::Scalar;
   using Options = typename Base::Options;
   static constexpr std::uint32_t kFingerprint = fingerprint("Bfloat16MasterWeights", kFingerprintOf<Base>);
@@ -93,13 +93,6 @@ struct Bfloat16MasterWeights {
   };
 
   [[nodiscard]] static constexpr Status check(const Options& options) { return Base::check(options); }
-
-  /// One step: see optimizer_step. `parameters` are Masters.
-  template <class Parameters, class Gradients>
-  static Status step(Parameters& parameters, const Gradients& gradients, Moments<Gradients>& moments,
-                     const Options& options, Scalar gradient_scale = 1) {
-    return optimizer_step<Bfloat16MasterWeights>(parameters, gradients, moments, options, gradient_scale);
-  }
 
   // ---- The parts of a step, for callers that update tensor by tensor. ----
 

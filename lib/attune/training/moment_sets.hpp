@@ -155,6 +155,15 @@ struct NoRoundingKeys {
 template <MomentPrecision precision>
 using RoundingOf = std::conditional_t<is_random(precision), RoundingKeys, NoRoundingKeys>;
 
+/// The coefficients of a step, and the rounding of its moments if these are not scalars.
+template <class Coefficients, MomentPrecision precision>
+struct RoundingCoefficients : Coefficients {
+  [[no_unique_address]] decltype(RoundingOf<precision>{}.next()) rounding;
+};
+template <class Coefficients, MomentPrecision precision>
+using CoefficientsIn = std::conditional_t<precision == MomentPrecision::kScalar, Coefficients,
+                                          RoundingCoefficients<Coefficients, precision>>;
+
 }  // namespace detail
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -200,6 +200,23 @@ Status optimizer_step(Parameters& parameters, const Gradients& gradients,
 
 namespace detail {
 
+/// Base of an optimizer `Own`: its step.
+template <class Own>
+struct StepsWithItself {
+  /// One step: see optimizer_step.
+  template <class Parameters, class Gradients, class Optimizer = Own>
+  static Status step(Parameters& parameters, const Gradients& gradients,
+                     typename Optimizer::template Moments<Gradients>& moments,
+                     const typename Optimizer::Options& options,
+                     typename Optimizer::Scalar gradient_scale = 1) {
+    return optimizer_step<Own>(parameters, gradients, moments, options, gradient_scale);
+  }
+};
+
+}  // namespace detail
+
+namespace detail {
+
 // Optimizer::update for part of a tensor, then zeros the gradients. With packets, and so a cache, it works in
 // small blocks, to zero gradients while they are in the cache.
 template <class Optimizer, class... Moments>

@@ -14,7 +14,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 /// `Base` with options for each TensorKind (core/parameters.hpp): weights (tables included), biases, and the
 /// factors of normalizations. It costs three sets of counters and coefficients.
 template <class Base>
-struct ParameterGroups {
+struct ParameterGroups : detail::StepsWithItself<ParameterGroups<Base>> {
   using Scalar = typename Base::Scalar;
   static constexpr std::uint32_t kFingerprint = fingerprint("ParameterGroups", kFingerprintOf<Base>);
   static_assert(!detail::kHasMasters<Base>,
@@ -54,13 +54,6 @@ struct ParameterGroups {
       if (const Status status = Base::check(*group); status != Status::kOk) return status;
     }
     return Status::kOk;
-  }
-
-  /// One step: see optimizer_step.
-  template <class Parameters>
-  static Status step(Parameters& parameters, const Parameters& gradients, Moments<Parameters>& moments,
-                     const Options& options, Scalar gradient_scale = 1) {
-    return optimizer_step<ParameterGroups>(parameters, gradients, moments, options, gradient_scale);
   }
 
   // ---- The parts of a step, for callers that update tensor by tensor. ----

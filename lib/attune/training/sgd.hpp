@@ -20,7 +20,7 @@ template <Momentum kind = Momentum::kNone, class ScalarType = float,
           MomentPrecision precision = MomentPrecision::kScalar>
 /// Stochastic gradient descent, as torch.optim.SGD:  g ← g + λp,  b ← μb + (1 − dampening)g  (b ← g on the
 /// first step), p ← p − lr·b, or with Nesterov p ← p − lr·(g + μb).
-struct Sgd {
+struct Sgd : detail::StepsWithItself<Sgd<kind, ScalarType, precision>> {
   using Scalar = ScalarType;
   static constexpr bool kInScalars = precision == MomentPrecision::kScalar;
   static_assert(kInScalars || (std::is_same_v<Scalar, float> && kind != Momentum::kNone),
@@ -78,20 +78,9 @@ struct Sgd {
     return Status::kOk;
   }
 
-  /// One step: see optimizer_step.
-  template <class Parameters>
-  static Status step(Parameters& parameters, const Parameters& gradients, Moments<Parameters>& moments,
-                     const Options& options, Scalar gradient_scale = 1) {
-    return optimizer_step<Sgd>(parameters, gradients, moments, options, gradient_scale);
-  }
-
   // ---- The parts of a step, for callers that update tensor by tensor. ----
 
-  /// The coefficients of a step, and its rounding.
-  struct RoundingCoefficients : kernels::SgdCoefficients<Scalar> {
-    [[no_unique_address]] decltype(detail::RoundingOf<precision>{}.next()) rounding;  // of the momentum
-  };
-  using Coefficients = std::conditional_t<kInScalars, kernels::SgdCoefficients<Scalar>, RoundingCoefficients>;
+  using Coefficients = detail::CoefficientsIn<kernels::SgdCoefficients<Scalar>, precision>;
   using MomentPointer = detail::MomentPointerIn<Scalar, precision>;
   static constexpr int kUpdatedTogether = detail::is_int8(precision) ? kernels::kMomentBlock : 1;
   static constexpr int kMoments = kind == Momentum::kNone ? 0 : 1;

@@ -1,11 +1,10 @@
 // Of ST's HAL for the STM32H7 and of CMSIS, what the adapter calls: sectors of 4 KB, to fit a test.
 #pragma once
 
-#include "memory.hpp"
+#include "stm32_hal.hpp"
 
 namespace {
 
-typedef enum { HAL_OK = 0, HAL_ERROR = 1 } HAL_StatusTypeDef;
 typedef struct {
   std::uint32_t TypeErase, Banks, Sector, NbSectors, VoltageRange;
 } FLASH_EraseInitTypeDef;
@@ -37,14 +36,6 @@ void __ISB() {}
 std::int32_t stub_invalidated;  // bytes of cache
 void SCB_InvalidateDCache_by_Addr(std::uint32_t*, std::int32_t bytes) { stub_invalidated += bytes; }
 
-HAL_StatusTypeDef HAL_FLASH_Unlock() {
-  stub::locked = false;
-  return HAL_OK;
-}
-HAL_StatusTypeDef HAL_FLASH_Lock() {
-  stub::locked = true;
-  return HAL_OK;
-}
 // `data` is the address of a row in RAM, cut to 32 bits: the one that is nearest to this function's
 // variables.
 HAL_StatusTypeDef HAL_FLASH_Program(std::uint32_t type, std::uint32_t address, std::uint32_t data) {

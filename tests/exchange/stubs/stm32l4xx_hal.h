@@ -1,11 +1,10 @@
 // Of ST's HAL for the STM32L4, what the adapter calls: pages of 2 KB.
 #pragma once
 
-#include "memory.hpp"
+#include "stm32_hal.hpp"
 
 namespace {
 
-typedef enum { HAL_OK = 0, HAL_ERROR = 1 } HAL_StatusTypeDef;
 typedef struct {
   std::uint32_t TypeErase, Banks, Page, NbPages;
 } FLASH_EraseInitTypeDef;
@@ -25,14 +24,6 @@ inline void __DSB() {
   if (stub::torn) NMI_Handler();
 }
 
-HAL_StatusTypeDef HAL_FLASH_Unlock() {
-  stub::locked = false;
-  return HAL_OK;
-}
-HAL_StatusTypeDef HAL_FLASH_Lock() {
-  stub::locked = true;
-  return HAL_OK;
-}
 HAL_StatusTypeDef HAL_FLASH_Program(std::uint32_t type, std::uint32_t address, std::uint64_t data) {
   const bool good = !stub::locked && type == FLASH_TYPEPROGRAM_DOUBLEWORD &&
                     stub::program(stub::place_of(address), &data, sizeof data, 8);

@@ -52,12 +52,11 @@ consteval const auto& grid_of() {
 // The rest of C beside kRows by kCols elements in blocks: rows below, then columns to the right.
 template <int kRows, int kCols, GemmShape shape, class Epilogue>
 ATTUNE_INLINE void beside_blocks(const float* a, const float* b, float* c, const Epilogue& epilogue) {
-  constexpr int kWidest = 1 << 10;
   if constexpr (kRows < shape.rows) {
-    panels<0, kWidest, shape.with_extents(shape.rows - kRows, kCols)>(a + kRows * shape.a_row, b,
-                                                                      c + kRows * shape.c_row, epilogue);
+    panels<0, kAnyLanes, shape.with_extents(shape.rows - kRows, kCols)>(a + kRows * shape.a_row, b,
+                                                                        c + kRows * shape.c_row, epilogue);
   }
-  panels<kCols, kWidest, shape>(a, b, c, epilogue);
+  panels<kCols, kAnyLanes, shape>(a, b, c, epilogue);
 }
 
 // B in 8 or 16 bits: rows in groups of eight, and the remaining rows as four or in panels. The portable block
@@ -95,10 +94,30 @@ ATTUNE_INLINE void quantized_gemm(const float* a, const B& b, float* c, const Ep
 
 #endif
 
+// One block of k in packets. Columns of A that are far apart are copied first.
+template <GemmShape shape, class Scalar, class B, class Epilogue>
+ATTUNE_INLINE void packets_gemm(const Scalar* a, const B& b, Scalar* c, const Epilogue& epilogue) {
+  using Widest = Packet<Scalar>;
+  constexpr int kStepOfA = shape.a_col * static_cast<int>(sizeof(Scalar));
+  constexpr bool kCopyA = kLanes < Widest >> 1 && shape.a_row == 1 && shape.rows >= kWorthCopying &&
+                          shape.depth >= kWorthCopying && worth_copying_a(kStepOfA, shape.cols);
+  if constexpr (kCopyA) {
+    constexpr int kWhole = shape.rows / kRowBlock * kRowBlock;
+    for (int i = 0; i < kWhole; i += kRowBlock) {
+      copied_rows_gemm<shape.with_rows(kRowBlock)>(a + i, b, c + i * shape.c_row, epilogue);
+    }
+    if constexpr (kWhole < shape.rows) {
+      copied_rows_gemm<shape.with_rows(shape.rows - kWhole)>(a + kWhole, b, c + kWhole * shape.c_row,
+                                                             epilogue);
+    }
+  } else {
+    panels<0, kAnyLanes, shape>(a, b, c, epilogue);
+  }
+}
+
 // One block of k.
 template <GemmShape shape, class Scalar, class B, class Epilogue>
 ATTUNE_INLINE void gemm_block(const Scalar* a, const B& b, Scalar* c, const Epilogue& epilogue) {
-  constexpr int kWidest = 1 << 10;
 #if ATTUNE_CORTEX_M_FPU
   if constexpr (std::is_same_v<B, const float*> && fits_few_terms<Epilogue>(shape)) {
     constexpr const FewTermsGrid& kGrid = kFewTermsGrid<shape>;
@@ -138,26 +157,11 @@ ATTUNE_INLINE void gemm_block(const Scalar* a, const B& b, Scalar* c, const Epil
 #elif ATTUNE_MVE && ATTUNE_FUSED
   if constexpr (std::is_same_v<B, const float*> && fits_mve(shape)) {
     mve_gemm<shape>(a, b, c, epilogue);
-    panels<shape.cols / kMveLanes * kMveLanes, kWidest, shape>(a, b, c, epilogue);
+    panels<shape.cols / kMveLanes * kMveLanes, kAnyLanes, shape>(a, b, c, epilogue);
     return;
   }
 #endif
-  using Widest = Packet<Scalar>;
-  constexpr int kStepOfA = shape.a_col * static_cast<int>(sizeof(Scalar));
-  constexpr bool kCopyA = kLanes < Widest >> 1 && shape.a_row == 1 && shape.rows >= kWorthCopying &&
-                          shape.depth >= kWorthCopying && worth_copying_a(kStepOfA, shape.cols);
-  if constexpr (kCopyA) {
-    constexpr int kWhole = shape.rows / kRowBlock * kRowBlock;
-    for (int i = 0; i < kWhole; i += kRowBlock) {
-      copied_rows_gemm<shape.with_rows(kRowBlock)>(a + i, b, c + i * shape.c_row, epilogue);
-    }
-    if constexpr (kWhole < shape.rows) {
-      copied_rows_gemm<shape.with_rows(shape.rows - kWhole)>(a + kWhole, b, c + kWhole * shape.c_row,
-                                                             epilogue);
-    }
-  } else {
-    panels<0, kWidest, shape>(a, b, c, epilogue);
-  }
+  packets_gemm<shape>(a, b, c, epilogue);
 }
 
 template <GemmShape shape, class Scalar, class B, class Epilogue>
@@ -270,7 +274,7 @@ template <GemmShape shape, class Scalar>
     return gemm_block<shape>(a, b, c, Continue{});
   }
 #endif
-  panels<0, 1 << 10, shape>(a, b, c, Continue{});
+  panels<0, kAnyLanes, shape>(a, b, c, Continue{});
 }
 
 }  // namespace detail

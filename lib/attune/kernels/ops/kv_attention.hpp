@@ -195,8 +195,8 @@ template <int kCols, class Scalar>
     }
   }
 #endif
-  detail::add_weighted_columns<kCols, kFrom, kMostPackets, 1 << 10>(count - first, weights + first,
-                                                                    rows + first * kCols, sums);
+  detail::add_weighted_columns<kCols, kFrom, kMostPackets, kAnyLanes>(count - first, weights + first,
+                                                                      rows + first * kCols, sums);
 }
 
 /// The same without terms with a factor of zero (ops/zero_skipping.hpp). Not for speed.

@@ -123,7 +123,7 @@ ATTUNE_INLINE void partial_panels(const Scalar* a, const Scalar* b, Scalar* c, U
 template <GemmShape shape, class Scalar, class Epilogue>
 [[gnu::noinline]] void portable_partial_gemm(const Scalar* a, const Scalar* b, Scalar* c,
                                              const UsedExtents& used, Epilogue epilogue) {
-  partial_panels<0, 1 << 10, shape>(a, b, c, used, epilogue);
+  partial_panels<0, kAnyLanes, shape>(a, b, c, used, epilogue);
 }
 
 // At most kDepthBlock terms. shape.depth is the largest number; kAnyDepth: there may be fewer.

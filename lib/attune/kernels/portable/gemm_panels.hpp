@@ -264,7 +264,7 @@ ATTUNE_INLINE void copied_rows_gemm(const Scalar* a, const B& b, Scalar* c, cons
       Lines<1, shape.rows, 0, Scalar>{a + k * shape.a_col + shape.rows}.template visit<1>(0,
                                                                                           FetchLine<false>{});
   }
-  panels<0, 1 << 10, shape.with_a(1, shape.rows)>(static_cast<const Scalar*>(columns), b, c, epilogue);
+  panels<0, kAnyLanes, shape.with_a(1, shape.rows)>(static_cast<const Scalar*>(columns), b, c, epilogue);
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail

@@ -79,8 +79,11 @@ constexpr auto narrow() {
 
 }  // namespace detail
 
+/// More lanes than any packet has.
+inline constexpr int kAnyLanes = 1 << 10;
+
 /// The widest packet of at most `kMaxLanes` lanes; `Scalar` itself if there is none.
-template <class Scalar, int kMaxLanes = 1 << 10>
+template <class Scalar, int kMaxLanes = kAnyLanes>
 using Packet =
     typename decltype(detail::narrow<Scalar, typename detail::WidestPacket<Scalar>::type, kMaxLanes>())::type;
 
@@ -387,7 +390,7 @@ ATTUNE_INLINE Eigen::internal::Packet2f square_root(Eigen::internal::Packet2f a)
 
 /// Calls `body.template operator()<P>(i)` over [0, size) in packets: the widest first, then narrower ones,
 /// then scalars. Visits every index once, in rising order.
-template <class Scalar, int kMaxLanes = 1 << 10, class Body>
+template <class Scalar, int kMaxLanes = kAnyLanes, class Body>
 ATTUNE_INLINE void for_each_packet(int size, const Body& body, int from = 0) {
   using P = Packet<Scalar, kMaxLanes>;
   const int whole = size - (size - from) % kLanes<P>;
