@@ -41,6 +41,9 @@ struct core {
   [kIt] = {1}, [kNop] = {1}, [kSystem] = {2}, [kBarrier] = {2}, [kBranch] = {1}, [kCall] = {1}, [kIndirect] = {1}, \
   [kTable] = {3}, [kLoad] = {2}, [kStore] = {1}, [kStoreIndex] = {2}, [kLoadTwo] = {1}, [kStoreTwo] = {1},         \
   [kLoadMany] = {1}, [kStoreMany] = {1}
+#define PIPELINE_OF_M3                                                                                              \
+  .refill = {1, 2, 3}, .aligned_refill = true, .loads_pipeline = true, .early_address = 1, .first_word = 1,        \
+  .words_a_cycle = 1
 #define INTEGER_OF_M33                                                                                              \
   [kAlu] = {1}, [kShifted] = {1, 2}, [kMul] = {1, 2}, [kMla] = {1, 2, 1}, [kMull] = {1, 2}, [kMlal] = {1, 2, 1},   \
   [kDiv] = {12}, [kIt] = {1}, [kNop] = {1}, [kSystem] = {2}, [kBarrier] = {2}, [kCall] = {1}, [kIndirect] = {1},   \
@@ -59,20 +62,10 @@ static const struct core cores[] = {
      .words_a_cycle = 1,
      .timings = {INTEGER_OF_M0(3)}},
     {.name = "cortex-m3",
-     .refill = {1, 2, 3},
-     .aligned_refill = true,
-     .loads_pipeline = true,
-     .early_address = 1,
-     .first_word = 1,
-     .words_a_cycle = 1,
+     PIPELINE_OF_M3,
      .timings = {INTEGER_OF_M3(2, 5, 7)}},
     {.name = "cortex-m4",
-     .refill = {1, 2, 3},
-     .aligned_refill = true,
-     .loads_pipeline = true,
-     .early_address = 1,
-     .first_word = 1,
-     .words_a_cycle = 1,
+     PIPELINE_OF_M3,
      .timings = {INTEGER_OF_M3(1, 1, 1), [kFloatAdd] = {1, 2}, [kFloatMul] = {1, 2}, [kFloatMla] = {3, 4},
                  [kFloatFma] = {3, 4}, [kFloatDiv] = {1, 15, 0, 14}, [kFloatSqrt] = {1, 15, 0, 14},
                  [kFloatCompare] = {1}, [kFloatConvert] = {1, 2}, [kFloatMove] = {1}, [kFloatCore] = {1},

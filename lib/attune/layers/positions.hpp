@@ -12,6 +12,7 @@
 #include <attune/execution/layer.hpp>
 #include <attune/execution/stream.hpp>
 #include <attune/kernels/ops/residual.hpp>
+#include <attune/layers/added_rows.hpp>
 #include <attune/weights/gradient_rows.hpp>
 #include <attune/weights/weights.hpp>
 
@@ -28,27 +29,23 @@ namespace detail {
 
 // y = x + W with given vectors W. Backward of x is the identity.
 template <PositionShape shape, class ScalarType>
-struct AddedPositions {
+struct AddedPositions : AddedRows<shape.seq_len, shape.d_model, ScalarType> {
   static_assert(
       shape.seq_len > 0 && shape.d_model > 0,
       "attune::LearnedPositions, SinusoidalPositions: seq_len and d_model must be positive; set both "
       "in PositionShape");
 
+  using Base = AddedRows<shape.seq_len, shape.d_model, ScalarType>;
   using Scalar = ScalarType;
+  using typename Base::Input, typename Base::Output, typename Base::Tape;
   static constexpr std::uint32_t kFingerprint = fingerprint("SinusoidalPositions", shape.base);
-  using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
-  using Output = Input;
-  template <class Gradients>
-  static constexpr bool kReadsInput = false;
-  static constexpr Abilities kAbilities = detail::kInPlaceByToken;
-  struct Tape {};
   struct Scratch {};
   struct InferenceScratch {};
 
  protected:
   static void add(const auto& positions, ConstView<Input> x, View<Output> y, const auto& context) {
     context.stage([&]() ATTUNE_INLINE_LAMBDA {
-      copy(context.template count<shape.seq_len>(), x.data, y.data);
+      Base::copy(context.template count<shape.seq_len>(), x.data, y.data);
       add_table(positions, y.data);
     });
   }
@@ -57,15 +54,9 @@ struct AddedPositions {
   static void pass_on(ConstView<Output> dy, Dx&& dx, const auto& context) {
     if constexpr (kAsked<Dx>) {
       context.stage([&]() ATTUNE_INLINE_LAMBDA {
-        copy(context.template count<shape.seq_len>(), dy.data, sink<Input>(dx).data);
+        Base::copy(context.template count<shape.seq_len>(), dy.data, sink<Input>(dx).data);
       });
     }
-  }
-
- private:
-  static void copy(auto rows, const Scalar* x, Scalar* y) {
-    if (x == y) return;
-    for (int i = 0; i < rows * shape.d_model; ++i) y[i] = x[i];
   }
 };
 

@@ -7,11 +7,10 @@
 //                                         attune::LearnedPositions<kPositions>, attune::LayerNorm<kNorm>>;
 #pragma once
 
-#include <cstring>
-
 #include <attune/execution/layer.hpp>
 #include <attune/execution/stream.hpp>
 #include <attune/kernels/ops/residual.hpp>
+#include <attune/layers/added_rows.hpp>
 #include <attune/weights/gradient_rows.hpp>
 #include <attune/weights/weights.hpp>
 
@@ -27,24 +26,20 @@ struct TokenTypeShape {
 
 /// y[seq_len, d_model] of x[seq_len, d_model]. No tape.
 template <TokenTypeShape shape, class ScalarType = float>
-struct TokenType {
+struct TokenType : detail::AddedRows<shape.seq_len, shape.d_model, ScalarType> {
   static_assert(shape.seq_len > 0 && shape.d_model > 0,
                 "attune::TokenType: seq_len and d_model must be positive; set both in TokenTypeShape");
   static_assert(shape.type >= 0 && shape.type < shape.types,
                 "attune::TokenType: type must be a row of the table, 0 to types - 1");
 
+  using Base = detail::AddedRows<shape.seq_len, shape.d_model, ScalarType>;
   using Scalar = ScalarType;
+  using typename Base::Input, typename Base::Output, typename Base::Tape;
   template <class Other>
   using WithScalar = TokenType<shape, Other>;
   template <int tokens, CacheShape>
   using Stream = TokenType<TokenTypeShape{tokens, shape.d_model, shape.types, shape.type}, Scalar>;
   static constexpr std::uint32_t kFingerprint = fingerprint("TokenType", shape.type);
-  using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
-  using Output = Input;
-  template <class Gradients>
-  static constexpr bool kReadsInput = false;
-  static constexpr Abilities kAbilities = detail::kInPlaceByToken;
-  struct Tape {};
   struct Scratch {
     Tensor<Scalar, 1, shape.d_model> row;
   };
@@ -66,7 +61,7 @@ struct TokenType {
     context.stage([&]() ATTUNE_INLINE_LAMBDA {
       const int tokens = context.template count<shape.seq_len>();
       look_up(parameters.weight, shape.type, scratch.row.data());
-      if (x.data != y.data) std::memcpy(y.data, x.data, sizeof(Scalar) * (tokens * shape.d_model));
+      Base::copy(tokens, x.data, y.data);
       for (int i = 0; i < tokens; ++i)
         kernels::add_to(shape.d_model, scratch.row.data(), y.data + i * shape.d_model);
     });
@@ -90,8 +85,7 @@ struct TokenType {
         });
       }
       if constexpr (kAsked<Dx>) {
-        const View<Input> to = detail::sink<Input>(dx);
-        if (to.data != dy.data) std::memcpy(to.data, dy.data, sizeof(Scalar) * (tokens * shape.d_model));
+        Base::copy(tokens, dy.data, detail::sink<Input>(dx).data);
       }
     });
   }

@@ -1,0 +1,29 @@
+// The base of layers that add a row of a table to every token: positions.hpp, token_type.hpp.
+#pragma once
+
+#include <attune/execution/layer.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+namespace detail {
+
+/// x[seq_len, d_model] to y[seq_len, d_model] token by token, and dx = dy. No tape.
+template <int seq_len, int d_model, class ScalarType>
+struct AddedRows {
+  using Scalar = ScalarType;
+  using Input = Tensor<Scalar, seq_len, d_model>;
+  using Output = Input;
+  template <class Gradients>
+  static constexpr bool kReadsInput = false;
+  static constexpr Abilities kAbilities = kInPlaceByToken;
+  struct Tape {};
+
+ protected:
+  /// y = x of the first `tokens`. `y` may be `x`.
+  static void copy(auto tokens, const Scalar* x, Scalar* y) {
+    if (x == y) return;
+    for (int i = 0; i < tokens * d_model; ++i) y[i] = x[i];
+  }
+};
+
+}  // namespace detail
+}  // namespace attune::inline ATTUNE_ARITHMETIC
