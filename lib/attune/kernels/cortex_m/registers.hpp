@@ -262,14 +262,18 @@ struct NineScalars {
 // cycles each. Beside them the core stores results, and p those of the pair before. The first time it stores
 // zeros in m instead, just before m's own results. Zeros go to `cleared`, which is g, or to m again. Single
 // loads pipeline, so every instruction has 32 bits.
+#if defined(__OPTIMIZE__)
 inline constexpr bool kAdamPairs = ATTUNE_SPLIT_VMLA && __ARM_ARCH == 7;  // on an M4
+#else
+inline constexpr bool kAdamPairs = false;  // GCC has too few registers at -O0
+#endif
 ATTUNE_INLINE void adam_pairs(int pairs, float*& p, const float*& g, float*& m, float*& v, float* cleared,
                               const NineScalars& c) {
   register float s16 asm("s16") = c.lane[0], s17 asm("s17") = c.lane[1], s18 asm("s18") = c.lane[2];
   register float s19 asm("s19") = c.lane[3], s20 asm("s20") = c.lane[4], s21 asm("s21") = c.lane[5];
   register float s22 asm("s22") = c.lane[6], s23 asm("s23") = c.lane[7], s24 asm("s24") = c.lane[8];
   float *p_before = m, *zeros_to = cleared == nullptr ? m : cleared;
-  std::uint32_t p0 = 0, p1 = 0, core0, core1;
+  std::uint32_t core0 = 0, core1 = 0;
   asm volatile(
       ".p2align 2\n1: vldr s2,[%[g]]\n vldr s3,[%[g],#4]\n vldr s6,[%[v]]\n vldr s7,[%[v],#4]\n "
       "vldr s4,[%[m]]\n vldr s5,[%[m],#4]\n vldr s0,[%[p]]\n vldr s1,[%[p],#4]\n "
@@ -277,7 +281,7 @@ ATTUNE_INLINE void adam_pairs(int pairs, float*& p, const float*& g, float*& m, 
       "vmul.f32 s2,s2,s24\n vmul.f32 s3,s3,s24\n vmul.f32 s8,s2,s2\n vmul.f32 s9,s3,s3\n "
       "vmul.f32 s6,s6,s18\n vmul.f32 s7,s7,s18\n vmul.f32 s8,s8,s19\n vmul.f32 s9,s9,s19\n "
       "vadd.f32 s6,s8,s6\n vadd.f32 s7,s9,s7\n vmul.f32 s2,s2,s17\n vsqrt.f32 s8,s6\n "
-      "strd %[p0],%[p1],[%[before]]\n mov.w %[before],%[p]\n add.w %[p],%[p],#8\n add.w %[g],%[g],#8\n "
+      "strd %[core0],%[core1],[%[before]]\n mov.w %[before],%[p]\n add.w %[p],%[p],#8\n add.w %[g],%[g],#8\n "
       "strd %[zero],%[zero],[%[zeros_to]],#8\n "
       "vmov %[core0],s6\n vmov %[core1],s7\n vsqrt.f32 s9,s7\n strd %[core0],%[core1],[%[v]],#8\n "
       // m ← β₁m + (1−β₁)g
@@ -288,10 +292,9 @@ ATTUNE_INLINE void adam_pairs(int pairs, float*& p, const float*& g, float*& m, 
       "vadd.f32 s9,s9,s22\n vmul.f32 s11,s5,s20\n vdiv.f32 s8,s10,s8\n subs.w %[pairs],%[pairs],#1\n "
       "vmov %[core0],s4\n vmov %[core1],s5\n vdiv.f32 s9,s11,s9\n strd %[core0],%[core1],[%[m]],#8\n "
       "vmul.f32 s0,s0,s23\n vmul.f32 s1,s1,s23\n vsub.f32 s0,s0,s8\n vsub.f32 s1,s1,s9\n "
-      "vmov %[p0],s0\n vmov %[p1],s1\n bne 1b\n strd %[p0],%[p1],[%[before]]"
+      "vmov %[core0],s0\n vmov %[core1],s1\n bne 1b\n strd %[core0],%[core1],[%[before]]"
       : [p] "+&r"(p), [g] "+&r"(g), [m] "+&r"(m), [v] "+&r"(v), [before] "+&r"(p_before),
-        [zeros_to] "+&r"(zeros_to), [pairs] "+&r"(pairs), [p0] "+&r"(p0), [p1] "+&r"(p1),
-        [core0] "=&r"(core0), [core1] "=&r"(core1)
+        [zeros_to] "+&r"(zeros_to), [pairs] "+&r"(pairs), [core0] "+&r"(core0), [core1] "+&r"(core1)
       : "t"(s16), "t"(s17), "t"(s18), "t"(s19), "t"(s20), "t"(s21), "t"(s22), "t"(s23),
         "t"(s24), [zero] "r"(0)
       : "cc", "memory", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11");
