@@ -20,7 +20,8 @@ constexpr int few_terms_cols(int depth) { return depth == 1 ? 8 : 4; }
 
 template <class Epilogue>
 constexpr bool fits_few_terms(const GemmShape& shape) {
-  return begins_with_a_term<Epilogue>(shape) && shape.rows >= 2 && shape.cols >= few_terms_cols(shape.depth);
+  return kManyOperands && begins_with_a_term<Epilogue>(shape) && shape.rows >= 2 &&
+         shape.cols >= few_terms_cols(shape.depth);
 }
 
 template <GemmShape shape>

@@ -11,6 +11,13 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 
+// Whether assembly may have more than seven operands. At -O0 GCC runs out of registers.
+#if defined(__OPTIMIZE__)
+inline constexpr bool kManyOperands = true;
+#else
+inline constexpr bool kManyOperands = false;
+#endif
+
 inline constexpr int kManyRegisters = 16;
 
 // The start of sums. Loading zeros takes fewer instructions than moving them, and as many cycles.
@@ -262,11 +269,7 @@ struct NineScalars {
 // cycles each. Beside them the core stores results, and p those of the pair before. The first time it stores
 // zeros in m instead, just before m's own results. Zeros go to `cleared`, which is g, or to m again. Single
 // loads pipeline, so every instruction has 32 bits.
-#if defined(__OPTIMIZE__)
-inline constexpr bool kAdamPairs = ATTUNE_SPLIT_VMLA && __ARM_ARCH == 7;  // on an M4
-#else
-inline constexpr bool kAdamPairs = false;  // GCC has too few registers at -O0
-#endif
+inline constexpr bool kAdamPairs = kManyOperands && ATTUNE_SPLIT_VMLA && __ARM_ARCH == 7;  // on an M4
 ATTUNE_INLINE void adam_pairs(int pairs, float*& p, const float*& g, float*& m, float*& v, float* cleared,
                               const NineScalars& c) {
   register float s16 asm("s16") = c.lane[0], s17 asm("s17") = c.lane[1], s18 asm("s18") = c.lane[2];
