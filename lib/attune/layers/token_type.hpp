@@ -32,9 +32,10 @@ struct TokenType : detail::AddedRows<shape.seq_len, shape.d_model, ScalarType> {
   static_assert(shape.type >= 0 && shape.type < shape.types,
                 "attune::TokenType: type must be a row of the table, 0 to types - 1");
 
-  using Base = detail::AddedRows<shape.seq_len, shape.d_model, ScalarType>;
   using Scalar = ScalarType;
-  using typename Base::Input, typename Base::Output, typename Base::Tape;
+  using typename detail::AddedRows<shape.seq_len, shape.d_model, ScalarType>::Tape;
+  using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
+  using Output = Input;
   template <class Other>
   using WithScalar = TokenType<shape, Other>;
   template <int tokens, CacheShape>
@@ -61,7 +62,7 @@ struct TokenType : detail::AddedRows<shape.seq_len, shape.d_model, ScalarType> {
     context.stage([&]() ATTUNE_INLINE_LAMBDA {
       const int tokens = context.template count<shape.seq_len>();
       look_up(parameters.weight, shape.type, scratch.row.data());
-      Base::copy(tokens, x.data, y.data);
+      TokenType::copy(tokens, x.data, y.data);
       for (int i = 0; i < tokens; ++i)
         kernels::add_to(shape.d_model, scratch.row.data(), y.data + i * shape.d_model);
     });
@@ -85,7 +86,7 @@ struct TokenType : detail::AddedRows<shape.seq_len, shape.d_model, ScalarType> {
         });
       }
       if constexpr (kAsked<Dx>) {
-        Base::copy(tokens, dy.data, detail::sink<Input>(dx).data);
+        TokenType::copy(tokens, dy.data, detail::sink<Input>(dx).data);
       }
     });
   }

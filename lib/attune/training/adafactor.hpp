@@ -42,7 +42,7 @@ enum class StepScale {
 /// Each tensor is updated as a whole. An update in slices therefore has one slice per tensor, and
 /// UpdateInBackward has room for the gradients of the largest tensor.
 template <StepScale scale = StepScale::kAbsolute, class ScalarType = float>
-struct Adafactor : detail::StepsWithItself<Adafactor<scale, ScalarType>> {
+struct Adafactor : OptimizerStep<Adafactor<scale, ScalarType>> {
   using Scalar = ScalarType;
   /// Whether the step scales with the RMS of its tensor.
   static constexpr bool kRelative = scale == StepScale::kRelative;

@@ -94,7 +94,7 @@ struct AdamVariant {
 /// Adam (Kingma and Ba, 2015, algorithm 1), with m̂ = m/(1 − β₁ᵗ), v̂ = v/(1 − β₂ᵗ):
 ///   p ← p − lr·m̂/(√v̂ + ε)
 template <AdamVariant variant = AdamVariant{}, class ScalarType = float>
-struct Adam : detail::StepsWithItself<Adam<variant, ScalarType>> {
+struct Adam : OptimizerStep<Adam<variant, ScalarType>> {
   using Scalar = ScalarType;
   /// The precision of the moments.
   static constexpr MomentPrecision kPrecision = variant.moments;

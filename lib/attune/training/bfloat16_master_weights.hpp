@@ -61,7 +61,7 @@ MasterTensor<rows, cols> with_position(Bfloat16Tensor<Scalar, rows, cols>& tenso
 
 /// The optimizer `Base`, of any kind, with master weights in bf16. Its options are Base's.
 template <class Base>
-struct Bfloat16MasterWeights : detail::StepsWithItself<Bfloat16MasterWeights<Base>> {
+struct Bfloat16MasterWeights : OptimizerStep<Bfloat16MasterWeights<Base>> {
   using Scalar = typename Base::Scalar;
   using Options = typename Base::Options;
   static constexpr std::uint32_t kFingerprint = fingerprint("Bfloat16MasterWeights", kFingerprintOf<Base>);

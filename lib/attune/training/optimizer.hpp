@@ -198,12 +198,10 @@ Status optimizer_step(Parameters& parameters, const Gradients& gradients,
   return Status::kOk;
 }
 
-namespace detail {
-
-/// Base of an optimizer `Own`: its step.
+/// The step of an optimizer over whole sets; base of the optimizer `Own`.
 template <class Own>
-struct StepsWithItself {
-  /// One step: see optimizer_step.
+struct OptimizerStep {
+  /// optimizer_step<Own>.
   template <class Parameters, class Gradients, class Optimizer = Own>
   static Status step(Parameters& parameters, const Gradients& gradients,
                      typename Optimizer::template Moments<Gradients>& moments,
@@ -212,8 +210,6 @@ struct StepsWithItself {
     return optimizer_step<Own>(parameters, gradients, moments, options, gradient_scale);
   }
 };
-
-}  // namespace detail
 
 namespace detail {
 

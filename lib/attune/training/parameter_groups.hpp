@@ -14,7 +14,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 /// `Base` with options for each TensorKind (core/parameters.hpp): weights (tables included), biases, and the
 /// factors of normalizations. It costs three sets of counters and coefficients.
 template <class Base>
-struct ParameterGroups : detail::StepsWithItself<ParameterGroups<Base>> {
+struct ParameterGroups : OptimizerStep<ParameterGroups<Base>> {
   using Scalar = typename Base::Scalar;
   static constexpr std::uint32_t kFingerprint = fingerprint("ParameterGroups", kFingerprintOf<Base>);
   static_assert(!detail::kHasMasters<Base>,

@@ -20,7 +20,7 @@ template <Momentum kind = Momentum::kNone, class ScalarType = float,
           MomentPrecision precision = MomentPrecision::kScalar>
 /// Stochastic gradient descent, as torch.optim.SGD:  g ← g + λp,  b ← μb + (1 − dampening)g  (b ← g on the
 /// first step), p ← p − lr·b, or with Nesterov p ← p − lr·(g + μb).
-struct Sgd : detail::StepsWithItself<Sgd<kind, ScalarType, precision>> {
+struct Sgd : OptimizerStep<Sgd<kind, ScalarType, precision>> {
   using Scalar = ScalarType;
   static constexpr bool kInScalars = precision == MomentPrecision::kScalar;
   static_assert(kInScalars || (std::is_same_v<Scalar, float> && kind != Momentum::kNone),
