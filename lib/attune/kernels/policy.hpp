@@ -127,6 +127,14 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 inline constexpr const char* kArithmeticName = ATTUNE_TEXT(ATTUNE_POLICY);
 /// Whether the vector unit flushes subnormals to zero.
 inline constexpr bool kFlushesSubnormals = ATTUNE_MVE || ATTUNE_NEON;
+namespace kernels::detail {
+// Whether assembly may have more than seven operands. At -O0 GCC runs out of registers.
+#if defined(__OPTIMIZE__)
+inline constexpr bool kManyOperands = true;
+#else
+inline constexpr bool kManyOperands = false;
+#endif
+}  // namespace kernels::detail
 }  // namespace attune::inline ATTUNE_ARITHMETIC
 #undef ATTUNE_TEXT
 #undef ATTUNE_TEXT_OF

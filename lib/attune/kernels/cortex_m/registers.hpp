@@ -11,13 +11,6 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 
-// Whether assembly may have more than seven operands. At -O0 GCC runs out of registers.
-#if defined(__OPTIMIZE__)
-inline constexpr bool kManyOperands = true;
-#else
-inline constexpr bool kManyOperands = false;
-#endif
-
 inline constexpr int kManyRegisters = 16;
 
 // The start of sums. Loading zeros takes fewer instructions than moving them, and as many cycles.

@@ -22,6 +22,8 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 inline constexpr int kWideRows = 3, kAlongRows = 5, kAcrossRows = 6, kMveLanes = 4;
 
 #define ATTUNE_IF(condition, text) ".if " condition "\n " text ".endif\n "
+// By r4, and not by an operand, for which GCC may have no register.
+#define ATTUNE_LOOP_OF_PAIRS "movw r4,#%c[pairs]\n dls lr,r4\n1:\n "
 #define ATTUNE_ROW(row, text) ATTUNE_IF("%c[rows]>" row, text)
 #define ATTUNE_MAC(row, sum, vector, scalar) ATTUNE_ROW(row, "vfma.f32 " sum "," vector "," scalar "\n ")
 #define ATTUNE_LAST_VECTOR_AND_ADVANCE(to)                                 \
@@ -49,8 +51,7 @@ ATTUNE_INLINE void wide_sums(const float* a, const float* b, float32x4_t (&sum)[
   asm volatile(
       ATTUNE_ROW("0", "vmov.i32 q0,#0\n vmov.i32 q1,#0\n ") ATTUNE_ROW(
           "1", "vmov.i32 q2,#0\n vmov.i32 q3,#0\n ") ATTUNE_ROW("2", "vmov.i32 q4,#0\n vmov.i32 q5,#0\n ")
-          ATTUNE_IF("%c[depth]>1",
-                    "dls lr,%[pairs]\n1:\n " ATTUNE_LOAD_B
+          ATTUNE_IF("%c[depth]>1", ATTUNE_LOOP_OF_PAIRS ATTUNE_LOAD_B
                     "ldrd r4,r5,[%[a0]],#8\n " ATTUNE_ROW("1", "ldrd r6,r8,[%[a1]],#8\n ")
                         ATTUNE_ROW("2", "ldrd r9,r10,[%[a2]],#8\n ") ATTUNE_MACS("0", "q0", "q1", "r4")
                             ATTUNE_MACS("1", "q2", "q3", "r6") ATTUNE_MACS("2", "q4", "q5", "r9")
@@ -62,7 +63,7 @@ ATTUNE_INLINE void wide_sums(const float* a, const float* b, float32x4_t (&sum)[
                                 ATTUNE_MACS("1", "q2", "q3", "r6") ATTUNE_MACS("2", "q4", "q5", "r9"))
       : "=w"(q0), "=w"(q1), "=w"(q2), "=w"(q3), "=w"(q4),
         "=w"(q5), [a0] "+r"(a0), [a1] "+r"(a1), [a2] "+r"(a2), [b] "+r"(b)
-      : [pairs] "r"(kDepth / 2), [rows] "i"(kRows), [depth] "i"(kDepth), [b_bytes] "i"(4 * kBRow),
+      : [pairs] "i"(kDepth / 2), [rows] "i"(kRows), [depth] "i"(kDepth), [b_bytes] "i"(4 * kBRow),
         [b_row] "rI"(4 * kBRow)
       : "r4", "r5", "r6", "r8", "r9", "r10", "lr", "q6", "q7", "memory");
 #undef ATTUNE_LOAD_B
@@ -91,7 +92,7 @@ ATTUNE_INLINE void along_sums(const float* a, const float* b, float32x4_t (&sum)
 #define ATTUNE_SINGLE(row, from, sum) ATTUNE_ROW(row, "ldr r4,[" from "]\n vfma.f32 " sum ",q5,r4\n ")
   asm volatile(
       ATTUNE_CLEAR_SUMS ATTUNE_IF("%c[depth]>1",
-                                  "dls lr,%[pairs]\n1:\n " ATTUNE_VECTOR_OF_B("q5") ATTUNE_VECTOR_OF_B("q6")
+                                  ATTUNE_LOOP_OF_PAIRS ATTUNE_VECTOR_OF_B("q5") ATTUNE_VECTOR_OF_B("q6")
                                       ATTUNE_PAIR("0", "%[a0]", "q0") ATTUNE_PAIR("1", "%[a1]", "q1")
                                           ATTUNE_PAIR("2", "%[a2]", "q2") ATTUNE_PAIR("3", "%[a3]", "q3")
                                               ATTUNE_PAIR("4", "%[a4]", "q4") "le lr,1b\n ")
@@ -100,7 +101,7 @@ ATTUNE_INLINE void along_sums(const float* a, const float* b, float32x4_t (&sum)
                                        ATTUNE_SINGLE("3", "%[a3]", "q3") ATTUNE_SINGLE("4", "%[a4]", "q4"))
       : "=w"(q0), "=w"(q1), "=w"(q2), "=w"(q3), "=w"(q4),
         "+w"(q7), [a0] "+r"(a0), [a1] "+r"(a1), [a2] "+r"(a2), [a3] "+r"(a3), [a4] "+r"(a4), [b] "+r"(b)
-      : [pairs] "r"(kDepth / 2), [rows] "i"(kRows), [depth] "i"(kDepth), [gather] "i"(kBCol != 1),
+      : [pairs] "i"(kDepth / 2), [rows] "i"(kRows), [depth] "i"(kDepth), [gather] "i"(kBCol != 1),
         [b_bytes] "i"(4 * kBRow), [b_row] "rI"(4 * kBRow)
       : "r4", "r5", "lr", "q5", "q6", "memory");
 #undef ATTUNE_PAIR
@@ -127,13 +128,13 @@ ATTUNE_INLINE void across_sums(const float* a, const float* b, float32x4_t (&sum
   ATTUNE_LOAD_A ATTUNE_MAC("0", "q0", "q6", "r4") ATTUNE_MAC("1", "q1", "q6", "r5")                         \
       ATTUNE_MAC("2", "q2", "q6", "r6") ATTUNE_MAC("3", "q3", "q6", "r8") ATTUNE_MAC("4", "q4", "q6", "r9") \
           ATTUNE_MAC("5", "q5", "q6", "r10")
-  asm volatile(ATTUNE_CLEAR_SUMS ATTUNE_IF("%c[depth]>1", "dls lr,%[pairs]\n1:\n " ATTUNE_STEP ATTUNE_STEP
-                                                          "le lr,1b\n ") ATTUNE_IF("%c[depth]&1", ATTUNE_STEP)
-               : "=w"(q0), "=w"(q1), "=w"(q2), "=w"(q3), "=w"(q4), "=w"(q5),
-                 "+w"(q7), [a] "+r"(a), [b] "+r"(b)
-               : [pairs] "r"(kDepth / 2), [rows] "i"(kRows), [depth] "i"(kDepth), [gather] "i"(kBCol != 1),
-                 [b_bytes] "i"(4 * kBRow), [b_row] "rI"(4 * kBRow), [a_col] "rI"(4 * kACol)
-               : "r4", "r5", "r6", "r8", "r9", "r10", "lr", "q6", "memory");
+  asm volatile(
+      ATTUNE_CLEAR_SUMS ATTUNE_IF("%c[depth]>1", ATTUNE_LOOP_OF_PAIRS ATTUNE_STEP ATTUNE_STEP "le lr,1b\n ")
+          ATTUNE_IF("%c[depth]&1", ATTUNE_STEP)
+      : "=w"(q0), "=w"(q1), "=w"(q2), "=w"(q3), "=w"(q4), "=w"(q5), "+w"(q7), [a] "+r"(a), [b] "+r"(b)
+      : [pairs] "i"(kDepth / 2), [rows] "i"(kRows), [depth] "i"(kDepth), [gather] "i"(kBCol != 1),
+        [b_bytes] "i"(4 * kBRow), [b_row] "rI"(4 * kBRow), [a_col] "rI"(4 * kACol)
+      : "r4", "r5", "r6", "r8", "r9", "r10", "lr", "q6", "memory");
 #undef ATTUNE_LOAD_A
 #undef ATTUNE_STEP
   const float32x4_t all[kAcrossRows] = {q0, q1, q2, q3, q4, q5};
@@ -141,6 +142,7 @@ ATTUNE_INLINE void across_sums(const float* a, const float* b, float32x4_t (&sum
 }
 
 #undef ATTUNE_IF
+#undef ATTUNE_LOOP_OF_PAIRS
 #undef ATTUNE_ROW
 #undef ATTUNE_MAC
 #undef ATTUNE_LAST_VECTOR_AND_ADVANCE
@@ -148,7 +150,7 @@ ATTUNE_INLINE void across_sums(const float* a, const float* b, float32x4_t (&sum
 #undef ATTUNE_CLEAR_SUMS
 
 constexpr bool fits_mve(const GemmShape& shape) {
-  return shape.cols >= kMveLanes && (shape.a_row == 1 || shape.a_col == 1) &&
+  return kManyOperands && shape.cols >= kMveLanes && (shape.a_row == 1 || shape.a_col == 1) &&
          (shape.b_row == 1 || shape.b_col == 1);
 }
 
