@@ -62,7 +62,8 @@ TEST(Activation, has_the_values_of_its_definition) {
 
 // Where vectors and blocks end, and for every kind of number, each element is that of a single scalar.
 TEST(Activation, relu_has_one_arithmetic) {
-  const float subnormal = attune::kFlushesSubnormals ? 0 : 1e-40f, least = 1.17549435e-38f, largest = 3.4028235e38f;
+  const float subnormal = attune::kFlushesSubnormals ? 0 : 1e-40f, least = 1.17549435e-38f,
+              largest = 3.4028235e38f;
   const float values[] = {0,
                           -0.0f,
                           subnormal,

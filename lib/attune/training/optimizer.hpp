@@ -182,12 +182,15 @@ template <class Scalar>
 }  // namespace detail
 
 /// One step of an optimizer with `gradients` times `gradient_scale`. The caller makes sure that these are
-/// finite and small enough to be squared (2⁶³ in float). Nothing changes unless the result is kOk.
+/// finite and small enough to be squared (2⁶³ in float). Gradients are a set of the parameters' type; of an
+/// optimizer with storage of its own, parameters are its Masters. Nothing changes unless the result is kOk.
 template <class Optimizer, class Parameters, class Gradients>
 Status optimizer_step(Parameters& parameters, const Gradients& gradients,
                       typename Optimizer::template Moments<Gradients>& moments,
                       const typename Optimizer::Options& options,
                       typename Optimizer::Scalar gradient_scale = 1) {
+  static_assert(detail::kHasMasters<Optimizer> || std::is_same_v<Parameters, Gradients>,
+                "attune::optimizer_step: gradients and parameters are sets of two types; give both the same");
   if (const Status status = Optimizer::check(options); status != Status::kOk) return status;
   const typename Optimizer::Coefficients coefficients = Optimizer::advance(moments, options, gradient_scale);
   Optimizer::for_each_with_moments(
@@ -198,10 +201,10 @@ Status optimizer_step(Parameters& parameters, const Gradients& gradients,
   return Status::kOk;
 }
 
-/// The step of an optimizer over whole sets; base of the optimizer `Own`.
+/// The base of the optimizer `Own`, with its step over whole sets.
 template <class Own>
 struct OptimizerStep {
-  /// optimizer_step<Own>.
+  /// One step: see optimizer_step.
   template <class Parameters, class Gradients, class Optimizer = Own>
   static Status step(Parameters& parameters, const Gradients& gradients,
                      typename Optimizer::template Moments<Gradients>& moments,
