@@ -12,9 +12,10 @@ README = ["./examples/run argmax_copy", "./tests/run"]
 # What else a reader finds in README and CONTRIBUTING.md, in forms that take minutes.
 OTHERS = [
     "./examples/run --help", "./examples/run --list", "./tests/run --help", "./tests/bench/run --help", "./tests/budgets/run --help",
-    "./tests/bench/run --growth --quick", "./tests/bench/run --models --quick digits", "./examples/guide/site/build",
-    "./ports/packages/release --trees",
+    "./tests/bench/run --growth --quick", "./tests/bench/run --models --quick digits",
 ]
+# Each alone in a root of its own: README's commands install what these need, too.
+ALONE = ["./ports/packages/release --trees", "./examples/guide/site/build"]
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # In namespaces of its own: what is mounted, and what runs, ends with the command.
 ENTER = """
@@ -72,6 +73,22 @@ def run_in(root, command):
     return subprocess.run([*namespaces, "bash", "-ec", ENTER], env=environment, stdin=subprocess.DEVNULL).returncode
 
 
+def in_a_root(commands):
+    """Runs commands one after the other in a new root. Returns what failed."""
+    with tempfile.TemporaryDirectory(prefix="attune-bare.", ignore_cleanup_errors=True) as name:
+        root = Path(name)
+        root.chmod(0o755)
+        subprocess.run(["tar", "-xf", bare_root(), "-C", root, "--numeric-owner", "--exclude=./dev/*"], check=True)
+        copy_network(root)
+        subprocess.run(["git", "clone", "-q", ROOT, root / "project"], check=True)
+        failed = []
+        for command in commands:
+            say(command)
+            if code := run_in(root, command):
+                failed.append(f"{command} ended with code {code}")
+        return failed
+
+
 def main(arguments):
     """Returns 1 when a command fails."""
     if os.geteuid() != 0 or not shutil.which("apt-get"):
@@ -81,19 +98,10 @@ def main(arguments):
         return 2
     if subprocess.run(["git", "status", "--porcelain"], cwd=ROOT, capture_output=True, check=True).stdout:
         say("there are changes that are not committed; the last commit is tested")
-    commands = [" ".join(arguments)] if arguments else [*README, *OTHERS]
-    failed = []
-    with tempfile.TemporaryDirectory(prefix="attune-bare.", ignore_cleanup_errors=True) as name:
-        root = Path(name)
-        root.chmod(0o755)
-        subprocess.run(["tar", "-xf", bare_root(), "-C", root, "--numeric-owner", "--exclude=./dev/*"], check=True)
-        copy_network(root)
-        subprocess.run(["git", "clone", "-q", ROOT, root / "project"], check=True)
-        for command in commands:
-            say(command)
-            if code := run_in(root, command):
-                failed.append(f"{command} ended with code {code}")
+    asked = [[" ".join(arguments)]] if arguments else [[*README, *OTHERS], *([command] for command in ALONE)]
+    failed = [problem for commands in asked for problem in in_a_root(commands)]
     for problem in failed:
         say(problem)
-    say(f"{len(commands) - len(failed)} of {len(commands)} commands passed")
+    total = sum(map(len, asked))
+    say(f"{total - len(failed)} of {total} commands passed")
     return 1 if failed else 0
