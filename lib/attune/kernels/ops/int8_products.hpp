@@ -176,7 +176,7 @@ struct Int8ProductsFrom {
 #if ATTUNE_MVE  // sums over contiguous integers are faster
       if constexpr (!kSkipsZeros && kDepth <= detail::kInt8MostTerms) {
         using Packed = PackedInt8<kDepth, kCols>;
-        alignas(64) std::int8_t bytes[std::size_t{Packed::kBytes}];
+        alignas(64) std::int8_t bytes[std::size_t{PackedInt8<kDepth, (kCols + 15) / 16 * 16>::kBytes}];
         float scales[std::size_t{kDepth}];
         detail::pack_rows<Packed>(from, B::row_stride, terms, cols, bytes, scales);
         constexpr detail::Int8Shape kShape{kDepth, kCols, A::row_stride, A::col_stride, C::row_stride};
