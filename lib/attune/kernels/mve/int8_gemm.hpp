@@ -1,8 +1,8 @@
 // Products of int8 matrices with MVE (Cortex-M55).
 //
 // VMLADAVA.S8 adds 16 products to an integer register. A block of 3 rows × 2 columns takes six of them and
-// five loads. For a few rows the transpose multiplies four k of a column by one integer of a row; for more,
-// ops/int8_gemm.hpp transposes the matrix first.
+// five loads. For three rows or more ops/int8_gemm.hpp transposes a transpose first; for fewer, four k of a
+// column are multiplied by one integer of a row.
 #pragma once
 
 #include <attune/kernels/simd/arithmetic.hpp>
@@ -25,8 +25,8 @@ struct Int8Row {
   float scale;
 };
 
-/// Rows with quantized copies on the stack, and rows of a block.
-inline constexpr int kInt8MostTerms = 1024, kInt8RowsAtOnce = 3;
+/// Rows with quantized copies on the stack, and rows of a block, of the transpose one.
+inline constexpr int kInt8MostTerms = 1024, kInt8RowsAtOnce = 3, kInt8TransposedRowsAtOnce = 1;
 
 /// Sums of a row, at the first column of a packet.
 template <class P>
@@ -299,47 +299,25 @@ ATTUNE_INLINE void int8_sums(const std::int8_t* q, const std::int8_t* weights, i
   }
 }
 
-// Sums for 16 k over columns of W of `column` bytes each. One row sums all 16 at once, three rows eight at a
-// time, as many as the registers hold.
-template <int kRows, int kTerms>
+// Sums for a row and 16 k, over columns of W of `column` bytes each.
+template <int, int kTerms>
 ATTUNE_INLINE void int8_transposed_sums(const std::int8_t* q, const std::int8_t* weights, int column,
                                         int columns, Int8Sums* sums) {
-  constexpr int kFours = kRows == 1 ? 4 : 2;
-  for (int k = 0; k < 16; k += 4 * kFours) {
-    int32x4_t sum[std::size_t{kRows * kFours}];
-    ATTUNE_UNROLL for (int j = 0; j < kRows * kFours; ++j) sum[j] = vdupq_n_s32(0);
-    const std::int8_t *from = weights + k, *x = q;
-    [[maybe_unused]] std::int32_t x0, x1, x2;
-    if constexpr (kRows == 1) {
-      int32x4_t w0, w1, w2, w3;
-      asm volatile(
-          "dls lr,%[columns]\n .balign 4\n"
-          "1: ldrsb %[x0],[%[x]],#1\n vldrb.s32 %q[w0],[%[from]]\n vldrb.s32 %q[w1],[%[from],#4]\n"
-          "vmla.s32 %q[s0],%q[w0],%[x0]\n vldrb.s32 %q[w2],[%[from],#8]\n vmla.s32 %q[s1],%q[w1],%[x0]\n"
-          "vldrb.s32 %q[w3],[%[from],#12]\n vmla.s32 %q[s2],%q[w2],%[x0]\n add %[from],%[column]\n"
-          "vmla.s32 %q[s3],%q[w3],%[x0]\n le lr,1b"
-          : [x] "+r"(x), [from] "+r"(from), [s0] "+w"(sum[0]), [s1] "+w"(sum[1]), [s2] "+w"(sum[2]),
-            [s3] "+w"(sum[3]), [x0] "=&r"(x0), [w0] "=&w"(w0), [w1] "=&w"(w1), [w2] "=&w"(w2), [w3] "=&w"(w3)
-          : [columns] "r"(columns), [column] "r"(column)
-          : "lr", "cc", "memory");
-    } else {
-      int32x4_t w0, w1;
-      asm volatile(
-          "dls lr,%[columns]\n .balign 4\n"
-          "1: vldrb.s32 %q[w0],[%[from]]\n ldrsb %[x1],[%[x],%[terms]]\n vldrb.s32 %q[w1],[%[from],#4]\n"
-          "ldrsb %[x2],[%[x],%[two_terms]]\n ldrsb %[x0],[%[x]],#1\n vmla.s32 %q[s2],%q[w0],%[x1]\n"
-          "vmla.s32 %q[s3],%q[w1],%[x1]\n vmla.s32 %q[s4],%q[w0],%[x2]\n vmla.s32 %q[s5],%q[w1],%[x2]\n"
-          "add %[from],%[column]\n vmla.s32 %q[s0],%q[w0],%[x0]\n vmla.s32 %q[s1],%q[w1],%[x0]\n le lr,1b"
-          : [x] "+r"(x), [from] "+r"(from), [s0] "+w"(sum[0]), [s1] "+w"(sum[1]), [s2] "+w"(sum[2]),
-            [s3] "+w"(sum[3]), [s4] "+w"(sum[4]), [s5] "+w"(sum[5]), [x0] "=&r"(x0), [x1] "=&r"(x1),
-            [x2] "=&r"(x2), [w0] "=&w"(w0), [w1] "=&w"(w1)
-          : [columns] "r"(columns), [column] "r"(column), [terms] "r"(kTerms), [two_terms] "r"(2 * kTerms)
-          : "lr", "cc", "memory");
-    }
-    ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) {
-      ATTUNE_UNROLL for (int j = 0; j < kFours; ++j) vst1q_s32(sums[r] + k + 4 * j, sum[kFours * r + j]);
-    }
-  }
+  int32x4_t sum[4];
+  ATTUNE_UNROLL for (int32x4_t& four : sum) four = vdupq_n_s32(0);
+  std::int32_t x;
+  int32x4_t w0, w1, w2, w3;
+  asm volatile(
+      "dls lr,%[columns]\n .balign 4\n"
+      "1: ldrsb %[x],[%[q]],#1\n vldrb.s32 %q[w0],[%[from]]\n vldrb.s32 %q[w1],[%[from],#4]\n"
+      "vmla.s32 %q[s0],%q[w0],%[x]\n vldrb.s32 %q[w2],[%[from],#8]\n vmla.s32 %q[s1],%q[w1],%[x]\n"
+      "vldrb.s32 %q[w3],[%[from],#12]\n vmla.s32 %q[s2],%q[w2],%[x]\n add %[from],%[column]\n"
+      "vmla.s32 %q[s3],%q[w3],%[x]\n le lr,1b"
+      : [q] "+r"(q), [from] "+r"(weights), [s0] "+w"(sum[0]), [s1] "+w"(sum[1]), [s2] "+w"(sum[2]),
+        [s3] "+w"(sum[3]), [x] "=&r"(x), [w0] "=&w"(w0), [w1] "=&w"(w1), [w2] "=&w"(w2), [w3] "=&w"(w3)
+      : [columns] "r"(columns), [column] "r"(column)
+      : "lr", "cc", "memory");
+  ATTUNE_UNROLL for (int j = 0; j < 4; ++j) vst1q_s32(sums[0] + 4 * j, sum[j]);
 }
 
 }  // namespace detail

@@ -36,7 +36,8 @@ ATTUNE_INLINE void int8_rows(const float* a, int rows, const View& b, float* c, 
   constexpr bool kTransposed = View::transposed;
   constexpr int kTerms = (shape.depth + 15) / 16 * 16;
   constexpr int kColumns = kTransposed ? 16 : std::extent_v<Int8Sums>;
-  alignas(64) Int8Term q[std::size_t{kInt8RowsAtOnce * kTerms}];
+  constexpr int kRowsAtOnce = kTransposed ? kInt8TransposedRowsAtOnce : kInt8RowsAtOnce;
+  alignas(64) Int8Term q[std::size_t{kRowsAtOnce * kTerms}];
   const auto some_rows = [&]<int kRows>(int row) ATTUNE_INLINE_LAMBDA {
     Int8Row quantized[std::size_t{kRows}];
     alignas(64) Int8Sums sums[std::size_t{kRows}];
@@ -89,8 +90,8 @@ ATTUNE_INLINE void int8_rows(const float* a, int rows, const View& b, float* c, 
     }
   };
   int row = 0;
-  for (; rows - row >= kInt8RowsAtOnce; row += kInt8RowsAtOnce) {
-    some_rows.template operator()<kInt8RowsAtOnce>(row);
+  if constexpr (kRowsAtOnce > 1) {
+    for (; rows - row >= kRowsAtOnce; row += kRowsAtOnce) some_rows.template operator()<kRowsAtOnce>(row);
   }
   for (; row < rows; ++row) some_rows.template operator()<1>(row);
 }
@@ -132,9 +133,20 @@ template <Int8Shape shape, class View, class Epilogue>
 
 #if ATTUNE_MVE
 
+/// An epilogue for columns of C from `first` on.
+template <class Epilogue>
+struct FromColumn {
+  Epilogue epilogue;
+  int first;
+  template <class P, class Scalar>
+  ATTUNE_INLINE P operator()(const P& sum, const Scalar* c, int col) const {
+    return epilogue(sum, c, first + col);
+  }
+};
+
 /// Rows of A from which the integers of a transpose are transposed on the stack, some columns of C at a time:
 /// sums over contiguous integers are faster. And bytes for them.
-inline constexpr int kInt8RowsToTranspose = 8, kInt8TransposedBytes = 8192;
+inline constexpr int kInt8RowsToTranspose = 3, kInt8TransposedBytes = 8192;
 
 template <Int8Shape shape, class View, class Epilogue>
 [[gnu::noinline]] void transposed_int8_gemm(const float* a, int rows, const View& b, float* c,
@@ -148,7 +160,8 @@ template <Int8Shape shape, class View, class Epilogue>
     transpose_integers(b.bytes + View::Packed::place(b.first + first, 0), View::Packed::kDepth, b.terms,
                        kCols, bytes, kTerms);
     constexpr Int8Shape kShape{shape.depth, kCols, shape.a_row, shape.a_col, shape.c_row};
-    int8_gemm<kShape>(a, rows, Contiguous{{bytes, b.scale, 0, b.terms}}, c + first, epilogue);
+    int8_gemm<kShape>(a, rows, Contiguous{{bytes, b.scale, 0, b.terms}}, c + first,
+                      FromColumn<Epilogue>{epilogue, first});
   };
   constexpr int kWhole = shape.cols / kBlock * kBlock;
   for (int first = 0; first < kWhole; first += kBlock) columns.template operator()<kBlock>(first);
@@ -176,8 +189,7 @@ ATTUNE_INLINE void gemm(const A& a,
   constexpr detail::Int8Shape kShape{kRows, kCols, A::row_stride, A::col_stride, C::row_stride};
   const int rows = (std::min<int>)(used_rows(a), used_rows(c));
 #if ATTUNE_MVE
-  if constexpr (kTransposed && kRows <= detail::kInt8MostTerms && C::rows >= detail::kInt8RowsToTranspose &&
-                std::is_empty_v<Epilogue>) {
+  if constexpr (kTransposed && kRows <= detail::kInt8MostTerms && C::rows >= detail::kInt8RowsToTranspose) {
     return detail::transposed_int8_gemm<kShape>(a.data, rows, b, c.data, epilogue);
   }
 #endif

@@ -144,7 +144,7 @@ ATTUNE_INLINE P int8_sums_as_floats(const std::int32_t* sums, const Int8Row& row
 
 #if ATTUNE_VNNI
 
-inline constexpr int kInt8RowsAtOnce = 6;
+inline constexpr int kInt8RowsAtOnce = 6, kInt8TransposedRowsAtOnce = 6;
 
 // Sums of 16 columns; ignores their number.
 template <int kRows, int kTerms>
@@ -212,7 +212,7 @@ ATTUNE_INLINE void add_pairs(__m128i& sum, __m128i a, __m128i b) {
 
 #if defined(__AVX2__)
 
-inline constexpr int kInt8RowsAtOnce = 6;
+inline constexpr int kInt8RowsAtOnce = 6, kInt8TransposedRowsAtOnce = 6;
 
 // Sums of 16 columns, eight of them at a time: even and odd pairs of k of four columns in a register.
 template <int kRows, int kTerms>
@@ -241,7 +241,7 @@ ATTUNE_INLINE void int8_sums(const Int8Term* q, const std::int8_t* weights, int,
 
 #else
 
-inline constexpr int kInt8RowsAtOnce = 2;
+inline constexpr int kInt8RowsAtOnce = 2, kInt8TransposedRowsAtOnce = 2;
 
 // Sums of 16 columns, eight of them at a time: even and odd pairs of k of two columns in a register.
 template <int kRows, int kTerms>
