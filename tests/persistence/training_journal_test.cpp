@@ -128,3 +128,40 @@ TEST(TrainingJournal, steps_of_UpdateInBackward_are_a_sequence_and_an_update) {
   list(memory, events);
   EXPECT_STREQ(events, "SIsu");
 }
+
+TEST(TrainingJournal, writes_nothing_about_calls_between_the_slices_of_an_update) {
+  static attune::Workspace<Model> workspace;
+  static attune::Trainer<Model, attune::MeanSquaredError, attune::AdamW, 1, attune::InWorkspace<workspace>>
+      in_slices;
+  static attune::Trainer<Model, attune::MeanSquaredError, attune::AdamW, 1,
+                         attune::InWorkspace<workspace, attune::UpdateInBackward>>
+      in_backward;
+  in_slices.initialize(attune::XavierUniform{}, attune::Rng(7));
+  in_backward.initialize(attune::XavierUniform{}, attune::Rng(7));
+  memory.clear();
+  attune::TrainingJournal journal(in_slices, memory);
+  attune::TrainingJournal beside(in_backward, memory);
+  journal.started(7);
+  Sequence sequence;
+  (void)load(1, sequence);
+  EXPECT_TRUE(journal.accumulate(1, sequence.x, sequence.target).ok());
+  auto update = in_slices.update_in_slices<4>(kOptions);
+  update.advance();
+  EXPECT_EQ(in_slices.state().check(), Status::kUnderWay);
+  EXPECT_EQ(journal.step(2, sequence.x, sequence.target, kOptions).status, Status::kUnderWay);
+  EXPECT_EQ(beside.step(2, sequence.x, sequence.target, kOptions).status, Status::kUnderWay);
+  journal.discard();
+  journal.saving();
+  journal.write_hash();
+  while (update.advance()) {
+  }
+  journal.note_update(update.result().status, kOptions);
+  EXPECT_TRUE(update.result().ok());
+  char events[100];
+  list(memory, events);
+  EXPECT_STREQ(events, "SIsu");
+  const std::size_t before = memory.size;
+  EXPECT_EQ(beside.step(2, sequence.x, sequence.target, {.learning_rate = -1}).status,
+            Status::kInvalidLearningRate);
+  EXPECT_EQ(memory.size, before);
+}

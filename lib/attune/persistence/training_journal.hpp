@@ -166,26 +166,33 @@ class TrainingJournal {
         std::is_same_v<typename Trainer::InputView, typename Trainer::BatchInputView>,
         "attune::TrainingJournal: step() is for a batch of one; take accumulate() and update(), which "
         "compute the same bits");
+    const std::uint64_t steps = trainer_.state().steps;
     const auto done = trainer_.step(x, target, options, clipping, mask, loss...);
-    if (kAccumulates && !done.ok()) {  // the step failed, and accumulated sequences are gone
-      note_discard();
-    } else {
-      if (kAccumulates) note_discard();
+    if (done.status == Status::kUnderWay || done.status == Status::kNotInitialized) return done;
+    if (kAccumulates) note_discard();
+    if (trainer_.state().steps != steps) {  // a refused step changes nothing else
       note_sequence(number);
       note_update(done.status, options, clipping);
     }
     return done;
   }
-  /// Trainer::discard().
+  /// Trainer::discard(), which does nothing between the slices of an update.
   void discard() {
+    const bool discards = is_complete();
     trainer_.discard();
-    note_discard();
+    if (discards) note_discard();
   }
 
-  /// The state is about to be saved. Call it before the store's save().
-  void saving() { writer_.write(JournalEvent::kSaving, point(0)); }
-  /// Writes the hash of the current parameters, for example at the end of a training.
-  void write_hash() { writer_.write(JournalEvent::kHash, hash_bits(trainer_.parameters())); }
+  /// The state is about to be saved. Call it before the store's save(). Writes nothing where save() refuses
+  /// the state: between the slices of an update, and before the trainer has started.
+  void saving() {
+    if (is_complete()) writer_.write(JournalEvent::kSaving, point(0));
+  }
+  /// Writes the hash of the current parameters, for example at the end of a training. Writes nothing where
+  /// saving() does.
+  void write_hash() {
+    if (is_complete()) writer_.write(JournalEvent::kHash, hash_bits(trainer_.parameters()));
+  }
   /// kOk, or the sink's first error since the session began. Later entries are missing.
   [[nodiscard]] Status status() const { return writer_.status(); }
 
@@ -217,6 +224,7 @@ class TrainingJournal {
  private:
   static constexpr bool kAccumulates = requires(Trainer & trainer) { trainer.discard(); };
 
+  [[nodiscard]] bool is_complete() const { return trainer_.state().ready() == Status::kOk; }
   [[nodiscard]] JournalPoint point(std::uint32_t number) const {
     const State& state = trainer_.state();
     return {number, crc32(reinterpret_cast<const unsigned char*>(&state), sizeof state), state.steps};
