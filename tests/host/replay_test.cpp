@@ -277,6 +277,43 @@ TEST(Replay, has_masks_dropout_class_weights_and_slices_of_the_device) {
   EXPECT_TRUE(check::same_bits(replay.trainer().state(), device.state()));
 }
 
+TEST(Replay, loads_sequences_whose_masks_view_a_matrix) {
+  using Attention =
+      attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 2, .d_model = 4, .num_heads = 1}>;
+  struct Biased {
+    using Trainer = attune::Trainer<Attention>;
+    using Mask = attune::AdditiveMask<float, 2, 2>;
+    using Sequence = attune::JournaledSequence<Attention::Input, Attention::Output, Mask>;
+    static void start(Trainer& device, std::uint32_t number) {
+      device.initialize(attune::XavierUniform{}, attune::Rng(number));
+    }
+    static Status load(std::uint32_t number, std::unique_ptr<Sequence>& sequence) {
+      static constexpr attune::Tensor<float, 2, 2> kBias{{0.5f, -1, 0, 2}};
+      sequence = std::make_unique<Sequence>(Sequence{{{1, 2, 3}}, {{1, 0, 1}}, Mask(kBias)});
+      sequence->x(1, 0) = static_cast<float>(number);
+      return Status::kOk;
+    }
+  };
+  struct Nothing : Biased {
+    static Status load(std::uint32_t, std::unique_ptr<Sequence>&) { return Status::kOk; }
+  };
+  Biased::Trainer device;
+  Biased::start(device, 5);
+  memory.clear();
+  attune::TrainingJournal journal(device, memory, {.hash_every = 1});
+  journal.started(5);
+  std::unique_ptr<Biased::Sequence> sequence;
+  for (std::uint32_t number = 0; number < 3; ++number) {
+    ASSERT_EQ(Biased::load(number, sequence), Status::kOk);
+    ASSERT_TRUE(journal.step(number, sequence->x, sequence->target, {}, {}, sequence->mask).ok());
+  }
+  Replay<Biased> replay;
+  EXPECT_EQ(replay.run(memory.all()).problem, "");
+  EXPECT_TRUE(check::same_bits(replay.trainer().state(), device.state()));
+  EXPECT_TRUE(
+      contains(Replay<Nothing>{}.run(memory.all()).problem, "after step 0: sequence 0 cannot be loaded"));
+}
+
 TEST(Replay, of_a_device_that_was_reset_twelve_times_ends_with_its_bits) {
   using Flash = NorFlash<NorShape{.unit = 8, .pages = 240}>;
   Flash never_cut, log_never_cut;

@@ -11,11 +11,13 @@
 
 #include <bit>
 #include <cstdint>
+#include <ranges>
 #include <type_traits>
 
 #include <attune/core/bfloat16_tensor.hpp>
 #include <attune/core/fields.hpp>
 #include <attune/core/fingerprint.hpp>
+#include <attune/core/ids.hpp>
 #include <attune/core/tensor.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -272,6 +274,37 @@ template <class Set>
 struct FormOf<Set> {
   using type = typename Set::Form;
 };
+
+template <class>
+inline constexpr bool kIsIds = false;
+template <int n>
+inline constexpr bool kIsIds<Ids<n>> = true;
+template <class Record>
+concept Address = std::is_pointer_v<Record> || std::ranges::enable_view<Record> || kIsIds<Record> ||
+    requires(typename FormOf<Record>::type::template Matrix<float, 1, 1> reference) {
+  reference.first;
+};
+/// Whether the bytes of a record are an address: a pointer, a view, references, a mask that views a matrix,
+/// or an array or a pair of these.
+template <class Record>
+constexpr bool refers_elsewhere() {
+  if constexpr (Address<Record>) {
+    return true;
+  } else if constexpr (std::is_array_v<Record>) {
+    return refers_elsewhere<std::remove_all_extents_t<Record>>();
+  } else if constexpr (requires { typename Record::value_type; }) {
+    return (Stored<Record> && !Storage<Record>::kOwns) || refers_elsewhere<typename Record::value_type>();
+  } else if constexpr (Stored<Record>) {
+    return !Storage<Record>::kOwns;
+  } else if constexpr (requires(const Record& mask) { mask.matrix; }) {
+    return refers_elsewhere<std::remove_const_t<decltype(Record::matrix)>>();
+  } else if constexpr (requires(const Record& both) { both.first, both.second; }) {
+    return refers_elsewhere<std::remove_const_t<decltype(Record::first)>>() ||
+           refers_elsewhere<std::remove_const_t<decltype(Record::second)>>();
+  } else {
+    return false;
+  }
+}
 
 }  // namespace detail
 

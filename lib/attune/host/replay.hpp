@@ -6,6 +6,7 @@
 //     using Sequence = attune::JournaledSequence<Input, Target, Mask>;
 //     static void start(Trainer& trainer, std::uint32_t number);  // as before started(number)
 //     static attune::Status load(std::uint32_t number, Sequence& sequence);  // the data of a number
+//     // or load(number, std::unique_ptr<Sequence>&), which makes one whose mask views a matrix
 //     static Loss loss();               // if the loss has class weights
 //     static std::uint32_t base_crc();  // if the journal has one
 //   };
@@ -86,7 +87,9 @@ class Replay {
  private:
   using Sequence = typename Setup::Sequence;
   static constexpr bool kStarts = requires(Trainer & trainer) { Setup::start(trainer, std::uint32_t{}); };
-  static constexpr bool kLoads = requires(Sequence & sequence) {
+  static constexpr bool kMakes = !std::is_default_constructible_v<Sequence>;
+  using Loaded = std::conditional_t<kMakes, std::unique_ptr<Sequence>, Sequence>;
+  static constexpr bool kLoads = requires(Loaded & sequence) {
     { Setup::load(std::uint32_t{}, sequence) } -> std::same_as<Status>;
   };
   static constexpr bool kAccumulates = requires(Trainer & trainer) { trainer.discard(); };
@@ -169,11 +172,21 @@ class Replay {
     if (entry.event == JournalEvent::kSequence) {
       std::uint32_t number = 0;
       if (!entry.read(number)) return fail_at_size();
-      static_assert(
-          kLoads || !requires { &Setup::load; },
-          "attune::Replay: load(std::uint32_t number, Sequence&) of the Setup returns a Status");
+      constexpr bool kRefused = !kLoads && requires { &Setup::load; };
+      static_assert(!kRefused || kMakes,
+                    "attune::Replay: load(std::uint32_t number, Sequence&) of the Setup returns a Status");
+      static_assert(!kRefused || !kMakes,
+                    "attune::Replay: a Sequence with a view has no default; load(std::uint32_t number, "
+                    "std::unique_ptr<Sequence>&) of the Setup makes it, and returns a Status");
       if constexpr (kLoads) {
-        if (const Status loaded = Setup::load(number, *sequence_); loaded != Status::kOk)
+        Status loaded;
+        if constexpr (kMakes) {
+          loaded = Setup::load(number, sequence_);
+          if (loaded == Status::kOk && !sequence_) loaded = Status::kNothingStored;
+        } else {
+          loaded = Setup::load(number, *sequence_);
+        }
+        if (loaded != Status::kOk)
           return fail("sequence " + std::to_string(number) + " cannot be loaded: " + message(loaded));
       } else {
         return fail("the replay has no load(), and the journal has a sequence by number");
@@ -191,6 +204,7 @@ class Replay {
     }
   }
   bool read_sequence(std::span<const std::byte> body) {
+    if (!sequence_) return false;  // it has views, and bytes have none
     const auto take = [&body](auto& record) {
       if constexpr (!std::is_empty_v<std::remove_reference_t<decltype(record)>>) {
         if (body.size() < sizeof record) return false;
@@ -265,7 +279,13 @@ class Replay {
   void fail_at_size() { fail("an entry is not of this model's size"); }
 
   std::unique_ptr<Trainer> trainer_ = std::make_unique<Trainer>();
-  std::unique_ptr<Sequence> sequence_ = std::make_unique<Sequence>();
+  std::unique_ptr<Sequence> sequence_ = [] {
+    if constexpr (kMakes) {
+      return std::unique_ptr<Sequence>();
+    } else {
+      return std::make_unique<Sequence>();
+    }
+  }();
   std::vector<State> saved_;
   ReplayReport report_;
   std::uint64_t equal_steps_ = 0;  // steps at the last hash that matched

@@ -71,11 +71,6 @@ concept FlashMemory = requires(Flash& flash, std::uint32_t at, void* to, const v
 namespace detail {
 
 template <class Record>
-concept RefersElsewhere = std::is_pointer_v<Record> || std::ranges::enable_view<Record> ||
-    requires(typename FormOf<Record>::type::template Matrix<float, 1, 1> reference) {
-  reference.first;
-};
-template <class Record>
 concept IsTrainer = requires {
   typename Record::State;
   typename Record::Options;
@@ -143,7 +138,7 @@ class FlashStore {
   static_assert((std::is_trivially_copyable_v<Records> && ...),
                 "attune::FlashStore: records are saved byte by byte and must be trivially copyable");
   static_assert(
-      (!detail::RefersElsewhere<Records> && ...),
+      (!detail::refers_elsewhere<Records>() && ...),
       "attune::FlashStore: a record is a pointer or a view, whose address would be saved; store what "
       "it points to");
   static_assert((!detail::IsTrainer<Records> && ...),

@@ -58,7 +58,8 @@ struct JournalPoint {
   std::uint64_t steps;   // of the optimizer
 };
 
-/// A sequence that a journal stores byte by byte, or that a replay loads by number.
+/// A sequence that a journal stores byte by byte, or that a replay loads by number. For a journal, all three
+/// own their numbers: a view is a compile error.
 template <class Input, class Target, class Mask = NoMask>
 struct JournaledSequence {
   Input x;        // of the model

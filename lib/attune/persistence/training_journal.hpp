@@ -204,6 +204,12 @@ class TrainingJournal {
   /// The same, byte by byte.
   template <class Input, class Target, class Mask>
   void note_sequence(const JournaledSequence<Input, Target, Mask>& sequence) {
+    static_assert(
+        !(detail::refers_elsewhere<std::remove_cvref_t<Input>>() ||
+          detail::refers_elsewhere<std::remove_cvref_t<Target>>() ||
+          detail::refers_elsewhere<std::remove_cvref_t<Mask>>()),
+        "attune::TrainingJournal: the input, target or mask is a view, whose address would be written; copy "
+        "the numbers into a Tensor or an array, or journal the sequence by its number");
     pending_ = true;
     writer_.write(JournalEvent::kSequenceBytes, sequence.x, sequence.target, sequence.mask);
   }
