@@ -277,6 +277,28 @@ TEST(Replay, has_masks_dropout_class_weights_and_slices_of_the_device) {
   EXPECT_TRUE(check::same_bits(replay.trainer().state(), device.state()));
 }
 
+TEST(Replay, of_a_guarded_training_takes_over_the_best_parameters) {
+  memory.clear();
+  journaled::start(trainer, 7);
+  attune::TrainingJournal journal(trainer, memory, {.hash_every = 1, .base_crc = 0x1234});
+  journal.started(7);
+  attune::GuardedTraining<Trainer> guard;
+  ASSERT_TRUE(step(journal, 0));
+  ASSERT_EQ(guard.begin(trainer, {.loss_sum = 1, .right = 1, .count = 1}, {}), Status::kOk);
+  ASSERT_TRUE(step(journal, 1) && step(journal, 2));
+  Sequence sequence;
+  (void)load(6, sequence);
+  ASSERT_TRUE(journal.accumulate(6, sequence.x, sequence.target).ok());
+  ASSERT_EQ(guard.finish(trainer), Status::kOk);
+  journal.saving();
+  ASSERT_TRUE(step(journal, 4));
+  Replay<OnPc> replay;
+  const auto report = replay.run(memory.all());
+  EXPECT_EQ(report.problem, "");
+  EXPECT_EQ(report.loads, 1u);
+  EXPECT_TRUE(check::same_bits(replay.trainer().state(), trainer.state()));
+}
+
 TEST(Replay, loads_sequences_whose_masks_view_a_matrix) {
   using Attention =
       attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 2, .d_model = 4, .num_heads = 1}>;

@@ -18,7 +18,7 @@ void list(const Memory& memory, char (&events)[room]) {
   attune::JournalReader reader(memory.all());
   attune::JournalEntry entry;
   while (count + 1 < room && reader.next(entry) == Status::kOk)
-    events[count++] = "-SIRsbudvh"[static_cast<int>(entry.event)];
+    events[count++] = "-SIRsbudvhl"[static_cast<int>(entry.event)];
   events[count] = '\0';
 }
 
@@ -98,6 +98,28 @@ TEST(TrainingJournal, writes_nothing_about_refused_calls) {
   EXPECT_EQ(memory.size, before);
 }
 
+TEST(TrainingJournal, writes_a_state_that_was_loaded_elsewhere) {
+  memory.clear();
+  start(trainer, 7);
+  const Model::Parameters parameters = trainer.parameters();
+  attune::TrainingJournal journal(trainer, memory);
+  journal.started(7);
+  EXPECT_TRUE(step(journal, 0));
+  trainer.load(parameters);
+  journal.saving();
+  EXPECT_TRUE(step(journal, 1) && step(journal, 2));
+  trainer.load(parameters);
+  EXPECT_TRUE(step(journal, 3));
+  trainer.load(parameters);
+  trainer.load(parameters);
+  journal.write_hash();
+  trainer.load(parameters);  // at as many steps
+  journal.note_load();
+  char events[100];
+  list(memory, events);
+  EXPECT_STREQ(events, "SIssulvssussulssulhl");
+}
+
 TEST(TrainingJournal, takes_twelve_bytes_for_a_sequence_by_number) {
   memory.clear();
   start(trainer, 7);
@@ -172,6 +194,14 @@ TEST(TrainingJournal, writes_nothing_about_calls_between_the_slices_of_an_update
   char events[100];
   list(memory, events);
   EXPECT_STREQ(events, "SIsu");
+  EXPECT_TRUE(journal.accumulate(1, sequence.x, sequence.target).ok());
+  update = in_slices.update_in_slices<4>(kOptions);
+  while (update.advance()) {
+  }
+  journal.saving();  // in front of note_update()
+  journal.note_update(update.result().status, kOptions);
+  list(memory, events);
+  EXPECT_STREQ(events, "SIsuslv");
   const std::size_t before = memory.size;
   EXPECT_EQ(beside.step(2, sequence.x, sequence.target, {.learning_rate = -1}).status,
             Status::kInvalidLearningRate);

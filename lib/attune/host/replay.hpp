@@ -47,6 +47,7 @@ struct ReplayReport {
   std::uint64_t sequences = 0;  // replayed sequences
   std::uint64_t sessions = 0;   // starts of the device
   std::uint64_t checks = 0;     // compared hashes
+  std::uint64_t loads = 0;      // states that were loaded on the device, and taken over
   std::uint64_t cut_bytes = 0;  // size of an incomplete entry at the end
   std::uint32_t hash = 0;       // hash_bits of the parameters at the end
   [[nodiscard]] bool ok() const { return problem.empty(); }
@@ -118,6 +119,8 @@ class Replay {
         return;
       case JournalEvent::kHash:
         return compare_hash(entry);
+      case JournalEvent::kLoaded:
+        return take_over(entry);
     }
   }
 
@@ -166,6 +169,15 @@ class Replay {
         return trainer().resume(saved_[i]) == Status::kOk;
     }
     return false;
+  }
+
+  void take_over(const JournalEntry& entry) {
+    const auto state = std::make_unique<State>();
+    if (!entry.read(*state)) return fail_at_size();
+    if (const Status resumed = trainer().resume(*state); resumed != Status::kOk)
+      return fail(std::string("the loaded state cannot be taken over: ") + message(resumed));
+    pending_ = false;
+    ++report_.loads;
   }
 
   void add_sequence(const JournalEntry& entry) {
@@ -325,6 +337,7 @@ int replay_main(int count, char** words) {
   const ReplayReport report = replay.run(std::as_bytes(std::span(journal)));
   const auto number = [](std::uint64_t value) { return static_cast<unsigned long long>(value); };
   if (report.cut_bytes > 0) std::printf("the last %llu bytes are no whole entry\n", number(report.cut_bytes));
+  if (report.loads > 0) std::printf("states loaded on the device: %llu\n", number(report.loads));
   if (!report.ok()) std::printf("differs %s\n", report.problem.c_str());
   std::printf("replay steps=%llu sequences=%llu sessions=%llu checks=%llu same=%s parameters_hash=%08lx\n",
               number(report.steps), number(report.sequences), number(report.sessions), number(report.checks),

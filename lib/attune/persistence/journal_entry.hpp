@@ -38,9 +38,10 @@ enum class JournalEvent : std::uint8_t {
   kDiscarded,      // the batch was discarded (no record)
   kSaving,         // the state is about to be saved (JournalPoint)
   kHash,           // hash of the current parameters (hash_bits, 4 bytes)
+  kLoaded,         // the state changed elsewhere, such as by load() (the bytes of Trainer::State)
 };
 /// The last event of this version.
-inline constexpr std::uint32_t kLastJournalEvent = static_cast<std::uint32_t>(JournalEvent::kHash);
+inline constexpr std::uint32_t kLastJournalEvent = static_cast<std::uint32_t>(JournalEvent::kLoaded);
 
 /// Model and arithmetic of a session.
 struct JournalSession {
@@ -78,7 +79,7 @@ struct JournalEntry {
   template <class Record>
   [[nodiscard]] bool read(Record& record) const {
     if (body.size() != sizeof record) return false;
-    std::memcpy(&record, body.data(), sizeof record);
+    std::memcpy(static_cast<void*>(&record), body.data(), sizeof record);
     return true;
   }
 };

@@ -9,8 +9,12 @@
 //   journal.saving();                                    // in front of store.save(trainer.state())
 //
 // Each call trains, then writes an entry (journal_entry.hpp). A power cut therefore loses at most the last
-// entry, and never one that a saved state depends on. The journal stores no data in RAM: it takes 24 bytes
+// entry, and never one that a saved state depends on. The journal stores no data in RAM: it takes 28 bytes
 // and a reference to its sink.
+//
+// After load(), initialize(), resume() or the finish() of a GuardedTraining within a session, the next entry
+// is the whole state, which the replay takes over. The number of steps tells the journal of such a change;
+// report one at equal steps with note_load().
 //
 // sink(const char* bytes, std::size_t count) is a FlashJournal, or a function that sends bytes. It may return
 // a Status. The first failure stops the journal, but not the training; status() returns it.
@@ -49,6 +53,8 @@ inline constexpr std::uint32_t kUnitOfSink<Sink> = Sink::kProgramUnit;
 /// The bytes of a record in an entry; none for an empty type.
 template <class Record>
 inline constexpr std::size_t kJournaledBytes = std::is_empty_v<Record> ? 0 : sizeof(Record);
+/// Entries are smaller.
+inline constexpr std::size_t kJournaledLimit = 1u << 24;
 
 /// Writes entries to a sink, in parts.
 template <class Sink>
@@ -63,7 +69,7 @@ class EntryWriter {
         (std::is_trivially_copyable_v<Records> && ...),
         "attune::TrainingJournal: options, clipping, inputs, targets and masks are written byte by byte "
         "and must be trivially copyable");
-    static_assert(kSize < 1u << 24, "attune::TrainingJournal: an entry is shorter than 16 MiB");
+    static_assert(kSize < kJournaledLimit, "attune::TrainingJournal: an entry is shorter than 16 MiB");
     if (event == JournalEvent::kSession) {
       status_ = Status::kOk;
       crc_ = 0;
@@ -166,11 +172,12 @@ class TrainingJournal {
         std::is_same_v<typename Trainer::InputView, typename Trainer::BatchInputView>,
         "attune::TrainingJournal: step() is for a batch of one; take accumulate() and update(), which "
         "compute the same bits");
-    const std::uint64_t steps = trainer_.state().steps;
+    (void)synchronize();
     const auto done = trainer_.step(x, target, options, clipping, mask, loss...);
     if (done.status == Status::kUnderWay || done.status == Status::kNotInitialized) return done;
     if (kAccumulates) note_discard();
-    if (trainer_.state().steps != steps) {  // a refused step changes nothing else
+    if (steps() != steps_) {  // a refused step changes nothing else
+      steps_ = steps();
       note_sequence(number);
       note_update(done.status, options, clipping);
     }
@@ -178,7 +185,7 @@ class TrainingJournal {
   }
   /// Trainer::discard(), which does nothing between the slices of an update.
   void discard() {
-    const bool discards = is_complete();
+    const bool discards = synchronize();
     trainer_.discard();
     if (discards) note_discard();
   }
@@ -186,18 +193,19 @@ class TrainingJournal {
   /// The state is about to be saved. Call it before the store's save(). Writes nothing where save() refuses
   /// the state: between the slices of an update, and before the trainer has started.
   void saving() {
-    if (is_complete()) writer_.write(JournalEvent::kSaving, point(0));
+    if (synchronize()) writer_.write(JournalEvent::kSaving, point(0));
   }
   /// Writes the hash of the current parameters, for example at the end of a training. Writes nothing where
   /// saving() does.
   void write_hash() {
-    if (is_complete()) writer_.write(JournalEvent::kHash, hash_bits(trainer_.parameters()));
+    if (synchronize()) writer_.write(JournalEvent::kHash, hash_bits(trainer_.parameters()));
   }
   /// kOk, or the sink's first error since the session began. Later entries are missing.
   [[nodiscard]] Status status() const { return writer_.status(); }
 
   /// Reports a sequence that was accumulated elsewhere, such as in slices.
   void note_sequence(std::uint32_t number) {
+    (void)synchronize();
     pending_ = true;
     writer_.write(JournalEvent::kSequence, number);
   }
@@ -210,13 +218,16 @@ class TrainingJournal {
           detail::refers_elsewhere<std::remove_cvref_t<Mask>>()),
         "attune::TrainingJournal: the input, target or mask is a view, whose address would be written; copy "
         "the numbers into a Tensor or an array, or journal the sequence by its number");
+    (void)synchronize();
     pending_ = true;
     writer_.write(JournalEvent::kSequenceBytes, sequence.x, sequence.target, sequence.mask);
   }
   /// Reports an update that returned `status`, after it changed the state or discarded the batch.
   template <class Clipping = NoClipping>
   void note_update(Status status, const Options& options, const Clipping& clipping = {}) {
+    if (!pending_) return;  // the whole state was written since, or will be
     pending_ = false;
+    steps_ = steps();
     writer_.write(JournalEvent::kUpdated, static_cast<std::uint32_t>(status), options, clipping);
     if (options_.hash_every > 0 && status == Status::kOk && trainer_.state().steps % options_.hash_every == 0)
       write_hash();
@@ -226,17 +237,36 @@ class TrainingJournal {
     if (pending_) writer_.write(JournalEvent::kDiscarded);
     pending_ = false;
   }
+  /// Reports that the state changed elsewhere, and writes it; accumulated sequences are gone. The next entry
+  /// does so by itself if the number of steps has changed and the state is smaller than 16 MiB.
+  void note_load() {
+    pending_ = false;
+    steps_ = steps();
+    writer_.write(JournalEvent::kLoaded, trainer_.state());
+  }
 
  private:
   static constexpr bool kAccumulates = requires(Trainer & trainer) { trainer.discard(); };
 
-  [[nodiscard]] bool is_complete() const { return trainer_.state().ready() == Status::kOk; }
+  // The number of steps, modulo 2^32.
+  [[nodiscard]] std::uint32_t steps() const { return static_cast<std::uint32_t>(trainer_.state().steps); }
+  // Writes the state if it has changed elsewhere. False between the slices of an update, and before the
+  // trainer has started.
+  bool synchronize() {
+    if (trainer_.state().ready() != Status::kOk) return false;
+    if constexpr (sizeof(State) < detail::kJournaledLimit) {
+      if (steps() != steps_) note_load();
+    }
+    steps_ = steps();
+    return true;
+  }
   [[nodiscard]] JournalPoint point(std::uint32_t number) const {
     const State& state = trainer_.state();
     return {number, crc32(reinterpret_cast<const unsigned char*>(&state), sizeof state), state.steps};
   }
   void begin(JournalEvent event, std::uint32_t number) {
     pending_ = false;
+    steps_ = steps();
     writer_.write(JournalEvent::kSession,
                   JournalSession{kJournalVersion, State::kFingerprint, State::numbers(), options_.base_crc,
                                  options_.hash_every});
@@ -252,7 +282,8 @@ class TrainingJournal {
   Trainer& trainer_;
   detail::EntryWriter<Sink> writer_;
   JournalOptions options_;
-  bool pending_ = false;  // sequences since the last update
+  std::uint32_t steps_ = 0;  // of the trainer, at the last event
+  bool pending_ = false;     // sequences since the last update
 };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC
