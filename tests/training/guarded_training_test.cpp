@@ -200,6 +200,27 @@ TEST(GuardedTraining, refuses_calls_out_of_order_and_changes_nothing) {
   EXPECT_FALSE(guard.mark(device, broken, probe).kept);
 }
 
+TEST(GuardedTraining, allows_exactly_the_largest_drop) {
+  begin();
+  const Evaluation<> held_out{.loss_sum = 1, .right = 1, .count = 1};
+  const auto is_refused = [&](Evaluation<> first, Evaluation<> now, float largest_drop) {
+    EXPECT_EQ(guard.begin(device, held_out, first), Status::kOk);
+    return guard.mark(device, held_out, now, largest_drop).probe_dropped;
+  };
+  for (const int count : {7, 10, 30, 100}) {
+    for (int right = 0; right <= count; ++right) {
+      const Evaluation<> first{.right = right, .count = count};
+      for (int tenths = 0; tenths <= 10; ++tenths) {
+        const int drop = count * tenths / 10;  // the most rows that may be lost
+        if (drop >= right) break;
+        const float largest_drop = static_cast<float>(0.1 * tenths);
+        EXPECT_FALSE(is_refused(first, {.right = right - drop, .count = count}, largest_drop));
+        EXPECT_TRUE(is_refused(first, {.right = right - drop - 1, .count = count}, largest_drop));
+      }
+    }
+  }
+}
+
 TEST(GuardedTraining, waits_for_the_end_of_an_update) {
   begin();
   const Evaluation<> held_out = evaluate(device, kHeldOut.examples),

@@ -103,7 +103,7 @@ class GuardedTraining {
     if (const Status status = check(trainer); status != Status::kOk) return status;
     best_ = trainer.parameters();
     best_loss_ = held_out.loss();
-    first_accuracy_ = probe.accuracy();
+    first_probe_ = probe;
     fingerprint_ = kFingerprint;
     return Status::kOk;
   }
@@ -115,7 +115,7 @@ class GuardedTraining {
     if (fingerprint_ != kFingerprint) return {Status::kNotInitialized};
     if (held_out.count == 0) return {Status::kNoTargets};
     if (const Status status = check(trainer); status != Status::kOk) return {status};
-    const bool dropped = !(probe.accuracy() >= first_accuracy_ - largest_drop);
+    const bool dropped = !(drop_to(probe) <= largest_drop);
     const bool kept = !dropped && held_out.loss() < best_loss_;
     if (kept) {
       best_ = trainer.parameters();
@@ -144,14 +144,20 @@ class GuardedTraining {
  private:
   static constexpr std::uint32_t kFingerprint = fingerprint("GuardedTraining", Trainer::State::kFingerprint);
 
+  // The accuracy lost on the probe. Of as many rows it is a quotient of counts, which equals a literal.
+  [[nodiscard]] Scalar drop_to(const Evaluation<Scalar>& probe) const {
+    if (probe.count != first_probe_.count) return first_probe_.accuracy() - probe.accuracy();
+    return Evaluation<Scalar>{.right = first_probe_.right - probe.right, .count = probe.count}.accuracy();
+  }
   static Status check(const Trainer& trainer) {
     if (trainer.state().fingerprint_of_type == 0) return Status::kNotInitialized;
     return trainer.state().check();
   }
 
   Parameters best_{};
-  Scalar best_loss_{}, first_accuracy_{};
-  std::uint32_t fingerprint_{};  // of the trained model; set by begin()
+  Scalar best_loss_{};
+  Evaluation<Scalar> first_probe_{};  // at the start
+  std::uint32_t fingerprint_{};       // of the trained model; set by begin()
 };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC
