@@ -107,8 +107,8 @@ TEST(ForwardOnlyTrainer, is_replayed_from_its_changes) {
   train(trainer, 20, [](const Device::Change& change) { EXPECT_EQ(other.replay(change), Status::kOk); });
   EXPECT_EQ(hash_bits(trainer.state()), hash_bits(other.state()));
   const auto before = hash_bits(other.parameters());
-  EXPECT_EQ(other.replay({.step = 19, .size = 1}), Status::kOtherState);  // once more
-  EXPECT_EQ(other.replay({.step = 21, .size = 1}), Status::kOtherState);  // one is missing
+  EXPECT_EQ(other.replay({.step = 19, .size = 1}), Status::kOtherStep);  // once more
+  EXPECT_EQ(other.replay({.step = 21, .size = 1}), Status::kOtherStep);  // one is missing
   EXPECT_EQ(other.replay({.step = 20, .size = std::numeric_limits<float>::quiet_NaN()}), Status::kNotFinite);
   EXPECT_EQ(hash_bits(other.parameters()), before);
   other = {};

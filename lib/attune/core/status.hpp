@@ -53,6 +53,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     kOtherBase,            // a state trained with other constants than this program's
     kOtherArithmetic,      // a state of another arithmetic; only its parameters can be loaded
     kOtherPrecision,       // a state trained with the other kind of products, integer or float
+    kOtherStep,            // a replayed step that is not the trainer's next one
     kNotErased,            // worn flash: a page is not erased after an erase
     kNotProgrammed,        // flash reads other bytes than were programmed
     kFlashFault,           // a flash driver failed
@@ -150,6 +151,8 @@ enum class [[nodiscard]] Status : std::uint8_t{
       return "the state is of another arithmetic";
     case Status::kOtherPrecision:
       return "the state was trained in another precision";
+    case Status::kOtherStep:
+      return "not the next step: replay each once, in order";
     case Status::kNotErased:
       return "a page of flash is not erased: save again";
     case Status::kNotProgrammed:

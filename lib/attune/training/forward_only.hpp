@@ -40,7 +40,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 /// The perturbation of a ForwardOnlyTrainer.
 struct Perturbation {
-  double size = 1e-3;  // ε: distance that each parameter moves, to both sides
+  double size = 1e-3;  // ε: distance that each parameter moves, to both sides; at least 1e-6 for float
 };
 
 /// The change that one step of a ForwardOnlyTrainer made, for replay: parameters changed by −size · z.
@@ -103,8 +103,11 @@ class ForwardOnlyTrainer
           ForwardOnlyTrainer<Model, Loss, batch, perturbation>,
           TrainingState<Model, detail::ForwardOnly<perturbation, typename Model::Scalar>>> {
   static_assert(batch > 0, "attune::ForwardOnlyTrainer: batch must be at least 1");
-  static_assert(perturbation.size > 0 && perturbation.size <= 1,
-                "attune::ForwardOnlyTrainer: the perturbation's size must be in (0, 1]; 1e-3 is usual");
+  static_assert(
+      perturbation.size >= 8 * std::numeric_limits<typename Model::Scalar>::epsilon() &&
+          perturbation.size <= 1,
+      "attune::ForwardOnlyTrainer: the perturbation's size must be in [1e-6, 1] for float, [1e-14, 1] for "
+      "double; parameters lose a smaller one to rounding, and 1e-3 is usual");
   static_assert(!std::is_empty_v<typename Model::Parameters>,
                 "attune::ForwardOnlyTrainer: the model has nothing to train; leave something of it out of "
                 "Frozen");
@@ -154,12 +157,12 @@ class ForwardOnlyTrainer
     below_.clear();
   }
 
-  /// Applies the step of another trainer that started alike. Returns kOtherState unless it is the next step,
+  /// Applies the step of another trainer that started alike. Returns kOtherStep unless it is the next step,
   /// and kNotFinite for a change that is not finite; parameters then stay unchanged. Accumulated sequences
   /// are forgotten.
   [[nodiscard]] Status replay(const Change& change) {
     if (const Status status = state_.ready(); status != Status::kOk) return status;
-    if (change.step != state_.steps) return Status::kOtherState;
+    if (change.step != state_.steps) return Status::kOtherStep;
     return apply(change);
   }
 
