@@ -289,6 +289,10 @@ TEST(IsPlausible, is_a_threshold_of_the_probability) {
   EXPECT_TRUE(is_plausible(logits, 2, 0.01f));
   EXPECT_FALSE(is_plausible(logits, 3));
   EXPECT_FALSE(is_plausible(logits, -100));
+  const float array[1][3] = {{5, 0, 1}};
+  const std::array<double, 3> doubles = {5, 0, 1};
+  EXPECT_TRUE(is_plausible(array, 2, 0.01f) && is_plausible(view(logits), 2, 0.01f));
+  EXPECT_TRUE(is_plausible(doubles, 2, 0.01) && !is_plausible(doubles, 2));
   logits.values[2] = std::numeric_limits<float>::quiet_NaN();
   EXPECT_FALSE(is_plausible(logits, 0));
 }

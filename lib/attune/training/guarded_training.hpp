@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include <attune/core/fingerprint.hpp>
 #include <attune/core/status.hpp>
@@ -66,12 +67,12 @@ struct Evaluation {
 };
 
 /// Whether a model finds a label possible: its probability, from logits[1, classes], is at least `least`.
-/// False if the label is not a class, or the outputs are not numbers. Use the factory model here, not the
-/// model that learns from these labels.
-template <class Logits>
+/// Takes any matrix or array. False if the label is not a class, or the outputs are not numbers. Use the
+/// factory model here, not the model that learns from these labels.
+template <class Logits, class Scalar = std::remove_const_t<detail::ElementOf<const Logits>>>
 [[nodiscard]] bool is_plausible(const Logits& logits, int label,
-                                typename Logits::Scalar least = typename Logits::Scalar(0.02)) {
-  Tensor<typename Logits::Scalar, 1, 1> loss;
+                                std::type_identity_t<Scalar> least = Scalar(0.02)) {
+  Tensor<Scalar, 1, 1> loss;
   const bool is_class = label >= 0 && CrossEntropy<>::forward_rows(logits, label, loss) == Status::kOk;
   return is_class && kernels::exponential(-loss(0, 0)) >= least;
 }
