@@ -131,7 +131,11 @@ class TrainingJournal {
  public:
   /// A journal of `trainer` in `sink`. Writes nothing yet.
   TrainingJournal(Trainer& trainer, Sink& sink, const JournalOptions& options = {})
-      : trainer_(trainer), writer_(sink), options_(options) {}
+      : trainer_(trainer), writer_(sink), options_(options) {
+    static_assert(!kForwardOnly,
+                  "attune::TrainingJournal: a ForwardOnlyTrainer needs no journal; keep the `change` of each "
+                  "update's result, and replay() repeats the training");
+  }
 
   /// The trainer has just started. `number` tells the replay how, such as the seed of the initial parameters.
   void started(std::uint32_t number = 0) { begin(JournalEvent::kStarted, number); }
@@ -156,12 +160,13 @@ class TrainingJournal {
   /// Trainer::update().
   template <class Clipping = NoClipping>
   StepResult<Scalar> update(const Options& options, const Clipping& clipping = {}) {
-    return noted(trainer_.update(options, clipping), options, clipping);
+    return noted([&](auto& trainer) { return trainer.update(options, clipping); }, options, clipping);
   }
   /// Trainer::update_incomplete().
   template <class Clipping = NoClipping>
   StepResult<Scalar> update_incomplete(const Options& options, const Clipping& clipping = {}) {
-    return noted(trainer_.update_incomplete(options, clipping), options, clipping);
+    return noted([&](auto& trainer) { return trainer.update_incomplete(options, clipping); }, options,
+                 clipping);
   }
   /// Trainer::step() with a batch of one, also for UpdateInBackward. Larger batches use accumulate() and
   /// update().
@@ -246,6 +251,7 @@ class TrainingJournal {
   }
 
  private:
+  static constexpr bool kForwardOnly = requires { typename Trainer::Change; };
   static constexpr bool kAccumulates = requires(Trainer & trainer) { trainer.discard(); };
 
   // The number of steps, modulo 2^32.
@@ -272,11 +278,16 @@ class TrainingJournal {
                                  options_.hash_every});
     writer_.write(event, point(number));
   }
-  template <class Clipping>
-  StepResult<Scalar> noted(const StepResult<Scalar>& done, const Options& options, const Clipping& clipping) {
-    if (done.ok() || done.status == Status::kNotFinite || done.status == Status::kNoTargets)
-      note_update(done.status, options, clipping);
-    return done;
+  template <class Update, class Clipping>
+  StepResult<Scalar> noted(const Update& call, const Options& options, const Clipping& clipping) {
+    if constexpr (kForwardOnly) {
+      return StepResult<Scalar>::refused(Status::kOk);  // does not compile: see the constructor
+    } else {
+      const StepResult<Scalar> done = call(trainer_);
+      if (done.ok() || done.status == Status::kNotFinite || done.status == Status::kNoTargets)
+        note_update(done.status, options, clipping);
+      return done;
+    }
   }
 
   Trainer& trainer_;
