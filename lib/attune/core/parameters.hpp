@@ -11,7 +11,7 @@
 
 #include <bit>
 #include <cstdint>
-#include <ranges>
+#include <span>
 #include <type_traits>
 
 #include <attune/core/bfloat16_tensor.hpp>
