@@ -51,8 +51,8 @@ class InferenceInSlices {
   bool done_ = false;
 };
 
-/// Begins a prediction y[rows, cols] of x[rows, cols] without computing anything. The last arguments are
-/// those of infer(). Parameters of a trainer are floats: with Int8Training, predict() has other bits.
+/// Begins a prediction y[rows, cols] of x[rows, cols] without computing anything. Mask and products
+/// are infer()'s. Parameters of a trainer are floats: with Int8Training, predict() has other bits.
 template <class Model, int most_work = kSliceWork, class Set, class X, class Y, class Mask = NoMask,
           class Products = FloatProducts>
 [[nodiscard]] InferenceInSlices<Model, std::remove_const_t<std::remove_reference_t<Set>>, Mask, most_work,
