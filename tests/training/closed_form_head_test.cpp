@@ -229,3 +229,18 @@ TEST(ClosedFormHead, begins_with_a_head_of_any_form) {
   EXPECT_EQ(device.solve(widened, Device{}, of_widened, scratch), Status::kOk);
   EXPECT_EQ(hash_bits(of_small), hash_bits(of_widened));
 }
+
+TEST(ClosedFormHead, begins_with_a_head_without_a_bias) {
+  Rng rng(8);
+  Parameters base = draw_head(rng);
+  for (float& value : base.bias.values) value = 0;
+  Linear<LinearShape{.rows = 1, .d_in = kFeatures, .d_out = kClasses, .bias = false}>::Parameters without;
+  without.weight = base.weight;
+  const Example example = draw(rng);
+  device.clear();
+  EXPECT_EQ(device.add(example.x, example.label), Status::kOk);
+  Parameters of_base, of_without;
+  EXPECT_EQ(device.solve(base, Device{}, of_base, scratch), Status::kOk);
+  EXPECT_EQ(device.solve(without, Device{}, of_without, scratch), Status::kOk);
+  EXPECT_EQ(hash_bits(of_base), hash_bits(of_without));
+}

@@ -74,13 +74,19 @@ class ClosedFormHead {
   }
 
   /// Writes the head for these examples to `head`, which may be `base`. `base` is W₀, in any storage
-  /// (weights/weights.hpp), and may have only the first classes. `factory` holds the examples to remember, or
-  /// none; its classes do not matter. On an error nothing is written: kNoTargets without own examples,
-  /// kInvalidWeightDecay if an option is negative or not finite, kNotFinite if the equations have no numeric
-  /// solution.
+  /// (weights/weights.hpp). It may have only the first classes, and no bias. `factory` holds the examples to
+  /// remember, or none; its classes do not matter. On an error nothing is written: kNoTargets without own
+  /// examples, kInvalidWeightDecay if an option is negative or not finite, kNotFinite if the equations have
+  /// no numeric solution.
   template <class Base, int factory_classes>
   Status solve(const Base& base, const ClosedFormHead<num_features, factory_classes, Scalar>& factory,
                typename Head::Parameters& head, Scratch& scratch, const Options& options = {}) const {
+    static_assert(decltype(base.weight)::rows == num_features,
+                  "attune::ClosedFormHead: the base has another number of features; its weight must be "
+                  "[num_features, classes]");
+    static_assert(
+        decltype(base.weight)::cols <= num_classes,
+        "attune::ClosedFormHead: the base has more classes than the head; give the head all of them");
     const int count = examples();
     if (count == 0) return Status::kNoTargets;
     for (const Scalar option : {options.ridge, options.rehearsal, options.scale}) {
@@ -128,12 +134,13 @@ class ClosedFormHead {
     examples_[label] += static_cast<std::uint32_t>(sign);
     return Status::kOk;
   }
-  // W₀, with the bias after the weights; zero for new classes.
+  // W₀, with the bias after the weights; zero for new classes and without a bias.
   template <class Base>
   static Scalar element(const Base& base, int i, int label) {
     if (label >= base.weight.cols) return 0;
-    return i < num_features ? detail::element_of(base.weight, i, label)
-                            : detail::element_of(base.bias, 0, label);
+    if (i < num_features) return detail::element_of(base.weight, i, label);
+    if constexpr (requires { base.bias; }) return detail::element_of(base.bias, 0, label);
+    return 0;
   }
   // Zᵀ·T − Zᵀ·Z·W₀.
   void right_side(const auto& base, Scalar scale, Tensor<Scalar, kSize, num_classes>& to) const {
