@@ -131,15 +131,6 @@ template <bool kFolded>
   return row.scale;
 }
 
-/// Quantizes `count` vectors of `length` scalars, `stride` apart, into the first columns of a packed matrix,
-/// and writes their scales. Leaves columns and depths behind them.
-template <class Packed>
-[[gnu::noinline]] void pack_columns(const float* x, int stride, int count, int length, std::int8_t* bytes,
-                                    float* scales) {
-  for (int col = 0; col < count; ++col) {
-    scales[col] = quantize_together<false>(x + col * stride, nullptr, length, bytes + Packed::place(0, col));
-  }
-}
 /// to[k][j] = from[j][k] for `columns` vectors of `length` integers, `from_step` bytes apart; the results are
 /// `to_step` bytes apart, a multiple of 4. Up to three bytes behind a result, and results up to a multiple of
 /// 16, are undefined.
@@ -177,17 +168,17 @@ template <class Packed>
   }
 }
 
-/// Like pack_columns, into its first rows. Bytes of columns up to a multiple of 16 are undefined.
+/// Rounds `count` vectors of `length` scalars, `stride` apart, into the first rows of a packed matrix. Bytes
+/// of columns up to a multiple of 16 are undefined.
 template <class Packed>
-[[gnu::noinline]] void pack_rows(const float* x, int stride, int count, int length, std::int8_t* bytes,
-                                 float* scales) {
+[[gnu::noinline]] void pack_rows(const float* x, int stride, int count, int length, const float* inverses,
+                                 std::int8_t* bytes) {
   constexpr int kWidth = (Packed::kCols + 15) / 16 * 16, kRows = 16;  // at a time
   alignas(16) std::int8_t integers[std::size_t{kRows * kWidth}];
   for (int row = 0; row < count; row += kRows) {
     const int some = (std::min)(kRows, count - row);
     for (int r = 0; r < some; ++r) {
-      scales[row + r] =
-          quantize_together<false>(x + (row + r) * stride, nullptr, length, integers + r * kWidth);
+      round_row<false>(x + (row + r) * stride, nullptr, length, inverses[row + r], integers + r * kWidth);
     }
     transpose_integers(integers, kWidth, some, length, bytes + Packed::place(row, 0), Packed::place(0, 1));
   }
