@@ -159,12 +159,12 @@ class TrainingJournal {
   }
   /// Trainer::update().
   template <class Clipping = NoClipping>
-  StepResult<Scalar> update(const Options& options, const Clipping& clipping = {}) {
+  StepResult<Scalar> update(const Options& options = {}, const Clipping& clipping = {}) {
     return noted([&](auto& trainer) { return trainer.update(options, clipping); }, options, clipping);
   }
   /// Trainer::update_incomplete().
   template <class Clipping = NoClipping>
-  StepResult<Scalar> update_incomplete(const Options& options, const Clipping& clipping = {}) {
+  StepResult<Scalar> update_incomplete(const Options& options = {}, const Clipping& clipping = {}) {
     return noted([&](auto& trainer) { return trainer.update_incomplete(options, clipping); }, options,
                  clipping);
   }
