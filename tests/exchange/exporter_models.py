@@ -218,6 +218,56 @@ class RMSNorm(nn.Module):
         return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps) * self.weight
 
 
+class BiaslessNorm(nn.Module):
+    """nanoGPT's LayerNorm."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.rand(width) + 0.5), None
+
+    def forward(self, x):
+        return F.layer_norm(x, self.weight.shape, self.weight, self.bias, 1e-5)
+
+
+class NanoBlock(nn.Module):
+    """nanoGPT's Block: dropout on attention weights, a mask in a buffer, no biases."""
+
+    def __init__(self, width, heads, tokens):
+        super().__init__()
+        self.ln_1, self.ln_2, self.heads, self.drop = BiaslessNorm(width), BiaslessNorm(width), heads, nn.Dropout(0.1)
+        self.c_attn, self.c_proj = nn.Linear(width, 3 * width, bias=False), nn.Linear(width, width, bias=False)
+        self.up, self.down = nn.Linear(width, 2 * width, bias=False), nn.Linear(2 * width, width, bias=False)
+        self.register_buffer("mask", torch.tril(torch.ones(tokens, tokens)).bool())
+
+    def attend(self, x):
+        batch, tokens, width = x.shape
+        q, k, v = (part.view(batch, tokens, self.heads, -1).transpose(1, 2) for part in self.c_attn(x).split(width, dim=2))
+        weights = (q @ k.transpose(-2, -1) / math.sqrt(k.shape[-1])).masked_fill(~self.mask, -math.inf)
+        weights = self.drop(F.softmax(weights, dim=-1))
+        return self.drop(self.c_proj((weights @ v).transpose(1, 2).contiguous().view(batch, tokens, width)))
+
+    def forward(self, x):
+        x = x + self.attend(self.ln_1(x))
+        return x + self.drop(self.down(F.gelu(self.up(self.ln_2(x)))))
+
+
+class Named(nn.Module):
+    """nanoGPT's blocks between layers whose names say something else: positions that do not sound like them, and the other way around.
+    Attributes as an OnnxModule's."""
+
+    def __init__(self, tokens=6, width=8):
+        super().__init__()
+        self.position, self.time_table = nn.Linear(4, width), nn.Embedding(tokens, width)
+        self.blocks = nn.ModuleList([NanoBlock(width, 2, tokens) for _ in range(2)])
+        self.norm, self.post, self.rotary_bases = BiaslessNorm(width), nn.Linear(width, 3), None
+
+    def forward(self, x):
+        x = self.position(x) + self.time_table(torch.arange(x.shape[1]))
+        for block in self.blocks:
+            x = block(x)
+        return self.post(self.norm(x))
+
+
 class LlamaAttention(nn.Module):
     def __init__(self, width, heads, kv_heads, theta):
         super().__init__()
@@ -681,4 +731,5 @@ def models():
         "translator": (Translator(depth=1, before=False, activation="gelu"), Translator().sample()),
         "signal": (with_statistics(Signal()), torch.randn(3, 3, 20)),
         "picture": (with_statistics(Picture()), torch.randn(3, 2, 6, 8)),
+        "named": (Named(), torch.randn(3, 6, 4)),
     }

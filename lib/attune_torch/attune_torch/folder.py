@@ -92,6 +92,13 @@ class Exported:
         self.aliases = [(other, names[0]) for names in groups.values() for other in names[1:] if names[0] in used]
         self.part = bool(set(self.state) - used - {alias for alias, _ in self.aliases})
 
+    def roles(self):
+        """What QUANTIZE is told of tensors: those that stay floats, and weights whose names look like positions'."""
+        names = [name for layer in self.layers for name in layer.tensors] + [alias for alias, _ in self.aliases]
+        floats = self.recognizer.floats
+        weights = [name for name in names if name not in floats and self.state[name].dim() > 1 and re.search("pos|wpe", name)]
+        return "".join([f"weight={name}\n" for name in weights] + [f"float={name}\n" for name in names if name in floats])
+
     # ---- C++ ----
 
     @staticmethod
@@ -248,7 +255,7 @@ if(PROJECT_IS_TOP_LEVEL)
   {name}_add_to(check_float)
   target_compile_definitions(check_float PRIVATE ATTUNE_CHECK_INT8=0 ATTUNE_CHECK_PLANS=1)
   attune_add_program(check_int8 SOURCES check.cpp)
-  {name}_add_to(check_int8 {quantize})
+  {name}_add_to(check_int8 QUANTIZE int8)
   target_compile_definitions(check_int8 PRIVATE ATTUNE_CHECK_INT8=1 ATTUNE_CHECK_PLANS=0)
   foreach(program check_float check_int8)
     attune_add_model(${{program}} NAME {name}_samples FILE check.safetensors)
@@ -259,12 +266,6 @@ attune_add_model_library({library} FOLDER ${{{name}_FOLDER}} TRAINS ${{{name}_TR
 '''
 
 
-def cmake(name, floats):
-    """The folder's CMakeLists.txt. `floats`: tensors that are quantized neither."""
-    quantize = "QUANTIZE int8" + (" FLOATS " + " ".join(floats) if floats else "")
-    return CMAKE.format(name=name, library=name.lower(), quantize=quantize)
-
-
 README = '''# {name}
 
 `{class_name}` of PyTorch as a type of attune, with {parameters} parameters. Written by `attune_torch.export`.
@@ -273,6 +274,7 @@ README = '''# {name}
 |---|---|
 | `model.hpp` | the model's type, and PyTorch's names of its tensors |
 | `model.safetensors` | its state_dict |
+| `model.safetensors.roles` | for `QUANTIZE`: tensors whose names do not tell whether they are weights |
 | `check.safetensors` | {samples} samples: inputs, outputs, and every layer's output |
 | `CMakeLists.txt` | `{name}_add_to(target)` for your firmware; by itself, the program that compares |
 
@@ -322,7 +324,7 @@ def export(module, sample_input, folder, hints=None):
     found = Exported(module, args, kwargs, hints or {})
     class_name = module._get_name()
     texts = {"model.hpp": found.header(name, class_name), "check.cpp": found.check_source(name, (1e-4, 0.1)),
-             "CMakeLists.txt": cmake(name, [name for layer in found.layers if getattr(layer, "kind", "") == "positions" for name in layer.tensors]),
+             "CMakeLists.txt": CMAKE.format(name=name, library=name.lower()), "model.safetensors.roles": found.roles(),
              "README.md": README.format(name=name, class_name=class_name, samples=found.samples()["input"].shape[0],
                                         parameters=f"{sum(p.numel() for p in module.parameters()):,}")}
     folder.mkdir(parents=True, exist_ok=True)

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from .errors import Unsupported
+from .recording import NodeByNode
 
 OPSETS = range(14, 21)
 FOLDED = "onnx::"  # torch.onnx names tensors so that it has computed from others, as transposed weights
@@ -235,14 +236,13 @@ def linears(graph):
     return found
 
 
-class OnnxModule(nn.Module):
+class OnnxModule(NodeByNode):
     """Runs a graph node by node. Its state_dict is that of the module that was exported, as far as the file has it."""
 
     def __init__(self, path, sizes):
         super().__init__()
         self.file, self.graph = path.name, Graph(path)
-        self.position = ("", "")  # of the step that runs: module path, and words for people
-        self.tensors = {}         # constants by the file's name
+        self.tensors = {}  # constants by the file's name
         self.linears = linears(self.graph)
         self.shape, self.is_integer = self.input_shape(sizes)
         self.name_tensors()

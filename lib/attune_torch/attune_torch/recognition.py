@@ -11,7 +11,7 @@ from .convolutions import Convolutions
 from .errors import Unsupported
 from .layers import Attention, Block, Layer, Network, Norm, linear, llama3_scaling, options, rotary_frequencies, scale_type, unless
 from .layout import SHAPES, axes, tokens
-from .recording import Node
+from .recording import Node, NodeByNode
 from .tensors import conv1d_weights
 
 # Operations that change no number, or none outside training.
@@ -52,6 +52,7 @@ class Recognizer(Convolutions):
         self.patches = None  # the model's inputs, where the first step cuts them into patches or rearranges them
         self.rows = ""       # how, for people
         self.folds = {}      # BatchNorms by their paths
+        self.floats = set()  # tensors that are vectors for a token or a feature, and not quantized
         self.ids = []        # the inputs of several tables, in the order of the device
         self.memory = None   # what decoder layers attend to
         self.pair = ()       # the inputs of an encoder and a decoder
@@ -189,6 +190,11 @@ class Recognizer(Convolutions):
         return Layer(type=type_, names=[name] if name is not None else [], tensors=list(tensors), output=self.tokens(node),
                      path=node.path, alias=alias)
 
+    def vectors(self, node, type_, name, tensor):
+        """A layer whose tensor has vectors for tokens or features; QUANTIZE leaves it floats."""
+        self.floats.add(tensor)
+        return self.layer(node, type_, name, [tensor])
+
     def name_of(self, node):
         """The name of a parameter in the state_dict."""
         if isinstance(node, Node) and node.operation == "constant" and node.path:
@@ -270,8 +276,7 @@ class Recognizer(Convolutions):
         for name in self.origins(parts[0]):
             if torch.equal(self.tensors[name].detach().reshape(1, -1).expand(node.shape[0], -1), node.value[:, 0]):
                 shape = options(seq_len=node.shape[1] - 1, d_model=node.shape[2])
-                layer = self.layer(node, f"attune::ClassToken<attune::TokenShape{shape}>", name, [name])
-                layer.kind = "positions"
+                layer = self.vectors(node, f"attune::ClassToken<attune::TokenShape{shape}>", name, name)
                 if self.tensors[name].dim() != 1:
                     layer.shapes = {name: tuple(self.tensors[name].shape)}
                 return layer
@@ -385,15 +390,24 @@ class Recognizer(Convolutions):
                 raise node.refused("a LayerNorm over more than the features: ")
             return Norm(rows, d_model, module.eps, weight is not None, bias is not None)
         numbers = [value for value in vars(module).values() if isinstance(value, float)] + [1e-5, 1e-6, 1e-8]
-        x, target = before.value.double(), node.value.double()
+        # Numbers whose mean is not 0, as after another norm: there both kinds are the same.
+        if len(node.args) > 1 or node.kwargs:
+            raise node.refused("a norm of several values: ")
+        probe = 1 + torch.randn(before.shape, generator=torch.Generator().manual_seed(1)).to(before.value.dtype)
+        with torch.no_grad():
+            target = module(probe).double()
 
-        def error(epsilon):
+        def error(kind):
+            root_mean_square, epsilon = kind
+            x = probe.double() if root_mean_square else probe.double() - probe.double().mean(-1, keepdim=True)
             y = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + epsilon)
             return float((y * weight.double() - target if weight is not None else y - target).abs().max())
 
-        best = min(numbers, key=error) if error(numbers[0]) > 1e-5 * float(target.abs().max()) else numbers[0]
-        if error(best) <= 1e-5 * max(1.0, float(target.abs().max())):
-            return Norm(rows, d_model, best, weight is not None, False, root_mean_square=True)
+        limit = 1e-5 * max(1.0, float(target.abs().max()))
+        fitting = [kind for kind in itertools.product((True, False), numbers) if error(kind) <= limit]
+        if fitting:
+            root_mean_square, epsilon = min(fitting, key=lambda kind: (kind[1] != numbers[0], error(kind)))
+            return Norm(rows, d_model, epsilon, weight is not None, False, root_mean_square)
         raise node.refused("a norm that is neither LayerNorm nor RMSNorm: ")
 
     def module_layer(self, node, derived):
@@ -423,7 +437,7 @@ class Recognizer(Convolutions):
             return None
         for name in self.origins(constants[0]):
             if torch.equal(self.tensors[name].detach().flatten(), factors.flatten()):
-                layer = self.layer(node, scale_type(*rows_of(self.tokens(node).shape)), name, [name])
+                layer = self.vectors(node, scale_type(*rows_of(self.tokens(node).shape)), name, name)
                 layer.kind = "scale"
                 if self.tensors[name].dim() != 1:
                     layer.shapes = {name: tuple(self.tensors[name].shape)}
@@ -512,9 +526,7 @@ class Recognizer(Convolutions):
             return None
         types, d_model = table.shape
         shape = options(seq_len=node.shape[1], d_model=d_model, types=unless(types, 2), type=unless(int(ids.value.flatten()[0]), 0))
-        layer = self.layer(node, f"attune::TokenType<attune::TokenTypeShape{shape}>", self.prefix(table, "weight"), [table.path])
-        layer.kind = "positions"
-        return layer
+        return self.vectors(node, f"attune::TokenType<attune::TokenTypeShape{shape}>", self.prefix(table, "weight"), table.path)
 
     def positions(self, node, constant):
         rows, d_model = rows_of(self.tokens(node).shape)
@@ -527,8 +539,7 @@ class Recognizer(Convolutions):
             if tensor.numel() % d_model or tensor.shape[-1] != d_model:
                 continue
             if torch.equal(tensor.detach().reshape(-1, d_model)[:rows].to(value.dtype), value):
-                layer = self.layer(node, f"attune::LearnedPositions<{shape}>", name, [name])
-                layer.kind = "positions"
+                layer = self.vectors(node, f"attune::LearnedPositions<{shape}>", name, name)
                 if tensor.dim() != 2:
                     layer.shapes = {name: tuple(tensor.shape)}
                 return layer
@@ -741,7 +752,8 @@ class Recognizer(Convolutions):
                 scaling = getattr(holder, "rope_scaling", None)
                 if isinstance(scaling, dict) and "low_freq_factor" in scaling:
                     scalings.add(llama3_scaling(scaling))
-        bases |= set(getattr(self.recording.module, "rotary_bases", ()))
+        if isinstance(self.recording.module, NodeByNode):
+            bases |= set(self.recording.module.rotary_bases)
         if d_k % 2 == 0:
             for scaling, base, adjacent in itertools.product(sorted(scalings), sorted(bases), (False, True)):
                 yield d_k, base, adjacent, scaling

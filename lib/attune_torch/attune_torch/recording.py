@@ -66,9 +66,15 @@ class Node:
         return Unsupported(text + self.describe() + self.hint)
 
 
+class NodeByNode(nn.Module):
+    """A graph that is run node by node, and says itself where it is."""
+    position = ("", "")  # of the node that runs: module path, and words for people
+    rotary_bases = ()    # that it may have
+
+
 def taken_whole(module):
     """Modules whose inside is not looked at."""
-    if isinstance(module, (nn.LayerNorm, nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerDecoderLayer, nn.Dropout)):
+    if isinstance(module, (nn.LayerNorm, nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)):
         return True
     return norm_like(module)
 
@@ -134,8 +140,7 @@ class Recording(TorchFunctionMode):
 
     def add(self, operation, args, kwargs, output, **more):
         path = self.paths.get(id(self.stack[-1]), "") if self.stack else ""
-        # A graph that is run node by node says itself where it is.
-        position = getattr(self.module, "position", None)
+        position = self.module.position if isinstance(self.module, NodeByNode) else None
         path, line = position or (path, line_of_forward())
         node = Node(operation, args, kwargs, None, **{"path": path, "line": line, **more})
         node.hint = "" if position else hint_for(node.path)
