@@ -603,6 +603,21 @@ class Step(nn.Module):
         return self.function(x)
 
 
+def failing(x):
+    raise ValueError("not today")
+
+
+class Second(nn.Module):
+    """nanoGPT's outputs: logits, and a loss that is None."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(5, 2)
+
+    def forward(self, x, targets=None):
+        return self.head(x), None
+
+
 def rearranged():
     """(name, module, batch of inputs, the inputs in the order in which the first layer takes them)"""
     x, image = torch.randn(3, 1, 6, 8), torch.randn(3, 2, 8, 8)

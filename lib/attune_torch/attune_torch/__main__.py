@@ -33,7 +33,13 @@ def made(place, tokens, token_types, sizes):
     spec.loader.exec_module(source)
     if not callable(getattr(source, function, None)):
         raise ValueError(f"there is no function {function} in {file}")
-    pair = getattr(source, function)()
+    from .recording import failure
+    try:
+        pair = getattr(source, function)()
+    except (Unsupported, ModuleNotFoundError):
+        raise
+    except Exception as problem:  # noqa: BLE001: whatever it raises
+        raise ValueError(f"{function}() of {file} fails: {failure(problem)}") from problem
     if not isinstance(pair, tuple) or len(pair) not in (2, 3):
         raise ValueError(f"{function} must return (module, sample_input) or (module, sample_input, hints)")
     return pair

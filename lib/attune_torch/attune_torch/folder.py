@@ -3,8 +3,10 @@ import re
 from pathlib import Path
 
 import torch
+from torch import nn
 
 from . import tensors
+from .cpp_names import refuse_name
 from .errors import Unsupported
 from .folding import metadata_of
 from .recognition import recognize
@@ -225,7 +227,8 @@ class Exported:
         return found
 
 
-CMAKE = '''# The model {name}, for a firmware of yours:
+OWN_FILE, OWN_LINE = "CMakeLists.txt", "# The model {name}, for a firmware of yours:"  # by which a folder is known as written here
+CMAKE = OWN_LINE + '''
 #
 #   add_subdirectory({name})
 #   add_executable(firmware main.cpp)                    # #include <model.hpp>, <{name}_file.hpp>
@@ -305,6 +308,34 @@ void predict(const {name}::Model::Input& x, {name}::Model::Output& y) {{
 '''
 
 
+def refuse_folder(folder):
+    """Raises ValueError of a folder with files that were not written here."""
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} is a file; give a folder")
+    others = sorted(path.name for path in folder.glob("*") if not path.name.startswith("."))
+    known = (folder / OWN_FILE).read_text(errors="replace").startswith(OWN_LINE.split("{")[0]) if OWN_FILE in others else False
+    if others and not known:
+        raise ValueError(f"{folder} has files that attune_torch.export did not write: {', '.join(others[:3])}{', …' * (len(others) > 3)}; give a "
+                         "folder that is new or empty, or one that it wrote")
+
+
+def refuse_module(module):
+    """Raises ValueError of what is no model, or not one with numbers."""
+    if not isinstance(module, nn.Module):
+        what = "a state_dict has weights alone: make the model, and call load_state_dict" if isinstance(module, dict) else \
+            "a function becomes a module as the forward of a class"
+        raise ValueError(f"the model is a {type(module).__name__}, and is to be a torch.nn.Module; {what}")
+    for path, inside in module.named_modules():
+        if isinstance(inside, torch.jit.ScriptModule):
+            raise Unsupported(f"{path or 'the model'} is a module of torch.jit, whose forward cannot be recorded: export the module that "
+                              "it was made from, and load_state_dict its weights")
+    parameters = {name for name, _ in module.named_parameters()}
+    for name, value in module.state_dict().items():
+        # A mask in a buffer may be infinite.
+        if value.is_floating_point() and not bool(torch.isfinite(value).all() if name in parameters else (value == value).all()):
+            raise Unsupported(f"{name} has numbers that are NaN or infinite, as after a training that diverged")
+
+
 def export(module, sample_input, folder, hints=None):
     """Writes a folder with `module` as a type of attune, its weights and samples. `sample_input` is a batch, [batch, tokens,
     features], [batch, features], or ids of tokens [batch, tokens]; the model is recorded on it, so take real ones. A tuple or a
@@ -312,19 +343,22 @@ def export(module, sample_input, folder, hints=None):
     modules' paths, called as hint(module, *inputs): what the module computes, written with operations that attune has. Raises
     Unsupported, before anything is written, and says what attune has no layer for, and where in `forward` it is."""
     folder = Path(folder)
-    name = re.sub(r"\W+", "_", folder.name)
-    if not re.fullmatch(r"[A-Za-z_]\w*", name):
-        raise ValueError(f"'{folder.name}' is to be a C++ namespace: letters, digits and _, no digit first")
+    name = re.sub(r"\W+", "_", folder.resolve().name)
+    refuse_name(name)
+    refuse_folder(folder)
+    refuse_module(module)
     args = (sample_input,) if isinstance(sample_input, torch.Tensor) else sample_input if isinstance(sample_input, (list, tuple)) else ()
     kwargs = sample_input if isinstance(sample_input, dict) else {}
     inputs = [*args, *kwargs.values()]
     if not inputs or any(not isinstance(item, torch.Tensor) or item.dim() < 2 for item in inputs):
         raise ValueError("sample_input is a tensor with a batch: [batch, tokens, features], [batch, features] or ids [batch, tokens]; or "
                          "a tuple or a dict of such, for a model with several ids for each token")
+    if not all(bool(torch.isfinite(item).all()) for item in inputs):
+        raise ValueError("sample_input has numbers that are NaN or infinite; the model is recorded on it, so take real inputs")
     found = Exported(module, args, kwargs, hints or {})
     class_name = module._get_name()
-    texts = {"model.hpp": found.header(name, class_name), "check.cpp": found.check_source(name, (1e-4, 0.1)),
-             "CMakeLists.txt": CMAKE.format(name=name, library=name.lower()), "model.safetensors.roles": found.roles(),
+    texts = {OWN_FILE: CMAKE.format(name=name, library=name.lower()), "model.hpp": found.header(name, class_name),
+             "check.cpp": found.check_source(name, (1e-4, 0.1)), "model.safetensors.roles": found.roles(),
              "README.md": README.format(name=name, class_name=class_name, samples=found.samples()["input"].shape[0],
                                         parameters=f"{sum(p.numel() for p in module.parameters()):,}")}
     folder.mkdir(parents=True, exist_ok=True)
