@@ -237,7 +237,7 @@ class NanoBlock(nn.Module):
         self.ln_1, self.ln_2, self.heads, self.drop = BiaslessNorm(width), BiaslessNorm(width), heads, nn.Dropout(0.1)
         self.c_attn, self.c_proj = nn.Linear(width, 3 * width, bias=False), nn.Linear(width, width, bias=False)
         self.up, self.down = nn.Linear(width, 2 * width, bias=False), nn.Linear(2 * width, width, bias=False)
-        self.register_buffer("mask", torch.tril(torch.ones(tokens, tokens)).bool())
+        self.register_buffer("mask", torch.tril(torch.ones(tokens, tokens)).bool(), persistent=False)
 
     def attend(self, x):
         batch, tokens, width = x.shape

@@ -245,11 +245,11 @@ class OnnxModule(NodeByNode):
         self.tensors = {}  # constants by the file's name
         self.linears = linears(self.graph)
         self.shape, self.is_integer = self.input_shape(sizes)
-        self.name_tensors()
-        self.name_tables()
         # Scalars that may be the base of rotary positions.
         self.rotary_bases = sorted({float(value) for value in self.graph.constants.values()
                                     if value.is_floating_point() and value.numel() == 1 and 100 <= float(value) < math.inf})
+        self.name_tensors()
+        self.name_tables()
 
     def _get_name(self):
         return self.file
@@ -396,7 +396,7 @@ class OnnxModule(NodeByNode):
     def run(self, x):
         values = {**self.graph.constants, **self.tensors, self.graph.input.name: x}
         for index, step in enumerate(self.graph.steps):
-            self.position = (self.names.path(step.scope), f"{step.describe()} of {self.file}")
+            self.__dict__["position"] = (self.names.path(step.scope), f"{step.describe()} of {self.file}")  # a layer may be called so, too
             linear = self.linears.get(index, False)
             if linear is None:
                 continue
