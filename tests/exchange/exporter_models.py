@@ -489,6 +489,26 @@ class AttentionAlone(nn.Module):
         return x + self.proj((q @ k.transpose(1, 2) / 8 ** 0.5).softmax(-1) @ v)
 
 
+class Padded(nn.Module):
+    """Attention with a padding mask."""
+
+    def __init__(self):
+        super().__init__()
+        self.attend = nn.MultiheadAttention(8, 2, batch_first=True)
+
+    def forward(self, x):
+        return x + self.attend(x, x, x, key_padding_mask=torch.arange(x.shape[1]).expand(x.shape[:2]) > 3, need_weights=False)[0]
+
+
+class PaddedEncoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8, batch_first=True), 1)
+
+    def forward(self, x):
+        return self.encoder(x, src_key_padding_mask=x[:, :, 0] == 0)
+
+
 class TokenScale(nn.Module):
     def __init__(self):
         super().__init__()

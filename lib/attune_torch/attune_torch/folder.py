@@ -185,6 +185,13 @@ class Exported:
             "constexpr attune::Role kLoraRoles = attune::Role::" + ("kQueries | attune::Role::kValues" if self.declarations else "kEverything") + ";",
             "", "}  // namespace", "", "#include <attune_torch/check.hpp>", ""])
 
+    def length_example(self, name):
+        """For the README, of a model whose attention takes the input's tokens: how to give a length."""
+        tokens, of = self.device_input().shape[1], self.recognizer
+        parts = [getattr(layer, "block", layer) for layer in self.layers if getattr(layer, "kind", "") in ("block", "attention")]
+        plain = parts and not of.pair and not of.ids and all(part.attention.seq_len == tokens for part in parts)
+        return LENGTH.format(name=name, tokens=tokens) if plain and tokens > 1 else ""
+
     @staticmethod
     def kind_of(layer):
         return re.sub(r"^attune::|<.*$", "", layer.type, flags=re.S)
@@ -298,13 +305,27 @@ void predict(const {name}::Model::Input& x, {name}::Model::Output& y) {{
   attune::infer<{name}::Model>(attune::kInFlash<{name}::Names, {name}_file>, x, y, scratch);
 }}
 ```
-
+{length}
 ## RAM and flash
 
 `check` fills in this table.
 
 <!-- sizes -->
 <!-- end -->
+'''
+
+
+LENGTH = '''
+Sequences shorter than {tokens} tokens give their length; what stands behind it has no influence:
+
+```cpp
+attune::Status predict_first(const {name}::Model::Input& x, int tokens, {name}::Model::Output& y) {{
+  attune::SequenceLength<{tokens}> length;
+  if (const attune::Status status = length.set_length(tokens); status != attune::Status::kOk) return status;
+  attune::infer<{name}::Model>(attune::kInFlash<{name}::Names, {name}_file>, x, y, scratch, length);
+  return attune::Status::kOk;
+}}
+```
 '''
 
 
@@ -359,7 +380,7 @@ def export(module, sample_input, folder, hints=None):
     class_name = module._get_name()
     texts = {OWN_FILE: CMAKE.format(name=name, library=name.lower()), "model.hpp": found.header(name, class_name),
              "check.cpp": found.check_source(name, (1e-4, 0.1)), "model.safetensors.roles": found.roles(),
-             "README.md": README.format(name=name, class_name=class_name, samples=found.samples()["input"].shape[0],
+             "README.md": README.format(name=name, length=found.length_example(name), class_name=class_name, samples=found.samples()["input"].shape[0],
                                         parameters=f"{sum(p.numel() for p in module.parameters()):,}")}
     folder.mkdir(parents=True, exist_ok=True)
     for file, text in texts.items():

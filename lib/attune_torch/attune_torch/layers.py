@@ -46,7 +46,7 @@ class Layer:
     tensors: list = field(default_factory=list)
     output: object = None  # the recorded value
     path: str = ""         # of the module, for people
-    alias: str = ""        # a name for the C++ type
+    node: object = None    # of the recording, for messages
     shapes: dict = field(default_factory=dict)  # of tensors whose shape in the file is another than the model's
 
 

@@ -19,11 +19,17 @@ SAME = {"dropout", "Dropout", "contiguous", "clone", "detach", "float", "to", "t
 ACTIVATIONS = {"relu": "kRelu", "relu_": "kRelu", "silu": "kSilu", "swish": "kSilu", "tanh": "kTanh", "sigmoid": "kSigmoid"}
 SUMS = {"add", "__add__", "__radd__", "__iadd__", "add_", "iadd"}
 PRODUCTS = {"mul", "__mul__", "__rmul__", "mul_", "__imul__", "imul", "multiply"}
+QUOTIENTS = {"div", "__truediv__", "true_divide", "divide", "div_"}
 POOLS = {"avg_pool1d", "avg_pool2d", "adaptive_avg_pool1d", "adaptive_avg_pool2d"}
 
 # Of an nn.TransformerEncoderLayer that is written out.
 TORCH_NAMES = {"qkv_weight": "self_attn.in_proj_weight", "qkv_bias": "self_attn.in_proj_bias", "output": "self_attn.out_proj",
                "linear1": "linear1", "linear2": "linear2", "norm1": "norm1", "norm2": "norm2"}
+
+
+# Remedies that several messages have.
+BATCH_FIRST = "make the batch the first dimension of the input and of every value (batch_first=True)"
+PADDING = "export without it; padding is given at run time, and the folder's README.md shows its SequenceLength"
 
 
 class NotReached(Exception):
@@ -112,9 +118,22 @@ class Recognizer(Convolutions):
         while node is not source:
             if node.operation == "input" or not node.derived:
                 raise NotReached
-            found, node = self.last_layer(node, source)
+            try:
+                found, node = self.last_layer(node, source)
+            except Unsupported:
+                self.refuse_before(node, source)
+                raise
             backwards += reversed(found)
         return backwards[::-1]
+
+    def refuse_before(self, node, source):
+        """Raises what is refused before an operation that is refused, if something is: the first of the pass is told."""
+        derived = [item for item in node.inputs() if item.derived]
+        if len(derived) == 1 and node.operation != "linear" and derived[0].operation != "pad" or node.operation in SUMS:
+            try:
+                self.chain(min(derived, key=lambda item: item.index), source)
+            except NotReached:
+                pass
 
     def last_layer(self, node, source):
         """The layers at the end of a chain (none, where numbers stay the same), and the node before them."""
@@ -167,9 +186,18 @@ class Recognizer(Convolutions):
     @staticmethod
     def no_layer(node):
         known = {"batch_norm": "BatchNorm", "lstm": "LSTM", "gru": "GRU"} | dict.fromkeys(
-            PRODUCTS, "a product with a constant or of two values")
+            ("matmul", "__matmul__", "bmm", "einsum", "scaled_dot_product_attention"),
+            "a product of two values; attention ends with its output projection, an nn.Linear")
+        derived = [item for item in node.inputs() if item.derived]
         what = known.get(node.operation)
-        return node.refused("attune has no layer for this: " + (f"{what}, " if what else ""))
+        if node.operation in PRODUCTS | QUOTIENTS:
+            what = "a product of two values" if len(derived) > 1 else "a product with a constant; where it multiplies features, make the " \
+                f"factors a parameter, nn.Parameter(torch.full(({node.shape[-1]},), …)), which becomes a LayerScale"
+        elif node.operation in ("softmax", "log_softmax"):
+            what = "a softmax that is not attention's; leave it out at the end of a model, as CrossEntropy takes logits"
+        elif node.operation in SHAPES and node.value.dim() > 1 and node.shape[:2] == derived[0].shape[:2][::-1] and node.shape[0] != node.shape[1]:
+            what = f"a value whose batch is not its first dimension; {BATCH_FIRST}"
+        return node.refused("attune has no layer for this: " + (f"{what}: " if what else ""))
 
     def rearranged(self, node):
         """Whether a value is the first input in another order and shape, each sample by itself. The device then takes it so."""
@@ -186,9 +214,9 @@ class Recognizer(Convolutions):
 
     # ---- Single layers ----
 
-    def layer(self, node, type_, name=None, tensors=(), alias=""):
+    def layer(self, node, type_, name=None, tensors=()):
         return Layer(type=type_, names=[name] if name is not None else [], tensors=list(tensors), output=self.tokens(node),
-                     path=node.path, alias=alias)
+                     path=node.path, node=node)
 
     def vectors(self, node, type_, name, tensor):
         """A layer whose tensor has vectors for tokens or features; QUANTIZE leaves it floats."""
@@ -203,9 +231,21 @@ class Recognizer(Convolutions):
 
     def prefix(self, node, ending):
         name = self.name_of(node)
+        if name is None and isinstance(node, Node):
+            self.refuse_parametrized(node)
         if name is None or not (name == ending or name.endswith("." + ending)):
             raise Unsupported(f"the tensor of this operation is not called …{ending} in the state_dict: {name or 'no parameter'}")
         return name[: -len(ending) - 1] if name != ending else ""
+
+    def refuse_parametrized(self, node):
+        """Raises Unsupported of a weight that weight_norm, spectral_norm or a parametrization computes."""
+        for name in self.origins(node):
+            path, _, leaf = name.partition(".parametrizations.") if ".parametrizations." in name else name.rpartition(".")
+            call = f"parametrize.remove_parametrizations(model.{path}, {leaf.partition('.')[0]!r})" if ".parametrizations." in name else \
+                f"remove_weight_norm(model.{path})" if leaf in ("weight_g", "weight_v") else \
+                f"remove_spectral_norm(model.{path})" if leaf == "weight_orig" else None
+            if call:
+                raise Unsupported(f"the weight of {path} is computed from {name}: call torch.nn.utils.{call} before")
 
     def argument(self, node, index, key, default=None):
         if len(node.args) > index:
@@ -364,7 +404,8 @@ class Recognizer(Convolutions):
         rank, axis = before.value.dim(), self.axes.get(before.index)
         dims = [dim % rank for dim in (dims if isinstance(dims, (list, tuple)) else [dims]) if isinstance(dim, int)]
         if rank < 3 or axis is None or sorted([0, axis, *dims]) != list(range(rank)):
-            raise node.refused("a mean or a maximum of another dimension than the tokens': ")
+            batch = f"; {BATCH_FIRST}" if 0 in dims else ""
+            raise node.refused(f"a mean or a maximum of another dimension than the tokens'{batch}: ")
         return self.pooled(node, before, kind)
 
     def pooled(self, node, before, kind):
@@ -377,7 +418,8 @@ class Recognizer(Convolutions):
         rows = self.tokens(before)
         if rows.dim() == 3 and node.shape == (rows.shape[0], rows.shape[2]) and torch.equal(node.value, rows[:, 0]):
             return self.pooled(node, before, "kFirst")
-        raise node.refused("a part of the tokens that is not the first one: ")
+        raise node.refused("a part of the tokens that is not the first one; export the model without this step, and take that row of the "
+                           "output on the device: ")
 
     def norm(self, node):
         """A Norm, where the module is one by its numbers; its input's node."""
@@ -563,8 +605,12 @@ class Recognizer(Convolutions):
         query, key, value = node.args[:3]
         if query is not key or key is not value:
             raise node.refused("attention to another sequence: ")
-        if not module.batch_first or module.bias_k is not None or module.add_zero_attn or not module._qkv_same_embed_dim:
-            raise node.refused("nn.MultiheadAttention with batch_first = False, add_bias_kv, add_zero_attn, kdim or vdim: ")
+        if not module.batch_first:
+            raise node.refused(f"nn.MultiheadAttention with batch_first=False; {BATCH_FIRST}: ")
+        if module.bias_k is not None or module.add_zero_attn or not module._qkv_same_embed_dim:
+            raise node.refused("nn.MultiheadAttention with add_bias_kv, add_zero_attn, kdim or vdim: ")
+        if self.argument(node, 3, "key_padding_mask") is not None:
+            raise node.refused(f"a padding mask; {PADDING}: ")
         mask = self.argument(node, 5, "attn_mask")
         seq_len, d_model = rows_of(query.shape)
         bias = module.in_proj_bias is not None
@@ -589,7 +635,7 @@ class Recognizer(Convolutions):
             return True
         if not hides.any():
             return False
-        raise node.refused("a mask that is not causal; padding is given at run time, as a SequenceLength: ")
+        raise node.refused(f"a mask that is not causal; if it is one of padding, {PADDING}: ")
 
     def attention_layer(self, node, attention, source):
         layer = self.layer(node, f"attune::MultiHeadAttention<attune::AttentionShape{attention.shape()}>",
@@ -620,8 +666,8 @@ class Recognizer(Convolutions):
         if len(softmax) != 1 or len(sources) not in (1, 3):
             return None
         if from_input:
-            raise softmax[0].refused("attention that also takes the model's input itself, as a padding mask that forward computes; padding "
-                              "is given at run time, as a SequenceLength: ")
+            raise softmax[0].refused("attention that also takes the model's input itself, as a padding mask that forward computes; "
+                                     f"{PADDING}: ")
         parts = [self.linear_parts(item) for item in sources]
         inputs = {id(part[2]) for part in parts}
         if len(inputs) != 1:
@@ -839,9 +885,9 @@ class Recognizer(Convolutions):
         attention, before = module.self_attn, node.args[0]
         decodes = isinstance(module, nn.TransformerDecoderLayer)
         if not attention.batch_first:
-            raise node.refused(f"{type(module).__name__} with batch_first = False: ")
+            raise node.refused(f"{type(module).__name__} with batch_first=False; {BATCH_FIRST}: ")
         if not decodes and self.argument(node, 2, "src_key_padding_mask") is not None:
-            raise node.refused("a padding mask; it is given at run time, as a SequenceLength: ")
+            raise node.refused(f"a padding mask; {PADDING}: ")
         seq_len, d_model = rows_of(before.shape)
         memory_len = self.attends_to(node) if decodes else 0
         causal = not decodes and self.is_causal(self.argument(node, 1, "src_mask", None), node)
@@ -877,8 +923,10 @@ class Recognizer(Convolutions):
             if kind == "residual":
                 self.residual(layer)
             if kind == "gated" or (kind == "attention" and not layer.attention.module):
-                raise Unsupported(f"{'a gated network' if kind == 'gated' else 'attention'} in {layer.path} that is not a part "
-                                  "of a transformer block")
+                what = "a gated network" if kind == "gated" else "attention"
+                remedy = "" if kind == "gated" else "; write it as an nn.MultiheadAttention, or as a part of such a block"
+                raise layer.node.refused(f"{what} that is not a part of a transformer block, which has attention and a network with norms and "
+                                         f"sums{remedy}: ")
             found.append(layer)
             at += 1
         return found
@@ -966,5 +1014,6 @@ def recognize(recording, output):
     except NotReached:
         raise Unsupported("the output is not computed from the input alone") from None
     if len(recording.inputs) > 1 and not recognizer.ids and recognizer.memory is None:
-        raise Unsupported("a model with several inputs that are neither ids whose embeddings are added up, nor a source and a target")
+        raise Unsupported("a model with several inputs that are neither ids whose embeddings are added up, nor a source and a target; of a "
+                          f"padding mask: {PADDING}")
     return recognizer, layers
