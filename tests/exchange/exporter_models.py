@@ -253,19 +253,20 @@ class NanoBlock(nn.Module):
 
 class Named(nn.Module):
     """nanoGPT's blocks between layers whose names say something else: positions that do not sound like them, and the other way around.
-    Attributes as an OnnxModule's."""
+    Attributes as an OnnxModule's.
+    Attention also stands outside of a block."""
 
     def __init__(self, tokens=6, width=8):
         super().__init__()
         self.position, self.time_table = nn.Linear(4, width), nn.Embedding(tokens, width)
         self.blocks = nn.ModuleList([NanoBlock(width, 2, tokens) for _ in range(2)])
-        self.norm, self.post, self.rotary_bases = BiaslessNorm(width), nn.Linear(width, 3), None
+        self.norm, self.mix, self.post, self.rotary_bases = BiaslessNorm(width), AttentionAlone(), nn.Linear(width, 3), None
 
     def forward(self, x):
         x = self.position(x) + self.time_table(torch.arange(x.shape[1]))
         for block in self.blocks:
             x = block(x)
-        return self.post(self.norm(x))
+        return self.post(self.mix(self.norm(x)))
 
 
 class LlamaAttention(nn.Module):
@@ -498,6 +499,11 @@ class Padded(nn.Module):
 
     def forward(self, x):
         return x + self.attend(x, x, x, key_padding_mask=torch.arange(x.shape[1]).expand(x.shape[:2]) > 3, need_weights=False)[0]
+
+
+class Padless(Padded):
+    def forward(self, x):
+        return x + self.attend(x, x, x, need_weights=False)[0]
 
 
 class PaddedEncoder(nn.Module):

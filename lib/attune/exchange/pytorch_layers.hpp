@@ -49,6 +49,8 @@ struct EncoderLayerNames {
   const char* qkv_bias = nullptr;                         // the packed bias
   StateDictLayout linear = StateDictLayout::kTransposed;  // layout of all weights: kConv1D in GPT-2
   double epsilon = 0;  // of norms, if config.json gives no other; 0: unknown
+  // Names of attention that is not in an encoder layer; nullptr: those of nn.MultiheadAttention.
+  const EncoderLayerNames* attention_alone = nullptr;
 };
 
 namespace detail {
@@ -99,6 +101,17 @@ constexpr void check_epsilon() {
 /// The table, or `otherwise` if there is none.
 template <const EncoderLayerNames* table, const EncoderLayerNames& otherwise>
 inline constexpr const EncoderLayerNames& kNamesOr = table != nullptr ? *table : otherwise;
+
+/// The table of attention that is not in an encoder layer, or nullptr.
+template <const EncoderLayerNames* table>
+inline constexpr const EncoderLayerNames* kAttentionAlone =
+    table != nullptr ? table->attention_alone : nullptr;
+
+/// Whether a table has a name for each projection of an attention.
+constexpr bool names_projections(const EncoderLayerNames& names, bool bias) {
+  const bool packed = names.qkv_weight && (names.qkv_bias || !bias);
+  return (packed || (names.query && names.key && names.value)) && names.output;
+}
 
 }  // namespace detail
 
@@ -250,18 +263,32 @@ struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
   static constexpr bool kOneWidth = shape.d_key == shape.d_model && shape.d_value == shape.d_model;
 
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    constexpr const EncoderLayerNames* kAlone = detail::kAttentionAlone<table>;
+    if constexpr (kAlone != nullptr) {
+      static_assert(
+          detail::names_projections(*kAlone, shape.bias) &&
+              (!kNormalizes || (kAlone->query_norm && kAlone->key_norm)),
+          "attune::EncoderLayerNames: attention_alone lacks a name: query, key and value, or qkv_weight "
+          "with qkv_bias; output; and query_norm and key_norm of normalized ones");
+      visit_by<*kAlone>(visitor, parent, set);
+    } else {
+      visit_by<torch_names()>(visitor, parent, set);
+    }
+    if constexpr (shape.add_bias_kv) {
+      visitor(StateDictPlace<StateDictLayout::kKey>{{"bias_k", parent}}, set.appended.bias_k);
+      visitor(StateDictPlace<StateDictLayout::kKey>{{"bias_v", parent}}, set.appended.bias_v);
+    }
+  }
+  /// The names of nn.MultiheadAttention, or of four linear layers.
+  static constexpr const EncoderLayerNames& torch_names() {
     constexpr bool kFourLinears =
         shape.num_kv_heads != shape.num_heads || kNormalizes || shape.output_bias != shape.bias;
     static_assert(
         kFourLinears || (shape.num_heads * shape.d_k == shape.d_model &&
                          shape.num_heads * shape.d_v == shape.d_model && shape.d_out == shape.d_model),
         "attune::PyTorchModule: nn.MultiheadAttention has num_heads * d_k, num_heads * d_v and d_out "
-        "equal to d_model; other attention is a module of one's own, with PyTorchNames of one's own");
-    visit_by<kFourLinears ? detail::kLayersAlone : detail::kMultiheadAttention>(visitor, parent, set);
-    if constexpr (shape.add_bias_kv) {
-      visitor(StateDictPlace<StateDictLayout::kKey>{{"bias_k", parent}}, set.appended.bias_k);
-      visitor(StateDictPlace<StateDictLayout::kKey>{{"bias_v", parent}}, set.appended.bias_v);
-    }
+        "equal to d_model; other attention is a module of one's own, with a table that has attention_alone");
+    return kFourLinears ? detail::kLayersAlone : detail::kMultiheadAttention;
   }
   /// The projections and norms, by the names of a table.
   template <const EncoderLayerNames& names>
@@ -379,9 +406,8 @@ constexpr bool names_all_of(const EncoderLayerNames& names) {
   constexpr auto& kAttention = Attention::Layer::kShape;
   constexpr bool kNormalizes = kAttention.query_key_norm != QueryKeyNorm::kNone;
   constexpr bool kGated = requires(typename Network::Layer::Parameters set) { set.gate; };
-  const bool packed = names.qkv_weight && (names.qkv_bias || !kAttention.bias);
-  return (packed || (names.query && names.key && names.value)) && names.output && names.linear1 &&
-         names.linear2 && (names.gate || !kGated) &&
+  return names_projections(names, kAttention.bias) && names.linear1 && names.linear2 &&
+         (names.gate || !kGated) &&
          (names.scale1 || std::is_same_v<typename Attention::Scale, NoParameters>)&&(
              names.scale2 ||
              std::is_same_v<typename Network::Scale, NoParameters>)&&((names.query_norm && names.key_norm) ||

@@ -192,8 +192,8 @@ class SafetensorsQuantizer {
 }  // namespace detail
 
 /// Whether a tensor of a file is a weight, by name and shape: it has several rows, or its name ends with
-/// "weight", and it is not a table of positions: one of the words of its name, between underscores, is "pos" or
-/// begins with "position". Class tokens and `bias_k`, [1, 1, d], are not weights.
+/// "weight", and it is not a table of positions: one of the words of its name, between underscores, is "pos"
+/// or begins with "position". Class tokens and `bias_k`, [1, 1, d], are not weights.
 constexpr bool is_weight(const SafetensorsEntry& entry) {
   const auto last_part = [](std::string_view name) {
     const std::size_t dot = name.rfind('.');

@@ -9,7 +9,7 @@ from . import tensors
 from .cpp_names import refuse_name
 from .errors import Unsupported
 from .folding import metadata_of
-from .recognition import recognize
+from .recognition import MULTIHEAD_NAMES, TORCH_NAMES, recognize
 from .recording import record
 
 LAYERS = "Layers"
@@ -127,7 +127,7 @@ class Exported:
 
     def names_type(self, model, names):
         quoted = "".join(f', "{name}"' for name in names)
-        if self.tables and self.tables[0]:
+        if self.table():
             return f"attune::HuggingFaceModule<kBlockNames, {model}{quoted}>"
         return f"attune::PyTorchModule<{model}{quoted}>"
 
@@ -141,11 +141,23 @@ class Exported:
         return f"attune::PyTorchFile<{', '.join([names, *extra])}>" if extra else names
 
     def table(self):
-        if not (self.tables and self.tables[0]):
+        """C++ of the names in blocks, and in attention outside of them, where they are not those of torch.nn."""
+        blocks, alone = self.tables[0] if self.tables else {}, self.recognizer.attention_names or {}
+        if alone.items() <= MULTIHEAD_NAMES.items():
+            alone = {}
+        if not blocks and not alone:
             return []
-        table = self.tables[0]
-        entries = ",\n    ".join(f'.{key} = "{table[key]}"' for key in NAMES_IN_ORDER if key in table)
-        return [f"inline constexpr attune::EncoderLayerNames kBlockNames{{\n    {entries}}};"]
+        if alone and self.tables and not blocks:
+            blocks = TORCH_NAMES
+            if any(layer.block.memory_len for part in self.parts for layer in part if getattr(layer, "kind", "") == "block"):
+                raise Unsupported("attention with names of its own beside an nn.TransformerDecoderLayer; write it as an nn.MultiheadAttention")
+        lines = [f"inline constexpr attune::EncoderLayerNames kAttentionNames{{\n    {self.entries(alone)}}};"] if alone else []
+        entries = [self.entries(blocks)] * bool(blocks) + [".attention_alone = &kAttentionNames"] * bool(alone)
+        return [*lines, "inline constexpr attune::EncoderLayerNames kBlockNames{\n    " + ",\n    ".join(entries) + "};"]
+
+    @staticmethod
+    def entries(table):
+        return ",\n    ".join(f'.{key} = "{table[key]}"' for key in NAMES_IN_ORDER if key in table)
 
     def header(self, name, class_name):
         lists = [self.repeated(part[1:-1] if self.tied else part) for part in self.parts]

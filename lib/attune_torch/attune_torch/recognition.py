@@ -25,6 +25,8 @@ POOLS = {"avg_pool1d", "avg_pool2d", "adaptive_avg_pool1d", "adaptive_avg_pool2d
 # Of an nn.TransformerEncoderLayer that is written out.
 TORCH_NAMES = {"qkv_weight": "self_attn.in_proj_weight", "qkv_bias": "self_attn.in_proj_bias", "output": "self_attn.out_proj",
                "linear1": "linear1", "linear2": "linear2", "norm1": "norm1", "norm2": "norm2"}
+# Of an nn.MultiheadAttention; without biases it has no qkv_bias.
+MULTIHEAD_NAMES = {"qkv_weight": "in_proj_weight", "qkv_bias": "in_proj_bias", "output": "out_proj"}
 
 
 # Remedies that several messages have.
@@ -50,6 +52,17 @@ def rows_of(shape):
     raise Unsupported(f"a tensor of shape {list(shape)}: attune's have a batch, tokens and features")
 
 
+def relative(names):
+    """The path that names of tensors and modules share, and the names below it."""
+    shared = []
+    for step in zip(*[name.split(".") for name in names.values()]):
+        if len(set(step)) > 1:
+            break
+        shared.append(step[0])
+    path = ".".join(shared)
+    return path, {key: name[len(path) + 1 if path else 0:] for key, name in names.items()}
+
+
 class Recognizer(Convolutions):
     def __init__(self, recording):
         self.recording = recording
@@ -58,6 +71,7 @@ class Recognizer(Convolutions):
         self.patches = None  # the model's inputs, where the first step cuts them into patches or rearranges them
         self.rows = ""       # how, for people
         self.folds = {}      # BatchNorms by their paths
+        self.attention_names = None  # of attention outside of transformer blocks
         self.floats = set()  # tensors that are vectors for a token or a feature, and not quantized
         self.ids = []        # the inputs of several tables, in the order of the device
         self.memory = None   # what decoder layers attend to
@@ -620,7 +634,7 @@ class Recognizer(Convolutions):
             names["qkv_bias"] = f"{path}.in_proj_bias"
         attention = Attention(seq_len, d_model, module.num_heads, module.num_heads, d_model // module.num_heads, bias,
                               module.out_proj.bias is not None, self.is_causal(mask, node), names=names,
-                              tensors=[f"{path}.{name}" for name, _ in module.named_parameters()], module=path)
+                              tensors=[f"{path}.{name}" for name, _ in module.named_parameters()])
         return self.attention_layer(node, attention, query)
 
     def is_causal(self, mask, node):
@@ -639,7 +653,7 @@ class Recognizer(Convolutions):
 
     def attention_layer(self, node, attention, source):
         layer = self.layer(node, f"attune::MultiHeadAttention<attune::AttentionShape{attention.shape()}>",
-                           attention.module or None, attention.tensors)
+                           tensors=attention.tensors)
         layer.kind, layer.attention, layer.source = "attention", attention, source
         return layer
 
@@ -682,9 +696,6 @@ class Recognizer(Convolutions):
         found.output_bias = bias is not None
         found.names["output"] = self.prefix(weight, "weight")
         found.tensors += [weight.path] + ([bias.path] if bias is not None else [])
-        packed = found.names.get("qkv_weight", "").removesuffix("in_proj_weight")
-        if packed and found.names["output"] == f"{packed}out_proj":
-            found.module = packed[:-1]  # an nn.MultiheadAttention that is written out
         return self.attention_layer(end or node, found, source)
 
     def confirmed(self, node, softmax, sources, parts, before, source, end):
@@ -922,14 +933,24 @@ class Recognizer(Convolutions):
             kind = getattr(layer, "kind", "")
             if kind == "residual":
                 self.residual(layer)
-            if kind == "gated" or (kind == "attention" and not layer.attention.module):
-                what = "a gated network" if kind == "gated" else "attention"
-                remedy = "" if kind == "gated" else "; write it as an nn.MultiheadAttention, or as a part of such a block"
-                raise layer.node.refused(f"{what} that is not a part of a transformer block, which has attention and a network with norms and "
-                                         f"sums{remedy}: ")
+            if kind == "gated":
+                raise layer.node.refused("a gated network that is not a part of a transformer block, which has attention and a network with "
+                                         "norms and sums: ")
+            if kind == "attention":
+                self.alone(layer)
             found.append(layer)
             at += 1
         return found
+
+    def alone(self, layer):
+        """Attention that is not a part of a transformer block: its path, and the table of its names."""
+        path, names = relative(layer.attention.names)
+        layer.names = [path]
+        known = self.attention_names or names
+        if ("qkv_weight" in known) != ("qkv_weight" in names) or any(known.get(key, name) != name for key, name in names.items()):
+            raise layer.node.refused(f"attention outside of transformer blocks with other names than before, {', '.join(names.values())} and "
+                                     f"{', '.join(known.values())}; give its modules the same names: ")
+        self.attention_names = known | names
 
     def residual(self, layer):
         """A residual connection that is no part of a transformer block."""
@@ -982,19 +1003,12 @@ class Recognizer(Convolutions):
             raise Unsupported(f"two norms of different options in one block: {norm1.path}, {norm2.path}")
         if norm1.names:
             names |= {"norm1": norm1.names[0], "norm2": norm2.names[0]}
-        pieces = [name.split(".") for name in names.values()]
-        shared = []
-        for step in zip(*pieces):
-            if len(set(step)) > 1:
-                break
-            shared.append(step[0])
-        path = ".".join(shared)
-        relative = {key: name[len(path) + 1 if path else 0:] for key, name in names.items()}
+        path, names = relative(names)
         layer = Layer(names=[path], tensors=[tensor for member in members for tensor in member.tensors], output=last.output,
                       path=path, shapes={name: shape for member in members for name, shape in member.shapes.items()})
         layer.kind = "block"
-        layer.block = Block(attention.attention, parts, norm1.norm, before, relative)
-        if layer.block.plain() and relative == TORCH_NAMES:
+        layer.block = Block(attention.attention, parts, norm1.norm, before, names)
+        if layer.block.plain() and names == TORCH_NAMES:
             layer.block.names = {}
         return layer
 
