@@ -48,9 +48,8 @@ struct EncoderLayerNames {
   const char* qkv_weight = nullptr;                       // the packed weight
   const char* qkv_bias = nullptr;                         // the packed bias
   StateDictLayout linear = StateDictLayout::kTransposed;  // layout of all weights: kConv1D in GPT-2
-  double epsilon = 0;  // of norms, if config.json gives no other; 0: unknown
-  // Names of attention that is not in an encoder layer; nullptr: those of nn.MultiheadAttention.
-  const EncoderLayerNames* attention_alone = nullptr;
+  double epsilon = 0;                                  // of norms, if config.json gives no other; 0: unknown
+  const EncoderLayerNames* attention_alone = nullptr;  // attention outside of encoder layers
 };
 
 namespace detail {
@@ -279,17 +278,6 @@ struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
       visitor(StateDictPlace<StateDictLayout::kKey>{{"bias_v", parent}}, set.appended.bias_v);
     }
   }
-  /// The names of nn.MultiheadAttention, or of four linear layers.
-  static constexpr const EncoderLayerNames& torch_names() {
-    constexpr bool kFourLinears =
-        shape.num_kv_heads != shape.num_heads || kNormalizes || shape.output_bias != shape.bias;
-    static_assert(
-        kFourLinears || (shape.num_heads * shape.d_k == shape.d_model &&
-                         shape.num_heads * shape.d_v == shape.d_model && shape.d_out == shape.d_model),
-        "attune::PyTorchModule: nn.MultiheadAttention has num_heads * d_k, num_heads * d_v and d_out "
-        "equal to d_model; other attention is a module of one's own, with a table that has attention_alone");
-    return kFourLinears ? detail::kLayersAlone : detail::kMultiheadAttention;
-  }
   /// The projections and norms, by the names of a table.
   template <const EncoderLayerNames& names>
   static constexpr void visit_by(const auto& visitor, const TensorPath* parent, auto&& set) {
@@ -321,6 +309,17 @@ struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
   }
 
  private:
+  /// The names of nn.MultiheadAttention, or of four linear layers.
+  static constexpr const EncoderLayerNames& torch_names() {
+    constexpr bool kFourLinears =
+        shape.num_kv_heads != shape.num_heads || kNormalizes || shape.output_bias != shape.bias;
+    static_assert(
+        kFourLinears || (shape.num_heads * shape.d_k == shape.d_model &&
+                         shape.num_heads * shape.d_v == shape.d_model && shape.d_out == shape.d_model),
+        "attune::PyTorchModule: nn.MultiheadAttention has num_heads * d_k, num_heads * d_v and d_out "
+        "equal to d_model; other attention is a module of one's own, with a table that has attention_alone");
+    return kFourLinears ? detail::kLayersAlone : detail::kMultiheadAttention;
+  }
   template <class Projection, const EncoderLayerNames& names>
   static constexpr void visit_projection(const char* name, const auto& visitor, const TensorPath* parent,
                                          auto&& set) {

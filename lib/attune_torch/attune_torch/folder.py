@@ -186,7 +186,7 @@ class Exported:
         names = [item for layer in layers for item in layer.names]
         paths = ", ".join(f'"{layer.path or self.kind_of(layer)}"' for layer in layers)
         return "\n".join([
-            "// Compares the model with PyTorch, layer by layer: python -m attune_torch check.",
+            "// Compares the model with PyTorch, layer by layer: python3 -m attune_torch check.",
             f"#include <{name}_file.hpp>", f"#include <{name}_samples.hpp>", '#include "model.hpp"', "", "namespace {", "",
             f"using namespace {name};", f"using File = {name}_file;", f"using Samples = {name}_samples;", "using Whole = Model;",
             "using WholeNames = Names;", f"using Layers = {flat};",
@@ -301,8 +301,8 @@ README = '''# {name}
 | `CMakeLists.txt` | `{name}_add_to(target)` for your firmware; by itself, the program that compares |
 
 ```sh
-python -m attune_torch check {name}                   # on this machine
-python -m attune_torch check {name} --on mps2_an386   # and on an emulated Cortex-M4
+python3 -m attune_torch check {name}                   # on this machine
+python3 -m attune_torch check {name} --on mps2_an386   # and on an emulated Cortex-M4
 ```
 
 In a firmware:
