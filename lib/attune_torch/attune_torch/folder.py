@@ -353,7 +353,7 @@ def refuse_folder(folder):
 
 
 def refuse_module(module):
-    """Raises ValueError of what is no model, or not one with numbers."""
+    """Raises ValueError or Unsupported of what is no model whose forward can be recorded."""
     if not isinstance(module, nn.Module):
         what = "a state_dict has weights alone: make the model, and call load_state_dict" if isinstance(module, dict) else \
             "a function becomes a module as the forward of a class"
@@ -362,8 +362,16 @@ def refuse_module(module):
         if isinstance(inside, torch.jit.ScriptModule):
             raise Unsupported(f"{path or 'the model'} is a module of torch.jit, whose forward cannot be recorded: export the module that "
                               "it was made from, and load_state_dict its weights")
+
+
+def refuse_numbers(module):
+    """Raises Unsupported of tensors that are not numbers of 32 bits, and finite."""
     parameters = {name for name, _ in module.named_parameters()}
     for name, value in module.state_dict().items():
+        if not isinstance(value, torch.Tensor) or value.is_quantized:
+            raise Unsupported(f"{name} is no tensor of floats, as in a quantized module: export the module in floats, and give its firmware QUANTIZE int8")
+        if name in parameters and value.is_floating_point() and value.dtype != torch.float32:
+            raise Unsupported(f"parameters that are not floats of 32 bits; call module.float() before: {name}")
         # A mask in a buffer may be infinite.
         if value.is_floating_point() and not bool(torch.isfinite(value).all() if name in parameters else (value == value).all()):
             raise Unsupported(f"{name} has numbers that are NaN or infinite, as after a training that diverged")
@@ -380,6 +388,7 @@ def export(module, sample_input, folder, hints=None):
     refuse_name(name)
     refuse_folder(folder)
     refuse_module(module)
+    refuse_numbers(module)
     args = (sample_input,) if isinstance(sample_input, torch.Tensor) else sample_input if isinstance(sample_input, (list, tuple)) else ()
     kwargs = sample_input if isinstance(sample_input, dict) else {}
     inputs = [*args, *kwargs.values()]
