@@ -30,7 +30,7 @@ if(ATTUNE_NATIVE AND NOT CMAKE_CROSSCOMPILING)
 endif()
 
 # attune_precompile(target): Eigen, most of what a small program reads, is compiled once for all of a build; on the host the
-# library as well. For Arm GCC 12 crashes on one with functions that are assembly alone.
+# library as well. With it for Arm, GCC 12 crashes where call graphs are asked for, and links functions that throw.
 function(attune_precompile target)
   if(ATTUNE_CPU STREQUAL "cortex-m55")  # GCC 12 crashes on a precompiled header with arm_mve.h
     return()

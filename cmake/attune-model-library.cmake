@@ -20,6 +20,9 @@
 set(ATTUNE_MODEL_LIBRARY_FOLDER ${CMAKE_CURRENT_LIST_DIR} CACHE INTERNAL "")
 
 function(attune_add_model_library name)
+  if(NOT CMAKE_CXX_COMPILE_FEATURES)
+    message(FATAL_ERROR "attune_add_model_library: the library is compiled as C++: project(… LANGUAGES C CXX)")
+  endif()
   cmake_parse_arguments(PARSE_ARGV 1 library "" "MODEL;HEADER;NAMES;FILE;QUANTIZE;FOLDER;TRAINS;RANK;LOSS;OPTIMIZER;BATCH;STREAM" "")
   if(NOT name MATCHES "^[a-z_][a-z0-9_]*$" OR library_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "attune_add_model_library: the name begins functions of C, as 'gestures': small letters, digits and _. "

@@ -3,8 +3,8 @@
   ports/packages/release [--homepage URL] [--tests NAME]
       Refuses uncommitted changes, a changelog without the version's section, a version that is already tagged, and an invalid
       homepage. Runs the tests, then writes the release, and prints the tag to set.
-      Tests are tests/run and tests/run --bare, which needs root: about an hour. --tests everywhere adds tests/run --everywhere.
-      --tests host is a trial in minutes: the host's tests and tests/packaging/packages.
+      Tests are tests/run and tests/run --bare, which needs root: about an hour and a half. --tests everywhere adds tests/run --everywhere.
+      --tests host is a trial, a quarter of an hour: the host's tests and tests/packaging/packages.
   ports/packages/release --trees [--out DIR] [--homepage URL]
       Writes only the packages, from the files as they are.
   ports/packages/release --check

@@ -94,7 +94,7 @@ TEST(CachedAttention, has_them_where_scores_are_near_and_where_they_are_far_apar
   }
 }
 
-// Sums of one block of columns, and of several: of 400 keys the batch packs 16 columns at a time.
+// Values that the batch packs at once, and 16 columns at a time.
 constexpr CacheShape in_int8(CacheShape shape) {
   shape.numbers = attune::CacheNumbers::kInt8;
   return shape;
@@ -138,6 +138,14 @@ TEST(CachedAttention, rotates_beyond_its_table_as_a_longer_one_does) {
   using Short =
       MultiHeadAttention<AttentionShape{.seq_len = 5, .d_model = 8, .num_heads = 2, .rotary_dim = 4}>;
   constexpr CacheShape kCache{.window = 33};
+  const Case<Long>& a = case_of<Long>();
+  check::expect_stream<Short, kCache, 4>(a.parameters, a.x, check::batch_of<Long, kCache>(a.parameters, a.x));
+}
+
+TEST(CachedAttention, in_8_bits_goes_on_behind_the_length_of_its_layer) {
+  using Long = MultiHeadAttention<AttentionShape{.seq_len = 70, .d_model = 64, .num_heads = 1}>;
+  using Short = MultiHeadAttention<AttentionShape{.seq_len = 5, .d_model = 64, .num_heads = 1}>;
+  constexpr CacheShape kCache = in_int8({.capacity = 70});
   const Case<Long>& a = case_of<Long>();
   check::expect_stream<Short, kCache, 4>(a.parameters, a.x, check::batch_of<Long, kCache>(a.parameters, a.x));
 }

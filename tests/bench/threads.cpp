@@ -60,4 +60,8 @@ int main(int count, char** arguments) {
   measure<Classifier, attune::CrossEntropy<>, 32>("classifier", threads);
   measure<Attention<64, 64, 4>, attune::MeanSquaredError, 32>("64x64x4", threads);
   measure<Attention<128, 128, 8>, attune::MeanSquaredError, 16>("128x128x8", threads);
+  // One sequence, shared by the threads.
+  measure<Attention<256, 64, 4>, attune::MeanSquaredError, 1>("256x64x4", threads);
+  measure<Attention<512, 64, 4>, attune::MeanSquaredError, 1>("512x64x4", threads);
+  measure<Attention<1024, 64, 4>, attune::MeanSquaredError, 1>("1024x64x4", threads);
 }

@@ -48,35 +48,32 @@ TEST(Int8KvAttention, has_the_scores_of_plain_loops) {
 
 template <int kCols>
 void expect_sums() {
-  constexpr int kRows = 7, kRowStride = kCols + 3, kStride = 2;
-  std::array<std::int8_t, std::size_t{kRows * kRowStride}> rows;
-  std::array<float, kRows> weights;
-  std::array<float, std::size_t{kRows * kStride}> scales;
+  constexpr int kRows = 7;
+  std::array<std::int8_t, std::size_t{kRows * kCols}> rows;
+  std::array<float, kRows> weights, scales;
   attune::Rng rng(kCols);
   draw(rows, rng);
   draw(weights, rng);
   draw(scales, rng);
   weights[2] = 0;
-  scales[2 * kStride] = check::kNan<float>;  // of a weight of zero
+  scales[2] = check::kNan<float>;  // of a weight of zero
   std::array<float, kRows> folded;
   float largest = 0;
   for (std::size_t t = 0; t < kRows; ++t) {
-    folded[t] = t == 2 ? 0 : weights[t] * scales[t * kStride];
+    folded[t] = t == 2 ? 0 : weights[t] * scales[t];
     largest = std::fmax(largest, folded[t]);
   }
-  const std::uint32_t bits = kernels::largest_folded_weight(kRows, weights.data(), scales.data(), kStride, 0);
+  const std::uint32_t bits = kernels::largest_folded_weight(kRows, weights.data(), scales.data(), 0);
   EXPECT_EQ(bits, kernels::magnitude_bits(largest));
-  EXPECT_EQ(kernels::largest_folded_weight(kRows, weights.data(), scales.data(), kStride, bits + 1),
-            bits + 1);
+  EXPECT_EQ(kernels::largest_folded_weight(kRows, weights.data(), scales.data(), bits + 1), bits + 1);
   const float inverse = kernels::row_scale(bits).inverse;
   std::array<std::int32_t, std::size_t{kCols}> sums;
   sums.fill(1000);
-  kernels::add_int8_rows<kCols>(kRows, weights.data(), scales.data(), kStride, inverse, rows.data(),
-                                kRowStride, sums.data());
+  kernels::add_int8_rows<kCols>(kRows, weights.data(), scales.data(), inverse, rows.data(), sums.data());
   for (std::size_t j = 0; j < kCols; ++j) {
     int sum = 1000;
     for (std::size_t t = 0; t < kRows; ++t) {
-      sum += static_cast<int>(std::nearbyint(folded[t] * inverse)) * rows[t * kRowStride + j];
+      sum += static_cast<int>(std::nearbyint(folded[t] * inverse)) * rows[t * kCols + j];
     }
     EXPECT_EQ(sums[j], sum);
   }
@@ -89,7 +86,7 @@ TEST(Int8KvAttention, has_the_sums_of_plain_loops) {
 
 TEST(Int8KvAttention, a_scale_that_is_no_number_is_seen) {
   const float weights[] = {0.5f, 0.5f}, scales[] = {1, check::kNan<float>};
-  const std::uint32_t bits = kernels::largest_folded_weight(2, weights, scales, 1, 0);
+  const std::uint32_t bits = kernels::largest_folded_weight(2, weights, scales, 0);
   EXPECT_TRUE(check::is_nan(kernels::row_scale(bits).scale));
 }
 

@@ -34,9 +34,9 @@ struct Scaled {
   }
 };
 
-// One element of A·B, whose columns in [first, last) are packed together.
+// One element of A·B.
 template <class A, class B>
-float expected(const A& a, const B& b, int row, int col, int first, int last) {
+float expected(const A& a, const B& b, int row, int col) {
   constexpr int kDepth = B::rows;
   long sum = 0;
   if constexpr (B::row_stride == 1) {
@@ -47,7 +47,7 @@ float expected(const A& a, const B& b, int row, int col, int first, int last) {
   } else {
     std::array<float, static_cast<std::size_t>(kDepth)> folded, integers;
     for (int k = 0; k < kDepth; ++k) {
-      const Scaled of_k(last - first, [&](int j) { return b(k, first + j); });
+      const Scaled of_k(B::cols, [&](int j) { return b(k, j); });
       folded[static_cast<std::size_t>(k)] = a(row, k) * of_k.scale;
       integers[static_cast<std::size_t>(k)] = static_cast<float>(of_k(b(k, col)));
     }
@@ -98,12 +98,10 @@ template <int kRows, int kDepth, int kCols, bool kTransposedA, bool kTransposedB
 void expect_plain_loops() {
   Operands<kRows, kDepth, kCols, kTransposedA, kTransposedB> operands(kRows * 1000 + kDepth * 10 + kCols);
   const auto before = operands.c;
-  constexpr int kBlock = Int8Products::columns_at_once(kDepth);
   Int8Products::gemm(operands.a(), operands.b(), attune::view(operands.c), kernels::Accumulate{});
   for (int row = 0; row < kRows; ++row) {
     for (int col = 0; col < kCols; ++col) {
-      const int first = col / kBlock * kBlock, last = std::min(first + kBlock, kCols);
-      const float sum = expected(operands.a(), operands.b(), row, col, first, last);
+      const float sum = expected(operands.a(), operands.b(), row, col);
       ASSERT_EQ(operands.c(row, col), before(row, col) + sum)
           << kRows << "x" << kDepth << "x" << kCols << " at " << row << ", " << col;
     }

@@ -271,14 +271,15 @@ TEST(EncoderDecoder, has_the_bits_of_every_plan_and_of_slices) {
   EXPECT_EQ(refused.result().status, Status::kInvalidToken);
 }
 
-TEST(EncoderDecoder, decodes_token_by_token_with_the_bits_of_the_sequence) {
+template <attune::CacheNumbers numbers, class Products>
+void expect_tokens_of_sequence(const Products& products) {
   fill_constants();
-  using Cache = attune::KeyValueCache<OfEncoder, attune::CacheShape{.capacity = kTarget}>;
+  using Cache = attune::KeyValueCache<OfEncoder, attune::CacheShape{.capacity = kTarget, .numbers = numbers}>;
   static OfEncoder::Parameters parameters;
   static OfEncoder::InferenceScratch scratch;
   static OfEncoder::EncoderScratch encoder_scratch;
   static Cache cache;
-  static Cache::Scratch<> step_scratch;
+  static typename Cache::template Scratch<> step_scratch;
   parameters.encoder = constants.encoder;
   const auto padding = check::of_length<attune::KeyPaddingMask<kSource>>(4);
   attune::Rng rng(10);
@@ -286,8 +287,9 @@ TEST(EncoderDecoder, decodes_token_by_token_with_the_bits_of_the_sequence) {
     Sentence sentence(rng);
     OfEncoder::Output y;
     attune::Tensor<float, 1, kTokens> row;
-    EXPECT_EQ(attune::infer<OfEncoder>(parameters, sentence.ids, y, scratch, EncoderDecoderMask{padding}),
-              Status::kOk);
+    EXPECT_EQ(
+        attune::infer<OfEncoder>(parameters, sentence.ids, y, scratch, EncoderDecoderMask{padding}, products),
+        Status::kOk);
     const int* const target = sentence.ids.data() + kSource;
     if (round == 0) {
       EXPECT_EQ(OfEncoder::step(parameters, target[0], row, cache, step_scratch, padding),
@@ -306,6 +308,13 @@ TEST(EncoderDecoder, decodes_token_by_token_with_the_bits_of_the_sequence) {
     EXPECT_EQ(OfEncoder::remember(parameters, source, cache, encoder_scratch, padding),
               Status::kInvalidToken);
   }
+}
+
+TEST(EncoderDecoder, decodes_token_by_token_with_the_bits_of_the_sequence) {
+  expect_tokens_of_sequence<attune::CacheNumbers::kScalar>(attune::FloatProducts{});
+}
+TEST(EncoderDecoder, decodes_from_a_cache_in_8_bits_with_the_bits_of_integers) {
+  expect_tokens_of_sequence<attune::CacheNumbers::kInt8>(attune::Int8CacheProducts{});
 }
 
 TEST(EncoderDecoder, takes_weights_of_8_bits) {

@@ -22,7 +22,7 @@ usage: tests/run [--on TARGET] [--sanitize] [--everywhere] [--fuzz N]
 
 Prints the suites that it will run and how long they take, then each suite, then the sum. Missing tools are installed, and named.
 
-  (nothing)       every test that a change must pass; about 20 minutes on two processors.
+  (nothing)       every test that a change must pass; about 30 minutes on two processors.
                   Unit tests and conformance vectors on the host and on mps2_an386 (one vector of each kind there in double). On
                   every other board: some steps of the example, a fault, a stack overflow. Flash, RAM, stack, instructions and
                   symbols of every board's firmware. Compile-time messages, packaging, examples. Layers and the host's vectors
@@ -141,7 +141,7 @@ def asked_for(told, run):
 def plan(told, suites):
     """One line before the first suite: how many there are, where, and how long they take on two processors."""
     takes = ("" if told.fuzz or told.sanitize else "about two hours" if told.everywhere else
-             "about half an hour" if "all" in told.on else "" if told.on else "about 20 minutes")
+             "about half an hour" if "all" in told.on else "" if told.on else "about 30 minutes")
     where = f" on {', '.join(told.on).replace('all', 'every target')}" if told.on and not told.everywhere else " here and on emulated boards"
     if told.fuzz or told.sanitize:
         where = " here"

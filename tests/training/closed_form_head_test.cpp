@@ -3,6 +3,7 @@
 #include <attune/training/closed_form_head.hpp>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <span>
 #include <utility>
@@ -169,7 +170,7 @@ TEST(ClosedFormHead, takes_examples_back) {
     for (int j = 0; j <= i; ++j) EXPECT_NEAR(device.gram()(i, j), before.gram()(i, j), 1e-5f);
   }
   const int none = (kept.label + 1) % kClasses;
-  EXPECT_EQ(device.remove(kept.x, none), Status::kIncompleteBatch);
+  EXPECT_EQ(device.remove(kept.x, none), Status::kNoTargets);
 }
 
 TEST(ClosedFormHead, gets_new_classes) {
@@ -206,13 +207,81 @@ TEST(ClosedFormHead, changes_nothing_when_it_refuses) {
        {-1.0f, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     EXPECT_EQ(device.solve(base, factory, head, scratch, {.ridge = bad}), Status::kInvalidWeightDecay);
     EXPECT_EQ(device.solve(base, factory, head, scratch, {.rehearsal = bad}), Status::kInvalidWeightDecay);
+    EXPECT_EQ(device.solve(base, factory, head, scratch, {.scale = bad}), Status::kInvalidWeightDecay);
   }
+  EXPECT_EQ(device.solve(base, factory, head, scratch, {.scale = 0}), Status::kInvalidWeightDecay);
   // One example and no ridge: the matrix has no inverse.
-  EXPECT_EQ(device.solve(base, Device{}, head, scratch, {.ridge = 0}), Status::kNotFinite);
+  EXPECT_EQ(device.solve(base, Device{}, head, scratch, {.ridge = 0}), Status::kIllConditioned);
   Parameters broken = base;
   broken.bias(0, 1) = std::numeric_limits<float>::infinity();
   EXPECT_EQ(device.solve(broken, factory, head, scratch), Status::kNotFinite);
   EXPECT_EQ(hash_bits(head), hash_bits(base));
+}
+
+TEST(ClosedFormHead, refuses_examples_that_overflow_its_sums) {
+  Rng rng(9);
+  device.clear();
+  for (int i = 0; i < 8; ++i) {
+    const Example e = draw(rng);
+    EXPECT_EQ(device.add(e.x, e.label), Status::kOk);
+  }
+  Example large = draw(rng);
+  const auto is_device = [](const Device& other) { return std::memcmp(&device, &other, sizeof device) == 0; };
+  const Device before = device;
+  for (const int feature : {0, kFeatures - 1}) {
+    Example e = large;
+    e.x.values[feature] = -1e20f;
+    EXPECT_EQ(device.add(e.x, e.label), Status::kNotFinite);
+    EXPECT_EQ(device.remove(e.x, 0), Status::kNotFinite);
+  }
+  EXPECT_TRUE(is_device(before));
+  // The second such square is too much.
+  large.x.values[2] = 1.8e19f;
+  EXPECT_EQ(device.add(large.x, large.label), Status::kOk);
+  const Device after = device;
+  EXPECT_EQ(device.add(large.x, large.label), Status::kNotFinite);
+  EXPECT_TRUE(is_device(after));
+}
+
+namespace {
+
+// Examples times `magnitude`, and a head whose outputs are `outputs` times those of draw_head().
+Status solve_scaled(int count, float magnitude, float outputs, const Device::Options& options, Rng& rng) {
+  Example own[20];
+  Parameters base = draw_head(rng), head;
+  for (float& value : base.weight.values) value *= outputs / magnitude;
+  device.clear();
+  for (int i = 0; i < count; ++i) {
+    own[i] = draw(rng);
+    for (float& value : own[i].x.values) value *= magnitude;
+    EXPECT_EQ(device.add(own[i].x, own[i].label), Status::kOk);
+  }
+  const Status status = device.solve(base, Device{}, head, scratch, options);
+  if (status != Status::kOk) return status;
+  const std::span<const Example> taken(own, static_cast<std::size_t>(count));
+  for (const Example& e : taken) {
+    double error = 0;
+    for (int i = 0; i < kSize; ++i) {
+      error += z(e, i) * (element(head, i, 1) - expected(taken, {}, base, options, i, 1));
+    }
+    EXPECT_NEAR(error, 0, 0.1);
+  }
+  return status;
+}
+
+}  // namespace
+
+TEST(ClosedFormHead, refuses_what_rounding_would_spoil) {
+  Rng rng(10);
+  for (int trial = 0; trial < 40; ++trial) {  // fewer examples than unknowns, and no ridge
+    EXPECT_EQ(solve_scaled(kFeatures, 1, 1, {.ridge = 0}, rng), Status::kIllConditioned);
+  }
+  EXPECT_EQ(solve_scaled(3, 10, 1, {}, rng), Status::kOk);
+  EXPECT_EQ(solve_scaled(3, 1e4f, 1, {}, rng), Status::kIllConditioned);
+  EXPECT_EQ(solve_scaled(3, 1e4f, 1, {.ridge = 1e5f}, rng), Status::kOk);
+  EXPECT_EQ(solve_scaled(20, 1e4f, 1, {}, rng), Status::kOk);
+  EXPECT_EQ(solve_scaled(20, 1, 1e4f, {}, rng), Status::kOk);
+  EXPECT_EQ(solve_scaled(20, 1, 1e6f, {}, rng), Status::kIllConditioned);
 }
 
 TEST(ClosedFormHead, begins_with_a_head_of_any_form) {
@@ -228,4 +297,19 @@ TEST(ClosedFormHead, begins_with_a_head_of_any_form) {
   EXPECT_EQ(device.solve(small, Device{}, of_small, scratch), Status::kOk);
   EXPECT_EQ(device.solve(widened, Device{}, of_widened, scratch), Status::kOk);
   EXPECT_EQ(hash_bits(of_small), hash_bits(of_widened));
+}
+
+TEST(ClosedFormHead, begins_with_a_head_without_a_bias) {
+  Rng rng(8);
+  Parameters base = draw_head(rng);
+  for (float& value : base.bias.values) value = 0;
+  Linear<LinearShape{.rows = 1, .d_in = kFeatures, .d_out = kClasses, .bias = false}>::Parameters without;
+  without.weight = base.weight;
+  const Example example = draw(rng);
+  device.clear();
+  EXPECT_EQ(device.add(example.x, example.label), Status::kOk);
+  Parameters of_base, of_without;
+  EXPECT_EQ(device.solve(base, Device{}, of_base, scratch), Status::kOk);
+  EXPECT_EQ(device.solve(without, Device{}, of_without, scratch), Status::kOk);
+  EXPECT_EQ(hash_bits(of_base), hash_bits(of_without));
 }

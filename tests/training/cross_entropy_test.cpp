@@ -104,6 +104,19 @@ TEST(CrossEntropy, generalized_is_what_zhang_and_sabuncu_define) {
   EXPECT_NEAR(losses(0, 0), doubts(surprise(x, 0, 3)), 1e-6);
 }
 
+TEST(CrossEntropy, generalized_of_the_least_exponent_is_near_cross_entropy) {
+  using Least = CrossEntropy<CrossEntropyOptions{.noise_exponent = 0.01}>;
+  Logits x = random_logits(14);
+  x(0, kTargets[0]) = 9;  // sure
+  Tensor<float, kRows, 1> losses;
+  EXPECT_EQ(Least::forward_rows(x, kTargets, losses), Status::kOk);
+  for (int i = 0; i < kRows; ++i) {
+    const double surprised = surprise(x, i, kTargets[i]);
+    EXPECT_NEAR(losses(i, 0), (1 - attune::kernels::exponential(-0.01 * surprised)) / 0.01, 1.5e-5) << i;
+    EXPECT_NEAR(losses(i, 0), surprised, 0.005 * surprised * surprised + 1.5e-5) << i;
+  }
+}
+
 TEST(CrossEntropy, generalized_has_the_gradient_of_differences) {
   Tensor<double, kRows, kClasses> x, dx, unused;
   attune::Rng rng(13);

@@ -13,9 +13,10 @@
 namespace check {
 
 /// One of two trainers, in the place of the one before it: tests have many, and boards little RAM.
-inline constexpr bool kSmall = !kEveryCase && attune::kernels::kLanes<attune::kernels::Packet<float>> == 1;
+/// Lockstep trains as many sequences as a packet has lanes.
+inline constexpr bool kHasLanes = attune::kernels::kLanes<attune::kernels::Packet<float>> > 1;
 struct Storage {
-  alignas(64) unsigned char bytes[kSmall ? 72 * 1024 : 1 << 20];
+  alignas(64) unsigned char bytes[(kEveryCase ? 1024 : kHasLanes ? 512 : 72) * 1024];
 };
 template <int place>
 inline constinit Storage storage{};

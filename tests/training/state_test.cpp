@@ -13,6 +13,8 @@
 #include <attune/models/frozen.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/sequential.hpp>
+#include <attune/training/adafactor.hpp>
+#include <attune/training/bfloat16_master_weights.hpp>
 #include <attune/training/parameter_groups.hpp>
 #include <attune/training/trainer.hpp>
 
@@ -127,6 +129,25 @@ void expect_equal_bytes() {
   EXPECT_EQ(std::memcmp(first, second, sizeof first), 0);
 }
 
+// reset() clears every byte of the moments, padding included.
+template <class Optimizer>
+void expect_cleared_moments() {
+  using Moments = typename Optimizer::template Moments<Linear<LinearShape{1, 3, 3}>::Parameters>;
+  alignas(Moments) static unsigned char bytes[sizeof(Moments)];
+  for (volatile unsigned char& byte : bytes) byte = 0xAA;
+  std::launder(reinterpret_cast<Moments*>(bytes))->reset();
+  std::size_t left = 0;
+  for (const volatile unsigned char& byte : bytes) left += byte != 0;
+  EXPECT_EQ(left, 0u) << sizeof(Moments);
+}
+template <class... Bases>
+void expect_cleared_moments_around() {
+  (expect_cleared_moments<Bases>(), ...);
+  (expect_cleared_moments<ParameterGroups<Bases>>(), ...);
+  (expect_cleared_moments<Bfloat16MasterWeights<Bases>>(), ...);
+  (expect_cleared_moments<Bfloat16MasterWeights<ParameterGroups<Bases>>>(), ...);
+}
+
 }  // namespace
 
 TEST(State, a_trainer_that_nobody_has_begun_refuses_to_train) {
@@ -184,6 +205,20 @@ TEST(State, equal_trainings_have_equal_bytes) {
   expect_equal_bytes<Trainer<Odd, Mse, Sgd<>, 3>>();
   expect_equal_bytes<Trainer<Odd, Mse, Adam<AdamVariant{.moments = MomentPrecision::kBfloat16}>, 3>>();
   expect_equal_bytes<Trainer<Dropping, Mse, AdamW, 3>>();
+  using Int8Momentum = Sgd<Momentum::kClassic, float, MomentPrecision::kInt8>;
+  expect_equal_bytes<Trainer<Odd, Mse, Bfloat16MasterWeights<ParameterGroups<Int8Momentum>>>>();
+}
+
+TEST(State, reset_moments_have_equal_bytes) {
+  using enum MomentPrecision;
+  expect_cleared_moments_around<
+      AdamW, Adam<AdamVariant{.moments = kBfloat16}>, Adam<AdamVariant{.moments = kInt8}>,
+      Adam<AdamVariant{.moments = kInt8Stochastic}>, Adam<AdamVariant{.first_moment = FirstMoment::kNone}>,
+      Adam<AdamVariant{.moments = kInt8, .first_moment = FirstMoment::kNone}>, Sgd<Momentum::kClassic>,
+      Sgd<Momentum::kClassic, float, kBfloat16>, Sgd<Momentum::kClassic, float, kInt8>,
+      Sgd<Momentum::kClassic, float, kInt8Stochastic>, Adafactor<>>();
+  expect_cleared_moments<ParameterGroups<Sgd<>>>();
+  expect_cleared_moments<Bfloat16MasterWeights<Sgd<>>>();
 }
 
 TEST(State, resumes_with_every_plan_and_with_clipping) {

@@ -96,11 +96,11 @@ TEST(Trainer, a_batch_begins_with_gradients_of_zero) {
   check::fill(x, rng);
   check::fill(target, rng);
   static constexpr Wide::Parameters kZero{};
-  EXPECT_TRUE(trainer.step(x, target, {}).ok());
+  EXPECT_TRUE(trainer.step(x, target).ok());
   EXPECT_TRUE(check::same_bits(trainer.gradients(), kZero));
   EXPECT_TRUE(trainer.accumulate(x, target).ok());
   EXPECT_FALSE(check::same_bits(trainer.gradients(), kZero));
-  EXPECT_TRUE(trainer.update({}).ok());
+  EXPECT_TRUE(trainer.update().ok());
   EXPECT_TRUE(check::same_bits(trainer.gradients(), kZero));
 }
 

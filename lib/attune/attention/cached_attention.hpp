@@ -233,7 +233,6 @@ template <class Parts, class Tokens, CacheShape kept>
                                             const typename Tokens::Head& of_head, int head,
                                             const float* query, float* scores, float* context) {
   constexpr int kBlock = kernels::kCacheBlock, kDk = Parts::kDk, kDv = Parts::kDv;
-  constexpr int kColumns = Tokens::kColumns, kScales = Tokens::kValueScales;
   std::int8_t integers[std::size_t{kDk}];
   const float query_scale = kernels::quantize_row(
       kDk, [query](int k) ATTUNE_INLINE_LAMBDA { return query[k]; }, integers);
@@ -246,28 +245,18 @@ template <class Parts, class Tokens, CacheShape kept>
       nullptr);
 
   using Sum = std::conditional_t<(Tokens::Places::kSlots > 131072), std::int64_t, std::int32_t>;
-  const auto some_columns = [&]<int kCols>(int first) ATTUNE_INLINE_LAMBDA {
-    const float* const scales = of_head.value_scales + first / kColumns;
-    std::uint32_t largest = 0;
-    for (const auto& run : visible) {
-      largest = kernels::largest_folded_weight(run.count, scores + run.axis, scales + run.slot * kScales,
-                                               kScales, largest);
-    }
-    const kernels::RowScale row = kernels::row_scale(largest);
-    Sum sums[std::size_t{kCols}] = {};
-    for (const auto& run : visible) {
-      kernels::add_int8_rows<kCols>(run.count, scores + run.axis, scales + run.slot * kScales, kScales,
-                                    row.inverse, of_head.values + run.slot * kDv + first, kDv, sums);
-    }
-    for (int j = 0; j < kCols; ++j) {
-      context[first + j] = kernels::multiply(static_cast<float>(sums[j]), row.scale);
-    }
-  };
-  constexpr int kWhole = kDv / kColumns * kColumns;
-  for (int first = 0; first < kWhole; first += kColumns) {
-    some_columns.template operator()<kColumns>(first);
+  std::uint32_t largest = 0;
+  for (const auto& run : visible) {
+    largest = kernels::largest_folded_weight(run.count, scores + run.axis, of_head.value_scales + run.slot,
+                                             largest);
   }
-  if constexpr (kWhole < kDv) some_columns.template operator()<kDv - kWhole>(kWhole);
+  const kernels::RowScale row = kernels::row_scale(largest);
+  Sum sums[std::size_t{kDv}] = {};
+  for (const auto& run : visible) {
+    kernels::add_int8_rows<kDv>(run.count, scores + run.axis, of_head.value_scales + run.slot, row.inverse,
+                                of_head.values + run.slot * kDv, sums);
+  }
+  for (int j = 0; j < kDv; ++j) context[j] = kernels::multiply(static_cast<float>(sums[j]), row.scale);
 }
 
 /// Runs MultiHeadAttention token by token.
@@ -285,7 +274,7 @@ struct AttentionStream : AttentionParts<Attention> {
 
   static constexpr CacheShape kKept = kept_of<kShape, cache>();
   static constexpr bool kInt8 = cache.numbers == CacheNumbers::kInt8;
-  using Tokens = std::conditional_t<kInt8, Int8KeyValueBlocks<kKvHeads, kDk, kDv, kKept, kShape.kv_len>,
+  using Tokens = std::conditional_t<kInt8, Int8KeyValueBlocks<kKvHeads, kDk, kDv, kKept>,
                                     KeyValueBlocks<Scalar, kKvHeads, kDk, kDv, kKept>>;
   struct Memory : Tokens {
     static constexpr std::uint32_t kFingerprint =

@@ -139,16 +139,14 @@ struct KeyValueBlocks {
   }
 };
 
-/// Keys and values in 8 bits, row by row, for products with kv_len keys. A token has a scale for its key, and
-/// one for each block of its value's columns, as in batch products. With 256 keys, a block has 16 columns.
-template <int kHeads, int d_k, int d_v, CacheShape shape, int kv_len>
+/// Keys and values in 8 bits, row by row. A token has a scale for its key and one for its value, as in batch
+/// products.
+template <int kHeads, int d_k, int d_v, CacheShape shape>
 struct Int8KeyValueBlocks {
   using Places = CachePlaces<shape>;
-  static constexpr int kColumns = kernels::Int8CacheProducts::columns_at_once(kv_len);  // per value scale
-  static constexpr int kValueScales = (d_v + kColumns - 1) / kColumns;
   struct Head {
     float key_scales[std::size_t{Places::kSlots}];
-    float value_scales[std::size_t{Places::kSlots * kValueScales}];
+    float value_scales[std::size_t{Places::kSlots}];
     std::int8_t keys[std::size_t{Places::kSlots * d_k}];
     std::int8_t values[std::size_t{Places::kSlots * d_v}];
   };
@@ -157,7 +155,7 @@ struct Int8KeyValueBlocks {
   /// Identifies the memory layout.
   static constexpr std::uint32_t kFingerprint =
       fingerprint("keys and values in 8 bits, in rows", Places::kIsRing, Places::kSinkBlocks, Places::kBlocks,
-                  Places::kBlock, kColumns);
+                  Places::kBlock);
 
   /// Stores key[kHeads · d_k] and value[kHeads · d_v] of the token at `position`.
   void append(std::uint64_t position, const float* key, const float* value) {
@@ -175,10 +173,7 @@ struct Int8KeyValueBlocks {
   void put(int slot, const float* key, const float* value) {
     for (Head& head : heads) {
       head.key_scales[slot] = quantize(d_k, key, head.keys + slot * d_k);
-      for (int first = 0; first < d_v; first += kColumns) {
-        head.value_scales[slot * kValueScales + first / kColumns] =
-            quantize((std::min)(kColumns, d_v - first), value + first, head.values + slot * d_v + first);
-      }
+      head.value_scales[slot] = quantize(d_v, value, head.values + slot * d_v);
       key += d_k;
       value += d_v;
     }

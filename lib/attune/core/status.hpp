@@ -19,17 +19,19 @@ enum class [[nodiscard]] Status : std::uint8_t{
     kInvalidLearningRate,  // negative, NaN, or so large that a step could overflow parameters
     kInvalidBeta,          // a decay rate outside [0, 1), or NaN
     kInvalidEpsilon,       // not positive and finite
-    kInvalidWeightDecay,   // negative, NaN, or learning rate · decay > 1, more than a step can take away
+    kInvalidWeightDecay,   // negative, NaN, or learning rate · decay > 1, more than a step can take away;
+                           // an option of ClosedFormHead outside its range
     kInvalidMomentum,      // momentum or dampening outside [0, 1], or Nesterov without momentum
     kInvalidMaxNorm,       // a gradient-norm bound that is not positive, or NaN
     kInvalidSampling,      // a temperature that is negative, infinite or NaN, or a negative number of tokens
     kInvalidTarget,        // a target that is not a class of the loss
     kInvalidClassWeight,   // a class weight that is negative, infinite or NaN
-    kNoTargets,            // nothing to learn from: every target of a batch is ignored or has no weight
+    kNoTargets,            // every target of a batch is ignored or has no weight, or a head has no examples
     kInvalidToken,         // a token id outside the vocabulary
     kCacheFull,            // no room for more tokens in a cache, or the end of a table of positions
     kNothingRemembered,    // a decoder's first step without remember() before it
     kNotFinite,            // input, loss or gradient is infinite or NaN, or too large to be squared
+    kIllConditioned,       // equations that are singular, or that rounding would solve wrongly
     kCutShort,             // a file ends before its header does, or before its last tensor
     kTrailingBytes,        // a file continues after its last tensor
     kHeaderTooLong,        // a file's header is longer than its format allows
@@ -83,7 +85,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     case Status::kInvalidEpsilon:
       return "epsilon must be positive and finite";
     case Status::kInvalidWeightDecay:
-      return "weight decay is negative, NaN or too large";
+      return "weight decay, ridge, rehearsal or scale is out of range";
     case Status::kInvalidMomentum:
       return "momentum and dampening must be in [0, 1], Nesterov needs momentum and no dampening";
     case Status::kInvalidMaxNorm:
@@ -95,7 +97,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     case Status::kInvalidClassWeight:
       return "class weights must be finite and at least 0";
     case Status::kNoTargets:
-      return "every target is ignored: skip this batch";
+      return "no examples: skip a batch without targets, or add() to the head first";
     case Status::kInvalidToken:
       return "a token id must be in [0, vocabulary)";
     case Status::kCacheFull:
@@ -104,6 +106,8 @@ enum class [[nodiscard]] Status : std::uint8_t{
       return "the decoder has no memory: remember() first";
     case Status::kNotFinite:
       return "a number is not finite: check data and learning rate";
+    case Status::kIllConditioned:
+      return "rounding would spoil the solution: scale features or the base down, or raise ridge";
     case Status::kCutShort:
       return "the file is cut short: transfer it again";
     case Status::kTrailingBytes:

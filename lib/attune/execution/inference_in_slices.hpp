@@ -14,9 +14,9 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// A forward pass in progress, bit-identical to infer<Model>(parameters, x, y, scratch, mask). Its arguments
-/// must not change until it is done.
-template <class Model, class Set, class Mask, int most_work>
+/// A forward pass in progress, bit-identical to infer<Model>(parameters, x, y, scratch, mask, Products{}).
+/// Its arguments must not change until it is done.
+template <class Model, class Set, class Mask, int most_work, class Products = FloatProducts>
 class InferenceInSlices {
  public:
   /// Begins a prediction y of x without computing anything. All arguments must outlive it.
@@ -28,7 +28,7 @@ class InferenceInSlices {
   bool advance() {
     if (done_) return false;
     detail::SliceWalk walk(address_, most_work);
-    const auto context = context_for<Model>(mask_, OneSlice<most_work>(walk));
+    const auto context = detail::context_with<Model, Products>(mask_, OneSlice<most_work>(walk));
     status_ = context.inside([&]() ATTUNE_INLINE_LAMBDA {
       return detail::forward_status<Model>(context, *parameters_, x_, y_, *scratch_);
     });
@@ -51,11 +51,14 @@ class InferenceInSlices {
   bool done_ = false;
 };
 
-/// Begins a prediction y[rows, cols] of x[rows, cols] without computing anything.
-template <class Model, int most_work = kSliceWork, class Set, class X, class Y, class Mask = NoMask>
-[[nodiscard]] InferenceInSlices<Model, std::remove_const_t<std::remove_reference_t<Set>>, Mask, most_work>
+/// Begins a prediction y[rows, cols] of x[rows, cols] without computing anything. Mask and products
+/// are infer()'s. Parameters of a trainer are floats: with Int8Training, predict() has other bits.
+template <class Model, int most_work = kSliceWork, class Set, class X, class Y, class Mask = NoMask,
+          class Products = FloatProducts>
+[[nodiscard]] InferenceInSlices<Model, std::remove_const_t<std::remove_reference_t<Set>>, Mask, most_work,
+                                Products>
 infer_in_slices(Set&& parameters, X&& x, Y&& y, typename Model::InferenceScratch& scratch,
-                const Mask& mask = {}) {
+                const Mask& mask = {}, const Products& = {}) {
   detail::check_no_trainer<std::remove_reference_t<Set>>();
   static_assert(
       std::is_lvalue_reference_v<Set>,

@@ -177,7 +177,7 @@ class DistributedTrainer : private ParallelTrainer<Model, Loss, Optimizer, batch
   /// have different parameters or moments. It compares hashes at the first step, at the first step after a
   /// resume, and every `compare_every` steps.
   template <class Clipping = NoClipping, class Masks = NoMask>
-  Result step(BatchInputView inputs, BatchTargetView targets, const Options& options,
+  Result step(BatchInputView inputs, BatchTargetView targets, const Options& options = {},
               const Clipping& clipping = {}, const Masks& masks = {},
               const Loss& loss = attune::detail::default_loss<Loss, Masks>()) {
     if constexpr (attune::detail::check_clipping<Clipping>() &&

@@ -113,7 +113,7 @@ class ParallelTrainer
   /// for each. On an error nothing changes: no parameter and no moment, and the next step uses the same
   /// dropout masks.
   template <class Clipping = NoClipping, class Masks = NoMask>
-  Result step(BatchInputView inputs, BatchTargetView targets, const Options& options,
+  Result step(BatchInputView inputs, BatchTargetView targets, const Options& options = {},
               const Clipping& clipping = {}, const Masks& masks = {},
               const Loss& loss = attune::detail::default_loss<Loss, Masks>()) {
     if constexpr (attune::detail::check_clipping<Clipping>() &&

@@ -237,13 +237,16 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
     [[no_unique_address]] typename Encoder::InferenceScratch encoder;
   };
   /// Encodes a source, with its mask, and writes keys and values of its memory to a cache, for all steps
-  /// until the next source. Returns kInvalidToken for an invalid id; the cache is then unchanged.
+  /// until the next source. For a cache in 8 bits products of activations are Int8CacheProducts. Returns
+  /// kInvalidToken for an invalid id; the cache is then unchanged.
   template <class Set = Parameters, class Model, CacheShape shape, AttentionMask Mask = NoMask>
   static Status remember(const Set& parameters, ConstView<typename Encoder::Input> source,
                          KeyValueCache<Model, shape>& cache, EncoderScratch& scratch, const Mask& mask = {}) {
+    using Products =
+        std::conditional_t<shape.numbers == CacheNumbers::kInt8, Int8CacheProducts, FloatProducts>;
     const Status status =
-        detail::forward_pass<Encoder>(context_for<Encoder>(mask), parameters.encoder, source,
-                                      View<Memory>(scratch.memory), scratch.encoder);
+        detail::forward_pass<Encoder>(detail::context_with<Encoder, Products>(mask), parameters.encoder,
+                                      source, View<Memory>(scratch.memory), scratch.encoder);
     if (status != Status::kOk) return status;
     Stream<1, shape>::OfDecoder::remember(parameters.decoder, ConstView<Memory>(scratch.memory),
                                           cache.memory.decoder);

@@ -6,7 +6,7 @@
 // Scratch holds the floats of one layer at a time; in an encoder or decoder layer, of one branch. The tape
 // includes the inputs of layers that backward reads, except the model's. Forward's output has the
 // model's bits. Backward reads numbers that were rounded once, so gradients differ from the model's. They are
-// the same on every target. Parameters, names and states are the model's.
+// the same on every target. Parameters, names and states have the model's bytes, in types of their own.
 #pragma once
 
 #include <attune/layers/packed_rows.hpp>

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include <attune/execution/layer.hpp>
@@ -82,8 +83,8 @@ struct Bfloat16MasterWeights : OptimizerStep<Bfloat16MasterWeights<Base>> {
     detail::RoundingKeys weights;                                // of the rounding of weights
 
     void reset() {
+      std::memset(static_cast<void*>(this), 0, sizeof *this);  // padding, too
       OfBase::reset();
-      weights = {};
     }
     /// Sets the start of the random bits for rounding.
     void seed(std::uint64_t bits) {

@@ -17,7 +17,9 @@
 // additions, so every target gets the same bits. Eigen's result differs by vector unit.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include <attune/core/status.hpp>
 #include <attune/core/tensor.hpp>
@@ -33,6 +35,8 @@ class ClosedFormHead {
   static_assert(num_features > 0 && num_classes > 1,
                 "attune::ClosedFormHead: there must be features, and two classes or more");
   static constexpr int kSize = num_features + 1;
+  // The relative rounding error of a sum of kSize terms, at most.
+  static constexpr ScalarType kNoise = kSize * std::numeric_limits<ScalarType>::epsilon();
 
  public:
   using Scalar = ScalarType;
@@ -41,9 +45,9 @@ class ClosedFormHead {
   /// The features of one example, [1, num_features].
   using Features = typename Head::Input;
   struct Options {
-    Scalar ridge = 1;                // λ
-    Scalar rehearsal = Scalar(0.3);  // μ: weight of the outputs on factory examples
-    Scalar scale = 8;                // distance between the output of the right class and the others
+    Scalar ridge = 1;                // λ, in [0, 1e6]
+    Scalar rehearsal = Scalar(0.3);  // μ, in [0, 1e6]: weight of the outputs on factory examples
+    Scalar scale = 8;  // distance between the output of the right class and the others, in (0, 1e6]
   };
   /// Memory of solve(); dead between two calls.
   struct Scratch {
@@ -53,13 +57,13 @@ class ClosedFormHead {
 
   /// Forgets all examples.
   void clear() { *this = {}; }
-  /// Adds an example: features[1, num_features] and the class `label`. Returns kInvalidTarget or kNotFinite
-  /// with nothing changed.
+  /// Adds an example: features[1, num_features] and the class `label`. With nothing changed, returns
+  /// kInvalidTarget, or kNotFinite if a feature or a sum of squares is infinite or NaN.
   Status add(ConstView<Features> features, int label) { return change(features, label, 1); }
   /// Removes an example that was added before; the sums return to their earlier values, up to rounding.
-  /// Returns kIncompleteBatch if the class has no example.
+  /// Returns kNoTargets if the class has no example.
   Status remove(ConstView<Features> features, int label) {
-    if (label >= 0 && label < num_classes && examples_[label] == 0) return Status::kIncompleteBatch;
+    if (label >= 0 && label < num_classes && examples_[label] == 0) return Status::kNoTargets;
     return change(features, label, -1);
   }
   /// The number of examples of a class.
@@ -74,22 +78,34 @@ class ClosedFormHead {
   }
 
   /// Writes the head for these examples to `head`, which may be `base`. `base` is W₀, in any storage
-  /// (weights/weights.hpp), and may have only the first classes. `factory` holds the examples to remember, or
-  /// none; its classes do not matter. On an error nothing is written: kNoTargets without own examples,
-  /// kInvalidWeightDecay if an option is negative or not finite, kNotFinite if the equations have no numeric
-  /// solution.
+  /// (weights/weights.hpp). It may have only the first classes, and no bias. `factory` holds the examples to
+  /// remember, or none; its classes do not matter. On an error nothing is written:
+  ///   kNoTargets           there are no own examples
+  ///   kInvalidWeightDecay  an option is out of range
+  ///   kIllConditioned      features are too large for the ridge, or outputs of the base for the scale: the
+  ///                        equations are singular, or rounding could change outputs by scale/16
+  ///   kNotFinite           the base or the solution is not finite
   template <class Base, int factory_classes>
   Status solve(const Base& base, const ClosedFormHead<num_features, factory_classes, Scalar>& factory,
                typename Head::Parameters& head, Scratch& scratch, const Options& options = {}) const {
+    static_assert(decltype(base.weight)::rows == num_features,
+                  "attune::ClosedFormHead: the base has another number of features; its weight must be "
+                  "[num_features, classes]");
+    static_assert(
+        decltype(base.weight)::cols <= num_classes,
+        "attune::ClosedFormHead: the base has more classes than the head; give the head all of them");
     const int count = examples();
     if (count == 0) return Status::kNoTargets;
     for (const Scalar option : {options.ridge, options.rehearsal, options.scale}) {
       if (!(option >= 0 && option <= Scalar(1e6))) return Status::kInvalidWeightDecay;
     }
+    if (options.scale == 0) return Status::kInvalidWeightDecay;
     const int of_factory = factory.examples();
     const Scalar weight =
         of_factory > 0 ? options.rehearsal * static_cast<Scalar>(count) / static_cast<Scalar>(of_factory)
                        : Scalar(0);
+    // Without a ridge, fewer examples than unknowns have no single solution.
+    if (options.ridge == 0 && count + (weight > 0 ? of_factory : 0) < kSize) return Status::kIllConditioned;
     for (int i = 0; i < kSize; ++i) {
       for (int j = 0; j <= i; ++j) {
         scratch.matrix(i, j) = kernels::multiply_add(weight, factory.gram()(i, j), gram_(i, j));
@@ -97,14 +113,25 @@ class ClosedFormHead {
       scratch.matrix(i, i) += options.ridge;
     }
     right_side(base, options.scale, scratch.solution);
-    if (!factor(scratch.matrix)) return Status::kNotFinite;
+    const Scalar least_pivot = factor(scratch.matrix);
+    if (least_pivot == 0) return Status::kIllConditioned;
     substitute(scratch.matrix, scratch.solution);
-    for (int i = 0; i < kSize; ++i) {
-      for (int label = 0; label < num_classes; ++label) {
-        scratch.solution(i, label) += element(base, i, label);
+    // Rounding changes outputs by about kNoise·√(Σ_i A_ii·ΔW_i² / (examples · least pivot)).
+    const Scalar largest_error = options.scale / 16;
+    const Scalar bound = largest_error * largest_error * static_cast<Scalar>(count) * least_pivot;
+    bool accurate = true;
+    for (int label = 0; label < num_classes; ++label) {
+      Scalar squares = 0;
+      for (int i = 0; i < kSize; ++i) {
+        Scalar& weight_of_label = scratch.solution(i, label);
+        const Scalar noise = kNoise * weight_of_label;
+        squares = kernels::multiply_add(gram_(i, i) * noise, noise, squares);
+        weight_of_label += element(base, i, label);
       }
+      accurate = accurate && squares <= bound;
     }
     if (!kernels::finite<Scalar>(scratch.solution.size, scratch.solution.data())) return Status::kNotFinite;
+    if (!accurate) return Status::kIllConditioned;
     for (int label = 0; label < num_classes; ++label) {
       for (int i = 0; i < num_features; ++i) head.weight(i, label) = scratch.solution(i, label);
       head.bias(0, label) = scratch.solution(num_features, label);
@@ -118,22 +145,29 @@ class ClosedFormHead {
  private:
   Status change(ConstView<Features> features, int label, int sign) {
     if (label < 0 || label >= num_classes) return Status::kInvalidTarget;
-    if (!kernels::finite<Scalar>(num_features, features.data)) return Status::kNotFinite;
     const auto z = [&](int i) { return i < num_features ? features(0, i) : Scalar(1); };
+    const auto sum = [&](int i, int j) {
+      return kernels::multiply_add(static_cast<Scalar>(sign) * z(i), z(j), gram_(i, j));
+    };
     for (int i = 0; i < kSize; ++i) {
-      const Scalar x = static_cast<Scalar>(sign) * z(i);
-      for (int j = 0; j <= i; ++j) gram_(i, j) = kernels::multiply_add(x, z(j), gram_(i, j));
-      sums_(i, label) += x;
+      for (int j = 0; j <= i; ++j) {
+        if (const Scalar next = sum(i, j); next - next != 0) return Status::kNotFinite;
+      }
+    }
+    for (int i = 0; i < kSize; ++i) {
+      for (int j = 0; j <= i; ++j) gram_(i, j) = sum(i, j);
+      sums_(i, label) += static_cast<Scalar>(sign) * z(i);
     }
     examples_[label] += static_cast<std::uint32_t>(sign);
     return Status::kOk;
   }
-  // W₀, with the bias after the weights; zero for new classes.
+  // W₀, with the bias after the weights; zero for new classes and without a bias.
   template <class Base>
   static Scalar element(const Base& base, int i, int label) {
     if (label >= base.weight.cols) return 0;
-    return i < num_features ? detail::element_of(base.weight, i, label)
-                            : detail::element_of(base.bias, 0, label);
+    if (i < num_features) return detail::element_of(base.weight, i, label);
+    if constexpr (requires { base.bias; }) return detail::element_of(base.bias, 0, label);
+    return 0;
   }
   // Zᵀ·T − Zᵀ·Z·W₀.
   void right_side(const auto& base, Scalar scale, Tensor<Scalar, kSize, num_classes>& to) const {
@@ -150,22 +184,26 @@ class ClosedFormHead {
       }
     }
   }
-  // Replaces the lower half of A by L, A = L·Lᵀ. False if A is not numerically positive definite.
-  static bool factor(Tensor<Scalar, kSize, kSize>& matrix) {
+  // Replaces the lower half of A by L, A = L·Lᵀ. Returns the least pivot, relative to its element of A: the
+  // share of a feature that does not follow from those before it. 0 if that may be rounding alone.
+  static Scalar factor(Tensor<Scalar, kSize, kSize>& matrix) {
+    Scalar least = 1;
     for (int j = 0; j < kSize; ++j) {
+      const Scalar diagonal = matrix(j, j);
       for (int i = j; i < kSize; ++i) {
         Scalar sum = matrix(i, j);
         for (int k = 0; k < j; ++k) sum = kernels::multiply_add(-matrix(i, k), matrix(j, k), sum);
         if (i > j) {
           matrix(i, j) = sum / matrix(j, j);
-        } else if (sum > 0 && sum - sum == 0) {
+        } else if (sum > kNoise * diagonal) {
+          least = (std::min)(least, sum / diagonal);
           matrix(j, j) = kernels::square_root(sum);
         } else {
-          return false;
+          return 0;
         }
       }
     }
-    return true;
+    return least;
   }
   // B ← A⁻¹·B: forward through L, then backward through Lᵀ.
   static void substitute(const Tensor<Scalar, kSize, kSize>& lower, Tensor<Scalar, kSize, num_classes>& b) {

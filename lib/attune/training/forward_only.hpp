@@ -145,9 +145,9 @@ class ForwardOnlyTrainer
   /// Ends a batch: one step along the direction. Refused options and an incomplete batch leave everything
   /// unchanged. Losses that are not finite, and a batch without targets, discard the batch. Parameters change
   /// only if the status is kOk.
-  Result update(const Options& options) { return update_from(batch, options); }
+  Result update(const Options& options = {}) { return update_from(batch, options); }
   /// The same with the sequences accumulated so far, at least one.
-  Result update_incomplete(const Options& options) { return update_from(1, options); }
+  Result update_incomplete(const Options& options = {}) { return update_from(1, options); }
   /// Forgets the sequences accumulated since the last update().
   void discard() {
     above_.clear();

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 #include <attune/training/optimizer.hpp>
 
@@ -35,8 +36,8 @@ struct ParameterGroups : OptimizerStep<ParameterGroups<Base>> {
     typename Base::Counters of_norms;   // steps of norms
 
     void reset() {
+      std::memset(static_cast<void*>(this), 0, sizeof *this);  // padding, too
       Base::template Moments<Parameters>::reset();
-      of_biases = of_norms = {};
     }
     /// Sets the start of the stochastic rounding in all groups. The bits depend on a parameter's place in the
     /// set.

@@ -77,12 +77,13 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   using Coefficients = typename Optimizer::Coefficients;
 
   /// One optimizer step on a whole batch: inputs[batch·rows, cols] and targets[batch·rows, cols] (or the ids
-  /// of either), stacked sequence after sequence. `clipping` is NoClipping or GradientClipping. `masks` is
-  /// one mask for all sequences, or a std::array or std::span with one for each. The loss is the mean over
-  /// the batch, or the sum for a loss that sums. Discards accumulated sequences. On an error nothing changes
-  /// (but see UpdateInBackward): no parameter and no moment, and the next step uses the same dropout masks.
+  /// of either), stacked sequence after sequence. Options that are left out are the optimizer's defaults.
+  /// `clipping` is NoClipping or GradientClipping. `masks` is one mask for all sequences, or a std::array or
+  /// std::span with one for each. The loss is the mean over the batch, or the sum for a loss that sums.
+  /// Discards accumulated sequences. On an error nothing changes (but see UpdateInBackward): no parameter and
+  /// no moment, and the next step uses the same dropout masks.
   template <class Clipping = NoClipping, class Masks = NoMask>
-  Result step(BatchInputView inputs, BatchTargetView targets, const Options& options,
+  Result step(BatchInputView inputs, BatchTargetView targets, const Options& options = {},
               const Clipping& clipping = {}, const Masks& masks = {},
               const Loss& loss = detail::default_loss<Loss, Masks>()) {
     if constexpr (detail::check_clipping<Clipping>() && detail::check_masks<Model, Masks, batch>()) {
@@ -132,14 +133,15 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   /// and an incomplete batch leave everything unchanged. Gradients that are not finite, and a batch without
   /// targets, discard the batch.
   template <class Clipping = NoClipping>
-  [[gnu::noinline]] Result update(const Options& options,
+  [[gnu::noinline]] Result update(const Options& options = {},
                                   const Clipping& clipping = {}) requires kKeepsGradients {
     const Status may = may_update(batch);
     return may == Status::kOk ? finish(options, clipping) : Result::refused(may);
   }
   /// The same with the sequences accumulated so far, at least one; a mean is taken over them.
   template <class Clipping = NoClipping>
-  Result update_incomplete(const Options& options, const Clipping& clipping = {}) requires kKeepsGradients {
+  Result update_incomplete(const Options& options = {},
+                           const Clipping& clipping = {}) requires kKeepsGradients {
     const Status may = may_update(1);
     return may == Status::kOk ? finish(options, clipping) : Result::refused(may);
   }
@@ -147,7 +149,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   /// slice. Between slices, some parameters are updated and others not.
   template <int most_work = kSliceWork, class Clipping = NoClipping>
   [[nodiscard]] UpdateInSlices<Trainer, Optimizer, Clipping, most_work> update_in_slices(
-      const Options& options, const Clipping& clipping = {}) requires kKeepsGradients {
+      const Options& options = {}, const Clipping& clipping = {}) requires kKeepsGradients {
     static_assert(detail::check_clipping<Clipping>());
     return {*this, options, clipping, may_update(1)};
   }

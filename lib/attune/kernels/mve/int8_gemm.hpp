@@ -1,7 +1,8 @@
 // Products of int8 matrices with MVE (Cortex-M55).
 //
 // VMLADAVA.S8 adds 16 products to an integer register. A block of 3 rows × 2 columns takes six of them and
-// five loads. The transpose multiplies four k of a column by one integer of a row.
+// five loads. For three rows or more ops/int8_gemm.hpp transposes a transpose first; for fewer, four k of a
+// column are multiplied by one integer of a row.
 #pragma once
 
 #include <attune/kernels/simd/arithmetic.hpp>
@@ -24,8 +25,8 @@ struct Int8Row {
   float scale;
 };
 
-/// Rows with quantized copies on the stack, and rows of a block.
-inline constexpr int kInt8MostTerms = 1024, kInt8RowsAtOnce = 3;
+/// Rows with quantized copies on the stack, and rows of a block, of the transpose one.
+inline constexpr int kInt8MostTerms = 1024, kInt8RowsAtOnce = 3, kInt8TransposedRowsAtOnce = 1;
 
 /// Sums of a row, at the first column of a packet.
 template <class P>
@@ -38,77 +39,89 @@ ATTUNE_INLINE P int8_sums_as_floats(const std::int32_t* sums, const Int8Row&) {
 }
 
 // A loop over eight scalars at a time, with a predicated tail; for the transpose, scalars times factors.
-// `step` works on q0, `two_steps` on q0 and q1.
-#define ATTUNE_EACH_OF_ROW(load, two_loads, step, two_steps)    \
-  "lsrs %[turns],%[size],#3\n wls lr,%[turns],2f\n .balign 4\n" \
-  "1: " two_loads two_steps                                     \
-  "le lr,1b\n"                                                  \
-  "2: and %[turns],%[size],#7\n wlstp.32 lr,%[turns],4f\n"      \
-  "3: " load step "letp lr,3b\n4:\n"
-#define ATTUNE_LOAD "vldrw.32 q0,[%[x]],#16\n"
-#define ATTUNE_LOAD_TWO ATTUNE_LOAD "vldrw.32 q1,[%[x]],#16\n"
-#define ATTUNE_FOLD ATTUNE_LOAD "vldrw.32 q4,[%[factors]],#16\n vmul.f32 q0,q0,q4\n"
-#define ATTUNE_FOLD_TWO                                                               \
-  ATTUNE_LOAD_TWO                                                                     \
-  "vldrw.32 q4,[%[factors]],#16\n vldrw.32 q5,[%[factors]],#16\n vmul.f32 q0,q0,q4\n" \
-  "vmul.f32 q1,q1,q5\n"
+// `one` works on q0. `two` works on q0, loaded before, and on four more scalars, and loads the next q0:
+// memory, integers and floats have a pipe each, so neighbors that differ overlap.
+#define ATTUNE_EACH_OF_ROW(two, one) \
+  "lsrs %[turns],%[size],#3\n beq 3f\n subs %[turns],#1\n " ATTUNE_LOAD("q0")                 \
+  "wls lr,%[turns],2f\n .balign 4\n"                                                          \
+  "1: " two(ATTUNE_LOAD("q0")) "le lr,1b\n"                                                   \
+  "2: " two("") "3: and %[turns],%[size],#7\n wlstp.32 lr,%[turns],5f\n"                      \
+  "4: " ATTUNE_LOAD("q0") one "letp lr,4b\n5:\n"
+#define ATTUNE_LOAD(to) "vldrw.32 " to ",[%[x]],#16\n"
+#define ATTUNE_FACTORS(to) "vldrw.32 " to ",[%[factors]],#16\n"
 
 /// The bits of the largest magnitude. A NaN's are larger than all others.
 template <bool kFolded>
 ATTUNE_INLINE std::uint32_t largest_magnitude_bits(const float* x, [[maybe_unused]] const float* factors,
                                                    int size) {
 #define ATTUNE_RAISE "vabs.f32 q0,q0\n vmax.u32 q2,q2,q0\n"
-#define ATTUNE_RAISE_TWO "vabs.f32 q0,q0\n vabs.f32 q1,q1\n vmax.u32 q2,q2,q0\n vmax.u32 q2,q2,q1\n"
+#define ATTUNE_RAISE_TWO(load_next)                                    \
+  "vabs.f32 q3,q0\n" ATTUNE_LOAD("q1") "vmax.u32 q2,q2,q3\n" load_next \
+                                       "vabs.f32 q1,q1\n"              \
+                                       "vmax.u32 q2,q2,q1\n"
+#define ATTUNE_RAISE_FOLDED_TWO(load_next)                                   \
+  ATTUNE_FACTORS("q4")                                                       \
+  "vmul.f32 q3,q0,q4\n" ATTUNE_LOAD("q1") "vabs.f32 q3,q3\n" ATTUNE_FACTORS( \
+      "q5") "vmax.u32 q2,q2,q3\n vmul.f32 q1,q1,q5\n" load_next "vabs.f32 q1,q1\n vmax.u32 q2,q2,q1\n"
   std::uint32_t largest = 0, turns;
   if constexpr (kFolded) {
-    asm volatile("vmov.i32 q2,#0\n" ATTUNE_EACH_OF_ROW(ATTUNE_FOLD, ATTUNE_FOLD_TWO, ATTUNE_RAISE,
-                                                       ATTUNE_RAISE_TWO) "vmaxv.u32 %[largest],q2"
+    asm volatile("vmov.i32 q2,#0\n" ATTUNE_EACH_OF_ROW(
+                     ATTUNE_RAISE_FOLDED_TWO,
+                     ATTUNE_FACTORS("q4") "vmul.f32 q0,q0,q4\n" ATTUNE_RAISE) "vmaxv.u32 %[largest],q2"
                  : [x] "+r"(x), [factors] "+r"(factors), [largest] "+r"(largest), [turns] "=&r"(turns)
                  : [size] "r"(size)
-                 : "lr", "cc", "memory", "q0", "q1", "q2", "q4", "q5");
+                 : "lr", "cc", "memory", "q0", "q1", "q2", "q3", "q4", "q5");
   } else {
-    asm volatile("vmov.i32 q2,#0\n" ATTUNE_EACH_OF_ROW(ATTUNE_LOAD, ATTUNE_LOAD_TWO, ATTUNE_RAISE,
-                                                       ATTUNE_RAISE_TWO) "vmaxv.u32 %[largest],q2"
-                 : [x] "+r"(x), [largest] "+r"(largest), [turns] "=&r"(turns)
-                 : [size] "r"(size)
-                 : "lr", "cc", "memory", "q0", "q1", "q2");
+    asm volatile(
+        "vmov.i32 q2,#0\n" ATTUNE_EACH_OF_ROW(ATTUNE_RAISE_TWO, ATTUNE_RAISE) "vmaxv.u32 %[largest],q2"
+        : [x] "+r"(x), [largest] "+r"(largest), [turns] "=&r"(turns)
+        : [size] "r"(size)
+        : "lr", "cc", "memory", "q0", "q1", "q2", "q3");
   }
   return largest;
 #undef ATTUNE_RAISE
 #undef ATTUNE_RAISE_TWO
+#undef ATTUNE_RAISE_FOLDED_TWO
 }
 
 /// Rounds x · inverse to integers: the low bytes of the sums with 1.5·2²³.
 template <bool kFolded>
 ATTUNE_INLINE void round_row(const float* x, [[maybe_unused]] const float* factors, int size, float inverse,
                              std::int8_t* to) {
-#define ATTUNE_ROUND "vmul.f32 q0,q0,%[inverse]\n vadd.f32 q0,q0,q2\n vstrb.32 q0,[%[to]],#4\n"
-#define ATTUNE_ROUND_TWO                                                        \
-  "vmul.f32 q0,q0,%[inverse]\n vmul.f32 q1,q1,%[inverse]\n vadd.f32 q0,q0,q2\n" \
-  "vadd.f32 q1,q1,q2\n vstrb.32 q0,[%[to]],#4\n vstrb.32 q1,[%[to]],#4\n"
+#define ATTUNE_STORE(from) "vstrb.32 " from ",[%[to]],#4\n"
+#define ATTUNE_ROUND "vmul.f32 q0,q0,%[inverse]\n vadd.f32 q0,q0,q2\n" ATTUNE_STORE("q0")
+#define ATTUNE_ROUND_TWO(load_next)                                                           \
+  "vmul.f32 q3,q0,%[inverse]\n" ATTUNE_LOAD("q1") "vadd.f32 q3,q3,q2\n" load_next             \
+                                                  "vmul.f32 q1,q1,%[inverse]\n" ATTUNE_STORE( \
+                                                      "q3") "vadd.f32 q1,q1,q2\n" ATTUNE_STORE("q1")
+#define ATTUNE_ROUND_FOLDED_TWO(load_next)                                              \
+  ATTUNE_FACTORS("q4")                                                                  \
+  "vmul.f32 q3,q0,q4\n" ATTUNE_LOAD("q1") "vmul.f32 q3,q3,%[inverse]\n" ATTUNE_FACTORS( \
+      "q5") "vadd.f32 q3,q3,q2\n" load_next                                             \
+            "vmul.f32 q1,q1,q5\n" ATTUNE_STORE(                                         \
+                "q3") "vmul.f32 q1,q1,%[inverse]\n vadd.f32 q1,q1,q2\n" ATTUNE_STORE("q1")
   int turns;
   if constexpr (kFolded) {
-    asm volatile("vdup.32 q2,%[round]\n" ATTUNE_EACH_OF_ROW(ATTUNE_FOLD, ATTUNE_FOLD_TWO, ATTUNE_ROUND,
-                                                            ATTUNE_ROUND_TWO)
+    asm volatile("vdup.32 q2,%[round]\n" ATTUNE_EACH_OF_ROW(
+                     ATTUNE_ROUND_FOLDED_TWO, ATTUNE_FACTORS("q4") "vmul.f32 q0,q0,q4\n" ATTUNE_ROUND)
                  : [x] "+r"(x), [factors] "+r"(factors), [to] "+r"(to), [turns] "=&r"(turns)
                  : [size] "r"(size), [inverse] "r"(inverse), [round] "r"(0x1.8p23f)
-                 : "lr", "cc", "memory", "q0", "q1", "q2", "q4", "q5");
+                 : "lr", "cc", "memory", "q0", "q1", "q2", "q3", "q4", "q5");
   } else {
-    asm volatile("vdup.32 q2,%[round]\n" ATTUNE_EACH_OF_ROW(ATTUNE_LOAD, ATTUNE_LOAD_TWO, ATTUNE_ROUND,
-                                                            ATTUNE_ROUND_TWO)
+    asm volatile("vdup.32 q2,%[round]\n" ATTUNE_EACH_OF_ROW(ATTUNE_ROUND_TWO, ATTUNE_ROUND)
                  : [x] "+r"(x), [to] "+r"(to), [turns] "=&r"(turns)
                  : [size] "r"(size), [inverse] "r"(inverse), [round] "r"(0x1.8p23f)
-                 : "lr", "cc", "memory", "q0", "q1", "q2");
+                 : "lr", "cc", "memory", "q0", "q1", "q2", "q3");
   }
+#undef ATTUNE_STORE
 #undef ATTUNE_ROUND
 #undef ATTUNE_ROUND_TWO
+#undef ATTUNE_ROUND_FOLDED_TWO
 }
 
 #undef ATTUNE_EACH_OF_ROW
 #undef ATTUNE_LOAD
-#undef ATTUNE_LOAD_TWO
-#undef ATTUNE_FOLD
-#undef ATTUNE_FOLD_TWO
+#undef ATTUNE_FACTORS
 
 /// Quantizes consecutive scalars; for the transpose, scalars times factors. Returns the scale.
 template <bool kFolded>
@@ -118,29 +131,56 @@ template <bool kFolded>
   return row.scale;
 }
 
-/// Quantizes `count` vectors of `length` scalars, `stride` apart, into the first columns of a packed matrix,
-/// and writes their scales. Leaves columns and depths behind them.
-template <class Packed>
-[[gnu::noinline]] void pack_columns(const float* x, int stride, int count, int length, std::int8_t* bytes,
-                                    float* scales) {
-  for (int col = 0; col < count; ++col) {
-    scales[col] = quantize_together<false>(x + col * stride, nullptr, length, bytes + Packed::place(0, col));
+/// to[k][j] = from[j][k] for `columns` vectors of `length` integers, `from_step` bytes apart; the results are
+/// `to_step` bytes apart, a multiple of 4. Up to three bytes behind a result, and results up to a multiple of
+/// 16, are undefined.
+[[gnu::noinline]] inline void transpose_integers(const std::int8_t* from, int from_step, int columns,
+                                                 int length, std::int8_t* to, int to_step) {
+  alignas(16) std::int8_t side_by_side[64];
+  const uint32x4_t from0 = vmulq_n_u32(vidupq_n_u32(0, 1), static_cast<std::uint32_t>(to_step)),
+                   from4 = vaddq_n_u32(from0, static_cast<std::uint32_t>(4 * to_step)),
+                   from8 = vaddq_n_u32(from4, static_cast<std::uint32_t>(4 * to_step)),
+                   from12 = vaddq_n_u32(from8, static_cast<std::uint32_t>(4 * to_step));
+  for (int k = 0; k < length; k += 16) {
+    // Four vectors side by side, `turns` times.
+    const auto fours = [&](int j, int turns) ATTUNE_INLINE_LAMBDA {
+      const int last = columns - 1 - j;
+      const std::int8_t *x0 = from + j * from_step + k, *x1 = x0 + (std::min)(1, last) * from_step,
+                        *x2 = x0 + (std::min)(2, last) * from_step,
+                        *x3 = x0 + (std::min)(3, last) * from_step;
+      std::int8_t* result = to + k * to_step + j;
+      asm volatile(
+          "vctp.8 %[left]\n dls lr,%[turns]\n .balign 4\n"
+          "1: vpstttt\n vldrbt.u8 q0,[%[x0]]\n vldrbt.u8 q1,[%[x1]]\n vldrbt.u8 q2,[%[x2]]\n"
+          "vldrbt.u8 q3,[%[x3]]\n add %[x0],%[step]\n vst40.8 {q0,q1,q2,q3},[%[aside]]\n add %[x1],%[step]\n"
+          "vst41.8 {q0,q1,q2,q3},[%[aside]]\n add %[x2],%[step]\n vst42.8 {q0,q1,q2,q3},[%[aside]]\n"
+          "add %[x3],%[step]\n vst43.8 {q0,q1,q2,q3},[%[aside]]\n vldrw.32 q0,[%[aside]]\n"
+          "vldrw.32 q1,[%[aside],#16]\n vldrw.32 q2,[%[aside],#32]\n vldrw.32 q3,[%[aside],#48]\n"
+          "vstrw.32 q0,[%[to],%q[from0]]\n vstrw.32 q1,[%[to],%q[from4]]\n vstrw.32 q2,[%[to],%q[from8]]\n"
+          "vstrw.32 q3,[%[to],%q[from12]]\n adds %[to],#4\n le lr,1b"
+          : [x0] "+r"(x0), [x1] "+r"(x1), [x2] "+r"(x2), [x3] "+r"(x3), [to] "+r"(result)
+          : [step] "r"(4 * from_step), [aside] "r"(side_by_side), [left] "r"(length - k), [turns] "r"(turns),
+            [from0] "w"(from0), [from4] "w"(from4), [from8] "w"(from8), [from12] "w"(from12)
+          : "lr", "cc", "memory", "q0", "q1", "q2", "q3");  // and predicates, which no call keeps
+    };
+    if (columns >= 4) fours(0, columns / 4);
+    if (columns % 4 != 0) fours(columns / 4 * 4, 1);
   }
 }
-/// The same into its first rows, four scalars of a vector at a time.
+
+/// Rounds `count` vectors of `length` scalars, `stride` apart, into the first rows of a packed matrix. Bytes
+/// of columns up to a multiple of 16 are undefined.
 template <class Packed>
-[[gnu::noinline]] void pack_rows(const float* x, int stride, int count, int length, std::int8_t* bytes,
-                                 float* scales) {
-  constexpr int kStep = Packed::place(0, 1);  // from column to column
-  alignas(4) std::int8_t integers[std::size_t{(Packed::kCols + 3) / 4 * 4}];
-  const uint32x4_t four_columns = vmulq_n_u32(vidupq_n_u32(0, 1), kStep);
-  for (int row = 0; row < count; ++row) {
-    scales[row] = quantize_together<false>(x + row * stride, nullptr, length, integers);
-    std::int8_t* to = bytes + Packed::place(row, 0);
-    for (int col = 0; col < length; col += 4, to += 4 * kStep) {
-      const mve_pred16_t used = vctp32q(static_cast<std::uint32_t>(length - col));
-      vstrbq_scatter_offset_p_s32(to, four_columns, vldrbq_s32(integers + col), used);
+[[gnu::noinline]] void pack_rows(const float* x, int stride, int count, int length, const float* inverses,
+                                 std::int8_t* bytes) {
+  constexpr int kWidth = (Packed::kCols + 15) / 16 * 16, kRows = 16;  // at a time
+  alignas(16) std::int8_t integers[std::size_t{kRows * kWidth}];
+  for (int row = 0; row < count; row += kRows) {
+    const int some = (std::min)(kRows, count - row);
+    for (int r = 0; r < some; ++r) {
+      round_row<false>(x + (row + r) * stride, nullptr, length, inverses[row + r], integers + r * kWidth);
     }
+    transpose_integers(integers, kWidth, some, length, bytes + Packed::place(row, 0), Packed::place(0, 1));
   }
 }
 
@@ -157,6 +197,37 @@ ATTUNE_INLINE Int8Row quantize_int8_row(const float* x, const float* factors, in
         [&](int i)
             ATTUNE_INLINE_LAMBDA { return kFolded ? multiply(x[i * kStep], factors[i]) : x[i * kStep]; },
         to)};
+  }
+}
+
+/// Quantizes vectors of `count` scalars, at most four of them, that lie side by side: columns of a matrix
+/// whose rows are `step` apart. For the transpose, scalars times factors. Zeros follow each, up to `to_step`.
+template <bool kFolded>
+[[gnu::noinline]] void quantize_side_by_side(const float* x, int step, int rows, const float* factors,
+                                             int count, std::int8_t* to, int to_step, Int8Row* scales) {
+  const mve_pred16_t used = vctp32q(static_cast<std::uint32_t>(rows));
+  const auto scalars = [&](int i) ATTUNE_INLINE_LAMBDA {
+    const float32x4_t some = vldrwq_z_f32(x + i * step, used);
+    return kFolded ? vmulq_n_f32(some, factors[i]) : some;
+  };
+  uint32x4_t most = vdupq_n_u32(0);
+  for (int i = 0; i < count; ++i) most = vmaxq_u32(most, vreinterpretq_u32_f32(vabsq_f32(scalars(i))));
+  std::uint32_t largest[4];
+  vst1q_u32(largest, most);
+  float inverses[4] = {};
+  for (int r = 0; r < rows; ++r) {
+    const RowScale row = row_scale(largest[r]);
+    inverses[r] = row.inverse;
+    scales[r] = {row.scale};
+  }
+  const float32x4_t inverse = vld1q_f32(inverses), round = vdupq_n_f32(0x1.8p23f);
+  const uint32x4_t to_rows = vmulq_n_u32(vidupq_n_u32(0, 1), static_cast<std::uint32_t>(to_step));
+  for (int i = 0; i < count; ++i) {
+    const float32x4_t rounded = vaddq_f32(vmulq_f32(scalars(i), inverse), round);
+    vstrbq_scatter_offset_p_s32(to + i, to_rows, vreinterpretq_s32_f32(rounded), used);
+  }
+  for (int r = 0; r < rows; ++r) {
+    for (int i = count; i < to_step; ++i) to[r * to_step + i] = 0;
   }
 }
 
@@ -219,47 +290,25 @@ ATTUNE_INLINE void int8_sums(const std::int8_t* q, const std::int8_t* weights, i
   }
 }
 
-// Sums for 16 k over columns of W of `column` bytes each. One row sums all 16 at once, three rows eight at a
-// time, as many as the registers hold.
-template <int kRows, int kTerms>
+// Sums for a row and 16 k, over columns of W of `column` bytes each.
+template <int, int kTerms>
 ATTUNE_INLINE void int8_transposed_sums(const std::int8_t* q, const std::int8_t* weights, int column,
                                         int columns, Int8Sums* sums) {
-  constexpr int kFours = kRows == 1 ? 4 : 2;
-  for (int k = 0; k < 16; k += 4 * kFours) {
-    int32x4_t sum[std::size_t{kRows * kFours}];
-    ATTUNE_UNROLL for (int j = 0; j < kRows * kFours; ++j) sum[j] = vdupq_n_s32(0);
-    const std::int8_t *from = weights + k, *x = q;
-    [[maybe_unused]] std::int32_t x0, x1, x2;
-    if constexpr (kRows == 1) {
-      int32x4_t w0, w1, w2, w3;
-      asm volatile(
-          "dls lr,%[columns]\n .balign 4\n"
-          "1: ldrsb %[x0],[%[x]],#1\n vldrb.s32 %q[w0],[%[from]]\n vldrb.s32 %q[w1],[%[from],#4]\n"
-          "vmla.s32 %q[s0],%q[w0],%[x0]\n vldrb.s32 %q[w2],[%[from],#8]\n vmla.s32 %q[s1],%q[w1],%[x0]\n"
-          "vldrb.s32 %q[w3],[%[from],#12]\n vmla.s32 %q[s2],%q[w2],%[x0]\n add %[from],%[column]\n"
-          "vmla.s32 %q[s3],%q[w3],%[x0]\n le lr,1b"
-          : [x] "+r"(x), [from] "+r"(from), [s0] "+w"(sum[0]), [s1] "+w"(sum[1]), [s2] "+w"(sum[2]),
-            [s3] "+w"(sum[3]), [x0] "=&r"(x0), [w0] "=&w"(w0), [w1] "=&w"(w1), [w2] "=&w"(w2), [w3] "=&w"(w3)
-          : [columns] "r"(columns), [column] "r"(column)
-          : "lr", "cc", "memory");
-    } else {
-      int32x4_t w0, w1;
-      asm volatile(
-          "dls lr,%[columns]\n .balign 4\n"
-          "1: vldrb.s32 %q[w0],[%[from]]\n ldrsb %[x1],[%[x],%[terms]]\n vldrb.s32 %q[w1],[%[from],#4]\n"
-          "ldrsb %[x2],[%[x],%[two_terms]]\n ldrsb %[x0],[%[x]],#1\n vmla.s32 %q[s2],%q[w0],%[x1]\n"
-          "vmla.s32 %q[s3],%q[w1],%[x1]\n vmla.s32 %q[s4],%q[w0],%[x2]\n vmla.s32 %q[s5],%q[w1],%[x2]\n"
-          "add %[from],%[column]\n vmla.s32 %q[s0],%q[w0],%[x0]\n vmla.s32 %q[s1],%q[w1],%[x0]\n le lr,1b"
-          : [x] "+r"(x), [from] "+r"(from), [s0] "+w"(sum[0]), [s1] "+w"(sum[1]), [s2] "+w"(sum[2]),
-            [s3] "+w"(sum[3]), [s4] "+w"(sum[4]), [s5] "+w"(sum[5]), [x0] "=&r"(x0), [x1] "=&r"(x1),
-            [x2] "=&r"(x2), [w0] "=&w"(w0), [w1] "=&w"(w1)
-          : [columns] "r"(columns), [column] "r"(column), [terms] "r"(kTerms), [two_terms] "r"(2 * kTerms)
-          : "lr", "cc", "memory");
-    }
-    ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) {
-      ATTUNE_UNROLL for (int j = 0; j < kFours; ++j) vst1q_s32(sums[r] + k + 4 * j, sum[kFours * r + j]);
-    }
-  }
+  int32x4_t sum[4];
+  ATTUNE_UNROLL for (int32x4_t& four : sum) four = vdupq_n_s32(0);
+  std::int32_t x;
+  int32x4_t w0, w1, w2, w3;
+  asm volatile(
+      "dls lr,%[columns]\n .balign 4\n"
+      "1: ldrsb %[x],[%[q]],#1\n vldrb.s32 %q[w0],[%[from]]\n vldrb.s32 %q[w1],[%[from],#4]\n"
+      "vmla.s32 %q[s0],%q[w0],%[x]\n vldrb.s32 %q[w2],[%[from],#8]\n vmla.s32 %q[s1],%q[w1],%[x]\n"
+      "vldrb.s32 %q[w3],[%[from],#12]\n vmla.s32 %q[s2],%q[w2],%[x]\n add %[from],%[column]\n"
+      "vmla.s32 %q[s3],%q[w3],%[x]\n le lr,1b"
+      : [q] "+r"(q), [from] "+r"(weights), [s0] "+w"(sum[0]), [s1] "+w"(sum[1]), [s2] "+w"(sum[2]),
+        [s3] "+w"(sum[3]), [x] "=&r"(x), [w0] "=&w"(w0), [w1] "=&w"(w1), [w2] "=&w"(w2), [w3] "=&w"(w3)
+      : [columns] "r"(columns), [column] "r"(column)
+      : "lr", "cc", "memory");
+  ATTUNE_UNROLL for (int j = 0; j < 4; ++j) vst1q_s32(sums[0] + 4 * j, sum[j]);
 }
 
 }  // namespace detail

@@ -155,7 +155,7 @@ ATTUNE_INLINE void gemm_block(const Scalar* a, const B& b, Scalar* c, const Epil
     return quantized_gemm<shape>(a, b, c, epilogue);
   }
 #elif ATTUNE_MVE && ATTUNE_FUSED
-  if constexpr (std::is_same_v<B, const float*> && fits_mve(shape)) {
+  if constexpr (std::is_same_v<Scalar, float> && std::is_same_v<B, const float*> && fits_mve(shape)) {
     mve_gemm<shape>(a, b, c, epilogue);
     panels<shape.cols / kMveLanes * kMveLanes, kAnyLanes, shape>(a, b, c, epilogue);
     return;

@@ -36,13 +36,21 @@ ATTUNE_INLINE void int8_rows(const float* a, int rows, const View& b, float* c, 
   constexpr bool kTransposed = View::transposed;
   constexpr int kTerms = (shape.depth + 15) / 16 * 16;
   constexpr int kColumns = kTransposed ? 16 : std::extent_v<Int8Sums>;
-  alignas(64) Int8Term q[std::size_t{kInt8RowsAtOnce * kTerms}];
+  constexpr int kRowsAtOnce = kTransposed ? kInt8TransposedRowsAtOnce : kInt8RowsAtOnce;
+  alignas(64) Int8Term q[std::size_t{kRowsAtOnce * kTerms}];
   const auto some_rows = [&]<int kRows>(int row) ATTUNE_INLINE_LAMBDA {
     Int8Row quantized[std::size_t{kRows}];
     alignas(64) Int8Sums sums[std::size_t{kRows}];
-    for (int r = 0; r < kRows; ++r) {
-      quantized[r] = quantize_int8_row<View::folds, shape.depth, shape.a_col>(
-          a + (row + r) * shape.a_row, b.scale, b.terms, q + r * kTerms);
+#if ATTUNE_MVE
+    if constexpr (kRows > 1 && shape.a_row == 1 && shape.a_col != 1) {
+      quantize_side_by_side<View::folds>(a + row, shape.a_col, kRows, b.scale, b.terms, q, kTerms, quantized);
+    } else
+#endif
+    {
+      for (int r = 0; r < kRows; ++r) {
+        quantized[r] = quantize_int8_row<View::folds, shape.depth, shape.a_col>(
+            a + (row + r) * shape.a_row, b.scale, b.terms, q + r * kTerms);
+      }
     }
     const int begin = kTransposed ? b.first : 0, end = begin + shape.cols;
     for (int block = begin / 16 * 16; block < end; block += kColumns) {
@@ -82,8 +90,8 @@ ATTUNE_INLINE void int8_rows(const float* a, int rows, const View& b, float* c, 
     }
   };
   int row = 0;
-  for (; rows - row >= kInt8RowsAtOnce; row += kInt8RowsAtOnce) {
-    some_rows.template operator()<kInt8RowsAtOnce>(row);
+  if constexpr (kRowsAtOnce > 1) {
+    for (; rows - row >= kRowsAtOnce; row += kRowsAtOnce) some_rows.template operator()<kRowsAtOnce>(row);
   }
   for (; row < rows; ++row) some_rows.template operator()<1>(row);
 }
@@ -123,6 +131,45 @@ template <Int8Shape shape, class View, class Epilogue>
   }
 }
 
+#if ATTUNE_MVE
+
+/// An epilogue for columns of C from `first` on.
+template <class Epilogue>
+struct FromColumn {
+  Epilogue epilogue;
+  int first;
+  template <class P, class Scalar>
+  ATTUNE_INLINE P operator()(const P& sum, const Scalar* c, int col) const {
+    return epilogue(sum, c, first + col);
+  }
+};
+
+/// Rows of A from which the integers of a transpose are transposed on the stack, some columns of C at a time:
+/// sums over contiguous integers are faster. And bytes for them.
+inline constexpr int kInt8RowsToTranspose = 3, kInt8TransposedBytes = 8192;
+
+template <Int8Shape shape, class View, class Epilogue>
+[[gnu::noinline]] void transposed_int8_gemm(const float* a, int rows, const View& b, float* c,
+                                            const Epilogue& epilogue) {
+  using Terms = std::remove_const_t<decltype(b.terms)>;
+  constexpr int kTerms = (shape.depth + 15) / 16 * 16;
+  constexpr int kBlock = (std::min)(shape.cols, (std::max)(1, kInt8TransposedBytes / kTerms / 16) * 16);
+  const auto columns = [&]<int kCols>(int first) ATTUNE_INLINE_LAMBDA {
+    using Contiguous = FoldedInt8View<shape.depth, kCols, Terms>;
+    alignas(64) std::int8_t bytes[std::size_t{(kCols + 15) / 16 * 16 * kTerms}];
+    transpose_integers(b.bytes + View::Packed::place(b.first + first, 0), View::Packed::kDepth, b.terms,
+                       kCols, bytes, kTerms);
+    constexpr Int8Shape kShape{shape.depth, kCols, shape.a_row, shape.a_col, shape.c_row};
+    int8_gemm<kShape>(a, rows, Contiguous{{bytes, b.scale, 0, b.terms}}, c + first,
+                      FromColumn<Epilogue>{epilogue, first});
+  };
+  constexpr int kWhole = shape.cols / kBlock * kBlock;
+  for (int first = 0; first < kWhole; first += kBlock) columns.template operator()<kBlock>(first);
+  if constexpr (kWhole < shape.cols) columns.template operator()<shape.cols - kWhole>(kWhole);
+}
+
+#endif
+
 }  // namespace detail
 
 /// C = epilogue(A·B) in integers. A may have any strides, rows of C must be contiguous, and C may not overlap
@@ -141,6 +188,11 @@ ATTUNE_INLINE void gemm(const A& a,
       "double take Int8Weights");
   constexpr detail::Int8Shape kShape{kRows, kCols, A::row_stride, A::col_stride, C::row_stride};
   const int rows = (std::min<int>)(used_rows(a), used_rows(c));
+#if ATTUNE_MVE
+  if constexpr (kTransposed && kRows <= detail::kInt8MostTerms && C::rows >= detail::kInt8RowsToTranspose) {
+    return detail::transposed_int8_gemm<kShape>(a.data, rows, b, c.data, epilogue);
+  }
+#endif
   detail::int8_gemm<kShape>(a.data, rows, b, c.data, epilogue);
 }
 

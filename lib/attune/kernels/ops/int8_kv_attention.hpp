@@ -53,25 +53,23 @@ template <int kDepth>
 [[nodiscard]] ATTUNE_INLINE float folded_weight(float weight, float scale) {
   return weight == 0 ? 0 : multiply(weight, scale);
 }
-/// The maximum of `largest` and the bits of the largest of `count` folded weights; scales are `stride` apart.
+/// The maximum of `largest` and the bits of the largest of `count` folded weights.
 [[gnu::noinline]] inline std::uint32_t largest_folded_weight(int count, const float* weights,
-                                                             const float* scales, int stride,
-                                                             std::uint32_t largest) {
+                                                             const float* scales, std::uint32_t largest) {
   for (int t = 0; t < count; ++t) {
-    const std::uint32_t bits = magnitude_bits(folded_weight(weights[t], scales[t * stride]));
+    const std::uint32_t bits = magnitude_bits(folded_weight(weights[t], scales[t]));
     largest = bits > largest ? bits : largest;
   }
   return largest;
 }
 
-/// sums[kCols] += Σ_t q(weights[t])·rows[t, …], with rows `row_stride` and scales `stride` apart. `inverse`
-/// is the inverse of the folded weights' scale.
+/// sums[kCols] += Σ_t q(weights[t])·rows[t, kCols]. `inverse` is the inverse of the folded weights' scale.
 template <int kCols, class Sum>
-[[gnu::noinline]] void add_int8_rows(int count, const float* weights, const float* scales, int stride,
-                                     float inverse, const std::int8_t* rows, int row_stride, Sum* sums) {
+[[gnu::noinline]] void add_int8_rows(int count, const float* weights, const float* scales, float inverse,
+                                     const std::int8_t* rows, Sum* sums) {
   for (int t = 0; t < count; ++t) {
-    const int q = round_to_int8(multiply(folded_weight(weights[t], scales[t * stride]), inverse));
-    const std::int8_t* const row = rows + t * row_stride;
+    const int q = round_to_int8(multiply(folded_weight(weights[t], scales[t]), inverse));
+    const std::int8_t* const row = rows + t * kCols;
     for (int j = 0; j < kCols; ++j) sums[j] += q * row[j];
   }
 }

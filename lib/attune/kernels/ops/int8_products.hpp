@@ -29,6 +29,9 @@ namespace detail {
 
 /// The scale of contiguous numbers.
 inline RowScale row_scale_of(const float* x, int length) {
+#if ATTUNE_INT8_X86 || ATTUNE_MVE
+  return row_scale(largest_magnitude_bits<false>(x, nullptr, length));
+#else
   int i = 0;
   std::uint32_t largest = 0;
 #if ATTUNE_INT8_DSP
@@ -37,24 +40,28 @@ inline RowScale row_scale_of(const float* x, int length) {
 #endif
   for (; i < length; ++i) largest = (std::max)(largest, magnitude_bits(x[i]));
   return row_scale(largest);
+#endif
+}
+/// The scales of `count` vectors of `length` numbers, `stride` apart.
+[[gnu::noinline]] inline void scales_of_vectors(const float* x, int stride, int count, int length,
+                                                float* scales, float* inverses) {
+  for (int i = 0; i < count; ++i) {
+    const RowScale of_vector = row_scale_of(x + i * stride, length);
+    scales[i] = of_vector.scale;
+    inverses[i] = of_vector.inverse;
+  }
 }
 
-/// Writes integers and scales of `count` vectors of `length` numbers, `stride` apart, as the first columns of
-/// a packed matrix. Bytes beside them have no influence.
+/// Rounds such vectors to the first columns of a packed matrix. Bytes beside them have no influence.
 template <class Packed>
-[[gnu::noinline]] void pack_vectors(const float* x, int stride, int count, int length, std::int8_t* bytes,
-                                    float* scales) {
+[[gnu::noinline]] void pack_vectors(const float* x, int stride, int count, int length, const float* inverses,
+                                    std::int8_t* bytes) {
 #if ATTUNE_INT8_DSP
   if (length <= Packed::kDepth - 16 || count <= Packed::kCols - 2) Packed::clear(bytes);
   for (int col = 0; col < count; col += 2) {
-    const bool two = col + 1 < count;
-    const float *const even = x + col * stride, *const odd = two ? even + stride : even;
-    const RowScale of_even = row_scale_of(even, length),
-                   of_odd = two ? row_scale_of(odd, length) : RowScale{};
-    scales[col] = of_even.scale;
-    if (two) scales[col + 1] = of_odd.scale;
-    pack_pair(even, odd, length, of_even.inverse, of_odd.inverse, bytes + Packed::place(0, col),
-              16 * Packed::kCols);
+    const int next = (std::min)(col + 1, count - 1);
+    pack_pair(x + col * stride, x + next * stride, length, inverses[col], next > col ? inverses[next] : 0,
+              bytes + Packed::place(0, col), 16 * Packed::kCols);
   }
 #elif ATTUNE_INT8_X86
   alignas(64) Int8Term integers[std::size_t{Packed::kDepth}] = {};
@@ -73,26 +80,26 @@ template <class Packed>
   };
   for (int col = count; col < Packed::kCols; ++col) pack_column(col);  // zeros
   for (int col = 0; col < count; ++col) {
-    scales[col] =
-        quantize_int8_row<false, Packed::kDepth, 1>(x + col * stride, nullptr, length, integers).scale;
+    round_row<false>(x + col * stride, nullptr, length, inverses[col], integers);
     pack_column(col);
   }
 #elif ATTUNE_MVE
-  pack_columns<Packed>(x, stride, count, length, bytes,
-                       scales);  // others meet zeros of A, or a scale of zero
+  for (int col = 0; col < count; ++col) {  // others meet zeros of A, or a scale of zero
+    round_row<false>(x + col * stride, nullptr, length, inverses[col], bytes + Packed::place(0, col));
+  }
 #else
   Packed::clear(bytes);
-  std::int8_t integers[std::size_t{Packed::kDepth}];
   for (int col = 0; col < count; ++col) {
-    scales[col] = quantize_row(
-        length, [&](int k) ATTUNE_INLINE_LAMBDA { return x[col * stride + k]; }, integers);
-    for (int k = 0; k < length; ++k) Packed::set(bytes, k, col, integers[k]);
+    for (int k = 0; k < length; ++k) {
+      Packed::set(bytes, k, col, round_to_int8(multiply(x[col * stride + k], inverses[col])));
+    }
   }
 #endif
 }
 
-/// Stack bytes for a packed matrix: as many groups of 16 columns of C as fit, at least one.
-inline constexpr int kPackedBytes = 4096;
+/// Stack bytes for a packed matrix: as many groups of 16 columns of C as fit, at least one. With MVE rounding
+/// A once more for other columns takes longest.
+inline constexpr int kPackedBytes = ATTUNE_MVE ? 8192 : 4096;
 
 }  // namespace detail
 
@@ -132,17 +139,30 @@ struct Int8ProductsFrom {
   }
 
  private:
+  /// Scales of B's vectors: of all its rows, or of the columns packed at once if those are contiguous.
+  template <class B>
+  struct Scales {
+    static constexpr int kCount =
+        B::row_stride == 1 ? (std::min)(B::cols, columns_at_once(B::rows)) : B::rows;
+    float scale[std::size_t{kCount}], inverse[std::size_t{kCount}];
+  };
+
   template <bool kSkipsZeros, class A, class B, class C, class Epilogue>
   ATTUNE_INLINE static void by_columns(const A& a, const B& b, const C& c, const Epilogue& epilogue) {
     constexpr int kBlock = columns_at_once(B::rows);
     constexpr int kWhole = B::cols / kBlock * kBlock;
+    Scales<B> scales;
+    if constexpr (B::row_stride != 1) {
+      detail::scales_of_vectors(b.data, B::row_stride, terms_of(a, b), used_cols(b), scales.scale,
+                                scales.inverse);
+    }
     if constexpr (kWhole > 0) {
       for (int first = 0; first < kWhole && first < used_cols(b); first += kBlock) {
-        columns<kBlock, kSkipsZeros>(a, b, c, first, epilogue);
+        columns<kBlock, kSkipsZeros>(a, b, c, first, scales, epilogue);
       }
     }
     if constexpr (kWhole < B::cols) {
-      if (kWhole < used_cols(b)) columns<B::cols - kWhole, kSkipsZeros>(a, b, c, kWhole, epilogue);
+      if (kWhole < used_cols(b)) columns<B::cols - kWhole, kSkipsZeros>(a, b, c, kWhole, scales, epilogue);
     }
   }
   // The number of terms of the sums.
@@ -156,7 +176,8 @@ struct Int8ProductsFrom {
   }
   // Some columns of C.
   template <int kCols, bool kSkipsZeros, class A, class B, class C, class Epilogue>
-  static void columns(const A& a, const B& b, const C& c, int first, const Epilogue& epilogue) {
+  static void columns(const A& a, const B& b, const C& c, int first, Scales<B>& scales,
+                      const Epilogue& epilogue) {
     constexpr int kDepth = B::rows;
     const auto terms = terms_of(a, b);
     const int cols = (std::min<int>)(used_cols(b) - first, kCols);
@@ -164,32 +185,30 @@ struct Int8ProductsFrom {
     if constexpr (B::row_stride == 1) {  // columns are contiguous
       using Packed = PackedInt8<kDepth, kCols>;
       alignas(64) std::int8_t bytes[std::size_t{Packed::kBytes}];
-      float scales[std::size_t{kCols}];
-      detail::pack_vectors<Packed>(from, B::col_stride, cols, terms, bytes, scales);
-      for (int col = cols; col < kCols; ++col) scales[col] = 0;
+      detail::scales_of_vectors(from, B::col_stride, cols, terms, scales.scale, scales.inverse);
+      detail::pack_vectors<Packed>(from, B::col_stride, cols, terms, scales.inverse, bytes);
+      for (int col = cols; col < kCols; ++col) scales.scale[col] = 0;
       kernels::gemm(a,
                     PackedInt8View<kDepth, kCols, kDepth, kCols, false, std::remove_const_t<decltype(terms)>>{
-                        bytes, scales, 0, terms},
+                        bytes, scales.scale, 0, terms},
                     c.template columns<kCols>(first), epilogue);
     } else {
       static_assert(B::col_stride == 1, "attune::kernels::gemm: one stride of B must be 1");
 #if ATTUNE_MVE  // sums over contiguous integers are faster
       if constexpr (!kSkipsZeros && kDepth <= detail::kInt8MostTerms) {
         using Packed = PackedInt8<kDepth, kCols>;
-        alignas(64) std::int8_t bytes[std::size_t{Packed::kBytes}];
-        float scales[std::size_t{kDepth}];
-        detail::pack_rows<Packed>(from, B::row_stride, terms, cols, bytes, scales);
+        alignas(64) std::int8_t bytes[std::size_t{PackedInt8<kDepth, (kCols + 15) / 16 * 16>::kBytes}];
+        detail::pack_rows<Packed>(from, B::row_stride, terms, cols, scales.inverse, bytes);
         constexpr detail::Int8Shape kShape{kDepth, kCols, A::row_stride, A::col_stride, C::row_stride};
         const FoldedInt8View<kDepth, kCols, std::remove_const_t<decltype(terms)>> rows{
-            {bytes, scales, 0, terms}};
+            {bytes, scales.scale, 0, terms}};
         return detail::int8_gemm<kShape>(a.data, (std::min<int>)(used_rows(a), used_rows(c)), rows,
                                          c.template columns<kCols>(first).data, epilogue);
       }
 #endif
       using Packed = PackedInt8<kCols, kDepth>;
       alignas(64) std::int8_t bytes[std::size_t{Packed::kBytes}];
-      float scales[std::size_t{kDepth}];
-      detail::pack_vectors<Packed>(from, B::row_stride, terms, cols, bytes, scales);
+      detail::pack_vectors<Packed>(from, B::row_stride, terms, cols, scales.inverse, bytes);
       const auto to = c.template columns<kCols>(first);
       using Rows = PackedInt8View<kCols, kDepth, kDepth, kCols, true, std::remove_const_t<decltype(terms)>>;
       if constexpr (kSkipsZeros) {
@@ -198,13 +217,13 @@ struct Int8ProductsFrom {
         for (int i = 0; i < (std::min<int>)(used_rows(a), used_rows(c)); ++i) {
           for (int k = 0; k < terms; ++k) {
             const float x = a.data[i * A::row_stride + k * A::col_stride];
-            row[k] = x == 0 || scales[k] == 0 ? 0 : multiply(x, scales[k]);
+            row[k] = x == 0 || scales.scale[k] == 0 ? 0 : multiply(x, scales.scale[k]);
           }
           kernels::gemm(MatrixView<const float, 1, kDepth>(static_cast<const float*>(row)),
                         Rows{bytes, ones, 0, terms}, to.template rows_at<1>(i), epilogue);
         }
       } else {
-        kernels::gemm(a, Rows{bytes, scales, 0, terms}, to, epilogue);
+        kernels::gemm(a, Rows{bytes, scales.scale, 0, terms}, to, epilogue);
       }
     }
   }

@@ -78,6 +78,52 @@ ATTUNE_INLINE std::uint32_t sum_of_lanes(const Int8Counts& lanes) {
 #endif
 }
 
+// Calls body(i, values) for the numbers of a row, multiplied by factors if kFolded, a vector at a time. Zeros
+// fill the last one.
+template <bool kFolded, class Body>
+ATTUNE_INLINE void for_each_vector(const float* x, const float* factors, int count, const Body& body) {
+  const auto some = [&](int i, int lanes) ATTUNE_INLINE_LAMBDA {
+    Int8Floats values{};
+    std::memcpy(&values, x + i, sizeof(float) * static_cast<std::size_t>(lanes));
+    if constexpr (kFolded) {
+      Int8Floats folded{};
+      std::memcpy(&folded, factors + i, sizeof(float) * static_cast<std::size_t>(lanes));
+      values *= folded;
+    }
+    body(i, values);
+  };
+  const int rest = count % kInt8Lanes, whole = count - rest;
+  for (int i = 0; i < whole; i += kInt8Lanes) some(i, kInt8Lanes);
+  if (rest > 0) some(whole, rest);
+}
+
+/// The bits of the largest magnitude. A NaN's are larger than all others.
+template <bool kFolded>
+ATTUNE_INLINE std::uint32_t largest_magnitude_bits(const float* x, const float* factors, int count) {
+  Int8Bits most{};
+  for_each_vector<kFolded>(x, factors, count, [&](int, const Int8Floats& values) ATTUNE_INLINE_LAMBDA {
+    const Int8Bits bits = reinterpret_cast<Int8Bits>(values) & 0x7FFFFFFF;
+    most = bits > most ? bits : most;
+  });
+  return static_cast<std::uint32_t>(largest_lane(most));
+}
+
+/// Rounds x · inverse to integers, and fills the last vector with zeros. Returns the sum of the integers.
+template <bool kFolded>
+ATTUNE_INLINE std::uint32_t round_row(const float* x, const float* factors, int count, float inverse,
+                                      Int8Term* to) {
+  using Terms = Vector<Int8Term, kInt8Lanes>;
+  Int8Counts sums{};
+  for_each_vector<kFolded>(x, factors, count, [&](int i, const Int8Floats& values) ATTUNE_INLINE_LAMBDA {
+    const Int8Floats rounded = values * inverse + 0x1.8p23f;
+    const Int8Bits integers = reinterpret_cast<Int8Bits>(rounded) - std::bit_cast<std::int32_t>(0x1.8p23f);
+    const auto terms = __builtin_convertvector(integers, Terms);
+    std::memcpy(to + i, &terms, sizeof terms);
+    sums += reinterpret_cast<Int8Counts>(integers);
+  });
+  return sum_of_lanes(sums);
+}
+
 // Quantizes the first numbers of a row of A, multiplied by factors if kFolded, and fills it with zeros to at
 // least kLength.
 template <bool kFolded, int kLength, int kStep, class Count>
@@ -89,40 +135,12 @@ ATTUNE_INLINE Int8Row quantize_int8_row(const float* x, const float* factors, Co
     for (int i = 0; i < count; ++i) dense[i] = x[i * kStep];
     x = dense;
   }
-  const auto lanes_at = [&](int i, int lanes) ATTUNE_INLINE_LAMBDA {
-    Int8Floats values{};
-    std::memcpy(&values, x + i, sizeof(float) * static_cast<std::size_t>(lanes));
-    if constexpr (kFolded) {
-      Int8Floats folded{};
-      std::memcpy(&folded, factors + i, sizeof(float) * static_cast<std::size_t>(lanes));
-      values *= folded;
-    }
-    return values;
-  };
-  const int rest = count % kInt8Lanes, whole = count - rest;
-  const auto for_each = [&](const auto& body) ATTUNE_INLINE_LAMBDA {
-    for (int i = 0; i < whole; i += kInt8Lanes) body(i, lanes_at(i, kInt8Lanes));
-    if (rest > 0) body(whole, lanes_at(whole, rest));
-  };
-  Int8Bits most{};
-  for_each([&](int, const Int8Floats& values) ATTUNE_INLINE_LAMBDA {
-    const Int8Bits bits = reinterpret_cast<Int8Bits>(values) & 0x7FFFFFFF;
-    most = bits > most ? bits : most;
-  });
-  const RowScale scale = row_scale(static_cast<std::uint32_t>(largest_lane(most)));
-  using Terms = Vector<Int8Term, kInt8Lanes>;
-  Int8Counts sums{};
-  for_each([&](int i, const Int8Floats& values) ATTUNE_INLINE_LAMBDA {
-    const Int8Floats rounded = values * scale.inverse + 0x1.8p23f;
-    const Int8Bits integers = reinterpret_cast<Int8Bits>(rounded) - std::bit_cast<std::int32_t>(0x1.8p23f);
-    const auto terms = __builtin_convertvector(integers, Terms);
-    std::memcpy(to + i, &terms, sizeof terms);
-    sums += reinterpret_cast<Int8Counts>(integers);
-  });
-  const int written = whole + (rest > 0 ? kInt8Lanes : 0);
+  const RowScale scale = row_scale(largest_magnitude_bits<kFolded>(x, factors, count));
+  const std::uint32_t sum = round_row<kFolded>(x, factors, count, scale.inverse, to);
+  const int written = (count + kInt8Lanes - 1) / kInt8Lanes * kInt8Lanes;
   if (written < kFilled)
     std::memset(to + written, 0, sizeof(Int8Term) * static_cast<std::size_t>(kFilled - written));
-  return {scale.scale, static_cast<std::int32_t>(0u - 128u * sum_of_lanes(sums))};
+  return {scale.scale, static_cast<std::int32_t>(0u - 128u * sum)};
 }
 
 using Int8Sums = std::int32_t[16];
@@ -144,7 +162,7 @@ ATTUNE_INLINE P int8_sums_as_floats(const std::int32_t* sums, const Int8Row& row
 
 #if ATTUNE_VNNI
 
-inline constexpr int kInt8RowsAtOnce = 6;
+inline constexpr int kInt8RowsAtOnce = 6, kInt8TransposedRowsAtOnce = 6;
 
 // Sums of 16 columns; ignores their number.
 template <int kRows, int kTerms>
@@ -212,7 +230,7 @@ ATTUNE_INLINE void add_pairs(__m128i& sum, __m128i a, __m128i b) {
 
 #if defined(__AVX2__)
 
-inline constexpr int kInt8RowsAtOnce = 6;
+inline constexpr int kInt8RowsAtOnce = 6, kInt8TransposedRowsAtOnce = 6;
 
 // Sums of 16 columns, eight of them at a time: even and odd pairs of k of four columns in a register.
 template <int kRows, int kTerms>
@@ -241,7 +259,7 @@ ATTUNE_INLINE void int8_sums(const Int8Term* q, const std::int8_t* weights, int,
 
 #else
 
-inline constexpr int kInt8RowsAtOnce = 2;
+inline constexpr int kInt8RowsAtOnce = 2, kInt8TransposedRowsAtOnce = 2;
 
 // Sums of 16 columns, eight of them at a time: even and odd pairs of k of two columns in a register.
 template <int kRows, int kTerms>
