@@ -263,15 +263,12 @@ struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
 
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     constexpr const EncoderLayerNames* kAlone = detail::kAttentionAlone<table>;
-    if constexpr (kAlone != nullptr) {
-      static_assert(
-          detail::names_projections(*kAlone, shape.bias) &&
-              (!kNormalizes || (kAlone->query_norm && kAlone->key_norm)),
-          "attune::EncoderLayerNames: attention_alone lacks a name: query, key and value, or qkv_weight "
-          "with qkv_bias; output; and query_norm and key_norm of normalized ones");
+    if constexpr (kAlone == nullptr) {
+      visit_by<torch_names()>(visitor, parent, set);
+    } else if constexpr (check_alone<names_all_of(*kAlone)>()) {
       visit_by<*kAlone>(visitor, parent, set);
     } else {
-      visit_by<torch_names()>(visitor, parent, set);
+      visit_by<detail::kLayersAlone>(visitor, parent, set);
     }
     if constexpr (shape.add_bias_kv) {
       visitor(StateDictPlace<StateDictLayout::kKey>{{"bias_k", parent}}, set.appended.bias_k);
@@ -309,6 +306,18 @@ struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
   }
 
  private:
+  static constexpr bool names_all_of(const EncoderLayerNames& names) {
+    return detail::names_projections(names, shape.bias) &&
+           (!kNormalizes || (names.query_norm && names.key_norm));
+  }
+  template <bool complete>
+  static constexpr bool check_alone() {
+    static_assert(
+        complete,
+        "attune::EncoderLayerNames: attention_alone lacks a name: query, key and value, or qkv_weight "
+        "with qkv_bias; output; and query_norm and key_norm of normalized ones");
+    return complete;
+  }
   /// The names of nn.MultiheadAttention, or of four linear layers.
   static constexpr const EncoderLayerNames& torch_names() {
     constexpr bool kFourLinears =
