@@ -229,6 +229,18 @@ class BiaslessNorm(nn.Module):
         return F.layer_norm(x, self.weight.shape, self.weight, self.bias, 1e-5)
 
 
+class Norm(nn.Module):
+    """RMSNorm, or LayerNorm without a bias, whose epsilon is in forward alone."""
+
+    def __init__(self, mean, width=8):
+        super().__init__()
+        self.mean, self.weight = mean, nn.Parameter(torch.rand(width) + 0.5)
+
+    def forward(self, x):
+        x = x - x.mean(-1, keepdim=True) if self.mean else x
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * self.weight
+
+
 class NanoBlock(nn.Module):
     """nanoGPT's Block: dropout on attention weights, a mask in a buffer, no biases."""
 

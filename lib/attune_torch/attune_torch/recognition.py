@@ -445,11 +445,12 @@ class Recognizer(Convolutions):
             if tuple(module.normalized_shape) != (d_model,):
                 raise node.refused("a LayerNorm over more than the features: ")
             return Norm(rows, d_model, module.eps, weight is not None, bias is not None)
-        numbers = [value for value in vars(module).values() if isinstance(value, float)] + [1e-5, 1e-6, 1e-8]
-        # Numbers whose mean is not 0, as after another norm: there both kinds are the same.
+        numbers = [value for value in vars(module).values() if isinstance(value, float)] + [
+            1e-5, 1e-6, 1e-8, 1e-12, torch.finfo(torch.float32).eps]
         if len(node.args) > 1 or node.kwargs:
             raise node.refused("a norm of several values: ")
-        probe = 1 + torch.randn(before.shape, generator=torch.Generator().manual_seed(1)).to(before.value.dtype)
+        # Small numbers, which show epsilon, and whose mean is not 0, as it is after another norm: there both kinds are the same.
+        probe = 0.01 * (1 + torch.randn(before.shape, generator=torch.Generator().manual_seed(1)).to(before.value.dtype))
         with torch.no_grad():
             target = module(probe).double()
 
