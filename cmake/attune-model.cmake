@@ -13,7 +13,8 @@
 #
 # QUANTIZE: of what is put there the weights are 8-bit integers with scales, or 16-bit floats (attune/weights/quantized_weights.hpp),
 # and the build prints the errors of each. Weights are told from positions, class tokens, biases and norms by the names and
-# shapes of tensors; WEIGHTS and FLOATS name those of another role. In a cross build that takes a compiler of the machine that builds, ATTUNE_HOST_CXX.
+# shapes of tensors; WEIGHTS and FLOATS name those of another role. So do the lines weight=tensor and float=tensor of file.safetensors.roles,
+# if there is one: attune_torch.export writes it. In a cross build that takes a compiler of the machine that builds, ATTUNE_HOST_CXX.
 #
 # QUANTIZE packed_int8: of a file of floats the compiler quantizes the weights, and packs them in the order of the target's
 # products in integers: attune::kPackedInt8<Names, name> (attune/exchange/model_file.hpp), the one copy in flash. The model
@@ -64,10 +65,15 @@ function(attune_add_model target)
     attune_quantize_program(program)
     list(TRANSFORM model_WEIGHTS PREPEND "weight=")
     list(TRANSFORM model_FLOATS PREPEND "float=")
+    set(roles "")
+    if(EXISTS "${file}.roles")
+      file(STRINGS "${file}.roles" roles)
+      set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}.roles")
+    endif()
     set(quantized ${folder}/${model_NAME}.safetensors)
     add_custom_command(OUTPUT ${quantized}
       COMMAND ${CMAKE_COMMAND} -E make_directory "${folder}"  # which makefiles do not make
-      COMMAND "${program}" ${model_QUANTIZE} "${file}" "${quantized}" ${model_WEIGHTS} ${model_FLOATS}
+      COMMAND "${program}" ${model_QUANTIZE} "${file}" "${quantized}" ${model_WEIGHTS} ${model_FLOATS} ${roles}
       DEPENDS "${file}" attune_quantize
       COMMENT "Quantizing ${model_FILE} to ${model_QUANTIZE}"
       VERBATIM)

@@ -218,6 +218,69 @@ class RMSNorm(nn.Module):
         return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps) * self.weight
 
 
+class BiaslessNorm(nn.Module):
+    """nanoGPT's LayerNorm."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.rand(width) + 0.5), None
+
+    def forward(self, x):
+        return F.layer_norm(x, self.weight.shape, self.weight, self.bias, 1e-5)
+
+
+class Norm(nn.Module):
+    """RMSNorm, or LayerNorm without a bias, whose epsilon is in forward alone."""
+
+    def __init__(self, mean, width=8):
+        super().__init__()
+        self.mean, self.weight = mean, nn.Parameter(torch.rand(width) + 0.5)
+
+    def forward(self, x):
+        x = x - x.mean(-1, keepdim=True) if self.mean else x
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * self.weight
+
+
+class NanoBlock(nn.Module):
+    """nanoGPT's Block: dropout on attention weights, a mask in a buffer, no biases."""
+
+    def __init__(self, width, heads, tokens):
+        super().__init__()
+        self.ln_1, self.ln_2, self.heads, self.drop = BiaslessNorm(width), BiaslessNorm(width), heads, nn.Dropout(0.1)
+        self.c_attn, self.c_proj = nn.Linear(width, 3 * width, bias=False), nn.Linear(width, width, bias=False)
+        self.up, self.down = nn.Linear(width, 2 * width, bias=False), nn.Linear(2 * width, width, bias=False)
+        self.register_buffer("mask", torch.tril(torch.ones(tokens, tokens)).bool(), persistent=False)
+
+    def attend(self, x):
+        batch, tokens, width = x.shape
+        q, k, v = (part.view(batch, tokens, self.heads, -1).transpose(1, 2) for part in self.c_attn(x).split(width, dim=2))
+        weights = (q @ k.transpose(-2, -1) / math.sqrt(k.shape[-1])).masked_fill(~self.mask, -math.inf)
+        weights = self.drop(F.softmax(weights, dim=-1))
+        return self.drop(self.c_proj((weights @ v).transpose(1, 2).contiguous().view(batch, tokens, width)))
+
+    def forward(self, x):
+        x = x + self.attend(self.ln_1(x))
+        return x + self.drop(self.down(F.gelu(self.up(self.ln_2(x)))))
+
+
+class Named(nn.Module):
+    """nanoGPT's blocks between layers whose names say something else: positions that do not sound like them, and the other way around.
+    Attributes as an OnnxModule's.
+    Attention also stands outside of a block."""
+
+    def __init__(self, tokens=6, width=8):
+        super().__init__()
+        self.position, self.time_table = nn.Linear(4, width), nn.Embedding(tokens, width)
+        self.blocks = nn.ModuleList([NanoBlock(width, 2, tokens) for _ in range(2)])
+        self.norm, self.mix, self.post, self.rotary_bases = BiaslessNorm(width), AttentionAlone(), nn.Linear(width, 3), None
+
+    def forward(self, x):
+        x = self.position(x) + self.time_table(torch.arange(x.shape[1]))
+        for block in self.blocks:
+            x = block(x)
+        return self.post(self.mix(self.norm(x)))
+
+
 class LlamaAttention(nn.Module):
     def __init__(self, width, heads, kv_heads, theta):
         super().__init__()
@@ -439,6 +502,31 @@ class AttentionAlone(nn.Module):
         return x + self.proj((q @ k.transpose(1, 2) / 8 ** 0.5).softmax(-1) @ v)
 
 
+class Padded(nn.Module):
+    """Attention with a padding mask."""
+
+    def __init__(self):
+        super().__init__()
+        self.attend = nn.MultiheadAttention(8, 2, batch_first=True)
+
+    def forward(self, x):
+        return x + self.attend(x, x, x, key_padding_mask=torch.arange(x.shape[1]).expand(x.shape[:2]) > 3, need_weights=False)[0]
+
+
+class Padless(Padded):
+    def forward(self, x):
+        return x + self.attend(x, x, x, need_weights=False)[0]
+
+
+class PaddedEncoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8, batch_first=True), 1)
+
+    def forward(self, x):
+        return self.encoder(x, src_key_padding_mask=x[:, :, 0] == 0)
+
+
 class TokenScale(nn.Module):
     def __init__(self):
         super().__init__()
@@ -551,6 +639,21 @@ class Step(nn.Module):
 
     def forward(self, x):
         return self.function(x)
+
+
+def failing(x):
+    raise ValueError("not today")
+
+
+class Second(nn.Module):
+    """nanoGPT's outputs: logits, and a loss that is None."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(5, 2)
+
+    def forward(self, x, targets=None):
+        return self.head(x), None
 
 
 def rearranged():
@@ -681,4 +784,5 @@ def models():
         "translator": (Translator(depth=1, before=False, activation="gelu"), Translator().sample()),
         "signal": (with_statistics(Signal()), torch.randn(3, 3, 20)),
         "picture": (with_statistics(Picture()), torch.randn(3, 2, 6, 8)),
+        "named": (Named(), torch.randn(3, 6, 4)),
     }

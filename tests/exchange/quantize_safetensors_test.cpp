@@ -119,6 +119,9 @@ TEST(QuantizeSafetensors, weights_are_told_from_positions_tokens_and_biases) {
   expect(true, "layers.0.kernel", 2, 8);
   expect(true, "pos_ffn.w_1.weight", 2, 8);
   expect(true, "decompose.weight", 2, 8);
+  expect(true, "post.weight", 2, 8);
+  expect(true, "mlp.fc_post.weight", 2, 8);
+  expect(true, "pose_head.weight", 2, 8);
   expect(true, "embeddings.word_embeddings.weight", 2, 8);
   expect(false, "self_attn.bias_k", 3, 1);
   expect(false, "bias", 2, 1);
@@ -126,6 +129,8 @@ TEST(QuantizeSafetensors, weights_are_told_from_positions_tokens_and_biases) {
   expect(false, "vit.embeddings.position_embeddings", 3, 17);
   expect(false, "embeddings.position_embeddings.weight", 2, 17);
   expect(false, "pos", 2, 8);
+  expect(false, "source_pos", 3, 8);
+  expect(false, "positional_encoding", 2, 8);
   expect(false, "pos_embed", 3, 17);
   expect(false, "model.embed_positions.weight", 2, 17);
   expect(false, "transformer.wpe.weight", 2, 17);

@@ -1,4 +1,4 @@
-// Compares the model with PyTorch, layer by layer: python -m attune_torch check.
+// Compares the model with PyTorch, layer by layer: python3 -m attune_torch check.
 #include <vit_file.hpp>
 #include <vit_samples.hpp>
 #include "model.hpp"

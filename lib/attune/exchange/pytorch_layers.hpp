@@ -48,7 +48,8 @@ struct EncoderLayerNames {
   const char* qkv_weight = nullptr;                       // the packed weight
   const char* qkv_bias = nullptr;                         // the packed bias
   StateDictLayout linear = StateDictLayout::kTransposed;  // layout of all weights: kConv1D in GPT-2
-  double epsilon = 0;  // of norms, if config.json gives no other; 0: unknown
+  double epsilon = 0;                                  // of norms, if config.json gives no other; 0: unknown
+  const EncoderLayerNames* attention_alone = nullptr;  // attention outside of encoder layers
 };
 
 namespace detail {
@@ -99,6 +100,17 @@ constexpr void check_epsilon() {
 /// The table, or `otherwise` if there is none.
 template <const EncoderLayerNames* table, const EncoderLayerNames& otherwise>
 inline constexpr const EncoderLayerNames& kNamesOr = table != nullptr ? *table : otherwise;
+
+/// The table of attention that is not in an encoder layer, or nullptr.
+template <const EncoderLayerNames* table>
+inline constexpr const EncoderLayerNames* kAttentionAlone =
+    table != nullptr ? table->attention_alone : nullptr;
+
+/// Whether a table has a name for each projection of an attention.
+constexpr bool names_projections(const EncoderLayerNames& names, bool bias) {
+  const bool packed = names.qkv_weight && (names.qkv_bias || !bias);
+  return (packed || (names.query && names.key && names.value)) && names.output;
+}
 
 }  // namespace detail
 
@@ -250,14 +262,14 @@ struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
   static constexpr bool kOneWidth = shape.d_key == shape.d_model && shape.d_value == shape.d_model;
 
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
-    constexpr bool kFourLinears =
-        shape.num_kv_heads != shape.num_heads || kNormalizes || shape.output_bias != shape.bias;
-    static_assert(
-        kFourLinears || (shape.num_heads * shape.d_k == shape.d_model &&
-                         shape.num_heads * shape.d_v == shape.d_model && shape.d_out == shape.d_model),
-        "attune::PyTorchModule: nn.MultiheadAttention has num_heads * d_k, num_heads * d_v and d_out "
-        "equal to d_model; other attention is a module of one's own, with PyTorchNames of one's own");
-    visit_by<kFourLinears ? detail::kLayersAlone : detail::kMultiheadAttention>(visitor, parent, set);
+    constexpr const EncoderLayerNames* kAlone = detail::kAttentionAlone<table>;
+    if constexpr (kAlone == nullptr) {
+      visit_by<torch_names()>(visitor, parent, set);
+    } else if constexpr (check_alone<names_all_of(*kAlone)>()) {
+      visit_by<*kAlone>(visitor, parent, set);
+    } else {
+      visit_by<detail::kLayersAlone>(visitor, parent, set);
+    }
     if constexpr (shape.add_bias_kv) {
       visitor(StateDictPlace<StateDictLayout::kKey>{{"bias_k", parent}}, set.appended.bias_k);
       visitor(StateDictPlace<StateDictLayout::kKey>{{"bias_v", parent}}, set.appended.bias_v);
@@ -294,6 +306,29 @@ struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
   }
 
  private:
+  static constexpr bool names_all_of(const EncoderLayerNames& names) {
+    return detail::names_projections(names, shape.bias) &&
+           (!kNormalizes || (names.query_norm && names.key_norm));
+  }
+  template <bool complete>
+  static constexpr bool check_alone() {
+    static_assert(
+        complete,
+        "attune::EncoderLayerNames: attention_alone lacks a name: query, key and value, or qkv_weight "
+        "with qkv_bias; output; and query_norm and key_norm of normalized ones");
+    return complete;
+  }
+  /// The names of nn.MultiheadAttention, or of four linear layers.
+  static constexpr const EncoderLayerNames& torch_names() {
+    constexpr bool kFourLinears =
+        shape.num_kv_heads != shape.num_heads || kNormalizes || shape.output_bias != shape.bias;
+    static_assert(
+        kFourLinears || (shape.num_heads * shape.d_k == shape.d_model &&
+                         shape.num_heads * shape.d_v == shape.d_model && shape.d_out == shape.d_model),
+        "attune::PyTorchModule: nn.MultiheadAttention has num_heads * d_k, num_heads * d_v and d_out "
+        "equal to d_model; other attention is a module of one's own, with a table that has attention_alone");
+    return kFourLinears ? detail::kLayersAlone : detail::kMultiheadAttention;
+  }
   template <class Projection, const EncoderLayerNames& names>
   static constexpr void visit_projection(const char* name, const auto& visitor, const TensorPath* parent,
                                          auto&& set) {
@@ -379,9 +414,8 @@ constexpr bool names_all_of(const EncoderLayerNames& names) {
   constexpr auto& kAttention = Attention::Layer::kShape;
   constexpr bool kNormalizes = kAttention.query_key_norm != QueryKeyNorm::kNone;
   constexpr bool kGated = requires(typename Network::Layer::Parameters set) { set.gate; };
-  const bool packed = names.qkv_weight && (names.qkv_bias || !kAttention.bias);
-  return (packed || (names.query && names.key && names.value)) && names.output && names.linear1 &&
-         names.linear2 && (names.gate || !kGated) &&
+  return names_projections(names, kAttention.bias) && names.linear1 && names.linear2 &&
+         (names.gate || !kGated) &&
          (names.scale1 || std::is_same_v<typename Attention::Scale, NoParameters>)&&(
              names.scale2 ||
              std::is_same_v<typename Network::Scale, NoParameters>)&&((names.query_norm && names.key_norm) ||

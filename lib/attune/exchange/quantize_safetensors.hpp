@@ -192,7 +192,8 @@ class SafetensorsQuantizer {
 }  // namespace detail
 
 /// Whether a tensor of a file is a weight, by name and shape: it has several rows, or its name ends with
-/// "weight", and it is not a table of positions. Class tokens and `bias_k`, [1, 1, d], are not weights.
+/// "weight", and it is not a table of positions: one of the words of its name, between underscores, is "pos"
+/// or begins with "position". Class tokens and `bias_k`, [1, 1, d], are not weights.
 constexpr bool is_weight(const SafetensorsEntry& entry) {
   const auto last_part = [](std::string_view name) {
     const std::size_t dot = name.rfind('.');
@@ -207,8 +208,10 @@ constexpr bool is_weight(const SafetensorsEntry& entry) {
     name = last_part({entry.name.data(), entry.name.size() - name.size() - 1});
   }
   bool positions = name == "wpe";  // GPT-2
-  for (std::size_t at = name.find("pos"); at != std::string_view::npos; at = name.find("pos", at + 1)) {
-    positions = positions || at == 0 || name[at - 1] == '_';
+  for (std::size_t begin = 0, end = 0; begin < name.size(); begin = end + 1) {
+    end = name.find('_', begin) == std::string_view::npos ? name.size() : name.find('_', begin);
+    const std::string_view word(name.data() + begin, end - begin);
+    positions = positions || word == "pos" || word.starts_with("position");
   }
   return weight && !positions;
 }

@@ -1,8 +1,8 @@
-"""python -m attune_torch export FILE.py:make_model --out gestures
-python -m attune_torch export CHECKPOINT --tokens 32 --out bert
-python -m attune_torch export model.onnx --out gestures [--size sequence=16]
-python -m attune_torch check gestures [--on mps2_an386]
-python -m attune_torch receive LOG --out learned.safetensors"""
+"""python3 -m attune_torch export FILE.py:make_model --out gestures
+python3 -m attune_torch export CHECKPOINT --tokens 32 --out bert
+python3 -m attune_torch export model.onnx --out gestures [--size sequence=16]
+python3 -m attune_torch check gestures [--on mps2_an386]
+python3 -m attune_torch receive LOG --out learned.safetensors"""
 import argparse
 import importlib.util
 import sys
@@ -33,7 +33,13 @@ def made(place, tokens, token_types, sizes):
     spec.loader.exec_module(source)
     if not callable(getattr(source, function, None)):
         raise ValueError(f"there is no function {function} in {file}")
-    pair = getattr(source, function)()
+    from .recording import failure
+    try:
+        pair = getattr(source, function)()
+    except (Unsupported, ModuleNotFoundError):
+        raise
+    except Exception as problem:  # noqa: BLE001: whatever it raises
+        raise ValueError(f"{function}() of {file} fails: {failure(problem)}") from problem
     if not isinstance(pair, tuple) or len(pair) not in (2, 3):
         raise ValueError(f"{function} must return (module, sample_input) or (module, sample_input, hints)")
     return pair
@@ -72,7 +78,7 @@ def main(arguments=None):
             from .folder import export
             module, sample, *hints = made(options.model, options.tokens, options.token_types, dict(options.size))
             found = export(module, sample, options.out, *hints)
-            print(f"wrote {options.out}: {len(found.layers)} layers; python -m attune_torch check {options.out}")
+            print(f"wrote {options.out}: {len(found.layers)} layers; python3 -m attune_torch check {options.out}")
         elif options.command == "check":
             check(options.folder, options.on, options.attune)
         else:

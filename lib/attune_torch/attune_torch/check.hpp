@@ -1,5 +1,5 @@
 // Runs the model on the samples of check.safetensors: as a whole, and layer by layer, so that the first layer
-// whose numbers differ from PyTorch's has a name. main() of `python -m attune_torch check`: the last include of
+// whose numbers differ from PyTorch's has a name. main() of `python3 -m attune_torch check`: the last include of
 // an exported folder's check.cpp, which defines `Whole`, `WholeNames`, `Layers`, `LayerNames`, `File`,
 // `Samples`, `kPaths`, `kRest`, `kTolerance` and `kLoraRoles` before.
 #pragma once

@@ -3,11 +3,13 @@ import re
 from pathlib import Path
 
 import torch
+from torch import nn
 
 from . import tensors
+from .cpp_names import refuse_name
 from .errors import Unsupported
 from .folding import metadata_of
-from .recognition import recognize
+from .recognition import MULTIHEAD_NAMES, TORCH_NAMES, recognize
 from .recording import record
 
 LAYERS = "Layers"
@@ -92,6 +94,13 @@ class Exported:
         self.aliases = [(other, names[0]) for names in groups.values() for other in names[1:] if names[0] in used]
         self.part = bool(set(self.state) - used - {alias for alias, _ in self.aliases})
 
+    def roles(self):
+        """What QUANTIZE is told of tensors: those that stay floats, and weights whose names look like positions'."""
+        names = [name for layer in self.layers for name in layer.tensors] + [alias for alias, _ in self.aliases]
+        floats = self.recognizer.floats
+        weights = [name for name in names if name not in floats and self.state[name].dim() > 1 and re.search("pos|wpe", name)]
+        return "".join([f"weight={name}\n" for name in weights] + [f"float={name}\n" for name in names if name in floats])
+
     # ---- C++ ----
 
     @staticmethod
@@ -118,7 +127,7 @@ class Exported:
 
     def names_type(self, model, names):
         quoted = "".join(f', "{name}"' for name in names)
-        if self.tables and self.tables[0]:
+        if self.table():
             return f"attune::HuggingFaceModule<kBlockNames, {model}{quoted}>"
         return f"attune::PyTorchModule<{model}{quoted}>"
 
@@ -132,11 +141,23 @@ class Exported:
         return f"attune::PyTorchFile<{', '.join([names, *extra])}>" if extra else names
 
     def table(self):
-        if not (self.tables and self.tables[0]):
+        """C++ of the names in blocks, and in attention outside of them, where they are not those of torch.nn."""
+        blocks, alone = self.tables[0] if self.tables else {}, self.recognizer.attention_names or {}
+        if alone.items() <= MULTIHEAD_NAMES.items():
+            alone = {}
+        if not blocks and not alone:
             return []
-        table = self.tables[0]
-        entries = ",\n    ".join(f'.{key} = "{table[key]}"' for key in NAMES_IN_ORDER if key in table)
-        return [f"inline constexpr attune::EncoderLayerNames kBlockNames{{\n    {entries}}};"]
+        if alone and self.tables and not blocks:
+            blocks = TORCH_NAMES
+            if any(layer.block.memory_len for part in self.parts for layer in part if getattr(layer, "kind", "") == "block"):
+                raise Unsupported("attention with names of its own beside an nn.TransformerDecoderLayer; write it as an nn.MultiheadAttention")
+        lines = [f"inline constexpr attune::EncoderLayerNames kAttentionNames{{\n    {self.entries(alone)}}};"] if alone else []
+        entries = [self.entries(blocks)] * bool(blocks) + [".attention_alone = &kAttentionNames"] * bool(alone)
+        return [*lines, "inline constexpr attune::EncoderLayerNames kBlockNames{\n    " + ",\n    ".join(entries) + "};"]
+
+    @staticmethod
+    def entries(table):
+        return ",\n    ".join(f'.{key} = "{table[key]}"' for key in NAMES_IN_ORDER if key in table)
 
     def header(self, name, class_name):
         lists = [self.repeated(part[1:-1] if self.tied else part) for part in self.parts]
@@ -165,7 +186,7 @@ class Exported:
         names = [item for layer in layers for item in layer.names]
         paths = ", ".join(f'"{layer.path or self.kind_of(layer)}"' for layer in layers)
         return "\n".join([
-            "// Compares the model with PyTorch, layer by layer: python -m attune_torch check.",
+            "// Compares the model with PyTorch, layer by layer: python3 -m attune_torch check.",
             f"#include <{name}_file.hpp>", f"#include <{name}_samples.hpp>", '#include "model.hpp"', "", "namespace {", "",
             f"using namespace {name};", f"using File = {name}_file;", f"using Samples = {name}_samples;", "using Whole = Model;",
             "using WholeNames = Names;", f"using Layers = {flat};",
@@ -175,6 +196,13 @@ class Exported:
             f"constexpr float kTolerance = ATTUNE_CHECK_INT8 ? {tolerance[1]}f : {tolerance[0]}f;  // of a layer's largest output",
             "constexpr attune::Role kLoraRoles = attune::Role::" + ("kQueries | attune::Role::kValues" if self.declarations else "kEverything") + ";",
             "", "}  // namespace", "", "#include <attune_torch/check.hpp>", ""])
+
+    def length_example(self, name):
+        """For the README, of a model whose attention takes the input's tokens: how to give a length."""
+        tokens, of = self.device_input().shape[1], self.recognizer
+        parts = [getattr(layer, "block", layer) for layer in self.layers if getattr(layer, "kind", "") in ("block", "attention")]
+        plain = parts and not of.pair and not of.ids and all(part.attention.seq_len == tokens for part in parts)
+        return LENGTH.format(name=name, tokens=tokens) if plain and tokens > 1 else ""
 
     @staticmethod
     def kind_of(layer):
@@ -218,7 +246,8 @@ class Exported:
         return found
 
 
-CMAKE = '''# The model {name}, for a firmware of yours:
+OWN_FILE, OWN_LINE = "CMakeLists.txt", "# The model {name}, for a firmware of yours:"  # by which a folder is known as written here
+CMAKE = OWN_LINE + '''
 #
 #   add_subdirectory({name})
 #   add_executable(firmware main.cpp)                    # #include <model.hpp>, <{name}_file.hpp>
@@ -248,7 +277,7 @@ if(PROJECT_IS_TOP_LEVEL)
   {name}_add_to(check_float)
   target_compile_definitions(check_float PRIVATE ATTUNE_CHECK_INT8=0 ATTUNE_CHECK_PLANS=1)
   attune_add_program(check_int8 SOURCES check.cpp)
-  {name}_add_to(check_int8 {quantize})
+  {name}_add_to(check_int8 QUANTIZE int8)
   target_compile_definitions(check_int8 PRIVATE ATTUNE_CHECK_INT8=1 ATTUNE_CHECK_PLANS=0)
   foreach(program check_float check_int8)
     attune_add_model(${{program}} NAME {name}_samples FILE check.safetensors)
@@ -259,12 +288,6 @@ attune_add_model_library({library} FOLDER ${{{name}_FOLDER}} TRAINS ${{{name}_TR
 '''
 
 
-def cmake(name, floats):
-    """The folder's CMakeLists.txt. `floats`: tensors that are quantized neither."""
-    quantize = "QUANTIZE int8" + (" FLOATS " + " ".join(floats) if floats else "")
-    return CMAKE.format(name=name, library=name.lower(), quantize=quantize)
-
-
 README = '''# {name}
 
 `{class_name}` of PyTorch as a type of attune, with {parameters} parameters. Written by `attune_torch.export`.
@@ -273,12 +296,13 @@ README = '''# {name}
 |---|---|
 | `model.hpp` | the model's type, and PyTorch's names of its tensors |
 | `model.safetensors` | its state_dict |
+| `model.safetensors.roles` | for `QUANTIZE`: tensors whose names do not tell whether they are weights |
 | `check.safetensors` | {samples} samples: inputs, outputs, and every layer's output |
 | `CMakeLists.txt` | `{name}_add_to(target)` for your firmware; by itself, the program that compares |
 
 ```sh
-python -m attune_torch check {name}                   # on this machine
-python -m attune_torch check {name} --on mps2_an386   # and on an emulated Cortex-M4
+python3 -m attune_torch check {name}                   # on this machine
+python3 -m attune_torch check {name} --on mps2_an386   # and on an emulated Cortex-M4
 ```
 
 In a firmware:
@@ -293,7 +317,7 @@ void predict(const {name}::Model::Input& x, {name}::Model::Output& y) {{
   attune::infer<{name}::Model>(attune::kInFlash<{name}::Names, {name}_file>, x, y, scratch);
 }}
 ```
-
+{length}
 ## RAM and flash
 
 `check` fills in this table.
@@ -303,6 +327,56 @@ void predict(const {name}::Model::Input& x, {name}::Model::Output& y) {{
 '''
 
 
+LENGTH = '''
+Sequences shorter than {tokens} tokens give their length; what stands behind it has no influence:
+
+```cpp
+attune::Status predict_first(const {name}::Model::Input& x, int tokens, {name}::Model::Output& y) {{
+  attune::SequenceLength<{tokens}> length;
+  if (const attune::Status status = length.set_length(tokens); status != attune::Status::kOk) return status;
+  attune::infer<{name}::Model>(attune::kInFlash<{name}::Names, {name}_file>, x, y, scratch, length);
+  return attune::Status::kOk;
+}}
+```
+'''
+
+
+def refuse_folder(folder):
+    """Raises ValueError of a folder with files that were not written here."""
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} is a file; give a folder")
+    others = sorted(path.name for path in folder.glob("*") if not path.name.startswith("."))
+    known = (folder / OWN_FILE).read_text(errors="replace").startswith(OWN_LINE.split("{")[0]) if OWN_FILE in others else False
+    if others and not known:
+        raise ValueError(f"{folder} has files that attune_torch.export did not write: {', '.join(others[:3])}{', …' * (len(others) > 3)}; give a "
+                         "folder that is new or empty, or one that it wrote")
+
+
+def refuse_module(module):
+    """Raises ValueError or Unsupported of what is no model whose forward can be recorded."""
+    if not isinstance(module, nn.Module):
+        what = "a state_dict has weights alone: make the model, and call load_state_dict" if isinstance(module, dict) else \
+            "a function becomes a module as the forward of a class"
+        raise ValueError(f"the model is a {type(module).__name__}, and is to be a torch.nn.Module; {what}")
+    for path, inside in module.named_modules():
+        if isinstance(inside, torch.jit.ScriptModule):
+            raise Unsupported(f"{path or 'the model'} is a module of torch.jit, whose forward cannot be recorded: export the module that "
+                              "it was made from, and load_state_dict its weights")
+
+
+def refuse_numbers(module):
+    """Raises Unsupported of tensors that are not numbers of 32 bits, and finite."""
+    parameters = {name for name, _ in module.named_parameters()}
+    for name, value in module.state_dict().items():
+        if not isinstance(value, torch.Tensor) or value.is_quantized:
+            raise Unsupported(f"{name} is no tensor of floats, as in a quantized module: export the module in floats, and give its firmware QUANTIZE int8")
+        if name in parameters and value.is_floating_point() and value.dtype != torch.float32:
+            raise Unsupported(f"parameters that are not floats of 32 bits; call module.float() before: {name}")
+        # A mask in a buffer may be infinite.
+        if value.is_floating_point() and not bool(torch.isfinite(value).all() if name in parameters else (value == value).all()):
+            raise Unsupported(f"{name} has numbers that are NaN or infinite, as after a training that diverged")
+
+
 def export(module, sample_input, folder, hints=None):
     """Writes a folder with `module` as a type of attune, its weights and samples. `sample_input` is a batch, [batch, tokens,
     features], [batch, features], or ids of tokens [batch, tokens]; the model is recorded on it, so take real ones. A tuple or a
@@ -310,20 +384,24 @@ def export(module, sample_input, folder, hints=None):
     modules' paths, called as hint(module, *inputs): what the module computes, written with operations that attune has. Raises
     Unsupported, before anything is written, and says what attune has no layer for, and where in `forward` it is."""
     folder = Path(folder)
-    name = re.sub(r"\W+", "_", folder.name)
-    if not re.fullmatch(r"[A-Za-z_]\w*", name):
-        raise ValueError(f"'{folder.name}' is to be a C++ namespace: letters, digits and _, no digit first")
+    name = re.sub(r"\W+", "_", folder.resolve().name)
+    refuse_name(name)
+    refuse_folder(folder)
+    refuse_module(module)
+    refuse_numbers(module)
     args = (sample_input,) if isinstance(sample_input, torch.Tensor) else sample_input if isinstance(sample_input, (list, tuple)) else ()
     kwargs = sample_input if isinstance(sample_input, dict) else {}
     inputs = [*args, *kwargs.values()]
     if not inputs or any(not isinstance(item, torch.Tensor) or item.dim() < 2 for item in inputs):
         raise ValueError("sample_input is a tensor with a batch: [batch, tokens, features], [batch, features] or ids [batch, tokens]; or "
                          "a tuple or a dict of such, for a model with several ids for each token")
+    if not all(bool(torch.isfinite(item).all()) for item in inputs):
+        raise ValueError("sample_input has numbers that are NaN or infinite; the model is recorded on it, so take real inputs")
     found = Exported(module, args, kwargs, hints or {})
     class_name = module._get_name()
-    texts = {"model.hpp": found.header(name, class_name), "check.cpp": found.check_source(name, (1e-4, 0.1)),
-             "CMakeLists.txt": cmake(name, [name for layer in found.layers if getattr(layer, "kind", "") == "positions" for name in layer.tensors]),
-             "README.md": README.format(name=name, class_name=class_name, samples=found.samples()["input"].shape[0],
+    texts = {OWN_FILE: CMAKE.format(name=name, library=name.lower()), "model.hpp": found.header(name, class_name),
+             "check.cpp": found.check_source(name, (1e-4, 0.1)), "model.safetensors.roles": found.roles(),
+             "README.md": README.format(name=name, length=found.length_example(name), class_name=class_name, samples=found.samples()["input"].shape[0],
                                         parameters=f"{sum(p.numel() for p in module.parameters()):,}")}
     folder.mkdir(parents=True, exist_ok=True)
     for file, text in texts.items():

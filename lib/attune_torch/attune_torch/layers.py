@@ -46,7 +46,7 @@ class Layer:
     tensors: list = field(default_factory=list)
     output: object = None  # the recorded value
     path: str = ""         # of the module, for people
-    alias: str = ""        # a name for the C++ type
+    node: object = None    # of the recording, for messages
     shapes: dict = field(default_factory=dict)  # of tensors whose shape in the file is another than the model's
 
 
@@ -102,7 +102,6 @@ class Attention:
     rotary_scaling: tuple = ()  # Llama 3's: factor, low and high frequency factor, original length
     names: dict = field(default_factory=dict)  # of EncoderLayerNames, whole paths
     tensors: list = field(default_factory=list)
-    module: str = ""  # the nn.MultiheadAttention that it is, or nothing
 
     def shape(self):
         return options(
@@ -156,7 +155,7 @@ class Block:
     memory_len: int = 0  # of a decoder layer
 
     def shape_key(self):
-        attention = {name: value for name, value in vars(self.attention).items() if name not in ("names", "tensors", "module")}
+        attention = {name: value for name, value in vars(self.attention).items() if name not in ("names", "tensors")}
         return repr((attention, self.network, self.norm, self.before, sorted(self.names.items()), self.memory_len))
 
     def plain(self):

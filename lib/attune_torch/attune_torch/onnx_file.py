@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from .errors import Unsupported
+from .recording import NodeByNode
 
 OPSETS = range(14, 21)
 FOLDED = "onnx::"  # torch.onnx names tensors so that it has computed from others, as transposed weights
@@ -235,21 +236,20 @@ def linears(graph):
     return found
 
 
-class OnnxModule(nn.Module):
+class OnnxModule(NodeByNode):
     """Runs a graph node by node. Its state_dict is that of the module that was exported, as far as the file has it."""
 
     def __init__(self, path, sizes):
         super().__init__()
         self.file, self.graph = path.name, Graph(path)
-        self.position = ("", "")  # of the step that runs: module path, and words for people
-        self.tensors = {}         # constants by the file's name
+        self.tensors = {}  # constants by the file's name
         self.linears = linears(self.graph)
         self.shape, self.is_integer = self.input_shape(sizes)
-        self.name_tensors()
-        self.name_tables()
         # Scalars that may be the base of rotary positions.
         self.rotary_bases = sorted({float(value) for value in self.graph.constants.values()
                                     if value.is_floating_point() and value.numel() == 1 and 100 <= float(value) < math.inf})
+        self.name_tensors()
+        self.name_tables()
 
     def _get_name(self):
         return self.file
@@ -396,7 +396,7 @@ class OnnxModule(nn.Module):
     def run(self, x):
         values = {**self.graph.constants, **self.tensors, self.graph.input.name: x}
         for index, step in enumerate(self.graph.steps):
-            self.position = (self.names.path(step.scope), f"{step.describe()} of {self.file}")
+            self.__dict__["position"] = (self.names.path(step.scope), f"{step.describe()} of {self.file}")  # a layer may be called so, too
             linear = self.linears.get(index, False)
             if linear is None:
                 continue

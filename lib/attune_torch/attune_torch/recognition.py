@@ -11,7 +11,7 @@ from .convolutions import Convolutions
 from .errors import Unsupported
 from .layers import Attention, Block, Layer, Network, Norm, linear, llama3_scaling, options, rotary_frequencies, scale_type, unless
 from .layout import SHAPES, axes, tokens
-from .recording import Node
+from .recording import Node, NodeByNode
 from .tensors import conv1d_weights
 
 # Operations that change no number, or none outside training.
@@ -19,11 +19,19 @@ SAME = {"dropout", "Dropout", "contiguous", "clone", "detach", "float", "to", "t
 ACTIVATIONS = {"relu": "kRelu", "relu_": "kRelu", "silu": "kSilu", "swish": "kSilu", "tanh": "kTanh", "sigmoid": "kSigmoid"}
 SUMS = {"add", "__add__", "__radd__", "__iadd__", "add_", "iadd"}
 PRODUCTS = {"mul", "__mul__", "__rmul__", "mul_", "__imul__", "imul", "multiply"}
+QUOTIENTS = {"div", "__truediv__", "true_divide", "divide", "div_"}
 POOLS = {"avg_pool1d", "avg_pool2d", "adaptive_avg_pool1d", "adaptive_avg_pool2d"}
 
 # Of an nn.TransformerEncoderLayer that is written out.
 TORCH_NAMES = {"qkv_weight": "self_attn.in_proj_weight", "qkv_bias": "self_attn.in_proj_bias", "output": "self_attn.out_proj",
                "linear1": "linear1", "linear2": "linear2", "norm1": "norm1", "norm2": "norm2"}
+# Of an nn.MultiheadAttention; without biases it has no qkv_bias.
+MULTIHEAD_NAMES = {"qkv_weight": "in_proj_weight", "qkv_bias": "in_proj_bias", "output": "out_proj"}
+
+
+# Remedies that several messages have.
+BATCH_FIRST = "make the batch the first dimension of the input and of every value (batch_first=True)"
+PADDING = "export without it; padding is given at run time, and the folder's README.md shows its SequenceLength"
 
 
 class NotReached(Exception):
@@ -44,6 +52,17 @@ def rows_of(shape):
     raise Unsupported(f"a tensor of shape {list(shape)}: attune's have a batch, tokens and features")
 
 
+def relative(names):
+    """The path that names of tensors and modules share, and the names below it."""
+    shared = []
+    for step in zip(*[name.split(".") for name in names.values()]):
+        if len(set(step)) > 1:
+            break
+        shared.append(step[0])
+    path = ".".join(shared)
+    return path, {key: name[len(path) + 1 if path else 0:] for key, name in names.items()}
+
+
 class Recognizer(Convolutions):
     def __init__(self, recording):
         self.recording = recording
@@ -52,6 +71,8 @@ class Recognizer(Convolutions):
         self.patches = None  # the model's inputs, where the first step cuts them into patches or rearranges them
         self.rows = ""       # how, for people
         self.folds = {}      # BatchNorms by their paths
+        self.attention_names = None  # of attention outside of transformer blocks
+        self.floats = set()  # tensors that are vectors for a token or a feature, and not quantized
         self.ids = []        # the inputs of several tables, in the order of the device
         self.memory = None   # what decoder layers attend to
         self.pair = ()       # the inputs of an encoder and a decoder
@@ -111,9 +132,22 @@ class Recognizer(Convolutions):
         while node is not source:
             if node.operation == "input" or not node.derived:
                 raise NotReached
-            found, node = self.last_layer(node, source)
+            try:
+                found, node = self.last_layer(node, source)
+            except Unsupported:
+                self.refuse_before(node, source)
+                raise
             backwards += reversed(found)
         return backwards[::-1]
+
+    def refuse_before(self, node, source):
+        """Raises what is refused before an operation that is refused, if something is: the first of the pass is told."""
+        derived = [item for item in node.inputs() if item.derived]
+        if len(derived) == 1 and node.operation != "linear" and derived[0].operation != "pad" or node.operation in SUMS:
+            try:
+                self.chain(min(derived, key=lambda item: item.index), source)
+            except NotReached:
+                pass
 
     def last_layer(self, node, source):
         """The layers at the end of a chain (none, where numbers stay the same), and the node before them."""
@@ -166,9 +200,18 @@ class Recognizer(Convolutions):
     @staticmethod
     def no_layer(node):
         known = {"batch_norm": "BatchNorm", "lstm": "LSTM", "gru": "GRU"} | dict.fromkeys(
-            PRODUCTS, "a product with a constant or of two values")
+            ("matmul", "__matmul__", "bmm", "einsum", "scaled_dot_product_attention"),
+            "a product of two values; attention ends with its output projection, an nn.Linear")
+        derived = [item for item in node.inputs() if item.derived]
         what = known.get(node.operation)
-        return node.refused("attune has no layer for this: " + (f"{what}, " if what else ""))
+        if node.operation in PRODUCTS | QUOTIENTS:
+            what = "a product of two values" if len(derived) > 1 else "a product with a constant; where it multiplies features, make the " \
+                f"factors a parameter, nn.Parameter(torch.full(({node.shape[-1]},), …)), which becomes a LayerScale"
+        elif node.operation in ("softmax", "log_softmax"):
+            what = "a softmax that is not attention's; leave it out at the end of a model, as CrossEntropy takes logits"
+        elif node.operation in SHAPES and node.value.dim() > 1 and node.shape[:2] == derived[0].shape[:2][::-1] and node.shape[0] != node.shape[1]:
+            what = f"a value whose batch is not its first dimension; {BATCH_FIRST}"
+        return node.refused("attune has no layer for this: " + (f"{what}: " if what else ""))
 
     def rearranged(self, node):
         """Whether a value is the first input in another order and shape, each sample by itself. The device then takes it so."""
@@ -185,9 +228,14 @@ class Recognizer(Convolutions):
 
     # ---- Single layers ----
 
-    def layer(self, node, type_, name=None, tensors=(), alias=""):
+    def layer(self, node, type_, name=None, tensors=()):
         return Layer(type=type_, names=[name] if name is not None else [], tensors=list(tensors), output=self.tokens(node),
-                     path=node.path, alias=alias)
+                     path=node.path, node=node)
+
+    def vectors(self, node, type_, name, tensor):
+        """A layer whose tensor has vectors for tokens or features; QUANTIZE leaves it floats."""
+        self.floats.add(tensor)
+        return self.layer(node, type_, name, [tensor])
 
     def name_of(self, node):
         """The name of a parameter in the state_dict."""
@@ -197,9 +245,21 @@ class Recognizer(Convolutions):
 
     def prefix(self, node, ending):
         name = self.name_of(node)
+        if name is None and isinstance(node, Node):
+            self.refuse_parametrized(node)
         if name is None or not (name == ending or name.endswith("." + ending)):
             raise Unsupported(f"the tensor of this operation is not called …{ending} in the state_dict: {name or 'no parameter'}")
         return name[: -len(ending) - 1] if name != ending else ""
+
+    def refuse_parametrized(self, node):
+        """Raises Unsupported of a weight that weight_norm, spectral_norm or a parametrization computes."""
+        for name in self.origins(node):
+            path, _, leaf = name.partition(".parametrizations.") if ".parametrizations." in name else name.rpartition(".")
+            call = f"parametrize.remove_parametrizations(model.{path}, {leaf.partition('.')[0]!r})" if ".parametrizations." in name else \
+                f"remove_weight_norm(model.{path})" if leaf in ("weight_g", "weight_v") else \
+                f"remove_spectral_norm(model.{path})" if leaf == "weight_orig" else None
+            if call:
+                raise Unsupported(f"the weight of {path} is computed from {name}: call torch.nn.utils.{call} before")
 
     def argument(self, node, index, key, default=None):
         if len(node.args) > index:
@@ -270,8 +330,7 @@ class Recognizer(Convolutions):
         for name in self.origins(parts[0]):
             if torch.equal(self.tensors[name].detach().reshape(1, -1).expand(node.shape[0], -1), node.value[:, 0]):
                 shape = options(seq_len=node.shape[1] - 1, d_model=node.shape[2])
-                layer = self.layer(node, f"attune::ClassToken<attune::TokenShape{shape}>", name, [name])
-                layer.kind = "positions"
+                layer = self.vectors(node, f"attune::ClassToken<attune::TokenShape{shape}>", name, name)
                 if self.tensors[name].dim() != 1:
                     layer.shapes = {name: tuple(self.tensors[name].shape)}
                 return layer
@@ -359,7 +418,8 @@ class Recognizer(Convolutions):
         rank, axis = before.value.dim(), self.axes.get(before.index)
         dims = [dim % rank for dim in (dims if isinstance(dims, (list, tuple)) else [dims]) if isinstance(dim, int)]
         if rank < 3 or axis is None or sorted([0, axis, *dims]) != list(range(rank)):
-            raise node.refused("a mean or a maximum of another dimension than the tokens': ")
+            batch = f"; {BATCH_FIRST}" if 0 in dims else ""
+            raise node.refused(f"a mean or a maximum of another dimension than the tokens'{batch}: ")
         return self.pooled(node, before, kind)
 
     def pooled(self, node, before, kind):
@@ -372,7 +432,8 @@ class Recognizer(Convolutions):
         rows = self.tokens(before)
         if rows.dim() == 3 and node.shape == (rows.shape[0], rows.shape[2]) and torch.equal(node.value, rows[:, 0]):
             return self.pooled(node, before, "kFirst")
-        raise node.refused("a part of the tokens that is not the first one: ")
+        raise node.refused("a part of the tokens that is not the first one; export the model without this step, and take that row of the "
+                           "output on the device: ")
 
     def norm(self, node):
         """A Norm, where the module is one by its numbers; its input's node."""
@@ -384,16 +445,26 @@ class Recognizer(Convolutions):
             if tuple(module.normalized_shape) != (d_model,):
                 raise node.refused("a LayerNorm over more than the features: ")
             return Norm(rows, d_model, module.eps, weight is not None, bias is not None)
-        numbers = [value for value in vars(module).values() if isinstance(value, float)] + [1e-5, 1e-6, 1e-8]
-        x, target = before.value.double(), node.value.double()
+        numbers = [value for value in vars(module).values() if isinstance(value, float)] + [
+            1e-5, 1e-6, 1e-8, 1e-12, torch.finfo(torch.float32).eps]
+        if len(node.args) > 1 or node.kwargs:
+            raise node.refused("a norm of several values: ")
+        # Small numbers, which show epsilon, and whose mean is not 0, as it is after another norm: there both kinds are the same.
+        probe = 0.01 * (1 + torch.randn(before.shape, generator=torch.Generator().manual_seed(1)).to(before.value.dtype))
+        with torch.no_grad():
+            target = module(probe).double()
 
-        def error(epsilon):
+        def error(kind):
+            root_mean_square, epsilon = kind
+            x = probe.double() if root_mean_square else probe.double() - probe.double().mean(-1, keepdim=True)
             y = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + epsilon)
             return float((y * weight.double() - target if weight is not None else y - target).abs().max())
 
-        best = min(numbers, key=error) if error(numbers[0]) > 1e-5 * float(target.abs().max()) else numbers[0]
-        if error(best) <= 1e-5 * max(1.0, float(target.abs().max())):
-            return Norm(rows, d_model, best, weight is not None, False, root_mean_square=True)
+        limit = 1e-5 * max(1.0, float(target.abs().max()))
+        fitting = [kind for kind in itertools.product((True, False), numbers) if error(kind) <= limit]
+        if fitting:
+            root_mean_square, epsilon = min(fitting, key=lambda kind: (kind[1] != numbers[0], error(kind)))
+            return Norm(rows, d_model, epsilon, weight is not None, False, root_mean_square)
         raise node.refused("a norm that is neither LayerNorm nor RMSNorm: ")
 
     def module_layer(self, node, derived):
@@ -423,7 +494,7 @@ class Recognizer(Convolutions):
             return None
         for name in self.origins(constants[0]):
             if torch.equal(self.tensors[name].detach().flatten(), factors.flatten()):
-                layer = self.layer(node, scale_type(*rows_of(self.tokens(node).shape)), name, [name])
+                layer = self.vectors(node, scale_type(*rows_of(self.tokens(node).shape)), name, name)
                 layer.kind = "scale"
                 if self.tensors[name].dim() != 1:
                     layer.shapes = {name: tuple(self.tensors[name].shape)}
@@ -512,9 +583,7 @@ class Recognizer(Convolutions):
             return None
         types, d_model = table.shape
         shape = options(seq_len=node.shape[1], d_model=d_model, types=unless(types, 2), type=unless(int(ids.value.flatten()[0]), 0))
-        layer = self.layer(node, f"attune::TokenType<attune::TokenTypeShape{shape}>", self.prefix(table, "weight"), [table.path])
-        layer.kind = "positions"
-        return layer
+        return self.vectors(node, f"attune::TokenType<attune::TokenTypeShape{shape}>", self.prefix(table, "weight"), table.path)
 
     def positions(self, node, constant):
         rows, d_model = rows_of(self.tokens(node).shape)
@@ -527,8 +596,7 @@ class Recognizer(Convolutions):
             if tensor.numel() % d_model or tensor.shape[-1] != d_model:
                 continue
             if torch.equal(tensor.detach().reshape(-1, d_model)[:rows].to(value.dtype), value):
-                layer = self.layer(node, f"attune::LearnedPositions<{shape}>", name, [name])
-                layer.kind = "positions"
+                layer = self.vectors(node, f"attune::LearnedPositions<{shape}>", name, name)
                 if tensor.dim() != 2:
                     layer.shapes = {name: tuple(tensor.shape)}
                 return layer
@@ -552,8 +620,12 @@ class Recognizer(Convolutions):
         query, key, value = node.args[:3]
         if query is not key or key is not value:
             raise node.refused("attention to another sequence: ")
-        if not module.batch_first or module.bias_k is not None or module.add_zero_attn or not module._qkv_same_embed_dim:
-            raise node.refused("nn.MultiheadAttention with batch_first = False, add_bias_kv, add_zero_attn, kdim or vdim: ")
+        if not module.batch_first:
+            raise node.refused(f"nn.MultiheadAttention with batch_first=False; {BATCH_FIRST}: ")
+        if module.bias_k is not None or module.add_zero_attn or not module._qkv_same_embed_dim:
+            raise node.refused("nn.MultiheadAttention with add_bias_kv, add_zero_attn, kdim or vdim: ")
+        if self.argument(node, 3, "key_padding_mask") is not None:
+            raise node.refused(f"a padding mask; {PADDING}: ")
         mask = self.argument(node, 5, "attn_mask")
         seq_len, d_model = rows_of(query.shape)
         bias = module.in_proj_bias is not None
@@ -563,7 +635,7 @@ class Recognizer(Convolutions):
             names["qkv_bias"] = f"{path}.in_proj_bias"
         attention = Attention(seq_len, d_model, module.num_heads, module.num_heads, d_model // module.num_heads, bias,
                               module.out_proj.bias is not None, self.is_causal(mask, node), names=names,
-                              tensors=[f"{path}.{name}" for name, _ in module.named_parameters()], module=path)
+                              tensors=[f"{path}.{name}" for name, _ in module.named_parameters()])
         return self.attention_layer(node, attention, query)
 
     def is_causal(self, mask, node):
@@ -578,11 +650,11 @@ class Recognizer(Convolutions):
             return True
         if not hides.any():
             return False
-        raise node.refused("a mask that is not causal; padding is given at run time, as a SequenceLength: ")
+        raise node.refused(f"a mask that is not causal; if it is one of padding, {PADDING}: ")
 
     def attention_layer(self, node, attention, source):
         layer = self.layer(node, f"attune::MultiHeadAttention<attune::AttentionShape{attention.shape()}>",
-                           attention.module or None, attention.tensors)
+                           tensors=attention.tensors)
         layer.kind, layer.attention, layer.source = "attention", attention, source
         return layer
 
@@ -609,8 +681,8 @@ class Recognizer(Convolutions):
         if len(softmax) != 1 or len(sources) not in (1, 3):
             return None
         if from_input:
-            raise softmax[0].refused("attention that also takes the model's input itself, as a padding mask that forward computes; padding "
-                              "is given at run time, as a SequenceLength: ")
+            raise softmax[0].refused("attention that also takes the model's input itself, as a padding mask that forward computes; "
+                                     f"{PADDING}: ")
         parts = [self.linear_parts(item) for item in sources]
         inputs = {id(part[2]) for part in parts}
         if len(inputs) != 1:
@@ -625,9 +697,6 @@ class Recognizer(Convolutions):
         found.output_bias = bias is not None
         found.names["output"] = self.prefix(weight, "weight")
         found.tensors += [weight.path] + ([bias.path] if bias is not None else [])
-        packed = found.names.get("qkv_weight", "").removesuffix("in_proj_weight")
-        if packed and found.names["output"] == f"{packed}out_proj":
-            found.module = packed[:-1]  # an nn.MultiheadAttention that is written out
         return self.attention_layer(end or node, found, source)
 
     def confirmed(self, node, softmax, sources, parts, before, source, end):
@@ -741,7 +810,8 @@ class Recognizer(Convolutions):
                 scaling = getattr(holder, "rope_scaling", None)
                 if isinstance(scaling, dict) and "low_freq_factor" in scaling:
                     scalings.add(llama3_scaling(scaling))
-        bases |= set(getattr(self.recording.module, "rotary_bases", ()))
+        if isinstance(self.recording.module, NodeByNode):
+            bases |= set(self.recording.module.rotary_bases)
         if d_k % 2 == 0:
             for scaling, base, adjacent in itertools.product(sorted(scalings), sorted(bases), (False, True)):
                 yield d_k, base, adjacent, scaling
@@ -827,9 +897,9 @@ class Recognizer(Convolutions):
         attention, before = module.self_attn, node.args[0]
         decodes = isinstance(module, nn.TransformerDecoderLayer)
         if not attention.batch_first:
-            raise node.refused(f"{type(module).__name__} with batch_first = False: ")
+            raise node.refused(f"{type(module).__name__} with batch_first=False; {BATCH_FIRST}: ")
         if not decodes and self.argument(node, 2, "src_key_padding_mask") is not None:
-            raise node.refused("a padding mask; it is given at run time, as a SequenceLength: ")
+            raise node.refused(f"a padding mask; {PADDING}: ")
         seq_len, d_model = rows_of(before.shape)
         memory_len = self.attends_to(node) if decodes else 0
         causal = not decodes and self.is_causal(self.argument(node, 1, "src_mask", None), node)
@@ -864,12 +934,24 @@ class Recognizer(Convolutions):
             kind = getattr(layer, "kind", "")
             if kind == "residual":
                 self.residual(layer)
-            if kind == "gated" or (kind == "attention" and not layer.attention.module):
-                raise Unsupported(f"{'a gated network' if kind == 'gated' else 'attention'} in {layer.path} that is not a part "
-                                  "of a transformer block")
+            if kind == "gated":
+                raise layer.node.refused("a gated network that is not a part of a transformer block, which has attention and a network with "
+                                         "norms and sums: ")
+            if kind == "attention":
+                self.alone(layer)
             found.append(layer)
             at += 1
         return found
+
+    def alone(self, layer):
+        """Attention that is not a part of a transformer block: its path, and the table of its names."""
+        path, names = relative(layer.attention.names)
+        layer.names = [path]
+        known = self.attention_names or names
+        if ("qkv_weight" in known) != ("qkv_weight" in names) or any(known.get(key, name) != name for key, name in names.items()):
+            raise layer.node.refused(f"attention outside of transformer blocks with other names than before, {', '.join(names.values())} and "
+                                     f"{', '.join(known.values())}; give its modules the same names: ")
+        self.attention_names = known | names
 
     def residual(self, layer):
         """A residual connection that is no part of a transformer block."""
@@ -922,19 +1004,12 @@ class Recognizer(Convolutions):
             raise Unsupported(f"two norms of different options in one block: {norm1.path}, {norm2.path}")
         if norm1.names:
             names |= {"norm1": norm1.names[0], "norm2": norm2.names[0]}
-        pieces = [name.split(".") for name in names.values()]
-        shared = []
-        for step in zip(*pieces):
-            if len(set(step)) > 1:
-                break
-            shared.append(step[0])
-        path = ".".join(shared)
-        relative = {key: name[len(path) + 1 if path else 0:] for key, name in names.items()}
+        path, names = relative(names)
         layer = Layer(names=[path], tensors=[tensor for member in members for tensor in member.tensors], output=last.output,
                       path=path, shapes={name: shape for member in members for name, shape in member.shapes.items()})
         layer.kind = "block"
-        layer.block = Block(attention.attention, parts, norm1.norm, before, relative)
-        if layer.block.plain() and relative == TORCH_NAMES:
+        layer.block = Block(attention.attention, parts, norm1.norm, before, names)
+        if layer.block.plain() and names == TORCH_NAMES:
             layer.block.names = {}
         return layer
 
@@ -954,5 +1029,6 @@ def recognize(recording, output):
     except NotReached:
         raise Unsupported("the output is not computed from the input alone") from None
     if len(recording.inputs) > 1 and not recognizer.ids and recognizer.memory is None:
-        raise Unsupported("a model with several inputs that are neither ids whose embeddings are added up, nor a source and a target")
+        raise Unsupported("a model with several inputs that are neither ids whose embeddings are added up, nor a source and a target; of a "
+                          f"padding mask: {PADDING}")
     return recognizer, layers

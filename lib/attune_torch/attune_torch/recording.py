@@ -19,7 +19,13 @@ VALUES = {"__bool__", "__float__", "__int__", "__index__", "item", "tolist", "nu
 
 def hint_for(path):
     """How to export what a module computes in another way; a line of a message."""
+    if not path:
+        return ""  # a hint for the whole model would be the model
     return f"\n  hint: if attune has what it computes, write it so beside the model: export(…, hints={{{path!r}: lambda module, x: …}})"
+
+
+class HintsError(ValueError):
+    """Hints for modules that are not there, or not called."""
 
 
 class Node:
@@ -66,9 +72,15 @@ class Node:
         return Unsupported(text + self.describe() + self.hint)
 
 
+class NodeByNode(nn.Module):
+    """A graph that is run node by node, and says itself where it is."""
+    position = ("", "")  # of the node that runs: module path, and words for people
+    rotary_bases = ()    # that it may have
+
+
 def taken_whole(module):
     """Modules whose inside is not looked at."""
-    if isinstance(module, (nn.LayerNorm, nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerDecoderLayer, nn.Dropout)):
+    if isinstance(module, (nn.LayerNorm, nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)):
         return True
     return norm_like(module)
 
@@ -92,6 +104,13 @@ def line_of_forward():
     return ""
 
 
+def failure(problem):
+    """An exception of somebody's code as words: its type, its text, and the innermost line that is neither PyTorch's nor of this package."""
+    lines = [f"\n  {frame.filename}:{frame.lineno}: {frame.line}" for frame in traceback.extract_tb(problem.__traceback__)
+             if not frame.filename.startswith((HERE, TORCH, "<"))]
+    return f"{type(problem).__name__}: {problem}{lines[-1] if lines else ''}"
+
+
 class Recording(TorchFunctionMode):
     """Records a forward pass of a module. `inputs`: its tensors. `hints`: functions by modules' paths, recorded in place of their
     forward; the values are those of the modules themselves."""
@@ -108,6 +127,7 @@ class Recording(TorchFunctionMode):
         self.nodes = []  # in the order of the pass
         self.paths = {id(inside): path for path, inside in module.named_modules()}
         self.stack, self.used_hints = [], set()
+        self.failed = ""  # the innermost module that raises
         self.in_training = {path for path, inside in module.named_modules() if inside.training}
         self.inputs = [self.keep(value, Node("input", [], {}, value.clone())) for value in inputs]
         for item in self.inputs:
@@ -134,8 +154,7 @@ class Recording(TorchFunctionMode):
 
     def add(self, operation, args, kwargs, output, **more):
         path = self.paths.get(id(self.stack[-1]), "") if self.stack else ""
-        # A graph that is run node by node says itself where it is.
-        position = getattr(self.module, "position", None)
+        position = self.module.position if isinstance(self.module, NodeByNode) else None
         path, line = position or (path, line_of_forward())
         node = Node(operation, args, kwargs, None, **{"path": path, "line": line, **more})
         node.hint = "" if position else hint_for(node.path)
@@ -184,6 +203,9 @@ class Recording(TorchFunctionMode):
                 self.depth += whole
                 try:
                     output = forward(*args, **kwargs)
+                except Exception:
+                    self.failed = self.failed or self.paths[id(inside)]
+                    raise
                 finally:
                     self.depth -= whole
                     self.stack.pop()
@@ -197,7 +219,7 @@ class Recording(TorchFunctionMode):
         inner = list(self.module.modules())
         unknown = set(self.hints) - set(self.paths.values())
         if unknown:
-            raise ValueError(f"hints: there is no module '{sorted(unknown)[0]}'; paths are as in named_modules()")
+            raise HintsError(f"hints: there is no module '{sorted(unknown)[0]}'; paths are as in named_modules()")
         for inside in inner:
             wrap(inside)
         try:
@@ -207,7 +229,7 @@ class Recording(TorchFunctionMode):
                 del inside.forward
         unused = set(self.hints) - self.used_hints
         if unused:
-            raise ValueError(f"hints: forward does not call '{sorted(unused)[0]}'")
+            raise HintsError(f"hints: forward does not call '{sorted(unused)[0]}'")
 
     def hinted(self, module, forward, hint, args, kwargs):
         """Records the hint of a module, and answers what the module does."""
@@ -248,18 +270,49 @@ def record(module, args, kwargs, hints):
     # Tensors of its own: one may be given twice.
     args, kwargs = [item.detach().clone() for item in args], {name: item.detach().clone() for name, item in kwargs.items()}
     recording = Recording(module, [*args, *kwargs.values()], hints)
-    training = module.training
-    module.eval()
-    try:
-        with torch.no_grad(), recording.modules(), recording:
-            output = module(*args, **kwargs)
-    finally:
-        module.train(training)
-    if not isinstance(output, torch.Tensor):
-        # A Hugging Face output, or a tuple: the logits are its first tensor.
-        output = getattr(output, "logits", None) if not isinstance(output, (tuple, dict)) else \
-            output["logits"] if isinstance(output, dict) and "logits" in output else list(
-                output.values() if isinstance(output, dict) else output)[0]
-    if not isinstance(output, torch.Tensor) or id(output) not in recording.node_of:
+    with in_evaluation(module), torch.no_grad():
+        try:
+            with recording.modules(), recording:
+                output = module(*args, **kwargs)
+        except (Unsupported, HintsError):
+            raise
+        except Exception as problem:  # noqa: BLE001: whatever the model raises
+            try:
+                module(*args, **kwargs)
+            except Exception as own:  # noqa: BLE001
+                shapes = ", ".join(f"{list(item.shape)} of {str(item.dtype).removeprefix('torch.')}" for item in (*args, *kwargs.values()))
+                where = f" in {recording.failed}" if recording.failed else ""
+                raise Unsupported(f"forward itself fails{where} on sample_input, {shapes}: {failure(own)}") from own
+            raise Unsupported(f"forward cannot be recorded: {failure(problem)}") from problem
+    output = the_output(output)
+    if id(output) not in recording.node_of:
         raise Unsupported("forward does not answer a tensor that it computed")
     return recording, recording.node_of[id(output)]
+
+
+@contextmanager
+def in_evaluation(module):
+    """With a module in evaluation; then each module inside has its own mode again."""
+    modes = [(inside, inside.training) for inside in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for inside, training in modes:
+            inside.training = training
+
+
+def the_output(output):
+    """The one tensor that forward answers: itself, the logits of a Hugging Face output, or the only one of a tuple or a dict."""
+    logits = getattr(output, "logits", None)
+    if isinstance(output, torch.Tensor) or isinstance(logits, torch.Tensor):
+        return output if isinstance(output, torch.Tensor) else logits
+    pairs = output.items() if isinstance(output, dict) else enumerate(output) if isinstance(output, (list, tuple)) else ()
+    found = {key: item for key, item in pairs if item is not None}
+    if len(found) == 1 and all(isinstance(item, torch.Tensor) for item in found.values()):
+        return next(iter(found.values()))
+    if not found:
+        raise Unsupported(f"forward answers no tensor, but {'nothing' if output is None else f'a {type(output).__name__}'}")
+    words = ", ".join(f"[{key!r}] {list(item.shape) if isinstance(item, torch.Tensor) else f'a {type(item).__name__}'}" for key, item in found.items())
+    raise Unsupported(f"forward answers {len(found)} values, and a model of attune has one output: {words}\n"
+                      f"  choose one: export a module whose forward returns self.model(x)[{next(iter(found))!r}]")
