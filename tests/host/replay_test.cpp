@@ -69,15 +69,21 @@ class Device {
   }
 };
 
+/// Replays the journal in memory, which must end with the device's state.
+auto expect_same(auto& replay, const auto& device) {
+  const auto report = replay.run(memory.all());
+  EXPECT_EQ(report.problem, "");
+  EXPECT_TRUE(check::same_bits(replay.trainer().state(), device.state()));
+  return report;
+}
+
 }  // namespace
 
 TEST(Replay, ends_with_the_bits_of_the_device) {
   memory.clear();
   ASSERT_TRUE(train(trainer, memory));
   Replay<OnPc> replay;
-  const auto report = replay.run(memory.all());
-  EXPECT_EQ(report.problem, "");
-  EXPECT_TRUE(check::same_bits(replay.trainer().state(), trainer.state()));
+  const auto report = expect_same(replay, trainer);
   EXPECT_EQ(report.hash, attune::hash_bits(trainer.parameters()));
   EXPECT_EQ(report.sessions, 2u);
   EXPECT_EQ(report.sequences, 12u);
@@ -271,10 +277,7 @@ TEST(Replay, has_masks_dropout_class_weights_and_slices_of_the_device) {
     ASSERT_TRUE(journal.update_incomplete({.learning_rate = 0.1f}, attune::GradientClipping{1}).ok());
   }
   Replay<Encoder> replay;
-  const auto report = replay.run(memory.all());
-  EXPECT_EQ(report.problem, "");
-  EXPECT_EQ(report.steps, 4u);
-  EXPECT_TRUE(check::same_bits(replay.trainer().state(), device.state()));
+  EXPECT_EQ(expect_same(replay, device).steps, 4u);
 }
 
 TEST(Replay, of_a_guarded_training_takes_over_the_best_parameters) {
@@ -293,10 +296,7 @@ TEST(Replay, of_a_guarded_training_takes_over_the_best_parameters) {
   journal.saving();
   ASSERT_TRUE(step(journal, 4));
   Replay<OnPc> replay;
-  const auto report = replay.run(memory.all());
-  EXPECT_EQ(report.problem, "");
-  EXPECT_EQ(report.loads, 1u);
-  EXPECT_TRUE(check::same_bits(replay.trainer().state(), trainer.state()));
+  EXPECT_EQ(expect_same(replay, trainer).loads, 1u);
 }
 
 TEST(Replay, loads_sequences_whose_masks_view_a_matrix) {
@@ -330,8 +330,7 @@ TEST(Replay, loads_sequences_whose_masks_view_a_matrix) {
     ASSERT_TRUE(journal.step(number, sequence->x, sequence->target, {}, {}, sequence->mask).ok());
   }
   Replay<Biased> replay;
-  EXPECT_EQ(replay.run(memory.all()).problem, "");
-  EXPECT_TRUE(check::same_bits(replay.trainer().state(), device.state()));
+  (void)expect_same(replay, device);
   EXPECT_TRUE(
       contains(Replay<Nothing>{}.run(memory.all()).problem, "after step 0: sequence 0 cannot be loaded"));
 }

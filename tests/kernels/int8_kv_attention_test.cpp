@@ -21,16 +21,18 @@ void draw(std::array<float, size>& numbers, attune::Rng& rng) {
   for (float& number : numbers) number = rng.uniform(0.0f, 1.0f);
 }
 
+void draw_all(int seed, auto&... arrays) {
+  attune::Rng rng(static_cast<std::uint64_t>(seed));
+  (draw(arrays, rng), ...);
+}
+
 template <int kDepth>
 void expect_scores() {
   constexpr int kKeys = 5;
   std::array<std::int8_t, std::size_t{kDepth}> query;
   std::array<std::int8_t, std::size_t{kDepth * kKeys}> keys;
   std::array<float, kKeys> scales, scores;
-  attune::Rng rng(kDepth);
-  draw(query, rng);
-  draw(keys, rng);
-  draw(scales, rng);
+  draw_all(kDepth, query, keys, scales);
   for (int k = 0; k < kDepth; ++k)
     keys[static_cast<std::size_t>(k)] = query[static_cast<std::size_t>(k)] = -127;
   kernels::int8_scores<kDepth>(kKeys, query.data(), 0.3f, keys.data(), scales.data(), scores.data());
@@ -51,10 +53,7 @@ void expect_sums() {
   constexpr int kRows = 7;
   std::array<std::int8_t, std::size_t{kRows * kCols}> rows;
   std::array<float, kRows> weights, scales;
-  attune::Rng rng(kCols);
-  draw(rows, rng);
-  draw(weights, rng);
-  draw(scales, rng);
+  draw_all(kCols, rows, weights, scales);
   weights[2] = 0;
   scales[2] = check::kNan<float>;  // of a weight of zero
   std::array<float, kRows> folded;

@@ -281,24 +281,15 @@ def growing():
 def layer():
     picture = Picture("A layer's forward, tape and backward", 290)
     picture.text(24, 30, "A layer: forward, tape, backward", "title")
-    picture.box(24, 60, 84, 50, "x", "input")
-    picture.box(190, 60, 280, 50, "forward", "y = softmax(QKᵀ / √d) V")
-    picture.box(552, 60, 84, 50, "y", "output")
-    picture.arrow((108, 85), (188, 85))
-    picture.arrow((470, 85), (550, 85))
-    picture.box(190, 146, 126, 50, "tape", "kept for backward")
-    picture.box(344, 146, 126, 50, "parameters", "RAM or flash")
-    picture.arrow((230, 110), (230, 144))
-    picture.arrow((430, 146), (430, 112))
-    picture.box(190, 232, 280, 50, "backward", "dx, and gradients are added up")
-    picture.arrow((230, 196), (230, 230))
-    picture.arrow((380, 196), (380, 230))
-    picture.arrow((430, 232), (430, 198))
-    picture.box(552, 232, 84, 50, "dy", "∂L/∂y")
-    picture.box(24, 232, 84, 50, "dx", "∂L/∂x")
-    picture.arrow((550, 257), (472, 257))
-    picture.arrow((188, 257), (110, 257))
-    picture.arrow((594, 110), (594, 230))
+    for x, y, width, title, line in (
+            (24, 60, 84, "x", "input"), (190, 60, 280, "forward", "y = softmax(QKᵀ / √d) V"), (552, 60, 84, "y", "output"),
+            (190, 146, 126, "tape", "kept for backward"), (344, 146, 126, "parameters", "RAM or flash"),
+            (190, 232, 280, "backward", "dx, and gradients are added up"), (552, 232, 84, "dy", "∂L/∂y"), (24, 232, 84, "dx", "∂L/∂x")):
+        picture.box(x, y, width, 50, title, line)
+    for start, end in (((108, 85), (188, 85)), ((470, 85), (550, 85)), ((230, 110), (230, 144)), ((430, 146), (430, 112)),
+                       ((230, 196), (230, 230)), ((380, 196), (380, 230)), ((430, 232), (430, 198)), ((550, 257), (472, 257)),
+                       ((188, 257), (110, 257)), ((594, 110), (594, 230))):
+        picture.arrow(start, end)
     picture.text(588, 176, "loss", "end")
     picture.text(438, 220, "optimizer")
     return picture.end()
