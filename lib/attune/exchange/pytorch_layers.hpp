@@ -169,12 +169,20 @@ struct PyTorchNames<Linear<shape, Scalar>, table> {
   }
 };
 
-template <EmbeddingShape shape, class Scalar, const EncoderLayerNames* table>
-struct PyTorchNames<Embedding<shape, Scalar>, table> {
+namespace detail {
+
+/// A module whose only tensor is its weight.
+template <StateDictLayout layout>
+struct NamesOfWeight {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
-    visitor(StateDictPlace<StateDictLayout::kTable>{{"weight", parent}}, set.weight);
+    visitor(StateDictPlace<layout>{{"weight", parent}}, set.weight);
   }
 };
+
+}  // namespace detail
+
+template <EmbeddingShape shape, class Scalar, const EncoderLayerNames* table>
+struct PyTorchNames<Embedding<shape, Scalar>, table> : detail::NamesOfWeight<StateDictLayout::kTable> {};
 
 /// Two modules, `first` and `second`; in PyTorchModule each has its own name.
 template <class First, class Second, const EncoderLayerNames* table>
@@ -187,11 +195,7 @@ struct PyTorchNames<EmbeddingSum<First, Second>, table> {
 
 /// An nn.Embedding. Its table has the model's scalar type, as positions do.
 template <TokenTypeShape shape, class Scalar, const EncoderLayerNames* table>
-struct PyTorchNames<TokenType<shape, Scalar>, table> {
-  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
-    visitor(StateDictPlace<StateDictLayout::kPositions>{{"weight", parent}}, set.weight);
-  }
-};
+struct PyTorchNames<TokenType<shape, Scalar>, table> : detail::NamesOfWeight<StateDictLayout::kPositions> {};
 
 /// An nn.Parameter: the layer's name is the tensor's. For an nn.Embedding, use "pos.weight".
 template <PositionShape shape, class Scalar, const EncoderLayerNames* table>
