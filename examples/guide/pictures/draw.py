@@ -314,18 +314,14 @@ def pytorch():
     width, gap = 138, 20
     steps = (("PyTorch", "trains the model", "state_dict"), (".safetensors", "PyTorch's names", "float, or int8"),
              ("CMake", "attune_add_model", "checks every tensor"), ("Flash", "read in place", "no copy in RAM"))
-    for i, step in enumerate(steps):
-        x = 24 + i * (width + gap)
-        picture.box(x, 52, width, 74, *step)
-        if i:
-            picture.arrow((x - gap, 89), (x - 2, 89))
     back = (("PyTorch", "load_state_dict", "strict=True"), (".safetensors", "the same names", "on the PC"),
             ("Serial port", "64 bytes at a time", "lines with a CRC"), ("Training", "on the board", "everything, or LoRA"))
-    for i, step in enumerate(back):
-        x = 24 + i * (width + gap)
-        picture.box(x, 164, width, 74, *step)
-        if i:
-            picture.arrow((x, 201), (x - gap + 2, 201))
+    for y, row, begin, end in ((52, steps, -gap, -2), (164, back, 0, 2 - gap)):
+        for i, step in enumerate(row):
+            x = 24 + i * (width + gap)
+            picture.box(x, y, width, 74, *step)
+            if i:
+                picture.arrow((x + begin, y + 37), (x + end, y + 37))
     picture.arrow((24 + 3 * (width + gap) + width / 2, 126), (24 + 3 * (width + gap) + width / 2, 162))
     return picture.end()
 
