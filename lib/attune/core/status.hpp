@@ -98,7 +98,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     case Status::kInvalidClassWeight:
       return "class weights must be finite and at least 0";
     case Status::kNoTargets:
-      return "no examples: skip a batch without targets, or add() to the head first";
+      return "no examples: skip this batch, or add() some";
     case Status::kInvalidToken:
       return "a token id must be in [0, vocabulary)";
     case Status::kCacheFull:
@@ -108,7 +108,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     case Status::kNotFinite:
       return "a number is not finite: check data and learning rate";
     case Status::kIllConditioned:
-      return "rounding would spoil the solution: scale features or the base down, or raise ridge";
+      return "ill-conditioned: scale features down, or raise ridge";
     case Status::kCutShort:
       return "the file is cut short: transfer it again";
     case Status::kTrailingBytes:

@@ -78,19 +78,19 @@ ATTUNE_INLINE std::uint32_t sum_of_lanes(const Int8Counts& lanes) {
 #endif
 }
 
-// Calls body(i, values) for the numbers of a row, multiplied by factors if kFolded, a vector at a time. Zeros
-// fill the last one.
+// Calls body(i, lane_values) for the numbers of a row, multiplied by factors if kFolded, a vector at a time.
+// Zeros fill the last one.
 template <bool kFolded, class Body>
 ATTUNE_INLINE void for_each_vector(const float* x, const float* factors, int count, const Body& body) {
   const auto some = [&](int i, int lanes) ATTUNE_INLINE_LAMBDA {
-    Int8Floats values{};
-    std::memcpy(&values, x + i, sizeof(float) * static_cast<std::size_t>(lanes));
+    Int8Floats lane_values{};
+    std::memcpy(&lane_values, x + i, sizeof(float) * static_cast<std::size_t>(lanes));
     if constexpr (kFolded) {
       Int8Floats folded{};
       std::memcpy(&folded, factors + i, sizeof(float) * static_cast<std::size_t>(lanes));
-      values *= folded;
+      lane_values *= folded;
     }
-    body(i, values);
+    body(i, lane_values);
   };
   const int rest = count % kInt8Lanes, whole = count - rest;
   for (int i = 0; i < whole; i += kInt8Lanes) some(i, kInt8Lanes);
@@ -101,8 +101,8 @@ ATTUNE_INLINE void for_each_vector(const float* x, const float* factors, int cou
 template <bool kFolded>
 ATTUNE_INLINE std::uint32_t largest_magnitude_bits(const float* x, const float* factors, int count) {
   Int8Bits most{};
-  for_each_vector<kFolded>(x, factors, count, [&](int, const Int8Floats& values) ATTUNE_INLINE_LAMBDA {
-    const Int8Bits bits = reinterpret_cast<Int8Bits>(values) & 0x7FFFFFFF;
+  for_each_vector<kFolded>(x, factors, count, [&](int, const Int8Floats& lane_values) ATTUNE_INLINE_LAMBDA {
+    const Int8Bits bits = reinterpret_cast<Int8Bits>(lane_values) & 0x7FFFFFFF;
     most = bits > most ? bits : most;
   });
   return static_cast<std::uint32_t>(largest_lane(most));
@@ -114,8 +114,8 @@ ATTUNE_INLINE std::uint32_t round_row(const float* x, const float* factors, int 
                                       Int8Term* to) {
   using Terms = Vector<Int8Term, kInt8Lanes>;
   Int8Counts sums{};
-  for_each_vector<kFolded>(x, factors, count, [&](int i, const Int8Floats& values) ATTUNE_INLINE_LAMBDA {
-    const Int8Floats rounded = values * inverse + 0x1.8p23f;
+  for_each_vector<kFolded>(x, factors, count, [&](int i, const Int8Floats& lane_values) ATTUNE_INLINE_LAMBDA {
+    const Int8Floats rounded = lane_values * inverse + 0x1.8p23f;
     const Int8Bits integers = reinterpret_cast<Int8Bits>(rounded) - std::bit_cast<std::int32_t>(0x1.8p23f);
     const auto terms = __builtin_convertvector(integers, Terms);
     std::memcpy(to + i, &terms, sizeof terms);
