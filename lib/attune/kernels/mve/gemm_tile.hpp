@@ -42,7 +42,7 @@ inline constexpr int kWideRows = 3, kAlongRows = 5, kAcrossRows = 6, kMveLanes =
 
 /// sum[i][0 … 1] = Σ a(i, k)·b(k, 0 … 7).
 template <int kRows, int kDepth, int kARow, int kBRow>
-ATTUNE_INLINE void wide_sums(const float* a, const float* b, float32x4_t (&sum)[kRows][2]) {
+ATTUNE_INLINE void wide_sums(const float* a, const float* b, float32x4_t (&sum)[std::size_t{kRows}][2]) {
   const float *a0 = a, *a1 = a + (kRows > 1 ? kARow : 0), *a2 = a + (kRows > 2 ? 2 * kARow : 0);
   register float32x4_t q0 asm("q0"), q1 asm("q1"), q2 asm("q2"), q3 asm("q3"), q4 asm("q4"), q5 asm("q5");
 #define ATTUNE_LOAD_B "vldrw.u32 q7,[%[b],#16]\n " ATTUNE_LAST_VECTOR_AND_ADVANCE("q6")
@@ -81,7 +81,7 @@ ATTUNE_INLINE uint32x4_t gather_addresses(const float* b) {
 
 /// sum[i] = Σ a(i, k)·b(k, 0 … 3).
 template <int kRows, int kDepth, int kARow, int kBRow, int kBCol>
-ATTUNE_INLINE void along_sums(const float* a, const float* b, float32x4_t (&sum)[kRows]) {
+ATTUNE_INLINE void along_sums(const float* a, const float* b, float32x4_t (&sum)[std::size_t{kRows}]) {
   const auto row_of_a = [a](int row) { return a + (row < kRows ? row * kARow : 0); };
   const float *a0 = a, *a1 = row_of_a(1), *a2 = row_of_a(2), *a3 = row_of_a(3), *a4 = row_of_a(4);
   register uint32x4_t q7 asm("q7");
@@ -112,7 +112,7 @@ ATTUNE_INLINE void along_sums(const float* a, const float* b, float32x4_t (&sum)
 
 /// sum[i] = Σ a(i, k)·b(k, 0 … 3), with consecutive a(0 … kRows − 1, k).
 template <int kRows, int kDepth, int kACol, int kBRow, int kBCol>
-ATTUNE_INLINE void across_sums(const float* a, const float* b, float32x4_t (&sum)[kRows]) {
+ATTUNE_INLINE void across_sums(const float* a, const float* b, float32x4_t (&sum)[std::size_t{kRows}]) {
   register uint32x4_t q7 asm("q7");
   if constexpr (kBCol != 1) q7 = gather_addresses<kBCol>(b);
   register float32x4_t q0 asm("q0"), q1 asm("q1"), q2 asm("q2"), q3 asm("q3"), q4 asm("q4"), q5 asm("q5");
@@ -162,12 +162,12 @@ ATTUNE_INLINE void mve_block(const float* a, const float* b, float* c, int col, 
     store(to, epilogue(sum, static_cast<const float*>(to), col + j));
   };
   if constexpr (kWide) {
-    float32x4_t sum[shape.rows][2];
+    float32x4_t sum[std::size_t{shape.rows}][2];
     wide_sums<shape.rows, shape.depth, shape.a_row, shape.b_row>(a, b, sum);
     ATTUNE_UNROLL for (int i = 0; i < shape.rows; ++i) finish(sum[i][0], i, 0),
         finish(sum[i][1], i, kMveLanes);
   } else {
-    float32x4_t sum[shape.rows];
+    float32x4_t sum[std::size_t{shape.rows}];
     if constexpr (shape.a_col == 1) {
       along_sums<shape.rows, shape.depth, shape.a_row, shape.b_row, shape.b_col>(a, b, sum);
     } else {
