@@ -77,11 +77,13 @@ struct Product {
   std::array<float, std::size_t{kRows * (kCols + kGap)}> c;
   std::array<int, kLongest> q;
   std::array<float, kCols> bias;
+  std::array<float, kDepth> bias_back;
 
   void fill(attune::Rng& rng) {
     weights.fill(rng);
     for (float& some : a) some = rng.uniform(-2.0f, 2.0f);
     for (float& some : bias) some = rng.uniform(-2.0f, 2.0f);
+    for (float& some : bias_back) some = rng.uniform(-2.0f, 2.0f);
   }
   void expect_exact(int rows = kRows) {
     const float behind = 5;
@@ -107,7 +109,7 @@ struct Product {
     }
 
     const DC dy(c.data());
-    kernels::gemm(dy, weights.view().transpose(), DA(da.data()));
+    kernels::gemm(dy, weights.view().transpose(), DA(da.data()), kernels::AddBias<float>{bias_back.data()});
     for (int row = 0; row < rows; ++row) {
       const float scale =
           quantize([&](int col) { return dy(row, col) * weights.scale[static_cast<std::size_t>(col)]; },
@@ -119,7 +121,9 @@ struct Product {
                  weights.plain[static_cast<std::size_t>(k)][static_cast<std::size_t>(col)];
         }
         const float product = static_cast<float>(sum) * scale;
-        ASSERT_TRUE(same(da[static_cast<std::size_t>(row * (kDepth + kGap) + k)], product)) << row << k;
+        ASSERT_TRUE(same(da[static_cast<std::size_t>(row * (kDepth + kGap) + k)],
+                         product + bias_back[static_cast<std::size_t>(k)]))
+            << row << k;
       }
     }
   }

@@ -26,6 +26,13 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
 namespace detail {
 
+/// The number of columns of a matrix, with this many rows, that is packed on the stack in one go: as many
+/// groups of 16 as fit into 4 KB, at least one. With MVE into 8 KB, since rounding A once more for other
+/// columns takes longest there.
+constexpr int packed_columns_at_once(int rows) {
+  return (std::max)(1, (ATTUNE_MVE ? 8192 : 4096) / 16 / ((rows + 15) / 16 * 16)) * 16;
+}
+
 #if ATTUNE_INT8_X86 || ATTUNE_MVE
 
 // Computes several rows of C at a time, in blocks of columns: as many as Int8Sums holds, or 16 for the
@@ -145,15 +152,15 @@ struct FromColumn {
 };
 
 /// Rows of A from which the integers of a transpose are transposed on the stack, some columns of C at a time:
-/// sums over contiguous integers are faster. And bytes for them.
-inline constexpr int kInt8RowsToTranspose = 3, kInt8TransposedBytes = 8192;
+/// sums over contiguous integers are faster.
+inline constexpr int kInt8RowsToTranspose = 3;
 
 template <Int8Shape shape, class View, class Epilogue>
 [[gnu::noinline]] void transposed_int8_gemm(const float* a, int rows, const View& b, float* c,
                                             const Epilogue& epilogue) {
   using Terms = std::remove_const_t<decltype(b.terms)>;
   constexpr int kTerms = (shape.depth + 15) / 16 * 16;
-  constexpr int kBlock = (std::min)(shape.cols, (std::max)(1, kInt8TransposedBytes / kTerms / 16) * 16);
+  constexpr int kBlock = (std::min)(shape.cols, packed_columns_at_once(shape.depth));
   const auto columns = [&]<int kCols>(int first) ATTUNE_INLINE_LAMBDA {
     using Contiguous = FoldedInt8View<shape.depth, kCols, Terms>;
     alignas(64) std::int8_t bytes[std::size_t{(kCols + 15) / 16 * 16 * kTerms}];
@@ -173,8 +180,9 @@ template <Int8Shape shape, class View, class Epilogue>
 }  // namespace detail
 
 /// C = epilogue(A·B) in integers. A may have any strides, rows of C must be contiguous, and C may not overlap
-/// A or B. If A or C is a PartView, only valid rows are computed. Uses depth + 64 bytes of stack, besides
-/// registers.
+/// A or B. If A or C is a PartView, only valid rows are computed. The stack has integers and sums of
+/// some rows of A: at most 4 KB, or depth + 64 bytes where a row is computed alone; with MVE, for a transpose
+/// of three rows or more, 8 KB beside.
 template <class A, int kDepth, int kColumns, int kRows, int kCols, bool kTransposed, class Terms, class C,
           class Epilogue = Assign>
 ATTUNE_INLINE void gemm(const A& a,

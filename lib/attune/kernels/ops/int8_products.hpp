@@ -97,10 +97,6 @@ template <class Packed>
 #endif
 }
 
-/// Stack bytes for a packed matrix: as many groups of 16 columns of C as fit, at least one. With MVE rounding
-/// A once more for other columns takes longest.
-inline constexpr int kPackedBytes = ATTUNE_MVE ? 8192 : 4096;
-
 }  // namespace detail
 
 /// Replaces FloatProducts (zero_skipping.hpp): computes sums of at least `least_depth` terms in integers.
@@ -108,10 +104,6 @@ template <int least_depth>
 struct Int8ProductsFrom {
   /// Shorter sums stay float sums.
   static constexpr int kLeastDepth = least_depth;
-  /// The number of columns of C computed at a time, for sums of `depth` terms.
-  static constexpr int columns_at_once(int depth) {
-    return (std::max)(1, detail::kPackedBytes / 16 / ((depth + 15) / 16 * 16)) * 16;
-  }
 
   /// C = epilogue(A·B). Extents as in gemm; C may not overlap A or B. Other scalars than float, and sums of
   /// less than kLeastDepth terms, use the float product.
@@ -143,13 +135,13 @@ struct Int8ProductsFrom {
   template <class B>
   struct Scales {
     static constexpr int kCount =
-        B::row_stride == 1 ? (std::min)(B::cols, columns_at_once(B::rows)) : B::rows;
+        B::row_stride == 1 ? (std::min)(B::cols, detail::packed_columns_at_once(B::rows)) : B::rows;
     float scale[std::size_t{kCount}], inverse[std::size_t{kCount}];
   };
 
   template <bool kSkipsZeros, class A, class B, class C, class Epilogue>
   ATTUNE_INLINE static void by_columns(const A& a, const B& b, const C& c, const Epilogue& epilogue) {
-    constexpr int kBlock = columns_at_once(B::rows);
+    constexpr int kBlock = detail::packed_columns_at_once(B::rows);
     constexpr int kWhole = B::cols / kBlock * kBlock;
     Scales<B> scales;
     if constexpr (B::row_stride != 1) {
