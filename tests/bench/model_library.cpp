@@ -79,7 +79,7 @@ class Runner {
     }
   }
 
-  // A step on a sequence alone is one thread's work: within it, the library shares out forward passes only.
+  // A step on a sequence alone is one thread's work here. threads.cpp measures one that threads share.
   float step(int batch) {
     if (batch == kBatch && parallel) {
       return parallel

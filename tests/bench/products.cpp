@@ -29,9 +29,10 @@ constexpr const char* name(Variant variant) {
 }
 
 constexpr int kLargest = 512;
-alignas(64) float a[kLargest * kLargest];
-alignas(64) float b[kLargest * kLargest];
-alignas(64) float c[kLargest * kLargest];
+alignas(64) float operands[3][kLargest * kLargest];
+float* const a = operands[0];
+float* const b = operands[1];
+float* const c = operands[2];
 
 template <int n, Variant variant>
 void attune_product() {
