@@ -203,7 +203,28 @@ struct Pair {
   }
 };
 
+// Counts its calls in lanes, and for a sequence alone.
+struct CountedLoss : attune::MeanSquaredError {
+  static inline int in_lanes = 0;
+  static inline int alone = 0;
+  template <class Output, class Target, class Gradient>
+  static auto sum(const Output& y, const Target& target, const Gradient& dy) {
+    ++(std::is_same_v<typename Gradient::Scalar, float> ? alone : in_lanes);
+    return attune::MeanSquaredError::sum(y, target, dy);
+  }
+};
+
 }  // namespace
+
+TEST(Lockstep, leaves_only_the_remainder_of_a_batch_for_one_by_one) {
+  if constexpr (kLanes) {
+    constexpr int kTogether = attune::kernels::kLanes<attune::kernels::Packet<float>>;
+    Pair<Attention<kTiny>, CountedLoss> pair;
+    (void)pair.lockstep.step(pair.data.x, pair.data.target, {});
+    EXPECT_EQ(CountedLoss::in_lanes, kBatch / kTogether);
+    EXPECT_EQ(CountedLoss::alone, kBatch % kTogether);
+  }
+}
 
 TEST(Lockstep, padding_that_is_not_finite_is_hidden_as_one_by_one) {
   if constexpr (kLanes) {

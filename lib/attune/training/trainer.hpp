@@ -290,8 +290,11 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
               Inputs::at(inputs, sums_.sequences),
               [&](int s) { return Targets::at(targets, sums_.sequences + s); }, work_.tape(),
               detail::mask_of(masks, sums_.sequences), loss, gradients_, sums_);
-          lockstep_from = sums_.sequences + kTogether;  // one by one up to there, if lockstep refused
-          if (added) skip_masks(work_.tape(), kTogether);
+          if (added) {
+            skip_masks(work_.tape(), kTogether);
+          } else {
+            lockstep_from = sums_.sequences + kTogether;  // one by one up to there
+          }
           continue;
         }
       }
