@@ -36,7 +36,7 @@ Prints the suites that it will run and how long they take, then each suite, then
   --everywhere    about two hours: the complete unit tests on boards; the whole training of digits on a Cortex-M4; equal bits of
                   every compiler, optimization level, vector unit and board; unit tests in both arithmetics, for SSE2, AVX2 and
                   AVX-512 (as far as this processor has them) and every board; newer compilers, as far as available; every header
-                  alone with each compiler; every sketch
+                  alone with each compiler; every sketch; programs of the benchmark
   --cases DIR     only one instantiation for every .safetensors case below DIR, on the host or on TARGET
   --bare          README's commands on a bare machine, before a release; about 40 minutes, as root, with a network. Makes a Debian
                   root with nothing but Git (mmdebstrap, kept in build/bare), clones the last commit into it, and runs README's

@@ -199,6 +199,17 @@ def test_symbols():
     return subprocess.run(["tests/packaging/no_heap_symbols", "--tests", *images], cwd=ROOT).returncode
 
 
+def bench_programs():
+    """The benchmark's programs for this machine compile."""
+    counts, folder = Counts(), "build/bench/compiled"
+    code, output = said_by("cmake", "-G", "Ninja", "-S", "tests/bench", "-B", folder, "-DCMAKE_BUILD_TYPE=Debug")
+    counts.check(code == 0, f"the benchmark is configured\n{output[-2000:]}")
+    for name in ("products", "steps", "batches", "recompute", "growth", "stream", "threads", "attune_steps"):
+        code, output = said_by("cmake", "--build", folder, "--target", name)
+        counts.check(code == 0, f"{name} compiles\n{output[-2000:]}")
+    return counts.close()
+
+
 # Examples.
 
 class Example:
@@ -259,7 +270,7 @@ def example_trains():
 
 PARTS = {name.__name__.replace("_", "-"): name for name in (
     host_tests, host_tests_as, host_tests_with, board_tests, board_tests_as, fuzz, builds, built, memory_maps,
-    firmware_symbols, test_symbols, same_bits, recognizes, example_trains)}
+    firmware_symbols, test_symbols, bench_programs, same_bits, recognizes, example_trains)}
 
 if __name__ == "__main__":
     sys.stdout.reconfigure(line_buffering=True)

@@ -225,6 +225,7 @@ def everywhere(usable):
         Suite("the same bits on every board", ["tests/reproducibility/run", *usable], BOARD),
         Suite("packages of a release, every sketch", "tests/packaging/packages --all", "build git pkg-config",
               "meson zephyr yaml xmllint arduino"),
+        Suite("programs of the benchmark", [*PARTS, "bench-programs"], "build"),
         Suite("every header alone, each compiler", "tests/packaging/headers_alone --each", "build gcc arm clang", "mpi"),
         *every_compiler(), *every_vector_unit(), *on_boards,
     ]
