@@ -29,7 +29,7 @@ if(ATTUNE_NATIVE AND NOT CMAKE_CROSSCOMPILING)
   endif()
 endif()
 
-# attune_precompile(target): Eigen, most of what a small program reads, is compiled once for all of a build; on the host the
+# attune_precompile(target): what the library takes of Eigen is compiled once for all of a build; on the host the
 # library as well. With it for Arm, GCC 12 crashes where call graphs are asked for, and links functions that throw.
 function(attune_precompile target)
   if(ATTUNE_CPU STREQUAL "cortex-m55")  # GCC 12 crashes on a precompiled header with arm_mve.h
@@ -42,7 +42,7 @@ function(attune_precompile target)
     set_target_properties(attune_precompiled PROPERTIES CXX_EXTENSIONS OFF)
     target_link_libraries(attune_precompiled PRIVATE attune::attune attune_developer)
     if(CMAKE_CROSSCOMPILING)
-      target_precompile_headers(attune_precompiled PRIVATE <Eigen/Core>)
+      target_precompile_headers(attune_precompiled PRIVATE <attune/kernels/simd/eigen_packets.hpp>)
     else()
       target_precompile_headers(attune_precompiled PRIVATE <attune/attune.hpp>)
     endif()

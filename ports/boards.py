@@ -43,3 +43,10 @@ def needs(port):
 def has_fpu(board):
     """Without one there is no fused multiply-add."""
     return value(board, "cpu") not in CPUS_WITHOUT_FPU
+
+
+def has_core_of_another(board):
+    """A board before it has the same core, so that compiled code is the same but for the port."""
+    def core(name):
+        return value(name, "cpu").removesuffix("-dp")
+    return any(other < board and core(other) == core(board) for other in names())

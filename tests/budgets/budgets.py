@@ -17,8 +17,8 @@ Figures of every image, at -O2 and unfused arithmetic:
                 a step of 32 images or the inference of one image, as examples/run reports them
 Estimated cycles (ports/cycles/README.md) are printed beside instructions, without a budget.
 Figures depend on the compiler: with another compiler than the recorded one none is compared, and with another QEMU no instructions.
-`stack` is always compared with `stack_bound`. RISC-V: two images on one board, without a bound, because stack_bound.py reads Arm's
-instructions.
+`stack` is always compared with `stack_bound`. A board with the core of another has two images, which tell of its port. RISC-V: two
+images on one board, without a bound, because stack_bound.py reads Arm's instructions.
 """
 import concurrent.futures
 import json
@@ -34,7 +34,7 @@ sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "cmake"), str(ROOT / "ports")]
 import stack_bound  # noqa: E402
-from boards import names as board_names, value as board_value  # noqa: E402
+from boards import has_core_of_another, names as board_names, value as board_value  # noqa: E402
 
 FILE = ROOT / "tests/budgets/budgets.json"
 README = ROOT / "tests" / "budgets" / "README.md"
@@ -58,10 +58,11 @@ IMAGES = {
     "digits_8x16x2": "`digits` 8×16×2, training",
     "digits_inference_8x32x4": "`digits` 8×32×4, inference, parameters in flash",
 }
-# Compilers and emulators, by a family's prefix in budgets.json, and the board and images of RISC-V.
+# Compilers and emulators, by a family's prefix in budgets.json, and the board of RISC-V.
 TOOLS = {"": ("arm-none-eabi-g++", "qemu-system-arm"), "riscv_": ("riscv64-unknown-elf-g++", "qemu-system-riscv32")}
 RISCV = "riscv32_virt"
-IMAGES_OF_RISCV = ("trainer_16x32x4", EXAMPLE)
+# Images of RISC-V, and of boards whose core another board has.
+SELECTED = ("trainer_16x32x4", EXAMPLE)
 WRITTEN = r"at most ([\d,]+) bytes of stack"  # README's bound, of all images but EXAMPLES
 
 
@@ -89,7 +90,7 @@ def prefix(board):
 
 
 def images_of(board):
-    return IMAGES_OF_RISCV if prefix(board) else IMAGES
+    return SELECTED if prefix(board) or has_core_of_another(board) else IMAGES
 
 
 def tools(families):
@@ -117,7 +118,9 @@ def build(board):
     cache = (ROOT / "build" / preset / "CMakeCache.txt").read_text(encoding="utf-8")
     if "ATTUNE_ARITHMETIC:STRING=unfused\n" not in cache:
         raise Failure(f"build/{preset} is not configured for unfused arithmetic, which budgets are for")
-    targets = [f"{image}{kind}" for image in IMAGES_OF_RISCV for kind in ("", "_measured")] if prefix(board) else ["budget_images"]
+    targets = ["budget_images"]
+    if images_of(board) is SELECTED:
+        targets = [f"{image}{kind}" for image in SELECTED for kind in ("", "_measured")] + ([] if prefix(board) else ["empty"])
     cmake(preset, "--build", "--preset", preset, "--target", *targets)
     return ROOT / "build" / preset
 

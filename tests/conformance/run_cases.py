@@ -3,7 +3,7 @@
 
 usage: run_cases.py --cases DIR [--on TARGET] [--quick] [--jobs N] [--build DIR]
 
---quick compiles sooner: barely optimized programs on the host, and on a board only the first double case of each kind that exists in
+--quick compiles sooner: barely optimized programs, and on a board only the first double case of each kind that exists in
 both precisions; the number of omitted cases is printed. Prints a line for each failed or skipped case, then the counts. Exits with 1 if
 a case failed, and with 2 if the cases or the target do not exist.
 """
@@ -249,8 +249,9 @@ class Target:
                 flags = f"-O{0 if has_clang else 1} -DNDEBUG -DATTUNE_INLINE=inline"
                 compiler = ["-DCMAKE_CXX_COMPILER=clang++"] if has_clang else []
             return ["-DCMAKE_BUILD_TYPE=Release", "-DATTUNE_NATIVE=ON", f"-DCMAKE_CXX_FLAGS_RELEASE={flags}", *compiler]
+        flags = "-Og -DATTUNE_INLINE=inline" if quick else "-O2"
         toolchain = "riscv-unknown-elf.cmake" if self.is_riscv else "arm-none-eabi.cmake"
-        return ["-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_FLAGS_RELEASE=-O2", f"-DATTUNE_CPU={self.cpu}",
+        return ["-DCMAKE_BUILD_TYPE=Release", f"-DCMAKE_CXX_FLAGS_RELEASE={flags}", f"-DATTUNE_CPU={self.cpu}",
                 f"-DATTUNE_PORT={self.name}", f"--toolchain={ROOT / 'cmake' / toolchain}"]
 
     def command(self, build, program):
@@ -415,8 +416,7 @@ def main():
     paths = sorted(arguments.cases / name for name in names)
     if not paths:
         raise Usage(f"no .safetensors file under {arguments.cases}")
-    quick_host = arguments.quick and target.cpu is None  # by another compiler
-    folder = (arguments.build / (target.name + ("-quick" if quick_host else ""))).resolve()
+    folder = (arguments.build / (target.name + ("-quick" if arguments.quick else ""))).resolve()
 
     outcomes = [read(path, arguments.cases) for path in paths]
     if arguments.quick and target.cpu:

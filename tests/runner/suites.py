@@ -120,16 +120,11 @@ def sanitized():
                            "build tests")]
 
 
-def has_core_of_another(board):
-    """What belongs to a processor more than to a board is tested on another board."""
-    return board in ("mps2_an500_dp", "netduinoplus2", "template")
-
-
 def quick_boards(usable):
     """A few seconds for every board but mps2_an386, which has had all of its tests."""
     suites = []
     for board in (board for board in [*usable, "template"] if board != "mps2_an386"):
-        pages = not has_core_of_another(board)
+        pages = not boards.has_core_of_another(board)  # what belongs to a core more than to a board
         programs = "port_programs" if pages else "board_programs"
         suites += [Suite(f"programs for {board}", [*PARTS, "builds", board, "fault", "overflow", programs, "argmax_copy_8x4x1"], BOARD),
                    *faults(board, *([] if pages else ["--without-pages"]))]
@@ -187,7 +182,7 @@ def everything(usable):
         Suite("the same bits on the host, whatever the compiler", "tests/reproducibility/run host", "build gcc clang"),
         # One board of each kind of core; the steps of the example below tell of the others.
         Suite("the same bits on a board of each core",
-              ["tests/reproducibility/run", *(board for board in usable if not has_core_of_another(board))], BOARD),
+              ["tests/reproducibility/run", *(board for board in usable if not boards.has_core_of_another(board))], BOARD),
         *quick_boards(usable), *beside([PICO]), *images(usable), *at_hand(),
     ]
 

@@ -3,7 +3,7 @@
 
 #include <attune/attune.hpp>
 
-using Model = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 6, .d_out = 3}>;
-static attune::Trainer<Model, attune::CrossEntropy<>> trainer;
+using KeywordModel = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 6, .d_out = 3}>;
+static attune::Trainer<KeywordModel, attune::CrossEntropy<>> keyword_trainer;
 
-ATTUNE_MODEL_UNIT(Keyword, trainer);
+ATTUNE_MODEL_UNIT(Keyword, keyword_trainer);
