@@ -84,15 +84,11 @@ constexpr AttentionShape kLonger{.seq_len = 400, .d_model = 4, .num_heads = 2, .
 
 TEST(RecomputedAttention, has_the_bits_of_keeping_weights_in_every_shape) {
   expect_bits_of_keeping<kSelf>();
-  if constexpr (check::kEveryCase) {
-    expect_bits_of_keeping<kSelf, double>();
-  }
   expect_bits_of_keeping<kCross>();
   if constexpr (check::kEveryCase) {
     expect_bits_of_keeping<kCross, double>();
     expect_bits_of_keeping<AttentionShape{.seq_len = 1, .d_model = 1, .num_heads = 1}>();
     expect_bits_of_keeping<AttentionShape{.seq_len = 16, .d_model = 32, .num_heads = 4}>();
-    expect_bits_of_keeping<AttentionShape{.seq_len = 33, .d_model = 8, .num_heads = 1, .bias = false}>();
     expect_bits_of_keeping<AttentionShape{
         .seq_len = 70, .d_model = 3, .num_heads = 1, .kv_len = 9, .d_v = 20}>();
     expect_bits_of_keeping<AttentionShape{
@@ -109,7 +105,7 @@ TEST(RecomputedAttention, adds_up_blocks_of_queries_as_products_do) {
     expect_bits_of_keeping<AttentionShape{
         .seq_len = 200, .d_model = 4, .num_heads = 4, .num_kv_heads = 2, .kv_len = 7, .d_k = 1}>();
     expect_bits_of_keeping<AttentionShape{
-        .seq_len = 200, .d_model = 2, .num_heads = 1, .kv_len = 7, .softcap = 1}>();
+        .seq_len = 200, .d_model = 2, .num_heads = 1, .kv_len = 7, .bias = false, .softcap = 1}>();
     expect_bits_of_keeping<AttentionShape{.seq_len = 384, .d_model = 2, .num_heads = 1, .kv_len = 5}>();
   }
 }
@@ -122,13 +118,14 @@ TEST(RecomputedAttention, has_the_bits_with_every_scaling_and_with_rotary_positi
   } else {
     check::leave_case();
   }
-  expect_bits_of_keeping<AttentionShape{
-      .seq_len = 6, .d_model = 6, .num_heads = 3, .scaling = Scaling::kInverseFourthRootDkEach}>();
-  expect_bits_of_keeping<AttentionShape{.seq_len = 6, .d_model = 8, .num_heads = 2, .rotary_dim = 4}>();
+  expect_bits_of_keeping<AttentionShape{.seq_len = 6,
+                                        .d_model = 8,
+                                        .num_heads = 2,
+                                        .scaling = Scaling::kInverseFourthRootDkEach,
+                                        .rotary_dim = 4}>();
 }
 
 TEST(RecomputedAttention, has_the_bits_with_every_option) {
-  expect_bits_of_keeping<kOptions>(attune::CausalMask{});
   if constexpr (check::kMostCases) {
     constexpr AttentionShape kDropped = [] {
       AttentionShape shape = kOptions;
@@ -141,7 +138,7 @@ TEST(RecomputedAttention, has_the_bits_with_every_option) {
   }
   attune::KeyPaddingMask<6> keys;
   EXPECT_EQ(keys.set_length(3), attune::Status::kOk);
-  expect_bits_of_keeping<kOptions>(keys, [](auto& problem) {
+  expect_bits_of_keeping<kOptions>(attune::CausalMask{} && keys, [](auto& problem) {
     for (int token = 3; token < 6; ++token) problem.key(token, 1) = kNan<float>;
   });
   for (const float each : problem<kOptions, float>().d_query.values) EXPECT_TRUE(each - each == 0);
@@ -308,9 +305,6 @@ TEST(RecomputedAttention, a_nan_that_is_not_hidden_is_the_same) {
 }
 
 TEST(RecomputedAttention, drops_the_weights_that_forward_dropped) {
-  if constexpr (check::kEveryCase) {
-    expect_bits_of_keeping<kDropping>();
-  }
   expect_bits_of_keeping<kDropping>(attune::CausalMask{});
   if constexpr (check::kMostCases) {
     expect_bits_of_keeping<AttentionShape{
@@ -349,9 +343,6 @@ using Trained = attune::Trainer<Model, attune::MeanSquaredError, attune::AdamW, 
 }  // namespace
 
 TEST(RecomputedAttention, trains_an_encoder_layer_to_the_same_bits) {
-  if constexpr (check::kEveryCase) {
-    expect_same_training<Trained<Encoder<true>, 2>, Trained<Encoder<false>, 2>>();
-  }
   if constexpr (check::kMostCases) {
     expect_same_training<Trained<Encoder<true>, 2>, Trained<Encoder<false>, 2>>(attune::CausalMask{});
   } else {
@@ -382,9 +373,6 @@ TEST(RecomputedAttention, goes_on_from_a_state_that_was_saved_with_weights_kept)
 
 TEST(RecomputedAttention, trains_to_the_same_bits_in_every_plan) {
   using Plain = Trained<Attention<true>, 1>;
-  if constexpr (check::kEveryCase) {
-    expect_same_training<Plain, Trained<Attention<false>, 1, attune::UpdateInBackward>>();
-  }
   expect_same_training<Plain, Trained<Attention<false>, 1, attune::UpdateInBackward>>(attune::CausalMask{});
   expect_same_training<Trained<Attention<true>, 5>, Trained<Attention<false>, 5, attune::Lockstep>>();
 }
@@ -417,9 +405,6 @@ TEST(RecomputedAttention, trains_to_the_same_bits_in_slices) {
         .seq_len = 37, .d_model = 4, .num_heads = 2, .dropout = 0.3, .keep_weights = false}>>();
   } else {
     check::leave_case();
-  }
-  if constexpr (check::kEveryCase) {
-    expect_bits_in_slices<attune::MultiHeadAttention<kDropping>>();
   }
   if constexpr (check::kMostCases) {
     expect_bits_in_slices<WithOptions<true>>();

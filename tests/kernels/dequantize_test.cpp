@@ -106,8 +106,19 @@ void check_elements(const Epilogue& epilogue = {}) {
   check_product<Float16, float, m, n, depth, false>(epilogue);
 }
 
+// Rests of rows and of depth are those of the tile, whatever the elements are; each is read in both
+// directions.
 template <const auto& table>
 void check_sizes() {
+  check::for_each_size<table>([]<int m, int n, int depth> {
+    check_product<Int8, float, m, n, depth, true>(kernels::Assign{});
+    check_product<Int8, float, m, n, depth, false>(kernels::Assign{});
+    check_product<Bfloat16, float, m, n, depth, true>(kernels::Assign{});
+    check_product<Float16, float, m, n, depth, false>(kernels::Assign{});
+  });
+}
+template <const auto& table>
+void check_columns() {
   check::for_each_size<table>([]<int m, int n, int depth> { check_elements<m, n, depth>(); });
 }
 
@@ -168,8 +179,8 @@ TEST(Widen, products_of_one_row) {
 TEST(Widen, products_of_every_rest_of_columns) {
   static constexpr check::Sizes kSizes[] = {{8, 3, 5}, {5, 7, 5}, {8, 13, 9}, {4, 37, 11}};
   static constexpr check::Sizes kOnHost[] = {{8, 1, 6}, {8, 2, 6}};
-  check_sizes<kSizes>();
-  if constexpr (check::kEveryCase) check_sizes<kOnHost>();
+  check_columns<kSizes>();
+  if constexpr (check::kEveryCase) check_columns<kOnHost>();
 }
 
 TEST(Widen, products_of_every_depth) {

@@ -124,7 +124,7 @@ void fill_constants() {
 }  // namespace
 
 TEST(EncoderDecoder, backward_is_the_derivative_of_forward) {
-  check::check_layer_gradients<Matrices<double>>(-1, 1);
+  check::check_layer_gradients<Matrices<double>>(-1, 1, of_lengths(kSource, kTarget));
   check::check_layer_gradients<Matrices<double>>(-1, 1, of_lengths(3, 2));
   check::check_layer_gradients<Matrices<double, true>>(-1, 1);
   attune::Rng rng(9);
@@ -247,7 +247,7 @@ TEST(EncoderDecoder, has_the_bits_of_padding_by_length) {
 
 TEST(EncoderDecoder, has_the_bits_of_every_plan_and_of_slices) {
   using Plain = Trainer<Translator>;
-  expect_same_steps<Plain, Trainer<Translator, attune::UpdateInBackward>>(attune::NoMask{});
+  expect_same_steps<Plain, Trainer<Translator, attune::UpdateInBackward>>(of_lengths(kSource, kTarget));
   expect_same_steps<Plain, Trainer<Translator, attune::UpdateInBackward>>(of_lengths(4, 2));
   auto& at_once = fresh<Plain>();
   static Plain in_slices;
@@ -375,7 +375,7 @@ TEST(EncoderDecoder, recomputes_and_packs_tapes) {
 
 TEST(EncoderDecoder, trains_a_part_beside_constants) {
   fill_constants();
-  using Whole = Trainer<Translator>;
+  using Whole = Trainer<Translator, attune::Streaming, 8>;
   static Whole whole;
   (void)whole.load([](auto& parameters) {
     parameters = constants;
@@ -385,7 +385,7 @@ TEST(EncoderDecoder, trains_a_part_beside_constants) {
   const Sentence sentence(rng);
   EXPECT_TRUE(whole.accumulate(sentence.ids, sentence.next).ok());
   // Each part has the gradients that it has in the whole.
-  static Trainer<OfEncoder> of_encoder;
+  static Trainer<OfEncoder, attune::Streaming, 8> of_encoder;
   (void)of_encoder.load([](auto& parameters) {
     parameters.encoder = constants.encoder;
     return Status::kOk;
@@ -394,7 +394,7 @@ TEST(EncoderDecoder, trains_a_part_beside_constants) {
   EXPECT_TRUE(check::same_bits(of_encoder.gradients().encoder, whole.gradients().encoder));
   using OfDecoder =
       EncoderDecoder<attune::Frozen<Translator::Encoder, encoder_constants>, Translator::Decoder>;
-  static Trainer<OfDecoder> of_decoder;
+  static Trainer<OfDecoder, attune::Streaming, 8> of_decoder;
   (void)of_decoder.load([](auto& parameters) {
     parameters.decoder = constants.decoder;
     return Status::kOk;

@@ -197,7 +197,11 @@ TEST(TrueLength, has_the_bits_of_padding_where_backward_updates) {
       attune::LearnedPositions<attune::PositionShape{kTokens, kWidth}>, Encoder,
       attune::MultiHeadAttention<recomputing(1, false)>,
       attune::Linear<attune::LinearShape{kTokens, kWidth, kClasses}>>;
-  expect_updates_of_padding<Model>();
+  if constexpr (check::kMostCases) {
+    expect_updates_of_padding<Model>();
+  } else {
+    check::leave_case();
+  }
   expect_updates_of_padding<TiedTagger>();  // whose table is updated behind both uses
 }
 

@@ -95,8 +95,6 @@ TEST(Base, of_floats_belongs_to_the_state) {
 }
 
 TEST(Base, of_8_bits_belongs_to_the_state) {
-  expect_belongs_to<Frozen<Whole, int8_base>>(int8_base);
-  expect_belongs_to<BiasesAndNorms<Whole, int8_base>>(int8_base);
   expect_belongs_to<Adapted<Whole, int8_base, kLowRank>>(int8_base);
 }
 
@@ -126,8 +124,6 @@ TEST(Base, of_packed_integers_is_another_than_the_same_integers_widened) {
 
 TEST(Base, of_16_bits_belongs_to_the_state) {
   expect_belongs_to<Frozen<Whole, bfloat16_base>>(bfloat16_base);
-  expect_belongs_to<BiasesAndNorms<Whole, bfloat16_base>>(bfloat16_base);
-  expect_belongs_to<Adapted<Whole, bfloat16_base, kLowRank>>(bfloat16_base);
 }
 
 TEST(Base, is_found_in_parts_of_parts) {

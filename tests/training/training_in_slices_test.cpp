@@ -124,10 +124,8 @@ TEST(InSlices, attention_has_the_same_bits) {
                                                    .scaling = Scaling::kInverseFourthRootDkEach}>;
   if constexpr (check::kEveryCase) {
     const int many = expect_same_bits<Two<Plain>, 1>();
-    const int some = expect_same_bits<Two<Plain>, 300>();
     const int few = expect_same_bits<Two<Plain>, kSliceWork>();
-    EXPECT_GT(many, some);
-    EXPECT_GT(some, few);
+    EXPECT_GT(many, few);
     EXPECT_GT(few, 10);
   }
   expect_same_bits<Two<Scaled, Sgd<Momentum::kClassic>>, 40>();
@@ -146,9 +144,6 @@ TEST(InSlices, encoder_layers_have_the_same_bits) {
 }
 
 TEST(InSlices, dropout_has_the_same_masks) {
-  if constexpr (check::kEveryCase) {
-    expect_same_bits<Two<Dropping>, 1>();
-  }
   expect_same_bits<Two<Dropping>, 200>(CausalMask{});
   if constexpr (check::kEveryCase) {
     expect_same_bits<Two<DroppingBefore>, 64>();

@@ -89,15 +89,17 @@ void expect_the_same_of_every_form(const typename Layer::Input& x) {
     run(parameters, x, dy, gradients);
     expect_same();
     EXPECT_EQ(attune::hash_bits(gradients), hash);
-    // Gradients in PyTorch's layout, too.
+  };
+  // With gradients in PyTorch's layout.
+  const auto try_transposed_gradients = [&](const auto& parameters) {
     attune::set_zero(transposed_gradients);
     run(parameters, x, dy, transposed_gradients);
     expect_same();
     copy_set(gradients, transposed_gradients);
     EXPECT_EQ(attune::hash_bits(gradients), hash);
   };
-  try_form(own);
-  try_form(transposed);
+  try_transposed_gradients(own);
+  try_transposed_gradients(transposed);
   try_form(all_transposed);
   try_form(references);
   try_form(in_place);

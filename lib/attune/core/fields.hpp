@@ -21,7 +21,7 @@
 //   Layers(field)                   sets of layers (models/composition.hpp): their tensors are "0.…", "1.…"
 #pragma once
 
-#include <string_view>
+#include <initializer_list>
 #include <type_traits>
 #include <utility>
 
@@ -40,14 +40,14 @@ class Rng;
 
 namespace detail {
 
-/// Number of members named in a list, "Weight(weight), Bias(bias)"; -1 if one is named twice.
-consteval int count_listed(std::string_view list) {
-  int count = 0;
-  for (auto open = list.find('('); open != list.npos; open = list.find('(', open + 1), ++count) {
-    const auto field = list.substr(open, list.find(')', open) - open + 1);
-    if (list.find(field, open + 1) != list.npos) return -1;
+/// Number of names in a list; -1 if one occurs twice.
+consteval int count_listed(std::initializer_list<const char*> names) {
+  for (auto name = names.begin(); name != names.end(); ++name) {
+    for (auto earlier = names.begin(); earlier != name; ++earlier) {
+      if (__builtin_strcmp(*earlier, *name) == 0) return -1;
+    }
   }
-  return count;
+  return static_cast<int>(names.size());
 }
 
 template <std::size_t>
@@ -62,16 +62,20 @@ inline constexpr bool kHasMembers<Set, std::index_sequence<indices...>> = requir
   Set{AnyMember<indices>{}...};
 };
 
-/// Checks that a list of `listed` names has all members of the first set.
-template <int listed, class First, class...>
+/// Checks that a list of `listed` names has all members of a set.
+template <int listed, class Set>
 constexpr bool check_fields() {
-  using Set = std::remove_cvref_t<First>;
   static_assert(listed >= 0, "attune: ATTUNE_FIELDS lists a member of a set twice");
   static_assert(listed < 0 || std::is_empty_v<Set> ||
                     !kHasMembers<Set, std::make_index_sequence<static_cast<std::size_t>(listed + 1)>>,
                 "attune: a member of a set is missing from its ATTUNE_FIELDS");
   return true;
 }
+
+template <class First, class...>
+struct FirstOf {
+  using type = std::remove_cvref_t<First>;
+};
 
 }  // namespace detail
 
@@ -86,13 +90,16 @@ constexpr bool check_fields() {
     ATTUNE_EACH_FIELD(ATTUNE_INITIALIZE_, __VA_ARGS__)                                                    \
   }
 /// The same for a set with its own initial values: it defines initialize(initializer, rng) itself.
-#define ATTUNE_VISITED_FIELDS(...)                                                                          \
-  template <class Visitor, class... Sets>                                                                   \
-  ATTUNE_INLINE_VISIT static constexpr void visit([[maybe_unused]] const Visitor& visitor,                  \
-                                                  [[maybe_unused]] const ::attune::TensorPath* parent,      \
-                                                  [[maybe_unused]] Sets&&... sets) {                        \
-    static_assert(::attune::detail::check_fields<::attune::detail::count_listed(#__VA_ARGS__), Sets...>()); \
-    ATTUNE_EACH_FIELD(ATTUNE_VISIT_, __VA_ARGS__)                                                           \
+#define ATTUNE_VISITED_FIELDS(...)                                                                     \
+  template <class Set> /* checked once per set, not once per visitor */                                \
+  static constexpr bool kListsFields = ::attune::detail::check_fields<                                 \
+      ::attune::detail::count_listed({ATTUNE_EACH_FIELD(ATTUNE_NAME_, __VA_ARGS__)}), Set>();          \
+  template <class Visitor, class... Sets>                                                              \
+  ATTUNE_INLINE_VISIT static constexpr void visit([[maybe_unused]] const Visitor& visitor,             \
+                                                  [[maybe_unused]] const ::attune::TensorPath* parent, \
+                                                  [[maybe_unused]] Sets&&... sets) {                   \
+    static_assert(kListsFields<typename ::attune::detail::FirstOf<Sets...>::type>);                    \
+    ATTUNE_EACH_FIELD(ATTUNE_VISIT_, __VA_ARGS__)                                                      \
   }
 
 // Pastes `prefix` to each of at most 27 arguments.
@@ -105,6 +112,15 @@ constexpr bool check_fields() {
 #define ATTUNE_SCAN_9(...) ATTUNE_SCAN_3(ATTUNE_SCAN_3(ATTUNE_SCAN_3(__VA_ARGS__)))
 #define ATTUNE_SCAN_3(...) ATTUNE_SCAN_1(ATTUNE_SCAN_1(ATTUNE_SCAN_1(__VA_ARGS__)))
 #define ATTUNE_SCAN_1(...) __VA_ARGS__
+
+#define ATTUNE_NAME_Weight(field) #field,
+#define ATTUNE_NAME_Bias(field) #field,
+#define ATTUNE_NAME_NormWeight(field) #field,
+#define ATTUNE_NAME_NormBias(field) #field,
+#define ATTUNE_NAME_KeyBias(field) #field,
+#define ATTUNE_NAME_Set(field) #field,
+#define ATTUNE_NAME_Inline(field) #field,
+#define ATTUNE_NAME_Layers(field) #field,
 
 #define ATTUNE_VISIT_TENSOR(field, kind) \
   visitor(::attune::TensorPath{#field, parent, ::attune::TensorKind::kind}, sets.field...);
