@@ -143,6 +143,9 @@ TEST(Adapted, gradients_are_derivatives_with_every_option_of_attention) {
                                 .query_key_norm = attune::QueryKeyNorm::kLayerNorm},
                                {.left = 2, .right = 0, .sinks = 1});
   using Attention = attune::MultiHeadAttention<kOptions, double>;
+  if constexpr (check::kEveryCase) {
+    expect_derivatives<Attention, kAll>();
+  }
   expect_derivatives<Attention, kAllAndVectors>();
 }
 
