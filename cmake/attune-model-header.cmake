@@ -125,7 +125,7 @@ ${words}};
 alignas(16) inline constexpr auto ${NAME}_file = std::bit_cast<std::array<${scalar}, ${count}>>(${NAME}_words);")
 endif()
 
-file(WRITE "${HEADER}" "\
+set(text "\
 // ${file_name} as a part of the program, made by attune. Not for editing.
 #pragma once
 
@@ -140,3 +140,11 @@ struct ${NAME} {
   static constexpr const Scalar* kData = ${data};
 ${members}};
 ")
+# A header that only declares the array stays as it is where it would be the same: no source that includes it compiles again.
+set(written "")
+if(ASSEMBLY AND EXISTS "${HEADER}")
+  file(READ "${HEADER}" written)
+endif()
+if(NOT written STREQUAL text)
+  file(WRITE "${HEADER}" "${text}")
+endif()
