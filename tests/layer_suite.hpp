@@ -7,6 +7,7 @@
 
 #include "check.hpp"
 #include "exchange/memory_file.hpp"
+#include "training/plan_check.hpp"
 
 namespace check::in_models {
 
@@ -117,7 +118,7 @@ void expect_bits_of_streaming() {
 // Without lanes, Lockstep is Streaming.
 template <class Model>
 void expect_lockstep() {
-  if constexpr (attune::kernels::kLanes < attune::kernels::Packet < float >>> 1) {
+  if constexpr (check::kHasLanes) {
     expect_bits_of_streaming<Model, attune::Lockstep, Sequences<Model>::kCount>();
   }
 }

@@ -14,6 +14,7 @@
 #include "check.hpp"
 #include "drawn_layer.hpp"
 #include "training/batch_data.hpp"
+#include "training/plan_check.hpp"
 
 namespace {
 
@@ -206,7 +207,7 @@ TEST(PackedTape, trains_to_the_same_bits_in_every_plan) {
   } else {
     check::leave_case();
   }
-  if constexpr (attune::kernels::kLanes < attune::kernels::Packet < float >>> 1) {
+  if constexpr (check::kHasLanes) {
     check::expect_same_training<Training<Packed, 5>, Training<Packed, 5, attune::Lockstep>>();
   }
 }

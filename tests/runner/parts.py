@@ -204,9 +204,8 @@ def bench_programs():
     counts, folder = Counts(), "build/bench/compiled"
     code, output = said_by("cmake", "-G", "Ninja", "-S", "tests/bench", "-B", folder, "-DCMAKE_BUILD_TYPE=Debug")
     counts.check(code == 0, f"the benchmark is configured\n{output[-2000:]}")
-    for name in ("products", "steps", "batches", "recompute", "growth", "stream", "threads", "attune_steps"):
-        code, output = said_by("cmake", "--build", folder, "--target", name)
-        counts.check(code == 0, f"{name} compiles\n{output[-2000:]}")
+    code, output = said_by("cmake", "--build", folder)
+    counts.check(code == 0, f"its programs compile\n{output[-2000:]}")
     return counts.close()
 
 

@@ -25,12 +25,10 @@ namespace {
 
 using attune::GradientClipping, attune::NoClipping, attune::Sequential, attune::Status;
 
-constexpr bool kLanes = attune::kernels::kLanes < attune::kernels::Packet < float >>> 1;
-
 template <class Model, int batch, class Loss = attune::MeanSquaredError, class Masks = attune::NoMask,
           class Clipping = NoClipping>
 void expect_same_training(const Masks& masks = {}, const Clipping& clipping = {}, const Loss& loss = {}) {
-  if constexpr (kLanes) {
+  if constexpr (check::kHasLanes) {
     check::expect_same_training<attune::Lockstep, Model, batch, Loss, check::AdamOf<Model>>(masks, clipping,
                                                                                             loss);
   }
@@ -217,9 +215,10 @@ struct CountedLoss : attune::MeanSquaredError {
 }  // namespace
 
 TEST(Lockstep, leaves_only_the_remainder_of_a_batch_for_one_by_one) {
-  if constexpr (kLanes) {
+  if constexpr (check::kHasLanes) {
     constexpr int kTogether = attune::kernels::kLanes<attune::kernels::Packet<float>>;
     Pair<Attention<kTiny>, CountedLoss> pair;
+    CountedLoss::in_lanes = CountedLoss::alone = 0;
     (void)pair.lockstep.step(pair.data.x, pair.data.target, {});
     EXPECT_EQ(CountedLoss::in_lanes, kBatch / kTogether);
     EXPECT_EQ(CountedLoss::alone, kBatch % kTogether);
@@ -227,7 +226,7 @@ TEST(Lockstep, leaves_only_the_remainder_of_a_batch_for_one_by_one) {
 }
 
 TEST(Lockstep, padding_that_is_not_finite_is_hidden_as_one_by_one) {
-  if constexpr (kLanes) {
+  if constexpr (check::kHasLanes) {
     Pair<Sequential<Attention<kTiny>, attune::Pooling<attune::PoolingShape{8, 4}>,
                     attune::Linear<attune::LinearShape{1, 4, 2}>>>
         pair;
@@ -249,7 +248,7 @@ TEST(Lockstep, padding_that_is_not_finite_is_hidden_as_one_by_one) {
 }
 
 TEST(Lockstep, sequences_that_are_refused_in_the_middle_discard_the_batch_and_its_masks_of_dropout) {
-  if constexpr (kLanes) {
+  if constexpr (check::kHasLanes) {
     using Drop = attune::Dropout<attune::DropoutShape{.rows = 4, .d_model = 6, .probability = 0.4}>;
     Pair<Sequential<Tokens, Drop, Linear<6, 5>>, attune::CrossEntropy<>> pair;
     pair.expect_steps(Status::kOk);
@@ -289,7 +288,7 @@ attune::Workspace<Dropping> workspace;
 }  // namespace
 
 TEST(Lockstep, takes_turns_in_a_workspace) {
-  if constexpr (kLanes) {
+  if constexpr (check::kHasLanes) {
     using Shared = attune::Trainer<Dropping, attune::MeanSquaredError, attune::AdamW, kBatch,
                                    attune::InWorkspace<workspace, attune::Lockstep>>;
     static_assert(Shared::memory().object() == sizeof(Shared));
@@ -310,7 +309,7 @@ namespace {
 template <class Model, class Layer, class Table>
 constexpr bool keeps_one_table() {
   using Workspace = attune::Lockstep::Workspace<Model>;
-  if constexpr (!kLanes) {
+  if constexpr (!check::kHasLanes) {
     return std::is_same_v<Workspace, attune::Streaming::Workspace<Model>>;
   } else {
     constexpr attune::MemoryReport kMemory = Workspace::memory();
