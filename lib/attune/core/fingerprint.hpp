@@ -17,25 +17,39 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
+inline constexpr std::uint32_t kFnvPrime = 16777619u;
 /// FNV-1a (Fowler, Noll and Vo) of the lowest `bytes` bytes of a number, lowest first.
 template <class Bits>
 constexpr std::uint32_t fnv1a(Bits value, int bytes, std::uint32_t state) {
   for (int i = 0; i < bytes; ++i)
-    state = (state ^ (static_cast<std::uint32_t>(value >> 8 * i) & 0xFFu)) * 16777619u;
+    state = (state ^ (static_cast<std::uint32_t>(value >> 8 * i) & 0xFFu)) * kFnvPrime;
   return state;
 }
+/// The same of eight bytes, for compilers, which evaluate it thousands of times for a model: zeros at the end
+/// are only multiplications.
+constexpr std::uint32_t fnv1a(std::uint64_t value, std::uint32_t state) {
+  int left = 8;
+  for (; value != 0; value >>= 8, --left)
+    state = (state ^ static_cast<std::uint32_t>(value & 0xFFu)) * kFnvPrime;
+  for (; left > 0; --left) state *= kFnvPrime;
+  return state;
+}
+// A text with the zero behind it.
+constexpr std::uint32_t add_to_fingerprint(const char* text, std::uint32_t state) {
+  for (; *text != 0; ++text) state = (state ^ static_cast<unsigned char>(*text)) * kFnvPrime;
+  return state * kFnvPrime;
+}
 constexpr std::uint32_t add_to_fingerprint(std::string_view text, std::uint32_t state) {
-  for (const char character : text)
-    state = fnv1a(std::uint32_t{static_cast<unsigned char>(character)}, 1, state);
-  return fnv1a(0u, 1, state);
+  for (const char character : text) state = (state ^ static_cast<unsigned char>(character)) * kFnvPrime;
+  return state * kFnvPrime;
 }
 template <class Value>
   requires std::is_arithmetic_v<Value> || std::is_enum_v<Value>
 constexpr std::uint32_t add_to_fingerprint(Value value, std::uint32_t state) {
   if constexpr (std::is_floating_point_v<Value>) {
-    return fnv1a(std::bit_cast<std::uint64_t>(double{value}), 8, state);
+    return fnv1a(std::bit_cast<std::uint64_t>(double{value}), state);
   } else {
-    return fnv1a(static_cast<std::uint64_t>(static_cast<std::int64_t>(value)), 8, state);
+    return fnv1a(static_cast<std::uint64_t>(static_cast<std::int64_t>(value)), state);
   }
 }
 

@@ -481,7 +481,7 @@ constexpr std::uint32_t fingerprint_of_tensors() {
       [&state](const TensorPath& path, const auto& tensor) {
         using Leaf = std::remove_cvref_t<decltype(tensor)>;
         for (const TensorPath* part = &path; part != nullptr; part = part->parent) {
-          state = fingerprint(state, std::string_view(part->name));
+          state = fingerprint(state, part->name);
         }
         state = fingerprint(state, Leaf::rows, Leaf::cols);
       },

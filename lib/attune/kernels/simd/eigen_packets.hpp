@@ -26,10 +26,13 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <limits>
 #include <new>
+#include <tuple>
 #include <type_traits>
+#if !defined(__GLIBCXX__)  // libstdc++ has Eigen's std::equal_to here already, and <functional> takes long to compile
+#include <functional>
+#endif
 
 namespace Eigen {
 using std::ptrdiff_t;
