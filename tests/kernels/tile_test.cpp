@@ -32,6 +32,9 @@ void check_epilogue(const Epilogue& epilogue) {
   check_product<float, Layout::kNN, 5, 16, 7>(epilogue);
   check_product<float, Layout::kNT, 6, 16, 6>(epilogue);
   check_product<float, Layout::kTN, 13, 8, 7, 3>(epilogue);
+  check_product<float, Layout::kNN, 17, 15, 67>(epilogue);
+  check_product<float, Layout::kNT, 18, 16, 64>(epilogue);
+  check_product<float, Layout::kTN, 19, 14, 38>(epilogue);
 }
 
 }  // namespace
@@ -39,6 +42,32 @@ void check_epilogue(const Epilogue& epilogue) {
 TEST(Tile, one_tile_of_every_depth) {
   static constexpr check::Sizes kSizes[] = {{4, 4, 1}, {4, 4, 2}, {4, 4, 3}, {4, 8, 4}, {4, 8, 7}};
   check_sizes<kSizes>();
+}
+
+TEST(Tile, of_four_terms_at_a_time) {
+  static constexpr check::Sizes kSizes[] = {{4, 4, 8}, {8, 4, 56}, {4, 8, 64}, {20, 7, 56}};
+  check_sizes<kSizes>();
+}
+
+// Products of many rows have other loops.
+TEST(Tile, long_sums) {
+  static constexpr check::Sizes kSizes[] = {{16, 4, 64}, {16, 8, 72}, {20, 4, 96}, {16, 8, 128}};
+  check_sizes<kSizes>();
+}
+
+TEST(Tile, every_rest_of_a_long_sum) {
+  [&]<int... i>(std::integer_sequence<int, i...>) {
+    (check_product<float, Layout::kNN, 16, 8, 60 + i>(), ...);
+    (check_product<float, Layout::kNT, 16, 8, 60 + i>(), ...);
+    (check_product<float, Layout::kTN, 16, 8, 28 + i>(), ...);
+  }
+  (std::make_integer_sequence<int, 13>{});
+}
+
+TEST(Tile, long_sums_of_every_rest_of_rows_and_columns) {
+  static constexpr check::Sizes kSizes[] = {{17, 6, 64}, {18, 7, 72}, {19, 9, 96}, {23, 5, 99}};
+  check_sizes<kSizes>();
+  check_layouts<19, 10, 66, 119>();
 }
 
 TEST(Tile, every_rest_of_rows) {

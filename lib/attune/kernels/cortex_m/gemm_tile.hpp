@@ -85,7 +85,7 @@ inline constexpr int kMostExtent = (std::numeric_limits<std::uint16_t>::max)();
 // tiles. tiles_loop loads the first four words in this order.
 struct TileGrid {
   int a_stride, b_stride;
-  int pairs;
+  int pairs;  // of k, or the number that a longer loop takes instead
   void (*tile)();
   int c_stride;
   int a_step, b_step;
@@ -137,20 +137,34 @@ consteval TileGrid tile_grid(const GemmShape& shape) {
           .cols = static_cast<std::uint16_t>(shape.cols / kTileSide * kTileSide)};
 }
 
+// Rows of C from which on longer loops are worth their code, and terms of a sum.
+inline constexpr int kWorthLongLoops = 16, kWorthEights = 64, kWorthSixes = 32;
+
 // The same with more than two k at a time, if there is a function for it.
-consteval TileGrid unrolled(TileGrid grid, [[maybe_unused]] int depth) {
+consteval TileGrid unrolled(TileGrid grid, [[maybe_unused]] const GemmShape& shape) {
 #if ATTUNE_LOADS_PIPELINE
-  if (depth % 4 == 0 && (grid.tile == tile_nn || grid.tile == tile_nt)) {
-    grid.tile = grid.tile == tile_nn ? tile_nn_fours : tile_nt_fours;
-    grid.pairs = depth / 4;
-  }
-  if (depth % 4 != 0 && depth > 4 && (grid.tile == tile_nn || grid.tile == tile_nn_odd)) {
-    grid.tile = tile_nn_rest;
-    grid.pairs = depth;
-  }
-  if (grid.tile == tile_tn || grid.tile == tile_tn_odd) {
-    grid.tile = tile_tn_threes;
-    grid.pairs = (depth - 1) / 3 * 4 + (2 - (depth - 1) % 3);
+  const int depth = shape.depth;
+  const bool eights = shape.rows >= kWorthLongLoops && depth >= kWorthEights;
+  const bool sixes = shape.rows >= kWorthLongLoops && depth >= kWorthSixes;
+  const auto use = [&](void (*tile)(), int count) { grid.tile = tile, grid.pairs = count; };
+  if (grid.tile == tile_nn || grid.tile == tile_nn_odd) {
+    if (eights) {
+      use(depth % 8 == 0 ? tile_nn_eights : tile_nn_eights_rest, depth - 8);
+    } else if (depth >= 4) {
+      use(depth % 4 == 0 ? tile_nn_fours : tile_nn_fours_rest, depth - 4);
+    }
+  } else if (grid.tile == tile_nt && depth % 4 == 0) {
+    if (eights && depth % 8 == 0) {
+      use(tile_nt_eights, depth - 8);
+    } else {
+      use(tile_nt_fours, depth - 4);
+    }
+  } else if (grid.tile == tile_tn || grid.tile == tile_tn_odd) {
+    if (sixes) {
+      use(tile_tn_sixes, (depth / 3 - 1) * 4 + depth % 3);
+    } else {
+      use(tile_tn_threes, (depth - 1) / 3 * 4 + (2 - (depth - 1) % 3));
+    }
   }
 #endif
   return grid;
@@ -158,7 +172,7 @@ consteval TileGrid unrolled(TileGrid grid, [[maybe_unused]] int depth) {
 
 template <GemmShape shape>
 inline constexpr auto kTileGrid =
-    with_rests<TileShape::kSquare, shape.rows, shape.cols>(unrolled(tile_grid(shape), shape.depth));
+    with_rests<TileShape::kSquare, shape.rows, shape.cols>(unrolled(tile_grid(shape), shape));
 
 ATTUNE_INLINE const float* bytes_after(const float* from, int bytes) {
   return reinterpret_cast<const float*>(reinterpret_cast<const char*>(from) + bytes);
