@@ -66,6 +66,23 @@ void check_sizes_of_run_time() {
   }
 }
 
+template <class Scalar, int... kSizes>
+void check_dots(std::integer_sequence<int, kSizes...>) {
+  constexpr int kMost = 99;
+  attune::Rng rng(45);
+  attune::Tensor<Scalar, 1, kMost> x, y, products;
+  check::fill(x, rng, -1, 1);
+  check::fill(y, rng, -1000, 1000);
+  for (int i = 0; i < kMost; ++i) products.values[i] = kernels::multiply(x.values[i], y.values[i]);
+  const auto check_dot = [&]<int kSize>(std::integral_constant<int, kSize>) {
+    const Scalar dot = kernels::dot_of<kSize>(x.data(), y.data());
+    EXPECT_TRUE(check::same_bits(dot, plain_sum(products.data(), kSize))) << kSize;
+  };
+  (check_dot(std::integral_constant<int, kSizes + 1>{}), ...);
+  check_dot(std::integral_constant<int, 64>{});
+  check_dot(std::integral_constant<int, kMost>{});
+}
+
 }  // namespace
 
 TEST(Reduce, sum_of_a_size_of_run_time_has_the_same_order) {
@@ -76,6 +93,23 @@ TEST(Reduce, sum_of_a_size_of_run_time_has_the_same_order) {
 TEST(Reduce, sum_of_every_size_has_the_documented_order) {
   check_sizes<float>(std::make_integer_sequence<int, 70>{});
   check_sizes<double>(std::make_integer_sequence<int, 70>{});
+}
+
+TEST(Reduce, dot_of_every_size_has_the_same_order) {
+  check_dots<float>(std::make_integer_sequence<int, 50>{});
+  check_dots<double>(std::make_integer_sequence<int, 50>{});
+}
+
+TEST(Reduce, dot_keeps_the_sign_of_zero_and_a_nan) {
+  attune::Tensor<float, 1, 37> x, y;
+  for (float& value : x.values) value = -1;
+  for (float& value : y.values) value = 0;
+  EXPECT_TRUE(check::same_bits(kernels::dot_of<37>(x.data(), y.data()), -0.0f));
+  for (float& value : y.values) {
+    value = check::kNan<float>;
+    EXPECT_TRUE(check::is_nan(kernels::dot_of<37>(x.data(), y.data())));
+    value = 0;
+  }
 }
 
 TEST(Reduce, another_order_would_be_noticed) {

@@ -112,6 +112,32 @@ ATTUNE_INLINE float dot_of_many(const float* x, const float* y) {
   return s0;
 }
 
+// The same of `size` terms, at least 16.
+[[gnu::noinline]] inline float dot_of_many(int size, const float* x, const float* y) {
+#define ATTUNE_EIGHT_TERMS(c0, c1, c2, c3, c4, c5, c6, c7)                                                 \
+  "vldmia %[x]!,{s0-s7}\n vldmia %[y]!,{s8-s15}\n vmul.f32 s0,s0,s8\n vmul.f32 s1,s1,s9\n "                \
+  "vmul.f32 s2,s2,s10\n vmul.f32 s3,s3,s11\n vmul.f32 s4,s4,s12\n vmul.f32 s5,s5,s13\n "                   \
+  "vmul.f32 s6,s6,s14\n vmul.f32 s7,s7,s15\n vadd.f32 " c0 "," c0 ",s0\n vadd.f32 " c1 "," c1              \
+  ",s1\n vadd.f32 " c2 "," c2 ",s2\n vadd.f32 " c3 "," c3 ",s3\n vadd.f32 " c4 "," c4 ",s4\n vadd.f32 " c5 \
+  "," c5 ",s5\n vadd.f32 " c6 "," c6 ",s6\n vadd.f32 " c7 "," c7 ",s7\n "
+  float lanes[kManyRegisters];
+  asm volatile(  // lanes begin with −0, which changes no sum
+      "vmov d8,%[zero],%[zero]\n vmov d9,%[zero],%[zero]\n vmov d10,%[zero],%[zero]\n "
+      "vmov d11,%[zero],%[zero]\n vmov d12,%[zero],%[zero]\n vmov d13,%[zero],%[zero]\n "
+      "vmov d14,%[zero],%[zero]\n vmov d15,%[zero],%[zero]\n"
+      "1: " ATTUNE_EIGHT_TERMS("s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23")
+          ATTUNE_EIGHT_TERMS("s24", "s25", "s26", "s27", "s28", "s29", "s30",
+                             "s31") "cmp %[x],%[end]\n bne 1b\n vstmia %[lanes],{s16-s31}"
+      : [x] "+&r"(x), [y] "+&r"(y)
+      : [end] "r"(x + (size & -kManyRegisters)), [zero] "r"(-0.0f), [lanes] "r"(lanes)
+      : "cc", "memory", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12",
+        "s13", "s14", "s15", "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26",
+        "s27", "s28", "s29", "s30", "s31");
+#undef ATTUNE_EIGHT_TERMS
+  for (int l = 0; l < size % kManyRegisters; ++l) lanes[l] = add(lanes[l], multiply(x[l], y[l]));
+  return sum_of_lanes(lanes);
+}
+
 // to[size] = x ∘ (y − shift) · scale. `size` is a positive multiple of four. `to` may be x or y.
 ATTUNE_INLINE void multiply_shifted(int size, const float* x, const float* y, float* to, float shift,
                                     float scale) {

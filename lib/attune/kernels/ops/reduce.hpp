@@ -149,8 +149,10 @@ ATTUNE_INLINE Scalar sum_of(const Scalar* x) {
 template <int kSize, class Scalar>
 ATTUNE_INLINE Scalar dot_of(const Scalar* x, const Scalar* y) {
 #if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
-  if constexpr (std::is_same_v<Scalar, float> && kSize == detail::kManyRegisters)
-    return detail::dot_of_many(x, y);
+  if constexpr (std::is_same_v<Scalar, float>) {
+    if constexpr (kSize == detail::kManyRegisters) return detail::dot_of_many(x, y);
+    if constexpr (kSize > detail::kManyRegisters) return detail::dot_of_many(kSize, x, y);
+  }
 #endif
   return sum<Scalar, kSize>([x, y]<class P>(int i)
                                 ATTUNE_INLINE_LAMBDA { return multiply(load<P>(x + i), load<P>(y + i)); });
