@@ -69,8 +69,14 @@ ATTUNE_INLINE std::int32_t largest_lane(const Int8Bits& lanes) {
 #endif
 }
 ATTUNE_INLINE std::uint32_t sum_of_lanes(const Int8Counts& lanes) {
-#if defined(__AVX512F__)
-  return static_cast<std::uint32_t>(_mm512_reduce_add_epi32(reinterpret_cast<__m512i>(lanes)));
+#if defined(__AVX512F__)  // not _mm512_reduce_add_epi32, whose last additions are signed: those of a NaN's
+                          // bits overflow
+  const auto all = reinterpret_cast<__m512i>(lanes);
+  const __m256i eight = _mm256_add_epi32(_mm512_castsi512_si256(all), _mm512_extracti64x4_epi64(all, 1));
+  const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+  const __m128i two = _mm_add_epi32(four, _mm_unpackhi_epi64(four, four));
+  return static_cast<std::uint32_t>(_mm_cvtsi128_si32(two)) +
+         static_cast<std::uint32_t>(_mm_extract_epi32(two, 1));
 #else
   std::uint32_t sum = 0;
   for (int lane = 0; lane < kInt8Lanes; ++lane) sum += lanes[lane];
