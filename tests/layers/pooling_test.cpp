@@ -160,5 +160,8 @@ TEST(Pooling, of_the_largest_is_not_a_number_where_one_is_none) {
     Largest::forward({}, x, y, none);
     EXPECT_TRUE(check::is_nan(y.values[0]));
     EXPECT_EQ(y.values[1], kInf);
+    x((token + 1) % 3, 0) = kInf;  // before or after
+    Largest::forward({}, x, y, none);
+    EXPECT_TRUE(check::is_nan(y.values[0]));
   }
 }

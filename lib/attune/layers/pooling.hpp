@@ -143,7 +143,7 @@ struct Pooling {
       if (!tokens.valid(i)) continue;
       const P value = kernels::load<P>(x.data + i * shape.d_model + j);
       const P larger = found ? kernels::select_less(largest, value, value, largest) : value;
-      largest = kernels::select_less(value, infinity, larger, value);  // NaN stays
+      largest = kernels::select_less(value, infinity, larger, kernels::add(value, larger));  // NaN stays
       found = true;
     }
     return largest;
