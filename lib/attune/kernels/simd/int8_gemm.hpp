@@ -69,14 +69,8 @@ ATTUNE_INLINE std::int32_t largest_lane(const Int8Bits& lanes) {
 #endif
 }
 ATTUNE_INLINE std::uint32_t sum_of_lanes(const Int8Counts& lanes) {
-#if defined(__AVX512F__)  // not _mm512_reduce_add_epi32, whose last additions are signed: those of a NaN's
-                          // bits overflow
-  const auto all = reinterpret_cast<__m512i>(lanes);
-  const __m256i eight = _mm256_add_epi32(_mm512_castsi512_si256(all), _mm512_extracti64x4_epi64(all, 1));
-  const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
-  const __m128i two = _mm_add_epi32(four, _mm_unpackhi_epi64(four, four));
-  return static_cast<std::uint32_t>(_mm_cvtsi128_si32(two)) +
-         static_cast<std::uint32_t>(_mm_extract_epi32(two, 1));
+#if defined(__AVX512F__)
+  return static_cast<std::uint32_t>(_mm512_reduce_add_epi32(reinterpret_cast<__m512i>(lanes)));
 #else
   std::uint32_t sum = 0;
   for (int lane = 0; lane < kInt8Lanes; ++lane) sum += lanes[lane];
@@ -115,10 +109,16 @@ ATTUNE_INLINE std::uint32_t largest_magnitude_bits(const float* x, const float* 
 }
 
 /// Rounds x · inverse to integers, and fills the last vector with zeros. Returns the sum of the integers.
+/// Where the inverse is 0, all of them are 0: the numbers may be NaN, whose bits overflow in sums.
 template <bool kFolded>
 ATTUNE_INLINE std::uint32_t round_row(const float* x, const float* factors, int count, float inverse,
                                       Int8Term* to) {
   using Terms = Vector<Int8Term, kInt8Lanes>;
+  if (inverse == 0) {
+    const int written = (count + kInt8Lanes - 1) / kInt8Lanes * kInt8Lanes;
+    std::memset(to, 0, sizeof(Int8Term) * static_cast<std::size_t>(written));
+    return 0;
+  }
   Int8Counts sums{};
   for_each_vector<kFolded>(x, factors, count, [&](int i, const Int8Floats& lane_values) ATTUNE_INLINE_LAMBDA {
     const Int8Floats rounded = lane_values * inverse + 0x1.8p23f;
