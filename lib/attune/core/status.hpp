@@ -98,7 +98,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     case Status::kInvalidClassWeight:
       return "class weights must be finite and at least 0";
     case Status::kNoTargets:
-      return "no examples: skip this batch, or add() some";
+      return "no example with a target: skip this batch, or add() some";
     case Status::kInvalidToken:
       return "a token id must be in [0, vocabulary)";
     case Status::kCacheFull:
