@@ -205,7 +205,7 @@ TEST(Int8Gemm, a_row_that_is_no_number_answers_none_and_leaves_the_others) {
     attune::Rng rng(5);
     product.fill(rng);
     product.a[2 * 23 + 7] = bad;
-    for (std::size_t k = 0; k < 20; ++k) product.a[4 * 23 + k] = bad;  // no sum of its bits overflows
+    for (std::size_t k = 0; k < 20; ++k) product.a[4 * 23 + k] = bad;  // their bits would overflow a sum
     product.expect_exact();
     for (int col = 0; col < 18; ++col) {
       EXPECT_NE(product.c[static_cast<std::size_t>(2 * 21 + col)],
