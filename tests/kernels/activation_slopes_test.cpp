@@ -28,6 +28,26 @@ void expect_bits_of_two_evaluations() {
   EXPECT_TRUE(check::same_bits(x, dx));
 }
 
+// From kernels that may take several elements at once, also where dx stands in place of x or dy.
+template <Activation kind>
+void expect_gradients_of_single_elements(float largest) {
+  attune::Tensor<float, 1, kSize> x, dy, expected, dx;
+  attune::Rng rng(4);
+  check::fill(x, rng, -largest, largest);
+  check::fill(dy, rng);
+  x.values[5] = -0.0f, x.values[6] = 0.0f, x.values[9] = 12.75f, x.values[13] = -12.74f;
+  for (int i = 0; i < kSize; ++i) {
+    expected.values[i] = kernels::activate_backward<kind>(x.values[i], dy.values[i]);
+  }
+  kernels::activate_backward<kind>(kSize, x.data(), dy.data(), dx.data());
+  EXPECT_TRUE(check::same_bits(dx, expected));
+  dx = dy;
+  kernels::activate_backward<kind>(kSize, x.data(), dx.data(), dx.data());
+  EXPECT_TRUE(check::same_bits(dx, expected));
+  kernels::activate_backward<kind>(kSize, x.data(), dy.data(), x.data());
+  EXPECT_TRUE(check::same_bits(x, expected));
+}
+
 template <Activation kind>
 void expect_those_of_double(double of_value, double of_slope) {
   SCOPED_TRACE(kind == Activation::kGelu ? "gelu" : "silu");
@@ -57,4 +77,11 @@ TEST(Activation, value_and_slope_of_one_evaluation) {
   expect_bits_of_two_evaluations<Activation::kSilu>();
   expect_bits_of_two_evaluations<Activation::kGelu>();
   expect_bits_of_two_evaluations<Activation::kGeluTanh>();
+}
+
+TEST(Activation, gradients_of_many_elements_are_those_of_single_ones) {
+  for (const float largest : {1.0f, 12.0f, 20.0f, 200.0f}) {
+    expect_gradients_of_single_elements<Activation::kSilu>(largest);
+    expect_gradients_of_single_elements<Activation::kGelu>(largest);
+  }
 }

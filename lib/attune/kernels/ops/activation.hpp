@@ -225,12 +225,21 @@ template <Activation kind, class Scalar>
 /// is.
 template <Activation kind, bool kZeroStays = false, class Scalar>
 [[gnu::noinline]] void activate_backward(int size, const Scalar* x, const Scalar* dy, Scalar* dx) {
-#if ATTUNE_CORTEX_M_FPU && defined(__ARM_FEATURE_DSP)
-  if constexpr (kind == Activation::kRelu && std::is_same_v<Scalar, float> && !kZeroStays) {
-    if (const int pairs = size & ~1; pairs > 0) {
-      detail::relu_backward_in_pairs(pairs, x, dy, dx);
-      size -= pairs, x += pairs, dy += pairs, dx += pairs;
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float> && !kZeroStays) {
+    using detail::activate_in_fours_backward;
+    if constexpr (kind == Activation::kGelu)
+      return activate_in_fours_backward<detail::GeluInFours>(size, x, dy, dx);
+    if constexpr (kind == Activation::kSilu)
+      return activate_in_fours_backward<detail::SiluInFours>(size, x, dy, dx);
+#if defined(__ARM_FEATURE_DSP)
+    if constexpr (kind == Activation::kRelu) {
+      if (const int pairs = size & ~1; pairs > 0) {
+        detail::relu_backward_in_pairs(pairs, x, dy, dx);
+        size -= pairs, x += pairs, dy += pairs, dx += pairs;
+      }
     }
+#endif
   }
 #endif
   in_whole_packets<Scalar>(detail::activate_packets_backward<kind, kZeroStays, Scalar>, size, x, dy, dx);

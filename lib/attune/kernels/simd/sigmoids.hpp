@@ -276,18 +276,17 @@ ATTUNE_INLINE P normal_tail(const P& x) {
 
 namespace detail {
 
-template <class P>
-ATTUNE_INLINE P density_of_decay(const P& decay) {
-  return multiply(decay, broadcast<P>(Real<ScalarOf<P>>(0.39894228040143267794)));
-}
+template <class Scalar>
+inline constexpr auto kDensityAtZero = Scalar(0.39894228040143267794);  // 1/√(2π)
 
 }  // namespace detail
 
 /// Φ′(x) = e^(−x²/2)/√(2π). NaN stays NaN.
 template <class P>
 ATTUNE_INLINE P normal_density(const P& x) {
-  const P exponent = multiply(multiply(x, x), broadcast<P>(Real<ScalarOf<P>>(0.5)));
-  return detail::density_of_decay(exponential(detail::negate(exponent)));
+  using Constant = Real<ScalarOf<P>>;
+  const P exponent = multiply(multiply(x, x), broadcast<P>(Constant(0.5)));
+  return multiply(exponential(detail::negate(exponent)), broadcast<P>(detail::kDensityAtZero<Constant>));
 }
 
 /// x·Φ(x) = max(x, 0) − |x|·Φ(−|x|), from the result of normal_tail(). NaN stays NaN.
