@@ -49,6 +49,23 @@ void expect_gradients_of_single_elements(float largest) {
 }
 
 template <Activation kind>
+void expect_gates_of_single_elements(float largest) {
+  attune::Tensor<float, 1, kSize> gate, up, da, d_gate, d_up;
+  attune::Rng rng(5);
+  check::fill(gate, rng, -largest, largest);
+  check::fill(up, rng);
+  check::fill(da, rng);
+  for (int i = 0; i < kSize; ++i) {
+    float slope;
+    d_up.values[i] = da.values[i] * kernels::activate<kind>(gate.values[i], slope);
+    d_gate.values[i] = da.values[i] * up.values[i] * slope;
+  }
+  kernels::gate_backward<kind>(kSize, da.data(), gate.data(), up.data());
+  EXPECT_TRUE(check::same_bits(gate, d_gate));
+  EXPECT_TRUE(check::same_bits(up, d_up));
+}
+
+template <Activation kind>
 void expect_those_of_double(double of_value, double of_slope) {
   SCOPED_TRACE(kind == Activation::kGelu ? "gelu" : "silu");
   attune::Tensor<float, 1, kSize> x, y, slopes;
@@ -83,5 +100,7 @@ TEST(Activation, gradients_of_many_elements_are_those_of_single_ones) {
   for (const float largest : {1.0f, 12.0f, 20.0f, 200.0f}) {
     expect_gradients_of_single_elements<Activation::kSilu>(largest);
     expect_gradients_of_single_elements<Activation::kGelu>(largest);
+    expect_gates_of_single_elements<Activation::kSilu>(largest);
+    expect_gates_of_single_elements<Activation::kGelu>(largest);
   }
 }

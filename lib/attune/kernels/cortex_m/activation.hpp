@@ -418,6 +418,22 @@ ATTUNE_INLINE void activate_in_fours_backward(int size, const float* x, const fl
   for (int i = whole; i < size; ++i) dx[i] = rest[i - whole];
 }
 
+/// From da[size]: gate becomes da ∘ up ∘ f′(gate), up becomes da ∘ f(gate).
+template <class InFours>
+ATTUNE_INLINE void gate_in_fours_backward(int size, const float* da, float* gate, float* up) {
+  constexpr int kAtOnce = 16;
+  for (int count; size > 0; size -= count, da += count, gate += count, up += count) {
+    count = size < kAtOnce ? size : kAtOnce;
+    float values[kAtOnce];
+    activate_in_fours_with_slopes<InFours>(count, gate, values);
+    for (int i = 0; i < count; ++i) {
+      const float gradient = da[i];
+      gate[i] = gradient * up[i] * gate[i];
+      up[i] = gradient * values[i];
+    }
+  }
+}
+
 /// y[size] = silu(x) ∘ up. `y` may be `x` or `up`.
 ATTUNE_INLINE void gated_silu(int size, const float* x, const float* up, float* y) {
   const int whole = size & ~3;

@@ -282,6 +282,15 @@ template <Activation kind, class Scalar>
 /// Backward from da: gate becomes da ∘ up ∘ f′(gate), up becomes da ∘ f(gate).
 template <Activation kind, class Scalar>
 [[gnu::noinline]] void gate_backward(int size, const Scalar* da, Scalar* gate, Scalar* up) {
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float>) {
+    using detail::gate_in_fours_backward;
+    if constexpr (kind == Activation::kGelu)
+      return gate_in_fours_backward<detail::GeluInFours>(size, da, gate, up);
+    if constexpr (kind == Activation::kSilu)
+      return gate_in_fours_backward<detail::SiluInFours>(size, da, gate, up);
+  }
+#endif
   in_whole_packets<Scalar>(detail::gate_packets_backward<kind, Scalar>, size, da, gate, up);
 }
 
