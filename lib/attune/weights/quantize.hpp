@@ -13,6 +13,8 @@
 #include <type_traits>
 
 #include <attune/core/status.hpp>
+#include <attune/kernels/ops/finite.hpp>
+#include <attune/kernels/ops/quantize_columns.hpp>
 #include <attune/weights/quantized_weights.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -63,6 +65,41 @@ constexpr void narrow_row(Rows& rows, int row, const Scalar* from, int stride) {
   if constexpr (Element::kScaled) rows.scales[row] = scale;
 }
 
+/// Quantizes all rows, `row_stride` apart, from numbers that are `stride` apart.
+template <class Rows, class Scalar>
+constexpr void narrow_rows(Rows& rows, const Scalar* from, int row_stride, int stride) {
+  int done = 0;
+  if constexpr (requires { rows.clear(); }) rows.clear();
+  if constexpr (std::is_same_v<typename Rows::Element, Int8> && std::is_same_v<NumberOf<Scalar>, float>) {
+    if (!std::is_constant_evaluated()) {
+      if constexpr (requires { typename Rows::Packed; }) {
+        if (row_stride == 1)
+          done = kernels::quantize_columns<typename Rows::Packed>(from, stride, Rows::length, Rows::count,
+                                                                  rows.bytes, rows.scales);
+      } else {
+        for (; done < Rows::count; ++done) {
+          rows.scales[done] = kernels::detail::quantize_vector(from + done * row_stride, stride, Rows::length,
+                                                               &rows.elements[done * Rows::length].value);
+        }
+      }
+    }
+  }
+  for (; done < Rows::count; ++done) narrow_row(rows, done, from + done * row_stride, stride);
+}
+/// Whether all numbers are finite before and after quantization.
+template <class Element, class View>
+constexpr bool all_can_be_quantized(const View& from) {
+  using Source = std::remove_const_t<typename View::Scalar>;
+  if constexpr (Element::kScaled && std::is_floating_point_v<Source> && View::col_stride == 1) {
+    if (!std::is_constant_evaluated()) return kernels::finite(from);
+  }
+  bool possible = true;
+  for (int i = 0; i < View::rows; ++i) {
+    for (int j = 0; j < View::cols; ++j) possible &= can_be_quantized<Element, NumberOf<Source>>(from(i, j));
+  }
+  return possible;
+}
+
 // Calls visitor(rows, first, row stride, col stride) with the quantized rows and their source numbers.
 template <class Visitor, class Source, class Rows>
 constexpr void with_rows(const Visitor& visitor, const Source& source, QuantizedWeights<Rows>& to) {
@@ -92,16 +129,8 @@ constexpr Status quantize(const From& parameters, To& quantized) {
   detail::for_each_pair(
       [&possible](const TensorPath&, const auto& source, auto& to) {
         if constexpr (detail::kIsQuantizedForm<std::remove_cvref_t<decltype(to)>>) {
-          detail::with_rows(
-              [&possible]<class Rows, class Source>(Rows&, const Source* first, int row_stride, int stride) {
-                for (int i = 0; i < Rows::count; ++i) {
-                  for (int j = 0; j < Rows::length; ++j) {
-                    possible &= detail::can_be_quantized<typename Rows::Element, NumberOf<Source>>(
-                        first[i * row_stride + j * stride]);
-                  }
-                }
-              },
-              source, to);
+          using Element = typename std::remove_cvref_t<decltype(to.stored)>::Element;
+          possible &= detail::all_can_be_quantized<Element>(view(source));
         }
       },
       parameters, quantized);
@@ -109,14 +138,9 @@ constexpr Status quantize(const From& parameters, To& quantized) {
   detail::for_each_pair(
       [](const TensorPath&, const auto& source, auto& to) {
         if constexpr (detail::kIsQuantizedForm<std::remove_cvref_t<decltype(to)>>) {
-          detail::with_rows(
-              [](auto& rows, const auto* first, int row_stride, int stride) {
-                if constexpr (requires { rows.clear(); }) rows.clear();
-                for (int i = 0; i < rows.count; ++i) {
-                  detail::narrow_row(rows, i, first + i * row_stride, stride);
-                }
-              },
-              source, to);
+          detail::with_rows([](auto& rows, const auto* first, int row_stride,
+                               int stride) { detail::narrow_rows(rows, first, row_stride, stride); },
+                            source, to);
         } else {
           for (int i = 0; i < to.rows; ++i) {
             for (int j = 0; j < to.cols; ++j) to(i, j) = view(source)(i, j);

@@ -42,6 +42,7 @@ struct Int8Shape {
 /// The positions of the integers of W[depth, cols]. `Bytes` is an array of std::int8_t, or a pointer to them.
 template <int depth, int cols, Int8Order order = kInt8Order>
 struct PackedInt8 {
+  static constexpr Int8Order kOrder = order;
   static constexpr int kDepth = (depth + 15) / 16 * 16;  // filled to a multiple of 16
   static constexpr int kCols = order == Int8Order::kColumns ? cols : (cols + 15) / 16 * 16;
   static constexpr int kBytes = kCols * kDepth;
