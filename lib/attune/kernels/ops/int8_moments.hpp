@@ -7,11 +7,12 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 
 #include <attune/kernels/ops/bfloat16_moments.hpp>
 #include <attune/kernels/ops/update.hpp>
-#include <attune/kernels/simd/int8_rows.hpp>
+#include <attune/kernels/simd/dequantize.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
@@ -47,30 +48,61 @@ ATTUNE_INLINE float dithered(float x, const PositionBits& bits, std::uint32_t po
   return add(x, multiply(add(random, 0.5f), 0x1p-16f));
 }
 
-// Quantizes a block of finite numbers. Returns the scale, which is 0 for numbers below 2⁻¹⁰⁰.
-template <bool kRoots, class Rounding>
-ATTUNE_INLINE void store_block(int count, const float* values, const Int8Moments& to,
-                               const Rounding& rounding) {
-  constexpr float kLevels = kRoots ? 255.0f : 127.0f;
-  std::uint32_t largest = 0;
-  for (int i = 0; i < count; ++i) largest = (std::max)(largest, magnitude_bits(values[i]));
-  const float magnitude = std::bit_cast<float>(largest);
-  const bool zero = magnitude < 0x1p-100f;
-  *to.scales = zero ? 0.0f : magnitude / kLevels;
-  const float inverse = zero ? 0.0f : kLevels / magnitude;
-  for (int i = 0; i < count; ++i) {
-    float code = dithered(multiply(values[i], inverse), rounding, to.position + static_cast<std::uint32_t>(i),
-                          kRoots ? 16 : 0);
-    if constexpr (kRoots) code = code < 1.0f ? 1.0f : code > kLevels ? kLevels : code;
-    to.codes[i] = static_cast<std::uint8_t>(round_to_int8(code));
+// The numbers of some codes.
+template <bool kRoots, class P>
+ATTUNE_INLINE P load_codes(const std::uint8_t* codes, float scale) {
+  using Code = std::conditional_t<kRoots, std::uint8_t, std::int8_t>;
+  constexpr int kWidth = kLanes<P>;
+  if constexpr (kWidth == 1) {
+    return multiply(static_cast<float>(static_cast<Code>(*codes)), scale);
+  } else {
+    const auto integers =
+        __builtin_convertvector((load_vector<Code, kWidth>(codes)), Vector<std::int32_t, kWidth>);
+    return multiply(P(__builtin_convertvector(integers, Vector<float, kWidth>)), broadcast<P>(scale));
   }
 }
-template <bool kRoots>
-ATTUNE_INLINE void load_block(int count, const Int8Moments& from, float* values) {
-  const float scale = *from.scales;
+
+// A block of new moments, and the bits of their largest magnitude, times two.
+struct MomentsOfBlock {
+  float values[kMomentBlock];
+  std::uint32_t twice_largest = 0;
+
+  template <class P>
+  ATTUNE_INLINE void set(int i, const P& value) {
+    store(values + i, value);
+    if constexpr (kLanes<P> == 1) {
+      twice_largest = (std::max)(twice_largest, std::bit_cast<std::uint32_t>(value) << 1);
+    }
+  }
+  ATTUNE_INLINE float largest(int count) const {
+    std::uint32_t most = twice_largest;
+    constexpr int kWidest = kLanes<Packet<float>>;
+    if constexpr (kWidest > 1) {
+      for (int i = 0; i < count; ++i) most = (std::max)(most, std::bit_cast<std::uint32_t>(values[i]) << 1);
+    }
+    return std::bit_cast<float>(most >> 1);
+  }
+};
+
+// Quantizes a block of finite numbers. The scale becomes 0 for numbers below 2⁻¹⁰⁰.
+template <bool kRoots, class Rounding>
+ATTUNE_INLINE void store_block(int count, const MomentsOfBlock& block, const Int8Moments& to,
+                               const Rounding& rounding) {
+  constexpr int kLevels = kRoots ? 255 : 127;
+  const float largest = block.largest(count);
+  const bool zero = largest < 0x1p-100f;
+  *to.scales = zero ? 0.0f : largest / kLevels;
+  const float inverse = zero ? 0.0f : kLevels / largest;
   for (int i = 0; i < count; ++i) {
-    const int code = kRoots ? from.codes[i] : static_cast<std::int8_t>(from.codes[i]);
-    values[i] = multiply(static_cast<float>(code), scale);
+    const float code = dithered(multiply(block.values[i], inverse), rounding,
+                                to.position + static_cast<std::uint32_t>(i), kRoots ? 16 : 0);
+    // Codes are in the lowest byte of a sum.
+    constexpr int kZero = std::bit_cast<int>(0x1.8p23f);
+    int rounded = std::bit_cast<int>(add(code, 0x1.8p23f));
+    if constexpr (kRoots) rounded = (std::max)(rounded, kZero + 1);
+    if constexpr (kRoots && !std::is_same_v<Rounding, RoundToNearest>)
+      rounded = (std::min)(rounded, kZero + kLevels);
+    to.codes[i] = static_cast<std::uint8_t>(rounded & 0xFF);
   }
 }
 
@@ -90,19 +122,24 @@ template <bool kEpsilonInside, bool kCoupled, class First, class Rounding>
   constexpr bool kFirst = std::is_same_v<First, Int8Moments>;
   const AdamCoefficients<float> c = coefficients;
   detail::for_each_block(size, [&](int begin, int count) ATTUNE_INLINE_LAMBDA {
-    float first[kMomentBlock] = {}, root[kMomentBlock];
-    if constexpr (kFirst) detail::load_block<false>(count, m + begin, first);
-    detail::load_block<true>(count, v + begin, root);
+    const Int8Moments roots = v + begin;
+    const float root_scale = *roots.scales;
+    detail::MomentsOfBlock first, root;
+    First firsts = m + begin;
+    float first_scale = 0;
+    if constexpr (kFirst) first_scale = *firsts.scales;
     for_each_packet<float>(count, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
-      P parameter = load<P>(p + begin + i), m_packet = load<P>(first + i), v_packet = load<P>(root + i);
+      P parameter = load<P>(p + begin + i), m_packet = broadcast<P>(0.0f);
+      if constexpr (kFirst) m_packet = detail::load_codes<false, P>(firsts.codes + i, first_scale);
+      P v_packet = detail::load_codes<true, P>(roots.codes + i, root_scale);
       v_packet = multiply(v_packet, v_packet);
       detail::adam_packet<kEpsilonInside, kCoupled>(parameter, load<P>(g + begin + i), m_packet, v_packet, c);
       store(p + begin + i, parameter);
-      store(first + i, m_packet);
-      store(root + i, square_root(v_packet));
+      if constexpr (kFirst) first.set(i, m_packet);
+      root.set(i, square_root(v_packet));
     });
-    if constexpr (kFirst) detail::store_block<false>(count, first, m + begin, rounding);
-    detail::store_block<true>(count, root, v + begin, rounding);
+    if constexpr (kFirst) detail::store_block<false>(count, first, firsts, rounding);
+    detail::store_block<true>(count, root, roots, rounding);
   });
 }
 
@@ -111,15 +148,16 @@ template <bool kNesterov, class Rounding>
 [[gnu::noinline]] void sgd_update(int size, float* p, const float* g, Int8Moments b,
                                   const SgdCoefficients<float>& c, Rounding rounding) {
   detail::for_each_block(size, [&](int begin, int count) ATTUNE_INLINE_LAMBDA {
-    float momentum[kMomentBlock];
-    detail::load_block<false>(count, b + begin, momentum);
+    const Int8Moments block = b + begin;
+    const float scale = *block.scales;
+    detail::MomentsOfBlock momentum;
     for_each_packet<float>(count, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
-      P parameter = load<P>(p + begin + i), velocity = load<P>(momentum + i);
+      P parameter = load<P>(p + begin + i), velocity = detail::load_codes<false, P>(block.codes + i, scale);
       detail::sgd_packet<true, kNesterov>(parameter, load<P>(g + begin + i), velocity, c);
-      store(momentum + i, velocity);
+      momentum.set(i, velocity);
       store(p + begin + i, parameter);
     });
-    detail::store_block<false>(count, momentum, b + begin, rounding);
+    detail::store_block<false>(count, momentum, block, rounding);
   });
 }
 
