@@ -146,7 +146,8 @@ template <bool kEpsilonInside, bool kCoupled, class First, class Rounding>
 /// sgd_update with momentum, rounded likewise.
 template <bool kNesterov, class Rounding>
 [[gnu::noinline]] void sgd_update(int size, float* p, const float* g, Int8Moments b,
-                                  const SgdCoefficients<float>& c, Rounding rounding) {
+                                  const SgdCoefficients<float>& coefficients, Rounding rounding) {
+  const SgdCoefficients<float> c = coefficients;
   detail::for_each_block(size, [&](int begin, int count) ATTUNE_INLINE_LAMBDA {
     const Int8Moments block = b + begin;
     const float scale = *block.scales;

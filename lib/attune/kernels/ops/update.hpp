@@ -164,14 +164,36 @@ ATTUNE_INLINE void sgd_packet(P& parameter, const P& gradient, [[maybe_unused]] 
 /// b ← momentum·b + intake·g,  p ← p − lr·b   (Nesterov: p − lr·(g + momentum·b)). g includes weight decay.
 template <bool kMomentum, bool kNesterov, class Scalar>
 [[gnu::noinline]] void sgd_update(int size, Scalar* p, const Scalar* g, Scalar* b,
-                                  const SgdCoefficients<Scalar>& c) {
-  for_each_packet<Scalar>(size, [=, &c]<class P>(int i) ATTUNE_INLINE_LAMBDA {
+                                  const SgdCoefficients<Scalar>& coefficients) {
+  const SgdCoefficients<Scalar> c = coefficients;  // a copy stays in registers
+  int done = 0;
+#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
+  if constexpr (std::is_same_v<Scalar, float>) {
+    // Four at a time do not wait for each other's results.
+    for (; done + 4 <= size; done += 4) {
+      float parameter[4], gradient[4], velocity[4]{};
+      ATTUNE_UNROLL for (int i = 0; i < 4; ++i) {
+        parameter[i] = p[done + i], gradient[i] = g[done + i];
+        if constexpr (kMomentum) velocity[i] = b[done + i];
+      }
+      ATTUNE_UNROLL for (int i = 0; i < 4; ++i) {
+        detail::sgd_packet<kMomentum, kNesterov>(parameter[i], gradient[i], velocity[i], c);
+      }
+      ATTUNE_UNROLL for (int i = 0; i < 4; ++i) {
+        if constexpr (kMomentum) b[done + i] = velocity[i];
+        p[done + i] = parameter[i];
+      }
+    }
+  }
+#endif
+  const auto update = [=, &c]<class P>(int i) ATTUNE_INLINE_LAMBDA {
     P parameter = load<P>(p + i), velocity{};
     if constexpr (kMomentum) velocity = load<P>(b + i);
     detail::sgd_packet<kMomentum, kNesterov>(parameter, load<P>(g + i), velocity, c);
     if constexpr (kMomentum) store(b + i, velocity);
     store(p + i, parameter);
-  });
+  };
+  for_each_packet<Scalar>(size, update, done);
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
