@@ -357,7 +357,7 @@ TEST(InSlices, resume_and_initialize_end_a_pass) {
   EXPECT_TRUE(pass.done());
   s.finish_batch_alike();
   EXPECT_EQ(trainer.accumulate(x, target).status, Status::kOk);
-  auto update = trainer.update_in_slices({});
+  auto update = trainer.update_incomplete_in_slices({});
   s.advance(update, 2);
   trainer.initialize(XavierUniform{}, Rng{1});
   reference.initialize(XavierUniform{}, Rng{1});
@@ -366,15 +366,52 @@ TEST(InSlices, resume_and_initialize_end_a_pass) {
   s.finish_batch_alike();
 }
 
+TEST(InSlices, of_an_update_all_are_bounded) {
+  using Model = Linear<LinearShape{1, 30, 41}>;
+  constexpr int kParameters = 30 * 41 + 41, kWork = 100;
+  static Trainer<Model> trainer;
+  const auto slices_of = [&](const auto& clipping) {
+    trainer.initialize(XavierUniform{}, Rng{1});
+    Model::Input x{};
+    Model::Output target{};
+    EXPECT_TRUE(trainer.accumulate(x, target).ok());
+    auto update = trainer.update_in_slices<kWork>({}, clipping);
+    int slices = 0;
+    while (update.advance()) ++slices;
+    EXPECT_TRUE(update.result().ok());
+    return slices;
+  };
+  constexpr int kOfNorm = 6, kOfUpdate = 16;  // the work of an element
+  EXPECT_GE(slices_of(NoClipping{}), kParameters * (kOfNorm + kOfUpdate) / kWork);
+  EXPECT_GE(slices_of(GradientClipping{.max_norm = 1}), kParameters * (2 * kOfNorm + kOfUpdate) / kWork);
+}
+
+// Until then, the norm of the gradients has changed nothing.
+TEST(InSlices, discard_ends_an_update_that_has_not_changed_parameters) {
+  static Sessions s;
+  s.begin();
+  auto& [reference, trainer, x, target] = s;
+  for (int slices = 1; slices < 4; ++slices) {
+    EXPECT_EQ(trainer.accumulate(x, target).status, Status::kOk);
+    auto update = trainer.update_incomplete_in_slices<1>({}, GradientClipping{.max_norm = 1});
+    s.advance(update, slices);
+    EXPECT_EQ(trainer.state().check(), Status::kOk);
+    trainer.discard();
+    EXPECT_FALSE(update.advance());
+    EXPECT_EQ(update.result().status, Status::kUnderWay);
+    s.finish_batch_alike();
+  }
+}
+
 TEST(InSlices, an_update_that_has_begun_goes_on) {
   static Sessions s;
   s.begin();
   auto& [reference, trainer, x, target] = s;
   EXPECT_EQ(trainer.accumulate(x, target).status, Status::kOk);
   EXPECT_EQ(reference.accumulate(x, target).status, Status::kOk);
-  auto update = trainer.update_in_slices<1>({});
+  auto update = trainer.update_incomplete_in_slices<1>({});
   while (update.advance()) {
-    if (!update.done()) trainer.discard();
+    if (!update.done() && trainer.state().check() == Status::kUnderWay) trainer.discard();
   }
   EXPECT_TRUE(update.result().ok());
   EXPECT_TRUE(reference.update_incomplete({}).ok());
@@ -394,8 +431,9 @@ TEST(InSlices, part_of_an_update_is_neither_saved_nor_resumed) {
   EXPECT_EQ(store.save(trainer.state()), Status::kOk);
   const auto under_way = []() -> const Small::State& {
     EXPECT_EQ(s.trainer.accumulate(s.x, s.target).status, Status::kOk);
-    auto update = s.trainer.update_in_slices<1>({});
-    Sessions::advance(update, 2);
+    auto update = s.trainer.update_incomplete_in_slices<1>({});
+    while (s.trainer.state().check() == Status::kOk) update.advance();
+    Sessions::advance(update, 1);
     return s.trainer.state();
   };
   const Small::State part = under_way();
@@ -426,10 +464,17 @@ TEST(InSlices, refused_sequences_and_options_change_nothing) {
   }
   EXPECT_EQ(pass.result().status, Status::kNotFinite);
   EXPECT_TRUE(std::isnan(pass.result().loss));
-  auto update = trainer.update_in_slices({.learning_rate = -1.0f});
-  EXPECT_TRUE(update.advance());
-  EXPECT_FALSE(update.advance());
+  auto update = trainer.update_incomplete_in_slices({.learning_rate = -1.0f});
+  while (update.advance()) {
+  }
   EXPECT_EQ(update.result().status, Status::kInvalidLearningRate);
+  auto unclipped = trainer.update_incomplete_in_slices({}, GradientClipping{.max_norm = 0});
+  EXPECT_TRUE(unclipped.advance());
+  EXPECT_FALSE(unclipped.advance());
+  EXPECT_EQ(unclipped.result().status, Status::kInvalidMaxNorm);
+  auto incomplete = trainer.update_in_slices({});
+  EXPECT_FALSE(incomplete.advance());
+  EXPECT_EQ(incomplete.result().status, Status::kIncompleteBatch);
   EXPECT_EQ(trainer.accumulate(x, target).status, Status::kOk);
   auto full = trainer.accumulate_in_slices(x, target);
   EXPECT_FALSE(full.advance());

@@ -1,7 +1,9 @@
 // Norms of gradients, and clipping before an update.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
+#include <limits>
 
 #include <attune/core/parameters.hpp>
 #include <attune/core/status.hpp>
@@ -23,6 +25,57 @@ template <int kSize, class Scalar>
     const P scaled = kernels::multiply(kernels::load<P>(values + i), kernels::broadcast<P>(scale));
     return kernels::multiply(scaled, scaled);
   });
+}
+
+/// A norm in portions of tensors, for an update in slices. It has the bits of the norm in one pass.
+template <class Scalar>
+struct NormInPortions {
+  static constexpr int kLanes = 16;  // of the sums in kernels/ops
+  static constexpr int kWork = 6;    // of an element, in multiply-accumulates
+  Scalar largest, of_tensor, total;
+  Scalar lanes[kLanes];
+
+  /// Adds elements first … first + count − 1 of a tensor. With kRestLast, as sum_of_squares() does, those
+  /// after the last whole 16 come one by one; otherwise, as in sum_of_scaled_squares(), each has its lane.
+  template <bool kRestLast>
+  void add_squares(const Scalar* values, int size, int first, int count, Scalar scale) {
+    const int whole = kRestLast ? size - size % kLanes : size;
+    if (first == 0) std::fill_n(lanes, kLanes, Scalar(0));
+    for (int i = first; i < first + count; ++i) {
+      const Scalar scaled = kRestLast ? values[i] : kernels::multiply(values[i], scale);
+      const Scalar square = kernels::multiply(scaled, scaled);
+      if (i < whole) {
+        lanes[i % kLanes] = kernels::add(lanes[i % kLanes], square);
+      } else {
+        if (i == whole) of_tensor = kernels::detail::sum_of_lanes(lanes);
+        of_tensor = kernels::add(of_tensor, square);
+      }
+    }
+    if (first + count < size) return;
+    total += whole == size ? kernels::detail::sum_of_lanes(lanes) : of_tensor;
+  }
+  /// body(values, size, first, count) for the portions of all tensors.
+  template <class Set, class Call, class Body>
+  static void for_each_portion(const Set& set, const Call& context, const Body& body) {
+    for_each_tensor(
+        [&](const TensorPath&, const auto& tensor) {
+          constexpr int kSize = std::remove_cvref_t<decltype(tensor)>::size;
+          context.template elements<kSize, kWork>(
+              [&](int first, int count) { body(tensor.data(), kSize, first, count); });
+        },
+        set);
+  }
+};
+
+/// The factor that brings the largest magnitude to 1; 1 for subnormal magnitudes.
+template <class Scalar>
+Scalar scale_of_norm(Scalar largest) {
+  return largest >= (std::numeric_limits<Scalar>::min)() ? 1 / largest : Scalar(1);
+}
+template <class Scalar>
+Scalar norm_of_scaled(Scalar largest, Scalar sum_of_squares) {
+  const Scalar root = kernels::square_root(sum_of_squares);
+  return largest >= (std::numeric_limits<Scalar>::min)() ? largest * root : root;
 }
 
 }  // namespace detail
@@ -51,8 +104,7 @@ template <class Scalar, class Set>
             detail::largest_magnitude<std::remove_cvref_t<decltype(tensor)>::size>(tensor.data()), largest);
       },
       set);
-  const bool scaled = largest >= (std::numeric_limits<Scalar>::min)();
-  const Scalar scale = scaled ? 1 / largest : Scalar(1);
+  const Scalar scale = detail::scale_of_norm(largest);
   Scalar total = 0;
   for_each_tensor(
       [&total, scale](const TensorPath&, const auto& tensor) {
@@ -60,14 +112,13 @@ template <class Scalar, class Set>
             detail::sum_of_scaled_squares<std::remove_cvref_t<decltype(tensor)>::size>(tensor.data(), scale);
       },
       set);
-  const Scalar root = kernels::square_root(total);
-  return scaled ? largest * root : root;
+  return detail::norm_of_scaled(largest, total);
 }
 
 // ---- Clipping: the norm of a step's gradients, and their factor. ----
 
 /// The interface of a clipping. `norm` is not finite if a gradient is not finite; `factor` must accept such a
-/// norm.
+/// norm. Without norm_in_portions() and norm_of(), the norm of an update in slices is one slice.
 template <class C>
 concept Clipping = requires(const C& clipping, const NoParameters& gradients, float norm) {
   { clipping.check() } -> std::same_as<Status>;
@@ -83,6 +134,18 @@ struct NoClipping {
   template <class Scalar, class Set>
   [[nodiscard]] static Scalar norm(const Set& gradients) {
     return kernels::square_root(sum_of_squares<Scalar>(gradients));
+  }
+  /// The same in the portions of a context, and the norm behind the last one.
+  template <class Scalar>
+  static void norm_in_portions(const auto& gradients, detail::NormInPortions<Scalar>& norm,
+                               const auto& context) {
+    norm.for_each_portion(gradients, context, [&](const Scalar* values, int size, int first, int count) {
+      norm.template add_squares<true>(values, size, first, count, 1);
+    });
+  }
+  template <class Scalar>
+  [[nodiscard]] static Scalar norm_of(const detail::NormInPortions<Scalar>& norm) {
+    return kernels::square_root(norm.total);
   }
   /// The factor of every gradient: 1.
   template <class Scalar>
@@ -104,6 +167,23 @@ struct GradientClipping {
   [[nodiscard]] static Scalar norm(const Set& gradients) {
     return gradient_norm<Scalar>(gradients);
   }
+  /// The same in the portions of a context, and the norm behind the last one.
+  template <class Scalar>
+  static void norm_in_portions(const auto& gradients, detail::NormInPortions<Scalar>& norm,
+                               const auto& context) {
+    norm.for_each_portion(gradients, context, [&](const Scalar* values, int, int first, int count) {
+      for (int i = first; i < first + count; ++i) {
+        norm.largest = kernels::maximum(kernels::magnitude(values[i]), norm.largest);
+      }
+    });
+    norm.for_each_portion(gradients, context, [&](const Scalar* values, int size, int first, int count) {
+      norm.template add_squares<false>(values, size, first, count, detail::scale_of_norm(norm.largest));
+    });
+  }
+  template <class Scalar>
+  [[nodiscard]] static Scalar norm_of(const detail::NormInPortions<Scalar>& norm) {
+    return detail::norm_of_scaled(norm.largest, norm.total);
+  }
   /// The factor of every gradient, at most 1.
   template <class Scalar>
   [[nodiscard]] constexpr Scalar factor(Scalar norm) const {
@@ -113,6 +193,20 @@ struct GradientClipping {
 };
 
 namespace detail {
+
+/// A clipping whose norm is known.
+template <class OfClipping, class Scalar>
+struct ClippingOfNorm {
+  const OfClipping& clipping;
+  Scalar known;
+
+  [[nodiscard]] constexpr Status check() const { return clipping.check(); }
+  template <class>
+  [[nodiscard]] Scalar norm(const auto&) const {
+    return known;
+  }
+  [[nodiscard]] constexpr Scalar factor(Scalar norm) const { return clipping.factor(norm); }
+};
 
 /// Other types, such as masks, are a compile error.
 template <class C>

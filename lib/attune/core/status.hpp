@@ -15,7 +15,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     kIncompleteBatch,  // update() before `batch` sequences were accumulated; update_incomplete() before any
     kFullBatch,        // accumulate() after `batch` sequences without an update()
     kNotInitialized,   // a trainer without parameters: neither initialized, nor loaded, nor resumed
-    kUnderWay,         // a pass in slices is not finished: advance() or discard() it
+    kUnderWay,         // a pass in slices is not finished: advance() it to its end, or discard() it
     kInvalidLearningRate,  // negative, NaN, or so large that a step could overflow parameters
     kInvalidBeta,          // a decay rate outside [0, 1), or NaN
     kInvalidEpsilon,       // not positive and finite
@@ -72,13 +72,13 @@ enum class [[nodiscard]] Status : std::uint8_t{
     case Status::kInvalidLength:
       return "a length or size does not fit the type";
     case Status::kIncompleteBatch:
-      return "the batch is not full: accumulate() more, or update_incomplete()";
+      return "too few sequences for an update: accumulate() first";
     case Status::kFullBatch:
       return "the batch is full: update() first";
     case Status::kNotInitialized:
       return "no parameters: initialize(), load() or resume() first";
     case Status::kUnderWay:
-      return "a pass in slices is unfinished: advance() or discard() it";
+      return "a pass in slices is unfinished: advance() it to its end";
     case Status::kInvalidLearningRate:
       return "learning rate is negative, NaN or too large";
     case Status::kInvalidBeta:
@@ -86,7 +86,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     case Status::kInvalidEpsilon:
       return "epsilon must be positive and finite";
     case Status::kInvalidWeightDecay:
-      return "weight decay, ridge, rehearsal or scale is out of range";
+      return "weight decay (at most 1 / learning rate), ridge, rehearsal or scale is out of range";
     case Status::kInvalidMomentum:
       return "momentum and dampening must be in [0, 1], Nesterov needs momentum and no dampening";
     case Status::kInvalidMaxNorm:
@@ -148,13 +148,13 @@ enum class [[nodiscard]] Status : std::uint8_t{
     case Status::kUnreadable:
       return "stored data cannot be read: check flash";
     case Status::kOtherState:
-      return "the state is of another model: initialize()";
+      return "the state is of another model, optimizer or record, or of none: initialize()";
     case Status::kOtherBase:
-      return "the state has other constants: initialize()";
+      return "the state was trained with other constants: load() its parameters, or initialize()";
     case Status::kOtherArithmetic:
-      return "the state is of another arithmetic";
+      return "the state is of another arithmetic: load() its parameters";
     case Status::kOtherPrecision:
-      return "the state was trained in another precision";
+      return "the state was trained in another precision: load() its parameters";
     case Status::kOtherStep:
       return "not the next step: replay each once, in order";
     case Status::kNotErased:

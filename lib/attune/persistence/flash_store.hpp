@@ -151,7 +151,7 @@ class FlashStore {
   static_assert(Flash::kPages <= 0xFFFF && std::uint64_t{kPageSize} * Flash::kPages <= 0xFFFF'FFFFu,
                 "attune::FlashStore: at most 65535 pages and 4 GiB; give the store a part of the flash");
   static_assert(
-      kSlots >= 2,
+      Flash::kPages >= 2 * kSlotPages,
       "attune::FlashStore: a state that power cuts cannot break needs two slots of kSlotPages pages; "
       "give the store more pages, or fewer records");
 

@@ -117,8 +117,8 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
       return own_loss(Status::kOk, added);
     }
   }
-  /// accumulate() in slices (in_slices.hpp). This call computes nothing. x and target must stay unchanged
-  /// until the pass is done.
+  /// accumulate() in slices (training_in_slices.hpp). This call computes nothing. x and target must stay
+  /// unchanged until the pass is done.
   template <int most_work = kSliceWork, class X, class Target, class Mask = NoMask>
   [[nodiscard]] AccumulationInSlices<Trainer, Loss, Mask, most_work> accumulate_in_slices(
       X&& x, Target&& target, const Mask& mask = {},
@@ -145,17 +145,25 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     const Status may = may_update(1);
     return may == Status::kOk ? finish(options, clipping) : Result::refused(may);
   }
-  /// update_incomplete() in slices (in_slices.hpp), except for the check of all gradients, which is one
-  /// slice. Between slices, some parameters are updated and others not.
+  /// update() in slices (training_in_slices.hpp). The first slices compute the norm of the gradients and
+  /// change nothing. Between the others, some parameters are updated and others not.
   template <int most_work = kSliceWork, class Clipping = NoClipping>
   [[nodiscard]] UpdateInSlices<Trainer, Optimizer, Clipping, most_work> update_in_slices(
+      const Options& options = {}, const Clipping& clipping = {}) requires kKeepsGradients {
+    static_assert(detail::check_clipping<Clipping>());
+    return {*this, options, clipping, may_update(batch)};
+  }
+  /// update_incomplete() in slices.
+  template <int most_work = kSliceWork, class Clipping = NoClipping>
+  [[nodiscard]] UpdateInSlices<Trainer, Optimizer, Clipping, most_work> update_incomplete_in_slices(
       const Options& options = {}, const Clipping& clipping = {}) requires kKeepsGradients {
     static_assert(detail::check_clipping<Clipping>());
     return {*this, options, clipping, may_update(1)};
   }
 
   /// Forgets the sequences accumulated since the last update(), and a sequence under way in slices. The next
-  /// sequences get their dropout masks. An update under way continues.
+  /// sequences get their dropout masks. Also ends an update in slices that has changed nothing yet; one that
+  /// has continues.
   void discard() requires kKeepsGradients {
     if (updating()) return;
     if constexpr (kDrops && !Work::kShared) {

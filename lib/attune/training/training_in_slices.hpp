@@ -1,6 +1,6 @@
 // A training step in slices, for a main loop with deadlines. Between slices the loop can serve events,
-// predict with its own scratch, or save the trainer's state. Between the slices of an update the state is
-// incomplete: a FlashStore then returns kUnderWay and keeps its last save.
+// predict with its own scratch, or save the trainer's state. An update's last slices change the parameters.
+// Between them the state is incomplete: a FlashStore then returns kUnderWay and keeps its last save.
 //
 //   auto pass = trainer.accumulate_in_slices(x, target);
 //   while (pass.advance()) serve_what_is_due();
@@ -88,7 +88,19 @@ class UpdateInSlices {
   bool advance() {
     if (done()) return false;
     detail::SliceWalk walk(address_, most_work);
-    trainer_->finish(options_, clipping_, update_, Context(NoMask{}, OneSlice<most_work>(walk)));
+    const NoMask mask;
+    const OneSlice<most_work> slices(walk);
+    const Context context(mask, slices);
+    using Scalar = typename Trainer::Scalar;
+    if constexpr (requires { clipping_.template norm_of<Scalar>(norm_); }) {
+      if (clipping_.check() == Status::kOk) {
+        clipping_.template norm_in_portions<Scalar>(trainer_->gradients(), norm_, context);
+      }
+      const Scalar norm = clipping_.template norm_of<Scalar>(norm_);
+      trainer_->finish(options_, detail::ClippingOfNorm<Clipping, Scalar>{clipping_, norm}, update_, context);
+    } else {
+      trainer_->finish(options_, clipping_, update_, context);
+    }
     if (done()) result_ = update_.result;
     return true;
   }
@@ -109,6 +121,7 @@ class UpdateInSlices {
   Trainer* trainer_;
   typename Trainer::Options options_;
   [[no_unique_address]] Clipping clipping_;
+  detail::NormInPortions<typename Trainer::Scalar> norm_{};
   detail::BatchUpdate<Optimizer> update_{};
   Result result_{};
   std::uint32_t pass_ = 0;  // no pass
