@@ -381,7 +381,7 @@ TEST(InSlices, of_an_update_all_are_bounded) {
     EXPECT_TRUE(update.result().ok());
     return slices;
   };
-  constexpr int kOfNorm = 6, kOfUpdate = 16;  // the work of an element
+  constexpr int kOfNorm = 4, kOfUpdate = 16;  // the work of an element
   EXPECT_GE(slices_of(NoClipping{}), kParameters * (kOfNorm + kOfUpdate) / kWork);
   EXPECT_GE(slices_of(GradientClipping{.max_norm = 1}), kParameters * (2 * kOfNorm + kOfUpdate) / kWork);
 }

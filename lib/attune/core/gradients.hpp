@@ -31,7 +31,7 @@ template <int kSize, class Scalar>
 template <class Scalar>
 struct NormInPortions {
   static constexpr int kLanes = 16;  // of the sums in kernels/ops
-  static constexpr int kWork = 6;    // of an element, in multiply-accumulates
+  static constexpr int kWork = 4;    // of an element, in multiply-accumulates
   Scalar largest, of_tensor, total;
   Scalar lanes[kLanes];
 
@@ -39,19 +39,30 @@ struct NormInPortions {
   /// after the last whole 16 come one by one; otherwise, as in sum_of_scaled_squares(), each has its lane.
   template <bool kRestLast>
   void add_squares(const Scalar* values, int size, int first, int count, Scalar scale) {
-    const int whole = kRestLast ? size - size % kLanes : size;
-    if (first == 0) std::fill_n(lanes, kLanes, Scalar(0));
-    for (int i = first; i < first + count; ++i) {
+    const int whole = kRestLast ? size - size % kLanes : size, end = first + count;
+    const auto square = [&](int i) ATTUNE_INLINE_LAMBDA {
       const Scalar scaled = kRestLast ? values[i] : kernels::multiply(values[i], scale);
-      const Scalar square = kernels::multiply(scaled, scaled);
+      return kernels::multiply(scaled, scaled);
+    };
+    if (first == 0) std::fill_n(lanes, kLanes, Scalar(0));
+    int i = first;
+    if (i % kLanes == 0) {
+      Scalar sums[kLanes];  // stay in registers
+      std::copy_n(lanes, kLanes, sums);
+      for (; i + kLanes <= end && i + kLanes <= whole; i += kLanes) {
+        ATTUNE_UNROLL for (int l = 0; l < kLanes; ++l) sums[l] = kernels::add(sums[l], square(i + l));
+      }
+      std::copy_n(sums, kLanes, lanes);
+    }
+    for (; i < end; ++i) {
       if (i < whole) {
-        lanes[i % kLanes] = kernels::add(lanes[i % kLanes], square);
+        lanes[i % kLanes] = kernels::add(lanes[i % kLanes], square(i));
       } else {
         if (i == whole) of_tensor = kernels::detail::sum_of_lanes(lanes);
-        of_tensor = kernels::add(of_tensor, square);
+        of_tensor = kernels::add(of_tensor, square(i));
       }
     }
-    if (first + count < size) return;
+    if (end < size) return;
     total += whole == size ? kernels::detail::sum_of_lanes(lanes) : of_tensor;
   }
   /// body(values, size, first, count) for the portions of all tensors.
