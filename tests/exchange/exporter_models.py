@@ -667,6 +667,16 @@ def rearranged():
             ("an image as one row", nn.Sequential(nn.Flatten(), nn.Linear(128, 5)), image, image.reshape(3, 1, 128))]
 
 
+def changed_in_part(x):
+    x[:, 0] = 0
+    return x
+
+
+def changed_by_a_view(x):
+    x[..., :4].mul_(2)
+    return x
+
+
 class Skip(nn.Sequential):
     def forward(self, x):
         return x + super().forward(x)

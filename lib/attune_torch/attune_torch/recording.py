@@ -145,12 +145,25 @@ class Recording(TorchFunctionMode):
             if id(value) not in self.node_of:
                 names = self.names.get(id(value), [])
                 self.keep(value, Node("constant", [], {}, value.detach().clone(), path=names[0] if names else ""))
+            self.refuse_changed(value)
             return self.node_of[id(value)]
         if isinstance(value, (list, tuple)):
             return [self.node(item) for item in value]
         if isinstance(value, dict):
             return {key: self.node(item) for key, item in value.items()}
         return value
+
+    def refuse_changed(self, tensor):
+        """Raises Unsupported of a value that an operation which is not recorded has changed, as y[:, 0] = 0 or through a view."""
+        node = self.node_of[id(tensor)]
+        self.depth += 1
+        try:
+            known = torch.equal(tensor, node.value) or torch.equal(tensor[tensor == tensor], node.value[node.value == node.value])
+        finally:
+            self.depth -= 1
+        if not known:
+            raise node.refused("forward changes a value in place, in part or through a view, as by y[:, 0] = 0; compute a new value instead. "
+                               "It changes the output of ") if node.operation != "input" else Unsupported("forward changes its input in place")
 
     def add(self, operation, args, kwargs, output, **more):
         path = self.paths.get(id(self.stack[-1]), "") if self.stack else ""
@@ -187,8 +200,12 @@ class Recording(TorchFunctionMode):
     @contextmanager
     def modules(self):
         """With every module told apart, and some taken whole."""
+        own = {}  # functions that the caller has put in the place of a module's forward
+
         def wrap(inside):
             forward = inside.forward
+            if "forward" in vars(inside):
+                own[inside] = forward
 
             def called(*args, **kwargs):
                 self.stack.append(inside)
@@ -227,6 +244,8 @@ class Recording(TorchFunctionMode):
         finally:
             for inside in inner:
                 del inside.forward
+                if inside in own:
+                    inside.forward = own[inside]
         unused = set(self.hints) - self.used_hints
         if unused:
             raise HintsError(f"hints: forward does not call '{sorted(unused)[0]}'")
@@ -287,6 +306,7 @@ def record(module, args, kwargs, hints):
     output = the_output(output)
     if id(output) not in recording.node_of:
         raise Unsupported("forward does not answer a tensor that it computed")
+    recording.refuse_changed(output)
     return recording, recording.node_of[id(output)]
 
 
