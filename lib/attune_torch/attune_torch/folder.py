@@ -41,6 +41,8 @@ class Exported:
         self.folds = list(self.recognizer.folds.values())
         for fold in self.folds:
             self.state = fold.apply(self.state)
+        if not self.layers:
+            raise Unsupported("forward answers its input as it is, and there is no layer to export")
         self.declarations, self.keys = [], {}
         self.tables = []
         # Of an encoder and a decoder: both, else one list.
@@ -75,6 +77,10 @@ class Exported:
         return True
 
     def check_tensors(self):
+        odd = next((name for name in self.state if not re.fullmatch(r'[ !#-\[\]-~]+', name) or ";" in name), None)
+        if odd:
+            raise Unsupported(f"{odd!r} cannot be a name in model.hpp, which has ASCII without quotes, backslashes, semicolons and control "
+                              "characters: rename the module")
         if any(name == "" for layer in self.layers for name in layer.names):
             raise Unsupported("the module is one layer by itself, whose tensors have no path; export nn.Sequential(module)")
         of_layers = [name for layer in (self.layers[:-1] if self.tied else self.layers) for name in layer.tensors]
@@ -371,6 +377,12 @@ def refuse_numbers(module):
         if not isinstance(value, torch.Tensor) or value.is_quantized:
             raise Unsupported(f"{name} is no tensor of floats, as in a quantized module: export the module in floats, and give its firmware QUANTIZE int8")
         if name in parameters and value.is_floating_point() and value.dtype != torch.float32:
+        if isinstance(value, nn.parameter.UninitializedTensorMixin) or value.is_meta or value.numel() == 0:
+            raise Unsupported(f"{name} has no numbers: initialize the module, or load its weights, before it is exported; leave an empty buffer out")
+        if value.layout != torch.strided or value.dtype not in tensors.NAMES:
+            kind = str(value.dtype if value.layout == torch.strided else value.layout).removeprefix("torch.")
+            raise Unsupported(f"{name} is a tensor of {kind}, which .safetensors files do not have; register_buffer(…, persistent=False) leaves "
+                              "a buffer out of the state_dict")
             raise Unsupported(f"parameters that are not floats of 32 bits; call module.float() before: {name}")
         # A mask in a buffer may be infinite.
         if value.is_floating_point() and not bool(torch.isfinite(value).all() if name in parameters else (value == value).all()):
@@ -393,6 +405,8 @@ def export(module, sample_input, folder, hints=None):
     kwargs = sample_input if isinstance(sample_input, dict) else {}
     inputs = [*args, *kwargs.values()]
     if not inputs or any(not isinstance(item, torch.Tensor) or item.dim() < 2 for item in inputs):
+    if any(isinstance(item, torch.Tensor) and item.numel() == 0 for item in inputs):
+        raise ValueError("sample_input has no numbers; the model is recorded on it, so take a batch of one or more")
         raise ValueError("sample_input is a tensor with a batch: [batch, tokens, features], [batch, features] or ids [batch, tokens]; or "
                          "a tuple or a dict of such, for a model with several ids for each token")
     if not all(bool(torch.isfinite(item).all()) for item in inputs):
