@@ -677,6 +677,82 @@ def changed_by_a_view(x):
     return x
 
 
+class Twice(nn.TransformerEncoderLayer):
+    """A forward of its own around PyTorch's."""
+
+    def forward(self, x, *args, **kwargs):
+        return 2 * super().forward(x, *args, **kwargs)
+
+
+class NormAboutOne(nn.LayerNorm):
+    """Whose weight is added to one."""
+
+    def forward(self, x):
+        return F.layer_norm(x, self.normalized_shape, 1 + self.weight, self.bias, self.eps)
+
+
+def exchanged(change):
+    """An nn.TransformerEncoderLayer of which `change(layer)` has exchanged a part."""
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    change(layer)
+    return layer
+
+
+class Masked(nn.Module):
+    """torch.nn's attention or encoder layer with a mask, from queries to keys or for each head."""
+
+    def __init__(self, mask, alone=False, output=0):
+        super().__init__()
+        self.attend = nn.MultiheadAttention(8, 2, batch_first=True) if alone else nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        self.mask, self.alone, self.output = mask, alone, output
+
+    def forward(self, x):
+        return self.attend(x, x, x, attn_mask=self.mask)[self.output] if self.alone else self.attend(x, self.mask)
+
+
+class Borrowed(nn.Module):
+    """A layer with the bias of another one, or with one that is computed."""
+
+    def __init__(self, bias):
+        super().__init__()
+        self.first, self.second, self.bias = nn.Linear(8, 8), nn.Linear(8, 8), bias
+
+    def forward(self, x):
+        return F.linear(x, self.first.weight, self.bias(self))
+
+
+class TiedAside(nn.Module):
+    """A weight of two layers with biases of their own, of which one is called."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.head = nn.Linear(5, 8), nn.Linear(5, 8), nn.Linear(8, 2)
+        self.second.weight = self.first.weight
+
+    def forward(self, x):
+        return self.head(torch.relu(self.second(x)))
+
+
+class ValueBias(AttentionAlone):
+    """BEiT's attention: queries and values have a bias."""
+
+    def forward(self, x):
+        bias = torch.cat([self.qkv.bias[:8], torch.zeros(8), self.qkv.bias[16:]])
+        q, k, v = F.linear(x, self.qkv.weight, bias).chunk(3, -1)
+        return x + self.proj((q @ k.transpose(1, 2) / 8 ** 0.5).softmax(-1) @ v)
+
+
+class Noise(nn.Module):
+    """A parameter that is not the same for each sample."""
+
+    def __init__(self):
+        super().__init__()
+        self.noise = nn.Parameter(torch.randn(2, 5, 8))
+
+    def forward(self, x):
+        return x + self.noise
+
+
 class Skip(nn.Sequential):
     def forward(self, x):
         return x + super().forward(x)
