@@ -721,6 +721,17 @@ class Borrowed(nn.Module):
         return F.linear(x, self.first.weight, self.bias(self))
 
 
+class DecoderAlone(nn.Module):
+    """A decoder layer whose memory is an input."""
+
+    def __init__(self):
+        super().__init__()
+        self.inward, self.layer = nn.Linear(4, 8), nn.TransformerDecoderLayer(8, 2, 16, batch_first=True)
+
+    def forward(self, memory, x):
+        return self.layer(self.inward(x), memory, tgt_mask=nn.Transformer.generate_square_subsequent_mask(x.shape[1]))
+
+
 class TiedAside(nn.Module):
     """A weight of two layers with biases of their own, of which one is called."""
 

@@ -123,6 +123,8 @@ class Recognizer(Convolutions):
         source, chain = self.from_an_input(self.memory)
         if source is target:
             raise Unsupported("a decoder whose target is the encoder's source")
+        if not chain:
+            raise Unsupported("a decoder that attends to an input itself; give the model an encoder, as an nn.Linear before")
         if self.ids or self.patches is not None:
             raise Unsupported("an encoder and a decoder of which one takes several ids for each token, or patches")
         self.pair = (source, target)
@@ -473,14 +475,16 @@ class Recognizer(Convolutions):
             1e-5, 1e-6, 1e-8, 1e-12, torch.finfo(torch.float32).eps]
         if len(node.args) > 1 or node.kwargs:
             raise node.refused("a norm of several values: ")
-        # Small numbers, which show epsilon, and whose mean is not 0, as it is after another norm: there both kinds are the same.
-        probe = 0.01 * (1 + torch.randn(before.shape, generator=torch.Generator().manual_seed(1)).to(before.value.dtype))
+        # Small numbers, which show epsilon, and large ones, which show whether it is a norm at all. Their mean is not 0, as it is
+        # after another norm: there both kinds are the same.
+        drawn = 1 + torch.randn(before.shape, generator=torch.Generator().manual_seed(1)).to(before.value.dtype)
+        probes = torch.stack([0.01 * drawn, 10 * drawn]).double()
         with torch.no_grad():
-            target = module(probe).double()
+            target = torch.stack([module(probe.to(drawn.dtype)) for probe in probes]).double()
 
         def error(kind):
             root_mean_square, epsilon = kind
-            x = probe.double() if root_mean_square else probe.double() - probe.double().mean(-1, keepdim=True)
+            x = probes if root_mean_square else probes - probes.mean(-1, keepdim=True)
             y = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + epsilon)
             return float((y * weight.double() - target if weight is not None else y - target).abs().max())
 
@@ -651,6 +655,8 @@ class Recognizer(Convolutions):
     @staticmethod
     def confirm(node, expected):
         """Raises Unsupported of a module that does not compute what its class of torch.nn does."""
+        if not bool(torch.isfinite(node.value).all()):
+            raise node.refused("numbers that are NaN or infinite on sample_input, which is to have real inputs: ")
         if not close(node.value, expected):
             raise node.refused("a module whose numbers are not those of its class in torch.nn, as with a forward of its own or exchanged parts: ")
 
@@ -982,9 +988,9 @@ class Recognizer(Convolutions):
         causal = seq_len > 1 if decodes else self.is_causal(self.argument(node, 1, "src_mask", None), node)
         bias = attention.in_proj_bias is not None
         function = module.activation
-        probe = torch.linspace(-3, 3, 64)
+        probes = torch.linspace(-3, 3, 64), torch.linspace(-30, 30, 64)
         known = elementwise.ACTIVATIONS.items()
-        activation = [name for name, reference in known if close(function(probe), reference(probe), 1e-6)]
+        activation = [name for name, reference in known if all(close(function(probe), reference(probe), 1e-6) for probe in probes)]
         if not activation:
             raise node.refused(f"an activation that attune has not; it has {', '.join(name[1:] for name, _ in known)}: ")
         block = Block(
