@@ -882,4 +882,6 @@ def models():
         "signal": (with_statistics(Signal()), torch.randn(3, 3, 20)),
         "picture": (with_statistics(Picture()), torch.randn(3, 2, 6, 8)),
         "named": (Named(), torch.randn(3, 6, 4)),
+        "unbiased": (nn.Sequential(nn.Linear(5, 8, bias=False), nn.ReLU(), nn.Linear(8, 2, bias=False)), torch.randn(3, 5)),
+        "scaled": (nn.Sequential(nn.LayerNorm(5), nn.Tanh()), torch.randn(3, 4, 5)),
     }

@@ -43,6 +43,8 @@ class Exported:
             self.state = fold.apply(self.state)
         if not self.layers:
             raise Unsupported("forward answers its input as it is, and there is no layer to export")
+        if not any(layer.tensors for layer in self.layers):
+            raise Unsupported("a model without parameters, which has nothing to put into flash")
         self.declarations, self.keys = [], {}
         self.tables = []
         # Of an encoder and a decoder: both, else one list.
