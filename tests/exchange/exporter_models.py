@@ -732,6 +732,17 @@ class DecoderAlone(nn.Module):
         return self.layer(self.inward(x), memory, tgt_mask=nn.Transformer.generate_square_subsequent_mask(x.shape[1]))
 
 
+class Positions(nn.Module):
+    """A part of a table, by a slice alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.inward, self.table, self.head = nn.Linear(4, 8), nn.Parameter(torch.randn(9, 8)), nn.Linear(8, 2)
+
+    def forward(self, x):
+        return self.head(self.inward(x) + self.table[:x.shape[1]])
+
+
 class TiedAside(nn.Module):
     """A weight of two layers with biases of their own, of which one is called."""
 
