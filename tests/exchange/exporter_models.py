@@ -667,6 +667,125 @@ def rearranged():
             ("an image as one row", nn.Sequential(nn.Flatten(), nn.Linear(128, 5)), image, image.reshape(3, 1, 128))]
 
 
+def changed_in_part(x):
+    x[:, 0] = 0
+    return x
+
+
+def changed_by_a_view(x):
+    x[..., :4].mul_(2)
+    return x
+
+
+class Twice(nn.TransformerEncoderLayer):
+    """A forward of its own around PyTorch's."""
+
+    def forward(self, x, *args, **kwargs):
+        return 2 * super().forward(x, *args, **kwargs)
+
+
+class NormAboutOne(nn.LayerNorm):
+    """Whose weight is added to one."""
+
+    def forward(self, x):
+        return F.layer_norm(x, self.normalized_shape, 1 + self.weight, self.bias, self.eps)
+
+
+def exchanged(change):
+    """An nn.TransformerEncoderLayer of which `change(layer)` has exchanged a part."""
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    change(layer)
+    return layer
+
+
+class Masked(nn.Module):
+    """torch.nn's attention or encoder layer with a mask, from queries to keys or for each head."""
+
+    def __init__(self, mask, alone=False, output=0):
+        super().__init__()
+        self.attend = nn.MultiheadAttention(8, 2, batch_first=True) if alone else nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        self.mask, self.alone, self.output = mask, alone, output
+
+    def forward(self, x):
+        return self.attend(x, x, x, attn_mask=self.mask)[self.output] if self.alone else self.attend(x, self.mask)
+
+
+class Borrowed(nn.Module):
+    """A layer with the bias of another one, or with one that is computed."""
+
+    def __init__(self, bias):
+        super().__init__()
+        self.first, self.second, self.bias = nn.Linear(8, 8), nn.Linear(8, 8), bias
+
+    def forward(self, x):
+        return F.linear(x, self.first.weight, self.bias(self))
+
+
+class DecoderAlone(nn.Module):
+    """A decoder layer whose memory is an input."""
+
+    def __init__(self):
+        super().__init__()
+        self.inward, self.layer = nn.Linear(4, 8), nn.TransformerDecoderLayer(8, 2, 16, batch_first=True)
+
+    def forward(self, memory, x):
+        return self.layer(self.inward(x), memory, tgt_mask=nn.Transformer.generate_square_subsequent_mask(x.shape[1]))
+
+
+class Positions(nn.Module):
+    """A part of a table, by a slice alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.inward, self.table, self.head = nn.Linear(4, 8), nn.Parameter(torch.randn(9, 8)), nn.Linear(8, 2)
+
+    def forward(self, x):
+        return self.head(self.inward(x) + self.table[:x.shape[1]])
+
+
+class ChannelScale(nn.Module):
+    """A factor for each channel, of [channels, 1]."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.gamma = nn.Conv1d(5, 4, 1), nn.Parameter(torch.rand(4, 1))
+
+    def forward(self, x):
+        return self.layer(x) * self.gamma
+
+
+class TiedAside(nn.Module):
+    """A weight of two layers with biases of their own, of which one is called."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.head = nn.Linear(5, 8), nn.Linear(5, 8), nn.Linear(8, 2)
+        self.second.weight = self.first.weight
+
+    def forward(self, x):
+        return self.head(torch.relu(self.second(x)))
+
+
+class ValueBias(AttentionAlone):
+    """BEiT's attention: queries and values have a bias."""
+
+    def forward(self, x):
+        bias = torch.cat([self.qkv.bias[:8], torch.zeros(8), self.qkv.bias[16:]])
+        q, k, v = F.linear(x, self.qkv.weight, bias).chunk(3, -1)
+        return x + self.proj((q @ k.transpose(1, 2) / 8 ** 0.5).softmax(-1) @ v)
+
+
+class Noise(nn.Module):
+    """A parameter that is not the same for each sample."""
+
+    def __init__(self):
+        super().__init__()
+        self.noise = nn.Parameter(torch.randn(2, 5, 8))
+
+    def forward(self, x):
+        return x + self.noise
+
+
 class Skip(nn.Sequential):
     def forward(self, x):
         return x + super().forward(x)
@@ -785,4 +904,6 @@ def models():
         "signal": (with_statistics(Signal()), torch.randn(3, 3, 20)),
         "picture": (with_statistics(Picture()), torch.randn(3, 2, 6, 8)),
         "named": (Named(), torch.randn(3, 6, 4)),
+        "unbiased": (nn.Sequential(nn.Linear(5, 8, bias=False), nn.ReLU(), nn.Linear(8, 2, bias=False)), torch.randn(3, 5)),
+        "scaled": (nn.Sequential(nn.LayerNorm(5), nn.Tanh()), torch.randn(3, 4, 5)),
     }

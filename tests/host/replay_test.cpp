@@ -280,6 +280,22 @@ TEST(Replay, has_masks_dropout_class_weights_and_slices_of_the_device) {
   EXPECT_EQ(expect_same(replay, device).steps, 4u);
 }
 
+TEST(Replay, of_a_state_saved_amid_a_batch_goes_on_with_its_sequences) {
+  memory.clear();
+  journaled::start(trainer, 7);
+  attune::TrainingJournal journal(trainer, memory, {.hash_every = 1, .base_crc = 0x1234});
+  journal.started(7);
+  Sequence sequence;
+  for (const std::uint32_t number : {0u, 1u}) {
+    (void)load(number, sequence);
+    ASSERT_TRUE(journal.accumulate(number, sequence.x, sequence.target).ok());
+    if (number == 1) journal.saving();
+  }
+  ASSERT_TRUE(journal.update(kOptions).ok());
+  Replay<OnPc> replay;
+  EXPECT_EQ(expect_same(replay, trainer).steps, 1u);
+}
+
 TEST(Replay, of_a_guarded_training_takes_over_the_best_parameters) {
   memory.clear();
   journaled::start(trainer, 7);

@@ -154,7 +154,7 @@ class Replay {
       return fail("the device resumed from a state of " + std::to_string(point.steps) +
                   " steps that is not in the journal");
     on_ = true;
-    pending_ = false;
+    if (entry.event != JournalEvent::kSaving) pending_ = false;  // sequences go on behind a save
     ++report_.checks;
     const State& now = trainer().state();
     if (now.steps != point.steps || crc_of(now) != point.crc) return fail("the state differs");

@@ -1,6 +1,6 @@
 // Runs the model on the samples of check.safetensors: as a whole, and layer by layer, so that the first layer
-// whose numbers differ from PyTorch's has a name. main() of `python3 -m attune_torch check`: the last include of
-// an exported folder's check.cpp, which defines `Whole`, `WholeNames`, `Layers`, `LayerNames`, `File`,
+// whose numbers differ from PyTorch's has a name. main() of `python3 -m attune_torch check`: the last include
+// of an exported folder's check.cpp, which defines `Whole`, `WholeNames`, `Layers`, `LayerNames`, `File`,
 // `Samples`, `kPaths`, `kRest`, `kTolerance` and `kLoraRoles` before.
 #pragma once
 
@@ -70,7 +70,8 @@ void run_from(const Input& x, std::uint64_t sample) {
   static typename Layer::InferenceScratch scratch;
   static_cast<void>(attune::infer<Layer>(kLayers.template layer<index>(), x, y, scratch));
   char name[] = "layer.000";
-  for (int place = 8, rest = index; place > 5; --place, rest /= 10) name[place] = static_cast<char>('0' + rest % 10);
+  for (int place = 8, rest = index; place > 5; --place, rest /= 10)
+    name[place] = static_cast<char>('0' + rest % 10);
   compare(y, recorded(name), sample, of_layer[index]);
   if constexpr (index + 1 < Layers::kLayers) run_from<index + 1>(y, sample);
 }
@@ -80,7 +81,31 @@ void print_plan(const char* name, const attune::MemoryReport& memory) {
 }
 template <class Model, class Optimizer = attune::AdamW, class Plan = attune::Streaming>
 constexpr attune::MemoryReport training() {
-  return attune::Trainer<Model, attune::MeanSquaredError, Optimizer, 1, Plan>::memory(attune::Feeding::kOneByOne);
+  return attune::Trainer<Model, attune::MeanSquaredError, Optimizer, 1, Plan>::memory(
+      attune::Feeding::kOneByOne);
+}
+
+/// Whether `Model` has tensors that a training of a part (models/trainable.hpp) moves.
+template <class Model, class What>
+constexpr bool kTrains = !std::is_empty_v<attune::detail::SetOf<
+    Model, attune::ByRole<attune::detail::InForms<What, attune::Tensor, attune::Tensor>>::template Matrix,
+    attune::ByRole<attune::detail::InForms<What, attune::Tensor, attune::Tensor>>::template Vector>>;
+/// RAM of the trainings that the model has parameters for.
+template <class Model>
+void print_trainings() {
+  constexpr const auto& kBase = attune::kInFlash<WholeNames, File>;
+  constexpr attune::LowRank kFactors{.rank = 4, .roles = kLoraRoles};
+  if constexpr (!std::is_empty_v<typename Model::Parameters>) {
+    print_plan("everything", training<Model>());
+    print_plan("everything_update_in_backward_sgd",
+               training<Model, attune::Sgd<>, attune::UpdateInBackward>());
+  }
+  if constexpr (kTrains<Model, attune::detail::TrainLowRank<kFactors>>) {
+    print_plan("lora", training<attune::Adapted<Model, kBase, kFactors>>());
+  }
+  if constexpr (kTrains<Model, attune::detail::TrainVectors>) {
+    print_plan("biases_and_norms", training<attune::BiasesAndNorms<Model, kBase>>());
+  }
 }
 
 }  // namespace
@@ -125,15 +150,12 @@ int main() {
   inference.parameters = 0;  // which are in flash
   print_plan("inference", inference);
 #if ATTUNE_CHECK_PLANS
-  constexpr const auto& kBase = attune::kInFlash<WholeNames, File>;
-  print_plan("everything", training<Whole>());
-  print_plan("everything_update_in_backward_sgd", training<Whole, attune::Sgd<>, attune::UpdateInBackward>());
-  print_plan("lora", training<attune::Adapted<Whole, kBase, attune::LowRank{.rank = 4, .roles = kLoraRoles}>>());
-  print_plan("biases_and_norms", training<attune::BiasesAndNorms<Whole, kBase>>());
+  print_trainings<Whole>();
 #endif
   const bool right = first < 0 && of_output.within(kTolerance);
   port::print("result target=", port::name(), " max_difference=", port::fixed(of_output.largest, 9),
-              " first_different_layer=", first < 0 ? (right ? "-" : kRest) : kPaths[first], " agreeing=", agreeing, '/', rows,
-              " ram_bytes=", inference.total(), " file_bytes=", File::kSize, '\n');
+              " first_different_layer=", first < 0 ? (right ? "-" : kRest) : kPaths[first],
+              " agreeing=", agreeing, '/', rows, " ram_bytes=", inference.total(),
+              " file_bytes=", File::kSize, '\n');
   return right ? 0 : 1;
 }

@@ -50,8 +50,7 @@ class Convolutions:
 
     def convolved(self, node, extents, weight, bias, stride, padding, groups, causal):
         d_out, d_in, *kernel = weight.shape
-        path = self.prefix(weight, "weight")
-        layer = self.layer(node, "", path, [weight.path] + ([bias.path] if bias is not None else []))
+        layer = self.layer(node, "", *self.weight_and_bias(node, weight, bias))
         layer.kind, layer.weight = "convolution", weight
         layer.make = lambda bias: convolution_type(extents, d_in * groups, d_out, tuple(kernel), stride, padding, groups, causal, bias)
         layer.type, layer.bias = layer.make(bias is not None), bias is not None
@@ -99,7 +98,7 @@ class Convolutions:
         if answer.shape != self.tokens(convolution).shape or not self.close(answer, self.tokens(convolution), 1e-5):
             return None
         d_in, d_out = patches.shape[2], weight.shape[0]
-        layer = self.layer(convolution, "", self.prefix(weight, "weight"), [weight.path] + ([bias.path] if bias is not None else []))
+        layer = self.layer(convolution, "", *self.weight_and_bias(convolution, weight, bias))
         layer.kind, layer.weight, layer.d_in, layer.d_out = "linear", weight, d_in, d_out
         layer.make = lambda bias: linear(patches.shape[1], d_in, d_out, bias)
         layer.type, layer.bias = layer.make(bias is not None), bias is not None
@@ -116,7 +115,7 @@ class Convolutions:
         weight, bias = self.linear_parts(node)[:2]
         extents = tuple(image.shape[2:])
         d_out, d_in = weight.shape[0], image.shape[1]
-        layer = self.layer(node, "", self.prefix(weight, "weight"), [weight.path] + ([bias.path] if bias is not None else []))
+        layer = self.layer(node, "", *self.weight_and_bias(node, weight, bias))
         layer.kind, layer.weight = "convolution", weight
         layer.make = lambda bias: convolution_type(extents, d_in, d_out, extents, (1,) * len(extents), (0,) * len(extents), 1, False, bias)
         layer.type, layer.bias = layer.make(bias is not None), bias is not None
@@ -156,6 +155,8 @@ class Convolutions:
             raise Unsupported(f"{what} has no running statistics (track_running_stats=False): its numbers depend on the batch\n  {node.line}")
         if node.path in self.recording.in_training:
             raise Unsupported(f"{what} is in training mode, where its numbers depend on the batch: call module.eval() after training")
+        if self.axes.get(before.index) != 1:
+            raise node.refused(f"{what} of something else than the features of each token: ")
         before = self.origin(before)
         found, rest = self.last_layer(before, source) if before.operation != "input" and before is not source else ([], before)
         layer = found[-1] if found else None

@@ -26,7 +26,7 @@ COMPUTED = re.compile(r"(^|\.)(position_ids|inv_freq|attn\.bias|attn\.masked_bia
 
 def activation(config, key="hidden_act"):
     name = config.get(key, "gelu")
-    if name not in ACTIVATIONS:
+    if not isinstance(name, str) or name not in ACTIVATIONS:
         raise Unsupported(f"config.json: {key} is '{name}'; there are {', '.join(sorted(ACTIVATIONS))}")
     return ACTIVATIONS[name]
 
@@ -390,26 +390,51 @@ FAMILIES = {
 
 def module_of(config, where="config.json"):
     """The module that a config.json describes."""
-    named = config.get("architecture") or (config.get("architectures") or [None])[0]
-    family = TimmVit if "architecture" in config else FAMILIES.get(named)
+    if not isinstance(config, dict):
+        raise ValueError(f"{where} is no config of a model")
+    named = config.get("architecture") or config.get("architectures")
+    named = named[0] if isinstance(named, list) and named else named
+    family = TimmVit if "architecture" in config else FAMILIES.get(named) if isinstance(named, str) else None
     if family is None:
         raise Unsupported(f"{where}: architecture {named}; there are {', '.join(FAMILIES)}, and timm's ViT")
     try:
         return named, family(config)
     except KeyError as missing:
         raise ValueError(f"{where} has no {missing}, which {named} needs") from None
+    except (Unsupported, ValueError):
+        raise
+    except Exception as problem:  # noqa: BLE001: whatever a layer raises of its sizes
+        raise ValueError(f"{where} has an entry that is not one of {named}: {type(problem).__name__}: {problem}") from problem
+
+
+def json_of(path):
+    """What a file of JSON has. Raises ValueError, with the file's name."""
+    try:
+        return json.loads(path.read_text())
+    except ValueError as problem:
+        raise ValueError(f"{path} is no JSON: {problem}") from problem
 
 
 def stored(folder):
     """The tensors of a checkpoint: .safetensors, in one file or in several, or pytorch_model.bin."""
     index = folder / "model.safetensors.index.json"
     if index.is_file():
-        files = sorted(set(json.loads(index.read_text())["weight_map"].values()))
+        found = json_of(index)
+        places = found.get("weight_map") if isinstance(found, dict) else None
+        if not isinstance(places, dict) or not all(isinstance(file, str) for file in places.values()):
+            raise ValueError(f"{index} has no weight_map, of tensors to files")
+        files = sorted(set(places.values()))
         return {name: value for file in files for name, value in tensors.read(folder / file).items()}
     if (folder / "model.safetensors").is_file():
         return tensors.read(folder / "model.safetensors")
     if (folder / "pytorch_model.bin").is_file():
-        return torch.load(folder / "pytorch_model.bin", map_location="cpu")
+        try:
+            state = torch.load(folder / "pytorch_model.bin", map_location="cpu")
+        except Exception as problem:  # noqa: BLE001: whatever pickle raises
+            raise ValueError(f"{folder}/pytorch_model.bin cannot be read: {type(problem).__name__}: {problem}") from problem
+        if not isinstance(state, dict) or not all(isinstance(value, torch.Tensor) for value in state.values()):
+            raise ValueError(f"{folder}/pytorch_model.bin is no state_dict")
+        return state
     raise ValueError(f"{folder} has neither model.safetensors nor pytorch_model.bin")
 
 
@@ -417,7 +442,7 @@ def from_checkpoint(folder, tokens=None, seed=1, token_types=False):
     """A module and a sample input of a folder with config.json and weights. `tokens`: the length of a language model's
     sequence. `token_types`: BERT takes a type for each token, too; else every token has type 0."""
     folder = Path(folder)
-    config = json.loads((folder / "config.json").read_text())
+    config = json_of(folder / "config.json")
     named, module = module_of(config, f"{folder}/config.json")
     state = {name: value.float() for name, value in stored(folder).items() if not COMPUTED.search(name)}
     aliases = {name for name, value in module.state_dict(keep_vars=True).items()
@@ -428,6 +453,9 @@ def from_checkpoint(folder, tokens=None, seed=1, token_types=False):
     unknown = set(state) - set(module.state_dict())
     if unknown:
         raise Unsupported(f"{folder}: {named} has no tensor {', '.join(sorted(unknown)[:3])}")
+    for name, value in module.state_dict().items():
+        if name in state and state[name].shape != value.shape:
+            raise ValueError(f"{folder}: {name} is {list(state[name].shape)}, and of config.json {list(value.shape)}")
     module.load_state_dict(state, strict=not aliases)
     module.eval()
     draw = torch.Generator().manual_seed(seed)
@@ -436,6 +464,8 @@ def from_checkpoint(folder, tokens=None, seed=1, token_types=False):
     if "image_size" in config:
         return module, torch.randn(3, config.get("num_channels", 3), config["image_size"], config["image_size"], generator=draw)
     most = config.get("max_position_embeddings", config.get("n_positions"))
+    if not isinstance(most, int):
+        raise ValueError(f"{folder}/config.json does not say how many tokens {named} takes, in max_position_embeddings")
     if tokens is None:
         raise ValueError(f"{named} takes sequences of up to {most} tokens; give --tokens N, the length on the device")
     if not 0 < tokens <= most:

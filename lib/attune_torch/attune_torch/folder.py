@@ -41,6 +41,10 @@ class Exported:
         self.folds = list(self.recognizer.folds.values())
         for fold in self.folds:
             self.state = fold.apply(self.state)
+        if not self.layers:
+            raise Unsupported("forward answers its input as it is, and there is no layer to export")
+        if not any(layer.tensors for layer in self.layers):
+            raise Unsupported("a model without parameters, which has nothing to put into flash")
         self.declarations, self.keys = [], {}
         self.tables = []
         # Of an encoder and a decoder: both, else one list.
@@ -75,10 +79,18 @@ class Exported:
         return True
 
     def check_tensors(self):
+        odd = next((name for name in self.state if not re.fullmatch(r'[ !#-\[\]-~]+', name) or ";" in name), None)
+        if odd:
+            raise Unsupported(f"{odd!r} cannot be a name in model.hpp, which has ASCII without quotes, backslashes, semicolons and control "
+                              "characters: rename the module")
         if any(name == "" for layer in self.layers for name in layer.names):
             raise Unsupported("the module is one layer by itself, whose tensors have no path; export nn.Sequential(module)")
         of_layers = [name for layer in (self.layers[:-1] if self.tied else self.layers) for name in layer.tensors]
-        used = set(of_layers)
+        used, groups = set(of_layers), {}
+        for name, value in self.recording.tensors.items():
+            groups.setdefault(id(value), []).append(name)
+        first = {name: names[0] for names in groups.values() for name in names}
+        of_layers = [first.get(name, name) for name in of_layers]
         twice = next((name for name in of_layers if of_layers.count(name) > 1), None)
         if twice:
             raise Unsupported(f"{twice} is a tensor of two layers; attune ties a head to the embedding before it, and nothing else")
@@ -88,10 +100,7 @@ class Exported:
         wrong = [name for name in used if self.state[name].dtype != torch.float32]
         if wrong:
             raise Unsupported("parameters that are not floats of 32 bits; call module.float() before: " + wrong[0])
-        groups = {}
-        for name, value in self.recording.tensors.items():
-            groups.setdefault(id(value), []).append(name)
-        self.aliases = [(other, names[0]) for names in groups.values() for other in names[1:] if names[0] in used]
+        self.aliases = [(other, name) for names in groups.values() for name in names if name in used for other in names if other != name]
         self.part = bool(set(self.state) - used - {alias for alias, _ in self.aliases})
 
     def roles(self):
@@ -370,6 +379,12 @@ def refuse_numbers(module):
     for name, value in module.state_dict().items():
         if not isinstance(value, torch.Tensor) or value.is_quantized:
             raise Unsupported(f"{name} is no tensor of floats, as in a quantized module: export the module in floats, and give its firmware QUANTIZE int8")
+        if isinstance(value, nn.parameter.UninitializedTensorMixin) or value.is_meta or value.numel() == 0:
+            raise Unsupported(f"{name} has no numbers: initialize the module, or load its weights, before it is exported; leave an empty buffer out")
+        if value.layout != torch.strided or value.dtype not in tensors.NAMES:
+            kind = str(value.dtype if value.layout == torch.strided else value.layout).removeprefix("torch.")
+            raise Unsupported(f"{name} is a tensor of {kind}, which .safetensors files do not have; register_buffer(…, persistent=False) leaves "
+                              "a buffer out of the state_dict")
         if name in parameters and value.is_floating_point() and value.dtype != torch.float32:
             raise Unsupported(f"parameters that are not floats of 32 bits; call module.float() before: {name}")
         # A mask in a buffer may be infinite.
@@ -392,6 +407,8 @@ def export(module, sample_input, folder, hints=None):
     args = (sample_input,) if isinstance(sample_input, torch.Tensor) else sample_input if isinstance(sample_input, (list, tuple)) else ()
     kwargs = sample_input if isinstance(sample_input, dict) else {}
     inputs = [*args, *kwargs.values()]
+    if any(isinstance(item, torch.Tensor) and item.numel() == 0 for item in inputs):
+        raise ValueError("sample_input has no numbers; the model is recorded on it, so take a batch of one or more")
     if not inputs or any(not isinstance(item, torch.Tensor) or item.dim() < 2 for item in inputs):
         raise ValueError("sample_input is a tensor with a batch: [batch, tokens, features], [batch, features] or ids [batch, tokens]; or "
                          "a tuple or a dict of such, for a model with several ids for each token")

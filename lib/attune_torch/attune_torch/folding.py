@@ -52,10 +52,14 @@ def metadata_of(folds):
 def folds_of(module, metadata, file):
     """The BatchNorms of the module that were folded for a file, as (BatchNorm, Folded)."""
     found, modules = [], dict(module.named_modules())
-    pairs = json.loads(metadata.get(FOLDED, "{}"))
+    try:
+        pairs = json.loads(metadata.get(FOLDED, "{}"))
+    except (TypeError, ValueError):
+        pairs = None
     for path, layer in pairs.items() if isinstance(pairs, dict) else [(FOLDED, pairs)]:
         norm = modules.get(path)
-        if not isinstance(norm, torch.nn.modules.batchnorm._BatchNorm) or norm.running_var is None or not hasattr(modules.get(layer), "weight"):
+        if not isinstance(layer, str) or not isinstance(norm, torch.nn.modules.batchnorm._BatchNorm) or norm.running_var is None or layer == path or \
+                norm.num_features not in getattr(getattr(modules.get(layer), "weight", None), "shape", ()):
             raise ValueError(f"{file}: BatchNorm {path} was folded into {layer}, and the module has no such layers")
         found.append((norm, Folded.of(path, layer, norm.running_mean, norm.running_var, norm.weight, norm.bias, norm.eps)))
     return found

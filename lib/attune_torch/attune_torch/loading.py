@@ -25,6 +25,9 @@ def load(module, file, say=print):
     for name, value in learned.items():
         if tuple(value.shape) != tuple(state[name].shape):
             raise ValueError(f"{file}: {name} is {list(value.shape)}, and the module's is {list(state[name].shape)}")
+        if value.is_floating_point() != state[name].is_floating_point():
+            raise ValueError(f"{file}: {name} has numbers of {str(value.dtype).removeprefix('torch.')}, and the module's of "
+                             f"{str(state[name].dtype).removeprefix('torch.')}")
         if value.is_floating_point() and not torch.isfinite(value).all():
             raise ValueError(f"{file}: {name} has numbers that are not finite")
     moved = {name: float((value.double() - state[name].double()).norm()) for name, value in learned.items()}

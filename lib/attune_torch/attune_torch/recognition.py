@@ -43,6 +43,13 @@ def close(a, b, tolerance=1e-4):
         1.0, float(b.abs().max()))
 
 
+def same_numbers(a, b):
+    """Whether numbers stay the same, but for their rounding to a type of fewer bits."""
+    if a.shape != b.shape or a.is_floating_point() != b.is_floating_point():
+        return False
+    return torch.equal(a.double(), b.double()) or a.dtype != b.dtype and a.is_floating_point() and close(a.double(), b.double(), 1e-2)
+
+
 def rows_of(shape):
     """Tokens and features of a value [batch, tokens, features] or [batch, features]."""
     if len(shape) == 3:
@@ -86,8 +93,8 @@ class Recognizer(Convolutions):
 
     def unchanged(self, node, before):
         """Whether an operation leaves tokens and features as they are."""
-        if node.operation in SAME or node.operation.startswith("part "):
-            return True
+        if node.operation in SAME:
+            return node.function is None or same_numbers(node.value, before.value)  # hints were compared
         if node.operation not in SHAPES or self.axes.get(node.index) is None:
             return False
         return torch.equal(self.tokens(node), self.tokens(before))
@@ -116,6 +123,8 @@ class Recognizer(Convolutions):
         source, chain = self.from_an_input(self.memory)
         if source is target:
             raise Unsupported("a decoder whose target is the encoder's source")
+        if not chain:
+            raise Unsupported("a decoder that attends to an input itself; give the model an encoder, as an nn.Linear before")
         if self.ids or self.patches is not None:
             raise Unsupported("an encoder and a decoder of which one takes several ids for each token, or patches")
         self.pair = (source, target)
@@ -207,6 +216,11 @@ class Recognizer(Convolutions):
         if node.operation in PRODUCTS | QUOTIENTS:
             what = "a product of two values" if len(derived) > 1 else "a product with a constant; where it multiplies features, make the " \
                 f"factors a parameter, nn.Parameter(torch.full(({node.shape[-1]},), …)), which becomes a LayerScale"
+        elif node.operation.startswith("part "):
+            what = f"output {node.operation[len('part '):]} of {node.args[0].operation}, as attention's weights or the places of a maximum"
+        elif node.operation in SAME:
+            what = "a dropout that is active in evaluation, as F.dropout without training=self.training" if "dropout" in node.operation.lower() \
+                else "a conversion that changes numbers or their kind; make inputs that are no ids floats"
         elif node.operation in ("softmax", "log_softmax"):
             what = "a softmax that is not attention's; leave it out at the end of a model, as CrossEntropy takes logits"
         elif node.operation in SHAPES and node.value.dim() > 1 and node.shape[:2] == derived[0].shape[:2][::-1] and node.shape[0] != node.shape[1]:
@@ -250,6 +264,17 @@ class Recognizer(Convolutions):
         if name is None or not (name == ending or name.endswith("." + ending)):
             raise Unsupported(f"the tensor of this operation is not called …{ending} in the state_dict: {name or 'no parameter'}")
         return name[: -len(ending) - 1] if name != ending else ""
+
+    def weight_and_bias(self, node, weight, bias):
+        """The path of a layer by its parameters, and their names. The bias, if there is one, is to be the parameter beside the weight,
+        or beside one of its names where it is tied."""
+        path = self.prefix(weight, "weight")
+        if bias is None:
+            return path, [weight.path]
+        beside = (self.name_of(bias) or "").removesuffix("bias") + "weight"
+        if beside not in self.recording.names[id(self.tensors[weight.path])]:
+            raise node.refused(f"a bias that is not the parameter beside {weight.path}: ")
+        return beside[: -len(".weight")], [beside, bias.path]
 
     def refuse_parametrized(self, node):
         """Raises Unsupported of a weight that weight_norm, spectral_norm or a parametrization computes."""
@@ -302,9 +327,7 @@ class Recognizer(Convolutions):
         weight, bias, before = self.linear_parts(node)
         rows, d_in = rows_of((source or before).shape)
         d_out = node.shape[-1]
-        path = self.prefix(weight, "weight")
-        tensors = [weight.path] + ([bias.path] if bias is not None else [])
-        layer = self.layer(node, linear(rows, d_in, d_out, bias is not None), path, tensors)
+        layer = self.layer(node, linear(rows, d_in, d_out, bias is not None), *self.weight_and_bias(node, weight, bias))
         layer.kind, layer.bias, layer.weight = "linear", bias is not None, weight
         layer.make = lambda bias: linear(rows, d_in, d_out, bias)
         layer.d_in, layer.d_out = d_in, d_out
@@ -314,6 +337,8 @@ class Recognizer(Convolutions):
         ids, table = node.args[0], node.args[1]
         if not ids.derived:
             raise node.refused("an embedding of constants that is not added to the tokens: ")
+        if self.argument(node, 3, "max_norm") is not None:
+            raise node.refused("an embedding with max_norm, which changes rows as they are looked up; set it to None, with rows as they are to be: ")
         padding = self.argument(node, 2, "padding_idx", None)
         seq_len = ids.shape[1] if len(ids.shape) == 2 else 1
         type_ = f"attune::Embedding<attune::EmbeddingShape{options(seq_len=seq_len, vocabulary=table.shape[0], d_model=table.shape[1], padding=padding if padding is not None and padding >= 0 else None)}>"
@@ -444,19 +469,22 @@ class Recognizer(Convolutions):
         if isinstance(module, nn.LayerNorm):
             if tuple(module.normalized_shape) != (d_model,):
                 raise node.refused("a LayerNorm over more than the features: ")
+            self.confirm(node, F.layer_norm(before.value, (d_model,), weight, bias, module.eps))
             return Norm(rows, d_model, module.eps, weight is not None, bias is not None)
         numbers = [value for value in vars(module).values() if isinstance(value, float)] + [
             1e-5, 1e-6, 1e-8, 1e-12, torch.finfo(torch.float32).eps]
         if len(node.args) > 1 or node.kwargs:
             raise node.refused("a norm of several values: ")
-        # Small numbers, which show epsilon, and whose mean is not 0, as it is after another norm: there both kinds are the same.
-        probe = 0.01 * (1 + torch.randn(before.shape, generator=torch.Generator().manual_seed(1)).to(before.value.dtype))
+        # Small numbers, which show epsilon, and large ones, which show whether it is a norm at all. Their mean is not 0, as it is
+        # after another norm: there both kinds are the same.
+        drawn = 1 + torch.randn(before.shape, generator=torch.Generator().manual_seed(1)).to(before.value.dtype)
+        probes = torch.stack([0.01 * drawn, 10 * drawn]).double()
         with torch.no_grad():
-            target = module(probe).double()
+            target = torch.stack([module(probe.to(drawn.dtype)) for probe in probes]).double()
 
         def error(kind):
             root_mean_square, epsilon = kind
-            x = probe.double() if root_mean_square else probe.double() - probe.double().mean(-1, keepdim=True)
+            x = probes if root_mean_square else probes - probes.mean(-1, keepdim=True)
             y = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + epsilon)
             return float((y * weight.double() - target if weight is not None else y - target).abs().max())
 
@@ -494,6 +522,9 @@ class Recognizer(Convolutions):
             return None
         for name in self.origins(constants[0]):
             if torch.equal(self.tensors[name].detach().flatten(), factors.flatten()):
+                shape = list(self.tensors[name].shape)
+                if shape[-1] != factors.numel():
+                    raise node.refused(f"factors of {shape}; make {name} a vector of [{factors.numel()}], and its shape one of forward's steps: ")
                 layer = self.vectors(node, scale_type(*rows_of(self.tokens(node).shape)), name, name)
                 layer.kind = "scale"
                 if self.tensors[name].dim() != 1:
@@ -527,6 +558,11 @@ class Recognizer(Convolutions):
         raise node.refused("a sum of two values that is no residual connection: one is to be computed from the other, and have its "
                           "shape: ")
 
+    def plain_sum(self, node):
+        """Whether a value is the sum of two, neither times alpha."""
+        return node.operation in SUMS and len(node.args) == 2 and all(isinstance(item, Node) for item in node.args) and \
+            self.argument(node, 2, "alpha", 1) == 1
+
     def embedding_sum(self, node):
         """Two tables or more that are looked up with inputs, their sum, and constants that are added to it; or None."""
         tables, constants, queue = [], [], [node]
@@ -536,7 +572,7 @@ class Recognizer(Convolutions):
                 constants.append(term)
             elif term.operation == "embedding" and self.origin(term.args[0]).operation == "input":
                 tables.append(term)
-            elif term.operation in SUMS and len(term.args) == 2 and all(isinstance(item, Node) for item in term.args):
+            elif self.plain_sum(term):
                 queue = [*term.args, *queue]
             else:
                 return None
@@ -566,7 +602,7 @@ class Recognizer(Convolutions):
 
     def added(self, node, before, constant):
         """Constants that are added: positions, a token type, or a sum of such."""
-        if constant.operation in SUMS and all(isinstance(term, Node) for term in constant.args):
+        if self.plain_sum(constant):
             first, second = constant.args
             sum_ = Node("add", [before, first], {}, before.value + first.value, path=node.path, line=node.line)
             self.axes[sum_.index] = self.axes.get(before.index)
@@ -588,7 +624,11 @@ class Recognizer(Convolutions):
     def positions(self, node, constant):
         rows, d_model = rows_of(self.tokens(node).shape)
         value = constant.value
-        value = tokens(value.expand(node.value.shape), self.axes.get(node.index))[0] if value.dim() <= node.value.dim() else value
+        if value.dim() <= node.value.dim():
+            value = tokens(value.expand(node.value.shape), self.axes.get(node.index))
+            if not torch.equal(value, value[:1].expand(value.shape)):
+                raise node.refused("a constant that is added, and differs from sample to sample: ")
+            value = value[0]
         value = value.reshape(rows, d_model)
         shape = f"attune::PositionShape{options(seq_len=rows, d_model=d_model)}"
         for name in self.origins(constant):
@@ -615,6 +655,37 @@ class Recognizer(Convolutions):
 
     # ---- Attention ----
 
+    @staticmethod
+    def confirm(node, expected):
+        """Raises Unsupported of a module that does not compute what its class of torch.nn does."""
+        if not bool(torch.isfinite(node.value).all()):
+            raise node.refused("numbers that are NaN or infinite on sample_input, which is to have real inputs: ")
+        if not close(node.value, expected):
+            raise node.refused("a module whose numbers are not those of its class in torch.nn, as with a forward of its own or exchanged parts: ")
+
+    @classmethod
+    def attended(cls, module, x, memory, causal):
+        """What an nn.MultiheadAttention answers to queries of x, and keys and values of memory."""
+        biases = module.in_proj_bias.chunk(3) if module.in_proj_bias is not None else [None] * 3
+        q, k, v = (F.linear(value, weight, bias) for value, weight, bias in zip((x, memory, memory), module.in_proj_weight.chunk(3), biases))
+        context = cls.attend(q, k, v, module.num_heads, q.shape[-1] // module.num_heads, causal, (0, 10000.0, False, ()))
+        return F.linear(context, module.out_proj.weight, module.out_proj.bias)
+
+    @classmethod
+    def encoded(cls, module, x, memory, causal, activation):
+        """What an nn.TransformerEncoderLayer answers, or with a memory an nn.TransformerDecoderLayer."""
+        def network(y):
+            inner = F.linear(y, module.linear1.weight, module.linear1.bias)
+            return F.linear(elementwise.ACTIVATIONS[activation](inner), module.linear2.weight, module.linear2.bias)
+
+        branches = [lambda y: cls.attended(module.self_attn, y, y, causal), network]
+        if memory is not None:
+            branches.insert(1, lambda y: cls.attended(module.multihead_attn, y, memory, False))
+        for index, branch in enumerate(branches, 1):
+            norm = getattr(module, f"norm{index}")
+            x = x + branch(norm(x)) if module.norm_first else norm(x + branch(x))
+        return x
+
     def multihead(self, node):
         module = node.module
         query, key, value = node.args[:3]
@@ -636,6 +707,7 @@ class Recognizer(Convolutions):
         attention = Attention(seq_len, d_model, module.num_heads, module.num_heads, d_model // module.num_heads, bias,
                               module.out_proj.bias is not None, self.is_causal(mask, node), names=names,
                               tensors=[f"{path}.{name}" for name, _ in module.named_parameters()])
+        self.confirm(node, self.attended(module, query.value, query.value, attention.causal))
         return self.attention_layer(node, attention, query)
 
     def is_causal(self, mask, node):
@@ -646,7 +718,9 @@ class Recognizer(Convolutions):
         seq_len = value.shape[-1]
         hides = value.bool() if value.dtype in (torch.bool, torch.uint8) else value < -1e4
         later = torch.triu(torch.ones(seq_len, seq_len, dtype=torch.bool), 1)
-        if torch.equal(hides.reshape(-1, seq_len)[:seq_len], later):
+        if value.dtype not in (torch.bool, torch.uint8) and bool((value[~hides] != 0).any()):
+            raise node.refused("a mask with numbers that are added to scores, as ALiBi's: ")
+        if torch.equal(hides, later.expand(hides.shape)):
             return True
         if not hides.any():
             return False
@@ -695,8 +769,8 @@ class Recognizer(Convolutions):
             raise softmax[0].refused("attention whose numbers are not those of scaled dot-product attention, with or without a "
                               "causal mask and rotary positions: ")
         found.output_bias = bias is not None
-        found.names["output"] = self.prefix(weight, "weight")
-        found.tensors += [weight.path] + ([bias.path] if bias is not None else [])
+        found.names["output"], tensors = self.weight_and_bias(node, weight, bias)
+        found.tensors += tensors
         return self.attention_layer(end or node, found, source)
 
     def confirmed(self, node, softmax, sources, parts, before, source, end):
@@ -754,8 +828,12 @@ class Recognizer(Convolutions):
                 if any((item is not None) != has_bias for item in biases):
                     raise node.refused("biases of some of queries, keys and values alone: ")
                 if len(sources) == 3:
-                    names = dict(zip(("query", "key", "value"), (self.prefix(item, "weight") for item in weights)))
+                    paths = [self.weight_and_bias(node, *item)[0] for item in zip(weights, biases)]
+                    names = dict(zip(("query", "key", "value"), paths))
                 else:
+                    if None in (self.name_of(weights[0]), self.name_of(biases[0]) if has_bias else ""):
+                        self.refuse_parametrized(weights[0])
+                        raise sources[0].refused("queries, keys and values whose weight or bias is no parameter: ")
                     names = {"qkv_weight": weights[0].path} | ({"qkv_bias": biases[0].path} if has_bias else {})
                 tensors = [item.path for item in weights + biases if item is not None]
                 return Attention(seq_len, d_model, heads, k.shape[-1] // d_k, d_k, has_bias, True, causal, dimension, base,
@@ -858,7 +936,7 @@ class Recognizer(Convolutions):
             if len(biases) != 1:
                 raise node.refused("biases of a part of a gated network: ")
             rows, d_model = rows_of(inner.args[0].shape)
-            names = {name: self.prefix(weight[0], "weight") for name, weight in weights.items()}
+            names = {name: self.weight_and_bias(node, *weight[:2])[0] for name, weight in weights.items()}
             tensors = [tensor.path for weight in weights.values() for tensor in weight[:2] if tensor is not None]
             layer = self.layer(node, "", None, tensors)
             layer.kind, layer.source = "gated", inner.args[0]
@@ -898,25 +976,36 @@ class Recognizer(Convolutions):
         decodes = isinstance(module, nn.TransformerDecoderLayer)
         if not attention.batch_first:
             raise node.refused(f"{type(module).__name__} with batch_first=False; {BATCH_FIRST}: ")
+        norms = [module.norm1, module.norm2, *([module.norm3] if decodes else [])]
+        attentions = [attention, *([module.multihead_attn] if decodes else [])]
+        biases = [part.bias is not None for part in (module.linear1, module.linear2)], [part.out_proj.bias is not None for part in attentions]
+        if any(type(norm) is not nn.LayerNorm or norm.weight is None or norm.eps != norms[0].eps for norm in norms) or any(
+                len(set(have)) > 1 for have in biases) or any(
+                part.in_proj_weight is None or part.bias_k is not None or part.add_zero_attn for part in attentions):
+            raise node.refused("a transformer layer with parts exchanged, so that its norms, its attention or its biases differ from those of "
+                               "torch.nn: ")
         if not decodes and self.argument(node, 2, "src_key_padding_mask") is not None:
             raise node.refused(f"a padding mask; {PADDING}: ")
         seq_len, d_model = rows_of(before.shape)
         memory_len = self.attends_to(node) if decodes else 0
-        causal = not decodes and self.is_causal(self.argument(node, 1, "src_mask", None), node)
+        causal = seq_len > 1 if decodes else self.is_causal(self.argument(node, 1, "src_mask", None), node)
         bias = attention.in_proj_bias is not None
         function = module.activation
-        probe = torch.linspace(-3, 3, 64)
+        probes = torch.linspace(-3, 3, 64), torch.linspace(-30, 30, 64)
         known = elementwise.ACTIVATIONS.items()
-        activation = [name for name, reference in known if close(function(probe), reference(probe), 1e-6)]
+        activation = [name for name, reference in known if all(close(function(probe), reference(probe), 1e-6) for probe in probes)]
         if not activation:
             raise node.refused(f"an activation that attune has not; it has {', '.join(name[1:] for name, _ in known)}: ")
         block = Block(
             Attention(seq_len, d_model, attention.num_heads, attention.num_heads, d_model // attention.num_heads, bias, bias,
-                      causal),
+                      causal and not decodes),
             Network(seq_len, d_model, module.linear1.out_features, "attune::Activation::" + activation[0],
                     module.linear1.bias is not None),
             Norm(seq_len, d_model, module.norm1.eps, True, getattr(module.norm1, "bias", None) is not None),
             module.norm_first, {}, memory_len)
+        if decodes and not block.plain():
+            raise node.refused("a decoder layer of which a part alone has biases: ")
+        self.confirm(node, self.encoded(module, before.value, self.memory.value if decodes else None, causal, activation[0]))
         layer = self.layer(node, "", node.path, [f"{node.path}.{name}" for name, _ in module.named_parameters()])
         layer.kind, layer.block = "block", block
         return layer

@@ -13,6 +13,8 @@ from .errors import Unsupported
 
 HERE = str(Path(__file__).parent)
 TORCH = str(Path(torch.__file__).parent)
+# Operations whose numbers do not depend on those of their tensor.
+OF_SHAPE = {"zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full"}
 # Operations that give numbers instead of tensors.
 VALUES = {"__bool__", "__float__", "__int__", "__index__", "item", "tolist", "numpy", "__array__"}
 
@@ -145,6 +147,7 @@ class Recording(TorchFunctionMode):
             if id(value) not in self.node_of:
                 names = self.names.get(id(value), [])
                 self.keep(value, Node("constant", [], {}, value.detach().clone(), path=names[0] if names else ""))
+            self.refuse_changed(value)
             return self.node_of[id(value)]
         if isinstance(value, (list, tuple)):
             return [self.node(item) for item in value]
@@ -152,13 +155,25 @@ class Recording(TorchFunctionMode):
             return {key: self.node(item) for key, item in value.items()}
         return value
 
+    def refuse_changed(self, tensor):
+        """Raises Unsupported of a value that an operation which is not recorded has changed, as y[:, 0] = 0 or through a view."""
+        node = self.node_of[id(tensor)]
+        self.depth += 1
+        try:
+            known = torch.equal(tensor, node.value) or torch.equal(tensor[tensor == tensor], node.value[node.value == node.value])
+        finally:
+            self.depth -= 1
+        if not known:
+            raise node.refused("forward changes a value in place, in part or through a view, as by y[:, 0] = 0; compute a new value instead. "
+                               "It changes the output of ") if node.operation != "input" else Unsupported("forward changes its input in place")
+
     def add(self, operation, args, kwargs, output, **more):
         path = self.paths.get(id(self.stack[-1]), "") if self.stack else ""
         position = self.module.position if isinstance(self.module, NodeByNode) else None
         path, line = position or (path, line_of_forward())
         node = Node(operation, args, kwargs, None, **{"path": path, "line": line, **more})
         node.hint = "" if position else hint_for(node.path)
-        node.derived = any(item.derived for item in node.inputs())
+        node.derived = operation not in OF_SHAPE and any(item.derived for item in node.inputs())
         outputs = output if isinstance(output, (list, tuple)) else [output]
         for index, tensor in enumerate(outputs):
             if not isinstance(tensor, torch.Tensor):
@@ -187,8 +202,12 @@ class Recording(TorchFunctionMode):
     @contextmanager
     def modules(self):
         """With every module told apart, and some taken whole."""
+        own = {}  # functions that the caller has put in the place of a module's forward
+
         def wrap(inside):
             forward = inside.forward
+            if "forward" in vars(inside):
+                own[inside] = forward
 
             def called(*args, **kwargs):
                 self.stack.append(inside)
@@ -227,6 +246,8 @@ class Recording(TorchFunctionMode):
         finally:
             for inside in inner:
                 del inside.forward
+                if inside in own:
+                    inside.forward = own[inside]
         unused = set(self.hints) - self.used_hints
         if unused:
             raise HintsError(f"hints: forward does not call '{sorted(unused)[0]}'")
@@ -272,7 +293,7 @@ def record(module, args, kwargs, hints):
     recording = Recording(module, [*args, *kwargs.values()], hints)
     with in_evaluation(module), torch.no_grad():
         try:
-            with recording.modules(), recording:
+            with recording.modules(), with_every_index(), recording:
                 output = module(*args, **kwargs)
         except (Unsupported, HintsError):
             raise
@@ -287,7 +308,27 @@ def record(module, args, kwargs, hints):
     output = the_output(output)
     if id(output) not in recording.node_of:
         raise Unsupported("forward does not answer a tensor that it computed")
+    recording.refuse_changed(output)
     return recording, recording.node_of[id(output)]
+
+
+@contextmanager
+def with_every_index():
+    """With tensor[index] recorded for an int or a slice alone, too, of which PyTorch 1.13 tells no TorchFunctionMode."""
+    base = torch.Tensor.__getitem__
+    own = vars(torch.Tensor).get("__getitem__")
+
+    def __getitem__(tensor, index):
+        return base(tensor, (index,) if isinstance(index, (int, slice)) else index)
+
+    torch.Tensor.__getitem__ = __getitem__  # whose name is the operation's
+    try:
+        yield
+    finally:
+        if own is None:
+            del torch.Tensor.__getitem__
+        else:
+            torch.Tensor.__getitem__ = own
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """.safetensors files, as far as they are needed here: https://huggingface.co/docs/safetensors."""
 import ctypes
 import json
+import math
 import struct
 
 import torch
@@ -40,22 +41,46 @@ def read(path):
     return read_all(path)[0]
 
 
+def whole(number):
+    return type(number) is int and number >= 0
+
+
 def read_all(path):
-    """Tensors by name, and the metadata."""
+    """Tensors by name, and the metadata. Raises ValueError of a file that is damaged."""
     with open(path, "rb") as file:
         data = file.read()
-    if len(data) < 8 or struct.unpack("<Q", data[:8])[0] > len(data) - 8:
+    length = struct.unpack("<Q", data[:8])[0] if len(data) >= 8 else len(data)
+    header = header_of(data[8:8 + length]) if length <= len(data) - 8 else None
+    if header is None:
         raise ValueError(f"{path} is no .safetensors file")
-    length = struct.unpack("<Q", data[:8])[0]
-    tensors, metadata = {}, {}
-    for name, entry in json.loads(data[8:8 + length]).items():
-        if name == "__metadata__":
-            metadata = entry
-            continue
-        begin, end = (8 + length + offset for offset in entry["data_offsets"])
+    tensors, spans, data = {}, [], data[8 + length:]
+    metadata = header.pop("__metadata__", {})
+    if not isinstance(metadata, dict):
+        raise ValueError(f"{path} is damaged: its metadata")
+    for name, entry in header.items():
+        dtype, shape, offsets = (entry.get(key) for key in ("dtype", "shape", "data_offsets")) if isinstance(entry, dict) else [None] * 3
+        if not isinstance(shape, list) or not isinstance(offsets, list) or not all(map(whole, shape + offsets)) or len(offsets) != 2:
+            raise ValueError(f"{path} is damaged: {name}")
+        if not isinstance(dtype, str) or dtype not in TYPES:
+            raise ValueError(f"{path}: {name} has numbers of {dtype}, which cannot be read")
+        begin, end = offsets
         if end > len(data):
             raise ValueError(f"{path} is cut short: {name}")
-        raw = torch.frombuffer(bytearray(data[begin:end]), dtype=TYPES[entry["dtype"]]) if end > begin else \
-            torch.empty(0, dtype=TYPES[entry["dtype"]])
-        tensors[name] = raw.reshape(entry["shape"])
+        if end - begin != math.prod(shape) * torch.empty(0, dtype=TYPES[dtype]).element_size():
+            raise ValueError(f"{path} is damaged: {name} has {end - begin} bytes, which is not its shape's size")
+        spans.append((begin, end))
+        raw = torch.frombuffer(bytearray(data[begin:end]), dtype=TYPES[dtype]) if end > begin else torch.empty(0, dtype=TYPES[dtype])
+        tensors[name] = raw.reshape(shape)
+    spans.sort()
+    if [begin for begin, _ in spans] + [len(data)] != [0] + [end for _, end in spans]:
+        raise ValueError(f"{path} is damaged: its tensors overlap, or leave bytes out")
     return tensors, metadata
+
+
+def header_of(text):
+    """The header's object, or None."""
+    try:
+        header = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return header if isinstance(header, dict) else None
