@@ -44,7 +44,7 @@ def put_together(lines, end):
             data += bytes(offset - len(data))
         data = data[:offset] + lines[offset]
     if not end:
-        wrong.append(f"cut short behind byte {len(data)}: there is no 'bytes end'" if lines else "there is no file")
+        wrong.append(f"cut short behind byte {len(data)}: there is no 'bytes end'" if lines else "there are no lines of a file (bytes 00000000 …)")
     elif len(data) < end[0]:
         wrong.append(f"bytes {len(data)} to {end[0] - 1} are missing")
     elif not wrong and (len(data), zlib.crc32(data)) != end:

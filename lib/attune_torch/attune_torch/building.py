@@ -23,7 +23,7 @@ def run(command, what):
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
     if done.returncode:
         lines = (done.stdout + done.stderr).splitlines()
-        errors = [line for line in lines if re.search("error:|error at|killed", line.lower())]  # quantization says "error", too
+        errors = [line for line in lines if re.search("error:|error at|killed|overflowed by", line.lower())]  # quantization says "error", too
         raise CheckFailed("\n".join([f"{what} ended with {done.returncode}:", *(errors or lines)[-12:]]))
     return done.stdout
 
@@ -33,15 +33,18 @@ def board_value(root, board, key):
     return next((line.split("=", 1)[1] for line in lines if line.startswith(key + "=")), "")
 
 
+def refuse_board(root, target):
+    if not (root / "ports" / target / "board.conf").is_file():
+        boards = sorted(path.parent.name for path in (root / "ports").glob("*/board.conf"))
+        raise CheckFailed(f"there is no target '{target}'; there are: host, " + ", ".join(boards))
+
+
 def configure(folder, root, target):
     build = folder / "build" / target
     command = ["cmake", "-S", folder, "-B", build, f"-DATTUNE_DIR={root}", "-DCMAKE_BUILD_TYPE=Release"]
     if shutil.which("ninja"):
         command += ["-G", "Ninja"]
     if target != "host":
-        if not (root / "ports" / target / "board.conf").is_file():
-            boards = sorted(path.parent.name for path in (root / "ports").glob("*/board.conf"))
-            raise CheckFailed(f"there is no target '{target}'; there are: host, " + ", ".join(boards))
         compiler = "riscv-unknown-elf" if board_value(root, target, "emulator").endswith("riscv32") else "arm-none-eabi"
         command += ["--toolchain", root / f"cmake/{compiler}.cmake", f"-DATTUNE_CPU={board_value(root, target, 'cpu')}",
                     f"-DATTUNE_PORT={target}"]
@@ -67,6 +70,8 @@ def check(folder, on=(), attune=None, precisions=("float", "int8"), say=print):
         raise CheckFailed(f"{folder} was not written by attune_torch.export")
     root = sources(attune)
     targets = ["host"] + [target for target in ([on] if isinstance(on, str) else on) if target != "host"]
+    for target in targets[1:]:
+        refuse_board(root, target)
     results, plans, wrong = [], {}, []
     for target in targets:
         build = configure(folder, root, target)
@@ -125,4 +130,4 @@ def receive(source, file, attune=None):
     done = subprocess.run([sys.executable, str(script), str(source), str(file)], capture_output=True, text=True)
     if done.returncode or not Path(file).is_file():
         raise ValueError((done.stdout + done.stderr).strip())
-    return done.stdout.strip()
+    return f"wrote {file}: {Path(file).stat().st_size:,} bytes"

@@ -9,8 +9,8 @@ from . import tensors
 from .cpp_names import refuse_name
 from .errors import Unsupported
 from .folding import metadata_of
-from .recognition import MULTIHEAD_NAMES, TORCH_NAMES, recognize
-from .recording import record
+from .recognition import MULTIHEAD_NAMES, TORCH_NAMES, close, recognize
+from .recording import in_evaluation, record
 
 LAYERS = "Layers"
 # The members of attune::EncoderLayerNames.
@@ -392,6 +392,26 @@ def refuse_numbers(module):
             raise Unsupported(f"{name} has numbers that are NaN or infinite, as after a training that diverged")
 
 
+def refuse_without_batch(module, args, kwargs):
+    """Raises Unsupported of rows of features that influence each other: they are the tokens of one sample."""
+    inputs = [*args, *kwargs.values()]
+    if any(item.dim() != 2 or not item.is_floating_point() or len(item) < 2 for item in inputs):
+        return
+    with in_evaluation(module), torch.no_grad():
+        try:
+            whole = module(*args, **kwargs)
+        except Exception:  # noqa: BLE001: the recording says what it is
+            return
+        try:
+            alone = module(*(item[:1] for item in args), **{name: item[:1] for name, item in kwargs.items()})
+        except Exception:  # noqa: BLE001
+            alone = None
+    if not isinstance(whole, torch.Tensor) or isinstance(alone, torch.Tensor) and close(alone, whole[:1]):
+        return
+    raise Unsupported(f"sample_input {list(inputs[0].shape)} has no batch: forward of its first row alone is not the first row of forward. "
+                      "Pass sample_input.unsqueeze(0)")
+
+
 def export(module, sample_input, folder, hints=None):
     """Writes a folder with `module` as a type of attune, its weights and samples. `sample_input` is a batch, [batch, tokens,
     features], [batch, features], or ids of tokens [batch, tokens]; the model is recorded on it, so take real ones. A tuple or a
@@ -414,6 +434,7 @@ def export(module, sample_input, folder, hints=None):
                          "a tuple or a dict of such, for a model with several ids for each token")
     if not all(bool(torch.isfinite(item).all()) for item in inputs):
         raise ValueError("sample_input has numbers that are NaN or infinite; the model is recorded on it, so take real inputs")
+    refuse_without_batch(module, args, kwargs)
     found = Exported(module, args, kwargs, hints or {})
     class_name = module._get_name()
     texts = {OWN_FILE: CMAKE.format(name=name, library=name.lower()), "model.hpp": found.header(name, class_name),
