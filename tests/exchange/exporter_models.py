@@ -732,28 +732,6 @@ class DecoderAlone(nn.Module):
         return self.layer(self.inward(x), memory, tgt_mask=nn.Transformer.generate_square_subsequent_mask(x.shape[1]))
 
 
-class Positions(nn.Module):
-    """A part of a table, by a slice alone."""
-
-    def __init__(self):
-        super().__init__()
-        self.inward, self.table, self.head = nn.Linear(4, 8), nn.Parameter(torch.randn(9, 8)), nn.Linear(8, 2)
-
-    def forward(self, x):
-        return self.head(self.inward(x) + self.table[:x.shape[1]])
-
-
-class ChannelScale(nn.Module):
-    """A factor for each channel, of [channels, 1]."""
-
-    def __init__(self):
-        super().__init__()
-        self.layer, self.gamma = nn.Conv1d(5, 4, 1), nn.Parameter(torch.rand(4, 1))
-
-    def forward(self, x):
-        return self.layer(x) * self.gamma
-
-
 class TiedAside(nn.Module):
     """A weight of two layers with biases of their own, of which one is called."""
 

@@ -13,8 +13,6 @@ from .errors import Unsupported
 
 HERE = str(Path(__file__).parent)
 TORCH = str(Path(torch.__file__).parent)
-# Operations whose numbers do not depend on those of their tensor.
-OF_SHAPE = {"zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full"}
 # Operations that give numbers instead of tensors.
 VALUES = {"__bool__", "__float__", "__int__", "__index__", "item", "tolist", "numpy", "__array__"}
 
@@ -173,7 +171,7 @@ class Recording(TorchFunctionMode):
         path, line = position or (path, line_of_forward())
         node = Node(operation, args, kwargs, None, **{"path": path, "line": line, **more})
         node.hint = "" if position else hint_for(node.path)
-        node.derived = operation not in OF_SHAPE and any(item.derived for item in node.inputs())
+        node.derived = any(item.derived for item in node.inputs())
         outputs = output if isinstance(output, (list, tuple)) else [output]
         for index, tensor in enumerate(outputs):
             if not isinstance(tensor, torch.Tensor):
@@ -293,7 +291,7 @@ def record(module, args, kwargs, hints):
     recording = Recording(module, [*args, *kwargs.values()], hints)
     with in_evaluation(module), torch.no_grad():
         try:
-            with recording.modules(), with_every_index(), recording:
+            with recording.modules(), recording:
                 output = module(*args, **kwargs)
         except (Unsupported, HintsError):
             raise
@@ -310,25 +308,6 @@ def record(module, args, kwargs, hints):
         raise Unsupported("forward does not answer a tensor that it computed")
     recording.refuse_changed(output)
     return recording, recording.node_of[id(output)]
-
-
-@contextmanager
-def with_every_index():
-    """With tensor[index] recorded for an int or a slice alone, too, of which PyTorch 1.13 tells no TorchFunctionMode."""
-    base = torch.Tensor.__getitem__
-    own = vars(torch.Tensor).get("__getitem__")
-
-    def __getitem__(tensor, index):
-        return base(tensor, (index,) if isinstance(index, (int, slice)) else index)
-
-    torch.Tensor.__getitem__ = __getitem__  # whose name is the operation's
-    try:
-        yield
-    finally:
-        if own is None:
-            del torch.Tensor.__getitem__
-        else:
-            torch.Tensor.__getitem__ = own
 
 
 @contextmanager
