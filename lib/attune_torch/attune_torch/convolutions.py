@@ -155,6 +155,8 @@ class Convolutions:
             raise Unsupported(f"{what} has no running statistics (track_running_stats=False): its numbers depend on the batch\n  {node.line}")
         if node.path in self.recording.in_training:
             raise Unsupported(f"{what} is in training mode, where its numbers depend on the batch: call module.eval() after training")
+        if self.axes.get(before.index) != 1:
+            raise node.refused(f"{what} of something else than the features of each token: ")
         before = self.origin(before)
         found, rest = self.last_layer(before, source) if before.operation != "input" and before is not source else ([], before)
         layer = found[-1] if found else None

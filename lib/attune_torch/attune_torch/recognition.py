@@ -522,6 +522,9 @@ class Recognizer(Convolutions):
             return None
         for name in self.origins(constants[0]):
             if torch.equal(self.tensors[name].detach().flatten(), factors.flatten()):
+                shape = list(self.tensors[name].shape)
+                if shape[-1] != factors.numel():
+                    raise node.refused(f"factors of {shape}; make {name} a vector of [{factors.numel()}], and its shape one of forward's steps: ")
                 layer = self.vectors(node, scale_type(*rows_of(self.tokens(node).shape)), name, name)
                 layer.kind = "scale"
                 if self.tensors[name].dim() != 1:
