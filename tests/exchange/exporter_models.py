@@ -732,6 +732,17 @@ class DecoderAlone(nn.Module):
         return self.layer(self.inward(x), memory, tgt_mask=nn.Transformer.generate_square_subsequent_mask(x.shape[1]))
 
 
+class ChannelScale(nn.Module):
+    """A factor for each channel, of [channels, 1]."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.gamma = nn.Conv1d(5, 4, 1), nn.Parameter(torch.rand(4, 1))
+
+    def forward(self, x):
+        return self.layer(x) * self.gamma
+
+
 class TiedAside(nn.Module):
     """A weight of two layers with biases of their own, of which one is called."""
 
