@@ -134,7 +134,7 @@ function(attune_quantize_program result)
     set(includes "$<TARGET_PROPERTY:attune::attune,INTERFACE_INCLUDE_DIRECTORIES>")
     file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/attune_models)
     add_custom_command(OUTPUT ${program}
-      COMMAND ${ATTUNE_HOST_CXX} -std=c++20 -O1 -ffp-contract=off "-I$<JOIN:${includes},;-I>" -MMD -MF "${program}.d"
+      COMMAND ${ATTUNE_HOST_CXX} -std=c++20 -O1 -ffp-contract=off "-I$<JOIN:${includes},;-I>" -w -MMD -MF "${program}.d"
         -MT "${program}" "${source}" -o "${program}"
       DEPENDS "${source}" DEPFILE "${program}.d"
       COMMENT "Building attune-quantize with ${ATTUNE_HOST_CXX}"
