@@ -146,7 +146,7 @@ struct NoClipping {
   [[nodiscard]] static Scalar norm(const Set& gradients) {
     return kernels::square_root(sum_of_squares<Scalar>(gradients));
   }
-  /// The same in the portions of a context, and the norm behind the last one.
+  /// The same in the portions of a context.
   template <class Scalar>
   static void norm_in_portions(const auto& gradients, detail::NormInPortions<Scalar>& norm,
                                const auto& context) {
@@ -154,6 +154,7 @@ struct NoClipping {
       norm.template add_squares<true>(values, size, first, count, 1);
     });
   }
+  /// The norm behind the last portion.
   template <class Scalar>
   [[nodiscard]] static Scalar norm_of(const detail::NormInPortions<Scalar>& norm) {
     return kernels::square_root(norm.total);
@@ -178,7 +179,7 @@ struct GradientClipping {
   [[nodiscard]] static Scalar norm(const Set& gradients) {
     return gradient_norm<Scalar>(gradients);
   }
-  /// The same in the portions of a context, and the norm behind the last one.
+  /// The same in the portions of a context.
   template <class Scalar>
   static void norm_in_portions(const auto& gradients, detail::NormInPortions<Scalar>& norm,
                                const auto& context) {
@@ -191,6 +192,7 @@ struct GradientClipping {
       norm.template add_squares<false>(values, size, first, count, detail::scale_of_norm(norm.largest));
     });
   }
+  /// The norm behind the last portion.
   template <class Scalar>
   [[nodiscard]] static Scalar norm_of(const detail::NormInPortions<Scalar>& norm) {
     return detail::norm_of_scaled(norm.largest, norm.total);

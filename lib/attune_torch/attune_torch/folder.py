@@ -78,6 +78,9 @@ class Exported:
             raise Unsupported("a head that is tied to the embedding and has a bias: " + last.path)
         return True
 
+    def __repr__(self):
+        return f"<attune_torch.Exported: {len(self.layers)} layers, {len(self.state)} tensors>"
+
     def check_tensors(self):
         odd = next((name for name in self.state if not re.fullmatch(r'[ !#-\[\]-~]+', name) or ";" in name), None)
         if odd:
@@ -434,6 +437,9 @@ def export(module, sample_input, folder, hints=None):
                          "a tuple or a dict of such, for a model with several ids for each token")
     if not all(bool(torch.isfinite(item).all()) for item in inputs):
         raise ValueError("sample_input has numbers that are NaN or infinite; the model is recorded on it, so take real inputs")
+    if any(item.dtype == torch.bool for item in inputs):
+        raise Unsupported("a mask as an input, as of padding; export module(x) without it, with a default in forward: padding=None. On the device, "
+                          "SequenceLength or another mask is an argument of each call")
     refuse_without_batch(module, args, kwargs)
     found = Exported(module, args, kwargs, hints or {})
     class_name = module._get_name()

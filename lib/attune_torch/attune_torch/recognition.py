@@ -724,7 +724,7 @@ class Recognizer(Convolutions):
             return True
         if not hides.any():
             return False
-        raise node.refused(f"a mask that is not causal; if it is one of padding, {PADDING}: ")
+        raise node.refused(f"a mask that is not causal; if it is a window, SlidingWindowMask is given at run time; if it is one of padding, {PADDING}: ")
 
     def attention_layer(self, node, attention, source):
         layer = self.layer(node, f"attune::MultiHeadAttention<attune::AttentionShape{attention.shape()}>",
