@@ -84,7 +84,7 @@ def main(arguments=None):
         else:
             print(receive(options.source, options.out, options.attune))
     except ModuleNotFoundError as missing:
-        print(f"attune_torch: {options.command} needs the Python package {missing.name}", file=sys.stderr)
+        print(f"attune_torch: {options.command} needs the Python package {missing.name}, which {sys.executable} lacks", file=sys.stderr)
         return 1
     except (Unsupported, CheckFailed, ValueError, OSError) as problem:
         print(f"attune_torch: {problem}", file=sys.stderr)

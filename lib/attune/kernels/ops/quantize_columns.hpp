@@ -22,7 +22,7 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 namespace detail {
 
 // Quotients by a smaller scale, which is a rounded subnormal, can exceed 127.
-inline constexpr float kLeastScale = std::numeric_limits<float>::min();
+inline constexpr float kLeastScale = (std::numeric_limits<float>::min)();
 
 // The scale of a column and its inverse.
 struct ColumnScale {
