@@ -181,13 +181,17 @@ void measure_gelu(float deviation, const char* name) {
   attune::kernels::activate_with_slopes<Activation::kGelu>(kSize, x, y);
   end_counting();
   port::print("gelu.training.", name, ".instructions_per_element ", kSize, '\n');
+  for (int i = 0; i < kSize; ++i) x[i] = deviation * rng.normal();
+  begin_counting();
+  attune::kernels::activate_backward<Activation::kGelu>(kSize, x, y, y);
+  end_counting();
+  port::print("gelu.backward.", name, ".instructions_per_element ", kSize, '\n');
 }
 
 using Layer = attune::MultiHeadAttention<kShape>;
 
 // What Trainer does with one sequence and at the end of a batch. Nobody asks for dx there.
 Layer::Parameters parameters, gradients;
-attune::AdamW::Moments<Layer::Parameters> moments;
 Layer::Tape tape;
 Layer::Scratch scratch;
 Layer::Input x;
@@ -208,11 +212,26 @@ Layer::Output y, target;
   Layer::backward(parameters, x, tape, y, attune::NoGradient{}, gradients, scratch);
   end_counting();
   port::print("step.16x32x4.backward.instructions 1\n");
+}
+
+template <class Optimizer>
+void measure_update(const char* name) {
+  static typename Optimizer::template Moments<Layer::Parameters> moments;
   begin_counting();
-  const attune::Status status = attune::AdamW::step(parameters, gradients, moments, {});
+  const attune::Status status = Optimizer::step(parameters, gradients, moments, {});
   end_counting();
   if (status != attune::Status::kOk) port::exit(1);
-  port::print("adamw.instructions_per_parameter ", attune::count_scalars(parameters), '\n');
+  port::print(name, ".instructions_per_parameter ", attune::count_scalars(parameters), '\n');
+}
+
+// Weights and biases, as a step of Int8Training does.
+void measure_quantization() {
+  static Layer::ParametersOf<attune::PackedInt8Weights, attune::Tensor> packed;
+  begin_counting();
+  const attune::Status status = attune::quantize(parameters, packed);
+  end_counting();
+  if (status != attune::Status::kOk) port::exit(1);
+  port::print("quantize.instructions_per_parameter ", attune::count_scalars(parameters), '\n');
 }
 
 }  // namespace
@@ -235,6 +254,10 @@ int main() {
   measure_rows<172, 64>();
   measure_softmax();
   measure_step();
+  measure_update<attune::AdamW>("adamw");
+  measure_update<attune::Adam<attune::AdamVariant{.moments = attune::MomentPrecision::kInt8}>>("adamw_int8");
+  measure_update<attune::Sgd<>>("sgd");
+  measure_quantization();
   measure_gelu(0.5f, "deviation0.5");
   measure_gelu(1, "deviation1");
   measure_gelu(2, "deviation2");

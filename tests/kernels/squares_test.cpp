@@ -32,7 +32,49 @@ void expect_same_bits() {
   }
 }
 
+// Of vectors in two or three portions.
+template <bool kRestLast, class Scalar>
+Scalar in_portions(int size, const Scalar* x, int first_end, int second_end, Scalar scale) {
+  kernels::PartialSquares<Scalar> squares;
+  const int ends[] = {first_end, second_end, size};
+  for (int first = 0; const int end : ends) {
+    if (end > first) squares.template add<kRestLast>(x, size, first, end - first, scale);
+    first = end;
+  }
+  return squares.total;
+}
+
+template <class Scalar>
+void expect_same_bits_in_portions() {
+  attune::Rng rng(2);
+  attune::Tensor<Scalar, 1, kMost> x;
+  check::fill(x, rng, -100, 100);
+  const Scalar scale = Scalar(0.0137);
+  for (const int size : {1, 15, 16, 17, 48, 71}) {
+    const Scalar plain = kernels::sum_of_squares(size, static_cast<const Scalar*>(x.data()));
+    const Scalar scaled = kernels::sum<Scalar>(size, [&]<class P>(int i) {
+      const P each = kernels::multiply(kernels::load<P>(x.data() + i), kernels::broadcast<P>(scale));
+      return kernels::multiply(each, each);
+    });
+    for (int first_end = 0; first_end <= size; ++first_end) {
+      for (int second_end = first_end; second_end <= size; ++second_end) {
+        EXPECT_TRUE(
+            check::same_bits(in_portions<true, Scalar>(size, x.data(), first_end, second_end, scale), plain))
+            << size << ' ' << first_end << ' ' << second_end;
+        EXPECT_TRUE(check::same_bits(in_portions<false, Scalar>(size, x.data(), first_end, second_end, scale),
+                                     scaled))
+            << size << ' ' << first_end << ' ' << second_end;
+      }
+    }
+  }
+}
+
 }  // namespace
+
+TEST(PartialSquares, have_the_bits_of_one_pass) {
+  expect_same_bits_in_portions<float>();
+  expect_same_bits_in_portions<double>();
+}
 
 TEST(SumOfSquares, has_one_order_on_every_target) {
   expect_same_bits<float>();

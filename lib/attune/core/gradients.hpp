@@ -1,7 +1,6 @@
 // Norms of gradients, and clipping before an update.
 #pragma once
 
-#include <algorithm>
 #include <concepts>
 #include <limits>
 
@@ -30,44 +29,19 @@ template <int kSize, class Scalar>
 /// A norm in portions of tensors, for an update in slices. It has the bits of the norm in one pass.
 template <class Scalar>
 struct NormInPortions {
-  static constexpr int kLanes = 16;  // of the sums in kernels/ops
-  static constexpr int kWork = 4;    // of an element, in multiply-accumulates
-  Scalar largest, of_tensor, total;
-  Scalar lanes[kLanes];
+  Scalar largest, total;
+  kernels::PartialSquares<Scalar> squares;
 
-  /// Adds elements first … first + count − 1 of a tensor. With kRestLast, as sum_of_squares() does, those
-  /// after the last whole 16 come one by one; otherwise, as in sum_of_scaled_squares(), each has its lane.
+  /// Adds elements first … first + count − 1 of a tensor.
   template <bool kRestLast>
   void add_squares(const Scalar* values, int size, int first, int count, Scalar scale) {
-    const int whole = kRestLast ? size - size % kLanes : size, end = first + count;
-    const auto square = [&](int i) ATTUNE_INLINE_LAMBDA {
-      const Scalar scaled = kRestLast ? values[i] : kernels::multiply(values[i], scale);
-      return kernels::multiply(scaled, scaled);
-    };
-    if (first == 0) std::fill_n(lanes, kLanes, Scalar(0));
-    int i = first;
-    if (i % kLanes == 0) {
-      Scalar sums[kLanes];  // stay in registers
-      std::copy_n(lanes, kLanes, sums);
-      for (; i + kLanes <= end && i + kLanes <= whole; i += kLanes) {
-        ATTUNE_UNROLL for (int l = 0; l < kLanes; ++l) sums[l] = kernels::add(sums[l], square(i + l));
-      }
-      std::copy_n(sums, kLanes, lanes);
-    }
-    for (; i < end; ++i) {
-      if (i < whole) {
-        lanes[i % kLanes] = kernels::add(lanes[i % kLanes], square(i));
-      } else {
-        if (i == whole) of_tensor = kernels::detail::sum_of_lanes(lanes);
-        of_tensor = kernels::add(of_tensor, square(i));
-      }
-    }
-    if (end < size) return;
-    total += whole == size ? kernels::detail::sum_of_lanes(lanes) : of_tensor;
+    squares.template add<kRestLast>(values, size, first, count, scale);
+    if (first + count == size) total += squares.total;
   }
   /// body(values, size, first, count) for the portions of all tensors.
   template <class Set, class Call, class Body>
   static void for_each_portion(const Set& set, const Call& context, const Body& body) {
+    constexpr int kWork = 4;  // of an element, in multiply-accumulates
     for_each_tensor(
         [&](const TensorPath&, const auto& tensor) {
           constexpr int kSize = std::remove_cvref_t<decltype(tensor)>::size;

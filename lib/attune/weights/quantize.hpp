@@ -78,8 +78,8 @@ constexpr void narrow_rows(Rows& rows, const Scalar* from, int row_stride, int s
                                                                   rows.bytes, rows.scales);
       } else {
         for (; done < Rows::count; ++done) {
-          rows.scales[done] = kernels::detail::quantize_vector(from + done * row_stride, stride, Rows::length,
-                                                               &rows.elements[done * Rows::length].value);
+          rows.scales[done] = kernels::quantize_vector(from + done * row_stride, stride, Rows::length,
+                                                       &rows.elements[done * Rows::length].value);
         }
       }
     }

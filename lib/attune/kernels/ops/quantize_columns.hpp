@@ -48,22 +48,6 @@ ATTUNE_INLINE bool is_near_middle(std::uint32_t fixed) { return ((fixed + 1) & 0
   return static_cast<std::uint32_t>(quantize_int8(value, column.scale).value) << 8;
 }
 
-/// Quantizes `length` finite numbers that are `stride` apart. Returns the scale.
-template <class Number>
-[[nodiscard, gnu::noinline]] float quantize_vector(const Number* from, int stride, int length,
-                                                   std::int8_t* to) {
-  std::uint32_t largest = 0;
-  for (int i = 0; i < length; ++i) largest = (std::max)(largest, twice_magnitude_bits(from[i * stride]));
-  const ColumnScale column = column_scale(largest);
-  for (int i = 0; i < length; ++i, from += stride) {
-    std::uint32_t fixed = fixed_quotient(*from, column);
-    if (is_near_middle(fixed)) [[unlikely]]
-      fixed = divided(*from, column);
-    to[i] = static_cast<std::int8_t>(fixed >> 8 & 0xFF);
-  }
-  return column.scale;
-}
-
 /// Quantizes two columns that stand side by side to pairs, with `step` bytes from 16 terms to the next 16.
 template <class Number>
 [[gnu::noinline]] void quantize_pair(const Number* from, int stride, int length, std::int8_t* to, int step,
@@ -128,6 +112,23 @@ template <class P>
 
 }  // namespace detail
 
+/// Quantizes `length` finite numbers that are `stride` apart. Returns the scale.
+template <class Number>
+[[nodiscard, gnu::noinline]] float quantize_vector(const Number* from, int stride, int length,
+                                                   std::int8_t* to) {
+  std::uint32_t largest = 0;
+  for (int i = 0; i < length; ++i)
+    largest = (std::max)(largest, detail::twice_magnitude_bits(from[i * stride]));
+  const detail::ColumnScale column = detail::column_scale(largest);
+  for (int i = 0; i < length; ++i, from += stride) {
+    std::uint32_t fixed = detail::fixed_quotient(*from, column);
+    if (detail::is_near_middle(fixed)) [[unlikely]]
+      fixed = detail::divided(*from, column);
+    to[i] = static_cast<std::int8_t>(fixed >> 8 & 0xFF);
+  }
+  return column.scale;
+}
+
 /// Quantizes the first columns of W[length, cols], finite numbers in rows that are `stride` apart, to packed
 /// integers, and returns how many. The rest is fewer than a group of the order, or all of them for other
 /// numbers than floats. Bytes beside the integers are left alone.
@@ -136,7 +137,7 @@ template <class Packed, class Number>
                                    float* scales) {
   if constexpr (Packed::kOrder == Int8Order::kColumns) {
     for (int col = 0; col < cols; ++col) {
-      scales[col] = detail::quantize_vector(from + col, stride, length, to + Packed::place(0, col));
+      scales[col] = quantize_vector(from + col, stride, length, to + Packed::place(0, col));
     }
     return cols;
   } else if constexpr (Packed::kOrder == Int8Order::kColumnPairs) {

@@ -2,6 +2,8 @@
 // and shows whether it is finite.
 #pragma once
 
+#include <algorithm>
+
 #include <attune/kernels/ops/reduce.hpp>
 
 #if defined(__SOFTFP__)  // arithmetic is a library call, so nothing stays in registers
@@ -46,6 +48,38 @@ template <class Scalar>
   for (int i = whole; i < size; ++i) total = add(total, multiply(x[i], x[i]));
   return total;
 }
+
+/// Σ (scale·x)² over a vector that comes in portions, in rising order. With kRestLast the bits equal
+/// sum_of_squares(), and the scale is ignored. Otherwise they equal sum() (ops/reduce.hpp).
+template <class Scalar>
+struct PartialSquares {
+  Scalar lanes[kSumLanes];
+  Scalar total;  // behind the last portion
+
+  /// Adds elements first … first + count − 1 of x[size].
+  template <bool kRestLast>
+  void add(const Scalar* x, int size, int first, int count, Scalar scale) {
+    constexpr int kLanes = kSumLanes;
+    const int whole = kRestLast ? size - size % kLanes : size, end = first + count;
+    const auto square = [&](int i) ATTUNE_INLINE_LAMBDA {
+      const Scalar scaled = kRestLast ? x[i] : multiply(x[i], scale);
+      return multiply(scaled, scaled);
+    };
+    if (first == 0) std::fill_n(lanes, kLanes, Scalar(0));
+    int i = first;
+    if (i % kLanes == 0) {
+      Scalar sums[kLanes];  // stay in registers
+      std::copy_n(lanes, kLanes, sums);
+      for (; i + kLanes <= end && i + kLanes <= whole; i += kLanes) {
+        ATTUNE_UNROLL_SQUARES for (int l = 0; l < kLanes; ++l) sums[l] = kernels::add(sums[l], square(i + l));
+      }
+      std::copy_n(sums, kLanes, lanes);
+    }
+    for (; i < end && i < whole; ++i) lanes[i % kLanes] = kernels::add(lanes[i % kLanes], square(i));
+    if (end >= whole && (first < whole || first == 0)) total = detail::sum_of_lanes(lanes);
+    for (; i < end; ++i) total = kernels::add(total, square(i));
+  }
+};
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
 
