@@ -130,7 +130,8 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
   }
 }
 
-// Four slopes one by one, if an |x| is 12.75 or more, or an x is NaN.
+// Four slopes one by one, if an |x| is 12.75 or more, or an x is NaN. There 2|x| rounds to 26 or more, and
+// e^(−x²/2) soon leaves the range of floats.
 template <bool kValues, class Other>
 [[gnu::noinline, gnu::cold]] void gelu_slopes_of_far(const float* x, Other* y, float* slopes) {
   for (int i = 0; i < 4; ++i) {
