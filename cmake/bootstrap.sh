@@ -95,13 +95,25 @@ _attune_has_torch() {
   return 1
 }
 
-# attune_cmake FOLDER ARGUMENT...: cmake, which works in a build folder, when nobody else does.
+# attune_cmake FOLDER ARGUMENT...: cmake, which works in a build folder, when nobody else does. A folder that these arguments
+# have configured is not configured again, unless presets, the environment or installed packages have changed since.
 attune_cmake() {
   if _attune_has flock; then
-    mkdir -p "$1" && flock "$1" cmake "${@:2}"
+    mkdir -p "$1"
+    (flock 9 && _attune_cmake "$@") 9<"$1"
   else
-    cmake "${@:2}"
+    _attune_cmake "$@"
   fi
+}
+
+_attune_cmake() {
+  [[ $2 == --preset ]] || { cmake "${@:2}"; return; }
+  local by="${*:2} ${CC-} ${CXX-} ${CFLAGS-} ${CXXFLAGS-} ${LDFLAGS-} ${CMAKE_PREFIX_PATH-} $PATH" file
+  for file in CMakePresets.json "$1/CMakeCache.txt" "$1/build.ninja" /var/lib/dpkg/status; do
+    [ "$1/configured" -nt "$file" ] && [ -e "$file" ] || by+=' (anew)'
+  done
+  [ "$(cat "$1/configured" 2>/dev/null)" != "$by" ] || return 0
+  rm -f "$1/configured" && cmake "${@:2}" && printf '%s\n' "${by%% (anew)*}" >"$1/configured"
 }
 
 _attune_has_mpi() { _attune_has mpirun && _attune_has mpicxx; }

@@ -1,9 +1,10 @@
-"""usage: tests/budgets/run [--on BOARD] [--record] [--clock MHZ]
+"""usage: tests/budgets/run [--on BOARD | --quick] [--record] [--clock MHZ]
        tests/budgets/run --table
 
   (nothing)    build the firmware of tests/budgets/CMakeLists.txt for every board, measure it, and fail if a figure is more
                than 1 % above budgets.json
   --on BOARD   only this board; may be repeated
+  --quick      all images of mps2_an386 and microbit, two images of the other boards
   --record     write the measured figures to budgets.json
   --clock MHZ  the clock for converting estimated cycles to milliseconds. Default: the board's own
   --table      print the table of README.md from budgets.json
@@ -63,6 +64,7 @@ TOOLS = {"": ("arm-none-eabi-g++", "qemu-system-arm"), "riscv_": ("riscv64-unkno
 RISCV = "riscv32_virt"
 # Images of RISC-V, and of boards whose core another board has.
 SELECTED = ("trainer_16x32x4", EXAMPLE)
+WHOLE = ("mps2_an386", "microbit")  # boards that have all images with --quick
 WRITTEN = r"at most ([\d,]+) bytes of stack"  # README's bound, of all images but EXAMPLES
 
 
@@ -89,8 +91,8 @@ def prefix(board):
     return "riscv_" if board_value(board, "family") == "riscv" else ""
 
 
-def images_of(board):
-    return SELECTED if prefix(board) or has_core_of_another(board) else IMAGES
+def images_of(board, quick):
+    return SELECTED if prefix(board) or has_core_of_another(board) or quick and board not in WHOLE else IMAGES
 
 
 def tools(families):
@@ -111,15 +113,15 @@ def cmake(preset, *arguments):
     output_of("bash", "-c", 'source cmake/bootstrap.sh && attune_cmake "$@"', "bash", f"build/{preset}", *arguments, cwd=ROOT)
 
 
-def build(board):
-    """Builds the images of a board. Returns its build folder."""
+def build(board, images):
+    """Builds images of a board. Returns its build folder."""
     preset = board_value(board, "preset")
     cmake(preset, "--preset", preset)
     cache = (ROOT / "build" / preset / "CMakeCache.txt").read_text(encoding="utf-8")
     if "ATTUNE_ARITHMETIC:STRING=unfused\n" not in cache:
         raise Failure(f"build/{preset} is not configured for unfused arithmetic, which budgets are for")
     targets = ["budget_images"]
-    if images_of(board) is SELECTED:
+    if images is SELECTED:
         targets = [f"{image}{kind}" for image in SELECTED for kind in ("", "_measured")] + ([] if prefix(board) else ["empty"])
     cmake(preset, "--build", "--preset", preset, "--target", *targets)
     return ROOT / "build" / preset
@@ -299,7 +301,7 @@ def check_readme(recorded, report):
 
 
 def main():
-    arguments, chosen, record, clock = sys.argv[1:], [], False, None
+    arguments, chosen, record, quick, clock = sys.argv[1:], [], False, False, None
     while arguments:
         option = arguments.pop(0)
         if option in ("--help", "-h"):
@@ -310,6 +312,8 @@ def main():
             return 0
         if option == "--record":
             record = True
+        elif option == "--quick":
+            quick = True
         elif option == "--clock" and arguments and re.fullmatch(r"[1-9]\d*(\.\d+)?", arguments[0]):
             clock = float(arguments.pop(0))
         elif option == "--on" and arguments and arguments[0] in boards():
@@ -318,6 +322,8 @@ def main():
             print(f"tests/budgets/run: {option}?\nboards: {' '.join(boards())}\n{__doc__}", end="", file=sys.stderr)
             return 2
 
+    if quick and (record or chosen):
+        raise Failure("--quick goes without --on and --record")
     report = Report()
     wanted = chosen or boards()
     if RISCV in wanted and not all(map(shutil.which, TOOLS["riscv_"])):
@@ -332,10 +338,11 @@ def main():
     counted = {family: record or here[family + "qemu"] == recorded.get(family + "qemu") for family in families}
     if record and any(recorded.get(key, version) != version for key, version in here.items()):
         raise Failure("with another compiler or QEMU than recorded, --record takes every board: leave out --on")
-    if any("digits_inference_8x32x4" in images_of(board) for board in wanted):
+    images = {board: images_of(board, quick) for board in wanted}
+    if any("digits_inference_8x32x4" in of_board for of_board in images.values()):
         train()
-    folders = {board: build(board) for board in wanted}
-    places = [(image, board) for image in IMAGES for board in folders if image in images_of(board)]
+    folders = {board: build(board, images[board]) for board in wanted}
+    places = [(image, board) for image in IMAGES for board in folders if image in images[board]]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         results = list(pool.map(lambda at: measure(at[1], folders[at[1]], at[0], counted[prefix(at[1])]), places))
     measured = {image: {} for image in IMAGES}

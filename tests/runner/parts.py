@@ -115,11 +115,17 @@ def run_image(board, image):
     return image.name, done.returncode, done.stdout.rstrip("\n")
 
 
-def images_of(board, folder):
-    """Every image of unit tests in a folder, with one count for all. Sources that the board has no room for count as skipped."""
+def images_of(folder):
+    """The images of unit tests in a build folder: those that are always built, and those on request."""
+    tests = ROOT / "build" / folder / "tests"
+    return [[tests / f"{name}.elf" for name in (tests / f"{kind}.txt").read_text().split()] for kind in ("test_images", "on_request")]
+
+
+def run_images(board, folder, images):
+    """With one count for all. Sources that the board has no room for count as skipped."""
     counts, left = Counts(), 0
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        ends = list(pool.map(lambda image: run_image(board, image), sorted(folder.glob("*_tests.elf"))))
+        ends = list(pool.map(lambda image: run_image(board, image), images))
     for name, code, output in ends:
         left += sum(int(number) for number in re.findall(r"^(\d+) cases left to the host", output, re.M))
         numbers = BOARD_COUNTS.fullmatch(output.rpartition("\n")[2].strip())
@@ -129,7 +135,7 @@ def images_of(board, folder):
             counts.check(False, f"{name} ended with code {code} and without its counts")
         if code or not numbers:
             print(output)
-    for line in (folder / "left_out.txt").read_text().splitlines():
+    for line in (ROOT / "build" / folder / "tests/left_out.txt").read_text().splitlines():
         counts.skipped += 1
         print(f"no room on {board}: {line} of variables")
     if left:
@@ -137,15 +143,22 @@ def images_of(board, folder):
     return counts.close()
 
 
-def board_tests(board):
+def board_tests(board, every=""):
+    """Of images on request, with `--every`."""
     build(preset_of(board))
-    return images_of(board, ROOT / "build" / preset_of(board) / "tests")
+    images, on_request = images_of(preset_of(board))
+    if on_request and every:
+        build(preset_of(board), *(image.stem for image in on_request))
+        images += on_request
+    elif on_request:
+        print(f"left to --on {board}: {', '.join(image.stem for image in on_request)}")
+    return run_images(board, preset_of(board), images)
 
 
 def board_tests_as(board, arithmetic):
     folder = f"{board}-{arithmetic}"
     build_as(folder, preset_of(board), "-DATTUNE_BUILD_EXAMPLES=OFF", "-DATTUNE_QUICK_TESTS=OFF", f"-DATTUNE_ARITHMETIC={arithmetic}")
-    return images_of(board, ROOT / "build" / folder / "tests")
+    return run_images(board, folder, images_of(folder)[0])
 
 
 def fuzz(program, runs):

@@ -98,10 +98,11 @@ def faults(board, *options):
 
 
 def target(port, *options):
-    """Unit tests of a target, and vectors with these options."""
+    """Unit tests of a target, and vectors with these options; without `--quick` all of them."""
     if port == "host":
         return [*host_tests("quick"), cases("vectors", "tests/vectors", "host", *options)]
-    return [Suite(f"unit tests on {port}", [*PARTS, "board-tests", port], f"{BOARD} tests"), *faults(port),
+    return [Suite(f"unit tests on {port}", [*PARTS, "board-tests", port, *([] if "--quick" in options else ["--every"])],
+                  f"{BOARD} tests"), *faults(port),
             cases("vectors", "tests/vectors", port, *options)]
 
 
@@ -137,7 +138,7 @@ def quick_boards(usable):
 def images(usable):
     """Budgets, memory reports and symbols of firmware that the suites before have built."""
     return [
-        Suite("budgets on every board", "tests/budgets/run", f"{BOARD} tests"),
+        Suite("budgets on every board", "tests/budgets/run --quick", f"{BOARD} tests"),
         Suite("memory reports and the linker's sizes, a batch",
               "tests/packaging/memory_map build/cortex-m4/tests/budgets/empty.elf build/cortex-m4/tests/memory_image.elf", BOARD),
         Suite("memory reports and the linker's sizes on every board", [*PARTS, "memory-maps", *usable], BOARD),
@@ -165,7 +166,7 @@ def at_hand():
 def everything(usable):
     """`tests/run` without an option."""
     return [
-        *beside([CONSUMERS]), *fuzz(1_000_000, 100_000), *beside(BESIDE),
+        *beside([CONSUMERS]), *fuzz(250_000, 25_000), *beside(BESIDE),
         *target("mps2_an386", "--quick"),
         # One processor is enough for these, while those beside them have the other.
         recognizes("digits, d_model 16, on the host", 0.91, "digits", "--on", "host"),
@@ -218,9 +219,12 @@ def everywhere(usable):
         same_bits("digits on every board, the first steps", 2 * len(usable), "digits", "--on", "all", "--steps", "2", "--images", "4"),
         Suite("the same bits on the host, whatever the compiler", "tests/reproducibility/run --full host", "build gcc clang"),
         Suite("the same bits on every board", ["tests/reproducibility/run", *usable], BOARD),
+        Suite("all budgets on every board", "tests/budgets/run", f"{BOARD} tests"),
+        Suite("spoken digits of a new speaker, every method", "tests/examples/personalise_test --all", BOARD),
         Suite("packages of a release, every sketch", "tests/packaging/packages --all", "build git pkg-config",
               "meson zephyr yaml xmllint arduino"),
         Suite("programs of the benchmark", [*PARTS, "bench-programs"], "build"),
+        Suite("messages of what must not compile, each compiler", "tests/compile_failure/run --each", "build gcc clang"),
         Suite("every header alone, each compiler", "tests/packaging/headers_alone --each", "build gcc arm clang", "mpi"),
         *every_compiler(), *every_vector_unit(), *on_boards,
     ]
