@@ -64,7 +64,11 @@ namespace detail {
 template <class L, class Output>
 constexpr bool check_loss() {
   using Target = typename TargetsOf<L, Output, 1>::One;
-  if constexpr (!requires { L::kMeanOverBatch; }) {
+  if constexpr (requires { typename L::Coefficients; }) {
+    static_assert(
+        sizeof(L) == 0,
+        "attune::Loss: this is an optimizer; the loss comes before it: Trainer<Model, Loss, Optimizer>");
+  } else if constexpr (!requires { L::kMeanOverBatch; }) {
     static_assert(sizeof(L) == 0,
                   "attune::Loss: the type does not say kMeanOverBatch, whether a batch's loss is a mean; "
                   "training/loss.hpp shows what a loss has");
