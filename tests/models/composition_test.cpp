@@ -40,13 +40,20 @@ TEST(Turns, neighbors_have_different_buffers) {
   static_assert(std::is_empty_v<attune::detail::Turns<float, 6, 0>>);
 }
 
+namespace {
+
+template <int... scalars>
+using Apart = attune::detail::OutputsInTurn<attune::detail::OutputInTurn{scalars}...>;
+
+}  // namespace
+
 TEST(InTurn, what_stands_between_two_layers_overlaps_neither_of_them) {
   using attune::detail::InTurn;
   struct Scratch {
     float values[5];
   };
   // 3 scalars between the first two of four layers, none between the next, 4 before the last.
-  InTurn<float, std::integer_sequence<int, 3, 0, 4, 9>, Scratch, None, Scratch, None> storage;
+  InTurn<float, Apart<3, 0, 4, 9>, Scratch, None, Scratch, None> storage;
   static_assert(sizeof storage == (4 + 5) * sizeof(float));  // the third layer and what is behind it
   const auto first = storage.behind<attune::Tensor<float, 1, 3>, 0>();
   const auto last = storage.behind<attune::Tensor<float, 2, 2>, 2>();
@@ -60,12 +67,33 @@ TEST(InTurn, what_stands_between_two_layers_overlaps_neither_of_them) {
 
 TEST(InTurn, both_sides_of_a_layer_are_apart) {
   using attune::detail::InTurn;
-  InTurn<float, std::integer_sequence<int, 3, 4, 0>, None, Members<float, float>, None> storage;
+  InTurn<float, Apart<3, 4, 0>, None, Members<float, float>, None> storage;
   static_assert(sizeof storage == (3 + 2 + 4) * sizeof(float));
   const auto before = storage.behind<attune::Tensor<float, 1, 3>, 0>();
   const auto behind = storage.behind<attune::Tensor<float, 1, 4>, 1>();
   auto& own = storage.of_layer<1>();
   const float* const places[] = {before.data, &own.first, behind.data};
   EXPECT_TRUE(places[0] + 3 <= places[1] && places[1] + 2 <= places[2]);
-  static_assert(sizeof(InTurn<float, std::integer_sequence<int, 6, 0>, None, None>) == 6 * sizeof(float));
+  static_assert(sizeof(InTurn<float, Apart<6, 0>, None, None>) == 6 * sizeof(float));
+}
+
+TEST(InTurn, an_output_in_place_takes_the_memory_of_its_input) {
+  using attune::detail::InTurn, attune::detail::OutputInTurn, attune::detail::OutputsInTurn;
+  using Five = attune::Tensor<float, 1, 5>;
+  // The second and third of five layers work in place; the fourth does not.
+  using Outputs = OutputsInTurn<OutputInTurn{5}, OutputInTurn{5, true}, OutputInTurn{5, true},
+                                OutputInTurn{3}, OutputInTurn{9}>;
+  InTurn<float, Outputs, None, Members<float, float>, None, None, None> storage;
+  static_assert(sizeof storage == (5 + 3) * sizeof(float));
+  const auto first = storage.behind<Five, 0>();
+  EXPECT_EQ((storage.behind<Five, 1>().data), first.data);
+  EXPECT_EQ((storage.behind<Five, 2>().data), first.data);
+  EXPECT_EQ((storage.behind<attune::Tensor<float, 1, 3>, 3>().data), first.data + 5);
+  EXPECT_EQ(&storage.of_layer<1>().first, first.data + 5);
+  // Behind an odd number of layers, in place at the end.
+  using AtTheEnd = OutputsInTurn<OutputInTurn{2}, OutputInTurn{5}, OutputInTurn{5, true}, OutputInTurn{9}>;
+  InTurn<float, AtTheEnd, None, None, Members<float, float>, None> at_the_end;
+  static_assert(sizeof at_the_end == (5 + 2) * sizeof(float));
+  EXPECT_EQ((at_the_end.behind<Five, 1>().data), (at_the_end.behind<Five, 2>().data));
+  EXPECT_EQ(&at_the_end.of_layer<2>().first + 2, (at_the_end.behind<Five, 1>().data));
 }

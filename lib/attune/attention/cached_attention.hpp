@@ -272,6 +272,7 @@ struct AttentionStream : AttentionParts<Attention> {
   using Parts::kShape, Parts::kHeads, Parts::kKvHeads, Parts::kDk, Parts::kDv;
   using typename Parts::Scalar;
 
+  static constexpr bool kOutputMayBeInput = true;
   static constexpr CacheShape kKept = kept_of<kShape, cache>();
   static constexpr bool kInt8 = cache.numbers == CacheNumbers::kInt8;
   using Tokens = std::conditional_t<kInt8, Int8KeyValueBlocks<kKvHeads, kDk, kDv, kKept>,

@@ -81,6 +81,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
       .takes_context = true,
       .takes_length = kSelfAttention,
       .scores = {.num_heads = shape.num_heads, .seq_len = shape.seq_len, .kv_len = shape.kv_len},
+      .output_may_be_input = true,
       .gradient_may_be_input = true,
       .updates_in_backward = true,
       .lanes = (std::min)(QueryProjection::kAbilities.lanes, KeyProjection::kAbilities.lanes)};
@@ -113,7 +114,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
   /// Scratch of inference. It also holds Q, K, V and O, as there is no tape.
   using InferenceScratch = typename Memory::InferenceScratch;
 
-  // ---- Inference: no tape. `y` may not overlap the inputs. ----
+  // ---- Inference: no tape. `y` may be an input. ----
 
   /// Cross-attention: y[seq_len, d_out] of query[seq_len, d_model], key[kv_len, d_key], value[kv_len,
   /// d_value].

@@ -75,7 +75,9 @@ template <class Model, AnyContext Call, class Y, class... Arguments>
 ATTUNE_INLINE Status forward_pass(const Call& context, const auto& parameters, const auto& x, const Y& y,
                                   Arguments&... arguments) {
 #if ATTUNE_CHECKED
-  check_views<kAbilities<Model>.output_may_be_input>(x, y);
+  constexpr bool kInference = sizeof...(Arguments) == 1;  // scratch, but no tape
+  check_views<kInference ? kAbilities<Model>.output_may_be_input
+                         : kAbilities<Model>.backward_may_read_output>(x, y);
 #endif
   const Status status = forward_status<Model>(context, parameters, x, y, arguments...);
   if (status == Status::kOk) clear_behind_in(context, y);
@@ -126,7 +128,8 @@ constexpr auto context_with(const Mask& mask ATTUNE_LIFETIME_BOUND, const auto&.
 }  // namespace detail
 
 /// Inference: y[rows, cols] of x[rows, cols] or of token ids. An id outside the vocabulary returns
-/// Status::kInvalidToken and writes nothing. `y` may not overlap `x`.
+/// Status::kInvalidToken and writes nothing. `y` may be `x` if the layer's kAbilities allow it; they may not
+/// overlap otherwise.
 template <class Layer, class Set = typename Layer::Parameters, AttentionMask Mask = NoMask,
           class Products = FloatProducts>
 detail::Outcome<Layer> infer(const Set& parameters, ConstView<typename Layer::Input> x,

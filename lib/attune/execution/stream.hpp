@@ -88,6 +88,7 @@ inline constexpr bool kSaysOwnStream = [] {
 // The Stream of a layer whose tokens do not meet.
 template <class Layer>
 struct StreamByToken {
+  static constexpr bool kOutputMayBeInput = detail::kOutputMayBeInput<Layer>;
   struct Memory {};
   using Scratch = typename Layer::InferenceScratch;
 
@@ -127,6 +128,11 @@ constexpr auto stream_of() {
 /// A layer's Stream: its Memory, Scratch and step.
 template <class Layer, int tokens, CacheShape cache>
 using StreamOf = typename decltype(stream_of<Layer, tokens, cache>())::type;
+/// Whether y of a step may be x: the stream says so.
+template <class Stream>
+inline constexpr bool kStepsInPlace = requires {
+  requires Stream::kOutputMayBeInput;
+};
 /// The memory of a layer's stream, for steps of any number of tokens.
 template <class Layer, CacheShape cache>
 using StreamMemoryOf = typename StreamOf<Layer, 1, cache>::Memory;

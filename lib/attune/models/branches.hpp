@@ -55,7 +55,7 @@ struct StreamBranch {
   using Member = MemberType;
   using Stream = StreamOf<Part, tokens, cache>;
   using InferenceScratch = typename Stream::Scratch;
-  static constexpr bool kOutputMayBeInput = detail::kOutputMayBeInput<Part> && kByToken<Part>;
+  static constexpr bool kOutputMayBeInput = kStepsInPlace<Stream>;
 
   ATTUNE_INLINE static void forward(const auto& parameters, auto x, auto y, const auto& context,
                                     InferenceScratch& scratch) {
@@ -71,7 +71,7 @@ struct MemoryStreamBranch {
   using Products = std::conditional_t<cache.numbers == CacheNumbers::kInt8, kernels::Int8CacheProducts,
                                       kernels::FloatProducts>;
   using InferenceScratch = typename Stream::template Scratch<tokens>;
-  static constexpr bool kOutputMayBeInput = false;
+  static constexpr bool kOutputMayBeInput = true;
 
   ATTUNE_INLINE static void forward(const auto& parameters, auto x, auto y, const auto& context,
                                     InferenceScratch& scratch) {

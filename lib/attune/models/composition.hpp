@@ -143,11 +143,17 @@ ATTUNE_INLINE auto in_turn(const First& first, const Rest& rest) {
   }
 }
 
+/// sum = x + y for tokens, in context. `sum` may be x or y.
+template <class Matrix, class Scalar>
+ATTUNE_INLINE void add(const auto& context, const Scalar* x, const Scalar* y, Scalar* sum) {
+  context.in_any_order().template token_elements<Matrix::rows, Matrix::cols, 2>(
+      [&](int first, int count)
+          ATTUNE_INLINE_LAMBDA { kernels::add(count, x + first, y + first, sum + first); });
+}
 /// y += x for tokens, in context.
 template <class Matrix, class Scalar>
 ATTUNE_INLINE void add_to(const auto& context, const Scalar* x, Scalar* y) {
-  context.in_any_order().template token_elements<Matrix::rows, Matrix::cols, 2>(
-      [&](int first, int count) ATTUNE_INLINE_LAMBDA { kernels::add_to(count, x + first, y + first); });
+  add<Matrix, Scalar>(context, y, x, y);
 }
 
 inline constexpr const char* kNumbers[] = {"0",  "1",  "2",  "3",  "4",  "5",  "6",  "7",
@@ -260,33 +266,54 @@ struct Behind<Scalar, 0, Scratch> {
   [[no_unique_address]] Scratch scratch;
 };
 
-// The scalars beside a layer, with `between` scalars after each layer but the last. One of the two adjacent
-// places is even.
-template <int... between>
-constexpr int scalars_beside(int layer, bool even) {
-  constexpr int kLayers = static_cast<int>(sizeof...(between)), kBetween[] = {between...};
-  const int place = (layer % 2 == 0) == even ? layer : layer - 1;
-  return place >= 0 && place + 1 < kLayers ? kBetween[place] : 0;
+// The scalars of a layer's output, and whether the output may overwrite the layer's input.
+struct OutputInTurn {
+  int scalars;
+  bool in_place = false;
+};
+
+// Whether the output of layer `place` lies at the beginning. A layer out of place has its input at the
+// beginning and its output at the end, or the other way around.
+template <OutputInTurn... outputs>
+constexpr bool lies_first(int place) {
+  constexpr OutputInTurn kOutputs[] = {outputs...};
+  bool first = true;
+  for (int i = 1; i <= place; ++i) first ^= !kOutputs[i].in_place;
+  return first;
+}
+// The scalars beside a layer that lie at the beginning, or at the end. The last layer's output lies
+// elsewhere.
+template <OutputInTurn... outputs>
+constexpr int scalars_beside(int layer, bool at_the_beginning) {
+  constexpr int kLayers = static_cast<int>(sizeof...(outputs));
+  constexpr OutputInTurn kOutputs[] = {outputs...};
+  int most = 0;
+  for (int place = (std::max)(0, layer - 1); place <= layer && place + 1 < kLayers; ++place) {
+    if (lies_first<outputs...>(place) == at_the_beginning) most = (std::max)(most, kOutputs[place].scalars);
+  }
+  return most;
 }
 
-// Scratch of layers that run in order, with `between` scalars after each but the last. Its size is the
-// maximum, over the layers, of a layer's scratch and the scalars on both sides. Scalars at even places lie
-// at the beginning, at odd places at the end, and a layer's own scratch in the middle.
-template <class Scalar, class Between, class Indices, class... Scratches>
+template <OutputInTurn... outputs>
+struct OutputsInTurn {};
+
+// Scratch of layers that run in order, and their outputs but the last. Its size is the maximum, over the
+// layers, of a layer's scratch and the outputs beside it, which lie at the beginning and at the end.
+template <class Scalar, class Outputs, class Indices, class... Scratches>
 class InTurnOf;
-template <class Scalar, int... between, std::size_t... index, class... Scratches>
-class InTurnOf<Scalar, std::integer_sequence<int, between...>, std::index_sequence<index...>, Scratches...> {
-  static constexpr int kBetween[sizeof...(between)] = {between...};
+template <class Scalar, OutputInTurn... outputs, std::size_t... index, class... Scratches>
+class InTurnOf<Scalar, OutputsInTurn<outputs...>, std::index_sequence<index...>, Scratches...> {
+  static constexpr OutputInTurn kOutputs[sizeof...(outputs)] = {outputs...};
 
   template <int layer, class Scratch>
-  using At = Behind<Scalar, scalars_beside<between...>(layer, true), Scratch>;
+  using At = Behind<Scalar, scalars_beside<outputs...>(layer, true), Scratch>;
   template <class Own>
   static constexpr int kScalars = std::is_empty_v<Own>
                                       ? 0
                                       : static_cast<int>((sizeof(Own) + sizeof(Scalar) - 1) / sizeof(Scalar));
   static constexpr int kAll =
       (std::max)({1, kScalars<At<static_cast<int>(index), Scratches>> +
-                         scalars_beside<between...>(static_cast<int>(index), false)...});
+                         scalars_beside<outputs...>(static_cast<int>(index), false)...});
 
   union {
     OneOf<At<static_cast<int>(index), Scratches>...> layers_;
@@ -301,12 +328,24 @@ class InTurnOf<Scalar, std::integer_sequence<int, between...>, std::index_sequen
   /// The scalars after layer `place`.
   template <class Matrix, int place>
   View<Matrix> behind() {
-    static_assert(kBetween[place] >= Matrix::size);
-    return View<Matrix>(all_.data() + (place % 2 == 0 ? 0 : kAll - kBetween[place]));
+    static_assert(kOutputs[place].scalars >= Matrix::size);
+    return View<Matrix>(all_.data() + (lies_first<outputs...>(place) ? 0 : kAll - kOutputs[place].scalars));
   }
 };
-template <class Scalar, class Between, class... Scratches>
-using InTurn = InTurnOf<Scalar, Between, std::index_sequence_for<Scratches...>, Scratches...>;
+template <class Scalar, class Outputs, class... Scratches>
+using InTurn = InTurnOf<Scalar, Outputs, std::index_sequence_for<Scratches...>, Scratches...>;
+// Whether a layer's output has the shape of its input.
+template <class Layer>
+inline constexpr bool kSameShape = [] {
+  if constexpr (kTakesIds<Layer>) {
+    return false;
+  } else {
+    return std::is_same_v<typename Layer::Input, typename Layer::Output>;
+  }
+}();
+// Whether it may take the memory of its input in inference.
+template <class Layer>
+inline constexpr bool kReplacesInput = kSameShape<Layer>&& kOutputMayBeInput<Layer>;
 
 }  // namespace detail
 

@@ -60,13 +60,14 @@ struct EncoderLayerOf : detail::EncoderStack<options, NormLayer, Attention, Netw
                                         .mask = MaskUse::kScores,
                                         .takes_context = true,
                                         .takes_length = Stack::kStackTakesLength,
+                                        .output_may_be_input = true,
                                         .gradient_may_be_input = Stack::kGradientMayBeLayerInput,
                                         .lanes = Stack::kStackLanes};
   using Tape = typename Stack::template TapeOf<Parameters>;
   using Scratch = typename Stack::template ScratchOf<Parameters>;
   using typename Stack::InferenceScratch;
 
-  /// Inference: y[seq_len, d_model] of x[seq_len, d_model]; the mask is attention's. `y` may not overlap `x`.
+  /// Inference: y[seq_len, d_model] of x[seq_len, d_model]; the mask is attention's. `y` may be `x`.
   template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
                       const Call& context = {}) {

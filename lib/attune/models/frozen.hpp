@@ -71,8 +71,9 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   /// Whether nothing is trained.
   static constexpr bool kFrozen = std::is_same_v<What, detail::TrainNothing>;
   static constexpr Abilities kAbilities =
-      detail::with(detail::kAbilitiesOfAll<Layer>, &Abilities::lanes,
-                   detail::kLanesOf<Layer> == Lanes::kAll ? Lanes::kAll : Lanes::kNone);
+      detail::with(detail::with(detail::kAbilitiesOfAll<Layer>, &Abilities::lanes,
+                                detail::kLanesOf<Layer> == Lanes::kAll ? Lanes::kAll : Lanes::kNone),
+                   &Abilities::output_may_be_input, detail::kReplacesInput<Layer>);
 
  private:
   static_assert(detail::check_trained<Layer, What, Trained>());
@@ -211,7 +212,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
     }
   };
 
-  /// Inference; returns a Status if the layer takes token ids. `y` may not overlap `x`.
+  /// Inference; returns a Status if the layer takes token ids. Overlap is allowed as for the layer.
   template <AnyContext Call = Context<>>
   static detail::Outcome<Layer> forward(const Parameters& trained, ConstView<Input> x, View<Output> y,
                                         InferenceScratch& scratch, const Call& context = {}) {

@@ -33,8 +33,10 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   /// Whether backward reads x.
   template <class Gradients>
   static constexpr bool kReadsInput = detail::kReadsInput<Layer, typename Gradients::Each>;
-  static constexpr Abilities kAbilities = detail::with(
-      detail::kAbilitiesOfAll<Layer>, &Abilities::gradient_may_be_input, detail::kGradientMayBeInput<Layer>);
+  static constexpr Abilities kAbilities =
+      detail::with(detail::with(detail::kAbilitiesOfAll<Layer>, &Abilities::gradient_may_be_input,
+                                detail::kGradientMayBeInput<Layer>),
+                   &Abilities::output_may_be_input, detail::kReplacesInput<Layer>);
 
  private:
   struct Nothing {};
@@ -43,6 +45,8 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   };
   template <int boundaries>
   using Turns = detail::Turns<Scalar, Output::size, boundaries>;
+  // In inference, activations between layers that are not in y.
+  static constexpr int kInferredBetween = kAbilities.output_may_be_input ? 0 : count - 1;
 
  public:
   /// The layers' tapes, and the matrices between them that backward reads.
@@ -70,7 +74,7 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   using Scratch = ScratchOf<Parameters>;
   struct InferenceScratch {
     [[no_unique_address]] typename Layer::InferenceScratch layer;
-    [[no_unique_address]] Turns<count - 1> activations;
+    [[no_unique_address]] Turns<kInferredBetween> activations;
   };
 
   /// Token by token (execution/stream.hpp), if the layer supports it.
@@ -79,16 +83,18 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
     using Each = detail::StreamOf<Layer, tokens, cache>;
     using Memory = detail::Copies<detail::StreamMemoryOf<Layer, cache>, count>;
     static constexpr std::uint64_t kMostTokens = detail::kMostTokens<Layer, cache>;
+    static constexpr bool kOutputMayBeInput = detail::kStepsInPlace<Each>;
+    static constexpr int kBetween = kOutputMayBeInput ? 0 : count - 1;
     struct Scratch {
       [[no_unique_address]] typename Each::Scratch layer;
-      [[no_unique_address]] detail::Turns<Scalar, tokens * Output::cols, count - 1> activations;
+      [[no_unique_address]] detail::Turns<Scalar, tokens * Output::cols, kBetween> activations;
     };
     static void step(std::uint64_t position, const auto& parameters,
                      ConstView<detail::StepInput<Layer, tokens>> x, View<detail::StepOutput<Layer, tokens>> y,
                      Memory& memory, Scratch& scratch, const auto&... more) {
       for (int i = 0; i < count; ++i) {
         auto to = y;
-        if constexpr (count > 1) {
+        if constexpr (kBetween > 0) {
           if (i < count - 1) to = scratch.activations.template at<detail::StepOutput<Layer, tokens>>(i);
         }
         auto&& layer_memory = memory[i];
@@ -102,12 +108,12 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
     }
   };
 
-  /// Inference. `y` may not overlap `x`.
+  /// Inference. `y` may be `x` if the layer allows it.
   template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
                       const Call& context = {}) {
     const auto output = [&](int i) ATTUNE_INLINE_LAMBDA {
-      if constexpr (count > 1) {
+      if constexpr (kInferredBetween > 0) {
         if (i < count - 1) return scratch.activations.template at<Output>(i);
       }
       return y;

@@ -108,8 +108,10 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   };
   using Scratch = ScratchOf<Parameters>;
   struct InferenceScratch {
-    detail::InTurn<Scalar, std::integer_sequence<int, Layers::Output::size...>,
-                   typename Layers::InferenceScratch...>
+    detail::InTurn<
+        Scalar,
+        detail::OutputsInTurn<detail::OutputInTurn{Layers::Output::size, detail::kReplacesInput<Layers>}...>,
+        typename Layers::InferenceScratch...>
         layers;
   };
 
@@ -119,7 +121,10 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
     using Memory = detail::Members<detail::StreamMemoryOf<Layers, cache>...>;
     static constexpr std::uint64_t kMostTokens = (std::min)({detail::kMostTokens<Layers, cache>...});
     struct Scratch {
-      detail::InTurn<Scalar, std::integer_sequence<int, tokens * Layers::Output::cols...>,
+      detail::InTurn<Scalar,
+                     detail::OutputsInTurn<detail::OutputInTurn{
+                         tokens * Layers::Output::cols, detail::kSameShape<Layers>&& detail::kStepsInPlace<
+                                                            detail::StreamOf<Layers, tokens, cache>>}...>,
                      typename detail::StreamOf<Layers, tokens, cache>::Scratch...>
           layers;
     };

@@ -94,14 +94,26 @@ struct SequentialMemory {
     }
   }();
 
+  // Whether a layer runs inference only and its output takes the memory of its input.
+  template <class Gradients, int index>
+  static constexpr bool kInferredInPlace = [] {
+    if constexpr (index > 0 && index < kInferred && index + 1 < kLayers) {
+      return kReplacesInput<Layer<index>> && !kNextReads<Gradients, index>;
+    } else {
+      return false;
+    }
+  }();
+
   // Memory of all layers: their tapes, matrices between them on the tape, scratch.
   template <class Gradients, class Indices = std::make_integer_sequence<int, kLayers>>
   struct All;
   template <class Gradients, int... index>
   struct All<Gradients, std::integer_sequence<int, index...>> {
     using Tapes = Members<typename KeptOf<Gradients, index>::Tape...>;
-    using Scratch = InTurn<Scalar, std::integer_sequence<int, kInScratch<Gradients, index>...>,
-                           typename KeptOf<Gradients, index>::Scratch...>;
+    using Scratch = InTurn<
+        Scalar,
+        OutputsInTurn<OutputInTurn{kInScratch<Gradients, index>, kInferredInPlace<Gradients, index>}...>,
+        typename KeptOf<Gradients, index>::Scratch...>;
     static constexpr bool kDrops = (kDropsIn<typename KeptOf<Gradients, index>::Tape> || ...);
   };
   template <class Gradients, class Indices = std::make_integer_sequence<int, kLayers - 1>>

@@ -67,13 +67,13 @@ struct StackInference {
   using Tokens = typename NormLayer::Input;
   struct None {};
 
-  // The first branch writes to y. The others write to their own buffer, unless all of them may overwrite
-  // their input.
+  // Branches write to `tokens`, which has their input if norms are before them. If one of them may not
+  // overwrite its input, all write to their own buffer. So y may be x.
   template <class Indices>
   struct ScratchIn;
   template <int... index>
   struct ScratchIn<std::integer_sequence<int, index...>> {
-    static constexpr bool kInPlace = ((index == 0 || Branches::kOutputMayBeInput) && ...);
+    static constexpr bool kInPlace = !kNormBefore || (Branches::kOutputMayBeInput && ...);
     Tokens tokens;
     [[no_unique_address]] std::conditional_t<kInPlace, None, Tokens> branch;
     OneOf<typename Branches::InferenceScratch...> branches;
@@ -99,12 +99,12 @@ struct StackInference {
                             none);
       tokens_in = scratch.tokens;
     }
-    const View<Tokens> output = index == 0 ? y : scratch.output();
+    const View<Tokens> output = scratch.output();
     tokens_of(context).inside([&]() ATTUNE_INLINE_LAMBDA {
       Branch::forward(Branch::Member::of(parameters), tokens_in, output, context,
                       one_of<index>(scratch.branches));
     });
-    add_to<Tokens>(tokens_of(context), index == 0 ? x.data : ConstView<Tokens>(output).data, y.data);
+    add<Tokens>(tokens_of(context), x.data, ConstView<Tokens>(output).data, y.data);
     if constexpr (!kNormBefore) {
       forward_in<NormLayer>(tokens_of(context), norm_of<index>(parameters), ConstView<Tokens>(y), y, none);
     }
@@ -193,6 +193,7 @@ struct ResidualStack {
   /// a mask is the position, so make a mask for the cache's capacity instead of seq_len.
   template <int tokens, CacheShape cache>
   struct Stream {
+    static constexpr bool kOutputMayBeInput = true;
     using Memory = detail::Members<typename Branches::template StreamMemory<cache>...>;
     static constexpr std::uint64_t kMostTokens = (std::min)({Branches::template kMostTokens<cache>...});
     template <class Indices>

@@ -217,13 +217,13 @@ ATTUNE_INLINE void store_many(float* to, const ManyRegisters& from) {
       : [to] "r"(to), ATTUNE_REGISTERS("t"));
 }
 
-// y[size] += x. `size` is a positive multiple of eight.
-ATTUNE_INLINE void add_eights(int size, const float* x, float* y) {
+// sum[size] = x + y; `sum` may be x or y. `size` is a positive multiple of eight.
+ATTUNE_INLINE void add_eights(int size, const float* x, const float* y, float* sum) {
   asm volatile(
-      "1: vldmia %[x]!,{s0-s7}\n vldmia %[y],{s8-s15}\n cmp %[x],%[end]\n vadd.f32 s0,s8,s0\n "
+      "1: vldmia %[y]!,{s0-s7}\n vldmia %[x]!,{s8-s15}\n cmp %[x],%[end]\n vadd.f32 s0,s8,s0\n "
       "vadd.f32 s1,s9,s1\n vadd.f32 s2,s10,s2\n vadd.f32 s3,s11,s3\n vadd.f32 s4,s12,s4\n "
-      "vadd.f32 s5,s13,s5\n vadd.f32 s6,s14,s6\n vadd.f32 s7,s15,s7\n vstmia %[y]!,{s0-s7}\n bne 1b"
-      : [x] "+&r"(x), [y] "+&r"(y)
+      "vadd.f32 s5,s13,s5\n vadd.f32 s6,s14,s6\n vadd.f32 s7,s15,s7\n vstmia %[sum]!,{s0-s7}\n bne 1b"
+      : [x] "+&r"(x), [y] "+&r"(y), [sum] "+&r"(sum)
       : [end] "r"(x + size)
       : "cc", "memory", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12",
         "s13", "s14", "s15");
