@@ -192,6 +192,20 @@ class BranchFirst(AfterBlock):
         return self.ln2(self.down(F.relu(self.up(x))) + x)
 
 
+class Recurrent(nn.Module):
+    """A cell that goes through the tokens."""
+
+    def __init__(self):
+        super().__init__()
+        self.cell, self.head = nn.GRUCell(4, 8), nn.Linear(8, 2)
+
+    def forward(self, x):
+        state = None
+        for token in x.unbind(1):
+            state = self.cell(token, state)
+        return self.head(state)
+
+
 class Forecaster(nn.Module):
     """Blocks of one's own on sinusoidal positions that are no parameters; an answer for every token."""
 

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from .errors import Unsupported
+from .recognition import NO_RECURRENT_LAYERS
 from .recording import NodeByNode
 
 OPSETS = range(14, 21)
@@ -411,6 +412,8 @@ class OnnxModule(NodeByNode):
     def results(self, step, inputs):
         known = OPERATIONS.get(step.operation) if not step.domain else None
         shapes = ", ".join(str(list(value.shape)) for value in inputs if isinstance(value, torch.Tensor))
+        if known is None and step.operation in ("GRU", "LSTM", "RNN"):
+            raise Unsupported(f"{NO_RECURRENT_LAYERS}{step.operation} of {shapes}\n  {self.position[1]}")
         if known is None:
             raise Unsupported(f"attune has no layer for this: {step.operation} of {shapes or 'constants'}\n  {self.position[1]}")
         try:

@@ -20,6 +20,7 @@ ACTIVATIONS = {"relu": "kRelu", "relu_": "kRelu", "silu": "kSilu", "swish": "kSi
 SUMS = {"add", "__add__", "__radd__", "__iadd__", "add_", "iadd"}
 PRODUCTS = {"mul", "__mul__", "__rmul__", "mul_", "__imul__", "imul", "multiply"}
 QUOTIENTS = {"div", "__truediv__", "true_divide", "divide", "div_"}
+RECURRENT = {"gru", "lstm", "rnn_tanh", "rnn_relu", "gru_cell", "lstm_cell", "rnn_tanh_cell", "rnn_relu_cell"}
 POOLS = {"avg_pool1d", "avg_pool2d", "adaptive_avg_pool1d", "adaptive_avg_pool2d"}
 
 # Of an nn.TransformerEncoderLayer that is written out.
@@ -31,6 +32,7 @@ MULTIHEAD_NAMES = {"qkv_weight": "in_proj_weight", "qkv_bias": "in_proj_bias", "
 
 # Remedies that several messages have.
 BATCH_FIRST = "make the batch the first dimension of the input and of every value (batch_first=True)"
+NO_RECURRENT_LAYERS = "attune has no recurrent layers (GRU, LSTM, RNN, and their cells); attention or a causal nn.Conv1d can take their place: "
 PADDING = "export without it; padding is given at run time, and the folder's README.md shows its SequenceLength"
 
 
@@ -208,7 +210,7 @@ class Recognizer(Convolutions):
 
     @staticmethod
     def no_layer(node):
-        known = {"batch_norm": "BatchNorm", "lstm": "LSTM", "gru": "GRU"} | dict.fromkeys(
+        known = {"batch_norm": "BatchNorm"} | dict.fromkeys(
             ("matmul", "__matmul__", "bmm", "einsum", "scaled_dot_product_attention"),
             "a product of two values; attention ends with its output projection, an nn.Linear")
         derived = [item for item in node.inputs() if item.derived]
@@ -1107,6 +1109,9 @@ def recognize(recording, output):
     """The recognizer of a recorded model, and its layers."""
     recognizer = Recognizer(recording)
     try:
+        recurrent = next((node for node in recording.nodes if node.derived and node.operation in RECURRENT), None)
+        if recurrent:
+            raise Unsupported(NO_RECURRENT_LAYERS + recurrent.describe())
         used = {item.index for node in recording.nodes for item in node.inputs()}
         unused = [index for index, item in enumerate(recording.inputs) if item.index not in used]
         if unused:
