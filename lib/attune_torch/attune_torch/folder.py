@@ -1,4 +1,5 @@
 """The folder of an exported model: C++ that a person would have written, the weights as they are, and samples to check it."""
+import math
 import re
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from torch import nn
 from . import tensors
 from .cpp_names import refuse_name
 from .errors import Unsupported
-from .folding import metadata_of
+from .folding import Scaled, metadata_of
 from .recognition import MULTIHEAD_NAMES, TORCH_NAMES, close, recognize
 from .recording import in_evaluation, record
 
@@ -36,12 +37,12 @@ class Exported:
 
     def __init__(self, module, args, kwargs, hints):
         self.recording, self.output = record(module, args, kwargs, hints)
-        self.recognizer, self.layers = recognize(self.recording, self.output)
+        self.recognizer, self.layers, self.output = recognize(self.recording, self.output)
         turned = tensors.conv1d_weights(module)
         self.state = {name: value.detach().t() if name in turned else value.detach() for name, value in module.state_dict().items()}
-        self.folds = list(self.recognizer.folds.values())
-        for fold in self.folds:
-            self.state = fold.apply(self.state)
+        self.changes = [*self.recognizer.folds.values(), *(Scaled(tensor, math.prod(factors.values())) for tensor, factors in self.recognizer.factors.items())]
+        for change in self.changes:
+            self.state = change.apply(self.state)
         if not self.layers:
             raise Unsupported("forward answers its input as it is, and there is no layer to export")
         if not any(layer.tensors for layer in self.layers):
@@ -77,6 +78,9 @@ class Exported:
             return False
         if last.bias:
             raise Unsupported("a head that is tied to the embedding and has a bias: " + last.path)
+        if first.table.path in self.recognizer.factors:
+            raise Unsupported("an embedding times a constant, and a head that is tied to it; make the factors of features a parameter, "
+                              f"nn.Parameter(torch.full(({first.table.shape[-1]},), …)), which becomes a LayerScale: {first.path}")
         return True
 
     def __repr__(self):
@@ -454,6 +458,6 @@ def export(module, sample_input, folder, hints=None):
         older.unlink()
     for file, text in texts.items():
         (folder / file).write_text(text)
-    tensors.write(folder / "model.safetensors", found.state, metadata_of(found.folds))
+    tensors.write(folder / "model.safetensors", found.state, metadata_of(found.changes))
     tensors.write(folder / "check.safetensors", found.samples())
     return found

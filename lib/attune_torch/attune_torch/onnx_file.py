@@ -251,6 +251,7 @@ class OnnxModule(NodeByNode):
                                     if value.is_floating_point() and value.numel() == 1 and 100 <= float(value) < math.inf})
         self.name_tensors()
         self.name_tables()
+        self.eval()
 
     def _get_name(self):
         return self.file
@@ -585,6 +586,12 @@ def global_average_pool(step, x):
     return {3: F.adaptive_avg_pool1d, 4: F.adaptive_avg_pool2d}[x.dim()](x, 1)
 
 
+def batch_norm(step, x, weight, bias, mean, variance):
+    if step.get("training_mode", 0):
+        raise Unsupported("a BatchNorm in training; call model.eval() before torch.onnx.export")
+    return F.batch_norm(x, mean, variance, weight, bias, False, 0.0, step.get("epsilon", 1e-5))
+
+
 def layer_norm(step, x, weight, bias=None):
     axis = step.get("axis", -1) % x.dim()
     return F.layer_norm(x, x.shape[axis:], weight, bias, nearest(step.get("epsilon", 1e-5)))
@@ -648,7 +655,7 @@ OPERATIONS = {
     "Erf": lambda step, a: a.erf(), "Tanh": lambda step, a: a.tanh(), "Sigmoid": lambda step, a: a.sigmoid(),
     "Relu": lambda step, a: F.relu(a), "Gelu": lambda step, a: F.gelu(a, approximate=step.get("approximate", "none")),
     "Softmax": softmax, "LayerNormalization": layer_norm, "Conv": convolution, "Gemm": gemm,
-    "AveragePool": average_pool, "GlobalAveragePool": global_average_pool, "Pad": padded,
+    "BatchNormalization": batch_norm, "AveragePool": average_pool, "GlobalAveragePool": global_average_pool, "Pad": padded,
     "MatMul": lambda step, a, b: torch.matmul(a, b),
     "ReduceMean": reduced(lambda x, axes, keep: x.mean(axes, keep)),
     "ReduceSum": reduced(lambda x, axes, keep: x.sum(axes, keep)),
