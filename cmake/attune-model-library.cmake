@@ -1,6 +1,6 @@
 # attune_add_model_library(name MODEL <C++ type> HEADER header.hpp [NAMES <C++ type> FILE file.safetensors [QUANTIZE int8|bf16|fp16]]
 #                          [TRAINS nothing|everything|lora|biases|head] [RANK n] [LOSS <C++ type>] [OPTIMIZER <C++ type>] [BATCH n]
-#                          [STREAM capacity])
+#                          [STREAM capacity] [LENGTHS])
 # attune_add_model_library(name FOLDER exported …)
 # A static library `name` with a header in plain C, name.h, of a model: for firmware in C, and for programs that are to compile
 # fast, since the model's templates are in this library alone.
@@ -13,6 +13,7 @@
 # are drawn. TRAINS: `nothing` with weights in flash, else `everything`; `lora`, `biases` and `head` train beside weights in flash.
 # The head is the last layer with parameters of a Sequential.
 # LOSS is attune::CrossEntropy<>, OPTIMIZER attune::AdamW, BATCH 1. STREAM: token by token with a cache of that many tokens.
+# LENGTHS: functions take the number of valid tokens of a sequence that is shorter than the model's (attention/sequence_length.hpp).
 # name.h documents the functions. Nothing uses a heap, an exception or the C++ runtime; several libraries go side by side.
 #
 # With ATTUNE_CPU, the target name_arduino writes attune_models/name/arduino/name: a precompiled Arduino library for that processor.
@@ -23,7 +24,7 @@ function(attune_add_model_library name)
   if(NOT CMAKE_CXX_COMPILE_FEATURES)
     message(FATAL_ERROR "attune_add_model_library: the library is compiled as C++: project(… LANGUAGES C CXX)")
   endif()
-  cmake_parse_arguments(PARSE_ARGV 1 library "" "MODEL;HEADER;NAMES;FILE;QUANTIZE;FOLDER;TRAINS;RANK;LOSS;OPTIMIZER;BATCH;STREAM" "")
+  cmake_parse_arguments(PARSE_ARGV 1 library "LENGTHS" "MODEL;HEADER;NAMES;FILE;QUANTIZE;FOLDER;TRAINS;RANK;LOSS;OPTIMIZER;BATCH;STREAM" "")
   if(NOT name MATCHES "^[a-z_][a-z0-9_]*$" OR library_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "attune_add_model_library: the name begins functions of C, as 'gestures': small letters, digits and _. "
       "Not known: '${library_UNPARSED_ARGUMENTS}'")
@@ -94,6 +95,12 @@ function(attune_add_model_library name)
     set(FILE_HEADER "#include <${name}_file.hpp>")
   endif()
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/attune_models/${name})
+  set(LENGTHS 0)
+  set(AND_TOKENS "")
+  if(library_LENGTHS)
+    set(LENGTHS 1)
+    set(AND_TOKENS ", int tokens")
+  endif()
   set(COPIES_FLASH 0)
   if(library_FILE AND TRAINS STREQUAL "everything")
     set(COPIES_FLASH 1)
@@ -133,7 +140,7 @@ function(attune_add_model_library name)
     endif()
   endforeach()
   add_custom_command(OUTPUT ${folder}/${name}.h
-    COMMAND ${CMAKE_COMMAND} "-DOBJECTS=$<TARGET_OBJECTS:${name}_sizes>" -DNAME=${name} -DTRAINS=${TRAINS} -DSTREAM=${STREAM}
+    COMMAND ${CMAKE_COMMAND} "-DOBJECTS=$<TARGET_OBJECTS:${name}_sizes>" -DNAME=${name} -DTRAINS=${TRAINS} -DSTREAM=${STREAM} -DLENGTHS=${LENGTHS}
       "-DHEADER=${folder}/${name}.h" "-DINCLUDES=$<JOIN:$<TARGET_PROPERTY:attune::attune,INTERFACE_INCLUDE_DIRECTORIES>,|>" -P ${ATTUNE_MODEL_LIBRARY_FOLDER}/attune-model-library/header.cmake
     DEPENDS ${name}_sizes $<TARGET_OBJECTS:${name}_sizes> ${ATTUNE_MODEL_LIBRARY_FOLDER}/attune-model-library/header.cmake
       ${ATTUNE_MODEL_LIBRARY_FOLDER}/attune-model-library/header.h.in
