@@ -908,6 +908,8 @@ def drawn_convolutions(draw, classes):
             steps.append(norm(width, affine=draw.random() < 0.7))
         if draw.random() < 0.7:
             steps.append(draw.choice(ACTIVATIONS)())
+        if draw.random() < 0.3:
+            steps += [norm(width), Step(lambda x, factor=draw.choice([0.5, 3, -2.5]): x * factor)]
         length = nn.Sequential(*steps).eval()(sample).shape[2]
         if length > 2 and draw.random() < 0.3:
             steps.append(pool(2, stride=draw.randint(1, 2)))
