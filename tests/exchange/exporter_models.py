@@ -192,8 +192,9 @@ class NormalizedPicture(nn.Module):
     def __init__(self):
         super().__init__()
         self.register_buffer("mean", torch.randn(3, 1, 1)), self.register_buffer("std", torch.rand(3, 1, 1) + 0.2)
-        self.layers = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.BatchNorm2d(4), nn.Conv2d(4, 4, 3, padding=1),
-                                    nn.AvgPool2d(2), nn.BatchNorm2d(4), nn.BatchNorm2d(4), nn.Flatten())
+        self.layers = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), Step(lambda x: -2 * x), nn.ReLU(), nn.BatchNorm2d(4),
+                                    nn.Conv2d(4, 4, 3, padding=1, bias=False), Step(lambda x: x / 3), nn.BatchNorm2d(4), nn.AvgPool2d(2),
+                                    nn.BatchNorm2d(4), nn.BatchNorm2d(4), nn.Flatten())
         self.head = nn.Linear(36, 3)
 
     def forward(self, x):

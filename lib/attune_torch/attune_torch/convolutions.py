@@ -170,8 +170,10 @@ class Convolutions:
         layer = found[-1] if found else None
         norm = self.prefix(mean, "running_mean")
         numbers = scale_and_shift(*(item.value if item is not None else None for item in (mean, variance, weight, bias)), epsilon)
+        # Neither a layer that another BatchNorm is in, nor one times a constant that comes before.
         folds = layer is not None and getattr(layer, "kind", "") in ("linear", "convolution") and not any(
-            tensor in self.factors for tensor in layer.tensors) and not any(getattr(fold, "layer", None) == layer.names[0] for fold in self.folds.values())
+            getattr(fold, "layer", None) == layer.names[0] for other, fold in self.folds.items() if other != norm) and not any(
+            index < node.index for tensor in layer.tensors for index in self.factors.get(tensor, {}))
         if not folds:
             if weight is None or bias is None:
                 raise node.refused(f"{what} has no convolution or Linear before it, into which it could be folded, and no weights that could be a "
