@@ -1,6 +1,6 @@
 # attune_add_model_library(name MODEL <C++ type> HEADER header.hpp [NAMES <C++ type> FILE file.safetensors [QUANTIZE int8|bf16|fp16]]
 #                          [TRAINS nothing|everything|lora|biases|head] [RANK n] [LOSS <C++ type>] [OPTIMIZER <C++ type>] [BATCH n]
-#                          [STREAM capacity])
+#                          [STREAM capacity] [LENGTHS])
 # attune_add_model_library(name FOLDER exported …)
 # A static library `name` with a header in plain C, name.h, of a model: for firmware in C, and for programs that are to compile
 # fast, since the model's templates are in this library alone.
@@ -13,6 +13,7 @@
 # are drawn. TRAINS: `nothing` with weights in flash, else `everything`; `lora`, `biases` and `head` train beside weights in flash.
 # The head is the last layer with parameters of a Sequential.
 # LOSS is attune::CrossEntropy<>, OPTIMIZER attune::AdamW, BATCH 1. STREAM: token by token with a cache of that many tokens.
+# LENGTHS: functions take the number of valid tokens of a sequence that is shorter than the model's (attention/sequence_length.hpp).
 # name.h documents the functions. Nothing uses a heap, an exception or the C++ runtime; several libraries go side by side.
 #
 # With ATTUNE_CPU, the target name_arduino writes attune_models/name/arduino/name: a precompiled Arduino library for that processor.
@@ -23,7 +24,7 @@ function(attune_add_model_library name)
   if(NOT CMAKE_CXX_COMPILE_FEATURES)
     message(FATAL_ERROR "attune_add_model_library: the library is compiled as C++: project(… LANGUAGES C CXX)")
   endif()
-  cmake_parse_arguments(PARSE_ARGV 1 library "" "MODEL;HEADER;NAMES;FILE;QUANTIZE;FOLDER;TRAINS;RANK;LOSS;OPTIMIZER;BATCH;STREAM" "")
+  cmake_parse_arguments(PARSE_ARGV 1 library "LENGTHS" "MODEL;HEADER;NAMES;FILE;QUANTIZE;FOLDER;TRAINS;RANK;LOSS;OPTIMIZER;BATCH;STREAM" "")
   if(NOT name MATCHES "^[a-z_][a-z0-9_]*$" OR library_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "attune_add_model_library: the name begins functions of C, as 'gestures': small letters, digits and _. "
       "Not known: '${library_UNPARSED_ARGUMENTS}'")
@@ -31,13 +32,26 @@ function(attune_add_model_library name)
   if(library_FOLDER)
     cmake_path(ABSOLUTE_PATH library_FOLDER BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE)
     cmake_path(GET library_FOLDER FILENAME space)
-    if(NOT EXISTS ${library_FOLDER}/model.hpp)
-      message(FATAL_ERROR "attune_add_model_library: ${library_FOLDER} has no model.hpp: attune_torch.export writes one")
+    string(REGEX REPLACE "[^A-Za-z0-9_]+" "_" space "${space}")
+    if(NOT EXISTS ${library_FOLDER}/${space}.hpp)
+      message(FATAL_ERROR "attune_add_model_library: ${library_FOLDER} has no ${space}.hpp: attune_torch.export writes one, and the "
+        "folder keeps its name")
     endif()
-    set(library_HEADER ${library_FOLDER}/model.hpp)
+    set(library_HEADER ${library_FOLDER}/${space}.hpp)
     set(library_MODEL ${space}::Model)
     set(library_NAMES ${space}::Names)
     set(library_FILE ${library_FOLDER}/model.safetensors)
+  endif()
+  if(TARGET ${name})
+    get_target_property(other ${name} ATTUNE_MODEL_FOLDER)
+    if(NOT other OR NOT library_FOLDER)
+      message(FATAL_ERROR "attune_add_model_library: there is a target '${name}' already; give one of them another name")
+    elseif(other STREQUAL library_FOLDER)
+      message(FATAL_ERROR "attune_add_model_library: the library '${name}' is there already, as add_subdirectory(${other}) makes it: "
+        "set ${space}_TRAINS, or give another library another name")
+    endif()
+    message(FATAL_ERROR "Two exported models are called '${name}', in ${other} and in ${library_FOLDER}. The name of the folder is a "
+      "namespace, a header and a library: export one of them into a folder of another name")
   endif()
   if(NOT library_MODEL OR NOT library_HEADER OR (library_NAMES AND NOT library_FILE) OR (library_FILE AND NOT library_NAMES))
     message(FATAL_ERROR "attune_add_model_library: give MODEL and HEADER, with NAMES and FILE for weights in flash, or FOLDER")
@@ -81,6 +95,12 @@ function(attune_add_model_library name)
     set(FILE_HEADER "#include <${name}_file.hpp>")
   endif()
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/attune_models/${name})
+  set(LENGTHS 0)
+  set(AND_TOKENS "")
+  if(library_LENGTHS)
+    set(LENGTHS 1)
+    set(AND_TOKENS ", int tokens")
+  endif()
   set(COPIES_FLASH 0)
   if(library_FILE AND TRAINS STREQUAL "everything")
     set(COPIES_FLASH 1)
@@ -102,7 +122,7 @@ function(attune_add_model_library name)
   foreach(part IN ITEMS model sizes own)
     configure_file(${ATTUNE_MODEL_LIBRARY_FOLDER}/attune-model-library/${part}.cpp.in ${folder}/${name}_${part}.cpp @ONLY)
   endforeach()
-  configure_file(${ATTUNE_MODEL_LIBRARY_FOLDER}/attune-model-library/model.hpp.in ${folder}/${name}_model.hpp @ONLY)
+  configure_file(${ATTUNE_MODEL_LIBRARY_FOLDER}/attune-model-library/model.hpp.in ${folder}/attune_library_${name}.hpp @ONLY)
 
   # The sizes of name.h are those of the target's compiler: it writes them into an object, where CMake reads them.
   add_library(${name}_sizes OBJECT ${folder}/${name}_sizes.cpp)
@@ -120,13 +140,14 @@ function(attune_add_model_library name)
     endif()
   endforeach()
   add_custom_command(OUTPUT ${folder}/${name}.h
-    COMMAND ${CMAKE_COMMAND} "-DOBJECTS=$<TARGET_OBJECTS:${name}_sizes>" -DNAME=${name} -DTRAINS=${TRAINS} -DSTREAM=${STREAM}
+    COMMAND ${CMAKE_COMMAND} "-DOBJECTS=$<TARGET_OBJECTS:${name}_sizes>" -DNAME=${name} -DTRAINS=${TRAINS} -DSTREAM=${STREAM} -DLENGTHS=${LENGTHS}
       "-DHEADER=${folder}/${name}.h" "-DINCLUDES=$<JOIN:$<TARGET_PROPERTY:attune::attune,INTERFACE_INCLUDE_DIRECTORIES>,|>" -P ${ATTUNE_MODEL_LIBRARY_FOLDER}/attune-model-library/header.cmake
     DEPENDS ${name}_sizes $<TARGET_OBJECTS:${name}_sizes> ${ATTUNE_MODEL_LIBRARY_FOLDER}/attune-model-library/header.cmake
       ${ATTUNE_MODEL_LIBRARY_FOLDER}/attune-model-library/header.h.in
     COMMENT "Writing ${name}.h"
     VERBATIM COMMAND_EXPAND_LISTS)
   target_include_directories(${name} PUBLIC ${folder})
+  set_target_properties(${name} PROPERTIES ATTUNE_MODEL_FOLDER "${library_FOLDER}")
 
   if(ATTUNE_CPU)
     set(arduino ${folder}/arduino/${name})

@@ -1,5 +1,5 @@
 # Writes name.h: sizes as the target's compiler left them in OBJECTS, statuses as they are in core/status.hpp.
-#   cmake -DOBJECTS=… -DNAME=… -DTRAINS=… -DSTREAM=… -DHEADER=… -DINCLUDES=…|… -P header.cmake
+#   cmake -DOBJECTS=… -DNAME=… -DTRAINS=… -DSTREAM=… -DLENGTHS=… -DHEADER=… -DINCLUDES=…|… -P header.cmake
 set(found "")
 foreach(object IN LISTS OBJECTS)
   file(STRINGS "${object}" found REGEX "ATTUNE_LIBRARY [0-9]+ ")
@@ -7,7 +7,7 @@ foreach(object IN LISTS OBJECTS)
     break()
   endif()
 endforeach()
-if(NOT found MATCHES "ATTUNE_LIBRARY ([0-9]+) ([0-9]+) ([0-9]+) ([01]) ([0-9]+) ([0-9]+) ([01]) ([0-9]+) ([0-9]+) ")
+if(NOT found MATCHES "ATTUNE_LIBRARY ([0-9]+) ([0-9]+) ([0-9]+) ([01]) ([0-9]+) ([0-9]+) ([01]) ([0-9]+) ([0-9]+) [0-9]+ ")
   message(FATAL_ERROR "attune_add_model_library: the sizes of ${NAME} are not in ${OBJECTS}")
 endif()
 set(RAM ${CMAKE_MATCH_1})
@@ -25,7 +25,18 @@ if(CMAKE_MATCH_7)
 endif()
 set(STATE ${CMAKE_MATCH_8})
 set(ROW ${CMAKE_MATCH_9})
+string(REGEX REPLACE ".* ([0-9]+) $" "\\1" tokens "${CMAKE_MATCH_0}")
 string(TOUPPER ${NAME} UPPER)
+set(TOKENS "")
+set(AND_TOKENS "")
+set(OF_TOKENS "")
+if(LENGTHS)
+  set(TOKENS "\n#define ${UPPER}_TOKENS ${tokens}      /* tokens of a full sequence */")
+  set(AND_TOKENS ", int tokens")
+  set(OF_TOKENS ", of which the first `tokens` tokens are valid, 1 to ${UPPER}_TOKENS: the others have no influence, and rows of y
+   behind them are zero. ${UPPER}_INVALID_LENGTH of another number. A loss over all tokens must ignore targets behind them: -100 for
+   classes")
+endif()
 
 string(REPLACE "|" ";" includes "${INCLUDES}")
 find_file(status_header attune/core/status.hpp PATHS ${includes} NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH REQUIRED)
@@ -49,11 +60,11 @@ if(NOT TRAINS STREQUAL "nothing")
    answer ${UPPER}_NOT_INITIALIZED. */
 ${NAME}_status ${NAME}_start(${NAME}_model* model, uint64_t seed);
 /* Forward and backward of a sequence; its loss, where `loss` is not NULL. */
-${NAME}_status ${NAME}_accumulate(${NAME}_model* model, const ${NAME}_input* x, const ${NAME}_target* target, float* loss);
+${NAME}_status ${NAME}_accumulate(${NAME}_model* model, const ${NAME}_input* x${AND_TOKENS}, const ${NAME}_target* target, float* loss);
 /* A step of the optimizer with the sequences accumulated since the last. */
 ${NAME}_status ${NAME}_update(${NAME}_model* model, float learning_rate);
 /* Begins the same in slices of bounded work; x and target stay as they are until the end. */
-${NAME}_status ${NAME}_accumulate_in_slices(${NAME}_model* model, const ${NAME}_input* x, const ${NAME}_target* target);
+${NAME}_status ${NAME}_accumulate_in_slices(${NAME}_model* model, const ${NAME}_input* x${AND_TOKENS}, const ${NAME}_target* target);
 ${NAME}_status ${NAME}_update_in_slices(${NAME}_model* model, float learning_rate);
 /* The next slice: ${UPPER}_UNDER_WAY until the last, which answers what the whole call would. */
 ${NAME}_status ${NAME}_slice(${NAME}_model* model);

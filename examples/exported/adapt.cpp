@@ -5,7 +5,7 @@
 #include <port.hpp>
 
 #include <attune/attune.hpp>
-#include <model.hpp>
+#include <vit.hpp>
 #include <vit_file.hpp>
 
 #include "../digits/packed_images.hpp"

@@ -169,6 +169,75 @@ class Picture(nn.Module):
         return self.head(torch.sigmoid(self.hidden(torch.flatten(self.second(x), 1))))
 
 
+class Idioms(nn.Module):
+    """Normalized inputs, constant factors, a BatchNorm behind an activation, a sum that is a mean, and an output without its only feature."""
+
+    def __init__(self, width=8):
+        super().__init__()
+        self.register_buffer("mean", torch.randn(4)), self.register_buffer("std", torch.rand(4) + 0.2)
+        self.inward, self.branch, self.norm = nn.Linear(4, width), nn.Linear(width, width), nn.LayerNorm(width)
+        self.attend, self.after, self.head = nn.MultiheadAttention(width, 2, batch_first=True), nn.BatchNorm1d(width), nn.Linear(width, 1)
+
+    def forward(self, x):
+        x = self.inward((x - self.mean) / self.std) * math.sqrt(8)
+        x = x + 0.5 * self.attend(x, x, x, need_weights=False)[0]
+        x = x + self.branch(self.norm(x) * 0.3) / 4
+        x = self.after(F.relu(x).transpose(1, 2)).transpose(1, 2)
+        return self.head(x.sum(1) / x.shape[1]).squeeze(-1)
+
+
+class NormalizedPicture(nn.Module):
+    """An image whose channels are normalized, and BatchNorms that no layer in front of them can take."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.randn(3, 1, 1)), self.register_buffer("std", torch.rand(3, 1, 1) + 0.2)
+        self.layers = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), Step(lambda x: -2 * x), nn.ReLU(), nn.BatchNorm2d(4),
+                                    nn.Conv2d(4, 4, 3, padding=1, bias=False), Step(lambda x: x / 3), nn.BatchNorm2d(4), nn.AvgPool2d(2),
+                                    nn.BatchNorm2d(4), nn.BatchNorm2d(4), nn.Flatten())
+        self.head = nn.Linear(36, 3)
+
+    def forward(self, x):
+        return self.head(self.layers((x - self.mean) / self.std)) / 3
+
+
+class ScaledWords(nn.Module):
+    """An embedding times the root of its width, as in "Attention is all you need"; one output for each token."""
+
+    def __init__(self, width=8):
+        super().__init__()
+        self.table, self.positions, self.head = nn.Embedding(9, width), nn.Parameter(torch.randn(6, width)), nn.Linear(width, 1)
+
+    def forward(self, ids):
+        return self.head(self.table(ids) * self.table.embedding_dim ** 0.5 + self.positions)[..., 0]
+
+
+class Constants(nn.Module):
+    """A step with buffers, constants and a parameter of one number; a Linear behind it."""
+
+    def __init__(self, step, far=False, head=True):
+        super().__init__()
+        self.register_buffer("mean", torch.rand(4) + 1), self.register_buffer("std", torch.rand(4) + 0.3), self.register_buffer("table", torch.rand(5, 4))
+        if far:
+            self.mean *= 1e5
+        self.scalar, self.first, self.one, self.head = nn.Parameter(torch.rand(1)), nn.Linear(4, 4), nn.Linear(4, 1), nn.Linear(4, 2) if head else nn.Identity()
+        self.step = step
+
+    def forward(self, x):
+        return self.head(self.step(self, x))
+
+
+class TiedScaled(nn.Module):
+    """An embedding times a constant, whose table is the head, too."""
+
+    def __init__(self):
+        super().__init__()
+        self.table, self.middle = nn.Embedding(9, 8), nn.Linear(8, 8)
+
+    def forward(self, ids):
+        return F.linear(torch.tanh(self.middle(self.table(ids) * 8 ** 0.5)), self.table.weight)
+
+
 class AfterBlock(nn.Module):
     """nn.MultiheadAttention, norms after each part."""
 
@@ -190,6 +259,20 @@ class BranchFirst(AfterBlock):
     def forward(self, x):
         x = self.ln1(self.attn(x, x, x, need_weights=False)[0] + x)
         return self.ln2(self.down(F.relu(self.up(x))) + x)
+
+
+class Recurrent(nn.Module):
+    """A cell that goes through the tokens."""
+
+    def __init__(self):
+        super().__init__()
+        self.cell, self.head = nn.GRUCell(4, 8), nn.Linear(8, 2)
+
+    def forward(self, x):
+        state = None
+        for token in x.unbind(1):
+            state = self.cell(token, state)
+        return self.head(state)
 
 
 class Forecaster(nn.Module):
@@ -826,6 +909,8 @@ def drawn_convolutions(draw, classes):
             steps.append(norm(width, affine=draw.random() < 0.7))
         if draw.random() < 0.7:
             steps.append(draw.choice(ACTIVATIONS)())
+        if draw.random() < 0.3:
+            steps += [norm(width), Step(lambda x, factor=draw.choice([0.5, 3, -2.5]): x * factor)]
         length = nn.Sequential(*steps).eval()(sample).shape[2]
         if length > 2 and draw.random() < 0.3:
             steps.append(pool(2, stride=draw.randint(1, 2)))
@@ -895,4 +980,7 @@ def models():
         "named": (Named(), torch.randn(3, 6, 4)),
         "unbiased": (nn.Sequential(nn.Linear(5, 8, bias=False), nn.ReLU(), nn.Linear(8, 2, bias=False)), torch.randn(3, 5)),
         "scaled": (nn.Sequential(nn.LayerNorm(5), nn.Tanh()), torch.randn(3, 4, 5)),
+        "idioms": (with_statistics(Idioms()), torch.randn(3, 5, 4)),
+        "normalized": (with_statistics(NormalizedPicture()), torch.randn(3, 3, 6, 6)),
+        "scaled_words": (ScaledWords(), torch.randint(0, 9, (3, 6))),
     }

@@ -1,7 +1,7 @@
 // Compares the model with PyTorch, layer by layer: python3 -m attune_torch check.
 #include <vit_file.hpp>
 #include <vit_samples.hpp>
-#include "model.hpp"
+#include "vit.hpp"
 
 namespace {
 

@@ -24,7 +24,9 @@ def run(command, what):
     if done.returncode:
         lines = (done.stdout + done.stderr).splitlines()
         errors = [line for line in lines if re.search("error:|error at|killed|overflowed by", line.lower())]  # quantization says "error", too
-        raise CheckFailed("\n".join([f"{what} ended with {done.returncode}:", *(errors or lines)[-12:]]))
+        at = next((index for index, line in enumerate(lines) if line.startswith("CMake Error")), None)
+        said = lines[at:at + 12] if at is not None else (errors or lines)[-12:]
+        raise CheckFailed("\n".join([f"{what} ended with {done.returncode}:", *said]))
     return done.stdout
 
 

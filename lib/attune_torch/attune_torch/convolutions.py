@@ -1,9 +1,9 @@
-"""Convolutions, average pooling, and BatchNorm, which is folded into the layer before it."""
+"""Convolutions, average pooling, and BatchNorm, which is folded into the layer before it, or a layer by itself."""
 import torch
 import torch.nn.functional as F
 
 from .errors import Unsupported
-from .folding import Folded
+from .folding import Alone, Folded, scale_and_shift
 from .layers import convolution_type, linear, pool_type
 
 
@@ -143,10 +143,18 @@ class Convolutions:
                 raise node.refused("average pooling with padding, ceil_mode or divisor_override: ")
         return [self.layer(node, pool_type(extents, before.shape[1], kernel, stride))], before
 
-    # ---- BatchNorm ----
+    # ---- BatchNorm, and other numbers for each feature ----
+
+    def by_feature(self, node, path):
+        """A factor and a bias for each feature: a convolution of one token, of one feature in each group."""
+        rows, d_model = self.tokens(node).shape[-2:] if self.tokens(node).dim() > 2 else (1, node.shape[-1])
+        layer = self.layer(node, convolution_type((rows,), d_model, d_model, (1,), (1,), (0,), d_model, False, True), path,
+                           [f"{path}.weight", f"{path}.bias"])
+        layer.kind = "by_feature"
+        return layer
 
     def batch_norm(self, node, source):
-        """Folded into the convolution or Linear before it, as `last_layer` answers."""
+        """Folded into the convolution or Linear before it, or a layer by itself, as `last_layer` answers."""
         before, mean, variance = node.args[:3]
         weight, bias, training, _, epsilon = (self.argument(node, index, name, default) for index, name, default in (
             (3, "weight", None), (4, "bias", None), (5, "training", False), (6, "momentum", 0.1), (7, "eps", 1e-5)))
@@ -160,13 +168,21 @@ class Convolutions:
         before = self.origin(before)
         found, rest = self.last_layer(before, source) if before.operation != "input" and before is not source else ([], before)
         layer = found[-1] if found else None
-        if layer is None or getattr(layer, "kind", "") not in ("linear", "convolution"):
-            raise node.refused(f"{what} has no convolution or Linear before it, into which it could be folded: ")
+        norm = self.prefix(mean, "running_mean")
+        numbers = scale_and_shift(*(item.value if item is not None else None for item in (mean, variance, weight, bias)), epsilon)
+        # Neither a layer that another BatchNorm is in, nor one times a constant that comes before.
+        folds = layer is not None and getattr(layer, "kind", "") in ("linear", "convolution") and not any(
+            getattr(fold, "layer", None) == layer.names[0] for other, fold in self.folds.items() if other != norm) and not any(
+            index < node.index for tensor in layer.tensors for index in self.factors.get(tensor, {}))
+        if not folds:
+            if weight is None or bias is None:
+                raise node.refused(f"{what} has no convolution or Linear before it, into which it could be folded, and no weights that could be a "
+                                   "layer (affine=False): ")
+            self.folds[norm] = Alone(norm, *numbers)
+            return [*found, self.by_feature(node, norm)], rest
         if len(self.recording.names[id(self.tensors[layer.weight.path])]) > 1:
             raise Unsupported(f"{what} follows {layer.path}, whose weight another layer has, too")
-        norm = self.prefix(mean, "running_mean")
-        statistics = [item.value if item is not None else None for item in (mean, variance, weight, bias)]
-        self.folds[norm] = Folded.of(norm, layer.names[0], *statistics, epsilon)
+        self.folds[norm] = Folded(norm, layer.names[0], *numbers)
         if not layer.bias:
             layer.type, layer.bias = layer.make(True), True
             layer.tensors.append(f"{layer.names[0]}.bias" if layer.names[0] else "bias")

@@ -13,13 +13,15 @@ index j0 j1 jn labs ldexp lgamma log log10 log1p log2 logb lround malloc memcpy 
 random realloc remainder remove rename rewind rindex rint round scanf select significand sin sinh sqrt srand stderr stdin stdout system tan
 tanh time timezone tolower toupper trunc y0 y1 yn""".split())
 HEADERS = frozenset("assert ctype errno float limits locale math setjmp stdarg stdbool stddef stdint stdio stdlib string time wchar".split())
-RESERVED = frozenset(["attune", "Eigen", "std", "main", "posix"])
+RESERVED = frozenset(["attune", "Eigen", "std", "main", "posix", "arguments", "console", "instructions", "port", "ticks"])
 
 
 def refuse_name(name):
     """Raises ValueError of a folder's name that is not a namespace of one's own."""
-    if not re.fullmatch(r"[A-Za-z_]\w*", name):
+    if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
         raise ValueError(f"'{name}' is to be a C++ namespace: letters, digits and _, no digit first")
+    if name.endswith("_file"):
+        raise ValueError(f"'{name}' is what the weights of a model '{name.removesuffix('_file')}' are called in C++: take a name that does not end in _file")
     kinds = {"a keyword of C++": KEYWORDS, "a name of the C library": C_LIBRARY | HEADERS, "a name that programs with attune have": RESERVED}
     owner = next((kind for kind, names in kinds.items() if {name, name.lower()} & names), None)
     if owner:

@@ -1,4 +1,5 @@
 """The folder of an exported model: C++ that a person would have written, the weights as they are, and samples to check it."""
+import math
 import re
 from pathlib import Path
 
@@ -8,11 +9,12 @@ from torch import nn
 from . import tensors
 from .cpp_names import refuse_name
 from .errors import Unsupported
-from .folding import metadata_of
+from .folding import Scaled, metadata_of
 from .recognition import MULTIHEAD_NAMES, TORCH_NAMES, close, recognize
 from .recording import in_evaluation, record
 
 LAYERS = "Layers"
+HEADER_LINE = " of PyTorch, as a type of attune."
 # The members of attune::EncoderLayerNames.
 NAMES_IN_ORDER = ("query", "key", "value", "output", "linear1", "linear2", "norm1", "norm2", "gate", "query_norm", "key_norm",
                   "scale1", "scale2", "qkv_weight", "qkv_bias")
@@ -35,12 +37,12 @@ class Exported:
 
     def __init__(self, module, args, kwargs, hints):
         self.recording, self.output = record(module, args, kwargs, hints)
-        self.recognizer, self.layers = recognize(self.recording, self.output)
+        self.recognizer, self.layers, self.output = recognize(self.recording, self.output)
         turned = tensors.conv1d_weights(module)
         self.state = {name: value.detach().t() if name in turned else value.detach() for name, value in module.state_dict().items()}
-        self.folds = list(self.recognizer.folds.values())
-        for fold in self.folds:
-            self.state = fold.apply(self.state)
+        self.changes = [*self.recognizer.folds.values(), *(Scaled(tensor, math.prod(factors.values())) for tensor, factors in self.recognizer.factors.items())]
+        for change in self.changes:
+            self.state = change.apply(self.state)
         if not self.layers:
             raise Unsupported("forward answers its input as it is, and there is no layer to export")
         if not any(layer.tensors for layer in self.layers):
@@ -76,6 +78,9 @@ class Exported:
             return False
         if last.bias:
             raise Unsupported("a head that is tied to the embedding and has a bias: " + last.path)
+        if first.table.path in self.recognizer.factors:
+            raise Unsupported("an embedding times a constant, and a head that is tied to it; make the factors of features a parameter, "
+                              f"nn.Parameter(torch.full(({first.table.shape[-1]},), …)), which becomes a LayerScale: {first.path}")
         return True
 
     def __repr__(self):
@@ -84,7 +89,7 @@ class Exported:
     def check_tensors(self):
         odd = next((name for name in self.state if not re.fullmatch(r'[ !#-\[\]-~]+', name) or ";" in name), None)
         if odd:
-            raise Unsupported(f"{odd!r} cannot be a name in model.hpp, which has ASCII without quotes, backslashes, semicolons and control "
+            raise Unsupported(f"{odd!r} cannot be a name in C++, which is ASCII without quotes, backslashes, semicolons and control "
                               "characters: rename the module")
         if any(name == "" for layer in self.layers for name in layer.names):
             raise Unsupported("the module is one layer by itself, whose tensors have no path; export nn.Sequential(module)")
@@ -183,7 +188,7 @@ class Exported:
             model = "attune::EncoderDecoder<" + ",".join(f"\n    {self.sequential(part, '        ')}" for part in types) + ">"
         else:
             model = self.sequential(types[0])
-        lines = [f"// {class_name} of PyTorch, as a type of attune. Its weights are model.safetensors, under the same names.",
+        lines = [f"// {class_name}{HEADER_LINE} Its weights are model.safetensors, under the same names.",
                  *self.input_comment(),
                  "#pragma once", "", "#include <attune/attune.hpp>", "", f"namespace {name} {{", "",
                  *self.declarations, *([""] if self.declarations else []), f"using Model = {model};", "", *self.table(),
@@ -199,7 +204,7 @@ class Exported:
         paths = ", ".join(f'"{layer.path or self.kind_of(layer)}"' for layer in layers)
         return "\n".join([
             "// Compares the model with PyTorch, layer by layer: python3 -m attune_torch check.",
-            f"#include <{name}_file.hpp>", f"#include <{name}_samples.hpp>", '#include "model.hpp"', "", "namespace {", "",
+            f"#include <{name}_file.hpp>", f"#include <{name}_samples.hpp>", f'#include "{name}.hpp"', "", "namespace {", "",
             f"using namespace {name};", f"using File = {name}_file;", f"using Samples = {name}_samples;", "using Whole = Model;",
             "using WholeNames = Names;", f"using Layers = {flat};",
             f"using LayerNames = {self.file_type(layers, f'attune::PyTorchPart<{self.names_type(LAYERS, names)}>', False, False)};",
@@ -261,8 +266,8 @@ class Exported:
 OWN_FILE, OWN_LINE = "CMakeLists.txt", "# The model {name}, for a firmware of yours:"  # by which a folder is known as written here
 CMAKE = OWN_LINE + '''
 #
-#   add_subdirectory({name})
-#   add_executable(firmware main.cpp)                    # #include <model.hpp>, <{name}_file.hpp>
+#   add_subdirectory({folder})
+#   add_executable(firmware main.cpp)                    # #include <{name}.hpp>, <{name}_file.hpp>
 #   target_link_libraries(firmware PRIVATE attune::attune)
 #   {name}_add_to(firmware)                              # or {name}_add_to(firmware QUANTIZE int8)
 #
@@ -306,21 +311,21 @@ README = '''# {name}
 
 | file | contents |
 |---|---|
-| `model.hpp` | the model's type, and PyTorch's names of its tensors |
+| `{name}.hpp` | the model's type, and PyTorch's names of its tensors |
 | `model.safetensors` | its state_dict |
 | `model.safetensors.roles` | for `QUANTIZE`: tensors whose names do not tell whether they are weights |
 | `check.safetensors` | {samples} samples: inputs, outputs, and every layer's output |
 | `CMakeLists.txt` | `{name}_add_to(target)` for your firmware; by itself, the program that compares |
 
 ```sh
-python3 -m attune_torch check {name}                   # on this machine
-python3 -m attune_torch check {name} --on mps2_an386   # and on an emulated Cortex-M4
+python3 -m attune_torch check {folder}                   # on this machine
+python3 -m attune_torch check {folder} --on mps2_an386   # and on an emulated Cortex-M4
 ```
 
 In a firmware:
 
 ```cpp
-#include <model.hpp>
+#include <{name}.hpp>
 #include <{name}_file.hpp>
 
 static {name}::Model::InferenceScratch scratch;
@@ -422,7 +427,7 @@ def export(module, sample_input, folder, hints=None):
     modules' paths, called as hint(module, *inputs): what the module computes, written with operations that attune has. Raises
     Unsupported, before anything is written, and says what attune has no layer for, and where in `forward` it is."""
     folder = Path(folder)
-    name = re.sub(r"\W+", "_", folder.resolve().name)
+    name = re.sub(r"\W+", "_", folder.resolve().name, flags=re.ASCII)
     refuse_name(name)
     refuse_folder(folder)
     refuse_module(module)
@@ -443,13 +448,16 @@ def export(module, sample_input, folder, hints=None):
     refuse_without_batch(module, args, kwargs)
     found = Exported(module, args, kwargs, hints or {})
     class_name = module._get_name()
-    texts = {OWN_FILE: CMAKE.format(name=name, library=name.lower()), "model.hpp": found.header(name, class_name),
+    texts = {OWN_FILE: CMAKE.format(name=name, folder=folder.resolve().name, library=name.lower()), f"{name}.hpp": found.header(name, class_name),
              "check.cpp": found.check_source(name, (1e-4, 0.1)), "model.safetensors.roles": found.roles(),
-             "README.md": README.format(name=name, length=found.length_example(name), class_name=class_name, samples=found.samples()["input"].shape[0],
+             "README.md": README.format(name=name, folder=folder.resolve().name, length=found.length_example(name), class_name=class_name, samples=found.samples()["input"].shape[0],
                                         parameters=f"{sum(p.numel() for p in module.parameters()):,}")}
     folder.mkdir(parents=True, exist_ok=True)
+    older = folder / "model.hpp"  # the header of an earlier export, which would still compile
+    if older.is_file() and HEADER_LINE in older.read_text(errors="replace").partition("\n")[0]:
+        older.unlink()
     for file, text in texts.items():
         (folder / file).write_text(text)
-    tensors.write(folder / "model.safetensors", found.state, metadata_of(found.folds))
+    tensors.write(folder / "model.safetensors", found.state, metadata_of(found.changes))
     tensors.write(folder / "check.safetensors", found.samples())
     return found

@@ -1,24 +1,50 @@
-"""BatchNorm as a part of the convolution or Linear before it: y = (w·x + b)·scale + shift for each feature, in evaluation."""
+"""Tensors that are others in attune's file than in the state_dict: how they get there, and how what a board learned comes back.
+
+Each change has `apply(state)`, from the state_dict to the file, and `undo(learned)`. A file's metadata names the changes, so that
+`load` undoes them in a module of the same kind.
+"""
 import json
+import math
 from dataclasses import dataclass
 
 import torch
 
-FOLDED = "attune.folded"  # in a file's metadata: of each folded BatchNorm, the layer that it was folded into, as JSON
+FOLDED = "attune.folded"          # of each BatchNorm in the layer before it, that layer
+ALONE = "attune.alone"            # BatchNorms that are a layer
+NORMALIZED = "attune.normalized"  # of each layer that normalizes by buffers, their names
+SCALED = "attune.scaled"          # of each tensor, the factor that it was multiplied by
+
+
+def scale_and_shift(mean, variance, weight, bias, epsilon):
+    """A BatchNorm in evaluation: y = x·scale + shift for each feature."""
+    scale = torch.rsqrt(variance.double() + epsilon) * (weight.double() if weight is not None else 1)
+    return scale, (bias.double() if bias is not None else 0) - mean.double() * scale
+
+
+def without(state, path):
+    """The tensors of all other modules."""
+    return {name: value for name, value in state.items() if name.rpartition(".")[0] != path}
+
+
+def identity(norm, weight, bias):
+    """The tensors of a BatchNorm whose statistics do nothing."""
+    found = {"running_mean": torch.zeros_like(bias) if norm.affine else -bias, "running_var": torch.ones_like(bias) - norm.eps}
+    if norm.affine:
+        found |= {"weight": weight, "bias": bias}
+    if norm.num_batches_tracked is not None:
+        found["num_batches_tracked"] = norm.num_batches_tracked
+    return found
 
 
 @dataclass
 class Folded:
-    """A BatchNorm in the layer before it."""
+    """A BatchNorm in the convolution or Linear before it."""
     norm: str   # path of the BatchNorm
     layer: str  # path of the layer
     scale: torch.Tensor
     shift: torch.Tensor
-
-    @classmethod
-    def of(cls, norm, layer, mean, variance, weight, bias, epsilon):
-        scale = torch.rsqrt(variance.double() + epsilon) * (weight.double() if weight is not None else 1)
-        return cls(norm, layer, scale, (bias.double() if bias is not None else 0) - mean.double() * scale)
+    module: object = None  # the BatchNorm, and whether the layer has a bias, for undo
+    biased: bool = False
 
     def names(self):
         """Of the layer's weight and bias."""
@@ -29,37 +55,140 @@ class Folded:
         weight, bias = self.names()
         scale = self.scale.reshape(-1, *[1] * (state[weight].dim() - 1))
         shift = self.shift + (state[bias].double() * self.scale if bias in state else 0)
-        state = {name: value for name, value in state.items() if name.rpartition(".")[0] != self.norm}
-        return state | {weight: (state[weight].double() * scale).to(state[weight].dtype), bias: shift.to(state[weight].dtype)}
+        return without(state, self.norm) | {weight: (state[weight].double() * scale).to(state[weight].dtype),
+                                            bias: shift.to(state[weight].dtype)}
 
-    def undo(self, learned, norm, biased):
-        """The state_dict with the BatchNorm `norm`, which is the identity; it has the bias where the layer has none."""
+    def undo(self, learned):
+        """The state_dict with a BatchNorm that is the identity; it has the bias where the layer has none."""
         bias = self.names()[1]
-        rest = {name: value for name, value in learned.items() if biased or name != bias}
-        shift = torch.zeros_like(learned[bias]) if biased else learned[bias]
-        found = {"running_mean": torch.zeros_like(shift) if norm.affine else -shift, "running_var": torch.ones_like(shift) - norm.eps}
-        if norm.affine:
-            found |= {"weight": torch.ones_like(shift), "bias": shift}
-        if norm.num_batches_tracked is not None:
-            found["num_batches_tracked"] = norm.num_batches_tracked
-        return rest | {f"{self.norm}.{name}": value for name, value in found.items()}
+        rest = {name: value for name, value in learned.items() if self.biased or name != bias}
+        shift = torch.zeros_like(learned[bias]) if self.biased else learned[bias]
+        tensors = identity(self.module, torch.ones_like(shift), shift)
+        return rest | {f"{self.norm}.{name}": value for name, value in tensors.items()}
+
+    def text(self):
+        return f"{self.norm}: folded into {self.layer}, and the identity now"
 
 
-def metadata_of(folds):
-    return {FOLDED: json.dumps({fold.norm: fold.layer for fold in folds})} if folds else None
+@dataclass
+class Alone:
+    """A BatchNorm as a convolution of one token and one feature: a factor and a bias for each."""
+    norm: str
+    scale: torch.Tensor
+    shift: torch.Tensor
+    module: object = None
+
+    def apply(self, state):
+        weight = f"{self.norm}.weight"
+        dtype = state[weight].dtype
+        return without(state, self.norm) | {weight: self.scale.reshape(-1, 1, 1).to(dtype), f"{self.norm}.bias": self.shift.to(dtype)}
+
+    def undo(self, learned):
+        weight, bias = (learned[f"{self.norm}.{name}"] for name in ("weight", "bias"))
+        return learned | {f"{self.norm}.{name}": value for name, value in identity(self.module, weight.flatten(), bias).items()}
+
+    def text(self):
+        return f"{self.norm}: its statistics are in its weight and bias now"
 
 
-def folds_of(module, metadata, file):
-    """The BatchNorms of the module that were folded for a file, as (BatchNorm, Folded)."""
-    found, modules = [], dict(module.named_modules())
+@dataclass
+class Normalized:
+    """(x - mean) / std by two tensors of the state_dict, as such a convolution: its weight is 1 / std, its bias -mean / std."""
+    layer: str
+    mean: str
+    std: str
+    shapes: tuple = ()  # of mean and std, for undo
+
+    def apply(self, state):
+        mean, std = (state[name].double().flatten() for name in (self.mean, self.std))
+        dtype = state[self.std].dtype
+        rest = {name: value for name, value in state.items() if name not in (self.mean, self.std)}
+        return rest | {f"{self.layer}.weight": (1 / std).reshape(-1, 1, 1).to(dtype), f"{self.layer}.bias": (-mean / std).to(dtype)}
+
+    def undo(self, learned):
+        weight, bias = (learned[f"{self.layer}.{name}"] for name in ("weight", "bias"))
+        scale = weight.double().flatten()
+        if not bool((scale != 0).all()):
+            raise ValueError(f"{self.layer}.weight has a zero, and {self.std} is its inverse")
+        rest = {name: value for name, value in learned.items() if not name.startswith(f"{self.layer}.")}
+        values = {self.mean: -bias.double() / scale, self.std: 1 / scale}
+        return rest | {name: value.to(weight.dtype).reshape(shape) for (name, value), shape in zip(values.items(), self.shapes)}
+
+    def text(self):
+        return f"{self.mean}, {self.std}: from {self.layer}"
+
+
+@dataclass
+class Scaled:
+    """A tensor times a constant, which forward multiplies a value by."""
+    tensor: str
+    factor: float
+
+    def apply(self, state):
+        value = state[self.tensor]
+        return state | {self.tensor: (value.double() * self.factor).to(value.dtype)}
+
+    def undo(self, learned):
+        value = learned[self.tensor]
+        return learned | {self.tensor: (value.double() / self.factor).to(value.dtype)}
+
+    def text(self):
+        return f"{self.tensor}: divided by {self.factor:.6g}, which forward multiplies by"
+
+
+def metadata_of(changes):
+    kinds = {FOLDED: {change.norm: change.layer for change in changes if isinstance(change, Folded)},
+             ALONE: [change.norm for change in changes if isinstance(change, Alone)],
+             NORMALIZED: {change.layer: [change.mean, change.std] for change in changes if isinstance(change, Normalized)},
+             SCALED: {change.tensor: change.factor for change in changes if isinstance(change, Scaled)}}
+    return {key: json.dumps(value) for key, value in kinds.items() if value} or None
+
+
+def entry_of(metadata, key, kind):
+    """An entry of the metadata; None where it is damaged."""
     try:
-        pairs = json.loads(metadata.get(FOLDED, "{}"))
+        found = json.loads(metadata.get(key, json.dumps(kind())))
     except (TypeError, ValueError):
-        pairs = None
-    for path, layer in pairs.items() if isinstance(pairs, dict) else [(FOLDED, pairs)]:
-        norm = modules.get(path)
-        if not isinstance(layer, str) or not isinstance(norm, torch.nn.modules.batchnorm._BatchNorm) or norm.running_var is None or layer == path or \
+        return None
+    return found if isinstance(found, kind) else None
+
+
+def changes_of(module, metadata, file):
+    """The changes that a file's tensors have, for a module of the same kind. Factors come last, as they do in an export."""
+    found, modules, state = [], dict(module.named_modules()), module.state_dict()
+
+    def norm_of(path):
+        norm = modules.get(path) if isinstance(path, str) else None
+        return norm if isinstance(norm, torch.nn.modules.batchnorm._BatchNorm) and norm.running_var is not None else None
+
+    def numbers(norm):
+        return scale_and_shift(norm.running_mean, norm.running_var, norm.weight, norm.bias, norm.eps)
+
+    pairs = entry_of(metadata, FOLDED, dict)
+    for path, layer in pairs.items() if pairs is not None else [(FOLDED, None)]:
+        norm = norm_of(path)
+        if norm is None or not isinstance(layer, str) or layer == path or \
                 norm.num_features not in getattr(getattr(modules.get(layer), "weight", None), "shape", ()):
             raise ValueError(f"{file}: BatchNorm {path} was folded into {layer}, and the module has no such layers")
-        found.append((norm, Folded.of(path, layer, norm.running_mean, norm.running_var, norm.weight, norm.bias, norm.eps)))
+        fold = Folded(path, layer, *numbers(norm), norm)
+        fold.biased = fold.names()[1] in state
+        found.append(fold)
+    paths = entry_of(metadata, ALONE, list)
+    for path in paths if paths is not None else [ALONE]:
+        norm = norm_of(path)
+        if norm is None or not norm.affine:
+            raise ValueError(f"{file}: the file has a BatchNorm {path} with weights, and the module has not")
+        found.append(Alone(path, *numbers(norm), norm))
+    names = entry_of(metadata, NORMALIZED, dict)
+    for layer, pair in names.items() if names is not None else [(NORMALIZED, None)]:
+        if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(name, str) and name in state for name in pair) or \
+                len({state[name].numel() for name in pair}) > 1:
+            raise ValueError(f"{file}: {layer} was made of {pair}, and the module has no such tensors")
+        found.append(Normalized(layer, *pair, tuple(state[name].shape for name in pair)))
+    factors = entry_of(metadata, SCALED, dict)
+    for tensor, factor in factors.items() if factors is not None else [(SCALED, None)]:
+        known = tensor in state or any(tensor in change.names() for change in found if isinstance(change, Folded))
+        if not known or type(factor) not in (int, float) or not math.isfinite(factor) or factor == 0:
+            raise ValueError(f"{file}: {tensor} was multiplied by {factor}, and the module has no such tensor")
+        found.append(Scaled(tensor, factor))
     return found

@@ -2,19 +2,19 @@
 import torch
 
 from . import tensors
-from .folding import folds_of
+from .folding import changes_of
 
 
 def load(module, file, say=print):
     """Loads a file that a board exported into the module: strict, as load_state_dict, and with the shapes of the module. Says
-    of each tensor how far it moved. A BatchNorm that the export folded becomes the identity: the layer before it has the
-    folded weight, and the bias where it has one; else the bias is BatchNorm's. Answers the norms of the differences by name.
-    Nothing is changed where it raises."""
+    of each tensor how far it moved, as it is in the file. What the export changed is changed back (folding.py): a BatchNorm in the
+    layer before it becomes the identity, and has the bias where the layer has none; factors of forward are divided out. Answers the
+    norms of the differences by name. Nothing is changed where it raises."""
     learned, metadata = tensors.read_all(file)
     state = module.state_dict()
-    folds = folds_of(module, metadata, file)
-    for _, fold in folds:
-        state = fold.apply(state)
+    changes = changes_of(module, metadata, file)
+    for change in changes:
+        state = change.apply(state)
     for name in tensors.conv1d_weights(module) & set(learned):
         learned[name] = learned[name].t()
     missing, unknown = sorted(set(state) - set(learned)), sorted(set(learned) - set(state))
@@ -32,11 +32,11 @@ def load(module, file, say=print):
             raise ValueError(f"{file}: {name} has numbers that are not finite")
     moved = {name: float((value.double() - state[name].double()).norm()) for name, value in learned.items()}
     own = module.state_dict()
-    for norm, fold in folds:
-        learned = fold.undo(learned, norm, fold.names()[1] in own)
+    for change in reversed(changes):
+        learned = change.undo(learned)
     module.load_state_dict({name: value.to(own[name].dtype) for name, value in learned.items()}, strict=True)
     for name, distance in moved.items():
         say(f"{name}: moved by {distance:.6g}" if distance else f"{name}: as it was")
-    for _, fold in folds:
-        say(f"{fold.norm}: folded into {fold.layer}, and the identity now")
+    for change in changes:
+        say(change.text())
     return moved

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from .errors import Unsupported
+from .recognition import NO_RECURRENT_LAYERS
 from .recording import NodeByNode
 
 OPSETS = range(14, 21)
@@ -250,6 +251,7 @@ class OnnxModule(NodeByNode):
                                     if value.is_floating_point() and value.numel() == 1 and 100 <= float(value) < math.inf})
         self.name_tensors()
         self.name_tables()
+        self.eval()
 
     def _get_name(self):
         return self.file
@@ -411,6 +413,8 @@ class OnnxModule(NodeByNode):
     def results(self, step, inputs):
         known = OPERATIONS.get(step.operation) if not step.domain else None
         shapes = ", ".join(str(list(value.shape)) for value in inputs if isinstance(value, torch.Tensor))
+        if known is None and step.operation in ("GRU", "LSTM", "RNN"):
+            raise Unsupported(f"{NO_RECURRENT_LAYERS}{step.operation} of {shapes}\n  {self.position[1]}")
         if known is None:
             raise Unsupported(f"attune has no layer for this: {step.operation} of {shapes or 'constants'}\n  {self.position[1]}")
         try:
@@ -582,6 +586,12 @@ def global_average_pool(step, x):
     return {3: F.adaptive_avg_pool1d, 4: F.adaptive_avg_pool2d}[x.dim()](x, 1)
 
 
+def batch_norm(step, x, weight, bias, mean, variance):
+    if step.get("training_mode", 0):
+        raise Unsupported("a BatchNorm in training; call model.eval() before torch.onnx.export")
+    return F.batch_norm(x, mean, variance, weight, bias, False, 0.0, step.get("epsilon", 1e-5))
+
+
 def layer_norm(step, x, weight, bias=None):
     axis = step.get("axis", -1) % x.dim()
     return F.layer_norm(x, x.shape[axis:], weight, bias, nearest(step.get("epsilon", 1e-5)))
@@ -645,7 +655,7 @@ OPERATIONS = {
     "Erf": lambda step, a: a.erf(), "Tanh": lambda step, a: a.tanh(), "Sigmoid": lambda step, a: a.sigmoid(),
     "Relu": lambda step, a: F.relu(a), "Gelu": lambda step, a: F.gelu(a, approximate=step.get("approximate", "none")),
     "Softmax": softmax, "LayerNormalization": layer_norm, "Conv": convolution, "Gemm": gemm,
-    "AveragePool": average_pool, "GlobalAveragePool": global_average_pool, "Pad": padded,
+    "BatchNormalization": batch_norm, "AveragePool": average_pool, "GlobalAveragePool": global_average_pool, "Pad": padded,
     "MatMul": lambda step, a, b: torch.matmul(a, b),
     "ReduceMean": reduced(lambda x, axes, keep: x.mean(axes, keep)),
     "ReduceSum": reduced(lambda x, axes, keep: x.sum(axes, keep)),

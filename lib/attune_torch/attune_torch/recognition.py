@@ -9,6 +9,7 @@ from torch import nn
 from . import elementwise
 from .convolutions import Convolutions
 from .errors import Unsupported
+from .folding import Normalized
 from .layers import Attention, Block, Layer, Network, Norm, linear, llama3_scaling, options, rotary_frequencies, scale_type, unless
 from .layout import SHAPES, axes, tokens
 from .recording import Node, NodeByNode
@@ -19,7 +20,9 @@ SAME = {"dropout", "Dropout", "contiguous", "clone", "detach", "float", "to", "t
 ACTIVATIONS = {"relu": "kRelu", "relu_": "kRelu", "silu": "kSilu", "swish": "kSilu", "tanh": "kTanh", "sigmoid": "kSigmoid"}
 SUMS = {"add", "__add__", "__radd__", "__iadd__", "add_", "iadd"}
 PRODUCTS = {"mul", "__mul__", "__rmul__", "mul_", "__imul__", "imul", "multiply"}
-QUOTIENTS = {"div", "__truediv__", "true_divide", "divide", "div_"}
+QUOTIENTS = {"div", "__truediv__", "true_divide", "divide", "div_", "__itruediv__", "__idiv__", "__div__"}
+DIFFERENCES = {"sub", "__sub__", "subtract", "sub_", "__isub__"}
+RECURRENT = {"gru", "lstm", "rnn_tanh", "rnn_relu", "gru_cell", "lstm_cell", "rnn_tanh_cell", "rnn_relu_cell"}
 POOLS = {"avg_pool1d", "avg_pool2d", "adaptive_avg_pool1d", "adaptive_avg_pool2d"}
 
 # Of an nn.TransformerEncoderLayer that is written out.
@@ -31,6 +34,9 @@ MULTIHEAD_NAMES = {"qkv_weight": "in_proj_weight", "qkv_bias": "in_proj_bias", "
 
 # Remedies that several messages have.
 BATCH_FIRST = "make the batch the first dimension of the input and of every value (batch_first=True)"
+NO_RECURRENT_LAYERS = "attune has no recurrent layers (GRU, LSTM, RNN, and their cells); attention or a causal nn.Conv1d can take their place: "
+NORMALIZATION = "a normalization by constants; make its mean and deviation buffers of one number for each feature, (x - self.mean) / self.std, " \
+    "or normalize samples before the model, in Python and on the device"
 PADDING = "export without it; padding is given at run time, and the folder's README.md shows its SequenceLength"
 
 
@@ -77,7 +83,8 @@ class Recognizer(Convolutions):
         self.conv1d = conv1d_weights(recording.module)
         self.patches = None  # the model's inputs, where the first step cuts them into patches or rearranges them
         self.rows = ""       # how, for people
-        self.folds = {}      # BatchNorms by their paths
+        self.folds = {}      # BatchNorms by their paths, and normalizations
+        self.factors = {}    # of a tensor, the constants that it is multiplied by, by their nodes
         self.attention_names = None  # of attention outside of transformer blocks
         self.floats = set()  # tensors that are vectors for a token or a feature, and not quantized
         self.ids = []        # the inputs of several tables, in the order of the device
@@ -112,10 +119,11 @@ class Recognizer(Convolutions):
     def from_an_input(self, node):
         """The input that a value is computed from, and the layers from there."""
         for source in self.recording.inputs:
+            before = dict(self.folds), {tensor: dict(factors) for tensor, factors in self.factors.items()}
             try:
                 return source, self.chain(node, source)
             except NotReached:
-                continue
+                self.folds, self.factors = before
         raise NotReached
 
     def encoder_decoder(self, output, target, decoder):
@@ -152,6 +160,8 @@ class Recognizer(Convolutions):
     def refuse_before(self, node, source):
         """Raises what is refused before an operation that is refused, if something is: the first of the pass is told."""
         derived = [item for item in node.inputs() if item.derived]
+        if node.operation in QUOTIENTS and len(derived) == 1 and derived[0].operation in DIFFERENCES:  # a normalization
+            derived = [item for item in derived[0].inputs() if item.derived]
         if len(derived) == 1 and node.operation != "linear" and derived[0].operation != "pad" or node.operation in SUMS:
             try:
                 self.chain(min(derived, key=lambda item: item.index), source)
@@ -177,6 +187,9 @@ class Recognizer(Convolutions):
             return formula
         if name in SUMS:
             return self.sum_layer(node, derived, source)
+        by_constants = self.by_constants(node, derived, source)
+        if by_constants:
+            return by_constants
         scale = self.scale(node) if name in PRODUCTS else None
         if scale:
             return [scale], derived[0]
@@ -208,14 +221,19 @@ class Recognizer(Convolutions):
 
     @staticmethod
     def no_layer(node):
-        known = {"batch_norm": "BatchNorm", "lstm": "LSTM", "gru": "GRU"} | dict.fromkeys(
+        known = {"batch_norm": "BatchNorm"} | dict.fromkeys(
             ("matmul", "__matmul__", "bmm", "einsum", "scaled_dot_product_attention"),
             "a product of two values; attention ends with its output projection, an nn.Linear")
         derived = [item for item in node.inputs() if item.derived]
         what = known.get(node.operation)
         if node.operation in PRODUCTS | QUOTIENTS:
-            what = "a product of two values" if len(derived) > 1 else "a product with a constant; where it multiplies features, make the " \
-                f"factors a parameter, nn.Parameter(torch.full(({node.shape[-1]},), …)), which becomes a LayerScale"
+            what = "a product of two values" if len(derived) > 1 else NORMALIZATION if derived[0].operation in DIFFERENCES else \
+                "a product with a constant that is not behind a layer with weights of its own; make the factors of features a parameter, " \
+                f"nn.Parameter(torch.full(({node.shape[-1]},), …)), which becomes a LayerScale"
+        elif node.operation in DIFFERENCES and len(derived) == 1:
+            what = NORMALIZATION
+        elif node.operation == "sum":
+            what = "a sum over tokens; divide it by their number, x.sum(1) / x.shape[1], or take x.mean(1), which is a Pooling"
         elif node.operation.startswith("part "):
             what = f"output {node.operation[len('part '):]} of {node.args[0].operation}, as attention's weights or the places of a maximum"
         elif node.operation in SAME:
@@ -223,6 +241,8 @@ class Recognizer(Convolutions):
                 else "a conversion that changes numbers or their kind; make inputs that are no ids floats"
         elif node.operation in ("softmax", "log_softmax"):
             what = "a softmax that is not attention's; leave it out at the end of a model, as CrossEntropy takes logits"
+        elif node.operation in SHAPES and len(derived) == 1 and node.value.numel() == derived[0].value.numel() and derived[0].shape[-1] == 1:
+            what = "a single feature whose dimension is dropped before the last step; squeeze the output at the very end"
         elif node.operation in SHAPES and node.value.dim() > 1 and node.shape[:2] == derived[0].shape[:2][::-1] and node.shape[0] != node.shape[1]:
             what = f"a value whose batch is not its first dimension; {BATCH_FIRST}"
         return node.refused("attune has no layer for this: " + (f"{what}: " if what else ""))
@@ -239,6 +259,101 @@ class Recognizer(Convolutions):
         except (RuntimeError, TypeError, IndexError):
             return False
         return torch.equal(found.reshape(node.shape[0], -1), samples.reshape(node.shape[0], -1))
+
+    def unit_feature(self, node):
+        """The model's output before changes of shape that drop its only feature, as squeeze(-1)."""
+        while node.operation == "select" or node.operation in SHAPES and (self.axes.get(node.index) is None or node.value.dim() < 2):
+            derived = [item for item in node.inputs() if item.derived]
+            axis = self.axes.get(derived[0].index) if len(derived) == 1 else None
+            if axis is None or derived[0].shape[axis] != 1 or node.value.numel() != derived[0].value.numel() or \
+                    node.value.dim() < 1 or node.shape[0] != derived[0].shape[0]:
+                break
+            node = derived[0]
+        return node
+
+    # ---- Constants that values are multiplied by ----
+
+    def constant_factor(self, node):
+        """The number that a value is multiplied by, if it is one and no parameter; or None."""
+        values = [*node.args, *node.kwargs.values()]
+        numbers = [item for item in values if not (isinstance(item, Node) and item.derived)]
+        if node.operation not in PRODUCTS | QUOTIENTS or len(values) != 2 or len(numbers) != 1 or (
+                node.operation in QUOTIENTS and values[0] is numbers[0]):
+            return None
+        number = numbers[0]
+        if isinstance(number, Node):
+            trained = dict(self.recording.module.named_parameters())
+            if number.value.numel() != 1 or any(name in trained for name in self.origins(number)):
+                return None
+            number = float(number.value)
+        number = float(torch.tensor(number, dtype=torch.float32)) if type(number) in (int, float) else 0.0  # as PyTorch takes it
+        if not math.isfinite(number) or number == 0:
+            return None
+        return 1 / number if node.operation in QUOTIENTS else number
+
+    @staticmethod
+    def ending(layer):
+        """The tensors that a layer's output is proportional to; none of one that has no such."""
+        kind = getattr(layer, "kind", "")
+        if kind in ("linear", "convolution", "embedding", "scale", "by_feature") or kind == "norm" and layer.norm.weight:
+            return layer.tensors
+        path = layer.attention.names["output"] if kind == "attention" else layer.network_names["linear2"] if kind == "gated" else None
+        return [name for name in layer.tensors if path is not None and name.rpartition(".")[0] == path]
+
+    def by_constants(self, node, derived, source):
+        """A mean over tokens that is a sum divided by their number, a factor in the tensors of the layer before it, or a normalization by
+        buffers, as `last_layer` answers; or None."""
+        normalized = self.normalization(node, derived)
+        if normalized:
+            return normalized
+        factor = self.constant_factor(node)
+        if factor is None:
+            return None
+        before = self.origin(derived[0])
+        if before.operation == "sum":
+            tokens = before.args[0].value.numel() // before.value.numel()
+            return ([self.pooling(before, "kMean", node)], before.args[0]) if abs(factor * tokens - 1) < 1e-6 else None
+        if before is source or before.operation == "input":
+            return None
+        found, rest = self.last_layer(before, source)
+        tensors = self.ending(found[-1]) if found else []
+        if not tensors or any(len(self.recording.names[id(self.tensors[tensor])]) > 1 for tensor in tensors if tensor in self.tensors):
+            return None
+        for tensor in tensors:
+            self.factors.setdefault(tensor, {})[node.index] = factor
+        found[-1].output = self.tokens(node)
+        return found, rest
+
+    def normalization(self, node, derived):
+        """(x - mean) / std, by tensors of the state_dict with one number for each feature; or None."""
+        if node.operation not in QUOTIENTS or len(derived) != 1 or derived[0] is not node.args[0] or derived[0].operation not in DIFFERENCES:
+            return None
+        difference = derived[0]
+        constants = [difference.args[1], node.args[1]] if len(difference.args) == len(node.args) == 2 else []
+        axis = self.axes.get(node.index)
+        if len(constants) < 2 or axis is None or not all(isinstance(item, Node) for item in constants) or not difference.args[0].derived:
+            return None
+        names = [self.by_name(item, node.shape[axis]) for item in constants]
+        if None in names:
+            return None
+        mean, std = (item.value.flatten() for item in constants)
+        x, y = self.tokens(difference.args[0]), self.tokens(node)
+        weight, bias = (1 / std.double()).float(), (-mean.double() / std.double()).float()
+        if not close(x * weight + bias, y, 1e-5):
+            raise node.refused("a normalization whose mean is so far from 0 that x / std - mean / std loses what (x - mean) / std keeps; normalize "
+                               "samples before the model, in Python and on the device: ")
+        prefix = names[0].rpartition(".")[0]
+        path = f"{prefix}.normalization" if prefix else "normalization"
+        if any(name.startswith(f"{path}.") for name in self.tensors) or path in self.folds:
+            raise node.refused(f"a second normalization beside {path}: ")
+        self.folds[path] = Normalized(path, *names)
+        return [self.by_feature(node, path)], difference.args[0]
+
+    def by_name(self, constant, features):
+        """The name in the state_dict of a constant with one number for each feature; or None."""
+        if constant.derived or constant.value.numel() != features or constant.value.dtype != torch.float32:
+            return None
+        return next((name for name in self.origins(constant) if torch.equal(self.tensors[name].detach().flatten(), constant.value.flatten())), None)
 
     # ---- Single layers ----
 
@@ -437,7 +552,8 @@ class Recognizer(Convolutions):
                 return layer
         return None
 
-    def pooling(self, node, kind):
+    def pooling(self, node, kind, answer=None):
+        """Of a mean or a maximum; of a sum with an `answer`, the value that is the mean."""
         before = node.args[0]
         dims = self.argument(node, 1, "dim", self.argument(node, 1, "axis"))
         rank, axis = before.value.dim(), self.axes.get(before.index)
@@ -445,7 +561,7 @@ class Recognizer(Convolutions):
         if rank < 3 or axis is None or sorted([0, axis, *dims]) != list(range(rank)):
             batch = f"; {BATCH_FIRST}" if 0 in dims else ""
             raise node.refused(f"a mean or a maximum of another dimension than the tokens'{batch}: ")
-        return self.pooled(node, before, kind)
+        return self.pooled(answer or node, before, kind)
 
     def pooled(self, node, before, kind):
         _, seq_len, d_model = self.tokens(before).shape
@@ -1104,13 +1220,17 @@ class Recognizer(Convolutions):
 
 
 def recognize(recording, output):
-    """The recognizer of a recorded model, and its layers."""
+    """The recognizer of a recorded model, its layers, and the node of their output."""
     recognizer = Recognizer(recording)
     try:
+        recurrent = next((node for node in recording.nodes if node.derived and node.operation in RECURRENT), None)
+        if recurrent:
+            raise Unsupported(NO_RECURRENT_LAYERS + recurrent.describe())
         used = {item.index for node in recording.nodes for item in node.inputs()}
         unused = [index for index, item in enumerate(recording.inputs) if item.index not in used]
         if unused:
             raise Unsupported(f"forward does not use input {unused[0]}")
+        output = recognizer.unit_feature(output)
         target, chain = recognizer.from_an_input(output)
         layers = recognizer.blocks(chain)
         if recognizer.memory is not None:
@@ -1120,4 +1240,4 @@ def recognize(recording, output):
     if len(recording.inputs) > 1 and not recognizer.ids and recognizer.memory is None:
         raise Unsupported("a model with several inputs that are neither ids whose embeddings are added up, nor a source and a target; of a "
                           f"padding mask: {PADDING}")
-    return recognizer, layers
+    return recognizer, layers, output

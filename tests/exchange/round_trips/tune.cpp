@@ -5,9 +5,10 @@
 
 #include <attune/attune.hpp>
 #include <data.hpp>
-#include <model.hpp>
 #include <of_floats.hpp>
 #include <of_int8.hpp>
+
+#include FAMILY_HEADER
 
 namespace {
 

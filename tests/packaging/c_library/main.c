@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "biases.h"
+#include "brief.h"
 #include "copied.h"
 #include "drawn.h"
 #include "eight.h"
 #include "last.h"
+#include "padded.h"
 #include "reader.h"
 #include "text.h"
 #include "tuned.h"
@@ -89,6 +91,47 @@ static void train(void) {
   print_bits("drawn", y, DRAWN_OUTPUTS);
 }
 
+static void lengths(void) {
+  const int label = 2, third = PADDED_INPUTS / PADDED_TOKENS;
+  float y[BRIEF_OUTPUTS], again[BRIEF_OUTPUTS], before[PADDED_OUTPUTS], padding[READER_INPUTS], loss = 0;
+  const unsigned not_a_number = 0x7fc00000;
+  memcpy(padding, x, sizeof padding);
+  for (int i = 2 * third; i < READER_INPUTS; ++i) memcpy(&padding[i], &not_a_number, sizeof not_a_number);
+  brief_model* reader = brief_own();
+  print_check("two tokens", brief_predict(reader, x, 2, y) == BRIEF_OK);
+  print_bits("brief", y, BRIEF_OUTPUTS);
+  print_check("padding without influence", brief_predict(reader, padding, 2, again) == BRIEF_OK && memcmp(y, again, sizeof y) == 0);
+  print_check("another length is another answer", brief_predict(reader, x, 3, again) == BRIEF_OK && memcmp(y, again, sizeof y) != 0);
+  print_check("the whole length", brief_predict(reader, x, BRIEF_TOKENS, again) == BRIEF_OK);
+  print_bits("whole", again, BRIEF_OUTPUTS);
+  memcpy(again, y, sizeof y);
+  print_check("no tokens", brief_predict(reader, x, 0, again) == BRIEF_INVALID_LENGTH);
+  print_check("too many tokens", brief_predict(reader, x, BRIEF_TOKENS + 1, again) == BRIEF_INVALID_LENGTH);
+  print_check("and nothing is written", memcmp(y, again, sizeof y) == 0);
+
+  padded_model* model = padded_own();
+  padded_start(model, 7);
+  print_check("no tokens to train", padded_accumulate(model, x, 0, &label, &loss) == PADDED_INVALID_LENGTH);
+  print_check("no tokens in slices", padded_accumulate_in_slices(model, x, -1, &label) == PADDED_INVALID_LENGTH);
+  print_check("and there is no pass", padded_slice(model) == PADDED_OK && padded_update(model, 0.02f) == PADDED_INCOMPLETE_BATCH);
+  for (int step = 0; step < 3; ++step) {
+    padded_accumulate(model, padding, 2, &label, &loss);
+    padded_update(model, 0.02f);
+  }
+  padded_predict(model, padding, 2, before);
+  print_bits("padded", before, PADDED_OUTPUTS);
+  print_bits("padded_loss", &loss, 1);
+  padded_start(model, 7);
+  for (int step = 0; step < 3; ++step) {
+    padded_accumulate_in_slices(model, padding, 2, &label);
+    while (padded_slice(model) == PADDED_UNDER_WAY) {
+    }
+    padded_update(model, 0.02f);
+  }
+  padded_predict(model, padding, 2, y);
+  print_check("lengths in slices", memcmp(before, y, sizeof before) == 0);
+}
+
 static void stream(void) {
   const int ids[TEXT_INPUTS] = {1, 8, 0, 3};
   float whole[TEXT_OUTPUTS], row[TEXT_ROW];
@@ -161,6 +204,7 @@ int main(void) {
   eight_predict(eight_own(), x, y);
   print_check("eight bits are near", y[0] == y[0]);
   train();
+  lengths();
   stream();
   misuse();
   return 0;

@@ -24,6 +24,7 @@ attune::Trainer<Model, Loss, attune::Sgd<>> copied;
 attune::Trainer<attune::BiasesAndNorms<Model, kWeights>, Loss> biases;
 attune::Trainer<attune::HeadAlone<Model, kQuantized>, Loss, attune::Sgd<>> head;
 attune::Trainer<Model, Loss> drawn;
+attune::Trainer<attune::Adapted<Model, kWeights, attune::LowRank{.rank = 2}>, Loss> padded;
 
 }  // namespace
 
@@ -59,5 +60,19 @@ int main() {
   predict("head", head);
   drawn.initialize(attune::XavierUniform{}, attune::Rng{11});
   predict("drawn", drawn);
+
+  attune::SequenceLength<4> length;
+  if (length.set_length(2) != attune::Status::kOk) return 1;
+  attune::infer<Model>(kWeights, x, y, scratch, length);
+  print_bits("brief", y.values, Model::Output::size);
+  attune::infer<Model>(kWeights, x, y, scratch, attune::SequenceLength<4>{});
+  print_bits("whole", y.values, Model::Output::size);
+  padded.initialize(attune::XavierUniform{}, attune::Rng{7});
+  for (int step = 0; step < 3; ++step) {
+    loss = padded.accumulate(x, 2, length).loss;
+    (void)padded.update({.learning_rate = 0.02f});
+  }
+  if (padded.predict(x, y, length) == attune::Status::kOk) print_bits("padded", y.values, Model::Output::size);
+  print_bits("padded_loss", &loss, 1);
   return 0;
 }
