@@ -26,17 +26,19 @@ Prints the suites that it will run and how long they take, then each suite, then
                   Unit tests and conformance vectors on the host and on mps2_an386 (one vector of each kind there in double). On
                   every other board: some steps of the example, a fault, a stack overflow. Flash, RAM, stack, instructions and
                   symbols of every board's firmware. Compile-time messages, packaging, examples. Layers and the host's vectors
-                  are barely optimized. A board skips tests that are the same on every machine, and prints their number
+                  are barely optimized. A board skips tests that are the same on every machine, and prints their number; it leaves
+                  images of combined layers, adapted models and files to --on
   --on TARGET     unit tests and all vectors of one target, optimized as they ship: host, a board, or a processor. all: every
                   target, about half an hour
   --sanitize      unit tests under AddressSanitizer and UndefinedBehaviorSanitizer; lib/attune/host also under ThreadSanitizer
   --fuzz N        only fuzzing, under the same sanitizers: N sessions of calls with outside input, N damaged files, N power cuts
-                  during a save. Failures name the session, the file or the cut. The default run does a million of each and a
-                  hundred thousand cuts in 40 seconds; 1000000000 take more than a day
+                  during a save. Failures name the session, the file or the cut. The default run does 250,000 of each and
+                  25,000 cuts; 1000000000 take more than a day
   --everywhere    about two hours: the complete unit tests on boards; the whole training of digits on a Cortex-M4; equal bits of
                   every compiler, optimization level, vector unit and board; unit tests in both arithmetics, for SSE2, AVX2 and
                   AVX-512 (as far as this processor has them) and every board; newer compilers, as far as available; every header
-                  alone with each compiler; every sketch; programs of the benchmark
+                  and every message with each compiler; all budgets; every method of personalise; every sketch; programs of the
+                  benchmark
   --cases DIR     only one instantiation for every .safetensors case below DIR, on the host or on TARGET
   --bare          README's commands on a bare machine, before a release; about 40 minutes, as root, with a network. Makes a Debian
                   root with nothing but Git (mmdebstrap, kept in build/bare), clones the last commit into it, and runs README's
