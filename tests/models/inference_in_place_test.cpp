@@ -87,7 +87,7 @@ TEST(InferenceInPlace, attention_and_its_layers_have_the_same_bits) {
 }
 
 TEST(InferenceInPlace, a_decoder_layer_has_the_same_bits) {
-  constexpr attune::DecoderLayerShape kShape{.attention = kAttention, .memory_len = 4, .d_ff = 12};
+  constexpr attune::DecoderLayerShape kShape{.attention = kAttention, .d_ff = 12, .memory_len = 4};
   using Decoder = attune::DecoderLayer<kShape>;
   static const Decoder::Parameters parameters = drawn<Decoder>();
   static Decoder::InferenceScratch scratch;
