@@ -85,6 +85,26 @@ struct Product {
     for (float& some : bias) some = rng.uniform(-2.0f, 2.0f);
     for (float& some : bias_back) some = rng.uniform(-2.0f, 2.0f);
   }
+  // Sums that are assigned, or added to the bias, are those of `finished`, which have it added.
+  template <class From, class By, class To>
+  static void expect_other_epilogues(const From& from, const By& by, const To& finished, const float* bias,
+                                     int rows) {
+    static attune::Tensor<float, kRows, To::cols + kGap> storage;
+    const To to(storage.data());
+    kernels::gemm(from, by, to);
+    for (int row = 0; row < rows; ++row) {
+      for (int col = 0; col < To::cols; ++col) {
+        ASSERT_TRUE(same(to(row, col) + bias[col], finished(row, col))) << row << col;
+        to(row, col) = bias[col];
+      }
+    }
+    kernels::gemm(from, by, to, kernels::Accumulate{});
+    for (int row = 0; row < rows; ++row) {
+      for (int col = 0; col < To::cols; ++col) {
+        ASSERT_TRUE(same(to(row, col), finished(row, col))) << row << col;
+      }
+    }
+  }
   void expect_exact(int rows = kRows) {
     const float behind = 5;
     c.fill(behind);
@@ -107,6 +127,7 @@ struct Product {
         ASSERT_EQ(c[static_cast<std::size_t>(row * (kCols + kGap) + i)], behind);
       }
     }
+    expect_other_epilogues(from, weights.view(), C(c.data()), bias.data(), rows);
 
     const DC dy(c.data());
     kernels::gemm(dy, weights.view().transpose(), DA(da.data()), kernels::AddBias<float>{bias_back.data()});
@@ -126,6 +147,7 @@ struct Product {
             << row << k;
       }
     }
+    expect_other_epilogues(dy, weights.view().transpose(), DA(da.data()), bias_back.data(), rows);
   }
 };
 
@@ -260,12 +282,14 @@ TEST(Int8Gemm, takes_transposed_rows_and_adds_up) {
   EXPECT_TRUE(check::same_bits(c, expected));
 
   // Some rows of W alone, as the gradient of a part of x.
-  attune::Tensor<float, kRows, 6> part;
   attune::Tensor<float, kRows, kDepth> whole;
   kernels::gemm(view(c), weights.view().transpose(), view(whole));
-  kernels::gemm(view(c), weights.view().transpose().columns<6>(9), view(part));
-  for (int row = 0; row < kRows; ++row) {
-    for (int k = 0; k < 6; ++k) EXPECT_EQ(part(row, k), whole(row, 9 + k));
+  for (const int first : {0, 2, 9, 12}) {
+    attune::Tensor<float, kRows, 6> part;
+    kernels::gemm(view(c), weights.view().transpose().columns<6>(first), view(part));
+    for (int row = 0; row < kRows; ++row) {
+      for (int k = 0; k < 6; ++k) EXPECT_EQ(part(row, k), whole(row, first + k)) << first;
+    }
   }
 }
 

@@ -98,11 +98,15 @@ template <int kRows, int kDepth, int kCols, bool kTransposedA, bool kTransposedB
 void expect_plain_loops() {
   Operands<kRows, kDepth, kCols, kTransposedA, kTransposedB> operands(kRows * 1000 + kDepth * 10 + kCols);
   const auto before = operands.c;
+  auto assigned = before, scaled = before;
   Int8Products::gemm(operands.a(), operands.b(), attune::view(operands.c), kernels::Accumulate{});
+  Int8Products::gemm(operands.a(), operands.b(), attune::view(assigned));
+  Int8Products::gemm(operands.a(), operands.b(), attune::view(scaled), kernels::Scale<float>{0.3f});
   for (int row = 0; row < kRows; ++row) {
     for (int col = 0; col < kCols; ++col) {
       const float sum = expected(operands.a(), operands.b(), row, col);
-      ASSERT_EQ(operands.c(row, col), before(row, col) + sum)
+      ASSERT_TRUE(operands.c(row, col) == before(row, col) + sum && assigned(row, col) == sum &&
+                  scaled(row, col) == sum * 0.3f)
           << kRows << "x" << kDepth << "x" << kCols << " at " << row << ", " << col;
     }
   }
@@ -120,6 +124,14 @@ void expect_all_plain_loops() {
       []<int rows, int depth, int cols> { expect_plain_loops_in_all_orders<rows, depth, cols>(); });
 }
 
+template <const auto& table>
+void expect_all_plain_loops_over_rows() {
+  check::for_each_size<table>([]<int rows, int depth, int cols> {
+    expect_plain_loops<rows, depth, cols, false, false>();
+    expect_plain_loops<rows, depth, cols, true, false>();
+  });
+}
+
 }  // namespace
 
 TEST(Int8Products, have_the_integers_of_plain_loops) {
@@ -127,6 +139,27 @@ TEST(Int8Products, have_the_integers_of_plain_loops) {
   static constexpr check::Sizes kOnHost[] = {{4, 31, 16}, {5, 64, 79}, {7, 300, 18}};
   expect_all_plain_loops<kSizes>();
   if constexpr (check::kEveryCase) expect_all_plain_loops<kOnHost>();
+}
+
+TEST(Int8Products, of_short_sums_and_many_columns_have_the_integers_of_plain_loops) {
+  static constexpr check::Sizes kSizes[] = {{1, 8, 32}, {2, 8, 33},   {17, 8, 40},
+                                            {5, 9, 32}, {18, 16, 39}, {3, 8, 300}};
+  static constexpr check::Sizes kOnHost[] = {{32, 8, 64}, {16, 11, 47}, {33, 15, 32}, {4, 16, 300}};
+  expect_all_plain_loops_over_rows<kSizes>();
+  if constexpr (check::kEveryCase) expect_all_plain_loops_over_rows<kOnHost>();
+}
+
+TEST(Int8Products, of_short_sums_are_integers_for_many_columns_in_rows) {
+  const auto in_floats = []<int depth, int cols, bool kTransposedB> {
+    Operands<4, depth, cols, false, kTransposedB> operands(1), same(1);
+    Int8Products::gemm(operands.a(), operands.b(), attune::view(operands.c));
+    kernels::gemm(same.a(), same.b(), attune::view(same.c));
+    return check::same_bits(operands.c, same.c);
+  };
+  EXPECT_TRUE((in_floats.operator()<7, 32, false>()));
+  EXPECT_TRUE((in_floats.operator()<8, 31, false>()));
+  EXPECT_TRUE((in_floats.operator()<15, 32, true>()));
+  EXPECT_FALSE((in_floats.operator()<8, 32, false>()));
 }
 
 TEST(Int8Products, of_short_sums_and_of_doubles_are_those_of_their_scalars) {
@@ -144,8 +177,8 @@ TEST(Int8Products, of_short_sums_and_of_doubles_are_those_of_their_scalars) {
 }
 
 TEST(Int8Products, of_parts_read_nothing_else) {
-  constexpr int kRows = 7, kDepth = 40, kCols = 21, kUsed = 19;
-  const auto expect_same = [&]<bool kTransposedB>() {
+  const auto expect_same = [&]<bool kTransposedB, int kDepth, int kUsed, int kCols>() {
+    constexpr int kRows = 7;
     Operands<kRows, kDepth, kCols, true, kTransposedB> operands(3);
     Operands<kRows, kUsed, kCols, true, kTransposedB> clean(4);
     for (int k = 0; k < kDepth; ++k) {
@@ -164,17 +197,38 @@ TEST(Int8Products, of_parts_read_nothing_else) {
     Int8Products::gemm(clean.a(), clean.b(), attune::view(clean.c));
     EXPECT_TRUE(check::same_bits(operands.c, clean.c));
   };
-  expect_same.template operator()<false>();
-  expect_same.template operator()<true>();
+  expect_same.template operator()<false, 40, 19, 21>();
+  expect_same.template operator()<true, 40, 19, 21>();
+  expect_same.template operator()<false, 16, 9, 36>();
+  expect_same.template operator()<false, 15, 8, 36>();
+}
+
+TEST(Int8Products, of_short_parts_read_nothing_else) {
+  constexpr int kRows = 6, kDepth = 8, kUsed = 5, kCols = 35;
+  Operands<kRows, kDepth, kCols, true, false> operands(3), clean(3);
+  for (int k = kUsed; k < kDepth; ++k) {
+    for (int i = 0; i < kRows; ++i) operands.a_storage(k, i) = kNaN, clean.a_storage(k, i) = 0;
+    for (int j = 0; j < kCols; ++j) operands.b_storage(k, j) = kNaN, clean.b_storage(k, j) = 0;
+  }
+  const auto a = attune::view(operands.a_storage).template rows_at<kDepth>(attune::RowRange{0, kUsed});
+  const auto b = operands.b().template rows_at<kDepth>(attune::RowRange{0, kUsed});
+  Int8Products::gemm(a.transpose(), b, attune::view(operands.c));
+  Int8Products::gemm(clean.a(), clean.b(), attune::view(clean.c));
+  EXPECT_TRUE(check::same_bits(operands.c, clean.c));
 }
 
 TEST(Int8Products, do_not_depend_on_how_rows_are_split) {
-  Operands<9, 33, 20, false, false> whole(5), split(5);
-  Int8Products::gemm(whole.a(), whole.b(), attune::view(whole.c));
-  for (int row = 0; row < 9; row += 3) {
-    Int8Products::gemm(split.a().rows_at<3>(row), split.b(), attune::view(split.c).rows_at<3>(row));
-  }
-  EXPECT_TRUE(check::same_bits(whole.c, split.c));
+  const auto expect_same = []<int depth, int cols> {
+    Operands<9, depth, cols, false, false> whole(5), split(5);
+    Int8Products::gemm(whole.a(), whole.b(), attune::view(whole.c));
+    for (int row = 0; row < 9; row += 3) {
+      Int8Products::gemm(split.a().template rows_at<3>(row), split.b(),
+                         attune::view(split.c).template rows_at<3>(row));
+    }
+    EXPECT_TRUE(check::same_bits(whole.c, split.c));
+  };
+  expect_same.operator()<33, 20>();
+  expect_same.operator()<8, 40>();
 }
 
 TEST(Int8Products, of_what_is_not_finite_are_not_finite) {
@@ -184,6 +238,15 @@ TEST(Int8Products, of_what_is_not_finite_are_not_finite) {
   for (int j = 0; j < 4; ++j) {
     EXPECT_TRUE(std::isfinite(operands.c(0, j)) && std::isfinite(operands.c(2, j)));
     EXPECT_FALSE(std::isfinite(operands.c(1, j)));
+  }
+  Operands<4, 8, 33, true, false> short_sums(6);
+  short_sums.a_storage(7, 1) = std::numeric_limits<float>::infinity();
+  for (int k = 0; k < 8; ++k) short_sums.a_storage(k, 2) *= 0x1p-110f;
+  Int8Products::gemm(short_sums.a(), short_sums.b(), attune::view(short_sums.c));
+  for (int j = 0; j < 33; ++j) {
+    EXPECT_TRUE(std::isfinite(short_sums.c(0, j)) && std::isfinite(short_sums.c(3, j)));
+    EXPECT_FALSE(std::isfinite(short_sums.c(1, j)));
+    EXPECT_EQ(short_sums.c(2, j), 0.0f);
   }
   Operands<3, 20, 4, false, true> by_columns(7);
   by_columns.b_storage(2, 0) = kNaN;

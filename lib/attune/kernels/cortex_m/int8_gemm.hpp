@@ -22,6 +22,7 @@
 
 #include <attune/kernels/cortex_m/gemm_terms.hpp>
 #include <attune/kernels/cortex_m/gemm_tile.hpp>
+#include <attune/kernels/portable/epilogues.hpp>
 #include <attune/kernels/simd/int8_rows.hpp>
 #include <attune/kernels/simd/packed_int8.hpp>
 
@@ -54,6 +55,37 @@ struct Int8Loops {
         "1:\n" turn "vmov r2,s2\n vmov r3,s3\n adds r1,r1,r2\n cmp r0,r3\n bne.w 1b\n vmov r2,s1\n" finish \
         "vmov r3,s5\n vmov s1,r2\n cmp r2,r3\n vmov r2,s4\n add r1,r1,r2\n bne.w 2b\n"                     \
         "pop {r4-r11,pc}\n");                                                                              \
+  }
+
+/// Arguments of loops that also finish the sums, in the order of their loads. Those of the transpose ignore
+/// `column_scales`, those without a bias `bias`.
+struct Int8FinishedLoops {
+  int step;
+  const std::int16_t* panel_end;
+  int next;
+  const float* c_end;  // of the first row
+  const float* column_scales;
+  const float* bias;
+  int c_row;            // bytes from a row of C to the next
+  const float* scales;  // of four rows
+};
+
+// Arguments: r0 a panel of four rows, r1 W, r2 C, r3 Int8FinishedLoops. s10 … s13 are scales of rows, and s16
+// … s23 the sums of two columns as floats. `sums` makes them integers, `scale` floats, and `add` adds to
+// them; r2, r4, r5 and r6 are then the rows of C.
+#define ATTUNE_INT8_FINISHED(name, turn, sums, scale, add)                                            \
+  [[gnu::naked]] inline void name(const std::int16_t*, const std::int8_t*, float*,                    \
+                                  const Int8FinishedLoops*) {                                         \
+    asm("push {r4-r11,lr}\n vpush {s16-s27}\n vldmia r3!,{s2-s7}\n ldrd r4,r5,[r3]\n vmov s8,r4\n"    \
+        "vldmia r5,{s10-s13}\n vmov s0,r0\n vmov s1,r2\n"                                             \
+        "2: vmov r0,s0\n" ATTUNE_ZERO_EIGHT                                                           \
+        ".balign 4\n"                                                                                 \
+        "1:\n" turn "vmov r2,s2\n vmov r3,s3\n adds r1,r1,r2\n cmp r0,r3\n bne.w 1b\n" sums           \
+        "vmov s16,s17,r4,r8\n vmov s18,s19,r5,r9\n vmov s20,s21,r6,r10\n vmov s22,s23,r7,r11\n" scale \
+        "vmov r2,s1\n vmov r3,s8\n adds r4,r2,r3\n adds r5,r4,r3\n adds r6,r5,r3\n" add               \
+        "vstmia r2!,{s16,s17}\n vstmia r4,{s18,s19}\n vstmia r5,{s20,s21}\n vstmia r6,{s22,s23}\n"    \
+        "vmov r3,s5\n vmov s1,r2\n cmp r2,r3\n vmov r2,s4\n add r1,r1,r2\n bne.w 2b\n"                \
+        "vpop {s16-s27}\n pop {r4-r11,pc}\n");                                                        \
   }
 
 #define ATTUNE_ZERO_EIGHT \
@@ -107,19 +139,54 @@ struct Int8Loops {
 #define ATTUNE_ODD(even, both) "sub " both "," both "," even "\n"
 #define ATTUNE_STORE_EIGHT "stmia r2!,{r4-r11}\n"
 
+#define ATTUNE_EACH_SUM(first, second)                                                                  \
+  first("s16") second("s17") first("s18") second("s19") first("s20") second("s21") first("s22") second( \
+      "s2"                                                                                              \
+      "3")
+#define ATTUNE_EACH_PAIR(what) \
+  what("s16", "s17", "s10") what("s18", "s19", "s11") what("s20", "s21", "s12") what("s22", "s23", "s13")
+#define ATTUNE_WHOLE(s) "vcvt.f32.s32 " s "," s "\n"
+#define ATTUNE_FRACTION(s) "vcvt.f32.s32 " s "," s ",#8\n"
+#define ATTUNE_TIMES_ROW(even, odd, scale) \
+  "vmul.f32 " even "," even "," scale "\n vmul.f32 " odd "," odd "," scale "\n"
+#define ATTUNE_TIMES_BOTH(even, odd, scale)                                                                  \
+  "vmul.f32 s26,s14," scale "\n vmul.f32 s27,s15," scale "\n vmul.f32 " even "," even ",s26\n vmul.f32 " odd \
+  "," odd ",s27\n"
+#define ATTUNE_PLUS_BIAS(even, odd, scale) "vadd.f32 " even "," even ",s24\n vadd.f32 " odd "," odd ",s25\n"
+#define ATTUNE_PLUS_C(row, even, odd) \
+  "vldmia " row ",{s24,s25}\n vadd.f32 " even ",s24," even "\n vadd.f32 " odd ",s25," odd "\n"
+#define ATTUNE_FORWARD_SCALES                                                                       \
+  "vmov r2,s6\n vldmia r2!,{s14,s15}\n vmov s6,r2\n" ATTUNE_EACH_SUM(ATTUNE_WHOLE, ATTUNE_FRACTION) \
+      ATTUNE_EACH_PAIR(ATTUNE_TIMES_BOTH)
+#define ATTUNE_BACKWARD_SCALES \
+  ATTUNE_EACH_SUM(ATTUNE_FRACTION, ATTUNE_FRACTION) ATTUNE_EACH_PAIR(ATTUNE_TIMES_ROW)
+#define ATTUNE_ADD_BIAS "vmov r3,s7\n vldmia r3!,{s24,s25}\n vmov s7,r3\n" ATTUNE_EACH_PAIR(ATTUNE_PLUS_BIAS)
+#define ATTUNE_ADD_C                \
+  ATTUNE_PLUS_C("r2", "s16", "s17") \
+  ATTUNE_PLUS_C("r4", "s18", "s19") ATTUNE_PLUS_C("r5", "s20", "s21") ATTUNE_PLUS_C("r6", "s22", "s23")
+
 /// Sums of 4 rows, one column after the other: [2 · count][4]. The panel is x as [k / 2][4][2].
 #if ATTUNE_ISSUES_TWO
 #define ATTUNE_FORWARD_TURN ATTUNE_INTERLEAVED_TURN
 #else
 #define ATTUNE_FORWARD_TURN ATTUNE_EIGHT_STEPS(ATTUNE_FORWARD_STEP)
 #endif
+#define ATTUNE_FORWARD_SUMS \
+  ATTUNE_ODD("r4", "r8") ATTUNE_ODD("r5", "r9") ATTUNE_ODD("r6", "r10") ATTUNE_ODD("r7", "r11")
 ATTUNE_INT8_LOOPS(int8_forward_rows, ATTUNE_ZERO_EIGHT, ATTUNE_FORWARD_TURN,
-                  ATTUNE_ODD("r4", "r8") ATTUNE_ODD("r5", "r9") ATTUNE_ODD("r6", "r10")
-                      ATTUNE_ODD("r7", "r11") ATTUNE_STORE_EIGHT)
+                  ATTUNE_FORWARD_SUMS ATTUNE_STORE_EIGHT)
+/// The same with C = A·B, + bias, and +=, two columns at a time.
+ATTUNE_INT8_FINISHED(int8_forward, ATTUNE_FORWARD_TURN, ATTUNE_FORWARD_SUMS, ATTUNE_FORWARD_SCALES, "")
+ATTUNE_INT8_FINISHED(int8_forward_bias, ATTUNE_FORWARD_TURN, ATTUNE_FORWARD_SUMS, ATTUNE_FORWARD_SCALES,
+                     ATTUNE_ADD_BIAS)
+ATTUNE_INT8_FINISHED(int8_forward_add, ATTUNE_FORWARD_TURN, ATTUNE_FORWARD_SUMS, ATTUNE_FORWARD_SCALES,
+                     ATTUNE_ADD_C)
 /// Sums of 4 rows, one k after the other: [2 · count][4]. The panel is (256 x₀ − x₁, x₁) as [columns /
 /// 2][4][2].
-ATTUNE_INT8_LOOPS(int8_backward_rows, ATTUNE_ZERO_EIGHT, ATTUNE_EIGHT_STEPS(ATTUNE_BACKWARD_STEP),
-                  ATTUNE_STORE_EIGHT)
+#define ATTUNE_BACKWARD_TURN ATTUNE_EIGHT_STEPS(ATTUNE_BACKWARD_STEP)
+ATTUNE_INT8_LOOPS(int8_backward_rows, ATTUNE_ZERO_EIGHT, ATTUNE_BACKWARD_TURN, ATTUNE_STORE_EIGHT)
+ATTUNE_INT8_FINISHED(int8_backward, ATTUNE_BACKWARD_TURN, "", ATTUNE_BACKWARD_SCALES, "")
+ATTUNE_INT8_FINISHED(int8_backward_add, ATTUNE_BACKWARD_TURN, "", ATTUNE_BACKWARD_SCALES, ATTUNE_ADD_C)
 
 // One row: eight terms in r4 … r7, sums in r10, r11, r12 and lr. Loads are grouped as far as registers allow.
 #define ATTUNE_LOAD_TERMS "ldr r5,[r0,#4]\n ldr r6,[r0,#8]\n ldr r7,[r0,#12]\n ldr r4,[r0],#16\n"
@@ -158,6 +225,21 @@ ATTUNE_INT8_LOOPS(int8_backward_row, ATTUNE_ZERO_FOUR, ATTUNE_BACKWARD_HALF("0")
                   ATTUNE_STORE_FOUR)
 
 #undef ATTUNE_INT8_LOOPS
+#undef ATTUNE_INT8_FINISHED
+#undef ATTUNE_EACH_SUM
+#undef ATTUNE_EACH_PAIR
+#undef ATTUNE_WHOLE
+#undef ATTUNE_FRACTION
+#undef ATTUNE_TIMES_ROW
+#undef ATTUNE_TIMES_BOTH
+#undef ATTUNE_PLUS_BIAS
+#undef ATTUNE_PLUS_C
+#undef ATTUNE_FORWARD_SCALES
+#undef ATTUNE_BACKWARD_SCALES
+#undef ATTUNE_ADD_BIAS
+#undef ATTUNE_ADD_C
+#undef ATTUNE_FORWARD_SUMS
+#undef ATTUNE_BACKWARD_TURN
 #undef ATTUNE_ZERO_EIGHT
 #undef ATTUNE_ZERO_FOUR
 #undef ATTUNE_FORWARD_STEP
@@ -395,6 +477,21 @@ ATTUNE_INLINE void finish_int8(const std::int32_t* sums, const float* scales, Vi
 
 #undef ATTUNE_UNROLL_ROWS
 
+/// The loops that finish the sums of four rows with an epilogue, or null.
+template <bool kTransposed, class Epilogue>
+inline constexpr auto kInt8Finished = [] {
+  using Loops = void (*)(const std::int16_t*, const std::int8_t*, float*, const Int8FinishedLoops*);
+  if constexpr (std::is_same_v<Epilogue, Assign>) {
+    return Loops{kTransposed ? int8_backward : int8_forward};
+  } else if constexpr (std::is_same_v<Epilogue, Accumulate>) {
+    return Loops{kTransposed ? int8_backward_add : int8_forward_add};
+  } else if constexpr (std::is_same_v<Epilogue, AddBias<float>> && !kTransposed) {
+    return Loops{int8_forward_bias};
+  } else {
+    return nullptr;
+  }
+}();
+
 /// Whether a panel of at most 4 KB holds so many terms of four rows, or of one.
 constexpr bool fits_int8_panel(int depth) { return depth <= 2048; }
 
@@ -406,6 +503,7 @@ ATTUNE_INLINE void int8_panels(const float* a, int rows, const View& b, float* c
   constexpr bool kTransposed = View::transposed;
   constexpr int kCols = View::Packed::kCols, kTerms = (shape.depth + 15) / 16 * 16;
   constexpr int kMost = kTerms <= kInt8Terms ? 4 : 1;
+  constexpr bool kFinishes = kInt8Finished<kTransposed, Epilogue> != nullptr && shape.cols % 2 == 0;
   alignas(8) std::int16_t panel[std::size_t{kMost * kTerms}];
   alignas(8) std::int32_t sums[std::size_t{16 * kMost}];
   float scales[std::size_t{kMost}];
@@ -417,6 +515,22 @@ ATTUNE_INLINE void int8_panels(const float* a, int rows, const View& b, float* c
                                                                                 panel + 2 * r);
     }
     const int begin = kTransposed ? b.first : 0, end = begin + shape.cols;
+    if constexpr (kRows == 4 && kFinishes) {
+      const float* bias = nullptr;
+      if constexpr (requires { epilogue.bias; }) bias = epilogue.bias;
+      constexpr int kStep = kTransposed ? 256 : 16 * kCols,
+                    kNext = (kTransposed ? 4 : 32) - kStep / 16 * kTerms;
+      float* const to = c + row * shape.c_row;
+      // The transpose has 16 k side by side.
+      for (int k = begin, last; k < end; k = last) {
+        last = kTransposed ? (std::min)(k / 16 * 16 + 16, end) : end;
+        const std::int8_t* const weights = b.bytes + (kTransposed ? k / 16 * 16 * kCols + k % 16 * 2 : 0);
+        const Int8FinishedLoops loops{kStep, panel + 4 * kTerms, kNext, to + (last - begin), b.scale,
+                                      bias,  4 * shape.c_row,    scales};
+        kInt8Finished<kTransposed, Epilogue>(panel, weights, to + (k - begin), &loops);
+      }
+      return;
+    }
     for (int block = begin / 16; 16 * block < end; ++block) {
       const int first = (std::max)(16 * block, begin), last = (std::min)(16 * block + 16, end);
       // The 16 columns of W (rows, of the transpose) from the term `from` on.
@@ -453,7 +567,9 @@ ATTUNE_INLINE void int8_panels(const float* a, int rows, const View& b, float* c
   };
   int row = 0;
   if constexpr (kMost == 4) {
-    for (; rows - row >= 4; row += 4) some_rows.template operator()<4>(row);
+    // Two k of the transpose are side by side if the first one is even.
+    const int fours = kFinishes && kTransposed && b.first % 2 != 0 ? 0 : rows;
+    for (; fours - row >= 4; row += 4) some_rows.template operator()<4>(row);
   }
   for (; row < rows; ++row) some_rows.template operator()<1>(row);
 }

@@ -41,24 +41,25 @@ template <Int8Shape shape, class View, class Epilogue>
 ATTUNE_INLINE void int8_rows(const float* a, int rows, const View& b, float* c, const Epilogue& epilogue) {
   using Packed = typename View::Packed;
   constexpr bool kTransposed = View::transposed;
-  constexpr int kTerms = (shape.depth + 15) / 16 * 16;
+  // The sums of a transpose take 16 terms at a time, others on x86-64 four.
+  constexpr int kFilled = ATTUNE_INT8_X86 && !kTransposed ? 8 : 16;
+  constexpr int kTerms = (shape.depth + kFilled - 1) / kFilled * kFilled;
   constexpr int kColumns = kTransposed ? 16 : std::extent_v<Int8Sums>;
   constexpr int kRowsAtOnce = kTransposed ? kInt8TransposedRowsAtOnce : kInt8RowsAtOnce;
-  alignas(64) Int8Term q[std::size_t{kRowsAtOnce * kTerms}];
-  const auto some_rows = [&]<int kRows>(int row) ATTUNE_INLINE_LAMBDA {
-    Int8Row quantized[std::size_t{kRows}];
-    alignas(64) Int8Sums sums[std::size_t{kRows}];
-#if ATTUNE_MVE
-    if constexpr (kRows > 1 && shape.a_row == 1 && shape.a_col != 1) {
-      quantize_side_by_side<View::folds>(a + row, shape.a_col, kRows, b.scale, b.terms, q, kTerms, quantized);
-    } else
+  constexpr bool kSideBySide = shape.a_row == 1 && shape.a_col != 1;
+#if ATTUNE_INT8_X86
+  constexpr int kQuantized =
+      kSideBySide ? (std::max)(kRowsAtOnce, kInt8Lanes) : kRowsAtOnce;  // rows at a time
+#else
+  constexpr int kQuantized = kRowsAtOnce;
 #endif
-    {
-      for (int r = 0; r < kRows; ++r) {
-        quantized[r] = quantize_int8_row<View::folds, shape.depth, shape.a_col>(
-            a + (row + r) * shape.a_row, b.scale, b.terms, q + r * kTerms);
-      }
-    }
+  // A row is written in whole vectors, in front of the next one.
+  alignas(64) Int8Term integers[std::size_t{kQuantized * kTerms + 16 - kFilled}];
+  Int8Row scales[std::size_t{kQuantized}];
+  // Rows of C from quantized rows of A.
+  const auto multiply_rows = [&]<int kRows>(int row, const Int8Term* q,
+                                            const Int8Row* quantized) ATTUNE_INLINE_LAMBDA {
+    alignas(64) Int8Sums sums[std::size_t{kRows}];
     const int begin = kTransposed ? b.first : 0, end = begin + shape.cols;
     for (int block = begin / 16 * 16; block < end; block += kColumns) {
       const int first = (std::max)(block, begin), last = (std::min)(block + kColumns, end),
@@ -96,7 +97,41 @@ ATTUNE_INLINE void int8_rows(const float* a, int rows, const View& b, float* c, 
       }
     }
   };
+  const auto some_rows = [&]<int kRows>(int row) ATTUNE_INLINE_LAMBDA {
+#if ATTUNE_MVE
+    if constexpr (kRows > 1 && kSideBySide) {
+      quantize_side_by_side<View::folds>(a + row, shape.a_col, kRows, b.scale, b.terms, integers, kTerms,
+                                         scales);
+    } else
+#endif
+    {
+      for (int r = 0; r < kRows; ++r) {
+        scales[r] = quantize_int8_row<View::folds, shape.depth, shape.a_col>(
+            a + (row + r) * shape.a_row, b.scale, b.terms, integers + r * kTerms);
+      }
+    }
+    multiply_rows.template operator()<kRows>(row, integers, scales);
+  };
   int row = 0;
+#if ATTUNE_INT8_X86
+  if constexpr (kSideBySide) {
+    const auto side_by_side = [&]<int kRows>() ATTUNE_INLINE_LAMBDA {
+      constexpr int kRest = kRows % kRowsAtOnce, kWhole = kRows - kRest;
+      for (; rows - row >= kRows; row += kRows) {
+        quantize_side_by_side<View::folds, kRows, kTerms>(a + row, shape.a_col, b.scale, b.terms, integers,
+                                                          scales);
+        for (int r = 0; r < kWhole; r += kRowsAtOnce) {
+          multiply_rows.template operator()<kRowsAtOnce>(row + r, integers + r * kTerms, scales + r);
+        }
+        if constexpr (kRest > 0) {
+          multiply_rows.template operator()<kRest>(row + kWhole, integers + kWhole * kTerms, scales + kWhole);
+        }
+      }
+    };
+    side_by_side.template operator()<kInt8Lanes>();
+    if constexpr (kInt8Lanes > 4) side_by_side.template operator()<4>();
+  }
+#endif
   if constexpr (kRowsAtOnce > 1) {
     for (; rows - row >= kRowsAtOnce; row += kRowsAtOnce) some_rows.template operator()<kRowsAtOnce>(row);
   }

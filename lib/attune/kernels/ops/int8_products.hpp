@@ -19,6 +19,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include <attune/kernels/cortex_m/int8_short_gemm.hpp>
 #include <attune/kernels/matrix_view.hpp>
 #include <attune/kernels/ops/int8_gemm.hpp>
 #include <attune/kernels/ops/partial_gemm.hpp>
@@ -102,14 +103,27 @@ template <class Packed>
 /// Replaces FloatProducts (zero_skipping.hpp): computes sums of at least `least_depth` terms in integers.
 template <int least_depth>
 struct Int8ProductsFrom {
-  /// Shorter sums stay float sums.
+  /// Shorter sums stay float sums, unless B has many columns.
   static constexpr int kLeastDepth = least_depth;
+  /// The number of columns from which on B has many, if its rows are contiguous: many sums share a packed
+  /// number. Gradients of weights are an example.
+  static constexpr int kManyColumns = 32;
+  /// Their shorter sums stay float sums.
+  static constexpr int kLeastDepthOfMany = (std::min)(8, least_depth);
 
-  /// C = epilogue(A·B). Extents as in gemm; C may not overlap A or B. Other scalars than float, and sums of
-  /// less than kLeastDepth terms, use the float product.
+  /// Whether A·B is computed in integers. All targets agree, however calls split the rows of C.
+  template <class A, class B, class C>
+  static consteval bool in_integers() {
+    constexpr bool kManySums = B::row_stride != 1 && B::cols >= kManyColumns;
+    return std::is_same_v<std::remove_const_t<typename C::Scalar>, float> &&
+           A::cols >= (kManySums ? kLeastDepthOfMany : kLeastDepth);
+  }
+
+  /// C = epilogue(A·B). Extents as in gemm; C may not overlap A or B. Other scalars than float, and short
+  /// sums, use the float product.
   template <class A, class B, class C, class Epilogue = Assign>
   ATTUNE_INLINE static void gemm(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
-    if constexpr (!std::is_same_v<std::remove_const_t<typename C::Scalar>, float> || A::cols < kLeastDepth) {
+    if constexpr (!in_integers<A, B, C>()) {
       kernels::gemm(a, b, c, epilogue);
     } else if constexpr (std::is_same_v<Epilogue, Continue>) {
       gemm(a, b, c, Accumulate{});
@@ -120,8 +134,7 @@ struct Int8ProductsFrom {
   /// The same for values that are not all finite. Skips terms with an all-zero row of B, or with a zero
   /// element of A, whatever the other factor is. B's rows are contiguous.
   template <class A, class B, class C, class Epilogue = Assign>
-    requires(std::is_same_v<std::remove_const_t<typename C::Scalar>, float>&& A::cols >= kLeastDepth &&
-             B::row_stride != 1)
+    requires(in_integers<A, B, C>() && B::row_stride != 1)
   static void gemm_without_zeros(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
     if constexpr (std::is_same_v<Epilogue, Continue>) {
       by_columns<true>(a, b, c, Accumulate{});
@@ -141,7 +154,7 @@ struct Int8ProductsFrom {
 
   template <bool kSkipsZeros, class A, class B, class C, class Epilogue>
   ATTUNE_INLINE static void by_columns(const A& a, const B& b, const C& c, const Epilogue& epilogue) {
-    constexpr int kBlock = detail::packed_columns_at_once(B::rows);
+    constexpr int kBlock = columns_at_once<kSkipsZeros, B, Epilogue>();
     constexpr int kWhole = B::cols / kBlock * kBlock;
     Scales<B> scales;
     if constexpr (B::row_stride != 1) {
@@ -156,6 +169,23 @@ struct Int8ProductsFrom {
     if constexpr (kWhole < B::cols) {
       if (kWhole < used_cols(b)) columns<B::cols - kWhole, kSkipsZeros>(a, b, c, kWhole, scales, epilogue);
     }
+  }
+  // Whether a target has products with short sums of integers.
+  template <bool kSkipsZeros, class B, class Epilogue>
+  static consteval bool is_short() {
+#if ATTUNE_INT8_DSP
+    return !kSkipsZeros && B::row_stride != 1 && B::rows <= detail::kInt8ShortTerms &&
+           (std::is_same_v<Epilogue, Assign> || std::is_same_v<Epilogue, Accumulate>);
+#else
+    return false;
+#endif
+  }
+  template <bool kSkipsZeros, class B, class Epilogue>
+  static consteval int columns_at_once() {
+#if ATTUNE_INT8_DSP
+    if (is_short<kSkipsZeros, B, Epilogue>()) return 4096 / detail::short_column_bytes(B::rows);
+#endif
+    return detail::packed_columns_at_once(B::rows);
   }
   // The number of terms of the sums.
   template <class A, class B>
@@ -186,7 +216,15 @@ struct Int8ProductsFrom {
                     c.template columns<kCols>(first), epilogue);
     } else {
       static_assert(B::col_stride == 1, "attune::kernels::gemm: one stride of B must be 1");
-#if ATTUNE_MVE  // sums over contiguous integers are faster
+#if ATTUNE_INT8_DSP
+      if constexpr (is_short<kSkipsZeros, B, Epilogue>()) {
+        constexpr detail::Int8Shape kShape{kDepth, kCols, A::row_stride, A::col_stride, C::row_stride};
+        return detail::short_int8_gemm<kShape, std::is_same_v<Epilogue, Accumulate>>(
+            a.data, (std::min<int>)(used_rows(a), used_rows(c)), from, B::row_stride, terms, cols,
+            scales.scale, scales.inverse, c.template columns<kCols>(first).data);
+      }
+#endif
+#if ATTUNE_MVE || ATTUNE_INT8_X86  // sums over contiguous integers are faster
       if constexpr (!kSkipsZeros && kDepth <= detail::kInt8MostTerms) {
         using Packed = PackedInt8<kDepth, kCols>;
         alignas(64) std::int8_t bytes[std::size_t{PackedInt8<kDepth, (kCols + 15) / 16 * 16>::kBytes}];
@@ -220,7 +258,8 @@ struct Int8ProductsFrom {
     }
   }
 };
-/// Of sums that are faster in integers: packing takes longer than a short sum of floats.
+/// Of sums that are faster in integers: packing takes longer than a short sum of floats, unless many sums
+/// share the packed numbers.
 using Int8Products = Int8ProductsFrom<16>;
 /// Of all sums, however short, as in a stream whose cache is in 8 bits (attention/key_value_blocks.hpp).
 using Int8CacheProducts = Int8ProductsFrom<1>;

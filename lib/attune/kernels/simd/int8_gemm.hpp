@@ -149,6 +149,73 @@ ATTUNE_INLINE Int8Row quantize_int8_row(const float* x, const float* factors, Co
   return {scale.scale, static_cast<std::int32_t>(0u - 128u * sum)};
 }
 
+/// The same for kRows rows side by side: columns of a matrix whose rows are `step` apart. Rows of integers
+/// are kStep apart, and zeros fill them.
+template <bool kFolded, int kRows, int kStep, class Count>
+ATTUNE_INLINE void quantize_side_by_side(const float* x, int step, const float* factors, Count numbers,
+                                         Int8Term* to, Int8Row* rows) {
+  using Floats = Vector<float, kRows>;
+  using Bits = Vector<std::int32_t, kRows>;
+  using Counts = Vector<std::uint32_t, kRows>;
+  const int count = numbers;
+  const auto lane_values = [&](int i) ATTUNE_INLINE_LAMBDA {
+    Floats values;
+    std::memcpy(&values, x + i * step, sizeof values);
+    return kFolded ? values * factors[i] : values;
+  };
+  Bits most{};
+  for (int i = 0; i < count; ++i) {
+    const Bits bits = reinterpret_cast<Bits>(lane_values(i)) & 0x7FFFFFFF;
+    most = bits > most ? bits : most;
+  }
+  Floats inverse;
+  for (int r = 0; r < kRows; ++r) {
+    const RowScale row = row_scale(static_cast<std::uint32_t>(most[r]));
+    rows[r].scale = row.scale;
+    inverse[r] = row.inverse;
+  }
+  constexpr int kTerms = 4 / sizeof(Int8Term), kBits = 32 / kTerms;  // in a lane
+  std::memset(to, 0, sizeof(Int8Term) * kRows * kStep);
+  Counts sums{};
+  for (int i = 0; i < count; i += kTerms) {
+    Counts terms{};
+    for (int t = 0; t < kTerms && i + t < count; ++t) {
+      const Floats rounded = lane_values(i + t) * inverse + 0x1.8p23f;
+      const Counts integers = reinterpret_cast<Counts>(rounded) - std::bit_cast<std::uint32_t>(0x1.8p23f);
+      sums += integers;
+      terms |= (integers & ((1u << kBits) - 1)) << kBits * t;
+    }
+    for (int r = 0; r < kRows; ++r) {
+      const std::uint32_t together = terms[r];
+      std::memcpy(to + r * kStep + i, &together, sizeof together);
+    }
+  }
+  for (int r = 0; r < kRows; ++r) rows[r].start = static_cast<std::int32_t>(0u - 128u * sums[r]);
+}
+
+/// Rounds `count` vectors of `length` numbers, `stride` apart, into the first rows of a packed matrix. Bytes
+/// beside them are undefined. NaN and infinity become any integers.
+template <class Packed>
+[[gnu::noinline]] void pack_rows(const float* x, int stride, int count, int length, const float* inverses,
+                                 std::int8_t* bytes) {
+  const auto columns = [&](int col, int lanes) ATTUNE_INLINE_LAMBDA {
+    for (int first = 0; first < count; first += 4) {
+      Int8Counts four{};
+      for (int k = first; k < first + 4 && k < count; ++k) {
+        Int8Floats values{};
+        std::memcpy(&values, x + k * stride + col, sizeof(float) * static_cast<std::size_t>(lanes));
+        const Int8Floats rounded = values * inverses[k] + 0x1.8p23f;
+        four |= (reinterpret_cast<Int8Counts>(rounded) & 0xFF) << 8 * (k - first);
+      }
+      four ^= 0x80808080u;  // + 128
+      std::memcpy(bytes + Packed::place(first, col), &four, sizeof four);
+    }
+  };
+  const int whole = length / kInt8Lanes * kInt8Lanes;
+  for (int col = 0; col < whole; col += kInt8Lanes) columns(col, kInt8Lanes);
+  if (whole < length) columns(whole, length - whole);
+}
+
 using Int8Sums = std::int32_t[16];
 
 /// The longest row that fits the stack as integers.
