@@ -83,18 +83,19 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
     using Each = detail::StreamOf<Layer, tokens, cache>;
     using Memory = detail::Copies<detail::StreamMemoryOf<Layer, cache>, count>;
     static constexpr std::uint64_t kMostTokens = detail::kMostTokens<Layer, cache>;
+    /// Whether y of a step may be x.
     static constexpr bool kOutputMayBeInput = detail::kStepsInPlace<Each>;
-    static constexpr int kBetween = kOutputMayBeInput ? 0 : count - 1;
     struct Scratch {
       [[no_unique_address]] typename Each::Scratch layer;
-      [[no_unique_address]] detail::Turns<Scalar, tokens * Output::cols, kBetween> activations;
+      [[no_unique_address]] detail::Turns<Scalar, tokens * Output::cols, kOutputMayBeInput ? 0 : count - 1>
+          activations;
     };
     static void step(std::uint64_t position, const auto& parameters,
                      ConstView<detail::StepInput<Layer, tokens>> x, View<detail::StepOutput<Layer, tokens>> y,
                      Memory& memory, Scratch& scratch, const auto&... more) {
       for (int i = 0; i < count; ++i) {
         auto to = y;
-        if constexpr (kBetween > 0) {
+        if constexpr (count > 1 && !kOutputMayBeInput) {
           if (i < count - 1) to = scratch.activations.template at<detail::StepOutput<Layer, tokens>>(i);
         }
         auto&& layer_memory = memory[i];
