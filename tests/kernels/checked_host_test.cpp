@@ -97,6 +97,18 @@ TEST(Checked, a_shift_in_place_fails_also_where_a_layer_works_in_place) {
             "attune: what a layer reads and writes overlaps; give it memory of its own");
 }
 
+TEST(Checked, output_over_an_input_that_backward_reads_fails) {
+  using Norm = LayerNorm<NormShape{2, 3}>;
+  static Norm::Parameters parameters{};
+  Norm::Input x{};
+  Norm::Tape tape;
+  Norm::Scratch scratch;
+  Norm::InferenceScratch inference_scratch;
+  EXPECT_EQ(failed_check([&] { infer<Norm>(parameters, x, x, inference_scratch); }), "");
+  EXPECT_EQ(failed_check([&] { forward<Norm>(parameters, x, x, tape, scratch); }),
+            "attune: what a layer reads and writes overlaps; give it memory of its own");
+}
+
 TEST(Checked, gradient_of_the_input_over_that_of_the_output_fails) {
   Memory memory;
   Layer::Parameters gradients{};

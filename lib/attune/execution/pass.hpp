@@ -138,7 +138,8 @@ detail::Outcome<Layer> infer(const Set& parameters, ConstView<typename Layer::In
   return detail::Outcome<Layer>(
       detail::forward_pass<Layer>(detail::context_with<Layer, Products>(mask), parameters, x, y, scratch));
 }
-/// Training: like inference, and fills the tape for backward.
+/// Training: like inference, and fills the tape for backward. `y` may be `x` only with
+/// kAbilities.backward_may_read_output.
 template <class Layer, class Set = typename Layer::Parameters, class Tape, class Scratch,
           AttentionMask Mask = NoMask, class Products = FloatProducts>
 detail::Outcome<Layer> forward(const Set& parameters, ConstView<typename Layer::Input> x,
