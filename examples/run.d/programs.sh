@@ -136,11 +136,26 @@ order_targets() {
 }
 
 # put_weights FILE [TO]: where programs look for it. An unchanged file keeps its time.
+declare -A placed=()
 put_weights() {
   local to=${2:-$trained}
   mkdir -p "$(dirname "$to")"
-  cmp -s "$1" "$to" || cp -- "$1" "$to"
+  placed[$to]=$1
+  hold_files && release_files
 }
+
+# hold_files: until release_files, no other run changes these files or builds programs with them. Puts what another run has
+# replaced since.
+hold_files() {
+  local to
+  [ ${#placed[@]} -gt 0 ] || return 0
+  exec 8>"$trained.lock"
+  ! _attune_has flock || flock 8
+  for to in "${!placed[@]}"; do
+    cmp -s "${placed[$to]}" "$to" || cp -- "${placed[$to]}" "$to" || return
+  done
+}
+release_files() { exec 8>&-; }
 
 # Takes the file that the last program printed to $trained, and to --export.
 take_exported() {
@@ -173,6 +188,12 @@ say_what_is_ignored() {
 # run_on PORT: builds and runs its program, leaving its result line in results[PORT]. A board that it does not fit is an
 # error, or with --on all is named and passed over.
 run_on() {
+  local code=0
+  hold_files && run_held "$1" || code=$?
+  release_files
+  return "$code"
+}
+run_held() {
   local port=$1 program=${program_of[$1]} preset code=0 reason options=("${arguments[@]}")
   preset=$(preset_of "$port")
   attune_need $(needs_of "$port")
