@@ -150,6 +150,53 @@ TEST(InferenceInPlace, a_model_has_the_bits_of_its_layers) {
 
 namespace {
 
+// Inherits abilities, but reads x once more behind y.
+template <class Layer>
+struct PlusInput : Layer {
+  using Layer::forward;
+  using typename Layer::Input, typename Layer::Output, typename Layer::Parameters;
+  template <class Set = Parameters, attune::AnyContext Call = attune::Context<>>
+  static void forward(const Set& parameters, attune::ConstView<Input> x, attune::View<Output> y,
+                      typename Layer::InferenceScratch& scratch, const Call& context = {}) {
+    Layer::forward(parameters, x, y, scratch, context);
+    for (int i = 0; i < kTokens; ++i) {
+      for (int j = 0; j < kWidth; ++j) y(i, j) += x(i, j);
+    }
+  }
+};
+
+template <class Layer>
+void expect_sum_in_model() {
+  using Model = attune::Sequential<Square, Layer, Square>;
+  static const typename Model::Parameters parameters = drawn<Model>();
+  static typename Model::InferenceScratch scratch;
+  static typename Layer::InferenceScratch own;
+  Square::InferenceScratch none;
+  const Tokens x = tokens();
+  Tokens before, behind, expected, y;
+  attune::infer<Square>(parameters.template layer<0>(), x, before, none);
+  attune::infer<Layer>(parameters.template layer<1>(), before, behind, own);
+  attune::infer<Square>(parameters.template layer<2>(), behind, expected, none);
+  attune::infer<Model>(parameters, x, y, scratch);
+  EXPECT_TRUE(check::same_bits(expected, y));
+}
+
+}  // namespace
+
+TEST(InferenceInPlace, is_not_inherited) {
+  expect_sum_in_model<PlusInput<Norm>>();
+  expect_sum_in_model<PlusInput<Before>>();
+  expect_sum_in_model<PlusInput<attune::MultiHeadAttention<kAttention>>>();
+  expect_sum_in_model<attune::Repeat<2, PlusInput<After>>>();
+  using Attention = PlusInput<attune::MultiHeadAttention<kAttention>>;
+  using Network = PlusInput<attune::FeedForward<attune::FeedForwardShape{kTokens, kWidth, 12}>>;
+  using Layer = attune::EncoderLayerOf<Attention, Network, Norm,
+                                       attune::BranchOptions{.norm = attune::NormPlacement::kBefore}>;
+  expect_sum_in_model<Layer>();
+}
+
+namespace {
+
 using Blocks = attune::Repeat<2, Before>;
 const Square::Parameters square = drawn<Square>();
 const Norm::Parameters norm = drawn<Norm>();

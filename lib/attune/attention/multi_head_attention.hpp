@@ -261,6 +261,8 @@ namespace detail {
 
 template <AttentionShape shape, class Scalar>
 inline constexpr bool kRecomputesTape<MultiHeadAttention<shape, Scalar>> = true;
+template <AttentionShape shape, class Scalar>
+inline constexpr bool kWorksInPlace<MultiHeadAttention<shape, Scalar>> = true;
 
 }  // namespace detail
 

@@ -129,9 +129,9 @@ constexpr auto stream_of() {
 template <class Layer, int tokens, CacheShape cache>
 using StreamOf = typename decltype(stream_of<Layer, tokens, cache>())::type;
 /// Whether y of a step may be x: the stream says so.
-template <class Stream>
-inline constexpr bool kStepsInPlace = requires {
-  requires Stream::kOutputMayBeInput;
+template <class Layer, int tokens, CacheShape cache>
+inline constexpr bool kStepsInPlace = kWorksInPlace<Layer>&& requires {
+  requires StreamOf<Layer, tokens, cache>::kOutputMayBeInput;
 };
 /// The memory of a layer's stream, for steps of any number of tokens.
 template <class Layer, CacheShape cache>

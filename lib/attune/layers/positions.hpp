@@ -218,4 +218,13 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
   }
 };
 
+namespace detail {
+
+template <PositionShape shape, class Scalar>
+inline constexpr bool kWorksInPlace<LearnedPositions<shape, Scalar>> = true;
+template <PositionShape shape, class Scalar>
+inline constexpr bool kWorksInPlace<SinusoidalPositions<shape, Scalar>> = true;
+
+}  // namespace detail
+
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -55,7 +55,7 @@ struct StreamBranch {
   using Member = MemberType;
   using Stream = StreamOf<Part, tokens, cache>;
   using InferenceScratch = typename Stream::Scratch;
-  static constexpr bool kOutputMayBeInput = kStepsInPlace<Stream>;
+  static constexpr bool kOutputMayBeInput = kStepsInPlace<Part, tokens, cache>;
 
   ATTUNE_INLINE static void forward(const auto& parameters, auto x, auto y, const auto& context,
                                     InferenceScratch& scratch) {

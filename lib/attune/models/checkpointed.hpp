@@ -96,4 +96,11 @@ struct Checkpointed : detail::OnceMore<Layer>::type {
   using SteppedAs = Checkpointed;
 };
 
+namespace detail {
+
+template <class Layer>
+inline constexpr bool kWorksInPlace<Checkpointed<Layer>> = kWorksInPlace<Layer>;
+
+}  // namespace detail
+
 }  // namespace attune::inline ATTUNE_ARITHMETIC

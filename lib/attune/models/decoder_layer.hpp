@@ -114,7 +114,7 @@ struct DecoderLayerOf
                                         .takes_context = true,
                                         .takes_length = Stack::kStackTakesLength,
                                         .scores = detail::kAbilities<Attention>.scores,
-                                        .output_may_be_input = true,
+                                        .output_may_be_input = Stack::Inference::kOutputMayBeInput,
                                         .gradient_may_be_input = Stack::kGradientMayBeLayerInput};
   using Tape = typename Stack::template TapeOf<Parameters>;
   using Scratch = typename Stack::template ScratchOf<Parameters>;
@@ -126,8 +126,8 @@ struct DecoderLayerOf
     Stack::template Stream<1, shape>::remember(parameters, memory, cache.memory);
   }
 
-  /// Inference: y[seq_len, d_model] of x[seq_len, d_model] and memory[memory_len, …]. `y` may be `x`; it
-  /// may not overlap the memory.
+  /// Inference: y[seq_len, d_model] of x[seq_len, d_model] and memory[memory_len, …]. `y` may be `x`
+  /// if kAbilities allow it; it may not overlap the memory.
   template <class Set = Parameters, class Call = DecoderContext<>>
   static void forward(const Set& parameters, ConstView<Input> x, ConstView<Memory> memory, View<Output> y,
                       InferenceScratch& scratch, const Call& context = {}) {
@@ -154,7 +154,7 @@ struct DecoderLayerOf
 
   // ---- As a layer, inside the Decoder of an EncoderDecoder. ----
 
-  /// Inference. `y` may be `x`.
+  /// Inference. `y` may be `x` if kAbilities allow it.
   template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
                       const Call& context = {}) {
@@ -275,6 +275,11 @@ inline constexpr bool kRunsByBranches<DecoderLayerOf<SelfAttention, CrossAttenti
     true;
 template <DecoderLayerShape shape, class Scalar>
 inline constexpr bool kRunsByBranches<DecoderLayer<shape, Scalar>> = true;
+template <class SelfAttention, class CrossAttention, class Network, class Norm, BranchOptions options>
+inline constexpr bool kWorksInPlace<DecoderLayerOf<SelfAttention, CrossAttention, Network, Norm, options>> =
+    true;
+template <DecoderLayerShape shape, class Scalar>
+inline constexpr bool kWorksInPlace<DecoderLayer<shape, Scalar>> = true;
 
 }  // namespace detail
 

@@ -60,14 +60,15 @@ struct EncoderLayerOf : detail::EncoderStack<options, NormLayer, Attention, Netw
                                         .mask = MaskUse::kScores,
                                         .takes_context = true,
                                         .takes_length = Stack::kStackTakesLength,
-                                        .output_may_be_input = true,
+                                        .output_may_be_input = Stack::Inference::kOutputMayBeInput,
                                         .gradient_may_be_input = Stack::kGradientMayBeLayerInput,
                                         .lanes = Stack::kStackLanes};
   using Tape = typename Stack::template TapeOf<Parameters>;
   using Scratch = typename Stack::template ScratchOf<Parameters>;
   using typename Stack::InferenceScratch;
 
-  /// Inference: y[seq_len, d_model] of x[seq_len, d_model]; the mask is attention's. `y` may be `x`.
+  /// Inference: y[seq_len, d_model] of x[seq_len, d_model]; the mask is attention's. `y` may be `x`
+  /// if kAbilities allow it.
   template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
                       const Call& context = {}) {
@@ -160,6 +161,10 @@ template <class SelfAttention, class Network, class Norm, BranchOptions options>
 inline constexpr bool kRunsByBranches<EncoderLayerOf<SelfAttention, Network, Norm, options>> = true;
 template <EncoderLayerShape shape, class Scalar>
 inline constexpr bool kRunsByBranches<EncoderLayer<shape, Scalar>> = true;
+template <class SelfAttention, class Network, class Norm, BranchOptions options>
+inline constexpr bool kWorksInPlace<EncoderLayerOf<SelfAttention, Network, Norm, options>> = true;
+template <EncoderLayerShape shape, class Scalar>
+inline constexpr bool kWorksInPlace<EncoderLayer<shape, Scalar>> = true;
 
 }  // namespace detail
 

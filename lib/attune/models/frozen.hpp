@@ -378,4 +378,11 @@ using BiasesAndNorms = PartlyTrained<Layer, kConstants, detail::TrainVectors>;
 template <class Layer, const auto& kConstants, LowRank low_rank>
 using Adapted = PartlyTrained<Layer, kConstants, detail::TrainLowRank<detail::checked_low_rank<low_rank>()>>;
 
+namespace detail {
+
+template <class Layer, const auto& kConstants, class What>
+inline constexpr bool kWorksInPlace<PartlyTrained<Layer, kConstants, What>> = true;
+
+}  // namespace detail
+
 }  // namespace attune::inline ATTUNE_ARITHMETIC

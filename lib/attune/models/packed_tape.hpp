@@ -126,6 +126,8 @@ struct PackedLayer : std::conditional_t<kRunsByBranches<Layer>, PackedBranches<L
   using Stream = detail::StreamOf<Layer, tokens, cache>;
   using SteppedAs = PackedLayer;
 };
+template <class Layer, TapeNumbers numbers>
+inline constexpr bool kWorksInPlace<PackedLayer<Layer, numbers>> = kWorksInPlace<Layer>;
 
 /// The memory of a layer's input between forward and backward.
 enum class InputFrom {

@@ -84,7 +84,7 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
     using Memory = detail::Copies<detail::StreamMemoryOf<Layer, cache>, count>;
     static constexpr std::uint64_t kMostTokens = detail::kMostTokens<Layer, cache>;
     /// Whether y of a step may be x.
-    static constexpr bool kOutputMayBeInput = detail::kStepsInPlace<Each>;
+    static constexpr bool kOutputMayBeInput = detail::kStepsInPlace<Layer, tokens, cache>;
     struct Scratch {
       [[no_unique_address]] typename Each::Scratch layer;
       [[no_unique_address]] detail::Turns<Scalar, tokens * Output::cols, kOutputMayBeInput ? 0 : count - 1>
@@ -191,5 +191,12 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
     }
   }
 };
+
+namespace detail {
+
+template <int count, class Layer>
+inline constexpr bool kWorksInPlace<Repeat<count, Layer>> = true;
+
+}  // namespace detail
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

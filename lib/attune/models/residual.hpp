@@ -21,8 +21,6 @@ struct Residual : Layer {
   template <int tokens, CacheShape cache>
   struct Stream : detail::StreamOf<Layer, tokens, cache> {
     using Base = detail::StreamOf<Layer, tokens, cache>;
-    /// x is added to y at the end.
-    static constexpr bool kOutputMayBeInput = false;
     static void step(std::uint64_t position, const auto& parameters,
                      ConstView<detail::StepInput<Layer, tokens>> x, View<detail::StepOutput<Layer, tokens>> y,
                      auto& memory, typename Base::Scratch& scratch, const auto&... more) {

@@ -123,8 +123,8 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
     struct Scratch {
       detail::InTurn<Scalar,
                      detail::OutputsInTurn<detail::OutputInTurn{
-                         tokens * Layers::Output::cols, detail::kSameShape<Layers>&& detail::kStepsInPlace<
-                                                            detail::StreamOf<Layers, tokens, cache>>}...>,
+                         tokens * Layers::Output::cols,
+                         detail::kSameShape<Layers>&& detail::kStepsInPlace<Layers, tokens, cache>}...>,
                      typename detail::StreamOf<Layers, tokens, cache>::Scratch...>
           layers;
     };

@@ -66,14 +66,17 @@ struct StackInference {
   static constexpr bool kNormBefore = placement == NormPlacement::kBefore;
   using Tokens = typename NormLayer::Input;
   struct None {};
+  /// Whether y may be x. All branches then write to `tokens`, which has their input if norms are before them.
+  static constexpr bool kOutputMayBeInput = !kNormBefore || (Branches::kOutputMayBeInput && ...);
 
-  // Branches write to `tokens`, which has their input if norms are before them. If one of them may not
-  // overwrite its input, all write to their own buffer. So y may be x.
+  // Otherwise the first branch writes to y. The others write to their own buffer, unless all of them may
+  // overwrite their input.
   template <class Indices>
   struct ScratchIn;
   template <int... index>
   struct ScratchIn<std::integer_sequence<int, index...>> {
-    static constexpr bool kInPlace = !kNormBefore || (Branches::kOutputMayBeInput && ...);
+    static constexpr bool kInPlace =
+        StackInference::kOutputMayBeInput || ((index == 0 || Branches::kOutputMayBeInput) && ...);
     Tokens tokens;
     [[no_unique_address]] std::conditional_t<kInPlace, None, Tokens> branch;
     OneOf<typename Branches::InferenceScratch...> branches;
@@ -99,7 +102,7 @@ struct StackInference {
                             none);
       tokens_in = scratch.tokens;
     }
-    const View<Tokens> output = scratch.output();
+    const View<Tokens> output = index == 0 && !kOutputMayBeInput ? y : scratch.output();
     tokens_of(context).inside([&]() ATTUNE_INLINE_LAMBDA {
       Branch::forward(Branch::Member::of(parameters), tokens_in, output, context,
                       one_of<index>(scratch.branches));
@@ -193,7 +196,6 @@ struct ResidualStack {
   /// a mask is the position, so make a mask for the cache's capacity instead of seq_len.
   template <int tokens, CacheShape cache>
   struct Stream {
-    static constexpr bool kOutputMayBeInput = true;
     using Memory = detail::Members<typename Branches::template StreamMemory<cache>...>;
     static constexpr std::uint64_t kMostTokens = (std::min)({Branches::template kMostTokens<cache>...});
     template <class Indices>
@@ -204,6 +206,7 @@ struct ResidualStack {
                                   typename Branches::template Streamed<index, cache, tokens, kMostTokens>...>;
     };
     using Stack = typename Of<std::make_integer_sequence<int, kBranches>>::type;
+    static constexpr bool kOutputMayBeInput = Stack::kOutputMayBeInput;
     using Scratch = typename Stack::Scratch;
     // The branch that attends to a memory.
     static constexpr int kMemoryBranch = [] {
