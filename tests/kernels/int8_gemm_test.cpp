@@ -85,25 +85,31 @@ struct Product {
     for (float& some : bias) some = rng.uniform(-2.0f, 2.0f);
     for (float& some : bias_back) some = rng.uniform(-2.0f, 2.0f);
   }
-  // Sums that are assigned, or added to the bias, are those of `finished`, which have it added.
-  template <class From, class By, class To>
-  static void expect_other_epilogues(const From& from, const By& by, const To& finished, const float* bias,
-                                     int rows) {
-    static attune::Tensor<float, kRows, To::cols + kGap> storage;
-    const To to(storage.data());
+  // Sums that are assigned, have a bias added, or are added to it.
+  template <class To, class From, class By>
+  static void expect_same_epilogues(const From& from, const By& by, const float* bias) {
+    static attune::Tensor<float, kRows, To::cols + kGap> storage, finished_storage;
+    const To to(storage.data()), finished(finished_storage.data());
+    kernels::gemm(from, by, finished, kernels::AddBias<float>{bias});
     kernels::gemm(from, by, to);
-    for (int row = 0; row < rows; ++row) {
+    for (int row = 0; row < kRows; ++row) {
       for (int col = 0; col < To::cols; ++col) {
         ASSERT_TRUE(same(to(row, col) + bias[col], finished(row, col))) << row << col;
         to(row, col) = bias[col];
       }
     }
     kernels::gemm(from, by, to, kernels::Accumulate{});
-    for (int row = 0; row < rows; ++row) {
+    for (int row = 0; row < kRows; ++row) {
       for (int col = 0; col < To::cols; ++col) {
         ASSERT_TRUE(same(to(row, col), finished(row, col))) << row << col;
       }
     }
+  }
+  void expect_same_epilogues() {
+    const A from(a.data());
+    expect_same_epilogues<C>(from, weights.view(), bias.data());
+    kernels::gemm(from, weights.view(), C(c.data()));
+    expect_same_epilogues<DA>(DC(c.data()), weights.view().transpose(), bias_back.data());
   }
   void expect_exact(int rows = kRows) {
     const float behind = 5;
@@ -127,7 +133,6 @@ struct Product {
         ASSERT_EQ(c[static_cast<std::size_t>(row * (kCols + kGap) + i)], behind);
       }
     }
-    expect_other_epilogues(from, weights.view(), C(c.data()), bias.data(), rows);
 
     const DC dy(c.data());
     kernels::gemm(dy, weights.view().transpose(), DA(da.data()), kernels::AddBias<float>{bias_back.data()});
@@ -147,7 +152,6 @@ struct Product {
             << row << k;
       }
     }
-    expect_other_epilogues(dy, weights.view().transpose(), DA(da.data()), bias_back.data(), rows);
   }
 };
 
@@ -207,6 +211,16 @@ TEST(Int8Gemm, is_exact_around_the_edges_of_blocks) {
     expect_rows<17, 33>(std::make_integer_sequence<int, 9>());
     expect_all_exact<kOnHost>();
   }
+}
+
+TEST(Int8Gemm, epilogues_finish_the_same_sums) {
+  static constexpr check::Sizes kSizes[] = {{3, 16, 2}, {4, 1, 1}, {5, 15, 17}, {8, 32, 18}, {9, 48, 31}};
+  check::for_each_size<kSizes>([]<int rows, int depth, int cols> {
+    static Product<rows, depth, cols> product;
+    attune::Rng rng(rows + depth + cols);
+    product.fill(rng);
+    product.expect_same_epilogues();
+  });
 }
 
 TEST(Int8Gemm, no_sum_overflows) {
