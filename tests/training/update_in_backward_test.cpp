@@ -154,15 +154,35 @@ TEST(UpdateInBackward, trains_encoder_and_decoder_layers) {
                              attune::Sequential<First, attune::DecoderLayer<kDecoder>, Pool, Head>>>();
 }
 
-TEST(UpdateInBackward, an_encoder_layer_takes_one_matrix_of_tokens_beside_its_rows_of_gradients) {
-  using Model = Encoder<attune::NormPlacement::kBefore>;
-  using InBackwardOf =
-      attune::Trainer<Model, attune::MeanSquaredError, attune::AdamW, 1, attune::UpdateInBackward>;
-  constexpr attune::MemoryReport with = attune::Trainer<Model>::memory(), without = InBackwardOf::memory();
-  static_assert(without.scratch - with.scratch == sizeof(float) * 6 * 12);
+namespace {
+
+template <class Model>
+using InBackwardOf =
+    attune::Trainer<Model, attune::MeanSquaredError, attune::AdamW, 1, attune::UpdateInBackward>;
+template <attune::NormPlacement norm>
+using Stack =
+    attune::Sequential<attune::Linear<attune::LinearShape{6, 4, 12}>, attune::Repeat<3, Encoder<norm>>,
+                       attune::LayerNorm<attune::NormShape{.rows = 6, .d_model = 12}>,
+                       attune::Pooling<attune::PoolingShape{.seq_len = 6, .d_model = 12}>>;
+
+}  // namespace
+
+TEST(UpdateInBackward, layers_with_norms_before_branches_take_no_memory_beside_rows_of_gradients) {
+  using attune::NormPlacement;
+  using Model = Stack<NormPlacement::kBefore>;
+  constexpr attune::MemoryReport with = attune::Trainer<Model>::memory(),
+                                 without = InBackwardOf<Model>::memory();
+  static_assert(without.scratch == with.scratch);
   static_assert(without.gradients == sizeof(float) * 8 * 20);  // of W₁
   static_assert(without.tape == with.tape);
   static_assert(with.gradients == sizeof(Model::Parameters));
+  expect_same_training<Model>();
+  // With norms after branches, gradients have three matrices of their own: before the layers and between
+  // them.
+  using After = Stack<NormPlacement::kAfter>;
+  static_assert(InBackwardOf<After>::memory().scratch - attune::Trainer<After>::memory().scratch ==
+                3 * sizeof(float) * 6 * 12);
+  if constexpr (check::kEveryCase) expect_same_training<After>();
 }
 
 TEST(UpdateInBackward, by_hand_is_as_with_a_trainer) {

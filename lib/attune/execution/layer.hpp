@@ -527,6 +527,9 @@ template <class Layer>
 inline constexpr bool kOutputMayBeInput = kAbilities<Layer>.output_may_be_input&& kWorksInPlace<Layer>;
 template <class Layer>
 inline constexpr bool kGradientMayBeInput = kAbilities<Layer>.gradient_may_be_input;
+/// Whether dx may be x although parameters are updated at once.
+template <class Layer>
+inline constexpr bool kUpdatesInPlace = false;
 
 /// Whether a layer's parameters are constants (models/frozen.hpp).
 template <class Layer>

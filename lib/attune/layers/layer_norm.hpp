@@ -233,4 +233,13 @@ struct RmsNorm : detail::Norm<shape, Scalar, kernels::Normalization::kRootMeanSq
   using Stream = RmsNorm<detail::with(shape, &NormShape::rows, tokens), Scalar>;
 };
 
+namespace detail {
+
+template <NormShape shape, class Scalar>
+inline constexpr bool kUpdatesInPlace<LayerNorm<shape, Scalar>> = true;
+template <NormShape shape, class Scalar>
+inline constexpr bool kUpdatesInPlace<RmsNorm<shape, Scalar>> = true;
+
+}  // namespace detail
+
 }  // namespace attune::inline ATTUNE_ARITHMETIC

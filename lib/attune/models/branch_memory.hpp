@@ -30,16 +30,23 @@ enum class BranchTapes { kKept, kRecomputed, kPacked };
 template <class Stack>
 using BranchMasks = KeptMasks<Stack::kDrops ? Stack::kBranches : 0>;
 
-// Members of both kinds of scratch.
-template <class Stack, class Gradients>
-struct BranchGradientScratch {
-  struct None {};
-  // The gradient before a branch's dropout; without dropout, the sum's gradient is used.
-  [[no_unique_address]] std::conditional_t<Stack::kDrops, typename Stack::Tokens, None> branch;
-  // The gradient of a norm's output, unless it overwrites the output.
-  [[no_unique_address]] std::conditional_t<Stack::template kGradientsInPlace<Gradients>, NoGradient,
-                                           typename Stack::Tokens>
-      gradient;
+/// The gradient before a branch's dropout; nothing without dropout, as the sum's gradient is used.
+template <class Stack>
+using DroppedGradient = std::conditional_t<Stack::kDrops, typename Stack::Tokens, NoGradient>;
+
+// The scratch of a branch, and the gradient of its input, a norm's output. A branch that can recompute its
+// tape writes the gradient once its scratch is dead.
+template <class Scratch, class Gradient, bool shares_memory>
+struct ScratchAndGradient {
+  [[no_unique_address]] Scratch scratch;
+  [[no_unique_address]] Gradient gradient;
+};
+template <class Scratch, class Gradient>
+struct ScratchAndGradient<Scratch, Gradient, true> {
+  union {
+    Scratch scratch;
+    Gradient gradient;
+  };
 };
 
 template <class Stack, class Gradients, class Indices = std::make_integer_sequence<int, Stack::kBranches>>
@@ -59,6 +66,11 @@ struct BranchMemory<Stack, Gradients, std::integer_sequence<int, index...>> {
   using BranchScratch =
       typename Branch<i>::template ScratchOf<typename Stack::template BranchGradients<Gradients, i>>;
   static constexpr bool kDrops = Stack::kDrops || (kDropsIn<BranchTape<index>> || ...);
+  // The gradient of a branch's input, unless the input is the layer's or is overwritten.
+  template <int i>
+  using OwnGradient =
+      std::conditional_t<(Stack::kNormBefore || i > 0) && !Stack::template kGradientsInPlace<Gradients>,
+                         Tokens, NoGradient>;
 
   // ---- Kept. ----
 
@@ -85,17 +97,20 @@ struct BranchMemory<Stack, Gradients, std::integer_sequence<int, index...>> {
   };
   struct KeptScratch {
     Tokens normalized;  // a norm's output, then its gradient
-    OneOf<BranchScratch<index>...> branches;
-    [[no_unique_address]] BranchGradientScratch<Stack, Gradients> gradients;
+    OneOf<ScratchAndGradient<BranchScratch<index>, OwnGradient<index>, Branch<index>::kRecomputesTape>...>
+        branches;
+    [[no_unique_address]] DroppedGradient<Stack> d_branch;
   };
 
   // ---- Recomputed. ----
 
-  // The input of a branch.
+  // The input of a branch, and its gradient.
+  template <int i>
   struct NormOutput {
     Tokens normalized;
+    [[no_unique_address]] OwnGradient<i> gradient;
   };
-  struct NormOutputAndInput : NormOutput {
+  struct NormOutputAndInput : NormOutput<0> {
     Tokens x;
   };
   // Memory of a branch while it runs.
@@ -145,11 +160,9 @@ struct BranchMemory<Stack, Gradients, std::integer_sequence<int, index...>> {
   struct WorkScratch {
     Tokens sums[std::size_t{kSums}];  // s_i, then their gradients
     OneOf<Work<BranchTape<index>, BranchScratch<index>, Inputs, Branch<index>::kRecomputesTape>...> works;
-    [[no_unique_address]] BranchGradientScratch<Stack, Gradients> gradients;
+    [[no_unique_address]] DroppedGradient<Stack> d_branch;
   };
-  template <int>
-  using RecomputedInput = NormOutput;
-  struct RecomputedScratch : WorkScratch<RecomputedInput<index>...> {
+  struct RecomputedScratch : WorkScratch<NormOutput<index>...> {
     [[no_unique_address]] Norms norms;
   };
 
@@ -167,7 +180,7 @@ struct BranchMemory<Stack, Gradients, std::integer_sequence<int, index...>> {
   };
   // x is unpacked beside the output of the norm before the first branch, or in its place if there is none.
   template <int i>
-  using PackedInput = std::conditional_t<i == 0 && Stack::kNormBefore, NormOutputAndInput, NormOutput>;
+  using PackedInput = std::conditional_t<i == 0 && Stack::kNormBefore, NormOutputAndInput, NormOutput<i>>;
   struct PackedScratch : WorkScratch<PackedInput<index>...> {};
 };
 
@@ -196,7 +209,11 @@ struct KeptRoom {
   }
   template <int index>
   auto& branch_scratch() const {
-    return one_of<index>(scratch.branches);
+    return one_of<index>(scratch.branches).scratch;
+  }
+  template <int index>
+  auto& gradient() const {
+    return one_of<index>(scratch.branches).gradient;
   }
   /// Called before a branch fills its tape, when its sum is complete, and after its backward.
   template <int>
@@ -218,6 +235,10 @@ struct RecomputedRoom {
   template <int index>
   View<typename Stack::Tokens> normalized() const {
     return one_of<index>(scratch.works).input.normalized;
+  }
+  template <int index>
+  auto& gradient() const {
+    return one_of<index>(scratch.works).input.gradient;
   }
   template <int index>
   auto& branch_tape() const {

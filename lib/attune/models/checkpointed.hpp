@@ -100,6 +100,8 @@ namespace detail {
 
 template <class Layer>
 inline constexpr bool kWorksInPlace<Checkpointed<Layer>> = kWorksInPlace<Layer>;
+template <class Layer>
+inline constexpr bool kUpdatesInPlace<Checkpointed<Layer>> = kUpdatesInPlace<Layer>;
 
 }  // namespace detail
 

@@ -280,6 +280,11 @@ inline constexpr bool kWorksInPlace<DecoderLayerOf<SelfAttention, CrossAttention
     true;
 template <DecoderLayerShape shape, class Scalar>
 inline constexpr bool kWorksInPlace<DecoderLayer<shape, Scalar>> = true;
+template <class SelfAttention, class CrossAttention, class Network, class Norm, BranchOptions options>
+inline constexpr bool kUpdatesInPlace<DecoderLayerOf<SelfAttention, CrossAttention, Network, Norm, options>> =
+    options.norm == NormPlacement::kBefore&& kUpdatesInPlace<Norm>;
+template <DecoderLayerShape shape, class Scalar>
+inline constexpr bool kUpdatesInPlace<DecoderLayer<shape, Scalar>> = shape.norm == NormPlacement::kBefore;
 
 }  // namespace detail
 

@@ -165,6 +165,11 @@ template <class SelfAttention, class Network, class Norm, BranchOptions options>
 inline constexpr bool kWorksInPlace<EncoderLayerOf<SelfAttention, Network, Norm, options>> = true;
 template <EncoderLayerShape shape, class Scalar>
 inline constexpr bool kWorksInPlace<EncoderLayer<shape, Scalar>> = true;
+template <class SelfAttention, class Network, class Norm, BranchOptions options>
+inline constexpr bool kUpdatesInPlace<EncoderLayerOf<SelfAttention, Network, Norm, options>> =
+    options.norm == NormPlacement::kBefore&& kUpdatesInPlace<Norm>;
+template <EncoderLayerShape shape, class Scalar>
+inline constexpr bool kUpdatesInPlace<EncoderLayer<shape, Scalar>> = shape.norm == NormPlacement::kBefore;
 
 }  // namespace detail
 

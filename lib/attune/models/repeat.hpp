@@ -66,8 +66,8 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   /// Gradients overwrite taped matrices if the layers allow it.
   template <class Gradients>
   struct ScratchOf {
-    static constexpr bool kInPlace = TapeOf<Gradients>::kKeepsBetween && kAbilities.gradient_may_be_input &&
-                                     !detail::kUpdatesInSet<Gradients>;
+    static constexpr bool kInPlace =
+        TapeOf<Gradients>::kKeepsBetween && detail::kGradientReplacesInput<Layer, typename Gradients::Each>;
     [[no_unique_address]] detail::ScratchOf<Layer, typename Gradients::Each> layer;
     [[no_unique_address]] Turns<kInPlace ? 0 : count - 1> between;  // gradients, and untaped matrices
   };
@@ -196,6 +196,8 @@ namespace detail {
 
 template <int count, class Layer>
 inline constexpr bool kWorksInPlace<Repeat<count, Layer>> = true;
+template <int count, class Layer>
+inline constexpr bool kUpdatesInPlace<Repeat<count, Layer>> = kUpdatesInPlace<Layer>;
 
 }  // namespace detail
 

@@ -429,7 +429,7 @@ struct ResidualStack {
       } else if constexpr (kGradientsInPlace<Gradients>) {
         return room.template normalized<index>();
       } else {
-        auto& gradient = room.scratch.gradients.gradient;
+        auto& gradient = room.template gradient<index>();
         static_assert(
             kAsked<decltype(gradient)>,
             "attune::EncoderLayer, DecoderLayer: backward to detail::ParameterUpdates needs a scratch for "
@@ -482,7 +482,7 @@ struct ResidualStack {
   ATTUNE_INLINE static ConstView<Tokens> before_dropout(ConstView<Tokens> d_sum, [[maybe_unused]] auto room,
                                                         [[maybe_unused]] const auto& context) {
     if constexpr (kDrops) {
-      auto& d_branch = room.scratch.gradients.branch;
+      auto& d_branch = room.scratch.d_branch;
       BranchDropout<index>::backward(room.tape.dropout.of[index], d_sum, d_branch, tokens_of(context));
       return d_branch;
     } else {

@@ -11,9 +11,10 @@
 // updates_in_backward in its kAbilities. Otherwise its gradients stay in scratch, and its parameters are
 // updated after its backward.
 //
-// Encoder and decoder layers need one more matrix of tokens in scratch, and factors of low rank one more x·A.
-// If that exceeds the gradients, as for a LoRA, the plan keeps gradients and equals Streaming. It never takes
-// more RAM.
+// A gradient may not overwrite the input of linear layers, attention and networks, which they read once more.
+// Between such layers, and between encoder layers with norms after branches, the plan needs a matrix of tokens
+// for it; factors of low rank need one more x·A. If that exceeds the gradients, the plan keeps gradients and
+// equals Streaming. It never takes more RAM.
 //
 // Parameters and moments stay finite. An error found before backward changes nothing: refused options, ids or
 // targets, an input that is not finite or too large to be squared, a loss that is not finite. Gradients are

@@ -53,6 +53,10 @@ template <class Gradients>
 inline constexpr bool kUpdatesInSet =
     kUpdatesInForms<typename FormOf<std::remove_cvref_t<Gradients>>::type> ||
     kUpdatesInRole<typename FormOf<std::remove_cvref_t<Gradients>>::type::template Matrix<float, 0, 0>>;
+/// Whether a layer's dx may be x in a backward to such gradients.
+template <class Layer, class Gradients>
+inline constexpr bool kGradientReplacesInput = kGradientMayBeInput<Layer> &&
+                                               (kUpdatesInPlace<Layer> || !kUpdatesInSet<Gradients>);
 
 }  // namespace detail
 
