@@ -5,6 +5,7 @@
 #include <attune/layers/pooling.hpp>
 #include <attune/layers/positions.hpp>
 #include <attune/models/encoder_layer.hpp>
+#include <attune/models/repeat.hpp>
 #include <attune/training/cross_entropy.hpp>
 #include <attune/training/trainer.hpp>
 
@@ -131,6 +132,47 @@ TEST(Sequential, tapes_one_of_input_and_output_of_a_relu) {
   EXPECT_EQ((trained<Perceptron<InPlace>, attune::Streaming>()), expected);
   EXPECT_EQ((trained<Perceptron<InPlace>, attune::UpdateInBackward>()), expected);
   check::check_layer_gradients<Perceptron<InPlace, double>>(-1, 1);
+}
+
+namespace {
+
+// y = attention(x) + x∘x/2. Inherits abilities, but its backward reads x once more behind dx.
+using Attention =
+    attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 4, .d_model = 6, .num_heads = 2}, double>;
+struct PlusSquares : Attention {
+  template <attune::AnyContext Call = attune::Context<>>
+  static void forward(const Parameters& parameters, attune::ConstView<Input> x, attune::View<Output> y,
+                      InferenceScratch& scratch, const Call& context = {}) {
+    Attention::forward(parameters, x, y, scratch, context);
+    add_squares(x, y);
+  }
+  template <attune::AnyContext Call = attune::Context<>>
+  static void forward(const Parameters& parameters, attune::ConstView<Input> x, attune::View<Output> y,
+                      Tape& tape, Scratch& scratch, const Call& context = {}) {
+    Attention::forward(parameters, x, y, tape, scratch, context);
+    add_squares(x, y);
+  }
+  static void add_squares(attune::ConstView<Input> x, attune::View<Output> y) {
+    for (int i = 0; i < Input::size; ++i) y.data[i] += x.data[i] * x.data[i] / 2;
+  }
+  template <class Dx, attune::AnyContext Call = attune::Context<>>
+  static void backward(const Parameters& parameters, attune::ConstView<Input> x, Tape& tape,
+                       attune::ConstView<Output> dy, Dx&& dx, Parameters& gradients, Scratch& scratch,
+                       const Call& context = {}) {
+    Attention::backward(parameters, x, tape, dy, dx, gradients, scratch, context);
+    if constexpr (attune::kAsked<Dx>) {
+      const attune::View<Input> to(dx);
+      for (int i = 0; i < Input::size; ++i) to.data[i] += x.data[i] * dy.data[i];
+    }
+  }
+};
+
+}  // namespace
+
+TEST(Sequential, a_gradient_overwrites_no_input_by_an_inherited_ability) {
+  static_assert(PlusSquares::kAbilities.gradient_may_be_input);
+  check::check_layer_gradients<Sequential<Embed<double>, PlusSquares, Mean<double>>>(-0.5, 0.5);
+  check::check_layer_gradients<Sequential<Embed<double>, attune::Repeat<2, PlusSquares>>>(-0.5, 0.5);
 }
 
 TEST(Sequential, names_tensors_by_layer) {

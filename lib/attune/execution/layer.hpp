@@ -519,14 +519,14 @@ inline constexpr bool kReadsInput = [] {
   }
 }();
 
-/// Whether models may rely on output_may_be_input. A derived type inherits the ability and may compute
-/// another function, so where tokens meet, this is declared for each type.
+/// Whether models may rely on output_may_be_input and gradient_may_be_input. A derived type inherits the
+/// abilities and may compute another function, so where tokens meet, this is declared for each type.
 template <class Layer>
 inline constexpr bool kWorksInPlace = kByToken<Layer>;
 template <class Layer>
 inline constexpr bool kOutputMayBeInput = kAbilities<Layer>.output_may_be_input&& kWorksInPlace<Layer>;
 template <class Layer>
-inline constexpr bool kGradientMayBeInput = kAbilities<Layer>.gradient_may_be_input;
+inline constexpr bool kGradientMayBeInput = kAbilities<Layer>.gradient_may_be_input&& kWorksInPlace<Layer>;
 /// Whether dx may be x although parameters are updated at once.
 template <class Layer>
 inline constexpr bool kUpdatesInPlace = false;

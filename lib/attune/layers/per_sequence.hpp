@@ -183,4 +183,7 @@ struct PerSequence<Layer, kernels::LanesOf<Number, lanes>> {
   }
 };
 
+template <class Layer, class Lanes>
+inline constexpr bool kWorksInPlace<PerSequence<Layer, Lanes>> = true;
+
 }  // namespace attune::inline ATTUNE_ARITHMETIC::detail
