@@ -200,8 +200,10 @@ struct Decoder {
   using InferenceScratch = Layer::InferenceScratch;
   static constexpr Abilities kAbilities{.takes_context = true};
 
+  static constexpr CausalMask kMask{};
+  static constexpr NoMask kMemoryMask{};
   static auto in_memory(const auto& context) {
-    return decoder_context_for<Layer>(CausalMask{}, NoMask{}, context.slices());
+    return decoder_context_for<Layer>(kMask, kMemoryMask, context.slices());
   }
   template <AnyContext Call = Context<>>
   static void forward(const Parameters& parameters, ConstView<Input> x, View<Output> y,
