@@ -56,8 +56,7 @@ struct EncoderLayerOf : detail::EncoderStack<options, NormLayer, Attention, Netw
   /// Whether backward reads x.
   template <class Gradients>
   static constexpr bool kReadsInput = Stack::template kReadsLayerInput<Gradients>;
-  static constexpr Abilities kAbilities{// of UpdateInBackward, dx may not be x
-                                        .mask = MaskUse::kScores,
+  static constexpr Abilities kAbilities{.mask = MaskUse::kScores,
                                         .takes_context = true,
                                         .takes_length = Stack::kStackTakesLength,
                                         .output_may_be_input = Stack::Inference::kOutputMayBeInput,
