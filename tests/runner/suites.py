@@ -36,7 +36,7 @@ BESIDE = [
     Suite("a checkpoint, tuned on a board and back", "tests/exchange/round_trip", f"{BOARD} torch"),
     Suite("training in integers, against NumPy", "tests/training/int8_against_numpy", "build gcc torch"),
     Suite("ONNX files, read and checked", "tests/exchange/onnx_files", "build torch onnx"),
-    Suite("drawn options of attention, against PyTorch", "tests/vectors/fuzz_against_torch 150", "build tests torch"),
+    Suite("drawn options of attention, against PyTorch", "tests/vectors/fuzz_against_torch 50", "build tests torch"),
     Suite("files from logs", "tests/exchange/hex_lines", "build python"),
     Suite("examples", [*PARTS, "example-trains"], BOARD),
     Suite("whole models, counted", "tests/bench/self_test.py", "build"),
