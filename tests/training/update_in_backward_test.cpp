@@ -13,6 +13,8 @@
 #include <attune/models/checkpointed.hpp>
 #include <attune/models/encoder_decoder.hpp>
 #include <attune/models/encoder_layer.hpp>
+#include <attune/models/frozen.hpp>
+#include <attune/models/packed_tape.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/sequential.hpp>
@@ -148,7 +150,7 @@ TEST(UpdateInBackward, trains_encoder_and_decoder_layers) {
   using Pool = attune::Pooling<attune::PoolingShape{.seq_len = 6, .d_model = 12}>;
   using First = attune::Linear<attune::LinearShape{6, 4, 12}>;
   constexpr attune::DecoderLayerShape kDecoder{
-      .attention = {.seq_len = 6, .d_model = 12, .num_heads = 3}, .d_ff = 20, .norm = NormPlacement::kAfter};
+      .attention = {.seq_len = 6, .d_model = 12, .num_heads = 3}, .d_ff = 20, .norm = NormPlacement::kBefore};
   expect_same_training<
       attune::EncoderDecoder<attune::Sequential<First, Encoder<NormPlacement::kBefore, 20>>,
                              attune::Sequential<First, attune::DecoderLayer<kDecoder>, Pool, Head>>>();
@@ -182,7 +184,17 @@ TEST(UpdateInBackward, layers_with_norms_before_branches_take_no_memory_beside_r
   using After = Stack<NormPlacement::kAfter>;
   static_assert(InBackwardOf<After>::memory().scratch - attune::Trainer<After>::memory().scratch ==
                 3 * sizeof(float) * 6 * 12);
-  if constexpr (check::kEveryCase) expect_same_training<After>();
+  if constexpr (check::kEveryCase) {
+    expect_same_training<After>();
+    // Biases and norms, whose gradients are fewer than a matrix of tokens.
+    static Model::Parameters constants;
+    attune::Rng rng(9);
+    check::fill_set(constants, rng);
+    using Vectors = attune::BiasesAndNorms<Model, constants>;
+    static_assert(InBackwardOf<Vectors>::memory().object() < attune::Trainer<Vectors>::memory().object());
+    expect_same_training<Vectors>();
+    expect_same_training<attune::PackedTape<Model>>();
+  }
 }
 
 TEST(UpdateInBackward, by_hand_is_as_with_a_trainer) {
