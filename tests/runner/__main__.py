@@ -27,7 +27,7 @@ Prints the suites that it will run and how long they take, then each suite, then
                   every other board: some steps of the example, a fault, a stack overflow. Flash, RAM, stack, instructions and
                   symbols of every board's firmware. Compile-time messages, packaging, examples. Layers and the host's vectors
                   are barely optimized. A board skips tests that are the same on every machine, and prints their number; it leaves
-                  images of combined layers, adapted models and files to --on
+                  images of combined layers, adapted models, plans, slices, states and files to --on
   --on TARGET     unit tests and all vectors of one target, optimized as they ship: host, a board, or a processor. all: every
                   target, about half an hour
   --sanitize      unit tests under AddressSanitizer and UndefinedBehaviorSanitizer; lib/attune/host also under ThreadSanitizer
