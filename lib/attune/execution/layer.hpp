@@ -527,7 +527,7 @@ template <class Layer>
 inline constexpr bool kOutputMayBeInput = kAbilities<Layer>.output_may_be_input&& kWorksInPlace<Layer>;
 template <class Layer>
 inline constexpr bool kGradientMayBeInput = kAbilities<Layer>.gradient_may_be_input&& kWorksInPlace<Layer>;
-/// Whether dx may be x although parameters are updated at once.
+/// Whether dx may be x although parameters are updated at once; declared for each type, too.
 template <class Layer>
 inline constexpr bool kUpdatesInPlace = false;
 

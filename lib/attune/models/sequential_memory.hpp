@@ -81,9 +81,8 @@ struct SequentialMemory {
   // Whether its gradient overwrites it on the tape. A layer in place reads its output once more.
   template <class Gradients, int index>
   static constexpr bool kGradientInPlace =
-      kNextReads<Gradients, index>&&
-          kGradientReplacesInput<Layer<index + 1>, GradientsOf<Gradients, index + 1>> &&
-      !works_in_place<Gradients, index>();
+      !works_in_place<Gradients, index>() && kNextReads<Gradients, index> &&
+      kGradientReplacesInput<Layer<index + 1>, GradientsOf<Gradients, index + 1>>;
 
   // The scalars after a layer that are not on the tape.
   template <class Gradients, int index>
