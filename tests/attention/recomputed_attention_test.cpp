@@ -3,6 +3,7 @@
 
 #include <attune/models/decoder_layer.hpp>
 #include <attune/models/encoder_layer.hpp>
+#include <attune/models/frozen.hpp>
 #include <attune/training/lockstep.hpp>
 #include <attune/training/trainer.hpp>
 
@@ -316,6 +317,62 @@ TEST(RecomputedAttention, drops_the_weights_that_forward_dropped) {
 
 namespace {
 
+struct AllButOutputs {
+  template <attune::Role role>
+  using In = std::conditional_t<role == attune::Role::kAttentionOutput,
+                                attune::Form<attune::Untrained, Tensor>, attune::Form<Tensor, Tensor>>;
+};
+
+// Gradients with a constant W_o: dO comes head by head. Scratch begins as memory of other layers does.
+template <AttentionShape shape, class Scalar = float, class Mask = NoMask>
+void expect_bits_of_keeping_with_constant_outputs(const Mask& mask = {}) {
+  const auto run = [&]<class Layer>(Layer, auto& problem) -> auto& {
+    using Trained = attune::ByRole<AllButOutputs>;
+    using Gradients = attune::detail::SetOf<Layer, Trained::template Matrix, Trained::template Vector>;
+    static typename Layer::template TapeOf<Gradients> tape;
+    static typename Layer::template ScratchOf<Gradients> scratch;
+    static Gradients gradients;
+    problem.draw(7);
+    attune::Rng rng(9);
+    attune::draw_seeds(tape, rng);
+    std::memset(static_cast<void*>(&scratch), 0xFF, sizeof scratch);
+    gradients = {};
+    attune::forward<Layer>(problem.parameters, problem.query, problem.key, problem.value, problem.y, tape,
+                           scratch, mask);
+    std::memset(static_cast<void*>(&scratch), 0xFF, sizeof scratch);
+    attune::backward<Layer>(problem.parameters, problem.query, problem.key, problem.value, tape, problem.dy,
+                            problem.d_query, problem.d_key, problem.d_value, gradients, scratch, mask);
+    return gradients;
+  };
+  auto& kept = problem<shape, Scalar>();
+  auto& again = problem<recomputed(shape), Scalar>();
+  const auto& expected = run(attune::MultiHeadAttention<shape, Scalar>{}, kept);
+  const auto& gradients = run(attune::MultiHeadAttention<recomputed(shape), Scalar>{}, again);
+  EXPECT_TRUE(check::same_bits(kept.y, again.y));
+  EXPECT_TRUE(check::same_bits(kept.d_query, again.d_query));
+  EXPECT_TRUE(check::same_bits(kept.d_key, again.d_key));
+  EXPECT_TRUE(check::same_bits(kept.d_value, again.d_value));
+  EXPECT_EQ(std::memcmp(&expected, &gradients, sizeof gradients), 0);
+}
+
+}  // namespace
+
+TEST(RecomputedAttention, has_the_bits_where_output_weights_are_constant) {
+  expect_bits_of_keeping_with_constant_outputs<kSelf>(attune::CausalMask{});
+  expect_bits_of_keeping_with_constant_outputs<kCross>();
+  expect_bits_of_keeping_with_constant_outputs<kOptions>();
+  expect_bits_of_keeping_with_constant_outputs<kLong>();
+  if constexpr (check::kEveryCase) {
+    expect_bits_of_keeping_with_constant_outputs<kDropping>();
+    expect_bits_of_keeping_with_constant_outputs<kSelf, double>();
+    attune::KeyPaddingMask<5> keys;
+    EXPECT_EQ(keys.set_length(3), attune::Status::kOk);
+    expect_bits_of_keeping_with_constant_outputs<kSelf>(keys);
+  }
+}
+
+namespace {
+
 // Three optimizer steps of two trainers, the second of which does not keep weights.
 template <class Kept, class Again, class Mask = NoMask>
 void expect_same_training(const Mask& mask = {}) {
@@ -398,6 +455,34 @@ void expect_bits_in_slices() {
 }
 
 }  // namespace
+
+namespace {
+
+template <bool keep>
+using Grouped = attune::MultiHeadAttention<AttentionShape{.seq_len = 12,
+                                                          .d_model = 8,
+                                                          .num_heads = 4,
+                                                          .num_kv_heads = 2,
+                                                          .dropout = 0.2,
+                                                          .keep_weights = keep}>;
+Grouped<true>::Parameters grouped;
+template <bool keep>
+using AdaptedGrouped = attune::Adapted<Grouped<keep>, grouped, attune::LowRank{.rank = 2}>;
+
+}  // namespace
+
+TEST(RecomputedAttention, trains_low_rank_to_the_same_bits_in_every_plan_and_in_slices) {
+  attune::Rng rng(6);
+  attune::initialize(grouped, attune::XavierUniform{}, rng);
+  using Plain = Trained<AdaptedGrouped<true>, 1>;
+  expect_same_training<Plain, Trained<AdaptedGrouped<false>, 1>>(attune::CausalMask{});
+  expect_same_training<Plain, Trained<AdaptedGrouped<false>, 1, attune::UpdateInBackward>>();
+  expect_bits_in_slices<AdaptedGrouped<false>>();
+  if constexpr (check::kEveryCase) {
+    expect_same_training<Trained<AdaptedGrouped<true>, 5>,
+                         Trained<AdaptedGrouped<false>, 5, attune::Lockstep>>();
+  }
+}
 
 TEST(RecomputedAttention, trains_to_the_same_bits_in_slices) {
   if constexpr (check::kMostCases) {

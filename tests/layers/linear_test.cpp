@@ -1,11 +1,14 @@
 #include <Eigen/Core>
 
 #include <attune/layers/linear.hpp>
+#include <attune/weights/packed_weights.hpp>
+#include <attune/weights/quantize.hpp>
 
 #include "check.hpp"
 
 namespace {
 
+using attune::Tensor;
 using Layer = attune::Linear<attune::LinearShape{.rows = 2, .d_in = 3, .d_out = 2}>;
 using WithoutBias = attune::Linear<attune::LinearShape{.rows = 2, .d_in = 3, .d_out = 2, .bias = false}>;
 
@@ -51,6 +54,45 @@ TEST(Linear, input_gradient_can_be_added_to_another) {
   const Layer::Input expected{{5, 11, 17, 11, 25, 39}};
   EXPECT_TRUE(check::same_bits(once, expected));
   for (int i = 0; i < once.size; ++i) EXPECT_EQ(twice.values[i], 2 * once.values[i]);
+}
+
+namespace {
+
+using Wide = attune::Linear<attune::LinearShape{.rows = 5, .d_in = 39, .d_out = 37}>;
+
+// Gradients of some features are columns of the gradient of all of them.
+template <class Set>
+void expect_columns_of_all(const Set& parameters) {
+  Wide::Output dy;
+  attune::Rng rng(2);
+  check::fill(dy, rng);
+  Wide::Input all;
+  Wide::backward_input(parameters, dy, all);
+  Tensor<float, Wide::Input::rows, 3> some;
+  for (int first = 0; first < all.cols; first += some.cols) {
+    Wide::backward_features(parameters, dy, first, view(some), attune::Context<>{});
+    for (int i = 0; i < some.rows; ++i) {
+      for (int j = 0; j < some.cols; ++j) EXPECT_EQ(some(i, j), all(i, first + j));
+    }
+  }
+}
+
+}  // namespace
+
+TEST(Linear, gives_gradients_of_some_features_from_weights_in_every_storage) {
+  static Wide::Parameters parameters;
+  attune::Rng rng(1);
+  attune::initialize(parameters, attune::XavierUniform{}, rng);
+  expect_columns_of_all(parameters);
+  static Wide::ParametersOf<attune::TransposedTensor, Tensor> transposed;
+  attune::copy_parameters(parameters, transposed);
+  expect_columns_of_all(transposed);
+  static Wide::ParametersOf<attune::Int8Weights, Tensor> int8;
+  EXPECT_EQ(attune::quantize(parameters, int8), attune::Status::kOk);
+  expect_columns_of_all(int8);
+  static Wide::ParametersOf<attune::PackedInt8Weights, Tensor> packed;
+  EXPECT_EQ(attune::pack(int8, packed), attune::Status::kOk);
+  expect_columns_of_all(packed);
 }
 
 TEST(Linear, takes_eigen_matrices) {

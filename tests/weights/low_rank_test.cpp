@@ -61,6 +61,11 @@ TEST(LowRankWeight, multiplies_as_the_sum_that_it_stands_for) {
   attune::multiply_transposed(view(o.dy), o.weight(), view(dx));
   attune::multiply_transposed(view(o.dy), sum, view(expected_dx));
   EXPECT_LE(check::max_difference(dx, expected_dx), 1e-14);
+  static Tensor<double, kTokens, 2> some;
+  attune::multiply_transposed_rows(view(o.dy), o.weight(), 3, view(some));
+  for (int i = 0; i < kTokens; ++i) {
+    for (int j = 0; j < some.cols; ++j) EXPECT_EQ(some(i, j), dx(i, 3 + j));
+  }
 }
 
 TEST(LowRankWeight, gives_a_row_the_same_bits_whatever_rows_it_comes_with) {

@@ -83,19 +83,20 @@ struct AttentionHeads {
       }
     });
   }
-  /// Overwrites Q, K and V with dQ, dK and dV, from dO in the place of O.
+  /// Overwrites Q, K and V with dQ, dK and dV. d_outputs(head) returns dO of a head, [seq_len, d_v].
   template <class Kept>
-  ATTUNE_INLINE static void backward(TapeOf<Kept>& tape, ScratchOf<Kept>& scratch, const auto& of_tokens) {
+  ATTUNE_INLINE static void backward(TapeOf<Kept>& tape, ScratchOf<Kept>& scratch, const auto& d_outputs,
+                                     const auto& of_tokens) {
     const auto& context = with_appended<shape>(of_tokens);
-    HeadOutputs& outputs = Memory::outputs_of(tape, scratch);
+    auto& of_keys = scratch.backward.of_keys;
     context.template repeat<shape.num_heads>([&](int head) ATTUNE_INLINE_LAMBDA {
       const auto q = view(tape.query).template columns<shape.d_k>(head * shape.d_k);
       const auto k = rows_of_key(tape, head);
       const auto v = value_of(tape, head);
       if constexpr (Memory::kGroup > 1) {
-        if (head % Memory::kGroup == 0) context.stage([&] { scratch.of_keys.clear(); });
+        if (head % Memory::kGroup == 0) context.stage([&] { of_keys.clear(); });
       }
-      const auto d_context = view(outputs).template columns<shape.d_v>(head * shape.d_v);
+      const auto d_context = d_outputs(head);
       const auto dropout_from = [&](int first) {
         return dropout_of(tape, scratch, head, first, appended_at<shape>(of_tokens.keys()));
       };
@@ -106,18 +107,18 @@ struct AttentionHeads {
                           dropout_from(0), context, SumOfGroup{});
         };
         if constexpr (Memory::kGroup > 1) {
-          to(view(scratch.of_keys.d_key), view(scratch.of_keys.d_value));
+          to(view(of_keys.d_key), view(of_keys.d_value));
         } else {
           to(k, v);
         }
       } else {
         const Scalar* kept = of_rows(tape, head);
-        recomputed_attend_backward(q, k, v, d_context, scratch.head.data(), scratch.of_keys, scores(), head,
-                                   kept, dropout_from, context, SumOfGroup{});
+        recomputed_attend_backward(q, k, v, d_context, scratch.head.data(), of_keys, scores(), head, kept,
+                                   dropout_from, context, SumOfGroup{});
       }
       if constexpr (Memory::kGroup > 1) {
         if (head % Memory::kGroup == Memory::kGroup - 1)
-          context.stage([&] { scratch.of_keys.move_to(k, v); });
+          context.stage([&] { of_keys.move_to(k, v); });
       }
     });
     if constexpr (WeightDropout::kDrops) context.stage([&] { tape.dropout.skip(1); });
@@ -125,8 +126,7 @@ struct AttentionHeads {
   /// The context of all products in backward, from one check that every operand is finite. `inputs` are the
   /// token matrices read by its other products.
   template <AnyContext Call>
-  static auto of_finite(const Call& context, [[maybe_unused]] auto& tape, [[maybe_unused]] auto& scratch,
-                        [[maybe_unused]] const auto&... inputs) {
+  static auto of_finite(const Call& context, auto& tape, const auto&... inputs) {
     const auto weights = [&] {
       const auto first = [&]<class Rows>(const Rows& of_head) {
         if constexpr (Call::kHasLength) {
@@ -142,9 +142,15 @@ struct AttentionHeads {
       }
     }();
     const auto& of_keys = with_appended<shape>(context).keys();
-    return context.skipping_zeros(inputs..., context.first(view(tape.query)), of_keys.first(view(tape.key)),
-                                  of_keys.first(view(tape.value)), weights,
-                                  context.first(view(Memory::outputs_of(tape, scratch))));
+    const auto all = [&](const auto&... outputs) {
+      return context.skipping_zeros(inputs..., context.first(view(tape.query)), of_keys.first(view(tape.key)),
+                                    of_keys.first(view(tape.value)), weights, context.first(outputs)...);
+    };
+    if constexpr (requires { tape.outputs.data(); }) {
+      return all(view(tape.outputs));
+    } else {
+      return all();
+    }
   }
 
  private:
@@ -221,7 +227,7 @@ struct AttentionHeads {
     if constexpr (shape.keep_weights) {
       return StoredWeights<Weights>{view(tape.weights).template rows_at<shape.seq_len>(head * shape.seq_len)};
     } else {
-      return RecomputedWeights<Weights>{view(scratch.of_keys.weights), head, of_rows(tape, head)};
+      return RecomputedWeights<Weights>{view(scratch.backward.of_keys.weights), head, of_rows(tape, head)};
     }
   }
 

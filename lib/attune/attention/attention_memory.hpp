@@ -15,6 +15,20 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
+// Scratch of one head in backward, and O of all heads. They share memory if O is dead in backward.
+template <class OfHead, class Outputs, bool shares_memory>
+struct HeadAndOutputs {
+  [[no_unique_address]] OfHead backward;
+  [[no_unique_address]] Outputs outputs;
+};
+template <class OfHead, class Outputs>
+struct HeadAndOutputs<OfHead, Outputs, true> {
+  union {
+    OfHead backward;
+    Outputs outputs;
+  };
+};
+
 /// Tape and scratch of MultiHeadAttention.
 template <AttentionShape shape, class ScalarType>
 struct AttentionMemory {
@@ -129,20 +143,32 @@ struct AttentionMemory {
   }();
   static constexpr bool kTransposesKeys =
       kernels::kCopiesTransposed<Scalar> && kQueriesAtOnce < shape.seq_len;
+  /// Sums of the gradients of keys and values, and memory to recompute weights.
+  using OfKeys = std::conditional_t<
+      !shape.keep_weights,
+      std::conditional_t<kOneBlock, RecomputeScratch<RecomputeAtOnce>, RecomputeScratch<RecomputeInBlocks>>,
+      std::conditional_t<(kGroup > 1), KeyValueSums<Scalar, kKeys, shape.d_k, shape.d_v>, None<2>>>;
+  /// Whether backward computes dO one head at a time, in memory of its own: if O is not taped, its memory
+  /// then serves for `of_keys`.
+  template <class Gradients>
+  static constexpr bool kOutputsByHead = !TapeOf<Gradients>::kKeepsOutputs && !std::is_empty_v<OfKeys>;
+  template <bool by_head>
+  struct OfHead {
+    [[no_unique_address]] OfKeys of_keys;
+    [[no_unique_address]] std::conditional_t<by_head, Tensor<Scalar, shape.seq_len, shape.d_v>, None<1>>
+        d_outputs;
+  };
   /// Dead after every call, so all layers can share one. Backward uses `head` for one head's dP and dQ in
   /// turn, or, in several blocks of queries, for rows of P.
   template <class Gradients>
-  struct ScratchOf {
+  struct ScratchOf
+      : HeadAndOutputs<OfHead<kOutputsByHead<Gradients>>,
+                       std::conditional_t<TapeOf<Gradients>::kKeepsOutputs, None<3>, HeadOutputs>,
+                       kOutputsByHead<Gradients>> {
     Tensor<Scalar, 1, kOneBlock ? kOfHead : kQueriesInTraining * kKeys> head;
-    [[no_unique_address]] std::conditional_t<
-        !shape.keep_weights,
-        std::conditional_t<kOneBlock, RecomputeScratch<RecomputeAtOnce>, RecomputeScratch<RecomputeInBlocks>>,
-        std::conditional_t<(kGroup > 1), KeyValueSums<Scalar, kKeys, shape.d_k, shape.d_v>, None<2>>>
-        of_keys;  // sums of the gradients of keys and values, and memory to recompute weights
     [[no_unique_address]] std::conditional_t<WeightDropout::kDrops, Tensor<Scalar, kQueriesInTraining, kKeys>,
                                              None<0>>
         dropped;  // rows of a head's P
-    [[no_unique_address]] std::conditional_t<TapeOf<Gradients>::kKeepsOutputs, None<1>, HeadOutputs> outputs;
   };
   /// K of one head, one key per column. Rows lie an odd number of cache lines apart, to spread over the sets
   /// of the cache.

@@ -181,8 +181,8 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
     constexpr bool kInputsFirst = detail::kUpdatesInSet<Gradients>;
     const auto& mask = with_options(context);
     const auto keys = context.keys();
-    const auto all = Heads::of_finite(context.with_mask(mask), tape, scratch, context.first(query),
-                                      keys.first(key), keys.first(value));
+    const auto all = Heads::of_finite(context.with_mask(mask), tape, context.first(query), keys.first(key),
+                                      keys.first(value));
     const auto products = all.without_mask();
     backward_heads(parameters, tape, dy, gradients, scratch, all);
     if constexpr (!kInputsFirst) {
@@ -213,7 +213,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
     constexpr bool kInputFirst = detail::kUpdatesInSet<Gradients>;
     const auto& mask = with_options(context);
     const auto all = context.with_mask(mask);
-    backward_heads(parameters, tape, dy, gradients, scratch, Heads::of_finite(all, tape, scratch));
+    backward_heads(parameters, tape, dy, gradients, scratch, Heads::of_finite(all, tape));
     const ConstView<Input> x = input();
     const auto keys = detail::with_appended<shape>(all).keys();
     const auto products =
@@ -240,19 +240,34 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
   }
 
   // Writes the gradients of the projections' outputs to tape.query, tape.key and tape.value, from dy.
-  ATTUNE_INLINE static void backward_heads(const auto& parameters, auto& tape, ConstView<Output> dy,
-                                           auto& gradients, auto& scratch, const auto& context) {
+  template <class Kept, class Gradients>
+  ATTUNE_INLINE static void backward_heads(const auto& parameters, TapeOf<Kept>& tape, ConstView<Output> dy,
+                                           Gradients& gradients, ScratchOf<Kept>& scratch,
+                                           const auto& context) {
     HeadOutputs& outputs = Memory::outputs_of(tape, scratch);
-    if constexpr (!detail::kUpdatesAtOnce<decltype(gradients.output.weight)>) {
-      OutputProjection::backward_parameters(outputs, dy, gradients.output, context.without_mask());
-      OutputProjection::backward_input(parameters.output, dy, outputs, kernels::Assign{}, context.unmasked());
-    } else {
+    if constexpr (detail::kUpdatesAtOnce<decltype(gradients.output.weight)>) {
       const auto d_rows = context.first(dy);
       update_in_place(context.first(view(outputs)), d_rows, parameters.output.weight,
                       view(gradients.output.weight), context.zeros());
       if constexpr (shape.output_bias) add_column_sums(d_rows, view(gradients.output.bias));
+    } else {
+      OutputProjection::backward_parameters(outputs, dy, gradients.output, context.without_mask());
+      if constexpr (!Memory::template kOutputsByHead<Kept>) {
+        OutputProjection::backward_input(parameters.output, dy, outputs, kernels::Assign{},
+                                         context.unmasked());
+      }
     }
-    Heads::backward(tape, scratch, context);
+    const auto d_outputs = [&](int head) ATTUNE_INLINE_LAMBDA {
+      if constexpr (Memory::template kOutputsByHead<Kept>) {
+        const auto of_head = view(scratch.backward.d_outputs);
+        OutputProjection::backward_features(parameters.output, dy, head * shape.d_v, of_head,
+                                            context.unmasked());
+        return of_head;
+      } else {
+        return view(outputs).template columns<shape.d_v>(head * shape.d_v);
+      }
+    };
+    Heads::backward(tape, scratch, d_outputs, context);
     Operands::backward(parameters, tape, gradients, context.without_mask());
   }
 };

@@ -139,6 +139,17 @@ struct Linear {
     }
   }
 
+  /// dx[rows, n] of n features of x, starting at `first`. `dx` may not overlap `dy`.
+  template <class Set, class Dx, AnyContext Call>
+  ATTUNE_INLINE static void backward_features(const Set& parameters, ConstView<Output> dy, int first,
+                                              const Dx& dx, const Call& context) {
+    context.in_any_order().template tokens<shape.rows, Dx::cols * shape.d_out>(
+        [&]<int count>(auto row) ATTUNE_INLINE_LAMBDA {
+          multiply_transposed_rows(dy.template rows_at<count>(row), parameters.weight, first,
+                                   dx.template rows_at<count>(row));
+        });
+  }
+
   /// Overwrites dx and adds to the gradients. `dx` may not overlap `dy`, nor `x` with UpdateInBackward. With
   /// a mask, a token with dy zero adds nothing, whatever it holds.
   template <class Set = Parameters, class Dx, class Gradients, AnyContext Call = Context<>>

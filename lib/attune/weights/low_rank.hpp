@@ -161,6 +161,14 @@ ATTUNE_INLINE void multiply_transposed(const Dy& dy, const LowRankWeight<Base, F
   const auto u = detail::narrowed<Factors, tokens>(dy, view(weight.factors->b).transpose(), weight.room);
   kernels::gemm(u, view(weight.factors->a).transpose(), dx, kernels::Accumulate{});
 }
+template <class Dy, class Base, class Factors, int tokens, class Dx>
+ATTUNE_INLINE void multiply_transposed_rows(const Dy& dy, const LowRankWeight<Base, Factors, tokens>& weight,
+                                            int first, const Dx& dx) {
+  multiply_transposed_rows(dy, weight.base, first, dx);
+  const auto u = detail::narrowed<Factors, tokens>(dy, view(weight.factors->b).transpose(), weight.room);
+  kernels::gemm(u, view(weight.factors->a).template rows_at<Dx::cols>(first).transpose(), dx,
+                kernels::Accumulate{});
+}
 
 /// `x_transposed` has some rows of xᵀ, as the gradient has rows of dW. The last rows also add dB, which needs
 /// all of x; so its sums are the same in every context. If A and B are updated at once, all rows come in one

@@ -113,6 +113,11 @@ ATTUNE_INLINE void multiply_transposed(const Dy& dy, const WeightOfLanes<Lanes, 
                                        Epilogue epilogue = {}) {
   multiply_transposed(dy, weight.base, dx, epilogue);
 }
+template <class Dy, class Lanes, class Base, class Dx>
+ATTUNE_INLINE void multiply_transposed_rows(const Dy& dy, const WeightOfLanes<Lanes, Base>& weight, int first,
+                                            const Dx& dx) {
+  multiply_transposed_rows(dy, weight.base, first, dx);
+}
 
 namespace detail {
 
