@@ -1,5 +1,6 @@
 #include <attune/exchange/peft_names.hpp>
 
+#include <attune/core/bfloat16_tensor.hpp>
 #include <attune/exchange/hugging_face_names.hpp>
 #include <attune/exchange/own_names.hpp>
 #include <attune/exchange/read_safetensors.hpp>
@@ -62,6 +63,21 @@ TEST(PeftNames, merge_to_the_weight_that_peft_computes) {
   const int query = detail::kStateDict<Module>.find("encoder.layer.0.attention.self.query.weight");
   constexpr float kExpected[] = {126, 144, 140, 160};  // 2/1 · B·A, [out, in]
   EXPECT_EQ(std::memcmp(merged.bytes + layout.body + layout.begin[query], kExpected, sizeof kExpected), 0);
+}
+
+TEST(PeftNames, name_factors_in_bf16_which_merge_as_floats) {
+  detail::SetOf<Model, Bfloat16Tensor, Tensor> set{};  // the parameters of Bfloat16MasterWeights
+  ASSERT_EQ(read_safetensors<Names>(adapter(), set), Status::kOk);
+  const Bfloat16 b = set.layer<0>().layers[0].self_attention.query.weight.b(0, 1);
+  EXPECT_EQ(float(b), 10.0f);
+  check::MemoryFile written, merged, expected;
+  ASSERT_EQ(write_safetensors<Names>(set, written), Status::kOk);
+  EXPECT_TRUE(written.text() == adapter().text());
+  ASSERT_EQ(write_safetensors<Module>(set, merged), Status::kOk);
+  Model::Parameters floats{};
+  ASSERT_EQ(read_safetensors<Names>(adapter(), floats), Status::kOk);
+  ASSERT_EQ(write_safetensors<Module>(floats, expected), Status::kOk);
+  EXPECT_TRUE(merged.text() == expected.text());
 }
 
 TEST(PeftNames, of_another_rank_or_other_modules_are_refused_by_name) {

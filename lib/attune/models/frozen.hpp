@@ -80,8 +80,10 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   static constexpr int kRank = detail::kRankOf<What>;
   static constexpr int kTokens = detail::most_tokens<Layer>();
   using Form = typename detail::FormOf<std::remove_cvref_t<decltype(kConstants)>>::type;
-  using AllForms = ByRole<detail::StandsFor<Form, What, kTokens>>;
-  using All = detail::SetOf<Layer, AllForms::template Matrix, AllForms::template Vector>;
+  template <class Forms>
+  using SetIn = detail::SetOf<Layer, ByRole<Forms>::template Matrix, ByRole<Forms>::template Vector>;
+  // References to all of Layer's parameters.
+  using All = SetIn<detail::StandsFor<Form, What, kTokens>>;
 
   static constexpr bool kInLanes = detail::kInLanes<Scalar>;
   template <int tokens>
@@ -106,23 +108,27 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
       typename std::conditional_t<(kRank > 0 || kInLanes), std::type_identity<WithRoom<OfLayer, rooms>>,
                                   std::type_identity<OfLayer>>::type;
 
-  template <template <class, int, int> class Matrix, template <class, int, int> class Vector>
-  using GradientForms =
-      ByRole<detail::StandsForGradient<What, detail::InForms<What, Matrix, Vector>, kTokens>>;
+  // The sinks of gradients in `Forms`, beside trained tensors in `Own`: the gradients themselves, unless
+  // there are factors.
+  template <class Own, class Forms, class OfLayer, bool of_factors>
+  struct Sinks {
+    using type = OfLayer;
+  };
+  template <class Own, class Forms, class OfLayer>
+  struct Sinks<Own, Forms, OfLayer, true> {
+    using type = SetIn<detail::StandsForGradient<Own, Forms, kTokens>>;
+  };
 
  public:
   /// The trained part, or a reference to it.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector>
   struct TrainedSet : TrainedOf<Matrix, Vector> {
     using Form = attune::Form<Matrix, Vector>;
+    using Forms = detail::InForms<What, Matrix, Vector>;  // by role
     /// Its tensors, under the layer's names.
     using OfLayer = TrainedOf<Matrix, Vector>;
     // The sink of Layer's backward: the set itself, if its tensors belong to Layer.
-    using Gradients =
-        typename std::conditional_t<(kRank > 0),
-                                    detail::SetOfLayer<Layer, GradientForms<Matrix, Vector>::template Matrix,
-                                                       GradientForms<Matrix, Vector>::template Vector>,
-                                    std::type_identity<OfLayer>>::type;
+    using Gradients = typename Sinks<What, Forms, OfLayer, (kRank > 0)>::type;
 
     template <class Visitor, class... Sets>
     static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
@@ -154,17 +160,30 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
           static_cast<OfLayer&>(*this), kConstants);
     }
   };
-  /// The set of trained parameters. With storage of 8 and 16 bits the trained part stays tensors: it is
-  /// small, and updates add to it.
+  /// The set of trained parameters. They stay tensors beside constants of 8 and 16 bits: updates add to them.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   using ParametersOf =
       typename std::conditional_t<kFrozen, std::type_identity<NoParameters>,
-                                  std::conditional_t<detail::kHasNarrowElements<Matrix<float, 1, 1>>,
+                                  std::conditional_t<detail::kIsQuantizedForm<Matrix<float, 1, 1>>,
                                                      std::type_identity<TrainedSet<Tensor, Tensor>>,
                                                      std::type_identity<TrainedSet<Matrix, Vector>>>>::type;
   using Parameters = ParametersOf<Tensor>;
 
  private:
+  // References to all of Layer's parameters, and the sinks of gradients, beside a set of trained ones.
+  template <class Set>
+  struct Beside {
+    using All = SetIn<detail::StandsFor<Form, typename Set::Forms, kTokens>>;
+    template <class Gradients>
+    using Sinks = SetIn<detail::StandsForGradient<typename Set::Forms, typename Gradients::Forms, kTokens>>;
+  };
+  template <class Set>
+    requires std::is_same_v<Set, Parameters>
+  struct Beside<Set> {
+    using All = PartlyTrained::All;
+    template <class Gradients>
+    using Sinks = typename Gradients::Gradients;
+  };
   template <class Set>
   struct GradientsIn {
     using type = Trained;
@@ -197,7 +216,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
       [[no_unique_address]] typename Base::Scratch layer;
       [[no_unique_address]] Room<tokens> room;
     };
-    static detail::Outcome<Layer> step(std::uint64_t position, const Parameters& trained,
+    static detail::Outcome<Layer> step(std::uint64_t position, const auto& trained,
                                        ConstView<detail::StepInput<Layer, tokens>> x,
                                        View<detail::StepOutput<Layer, tokens>> y, auto& memory,
                                        Scratch& scratch, const auto&... more) {
@@ -206,30 +225,31 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
       return Base::step(position, all(trained, scratch.room.first()), x, y, memory, scratch.layer, more...);
     }
     template <class Tokens>
-    static void remember(const Parameters& trained, const Tokens& remembered, auto& memory) {
+    static void remember(const auto& trained, const Tokens& remembered, auto& memory) {
       Room<Tokens::rows> room;
       Base::remember(all(trained, room.first()), remembered, memory);
     }
   };
 
   /// Inference; returns a Status if the layer takes token ids. Overlap is allowed as for the layer.
-  template <AnyContext Call = Context<>>
-  static detail::Outcome<Layer> forward(const Parameters& trained, ConstView<Input> x, View<Output> y,
+  template <class Set = Parameters, AnyContext Call = Context<>>
+  static detail::Outcome<Layer> forward(const Set& trained, ConstView<Input> x, View<Output> y,
                                         InferenceScratch& scratch, const Call& context = {}) {
     return detail::forward_in<Layer>(context, all_in(scratch, trained, context), x, y, of_layer(scratch));
   }
   /// Training, with tape and scratch for any gradients. `y` may not overlap `x`.
-  template <class Kept, class Used, AnyContext Call = Context<>>
+  template <class Set = Parameters, class Kept, class Used, AnyContext Call = Context<>>
     requires(!AnyContext<Used>)
-  static detail::Outcome<Layer> forward(const Parameters& trained, ConstView<Input> x, View<Output> y,
+  static detail::Outcome<Layer> forward(const Set& trained, ConstView<Input> x, View<Output> y,
                                         Kept& tape, Used& scratch, const Call& context = {}) {
     return detail::forward_in<Layer>(context, all_in(scratch, trained, context), x, y, tape,
                                      of_layer(scratch));
   }
   /// dx from dy, overwritten; gradients accumulate. Uses up the tape. `dx` may overlap neither `dy` nor `x`.
   /// If nothing is trained and dx is not requested, the tape advances to the next sequence's dropout masks.
-  template <class Kept, class Dx, class Gradients, class Used, AnyContext Call = Context<>>
-  static void backward(const Parameters& trained, ConstView<Input> x, Kept& tape, ConstView<Output> dy,
+  template <class Set = Parameters, class Kept, class Dx, class Gradients, class Used,
+            AnyContext Call = Context<>>
+  static void backward(const Set& trained, ConstView<Input> x, Kept& tape, ConstView<Output> dy,
                        Dx&& dx, Gradients& gradients, Used& scratch, const Call& context = {}) {
     constexpr bool kReached =
         kAsked<Dx> || (detail::kGivesMemoryGradient<Call> && detail::kAttendsToMemory<Layer>);
@@ -251,41 +271,44 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
 
   /// References to all of Layer's parameters, trained and constant. With factors of low rank, products need
   /// `room` for x·A; reading elements of the weights needs none.
-  static constexpr decltype(auto) all([[maybe_unused]] const Parameters& trained,
+  template <class Set = Parameters>
+  static constexpr decltype(auto) all([[maybe_unused]] const Set& trained,
                                       [[maybe_unused]] Scalar* room = nullptr) {
     if constexpr (kFrozen) {
       return (kConstants);
     } else {
-      All all{};
-      refer(static_cast<const Trained&>(trained), room, all);
+      typename Beside<Set>::All all{};
+      refer(trained, room, all);
       return all;
     }
   }
   /// Writes all of Layer's parameters, as the layer without constants has them. Factors are merged: W +
   /// (α/r)·A·B.
-  static constexpr void merge(const Parameters& trained, typename Layer::Parameters& merged) {
+  template <class Set = Parameters>
+  static constexpr void merge(const Set& trained, typename Layer::Parameters& merged) {
     copy_parameters(all(trained), merged);
   }
 
  private:
-  template <class Set>
-  static constexpr decltype(auto) gradients_of([[maybe_unused]] const Parameters& trained, Set& gradients,
+  template <class Set, class Gradients>
+  static constexpr decltype(auto) gradients_of([[maybe_unused]] const Set& trained, Gradients& gradients,
                                                [[maybe_unused]] Scalar* room) {
-    using OfLayer = typename Set::OfLayer;
+    using OfLayer = typename Gradients::OfLayer;
     if constexpr (kRank == 0) {
       return static_cast<OfLayer&>(gradients);
     } else {
-      typename Set::Gradients all{};
-      Set::Gradients::visit(
+      typename Beside<Set>::template Sinks<Gradients> all{};
+      decltype(all)::visit(
           [room](const TensorPath&, auto& leaf, const auto& own, auto& gradient) {
             leaf = detail::stands_for_gradient<kTokens>(own, gradient, room);
           },
-          static_cast<const TensorPath*>(nullptr), all, static_cast<const Trained&>(trained),
+          static_cast<const TensorPath*>(nullptr), all, static_cast<const typename Set::OfLayer&>(trained),
           static_cast<OfLayer&>(gradients));
       return all;
     }
   }
-  static constexpr void refer(const Trained& trained, Scalar* room, All& all) {
+  template <class Set, class All>
+  static constexpr void refer(const Set& trained, Scalar* room, All& all) {
     All::visit(
         [room](const TensorPath&, auto& leaf, const auto& constant, const auto& own) {
           if constexpr (detail::kIsCopied<std::remove_cvref_t<decltype(leaf)>>) {
@@ -294,17 +317,18 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
             leaf = detail::stands_for<kTokens>(constant, own, room);
           }
         },
-        static_cast<const TensorPath*>(nullptr), all, kConstants, trained);
+        static_cast<const TensorPath*>(nullptr), all, kConstants,
+        static_cast<const typename Set::OfLayer&>(trained));
   }
-  static constexpr decltype(auto) all_in([[maybe_unused]] auto& scratch, const Parameters& trained,
+  static constexpr decltype(auto) all_in([[maybe_unused]] auto& scratch, const auto& trained,
                                          [[maybe_unused]] const auto& context) {
     if constexpr (!kInLanes) {
       return all(trained, context.own(room_in(scratch)));
     } else if constexpr (kFrozen) {
-      refer(Trained{}, nullptr, scratch.all);
+      refer(TrainedSet<Tensor, Tensor>{}, nullptr, scratch.all);
       return (scratch.all);
     } else {
-      refer(static_cast<const Trained&>(trained), context.own(room_in(scratch)), scratch.all);
+      refer(trained, context.own(room_in(scratch)), scratch.all);
       return (scratch.all);
     }
   }

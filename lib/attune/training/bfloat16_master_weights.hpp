@@ -4,9 +4,8 @@
 //
 // Weights and tables are Bfloat16Tensors (core/bfloat16_tensor.hpp), and there is no copy in floats: forward
 // and backward read the 16 bits, gradients are floats of the same shapes, and the optimizer computes in
-// floats what it then rounds. Biases and factors of normalizations stay floats: they are few, and errors in
-// them shift a whole feature. So do trained parts of BiasesAndNorms and Adapted models, such as factors of
-// low rank.
+// floats what it then rounds. Biases and normalizations stay floats: they are few, and errors in them shift a
+// whole feature. Factors of low rank (models/frozen.hpp) are weights, in bf16.
 //
 // The random bits depend on the seed of the training, the number of the step and the index of the weight. So
 // every plan and trainer gives the same bits, in slices, on any number of threads, and after a resume.

@@ -77,7 +77,7 @@ struct LowRankWeight {
   [[nodiscard]] constexpr Scalar operator()(int row, int col) const {
     Scalar sum = 0;
     for (int k = 0; k < Factors::kRank; ++k) {
-      sum = kernels::multiply_add(factors->a(row, k), factors->b(k, col), sum);
+      sum = kernels::multiply_add(Scalar(factors->a(row, k)), Scalar(factors->b(k, col)), sum);
     }
     return kernels::multiply_add(sum, Scalar(Factors::kScale), detail::element_of(base, row, col));
   }
