@@ -17,6 +17,7 @@ enum class Method {
   kBiases,       // biases and norms, and the last layer
   kLora,         // factors of rank 4 beside the weights of queries and values (LoRA), and the last layer
   kPacked,       // as kLora, with a tape in 8 bits, so that nothing is computed twice
+  kSmall,        // as kLora, with factors in 16 bits and moments in 8
   kRobust,       // as kLora, with a loss for labels of which some are wrong
   kFiltered,     // as kLora, from takes whose label the base finds possible
   kGuarded,      // both, with takes held out, and a probe of the others' takes: the best is kept
@@ -26,8 +27,9 @@ enum class Method {
   kCompact,  // everything after each take, with weights in 16 bits, moments and tape in 8
 };
 inline constexpr std::string_view kMethodNames[] = {
-    "nothing", "means",  "closed_form", "forward_only", "head",     "cached",    "biases",     "lora",
-    "packed",  "robust", "filtered",    "guarded",      "lora_all", "rehearsed", "everything", "compact"};
+    "nothing", "means",    "closed_form", "forward_only", "head",   "cached",
+    "biases",  "lora",     "packed",      "small",        "robust", "filtered",
+    "guarded", "lora_all", "rehearsed",   "everything",   "compact"};
 
 consteval Method method_named(std::string_view name) {
   int method = 0;
@@ -55,6 +57,8 @@ struct Trained<Method::kPacked, kFront> {
   static constexpr attune::LowRank kFactors = Trained<Method::kLora, kFront>::kFactors;
   using Model = attune::Sequential<attune::Adapted<PackedFront, kFront, kFactors>, Head>;
 };
+template <const auto& kFront>
+struct Trained<Method::kSmall, kFront> : Trained<Method::kLora, kFront> {};
 template <const auto& kFront>
 struct Trained<Method::kForwardOnly, kFront> : Trained<Method::kLora, kFront> {};
 template <const auto& kFront>
@@ -129,6 +133,8 @@ struct OptimizerOf<Method::kCompact> {
   using type = attune::Bfloat16MasterWeights<
       attune::Adam<attune::AdamVariant{.moments = attune::MomentPrecision::kInt8}>>;
 };
+template <>
+struct OptimizerOf<Method::kSmall> : OptimizerOf<Method::kCompact> {};
 template <Method method>
 using Optimizer = typename OptimizerOf<method>::type;
 /// Bytes that training may take beside stack and code.
@@ -137,6 +143,8 @@ constexpr std::size_t most_ram(Method method) {
     case Method::kBiases:
     case Method::kLora:
       return std::size_t{64} * 1024;
+    case Method::kSmall:
+      return std::size_t{50} * 1024;
     case Method::kCompact:
       return std::size_t{kInIntegers ? 180 : 150} * 1024;
     case Method::kEverything:
