@@ -142,15 +142,15 @@ struct AttentionHeads {
       }
     }();
     const auto& of_keys = with_appended<shape>(context).keys();
-    const auto all = [&](const auto&... outputs) {
-      return context.skipping_zeros(inputs..., context.first(view(tape.query)), of_keys.first(view(tape.key)),
-                                    of_keys.first(view(tape.value)), weights, context.first(outputs)...);
-    };
-    if constexpr (requires { tape.outputs.data(); }) {
-      return all(view(tape.outputs));
-    } else {
-      return all();
-    }
+    const auto outputs = [&] {
+      if constexpr (requires { tape.outputs.data(); }) {
+        return context.first(view(tape.outputs));
+      } else {
+        return NotRead{};
+      }
+    }();
+    return context.skipping_zeros(inputs..., context.first(view(tape.query)), of_keys.first(view(tape.key)),
+                                  of_keys.first(view(tape.value)), weights, outputs);
   }
 
  private:
@@ -235,6 +235,10 @@ struct AttentionHeads {
   ATTUNE_INLINE static auto of_finite_values(const auto& context, const auto& kept) {
     return context.skipping_zeros(context.keys().first(view(kept.value)));
   }
+  // O that is not on the tape: no product reads it.
+  struct NotRead {
+    friend bool finite(NotRead) { return true; }
+  };
   // The first queries of every head, `width` scalars each.
   template <int width>
   struct FirstQueries {
