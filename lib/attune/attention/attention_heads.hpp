@@ -25,7 +25,6 @@ namespace attune::inline ATTUNE_ARITHMETIC::detail {
 template <AttentionShape shape, class Scalar>
 struct AttentionHeads {
   using Memory = AttentionMemory<shape, Scalar>;
-  using HeadOutputs = typename Memory::HeadOutputs;
   using WeightDropout = typename Memory::WeightDropout;
   template <class Gradients>
   using TapeOf = typename Memory::template TapeOf<Gradients>;
@@ -62,11 +61,11 @@ struct AttentionHeads {
           context);
     });
   }
-  /// Training: O, and the values that backward needs.
+  /// Training: O, unless it is NoOutput, and the values that backward needs.
   template <class Kept>
-  ATTUNE_INLINE static void forward(TapeOf<Kept>& tape, ScratchOf<Kept>& scratch, const auto& of_tokens) {
+  ATTUNE_INLINE static void forward(TapeOf<Kept>& tape, ScratchOf<Kept>& scratch, auto& outputs,
+                                    const auto& of_tokens) {
     const auto& context = of_finite_values(with_appended<shape>(of_tokens), tape);
-    HeadOutputs& outputs = Memory::outputs_of(tape, scratch);
     context.template repeat<shape.num_heads>([&](int head) ATTUNE_INLINE_LAMBDA {
       const auto dropout_from = [&](int first) {
         return dropout_of(tape, scratch, head, first, appended_at<shape>(of_tokens.keys()));
@@ -146,7 +145,7 @@ struct AttentionHeads {
       if constexpr (requires { tape.outputs.data(); }) {
         return context.first(view(tape.outputs));
       } else {
-        return NotRead{};
+        return NoOutput{};  // no product reads it
       }
     }();
     return context.skipping_zeros(inputs..., context.first(view(tape.query)), of_keys.first(view(tape.key)),
@@ -187,20 +186,26 @@ struct AttentionHeads {
   // Attention of one head: its columns of O from its columns of Q, K and V. Computes the rows of `weights`,
   // starting at `first`.
   template <class WeightRows>
-  static void attend(int head, auto first, const auto& kept, HeadOutputs& outputs, const WeightRows& weights,
+  static void attend(int head, auto first, const auto& kept, auto& outputs, const WeightRows& weights,
                      const auto& dropout, const auto& context, auto... of_rows) {
     constexpr int kRows = WeightRows::rows;
+    const auto output = [&]() ATTUNE_INLINE_LAMBDA {
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(outputs)>, NoOutput>) {
+        return outputs;
+      } else {
+        return view(outputs).template rows_at<kRows>(first).template columns<shape.d_v>(head * shape.d_v);
+      }
+    }();
     detail::attend<shape.num_heads, shape.seq_len>(
         view(kept.query).template rows_at<kRows>(first).template columns<shape.d_k>(head * shape.d_k),
         context.keys().first(key_of<decltype(context)>(kept, head)),
-        context.keys().first(value_of(kept, head)),
-        view(outputs).template rows_at<kRows>(first).template columns<shape.d_v>(head * shape.d_v), weights,
-        scores(), head, first, dropout, context, of_rows...);
+        context.keys().first(value_of(kept, head)), output, weights, scores(), head, first, dropout, context,
+        of_rows...);
   }
   // The same for all queries, in blocks. Each block overwrites `weights`. masked_softmax stores its row
   // values at `of_rows`, if given.
   template <int kAtOnce>
-  static void attend_in_blocks(int head, const auto& kept, HeadOutputs& outputs, Scalar* weights,
+  static void attend_in_blocks(int head, const auto& kept, auto& outputs, Scalar* weights,
                                const auto& dropout_from, const auto& context, auto... of_rows) {
     context.template tokens_at_once<shape.seq_len, kAtOnce, kWorkOfQuery>(
         [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
@@ -235,10 +240,6 @@ struct AttentionHeads {
   ATTUNE_INLINE static auto of_finite_values(const auto& context, const auto& kept) {
     return context.skipping_zeros(context.keys().first(view(kept.value)));
   }
-  // O that is not on the tape: no product reads it.
-  struct NotRead {
-    friend bool finite(NotRead) { return true; }
-  };
   // The first queries of every head, `width` scalars each.
   template <int width>
   struct FirstQueries {

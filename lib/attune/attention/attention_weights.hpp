@@ -113,8 +113,13 @@ ATTUNE_INLINE void weigh(const Query& query, const Key& key, const Weights& p, c
   }
 }
 
+/// In place of O that nobody reads.
+struct NoOutput {
+  friend constexpr bool finite(NoOutput) { return true; }
+};
+
 // scaled_dot_product_attention with the mask and the treatment of zeros from a context. `query` has rows of
-// kSeqLen queries, starting at `first_query`.
+// kSeqLen queries, starting at `first_query`. With NoOutput, only weights are computed.
 template <int kHeads, int kSeqLen, class Query, class Key, class Value, class Output, class Weights,
           class Scores, class Dropout, AnyContext Call, class Kept = std::nullptr_t>
 ATTUNE_INLINE void attend(const Query& query, const Key& key, const Value& value, const Output& output,
@@ -123,7 +128,7 @@ ATTUNE_INLINE void attend(const Query& query, const Key& key, const Value& value
   check_weights<Weights>();
   check_fit<ScoreShape{kHeads, kSeqLen, Weights::cols}, typename Call::Mask>();
   weigh<typename Call::Products>(query, key, p, scores, context.mask(), head, first_query, kept);
-  context.zeros().gemm(dropout.kept(p), value, output);
+  if constexpr (!std::is_same_v<Output, NoOutput>) context.zeros().gemm(dropout.kept(p), value, output);
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::detail

@@ -141,8 +141,9 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
   static void forward(const Set& parameters, ConstView<Input> query, ConstView<KeyInput> key,
                       ConstView<ValueInput> value, View<Output> y, TapeOf<Kept>& tape,
                       ScratchOf<Kept>& scratch, const Call& context = {}) {
-    recompute_tape(parameters, query, key, value, tape, scratch, context);
-    OutputProjection::forward(parameters.output, Memory::outputs_of(tape, scratch), y, context.unmasked());
+    HeadOutputs& outputs = Memory::outputs_of(tape, scratch);
+    fill_tape(parameters, query, key, value, tape, outputs, scratch, context);
+    OutputProjection::forward(parameters.output, outputs, y, context.unmasked());
   }
   template <class Set = Parameters, class Kept, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Kept>& tape,
@@ -155,9 +156,12 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
   static void recompute_tape(const Set& parameters, ConstView<Input> query, ConstView<KeyInput> key,
                              ConstView<ValueInput> value, TapeOf<Kept>& tape, ScratchOf<Kept>& scratch,
                              const Call& context = {}) {
-    const auto& mask = with_options(context);
-    Operands::forward(parameters, query, key, value, tape, context);
-    Heads::forward(tape, scratch, context.with_mask(mask));
+    if constexpr (TapeOf<Kept>::kKeepsOutputs) {
+      fill_tape(parameters, query, key, value, tape, tape.outputs, scratch, context);
+    } else {
+      detail::NoOutput none;
+      fill_tape(parameters, query, key, value, tape, none, scratch, context);
+    }
   }
   /// The same for self-attention.
   template <class Set = Parameters, class Kept, AnyContext Call = Context<>>
@@ -239,6 +243,14 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
                   "differ from seq_len and d_model; pass query, key and value");
   }
 
+  template <class Kept, class Outputs>
+  ATTUNE_INLINE static void fill_tape(const auto& parameters, ConstView<Input> query, ConstView<KeyInput> key,
+                                      ConstView<ValueInput> value, TapeOf<Kept>& tape, Outputs& outputs,
+                                      ScratchOf<Kept>& scratch, const auto& context) {
+    const auto& mask = with_options(context);
+    Operands::forward(parameters, query, key, value, tape, context);
+    Heads::forward(tape, scratch, outputs, context.with_mask(mask));
+  }
   // Writes the gradients of the projections' outputs to tape.query, tape.key and tape.value, from dy.
   template <class Kept, class Gradients>
   ATTUNE_INLINE static void backward_heads(const auto& parameters, TapeOf<Kept>& tape, ConstView<Output> dy,
