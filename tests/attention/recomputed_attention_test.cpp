@@ -459,12 +459,8 @@ void expect_bits_in_slices() {
 namespace {
 
 template <bool keep>
-using Grouped = attune::MultiHeadAttention<AttentionShape{.seq_len = 12,
-                                                          .d_model = 8,
-                                                          .num_heads = 4,
-                                                          .num_kv_heads = 2,
-                                                          .dropout = 0.2,
-                                                          .keep_weights = keep}>;
+using Grouped = attune::MultiHeadAttention<AttentionShape{
+    .seq_len = 12, .d_model = 8, .num_heads = 4, .num_kv_heads = 2, .dropout = 0.2, .keep_weights = keep}>;
 Grouped<true>::Parameters grouped;
 template <bool keep>
 using AdaptedGrouped = attune::Adapted<Grouped<keep>, grouped, attune::LowRank{.rank = 2}>;

@@ -217,10 +217,10 @@ TEST(Bfloat16MasterWeights, halve_factors_of_low_rank) {
   static Body::Parameters merged;
   const auto& factors = trainer.parameters().layer<0>();
   Lora::Layer<0>::merge(factors, merged);
-  EXPECT_EQ(merged.weight(2, 1),
-            4.0f / 3 * (float(factors.weight.a(2, 0)) * float(factors.weight.b(0, 1)) +
-                        float(factors.weight.a(2, 1)) * float(factors.weight.b(1, 1)) +
-                        float(factors.weight.a(2, 2)) * float(factors.weight.b(2, 1))));
+  EXPECT_EQ(merged.weight(2, 1), 4.0f / 3 *
+                                     (float(factors.weight.a(2, 0)) * float(factors.weight.b(0, 1)) +
+                                      float(factors.weight.a(2, 1)) * float(factors.weight.b(1, 1)) +
+                                      float(factors.weight.a(2, 2)) * float(factors.weight.b(2, 1))));
 }
 
 TEST(Bfloat16MasterWeights, refuse_what_the_optimizer_refuses_and_change_nothing) {

@@ -116,8 +116,7 @@ struct AttentionHeads {
                                    dropout_from, context, SumOfGroup{});
       }
       if constexpr (Memory::kGroup > 1) {
-        if (head % Memory::kGroup == Memory::kGroup - 1)
-          context.stage([&] { of_keys.move_to(k, v); });
+        if (head % Memory::kGroup == Memory::kGroup - 1) context.stage([&] { of_keys.move_to(k, v); });
       }
     });
     if constexpr (WeightDropout::kDrops) context.stage([&] { tape.dropout.skip(1); });

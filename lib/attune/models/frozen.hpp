@@ -80,10 +80,16 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   static constexpr int kRank = detail::kRankOf<What>;
   static constexpr int kTokens = detail::most_tokens<Layer>();
   using Form = typename detail::FormOf<std::remove_cvref_t<decltype(kConstants)>>::type;
+  using Tensors = detail::InForms<What, Tensor, Tensor>;  // the trained part
   template <class Forms>
-  using SetIn = detail::SetOf<Layer, ByRole<Forms>::template Matrix, ByRole<Forms>::template Vector>;
-  // References to all of Layer's parameters.
-  using All = SetIn<detail::StandsFor<Form, What, kTokens>>;
+  using SetIn = detail::SetOfLayer<Layer, ByRole<Forms>::template Matrix, ByRole<Forms>::template Vector>;
+  // References to all of Layer's parameters, with the trained part in `Own`.
+  template <class Own>
+  using AllWith = typename SetIn<detail::StandsFor<Form, Own, kTokens>>::type;
+  using All = AllWith<Tensors>;
+  // The sinks of factors' gradients.
+  template <class Own, class Gradients>
+  using SinksOf = SetIn<detail::StandsForGradient<Own, Gradients, kTokens>>;
 
   static constexpr bool kInLanes = detail::kInLanes<Scalar>;
   template <int tokens>
@@ -108,17 +114,6 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
       typename std::conditional_t<(kRank > 0 || kInLanes), std::type_identity<WithRoom<OfLayer, rooms>>,
                                   std::type_identity<OfLayer>>::type;
 
-  // The sinks of gradients in `Forms`, beside trained tensors in `Own`: the gradients themselves, unless
-  // there are factors.
-  template <class Own, class Forms, class OfLayer, bool of_factors>
-  struct Sinks {
-    using type = OfLayer;
-  };
-  template <class Own, class Forms, class OfLayer>
-  struct Sinks<Own, Forms, OfLayer, true> {
-    using type = SetIn<detail::StandsForGradient<Own, Forms, kTokens>>;
-  };
-
  public:
   /// The trained part, or a reference to it.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector>
@@ -128,7 +123,8 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
     /// Its tensors, under the layer's names.
     using OfLayer = TrainedOf<Matrix, Vector>;
     // The sink of Layer's backward: the set itself, if its tensors belong to Layer.
-    using Gradients = typename Sinks<What, Forms, OfLayer, (kRank > 0)>::type;
+    using Gradients =
+        typename std::conditional_t<(kRank > 0), SinksOf<Tensors, Forms>, std::type_identity<OfLayer>>::type;
 
     template <class Visitor, class... Sets>
     static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
@@ -170,20 +166,6 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   using Parameters = ParametersOf<Tensor>;
 
  private:
-  // References to all of Layer's parameters, and the sinks of gradients, beside a set of trained ones.
-  template <class Set>
-  struct Beside {
-    using All = SetIn<detail::StandsFor<Form, typename Set::Forms, kTokens>>;
-    template <class Gradients>
-    using Sinks = SetIn<detail::StandsForGradient<typename Set::Forms, typename Gradients::Forms, kTokens>>;
-  };
-  template <class Set>
-    requires std::is_same_v<Set, Parameters>
-  struct Beside<Set> {
-    using All = PartlyTrained::All;
-    template <class Gradients>
-    using Sinks = typename Gradients::Gradients;
-  };
   template <class Set>
   struct GradientsIn {
     using type = Trained;
@@ -240,8 +222,8 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   /// Training, with tape and scratch for any gradients. `y` may not overlap `x`.
   template <class Set = Parameters, class Kept, class Used, AnyContext Call = Context<>>
     requires(!AnyContext<Used>)
-  static detail::Outcome<Layer> forward(const Set& trained, ConstView<Input> x, View<Output> y,
-                                        Kept& tape, Used& scratch, const Call& context = {}) {
+  static detail::Outcome<Layer> forward(const Set& trained, ConstView<Input> x, View<Output> y, Kept& tape,
+                                        Used& scratch, const Call& context = {}) {
     return detail::forward_in<Layer>(context, all_in(scratch, trained, context), x, y, tape,
                                      of_layer(scratch));
   }
@@ -249,8 +231,8 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   /// If nothing is trained and dx is not requested, the tape advances to the next sequence's dropout masks.
   template <class Set = Parameters, class Kept, class Dx, class Gradients, class Used,
             AnyContext Call = Context<>>
-  static void backward(const Set& trained, ConstView<Input> x, Kept& tape, ConstView<Output> dy,
-                       Dx&& dx, Gradients& gradients, Used& scratch, const Call& context = {}) {
+  static void backward(const Set& trained, ConstView<Input> x, Kept& tape, ConstView<Output> dy, Dx&& dx,
+                       Gradients& gradients, Used& scratch, const Call& context = {}) {
     constexpr bool kReached =
         kAsked<Dx> || (detail::kGivesMemoryGradient<Call> && detail::kAttendsToMemory<Layer>);
     if constexpr (kFrozen && !kReached) {
@@ -277,7 +259,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
     if constexpr (kFrozen) {
       return (kConstants);
     } else {
-      typename Beside<Set>::All all{};
+      AllWith<typename Set::Forms> all{};
       refer(trained, room, all);
       return all;
     }
@@ -297,7 +279,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
     if constexpr (kRank == 0) {
       return static_cast<OfLayer&>(gradients);
     } else {
-      typename Beside<Set>::template Sinks<Gradients> all{};
+      typename SinksOf<typename Set::Forms, typename Gradients::Forms>::type all{};
       decltype(all)::visit(
           [room](const TensorPath&, auto& leaf, const auto& own, auto& gradient) {
             leaf = detail::stands_for_gradient<kTokens>(own, gradient, room);
