@@ -79,26 +79,32 @@ void multiply(const X& x, const Plain<Scalar, kRows, kCols>& weight, const Y& y,
 }
 template <class Dy, class Scalar, int kRows, int kCols, class Dx, class Epilogue = attune::kernels::Assign>
 void multiply_transposed(const Dy& dy, const Plain<Scalar, kRows, kCols>& weight, const Dx& dx,
-                         Epilogue epilogue = {}) {
+                         Epilogue epilogue = {}, int first = 0) {
   static_assert(kCols <= attune::kernels::kDepthBlock);
   for (int i = 0; i < Dy::rows; ++i) {
-    for (int k = 0; k < kRows; ++k) {
+    for (int k = 0; k < Dx::cols; ++k) {
+      const auto& numbers = weight.numbers[first + k];
       if constexpr (std::is_same_v<Scalar, float>) {
         if (weight.packed) {
           dx(i, k) = of_integers(
               kCols, [&](int j) { return dy(i, j) * weight.scale[j]; },
-              [&](int j) { return weight.numbers[k][j]; }, 1, &dx(i, k), k, epilogue);
+              [&](int j) { return numbers[j]; }, 1, &dx(i, k), k, epilogue);
           continue;
         }
       }
       Scalar sum = 0;
       for (int j = 0; j < kCols; ++j) {
-        const Scalar w = weight.scaled ? weight.scale[j] * weight.numbers[k][j] : weight.numbers[k][j];
+        const Scalar w = weight.scaled ? weight.scale[j] * numbers[j] : numbers[j];
         sum = attune::kernels::multiply_add<Scalar>(dy(i, j), w, sum);
       }
       dx(i, k) = epilogue(sum, static_cast<const Scalar*>(&dx(i, k)), k);
     }
   }
+}
+template <class Dy, class Scalar, int kRows, int kCols, class Dx>
+void multiply_transposed_rows(const Dy& dy, const Plain<Scalar, kRows, kCols>& weight, int first,
+                              const Dx& dx) {
+  multiply_transposed(dy, weight, dx, attune::kernels::Assign{}, first);
 }
 
 }  // namespace
