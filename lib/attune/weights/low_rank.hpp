@@ -161,6 +161,7 @@ ATTUNE_INLINE void multiply_transposed(const Dy& dy, const LowRankWeight<Base, F
   const auto u = detail::narrowed<Factors, tokens>(dy, view(weight.factors->b).transpose(), weight.room);
   kernels::gemm(u, view(weight.factors->a).transpose(), dx, kernels::Accumulate{});
 }
+/// dx[rows, n] = dy[rows, out]·Wᵀ, for n rows of W, starting at row `first`.
 template <class Dy, class Base, class Factors, int tokens, class Dx>
 ATTUNE_INLINE void multiply_transposed_rows(const Dy& dy, const LowRankWeight<Base, Factors, tokens>& weight,
                                             int first, const Dx& dx) {

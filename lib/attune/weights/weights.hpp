@@ -113,6 +113,7 @@ ATTUNE_INLINE void multiply_transposed(const Dy& dy, const WeightOfLanes<Lanes, 
                                        Epilogue epilogue = {}) {
   multiply_transposed(dy, weight.base, dx, epilogue);
 }
+/// dx[rows, n] = dy[rows, out]·Wᵀ, for n rows of W, starting at row `first`.
 template <class Dy, class Lanes, class Base, class Dx>
 ATTUNE_INLINE void multiply_transposed_rows(const Dy& dy, const WeightOfLanes<Lanes, Base>& weight, int first,
                                             const Dx& dx) {
