@@ -185,7 +185,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   using TapeOf = detail::TapeOf<Layer, GradientsOf<Set>>;
   template <class Set>
   using ScratchOf = ScratchWith<detail::ScratchOf<Layer, GradientsOf<Set>>,
-                                detail::kUpdatesInSet<GradientsOf<Set>> ? 2 : 1>;
+                                detail::kUpdatesInSet<GradientsOf<Set>> ? detail::kRoomsOfUpdates<kRank> : 1>;
   using Tape = TapeOf<Parameters>;
   using Scratch = ScratchOf<Parameters>;
   using InferenceScratch = ScratchWith<typename Layer::InferenceScratch>;

@@ -12,9 +12,9 @@
 // updated after its backward.
 //
 // A gradient may not overwrite the input of linear layers, attention and networks, which they read once more.
-// Between such layers, and between encoder layers with norms after branches, the plan needs a matrix of tokens
-// for it; factors of low rank need one more x·A. If that exceeds the gradients, the plan keeps gradients and
-// equals Streaming. It never takes more RAM.
+// Between such layers, and between encoder layers with norms after branches, the plan needs a matrix of
+// tokens for it; factors of low rank need one more x·A. If that exceeds the gradients, the plan keeps
+// gradients and equals Streaming. It never takes more RAM.
 //
 // Parameters and moments stay finite. An error found before backward changes nothing: refused options, ids or
 // targets, an input that is not finite or too large to be squared, a loss that is not finite. Gradients are
@@ -49,7 +49,7 @@ template <int together>
 constexpr int updated_rows(int rows, int cols) {
   if (together == 0) return rows;
   static_assert((together & (together - 1)) == 0);  // so the gcd is a power of two
-  return (std::min)(rows, (std::max)(8, together / (std::min)(together, cols & -cols)));
+  return (std::min)(rows, (std::max)(kLeastUpdatedRows, together / (std::min)(together, cols & -cols)));
 }
 
 /// The number of scalars in the rows of gradients that exist at one time.

@@ -6,6 +6,13 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
+namespace detail {
+
+/// The least number of rows, or all, in each call below of parameters that are updated at once.
+inline constexpr int kLeastUpdatedRows = 8;
+
+}  // namespace detail
+
 /// Calls add(first, rows) with a dense view of gradient rows, starting at row `first`; add() adds to them.
 /// The view has all rows, or a few rows per call if parameters are updated at once. A row's parameters change
 /// after add() has returned for it. Untrained tensors get no call.

@@ -7,8 +7,8 @@
 //
 // Sums run in the order written: first the product with W by its storage, with its epilogue; then the other
 // product is added to y or dx. A row of x or dy gives the same bits in any group of rows. Backward recomputes
-// t. The caller owns the memory for t and u, which take turns in it. If A and B are updated at once, t and u
-// are computed before both updates, in twice the memory.
+// t. The caller owns the memory for t and u, which take turns in it. If A and B are updated at once, B is
+// first: u of the old B is computed before its update. A rank above 8 then takes twice the memory.
 #pragma once
 
 #include <attune/weights/gradient_rows.hpp>
@@ -136,9 +136,22 @@ ATTUNE_INLINE auto narrowed(const X& x, const A& a, typename Factors::Scalar* ro
   }
   return narrow;
 }
-template <class Factors, int tokens>
-ATTUNE_INLINE typename Factors::Scalar* second_room(typename Factors::Scalar* room) {
-  return room + tokens * Factors::kRank;
+/// How many matrices of t or u exist at a time, if A and B are updated at once: u takes the place of t if all
+/// of B is updated together.
+template <int rank>
+inline constexpr int kRoomsOfUpdates = rank <= kLeastUpdatedRows ? 1 : 2;
+/// Updates B with dB = tᵀ·dy. Returns u of the old B, for the update of A.
+template <class Factors, int tokens, class X, class Dy, class Gradients, class Terms>
+ATTUNE_INLINE auto update_second_factor(const X& x, const Dy& dy, const Factors& factors,
+                                        Gradients& gradients, typename Factors::Scalar* room,
+                                        const Terms& terms) {
+  constexpr int kRoomOfT = (kRoomsOfUpdates<Factors::kRank> - 1) * tokens * Factors::kRank;
+  const auto t = narrowed<Factors, tokens>(x, view(factors.a), room + kRoomOfT, terms);
+  add_rows(view(gradients.b), [&]<class Rows>(int first, const Rows& rows) ATTUNE_INLINE_LAMBDA {
+    terms.gemm(t.transpose().template rows_at<Rows::rows>(first), dy, rows);
+    if (first == 0) (void)narrowed<Factors, tokens>(dy, view(factors.b).transpose(), room, terms);
+  });
+  return MatrixView<typename Factors::Scalar, Dy::rows, Factors::kRank>(room);
 }
 
 }  // namespace detail
@@ -184,26 +197,18 @@ ATTUNE_INLINE void add_product(const XTransposed& x_transposed, const Dy& dy,
   using X = MatrixView<typename XTransposed::Scalar, XTransposed::cols, Factors::rows,
                        XTransposed::col_stride, XTransposed::row_stride>;
   const X x(x_transposed.data - gradient.first_row * XTransposed::row_stride);
-  const auto u_of = [&](auto* room) ATTUNE_INLINE_LAMBDA {
-    return detail::narrowed<Factors, tokens>(dy, view(factors.b).transpose(), room, terms);
-  };
-  const auto t_of = [&](auto* room) ATTUNE_INLINE_LAMBDA {
-    return detail::narrowed<Factors, tokens>(x, view(factors.a), room, terms);
-  };
   const auto add_to_a = [&](const auto& u) ATTUNE_INLINE_LAMBDA {
     add_product(x_transposed, u, view(gradients.a).template rows_at<kRows>(gradient.first_row), terms);
   };
-  const auto add_to_b = [&](const auto& t) ATTUNE_INLINE_LAMBDA {
-    add_product(t.transpose(), dy, view(gradients.b), terms);
-  };
   if constexpr (LowRankGradient<Factors, tokens, Gradients>::kUpdatesAtOnce) {
     static_assert(kRows == Factors::rows);
-    const auto t = t_of(detail::second_room<Factors, tokens>(gradient.room));
-    add_to_a(u_of(gradient.room));
-    add_to_b(t);
+    add_to_a(detail::update_second_factor<Factors, tokens>(x, dy, factors, gradients, gradient.room, terms));
   } else {
-    add_to_a(u_of(gradient.room));
-    if (gradient.first_row + kRows == Factors::rows) add_to_b(t_of(gradient.room));
+    add_to_a(detail::narrowed<Factors, tokens>(dy, view(factors.b).transpose(), gradient.room, terms));
+    if (gradient.first_row + kRows == Factors::rows) {
+      const auto t = detail::narrowed<Factors, tokens>(x, view(factors.a), gradient.room, terms);
+      add_product(t.transpose(), dy, view(gradients.b), terms);
+    }
   }
 }
 /// Overwrites x with dx of the old weight (weights/gradient_rows.hpp).
@@ -213,9 +218,8 @@ ATTUNE_INLINE void update_in_place(const X& x, const Dy& dy,
                                    const LowRankGradient<Factors, tokens, Gradients>& gradient,
                                    const Terms& terms) {
   const Factors& factors = *gradient.factors;
-  const auto t = detail::narrowed<Factors, tokens>(
-      x, view(factors.a), detail::second_room<Factors, tokens>(gradient.room), terms);
-  const auto u = detail::narrowed<Factors, tokens>(dy, view(factors.b).transpose(), gradient.room, terms);
+  const auto u = detail::update_second_factor<Factors, tokens>(x, dy, factors, *gradient.gradients,
+                                                               gradient.room, terms);
   add_rows(view(gradient.gradients->a), [&]<class Rows>(int first, const Rows& rows) ATTUNE_INLINE_LAMBDA {
     const auto features = x.template columns<Rows::rows>(first);
     add_product(features.transpose(), u, rows, terms);
@@ -223,7 +227,6 @@ ATTUNE_INLINE void update_in_place(const X& x, const Dy& dy,
     kernels::gemm(u, view(factors.a).template rows_at<Rows::rows>(first).transpose(), features,
                   kernels::Accumulate{});
   });
-  add_product(t.transpose(), dy, view(gradient.gradients->b), terms);
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC
