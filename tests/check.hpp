@@ -19,9 +19,20 @@
 
 namespace check {
 
-/// Whether a test goes through every case. On a board it goes through some: each is code of its own, which
+/// Whether a program is compiled in a hurry (ATTUNE_QUICK_TESTS): it leaves out cases that combine what other
+/// cases check one by one. `tests/run --on TARGET` has them.
+#if ATTUNE_TEST_IN_A_HURRY
+inline constexpr bool kInAHurry = true;
+#else
+inline constexpr bool kInAHurry = false;
+#endif
+
+/// Whether a test goes through many cases. On a board it goes through some: each is code of its own, which
 /// takes long to compile.
-inline constexpr bool kEveryCase = true;
+inline constexpr bool kManyCases = true;
+
+/// Whether it goes through every case: on a host that is in no hurry.
+inline constexpr bool kEveryCase = !kInAHurry;
 
 /// Whether a test also compares what is the same on every machine, as derivatives in double with differences.
 /// A board that is compiled for in a hurry (ATTUNE_QUICK_TESTS) leaves it to the host, and says how often.
@@ -37,12 +48,14 @@ inline void leave_case() {}
 
 namespace check {
 
-inline constexpr bool kEveryCase = false;
 #if ATTUNE_TEST_IN_A_HURRY
-inline constexpr bool kMostCases = false;
+inline constexpr bool kInAHurry = true;
 #else
-inline constexpr bool kMostCases = true;
+inline constexpr bool kInAHurry = false;
 #endif
+inline constexpr bool kManyCases = false;
+inline constexpr bool kEveryCase = false;
+inline constexpr bool kMostCases = !kInAHurry;
 inline int cases_left = 0;
 inline void leave_case() { ++cases_left; }
 

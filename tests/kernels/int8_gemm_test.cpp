@@ -203,13 +203,14 @@ TEST(Int8Gemm, is_exact_around_the_edges_of_blocks) {
   static constexpr check::Sizes kSizes[] = {{4, 1, 1},    {5, 15, 17}, {3, 16, 2},  {1, 33, 31},
                                             {6, 48, 16},  {5, 513, 3}, {3, 600, 7}, {8, 6, 600},
                                             {2, 1100, 2}, {9, 300, 18}};
-  static constexpr check::Sizes kOnHost[] = {{2, 2, 3},   {7, 31, 15},  {4, 511, 5},
-                                             {4, 512, 4}, {13, 64, 49}, {1, 64, 256}};
+  static constexpr check::Sizes kOnHost[] = {{13, 64, 49}, {1, 64, 256}};
+  static constexpr check::Sizes kMore[] = {{2, 2, 3}, {7, 31, 15}, {4, 511, 5}, {4, 512, 4}};
   expect_rows<32, 32>(std::make_integer_sequence<int, 9>());
   expect_all_exact<kSizes>();
+  if constexpr (check::kManyCases) expect_all_exact<kOnHost>();
   if constexpr (check::kEveryCase) {
     expect_rows<17, 33>(std::make_integer_sequence<int, 9>());
-    expect_all_exact<kOnHost>();
+    expect_all_exact<kMore>();
   }
 }
 

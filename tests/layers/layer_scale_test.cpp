@@ -55,7 +55,10 @@ using Layered = attune::EncoderLayerOf<
 
 }  // namespace
 
-ATTUNE_TEST_IN_MODELS(LayerScale, , OfScale)
+ATTUNE_TEST_BRIEFLY_IN_MODELS(LayerScale, , OfScale)
+#if ATTUNE_TEST_IN_A_HURRY
+ATTUNE_TEST_IN_MODEL(LayerScale, trains_biases_and_norms, trains_biases_and_norms, OfScale)
+#endif
 
 TEST(LayerScale, multiplies_each_feature_by_its_factor) {
   const Layer::Parameters parameters{.weight = {{1, 2, -3, 0, 0.5f}}};

@@ -85,7 +85,7 @@ void expect_same_in_backward(const Mask& mask = {}) {
 }
 template <class Model, class Mask = attune::NoMask>
 void expect_same_in_lockstep(const Mask& mask = {}) {
-  if constexpr (check::kEveryCase) check::expect_same_training<attune::Lockstep, Model, 17>(mask);
+  if constexpr (check::kManyCases) check::expect_same_training<attune::Lockstep, Model, 17>(mask);
 }
 
 }  // namespace
@@ -107,7 +107,7 @@ TEST(AdaptedPlans, train_beside_products_of_integers_as_with_gradients) {
 TEST(AdaptedPlans, train_layers_between_others_as_with_gradients) {
   fill_mixed();
   expect_same_in_backward<Mixed, attune::ParameterGroups<Int8>>();
-  expect_same_in_lockstep<Mixed>();
+  if constexpr (check::kEveryCase) expect_same_in_lockstep<Mixed>();
 }
 
 TEST(AdaptedPlans, train_models_of_tokens_as_with_gradients) {

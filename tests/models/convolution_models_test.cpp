@@ -41,5 +41,5 @@ struct OfDepthwise {
 }  // namespace
 
 ATTUNE_TEST_IN_MODELS(Convolution, of_all_features_, OfConvolution)
-ATTUNE_TEST_IN_MODELS(Convolution, of_groups_, OfGroups)
-ATTUNE_TEST_IN_MODELS(Convolution, of_each_feature_, OfDepthwise)
+ATTUNE_TEST_BRIEFLY_IN_MODELS(Convolution, of_groups_, OfGroups)
+ATTUNE_TEST_BRIEFLY_IN_MODELS(Convolution, of_each_feature_, OfDepthwise)

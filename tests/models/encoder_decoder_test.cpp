@@ -404,6 +404,10 @@ TEST(EncoderDecoder, trains_a_part_beside_constants) {
   EXPECT_LT(sizeof of_decoder, sizeof whole);
   EXPECT_LT(sizeof of_encoder, sizeof whole);
   // Factors in all parts.
-  using Adapted = attune::Adapted<Translator, constants, attune::LowRank{.rank = 2}>;
-  expect_same_steps<Trainer<Adapted>, Trainer<Adapted, attune::UpdateInBackward>>(attune::NoMask{});
+  if constexpr (!check::kInAHurry) {
+    using Adapted = attune::Adapted<Translator, constants, attune::LowRank{.rank = 2}>;
+    expect_same_steps<Trainer<Adapted>, Trainer<Adapted, attune::UpdateInBackward>>(attune::NoMask{});
+  } else {
+    check::leave_case();
+  }
 }

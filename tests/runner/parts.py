@@ -90,9 +90,13 @@ def google_test(program):
     return code
 
 
-def host_tests(preset, program):
-    build(preset, program)
-    return google_test(f"build/{preset}/tests/{program}")
+def host_tests(preset, program, every=""):
+    """With every case, and not only those that are compiled in a hurry, with `--every`."""
+    if not every:
+        build(preset, program)
+        return google_test(f"build/{preset}/tests/{program}")
+    build_as(f"{preset}-every", preset, "-DATTUNE_EVERY_CASE=ON", targets=[program])
+    return google_test(f"build/{preset}-every/tests/{program}")
 
 
 def host_tests_as(march, arithmetic, program):

@@ -86,8 +86,8 @@ def cases(name, folder, target, *options):
     return Suite(f"{name} on {target}", [*RUN_CASES, "--cases", folder, "--on", target, *options], "build tests")
 
 
-def host_tests(preset, programs=HOST_PROGRAMS):
-    return [Suite(name, [*PARTS, "host-tests", preset, program], "build tests clang") for program, name in programs.items()]
+def host_tests(preset, *options, programs=HOST_PROGRAMS):
+    return [Suite(name, [*PARTS, "host-tests", preset, program, *options], "build tests clang") for program, name in programs.items()]
 
 
 def faults(board, *options):
@@ -100,7 +100,7 @@ def faults(board, *options):
 def target(port, *options):
     """Unit tests of a target, and vectors with these options; without `--quick` all of them."""
     if port == "host":
-        return [*host_tests("quick"), cases("vectors", "tests/vectors", "host", *options)]
+        return [*host_tests("quick", *([] if "--quick" in options else ["--every"])), cases("vectors", "tests/vectors", "host", *options)]
     return [Suite(f"unit tests on {port}", [*PARTS, "board-tests", port, *([] if "--quick" in options else ["--every"])],
                   f"{BOARD} tests"), *faults(port),
             cases("vectors", "tests/vectors", port, *options)]
@@ -183,7 +183,7 @@ def everything(usable):
         Suite("the same bits on the host, whatever the compiler", "tests/reproducibility/run host", "build gcc clang"),
         # One board of each kind of core; the steps of the example below tell of the others.
         Suite("the same bits on a board of each core",
-              ["tests/reproducibility/run", *(board for board in usable if not boards.has_core_of_another(board))], BOARD),
+              ["tests/reproducibility/run", "--quick", *(board for board in usable if not boards.has_core_of_another(board))], BOARD),
         *quick_boards(usable), *beside([PICO]), *images(usable), *at_hand(),
     ]
 
