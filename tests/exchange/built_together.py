@@ -1,5 +1,6 @@
 """Checks folders of attune_torch.export as attune_torch.check does, but builds them in one build (tests/exchange/exported)."""
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -7,6 +8,11 @@ from attune_torch import CheckFailed
 from attune_torch.building import board_value, run
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+def host_compiler():
+    """At -O0 clang takes half of GCC's time, where it is."""
+    return ["-DCMAKE_CXX_COMPILER=clang++"] if shutil.which("clang++") else []
 
 
 class BuiltTogether:
@@ -21,7 +27,9 @@ class BuiltTogether:
         command = ["cmake", "-S", ROOT / "tests/exchange/exported", "-B", build, "-G", "Ninja", f"-DATTUNE_DIR={ROOT}",
                    "-DFOLDERS=" + ";".join(map(str, folders)), "-DCMAKE_BUILD_TYPE=Release",
                    f"-DCMAKE_CXX_FLAGS_RELEASE={'-O0' if target == 'host' else '-O1'} -DNDEBUG"]
-        if target != "host":
+        if target == "host":
+            command += host_compiler()
+        else:
             command += ["--toolchain", ROOT / "cmake/arm-none-eabi.cmake", f"-DATTUNE_PORT={target}",
                         f"-DATTUNE_CPU={board_value(ROOT, target, 'cpu')}"]
         run(command, "cmake")

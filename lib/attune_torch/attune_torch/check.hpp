@@ -94,7 +94,7 @@ constexpr bool kTrains = !std::is_empty_v<attune::detail::SetOf<
 template <class Model>
 void print_trainings() {
   constexpr const auto& kBase = attune::kInFlash<WholeNames, File>;
-  constexpr attune::LowRank kFactors{.rank = 4, .roles = kLoraRoles};
+  static constexpr attune::LowRank kFactors{.rank = 4, .roles = kLoraRoles};
   if constexpr (!std::is_empty_v<typename Model::Parameters>) {
     print_plan("everything", training<Model>());
     print_plan("everything_update_in_backward_sgd",
