@@ -3,9 +3,10 @@
 
 usage: run_cases.py --cases DIR [--on TARGET] [--quick] [--jobs N] [--build DIR]
 
---quick compiles sooner: barely optimized programs, and on a board only the first double case of each kind that exists in
-both precisions; the number of omitted cases is printed. Prints a line for each failed or skipped case, then the counts. Exits with 1 if
-a case failed, and with 2 if the cases or the target do not exist.
+--quick compiles sooner: barely optimized programs. Of cases that exist in both precisions it takes on the host all in double and a
+third in float, on a board the first of each kind in double and about half in float; the number of omitted cases is printed. Prints
+a line for each failed or skipped case, then the counts. Exits with 1 if a case failed, and with 2 if the cases or the target do not
+exist.
 """
 import argparse
 import contextlib
@@ -373,17 +374,29 @@ def run_all(outcomes, target, folder, jobs, quick):
         programs = [Program(f"single_{i}", [outcome]) for i, outcome in enumerate(again)]
 
 
-def without_doubles(outcomes):
-    """The cases without those in double of which the float one is there too, but for the first of each kind."""
-    in_float = {outcome.path.name for outcome in outcomes if outcome.case and outcome.case.scalar == "float"}
-    kinds, kept = set(), []
+def thinned(outcomes, scalar, names, keeps):
+    """The cases, but of those of a scalar with a partner in the other precision, by `names`, only the ones whose number in their
+    kind `keeps` tells to keep."""
+    other = {"float": (".f32.", ".f64."), "double": (".f64.", ".f32.")}[scalar]
+    counts, kept = {}, []
     for outcome in outcomes:
-        if outcome.case and outcome.path.name.replace(".f64.", ".f32.") in in_float and outcome.case.scalar == "double":
-            if outcome.case.header in kinds:
+        name = outcome.path.name
+        if outcome.case and outcome.case.scalar == scalar and other[0] in name and name.replace(*other) in names:
+            number = counts[outcome.case.header] = counts.get(outcome.case.header, -1) + 1
+            if not keeps(number):
                 continue
-            kinds.add(outcome.case.header)
         kept.append(outcome)
     return kept
+
+
+def in_a_hurry(outcomes, on_board):
+    """On the host every case in double and a third of each kind in float; on a board the first of each kind in double and, in float,
+    the first four and half of the rest."""
+    names = {outcome.path.name for outcome in outcomes if outcome.case}
+    if not on_board:
+        return thinned(outcomes, "float", names, lambda number: number % 3 == 0)
+    in_float = thinned(outcomes, "float", names, lambda number: number < 4 or number % 2 == 0)
+    return thinned(in_float, "double", names, lambda number: number == 0)
 
 
 @contextlib.contextmanager
@@ -419,9 +432,9 @@ def main():
     folder = (arguments.build / (target.name + ("-quick" if arguments.quick else ""))).resolve()
 
     outcomes = [read(path, arguments.cases) for path in paths]
-    if arguments.quick and target.cpu:
-        kept = without_doubles(outcomes)
-        print(f"{len(outcomes) - len(kept)} cases in double are left to a run without --quick")
+    if arguments.quick:
+        kept = in_a_hurry(outcomes, on_board=target.cpu is not None)
+        print(f"{len(outcomes) - len(kept)} of {len(outcomes)} cases are left to a run without --quick")
         outcomes = kept
     ready = [outcome for outcome in outcomes if outcome.case and not outcome.failed]
     if ready:
