@@ -125,7 +125,7 @@ def quick_boards(usable):
     """A few seconds for every board but mps2_an386, which has had all of its tests."""
     suites = []
     for board in (board for board in [*usable, "template"] if board != "mps2_an386"):
-        pages = not boards.has_core_of_another(board)  # what belongs to a core more than to a board
+        pages = board == "microbit"  # as mps2_an386 it has all of them: a core without and one with Armv7-M's instructions
         programs = "port_programs" if pages else "board_programs"
         suites += [Suite(f"programs for {board}", [*PARTS, "builds", board, "fault", "overflow", programs, "argmax_copy_8x4x1"], BOARD),
                    *faults(board, *([] if pages else ["--without-pages"]))]
@@ -188,6 +188,16 @@ def everything(usable):
     ]
 
 
+def every_page(usable):
+    """The pages of ports/rtos on every core, of which the default run has two."""
+    suites = []
+    for board in (board for board in usable if not boards.has_core_of_another(board)):
+        folder = f"build/{boards.value(board, 'preset')}/tests/ports/programs"
+        suites += [Suite(f"programs for {board}, every page", [*PARTS, "builds", board, "port_programs"], BOARD),
+                   Suite(f"ticks, interrupts and pages on {board}", ["tests/ports/interrupts", board, folder], BOARD)]
+    return suites
+
+
 def every_compiler():
     """`compilers` that are newer than this machine's own."""
     suites = []
@@ -223,8 +233,11 @@ def everywhere(usable):
         Suite("spoken digits of a new speaker, every method", "tests/examples/personalise_test --all", BOARD),
         Suite("packages of a release, every sketch", "tests/packaging/packages --all", "build git pkg-config",
               "meson zephyr yaml xmllint arduino"),
+        Suite("modules of PyTorch, every model", "tests/exchange/exporter --all", f"{BOARD} torch"),
         Suite("programs of the benchmark", [*PARTS, "bench-programs"], "build"),
         Suite("messages of what must not compile, each compiler", "tests/compile_failure/run --each", "build gcc clang"),
         Suite("every header alone, each compiler", "tests/packaging/headers_alone --each", "build gcc arm clang", "mpi"),
+        # What the default run leaves to these.
+        *target("host"), cases("vectors", "tests/vectors", "mps2_an386"), *every_page(usable),
         *every_compiler(), *every_vector_unit(), *on_boards,
     ]
