@@ -20,7 +20,7 @@ BOARD = "build arm qemu"
 
 BESIDE = [
     Suite("a program for several processors", "tests/packaging/dispatched", "build gcc clang", "qemu-user"),
-    Suite("programs of READMEs and pages", "tests/packaging/pages", "build", "mpi"),
+    Suite("programs of READMEs and pages", "tests/packaging/pages", "build clang", "mpi"),
     Suite("spoken digits of a new speaker", "tests/examples/personalise_test", BOARD),
     Suite("packages of a release", "tests/packaging/packages", "build git pkg-config", "meson zephyr yaml xmllint arduino"),
     Suite("accuracy in 8 bits", "tests/accuracy/run digits spoken_digits", "build"),
@@ -234,6 +234,7 @@ def everywhere(usable):
         Suite("packages of a release, every sketch", "tests/packaging/packages --all", "build git pkg-config",
               "meson zephyr yaml xmllint arduino"),
         Suite("modules of PyTorch, every model", "tests/exchange/exporter --all", f"{BOARD} torch"),
+        Suite("programs of READMEs and pages, by GCC", "tests/packaging/pages --gcc", "build gcc", "mpi"),
         Suite("programs of the benchmark", [*PARTS, "bench-programs"], "build"),
         Suite("messages of what must not compile, each compiler", "tests/compile_failure/run --each", "build gcc clang"),
         Suite("every header alone, each compiler", "tests/packaging/headers_alone --each", "build gcc arm clang", "mpi"),
