@@ -2,9 +2,10 @@
 """A small ViT in PyTorch for the images of examples/digits.
 
 usage: vit.py train FOLDER            trains, and exports into FOLDER
+       vit.py untrained FOLDER        exports into FOLDER as it is
        vit.py learned FOLDER FILE     loads a board's FILE, and counts the recognized images with white and black exchanged
 
-examples/run exported does both, with the board in between. Needs torch alone.
+examples/run exported trains and loads, with the board in between. Needs torch alone.
 """
 import sys
 from pathlib import Path
@@ -93,6 +94,8 @@ def main():
         model = trained()
         print(f"result step=train framework=pytorch recognized={recognized(model, images, classes)}", flush=True)
         attune_torch.export(model, images[:8], sys.argv[2])
+    elif sys.argv[1:2] == ["untrained"] and len(sys.argv) == 3:
+        attune_torch.export(Vit().eval(), images[:8], sys.argv[2])
     elif sys.argv[1:2] == ["learned"] and len(sys.argv) == 4:
         model = Vit().eval()
         moved = attune_torch.load(model, sys.argv[3], say=lambda line: None)

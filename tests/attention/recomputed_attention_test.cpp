@@ -113,7 +113,7 @@ TEST(RecomputedAttention, adds_up_blocks_of_queries_as_products_do) {
 
 TEST(RecomputedAttention, has_the_bits_with_every_scaling_and_with_rotary_positions) {
   using attune::Scaling;
-  if constexpr (check::kMostCases) {
+  if constexpr (!check::kInAHurry) {
     expect_bits_of_keeping<AttentionShape{
         .seq_len = 6, .d_model = 6, .num_heads = 3, .scaling = Scaling::kInverseSqrtDModel}>();
   } else {
@@ -163,7 +163,7 @@ TEST(RecomputedAttention, has_the_bits_behind_every_mask) {
   expect_bits_of_keeping<kSelf>(attune::AdditiveMask(bias));
   Tensor<float, 15, 5> of_heads;
   check::fill(of_heads, rng);
-  if constexpr (check::kMostCases) {
+  if constexpr (!check::kInAHurry) {
     expect_bits_of_keeping<kSelf>(attune::additive_mask_per_head<3>(of_heads) && attune::CausalMask{});
   } else {
     check::leave_case();
@@ -226,7 +226,7 @@ TEST(RecomputedAttention, keys_that_are_left_out_are_as_keys_that_are_hidden) {
     expect_bits_of_hiding<kOfBlocks>(attune::CausalMask{offset});
   }
   EXPECT_EQ(padding.set_length(50), attune::Status::kOk);
-  if constexpr (check::kMostCases) {
+  if constexpr (!check::kInAHurry) {
     expect_bits_of_hiding<recomputed(kOfBlocks), double>(attune::CausalMask{} && padding);
   } else {
     check::leave_case();
@@ -404,7 +404,7 @@ using Trained = attune::Trainer<Model, attune::MeanSquaredError, attune::AdamW, 
 }  // namespace
 
 TEST(RecomputedAttention, trains_an_encoder_layer_to_the_same_bits) {
-  if constexpr (check::kMostCases) {
+  if constexpr (!check::kInAHurry) {
     expect_same_training<Trained<Encoder<true>, 2>, Trained<Encoder<false>, 2>>(attune::CausalMask{});
   } else {
     check::leave_case();
@@ -440,7 +440,7 @@ TEST(RecomputedAttention, trains_to_the_same_bits_in_every_plan) {
 
 TEST(RecomputedAttention, trains_with_every_option_to_the_same_bits_in_every_plan) {
   using Plain = Trained<WithOptions<true>, 1>;
-  if constexpr (check::kMostCases) {
+  if constexpr (!check::kInAHurry) {
     expect_same_training<Plain, Trained<WithOptions<true>, 1, attune::UpdateInBackward>>();
   } else {
     check::leave_case();
@@ -491,7 +491,7 @@ TEST(RecomputedAttention, trains_to_the_same_bits_in_slices) {
   } else {
     check::leave_case();
   }
-  if constexpr (check::kMostCases) {
+  if constexpr (!check::kInAHurry) {
     expect_bits_in_slices<WithOptions<true>>();
   } else {
     check::leave_case();

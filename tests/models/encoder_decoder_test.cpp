@@ -126,7 +126,11 @@ void fill_constants() {
 TEST(EncoderDecoder, backward_is_the_derivative_of_forward) {
   check::check_layer_gradients<Matrices<double>>(-1, 1, of_lengths(kSource, kTarget));
   check::check_layer_gradients<Matrices<double>>(-1, 1, of_lengths(3, 2));
-  check::check_layer_gradients<Matrices<double, true>>(-1, 1);
+  if constexpr (!check::kInAHurry) {
+    check::check_layer_gradients<Matrices<double, true>>(-1, 1);
+  } else {
+    check::leave_case();
+  }
   attune::Rng rng(9);
   check::fill_set(ends, rng);
   check::check_layer_gradients<AtTheEnds>(-1, 1);

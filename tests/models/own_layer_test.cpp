@@ -27,7 +27,7 @@ struct OfConvolution {
 }  // namespace
 
 ATTUNE_TEST_IN_MODELS(OwnLayer, of_tokens_, OfPRelu)
-ATTUNE_TEST_IN_MODELS(OwnLayer, that_mixes_tokens_, OfConvolution)
+ATTUNE_TEST_BRIEFLY_IN_MODELS(OwnLayer, that_mixes_tokens_, OfConvolution)
 
 TEST(OwnLayer, has_names_and_shapes_in_pytorch) {
   check::expect_tensors<attune::PyTorchModule<PRelu<kTokens, kWidth>, "own">>({{"own.slope", kWidth}});

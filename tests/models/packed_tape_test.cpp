@@ -202,7 +202,7 @@ TEST(PackedTape, trains_to_the_same_bits_in_every_plan) {
   using Words = PackedTape<attune::Tied<
       attune::Embedding<attune::EmbeddingShape{.seq_len = kTokens, .vocabulary = 5, .d_model = kWidth}>,
       attune::Repeat<2, attune::Residual<Llama>>>>;
-  if constexpr (check::kMostCases) {
+  if constexpr (!check::kInAHurry) {
     check::expect_same_training<Training<Words, 1>, Training<Words, 1, attune::UpdateInBackward>>();
   } else {
     check::leave_case();

@@ -234,6 +234,7 @@ def everywhere(usable):
         Suite("packages of a release, every sketch", "tests/packaging/packages --all", "build git pkg-config",
               "meson zephyr yaml xmllint arduino"),
         Suite("modules of PyTorch, every model", "tests/exchange/exporter --all", f"{BOARD} torch"),
+        Suite("a ViT that PyTorch trains, to a board and back", "tests/examples/exported_test --all", f"{BOARD} torch"),
         Suite("programs of READMEs and pages, by GCC", "tests/packaging/pages --gcc", "build gcc", "mpi"),
         Suite("programs of the benchmark", [*PARTS, "bench-programs"], "build"),
         Suite("messages of what must not compile, each compiler", "tests/compile_failure/run --each", "build gcc clang"),

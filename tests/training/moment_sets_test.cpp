@@ -132,7 +132,7 @@ void expect_same_bits_from_a_state() {
 TEST(MomentSets, are_the_same_in_backward) {
   expect_same_bits_in_backward<Rounded>();
   expect_same_bits_in_backward<RoundedNesterov>();
-  if constexpr (check::kMostCases) {
+  if constexpr (!check::kInAHurry) {
     expect_same_bits_in_backward<RoundedMomentum>();
     expect_same_bits_in_backward<Int8>();
     expect_same_bits_in_backward<Int8Momentum>();
@@ -156,14 +156,22 @@ TEST(MomentSets, are_the_same_in_lockstep) {
 TEST(MomentSets, are_the_same_in_slices) {
   expect_same_bits_in_slices<Rounded>();
   expect_same_bits_in_slices<Int8Stochastic>();
-  expect_same_bits_in_slices<WithoutFirst>();
-  expect_same_bits_in_slices<Int8WithoutFirst>();
+  if constexpr (!check::kInAHurry) {
+    expect_same_bits_in_slices<WithoutFirst>();
+    expect_same_bits_in_slices<Int8WithoutFirst>();
+  } else {
+    check::leave_case();
+  }
   expect_same_bits_in_slices<Int8Nesterov>();
 }
 
 TEST(MomentSets, go_on_from_a_state_to_the_same_bits) {
   expect_same_bits_from_a_state<Rounded>();
-  expect_same_bits_from_a_state<Int8>();
+  if constexpr (!check::kInAHurry) {
+    expect_same_bits_from_a_state<Int8>();
+  } else {
+    check::leave_case();
+  }
   expect_same_bits_from_a_state<Int8Stochastic>();
   expect_same_bits_from_a_state<WithoutFirst>();
   expect_same_bits_from_a_state<Int8Momentum>();
