@@ -327,8 +327,8 @@ void goes_to_pytorch_and_back() {
   ATTUNE_TEST_IN_MODEL(Suite, prefix##reads_no_padding, reads_no_padding, Of)                               \
   ATTUNE_TEST_IN_MODEL(Suite, prefix##runs_in_slices, runs_in_slices, Of)                                   \
   ATTUNE_TEST_IN_MODEL(Suite, prefix##goes_to_pytorch_and_back, goes_to_pytorch_and_back, Of)
-// Of a layer beside one with the whole suite, from which it differs in its own functions alone: what a model does with any
-// layer is left to a build in no hurry.
+// Of a layer beside one with the whole suite, from which it differs in its own functions alone: what a model
+// does with any layer is left to a build in no hurry.
 #if ATTUNE_TEST_IN_A_HURRY
 #define ATTUNE_TEST_BRIEFLY_IN_MODELS(Suite, prefix, Of)                                              \
   ATTUNE_TEST_IN_MODEL(Suite, prefix##has_the_gradients_of_finite_differences,                        \

@@ -87,8 +87,8 @@ void multiply_transposed(const Dy& dy, const Plain<Scalar, kRows, kCols>& weight
       if constexpr (std::is_same_v<Scalar, float>) {
         if (weight.packed) {
           dx(i, k) = of_integers(
-              kCols, [&](int j) { return dy(i, j) * weight.scale[j]; },
-              [&](int j) { return numbers[j]; }, 1, &dx(i, k), k, epilogue);
+              kCols, [&](int j) { return dy(i, j) * weight.scale[j]; }, [&](int j) { return numbers[j]; }, 1,
+              &dx(i, k), k, epilogue);
           continue;
         }
       }
