@@ -18,6 +18,7 @@ enum class Method {
   kLora,         // factors of rank 4 beside the weights of queries and values (LoRA), and the last layer
   kPacked,       // as kLora, with a tape in 8 bits, so that nothing is computed twice
   kSmall,        // as kLora, with factors in 16 bits and moments in 8
+  kLeast,        // as kLora after each take, with factors in 16 bits, neither moments nor gradients
   kRobust,       // as kLora, with a loss for labels of which some are wrong
   kFiltered,     // as kLora, from takes whose label the base finds possible
   kGuarded,      // both, with takes held out, and a probe of the others' takes: the best is kept
@@ -27,9 +28,9 @@ enum class Method {
   kCompact,  // everything after each take, with weights in 16 bits, moments and tape in 8
 };
 inline constexpr std::string_view kMethodNames[] = {
-    "nothing", "means",    "closed_form", "forward_only", "head",   "cached",
-    "biases",  "lora",     "packed",      "small",        "robust", "filtered",
-    "guarded", "lora_all", "rehearsed",   "everything",   "compact"};
+    "nothing",  "means",   "closed_form", "forward_only", "head",       "cached",
+    "biases",   "lora",    "packed",      "small",        "least",      "robust",
+    "filtered", "guarded", "lora_all",    "rehearsed",    "everything", "compact"};
 
 consteval Method method_named(std::string_view name) {
   int method = 0;
@@ -60,6 +61,8 @@ struct Trained<Method::kPacked, kFront> {
 template <const auto& kFront>
 struct Trained<Method::kSmall, kFront> : Trained<Method::kLora, kFront> {};
 template <const auto& kFront>
+struct Trained<Method::kLeast, kFront> : Trained<Method::kLora, kFront> {};
+template <const auto& kFront>
 struct Trained<Method::kForwardOnly, kFront> : Trained<Method::kLora, kFront> {};
 template <const auto& kFront>
 struct Trained<Method::kRobust, kFront> : Trained<Method::kLora, kFront> {};
@@ -83,10 +86,11 @@ struct Trained<Method::kCompact, kFront> {
   using Model = attune::Sequential<PackedFront, Head>;
 };
 /// Whether the optimizer steps after each take, instead of after ten.
-constexpr bool steps_by_take(Method method) { return method == Method::kCompact; }
+constexpr bool steps_by_take(Method method) { return method == Method::kLeast || method == Method::kCompact; }
 
 /// Of rates a factor of about 2 apart the best for new speakers' recordings (examples/README.md).
 constexpr float learning_rate(Method method) {
+  if (method == Method::kLeast) return 0.1f;
   if (Method::kBiases <= method && method <= Method::kGuarded) return 2e-2f;
   switch (method) {
     case Method::kLoraAll:
@@ -135,6 +139,10 @@ struct OptimizerOf<Method::kCompact> {
 };
 template <>
 struct OptimizerOf<Method::kSmall> : OptimizerOf<Method::kCompact> {};
+template <>
+struct OptimizerOf<Method::kLeast> {
+  using type = attune::Bfloat16MasterWeights<attune::Sgd<>>;
+};
 template <Method method>
 using Optimizer = typename OptimizerOf<method>::type;
 /// Bytes that training may take beside stack and code.
@@ -145,6 +153,8 @@ constexpr std::size_t most_ram(Method method) {
       return std::size_t{64} * 1024;
     case Method::kSmall:
       return std::size_t{50} * 1024;
+    case Method::kLeast:
+      return std::size_t{44} * 1024;
     case Method::kCompact:
       return std::size_t{kInIntegers ? 180 : 150} * 1024;
     case Method::kEverything:
