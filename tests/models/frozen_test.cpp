@@ -363,3 +363,35 @@ TEST(Frozen, behind_dropout_has_what_is_dropped_and_drops_anew_in_every_sequence
     before = result.loss;
   }
 }
+
+namespace {
+
+using Attention =
+    attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 3, .d_model = 4, .num_heads = 2}>;
+constexpr Attention::Parameters kAttention = constants<Attention::Parameters>();
+using Adapted =
+    attune::Adapted<Attention, kAttention,
+                    attune::LowRank{.rank = 2, .roles = attune::Role::kQueries, .biases_and_norms = true}>;
+Adapted::Parameters adapted;   // as if trained before
+Attention::Parameters merged;  // the same without factors
+
+}  // namespace
+
+TEST(Frozen, may_hold_factors_that_were_trained_before) {
+  attune::Rng rng(4);
+  check::fill_set(adapted, rng);
+  Adapted::merge(adapted, merged);
+  static attune::Trainer<Sequential<Embed, attune::Frozen<Adapted, adapted>>> trainer;
+  static attune::Trainer<Sequential<Embed, attune::Frozen<Attention, merged>>> of_merged;
+  trainer.initialize(attune::XavierUniform{}, attune::Rng{1});
+  of_merged.initialize(attune::XavierUniform{}, attune::Rng{1});
+  Embed::Input x;
+  Attention::Output target;
+  check::fill(x, rng);
+  check::fill(target, rng);
+  ASSERT_TRUE(trainer.accumulate(x, target).ok());
+  ASSERT_TRUE(of_merged.accumulate(x, target).ok());
+  const auto& gradients = trainer.gradients().layer<0>();
+  EXPECT_LE(check::max_difference(gradients.weight, of_merged.gradients().layer<0>().weight), 1e-5);
+  EXPECT_GT(gradients.weight(0, 0) * gradients.weight(0, 0), 0);
+}

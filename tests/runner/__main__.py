@@ -33,8 +33,8 @@ Prints the suites that it will run and how long they take, then each suite, then
                   they ship. all: every target, about half an hour
   --sanitize      unit tests under AddressSanitizer and UndefinedBehaviorSanitizer; lib/attune/host also under ThreadSanitizer
   --fuzz N        only fuzzing, under the same sanitizers: N sessions of calls with outside input, N damaged files, N power cuts
-                  during a save. Failures name the session, the file or the cut. The default run does 250,000 of each and
-                  25,000 cuts; 1000000000 take more than a day
+                  during a save. Failures name the session, the file or the cut. The default run does 100,000 of each and
+                  10,000 cuts; 1000000000 take more than a day
   --everywhere    over two hours, what the default run leaves out: the complete unit tests on the host and on boards; all vectors on
                   both; the whole training of digits on a Cortex-M4; equal bits of every compiler, optimization level, vector unit,
                   board and arithmetic; unit tests in both arithmetics, for SSE2, AVX2 and AVX-512 (as far as this processor has

@@ -23,7 +23,7 @@ BESIDE = [
     Suite("programs of READMEs and pages", "tests/packaging/pages", "build clang", "mpi"),
     Suite("spoken digits of a new speaker", "tests/examples/personalise_test", BOARD),
     Suite("packages of a release", "tests/packaging/packages", "build git pkg-config", "meson zephyr yaml xmllint arduino"),
-    Suite("accuracy in 8 bits", "tests/accuracy/run digits spoken_digits", "build"),
+    Suite("accuracy in 8 bits", "tests/accuracy/run digits", "build"),
     Suite("models of layers in firmware", "tests/packaging/models", "build arm"),
     Suite("text, token by token", "tests/examples/stream_test", BOARD, "bible"),
     Suite("files of several vector units", "tests/packaging/vector_units", "build", "qemu-user"),
@@ -166,7 +166,7 @@ def at_hand():
 def everything(usable):
     """`tests/run` without an option."""
     return [
-        *beside([CONSUMERS]), *fuzz(250_000, 25_000), *beside(BESIDE),
+        *beside([CONSUMERS]), *fuzz(100_000, 10_000), *beside(BESIDE),
         *target("mps2_an386", "--quick"),
         # One processor is enough for these, while those beside them have the other.
         recognizes("digits, d_model 16, on the host", 0.91, "digits", "--on", "host"),
@@ -236,6 +236,7 @@ def everywhere(usable):
         Suite("modules of PyTorch, every model", "tests/exchange/exporter --all", f"{BOARD} torch"),
         Suite("a ViT that PyTorch trains, to a board and back", "tests/examples/exported_test --all", f"{BOARD} torch"),
         Suite("programs of READMEs and pages, by GCC", "tests/packaging/pages --gcc", "build gcc", "mpi"),
+        Suite("accuracy of spoken digits in 8 bits", "tests/accuracy/run spoken_digits", "build"),
         Suite("programs of the benchmark", [*PARTS, "bench-programs"], "build"),
         Suite("messages of what must not compile, each compiler", "tests/compile_failure/run --each", "build gcc clang"),
         Suite("every header alone, each compiler", "tests/packaging/headers_alone --each", "build gcc arm clang", "mpi"),

@@ -282,7 +282,9 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
       typename SinksOf<typename Set::Forms, typename Gradients::Forms>::type all{};
       decltype(all)::visit(
           [room](const TensorPath&, auto& leaf, const auto& own, auto& gradient) {
-            leaf = detail::stands_for_gradient<kTokens>(own, gradient, room);
+            if constexpr (detail::kTrained<std::remove_cvref_t<decltype(leaf)>>) {
+              leaf = detail::stands_for_gradient<kTokens>(own, gradient, room);
+            }
           },
           static_cast<const TensorPath*>(nullptr), all, static_cast<const typename Set::OfLayer&>(trained),
           static_cast<OfLayer&>(gradients));

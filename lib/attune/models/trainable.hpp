@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <string_view>
 #include <type_traits>
 
 #include <attune/execution/layer.hpp>
@@ -62,6 +63,18 @@ inline constexpr int kRankOf = 0;
 template <class What>
   requires requires { What::kRank; }
 inline constexpr int kRankOf<What> = What::kRank;
+/// Whether a layer has factors, of an Adapted layer in it.
+template <class Layer>
+constexpr bool has_factors() {
+  bool found = false;
+  if constexpr (kHasSets<Layer>) {
+    using Set = SetOf<Layer, Extents, Extents>;
+    Set::visit([&found](const TensorPath& path,
+                        auto&&) { found = found || std::string_view(path.name) == "lora_A"; },
+               static_cast<const TensorPath*>(nullptr), Set{});
+  }
+  return found;
+}
 template <class Layer, class What, class Trained>
 constexpr bool check_trained() {
   constexpr bool kLowRank = kRankOf < What >> 0;
@@ -71,6 +84,10 @@ constexpr bool check_trained() {
                 "sets that have nothing in the place of its weights");
   static_assert(!kVectorsAlone || !std::is_empty_v<Trained>,
                 "attune::BiasesAndNorms: the layer has no bias and no normalization to train; take Frozen");
+  constexpr bool kOfFactors = !std::is_same_v<What, TrainNothing> && has_factors<Layer>();
+  static_assert(!kOfFactors,
+                "attune::BiasesAndNorms, Adapted: the layer has an Adapted one in it; merge() its factors, "
+                "and take the layer without them");
   static_assert(!kLowRank || kHasSets<Layer>,
                 "attune::Adapted: the layer, and each one in it, needs ParametersOf<Matrix, Vector>: sets "
                 "that have factors in the place of its weights");
