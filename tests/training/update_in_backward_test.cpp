@@ -19,6 +19,7 @@
 #include <attune/models/residual.hpp>
 #include <attune/models/sequential.hpp>
 #include <attune/models/tied.hpp>
+#include <attune/training/bfloat16_master_weights.hpp>
 #include <attune/training/cross_entropy.hpp>
 
 #include "training/plan_check.hpp"
@@ -326,4 +327,33 @@ TEST(UpdateInBackward, behind_a_mask_what_is_hidden_does_not_matter) {
   const auto b = clean.step(x, target, {}, attune::NoClipping{}, keys && queries);
   EXPECT_EQ(a.status, b.status);
   EXPECT_TRUE(check::same_bits(padded.parameters(), clean.parameters()));
+}
+
+namespace {
+
+// Two norms without weights take one byte each, so floats follow after padding.
+constexpr attune::NormShape kPlainNorm{.rows = 4, .d_model = 4, .weight = false};
+using WithPadding = attune::Sequential<
+    attune::Repeat<
+        2, attune::EncoderLayerOf<
+               attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 4, .d_model = 4, .num_heads = 2}>,
+               attune::FeedForward<attune::FeedForwardShape{.rows = 4, .d_model = 4, .d_ff = 8}>,
+               attune::LayerNorm<kPlainNorm>>>,
+    attune::Linear<attune::LinearShape{4, 4, 3}>>;
+static_assert(sizeof(WithPadding::Parameters) > sizeof(float) * (2 * (4 * 20 + 40 + 36) + 15));
+
+template <class Optimizer>
+void expect_same_in_spite_of_padding() {
+  check::expect_same_training<attune::UpdateInBackward, WithPadding, 1, attune::MeanSquaredError,
+                              Optimizer>();
+}
+
+}  // namespace
+
+TEST(UpdateInBackward, finds_moments_of_parameters_with_padding_between_them) {
+  using attune::MomentPrecision;
+  expect_same_in_spite_of_padding<attune::AdamW>();
+  expect_same_in_spite_of_padding<attune::Adam<attune::AdamVariant{.moments = MomentPrecision::kBfloat16}>>();
+  expect_same_in_spite_of_padding<attune::Adam<attune::AdamVariant{.moments = MomentPrecision::kInt8}>>();
+  expect_same_in_spite_of_padding<attune::Bfloat16MasterWeights<attune::AdamW>>();
 }

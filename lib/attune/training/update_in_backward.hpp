@@ -32,6 +32,7 @@
 #include <attune/training/batch_update.hpp>
 #include <attune/training/forward_loss.hpp>
 #include <attune/training/loss.hpp>
+#include <attune/training/moment_sets.hpp>
 #include <attune/training/optimizer.hpp>
 #include <attune/training/plan.hpp>
 #include <attune/training/state.hpp>
@@ -87,27 +88,31 @@ struct UpdatedMemory {
   }
 };
 struct NoMemory {};
-// Whether sets of parameters and moments have the same layout, so that an index is valid in all.
-template <class Optimizer>
-inline constexpr bool kOneLayout = kTogetherIn<Optimizer> == 1 && !kHasMasters<Optimizer>;
-// The place of a tensor: its index in the sets, or its memory.
-template <class Optimizer>
-using UpdatedPlace = std::conditional_t<kOneLayout<Optimizer>, int, UpdatedMemory<Optimizer>>;
+// Whether an index is valid in the sets of parameters and of moments: nothing lies between tensors, or
+// moments are sets of parameters.
+template <class Optimizer, class Parameters>
+inline constexpr bool kOneLayout =
+    kTogetherIn<Optimizer> == 1 && !kHasMasters<Optimizer> &&
+    (sizeof(typename Optimizer::Scalar) * std::size_t{kEndOfMoments<Parameters>.scalars} ==
+         sizeof(Parameters) ||
+     Optimizer::kMoments == 0 || requires(typename Optimizer::template Moments<Parameters> & moments) {
+       Optimizer::sets_of_moments(moments);
+     });
 
 // Shared data of the updates of one step.
-template <class Optimizer>
+template <class Optimizer, bool one_layout>
 struct UpdateContext {
   using Scalar = typename Optimizer::Scalar;
   static constexpr int kMoments = Optimizer::kMoments;
 
   typename Optimizer::Coefficients coefficients;
   Scalar* rows;  // memory for updated_scalars()
-  [[no_unique_address]] std::conditional_t<kOneLayout<Optimizer>, UpdatedMemory<Optimizer>, NoMemory> all;
+  [[no_unique_address]] std::conditional_t<one_layout, UpdatedMemory<Optimizer>, NoMemory> all;
   Scalar bound;    // for the sum of squares
   Scalar squares;  // Σg² so far; once it is NaN or reaches the bound, it stays so
 
   // Updates `size` parameters from `first` on; their gradients are in `rows`.
-  [[gnu::noinline]] void update(TensorKind kind, int first, int size) requires(kOneLayout<Optimizer>) {
+  [[gnu::noinline]] void update(TensorKind kind, int first, int size) requires(one_layout) {
     update_at(kind, all, first, size);
   }
   ATTUNE_INLINE void update(TensorKind kind, const UpdatedMemory<Optimizer>& memory, int size) {
@@ -138,14 +143,16 @@ struct AnyKind {
 };
 
 // Stands for a tensor's gradient: adding to it updates the tensor. It is its own view.
-template <class Optimizer>
+template <class Optimizer, bool one_layout>
 struct Updates {
+  // The place of a tensor: its index in the sets, or its memory.
+  using Place = std::conditional_t<one_layout, int, UpdatedMemory<Optimizer>>;
   template <class Scalar, int kRows, int kCols>
   struct Leaf {
     static constexpr bool kUpdatesAtOnce = true;
 
-    UpdatedPlace<Optimizer> first;  // of the tensor's first scalar
-    UpdateContext<Optimizer>* context;
+    Place first;  // of the tensor's first scalar
+    UpdateContext<Optimizer, one_layout>* context;
     [[no_unique_address]] std::conditional_t<kByKind<Optimizer>, TensorKind, AnyKind> kind;
 
     friend const Leaf& view(const Leaf& leaf) { return leaf; }
@@ -260,6 +267,7 @@ class ParameterUpdates {
   using Scalar = typename Model::Scalar;
   using Parameters = MastersOf<Model, Optimizer>;
   using Moments = typename Optimizer::template Moments<typename Model::Parameters>;
+  static constexpr bool kOne = kOneLayout<Optimizer, typename Model::Parameters>;
   /// The plan: memory for gradients of the largest tensor's rows.
   using Plan = NoGradientsKept<kTogetherIn<Optimizer>>;
   using Rows = typename Plan::template Gradients<Model>;
@@ -275,10 +283,10 @@ class ParameterUpdates {
                  .bound = kLargestGradient<Scalar> / gradient_scale,
                  .squares = 0} {
     context_.bound *= context_.bound;
-    if constexpr (kOneLayout<Optimizer>) context_.all.parameters = reinterpret_cast<Scalar*>(&parameters);
+    if constexpr (kOne) context_.all.parameters = reinterpret_cast<Scalar*>(&parameters);
     Optimizer::for_each_with_moments(
         [this](const TensorPath& path, auto& leaf, auto& parameter, auto&... moment) {
-          if constexpr (kOneLayout<Optimizer>) {
+          if constexpr (kOne) {
             const auto first = static_cast<int>(parameter.data() - context_.all.parameters);
             leaf = {first, &context_, path.kind};
             [[maybe_unused]] int k = 0;
@@ -298,10 +306,10 @@ class ParameterUpdates {
   [[nodiscard]] Scalar gradient_norm() const { return kernels::square_root(context_.squares); }
 
   /// Stands for the gradients in backward.
-  typename Model::template ParametersOf<Updates<Optimizer>::template Leaf> leaves;
+  typename Model::template ParametersOf<Updates<Optimizer, kOne>::template Leaf> leaves;
 
  private:
-  UpdateContext<Optimizer> context_;
+  UpdateContext<Optimizer, kOne> context_;
 };
 
 /// A step of a trainer, with its plan's `workspace`, its `rows`, and its `work` (workspace.hpp).
