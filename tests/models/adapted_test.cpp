@@ -429,3 +429,15 @@ TEST(Adapted, names_its_factors) {
       trained);
   EXPECT_EQ(i, 4);
 }
+
+// A memory that is longer than the tokens, in layers that stand several times.
+namespace {
+
+using LongMemory = attune::Repeat<
+    2, attune::DecoderLayer<attune::DecoderLayerShape{
+           .attention = {.seq_len = 3, .d_model = 4, .num_heads = 2}, .d_ff = 4, .memory_len = 9}>>;
+constexpr LongMemory::Parameters kLongMemory{};
+static_assert(sizeof(attune::Adapted<LongMemory, kLongMemory, LowRank{.rank = 1}>::Parameters) > 0);
+static_assert(attune::detail::most_tokens<LongMemory>() == 9);
+
+}  // namespace

@@ -19,7 +19,9 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-/// The largest number of rows among a layer's input and output and the matrices between its listed layers.
+template <class... Layers>
+constexpr int most_tokens_in(LayerList<Layers...>);
+/// The largest number of rows among a layer's input and output, a memory, and those of its listed layers.
 template <class Layer>
 constexpr int most_tokens() {
   int most = Layer::Output::rows;
@@ -30,13 +32,15 @@ constexpr int most_tokens() {
   }
   if constexpr (requires { Layer::KeyInput::rows; }) most = (std::max)(most, Layer::KeyInput::rows);
   if constexpr (requires { Layer::Memory::rows; }) most = (std::max)(most, Layer::Memory::rows);
-  if constexpr (requires { typename Layer::template Layer<0>; }) {
-    [&]<std::size_t... index>(std::index_sequence<index...>) {
-      ((most = (std::max)(most, most_tokens<typename Layer::template Layer<static_cast<int>(index)>>())),
-       ...);
-    }
-    (std::make_index_sequence<std::size_t{Layer::kLayers}>{});
+  if constexpr (requires { most_tokens_in(typename Layer::Parts{}); }) {
+    most = (std::max)(most, most_tokens_in(typename Layer::Parts{}));
   }
+  return most;
+}
+template <class... Layers>
+constexpr int most_tokens_in(LayerList<Layers...>) {
+  int most = 0;
+  ((most = (std::max)(most, most_tokens<Layers>())), ...);
   return most;
 }
 
