@@ -21,7 +21,7 @@ namespace detail {
 
 template <class... Layers>
 constexpr int most_tokens_in(LayerList<Layers...>);
-/// The largest number of rows among a layer's input and output, a memory, and those of its listed layers.
+/// The largest number of rows among the input, output and memory of a layer and of its listed layers.
 template <class Layer>
 constexpr int most_tokens() {
   int most = Layer::Output::rows;
