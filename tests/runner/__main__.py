@@ -22,7 +22,7 @@ usage: tests/run [--on TARGET] [--sanitize] [--everywhere] [--fuzz N]
 
 Prints the suites that it will run and how long they take, then each suite, then the sum. Missing tools are installed, and named.
 
-  (nothing)       every test that a change must pass; about 22 minutes on two processors.
+  (nothing)       every test that a change must pass; about 24 minutes on two processors.
                   Unit tests and conformance vectors on the host (all in double, a third in float) and on mps2_an386 (about half in
                   float, one of each kind in double). On every other board: some steps of the example, equal bits on each core,
                   a fault, a stack overflow. Flash, RAM, stack, instructions and symbols of every board's firmware. Compile-time
@@ -145,7 +145,7 @@ def asked_for(told, run):
 def plan(told, suites):
     """One line before the first suite: how many there are, where, and how long they take on two processors."""
     takes = ("" if told.fuzz or told.sanitize else "over two hours" if told.everywhere else
-             "about half an hour" if "all" in told.on else "" if told.on else "about 22 minutes")
+             "about half an hour" if "all" in told.on else "" if told.on else "about 24 minutes")
     where = f" on {', '.join(told.on).replace('all', 'every target')}" if told.on and not told.everywhere else " here and on emulated boards"
     if told.fuzz or told.sanitize:
         where = " here"
