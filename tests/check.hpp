@@ -13,10 +13,6 @@
 #include <attune/core/rng.hpp>
 #include <attune/core/tensor.hpp>
 
-#if !ATTUNE_TEST_ON_BOARD
-
-#include <gtest/gtest.h>
-
 namespace check {
 
 /// Whether a program is compiled in a hurry (ATTUNE_QUICK_TESTS): it leaves out cases that combine what other
@@ -26,6 +22,14 @@ inline constexpr bool kInAHurry = true;
 #else
 inline constexpr bool kInAHurry = false;
 #endif
+
+}  // namespace check
+
+#if !ATTUNE_TEST_ON_BOARD
+
+#include <gtest/gtest.h>
+
+namespace check {
 
 /// Whether a test goes through many cases. On a board it goes through some: each is code of its own, which
 /// takes long to compile.
@@ -48,11 +52,6 @@ inline void leave_case() {}
 
 namespace check {
 
-#if ATTUNE_TEST_IN_A_HURRY
-inline constexpr bool kInAHurry = true;
-#else
-inline constexpr bool kInAHurry = false;
-#endif
 inline constexpr bool kManyCases = false;
 inline constexpr bool kEveryCase = false;
 inline constexpr bool kMostCases = !kInAHurry;

@@ -42,12 +42,11 @@ static_assert(kMore<4, 64, 2> <= 0 && kMore<8, 16, 2> <= 0 && kMore<16, 64, 8> <
 // A single head that is one block keeps two numbers a query, and as many weights as before.
 static_assert(kMore<64, 64, 1> == 64 * 2 * sizeof(float));
 
-// A constant W_o needs no O in backward: the outputs of forward stand in the memory of backward's keys.
-constexpr int kOutputs = Lean::HeadOutputs::size, kOfHead = 40 * 4, kOfWeights = 8 * 40;
+// With a constant W_o, O of forward stands in memory of backward, which has dO of one head.
+constexpr int kOfHead = 40 * 4, kOfWeights = 8 * 40;
 static_assert(sizeof(Lean::Scratch) == sizeof(float) * (2 * kOfWeights + 2 * kOfHead));
 static_assert(sizeof(Lean::ScratchOf<Lean::ParametersOf<attune::Untrained, attune::Tensor>>) ==
               sizeof(Lean::Scratch) + sizeof(float) * kOfHead);
-static_assert(sizeof(float) * kOutputs > sizeof(float) * kOfHead);
 
 }  // namespace
 

@@ -13,7 +13,7 @@
 //
 // A gradient may not overwrite the input of linear layers, attention and networks, which they read once more.
 // Between such layers, and between encoder layers with norms after branches, the plan needs a matrix of
-// tokens for it; factors of low rank need one more x·A. If that exceeds the gradients, the plan keeps
+// tokens for it; factors of a rank above 8 need one more x·A. If that exceeds the gradients, the plan keeps
 // gradients and equals Streaming. It never takes more RAM.
 //
 // Parameters and moments stay finite. An error found before backward changes nothing: refused options, ids or
