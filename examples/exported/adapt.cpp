@@ -1,6 +1,7 @@
 // On the device: the exported ViT stands in flash, and sees digits whose white and black are exchanged.
 // Factors of low rank, biases and norms learn from 1,437 of them (LoRA), and the merged weights go out as
 // lines of text.
+#include <arguments.hpp>
 #include <console.hpp>
 #include <port.hpp>
 
@@ -12,7 +13,7 @@
 
 namespace {
 
-constexpr int kImages = 1437, kEpochs = 3, kBatch = 8, kTestImages = 360;
+constexpr int kImages = 1437, kBatch = 8, kTestImages = 360;
 constexpr auto& kBase = attune::kInFlash<vit::Names, vit_file>;
 constexpr attune::LowRank kFactors{
     .rank = 4, .roles = attune::Role::kEverything, .alpha = 8, .biases_and_norms = true};
@@ -48,8 +49,8 @@ int recognized() {
   return correct;
 }
 
-attune::Status learn() {
-  for (int step = 0; step < kEpochs * kImages; ++step) {
+attune::Status learn(int epochs) {
+  for (int step = 0; step < epochs * kImages; ++step) {
     const int image = step * 5 % kImages;
     see(digits::kPackedTrain[image]);
     if (const auto accumulated = trainer.accumulate(patches, digits::kTrainLabels[image] - '0');
@@ -69,7 +70,7 @@ attune::Status learn() {
 int main() {
   trainer.initialize(attune::XavierUniform{}, attune::Rng{1});
   const int before = recognized();
-  const attune::Status status = learn();
+  const attune::Status status = learn(port::argument("--epochs", 3));
   if (status != attune::Status::kOk) {
     port::print("adapt: ", attune::message(status), "\n");
     return 1;

@@ -67,8 +67,8 @@ def build_as(folder, preset, *options, targets=()):
     cmake(folder, "--build", f"build/{folder}", *(["--target", *targets] if targets else []))
 
 
-def preset_of(board):
-    return boards.value(board, "preset")
+def preset_of(target):
+    return "host" if target == "host" else boards.value(target, "preset")
 
 
 # Unit tests.
@@ -179,9 +179,9 @@ def builds(board, *programs):
     return 0
 
 
-def built(board, program, _, *command):
-    """A command, once a program of a board is built."""
-    build(preset_of(board), program)
+def built(target, program, _, *command):
+    """A command, once a program of a board or of the host is built."""
+    build(preset_of(target), program)
     return subprocess.run(command, cwd=ROOT).returncode
 
 

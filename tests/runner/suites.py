@@ -18,6 +18,17 @@ HOST_PROGRAMS = {"attune_tests": "unit tests on host", "attune_kernel_tests": "u
                  "attune_host_tests": "training on a PC"}
 BOARD = "build arm qemu"
 
+
+def same_bits(name, count, *arguments):
+    """An example ends with the host's bits: `count` comparisons."""
+    return Suite(name, [*PARTS, "same-bits", count, *arguments], BOARD)
+
+
+def recognizes(name, least, *arguments):
+    """An example recognizes that part of its test data, without a heap."""
+    return Suite(name, [*PARTS, "recognizes", least, *arguments], BOARD)
+
+
 BESIDE = [
     Suite("a program for several processors", "tests/packaging/dispatched", "build gcc clang", "qemu-user"),
     Suite("programs of READMEs and pages", "tests/packaging/pages", "build clang", "mpi"),
@@ -60,6 +71,14 @@ BESIDE = [
     Suite("estimated cycles", "tests/ports/cycles", BOARD),
     Suite("digits on several ranks, over MPI", "tests/host/ranks", "build tests mpi pgrep"),
     Suite("checks of budgets", "tests/budgets/self_test.py"),
+    recognizes("digits, d_model 16, on the host", 0.91, "digits", "--on", "host"),
+    same_bits("digits, d_model 16, the first steps on a Cortex-M4", 2, "digits", "--steps", "40", "--images", "40"),
+    recognizes("digits in integers with weights in bf16, on the host", 0.91, "digits", "--on", "host", "--precision", "int8_bf16"),
+    same_bits("digits in integers, the first steps on a Cortex-M4", 2, "digits", "--steps", "20", "--images", "40", "--precision", "int8"),
+    recognizes("digits, d_model 32, trained on the host, in the flash of the micro:bit", 0.95,
+               "digits", "--on", "host", "--on", "microbit", "--shape", "8x32x4", "--images", "60"),
+    Suite("digits on threads, and its page", [*PARTS, "built", "host", "digits_8x32x4", "--", *PYTHON, "tests/host/on_pc.py",
+                                              "build/host/examples/digits_8x32x4"], "build"),
 ]
 CONSUMERS = Suite("find_package, add_subdirectory, FetchContent", "tests/packaging/consume", f"{BOARD} gcc python")
 PICO = Suite("a Raspberry Pi Pico in rp2040js", "tests/ports/pico build/cortex-m0/examples/argmax_copy_8x4x1.elf",
@@ -70,16 +89,6 @@ def beside(suites):
     for suite in suites:
         suite.beside = True
     return suites
-
-
-def same_bits(name, count, *arguments):
-    """An example ends with the host's bits: `count` comparisons."""
-    return Suite(name, [*PARTS, "same-bits", count, *arguments], BOARD)
-
-
-def recognizes(name, least, *arguments):
-    """An example recognizes that part of its test data, without a heap."""
-    return Suite(name, [*PARTS, "recognizes", least, *arguments], BOARD)
 
 
 def cases(name, folder, target, *options):
@@ -132,7 +141,7 @@ def quick_boards(usable):
     return [*suites,
             same_bits("example on every board, the first steps", len(usable), "argmax_copy", "--on", "all", "--steps", "20"),
             same_bits("seq_len 16, d_model 8, 2 heads on the micro:bit", 1, "argmax_copy", "--on", "host", "--on", "microbit",
-                      "--shape", "16x8x2", "--steps", "20")]
+                      "--shape", "16x8x2", "--steps", "5")]
 
 
 def images(usable):
@@ -166,16 +175,8 @@ def at_hand():
 def everything(usable):
     """`tests/run` without an option."""
     return [
-        *beside([CONSUMERS]), *fuzz(100_000, 10_000), *beside(BESIDE),
+        *beside([CONSUMERS]), *fuzz(100_000, 10_000), *beside([*BESIDE, *at_hand()]),
         *target("mps2_an386", "--quick"),
-        # One processor is enough for these, while those beside them have the other.
-        recognizes("digits, d_model 16, on the host", 0.91, "digits", "--on", "host"),
-        same_bits("digits, d_model 16, the first steps on a Cortex-M4", 2, "digits", "--steps", "40", "--images", "40"),
-        recognizes("digits in integers with weights in bf16, on the host", 0.91, "digits", "--on", "host", "--precision", "int8_bf16"),
-        same_bits("digits in integers, the first steps on a Cortex-M4", 2, "digits", "--steps", "40", "--images", "40", "--precision", "int8"),
-        recognizes("digits, d_model 32, trained on the host, in the flash of the micro:bit", 0.95,
-                   "digits", "--on", "host", "--on", "microbit", "--shape", "8x32x4"),
-        Suite("digits on threads, and its page", [*PYTHON, "tests/host/on_pc.py", "build/host/examples/digits_8x32x4"], "build"),
         Suite("rooms of the library", "tests/packaging/rooms"),
         *target("host", "--quick"),
         Suite("messages of what must not compile", "tests/compile_failure/run", "build gcc clang"),
@@ -184,7 +185,7 @@ def everything(usable):
         # One board of each kind of core; the steps of the example below tell of the others.
         Suite("the same bits on a board of each core",
               ["tests/reproducibility/run", "--quick", *(board for board in usable if not boards.has_core_of_another(board))], BOARD),
-        *quick_boards(usable), *beside([PICO]), *images(usable), *at_hand(),
+        *quick_boards(usable), *beside([PICO]), *images(usable),
     ]
 
 
@@ -231,6 +232,8 @@ def everywhere(usable):
         Suite("the same bits on every board", ["tests/reproducibility/run", *usable], BOARD),
         Suite("all budgets on every board", "tests/budgets/run", f"{BOARD} tests"),
         Suite("spoken digits of a new speaker, every method", "tests/examples/personalise_test --all", BOARD),
+        Suite("text, token by token, from all of the training", "tests/examples/stream_test --all", BOARD, "bible"),
+        Suite("models behind plain C, every library on a board", "tests/packaging/c_models --all", f"{BOARD} python", "arduino"),
         Suite("packages of a release, every sketch", "tests/packaging/packages --all", "build git pkg-config",
               "meson zephyr yaml xmllint arduino"),
         Suite("modules of PyTorch, every model", "tests/exchange/exporter --all", f"{BOARD} torch"),

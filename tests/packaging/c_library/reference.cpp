@@ -33,10 +33,6 @@ int main() {
     x.values[i] = 0.125f * static_cast<float>(i % 5) - 0.25f;
     other.values[i] = 0.0625f * static_cast<float>(i % 7) - 0.125f;
   }
-  static Model::InferenceScratch scratch;
-  static Model::Output y;
-  attune::infer<Model>(kWeights, x, y, scratch);
-  print_bits("reader", y.values, Model::Output::size);
   tuned.initialize(attune::XavierUniform{}, attune::Rng{7});
   float loss = 0;
   for (int step = 0; step < 5; ++step) {
@@ -46,6 +42,14 @@ int main() {
   }
   predict("tuned", tuned);
   print_bits("loss", &loss, 1);
+  head.initialize(attune::XavierUniform{}, attune::Rng{4});
+  for (int step = 0; step < 5; ++step) (void)head.step(x, 2, {.learning_rate = 0.1f});
+  predict("head", head);
+
+  static Model::InferenceScratch scratch;
+  static Model::Output y;
+  attune::infer<Model>(kWeights, x, y, scratch);
+  print_bits("reader", y.values, Model::Output::size);
   (void)copied.load([](auto& parameters) {
     attune::copy_parameters(kWeights, parameters);
     return attune::Status::kOk;
@@ -55,9 +59,6 @@ int main() {
   biases.initialize(attune::XavierUniform{}, attune::Rng{3});
   (void)biases.step(x, 2, {.learning_rate = 0.01f});
   predict("biases", biases);
-  head.initialize(attune::XavierUniform{}, attune::Rng{4});
-  for (int step = 0; step < 5; ++step) (void)head.step(x, 2, {.learning_rate = 0.1f});
-  predict("head", head);
   drawn.initialize(attune::XavierUniform{}, attune::Rng{11});
   predict("drawn", drawn);
 
