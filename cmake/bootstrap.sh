@@ -11,7 +11,7 @@
 #   riscv   riscv64-unknown-elf-g++ with picolibc, headers of C++ for it, and qemu-system-riscv32
 #   python  Python 3
 #   tests   GoogleTest and Python 3
-#   clang   clang++
+#   clang   clang++, and lld, a linker that takes a sixth of the time
 #   format  clang-format
 #   torch   PyTorch and NumPy for python3, or for Debian's own /usr/bin/python3
 #   onnx    ONNX for Debian's own /usr/bin/python3
@@ -174,7 +174,7 @@ _attune_check_kind() {
       _attune_lacks _attune_has_gtest -- GoogleTest libgtest-dev
       _attune_check_kind python
       ;;
-    clang) _attune_lacks _attune_has_clang -- clang++ clang ;;
+    clang) _attune_lacks _attune_has_clang -- clang++ clang lld ;;
     format) _attune_lacks _attune_has clang-format -- clang-format clang-format ;;
     torch) _attune_lacks _attune_has_torch -- PyTorch python3-torch python3-numpy ;;
     docs)

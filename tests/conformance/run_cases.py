@@ -4,9 +4,8 @@
 usage: run_cases.py --cases DIR [--on TARGET] [--quick] [--jobs N] [--build DIR]
 
 --quick compiles sooner: barely optimized programs. Of cases that exist in both precisions it takes on the host all in double and a
-third in float, on a board the first of each kind in double and about half in float; the number of omitted cases is printed. Prints
-a line for each failed or skipped case, then the counts. Exits with 1 if a case failed, and with 2 if the cases or the target do not
-exist.
+third in float, on a board about a third in float and none in double; the number of omitted cases is printed. Prints a line for
+each failed or skipped case, then the counts. Exits with 1 if a case failed, and with 2 if the cases or the target do not exist.
 """
 import argparse
 import contextlib
@@ -390,13 +389,13 @@ def thinned(outcomes, scalar, names, keeps):
 
 
 def in_a_hurry(outcomes, on_board):
-    """On the host every case in double and a third of each kind in float; on a board the first of each kind in double and, in float,
-    the first four and half of the rest."""
+    """On the host every case in double and a third of each kind in float; on a board, in float alone, the first two of each kind and
+    a third of the rest."""
     names = {outcome.path.name for outcome in outcomes if outcome.case}
     if not on_board:
         return thinned(outcomes, "float", names, lambda number: number % 3 == 0)
-    in_float = thinned(outcomes, "float", names, lambda number: number < 4 or number % 2 == 0)
-    return thinned(in_float, "double", names, lambda number: number == 0)
+    in_float = thinned(outcomes, "float", names, lambda number: number < 2 or number % 3 == 0)
+    return thinned(in_float, "double", names, lambda number: False)
 
 
 @contextlib.contextmanager

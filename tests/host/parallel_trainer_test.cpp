@@ -99,9 +99,11 @@ void expect_same_training(const Clipping& clipping = {}, const Mask& mask = {}) 
 
 TEST(ParallelTrainer, has_the_bits_of_a_trainer_on_any_number_of_threads) {
   expect_same_training<Layer>();
-  expect_same_training<Layer, attune::SumSquaredError, attune::Sgd<attune::Momentum::kNesterov>>();
-  expect_same_training<attune::MultiHeadAttention<kShape, double>, attune::MeanSquaredError,
-                       attune::Adam<attune::AdamVariant{}, double>>();
+  if constexpr (check::kEveryCase) {
+    expect_same_training<Layer, attune::SumSquaredError, attune::Sgd<attune::Momentum::kNesterov>>();
+    expect_same_training<attune::MultiHeadAttention<kShape, double>, attune::MeanSquaredError,
+                         attune::Adam<attune::AdamVariant{}, double>>();
+  }
 }
 
 // Sequences that are large enough for several threads, with a batch of one and more threads.
@@ -131,8 +133,10 @@ TEST(ParallelTrainer, shares_a_large_sequence_to_the_bits_of_a_trainer) {
 }
 
 TEST(ParallelTrainer, rounds_moments_as_a_trainer) {
-  expect_same_training<Layer, attune::MeanSquaredError,
-                       attune::Adam<attune::AdamVariant{.moments = attune::MomentPrecision::kBfloat16}>>();
+  if constexpr (check::kEveryCase) {
+    expect_same_training<Layer, attune::MeanSquaredError,
+                         attune::Adam<attune::AdamVariant{.moments = attune::MomentPrecision::kBfloat16}>>();
+  }
   expect_same_training<
       Layer, attune::MeanSquaredError,
       attune::Adam<attune::AdamVariant{.moments = attune::MomentPrecision::kInt8Stochastic}>>();
@@ -140,15 +144,19 @@ TEST(ParallelTrainer, rounds_moments_as_a_trainer) {
 
 TEST(ParallelTrainer, updates_factored_moments_and_bf16_weights_as_a_trainer) {
   expect_same_training<Layer, attune::MeanSquaredError, attune::Adafactor<>>();
-  expect_same_training<OfTokens, attune::CrossEntropy<>,
-                       attune::Bfloat16MasterWeights<attune::Adam<attune::AdamVariant{
-                           .moments = attune::MomentPrecision::kInt8Stochastic}>>>();
+  if constexpr (check::kEveryCase) {
+    expect_same_training<OfTokens, attune::CrossEntropy<>,
+                         attune::Bfloat16MasterWeights<attune::Adam<attune::AdamVariant{
+                             .moments = attune::MomentPrecision::kInt8Stochastic}>>>();
+  }
 }
 
 TEST(ParallelTrainer, trains_a_classifier_to_the_bits_of_a_trainer) {
   expect_same_training<Classifier, attune::CrossEntropy<>>();
   expect_same_training<Classifier, attune::CrossEntropy<>>(attune::GradientClipping{0.05f});
-  expect_same_training<attune::PackedTape<Classifier>, attune::CrossEntropy<>>();
+  if constexpr (check::kEveryCase) {
+    expect_same_training<attune::PackedTape<Classifier>, attune::CrossEntropy<>>();
+  }
 }
 
 namespace {
@@ -198,8 +206,10 @@ TEST(ParallelTrainer, trains_in_integers_to_the_bits_of_a_trainer) {
 }
 
 TEST(ParallelTrainer, drops_what_a_trainer_drops) {
-  expect_same_training<attune::EncoderLayer<kDroppingShape>>();
-  expect_same_training<Dropping, attune::CrossEntropy<>>();
+  if constexpr (check::kEveryCase) {
+    expect_same_training<attune::EncoderLayer<kDroppingShape>>();
+    expect_same_training<Dropping, attune::CrossEntropy<>>();
+  }
   expect_same_training<Dropping, attune::CrossEntropy<>>(attune::GradientClipping{0.05f},
                                                          attune::CausalMask{});
   // Backward ends behind the first mask.
@@ -209,7 +219,9 @@ TEST(ParallelTrainer, drops_what_a_trainer_drops) {
 
 TEST(ParallelTrainer, trains_on_token_ids_to_the_bits_of_a_trainer) {
   expect_same_training<OfTokens, attune::CrossEntropy<>>(attune::GradientClipping{0.05f});
-  expect_same_training<Translator, attune::CrossEntropy<>>();
+  if constexpr (check::kEveryCase) {
+    expect_same_training<Translator, attune::CrossEntropy<>>();
+  }
 }
 
 namespace {

@@ -93,7 +93,7 @@ void expect_same_in_lockstep(const Mask& mask = {}) {
 TEST(AdaptedPlans, train_models_as_with_gradients) {
   Constants<Whole>::fill();
   expect_same_in_backward<WholeAdapted, attune::AdamW>(attune::CausalMask{});
-  expect_same_in_lockstep<WholeAdapted>(attune::CausalMask{});
+  if constexpr (check::kEveryCase) expect_same_in_lockstep<WholeAdapted>(attune::CausalMask{});
 }
 
 TEST(AdaptedPlans, train_beside_products_of_integers_as_with_gradients) {

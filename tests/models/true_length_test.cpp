@@ -152,7 +152,9 @@ TEST(TrueLength, has_the_bits_of_padding_in_a_model_that_pools) {
 }
 
 TEST(TrueLength, has_the_bits_of_padding_in_a_model_that_answers_for_every_token) {
-  expect_bits_of_padding_at_every_length<Tagger>();
+  if constexpr (check::kEveryCase) {
+    expect_bits_of_padding_at_every_length<Tagger>();
+  }
 }
 
 TEST(TrueLength, has_the_bits_of_padding_in_a_tied_model_with_normalized_queries_and_keys) {
@@ -293,7 +295,9 @@ void expect_bits_of_padding_of(std::initializer_list<int> lengths) {
 
 TEST(TrueLength, has_the_bits_of_padding_in_rows_of_weights_longer_than_a_block) {
   expect_bits_of_padding_of<70, true>({1, 15, 16, 17, 31, 32, 33, 47, 48, 49, 63, 64, 65, 69, 70});
-  expect_bits_of_padding_of<200, false>({1, 7, 8, 9, 17, 40, 191, 192, 193, 199, 200});
+  if constexpr (check::kEveryCase) {
+    expect_bits_of_padding_of<200, false>({1, 7, 8, 9, 17, 40, 191, 192, 193, 199, 200});
+  }
 }
 
 namespace {

@@ -23,12 +23,12 @@ usage: tests/run [--on TARGET] [--sanitize] [--everywhere] [--fuzz N]
 Prints the suites that it will run and how long they take, then each suite, then the sum. Missing tools are installed, and named.
 
   (nothing)       every test that a change must pass; about 24 minutes on two processors.
-                  Unit tests and conformance vectors on the host (all in double, a third in float) and on mps2_an386 (about half in
-                  float, one of each kind in double). On every other board: some steps of the example, equal bits on each core,
-                  a fault, a stack overflow. Flash, RAM, stack, instructions and symbols of every board's firmware. Compile-time
-                  messages, packaging, examples. Unit tests and the host's vectors are barely optimized. The host leaves cases that
-                  combine what others check to --on host. A board skips tests that are the same on every machine, and prints their
-                  number; it leaves images of combined layers, adapted models, plans, slices, states and files to --on
+                  Unit tests and conformance vectors on the host (all in double, a third in float) and on mps2_an386 (a third in
+                  float). On every other board: some steps of the example, equal bits on each core, a fault, a stack overflow.
+                  Flash, RAM, stack, instructions and symbols of every board's firmware. Compile-time messages, packaging,
+                  examples. Unit tests and the host's vectors are barely optimized. The host leaves cases that combine what others
+                  check to --on host. A board has unit tests of kernels, attention and what does no arithmetic, skips those that
+                  are the same on every machine, and prints their number; it leaves images of models, training and files to --on
   --on TARGET     unit tests with every case and all vectors of one target: host, a board, or a processor. Vectors are optimized as
                   they ship. all: every target, about half an hour
   --sanitize      unit tests under AddressSanitizer and UndefinedBehaviorSanitizer; lib/attune/host also under ThreadSanitizer

@@ -109,7 +109,9 @@ using Llama =
 }  // namespace
 
 TEST(Lockstep, trains_llama_as_one_by_one) {
-  expect_same_training<Llama, 18, attune::CrossEntropy<>>(attune::CausalMask{});
+  if constexpr (check::kEveryCase) {
+    expect_same_training<Llama, 18, attune::CrossEntropy<>>(attune::CausalMask{});
+  }
 }
 
 TEST(Lockstep, trains_layers_without_lanes_as_one_by_one) {
@@ -170,7 +172,9 @@ TEST(Lockstep, masks_are_those_of_one_by_one_in_double_and_with_every_option_of_
                                   .bias = false,
                                   .scaling = attune::Scaling::kInverseFourthRootDkEach},
                                  {.left = 5});
-    expect_same_training<Attention<kOptions>, 17>(keys && attune::AdditiveMask(bias));
+    if constexpr (check::kEveryCase) {
+      expect_same_training<Attention<kOptions>, 17>(keys && attune::AdditiveMask(bias));
+    }
   }
 }
 

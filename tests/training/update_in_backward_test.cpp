@@ -186,7 +186,7 @@ TEST(UpdateInBackward, layers_with_norms_before_branches_take_no_memory_beside_r
   static_assert(InBackwardOf<After>::memory().scratch - attune::Trainer<After>::memory().scratch ==
                 3 * sizeof(float) * 6 * 12);
   if constexpr (check::kManyCases) {
-    expect_same_training<After>();
+    if constexpr (check::kEveryCase) expect_same_training<After>();
     // Biases and norms, whose gradients are fewer than a matrix of tokens.
     static Model::Parameters constants;
     attune::Rng rng(9);
@@ -194,7 +194,7 @@ TEST(UpdateInBackward, layers_with_norms_before_branches_take_no_memory_beside_r
     using Vectors = attune::BiasesAndNorms<Model, constants>;
     static_assert(InBackwardOf<Vectors>::memory().object() < attune::Trainer<Vectors>::memory().object());
     expect_same_training<Vectors>();
-    expect_same_training<attune::PackedTape<Model>>();
+    if constexpr (check::kEveryCase) expect_same_training<attune::PackedTape<Model>>();
   }
 }
 
@@ -352,8 +352,12 @@ void expect_same_in_spite_of_padding() {
 
 TEST(UpdateInBackward, finds_moments_of_parameters_with_padding_between_them) {
   using attune::MomentPrecision;
-  expect_same_in_spite_of_padding<attune::AdamW>();
+  if constexpr (check::kEveryCase) {
+    expect_same_in_spite_of_padding<attune::AdamW>();
+  }
   expect_same_in_spite_of_padding<attune::Adam<attune::AdamVariant{.moments = MomentPrecision::kBfloat16}>>();
-  expect_same_in_spite_of_padding<attune::Adam<attune::AdamVariant{.moments = MomentPrecision::kInt8}>>();
+  if constexpr (check::kEveryCase) {
+    expect_same_in_spite_of_padding<attune::Adam<attune::AdamVariant{.moments = MomentPrecision::kInt8}>>();
+  }
   expect_same_in_spite_of_padding<attune::Bfloat16MasterWeights<attune::AdamW>>();
 }
