@@ -27,7 +27,7 @@ Prints the suites that it will run and how long they take, then each suite, then
                   float). On every other board: some steps of the example, equal bits on each core, a fault, a stack overflow.
                   Flash, RAM, stack, instructions and symbols of every board's firmware. Compile-time messages, packaging,
                   examples. Unit tests and the host's vectors are barely optimized. The host leaves cases that combine what others
-                  check to --on host. A board has unit tests of kernels, attention and what does no arithmetic, skips those that
+                  check to --on host. A board has unit tests of kernels, single layers and what does no arithmetic, skips those that
                   are the same on every machine, and prints their number; it leaves images of models, training and files to --on
   --on TARGET     unit tests with every case and all vectors of one target: host, a board, or a processor. Vectors are optimized as
                   they ship. all: every target, about half an hour

@@ -131,8 +131,10 @@ void expect_same_bits_from_a_state() {
 
 TEST(MomentSets, are_the_same_in_backward) {
   expect_same_bits_in_backward<Rounded>();
-  expect_same_bits_in_backward<RoundedNesterov>();
   if constexpr (!check::kInAHurry) {
+    expect_same_bits_in_backward<RoundedNesterov>();
+    expect_same_bits_in_backward<WithoutFirst>();
+    expect_same_bits_in_backward<Int8WithoutFirst>();
     expect_same_bits_in_backward<RoundedMomentum>();
     expect_same_bits_in_backward<Int8>();
     expect_same_bits_in_backward<Int8Momentum>();
@@ -140,15 +142,13 @@ TEST(MomentSets, are_the_same_in_backward) {
     check::leave_case();
   }
   expect_same_bits_in_backward<Int8Stochastic>();
-  expect_same_bits_in_backward<WithoutFirst>();
-  expect_same_bits_in_backward<Int8WithoutFirst>();
   expect_same_bits_in_backward<Int8Nesterov>();
   expect_same_bits_in_backward<ParameterGroups<Int8Stochastic>>();
 }
 
 TEST(MomentSets, are_the_same_in_lockstep) {
   if constexpr (check::kHasLanes) {
-    expect_same_bits<Rounded, 19, attune::Lockstep>();
+    if constexpr (check::kEveryCase) expect_same_bits<Rounded, 19, attune::Lockstep>();
     expect_same_bits<Int8Stochastic, 19, attune::Lockstep>();
   }
 }
@@ -169,12 +169,12 @@ TEST(MomentSets, go_on_from_a_state_to_the_same_bits) {
   expect_same_bits_from_a_state<Rounded>();
   if constexpr (!check::kInAHurry) {
     expect_same_bits_from_a_state<Int8>();
+    expect_same_bits_from_a_state<WithoutFirst>();
+    expect_same_bits_from_a_state<Int8Momentum>();
   } else {
     check::leave_case();
   }
   expect_same_bits_from_a_state<Int8Stochastic>();
-  expect_same_bits_from_a_state<WithoutFirst>();
-  expect_same_bits_from_a_state<Int8Momentum>();
 }
 
 TEST(MomentSets, round_by_the_seed_of_the_training) {

@@ -252,7 +252,7 @@ TEST(QuantizedWeights, of_networks_have_the_bits_of_plain_loops) {
 
 TEST(QuantizedWeights, of_encoders_have_the_bits_of_plain_loops) {
   using Blocks = attune::Repeat<2, attune::EncoderLayer<kEncoder>>;
-  if constexpr (check::kMostCases) {
+  if constexpr (check::kEveryCase) {
     expect_plain_bits<attune::Sequential<attune::Linear<attune::LinearShape{5, 3, 6}>,
                                          attune::LearnedPositions<attune::PositionShape{5, 6}>, Blocks>>();
   } else {

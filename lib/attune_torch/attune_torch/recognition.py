@@ -937,24 +937,28 @@ class Recognizer(Convolutions):
                 if not self.holds(source, parts, order, end or before, output if end is not None else None,
                                   lambda q, k, v: self.attend(q, k, v, heads, d_k, causal, rotary)):
                     continue
-                weights = [parts[i][0] for i in order] if len(sources) == 3 else [parts[0][0]]
-                biases = [parts[i][1] for i in order] if len(sources) == 3 else [parts[0][1]]
-                dimension, base, adjacent, scaling = rotary
-                has_bias = biases[0] is not None
-                if any((item is not None) != has_bias for item in biases):
-                    raise node.refused("biases of some of queries, keys and values alone: ")
-                if len(sources) == 3:
-                    paths = [self.weight_and_bias(node, *item)[0] for item in zip(weights, biases)]
-                    names = dict(zip(("query", "key", "value"), paths))
-                else:
-                    if None in (self.name_of(weights[0]), self.name_of(biases[0]) if has_bias else ""):
-                        self.refuse_parametrized(weights[0])
-                        raise sources[0].refused("queries, keys and values whose weight or bias is no parameter: ")
-                    names = {"qkv_weight": weights[0].path} | ({"qkv_bias": biases[0].path} if has_bias else {})
-                tensors = [item.path for item in weights + biases if item is not None]
-                return Attention(seq_len, d_model, heads, k.shape[-1] // d_k, d_k, has_bias, True, causal, dimension, base,
-                                 adjacent, scaling, names, tensors)
+                return self.attention_of(node, sources, parts, order, (seq_len, d_model, heads, k.shape[-1] // d_k, d_k), causal, rotary)
         return None
+
+    def attention_of(self, node, sources, parts, order, sizes, causal, rotary):
+        """The Attention of these sizes, with the names of its projections: three of them, or one that is packed."""
+        if len(sources) == 3:
+            parts = [parts[i] for i in order]
+        weights, biases = [[part[i] for part in parts] for i in (0, 1)]
+        has_bias = biases[0] is not None
+        if any((item is not None) != has_bias for item in biases):
+            raise node.refused("biases of some of queries, keys and values alone: ")
+        if len(sources) == 3:
+            paths = [self.weight_and_bias(node, *item)[0] for item in zip(weights, biases)]
+            names = dict(zip(("query", "key", "value"), paths))
+        else:
+            if None in (self.name_of(weights[0]), self.name_of(biases[0]) if has_bias else ""):
+                self.refuse_parametrized(weights[0])
+                raise sources[0].refused("queries, keys and values whose weight or bias is no parameter: ")
+            names = {"qkv_weight": weights[0].path} | ({"qkv_bias": biases[0].path} if has_bias else {})
+        dimension, base, adjacent, scaling = rotary
+        tensors = [item.path for item in weights + biases if item is not None]
+        return Attention(*sizes, has_bias, True, causal, dimension, base, adjacent, scaling, names, tensors)
 
     def holds(self, source, parts, order, end, output, attend):
         """Whether attention has the recorded operations' numbers for other inputs and weights, too: large ones, so that scales,
