@@ -24,23 +24,24 @@ Prints the suites that it will run and how long they take, then each suite, then
 
   (nothing)       every test that a change must pass; about 24 minutes on two processors.
                   Unit tests and conformance vectors on the host (all in double, a third in float) and on mps2_an386 (a third in
-                  float). On every other board: some steps of the example, equal bits on each core, a fault, a stack overflow.
-                  Flash, RAM, stack, instructions and symbols of every board's firmware. Compile-time messages, packaging,
-                  examples. Unit tests and the host's vectors are barely optimized. The host leaves cases that combine what others
-                  check to --on host. A board has unit tests of kernels, single layers and what does no arithmetic, skips those that
-                  are the same on every machine, and prints their number; it leaves images of models, training and files to --on
+                  float). On every other board: some steps of the example, a fault, a stack overflow. Equal bits with each kind of
+                  kernels. Flash, RAM, stack, instructions and symbols of every board's firmware. Compile-time messages,
+                  packaging, examples. Unit tests and the host's vectors are barely optimized. The host leaves cases that combine
+                  what others check to --on host. A board has unit tests of kernels, single layers and what does no arithmetic,
+                  skips those that are the same on every machine, and prints their number; it leaves images of models, training
+                  and files to --on
   --on TARGET     unit tests with every case and all vectors of one target: host, a board, or a processor. Vectors are optimized as
                   they ship. all: every target, about half an hour
   --sanitize      unit tests under AddressSanitizer and UndefinedBehaviorSanitizer; lib/attune/host also under ThreadSanitizer
   --fuzz N        only fuzzing, under the same sanitizers: N sessions of calls with outside input, N damaged files, N power cuts
-                  during a save. Failures name the session, the file or the cut. The default run does 100,000 of each and
-                  10,000 cuts; 1000000000 take more than a day
+                  during a save. Failures name the session, the file or the cut. The default run does 50,000 of each and
+                  5,000 cuts; 1000000000 take more than a day
   --everywhere    over two hours, what the default run leaves out: the complete unit tests on the host and on boards; all vectors on
                   both; the whole training of digits on a Cortex-M4; equal bits of every compiler, optimization level, vector unit,
                   board and arithmetic; unit tests in both arithmetics, for SSE2, AVX2 and AVX-512 (as far as this processor has
                   them) and every board; newer compilers, as far as available; every header and every message with each compiler;
                   all budgets; every page of ports/rtos on every core; every model of the exporter; every method of personalise;
-                  every sketch; programs of the benchmark. It does not repeat the rest of the default run
+                  every library in C; every sketch; programs of the benchmark. It does not repeat the rest of the default run
   --cases DIR     only one instantiation for every .safetensors case below DIR, on the host or on TARGET
   --bare          README's commands on a bare machine, before a release; about 40 minutes, as root, with a network. Makes a Debian
                   root with nothing but Git (mmdebstrap, kept in build/bare), clones the last commit into it, and runs README's

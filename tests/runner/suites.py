@@ -17,6 +17,8 @@ RUN_CASES = [*PYTHON, "tests/conformance/run_cases.py"]
 HOST_PROGRAMS = {"attune_tests": "unit tests on host", "attune_kernel_tests": "unit tests of kernels on host",
                  "attune_host_tests": "training on a PC"}
 BOARD = "build arm qemu"
+# A board for each kind of kernels: without and with an FPU, in assembly, and with vectors.
+KERNELS = ["microbit", "riscv32_virt", "mps2_an386", "mps3_an547"]
 
 
 def same_bits(name, count, *arguments):
@@ -139,7 +141,7 @@ def quick_boards(usable):
         suites += [Suite(f"programs for {board}", [*PARTS, "builds", board, "fault", "overflow", programs, "argmax_copy_8x4x1"], BOARD),
                    *faults(board, *([] if pages else ["--without-pages"]))]
     return [*suites,
-            same_bits("example on every board, the first steps", len(usable), "argmax_copy", "--on", "all", "--steps", "20"),
+            same_bits("example on every board, the first steps", len(usable), "argmax_copy", "--on", "all", "--steps", "10"),
             same_bits("seq_len 16, d_model 8, 2 heads on the micro:bit", 1, "argmax_copy", "--on", "host", "--on", "microbit",
                       "--shape", "16x8x2", "--steps", "5")]
 
@@ -175,16 +177,16 @@ def at_hand():
 def everything(usable):
     """`tests/run` without an option."""
     return [
-        *beside([CONSUMERS]), *fuzz(100_000, 10_000), *beside([*BESIDE, *at_hand()]),
+        *beside([CONSUMERS]), *fuzz(50_000, 5_000), *beside([*BESIDE, *at_hand()]),
         *target("mps2_an386", "--quick"),
         Suite("rooms of the library", "tests/packaging/rooms"),
         *target("host", "--quick"),
         Suite("messages of what must not compile", "tests/compile_failure/run", "build gcc clang"),
         Suite("every header alone, together with other compilers", "tests/packaging/headers_alone", "build gcc arm clang", "mpi"),
         Suite("the same bits on the host, whatever the compiler", "tests/reproducibility/run host", "build gcc clang"),
-        # One board of each kind of core; the steps of the example below tell of the others.
-        Suite("the same bits on a board of each core",
-              ["tests/reproducibility/run", "--quick", *(board for board in usable if not boards.has_core_of_another(board))], BOARD),
+        # The steps of the example below tell of the other boards.
+        Suite("the same bits with each kind of kernels",
+              ["tests/reproducibility/run", "--quick", *(board for board in KERNELS if board in usable)], BOARD),
         *quick_boards(usable), *beside([PICO]), *images(usable),
     ]
 
