@@ -22,7 +22,7 @@ usage: tests/run [--on TARGET] [--sanitize] [--everywhere] [--fuzz N]
 
 Prints the suites that it will run and how long they take, then each suite, then the sum. Missing tools are installed, and named.
 
-  (nothing)       every test that a change must pass; about 24 minutes on two processors.
+  (nothing)       every test that a change must pass; about 18 minutes on two processors.
                   Unit tests and conformance vectors on the host (all in double, a third in float) and on mps2_an386 (a third in
                   float). On every other board: some steps of the example, a fault, a stack overflow. Equal bits with each kind of
                   kernels. Flash, RAM, stack, instructions and symbols of every board's firmware. Compile-time messages,
@@ -146,7 +146,7 @@ def asked_for(told, run):
 def plan(told, suites):
     """One line before the first suite: how many there are, where, and how long they take on two processors."""
     takes = ("" if told.fuzz or told.sanitize else "over two hours" if told.everywhere else
-             "about half an hour" if "all" in told.on else "" if told.on else "about 24 minutes")
+             "about half an hour" if "all" in told.on else "" if told.on else "about 18 minutes")
     where = f" on {', '.join(told.on).replace('all', 'every target')}" if told.on and not told.everywhere else " here and on emulated boards"
     if told.fuzz or told.sanitize:
         where = " here"

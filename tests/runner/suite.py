@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # Suites that run beside the ones in front: as many at a time, and this much nicer.
 BESIDE = 3
-NICENESS = 5
+NICENESS = 10
 COUNTS = re.compile(r"(\d+) passed, (\d+) failed(?:, (\d+) skipped)?")
 
 
