@@ -66,6 +66,12 @@ def end_all():
             os.killpg(group, signal.SIGTERM)
 
 
+def give_way(session):
+    """Linux shares the processors among sessions first (sched_autogroup); the niceness of processes counts within one alone."""
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{session}/autogroup").write_text(str(NICENESS))
+
+
 def execute(command, beside=False, show=None):
     """Runs a command in the project's folder. `show` gets every line at once."""
     start = time.monotonic()
@@ -74,6 +80,8 @@ def execute(command, beside=False, show=None):
         process = subprocess.Popen([*nice, *command], cwd=ROOT, stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE if show else log, stderr=subprocess.STDOUT, start_new_session=True)
         running.add(process.pid)
+        if beside:
+            give_way(process.pid)
         for line in process.stdout or ():
             log.write(line)
             show(line.decode(errors="replace"))
