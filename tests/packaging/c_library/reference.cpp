@@ -73,7 +73,8 @@ int main() {
     loss = padded.accumulate(x, 2, length).loss;
     (void)padded.update({.learning_rate = 0.02f});
   }
-  if (padded.predict(x, y, length) == attune::Status::kOk) print_bits("padded", y.values, Model::Output::size);
+  if (padded.predict(x, y, length) == attune::Status::kOk)
+    print_bits("padded", y.values, Model::Output::size);
   print_bits("padded_loss", &loss, 1);
   return 0;
 }
