@@ -155,16 +155,16 @@ TEST(Adapted, gradients_are_derivatives_in_decoders) {
   expect_derivatives<Decoder<double>, kAllAndVectors>();
 }
 
+#if !ATTUNE_TEST_IN_A_HURRY
 TEST(Adapted, gradients_are_derivatives_in_models) {
   using Attention = attune::MultiHeadAttention<attune::AttentionShape{kTokens, kWidth, 2}, double>;
   using Norm = attune::LayerNorm<attune::NormShape{kTokens, kWidth}, double>;
   using Layer = Sequential<Embed<double>, Positions<double>, attune::Repeat<2, attune::Residual<Attention>>,
                            Norm, Mean<double>, Head<double>>;
-  if constexpr (check::kEveryCase) {
-    expect_derivatives<Layer, kQueriesAndValues>(0.6);
-    expect_derivatives<Layer, kAllAndVectors>(0.6);
-  }
+  if constexpr (check::kEveryCase) expect_derivatives<Layer, kQueriesAndValues>(0.6);
+  expect_derivatives<Layer, kAllAndVectors>(0.6);
 }
+#endif
 
 TEST(Adapted, gradients_are_derivatives_with_dropout) {
   constexpr attune::EncoderLayerShape kDrops{

@@ -391,26 +391,24 @@ TEST(EncoderDecoder, trains_a_part_beside_constants) {
   const Sentence sentence(rng);
   EXPECT_TRUE(whole.accumulate(sentence.ids, sentence.next).ok());
   // Each part has the gradients that it has in the whole.
-  static Trainer<OfEncoder, attune::Streaming, 8> of_encoder;
-  (void)of_encoder.load([](auto& parameters) {
-    parameters.encoder = constants.encoder;
-    return Status::kOk;
-  });
-  EXPECT_TRUE(of_encoder.accumulate(sentence.ids, sentence.next).ok());
-  EXPECT_TRUE(check::same_bits(of_encoder.gradients().encoder, whole.gradients().encoder));
+  const auto expect_gradients_of_the_whole = [&]<class Model>(Model, const auto& part) {
+    static Trainer<Model, attune::Streaming, 8> trainer;
+    (void)trainer.load([&](auto& parameters) {
+      part(parameters) = part(constants);
+      return Status::kOk;
+    });
+    EXPECT_TRUE(trainer.accumulate(sentence.ids, sentence.next).ok());
+    EXPECT_TRUE(check::same_bits(part(trainer.gradients()), part(whole.gradients())));
+    EXPECT_LT(sizeof trainer, sizeof whole);
+  };
+  expect_gradients_of_the_whole(
+      OfEncoder{}, [](auto& set) -> auto& { return set.encoder; });
   if constexpr (check::kEveryCase) {
     using OfDecoder =
         EncoderDecoder<attune::Frozen<Translator::Encoder, encoder_constants>, Translator::Decoder>;
-    static Trainer<OfDecoder, attune::Streaming, 8> of_decoder;
-    (void)of_decoder.load([](auto& parameters) {
-      parameters.decoder = constants.decoder;
-      return Status::kOk;
-    });
-    EXPECT_TRUE(of_decoder.accumulate(sentence.ids, sentence.next).ok());
-    EXPECT_TRUE(check::same_bits(of_decoder.gradients().decoder, whole.gradients().decoder));
-    EXPECT_LT(sizeof of_decoder, sizeof whole);
+    expect_gradients_of_the_whole(
+        OfDecoder{}, [](auto& set) -> auto& { return set.decoder; });
   }
-  EXPECT_LT(sizeof of_encoder, sizeof whole);
   // Factors in all parts.
   if constexpr (!check::kInAHurry) {
     using Adapted = attune::Adapted<Translator, constants, attune::LowRank{.rank = 2}>;

@@ -23,13 +23,15 @@ class Suite:
     """A program that ends with `N passed, N failed[, N skipped]`.
 
     `needs`: kinds of cmake/bootstrap.sh without which it is skipped. `wants`: kinds without which a part of it is.
-    `beside`: it keeps one processor busy, and runs while later suites do.
+    `beside`: it keeps one processor busy, and runs while later suites do. `last`: it looks at what the others have built, and starts
+    when they have ended.
     """
     name: str
     command: list
     needs: str = ""
     wants: str = ""
     beside: bool = False
+    last: bool = False
 
     def __post_init__(self):
         self.command = [str(word) for word in (self.command.split() if isinstance(self.command, str) else self.command)]
@@ -117,12 +119,16 @@ class Run:
         self.total += len(suites)
         try:
             for suite in suites:
-                self.start(suite)
+                if not suite.last:
+                    self.start(suite)
             for suite, future in self.pending:
                 end = future.result()
                 self.head(suite)
                 show(end.output)
                 self.count(suite, end)
+            for suite in suites:
+                if suite.last:
+                    self.start(suite)
         except BaseException:  # Ctrl-C
             self.pool.shutdown(wait=False, cancel_futures=True)
             end_all()

@@ -148,14 +148,13 @@ def on_every_board(usable):
 
 
 def images(usable):
-    """Budgets, memory reports and symbols of firmware that the suites before have built."""
+    """Memory reports and symbols of firmware that the other suites have built."""
     return [
-        Suite("budgets on every board", "tests/budgets/run --quick", f"{BOARD} tests"),
         Suite("memory reports and the linker's sizes, a batch",
-              "tests/packaging/memory_map build/cortex-m4/tests/budgets/empty.elf build/cortex-m4/tests/memory_image.elf", BOARD),
-        Suite("memory reports and the linker's sizes on every board", [*PARTS, "memory-maps", *usable], BOARD),
-        Suite("firmware symbols", [*PARTS, "firmware-symbols", *usable], BOARD),
-        Suite("symbols of the tests", [*PARTS, "test-symbols"], BOARD),
+              "tests/packaging/memory_map build/cortex-m4/tests/budgets/empty.elf build/cortex-m4/tests/memory_image.elf", BOARD, last=True),
+        Suite("memory reports and the linker's sizes on every board", [*PARTS, "memory-maps", *usable], BOARD, last=True),
+        Suite("firmware symbols", [*PARTS, "firmware-symbols", *usable], BOARD, last=True),
+        Suite("symbols of the tests", [*PARTS, "test-symbols"], BOARD, last=True),
     ]
 
 
@@ -188,7 +187,7 @@ def everything(usable):
         # The steps of the example below tell of the other boards.
         Suite("the same bits with each kind of kernels",
               ["tests/reproducibility/run", "--quick", *(board for board in KERNELS if board in usable)], BOARD),
-        *quick_boards(usable), *images(usable),
+        *quick_boards(usable), Suite("budgets on every board", "tests/budgets/run --quick", f"{BOARD} tests"), *images(usable),
     ]
 
 

@@ -97,9 +97,11 @@ void expect_the_bits_of_padding() {
 
 }  // namespace
 
+#if !ATTUNE_TEST_IN_A_HURRY
 TEST(LockstepLength, has_the_bits_of_padding_in_a_model_that_answers_for_every_token) {
-  if constexpr (kLanes > 1 && check::kEveryCase) expect_the_bits_of_padding<Tagger>();
+  if constexpr (kLanes > 1) expect_the_bits_of_padding<Tagger>();
 }
+#endif
 
 namespace {
 

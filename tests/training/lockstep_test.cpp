@@ -108,11 +108,11 @@ using Llama =
 
 }  // namespace
 
+#if !ATTUNE_TEST_IN_A_HURRY
 TEST(Lockstep, trains_llama_as_one_by_one) {
-  if constexpr (check::kEveryCase) {
-    expect_same_training<Llama, 18, attune::CrossEntropy<>>(attune::CausalMask{});
-  }
+  expect_same_training<Llama, 18, attune::CrossEntropy<>>(attune::CausalMask{});
 }
+#endif
 
 TEST(Lockstep, trains_layers_without_lanes_as_one_by_one) {
   if constexpr (check::kManyCases) {

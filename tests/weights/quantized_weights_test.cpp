@@ -250,15 +250,13 @@ TEST(QuantizedWeights, of_networks_have_the_bits_of_plain_loops) {
   expect_plain_bits<attune::SwiGlu<kNetwork>>();
 }
 
+#if !ATTUNE_TEST_IN_A_HURRY
 TEST(QuantizedWeights, of_encoders_have_the_bits_of_plain_loops) {
   using Blocks = attune::Repeat<2, attune::EncoderLayer<kEncoder>>;
-  if constexpr (check::kEveryCase) {
-    expect_plain_bits<attune::Sequential<attune::Linear<attune::LinearShape{5, 3, 6}>,
-                                         attune::LearnedPositions<attune::PositionShape{5, 6}>, Blocks>>();
-  } else {
-    check::leave_case();
-  }
+  expect_plain_bits<attune::Sequential<attune::Linear<attune::LinearShape{5, 3, 6}>,
+                                       attune::LearnedPositions<attune::PositionShape{5, 6}>, Blocks>>();
 }
+#endif
 
 TEST(QuantizedWeights, of_tables_are_scaled_by_row) {
   using Layer = attune::Embedding<attune::EmbeddingShape{.seq_len = 3, .vocabulary = 4, .d_model = 5}>;
