@@ -32,7 +32,7 @@ using Model = Sequential<
 // Factors of low rank, and a head.
 using Body = Linear<LinearShape{4, 7, 5}>;
 constexpr Body::Parameters kBody{};
-using Lora = Sequential<Adapted<Body, kBody, LowRank{.rank = 3, .alpha = 4, .roles = Role::kProjections}>,
+using Lora = Sequential<Adapted<Body, kBody, LowRank{.rank = 3, .roles = Role::kProjections, .alpha = 4}>,
                         Linear<LinearShape{4, 5, 3}>>;
 template <class Optimizer, class Plan = Streaming, int batch = 1, class OfModel = Model>
 using TrainerOf =
