@@ -109,12 +109,12 @@ void multiply_transposed_rows(const Dy& dy, const Plain<Scalar, kRows, kCols>& w
 
 }  // namespace
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 template <class Scalar, int rows, int cols>
 struct detail::TableForm<::Plain<Scalar, rows, cols>> {
   using type = Tensor<Scalar, rows, cols>;
 };
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE
 
 namespace {
 

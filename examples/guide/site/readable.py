@@ -199,5 +199,5 @@ class Reader:
 
 def readable(text, sentences):
     """A header's text with as many lines, for Doxygen; `sentences` are those of names.txt."""
-    text = text.replace("attune::inline ATTUNE_ARITHMETIC", "attune")
+    text = text.replace("ATTUNE_NAMESPACE", "attune")
     return "\n".join(Reader(of_file(text.splitlines()), sentences).read()) + "\n"

@@ -11,7 +11,7 @@
 #include <attune/attention/mask.hpp>
 #include <attune/core/sine_table.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// m_h of one head out of `num_heads`.
 [[nodiscard]] constexpr double alibi_slope(int head, int num_heads) {
@@ -59,4 +59,4 @@ struct AlibiBias {
   }();
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

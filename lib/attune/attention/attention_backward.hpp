@@ -14,7 +14,7 @@
 
 #include <attune/attention/attention_weights.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::detail {
+namespace ATTUNE_NAMESPACE::detail {
 
 inline constexpr int kWorkOfSoftmaxBackward = 6;  // per weight, as kWorkOfSoftmax
 
@@ -303,4 +303,4 @@ struct KeyValueSums {
   }
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::detail
+}  // namespace ATTUNE_NAMESPACE::detail

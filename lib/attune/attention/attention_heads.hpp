@@ -19,7 +19,7 @@
 #include <attune/core/rng.hpp>
 #include <attune/kernels/ops/finite.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::detail {
+namespace ATTUNE_NAMESPACE::detail {
 
 /// Attention of all heads. The context's mask already includes the shape's options.
 template <AttentionShape shape, class Scalar>
@@ -321,4 +321,4 @@ struct AttentionHeads {
   }
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::detail
+}  // namespace ATTUNE_NAMESPACE::detail

@@ -13,7 +13,7 @@
 #include <attune/kernels/portable/transpose.hpp>
 #include <attune/layers/dropout.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::detail {
+namespace ATTUNE_NAMESPACE::detail {
 
 // Scratch of one head in backward, and O of all heads. They share memory if O is dead in backward.
 template <class OfHead, class Outputs, bool shares_memory>
@@ -215,4 +215,4 @@ struct AttentionMemory {
   }
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::detail
+}  // namespace ATTUNE_NAMESPACE::detail

@@ -14,7 +14,7 @@
 #include <attune/attention/scaled_dot_product_attention.hpp>
 #include <attune/execution/layer.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::detail {
+namespace ATTUNE_NAMESPACE::detail {
 
 /// Computes Q, K and V. `kept` is a tape, or a scratch with the members of InferenceScratch
 /// (attention_memory.hpp).
@@ -133,4 +133,4 @@ struct AttentionOperands {
   }
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::detail
+}  // namespace ATTUNE_NAMESPACE::detail

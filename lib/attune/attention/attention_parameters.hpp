@@ -9,7 +9,7 @@
 #include <attune/layers/linear.hpp>
 #include <attune/weights/roles.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::detail {
+namespace ATTUNE_NAMESPACE::detail {
 
 /// The projections of MultiHeadAttention, and its set of parameters.
 template <AttentionShape shape, class ScalarType>
@@ -69,4 +69,4 @@ struct AttentionParameters {
                                    : Projection::Input::cols + Projection::Output::cols;
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::detail
+}  // namespace ATTUNE_NAMESPACE::detail

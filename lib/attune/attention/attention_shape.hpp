@@ -5,7 +5,7 @@
 #include <attune/attention/window_mask.hpp>
 #include <attune/core/fingerprint.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// The factor of Q·Kᵀ.
 enum class Scaling {
@@ -151,4 +151,4 @@ constexpr AttentionShape checked_attention_shape() {
 
 }  // namespace detail
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

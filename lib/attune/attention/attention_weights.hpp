@@ -16,7 +16,7 @@
 #include <attune/layers/dropout.hpp>
 #include <attune/weights/weights.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::detail {
+namespace ATTUNE_NAMESPACE::detail {
 
 // P of one head, in place from scaled scores: rows of queries, starting at `first_query`. `kept` and `end`
 // are passed to kernels::softmax_rows.
@@ -131,4 +131,4 @@ ATTUNE_INLINE void attend(const Query& query, const Key& key, const Value& value
   if constexpr (!std::is_same_v<Output, NoOutput>) context.zeros().gemm(dropout.kept(p), value, output);
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::detail
+}  // namespace ATTUNE_NAMESPACE::detail

@@ -16,7 +16,7 @@
 #include <attune/kernels/ops/reduce.hpp>
 #include <attune/weights/weights.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::detail {
+namespace ATTUNE_NAMESPACE::detail {
 
 /// Number of keys appended by options.
 template <AttentionShape shape>
@@ -110,4 +110,4 @@ void append_keys(const auto& parameters, auto& kept, const auto& context) {
   }
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::detail
+}  // namespace ATTUNE_NAMESPACE::detail

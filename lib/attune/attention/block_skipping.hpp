@@ -12,7 +12,7 @@
 #include <attune/kernels/ops/residual.hpp>
 #include <attune/kernels/ops/softmax.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::detail {
+namespace ATTUNE_NAMESPACE::detail {
 
 // Whether a mask tells the end of visible keys, and there are enough keys to skip some.
 template <class Mask, int kKeys>
@@ -93,4 +93,4 @@ ATTUNE_INLINE void product_of_some(const A& a, const B& b, const C& c, const Ter
   });
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::detail
+}  // namespace ATTUNE_NAMESPACE::detail

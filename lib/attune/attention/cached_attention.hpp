@@ -23,7 +23,7 @@
 #include <attune/kernels/ops/int8_kv_attention.hpp>
 #include <attune/kernels/ops/softcap.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -401,4 +401,4 @@ struct MemoryStream : AttentionParts<Attention> {
 
 }  // namespace detail
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

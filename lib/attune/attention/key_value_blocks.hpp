@@ -15,7 +15,7 @@
 #include <attune/kernels/ops/int8_products.hpp>
 #include <attune/kernels/ops/kv_attention.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -182,4 +182,4 @@ struct Int8KeyValueBlocks {
 
 }  // namespace detail
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

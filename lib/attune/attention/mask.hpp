@@ -21,7 +21,7 @@
 #include <attune/execution/attention_mask.hpp>
 #include <attune/kernels/simd/lanes.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -274,4 +274,4 @@ template <AttentionMask First, AttentionMask Second>
   return {first, second};
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -28,7 +28,7 @@
 #include <attune/execution/pass.hpp>
 #include <attune/weights/gradient_rows.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// Multi-head attention: P = softmax(Q·Kᵀ/√d_k + mask) of each head, Y = [P·V of all heads, side by side]·W_o
 /// + b_o (Vaswani et al., 2017, section 3.2). Self-attention of x[seq_len, d_model], or cross-attention of
@@ -330,4 +330,4 @@ void backward(const Set& parameters, ConstView<typename Attention::Input> query,
                       cross_context_for<Attention>(mask));
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -9,7 +9,7 @@
 #include <attune/attention/attention_shape.hpp>
 #include <attune/attention/mask.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::detail {
+namespace ATTUNE_NAMESPACE::detail {
 
 template <AttentionMask Mask>
 constexpr const Mask& both_masks(const NoMask&, const Mask& mask) {
@@ -89,4 +89,4 @@ constexpr decltype(auto) with_options(const Mask& mask, [[maybe_unused]] At at =
   }
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::detail
+}  // namespace ATTUNE_NAMESPACE::detail

@@ -9,7 +9,7 @@
 #include <attune/layers/layer_norm.hpp>
 #include <attune/weights/roles.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::detail {
+namespace ATTUNE_NAMESPACE::detail {
 
 /// Parameters and tape of the normalization, within MultiHeadAttention's. `kept` has Q[seq_len,
 /// num_heads·d_k] as `query`, and K, whose first kv_len rows are normalized, as `key`. A tape also has
@@ -105,4 +105,4 @@ struct QueryKeyNorms<shape, ScalarType> {
   ATTUNE_INLINE static void backward(const auto&, const auto&, const auto&, const auto&) {}
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::detail
+}  // namespace ATTUNE_NAMESPACE::detail

@@ -10,7 +10,7 @@
 
 #include <attune/attention/attention_backward.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::detail {
+namespace ATTUNE_NAMESPACE::detail {
 
 /// Number of queries, out of seq_len, whose weights are in memory at once.
 constexpr int recomputed_queries(int seq_len) { return (std::min)(seq_len, 8); }
@@ -140,4 +140,4 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
   }
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::detail
+}  // namespace ATTUNE_NAMESPACE::detail

@@ -15,7 +15,7 @@
 #include <attune/kernels/ops/rotate.hpp>
 #include <attune/kernels/simd/lanes.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// The features of a head that are rotated as a pair.
 enum class RotaryPairs {
@@ -235,4 +235,4 @@ struct RotaryPositions {
   }
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -9,7 +9,7 @@
 #include <attune/attention/attention_backward.hpp>
 #include <attune/attention/attention_weights.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// 1/√n at compile time, the usual scale for n = d_k. Rounded once in float, within 2 ulp in double.
 template <class Scalar>
@@ -60,4 +60,4 @@ void scaled_dot_product_attention_backward(const Query& query, const Key& key, c
                           Context(mask).skipping_zeros(p, q, k, v));
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -8,7 +8,7 @@
 #include <attune/kernels/ops/softcap.hpp>
 #include <attune/kernels/ops/zero_skipping.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// A scale with a cap: scaled scores s become softcap · tanh(s / softcap). softcap must be positive.
 template <class Scalar>
@@ -79,4 +79,4 @@ ATTUNE_INLINE CappedScores<Scalar> scores_of(const CappedScale<Scalar>& scale) {
 
 }  // namespace detail
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

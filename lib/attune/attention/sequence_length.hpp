@@ -8,7 +8,7 @@
 
 #include <attune/attention/mask.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// The first tokens of up to kSeqLen; initially all of them. Trainers, infer_in_slices, and forward and
 /// backward of a layer skip the other tokens: a sequence of n tokens takes the time of n. The bits equal
@@ -54,4 +54,4 @@ class SequenceLength {
   int padding_ = 0;  // zeros mean the whole length, as in a cleared static object
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

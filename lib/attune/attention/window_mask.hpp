@@ -5,7 +5,7 @@
 
 #include <attune/attention/mask.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// A window's length without an end.
 inline constexpr int kUnlimited = (std::numeric_limits<int>::max)();
@@ -43,4 +43,4 @@ struct SlidingWindowMask {
   constexpr void bias(int, int, Scalar*) const {}
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

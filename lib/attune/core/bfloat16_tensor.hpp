@@ -11,7 +11,7 @@
 #include <attune/core/tensor.hpp>
 #include <attune/kernels/quantized.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// A [rows, cols] row-major matrix in bf16. Trivially copyable, and zero in `.bss`, as a Tensor.
 template <class ScalarType, int kRows, int kCols>
@@ -41,4 +41,4 @@ struct Bfloat16Tensor {
   }
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -14,7 +14,7 @@
 #include <attune/core/ids.hpp>
 #include <attune/core/status.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// A view and its status. Unless `status` is kOk, the view is empty.
 template <class View>
@@ -95,4 +95,4 @@ template <class Matrix, class Source>
   return detail::checked_view<Matrix>(std::data(source), size);
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

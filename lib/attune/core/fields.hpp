@@ -34,7 +34,7 @@
 #define ATTUNE_INLINE_VISIT
 #endif
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 class Rng;
 
@@ -79,7 +79,7 @@ struct FirstOf {
 
 }  // namespace detail
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE
 
 /// Lists the fields of a set of tensors, each with its kind (core/fields.hpp): ATTUNE_FIELDS(Weight(w),
 /// Bias(b)).

@@ -13,7 +13,7 @@
 
 #include <attune/kernels/policy.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -82,4 +82,4 @@ template <class T>
   requires requires { T::kFingerprint; }
 inline constexpr std::uint32_t kFingerprintOf<T> = T::kFingerprint;
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -8,7 +8,7 @@
 #include <attune/core/status.hpp>
 #include <attune/kernels/ops/squares.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -207,4 +207,4 @@ constexpr bool check_clipping() {
 
 }  // namespace detail
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -8,7 +8,7 @@
 
 #include <attune/kernels/matrix_view.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// `n` ids in the caller's storage. Converts implicitly from int[n], std::array<int, n>, std::span<const int,
 /// n>, {{1, 2, 3}}, nested arrays with n ids in all, and from one int if n is 1. Copies nothing: Ids of a
@@ -95,4 +95,4 @@ class Ids {
   const int* first_;
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

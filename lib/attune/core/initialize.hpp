@@ -7,7 +7,7 @@
 #include <attune/core/parameters.hpp>
 #include <attune/core/rng.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -153,4 +153,4 @@ void initialize(Parameters& parameters, const Initializer& initializer, Rng& rng
   }
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -6,7 +6,7 @@
 
 #include <attune/kernels/policy.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// Bytes by purpose.
 struct MemoryReport {
@@ -47,4 +47,4 @@ template <class Model>
           .inputs = sizeof(typename Model::Input) + sizeof(typename Model::Output)};
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -20,7 +20,7 @@
 #include <attune/core/ids.hpp>
 #include <attune/core/tensor.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// The kind of a tensor.
 enum class TensorKind {
@@ -395,4 +395,4 @@ template <class Set>
   return detail::hash_set(set, before, detail::HashedPrecision::kOwn);
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

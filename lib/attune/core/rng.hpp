@@ -7,7 +7,7 @@
 
 #include <attune/kernels/simd/elementary.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -82,4 +82,4 @@ class Rng {
   std::uint64_t state_;
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -6,7 +6,7 @@
 
 #include <attune/core/tensor.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// Slower rotation for sequences longer than a model was first trained for (Llama 3's `rope_scaling`;
 /// Grattafiori et al., "The Llama 3 Herd of Models", 2024). Frequencies with fewer than
@@ -19,9 +19,9 @@ struct RotaryScaling {
   int original_length = 8192;        // positions in the first training
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE
 
-namespace attune::inline ATTUNE_ARITHMETIC::detail {
+namespace ATTUNE_NAMESPACE::detail {
 
 /// cos and sin of one angle.
 struct CosineSine {
@@ -198,4 +198,4 @@ struct AnglesOfPosition {
   }
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::detail
+}  // namespace ATTUNE_NAMESPACE::detail

@@ -5,7 +5,7 @@
 
 #include <attune/kernels/policy.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// The result of a call. Except for kOk, nothing has changed, unless stated otherwise. message() explains
 /// each value in one sentence.
@@ -173,4 +173,4 @@ enum class [[nodiscard]] Status : std::uint8_t{
   return "unknown status";
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

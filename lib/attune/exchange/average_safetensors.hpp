@@ -18,7 +18,7 @@
 #include <attune/exchange/safetensors.hpp>
 #include <attune/exchange/write_safetensors.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// A file to average, and its weight.
 struct TrainedFile {
@@ -171,4 +171,4 @@ AveragedFiles average_safetensors(const std::span<const TrainedFile>& files, Sin
   return checked;
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -21,7 +21,7 @@
 
 #include <attune/core/parameters.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// Options of write_cpp_header.
 struct CppHeaderOptions {
@@ -160,4 +160,4 @@ void write_cpp_header(const Set& set, const CppHeaderOptions& options, Sink&& si
   text.line({"};\n\n}  // namespace ", options.name_space});
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -11,7 +11,7 @@
 
 #include <attune/kernels/quantized.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// Readable types come first.
 enum class ElementType : std::uint8_t {
@@ -100,4 +100,4 @@ constexpr Scalar element(ElementType type, const char* from) {
 
 }  // namespace detail
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

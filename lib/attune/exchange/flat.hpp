@@ -17,7 +17,7 @@
 #include <attune/core/parameters.hpp>
 #include <attune/core/status.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -108,4 +108,4 @@ constexpr Status write_flat(const Set& set, Target&& values) {
   return Status::kOk;
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -17,7 +17,7 @@
 
 #include <attune/persistence/crc32.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// A sink for writers of files. `sink(text, length)` gets whole lines without a terminating 0.
 template <class Sink>
@@ -85,4 +85,4 @@ class HexLines {
   char text_[kPrefix + 2 * kBytesOfLine + 1 + 8 + 1];
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

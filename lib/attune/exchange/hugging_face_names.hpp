@@ -20,7 +20,7 @@
 
 #include <attune/exchange/pytorch_names.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// BERT, below "encoder.layer": normalized after each part, GELU.
 inline constexpr EncoderLayerNames kBertLayer{.query = "attention.self.query",
@@ -100,4 +100,4 @@ inline constexpr EncoderLayerNames kLlamaLayer{.query = "self_attn.q_proj",
 template <const EncoderLayerNames& table, class Model, detail::Name... names>
 using HuggingFaceModule = ModuleWithLayers<Model, &table, names...>;
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

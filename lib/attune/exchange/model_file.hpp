@@ -50,7 +50,7 @@
 #include <attune/weights/quantized_weights.hpp>
 #include <attune/weights/weights.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// The type of a file that is part of the program.
 template <class File>
@@ -381,4 +381,4 @@ inline constexpr auto kCopied = detail::copied_set<Names, File>();
 template <detail::CheckedNames Names, ModelFile File>
 inline constexpr auto kPackedInt8 = detail::packed_set<Names, File>();
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -10,7 +10,7 @@
 
 #include <attune/exchange/state_dict_names.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// Names for read_safetensors, write_safetensors and rewrite_safetensors. Each tensor of Parameters is [rows,
 /// cols].
@@ -30,4 +30,4 @@ struct OwnNames {
   }
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

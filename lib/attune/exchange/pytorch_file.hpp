@@ -15,7 +15,7 @@
 #include <attune/exchange/pytorch_names.hpp>
 #include <attune/exchange/state_dict.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// A tensor of a file with the values of another, such as a model's head tied to its embedding.
 template <detail::Name alias, detail::Name of>
@@ -61,4 +61,4 @@ struct NamesForModel<Tuned, PyTorchFile<Names, Tensors...>> {
 
 }  // namespace detail
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -27,7 +27,7 @@
 #include <attune/models/sequential.hpp>
 #include <attune/models/tied.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// Names of the modules in an encoder layer, relative to the layer. Absent modules need no name.
 struct EncoderLayerNames {
@@ -556,4 +556,4 @@ struct PyTorchNames<PartlyTrained<Layer, kConstants, What>, table> {
   }
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -29,7 +29,7 @@
 #include <attune/exchange/pytorch_layers.hpp>
 #include <attune/exchange/state_dict_names.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -232,4 +232,4 @@ struct NamesForModel<Tuned, PyTorchPart<Module, prefix...>> {
 template <class Tuned, class Names>
 using NamesFor = typename detail::NamesForModel<Tuned, Names>::type;
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

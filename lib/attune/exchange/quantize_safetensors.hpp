@@ -16,7 +16,7 @@
 #include <attune/exchange/write_safetensors.hpp>
 #include <attune/weights/quantize.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -238,4 +238,4 @@ SafetensorsResult quantize_safetensors(Source&& file, ElementType type, Sink&& s
   return {Status::kInvalidType};
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

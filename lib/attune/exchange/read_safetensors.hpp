@@ -30,7 +30,7 @@
 #include <attune/exchange/state_dict.hpp>
 #include <attune/weights/quantized_weights.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 template <detail::CheckedNames Names>
 struct SafetensorsLayout;
@@ -367,4 +367,4 @@ SafetensorsResult refer_to_safetensors(Source&& file, Set& set) {
   return refer_to_safetensors(layout, reinterpret_cast<const Scalar*>(first), set);
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -16,7 +16,7 @@
 #include <attune/core/status.hpp>
 #include <attune/exchange/element_type.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// A tensor's entry in the header.
 struct SafetensorsEntry {
@@ -317,4 +317,4 @@ constexpr SafetensorsEntry find_tensor(const SafetensorsFile& file, const Condit
 
 }  // namespace detail
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -11,7 +11,7 @@
 #include <attune/core/parameters.hpp>
 #include <attune/exchange/state_dict_names.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::detail {
+namespace ATTUNE_NAMESPACE::detail {
 
 /// Properties of a file's tensor besides its name (pytorch_file.hpp).
 struct FileTensor {
@@ -302,4 +302,4 @@ constexpr void for_each_part(const Visitor& visitor, Set& set) {
   Names::visit([&](const auto& place, auto&& tensor) { visitor(place, *part++, tensor); }, nullptr, set);
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::detail
+}  // namespace ATTUNE_NAMESPACE::detail

@@ -9,7 +9,7 @@
 #include <attune/core/parameters.hpp>
 #include <attune/execution/layer.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// The layout of a tensor in a state_dict.
 enum class StateDictLayout {
@@ -116,4 +116,4 @@ concept CheckedSet = check_set<Set>();
 
 }  // namespace detail
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -23,7 +23,7 @@
 #include <attune/weights/quantize.hpp>
 #include <attune/weights/quantized_weights.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// Types of the model's tensors in a rewritten file.
 enum class WrittenTypes {
@@ -433,4 +433,4 @@ SafetensorsResult rewrite_safetensors(Source&& file, const Set& set, Sink&& sink
   return checked;
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

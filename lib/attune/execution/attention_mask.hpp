@@ -4,7 +4,7 @@
 
 #include <attune/kernels/policy.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// A mask changes one row of scaled scores in place, before softmax, in two passes: `hide` sets hidden keys
 /// to −∞, then `bias` adds to the others. `row` has the kv_len scores of one head and one query.
@@ -87,4 +87,4 @@ constexpr void check_fit() {
 
 }  // namespace detail
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -34,7 +34,7 @@
 #include <attune/kernels/matrix_view.hpp>
 #include <attune/kernels/ops/zero_skipping.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -352,4 +352,4 @@ template <class Type>
 concept AnyContext = detail::kIsContext<std::remove_cvref_t<Type>> ||
     detail::refuse_mask<std::remove_cvref_t<Type>>();
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -12,7 +12,7 @@
 #include <attune/execution/pass.hpp>
 #include <attune/execution/slices.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// A forward pass in progress, bit-identical to infer<Model>(parameters, x, y, scratch, mask, Products{}).
 /// Its arguments must not change until it is done.
@@ -69,4 +69,4 @@ infer_in_slices(Set&& parameters, X&& x, Y&& y, typename Model::InferenceScratch
   return {parameters, ConstView<typename Model::Input>(x), View<typename Model::Output>(y), scratch, mask};
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -57,7 +57,7 @@
 #include <attune/execution/context.hpp>
 #include <attune/kernels/simd/lanes.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// A layer's use of a mask.
 enum class MaskUse {
@@ -581,4 +581,4 @@ inline constexpr bool kRunsByBranches = false;
 
 }  // namespace detail
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -11,7 +11,7 @@
 #include <attune/execution/layer.hpp>
 #include <attune/execution/own_layer.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::detail {
+namespace ATTUNE_NAMESPACE::detail {
 
 /// Whether Mask is a mask. A mask for a layer that would ignore it is a compile error.
 template <class Layer, class Mask>
@@ -129,4 +129,4 @@ ATTUNE_INLINE void backward_in(const Call& context, Arguments&&... arguments) {
   }
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::detail
+}  // namespace ATTUNE_NAMESPACE::detail

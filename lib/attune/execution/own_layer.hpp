@@ -18,7 +18,7 @@
 #include <attune/kernels/matrix_view.hpp>
 #include <attune/kernels/ops/zero_skipping.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -145,4 +145,4 @@ void collect(const Backward& backward, const auto& parameters, const auto& x, au
 
 }  // namespace detail
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -22,7 +22,7 @@
 #include <attune/execution/layer_calls.hpp>
 #include <attune/kernels/ops/int8_products.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -159,4 +159,4 @@ void backward(const Set& parameters, ConstView<typename Layer::Input> x, Tape& t
                                detail::sink<typename Layer::Input>(dx), gradients, scratch);
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -36,7 +36,7 @@
 #include <attune/kernels/matrix_view.hpp>
 #include <attune/kernels/storage.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -331,4 +331,4 @@ constexpr void check_stays() {
 
 }  // namespace detail
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

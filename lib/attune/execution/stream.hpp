@@ -53,7 +53,7 @@
 #include <attune/execution/layer.hpp>
 #include <attune/execution/layer_calls.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -265,4 +265,4 @@ template <class Model, CacheShape shape, int tokens = 1>
           .cache = sizeof(KeyValueCache<Model, shape>)};
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

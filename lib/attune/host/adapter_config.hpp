@@ -19,7 +19,7 @@
 
 #include <attune/exchange/peft_names.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::host {
+namespace ATTUNE_NAMESPACE::host {
 
 namespace detail {
 
@@ -105,4 +105,4 @@ template <attune::detail::CheckedNames Names>
   return config.dump(2) + "\n";
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::host
+}  // namespace ATTUNE_NAMESPACE::host

@@ -17,7 +17,7 @@
 #define ATTUNE_SETS_AFFINITY 0
 #endif
 
-namespace attune::inline ATTUNE_ARITHMETIC::host {
+namespace ATTUNE_NAMESPACE::host {
 
 /// The core that a caller's threads were last kept off. Does nothing on systems other than Linux.
 class CpuAffinity {
@@ -51,6 +51,6 @@ class CpuAffinity {
 #endif
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::host
+}  // namespace ATTUNE_NAMESPACE::host
 
 #undef ATTUNE_SETS_AFFINITY

@@ -25,7 +25,7 @@
 #include <attune/host/whole_file.hpp>
 #include <attune/training/self_test.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::host {
+namespace ATTUNE_NAMESPACE::host {
 
 /// Options of a DistributedTrainer. They affect only speed and memory.
 struct DistributedOptions {
@@ -263,4 +263,4 @@ class DistributedTrainer : private ParallelTrainer<Model, Loss, Optimizer, batch
   std::uint64_t next_ = ~std::uint64_t{0};  // the step that all ranks are known to have reached
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::host
+}  // namespace ATTUNE_NAMESPACE::host

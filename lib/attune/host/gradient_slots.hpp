@@ -13,7 +13,7 @@
 #include <attune/kernels/ops/residual.hpp>
 #include <attune/training/optimizer.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::host::detail {
+namespace ATTUNE_NAMESPACE::host::detail {
 
 inline constexpr std::size_t kCacheLine = 64;
 
@@ -124,4 +124,4 @@ class GradientSlots {
   std::unique_ptr<Slot[]> slots_;
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::host::detail
+}  // namespace ATTUNE_NAMESPACE::host::detail

@@ -6,7 +6,7 @@
 
 #include <attune/kernels/policy.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::host {
+namespace ATTUNE_NAMESPACE::host {
 
 /// While an Interrupt exists, the first Ctrl-C (SIGINT) only sets a flag, and a second one ends the program
 /// at once. After the first, a pipe without a reader does not end the program either, so it can still save
@@ -43,4 +43,4 @@ class Interrupt {
   void (*before_)(int);
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::host
+}  // namespace ATTUNE_NAMESPACE::host

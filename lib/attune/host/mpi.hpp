@@ -28,7 +28,7 @@
 
 #include <attune/host/ranks.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::host {
+namespace ATTUNE_NAMESPACE::host {
 
 /// Options of MpiRanks.
 struct MpiOptions {
@@ -135,4 +135,4 @@ class MpiRanks final : public Ranks {
   int exceptions_ = std::uncaught_exceptions();
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::host
+}  // namespace ATTUNE_NAMESPACE::host

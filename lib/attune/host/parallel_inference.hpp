@@ -17,7 +17,7 @@
 #include <attune/host/thread_pool.hpp>
 #include <attune/training/workspace.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::host {
+namespace ATTUNE_NAMESPACE::host {
 
 /// Threads, and the inference scratch of each, on the heap. Call its functions from one thread at a time.
 template <attune::detail::CheckedLayer Model>
@@ -52,4 +52,4 @@ class ParallelInference {
   std::unique_ptr<typename Model::InferenceScratch[]> scratch_;
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::host
+}  // namespace ATTUNE_NAMESPACE::host

@@ -29,7 +29,7 @@
 #include <attune/host/thread_pool.hpp>
 #include <attune/training/trainer.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::host {
+namespace ATTUNE_NAMESPACE::host {
 
 /// Options of a ParallelTrainer. They affect only speed and memory.
 struct ParallelOptions {
@@ -379,4 +379,4 @@ class ParallelTrainer
   detail::GradientSlots<Gradients, Scalar> slots_;
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::host
+}  // namespace ATTUNE_NAMESPACE::host

@@ -9,7 +9,7 @@
 
 #include <attune/kernels/policy.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::host {
+namespace ATTUNE_NAMESPACE::host {
 
 /// A process's place in the ring, and its two neighbors: the rank before 0 is the last one. The next rank
 /// receives messages in the order and sizes of sending. If a neighbor is gone or hangs, a function throws or
@@ -59,4 +59,4 @@ template <class Value>
   return all;
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::host
+}  // namespace ATTUNE_NAMESPACE::host

@@ -38,7 +38,7 @@
 #include <attune/persistence/crc32.hpp>
 #include <attune/persistence/journal_entry.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::host {
+namespace ATTUNE_NAMESPACE::host {
 
 /// The result of a replay.
 struct ReplayReport {
@@ -345,4 +345,4 @@ int replay_main(int count, char** words) {
   return report.ok() ? 0 : 1;
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::host
+}  // namespace ATTUNE_NAMESPACE::host

@@ -30,7 +30,7 @@
 #include <attune/host/thread_pool.hpp>
 #include <attune/kernels/ops/pause.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::host {
+namespace ATTUNE_NAMESPACE::host {
 
 /// State shared by the threads of one pass.
 class SharedPass {
@@ -249,4 +249,4 @@ Status SharedPass::run(Scratch* scratch, const Forward& forward) {
   return refused();
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::host
+}  // namespace ATTUNE_NAMESPACE::host

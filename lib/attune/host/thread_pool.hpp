@@ -14,7 +14,7 @@
 #include <attune/host/cpu_affinity.hpp>
 #include <attune/kernels/policy.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::host {
+namespace ATTUNE_NAMESPACE::host {
 
 /// The number of threads that the process may run at once, at least 1.
 [[nodiscard]] inline int available_threads() {
@@ -121,4 +121,4 @@ class ThreadPool {
   std::vector<std::thread> others_;
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::host
+}  // namespace ATTUNE_NAMESPACE::host

@@ -12,7 +12,7 @@
 
 #include <attune/kernels/policy.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::host {
+namespace ATTUNE_NAMESPACE::host {
 
 /// Writes to standard output without buffering.
 inline void write_to_standard_output(std::string_view text) {
@@ -140,4 +140,4 @@ class TrainingProgress {
   bool has_accuracy_ = false;
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::host
+}  // namespace ATTUNE_NAMESPACE::host

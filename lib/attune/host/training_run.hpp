@@ -23,7 +23,7 @@
 #include <attune/host/training_progress.hpp>
 #include <attune/host/whole_file.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::host {
+namespace ATTUNE_NAMESPACE::host {
 
 /// The length of a training, and its file.
 struct TrainingOptions {
@@ -313,4 +313,4 @@ auto run_training(Trainer& trainer, const TrainingOptions& options, Step&& step,
   return runner.finish();
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::host
+}  // namespace ATTUNE_NAMESPACE::host

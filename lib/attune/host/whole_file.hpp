@@ -20,7 +20,7 @@
 #include <attune/core/status.hpp>
 #include <attune/persistence/crc32.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::host {
+namespace ATTUNE_NAMESPACE::host {
 
 namespace detail {
 
@@ -133,4 +133,4 @@ inline Status load_whole_file(const std::string& path, std::uint32_t fingerprint
   return Status::kOk;
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::host
+}  // namespace ATTUNE_NAMESPACE::host

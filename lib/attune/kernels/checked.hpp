@@ -17,7 +17,7 @@
 #include <cstdlib>
 #endif
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -43,7 +43,7 @@ inline bool overlap(const void* first, std::uintptr_t bytes, const void* other, 
 /// elsewhere, a trap.
 inline void (*on_failed_check)(const char* what) = detail::stop_at_failed_check;
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE
 
 #define ATTUNE_ASSERT(condition, what) ((condition) ? void() : ::attune::on_failed_check("attune: " what))
 #else

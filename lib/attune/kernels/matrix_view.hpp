@@ -20,7 +20,7 @@
 #define ATTUNE_LIFETIME_BOUND
 #endif
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 template <class ScalarType, int kRows, int kCols, int kRowStride = kCols, int kColStride = 1>
 struct MatrixView;
@@ -318,4 +318,4 @@ template <class Scalar, int kRows, int kCols, int kRowStride, int kColStride>
   return MatrixView<const Scalar, kRows, kCols, kRowStride, kColStride>(source.data);
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

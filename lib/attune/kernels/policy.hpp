@@ -98,8 +98,11 @@
   v##major##_##minor##_##policy##instruction_set##checks
 #define ATTUNE_TAG(major, minor, policy, instruction_set, checks) \
   ATTUNE_TAG_OF(major, minor, policy, instruction_set, checks)
-#define ATTUNE_ARITHMETIC \
-  ATTUNE_TAG(ATTUNE_VERSION_MAJOR, ATTUNE_VERSION_MINOR, ATTUNE_POLICY, ATTUNE_INSTRUCTION_SET, ATTUNE_CHECKS)
+// The library's namespace with this tag. The macro is one name, so that code browsers find the definitions
+// inside.
+#define ATTUNE_NAMESPACE                                                               \
+  attune::inline ATTUNE_TAG(ATTUNE_VERSION_MAJOR, ATTUNE_VERSION_MINOR, ATTUNE_POLICY, \
+                            ATTUNE_INSTRUCTION_SET, ATTUNE_CHECKS)
 
 #if ATTUNE_FUSED && !defined(__FMA__) && !defined(__ARM_FEATURE_FMA) && !defined(__riscv_flen)
 #error \
@@ -122,7 +125,7 @@
 
 #define ATTUNE_TEXT_OF(name) #name
 #define ATTUNE_TEXT(macro) ATTUNE_TEXT_OF(macro)
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 /// The arithmetic of this translation unit.
 inline constexpr const char* kArithmeticName = ATTUNE_TEXT(ATTUNE_POLICY);
 /// Whether the vector unit flushes subnormals to zero.
@@ -135,7 +138,7 @@ inline constexpr bool kManyOperands = true;
 inline constexpr bool kManyOperands = false;
 #endif
 }  // namespace kernels::detail
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE
 #undef ATTUNE_TEXT
 #undef ATTUNE_TEXT_OF
 

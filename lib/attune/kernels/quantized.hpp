@@ -11,7 +11,7 @@
 
 #include <attune/kernels/policy.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// An 8-bit integer, to be multiplied by the scale of its output.
 struct Int8 {
@@ -111,4 +111,4 @@ template <class Scalar>
   return {static_cast<std::int8_t>((quotient + kRound) - kRound)};
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

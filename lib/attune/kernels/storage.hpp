@@ -17,7 +17,7 @@
 
 #include <attune/kernels/policy.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::detail {
+namespace ATTUNE_NAMESPACE::detail {
 
 /// A type that is not a matrix.
 template <class Source>
@@ -112,4 +112,4 @@ template <class Source>
 using ElementOf = std::remove_pointer_t<decltype(Storage<std::remove_cvref_t<Source>>::first(
     std::declval<std::remove_reference_t<Source>&>()))>;
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::detail
+}  // namespace ATTUNE_NAMESPACE::detail

@@ -8,7 +8,7 @@
 #include <attune/execution/stream.hpp>
 #include <attune/kernels/ops/activation.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// One activation function on [rows, cols]. No tape: backward recomputes f′ from the input.
 template <Activation kind, int kRows, int kCols, class ScalarType = float>
@@ -93,4 +93,4 @@ using QuickGelu = ActivationLayer<Activation::kQuickGelu, kRows, kCols, Scalar>;
 template <int kRows, int kCols, class Scalar = float>
 using SquaredRelu = ActivationLayer<Activation::kSquaredRelu, kRows, kCols, Scalar>;
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -3,7 +3,7 @@
 
 #include <attune/execution/layer.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 namespace detail {
 
 /// x[seq_len, d_model] to y[seq_len, d_model] token by token, and dx = dy. No tape.
@@ -26,4 +26,4 @@ struct AddedRows {
 };
 
 }  // namespace detail
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -11,7 +11,7 @@
 #include <attune/kernels/simd/arithmetic.hpp>
 #include <attune/layers/convolution.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// Dimensions of `AvgPool1d`, PyTorch's nn.AvgPool1d.
 struct Pool1dShape {
@@ -180,4 +180,4 @@ struct AvgPool2d : detail::AveragePooling<detail::kWindowsOf<pool_shape>, Scalar
                   pool_shape.stride_height, pool_shape.stride_width);
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

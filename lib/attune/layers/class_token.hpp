@@ -15,7 +15,7 @@
 #include <attune/execution/layer.hpp>
 #include <attune/weights/gradient_rows.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// Dimensions of `ClassToken`.
 struct TokenShape {
@@ -91,4 +91,4 @@ struct ClassToken {
   }
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

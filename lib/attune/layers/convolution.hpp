@@ -20,7 +20,7 @@
 #include <attune/weights/gradient_rows.hpp>
 #include <attune/weights/weights.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// Dimensions and options of `Conv1d`, PyTorch's nn.Conv1d.
 struct Conv1dShape {
@@ -552,4 +552,4 @@ struct Conv2d : detail::Convolution<detail::kImageOf<conv_shape>, ScalarType> {
   static constexpr int kOutWidth = Base::image.width.out;
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

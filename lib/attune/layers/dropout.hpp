@@ -13,7 +13,7 @@
 #include <attune/execution/stream.hpp>
 #include <attune/kernels/ops/drop.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// Dimensions and rate of `Dropout`.
 struct DropoutShape {
@@ -245,4 +245,4 @@ struct Dropout {
   }
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

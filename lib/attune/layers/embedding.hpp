@@ -17,7 +17,7 @@
 #include <attune/weights/gradient_rows.hpp>
 #include <attune/weights/weights.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// Dimensions of `Embedding`.
 struct EmbeddingShape {
@@ -166,4 +166,4 @@ struct Embedding {
   static int id_of(ConstView<Input> ids, int i) { return ids[static_cast<std::size_t>(i)]; }
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -16,7 +16,7 @@
 #include <attune/core/initialize.hpp>
 #include <attune/layers/embedding.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -132,4 +132,4 @@ struct EmbeddingSum {
   }
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

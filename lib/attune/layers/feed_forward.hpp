@@ -17,7 +17,7 @@
 #include <attune/weights/gradient_rows.hpp>
 #include <attune/weights/roles.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// Sizes and options of either network.
 struct FeedForwardShape {
@@ -362,4 +362,4 @@ inline constexpr bool kRecomputesTape<GatedFeedForward<shape, Scalar>> = true;
 
 }  // namespace detail
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -15,7 +15,7 @@
 #include <attune/weights/gradient_rows.hpp>
 #include <attune/weights/weights.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// Size and options of either layer. PyTorch's elementwise_affine sets both weight and bias.
 struct NormShape {
@@ -242,4 +242,4 @@ inline constexpr bool kUpdatesInPlace<RmsNorm<shape, Scalar>> = true;
 
 }  // namespace detail
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -18,7 +18,7 @@
 #include <attune/weights/gradient_rows.hpp>
 #include <attune/weights/weights.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// Dimensions and initial value of `LayerScale`.
 struct ScaleShape {
@@ -123,4 +123,4 @@ struct LayerScale {
   }
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

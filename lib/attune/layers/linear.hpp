@@ -11,7 +11,7 @@
 #include <attune/execution/stream.hpp>
 #include <attune/weights/weights.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// Dimensions of `Linear`.
 struct LinearShape {
@@ -163,4 +163,4 @@ struct Linear {
   }
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

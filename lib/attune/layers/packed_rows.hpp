@@ -15,7 +15,7 @@
 #include <attune/kernels/ops/packed_rows.hpp>
 #include <attune/weights/quantized_weights.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// The numbers of a packed tape.
 enum class TapeNumbers {
@@ -110,4 +110,4 @@ ATTUNE_INLINE void copy_tape(const Call& context, To& to, From& from) {
 
 }  // namespace detail
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

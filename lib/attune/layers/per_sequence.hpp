@@ -11,7 +11,7 @@
 #include <attune/kernels/simd/lanes.hpp>
 #include <attune/layers/dropout.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::detail {
+namespace ATTUNE_NAMESPACE::detail {
 
 // A layer's memory for each of several sequences; no byte if it is empty.
 template <class Each, int count>
@@ -186,4 +186,4 @@ struct PerSequence<Layer, kernels::LanesOf<Number, lanes>> {
 template <class Layer, class Lanes>
 inline constexpr bool kWorksInPlace<PerSequence<Layer, Lanes>> = true;
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::detail
+}  // namespace ATTUNE_NAMESPACE::detail

@@ -11,7 +11,7 @@
 #include <attune/execution/stream.hpp>
 #include <attune/kernels/simd/arithmetic.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// The pooled value of each feature.
 enum class PoolingKind {
@@ -170,4 +170,4 @@ struct Pooling {
   }
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

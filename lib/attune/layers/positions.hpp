@@ -16,7 +16,7 @@
 #include <attune/weights/gradient_rows.hpp>
 #include <attune/weights/weights.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// Dimensions of positions.
 struct PositionShape {
@@ -227,4 +227,4 @@ inline constexpr bool kWorksInPlace<SinusoidalPositions<shape, Scalar>> = true;
 
 }  // namespace detail
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -14,7 +14,7 @@
 #include <attune/weights/gradient_rows.hpp>
 #include <attune/weights/weights.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// Dimensions of `TokenType`.
 struct TokenTypeShape {
@@ -92,4 +92,4 @@ struct TokenType : detail::AddedRows<shape.seq_len, shape.d_model, ScalarType> {
   }
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

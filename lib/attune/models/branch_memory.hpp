@@ -21,7 +21,7 @@
 #include <attune/layers/packed_rows.hpp>
 #include <attune/models/composition.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::detail {
+namespace ATTUNE_NAMESPACE::detail {
 
 /// The tapes of branches between forward and backward.
 enum class BranchTapes { kKept, kRecomputed, kPacked };
@@ -326,4 +326,4 @@ ATTUNE_INLINE auto room_of(Tape& tape, Scratch& scratch) {
   }
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::detail
+}  // namespace ATTUNE_NAMESPACE::detail

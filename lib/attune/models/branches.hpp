@@ -14,7 +14,7 @@
 #include <attune/layers/packed_rows.hpp>
 #include <attune/models/composition.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::detail {
+namespace ATTUNE_NAMESPACE::detail {
 
 /// The context of a stack's tokens: the context itself, or a member of a struct.
 template <class Given>
@@ -209,4 +209,4 @@ struct MemoryBranch {
   }
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::detail
+}  // namespace ATTUNE_NAMESPACE::detail

@@ -10,7 +10,7 @@
 #include <attune/models/composition.hpp>
 #include <attune/models/transformer_layer.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -105,4 +105,4 @@ inline constexpr bool kUpdatesInPlace<Checkpointed<Layer>> = kUpdatesInPlace<Lay
 
 }  // namespace detail
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

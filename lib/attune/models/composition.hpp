@@ -13,7 +13,7 @@
 #include <attune/kernels/ops/residual.hpp>
 #include <attune/layers/dropout.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -356,4 +356,4 @@ inline constexpr std::uint32_t kFingerprintOf<detail::Members<Parts...>> =
 template <class Element, int count>
 inline constexpr std::uint32_t kFingerprintOf<detail::Copies<Element, count>> = kFingerprintOf<Element>;
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

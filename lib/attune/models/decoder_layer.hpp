@@ -19,7 +19,7 @@
 #include <attune/execution/pass.hpp>
 #include <attune/models/encoder_layer.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// The context of a decoder layer's call. One part is for its tokens, with the mask of self-attention. The
 /// other is for the attention to its memory, with the tokens as queries and the memory as keys.
@@ -336,4 +336,4 @@ void backward(const Set& parameters, ConstView<typename Layer::Input> x,
   detail::clear_behind(context.tokens, to_x);
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

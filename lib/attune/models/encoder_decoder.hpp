@@ -23,7 +23,7 @@
 
 #include <attune/models/decoder_layer.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// The masks of an EncoderDecoder: of the encoder's attention, of the decoder's attention to its own tokens,
 /// and of its attention to the memory. Without a mask, source and memory hide nothing, and the target is
@@ -386,4 +386,4 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
   }
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

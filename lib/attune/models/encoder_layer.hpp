@@ -11,7 +11,7 @@
 #include <attune/models/transformer_layer.hpp>
 #include <attune/weights/roles.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -172,4 +172,4 @@ inline constexpr bool kUpdatesInPlace<EncoderLayer<shape, Scalar>> = shape.norm 
 
 }  // namespace detail
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

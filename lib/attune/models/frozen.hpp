@@ -15,7 +15,7 @@
 #include <attune/models/trainable.hpp>
 #include <attune/weights/quantized_weights.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -397,4 +397,4 @@ inline constexpr bool kWorksInPlace<PartlyTrained<Layer, kConstants, What>> = tr
 
 }  // namespace detail
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

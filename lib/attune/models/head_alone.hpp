@@ -6,7 +6,7 @@
 #include <attune/models/frozen.hpp>
 #include <attune/models/sequential.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -71,4 +71,4 @@ template <detail::CheckedLayer Model, const auto& kConstants>
   requires(detail::check_head<Model>())
 using HeadAlone = typename detail::HeadAloneOf<Model, kConstants>::type;
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -18,7 +18,7 @@
 #include <attune/models/sequential.hpp>
 #include <attune/models/tied.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -203,4 +203,4 @@ template <detail::CheckedLayer Layer, TapeNumbers numbers = TapeNumbers::kInt8>
   requires(detail::check_packing<Layer, numbers>())
 using PackedTape = typename detail::WithPackedTape<Layer, numbers>::type;
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

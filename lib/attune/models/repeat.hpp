@@ -4,7 +4,7 @@
 #include <attune/models/composition.hpp>
 #include <attune/weights/gradient_rows.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// `count` equal layers in sequence, in one copy of their code. Each layer's output is the next layer's
 /// input.
@@ -201,4 +201,4 @@ inline constexpr bool kUpdatesInPlace<Repeat<count, Layer>> = kUpdatesInPlace<La
 
 }  // namespace detail
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

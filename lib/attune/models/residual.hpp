@@ -4,7 +4,7 @@
 
 #include <attune/models/composition.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// x + f(x); the output of the layer has the shape of its input.
 template <detail::CheckedLayer Layer>
@@ -57,4 +57,4 @@ struct Residual : Layer {
   }
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -20,7 +20,7 @@
 #include <attune/core/status.hpp>
 #include <attune/core/tensor.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// Options of sample().
 struct SamplingOptions {
@@ -105,4 +105,4 @@ template <class Logits, class Scalar, int vocabulary>
   return {id, Status::kOk};
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -14,7 +14,7 @@
 #include <attune/models/composition.hpp>
 #include <attune/models/sequential_memory.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// Layers in sequence.
 template <detail::CheckedLayer... Layers>
@@ -315,4 +315,4 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   static_assert(OfLayers::kAllFit);
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

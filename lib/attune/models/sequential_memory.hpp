@@ -8,7 +8,7 @@
 #include <attune/models/composition.hpp>
 #include <attune/weights/gradient_rows.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::detail {
+namespace ATTUNE_NAMESPACE::detail {
 
 /// Memory of layers in sequence.
 template <class... Layers>
@@ -140,4 +140,4 @@ struct SequentialMemory {
   }();
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::detail
+}  // namespace ATTUNE_NAMESPACE::detail

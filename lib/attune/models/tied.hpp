@@ -19,7 +19,7 @@
 #include <attune/weights/gradient_rows.hpp>
 #include <attune/weights/roles.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -264,4 +264,4 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
   }
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -10,7 +10,7 @@
 #include <attune/execution/layer.hpp>
 #include <attune/weights/low_rank.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -255,4 +255,4 @@ struct StandsForGradient {
 
 }  // namespace detail
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -21,7 +21,7 @@
 #include <attune/models/composition.hpp>
 #include <attune/weights/gradient_rows.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// The position of a layer's norms. After each residual sum, y = norm(x + f(x)) (Vaswani et al., 2017;
 /// PyTorch's default). Before each branch, y = x + f(norm(x)) (Xiong et al., "On Layer Normalization in the
@@ -493,4 +493,4 @@ struct ResidualStack {
 
 }  // namespace detail
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

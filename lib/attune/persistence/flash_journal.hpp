@@ -19,7 +19,7 @@
 #include <attune/persistence/flash_store.hpp>
 #include <attune/persistence/journal_entry.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// A journal in all pages of `Flash`, which it does not share.
 template <class Flash>
@@ -127,4 +127,4 @@ class FlashJournal {
   unsigned char unit_[kProgramUnit] = {};
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -54,7 +54,7 @@
 #include <attune/core/status.hpp>
 #include <attune/persistence/crc32.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// The interface of a flash: see the top of this file.
 template <class Flash>
@@ -368,4 +368,4 @@ class FlashStore {
   std::uint32_t failures_ = 0;  // saves since the last successful one
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

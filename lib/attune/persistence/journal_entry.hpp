@@ -22,7 +22,7 @@
 #include <attune/execution/attention_mask.hpp>
 #include <attune/persistence/crc32.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// The version of the format that this library writes.
 inline constexpr std::uint32_t kJournalVersion = 1;
@@ -141,4 +141,4 @@ class JournalReader {
   std::size_t at_ = 0;  // the end of the last entry
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -34,7 +34,7 @@
 #include <attune/training/loss.hpp>
 #include <attune/training/step_result.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// The content of a journal.
 struct JournalOptions {
@@ -297,4 +297,4 @@ class TrainingJournal {
   bool pending_ = false;     // sequences since the last update
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

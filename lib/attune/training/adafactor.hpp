@@ -11,7 +11,7 @@
 #include <attune/training/moment_sets.hpp>
 #include <attune/training/optimizer.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -127,4 +127,4 @@ struct Adafactor : OptimizerStep<Adafactor<scale, ScalarType>> {
   }
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -9,7 +9,7 @@
 #include <attune/training/moment_sets.hpp>
 #include <attune/training/optimizer.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// A decay rate β in [0, 1), made from a double literal. Both β and 1 − β are rounded once from the double;
 /// computing 1 − 0.999f would be 5e-5 off. 2⁶⁴β is stored as well, so βᵗ is exact to 2⁻⁶⁴ per step, without
@@ -260,4 +260,4 @@ struct Adam : OptimizerStep<Adam<variant, ScalarType>> {
 /// Adam with decoupled weight decay, as PyTorch's AdamW (Loshchilov and Hutter, 2019).
 using AdamW = Adam<>;
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

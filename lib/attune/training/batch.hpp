@@ -12,7 +12,7 @@
 #include <attune/execution/layer.hpp>
 #include <attune/execution/layer_calls.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::detail {
+namespace ATTUNE_NAMESPACE::detail {
 
 template <class Loss, class Output>
 struct TargetOf {
@@ -92,4 +92,4 @@ using InputsOf = Stacked<typename Model::Input, count>;
 template <class Loss, class Output, int count>
 using TargetsOf = Stacked<typename TargetOf<Loss, Output>::type, count>;
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::detail
+}  // namespace ATTUNE_NAMESPACE::detail

@@ -8,7 +8,7 @@
 #include <attune/training/state.hpp>
 #include <attune/training/step_result.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -66,4 +66,4 @@ ATTUNE_INLINE BatchUpdate<Optimizer> begin_update(TrainingState<Model, Optimizer
 
 }  // namespace detail
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -20,7 +20,7 @@
 #include <attune/training/moment_sets.hpp>
 #include <attune/training/optimizer.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -145,4 +145,4 @@ struct Bfloat16MasterWeights : OptimizerStep<Bfloat16MasterWeights<Base>> {
   }
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -21,7 +21,7 @@
 #include <attune/execution/pass.hpp>
 #include <attune/layers/dropout.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// How check_gradients() draws values and differentiates.
 struct GradientCheckOptions {
@@ -214,4 +214,4 @@ GradientCheck check_gradients(const GradientCheckOptions& options = {}, const Ma
   }
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -26,7 +26,7 @@
 #include <attune/kernels/ops/finite.hpp>
 #include <attune/layers/linear.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// Sums over labeled features, and the heads computed from them. Zero-initialized, it has no examples. A
 /// plain value: a store saves the object itself.
@@ -226,4 +226,4 @@ class ClosedFormHead {
   std::uint32_t examples_[std::size_t{num_classes}]{};
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

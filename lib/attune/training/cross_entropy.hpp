@@ -24,7 +24,7 @@
 #include <attune/kernels/ops/log_softmax.hpp>
 #include <attune/training/loss.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// Reduction, smoothing and ignored targets of a cross-entropy.
 struct CrossEntropyOptions {
@@ -325,4 +325,4 @@ struct WeightedCrossEntropy {
   }
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

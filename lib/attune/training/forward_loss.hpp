@@ -7,7 +7,7 @@
 #include <attune/training/loss.hpp>
 #include <attune/training/optimizer.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::detail {
+namespace ATTUNE_NAMESPACE::detail {
 
 /// Ignores outputs.
 struct Unused {
@@ -35,4 +35,4 @@ ATTUNE_INLINE Status forward_loss(const auto& context, const auto& parameters,
   });
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::detail
+}  // namespace ATTUNE_NAMESPACE::detail

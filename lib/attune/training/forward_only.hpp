@@ -36,7 +36,7 @@
 #include <attune/training/optimizer.hpp>
 #include <attune/training/state.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// The perturbation of a ForwardOnlyTrainer.
 struct Perturbation {
@@ -252,4 +252,4 @@ class ForwardOnlyTrainer
   detail::BatchSums<Loss, Scalar> above_, below_;  // losses on both sides
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -23,7 +23,7 @@
 #include <attune/kernels/simd/elementary.hpp>
 #include <attune/training/cross_entropy.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// Cross-entropy and accuracy over a set of examples.
 template <class ScalarType = float>
@@ -161,4 +161,4 @@ class GuardedTraining {
   std::uint32_t fingerprint_{};       // of the trained model; set by begin()
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

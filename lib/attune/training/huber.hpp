@@ -9,7 +9,7 @@
 
 #include <attune/training/loss.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// The options of a Huber loss.
 struct HuberOptions {
@@ -68,4 +68,4 @@ struct Huber : detail::ElementwiseLoss<Huber<options>, options.reduction> {
   }
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

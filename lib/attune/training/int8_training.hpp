@@ -28,7 +28,7 @@
 #include <attune/weights/packed_weights.hpp>
 #include <attune/weights/quantize.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -90,4 +90,4 @@ struct Int8TrainingWith : decltype(detail::plan_by_sequence<Plan>()) {
 /// The plan that multiplies integers and adds up the gradients of a batch.
 using Int8Training = Int8TrainingWith<Streaming>;
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

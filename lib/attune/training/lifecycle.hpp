@@ -8,7 +8,7 @@
 #include <attune/core/status.hpp>
 #include <attune/weights/weights.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// The common start of Trainer and ParallelTrainer. Self has own_state(), restart(rng), which forgets all
 /// training, and begin_at_state(), which forgets accumulated sequences.
@@ -99,4 +99,4 @@ class TrainingLifecycle {
   Parameters& own_parameters() { return self().own_state().parameters; }
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

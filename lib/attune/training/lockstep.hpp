@@ -29,7 +29,7 @@
 #include <attune/training/loss.hpp>
 #include <attune/training/plan.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -233,4 +233,4 @@ struct LockstepOf {
 /// Streaming on targets without packets. Files compiled for another vector unit see another type.
 using Lockstep = LockstepOf<static_cast<int>(sizeof(kernels::Packet<float>))>;
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -28,7 +28,7 @@
 #include <attune/kernels/ops/reduce.hpp>
 #include <attune/training/batch.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// The loss of one sequence before any division.
 template <class Scalar>
@@ -202,4 +202,4 @@ using SumSquaredError = SquaredError<Reduction::kSum>;
 /// Half the sum of squares, with the gradient y − t.
 using HalfSumSquaredError = SquaredError<Reduction::kHalfSum>;
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

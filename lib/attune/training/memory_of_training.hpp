@@ -8,7 +8,7 @@
 #include <attune/training/state.hpp>
 #include <attune/training/workspace.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::detail {
+namespace ATTUNE_NAMESPACE::detail {
 
 /// RAM to train `Model` under a plan, without inputs and counters.
 template <class Model, class Optimizer, class Plan>
@@ -42,4 +42,4 @@ constexpr MemoryReport memory_of_layer() {
   return report;
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::detail
+}  // namespace ATTUNE_NAMESPACE::detail

@@ -20,7 +20,7 @@
 #include <attune/core/status.hpp>
 #include <attune/training/step_result.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// A trainer behind plain arrays. `Sizes` has kInputs and kOutputs, the scalars of a sequence's input and
 /// output. It also has kTargets, the number of targets of the type Target: floats, or classes. Inputs are ids
@@ -66,4 +66,4 @@ class ModelUnit {
   static Status resume(const State& stored);
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -22,7 +22,7 @@
   };                                                                    \
   template class attune::ModelUnit<Sizes>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -63,4 +63,4 @@ Status ModelUnit<Sizes>::resume(const State& stored) {
   return trainer.resume(*state);
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -13,7 +13,7 @@
 #include <attune/kernels/ops/bfloat16_moments.hpp>
 #include <attune/kernels/ops/int8_moments.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// The precision of an optimizer's moments.
 enum class MomentPrecision {
@@ -166,4 +166,4 @@ using CoefficientsIn = std::conditional_t<precision == MomentPrecision::kScalar,
 
 }  // namespace detail
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

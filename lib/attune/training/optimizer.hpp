@@ -48,7 +48,7 @@
 #include <attune/execution/context.hpp>
 #include <attune/kernels/simd/arithmetic.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -285,4 +285,4 @@ ATTUNE_INLINE void update_and_clear_all(const typename Optimizer::Coefficients& 
 
 }  // namespace detail
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

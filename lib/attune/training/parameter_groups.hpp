@@ -10,7 +10,7 @@
 
 #include <attune/training/optimizer.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// `Base` with options for each TensorKind (core/parameters.hpp): weights (tables included), biases, and the
 /// factors of normalizations. It costs three sets of counters and coefficients.
@@ -90,4 +90,4 @@ struct ParameterGroups : OptimizerStep<ParameterGroups<Base>> {
                 static_cast<int>(TensorKind::kNorm) == 2);
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

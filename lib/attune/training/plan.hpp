@@ -14,7 +14,7 @@
 #include <attune/execution/layer.hpp>
 #include <attune/execution/pass.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// The interface of a plan for Trainer: the storage of gradients, and a workspace for kSequences sequences at
 /// a time.
@@ -101,4 +101,4 @@ struct Streaming {
   };
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -5,7 +5,7 @@
 
 #include <attune/kernels/simd/elementary.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// The same rate in every step.
 struct ConstantSchedule {
@@ -42,4 +42,4 @@ struct CosineSchedule {
   }
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -15,7 +15,7 @@
 #include <attune/training/int8_training.hpp>
 #include <attune/training/trainer.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -89,4 +89,4 @@ using Int8SelfTest = detail::SelfTestOf<
     MultiHeadAttention<AttentionShape{.seq_len = 16, .d_model = 4, .num_heads = 1, .d_k = 16}>, Int8Training,
     detail::SelfTestHash{.fused = 0x8690A29Eu, .unfused = 0x29F40FABu}>;
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -7,7 +7,7 @@
 #include <attune/training/moment_sets.hpp>
 #include <attune/training/optimizer.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// The momentum of Sgd.
 enum class Momentum {
@@ -126,4 +126,4 @@ struct Sgd : OptimizerStep<Sgd<kind, ScalarType, precision>> {
   }
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -23,7 +23,7 @@
 #include <attune/layers/dropout.hpp>
 #include <attune/training/optimizer.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -250,4 +250,4 @@ void stand_at_masks([[maybe_unused]] const TrainingState<Model, Optimizer, preci
 
 }  // namespace detail
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -5,7 +5,7 @@
 
 #include <attune/core/status.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// The result of a step. `status` says whether parameters changed and, if not, why.
 template <class Scalar>
@@ -22,4 +22,4 @@ struct [[nodiscard]] StepResult {
   }
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

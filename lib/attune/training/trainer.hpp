@@ -33,7 +33,7 @@
 #include <attune/training/update_in_backward.hpp>
 #include <attune/training/workspace.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// Trains `Model`, a Layer (execution/layer.hpp), on batches of `batch` sequences. The model's Input is a
 /// matrix or token ids; step(), accumulate() and predict() return its errors. If a layer has dropout, the
@@ -404,4 +404,4 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   detail::BatchSums<Loss, Scalar> sums_;  // its count of sequences is negative while an update is under way
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

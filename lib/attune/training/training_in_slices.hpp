@@ -27,7 +27,7 @@
 #include <attune/training/state.hpp>
 #include <attune/training/step_result.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// One sequence in slices: forward, loss and backward.
 template <class Trainer, class Loss, class Mask, int most_work>
@@ -128,4 +128,4 @@ class UpdateInSlices {
   SliceAddress address_;
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

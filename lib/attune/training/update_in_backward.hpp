@@ -40,7 +40,7 @@
 #include <attune/training/workspace.hpp>
 #include <attune/weights/gradient_rows.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -354,4 +354,4 @@ ATTUNE_INLINE StepResult<typename Model::Scalar> step_in_backward(
 
 }  // namespace detail
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

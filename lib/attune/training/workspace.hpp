@@ -23,7 +23,7 @@
 #include <attune/layers/dropout.hpp>
 #include <attune/training/plan.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -195,4 +195,4 @@ struct InWorkspace : Plan {
   static auto& workspace() { return shared; }
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

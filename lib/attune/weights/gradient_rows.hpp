@@ -4,7 +4,7 @@
 #include <attune/weights/roles.hpp>
 #include <attune/weights/weights.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -67,4 +67,4 @@ inline constexpr bool kGradientReplacesInput = kGradientMayBeInput<Layer> &&
 
 }  // namespace detail
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -15,7 +15,7 @@
 #include <attune/weights/roles.hpp>
 #include <attune/weights/weights.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// The rank of LoRA, and the parameters that it trains.
 struct LowRank {
@@ -229,4 +229,4 @@ ATTUNE_INLINE void update_in_place(const X& x, const Dy& dy,
   });
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -16,7 +16,7 @@
 
 #include <attune/weights/quantized_weights.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// kCount packed columns of kLength integers, each column with a scale.
 template <class ScalarType, int kCount, int kLength>
@@ -87,4 +87,4 @@ template <class Scalar, int count, int length>
   return PackedInt8Reference<Scalar, length, count>{{weight.stored.bytes, weight.stored.scales}};
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

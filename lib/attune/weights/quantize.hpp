@@ -17,7 +17,7 @@
 #include <attune/kernels/ops/quantize_columns.hpp>
 #include <attune/weights/quantized_weights.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
@@ -236,4 +236,4 @@ void for_each_quantization_error(const Visitor& visitor, const From& parameters,
       parameters, quantized);
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

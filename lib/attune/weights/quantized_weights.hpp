@@ -26,7 +26,7 @@
 #include <attune/kernels/simd/dequantize.hpp>
 #include <attune/weights/weights.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// kCount rows of kLength quantized elements. Each row has a scale, if its elements need one.
 template <class ElementType, class ScalarType, int kCount, int kLength>
@@ -303,4 +303,4 @@ void look_up(const QuantizedTable<Rows>& table, int row, typename Rows::Scalar* 
   for (int j = 0; j < Rows::length; ++j) y[j] = table(row, j);
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

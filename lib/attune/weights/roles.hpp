@@ -7,7 +7,7 @@
 
 #include <attune/execution/layer.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// One role, or several: Role::kQueries | Role::kValues.
 enum class Role : unsigned {
@@ -112,4 +112,4 @@ struct ByRole {
   using Vector = typename detail::InNoRole<Forms, Scalar, rows, cols>::OfVector;
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

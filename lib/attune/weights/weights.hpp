@@ -21,7 +21,7 @@
 #include <attune/kernels/ops/softmax.hpp>
 #include <attune/kernels/ops/zero_skipping.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// y[rows, out] = epilogue(x[rows, in]·W).
 template <class X, class Weight, class Y, class Epilogue = kernels::Assign>
@@ -149,4 +149,4 @@ constexpr void copy_parameters(const From& from, To& to) {
       from);
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

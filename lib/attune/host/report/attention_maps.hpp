@@ -10,7 +10,7 @@
 #include <attune/kernels/policy.hpp>
 #include <attune/models/composition.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::host {
+namespace ATTUNE_NAMESPACE::host {
 
 /// The weights of one head, P[queries, keys]. `layer` is the layer's place in the model, such as "layer 2,
 /// block 0"; empty if the model is the attention layer.
@@ -90,4 +90,4 @@ template <class Tape>
   return maps;
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::host
+}  // namespace ATTUNE_NAMESPACE::host

@@ -10,7 +10,7 @@
 
 #include <attune/kernels/policy.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::host::html {
+namespace ATTUNE_NAMESPACE::host::html {
 
 /// UTF-8 `text`, escaped for use between tags and in attributes. Control characters, which HTML forbids,
 /// become U+FFFD.
@@ -93,4 +93,4 @@ template <class... Parts>
   return text;
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::host::html
+}  // namespace ATTUNE_NAMESPACE::host::html

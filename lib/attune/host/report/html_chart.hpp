@@ -7,7 +7,7 @@
 
 #include <attune/host/report/html.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::host::html {
+namespace ATTUNE_NAMESPACE::host::html {
 
 struct Point {
   double x;
@@ -206,4 +206,4 @@ inline void draw_titles(Plot& plot, const std::vector<Point>& points, const std:
   return plot.svg + "</svg>\n";
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::host::html
+}  // namespace ATTUNE_NAMESPACE::host::html

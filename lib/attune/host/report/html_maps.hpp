@@ -8,7 +8,7 @@
 #include <attune/core/memory.hpp>
 #include <attune/host/report/html.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::host::html {
+namespace ATTUNE_NAMESPACE::host::html {
 
 struct MapOptions {
   std::string name = "matrix";  // text alternative
@@ -124,4 +124,4 @@ struct Memory {
   return text + "</tr>\n</table></div>\n";
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::host::html
+}  // namespace ATTUNE_NAMESPACE::host::html

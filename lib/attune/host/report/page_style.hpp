@@ -3,7 +3,7 @@
 
 #include <attune/kernels/policy.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::host {
+namespace ATTUNE_NAMESPACE::host {
 
 /// The style sheet of the page. Memory classes have distinct colors in light and dark mode, and a fixed
 /// order.
@@ -85,4 +85,4 @@ td { padding: 4px 8px; text-align: right; white-space: nowrap; }
 }
 )";
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::host
+}  // namespace ATTUNE_NAMESPACE::host

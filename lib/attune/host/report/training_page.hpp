@@ -21,7 +21,7 @@
 #include <attune/host/report/page_style.hpp>
 #include <attune/host/training_run.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::host {
+namespace ATTUNE_NAMESPACE::host {
 
 /// Sections appear in the order of the calls. All text may be any UTF-8.
 class TrainingPage {
@@ -157,4 +157,4 @@ class TrainingPage {
   std::string sections_;
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::host
+}  // namespace ATTUNE_NAMESPACE::host

@@ -14,7 +14,7 @@
 
 #if ATTUNE_CORTEX_M_FPU
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
+namespace ATTUNE_NAMESPACE::kernels::detail {
 
 // Groups of four registers. P holds products with instructions of their own.
 #define ATTUNE_A "s0", "s1", "s2", "s3"
@@ -446,6 +446,6 @@ ATTUNE_INLINE void gated_silu(int size, const float* x, const float* up, float* 
   }
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
+}  // namespace ATTUNE_NAMESPACE::kernels::detail
 
 #endif

@@ -44,7 +44,7 @@
   "ldr r11,[" from ",#4]\n ldr r7,[" from "]" move "\n vmov " d0 ",r7,r11\n vcvtt.f32.f16 " s3 "," s1 \
   "\n vcvtb.f32.f16 " s2 "," s1 "\n vcvtt.f32.f16 " s1 "," s0 "\n vcvtb.f32.f16 " s0 "," s0 "\n"
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
+namespace ATTUNE_NAMESPACE::kernels::detail {
 
 // Assembly blocks for B stored along k, and across k; nullptr if there is none. All tiles but the small one
 // have a block for depths divisible by four and one for other depths.
@@ -124,6 +124,6 @@ ATTUNE_INLINE const Epilogue& behind_scales(const ScaleColumns<float, Epilogue>&
                  : "memory");                                                                             \
   }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
+}  // namespace ATTUNE_NAMESPACE::kernels::detail
 
 #endif

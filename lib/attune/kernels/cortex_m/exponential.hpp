@@ -8,7 +8,7 @@
 
 #if ATTUNE_CORTEX_M_FPU
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
+namespace ATTUNE_NAMESPACE::kernels::detail {
 
 #if ATTUNE_FUSED
 #define ATTUNE_MAC "vfma.f32 "
@@ -216,6 +216,6 @@ inline constexpr ExponentialTable kExponentialTable = [] {
 #undef ATTUNE_MAC
 #undef ATTUNE_MAS
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
+}  // namespace ATTUNE_NAMESPACE::kernels::detail
 
 #endif

@@ -9,7 +9,7 @@
 
 #if ATTUNE_CORTEX_M_FPU
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
+namespace ATTUNE_NAMESPACE::kernels::detail {
 
 // Rows in pairs, columns in whole blocks. Strides between rows in bytes.
 struct FewTermsGrid {
@@ -109,6 +109,6 @@ template <int depth>
 #undef ATTUNE_THREE_TERMS
 #undef ATTUNE_FEW_TERMS_CLOBBERS
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
+}  // namespace ATTUNE_NAMESPACE::kernels::detail
 
 #endif

@@ -22,7 +22,7 @@
 
 #if ATTUNE_CORTEX_M_FPU
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 namespace detail {
 
 inline constexpr int kTileSide = 4;
@@ -393,6 +393,6 @@ ATTUNE_INLINE void tiles_product(const float* a, const float* b, float* c, const
 }
 
 }  // namespace detail
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels
 
 #endif

@@ -14,7 +14,7 @@
 
 #if ATTUNE_CORTEX_M_FPU
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
+namespace ATTUNE_NAMESPACE::kernels::detail {
 
 // One k of the tile, and two k of columns c and c + 1.
 #define ATTUNE_MACS_ROW(c0, c1, c2, c3, a, b0, b1, b2, b3, ...) \
@@ -286,6 +286,6 @@ ATTUNE_REST_FUNCTION(tile_nn_eights_rest, tile_nn_eights, "8", "lsr r3,r3,#1\n")
 #undef ATTUNE_TILE_FUNCTION
 #undef ATTUNE_TILE_FUNCTIONS
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
+}  // namespace ATTUNE_NAMESPACE::kernels::detail
 
 #endif

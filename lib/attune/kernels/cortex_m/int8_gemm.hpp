@@ -30,7 +30,7 @@
 
 #define ATTUNE_INT8_DSP 1
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 namespace detail {
 
 inline constexpr int kInt8Terms = 512;
@@ -575,7 +575,7 @@ ATTUNE_INLINE void int8_panels(const float* a, int rows, const View& b, float* c
 }
 
 }  // namespace detail
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels
 
 #else
 #define ATTUNE_INT8_DSP 0

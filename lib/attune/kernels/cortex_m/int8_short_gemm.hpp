@@ -13,7 +13,7 @@
 
 #if ATTUNE_INT8_DSP
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 namespace detail {
 
 /// The longest sums of these products.
@@ -295,6 +295,6 @@ template <Int8Shape shape, bool kAccumulates>
 }
 
 }  // namespace detail
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels
 
 #endif

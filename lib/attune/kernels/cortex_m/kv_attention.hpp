@@ -11,7 +11,7 @@
 
 #if ATTUNE_CORTEX_M_FPU
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
+namespace ATTUNE_NAMESPACE::kernels::detail {
 
 // Eight sums += a · b. A product with an instruction of its own overwrites b.
 #define ATTUNE_EIGHT(c0, c1, c2, c3, c4, c5, c6, c7, a, b0, b1, b2, b3, b4, b5, b6, b7) \
@@ -190,6 +190,6 @@ ATTUNE_INLINE float sum_of_blocks(int blocks, const float* x) {
 #undef ATTUNE_SIXTEEN_OF
 #undef ATTUNE_ALL_REGISTERS
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
+}  // namespace ATTUNE_NAMESPACE::kernels::detail
 
 #endif

@@ -8,7 +8,7 @@
 
 #if ATTUNE_CORTEX_M_FPU
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
+namespace ATTUNE_NAMESPACE::kernels::detail {
 
 // x0 … x3 = op(x, number), and the same for eight registers.
 #define ATTUNE_FOUR(op, x0, x1, x2, x3, with)                                                         \
@@ -232,6 +232,6 @@ ATTUNE_INLINE void normalize_fours_backward(int size, const float* x, float firs
 #undef ATTUNE_SUM
 #undef ATTUNE_REWIND
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
+}  // namespace ATTUNE_NAMESPACE::kernels::detail
 
 #endif

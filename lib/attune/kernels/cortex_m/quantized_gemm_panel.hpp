@@ -18,7 +18,7 @@
 
 #if ATTUNE_CORTEX_M_FPU
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
+namespace ATTUNE_NAMESPACE::kernels::detail {
 
 // One k of one row, and of two rows.
 #define ATTUNE_TERMS_OF_ROW(a, c0, c1, c2, c3, b0, b1, b2, b3) \
@@ -261,6 +261,6 @@ template <int kColsLeft, class Epilogue>
   } while (rows_left != 0);
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
+}  // namespace ATTUNE_NAMESPACE::kernels::detail
 
 #endif

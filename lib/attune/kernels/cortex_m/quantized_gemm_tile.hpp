@@ -20,7 +20,7 @@
 
 #if ATTUNE_CORTEX_M_FPU
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 namespace detail {
 
 inline constexpr int kQuantizedRows = 8, kQuantizedCols = 2;
@@ -335,6 +335,6 @@ template <bool kSmall, class Epilogue>
 }
 
 }  // namespace detail
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels
 
 #endif

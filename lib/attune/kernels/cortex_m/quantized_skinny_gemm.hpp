@@ -10,7 +10,7 @@
 
 #if ATTUNE_CORTEX_M_FPU
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
+namespace ATTUNE_NAMESPACE::kernels::detail {
 
 // Loads two weights, or one, at `from`.
 #define ATTUNE_INT8_PAIR(from, d, s0, s1)                                                          \
@@ -99,6 +99,6 @@ inline constexpr RowGrid kQuantizedRowGrid{.b_stride = static_cast<int>(sizeof(E
                                            .fours = 0,
                                            .gap = 0};
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
+}  // namespace ATTUNE_NAMESPACE::kernels::detail
 
 #endif

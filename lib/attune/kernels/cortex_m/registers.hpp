@@ -9,7 +9,7 @@
 
 #if ATTUNE_CORTEX_M_FPU
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
+namespace ATTUNE_NAMESPACE::kernels::detail {
 
 inline constexpr int kManyRegisters = 16;
 
@@ -322,6 +322,6 @@ ATTUNE_INLINE void adam_pairs(int pairs, float*& p, const float*& g, float*& m, 
       : "cc", "memory", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11");
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
+}  // namespace ATTUNE_NAMESPACE::kernels::detail
 
 #endif

@@ -11,7 +11,7 @@
 
 #if ATTUNE_CORTEX_M_FPU && defined(__ARM_FEATURE_DSP)
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
+namespace ATTUNE_NAMESPACE::kernels::detail {
 
 // y = max(x, 0), `size` scalars, a multiple of four and at least four. `y` may be `x`.
 ATTUNE_INLINE void relu_in_fours(int size, const float* x, float* y) {
@@ -39,6 +39,6 @@ ATTUNE_INLINE void relu_backward_in_pairs(int size, const float* x, const float*
       : "cc", "memory", "r4", "r5", "r6", "r8");
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
+}  // namespace ATTUNE_NAMESPACE::kernels::detail
 
 #endif

@@ -25,7 +25,7 @@
 
 #if ATTUNE_CORTEX_M_FPU
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
+namespace ATTUNE_NAMESPACE::kernels::detail {
 
 inline constexpr int kAcrossCols = 16, kAlongCols = 8;
 
@@ -259,6 +259,6 @@ ATTUNE_INLINE void skinny_gemm(const float* a, const void* b, float* c, const Ro
   }
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
+}  // namespace ATTUNE_NAMESPACE::kernels::detail
 
 #endif

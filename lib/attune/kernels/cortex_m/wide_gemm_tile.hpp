@@ -12,7 +12,7 @@
 
 #if ATTUNE_CORTEX_M_FPU
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
+namespace ATTUNE_NAMESPACE::kernels::detail {
 
 // One k of both rows.
 #define ATTUNE_MACS_K(a0, a1)                                                                 \
@@ -86,6 +86,6 @@ inline constexpr auto kWideGrid = with_rests<TileShape::kWide, shape.rows, shape
      .rows = shape.rows / tile_rows(TileShape::kWide),
      .cols = shape.cols / tile_cols(TileShape::kWide) * tile_cols(TileShape::kWide)});
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
+}  // namespace ATTUNE_NAMESPACE::kernels::detail
 
 #endif

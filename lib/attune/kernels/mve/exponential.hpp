@@ -9,7 +9,7 @@
 
 #if ATTUNE_MVE && ATTUNE_FUSED
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 namespace detail {
 
@@ -98,6 +98,6 @@ ATTUNE_INLINE void scale_sixteen(float* x, float alpha) {
 
 }  // namespace detail
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels
 
 #endif

@@ -17,7 +17,7 @@
 
 #if ATTUNE_MVE && ATTUNE_FUSED
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
+namespace ATTUNE_NAMESPACE::kernels::detail {
 
 inline constexpr int kWideRows = 3, kAlongRows = 5, kAcrossRows = 6, kMveLanes = 4;
 
@@ -202,6 +202,6 @@ ATTUNE_INLINE void mve_gemm(const float* a, const float* b, float* c, const Epil
   if constexpr (kWideCols < kVectorCols) columns.template operator()<false, kWideCols, kVectorCols>();
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
+}  // namespace ATTUNE_NAMESPACE::kernels::detail
 
 #endif

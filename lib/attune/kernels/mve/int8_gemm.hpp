@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 namespace detail {
 
 using Int8Term = std::int8_t;
@@ -312,6 +312,6 @@ ATTUNE_INLINE void int8_transposed_sums(const std::int8_t* q, const std::int8_t*
 }
 
 }  // namespace detail
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels
 
 #endif

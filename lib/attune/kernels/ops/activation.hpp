@@ -15,7 +15,7 @@
 #include <attune/kernels/ops/zero_skipping.hpp>
 #include <attune/kernels/simd/sigmoids.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC {
+namespace ATTUNE_NAMESPACE {
 
 /// The activation function: PyTorch's relu, silu, gelu, gelu(approximate="tanh"), tanh and sigmoid, and two
 /// from published models.
@@ -296,4 +296,4 @@ template <Activation kind, class Scalar>
 
 }  // namespace kernels
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC
+}  // namespace ATTUNE_NAMESPACE

@@ -8,7 +8,7 @@
 #include <attune/kernels/ops/squares.hpp>
 #include <attune/kernels/simd/arithmetic.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 /// Coefficients of a step, equal for all elements.
 template <class Scalar>
@@ -140,4 +140,4 @@ template <bool kRelative, class Parameters, class Scalar>
   });
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

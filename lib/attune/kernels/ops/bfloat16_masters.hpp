@@ -12,7 +12,7 @@
 #include <attune/kernels/ops/squares.hpp>
 #include <attune/kernels/quantized.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 /// The number of weights that are floats at one time, on the stack.
 inline constexpr int kMasterBlock = 64;
@@ -86,4 +86,4 @@ ATTUNE_INLINE void update_parameters(Scalar* parameters, int size, const Update&
   return sum;
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

@@ -11,7 +11,7 @@
 
 #include <attune/kernels/ops/update.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 /// Moments of consecutive parameters, and the number of parameters in the set before them.
 struct Bfloat16Moments {
@@ -105,4 +105,4 @@ template <bool kNesterov>
       });
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

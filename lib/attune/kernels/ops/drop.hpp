@@ -7,7 +7,7 @@
 
 #include <attune/kernels/simd/lanes.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 /// y = m ∘ x · scale. The mask m takes one draw of `rng` per element, and drops an element if the draw is
 /// below `threshold`. `y` may be `x`.
@@ -45,4 +45,4 @@ template <class Rng, class Scalar, int lanes>
   }
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

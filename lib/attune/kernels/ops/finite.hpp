@@ -4,7 +4,7 @@
 #include <attune/kernels/cortex_m/registers.hpp>
 #include <attune/kernels/simd/arithmetic.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 /// Whether all of `size` scalars are finite. Lanes (simd/lanes.hpp) are not checked: true.
 template <class Scalar>
@@ -48,4 +48,4 @@ template <class View>
   return true;
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

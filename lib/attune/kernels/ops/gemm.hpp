@@ -27,7 +27,7 @@
 #include <attune/kernels/simd/arithmetic.hpp>
 #include <attune/kernels/simd/dequantize.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 inline constexpr int kDepthBlock = 192;
 
@@ -287,4 +287,4 @@ ATTUNE_INLINE void gemm(const A& a, const B& b, const C& c, Continue) {
   detail::continued_gemm<kGemmShape<A, B, C>>(a.data, b.data, c.data);
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

@@ -22,7 +22,7 @@
 #include <attune/kernels/simd/int8_rows.hpp>
 #include <attune/kernels/simd/packed_int8.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 namespace detail {
 
@@ -239,4 +239,4 @@ ATTUNE_INLINE void gemm(const A& a,
   detail::int8_gemm<kShape>(a.data, rows, b, c.data, epilogue);
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

@@ -12,7 +12,7 @@
 
 #include <attune/kernels/simd/int8_rows.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 namespace detail {
 
@@ -74,4 +74,4 @@ template <int kCols, class Sum>
   }
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

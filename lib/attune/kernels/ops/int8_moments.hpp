@@ -14,7 +14,7 @@
 #include <attune/kernels/ops/update.hpp>
 #include <attune/kernels/simd/dequantize.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 /// Moments per scale; the last block of a tensor may have fewer.
 inline constexpr int kMomentBlock = 64;
@@ -162,4 +162,4 @@ template <bool kNesterov, class Rounding>
   });
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

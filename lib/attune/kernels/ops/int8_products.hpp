@@ -24,7 +24,7 @@
 #include <attune/kernels/ops/int8_gemm.hpp>
 #include <attune/kernels/ops/partial_gemm.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 namespace detail {
 
@@ -264,4 +264,4 @@ using Int8Products = Int8ProductsFrom<16>;
 /// Of all sums, however short, as in a stream whose cache is in 8 bits (attention/key_value_blocks.hpp).
 using Int8CacheProducts = Int8ProductsFrom<1>;
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

@@ -12,7 +12,7 @@
 #include <attune/kernels/ops/gemm.hpp>
 #include <attune/kernels/ops/softmax.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 inline constexpr int kCacheBlock = kSumLanes;
 
@@ -211,4 +211,4 @@ template <int kCols, class Scalar>
   }
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

@@ -3,7 +3,7 @@
 
 #include <attune/kernels/ops/softmax.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 /// ln Σ_j e^(x_j) of a row in two parts, largest + log_sum, so that x − largest loses no precision.
 template <class Scalar>
@@ -48,4 +48,4 @@ template <int kCols, class Scalar>
   });
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

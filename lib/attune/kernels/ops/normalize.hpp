@@ -5,7 +5,7 @@
 #include <attune/kernels/ops/reduce.hpp>
 #include <attune/kernels/ops/zero_skipping.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 /// The statistics that normalize a row.
 enum class Normalization {
@@ -196,4 +196,4 @@ template <Normalization kind, bool kWeight, class Scalar, class Width>
   for_each_packet<Scalar>(width, element, first);
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

@@ -12,7 +12,7 @@
 #include <attune/kernels/quantized.hpp>
 #include <attune/kernels/simd/int8_rows.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 /// Packs x[length]. Returns the row's scale.
 [[nodiscard, gnu::noinline]] inline float pack_row(int length, const float* x, Int8* to) {
@@ -33,4 +33,4 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels {
   for (int i = 0; i < length; ++i) x[i] = dequantize(from[i]);
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

@@ -10,7 +10,7 @@
 #include <attune/kernels/ops/finite.hpp>
 #include <attune/kernels/ops/gemm.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 namespace detail {
 
@@ -244,4 +244,4 @@ template <class View, class Rows, class Cols>
   return true;
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

@@ -3,7 +3,7 @@
 
 #include <attune/kernels/policy.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 /// Tells the processor that a thread spins, so that the core's other thread runs faster.
 inline void pause() {
@@ -12,4 +12,4 @@ inline void pause() {
 #endif
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

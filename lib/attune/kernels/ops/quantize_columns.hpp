@@ -17,7 +17,7 @@
 #include <attune/kernels/simd/int8_rows.hpp>
 #include <attune/kernels/simd/packed_int8.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 namespace detail {
 
@@ -159,4 +159,4 @@ template <class Packed, class Number>
   }
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

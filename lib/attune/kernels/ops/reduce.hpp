@@ -8,7 +8,7 @@
 #include <attune/kernels/cortex_m/registers.hpp>
 #include <attune/kernels/portable/partial_sums.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 namespace detail {
 
@@ -199,4 +199,4 @@ ATTUNE_INLINE Scalar largest_of(const Scalar* x) {
   return largest<Scalar, kSize>([x]<class P>(int i) ATTUNE_INLINE_LAMBDA { return load<P>(x + i); });
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

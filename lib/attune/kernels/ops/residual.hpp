@@ -5,7 +5,7 @@
 #include <attune/kernels/cortex_m/registers.hpp>
 #include <attune/kernels/simd/arithmetic.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 /// sum = x + y, for `size` scalars. `sum` may be x or y.
 template <class Scalar>
@@ -37,4 +37,4 @@ template <class Scalar>
   });
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

@@ -8,7 +8,7 @@
 #include <attune/kernels/portable/replace_packets.hpp>
 #include <attune/kernels/simd/arithmetic.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 /// sums[1, kCols] += Σ_rows x[kRows, kCols]: the gradient of a bias. Rows are added in rising order. `rows`
 /// is the number of used rows, at least one.
@@ -74,4 +74,4 @@ template <int kCols, class Scalar>
   }
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

@@ -4,7 +4,7 @@
 #include <attune/kernels/ops/zero_skipping.hpp>
 #include <attune/kernels/simd/arithmetic.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 /// y = x ∘ factors, for `width` scalars. `y` may be `x`.
 template <class Scalar, class Width>
@@ -31,4 +31,4 @@ template <bool kZeroStays, class Scalar, class Rows, class Width>
   });
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

@@ -6,7 +6,7 @@
 #include <attune/kernels/ops/zero_skipping.hpp>
 #include <attune/kernels/simd/sigmoids.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 /// scores = cap · tanh(scores / cap), for `size` scores.
 template <class Scalar>
@@ -31,4 +31,4 @@ template <class Scalar>
   });
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

@@ -13,7 +13,7 @@
 #include <attune/kernels/portable/replace_packets.hpp>
 #include <attune/kernels/simd/elementary.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 namespace detail {
 
@@ -204,4 +204,4 @@ ATTUNE_INLINE void softmax_row_backward(const Scalar* p, const Scalar* dp, Scala
       first);
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

@@ -9,7 +9,7 @@
 
 #include <attune/kernels/ops/softmax.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 namespace detail {
 
@@ -122,4 +122,4 @@ ATTUNE_INLINE void softmax_row_backward(const Scalar* p, const Scalar* dp, Scala
   });
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

@@ -12,7 +12,7 @@
 #define ATTUNE_UNROLL_SQUARES ATTUNE_UNROLL
 #endif
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 /// Σ x² over `size` scalars. Whole blocks of 16 go to 16 interleaved lanes, whose halves are added pairwise;
 /// the remainder is added one by one. The same bits on every target. Infinite or NaN if an x is, or if a
@@ -81,6 +81,6 @@ struct PartialSquares {
   }
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels
 
 #undef ATTUNE_UNROLL_SQUARES

@@ -6,7 +6,7 @@
 #include <attune/kernels/cortex_m/registers.hpp>
 #include <attune/kernels/simd/arithmetic.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 /// Adam's coefficients of a step, equal for all elements.
 template <class Scalar>
@@ -196,4 +196,4 @@ template <bool kMomentum, bool kNesterov, class Scalar>
   for_each_packet<Scalar>(size, update, done);
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

@@ -8,7 +8,7 @@
 #include <attune/kernels/ops/finite.hpp>
 #include <attune/kernels/ops/partial_gemm.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 /// `value`; zero for a zero `factor`, and NaN for a NaN `factor`.
 template <class P>
@@ -152,4 +152,4 @@ struct OwnZeroSkippingOf {
 };
 using OwnZeroSkipping = OwnZeroSkippingOf<FloatProducts>;
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

@@ -10,7 +10,7 @@
 #include <cblas.h>
 #endif
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 /// Below it OpenBLAS was never faster: `gemm.*.vs_openblas` of tests/bench/run host falls to 1 at n = 512.
 inline constexpr long kBlasMinimum = 512L * 512 * 512;
@@ -42,4 +42,4 @@ void blas_gemm(const Scalar* a, const Scalar* b, Scalar* c, Scalar beta) {
 }  // namespace detail
 #endif
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

@@ -4,7 +4,7 @@
 #include <attune/kernels/portable/gemm_shape.hpp>
 #include <attune/kernels/simd/arithmetic.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 /// C = A·B
 struct Assign {
@@ -99,4 +99,4 @@ ATTUNE_INLINE ScaleColumns<Scalar, Accumulate> adding(const ScaleColumns<Scalar,
 }
 
 }  // namespace detail
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

@@ -18,7 +18,7 @@
 #include <attune/kernels/simd/dequantize.hpp>
 #include <attune/kernels/simd/target.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
+namespace ATTUNE_NAMESPACE::kernels::detail {
 
 inline constexpr int kFewRows = 4;  // below this, rows are few
 
@@ -267,4 +267,4 @@ ATTUNE_INLINE void copied_rows_gemm(const Scalar* a, const B& b, Scalar* c, cons
   panels<0, kAnyLanes, shape.with_a(1, shape.rows)>(static_cast<const Scalar*>(columns), b, c, epilogue);
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
+}  // namespace ATTUNE_NAMESPACE::kernels::detail

@@ -3,7 +3,7 @@
 
 #include <attune/kernels/policy.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 /// Dimensions of C[rows, cols] = A[rows, depth] · B, and strides between rows and between columns, in
 /// elements. Rows of C are contiguous.
@@ -33,4 +33,4 @@ template <class A, class B, class C>
 inline constexpr GemmShape kGemmShape{C::rows,       C::cols,       A::cols,       A::row_stride,
                                       A::col_stride, B::row_stride, B::col_stride, C::row_stride};
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

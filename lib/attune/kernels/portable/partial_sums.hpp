@@ -4,7 +4,7 @@
 #include <attune/kernels/simd/arithmetic.hpp>
 #include <attune/kernels/simd/fold.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 /// Number of interleaved partial sums per sum.
 inline constexpr int kSumLanes = 16;
@@ -58,4 +58,4 @@ struct PartialSums {
 
 }  // namespace detail
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

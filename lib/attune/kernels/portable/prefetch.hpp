@@ -6,7 +6,7 @@
 
 #include <attune/kernels/simd/target.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
+namespace ATTUNE_NAMESPACE::kernels::detail {
 
 inline constexpr int kLineBytes = 64;
 /// Data that fits the first-level cache stays there.
@@ -41,4 +41,4 @@ struct Lines {
   }
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
+}  // namespace ATTUNE_NAMESPACE::kernels::detail

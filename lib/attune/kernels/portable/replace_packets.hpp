@@ -12,7 +12,7 @@
 #include <attune/kernels/portable/partial_sums.hpp>
 #include <attune/kernels/simd/target.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 namespace detail {
 
@@ -75,4 +75,4 @@ ATTUNE_INLINE void replace_packets(Scalar* x, const Replace& replace) {
   replace_packets<kSize>(x, replace, [](int, const auto&) ATTUNE_INLINE_LAMBDA {});
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

@@ -8,7 +8,7 @@
 #include <attune/kernels/simd/dequantize.hpp>
 #include <attune/kernels/simd/target.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
+namespace ATTUNE_NAMESPACE::kernels::detail {
 
 // From each pair of quads (a0 a1 a2 a3), (b0 b1 b2 b3): a[kFirst], b[kFirst], a[kSecond], b[kSecond], or
 // pairwise.
@@ -57,9 +57,9 @@ ATTUNE_INLINE void transpose_panel(const B& from, Scalar* to) {
   }
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
+}  // namespace ATTUNE_NAMESPACE::kernels::detail
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 /// Whether products copy a transposed B before they read it. If several products read it, one copy pays.
 template <class Scalar>
@@ -80,4 +80,4 @@ ATTUNE_INLINE void transpose(const From& from, const To& to, int rows = From::ro
   });
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

@@ -31,7 +31,7 @@
     "-Wignored-attributes"  // as a template argument, a packet loses only its alignment
 #endif
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 /// The lanes of a packet, and its loads and stores. Eigen knows its own packets and every scalar;
 /// simd/packet_mve.hpp and cortex_m/gemm_tile.hpp specialize it for theirs. No other header names
@@ -425,7 +425,7 @@ ATTUNE_INLINE void in_whole_packets(void (*run)(int, Elements*...), int size,
   }
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop

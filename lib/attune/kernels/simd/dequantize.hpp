@@ -13,7 +13,7 @@
 #include <attune/kernels/quantized.hpp>
 #include <attune/kernels/simd/arithmetic.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 /// The scaled dimension of a QuantizedView.
 enum class ScalesOf { kNothing, kRows, kColumns };
@@ -234,4 +234,4 @@ ATTUNE_INLINE auto operand_of(
 
 }  // namespace detail
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

@@ -6,7 +6,7 @@
 
 #include <attune/kernels/simd/arithmetic.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 namespace detail {
 
@@ -206,4 +206,4 @@ inline Scalar cosine_pi(Scalar x) {
   return mirrored ? -cosine : cosine;
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

@@ -33,7 +33,7 @@
 #define ATTUNE_VNNI 0
 #endif
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 namespace detail {
 
 /// An element of a quantized row: a byte for VNNI, 16 bits for PMADDWD.
@@ -400,7 +400,7 @@ ATTUNE_INLINE void int8_transposed_sums(const Int8Term* q, const std::int8_t* we
 #endif
 
 }  // namespace detail
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels
 
 #else
 #define ATTUNE_INT8_X86 0

@@ -7,7 +7,7 @@
 
 #include <attune/kernels/simd/arithmetic.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 /// A row ≈ q·scale, and q is the row times `inverse`, rounded.
 struct RowScale {
@@ -48,4 +48,4 @@ ATTUNE_INLINE float quantize_row(int length, const Value& value, std::int8_t* to
   return row.scale;
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

@@ -7,7 +7,7 @@
 
 #include <attune/kernels/simd/sigmoids.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 /// `lanes` numbers with arithmetic lane by lane. A number converts to equal lanes. The number of lanes is
 /// part of the type's name, so that files compiled for different vector units link.
@@ -115,4 +115,4 @@ ATTUNE_INLINE void exponentials(LanesOf<Scalar, lanes>* x) {
   ATTUNE_UNROLL for (int i = 0; i < count; ++i) x[i].packet = packets[i];
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

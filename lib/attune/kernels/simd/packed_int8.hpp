@@ -15,7 +15,7 @@
 
 #include <attune/kernels/policy.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 /// The orders at the top of this file.
 enum class Int8Order { kColumns, kColumnPairs, kColumnGroups };
@@ -145,4 +145,4 @@ struct FoldedInt8View : PackedInt8View<kDepth, kColumns, kDepth, kColumns, false
   static constexpr bool folds = true;
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

@@ -10,7 +10,7 @@
 
 #include <arm_mve.h>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 template <class P>
 struct PacketTraits;  // simd/arithmetic.hpp
@@ -65,6 +65,6 @@ ATTUNE_INLINE float32x4_t square_root(const float32x4_t& a) {
   return q0;
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels
 
 #endif

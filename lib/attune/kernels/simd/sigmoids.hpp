@@ -7,7 +7,7 @@
 
 #include <attune/kernels/simd/elementary.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 namespace detail {
 
@@ -305,4 +305,4 @@ ATTUNE_INLINE P gelu_slope(const P& x, const P& tail, const P& density) {
   return select_less(x, broadcast<P>(Scalar(0)), below, subtract(broadcast<P>(Scalar(1)), below));
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

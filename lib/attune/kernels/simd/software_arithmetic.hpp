@@ -8,7 +8,7 @@
 
 #include <attune/kernels/policy.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace ATTUNE_NAMESPACE::kernels {
 
 #if ATTUNE_FUSED && ((defined(__arm__) && !(defined(__ARM_FP) && (__ARM_FP & 8))) || \
                      (defined(__riscv_flen) && __riscv_flen < 64))
@@ -95,4 +95,4 @@ template <class Scalar>
 
 }  // namespace detail
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace ATTUNE_NAMESPACE::kernels

@@ -6,7 +6,7 @@
 
 #include <attune/kernels/simd/dequantize.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
+namespace ATTUNE_NAMESPACE::kernels::detail {
 
 // Whether packets are MVE's: few registers, scalars as operands, no shuffles.
 inline constexpr bool kHasMve = ATTUNE_MVE;
@@ -110,4 +110,4 @@ ATTUNE_INLINE P load_and_zeros(const Scalar* from) {
   return load<P>(lanes);
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
+}  // namespace ATTUNE_NAMESPACE::kernels::detail
