@@ -19,6 +19,10 @@
 void print_bits(const char* name, const float* numbers, int count);
 void print_check(const char* name, int holds);
 
+/* neighbors.cpp */
+void write_status(void* record);
+unsigned long size_of_status_in_cpp(void);
+
 static float x[TUNED_INPUTS], other[TUNED_INPUTS];
 
 static void fill(void) {
@@ -173,6 +177,17 @@ static void infer(void) {
 }
 #endif
 
+static void share_a_status(void) {
+  struct {
+    tuned_status status;
+    unsigned char next;
+  } records[2] = {{TUNED_OK, 7}, {TUNED_OK, 7}};
+  write_status(&records[0]);
+  print_check("a status has one size in every module", sizeof(tuned_status) == size_of_status_in_cpp());
+  print_check("a status from another module", records[0].status == TUNED_NULL_ARGUMENT && records[0].next == 9);
+  print_check("its neighbor is as it was", records[1].status == TUNED_OK && records[1].next == 7);
+}
+
 static void misuse(void) {
   static _Alignas(TUNED_ALIGNMENT) unsigned char memory[TUNED_RAM + TUNED_ALIGNMENT];
   static unsigned char state[TUNED_STATE];
@@ -227,6 +242,7 @@ int main(void) {
   lengths();
   stream();
 #endif
+  share_a_status();
   misuse();
   return 0;
 }
