@@ -57,6 +57,23 @@ struct Float16 {
 [[nodiscard]] constexpr float dequantize(Bfloat16 element) { return dequantize_bf16(element.bits); }
 [[nodiscard]] constexpr float dequantize(Float16 element) { return dequantize_f16(element.bits); }
 
+/// A float that rounds to the same bf16 and binary16 as `value`. It is truncated, and its last bit stands for
+/// all bits behind it: round to odd (Boldo and Melquiond, "Emulation of a FMA and Correctly Rounded Sums:
+/// Proved Algorithms Using Rounding to Odd", 2008). Rounded twice to nearest, ties would be wrong.
+[[nodiscard]] constexpr float round_to_odd(double value) {
+  constexpr float kLargest = (std::numeric_limits<float>::max)();  // is odd
+  if (value > double{kLargest}) return kLargest;
+  if (value < -double{kLargest}) return -kLargest;
+  const auto nearest = static_cast<float>(value);
+  const double difference = value - double{nearest};
+  if (difference == 0 || value != value) return nearest;
+  auto bits = std::bit_cast<std::uint32_t>(nearest);
+  if ((difference < 0) != (value < 0)) --bits;  // it was rounded away from zero
+  return std::bit_cast<float>(bits | 1u);
+}
+/// The same of a float, which is itself.
+[[nodiscard]] constexpr float round_to_odd(float value) { return value; }
+
 /// The nearest bfloat16; infinity beyond the largest one. NaN stays NaN.
 [[nodiscard]] constexpr Bfloat16 round_to_bf16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
@@ -67,7 +84,8 @@ constexpr Bfloat16::operator float() const { return dequantize_bf16(bits); }
 template <class Number>
   requires std::is_arithmetic_v<Number>
 constexpr Bfloat16& Bfloat16::operator=(Number value) {
-  return *this = round_to_bf16(static_cast<float>(value));
+  using Exact = std::conditional_t<std::is_same_v<Number, float>, float, double>;
+  return *this = round_to_bf16(round_to_odd(static_cast<Exact>(value)));
 }
 
 /// The type that an element of a tensor converts to in computations: float for Bfloat16, else itself.
@@ -98,7 +116,7 @@ template <class Scalar>
 [[nodiscard]] constexpr Scalar int8_scale(Scalar largest) {
   return largest / Scalar(Int8::kLargest);
 }
-/// The nearest multiple of a scale. A scale of 0 gives 0.
+/// The nearest multiple of a scale. A scale of 0 gives 0, and so does NaN.
 template <class Scalar>
 [[nodiscard]] constexpr Int8 quantize_int8(Scalar value, Scalar scale) {
   if (scale == 0) return {0};
@@ -108,6 +126,7 @@ template <class Scalar>
   const Scalar quotient = value / scale;  // can exceed 127 if the scale was rounded as a subnormal
   if (quotient >= kLargest) return {Int8::kLargest};
   if (quotient <= -kLargest) return {-Int8::kLargest};
+  if (quotient != quotient) return {0};
   return {static_cast<std::int8_t>((quotient + kRound) - kRound)};
 }
 

@@ -35,9 +35,9 @@ constexpr Element narrow(Scalar value, [[maybe_unused]] Scalar scale) {
   if constexpr (std::is_same_v<Element, Int8>) {
     return quantize_int8(value, scale);
   } else if constexpr (std::is_same_v<Element, Bfloat16>) {
-    return round_to_bf16(static_cast<float>(value));
+    return round_to_bf16(round_to_odd(value));
   } else {
-    return round_to_f16(static_cast<float>(value));
+    return round_to_f16(round_to_odd(value));
   }
 }
 /// Whether a number is finite before and after quantization.

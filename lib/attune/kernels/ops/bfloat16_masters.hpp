@@ -28,22 +28,6 @@ struct Bfloat16Masters {
   }
 };
 
-/// Rounds a float to one of its two neighbors in bf16, chosen by `random` < 2¹⁶. A value in bf16 stays. A
-/// finite value stays finite, infinity stays infinity, and NaN stays NaN.
-[[nodiscard]] ATTUNE_INLINE Bfloat16 stochastic_bf16(float value, std::uint32_t random) {
-  constexpr std::uint32_t kLargest = 0x7F7F0000u, kInfinity = 0x7F800000u;
-  std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
-  const std::uint32_t magnitude = bits & 0x7FFFFFFFu;
-  if (magnitude <= kLargest) {
-    bits += random;
-  } else if (magnitude < kInfinity) {
-    bits -= magnitude - kLargest;
-  } else if (magnitude > kInfinity) {
-    bits |= 0x400000u;
-  }
-  return {static_cast<std::uint16_t>(bits >> 16)};
-}
-
 namespace detail {
 
 // Calls body(first, count, floats) for blocks of at most kMasterBlock weights.

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include <attune/kernels/ops/update.hpp>
+#include <attune/kernels/quantized.hpp>
 
 namespace ATTUNE_NAMESPACE::kernels {
 
@@ -38,10 +39,20 @@ struct PositionBits {
   }
 };
 
-/// Rounds a float to one of its two neighbors with 16 bits, chosen by `random` < 2¹⁶. A value with 16 bits
-/// stays.
-[[nodiscard]] ATTUNE_INLINE std::uint16_t round_bfloat16(float x, std::uint32_t random) {
-  return static_cast<std::uint16_t>((std::bit_cast<std::uint32_t>(x) + random) >> 16);
+/// Rounds a float to one of its two neighbors in bf16, chosen by `random` < 2¹⁶. A value in bf16 stays. A
+/// finite value stays finite, infinity stays infinity, and NaN stays NaN.
+[[nodiscard]] ATTUNE_INLINE Bfloat16 stochastic_bf16(float value, std::uint32_t random) {
+  constexpr std::uint32_t kLargest = 0x7F7F0000u, kInfinity = 0x7F800000u;
+  std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t magnitude = bits & 0x7FFFFFFFu;
+  if (magnitude <= kLargest) {
+    bits += random;
+  } else if (magnitude < kInfinity) {
+    bits -= magnitude - kLargest;
+  } else if (magnitude > kInfinity) {
+    bits |= 0x400000u;
+  }
+  return {static_cast<std::uint16_t>(bits >> 16)};
 }
 
 namespace detail {
@@ -59,7 +70,7 @@ ATTUNE_INLINE void store_moments(std::uint16_t* to, const P& moments, const std:
   Array<float, kLanes<P>> wide;
   store(wide, moments);
   for (int lane = 0; lane < kLanes<P>; ++lane)
-    to[lane] = round_bfloat16(wide[lane], random[lane] >> shift & 0xFFFFu);
+    to[lane] = stochastic_bf16(wide[lane], random[lane] >> shift & 0xFFFFu).bits;
 }
 
 // Calls body(i, random bits of each lane) over [0, size) in packets.

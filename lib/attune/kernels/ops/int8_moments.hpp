@@ -99,9 +99,12 @@ ATTUNE_INLINE void store_block(int count, const MomentsOfBlock& block, const Int
     // Codes are in the lowest byte of a sum.
     constexpr int kZero = std::bit_cast<int>(0x1.8p23f);
     int rounded = std::bit_cast<int>(add(code, 0x1.8p23f));
+    // Rounding makes the largest product a unit larger than kLevels at times, and the dither then makes it 1
+    // more: as a signed byte, 128 would be −128.
+    constexpr bool kDithered = !std::is_same_v<Rounding, RoundToNearest>;
     if constexpr (kRoots) rounded = (std::max)(rounded, kZero + 1);
-    if constexpr (kRoots && !std::is_same_v<Rounding, RoundToNearest>)
-      rounded = (std::min)(rounded, kZero + kLevels);
+    if constexpr (kDithered && !kRoots) rounded = (std::max)(rounded, kZero - kLevels);
+    if constexpr (kDithered) rounded = (std::min)(rounded, kZero + kLevels);
     to.codes[i] = static_cast<std::uint8_t>(rounded & 0xFF);
   }
 }
