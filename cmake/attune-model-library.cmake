@@ -1,6 +1,7 @@
 # attune_add_model_library(name MODEL <C++ type> HEADER header.hpp [NAMES <C++ type> FILE file.safetensors [QUANTIZE int8|bf16|fp16]]
 #                          [TRAINS nothing|everything|lora|biases|head] [RANK n] [LOSS <C++ type>] [OPTIMIZER <C++ type>] [BATCH n]
-#                          [STREAM capacity] [LENGTHS])
+#                          [STREAM capacity] [LENGTHS] [PREDICT_IN_SLICES]
+#                          [FLASH_PAGES n FLASH_PAGE_SIZE bytes FLASH_PROGRAM_UNIT bytes [FLASH_ERASED byte]])
 # attune_add_model_library(name FOLDER exported …)
 # A static library `name` with a header in plain C, name.h, of a model: for firmware in C, and for programs that are to compile
 # fast, since the model's templates are in this library alone.
@@ -14,17 +15,34 @@
 # The head is the last layer with parameters of a Sequential.
 # LOSS is attune::CrossEntropy<>, OPTIMIZER attune::AdamW, BATCH 1. STREAM: token by token with a cache of that many tokens.
 # LENGTHS: functions take the number of valid tokens of a sequence that is shorter than the model's (attention/sequence_length.hpp).
+# PREDICT_IN_SLICES: predictions in slices beside a training, with scratch of their own; with TRAINS nothing they are always there.
+# FLASH_PAGES and so on: the flash in which name_save_to_flash keeps a training (persistence/flash_store.hpp), behind a driver in C.
+# FLASH_ERASED, the value of an erased byte, is 0xFF.
 # name.h documents the functions. Nothing uses a heap, an exception or the C++ runtime; several libraries go side by side.
 #
 # With ATTUNE_CPU, the target name_arduino writes attune_models/name/arduino/name: a precompiled Arduino library for that processor.
 
 set(ATTUNE_MODEL_LIBRARY_FOLDER ${CMAKE_CURRENT_LIST_DIR} CACHE INTERNAL "")
 
+# Options of the flash come together, and need a training whose state is stored.
+macro(_attune_check_flash)
+  if(library_FLASH_PAGES OR library_FLASH_PAGE_SIZE OR library_FLASH_PROGRAM_UNIT OR DEFINED library_FLASH_ERASED)
+    if(NOT library_FLASH_PAGES OR NOT library_FLASH_PAGE_SIZE OR NOT library_FLASH_PROGRAM_UNIT)
+      message(FATAL_ERROR "attune_add_model_library: a flash has FLASH_PAGES, FLASH_PAGE_SIZE and FLASH_PROGRAM_UNIT")
+    elseif(library_TRAINS STREQUAL "nothing")
+      message(FATAL_ERROR "attune_add_model_library: FLASH_PAGES: the state of a training is stored, and TRAINS is nothing")
+    elseif(DEFINED library_FLASH_ERASED AND NOT library_FLASH_ERASED MATCHES "^(0|255|0x00|0xFF|0xff)$")
+      message(FATAL_ERROR "attune_add_model_library: FLASH_ERASED is '${library_FLASH_ERASED}'; an erased byte is 0xFF or 0x00")
+    endif()
+  endif()
+endmacro()
+
 function(attune_add_model_library name)
   if(NOT CMAKE_CXX_COMPILE_FEATURES)
     message(FATAL_ERROR "attune_add_model_library: the library is compiled as C++: project(… LANGUAGES C CXX)")
   endif()
-  cmake_parse_arguments(PARSE_ARGV 1 library "LENGTHS" "MODEL;HEADER;NAMES;FILE;QUANTIZE;FOLDER;TRAINS;RANK;LOSS;OPTIMIZER;BATCH;STREAM" "")
+  cmake_parse_arguments(PARSE_ARGV 1 library "LENGTHS;PREDICT_IN_SLICES"
+    "MODEL;HEADER;NAMES;FILE;QUANTIZE;FOLDER;TRAINS;RANK;LOSS;OPTIMIZER;BATCH;STREAM;FLASH_PAGES;FLASH_PAGE_SIZE;FLASH_PROGRAM_UNIT;FLASH_ERASED" "")
   if(NOT name MATCHES "^[a-z_][a-z0-9_]*$" OR library_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "attune_add_model_library: the name begins functions of C, as 'gestures': small letters, digits and _. "
       "Not known: '${library_UNPARSED_ARGUMENTS}'")
@@ -71,21 +89,25 @@ function(attune_add_model_library name)
   if(library_QUANTIZE AND library_TRAINS STREQUAL "everything")
     message(FATAL_ERROR "attune_add_model_library: quantized weights are constant; TRAINS is nothing, lora, biases or head")
   endif()
-  foreach(option IN ITEMS RANK BATCH STREAM)
+  foreach(option IN ITEMS RANK BATCH STREAM FLASH_PAGES FLASH_PAGE_SIZE FLASH_PROGRAM_UNIT)
     if(DEFINED library_${option} AND NOT library_${option} MATCHES "^[1-9][0-9]*$")
       message(FATAL_ERROR "attune_add_model_library: ${option} is '${library_${option}}'; it is a whole number")
     endif()
   endforeach()
+  _attune_check_flash()
   foreach(default IN ITEMS "RANK 4" "BATCH 1" "LOSS attune::CrossEntropy<>" "OPTIMIZER attune::AdamW" "STREAM 0")
     string(REGEX MATCH "^([A-Z]+) (.*)$" ignored "${default}")
     if(NOT library_${CMAKE_MATCH_1})
       set(library_${CMAKE_MATCH_1} "${CMAKE_MATCH_2}")
     endif()
   endforeach()
+  if(NOT DEFINED library_FLASH_ERASED)
+    set(library_FLASH_ERASED 0xFF)
+  endif()
   cmake_path(ABSOLUTE_PATH library_HEADER BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE)
 
   string(TOUPPER ${name} NAME)
-  foreach(option IN ITEMS MODEL HEADER NAMES TRAINS RANK LOSS OPTIMIZER BATCH STREAM)
+  foreach(option IN ITEMS MODEL HEADER NAMES TRAINS RANK LOSS OPTIMIZER BATCH STREAM FLASH_PAGES FLASH_PAGE_SIZE FLASH_PROGRAM_UNIT FLASH_ERASED)
     set(${option} "${library_${option}}")
   endforeach()
   set(IN_FLASH 0)
@@ -109,8 +131,14 @@ function(attune_add_model_library name)
   if(TRAINS STREQUAL "nothing")
     set(TRAINED 0)
   endif()
+  set(SLICED 0)
+  if(library_PREDICT_IN_SLICES OR NOT TRAINED)
+    set(SLICED 1)
+  endif()
   set(TRAINING "")
   set(STREAMING "")
+  set(STORE "")
+  configure_file(${ATTUNE_MODEL_LIBRARY_FOLDER}/attune-model-library/messages.cpp.in ${folder}/messages.inc @ONLY)
   if(TRAINED)
     configure_file(${ATTUNE_MODEL_LIBRARY_FOLDER}/attune-model-library/training.cpp.in ${folder}/training.inc @ONLY)
     set(TRAINING "#include \"training.inc\"")
@@ -118,6 +146,10 @@ function(attune_add_model_library name)
   if(STREAM GREATER 0)
     configure_file(${ATTUNE_MODEL_LIBRARY_FOLDER}/attune-model-library/streaming.cpp.in ${folder}/streaming.inc @ONLY)
     set(STREAMING "#include \"streaming.inc\"")
+  endif()
+  if(library_FLASH_PAGES)
+    configure_file(${ATTUNE_MODEL_LIBRARY_FOLDER}/attune-model-library/store.cpp.in ${folder}/store.inc @ONLY)
+    set(STORE "#include \"store.inc\"")
   endif()
   foreach(part IN ITEMS model sizes own)
     configure_file(${ATTUNE_MODEL_LIBRARY_FOLDER}/attune-model-library/${part}.cpp.in ${folder}/${name}_${part}.cpp @ONLY)
@@ -140,7 +172,8 @@ function(attune_add_model_library name)
     endif()
   endforeach()
   add_custom_command(OUTPUT ${folder}/${name}.h
-    COMMAND ${CMAKE_COMMAND} "-DOBJECTS=$<TARGET_OBJECTS:${name}_sizes>" -DNAME=${name} -DTRAINS=${TRAINS} -DSTREAM=${STREAM} -DLENGTHS=${LENGTHS}
+    COMMAND ${CMAKE_COMMAND} "-DOBJECTS=$<TARGET_OBJECTS:${name}_sizes>" -DNAME=${name} -DTRAINS=${TRAINS} -DSTREAM=${STREAM} -DLENGTHS=${LENGTHS} -DSLICED=${SLICED}
+      -DFLASH_PAGES=${FLASH_PAGES} -DFLASH_PAGE_SIZE=${FLASH_PAGE_SIZE} -DFLASH_PROGRAM_UNIT=${FLASH_PROGRAM_UNIT}
       "-DHEADER=${folder}/${name}.h" "-DINCLUDES=$<JOIN:$<TARGET_PROPERTY:attune::attune,INTERFACE_INCLUDE_DIRECTORIES>,|>" -P ${ATTUNE_MODEL_LIBRARY_FOLDER}/attune-model-library/header.cmake
     DEPENDS ${name}_sizes $<TARGET_OBJECTS:${name}_sizes> ${ATTUNE_MODEL_LIBRARY_FOLDER}/attune-model-library/header.cmake
       ${ATTUNE_MODEL_LIBRARY_FOLDER}/attune-model-library/header.h.in

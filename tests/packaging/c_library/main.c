@@ -71,6 +71,145 @@ static void train(void) {
   print_check("was in slices", slices > 0);
 }
 
+static void predict_in_slices(void) {
+  const int label = 1;
+  float whole[TUNED_OUTPUTS], y[TUNED_OUTPUTS];
+  int slices = 0, of_training = 0;
+  tuned_model* model = tuned_own();
+  tuned_start(model, 7);
+  tuned_accumulate(model, x, &label, NULL);
+  tuned_update(model, 0.02f);
+  tuned_predict(model, x, whole);
+  print_check("a prediction begins", tuned_predict_in_slices(model, x, y) == TUNED_OK);
+  print_check("a second one does not", tuned_predict_in_slices(model, x, y) == TUNED_UNDER_WAY);
+  print_check("no update within it", tuned_update(model, 0.02f) == TUNED_UNDER_WAY && tuned_update_in_slices(model, 0.02f) == TUNED_UNDER_WAY);
+  /* Slice by slice beside those of a sequence in training. */
+  tuned_accumulate_in_slices(model, other, &label);
+  tuned_status status;
+  while ((status = tuned_predict_slice(model)) == TUNED_UNDER_WAY) {
+    ++slices;
+    of_training += tuned_slice(model) == TUNED_UNDER_WAY;
+  }
+  print_check("a prediction ends", status == TUNED_OK && slices > 1 && of_training > 1);
+  print_check("with the bits of one go", memcmp(y, whole, sizeof y) == 0);
+  while (tuned_slice(model) == TUNED_UNDER_WAY) {
+  }
+  print_check("and training continues", tuned_update_in_slices(model, 0.02f) == TUNED_OK);
+  print_check("no prediction within an update", tuned_predict_in_slices(model, x, y) == TUNED_UNDER_WAY);
+  tuned_start(model, 7);
+  print_check("a start ends an update", tuned_slice(model) == TUNED_OK && tuned_accumulate_in_slices(model, x, &label) == TUNED_OK);
+  tuned_slice(model);
+  tuned_predict_in_slices(model, x, y);
+  tuned_start(model, 7);
+  print_check("a start ends a sequence", tuned_slice(model) == TUNED_OK && tuned_update(model, 0.02f) == TUNED_INCOMPLETE_BATCH);
+  print_check("a start ends a prediction", tuned_predict_slice(model) == TUNED_NOT_INITIALIZED);
+  tuned_predict(model, x, y);
+  tuned_start(model, 7);
+  tuned_predict(model, x, whole);
+  print_check("and begins anew", memcmp(y, whole, sizeof y) == 0);
+}
+
+/* The driver of a flash in RAM. */
+#define PAGE 256
+static struct {
+  unsigned char bytes[12 * PAGE];
+  int calls_left; /* until the power goes; below zero: it stays */
+  int wrong;      /* calls that the header excludes */
+} chip;
+
+static int has_power(void) {
+  if (chip.calls_left < 0) return 1;
+  return chip.calls_left != 0 && chip.calls_left-- > 0;
+}
+static tuned_status chip_read(void* context, uint32_t at, void* to, size_t bytes) {
+  chip.wrong += context != &chip || at + bytes > sizeof chip.bytes;
+  if (!has_power()) return TUNED_FLASH_FAULT;
+  memcpy(to, chip.bytes + at, bytes);
+  return TUNED_OK;
+}
+static tuned_status chip_program(void* context, uint32_t at, const void* from, size_t bytes) {
+  chip.wrong += context != &chip || at % 8 != 0 || bytes % 8 != 0 || at + bytes > sizeof chip.bytes;
+  if (!has_power()) return TUNED_FLASH_FAULT;
+  for (size_t i = 0; i < bytes; ++i) chip.wrong += chip.bytes[at + i] != 0xFF;
+  memcpy(chip.bytes + at, from, bytes);
+  return TUNED_OK;
+}
+static tuned_status chip_erase(void* context, uint32_t at) {
+  chip.wrong += context != &chip || at % PAGE != 0 || at >= sizeof chip.bytes;
+  if (!has_power()) return TUNED_FLASH_FAULT;
+  memset(chip.bytes + at, 0xFF, PAGE);
+  return TUNED_OK;
+}
+static tuned_status chip_sync(void* context) {
+  chip.wrong += context != &chip;
+  return has_power() ? TUNED_OK : TUNED_FLASH_FAULT;
+}
+
+static void store(void) {
+  static const tuned_flash flash = {&chip, chip_read, chip_program, chip_erase, chip_sync};
+  static unsigned char before[TUNED_STATE], state[TUNED_STATE], again[TUNED_STATE];
+  const int label = 2;
+  int held = 1, old = 0, cuts = 0;
+  tuned_model* model = tuned_own();
+  chip.calls_left = -1;
+  memset(chip.bytes, 0xFF, sizeof chip.bytes);
+  memset(model, 0, TUNED_RAM);
+  print_check("no state before a start", tuned_save_to_flash(model, &flash) == TUNED_NOT_INITIALIZED);
+  tuned_start(model, 7);
+  print_check("an empty flash", tuned_resume_from_flash(model, &flash) == TUNED_NOTHING_STORED);
+  print_check("and the training goes on", tuned_accumulate(model, x, &label, NULL) == TUNED_OK && tuned_update(model, 0.02f) == TUNED_OK);
+  tuned_save(model, before, sizeof before);
+  print_check("a state goes into the flash", tuned_save_to_flash(model, &flash) == TUNED_OK);
+  tuned_start(model, 8);
+  print_check("and comes back", tuned_resume_from_flash(model, &flash) == TUNED_OK && tuned_save(model, again, sizeof again) == TUNED_OK &&
+                                    memcmp(before, again, sizeof before) == 0);
+  tuned_accumulate(model, x, &label, NULL);
+  tuned_update(model, 0.02f);
+  tuned_save(model, state, sizeof state);
+  for (int calls = 0; calls < 4000; calls += 7) { /* the power goes at any call of the driver */
+    chip.calls_left = calls;
+    const tuned_status saved = tuned_save_to_flash(model, &flash);
+    chip.calls_left = -1;
+    tuned_start(model, 8);
+    held = held && tuned_resume_from_flash(model, &flash) == TUNED_OK && tuned_save(model, again, sizeof again) == TUNED_OK;
+    const int is_old = memcmp(again, before, sizeof again) == 0;
+    held = held && (is_old || memcmp(again, state, sizeof again) == 0) && (saved != TUNED_OK || !is_old);
+    old += is_old;
+    ++cuts;
+    tuned_resume(model, state, sizeof state);
+    if (saved == TUNED_OK) break;
+  }
+  print_check("a power cut leaves the old state or the new one", held && old > 10 && cuts > old);
+  print_check("the driver is called as the header says", chip.wrong == 0);
+
+  /* Another base: the word behind the steps that stands for it is another. */
+  size_t at = TUNED_STATE;
+  tuned_status status = TUNED_OK;
+  float y[TUNED_OUTPUTS], whole[TUNED_OUTPUTS];
+  tuned_predict(model, x, whole);
+  while (at-- > 0 && status != TUNED_OTHER_BASE) {
+    state[at] ^= 1;
+    status = tuned_resume(model, state, sizeof state);
+    if (status != TUNED_OTHER_BASE) state[at] ^= 1;
+  }
+  print_check("a state of another base", status == TUNED_OTHER_BASE && tuned_accumulate(model, x, &label, NULL) == TUNED_OK);
+  tuned_start(model, 9);
+  print_check("lends its parameters", tuned_load(model, state, sizeof state) == TUNED_OK && tuned_predict(model, x, y) == TUNED_OK &&
+                                          memcmp(y, whole, sizeof y) == 0);
+  print_check("and no more", tuned_save(model, again, sizeof again) == TUNED_OK && memcmp(again, state, sizeof again) != 0);
+  tuned_save_to_flash(model, &flash);
+  tuned_start(model, 9);
+  print_check("from flash, too", tuned_load_from_flash(model, &flash) == TUNED_OK && tuned_predict(model, x, y) == TUNED_OK &&
+                                     memcmp(y, whole, sizeof y) == 0);
+  tuned_accumulate_in_slices(model, x, &label);
+  print_check("not within a pass", tuned_load_from_flash(model, &flash) == TUNED_UNDER_WAY &&
+                                       tuned_resume_from_flash(model, &flash) == TUNED_UNDER_WAY && tuned_load(model, state, sizeof state) == TUNED_UNDER_WAY);
+  tuned_discard(model);
+  tuned_flash partial = flash;
+  partial.sync = NULL;
+  print_check("a driver with a hole", tuned_save_to_flash(model, &partial) == TUNED_NULL_ARGUMENT && tuned_save_to_flash(model, NULL) == TUNED_NULL_ARGUMENT);
+}
+
 static void train_head(void) {
   const int first = 2;
   float y[LAST_OUTPUTS];
@@ -172,6 +311,13 @@ static void infer(void) {
   float y[READER_OUTPUTS];
   reader_predict(reader_own(), x, y);
   print_bits("reader", y, READER_OUTPUTS);
+  float sliced[READER_OUTPUTS];
+  reader_model* reader = reader_own();
+  reader_predict_in_slices(reader, x, sliced);
+  print_check("its memory is in use", reader_predict(reader, x, y) == READER_UNDER_WAY);
+  while (reader_predict_slice(reader) == READER_UNDER_WAY) {
+  }
+  print_check("a reader in slices", memcmp(y, sliced, sizeof y) == 0);
   eight_predict(eight_own(), x, y);
   print_check("eight bits are near", y[0] == y[0]);
 }
@@ -186,6 +332,48 @@ static void share_a_status(void) {
   print_check("a status has one size in every module", sizeof(tuned_status) == size_of_status_in_cpp());
   print_check("a status from another module", records[0].status == TUNED_NULL_ARGUMENT && records[0].next == 9);
   print_check("its neighbor is as it was", records[1].status == TUNED_OK && records[1].next == 7);
+}
+
+/* Whether a message names no function, or one of C. */
+static int is_in_words_of_c(const char* text) {
+  const char* call = strchr(text, '(');
+  while (call != NULL && call[1] == ')') {
+    const char* name = call;
+    while (name > text && name[-1] != ' ') --name;
+    if (strncmp(name, "tuned_", 6) != 0) return 0;
+    call = strchr(call + 1, '(');
+  }
+  return 1;
+}
+
+static void misalign(void) {
+  static _Alignas(TUNED_ALIGNMENT) unsigned char memory[TUNED_RAM + TUNED_ALIGNMENT];
+  static _Alignas(16) unsigned char numbers[sizeof x + 16], state[TUNED_STATE + 1];
+  const int label = 1;
+  float y[TUNED_OUTPUTS], loss;
+  int refused = 0;
+  tuned_model* model = tuned_in(memory, sizeof memory);
+  tuned_start(model, 1);
+  for (int by = 1; by < 4; ++by) {
+    const void* const in = numbers + by;
+    void* const out = numbers + by;
+    refused += tuned_predict(model, in, y) == TUNED_MISALIGNED;
+    refused += tuned_predict(model, x, out) == TUNED_MISALIGNED;
+    refused += tuned_predict_in_slices(model, in, y) == TUNED_MISALIGNED;
+    refused += tuned_predict_in_slices(model, x, out) == TUNED_MISALIGNED;
+    refused += tuned_accumulate(model, in, &label, &loss) == TUNED_MISALIGNED;
+    refused += tuned_accumulate(model, x, in, &loss) == TUNED_MISALIGNED;
+    refused += tuned_accumulate(model, x, &label, out) == TUNED_MISALIGNED;
+    refused += tuned_accumulate_in_slices(model, in, &label) == TUNED_MISALIGNED;
+    refused += tuned_accumulate_in_slices(model, x, in) == TUNED_MISALIGNED;
+    refused += tuned_save_to_flash(model, in) == TUNED_MISALIGNED;
+    refused += tuned_update((tuned_model*)(void*)(memory + by), 0.1f) == TUNED_MISALIGNED;
+  }
+  print_check("pointers that are not aligned", refused == 33);
+  print_check("and nothing has begun", tuned_slice(model) == TUNED_OK && tuned_update(model, 0.1f) == TUNED_INCOMPLETE_BATCH);
+  print_check("bytes of a state may lie anywhere", tuned_save(model, state + 1, TUNED_STATE) == TUNED_OK &&
+                                                       tuned_resume(model, state + 1, TUNED_STATE) == TUNED_OK &&
+                                                       tuned_load(model, state + 1, TUNED_STATE) == TUNED_OK);
 }
 
 static void misuse(void) {
@@ -229,6 +417,10 @@ static void misuse(void) {
   }
   print_check("a learning rate below zero",
               tuned_accumulate(model, x, &label, NULL) == TUNED_OK && tuned_update(model, -1) == TUNED_INVALID_LEARNING_RATE);
+  int in_c = 1;
+  for (int status = -1; status < 257; ++status) in_c = in_c && is_in_words_of_c(tuned_message(status));
+  print_check("messages name functions of C", in_c && strstr(tuned_message(TUNED_NOT_INITIALIZED), "tuned_start()") != NULL);
+  print_check("a number that is no status", strcmp(tuned_message(256), tuned_message(200)) == 0 && strcmp(tuned_message(-1), tuned_message(200)) == 0);
   print_check("texts", strcmp(tuned_message(TUNED_OK), "ok") == 0 && strlen(tuned_message(TUNED_NULL_ARGUMENT)) > 5);
 }
 
@@ -242,7 +434,10 @@ int main(void) {
   lengths();
   stream();
 #endif
+  predict_in_slices();
+  store();
   share_a_status();
+  misalign();
   misuse();
   return 0;
 }
