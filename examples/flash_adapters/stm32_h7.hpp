@@ -36,7 +36,7 @@ class Stm32H7Flash {
     constexpr std::size_t kPiece = 256;  // interrupts wait for it
     for (std::size_t done = 0; done < bytes; done += kPiece)
       copy(static_cast<unsigned char*>(to) + done, where_.address + at + done,
-           std::min(kPiece, bytes - done));
+           (std::min)(kPiece, bytes - done));
     const bool torn = is_bank_1() ? __HAL_FLASH_GET_FLAG_BANK1(FLASH_FLAG_DBECCERR_BANK1) != 0
                                   : __HAL_FLASH_GET_FLAG_BANK2(FLASH_FLAG_DBECCERR_BANK2) != 0;
     clear_errors();

@@ -180,6 +180,7 @@ def everything(usable):
         *beside([CONSUMERS]), *fuzz(50_000, 5_000), *beside([PICO, *BESIDE, *at_hand(), on_every_board(usable)]),
         *target("mps2_an386", "--quick"),
         Suite("rooms of the library", "tests/packaging/rooms"),
+        Suite("names that are macros of Arduino cores", "tests/packaging/names/macros"),
         *target("host", "--quick"),
         Suite("messages of what must not compile", "tests/compile_failure/run", "build gcc clang"),
         Suite("every header alone, together with other compilers", "tests/packaging/headers_alone", "build gcc arm clang", "mpi"),

@@ -210,8 +210,8 @@ constexpr bool is_weight(const SafetensorsEntry& entry) {
   bool positions = name == "wpe";  // GPT-2
   for (std::size_t begin = 0, end = 0; begin < name.size(); begin = end + 1) {
     end = name.find('_', begin) == std::string_view::npos ? name.size() : name.find('_', begin);
-    const std::string_view word(name.data() + begin, end - begin);
-    positions = positions || word == "pos" || word.starts_with("position");
+    const std::string_view part(name.data() + begin, end - begin);
+    positions = positions || part == "pos" || part.starts_with("position");
   }
   return weight && !positions;
 }

@@ -18,7 +18,7 @@ struct CrcTable {
   constexpr CrcTable() {
     for (std::uint32_t index = 0; index < 1u << kCrcStep; ++index) {
       std::uint32_t crc = index;
-      for (int bit = 0; bit < kCrcStep; ++bit) crc = (crc & 1u) != 0 ? crc >> 1 ^ 0xEDB88320u : crc >> 1;
+      for (int i = 0; i < kCrcStep; ++i) crc = (crc & 1u) != 0 ? crc >> 1 ^ 0xEDB88320u : crc >> 1;
       words[index] = crc;
     }
   }
@@ -35,7 +35,7 @@ template <class Byte>
   std::uint32_t crc = ~before;
   for (std::size_t i = 0; i < count; ++i) {
     crc ^= static_cast<unsigned char>(bytes[i]);
-    for (int bit = 0; bit < 8; bit += detail::kCrcStep) {
+    for (int taken = 0; taken < 8; taken += detail::kCrcStep) {
       crc = crc >> detail::kCrcStep ^ detail::kCrcTable.words[crc % (1u << detail::kCrcStep)];
     }
   }

@@ -198,9 +198,9 @@ class FlashStore {
  private:
   static constexpr std::uint32_t kTypes = [] {
     std::uint32_t crc = 0;
-    [[maybe_unused]] const auto add = [&crc](std::uint32_t word) {
+    [[maybe_unused]] const auto add = [&crc](std::uint32_t value) {
       for (int shift = 0; shift < 32; shift += 8) {
-        const auto byte = static_cast<unsigned char>(word >> shift & 0xFF);
+        const auto byte = static_cast<unsigned char>(value >> shift & 0xFF);
         crc = crc32(&byte, 1, crc);
       }
     };

@@ -119,20 +119,20 @@ class JournalReader {
  private:
   static constexpr std::size_t kWord = sizeof(std::uint32_t);
 
-  [[nodiscard]] std::uint32_t word(std::size_t at) const {
+  [[nodiscard]] std::uint32_t word_at(std::size_t at) const {
     std::uint32_t value = 0;
     std::memcpy(&value, bytes_.data() + at, kWord);
     return value;
   }
   bool read_at(std::size_t at, JournalEntry& entry) const {
     if (at > bytes_.size() || bytes_.size() - at < 2 * kWord) return false;
-    const std::uint32_t head = word(at), event = head & 31u, unit = 1u << (head >> 5 & 7u);
+    const std::uint32_t head = word_at(at), event = head & 31u, unit = 1u << (head >> 5 & 7u);
     const std::size_t size = head >> 8, whole = (size + 2 * kWord + unit - 1) / unit * unit;
     if (event == 0 || event > kLastJournalEvent || whole > bytes_.size() - at) return false;
     const bool first = event == static_cast<std::uint32_t>(JournalEvent::kSession);
     if (!first && at < kWord) return false;
-    const std::uint32_t before = first ? 0 : word(at - kWord);
-    if (crc32(bytes_.data() + at, whole - kWord, before) != word(at + whole - kWord)) return false;
+    const std::uint32_t before = first ? 0 : word_at(at - kWord);
+    if (crc32(bytes_.data() + at, whole - kWord, before) != word_at(at + whole - kWord)) return false;
     entry = {static_cast<JournalEvent>(event), bytes_.subspan(at + kWord, size), at, at + whole};
     return true;
   }

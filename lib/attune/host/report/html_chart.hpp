@@ -26,7 +26,7 @@ namespace detail {
 
 /// Whether a chart can show a point: it is finite, and small enough that a sum of points is finite.
 [[nodiscard]] inline bool drawable(const Point& point) {
-  return std::abs(point.x) < 1e300 && std::abs(point.y) < 1e300;
+  return (std::abs)(point.x) < 1e300 && (std::abs)(point.y) < 1e300;
 }
 
 }  // namespace detail
@@ -54,7 +54,7 @@ namespace detail {
 /// that differ only by rounding count as one value, and the range then extends slightly upwards. Both must be
 /// below 1e300 in magnitude.
 [[nodiscard]] inline std::vector<double> ticks(double low, double high, int wanted) {
-  const double size = (std::max)(std::abs(low), std::abs(high));
+  const double size = (std::max)((std::abs)(low), (std::abs)(high));
   if (!(high - low > (std::max)(size * 1e-9, 1e-300))) high = low + (size > 1e-290 ? size * 0.1 : 1);
   const double rough = (high - low) / wanted;
   const double power = std::pow(10, std::floor(std::log10(rough)));

@@ -65,7 +65,7 @@ namespace ATTUNE_NAMESPACE::kernels::detail {
 // center is in C. `unless_far` branches to 2 if the numbers of the rows are too large.
 #define ATTUNE_FOUR_ROWS(unless_far, values) \
   "vabs.f32 s20,s16\n vabs.f32 s21,s17\n vabs.f32 s22,s18\n vabs.f32 s23,s19\n" \
-  ATTUNE_FOUR("vadd.f32", ATTUNE_C, ATTUNE_SIZE, ATTUNE_ALL_OF("%[round]")) \
+  ATTUNE_FOUR("vadd.f32", ATTUNE_C, ATTUNE_SIZE, ATTUNE_ALL_OF("%[rounding]")) \
   values \
   "vmov %[r0],%[r1],s8,s9\n vmov %[r2],%[r3],s10,s11\n" \
   "sub %[r0],%[r0],%[bits]\n sub %[r1],%[r1],%[bits]\n sub %[r2],%[r2],%[bits]\n sub %[r3],%[r3],%[bits]\n" \
@@ -73,7 +73,7 @@ namespace ATTUNE_NAMESPACE::kernels::detail {
   "usat %[r0],#4,%[r0]\n usat %[r1],#4,%[r1]\n usat %[r2],#4,%[r2]\n usat %[r3],#4,%[r3]\n" \
   "add %[r0],%[rows],%[r0],lsl #5\n add %[r1],%[rows],%[r1],lsl #5\n" \
   "add %[r2],%[rows],%[r2],lsl #5\n add %[r3],%[rows],%[r3],lsl #5\n" \
-  ATTUNE_FOUR("vsub.f32", ATTUNE_C, ATTUNE_C, ATTUNE_ALL_OF("%[round]")) \
+  ATTUNE_FOUR("vsub.f32", ATTUNE_C, ATTUNE_C, ATTUNE_ALL_OF("%[rounding]")) \
   ATTUNE_FOUR("vsub.f32", ATTUNE_C, ATTUNE_SIZE, ATTUNE_C)
 // Loads the coefficient at byte `at` of each element's row.
 #define ATTUNE_OF_ROWS_OF(c0, c1, c2, c3, at) \
@@ -106,7 +106,7 @@ namespace ATTUNE_NAMESPACE::kernels::detail {
 [[gnu::noinline]] inline void gelu_of_fours(int fours, const float* x, float* y) {
   static_assert(kTailTerms == 7 && kTailRows == 16 && sizeof(TailRows) == 16 * 32);
   constexpr std::uint32_t kRound = std::bit_cast<std::uint32_t>(kTailRound);
-  const float half = in_register(0.5f), round = in_register(kTailRound);
+  const float half = in_register(0.5f), rounding = in_register(kTailRound);
   for (;; x += 4, y += 4, --fours) {
     std::uint32_t r0, r1, r2, r3, any;
     if (fours > 0) {
@@ -122,7 +122,7 @@ namespace ATTUNE_NAMESPACE::kernels::detail {
           // clang-format on
           : [x] "+&r"(x), [y] "+&r"(y), [fours] "+&r"(fours), [r0] "=&r"(r0), [r1] "=&r"(r1), [r2] "=&r"(r2),
             [r3] "=&r"(r3), [any] "=&r"(any)
-          : [rows] "r"(kTail.rows[0]), [bits] "i"(kRound), [half] "t"(half), [round] "t"(round)
+          : [rows] "r"(kTail.rows[0]), [bits] "i"(kRound), [half] "t"(half), [rounding] "t"(rounding)
           : "cc", "memory", ATTUNE_GELU_REGISTERS);
     }
     if (fours <= 0) return;
@@ -146,7 +146,7 @@ template <bool kValues, class Other>
 
 // The constants of e^(−x²/2)/√(2π), in the order of their loads.
 struct DensityTable {
-  float log2e, round, high, low, one, factor;
+  float log2e, rounding, high, low, one, factor;
   float polynomial[6];
 };
 inline constexpr DensityTable kDensityTable = [] {
@@ -162,7 +162,7 @@ inline constexpr DensityTable kDensityTable = [] {
 template <bool kValues, class Other>
 [[gnu::noinline]] void gelu_slopes_of_fours(int fours, const float* x, Other* y, float* slopes) {
   constexpr std::uint32_t kRound = std::bit_cast<std::uint32_t>(kTailRound);
-  const float half = in_register(0.5f), round = in_register(kTailRound);
+  const float half = in_register(0.5f), rounding = in_register(kTailRound);
   for (;; x += 4, y += 4, slopes += 4, --fours) {
     std::uint32_t r0, r1, r2, r3, t, u;
     const float* table = &kDensityTable.log2e;
@@ -203,7 +203,7 @@ template <bool kValues, class Other>
           "subs %[fours],%[fours],#1\n vstmia %[slopes]!,{s0-s3}\n bne 1b\n2:\n" \
           : [x] "+&r"(x), [y] "+&r"(y), [slopes] "+&r"(slopes), [fours] "+&r"(fours), [table] "+&r"(table), \
             [r0] "=&r"(r0), [r1] "=&r"(r1), [r2] "=&r"(r2), [r3] "=&r"(r3), [t] "=&r"(t), [u] "=&r"(u) \
-          : [rows] "r"(kTail.rows[0]), [bits] "i"(kRound), [half] "t"(half), [round] "t"(round) \
+          : [rows] "r"(kTail.rows[0]), [bits] "i"(kRound), [half] "t"(half), [rounding] "t"(rounding) \
           : "cc", "memory", ATTUNE_D, "s28", "s29", ATTUNE_GELU_REGISTERS)
       if constexpr (kValues) {
         ATTUNE_SLOPES_OF_FOURS(ATTUNE_FOUR_TWICE_POSITIVE, ATTUNE_FOUR_GELUS "vstmia %[y]!,{s16-s19}\n", "");
@@ -269,7 +269,7 @@ template <Beside kBeside>
 [[gnu::noinline]] void silu_of_fours(int fours, const float* x, float* y, const float* up, float* slopes) {
   using C = ExpCoefficients<float>;
   constexpr std::uint32_t kFar = std::bit_cast<std::uint32_t>(-C::kLowest) << 1;
-  const float log2e = in_register(-C::kLog2E), round = in_register(C::kRound),
+  const float log2e = in_register(-C::kLog2E), rounding = in_register(C::kRound),
               high = in_register(C::kLn2High), low = in_register(C::kLn2Low), one = in_register(1.0f),
               highest = in_register(C::kPolynomial[0]);
   register float s0 asm("s0"), s1 asm("s1"), s2 asm("s2"), s3 asm("s3"), s8 asm("s8"), s9 asm("s9"),
@@ -293,7 +293,7 @@ template <Beside kBeside>
         "vldmia %[x],{s16-s19}\n vldmia %[first],{s0-s15}\n"
         ATTUNE_FOUR_MACS(ATTUNE_A, ATTUNE_ALL_OF("%[log2e]"), ATTUNE_Y)  // z = n + kRound
         "vmov %[z0],%[z1],s0,s1\n vmov %[z2],%[z3],s2,s3\n"
-        ATTUNE_FOUR("vsub.f32", ATTUNE_A, ATTUNE_A, ATTUNE_ALL_OF("%[round]"))
+        ATTUNE_FOUR("vsub.f32", ATTUNE_A, ATTUNE_A, ATTUNE_ALL_OF("%[rounding]"))
         ATTUNE_FOUR_MACS(ATTUNE_Y, ATTUNE_A, ATTUNE_ALL_OF("%[high]"))
         ATTUNE_FOUR_MACS(ATTUNE_Y, ATTUNE_A, ATTUNE_ALL_OF("%[low]"))
         ATTUNE_FOUR_LESS(ATTUNE_B, ATTUNE_ALL_OF("%[highest]"), ATTUNE_Y)
@@ -317,7 +317,7 @@ template <Beside kBeside>
           "=&t"(s12), "=&t"(s13), "=&t"(s14), "=&t"(s15), [z0] "=&r"(z0), [z1] "=&r"(z1), [z2] "=&r"(z2),
           [z3] "=&r"(z3), [p0] "=&r"(p0), [p1] "=&r"(p1), [p2] "=&r"(p2), [p3] "=&r"(p3), [x] "+&r"(x)
         : [first] "r"(kSiluTable.values[0]), [then] "r"(kSiluTable.values[4]), [log2e] "t"(log2e),
-          [round] "t"(round), [high] "t"(high), [low] "t"(low), [highest] "t"(highest), [one] "t"(one)
+          [rounding] "t"(rounding), [high] "t"(high), [low] "t"(low), [highest] "t"(highest), [one] "t"(one)
         : "memory", ATTUNE_B, ATTUNE_Y, ATTUNE_P);
     if constexpr (kBeside == Beside::kUp) {
       asm volatile("vldmia %[up]!,{s4-s7}\n" ATTUNE_FOUR("vmul.f32", ATTUNE_D, ATTUNE_D, ATTUNE_B)

@@ -28,21 +28,21 @@ namespace ATTUNE_NAMESPACE::kernels::detail {
 #define ATTUNE_TWO_TERMS(from0, from1, addend)                  \
   ATTUNE_TWO("vmul.f32 ", "s4", "s5", from0, from1, "s0", "s1") \
   ATTUNE_TWO("vadd.f32 ", "s4", "s5", "s4", "s5", addend, addend)
-#define ATTUNE_TWO_REDUCED(p0, p1, z0, z1)                                \
-  ATTUNE_TWO("vmul.f32 ", "s2", "s3", "s0", "s1", "%[log2e]", "%[log2e]") \
-  ATTUNE_TWO("vadd.f32 ", "s2", "s3", "s2", "s3", "%[round]", "%[round]") \
-  ATTUNE_TWO("vsub.f32 ", "s4", "s5", "s2", "s3", "%[round]", "%[round]") \
-  ATTUNE_TWO_LESS_MULTIPLES("%[high]")                                    \
-  ATTUNE_TWO_LESS_MULTIPLES("%[low]")                                     \
-  ATTUNE_TWO_TERMS("%[first]", "%[first]", "%[second]")                   \
-  ATTUNE_TWO_TERMS("s4", "s5", "%[third]")                                \
-  ATTUNE_TWO_TERMS("s4", "s5", "%[fourth]")                               \
-  ATTUNE_TWO_TERMS("s4", "s5", "%[fifth]")                                \
-  ATTUNE_TWO_TERMS("s4", "s5", "%[sixth]")                                \
-  ATTUNE_TWO("vmul.f32 ", "s4", "s5", "s4", "s5", "s0", "s1")             \
-  ATTUNE_TWO("vmul.f32 ", "s4", "s5", "s4", "s5", "s0", "s1")             \
-  ATTUNE_TWO("vadd.f32 ", "s0", "s1", "s0", "s1", "s4", "s5")             \
-  ATTUNE_TWO("vadd.f32 ", "s0", "s1", "s0", "s1", "%[one]", "%[one]")     \
+#define ATTUNE_TWO_REDUCED(p0, p1, z0, z1)                                      \
+  ATTUNE_TWO("vmul.f32 ", "s2", "s3", "s0", "s1", "%[log2e]", "%[log2e]")       \
+  ATTUNE_TWO("vadd.f32 ", "s2", "s3", "s2", "s3", "%[rounding]", "%[rounding]") \
+  ATTUNE_TWO("vsub.f32 ", "s4", "s5", "s2", "s3", "%[rounding]", "%[rounding]") \
+  ATTUNE_TWO_LESS_MULTIPLES("%[high]")                                          \
+  ATTUNE_TWO_LESS_MULTIPLES("%[low]")                                           \
+  ATTUNE_TWO_TERMS("%[first]", "%[first]", "%[second]")                         \
+  ATTUNE_TWO_TERMS("s4", "s5", "%[third]")                                      \
+  ATTUNE_TWO_TERMS("s4", "s5", "%[fourth]")                                     \
+  ATTUNE_TWO_TERMS("s4", "s5", "%[fifth]")                                      \
+  ATTUNE_TWO_TERMS("s4", "s5", "%[sixth]")                                      \
+  ATTUNE_TWO("vmul.f32 ", "s4", "s5", "s4", "s5", "s0", "s1")                   \
+  ATTUNE_TWO("vmul.f32 ", "s4", "s5", "s4", "s5", "s0", "s1")                   \
+  ATTUNE_TWO("vadd.f32 ", "s0", "s1", "s0", "s1", "s4", "s5")                   \
+  ATTUNE_TWO("vadd.f32 ", "s0", "s1", "s0", "s1", "%[one]", "%[one]")           \
   "vmov " p0 "," p1 ",s0,s1\n vmov " z0 "," z1 ",s2,s3\n"
 #else
 // For the two x = n·ln2 + r in s12 and s13: the bits of e^r in `p0` and `p1`, those of z = n + kRound in `z0`
@@ -50,7 +50,7 @@ namespace ATTUNE_NAMESPACE::kernels::detail {
 #define ATTUNE_TWO_REDUCED(p0, p1, z0, z1)                                                                  \
   ATTUNE_MAC                                                                                                \
   "s0,s12,%[log2e]\n" ATTUNE_MAC                                                                            \
-  "s1,s13,%[log2e]\n vsub.f32 s14,s0,%[round]\n vsub.f32 s15,s1,%[round]\n" ATTUNE_MAS                      \
+  "s1,s13,%[log2e]\n vsub.f32 s14,s0,%[rounding]\n vsub.f32 s15,s1,%[rounding]\n" ATTUNE_MAS                \
   "s12,s14,%[high]\n" ATTUNE_MAS "s13,s15,%[high]\n" ATTUNE_MAS "s12,s14,%[low]\n" ATTUNE_MAS               \
   "s13,s15,%[low]\n" ATTUNE_MAC "s2,%[first],s12\n" ATTUNE_MAC "s3,%[first],s13\n" ATTUNE_MAC               \
   "s4,s2,s12\n" ATTUNE_MAC "s5,s3,s13\n" ATTUNE_MAC "s6,s4,s12\n" ATTUNE_MAC "s7,s5,s13\n" ATTUNE_MAC       \
@@ -59,8 +59,9 @@ namespace ATTUNE_NAMESPACE::kernels::detail {
   "s13,s15,s13\n vadd.f32 s12,s12,%[one]\n vadd.f32 s13,s13,%[one]\n vmov " p0 "," p1 ",s12,s13\n vmov " z0 \
   "," z1 ",s0,s1\n"
 #endif
-#define ATTUNE_EXP_CONSTANTS \
-  [log2e] "t"(log2e), [round] "t"(round), [high] "t"(high), [low] "t"(low), [one] "t"(one), [first] "t"(first)
+#define ATTUNE_EXP_CONSTANTS                                                                      \
+  [log2e] "t"(log2e), [rounding] "t"(rounding), [high] "t"(high), [low] "t"(low), [one] "t"(one), \
+      [first] "t"(first)
 #define ATTUNE_EXP_REGISTERS \
   "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15"
 
@@ -79,8 +80,9 @@ inline constexpr std::uint32_t kLeastExponent =
 [[gnu::noinline]] inline void exponentials_of_pairs(int pairs, float* x, float shift) {
   using C = ExpCoefficients<float>;
   static constexpr const float* kP = C::kPolynomial;
-  const float log2e = in_register(C::kLog2E), round = in_register(C::kRound), high = in_register(C::kLn2High),
-              low = in_register(C::kLn2Low), one = in_register(1.0f), first = in_register(kP[0]);
+  const float log2e = in_register(C::kLog2E), rounding = in_register(C::kRound),
+              high = in_register(C::kLn2High), low = in_register(C::kLn2Low), one = in_register(1.0f),
+              first = in_register(kP[0]);
 #if ATTUNE_SPLIT_VMLA
   const float second = in_register(kP[1]), third = in_register(kP[2]), fourth = in_register(kP[3]),
               fifth = in_register(kP[4]), sixth = in_register(kP[5]);
@@ -127,7 +129,7 @@ inline constexpr std::uint32_t kLeastExponent =
 
 // The constants of exponentials_of_fours(), in the order of their loads.
 struct ExponentialTable {
-  float log2e, round, high, low, first, one, lowest;
+  float log2e, rounding, high, low, first, one, lowest;
   std::uint32_t least_exponent;
   float addends[20];  // constants of the polynomial's sums, each four times
 };
@@ -135,7 +137,7 @@ inline constexpr ExponentialTable kExponentialTable = [] {
   using C = ExpCoefficients<float>;
   static_assert(std::size(C::kPolynomial) == 6);
   ExponentialTable table{.log2e = C::kLog2E,
-                         .round = C::kRound,
+                         .rounding = C::kRound,
                          .high = C::kLn2High,
                          .low = C::kLn2Low,
                          .first = C::kPolynomial[0],

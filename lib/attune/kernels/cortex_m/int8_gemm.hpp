@@ -190,11 +190,11 @@ ATTUNE_INT8_FINISHED(int8_backward_add, ATTUNE_BACKWARD_TURN, "", ATTUNE_BACKWAR
 
 // One row: eight terms in r4 … r7, sums in r10, r11, r12 and lr. Loads are grouped as far as registers allow.
 #define ATTUNE_LOAD_TERMS "ldr r5,[r0,#4]\n ldr r6,[r0,#8]\n ldr r7,[r0,#12]\n ldr r4,[r0],#16\n"
-#define ATTUNE_LOAD_WORD(word, at) "ldr " word ",[r1,#" at "]\n"
-#define ATTUNE_PAIR(word, x, even, both) \
-  "sxtb16 r3," word "\n smlad " even ",r3," x "," even "\n smlad " both "," word "," x "," both "\n"
-#define ATTUNE_FIRST_PAIR(word, x) ATTUNE_PAIR(word, x, "r10", "r11")
-#define ATTUNE_SECOND_PAIR(word, x) ATTUNE_PAIR(word, x, "r12", "lr")
+#define ATTUNE_LOAD_WORD(w, at) "ldr " w ",[r1,#" at "]\n"
+#define ATTUNE_PAIR(w, x, even, both) \
+  "sxtb16 r3," w "\n smlad " even ",r3," x "," even "\n smlad " both "," w "," x "," both "\n"
+#define ATTUNE_FIRST_PAIR(w, x) ATTUNE_PAIR(w, x, "r10", "r11")
+#define ATTUNE_SECOND_PAIR(w, x) ATTUNE_PAIR(w, x, "r12", "lr")
 #define ATTUNE_FORWARD_HALF(at)                                                                          \
   ATTUNE_LOAD_TERMS ATTUNE_LOAD_WORD("r8", at) ATTUNE_LOAD_WORD("r9", at "+32")                          \
       ATTUNE_LOAD_WORD("r2", at "+4") ATTUNE_FIRST_PAIR("r8", "r4") ATTUNE_SECOND_PAIR("r9", "r4")       \
@@ -203,11 +203,11 @@ ATTUNE_INT8_FINISHED(int8_backward_add, ATTUNE_BACKWARD_TURN, "", ATTUNE_BACKWAR
                   ATTUNE_SECOND_PAIR("r8", "r5") ATTUNE_FIRST_PAIR("r9", "r6")                           \
                       ATTUNE_SECOND_PAIR("r2", "r6") ATTUNE_FIRST_PAIR("r4", "r7")                       \
                           ATTUNE_LOAD_WORD("r8", at "+44") ATTUNE_SECOND_PAIR("r8", "r7")
-#define ATTUNE_TWO_K(word, x, first, second)                                                                 \
-  "sxtb16 r3," word "\n pkhbt r2,r3," word ",lsl #16\n pkhtb r3," word ",r3,asr #16\n smlad " first ",r2," x \
+#define ATTUNE_TWO_K(w, x, first, second)                                                           \
+  "sxtb16 r3," w "\n pkhbt r2,r3," w ",lsl #16\n pkhtb r3," w ",r3,asr #16\n smlad " first ",r2," x \
   "," first "\n smlad " second ",r3," x "," second "\n"
-#define ATTUNE_FIRST_K(word, x) ATTUNE_TWO_K(word, x, "r10", "r11")
-#define ATTUNE_SECOND_K(word, x) ATTUNE_TWO_K(word, x, "r12", "lr")
+#define ATTUNE_FIRST_K(w, x) ATTUNE_TWO_K(w, x, "r10", "r11")
+#define ATTUNE_SECOND_K(w, x) ATTUNE_TWO_K(w, x, "r12", "lr")
 #define ATTUNE_BACKWARD_HALF(at)                                                                           \
   ATTUNE_LOAD_TERMS ATTUNE_LOAD_WORD("r8", at) ATTUNE_LOAD_WORD("r9", at "+4") ATTUNE_FIRST_K("r8", "r4")  \
       ATTUNE_SECOND_K("r9", "r4") ATTUNE_LOAD_WORD("r8", at "+32") ATTUNE_LOAD_WORD("r9", at "+36")        \
@@ -320,17 +320,17 @@ template <int kRows, bool kFolded>
   ATTUNE_STORE_PAIR("s6", "s7", between, "3") "subs %[n],#1\n add %[to],%[to],#4*%c[step]\n bne 1b"
   if (eights == 0) return;
   register float scale asm("s8") = inverse;
-  register float round asm("s9") = 0x1.8p23f;
+  register float rounding asm("s9") = 0x1.8p23f;
   if constexpr (kFolded) {
     asm volatile(".balign 4\n1: " ATTUNE_LOAD_FOLDED ATTUNE_QUANTIZE_EIGHT("rsb r4,r5,r4,lsl #8\n")
                  : [x] "+r"(x), [factors] "+r"(factors), [to] "+r"(to), [n] "+r"(eights)
-                 : "t"(scale), "t"(round), [step] "i"(4 * kRows)
+                 : "t"(scale), "t"(rounding), [step] "i"(4 * kRows)
                  : "r4", "r5", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s10", "s11", "s12", "s13",
                    "s14", "s15", "s16", "s17", "cc", "memory");
   } else {
     asm volatile(".balign 4\n1: " ATTUNE_LOAD_EIGHT ATTUNE_QUANTIZE_EIGHT("")
                  : [x] "+r"(x), [to] "+r"(to), [n] "+r"(eights)
-                 : "t"(scale), "t"(round), [step] "i"(4 * kRows)
+                 : "t"(scale), "t"(rounding), [step] "i"(4 * kRows)
                  : "r4", "r5", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "cc", "memory");
   }
 #undef ATTUNE_SCALE
@@ -354,7 +354,7 @@ template <int kRows, bool kFolded>
   "pkhbt r4,r4,r5,lsl #16\n str r4,[%[to],#" at "]\n"
   register float first asm("s8") = even_inverse;
   register float second asm("s9") = odd_inverse;
-  register float round asm("s10") = 0x1.8p23f;
+  register float rounding asm("s10") = 0x1.8p23f;
   int k = 0;
   for (; k + 4 <= length; k += 4) {
     std::int8_t* const four = to + k / 16 * step + k % 16 * 2;
@@ -366,7 +366,7 @@ template <int kRows, bool kFolded>
         "vadd.f32 s4,s4,s10\n vadd.f32 s5,s5,s10\n vadd.f32 s6,s6,s10\n vadd.f32 s7,s7,s10\n" ATTUNE_PACK_TWO(
             "s0", "s1", "s4", "s5", "0") ATTUNE_PACK_TWO("s2", "s3", "s6", "s7", "4")
         : [even] "+r"(even), [odd] "+r"(odd)
-        : [to] "r"(four), "t"(first), "t"(second), "t"(round)
+        : [to] "r"(four), "t"(first), "t"(second), "t"(rounding)
         : "r4", "r5", "r6", "r8", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "memory");
   }
   for (const int filled = (length + 15) / 16 * 16; k < filled; ++k) {

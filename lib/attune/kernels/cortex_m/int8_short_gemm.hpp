@@ -133,7 +133,7 @@ ATTUNE_INT8_SHORT(int8_add_sixteen_terms, "64", "", ATTUNE_TWO_BLOCKS, ATTUNE_AC
   if (eights == 0) return;
   register float of_first asm("s16") = first_inverse;
   register float of_second asm("s17") = second_inverse;
-  register float round asm("s18") = 0x1.8p23f;
+  register float rounding asm("s18") = 0x1.8p23f;
   asm volatile(
       ".balign 4\n1: vldmia %[first]!,{s0-s7}\n vldmia %[second]!,{s8-s15}\n" ATTUNE_EACH_TWO(
           ATTUNE_SCALE_TWO) ATTUNE_EACH_TWO(ATTUNE_ROUND_TWO) ATTUNE_STORE_TWO("s0", "s8", "0")
@@ -142,7 +142,7 @@ ATTUNE_INT8_SHORT(int8_add_sixteen_terms, "64", "", ATTUNE_TWO_BLOCKS, ATTUNE_AC
                   ATTUNE_STORE_TWO("s5", "s13", "80") ATTUNE_STORE_TWO("s6", "s14", "96")
                       ATTUNE_STORE_TWO("s7", "s15", "112") "subs %[n],#1\n add %[to],%[to],%[step]\n bne 1b"
       : [first] "+r"(first), [second] "+r"(second), [to] "+r"(to), [n] "+r"(eights)
-      : [step] "r"(step), "t"(of_first), "t"(of_second), "t"(round)
+      : [step] "r"(step), "t"(of_first), "t"(of_second), "t"(rounding)
       : "r4", "r5", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13",
         "s14", "s15", "cc", "memory");
 #undef ATTUNE_SCALE_TWO

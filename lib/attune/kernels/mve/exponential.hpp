@@ -19,7 +19,7 @@ using ExpOfFloat = ExpCoefficients<float>;
 struct ExpTable {
   float of_integer_registers[10];
   std::uint32_t exponent_one;  // a factor that moves an integer to the exponent
-  float round[4], first[4], lowest[4];
+  float rounding[4], first[4], lowest[4];
 };
 inline constexpr ExpTable kExpTable = {
     {ExpOfFloat::kLog2E, ExpOfFloat::kRound, -ExpOfFloat::kLn2High, -ExpOfFloat::kLn2Low,
@@ -34,9 +34,9 @@ inline constexpr ExpTable kExpTable = {
 #define ATTUNE_LOAD_EXP_TABLE                                               \
   "vldrw.u32 q3,[r1,#44]\n vldrw.u32 q4,[r1,#60]\n vldrw.u32 q5,[r1,#76]\n" \
   "ldmia r1,{r1,r2,r3,r4,r5,r6,r8,r9,r10,r11,r12}\n"
-// x ← e^(x − max) for a vector register. Clobbers q1 and q2.
-#define ATTUNE_EXP(x, max)                                                                             \
-  "vsub.f32 " x "," x "," max "\n vcmp.f32 gt,q5," x "\n vmov q1,q3\n vfma.f32 q1," x                  \
+// x ← e^(x − largest) for a vector register. Clobbers q1 and q2.
+#define ATTUNE_EXP(x, largest)                                                                         \
+  "vsub.f32 " x "," x "," largest "\n vcmp.f32 gt,q5," x "\n vmov q1,q3\n vfma.f32 q1," x              \
   ",r1\n vsub.f32 q2,q1,r2\n"                                                                          \
   "vfma.f32 " x ",q2,r3\n vfma.f32 " x ",q2,r4\n vmov q2,q4\n vfmas.f32 q2," x ",r5\n vfmas.f32 q2," x \
   ",r6\n"                                                                                              \
@@ -44,10 +44,10 @@ inline constexpr ExpTable kExpTable = {
   "\n"                                                                                                 \
   "vfma.f32 " x ",q2," x "\n vadd.f32 " x "," x ",r11\n vmla.u32 " x ",q1,r12\n vpst\n vmovt.i32 " x ",#0\n"
 
-/// x[4 · kPackets] becomes e^(x − max).
+/// x[4 · kPackets] becomes e^(x − largest).
 template <int kPackets>
-ATTUNE_INLINE void exponentials_in_place(float* x, float max) {
-  register float32x4_t q6 asm("q6") = vdupq_n_f32(max);
+ATTUNE_INLINE void exponentials_in_place(float* x, float largest) {
+  register float32x4_t q6 asm("q6") = vdupq_n_f32(largest);
   register const ExpTable* r1 asm("r1") = &kExpTable;
   mve_pred16_t predicate;
   asm volatile(ATTUNE_LOAD_EXP_TABLE

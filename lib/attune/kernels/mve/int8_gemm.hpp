@@ -102,15 +102,15 @@ ATTUNE_INLINE void round_row(const float* x, [[maybe_unused]] const float* facto
                 "q3") "vmul.f32 q1,q1,%[inverse]\n vadd.f32 q1,q1,q2\n" ATTUNE_STORE("q1")
   int turns;
   if constexpr (kFolded) {
-    asm volatile("vdup.32 q2,%[round]\n" ATTUNE_EACH_OF_ROW(
+    asm volatile("vdup.32 q2,%[rounding]\n" ATTUNE_EACH_OF_ROW(
                      ATTUNE_ROUND_FOLDED_TWO, ATTUNE_FACTORS("q4") "vmul.f32 q0,q0,q4\n" ATTUNE_ROUND)
                  : [x] "+r"(x), [factors] "+r"(factors), [to] "+r"(to), [turns] "=&r"(turns)
-                 : [size] "r"(size), [inverse] "r"(inverse), [round] "r"(0x1.8p23f)
+                 : [size] "r"(size), [inverse] "r"(inverse), [rounding] "r"(0x1.8p23f)
                  : "lr", "cc", "memory", "q0", "q1", "q2", "q3", "q4", "q5");
   } else {
-    asm volatile("vdup.32 q2,%[round]\n" ATTUNE_EACH_OF_ROW(ATTUNE_ROUND_TWO, ATTUNE_ROUND)
+    asm volatile("vdup.32 q2,%[rounding]\n" ATTUNE_EACH_OF_ROW(ATTUNE_ROUND_TWO, ATTUNE_ROUND)
                  : [x] "+r"(x), [to] "+r"(to), [turns] "=&r"(turns)
-                 : [size] "r"(size), [inverse] "r"(inverse), [round] "r"(0x1.8p23f)
+                 : [size] "r"(size), [inverse] "r"(inverse), [rounding] "r"(0x1.8p23f)
                  : "lr", "cc", "memory", "q0", "q1", "q2", "q3");
   }
 #undef ATTUNE_STORE
@@ -220,10 +220,10 @@ template <bool kFolded>
     inverses[r] = row.inverse;
     scales[r] = {row.scale};
   }
-  const float32x4_t inverse = vld1q_f32(inverses), round = vdupq_n_f32(0x1.8p23f);
+  const float32x4_t inverse = vld1q_f32(inverses), rounding = vdupq_n_f32(0x1.8p23f);
   const uint32x4_t to_rows = vmulq_n_u32(vidupq_n_u32(0, 1), static_cast<std::uint32_t>(to_step));
   for (int i = 0; i < count; ++i) {
-    const float32x4_t rounded = vaddq_f32(vmulq_f32(scalars(i), inverse), round);
+    const float32x4_t rounded = vaddq_f32(vmulq_f32(scalars(i), inverse), rounding);
     vstrbq_scatter_offset_p_s32(to + i, to_rows, vreinterpretq_s32_f32(rounded), used);
   }
   for (int r = 0; r < rows; ++r) {

@@ -277,7 +277,7 @@ ATTUNE_INLINE bool any_bit(const Bits& bits) {
 #endif
   std::uint64_t words[sizeof(Bits) / sizeof(std::uint64_t)], any = 0;
   std::memcpy(words, &bits, sizeof bits);
-  for (const std::uint64_t word : words) any |= word;
+  for (const std::uint64_t element : words) any |= element;
   return any != 0;
 }
 

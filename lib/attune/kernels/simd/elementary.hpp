@@ -61,9 +61,9 @@ template <class P>
 ATTUNE_INLINE P reduced_exponential(const P& x, P& z, ScalarOf<P> one) {
   using Scalar = ScalarOf<P>;
   using C = ExpCoefficients<Scalar>;
-  const P round = broadcast<P>(C::kRound);
-  z = multiply_add(x, broadcast<P>(C::kLog2E), round);
-  const P minus_n = subtract(round, z);
+  const P rounding = broadcast<P>(C::kRound);
+  z = multiply_add(x, broadcast<P>(C::kLog2E), rounding);
+  const P minus_n = subtract(rounding, z);
   const P r =
       multiply_add(minus_n, broadcast<P>(C::kLn2Low), multiply_add(minus_n, broadcast<P>(C::kLn2High), x));
   P p = broadcast<P>(C::kPolynomial[0]);

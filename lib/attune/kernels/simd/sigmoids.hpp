@@ -253,7 +253,8 @@ ATTUNE_INLINE P normal_tail(const P& x) {
   using Scalar = Real<ScalarOf<P>>;
   const P a = detail::bounded_magnitude(x);
   if constexpr (std::is_same_v<Scalar, float>) {
-    const P round = broadcast<P>(detail::kTailRound), z = add(a, round), d = subtract(a, subtract(z, round));
+    const P rounding = broadcast<P>(detail::kTailRound), z = add(a, rounding),
+            d = subtract(a, subtract(z, rounding));
     P c[detail::kTailTerms + 1];
     detail::tail_coefficients(z, c);
     P tail = c[detail::kTailTerms - 1];

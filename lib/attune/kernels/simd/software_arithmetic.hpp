@@ -78,8 +78,8 @@ template <class Scalar>
   // One bit of the root per iteration, and one more than the mantissa for rounding. There are no ties: an odd
   // root has an odd square.
   Bits root = 0, remainder = 0;
-  for (int bit = kMantissa + 1; bit >= 0; --bit) {
-    const int position = 2 * bit - (kMantissa + 2);  // the next two bits of mantissa · 2^(kMantissa + 2)
+  for (int digit = kMantissa + 1; digit >= 0; --digit) {
+    const int position = 2 * digit - (kMantissa + 2);  // the next two bits of mantissa · 2^(kMantissa + 2)
     const Bits two = position >= 0 ? (mantissa >> position) & 3 : position == -1 ? (mantissa << 1) & 3 : 0;
     remainder = remainder << 2 | two;
     const Bits trial = root << 2 | 1;

@@ -3,7 +3,8 @@
 arduino_platform() {
   local platform=$work/hardware/test/arm managers=$root/tests/packaging/package_managers
   mkdir -p "$platform/cores" "$platform/libraries/EEPROM" "$work/libraries" "$work/tools" && cp "$managers"/arduino/*.txt "$platform" &&
-    cp -r "$managers/arduino/core" "$platform/cores" && mkdir "$platform/cores/core/ports" &&
+    cp -r "$managers/arduino/core" "$platform/cores" &&
+    "$root/tests/packaging/names/macros" --define >"$platform/cores/core/core_macros.h" && mkdir "$platform/cores/core/ports" &&
     cp -r "$root"/ports/{*.hpp,console.cpp,bare_metal,cortex_m,arm_semihosting} "$platform/cores/core/ports" &&
     cp "$root"/ports/mps2_an386/memory.ld "$root/ports/bare_metal/sections.ld" "$platform/cores/core" &&
     rm -f "$platform"/cores/core/ports/cortex_m/{ticks,interrupts,reset}.cpp "$platform"/cores/core/ports/*/reset_count.cpp &&
