@@ -229,6 +229,28 @@ Status layout_of(std::string_view header, std::size_t size) {
 
 }  // namespace
 
+TEST(QuantizeSafetensors, tensors_without_elements_and_of_newer_types_stay_as_they_are) {
+  file.start<float>(
+      R"({"a":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]},"e":{"dtype":"F32","shape":[0,3],"data_offsets":[16,16]},"f":{"dtype":"F4","shape":[2,4],"data_offsets":[16,20]}})",
+      {1, 2, 3, 4, 5});
+  for (const ElementType type : {ElementType::kI8, ElementType::kBF16}) {
+    quantized.size_ = 0;
+    ASSERT_EQ(quantize_safetensors(file, type, quantized, no_report), Status::kOk);
+    int tensors = 0;
+    const SafetensorsFile parts = split_safetensors(quantized.text());
+    SafetensorsHeader entries(parts.header, parts.body.size());
+    for (SafetensorsEntry entry; entries.next(entry); ++tensors) {
+      if (entry.name == "e") EXPECT_TRUE(entry.rank == 2 && entry.shape[0] == 0 && entry.shape[1] == 3);
+      if (entry.name != "f") continue;
+      EXPECT_TRUE(entry.type_name == "F4");
+      EXPECT_TRUE(std::string_view(parts.body.data() + entry.begin, 4) ==
+                  std::string_view(file.text().data() + file.size() - 4, 4));
+    }
+    EXPECT_EQ(entries.status(), Status::kOk);
+    EXPECT_EQ(tensors, type == ElementType::kI8 ? 4 : 3);
+  }
+}
+
 TEST(QuantizeSafetensors, integers_without_their_scales_are_refused) {
   EXPECT_EQ(
       layout_of(

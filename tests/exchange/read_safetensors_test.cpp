@@ -222,6 +222,17 @@ TEST(ReadSafetensors, part_of_a_module_leaves_the_rest_of_the_file_alone) {
   using Part = PyTorchPart<SmallNames, "head">;
   EXPECT_EQ(safetensors_layout<Part>(kMore, 44).status, Status::kOk);
   EXPECT_EQ(safetensors_layout<SmallNames>(kMore, 44).status, Status::kUnknownTensor);
+  constexpr std::string_view kNewer =
+      R"({"head.bias":{"dtype":"F32","shape":[3],"data_offsets":[0,12]},"head.weight":{"dtype":"F32","shape":[3,2],"data_offsets":[12,36]},"table":{"dtype":"F4","shape":[4,4],"data_offsets":[36,44]},"empty":{"dtype":"F32","shape":[0,3],"data_offsets":[44,44]}})";
+  EXPECT_EQ(safetensors_layout<Part>(kNewer, 44).status, Status::kOk);
+  EXPECT_EQ(safetensors_layout<SmallNames>(kNewer, 44).status, Status::kUnknownTensor);
+  constexpr std::string_view kNewerBias =
+      R"({"head.bias":{"dtype":"F4","shape":[3],"data_offsets":[0,2]},"head.weight":{"dtype":"F32","shape":[3,2],"data_offsets":[2,26]}})";
+  EXPECT_EQ(safetensors_layout<Part>(kNewerBias, 26).status, Status::kInvalidType);
+  EXPECT_TRUE(safetensors_layout<Part>(kNewerBias, 26).tensor == "head.bias");
+  constexpr std::string_view kEmptyBias =
+      R"({"head.bias":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},"head.weight":{"dtype":"F32","shape":[3,2],"data_offsets":[0,24]}})";
+  EXPECT_EQ(safetensors_layout<Part>(kEmptyBias, 24).status, Status::kInvalidShape);
   using Other = PyTorchPart<SmallNames, "tail">;
   EXPECT_EQ(safetensors_layout<Other>(kMore, 44).status, Status::kMissingTensor);
   EXPECT_EQ(safetensors_layout<Part>(kMore, 45).status, Status::kTrailingBytes);

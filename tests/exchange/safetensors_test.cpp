@@ -116,12 +116,49 @@ TEST(Safetensors, sizes_are_shape_times_type) {
   EXPECT_EQ(status_of(R"({"a":{"dtype":"F32","shape":[2,4],"data_offsets":[0,24]}})"), Status::kInvalidSize);
   EXPECT_EQ(status_of(R"({"a":{"dtype":"F64","shape":[2,3],"data_offsets":[0,24]}})"), Status::kInvalidSize);
   EXPECT_EQ(status_of(R"({"a":{"dtype":"F32","shape":[6],"data_offsets":[24,0]}})"), Status::kInvalidSize);
-  EXPECT_EQ(status_of(R"({"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}})", 0), Status::kInvalidSize);
+  EXPECT_EQ(status_of(R"({"a":{"dtype":"F32","shape":[0],"data_offsets":[0,24]}})"), Status::kInvalidSize);
 }
 
-TEST(Safetensors, types_that_are_none_are_refused) {
-  EXPECT_EQ(status_of(R"({"a":{"dtype":"F33","shape":[6],"data_offsets":[0,24]}})"), Status::kInvalidType);
+TEST(Safetensors, a_dimension_of_0_takes_no_bytes) {
+  EXPECT_EQ(status_of(R"({"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}})", 0), Status::kOk);
+  EXPECT_EQ(status_of(R"({"a":{"dtype":"F32","shape":[3,0,2],"data_offsets":[0,0]}})", 0), Status::kOk);
+  constexpr Text kBetween =
+      R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"e":{"dtype":"F32","shape":[0,7],"data_offsets":[4,4]},"b":{"dtype":"U8","shape":[5],"data_offsets":[4,9]}})";
+  EXPECT_EQ(status_of(kBetween, 9), Status::kOk);
+  EXPECT_EQ(read(kBetween, 9).tensors, 3);
+  EXPECT_EQ(status_of(kBetween, 10), Status::kTrailingBytes);
+  EXPECT_EQ(status_of(R"({"a":{"dtype":"F32","shape":[0],"data_offsets":[1,1]}})", 0), Status::kCutShort);
+}
+
+TEST(Safetensors, every_tensor_is_visited_once_in_any_order) {
+  constexpr Text kHeader =
+      R"({"e":{"dtype":"F32","shape":[0],"data_offsets":[4,4]},"b":{"dtype":"U8","shape":[5],"data_offsets":[4,9]},"f":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"g":{"dtype":"F32","shape":[0],"data_offsets":[9,9]}})";
+  char visited[8] = {};
+  int count = 0;
+  attune::detail::for_each_tensor_in_file({kHeader, Text("123456789"), Status::kOk},
+                                          [&](const SafetensorsEntry& entry) {
+                                            if (count < 7) visited[count] = entry.name[0];
+                                            ++count;
+                                          });
+  EXPECT_TRUE(Text(visited) == "efgab");
+}
+
+TEST(Safetensors, types_of_newer_versions_have_no_size_here) {
+  // Twelve numbers of four bits.
+  constexpr Text kFour = R"({"a":{"dtype":"F4","shape":[3,4],"data_offsets":[0,6]}})";
+  EXPECT_EQ(status_of(kFour, 6), Status::kOk);
+  EXPECT_TRUE(read(kFour, 6).last.type == attune::ElementType::kOther);
+  EXPECT_EQ(status_of(kFour, 5), Status::kCutShort);
+  EXPECT_EQ(status_of(kFour, 7), Status::kTrailingBytes);
+  EXPECT_EQ(status_of(R"({"a":{"dtype":"F4","shape":[3,4],"data_offsets":[6,0]}})", 6), Status::kInvalidSize);
   EXPECT_EQ(status_of(R"({"a":{"dtype":"","shape":[6],"data_offsets":[0,24]}})"), Status::kInvalidType);
+}
+
+TEST(Safetensors, header_padded_with_nul_is_named) {
+  EXPECT_EQ(status_of(Text("{}\0\0\0\0\0\0", 8), 0), Status::kNulPadding);
+  EXPECT_EQ(status_of(Text("{} \0 \0", 6), 0), Status::kNulPadding);
+  EXPECT_EQ(status_of(Text("{}\0x", 4), 0), Status::kInvalidHeader);
+  EXPECT_EQ(status_of(Text("{\0}", 3), 0), Status::kInvalidHeader);
 }
 
 TEST(Safetensors, ranks_above_8_are_refused) {

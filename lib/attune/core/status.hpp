@@ -62,6 +62,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     kJournalFull,          // no room for another journal entry
     kFileFault,            // a file cannot be opened or written
     kWrongArithmetic,      // SelfTest: a compiler option or processor mode changes results
+    kNulPadding,           // a file's header ends with NUL characters instead of spaces
 };
 
 /// One line for a log or a display, a literal in flash: the fact, then the remedy after a colon.
@@ -169,6 +170,8 @@ enum class [[nodiscard]] Status : std::uint8_t{
       return "the file cannot be opened or written";
     case Status::kWrongArithmetic:
       return "this build has other bits: no -ffast-math, no flush-to-zero";
+    case Status::kNulPadding:
+      return "the header is padded with NUL characters: pad it with spaces";
   }
   return "unknown status";
 }

@@ -20,12 +20,12 @@ enum class ElementType : std::uint8_t {
   kF16,   // IEEE 754 binary16
   kBF16,  // the upper half of a float
   kI8,    // with scales in a separate tensor
-  kOther  // only its size is known: other integers, booleans, 8-bit floats
+  kOther  // not readable: other integers, booleans, floats of 8 bits and less, types of newer versions
 };
 
 namespace detail {
 
-/// A type from its name in a file, and its size in bytes; 0 for an unknown name.
+/// A type from its name in a file, and its size in bytes; 0 if a name is unknown here.
 struct ElementInfo {
   std::string_view name;
   ElementType type;

@@ -125,7 +125,7 @@ class SafetensorsQuantizer {
     return entry.type != ElementType::kOther && entry.type != ElementType::kI8;
   }
   [[nodiscard]] bool is_narrow(const SafetensorsEntry& entry) const {
-    return is_float(entry) && entry.rank >= 2 && is_weight_(entry);
+    return is_float(entry) && entry.rank >= 2 && entry.bytes() > 0 && is_weight_(entry);
   }
   [[nodiscard]] RowsOfEntry rows_of(const SafetensorsEntry& entry) const {
     int first = 0;

@@ -43,9 +43,10 @@ struct SafetensorsEntry {
 ///   if (header.status() != Status::kOk) …
 ///
 /// `text` is the header with its spaces, and must live as long. `body_size` counts the bytes after it.
-/// Tensors without elements are refused. Escapes and UTF-8 are not checked, and duplicate names are left to
-/// the caller. Hashes of the tensors' ends detect holes and overlaps. A forged file can defeat the hashes,
-/// but no tensor can reach outside of the file.
+/// A tensor with a dimension of 0 has no bytes. The size of a tensor of an unknown type is not checked: newer
+/// versions of the format have types that this library cannot read. Escapes and UTF-8 are not checked, and
+/// duplicate names are left to the caller. Hashes of the tensors' ends detect holes and overlaps. A forged
+/// file can defeat the hashes, but no tensor can reach outside of the file.
 class SafetensorsHeader {
  public:
   /// Reads `text`, with `body_size` bytes after it.
@@ -177,10 +178,10 @@ class SafetensorsHeader {
       if (part == 0 || (seen & part) != 0) refuse(Status::kInvalidHeader);
       seen |= part;
       if (part == kType) {
-        const detail::ElementInfo info = detail::element_info(plain_string());
-        if (info.bytes == 0) refuse(Status::kInvalidType);
+        entry.type_name = plain_string();
+        const detail::ElementInfo info = detail::element_info(entry.type_name);
+        if (entry.type_name.empty()) refuse(Status::kInvalidType);
         entry.type = info.type;
-        entry.type_name = info.name;
         element_bytes = info.bytes;
       } else if (part == kShape) {
         read_shape(entry);
@@ -207,11 +208,14 @@ class SafetensorsHeader {
     need(']');
   }
 
-  constexpr void check(const SafetensorsEntry& entry, std::uint64_t bytes) {
+  /// `element_bytes` is 0 for an unknown type.
+  constexpr void check(const SafetensorsEntry& entry, std::uint64_t element_bytes) {
+    std::uint64_t bytes = element_bytes;
     for (int i = 0; i < entry.rank; ++i) {
       if (__builtin_mul_overflow(bytes, entry.shape[i], &bytes)) return refuse(Status::kOverflow);
     }
-    if (bytes == 0 || entry.end < entry.begin || entry.bytes() != bytes) return refuse(Status::kInvalidSize);
+    if (element_bytes == 0) bytes = entry.bytes();
+    if (entry.end < entry.begin || entry.bytes() != bytes) return refuse(Status::kInvalidSize);
     if (entry.end > body_size_) return refuse(Status::kCutShort);
     if (bytes > body_size_ - covered_) return refuse(Status::kOverlap);
     covered_ += bytes;
@@ -224,7 +228,11 @@ class SafetensorsHeader {
   constexpr void finish() {
     ended_ = true;
     skip_spaces();
-    if (at_ != text_.size()) return refuse(Status::kInvalidHeader);
+    if (at_ != text_.size()) {
+      const bool is_padding =
+          text_.find_first_not_of(std::string_view("\0 ", 2), at_) == std::string_view::npos;
+      return refuse(is_padding ? Status::kNulPadding : Status::kInvalidHeader);
+    }
     if (last_ != body_size_) return refuse(Status::kTrailingBytes);
     if (covered_ != body_size_) return refuse(Status::kHole);
     if (balance_ + mix(body_size_) != mix(0)) return refuse(Status::kOverlap);
@@ -279,15 +287,23 @@ struct SafetensorsFile {
 
 namespace detail {
 
-/// Calls visitor(entry) for the tensors of a valid file, in the order of their data.
+/// Calls visitor(entry) for the tensors of a valid file: those without elements, then the others in the order
+/// of their data.
 template <class Visitor>
 constexpr void for_each_tensor_in_file(const SafetensorsFile& file, const Visitor& visitor) {
   SafetensorsHeader entries(file.header, file.body.size());
   SafetensorsEntry entry;
+  while (entries.next(entry)) {
+    if (entry.bytes() == 0) visitor(entry);
+  }
+  const auto stands_at = [&entry](std::uint64_t at) { return entry.begin == at && entry.bytes() > 0; };
+  entries = SafetensorsHeader(file.header, file.body.size());
   for (std::uint64_t at = 0; at < file.body.size(); at = entry.end) {  // there are no holes
-    if (!entries.next(entry) || entry.begin != at) {                   // the header has another order
+    while (entries.next(entry) && entry.bytes() == 0) {
+    }
+    if (!stands_at(at)) {  // the header has another order, or has ended
       entries = SafetensorsHeader(file.header, file.body.size());
-      while (entries.next(entry) && entry.begin != at) {
+      while (entries.next(entry) && !stands_at(at)) {
       }
     }
     visitor(entry);
@@ -304,7 +320,7 @@ constexpr double number_at(const SafetensorsFile& file, const SafetensorsEntry& 
   return element<double>(entry.type, file.body.data() + byte);
 }
 
-/// The last tensor of a file that meets condition(entry); an entry of no bytes if there is none.
+/// The last tensor of a file that meets condition(entry); an entry of rank 0 without a name if there is none.
 template <class Condition>
 constexpr SafetensorsEntry find_tensor(const SafetensorsFile& file, const Condition& condition) {
   SafetensorsHeader entries(file.header, file.body.size());

@@ -300,7 +300,7 @@ class SafetensorsRewriter {
     if (entry.type != ElementType::kI8) return {};
     const SafetensorsEntry scales =
         find_tensor(file_, [&entry](const auto& other) { return scaled_by(other.name) == entry.name; });
-    const bool fits = scales.rank == 1 &&
+    const bool fits = scales.rank == 1 && scales.shape[0] > 0 &&
                       (scales.type == ElementType::kF32 || scales.type == ElementType::kF64) &&
                       elements_of(entry) % scales.shape[0] == 0;
     return fits ? scales : SafetensorsEntry{};

@@ -37,20 +37,23 @@ def write(path, tensors, metadata=None):
 
 
 def read(path):
-    """Tensors by name."""
-    return read_all(path)[0]
+    """Tensors by name, without those of types that PyTorch does not have."""
+    return read_all(path, unreadable=[])[0]
 
 
 def whole(number):
     return type(number) is int and number >= 0
 
 
-def read_all(path):
-    """Tensors by name, and the metadata. Raises ValueError of a file that is damaged."""
+def read_all(path, unreadable=None):
+    """Tensors by name, and the metadata. Raises ValueError of a file that is damaged. Names of tensors of unknown types are appended
+    to `unreadable`; without it they raise ValueError."""
     with open(path, "rb") as file:
         data = file.read()
     length = struct.unpack("<Q", data[:8])[0] if len(data) >= 8 else len(data)
     header = header_of(data[8:8 + length]) if length <= len(data) - 8 else None
+    if header is None and header_of(data[8:8 + length].rstrip(b"\0 ")) is not None:
+        raise ValueError(f"{path}: its header is padded with NUL characters; the format pads it with spaces")
     if header is None:
         raise ValueError(f"{path} is no .safetensors file")
     tensors, spans, data = {}, [], data[8 + length:]
@@ -61,11 +64,15 @@ def read_all(path):
         dtype, shape, offsets = (entry.get(key) for key in ("dtype", "shape", "data_offsets")) if isinstance(entry, dict) else [None] * 3
         if not isinstance(shape, list) or not isinstance(offsets, list) or not all(map(whole, shape + offsets)) or len(offsets) != 2:
             raise ValueError(f"{path} is damaged: {name}")
-        if not isinstance(dtype, str) or dtype not in TYPES:
-            raise ValueError(f"{path}: {name} has numbers of {dtype}, which cannot be read")
         begin, end = offsets
         if end > len(data):
             raise ValueError(f"{path} is cut short: {name}")
+        if not isinstance(dtype, str) or dtype not in TYPES:
+            if unreadable is None or not isinstance(dtype, str):
+                raise ValueError(f"{path}: {name} has numbers of {dtype}, which cannot be read")
+            unreadable.append(name)
+            spans.append((begin, end))
+            continue
         if end - begin != math.prod(shape) * torch.empty(0, dtype=TYPES[dtype]).element_size():
             raise ValueError(f"{path} is damaged: {name} has {end - begin} bytes, which is not its shape's size")
         spans.append((begin, end))
