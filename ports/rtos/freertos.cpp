@@ -7,18 +7,12 @@
 #include <train_task_stack.hpp>
 
 #include "application.hpp"
+#include "freertos_stack.hpp"
 
 namespace {
 
-// What the processor and the kernel keep on a task's stack while another runs: 27 words of an exception with
-// the FPU's registers, r4-r11, s16-s31, EXC_RETURN, PSPLIM, CONTROL, and up to two more with TrustZone.
-constexpr std::size_t kContextBytes = 224;
-constexpr std::size_t words(std::size_t bytes) {
-  return (bytes + kContextBytes + sizeof(StackType_t) - 1) / sizeof(StackType_t);
-}
-
-constexpr std::size_t kControlWords = words(control_task_stack_bytes),
-                      kTrainWords = words(train_task_stack_bytes);
+constexpr std::size_t kControlWords = freertos::stack_words(control_task_stack_bytes),
+                      kTrainWords = freertos::stack_words(train_task_stack_bytes);
 StackType_t control_stack[kControlWords], train_stack[kTrainWords];
 StaticTask_t control_block, train_block;
 TaskHandle_t training;

@@ -8,6 +8,7 @@
 #include <control_task_stack.hpp>
 #include <train_task_stack.hpp>
 
+#include "rtos/freertos_stack.hpp"
 #include "sensor.hpp"
 
 void start_tasks();
@@ -68,10 +69,8 @@ void end_period() {}
 int main() {
   start_tasks();
   expect(created == 2 && tasks[0].priority < tasks[1].priority, "training is below control");
-  expect(tasks[0].words * sizeof(StackType_t) >= train_task_stack_bytes + 27 * 4 + 100,
-         "training has its stack");
-  expect(tasks[1].words * sizeof(StackType_t) >= control_task_stack_bytes + 27 * 4 + 100,
-         "control has its stack");
+  expect(tasks[0].words == freertos::stack_words(train_task_stack_bytes), "training has its stack");
+  expect(tasks[1].words == freertos::stack_words(control_task_stack_bytes), "control has its stack");
   constexpr int kWindows = 200;
   while (sensor::periods < 8 * kWindows) {
     ++now;

@@ -12,6 +12,7 @@ using TickType_t = std::uint32_t;
 #define pdTRUE (static_cast<BaseType_t>(1))
 #define portMAX_DELAY (static_cast<TickType_t>(0xFFFFFFFFUL))
 #define configMAX_PRIORITIES (8)
+#define configCHECK_FOR_STACK_OVERFLOW (2)
 #define configTICK_RATE_HZ (static_cast<TickType_t>(1000))
 #define pdMS_TO_TICKS(xTimeInMs) \
   (static_cast<TickType_t>((static_cast<std::uint64_t>(xTimeInMs) * configTICK_RATE_HZ) / 1000U))
