@@ -42,6 +42,51 @@ int write_journal(std::size_t (&at)[40]) {
   return count;
 }
 
+/// The reader in its shortest form, which tries every entry at every byte, and all entries if need be.
+class SlowReader {
+ public:
+  explicit SlowReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  Status next(JournalEntry& entry) {
+    for (std::size_t at = at_; at < bytes_.size(); ++at) {
+      if (!read_at(at, entry)) continue;
+      if (at != at_ && entry.event != JournalEvent::kSession) return Status::kUnreadable;
+      at_ = entry.behind;
+      return Status::kOk;
+    }
+    return Status::kNothingStored;
+  }
+  [[nodiscard]] std::size_t at() const { return at_; }
+
+ private:
+  [[nodiscard]] std::uint32_t word(std::size_t at) const {
+    std::uint32_t value = 0;
+    std::memcpy(&value, bytes_.data() + at, 4);
+    return value;
+  }
+  bool read_at(std::size_t at, JournalEntry& entry) const {
+    if (bytes_.size() - at < 8) return false;
+    const attune::detail::JournalHead head(word(at));
+    const bool session = head.event() == JournalEvent::kSession;
+    if (!head.is_event() || head.whole() > bytes_.size() - at || (!session && at < 4)) return false;
+    const std::size_t end = at + head.whole() - 4;
+    if (attune::crc32(bytes_.data() + at, end - at, session ? 0 : word(at - 4)) != word(end)) return false;
+    entry = {head.event(), bytes_.subspan(at + 4, head.size()), at, end + 4};
+    return true;
+  }
+  std::span<const std::byte> bytes_;
+  std::size_t at_ = 0;
+};
+
+/// The bytes that the reader visits, up to the end of a journal or its damage.
+std::uint64_t visited(std::span<const std::byte> bytes) {
+  JournalReader reader(bytes);
+  JournalEntry entry{};
+  while (reader.next(entry) == Status::kOk) {
+  }
+  return reader.visited();
+}
+
 }  // namespace
 
 TEST(JournalReader, reads_all_of_a_journal_of_version_1) {
@@ -149,4 +194,70 @@ TEST(JournalReader, finds_an_entry_that_is_missing_or_comes_twice) {
       EXPECT_EQ(reading.entries, twice ? entry + 1 : entry);
     }
   }
+}
+
+TEST(JournalReader, reads_damaged_journals_as_one_that_tries_every_byte) {
+  std::size_t at[40];
+  (void)write_journal(at);
+  static Memory other;
+  attune::Rng rng(5);
+  int damaged = 0;
+  for (int run = 0; run < 3000; ++run) {
+    other.clear();
+    const auto below = [&rng](std::size_t end) { return static_cast<std::size_t>(rng.next()) % end; };
+    for (int part = 0; part < 2; ++part) {  // parts of a journal, as cuts leave them
+      const std::size_t from = run % 3 == 0 ? below(memory.size) : 0;
+      other(reinterpret_cast<const char*>(memory.bytes) + from, 1 + below(memory.size - from));
+    }
+    for (std::size_t flips = below(4); flips > 0; --flips)
+      other.bytes[below(other.size)] ^= std::byte(1u << below(8));
+    JournalReader reader(other.all());
+    SlowReader slow(other.all());
+    for (Status read = Status::kOk; read == Status::kOk;) {
+      JournalEntry entry{}, expected{};
+      read = reader.next(entry);
+      ASSERT_EQ(read, slow.next(expected));
+      damaged += read == Status::kUnreadable;
+      if (read == Status::kUnreadable) {
+        ASSERT_EQ(entry.at, slow.at());
+      }
+      if (read != Status::kOk) break;
+      ASSERT_EQ(entry.at, expected.at);
+      ASSERT_EQ(entry.behind, expected.behind);
+      ASSERT_EQ(entry.body.data(), expected.body.data());
+    }
+  }
+  EXPECT_GT(damaged, 300);
+}
+
+TEST(JournalReader, visits_the_bytes_of_a_damaged_journal_a_few_times) {
+  constexpr std::size_t kSize = 1 << 14;
+  static std::byte bytes[kSize];
+  const auto all = std::span<const std::byte>(bytes);
+  // Every byte begins an entry that reaches to the end.
+  const auto expect_linear = [&](auto&& fill) {
+    for (std::size_t i = 0; i < kSize; ++i) bytes[i] = static_cast<std::byte>(fill(i));
+    EXPECT_LE(visited(all), 6 * kSize);
+  };
+  attune::Rng rng(3);
+  expect_linear([&](std::size_t) { return rng.next() >> 24; });
+  expect_linear([](std::size_t) { return 5; });
+  expect_linear([](std::size_t i) { return i % 4 == 0 ? 10 : i % 4 == 3 ? 1 : 0; });
+  expect_linear([](std::size_t i) { return i % 4 == 0 ? 5 : 0; });
+  // Sessions, each behind an entry that was to be long.
+  std::size_t at[40];
+  (void)write_journal(at);
+  std::size_t size = 0;
+  int sessions = 0;
+  for (; kSize - size > at[1] + 8; ++sessions) {
+    std::memcpy(bytes + size, memory.bytes, at[1]);
+    const std::size_t left = kSize - size - at[1] - 8;
+    const std::uint32_t head = 10u | static_cast<std::uint32_t>(left) << 8;
+    std::memcpy(bytes + size + at[1], &head, sizeof head);
+    size += at[1] + sizeof head;
+  }
+  const Reading reading = read_all(all.first(size));
+  EXPECT_EQ(reading.entries, sessions);
+  EXPECT_EQ(reading.end, Status::kNothingStored);
+  EXPECT_LE(visited(all.first(size)), 6 * size);
 }

@@ -25,6 +25,25 @@ struct CrcTable {
 };
 inline constexpr CrcTable kCrcTable;
 
+/// The product of two polynomials modulo the CRC's. The highest bit is the coefficient of x^0.
+[[nodiscard]] constexpr std::uint32_t crc_product(std::uint32_t a, std::uint32_t b) {
+  std::uint32_t product = 0;
+  for (; a != 0; a <<= 1) {
+    if ((a & 0x8000'0000u) != 0) product ^= b;
+    b = (b & 1u) != 0 ? b >> 1 ^ 0xEDB88320u : b >> 1;
+  }
+  return product;
+}
+/// A CRC register, not inverted, after `count` zero bytes: register · x^(8 · count).
+[[nodiscard]] constexpr std::uint32_t crc_after_zeros(std::uint32_t state, std::size_t count) {
+  std::uint32_t power = 0x0080'0000u;  // x^8
+  for (; count != 0; count >>= 1) {
+    if ((count & 1u) != 0) state = crc_product(state, power);
+    power = crc_product(power, power);
+  }
+  return state;
+}
+
 }  // namespace detail
 
 /// The CRC of `count` bytes. For text in slices, `before` is the CRC of all earlier slices. The CRC of no

@@ -13,6 +13,7 @@
 // by erased bytes. Anything else between two entries is damage.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -84,29 +85,160 @@ struct JournalEntry {
   }
 };
 
-/// Reads a journal from memory, entry by entry, and checks the CRC of each.
+namespace detail {
+
+/// The first word of an entry.
+class JournalHead {
+ public:
+  constexpr explicit JournalHead(std::uint32_t word) : word_(word) {}
+
+  [[nodiscard]] constexpr JournalEvent event() const { return static_cast<JournalEvent>(word_ & 31u); }
+  [[nodiscard]] constexpr std::uint32_t unit() const { return 1u << (word_ >> 5 & 7u); }
+  /// Bytes of the body.
+  [[nodiscard]] constexpr std::size_t size() const { return word_ >> 8; }
+  /// Bytes of the entry.
+  [[nodiscard]] constexpr std::size_t whole() const {
+    return (size() + 2 * sizeof word_ + unit() - 1) / unit() * unit();
+  }
+  [[nodiscard]] constexpr bool is_event() const { return (word_ & 31u) - 1 < kLastJournalEvent; }
+  /// Whether such an entry exists, as far as events have a size.
+  [[nodiscard]] constexpr bool is_plausible() const {
+    if (!is_event() || unit() > 32) return false;
+    switch (event()) {
+      case JournalEvent::kStarted:
+      case JournalEvent::kResumed:
+      case JournalEvent::kSaving:
+        return size() == sizeof(JournalPoint);
+      case JournalEvent::kSequence:
+      case JournalEvent::kHash:
+        return size() == sizeof(std::uint32_t);
+      case JournalEvent::kDiscarded:
+        return size() == 0;
+      case JournalEvent::kSession:  // a later version's may be larger
+        return size() >= sizeof(JournalSession) && size() <= kSmall;
+      case JournalEvent::kUpdated:
+        return size() <= kSmall;
+      default:
+        return true;
+    }
+  }
+  /// Whether it is plausible and its body has at most 252 bytes, as of all but sequences and states.
+  [[nodiscard]] constexpr bool is_small() const { return is_plausible() && size() <= kSmall; }
+
+ private:
+  static constexpr std::size_t kSmall = 252;
+  std::uint32_t word_;
+};
+
+/// Finds the first complete entry behind damaged bytes. Visits each byte once: a
+/// candidate waits until the bytes of its CRC come, and is compared with the CRC of all bytes so far.
+class EntrySearch {
+ public:
+  struct Found {
+    std::size_t at, end;  // both 0: there is none
+  };
+
+  /// Searches from `from` on; `visited` counts bytes.
+  Found find(std::span<const std::byte> bytes, std::size_t from, std::uint64_t& visited) {
+    count_ = 0;
+    from_ = from;
+    std::uint32_t all = 0;  // the register of all bytes from `from` on
+    for (std::size_t at = from; at < bytes.size(); ++at, ++visited) {
+      if (count_ > 0 && waiting_[0].crc_at == at) {
+        if (const Found found = compare(bytes, at, all); found.end != 0) return found;
+      }
+      add(bytes, at, all);
+      const auto index = static_cast<unsigned char>(bytes[at]);
+      all ^= index;
+      for (int bit = 0; bit < 8; bit += kCrcStep)
+        all = all >> kCrcStep ^ kCrcTable.words[all % (1u << kCrcStep)];
+    }
+    return {};
+  }
+
+ private:
+  static constexpr int kWaiting = 64;
+  static constexpr std::size_t kWord = sizeof(std::uint32_t);
+  struct Candidate {
+    std::size_t at, crc_at;
+    std::uint32_t difference;  // between its own register and the one of all bytes, at its start
+  };
+
+  static std::uint32_t word_at(std::span<const std::byte> bytes, std::size_t at) {
+    std::uint32_t value = 0;
+    std::memcpy(&value, bytes.data() + at, kWord);
+    return value;
+  }
+  // The longest candidates give way if there are too many, but never the one at from_.
+  void add(std::span<const std::byte> bytes, std::size_t at, std::uint32_t all) {
+    if (bytes.size() - at < 2 * kWord) return;
+    const JournalHead head(word_at(bytes, at));
+    const bool is_session = head.event() == JournalEvent::kSession;
+    if (!head.is_plausible() || head.whole() > bytes.size() - at || (!is_session && at < kWord)) return;
+    const std::uint32_t before = is_session ? 0 : word_at(bytes, at - kWord);
+    const Candidate candidate{at, at + head.whole() - kWord, ~before ^ all};
+    if (count_ == kWaiting) {
+      const bool keeps_last = waiting_[kWaiting - 1].at == from_;
+      const Candidate last = waiting_[kWaiting - 1];
+      if (waiting_[kWaiting - 1 - keeps_last].crc_at <= candidate.crc_at) return;
+      if (keeps_last) waiting_[kWaiting - 2] = last;
+      --count_;
+    }
+    int place = count_++;
+    for (; place > 0 && waiting_[place - 1].crc_at > candidate.crc_at; --place)
+      waiting_[place] = waiting_[place - 1];
+    waiting_[place] = candidate;
+  }
+  // Of those whose CRC is at `at`: the longest one that is complete.
+  Found compare(std::span<const std::byte> bytes, std::size_t at, std::uint32_t all) {
+    Found found{};
+    int compared = 0;
+    for (; compared < count_ && waiting_[compared].crc_at == at; ++compared) {
+      const Candidate& candidate = waiting_[compared];
+      const std::uint32_t own = crc_after_zeros(candidate.difference, at - candidate.at) ^ all;
+      if (found.end == 0 && ~own == word_at(bytes, at)) found = {candidate.at, at + kWord};
+    }
+    count_ -= compared;
+    for (int i = 0; i < count_; ++i) waiting_[i] = waiting_[i + compared];
+    return found;
+  }
+
+  Candidate waiting_[kWaiting];  // in the order of crc_at
+  int count_ = 0;
+  std::size_t from_ = 0;
+};
+
+}  // namespace detail
+
+/// Reads a journal from memory, entry by entry, and checks the CRC of each. Its time is linear in the number
+/// of bytes, damaged or not.
 class JournalReader {
  public:
   /// Reads `bytes`, which must outlive it.
-  explicit JournalReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  explicit JournalReader(std::span<const std::byte> bytes)
+      : bytes_(bytes), attempts_(2 * std::uint64_t{bytes.size()}) {}
 
   /// Reads the next entry. Returns kNothingStored after the last one, and kUnreadable if bytes at entry.at
-  /// are damaged and valid entries follow. Skips entries that a power cut interrupted.
+  /// are damaged and valid entries follow. Skips entries that a power cut interrupted. After damage, it may
+  /// overlook an entry of more than 252 bytes, but none that is shorter.
   Status next(JournalEntry& entry) {
     if (read_at(at_, entry)) {
       at_ = entry.behind;
       return Status::kOk;
     }
-    for (std::size_t at = at_ + 1; at < bytes_.size(); ++at) {
-      if (!read_at(at, entry)) continue;
-      if (entry.event != JournalEvent::kSession) {
-        entry.at = at_;
-        return Status::kUnreadable;
-      }
-      at_ = entry.behind;
-      return Status::kOk;
+    // An entry that was not read because attempts_ are used up is searched for like all others.
+    const std::size_t from = attempts_ > 0 ? at_ + 1 : at_;
+    const auto found = from < bytes_.size() ? detail::EntrySearch{}.find(bytes_, from, visited_)
+                                            : detail::EntrySearch::Found{};
+    if (found.end == 0) return Status::kNothingStored;
+    const detail::JournalHead head(word_at(found.at));
+    entry = {head.event(), bytes_.subspan(found.at + kWord, head.size()), found.at, found.end};
+    if (found.at != at_ && entry.event != JournalEvent::kSession) {
+      entry.at = at_;
+      return Status::kUnreadable;
     }
-    return Status::kNothingStored;
+    at_ = entry.behind;
+    return Status::kOk;
   }
   /// The number of bytes after the last complete entry, without trailing erased bytes: the rest of an
   /// interrupted entry. Call it once next() has returned kNothingStored.
@@ -115,6 +247,8 @@ class JournalReader {
     while (end > at_ && (bytes_[end - 1] == std::byte{0x00} || bytes_[end - 1] == std::byte{0xFF})) --end;
     return end - at_;
   }
+  /// The bytes that were looked at so far, as often as they were: less than six times the journal's size.
+  [[nodiscard]] std::uint64_t visited() const { return visited_; }
 
  private:
   static constexpr std::size_t kWord = sizeof(std::uint32_t);
@@ -124,20 +258,26 @@ class JournalReader {
     std::memcpy(&value, bytes_.data() + at, kWord);
     return value;
   }
-  bool read_at(std::size_t at, JournalEntry& entry) const {
-    if (at > bytes_.size() || bytes_.size() - at < 2 * kWord) return false;
-    const std::uint32_t head = word_at(at), event = head & 31u, unit = 1u << (head >> 5 & 7u);
-    const std::size_t size = head >> 8, whole = (size + 2 * kWord + unit - 1) / unit * unit;
-    if (event == 0 || event > kLastJournalEvent || whole > bytes_.size() - at) return false;
-    const bool first = event == static_cast<std::uint32_t>(JournalEvent::kSession);
+  bool read_at(std::size_t at, JournalEntry& entry) {
+    if (at > bytes_.size() || bytes_.size() - at < 2 * kWord || attempts_ == 0) return false;
+    const detail::JournalHead head(word_at(at));
+    const std::size_t whole = head.whole();
+    if (!head.is_event() || whole > bytes_.size() - at) return false;
+    const bool first = head.event() == JournalEvent::kSession;
     if (!first && at < kWord) return false;
     const std::uint32_t before = first ? 0 : word_at(at - kWord);
-    if (crc32(bytes_.data() + at, whole - kWord, before) != word_at(at + whole - kWord)) return false;
-    entry = {static_cast<JournalEvent>(event), bytes_.subspan(at + kWord, size), at, at + whole};
+    visited_ += whole;
+    if (crc32(bytes_.data() + at, whole - kWord, before) != word_at(at + whole - kWord)) {
+      attempts_ -= (std::min)(attempts_, std::uint64_t{whole});
+      return false;
+    }
+    entry = {head.event(), bytes_.subspan(at + kWord, head.size()), at, at + whole};
     return true;
   }
 
   std::span<const std::byte> bytes_;
+  std::uint64_t attempts_;  // bytes that may be read of entries that are not complete
+  std::uint64_t visited_ = 0;
   std::size_t at_ = 0;  // the end of the last entry
 };
 
