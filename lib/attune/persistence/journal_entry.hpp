@@ -90,7 +90,7 @@ namespace detail {
 /// The first word of an entry.
 class JournalHead {
  public:
-  constexpr explicit JournalHead(std::uint32_t word) : word_(word) {}
+  constexpr explicit JournalHead(std::uint32_t first_word) : word_(first_word) {}
 
   [[nodiscard]] constexpr JournalEvent event() const { return static_cast<JournalEvent>(word_ & 31u); }
   [[nodiscard]] constexpr std::uint32_t unit() const { return 1u << (word_ >> 5 & 7u); }
@@ -150,7 +150,7 @@ class EntrySearch {
       add(bytes, at, all);
       const auto index = static_cast<unsigned char>(bytes[at]);
       all ^= index;
-      for (int bit = 0; bit < 8; bit += kCrcStep)
+      for (int shift = 0; shift < 8; shift += kCrcStep)
         all = all >> kCrcStep ^ kCrcTable.words[all % (1u << kCrcStep)];
     }
     return {};
