@@ -21,6 +21,12 @@ bool below_stack(std::uint32_t address) {
   return address < address_of(stack_limit) && address >= address_of(stack_limit) - kStackGuardBytes;
 }
 
+// An instruction of a coprocessor that is off, or that is not there: floats, since firmware uses no other.
+bool is_without_fpu() {
+  constexpr std::uint32_t kNoCoprocessor = 1U << 19;
+  return (system_register(kCfsr) & kNoCoprocessor) != 0U;
+}
+
 // Whether the stack is what the fault is about, and whether the registers were stacked nonetheless.
 bool is_overflow(const std::uint32_t* stacked) {
   const std::uint32_t status = system_register(kCfsr);
@@ -42,6 +48,7 @@ bool is_stacked(const std::uint32_t* stacked) {
 constexpr int kNearlyFullWords = 16;
 bool is_overflow(const std::uint32_t* stacked) { return stacked < stack_limit + kNearlyFullWords; }
 bool is_stacked(const std::uint32_t* stacked) { return stacked >= stack_limit; }
+bool is_without_fpu() { return false; }
 #endif
 
 // Four words a line, each behind its name. `names` stand one behind the other, each with its end.
@@ -109,6 +116,7 @@ extern "C" {
       line.add(" of a stack that ends at ");
       line.add(port::hex8(address_of(stack_limit)));
     }
+    if (is_without_fpu()) line.add("\n  no FPU: this core has none, or CPACR has it off");
     line.add('\n');
     if (is_stacked(stacked)) {
       add_words(line, "  r0 \0  r1 \0  r2 \0  r3 \0  r12 \0  lr \0  pc \0  xpsr ", stacked, 8);

@@ -138,7 +138,7 @@ def quick_boards(usable):
     for board in (board for board in [*usable, "template"] if board != "mps2_an386"):
         pages = board == "microbit"  # as mps2_an386 it has all of them: a core without and one with Armv7-M's instructions
         programs = "port_programs" if pages else "board_programs"
-        suites += [Suite(f"programs for {board}", [*PARTS, "builds", board, "fault", "overflow", programs, "argmax_copy_8x4x1"], BOARD),
+        suites += [Suite(f"programs for {board}", [*PARTS, "builds", board, "faulting", programs, "argmax_copy_8x4x1"], BOARD),
                    *faults(board, *([] if pages else ["--without-pages"]))]
     return suites
 
