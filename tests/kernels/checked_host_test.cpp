@@ -1,4 +1,5 @@
 #include <array>
+#include <cfenv>
 #include <cstddef>
 #include <stdexcept>
 #include <string>
@@ -6,6 +7,10 @@
 #include <attune/attune.hpp>
 
 #include <check.hpp>
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
 
 #if ATTUNE_CHECKED
 
@@ -166,6 +171,46 @@ TEST(Checked, a_cache_that_was_never_cleared_fails) {
   cache.reset();
   EXPECT_EQ(failed_check([&] { (void)Attention::step(parameters, x, x, cache, scratch); }),
             "attune: what a layer reads and writes overlaps; give it memory of its own");
+}
+
+// A library that is loaded after the start may set the modes of the thread that loads it.
+TEST(Checked, a_thread_with_another_rounding_fails_in_the_next_update_and_save) {
+  constexpr const char* kMessage =
+      "attune: this thread flushes subnormal numbers to zero, or does not round to nearest; restore the "
+      "processor's default floating-point mode";
+  static Trainer<Layer, MeanSquaredError, AdamW, 2> trainer;
+  static Trainer<Layer, MeanSquaredError, AdamW, 1, UpdateInBackward> in_backward;
+  static ForwardOnlyTrainer<Layer> forward_only;
+  const Layer::Input x{};
+  const Layer::Output target{};
+  trainer.initialize(XavierUniform{}, Rng{1});
+  in_backward.initialize(XavierUniform{}, Rng{1});
+  forward_only.initialize(XavierUniform{}, Rng{1});
+  ASSERT_TRUE(trainer.accumulate(x, target).ok());
+  const auto update = [&] { (void)trainer.update_incomplete({.learning_rate = 0.1f}); };
+  const auto save = [&] { (void)trainer.state().check(); };
+  const auto expect = [&](const std::string& message) {
+    EXPECT_EQ(failed_check(update), message);
+    EXPECT_EQ(failed_check(save), message);
+    EXPECT_EQ(failed_check([&] { (void)trainer.accumulate(x, target); }), message);
+    EXPECT_EQ(failed_check([&] { (void)in_backward.step(x, target); }), message);
+    EXPECT_EQ(failed_check([&] { (void)forward_only.replay({forward_only.state().steps, 0.1f}); }), message);
+  };
+  for (const int mode : {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO}) {
+    std::fesetround(mode);
+    expect(kMessage);
+    std::fesetround(FE_TONEAREST);
+  }
+#if defined(__SSE2__)
+  for (const unsigned flushed : {1u << 15, 1u << 6}) {  // results, and operands
+    const unsigned before = _mm_getcsr();
+    _mm_setcsr(before | flushed);
+    expect(kMessage);
+    _mm_setcsr(before);
+  }
+#endif
+  EXPECT_EQ(failed_check(update), "");
+  EXPECT_EQ(failed_check(save), "");
 }
 
 TEST(Checked, more_rows_than_a_matrix_has_fail) {

@@ -191,7 +191,9 @@ struct KeyValueCache {
   template <int tokens = 1>
   using Scratch = StepScratch<Model, shape, tokens>;
 
-  std::uint64_t tokens;  // so far; the position of the next token
+  /// The number of tokens so far, which is the position of the next one. Only step() and reset() set it:
+  /// rings and windows forget older tokens, so a smaller number is no earlier state. A copy of the cache is.
+  std::uint64_t tokens;
   /// Memory of the layers; initially zeros.
   [[no_unique_address]] detail::StreamMemoryOf<Model, shape> memory;
 

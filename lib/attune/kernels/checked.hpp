@@ -1,6 +1,7 @@
 // Checked mode, ATTUNE_CHECKED=1: run-time assertions for a caller's promises that no type can express. Views
 // must have data, be aligned and lie within their matrix; inputs and outputs must not overlap; ids and rows
-// must exist. Off by default; then it compiles to nothing.
+// must exist; the processor must round to nearest and keep subnormal numbers. Off by default; then it
+// compiles to nothing.
 //
 //   attune::on_failed_check = [](const char* what) { log(what); reset(); };  // a product's own handler
 //
@@ -11,6 +12,7 @@
 
 #if ATTUNE_CHECKED
 
+#include <bit>
 #include <cstdint>
 #if __has_include(<unistd.h>) && (defined(__unix__) || defined(__APPLE__))
 #include <cstdio>
@@ -37,6 +39,19 @@ inline bool overlap(const void* first, std::uintptr_t bytes, const void* other, 
   return at < there + other_bytes && there < at + bytes;
 }
 
+/// Whether this thread still rounds to nearest and keeps subnormal numbers. A library that is loaded later,
+/// or a task with registers of its own, may have set other modes than SelfTest saw. True where a vector unit
+/// flushes by design.
+[[nodiscard]] inline bool has_default_rounding() {
+  volatile float subnormal = std::bit_cast<float>(std::uint32_t{2}), half = 0.5f;
+  const volatile float halved = subnormal * half;
+  volatile float one = 1.0f, tie = 0x1p-24f, above_tie = 0x1.8p-24f;
+  const volatile float down = one + tie, up = one + above_tie;
+  const bool keeps_subnormals = kFlushesSubnormals || std::bit_cast<std::uint32_t>(float{halved}) == 1;
+  return keeps_subnormals && std::bit_cast<std::uint32_t>(float{down}) == 0x3F800000u &&
+         std::bit_cast<std::uint32_t>(float{up}) == 0x3F800001u;
+}
+
 }  // namespace detail
 
 /// Called with a sentence when a check fails. Default: on a PC, prints the sentence to stderr and aborts;
@@ -49,3 +64,9 @@ inline void (*on_failed_check)(const char* what) = detail::stop_at_failed_check;
 #else
 #define ATTUNE_ASSERT(condition, what) void()
 #endif
+
+/// Before results become permanent, by an update or a save.
+#define ATTUNE_ASSERT_ROUNDING()                                                                        \
+  ATTUNE_ASSERT(::attune::detail::has_default_rounding(),                                               \
+                "this thread flushes subnormal numbers to zero, or does not round to nearest; restore " \
+                "the processor's default floating-point mode")

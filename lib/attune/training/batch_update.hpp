@@ -3,6 +3,7 @@
 
 #include <attune/core/gradients.hpp>
 #include <attune/core/status.hpp>
+#include <attune/kernels/checked.hpp>
 #include <attune/training/loss.hpp>
 #include <attune/training/optimizer.hpp>
 #include <attune/training/state.hpp>
@@ -24,6 +25,7 @@ struct BatchGradient {
   ATTUNE_INLINE static BatchGradient of(const Gradients& gradients,
                                         const typename Optimizer::Options& options, const Clipping& clipping,
                                         const LossSum<Scalar>& sum) {
+    ATTUNE_ASSERT_ROUNDING();
     BatchGradient batch{};
     if (batch.status = clipping.check(); batch.status != Status::kOk) return batch;
     const Scalar norm_of_sum = clipping.template norm<Scalar>(gradients);

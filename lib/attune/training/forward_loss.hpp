@@ -4,6 +4,7 @@
 #include <attune/core/tensor.hpp>
 #include <attune/execution/layer_calls.hpp>
 #include <attune/execution/pass.hpp>
+#include <attune/kernels/checked.hpp>
 #include <attune/training/loss.hpp>
 #include <attune/training/optimizer.hpp>
 
@@ -28,6 +29,7 @@ ATTUNE_INLINE Status forward_loss(const auto& context, const auto& parameters,
   });
   if (status != Status::kOk) return status;
   return context.answer([&]() ATTUNE_INLINE_LAMBDA {
+    ATTUNE_ASSERT_ROUNDING();
     clear_behind(context, output);
     on_output(ConstView<Output>(output));
     sum = loss.sum(ConstView<Output>(output), target, output);

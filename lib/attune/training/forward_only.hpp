@@ -224,6 +224,7 @@ class ForwardOnlyTrainer
     return {(mean_of(above) + mean_of(below)) / 2, Status::kOk, change};
   }
   Status apply(const Change& change) {
+    ATTUNE_ASSERT_ROUNDING();
     discard();
     if (!(change.size <= detail::kLargestGradient<Scalar> &&
           -change.size <= detail::kLargestGradient<Scalar>))

@@ -20,6 +20,7 @@
 #include <attune/core/memory.hpp>
 #include <attune/core/rng.hpp>
 #include <attune/execution/layer.hpp>
+#include <attune/kernels/checked.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/training/optimizer.hpp>
 
@@ -113,6 +114,7 @@ struct TrainingState {
   /// that it was trained with. kOtherPrecision: only one of the two plans multiplies integers, or only one of
   /// the two bases is packed. kUnderWay: saved between the slices of an update, which is partly applied.
   [[nodiscard]] constexpr Status check() const {
+    if (!std::is_constant_evaluated()) ATTUNE_ASSERT_ROUNDING();
     if (fingerprint_of_type == kPartOfUpdate) return Status::kUnderWay;
     if (fingerprint_of_type != kFingerprint) return Status::kOtherState;
     constexpr TrainingPrecision kOther =
