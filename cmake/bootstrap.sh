@@ -28,6 +28,8 @@
 #   zephyr  pykwalify and kconfiglib, which read what a module of Zephyr says of itself
 #   xmllint xmllint
 #   json    nlohmann-json
+#   rsvg    rsvg-convert, and Pillow for Debian's own /usr/bin/python3
+#   tags    Universal Ctags, and libclang for Debian's own /usr/bin/python3
 #   mpi     mpirun and mpicxx; attune_mpirun N COMMAND... then starts ranks on this machine
 # What is missing is named, then installed where apt-get is; elsewhere the list is printed and the shell exits with 1.
 # With everything in place it costs a few milliseconds.
@@ -213,6 +215,14 @@ _attune_check_small_kind() {
     codespell) _attune_lacks _attune_has codespell -- codespell codespell ;;
     xmllint) _attune_lacks _attune_has xmllint -- xmllint libxml2-utils ;;
     yaml) _attune_lacks_python yaml python3-yaml ;;
+    rsvg)
+      _attune_lacks _attune_has rsvg-convert -- rsvg-convert librsvg2-bin
+      _attune_lacks_python PIL python3-pil
+      ;;
+    tags)
+      _attune_lacks _attune_has ctags -- "Universal Ctags" universal-ctags
+      _attune_lacks_python clang.cindex python3-clang-14
+      ;;
     onnx) _attune_lacks_python onnx python3-onnx ;;
     zephyr)
       _attune_lacks_python pykwalify.core python3-pykwalify python3-ruamel.yaml python3-dateutil

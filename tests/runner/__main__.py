@@ -16,32 +16,38 @@ import suites as table  # noqa: E402
 from suite import Run, show  # noqa: E402
 
 USAGE = """\
-usage: tests/run [--on TARGET] [--sanitize] [--everywhere] [--fuzz N]
+usage: tests/run [--full | --everywhere] [--on TARGET] [--sanitize] [--fuzz N]
+       tests/run --only PATH...
+       tests/run --changed [REVISION]
        tests/run --cases DIR [--on TARGET]
        tests/run --bare [COMMAND...]
 
-Prints the suites that it will run and how long they take, then each suite, then the sum. Missing tools are installed, and named.
+Prints the suites that it will run, then each suite with its time, then the sum. Missing tools are installed, and named.
 
-  (nothing)       every test that a change must pass; about 18 minutes on two processors.
-                  Unit tests and conformance vectors on the host (all in double, a third in float) and on mps2_an386 (a third in
-                  float). On every other board: some steps of the example, a fault, a stack overflow. Equal bits with each kind of
-                  kernels. Flash, RAM, stack, instructions and symbols of every board's firmware. Compile-time messages,
-                  packaging, examples. Unit tests and the host's vectors are barely optimized. The host leaves cases that combine
-                  what others check to --on host. A board has unit tests of kernels, single layers and what does no arithmetic,
-                  skips those that are the same on every machine, and prints their number; it leaves images of models, training
-                  and files to --on
+  (nothing)       whether the library works: unit tests of every room on the host, kernels on mps2_an386, equal bits with each kind
+                  of kernels, a third of the vectors, compile-time messages, rooms, words and links, one package, one exported model
+                  and one library in C. It ends with the suites that it leaves to --full
+  --only PATH...  while you work: the unit tests that cover a header, a test or a room, on the host, and a list of what else covers it
+  --changed [REVISION]
+                  unit tests of the rooms that differ from REVISION (HEAD, if you leave it out), and of the rooms that include them
+  --full          what a change must pass before it lands. The tests above, and: unit tests on mps2_an386. On every other board: some
+                  steps of the example, a fault, a stack overflow. Flash, RAM, stack, instructions and symbols of every board's
+                  firmware. Packages, examples, pages and the site. Unit tests and the host's vectors are barely optimized. The host
+                  leaves cases that combine what others check to --on host. A board has unit tests of kernels, single layers and what
+                  does no arithmetic, skips those that are the same on every machine, and prints their number; it leaves images of
+                  models, training and files to --on
   --on TARGET     unit tests with every case and all vectors of one target: host, a board, or a processor. Vectors are optimized as
                   they ship. all: every target, about half an hour
   --sanitize      unit tests under AddressSanitizer and UndefinedBehaviorSanitizer; lib/attune/host also under ThreadSanitizer
   --fuzz N        only fuzzing, under the same sanitizers: N sessions of calls with outside input, N damaged files, N power cuts
-                  during a save. Failures name the session, the file or the cut. The default run does 50,000 of each and
-                  5,000 cuts; 1000000000 take more than a day
-  --everywhere    over two hours, what the default run leaves out: the complete unit tests on the host and on boards; all vectors on
+                  during a save. Failures name the session, the file or the cut. --full does 50,000 of each and 5,000
+                  cuts; 1000000000 take more than a day
+  --everywhere    over two hours, what --full leaves out: the complete unit tests on the host and on boards; all vectors on
                   both; the whole training of digits on a Cortex-M4; equal bits of every compiler, optimization level, vector unit,
                   board and arithmetic; unit tests in both arithmetics, for SSE2, AVX2 and AVX-512 (as far as this processor has
                   them) and every board; newer compilers, as far as available; every header and every message with each compiler;
                   all budgets; every page of ports/rtos on every core; every model of the exporter; every method of personalise;
-                  every library in C; every sketch; programs of the benchmark. It does not repeat the rest of the default run
+                  every library in C; every sketch; programs of the benchmark. It does not repeat the rest of --full
   --cases DIR     only one instantiation for every .safetensors case below DIR, on the host or on TARGET
   --bare          README's commands on a bare machine, before a release; about 40 minutes, as root, with a network. Makes a Debian
                   root with nothing but Git (mmdebstrap, kept in build/bare), clones the last commit into it, and runs README's
@@ -67,7 +73,10 @@ def parse(arguments):
     parser.add_argument("--cases")
     parser.add_argument("--fuzz")
     parser.add_argument("--sanitize", action="store_true")
+    parser.add_argument("--full", action="store_true")
     parser.add_argument("--everywhere", action="store_true")
+    parser.add_argument("--only", nargs="+")
+    parser.add_argument("--changed", nargs="?", const="HEAD")
     parser.add_argument("--bare", nargs=argparse.REMAINDER)
     return parser.parse_args(arguments)
 
@@ -112,12 +121,12 @@ def runnable(run, suites):
 
 # What can be asked for.
 
-def run_cases(told):
-    if len(told.on) > 1:
+def run_cases(args):
+    if len(args.on) > 1:
         fail("--cases runs on one target at a time")
-    port = port_of(told.on[0] if told.on else "host")
+    port = port_of(args.on[0] if args.on else "host")
     require([*boards.needs(port), "tests"])
-    os.execv(table.PYTHON[0], [*table.RUN_CASES[:-1], str(ROOT / table.RUN_CASES[-1]), "--cases", told.cases, "--on", port])
+    os.execv(table.PYTHON[0], [*table.RUN_CASES[:-1], str(ROOT / table.RUN_CASES[-1]), "--cases", args.cases, "--on", port])
 
 
 def port_of(target):
@@ -127,31 +136,61 @@ def port_of(target):
         fail(error)
 
 
-def asked_for(told, run):
+def selected(args, run):
     """The suites that the options ask for."""
-    if told.fuzz:
-        if not told.fuzz.isdecimal() or told.fuzz.startswith("0"):
+    if args.fuzz:
+        if not args.fuzz.isdecimal() or args.fuzz.startswith("0"):
             fail("--fuzz takes a number of sessions")
-        return table.fuzz(int(told.fuzz), int(told.fuzz))
-    if told.sanitize:
+        return table.fuzz(int(args.fuzz), int(args.fuzz))
+    if args.sanitize:
         return table.sanitized()
-    if told.on and not told.everywhere:
-        targets = ["host", *usable_boards(run)] if "all" in told.on else [port_of(target) for target in told.on]
+    if args.on and not args.everywhere:
+        targets = ["host", *usable_boards(run)] if "all" in args.on else [port_of(target) for target in args.on]
         return [suite for target in targets for suite in table.target(target)]
     require("build tests arm qemu clang".split())
     usable = usable_boards(run)
-    return table.everywhere(usable) if told.everywhere else table.everything(usable)
+    if args.everywhere:
+        return table.everywhere(usable)
+    if not args.full:
+        left_out = {suite.name: None for suite in table.full(usable)}
+        suites = table.everyday(usable)
+        run.left_out = [name for name in left_out if name not in {suite.name for suite in suites}]
+        return suites
+    return table.full(usable)
 
 
-def plan(told, suites):
-    """One line before the first suite: how many there are, where, and how long they take on two processors."""
-    takes = ("" if told.fuzz or told.sanitize else "over two hours" if told.everywhere else
-             "about half an hour" if "all" in told.on else "" if told.on else "about 18 minutes")
-    where = f" on {', '.join(told.on).replace('all', 'every target')}" if told.on and not told.everywhere else " here and on emulated boards"
-    if told.fuzz or told.sanitize:
+def run_selection(args):
+    """--only and --changed: unit tests on the host."""
+    require("build tests clang".split())
+    import selection
+    try:
+        if args.only:
+            tests = selection.Selection()
+            for name in args.only:
+                tests.add(selection.covering(name))
+            files, rest = [selection.resolve(name) for name in args.only], []
+        else:
+            tests, rest = selection.changed(args.changed)
+            files = []
+    except selection.UnknownPath as error:
+        fail(error)
+    names = [str(path.relative_to(ROOT / "tests")) for room in tests.tests.values() for path in room]
+    show(f"tests/run: {', '.join(names)}\n" if args.only else f"tests/run: rooms {', '.join(tests.tests) or 'none'}\n")
+    code = selection.run(tests) if names else 0
+    if rest:
+        show(f"tests/run: without unit tests: {', '.join(str(path.relative_to(ROOT)) for path in rest)}\n")
+    for line in selection.what_else(tests, files):
+        show(f"tests/run: {line}\n")
+    return code
+
+
+def plan(args, suites):
+    """One line before the first suite: how many there are, and where."""
+    where = f" on {', '.join(args.on).replace('all', 'every target')}" if args.on and not args.everywhere else " here and on emulated boards"
+    if args.fuzz or args.sanitize:
         where = " here"
     count = "1 suite" if len(suites) == 1 else f"{len(suites)} suites"
-    return f"tests/run: {count}{where}{takes and f', {takes} on two processors'}; the last line is the sum\n"
+    return f"tests/run: {count}{where}; the last line is the sum\n"
 
 
 def lock_tree():
@@ -167,20 +206,22 @@ def lock_tree():
 
 
 def main():
-    told = parse(sys.argv[1:])
-    if told.help:
+    args = parse(sys.argv[1:])
+    if args.help:
         print(USAGE, end="")
         return 0
     os.chdir(ROOT)
-    if told.bare is not None:
-        return bare.main(told.bare)
-    if told.cases:
-        run_cases(told)
+    if args.bare is not None:
+        return bare.main(args.bare)
+    if args.cases:
+        run_cases(args)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with lock_tree():
+        if args.only or args.changed:
+            return run_selection(args)
         run = Run()
-        suites = runnable(run, asked_for(told, run))
-        show(plan(told, suites))
+        suites = runnable(run, selected(args, run))
+        show(plan(args, suites))
         run.run(suites)
         return run.close()
 

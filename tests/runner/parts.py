@@ -36,16 +36,16 @@ class Counts:
         return 0 if self.passed and not self.failed else 1
 
 
-def said_by(*command):
+def run_capture(*command):
     """(code, output) of a command, with errors in it."""
     done = subprocess.run([str(word) for word in command], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, errors="replace")
     return done.returncode, done.stdout
 
 
-def quietly(*command):
+def run_checked(*command):
     """Runs a command, and shows what it said if it fails, which ends the program."""
-    code, output = said_by(*command)
+    code, output = run_capture(*command)
     if code:
         print("\n".join(output.splitlines()[-60:]))
         sys.exit(code)
@@ -53,7 +53,7 @@ def quietly(*command):
 
 def cmake(preset, *arguments):
     """CMake in a build folder, when no other process works there."""
-    quietly("bash", "-c", 'source cmake/bootstrap.sh && attune_cmake "$@"', "bash", f"build/{preset}", *arguments)
+    run_checked("bash", "-c", 'source cmake/bootstrap.sh && attune_cmake "$@"', "bash", f"build/{preset}", *arguments)
 
 
 def build(preset, *targets):
@@ -73,43 +73,63 @@ def preset_of(target):
 
 # Unit tests.
 
-def google_test(program):
-    """GoogleTest's output, with its counts in the words of all suites."""
-    code, output = said_by(program, "--gtest_brief=1", "--gtest_print_time=0")
-    for line in output.splitlines():
-        if line and not re.match(r"\[==========\]|Running main|\[  PASSED  \]", line):
-            print(line)
+def run_google_test(program):
+    """(code, output) of a program of GoogleTest: its failures, and its counts in the words of all suites."""
+    code, output = run_capture(program, "--gtest_brief=1", "--gtest_print_time=0")
+    lines = [line for line in output.splitlines() if line and not re.match(r"\[==========\]|Running main|\[  PASSED  \]", line)]
     number = {word: re.search(pattern, output, re.M) for word, pattern in
               (("all", r"^\[==========\] (\d+) tests?"), ("passed", r"^\[  PASSED  \] (\d+)"),
                ("skipped", r"^\[  SKIPPED \] (\d+) test"))}
     if not number["all"] or not number["passed"]:
-        return code or 1  # it crashed: without its counts
+        return code or 1, "\n".join(lines)  # it crashed: without its counts
     counts = {word: int(found[1]) if found else 0 for word, found in number.items()}
     failed = counts["all"] - counts["passed"] - counts["skipped"]  # in brief, nothing else counts those that failed
-    print(f"{counts['passed']} passed, {failed} failed" + (f", {counts['skipped']} skipped" if counts["skipped"] else ""))
-    return code
+    lines.append(f"{counts['passed']} passed, {failed} failed" + (f", {counts['skipped']} skipped" if counts["skipped"] else ""))
+    return code, "\n".join(lines)
 
 
-def host_tests(preset, program, every=""):
-    """With every case, and not only those that are compiled in a hurry, with `--every`."""
-    if not every:
-        build(preset, program)
-        return google_test(f"build/{preset}/tests/{program}")
-    build_as(f"{preset}-every", preset, "-DATTUNE_EVERY_CASE=ON", targets=[program])
-    return google_test(f"build/{preset}-every/tests/{program}")
+def room_programs():
+    """The programs of unit tests on the host, one for each room of the library."""
+    rooms = sorted(path.name for path in (ROOT / "lib/attune").iterdir() if path.is_dir())
+    return [f"attune_{room}_tests" for room in [*rooms, "whole"]]
 
 
-def host_tests_as(march, arithmetic, program):
+def run_programs(folder, programs):
+    """Runs programs of GoogleTest, with one count for all."""
+    counts = Counts()
+    for program in programs:
+        code, output = run_google_test(f"build/{folder}/tests/{program}")
+        found = re.search(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", output, re.M)
+        print(f"{program}: {output}")
+        if found:
+            counts.passed, counts.failed = counts.passed + int(found[1]), counts.failed + int(found[2])
+            counts.skipped += int(found[3] or 0)
+        if not found or code and not int(found[2]):
+            counts.check(False, f"{program} ended with code {code}")
+    return counts.close()
+
+
+def host_tests(preset, *options):
+    """Of all rooms or of the programs that are named. `--every`: with every case, and not only those that are compiled in a hurry."""
+    programs = [option for option in options if option != "--every"] or room_programs()
+    if "--every" not in options:
+        build(preset, *programs)
+        return run_programs(preset, programs)
+    build_as(f"{preset}-every", preset, "-DATTUNE_EVERY_CASE=ON", targets=programs)
+    return run_programs(f"{preset}-every", programs)
+
+
+def host_tests_as(march, arithmetic):
     folder = f"host-{march}-{arithmetic}"
     build_as(folder, "host", "-DATTUNE_BUILD_EXAMPLES=OFF", "-DATTUNE_NATIVE=OFF", "-DATTUNE_QUICK_TESTS=OFF",
              f"-DCMAKE_CXX_FLAGS=-march={march}", f"-DATTUNE_ARITHMETIC={arithmetic}")
-    return google_test(f"build/{folder}/tests/{program}")
+    return run_programs(folder, [program for program in room_programs() if program != "attune_host_tests"])
 
 
-def host_tests_with(compiler, program):
+def host_tests_with(compiler):
     folder = compiler.replace("++", "")
-    build_as(folder, "quick", f"-DCMAKE_CXX_COMPILER={compiler}", targets=[program])
-    return google_test(f"build/{folder}/tests/{program}")
+    build_as(folder, "quick", f"-DCMAKE_CXX_COMPILER={compiler}", targets=room_programs())
+    return run_programs(folder, room_programs())
 
 
 def run_image(board, image):
@@ -159,6 +179,12 @@ def board_tests(board, every=""):
     return run_images(board, preset_of(board), images)
 
 
+def board_image(board, image):
+    """One image of unit tests."""
+    build(preset_of(board), image)
+    return run_images(board, preset_of(board), [ROOT / "build" / preset_of(board) / "tests" / f"{image}.elf"])
+
+
 def board_tests_as(board, arithmetic):
     folder = f"{board}-{arithmetic}"
     build_as(folder, preset_of(board), "-DATTUNE_BUILD_EXAMPLES=OFF", "-DATTUNE_QUICK_TESTS=OFF", f"-DATTUNE_ARITHMETIC={arithmetic}")
@@ -195,7 +221,7 @@ def memory_maps(*usable):
     counts = Counts()
     for empty in built_images(usable, "tests/budgets", "empty.elf"):
         reporting = [image for image in sorted(empty.parent.glob("*" + SHAPE)) if not WITHOUT_REPORT.search(image.name)]
-        _, output = said_by("tests/packaging/memory_map", empty, *reporting)
+        _, output = run_capture("tests/packaging/memory_map", empty, *reporting)
         for line in output.splitlines():
             if "FAILED" in line:
                 print(f"{empty.relative_to(ROOT / 'build').parts[0]}: {line}")
@@ -219,9 +245,9 @@ def test_symbols():
 def bench_programs():
     """The benchmark's programs for this machine compile."""
     counts, folder = Counts(), "build/bench/compiled"
-    code, output = said_by("cmake", "-G", "Ninja", "-S", "tests/bench", "-B", folder, "-DCMAKE_BUILD_TYPE=Debug")
+    code, output = run_capture("cmake", "-G", "Ninja", "-S", "tests/bench", "-B", folder, "-DCMAKE_BUILD_TYPE=Debug")
     counts.check(code == 0, f"the benchmark is configured\n{output[-2000:]}")
-    code, output = said_by("cmake", "--build", folder)
+    code, output = run_capture("cmake", "--build", folder)
     counts.check(code == 0, f"its programs compile\n{output[-2000:]}")
     return counts.close()
 
@@ -232,7 +258,7 @@ class Example:
     """What a run of examples/run said."""
 
     def __init__(self, *arguments):
-        self.code, self.output = said_by("examples/run", *arguments)
+        self.code, self.output = run_capture("examples/run", *arguments)
         if self.code:
             print("\n".join(self.output.splitlines()[-20:]))
         self.results = [line for line in self.output.splitlines() if line.startswith("result ")]
@@ -285,7 +311,7 @@ def example_trains():
 
 
 PARTS = {name.__name__.replace("_", "-"): name for name in (
-    host_tests, host_tests_as, host_tests_with, board_tests, board_tests_as, fuzz, builds, built, memory_maps,
+    host_tests, host_tests_as, host_tests_with, board_tests, board_image, board_tests_as, fuzz, builds, built, memory_maps,
     firmware_symbols, test_symbols, bench_programs, same_bits, recognizes, example_trains)}
 
 if __name__ == "__main__":

@@ -12,8 +12,9 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "ports"), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT / "ports"), str(ROOT / "tests"), str(ROOT / "tests/runner")]
 import boards  # noqa: E402
+import selection  # noqa: E402
 import suites as table  # noqa: E402
 from checks import check, close  # noqa: E402
 from suite import Run, Suite, counts_of  # noqa: E402
@@ -23,7 +24,7 @@ def run(*scripts):
     """(passed, failed, skipped) of suites that are scripts, what is shown, and the exit code."""
     of_run, shown = Run(), io.StringIO()
     with contextlib.redirect_stdout(shown):
-        of_run.run([Suite(f"suite {i}", ["bash", "-c", script], beside=i % 2 == 1) for i, script in enumerate(scripts)])
+        of_run.run([Suite(f"suite {i}", ["bash", "-c", script], background=i % 2 == 1) for i, script in enumerate(scripts)])
         code = of_run.close()
     return (of_run.passed, of_run.failed, of_run.skipped), shown.getvalue(), code
 
@@ -48,8 +49,27 @@ check("it says what crashed", "unbound" in said)
 check("the last closing line counts", counts_of("1 passed, 0 failed\n2 passed, 0 failed") == (2, 0, 0))
 check("counts within a line do not", counts_of("so 1 passed, 0 failed") is None)
 
+ROOMS = ROOT / "tests"
+check("a header is covered by the tests named after it", selection.covering("layers/activation.hpp") == [ROOMS / "layers/activation_test.cpp"])
+check("a kernel, too", ROOMS / "kernels/gemm_test.cpp" in selection.covering("lib/attune/kernels/ops/gemm.hpp"))
+check("a room has all of its tests", ROOMS / "core/rng_test.cpp" in selection.covering("core"))
+check("a test covers itself", selection.covering("tests/core/rng_test.cpp") == [ROOMS / "core/rng_test.cpp"])
+check("a header of tests is covered by those that include it", len(selection.covering("gradient_suite.hpp")) > 10)
+above = selection.includers_of([ROOT / "lib/attune/training/adafactor.hpp"])
+check("what includes a header is found", ROOMS / "training/adafactor_test.cpp" in above and ROOT / "lib/attune/attune.hpp" in above)
+check("and nothing else", ROOMS / "core/rng_test.cpp" not in above)
+for name in ("layers/nothing.hpp", "README.md", "../.."):
+    try:
+        selection.covering(name)
+        check(f"--only {name} is refused", False)
+    except selection.UnknownPath as error:
+        check(f"--only {name} is refused", name in str(error))
+selected = selection.Selection()
+selected.add([ROOMS / "core/rng_test.cpp"])
+check("a selection knows its tests", ROOMS / "core/rng_test.cpp" in selected and ROOMS / "core/ids_test.cpp" not in selected)
+
 usable = [board for board in boards.names() if board != "template"]
-for suite in [*table.everything(usable), *table.everywhere(usable), *table.sanitized(), *table.fuzz(1, 1)]:
+for suite in [*table.everyday(usable), *table.full(usable), *table.everywhere(usable), *table.sanitized(), *table.fuzz(1, 1)]:
     program = next(word for word in suite.command if word.startswith(("tests/", "examples/")) or word == "ports/run")
     check(f"{suite.name}: {program} is there", (ROOT / program).is_file())
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 # Suites that run beside the ones in front: as many at a time, and this much nicer.
-BESIDE = 3
+BACKGROUND = 3
 NICENESS = 10
 COUNTS = re.compile(r"(\d+) passed, (\d+) failed(?:, (\d+) skipped)?")
 
@@ -23,14 +23,14 @@ class Suite:
     """A program that ends with `N passed, N failed[, N skipped]`.
 
     `needs`: kinds of cmake/bootstrap.sh without which it is skipped. `wants`: kinds without which a part of it is.
-    `beside`: it keeps one processor busy, and runs while later suites do. `last`: it looks at what the others have built, and starts
+    `background`: it keeps one processor busy, and runs while later suites do. `last`: it looks at what the others have built, and starts
     when they have ended.
     """
     name: str
     command: list
     needs: str = ""
     wants: str = ""
-    beside: bool = False
+    background: bool = False
     last: bool = False
 
     def __post_init__(self):
@@ -74,15 +74,15 @@ def give_way(session):
         Path(f"/proc/{session}/autogroup").write_text(str(NICENESS))
 
 
-def execute(command, beside=False, show=None):
+def execute(command, background=False, show=None):
     """Runs a command in the project's folder. `show` gets every line at once."""
     start = time.monotonic()
     with tempfile.TemporaryFile() as log:
-        nice = ["nice", "-n", str(NICENESS)] if beside else []
+        nice = ["nice", "-n", str(NICENESS)] if background else []
         process = subprocess.Popen([*nice, *command], cwd=ROOT, stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE if show else log, stderr=subprocess.STDOUT, start_new_session=True)
         running.add(process.pid)
-        if beside:
+        if background:
             give_way(process.pid)
         for line in process.stdout or ():
             log.write(line)
@@ -106,7 +106,8 @@ class Run:
     def __init__(self):
         self.passed = self.failed = self.skipped = 0
         self.problems = []
-        self.pool = ThreadPoolExecutor(BESIDE)
+        self.left_out = []
+        self.pool = ThreadPoolExecutor(BACKGROUND)
         self.pending = []
         self.shown = self.total = 0
 
@@ -141,8 +142,8 @@ class Run:
         show(f"== {suite.name} ({self.shown} of {self.total})\n")
 
     def start(self, suite):
-        if suite.beside:
-            self.pending.append((suite, self.pool.submit(execute, suite.command, beside=True)))
+        if suite.background:
+            self.pending.append((suite, self.pool.submit(execute, suite.command, background=True)))
         else:
             self.head(suite)
             self.count(suite, execute(suite.command, show=show))
@@ -165,7 +166,9 @@ class Run:
         show(f"-- {end.seconds:.0f} s, {end.processor_seconds:.0f} s of processors\n")
 
     def close(self):
-        """Prints the sum; returns the exit code."""
+        """Prints what the run leaves out, and the sum; returns the exit code."""
+        if self.left_out:
+            show(f"\ntests/run: left to --full: {'; '.join(self.left_out)}\n")
         show("\n" + "".join(f"tests/run: {problem}\n" for problem in self.problems))
         show(f"{self.passed} passed, {self.failed} failed" + (f", {self.skipped} skipped" if self.skipped else "") + "\n")
         return 1 if self.failed else 0

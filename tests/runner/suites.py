@@ -14,8 +14,6 @@ from suite import ROOT, Suite
 PYTHON = [sys.executable, "-B"]
 PARTS = [*PYTHON, "tests/runner/parts.py"]
 RUN_CASES = [*PYTHON, "tests/conformance/run_cases.py"]
-HOST_PROGRAMS = {"attune_tests": "unit tests on host", "attune_kernel_tests": "unit tests of kernels on host",
-                 "attune_host_tests": "training on a PC"}
 BOARD = "build arm qemu"
 # A board for each kind of kernels: without and with an FPU, in assembly, and with vectors.
 KERNELS = ["microbit", "riscv32_virt", "mps2_an386", "mps3_an547"]
@@ -31,7 +29,7 @@ def recognizes(name, least, *arguments):
     return Suite(name, [*PARTS, "recognizes", least, *arguments], BOARD)
 
 
-BESIDE = [
+BACKGROUND = [
     Suite("a program for several processors", "tests/packaging/dispatched", "build gcc clang", "qemu-user"),
     Suite("programs of READMEs and pages", "tests/packaging/pages", "build clang", "mpi"),
     Suite("models behind plain C", "tests/packaging/c_models", f"{BOARD} python", "arduino"),
@@ -61,11 +59,9 @@ BESIDE = [
            "--resets", "12"], BOARD),
     Suite("the site", "tests/packaging/docs", "docs", "browser"),
     Suite("public names", "tests/packaging/api", "build gcc clang docs json mpi"),
-    Suite("spelling and sentences", "tests/packaging/words", "git codespell"),
     Suite("figures of pictures", "examples/guide/pictures/draw --measure --check", BOARD),
     Suite("what an example reports", "tests/examples/run_test", BOARD),
     Suite("checks of images", "tests/packaging/checks_can_fail", "build arm"),
-    Suite("checks of the runner", "tests/runner/self_test.py"),
     Suite("a ViT from PyTorch to a board and back", "tests/examples/exported_test", f"{BOARD} torch"),
     Suite("keywords in a stream", "tests/examples/spotter_test", BOARD),
     Suite("slices of a model", "tests/budgets/slices", f"{BOARD} tests"),
@@ -87,9 +83,9 @@ PICO = Suite("a Raspberry Pi Pico in rp2040js",
              f"{BOARD} tests rp2040js")
 
 
-def beside(suites):
+def background(suites):
     for suite in suites:
-        suite.beside = True
+        suite.background = True
     return suites
 
 
@@ -97,8 +93,8 @@ def cases(name, folder, target, *options):
     return Suite(f"{name} on {target}", [*RUN_CASES, "--cases", folder, "--on", target, *options], "build tests")
 
 
-def host_tests(preset, *options, programs=HOST_PROGRAMS):
-    return [Suite(name, [*PARTS, "host-tests", preset, program, *options], "build tests clang") for program, name in programs.items()]
+def host_tests(name, preset, *options):
+    return Suite(name, [*PARTS, "host-tests", preset, *options], "build tests clang")
 
 
 def faults(board, *options):
@@ -111,7 +107,7 @@ def faults(board, *options):
 def target(port, *options):
     """Unit tests of a target, and vectors with these options; without `--quick` all of them."""
     if port == "host":
-        return [*host_tests("quick", *([] if "--quick" in options else ["--every"])), cases("vectors", "tests/vectors", "host", *options)]
+        return [host_tests("unit tests on host", "quick", *([] if "--quick" in options else ["--every"])), cases("vectors", "tests/vectors", "host", *options)]
     return [Suite(f"unit tests on {port}", [*PARTS, "board-tests", port, *([] if "--quick" in options else ["--every"])],
                   f"{BOARD} tests"), *faults(port),
             cases("vectors", "tests/vectors", port, *options)]
@@ -119,17 +115,15 @@ def target(port, *options):
 
 def fuzz(sessions, cuts):
     """Calls with what can come from outside, damaged files, and power cuts while a state is saved."""
-    return beside([
+    return background([
         Suite(f"{runs} {what}", [*PARTS, "fuzz", program, runs], "build tests")
         for runs, what, program in ((sessions, "sessions of calls", "attune_fuzz"),
                                     (sessions, "damaged files", "attune_fuzz_files"), (cuts, "power cuts", "attune_power_cuts"))])
 
 
 def sanitized():
-    suites = [Suite(f"{program}, sanitized", [*PARTS, "host-tests", "sanitize", program], "build tests")
-              for program in HOST_PROGRAMS]
-    return [*suites, Suite("training on a PC, ThreadSanitizer", [*PARTS, "host-tests", "sanitize-threads", "attune_host_tests"],
-                           "build tests")]
+    return [host_tests("unit tests, sanitized", "sanitize"),
+            host_tests("training on a PC, ThreadSanitizer", "sanitize-threads", "attune_host_tests")]
 
 
 def quick_boards(usable):
@@ -174,26 +168,46 @@ def at_hand():
     return suites
 
 
-def everything(usable):
-    """`tests/run` without an option."""
+def everyday(usable):
+    """`tests/run` without an option: whether the library works."""
+    kernels = [board for board in KERNELS if board in usable]
     return [
-        *beside([CONSUMERS]), *fuzz(50_000, 5_000), *beside([PICO, *BESIDE, *at_hand(), on_every_board(usable)]),
-        *target("mps2_an386", "--quick"),
+        *background([
+            Suite("one model behind plain C", "tests/packaging/c_models --one", f"{BOARD} python"),
+            Suite("one module of PyTorch, exported and checked", "tests/exchange/exporter --one", f"{BOARD} torch"),
+            Suite("find_package", "tests/packaging/consume --one", f"{BOARD} gcc python"),
+            Suite("spelling and sentences", "tests/packaging/words", "git codespell"),
+            Suite("links between pages", "examples/guide/site/build --links", "python"),
+            Suite("definitions that code browsers find", "tests/packaging/tags", "clang tags"),
+            Suite("colors of pictures", "tests/packaging/pictures", "rsvg"),
+            Suite("checks of the runner", "tests/runner/self_test.py")]),
+        host_tests("unit tests on host", "quick"),
         Suite("rooms of the library", "tests/packaging/rooms"),
         Suite("names that are macros of Arduino cores", "tests/packaging/names/macros"),
-        *target("host", "--quick"),
+        Suite("unit tests of kernels on mps2_an386", [*PARTS, "board-image", "mps2_an386", "attune_kernels_tests"], f"{BOARD} tests"),
+        cases("vectors", "tests/vectors", "host", "--quick"),
         Suite("messages of what must not compile", "tests/compile_failure/run", "build gcc clang"),
+        Suite("the same bits with each kind of kernels", ["tests/reproducibility/run", "--quick", *kernels], BOARD),
+    ]
+
+
+def full(usable):
+    """`tests/run --full`. Suites that its other suites contain are not repeated."""
+    contained = {"links between pages", "one model behind plain C", "one module of PyTorch, exported and checked", "find_package",
+                 "unit tests of kernels on mps2_an386", "unit tests on host", "vectors on host"}
+    return [
+        *background([CONSUMERS]), *fuzz(50_000, 5_000), *background([PICO, *BACKGROUND, *at_hand(), on_every_board(usable)]),
+        *target("mps2_an386", "--quick"), *target("host", "--quick"),
+        *(suite for suite in everyday(usable) if suite.name not in contained),
         Suite("every header alone, together with other compilers", "tests/packaging/headers_alone", "build gcc arm clang", "mpi"),
         Suite("the same bits on the host, whatever the compiler", "tests/reproducibility/run host", "build gcc clang"),
         # The steps of the example below tell of the other boards.
-        Suite("the same bits with each kind of kernels",
-              ["tests/reproducibility/run", "--quick", *(board for board in KERNELS if board in usable)], BOARD),
         *quick_boards(usable), Suite("budgets on every board", "tests/budgets/run --quick", f"{BOARD} tests"), *images(usable),
     ]
 
 
 def every_page(usable):
-    """The pages of ports/rtos on every core, of which the default run has two."""
+    """The pages of ports/rtos on every core, of which --full has two."""
     suites = []
     for board in (board for board in usable if not boards.has_core_of_another(board)):
         folder = f"build/{boards.value(board, 'preset')}/tests/ports/programs"
@@ -208,8 +222,7 @@ def every_compiler():
     for compiler in ("clang++-16", "clang++-19", "g++-13", "g++-14", "g++-15"):
         suites.append(Suite(f"every header alone, {compiler}",
                             ["env", f"COMPILERS={compiler}", "tests/packaging/headers_alone"], f"build {compiler}"))
-        suites += [Suite(f"{program}, {compiler}", [*PARTS, "host-tests-with", compiler, program], f"build tests {compiler}")
-                   for program in HOST_PROGRAMS]
+        suites.append(Suite(f"unit tests on host, {compiler}", [*PARTS, "host-tests-with", compiler], f"build tests {compiler}"))
     return suites
 
 
@@ -217,10 +230,9 @@ def every_vector_unit():
     """Unit tests in both arithmetics, for the vector units of this processor."""
     flags = Path("/proc/cpuinfo").read_text().split() if Path("/proc/cpuinfo").exists() else []
     return [
-        Suite(f"{program}, {march}, {arithmetic}", [*PARTS, "host-tests-as", march, arithmetic, program], "build tests")
+        Suite(f"unit tests on host, {march}, {arithmetic}", [*PARTS, "host-tests-as", march, arithmetic], "build tests")
         for march, unit in (("x86-64", "sse2"), ("x86-64-v3", "avx2"), ("x86-64-v4", "avx512f")) if unit in flags
-        for arithmetic in ("unfused", "fused") if (march, arithmetic) != ("x86-64", "fused")  # SSE2 has no FMA
-        for program in ("attune_tests", "attune_kernel_tests")]
+        for arithmetic in ("unfused", "fused") if (march, arithmetic) != ("x86-64", "fused")]  # SSE2 has no FMA
 
 
 def everywhere(usable):
@@ -249,7 +261,7 @@ def everywhere(usable):
         Suite("programs of the benchmark", [*PARTS, "bench-programs"], "build"),
         Suite("messages of what must not compile, each compiler", "tests/compile_failure/run --each", "build gcc clang"),
         Suite("every header alone, each compiler", "tests/packaging/headers_alone --each", "build gcc arm clang", "mpi"),
-        # What the default run leaves to these.
+        # What --full leaves to these.
         *target("host"), cases("vectors", "tests/vectors", "mps2_an386"), *every_page(usable),
         *every_compiler(), *every_vector_unit(), *on_boards,
     ]

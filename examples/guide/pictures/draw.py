@@ -42,6 +42,12 @@ STYLE = """
 """ + "".join(f"  .c{i} {{ fill: var(--c{i}); }} .s{i} {{ stroke: var(--c{i}); fill: none; stroke-width: 2; }}\n" for i in range(6))
 
 
+def with_fallbacks(svg):
+    """In front of each color that is a variable, its color on a light page: file managers and Markdown previews know no variables."""
+    light = dict(re.findall(r"--(\w+): (#\w+)", svg.partition("@media")[0]))
+    return re.sub(r"(fill|stroke): var\(--(\w+)\)", lambda found: f"{found[1]}: {light[found[2]]}; {found[0]}", svg)
+
+
 class Picture:
     """Elements of an SVG, from the top left."""
 
@@ -78,7 +84,7 @@ class Picture:
             self.text(x + i * step + 17, y, name)
 
     def end(self):
-        return "\n".join([*self.lines, "</svg>"]) + "\n"
+        return with_fallbacks("\n".join([*self.lines, "</svg>"]) + "\n")
 
 
 def figures():

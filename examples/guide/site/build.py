@@ -1,6 +1,8 @@
 """Builds the project's site in build/docs/html: pages, READMEs and the reference of every public name.
 
-usage: examples/guide/site/build
+usage: examples/guide/site/build [--links]
+
+  --links   check the links between pages, and build nothing. Ends with `N passed, N failed`
 
 Installs Doxygen and its theme if they are missing. Exits with 1 if a name is undocumented, or a reference or link is broken. Pages are
 plain Markdown; links are relative paths in the project.
@@ -201,10 +203,26 @@ def header(folder):
     return file
 
 
+def check_links(pages):
+    """Every page whose links and pictures are there passes."""
+    failed = 0
+    for page in pages:
+        problems = []
+        readable_page(page, pages, problems)
+        failed += bool(problems)
+        for problem in problems:
+            print(f"FAILED {problem}")
+    print(f"{len(pages) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
 def main():
     if "--help" in sys.argv:
         print(__doc__.strip())
         return 0
+    pages = {page: headings(page) for page in PAGES if (ROOT / page).is_file()}
+    if "--links" in sys.argv:
+        return check_links(pages)
     if subprocess.run([ROOT / "cmake/bootstrap.sh", "docs"]).returncode:
         return 1
     shutil.rmtree(OUT, ignore_errors=True)
@@ -215,7 +233,6 @@ def main():
     # A namespace without a comment would keep Doxygen silent about what is in it.
     write(SOURCE / "attune/namespaces.hpp", "/** All that runs everywhere. */ namespace attune {}\n"
           "/** What needs an operating system: threads, machines, files, pages. */ namespace attune::host {}\n")
-    pages = {page: headings(page) for page in PAGES if (ROOT / page).is_file()}
     for page in pages:
         write(SOURCE / page, readable_page(page, pages, problems))
 
