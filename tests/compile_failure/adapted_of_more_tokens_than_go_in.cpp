@@ -1,4 +1,4 @@
-// expect: attune::Adapted: a layer multiplies more tokens than go in and out of it
+// expect: attune::Adapted: a layer multiplies more tokens than its input and output have; list it in the
 // kilobytes: 20  the way from the call to the layer
 #include <attune/attune.hpp>
 

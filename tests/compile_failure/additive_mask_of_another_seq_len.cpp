@@ -1,4 +1,4 @@
-// expect: attune::AdditiveMask: made for another seq_len than the layer's
+// expect: attune::AdditiveMask: the mask's seq_len differs from the layer's, or from the cache's capacity in
 #include <attune/attune.hpp>
 
 constexpr attune::AttentionShape kShape{.seq_len = 4, .d_model = 8, .num_heads = 2};

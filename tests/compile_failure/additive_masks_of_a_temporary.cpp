@@ -1,4 +1,4 @@
-// expect: attune::AdditiveMask: the matrix is a temporary, gone before the mask is used
+// expect: attune::AdditiveMask: the matrix is a temporary and does not outlive the mask; store it in a
 #include <attune/attune.hpp>
 
 attune::Tensor<float, 8, 4> biases();

@@ -1,4 +1,4 @@
-// expect: attune::additive_mask_per_head: made for another number of heads than the layer's
+// expect: attune::additive_mask_per_head: the mask and the layer have different numbers of heads
 #include <attune/attune.hpp>
 
 constexpr attune::AttentionShape kShape{.seq_len = 4, .d_model = 8, .num_heads = 4};

@@ -1,4 +1,4 @@
-// expect: attune::AlibiBias: made for another number of heads than the layer's
+// expect: attune::AlibiBias: the bias and the layer have different numbers of heads
 #include <attune/attune.hpp>
 
 using Layer = attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 4, .d_model = 8, .num_heads = 4}>;

@@ -1,4 +1,4 @@
-// expect: attune::MultiHeadAttention: there are no weights to read, they are not kept
+// expect: attune::MultiHeadAttention: attention weights are not kept; set .keep_weights = true in
 // expect: set .keep_weights = true in AttentionShape
 #include <attune/attune.hpp>
 

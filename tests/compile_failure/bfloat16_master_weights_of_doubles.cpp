@@ -1,4 +1,4 @@
-// expect: attune::Bfloat16MasterWeights: master weights in bf16 are those of models in float
+// expect: attune::Bfloat16MasterWeights: bf16 weights need a model in float
 #include <attune/attune.hpp>
 
 using Masters = attune::Bfloat16MasterWeights<attune::Adam<attune::AdamVariant{}, double>>;

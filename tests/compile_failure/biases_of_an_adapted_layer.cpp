@@ -1,4 +1,4 @@
-// expect: attune::BiasesAndNorms, Adapted: the layer has an Adapted one in it; merge() its factors
+// expect: attune::BiasesAndNorms, Adapted: the layer contains an Adapted layer; merge() its factors first
 #include <attune/attune.hpp>
 
 using Layer = attune::Linear<attune::LinearShape{.rows = 4, .d_in = 8, .d_out = 8}>;

@@ -1,4 +1,4 @@
-// expect: attune::KeyValueCache: a cache in 8 bits is one of a model in float; leave .numbers out of CacheShape
+// expect: attune::KeyValueCache: an 8-bit cache needs a model in float; leave .numbers out of CacheShape
 #include <attune/attune.hpp>
 
 using Layer =

@@ -1,4 +1,4 @@
-// expect: attune: the cache is of another model; KeyValueCache<Model, shape> names its own
+// expect: attune: the cache belongs to another model; use KeyValueCache<Model, shape>
 #include <attune/attune.hpp>
 
 constexpr attune::AttentionShape kOne{.seq_len = 4, .d_model = 8, .num_heads = 2};

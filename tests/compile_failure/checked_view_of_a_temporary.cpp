@@ -1,4 +1,4 @@
-// expect: attune::checked_view: this is gone before its view is used; give it a name
+// expect: attune::checked_view: the temporary does not outlive its view; store it in a variable
 #include <attune/core/checked_view.hpp>
 #include <attune/core/tensor.hpp>
 

@@ -1,4 +1,4 @@
-// expect: attune::checked_view: these are rows; give it their numbers, std::span(&rows[0][0], count)
+// expect: attune::checked_view: the argument is a range of rows; pass the numbers, std::span(&rows[0][0], count)
 #include <attune/core/checked_view.hpp>
 #include <attune/core/tensor.hpp>
 

@@ -1,4 +1,4 @@
-// expect: attune: what stands in the place of the mask is none
+// expect: attune: this argument is not a mask; masks have hide and bias (execution/attention_mask.hpp)
 #include <attune/attune.hpp>
 
 using Layer = attune::Linear<attune::LinearShape{.rows = 2, .d_in = 3, .d_out = 4}>;

@@ -1,4 +1,4 @@
-// expect: attune::WeightedCrossEntropy: there must be a weight for each of the model's classes
+// expect: attune::WeightedCrossEntropy: the number of weights must equal the number of classes
 #include <attune/attune.hpp>
 
 using Layer = attune::Linear<attune::LinearShape{.rows = 2, .d_in = 3, .d_out = 4}>;

@@ -1,4 +1,4 @@
-// expect: attune::Trainer: this loss has class weights, so every call takes it, behind the mask
+// expect: attune::Trainer: this loss has class weights; pass it to every call: step(inputs, targets, options
 #include <attune/attune.hpp>
 
 using Layer = attune::Linear<attune::LinearShape{.rows = 2, .d_in = 3, .d_out = 4}>;

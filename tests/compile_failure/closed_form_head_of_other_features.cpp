@@ -1,4 +1,4 @@
-// expect: attune::ClosedFormHead: the base has another number of features; its weight must be [num_features, classes]
+// expect: attune::ClosedFormHead: the base's weight must be [num_features, classes]
 #include <attune/attune.hpp>
 
 using Device = attune::ClosedFormHead<8, 3>;

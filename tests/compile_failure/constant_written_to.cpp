@@ -1,4 +1,4 @@
-// expect: attune::MatrixView: what is written to is const; pass what may be changed
+// expect: attune::MatrixView: the destination is const; pass a matrix that can change
 #include <attune/kernels/matrix_view.hpp>
 
 void write(attune::MatrixView<float, 2, 3> y);

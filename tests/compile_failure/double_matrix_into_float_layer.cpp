@@ -1,4 +1,4 @@
-// expect: attune::MatrixView: the matrix has another scalar type; use the layer's (float unless you named one)
+// expect: attune::MatrixView: the matrix and the layer have different scalar types; the layer's is float unless you chose another
 #include <Eigen/Core>
 
 #include <attune/attune.hpp>

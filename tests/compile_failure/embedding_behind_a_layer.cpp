@@ -1,4 +1,4 @@
-// expect: attune: a layer that takes token ids must be the first one of a Sequential
+// expect: attune: a layer that takes token ids must be the first of a Sequential; it cannot follow another
 #include <attune/attune.hpp>
 
 using Model =

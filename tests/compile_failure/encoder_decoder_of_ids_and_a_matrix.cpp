@@ -1,4 +1,4 @@
-// expect: attune::EncoderDecoder: source and target are both token ids, or matrices of as many columns
+// expect: attune::EncoderDecoder: source and target must both be token ids, or matrices with the same number
 #include "encoder_decoder.hpp"
 
 using Ids = attune::Embedding<attune::EmbeddingShape{.seq_len = 3, .vocabulary = 9, .d_model = 4}>;

@@ -1,4 +1,4 @@
-// expect: attune::EncoderDecoder: one mask does not say which attention it is for
+// expect: attune::EncoderDecoder: one mask is ambiguous; pass EncoderDecoderMask{source, target}
 // kilobytes: 31  the way from the call to the layer
 #include "encoder_decoder.hpp"
 

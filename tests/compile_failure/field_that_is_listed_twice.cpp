@@ -1,4 +1,4 @@
-// expect: attune: ATTUNE_FIELDS lists a member of a set twice
+// expect: attune: ATTUNE_FIELDS lists a member twice
 #include <attune/attune.hpp>
 
 struct Parameters {

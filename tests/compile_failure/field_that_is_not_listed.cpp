@@ -1,4 +1,4 @@
-// expect: attune: a member of a set is missing from its ATTUNE_FIELDS
+// expect: attune: a member is missing from ATTUNE_FIELDS
 #include <attune/attune.hpp>
 
 struct Parameters {

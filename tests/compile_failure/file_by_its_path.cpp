@@ -1,4 +1,4 @@
-// expect: attune: a file's bytes are asked for, not its path; read it, and pass a std::vector, a std::span or
+// expect: attune: pass the file's bytes, not its path, as a std::vector, a std::span or a std::string_view
 // errors: 3  three mistakes
 // a expect by gcc: read_safetensors<Names>(const char [18], expect by gcc: read_safetensors<Names>(const
 // char*&, expect by gcc: read_safetensors<Names>(const std::string&,

@@ -1,4 +1,4 @@
-// expect: attune::FlashStore: a state that power cuts cannot break needs two slots of kSlotPages pages; give the store more pages, or fewer records
+// expect: attune::FlashStore: the store needs two slots of kSlotPages pages to survive power cuts; use more pages, or fewer records
 #include "flash.hpp"
 
 using Flash = FlashOf<3>;

@@ -1,4 +1,4 @@
-// expect: attune::FlashStore: Flash needs kPageSize, kPages, kProgramUnit, kErased, and read, program, erase and sync, which answer a Status
+// expect: attune::FlashStore: Flash needs kPageSize, kPages, kProgramUnit, kErased, and read, program, erase and sync, which return a Status
 #include "flash.hpp"
 
 struct Flash : FlashOf<4> {

@@ -1,4 +1,4 @@
-// expect: attune::from_flat: the array has another number of values than the parameters; it is of another model, or of another shape of this one
+// expect: attune::from_flat: the array and the parameters have different sizes; the array belongs to another model or shape
 #include <attune/attune.hpp>
 
 using Model = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 2, .d_out = 3}>;

@@ -1,4 +1,4 @@
-// expect: attune: the flat array has another scalar type than the parameters
+// expect: attune: the flat array and the parameters have different scalar types
 // errors: 2  a matrix and a bias of this scalar
 // kilobytes: 11  the way from the call to the layer
 #include <attune/attune.hpp>

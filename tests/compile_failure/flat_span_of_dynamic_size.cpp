@@ -1,4 +1,4 @@
-// expect: attune::from_flat: only run time knows how many values these are; use read_flat
+// expect: attune::from_flat: the number of values is known only at run time; use read_flat
 #include <attune/attune.hpp>
 
 using Model = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 2, .d_out = 3}>;

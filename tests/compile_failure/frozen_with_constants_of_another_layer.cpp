@@ -1,4 +1,4 @@
-// expect: attune::Frozen, BiasesAndNorms, Adapted: the constants are not those of the layer
+// expect: attune::Frozen, BiasesAndNorms, Adapted: the constants do not match the layer: they differ in
 #include <attune/attune.hpp>
 
 using Head = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 4, .d_out = 2}>;

@@ -1,4 +1,4 @@
-// expect: attune::Ids: this is another number of ids; there is one for each token or row
+// expect: attune::Ids: the number of ids must equal the number of tokens or rows
 #include <attune/core/ids.hpp>
 
 void look_up(attune::Ids<3> ids);

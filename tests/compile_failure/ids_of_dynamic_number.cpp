@@ -1,4 +1,4 @@
-// expect: attune::Ids: only run time knows how many ids these are; check them with attune::checked_view
+// expect: attune::Ids: the number of ids is known only at run time; check it with attune::checked_view
 #include <attune/core/ids.hpp>
 
 void look_up(attune::Ids<3> ids);

@@ -1,4 +1,4 @@
-// expect: attune::Adam: moments in 8 and 16 bits are those of float parameters
+// expect: attune::Adam: 8- and 16-bit moments need float parameters
 #include <attune/attune.hpp>
 
 using Int8 = attune::Adam<attune::AdamVariant{.moments = attune::MomentPrecision::kInt8}, double>;

@@ -1,4 +1,4 @@
-// expect: attune::Sgd: what is kept in 8 or 16 bits is the momentum of float parameters
+// expect: attune::Sgd: 8- and 16-bit momentum needs float parameters
 #include <attune/attune.hpp>
 
 using Int8 = attune::Sgd<attune::Momentum::kNone, float, attune::MomentPrecision::kInt8>;

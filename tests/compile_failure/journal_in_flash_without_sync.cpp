@@ -1,4 +1,4 @@
-// expect: attune::FlashJournal: Flash needs kPageSize, kPages, kProgramUnit, kErased, and read, program, erase and sync, which answer a Status
+// expect: attune::FlashJournal: Flash needs kPageSize, kPages, kProgramUnit, kErased, and read, program, erase and sync, which return a Status
 #include "flash.hpp"
 
 #include <attune/persistence/flash_journal.hpp>

@@ -1,4 +1,4 @@
-// expect: attune::IsLayer: kAbilities says that the layer takes a length or a mask, but no context
+// expect: attune::IsLayer: kAbilities declares a length or a mask, but no context; set .takes_context and
 // kilobytes: 12  the way from the call to the layer
 #include "own_layer.hpp"
 

@@ -1,4 +1,4 @@
-// expect: attune::IsLayer: a layer runs token by token by its Stream<tokens, cache>
+// expect: attune::IsLayer: the type has no Stream<tokens, cache>: the same layer for that many tokens if
 #include "own_layer.hpp"
 
 struct Own : WholeLayer<8, 4> {

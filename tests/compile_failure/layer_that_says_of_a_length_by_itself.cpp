@@ -1,4 +1,4 @@
-// expect: attune::IsLayer: what a layer can do stands in one struct, static constexpr attune::Abilities kAbilities
+// expect: attune::IsLayer: declare abilities in static constexpr attune::Abilities kAbilities{.takes_length =
 #include <attune/attune.hpp>
 
 struct Own : attune::Linear<attune::LinearShape{4, 8, 8}> {

@@ -1,4 +1,4 @@
-// expect: attune::IsLayer: its Parameters are no set: they have no ATTUNE_FIELDS(Weight(w), ...)
+// expect: attune::IsLayer: its Parameters have no ATTUNE_FIELDS(Weight(w), ...) that lists their members
 // errors: 3  the constraint is told, too, and with GCC the name behind the type
 #include <attune/attune.hpp>
 

@@ -1,4 +1,4 @@
-// expect: attune::IsLayer: the type names no Tape, Scratch or InferenceScratch
+// expect: attune::IsLayer: the type has no Tape, Scratch or InferenceScratch; each may be an empty struct
 // errors: 2  the constraint of the class that takes it is told, too
 #include <attune/attune.hpp>
 

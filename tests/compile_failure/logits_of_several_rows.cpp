@@ -1,4 +1,4 @@
-// expect: attune::sample: logits must be one row of as many as SamplingScratch has room for
+// expect: attune::sample: logits must be [1, vocabulary] of SamplingScratch
 #include <attune/attune.hpp>
 
 attune::Tensor<float, 4, 10> logits;

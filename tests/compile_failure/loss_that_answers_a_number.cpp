@@ -1,4 +1,4 @@
-// expect: attune::Loss: sum(y, target, dy) answers no LossSum of the model's scalar
+// expect: attune::Loss: sum(y, target, dy) must return a LossSum of the model's scalar
 // errors: 2  the constraint of the class that takes it is told, too
 #include <attune/attune.hpp>
 

@@ -1,4 +1,4 @@
-// expect: attune::Loss: the type does not say kMeanOverBatch
+// expect: attune::Loss: the type has no kMeanOverBatch (whether a batch's loss is a mean); training/loss.hpp
 // errors: 2  the constraint of the class that takes it is told, too
 #include <attune/attune.hpp>
 

@@ -1,4 +1,4 @@
-// expect: attune::IsLayer: there is a mask or a length, but tokens meet in this layer and it takes neither
+// expect: attune::IsLayer: this layer mixes tokens but takes neither a mask nor a length, so it would read
 // kilobytes: 23  the way from the call to the layer
 #include "own_layer.hpp"
 

@@ -1,4 +1,4 @@
-// expect: attune: no layer of the model has use for a mask
+// expect: attune: no layer of this model uses a mask; leave it out, or add attention or pooling
 #include <attune/attune.hpp>
 
 using Model = attune::Sequential<attune::Linear<attune::LinearShape{.rows = 4, .d_in = 8, .d_out = 8}>,

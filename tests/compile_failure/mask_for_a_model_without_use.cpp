@@ -1,4 +1,4 @@
-// expect: attune: no layer of the model has use for a mask; leave it out, or add attention or pooling
+// expect: attune: no layer of this model uses a mask; leave it out, or add attention or pooling
 #include <attune/attune.hpp>
 
 using Layer = attune::Linear<attune::LinearShape{.rows = 2, .d_in = 3, .d_out = 4}>;

@@ -1,4 +1,4 @@
-// expect: attune::Trainer: what stands in the place of the clipping is none; it comes before the mask
+// expect: attune::Trainer: the fourth argument is not a clipping rule; call step(inputs, targets, options
 #include <attune/attune.hpp>
 
 using Layer = attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 4, .d_model = 8, .num_heads = 2}>;

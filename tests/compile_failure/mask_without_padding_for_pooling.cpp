@@ -1,4 +1,4 @@
-// expect: attune: the model asks a mask for padding alone, and this one says nothing of it
+// expect: attune: this model uses only a mask's padding, and this mask has none; leave it out, or add
 #include <attune/attune.hpp>
 
 using Pool = attune::Pooling<attune::PoolingShape{.seq_len = 4, .d_model = 8}>;

@@ -1,4 +1,4 @@
-// expect: attune::Trainer: there must be one mask for the batch or one for each of its sequences
+// expect: attune::Trainer: pass one mask for the batch, or one for each sequence in a std::array or std::span
 #include <attune/attune.hpp>
 
 using Layer = attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 4, .d_model = 8, .num_heads = 2}>;

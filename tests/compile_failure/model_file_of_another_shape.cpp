@@ -1,4 +1,4 @@
-// expect: attune: this tensor has another shape in the file than in the model
+// expect: attune: this tensor has different shapes in the file and in the model
 // expect: InFile<2, 3>
 // expect: InModel<3, 2>
 // expect by gcc: TensorNamed<attune::v1_0_unfused::detail::Name<7>{"weight"}>

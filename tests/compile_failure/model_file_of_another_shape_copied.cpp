@@ -1,4 +1,4 @@
-// expect: attune: this tensor has another shape in the file than in the model
+// expect: attune: this tensor has different shapes in the file and in the model
 // expect: InFile<4>
 // expect: InModel<3>
 #include "model_file.hpp"

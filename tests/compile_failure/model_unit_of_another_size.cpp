@@ -1,4 +1,4 @@
-// expect: attune::MatrixView: the matrix has another shape than the layer; rows are tokens, columns features,
+// expect: attune::MatrixView: the matrix and the layer have different shapes; rows are tokens, columns
 // and an array without a shape has rows * cols numbers
 #include <attune/layers/linear.hpp>
 #include <attune/training/model_unit_definition.hpp>

@@ -1,6 +1,6 @@
-// expect: attune: a model does not say what a file calls its tensors; names do: PyTorchModule<Model
-// expect: attune: names are of a model, and this type is none: it has no Parameters
-// expect: attune: this is no set of parameters; a trainer's is trainer.parameters(), and trainer.load()
+// expect: attune: pass names, not a model: PyTorchModule<Model
+// expect: attune: this type is not a model; pass the layer, not its parameters or its trainer
+// expect: attune: this is not a set of parameters; pass trainer.parameters(), or call trainer.load()
 // expect: attune::write_safetensors: a sink is called as sink(const char* bytes, std::size_t count)
 // errors: 8  four mistakes, each with the function or class that does not take it
 // kilobytes: 11  the way from the call to the layer

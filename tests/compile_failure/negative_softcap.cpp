@@ -1,4 +1,4 @@
-// expect: attune::MultiHeadAttention: softcap must be positive, from 1e-30 to 1e30; 0 leaves scores
+// expect: attune::MultiHeadAttention: softcap must be in [1e-30, 1e30], or 0 for no cap
 #include <attune/attune.hpp>
 
 constexpr attune::AttentionShape kShape{.seq_len = 4, .d_model = 8, .num_heads = 2, .softcap = -30};

@@ -1,4 +1,4 @@
-// expect: attune::MultiHeadAttention: left, right and sinks of a window must not be negative; without an end
+// expect: attune::MultiHeadAttention: left, right and sinks of a window must not be negative; use kUnlimited
 // they are kUnlimited
 #include <attune/attune.hpp>
 

@@ -1,4 +1,4 @@
-// expect: noise_exponent and label_smoothing are two ways to doubt a label
+// expect: attune::CrossEntropy: noise_exponent and label_smoothing exclude each other; choose one
 #include <attune/attune.hpp>
 
 using Loss = attune::CrossEntropy<attune::CrossEntropyOptions{.label_smoothing = 0.1, .noise_exponent = 0.7}>;

@@ -1,4 +1,4 @@
-// expect: attune::MultiHeadAttention: num_kv_heads must divide num_heads: as many query heads share each head
+// expect: attune::MultiHeadAttention: num_kv_heads must divide num_heads; num_heads / num_kv_heads query
 // of keys and values
 #include <attune/attune.hpp>
 

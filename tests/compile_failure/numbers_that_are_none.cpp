@@ -1,5 +1,5 @@
 // Options beyond what they can be, infinity among them.
-// expect: attune::LowRank: alpha must be positive, from 1e-30 to 1e30
+// expect: attune::LowRank: alpha must be in [1e-30, 1e30]
 // expect: attune::MultiHeadAttention: offset must not be negative, nor above 2^30
 // expect: attune::RotaryPositions: base must be above 1, and at most 1e300
 // expect: attune::SinusoidalPositions: base must be above 1, and at most 1e300

@@ -1,5 +1,5 @@
-// expect: attune::PackedTape: the tape of a single layer is in use all at once, so packing saves nothing
-// expect: take PackedTape of the model, and .keep_weights = false in attention
+// expect: attune::PackedTape: packing the tape of a single layer saves nothing; use PackedTape on the whole
+// expect: attune::PackedTape: packing the tape of a single layer saves nothing; use PackedTape on the whole
 #include <attune/attune.hpp>
 
 using Layer = attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 4, .d_model = 8, .num_heads = 2}>;

@@ -1,4 +1,4 @@
-// expect: attune::PackedTape: a tape in 8 or 16 bits is for models in float; double keeps its own
+// expect: attune::PackedTape: an 8- or 16-bit tape needs a model in float
 #include <attune/attune.hpp>
 
 using Layer = attune::EncoderLayer<

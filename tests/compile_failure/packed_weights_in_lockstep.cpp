@@ -1,4 +1,4 @@
-// expect: Lockstep and double take Int8Weights
+// expect: attune: packed int8 weights need a model in float, one sequence at a time; use Int8Weights for
 // errors: 2  the product of forward, and that of backward
 // kilobytes: 20  the way from the trainer to the product, twice
 #include <attune/attune.hpp>

@@ -1,4 +1,4 @@
-// expect: packed int8 weights are those of models in float; double takes Int8Weights
+// expect: packed int8 weights need a model in float; use Int8Weights for double
 #include <attune/attune.hpp>
 
 using Layer = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 16, .d_out = 16}, double>;

@@ -1,4 +1,4 @@
-// expect: attune::KeyPaddingMask: made for another kv_len than the layer's
+// expect: attune::KeyPaddingMask: the mask and the layer have different kv_len
 #include <attune/attune.hpp>
 
 constexpr attune::AttentionShape kShape{.seq_len = 4, .d_model = 8, .num_heads = 2};

@@ -1,4 +1,4 @@
-// expect: attune::Trainer: what stands in the place of the plan is none
+// expect: attune::Trainer: the fifth template argument is not a memory plan: use Streaming, Lockstep
 // errors: 2  the constraint of the class that takes it is told, too
 #include <attune/attune.hpp>
 

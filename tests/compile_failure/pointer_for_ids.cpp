@@ -1,4 +1,4 @@
-// expect: attune::Ids: a pointer does not say how many ids stand there; check their number with attune::checked_view, or vouch for it with Ids{pointer}
+// expect: attune::Ids: a pointer has no size; check it with attune::checked_view, or promise the size with Ids{pointer}
 #include <attune/core/ids.hpp>
 
 void look_up(attune::Ids<3> ids);

@@ -1,4 +1,4 @@
-// expect: attune: a pass in slices reads its data until it is done, and this is a temporary
+// expect: attune: a pass in slices reads its data until it ends, and this is a temporary; store it in a
 #include <attune/attune.hpp>
 
 using Model = attune::Linear<attune::LinearShape{2, 3, 3}>;

@@ -1,4 +1,4 @@
-// expect: attune: a model does not say what a file calls its tensors; names do: PyTorchModule<Model
+// expect: attune: pass names, not a model: PyTorchModule<Model, …>, PyTorchPart, HuggingFaceModule, or
 #include <attune/attune.hpp>
 
 using Model = attune::Linear<attune::LinearShape{1, 2, 3}>;

@@ -1,4 +1,4 @@
-// expect: attune::FlashStore: a record is a pointer or a view, whose address would be saved
+// expect: attune::FlashStore: a record is a pointer or a view, so its address would be saved; store the data
 #include <attune/attune.hpp>
 
 #include "flash.hpp"

@@ -1,4 +1,4 @@
-// expect: attune: these values are gone before the references to them are used; give them a name
+// expect: attune: the values do not outlive the references to them; store them in a variable
 #include <attune/attune.hpp>
 
 using Model = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 2, .d_out = 3}>;

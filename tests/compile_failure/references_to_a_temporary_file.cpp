@@ -1,4 +1,4 @@
-// expect: attune::refer_to_safetensors: the file is a temporary, which is gone when the set is used; give it
+// expect: attune::refer_to_safetensors: the file is a temporary and does not outlive the parameters; store it
 // a name
 #include <vector>
 

@@ -1,4 +1,4 @@
-// expect: attune::sample: logits of another scalar than the scratch's
+// expect: attune::sample: logits and scratch have different scalar types; use SamplingScratch<vocabulary
 // errors: 2  what cannot be read as the scratch's scalar is told, too
 #include <attune/attune.hpp>
 

@@ -1,4 +1,4 @@
-// expect: attune::SequenceLength: made for another seq_len than the layer's
+// expect: attune::SequenceLength: the length and the layer have different seq_len
 #include <attune/attune.hpp>
 
 constexpr attune::AttentionShape kShape{.seq_len = 4, .d_model = 8, .num_heads = 2};

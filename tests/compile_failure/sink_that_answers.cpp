@@ -1,4 +1,4 @@
-// expect: attune::write_safetensors: a sink answers nothing, as nobody would look at it
+// expect: attune::write_safetensors: a sink returns void; store errors in the sink
 #include <attune/attune.hpp>
 
 using Model = attune::Linear<attune::LinearShape{1, 2, 3}>;

@@ -1,4 +1,4 @@
-// expect: attune::KeyValueCache: sinks are the first tokens that a window keeps; set .window with them
+// expect: attune::KeyValueCache: sinks need a window; set .window as well
 #include <attune/attune.hpp>
 
 using Layer = attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 4, .d_model = 8, .num_heads = 2}>;

@@ -1,4 +1,4 @@
-// expect: attune::MatrixView: only run time knows the size of this; check it with attune::checked_view, or fix it at compile time
+// expect: attune::MatrixView: the size is known only at run time; check it with attune::checked_view, or fix it at compile time
 #include <attune/kernels/matrix_view.hpp>
 
 void read(attune::MatrixView<const float, 2, 3> x);

@@ -1,4 +1,4 @@
-// expect: attune::MatrixView: what is written to a temporary is lost; give it a name
+// expect: attune::MatrixView: the destination is a temporary; store it in a variable
 #include <attune/attune.hpp>
 
 using Layer = attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 4, .d_model = 8, .num_heads = 2}>;

@@ -1,4 +1,4 @@
-// expect: attune::Ids: this is another number of ids; there is one for each token or row
+// expect: attune::Ids: the number of ids must equal the number of tokens or rows
 #include <attune/attune.hpp>
 
 using Layer = attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 8, .d_model = 2}>;

@@ -1,4 +1,4 @@
-// expect: attune::optimizer_step: gradients and parameters are sets of two types; give both the same
+// expect: attune::optimizer_step: gradients and parameters have different types; use one type
 #include <attune/attune.hpp>
 
 using Parameters = attune::Linear<attune::LinearShape{2, 8, 8}>::Parameters;

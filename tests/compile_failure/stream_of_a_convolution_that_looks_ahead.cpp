@@ -1,4 +1,4 @@
-// expect: attune: Conv1d runs token by token where it is causal and its stride is 1
+// expect: attune: only a causal Conv1d of stride 1 runs token by token; set .causal in Conv1dShape, as the
 #include <attune/attune.hpp>
 
 using Model = attune::Sequential<

@@ -1,4 +1,4 @@
-// expect: attune: a layer of the model would run token by token as the one that it inherits from
+// expect: attune: a layer would inherit its base's Stream: give it its own, or `using SteppedAs` of its own
 #include <attune/attune.hpp>
 
 using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{

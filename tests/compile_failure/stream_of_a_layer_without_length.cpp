@@ -1,4 +1,4 @@
-// expect: attune: a layer of the model does not say how it runs token by token: give it Stream<tokens, cache>
+// expect: attune: a layer of the model has no Stream<tokens, cache>: the same layer for that many tokens if
 #include "own_layer.hpp"
 
 struct Own : WholeLayer<8, 4> {};

@@ -1,4 +1,4 @@
-// expect: attune::AdditiveMask: made for another seq_len than the layer's or, in a stream
+// expect: attune::AdditiveMask: the mask's seq_len differs from the layer's, or from the cache's capacity in
 // kilobytes: 39  the way from the call to the layer
 #include <attune/attune.hpp>
 

@@ -1,4 +1,4 @@
-// expect: attune: Pooling needs the whole sequence; a model that runs token by token
+// expect: attune: Pooling needs the whole sequence, so it does not run token by token; leave it out, and use
 #include <attune/attune.hpp>
 
 using Model = attune::Sequential<attune::Linear<attune::LinearShape{8, 4, 4}>,

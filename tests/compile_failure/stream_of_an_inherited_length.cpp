@@ -1,4 +1,4 @@
-// expect: attune: a layer of the model would run token by token as another one
+// expect: attune: a layer's Stream is another layer: for its own number of tokens it must be the layer
 #include <attune/attune.hpp>
 
 struct Own : attune::Linear<attune::LinearShape{8, 4, 4}> {};

@@ -1,4 +1,4 @@
-// expect: attune: keys that add_bias_kv and add_zero_attn append stand behind the last token of a sequence
+// expect: attune: a stream has no last token to append keys to; leave out add_bias_kv and add_zero_attn
 #include <attune/attune.hpp>
 
 using Layer = attune::MultiHeadAttention<attune::AttentionShape{

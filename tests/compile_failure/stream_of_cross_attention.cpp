@@ -1,4 +1,4 @@
-// expect: attune: attention to other tokens than its own does not run token by token by itself
+// expect: attune: cross-attention alone does not run token by token; use a DecoderLayer, which caches the
 #include <attune/attune.hpp>
 
 using Layer = attune::MultiHeadAttention<attune::AttentionShape{

@@ -1,4 +1,4 @@
-// expect: attune::MatrixView: what is written to a temporary is lost; give it a name
+// expect: attune::MatrixView: the destination is a temporary; store it in a variable
 #include <attune/kernels/matrix_view.hpp>
 
 void write(attune::MatrixView<float, 2, 3> y);

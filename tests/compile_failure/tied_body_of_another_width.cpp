@@ -1,4 +1,4 @@
-// expect: attune: the output of a layer does not fit the input of the next; output_fits_input<layer, next,
+// expect: attune: the output of a layer does not fit the input of the next; see output_fits_input<layer
 // output rows, output cols, input rows, input cols> names them
 #include <attune/attune.hpp>
 

@@ -1,4 +1,4 @@
-// expect: attune::MatrixView: more columns asked for than there are
+// expect: attune::MatrixView: too many columns requested
 #include <attune/core/tensor.hpp>
 
 attune::Tensor<float, 2, 3> tensor{};

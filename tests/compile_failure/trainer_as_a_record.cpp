@@ -1,4 +1,4 @@
-// expect: attune::FlashStore: a Trainer is no record; store trainer.state(), of Trainer::State
+// expect: attune::FlashStore: a Trainer is not a record; store trainer.state(), of type Trainer::State
 #include <attune/attune.hpp>
 
 #include "flash.hpp"

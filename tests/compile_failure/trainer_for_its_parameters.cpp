@@ -1,4 +1,4 @@
-// expect: attune: a trainer stands in the place of a model's parameters; those are trainer.parameters()
+// expect: attune: this is a trainer, not parameters; pass trainer.parameters()
 // errors: 3  the weight, and with GCC the bias, that a trainer does not have
 // kilobytes: 13  the way from the call to the layer
 #include <attune/attune.hpp>

@@ -1,4 +1,4 @@
-// expect: attune::DecoderLayer: nothing gives the layer its memory
+// expect: attune::DecoderLayer: the layer has no memory; put it into the Decoder of EncoderDecoder<Encoder
 // kilobytes: 25  the way from the call to the layer
 #include "encoder_decoder.hpp"
 

@@ -1,4 +1,4 @@
-// expect: attune::Trainer: the model has nothing to train
+// expect: attune::Trainer: the model has no trainable parameters; leave a part out of Frozen
 #include <attune/attune.hpp>
 
 using Layer = attune::Linear<attune::LinearShape{.rows = 4, .d_in = 8, .d_out = 8}>;

@@ -1,4 +1,4 @@
-// expect: attune::Trainer: UpdateInBackward keeps no gradients to add up; its batch is 1
+// expect: attune::Trainer: UpdateInBackward keeps no gradients to add up; use a batch of 1
 #include <attune/attune.hpp>
 
 using Layer = attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 4, .d_model = 8, .num_heads = 2}>;

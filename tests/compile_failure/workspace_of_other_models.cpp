@@ -1,4 +1,4 @@
-// expect: attune::Workspace: the model is none of those that it is for
+// expect: attune::Workspace: this Workspace does not list the model
 #include <attune/attune.hpp>
 
 using Model = attune::Linear<attune::LinearShape{2, 3, 3}>;

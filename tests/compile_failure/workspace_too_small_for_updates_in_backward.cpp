@@ -1,4 +1,4 @@
-// expect: attune::Workspace: updates in backward need one more matrix of tokens than the largest of the models
+// expect: attune::Workspace: updates in backward need one more matrix of tokens than the largest model; use
 // kilobytes: 15  the way from the call to the layer
 #include <attune/attune.hpp>
 

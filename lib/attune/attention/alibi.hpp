@@ -25,13 +25,13 @@ namespace ATTUNE_NAMESPACE {
 /// with other masks through `&&` (mask.hpp).
 template <int kHeads>
 struct AlibiBias {
-  static_assert(kHeads > 0, "attune::AlibiBias: as many heads as the layer has; they must be positive");
+  static_assert(kHeads > 0, "attune::AlibiBias: the number of heads must be positive, and the layer's");
   int offset = 0;
 
   template <ScoreShape shape>
   static constexpr void fits() {
     static_assert(shape.num_heads == kHeads,
-                  "attune::AlibiBias: made for another number of heads than the layer's");
+                  "attune::AlibiBias: the bias and the layer have different numbers of heads");
   }
   template <int kv_len, class Scalar>
   constexpr void hide(int, int, Scalar*) const {}

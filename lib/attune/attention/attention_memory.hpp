@@ -103,8 +103,8 @@ struct AttentionMemory {
     template <bool kKept = shape.keep_weights>
     [[nodiscard]] ConstView<Weights> head_weights(int head) const {
       static_assert(kKept,
-                    "attune::MultiHeadAttention: there are no weights to read, they are not kept; set "
-                    ".keep_weights = true in AttentionShape");
+                    "attune::MultiHeadAttention: attention weights are not kept; set .keep_weights = true in "
+                    "AttentionShape");
       constexpr bool kReadable = std::is_same_v<Matrix<Scalar, 1, 1>, Tensor<Scalar, 1, 1>>;
       static_assert(
           kReadable || !kKept,

@@ -115,8 +115,8 @@ constexpr AttentionShape checked_attention_shape() {
   static_assert(kHasWidths, "attune::MultiHeadAttention: d_model, d_key, d_value and d_out must be positive");
   static_assert(kHasHeads, "attune::MultiHeadAttention: num_heads must be positive; 1 is a single head");
   static_assert(kSharesHeads,
-                "attune::MultiHeadAttention: num_kv_heads must divide num_heads: as many query heads share "
-                "each head of keys and values");
+                "attune::MultiHeadAttention: num_kv_heads must divide num_heads; num_heads / num_kv_heads "
+                "query heads share one key and value head");
   static_assert(
       kDivides,
       "attune::MultiHeadAttention: d_model is not divisible by num_heads; choose num_heads that divides "
@@ -127,13 +127,10 @@ constexpr AttentionShape checked_attention_shape() {
   static_assert(kRotates,
                 "attune::MultiHeadAttention: rotary_dim must be even and at most d_k: features of a head are "
                 "rotated in pairs; 0 rotates none");
-  static_assert(
-      kCaps,
-      "attune::MultiHeadAttention: softcap must be positive, from 1e-30 to 1e30; 0 leaves scores as "
-      "they are");
+  static_assert(kCaps, "attune::MultiHeadAttention: softcap must be in [1e-30, 1e30], or 0 for no cap");
   static_assert(kLooks,
-                "attune::MultiHeadAttention: left, right and sinks of a window must not be negative; without "
-                "an end they are kUnlimited");
+                "attune::MultiHeadAttention: left, right and sinks of a window must not be negative; use "
+                "kUnlimited for no bound");
   static_assert(kStarts, "attune::MultiHeadAttention: offset must not be negative, nor above 2^30");
   if constexpr (kHasSizes && kRotates && kCaps && kLooks && kStarts) {
     return shape;

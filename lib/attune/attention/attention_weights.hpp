@@ -42,9 +42,8 @@ template <class Scalar, int kQueries, int kKvLen, class Mask, class Kept = std::
 template <class Weights>
 constexpr void check_weights() {
   static_assert(Weights::kDense,
-                "attune::scaled_dot_product_attention: weights are a strided "
-                "view; pass a Tensor, or a view "
-                "whose rows lie one behind the other");
+                "attune::scaled_dot_product_attention: weights are a strided view; pass a Tensor, or a view "
+                "with contiguous rows");
 }
 
 // Work per weight, in multiply-accumulates (execution/slices.hpp).

@@ -31,10 +31,8 @@ namespace detail {
 template <class Attention>
 struct AttentionParts {
   static constexpr AttentionShape kShape = Attention::kShape;
-  static_assert(
-      kShape.offset == 0,
-      "attune: a stream counts the positions of its tokens itself; leave offset out of the shape of "
-      "attention that runs token by token");
+  static_assert(kShape.offset == 0,
+                "attune: a stream counts positions itself; leave offset out of AttentionShape");
   using Scalar = typename Attention::Scalar;
   static constexpr int kHeads = kShape.num_heads, kKvHeads = kShape.num_kv_heads;
   static constexpr int kDk = kShape.d_k, kDv = kShape.d_v;
@@ -134,10 +132,9 @@ constexpr CacheShape kept_of() {
   } else {
     constexpr bool kOwnIsWithin =
         cache.window == 0 || (kOwn.left < cache.window && kOwn.sinks <= cache.sinks);
-    static_assert(
-        kOwnIsWithin || (kOwn.left >= cache.window - 1 && kOwn.sinks >= cache.sinks),
-        "attune: a layer's own window reaches less far back than the cache's, but has more sinks, or "
-        "the other way round; give the cache at least both, or a capacity");
+    static_assert(kOwnIsWithin || (kOwn.left >= cache.window - 1 && kOwn.sinks >= cache.sinks),
+                  "attune: the cache must cover the layer's window and its sinks; enlarge both in "
+                  "CacheShape, or set a capacity");
     return kOwnIsWithin ? CacheShape{.window = kOwn.left + 1, .sinks = kOwn.sinks, .numbers = cache.numbers}
                         : cache;
   }
@@ -263,11 +260,11 @@ template <class Parts, class Tokens, CacheShape kept>
 template <class Attention, int tokens, CacheShape cache>
 struct AttentionStream : AttentionParts<Attention> {
   static_assert(Attention::kSelfAttention,
-                "attune: attention to other tokens than its own does not run token by token by itself; "
-                "DecoderLayer remembers the keys and values of its memory");
-  static_assert(!Attention::kShape.add_bias_kv && !Attention::kShape.add_zero_attn,
-                "attune: keys that add_bias_kv and add_zero_attn append stand behind the last token of a "
-                "sequence, and a stream has none; leave them out of self-attention that runs token by token");
+                "attune: cross-attention alone does not run token by token; use a DecoderLayer, which caches "
+                "the keys and values of its memory");
+  static_assert(
+      !Attention::kShape.add_bias_kv && !Attention::kShape.add_zero_attn,
+      "attune: a stream has no last token to append keys to; leave out add_bias_kv and add_zero_attn");
   using Parts = AttentionParts<Attention>;
   using Parts::kShape, Parts::kHeads, Parts::kKvHeads, Parts::kDk, Parts::kDv;
   using typename Parts::Scalar;

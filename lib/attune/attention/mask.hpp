@@ -35,9 +35,9 @@ inline constexpr bool kOwnsStorage = requires {
 };
 template <class Source>
 constexpr void check_lifetime() {
-  static_assert(
-      !kOwnsStorage<Source> || std::is_lvalue_reference_v<Source>,
-      "attune::AdditiveMask: the matrix is a temporary, gone before the mask is used; give it a name");
+  static_assert(!kOwnsStorage<Source> || std::is_lvalue_reference_v<Source>,
+                "attune::AdditiveMask: the matrix is a temporary and does not outlive the mask; store it in "
+                "a variable");
 }
 
 /// Whether a mask has kv_end<kv_len>(first_query, queries): one more than the last key that any of these
@@ -113,7 +113,7 @@ template <int kKvLen>
 struct KeyPaddingMask : detail::ValidTokens<kKvLen> {
   template <int kv_len>
   [[nodiscard]] constexpr bool keeps_key(int key) const {
-    static_assert(kv_len == kKvLen, "attune::KeyPaddingMask: made for another kv_len than the layer's");
+    static_assert(kv_len == kKvLen, "attune::KeyPaddingMask: the mask and the layer have different kv_len");
     return this->valid(key);
   }
   template <int kv_len>
@@ -124,7 +124,8 @@ struct KeyPaddingMask : detail::ValidTokens<kKvLen> {
   }
   template <ScoreShape shape>
   static constexpr void fits() {
-    static_assert(shape.kv_len == kKvLen, "attune::KeyPaddingMask: made for another kv_len than the layer's");
+    static_assert(shape.kv_len == kKvLen,
+                  "attune::KeyPaddingMask: the mask and the layer have different kv_len");
   }
   template <int kv_len, class Scalar>
   constexpr void hide(int, int, Scalar* row) const {
@@ -143,8 +144,8 @@ struct QueryPaddingMask : detail::ValidTokens<kSeqLen> {
   template <ScoreShape shape>
   static constexpr void fits() {
     static_assert(shape.seq_len == kSeqLen,
-                  "attune::QueryPaddingMask: made for another seq_len than the layer's or, in a stream, its "
-                  "cache's capacity");
+                  "attune::QueryPaddingMask: the mask's seq_len differs from the layer's, or from the "
+                  "cache's capacity in a stream");
   }
   template <int kv_len, class Scalar>
   constexpr void hide(int, int query, Scalar* row) const {
@@ -171,12 +172,13 @@ struct AdditiveMask {
 
   template <ScoreShape shape>
   static constexpr void fits() {
-    static_assert(shape.kv_len == kKvLen, "attune::AdditiveMask: made for another kv_len than the layer's");
+    static_assert(shape.kv_len == kKvLen,
+                  "attune::AdditiveMask: the mask and the layer have different kv_len");
     static_assert(shape.seq_len == kSeqLen,
-                  "attune::AdditiveMask: made for another seq_len than the layer's or, in a stream, its "
-                  "cache's capacity");
+                  "attune::AdditiveMask: the mask's seq_len differs from the layer's, or from the cache's "
+                  "capacity in a stream");
     static_assert(kHeads == 1 || shape.num_heads == kHeads,
-                  "attune::additive_mask_per_head: made for another number of heads than the layer's");
+                  "attune::additive_mask_per_head: the mask and the layer have different numbers of heads");
   }
   template <int kv_len, class Scalar>
   constexpr void hide(int head, int query, Scalar* row) const {

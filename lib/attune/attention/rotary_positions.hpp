@@ -97,10 +97,9 @@ struct RotaryPositions {
   struct NoBeyond {};
   /// Number of angles in the table.
   static constexpr std::int64_t kAngles = std::int64_t{shape.seq_len} * kPairs;
-  static_assert(
-      kAngles <= detail::kMostAngles,
-      "attune::RotaryPositions: no compiler makes so large a table for firmware; seq_len * rotary_dim may "
-      "be 262144");
+  static_assert(kAngles <= detail::kMostAngles,
+                "attune::RotaryPositions: the table is too large for the compiler; seq_len * rotary_dim must "
+                "be at most 262144");
   /// Angles of positions offset … offset + seq_len − 1. In flash; large tables on a PC are filled at startup.
   /// Exists only if used.
   static constexpr const Table& kTable =

@@ -18,7 +18,7 @@ template <class ScalarType, int kRows, int kCols>
 struct Bfloat16Tensor {
   static_assert(detail::check_tensor<ScalarType, kRows, kCols>());
   static_assert(std::is_same_v<ScalarType, float>,
-                "attune::Bfloat16Tensor: weights in 16 bits are those of models in float");
+                "attune::Bfloat16Tensor: 16-bit weights need a model in float");
 
   using Scalar = ScalarType;
   static constexpr int rows = kRows;

@@ -82,10 +82,11 @@ template <class Matrix, class Source>
 [[nodiscard]] constexpr auto checked_view(Source&& source) {
   using Stored = std::remove_cvref_t<Source>;
   static_assert(std::is_lvalue_reference_v<Source> || std::ranges::enable_borrowed_range<Stored>,
-                "attune::checked_view: this is gone before its view is used; give it a name");
+                "attune::checked_view: the temporary does not outlive its view; store it in a variable");
   using Element = std::remove_pointer_t<decltype(std::data(source))>;
   static_assert(std::is_arithmetic_v<Element>,
-                "attune::checked_view: these are rows; give it their numbers, std::span(&rows[0][0], count)");
+                "attune::checked_view: the argument is a range of rows; pass the numbers, "
+                "std::span(&rows[0][0], count)");
   const auto size = static_cast<std::size_t>(std::size(source));
   if constexpr (detail::EigenLike<Stored>) {
     static_assert(Stored::IsRowMajor || Stored::IsVectorAtCompileTime,

@@ -198,10 +198,9 @@ struct ClippingOfNorm {
 /// Other types, such as masks, are a compile error.
 template <class C>
 constexpr bool check_clipping() {
-  static_assert(
-      Clipping<C>,
-      "attune::Trainer: what stands in the place of the clipping is none; it comes before the mask: "
-      "step(inputs, targets, options, clipping, mask), and NoClipping{} is without");
+  static_assert(Clipping<C>,
+                "attune::Trainer: the fourth argument is not a clipping rule; call step(inputs, targets, "
+                "options, clipping, mask), with NoClipping{} for none");
   return Clipping<C>;
 }
 

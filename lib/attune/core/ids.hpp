@@ -15,7 +15,7 @@ namespace ATTUNE_NAMESPACE {
 /// temporary or a literal live until the end of the call.
 template <int n>
 class Ids {
-  static_assert(n > 0, "attune::Ids: there must be one id at least");
+  static_assert(n > 0, "attune::Ids: at least one id is required");
 
  public:
   /// Views the n ids at `first`.
@@ -25,8 +25,8 @@ class Ids {
   template <detail::Pointer Pointer>
   constexpr Ids(const Pointer&) : first_(nullptr) {
     static_assert(!detail::Pointer<Pointer>,
-                  "attune::Ids: a pointer does not say how many ids stand there; check their number with "
-                  "attune::checked_view, or vouch for it with Ids{pointer}");
+                  "attune::Ids: a pointer has no size; check it with attune::checked_view, or promise the "
+                  "size with Ids{pointer}");
   }
 
   /// One id.
@@ -37,8 +37,7 @@ class Ids {
   /// An array of n ids, also in braces. Another number is a compile error.
   template <std::size_t count>
   constexpr Ids(const int (&ids ATTUNE_LIFETIME_BOUND)[count]) : first_(ids) {
-    static_assert(count == n,
-                  "attune::Ids: this is another number of ids; there is one for each token or row");
+    static_assert(count == n, "attune::Ids: the number of ids must equal the number of tokens or rows");
   }
   // Takes any container, so that the error can name the mistake.
   /// A std::array or std::span of n ids. Another number is a compile error.
@@ -52,8 +51,7 @@ class Ids {
   template <int count>
     requires(count != n)
   constexpr Ids(const Ids<count>&) : first_(nullptr) {
-    static_assert(count == n,
-                  "attune::Ids: this is another number of ids; there is one for each token or row");
+    static_assert(count == n, "attune::Ids: the number of ids must equal the number of tokens or rows");
   }
 
   /// The id of a token. The index is checked in checked mode only.
@@ -82,9 +80,9 @@ class Ids {
     static_assert(kInts, "attune::Ids: ids are ints; copy others into a std::array<int, n>");
     static_assert(
         kCount > 0,
-        "attune::Ids: only run time knows how many ids these are; check them with attune::checked_view");
+        "attune::Ids: the number of ids is known only at run time; check it with attune::checked_view");
     static_assert(kCount == 0 || kCount == n,
-                  "attune::Ids: this is another number of ids; there is one for each token or row");
+                  "attune::Ids: the number of ids must equal the number of tokens or rows");
     if constexpr (kInts) {
       return From::first(source);
     } else {

@@ -220,7 +220,7 @@ template <class Set>
 constexpr void check_no_trainer() {
   static_assert(
       !requires(const Set& owner) { owner.parameters(); },
-      "attune: a trainer stands in the place of a model's parameters; those are trainer.parameters()");
+      "attune: this is a trainer, not parameters; pass trainer.parameters()");
 }
 
 template <class>

@@ -121,7 +121,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     case Status::kEscapedName:
       return "a tensor's name is escaped";
     case Status::kDuplicateTensor:
-      return "a tensor is there twice";
+      return "duplicate tensor";
     case Status::kInvalidRank:
       return "a tensor has more than 8 dimensions";
     case Status::kInvalidType:
@@ -141,7 +141,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     case Status::kMissingTensor:
       return "the file lacks a tensor: compare names";
     case Status::kOtherAlias:
-      return "one tensor has two values: save the model again";
+      return "one tensor has two different values: save the model again";
     case Status::kInvalidShape:
       return "a tensor has another shape";
     case Status::kNothingStored:
@@ -149,11 +149,11 @@ enum class [[nodiscard]] Status : std::uint8_t{
     case Status::kUnreadable:
       return "stored data cannot be read: check flash";
     case Status::kOtherState:
-      return "the state is of another model, optimizer or record, or of none: initialize()";
+      return "the state belongs to another model, optimizer or record: initialize()";
     case Status::kOtherBase:
       return "the state was trained with other constants: load() its parameters, or initialize()";
     case Status::kOtherArithmetic:
-      return "the state is of another arithmetic: load() its parameters";
+      return "the state has another arithmetic: load() its parameters";
     case Status::kOtherPrecision:
       return "the state was trained in another precision: load() its parameters";
     case Status::kOtherStep:
@@ -163,13 +163,13 @@ enum class [[nodiscard]] Status : std::uint8_t{
     case Status::kNotProgrammed:
       return "flash has stuck bits: save again";
     case Status::kFlashFault:
-      return "flash does not answer: check its driver";
+      return "the flash driver failed: check it";
     case Status::kJournalFull:
       return "the journal is full: send it, then clear()";
     case Status::kFileFault:
       return "the file cannot be opened or written";
     case Status::kWrongArithmetic:
-      return "this build has other bits: no -ffast-math, no flush-to-zero";
+      return "this build computes different results: no -ffast-math, no flush-to-zero";
     case Status::kNulPadding:
       return "the header is padded with NUL characters: pad it with spaces";
   }

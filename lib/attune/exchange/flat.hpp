@@ -24,7 +24,7 @@ namespace detail {
 template <class Element, class Tensor>
 constexpr void check_flat_scalar() {
   static_assert(std::is_same_v<std::remove_const_t<Element>, typename std::remove_cvref_t<Tensor>::Scalar>,
-                "attune: the flat array has another scalar type than the parameters");
+                "attune: the flat array and the parameters have different scalar types");
 }
 
 // References then point into the array.
@@ -51,7 +51,11 @@ template <class Set>
 constexpr bool refers() {
   bool any = false;
   Set set{};
-  for_each_tensor([&any](const TensorPath&, auto& tensor) { any |= requires { tensor.first; }; }, set);
+  for_each_tensor(
+      [&any](const TensorPath&, auto& tensor) {
+        any |= requires { tensor.first; };
+      },
+      set);
   return any;
 }
 
@@ -59,7 +63,7 @@ template <class Source, class Set>
 constexpr void check_lifetime() {
   static_assert(std::is_lvalue_reference_v<Source> ||
                     std::ranges::enable_borrowed_range<std::remove_cvref_t<Source>> || !refers<Set>(),
-                "attune: these values are gone before the references to them are used; give them a name");
+                "attune: the values do not outlive the references to them; store them in a variable");
 }
 
 }  // namespace detail
@@ -73,11 +77,10 @@ template <class Set, class Source>
   using From = detail::Storage<std::remove_cvref_t<Source>>;
   constexpr int kCount = From::rows == 0 ? From::cols : From::rows * From::cols;
   static_assert(kCount > 0,
-                "attune::from_flat: only run time knows how many values these are; use read_flat");
-  static_assert(
-      kCount == 0 || kCount == detail::kScalarsOf<Set>,
-      "attune::from_flat: the array has another number of values than the parameters; it is of another "
-      "model, or of another shape of this one");
+                "attune::from_flat: the number of values is known only at run time; use read_flat");
+  static_assert(kCount == 0 || kCount == detail::kScalarsOf<Set>,
+                "attune::from_flat: the array and the parameters have different sizes; the array belongs to "
+                "another model or shape");
   Set set{};
   if constexpr (kCount == detail::kScalarsOf<Set>) detail::take_flat(From::first(values), set);
   return set;

@@ -112,7 +112,8 @@ struct UnknownTensor {
 };
 template <class Tensor, class OfFile, class OfModel>
 struct TensorOfAnotherShape {
-  static_assert(sizeof(Tensor*) == 0, "attune: this tensor has another shape in the file than in the model");
+  static_assert(sizeof(Tensor*) == 0,
+                "attune: this tensor has different shapes in the file and in the model");
 };
 template <class Tensor>
 struct TensorOfNoUse {

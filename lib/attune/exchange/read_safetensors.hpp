@@ -55,9 +55,9 @@ constexpr bool check_file() {
       return false;
     }
   }();
-  static_assert(!kText,
-                "attune: a file's bytes are asked for, not its path; read it, and pass a std::vector, a "
-                "std::span or a std::string_view of its contents");
+  static_assert(
+      !kText,
+      "attune: pass the file's bytes, not its path, as a std::vector, a std::span or a std::string_view");
   static_assert(kText || kBytes, "attune: a file is an array of char, unsigned char or std::byte");
   return true;  // one error names the right types
 }
@@ -260,7 +260,8 @@ template <detail::CheckedNames Names, detail::CheckedFile Source>
 /// unchanged. On an error nothing changes. Returns kInvalidShape also if the set belongs to another model.
 template <detail::CheckedNames Names, detail::CheckedFile Source, detail::CheckedSet Set>
 constexpr SafetensorsResult read_safetensors(Source&& file, Set& set) {
-  static_assert(!std::is_const_v<Set>, "attune::read_safetensors: the set is const; read into one's own");
+  static_assert(!std::is_const_v<Set>,
+                "attune::read_safetensors: the destination is const; pass parameters that can change");
   if (const SafetensorsResult checked = detail::check_set_of<Names>(set); checked != Status::kOk)
     return checked;
   const auto layout = safetensors_layout<Names>(file);
@@ -354,10 +355,9 @@ constexpr SafetensorsResult refer_to_safetensors(const SafetensorsLayout<Names>&
 /// The same for a file in memory, which must live as long as the set. A temporary does not compile.
 template <detail::CheckedNames Names, detail::CheckedFile Source, detail::CheckedSet Set>
 SafetensorsResult refer_to_safetensors(Source&& file, Set& set) {
-  static_assert(
-      std::is_lvalue_reference_v<Source> || std::ranges::enable_borrowed_range<Source>,
-      "attune::refer_to_safetensors: the file is a temporary, which is gone when the set is used; give "
-      "it a name");
+  static_assert(std::is_lvalue_reference_v<Source> || std::ranges::enable_borrowed_range<Source>,
+                "attune::refer_to_safetensors: the file is a temporary and does not outlive the parameters; "
+                "store it in a variable");
   using Scalar = typename Names::Model::Scalar;
   const char* const first = detail::bytes_of_file(file).data();
   const auto layout = safetensors_layout<Names>(file);

@@ -72,10 +72,8 @@ struct Name {
 template <class Model>
 constexpr bool check_model() {
   constexpr bool kModel = requires { typename Model::Parameters; };
-  static_assert(
-      kModel,
-      "attune: names are of a model, and this type is none: it has no Parameters; name the layer, not "
-      "its set of parameters or its trainer");
+  static_assert(kModel,
+                "attune: this type is not a model; pass the layer, not its parameters or its trainer");
   return kModel;
 }
 
@@ -85,10 +83,9 @@ constexpr bool check_names() {
     typename Names::Model;
     Names::kWholeFile;
   };
-  static_assert(
-      kNames,
-      "attune: a model does not say what a file calls its tensors; names do: PyTorchModule<Model, …>, "
-      "PyTorchPart of it, HuggingFaceModule, or OwnNames<Model>");
+  static_assert(kNames,
+                "attune: pass names, not a model: PyTorchModule<Model, …>, PyTorchPart, HuggingFaceModule, "
+                "or OwnNames<Model>");
   return kNames;
 }
 
@@ -97,10 +94,8 @@ template <class Set>
 constexpr bool check_set() {
   constexpr bool kSet = std::is_class_v<Set> && !requires(Set & owner) { owner.parameters(); }
   &&!requires { typename Set::Parameters; };
-  static_assert(
-      kSet,
-      "attune: this is no set of parameters; a trainer's is trainer.parameters(), and trainer.load() "
-      "reads into it");
+  static_assert(kSet,
+                "attune: this is not a set of parameters; pass trainer.parameters(), or call trainer.load()");
   return kSet;
 }
 

@@ -104,10 +104,8 @@ class ByteWriter {
         kTakesBytes,
         "attune::write_safetensors: a sink is called as sink(const char* bytes, std::size_t count)");
     if constexpr (kTakesBytes) {
-      static_assert(
-          std::is_void_v<std::invoke_result_t<Sink&, const char*, std::size_t>>,
-          "attune::write_safetensors: a sink answers nothing, as nobody would look at it; keep in it "
-          "whether all was sent");
+      static_assert(std::is_void_v<std::invoke_result_t<Sink&, const char*, std::size_t>>,
+                    "attune::write_safetensors: a sink returns void; store errors in the sink");
       if (!counting_ && length_ > 0) sink_(static_cast<const char*>(bytes_), length_);
     }
     count_ += length_;
@@ -211,9 +209,10 @@ void for_each_value(int index, const Set& set, const Visitor& visitor) {
     }();
     if constexpr (kInMemory) {
       const auto from = view(tensor);
-      static_assert(std::is_same_v<NumberOf<std::remove_const_t<typename decltype(from)::Scalar>>,
-                                   typename Names::Model::Scalar>,
-                    "attune::write_safetensors: the set's scalar is not that of the names' model");
+      static_assert(
+          std::is_same_v<NumberOf<std::remove_const_t<typename decltype(from)::Scalar>>,
+                         typename Names::Model::Scalar>,
+          "attune::write_safetensors: the parameters and the names' model have different scalar types");
       StateDictShape shape = state_dict_shape<decltype(from)>(kLayout);
       if (kByRow) shape.rows = 1;
       for_each_stored(shape, from.data + (kByRow ? file_row * shape.row_stride : 0), visitor);

@@ -130,7 +130,7 @@ class Context {
   constexpr explicit Context(const Mask& mask ATTUNE_LIFETIME_BOUND, const Slices& slices = {})
       : slices_(slices), mask_(mask) {
     static_assert(!detail::kSaysLength<Mask>,
-                  "attune::Context: the mask says how long a sequence is; make the context for a layer, by "
+                  "attune::Context: the mask gives a sequence's length; create the context with "
                   "context_for<Layer>(mask), or call attune::infer, forward or backward");
   }
   /// Valid tokens, as counted by context_for<Layer>(mask).

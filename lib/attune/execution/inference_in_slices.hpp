@@ -60,10 +60,9 @@ template <class Model, int most_work = kSliceWork, class Set, class X, class Y, 
 infer_in_slices(Set&& parameters, X&& x, Y&& y, typename Model::InferenceScratch& scratch,
                 const Mask& mask = {}, const Products& = {}) {
   detail::check_no_trainer<std::remove_reference_t<Set>>();
-  static_assert(
-      std::is_lvalue_reference_v<Set>,
-      "attune: a pass in slices reads its parameters until it is done, and these are a temporary; give "
-      "them a name");
+  static_assert(std::is_lvalue_reference_v<Set>,
+                "attune: a pass in slices reads its parameters until it ends, and these are a temporary; "
+                "store them in a variable");
   detail::check_stays<X>();
   detail::check_stays<Y>();
   return {parameters, ConstView<typename Model::Input>(x), View<typename Model::Output>(y), scratch, mask};

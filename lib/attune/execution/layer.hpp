@@ -289,39 +289,36 @@ template <class L>
 constexpr bool check_layer() {
   if constexpr (!requires { typename L::Scalar; }) {
     static_assert(sizeof(L) == 0,
-                  "attune::IsLayer: the type names no Scalar; execution/layer.hpp shows what a layer has");
+                  "attune::IsLayer: the type has no Scalar; execution/layer.hpp shows a layer's members");
   } else if constexpr (
       requires { L::kTakesLength; } || requires { L::kTakesMask; } || requires { L::kRunsInLockstep; } ||
       requires { L::kRunsPerSequence; } || requires { L::kOutputMayBeInput; } ||
       requires { L::kGradientMayBeInput; } || requires { L::kUpdatesInBackward; }) {
     static_assert(sizeof(L) == 0,
-                  "attune::IsLayer: what a layer can do stands in one struct, static constexpr "
-                  "attune::Abilities kAbilities{.takes_length = …}; constants as kTakesLength are not asked "
-                  "for, and without the argument nothing tells the layer of a length");
+                  "attune::IsLayer: declare abilities in static constexpr attune::Abilities "
+                  "kAbilities{.takes_length = …}; constants such as kTakesLength have no effect");
   } else if constexpr (
       requires { typename L::template WithLength<1>; } ||
       requires { typename L::template Stream<CacheShape{.capacity = 1}>; }) {
-    static_assert(
-        sizeof(L) == 0,
-        "attune::IsLayer: a layer runs token by token by its Stream<tokens, cache>: where tokens do not "
-        "meet, the layer of as many tokens, template <int tokens, attune::CacheShape> using Stream = …; "
-        "else a memory and a step (execution/stream.hpp)");
+    static_assert(sizeof(L) == 0,
+                  "attune::IsLayer: the type has no Stream<tokens, cache>: the same layer for that many "
+                  "tokens if tokens do not mix, else a Memory and a step (execution/stream.hpp)");
   } else if constexpr (!requires {
                          typename L::Input;
                          typename L::Output;
                        }) {
     static_assert(sizeof(L) == 0,
-                  "attune::IsLayer: the type names no Input and Output, each a Tensor (or an Input of ids, a "
+                  "attune::IsLayer: the type has no Input and Output, each a Tensor (or an Input of ids, a "
                   "std::array of int)");
   } else if constexpr (!requires { typename L::Parameters; }) {
-    static_assert(sizeof(L) == 0, "attune::IsLayer: the type names no Parameters; without any, NoParameters");
+    static_assert(sizeof(L) == 0,
+                  "attune::IsLayer: the type has no Parameters; use NoParameters if it has none");
   } else if constexpr (!requires(typename L::Parameters & set) {
                          L::Parameters::visit(AnyVisitor{}, static_cast<const TensorPath*>(nullptr), set);
                        }) {
-    static_assert(
-        sizeof(L) == 0,
-        "attune::IsLayer: its Parameters are no set: they have no ATTUNE_FIELDS(Weight(w), ...) that lists "
-        "their members (core/fields.hpp)");
+    static_assert(sizeof(L) == 0,
+                  "attune::IsLayer: its Parameters have no ATTUNE_FIELDS(Weight(w), ...) that lists their "
+                  "members (core/fields.hpp)");
   } else if constexpr (!requires {
                          typename L::Tape;
                          typename L::Scratch;
@@ -329,8 +326,7 @@ constexpr bool check_layer() {
                        }) {
     static_assert(
         sizeof(L) == 0,
-        "attune::IsLayer: the type names no Tape, Scratch or InferenceScratch; each may be an empty "
-        "struct");
+        "attune::IsLayer: the type has no Tape, Scratch or InferenceScratch; each may be an empty struct");
   } else {
     return check_calls<L>();
   }

@@ -17,17 +17,15 @@ namespace ATTUNE_NAMESPACE::detail {
 template <class Layer, class Mask>
 constexpr bool check_mask() {
   if constexpr (!AttentionMask<Mask>) {
-    static_assert(AttentionMask<Mask>,
-                  "attune: what stands in the place of the mask is none; masks have hide and bias "
-                  "(execution/attention_mask.hpp)");
+    static_assert(
+        AttentionMask<Mask>,
+        "attune: this argument is not a mask; masks have hide and bias (execution/attention_mask.hpp)");
   } else if constexpr (kMasks<Mask>) {
-    static_assert(
-        kTakesMask<Layer>,
-        "attune: no layer of the model has use for a mask; leave it out, or add attention or pooling");
-    static_assert(
-        !kTakesPaddingOnly<Layer> || kSaysPadding<Mask>,
-        "attune: the model asks a mask for padding alone, and this one says nothing of it; leave it "
-        "out, or add attention");
+    static_assert(kTakesMask<Layer>,
+                  "attune: no layer of this model uses a mask; leave it out, or add attention or pooling");
+    static_assert(!kTakesPaddingOnly<Layer> || kSaysPadding<Mask>,
+                  "attune: this model uses only a mask's padding, and this mask has none; leave it out, or "
+                  "add attention");
     if constexpr (kAbilities<Layer>.scores.num_heads > 0) check_fit<kAbilities<Layer>.scores, Mask>();
   }
   return AttentionMask<Mask>;
@@ -37,15 +35,12 @@ constexpr bool check_mask() {
 template <class Layer, class Context>
 constexpr void check_call() {
   constexpr Abilities can = kAbilities<Layer>;
-  static_assert(
-      can.takes_context || (!can.takes_length && can.mask == MaskUse::kNone),
-      "attune::IsLayer: kAbilities says that the layer takes a length or a mask, but no context, so nothing "
-      "would tell it; say .takes_context and take one as the last argument");
-  static_assert(
-      !(Context::kSkipsZeros || Context::kHasLength) || !can.mixes_tokens || can.takes_context,
-      "attune::IsLayer: there is a mask or a length, but tokens meet in this layer and it takes neither, "
-      "so it would read padding; take a context and say so in kAbilities, or say "
-      "kAbilities{.mixes_tokens = false} if no row of y depends on another row of x");
+  static_assert(can.takes_context || (!can.takes_length && can.mask == MaskUse::kNone),
+                "attune::IsLayer: kAbilities declares a length or a mask, but no context; set .takes_context "
+                "and take a context as the last argument");
+  static_assert(!(Context::kSkipsZeros || Context::kHasLength) || !can.mixes_tokens || can.takes_context,
+                "attune::IsLayer: this layer mixes tokens but takes neither a mask nor a length, so it would "
+                "read padding; take a context and declare it in kAbilities, or set .mixes_tokens = false");
 }
 
 #if ATTUNE_CHECKED

@@ -117,11 +117,10 @@ namespace detail {
 
 template <class Layer, class Products, class Mask>
 constexpr auto context_with(const Mask& mask ATTUNE_LIFETIME_BOUND, const auto&... slices) {
-  static_assert(
-      std::is_same_v<Products, FloatProducts> || std::is_same_v<Products, Int8Products> ||
-          std::is_same_v<Products, Int8CacheProducts>,
-      "attune: what stands behind the mask is no kind of products: FloatProducts{}, Int8Products{} or "
-      "Int8CacheProducts{}");
+  static_assert(std::is_same_v<Products, FloatProducts> || std::is_same_v<Products, Int8Products> ||
+                    std::is_same_v<Products, Int8CacheProducts>,
+                "attune: the argument after the mask is not a kind of products: use FloatProducts{}, "
+                "Int8Products{} or Int8CacheProducts{}");
   return context_for<Layer>(mask, slices...).template with_products<Products>();
 }
 

@@ -323,10 +323,9 @@ constexpr void check_stays() {
       return std::is_arithmetic_v<Held>;
     }
   }();
-  static_assert(
-      !kHolds || std::is_lvalue_reference_v<Source>,
-      "attune: a pass in slices reads its data until it is done, and this is a temporary; give it a "
-      "name");
+  static_assert(!kHolds || std::is_lvalue_reference_v<Source>,
+                "attune: a pass in slices reads its data until it ends, and this is a temporary; store it in "
+                "a variable");
 }
 
 }  // namespace detail

@@ -106,22 +106,17 @@ constexpr auto stream_of() {
   } else if constexpr (requires { typename Layer::template Stream<tokens, cache>; }) {
     using Declared = typename Layer::template Stream<tokens, cache>;
     constexpr bool kSteps = sizeof(Declared) > 0 && requires { typename Declared::Memory; };
-    static_assert(
-        kSteps,
-        "attune: a layer of the model would run token by token as another one: its Stream of its own "
-        "number of tokens has to be the layer itself, or to have a Memory and a step; one that "
-        "inherits from another needs its own");
-    static_assert(
-        kSaysOwnStream<Layer, tokens, cache>,
-        "attune: a layer of the model would run token by token as the one that it inherits from: give it "
-        "a Stream of its own, or `using SteppedAs` of its own type where both are the same function");
+    static_assert(kSteps,
+                  "attune: a layer's Stream is another layer: for its own number of tokens it must be the "
+                  "layer itself, or have a Memory and a step; a layer that inherits needs its own Stream");
+    static_assert(kSaysOwnStream<Layer, tokens, cache>,
+                  "attune: a layer would inherit its base's Stream: give it its own, or `using SteppedAs` of "
+                  "its own type if both compute the same function");
     return std::type_identity<std::conditional_t<kSteps, Declared, StreamByToken<Layer>>>{};
   } else {
     static_assert(tokens < 0,
-                  "attune: a layer of the model does not say how it runs token by token: give it "
-                  "Stream<tokens, cache>, "
-                  "the layer of as many tokens, where they do not meet in it, else a memory and a step "
-                  "(execution/stream.hpp)");
+                  "attune: a layer of the model has no Stream<tokens, cache>: the same layer for that many "
+                  "tokens if tokens do not mix, else a Memory and a step (execution/stream.hpp)");
     return std::type_identity<StreamByToken<Layer>>{};
   }
 }
@@ -158,7 +153,7 @@ inline constexpr std::uint64_t kMostTokens = [] {
 /// Scratch for steps of `tokens` tokens, dead after every step. Several can share memory in a union.
 template <class Model, CacheShape shape, int tokens = 1>
 struct StepScratch {
-  static_assert(tokens > 0, "attune::StepScratch: a step takes one token at least");
+  static_assert(tokens > 0, "attune::StepScratch: a step takes at least one token");
   typename detail::StreamOf<Model, tokens, shape>::Scratch layers;
 };
 
@@ -167,17 +162,16 @@ struct StepScratch {
 template <class ModelType, CacheShape shape>
 struct KeyValueCache {
   static_assert((shape.capacity > 0) != (shape.window > 0) && shape.capacity >= 0 && shape.window >= 0,
-                "attune::KeyValueCache: a cache has either a capacity or a window; set one in CacheShape, to "
-                "a positive number of tokens");
-  static_assert(
-      shape.sinks >= 0 && (shape.sinks == 0 || shape.window > 0),
-      "attune::KeyValueCache: sinks are the first tokens that a window keeps; set .window with them");
+                "attune::KeyValueCache: set either a capacity or a window in CacheShape, to a positive "
+                "number of tokens");
+  static_assert(shape.sinks >= 0 && (shape.sinks == 0 || shape.window > 0),
+                "attune::KeyValueCache: sinks need a window; set .window as well");
   static_assert(shape.capacity <= detail::kMostCached && shape.window <= detail::kMostCached &&
                     shape.sinks <= detail::kMostCached,
                 "attune::KeyValueCache: a cache keeps at most 2^28 tokens, and as many sinks");
-  static_assert(shape.numbers == CacheNumbers::kScalar || std::is_same_v<typename ModelType::Scalar, float>,
-                "attune::KeyValueCache: a cache in 8 bits is one of a model in float; leave .numbers out of "
-                "CacheShape");
+  static_assert(
+      shape.numbers == CacheNumbers::kScalar || std::is_same_v<typename ModelType::Scalar, float>,
+      "attune::KeyValueCache: an 8-bit cache needs a model in float; leave .numbers out of CacheShape");
   using Model = ModelType;
   static constexpr CacheShape kShape = shape;
   /// Identifies the model's type, the shape, the layout of memory and the arithmetic, but not the values of
@@ -250,7 +244,7 @@ struct Steps {
                      View<StepOutput<Model, tokens>> y, KeyValueCache<Model, shape>& cache,
                      StepScratch<Model, shape, tokens>& scratch, const More&... more) {
     static_assert(std::is_base_of_v<Self, Model>,
-                  "attune: the cache is of another model; KeyValueCache<Model, shape> names its own");
+                  "attune: the cache belongs to another model; use KeyValueCache<Model, shape>");
     return attune::step(parameters, x, y, cache, scratch, more...);
   }
 };

@@ -89,10 +89,9 @@ struct MatrixView {
   /// A pointer alone is a compile error: it has no number of scalars.
   template <detail::Pointer Pointer>
   constexpr MatrixView(const Pointer&) : data(nullptr) {
-    static_assert(
-        !detail::Pointer<Pointer>,
-        "attune::MatrixView: a pointer does not say how many numbers stand there; check their number "
-        "with attune::checked_view, or vouch for it with MatrixView{pointer}");
+    static_assert(!detail::Pointer<Pointer>,
+                  "attune::MatrixView: a pointer has no size; check it with attune::checked_view, or promise "
+                  "the size with MatrixView{pointer}");
   }
 
   // Takes any source that holds numbers, so that the error can name the mistake.
@@ -107,7 +106,7 @@ struct MatrixView {
     requires(detail::Storage<std::remove_const_t<Source>>::kOwns)
   constexpr MatrixView(Source&& source ATTUNE_LIFETIME_BOUND) : data(first_of(source)) {
     static_assert(std::is_const_v<ScalarType>,
-                  "attune::MatrixView: what is written to a temporary is lost; give it a name");
+                  "attune::MatrixView: the destination is a temporary; store it in a variable");
   }
 
   /// Element (row, col); checked in checked mode only.
@@ -123,14 +122,14 @@ struct MatrixView {
   /// `kCount` columns, starting at `first`: head h of [seq_len, num_heads·d_k] is `columns<d_k>(h * d_k)`.
   template <int kCount>
   [[nodiscard]] constexpr auto columns(int first) const {
-    static_assert(kCount <= kCols, "attune::MatrixView: more columns asked for than there are");
+    static_assert(kCount <= kCols, "attune::MatrixView: too many columns requested");
     ATTUNE_ASSERT(first >= 0 && first <= kCols - kCount, "MatrixView: columns are outside of the matrix");
     return MatrixView<Scalar, kRows, kCount, kRowStride, kColStride>(data + first * kColStride);
   }
   /// `kCount` rows, starting at `first`: sequence b of a stacked batch is `rows_at<seq_len>(b * seq_len)`.
   template <int kCount>
   [[nodiscard]] constexpr auto rows_at(int first) const {
-    static_assert(kCount <= kRows, "attune::MatrixView: more rows asked for than there are");
+    static_assert(kCount <= kRows, "attune::MatrixView: too many rows requested");
     ATTUNE_ASSERT(first >= 0 && first <= kRows - kCount, "MatrixView: rows are outside of the matrix");
     return MatrixView<Scalar, kCount, kCols, kRowStride, kColStride>(data + first * kRowStride);
   }
@@ -160,15 +159,15 @@ struct MatrixView {
         (kRows == 1 || kFromRowStride == kRowStride) && (kCols == 1 || From::col_stride == kColStride);
     constexpr bool kColumnMajor = From::row_stride == 1 && From::cols > 1 && kColStride == 1;
     static_assert(kSameScalar,
-                  "attune::MatrixView: the matrix has another scalar type; use the layer's (float unless you "
-                  "named one)");
-    static_assert(kMayWrite, "attune::MatrixView: what is written to is const; pass what may be changed");
+                  "attune::MatrixView: the matrix and the layer have different scalar types; the layer's is "
+                  "float unless you chose another");
+    static_assert(kMayWrite, "attune::MatrixView: the destination is const; pass a matrix that can change");
     static_assert(kKnown,
-                  "attune::MatrixView: only run time knows the size of this; check it with "
+                  "attune::MatrixView: the size is known only at run time; check it with "
                   "attune::checked_view, or fix it at compile time");
     static_assert(!kKnown || kSameShape,
-                  "attune::MatrixView: the matrix has another shape than the layer; rows are tokens, columns "
-                  "features, and an array without a shape has rows * cols numbers");
+                  "attune::MatrixView: the matrix and the layer have different shapes; rows are tokens, "
+                  "columns features, and an array without a shape has rows * cols numbers");
     static_assert(
         !kSameShape || kSameStrides || !kColumnMajor,
         "attune::MatrixView: the matrix is column-major; declare it with Eigen::RowMajor, or copy it "
@@ -290,7 +289,7 @@ template <detail::Stored Source>
 [[nodiscard]] constexpr auto view(Source& source) {
   using From = detail::Storage<std::remove_const_t<Source>>;
   static_assert(From::cols > 0,
-                "attune::view: only run time knows the size of this; check it with attune::checked_view, or "
+                "attune::view: the size is known only at run time; check it with attune::checked_view, or "
                 "fix it at compile time");
   constexpr int kRows = From::rows == 0 ? 1 : From::rows;
   return MatrixView<detail::ElementOf<Source>, kRows, From::cols>(source);
@@ -304,10 +303,8 @@ template <class Scalar, int kRows, int kCols, int kRowStride, int kColStride>
 template <class Source>
 [[nodiscard]] constexpr auto dense_view(Source&& source) {
   const auto matrix = view(source);
-  static_assert(
-      decltype(matrix)::kDense,
-      "attune: what reads all numbers of a matrix at once needs a dense matrix; copy a strided view "
-      "into a Tensor");
+  static_assert(decltype(matrix)::kDense,
+                "attune: this needs a dense matrix; copy the strided view into a Tensor");
   return matrix;
 }
 

@@ -120,7 +120,7 @@
 #if defined(__FAST_MATH__)
 #error "attune: -ffast-math changes the results of training; compile without it"
 #elif defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
-#error "attune: -ffinite-math-only drops what masks and NaN need; compile without it"
+#error "attune: -ffinite-math-only breaks masks and NaN; compile without it"
 #endif
 
 #define ATTUNE_TEXT_OF(name) #name

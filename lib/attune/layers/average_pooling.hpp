@@ -88,8 +88,7 @@ struct AveragePooling {
   template <int tokens, CacheShape>
   struct Stream : detail::NoStream {
     static_assert(tokens < 0,
-                  "attune: AvgPool1d and AvgPool2d need whole windows; a model that runs token by token "
-                  "answers for every token");
+                  "attune: AvgPool1d and AvgPool2d need whole windows, so they do not run token by token");
   };
 
   /// Inference: y of x. `y` may not overlap `x`. Does not read rows of x that are padding.

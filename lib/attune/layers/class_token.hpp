@@ -36,8 +36,8 @@ struct ClassToken {
   template <int tokens, CacheShape>
   struct Stream : detail::NoStream {
     static_assert(tokens < 0,
-                  "attune: ClassToken stands in front of a whole sequence; a model that runs token by token "
-                  "answers for every token: leave it out, and take the answer at the last one");
+                  "attune: ClassToken needs the whole sequence, so it does not run token by token; leave it "
+                  "out, and use the output at the last token");
   };
   static constexpr std::uint32_t kFingerprint = fingerprint("ClassToken");
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;

@@ -216,8 +216,8 @@ struct Convolution {
   template <int tokens, CacheShape>
   struct Stream : detail::NoStream {
     static_assert(tokens < 0,
-                  "attune: Conv1d runs token by token where it is causal and its stride is 1, Conv2d never; "
-                  "set .causal in Conv1dShape, as the model was trained");
+                  "attune: only a causal Conv1d of stride 1 runs token by token; set .causal in Conv1dShape, "
+                  "as the model was trained");
   };
   template <class Gradients>
   static constexpr bool kReadsInput = kTrained<decltype(Gradients::weight)>;
@@ -496,8 +496,8 @@ struct Conv1d : detail::Convolution<detail::kImageOf<conv_shape>, ScalarType> {
   template <int tokens, CacheShape>
   struct Stream {
     static_assert(conv_shape.causal && conv_shape.stride == 1,
-                  "attune: Conv1d runs token by token where it is causal and its stride is 1; set .causal in "
-                  "Conv1dShape, as the model was trained");
+                  "attune: only a causal Conv1d of stride 1 runs token by token; set .causal in Conv1dShape, "
+                  "as the model was trained");
     /// Number of earlier tokens that a token sees.
     static constexpr int kBefore = conv_shape.kernel - 1;
     /// The earlier tokens, oldest first.

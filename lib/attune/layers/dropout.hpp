@@ -122,7 +122,7 @@ constexpr DropoutShape checked_dropout_shape() {
                 "attune::Dropout: rows and d_model must be positive; set both in DropoutShape");
   constexpr bool kInRange = shape.probability >= 0 && shape.probability < 1;
   static_assert(kInRange,
-                "attune::Dropout: probability must be in [0, 1): what is kept is divided by 1 - probability");
+                "attune::Dropout: probability must be in [0, 1); kept values are divided by 1 - probability");
   DropoutShape checked = at_least_one(shape, &DropoutShape::rows, &DropoutShape::d_model);
   if (!kInRange) checked.probability = 0;
   return checked;

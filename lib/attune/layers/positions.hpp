@@ -135,10 +135,9 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
   static constexpr int kFrequencies = (shape.d_model + 1) / 2;
   /// Number of angles in the table.
   static constexpr std::int64_t kAngles = std::int64_t{shape.seq_len} * kFrequencies;
-  static_assert(
-      kAngles <= detail::kMostAngles,
-      "attune::SinusoidalPositions: no compiler makes so large a table for firmware; seq_len * d_model "
-      "may be 262144, or let positions be learned");
+  static_assert(kAngles <= detail::kMostAngles,
+                "attune::SinusoidalPositions: the table is too large for the compiler; seq_len * d_model "
+                "must be at most 262144, or use LearnedPositions");
 
   using Base = detail::AddedPositions<shape, ScalarType>;
   using Scalar = ScalarType;

@@ -94,7 +94,7 @@ struct DecoderLayerOf
   using Memory = typename CrossAttention::KeyInput;
   using Output = Input;
   static_assert(std::is_same_v<Memory, typename CrossAttention::ValueInput>,
-                "attune::DecoderLayer: the memory is key and value; d_key and d_value must be equal");
+                "attune::DecoderLayer: the memory gives keys and values; d_key and d_value must be equal");
 
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
@@ -196,8 +196,8 @@ struct DecoderLayerOf
   static constexpr bool check_memory() {
     constexpr bool kGiven = requires { typename Call::Mask::GivenMemory; };
     static_assert(kGiven,
-                  "attune::DecoderLayer: nothing gives the layer its memory; put it into the Decoder of "
-                  "EncoderDecoder<Encoder, Decoder>, or call its functions with the memory");
+                  "attune::DecoderLayer: the layer has no memory; put it into the Decoder of "
+                  "EncoderDecoder<Encoder, Decoder>, or pass the memory to its functions");
     if constexpr (kGiven) {
       return std::is_same_v<typename Call::Mask::GivenMemory, Memory>;  // EncoderDecoder tells
     } else {

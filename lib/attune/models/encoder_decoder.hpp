@@ -102,10 +102,9 @@ ATTUNE_INLINE constexpr auto part_of(const Joined& joined, int from) {
 
 template <class Encoder, class Decoder>
 constexpr bool check_encoder_decoder() {
-  static_assert(
-      Joined<typename Encoder::Input, typename Decoder::Input>::kFits,
-      "attune::EncoderDecoder: source and target are both token ids, or matrices of as many columns; "
-      "begin Encoder and Decoder with layers that take them so");
+  static_assert(Joined<typename Encoder::Input, typename Decoder::Input>::kFits,
+                "attune::EncoderDecoder: source and target must both be token ids, or matrices with the same "
+                "number of columns");
   static_assert(kAttendsToMemory<Decoder>,
                 "attune::EncoderDecoder: no layer of the decoder attends to the encoder's output; put "
                 "DecoderLayers into it");
@@ -365,8 +364,7 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
       return (mask);
     } else {
       static_assert(std::is_same_v<Mask, NoMask>,
-                    "attune::EncoderDecoder: one mask does not say which attention it is for; pass "
-                    "EncoderDecoderMask{source, target}");
+                    "attune::EncoderDecoder: one mask is ambiguous; pass EncoderDecoderMask{source, target}");
       return EncoderDecoderMask<>{};
     }
   }

@@ -207,7 +207,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
                                        View<detail::StepOutput<Layer, tokens>> y, auto& memory,
                                        Scratch& scratch, const auto&... more) {
       static_assert(kRank == 0 || tokens <= kTokens,
-                    "attune::Adapted: a step takes at most as many tokens as the layer that it was made of");
+                    "attune::Adapted: a step takes at most as many tokens as the adapted layer");
       return Base::step(position, all(trained, scratch.room.first()), x, y, memory, scratch.layer, more...);
     }
     template <class Tokens>

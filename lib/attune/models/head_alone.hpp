@@ -20,10 +20,9 @@ template <class... Layers>
 inline constexpr bool kIsSequential<Sequential<Layers...>> = true;
 template <class Model>
 constexpr bool check_head() {
-  static_assert(
-      kIsSequential<Model>,
-      "attune::HeadAlone: the model is no Sequential, whose last layer with parameters is its head; "
-      "take Sequential<Frozen<Body, kBody>, Head>");
+  static_assert(kIsSequential<Model>,
+                "attune::HeadAlone: the model must be a Sequential whose last layer with parameters is the "
+                "head; use Sequential<Frozen<Body, kBody>, Head>");
   return true;
 }
 template <class... Layers, const auto& kConstants>

@@ -121,7 +121,7 @@ template <class Layer, TapeNumbers numbers>
 struct PackedLayer : std::conditional_t<kRunsByBranches<Layer>, PackedBranches<Layer, numbers>,
                                         PackedWhole<Layer, numbers>> {
   static_assert(std::is_same_v<typename Layer::Scalar, float>,
-                "attune::PackedTape: a tape in 8 or 16 bits is for models in float; double keeps its own");
+                "attune::PackedTape: an 8- or 16-bit tape needs a model in float");
   template <int tokens, CacheShape cache>
   using Stream = detail::StreamOf<Layer, tokens, cache>;
   using SteppedAs = PackedLayer;
@@ -188,10 +188,9 @@ struct WithPackedTape<EncoderDecoder<Encoder, Decoder>, numbers, input> {
 template <class Layer, TapeNumbers numbers>
 constexpr bool check_packing() {
   constexpr bool kMadeOfLayers = !requires { WithPackedTape<Layer, numbers>::kPacks; };
-  static_assert(
-      kMadeOfLayers || kRunsByBranches<Layer>,
-      "attune::PackedTape: the tape of a single layer is in use all at once, so packing saves nothing; "
-      "take PackedTape of the model, and .keep_weights = false in attention");
+  static_assert(kMadeOfLayers || kRunsByBranches<Layer>,
+                "attune::PackedTape: packing the tape of a single layer saves nothing; use PackedTape on the "
+                "whole model, and .keep_weights = false in attention");
   return true;
 }
 

@@ -64,11 +64,10 @@ template <class Logits, class Scalar, int vocabulary>
 [[nodiscard]] Sampled sample(const Logits& logits, const SamplingOptions& options, Rng& rng,
                              SamplingScratch<vocabulary, Scalar>& scratch) {
   const auto row = dense_view(logits);
-  static_assert(
-      row.rows == 1 && row.cols == vocabulary,
-      "attune::sample: logits must be one row of as many as SamplingScratch has room for, [1, vocabulary]");
+  static_assert(row.rows == 1 && row.cols == vocabulary,
+                "attune::sample: logits must be [1, vocabulary] of SamplingScratch");
   static_assert(std::is_same_v<std::remove_const_t<typename decltype(row)::Scalar>, Scalar>,
-                "attune::sample: logits of another scalar than the scratch's; name it in "
+                "attune::sample: logits and scratch have different scalar types; use "
                 "SamplingScratch<vocabulary, Scalar>");
   const Scalar* const x = row.data;
   const Scalar temperature = static_cast<Scalar>(options.temperature);

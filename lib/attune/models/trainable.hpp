@@ -40,7 +40,7 @@ template <LowRank low_rank>
 constexpr LowRank checked_low_rank() {
   static_assert(low_rank.rank > 0, "attune::LowRank: the rank must be positive");
   static_assert(low_rank.alpha >= 1e-30 && low_rank.alpha <= 1e30,
-                "attune::LowRank: alpha must be positive, from 1e-30 to 1e30: without it nothing is learned");
+                "attune::LowRank: alpha must be in [1e-30, 1e30]");
   return at_least_one(low_rank, &LowRank::rank);
 }
 template <LowRank low_rank>
@@ -83,11 +83,11 @@ constexpr bool check_trained() {
                 "attune::BiasesAndNorms: the layer, and each one in it, needs ParametersOf<Matrix, Vector>: "
                 "sets that have nothing in the place of its weights");
   static_assert(!kVectorsAlone || !std::is_empty_v<Trained>,
-                "attune::BiasesAndNorms: the layer has no bias and no normalization to train; take Frozen");
+                "attune::BiasesAndNorms: the layer has no bias and no normalization to train; use Frozen");
   constexpr bool kOfFactors = !std::is_same_v<What, TrainNothing> && has_factors<Layer>();
-  static_assert(!kOfFactors,
-                "attune::BiasesAndNorms, Adapted: the layer has an Adapted one in it; merge() its factors, "
-                "and take the layer without them");
+  static_assert(
+      !kOfFactors,
+      "attune::BiasesAndNorms, Adapted: the layer contains an Adapted layer; merge() its factors first");
   static_assert(!kLowRank || kHasSets<Layer>,
                 "attune::Adapted: the layer, and each one in it, needs ParametersOf<Matrix, Vector>: sets "
                 "that have factors in the place of its weights");
@@ -138,10 +138,9 @@ constexpr bool are_constants_of() {
 template <class Layer, const auto& kConstants>
 constexpr bool check_constants() {
   constexpr bool kFit = are_constants_of<Layer, kConstants>();
-  static_assert(
-      kFit,
-      "attune::Frozen, BiasesAndNorms, Adapted: the constants are not those of the layer: they have "
-      "other tensors, or tensors of other shapes");
+  static_assert(kFit,
+                "attune::Frozen, BiasesAndNorms, Adapted: the constants do not match the layer: they differ "
+                "in tensors or shapes");
   return true;
 }
 template <class Layer, const auto& kConstants>

@@ -26,7 +26,7 @@ template <class Flash>
 class FlashJournal {
   static_assert(FlashMemory<Flash>,
                 "attune::FlashJournal: Flash needs kPageSize, kPages, kProgramUnit, kErased, and read, "
-                "program, erase and sync, which answer a Status");
+                "program, erase and sync, which return a Status");
 
  public:
   /// Entries are a multiple of this many bytes.

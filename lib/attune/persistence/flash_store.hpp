@@ -111,7 +111,7 @@ template <class Flash, class... Records>
 class FlashStore {
   static_assert(FlashMemory<Flash>,
                 "attune::FlashStore: Flash needs kPageSize, kPages, kProgramUnit, kErased, and read, "
-                "program, erase and sync, which answer a Status");
+                "program, erase and sync, which return a Status");
   using Head = detail::SlotHead;
   using Place = detail::SlotPlace;
 
@@ -139,10 +139,10 @@ class FlashStore {
                 "attune::FlashStore: records are saved byte by byte and must be trivially copyable");
   static_assert(
       (!detail::refers_elsewhere<Records>() && ...),
-      "attune::FlashStore: a record is a pointer or a view, whose address would be saved; store what "
-      "it points to");
-  static_assert((!detail::IsTrainer<Records> && ...),
-                "attune::FlashStore: a Trainer is no record; store trainer.state(), of Trainer::State");
+      "attune::FlashStore: a record is a pointer or a view, so its address would be saved; store the data");
+  static_assert(
+      (!detail::IsTrainer<Records> && ...),
+      "attune::FlashStore: a Trainer is not a record; store trainer.state(), of type Trainer::State");
   static_assert(kUnit >= 1 && kUnit <= 32 && (kUnit & (kUnit - 1)) == 0,
                 "attune::FlashStore: Flash::kProgramUnit must be 1, 2, 4, 8, 16 or 32 bytes");
   static_assert(
@@ -150,10 +150,9 @@ class FlashStore {
       "attune::FlashStore: Flash::kPageSize must be a multiple of the program unit, and 32 or more");
   static_assert(Flash::kPages <= 0xFFFF && std::uint64_t{kPageSize} * Flash::kPages <= 0xFFFF'FFFFu,
                 "attune::FlashStore: at most 65535 pages and 4 GiB; give the store a part of the flash");
-  static_assert(
-      Flash::kPages >= 2 * kSlotPages,
-      "attune::FlashStore: a state that power cuts cannot break needs two slots of kSlotPages pages; "
-      "give the store more pages, or fewer records");
+  static_assert(Flash::kPages >= 2 * kSlotPages,
+                "attune::FlashStore: the store needs two slots of kSlotPages pages to survive power cuts; "
+                "use more pages, or fewer records");
 
   /// A store in `flash`, which must outlive it. Reads nothing yet.
   constexpr explicit FlashStore(Flash& flash) : flash_(flash) {}

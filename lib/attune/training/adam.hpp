@@ -102,7 +102,7 @@ struct Adam : OptimizerStep<Adam<variant, ScalarType>> {
   /// Whether m exists.
   static constexpr bool kHasFirst = variant.first_moment == FirstMoment::kKept;
   static_assert(kInScalars || std::is_same_v<Scalar, float>,
-                "attune::Adam: moments in 8 and 16 bits are those of float parameters");
+                "attune::Adam: 8- and 16-bit moments need float parameters");
   static_assert(kHasFirst || kPrecision != MomentPrecision::kBfloat16,
                 "attune::Adam: without a first moment, the second is kept in scalars or in 8 bits");
   static constexpr std::uint32_t kFingerprint = [] {

@@ -69,8 +69,8 @@ template <class Model, class Masks, int batch>
 constexpr bool check_masks() {
   if constexpr (!kOneForAll<Masks> && AttentionMask<OneMask<Masks>>) {
     static_assert(decltype(std::span(std::declval<const Masks&>()))::extent == std::size_t{batch},
-                  "attune::Trainer: there must be one mask for the batch or one for each of its sequences, "
-                  "as a std::array or a std::span of that extent");
+                  "attune::Trainer: pass one mask for the batch, or one for each sequence in a std::array or "
+                  "std::span of that size");
   }
   return check_mask<Model, OneMask<Masks>>();
 }
@@ -81,8 +81,8 @@ ATTUNE_INLINE decltype(auto) default_loss() {
     return Loss{};
   } else {
     static_assert(!AttentionMask<OneMask<Masks>>,  // otherwise another error is reported already
-                  "attune::Trainer: this loss has class weights, so every call takes it, behind the mask: "
-                  "step(inputs, targets, options, NoClipping{}, NoMask{}, loss)");
+                  "attune::Trainer: this loss has class weights; pass it to every call: step(inputs, "
+                  "targets, options, NoClipping{}, NoMask{}, loss)");
     return *static_cast<const Loss*>(nullptr);
   }
 }

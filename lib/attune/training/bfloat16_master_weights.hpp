@@ -66,8 +66,9 @@ struct Bfloat16MasterWeights : OptimizerStep<Bfloat16MasterWeights<Base>> {
   using Options = typename Base::Options;
   static constexpr std::uint32_t kFingerprint = fingerprint("Bfloat16MasterWeights", kFingerprintOf<Base>);
   static_assert(std::is_same_v<Scalar, float>,
-                "attune::Bfloat16MasterWeights: master weights in bf16 are those of models in float");
-  static_assert(!detail::kHasMasters<Base>, "attune::Bfloat16MasterWeights: once is enough");
+                "attune::Bfloat16MasterWeights: bf16 weights need a model in float");
+  static_assert(!detail::kHasMasters<Base>,
+                "attune::Bfloat16MasterWeights: the optimizer already has bf16 weights; leave out one");
   static_assert(detail::kTogetherIn<Base> == 0 || kernels::kMasterBlock % detail::kTogetherIn<Base> == 0,
                 "attune::Bfloat16MasterWeights: the optimizer's kUpdatedTogether must divide 64, or be 0");
 

@@ -33,7 +33,7 @@ namespace ATTUNE_NAMESPACE {
 template <int num_features, int num_classes, class ScalarType = float>
 class ClosedFormHead {
   static_assert(num_features > 0 && num_classes > 1,
-                "attune::ClosedFormHead: there must be features, and two classes or more");
+                "attune::ClosedFormHead: at least one feature and two classes are required");
   static constexpr int kSize = num_features + 1;
   // The relative rounding error of a sum of kSize terms, at most.
   static constexpr ScalarType kNoise = kSize * std::numeric_limits<ScalarType>::epsilon();
@@ -89,8 +89,7 @@ class ClosedFormHead {
   Status solve(const Base& base, const ClosedFormHead<num_features, factory_classes, Scalar>& factory,
                typename Head::Parameters& head, Scratch& scratch, const Options& options = {}) const {
     static_assert(decltype(base.weight)::rows == num_features,
-                  "attune::ClosedFormHead: the base has another number of features; its weight must be "
-                  "[num_features, classes]");
+                  "attune::ClosedFormHead: the base's weight must be [num_features, classes]");
     static_assert(
         decltype(base.weight)::cols <= num_classes,
         "attune::ClosedFormHead: the base has more classes than the head; give the head all of them");

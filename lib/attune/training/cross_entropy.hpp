@@ -47,8 +47,7 @@ struct CrossEntropy {
       "attune::CrossEntropy: noise_exponent must be 0 or in [0.01, 1]; 0.7 suits many wrong labels, "
       "0 is cross-entropy");
   static_assert(options.noise_exponent == 0 || options.label_smoothing == 0,
-                "attune::CrossEntropy: noise_exponent and label_smoothing are two ways to doubt a label; "
-                "choose one");
+                "attune::CrossEntropy: noise_exponent and label_smoothing exclude each other; choose one");
 
   /// The mean is taken over all targets of a batch that are not ignored.
   static constexpr bool kMeanOverBatch = options.reduction == Reduction::kMean;
@@ -77,7 +76,7 @@ struct CrossEntropy {
                       Gradient&& d_logits, typename std::remove_cvref_t<Gradient>::Scalar weight = 1) {
     const auto weights = dense_view(class_weights);
     static_assert(weights.rows == 1 && weights.cols == decltype(dense_view(logits))::cols,
-                  "attune::CrossEntropy: class_weights must have one weight a class, [1, classes]");
+                  "attune::CrossEntropy: class_weights must be [1, classes]");
     return mean(dense_view(logits), targets, weights.data, dense_view(d_logits), weight);
   }
 
@@ -100,7 +99,7 @@ struct CrossEntropy {
     const auto logits = dense_view(logits_matrix);
     const auto losses = dense_view(losses_matrix);
     static_assert(losses.rows == logits.rows && losses.cols == 1,
-                  "attune::CrossEntropy: losses must have one entry a row, [rows, 1]");
+                  "attune::CrossEntropy: losses must be [rows, 1]");
     using Scalar = typename decltype(losses)::Scalar;
     if (const Status status = check<logits.cols>(ids, class_weights); status != Status::kOk) return status;
     for (int i = 0; i < logits.rows; ++i) {
@@ -320,7 +319,7 @@ struct WeightedCrossEntropy {
   template <class Logits, class Targets, class Gradient>
   LossSum<Scalar> sum(const Logits& logits, const Targets& targets, const Gradient& d_logits) const {
     static_assert(Logits::cols == classes,
-                  "attune::WeightedCrossEntropy: there must be a weight for each of the model's classes");
+                  "attune::WeightedCrossEntropy: the number of weights must equal the number of classes");
     return CrossEntropy<options>::sum(logits, targets, d_logits, class_weights.data());
   }
 };

@@ -108,9 +108,9 @@ class ForwardOnlyTrainer
           perturbation.size <= 1,
       "attune::ForwardOnlyTrainer: the perturbation's size must be in [1e-6, 1] for float, [1e-14, 1] for "
       "double; parameters lose a smaller one to rounding, and 1e-3 is usual");
-  static_assert(!std::is_empty_v<typename Model::Parameters>,
-                "attune::ForwardOnlyTrainer: the model has nothing to train; leave something of it out of "
-                "Frozen");
+  static_assert(
+      !std::is_empty_v<typename Model::Parameters>,
+      "attune::ForwardOnlyTrainer: the model has no trainable parameters; leave a part out of Frozen");
 
  public:
   using Scalar = typename Model::Scalar;

@@ -36,7 +36,7 @@ namespace detail {
 template <class Model>
 class Int8Workspace {
   static_assert(std::is_same_v<typename Model::Scalar, float>,
-                "attune::Int8Training: products in integers are those of models in float");
+                "attune::Int8Training: integer products need a model in float");
 
  public:
   static constexpr int kSequences = 1;

@@ -70,8 +70,8 @@ constexpr bool check_loss() {
         "attune::Loss: this is an optimizer; the loss comes before it: Trainer<Model, Loss, Optimizer>");
   } else if constexpr (!requires { L::kMeanOverBatch; }) {
     static_assert(sizeof(L) == 0,
-                  "attune::Loss: the type does not say kMeanOverBatch, whether a batch's loss is a mean; "
-                  "training/loss.hpp shows what a loss has");
+                  "attune::Loss: the type has no kMeanOverBatch (whether a batch's loss is a mean); "
+                  "training/loss.hpp shows a loss's members");
   } else if constexpr (!requires(const L& loss, ConstView<Output> y, Target target, View<Output> dy) {
                          loss.sum(y, target, dy);
                        }) {
@@ -80,7 +80,7 @@ constexpr bool check_loss() {
                   "and a target of the same shape, or of classes where it says kClassTargets");
   } else if constexpr (!IsLoss<L, Output>) {
     static_assert(sizeof(L) == 0,
-                  "attune::Loss: sum(y, target, dy) answers no LossSum of the model's scalar");
+                  "attune::Loss: sum(y, target, dy) must return a LossSum of the model's scalar");
   }
   return IsLoss<L, Output>;
 }

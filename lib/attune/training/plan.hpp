@@ -30,8 +30,8 @@ namespace detail {
 template <class Plan, class Model>
 constexpr bool check_plan() {
   static_assert(MemoryPlan<Plan, Model>,
-                "attune::Trainer: what stands in the place of the plan is none; it comes behind the batch: "
-                "Streaming, Lockstep, UpdateInBackward, Int8Training or InWorkspace<workspace>");
+                "attune::Trainer: the fifth template argument is not a memory plan: use Streaming, Lockstep, "
+                "UpdateInBackward, Int8Training or InWorkspace<workspace>");
   return MemoryPlan<Plan, Model>;
 }
 template <class Plan, class Model>

@@ -24,7 +24,7 @@ struct Sgd : OptimizerStep<Sgd<kind, ScalarType, precision>> {
   using Scalar = ScalarType;
   static constexpr bool kInScalars = precision == MomentPrecision::kScalar;
   static_assert(kInScalars || (std::is_same_v<Scalar, float> && kind != Momentum::kNone),
-                "attune::Sgd: what is kept in 8 or 16 bits is the momentum of float parameters");
+                "attune::Sgd: 8- and 16-bit momentum needs float parameters");
   static constexpr std::uint32_t kFingerprint =
       kInScalars ? fingerprint("Sgd", kind) : fingerprint("Sgd", kind, precision);
 

@@ -53,9 +53,9 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   using Targets = detail::TargetsOf<Loss, typename Model::Output, batch>;
   static_assert(batch > 0, "attune::Trainer: batch must be at least 1");
   static_assert(!std::is_empty_v<typename Model::Parameters>,
-                "attune::Trainer: the model has nothing to train; leave something of it out of Frozen");
+                "attune::Trainer: the model has no trainable parameters; leave a part out of Frozen");
   static_assert(batch == 1 || kKeepsGradients,
-                "attune::Trainer: UpdateInBackward keeps no gradients to add up; its batch is 1");
+                "attune::Trainer: UpdateInBackward keeps no gradients to add up; use a batch of 1");
   static_assert(
       std::is_same_v<typename Model::Scalar, typename Optimizer::Scalar>,
       "attune::Trainer: model and optimizer have different scalars; give both the same (Adam<{}, double>)");

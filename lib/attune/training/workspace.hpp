@@ -171,10 +171,10 @@ class Workspace {
   T& as() {
     constexpr bool kKnown = (std::is_same_v<Model, Models> || ...);
     static_assert(kKnown,
-                  "attune::Workspace: the model is none of those that it is for; name it in Workspace<…>");
+                  "attune::Workspace: this Workspace does not list the model; add it to Workspace<…>");
     static_assert(!kKnown || sizeof(T) <= sizeof bytes_,
-                  "attune::Workspace: updates in backward need one more matrix of tokens than the largest of "
-                  "the models; take UpdateInBackward, without the workspace, as the plan");
+                  "attune::Workspace: updates in backward need one more matrix of tokens than the largest "
+                  "model; use the plan UpdateInBackward, without the workspace");
     return *std::launder(reinterpret_cast<T*>(bytes_));
   }
 

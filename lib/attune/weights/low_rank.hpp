@@ -127,8 +127,8 @@ inline constexpr bool kOnlyAdds<kernels::AddBias<Scalar>> = true;
 template <class Factors, int tokens, class X, class A, class Terms = kernels::DenseTerms>
 ATTUNE_INLINE auto narrowed(const X& x, const A& a, typename Factors::Scalar* room, const Terms& terms = {}) {
   static_assert(X::rows <= tokens,
-                "attune::Adapted: a layer multiplies more tokens than go in and out of it and of the layers "
-                "listed in it; list it in the Sequential that is adapted");
+                "attune::Adapted: a layer multiplies more tokens than its input and output have; list it in "
+                "the adapted Sequential");
   const MatrixView<typename Factors::Scalar, X::rows, Factors::kRank> narrow(room);
   terms.gemm(x, a, narrow);
   if constexpr (Factors::kScale != 1) {
@@ -160,7 +160,7 @@ template <class X, class Base, class Factors, int tokens, class Y, class Epilogu
 ATTUNE_INLINE void multiply(const X& x, const LowRankWeight<Base, Factors, tokens>& weight, const Y& y,
                             Epilogue epilogue = {}) {
   static_assert(detail::kOnlyAdds<Epilogue>,
-                "attune::LowRankWeight: what is not added to x·W would have to see all of the sum");
+                "attune::LowRankWeight: LoRA supports only epilogues that add to x·W");
   multiply(x, weight.base, y, epilogue);
   const auto t = detail::narrowed<Factors, tokens>(x, view(weight.factors->a), weight.room);
   kernels::gemm(t, view(weight.factors->b), y, kernels::Accumulate{});
@@ -169,7 +169,7 @@ template <class Dy, class Base, class Factors, int tokens, class Dx, class Epilo
 ATTUNE_INLINE void multiply_transposed(const Dy& dy, const LowRankWeight<Base, Factors, tokens>& weight,
                                        const Dx& dx, Epilogue epilogue = {}) {
   static_assert(detail::kOnlyAdds<Epilogue>,
-                "attune::LowRankWeight: what is not added to dy·Wᵀ would have to see all of the sum");
+                "attune::LowRankWeight: LoRA supports only epilogues that add to dy·Wᵀ");
   multiply_transposed(dy, weight.base, dx, epilogue);
   const auto u = detail::narrowed<Factors, tokens>(dy, view(weight.factors->b).transpose(), weight.room);
   kernels::gemm(u, view(weight.factors->a).transpose(), dx, kernels::Accumulate{});

@@ -22,7 +22,7 @@ namespace ATTUNE_NAMESPACE {
 template <class ScalarType, int kCount, int kLength>
 struct PackedInt8Rows {
   static_assert(std::is_same_v<ScalarType, float>,
-                "attune: packed int8 weights are those of models in float; double takes Int8Weights");
+                "attune: packed int8 weights need a model in float; use Int8Weights for double");
   using Element = Int8;
   using Scalar = ScalarType;
   using Packed = kernels::PackedInt8<kLength, kCount>;              // the order of the integers

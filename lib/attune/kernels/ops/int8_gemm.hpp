@@ -225,10 +225,9 @@ ATTUNE_INLINE void gemm(const A& a,
                         const C& c, Epilogue epilogue = {}) {
   static_assert(A::rows == C::rows && kCols == C::cols && A::cols == kRows && C::col_stride == 1,
                 "attune::kernels::gemm: shapes do not chain; C[M, N] = A[M, K] * B[K, N]");
-  static_assert(
-      std::is_same_v<typename C::Scalar, float>,
-      "attune: packed int8 weights are those of models in float, one sequence at a time: Lockstep and "
-      "double take Int8Weights");
+  static_assert(std::is_same_v<typename C::Scalar, float>,
+                "attune: packed int8 weights need a model in float, one sequence at a time; use Int8Weights "
+                "for Lockstep and double");
   constexpr detail::Int8Shape kShape{kRows, kCols, A::row_stride, A::col_stride, C::row_stride};
   const int rows = (std::min<int>)(used_rows(a), used_rows(c));
 #if ATTUNE_MVE

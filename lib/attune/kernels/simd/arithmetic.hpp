@@ -22,7 +22,7 @@
 #include <attune/kernels/simd/software_arithmetic.hpp>
 
 #if !EIGEN_VERSION_AT_LEAST(3, 4, 0)
-#error "attune needs Eigen 3.4 or newer; the one that the compiler finds is older"
+#error "attune needs Eigen 3.4 or newer; the compiler found an older one"
 #endif
 
 #if defined(__GNUC__) && !defined(__clang__)
