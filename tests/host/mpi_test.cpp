@@ -1,5 +1,6 @@
 // A program of its own, on any number of ranks: tests/host/ranks starts it. Every rank runs all tests.
 //   attune_mpi_tests --leave RANK    this rank leaves by an exception, and the others wait for it
+//   attune_mpi_tests --end RANK      this rank comes to its end while the others wait for it
 //   attune_mpi_tests --hang RANK     this rank hangs before it sends; --hang-at-end RANK: when all is done
 #include <attune/host/mpi.hpp>
 
@@ -28,6 +29,14 @@ int leave(int rank) {
   } catch (const std::exception&) {
     return 0;  // if the job were still there
   }
+  return 0;
+}
+
+int end_early(int rank) {
+  attune::host::MpiRanks of_job;
+  (void)attune::host::of_all_ranks(of_job, 0);
+  if (of_job.rank() == rank) return 0;
+  (void)attune::host::of_all_ranks(of_job, 0);
   return 0;
 }
 
@@ -72,6 +81,7 @@ TEST(MpiRanks, train_to_the_bits_of_a_trainer) {
 
 int main(int argc, char** argv) {
   if (argc > 2 && std::string_view(argv[1]) == "--leave") return leave(std::atoi(argv[2]));
+  if (argc > 2 && std::string_view(argv[1]) == "--end") return end_early(std::atoi(argv[2]));
   if (argc > 2 && std::string_view(argv[1]) == "--hang") return hang(std::atoi(argv[2]), false);
   if (argc > 2 && std::string_view(argv[1]) == "--hang-at-end") return hang(std::atoi(argv[2]), true);
   testing::InitGoogleTest(&argc, argv);

@@ -35,7 +35,7 @@ class ThreadRing {
       auto& link = ring_.link(before);
       std::unique_lock lock(ring_.mutex_);
       ring_.changed_.wait(lock, [&] { return !link.empty() || ring_.gone(before); });
-      if (link.empty()) throw std::runtime_error("the rank before is gone");
+      if (link.empty()) throw std::runtime_error("rank " + std::to_string(before) + " is gone");
       if (link.front().size() != bytes.size()) throw std::logic_error("messages of different sizes");
       std::copy(link.front().begin(), link.front().end(), bytes.begin());
       link.pop_front();
@@ -44,8 +44,9 @@ class ThreadRing {
     void settle() override {
       auto& link = ring_.link(rank_);
       std::unique_lock lock(ring_.mutex_);
-      ring_.changed_.wait(lock, [&] { return link.empty() || ring_.gone((rank_ + 1) % size()); });
-      if (!link.empty()) throw std::runtime_error("the next rank is gone");
+      const int next = (rank_ + 1) % size();
+      ring_.changed_.wait(lock, [&] { return link.empty() || ring_.gone(next); });
+      if (!link.empty()) throw std::runtime_error("rank " + std::to_string(next) + " is gone");
     }
 
    private:

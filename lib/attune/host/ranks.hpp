@@ -13,7 +13,7 @@ namespace ATTUNE_NAMESPACE::host {
 
 /// A process's place in the ring, and its two neighbors: the rank before 0 is the last one. The next rank
 /// receives messages in the order and sizes of sending. If a neighbor is gone or hangs, a function throws or
-/// ends the program instead of waiting forever.
+/// ends the program instead of waiting forever, and names the neighbor by its number.
 class Ranks {
  public:
   Ranks() = default;
