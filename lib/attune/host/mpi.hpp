@@ -97,7 +97,7 @@ class MpiRanks final : public Ranks {
   }
 
  private:
-  // Tags: data, and messages without bytes that say what a rank does.
+  // Tags: data, and empty messages with the state of a rank.
   static constexpr int kData = 0, kHasLeft = 1, kWaits = 2;
 
   // MPI counts in int.

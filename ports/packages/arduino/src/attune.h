@@ -60,7 +60,10 @@
 #undef sq
 #undef word
 
-#include <eigen.h>  // of the library Bolder Flight Systems Eigen; then <Eigen/Core> is found as well
+// The compiler shows the line of a header that is missing. A test by __has_include would hide it: GCC 12 then
+// skips the #include in silence, and an IDE, which looks for libraries by this error, would not find the
+// library.
+#include <eigen.h>  // Install the library "Bolder Flight Systems Eigen". ArduinoEigen cannot replace it.
 
 #include <attune/attune.hpp>
 
