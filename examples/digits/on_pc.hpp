@@ -139,7 +139,7 @@ inline int run(int steps, int test_images, std::uint64_t seed) {
   const int held_out = digits::held_out(144);
   Shuffle order(kTrainImages - held_out);
   port::print("training on ", trainer.threads(), " threads and ", kTrainImages - held_out,
-              " images, validated on ", held_out, " others; Ctrl-C ends it with what was learned\n");
+              " images, validated on ", held_out, " others; Ctrl-C ends it and keeps the parameters\n");
   const auto train = [&](const auto&... validate) {
     return attune::host::run_training(
         trainer,

@@ -235,7 +235,7 @@ int main() {
   machine.emplace(monitor::kInTheField + seed);
   nonvolatile = monitor::map_nonvolatile();
   if (nonvolatile == nullptr) {
-    port::print("no temporary file for what outlives a reset\n");
+    port::print("no temporary file for data that survives a reset\n");
     return 1;
   }
   arm_reset(resets);
@@ -265,7 +265,7 @@ int main() {
   monitor::print(tally);
   terminal::print_memory("training", Trainer::memory(attune::Feeding::kOneByOne));
   terminal::print_memory("inference, parameters included", attune::inference_memory<Model>());
-  port::print("RAM of both, of samples and of what is counted: ", sizeof(Device), " bytes; stack ", stack,
+  port::print("RAM of both, of samples and of counters: ", sizeof(Device), " bytes; stack ", stack,
               '\n');
   port::print(windows_of_run * monitor::kSamples, " ticks of ", 1000 / monitor::kHertz, " ms",
               port::ticks_interrupt() ? "" : ", simulated: time stands still while the program computes",

@@ -145,7 +145,7 @@ Status learn_or_restore(const Recordings& recordings, int steps, bool resets) {
   return with_store([](auto& store) {
     const Status saved = store.save(learner.parameters());
     if (saved == Status::kOk) {
-      port::print("keeps ", sizeof(Learned), " bytes of what was learned; reset\n");
+      port::print("keeps ", sizeof(Learned), " bytes of training state; reset\n");
       port::reset();
     }
     return saved;

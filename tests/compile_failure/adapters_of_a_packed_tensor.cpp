@@ -1,4 +1,4 @@
-// expect: attune::PeftNames: PEFT has one pair of factors for a module, and these are of parts of a packed tensor
+// expect: attune::PeftNames: PEFT cannot store factors for parts of a packed tensor (in_proj_weight, qkv)
 // kilobytes: 11  the way from the writer to the names
 // errors by gcc: 2  the parts would share one name, too
 // errors by clang: 3  the parts would share one name, too

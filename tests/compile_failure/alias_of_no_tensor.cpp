@@ -1,4 +1,4 @@
-// expect: attune::PyTorchFile: a TensorAlias is of no tensor of the model, or a TensorShape is of none
+// expect: attune::PyTorchFile: a TensorAlias or TensorShape names no tensor of the model, or has the wrong
 #include <attune/attune.hpp>
 
 using Model = attune::Linear<attune::LinearShape{1, 2, 3}>;

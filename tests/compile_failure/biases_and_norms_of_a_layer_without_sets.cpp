@@ -1,4 +1,4 @@
-// expect: attune::BiasesAndNorms: the layer, and each one in it, needs ParametersOf<Matrix, Vector>
+// expect: attune::BiasesAndNorms: the layer and its parts need ParametersOf<Matrix, Vector>, for sets without
 #include "layer_without_sets.hpp"
 
 using Model = attune::Sequential<ByHand, ByHand::Own>;

@@ -1,4 +1,4 @@
-// expect: attune::EncoderDecoder: a Frozen decoder layer at the front tapes nothing for the gradient of the memory
+// expect: attune::EncoderDecoder: a Frozen first decoder layer keeps no tape for the memory's gradient
 // kilobytes: 10  the names of the layers
 #include "encoder_decoder.hpp"
 

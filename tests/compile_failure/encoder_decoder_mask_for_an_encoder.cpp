@@ -1,4 +1,4 @@
-// expect: attune::EncoderDecoderMask: the model has attention outside of an EncoderDecoder
+// expect: attune::EncoderDecoderMask: attention outside of an EncoderDecoder takes one mask; move those
 // kilobytes: 32  the way from the call to the layer
 #include "encoder_decoder.hpp"
 

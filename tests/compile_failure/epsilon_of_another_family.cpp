@@ -1,4 +1,4 @@
-// expect: the epsilon of this norm is not the one that checkpoints of the table have by default
+// expect: attune: the norm's epsilon differs from the table's default; set config.json's value in the model
 // kilobytes: 13  the way from the trainer to the names
 #pragma GCC diagnostic error "-Wdeprecated-declarations"
 #define EPSILON 1e-5

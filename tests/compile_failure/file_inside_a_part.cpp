@@ -1,4 +1,4 @@
-// expect: attune::PyTorchPart: PyTorchFile stands outside of it, with the full names of the file
+// expect: attune::PyTorchPart: put PyTorchFile around PyTorchPart, with the file's full names
 // errors: 3  the function that does not take it is told, too
 #include <attune/attune.hpp>
 

@@ -1,4 +1,4 @@
-// expect: attune::Sequential: a model that begins with a Frozen layer tapes nothing for dx
+// expect: attune::Sequential: a model that begins with a Frozen layer keeps no tape for dx; list its layers
 // kilobytes: 34  the way from the call to the layer
 #include <attune/attune.hpp>
 

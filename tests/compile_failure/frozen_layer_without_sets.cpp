@@ -1,4 +1,4 @@
-// expect: attune::Frozen: behind what is trained, the layer, and each one in it, needs ParametersOf<Matrix, Vector>
+// expect: attune::Frozen: after a trained layer, this layer and its parts need ParametersOf<Matrix, Vector>
 // kilobytes: 16  the way from the call to the layer
 #include "layer_without_sets.hpp"
 

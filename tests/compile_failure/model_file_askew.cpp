@@ -1,4 +1,4 @@
-// expect: attune::kInFlash: this tensor does not stand at a multiple of its scalar's size
+// expect: attune::kInFlash: this tensor is misaligned; save the file again with safetensors, or copy it with
 #include "model_file.hpp"
 
 MODEL_FILE(

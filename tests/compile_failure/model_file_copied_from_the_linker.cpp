@@ -1,4 +1,4 @@
-// expect: attune::kCopied: the compiler has to see the file, which attune_add_model() with ARRAY shows it
+// expect: attune::kCopied: the compiler must see the file; use attune_add_model() with ARRAY or QUANTIZE
 #include "model_file.hpp"
 
 MODEL_FILE(

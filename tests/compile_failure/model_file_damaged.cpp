@@ -1,4 +1,4 @@
-// expect: attune: the file is damaged, or no safetensors file
+// expect: attune: the file is damaged or not a safetensors file; the type names the fault and the tensor at
 // expect: Status::kTrailingBytes
 #include "model_file.hpp"
 

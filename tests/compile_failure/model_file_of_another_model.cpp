@@ -1,4 +1,4 @@
-// expect: attune: the model has no tensor of this name
+// expect: attune: the file has a tensor that the model lacks: use the model's file, other names in
 // expect by gcc: TensorNamed<attune::v1_0_unfused::detail::Name<6>{"scale"}>
 // expect by clang: TensorNamed<'s', 'c', 'a', 'l', 'e'>
 #include "model_file.hpp"

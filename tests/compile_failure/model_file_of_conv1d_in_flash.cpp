@@ -1,4 +1,4 @@
-// expect: weights of a Conv1D are [in, out] in the file, packed by columns; only a copy is in order
+// expect: attune::kInFlash, refer_to_safetensors: Conv1D weights are [in, out] in the file, packed by
 #include <attune/attune.hpp>
 
 constexpr attune::EncoderLayerShape kShape{.attention = {.seq_len = 1, .d_model = 1, .num_heads = 1},

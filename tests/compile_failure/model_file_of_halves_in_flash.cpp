@@ -1,4 +1,4 @@
-// expect: attune::kInFlash: this tensor has the first type in the file and needs the second
+// expect: attune::kInFlash: this tensor has the first type and needs the second; name it in WEIGHTS or FLOATS
 // expect: ElementType::kF16
 // expect: ElementType::kF32
 #include "model_file.hpp"

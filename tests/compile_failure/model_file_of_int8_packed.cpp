@@ -1,4 +1,4 @@
-// expect: attune::kPackedInt8: the compiler quantizes a file of floats
+// expect: attune::kPackedInt8: the compiler quantizes files of floats only; call pack() at startup for
 // errors: 2  the copy of such a file is none, either
 #include "model_file.hpp"
 

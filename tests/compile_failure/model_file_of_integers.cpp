@@ -1,4 +1,4 @@
-// expect: attune: this tensor of the file is no F64, F32, F16 or BF16
+// expect: attune: this tensor must be F64, F32, F16 or BF16, or an I8 weight with its row scales in
 #include "model_file.hpp"
 
 MODEL_FILE(

@@ -1,4 +1,4 @@
-// expect: weights of one type, all of them
+// expect: attune::kInFlash: this tensor has the first type and needs the second; name it in WEIGHTS or FLOATS
 // expect by gcc: TensorOfAnotherType<attune::v1_0_unfused::detail::TensorNamed<attune::v1_0_unfused::detail::Name<9>{"1.weight"}>, attune::v1_0_unfused::ElementType::kF32, attune::v1_0_unfused::ElementType::kF16>
 #include <attune/attune.hpp>
 

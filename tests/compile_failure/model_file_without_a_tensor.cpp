@@ -1,4 +1,4 @@
-// expect: attune: the file lacks this tensor of the model
+// expect: attune: the file lacks this tensor: use the model's file, or other names in PyTorchModule
 // expect by gcc: TensorNamed<attune::v1_0_unfused::detail::Name<7>{"weight"}>
 // expect by clang: TensorNamed<'w', 'e', 'i', 'g', 'h', 't'>
 #include "model_file.hpp"

@@ -1,4 +1,4 @@
-// expect: nor a weight of I8 with the scales of its rows in NAME.scale
+// expect: attune: this tensor must be F64, F32, F16 or BF16, or an I8 weight with its row scales in
 // expect by gcc: TensorNamed<attune::v1_0_unfused::detail::Name<7>{"weight"}>
 #include <attune/attune.hpp>
 

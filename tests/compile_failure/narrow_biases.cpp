@@ -1,4 +1,4 @@
-// expect: Biases and norms stay floats: ParametersOf<Int8Weights, Tensor>
+// expect: attune: 8- and 16-bit weights are constants; train ParametersOf<Tensor>, then quantize() it into
 #include <attune/attune.hpp>
 
 using Layer = attune::Linear<attune::LinearShape{1, 2, 3}>;

@@ -1,4 +1,4 @@
-// expect: attune: weights of 8 and 16 bits are constants: they take no gradient, no update and no initial values; train
+// expect: attune: 8- and 16-bit weights are constants; train ParametersOf<Tensor>, then quantize() it into
 // errors: 2  the product that cannot write to them is told, too
 // kilobytes: 15  the way from the call to the layer
 // ParametersOf<Tensor>, then quantize() it

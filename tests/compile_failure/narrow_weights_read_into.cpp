@@ -1,4 +1,4 @@
-// expect: attune: weights of 8 and 16 bits are constants
+// expect: attune: 8- and 16-bit weights are constants; train ParametersOf<Tensor>, then quantize() it into
 // errors: 3  the two places that cannot write to them are told, too
 // kilobytes: 27  the way from the call to the layer
 #include <attune/attune.hpp>

@@ -3,9 +3,9 @@
 // expect: attune::MultiHeadAttention: offset must not be negative, nor above 2^30
 // expect: attune::RotaryPositions: base must be above 1, and at most 1e300
 // expect: attune::SinusoidalPositions: base must be above 1, and at most 1e300
-// expect: attune::Huber: delta must be positive, and 1e-30 at least
+// expect: attune::Huber: delta must be at least 1e-30
 // expect: attune::LayerNorm, RmsNorm: epsilon must not be negative, nor above 1e30
-// expect: attune::KeyValueCache: a cache keeps at most 2^28 tokens, and as many sinks
+// expect: attune::KeyValueCache: a cache keeps at most 2^28 tokens and 2^28 sinks
 // errors: 7  seven mistakes
 // kilobytes: 10  seven mistakes
 #include <attune/attune.hpp>

@@ -1,4 +1,4 @@
-// expect: attune::MultiHeadAttention: one input means self-attention, but kv_len, d_key or d_value differ from seq_len and d_model; pass query, key and value
+// expect: attune::MultiHeadAttention: self-attention needs kv_len, d_key and d_value equal to seq_len and d_model; pass query, key and value
 // errors: 2  the one input has the shape of no key, either
 #include <attune/attune.hpp>
 

@@ -1,4 +1,4 @@
-// expect: attune::Optimizer: there is no kMoments, moments.reset(), for_each_with_moments(visitor, moments
+// expect: attune::Optimizer: the type lacks kMoments, moments.reset(), for_each_with_moments(visitor
 // errors: 2  the constraint of the class that takes it is told, too
 #include <attune/attune.hpp>
 

@@ -1,4 +1,4 @@
-// expect: attune::Optimizer: the type does not name Scalar, Options, Coefficients and Moments<Parameters>
+// expect: attune::Optimizer: the type needs Scalar, Options, Coefficients and Moments<Parameters>
 // errors: 2  the constraint of the class that takes it is told, too
 #include <attune/attune.hpp>
 

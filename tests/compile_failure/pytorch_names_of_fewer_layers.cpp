@@ -1,4 +1,4 @@
-// expect: attune::PyTorchModule: one name for each layer that has parameters, of the Sequential and of those in
+// expect: attune::PyTorchModule: give one name for each layer with parameters, in order, nested Sequentials
 // it, in their order
 #include <attune/attune.hpp>
 

@@ -1,4 +1,4 @@
-// expect: attune::PyTorchModule: which of this layer's matrices PyTorch stores as their transposes is not
+// expect: attune::PyTorchModule: it is unknown which matrices of this layer PyTorch stores transposed; give
 // known; give it ParametersOf<Matrix, Vector>, or specialize
 #include <attune/attune.hpp>
 

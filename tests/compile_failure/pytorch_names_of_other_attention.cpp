@@ -1,4 +1,4 @@
-// expect: attune::PyTorchModule: nn.MultiheadAttention has num_heads * d_k, num_heads * d_v and d_out equal
+// expect: attune::PyTorchModule: nn.MultiheadAttention needs num_heads * d_k, num_heads * d_v and d_out equal
 // kilobytes: 15  the way from the call to the layer
 // to d_model
 #include <attune/attune.hpp>

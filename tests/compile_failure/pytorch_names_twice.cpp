@@ -1,4 +1,4 @@
-// expect: attune::PyTorchModule: two tensors have one name, or a name has a character that JSON escapes
+// expect: attune::PyTorchModule: two tensors have the same name, or a name has a character that JSON escapes
 #include <attune/attune.hpp>
 
 using Model = attune::Sequential<attune::Linear<attune::LinearShape{1, 2, 3}>,

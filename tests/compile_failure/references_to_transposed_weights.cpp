@@ -1,4 +1,4 @@
-// expect: attune::refer_to_safetensors: PyTorch's linear weights stand transposed, tables and vectors do not;
+// expect: attune::refer_to_safetensors: PyTorch stores linear weights transposed; use
 // kilobytes: 10  the way from the call to the layer
 // take ParametersOf<TransposedReference, Reference>
 #include <attune/attune.hpp>

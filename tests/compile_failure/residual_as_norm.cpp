@@ -1,4 +1,4 @@
-// expect: attune::EncoderLayer, DecoderLayer: the norm has no recompute(parameters, x, tape, y)
+// expect: attune::EncoderLayer, DecoderLayer: the norm needs recompute(parameters, x, tape, y); a Residual
 #include <attune/attune.hpp>
 
 using Layer = attune::EncoderLayerOf<

@@ -1,4 +1,4 @@
-// expect: attune::EncoderLayerNames: the layer has a part that the table has no name for
+// expect: attune::EncoderLayerNames: the table lacks a name for a part of the layer: gate, query_norm
 // kilobytes: 18  the way from the call to the layer
 #include <attune/attune.hpp>
 

@@ -44,15 +44,15 @@ TEST(AdapterConfig, of_another_rank_alpha_or_kind_is_named) {
   const auto wrong = [](std::string_view from, std::string_view to) {
     return host::wrong_in_adapter_config<Names>(with(from, to));
   };
-  EXPECT_EQ(wrong("\"r\": 4", "\"r\": 8"), "r is 8, that of the model is 4");
-  EXPECT_EQ(wrong("\"lora_alpha\": 16, ", ""), "lora_alpha is null, that of the model is 16.0");
-  EXPECT_EQ(wrong("\"lora_alpha\": 16", "\"lora_alpha\": 32"), "lora_alpha is 32, that of the model is 16.0");
-  EXPECT_EQ(wrong("LORA", "IA3"), "peft_type is \"IA3\", that of the model is \"LORA\"");
+  EXPECT_EQ(wrong("\"r\": 4", "\"r\": 8"), "r is 8, the model's is 4");
+  EXPECT_EQ(wrong("\"lora_alpha\": 16, ", ""), "lora_alpha is null, the model's is 16.0");
+  EXPECT_EQ(wrong("\"lora_alpha\": 16", "\"lora_alpha\": 32"), "lora_alpha is 32, the model's is 16.0");
+  EXPECT_EQ(wrong("LORA", "IA3"), "peft_type is \"IA3\", the model's is \"LORA\"");
   EXPECT_EQ(wrong("\"use_rslora\": false", "\"use_rslora\": true"),
             "use_rslora is true, which the model's adapters have not");
   EXPECT_EQ(wrong("\"rank_pattern\": {}", "\"rank_pattern\": {\"q\": 2}"),
             "rank_pattern is {\"q\":2}, which the model's adapters have not");
-  EXPECT_EQ(host::wrong_in_adapter_config<Names>("{"), "adapter_config.json is no JSON object");
+  EXPECT_EQ(host::wrong_in_adapter_config<Names>("{"), "adapter_config.json is not a JSON object");
 }
 
 namespace {
@@ -137,7 +137,7 @@ TEST(AdapterConfig, lists_of_modules_are_the_models) {
   EXPECT_EQ(targets("[\"attention.self.query\", \"value\"]"), "");
   EXPECT_EQ(targets("\".*(query|value)\""), "");
   EXPECT_EQ(targets("[\"query\", \"key\", \"value\"]"),
-            "target_modules has \"key\", which is no module with adapters in the model");
+            "target_modules has \"key\", a module without adapters in the model");
   EXPECT_EQ(targets("[\"query\"]"),
             "target_modules lacks encoder.layer.0.attention.self.value, which has adapters in the model");
   EXPECT_EQ(wrong_with("\"exclude_modules\": [\"key\"]"), "");
@@ -147,7 +147,7 @@ TEST(AdapterConfig, lists_of_modules_are_the_models) {
             "exclude_modules is an expression, \".*key\"; list names");
   EXPECT_EQ(host::wrong_in_adapter_config<Names>(
                 with("\"modules_to_save\": null", "\"modules_to_save\": [\"classifier\"]")),
-            "modules_to_save has \"classifier\", which is no module that the model trains");
+            "modules_to_save has \"classifier\", a module that the model does not train");
 }
 
 TEST(AdapterConfig, modules_to_save_are_those_that_are_trained) {
@@ -161,7 +161,7 @@ TEST(AdapterConfig, modules_to_save_are_those_that_are_trained) {
   EXPECT_EQ(saving("[\"classifier\"]"), "");
   EXPECT_EQ(saving("[\"classifier\", \"score\"]"), "");  // as PEFT writes it of a model for classes
   EXPECT_EQ(saving("[\"classifier\", \"lm_head\"]"),
-            "modules_to_save has \"lm_head\", which is no module that the model trains");
+            "modules_to_save has \"lm_head\", a module that the model does not train");
 }
 
 TEST(AdapterConfig, is_written_with_the_modules_that_have_factors) {

@@ -76,7 +76,7 @@ TEST(Checked, an_id_that_is_not_there_fails) {
   const std::array<int, 3> numbers{1, 2, 3};
   const Ids<3> ids = numbers;
   EXPECT_EQ(failed_check([&] { (void)ids[2]; }), "");
-  EXPECT_EQ(failed_check([&] { (void)ids[3]; }), "attune: Ids: there is no id of this index");
+  EXPECT_EQ(failed_check([&] { (void)ids[3]; }), "attune: Ids: index out of range");
 }
 
 TEST(Checked, output_over_input_fails) {
@@ -86,7 +86,7 @@ TEST(Checked, output_over_input_fails) {
   };
   EXPECT_EQ(failed_check([&] { forward(memory.y); }), "");
   EXPECT_EQ(failed_check([&] { forward(memory.x); }),
-            "attune: what a layer reads and writes overlaps; give it memory of its own");
+            "attune: a layer's inputs and outputs overlap; use separate memory");
 }
 
 TEST(Checked, a_shift_in_place_fails_also_where_a_layer_works_in_place) {
@@ -99,7 +99,7 @@ TEST(Checked, a_shift_in_place_fails_also_where_a_layer_works_in_place) {
   };
   EXPECT_EQ(failed_check([&] { forward(0, 0); }), "");
   EXPECT_EQ(failed_check([&] { forward(0, 3); }),
-            "attune: what a layer reads and writes overlaps; give it memory of its own");
+            "attune: a layer's inputs and outputs overlap; use separate memory");
 }
 
 TEST(Checked, output_over_an_input_that_backward_reads_fails) {
@@ -111,7 +111,7 @@ TEST(Checked, output_over_an_input_that_backward_reads_fails) {
   Norm::InferenceScratch inference_scratch;
   EXPECT_EQ(failed_check([&] { infer<Norm>(parameters, x, x, inference_scratch); }), "");
   EXPECT_EQ(failed_check([&] { forward<Norm>(parameters, x, x, tape, scratch); }),
-            "attune: what a layer reads and writes overlaps; give it memory of its own");
+            "attune: a layer's inputs and outputs overlap; use separate memory");
 }
 
 TEST(Checked, gradient_of_the_input_over_that_of_the_output_fails) {
@@ -123,7 +123,7 @@ TEST(Checked, gradient_of_the_input_over_that_of_the_output_fails) {
   };
   EXPECT_EQ(failed_check([&] { backward_to(dx); }), "");
   EXPECT_EQ(failed_check([&] { backward_to(memory.y); }),
-            "attune: what a layer reads and writes overlaps; give it memory of its own");
+            "attune: a layer's inputs and outputs overlap; use separate memory");
 }
 
 TEST(Checked, a_checked_view_of_too_few_numbers_that_is_used_fails) {
@@ -167,10 +167,10 @@ TEST(Checked, a_cache_that_was_never_cleared_fails) {
   EXPECT_EQ(failed_check([&] { EXPECT_TRUE(step() == Status::kOk); }), "");
   cache.tokens = 5;
   EXPECT_EQ(failed_check([&] { (void)step(); }),
-            "attune: KeyValueCache: its position is none; reset() it first");
+            "attune: KeyValueCache: the position is invalid; call reset() first");
   cache.reset();
   EXPECT_EQ(failed_check([&] { (void)Attention::step(parameters, x, x, cache, scratch); }),
-            "attune: what a layer reads and writes overlaps; give it memory of its own");
+            "attune: a layer's inputs and outputs overlap; use separate memory");
 }
 
 // A library that is loaded after the start may set the modes of the thread that loads it.

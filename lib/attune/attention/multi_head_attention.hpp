@@ -239,8 +239,8 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
   }
   static constexpr void check_self_attention() {
     static_assert(kSelfAttention,
-                  "attune::MultiHeadAttention: one input means self-attention, but kv_len, d_key or d_value "
-                  "differ from seq_len and d_model; pass query, key and value");
+                  "attune::MultiHeadAttention: self-attention needs kv_len, d_key and d_value equal to "
+                  "seq_len and d_model; pass query, key and value");
   }
 
   template <class Kept, class Outputs>

@@ -56,7 +56,7 @@ class Ids {
 
   /// The id of a token. The index is checked in checked mode only.
   [[nodiscard]] constexpr const int& operator[](std::integral auto index) const {
-    ATTUNE_ASSERT(index >= 0 && index < n, "Ids: there is no id of this index");
+    ATTUNE_ASSERT(index >= 0 && index < n, "Ids: index out of range");
     return first_[index];
   }
   [[nodiscard]] constexpr const int* data() const { return first_; }

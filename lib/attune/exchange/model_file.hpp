@@ -101,14 +101,13 @@ constexpr auto tensor_named() {
 template <class Tensor>
 struct MissingTensor {
   static_assert(sizeof(Tensor*) == 0,
-                "attune: the file lacks this tensor of the model: it is not the model's file, or other names "
-                "belong in PyTorchModule");
+                "attune: the file lacks this tensor: use the model's file, or other names in PyTorchModule");
 };
 template <class Tensor>
 struct UnknownTensor {
   static_assert(sizeof(Tensor*) == 0,
-                "attune: the model has no tensor of this name, which the file has: it is not the model's "
-                "file, or other names belong in PyTorchModule, or the model is a PyTorchPart of the file");
+                "attune: the file has a tensor that the model lacks: use the model's file, other names in "
+                "PyTorchModule, or a PyTorchPart");
 };
 template <class Tensor, class OfFile, class OfModel>
 struct TensorOfAnotherShape {
@@ -118,31 +117,26 @@ struct TensorOfAnotherShape {
 template <class Tensor>
 struct TensorOfNoUse {
   static_assert(sizeof(Tensor*) == 0,
-                "attune: this tensor of the file is no F64, F32, F16 or BF16, as those of models are, nor a "
-                "weight of I8 with the scales of its rows in NAME.scale; biases and norms are floats");
+                "attune: this tensor must be F64, F32, F16 or BF16, or an I8 weight with its row scales in "
+                "NAME.scale; biases and norms must be floats");
 };
 template <class Tensor, ElementType of_file, ElementType of_model>
 struct TensorOfAnotherType {
-  static_assert(
-      sizeof(Tensor*) == 0,
-      "attune::kInFlash: this tensor has the first type in the file and needs the second: biases, "
-      "norms and positions are of the model's scalar, weights of one type, all of them "
-      "(attune_add_model(… QUANTIZE … WEIGHTS name FLOATS name) tells them apart). A file that is all "
-      "BF16 or F16 is used in place with QUANTIZE bf16 or fp16, which keeps the bits of weights; else "
-      "only a copy is converted: read_safetensors() at run time, or kCopied");
+  static_assert(sizeof(Tensor*) == 0,
+                "attune::kInFlash: this tensor has the first type and needs the second; name it in WEIGHTS "
+                "or FLOATS of attune_add_model, or use QUANTIZE bf16 or fp16, or kCopied");
 };
 template <class Tensor>
 struct MisalignedTensor {
-  static_assert(
-      sizeof(Tensor*) == 0,
-      "attune::kInFlash: this tensor does not stand at a multiple of its scalar's size, as it does in "
-      "what safetensors writes; copy it: read_safetensors() at run time, or kCopied");
+  static_assert(sizeof(Tensor*) == 0,
+                "attune::kInFlash: this tensor is misaligned; save the file again with safetensors, or copy "
+                "it with read_safetensors() or kCopied");
 };
 template <Status status, class LastTensor>
 struct DamagedFile {
   static_assert(sizeof(LastTensor*) == 0,
-                "attune: the file is damaged, or no safetensors file: what is wrong, and the tensor in whose "
-                "entry, or behind whose, it was found");
+                "attune: the file is damaged or not a safetensors file; the type names the fault and the "
+                "tensor at or after which it was found");
 };
 
 /// A file's header, as the compiler reads it.
@@ -314,9 +308,8 @@ constexpr auto set_in_flash() {
       return referred;
     }();
     static_assert(kReferred.result == Status::kOk,
-                  "attune::kInFlash: biases or norms of the file are narrow, as where it was quantized under "
-                  "OwnNames, which does not tell them from weights; write the file by PyTorch's names "
-                  "(PyTorchModule)");
+                  "attune::kInFlash: biases or norms of the file are quantized; OwnNames does not tell them "
+                  "from weights, so write the file with PyTorchModule names");
     return kReferred.set;
   }
 }
@@ -331,11 +324,9 @@ constexpr auto copied_set() {
     const auto bytes = bytes_seen<File>();
     static_cast<void>(read_safetensors<Names>(std::string_view(bytes.data(), File::kSize), set));
   } else {
-    static_assert(
-        sizeof(File*) == 0,
-        "attune::kCopied: the compiler has to see the file, which attune_add_model() with ARRAY shows it, "
-        "and "
-        "with QUANTIZE packed_int8, and the header that attune-model-header.cmake writes by itself");
+    static_assert(sizeof(File*) == 0,
+                  "attune::kCopied: the compiler must see the file; use attune_add_model() with ARRAY or "
+                  "QUANTIZE packed_int8");
   }
   return set;
 }
@@ -346,8 +337,8 @@ constexpr auto packed_set() {
   using Of = FileOfModel<Names, File>;
   if constexpr (Of::kIsTheModels) {
     static_assert(Of::kMatrix == Of::kScalar && Of::kScalar == ElementType::kF32,
-                  "attune::kPackedInt8: the compiler quantizes a file of floats; of narrow weights have "
-                  "pack() make the set at start-up");
+                  "attune::kPackedInt8: the compiler quantizes files of floats only; call pack() at startup "
+                  "for quantized weights");
   }
   struct Packed {
     SetOf<Model, PackedInt8Weights, Tensor> set{};

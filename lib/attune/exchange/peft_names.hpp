@@ -64,11 +64,9 @@ struct PeftNames {
   using Module = NamesOfModule;
   using Model = typename Module::Model;
   static constexpr bool kWholeFile = Module::kWholeFile;
-  static_assert(
-      !detail::adapts_packed_tensors<Module>(),
-      "attune::PeftNames: PEFT has one pair of factors for a module, and these are of parts of a packed "
-      "tensor (in_proj_weight, qkv); write merged weights by the names of the module, or keep the "
-      "factors by OwnNames");
+  static_assert(!detail::adapts_packed_tensors<Module>(),
+                "attune::PeftNames: PEFT cannot store factors for parts of a packed tensor (in_proj_weight, "
+                "qkv); write merged weights, or use OwnNames");
 
   /// Calls visitor(place, tensor) for each trained tensor.
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {

@@ -80,8 +80,8 @@ inline constexpr EncoderLayerNames kGatedAlone{.linear1 = "up", .linear2 = "down
 template <bool kOfTable>
 struct EpsilonOfNorm {
   [[deprecated(
-      "attune: the epsilon of this norm is not the one that checkpoints of the table have by default; "
-      "take what config.json says, in the model and in EncoderLayerNames::epsilon")]] static constexpr void
+      "attune: the norm's epsilon differs from the table's default; set config.json's value in the model and "
+      "in EncoderLayerNames::epsilon")]] static constexpr void
   differs() {}
 };
 template <>
@@ -126,9 +126,8 @@ struct PyTorchNames {
         [&visitor]<class Stored>(const TensorPath& path, auto&& leaf, const Stored&) {
           static_assert(
               Stored::rows == 1 || !std::is_same_v<decltype(kStored), const typename Layer::Parameters>,
-              "attune::PyTorchModule: which of this layer's matrices PyTorch stores as their "
-              "transposes is not known; give it ParametersOf<Matrix, Vector>, or specialize "
-              "PyTorchNames for it");
+              "attune::PyTorchModule: it is unknown which matrices of this layer PyTorch stores transposed; "
+              "give it ParametersOf<Matrix, Vector>, or specialize PyTorchNames");
           if constexpr (Stored::rows == 1) {
             visitor(StateDictPlace<StateDictLayout::kVector>{path}, leaf);
           } else if constexpr (requires(const Stored& stored) { stored.data(); }) {
@@ -316,10 +315,9 @@ struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
   }
   template <bool complete>
   static constexpr bool check_alone() {
-    static_assert(
-        complete,
-        "attune::EncoderLayerNames: attention_alone lacks a name: query, key and value, or qkv_weight "
-        "with qkv_bias; output; and query_norm and key_norm of normalized ones");
+    static_assert(complete,
+                  "attune::EncoderLayerNames: attention_alone lacks a name: query, key and value, or "
+                  "qkv_weight and qkv_bias; output; query_norm and key_norm if they are normalized");
     return complete;
   }
   /// The names of nn.MultiheadAttention, or of four linear layers.
@@ -329,8 +327,8 @@ struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
     static_assert(
         kFourLinears || (shape.num_heads * shape.d_k == shape.d_model &&
                          shape.num_heads * shape.d_v == shape.d_model && shape.d_out == shape.d_model),
-        "attune::PyTorchModule: nn.MultiheadAttention has num_heads * d_k, num_heads * d_v and d_out "
-        "equal to d_model; other attention is a module of one's own, with a table that has attention_alone");
+        "attune::PyTorchModule: nn.MultiheadAttention needs num_heads * d_k, num_heads * d_v and d_out equal "
+        "to d_model; for other attention use a table with attention_alone");
     return kFourLinears ? detail::kLayersAlone : detail::kMultiheadAttention;
   }
   template <class Projection, const EncoderLayerNames& names>
@@ -440,11 +438,9 @@ struct PyTorchNames<Layer, table> {
   /// Refuses a table that lacks a name, with one error for all visitors.
   template <bool complete>
   static constexpr bool check_table() {
-    static_assert(
-        complete,
-        "attune::EncoderLayerNames: the layer has a part that the table has no name for; gated "
-        "networks have a gate, normalized queries and keys query_norm and key_norm, and LayerScales "
-        "scale1 and scale2");
+    static_assert(complete,
+                  "attune::EncoderLayerNames: the table lacks a name for a part of the layer: gate, "
+                  "query_norm, key_norm, scale1 or scale2");
     return complete;
   }
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
@@ -457,7 +453,7 @@ struct PyTorchNames<Layer, table> {
     } else if constexpr (!check_table<detail::names_all_of<Layer>(kNames)>()) {
       return PyTorchNames<Layer>::visit(visitor, parent, set);
     } else {
-      static_assert(!kDecoder, "attune::EncoderLayerNames: a table is of encoder layers");
+      static_assert(!kDecoder, "attune::EncoderLayerNames: the table is for encoder layers only");
       static_assert(
           !Attention::Layer::kShape.add_bias_kv,
           "attune::EncoderLayerNames: a table has no names for the key and the value of add_bias_kv");

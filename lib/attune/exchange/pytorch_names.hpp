@@ -135,10 +135,9 @@ constexpr bool check_module() {
   bool fits = kNonEmpty;
   if constexpr (sizeof...(names) > 0) {
     constexpr bool kOneEach = NamedLayers<Model, table>::kCount == sizeof...(names);
-    static_assert(
-        kOneEach,
-        "attune::PyTorchModule: one name for each layer that has parameters, of the Sequential and of "
-        "those in it, in their order");
+    static_assert(kOneEach,
+                  "attune::PyTorchModule: give one name for each layer with parameters, in order, nested "
+                  "Sequentials included");
     fits = fits && kOneEach;
   }
   return fits;
@@ -199,7 +198,7 @@ class PyTorchPart {
   static constexpr bool kWholeFile = false;
   static_assert(
       !requires { Names::kFileTensors; },
-      "attune::PyTorchPart: PyTorchFile stands outside of it, with the full names of the file");
+      "attune::PyTorchPart: put PyTorchFile around PyTorchPart, with the file's full names");
 
   /// Calls visitor(place, tensor) for each tensor of the model's set.
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {

@@ -299,10 +299,9 @@ template <detail::CheckedNames Names, class Scalar, detail::CheckedSet Set>
 constexpr SafetensorsResult refer_to_safetensors(const SafetensorsLayout<Names>& layout, const Scalar* file,
                                                  Set& set, const char* constant_bytes = nullptr) {
   static_assert(std::endian::native == std::endian::little, "attune: files are little-endian");
-  static_assert(
-      !detail::kStateDict<Names>.has_conv1d(),
-      "attune::kInFlash, refer_to_safetensors: weights of a Conv1D are [in, out] in the file, packed "
-      "by columns; only a copy is in order: read_safetensors() at run time, or kCopied");
+  static_assert(!detail::kStateDict<Names>.has_conv1d(),
+                "attune::kInFlash, refer_to_safetensors: Conv1D weights are [in, out] in the file, packed by "
+                "columns, so they must be copied: use read_safetensors() or kCopied");
   constexpr ElementType kScalar = detail::kElementTypeOf<Scalar>;
   if (const SafetensorsResult checked = detail::check_set_of<Names>(set); checked != Status::kOk)
     return checked;
@@ -341,10 +340,9 @@ constexpr SafetensorsResult refer_to_safetensors(const SafetensorsLayout<Names>&
                 detail::state_dict_shape<decltype(view(tensor))>(place.layout), tensor.data());
           } else {
             constexpr auto kLayout = std::remove_cvref_t<decltype(place)>::layout;
-            static_assert(
-                detail::state_dict_shape<decltype(view(tensor))>(kLayout).is_stored_alike(),
-                "attune::refer_to_safetensors: PyTorch's linear weights stand transposed, tables and "
-                "vectors do not; take ParametersOf<TransposedReference, Reference>");
+            static_assert(detail::state_dict_shape<decltype(view(tensor))>(kLayout).is_stored_alike(),
+                          "attune::refer_to_safetensors: PyTorch stores linear weights transposed; use "
+                          "ParametersOf<TransposedReference, Reference>");
             tensor.first = file + first / sizeof(Scalar) + part.first;
           }
         }

@@ -249,14 +249,13 @@ template <class Names>
 inline constexpr StateDict<Names> kStateDict = [] {
   constexpr StateDict<Names> kTensors;
   static_assert(kTensors.parts_cover_tensors,
-                "attune::PyTorchNames: the parts of a packed tensor do not follow each other, or leave rows");
-  static_assert(
-      kTensors.file_tensors_fit,
-      "attune::PyTorchFile: a TensorAlias is of no tensor of the model, or a TensorShape is of none or "
-      "does not hold its rows and columns; an alias comes in front of its shape");
+                "attune::PyTorchNames: the parts of a packed tensor overlap or leave gaps");
+  static_assert(kTensors.file_tensors_fit,
+                "attune::PyTorchFile: a TensorAlias or TensorShape names no tensor of the model, or has the "
+                "wrong size; put an alias before its shape");
   static_assert(
       !kTensors.file_tensors_fit || kTensors.names_are_usable(),
-      "attune::PyTorchModule: two tensors have one name, or a name has a character that JSON escapes");
+      "attune::PyTorchModule: two tensors have the same name, or a name has a character that JSON escapes");
   return kTensors;
 }();
 

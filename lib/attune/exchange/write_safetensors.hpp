@@ -385,7 +385,7 @@ template <detail::CheckedNames Names, ElementType written = ElementType::kOther,
           class Sink>
 SafetensorsResult write_safetensors(const Set& set, Sink&& sink, const SafetensorsOptions& options = {}) {
   static_assert(written != ElementType::kI8,
-                "attune::write_safetensors: integers need scales; quantize_safetensors writes such a file");
+                "attune::write_safetensors: integers need scales; use quantize_safetensors");
   constexpr ElementType kType =
       written == ElementType::kOther ? detail::kElementTypeOf<typename Names::Model::Scalar> : written;
   if (const SafetensorsResult checked = detail::check_set_of<Names>(set); checked != Status::kOk)

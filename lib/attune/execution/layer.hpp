@@ -272,7 +272,7 @@ constexpr bool check_calls() {
     static_assert(
         sizeof(L) == 0,
         "attune::IsLayer: there is no forward(parameters, x, y, tape, scratch[, mask]) for ConstView<Input> "
-        "x and View<Output> y; one with a second input stands in a struct that takes both out of one");
+        "x and View<Output> y; a layer with two inputs needs a struct that splits one");
   } else if constexpr (!RunsBackward<L>) {
     static_assert(sizeof(L) == 0,
                   "attune::IsLayer: there is no backward(parameters, x, tape, dy, dx, gradients, scratch[, "

@@ -66,7 +66,7 @@ void check_views(const X& x, const Y& y) {
     const bool same = static_cast<const void*>(x.data) == static_cast<const void*>(y.data);
     ATTUNE_ASSERT((kMayBeSame && same) || !overlap(x.data, kBytes(std::type_identity<X>{}), y.data,
                                                    kBytes(std::type_identity<Y>{})),
-                  "what a layer reads and writes overlaps; give it memory of its own");
+                  "a layer's inputs and outputs overlap; use separate memory");
   } else if constexpr (requires {
                          x.begin();
                          y.data[0];

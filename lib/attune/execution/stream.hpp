@@ -168,7 +168,7 @@ struct KeyValueCache {
                 "attune::KeyValueCache: sinks need a window; set .window as well");
   static_assert(shape.capacity <= detail::kMostCached && shape.window <= detail::kMostCached &&
                     shape.sinks <= detail::kMostCached,
-                "attune::KeyValueCache: a cache keeps at most 2^28 tokens, and as many sinks");
+                "attune::KeyValueCache: a cache keeps at most 2^28 tokens and 2^28 sinks");
   static_assert(
       shape.numbers == CacheNumbers::kScalar || std::is_same_v<typename ModelType::Scalar, float>,
       "attune::KeyValueCache: an 8-bit cache needs a model in float; leave .numbers out of CacheShape");
@@ -208,7 +208,8 @@ Status step(const Set& parameters, ConstView<detail::StepInput<Model, tokens>> x
             View<detail::StepOutput<Model, tokens>> y, KeyValueCache<Model, shape>& cache,
             StepScratch<Model, shape, tokens>& scratch, const More&... more) {
   detail::check_no_trainer<Set>();
-  ATTUNE_ASSERT(cache.tokens <= cache.kMostTokens, "KeyValueCache: its position is none; reset() it first");
+  ATTUNE_ASSERT(cache.tokens <= cache.kMostTokens,
+                "KeyValueCache: the position is invalid; call reset() first");
 #if ATTUNE_CHECKED
   detail::check_views<false>(x, y);
 #endif

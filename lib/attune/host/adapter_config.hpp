@@ -2,7 +2,7 @@
 // exchange/peft_names.hpp. Needs nlohmann-json and a heap; never included by attune.hpp.
 //
 //   const std::string wrong = attune::host::wrong_in_adapter_config<Names>(text);
-//   // "r is 8, that of the model is 4"
+//   // "r is 8, the model's is 4"
 //   file << attune::host::adapter_config<Names>("bert-base-uncased");
 //
 // Names are the names of the module, or PeftNames of them. α must equal the model's. A file that holds only
@@ -107,7 +107,7 @@ inline std::string wrong_in_modules(const Json& config, const Adapters& own) {
   };
   const Json targets = list("target_modules");
   if (const std::string entry = entry_of_none(targets, own.paths); !entry.empty())
-    return "target_modules has " + entry + ", which is no module with adapters in the model";
+    return "target_modules has " + entry + ", a module without adapters in the model";
   for (const std::string& path : own.paths) {
     if (!targets.empty() && !any_means(targets, path))
       return "target_modules lacks " + path + ", which has adapters in the model";
@@ -123,7 +123,7 @@ inline std::string wrong_in_modules(const Json& config, const Adapters& own) {
     entry = *entry == "classifier" || *entry == "score" ? saved.erase(entry) : entry + 1;
   }
   if (const std::string entry = entry_of_none(saved, own.trained); !entry.empty())
-    return "modules_to_save has " + entry + ", which is no module that the model trains";
+    return "modules_to_save has " + entry + ", a module that the model does not train";
   return {};
 }
 /// The error of init_lora_weights, or nothing: some initializations change the weights of the base.
@@ -207,7 +207,7 @@ template <attune::detail::CheckedNames Names>
 [[nodiscard]] std::string wrong_in_adapter_config(std::string_view text) {
   using detail::Json;
   const Json config = Json::parse(text, nullptr, false);
-  if (!config.is_object()) return "adapter_config.json is no JSON object";
+  if (!config.is_object()) return "adapter_config.json is not a JSON object";
   const detail::Adapters own = detail::adapters<Names>();
   if (own.count == 0 || !own.alike)
     return "the model has no adapters, or adapters of several ranks or alphas";
@@ -216,7 +216,7 @@ template <attune::detail::CheckedNames Names>
       {"peft_type", "LORA"}, {"r", own.rank}, {"lora_alpha", own.alpha}};
   for (const auto& [key, of_model] : expected) {
     if (value(key) == of_model) continue;
-    return std::string(key) + " is " + value(key).dump() + ", that of the model is " + of_model.dump();
+    return std::string(key) + " is " + value(key).dump() + ", the model's is " + of_model.dump();
   }
   std::string wrong = detail::wrong_in_start(value("init_lora_weights"));
   if (wrong.empty()) wrong = detail::wrong_in_fields(config);

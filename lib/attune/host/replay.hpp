@@ -327,7 +327,7 @@ int replay_main(int count, char** words) {
     const std::string bytes = read(words[i]);
     const auto state = std::make_unique<typename Replay<Setup>::State>();
     if (bytes.size() != sizeof *state) {
-      std::fprintf(stderr, "'%s' is no state of this model: %zu bytes, not %zu\n", words[i], bytes.size(),
+      std::fprintf(stderr, "'%s' is not a state of this model: %zu bytes, not %zu\n", words[i], bytes.size(),
                    sizeof *state);
       return 2;
     }
@@ -336,7 +336,8 @@ int replay_main(int count, char** words) {
   }
   const ReplayReport report = replay.run(std::as_bytes(std::span(journal)));
   const auto number = [](std::uint64_t value) { return static_cast<unsigned long long>(value); };
-  if (report.cut_bytes > 0) std::printf("the last %llu bytes are no whole entry\n", number(report.cut_bytes));
+  if (report.cut_bytes > 0)
+    std::printf("the last %llu bytes are an incomplete entry\n", number(report.cut_bytes));
   if (report.loads > 0) std::printf("states loaded on the device: %llu\n", number(report.loads));
   if (!report.ok()) std::printf("differs %s\n", report.problem.c_str());
   std::printf("replay steps=%llu sequences=%llu sessions=%llu checks=%llu same=%s parameters_hash=%08lx\n",

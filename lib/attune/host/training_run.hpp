@@ -277,7 +277,7 @@ class Runner {
       case TrainingEnd::kNoPatience:
         return "no better accuracy since step " + std::to_string(run_.best_step) + ": stopped after " + steps;
       case TrainingEnd::kInterrupted:
-        return "interrupted after " + steps + "; once more ends the program at once";
+        return "interrupted after " + steps + "; again: ends the program at once";
       case TrainingEnd::kNotSaved:
         return options_.file + ": " + message(run_.status);
       case TrainingEnd::kRefused:

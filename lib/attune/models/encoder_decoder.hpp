@@ -42,10 +42,9 @@ struct EncoderDecoderMask {
   /// The mask goes to an EncoderDecoder, and not to other layers with attention.
   template <ScoreShape shape>
   static constexpr void fits() {
-    static_assert(
-        shape.num_heads < 0,
-        "attune::EncoderDecoderMask: the model has attention outside of an EncoderDecoder, which takes "
-        "one mask; move those layers into its Encoder or Decoder");
+    static_assert(shape.num_heads < 0,
+                  "attune::EncoderDecoderMask: attention outside of an EncoderDecoder takes one mask; move "
+                  "those layers into its Encoder or Decoder");
   }
   /// The padding of the target, for layers behind the model.
   template <int tokens>
@@ -112,11 +111,9 @@ constexpr bool check_encoder_decoder() {
       !kTakesOtherMemory<Decoder, typename Encoder::Output>,
       "attune::EncoderDecoder: the encoder's output is not the memory of a decoder layer; memory_len "
       "and d_model are its rows and columns");
-  static_assert(
-      kFrozen<Encoder> || !kInfersMemory<Decoder>,
-      "attune::EncoderDecoder: a Frozen decoder layer at the front tapes nothing for the gradient of "
-      "the memory, so the encoder would not train; freeze the encoder, too, or all of the decoder as "
-      "one");
+  static_assert(kFrozen<Encoder> || !kInfersMemory<Decoder>,
+                "attune::EncoderDecoder: a Frozen first decoder layer keeps no tape for the memory's "
+                "gradient; freeze the encoder, too, or the whole decoder as one");
   return true;
 }
 
@@ -308,10 +305,9 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
   template <class Set = Parameters, class Kept, class Dx, class Gradients, AnyContext Call = Context<>>
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
                        Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Call& context = {}) {
-    static_assert(
-        !kAsked<Dx> || !kInfersEncoder,
-        "attune::EncoderDecoder: a Frozen encoder tapes nothing for dx; what stands before the model "
-        "belongs into Encoder and Decoder");
+    static_assert(!kAsked<Dx> || !kInfersEncoder,
+                  "attune::EncoderDecoder: a Frozen encoder keeps no tape for dx; move layers before the "
+                  "model into Encoder and Decoder");
     auto& of_decoder = detail::one_of<1>(scratch.parts);
     const auto to = detail::sink<Input>(dx);
     const auto decode = [&](const auto& d_memory, const auto& own) ATTUNE_INLINE_LAMBDA {

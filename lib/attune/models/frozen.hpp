@@ -243,8 +243,8 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
       context.stage([&]() ATTUNE_INLINE_LAMBDA { skip_masks(tape, 1); });
     } else if constexpr (kFrozen) {
       static_assert(detail::kHasSets<Layer>,
-                    "attune::Frozen: behind what is trained, the layer, and each one in it, needs "
-                    "ParametersOf<Matrix, Vector>: a set that has nothing in the place of its gradients");
+                    "attune::Frozen: after a trained layer, this layer and its parts need "
+                    "ParametersOf<Matrix, Vector>, for sets without gradients");
       Trained nothing;
       detail::backward_in<Layer>(context, all_in(scratch, trained, context), x, tape, dy, dx, nothing,
                                  of_layer(scratch));

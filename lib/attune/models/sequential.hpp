@@ -180,8 +180,8 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
                        Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Call& context = {}) {
     static_assert(!kAsked<Dx> || kInferred == 0,
-                  "attune::Sequential: a model that begins with a Frozen layer tapes nothing for dx; where "
-                  "what stands before it is trained, list its layers in the Sequential around it");
+                  "attune::Sequential: a model that begins with a Frozen layer keeps no tape for dx; list "
+                  "its layers in the outer Sequential if earlier layers train");
     backward_from<kLayers - 1>(parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch, context);
   }
 

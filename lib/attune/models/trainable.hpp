@@ -80,8 +80,8 @@ constexpr bool check_trained() {
   constexpr bool kLowRank = kRankOf < What >> 0;
   constexpr bool kVectorsAlone = std::is_same_v<What, TrainVectors>;
   static_assert(!kVectorsAlone || kHasSets<Layer>,
-                "attune::BiasesAndNorms: the layer, and each one in it, needs ParametersOf<Matrix, Vector>: "
-                "sets that have nothing in the place of its weights");
+                "attune::BiasesAndNorms: the layer and its parts need ParametersOf<Matrix, Vector>, for sets "
+                "without weights");
   static_assert(!kVectorsAlone || !std::is_empty_v<Trained>,
                 "attune::BiasesAndNorms: the layer has no bias and no normalization to train; use Frozen");
   constexpr bool kOfFactors = !std::is_same_v<What, TrainNothing> && has_factors<Layer>();
@@ -89,8 +89,8 @@ constexpr bool check_trained() {
       !kOfFactors,
       "attune::BiasesAndNorms, Adapted: the layer contains an Adapted layer; merge() its factors first");
   static_assert(!kLowRank || kHasSets<Layer>,
-                "attune::Adapted: the layer, and each one in it, needs ParametersOf<Matrix, Vector>: sets "
-                "that have factors in the place of its weights");
+                "attune::Adapted: the layer and its parts need ParametersOf<Matrix, Vector>, for sets with "
+                "factors instead of weights");
   static_assert(!kLowRank || !std::is_empty_v<Trained>,
                 "attune::Adapted: no weight of the layer has one of these roles; name others in LowRank");
 

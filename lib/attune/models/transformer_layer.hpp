@@ -123,8 +123,8 @@ constexpr bool check_stack() {
       requires(const typename NormLayer::Parameters& parameters, ConstView<Tokens> x,
                const typename NormLayer::Tape& tape,
                View<Tokens> y) { NormLayer::recompute(parameters, x, tape, y); },
-      "attune::EncoderLayer, DecoderLayer: the norm has no recompute(parameters, x, tape, y), y once more; a "
-      "Residual around a norm is none");
+      "attune::EncoderLayer, DecoderLayer: the norm needs recompute(parameters, x, tape, y); a Residual "
+      "around a norm does not have it");
   return true;
 }
 

@@ -23,8 +23,7 @@ template <HuberOptions options = HuberOptions{}>
 struct Huber : detail::ElementwiseLoss<Huber<options>, options.reduction> {
   static_assert(options.reduction == Reduction::kMean || options.reduction == Reduction::kSum,
                 "attune::Huber: reduction must be kMean or kSum");
-  static_assert(options.delta >= 1e-30,
-                "attune::Huber: delta must be positive, and 1e-30 at least: below it there is no gradient");
+  static_assert(options.delta >= 1e-30, "attune::Huber: delta must be at least 1e-30");
 
  private:
   friend detail::ElementwiseLoss<Huber, options.reduction>;

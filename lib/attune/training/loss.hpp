@@ -77,7 +77,7 @@ constexpr bool check_loss() {
                        }) {
     static_assert(sizeof(L) == 0,
                   "attune::Loss: there is no sum(y, target, dy) for a ConstView<Output> y, a View<Output> dy "
-                  "and a target of the same shape, or of classes where it says kClassTargets");
+                  "and a target of the same shape, or of classes with kClassTargets");
   } else if constexpr (!IsLoss<L, Output>) {
     static_assert(sizeof(L) == 0,
                   "attune::Loss: sum(y, target, dy) must return a LossSum of the model's scalar");

@@ -133,8 +133,8 @@ constexpr bool check_optimizer() {
                   typename O::template Moments<Parameters>;
                 }) {
     static_assert(sizeof(O) == 0,
-                  "attune::Optimizer: the type does not name Scalar, Options, Coefficients and "
-                  "Moments<Parameters>; training/optimizer.hpp shows an optimizer's members");
+                  "attune::Optimizer: the type needs Scalar, Options, Coefficients and Moments<Parameters>; "
+                  "training/optimizer.hpp shows an optimizer's members");
   } else if constexpr (!requires(const typename O::Options& options) {
                          { O::check(options) } -> std::same_as<Status>;
                        }) {
@@ -147,10 +147,10 @@ constexpr bool check_optimizer() {
         sizeof(O) == 0,
         "attune::Optimizer: there is no advance(moments, options, gradient_scale) that returns Coefficients");
   } else if constexpr (!IsOptimizer<O, Parameters>) {
-    static_assert(sizeof(O) == 0,
-                  "attune::Optimizer: there is no kMoments, moments.reset(), for_each_with_moments(visitor, "
-                  "moments, sets...), or update(coefficients, kind, size, p, g, moments...) with kMoments "
-                  "pointers at the end");
+    static_assert(
+        sizeof(O) == 0,
+        "attune::Optimizer: the type lacks kMoments, moments.reset(), for_each_with_moments(visitor, "
+        "moments, sets...), or update(coefficients, kind, size, p, g, moments...)");
   }
   return IsOptimizer<O, Parameters>;
 }

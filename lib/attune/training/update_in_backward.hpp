@@ -56,10 +56,9 @@ constexpr int updated_rows(int rows, int cols) {
 /// The number of scalars in the rows of gradients that exist at one time.
 template <class Model, int together>
 constexpr int updated_scalars() {
-  static_assert(
-      kHasSets<Model>,
-      "attune::UpdateInBackward: the model, and each layer in it, needs ParametersOf<Matrix, Vector>: "
-      "sets that have updates in the place of its gradients");
+  static_assert(kHasSets<Model>,
+                "attune::UpdateInBackward: the model and its layers need ParametersOf<Matrix, Vector>, for "
+                "sets with updates instead of gradients");
   int most = 1;
   if constexpr (kHasSets<Model>) {
     typename Model::template ParametersOf<detail::Extents> extents{};

@@ -98,9 +98,8 @@ constexpr auto quantized_value(const Rows& stored, int row, int col) {
 template <class Weight>
 constexpr void refuse_quantized() {
   static_assert(sizeof(Weight*) == 0,
-                "attune: weights of 8 and 16 bits are constants: they take no gradient, no update and no "
-                "initial values; train ParametersOf<Tensor>, then quantize() it. Biases and norms stay "
-                "floats: ParametersOf<Int8Weights, Tensor>");
+                "attune: 8- and 16-bit weights are constants; train ParametersOf<Tensor>, then quantize() it "
+                "into ParametersOf<Int8Weights, Tensor>");
 }
 
 }  // namespace detail

@@ -94,8 +94,7 @@ class TrainingPage {
   void confusion(const std::vector<std::string>& names, const std::vector<std::int64_t>& counts) {
     if (counts.size() != names.size() * names.size()) return;
     section("Confusion",
-            "<p class=\"soft\">A row is what it was, a column what it was taken for.</p>\n"
-            "<div class=\"wide\">\n" +
+            "<p class=\"soft\">Rows are true classes, columns predictions.</p>\n<div class=\"wide\">\n" +
                 html::confusion_table(names, counts) + "</div>\n");
   }
 
