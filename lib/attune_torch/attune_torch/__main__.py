@@ -6,10 +6,11 @@ python3 -m attune_torch receive LOG --out learned.safetensors"""
 import argparse
 import importlib.util
 import sys
+import warnings
 from pathlib import Path
 
 from .building import check, receive
-from .errors import CheckFailed, Unsupported
+from .errors import CheckFailed, ExportWarning, Unsupported
 
 
 def made(place, tokens, token_types, sizes):
@@ -77,7 +78,12 @@ def main(arguments=None):
         if options.command == "export":
             from .folder import export
             module, sample, *hints = made(options.model, options.tokens, options.token_types, dict(options.size))
-            found = export(module, sample, options.out, *hints)
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("ignore")
+                warnings.simplefilter("always", ExportWarning)
+                found = export(module, sample, options.out, *hints)
+            for warning in said:
+                print(f"attune_torch: warning: {warning.message}", file=sys.stderr)
             print(f"wrote {options.out}: {len(found.layers)} layers; python3 -m attune_torch check {options.out}")
         elif options.command == "check":
             check(options.folder, options.on, options.attune)

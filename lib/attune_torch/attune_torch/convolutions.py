@@ -3,7 +3,7 @@ import torch
 import torch.nn.functional as F
 
 from .errors import Unsupported
-from .folding import Alone, Folded, scale_and_shift
+from .folding import Alone, Folded, scale_and_shift, warnings_of
 from .layers import convolution_type, linear, pool_type
 
 
@@ -170,6 +170,7 @@ class Convolutions:
         layer = found[-1] if found else None
         norm = self.prefix(mean, "running_mean")
         numbers = scale_and_shift(*(item.value if item is not None else None for item in (mean, variance, weight, bias)), epsilon)
+        odd = warnings_of(mean.value, (variance.value.double() + epsilon).sqrt(), norm)
         # Neither a layer that another BatchNorm is in, nor one times a constant that comes before.
         folds = layer is not None and getattr(layer, "kind", "") in ("linear", "convolution") and not any(
             getattr(fold, "layer", None) == layer.names[0] for other, fold in self.folds.items() if other != norm) and not any(
@@ -178,11 +179,11 @@ class Convolutions:
             if weight is None or bias is None:
                 raise node.refused(f"{what} has no convolution or Linear before it, into which it could be folded, and no weights that could be a "
                                    "layer (affine=False): ")
-            self.folds[norm] = Alone(norm, *numbers)
+            self.folds[norm] = Alone(norm, *numbers, warnings=odd)
             return [*found, self.by_feature(node, norm)], rest
         if len(self.recording.names[id(self.tensors[layer.weight.path])]) > 1:
             raise Unsupported(f"{what} follows {layer.path}, whose weight another layer has, too")
-        self.folds[norm] = Folded(norm, layer.names[0], *numbers)
+        self.folds[norm] = Folded(norm, layer.names[0], *numbers, warnings=odd)
         if not layer.bias:
             layer.type, layer.bias = layer.make(True), True
             layer.tensors.append(f"{layer.names[0]}.bias" if layer.names[0] else "bias")

@@ -7,3 +7,7 @@ class Unsupported(Exception):
 
 class CheckFailed(Exception):
     """Numbers differ, or the model does not build; the text says where."""
+
+
+class ExportWarning(UserWarning):
+    """A model that is exported, and a number in it that will surprise."""

@@ -1,6 +1,7 @@
 """The folder of an exported model: C++ that a person would have written, the weights as they are, and samples to check it."""
 import math
 import re
+import warnings
 from pathlib import Path
 
 import torch
@@ -8,7 +9,7 @@ from torch import nn
 
 from . import tensors
 from .cpp_names import refuse_name
-from .errors import Unsupported
+from .errors import ExportWarning, Unsupported
 from .folding import Scaled, metadata_of
 from .recognition import MULTIHEAD_NAMES, TORCH_NAMES, close, recognize
 from .recording import in_evaluation, record
@@ -460,4 +461,6 @@ def export(module, sample_input, folder, hints=None):
         (folder / file).write_text(text)
     tensors.write(folder / "model.safetensors", found.state, metadata_of(found.changes))
     tensors.write(folder / "check.safetensors", found.samples())
+    for text in [text for change in found.changes for text in change.warnings]:
+        warnings.warn(text, ExportWarning, stacklevel=2)
     return found

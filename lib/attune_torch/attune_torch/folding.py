@@ -21,6 +21,15 @@ def scale_and_shift(mean, variance, weight, bias, epsilon):
     return scale, (bias.double() if bias is not None else 0) - mean.double() * scale
 
 
+def warnings_of(mean, deviation, where):
+    """A sentence for each feature that is divided by almost nothing: it was constant in training, or its unit is far too large."""
+    deviation = deviation.double().abs().flatten()
+    least = 1e-6 * torch.maximum(mean.double().abs().flatten(), deviation.median().clamp(min=1))
+    return tuple(f"feature {feature} of {where} has a standard deviation of {float(deviation[feature]):.3g}: a reading that is off by 0.001 "
+                 f"becomes {float(0.001 / deviation[feature]):.3g}. Leave a constant feature out of the input, or make its deviation 1"
+                 for feature in (deviation < least).nonzero().flatten().tolist())
+
+
 def without(state, path):
     """The tensors of all other modules."""
     return {name: value for name, value in state.items() if name.rpartition(".")[0] != path}
@@ -45,6 +54,7 @@ class Folded:
     shift: torch.Tensor
     module: object = None  # the BatchNorm, and whether the layer has a bias, for undo
     biased: bool = False
+    warnings: tuple = ()
 
     def names(self):
         """Of the layer's weight and bias."""
@@ -77,6 +87,7 @@ class Alone:
     scale: torch.Tensor
     shift: torch.Tensor
     module: object = None
+    warnings: tuple = ()
 
     def apply(self, state):
         weight = f"{self.norm}.weight"
@@ -98,6 +109,7 @@ class Normalized:
     mean: str
     std: str
     shapes: tuple = ()  # of mean and std, for undo
+    warnings: tuple = ()
 
     def apply(self, state):
         mean, std = (state[name].double().flatten() for name in (self.mean, self.std))
@@ -123,6 +135,7 @@ class Scaled:
     """A tensor times a constant, which forward multiplies a value by."""
     tensor: str
     factor: float
+    warnings = ()
 
     def apply(self, state):
         value = state[self.tensor]

@@ -9,7 +9,7 @@ from torch import nn
 from . import elementwise
 from .convolutions import Convolutions
 from .errors import Unsupported
-from .folding import Normalized
+from .folding import Normalized, warnings_of
 from .layers import Attention, Block, Layer, Network, Norm, linear, llama3_scaling, options, rotary_frequencies, scale_type, unless
 from .layout import SHAPES, axes, tokens
 from .recording import Node, NodeByNode
@@ -346,7 +346,7 @@ class Recognizer(Convolutions):
         path = f"{prefix}.normalization" if prefix else "normalization"
         if any(name.startswith(f"{path}.") for name in self.tensors) or path in self.folds:
             raise node.refused(f"a second normalization beside {path}: ")
-        self.folds[path] = Normalized(path, *names)
+        self.folds[path] = Normalized(path, *names, warnings=warnings_of(mean, std, names[1]))
         return [self.by_feature(node, path)], difference.args[0]
 
     def by_name(self, constant, features):
