@@ -40,8 +40,9 @@ inline constexpr std::size_t @name@_stack_bytes = @stack_BYTES@;
       "${stack_FUNCTION}")
     return()
   endif()
-  # For each object a .ci file beside it; the code stays as it is.
+  # For each object a .ci file beside it, and with link-time optimization beside the program; the code stays as it is.
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:C,CXX>:-fcallgraph-info=su>)
+  target_link_options(${target} PRIVATE -fcallgraph-info=su)
   set(folders ${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/${target}.dir)
   if(TARGET attune_port)
     get_target_property(ports attune_port BINARY_DIR)

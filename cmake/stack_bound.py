@@ -7,17 +7,19 @@ usage: stack_bound.py [--root FUNCTION] [--limit BYTES] [--calls CALLER=CALLEE].
 Prints the deepest path from FUNCTION (default reset_handler). Add the stack of interrupt handlers, and the registers that the
 processor saves for them.
 
-FOLDERs contain the .ci files that GCC writes with -fcallgraph-info=su: the stack of each function. Calls are read from them and from
-the disassembly, which also shows calls made in assembly. Functions of newlib and libgcc have no .ci file: they count with everything
-that they subtract from the stack pointer.
+FOLDERs contain the .ci files that GCC writes with -fcallgraph-info=su: the stack of each function. With link-time optimization they are
+beside FIRMWARE.elf, if the option is also given to the linker. Calls are read from them and from the disassembly, which also shows calls
+made in assembly. Functions of newlib and libgcc have no .ci file: they count with everything that they subtract from the stack pointer.
 
 Fails on recursion, on a stack of variable size, above BYTES, and on a call through a pointer unless KNOWN_CALLS or --calls names its
 targets. A named target whose address is never taken is an error, too. `--on-failure remove` then removes the firmware.
 
-CALLER and CALLEE are regular expressions. Functions are named as in C++, without parameters, or as in the ELF file. PREFIX (default
-arm-none-eabi-) is the prefix of objdump, nm, readelf and c++filt.
+CALLER and CALLEE are regular expressions. Functions are named as in the output (in C++, without template arguments, parameters, the
+inline namespace of attune and the suffixes of copies that GCC makes), or in C++ without parameters, or as in the ELF file. PREFIX
+(default arm-none-eabi-) is the prefix of objdump, nm, readelf and c++filt.
 """
 import functools
+import glob
 import pathlib
 import re
 import struct
@@ -26,16 +28,16 @@ import sys
 
 ROOT = "reset_handler"
 
-# Calls through a pointer: who makes them, and whom they reach (ELF names). None stands for .init_array.
+# Calls through a pointer: who makes them, and whom they reach. None stands for .init_array.
+KERNELS = r"attune::kernels::detail::"
 KNOWN_CALLS = (
-    (r"_Z11run_programv", None),
+    (r"run_program", None),
     # The assembly tiles, through the TileGrid.
-    (r"_ZN6attune\w+6detail10tiles_loopI\w+", r"_ZN6attune\w+6detail\d+tile_\w+Ev"),
+    (KERNELS + r"tiles_loop", KERNELS + r"tile_\w+"),
     # Those of few rows, through the RowGrid.
-    (r"_ZN6attune\w+6detail15few_rows_blocksI\w+", r"_ZN6attune\w+6detail\d+row_\w+"),
+    (KERNELS + r"few_rows_blocks", KERNELS + r"row_\w+"),
     # Those of 8- and 16-bit weights, likewise.
-    (r"_ZN6attune\w+6detail\d+(narrow_tiles_product|narrow_panels_product|sum_panel)\w+",
-     r"_ZN6attune\w+6detail\d+\w*(int8|float16)_(along|across)\w*Ev"),
+    (KERNELS + r"(narrow_tiles_product|narrow_panels_product|sum_panel)", KERNELS + r"\w*(int8|float16)_(along|across)\w*"),
 )
 # Who puts the stack pointer up, and takes nothing: start-up code, before anything is on the stack, and longjmp, which calls
 # nobody either.
@@ -144,10 +146,17 @@ def read_image(elf):
     return entries
 
 
-def read_call_graph(folders):
+def call_graphs(elf, folders):
+    """The .ci files of folders, and those of link-time optimization."""
+    elf = pathlib.Path(elf)
+    return sorted({path for folder in folders for path in pathlib.Path(folder).rglob("*.ci")} |
+                  set(elf.parent.glob(f"{glob.escape(elf.name)}.*ltrans*.ci")))
+
+
+def read_call_graph(paths):
     """({name: bytes}, {name: names}) from .ci files; of functions with one name the larger."""
     frames, calls = {}, {}
-    for path in sorted(path for folder in folders for path in pathlib.Path(folder).rglob("*.ci")):
+    for path in paths:
         text = path.read_text(encoding="utf-8")
         for title, label in re.findall(r'^node: \{ title: "([^"]+)" label: "([^"]*)"', text, re.MULTILINE):
             name = title.rsplit(":", 1)[-1]
@@ -193,11 +202,40 @@ def pointed_at(elf, entries):
             if address | 1 in words or (address | 1) & 0xFFFF in low and address >> 16 in high}
 
 
+def without_template_arguments(name):
+    """Angle brackets and all that is in them are left out, but for those of an operator's name."""
+    name = re.sub(r"operator(<=>|->\*?|<<=?|>>=?|<=?|>=?)(?=$|[ <(])",
+                  lambda match: "operator" + match.group(1).translate({ord("<"): "\1", ord(">"): "\2"}), name)
+    kept, open_brackets = "", []
+    for letter in name:
+        if letter in "<(":
+            open_brackets.append(letter)
+        if "<" not in open_brackets:
+            kept += letter
+        if letter == ")":
+            while open_brackets and open_brackets.pop() != "(":
+                pass
+        elif letter == ">" and open_brackets[-1:] == ["<"]:
+            open_brackets.pop()
+    return kept.translate({1: "<", 2: ">"}).strip()
+
+
+def readable(name):
+    """A function of c++filt -p as people write it."""
+    name = re.sub(r"( \[clone [^]]*\])+$|(\.(constprop|isra|part|cold|lto_priv|localalias)(\.\d+)*)+$", "", name)
+    return re.sub(r"\battune::v\d+_\d+_\w+::", "attune::", without_template_arguments(name))
+
+
+def demangled(names):
+    """C++ names without parameters, in the order of ELF names."""
+    return subprocess.run([prefix + "c++filt", "-p"], input="\n".join(names), check=True, capture_output=True,
+                          text=True).stdout.splitlines()
+
+
 def names_of(entries):
-    """{address: (ELF name, C++ name without parameters)}"""
-    plain = subprocess.run([prefix + "c++filt", "-p"], input="\n".join(f.name for f in entries.values()), check=True,
-                           capture_output=True, text=True).stdout.splitlines()
-    return {address: (function.name, name) for (address, function), name in zip(entries.items(), plain)}
+    """{address: (ELF name, C++ name without parameters, readable name)}"""
+    plain = demangled([function.name for function in entries.values()])
+    return {address: (function.name, name, readable(name)) for (address, function), name in zip(entries.items(), plain)}
 
 
 def resolve(address, entries, spelled, known_calls, elf):
@@ -206,7 +244,7 @@ def resolve(address, entries, spelled, known_calls, elf):
         if any(re.fullmatch(caller, name) for name in spelled[address]):
             if callee is None:
                 return initializers(elf)
-            named = {other for other, both in spelled.items() if any(re.fullmatch(callee, name) for name in both)}
+            named = {other for other, names in spelled.items() if any(re.fullmatch(callee, name) for name in names)}
             if not named:
                 raise Unbounded(f"{entries[address].name} calls {callee} through a pointer, which is not there")
             reached = named & pointed_at(elf, entries)
@@ -220,9 +258,9 @@ def resolve(address, entries, spelled, known_calls, elf):
 def link(elf, folders):
     """{address: Function}, with all calls and frames."""
     entries = read_image(elf)
-    frames, calls = read_call_graph(folders)
+    frames, calls = read_call_graph(call_graphs(elf, folders))
     if not frames:
-        raise Unbounded("no .ci files: compile with -fcallgraph-info=su")
+        raise Unbounded("no .ci files: compile and link with -fcallgraph-info=su")
     by_name = {function.name: address for address, function in entries.items()}
     for function in entries.values():
         if function.name in frames:
@@ -268,7 +306,7 @@ def bound(elf, folders, root=ROOT, known_calls=KNOWN_CALLS):
     """(bytes, [(function, bytes)] of the deepest path). Raises Unbounded."""
     entries = link(elf, folders)
     spelled = names_of(entries)
-    starts = [address for address, both in spelled.items() if root in both]
+    starts = [address for address, names in spelled.items() if root in names]
     if not starts:
         raise Unbounded(f"no function {root}; one that is inlined has none: [[gnu::noinline]]")
     if len(starts) > 1:
@@ -300,10 +338,15 @@ def bound(elf, folders, root=ROOT, known_calls=KNOWN_CALLS):
     return deepest[start]
 
 
+def in_words(text):
+    """ELF names in a text become readable ones."""
+    return re.sub(r"\b_Z[\w.$]+", lambda match: readable(demangled([match.group()])[0]), text)
+
+
 def fail(elf, reason, options):
     if options["--on-failure"] == "remove":
         pathlib.Path(elf).unlink()
-    sys.exit(f"{elf}: {reason}")
+    sys.exit(f"{elf}: {in_words(str(reason))}")
 
 
 def main():
@@ -327,7 +370,7 @@ def main():
         fail(elf, f"no bound on the stack: {reason}", options)
     if options["--limit"] is None or total > int(options["--limit"]):
         for name, size in path:
-            print(f"{size:6}  {tool('c++filt', name).strip()}")
+            print(f"{size:6}  {in_words(name)}")
         print(f"{total:6}  bytes at most")
     if options["--limit"] is not None and total > int(options["--limit"]):
         fail(elf, f"{options['--root']} takes {total} bytes of stack, {options['--limit']} allowed", options)

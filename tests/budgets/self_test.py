@@ -23,17 +23,22 @@ NOINLINE int leaf(void) { FRAME(200); return frame[0]; }
 LIBRARY = "int library(void) { volatile char frame[400]; frame[0] = 1; return frame[0]; }"
 
 
-def bound_of(source, library="", root="main", calls=()):
-    """What stack_bound makes of a program. The library has no .ci file."""
+def built(source, folder, library="", options=()):
+    """A program in a folder, with .ci files. The library has none."""
+    command = ["arm-none-eabi-g++", "-mthumb", "-mcpu=cortex-m3", "-O1", "-fno-exceptions", *options]
+    language = ["-c", "-x", "c++" if "template" in source else "c", "-"]
+    subprocess.run([*command, *language, "-fcallgraph-info=su", "-o", folder / "program.o"], input=PRELUDE + source, text=True, check=True)
+    subprocess.run([*command, *language, "-o", folder / "library.o"], input=library, text=True, check=True)
+    subprocess.run([*command, "-fcallgraph-info=su", "-nostdlib", "-Wl,-e,main", "-o", folder / "program.elf", folder / "program.o",
+                    folder / "library.o"], check=True)
+    return folder / "program.elf"
+
+
+def bound_of(source, library="", root="main", calls=(), options=()):
+    """What stack_bound makes of a program."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        command = ["arm-none-eabi-gcc", "-mthumb", "-mcpu=cortex-m3", "-O1", "-c", "-x", "c", "-"]
-        subprocess.run([*command, "-fcallgraph-info=su", "-o", folder / "program.o"], input=PRELUDE + source, text=True,
-                       check=True)
-        subprocess.run([*command, "-o", folder / "library.o"], input=library, text=True, check=True)
-        elf = folder / "program.elf"
-        subprocess.run(["arm-none-eabi-gcc", "-nostdlib", "-mthumb", "-mcpu=cortex-m3", "-Wl,-e,main", "-o", elf,
-                        folder / "program.o", folder / "library.o"], check=True)
+        elf = built(source, folder, library, options)
         try:
             return stack_bound.bound(elf, [folder], root, [*calls, *stack_bound.KNOWN_CALLS])
         except stack_bound.Unbounded as reason:
@@ -98,6 +103,41 @@ def check_stack_bound():
                 "int deep(void) { return leaf() + 1; } int main(void) { return deep(); }", ["_ZN4room4deepEi", "leaf"], 200, 230,
                 root="room::deep")
     check("no such function", "no function nobody" in bound_of("int main(void) { return 0; }", root="nobody"))
+    expect_path("link-time optimization", "int main(void) { FRAME(8); return frame[0] + leaf(); }", ["main", "leaf"], 208, 240,
+                options=["-flto"])
+    source = "int main(void) { FRAME(8); return frame[0] + leaf(); }"
+    check("link-time optimization with objects that are whole", bound_of(source, options=["-flto", "-ffat-lto-objects"]) ==
+          bound_of(source, options=["-flto"]))
+
+
+TEMPLATES = """
+namespace attune::inline v1_0_unfused {
+template <int bytes> struct Task {
+  template <class T> NOINLINE static int deep(T (*)[(bytes > 3)]) { FRAME(bytes); return frame[0] + leaf(); }
+};
+}
+int main() { return attune::Task<300>::deep<int>(nullptr) + 1; }
+"""
+
+
+def check_names():
+    for name, expected in (
+            ("main", "main"), ("attune::v1_0_unfused::Trainer<attune::v1_0_unfused::Layer<(Shape){4, 8}>, Loss>::step", "attune::Trainer::step"),
+            ("f<((3)>(2)), int>", "f"), ("A<1>::operator()<B<2> >", "A::operator()"), ("A<1>::operator<< <int>", "A::operator<<"),
+            ("A::operator-> <int>", "A::operator->"), ("A<1>::operator<=>", "A::operator<=>"), ("operator< <int>", "operator<"),
+            ("(anonymous namespace)::f<1>", "(anonymous namespace)::f"), ("f<int> [clone .constprop.0] [clone .isra.0]", "f"),
+            ("main.constprop.0", "main")):
+        found = stack_bound.readable(name)
+        check(f"{name} is readable", found == expected, found)
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        script = [sys.executable, "-B", pathlib.Path(stack_bound.__file__), "--root", "main"]
+        said = subprocess.run([*script, built(TEMPLATES, folder), folder], capture_output=True, text=True).stdout
+        check("functions are printed without template arguments", [line.split()[1] for line in said.splitlines()] ==
+              ["main", "attune::Task::deep", "leaf", "bytes"], said)
+        elf = built(TEMPLATES.replace("+ leaf()", "+ (frame[0] ? deep((T (*)[1]) nullptr) : leaf())"), folder)
+        said = subprocess.run([*script, elf, folder], capture_output=True, text=True).stderr
+        check("so are those of a reason", "recursion: attune::Task::deep" in said, said)
 
 
 HERE = {"compiler": "g++ 1", "qemu": "qemu 1"}
@@ -157,5 +197,6 @@ def check_comparison():
 
 
 check_stack_bound()
+check_names()
 check_comparison()
 close()
