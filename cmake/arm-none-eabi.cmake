@@ -1,5 +1,6 @@
-# Toolchain file for bare-metal Arm with GCC and newlib:
+# Toolchain file for bare-metal Arm with GCC and newlib, or with clang and GCC's libraries:
 #   cmake --toolchain cmake/arm-none-eabi.cmake -DATTUNE_CPU=cortex-m4 ...
+#   cmake --toolchain cmake/arm-none-eabi.cmake -DATTUNE_CPU=cortex-m4 -DCMAKE_CXX_COMPILER=clang++ ...
 
 set(CMAKE_SYSTEM_PROCESSOR arm)
 set(attune_cpus cortex-m4 cortex-m0 cortex-m0plus cortex-m3 cortex-m7 cortex-m7-dp cortex-m33 cortex-m55 cortex-a15)
@@ -17,4 +18,5 @@ set(attune_flags_cortex-a15 "-mthumb -mcpu=cortex-a15 -mfpu=neon-vfpv4 -mfloat-a
 
 set(attune_compilers arm-none-eabi-g++)
 set(attune_packages "gcc-arm-none-eabi libnewlib-arm-none-eabi libstdc++-arm-none-eabi-newlib")
+set(attune_triple arm-none-eabi)
 include(${CMAKE_CURRENT_LIST_DIR}/bare-metal.cmake)

@@ -16,7 +16,7 @@ function(attune_set_arithmetic target arithmetic)
   # The vector unit of a Cortex-M55 flushes subnormal numbers to zero. Unfused arithmetic does without it, so the
   # compiler must not bring it into plain loops either.
   get_target_property(options ${target} INTERFACE_COMPILE_OPTIONS)
-  list(REMOVE_ITEM options -fno-tree-vectorize)
+  list(REMOVE_ITEM options -fno-tree-vectorize -fno-tree-slp-vectorize)
   if(CMAKE_SYSTEM_PROCESSOR STREQUAL "arm" AND NOT fused)
     include(CheckCXXSourceCompiles)
     check_cxx_source_compiles("
@@ -25,7 +25,7 @@ function(attune_set_arithmetic target arithmetic)
       #endif
       int main() {}" ATTUNE_TARGET_HAS_MVE)
     if(ATTUNE_TARGET_HAS_MVE)
-      list(APPEND options -fno-tree-vectorize)
+      list(APPEND options -fno-tree-vectorize -fno-tree-slp-vectorize)  # for clang, these are two
     endif()
   endif()
   set_property(TARGET ${target} PROPERTY INTERFACE_COMPILE_OPTIONS ${options})

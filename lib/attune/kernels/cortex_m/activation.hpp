@@ -276,18 +276,15 @@ template <Beside kBeside>
       s10 asm("s10"), s11 asm("s11"), s12 asm("s12"), s13 asm("s13"), s14 asm("s14"), s15 asm("s15");
   for (const float* const end = x + 4 * fours; x != end;) {
     std::uint32_t z0, z1, z2, z3, p0, p1, p2, p3;
-    bool any_far;
-    asm("ldrd %[p0],%[p1],[%[x]]\n ldrd %[p2],%[p3],[%[x],#8]\n cmp %[far],%[p0],lsl #1\n ittt hs\n"
-        "cmphs %[far],%[p1],lsl #1\n cmphs %[far],%[p2],lsl #1\n cmphs %[far],%[p3],lsl #1\n"
-        : [p0] "=&r"(p0), [p1] "=&r"(p1), [p2] "=&r"(p2), [p3] "=&r"(p3), "=@cclo"(any_far)
-        : [x] "r"(x), [far] "r"(kFar), "m"(*reinterpret_cast<const float(*)[4]>(x)));
-    if (any_far) [[unlikely]] {
-      silu_of_far<kBeside>(x, up, y, slopes);
-      x += 4, y += 4;
-      if constexpr (kBeside == Beside::kUp || kBeside == Beside::kGradient) up += 4;
-      if constexpr (kBeside == Beside::kSlopes) slopes += 4;
-      continue;
-    }
+    // A branch, because clang has no output for a flag on 32-bit Arm.
+    asm goto(
+        "ldrd r0,r2,[%[x]]\n ldrd r3,r12,[%[x],#8]\n cmp %[far],r0,lsl #1\n ittt hs\n cmphs %[far],r2,lsl "
+        "#1\n "
+        "cmphs %[far],r3,lsl #1\n cmphs %[far],r12,lsl #1\n blo %l[far_element]"
+        :
+        : [x] "r"(x), [far] "r"(kFar), "m"(*reinterpret_cast<const float(*)[4]>(x))
+        : "cc", "r0", "r2", "r3", "r12"
+        : far_element);
     asm volatile(
         // clang-format off
         "vldmia %[x],{s16-s19}\n vldmia %[first],{s0-s15}\n"
@@ -341,6 +338,12 @@ template <Beside kBeside>
                    : "memory", ATTUNE_B, ATTUNE_P);
     }
     asm volatile("vstmia %[y]!,{s12-s15}" : [y] "+r"(y) : "t"(s12), "t"(s13), "t"(s14), "t"(s15) : "memory");
+    continue;
+  far_element:
+    silu_of_far<kBeside>(x, up, y, slopes);
+    x += 4, y += 4;
+    if constexpr (kBeside == Beside::kUp || kBeside == Beside::kGradient) up += 4;
+    if constexpr (kBeside == Beside::kSlopes) slopes += 4;
   }
 }
 

@@ -9,9 +9,12 @@
 
 #if ATTUNE_CORTEX_M_FPU
 
+// Whether the FPU computes in double precision, too. Compilers disagree on the bit of half precision.
+#define ATTUNE_DOUBLE_FPU ((__ARM_FP & 8) != 0)
+
 // Whether a block with more words and fewer load instructions is faster: on M4, where a multiple load takes a
 // cycle more than its words. Its code is larger.
-#if !defined(__OPTIMIZE_SIZE__) && __ARM_ARCH == 7 && __ARM_FP == 4 && \
+#if !defined(__OPTIMIZE_SIZE__) && __ARM_ARCH == 7 && !ATTUNE_DOUBLE_FPU && \
     !(defined(ATTUNE_SPLIT_VMLA) && ATTUNE_SPLIT_VMLA == 0)
 #define ATTUNE_WIDE_TILES 1
 #else
@@ -24,10 +27,10 @@
 #undef ATTUNE_SPLIT_VMLA
 #define ATTUNE_SPLIT_VMLA 0
 #elif !defined(ATTUNE_SPLIT_VMLA)
-#if __ARM_FP == 4
-#define ATTUNE_SPLIT_VMLA 1
-#else
+#if ATTUNE_DOUBLE_FPU
 #define ATTUNE_SPLIT_VMLA 0
+#else
+#define ATTUNE_SPLIT_VMLA 1
 #endif
 #endif
 

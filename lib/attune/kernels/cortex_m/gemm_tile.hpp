@@ -98,7 +98,7 @@ struct RaggedGrid : TileGrid {
 };
 
 template <TileShape shape, int kRows, int kCols>
-consteval auto with_rests(const TileGrid& grid) {
+constexpr auto with_rests(const TileGrid& grid) {
   constexpr int kRowsAgain = -kRows & (tile_rows(shape) - 1), kColsAgain = -kCols & (tile_cols(shape) - 1);
   if constexpr (kRowsAgain == 0 && kColsAgain == 0) {
     return grid;
@@ -123,7 +123,7 @@ constexpr bool fits_tile(const GemmShape& shape) {
          (shape.b_row == 1 || shape.b_col == 1);
 }
 
-consteval TileGrid tile_grid(const GemmShape& shape) {
+constexpr TileGrid tile_grid(const GemmShape& shape) {
   const bool a_along = shape.a_col == 1, b_along = shape.b_col != 1, odd = shape.depth % 2 != 0;
   return {.a_stride = 4 * (a_along ? shape.a_row : shape.a_col),
           .b_stride = 4 * (b_along ? shape.b_col : shape.b_row),
@@ -141,7 +141,7 @@ consteval TileGrid tile_grid(const GemmShape& shape) {
 inline constexpr int kWorthLongLoops = 16, kWorthEights = 64, kWorthSixes = 32;
 
 // The same with more than two k at a time, if there is a function for it.
-consteval TileGrid unrolled(TileGrid grid, [[maybe_unused]] const GemmShape& shape) {
+constexpr TileGrid unrolled(TileGrid grid, [[maybe_unused]] const GemmShape& shape) {
 #if ATTUNE_LOADS_PIPELINE
   const int depth = shape.depth;
   const bool eights = shape.rows >= kWorthLongLoops && depth >= kWorthEights;

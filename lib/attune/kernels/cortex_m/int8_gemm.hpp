@@ -95,7 +95,7 @@ struct Int8FinishedLoops {
 // Whether to interleave SMLADs with loads and extractions, which an M7 issues together. On M4 and M33, a load
 // behind a load takes one cycle instead of two.
 #if __ARM_ARCH == 7 && !defined(__OPTIMIZE_SIZE__) && \
-    ((__ARM_FP & 8) || (!ATTUNE_FUSED && !ATTUNE_SPLIT_VMLA))
+    (ATTUNE_DOUBLE_FPU || (!ATTUNE_FUSED && !ATTUNE_SPLIT_VMLA))
 #define ATTUNE_ISSUES_TWO 1
 #else
 #define ATTUNE_ISSUES_TWO 0
@@ -108,34 +108,34 @@ struct Int8FinishedLoops {
       step(3, "[r0,#-80]", "[r0,#-76]") step(4, "[r0,#-64]", "[r0,#-60]") step(5, "[r0,#-48]", "[r0,#-44]") \
           step(6, "[r0,#-32]", "[r0,#-28]") step(7, "[r0,#-16]", "[r0,#-12]")
 #define ATTUNE_FORWARD_STEP(i, first, second)                                   \
-  "ldr r2,[r1,#4*" #i "]\n ldr.w lr," second "\n ldr.w r12," first              \
+  "ldr r2,[r1,#4*" #i "]\n ldr lr," second "\n ldr r12," first                  \
   "\n"                                                                          \
   "sxtb16 r3,r2\n smlad r5,r3,lr,r5\n smlad r9,r2,lr,r9\n smlad r4,r3,r12,r4\n" \
-  "smlad r8,r2,r12,r8\n ldr.w r12,[r0,#16*" #i "-120]\n ldr.w lr,[r0,#16*" #i   \
+  "smlad r8,r2,r12,r8\n ldr r12,[r0,#16*" #i "-120]\n ldr lr,[r0,#16*" #i       \
   "-116]\n"                                                                     \
   "smlad r6,r3,r12,r6\n smlad r10,r2,r12,r10\n smlad r7,r3,lr,r7\n smlad r11,r2,lr,r11\n"
 #define ATTUNE_INTERLEAVED_STEP(i, next_r12, next_r2, next_lr)                           \
-  "smlad r8,r2,r12,r8\n sxtb16 r3,r2\n smlad r4,r3,r12,r4\n ldr.w r12,[r0,#16*" #i       \
+  "smlad r8,r2,r12,r8\n sxtb16 r3,r2\n smlad r4,r3,r12,r4\n ldr r12,[r0,#16*" #i         \
   "-120]\n"                                                                              \
-  "smlad r5,r3,lr,r5\n smlad r9,r2,lr,r9\n ldr.w lr,[r0,#16*" #i                         \
+  "smlad r5,r3,lr,r5\n smlad r9,r2,lr,r9\n ldr lr,[r0,#16*" #i                           \
   "-116]\n"                                                                              \
   "smlad r6,r3,r12,r6\n smlad r10,r2,r12,r10\n" next_r12 "smlad r11,r2,lr,r11\n" next_r2 \
   "smlad r7,r3,lr,r7\n" next_lr
-#define ATTUNE_INTERLEAVED(i, next)                                                              \
-  ATTUNE_INTERLEAVED_STEP(i, "ldr.w r12,[r0,#16*" #next "-128]\n", "ldr r2,[r1,#4*" #next "]\n", \
-                          "ldr.w lr,[r0,#16*" #next "-124]\n")
-#define ATTUNE_INTERLEAVED_TURN                                                                           \
-  "ldr.w r12,[r0],#128\n ldr r2,[r1]\n ldr.w lr,[r0,#-124]\n" ATTUNE_INTERLEAVED(0, 1)                    \
-      ATTUNE_INTERLEAVED(1, 2) ATTUNE_INTERLEAVED(2, 3) ATTUNE_INTERLEAVED(3, 4) ATTUNE_INTERLEAVED(4, 5) \
-          ATTUNE_INTERLEAVED(5, 6) ATTUNE_INTERLEAVED(6, 7) ATTUNE_INTERLEAVED_STEP(7, "", "", "")
+#define ATTUNE_INTERLEAVED(i, next)                                                            \
+  ATTUNE_INTERLEAVED_STEP(i, "ldr r12,[r0,#16*" #next "-128]\n", "ldr r2,[r1,#4*" #next "]\n", \
+                          "ldr lr,[r0,#16*" #next "-124]\n")
+#define ATTUNE_INTERLEAVED_TURN                                                                             \
+  "ldr r12,[r0],#128\n ldr r2,[r1]\n ldr lr,[r0,#-124]\n" ATTUNE_INTERLEAVED(0, 1) ATTUNE_INTERLEAVED(1, 2) \
+      ATTUNE_INTERLEAVED(2, 3) ATTUNE_INTERLEAVED(3, 4) ATTUNE_INTERLEAVED(4, 5) ATTUNE_INTERLEAVED(5, 6)   \
+          ATTUNE_INTERLEAVED(6, 7) ATTUNE_INTERLEAVED_STEP(7, "", "", "")
 #define ATTUNE_BACKWARD_STEP(i, first, second)                                          \
-  "ldr r2,[r1,#32*" #i "]\n ldr.w r12," first                                           \
+  "ldr r2,[r1,#32*" #i "]\n ldr r12," first                                             \
   "\n sxtb16 r3,r2\n"                                                                   \
   "pkhbt lr,r3,r2,lsl #16\n pkhtb r2,r2,r3,asr #16\n smlad r4,lr,r12,r4\n"              \
-  "smlad r8,r2,r12,r8\n ldr.w r3,[r0,#16*" #i "-124]\n ldr.w r12,[r0,#16*" #i           \
+  "smlad r8,r2,r12,r8\n ldr r3,[r0,#16*" #i "-124]\n ldr r12,[r0,#16*" #i               \
   "-120]\n"                                                                             \
   "smlad r5,lr,r3,r5\n smlad r9,r2,r3,r9\n smlad r6,lr,r12,r6\n smlad r10,r2,r12,r10\n" \
-  "ldr.w r12,[r0,#16*" #i "-116]\n smlad r7,lr,r12,r7\n smlad r11,r2,r12,r11\n"
+  "ldr r12,[r0,#16*" #i "-116]\n smlad r7,lr,r12,r7\n smlad r11,r2,r12,r11\n"
 #define ATTUNE_ODD(even, both) "sub " both "," both "," even "\n"
 #define ATTUNE_STORE_EIGHT "stmia r2!,{r4-r11}\n"
 
@@ -488,7 +488,7 @@ inline constexpr auto kInt8Finished = [] {
   } else if constexpr (std::is_same_v<Epilogue, AddBias<float>> && !kTransposed) {
     return Loops{int8_forward_bias};
   } else {
-    return nullptr;
+    return Loops{nullptr};
   }
 }();
 

@@ -160,7 +160,7 @@ struct PanelGrid : TileGrid {
 
 // Products of two rows and more. B's strides count elements.
 template <class B, GemmShape shape>
-consteval PanelGrid panel_grid() {
+constexpr PanelGrid panel_grid() {
   constexpr int kBytes = static_cast<int>(sizeof(*elements_of(B{})));
   constexpr QuantizedShape kPanel =
       shape.depth % 4 == 0 ? QuantizedShape::kPanel : QuantizedShape::kPanelAndRest;

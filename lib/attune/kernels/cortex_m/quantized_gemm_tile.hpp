@@ -246,7 +246,7 @@ constexpr int eight_rows(int rows, [[maybe_unused]] bool scaled) {
 }
 // Products with rows and columns in whole blocks. B's strides count elements.
 template <class B, bool kSmall, GemmShape shape>
-consteval TileGrid quantized_grid() {
+constexpr TileGrid quantized_grid() {
   constexpr int kBytes = static_cast<int>(sizeof(*elements_of(B{})));
   constexpr QuantizedShape kLarge =
       shape.depth % 4 == 0 ? QuantizedShape::kTile : QuantizedShape::kTileAndRest;

@@ -180,7 +180,7 @@ constexpr bool are_columns_in_eights(int rows, int cols, int depth) {
 }
 
 template <GemmShape shape, bool kInPlace>
-consteval RowGrid row_grid() {
+constexpr RowGrid row_grid() {
   constexpr bool kAlong = !(shape.b_col == 1 && shape.cols >= kAcrossCols);
   constexpr bool kEights = !kAlong && kInPlace && are_columns_in_eights(shape.rows, shape.cols, shape.depth);
   constexpr int kWidth = kEights ? shape.cols : kAlong ? kAlongCols : kAcrossCols;

@@ -44,27 +44,35 @@ inline constexpr ExpTable kExpTable = {
   "\n"                                                                                                 \
   "vfma.f32 " x ",q2," x "\n vadd.f32 " x "," x ",r11\n vmla.u32 " x ",q1,r12\n vpst\n vmovt.i32 " x ",#0\n"
 
+// Assembly here overwrites the predicates of vectors. Clang has no name for them among clobbers, but assumes
+// that no call keeps them.
+#if defined(__clang__)
+#define ATTUNE_OVERWRITES_PREDICATES [[gnu::noinline]] inline
+#define ATTUNE_PREDICATES "cc"
+#else
+#define ATTUNE_OVERWRITES_PREDICATES ATTUNE_INLINE
+#define ATTUNE_PREDICATES "p0"
+#endif
+
 /// x[4 · kPackets] becomes e^(x − largest).
 template <int kPackets>
-ATTUNE_INLINE void exponentials_in_place(float* x, float largest) {
+ATTUNE_OVERWRITES_PREDICATES void exponentials_in_place(float* x, float largest) {
   register float32x4_t q6 asm("q6") = vdupq_n_f32(largest);
   register const ExpTable* r1 asm("r1") = &kExpTable;
-  mve_pred16_t predicate;
   asm volatile(ATTUNE_LOAD_EXP_TABLE
                "mov lr,%[packets]\n dls lr,lr\n"
                "1:\n vldrw.u32 q0,[%[x]]\n" ATTUNE_EXP("q0", "q6") "vstrw.u32 q0,[%[x]],#16\n le lr,1b"
-               : [x] "+r"(x), "+r"(r1), "=Up"(predicate)
+               : [x] "+r"(x), "+r"(r1)
                : [packets] "i"(kPackets), "w"(q6)
                : "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "q0", "q1", "q2", "q3",
-                 "q4", "q5", "cc", "memory");
+                 "q4", "q5", ATTUNE_PREDICATES, "cc", "memory");
 }
 
 /// The same for sixteen scalars, with their own maximum (0 if it is −∞). Returns their sum in the order of
 /// ops/reduce.hpp.
-ATTUNE_INLINE float sixteen_exponentials(float* x) {
+ATTUNE_OVERWRITES_PREDICATES float sixteen_exponentials(float* x) {
   register const ExpTable* r1 asm("r1") = &kExpTable;
   register float s0 asm("s0");
-  mve_pred16_t predicate;
   asm volatile(
       "vldrw.u32 q0,[%[x]]\n vldrw.u32 q1,[%[x],#16]\n vldrw.u32 q2,[%[x],#32]\n vldrw.u32 q3,[%[x],#48]\n"
       "vmaxnm.f32 q0,q0,q1\n vmaxnm.f32 q2,q2,q3\n vmaxnm.f32 q0,q0,q2\n mov lr,#0\n movt lr,#0xff80\n"
@@ -74,15 +82,17 @@ ATTUNE_INLINE float sixteen_exponentials(float* x) {
       "vldrw.u32 q6,[%[x],#16]\n" ATTUNE_EXP("q6", "lr") "vstrw.u32 q6,[%[x],#16]\n"
       "vldrw.u32 q0,[%[x],#48]\n" ATTUNE_EXP("q0", "lr") "vstrw.u32 q0,[%[x],#48]\n vadd.f32 q6,q6,q0\n"
       "vadd.f32 q0,q7,q6\n vadd.f32 s0,s0,s2\n vadd.f32 s1,s1,s3\n vadd.f32 s0,s0,s1"
-      : "=t"(s0), "+r"(r1), "=Up"(predicate)
+      : "=t"(s0), "+r"(r1)
       : [x] "r"(x)
       : "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "s1", "s2", "s3", "q1", "q2", "q3", "q4", "q5",
-        "q6", "q7", "cc", "memory");
+        "q6", "q7", ATTUNE_PREDICATES, "cc", "memory");
   return s0;
 }
 
 #undef ATTUNE_LOAD_EXP_TABLE
 #undef ATTUNE_EXP
+#undef ATTUNE_OVERWRITES_PREDICATES
+#undef ATTUNE_PREDICATES
 
 /// x[16] ← alpha · x.
 ATTUNE_INLINE void scale_sixteen(float* x, float alpha) {

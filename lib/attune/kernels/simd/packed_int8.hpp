@@ -51,7 +51,7 @@ struct PackedInt8 {
   template <class Bytes>
   static constexpr void clear(Bytes& bytes) {
     for (int i = 0; i < kBytes; ++i) {
-      bytes[i] = static_cast<std::int8_t>(order == Int8Order::kColumnGroups ? -128 : 0);
+      element(bytes, i) = static_cast<std::int8_t>(order == Int8Order::kColumnGroups ? -128 : 0);
     }
   }
   /// Sets W(k, col), which must be zero, to `value` in −127 … 127.
@@ -60,24 +60,24 @@ struct PackedInt8 {
     if constexpr (order == Int8Order::kColumnPairs) {
       const int first = place(k, col - col % 2);
       const int pair = halves(bytes, first) + (col % 2 == 0 ? value : 256 * value);
-      bytes[first] = static_cast<std::int8_t>(pair & 0xFF);
-      bytes[first + 1] = static_cast<std::int8_t>(pair >> 8);
+      element(bytes, first) = static_cast<std::int8_t>(pair & 0xFF);
+      element(bytes, first + 1) = static_cast<std::int8_t>(pair >> 8);
     } else if constexpr (order == Int8Order::kColumnGroups) {
-      bytes[place(k, col)] = static_cast<std::int8_t>((value + 128) & 0xFF);
+      element(bytes, place(k, col)) = static_cast<std::int8_t>((value + 128) & 0xFF);
     } else {
-      bytes[place(k, col)] = static_cast<std::int8_t>(value);
+      element(bytes, place(k, col)) = static_cast<std::int8_t>(value);
     }
   }
   /// W(k, col).
   template <class Bytes>
   static constexpr int at(const Bytes& bytes, int k, int col) {
     if constexpr (order == Int8Order::kColumnPairs) {
-      const int first = place(k, col - col % 2), even = bytes[first];
+      const int first = place(k, col - col % 2), even = element(bytes, first);
       return col % 2 == 0 ? even : (halves(bytes, first) - even) / 256;
     } else if constexpr (order == Int8Order::kColumnGroups) {
-      return static_cast<std::uint8_t>(bytes[place(k, col)]) - 128;
+      return static_cast<std::uint8_t>(element(bytes, place(k, col))) - 128;
     } else {
-      return bytes[place(k, col)];
+      return element(bytes, place(k, col));
     }
   }
 
@@ -94,8 +94,12 @@ struct PackedInt8 {
 
  private:
   template <class Bytes>
+  static constexpr auto& element(Bytes& bytes, int i) {
+    return bytes[static_cast<std::size_t>(i)];
+  }
+  template <class Bytes>
   static constexpr int halves(const Bytes& bytes, int first) {
-    return 256 * bytes[first + 1] + static_cast<std::uint8_t>(bytes[first]);
+    return 256 * element(bytes, first + 1) + static_cast<std::uint8_t>(element(bytes, first));
   }
 };
 
