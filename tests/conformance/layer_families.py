@@ -1,6 +1,8 @@
 """Families of layers with one input: normalization and activation."""
 import math
+import re
 from operator import mul
+from pathlib import Path
 
 from case_source import Case, Skip, axis_of, boolean, braces, broadcast, concatenate, onnx_epsilon
 from safetensors import Tensor
@@ -89,8 +91,10 @@ def torch_norm(source, layer, parameter_names):
                       parameters, gradients, terms=max(rows, cols), magnitudes=magnitudes)
 
 
-ACTIVATIONS = {"relu": "kRelu", "silu": "kSilu", "gelu": "kGelu", "gelu_erf": "kGelu", "gelu_tanh": "kGeluTanh",
-               "tanh": "kTanh", "sigmoid": "kSigmoid", "quick_gelu": "kQuickGelu", "squared_relu": "kSquaredRelu"}
+# Of a case's name: quick_gelu is attune::Activation::kQuickGelu.
+ACTIVATIONS = {re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower(): f"k{name}" for name in re.findall(
+    r"^  k(\w+) = \d+,", (Path(__file__).resolve().parents[2] / "lib/attune/kernels/ops/activation.hpp").read_text(), re.M)}
+ACTIVATIONS["gelu_erf"] = "kGelu"
 
 
 def rotary_shape(seq_len, heads, d_k, rotary_dim, interleaved, base=10000):

@@ -18,20 +18,20 @@ attune::Tensor<Scalar, kRows, kCols> random_input(std::uint64_t seed) {
   return x;
 }
 
+// visit.operator()<kind>(its number), for every function.
 template <class Visit>
 void for_each_activation(const Visit& visit) {
-  visit.template operator()<Activation::kRelu>("relu");
-  visit.template operator()<Activation::kSilu>("silu");
-  visit.template operator()<Activation::kGelu>("gelu");
-  visit.template operator()<Activation::kGeluTanh>("gelu_tanh");
-  visit.template operator()<Activation::kQuickGelu>("quick_gelu");
+  [&]<int... kinds>(std::integer_sequence<int, kinds...>) {
+    (visit.template operator()<Activation{kinds}>(kinds), ...);
+  }(std::make_integer_sequence<int, attune::kActivationCount>());
 }
+// Those that are x or nothing far from zero.
 template <class Visit>
-void for_each_activation_and_gate(const Visit& visit) {
-  for_each_activation(visit);
-  visit.template operator()<Activation::kTanh>("tanh");
-  visit.template operator()<Activation::kSigmoid>("sigmoid");
-  visit.template operator()<Activation::kSquaredRelu>("squared_relu");
+void for_each_rectifier(const Visit& visit) {
+  for_each_activation([&]<Activation kind>(int number) {
+    if constexpr (kind != Activation::kTanh && kind != Activation::kSigmoid && kind != Activation::kSquaredRelu)
+      visit.template operator()<kind>(number);
+  });
 }
 
 template <Activation kind>
@@ -106,8 +106,8 @@ TEST(Activation, relu_passes_nothing_at_zero_and_below) {
 }
 
 TEST(Activation, far_from_zero_is_the_identity_or_nothing) {
-  for_each_activation([]<Activation kind>(const char* name) {
-    SCOPED_TRACE(name);
+  for_each_rectifier([]<Activation kind>(int number) {
+    SCOPED_TRACE(number);
     for (const float x : {20.0f, 1e10f}) {
       EXPECT_EQ(attune::kernels::activate<kind>(x), x);
       EXPECT_NEAR(attune::kernels::activate<kind>(-x), 0.0f, 5e-8f);
@@ -145,8 +145,8 @@ TEST(Activation, exact_gelu_of_infinity_is_infinity_or_nothing) {
 }
 
 TEST(Activation, works_in_place) {
-  for_each_activation_and_gate([]<Activation kind>(const char* name) {
-    SCOPED_TRACE(name);
+  for_each_activation([]<Activation kind>(int number) {
+    SCOPED_TRACE(number);
     const auto x = random_input<float>(1), dy = random_input<float>(2);
     typename Layer<kind>::Output y, in_place = x, dx, over_dy = dy, over_x = x;
     Layer<kind>::forward(x, y);
@@ -161,8 +161,8 @@ TEST(Activation, works_in_place) {
 }
 
 TEST(Activation, of_packets_has_the_bits_of_scalars) {
-  for_each_activation_and_gate([]<Activation kind>(const char* name) {
-    SCOPED_TRACE(name);
+  for_each_activation([]<Activation kind>(int number) {
+    SCOPED_TRACE(number);
     auto x = random_input<float>(3);
     int changed = 0;
     for (const float far :
@@ -183,8 +183,8 @@ TEST(Activation, of_packets_has_the_bits_of_scalars) {
 }
 
 TEST(Activation, keeps_a_nan_where_it_stands) {
-  for_each_activation_and_gate([]<Activation kind>(const char* name) {
-    SCOPED_TRACE(name);
+  for_each_activation([]<Activation kind>(int number) {
+    SCOPED_TRACE(number);
     auto x = random_input<float>(7);
     for (const int i : {3, 40, 76}) x.values[i] = i == 40 ? -check::kNan<float> : check::kNan<float>;
     typename Layer<kind>::Output y;
@@ -197,12 +197,12 @@ TEST(Activation, keeps_a_nan_where_it_stands) {
 
 TEST(Activation, has_the_same_bits_everywhere) {
   check::BitHash hash;
-  for_each_activation_and_gate([&]<Activation kind>(const char*) {
+  for_each_activation([&]<Activation kind>(int) {
     typename Layer<kind>::Output y, dx;
     Layer<kind>::forward(random_input<float>(5), y);
     Layer<kind>::backward(random_input<float>(5), random_input<float>(6), dx);
     for (const float value : y.values) hash.add(value);
     for (const float value : dx.values) hash.add(value);
   });
-  EXPECT_EQ(hash.value(), check::by_policy(0xDEA2F764u, 0x555B498Eu));
+  EXPECT_EQ(hash.value(), check::by_policy(0xFBEF6E58u, 0x2D2192DAu));
 }

@@ -177,6 +177,7 @@ def everyday(usable):
             Suite("one module of PyTorch, exported and checked", "tests/exchange/exporter --one", f"{BOARD} torch"),
             Suite("find_package", "tests/packaging/consume --one", f"{BOARD} gcc python"),
             Suite("spelling and sentences", "tests/packaging/words", "git codespell"),
+            Suite("lists that stand in several places", "tests/packaging/lists", "python"),
             Suite("links between pages", "examples/guide/site/build --links", "python"),
             Suite("definitions that code browsers find", "tests/packaging/tags", "clang tags"),
             Suite("colors of pictures", "tests/packaging/pictures", "rsvg"),

@@ -9,18 +9,18 @@ namespace ATTUNE_NAMESPACE {
 
 /// The factor of Q·Kᵀ.
 enum class Scaling {
-  kInverseSqrtDk,            // 1/√d_k, the paper's and PyTorch's
-  kInverseSqrtDModel,        // 1/√d_model
-  kInverseFourthRootDkEach,  // d_k^-¼ on Q and on K before their product, to keep both small
+  kInverseSqrtDk = 0,            // 1/√d_k, the paper's and PyTorch's
+  kInverseSqrtDModel = 1,        // 1/√d_model
+  kInverseFourthRootDkEach = 2,  // d_k^-¼ on Q and on K before their product, to keep both small
 };
 
 /// Normalization of each head's queries and keys over d_k, before rotation. The heads share its parameters
 /// (Henry et al., "Query-Key Normalization for Transformers", 2020; Dehghani et al., "Scaling Vision
 /// Transformers to 22 Billion Parameters", 2023).
 enum class QueryKeyNorm {
-  kNone,            // nothing
-  kRootMeanSquare,  // RmsNorm, as in Qwen 3 and Gemma 3
-  kLayerNorm,       // LayerNorm; with a bias where the projections have one
+  kNone = 0,            // nothing
+  kRootMeanSquare = 1,  // RmsNorm, as in Qwen 3 and Gemma 3
+  kLayerNorm = 2,       // LayerNorm; with a bias where the projections have one
 };
 
 /// Sizes and options of the layer. Self-attention needs seq_len, d_model and num_heads; the other sizes

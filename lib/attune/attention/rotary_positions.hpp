@@ -19,8 +19,8 @@ namespace ATTUNE_NAMESPACE {
 
 /// The features of a head that are rotated as a pair.
 enum class RotaryPairs {
-  kHalves,       // i and i + rotary_dim/2, as in GPT-NeoX and by default in ONNX
-  kInterleaved,  // 2i and 2i + 1, as in the paper
+  kHalves = 0,       // i and i + rotary_dim/2, as in GPT-NeoX and by default in ONNX
+  kInterleaved = 1,  // 2i and 2i + 1, as in the paper
 };
 
 namespace detail {

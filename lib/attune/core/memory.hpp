@@ -29,8 +29,8 @@ struct MemoryReport {
 
 /// The way data reaches a trainer.
 enum class Feeding {
-  kWholeBatch,  // the whole batch in memory
-  kOneByOne     // one sequence after the other
+  kWholeBatch = 0,  // the whole batch in memory
+  kOneByOne = 1     // one sequence after the other
 };
 
 namespace detail {

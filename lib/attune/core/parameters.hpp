@@ -24,9 +24,9 @@ namespace ATTUNE_NAMESPACE {
 
 /// The kind of a tensor.
 enum class TensorKind {
-  kWeight,  // multiplies tokens, or is a table that is looked up or added
-  kBias,    // added to features
-  kNorm,    // multiplies the result of a normalization
+  kWeight = 0,  // multiplies tokens, or is a table that is looked up or added
+  kBias = 1,    // added to features
+  kNorm = 2,    // multiplies the result of a normalization
 };
 
 /// The name of a tensor within its set, innermost part first: {"weight", of "query"}. Lives on the stack of

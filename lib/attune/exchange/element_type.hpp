@@ -15,12 +15,12 @@ namespace ATTUNE_NAMESPACE {
 
 /// Readable types come first.
 enum class ElementType : std::uint8_t {
-  kF64,   // double
-  kF32,   // float
-  kF16,   // IEEE 754 binary16
-  kBF16,  // the upper half of a float
-  kI8,    // with scales in a separate tensor
-  kOther  // not readable: other integers, booleans, floats of 8 bits and less, types of newer versions
+  kF64 = 0,   // double
+  kF32 = 1,   // float
+  kF16 = 2,   // IEEE 754 binary16
+  kBF16 = 3,  // the upper half of a float
+  kI8 = 4,    // with scales in a separate tensor
+  kOther = 5  // not readable: other integers, booleans, floats of 8 bits and less, types of newer versions
 };
 
 namespace detail {

@@ -13,12 +13,12 @@ namespace ATTUNE_NAMESPACE {
 
 /// The layout of a tensor in a state_dict.
 enum class StateDictLayout {
-  kVector,      // [cols]: biases and norms
-  kKey,         // [1, 1, cols]: an appended key or value
-  kTable,       // embeddings, [rows, cols]
-  kPositions,   // [rows, cols]: the first rows of a table of positions that may have more
-  kTransposed,  // [cols, rows]: weights of linear layers
-  kConv1D,      // [rows, cols]: weights of Hugging Face's Conv1D
+  kVector = 0,      // [cols]: biases and norms
+  kKey = 1,         // [1, 1, cols]: an appended key or value
+  kTable = 2,       // embeddings, [rows, cols]
+  kPositions = 3,   // [rows, cols]: the first rows of a table of positions that may have more
+  kTransposed = 4,  // [cols, rows]: weights of linear layers
+  kConv1D = 5,      // [rows, cols]: weights of Hugging Face's Conv1D
 };
 
 /// Whether it is a vector, with contiguous numbers.

@@ -27,8 +27,8 @@ namespace ATTUNE_NAMESPACE {
 
 /// Types of the model's tensors in a rewritten file.
 enum class WrittenTypes {
-  kOfFile,   // unchanged, rounded to nearest; integers with scales become the model's scalar
-  kOfModel,  // the model's scalar
+  kOfFile = 0,   // unchanged, rounded to nearest; integers with scales become the model's scalar
+  kOfModel = 1,  // the model's scalar
 };
 
 /// Options of write_safetensors.

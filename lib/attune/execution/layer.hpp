@@ -61,16 +61,16 @@ namespace ATTUNE_NAMESPACE {
 
 /// A layer's use of a mask.
 enum class MaskUse {
-  kNone,     // none
-  kPadding,  // reads the padding
-  kScores    // reads the keys that each query may attend to
+  kNone = 0,     // none
+  kPadding = 1,  // reads the padding
+  kScores = 2    // reads the keys that each query may attend to
 };
 
 /// The parts of a layer that can use lanes as scalars (training/lockstep.hpp).
 enum class Lanes {
-  kNone,          // none: one sequence after the other
-  kBetweenParts,  // its own code, and the parts with this ability
-  kAll            // the whole layer
+  kNone = 0,          // none: one sequence after the other
+  kBetweenParts = 1,  // its own code, and the parts with this ability
+  kAll = 2            // the whole layer
 };
 
 /// The abilities of a layer, a `static constexpr Abilities kAbilities{…}`. Without it, a layer takes no
@@ -98,8 +98,8 @@ struct Abilities {
 
 /// The storage of kept keys and values.
 enum class CacheNumbers {
-  kScalar,  // the model's scalar
-  kInt8,    // 8 bits with a scale per token and head, and integer attention; float models only
+  kScalar = 0,  // the model's scalar
+  kInt8 = 1,    // 8 bits with a scale per token and head, and integer attention; float models only
 };
 
 /// The kept keys and values of a stream: of all tokens, at most `capacity`; or, endlessly, of the last

@@ -41,11 +41,11 @@ struct TrainingOptions {
 
 /// The reason that training ended.
 enum class TrainingEnd {
-  kAllSteps,     // all requested steps are done
-  kNoPatience,   // the accuracy stopped improving
-  kInterrupted,  // Ctrl-C
-  kRefused,      // a step returned an error
-  kNotSaved,     // the file could not be written, or belongs to another training
+  kAllSteps = 0,     // all requested steps are done
+  kNoPatience = 1,   // the accuracy stopped improving
+  kInterrupted = 2,  // Ctrl-C
+  kRefused = 3,      // a step returned an error
+  kNotSaved = 4,     // the file could not be written, or belongs to another training
 };
 
 /// The result of a validation.

@@ -19,8 +19,8 @@ namespace ATTUNE_NAMESPACE {
 
 /// The numbers of a packed tape.
 enum class TapeNumbers {
-  kInt8,     // 8-bit integers with a scale per row: a quarter of the memory
-  kBfloat16  // the upper half of a float: half the memory
+  kInt8 = 0,     // 8-bit integers with a scale per row: a quarter of the memory
+  kBfloat16 = 1  // the upper half of a float: half the memory
 };
 
 namespace detail {

@@ -15,9 +15,9 @@ namespace ATTUNE_NAMESPACE {
 
 /// The pooled value of each feature.
 enum class PoolingKind {
-  kMean,  // the mean of the tokens
-  kMax,   // the maximum of the tokens
-  kFirst  // the first token
+  kMean = 0,  // the mean of the tokens
+  kMax = 1,   // the maximum of the tokens
+  kFirst = 2  // the first token
 };
 
 /// Dimensions and kind of `Pooling`.

@@ -131,8 +131,8 @@ inline constexpr bool kWorksInPlace<PackedLayer<Layer, numbers>> = kWorksInPlace
 
 /// The memory of a layer's input between forward and backward.
 enum class InputFrom {
-  kCaller,  // the caller's, who keeps it
-  kLayer    // another layer's output, which the tape keeps
+  kCaller = 0,  // the caller's, who keeps it
+  kLayer = 1    // another layer's output, which the tape keeps
 };
 
 // Layers made of layers pack the tapes of their parts. A layer without a large tape stays as it is if its

@@ -27,8 +27,8 @@ namespace ATTUNE_NAMESPACE {
 /// PyTorch's default). Before each branch, y = x + f(norm(x)) (Xiong et al., "On Layer Normalization in the
 /// Transformer Architecture", 2020; PyTorch's norm_first).
 enum class NormPlacement {
-  kAfter,  // after the sum
-  kBefore  // before the branch
+  kAfter = 0,  // after the sum
+  kBefore = 1  // before the branch
 };
 
 /// Options of a layer besides its parts.

@@ -31,8 +31,8 @@ struct FactoredSet {
 
 /// The scale of Adafactor's steps.
 enum class StepScale {
-  kAbsolute,  // α = lr
-  kRelative,  // α = max(ε₂, RMS of the tensor) · min(lr, 1/√t), as in the paper and PyTorch
+  kAbsolute = 0,  // α = lr
+  kRelative = 1,  // α = max(ε₂, RMS of the tensor) · min(lr, 1/√t), as in the paper and PyTorch
 };
 
 /// Adafactor (Shazeer and Stern, 2018, algorithms 4 and 5), without a first moment. A matrix [rows, cols] has

@@ -66,21 +66,22 @@ struct BiasCorrection {
 
 /// How weight decay λ applies.
 enum class WeightDecay {
-  kDecoupled,  // p ← (1 − lr·λ)p − …     Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2019
-  kCoupled,  // g ← g + λp              L2 regularization in the loss
+  kDecoupled =
+      0,  // p ← (1 − lr·λ)p − …     Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2019
+  kCoupled = 1,  // g ← g + λp              L2 regularization in the loss
 };
 
 /// Where ε is added.
 enum class EpsilonPlacement {
-  kOutsideRoot,           // √v̂ + ε, after bias correction: PyTorch
-  kInsideRoot,            // √(v̂ + ε)
-  kBeforeBiasCorrection,  // √v + ε, the efficient form of the paper's section 2: TensorFlow, ONNX
+  kOutsideRoot = 0,           // √v̂ + ε, after bias correction: PyTorch
+  kInsideRoot = 1,            // √(v̂ + ε)
+  kBeforeBiasCorrection = 2,  // √v + ε, the efficient form of the paper's section 2: TensorFlow, ONNX
 };
 
 /// Whether Adam keeps a moving average of gradients.
 enum class FirstMoment {
-  kKept,  // m, with β₁
-  kNone,  // m = g, β₁ = 0: RMSProp with bias correction and weight decay, with half the moments
+  kKept = 0,  // m, with β₁
+  kNone = 1,  // m = g, β₁ = 0: RMSProp with bias correction and weight decay, with half the moments
 };
 
 /// The variant of Adam.

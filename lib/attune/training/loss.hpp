@@ -124,9 +124,9 @@ struct BatchSums {
 
 /// How squared errors are combined.
 enum class Reduction {
-  kMean,     // (1/n) Σ (y − t)²,  gradient (2/n)(y − t)      PyTorch's nn.MSELoss
-  kSum,      // Σ (y − t)²,        gradient 2(y − t)
-  kHalfSum,  // ½ Σ (y − t)²,      gradient y − t
+  kMean = 0,     // (1/n) Σ (y − t)²,  gradient (2/n)(y − t)      PyTorch's nn.MSELoss
+  kSum = 1,      // Σ (y − t)²,        gradient 2(y − t)
+  kHalfSum = 2,  // ½ Σ (y − t)²,      gradient y − t
 };
 
 namespace detail {

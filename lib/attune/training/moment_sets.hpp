@@ -17,10 +17,10 @@ namespace ATTUNE_NAMESPACE {
 
 /// The precision of an optimizer's moments.
 enum class MomentPrecision {
-  kScalar,          // the parameters' type
-  kBfloat16,        // the upper 16 bits of a float, rounded stochastically: half the RAM, 8 significant bits
-  kInt8,            // 8 bits and a scale per 64 moments, rounded to nearest: 1.06 bytes a moment
-  kInt8Stochastic,  // the same, rounded stochastically
+  kScalar = 0,    // the parameters' type
+  kBfloat16 = 1,  // the upper 16 bits of a float, rounded stochastically: half the RAM, 8 significant bits
+  kInt8 = 2,      // 8 bits and a scale per 64 moments, rounded to nearest: 1.06 bytes a moment
+  kInt8Stochastic = 3,  // the same, rounded stochastically
 };
 
 namespace detail {

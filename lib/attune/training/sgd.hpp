@@ -11,9 +11,9 @@ namespace ATTUNE_NAMESPACE {
 
 /// The momentum of Sgd.
 enum class Momentum {
-  kNone,     // b = g
-  kClassic,  // p ← p − lr·b
-  kNesterov  // p ← p − lr·(g + μb)
+  kNone = 0,     // b = g
+  kClassic = 1,  // p ← p − lr·b
+  kNesterov = 2  // p ← p − lr·(g + μb)
 };
 
 template <Momentum kind = Momentum::kNone, class ScalarType = float,

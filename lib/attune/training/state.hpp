@@ -71,8 +71,8 @@ constexpr bool is_arithmetic([[maybe_unused]] std::uint32_t numbers) {
 
 /// The arithmetic of a training's products, chosen by the plan.
 enum class TrainingPrecision {
-  kScalar,  // the model's scalars, and packed integers for packed constants
-  kInt8,    // 8-bit integers (int8_training.hpp)
+  kScalar = 0,  // the model's scalars, and packed integers for packed constants
+  kInt8 = 1,    // 8-bit integers (int8_training.hpp)
 };
 
 /// The state of a training of `Model` with `Optimizer`. resume() refuses a zero-initialized one. All members

@@ -4,27 +4,16 @@ The operations between two values of a recording are run again on numbers that a
 place of the source and of weights. A formula that only looks alike on the sample, or while a weight is 1, is refused.
 """
 import itertools
-import math
 
 import torch
-import torch.nn.functional as F
 
+from .activations import ACTIVATIONS
 from .recording import Node
 
 ELEMENTARY = {"add", "sub", "mul", "multiply", "div", "true_divide", "divide", "pow", "sqrt", "rsqrt", "square", "reciprocal", "neg",
               "mean", "var", "std", "erf", "tanh", "sigmoid", "exp", "relu", "clamp", "maximum", "to", "float", "type", "layer_norm",
               "rms_norm", "sum", "subtract"}
 LONGEST = 24
-ACTIVATIONS = {
-    "kRelu": F.relu,
-    "kSilu": F.silu,
-    "kGelu": lambda x: 0.5 * x * (1 + torch.erf(x / math.sqrt(2))),
-    "kGeluTanh": lambda x: 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3))),
-    "kTanh": torch.tanh,
-    "kSigmoid": torch.sigmoid,
-    "kQuickGelu": lambda x: x * torch.sigmoid(1.702 * x),
-    "kSquaredRelu": lambda x: F.relu(x).square(),
-}
 
 
 def elementary(node):
@@ -131,7 +120,7 @@ def activation(x, y):
     """The name of an activation by its inputs and outputs, "" where nothing happens, or None."""
     if same(zip(y, x)):
         return ""
-    found = [name for name, reference in ACTIVATIONS.items() if same((b, reference(a)) for a, b in zip(x, y))]
+    found = [name for name, known in ACTIVATIONS.items() if same((b, known.formula(a)) for a, b in zip(x, y))]
     return found[0] if found else None
 
 

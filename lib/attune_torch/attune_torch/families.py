@@ -13,22 +13,20 @@ import torch.nn.functional as F
 from torch import nn
 
 from . import tensors
+from .activations import ACTIVATIONS
 from .errors import Unsupported
 from .layers import llama3_scaling, rotary_frequencies
 
-ACTIVATIONS = {"gelu": F.gelu, "gelu_python": F.gelu, "relu": F.relu, "silu": F.silu, "swish": F.silu,
-               "gelu_new": lambda x: F.gelu(x, approximate="tanh"), "gelu_pytorch_tanh": lambda x: F.gelu(x, approximate="tanh"),
-               "gelu_fast": lambda x: F.gelu(x, approximate="tanh"), "quick_gelu": lambda x: x * torch.sigmoid(1.702 * x),
-               "relu2": lambda x: F.relu(x).square(), "tanh": torch.tanh, "sigmoid": torch.sigmoid}
+FUNCTIONS = {name: known.formula for known in ACTIVATIONS.values() for name in known.hugging_face}
 # Buffers of older checkpoints, which are computed.
 COMPUTED = re.compile(r"(^|\.)(position_ids|inv_freq|attn\.bias|attn\.masked_bias)$")
 
 
 def activation(config, key="hidden_act"):
     name = config.get(key, "gelu")
-    if not isinstance(name, str) or name not in ACTIVATIONS:
-        raise Unsupported(f"config.json: {key} is '{name}'; there are {', '.join(sorted(ACTIVATIONS))}")
-    return ACTIVATIONS[name]
+    if not isinstance(name, str) or name not in FUNCTIONS:
+        raise Unsupported(f"config.json: {key} is '{name}'; there are {', '.join(sorted(FUNCTIONS))}")
+    return FUNCTIONS[name]
 
 
 def holder(**children):

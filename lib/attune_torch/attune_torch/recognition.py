@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from . import elementwise
+from .activations import ACTIVATIONS
 from .convolutions import Convolutions
 from .errors import Unsupported
 from .folding import Normalized, warnings_of
@@ -17,7 +18,7 @@ from .tensors import conv1d_weights
 
 # Operations that change no number, or none outside training.
 SAME = {"dropout", "Dropout", "contiguous", "clone", "detach", "float", "to", "type", "alpha_dropout", "feature_dropout"}
-ACTIVATIONS = {"relu": "kRelu", "relu_": "kRelu", "silu": "kSilu", "swish": "kSilu", "tanh": "kTanh", "sigmoid": "kSigmoid"}
+OPERATIONS = {name: kind for kind, known in ACTIVATIONS.items() for name in known.operations}
 SUMS = {"add", "__add__", "__radd__", "__iadd__", "add_", "iadd"}
 PRODUCTS = {"mul", "__mul__", "__rmul__", "mul_", "__imul__", "imul", "multiply"}
 QUOTIENTS = {"div", "__truediv__", "true_divide", "divide", "div_", "__itruediv__", "__idiv__", "__div__"}
@@ -180,7 +181,7 @@ class Recognizer(Convolutions):
             return self.linear_layer(node, source)
         if name == "embedding":
             return [self.embedding(node)], node.args[0]
-        if name in ACTIVATIONS or name == "gelu":
+        if name in OPERATIONS or name == "gelu":
             return [self.activation(node)], derived[0]
         formula = self.formula(node)
         if formula:
@@ -480,8 +481,8 @@ class Recognizer(Convolutions):
         if node.operation == "gelu":
             tanh = self.argument(node, 1, "approximate", "none") == "tanh"
             return "attune::Activation::" + ("kGeluTanh" if tanh else "kGelu")
-        if node.operation in ACTIVATIONS:
-            return "attune::Activation::" + ACTIVATIONS[node.operation]
+        if node.operation in OPERATIONS:
+            return "attune::Activation::" + OPERATIONS[node.operation]
         return None
 
     def activation(self, node):
@@ -792,7 +793,7 @@ class Recognizer(Convolutions):
         """What an nn.TransformerEncoderLayer answers, or with a memory an nn.TransformerDecoderLayer."""
         def network(y):
             inner = F.linear(y, module.linear1.weight, module.linear1.bias)
-            return F.linear(elementwise.ACTIVATIONS[activation](inner), module.linear2.weight, module.linear2.bias)
+            return F.linear(ACTIVATIONS[activation].formula(inner), module.linear2.weight, module.linear2.bias)
 
         branches = [lambda y: cls.attended(module.self_attn, y, y, causal), network]
         if memory is not None:
@@ -1112,7 +1113,7 @@ class Recognizer(Convolutions):
         bias = attention.in_proj_bias is not None
         function = module.activation
         probes = torch.linspace(-3, 3, 64), torch.linspace(-30, 30, 64)
-        known = elementwise.ACTIVATIONS.items()
+        known = [(name, known.formula) for name, known in ACTIVATIONS.items()]
         activation = [name for name, reference in known if all(close(function(probe), reference(probe), 1e-6) for probe in probes)]
         if not activation:
             raise node.refused(f"an activation that attune has not; it has {', '.join(name[1:] for name, _ in known)}: ")

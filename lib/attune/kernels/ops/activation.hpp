@@ -18,17 +18,19 @@
 namespace ATTUNE_NAMESPACE {
 
 /// The activation function: PyTorch's relu, silu, gelu, gelu(approximate="tanh"), tanh and sigmoid, and two
-/// from published models.
+/// from published models. Fingerprints hash the numbers.
 enum class Activation {
-  kRelu,         // Nair and Hinton, "Rectified Linear Units Improve Restricted Boltzmann Machines", 2010
-  kSilu,         // Elfwing et al., "Sigmoid-Weighted Linear Units", 2017
-  kGelu,         // Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016: Φ is the normal distribution
-  kGeluTanh,     // the same paper's approximation
-  kTanh,         // the hyperbolic tangent
-  kSigmoid,      // 1/(1 + e^(−x))
-  kQuickGelu,    // Hendrycks and Gimpel's approximation by a sigmoid, in CLIP (Radford et al., 2021)
-  kSquaredRelu,  // So et al., "Primer: Searching for Efficient Transformers for Language Modeling", 2021
+  kRelu = 0,       // Nair and Hinton, "Rectified Linear Units Improve Restricted Boltzmann Machines", 2010
+  kSilu = 1,       // Elfwing et al., "Sigmoid-Weighted Linear Units", 2017
+  kGelu = 2,       // Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016: Φ is the normal distribution
+  kGeluTanh = 3,   // the same paper's approximation
+  kTanh = 4,       // the hyperbolic tangent
+  kSigmoid = 5,    // 1/(1 + e^(−x))
+  kQuickGelu = 6,  // Hendrycks and Gimpel's approximation by a sigmoid, in CLIP (Radford et al., 2021)
+  kSquaredRelu = 7,  // So et al., "Primer: Searching for Efficient Transformers for Language Modeling", 2021
 };
+/// As many functions: kRelu to the last one.
+inline constexpr int kActivationCount = static_cast<int>(Activation::kSquaredRelu) + 1;
 
 namespace kernels {
 
@@ -104,6 +106,7 @@ ATTUNE_INLINE P activate(const P& x, P& slope) {
     slope = add(positive, positive);
     return multiply(positive, positive);
   } else {
+    static_assert(kind == Activation::kGeluTanh, "attune::Activation: activate() lacks this function");
     if constexpr (kIsScalar<P>) {
       return magnitude(x) < 2 ? detail::gelu_tanh_near(x, slope) : detail::gelu_tanh_far(x, slope);
     } else {

@@ -9,8 +9,8 @@ namespace ATTUNE_NAMESPACE::kernels {
 
 /// The statistics that normalize a row.
 enum class Normalization {
-  kMeanAndVariance,  // x̂ = (x − mean) / √(variance + ε)
-  kRootMeanSquare,   // x̂ = x / √(mean square + ε)
+  kMeanAndVariance = 0,  // x̂ = (x − mean) / √(variance + ε)
+  kRootMeanSquare = 1,   // x̂ = x / √(mean square + ε)
 };
 
 /// The statistics of one row. The mean is stored as two numbers, first + offset, so that tokens with a large
