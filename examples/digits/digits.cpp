@@ -4,7 +4,7 @@
 //   --steps N     the first N training steps only; 0 for none
 //   --images N    the first N test images only
 //   --seed N      other initial parameters and another order of the images
-//   --hold-out N  does not train on the last N of the training images; 0 without it
+//   --validation N  does not train on the last N of the training images; 0 without it
 //   --threads N   on a PC: on N threads, to the same bits (on_pc.hpp, which also writes a page about it)
 //   --precision P float, int8, bf16 or int8_bf16: of examples/run, which builds a program for each
 //   --export 1    prints what it learned: a .safetensors file, for PyTorch and for inference.cpp, as text
@@ -138,7 +138,8 @@ int main() {
   digits::print(evaluation);
   if (port::argument("--export", 0) == 1) print_file(steps);
   digits::print_result(evaluation);
-  port::print(" precision=", digits::kPrecision, " steps=", steps, " loss_last=", port::fixed(training.last_loss, 6));
+  port::print(" precision=", digits::kPrecision, " steps=", steps,
+              " loss_last=", port::fixed(training.last_loss, 6));
   if (steps > 0) terminal::print_instructions("step", training.instructions);
   digits::print_result_end(evaluation.instructions, attune::hash_bits(trainer.parameters()), kMemory.total(),
                            stack, heap_calls, microseconds);

@@ -1,5 +1,5 @@
 // The same training on all cores of a PC, to the same bits, with validation on the way, on images that are
-// held out of training for that (144 unless --hold-out says how many), and a page of HTML at the end:
+// held out of training for that (144 unless --validation says how many), and a page of HTML at the end:
 //
 //   --threads N        on N threads; 0: as many as there are cores
 //   ATTUNE_PAGE=FILE   in the environment: writes FILE (examples/run digits --page FILE)

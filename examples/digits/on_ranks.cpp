@@ -6,7 +6,7 @@
 // Options are those of digits.cpp, in the environment (ATTUNE_ARGUMENTS="--steps 600"), and
 //
 //   --threads N     of each rank; without it the machine's, shared out among all ranks
-//   --longest-wait N  seconds for another rank, which then hangs; without it half an hour
+//   --timeout N  seconds for another rank, which then hangs; without it half an hour
 //   ATTUNE_RUN=FILE   in the environment: rank 0 keeps the run there, and it goes on from there
 #include <cstdlib>
 
@@ -51,8 +51,7 @@ int main() {
   const auto seed = static_cast<std::uint64_t>(port::argument("--seed", 1));
   const char* const file = std::getenv("ATTUNE_RUN");
 
-  attune::host::MpiRanks ranks(
-      {.longest_wait = std::chrono::seconds(port::argument("--longest-wait", 30 * 60))});
+  attune::host::MpiRanks ranks({.longest_wait = std::chrono::seconds(port::argument("--timeout", 30 * 60))});
   const bool speaks = ranks.rank() == 0;
   Distributed trainer(
       ranks, {.threads = port::argument("--threads",

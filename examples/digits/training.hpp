@@ -56,7 +56,7 @@ inline attune::CosineSchedule further_learning_rate(int steps) {
 
 /// How many images of the training part, the last ones, are not trained on.
 inline int held_out(int unless_told) {
-  return std::clamp(port::argument("--hold-out", unless_told), 0, kTrainImages - 2);
+  return std::clamp(port::argument("--validation", unless_told), 0, kTrainImages - 2);
 }
 
 /// Takes step number `step` with the next images in the order; `example` is the place of one after the other.

@@ -56,7 +56,7 @@ class Learner {
   void start() { start(trainer_); }
   static void start(Trainer& trainer) {
     static_cast<void>(trainer.load([](typename Trainer::Parameters& parameters) {
-      if constexpr (method == Method::kEverything || method == Method::kCompact) {
+      if constexpr (method == Method::kFull || method == Method::kFullLowPrecision) {
         attune::copy_parameters(kBase, parameters);
       } else {
         attune::Rng rng(1);
@@ -144,7 +144,7 @@ class Learner {
 
 /// The base as it is.
 template <const auto& kBase, const auto& kFront>
-class Learner<Method::kNothing, kBase, kFront> {
+class Learner<Method::kBaseline, kBase, kFront> {
  public:
   static constexpr attune::MemoryReport memory() {
     attune::MemoryReport memory = attune::inference_memory<Whole>();
@@ -270,7 +270,7 @@ class HeadAlone {
 /// Each digit is the mean m of its takes' features; the nearest one has the largest x·m − |m|²/2, so that it
 /// is a linear layer.
 template <const auto& kBase, const auto& kFront>
-class Learner<Method::kMeans, kBase, kFront> : public HeadAlone<kBase, kFront> {
+class Learner<Method::kNearestMean, kBase, kFront> : public HeadAlone<kBase, kFront> {
   using HeadAlone<kBase, kFront>::front_;
   using HeadAlone<kBase, kFront>::head_;
 

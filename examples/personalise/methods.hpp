@@ -8,29 +8,43 @@
 namespace personalise {
 
 enum class Method {
-  kNothing,
-  kMeans,        // no training: the nearest mean of the takes' features
-  kClosedForm,   // no training: the last layer in closed form, close to the base's
-  kForwardOnly,  // as kLora, without backward
-  kHead,         // the last layer
-  kCached,       // the last layer, on features that are computed once a take
-  kBiases,       // biases and norms, and the last layer
-  kLora,         // factors of rank 4 beside the weights of queries and values (LoRA), and the last layer
-  kPacked,       // as kLora, with a tape in 8 bits, so that nothing is computed twice
-  kSmall,        // as kLora, with factors in 16 bits and moments in 8
-  kLeast,        // as kLora after each take, with factors in 16 bits, neither moments nor gradients
-  kRobust,       // as kLora, with a loss for labels of which some are wrong
-  kFiltered,     // as kLora, from takes whose label the base finds possible
-  kGuarded,      // both, with takes held out, and a probe of the others' takes: the best is kept
-  kLoraAll,      // the same beside every weight
-  kRehearsed,    // as kLoraAll, while recordings of the other speakers are rehearsed
-  kEverything,
-  kCompact,  // everything after each take, with weights in 16 bits, moments and tape in 8
+  kBaseline,
+  kNearestMean,       // no training: the nearest mean of the takes' features
+  kClosedForm,        // no training: the last layer in closed form, close to the base's
+  kForwardOnly,       // as kLora, without backward
+  kHead,              // the last layer
+  kCached,            // the last layer, on features that are computed once a take
+  kBiases,            // biases and norms, and the last layer
+  kLora,              // factors of rank 4 beside the weights of queries and values (LoRA), and the last layer
+  kLoraInt8Tape,      // as kLora, with a tape in 8 bits, so that nothing is computed twice
+  kLoraLowPrecision,  // as kLora, with factors in 16 bits and moments in 8
+  kLoraSgdBf16,       // as kLora after each take, with factors in 16 bits, neither moments nor gradients
+  kLoraRobustLoss,    // as kLora, with a loss for labels of which some are wrong
+  kLoraFilteredLabels,  // as kLora, from takes whose label the base finds possible
+  kGuarded,             // both, with takes held out, and a probe of the others' takes: the best is kept
+  kLoraAll,             // the same beside every weight
+  kRehearsed,           // as kLoraAll, while recordings of the other speakers are rehearsed
+  kFull,
+  kFullLowPrecision,  // everything after each take, with weights in 16 bits, moments and tape in 8
 };
-inline constexpr std::string_view kMethodNames[] = {
-    "nothing",  "means",   "closed_form", "forward_only", "head",       "cached",
-    "biases",   "lora",    "packed",      "small",        "least",      "robust",
-    "filtered", "guarded", "lora_all",    "rehearsed",    "everything", "compact"};
+inline constexpr std::string_view kMethodNames[] = {"baseline",
+                                                    "nearest_mean",
+                                                    "closed_form",
+                                                    "forward_only",
+                                                    "head",
+                                                    "cached",
+                                                    "biases",
+                                                    "lora",
+                                                    "lora_int8_tape",
+                                                    "lora_low_precision",
+                                                    "lora_sgd_bf16",
+                                                    "lora_robust_loss",
+                                                    "lora_filtered_labels",
+                                                    "guarded",
+                                                    "lora_all",
+                                                    "rehearsed",
+                                                    "full",
+                                                    "full_low_precision"};
 
 consteval Method method_named(std::string_view name) {
   int method = 0;
@@ -54,20 +68,20 @@ struct Trained<Method::kLora, kFront> {
   using Model = attune::Sequential<attune::Adapted<Front, kFront, kFactors>, Head>;
 };
 template <const auto& kFront>
-struct Trained<Method::kPacked, kFront> {
+struct Trained<Method::kLoraInt8Tape, kFront> {
   static constexpr attune::LowRank kFactors = Trained<Method::kLora, kFront>::kFactors;
   using Model = attune::Sequential<attune::Adapted<PackedFront, kFront, kFactors>, Head>;
 };
 template <const auto& kFront>
-struct Trained<Method::kSmall, kFront> : Trained<Method::kLora, kFront> {};
+struct Trained<Method::kLoraLowPrecision, kFront> : Trained<Method::kLora, kFront> {};
 template <const auto& kFront>
-struct Trained<Method::kLeast, kFront> : Trained<Method::kLora, kFront> {};
+struct Trained<Method::kLoraSgdBf16, kFront> : Trained<Method::kLora, kFront> {};
 template <const auto& kFront>
 struct Trained<Method::kForwardOnly, kFront> : Trained<Method::kLora, kFront> {};
 template <const auto& kFront>
-struct Trained<Method::kRobust, kFront> : Trained<Method::kLora, kFront> {};
+struct Trained<Method::kLoraRobustLoss, kFront> : Trained<Method::kLora, kFront> {};
 template <const auto& kFront>
-struct Trained<Method::kFiltered, kFront> : Trained<Method::kLora, kFront> {};
+struct Trained<Method::kLoraFilteredLabels, kFront> : Trained<Method::kLora, kFront> {};
 template <const auto& kFront>
 struct Trained<Method::kGuarded, kFront> : Trained<Method::kLora, kFront> {};
 template <const auto& kFront>
@@ -78,28 +92,30 @@ struct Trained<Method::kLoraAll, kFront> {
 template <const auto& kFront>
 struct Trained<Method::kRehearsed, kFront> : Trained<Method::kLoraAll, kFront> {};
 template <const auto& kFront>
-struct Trained<Method::kEverything, kFront> {
+struct Trained<Method::kFull, kFront> {
   using Model = Whole;
 };
 template <const auto& kFront>
-struct Trained<Method::kCompact, kFront> {
+struct Trained<Method::kFullLowPrecision, kFront> {
   using Model = attune::Sequential<PackedFront, Head>;
 };
 /// Whether the optimizer steps after each take, instead of after ten.
-constexpr bool steps_by_take(Method method) { return method == Method::kLeast || method == Method::kCompact; }
+constexpr bool steps_by_take(Method method) {
+  return method == Method::kLoraSgdBf16 || method == Method::kFullLowPrecision;
+}
 
 /// Of rates a factor of about 2 apart the best for new speakers' recordings (examples/README.md).
 constexpr float learning_rate(Method method) {
-  if (method == Method::kLeast) return 0.1f;
+  if (method == Method::kLoraSgdBf16) return 0.1f;
   if (Method::kBiases <= method && method <= Method::kGuarded) return 2e-2f;
   switch (method) {
     case Method::kLoraAll:
       return 1e-2f;
     case Method::kRehearsed:
       return 5e-3f;
-    case Method::kEverything:
+    case Method::kFull:
       return 2e-3f;
-    case Method::kCompact:
+    case Method::kFullLowPrecision:
       return 2.5e-4f;
     case Method::kForwardOnly:
       return 4e-3f;
@@ -116,7 +132,7 @@ inline constexpr bool kInIntegers = ATTUNE_EXAMPLE_PRECISION_INT8;
 template <Method method>
 struct PlanOf {
   using InFloats = std::conditional_t<steps_by_take(method), attune::UpdateInBackward, attune::Streaming>;
-  static constexpr bool kTrainsWeights = method == Method::kEverything || method == Method::kCompact;
+  static constexpr bool kTrainsWeights = method == Method::kFull || method == Method::kFullLowPrecision;
   using type =
       std::conditional_t<kInIntegers && kTrainsWeights, attune::Int8TrainingWith<InFloats>, InFloats>;
 };
@@ -129,18 +145,18 @@ struct OptimizerOf {
   using type = attune::AdamW;
 };
 template <>
-struct OptimizerOf<Method::kEverything> {
+struct OptimizerOf<Method::kFull> {
   using type = attune::Adam<attune::AdamVariant{.moments = attune::MomentPrecision::kBfloat16}>;
 };
 template <>
-struct OptimizerOf<Method::kCompact> {
+struct OptimizerOf<Method::kFullLowPrecision> {
   using type = attune::Bfloat16MasterWeights<
       attune::Adam<attune::AdamVariant{.moments = attune::MomentPrecision::kInt8}>>;
 };
 template <>
-struct OptimizerOf<Method::kSmall> : OptimizerOf<Method::kCompact> {};
+struct OptimizerOf<Method::kLoraLowPrecision> : OptimizerOf<Method::kFullLowPrecision> {};
 template <>
-struct OptimizerOf<Method::kLeast> {
+struct OptimizerOf<Method::kLoraSgdBf16> {
   using type = attune::Bfloat16MasterWeights<attune::Sgd<>>;
 };
 template <Method method>
@@ -151,21 +167,25 @@ constexpr std::size_t most_ram(Method method) {
     case Method::kBiases:
     case Method::kLora:
       return std::size_t{64} * 1024;
-    case Method::kSmall:
+    case Method::kLoraLowPrecision:
       return std::size_t{50} * 1024;
-    case Method::kLeast:
+    case Method::kLoraSgdBf16:
       return std::size_t{44} * 1024;
-    case Method::kCompact:
+    case Method::kFullLowPrecision:
       return std::size_t{kInIntegers ? 180 : 150} * 1024;
-    case Method::kEverything:
+    case Method::kFull:
       return std::size_t{330} * 1024;
     default:
       return std::size_t{128} * 1024;
   }
 }
 /// Whether takes whose label the base finds impossible are left out, and labels are doubted.
-constexpr bool filters(Method method) { return method == Method::kFiltered || method == Method::kGuarded; }
-constexpr bool doubts(Method method) { return method == Method::kRobust || method == Method::kGuarded; }
+constexpr bool filters(Method method) {
+  return method == Method::kLoraFilteredLabels || method == Method::kGuarded;
+}
+constexpr bool doubts(Method method) {
+  return method == Method::kLoraRobustLoss || method == Method::kGuarded;
+}
 template <Method method>
 using LossOf =
     attune::CrossEntropy<attune::CrossEntropyOptions{.noise_exponent = doubts(method) ? 0.7 : 0.0}>;

@@ -178,14 +178,14 @@ side_by_side() {
       delete value
     }
     END {
-      printf "%-11s %-12s %-9s %8s  %15s  %15s %8s %8s %9s %13s %9s\n", "target", "method", "precision", "speakers", "own: before, %",
+      printf "%-11s %-20s %-9s %8s  %15s  %15s %8s %8s %9s %13s %9s\n", "target", "method", "precision", "speakers", "own: before, %",
         "others, %", "trained", "RAM", "flash", "instructions", "estimate"
       for (i = 1; i <= number; ++i) {
         row = rows[i]
         split(row, name, SUBSEP)
         step = last[row, "step_instructions"]
         cycles = last[row, "step_cycles"]
-        printf "%-11s %-12s %-9s %8d  %s → %s  %s → %s %8d %8d %9s %13s %9s\n", name[1], name[2], name[3], count[row],
+        printf "%-11s %-20s %-9s %8d  %s → %s  %s → %s %8d %8d %9s %13s %9s\n", name[1], name[2], name[3], count[row],
           mean("own_before"), mean("own_after"), mean("others_before"), mean("others_after"),
           last[row, "trained_parameters"], last[row, "ram_bytes"],
           last[row, "flash_bytes"] == "" ? "-" : last[row, "flash_bytes"], step == "" ? "-" : step,

@@ -3,7 +3,7 @@
   ports/packages/release [--homepage URL] [--tests NAME]
       Refuses uncommitted changes, a changelog without the version's section, a version that is already tagged, and an invalid
       homepage. Runs the tests, then writes the release, and prints the tag to set.
-      Tests are tests/run and tests/run --bare, which needs root: about an hour and a half. --tests everywhere adds tests/run --everywhere.
+      Tests are tests/run --full and tests/run --clean-room, which needs root: about an hour and a half. --tests everywhere adds tests/run --everywhere.
       --tests host is a trial, a quarter of an hour: the host's tests and tests/packaging/packages.
   ports/packages/release --trees [--out DIR] [--homepage URL]
       Writes only the packages, from the files as they are.
@@ -35,8 +35,8 @@ def run(*command):
 
 
 TESTS = {
-    "all": [["tests/run"], ["tests/run", "--bare"]],
-    "everywhere": [["tests/run"], ["tests/run", "--bare"], ["tests/run", "--everywhere"]],
+    "all": [["tests/run", "--full"], ["tests/run", "--clean-room"]],
+    "everywhere": [["tests/run", "--full"], ["tests/run", "--clean-room"], ["tests/run", "--everywhere"]],
     "host": [["tests/run", "--on", "host"], ["tests/packaging/packages"]],
 }
 

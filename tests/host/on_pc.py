@@ -62,14 +62,14 @@ def interrupted(program, page):
 
 def main():
     program = sys.argv[1]
-    expected = run(program, "--steps 200 --hold-out 144")
+    expected = run(program, "--steps 200 --validation 144")
     check("digits trains", expected.get("parameters_hash"))
     for threads in (1, 2, 3, 7):
         result = run(program, f"--steps 200 --threads {threads}")
         check(f"the same parameters and logits on {threads} threads",
               all(result.get(key) == expected.get(key) for key in ("parameters_hash", "logits_hash", "loss_last")))
     check("with every image it is training as on a board",
-          run(program, "--steps 200 --threads 2 --hold-out 0").get("parameters_hash", "-") ==
+          run(program, "--steps 200 --threads 2 --validation 0").get("parameters_hash", "-") ==
           run(program, "--steps 200").get("parameters_hash"))
     with tempfile.TemporaryDirectory() as folder:
         page = os.path.join(folder, "a page.html")
@@ -89,7 +89,7 @@ def main():
         steps = int(result.get("steps", 0))
         check("Ctrl-C ends training with a result", code == 0 and "interrupted after" in output and 0 < steps < 1800)
         check("the result is of the best parameters so far",
-              run(program, f"--steps {steps} --hold-out 144").get("parameters_hash") == result.get("parameters_hash", "-"))
+              run(program, f"--steps {steps} --validation 144").get("parameters_hash") == result.get("parameters_hash", "-"))
         check("the page is written nevertheless", result.get("parameters_hash", "-") in read_page(page)[0])
     check("a page that cannot be written is an error",
           subprocess.run([program], env=environment("--steps 1", "/no such folder/page.html"), capture_output=True,

@@ -20,7 +20,7 @@ usage: tests/run [--full | --everywhere] [--on TARGET] [--sanitize] [--fuzz N]
        tests/run --only PATH...
        tests/run --changed [REVISION]
        tests/run --cases DIR [--on TARGET]
-       tests/run --bare [COMMAND...]
+       tests/run --clean-room [COMMAND...]
 
 Prints the suites that it will run, then each suite with its time, then the sum. Missing tools are installed, and named.
 
@@ -49,7 +49,7 @@ Prints the suites that it will run, then each suite with its time, then the sum.
                   all budgets; every page of ports/rtos on every core; every model of the exporter; every method of personalise;
                   every library in C; every sketch; programs of the benchmark. It does not repeat the rest of --full
   --cases DIR     only one instantiation for every .safetensors case below DIR, on the host or on TARGET
-  --bare          README's commands on a bare machine, before a release; about 40 minutes, as root, with a network. Makes a Debian
+  --clean-room          README's commands on a bare machine, before a release; about 40 minutes, as root, with a network. Makes a Debian
                   root with nothing but Git (mmdebstrap, kept in build/bare), clones the last commit into it, and runs README's
                   commands there, the tests included, and --help of the scripts; or only COMMAND
 """
@@ -77,7 +77,7 @@ def parse(arguments):
     parser.add_argument("--everywhere", action="store_true")
     parser.add_argument("--only", nargs="+")
     parser.add_argument("--changed", nargs="?", const="HEAD")
-    parser.add_argument("--bare", nargs=argparse.REMAINDER)
+    parser.add_argument("--clean-room", nargs=argparse.REMAINDER)
     return parser.parse_args(arguments)
 
 
@@ -211,8 +211,8 @@ def main():
         print(USAGE, end="")
         return 0
     os.chdir(ROOT)
-    if args.bare is not None:
-        return bare.main(args.bare)
+    if args.clean_room is not None:
+        return bare.main(args.clean_room)
     if args.cases:
         run_cases(args)
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -27,7 +27,7 @@ exec chroot "$root" bash -c 'cd /project && eval "$1"' bare "$command"
 
 
 def say(text):
-    print(f"tests/run --bare: {text}", file=sys.stderr, flush=True)
+    print(f"tests/run --clean-room: {text}", file=sys.stderr, flush=True)
 
 
 def codename():
