@@ -10,6 +10,10 @@
 
 #include <attune/attention/multi_head_attention.hpp>
 #include <attune/host/distributed_trainer.hpp>
+#include <attune/layers/convolution.hpp>
+#include <attune/models/tied.hpp>
+#include <attune/training/cross_entropy.hpp>
+#include <attune/training/sgd.hpp>
 
 #include "check.hpp"
 
@@ -75,6 +79,27 @@ TEST(MpiRanks, train_to_the_bits_of_a_trainer) {
     const auto one = expected.step(x, target, {}, attune::GradientClipping{0.5f});
     const auto all = trainer.step(x, target, {}, attune::GradientClipping{0.5f});
     EXPECT_TRUE(check::same_bits(all.loss, one.loss));
+  }
+  EXPECT_TRUE(check::same_bits(trainer.parameters(), expected.parameters()));
+}
+
+// Tied adds to its table twice, and the convolution several times.
+TEST(MpiRanks, train_layers_that_add_more_than_once_to_the_bits_of_a_trainer) {
+  using Model = attune::Tied<
+      attune::Embedding<attune::EmbeddingShape{.seq_len = 18, .vocabulary = 11, .d_model = 4}>,
+      attune::Conv1d<attune::Conv1dShape{.seq_len = 18, .d_in = 4, .d_out = 4, .kernel = 3, .padding = 1}>>;
+  static attune::Trainer<Model, attune::CrossEntropy<>, attune::Sgd<>, kBatch> expected;
+  attune::host::DistributedTrainer<Model, attune::CrossEntropy<>, attune::Sgd<>, kBatch> trainer(
+      *ranks, {.threads = 2, .chunk_bytes = 256});
+  expected.initialize(attune::XavierUniform{}, attune::Rng{42});
+  trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
+  attune::Rng rng(1);
+  for (int step = 0; step < 5; ++step) {
+    std::array<int, std::size_t{kBatch * 18}> x, target;
+    for (int& id : x) id = static_cast<int>(rng.next() % 11);
+    for (int& id : target) id = static_cast<int>(rng.next() % 11);
+    EXPECT_TRUE(expected.step(x, target, {.learning_rate = 1}).ok());
+    EXPECT_TRUE(trainer.step(x, target, {.learning_rate = 1}).ok());
   }
   EXPECT_TRUE(check::same_bits(trainer.parameters(), expected.parameters()));
 }

@@ -7,6 +7,7 @@
 #include <attune/layers/pooling.hpp>
 #include <attune/layers/positions.hpp>
 #include <attune/layers/softmax.hpp>
+#include <attune/layers/token_type.hpp>
 #include <attune/models/checkpointed.hpp>
 #include <attune/models/encoder_decoder.hpp>
 #include <attune/models/encoder_layer.hpp>
@@ -16,6 +17,7 @@
 #include <attune/models/tied.hpp>
 #include <attune/training/cross_entropy.hpp>
 #include <attune/training/huber.hpp>
+#include <attune/training/sgd.hpp>
 #include <attune/training/workspace.hpp>
 
 #include "attention_shapes.hpp"
@@ -125,6 +127,27 @@ TEST(Lockstep, trains_layers_without_lanes_as_one_by_one) {
         18>();
     // More rows than are added up at a time.
     expect_same_training<attune::Linear<attune::LinearShape{.rows = 200, .d_in = 3, .d_out = 2}>, 9>();
+  }
+}
+
+// With a learning rate of 1, a gradient that differs in its last bit changes the parameters.
+TEST(Lockstep, adds_the_gradients_of_a_token_type_as_one_by_one) {
+  if constexpr (check::kHasLanes) {
+    using Model = Sequential<Linear<3, 6>, attune::TokenType<attune::TokenTypeShape{4, 6}>, Norm>;
+    using Optimizer = attune::Sgd<>;
+    auto& lockstep =
+        check::fresh<0, attune::Trainer<Model, attune::MeanSquaredError, Optimizer, 17, attune::Lockstep>>();
+    auto& plain = check::fresh<1, attune::Trainer<Model, attune::MeanSquaredError, Optimizer, 17>>();
+    attune::Tensor<float, 17 * 4, 3> x;
+    attune::Tensor<float, 17 * 4, 6> target;
+    attune::Rng rng(1);
+    for (int step = 0; step < 3; ++step) {
+      check::fill(x, rng);
+      check::fill(target, rng);
+      EXPECT_TRUE(lockstep.step(x, target, {.learning_rate = 1}).ok());
+      EXPECT_TRUE(plain.step(x, target, {.learning_rate = 1}).ok());
+      EXPECT_TRUE(check::same_bits(lockstep.parameters(), plain.parameters()));
+    }
   }
 }
 

@@ -84,7 +84,8 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
       .output_may_be_input = true,
       .gradient_may_be_input = true,
       .updates_in_backward = true,
-      .lanes = (std::min)(QueryProjection::kAbilities.lanes, KeyProjection::kAbilities.lanes)};
+      .lanes = (std::min)(QueryProjection::kAbilities.lanes, KeyProjection::kAbilities.lanes),
+      .additions = detail::kAdditionsOfAll<QueryProjection, KeyProjection>};
 
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;  // queries
   /// Keys of cross-attention.

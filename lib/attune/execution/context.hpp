@@ -95,9 +95,9 @@ using ZerosOf =
 
 }  // namespace detail
 
-/// The context of a call. Slices are RunToCompletion, OneSlice or host::SharedSlices. Tokens and Keys give
-/// the number of valid rows of queries, and of keys and values. Zeros is the treatment of factors of zero.
-/// The mask must outlive the context.
+/// The context of a call. Slices are RunToCompletion, InBatchOrder, OneSlice or host::SharedSlices. Tokens
+/// and Keys give the number of valid rows of queries, and of keys and values. Zeros is the treatment of
+/// factors of zero. The mask must outlive the context.
 template <AttentionMask MaskType = NoMask, class SlicesType = RunToCompletion,
           class TokensType = detail::AllTokens, class KeysType = TokensType,
           class ZerosType = detail::ZerosOf<MaskType>>
@@ -117,6 +117,10 @@ class Context {
   using Products = typename Zeros::Products;
   /// Whether all stages run, one after the other.
   static constexpr bool kRunsToCompletion = Slices::kRunsToCompletion;
+  /// Whether a pass may stop between two portions of a stage.
+  static constexpr bool kStopsWithin = Slices::kStopsWithin;
+  /// Whether sequences run backward at the same time (batch_order.hpp).
+  static constexpr bool kInBatchOrder = Slices::kInBatchOrder;
   /// Whether the mask hides anything, so that factors of zero must have no influence.
   static constexpr bool kSkipsZeros = Zeros::kSkips;
   /// Whether some rows of queries may be invalid.
@@ -234,6 +238,10 @@ class Context {
     } else {
       return *this;
     }
+  }
+  /// The same, to completion, without slices.
+  [[nodiscard]] constexpr auto to_completion() const {
+    return Context<Mask, RunToCompletion, Tokens, Keys, Zeros>(mask(), {}, tokens_, keys_, zeros_);
   }
   /// Memory for data that only one portion reads.
   template <class Scalar>

@@ -73,6 +73,14 @@ enum class Lanes {
   kAll = 2            // the whole layer
 };
 
+/// How often backward adds to a gradient. On several threads or ranks, sequences wait for each other unless
+/// it is once (batch_order.hpp).
+enum class Additions {
+  kMany,     // as often as it likes
+  kByParts,  // parts add to their own gradients, by detail::backward_in
+  kOnce      // once to each gradient for each sequence, and reads no gradient
+};
+
 /// The abilities of a layer, a `static constexpr Abilities kAbilities{…}`. Without it, a layer takes no
 /// context and is one stage. If its tokens meet, a call with a mask or a length is then a compile error,
 /// because the layer would read padding.
@@ -94,6 +102,8 @@ struct Abilities {
   /// may be updated at once. Otherwise UpdateInBackward keeps the layer's gradients in scratch.
   bool updates_in_backward = false;
   Lanes lanes = Lanes::kNone;  // the parts that can use lanes in Lockstep
+  /// Additions to a gradient. After kOnce, several threads or ranks need not wait for each other.
+  Additions additions = Additions::kMany;
 };
 
 /// The storage of kept keys and values.
@@ -142,7 +152,8 @@ inline constexpr Abilities kInPlaceByToken{.mixes_tokens = false,
                                            .output_may_be_input = true,
                                            .gradient_may_be_input = true,
                                            .updates_in_backward = true,
-                                           .lanes = Lanes::kAll};
+                                           .lanes = Lanes::kAll,
+                                           .additions = Additions::kOnce};
 
 /// `count` matrices of one shape, stacked.
 template <class Matrix, int count>
@@ -396,6 +407,13 @@ inline constexpr bool kTakesLength = kAbilities<Layer>.takes_length || kRunsByTo
     return Layer::Input::rows == 1;  // one row needs no length
   }
 }();
+/// Whether backward adds at most once to each gradient for each sequence.
+template <class Layer>
+inline constexpr bool kAddsOnce =
+    std::is_empty_v<typename Layer::Parameters> || kAbilities<Layer>.additions == Additions::kOnce;
+/// The additions of a layer that does not pass on its context: of its parts, as a whole.
+template <class... Layers>
+inline constexpr Additions kAdditionsOfAll = (kAddsOnce<Layers> && ...) ? Additions::kOnce : Additions::kMany;
 constexpr ScoreShape first_scores(std::initializer_list<ScoreShape> layers) {
   for (const ScoreShape& scores : layers) {
     if (scores.num_heads > 0) return scores;
@@ -415,7 +433,8 @@ inline constexpr Abilities kAbilitiesOfAll{
     .takes_context = true,
     .takes_length = (kTakesLength<Layers> && ...),
     .scores = first_scores({kAbilities<Layers>.scores...}),
-    .lanes = ((kAbilities<Layers>.lanes == Lanes::kAll) && ...) ? Lanes::kAll : Lanes::kBetweenParts};
+    .lanes = ((kAbilities<Layers>.lanes == Lanes::kAll) && ...) ? Lanes::kAll : Lanes::kBetweenParts,
+    .additions = (kAddsOnce<Layers> && ...) ? Additions::kOnce : Additions::kByParts};
 
 // ---- Optional members of a layer, or their defaults. ----
 

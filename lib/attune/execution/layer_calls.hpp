@@ -106,18 +106,44 @@ ATTUNE_INLINE Status forward_status(const Call& context, Arguments&&... argument
     return Status::kOk;
   }
 }
+/// Calls body(context, gradients) to add to `gradients` more than once, or in the body of more than one
+/// layer.
+template <AnyContext Call, class Gradients, class Body>
+ATTUNE_INLINE void add_in_batch_order(const Call& context, Gradients& gradients, const Body& body) {
+  if constexpr (Call::kInBatchOrder) {
+    context.slices().order().run(gradients, [&](auto& of_batch) { body(context.to_completion(), of_batch); });
+  } else {
+    body(context, gradients);
+  }
+}
+template <class Layer, AnyContext Call, class... Arguments>
+void backward_in(const Call& context, Arguments&&... arguments);
+// The same for a layer whose parts do not wait for their turns themselves.
+template <class Layer>
+void backward_in_batch_order(const auto& context, const auto& parameters, const auto& x, auto& tape,
+                             const auto& dy, auto&& dx, auto& gradients, auto& scratch) {
+  const auto run = [&](const auto& own, auto& to) {
+    backward_in<Layer>(own, parameters, x, tape, dy, dx, to, scratch);
+  };
+  if constexpr (kAddsOnce<Layer>) {
+    run(context.to_completion(), gradients);
+  } else {
+    add_in_batch_order(context, gradients, run);
+  }
+}
 /// Calls backward with `arguments`: parameters, x, tape, dy, dx, gradients, scratch. The mask is forward's.
 template <class Layer, AnyContext Call, class... Arguments>
 ATTUNE_INLINE void backward_in(const Call& context, Arguments&&... arguments) {
   check_call<Layer, Call>();
   if constexpr ((Collects<Arguments> || ...)) {
     collect([&](auto&&... own) { backward_in<Layer>(context, own...); }, arguments...);
+  } else if constexpr (Call::kInBatchOrder && kAbilities<Layer>.additions != Additions::kByParts) {
+    backward_in_batch_order<Layer>(context, arguments...);
   } else if constexpr (kTakesMask<Layer>) {
     Layer::backward(std::forward<Arguments>(arguments)..., context);
   } else if constexpr (kAbilities<Layer>.takes_context) {
     Layer::backward(std::forward<Arguments>(arguments)..., context.without_mask());
-  } else if constexpr (kRunsByToken<Layer> &&
-                       (Call::kSkipsZeros || Call::kHasLength || !Call::kRunsToCompletion)) {
+  } else if constexpr (kRunsByToken<Layer> && (Call::kSkipsZeros || Call::kHasLength || Call::kStopsWithin)) {
     backward_by_token<Layer>(context, arguments...);
   } else {
     context.stage([&]() ATTUNE_INLINE_LAMBDA { Layer::backward(std::forward<Arguments>(arguments)...); });

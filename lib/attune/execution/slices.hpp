@@ -20,6 +20,9 @@
 //   rows<most, at_once, work>(used, body)      body<count>(first) over rows, at most `at_once` together
 //   elements<most, work>(used, body)     body(first, count) over elements
 //   own(pointer)                         memory in scratch that every portion fills anew
+//   kRunsToCompletion                    all stages run, each in one portion
+//   kStopsWithin                         a pass may stop between two portions
+//   kInBatchOrder                        sequences run backward at the same time (batch_order.hpp)
 //
 // `used` rows or elements out of `most` are computed: a std::integral_constant if all of them are, else an
 // int. `work` counts multiply-accumulates per row or element, or the equivalent time. One is about two and a
@@ -54,6 +57,8 @@ ATTUNE_INLINE void in_blocks(const Body& body, Used used = {}) {
 
 // Slices that run a sequence from beginning to end.
 struct WholeSequence {
+  static constexpr bool kStopsWithin = false;
+  static constexpr bool kInBatchOrder = false;
   /// Runs a body that consists of stages, and returns its result.
   template <class Body>
   ATTUNE_INLINE static decltype(auto) inside(Body&& body) {
@@ -203,6 +208,8 @@ class OneSlice {
 
  public:
   static constexpr bool kRunsToCompletion = false;
+  static constexpr bool kStopsWithin = true;
+  static constexpr bool kInBatchOrder = false;
 
   /// Layers copy this object; all copies refer to one walk.
   constexpr explicit OneSlice(detail::SliceWalk& walk) : walk_(&walk) {}

@@ -13,8 +13,11 @@
 // the optimizer's step with it.
 //
 // Both rounds use chunks, so that all ranks add and send at the same time. Each link of the ring carries the
-// gradients twice, as in a ring all-reduce (Patarasuk and Yuan, 2009). (If ParallelTrainer's bits differ from
-// Trainer's, these bits equal ParallelTrainer's.)
+// gradients twice, as in a ring all-reduce (Patarasuk and Yuan, 2009).
+//
+// If a layer adds to a gradient more than once for each sequence (Additions, execution/layer.hpp), its
+// additions follow the additions of all earlier sequences. A rank then receives the sum before it starts, and
+// ranks take turns.
 #pragma once
 
 #include <stdexcept>

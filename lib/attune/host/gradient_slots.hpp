@@ -45,6 +45,10 @@ class GradientSlots {
   [[nodiscard]] std::size_t bytes() const { return (static_cast<std::size_t>(count_) + 1) * sizeof(Slot); }
   Parameters& slot(int index) { return slots_[static_cast<std::size_t>(index)].gradients; }
   Parameters& sum() { return slot(count_); }
+  /// The distance in bytes from a slot to the sum.
+  [[nodiscard]] std::ptrdiff_t to_sum(int index) const {
+    return (count_ - index) * static_cast<std::ptrdiff_t>(sizeof(Slot));
+  }
   /// The bytes of the sum from `begin` on, at most `most`.
   std::span<std::byte> chunk(std::size_t begin, std::size_t most) {
     const auto bytes = std::as_writable_bytes(std::span(&sum(), 1));

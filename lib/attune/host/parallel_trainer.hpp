@@ -7,13 +7,10 @@
 //
 // The sequences of a batch go to free threads. If there are fewer sequences than threads, the threads share
 // each sequence (shared_slices.hpp), unless the model has dropout, or a tape of less than 256 KiB. Each
-// leaves its gradient, summed from zero, in its own slot. Then the slots are added in the order of the batch,
-// one part of the tensors after another. The bits depend neither on the number of threads nor on their order,
-// and equal attune::Trainer's, one sequence after the other.
-//
-// There are two exceptions: a sum over more tokens than kernels::kDepthBlock, and a tensor that backward adds
-// to more than once. These are first summed within their sequence. Any number of threads still gives the same
-// bits, but they may differ from Trainer's.
+// leaves its gradients, summed from zero, in its own slot. Then the slots are added in the order of the
+// batch, one part of the tensors after another. A layer that adds to a gradient more than once adds to the
+// sum itself, one sequence after the other (execution/batch_order.hpp). So the bits depend neither on the
+// number of threads nor on their order, and equal attune::Trainer's.
 #pragma once
 
 #include <algorithm>
@@ -23,9 +20,11 @@
 #include <optional>
 #include <span>
 
+#include <attune/execution/batch_order.hpp>
 #include <attune/execution/pass.hpp>
 #include <attune/host/gradient_slots.hpp>
 #include <attune/host/shared_slices.hpp>
+#include <attune/host/thread_flag.hpp>
 #include <attune/host/thread_pool.hpp>
 #include <attune/training/trainer.hpp>
 
@@ -77,6 +76,7 @@ class ParallelTrainer
   static constexpr bool kDrops = attune::detail::kDropsIn<typename Model::Tape>;
   // Whether threads may share a sequence: one large enough for them to wait for each other at every stage.
   static constexpr bool kSharesSequences = !kDrops && sizeof(typename Model::Tape) >= 256 * 1024;
+  static constexpr bool kAddsOnce = attune::detail::kAddsOnce<Model>;
   using Inputs = attune::detail::InputsOf<Model, batch>;
   using Targets = attune::detail::TargetsOf<Loss, typename Model::Output, batch>;
 
@@ -200,14 +200,18 @@ class ParallelTrainer
     const Status ready = load_weights();
     slots_.begin_batch();
     Sums sums{.sum = 0, .normalizer = 0};
+    if constexpr (!kAddsOnce) receive_all(part, sums);
+    for (int sequence = part.first(); sequence < part.end(); ++sequence) flag_of(sequence).reset();
     int first = part.first();
     do {
       const int end = (std::min)(part.end(), first + slots_.count());
       const auto differentiate_on = [&](Worker* worker, int sequence) {
         LossSum<Scalar>& sum = shared.sequences[static_cast<std::size_t>(sequence)];
-        sum.status = ready;
-        if (ready != Status::kOk) return;
-        differentiate(worker, sequence, slots_.slot(sequence - first), Inputs::at(inputs, sequence),
+        sum.status = sums.status == Status::kOk ? ready : sums.status;
+        if (sum.status != Status::kOk) return;
+        AdditionOrder<ThreadFlag> order(sequence > part.first() ? &flag_of(sequence - 1) : nullptr,
+                                        flag_of(sequence), slots_.to_sum(sequence - first));
+        differentiate(worker, sequence, slots_.slot(sequence - first), order, Inputs::at(inputs, sequence),
                       Targets::at(targets, sequence), attune::detail::mask_of(masks, sequence), loss_of, sum);
       };
       if (kSharesSequences && end - first < pool_.threads()) {
@@ -279,38 +283,53 @@ class ParallelTrainer
 
   // Forward, loss and backward of one sequence, on a thread, or without a worker on all threads.
   template <class Mask>
-  void differentiate(Worker* alone, int sequence, Gradients& gradients, InputView x, TargetView target,
-                     const Mask& mask, const Loss& loss, LossSum<Scalar>& sum) {
-    const auto run = [&](Worker& worker, const auto& slices) {
-      const auto context = attune::detail::context_in_plan<Model, Workspace>(mask, slices);
-      const OutputView output(worker.output);
-      auto& scratch = worker.scratch.training;
-      const Status status = attune::detail::forward_loss<Model>(context, weights(), x, output, worker.tape,
-                                                                scratch, target, loss, sum);
-      if (status != Status::kOk) return status;
-      attune::detail::backward_in<Model>(context.in_order(), weights(), x, worker.tape,
-                                         ConstView<typename Model::Output>(output), NoGradient{}, gradients,
-                                         scratch);
-      return status;
+  void differentiate(Worker* alone, int sequence, Gradients& gradients, AdditionOrder<ThreadFlag>& order,
+                     InputView x, TargetView target, const Mask& mask, const Loss& loss,
+                     LossSum<Scalar>& sum) {
+    const auto forward = [&](Worker& worker, const auto& slices) {
+      return attune::detail::forward_loss<Model>(context_of(mask, slices), weights(), x,
+                                                 OutputView(worker.output), worker.tape,
+                                                 worker.scratch.training, target, loss, sum);
+    };
+    const auto backward = [&](Worker& worker, const auto& slices, Gradients& to) {
+      attune::detail::backward_in<Model>(context_of(mask, slices).in_order(), weights(), x, worker.tape,
+                                         ConstView<typename Model::Output>(worker.output), NoGradient{}, to,
+                                         worker.scratch.training);
     };
     if constexpr (kSharesSequences) {
       if (alone == nullptr) {
-        sum.status =
-            pass_.run(workers_.get(), [&](const SharedSlices& slices) { (void)run(workers_[0], slices); });
+        Gradients& to = kAddsOnce ? gradients : slots_.sum();
+        sum.status = pass_.run(workers_.get(), [&](const SharedSlices& slices) {
+          if (forward(workers_[0], slices) == Status::kOk) backward(workers_[0], slices, to);
+        });
         return;
       }
     }
     const std::int64_t number = shared_->trained + sequence;
     skip_masks(alone->tape, number - alone->masks);
     alone->masks = number;
-    sum.status = run(*alone, RunToCompletion{});
-    if (sum.status == Status::kOk) alone->masks = number + 1;
+    sum.status = forward(*alone, RunToCompletion{});
+    if (sum.status != Status::kOk) return order.refuse();
+    if constexpr (kAddsOnce) {
+      backward(*alone, RunToCompletion{}, gradients);
+    } else {
+      backward(*alone, InBatchOrder(order), gradients);
+    }
+    order.end();
+    alone->masks = number + 1;
   }
 
+  // Receives the sums over all earlier sequences, before the first one here adds to them.
+  template <class Part>
+  void receive_all(Part& part, Sums& sums) {
+    part.receive(sums);
+    for (std::size_t at = 0; at < sizeof(Gradients) && sums.status == Status::kOk; at += part.chunk_bytes())
+      part.receive(slots_.chunk(at, part.chunk_bytes()));
+  }
   // Adds the sequences [first, end) from the slots, in the order of the batch.
   template <class Part>
   void add_sequences(Part& part, int first, int end, Sums& sums) {
-    const bool begins = first == part.first();
+    const bool begins = kAddsOnce && first == part.first();
     if (begins) part.receive(sums);
     const bool received = begins && sums.status == Status::kOk;
     for (int sequence = first; sequence < end && sums.status == Status::kOk; ++sequence) {
@@ -340,10 +359,15 @@ class ParallelTrainer
     return attune::detail::weights_of(shared_->workspace, shared_->state.parameters);
   }
 
+  template <class Mask, class Slices>
+  static constexpr auto context_of(const Mask& mask ATTUNE_LIFETIME_BOUND, const Slices& slices) {
+    return attune::detail::context_in_plan<Model, Workspace>(mask, slices);
+  }
+  ThreadFlag& flag_of(int sequence) { return flags_[static_cast<std::size_t>(sequence)]; }
+
   template <class Mask, class Slices = RunToCompletion>
   Status predict_on(Worker& worker, InputView x, OutputView y, const Mask& mask, const Slices& slices = {}) {
-    return worker.scratch.predict(attune::detail::context_in_plan<Model, Workspace>(mask, slices), weights(),
-                                  x, y, worker.tape);
+    return worker.scratch.predict(context_of(mask, slices), weights(), x, y, worker.tape);
   }
   template <class Mask>
   Status predict_together(InputView x, OutputView y, const Mask& mask) {
@@ -376,6 +400,7 @@ class ParallelTrainer
   SharedPass pass_{pool_};
   std::unique_ptr<Shared> shared_;
   std::unique_ptr<Worker[]> workers_;
+  std::unique_ptr<ThreadFlag[]> flags_ = std::make_unique<ThreadFlag[]>(batch);  // of sequences
   detail::GradientSlots<Gradients, Scalar> slots_;
 };
 

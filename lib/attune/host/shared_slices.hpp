@@ -19,16 +19,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <thread>
 
 #include <attune/core/status.hpp>
 #include <attune/execution/slices.hpp>
+#include <attune/host/thread_flag.hpp>
 #include <attune/host/thread_pool.hpp>
-#include <attune/kernels/ops/pause.hpp>
 
 namespace ATTUNE_NAMESPACE::host {
 
@@ -63,7 +61,7 @@ class SharedPass {
 
   // Starts at the first slice. No thread may be under way.
   void begin() {
-    done_.store(0, std::memory_order_relaxed);
+    done_.reset();
     refused_.store(Status::kOk, std::memory_order_relaxed);
     for (int i = 0; i < threads(); ++i) of_share(i).store(0, std::memory_order_relaxed);
   }
@@ -81,41 +79,20 @@ class SharedPass {
       if (!take(share, slice)) return false;
       wait_for(before);
       body(share);
-      done_.fetch_add(1, std::memory_order_acq_rel);
-      done_.notify_all();
+      done_.add(1);
       return true;
     };
     if (thread < shares) compute_one(thread);
-    if (!alone && look_out_for(before + shares)) return;
+    if (!alone && done_.reaches(static_cast<std::uint32_t>(before + shares))) return;
     alone = false;
     for (int share = 0; share < shares; ++share) {
       if (compute_one(share)) alone = true;
     }
   }
-  // Whether `shares` shares are done within a moment, in which threads with as much work finish.
-  bool look_out_for(int shares) {
-    for (int look = 0; look < kLooks; ++look) {
-      if (done_.load(std::memory_order_acquire) >= shares) return true;
-      kernels::pause();
-    }
-    return false;
-  }
   // Returns when `shares` shares are done; their writes are then visible.
-  void wait_for(int shares) {
-    using Clock = std::chrono::steady_clock;
-    if (look_out_for(shares)) return;
-    for (const auto end = Clock::now() + std::chrono::microseconds(50); Clock::now() < end;) {
-      if (done_.load(std::memory_order_acquire) >= shares) return;
-      std::this_thread::yield();
-    }
-    for (int done = done_.load(std::memory_order_acquire); done < shares;
-         done = done_.load(std::memory_order_acquire)) {
-      done_.wait(done, std::memory_order_acquire);
-    }
-  }
+  void wait_for(int shares) { (void)done_.wait_for(static_cast<std::uint32_t>(shares)); }
 
   static constexpr std::size_t kCacheLine = 64;
-  static constexpr int kLooks = 300;  // a few microseconds
   struct alignas(kCacheLine) Taken {
     std::atomic<int> slices;
   };
@@ -134,7 +111,7 @@ class SharedPass {
 
   ThreadPool& pool_;
   const int work_of_share_;
-  alignas(kCacheLine) std::atomic<int> done_ = 0;  // shares, of all slices
+  ThreadFlag done_;  // shares, of all slices
   std::atomic<Status> refused_ = Status::kOk;
   const std::unique_ptr<Taken[]> taken_;  // for each share, the number of its slices taken
 };

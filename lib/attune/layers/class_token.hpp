@@ -44,7 +44,7 @@ struct ClassToken {
   using Output = Tensor<Scalar, shape.seq_len + 1, shape.d_model>;
   template <class Gradients>
   static constexpr bool kReadsInput = false;
-  static constexpr Abilities kAbilities{.takes_context = true};
+  static constexpr Abilities kAbilities{.takes_context = true, .additions = Additions::kOnce};
   struct Tape {};
   struct Scratch {};
   struct InferenceScratch {};

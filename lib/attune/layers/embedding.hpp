@@ -73,8 +73,11 @@ struct Embedding {
     }
   };
   using Parameters = ParametersOf<Tensor>;
-  static constexpr Abilities kAbilities{
-      .mixes_tokens = false, .takes_context = true, .takes_length = true, .updates_in_backward = true};
+  static constexpr Abilities kAbilities{.mixes_tokens = false,
+                                        .takes_context = true,
+                                        .takes_length = true,
+                                        .updates_in_backward = true,
+                                        .additions = Additions::kOnce};
   struct Tape {};  // backward needs only the ids
   /// The sum of dy over the tokens of one id.
   using Scratch = detail::EmbeddingRow<Scalar, shape.d_model>;

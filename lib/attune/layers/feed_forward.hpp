@@ -184,7 +184,8 @@ struct FeedForwardNetwork {
   using ParametersOf = typename Projections::template ParametersOf<Matrix, Vector>;
   using Parameters = ParametersOf<Tensor>;
   static constexpr Abilities kAbilities =
-      detail::with(detail::kInPlaceByToken, &Abilities::lanes, OutLinear::kAbilities.lanes);
+      detail::with(detail::with(detail::kInPlaceByToken, &Abilities::lanes, OutLinear::kAbilities.lanes),
+                   &Abilities::additions, OutLinear::kAbilities.additions);
   /// Whether backward reads x.
   template <class Gradients>
   static constexpr bool kReadsInput = Projections::template kReadsInput<Gradients>;

@@ -69,10 +69,16 @@ struct Linear {
   /// Whether backward reads x.
   template <class Gradients>
   static constexpr bool kReadsInput = detail::kTrained<decltype(Gradients::weight)>;
-  static constexpr Abilities kAbilities = detail::with(
-      detail::with(detail::kInPlaceByToken, &Abilities::output_may_be_input, false), &Abilities::lanes,
-      shape.rows <= kernels::kDepthBlock ? Lanes::kAll : Lanes::kNone);  // one block per sum of a gradient
-  struct Tape {};                                                        // backward needs only the input
+  static constexpr Abilities kAbilities = [] {
+    Abilities abilities = detail::kInPlaceByToken;
+    abilities.output_may_be_input = false;
+    if (shape.rows > kernels::kDepthBlock) {  // several blocks per sum of a gradient
+      abilities.lanes = Lanes::kNone;
+      abilities.additions = Additions::kMany;
+    }
+    return abilities;
+  }();
+  struct Tape {};  // backward needs only the input
   struct Scratch {};
   struct InferenceScratch {};
 

@@ -115,7 +115,8 @@ struct DecoderLayerOf
                                         .takes_length = Stack::kStackTakesLength,
                                         .scores = detail::kAbilities<Attention>.scores,
                                         .output_may_be_input = Stack::Inference::kOutputMayBeInput,
-                                        .gradient_may_be_input = Stack::kGradientMayBeLayerInput};
+                                        .gradient_may_be_input = Stack::kGradientMayBeLayerInput,
+                                        .additions = Stack::kStackAdditions};
   using Tape = typename Stack::template TapeOf<Parameters>;
   using Scratch = typename Stack::template ScratchOf<Parameters>;
   using typename Stack::InferenceScratch;

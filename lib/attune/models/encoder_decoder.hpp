@@ -137,7 +137,9 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
   static constexpr std::uint32_t kFingerprint =
       fingerprint("EncoderDecoder", kFingerprintOf<Encoder>, kFingerprintOf<Decoder>);
   static constexpr bool kAttendsToMemory = false;  // to one of another model
-  static constexpr Abilities kAbilities{.mask = MaskUse::kScores, .takes_context = true};
+  static constexpr Abilities kAbilities{.mask = MaskUse::kScores,
+                                        .takes_context = true,
+                                        .additions = detail::kAbilitiesOfAll<Encoder, Decoder>.additions};
   static_assert(detail::check_encoder_decoder<Encoder, Decoder>());
 
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>

@@ -61,7 +61,8 @@ struct EncoderLayerOf : detail::EncoderStack<options, NormLayer, Attention, Netw
                                         .takes_length = Stack::kStackTakesLength,
                                         .output_may_be_input = Stack::Inference::kOutputMayBeInput,
                                         .gradient_may_be_input = Stack::kGradientMayBeLayerInput,
-                                        .lanes = Stack::kStackLanes};
+                                        .lanes = Stack::kStackLanes,
+                                        .additions = Stack::kStackAdditions};
   using Tape = typename Stack::template TapeOf<Parameters>;
   using Scratch = typename Stack::template ScratchOf<Parameters>;
   using typename Stack::InferenceScratch;

@@ -74,10 +74,11 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   using Trained = TrainedOf<Tensor, Tensor>;
   /// Whether nothing is trained.
   static constexpr bool kFrozen = std::is_same_v<What, detail::TrainNothing>;
-  static constexpr Abilities kAbilities =
+  static constexpr Abilities kAbilities = detail::with(
       detail::with(detail::with(detail::kAbilitiesOfAll<Layer>, &Abilities::lanes,
                                 detail::kLanesOf<Layer> == Lanes::kAll ? Lanes::kAll : Lanes::kNone),
-                   &Abilities::output_may_be_input, detail::kReplacesInput<Layer>);
+                   &Abilities::output_may_be_input, detail::kReplacesInput<Layer>),
+      &Abilities::additions, detail::kAdditionsOfAll<Layer>);  // gradients are references
 
  private:
   static_assert(detail::check_trained<Layer, What, Trained>());

@@ -68,7 +68,9 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
   };
   using Parameters = ParametersOf<Tensor>;
   static constexpr Abilities kAbilities =  // one sequence at a time uses the table
-      detail::with(detail::kAbilitiesOfAll<EmbeddingLayer, Body>, &Abilities::lanes, Lanes::kBetweenParts);
+      detail::with(detail::with(detail::kAbilitiesOfAll<EmbeddingLayer, Body>, &Abilities::lanes,
+                                Lanes::kBetweenParts),
+                   &Abilities::additions, Additions::kByParts);
 
  private:
   // y = x·E with the vocabulary's rows: the head is its transpose. For one sequence, as the table.
@@ -183,11 +185,14 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
       backward_body(View<Tokens>(scratch.tokens));
       for_each_sequence([&](int sequence) ATTUNE_INLINE_LAMBDA {
         Sequence& one = scratch.sequence;
-        add_to_table(OfIds::take(ids, sequence, one, context),
-                     OfTokens::take(hidden, sequence, one.hidden, context),
-                     OfLogits::take(dy, sequence, one.logits, context),
-                     OfTokens::take(scratch.tokens, sequence, one.tokens, context), gradients.embedding,
-                     scratch, context);
+        detail::add_in_batch_order(
+            context, gradients.embedding, [&](const auto& own, auto& of_table) ATTUNE_INLINE_LAMBDA {
+              add_to_table(OfIds::take(ids, sequence, one, context),
+                           OfTokens::take(hidden, sequence, one.hidden, context),
+                           OfLogits::take(dy, sequence, one.logits, context),
+                           OfTokens::take(scratch.tokens, sequence, one.tokens, context), of_table, scratch,
+                           own);
+            });
       });
     } else {
       backward_body(NoGradient{});

@@ -152,6 +152,7 @@ struct ResidualStack {
                   kFingerprintOf<NormLayer>);
   static constexpr Lanes kStackLanes = (std::min)(
       {detail::kLanesOf<NormLayer> == Lanes::kAll ? Lanes::kAll : Lanes::kNone, Branches::kLanes...});
+  static constexpr Additions kStackAdditions = kAdditionsOfAll<typename Branches::Part..., NormLayer>;
   // Whether tokens beyond a length are skipped.
   static constexpr bool kStackTakesLength =
       (Branches::kTakesLength && ... && detail::kTakesLength<NormLayer>);

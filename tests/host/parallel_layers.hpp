@@ -1,0 +1,135 @@
+// Models whose layers add to a gradient once, more than once, and in several places.
+#pragma once
+
+#include <attune/attune.hpp>
+
+#include "models/own_layer/depthwise_convolution.hpp"
+#include "models/own_layer/prelu.hpp"
+#include "training/batch_data.hpp"
+
+namespace parallel_layers {
+
+constexpr int kBatch = 5;
+constexpr attune::Sgd<>::Options kOptions{.learning_rate = 1.0f};
+
+constexpr attune::EmbeddingShape kWords{.seq_len = 18, .vocabulary = 37, .d_model = 4};
+using Convolution =
+    attune::Conv1d<attune::Conv1dShape{.seq_len = 18, .d_in = 4, .d_out = 4, .kernel = 3, .padding = 1}>;
+template <int tokens, int d_in, int d_out>
+using Projection = attune::Linear<attune::LinearShape{tokens, d_in, d_out}>;
+template <int tokens>
+using EncoderOf = attune::EncoderLayer<attune::EncoderLayerShape{
+    .attention = {.seq_len = tokens, .d_model = 4, .num_heads = 2}, .d_ff = 6}>;
+template <int tokens>
+using Pool = attune::Pooling<attune::PoolingShape{tokens, 4}>;
+
+using TiedModel =
+    attune::Tied<attune::Embedding<kWords>, attune::Sequential<EncoderOf<18>, Projection<18, 4, 4>>>;
+using Classifier = attune::Sequential<
+    attune::Embedding<kWords>, attune::LearnedPositions<attune::PositionShape{.seq_len = 18, .d_model = 4}>,
+    EncoderOf<18>, attune::LayerScale<attune::ScaleShape{18, 4}>,
+    attune::ClassToken<attune::TokenShape{18, 4}>, EncoderOf<19>, Pool<19>, Projection<1, 4, 5>>;
+using Mixed = attune::Sequential<Projection<18, 5, 4>, Convolution, EncoderOf<18>, Convolution, Pool<18>,
+                                 Projection<1, 4, 5>>;
+using LongClassifier = attune::Sequential<Projection<70, 5, 4>, EncoderOf<70>, Pool<70>, Projection<1, 4, 5>>;
+using OwnModel = attune::Sequential<Projection<18, 5, 4>, DepthwiseConvolution<18, 4, 3>, PRelu<18, 4>,
+                                    Pool<18>, Projection<1, 4, 5>>;
+using Dropping = attune::Sequential<
+    Projection<18, 5, 4>, attune::Dropout<attune::DropoutShape{18, 4, 0.25}>, Convolution,
+    attune::EncoderLayer<attune::EncoderLayerShape{
+        .attention = {.seq_len = 18, .d_model = 4, .num_heads = 2, .dropout = 0.25}, .d_ff = 6}>,
+    attune::Dropout<attune::DropoutShape{18, 4, 0.25}>, Pool<18>, Projection<1, 4, 5>>;
+// The encoder's tokens, the memory, are more than a product sums in one block.
+using Translator = attune::EncoderDecoder<
+    attune::Sequential<attune::Embedding<attune::EmbeddingShape{200, 5, 4}>,
+                       attune::Conv1d<attune::Conv1dShape{
+                           .seq_len = 200, .d_in = 4, .d_out = 4, .kernel = 3, .padding = 1}>>,
+    attune::Sequential<
+        attune::Embedding<attune::EmbeddingShape{6, 5, 4}>,
+        attune::DecoderLayer<attune::DecoderLayerShape{
+            .attention = {.seq_len = 6, .d_model = 4, .num_heads = 2}, .d_ff = 6, .memory_len = 200}>,
+        Projection<6, 4, 5>>>;
+
+inline Mixed::Parameters mixed_base;
+inline Classifier::Parameters classifier_base;
+inline void fill_bases() {
+  attune::Rng rng(1);
+  check::fill_set(mixed_base, rng);
+  check::fill_set(classifier_base, rng);
+}
+using AdaptedMixed =
+    attune::Adapted<Mixed, mixed_base,
+                    attune::LowRank{.rank = 2, .roles = attune::Role::kEverything, .biases_and_norms = true}>;
+
+/// y = f(f(x)) of one Linear. Both add to the same gradients.
+struct SharedLinear {
+  using Layer = attune::Linear<attune::LinearShape{18, 4, 4}>;
+  using Scalar = float;
+  using Input = Layer::Input;
+  using Output = Layer::Output;
+  using Parameters = Layer::Parameters;
+  struct Tape {
+    Output between;
+    Layer::Tape layer;
+  };
+  struct Scratch {
+    Output d_between;
+    Layer::Scratch layer;
+  };
+  struct InferenceScratch {
+    Output between;
+  };
+
+  static void forward(const Parameters& p, attune::ConstView<Input> x, attune::View<Output> y,
+                      InferenceScratch& scratch) {
+    Layer::forward(p, x, scratch.between);
+    Layer::forward(p, scratch.between, y);
+  }
+  static void forward(const Parameters& p, attune::ConstView<Input> x, attune::View<Output> y, Tape& tape,
+                      Scratch&) {
+    Layer::forward(p, x, tape.between);
+    Layer::forward(p, tape.between, y);
+  }
+  static void backward(const Parameters& p, attune::ConstView<Input> x, Tape& tape,
+                       attune::ConstView<Output> dy, auto&& dx, Parameters& gradients, Scratch& scratch) {
+    Layer::backward(p, tape.between, tape.layer, dy, attune::View<Output>(scratch.d_between), gradients,
+                    scratch.layer);
+    Layer::backward(p, x, tape.layer, scratch.d_between, dx, gradients, scratch.layer);
+  }
+};
+
+/// y = factor·x for each feature. Adds the last token first, so its bits by token differ.
+template <int kRows, int kCols>
+struct Backwards {
+  using Scalar = float;
+  using Input = attune::Tensor<Scalar, kRows, kCols>;
+  using Output = Input;
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  struct ParametersOf {
+    [[no_unique_address]] Vector<Scalar, 1, kCols> factor;
+    ATTUNE_FIELDS(NormWeight(factor))
+  };
+  using Parameters = ParametersOf<attune::Tensor>;
+  struct Tape {};
+  struct Scratch {};
+  struct InferenceScratch {};
+  template <int tokens, attune::CacheShape>
+  using Stream = Backwards<tokens, kCols>;
+
+  static void forward(const auto& p, attune::ConstView<Input> x, attune::View<Output> y, auto&...) {
+    for (int i = 0; i < kRows; ++i) {
+      for (int j = 0; j < kCols; ++j) y(i, j) = p.factor(0, j) * x(i, j);
+    }
+  }
+  static void backward(const auto& p, attune::ConstView<Input> x, Tape&, attune::ConstView<Output> dy,
+                       auto&& dx, auto& gradients, Scratch&) {
+    for (int i = kRows - 1; i >= 0; --i) {
+      for (int j = 0; j < kCols; ++j) {
+        gradients.factor(0, j) += x(i, j) * dy(i, j);
+        dx(i, j) = p.factor(0, j) * dy(i, j);
+      }
+    }
+  }
+};
+
+}  // namespace parallel_layers

@@ -1,0 +1,176 @@
+// Every layer on several threads. With a learning rate of 1, a gradient that differs in its last bit changes
+// the parameters.
+#include <attune/attune.hpp>
+#include <attune/host/parallel_trainer.hpp>
+
+#include <limits>
+#include <memory>
+
+#include "host/parallel_layers.hpp"
+
+using namespace parallel_layers;
+
+namespace {
+
+using attune::Status;
+
+// Four steps on 1 to 4 threads: the states of a Trainer, which takes over in between.
+template <class Model, class Loss = attune::MeanSquaredError, class Plan = attune::Streaming,
+          class Masks = attune::NoMask>
+void expect_bits_of_a_trainer(const Masks& masks = {}, int not_finite = -1) {
+  using Trainer = attune::Trainer<Model, Loss, attune::Sgd<>, kBatch, Plan>;
+  using Parallel = attune::host::ParallelTrainer<Model, Loss, attune::Sgd<>, kBatch, Plan>;
+  const auto expected = std::make_unique<Trainer>(), from_parallel = std::make_unique<Trainer>();
+  for (const int threads : {1, 2, 3, 4}) {
+    Parallel parallel({.threads = threads, .gradient_bytes = threads % 2 == 0 ? 0 : std::size_t{1} << 20});
+    expected->initialize(attune::XavierUniform{}, attune::Rng{42});
+    parallel.initialize(attune::XavierUniform{}, attune::Rng{42});
+    for (std::uint64_t step = 0; step < 4; ++step) {
+      auto data = std::make_unique<check::Batch<Trainer>>(step);
+      if constexpr (requires { data->x.values; }) {
+        if (step == 1 && not_finite >= 0) {
+          data->x.values[static_cast<std::size_t>(data->x.size / kBatch * not_finite)] = check::kNan<float>;
+        }
+      }
+      const auto one = expected->step(data->x, data->target, kOptions, attune::NoClipping{}, masks);
+      const auto all = parallel.step(data->x, data->target, kOptions, attune::NoClipping{}, masks);
+      ASSERT_EQ(all.status, one.status);
+      EXPECT_EQ(one.status, step == 1 && not_finite >= 0 ? Status::kNotFinite : Status::kOk);
+      EXPECT_TRUE(check::same_bits(all.loss, one.loss));
+      ASSERT_EQ(std::memcmp(&parallel.state(), &expected->state(), sizeof expected->state()), 0)
+          << threads << " threads, step " << step;
+      if (step == 1) {  // each goes on from the other's state
+        ASSERT_EQ(from_parallel->resume(parallel.state()), Status::kOk);
+        ASSERT_EQ(parallel.resume(expected->state()), Status::kOk);
+        ASSERT_EQ(expected->resume(from_parallel->state()), Status::kOk);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST(ParallelLayers, convolutions_have_the_bits_of_a_trainer) {
+  expect_bits_of_a_trainer<Convolution>();
+  expect_bits_of_a_trainer<attune::Conv1d<attune::Conv1dShape{
+      .seq_len = 33, .d_in = 6, .d_out = 4, .kernel = 3, .padding = 1, .groups = 2}>>();
+  expect_bits_of_a_trainer<attune::Conv1d<attune::Conv1dShape{
+      .seq_len = 33, .d_in = 4, .d_out = 4, .kernel = 3, .groups = 4, .causal = true}>>();
+  expect_bits_of_a_trainer<attune::Conv2d<attune::Conv2dShape{
+      .height = 4, .width = 5, .d_in = 5, .d_out = 7, .kernel_height = 2, .kernel_width = 2}>>();
+}
+
+TEST(ParallelLayers, tied_embeddings_have_the_bits_of_a_trainer) {
+  expect_bits_of_a_trainer<TiedModel, attune::CrossEntropy<>>();
+  expect_bits_of_a_trainer<attune::Tied<attune::Embedding<kWords>, Convolution>, attune::CrossEntropy<>>();
+}
+
+TEST(ParallelLayers, own_layers_have_the_bits_of_a_trainer) {
+  expect_bits_of_a_trainer<PRelu<18, 4>>();
+  expect_bits_of_a_trainer<DepthwiseConvolution<18, 4, 3>>();
+  expect_bits_of_a_trainer<OwnModel, attune::CrossEntropy<>>();
+  expect_bits_of_a_trainer<SharedLinear>();
+  expect_bits_of_a_trainer<Backwards<18, 4>>();
+}
+
+TEST(ParallelLayers, sums_over_more_tokens_than_a_block_have_the_bits_of_a_trainer) {
+  constexpr int kLong = attune::kernels::kDepthBlock + 8;
+  expect_bits_of_a_trainer<attune::Linear<attune::LinearShape{kLong, 3, 2}>>();
+  expect_bits_of_a_trainer<attune::LayerNorm<attune::NormShape{kLong, 4}>>();
+  expect_bits_of_a_trainer<attune::RmsNorm<attune::NormShape{kLong, 4}>>();
+  expect_bits_of_a_trainer<attune::LayerScale<attune::ScaleShape{.rows = kLong, .d_model = 3}>>();
+  expect_bits_of_a_trainer<attune::TokenType<attune::TokenTypeShape{.seq_len = kLong, .d_model = 3}>>();
+  expect_bits_of_a_trainer<attune::FeedForward<attune::FeedForwardShape{kLong, 4, 6}>>();
+  expect_bits_of_a_trainer<attune::MultiHeadAttention<attune::AttentionShape{
+      .seq_len = kLong, .d_model = 4, .num_heads = 2, .keep_weights = false}>>();
+  expect_bits_of_a_trainer<attune::Sequential<
+      attune::Embedding<attune::EmbeddingShape{kLong, 5, 4}>,
+      attune::EncoderLayer<attune::EncoderLayerShape{
+          .attention = {.seq_len = kLong, .d_model = 4, .num_heads = 1, .keep_weights = false}, .d_ff = 4}>,
+      attune::Pooling<attune::PoolingShape{kLong, 4}>>>();
+}
+
+TEST(ParallelLayers, layers_that_add_once_have_the_bits_of_a_trainer) {
+  static_assert(attune::detail::kAddsOnce<Classifier>);
+  expect_bits_of_a_trainer<Classifier, attune::CrossEntropy<>>();
+  expect_bits_of_a_trainer<attune::MultiHeadAttention<attune::AttentionShape{
+      .seq_len = 18, .d_model = 8, .num_heads = 2, .query_key_norm = attune::QueryKeyNorm::kLayerNorm}>>();
+  expect_bits_of_a_trainer<attune::MultiHeadAttention<attune::AttentionShape{
+      .seq_len = 18, .d_model = 8, .num_heads = 2, .keep_weights = false, .add_bias_kv = true}>>();
+  expect_bits_of_a_trainer<attune::SwiGlu<attune::FeedForwardShape{18, 4, 6}>>();
+  expect_bits_of_a_trainer<attune::Embedding<kWords>>();
+  expect_bits_of_a_trainer<attune::EmbeddingSum<attune::Embedding<kWords>, attune::Embedding<kWords>>>();
+}
+
+TEST(ParallelLayers, layers_made_of_others_have_the_bits_of_a_trainer) {
+  static_assert(!attune::detail::kAddsOnce<Mixed>);
+  expect_bits_of_a_trainer<Mixed, attune::CrossEntropy<>>();
+  expect_bits_of_a_trainer<attune::Repeat<2, attune::Residual<Convolution>>>();
+  expect_bits_of_a_trainer<attune::Checkpointed<Mixed>, attune::CrossEntropy<>>();
+  expect_bits_of_a_trainer<attune::PackedTape<Mixed>, attune::CrossEntropy<>>();
+  expect_bits_of_a_trainer<Translator, attune::CrossEntropy<>>();
+}
+
+TEST(ParallelLayers, factors_of_low_rank_have_the_bits_of_a_trainer) {
+  fill_bases();
+  expect_bits_of_a_trainer<AdaptedMixed, attune::CrossEntropy<>>();
+  expect_bits_of_a_trainer<attune::Adapted<Classifier, classifier_base,
+                                           attune::LowRank{.rank = 3, .roles = attune::Role::kEverything}>,
+                           attune::CrossEntropy<>>();
+  expect_bits_of_a_trainer<attune::BiasesAndNorms<Mixed, mixed_base>, attune::CrossEntropy<>>();
+}
+
+TEST(ParallelLayers, integers_have_the_bits_of_a_trainer) {
+  expect_bits_of_a_trainer<Mixed, attune::CrossEntropy<>, attune::Int8Training>();
+  expect_bits_of_a_trainer<TiedModel, attune::CrossEntropy<>, attune::Int8Training>();
+  expect_bits_of_a_trainer<attune::Linear<attune::LinearShape{190, 3, 40}>, attune::MeanSquaredError,
+                           attune::Int8Training>();
+  expect_bits_of_a_trainer<LongClassifier, attune::CrossEntropy<>, attune::Int8Training>();
+  attune::KeyPaddingMask<70> padding;
+  ASSERT_EQ(padding.set_length(45), Status::kOk);
+  expect_bits_of_a_trainer<LongClassifier, attune::CrossEntropy<>, attune::Int8Training>(padding);
+  attune::SequenceLength<70> length;
+  ASSERT_EQ(length.set_length(45), Status::kOk);
+  expect_bits_of_a_trainer<LongClassifier, attune::CrossEntropy<>, attune::Int8Training>(length);
+}
+
+TEST(ParallelLayers, dropout_and_a_length_for_each_sequence_have_the_bits_of_a_trainer) {
+  std::array<attune::SequenceLength<18>, kBatch> lengths;
+  for (int i = 0; i < kBatch; ++i)
+    ASSERT_EQ(lengths[static_cast<std::size_t>(i)].set_length(18 - 3 * i), Status::kOk);
+  expect_bits_of_a_trainer<Dropping, attune::CrossEntropy<>, attune::Streaming>(lengths);
+  expect_bits_of_a_trainer<OwnModel, attune::CrossEntropy<>, attune::Streaming>(lengths);
+}
+
+// Nothing changes, and the next step uses the same masks of dropout.
+TEST(ParallelLayers, a_sequence_that_is_not_finite_refuses_the_step_of_a_trainer) {
+  for (int sequence = 0; sequence < kBatch; ++sequence) {
+    expect_bits_of_a_trainer<Dropping, attune::CrossEntropy<>>(attune::NoMask{}, sequence);
+  }
+}
+
+// Threads share a sequence of such a size. Own layers are then one stage in backward.
+TEST(ParallelLayers, a_large_sequence_on_all_threads_has_the_bits_of_a_trainer) {
+  using Large = attune::Sequential<
+      attune::Conv1d<attune::Conv1dShape{.seq_len = 130, .d_in = 3, .d_out = 8, .kernel = 3, .padding = 1}>,
+      Backwards<130, 8>, PRelu<130, 8>,
+      attune::EncoderLayer<attune::EncoderLayerShape{
+          .attention = {.seq_len = 130, .d_model = 8, .num_heads = 4}, .d_ff = 8}>,
+      attune::Pooling<attune::PoolingShape{130, 8}>>;
+  static_assert(sizeof(Large::Tape) > 256 * 1024);
+  using Trainer = attune::Trainer<Large, attune::MeanSquaredError, attune::Sgd<>, 2>;
+  const auto expected = std::make_unique<Trainer>();
+  for (const int threads : {1, 2, 3, 4}) {
+    attune::host::ParallelTrainer<Large, attune::MeanSquaredError, attune::Sgd<>, 2> shared(
+        {.threads = threads});
+    expected->initialize(attune::XavierUniform{}, attune::Rng{42});
+    shared.initialize(attune::XavierUniform{}, attune::Rng{42});
+    for (std::uint64_t step = 0; step < 2; ++step) {
+      const check::Batch<Trainer> data(step);
+      const attune::CausalMask mask;
+      ASSERT_TRUE(expected->step(data.x, data.target, kOptions, attune::NoClipping{}, mask).ok());
+      ASSERT_TRUE(shared.step(data.x, data.target, kOptions, attune::NoClipping{}, mask).ok());
+      EXPECT_EQ(std::memcmp(&shared.state(), &expected->state(), sizeof expected->state()), 0);
+    }
+  }
+}
