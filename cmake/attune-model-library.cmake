@@ -1,4 +1,5 @@
-# attune_add_model_library(name MODEL <C++ type> HEADER header.hpp [NAMES <C++ type> FILE file.safetensors [QUANTIZE int8|bf16|fp16]]
+# attune_add_model_library(name MODEL <C++ type> HEADER header.hpp
+#                          [NAMES <C++ type> FILE file.safetensors [QUANTIZE int8|bf16|fp16|packed_int8]]
 #                          [TRAINS nothing|everything|lora|biases|head] [RANK n] [LOSS <C++ type>] [OPTIMIZER <C++ type>] [BATCH n]
 #                          [STREAM capacity] [LENGTHS] [PREDICT_IN_SLICES]
 #                          [FLASH_PAGES n FLASH_PAGE_SIZE bytes FLASH_PROGRAM_UNIT bytes [FLASH_ERASED byte]])
@@ -11,7 +12,8 @@
 #   target_link_libraries(firmware PRIVATE gestures)
 #
 # MODEL is a type of HEADER. NAMES and FILE are its weights in flash (attune/exchange/model_file.hpp); without them parameters
-# are drawn. TRAINS: `nothing` with weights in flash, else `everything`; `lora`, `biases` and `head` train beside weights in flash.
+# are drawn. NAMES attune::OwnNames<…>, written like that, is of a file that attune wrote: the compiler quantizes it.
+# TRAINS: `nothing` with weights in flash, else `everything`; `lora`, `biases` and `head` train beside weights in flash.
 # The head is the last layer with parameters of a Sequential.
 # LOSS is attune::CrossEntropy<>, OPTIMIZER attune::AdamW, BATCH 1. STREAM: token by token with a cache of that many tokens.
 # LENGTHS: functions take the number of valid tokens of a sequence that is shorter than the model's (attention/sequence_length.hpp).
@@ -86,6 +88,9 @@ function(attune_add_model_library name)
   if(NOT library_FILE AND library_TRAINS MATCHES "^(nothing|lora|biases|head)$")
     message(FATAL_ERROR "attune_add_model_library: TRAINS ${library_TRAINS} takes weights in flash: NAMES and FILE, or FOLDER")
   endif()
+  if(DEFINED library_QUANTIZE AND NOT library_QUANTIZE MATCHES "^(int8|bf16|fp16|packed_int8)$")
+    message(FATAL_ERROR "attune_add_model_library: QUANTIZE is '${library_QUANTIZE}'; it is int8, bf16, fp16 or packed_int8")
+  endif()
   if(library_QUANTIZE AND library_TRAINS STREQUAL "everything")
     message(FATAL_ERROR "attune_add_model_library: quantized weights are constant; TRAINS is nothing, lora, biases or head")
   endif()
@@ -122,6 +127,17 @@ function(attune_add_model_library name)
   if(library_LENGTHS)
     set(LENGTHS 1)
     set(AND_TOKENS ", int tokens")
+  endif()
+  # The form of weights in flash: in place, or quantized by the compiler, which is packed_int8 to attune_add_model.
+  set(WEIGHTS_IN_FLASH "attune::kInFlash<${library_NAMES}, ${name}_file>")
+  if(library_QUANTIZE STREQUAL "packed_int8")
+    set(WEIGHTS_IN_FLASH "attune::kPackedInt8<${library_NAMES}, ${name}_file>")
+  elseif(library_QUANTIZE AND library_NAMES MATCHES "OwnNames *<")
+    set(of_int8 Int8)
+    set(of_bf16 Bfloat16)
+    set(of_fp16 Float16)
+    set(WEIGHTS_IN_FLASH "attune::kQuantized<${library_NAMES}, ${name}_file, attune::${of_${library_QUANTIZE}}Weights>")
+    set(library_QUANTIZE packed_int8)
   endif()
   set(COPIES_FLASH 0)
   if(library_FILE AND TRAINS STREQUAL "everything")

@@ -1,4 +1,4 @@
-// expect: attune::kPackedInt8: the compiler quantizes files of floats only; call pack() at startup for
+// expect: attune::kQuantized, kPackedInt8: the compiler quantizes files of floats only; call pack() at
 // errors: 2  the copy of such a file is none, either
 #include "model_file.hpp"
 

@@ -1,4 +1,4 @@
-// expect: attune::kInFlash: biases or norms of the file are quantized; OwnNames does not tell them from
+// expect: attune::kInFlash: biases or norms of the file are quantized; leave files by OwnNames in floats
 #include <attune/attune.hpp>
 
 using Model = attune::LayerNorm<attune::NormShape{1, 4}>;

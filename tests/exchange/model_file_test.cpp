@@ -1,4 +1,5 @@
 #include <attune/exchange/model_file.hpp>
+#include <attune/exchange/own_names.hpp>
 
 #include <cstring>
 
@@ -19,6 +20,8 @@
 #include <doubles_weights.hpp>
 #include <halves_array.hpp>
 #include <halves_bf16.hpp>
+#include <own_array.hpp>
+#include <own_weights.hpp>
 #include <transformer_array.hpp>
 #include <transformer_bf16.hpp>
 #include <transformer_fp16.hpp>
@@ -198,6 +201,40 @@ TEST(ModelFile, halves_alone_are_used_where_they_stand) {
   ASSERT_EQ(refer_to_safetensors<SmallNames>(file, referred), Status::kOk);
   EXPECT_TRUE(check::same_bits(referred.bias, kHalves.bias));
   EXPECT_EQ(referred.weight(1, 2), kHalves.weight(1, 2));
+}
+
+// A base that attune trained, and wrote under its own names: weights are [in, out], biases [1, out].
+using Own = OwnNames<Model>;
+constexpr auto& kOwn = kInFlash<Own, own_weights>;
+static_assert(std::is_same_v<std::remove_cvref_t<decltype(kOwn)>, Model::ParametersOf<Reference>>);
+
+TEST(ModelFile, of_own_names_is_used_in_place) {
+  static Model::Parameters copied;
+  ASSERT_EQ(read_safetensors<Own>(bytes_of<own_weights>(), copied), Status::kOk);
+  EXPECT_TRUE(check::same_bits(forward(kOwn), forward(copied)));
+  const auto file = reinterpret_cast<std::uintptr_t>(own_weights::kData);
+  const auto tensor = reinterpret_cast<std::uintptr_t>(view(kOwn.layer<2>().weight).data);
+  EXPECT_LT(tensor - file, own_weights::kSize);
+}
+template <template <class, int, int> class Weights>
+void expect_quantized_as_at_start_up() {
+  constexpr auto& kByCompiler = kQuantized<Own, own_array, Weights>;
+  static std::remove_cvref_t<decltype(kByCompiler)> at_start_up;
+  static_assert(
+      std::is_same_v<std::remove_cvref_t<decltype(kByCompiler)>, Model::ParametersOf<Weights, Tensor>>);
+  ASSERT_EQ(quantize(kOwn, at_start_up), Status::kOk);
+  EXPECT_EQ(std::memcmp(&kByCompiler, &at_start_up, sizeof at_start_up), 0);
+  EXPECT_TRUE(check::same_bits(forward(kByCompiler), forward(at_start_up)));
+}
+TEST(ModelFile, of_own_names_is_quantized_by_the_compiler) {
+  expect_quantized_as_at_start_up<Int8Weights>();
+  expect_quantized_as_at_start_up<Bfloat16Weights>();
+  expect_quantized_as_at_start_up<Float16Weights>();
+  expect_quantized_as_at_start_up<PackedInt8Weights>();
+}
+TEST(ModelFile, of_pytorch_names_is_quantized_by_the_compiler_as_by_the_build) {
+  EXPECT_TRUE(check::same_bits(forward(kQuantized<Names, transformer_array, Int8Weights>),
+                               forward(kInFlash<Names, transformer_int8>)));
 }
 
 TEST(ModelFile, weights_that_the_compiler_packs_are_those_of_start_up) {

@@ -46,6 +46,17 @@ transformer += [("head.bias", [2]), ("head.weight", [2, d_model])]
 # What a build might trip over stands in the metadata.
 save("transformer.safetensors", [(*tensor, "f") for tensor in transformer], {"f": "F32"},
      {"format": "pt", "note": "a;b [c ${d} $e @f@ \\ /* // ??/ é (g)"})
+# The same model by OwnNames: the names of attune's sets, and the shapes that tensors have there.
+own = [("0.bias", [1, d_model]), ("0.weight", [2, d_model])]
+for layer in range(2):
+    own += [(f"1.{layer}.{tensor}", shape) for tensor, shape in [
+        ("feed_forward.linear1.bias", [1, d_ff]), ("feed_forward.linear1.weight", [d_model, d_ff]),
+        ("feed_forward.linear2.bias", [1, d_model]), ("feed_forward.linear2.weight", [d_ff, d_model]),
+        ("norm1.bias", [1, d_model]), ("norm1.weight", [1, d_model]), ("norm2.bias", [1, d_model]), ("norm2.weight", [1, d_model]),
+        *((f"self_attention.{part}.{kind}", [1 if kind == "bias" else d_model, d_model])
+          for part in ("key", "output", "query", "value") for kind in ("bias", "weight"))]]
+own += [("2.bias", [1, 2]), ("2.weight", [d_model, 2])]
+save("own_names.safetensors", [(*tensor, "f") for tensor in own], {"f": "F32"}, {})
 save("halves.safetensors", [("bias", [3], "e"), ("weight", [3, 2], "H")], {"e": "F16", "H": "BF16"}, {"format": "pt"})
 save("doubles.safetensors", [("bias", [3], "d"), ("weight", [3, 2], "d")], {"d": "F64"}, {"format": "pt"})
 save("../packaging/project/weights.safetensors", [("bias", [3], "f"), ("weight", [3, 2], "f")], {"f": "F32"}, {"format": "pt"})

@@ -32,6 +32,9 @@
 //
 //   constexpr auto& kIntegers = attune::kPackedInt8<Names, digits_weights>;
 //
+// A file by OwnNames is used in place as floats. Its weights are [in, out], so the compiler quantizes them,
+// too: kPackedInt8, or kQuantized<Names, File, Int8Weights>.
+//
 // The compiler checks the header against the model, and its error names the tensor. The numbers may change
 // after that. A header of 24 encoder layers (288 tensors, 28 KB) needs clang's -fconstexpr-steps=4000000.
 #pragma once
@@ -127,6 +130,12 @@ struct TensorOfAnotherType {
                 "or FLOATS of attune_add_model, or use QUANTIZE bf16 or fp16, or kCopied");
 };
 template <class Tensor>
+struct TensorOfOwnNames {
+  static_assert(sizeof(Tensor*) == 0,
+                "attune::kInFlash: weights of a file by OwnNames are [in, out]; leave it in floats, and use "
+                "kQuantized or kPackedInt8");
+};
+template <class Tensor>
 struct MisalignedTensor {
   static_assert(sizeof(Tensor*) == 0,
                 "attune::kInFlash: this tensor is misaligned; save the file again with safetensors, or copy "
@@ -138,6 +147,15 @@ struct DamagedFile {
                 "attune: the file is damaged or not a safetensors file; the type names the fault and the "
                 "tensor at or after which it was found");
 };
+
+/// Whether a file has weights as the model has them, [in, out], as under OwnNames.
+template <class Names>
+inline constexpr bool kInOrderOfModel = [] {
+  for (const StateDictTensor& tensor : kStateDict<Names>.tensors) {
+    if (tensor.layout == StateDictLayout::kTransposed) return false;
+  }
+  return true;
+}();
 
 /// A file's header, as the compiler reads it.
 template <class Names, class File>
@@ -238,7 +256,9 @@ struct FileOfModel {
   }
   /// The error for a file with tensors that cannot be used in place.
   static constexpr auto why_it_is_copied() {
-    if constexpr (kEntry.type != type_of(kNotInPlace)) {
+    if constexpr (kMatrix != kScalar && kInOrderOfModel<Names>) {
+      return std::type_identity<TensorOfOwnNames<Named>>{};
+    } else if constexpr (kEntry.type != type_of(kNotInPlace)) {
       return std::type_identity<TensorOfAnotherType<Named, kEntry.type, type_of(kNotInPlace)>>{};
     } else {
       return std::type_identity<MisalignedTensor<Named>>{};
@@ -253,25 +273,30 @@ constexpr void refuse(Why) {
 }
 
 /// References to weights of a type.
-template <class Model, ElementType matrix, template <class, int, int> class Vector>
+template <class Names, ElementType matrix, template <class, int, int> class Vector>
 struct SetInFlash {
-  using type = SetOf<Model, TransposedReference, Vector>;
+  using type = SetOf<typename Names::Model, TransposedReference, Vector>;
 };
-template <class Model, template <class, int, int> class Vector>
-struct SetInFlash<Model, ElementType::kI8, Vector> {
-  using type = SetOf<Model, Int8Reference, Vector>;
+template <class Names, ElementType matrix, template <class, int, int> class Vector>
+  requires(kInOrderOfModel<Names>&& matrix == kElementTypeOf<typename Names::Model::Scalar>)
+struct SetInFlash<Names, matrix, Vector> {
+  using type = SetOf<typename Names::Model, Reference, Vector>;
 };
-template <class Model, template <class, int, int> class Vector>
-struct SetInFlash<Model, ElementType::kBF16, Vector> {
-  using type = SetOf<Model, Bfloat16Reference, Vector>;
+template <class Names, template <class, int, int> class Vector>
+struct SetInFlash<Names, ElementType::kI8, Vector> {
+  using type = SetOf<typename Names::Model, Int8Reference, Vector>;
 };
-template <class Model, template <class, int, int> class Vector>
-struct SetInFlash<Model, ElementType::kF16, Vector> {
-  using type = SetOf<Model, Float16Reference, Vector>;
+template <class Names, template <class, int, int> class Vector>
+struct SetInFlash<Names, ElementType::kBF16, Vector> {
+  using type = SetOf<typename Names::Model, Bfloat16Reference, Vector>;
 };
-template <class Model, ElementType matrix, bool kCopiesVectors>
-using SetFor = typename std::conditional_t<kCopiesVectors, SetInFlash<Model, matrix, Tensor>,
-                                           SetInFlash<Model, matrix, Reference>>::type;
+template <class Names, template <class, int, int> class Vector>
+struct SetInFlash<Names, ElementType::kF16, Vector> {
+  using type = SetOf<typename Names::Model, Float16Reference, Vector>;
+};
+template <class Names, ElementType matrix, bool kCopiesVectors>
+using SetFor = typename std::conditional_t<kCopiesVectors, SetInFlash<Names, matrix, Tensor>,
+                                           SetInFlash<Names, matrix, Reference>>::type;
 
 /// The bytes of a file that the compiler sees.
 template <class File>
@@ -282,7 +307,7 @@ constexpr auto bytes_seen() {
 template <class Names, class File>
 constexpr auto set_in_flash() {
   using Of = FileOfModel<Names, File>;
-  using Set = SetFor<typename Names::Model, Of::kMatrix, Of::kCopiesVectors>;
+  using Set = SetFor<Names, Of::kMatrix, Of::kCopiesVectors>;
   if constexpr (!Of::kIsTheModels) {
     refuse(Of::why_it_is_not_the_models());
     return Set{};
@@ -308,8 +333,8 @@ constexpr auto set_in_flash() {
       return referred;
     }();
     static_assert(kReferred.result == Status::kOk,
-                  "attune::kInFlash: biases or norms of the file are quantized; OwnNames does not tell them "
-                  "from weights, so write the file with PyTorchModule names");
+                  "attune::kInFlash: biases or norms of the file are quantized; leave files by OwnNames in "
+                  "floats, and use kQuantized or kPackedInt8");
     return kReferred.set;
   }
 }
@@ -331,27 +356,28 @@ constexpr auto copied_set() {
   return set;
 }
 
-template <class Names, class File>
-constexpr auto packed_set() {
+template <class Names, class File, template <class, int, int> class Weights>
+constexpr auto quantized_set() {
   using Model = typename Names::Model;
   using Of = FileOfModel<Names, File>;
   if constexpr (Of::kIsTheModels) {
-    static_assert(Of::kMatrix == Of::kScalar && Of::kScalar == ElementType::kF32,
-                  "attune::kPackedInt8: the compiler quantizes files of floats only; call pack() at startup "
-                  "for quantized weights");
+    static_assert(
+        Of::kMatrix == Of::kScalar && Of::kScalar == ElementType::kF32,
+        "attune::kQuantized, kPackedInt8: the compiler quantizes files of floats only; call pack() at "
+        "startup for quantized weights");
   }
-  struct Packed {
-    SetOf<Model, PackedInt8Weights, Tensor> set{};
+  struct Quantized {
+    SetOf<Model, Weights, Tensor> set{};
     Status status{};
   };
-  constexpr Packed kPacked = [] {
-    Packed packed;
-    packed.status = quantize(copied_set<Names, File>(), packed.set);
-    return packed;
+  constexpr Quantized kResult = [] {
+    Quantized quantized;
+    quantized.status = quantize(copied_set<Names, File>(), quantized.set);
+    return quantized;
   }();
-  static_assert(kPacked.status == Status::kOk,
-                "attune::kPackedInt8: a weight of the file is infinite or NaN");
-  return kPacked.set;
+  static_assert(kResult.status == Status::kOk,
+                "attune::kQuantized, kPackedInt8: a weight of the file is infinite or NaN");
+  return kResult.set;
 }
 
 }  // namespace detail
@@ -367,10 +393,15 @@ inline constexpr auto kInFlash = detail::set_in_flash<Names, File>();
 template <detail::CheckedNames Names, ModelFile File>
 inline constexpr auto kCopied = detail::copied_set<Names, File>();
 
-/// Weights of a file of floats as PackedInt8Weights, packed by the compiler in the order of this target, with
-/// the bits of quantize() at startup. The file comes from attune_add_model(… QUANTIZE packed_int8), or ARRAY,
-/// and then takes no flash itself.
+/// Weights of a file of floats as Int8Weights, Bfloat16Weights, Float16Weights or PackedInt8Weights, by the
+/// compiler, with the bits of quantize() at startup. This is the way for a file by OwnNames, whose weights
+/// are [in, out]. The file comes from attune_add_model(… QUANTIZE packed_int8), or ARRAY, and then takes no
+/// flash itself.
+template <detail::CheckedNames Names, ModelFile File, template <class, int, int> class Weights>
+inline constexpr auto kQuantized = detail::quantized_set<Names, File, Weights>();
+
+/// The same as PackedInt8Weights, packed in the order of this target.
 template <detail::CheckedNames Names, ModelFile File>
-inline constexpr auto kPackedInt8 = detail::packed_set<Names, File>();
+inline constexpr auto kPackedInt8 = detail::quantized_set<Names, File, PackedInt8Weights>();
 
 }  // namespace ATTUNE_NAMESPACE

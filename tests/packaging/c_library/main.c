@@ -11,6 +11,9 @@
 #include "copied.h"
 #include "drawn.h"
 #include "eight.h"
+#include "own.h"
+#include "own_eight.h"
+#include "own_packed.h"
 #include "padded.h"
 #include "reader.h"
 #include "text.h"
@@ -246,6 +249,31 @@ static void train_other_parts(void) {
   print_bits("drawn", y, DRAWN_OUTPUTS);
 }
 
+/* A base that attune wrote under its own names, in floats and in 8 bits. */
+static void own_files(void) {
+  const int label = 2;
+  float expected[READER_OUTPUTS], y[OWN_OUTPUTS], trained[OWN_OUTPUTS];
+  reader_predict(reader_own(), x, expected);
+  own_predict(own_own(), x, y);
+  print_check("floats of a file by attune are those of PyTorch's", memcmp(y, expected, sizeof y) == 0);
+  eight_predict(eight_own(), x, expected);
+  own_eight_model* eight = own_eight_own();
+  own_eight_start(eight, 1);
+  own_eight_accumulate(eight, x, &label, NULL);
+  own_eight_update(eight, 0.1f);
+  own_eight_predict(eight, x, trained);
+  print_check("a head learns on 8 bits of a file by attune", memcmp(trained, expected, sizeof trained) != 0);
+  own_packed_model* packed = own_packed_own();
+  own_packed_start(packed, 1);
+  own_packed_predict(packed, x, y);
+  float far = 0;
+  for (int i = 0; i < OWN_OUTPUTS; ++i) {
+    const float distance = y[i] > expected[i] ? y[i] - expected[i] : expected[i] - y[i];
+    if (distance > far) far = distance;
+  }
+  print_check("adapters beside packed integers begin near", far < 0.1f);
+}
+
 static void lengths(void) {
   const int label = 2, third = PADDED_INPUTS / PADDED_TOKENS;
   float y[BRIEF_OUTPUTS], again[BRIEF_OUTPUTS], before[PADDED_OUTPUTS], padding[READER_INPUTS], loss = 0;
@@ -431,6 +459,7 @@ int main(void) {
 #ifdef EVERY_LIBRARY
   infer();
   train_other_parts();
+  own_files();
   lengths();
   stream();
 #endif
