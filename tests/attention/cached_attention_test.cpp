@@ -107,6 +107,14 @@ TEST(CachedAttention, in_8_bits_has_the_bits_of_the_batch_in_integers) {
   expect_bits_of_batch<kWide, in_int8({.capacity = 160}), 7>();
   expect_bits_of_batch<kWide, in_int8({.window = 33, .sinks = 1}), 7>();
 }
+// Rows of one number: their strides equal those of a column.
+TEST(CachedAttention, in_8_bits_has_a_scale_per_token_even_for_a_single_feature) {
+  constexpr AttentionShape kOneValue{
+      .seq_len = 20, .d_model = 4, .num_heads = 2, .num_kv_heads = 1, .d_k = 4, .d_v = 1};
+  constexpr AttentionShape kOneOfEach{.seq_len = 20, .d_model = 4, .num_heads = 1, .d_k = 1, .d_v = 1};
+  expect_bits_of_batch<kOneValue, in_int8({.capacity = 20}), 3>();
+  expect_bits_of_batch<kOneOfEach, in_int8({.capacity = 20}), 3>();
+}
 TEST(CachedAttention, in_8_bits_goes_through_the_options_of_a_shape) {
   constexpr AttentionShape kOptions{.seq_len = 70,
                                     .d_model = 32,

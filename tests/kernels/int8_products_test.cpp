@@ -39,7 +39,7 @@ template <class A, class B>
 float expected(const A& a, const B& b, int row, int col) {
   constexpr int kDepth = B::rows;
   long sum = 0;
-  if constexpr (B::row_stride == 1) {
+  if constexpr (B::kMajor == attune::Major::kColumn) {
     const Scaled of_row(kDepth, [&](int k) { return a(row, k); });
     const Scaled of_col(kDepth, [&](int k) { return b(k, col); });
     for (int k = 0; k < kDepth; ++k) sum += of_row(a(row, k)) * of_col(b(k, col));
@@ -145,6 +145,23 @@ TEST(Int8Products, of_short_sums_and_many_columns_have_the_integers_of_plain_loo
   static constexpr check::Sizes kOnHost[] = {{33, 15, 64}, {16, 11, 47}};
   expect_all_plain_loops_over_rows<kSizes>();
   if constexpr (check::kEveryCase) expect_all_plain_loops_over_rows<kOnHost>();
+}
+
+// As dW of a Linear with one output, where the rows and the column have the same strides.
+TEST(Int8Products, of_one_column_quantize_its_rows_unless_it_is_a_transpose) {
+  Operands<3, 20, 1, true, false> of_rows(2), of_column(2);
+  const auto rows = of_rows.b();
+  const attune::MatrixView<float, 20, 1, 1, 1, attune::Major::kColumn> column(of_column.b_storage.data());
+  static_assert(decltype(rows)::row_stride == 1 && decltype(rows)::col_stride == 1);
+  static_assert(decltype(rows)::kMajor == attune::Major::kRow);
+  static_assert(decltype(rows.transpose())::kMajor == attune::Major::kColumn);
+  Int8Products::gemm(of_rows.a(), rows, attune::view(of_rows.c));
+  Int8Products::gemm(of_column.a(), column, attune::view(of_column.c));
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(of_rows.c(i, 0), expected(of_rows.a(), rows, i, 0));
+    EXPECT_EQ(of_column.c(i, 0), expected(of_column.a(), column, i, 0));
+    EXPECT_NE(of_rows.c(i, 0), of_column.c(i, 0));
+  }
 }
 
 TEST(Int8Products, epilogues_finish_the_same_sums) {

@@ -107,7 +107,7 @@ struct TransposedReference {
   [[nodiscard]] constexpr const Scalar& operator()(int row, int col) const { return first[col * rows + row]; }
   /// The view of the matrix, in the memory of its transpose.
   friend constexpr auto view(const TransposedReference& source) {
-    return MatrixView<const Scalar, rows, cols, 1, rows>(source.first);
+    return MatrixView<const Scalar, rows, cols, 1, rows, Major::kColumn>(source.first);
   }
 };
 
@@ -135,11 +135,11 @@ struct TransposedTensor {
   }
   /// The view of the matrix, in the memory of its transpose.
   friend constexpr auto view(TransposedTensor& source) {
-    return MatrixView<Scalar, rows, cols, 1, rows>(&source.values[0]);
+    return MatrixView<Scalar, rows, cols, 1, rows, Major::kColumn>(&source.values[0]);
   }
   /// The view of the matrix, in the memory of its transpose.
   friend constexpr auto view(const TransposedTensor& source) {
-    return MatrixView<const Scalar, rows, cols, 1, rows>(&source.values[0]);
+    return MatrixView<const Scalar, rows, cols, 1, rows, Major::kColumn>(&source.values[0]);
   }
 };
 

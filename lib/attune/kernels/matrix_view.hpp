@@ -22,7 +22,12 @@
 
 namespace ATTUNE_NAMESPACE {
 
-template <class ScalarType, int kRows, int kCols, int kRowStride = kCols, int kColStride = 1>
+/// The vectors of a matrix: its rows, or its columns after transpose(). Strides do not tell: the rows and the
+/// columns of a [n, 1] matrix can have the same ones.
+enum class Major { kRow, kColumn };
+
+template <class ScalarType, int kRows, int kCols, int kRowStride = kCols, int kColStride = 1,
+          Major kMajor = kColStride == 1 ? Major::kRow : Major::kColumn>
 struct MatrixView;
 template <class View, class Rows, class Cols>
 struct PartView;
@@ -46,8 +51,8 @@ concept PointerTo = Pointer<P> && std::is_convertible_v<P, Scalar*>;
 
 template <class>
 inline constexpr bool kIsView = false;
-template <class Scalar, int kRows, int kCols, int kRowStride, int kColStride>
-inline constexpr bool kIsView<MatrixView<Scalar, kRows, kCols, kRowStride, kColStride>> = true;
+template <class Scalar, int kRows, int kCols, int kRowStride, int kColStride, Major kMajor>
+inline constexpr bool kIsView<MatrixView<Scalar, kRows, kCols, kRowStride, kColStride, kMajor>> = true;
 
 /// Sources that a constructor of `View` accepts or explains: anything that holds numbers. Views of the same
 /// type are copied. A read-only view never becomes a mutable one.
@@ -68,7 +73,7 @@ concept SourceOf = Stored<Source> && !std::is_same_v<std::remove_cvref_t<Source>
 ///
 /// Copies nothing. A view of a temporary is valid until the end of the call. A wrong size, scalar, order or
 /// constness that is known at compile time is a compile error.
-template <class ScalarType, int kRows, int kCols, int kRowStride, int kColStride>
+template <class ScalarType, int kRows, int kCols, int kRowStride, int kColStride, Major of_vectors>
 struct MatrixView {
   using Scalar = ScalarType;
   static constexpr int rows = kRows;
@@ -77,6 +82,8 @@ struct MatrixView {
   static constexpr int row_stride = kRowStride;
   /// Distance between columns, in scalars.
   static constexpr int col_stride = kColStride;
+  /// Whether its vectors, such as tokens, are rows or columns.
+  static constexpr Major kMajor = of_vectors;
 
   Scalar* data;
 
@@ -117,21 +124,22 @@ struct MatrixView {
   }
 
   [[nodiscard]] constexpr auto transpose() const {
-    return MatrixView<Scalar, kCols, kRows, kColStride, kRowStride>(data);
+    constexpr Major kOther = kMajor == Major::kRow ? Major::kColumn : Major::kRow;
+    return MatrixView<Scalar, kCols, kRows, kColStride, kRowStride, kOther>(data);
   }
   /// `kCount` columns, starting at `first`: head h of [seq_len, num_heads·d_k] is `columns<d_k>(h * d_k)`.
   template <int kCount>
   [[nodiscard]] constexpr auto columns(int first) const {
     static_assert(kCount <= kCols, "attune::MatrixView: too many columns requested");
     ATTUNE_ASSERT(first >= 0 && first <= kCols - kCount, "MatrixView: columns are outside of the matrix");
-    return MatrixView<Scalar, kRows, kCount, kRowStride, kColStride>(data + first * kColStride);
+    return MatrixView<Scalar, kRows, kCount, kRowStride, kColStride, kMajor>(data + first * kColStride);
   }
   /// `kCount` rows, starting at `first`: sequence b of a stacked batch is `rows_at<seq_len>(b * seq_len)`.
   template <int kCount>
   [[nodiscard]] constexpr auto rows_at(int first) const {
     static_assert(kCount <= kRows, "attune::MatrixView: too many rows requested");
     ATTUNE_ASSERT(first >= 0 && first <= kRows - kCount, "MatrixView: rows are outside of the matrix");
-    return MatrixView<Scalar, kCount, kCols, kRowStride, kColStride>(data + first * kRowStride);
+    return MatrixView<Scalar, kCount, kCols, kRowStride, kColStride, kMajor>(data + first * kRowStride);
   }
   /// The same; uses at most range.count of the rows.
   template <int kCount>
@@ -139,7 +147,7 @@ struct MatrixView {
     const int count = range.count < kCount ? range.count : kCount;
     ATTUNE_ASSERT(range.first >= 0 && count >= 0 && range.first <= kRows - count,
                   "MatrixView: rows are outside of the matrix");
-    using Rows = MatrixView<Scalar, kCount, kCols, kRowStride, kColStride>;
+    using Rows = MatrixView<Scalar, kCount, kCols, kRowStride, kColStride, kMajor>;
     return PartView<Rows, int, std::integral_constant<int, kCols>>(Rows(data + range.first * kRowStride),
                                                                    count, {});
   }
@@ -185,8 +193,8 @@ struct MatrixView {
 namespace detail {
 
 /// A view is a source like its matrix.
-template <class Scalar, int kRows, int kCols, int kRowStride, int kColStride>
-struct Storage<MatrixView<Scalar, kRows, kCols, kRowStride, kColStride>> {
+template <class Scalar, int kRows, int kCols, int kRowStride, int kColStride, Major kMajor>
+struct Storage<MatrixView<Scalar, kRows, kCols, kRowStride, kColStride, kMajor>> {
   static constexpr bool kOwns = false;
   static constexpr int rows = kRows;
   static constexpr int cols = kCols;
@@ -294,8 +302,9 @@ template <detail::Stored Source>
   constexpr int kRows = From::rows == 0 ? 1 : From::rows;
   return MatrixView<detail::ElementOf<Source>, kRows, From::cols>(source);
 }
-template <class Scalar, int kRows, int kCols, int kRowStride, int kColStride>
-[[nodiscard]] constexpr auto view(const MatrixView<Scalar, kRows, kCols, kRowStride, kColStride>& source) {
+template <class Scalar, int kRows, int kCols, int kRowStride, int kColStride, Major kMajor>
+[[nodiscard]] constexpr auto view(
+    const MatrixView<Scalar, kRows, kCols, kRowStride, kColStride, kMajor>& source) {
   return source;
 }
 
@@ -309,10 +318,10 @@ template <class Source>
 }
 
 /// The same view, read-only.
-template <class Scalar, int kRows, int kCols, int kRowStride, int kColStride>
+template <class Scalar, int kRows, int kCols, int kRowStride, int kColStride, Major kMajor>
 [[nodiscard]] constexpr auto as_const(
-    const MatrixView<Scalar, kRows, kCols, kRowStride, kColStride>& source) {
-  return MatrixView<const Scalar, kRows, kCols, kRowStride, kColStride>(source.data);
+    const MatrixView<Scalar, kRows, kCols, kRowStride, kColStride, kMajor>& source) {
+  return MatrixView<const Scalar, kRows, kCols, kRowStride, kColStride, kMajor>(source.data);
 }
 
 }  // namespace ATTUNE_NAMESPACE

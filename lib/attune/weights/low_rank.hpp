@@ -195,7 +195,7 @@ ATTUNE_INLINE void add_product(const XTransposed& x_transposed, const Dy& dy,
   const Factors& factors = *gradient.factors;
   Gradients& gradients = *gradient.gradients;
   using X = MatrixView<typename XTransposed::Scalar, XTransposed::cols, Factors::rows,
-                       XTransposed::col_stride, XTransposed::row_stride>;
+                       XTransposed::col_stride, XTransposed::row_stride, Major::kRow>;
   const X x(x_transposed.data - gradient.first_row * XTransposed::row_stride);
   const auto add_to_a = [&](const auto& u) ATTUNE_INLINE_LAMBDA {
     add_product(x_transposed, u, view(gradients.a).template rows_at<kRows>(gradient.first_row), terms);

@@ -59,12 +59,12 @@ ATTUNE_INLINE void add_table(const Table& table, Scalar* y) {
 
 /// gradient[rows, cols] += a·b. Here and below, `gradient` is a view of a tensor's gradient, and `terms`
 /// computes the sums over the terms that count.
-template <class A, class B, class Scalar, int kRows, int kCols, int kRowStride, int kColStride,
+template <class A, class B, class Scalar, int kRows, int kCols, int kRowStride, int kColStride, Major kMajor,
           class Terms = kernels::DenseTerms>
-ATTUNE_INLINE void add_product(const A& a, const B& b,
-                               const MatrixView<Scalar, kRows, kCols, kRowStride, kColStride>& gradient,
-                               const Terms& terms = {}) {
-  if constexpr (kColStride == 1) {
+ATTUNE_INLINE void add_product(
+    const A& a, const B& b, const MatrixView<Scalar, kRows, kCols, kRowStride, kColStride, kMajor>& gradient,
+    const Terms& terms = {}) {
+  if constexpr (kMajor == Major::kRow) {
     terms.gemm(a, b, gradient, kernels::Accumulate{});
   } else {
     terms.gemm(b.transpose(), a.transpose(), gradient.transpose(), kernels::Accumulate{});

@@ -190,8 +190,8 @@ template <class Element, class Scalar, int kRows, int kCols, int kRowStride, int
 inline constexpr bool
     kIsQuantized<QuantizedView<Element, Scalar, kRows, kCols, kRowStride, kColStride, kScalesOf>> = true;
 
-template <class Element, int kRows, int kCols, int kRowStride, int kColStride>
-inline constexpr bool kIsQuantized<MatrixView<Element, kRows, kCols, kRowStride, kColStride>> =
+template <class Element, int kRows, int kCols, int kRowStride, int kColStride, Major kMajor>
+inline constexpr bool kIsQuantized<MatrixView<Element, kRows, kCols, kRowStride, kColStride, kMajor>> =
     std::is_same_v<std::remove_const_t<Element>, Bfloat16>;
 
 /// Whether a product consists only of assembly blocks, which have a separate call.

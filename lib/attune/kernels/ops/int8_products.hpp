@@ -114,7 +114,7 @@ struct Int8ProductsFrom {
   /// Whether A·B is computed in integers. All targets agree, however calls split the rows of C.
   template <class A, class B, class C>
   static consteval bool in_integers() {
-    constexpr bool kManySums = B::row_stride != 1 && B::cols >= kManyColumns;
+    constexpr bool kManySums = B::kMajor == Major::kRow && B::cols >= kManyColumns;
     return std::is_same_v<std::remove_const_t<typename C::Scalar>, float> &&
            A::cols >= (kManySums ? kLeastDepthOfMany : kLeastDepth);
   }
@@ -134,7 +134,7 @@ struct Int8ProductsFrom {
   /// The same for values that are not all finite. Skips terms with an all-zero row of B, or with a zero
   /// element of A, whatever the other factor is. B's rows are contiguous.
   template <class A, class B, class C, class Epilogue = Assign>
-    requires(in_integers<A, B, C>() && B::row_stride != 1)
+    requires(in_integers<A, B, C>() && B::kMajor == Major::kRow)
   static void gemm_without_zeros(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
     if constexpr (std::is_same_v<Epilogue, Continue>) {
       by_columns<true>(a, b, c, Accumulate{});
@@ -148,7 +148,7 @@ struct Int8ProductsFrom {
   template <class B>
   struct Scales {
     static constexpr int kCount =
-        B::row_stride == 1 ? (std::min)(B::cols, detail::packed_columns_at_once(B::rows)) : B::rows;
+        B::kMajor == Major::kRow ? B::rows : (std::min)(B::cols, detail::packed_columns_at_once(B::rows));
     float scale[std::size_t{kCount}], inverse[std::size_t{kCount}];
   };
 
@@ -157,7 +157,7 @@ struct Int8ProductsFrom {
     constexpr int kBlock = columns_at_once<kSkipsZeros, B, Epilogue>();
     constexpr int kWhole = B::cols / kBlock * kBlock;
     Scales<B> scales;
-    if constexpr (B::row_stride != 1) {
+    if constexpr (B::kMajor == Major::kRow) {
       detail::scales_of_vectors(b.data, B::row_stride, terms_of(a, b), used_cols(b), scales.scale,
                                 scales.inverse);
     }
@@ -174,7 +174,7 @@ struct Int8ProductsFrom {
   template <bool kSkipsZeros, class B, class Epilogue>
   static consteval bool is_short() {
 #if ATTUNE_INT8_DSP
-    return !kSkipsZeros && B::row_stride != 1 && B::rows <= detail::kInt8ShortTerms &&
+    return !kSkipsZeros && B::kMajor == Major::kRow && B::rows <= detail::kInt8ShortTerms &&
            (std::is_same_v<Epilogue, Assign> || std::is_same_v<Epilogue, Accumulate>);
 #else
     return false;
@@ -204,7 +204,8 @@ struct Int8ProductsFrom {
     const auto terms = terms_of(a, b);
     const int cols = (std::min<int>)(used_cols(b) - first, kCols);
     const float* const from = b.data + first * B::col_stride;
-    if constexpr (B::row_stride == 1) {  // columns are contiguous
+    if constexpr (B::kMajor == Major::kColumn) {
+      static_assert(B::row_stride == 1, "attune::kernels::gemm: numbers of a vector of B must be contiguous");
       using Packed = PackedInt8<kDepth, kCols>;
       alignas(64) std::int8_t bytes[std::size_t{Packed::kBytes}];
       detail::scales_of_vectors(from, B::col_stride, cols, terms, scales.scale, scales.inverse);
@@ -215,7 +216,7 @@ struct Int8ProductsFrom {
                         bytes, scales.scale, 0, terms},
                     c.template columns<kCols>(first), epilogue);
     } else {
-      static_assert(B::col_stride == 1, "attune::kernels::gemm: one stride of B must be 1");
+      static_assert(B::col_stride == 1, "attune::kernels::gemm: numbers of a vector of B must be contiguous");
 #if ATTUNE_INT8_DSP
       if constexpr (is_short<kSkipsZeros, B, Epilogue>()) {
         constexpr detail::Int8Shape kShape{kDepth, kCols, A::row_stride, A::col_stride, C::row_stride};
