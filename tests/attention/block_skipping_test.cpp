@@ -27,24 +27,24 @@ TEST(InBlocks, visits_every_row_once_up_to_the_used_ones) {
 }
 
 TEST(LeftOutKeys, are_those_from_the_end_on) {
-  constexpr int kKeys = 3 * kernels::kTogether + 1;
+  constexpr int kKeys = 3 * kernels::kKeyBlock + 1;
   for (int end = 0; end <= kKeys; ++end) {
     int visited = 0, left_out = 0;
     detail::for_keys<kKeys>(
         0, end, [&]<int keys>(int) { visited += keys; }, [&]<int keys>(int) { left_out += keys; });
     EXPECT_EQ(visited + left_out, kKeys);
-    EXPECT_TRUE(visited >= end && visited < end + kernels::kTogether);
+    EXPECT_TRUE(visited >= end && visited < end + kernels::kKeyBlock);
   }
 }
 
 // What is left out is zero, and not read: a NaN stands there in the other factor.
 TEST(LeftOutKeys, of_a_product_have_the_bits_of_all_terms) {
-  constexpr int kTerms = kernels::kDepthBlock + kernels::kTogether + 5, kRows = 3, kCols = 5;
+  constexpr int kTerms = kernels::kDepthBlock + kernels::kKeyBlock + 5, kRows = 3, kCols = 5;
   attune::Rng rng(3);
   static Tensor<float, kRows, kTerms> a;
   static Tensor<float, kTerms, kCols> b;
   for (const int end :
-       {0, kernels::kTogether, kernels::kDepthBlock, kernels::kDepthBlock + kernels::kTogether}) {
+       {0, kernels::kKeyBlock, kernels::kDepthBlock, kernels::kDepthBlock + kernels::kKeyBlock}) {
     check::fill(a, rng);
     check::fill(b, rng);
     for (int i = 0; i < kRows; ++i) {

@@ -122,7 +122,7 @@ struct HeadBackward {
   ATTUNE_INLINE static void gemm(const A& a, const B& b, const C& c, const ItsTerms& its_terms,
                                  const Counts& counts, Sum sum) {
     if constexpr (kByMask) {
-      in_blocks<C::rows, kernels::kTogether>([&]<int rows>(int at) ATTUNE_INLINE_LAMBDA {
+      in_blocks<C::rows, kernels::kKeyBlock>([&]<int rows>(int at) ATTUNE_INLINE_LAMBDA {
         product_of_some(
             a.template rows_at<rows>(at), b, c.template rows_at<rows>(at), its_terms,
             [&](int term, int some) ATTUNE_INLINE_LAMBDA { return counts(at, rows, term, some); }, sum);
@@ -143,7 +143,7 @@ struct HeadBackward {
           weights.template compute<count>(*this, rows.first + first, p_rows);
           if (context.zeros().needed()) kernels::clear_zero_rows(d_rows, p_rows);
           if constexpr (kByMask) {
-            in_blocks<count, kernels::kTogether>([&]<int some>(int at) ATTUNE_INLINE_LAMBDA {
+            in_blocks<count, kernels::kKeyBlock>([&]<int some>(int at) ATTUNE_INLINE_LAMBDA {
               const auto some_dp = dp_rows.template rows_at<some>(at);
               for_keys<kKeys>(
                   0, end_of_keys<kKeys>(context.mask(), rows.first + first + at, some),

@@ -89,7 +89,7 @@ ATTUNE_INLINE void weigh(const Query& query, const Key& key, const Weights& p, c
     const auto end_of_row = [&]() ATTUNE_INLINE_LAMBDA {
       if constexpr (kIsPart<Key> && kernels::kPrefixPays<kKeys>) {
         return kernels::Before{used_rows(key)};
-      } else if constexpr (kIsPart<Key> && kKeys > kernels::kTogether) {
+      } else if constexpr (kIsPart<Key> && kKeys > kernels::kKeyBlock) {
         return used_rows(key);
       } else {
         return end;
@@ -106,7 +106,7 @@ ATTUNE_INLINE void weigh(const Query& query, const Key& key, const Weights& p, c
                                          used_rows(p_rows));
   };
   if constexpr (kByMask) {
-    in_blocks<Weights::rows, kernels::kTogether>(some);
+    in_blocks<Weights::rows, kernels::kKeyBlock>(some);
   } else {
     some.template operator()<Weights::rows>(0);
   }

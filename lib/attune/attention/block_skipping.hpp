@@ -16,7 +16,7 @@ namespace ATTUNE_NAMESPACE::detail {
 
 // Whether a mask tells the end of visible keys, and there are enough keys to skip some.
 template <class Mask, int kKeys>
-inline constexpr bool kLeavesOut = kSaysEnd<Mask, kKeys>&& kKeys > kernels::kTogether;
+inline constexpr bool kLeavesOut = kSaysEnd<Mask, kKeys>&& kKeys > kernels::kKeyBlock;
 // The end of visible keys: these queries see none from here on. NoEnd if unknown.
 template <int kKeys, class Mask>
 ATTUNE_INLINE auto end_of_keys([[maybe_unused]] const Mask& mask, [[maybe_unused]] int first_query,
@@ -35,7 +35,7 @@ ATTUNE_INLINE void for_keys(int first, [[maybe_unused]] End end, const Body& bod
   if constexpr (std::is_same_v<End, kernels::NoEnd>) {
     body.template operator()<kCount>(first);
   } else {
-    in_blocks<kCount, kernels::kTogether>([&]<int count>(int at) ATTUNE_INLINE_LAMBDA {
+    in_blocks<kCount, kernels::kKeyBlock>([&]<int count>(int at) ATTUNE_INLINE_LAMBDA {
       if (first + at < end) {
         body.template operator()<count>(first + at);
       } else {
@@ -52,15 +52,38 @@ void set_zero(const Rows& rows) {
   }
 }
 
-// C = A·B, C += A·B with Accumulate, or a continued sum with Continue. Skips blocks of terms if counts(first,
-// count) is false: their factors in A are zero. In fused arithmetic, a zero may change its sign if all other
-// terms vanish.
+// The terms from the first to the last block with counts(first, count).
+template <int kTerms, class Counts>
+ATTUNE_INLINE RowRange counted_terms(const Counts& counts) {
+  int first = kTerms, end = 0;
+  in_blocks<kTerms, kernels::kKeyBlock>([&]<int count>(int at) ATTUNE_INLINE_LAMBDA {
+    if (!counts(at, count)) return;
+    first = (std::min)(first, at);
+    end = at + count;
+  });
+  return {first, end - first};
+}
+
+// The product below in integers, as one sum: a part of the terms would have scales of its own.
 template <class A, class B, class C, class Terms, class Counts, class Sum>
-ATTUNE_INLINE void product_of_some(const A& a, const B& b, const C& c, const Terms& terms,
-                                   const Counts& counts, Sum) {
+ATTUNE_INLINE void integer_product_of_some(const A& a, const B& b, const C& c, const Terms& terms,
+                                           const Counts& counts, Sum sum) {
+  const RowRange some = counted_terms<A::cols>(counts);
+  if (some.count > 0) {
+    terms.gemm(a.transpose().template rows_at<A::cols>(some).transpose(), b.template rows_at<A::cols>(some),
+               c, sum);
+  } else if constexpr (std::is_same_v<Sum, kernels::Assign>) {
+    set_zero(c);
+  }
+}
+
+// The product below in floats, block by block: the next block continues the sums.
+template <class A, class B, class C, class Terms, class Counts, class Sum>
+ATTUNE_INLINE void float_product_of_some(const A& a, const B& b, const C& c, const Terms& terms,
+                                         const Counts& counts, Sum) {
   in_blocks<A::cols, kernels::kDepthBlock>([&]<int kTerms>(int from) ATTUNE_INLINE_LAMBDA {
     const auto block = [&](const auto& to, bool begun = false) ATTUNE_INLINE_LAMBDA {
-      in_blocks<kTerms, kernels::kTogether>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+      in_blocks<kTerms, kernels::kKeyBlock>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
         if (!counts(from + first, count)) return;
         const auto columns = a.template columns<count>(from + first);
         const auto rows = b.template rows_at<count>(from + first);
@@ -73,7 +96,7 @@ ATTUNE_INLINE void product_of_some(const A& a, const B& b, const C& c, const Ter
       });
       return begun;
     };
-    if constexpr (std::is_same_v<Sum, kernels::Continue>) {
+    if constexpr (std::is_same_v<Sum, kernels::NextBlock>) {
       static_assert(A::cols <= kernels::kDepthBlock);
       block(c, true);
       return;
@@ -91,6 +114,19 @@ ATTUNE_INLINE void product_of_some(const A& a, const B& b, const C& c, const Ter
       }
     }
   });
+}
+
+// C = A·B, C += A·B with Accumulate, or a continued sum with NextBlock. Skips blocks of terms if
+// counts(first, count) is false: their factors in A are zero. In fused arithmetic, a zero may change its sign
+// if all other terms vanish.
+template <class A, class B, class C, class Terms, class Counts, class Sum>
+ATTUNE_INLINE void product_of_some(const A& a, const B& b, const C& c, const Terms& terms,
+                                   const Counts& counts, Sum sum) {
+  if constexpr (Terms::Products::template in_integers<A, B, C>()) {
+    return integer_product_of_some(a, b, c, terms, counts, sum);
+  } else {
+    float_product_of_some(a, b, c, terms, counts, sum);
+  }
 }
 
 }  // namespace ATTUNE_NAMESPACE::detail

@@ -12,7 +12,8 @@
 
 namespace ATTUNE_NAMESPACE::detail {
 
-/// Number of queries, out of seq_len, whose weights are in memory at once.
+/// Number of queries, out of seq_len, whose weights are in memory at once. It is a block of terms in the sums
+/// of dK and dV, which integers quantize by itself, so it is the same on every target.
 constexpr int recomputed_queries(int seq_len) { return (std::min)(seq_len, 8); }
 
 /// Scratch in addition to recomputed_queries() rows of weights. kShared: heads share keys and values.
@@ -111,7 +112,7 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
       in_blocks<kRows - kSome, kSome>(
           [&]<int rows>(int first) ATTUNE_INLINE_LAMBDA {
             context.inside([&]() ATTUNE_INLINE_LAMBDA {
-              some.template operator()<rows>(from + kSome + first, sums, kernels::Continue{});
+              some.template operator()<rows>(from + kSome + first, sums, kernels::NextBlock{});
             });
           },
           queries - (from + kSome));

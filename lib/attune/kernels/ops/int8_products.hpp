@@ -2,8 +2,8 @@
 //
 //   C[r, j] = epilogue(Σ_k A[r, k]·B[k, j])
 //
-// B's rows are quantized and packed like the columns of a weight matrix (simd/packed_int8.hpp); if B is a
-// transpose with contiguous columns, its columns are. This happens for some columns of C at a time, on the
+// B's vectors, its rows or a transpose's columns (Major, matrix_view.hpp), are quantized and packed like the
+// columns of a weight matrix (simd/packed_int8.hpp). This happens for some columns of C at a time, on the
 // stack. Scales of rows are folded into A, whose rows are quantized next (int8_gemm.hpp). So a row of
 // numbers, such as a token, has one scale in all its products:
 //
@@ -11,7 +11,9 @@
 //   dx = dy·Wᵀ     dy, times W's scales, per token    P·V      V per token, P times those per query
 //   dW = xᵀ·dy     dy per token, xᵀ, times those scales, per input
 //
-// Bits are the same on all targets, and do not depend on how calls split the rows of C.
+// Bits are the same on all targets, and do not depend on how calls split the rows of C. A part of the terms
+// has its own scales, so no call may split them by a constant of the target: Continue does not compile, and
+// NextBlock adds blocks that the algorithm chose.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +24,7 @@
 #include <attune/kernels/cortex_m/int8_short_gemm.hpp>
 #include <attune/kernels/matrix_view.hpp>
 #include <attune/kernels/ops/int8_gemm.hpp>
-#include <attune/kernels/ops/partial_gemm.hpp>
+#include <attune/kernels/ops/zero_skipping.hpp>
 
 namespace ATTUNE_NAMESPACE::kernels {
 
@@ -105,7 +107,7 @@ template <int least_depth>
 struct Int8ProductsFrom {
   /// Shorter sums stay float sums, unless B has many columns.
   static constexpr int kLeastDepth = least_depth;
-  /// The number of columns from which on B has many, if its rows are contiguous: many sums share a packed
+  /// The number of columns from which on B has many, if its vectors are rows: many sums share a packed
   /// number. Gradients of weights are an example.
   static constexpr int kManyColumns = 32;
   /// Their shorter sums stay float sums.
@@ -123,28 +125,34 @@ struct Int8ProductsFrom {
   /// sums, use the float product.
   template <class A, class B, class C, class Epilogue = Assign>
   ATTUNE_INLINE static void gemm(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
-    if constexpr (!in_integers<A, B, C>()) {
-      kernels::gemm(a, b, c, epilogue);
-    } else if constexpr (std::is_same_v<Epilogue, Continue>) {
-      gemm(a, b, c, Accumulate{});
+    if constexpr (in_integers<A, B, C>()) {
+      by_columns<false>(a, b, c, summed(epilogue));
     } else {
-      by_columns<false>(a, b, c, epilogue);
+      FloatProducts::gemm(a, b, c, epilogue);
     }
   }
   /// The same for values that are not all finite. Skips terms with an all-zero row of B, or with a zero
-  /// element of A, whatever the other factor is. B's rows are contiguous.
+  /// element of A, whatever the other factor is. B's vectors are rows.
   template <class A, class B, class C, class Epilogue = Assign>
     requires(in_integers<A, B, C>() && B::kMajor == Major::kRow)
   static void gemm_without_zeros(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
-    if constexpr (std::is_same_v<Epilogue, Continue>) {
-      by_columns<true>(a, b, c, Accumulate{});
-    } else {
-      by_columns<true>(a, b, c, epilogue);
-    }
+    by_columns<true>(a, b, c, summed(epilogue));
   }
 
  private:
-  /// Scales of B's vectors: of all its rows, or of the columns packed at once if those are contiguous.
+  template <class Epilogue>
+  static constexpr auto summed(const Epilogue& epilogue) {
+    static_assert(
+        !std::is_same_v<Epilogue, Continue>,
+        "attune::kernels::Int8Products: a part of the terms has its own scales, so sums of integers "
+        "do not continue; multiply all terms in one call, or add blocks with NextBlock");
+    if constexpr (std::is_same_v<Epilogue, NextBlock> || std::is_same_v<Epilogue, Continue>) {
+      return Accumulate{};
+    } else {
+      return epilogue;
+    }
+  }
+  /// Scales of B's vectors: of all its rows, or of the columns packed at once.
   template <class B>
   struct Scales {
     static constexpr int kCount =

@@ -82,13 +82,13 @@ ATTUNE_INLINE Scalar sum_of_shifted_exponentials(Scalar* row, Scalar shift) {
   }
 }
 
-// The exponentials of the first `end` scalars, kTogether at a time; the others are −∞.
-template <int kCols, int kTogether, class Scalar>
+// The exponentials of the first `end` scalars, kBlock at a time; the others are −∞.
+template <int kCols, int kBlock, class Scalar>
 ATTUNE_INLINE void shifted_exponentials_of_prefix(int end, Scalar* row, Scalar shift) {
-  constexpr int kRest = kCols % kTogether;
+  constexpr int kRest = kCols % kBlock;
   int first = 0;
   if constexpr (kIsScalar<Packet<Scalar>>) {  // one loop takes less flash
-    const int size = (std::min)((end + kTogether - 1) / kTogether * kTogether, kCols);
+    const int size = (std::min)((end + kBlock - 1) / kBlock * kBlock, kCols);
 #if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
     constexpr bool kPairs = std::is_same_v<Scalar, float>;
     if constexpr (kPairs) {
@@ -106,8 +106,8 @@ ATTUNE_INLINE void shifted_exponentials_of_prefix(int end, Scalar* row, Scalar s
       }
     }
   } else {
-    for (; first + kTogether <= kCols && first < end; first += kTogether) {
-      shifted_exponentials<kTogether>(row + first, shift);
+    for (; first + kBlock <= kCols && first < end; first += kBlock) {
+      shifted_exponentials<kBlock>(row + first, shift);
     }
     if constexpr (kRest > 0) {
       if (first == kCols - kRest && first < end) {
@@ -121,8 +121,9 @@ ATTUNE_INLINE void shifted_exponentials_of_prefix(int end, Scalar* row, Scalar s
 
 }  // namespace detail
 
-/// Scalars of a row that are computed or skipped together.
-inline constexpr int kTogether = kIsScalar<Packet<float>> ? 16 : 32;
+/// Scalars of a row that are computed or skipped together. It differs by target, so it never cuts the terms
+/// of a sum in integers (int8_products.hpp).
+inline constexpr int kKeyBlock = kIsScalar<Packet<float>> ? 16 : 32;
 /// Stands for an end: no scores are known to be −∞.
 struct NoEnd {};
 
@@ -164,7 +165,7 @@ ATTUNE_INLINE void softmax_rows(Scalar* rows, [[maybe_unused]] Kept kept = {},
     Scalar* row = rows + i * kCols;
     Scalar total = 0;
     if constexpr (!std::is_same_v<End, NoEnd>) {
-      detail::shifted_exponentials_of_prefix<kCols, kTogether>(end, row, shift[i]);
+      detail::shifted_exponentials_of_prefix<kCols, kKeyBlock>(end, row, shift[i]);
       if constexpr (!kAgain) total = sum_of<kCols>(row);
     } else if constexpr (kAgain) {
       detail::shifted_exponentials<kCols>(row, shift[i]);

@@ -94,7 +94,7 @@ ATTUNE_INLINE void softmax_rows(Scalar* rows, Kept kept, Before before) {
       const Scalar largest = size == 0 ? Scalar(kMinusInfinity) : detail::largest_of_prefix<kCols>(size, row);
       shift = select_less(Scalar(kMinusInfinity), largest, largest, Scalar(0));
     }
-    detail::shifted_exponentials_of_prefix<kCols, kTogether>(before.end, row, shift);
+    detail::shifted_exponentials_of_prefix<kCols, kKeyBlock>(before.end, row, shift);
     if constexpr (std::is_same_v<Kept, const Scalar*>) {
       inverse = kept[2 * i + 1];
     } else {

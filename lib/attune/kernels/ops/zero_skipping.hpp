@@ -49,9 +49,10 @@ namespace detail {
 // The start of a product's sums.
 enum class SumsFrom { kZero, kZeroThenAdded, kResult };
 template <class Epilogue>
-inline constexpr SumsFrom kSumsFrom = std::is_same_v<Epilogue, Accumulate> ? SumsFrom::kZeroThenAdded
-                                      : std::is_same_v<Epilogue, Continue> ? SumsFrom::kResult
-                                                                           : SumsFrom::kZero;
+inline constexpr SumsFrom kSumsFrom =
+    std::is_same_v<Epilogue, Accumulate>                                        ? SumsFrom::kZeroThenAdded
+    : std::is_same_v<Epilogue, Continue> || std::is_same_v<Epilogue, NextBlock> ? SumsFrom::kResult
+                                                                                : SumsFrom::kZero;
 
 // The sums of gemm(), in its order, without terms with a factor of zero. Not for speed.
 template <class Scalar, class ElementOfB>
@@ -77,9 +78,18 @@ template <class Scalar, class ElementOfB>
 
 /// Products in the arithmetic of their scalars. Int8Products (int8_products.hpp) is the alternative.
 struct FloatProducts {
+  /// Whether A·B is computed in integers.
+  template <class A, class B, class C>
+  static consteval bool in_integers() {
+    return false;
+  }
   template <class A, class B, class C, class Epilogue = Assign>
   ATTUNE_INLINE static void gemm(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
-    kernels::gemm(a, b, c, epilogue);
+    if constexpr (std::is_same_v<Epilogue, NextBlock>) {
+      kernels::gemm(a, b, c, Continue{});
+    } else {
+      kernels::gemm(a, b, c, epilogue);
+    }
   }
 };
 
@@ -107,7 +117,7 @@ class ZeroSkippingOf {
 
   [[nodiscard]] bool needed() const { return needed_; }
 
-  /// C = A·B, or += with Accumulate, or continued with Continue. Products of lanes use all terms.
+  /// C = A·B, += with Accumulate, or continued with Continue or NextBlock. Products of lanes use all terms.
   template <class A, class B, class C, class Epilogue = Assign>
   ATTUNE_INLINE void gemm(const A& a, const B& b, const C& c, Epilogue epilogue = {}) const {
     if constexpr (std::is_floating_point_v<typename C::Scalar>) {

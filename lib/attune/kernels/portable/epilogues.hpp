@@ -22,8 +22,11 @@ struct Accumulate {
   }
 };
 
-/// Continues C's sums, for at most kDepthBlock terms.
+/// Continues C's sums, for at most kDepthBlock terms. Sums of floats have the same bits in any such parts.
 struct Continue : Assign {};
+/// Adds the next block of terms to C's sums. Sums of floats continue; sums of integers quantize each block by
+/// itself, so the algorithm chooses its size, the same on every target.
+struct NextBlock {};
 
 /// C = alpha · A·B
 template <class Scalar>
