@@ -174,3 +174,19 @@ TEST(ParallelLayers, a_large_sequence_on_all_threads_has_the_bits_of_a_trainer) 
     }
   }
 }
+
+// Threads' memory lies side by side. AddressSanitizer watches the end of dy.
+TEST(ParallelLayers, a_convolution_reads_no_row_behind_its_gradient) {
+  const auto parameters = std::make_unique<Convolution::Parameters>();
+  const auto gradients = std::make_unique<Convolution::Parameters>();
+  const auto x = std::make_unique<Convolution::Input>(), dx = std::make_unique<Convolution::Input>();
+  const auto dy = std::make_unique<Convolution::Output>();
+  const auto scratch = std::make_unique<Convolution::Scratch>();
+  attune::Rng rng(1);
+  check::fill_set(*parameters, rng);
+  check::fill(*x, rng);
+  check::fill(*dy, rng);
+  Convolution::Tape tape;
+  attune::backward<Convolution>(*parameters, *x, tape, *dy, *dx, *gradients, *scratch);
+  EXPECT_NE(gradients->weight(0, 0), 0.0f);
+}

@@ -294,8 +294,13 @@ struct Convolution {
     if constexpr (kDepthwise) {
       depthwise_backward(parameters, x, of_taps, dy, to, gradients, scratch, context);
     } else {
+      constexpr int kWhole = kOutRows / kBlock, kRest = kOutRows % kBlock;
       context.template repeat<kBlocks>([&](int block) {
-        backward_block(block, parameters, x, of_taps, dy, to, gradients, scratch, context);
+        if (block < kWhole) {
+          backward_block<kBlock>(block, parameters, x, of_taps, dy, to, gradients, scratch, context);
+        } else if constexpr (kRest > 0) {
+          backward_block<kRest>(block, parameters, x, of_taps, dy, to, gradients, scratch, context);
+        }
       });
     }
   }
@@ -399,16 +404,17 @@ struct Convolution {
   }
 
   // Outputs of a block. Blocks are the same whatever the slices, and so are the sums of gradients.
+  template <int kRows>
   static void backward_block(int block, const auto& parameters, [[maybe_unused]] ConstView<Input> x,
                              const auto& of_taps, ConstView<Output> dy, const auto& dx, auto& gradients,
                              Scratch& scratch, const auto& context) {
     constexpr bool kTrains = kTrained<decltype(gradients.weight)>;
     const int first = block * kBlock;
-    const int count = (std::min<int>)(kBlock, context.template count<kOutRows>() - first);
+    const int count = (std::min<int>)(kRows, context.template count<kOutRows>() - first);
     if (count <= 0) return;
-    using Block = MatrixView<Scalar, kBlock, kTerms>;
-    using OfBlock = MatrixView<const Scalar, kBlock, image.d_out>;
-    const PartView<Block, int, std::integral_constant<int, kTerms>> tokens(Block(scratch.tokens), count, {});
+    using Block = MatrixView<Scalar, kRows, kTerms>;
+    using OfBlock = MatrixView<const Scalar, kRows, image.d_out>;
+    const PartView<Block, int, std::integral_constant<int, kTerms>> tokens(Block(+scratch.tokens), count, {});
     const PartView<OfBlock, int, std::integral_constant<int, image.d_out>> of_block(
         OfBlock(dy.data + first * image.d_out), count, {});
     for (int group = 0; group < image.groups; ++group) {
