@@ -1,9 +1,0 @@
-// expect: attune::IsLayer: there is no backward(parameters, x, tape, dy, dx, gradients, scratch[, mask])
-// errors: 3  the constraint is told, too, and with GCC the name behind the type
-#include "own_layer.hpp"
-
-struct Own : OwnLayer<2, 3> {
-  static void backward(const Parameters&, attune::ConstView<Input>, Tape&, attune::ConstView<Output>,
-                       attune::View<Input>, Parameters&, Scratch&);
-};
-attune::Repeat<2, Own>::Tape tape;

@@ -1,9 +1,0 @@
-// expect: attune::IsLayer: the type has no Stream<tokens, cache>: the same layer for that many tokens if
-#include "own_layer.hpp"
-
-struct Own : WholeLayer<8, 4> {
-  template <attune::CacheShape>
-  struct Stream {};
-};
-using Model = attune::Sequential<attune::Linear<attune::LinearShape{8, 4, 4}>, Own>;
-attune::Trainer<Model, attune::MeanSquaredError> trainer;

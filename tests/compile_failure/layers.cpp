@@ -1,0 +1,75 @@
+// Misuse of attune/layers that must not compile, a case each: tests/compile_failure/run compiles them one by one.
+
+// case: causal_conv1d_with_padding
+// error: leave padding at 0
+using Layer = attune::Conv1d<attune::Conv1dShape{
+    .seq_len = 8, .d_in = 6, .d_out = 4, .kernel = 3, .padding = 1, .causal = true}>;
+Layer::Parameters parameters;
+
+// case: conv1d_of_groups_that_do_not_divide
+// error: d_in and d_out must be multiples of groups
+using Layer =
+    attune::Conv1d<attune::Conv1dShape{.seq_len = 8, .d_in = 6, .d_out = 4, .kernel = 3, .groups = 3}>;
+Layer::Parameters parameters;
+
+// case: dropout_of_everything
+// error: attune::Dropout: probability must be in [0, 1); kept values are divided by 1 - probability
+#include <attune/layers/dropout.hpp>
+
+attune::Dropout<attune::DropoutShape{.rows = 2, .d_model = 4, .probability = 1.0}>::Input x;
+
+// case: embedding_sum_of_a_linear
+// error: attune::EmbeddingSum: it adds two Embeddings, or an EmbeddingSum and an Embedding
+using Words = attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 9, .d_model = 8}>;
+using Types = attune::Linear<attune::LinearShape{.rows = 4, .d_in = 2, .d_out = 8}>;
+attune::Sequential<attune::EmbeddingSum<Words, Types>> model;
+
+// case: embedding_sum_of_another_width
+// error: attune::EmbeddingSum: both tables need the same seq_len, d_model and scalar
+using Words = attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 9, .d_model = 8}>;
+using Types = attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 2, .d_model = 6}>;
+attune::Sequential<attune::EmbeddingSum<Words, Types>> model;
+
+// case: epsilon_that_rounds_to_zero
+// error: attune::LayerNorm, RmsNorm: epsilon is too small for the scalar, which rounds it to 0
+using Norm = attune::LayerNorm<attune::NormShape{.rows = 4, .d_model = 8, .epsilon = 1e-50}>;
+Norm::Tape tape;
+
+// case: ignored_token_status
+// error: nodiscard
+#pragma GCC diagnostic error "-Wunused-result"
+#include <attune/layers/embedding.hpp>
+
+using Layer = attune::Embedding<attune::EmbeddingShape{.seq_len = 2, .vocabulary = 4, .d_model = 3}>;
+void look_up(const Layer::Parameters& parameters, Layer::Output& y) {
+  Layer::forward(parameters, {{1, 2}}, y);
+}
+
+// case: layer_norm_without_rows
+// error: attune::LayerNorm, RmsNorm: rows and d_model must be positive; set both in NormShape
+#include <attune/layers/layer_norm.hpp>
+
+attune::LayerNorm<attune::NormShape{.d_model = 4}>::Parameters parameters;
+
+// case: linear_without_rows
+// error: attune::Linear: rows, d_in and d_out must be positive; set all three in LinearShape
+#include <attune/layers/linear.hpp>
+
+attune::Linear<attune::LinearShape{.d_in = 4, .d_out = 4}>::Input x;
+
+// case: pooling_of_longer_windows
+// error: attune::AvgPool1d: the window is longer than the sequence
+attune::AvgPool1d<attune::Pool1dShape{.seq_len = 4, .d_model = 2, .kernel = 5}>::Output y;
+
+// case: stream_of_a_convolution_that_looks_ahead
+// error: attune: only a causal Conv1d of stride 1 runs token by token; set .causal in Conv1dShape, as the
+using Model = attune::Sequential<
+    attune::Linear<attune::LinearShape{8, 4, 4}>,
+    attune::Conv1d<attune::Conv1dShape{.seq_len = 8, .d_in = 4, .d_out = 4, .kernel = 3, .padding = 1}>>;
+attune::KeyValueCache<Model, attune::CacheShape{.capacity = 8}>::Scratch<> scratch;
+
+// case: stream_of_a_pooling
+// error: attune: Pooling needs the whole sequence, so it does not run token by token; leave it out, and use
+using Model = attune::Sequential<attune::Linear<attune::LinearShape{8, 4, 4}>,
+                                 attune::Pooling<attune::PoolingShape{8, 4}>>;
+attune::KeyValueCache<Model, attune::CacheShape{.capacity = 8}>::Scratch<> scratch;

@@ -1,0 +1,270 @@
+// Misuse of attune/models that must not compile, a case each: tests/compile_failure/run compiles them one by one.
+
+// case: adapted_in_roles_that_nothing_has
+// error: attune::Adapted: no weight of the layer has one of these roles; name others in LowRank
+// errors: 2  then there is nothing to train, either
+using Layer = attune::Linear<attune::LinearShape{.rows = 4, .d_in = 8, .d_out = 8}>;  // no queries, no values
+constexpr Layer::Parameters kLayer{};
+attune::Trainer<attune::Adapted<Layer, kLayer, attune::LowRank{.rank = 2}>> trainer;
+
+// case: adapted_layer_without_sets
+// error: attune::Adapted: the layer and its parts need ParametersOf<Matrix, Vector>, for sets with factors
+#include "layer_without_sets.hpp"
+
+attune::Trainer<attune::Adapted<ByHand, kByHand, attune::LowRank{.rank = 2}>> trainer;
+
+// case: adapted_of_rank_zero
+// error: attune::LowRank: the rank must be positive
+using Layer = attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 4, .d_model = 8, .num_heads = 2}>;
+constexpr Layer::Parameters kLayer{};
+attune::Adapted<Layer, kLayer, attune::LowRank{.rank = 0, .alpha = 1}>::Parameters parameters;
+
+// case: biases_and_norms_of_a_layer_without_sets
+// error: attune::BiasesAndNorms: the layer and its parts need ParametersOf<Matrix, Vector>, for sets without
+#include "layer_without_sets.hpp"
+
+using Model = attune::Sequential<ByHand, ByHand::Own>;
+constexpr Model::Parameters kModel{};
+attune::BiasesAndNorms<Model, kModel>::Parameters parameters;
+
+// case: biases_and_norms_where_there_are_none
+// error: attune::BiasesAndNorms: the layer has no bias and no normalization to train
+// errors: 2  then there is nothing to train, either
+using Layer = attune::Linear<attune::LinearShape{.rows = 4, .d_in = 8, .d_out = 8, .bias = false}>;
+constexpr Layer::Parameters kLayer{};
+attune::Trainer<attune::BiasesAndNorms<Layer, kLayer>> trainer;
+
+// case: biases_of_an_adapted_layer
+// error: attune::BiasesAndNorms, Adapted: the layer contains an Adapted layer; merge() its factors first
+using Layer = attune::Linear<attune::LinearShape{.rows = 4, .d_in = 8, .d_out = 8}>;
+constexpr Layer::Parameters kLayer{};
+using Adapted = attune::Adapted<
+    Layer, kLayer, attune::LowRank{.rank = 2, .roles = attune::Role::kProjections, .biases_and_norms = true}>;
+constexpr Adapted::Parameters kAdapted{};
+attune::BiasesAndNorms<Adapted, kAdapted>::Parameters parameters;
+
+// case: decoder_layer_in_a_sequential
+// error: attune::DecoderLayer: the layer has no memory; put it into the Decoder of EncoderDecoder<Encoder
+// kilobytes: 37  the way from the call to the layer
+#include "encoder_decoder.hpp"
+
+template void run<attune::Sequential<attune::Linear<attune::LinearShape{3, 4, 4}>, Decoder>>();
+
+// case: embedding_behind_a_layer
+// error: attune: a layer that takes token ids must be the first of a Sequential; it cannot follow another
+using Model =
+    attune::Sequential<attune::Linear<attune::LinearShape{4, 8, 8}>,
+                       attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 9, .d_model = 8}>>;
+Model::Parameters parameters;
+
+// case: encoder_above_frozen_decoder_layers
+// error: attune::EncoderDecoder: a Frozen first decoder layer keeps no tape for the memory's gradient
+// kilobytes: 10  the names of the layers
+#include "encoder_decoder.hpp"
+
+using Layer = attune::DecoderLayer<kDecoder>;
+static Layer::Parameters constants;
+using Model = attune::EncoderDecoder<
+    Encoder, attune::Sequential<attune::Frozen<Layer, constants>, attune::Linear<attune::LinearShape{3, 4, 4}>>>;
+static_assert(sizeof(Model::Parameters) > 0);
+
+// case: encoder_decoder_mask_for_an_encoder
+// error: attune::EncoderDecoderMask: attention outside of an EncoderDecoder takes one mask; move those
+// kilobytes: 32  the way from the call to the layer
+#include "encoder_decoder.hpp"
+
+void masked(attune::Trainer<Encoder>& trainer, const Encoder::Input& x) {
+  (void)trainer.accumulate(x, x, attune::EncoderDecoderMask<>{});
+}
+
+// case: encoder_decoder_of_another_memory
+// error: attune::EncoderDecoder: the encoder's output is not the memory of a decoder layer
+#include "encoder_decoder.hpp"
+
+constexpr attune::EncoderLayerShape kLonger{.attention = {.seq_len = 7, .d_model = 4, .num_heads = 2}, .d_ff = 6};
+using Model = attune::EncoderDecoder<attune::EncoderLayer<kLonger>, Decoder>;
+static attune::Trainer<Model> trainer;
+void train(const Model::Input& x, const Model::Output& y) { (void)trainer.accumulate(x, y); }
+
+// case: encoder_decoder_of_ids_and_a_matrix
+// error: attune::EncoderDecoder: source and target must both be token ids, or matrices with the same number
+#include "encoder_decoder.hpp"
+
+using Ids = attune::Embedding<attune::EmbeddingShape{.seq_len = 3, .vocabulary = 9, .d_model = 4}>;
+using Model = attune::EncoderDecoder<Encoder, attune::Sequential<Ids, Decoder>>;
+static_assert(sizeof(Model::Parameters) > 0);
+
+// case: encoder_decoder_with_one_mask
+// error: attune::EncoderDecoder: one mask is ambiguous; pass EncoderDecoderMask{source, target}
+// kilobytes: 31  the way from the call to the layer
+#include "encoder_decoder.hpp"
+
+using Model = attune::EncoderDecoder<Encoder, Decoder>;
+void masked(attune::Trainer<Model>& trainer, const Model::Input& x, const Model::Output& target) {
+  (void)trainer.accumulate(x, target, attune::CausalMask{});
+}
+
+// case: encoder_decoder_without_decoder_layers
+// error: attune::EncoderDecoder: no layer of the decoder attends to the encoder's output
+#include "encoder_decoder.hpp"
+
+using Model = attune::EncoderDecoder<Encoder, Encoder>;
+static_assert(sizeof(Model::Parameters) > 0);
+
+// case: encoder_of_parts_that_do_not_fit
+// error: attune: the output of a layer does not fit the input of the next
+// errors: 2  the network fits neither what is before nor what is behind it
+// kilobytes: 15  the way from the call to the layer
+using Layer = attune::EncoderLayerOf<
+    attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 4, .d_model = 8, .num_heads = 2}>,
+    attune::SwiGlu<attune::FeedForwardShape{.rows = 4, .d_model = 6, .d_ff = 8}>,
+    attune::RmsNorm<attune::NormShape{.rows = 4, .d_model = 8}>>;
+Layer::Tape tape;
+
+// case: encoder_without_d_ff
+// error: attune::EncoderLayer, DecoderLayer: seq_len, d_model, num_heads and d_ff must be positive; set
+#include <attune/models/encoder_layer.hpp>
+
+attune::EncoderLayer<attune::EncoderLayerShape{
+    .attention = {.seq_len = 4, .d_model = 8, .num_heads = 2}}>::Input x;
+
+// case: frozen_first_behind_what_is_trained
+// error: attune::Sequential: a model that begins with a Frozen layer keeps no tape for dx; list its layers
+// kilobytes: 34  the way from the call to the layer
+using Layer = attune::Linear<attune::LinearShape{.rows = 4, .d_in = 8, .d_out = 8}>;
+constexpr Layer::Parameters kLayer{};
+using Block = attune::Sequential<attune::Frozen<Layer, kLayer>, Layer>;
+using Model = attune::Sequential<Layer, attune::Residual<Block>>;
+attune::Trainer<Model> trainer;
+
+void train(const Model::Input& x, const Model::Output& target) { (void)trainer.step(x, target, {}); }
+
+// case: frozen_layer_without_sets
+// error: attune::Frozen: after a trained layer, this layer and its parts need ParametersOf<Matrix, Vector>
+// kilobytes: 16  the way from the call to the layer
+#include "layer_without_sets.hpp"
+
+using Model = attune::Sequential<ByHand::Own, attune::Frozen<ByHand, kByHand>>;
+attune::Trainer<Model> trainer;
+
+void train(const Model::Input& x, const Model::Output& target) { (void)trainer.step(x, target, {}); }
+
+// case: frozen_with_constants_of_another_layer
+// error: attune::Frozen, BiasesAndNorms, Adapted: the constants do not match the layer: they differ in
+using Head = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 4, .d_out = 2}>;
+static attune::Linear<attune::LinearShape{.rows = 1, .d_in = 2, .d_out = 4}>::Parameters other;
+using Model = attune::Sequential<attune::Frozen<Head, other>, attune::Linear<attune::LinearShape{1, 2, 4}>>;
+static_assert(sizeof(Model::Parameters) > 0);
+
+// case: head_alone_of_no_sequential
+// error: attune::HeadAlone: the model must be a Sequential whose last layer with parameters is the head; use
+using Model = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 4, .d_out = 2}>;
+static Model::Parameters constants;
+using Tuned = attune::HeadAlone<Model, constants>;
+static_assert(sizeof(Tuned::Parameters) > 0);
+
+// case: logits_of_several_rows
+// error: attune::sample: logits must be [1, vocabulary] of SamplingScratch
+attune::Tensor<float, 4, 10> logits;
+attune::SamplingScratch<10> scratch;
+attune::Rng rng(1);
+const auto next = attune::sample(logits, {}, rng, scratch);
+
+// case: numbers_that_are_none
+// Options beyond what they can be, infinity among them.
+// error: attune::LowRank: alpha must be in [1e-30, 1e30]
+// error: attune::MultiHeadAttention: offset must not be negative, nor above 2^30
+// error: attune::RotaryPositions: base must be above 1, and at most 1e300
+// error: attune::SinusoidalPositions: base must be above 1, and at most 1e300
+// error: attune::Huber: delta must be at least 1e-30
+// error: attune::LayerNorm, RmsNorm: epsilon must not be negative, nor above 1e30
+// error: attune::KeyValueCache: a cache keeps at most 2^28 tokens and 2^28 sinks
+// errors: 7  seven mistakes
+// kilobytes: 10  seven mistakes
+using namespace attune;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+using Attention = MultiHeadAttention<AttentionShape{.seq_len = 4, .d_model = 8, .num_heads = 2}>;
+constexpr Attention::Parameters kAttention{};
+Adapted<Attention, kAttention, LowRank{.rank = 2, .alpha = 0}>::Parameters parameters;
+MultiHeadAttention<AttentionShape{.seq_len = 4, .d_model = 8, .num_heads = 2, .offset = 1 << 30 | 1}>::Input
+    x;
+using Rotated = RotaryPositions<RotaryShape{.seq_len = 4, .num_heads = 2, .d_k = 4, .base = kInfinity}>;
+Rotated::Input rotated;
+SinusoidalPositions<PositionShape{.seq_len = 4, .d_model = 8, .base = kInfinity}>::Input tokens;
+constexpr bool kMean = Huber<HuberOptions{.delta = 1e-60}>::kMeanOverBatch;
+LayerNorm<NormShape{.rows = 4, .d_model = 8, .epsilon = kInfinity}>::Input normalized;
+KeyValueCache<Attention, CacheShape{.window = 1 << 28 | 1}> cache;
+
+// case: packed_tape_of_a_single_layer
+// error: attune::PackedTape: packing the tape of a single layer saves nothing; use PackedTape on the whole
+// error: attune::PackedTape: packing the tape of a single layer saves nothing; use PackedTape on the whole
+using Layer = attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 4, .d_model = 8, .num_heads = 2}>;
+static attune::Trainer<attune::PackedTape<Layer>> trainer;
+
+// case: packed_tape_of_doubles
+// error: attune::PackedTape: an 8- or 16-bit tape needs a model in float
+using Layer = attune::EncoderLayer<
+    attune::EncoderLayerShape{.attention = {.seq_len = 4, .d_model = 8, .num_heads = 2}, .d_ff = 8}, double>;
+static attune::PackedTape<Layer>::Tape tape;
+
+// case: repeat_of_an_embedding
+// error: attune: a layer that takes token ids must be the first of a Sequential; it cannot follow another
+attune::Repeat<2, attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 9, .d_model = 8}>> layer;
+
+// case: residual_as_norm
+// error: attune::EncoderLayer, DecoderLayer: the norm needs recompute(parameters, x, tape, y); a Residual
+using Layer = attune::EncoderLayerOf<
+    attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 4, .d_model = 8, .num_heads = 2}>,
+    attune::SwiGlu<attune::FeedForwardShape{.rows = 4, .d_model = 8, .d_ff = 8}>,
+    attune::Residual<attune::RmsNorm<attune::NormShape{.rows = 4, .d_model = 8}>>>;
+Layer::Tape tape;
+
+// case: residual_of_an_embedding
+// error: attune: a layer that takes token ids must be the first of a Sequential; it cannot follow another
+attune::Residual<attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 9, .d_model = 8}>> layer;
+
+// case: residual_of_another_width
+// error: the output of a layer does not fit the input of the next
+// error by clang: 8, 16, 8, 8>
+// error by gcc: int output_rows = 8; int output_cols = 16; int input_rows = 8; int input_cols = 8
+#include <attune/layers/linear.hpp>
+#include <attune/models/residual.hpp>
+
+attune::Residual<attune::Linear<attune::LinearShape{8, 8, 16}>> layer;
+
+// case: sample_of_another_scalar
+// error: attune::sample: logits and scratch have different scalar types; use SamplingScratch<vocabulary
+// errors: 2  what cannot be read as the scratch's scalar is told, too
+attune::Sampled use(const attune::Tensor<double, 1, 5>& logits, attune::Rng& rng,
+                    attune::SamplingScratch<5>& scratch) {
+  return attune::sample(logits, {}, rng, scratch);
+}
+
+// case: sequential_that_does_not_fit
+// error: the output of a layer does not fit the input of the next
+// error: output_fits_input
+// error by clang: 8, 16, 8, 32>
+// error by gcc: int output_rows = 8; int output_cols = 16; int input_rows = 8; int input_cols = 32
+#include <attune/layers/linear.hpp>
+#include <attune/models/sequential.hpp>
+
+using Embed = attune::Linear<attune::LinearShape{8, 8, 16}>;
+using Head = attune::Linear<attune::LinearShape{8, 32, 4}>;
+attune::Sequential<Embed, Head>::Parameters parameters;
+
+// case: tied_body_of_another_width
+// error: attune: the output of a layer does not fit the input of the next; see output_fits_input<layer
+// output rows, output cols, input rows, input cols> names them
+using Model =
+    attune::Tied<attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 9, .d_model = 8}>,
+                 attune::Linear<attune::LinearShape{.rows = 4, .d_in = 8, .d_out = 7}>>;
+Model::Parameters parameters;
+
+// case: trainer_of_a_decoder_layer
+// error: attune::DecoderLayer: the layer has no memory; put it into the Decoder of EncoderDecoder<Encoder
+// kilobytes: 25  the way from the call to the layer
+#include "encoder_decoder.hpp"
+
+using Layer = attune::DecoderLayer<kDecoder>;
+static attune::Trainer<Layer> trainer;
+void train(const Layer::Input& x) { (void)trainer.accumulate(x, x); }

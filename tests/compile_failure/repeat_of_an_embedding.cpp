@@ -1,4 +1,0 @@
-// expect: attune: a layer that takes token ids must be the first of a Sequential; it cannot follow another
-#include <attune/attune.hpp>
-
-attune::Repeat<2, attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 9, .d_model = 8}>> layer;

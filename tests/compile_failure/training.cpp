@@ -1,0 +1,255 @@
+// Misuse of attune/training that must not compile, a case each: tests/compile_failure/run compiles them one by one.
+
+// case: bfloat16_master_weights_of_doubles
+// error: attune::Bfloat16MasterWeights: bf16 weights need a model in float
+using Masters = attune::Bfloat16MasterWeights<attune::Adam<attune::AdamVariant{}, double>>;
+constexpr auto kFingerprint = Masters::kFingerprint;
+
+// case: bfloat16_without_a_first_moment
+// error: attune::Adam: without a first moment, the second is kept in scalars or in 8 bits
+using Rounded = attune::Adam<attune::AdamVariant{.moments = attune::MomentPrecision::kBfloat16,
+                                                 .first_moment = attune::FirstMoment::kNone}>;
+constexpr auto kFingerprint = Rounded::kFingerprint;
+
+// case: class_weights_for_other_classes
+// error: attune::WeightedCrossEntropy: the number of weights must equal the number of classes
+using Layer = attune::Linear<attune::LinearShape{.rows = 2, .d_in = 3, .d_out = 4}>;
+constexpr attune::WeightedCrossEntropy<3> kLoss{{{1, 2, 3}}};
+attune::Trainer<Layer, attune::WeightedCrossEntropy<3>> trainer;
+Layer::Input x;
+const std::array<int, 2> targets{0, 1};
+
+int main() { return trainer.step(x, targets, {}, attune::NoClipping{}, attune::NoMask{}, kLoss).ok(); }
+
+// case: class_weights_forgotten
+// error: attune::Trainer: this loss has class weights; pass it to every call: step(inputs, targets, options
+using Layer = attune::Linear<attune::LinearShape{.rows = 2, .d_in = 3, .d_out = 4}>;
+attune::Trainer<Layer, attune::WeightedCrossEntropy<4>> trainer;
+Layer::Input x;
+const std::array<int, 2> targets{0, 1};
+
+int main() { return trainer.step(x, targets, {}).ok(); }
+
+// case: closed_form_head_of_fewer_classes
+// error: attune::ClosedFormHead: the base has more classes than the head; give the head all of them
+using Device = attune::ClosedFormHead<8, 3>;
+using Base = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 8, .d_out = 5}>;
+attune::Status f(const Device& device, const Base::Parameters& base, Device::Head::Parameters& head,
+                 Device::Scratch& scratch) {
+  return device.solve(base, Device{}, head, scratch);
+}
+
+// case: closed_form_head_of_other_features
+// error: attune::ClosedFormHead: the base's weight must be [num_features, classes]
+using Device = attune::ClosedFormHead<8, 3>;
+using Base = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 4, .d_out = 3}>;
+attune::Status f(const Device& device, const Base::Parameters& base, Device::Head::Parameters& head,
+                 Device::Scratch& scratch) {
+  return device.solve(base, Device{}, head, scratch);
+}
+
+// case: empty_batch
+// error: attune::Trainer: batch must be at least 1
+constexpr attune::AttentionShape kShape{.seq_len = 4, .d_model = 8, .num_heads = 2};
+using Layer = attune::MultiHeadAttention<kShape>;
+
+attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW, 0> trainer;
+
+// case: gradients_of_floats_checked
+// error: attune::check_gradients: finite differences need double; make the layer's Scalar a template
+// parameter and check that of double
+#include <attune/layers/linear.hpp>
+#include <attune/training/check_gradients.hpp>
+
+using Layer = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 2, .d_out = 2}>;
+
+bool use() { return attune::check_gradients<Layer>().ok(); }
+
+// case: groups_around_master_weights
+// error: attune::ParameterGroups: master weights in bf16 go around the groups: Bfloat16MasterWeights<ParameterGroups<...>>
+using Groups = attune::ParameterGroups<attune::Bfloat16MasterWeights<attune::AdamW>>;
+constexpr auto kFingerprint = Groups::kFingerprint;
+
+// case: half_sum_of_cross_entropy
+// error: attune::CrossEntropy: reduction must be kMean or kSum; for neither use forward_rows
+#include <attune/training/cross_entropy.hpp>
+
+using Loss = attune::CrossEntropy<attune::CrossEntropyOptions{.reduction = attune::Reduction::kHalfSum}>;
+constexpr bool kUse = Loss::kMeanOverBatch;
+
+// case: int8_moments_of_doubles
+// error: attune::Adam: 8- and 16-bit moments need float parameters
+using Int8 = attune::Adam<attune::AdamVariant{.moments = attune::MomentPrecision::kInt8}, double>;
+constexpr auto kFingerprint = Int8::kFingerprint;
+
+// case: int8_momentum_that_is_none
+// error: attune::Sgd: 8- and 16-bit momentum needs float parameters
+using Int8 = attune::Sgd<attune::Momentum::kNone, float, attune::MomentPrecision::kInt8>;
+constexpr auto kFingerprint = Int8::kFingerprint;
+
+// case: int8_training_with_lockstep
+// error: attune::Int8TrainingWith: the plan must compute one sequence at a time
+using Layer = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 16, .d_out = 16}>;
+attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW, 17,
+                attune::Int8TrainingWith<attune::Lockstep>>
+    trainer;
+
+// case: loss_of_another_shape
+// error: attune: output, target and gradient of a loss must have one shape
+#include <attune/training/loss.hpp>
+
+attune::Tensor<float, 2, 4> y{}, dy{};
+attune::Tensor<float, 4, 2> target{};
+float loss = attune::MeanSquaredError::forward(y, target, dy);
+
+// case: loss_that_answers_a_number
+// error: attune::Loss: sum(y, target, dy) must return a LossSum of the model's scalar
+// errors: 2  the constraint of the class that takes it is told, too
+using Layer = attune::Linear<attune::LinearShape{.rows = 2, .d_in = 3, .d_out = 4}>;
+struct Loss {
+  static constexpr bool kMeanOverBatch = true;
+  static float sum(attune::ConstView<Layer::Output>, attune::ConstView<Layer::Output>,
+                   attune::View<Layer::Output>) {
+    return 0;
+  }
+};
+
+attune::Trainer<Layer, Loss> trainer;
+
+// case: loss_without_a_kind_of_reduction
+// error: attune::Loss: the type has no kMeanOverBatch (whether a batch's loss is a mean); training/loss.hpp
+// errors: 2  the constraint of the class that takes it is told, too
+using Layer = attune::Linear<attune::LinearShape{.rows = 2, .d_in = 3, .d_out = 4}>;
+struct Loss {};
+
+attune::Trainer<Layer, Loss> trainer;
+
+// case: loss_without_a_sum
+// error: attune::Loss: there is no sum(y, target, dy)
+// errors: 2  the constraint of the class that takes it is told, too
+using Layer = attune::Linear<attune::LinearShape{.rows = 2, .d_in = 3, .d_out = 4}>;
+struct Loss {
+  static constexpr bool kMeanOverBatch = true;
+};
+
+attune::Trainer<Layer, Loss> trainer;
+
+// case: masks_fewer_than_sequences
+// error: attune::Trainer: pass one mask for the batch, or one for each sequence in a std::array or std::span
+using Layer = attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 4, .d_model = 8, .num_heads = 2}>;
+attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW, 2> trainer;
+decltype(trainer)::BatchInput x;
+decltype(trainer)::BatchTarget target;
+std::array<attune::KeyPaddingMask<4>, 3> masks;
+
+int main() { return trainer.step(x, target, {}, attune::NoClipping{}, masks).ok(); }
+
+// case: noise_exponent_beside_smoothing
+// error: attune::CrossEntropy: noise_exponent and label_smoothing exclude each other; choose one
+using Loss = attune::CrossEntropy<attune::CrossEntropyOptions{.label_smoothing = 0.1, .noise_exponent = 0.7}>;
+constexpr bool kMean = Loss::kMeanOverBatch;
+
+// case: noise_exponent_too_small
+// error: attune::CrossEntropy: noise_exponent must be 0 or in [0.01, 1]; 0.7 suits many wrong labels, 0 is cross-entropy
+using Loss = attune::CrossEntropy<attune::CrossEntropyOptions{.noise_exponent = 1e-3}>;
+constexpr bool kMean = Loss::kMeanOverBatch;
+
+// case: optimizer_before_the_loss
+// error: attune::Loss: this is an optimizer; the loss comes before it: Trainer<Model, Loss, Optimizer>
+// errors: 2  the constraint of the class that takes it is told, too
+using Model = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 2, .d_out = 2}>;
+attune::Trainer<Model, attune::AdamW, attune::CrossEntropy<>> trainer;
+
+// case: optimizer_of_another_scalar
+// error: attune::Trainer: model and optimizer have different scalars; give both the same (Adam<{}, double>)
+constexpr attune::AttentionShape kShape{.seq_len = 4, .d_model = 8, .num_heads = 2};
+using Layer = attune::MultiHeadAttention<kShape>;
+
+attune::Trainer<Layer, attune::MeanSquaredError, attune::Adam<attune::AdamVariant{}, double>> trainer;
+
+// case: optimizer_without_an_update
+// error: attune::Optimizer: the type lacks kMoments, moments.reset(), for_each_with_moments(visitor
+// errors: 2  the constraint of the class that takes it is told, too
+using Layer = attune::Linear<attune::LinearShape{.rows = 2, .d_in = 3, .d_out = 4}>;
+struct Optimizer : attune::AdamW {
+  static void update();
+};
+
+attune::Trainer<Layer, attune::MeanSquaredError, Optimizer> trainer;
+
+// case: optimizer_without_options
+// error: attune::Optimizer: the type needs Scalar, Options, Coefficients and Moments<Parameters>
+// errors: 2  the constraint of the class that takes it is told, too
+using Layer = attune::Linear<attune::LinearShape{.rows = 2, .d_in = 3, .d_out = 4}>;
+struct Optimizer {
+  using Scalar = float;
+};
+
+attune::Trainer<Layer, attune::MeanSquaredError, Optimizer> trainer;
+
+// case: perturbation_that_rounds_away
+// error: attune::ForwardOnlyTrainer: the perturbation's size must be in [1e-6, 1] for float, [1e-14, 1] for double; parameters lose a smaller one to rounding, and 1e-3 is usual
+#include "journal.hpp"
+
+static attune::ForwardOnlyTrainer<Model, attune::MeanSquaredError, 1, attune::Perturbation{1e-7}> trainer;
+
+// case: plan_that_is_none
+// error: attune::Trainer: the fifth template argument is not a memory plan: use Streaming, Lockstep
+// errors: 2  the constraint of the class that takes it is told, too
+using Layer = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 2, .d_out = 2}>;
+attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW, 1, attune::NoClipping> trainer;
+
+// case: step_with_gradients_of_another_set
+// error: attune::optimizer_step: gradients and parameters have different types; use one type
+using Parameters = attune::Linear<attune::LinearShape{2, 8, 8}>::Parameters;
+using Others = attune::Linear<attune::LinearShape{2, 4, 4}>::Parameters;
+
+attune::Status step(Parameters& parameters, const Others& gradients, attune::AdamW::Moments<Others>& moments) {
+  return attune::AdamW::step(parameters, gradients, moments, {});
+}
+
+// case: trainer_with_nothing_to_train
+// error: attune::Trainer: the model has no trainable parameters; leave a part out of Frozen
+using Layer = attune::Linear<attune::LinearShape{.rows = 4, .d_in = 8, .d_out = 8}>;
+constexpr Layer::Parameters kLayer{};
+attune::Trainer<attune::Sequential<attune::Frozen<Layer, kLayer>, attune::Relu<4, 8>>> trainer;
+
+// case: update_in_backward_of_a_layer_without_sets
+// error: attune::UpdateInBackward: the model and its layers need ParametersOf<Matrix, Vector>, for sets with
+#include "layer_without_sets.hpp"
+
+attune::Trainer<ByHand, attune::MeanSquaredError, attune::AdamW, 1, attune::UpdateInBackward> trainer;
+
+// case: update_in_backward_over_a_batch
+// error: attune::Trainer: UpdateInBackward keeps no gradients to add up; use a batch of 1
+using Layer = attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 4, .d_model = 8, .num_heads = 2}>;
+attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW, 4, attune::UpdateInBackward> trainer;
+
+// case: update_in_backward_with_clipping
+// error: attune::Trainer: UpdateInBackward has no gradients to clip; pass NoClipping{}
+using Layer = attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 4, .d_model = 8, .num_heads = 2}>;
+attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW, 1, attune::UpdateInBackward> trainer;
+Layer::Input x;
+Layer::Output target;
+
+int main() { return trainer.step(x, target, {}, attune::GradientClipping{1.0f}).ok(); }
+
+// case: workspace_of_other_models
+// error: attune::Workspace: this Workspace does not list the model
+using Model = attune::Linear<attune::LinearShape{2, 3, 3}>;
+using Other = attune::Linear<attune::LinearShape{2, 3, 4}>;
+attune::Workspace<Model> workspace;
+attune::Trainer<Other, attune::MeanSquaredError, attune::AdamW, 1, attune::InWorkspace<workspace>> trainer;
+auto result = trainer.accumulate(Other::Input{}, Other::Output{});
+
+// case: workspace_too_small_for_updates_in_backward
+// error: attune::Workspace: updates in backward need one more matrix of tokens than the largest model; use
+// kilobytes: 15  the way from the call to the layer
+using Encoder = attune::Repeat<2, attune::EncoderLayer<attune::EncoderLayerShape{
+    .attention = {.seq_len = 4, .d_model = 8, .num_heads = 2}, .d_ff = 8}>>;
+attune::Workspace<Encoder> workspace;
+attune::Trainer<Encoder, attune::MeanSquaredError, attune::AdamW, 1,
+                attune::InWorkspace<workspace, attune::UpdateInBackward>>
+    trainer;
+
+attune::Status train(const Encoder::Input& x, const Encoder::Output& y) { return trainer.step(x, y, {}).status; }
