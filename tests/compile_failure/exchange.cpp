@@ -311,7 +311,7 @@ Model::Parameters parameters;
 const attune::Status status = attune::read_safetensors<Names>(std::string_view("{}"), parameters);
 
 // case: pytorch_part_of_a_model
-// error: attune: pass names, not a model: PyTorchModule<Model, …>, PyTorchPart, HuggingFaceModule, or
+// error: attune: pass names, not a model: PyTorchModule<Model
 using Model = attune::Linear<attune::LinearShape{1, 2, 3}>;
 using Part = attune::PyTorchPart<Model, "body">;
 static_assert(attune::SafetensorsLayout<Part>::kTensors == 2);
