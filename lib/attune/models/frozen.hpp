@@ -264,9 +264,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
     if constexpr (kFrozen) {
       return (kConstants);
     } else {
-      AllWith<typename Set::Forms> all{};
-      refer(trained, room, all);
-      return all;
+      return references(trained, room);
     }
   }
   /// Writes all of Layer's parameters, as the layer without constants has them. Factors are merged: W +
@@ -284,17 +282,29 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
     if constexpr (kRank == 0) {
       return static_cast<OfLayer&>(gradients);
     } else {
-      typename SinksOf<typename Set::Forms, typename Gradients::Forms>::type all{};
-      decltype(all)::visit(
-          [room](const TensorPath&, auto& leaf, const auto& own, auto& gradient) {
-            if constexpr (detail::kTrained<std::remove_cvref_t<decltype(leaf)>>) {
-              leaf = detail::stands_for_gradient<kTokens>(own, gradient, room);
-            }
-          },
-          static_cast<const TensorPath*>(nullptr), all, static_cast<const typename Set::OfLayer&>(trained),
-          static_cast<OfLayer&>(gradients));
-      return all;
+      return sinks(trained, gradients, room);
     }
+  }
+  // In these two the set is a variable of the whole function: GCC before 14 copies one of a block when it
+  // returns it, which takes the set's bytes of the stack once more.
+  template <class Set, class Gradients>
+  static constexpr auto sinks(const Set& trained, Gradients& gradients, Scalar* room) {
+    typename SinksOf<typename Set::Forms, typename Gradients::Forms>::type all{};
+    decltype(all)::visit(
+        [room](const TensorPath&, auto& leaf, const auto& own, auto& gradient) {
+          if constexpr (detail::kTrained<std::remove_cvref_t<decltype(leaf)>>) {
+            leaf = detail::stands_for_gradient<kTokens>(own, gradient, room);
+          }
+        },
+        static_cast<const TensorPath*>(nullptr), all, static_cast<const typename Set::OfLayer&>(trained),
+        static_cast<typename Gradients::OfLayer&>(gradients));
+    return all;
+  }
+  template <class Set>
+  static constexpr auto references(const Set& trained, Scalar* room) {
+    AllWith<typename Set::Forms> all{};
+    refer(trained, room, all);
+    return all;
   }
   template <class Set, class All>
   static constexpr void refer(const Set& trained, Scalar* room, All& all) {
