@@ -135,15 +135,19 @@ class SliceWalk {
   constexpr SliceWalk(SliceAddress& address, int work)
       : address_(address), before_(address.done[0]), work_(work), left_(work) {}
 
+  // What a stage needs is a call, and stands once in a program: a model has dozens of stages.
+
   /// Whether to run the stage that the walk has reached.
   ATTUNE_INLINE bool is_next() { return before_-- == 0; }
   /// Whether the slice has room for a portion of such work. The first portion always fits; if another does
   /// not, the slice ends.
-  ATTUNE_INLINE bool has_room(int work) {
+  [[gnu::noinline]] bool has_room(int work) {
     if (left_ == work_ || work <= left_) return true;
     stop();
     return false;
   }
+  /// Whether to run a stage of one portion.
+  [[gnu::noinline]] bool begin(int work) { return is_next() && has_room(work); }
   /// The number of complete rows of the stage.
   [[nodiscard]] int first_row() const { return address_.rows; }
   /// Records that a portion has run, up to row `end` of `count`.
@@ -157,11 +161,24 @@ class SliceWalk {
       stop();
     }
   }
-  /// Whether enter() can open another level.
-  [[nodiscard]] bool can_enter() const { return level_ + 1 < SliceAddress::kLevels; }
-  void enter() { before_ = address_.done[++level_]; }
-  /// Closes the level. Returns whether the level is complete and the slice goes on.
+  /// Begins the stages of a layer within. Returns whether to run any of them. Behind the last level they
+  /// count as stages of that level.
+  [[gnu::noinline]] bool enter() {
+    if (is_last_level()) {
+      ++deeper_;
+      return true;
+    }
+    if (!is_next()) return false;
+    open();
+    return true;
+  }
+  /// Ends what enter() or enter_repeated() began. Returns whether all of it is complete and the slice goes
+  /// on.
   [[gnu::noinline]] bool leave() {
+    if (deeper_ > 0) {
+      --deeper_;
+      return true;
+    }
     const bool is_complete = complete();
     if (is_complete) address_.done[level_] = 0;
     --level_;
@@ -173,10 +190,19 @@ class SliceWalk {
     return before_ == 0;
   }
   /// Counts `times` stages. Returns the index of the next one; outside [0, times) if none is next.
-  int begin_repeat(int times) {
+  [[gnu::noinline]] int begin_repeat(int times) {
+    if (is_last_level()) return 0;
     const int next = before_;
     before_ -= times;
     return next;
+  }
+  /// Begins one of these stages, which is made of stages.
+  [[gnu::noinline]] void enter_repeated() {
+    if (is_last_level()) {
+      ++deeper_;
+    } else {
+      open();
+    }
   }
   /// Ends the slice within a repeat.
   void stop() { before_ = kStopped; }
@@ -187,6 +213,8 @@ class SliceWalk {
   static constexpr int kEnded = -1;          // after a complete stage
   static constexpr int kStopped = -1 << 30;  // before a stage, or within it
 
+  [[nodiscard]] bool is_last_level() const { return level_ + 1 == SliceAddress::kLevels; }
+  void open() { before_ = address_.done[++level_]; }
   void complete_stage() {
     ++address_.done[level_];
     before_ = left_ > 0 ? 0 : kEnded;
@@ -197,6 +225,7 @@ class SliceWalk {
   int work_;
   int left_;
   int level_ = 0;
+  int deeper_ = 0;  // open layers behind the last level
 };
 
 }  // namespace detail
@@ -217,7 +246,7 @@ class OneSlice {
   /// Runs a stage, if it is its turn. Its work is unknown, so it takes a whole slice.
   template <class Body>
   ATTUNE_INLINE void stage(Body&& body) const {
-    if (!walk_->is_next() || !walk_->has_room(most_work)) return;
+    if (!walk_->begin(most_work)) return;
     body();
     walk_->end_portion(1, 1, most_work);
   }
@@ -231,33 +260,27 @@ class OneSlice {
   /// Runs a layer within as one stage. Returns its result, or a zero if it is not its turn.
   template <class Body>
   ATTUNE_INLINE auto inside(Body&& body) const {
-    if (!walk_->can_enter()) return body();
     if constexpr (std::is_void_v<decltype(body())>) {
-      if (!walk_->is_next()) return;
-      walk_->enter();
+      if (!walk_->enter()) return;
       body();
       walk_->leave();
     } else {
       decltype(body()) result{};
-      if (!walk_->is_next()) return result;
-      walk_->enter();
-      result = body();
-      walk_->leave();
+      if (walk_->enter()) {
+        result = body();
+        walk_->leave();
+      }
       return result;
     }
   }
   /// Runs body(i) for i from 0 to times - 1, each a stage made of stages.
   template <int times, class Body>
   ATTUNE_INLINE void repeat(Body&& body) const {
-    if (!walk_->can_enter()) {
-      for (int i = 0; i < times; ++i) body(i);
-      return;
-    }
     int i = walk_->begin_repeat(times);
     if (i < 0 || i >= times) return;
     bool more = true;
     for (; more && i < times; ++i) {
-      walk_->enter();
+      walk_->enter_repeated();
       body(i);
       more = walk_->leave();
     }
@@ -297,10 +320,15 @@ class OneSlice {
     const int fitting = std::clamp(most_work / (std::max)(work, 1), 1, count);
     return fitting < count && fitting > tile ? fitting - fitting % tile : fitting;
   }
+  // The same number of portions, of equal size if there is one: then the body is compiled once.
+  static constexpr int evenly(int count, int most_rows) {
+    const int portions = (count + most_rows - 1) / most_rows, even = count / portions;
+    return even * portions == count && (most_rows % 8 != 0 || even % 8 == 0) ? even : most_rows;
+  }
   // Runs a portion of a block of `rows` rows that begins at `from`.
   template <int rows, int work, class Body>
   ATTUNE_INLINE void run_in_block(int from, int first, int used, const Body& body) const {
-    constexpr int kTogether = together<8>(rows, work), kRest = rows % kTogether;
+    constexpr int kTogether = evenly(rows, together<8>(rows, work)), kRest = rows % kTogether;
     if (kRest == 0 || first - from < rows - kRest) {
       run_portion<kTogether, work>(first, used, body);
     } else if constexpr (kRest > 0) {
