@@ -5,7 +5,7 @@
 
 #include "check.hpp"
 
-TEST(Memset, fills_what_it_is_told_and_nothing_else) {
+TEST(Memset, fills_its_range_and_nothing_else) {
   void* (*volatile fill)(void*, int, std::size_t) = std::memset;  // not the compiler's own
   unsigned char bytes[120];
   for (std::size_t first = 0; first < 5; ++first) {

@@ -61,7 +61,7 @@ TEST(AttentionShape, every_option_changes_the_fingerprint) {
   }
 }
 
-TEST(AttentionShape, options_that_are_not_asked_for_take_no_memory) {
+TEST(AttentionShape, unused_options_take_no_memory) {
   using Layer = attune::MultiHeadAttention<kPlain>;
   static_assert(sizeof(Layer::Parameters) == sizeof(float) * 4 * (8 * 8 + 8));
   static_assert(sizeof(Layer::Tape) == sizeof(float) * (4 * 4 * 8 + 4 * 4 * 4));

@@ -29,7 +29,7 @@ TEST(AttentionWeights, are_the_softmax_of_scores_whatever_rows_are_computed_toge
   }
 }
 
-TEST(AttentionWeights, are_computed_again_from_what_was_kept_of_their_rows) {
+TEST(AttentionWeights, are_recomputed_from_row_statistics) {
   constexpr int kQueries = 3, kKeys = 40;
   attune::Tensor<float, kQueries, 2> query;
   attune::Tensor<float, kKeys, 2> key;

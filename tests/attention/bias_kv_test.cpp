@@ -21,7 +21,7 @@ using Layer = attune::MultiHeadAttention<kShape>;
 
 }  // namespace
 
-TEST(BiasKv, stand_behind_those_of_the_tokens) {
+TEST(BiasKv, follow_the_keys_of_the_tokens) {
   static Layer::Parameters parameters;
   static Layer::Tape tape;
   Layer::Scratch scratch;
@@ -44,7 +44,7 @@ TEST(BiasKv, stand_behind_those_of_the_tokens) {
   }
 }
 
-TEST(BiasKv, are_what_a_query_sees_whose_keys_are_all_hidden) {
+TEST(BiasKv, are_visible_when_all_other_keys_are_hidden) {
   static Layer::Parameters parameters{};
   static Layer::Tape tape;
   Layer::Scratch scratch;
@@ -149,7 +149,7 @@ TEST(BiasKv, come_down_to_the_length_of_a_sequence_with_the_bits_of_padding) {
                                                 .add_bias_kv = true}>({1, 7, 8, 9, 191, 192, 193, 200});
 }
 
-TEST(BiasKv, stand_as_near_to_a_length_as_the_order_of_sums_lets_them) {
+TEST(BiasKv, follow_the_valid_length_as_closely_as_the_order_of_sums_allows) {
   const auto at = []<int kv_len>(std::integral_constant<int, kv_len>, int length) {
     constexpr attune::AttentionShape kAppending{
         .seq_len = 2, .d_model = 4, .num_heads = 1, .kv_len = kv_len, .add_bias_kv = true};

@@ -26,7 +26,7 @@ TEST(InBlocks, visits_every_row_once_up_to_the_used_ones) {
   }
 }
 
-TEST(LeftOutKeys, are_those_from_the_end_on) {
+TEST(LeftOutKeys, start_at_the_end) {
   constexpr int kKeys = 3 * kernels::kKeyBlock + 1;
   for (int end = 0; end <= kKeys; ++end) {
     int visited = 0, left_out = 0;

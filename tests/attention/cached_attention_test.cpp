@@ -47,14 +47,14 @@ constexpr AttentionShape kLong = check::changed(
 TEST(CachedAttention, has_the_bits_of_the_batch_over_blocks_of_sums) {
   expect_bits_of_batch<kLong, CacheShape{.capacity = 400}, 9>();
 }
-TEST(CachedAttention, has_them_in_a_ring_longer_than_a_block) {
+TEST(CachedAttention, has_the_bits_of_the_batch_in_a_ring_longer_than_a_block) {
   expect_bits_of_batch<kLong, CacheShape{.window = 205, .sinks = 3}, 9>();
 }
-TEST(CachedAttention, has_them_in_short_rings_with_sinks_of_several_blocks) {
+TEST(CachedAttention, has_the_bits_of_the_batch_in_short_rings_with_many_sinks) {
   expect_bits_of_batch<kLong, CacheShape{.window = 1}, 2>();
   expect_bits_of_batch<kLong, CacheShape{.window = 31, .sinks = 200}, 40>();
 }
-TEST(CachedAttention, has_them_in_double) {
+TEST(CachedAttention, has_the_bits_of_the_batch_in_double) {
   expect_bits_of_batch<AttentionShape{.seq_len = 70, .d_model = 8, .num_heads = 2, .rotary_dim = 2},
                        CacheShape{.window = 20, .sinks = 1}, 3, double>();
 }
@@ -85,7 +85,7 @@ TEST(CachedAttention, keeps_no_more_than_the_window_of_a_layer) {
   static_assert(attune::KeyValueCache<Layer, CacheShape{.capacity = 7000}>::kMostTokens == 7000);
 }
 
-TEST(CachedAttention, has_them_where_scores_are_near_and_where_they_are_far_apart) {
+TEST(CachedAttention, has_the_bits_of_the_batch_for_close_and_distant_scores) {
   using Layer = MultiHeadAttention<with_window({.left = 17, .sinks = 2})>;
   for (const float size : {0.1f, 3.0f, 40.0f}) {
     Case<Layer> a = case_of<Layer>();
@@ -140,7 +140,7 @@ TEST(CachedAttention, in_8_bits_takes_little_more_than_a_quarter) {
                 attune::KeyValueCache<Layer, kFloats>::kFingerprint);
 }
 
-TEST(CachedAttention, rotates_beyond_its_table_as_a_longer_one_does) {
+TEST(CachedAttention, rotates_beyond_its_table_like_a_longer_table) {
   constexpr AttentionShape kShape{.seq_len = 70, .d_model = 8, .num_heads = 2, .rotary_dim = 4};
   using Long = MultiHeadAttention<kShape>;
   using Short =
@@ -150,7 +150,7 @@ TEST(CachedAttention, rotates_beyond_its_table_as_a_longer_one_does) {
   check::expect_stream<Short, kCache, 4>(a.parameters, a.x, check::batch_of<Long, kCache>(a.parameters, a.x));
 }
 
-TEST(CachedAttention, in_8_bits_goes_on_behind_the_length_of_its_layer) {
+TEST(CachedAttention, in_8_bits_runs_beyond_the_layers_length) {
   using Long = MultiHeadAttention<AttentionShape{.seq_len = 70, .d_model = 64, .num_heads = 1}>;
   using Short = MultiHeadAttention<AttentionShape{.seq_len = 5, .d_model = 64, .num_heads = 1}>;
   constexpr CacheShape kCache = in_int8({.capacity = 70});
@@ -206,7 +206,7 @@ TEST(CachedAttention, nan_is_gone_when_the_window_has_passed_it) {
   expect_numbers_of_batch<Plain, in_int8({.window = 6})>(a, 6);
   expect_numbers_of_batch<Plain, in_int8({.capacity = 40})>(a, 29);
 }
-TEST(CachedAttention, a_weight_of_zero_has_no_influence_beside_infinity) {
+TEST(CachedAttention, a_zero_weight_ignores_infinity) {
   static Case<Plain> a = plain();
   for (int t = 0; t < 40; ++t) a.x(t, 0) = 200, a.x(t, 1) = 0;
   a.x(11, 0) = -200;  // no other token attends to this one
@@ -311,7 +311,7 @@ TEST(CachedAttention, a_decoder_layer_that_remembers_nothing_takes_no_step) {
   cache.reset();  // which leaves what is remembered
   EXPECT_EQ(Remembering::Layer::step(a.parameters, x, y, cache, scratch), attune::Status::kOk);
 }
-TEST(CachedAttention, a_mask_of_the_memory_goes_on_behind_the_positions_of_an_int) {
+TEST(CachedAttention, a_memory_mask_works_beyond_the_range_of_int_positions) {
   static Remembering stream;
   auto& [a, memory, cache, scratch] = stream;
   static attune::Tensor<float, 1, 8> masked, y;

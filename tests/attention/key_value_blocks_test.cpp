@@ -52,7 +52,7 @@ TEST(KeyValueBlocks, visible_keys_run_from_oldest_to_newest_in_their_lanes) {
   EXPECT_TRUE((keeps_its_promises_up_to<CacheShape{.window = 48, .sinks = 5}>(500)));
   EXPECT_TRUE((keeps_its_promises_up_to<CacheShape{.window = 210, .sinks = 250}>(1500)));
 }
-TEST(KeyValueBlocks, a_ring_goes_on_for_ever) {
+TEST(KeyValueBlocks, a_ring_runs_forever) {
   constexpr std::uint64_t kFar = std::uint64_t{1} << 40;
   const attune::detail::VisibleKeys<CacheShape{.window = 40}> visible(kFar);
   int keys = 0;

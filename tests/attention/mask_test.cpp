@@ -65,11 +65,11 @@ TEST(CausalMask, takes_any_offset) {
   expect_row(masked_row<4>(attune::CausalMask{kLeast}, 3), {kHidden, kHidden, kHidden, kHidden});
 }
 
-TEST(KeyPaddingMask, keeps_all_keys_until_told_otherwise) {
+TEST(KeyPaddingMask, keeps_all_keys_by_default) {
   expect_row(masked_row<3>(attune::KeyPaddingMask<3>{}, 0), {1, 2, 3});
 }
 
-TEST(KeyPaddingMask, hides_keys_behind_the_length) {
+TEST(KeyPaddingMask, hides_keys_beyond_the_length) {
   attune::KeyPaddingMask<4> mask;
   EXPECT_EQ(mask.set_length(2), Status::kOk);
   expect_row(masked_row<4>(mask, 0), {1, 2, kHidden, kHidden});

@@ -210,7 +210,7 @@ TEST(MultiHeadAttention, weights_of_a_head_are_on_the_tape) {
   }
 }
 
-TEST(MultiHeadAttention, fully_masked_queries_get_the_output_bias_and_no_gradient_through_scores) {
+TEST(MultiHeadAttention, fully_masked_queries_get_the_output_bias_and_no_score_gradient) {
   static Problem<kCross> a(7);
   attune::KeyPaddingMask<5> nothing;
   EXPECT_EQ(nothing.set_length(0), attune::Status::kOk);

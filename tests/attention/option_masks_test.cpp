@@ -58,7 +58,7 @@ void expect_same(const auto& of_options, const auto& given) {
 
 TEST(OptionMasks, are_the_masks_of_the_same_name) { expect_same(attune::NoMask{}, kWindow && kAlibi); }
 
-TEST(OptionMasks, stand_beside_the_mask_that_is_given) {
+TEST(OptionMasks, combine_with_the_given_mask) {
   attune::KeyPaddingMask<5> padding;
   EXPECT_EQ(padding.set_length(4), attune::Status::kOk);
   expect_same(padding && attune::CausalMask{}, kWindow && kAlibi && (padding && attune::CausalMask{}));

@@ -145,7 +145,7 @@ TEST(RecomputedAttention, has_the_bits_with_every_option) {
   for (const float each : problem<kOptions, float>().d_query.values) EXPECT_TRUE(each - each == 0);
 }
 
-TEST(RecomputedAttention, has_the_bits_behind_every_mask) {
+TEST(RecomputedAttention, has_the_same_bits_under_every_mask) {
   expect_bits_of_keeping<kSelf>(attune::CausalMask{});
   attune::KeyPaddingMask<5> keys;
   EXPECT_EQ(keys.set_length(3), attune::Status::kOk);
@@ -408,7 +408,7 @@ TEST(RecomputedAttention, trains_an_encoder_layer_to_the_same_bits) {
   expect_same_training<Trained<Encoder<true, 20>, 2>, Trained<Encoder<false, 20>, 2>>();
 }
 
-TEST(RecomputedAttention, goes_on_from_a_state_that_was_saved_with_weights_kept) {
+TEST(RecomputedAttention, resumes_from_a_state_saved_with_kept_weights) {
   static_assert(attune::kFingerprintOf<Attention<true>> == attune::kFingerprintOf<Attention<false>>);
   static Trained<Encoder<true, 20>, 2> kept;
   static Trained<Encoder<false, 20>, 2> again;

@@ -97,7 +97,7 @@ TEST(RotaryPositions, have_the_same_bits_everywhere) {
   EXPECT_EQ(hash.value(), check::by_policy(0x3D6F098Cu, 0x4D405012u));
 }
 
-TEST(RotaryPositions, scaled_turn_slower_in_the_table_and_beyond_it) {
+TEST(RotaryPositions, scaled_positions_rotate_slower_in_the_table_and_beyond_it) {
   constexpr attune::RotaryScaling kScaling{.factor = 8, .original_length = 32};
   using Scaled = attune::RotaryPositions<attune::RotaryShape{
       .seq_len = 5, .num_heads = 1, .d_k = 8, .base = 100, .scaling = kScaling}>;

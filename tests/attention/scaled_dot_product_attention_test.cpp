@@ -43,7 +43,7 @@ TEST(ScaledDotProductAttention, mask_is_applied_after_scaling) {
   EXPECT_NEAR(e.weights(0, 1), 0.75, 1e-15);
 }
 
-TEST(ScaledDotProductAttention, of_fully_masked_queries_is_zero_and_so_are_its_gradients) {
+TEST(ScaledDotProductAttention, is_zero_for_fully_masked_queries_and_so_are_its_gradients) {
   constexpr int kSeqLen = 3, kKvLen = 4, kWidth = 2;
   attune::Rng rng(1);
   Tensor<float, kSeqLen, kWidth> query, d_query;

@@ -35,7 +35,7 @@ TEST(CappedScale, backward_is_the_derivative) {
   check::check_attention_gradients(6, attune::CappedScale{0.7, 0.4}, attune::CausalMask{.offset = 1});
 }
 
-TEST(CappedScale, what_is_hidden_has_no_influence_on_capped_scores) {
+TEST(CappedScale, hidden_keys_have_no_influence_on_capped_scores) {
   attune::Rng rng(7);
   Tensor<float, 3, 4> query, key, value, context, d_context, dq, dk, dv;
   Tensor<float, 3, 3> weights;

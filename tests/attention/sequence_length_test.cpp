@@ -19,13 +19,13 @@ bool hides(const Mask& mask, int key) {
 
 }  // namespace
 
-TEST(SequenceLength, is_the_whole_until_told_otherwise) {
+TEST(SequenceLength, covers_the_whole_sequence_by_default) {
   const Length mask;
   EXPECT_EQ(mask.length(), kTokens);
   for (int key = 0; key < kTokens; ++key) EXPECT_FALSE(hides(mask, key));
 }
 
-TEST(SequenceLength, hides_what_lies_behind) {
+TEST(SequenceLength, hides_later_tokens) {
   Length mask;
   for (int length = 1; length <= kTokens; ++length) {
     EXPECT_EQ(mask.set_length(length), Status::kOk);
@@ -37,7 +37,7 @@ TEST(SequenceLength, hides_what_lies_behind) {
   }
 }
 
-TEST(SequenceLength, of_none_or_of_too_many_is_refused) {
+TEST(SequenceLength, refuses_zero_and_too_many_tokens) {
   Length mask;
   EXPECT_EQ(mask.set_length(3), Status::kOk);
   for (const int length : {0, -1, kTokens + 1}) {

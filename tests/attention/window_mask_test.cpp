@@ -57,7 +57,7 @@ TEST(SlidingWindowMask, composes_with_other_masks) {
                  [](int key) { return key == 0 || key == 3; });
 }
 
-TEST(SlidingWindowMask, at_positions_beyond_all_keys_leaves_the_sinks) {
+TEST(SlidingWindowMask, keeps_the_sinks_at_positions_beyond_all_keys) {
   expect_visible(SlidingWindowMask{.left = 3, .right = 0, .sinks = 2, .offset = 1 << 30}, 4,
                  [](int key) { return key < 2; });
   expect_visible(SlidingWindowMask{.left = 3, .right = 1, .sinks = 2, .offset = -(1 << 30)}, 4,

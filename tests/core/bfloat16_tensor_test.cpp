@@ -18,7 +18,7 @@ constinit Bfloat16Tensor<float, 2, 3> zeroed{};
 
 }  // namespace
 
-TEST(Bfloat16Tensor, rounds_what_is_written_to_the_nearest) {
+TEST(Bfloat16Tensor, rounds_to_nearest_on_write) {
   auto& tensor = zeroed;
   tensor(0, 1) = 1.0f + 0x1p-8f;             // halfway: to even
   tensor(0, 2) = 1.0f + 0x1p-8f + 0x1p-20f;  // above

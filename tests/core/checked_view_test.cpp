@@ -15,7 +15,7 @@ using Tokens = std::array<int, 4>;
 
 }  // namespace
 
-TEST(CheckedView, is_of_as_many_numbers_as_the_matrix_has) {
+TEST(CheckedView, has_the_size_of_the_matrix) {
   float samples[8] = {1, 2, 3, 4, 5, 6, 7, 8};
   const auto x = checked_view<Matrix>(std::span(samples, 6));
   static_assert(std::is_same_v<decltype(x.view), attune::MatrixView<float, 2, 3>>);

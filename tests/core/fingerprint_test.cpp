@@ -22,7 +22,7 @@ TEST(Fingerprint, is_the_same_on_every_compiler) {
   static_assert(fingerprint(1.0) == 0x8C6A9878u);
 }
 
-TEST(Fingerprint, tells_values_types_of_values_and_their_order_apart) {
+TEST(Fingerprint, distinguishes_values_types_and_order) {
   EXPECT_NE(fingerprint(1, 2), fingerprint(2, 1));
   EXPECT_NE(fingerprint(1), fingerprint(1.0));
   EXPECT_NE(fingerprint(0), fingerprint());

@@ -133,7 +133,7 @@ TEST(GradientClipping, refuses_a_bound_that_is_not_positive) {
   EXPECT_EQ(GradientClipping{kNan<float>}.check(), Status::kInvalidMaxNorm);
 }
 
-TEST(NoClipping, tells_the_norm) {
+TEST(NoClipping, reports_the_norm) {
   for (const double size : {1e-12, 1.0, 1e12}) {
     const Gradients gradients = random_gradients(size);
     const double exact = norm_in_double(gradients);

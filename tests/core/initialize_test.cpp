@@ -135,7 +135,7 @@ TEST(Initialize, multihead_attention_default_with_other_widths_takes_each_alone)
   expect_uniform(p.output.weight, root(1.0 / 24));
 }
 
-TEST(Initialize, multihead_attention_default_is_pytorch_s_linear_default_beside_attention) {
+TEST(Initialize, multihead_attention_default_uses_pytorchs_linear_default_elsewhere) {
   using Model = attune::Sequential<attune::Linear<attune::LinearShape{2, kIn, 24}>,
                                    attune::LearnedPositions<attune::PositionShape{2, 24}>, Attention>;
   static Model::Parameters parameters;

@@ -79,7 +79,7 @@ TEST(Parameters, hash_is_fnv_of_the_bits) {
   EXPECT_EQ(attune::hash_bits(wide), state);
 }
 
-TEST(Parameters, hash_is_of_the_scalars_wherever_they_stand) {
+TEST(Parameters, hash_depends_on_values_and_not_on_addresses) {
   Layer::Parameters parameters;
   attune::Rng rng(2);
   check::fill_set(parameters, rng);

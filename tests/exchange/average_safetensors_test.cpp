@@ -101,7 +101,7 @@ TEST(AverageSafetensors, takes_doubles) {
   EXPECT_EQ(mean.last<double>(0), (1.0 / 3 + 2.0 / 3) / 2);
 }
 
-TEST(AverageSafetensors, refuses_what_is_of_another_model) {
+TEST(AverageSafetensors, refuses_files_of_another_model) {
   first.make(kHeader, 1.0f, 1.0f, 1.0f);
   second.make(R"({"w":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]},)"
               R"("b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}})",
@@ -125,7 +125,7 @@ TEST(AverageSafetensors, refuses_what_is_of_another_model) {
   expect_refused(Status::kCutShort);
 }
 
-TEST(AverageSafetensors, refuses_numbers_that_are_none_and_examples_that_are_none) {
+TEST(AverageSafetensors, refuses_nan_and_zero_examples) {
   first.make(kHeader, 1.0f, 1.0f, 1.0f);
   second.make(kHeader, 1.0f, check::kNan<float>, 1.0f);
   expect_refused(Status::kNotFinite);

@@ -256,7 +256,7 @@ TEST(HuggingFaceNames, of_conv1d_are_read_and_written_as_in_and_out_side_by_side
   EXPECT_TRUE(again.text() == file.text());
 }
 
-TEST(HuggingFaceNames, of_a_llama_whose_head_is_its_embedding) {
+TEST(HuggingFaceNames, of_a_llama_with_a_tied_head) {
   constexpr AttentionShape kAttention{.seq_len = 4,
                                       .d_model = 6,
                                       .num_heads = 3,
@@ -306,7 +306,7 @@ TEST(HuggingFaceNames, of_a_checkpoint_of_bert) {
   EXPECT_EQ(safetensors_layout<BertNames>(text, header.size()).status, Status::kUnknownTensor);
 }
 
-TEST(HuggingFaceNames, of_a_checkpoint_of_vit_whose_patches_are_convolved) {
+TEST(HuggingFaceNames, of_a_vit_checkpoint_with_convolved_patches) {
   Header header;
   header.tensor("vit.embeddings.cls_token", "1,1,768", 768);
   header.tensor("vit.embeddings.position_embeddings", "1,197,768", 197 * 768);

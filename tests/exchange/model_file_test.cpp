@@ -114,7 +114,7 @@ float train(TrainerType& trainer) {
 
 }  // namespace
 
-TEST(ModelFile, head_is_trained_behind_a_body_in_flash) {
+TEST(ModelFile, a_head_is_trained_after_a_body_in_flash) {
   using InFlash = Sequential<Frozen<Body, kInFlash<BodyNames, transformer_weights>>, Head>;
   using Copied = Sequential<Frozen<Body, kCopied<BodyNames, transformer_array>>, Head>;
   static TrainerOf<InFlash> in_flash;
@@ -136,7 +136,7 @@ TEST(ModelFile, halves_are_widened_by_the_compiler) {
   EXPECT_TRUE(check::same_bits(read, kHalves));
 }
 
-TEST(ModelFile, doubles_are_used_where_they_stand) {
+TEST(ModelFile, doubles_are_used_in_place) {
   using Double = Small::WithScalar<double>;
   constexpr auto& kDoubles = kInFlash<PyTorchModule<Double>, doubles_weights>;
   static_assert(std::is_same_v<doubles_weights::Scalar, double>);
@@ -169,7 +169,7 @@ static_assert(kInFlash<Names, transformer_int8>.layer<2>().weight.stored.base ==
 
 }  // namespace
 
-TEST(ModelFile, weights_quantized_by_the_build_are_used_where_they_stand) {
+TEST(ModelFile, weights_quantized_by_the_build_are_used_in_place) {
   expect_quantized<transformer_int8, Int8Weights>();
   expect_quantized<transformer_bf16, Bfloat16Weights>();
   expect_quantized<transformer_fp16, Float16Weights>();
@@ -180,7 +180,7 @@ TEST(ModelFile, a_head_learns_over_weights_quantized_by_the_build) {
   EXPECT_GT(train(head), 0.0f);
 }
 
-TEST(ModelFile, halves_alone_are_used_where_they_stand) {
+TEST(ModelFile, files_of_halves_are_used_in_place) {
   // By the compiler, which widens biases, and by the build, which changes no bit of the weights.
   constexpr auto& kArray = kInFlash<SmallNames, halves_array>;
   constexpr auto& kBuilt = kInFlash<SmallNames, halves_bf16>;
@@ -237,7 +237,7 @@ TEST(ModelFile, of_pytorch_names_is_quantized_by_the_compiler_as_by_the_build) {
                                forward(kInFlash<Names, transformer_int8>)));
 }
 
-TEST(ModelFile, weights_that_the_compiler_packs_are_those_of_start_up) {
+TEST(ModelFile, weights_packed_by_the_compiler_equal_those_packed_at_startup) {
   constexpr auto& kPacked = kPackedInt8<Names, transformer_packed>;
   using Set = std::remove_const_t<std::remove_reference_t<decltype(kPacked)>>;
   static Set at_start_up;

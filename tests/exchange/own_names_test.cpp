@@ -35,7 +35,7 @@ Model::Parameters trained() {
 
 }  // namespace
 
-TEST(OwnNames, are_of_what_is_trained_alone_and_come_back) {
+TEST(OwnNames, cover_only_trained_tensors_and_come_back) {
   const Model::Parameters set = trained();
   Bytes file;
   ASSERT_EQ(write_safetensors<OwnNames<Model>>(set, file), Status::kOk);
@@ -50,7 +50,7 @@ TEST(OwnNames, are_of_what_is_trained_alone_and_come_back) {
   EXPECT_EQ((read_safetensors<OwnNames<Sequential<Wider, Head>>>(file.text(), other)), Status::kInvalidShape);
 }
 
-TEST(PyTorchNames, of_weights_with_factors_are_of_what_they_come_to) {
+TEST(PyTorchNames, adapted_weights_use_the_names_of_merged_weights) {
   using Whole = Sequential<Body, Head>;
   const Model::Parameters set = trained();
   Whole::Parameters merged;

@@ -38,7 +38,7 @@ float number_at(const MemoryFile& file, std::size_t from_the_end) {
 
 }  // namespace
 
-TEST(PyTorchFile, an_alias_is_written_with_what_was_learned) {
+TEST(PyTorchFile, an_alias_is_written_with_the_learned_values) {
   const MemoryFile file = tied_file();
   Model::Parameters parameters;
   ASSERT_EQ(read_safetensors<Names>(file, parameters), Status::kOk);
@@ -166,7 +166,7 @@ TEST(RewriteSafetensors, sixteen_bit_floats_are_written_in_their_own_types) {
   EXPECT_EQ(nothing.size(), 0u);
 }
 
-TEST(RewriteSafetensors, sixteen_bit_floats_become_the_models_scalar_if_asked) {
+TEST(RewriteSafetensors, sixteen_bit_floats_become_the_models_scalar_on_request) {
   const MemoryFile file = file_of_halves();
   Small::Parameters parameters, read;
   ASSERT_EQ(read_safetensors<SmallPart>(file, parameters), Status::kOk);

@@ -9,7 +9,7 @@
 using namespace attune;
 using check::expect_tensors, check::kDecoder, check::kEncoder, check::Named;
 
-TEST(PyTorchLayers, of_layers_are_those_of_their_modules) {
+TEST(PyTorchLayers, match_the_modules_of_pytorch) {
   expect_tensors<PyTorchModule<Linear<LinearShape{5, 3, 7}>>>({{"bias", 7}, {"weight", 7, 3}});
   expect_tensors<PyTorchModule<Linear<LinearShape{5, 3, 7, false}>>>({{"weight", 7, 3}});
   expect_tensors<PyTorchModule<LayerNorm<NormShape{5, 6}>>>({{"bias", 6}, {"weight", 6}});
@@ -48,7 +48,7 @@ TEST(PyTorchLayers, of_attention_with_grouped_heads_are_four_linear_layers) {
        {"v_proj.weight", 3, 6}});
 }
 
-TEST(PyTorchLayers, of_attention_whose_output_has_no_bias_are_four_linear_layers) {
+TEST(PyTorchLayers, attention_without_output_bias_becomes_four_linear_layers) {
   constexpr AttentionShape kShape{.seq_len = 2, .d_model = 6, .num_heads = 2, .output_bias = false};
   expect_tensors<PyTorchModule<MultiHeadAttention<kShape>>>({{"k_proj.bias", 6},
                                                              {"k_proj.weight", 6, 6},

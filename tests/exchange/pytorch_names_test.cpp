@@ -17,7 +17,7 @@ TEST(PyTorchNames, of_layers_within_a_residual_are_given_one_by_one) {
   expect_tensors<PyTorchModule<Model, "up", "down", "last">>(
       {{"down.weight", 6, 6}, {"last.weight", 6, 6}, {"up.weight", 6, 6}});
 }
-TEST(PyTorchNames, of_a_module_of_ones_own_are_given_for_what_has_parameters) {
+TEST(PyTorchNames, user_modules_name_their_parts_with_parameters) {
   using Model =
       Sequential<Linear<LinearShape{5, 3, 6, false}>, LearnedPositions<PositionShape{5, 6}>,
                  Repeat<2, Residual<Linear<LinearShape{5, 6, 6, false}>>>,
@@ -82,11 +82,11 @@ struct Scale {
 
 }  // namespace
 
-TEST(PyTorchNames, of_ones_own_are_those_of_its_set) {
+TEST(PyTorchNames, own_layers_use_their_field_names) {
   expect_tensors<PyTorchModule<Scale<2, 5>>>({{"slope", 5}});
 }
 
-TEST(PyTorchNames, of_an_encoder_and_a_decoder_are_those_of_both) {
+TEST(PyTorchNames, encoder_decoder_names_combine_both) {
   using Model = EncoderDecoder<Repeat<1, EncoderLayer<kEncoder>>, Repeat<1, DecoderLayer<kDecoder>>>;
   constexpr auto& kTensors = detail::kStateDict<PyTorchModule<Model, "encoder.layers", "decoder.layers">>;
   EXPECT_EQ(kTensors.kTensors, 12 + 18);

@@ -102,7 +102,7 @@ TEST(QuantizeSafetensors, reports_the_error_of_every_weight) {
   EXPECT_LT(largest, 0.5001 / 127);
 }
 
-TEST(QuantizeSafetensors, weights_are_told_from_positions_tokens_and_biases) {
+TEST(QuantizeSafetensors, weights_are_distinguished_from_positions_tokens_and_biases) {
   const auto expect = [](bool weight, std::string_view name, int rank, std::uint64_t rows) {
     SafetensorsEntry entry;
     entry.name = name;
@@ -157,7 +157,7 @@ TEST(QuantizeSafetensors, an_appended_key_and_value_stay_floats) {
   EXPECT_EQ(view(in_place.appended.bias_v)(0, 5), own.appended.bias_v(0, 5));
 }
 
-TEST(QuantizeSafetensors, what_is_a_weight_can_be_said) {
+TEST(QuantizeSafetensors, weights_can_be_named) {
   write_model();
   int weights = 0;
   const auto report = [&](std::string_view name, QuantizationError) {
@@ -180,7 +180,7 @@ TEST(QuantizeSafetensors, references_of_another_type_than_the_file_are_refused) 
   EXPECT_EQ(refer_to_safetensors<Names>(quantized, floats), Status::kInvalidType);
 }
 
-TEST(QuantizeSafetensors, what_cannot_be_quantized_is_refused_and_nothing_is_written) {
+TEST(QuantizeSafetensors, unsupported_tensors_are_refused_and_nothing_is_written) {
   const auto expect_refused = [](ElementType type, Status status, std::string_view tensor = {}) {
     const SafetensorsResult result = quantize_safetensors(file, type, quantized, no_report);
     EXPECT_EQ(result.status, status);

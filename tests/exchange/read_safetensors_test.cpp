@@ -78,7 +78,7 @@ TEST(ReadSafetensors, packed_and_transposed_tensors_find_their_places) {
   EXPECT_EQ(attention.output.weight(0, 0), 5.0f);
 }
 
-TEST(ReadSafetensors, what_was_written_is_read_and_written_again_byte_for_byte) {
+TEST(ReadSafetensors, round_trips_byte_for_byte) {
   static Model::Parameters parameters, copied;
   static Model::ParametersOf<TransposedTensor> transposed;
   Rng rng(1);
@@ -100,7 +100,7 @@ TEST(ReadSafetensors, what_was_written_is_read_and_written_again_byte_for_byte) 
   EXPECT_EQ(std::memcmp(written.bytes, file.bytes, file.size()), 0);
 }
 
-TEST(ReadSafetensors, tensors_are_used_where_they_stand) {
+TEST(ReadSafetensors, tensors_are_used_in_place) {
   static Model::Parameters parameters;
   InPlace in_place{};
   Rng rng(2);
@@ -157,7 +157,7 @@ TEST(ReadSafetensors, other_types_are_converted_but_not_referred_to) {
       Status::kInvalidType);
 }
 
-TEST(ReadSafetensors, tensors_that_stand_askew_are_copied_but_not_referred_to) {
+TEST(ReadSafetensors, misaligned_tensors_are_copied_but_not_referenced) {
   start_small(kPadded);
   Small::Parameters parameters{};
   SmallInPlace in_place{};
@@ -173,7 +173,7 @@ TEST(ReadSafetensors, tensors_that_stand_askew_are_copied_but_not_referred_to) {
   EXPECT_TRUE(in_place.weight.first == nullptr);
 }
 
-TEST(ReadSafetensors, tensors_are_those_of_the_model) {
+TEST(ReadSafetensors, tensors_match_the_model) {
   const auto status_of = [](std::string_view header, int body_size, std::string_view tensor) {
     const auto layout = safetensors_layout<SmallNames>(header, static_cast<std::size_t>(body_size));
     EXPECT_TRUE(layout.tensor == tensor);

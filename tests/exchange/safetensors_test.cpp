@@ -79,7 +79,7 @@ TEST(Safetensors, header_cut_short_anywhere_is_refused) {
   }
 }
 
-TEST(Safetensors, what_is_no_header_is_refused) {
+TEST(Safetensors, malformed_headers_are_refused) {
   for (const Text text : {
            Text(" {}"),
            Text("[]"),

@@ -28,7 +28,7 @@ struct Names {
 
 }  // namespace
 
-TEST(StateDictNames, of_ones_own_need_a_model_and_a_visit) {
+TEST(StateDictNames, user_names_need_a_model_and_a_visit) {
   static_assert(detail::CheckedNames<Names> && detail::CheckedModel<Small>);
   check::expect_tensors<Names>({{"both", 5}, {"table", 4, 3}});
 }

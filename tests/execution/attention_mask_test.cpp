@@ -27,7 +27,7 @@ static_assert(attune::detail::keeps_key<4>(attune::NoMask{}, 3));
 
 }  // namespace
 
-TEST(AttentionMask, of_ones_own_is_asked_for_every_head_and_query) {
+TEST(AttentionMask, user_masks_are_called_for_every_head_and_query) {
   attune::Tensor<float, 2, 3> query, key, value, context;
   attune::Tensor<float, 2, 2> weights;
   attune::Rng rng(1);

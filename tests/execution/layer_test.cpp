@@ -72,17 +72,17 @@ static_assert(!attune::detail::kTakesMask<
 
 }  // namespace
 
-TEST(Layer, of_ones_own_has_gradients_that_are_derivatives) {
+TEST(Layer, user_layers_have_gradients_that_are_derivatives) {
   check::check_layer_gradients<Squares<double>>(-1, 1);
 }
 
-TEST(Layer, of_ones_own_fits_into_models_and_layers) {
+TEST(Layer, user_layers_fit_into_models_and_layers) {
   check::check_layer_gradients<Encoder<double, attune::NormPlacement::kAfter>>(-1, 1);
   check::check_layer_gradients<Encoder<double, attune::NormPlacement::kBefore>>(-1, 1);
   check::check_layer_gradients<Model<double>>(-1, 1);
 }
 
-TEST(Layer, of_ones_own_is_passed_by_behind_a_mask) {
+TEST(Layer, user_layers_skip_hidden_tokens) {
   attune::KeyPaddingMask<3> mask;
   EXPECT_EQ(mask.set_length(2), attune::Status::kOk);
   check::check_layer_gradients<Model<double>>(-1, 1);

@@ -36,7 +36,7 @@ static_assert(std::is_empty_v<detail::ScratchOf<PRelu<4, 3>, PRelu<4, 3>::Parame
 
 }  // namespace
 
-TEST(OwnLayer, hands_on_gradients_behind_its_backward) {
+TEST(OwnLayer, passes_gradients_on_after_its_backward) {
   using Layer = PRelu<2, 3>;
   Layer::Parameters parameters{{{.5f, .5f, .5f}}};
   AdamW::Moments<Layer::Parameters> moments{};

@@ -108,7 +108,7 @@ TEST(TrueLength, is_begun_by_the_layer_that_is_called) {
       attune::Tied<attune::Embedding<attune::EmbeddingShape{kTokens, 7, kWidth}>, Attention>>();
 }
 
-TEST(TrueLength, is_padding_where_one_layer_takes_none) {
+TEST(TrueLength, becomes_padding_if_one_layer_takes_no_length) {
   using Model = attune::Sequential<Encoder, AddsFirst>;
   static_assert(!attune::detail::kTakesLength<Model>);
   static Model::Parameters parameters;

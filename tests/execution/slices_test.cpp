@@ -98,7 +98,7 @@ void sequence(Tokens& done, const Call& context) {
       [&]<int count>(auto first) { done.of_other_rows += attune::rows_in<count>(first); });
 }
 
-TEST(Slices, of_the_first_tokens_do_those_and_no_more_than_a_piece_of_others) {
+TEST(Slices, compute_only_the_valid_tokens) {
   for (const int length : {1, 8, 9, 20, 21}) {
     Tokens at_once, in_slices;
     sequence(at_once, of_length(attune::RunToCompletion{}, length));
@@ -182,9 +182,9 @@ TEST(Slices, resume_in_order_at_every_depth) {
   check_nested<5, 100>();
 }
 
-TEST(Slices, do_not_walk_through_what_is_done) { EXPECT_LE((check_nested<3, 1>()), 3 + 2); }
+TEST(Slices, do_not_revisit_finished_work) { EXPECT_LE((check_nested<3, 1>()), 3 + 2); }
 
-TEST(Slices, behind_the_last_there_is_none) {
+TEST(Slices, end_after_the_last) {
   Done done;
   attune::SliceAddress address;
   while (true) {

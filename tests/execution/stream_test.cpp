@@ -118,7 +118,7 @@ void expect_to_go_on() {
   Long::forward(typename Long::Parameters{}, x, y, none);
   check::expect_stream<Short, CacheShape{.window = 1}, 4>(typename Short::Parameters{}, x, y);
 }
-TEST(Stream, sines_and_rotations_go_on_behind_their_tables) {
+TEST(Stream, sines_and_rotations_continue_beyond_their_tables) {
   constexpr attune::PositionShape kShort{5, kWidth}, kLong{kLength, kWidth};
   expect_to_go_on<attune::SinusoidalPositions<kLong>, attune::SinusoidalPositions<kShort>>();
   constexpr attune::RotaryShape kShortTurn{.seq_len = 5, .num_heads = 2, .d_k = 6, .offset = 7};
@@ -201,7 +201,7 @@ struct Total : Twice<kLength> {
   };
 };
 
-TEST(Stream, takes_layers_of_ones_own) {
+TEST(Stream, takes_user_layers) {
   using Model = attune::Sequential<attune::Residual<Twice<kLength>>, Total>;
   using Cache = attune::KeyValueCache<Model, CacheShape{.window = 5}>;
   static Cache cache;

@@ -150,7 +150,7 @@ TEST(AdapterConfig, lists_of_modules_are_the_models) {
             "modules_to_save has \"classifier\", a module that the model does not train");
 }
 
-TEST(AdapterConfig, modules_to_save_are_those_that_are_trained) {
+TEST(AdapterConfig, modules_to_save_are_the_trained_ones) {
   using Headed = Sequential<Model, Linear<LinearShape{2, 2, 3}>>;
   using HeadedNames = PeftNames<HuggingFaceModule<kBertLayer, Headed, "encoder.layer", "classifier">>;
   const std::string own = host::adapter_config<HeadedNames>();

@@ -44,7 +44,7 @@ void expect_others_may_use(attune::host::ThreadPool& pool, const cpu_set_t& core
 
 }  // namespace
 
-TEST(CpuAffinity, is_left_to_the_caller_wherever_it_goes) {
+TEST(CpuAffinity, leaves_the_callers_affinity_alone) {
   const cpu_set_t before = cores_of_this_thread();
   if (CPU_COUNT(&before) < 2) GTEST_SKIP() << "one core";
   attune::host::ThreadPool pool(2);

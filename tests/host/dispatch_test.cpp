@@ -34,7 +34,7 @@ TEST(Dispatch, takes_the_best_code_that_the_machine_runs) {
   EXPECT_EQ(dispatch::choose(kFused, Processor::kAvx2, nullptr), &kFused[0]);
 }
 
-TEST(Dispatch, takes_what_is_asked_for) {
+TEST(Dispatch, takes_the_requested_level) {
   EXPECT_EQ(dispatch::choose(kAll, Processor::kAvx512, "sse2"), &kAll[0]);
   EXPECT_EQ(dispatch::choose(kAll, Processor::kAvx512, "avx2"), &kAll[1]);
   EXPECT_EQ(dispatch::choose(kAll, Processor::kAvx512, "avx512"), &kAll[2]);
@@ -47,7 +47,7 @@ TEST(Dispatch, has_nothing_where_nothing_runs) {
   EXPECT_EQ(dispatch::choose(kAll, Processor::kAvx512, "AVX2"), nullptr);
 }
 
-TEST(Dispatch, tells_processors_by_their_features) {
+TEST(Dispatch, identifies_processors_by_their_features) {
   EXPECT_EQ(dispatch::ProcessorFeatures{}.best(), Processor::kSse2);
   EXPECT_EQ(kHaswell.best(), Processor::kAvx2);
   EXPECT_EQ(kSkylakeX.best(), Processor::kAvx512);

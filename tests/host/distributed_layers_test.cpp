@@ -63,7 +63,7 @@ TEST(DistributedLayers, that_add_more_than_once_have_the_bits_of_a_trainer) {
   expect_bits_of_a_trainer<attune::Linear<attune::LinearShape{200, 3, 2}>, attune::MeanSquaredError>();
 }
 
-TEST(DistributedLayers, of_ones_own_have_the_bits_of_a_trainer) {
+TEST(DistributedLayers, user_layers_have_the_bits_of_a_trainer) {
   expect_bits_of_a_trainer<OwnModel>();
   expect_bits_of_a_trainer<SharedLinear, attune::MeanSquaredError>();
 }

@@ -165,7 +165,7 @@ TEST(DistributedTrainer, trains_in_integers_as_a_trainer) {
   }));
 }
 
-TEST(DistributedTrainer, what_one_rank_refuses_all_refuse_and_nothing_changes) {
+TEST(DistributedTrainer, input_that_one_rank_refuses_is_refused_by_all) {
   const PerSequence& expected = after_steps({1, 2});
   for (const int refused : {0, 5, kBatch - 1}) {
     expect_nothing_thrown(check::on_ranks(3, [&](Ranks& ranks) {
@@ -189,7 +189,7 @@ TEST(DistributedTrainer, what_one_rank_refuses_all_refuse_and_nothing_changes) {
   }
 }
 
-TEST(DistributedTrainer, tells_which_rank_runs_another_program) {
+TEST(DistributedTrainer, names_the_rank_that_runs_another_program) {
   const auto of_another_model = check::on_ranks(3, [](Ranks& ranks) {
     if (ranks.rank() != 2) {
       Distributed trainer(ranks, {.threads = 1});
@@ -215,7 +215,7 @@ TEST(DistributedTrainer, tells_which_rank_runs_another_program) {
 }
 
 #if defined(__SSE2__)
-TEST(DistributedTrainer, tells_which_rank_computes_other_bits) {
+TEST(DistributedTrainer, names_the_rank_that_computes_other_bits) {
   const auto thrown = check::on_ranks(3, [](Ranks& ranks) {
     const unsigned mode = _mm_getcsr();
     if (ranks.rank() == 1) _MM_SET_FLUSH_ZERO_MODE(_MM_FLUSH_ZERO_ON);
@@ -230,7 +230,7 @@ TEST(DistributedTrainer, tells_which_rank_computes_other_bits) {
 }
 #endif
 
-TEST(DistributedTrainer, tells_which_rank_trains_other_parameters) {
+TEST(DistributedTrainer, names_the_rank_that_trains_other_parameters) {
   const auto initialized_otherwise = check::on_ranks(3, [](Ranks& ranks) {
     Distributed trainer(ranks, {.threads = 1});
     trainer.initialize(attune::XavierUniform{}, attune::Rng(ranks.rank() == 1 ? 2 : 1));
@@ -286,7 +286,7 @@ std::uint32_t run(Ranks& ranks, const std::string& file, int steps) {
 
 }  // namespace
 
-TEST(DistributedTrainer, goes_on_from_the_file_of_the_first_rank_on_other_ranks) {
+TEST(DistributedTrainer, resumes_from_the_first_ranks_file_on_other_ranks) {
   const check::TemporaryFolder folder;
   const std::string file = folder.file("run");
   const std::uint32_t expected =

@@ -27,7 +27,7 @@ TEST(InterruptDeathTest, a_second_one_ends_the_program) {
   EXPECT_EXIT(twice(), testing::KilledBySignal(SIGINT), "");
 }
 
-TEST(InterruptDeathTest, comes_back_to_what_was_before) {
+TEST(InterruptDeathTest, restores_the_previous_handler) {
   const auto afterwards = [] {
     std::signal(SIGINT, SIG_DFL);
     { const Interrupt interrupt; }
@@ -46,7 +46,7 @@ TEST(Interrupt, stays_ignored_where_it_was) {
   EXPECT_EQ(std::signal(SIGINT, SIG_DFL), SIG_IGN);
 }
 
-TEST(InterruptDeathTest, what_remains_to_be_written_survives_a_pipe_without_a_reader) {
+TEST(InterruptDeathTest, unwritten_output_survives_a_pipe_without_a_reader) {
   const auto written = [](bool interrupted) {
     std::signal(SIGINT, SIG_DFL);
     std::signal(SIGPIPE, SIG_DFL);

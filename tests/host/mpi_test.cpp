@@ -54,7 +54,7 @@ int hang(int rank, bool at_end) {
 
 }  // namespace
 
-TEST(MpiRanks, pass_on_what_no_message_holds_without_waiting) {
+TEST(MpiRanks, pass_on_data_larger_than_a_message_without_waiting) {
   std::vector<int> values(std::size_t{1} << 20, ranks->rank());
   if (ranks->rank() == 0) values.back() = 17;
   attune::host::hand_out(*ranks, std::as_writable_bytes(std::span(values)));

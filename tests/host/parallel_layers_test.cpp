@@ -176,7 +176,7 @@ TEST(ParallelLayers, a_large_sequence_on_all_threads_has_the_bits_of_a_trainer) 
 }
 
 // Threads' memory lies side by side. AddressSanitizer watches the end of dy.
-TEST(ParallelLayers, a_convolution_reads_no_row_behind_its_gradient) {
+TEST(ParallelLayers, a_convolution_reads_no_row_beyond_its_gradient) {
   const auto parameters = std::make_unique<Convolution::Parameters>();
   const auto gradients = std::make_unique<Convolution::Parameters>();
   const auto x = std::make_unique<Convolution::Input>(), dx = std::make_unique<Convolution::Input>();

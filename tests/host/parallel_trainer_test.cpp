@@ -205,7 +205,7 @@ TEST(ParallelTrainer, trains_in_integers_to_the_bits_of_a_trainer) {
   EXPECT_TRUE(check::same_bits(parallel.parameters(), parameters));
 }
 
-TEST(ParallelTrainer, drops_what_a_trainer_drops) {
+TEST(ParallelTrainer, drops_the_same_elements_as_a_trainer) {
   if constexpr (check::kEveryCase) {
     expect_same_training<attune::EncoderLayer<kDroppingShape>>();
     expect_same_training<Dropping, attune::CrossEntropy<>>();
@@ -335,7 +335,7 @@ void expect_harmless(Status expected_status, const Refused& refused) {
 
 }  // namespace
 
-TEST(ParallelTrainer, a_target_that_is_no_class_refuses_the_batch) {
+TEST(ParallelTrainer, an_invalid_target_refuses_the_batch) {
   for (const std::size_t where : {std::size_t{0}, std::size_t{5}, std::size_t{kBatch - 1}}) {
     expect_harmless(Status::kInvalidTarget, [where](auto& trainer, auto& data) {
       data.target[where] = 5;
@@ -362,7 +362,7 @@ TEST(ParallelTrainer, an_id_outside_the_vocabulary_refuses_the_batch) {
   }
 }
 
-TEST(ParallelTrainer, what_is_not_finite_discards_the_batch) {
+TEST(ParallelTrainer, nan_and_infinity_discard_the_batch) {
   for (const int where : {0, 7 * 30 + 4, kBatch * 30 - 1}) {
     expect_harmless(Status::kNotFinite, [where](auto& trainer, auto& data) {
       data.x.values[where] = check::kNan<float>;
@@ -534,7 +534,7 @@ TEST(ParallelTrainer, predicts_a_batch_with_a_mask_for_every_sequence) {
   }
 }
 
-TEST(ParallelTrainer, goes_on_from_a_trainers_state_and_a_trainer_from_its) {
+TEST(ParallelTrainer, shares_states_with_a_trainer) {
   const check::Batch<PerSequence<Dropping>> data(3);
   static PerSequence<Dropping> without_stop, one;
   without_stop.initialize(attune::XavierUniform{}, attune::Rng{1});

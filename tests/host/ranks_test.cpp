@@ -7,7 +7,7 @@
 
 using attune::host::Ranks;
 
-TEST(Ranks, hand_out_what_the_first_has) {
+TEST(Ranks, broadcast_the_first_ranks_values) {
   for (int size = 1; size <= 4; ++size) {
     const auto thrown = check::on_ranks(size, [](Ranks& ranks) {
       std::array<int, 3> values{ranks.rank(), 5, 10 * ranks.rank()};

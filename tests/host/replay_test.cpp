@@ -139,7 +139,7 @@ TEST(Replay, refuses_other_models_bases_and_versions) {
   EXPECT_TRUE(contains(problem_of(16, 2), "trained beside another base"));
 }
 
-TEST(Replay, says_where_a_journal_is_damaged_and_what_was_cut) {
+TEST(Replay, reports_damage_and_cut_entries_of_a_journal) {
   memory.clear();
   ASSERT_TRUE(train(trainer, memory));
   const auto cut = Replay<OnPc>{}.run(memory.all().first(memory.size - 3));
@@ -280,7 +280,7 @@ TEST(Replay, has_masks_dropout_class_weights_and_slices_of_the_device) {
   EXPECT_EQ(expect_same(replay, device).steps, 4u);
 }
 
-TEST(Replay, of_a_state_saved_amid_a_batch_goes_on_with_its_sequences) {
+TEST(Replay, of_a_state_saved_within_a_batch_continues_with_its_sequences) {
   memory.clear();
   journaled::start(trainer, 7);
   attune::TrainingJournal journal(trainer, memory, {.hash_every = 1, .base_crc = 0x1234});
@@ -315,7 +315,7 @@ TEST(Replay, of_a_guarded_training_takes_over_the_best_parameters) {
   EXPECT_EQ(expect_same(replay, trainer).loads, 1u);
 }
 
-TEST(Replay, loads_sequences_whose_masks_view_a_matrix) {
+TEST(Replay, loads_sequences_with_masks_that_view_a_matrix) {
   using Attention =
       attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 2, .d_model = 4, .num_heads = 1}>;
   struct Biased {

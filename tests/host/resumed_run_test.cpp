@@ -77,7 +77,7 @@ void expect_same(const Training& a, const Result& of_a, const Training& b, const
 
 }  // namespace
 
-TEST(ResumedRun, killed_at_any_time_goes_on_to_the_same_bits) {
+TEST(ResumedRun, resumes_to_the_same_bits_when_killed_at_any_time) {
   const File file;
   Training without_stop;
   const auto expected = without_stop("");
@@ -108,7 +108,7 @@ TEST(ResumedRun, killed_at_any_time_goes_on_to_the_same_bits) {
   expect_same(last, run, without_stop, expected);
 }
 
-TEST(ResumedRun, goes_on_after_ctrl_c_and_with_more_steps) {
+TEST(ResumedRun, resumes_after_ctrl_c_and_with_more_steps) {
   const File file;
   Training without_stop, first, second;
   const auto expected = without_stop("");
@@ -137,7 +137,7 @@ TEST(ResumedRun, goes_on_after_ctrl_c_and_with_more_steps) {
   EXPECT_EQ(rest.losses, expected.losses);
 }
 
-TEST(ResumedRun, that_lost_its_patience_has_none_afterwards) {
+TEST(ResumedRun, stays_ended_after_patience_ran_out) {
   const File file;
   Training without_stop, first, second;
   const auto expected = without_stop("", kSteps, 2);
@@ -151,7 +151,7 @@ TEST(ResumedRun, that_lost_its_patience_has_none_afterwards) {
   EXPECT_EQ(again.steps, expected.steps);
 }
 
-TEST(ResumedRun, without_patience_may_go_on_with_some) {
+TEST(ResumedRun, may_add_patience_when_resumed) {
   const File file;
   Training first, second;
   const auto patient = first(file.path, 40);  // the best is that of step 30

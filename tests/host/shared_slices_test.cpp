@@ -65,7 +65,7 @@ void sequence(Done& done, const Slices& slices) {
   });
 }
 
-TEST(SharedSlices, do_every_row_and_element_once_behind_the_slices_before) {
+TEST(SharedSlices, do_every_row_and_element_once_after_earlier_slices) {
   for (const int count : kThreadCounts) {
     Threads threads(count);
     for (int round = 0; round < 100; ++round) {
@@ -80,7 +80,7 @@ TEST(SharedSlices, do_every_row_and_element_once_behind_the_slices_before) {
   }
 }
 
-TEST(SharedSlices, of_the_first_tokens_go_as_far_as_those) {
+TEST(SharedSlices, cover_only_the_first_tokens) {
   Threads threads(3);
   for (int length = 1; length <= 103; ++length) {
     std::array<std::atomic<int>, 103> rows{}, at_once{};

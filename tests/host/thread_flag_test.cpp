@@ -6,7 +6,7 @@
 
 using attune::host::ThreadFlag;
 
-TEST(ThreadFlag, shows_what_was_written_before_the_number) {
+TEST(ThreadFlag, publishes_writes_made_before_the_number) {
   ThreadFlag flag, answer;
   int written = 0;
   std::thread other([&] {

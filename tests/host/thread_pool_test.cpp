@@ -26,7 +26,7 @@ TEST(ThreadPool, every_index_is_called_once) {
   }
 }
 
-TEST(ThreadPool, what_belongs_to_a_thread_needs_no_lock) {
+TEST(ThreadPool, data_of_one_thread_needs_no_lock) {
   ThreadPool pool(3);
   std::array<int, 3> calls{};
   std::array<std::set<std::thread::id>, 3> ids;

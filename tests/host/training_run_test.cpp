@@ -109,7 +109,7 @@ TEST(TrainingRun, an_accuracy_that_is_not_a_number_is_never_the_best) {
   EXPECT_EQ(run.best_accuracy, 0.25);
 }
 
-TEST(TrainingRun, ctrl_c_ends_it_with_what_was_learned) {
+TEST(TrainingRun, ctrl_c_ends_it_and_keeps_the_parameters) {
   std::signal(SIGINT, SIG_DFL);
   Counter trainer;
   Written written;

@@ -44,7 +44,7 @@ TEST(WholeFile, is_read_as_it_was_written_and_the_last_one_counts) {
   EXPECT_FALSE(std::filesystem::exists(file + ".new"));
 }
 
-TEST(WholeFile, damage_is_found_wherever_it_is) {
+TEST(WholeFile, damage_is_found_at_any_position) {
   const check::TemporaryFolder folder;
   const std::string file = folder.file("state");
   ASSERT_EQ(save_whole_file(file, 7, {bytes_of("some bytes")}), Status::kOk);
@@ -68,7 +68,7 @@ TEST(WholeFile, damage_is_found_wherever_it_is) {
   }
 }
 
-TEST(WholeFile, what_cannot_be_written_leaves_the_old_file) {
+TEST(WholeFile, a_failed_write_keeps_the_old_file) {
   const check::TemporaryFolder folder;
   EXPECT_EQ(save_whole_file(folder.file("no/such/folder"), 7, {}), Status::kFileFault);
   const std::string file = folder.file("state");
@@ -80,7 +80,7 @@ TEST(WholeFile, what_cannot_be_written_leaves_the_old_file) {
   EXPECT_EQ(text_of(bytes), "old");
 }
 
-TEST(WholeFile, nothing_is_left_beside_what_could_not_be_written) {
+TEST(WholeFile, a_failed_write_leaves_no_temporary_file) {
   const check::TemporaryFolder folder;
   const std::string file = folder.file("state");
   // A full disk.

@@ -127,12 +127,12 @@ TEST(ExactGelu, is_exact_far_from_zero_and_close_to_it) {
   EXPECT_LE(largest_errors(1e-38f, 1e-9f).value, 1e-17);
 }
 
-TEST(ExactGelu, errs_nowhere_more_than_its_definition) {
+TEST(ExactGelu, is_nowhere_less_accurate_than_its_definition) {
   expect_no_larger_errors_than_the_definition<Activation::kGelu, float, double>(1.01);
   expect_no_larger_errors_than_the_definition<Activation::kGelu, double, long double>(1.01);
 }
 
-TEST(TanhGelu, errs_nowhere_more_than_its_definition) {
+TEST(TanhGelu, is_nowhere_less_accurate_than_its_definition) {
   expect_no_larger_errors_than_the_definition<Activation::kGeluTanh, float, double>(1.05);
   expect_no_larger_errors_than_the_definition<Activation::kGeluTanh, double, long double>(1.05);
 }

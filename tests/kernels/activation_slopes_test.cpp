@@ -96,7 +96,7 @@ TEST(Activation, value_and_slope_of_one_evaluation) {
   expect_bits_of_two_evaluations<Activation::kGeluTanh>();
 }
 
-TEST(Activation, gradients_of_many_elements_are_those_of_single_ones) {
+TEST(Activation, gradients_of_many_elements_equal_single_ones) {
   for (const float largest : {1.0f, 12.0f, 20.0f, 200.0f}) {
     expect_gradients_of_single_elements<Activation::kSilu>(largest);
     expect_gradients_of_single_elements<Activation::kGelu>(largest);

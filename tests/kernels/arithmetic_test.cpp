@@ -148,7 +148,7 @@ TEST(Arithmetic, packets_visit_every_index_once_and_in_order) {
   }
 }
 
-TEST(Arithmetic, a_narrow_packet_has_at_most_the_lanes_asked_for) {
+TEST(Arithmetic, a_narrow_packet_has_at_most_the_requested_lanes) {
   static_assert(kernels::kLanes<kernels::Packet<float, 1>> == 1);
   static_assert(kernels::kLanes<kernels::Packet<float, 7>> <= 7);
   static_assert(kernels::kLanes<kernels::Packet<double, 2>> <= 2);

@@ -59,7 +59,7 @@ TEST(StochasticBfloat16, is_one_of_two_neighbors) {
   }
 }
 
-TEST(StochasticBfloat16, keeps_what_has_sixteen_bits_and_what_is_not_finite) {
+TEST(StochasticBfloat16, keeps_exact_and_nonfinite_values) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (const std::uint32_t random : {0u, 1u, 0x8000u, 0xFFFFu}) {
     for (const float x :
@@ -78,7 +78,7 @@ TEST(StochasticBfloat16, keeps_what_has_sixteen_bits_and_what_is_not_finite) {
   }
 }
 
-TEST(Bfloat16Moments, bits_of_positions_are_uniform_and_those_of_another_step_are_others) {
+TEST(Bfloat16Moments, random_bits_are_uniform_and_differ_between_steps) {
   constexpr int kCount = 1 << 14;
   for (const std::uint64_t key : {std::uint64_t{0}, std::uint64_t{0x123456789ABCDEF0}}) {
     int ones[32] = {}, equal = 0;

@@ -72,7 +72,7 @@ TEST(Product, columns_of_a_transposed_operand_may_be_far_apart) {
   EXPECT_TRUE(check::same_bits(read, copied));
 }
 
-TEST(Product, lines_are_fetched_of_what_leaves_the_first_level_cache) { check_layouts<float, 26, 99, 70>(); }
+TEST(Product, operands_beyond_the_first_level_cache_are_prefetched) { check_layouts<float, 26, 99, 70>(); }
 
 TEST(Product, every_epilogue) {
   check_epilogues<5, 19, 6>();
@@ -122,7 +122,7 @@ void check_continued(const auto& terms) {
 
 }  // namespace
 
-TEST(Product, sums_go_on_to_the_bits_of_one_sum) {
+TEST(Product, continued_sums_have_the_bits_of_one_sum) {
   check_continued<5, 3, false>(kernels::DenseTerms{});
   check_continued<8, 24, true>(kernels::DenseTerms{});
   check_continued<9, 17, true>(kernels::DenseTerms{});
@@ -143,7 +143,7 @@ TEST(Product, a_nan_reaches_its_row_and_nothing_else) {
   }
 }
 
-TEST(Transpose, copies_every_element_it_is_asked_for) {
+TEST(Transpose, copies_every_requested_element) {
   attune::Tensor<float, 21, 6> from;
   attune::Rng rng(5);
   check::fill(from, rng);

@@ -235,7 +235,7 @@ TEST(Int8Gemm, no_sum_overflows) {
   }
 }
 
-TEST(Int8Gemm, a_row_that_is_no_number_answers_none_and_leaves_the_others) {
+TEST(Int8Gemm, a_nan_row_gives_nan_and_leaves_other_rows_alone) {
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
                           -std::numeric_limits<float>::infinity()}) {
     static Product<6, 20, 18> product;

@@ -83,7 +83,7 @@ TEST(Int8KvAttention, has_the_sums_of_plain_loops) {
   expect_sums<37>();
 }
 
-TEST(Int8KvAttention, a_scale_that_is_no_number_is_seen) {
+TEST(Int8KvAttention, a_nan_scale_is_detected) {
   const float weights[] = {0.5f, 0.5f}, scales[] = {1, check::kNan<float>};
   const std::uint32_t bits = kernels::largest_folded_weight(2, weights, scales, 0);
   EXPECT_TRUE(check::is_nan(kernels::row_scale(bits).scale));

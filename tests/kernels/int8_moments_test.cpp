@@ -46,7 +46,7 @@ std::array<float, kSize> gradients_of(attune::Rng rng) {
 
 }  // namespace
 
-TEST(Int8Moments, are_within_half_a_code_of_those_in_full) {
+TEST(Int8Moments, are_within_half_a_code_of_full_precision) {
   State state(attune::Rng{1});
   const auto gradients = gradients_of(attune::Rng{2});
   state.adam(0, kSize, gradients.data(), kernels::RoundToNearest{});

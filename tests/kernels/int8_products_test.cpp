@@ -195,7 +195,7 @@ TEST(Int8Products, of_short_sums_are_integers_for_many_columns_in_rows) {
   EXPECT_FALSE((in_floats.operator()<8, 32, false>()));
 }
 
-TEST(Int8Products, of_short_sums_and_of_doubles_are_those_of_their_scalars) {
+TEST(Int8Products, of_short_sums_and_doubles_use_their_scalars) {
   Operands<4, Int8Products::kLeastDepth - 1, 6, false, false> operands(1), same(1);
   Int8Products::gemm(operands.a(), operands.b(), attune::view(operands.c));
   kernels::gemm(same.a(), same.b(), attune::view(same.c));
@@ -264,7 +264,7 @@ TEST(Int8Products, do_not_depend_on_how_rows_are_split) {
   expect_same.operator()<8, 40>();
 }
 
-TEST(Int8Products, of_what_is_not_finite_are_not_finite) {
+TEST(Int8Products, of_infinities_and_nan_are_not_finite) {
   Operands<3, 20, 4, false, false> operands(6);
   operands.a_storage(1, 7) = std::numeric_limits<float>::infinity();
   Int8Products::gemm(operands.a(), operands.b(), attune::view(operands.c));
@@ -290,7 +290,7 @@ TEST(Int8Products, of_what_is_not_finite_are_not_finite) {
   }
 }
 
-TEST(Int8Products, leave_out_what_a_mask_hides) {
+TEST(Int8Products, skip_hidden_terms) {
   Operands<4, 20, 70, false, false> hidden(8), finite(8);
   for (int i = 0; i < 4; ++i) hidden.a_storage(i, 5) = finite.a_storage(i, 5) = 0;
   for (int j = 0; j < 70; ++j) {

@@ -104,7 +104,7 @@ TEST(CachedRows, bounded_blocks_have_the_bits_of_others) {
     }
   }
 }
-TEST(CachedRows, squares_are_those_of_all_scalars) {
+TEST(CachedRows, squares_equal_scalar_squares) {
   const float x[] = {1, -2, 3, -4, 5, -6, 7, -8, 9, -10, 11};
   EXPECT_EQ(kernels::sum_of_few_squares<11>(x), 506.0f);
   EXPECT_EQ(kernels::sum_of_few_squares<8>(x), 204.0f);
@@ -143,7 +143,7 @@ TEST(CachedRows, weighted_sums_have_the_bits_of_a_product) {
   expect_sums_of_a_product<float, 64>();
   expect_sums_of_a_product<double, 5>();
 }
-TEST(CachedRows, terms_with_a_factor_of_zero_are_left_out_where_asked) {
+TEST(CachedRows, zero_factors_are_skipped_on_request) {
   const float weights[] = {0, 2, 0.5f};
   const float rows[] = {check::kInfinity<float>, 1, 3};
   float sum[] = {0};

@@ -86,7 +86,7 @@ TEST(PackedRows, stay_not_finite) {
   EXPECT_TRUE(std::isfinite(Again(most, 2).values[0]));
 }
 
-TEST(PackedRows, are_what_they_are_once_packed) {
+TEST(PackedRows, do_not_change_when_packed_again) {
   attune::Rng rng(2);
   float x[kMost];
   for (float& value : x) value = rng.uniform(-1, 1);

@@ -28,7 +28,7 @@ void expect_all_lines(detail::Lines<kRows, kCols, kStride, Scalar> block) {
 alignas(64) float floats[16 * 128 + 64];
 alignas(64) double doubles[16 * 128 + 64];
 
-TEST(Lines, are_all_visited_by_the_parts_wherever_rows_begin) {
+TEST(Lines, are_all_visited_by_the_parts_for_any_row_start) {
   for (int offset = 0; offset < 32; ++offset) {
     expect_all_lines<1>(detail::Lines<12, 32, 128, const float>{floats + offset});
     expect_all_lines<16>(detail::Lines<12, 33, 128, const float>{floats + offset});

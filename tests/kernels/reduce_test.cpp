@@ -133,7 +133,7 @@ TEST(Reduce, sum_of_negative_zeros_is_negative_zero) {
   EXPECT_TRUE(check::same_bits(sum, -0.0f));
 }
 
-TEST(Reduce, sum_keeps_a_nan_wherever_it_stands) {
+TEST(Reduce, sum_keeps_a_nan_at_any_position) {
   attune::Tensor<float, 1, 37> x{};
   const auto term = [&x]<class P>(int i) { return kernels::load<P>(x.data() + i); };
   for (int i = 0; i < x.size; ++i) {

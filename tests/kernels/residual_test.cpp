@@ -12,7 +12,7 @@ using Row = attune::Tensor<float, 1, 40>;
 
 }  // namespace
 
-TEST(Residual, adds_as_many_as_there_are_and_no_more) {
+TEST(Residual, adds_exactly_its_elements) {
   static Row x, before, y;
   attune::Rng rng(5);
   check::fill(x, rng);
@@ -27,7 +27,7 @@ TEST(Residual, adds_as_many_as_there_are_and_no_more) {
   }
 }
 
-TEST(Residual, moves_as_many_as_there_are_and_no_more) {
+TEST(Residual, moves_exactly_its_elements) {
   static Row x, from, before, y;
   attune::Rng rng(6);
   check::fill(from, rng);

@@ -86,7 +86,7 @@ TEST(SumOfSquares, of_nothing_is_zero) {
   EXPECT_EQ(kernels::sum_of_squares(0, &nothing), 0.0f);
 }
 
-TEST(SumOfSquares, is_not_finite_wherever_a_number_is_not) {
+TEST(SumOfSquares, is_not_finite_if_any_element_is_not) {
   attune::Tensor<float, 1, kMost> x{};
   for (const float bad : {check::kNan<float>, check::kInfinity<float>, -check::kInfinity<float>, 1e20f}) {
     for (int i = 0; i < kMost; ++i) {

@@ -19,7 +19,7 @@ using Small = Model<float>;
 
 }  // namespace
 
-TEST(ClassToken, stands_in_front) {
+TEST(ClassToken, comes_first) {
   check::Problem<Token> a(1);
   a.forward();
   auto& [parameters, gradients, x, dx, y, dy, tape, scratch, inference] = a;
@@ -46,6 +46,6 @@ TEST(ClassToken, trains_to_the_same_bits_in_every_plan) {
   });
 }
 
-TEST(ClassToken, is_a_constant_beside_a_trained_head) {
+TEST(ClassToken, can_be_constant_next_to_a_trained_head) {
   check::expect_constant_tokens_beside_a_trained_head<Small>();
 }

@@ -72,7 +72,7 @@ TEST(Dropout, every_step_has_a_mask_of_its_own) {
   EXPECT_NEAR(dropped_by_both(y, second), 62, 31);
 }
 
-TEST(Dropout, a_mask_needs_none_of_those_before_it) {
+TEST(Dropout, a_mask_does_not_depend_on_earlier_masks) {
   Layer::Tape per_sequence{5}, skipped{5};
   Layer::Scratch scratch;
   Layer::Parameters gradients;

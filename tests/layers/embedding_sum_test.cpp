@@ -104,7 +104,7 @@ TEST(EmbeddingSum, trains_to_the_same_bits_in_every_plan) {
   EXPECT_EQ((train<Trainer<Small, CrossEntropy<>, AdamW, 1, UpdateInBackward>>()), plain);
 }
 
-TEST(EmbeddingSum, is_a_constant_beside_a_trained_head) {
+TEST(EmbeddingSum, can_be_constant_next_to_a_trained_head) {
   Rng rng(5);
   check::fill_set(constants, rng);
   static Trainer<BiasesAndNorms<Small, constants>, CrossEntropy<>> trainer;

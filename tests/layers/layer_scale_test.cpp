@@ -88,7 +88,7 @@ TEST(LayerScale, works_in_place) {
   a.expect_in_place();
 }
 
-TEST(LayerScale, takes_no_byte_besides_its_factors) {
+TEST(LayerScale, takes_no_memory_besides_its_factors) {
   static_assert(sizeof(Layer::Parameters) == 5 * sizeof(float));
   static_assert(std::is_empty_v<Layer::Tape> && std::is_empty_v<Layer::Scratch>);
 }

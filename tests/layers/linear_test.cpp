@@ -26,7 +26,7 @@ TEST(Linear, multiplies_by_the_weight_and_adds_the_bias) {
   EXPECT_TRUE(check::same_bits(y, expected));
 }
 
-TEST(Linear, without_bias_has_none) {
+TEST(Linear, stores_no_bias_without_one) {
   const WithoutBias::Parameters parameters{.weight = kParameters.weight};
   static_assert(sizeof(parameters) == 6 * sizeof(float));
   WithoutBias::Output y;

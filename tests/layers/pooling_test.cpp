@@ -133,7 +133,7 @@ struct Own : attune::NoMask {
 
 }  // namespace
 
-TEST(Pooling, asks_masks_of_ones_own) {
+TEST(Pooling, supports_user_masks) {
   using OfOneFeature = attune::Pooling<attune::PoolingShape{.seq_len = 4, .d_model = 1}>;
   const OfOneFeature::Input x{{1, 3, 10, 20}};
   OfOneFeature::Output y;
@@ -148,7 +148,7 @@ TEST(Pooling, asks_masks_of_ones_own) {
   EXPECT_EQ(y.values[0], 2.0f);
 }
 
-TEST(Pooling, of_the_largest_is_not_a_number_where_one_is_none) {
+TEST(Pooling, max_pooling_propagates_nan) {
   using Largest =
       attune::Pooling<attune::PoolingShape{.seq_len = 3, .d_model = 2, .kind = attune::PoolingKind::kMax}>;
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInf = check::kInfinity<float>;

@@ -53,7 +53,7 @@ TEST(TokenType, trains_to_the_same_bits_in_every_plan) {
   });
 }
 
-TEST(TokenType, is_a_constant_beside_a_trained_head) {
+TEST(TokenType, can_be_constant_next_to_a_trained_head) {
   check::expect_constant_tokens_beside_a_trained_head<Small>();
 }
 

@@ -96,7 +96,7 @@ TEST(AdaptedPlans, train_models_as_with_gradients) {
   if constexpr (check::kEveryCase) expect_same_in_lockstep<WholeAdapted>(attune::CausalMask{});
 }
 
-TEST(AdaptedPlans, train_beside_products_of_integers_as_with_gradients) {
+TEST(AdaptedPlans, train_next_to_integer_products_as_with_gradients) {
   fill_mixed();
   expect_same_in_backward<Sequential<First, BesidePacked<Before, kAllAndVectors>,
                                      attune::BiasesAndNorms<After, Constants<After>::packed>,
@@ -115,7 +115,7 @@ TEST(AdaptedPlans, train_models_of_tokens_as_with_gradients) {
   expect_same_in_lockstep<BesideFloats<OfTokens, kAll>>();
 }
 
-TEST(AdaptedInBackward, reads_what_some_roles_train_before_it_changes) {
+TEST(AdaptedInBackward, reads_trained_roles_before_updating_them) {
   Constants<Attention>::fill();
   Constants<Network>::fill();
   constexpr LowRank kValues{.rank = 9, .roles = Role::kValues},  // of two groups of rows

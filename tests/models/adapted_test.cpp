@@ -191,7 +191,7 @@ TEST(Adapted, takes_the_roles_that_are_named) {
             3 + kWidth + kWidth + 2);
 }
 
-TEST(Adapted, has_what_it_trains_and_nothing_else_in_ram) {
+TEST(Adapted, keeps_only_trained_parameters_in_ram) {
   using All = attune::Trainer<Model<float>, attune::CrossEntropy<>>;
   using Trained = AdaptedLayer<Model<float>, kQueriesAndValues>;
   using Trainer = attune::Trainer<Trained, attune::CrossEntropy<>>;
@@ -251,7 +251,7 @@ TEST(Adapted, is_the_layer_of_the_constants_at_first) {
       trainer.gradients());
 }
 
-TEST(Adapted, learns_beside_a_head_that_is_trained_whole) {
+TEST(Adapted, learns_next_to_a_fully_trained_head) {
   using Body = Sequential<Embed<float>, Positions<float>, attune::Repeat<2, Encoder<float>>, Mean<float>>;
   fill_constants<Body>();
   static const Body::Parameters before = Constants<Body>::set;
@@ -342,7 +342,7 @@ TEST(Adapted, biases_of_keys_are_trained_where_they_have_a_gradient) {
                 4 * kWidth * sizeof(float));
 }
 
-TEST(Adapted, what_a_mask_hides_has_no_influence) {
+TEST(Adapted, hidden_tokens_have_no_influence) {
   using Layer = attune::Repeat<2, Encoder<float>>;
   using Trained = AdaptedLayer<Layer, kAllAndVectors>;
   fill_constants<Layer>();

@@ -153,7 +153,7 @@ TEST(RecomputedBranches, train_to_the_bits_of_the_layer) {
   expect_bits_of_the_layer<Encoder<kAfter, false>>();
 }
 
-TEST(RecomputedBranches, drop_what_the_layer_drops) {
+TEST(RecomputedBranches, drop_the_same_elements_as_the_layer) {
   expect_bits_in_most_cases<Encoder<kDroppingBefore, false>>();
   expect_bits_of_the_layer<Encoder<kDroppingAfter, true>>();
 }

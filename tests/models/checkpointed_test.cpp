@@ -53,12 +53,12 @@ TEST(Checkpointed, trains_to_the_bits_of_the_layer) {
   check::expect_same_training<Trained<Words, 2>, Trained<Checkpointed<Words>, 2>>();
 }
 
-TEST(Checkpointed, runs_what_inherits_from_an_encoder_layer_as_it_is) {
+TEST(Checkpointed, runs_layers_derived_from_an_encoder_layer_unchanged) {
   using Around = attune::Residual<Encoder<float>>;
   check::expect_same_training<Trained<Around, 2>, Trained<Checkpointed<Around>, 2>>();
 }
 
-TEST(Checkpointed, drops_what_the_layer_drops) {
+TEST(Checkpointed, drops_the_same_elements_as_the_layer) {
   using Three = attune::Repeat<3, Encoder<float, 30>>;
   check::expect_same_training<Trained<Three, 2>,
                               Trained<attune::Repeat<3, Checkpointed<Encoder<float, 30>>>, 2>>();
@@ -86,7 +86,7 @@ TEST(Checkpointed, refuses_the_ids_that_the_layer_refuses) {
   EXPECT_EQ(trainer.step(ids, y, {.learning_rate = 0.01f}).status, attune::Status::kInvalidToken);
 }
 
-TEST(Checkpointed, has_one_tape_however_often_it_is_repeated) {
+TEST(Checkpointed, has_one_tape_for_any_number_of_repeats) {
   using Layer = Encoder<float>;
   static_assert(std::is_empty_v<Checkpointed<Layer>::Tape>);
   static_assert(sizeof(Checkpointed<Encoder<float, 30>>::Tape) == 4 * sizeof(attune::DropoutTape));

@@ -47,7 +47,7 @@ using Apart = attune::detail::OutputsInTurn<attune::detail::OutputInTurn{scalars
 
 }  // namespace
 
-TEST(InTurn, what_stands_between_two_layers_overlaps_neither_of_them) {
+TEST(InTurn, values_between_two_layers_overlap_neither) {
   using attune::detail::InTurn;
   struct Scratch {
     float values[5];

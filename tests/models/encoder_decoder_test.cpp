@@ -379,7 +379,7 @@ TEST(EncoderDecoder, recomputes_and_packs_tapes) {
   EXPECT_LT(difference, 1e-4f * all);
 }
 
-TEST(EncoderDecoder, trains_a_part_beside_constants) {
+TEST(EncoderDecoder, trains_a_part_next_to_constants) {
   fill_constants();
   using Whole = Trainer<Translator, attune::Streaming, 8>;
   static Whole whole;

@@ -149,7 +149,7 @@ TEST(EncoderLayer, dropout_is_of_training_alone_and_every_branch_has_its_own) {
   EXPECT_TRUE(check::same_bits(plain.y, a.y));
 }
 
-TEST(EncoderLayer, tapes_residual_sums_but_not_what_norms_gave) {
+TEST(EncoderLayer, tapes_residual_sums_but_no_outputs_of_norms) {
   using After = EncoderLayer<kAfter>;
   using Before = EncoderLayer<kBefore>;
   constexpr std::size_t kTokens = sizeof(After::Input);

@@ -129,7 +129,7 @@ TEST(Frozen, parts_of_constants_are_constants_of_parts) {
   EXPECT_TRUE(check::same_bits(head.gradients().layer<3>(), everything.gradients().layer<3>()));
 }
 
-TEST(Frozen, gradients_of_the_last_block_are_those_of_everything) {
+TEST(Frozen, gradients_of_the_last_block_equal_full_training) {
   static Trainer<LastBlock> last_block;
   static Trainer<Everything> everything;
   static Everything::Parameters parameters;
@@ -254,7 +254,7 @@ TEST(BiasesAndNorms, learn) {
   EXPECT_TRUE(check::same_bits(y, predicted));
 }
 
-TEST(BiasesAndNorms, of_a_part_stand_beside_what_is_trained_whole) {
+TEST(BiasesAndNorms, of_a_part_combine_with_fully_trained_layers) {
   using Body = Sequential<Embed, Encoder>;
   static constexpr Body::Parameters kBody = constants<Body::Parameters>();
   using Model = Sequential<attune::BiasesAndNorms<Body, kBody>, Mean, Head>;
@@ -293,7 +293,7 @@ TEST(BiasesAndNorms, without_biases_are_the_norms) {
   expect_same_where_trained(tuned.gradients(), everything.gradients());
 }
 
-TEST(Frozen, behind_a_trained_layer_hands_its_gradient_on) {
+TEST(Frozen, after_a_trained_layer_passes_its_gradient_on) {
   static constexpr Encoder::Parameters kMiddle = constants<Encoder::Parameters>();
   using Model = Sequential<Embed, attune::Residual<attune::Frozen<Encoder, kMiddle>>, Mean, Head>;
   using Same = Sequential<Embed, attune::Residual<Encoder>, Mean, Head>;
@@ -337,7 +337,7 @@ TEST(Frozen, front_layers_do_not_drop) {
   EXPECT_TRUE(check::same_bits(first, trainer.gradients().layer<2>()));
 }
 
-TEST(Frozen, behind_dropout_has_what_is_dropped_and_drops_anew_in_every_sequence) {
+TEST(Frozen, after_dropout_sees_dropped_elements_anew_in_every_sequence) {
   constexpr attune::EncoderLayerShape kDrops{
       .attention = {.seq_len = 3, .d_model = 4, .num_heads = 2, .dropout = 0.5}, .d_ff = 5};
   using Dropping = attune::EncoderLayer<kDrops>;

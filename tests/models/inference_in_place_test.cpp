@@ -101,7 +101,7 @@ TEST(InferenceInPlace, a_decoder_layer_has_the_same_bits) {
   EXPECT_TRUE(check::same_bits(apart, in_place));
 }
 
-TEST(InferenceInPlace, models_have_one_matrix_beside_a_layer) {
+TEST(InferenceInPlace, models_need_one_matrix_besides_a_layer) {
   static_assert(sizeof(attune::Repeat<4, Before>::InferenceScratch) == sizeof(Before::InferenceScratch));
   using Model = attune::Sequential<Square, Norm, attune::Repeat<4, Before>, Norm, Pool>;
   static_assert(sizeof(Model::InferenceScratch) == sizeof(WithTokens<Before>));

@@ -125,25 +125,25 @@ TEST(MaskedPadding, has_no_influence_on_attention) {
   expect_no_influence<Optioned>(padding(), kPadding);
 }
 
-TEST(MaskedPadding, later_tokens_have_none_behind_a_causal_mask) {
+TEST(MaskedPadding, later_tokens_have_no_influence_under_a_causal_mask) {
   expect_no_influence<Attention>(attune::CausalMask{}, kLater);
   expect_no_influence<Encoder<NormPlacement::kBefore, 10>>(attune::CausalMask{}, kLater);
 }
 
-TEST(MaskedPadding, has_none_on_encoder_layers) {
+TEST(MaskedPadding, has_no_influence_on_encoder_layers) {
   expect_no_influence<Encoder<NormPlacement::kAfter, 10>>(padding(), kPadding);
   expect_no_influence<Encoder<NormPlacement::kBefore>>(attune::CausalMask{} && padding(), kPadding);
   expect_no_influence<Gated>(padding(), kPadding);
 }
 
-TEST(MaskedPadding, has_none_on_a_model_of_any_layers) {
+TEST(MaskedPadding, has_no_influence_on_a_model_of_any_layers) {
   expect_no_influence<Classifier<Encoder<NormPlacement::kAfter>, PoolingKind::kMean>>(padding(), kPadding);
   expect_no_influence<Classifier<Encoder<NormPlacement::kBefore, 10>, PoolingKind::kMax>>(padding(),
                                                                                           kPadding);
   expect_no_influence<Classifier<Gated, PoolingKind::kFirst>>(padding(), kPadding);
 }
 
-TEST(MaskedPadding, has_none_where_the_bias_beside_it_is_not_a_number) {
+TEST(MaskedPadding, has_no_influence_next_to_a_nan_bias) {
   static attune::Tensor<float, kTokens, kTokens> bias, with_nan;
   attune::Rng rng(5);
   check::fill(bias, rng);
@@ -167,7 +167,7 @@ TEST(MaskedPadding, has_none_where_the_bias_beside_it_is_not_a_number) {
   EXPECT_TRUE(check::same_bits(clean.gradients, dirty.gradients));
 }
 
-TEST(MaskedPadding, of_a_memory_and_of_tokens_has_none_on_a_decoder_layer) {
+TEST(MaskedPadding, of_memory_and_tokens_has_no_influence_on_a_decoder_layer) {
   using Layer = attune::DecoderLayer<attune::DecoderLayerShape{{kTokens, kWidth, 2}, 5, kTokens}>;
   static Layer::Parameters parameters, gradients[2];
   static Layer::Input x, dx;
@@ -206,7 +206,7 @@ TEST(MaskedPadding, of_a_memory_and_of_tokens_has_none_on_a_decoder_layer) {
   expect_same();
 }
 
-TEST(MaskedPadding, without_a_mask_what_is_not_a_number_stays_one) {
+TEST(MaskedPadding, nan_stays_nan_without_a_mask) {
   static Attention::Parameters parameters;
   static Attention::Input x;
   static Attention::Output dy;

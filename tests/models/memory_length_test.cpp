@@ -77,7 +77,7 @@ TEST(MemoryLength, of_a_decoder_layer_has_the_bits_of_padding) {
       .memory_len = kMemory}>();
 }
 
-TEST(MemoryLength, has_the_bits_of_padding_where_weights_are_computed_once_more) {
+TEST(MemoryLength, has_the_bits_of_padding_with_recomputed_weights) {
   // As many tokens in both: neither is taken for the other.
   expect_bits_of_padding<attune::DecoderLayerShape{
       .attention = {.seq_len = kTokens,

@@ -157,13 +157,13 @@ using Training = attune::Trainer<Trained, attune::CrossEntropy<>, attune::AdamW,
 
 }  // namespace
 
-TEST(PackedTape, backward_reads_what_forward_kept_rounded) {
+TEST(PackedTape, backward_reads_the_rounded_tape) {
   expect_rounded_backward<Before, TapeNumbers::kInt8>();
   expect_rounded_backward<After, TapeNumbers::kInt8, After>(attune::CausalMask{});
   expect_rounded_backward<Llama, TapeNumbers::kBfloat16>();
 }
 
-TEST(PackedTape, has_the_bits_of_a_rounded_tape_behind_a_length) {
+TEST(PackedTape, has_the_bits_of_a_rounded_tape_with_a_length) {
   attune::SequenceLength<kTokens> length;
   ASSERT_EQ(length.set_length(5), attune::Status::kOk);
   expect_rounded_backward<Before, TapeNumbers::kInt8, Before>(length);
@@ -175,7 +175,7 @@ TEST(PackedTape, has_the_bits_of_a_rounded_tape_behind_a_length) {
   }
 }
 
-TEST(PackedTape, keeps_what_the_trained_part_needs) {
+TEST(PackedTape, keeps_only_the_tape_of_the_trained_part) {
   attune::Rng rng(7);
   check::fill_set(constant_before, rng);
   check::fill_set(constant_after, rng);

@@ -45,7 +45,7 @@ TEST(Repeat, is_a_sequence_of_the_layer) {
   EXPECT_TRUE(check::same_bits(repeated, in_sequence));
 }
 
-TEST(Repeat, gradients_stand_where_inputs_were) {
+TEST(Repeat, gradients_replace_inputs) {
   static_assert(attune::Repeat<3, Encoder<float>>::kAbilities.gradient_may_be_input);
   static_assert(sizeof(attune::Repeat<3, Encoder<float>>::Scratch) == sizeof(Encoder<float>::Scratch));
 }

@@ -85,7 +85,7 @@ TEST(Sampling, a_draw_takes_one_number_of_the_generator) {
   EXPECT_EQ(rng.next(), other.next());
 }
 
-TEST(Sampling, extreme_logits_and_temperatures_draw_what_is_likely) {
+TEST(Sampling, extreme_logits_and_temperatures_draw_likely_tokens) {
   const float large = std::numeric_limits<float>::max(), banned = -check::kInfinity<float>;
   Rng rng(1);
   for (int i = 0; i < 200; ++i) {
@@ -97,7 +97,7 @@ TEST(Sampling, extreme_logits_and_temperatures_draw_what_is_likely) {
   }
 }
 
-TEST(Sampling, refuses_what_it_cannot_draw_from) {
+TEST(Sampling, refuses_invalid_logits_and_options) {
   const float infinity = check::kInfinity<float>, nan = check::kNan<float>;
   const Logits logits{{0, -1, -3, 1, -2}};
   EXPECT_EQ(status_of(logits, {.temperature = -1}), Status::kInvalidSampling);

@@ -216,7 +216,7 @@ TEST(Sequential, learns_classes) {
   EXPECT_EQ(attune::hash_bits(trainer.parameters()), check::by_policy(0x8A5221F1u, 0x7F282667u));
 }
 
-TEST(Sequential, refuses_a_class_that_is_none) {
+TEST(Sequential, refuses_an_invalid_class) {
   using M = Model<float>;
   using Trainer = attune::Trainer<M, attune::CrossEntropy<>, attune::AdamW, 2>;
   static Trainer trainer;
@@ -250,7 +250,7 @@ TEST(Sequential, drops_anew_in_every_sequence_where_nothing_before_is_trained) {
   EXPECT_TRUE(check::same_bits(first, first_again));
 }
 
-TEST(Sequential, gradients_stand_where_their_layers_were_taped) {
+TEST(Sequential, gradients_replace_their_layers_tapes) {
   using In = Linear<LinearShape{4, 3, 6}>;
   using Out = Linear<LinearShape{4, 6, 3}>;
   static_assert(sizeof(Sequential<In, Encoder<float>, Out>::Scratch) == sizeof(Encoder<float>::Scratch));

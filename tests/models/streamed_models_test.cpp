@@ -102,7 +102,7 @@ Trainer trainer;
 Cache cache;
 Cache::Scratch<> scratch;
 
-TEST(StreamedModels, what_was_trained_on_windows_runs_on_a_stream_without_end) {
+TEST(StreamedModels, models_trained_on_windows_run_on_endless_streams) {
   static attune::Tensor<float, 1, kVocabulary> logits;
   attune::Rng rng(6);
   trainer.initialize(attune::XavierUniform{}, rng);
@@ -124,7 +124,7 @@ TEST(StreamedModels, what_was_trained_on_windows_runs_on_a_stream_without_end) {
   }
 }
 
-TEST(StreamedModels, a_stream_goes_on_from_a_saved_cache_beside_a_saved_state) {
+TEST(StreamedModels, a_stream_resumes_from_a_saved_cache_and_state) {
   static Trainer::State state;
   static Cache restored;
   static attune::Tensor<float, 1, kVocabulary> expected, y;

@@ -234,7 +234,7 @@ constexpr Embed<float>::Parameters kTable{
 
 }  // namespace
 
-TEST(TokenModel, trains_behind_a_frozen_embedding) {
+TEST(TokenModel, trains_after_a_frozen_embedding) {
   using HeadOnly = Sequential<attune::Frozen<Embed<float>, kTable>, Rest<float>>;
   using HeadTrainer = attune::Trainer<HeadOnly, attune::CrossEntropy<>>;
   static HeadTrainer trainer;
@@ -252,7 +252,7 @@ Model<float>::Parameters whole;
 
 }  // namespace
 
-TEST(TokenModel, trains_factors_of_low_rank_behind_a_constant_embedding) {
+TEST(TokenModel, trains_low_rank_factors_after_a_constant_embedding) {
   using Tuned = attune::Adapted<Model<float>, whole, attune::LowRank{.rank = 2}>;
   attune::Rng rng(1);
   attune::initialize(whole, attune::LinearDefault{}, rng);

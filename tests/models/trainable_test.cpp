@@ -35,7 +35,7 @@ TEST(WhatIsTrained, is_said_by_role) {
   static_assert(detail::kRankOf<What> == 2 && detail::kRankOf<detail::TrainVectors> == 0);
 }
 
-TEST(WhatIsTrained, stands_in_the_parameters_beside_constants) {
+TEST(WhatIsTrained, trained_tensors_live_in_the_parameters) {
   using All = detail::StandsFor<Constants, detail::TrainLowRank<kLowRank>, 5>;
   using Base = Reference<float, 4, 3>;
   static_assert(std::is_same_v<Matrix<All, Role::kQueries>, attune::LowRankWeight<Base, Factors, 5>>);
@@ -47,7 +47,7 @@ TEST(WhatIsTrained, stands_in_the_parameters_beside_constants) {
   EXPECT_EQ(detail::stands_for<5>(constant, own, static_cast<float*>(nullptr)).data(), constant.data());
 }
 
-TEST(WhatIsTrained, beside_lanes_constants_are_numbers_where_a_product_reads_them) {
+TEST(WhatIsTrained, constants_are_scalars_next_to_lanes) {
   using Scalar = attune::kernels::Lanes<float>;
   using All = detail::StandsFor<Constants, detail::TrainNothing, 5>::In<Role::kProjections>;
   using Weight = All::Matrix<Scalar, 4, 3>;

@@ -161,7 +161,7 @@ TEST(TrueLength, has_the_bits_of_padding_in_a_tied_model_with_normalized_queries
   expect_bits_of_padding_at_every_length<TiedTagger>();
 }
 
-TEST(TrueLength, has_the_bits_of_padding_where_weights_are_computed_once_more) {
+TEST(TrueLength, has_the_bits_of_padding_with_recomputed_weights) {
   expect_bits_of_padding_at_every_length<Recomputing>();
 }
 
@@ -222,7 +222,7 @@ TEST(TrueLength, has_the_bits_of_padding_in_slices) {
   }
 }
 
-TEST(TrueLength, is_predicted_in_slices_beside_another_mask_with_zeros_behind) {
+TEST(TrueLength, predicts_in_slices_with_another_mask_and_zeros_beyond_it) {
   using Model = attune::Sequential<attune::Linear<attune::LinearShape{kTokens, 5, kWidth}>, Encoder,
                                    attune::Linear<attune::LinearShape{kTokens, kWidth, kClasses}>>;
   static Model::Parameters parameters;
@@ -358,7 +358,7 @@ using With = attune::Sequential<attune::Linear<attune::LinearShape{kTokens, 5, k
 
 }  // namespace
 
-TEST(TrueLength, computes_no_token_behind) {
+TEST(TrueLength, computes_no_token_beyond_it) {
   static Trainer<With<Counting>> trainer;
   trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
   for (const int length : {1, 4, 5, kTokens}) {
@@ -374,7 +374,7 @@ TEST(TrueLength, computes_no_token_behind) {
   }
 }
 
-TEST(TrueLength, is_padding_in_a_model_with_a_layer_that_takes_none) {
+TEST(TrueLength, becomes_padding_in_a_model_with_a_layer_without_lengths) {
   static Pair<With<Plain>> both;
   static_assert(!attune::detail::kTakesLength<With<Plain>>);
   expect_bits_of_padding(both, 4);

@@ -11,7 +11,7 @@ TEST(Crc32, is_that_of_ethernet) {
 
 TEST(Crc32, of_nothing_is_zero) { EXPECT_EQ(attune::crc32("", 0), 0u); }
 
-TEST(Crc32, goes_on_where_a_piece_ended) {
+TEST(Crc32, continues_over_pieces) {
   const char* const text = "123456789";
   for (std::size_t first = 0; first <= 9; ++first)
     EXPECT_EQ(attune::crc32(text + first, 9 - first, attune::crc32(text, first)), 0xCBF43926u);

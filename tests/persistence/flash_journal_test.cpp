@@ -65,7 +65,7 @@ void expect_goes_on_behind_resets() {
 
 }  // namespace
 
-TEST(FlashJournal, goes_on_behind_a_reset_in_units_of_1_to_32_bytes) {
+TEST(FlashJournal, continues_after_a_reset_in_units_of_1_to_32_bytes) {
   expect_goes_on_behind_resets<NorFlash<NorShape{.unit = 1, .pages = 40}>>();
   expect_goes_on_behind_resets<NorFlash<NorShape{.unit = 8, .pages = 40}>>();
   expect_goes_on_behind_resets<NorFlash<NorShape{.unit = 32, .pages = 40, .erased = 0x00}>>();

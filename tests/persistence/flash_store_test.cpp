@@ -94,7 +94,7 @@ void expect_keeps(const Records&... records) {
 
 }  // namespace
 
-TEST(FlashStore, loads_what_was_saved_last) { expect_keeps_states<Flash>(); }
+TEST(FlashStore, loads_the_last_saved_state) { expect_keeps_states<Flash>(); }
 
 TEST(FlashStore, takes_program_units_of_one_to_32_bytes_and_either_erased_byte) {
   expect_keeps_states<NorFlash<NorShape{.unit = 1, .pages = 4}>>();
@@ -111,7 +111,7 @@ TEST(FlashStore, needs_a_program_unit_and_64_bytes_of_ram) {
   static_assert(sizeof(Store) <= 2 * sizeof(void*));
 }
 
-TEST(FlashStore, uses_all_slots_in_turn) {
+TEST(FlashStore, alternates_between_all_slots) {
   Flash flash;
   for (unsigned seed = 0; seed < 3; ++seed) {
     const auto next = [&flash](std::uint32_t slot) {
@@ -194,7 +194,7 @@ TEST(FlashStore, refuses_a_state_of_other_types_and_saves_over_it) {
   EXPECT_EQ(stored(flash), 2);
 }
 
-TEST(FlashStore, tells_types_apart_by_fingerprint_size_and_order) {
+TEST(FlashStore, distinguishes_types_by_fingerprint_size_and_order) {
   static_assert(attune::kFingerprintOf<First> == 7);
   Flash flash;
   First first{3};
@@ -256,7 +256,7 @@ TEST(FlashStore, does_not_believe_a_size_in_a_damaged_head) {
   }
 }
 
-TEST(FlashStore, goes_on_when_the_sequence_number_wraps) {
+TEST(FlashStore, survives_a_wrap_of_the_sequence_number) {
   Flash flash;
   EXPECT_EQ(save(flash, 0), Status::kOk);
   attune::detail::SlotHead head;

@@ -135,7 +135,7 @@ TEST(JournalReader, a_journal_cut_at_any_byte_loses_its_last_entry_alone) {
   }
 }
 
-TEST(JournalReader, a_session_behind_half_an_entry_goes_on) {
+TEST(JournalReader, a_session_after_half_an_entry_continues) {
   std::size_t at[40];
   const int count = write_journal(at);
   static Memory both;

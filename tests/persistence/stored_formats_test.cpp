@@ -59,7 +59,7 @@ void make(Training& trainer, Cache& cache) {
 
 }  // namespace
 
-TEST(StoredFormats, a_store_of_version_0_1_is_read_and_goes_on) {
+TEST(StoredFormats, a_store_of_version_0_1_is_read_and_continued) {
   static Flash flash;
   for (std::uint32_t at = 0; at < Flash::kSize; at += Flash::kPageSize)
     ASSERT_EQ(flash.erase(at), Status::kOk);

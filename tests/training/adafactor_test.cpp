@@ -112,7 +112,7 @@ struct Shape {
 
 }  // namespace
 
-TEST(Adafactor, steps_are_those_of_the_paper) {
+TEST(Adafactor, steps_follow_the_paper) {
   expect_reference<Adafactor<>, Shape<5, 7>>({.learning_rate = 0.02f}, 2e-6);
   expect_reference<Adafactor<>, Shape<9, 150>>({.learning_rate = 0.02f, .weight_decay = 0.1f}, 2e-6);
   expect_reference<Adafactor<>, Shape<70, 1>>({.learning_rate = 0.02f, .clipping = 0.5f}, 2e-6);
@@ -129,7 +129,7 @@ TEST(Adafactor, keeps_rows_and_columns_of_a_matrix) {
   static_assert(sizeof(Adafactor<>::Moments<Set>) == sizeof(float) * (32 + 48 + 48) + sizeof(std::uint32_t));
 }
 
-TEST(Adafactor, refuses_what_could_make_parameters_infinite) {
+TEST(Adafactor, refuses_options_that_could_overflow_parameters) {
   using Options = Adafactor<>::Options;
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const auto expect_refused = [](const Options& options, Status status) {

@@ -92,7 +92,7 @@ TEST(AdamW, first_step_by_hand) {
   EXPECT_NEAR(moments.second.weight(0, 0), 0.00025, 0.25 * 0x1p-53);
 }
 
-TEST(Adam, epsilon_and_weight_decay_stand_where_they_are_told) {
+TEST(Adam, epsilon_and_weight_decay_are_applied_as_configured) {
   expect_formula<AdamVariant{}>();
   expect_formula<AdamVariant{.epsilon = EpsilonPlacement::kInsideRoot}>();
   expect_formula<AdamVariant{.epsilon = EpsilonPlacement::kBeforeBiasCorrection}>();
@@ -142,7 +142,7 @@ TEST(Adam, only_decoupled_decay_is_bounded_by_the_learning_rate) {
   EXPECT_EQ(attune::AdamW::check({.learning_rate = 2, .weight_decay = 1}), Status::kInvalidWeightDecay);
 }
 
-TEST(Adam, refuses_what_would_ruin_the_parameters) {
+TEST(Adam, refuses_options_that_would_ruin_the_parameters) {
   using Optimizer = attune::AdamW;
   for (const float bad : {-1e-3f, kNan<float>, kInfinity<float>, -kInfinity<float>}) {
     expect_refused<Optimizer>({.learning_rate = bad}, Status::kInvalidLearningRate);

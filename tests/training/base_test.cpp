@@ -162,7 +162,7 @@ TEST(Base, of_another_program_leaves_a_trainer_that_read_it_to_be_begun) {
   take_step(trainer);
 }
 
-TEST(Base, is_told_from_another_arithmetic) {
+TEST(Base, differs_between_arithmetics) {
   using T = TrainerOf<Adapted<Whole, float_base, kLowRank>>;
   static typename T::State state;
   fill_bases();

@@ -81,12 +81,12 @@ void expect_mean_over_batch(const Loss& loss, const Forward& forward) {
 
 }  // namespace
 
-TEST(BatchOfClasses, ignored_targets_do_not_count_wherever_they_are) {
+TEST(BatchOfClasses, ignored_targets_do_not_count_at_any_position) {
   using Loss = attune::CrossEntropy<kSmoothing>;
   expect_mean_over_batch(Loss{}, [](auto& logits) { return Loss::forward(logits, kTargets, logits); });
 }
 
-TEST(BatchOfClasses, weights_of_classes_are_those_of_the_batch) {
+TEST(BatchOfClasses, class_weights_normalize_over_the_batch) {
   using Loss = attune::CrossEntropy<kSmoothing>;
   expect_mean_over_batch(
       kLoss, [](auto& logits) { return Loss::forward(logits, kTargets, kLoss.class_weights, logits); });
@@ -121,7 +121,7 @@ TEST(BatchOfClasses, without_targets_changes_nothing) {
             Status::kNoTargets);
 }
 
-TEST(BatchOfClasses, accumulate_tells_the_mean_of_a_sequence) {
+TEST(BatchOfClasses, accumulate_reports_the_mean_of_a_sequence) {
   using Trainer = TrainerOf<attune::CrossEntropy<>>;
   Trainer trainer = fresh<Trainer>();
   const auto x = inputs();

@@ -40,7 +40,7 @@ TEST(BatchGradient, is_scaled_to_a_mean_and_then_clipped) {
   EXPECT_EQ(gradient<SumSquaredError>(6, 8, 1, 4).factor, 1.0f);
 }
 
-TEST(BatchGradient, of_what_cannot_be_stepped_with_is_refused) {
+TEST(BatchGradient, invalid_gradients_are_refused) {
   EXPECT_EQ(gradient(1, 1, 1, 0).status, Status::kNoTargets);
   EXPECT_EQ(gradient(1, 1, kInfinity<float>, 1).status, Status::kNotFinite);
   EXPECT_EQ(gradient(kNan<float>, 1, 1, 1).status, Status::kNotFinite);

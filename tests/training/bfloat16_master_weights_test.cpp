@@ -172,7 +172,7 @@ TEST(Bfloat16MasterWeights, are_the_same_under_every_plan) {
   EXPECT_TRUE(check::same_bits(at_once.parameters(), in_slices.parameters()));
 }
 
-TEST(Bfloat16MasterWeights, go_on_from_a_state_to_the_same_bits) {
+TEST(Bfloat16MasterWeights, resume_from_a_state_to_the_same_bits) {
   using Optimizer = Bfloat16MasterWeights<AdamW>;
   auto& whole = check::fresh<0, TrainerOf<Optimizer>>();
   auto& first = check::fresh<1, TrainerOf<Optimizer>>();
@@ -228,7 +228,7 @@ TEST(Bfloat16MasterWeights, halve_factors_of_low_rank) {
               1e-6);
 }
 
-TEST(Bfloat16MasterWeights, refuse_what_the_optimizer_refuses_and_change_nothing) {
+TEST(Bfloat16MasterWeights, refuse_invalid_options_and_change_nothing) {
   auto& trainer = check::fresh<0, TrainerOf<Bfloat16MasterWeights<AdamW>>>();
   const std::uint32_t before = hash_bits(trainer.parameters());
   static check::Batch<TrainerOf<AdamW>> data(1);

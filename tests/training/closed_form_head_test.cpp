@@ -271,7 +271,7 @@ Status solve_scaled(int count, float magnitude, float outputs, const Device::Opt
 
 }  // namespace
 
-TEST(ClosedFormHead, refuses_what_rounding_would_spoil) {
+TEST(ClosedFormHead, refuses_ill_conditioned_equations) {
   Rng rng(10);
   for (int trial = 0; trial < 40; ++trial) {  // fewer examples than unknowns, and no ridge
     EXPECT_EQ(solve_scaled(kFeatures, 1, 1, {.ridge = 0}, rng), Status::kIllConditioned);

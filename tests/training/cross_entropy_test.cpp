@@ -49,7 +49,7 @@ TEST(CrossEntropy, of_equal_logits_is_the_logarithm_of_the_number_of_classes) {
   }
 }
 
-TEST(CrossEntropy, is_the_mean_or_the_sum_of_what_the_targets_surprise) {
+TEST(CrossEntropy, is_the_mean_or_sum_of_the_targets_surprisals) {
   const Logits x = random_logits(1);
   Logits dx;
   double expected = 0;
@@ -79,7 +79,7 @@ TEST(CrossEntropy, smooths_labels_and_weighs_classes_as_pytorch_does) {
   EXPECT_NEAR(Smoothed::forward(x, kTargets, kClassWeights, dx).loss, weighted / weights, 2e-6);
 }
 
-TEST(CrossEntropy, generalized_is_what_zhang_and_sabuncu_define) {
+TEST(CrossEntropy, generalized_follows_zhang_and_sabuncu) {
   const Logits x = random_logits(12);
   Logits dx;
   double expected = 0, weights = 0;
@@ -188,7 +188,7 @@ TEST(CrossEntropy, of_ignored_targets_alone_is_zero) {
   for (const float value : dx.values) EXPECT_EQ(value, 0.0f);
 }
 
-TEST(CrossEntropy, a_target_that_is_no_class_is_refused_and_nothing_written) {
+TEST(CrossEntropy, an_invalid_target_is_refused_and_nothing_written) {
   for (const int bad : {-1, kClasses, 1 << 30, -(1 << 30)}) {
     const int targets[kRows] = {0, 1, 2, 3, bad};
     const Logits x = random_logits(7), before = random_logits(8);

@@ -180,7 +180,7 @@ using OfIds =
 
 }  // namespace
 
-TEST(ForwardOnlyTrainer, trains_factors_beside_integers) {
+TEST(ForwardOnlyTrainer, trains_factors_next_to_integers) {
   static Body::Parameters parameters;
   Rng rng(6);
   initialize(parameters, XavierUniform{}, rng);
@@ -202,7 +202,7 @@ TEST(ForwardOnlyTrainer, trains_models_of_ids) {
   EXPECT_EQ(ids.accumulate(tokens, label).status, Status::kInvalidToken);
 }
 
-TEST(ForwardOnlyTrainer, tells_its_ram) {
+TEST(ForwardOnlyTrainer, reports_its_ram) {
   constexpr MemoryReport kMemory = Device::memory();
   static_assert(kMemory.object() == sizeof(Device));
   EXPECT_EQ(kMemory.parameters, 2 * sizeof(Model::Parameters));

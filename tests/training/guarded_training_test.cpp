@@ -113,7 +113,7 @@ bool is_factory(const Model::Parameters& parameters) {
 
 }  // namespace
 
-TEST(GuardedTraining, keeps_what_a_good_training_learns) {
+TEST(GuardedTraining, keeps_the_result_of_good_training) {
   begin();
   const float before = evaluate(device, kTest.examples).accuracy();
   const Marks marks = learn(5e-3f, [](Rng& rng) { return say(rng, rng.uniform(0.0f, 1.0f) < 0.5f); });

@@ -109,7 +109,7 @@ void expect_one_result_in_every_plan() {
 
 }  // namespace
 
-TEST(Int8Masks, that_tell_the_last_key_have_the_bits_of_those_that_do_not) {
+TEST(Int8Masks, with_a_known_last_key_have_the_same_bits) {
   for (const int edge : kEdges) {
     expect_same_without_end<Keeping>(CausalMask{edge - 8}, edge);
     if constexpr (!check::kInAHurry) {

@@ -148,7 +148,7 @@ void expect_unread(const Mask& mask) {
 
 }  // namespace
 
-TEST(Int8Training, reads_nothing_behind_a_length) {
+TEST(Int8Training, reads_nothing_beyond_the_valid_length) {
   SequenceLength<kTokens> length;
   EXPECT_EQ(length.set_length(kValid), Status::kOk);
   expect_unread(length);
@@ -283,7 +283,7 @@ TEST(Int8Training, updates_in_backward_refuse_parameters_that_are_not_finite) {
   EXPECT_EQ(hash_bits(trainer.parameters()), loaded);
 }
 
-TEST(Int8Training, tells_the_ram_of_its_integers) {
+TEST(Int8Training, reports_the_ram_of_its_integers) {
   constexpr MemoryReport kInt8 = TrainerOf<>::memory(), kFloat = TrainerOf<Model, Streaming>::memory();
   EXPECT_GT(kInt8.parameters, kFloat.parameters + sizeof(Model::Parameters) / 4);
   EXPECT_LT(kInt8.parameters, kFloat.parameters + sizeof(Model::Parameters) / 2);

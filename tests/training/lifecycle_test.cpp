@@ -37,7 +37,7 @@ class Beginner : public TrainingLifecycle<Beginner, State> {
 
 }  // namespace
 
-TEST(StartingPoint, the_restart_draws_behind_the_parameters) {
+TEST(StartingPoint, a_restart_draws_after_the_parameters) {
   Beginner beginner;
   Rng rng(1), expected(1);
   beginner.initialize(XavierUniform{}, rng);
@@ -49,7 +49,7 @@ TEST(StartingPoint, the_restart_draws_behind_the_parameters) {
   EXPECT_EQ(beginner.restarts, 1);
 }
 
-TEST(StartingPoint, what_is_given_replaces_what_was_drawn) {
+TEST(StartingPoint, given_parameters_replace_drawn_ones) {
   Beginner drawn, given;
   drawn.initialize(XavierUniform{}, Rng{2});
   given.start_from([](Parameters& set) { set.bias(0, 1) = 7; }, XavierUniform{}, Rng{2});

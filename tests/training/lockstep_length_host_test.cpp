@@ -162,7 +162,7 @@ bool is_answered_in_lanes() {
       mask, attune::MeanSquaredError{}, gradients, sums);
 }
 
-TEST(LockstepLength, tokens_behind_it_are_not_computed) {
+TEST(LockstepLength, tokens_beyond_it_are_not_computed) {
   if constexpr (kLanes > 1) {
     EXPECT_TRUE(is_answered_in_lanes<Length>());
     EXPECT_FALSE(is_answered_in_lanes<Padding>());  // zeros times NaN: one by one has the answer

@@ -74,7 +74,7 @@ TEST(Lockstep, trains_every_activation_position_and_pooling) {
       17>();
 }
 
-TEST(Lockstep, drops_what_one_by_one_drops_and_tapes_nothing_where_it_does_not) {
+TEST(Lockstep, drops_the_same_elements_as_single_sequences) {
   using attune::NormPlacement;
   constexpr attune::EncoderLayerShape kAfter{
       .attention = {.seq_len = 4, .d_model = 6, .num_heads = 1, .rotary_dim = 6, .dropout = 0.3},
@@ -173,7 +173,7 @@ TEST(Lockstep, batch_may_have_any_size) {
   expect_same_training<Linear<3, 5>, 32>();
 }
 
-TEST(Lockstep, masks_are_those_of_one_by_one_in_double_and_with_every_option_of_attention) {
+TEST(Lockstep, masks_equal_single_sequences_in_double_and_with_every_option) {
   if constexpr (check::kManyCases) {
     attune::KeyPaddingMask<8> keys;
     attune::QueryPaddingMask<8> queries;

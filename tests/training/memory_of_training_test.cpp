@@ -14,7 +14,7 @@ using Attention =
 
 }  // namespace
 
-TEST(MemoryOfTraining, is_told_layer_by_layer) {
+TEST(MemoryOfTraining, is_reported_layer_by_layer) {
   using First = attune::Linear<attune::LinearShape{4, 3, 4}>;
   using M = attune::Sequential<First, Attention>;
   using Trainer = attune::Trainer<M>;

@@ -145,7 +145,7 @@ TEST(MemoryTable, every_optimizer_solves_the_first_training) {
   expect_solved<attune::Sgd<>, WithoutWeights>("`Sgd<>`, `keep_weights = false`", "3");
 }
 
-TEST(MemoryTable, has_what_the_compiler_says) {
+TEST(MemoryTable, matches_the_compiler) {
   const std::string page = page_about_memory();
   for (const std::string& expected :
        {row<Attention>("attention 16 × 32 × 4, all of it"),

@@ -75,7 +75,7 @@ TEST(ModelUnit, resumes_from_its_state) {
   EXPECT_EQ(Unit::resume({&stored, sizeof stored - 1}), attune::Status::kOtherState);
 }
 
-TEST(ModelUnit, of_token_ids_refuses_what_is_none) {
+TEST(ModelUnit, of_token_ids_refuses_invalid_ids) {
   using WordUnit = attune::ModelUnit<Ids>;
   WordUnit::initialize(1);
   WordUnit::Outputs outputs;

@@ -165,7 +165,7 @@ TEST(MomentSets, are_the_same_in_slices) {
   expect_same_bits_in_slices<Int8Nesterov>();
 }
 
-TEST(MomentSets, go_on_from_a_state_to_the_same_bits) {
+TEST(MomentSets, resume_from_a_state_to_the_same_bits) {
   expect_same_bits_from_a_state<Rounded>();
   if constexpr (!check::kInAHurry) {
     expect_same_bits_from_a_state<Int8>();
@@ -194,7 +194,7 @@ TEST(MomentSets, round_by_the_seed_of_the_training) {
   EXPECT_TRUE(train_three(std::type_identity<Int8>{}));
 }
 
-TEST(MomentSets, without_a_first_moment_steps_are_those_of_beta1_zero) {
+TEST(MomentSets, without_a_first_moment_steps_equal_beta1_zero) {
   auto& with = check::fresh<0, TrainerOf<attune::AdamW>>();
   auto& without = check::fresh<1, TrainerOf<WithoutFirst>>();
   static check::Example<Model> data;

@@ -41,7 +41,7 @@ static_assert(attune::IsOptimizer<SignDescent, Layer::Parameters>);
 
 }  // namespace
 
-TEST(Optimizer, of_ones_own_steps_tensor_by_tensor) {
+TEST(Optimizer, user_optimizers_step_tensor_by_tensor) {
   Layer::Parameters parameters{}, gradients{};
   SignDescent::Moments<Layer::Parameters> moments{};
   gradients.weight(1, 2) = 3;
@@ -61,7 +61,7 @@ TEST(Optimizer, refused_options_change_nothing) {
   EXPECT_EQ(parameters.weight(0, 0), 0);
 }
 
-TEST(Optimizer, of_ones_own_trains_in_every_plan) {
+TEST(Optimizer, user_optimizers_train_in_every_plan) {
   static attune::Trainer<Layer, attune::MeanSquaredError, SignDescent> streaming;
   static attune::Trainer<Layer, attune::MeanSquaredError, SignDescent, 1, attune::UpdateInBackward>
       in_backward;

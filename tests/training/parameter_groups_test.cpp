@@ -107,7 +107,7 @@ TEST(ParameterGroups, without_decay_leave_untouched_biases_alone) {
   EXPECT_EQ(parameters.bias(0, 0), 1.0f);
 }
 
-TEST(ParameterGroups, refuse_what_one_of_them_refuses) {
+TEST(ParameterGroups, refuse_options_that_one_group_refuses) {
   using Optimizer = ParameterGroups<attune::AdamW>;
   EXPECT_EQ(Optimizer::check({.weights = {.learning_rate = -1}}), Status::kInvalidLearningRate);
   EXPECT_EQ(Optimizer::check({.biases = {.epsilon = 0}}), Status::kInvalidEpsilon);

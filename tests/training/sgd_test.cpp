@@ -65,7 +65,7 @@ TEST(Sgd, momentum_accumulates) {
 }
 TEST(Sgd, nesterov_looks_ahead) { expect_momentum<Momentum::kNesterov>(0.0); }
 
-TEST(Sgd, refuses_what_it_cannot_do) {
+TEST(Sgd, refuses_invalid_options) {
   using Plain = attune::Sgd<>;
   using Classic = attune::Sgd<Momentum::kClassic>;
   using Nesterov = attune::Sgd<Momentum::kNesterov>;

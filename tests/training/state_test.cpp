@@ -251,7 +251,7 @@ struct Sequence {
 }  // namespace
 
 // A store that has nothing, asked at any time, leaves a training behind its last step.
-TEST(State, that_is_not_found_leaves_a_training_behind_its_last_step) {
+TEST(State, a_missing_state_leaves_training_after_its_last_step) {
   static Small trainer, undisturbed;
   static Small::BatchInput x;
   Rng rng(3);
@@ -272,7 +272,7 @@ TEST(State, that_is_not_found_leaves_a_training_behind_its_last_step) {
   }
 }
 
-TEST(State, one_plan_goes_on_from_another_and_batches_may_change) {
+TEST(State, plans_and_batches_may_change_between_runs) {
   static Trainer<Plain, Mse, AdamW, 1> one;
   static Trainer<Plain, Mse, AdamW, 1, UpdateInBackward> in_backward;
   static Trainer<Plain, Mse, AdamW, 5, Lockstep> lockstep;
@@ -287,7 +287,7 @@ TEST(State, one_plan_goes_on_from_another_and_batches_may_change) {
   EXPECT_EQ(lockstep.state().steps, 2u);
 }
 
-TEST(State, is_that_behind_the_last_step) {
+TEST(State, is_the_state_after_the_last_step) {
   static Small trainer, resumed;
   trainer.initialize(XavierUniform{}, Rng{1});
   take_step(trainer, 0, NoClipping{});
@@ -378,7 +378,7 @@ constexpr EncoderLayerShape with(Member EncoderLayerShape::*member, Member value
 }  // namespace
 
 // The same tensors, another meaning.
-TEST(StateFingerprint, tells_what_tensors_do_not) {
+TEST(StateFingerprint, covers_more_than_tensors) {
   constexpr AttentionShape k4Heads{.seq_len = 4, .d_model = 8, .num_heads = 4};
   constexpr AttentionShape kRotary{.seq_len = 4, .d_model = 8, .num_heads = 2, .rotary_dim = 2};
   EXPECT_NE(kOfAttention<kAttention>, kOfAttention<k4Heads>);

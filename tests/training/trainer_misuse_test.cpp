@@ -62,7 +62,7 @@ void expect_harmless(Status status, const Step& step) {
 
 }  // namespace
 
-TEST(TrainerMisuse, what_is_refused_has_no_loss) {
+TEST(TrainerMisuse, refused_calls_have_no_loss) {
   using Trainer = TrainerOf<>;
   const Data<Trainer> data(2);
   Trainer trainer = fresh<Trainer>();
@@ -110,7 +110,7 @@ TEST(TrainerMisuse, a_sequence_that_is_not_finite_is_refused_alone) {
   EXPECT_TRUE(check::same_bits(disturbed.parameters(), calm.parameters()));
 }
 
-TEST(TrainerMisuse, accumulate_shows_the_output_and_tells_the_loss) {
+TEST(TrainerMisuse, accumulate_returns_the_output_and_the_loss) {
   using Trainer = TrainerOf<>;
   Trainer trainer = fresh<Trainer>();
   const Data<Trainer> data(4);
@@ -126,7 +126,7 @@ TEST(TrainerMisuse, accumulate_shows_the_output_and_tells_the_loss) {
   EXPECT_EQ(added.loss, loss);
 }
 
-TEST(TrainerMisuse, an_incomplete_batch_is_the_mean_of_what_there_is) {
+TEST(TrainerMisuse, an_incomplete_batch_is_the_mean_of_its_sequences) {
   TrainerOf<> of_four = fresh<TrainerOf<>>();
   using OfTwo = TrainerOf<attune::AdamW, attune::MeanSquaredError, 2>;
   OfTwo of_two = fresh<OfTwo>();
@@ -163,7 +163,7 @@ TEST(TrainerMisuse, the_norm_is_that_of_the_mean_gradient_before_clipping) {
   EXPECT_NEAR(clipped.gradient_norm, norm, 8 * 0x1p-24 * norm);
 }
 
-TEST(TrainerMisuse, gradients_whose_squares_overflow_change_nothing) {
+TEST(TrainerMisuse, overflowing_gradient_norms_change_nothing) {
   const auto step_with = [](auto& trainer, float size, const auto& clipping) {
     using Trainer = std::remove_cvref_t<decltype(trainer)>;
     Data<Trainer> data(7);

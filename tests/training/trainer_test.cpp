@@ -104,7 +104,7 @@ TEST(Trainer, a_batch_begins_with_gradients_of_zero) {
   EXPECT_TRUE(check::same_bits(trainer.gradients(), kZero));
 }
 
-TEST(Trainer, step_forgets_what_was_accumulated) {
+TEST(Trainer, step_discards_accumulated_gradients) {
   Batched& trainer = initialized<Batched>();
   const Data data(3);
   EXPECT_TRUE(trainer.step(data.x, data.target, {}).ok());

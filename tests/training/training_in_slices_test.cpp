@@ -240,7 +240,7 @@ TEST(InSlices, decoder_layers_have_the_same_bits) {
   }
 }
 
-TEST(InSlices, what_a_mask_hides_has_no_influence) {
+TEST(InSlices, hidden_tokens_have_no_influence) {
   using Model = Sequential<Linear<LinearShape{kTokens, 6, 6}>, After, Pooling<PoolingShape{kTokens, 6}>>;
   static Trainer<Model> at_once, in_slices;
   static Model::Input x;
@@ -407,7 +407,7 @@ TEST(InSlices, discard_ends_an_update_that_has_not_changed_parameters) {
   }
 }
 
-TEST(InSlices, an_update_that_has_begun_goes_on) {
+TEST(InSlices, a_started_update_continues) {
   static Sessions s;
   s.begin();
   auto& [reference, trainer, x, target] = s;

@@ -101,7 +101,7 @@ TEST(UpdateInBackward, trains_tables_of_tokens_and_positions_with_every_optimize
   }
 }
 
-TEST(UpdateInBackward, a_table_that_is_also_the_head_is_updated_behind_both_uses) {
+TEST(UpdateInBackward, a_tied_table_is_updated_after_both_uses) {
   using attune::AdamW, attune::CrossEntropy;
   using Body = attune::Sequential<attune::LearnedPositions<attune::PositionShape{.seq_len = 9, .d_model = 6}>,
                                   attune::RmsNorm<attune::NormShape{9, 6}>>;
@@ -123,7 +123,7 @@ TEST(UpdateInBackward, a_table_that_is_also_the_head_is_updated_behind_both_uses
                        CrossEntropy<>>(attune::CausalMask{});
 }
 
-TEST(UpdateInBackward, ids_that_are_none_change_nothing) {
+TEST(UpdateInBackward, invalid_ids_change_nothing) {
   using Table = attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 5, .d_model = 6}>;
   static attune::Trainer<Table, attune::MeanSquaredError, attune::AdamW, 1, attune::UpdateInBackward> trainer;
   trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
@@ -170,7 +170,7 @@ using Stack =
 
 }  // namespace
 
-TEST(UpdateInBackward, layers_with_norms_before_branches_take_no_memory_beside_rows_of_gradients) {
+TEST(UpdateInBackward, pre_norm_layers_take_no_memory_besides_gradient_rows) {
   using attune::NormPlacement;
   using Model = Stack<NormPlacement::kBefore>;
   constexpr attune::MemoryReport with = attune::Trainer<Model>::memory(),
@@ -308,7 +308,7 @@ TEST(UpdateInBackward, a_gradient_that_overflows_is_not_applied) {
   expect_finite_parameters<attune::Sgd<attune::Momentum::kClassic>>({});
 }
 
-TEST(UpdateInBackward, behind_a_mask_what_is_hidden_does_not_matter) {
+TEST(UpdateInBackward, hidden_tokens_do_not_matter) {
   static InBackward padded, clean;
   padded.initialize(attune::XavierUniform{}, attune::Rng{42});
   clean.initialize(attune::XavierUniform{}, attune::Rng{42});

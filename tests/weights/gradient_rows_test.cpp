@@ -25,7 +25,7 @@ TEST(AddRows, gives_all_rows_of_a_tensor_at_once) {
   EXPECT_EQ(gradient(4, 2), 3.0f);
 }
 
-TEST(AddRows, has_none_of_what_is_not_trained) {
+TEST(AddRows, skips_constant_tensors) {
   int calls = 0;
   attune::add_rows(attune::Untrained<float, 5, 3>{}, [&](int, const auto&) { ++calls; });
   EXPECT_EQ(calls, 0);

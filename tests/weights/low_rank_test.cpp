@@ -34,7 +34,7 @@ struct Operands {
 
 }  // namespace
 
-TEST(LowRankWeight, multiplies_as_the_sum_that_it_stands_for) {
+TEST(LowRankWeight, multiplies_like_the_merged_weight) {
   static Operands o;
   static Tensor<double, kIn, kOut> sum;
   for (int i = 0; i < kIn; ++i) {
@@ -132,7 +132,7 @@ TEST(LowRankGradient, of_tokens_without_a_gradient_is_zero_whatever_they_hold) {
   EXPECT_TRUE(check::same_bits(clean.gradients, dirty.gradients));
 }
 
-TEST(LowRankFactors, stand_beside_weights_and_not_beside_tables) {
+TEST(LowRankFactors, belong_to_weights_and_not_to_tables) {
   static_assert(std::is_same_v<attune::detail::TableForm<Weight>::type, Base>);
   static_assert(std::is_same_v<attune::detail::TableForm<Factors>::type, Untrained<double, kIn, kOut>>);
   static_assert(std::is_same_v<attune::detail::TableForm<Gradient>::type, Untrained<double, kIn, kOut>>);

@@ -45,7 +45,7 @@ TEST(PackedWeights, keep_integers_and_scales_at_compile_time) {
   }
 }
 
-TEST(PackedWeights, refuse_what_two_columns_in_a_register_have_no_room_for) {
+TEST(PackedWeights, refuse_sums_that_overflow_two_columns_in_a_register) {
   auto int8 = quantized<Int8Weights>();
   auto packed = quantized<PackedInt8Weights>();
   const float before = packed.weight(0, 0);

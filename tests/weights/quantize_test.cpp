@@ -85,7 +85,7 @@ TEST(Quantize, outputs_of_zeros_stay_zeros) {
   EXPECT_EQ(y(1, 1), 8.0f);
 }
 
-TEST(Quantize, errors_are_those_of_each_tensor) {
+TEST(Quantize, errors_are_reported_per_tensor) {
   static Network::Parameters parameters;
   attune::Rng rng(3);
   check::fill_set(parameters, rng);
@@ -112,7 +112,7 @@ TEST(Quantize, errors_are_those_of_each_tensor) {
   expect_errors(halves, 0.5 / 1024);
 }
 
-TEST(Quantize, what_is_exact_has_no_error) {
+TEST(Quantize, exact_values_have_no_error) {
   Layer::ParametersOf<Float16Weights, Tensor> set;
   ASSERT_EQ(attune::quantize(kParameters, set), attune::Status::kOk);
   attune::for_each_quantization_error(

@@ -320,7 +320,7 @@ void make_constants() {
 
 }  // namespace
 
-TEST(QuantizedWeights, are_constants_behind_what_is_trained) {
+TEST(QuantizedWeights, are_constants_after_trained_layers) {
   make_constants();
   if constexpr (check::kEveryCase) {
     expect_model_gradients<attune::Sequential<In, attune::Frozen<Encoder, integers>>>();
@@ -328,7 +328,7 @@ TEST(QuantizedWeights, are_constants_behind_what_is_trained) {
   expect_model_gradients<attune::Sequential<In, attune::Frozen<Encoder, halves>>>();
 }
 
-TEST(QuantizedWeights, are_constants_beside_trained_biases_and_norms) {
+TEST(QuantizedWeights, are_constants_next_to_trained_biases_and_norms) {
   make_constants();
   using Tuned = attune::BiasesAndNorms<Encoder, integers>;
   static_assert(sizeof(Tuned::Parameters) == sizeof(double) * 55);

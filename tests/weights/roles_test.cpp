@@ -44,7 +44,7 @@ TEST(Roles, one_is_among_several) {
   static_assert(includes(Role::kEverything, Role::kProjections) && !includes(Role::kAttention, Role::kGate));
 }
 
-TEST(Roles, of_members_are_those_that_layers_name) {
+TEST(Roles, are_named_by_layers) {
   static_assert(kScalars<Attention, Role::kKeys> == 4 * 4 + 4);
   static_assert(kScalars<Attention, Role::kAttention> == 4 * (4 * 4 + 4));
   static_assert(kScalars<Gated, Role::kFeedForwardIn> == 2 * (4 * 5 + 5));
@@ -60,7 +60,7 @@ TEST(Roles, leave_no_byte_where_nothing_stands) {
   static_assert(std::is_empty_v<SetOf<Attention, Role::kProjections>>);
 }
 
-TEST(Roles, are_no_other_type_where_forms_have_none) {
+TEST(Roles, do_not_change_types_of_layers_without_roles) {
   static_assert(std::is_same_v<decltype(Encoder::Parameters::norm1), decltype(Encoder::Parameters::norm2)>);
   static_assert(
       std::is_same_v<decltype(Attention::Parameters::query), Attention::QueryProjection::Parameters>);

@@ -135,7 +135,7 @@ class SliceWalk {
   constexpr SliceWalk(SliceAddress& address, int work)
       : address_(address), before_(address.done[0]), work_(work), left_(work) {}
 
-  // What a stage needs is a call, and stands once in a program: a model has dozens of stages.
+  // Stages call these functions, which are not inlined: a model has dozens of stages.
 
   /// Whether to run the stage that the walk has reached.
   ATTUNE_INLINE bool is_next() { return before_-- == 0; }

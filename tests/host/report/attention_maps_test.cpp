@@ -49,7 +49,7 @@ TEST(AttentionMaps, of_an_attention_layer_are_its_heads) {
   expect_head(maps[1], "", 1, tape);
 }
 
-TEST(AttentionMaps, of_a_model_are_those_of_its_layers_in_order) {
+TEST(AttentionMaps, list_layers_in_order) {
   using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{
       .attention = {.seq_len = 3, .d_model = 4, .num_heads = 2}, .d_ff = 8}>;
   using Tokens = attune::Embedding<attune::EmbeddingShape{.seq_len = 3, .vocabulary = 5, .d_model = 4}>;
@@ -79,14 +79,14 @@ TEST(AttentionMaps, of_a_decoder_layer_are_two) {
   expect_head(maps[1], "cross-attention", 0, tape.cross_attention);
 }
 
-TEST(AttentionMaps, of_weights_that_are_not_kept_are_none) {
+TEST(AttentionMaps, are_empty_without_kept_weights) {
   using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{
       .attention = {.seq_len = 3, .d_model = 4, .num_heads = 2, .keep_weights = false}, .d_ff = 8}>;
   static const Encoder::Tape tape{};  // a temporary makes clang 16 crash
   EXPECT_TRUE(attention_maps(tape).empty());
 }
 
-TEST(AttentionMaps, of_a_model_without_attention_are_none) {
+TEST(AttentionMaps, are_empty_without_attention) {
   using Model = attune::Sequential<attune::Linear<attune::LinearShape{3, 2, 4}>>;
   EXPECT_TRUE(attention_maps(Model::Tape{}).empty());
 }

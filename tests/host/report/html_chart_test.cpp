@@ -31,7 +31,7 @@ std::vector<html::Point> corners(const std::string& svg) {
 
 }  // namespace
 
-TEST(HtmlChart, the_curve_stands_between_its_axes) {
+TEST(HtmlChart, the_curve_lies_between_its_axes) {
   const std::string svg = html::chart({{0, 0}, {50, 2}, {100, 1}}, {});
   EXPECT_EQ(check::malformed(svg), "");
   const auto points = corners(svg);
@@ -54,7 +54,7 @@ TEST(HtmlChart, says_the_value_of_every_point) {
   EXPECT_NE(shares.find("<title>step 2: 50 %</title>"), std::string::npos);
 }
 
-TEST(HtmlChart, what_spans_a_factor_of_ten_may_be_logarithmic) {
+TEST(HtmlChart, values_over_a_decade_may_use_a_logarithmic_axis) {
   const std::vector<html::Point> points{{0, 100}, {1, 10}, {2, 1}};
   const auto equal_steps = corners(html::chart(points, {.may_log = true}));
   EXPECT_NEAR(equal_steps[1].y - equal_steps[0].y, equal_steps[2].y - equal_steps[1].y, 0.1);
@@ -114,7 +114,7 @@ TEST(HtmlChart, ticks_are_round_and_cover_all) {
   EXPECT_GE(same.back(), 7);
 }
 
-TEST(HtmlChart, ticks_of_values_that_differ_by_rounding_are_those_of_one) {
+TEST(HtmlChart, values_equal_up_to_rounding_share_their_ticks) {
   EXPECT_EQ(html::ticks(0.3, 0.1 + 0.2, 5), html::ticks(0.3, 0.3, 5));
   EXPECT_EQ(html::ticks(-0.7, std::nextafter(-0.7, 0.0), 5), html::ticks(-0.7, -0.7, 5));
   const std::vector<double> far = html::ticks(1e20, std::nextafter(1e20, 2e20), 5);

@@ -23,7 +23,7 @@ TEST(HtmlMaps, a_cell_for_every_value) {
   EXPECT_NE(svg.find("fill-opacity=\"0\"><title>query 1, key 2: -1</title>"), std::string::npos);
 }
 
-TEST(HtmlMaps, a_value_that_is_no_number_has_no_color) {
+TEST(HtmlMaps, nan_has_no_color) {
   const std::string svg = html::map(1, 1, {std::numeric_limits<double>::quiet_NaN()});
   EXPECT_NE(svg.find("fill-opacity=\"0\"><title>query 0, key 0: NaN"), std::string::npos);
 }

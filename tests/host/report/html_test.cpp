@@ -32,7 +32,7 @@ TEST(Html, numbers_are_short) {
 TEST(Html, parts_are_joined) { EXPECT_EQ(html::joined("a", std::string("b"), 3, std::size_t{4}), "ab34"); }
 
 // The check of the other tests can fail.
-TEST(Html, what_is_malformed_is_found) {
+TEST(Html, malformed_markup_is_found) {
   EXPECT_EQ(check::malformed("<!DOCTYPE html>\n<a b=\"c\"><d/>x &amp; y</a>\n"), "");
   for (const char* wrong :
        {"", "<a>", "<a></b>", "<a><b></a></b>", "<a b=c/>", "<a b=\"1\" b=\"2\"/>", "<a>1 < 2</a>",
