@@ -85,6 +85,12 @@ ATTUNE_INLINE auto valid_query_rows(const Call& context, int from) {
   }
 }
 
+/// Sums that begin or continue, as is known at run time: products of both kinds, and the code around them
+/// once.
+struct BeginOrContinue {
+  bool begins;
+};
+
 /// Backward of a head with these operands. `key` and `value` are the valid ones.
 template <class Query, class Key, class Value, class DContext, class Scores, AnyContext Call>
 struct HeadBackward {
@@ -121,7 +127,13 @@ struct HeadBackward {
   template <class A, class B, class C, class ItsTerms, class Counts, class Sum>
   ATTUNE_INLINE static void gemm(const A& a, const B& b, const C& c, const ItsTerms& its_terms,
                                  const Counts& counts, Sum sum) {
-    if constexpr (kByMask) {
+    if constexpr (std::is_same_v<Sum, BeginOrContinue>) {
+      if (sum.begins) {
+        gemm(a, b, c, its_terms, counts, kernels::Assign{});
+      } else {
+        gemm(a, b, c, its_terms, counts, kernels::NextBlock{});
+      }
+    } else if constexpr (kByMask) {
       in_blocks<C::rows, kernels::kKeyBlock>([&]<int rows>(int at) ATTUNE_INLINE_LAMBDA {
         product_of_some(
             a.template rows_at<rows>(at), b, c.template rows_at<rows>(at), its_terms,

@@ -107,15 +107,16 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
   };
   // A block of as many queries as a product sums from zero; skips queries after the last valid one.
   const auto block = [&]<int kRows>(int from, auto& sums) {
-    some.template operator()<(std::min)(kSome, kRows)>(from, sums, kernels::Assign{});
-    if constexpr (kRows > kSome) {
-      in_blocks<kRows - kSome, kSome>(
+    if constexpr (kRows <= kSome) {
+      some.template operator()<kRows>(from, sums, kernels::Assign{});
+    } else {
+      in_blocks<kRows, kSome>(
           [&]<int rows>(int first) ATTUNE_INLINE_LAMBDA {
             context.inside([&]() ATTUNE_INLINE_LAMBDA {
-              some.template operator()<rows>(from + kSome + first, sums, kernels::NextBlock{});
+              some.template operator()<rows>(from + first, sums, BeginOrContinue{first == 0});
             });
           },
-          queries - (from + kSome));
+          queries - from);
     }
   };
   const auto add_block = [&]<int kRows>(int from) {

@@ -81,19 +81,24 @@ namespace ATTUNE_NAMESPACE::kernels::detail {
 // B's rows, r5 the sums (rows rounded up to a multiple of 4), r8 the number of rows, r9 kNoSums, r12 the
 // depth less four. Clobbers all of them, lr and all FPU registers; takes 20 bytes of stack.
 // narrow_panels_product calls it with this convention, which is not C++'s. Four rows at a time; an odd number
-// of rows starts with one row, an odd number of pairs with the second half.
-#define ATTUNE_NARROW_PANEL(name, begin, four, layout, rest)                                         \
-  [[gnu::naked]] inline void name() {                                                                \
-    asm("push {r6,r7,r10,r11,lr}\n mov lr,r8\n add r6,r5,r8,lsl #4\n vldmia r9,{s0-s15}\n"           \
-        "0: vstmia r5!,{s0-s15}\n cmp r5,r6\n blo 0b\n" begin                                        \
-        "mul r4,lr,r2\n sub r4,r4,#16\n .p2align 2\n"                                                \
-        "3:\n" four                                                                                  \
-        "sub r5,r6,lr,lsl #4\n lsls r7,lr,#31\n bmi 6f\n"                                            \
-        "7: bcs.w 2f\n"                                                                              \
-        "1:\n" layout(ATTUNE_PANEL_ROWS) "2:\n" layout(                                              \
-            ATTUNE_PANEL_ROWS) "cmp r5,r6\n bne 1b\n sub r0,r0,r4\n subs r12,r12,#4\n bhs 3b\n" rest \
-                               "pop {r6,r7,r10,r11,pc}\n"                                            \
-                               "6:\n" layout(ATTUNE_PANEL_ROW) "b 7b\n");                            \
+// of rows starts with one row, an odd number of pairs with the second half. For size, two rows at a time.
+#if defined(__OPTIMIZE_SIZE__)
+#define ATTUNE_ROWS_OF_PANEL(layout) "1:\n" layout(ATTUNE_PANEL_ROWS)
+#define ATTUNE_BEHIND_ONE_ROW "1b"
+#else
+#define ATTUNE_ROWS_OF_PANEL(layout) \
+  "7: bcs.w 2f\n1:\n" layout(ATTUNE_PANEL_ROWS) "2:\n" layout(ATTUNE_PANEL_ROWS)
+#define ATTUNE_BEHIND_ONE_ROW "7b"
+#endif
+#define ATTUNE_NARROW_PANEL(name, begin, four, layout, rest)                                \
+  [[gnu::naked]] inline void name() {                                                       \
+    asm("push {r6,r7,r10,r11,lr}\n mov lr,r8\n add r6,r5,r8,lsl #4\n vldmia r9,{s0-s15}\n"  \
+        "0: vstmia r5!,{s0-s15}\n cmp r5,r6\n blo 0b\n" begin                               \
+        "mul r4,lr,r2\n sub r4,r4,#16\n .p2align 2\n"                                       \
+        "3:\n" four "sub r5,r6,lr,lsl #4\n lsls r7,lr,#31\n bmi 6f\n" ATTUNE_ROWS_OF_PANEL( \
+            layout) "cmp r5,r6\n bne 1b\n sub r0,r0,r4\n subs r12,r12,#4\n bhs 3b\n" rest   \
+                    "pop {r6,r7,r10,r11,pc}\n"                                              \
+                    "6:\n" layout(ATTUNE_PANEL_ROW) "b " ATTUNE_BEHIND_ONE_ROW "\n");       \
   }
 #define ATTUNE_NARROW_PANELS(name, begin, four, layout, single) \
   ATTUNE_NARROW_PANEL(name, begin, four, layout, "")            \
@@ -133,6 +138,8 @@ ATTUNE_NARROW_PANEL_ACROSS(float16_across_panel, ATTUNE_FLOAT16_FOUR, "", "")
 #undef ATTUNE_SCALE_ROW
 #undef ATTUNE_SCALE_ROWS
 #undef ATTUNE_SCALE_SINGLE
+#undef ATTUNE_ROWS_OF_PANEL
+#undef ATTUNE_BEHIND_ONE_ROW
 #undef ATTUNE_NARROW_PANEL
 #undef ATTUNE_NARROW_PANELS
 #undef ATTUNE_NARROW_PANEL_ALONG
