@@ -37,7 +37,7 @@ KNOWN_CALLS = (
     # Those of few rows, through the RowGrid.
     (KERNELS + r"few_rows_blocks", KERNELS + r"row_\w+"),
     # Those of 8- and 16-bit weights, likewise.
-    (KERNELS + r"(narrow_tiles_product|narrow_panels_product|sum_panel)", KERNELS + r"\w*(int8|float16)_(along|across)\w*"),
+    (KERNELS + r"(quantized_tiles_product|quantized_panels_product|sum_panel)", KERNELS + r"\w*(int8|float16)_(along|across)\w*"),
 )
 # Who puts the stack pointer up, and takes nothing: start-up code, before anything is on the stack, and longjmp, which calls
 # nobody either.

@@ -196,7 +196,7 @@ TEST(Int8Products, of_short_sums_are_integers_for_many_columns_in_rows) {
 }
 
 TEST(Int8Products, of_short_sums_and_doubles_use_their_scalars) {
-  Operands<4, Int8Products::kLeastDepth - 1, 6, false, false> operands(1), same(1);
+  Operands<4, Int8Products::kMinDepth - 1, 6, false, false> operands(1), same(1);
   Int8Products::gemm(operands.a(), operands.b(), attune::view(operands.c));
   kernels::gemm(same.a(), same.b(), attune::view(same.c));
   EXPECT_TRUE(check::same_bits(operands.c, same.c));

@@ -86,7 +86,7 @@ TEST(CachedRows, bounded_blocks_have_the_bits_of_others) {
   constexpr int kBlocks = 5;
   attune::Tensor<float, 1, kBlocks * kBlock> scores;
   attune::Rng rng(4);
-  const auto most = static_cast<float>(kernels::kMostScore);
+  const auto most = static_cast<float>(kernels::kMaxScore);
   for (const float scale : {1.0f, 0.3f}) {
     check::fill(scores, rng, -most / scale, most / scale);
     scores(0, 30) = most / scale;  // and what is furthest from it

@@ -23,7 +23,7 @@ void for_some_positions(int positions, const detail::Frequencies<kFrequencies>& 
 TEST(SinusoidalPositions, of_many_tokens_have_the_bits_of_a_short_table) {
   using Short = attune::SinusoidalPositions<attune::PositionShape{.seq_len = 8, .d_model = 256}>;
   using Long = attune::SinusoidalPositions<attune::PositionShape{.seq_len = 1024, .d_model = 256}>;
-  static_assert(Short::kAngles <= detail::kMostConstantAngles && Long::kAngles > detail::kMostConstantAngles);
+  static_assert(Short::kAngles <= detail::kMaxConstantAngles && Long::kAngles > detail::kMaxConstantAngles);
   for (int t = 0; t < 8; ++t) {
     for (int j = 0; j < 256; ++j) EXPECT_EQ(Long::kVectors(t, j), Short::kVectors(t, j));
   }
@@ -38,7 +38,7 @@ TEST(RotaryPositions, of_many_tokens_have_the_bits_of_a_short_table) {
   constexpr attune::RotaryShape kShape{.seq_len = 4096, .num_heads = 1, .d_k = 128};
   using Short = attune::RotaryPositions<attune::RotaryShape{.seq_len = 8, .num_heads = 1, .d_k = 128}>;
   using Long = attune::RotaryPositions<kShape>;
-  static_assert(Short::kAngles <= detail::kMostConstantAngles && Long::kAngles > detail::kMostConstantAngles);
+  static_assert(Short::kAngles <= detail::kMaxConstantAngles && Long::kAngles > detail::kMaxConstantAngles);
   for (int t = 0; t < 8; ++t) {
     for (int i = 0; i < 64; ++i) {
       EXPECT_EQ(Long::kTable.cosine(t, i), Short::kTable.cosine(t, i));

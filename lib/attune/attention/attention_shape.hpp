@@ -107,7 +107,7 @@ constexpr AttentionShape checked_attention_shape() {
   constexpr bool kRotates =
       !kHasSizes || (shape.rotary_dim >= 0 && shape.rotary_dim % 2 == 0 && shape.rotary_dim <= shape.d_k);
   constexpr bool kCaps = shape.softcap == 0 || (shape.softcap >= 1e-30 && shape.softcap <= 1e30);
-  constexpr bool kLooks = shape.window.left >= 0 && shape.window.right >= 0 && shape.window.sinks >= 0;
+  constexpr bool kSpins = shape.window.left >= 0 && shape.window.right >= 0 && shape.window.sinks >= 0;
   constexpr bool kStarts = shape.offset >= 0 && shape.offset <= 1 << 30;
   static_assert(
       kHasTokens,
@@ -128,11 +128,11 @@ constexpr AttentionShape checked_attention_shape() {
                 "attune::MultiHeadAttention: rotary_dim must be even and at most d_k: features of a head are "
                 "rotated in pairs; 0 rotates none");
   static_assert(kCaps, "attune::MultiHeadAttention: softcap must be in [1e-30, 1e30], or 0 for no cap");
-  static_assert(kLooks,
+  static_assert(kSpins,
                 "attune::MultiHeadAttention: left, right and sinks of a window must not be negative; use "
                 "kUnlimited for no bound");
   static_assert(kStarts, "attune::MultiHeadAttention: offset must not be negative, nor above 2^30");
-  if constexpr (kHasSizes && kRotates && kCaps && kLooks && kStarts) {
+  if constexpr (kHasSizes && kRotates && kCaps && kSpins && kStarts) {
     return shape;
   } else {
     return {.seq_len = at_least_one(shape.seq_len),

@@ -74,8 +74,8 @@ struct AttentionParts {
   template <int tokens>
   using Angles = std::conditional_t<kRotates, detail::SineTable<Scalar, tokens, kRotaryDim / 2>, NoAngles>;
   template <int tokens>
-  static void find_angles([[maybe_unused]] std::uint64_t position, [[maybe_unused]] Angles<tokens>& angles,
-                          [[maybe_unused]] auto& beyond) {
+  static void compute_angles([[maybe_unused]] std::uint64_t position, [[maybe_unused]] Angles<tokens>& angles,
+                             [[maybe_unused]] auto& beyond) {
     if constexpr (kRotates) Rotation<kShape.seq_len, kHeads>::angles_from(position, angles, beyond);
   }
 
@@ -102,7 +102,8 @@ struct AttentionParts {
   }
   /// Q of x[tokens, d_model]: projected, normalized, rotated and scaled.
   template <int tokens>
-  static void find_queries(const auto& parameters, const auto& x, auto& query, const Angles<tokens>& angles) {
+  static void compute_queries(const auto& parameters, const auto& x, auto& query,
+                              const Angles<tokens>& angles) {
     project<typename Attention::QueryProjection, tokens>(parameters.query, x, view(query));
     if constexpr (kShape.query_key_norm != QueryKeyNorm::kNone) {
       normalize<typename Attention::Norms::QueryNorm, tokens, kHeads>(parameters.norms.query_norm,
@@ -113,7 +114,7 @@ struct AttentionParts {
   }
   /// K of tokens[tokens, d_key], before keys are appended.
   template <int tokens>
-  static void find_keys(const auto& parameters, const auto& x, Scalar* key, const Angles<tokens>& angles) {
+  static void compute_keys(const auto& parameters, const auto& x, Scalar* key, const Angles<tokens>& angles) {
     project<typename Attention::KeyProjection, tokens>(parameters.key, x,
                                                        View<Tensor<Scalar, tokens, kKvHeads * kDk>>(key));
     if constexpr (kShape.query_key_norm != QueryKeyNorm::kNone) {
@@ -182,7 +183,7 @@ ATTUNE_INLINE void weigh_cached_keys(const VisibleKeys<kept>& visible, [[maybe_u
   kernels::BoundedBlocks bounded{};
   if constexpr (kernels::kLooksAtBounds<Scalar> && !kScalesScores &&
                 !std::is_null_pointer_v<Largest>) {  // |q·k|² ≤ |q|²·|k|²
-    constexpr double kMost = kernels::kMostScore / double(Parts::kScoreScale);
+    constexpr double kMost = kernels::kMaxScore / double(Parts::kScoreScale);
     if (largest() <= Scalar(kMost * kMost)) {
       bounded = {seen_from, (std::max)(seen_from, blocks_before(end))};
     }
@@ -293,9 +294,9 @@ struct AttentionStream : AttentionParts<Attention> {
   static void step(std::uint64_t position, const auto& parameters,
                    ConstView<Tensor<Scalar, tokens, kShape.d_model>> x,
                    View<Tensor<Scalar, tokens, kShape.d_out>> y, auto& memory, Scratch& scratch) {
-    Parts::template find_angles<tokens>(position, scratch.angles, memory.beyond);
-    Parts::template find_queries<tokens>(parameters, x, scratch.query, scratch.angles);
-    Parts::template find_keys<tokens>(parameters, x, scratch.key.data(), scratch.angles);
+    Parts::template compute_angles<tokens>(position, scratch.angles, memory.beyond);
+    Parts::template compute_queries<tokens>(parameters, x, scratch.query, scratch.angles);
+    Parts::template compute_keys<tokens>(parameters, x, scratch.key.data(), scratch.angles);
     Parts::template scale<tokens * kKvHeads * kDk>(scratch.key.data());
     Parts::template project<typename Attention::ValueProjection, tokens>(parameters.value, x,
                                                                          view(scratch.value));
@@ -356,10 +357,10 @@ struct MemoryStream : AttentionParts<Attention> {
   static void remember(const auto& parameters, ConstView<typename Attention::KeyInput> tokens,
                        Memory& memory) {
     if constexpr (Parts::kRotates) {
-      Parts::template find_keys<kShape.kv_len>(parameters, tokens, memory.key.data(),
-                                               Parts::template Rotation<kShape.kv_len, kKvHeads>::kTable);
+      Parts::template compute_keys<kShape.kv_len>(parameters, tokens, memory.key.data(),
+                                                  Parts::template Rotation<kShape.kv_len, kKvHeads>::kTable);
     } else {
-      Parts::template find_keys<kShape.kv_len>(parameters, tokens, memory.key.data(), {});
+      Parts::template compute_keys<kShape.kv_len>(parameters, tokens, memory.key.data(), {});
     }
     Attention::ValueProjection::forward(parameters.value, tokens,
                                         view(memory.value).template rows_at<kShape.kv_len>(0));
@@ -377,8 +378,8 @@ struct MemoryStream : AttentionParts<Attention> {
                    ConstView<Tensor<Scalar, tokens, kShape.d_model>> x,
                    View<Tensor<Scalar, tokens, kShape.d_out>> y, Memory& memory, Scratch<tokens>& scratch,
                    const Mask& mask) {
-    Parts::template find_angles<tokens>(position, scratch.angles, memory.beyond);
-    Parts::template find_queries<tokens>(parameters, x, scratch.query, scratch.angles);
+    Parts::template compute_angles<tokens>(position, scratch.angles, memory.beyond);
+    Parts::template compute_queries<tokens>(parameters, x, scratch.query, scratch.angles);
     const auto& masks = with_options<kShape>(mask);
     const auto key = view(std::as_const(memory.key)), value = view(std::as_const(memory.value));
     const auto context = Context(masks).template with_products<Products>().skipping_zeros(value);

@@ -54,7 +54,7 @@ class VisibleKeys {
     bool begins_sum;  // the run's first key begins a sum: products sum blocks of kDepthBlock positions
   };
   /// Sums begin at multiples of kDepthBlock. Runs begin there too, after the sinks, and at the ring's start.
-  static constexpr int kMostRuns = Places::kSlots / kDepthBlock + 5;
+  static constexpr int kMaxRuns = Places::kSlots / kDepthBlock + 5;
 
   explicit constexpr VisibleKeys(std::uint64_t position) : position_(static_cast<Position>(position)) {
     const Position end = position_ + 1;
@@ -93,7 +93,7 @@ class VisibleKeys {
     blocks_ += static_cast<int>((end - origin + kBlock - 1) / kBlock);
   }
 
-  Run runs_[std::size_t{kMostRuns}];
+  Run runs_[std::size_t{kMaxRuns}];
   Position position_;
   int count_ = 0;
   int blocks_ = 0;

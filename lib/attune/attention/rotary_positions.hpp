@@ -103,7 +103,7 @@ struct RotaryPositions {
   /// Angles of positions offset … offset + seq_len − 1. In flash; large tables on a PC are filled at startup.
   /// Exists only if used.
   static constexpr const Table& kTable =
-      detail::TableOf<Table, RotaryPositions, (kAngles <= detail::kMostConstantAngles)>::value;
+      detail::TableOf<Table, RotaryPositions, (kAngles <= detail::kMaxConstantAngles)>::value;
   /// Computes the table.
   static constexpr void fill(Table& table) {
     constexpr RotaryShape kOptions =

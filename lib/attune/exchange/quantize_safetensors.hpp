@@ -59,7 +59,7 @@ class SafetensorsQuantizer {
     const Status read = for_each_entry([&](const SafetensorsEntry& entry) {
       if (result != Status::kOk) return;
       if (entry.bytes() > 0x7FFFFFFFu) result = {Status::kOverflow, entry.name};
-      if (result != Status::kOk || !is_narrow(entry)) return;
+      if (result != Status::kOk || !is_quantized(entry)) return;
       const RowsOfEntry matrix = rows_of(entry);
       for (int i = 0; i < matrix.rows; ++i) {
         for (int j = 0; j < matrix.cols; ++j) {
@@ -106,7 +106,7 @@ class SafetensorsQuantizer {
     for (const bool is_double : {true, false}) {
       static_cast<void>(for_each_entry([&](const SafetensorsEntry& entry) {
         if (!is_float(entry) || (entry.type == ElementType::kF64) != is_double) return;
-        if (!is_narrow(entry)) {
+        if (!is_quantized(entry)) {
           visitor(entry, Part::kWide);
         } else if (Element::kScaled) {
           visitor(entry, Part::kScales);
@@ -114,7 +114,7 @@ class SafetensorsQuantizer {
       }));
     }
     static_cast<void>(for_each_entry([&](const SafetensorsEntry& entry) {
-      if (is_narrow(entry)) visitor(entry, Part::kQuantized);
+      if (is_quantized(entry)) visitor(entry, Part::kQuantized);
     }));
     static_cast<void>(for_each_entry([&](const SafetensorsEntry& entry) {
       if (!is_float(entry)) visitor(entry, Part::kAsItIs);
@@ -124,13 +124,13 @@ class SafetensorsQuantizer {
   static bool is_float(const SafetensorsEntry& entry) {
     return entry.type != ElementType::kOther && entry.type != ElementType::kI8;
   }
-  [[nodiscard]] bool is_narrow(const SafetensorsEntry& entry) const {
+  [[nodiscard]] bool is_quantized(const SafetensorsEntry& entry) const {
     return is_float(entry) && entry.rank >= 2 && entry.bytes() > 0 && is_weight_(entry);
   }
   [[nodiscard]] RowsOfEntry rows_of(const SafetensorsEntry& entry) const {
     int first = 0;
     while (first < entry.rank - 2 && entry.shape[first] == 1) ++first;
-    const int rows = is_narrow(entry) ? static_cast<int>(entry.shape[first]) : 1;
+    const int rows = is_quantized(entry) ? static_cast<int>(entry.shape[first]) : 1;
     return {file_.body.data() + entry.begin, entry.type, rows, static_cast<int>(elements_of(entry)) / rows};
   }
 
@@ -152,12 +152,12 @@ class SafetensorsQuantizer {
     });
   }
 
-  void add_narrow(Int8 value) {
+  void add_quantized(Int8 value) {
     const char byte = static_cast<char>(value.value);
     out_.add(std::string_view(&byte, 1));
   }
   template <class Half>
-  void add_narrow(Half value) {
+  void add_quantized(Half value) {
     out_.add_little_endian(value.bits);
   }
   template <class Scalar>
@@ -174,7 +174,7 @@ class SafetensorsQuantizer {
           out_.add_element(kElementTypeOf<Scalar>, value);
         } else {
           const auto narrowed = narrow<Element>(value, scale);
-          add_narrow(narrowed);
+          add_quantized(narrowed);
           sums.add(static_cast<double>(value),
                    static_cast<double>(scale * static_cast<Scalar>(dequantize(narrowed))));
         }

@@ -57,7 +57,7 @@ namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
-inline constexpr int kMostCached = 1 << 28;
+inline constexpr int kMaxCached = 1 << 28;
 
 /// A layer's input or output with another number of rows.
 template <class Matrix, int tokens>
@@ -166,8 +166,8 @@ struct KeyValueCache {
                 "number of tokens");
   static_assert(shape.sinks >= 0 && (shape.sinks == 0 || shape.window > 0),
                 "attune::KeyValueCache: sinks need a window; set .window as well");
-  static_assert(shape.capacity <= detail::kMostCached && shape.window <= detail::kMostCached &&
-                    shape.sinks <= detail::kMostCached,
+  static_assert(shape.capacity <= detail::kMaxCached && shape.window <= detail::kMaxCached &&
+                    shape.sinks <= detail::kMaxCached,
                 "attune::KeyValueCache: a cache keeps at most 2^28 tokens and 2^28 sinks");
   static_assert(
       shape.numbers == CacheNumbers::kScalar || std::is_same_v<typename ModelType::Scalar, float>,

@@ -94,7 +94,7 @@ class Replay {
     { Setup::load(std::uint32_t{}, sequence) } -> std::same_as<Status>;
   };
   static constexpr bool kAccumulates = requires(Trainer & trainer) { trainer.discard(); };
-  static constexpr std::size_t kMostStates = 64;  // a device resumes from one of its last two or three
+  static constexpr std::size_t kMaxStates = 64;  // a device resumes from one of its last two or three
 
   void replay(const JournalEntry& entry) {
     at_ = entry.at;
@@ -159,7 +159,7 @@ class Replay {
     const State& now = trainer().state();
     if (now.steps != point.steps || crc_of(now) != point.crc) return fail("the state differs");
     if (entry.event == JournalEvent::kSaving) {
-      if (saved_.size() == kMostStates) saved_.erase(saved_.begin());
+      if (saved_.size() == kMaxStates) saved_.erase(saved_.begin());
       saved_.push_back(now);
     }
   }

@@ -96,13 +96,13 @@ using NumberOf = std::conditional_t<std::is_same_v<Element, Bfloat16>, float, El
 [[nodiscard]] constexpr Float16 round_to_f16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7FFFFFFFu;
-  constexpr std::uint32_t kLeastNormal = (127u - 14u) << 23, kInfinity = 0x7F800000u;
+  constexpr std::uint32_t kMinNormal = (127u - 14u) << 23, kInfinity = 0x7F800000u;
   std::uint32_t half = 0;
   if (magnitude > kInfinity) {
     half = 0x7E00u;
   } else if (magnitude >= std::bit_cast<std::uint32_t>(65520.0f)) {
     half = 0x7C00u;
-  } else if (magnitude >= kLeastNormal) {
+  } else if (magnitude >= kMinNormal) {
     half = (magnitude + 0xFFFu + (magnitude >> 13 & 1u) - ((127u - 15u) << 23)) >> 13;
   } else {  // multiples of 2⁻²⁴, the last bit of ½'s mantissa
     half = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) -

@@ -168,7 +168,7 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
   using Vectors = Tensor<kernels::Real<Scalar>, shape.seq_len, shape.d_model>;
   /// E[seq_len, d_model].
   static constexpr const Vectors& kVectors =
-      detail::TableOf<Vectors, SinusoidalPositions, (kAngles <= detail::kMostConstantAngles)>::value;
+      detail::TableOf<Vectors, SinusoidalPositions, (kAngles <= detail::kMaxConstantAngles)>::value;
   /// Computes the table.
   static constexpr void fill(Vectors& vectors) {
     constexpr PositionShape kOptions =

@@ -157,7 +157,7 @@ ATTUNE_INLINE void add_to(const auto& context, const Scalar* x, Scalar* y) {
 inline constexpr const char* kNumbers[] = {"0",  "1",  "2",  "3",  "4",  "5",  "6",  "7",
                                            "8",  "9",  "10", "11", "12", "13", "14", "15",
                                            "16", "17", "18", "19", "20", "21", "22", "23"};
-inline constexpr int kMostLayers = static_cast<int>(std::size(kNumbers));
+inline constexpr int kMaxLayers = static_cast<int>(std::size(kNumbers));
 
 // An array that takes no byte if its elements are empty.
 template <class Element, int count>

@@ -21,7 +21,7 @@ template <detail::CheckedLayer... Layers>
 class Sequential : public detail::Steps<Sequential<Layers...>> {
  public:
   static constexpr int kLayers = static_cast<int>(sizeof...(Layers));
-  static_assert(kLayers > 0 && kLayers <= detail::kMostLayers, "attune::Sequential: from 1 to 24 layers");
+  static_assert(kLayers > 0 && kLayers <= detail::kMaxLayers, "attune::Sequential: from 1 to 24 layers");
 
   template <int index>
   using Layer = typename detail::TypeAt<index, Layers...>::type;

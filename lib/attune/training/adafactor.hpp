@@ -72,7 +72,7 @@ struct Adafactor : OptimizerStep<Adafactor<scale, ScalarType>> {
   [[nodiscard]] static constexpr Status check(const Options& options) {
     if (!detail::is_rate(options.learning_rate)) return Status::kInvalidLearningRate;
     if (!(options.beta2_decay > 0 && options.beta2_decay <= 1)) return Status::kInvalidBeta;
-    if (!(options.epsilon1 >= kLeastEpsilon && options.epsilon1 <= 1)) return Status::kInvalidEpsilon;
+    if (!(options.epsilon1 >= kMinEpsilon && options.epsilon1 <= 1)) return Status::kInvalidEpsilon;
     if (!(options.epsilon2 > 0 && options.epsilon2 <= 1)) return Status::kInvalidEpsilon;
     if (!(options.clipping > 0 && options.clipping <= detail::kLargestRate<Scalar>))
       return Status::kInvalidMaxNorm;
@@ -105,7 +105,7 @@ struct Adafactor : OptimizerStep<Adafactor<scale, ScalarType>> {
   }
 
  private:
-  static constexpr Scalar kLeastEpsilon = Scalar(1e-36);  // its square root is a divisor
+  static constexpr Scalar kMinEpsilon = Scalar(1e-36);  // its square root is a divisor
 
   [[gnu::noinline]] static Coefficients coefficients_of(Counters& counters, const Options& options,
                                                         Scalar gradient_scale) {

@@ -5,8 +5,8 @@
 // The plan holds an 8-bit copy of the model's weights, a quarter of their RAM, and quantizes it once per
 // step. Products with weights read this copy. Products of activations (attention, gradients of weights)
 // quantize both sides during the call (kernels/ops/int8_products.hpp). Softmax, norms, activations, gradients
-// and moments stay floats, as do short sums: of fewer than Int8Products::kLeastDepth terms, or
-// kLeastDepthOfMany in gradients of weights with many outputs. predict() computes in integers, too.
+// and moments stay floats, as do short sums: of fewer than Int8Products::kMinDepth terms, or
+// kMinDepthOfMany in gradients of weights with many outputs. predict() computes in integers, too.
 // parameters() are the same as in other plans, so files are interchangeable. States are not: resuming from
 // another plan's state returns kOtherPrecision.
 //

@@ -50,7 +50,7 @@ template <int together>
 constexpr int updated_rows(int rows, int cols) {
   if (together == 0) return rows;
   static_assert((together & (together - 1)) == 0);  // so the gcd is a power of two
-  return (std::min)(rows, (std::max)(kLeastUpdatedRows, together / (std::min)(together, cols & -cols)));
+  return (std::min)(rows, (std::max)(kMinUpdatedRows, together / (std::min)(together, cols & -cols)));
 }
 
 /// The number of scalars in the rows of gradients that exist at one time.

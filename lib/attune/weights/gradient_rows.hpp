@@ -9,7 +9,7 @@ namespace ATTUNE_NAMESPACE {
 namespace detail {
 
 /// The least number of rows, or all, in each call below of parameters that are updated at once.
-inline constexpr int kLeastUpdatedRows = 8;
+inline constexpr int kMinUpdatedRows = 8;
 
 }  // namespace detail
 

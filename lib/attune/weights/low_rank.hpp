@@ -139,7 +139,7 @@ ATTUNE_INLINE auto narrowed(const X& x, const A& a, typename Factors::Scalar* ro
 /// How many matrices of t or u exist at a time, if A and B are updated at once: u takes the place of t if all
 /// of B is updated together.
 template <int rank>
-inline constexpr int kRoomsOfUpdates = rank <= kLeastUpdatedRows ? 1 : 2;
+inline constexpr int kRoomsOfUpdates = rank <= kMinUpdatedRows ? 1 : 2;
 /// Updates B with dB = tᵀ·dy. Returns u of the old B, for the update of A.
 template <class Factors, int tokens, class X, class Dy, class Gradients, class Terms>
 ATTUNE_INLINE auto update_second_factor(const X& x, const Dy& dy, const Factors& factors,

@@ -52,7 +52,7 @@ constexpr bool can_be_quantized(Scalar value) {
 
 /// Quantizes row `row` from numbers that are `stride` apart.
 template <class Rows, class Scalar>
-constexpr void narrow_row(Rows& rows, int row, const Scalar* from, int stride) {
+constexpr void quantized_row(Rows& rows, int row, const Scalar* from, int stride) {
   using Element = typename Rows::Element;
   using Number = NumberOf<Scalar>;
   Number largest = 0;
@@ -67,7 +67,7 @@ constexpr void narrow_row(Rows& rows, int row, const Scalar* from, int stride) {
 
 /// Quantizes all rows, `row_stride` apart, from numbers that are `stride` apart.
 template <class Rows, class Scalar>
-constexpr void narrow_rows(Rows& rows, const Scalar* from, int row_stride, int stride) {
+constexpr void quantized_rows(Rows& rows, const Scalar* from, int row_stride, int stride) {
   int done = 0;
   if constexpr (requires { rows.clear(); }) rows.clear();
   if constexpr (std::is_same_v<typename Rows::Element, Int8> && std::is_same_v<NumberOf<Scalar>, float>) {
@@ -84,7 +84,7 @@ constexpr void narrow_rows(Rows& rows, const Scalar* from, int row_stride, int s
       }
     }
   }
-  for (; done < Rows::count; ++done) narrow_row(rows, done, from + done * row_stride, stride);
+  for (; done < Rows::count; ++done) quantized_row(rows, done, from + done * row_stride, stride);
 }
 /// Whether all numbers are finite before and after quantization.
 template <class Element, class View>
@@ -139,7 +139,7 @@ constexpr Status quantize(const From& parameters, To& quantized) {
       [](const TensorPath&, const auto& source, auto& to) {
         if constexpr (detail::kIsQuantizedForm<std::remove_cvref_t<decltype(to)>>) {
           detail::with_rows([](auto& rows, const auto* first, int row_stride,
-                               int stride) { detail::narrow_rows(rows, first, row_stride, stride); },
+                               int stride) { detail::quantized_rows(rows, first, row_stride, stride); },
                             source, to);
         } else {
           for (int i = 0; i < to.rows; ++i) {

@@ -75,7 +75,7 @@ inline constexpr QuantizedBlocks kQuantizedBlocks{nullptr, nullptr};
 template <class B>
 constexpr bool fits_quantized(const GemmShape& shape) {
   constexpr QuantizedBlocks kBlocks = kQuantizedBlocks<B, QuantizedShape::kPanel>;
-  return shape.rows >= 4 && shape.rows <= kMostExtent && shape.cols >= 4 && shape.cols <= kMostExtent &&
+  return shape.rows >= 4 && shape.rows <= kMaxExtent && shape.cols >= 4 && shape.cols <= kMaxExtent &&
          shape.depth >= 4 && shape.a_col == 1 &&
          ((shape.b_row == 1 && kBlocks.along != nullptr) || (shape.b_col == 1 && kBlocks.across != nullptr));
 }

@@ -72,7 +72,7 @@ ATTUNE_INLINE std::uint32_t unless_below(float x, std::uint32_t bits) {
 }
 
 // For n = z − kRound between −125 and 2, e^x is a normal number and x needs no check.
-inline constexpr std::uint32_t kLeastExponent =
+inline constexpr std::uint32_t kMinExponent =
     std::bit_cast<std::uint32_t>(ExpCoefficients<float>::kRound) - 125;
 
 /// x[2 · pairs] becomes e^(x − shift), with the bits of exponential(). With VMLA and VFMA, each pair loads
@@ -112,7 +112,7 @@ inline constexpr std::uint32_t kLeastExponent =
 #endif
     p0 += z0 << C::kMantissaBits;
     p1 += z1 << C::kMantissaBits;
-    if (((z0 - kLeastExponent) | (z1 - kLeastExponent)) > 127) [[unlikely]] {
+    if (((z0 - kMinExponent) | (z1 - kMinExponent)) > 127) [[unlikely]] {
       p0 = unless_below(x[0] - shift, p0);
       p1 = unless_below(x[1] - shift, p1);
     }
@@ -143,7 +143,7 @@ inline constexpr ExponentialTable kExponentialTable = [] {
                          .first = C::kPolynomial[0],
                          .one = 1,
                          .lowest = C::kLowest,
-                         .least_exponent = kLeastExponent,
+                         .least_exponent = kMinExponent,
                          .addends = {}};
   for (int i = 0; i < 20; ++i) table.addends[i] = C::kPolynomial[1 + i / 4];
   return table;

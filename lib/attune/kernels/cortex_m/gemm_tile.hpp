@@ -79,7 +79,7 @@ namespace detail {
 
 // The limit of a grid's rows and columns: a vocabulary of 50,257 tokens fits. The portable block computes
 // larger products.
-inline constexpr int kMostExtent = (std::numeric_limits<std::uint16_t>::max)();
+inline constexpr int kMaxExtent = (std::numeric_limits<std::uint16_t>::max)();
 
 // Products of whole tiles. Strides in bytes: those of A and B that are not one scalar, and the steps between
 // tiles. tiles_loop loads the first four words in this order.
@@ -118,8 +118,8 @@ constexpr TiledExtents tiled(TileShape shape, int rows, int cols) {
 }
 
 constexpr bool fits_tile(const GemmShape& shape) {
-  return shape.rows >= kTileSide && shape.rows <= kMostExtent && shape.cols >= kTileSide &&
-         shape.cols <= kMostExtent && shape.depth >= 2 && (shape.a_row == 1 || shape.a_col == 1) &&
+  return shape.rows >= kTileSide && shape.rows <= kMaxExtent && shape.cols >= kTileSide &&
+         shape.cols <= kMaxExtent && shape.depth >= 2 && (shape.a_row == 1 || shape.a_col == 1) &&
          (shape.b_row == 1 || shape.b_col == 1);
 }
 

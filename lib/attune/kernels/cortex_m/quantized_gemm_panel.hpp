@@ -80,8 +80,9 @@ namespace ATTUNE_NAMESPACE::kernels::detail {
 // The sums of a panel, row by row. Arguments: r0 A, r1 B, r2 and r3 their strides in bytes, r4 the scales of
 // B's rows, r5 the sums (rows rounded up to a multiple of 4), r8 the number of rows, r9 kNoSums, r12 the
 // depth less four. Clobbers all of them, lr and all FPU registers; takes 20 bytes of stack.
-// narrow_panels_product calls it with this convention, which is not C++'s. Four rows at a time; an odd number
-// of rows starts with one row, an odd number of pairs with the second half. For size, two rows at a time.
+// quantized_panels_product calls it with this convention, which is not C++'s. Four rows at a time; an odd
+// number of rows starts with one row, an odd number of pairs with the second half. For size, two rows at a
+// time.
 #if defined(__OPTIMIZE_SIZE__)
 #define ATTUNE_ROWS_OF_PANEL(layout) "1:\n" layout(ATTUNE_PANEL_ROWS)
 #define ATTUNE_BEHIND_ONE_ROW "1b"
@@ -149,11 +150,11 @@ ATTUNE_NARROW_BLOCKS(kPanel, panel);
 ATTUNE_NARROW_BLOCKS(kPanelAndRest, panel_and_rest);
 
 // Rows of a panel. More rows dequantize a weight less often, and take more stack for sums: 16 bytes a row.
-inline constexpr int kMostPanelRows = 32;
+inline constexpr int kMaxPanelRows = 32;
 
 // Rows of a panel: about equal in all panels, and never one in the last.
 constexpr int panel_rows(int rows) {
-  const int panels = (rows + kMostPanelRows - 1) / kMostPanelRows;
+  const int panels = (rows + kMaxPanelRows - 1) / kMaxPanelRows;
   int most = (rows + panels - 1) / panels;
   while (rows % most == 1) ++most;
   return most;
@@ -213,8 +214,9 @@ ATTUNE_INLINE void sum_panel(const float* a, const char* b, int rows, const Pane
 /// C = epilogue(A·B) over a grid of panels, for columns in whole fours. kColsLeft more columns are in a last
 /// panel that overlaps the one before.
 template <int kColsLeft, class Epilogue>
-[[gnu::noinline]] void narrow_panels_product(const float* a, const void* b, float* c, const PanelGrid& grid,
-                                             PanelMemory memory, Epilogue epilogue) {
+[[gnu::noinline]] void quantized_panels_product(const float* a, const void* b, float* c,
+                                                const PanelGrid& grid, PanelMemory memory,
+                                                Epilogue epilogue) {
   int rows_left = grid.rows;
   do {
     const int rows = (std::min)(rows_left, grid.panel_rows);

@@ -111,8 +111,8 @@ namespace detail {
 
 // Adds to the sums of one block in s16 … s31. Arguments: r0 A, r1 B, r2 and r3 their strides in bytes, r12
 // the depth less four, r4 the scales of B's rows. Clobbers all of them, lr, r5, r8, r9 and s0 … s15; takes 20
-// bytes of stack. narrow_tiles_product calls it with this convention, which is not C++'s. Eight k at a time;
-// an odd number of fours starts with the second half. For size, four k at a time.
+// bytes of stack. quantized_tiles_product calls it with this convention, which is not C++'s. Eight k at a
+// time; an odd number of fours starts with the second half. For size, four k at a time.
 #if defined(__OPTIMIZE_SIZE__)
 #define ATTUNE_K_OF_TILE(four, rows) \
   ".p2align 2\n1:\n" four ATTUNE_ALL_ROWS(rows) "subs r12,r12,#4\n bhs 1b\n"
@@ -276,8 +276,8 @@ inline constexpr TileGrid kQuantizedGrid = quantized_grid<B, kSmall, shape>();
 
 /// C = epilogue(A·B) over a grid of blocks. `scale` has the scales of B's rows, if any.
 template <bool kSmall, class Epilogue>
-[[gnu::noinline]] void narrow_tiles_product(const float* a, const void* b, float* c, const TileGrid& grid,
-                                            const float* scale, Epilogue epilogue) {
+[[gnu::noinline]] void quantized_tiles_product(const float* a, const void* b, float* c, const TileGrid& grid,
+                                               const float* scale, Epilogue epilogue) {
   using Row = std::conditional_t<kSmall, TileRow, TilePair>;
   int row = grid.rows;
   do {

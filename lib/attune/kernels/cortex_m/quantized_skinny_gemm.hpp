@@ -79,7 +79,7 @@ inline constexpr RowSums* kQuantizedRow<const Float16*> = row_along_float16;
 template <class B>
 constexpr bool fits_quantized_row(const GemmShape& shape) {
   return kQuantizedRow<B> != nullptr && shape.rows == 1 && shape.cols >= kAlongCols &&
-         shape.cols <= kMostExtent && shape.depth >= 2 && shape.cols * shape.depth >= kWorthRows &&
+         shape.cols <= kMaxExtent && shape.depth >= 2 && shape.cols * shape.depth >= kWorthRows &&
          shape.a_col == 1 && shape.b_row == 1;
 }
 

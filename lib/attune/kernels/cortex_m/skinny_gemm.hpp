@@ -157,16 +157,16 @@ static_assert(offsetof(RowGrid, cols) == 30 && offsetof(RowGrid, twelves) == 36 
 inline constexpr int kWorthRows = 512;
 
 constexpr bool fits_skinny_gemm(const GemmShape& shape) {
-  return shape.rows < kTileSide && shape.cols <= kMostExtent &&
+  return shape.rows < kTileSide && shape.cols <= kMaxExtent &&
          1LL * shape.rows * shape.cols * shape.depth >= kWorthRows && shape.a_col == 1 &&
          ((shape.b_col == 1 && shape.cols >= kAcrossCols) || (shape.b_row == 1 && shape.cols >= kAlongCols));
 }
 
 // Whether it pays to copy rows of a transposed A first: those of a weight gradient in small slices.
 constexpr bool fits_copied_rows(const GemmShape& shape) {
-  constexpr int kMostCopied = 64;  // scalars on the stack
-  return shape.a_row == 1 && shape.a_col != 1 && shape.b_col == 1 &&
-         shape.rows * shape.depth <= kMostCopied && fits_skinny_gemm(shape.with_a(shape.depth, 1));
+  constexpr int kMaxCopied = 64;  // scalars on the stack
+  return shape.a_row == 1 && shape.a_col != 1 && shape.b_col == 1 && shape.rows * shape.depth <= kMaxCopied &&
+         fits_skinny_gemm(shape.with_a(shape.depth, 1));
 }
 
 // Which takes fewer instructions of columns along B's rows, where sums may stand in C. Of one row: cycles are

@@ -72,9 +72,9 @@ ATTUNE_INLINE void quantized_gemm(const float* a, const B& b, float* c, const Ep
   const auto tiles = [&]<bool kSmall, int kFirstRow, int kCount>() ATTUNE_INLINE_LAMBDA {
     constexpr int kBlockCols = kSmall ? kTileSide : kQuantizedCols,
                   kTiledCols = shape.cols / kBlockCols * kBlockCols;
-    narrow_tiles_product<kSmall>(a + kFirstRow * shape.a_row, elements_of(b), c + kFirstRow * shape.c_row,
-                                 kQuantizedGrid<B, kSmall, shape.with_extents(kCount, kTiledCols)>,
-                                 scales_of(b), epilogue);
+    quantized_tiles_product<kSmall>(a + kFirstRow * shape.a_row, elements_of(b), c + kFirstRow * shape.c_row,
+                                    kQuantizedGrid<B, kSmall, shape.with_extents(kCount, kTiledCols)>,
+                                    scales_of(b), epilogue);
     columns_from.template operator()<kTiledCols, kFirstRow, kCount>();
   };
   if constexpr (kEights > 0) tiles.template operator()<false, 0, kEights>();
@@ -83,9 +83,9 @@ ATTUNE_INLINE void quantized_gemm(const float* a, const B& b, float* c, const Ep
   } else if constexpr (kLeft > kTileSide) {
     constexpr int kRest = shape.cols % kTileSide, kColsAgain = kRest > 1 ? kRest : 0;
     Array<float, panel_sums(kLeft)> sums;
-    narrow_panels_product<kColsAgain>(a + kEights * shape.a_row, elements_of(b), c + kEights * shape.c_row,
-                                      kPanelGrid<B, shape.with_rows(kLeft)>, PanelMemory{scales_of(b), sums},
-                                      epilogue);
+    quantized_panels_product<kColsAgain>(a + kEights * shape.a_row, elements_of(b), c + kEights * shape.c_row,
+                                         kPanelGrid<B, shape.with_rows(kLeft)>,
+                                         PanelMemory{scales_of(b), sums}, epilogue);
     columns_from.template operator()<shape.cols - kRest + kColsAgain, kEights, kLeft>();
   } else if constexpr (kLeft > 0) {
     columns_from.template operator()<0, kEights, kLeft>();
@@ -99,8 +99,8 @@ template <GemmShape shape, class Scalar, class B, class Epilogue>
 ATTUNE_INLINE void packets_gemm(const Scalar* a, const B& b, Scalar* c, const Epilogue& epilogue) {
   using Widest = Packet<Scalar>;
   constexpr int kStepOfA = shape.a_col * static_cast<int>(sizeof(Scalar));
-  constexpr bool kCopyA = kLanes < Widest >> 1 && shape.a_row == 1 && shape.rows >= kWorthCopying &&
-                          shape.depth >= kWorthCopying && worth_copying_a(kStepOfA, shape.cols);
+  constexpr bool kCopyA = kLanes < Widest >> 1 && shape.a_row == 1 && shape.rows >= kMinRowsToCopy &&
+                          shape.depth >= kMinRowsToCopy && worth_copying_a(kStepOfA, shape.cols);
   if constexpr (kCopyA) {
     constexpr int kWhole = shape.rows / kRowBlock * kRowBlock;
     for (int i = 0; i < kWhole; i += kRowBlock) {

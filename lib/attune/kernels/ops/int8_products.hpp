@@ -106,19 +106,19 @@ template <class Packed>
 template <int least_depth>
 struct Int8ProductsFrom {
   /// Shorter sums stay float sums, unless B has many columns.
-  static constexpr int kLeastDepth = least_depth;
+  static constexpr int kMinDepth = least_depth;
   /// The number of columns from which on B has many, if its vectors are rows: many sums share a packed
   /// number. Gradients of weights are an example.
   static constexpr int kManyColumns = 32;
   /// Their shorter sums stay float sums.
-  static constexpr int kLeastDepthOfMany = (std::min)(8, least_depth);
+  static constexpr int kMinDepthOfMany = (std::min)(8, least_depth);
 
   /// Whether A·B is computed in integers. All targets agree, however calls split the rows of C.
   template <class A, class B, class C>
   static consteval bool in_integers() {
     constexpr bool kManySums = B::kMajor == Major::kRow && B::cols >= kManyColumns;
     return std::is_same_v<std::remove_const_t<typename C::Scalar>, float> &&
-           A::cols >= (kManySums ? kLeastDepthOfMany : kLeastDepth);
+           A::cols >= (kManySums ? kMinDepthOfMany : kMinDepth);
   }
 
   /// C = epilogue(A·B). Extents as in gemm; C may not overlap A or B. Other scalars than float, and short

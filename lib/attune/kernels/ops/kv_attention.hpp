@@ -55,14 +55,14 @@ ATTUNE_INLINE void block_scores(int blocks, const Scalar* query, const Scalar* k
   detail::portable_block_scores<kDepth>(blocks, query, keys, scores);
 }
 
-/// Blocks of a row with scaled scores known to be at most kMostScore from zero. Their exponentials need no
+/// Blocks of a row with scaled scores known to be at most kMaxScore from zero. Their exponentials need no
 /// check for underflow. Empty: first = end.
 struct BoundedBlocks {
   int first, end;
 };
 /// Differences of two such scores stay above the point where e^x becomes 0 (simd/elementary.hpp), with a
 /// margin for the rounding of a product and of a bound.
-inline constexpr double kMostScore = 43;
+inline constexpr double kMaxScore = 43;
 /// Whether the bound saves time.
 template <class Scalar>
 inline constexpr bool kLooksAtBounds = ATTUNE_CORTEX_M_FPU&& std::is_same_v<Scalar, float>;
@@ -174,7 +174,7 @@ ATTUNE_INLINE void clear_sums(Scalar* sums) {
 /// sums[kCols] += weights[i] · rows[i, kCols], each `i` added to the sum so far, in rising order.
 template <int kCols, class Scalar>
 [[gnu::noinline]] void add_weighted_rows(int count, const Scalar* weights, const Scalar* rows, Scalar* sums) {
-  constexpr int kMostPackets = 4;
+  constexpr int kMaxPackets = 4;
   int first = 0;
   constexpr int kFrom = [] {
 #if ATTUNE_CORTEX_M_FPU
@@ -195,8 +195,8 @@ template <int kCols, class Scalar>
     }
   }
 #endif
-  detail::add_weighted_columns<kCols, kFrom, kMostPackets, kAnyLanes>(count - first, weights + first,
-                                                                      rows + first * kCols, sums);
+  detail::add_weighted_columns<kCols, kFrom, kMaxPackets, kAnyLanes>(count - first, weights + first,
+                                                                     rows + first * kCols, sums);
 }
 
 /// The same without terms with a factor of zero (ops/zero_skipping.hpp). Not for speed.

@@ -22,7 +22,7 @@ namespace ATTUNE_NAMESPACE::kernels {
 namespace detail {
 
 // Quotients by a smaller scale, which is a rounded subnormal, can exceed 127.
-inline constexpr float kLeastScale = (std::numeric_limits<float>::min)();
+inline constexpr float kMinScale = (std::numeric_limits<float>::min)();
 
 // The scale of a column and its inverse.
 struct ColumnScale {
@@ -31,7 +31,7 @@ struct ColumnScale {
 /// From the bits of the largest magnitude, times two. With the inverse NaN, every number is near the middle.
 ATTUNE_INLINE ColumnScale column_scale(std::uint32_t twice_largest) {
   const float scale = int8_scale(std::bit_cast<float>(twice_largest >> 1));
-  return {scale, scale < kLeastScale ? std::numeric_limits<float>::quiet_NaN() : 1 / scale};
+  return {scale, scale < kMinScale ? std::numeric_limits<float>::quiet_NaN() : 1 / scale};
 }
 ATTUNE_INLINE std::uint32_t twice_magnitude_bits(float value) {
   return std::bit_cast<std::uint32_t>(value) << 1;  // without the sign
@@ -89,7 +89,7 @@ template <class P>
     }
     const P scale = divide(largest, broadcast<P>(float{Int8::kLargest}));
     store(scales + col, scale);
-    const P divisor = select_less(scale, broadcast<P>(kLeastScale),
+    const P divisor = select_less(scale, broadcast<P>(kMinScale),
                                   broadcast<P>(std::numeric_limits<float>::infinity()), scale);
     for (int first = 0; first < length; first += 4) {
       Bits four{};
@@ -102,7 +102,7 @@ template <class P>
     }
   }
   for (int col = 0; col < 16; ++col) {
-    if (scales[col] == 0 || scales[col] >= kLeastScale) continue;
+    if (scales[col] == 0 || scales[col] >= kMinScale) continue;
     for (int k = 0; k < length; ++k) {
       to[k / 4 * 64 + col * 4 + k % 4] =
           static_cast<std::int8_t>((quantize_int8(from[k * stride + col], scales[col]).value + 128) & 0xFF);

@@ -122,7 +122,7 @@ ATTUNE_INLINE void tile(const Scalar* a, const B& b, Scalar* c, int col, const E
 // Operands with such steps are copied first, kRowBlock rows of A and a panel of B at a time, if enough work
 // follows.
 inline constexpr int kFarApart = 1024;
-inline constexpr int kWorthCopying = 32;
+inline constexpr int kMinRowsToCopy = 32;
 inline constexpr int kWorthWidening = 16;  // rows of A for which copying a quantized B pays
 inline constexpr int kRowBlock = 24;       // a multiple of every tile's rows
 
@@ -136,7 +136,7 @@ constexpr bool worth_copying_a(int step, int cols) {
 template <class P>
 constexpr bool fetches(int rows, int cols, int depth) {
   const long long scalars = 1LL * rows * depth + 1LL * depth * cols + 1LL * rows * cols;
-  return kPrefetches && kLanes<P> > 1 && rows >= kRowBlock && depth >= kWorthCopying &&
+  return kPrefetches && kLanes<P> > 1 && rows >= kRowBlock && depth >= kMinRowsToCopy &&
          scalars * static_cast<int>(sizeof(ScalarOf<P>)) > kFirstLevelBytes;
 }
 
@@ -223,7 +223,7 @@ ATTUNE_INLINE void panels(const Scalar* a, const B& b, Scalar* c, const Epilogue
                                  kRest % kWidth != 0 && kRest / kWidth < kMost;
       constexpr int kPanel = kOverlaps ? kRest : kPackets * kWidth;
       constexpr int kEnd = kFrom + kRest / kPanel * kPanel;
-      constexpr bool kFarRows = shape.rows >= kWorthCopying && shape.depth >= kWorthCopying &&
+      constexpr bool kFarRows = shape.rows >= kMinRowsToCopy && shape.depth >= kMinRowsToCopy &&
                                 shape.b_row * static_cast<int>(sizeof(Scalar)) >= kFarApart;
       constexpr bool kWidens =
           !std::is_same_v<B, const Scalar*> && !kGathers<P, B> && shape.rows >= kWorthWidening;
