@@ -21,3 +21,8 @@ TEST(Status, ok_is_zero) {
 TEST(Status, a_number_from_outside_has_a_message_too) {
   EXPECT_STREQ(attune::message(static_cast<attune::Status>(250)), "unknown status");
 }
+
+TEST(Status, wrong_arithmetic_names_the_floats_of_a_pico) {
+  const std::string_view text = message(attune::Status::kWrongArithmetic);
+  EXPECT_NE(text.find("pico_set_float_implementation(app compiler)"), std::string_view::npos) << text;
+}

@@ -169,7 +169,8 @@ enum class [[nodiscard]] Status : std::uint8_t{
     case Status::kFileFault:
       return "the file cannot be opened or written";
     case Status::kWrongArithmetic:
-      return "this build computes different results: no -ffast-math, no flush-to-zero";
+      return "this build computes different results: no -ffast-math, no flush-to-zero; on a Pico, "
+             "pico_set_float_implementation(app compiler)";
     case Status::kNulPadding:
       return "the header is padded with NUL characters: pad it with spaces";
   }
