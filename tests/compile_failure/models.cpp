@@ -128,6 +128,42 @@ Layer::Tape tape;
 attune::EncoderLayer<attune::EncoderLayerShape{
     .attention = {.seq_len = 4, .d_model = 8, .num_heads = 2}}>::Input x;
 
+// case: factors_of_single_elements
+// error: attune::Adapted: factors take the gradient of a weight as a product; use add_product()
+// kilobytes: 13  the path of the call goes through the trainer and the adapted layer
+template <int kRows, int kIn, int kOut>
+struct Projection {
+  using Scalar = float;
+  using Input = attune::Tensor<float, kRows, kIn>;
+  using Output = attune::Tensor<float, kRows, kOut>;
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  struct ParametersOf {
+    [[no_unique_address]] Matrix<float, kIn, kOut> weight;
+    ATTUNE_FIELDS(Weight(weight))
+  };
+  using Parameters = ParametersOf<attune::Tensor>;
+  struct Tape {};
+  struct Scratch {};
+  struct InferenceScratch {};
+  static void forward(const auto& p, attune::ConstView<Input> x, attune::View<Output> y, auto&...) {
+    attune::multiply(x, p.weight, y);
+  }
+  static void backward(const auto& p, attune::ConstView<Input> x, Tape&, attune::ConstView<Output> dy,
+                       auto&& dx, auto& gradients, Scratch&) {
+    for (int i = 0; i < kIn; ++i) {
+      for (int j = 0; j < kOut; ++j) gradients.weight(i, j) += x(0, i) * dy(0, j);
+    }
+    if constexpr (attune::kAsked<decltype(dx)>) attune::multiply_transposed(dy, p.weight, dx);
+  }
+};
+
+using Layer = Projection<1, 4, 3>;
+constexpr Layer::Parameters kBase{};
+using Lora = attune::Adapted<Layer, kBase, attune::LowRank{.rank = 2, .roles = attune::Role::kEverything}>;
+static attune::Trainer<Lora, attune::CrossEntropy<>> trainer;
+
+int main() { return trainer.step(attune::Tensor<float, 1, 4>{}, std::array<int, 1>{1}).ok(); }
+
 // case: frozen_first_behind_what_is_trained
 // error: attune::Sequential: a model that begins with a Frozen layer keeps no tape for dx; list its layers
 // kilobytes: 34  the way from the call to the layer

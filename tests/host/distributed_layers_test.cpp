@@ -83,3 +83,20 @@ TEST(DistributedLayers, with_dropout_and_lengths_have_the_bits_of_a_trainer) {
   for (int sequence = 0; sequence < kBatch; ++sequence)
     expect_bits_of_a_trainer<Dropping>(attune::NoMask{}, sequence);
 }
+
+TEST(DistributedLayers, of_const_types_have_the_bits_of_a_trainer) {
+  using Trainer = attune::Trainer<OwnModel, attune::CrossEntropy<>, attune::AdamW, kBatch>;
+  static Trainer expected;
+  const check::Batch<Trainer> data(1);
+  expected.initialize(attune::XavierUniform{}, attune::Rng{42});
+  ASSERT_TRUE(expected.step(data.x, data.target, {}).ok());
+  const auto thrown = check::on_ranks(2, [&](Ranks& ranks) {
+    attune::host::DistributedTrainer<const OwnModel, const attune::CrossEntropy<>, const attune::AdamW,
+                                     kBatch>
+        trainer(ranks, {.threads = 1});
+    trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
+    EXPECT_TRUE(trainer.step(data.x, data.target, {}).ok());
+    EXPECT_TRUE(check::same_bits(trainer.parameters(), expected.parameters()));
+  });
+  for (const std::string& what : thrown) EXPECT_EQ(what, "");
+}

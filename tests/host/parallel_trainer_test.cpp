@@ -572,3 +572,20 @@ TEST(ParallelTrainer, shares_states_with_a_trainer) {
   EXPECT_EQ(two.load([](auto&) { return Status::kCutShort; }), Status::kCutShort);
   EXPECT_EQ(attune::hash_bits(two.parameters()), attune::hash_bits(three.parameters()));
 }
+
+TEST(ParallelTrainer, trains_const_types_as_those_without_const) {
+  constexpr attune::WeightedCrossEntropy<3> kLoss{{{1, 2, 1}}};
+  using Model = attune::Linear<attune::LinearShape{1, 4, 3}>;
+  ParallelTrainer<const Model, decltype(kLoss), const attune::AdamW, kBatch, const attune::Streaming>
+      of_const({.threads = 2});
+  ParallelTrainer<Model, attune::WeightedCrossEntropy<3>, attune::AdamW, kBatch> plain({.threads = 2});
+  of_const.initialize(attune::XavierUniform{}, attune::Rng{1});
+  plain.initialize(attune::XavierUniform{}, attune::Rng{1});
+  attune::Tensor<float, kBatch, 4> x;
+  attune::Rng rng(1);
+  check::fill(x, rng);
+  const std::array<int, kBatch> target{1, 2};
+  EXPECT_TRUE(of_const.step(x, target, {}, attune::NoClipping{}, attune::NoMask{}, kLoss).ok());
+  EXPECT_TRUE(plain.step(x, target, {}, attune::NoClipping{}, attune::NoMask{}, kLoss).ok());
+  EXPECT_TRUE(check::same_bits(of_const.parameters(), plain.parameters()));
+}

@@ -136,7 +136,7 @@ template <class Layer, AnyContext Call, class... Arguments>
 ATTUNE_INLINE void backward_in(const Call& context, Arguments&&... arguments) {
   check_call<Layer, Call>();
   if constexpr ((Collects<Arguments> || ...)) {
-    collect([&](auto&&... own) { backward_in<Layer>(context, own...); }, arguments...);
+    collect<Layer>([&](auto&&... own) { backward_in<Layer>(context, own...); }, arguments...);
   } else if constexpr (Call::kInBatchOrder && kAbilities<Layer>.additions != Additions::kByParts) {
     backward_in_batch_order<Layer>(context, arguments...);
   } else if constexpr (kTakesMask<Layer>) {

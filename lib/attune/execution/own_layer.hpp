@@ -77,15 +77,41 @@ void backward_by_token(const Call& context, const auto& parameters, ConstView<ty
 
 // ---- The layer's own gradients. ----
 
-// A tensor in place of a gradient that is used at once; else the gradient itself.
+// A tensor in place of a gradient that is used at once; else the gradient itself. Factors of low rank have
+// their own place (weights/low_rank.hpp).
 template <class Leaf, class Scalar, int rows, int cols>
-using CollectedLeaf = std::conditional_t<kTrained<Leaf>, Tensor<Scalar, rows, cols>, Leaf>;
+struct CollectedLeaf {
+  using Storage = std::conditional_t<kTrained<Leaf>, Tensor<Scalar, rows, cols>, Leaf>;
+  using Sink = std::conditional_t<kTrained<Leaf>, GradientReference<Scalar, rows, cols>, Leaf>;
+
+  static void clear(auto& storage) { storage.set_zero(); }
+  // The sink that adds to `storage`, instead of `updated`.
+  static Sink sink(auto& storage, const auto& /*updated*/) { return {storage.data()}; }
+  static void pass_on(const auto& storage, const auto& updated) {
+    add_rows(view(updated), [&storage](int first, const auto& to) {
+      for (int i = 0; i < to.rows; ++i) {
+        for (int j = 0; j < to.cols; ++j) to(i, j) += storage(first + i, j);
+      }
+    });
+  }
+};
 template <class Form>
 struct Collected {
   template <class Scalar, int rows, int cols>
-  using Matrix = CollectedLeaf<typename Form::template Matrix<Scalar, rows, cols>, Scalar, rows, cols>;
+  using Matrix =
+      typename CollectedLeaf<typename Form::template Matrix<Scalar, rows, cols>, Scalar, rows, cols>::Storage;
   template <class Scalar, int rows, int cols>
-  using Vector = CollectedLeaf<typename Form::template Vector<Scalar, rows, cols>, Scalar, rows, cols>;
+  using Vector =
+      typename CollectedLeaf<typename Form::template Vector<Scalar, rows, cols>, Scalar, rows, cols>::Storage;
+};
+template <class Form>
+struct CollectingSinks {
+  template <class Scalar, int rows, int cols>
+  using Matrix =
+      typename CollectedLeaf<typename Form::template Matrix<Scalar, rows, cols>, Scalar, rows, cols>::Sink;
+  template <class Scalar, int rows, int cols>
+  using Vector =
+      typename CollectedLeaf<typename Form::template Vector<Scalar, rows, cols>, Scalar, rows, cols>::Sink;
 };
 
 /// Whether a backward to such gradients needs its own gradients, because the layer does not declare its order
@@ -126,21 +152,33 @@ constexpr auto& without_collected(Argument& argument) {
 }
 
 /// Calls backward with zeroed gradients and the layer's own scratch, then passes these gradients on.
-template <class Backward>
-void collect(const Backward& backward, const auto& parameters, const auto& x, auto& tape, const auto& dy,
+template <class Layer>
+void collect(const auto& backward, const auto& parameters, const auto& x, auto& tape, const auto& dy,
              auto&& dx, auto& gradients, Collects auto& scratch) {
   auto& collected = scratch.collected;
-  set_zero(collected);
-  backward(parameters, x, tape, dy, dx, collected, scratch.layer);
-  for_each_tensor(
-      [](const TensorPath&, const auto& own, const auto& updated) {
-        add_rows(view(updated), [&own](int first, const auto& rows) {
-          for (int i = 0; i < rows.rows; ++i) {
-            for (int j = 0; j < rows.cols; ++j) rows(i, j) += own(first + i, j);
-          }
-        });
-      },
-      collected, gradients);
+  const auto for_each_leaf = [&](const auto& body, auto&... sinks) {
+    for_each_tensor(
+        [&body](const TensorPath&, auto& storage, const auto& updated, auto&... sink) {
+          using Storage = std::remove_cvref_t<decltype(storage)>;
+          using Updated = std::remove_cvref_t<decltype(updated)>;
+          body(CollectedLeaf<Updated, typename Storage::Scalar, Storage::rows, Storage::cols>{}, storage,
+               updated, sink...);
+        },
+        collected, gradients, sinks...);
+  };
+  for_each_leaf([](auto of, auto& storage, const auto&) { of.clear(storage); });
+  using Own = std::remove_cvref_t<decltype(collected)>;
+  if constexpr (std::is_same_v<Own, typename Layer::Parameters>) {
+    backward(parameters, x, tape, dy, dx, collected, scratch.layer);
+  } else {
+    using Form = typename FormOf<std::remove_cvref_t<decltype(gradients)>>::type;
+    SetOf<Layer, CollectingSinks<Form>::template Matrix, CollectingSinks<Form>::template Vector> sinks{};
+    for_each_leaf(
+        [](auto of, auto& storage, const auto& updated, auto& sink) { sink = of.sink(storage, updated); },
+        sinks);
+    backward(parameters, x, tape, dy, dx, sinks, scratch.layer);
+  }
+  for_each_leaf([](auto of, auto& storage, const auto& updated) { of.pass_on(storage, updated); });
 }
 
 }  // namespace detail

@@ -266,4 +266,17 @@ class DistributedTrainer : private ParallelTrainer<Model, Loss, Optimizer, batch
   std::uint64_t next_ = ~std::uint64_t{0};  // the step that all ranks are known to have reached
 };
 
+/// The same for const types.
+template <attune::detail::CheckedLayer Model, class Loss, class Optimizer, int batch, class Plan>
+  requires attune::detail::SomeConst<Model, Loss, Optimizer, Plan>
+class DistributedTrainer<Model, Loss, Optimizer, batch, Plan>
+    : public DistributedTrainer<std::remove_const_t<Model>, std::remove_const_t<Loss>,
+                                std::remove_const_t<Optimizer>, batch, std::remove_const_t<Plan>> {
+  using Base = DistributedTrainer<std::remove_const_t<Model>, std::remove_const_t<Loss>,
+                                  std::remove_const_t<Optimizer>, batch, std::remove_const_t<Plan>>;
+
+ public:
+  using Base::Base;
+};
+
 }  // namespace ATTUNE_NAMESPACE::host

@@ -404,4 +404,19 @@ class ParallelTrainer
   detail::GradientSlots<Gradients, Scalar> slots_;
 };
 
+/// The same for const types.
+template <attune::detail::CheckedLayer Model, class Loss, class Optimizer, int batch, class Plan>
+  requires attune::detail::CheckedLoss<Loss, typename Model::Output> &&
+      attune::detail::CheckedOptimizer<Optimizer, typename Model::Parameters> &&
+      detail::ParallelPlan<Plan, Model> && attune::detail::SomeConst<Model, Loss, Optimizer, Plan>
+class ParallelTrainer<Model, Loss, Optimizer, batch, Plan>
+    : public ParallelTrainer<std::remove_const_t<Model>, std::remove_const_t<Loss>,
+                             std::remove_const_t<Optimizer>, batch, std::remove_const_t<Plan>> {
+  using Base = ParallelTrainer<std::remove_const_t<Model>, std::remove_const_t<Loss>,
+                               std::remove_const_t<Optimizer>, batch, std::remove_const_t<Plan>>;
+
+ public:
+  using Base::Base;
+};
+
 }  // namespace ATTUNE_NAMESPACE::host

@@ -14,6 +14,10 @@
 
 namespace ATTUNE_NAMESPACE::detail {
 
+/// Whether any type is const, as the decltype of a constexpr object is. Its trainer is the one without const.
+template <class... Types>
+concept SomeConst = (std::is_const_v<Types> || ...);
+
 template <class Loss, class Output>
 struct TargetOf {
   using type = Output;

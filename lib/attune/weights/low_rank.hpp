@@ -11,6 +11,7 @@
 // first: u of the old B is computed before its update. A rank above 8 then takes twice the memory.
 #pragma once
 
+#include <attune/execution/own_layer.hpp>
 #include <attune/weights/gradient_rows.hpp>
 #include <attune/weights/roles.hpp>
 #include <attune/weights/weights.hpp>
@@ -98,6 +99,15 @@ struct LowRankGradient {
   [[nodiscard]] constexpr LowRankGradient<Factors, tokens, Gradients, kCount> rows_at(int row) const {
     return {factors, gradients, room, first_row + row};
   }
+  /// A compile error: factors take products only.
+  template <class Row>
+  [[nodiscard]] constexpr detail::Dropped operator()(Row, int) const {
+    static_assert(
+        sizeof(Row) == 0,
+        "attune::Adapted: factors take the gradient of a weight as a product; use add_product(), or "
+        "store the weight as TableOf, which has no factors");
+    return {};
+  }
 };
 
 namespace detail {
@@ -112,6 +122,31 @@ struct TableForm<LowRankWeight<Base, Factors, tokens>> : TableForm<Base> {};
 template <class Factors, int tokens, class Gradients>
 struct TableForm<LowRankGradient<Factors, tokens, Gradients>> {
   using type = Untrained<typename Factors::Scalar, Factors::rows, Factors::cols>;
+};
+
+// The gradients of factors that are used at once (execution/own_layer.hpp).
+template <class Factors, int tokens, class Gradients, class Scalar, int rows, int cols>
+struct CollectedLeaf<LowRankGradient<Factors, tokens, Gradients>, Scalar, rows, cols> {
+  using Storage = LowRankFactors<Factors::kLowRank, Scalar, rows, cols>;
+  using Sink = LowRankGradient<Factors, tokens, Storage>;
+
+  static void clear(Storage& storage) {
+    storage.a.set_zero();
+    storage.b.set_zero();
+  }
+  static Sink sink(Storage& storage, const auto& updated) {
+    return {updated.factors, &storage, updated.room};
+  }
+  static void pass_on(const Storage& storage, const auto& updated) {
+    pass_on_factor(storage.a, updated.gradients->a);
+    pass_on_factor(storage.b, updated.gradients->b);
+  }
+
+ private:
+  template <int count, int length>
+  static void pass_on_factor(const Tensor<Scalar, count, length>& storage, const auto& updated) {
+    CollectedLeaf<std::remove_cvref_t<decltype(updated)>, Scalar, count, length>::pass_on(storage, updated);
+  }
 };
 
 template <class Epilogue>
@@ -210,6 +245,11 @@ ATTUNE_INLINE void add_product(const XTransposed& x_transposed, const Dy& dy,
       add_product(t.transpose(), dy, view(gradients.b), terms);
     }
   }
+}
+/// A compile error, as for an element.
+template <class Factors, int tokens, class Gradients, int kRows, class Add>
+void add_rows(const LowRankGradient<Factors, tokens, Gradients, kRows>& gradient, const Add&) {
+  (void)gradient(Factors{}, 0);
 }
 /// Overwrites x with dx of the old weight (weights/gradient_rows.hpp).
 template <class X, class Dy, class Base, class Factors, int tokens, class Gradients, class Terms>
