@@ -15,5 +15,8 @@ TaskHandle_t xTaskCreateStatic(TaskFunction_t pxTaskCode, const char* pcName, st
 TickType_t xTaskGetTickCount();
 BaseType_t xTaskDelayUntil(TickType_t* pxPreviousWakeTime, TickType_t xTimeIncrement);
 BaseType_t xTaskNotifyGive(TaskHandle_t xTaskToNotify);
+TaskHandle_t xTaskGetHandle(const char* pcNameToQuery);
+UBaseType_t uxTaskGetStackHighWaterMark(TaskHandle_t xTask);
+void vTaskStartScheduler();
 std::uint32_t ulTaskNotifyTake(BaseType_t xClearCountOnExit, TickType_t xTicksToWait);
 }
