@@ -5,10 +5,10 @@
 // The plan holds an 8-bit copy of the model's weights, a quarter of their RAM, and quantizes it once per
 // step. Products with weights read this copy. Products of activations (attention, gradients of weights)
 // quantize both sides during the call (kernels/ops/int8_products.hpp). Softmax, norms, activations, gradients
-// and moments stay floats, as do short sums: of fewer than Int8Products::kMinDepth terms, or
-// kMinDepthOfMany in gradients of weights with many outputs. predict() computes in integers, too.
-// parameters() are the same as in other plans, so files are interchangeable. States are not: resuming from
-// another plan's state returns kOtherPrecision.
+// and moments stay floats, as do products with factors of LoRA (weights/low_rank.hpp) and short sums: of
+// fewer than Int8Products::kMinDepth terms, or kMinDepthOfMany in gradients of weights with many outputs.
+// predict() computes in integers, too. parameters() are the same as in other plans, so files are
+// interchangeable. States are not: resuming from another plan's state returns kOtherPrecision.
 //
 // Int8TrainingWith<UpdateInBackward> keeps no gradients: parameters, moments, the 8-bit copy and a few rows.
 // It quantizes gradients of outputs again for every eight rows of a weight's gradient.

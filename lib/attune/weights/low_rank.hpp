@@ -5,10 +5,11 @@
 //
 //   u = s·(dy·Bᵀ),   t = s·(x·A),      dx = dy·Wᵀ + u·Aᵀ,   dA += xᵀ·u,   dB += tᵀ·dy
 //
-// Sums run in the order written: first the product with W by its storage, with its epilogue; then the other
-// product is added to y or dx. A row of x or dy gives the same bits in any group of rows. Backward recomputes
-// t. The caller owns the memory for t and u, which take turns in it. If A and B are updated at once, B is
-// first: u of the old B is computed before its update. A rank above 8 then takes twice the memory.
+// Products with A and B keep the arithmetic of their scalars, even if other products are integers. Sums run
+// in the order written: first the product with W by its storage, with its epilogue; then the other product is
+// added to y or dx. A row of x or dy gives the same bits in any group of rows. Backward recomputes t. The
+// caller owns the memory for t and u, which take turns in it. If A and B are updated at once, B is first: u
+// of the old B is computed before its update. A rank above 8 then takes twice the memory.
 #pragma once
 
 #include <attune/execution/own_layer.hpp>
@@ -226,7 +227,8 @@ template <class XTransposed, class Dy, class Factors, int tokens, class Gradient
           class Terms = kernels::DenseTerms>
 ATTUNE_INLINE void add_product(const XTransposed& x_transposed, const Dy& dy,
                                const LowRankGradient<Factors, tokens, Gradients, kRows>& gradient,
-                               const Terms& terms = {}) {
+                               const Terms& sums = {}) {
+  const auto terms = sums.in_floats();
   const Factors& factors = *gradient.factors;
   Gradients& gradients = *gradient.gradients;
   using X = MatrixView<typename XTransposed::Scalar, XTransposed::cols, Factors::rows,
@@ -256,7 +258,8 @@ template <class X, class Dy, class Base, class Factors, int tokens, class Gradie
 ATTUNE_INLINE void update_in_place(const X& x, const Dy& dy,
                                    const LowRankWeight<Base, Factors, tokens>& weight,
                                    const LowRankGradient<Factors, tokens, Gradients>& gradient,
-                                   const Terms& terms) {
+                                   const Terms& sums) {
+  const auto terms = sums.in_floats();
   const Factors& factors = *gradient.factors;
   const auto u = detail::update_second_factor<Factors, tokens>(x, dy, factors, *gradient.gradients,
                                                                gradient.room, terms);

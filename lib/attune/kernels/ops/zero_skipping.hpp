@@ -93,12 +93,13 @@ struct FloatProducts {
   }
 };
 
-/// Sums with all terms.
+/// Sums with all terms. in_floats() has the same terms in the arithmetic of their scalars.
 template <class ProductsType>
 struct DenseTermsOf {
   using Products = ProductsType;
   static constexpr bool kSkips = false;
   static constexpr bool needed() { return false; }
+  [[nodiscard]] static constexpr DenseTermsOf<FloatProducts> in_floats() { return {}; }
   template <class A, class B, class C, class Epilogue = Assign>
   ATTUNE_INLINE static void gemm(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
     Products::gemm(a, b, c, epilogue);
@@ -114,8 +115,12 @@ class ZeroSkippingOf {
   static constexpr bool kSkips = true;
   template <class... Operands>
   ATTUNE_INLINE explicit ZeroSkippingOf(const Operands&... operands) : needed_(!(finite(operands) && ...)) {}
+  /// The same with other products.
+  template <class Other>
+  explicit ZeroSkippingOf(const ZeroSkippingOf<Other>& other) : needed_(other.needed()) {}
 
   [[nodiscard]] bool needed() const { return needed_; }
+  [[nodiscard]] auto in_floats() const { return ZeroSkippingOf<FloatProducts>(*this); }
 
   /// C = A·B, += with Accumulate, or continued with Continue or NextBlock. Products of lanes use all terms.
   template <class A, class B, class C, class Epilogue = Assign>
@@ -145,6 +150,7 @@ struct OwnZeroSkippingOf {
   using Products = ProductsType;
   static constexpr bool kSkips = true;
   static constexpr bool needed() { return true; }
+  [[nodiscard]] static constexpr OwnZeroSkippingOf<FloatProducts> in_floats() { return {}; }
   template <class A, class B, class C, class Epilogue = Assign>
   ATTUNE_INLINE static void gemm(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
     ZeroSkippingOf<Products>(contiguous(a), contiguous(b)).gemm(a, b, c, epilogue);
