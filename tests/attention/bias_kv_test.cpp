@@ -52,7 +52,7 @@ TEST(BiasKv, are_visible_when_all_other_keys_are_hidden) {
   Layer::KeyInput key{};
   Layer::Output y;
   attune::KeyPaddingMask<3> nothing;
-  EXPECT_EQ(nothing.set_length(0), attune::Status::kOk);
+  nothing.set_valid({false, false, false});
   attune::forward<Layer>(parameters, query, key, key, y, tape, scratch, nothing);
   const float expected[] = {0, 0, 0, 0.5f, 0.5f};
   for (int j = 0; j < 5; ++j) EXPECT_EQ(tape.head_weights(1)(1, j), expected[j]);

@@ -76,7 +76,7 @@ TEST(KeyPaddingMask, hides_keys_beyond_the_length) {
   expect_row(masked_row<4>(mask, 3), {1, 2, kHidden, kHidden});
   EXPECT_EQ(mask.set_length(4), Status::kOk);
   expect_row(masked_row<4>(mask, 0), {1, 2, 3, 4});
-  EXPECT_EQ(mask.set_length(0), Status::kOk);
+  mask.set_valid({false, false, false, false});
   expect_row(masked_row<4>(mask, 0), {kHidden, kHidden, kHidden, kHidden});
 }
 
@@ -93,9 +93,11 @@ TEST(KeyPaddingMask, refuses_a_length_outside_and_stays_as_it_was) {
   attune::KeyPaddingMask<4> mask;
   mask.set_valid({true, false, true, false});
   const attune::KeyPaddingMask<4> before = mask;
-  for (const int length : {5, -1, 1000, std::numeric_limits<int>::min(), std::numeric_limits<int>::max()}) {
+  for (const int length :
+       {0, 5, -1, 1000, std::numeric_limits<int>::min(), std::numeric_limits<int>::max()}) {
     EXPECT_EQ(mask.set_length(length), Status::kInvalidLength);
     EXPECT_TRUE(check::same_bits(mask, before));
+    EXPECT_EQ(attune::QueryPaddingMask<4>{}.set_length(length), Status::kInvalidLength);
   }
 }
 

@@ -77,7 +77,7 @@ TEST(OptionMasks, no_mask_hides_appended_keys) {
   constexpr AttentionShape kAppended{
       .seq_len = 2, .d_model = 4, .num_heads = 1, .kv_len = 3, .add_bias_kv = true, .add_zero_attn = true};
   attune::KeyPaddingMask<3> nothing;
-  EXPECT_EQ(nothing.set_length(0), attune::Status::kOk);
+  nothing.set_valid({false, false, false});
   const auto mask = attune::detail::with_options<kAppended>(nothing);
   float row[5] = {1, 2, 3, 4, 5};
   mask.template hide<5>(0, 0, row);

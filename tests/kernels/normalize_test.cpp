@@ -1,7 +1,10 @@
 // Rows against the plain loops, bit for bit: widths of whole blocks and fours, and all rests of them.
 #include <attune/kernels/ops/normalize.hpp>
 
+#include <limits>
+
 #include <attune/core/tensor.hpp>
+#include <attune/kernels/ops/finite.hpp>
 
 #include "check.hpp"
 
@@ -135,4 +138,31 @@ TEST(Normalization, gradients_have_the_bits_of_plain_loops) {
   expect_plain_gradients<Normalization::kMeanAndVariance, true>();
   expect_plain_gradients<Normalization::kMeanAndVariance, false>();
   expect_plain_gradients<Normalization::kRootMeanSquare, true>();
+}
+
+TEST(Normalization, of_rows_whose_squares_overflow_is_nan_and_never_zero) {
+  constexpr float kMax = std::numeric_limits<float>::max();
+  static Row x, y;
+  const auto expect_rows = [&]<Normalization kind>(std::integral_constant<Normalization, kind>) {
+    for (const int width : kWidths) {
+      for (const float size : {1e-30f, 1.0f, 1e17f, 1e18f, 1e19f, 1e20f, 1e30f, kMax / 2, kMax}) {
+        for (int i = 0; i < width; ++i)
+          x.values[i] = i % 3 == 0 ? size : -size * static_cast<float>(i % 7) / 7;
+        const auto row = kernels::row_statistics<kind, float>(width, x.data(), 1e-5f);
+        kernels::normalize_row<kind, false, false, float>(width, x.data(), row, nullptr, nullptr, y.data());
+        const bool right = kernels::finite(width, y.data());
+        EXPECT_TRUE(right || size > 1e18f);
+        EXPECT_FALSE(right && size > 1e20f && (kind == Normalization::kRootMeanSquare || width > 2));
+        float squares = 0;
+        for (int i = 0; i < width; ++i) {
+          if (right) squares += y.values[i] * y.values[i] / static_cast<float>(width);
+          EXPECT_EQ(check::is_nan(y.values[i]), !right);
+        }
+        const bool constant = kind == Normalization::kMeanAndVariance && width == 1;
+        EXPECT_NEAR(right && size >= 1 && !constant ? squares : 1.0f, 1.0f, 1e-3f);
+      }
+    }
+  };
+  expect_rows(std::integral_constant<Normalization, Normalization::kMeanAndVariance>{});
+  expect_rows(std::integral_constant<Normalization, Normalization::kRootMeanSquare>{});
 }

@@ -188,6 +188,19 @@ using TrainerOf = attune::Trainer<Model, attune::MeanSquaredError, Optimizer>;
 
 }  // namespace
 
+TEST(Adafactor, relative_steps_of_parameters_whose_squares_overflow_are_right) {
+  using Model = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 5, .d_out = 7, .bias = false}>;
+  using Optimizer = Adafactor<StepScale::kRelative>;
+  for (const float size : {1.0f, 1e18f, 1e20f, 1e37f}) {
+    Model::Parameters p{}, gradients{};
+    Optimizer::Moments<Model::Parameters> moments{};
+    for (float& value : p.weight.values) value = size;
+    for (float& value : gradients.weight.values) value = 1;
+    EXPECT_EQ(Optimizer::step(p, gradients, moments, {.learning_rate = 0.25f}), Status::kOk);
+    for (const float value : p.weight.values) EXPECT_NEAR(value / size, 0.75f, 1e-5f);
+  }
+}
+
 TEST(Adafactor, is_the_same_in_every_plan) {
   using Mse = attune::MeanSquaredError;
   check::expect_same_training<Plan, Layer, 1, Mse, Adafactor<>>();

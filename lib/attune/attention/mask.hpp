@@ -85,15 +85,15 @@ namespace detail {
 template <int kLength>
 class ValidTokens {
  public:
-  /// The first `length` tokens are real. Returns Status::kInvalidLength and changes nothing unless 0 ≤ length
+  /// The first `length` tokens are real. Returns Status::kInvalidLength and changes nothing unless 1 ≤ length
   /// ≤ kLength.
   constexpr Status set_length(int length) {
-    if (length < 0 || length > kLength) return Status::kInvalidLength;
+    if (length < 1 || length > kLength) return Status::kInvalidLength;
     for (int token = 0; token < kLength; ++token) padding_[token] = token >= length;
     return Status::kOk;
   }
   /// One value per token: true if the token is real and may be attended to. Takes an array, a list in braces,
-  /// or a span.
+  /// or a span. All of them may be padding: attention to no key has zeros.
   constexpr void set_valid(std::span<const bool, std::size_t{kLength}> valid) {
     for (std::size_t token = 0; token < std::size_t{kLength}; ++token) padding_[token] = !valid[token];
   }

@@ -20,6 +20,7 @@
 #include <attune/execution/context.hpp>
 #include <attune/execution/layer.hpp>
 #include <attune/execution/layer_calls.hpp>
+#include <attune/kernels/ops/finite.hpp>
 #include <attune/kernels/ops/int8_products.hpp>
 
 namespace ATTUNE_NAMESPACE {
@@ -83,6 +84,21 @@ ATTUNE_INLINE Status forward_pass(const Call& context, const auto& parameters, c
   if (status == Status::kOk) clear_behind_in(context, y);
   return status;
 }
+/// The status of a prediction y: kNotFinite if a number is infinite or NaN. Tokens of padding may have any
+/// numbers.
+template <class Model, class Mask, class Y>
+[[nodiscard]] Status status_of_output(Status status, [[maybe_unused]] const Mask& mask, const Y& y) {
+  if (status != Status::kOk || kernels::finite(y)) return status;
+  if constexpr (kSaysPadding<Mask> && Y::rows == kTokens<Model>) {
+    for (int i = 0; i < Y::rows; ++i) {
+      if (keeps_key<Y::rows>(mask, i) && !kernels::finite(y.template rows_at<1>(i)))
+        return Status::kNotFinite;
+    }
+    return Status::kOk;
+  }
+  return Status::kNotFinite;
+}
+
 /// backward of a whole model.
 template <class Model, AnyContext Call, class Dx>
 ATTUNE_INLINE void backward_pass(const Call& context, const auto& parameters, const auto& x, auto& tape,
@@ -127,7 +143,8 @@ constexpr auto context_with(const Mask& mask ATTUNE_LIFETIME_BOUND, const auto&.
 }  // namespace detail
 
 /// Inference: y[rows, cols] of x[rows, cols] or of token ids. An id outside the vocabulary returns
-/// Status::kInvalidToken and writes nothing. `y` may be `x` if the layer's kAbilities allow it; they may not
+/// Status::kInvalidToken and writes nothing. Numbers that are not finite go through; a trainer's predict()
+/// refuses them. `y` may be `x` if the layer's kAbilities allow it; they may not
 /// overlap otherwise.
 template <class Layer, class Set = typename Layer::Parameters, AttentionMask Mask = NoMask,
           class Products = FloatProducts>

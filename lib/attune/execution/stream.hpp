@@ -52,6 +52,7 @@
 #include <attune/core/memory.hpp>
 #include <attune/execution/layer.hpp>
 #include <attune/execution/layer_calls.hpp>
+#include <attune/kernels/ops/finite.hpp>
 
 namespace ATTUNE_NAMESPACE {
 
@@ -202,7 +203,8 @@ struct KeyValueCache {
 /// y[tokens, …] of a stream's next tokens x[tokens, …], or of their ids; parameters in any storage. `y` may
 /// not overlap `x`. `more` are a model's own arguments after the scratch. On an error, nothing changes:
 /// kCacheFull if the cache lacks room for all tokens or a table of positions ends; kInvalidToken if an id is
-/// outside the vocabulary; kNothingRemembered if a decoder layer has no memory yet.
+/// outside the vocabulary; kNotFinite if a number of x is infinite or NaN, which the cache would keep;
+/// kNothingRemembered if a decoder layer has no memory yet.
 template <class Set, class Model, CacheShape shape, int tokens, class... More>
 Status step(const Set& parameters, ConstView<detail::StepInput<Model, tokens>> x,
             View<detail::StepOutput<Model, tokens>> y, KeyValueCache<Model, shape>& cache,
@@ -228,6 +230,7 @@ Status step(const Set& parameters, ConstView<detail::StepInput<Model, tokens>> x
     if (status == Status::kOk) count();
     return status;
   } else {
+    if (!kernels::finite(x)) return Status::kNotFinite;
     through();
     count();
     return Status::kOk;

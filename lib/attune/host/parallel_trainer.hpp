@@ -129,11 +129,12 @@ class ParallelTrainer
   template <class Mask = NoMask>
   [[nodiscard]] Status predict(InputView x, OutputView y, const Mask& mask = {}) {
     const Status status = load_weights();
-    return status == Status::kOk ? predict_together(x, y, mask) : status;
+    if (status != Status::kOk) return status;
+    return attune::detail::status_of_output<Model>(predict_together(x, y, mask), mask, y);
   }
   /// The same for a whole batch, stacked, with masks as in step(). Runs as many sequences at a time as
   /// threads, and fewer sequences one after the other on all threads. Outputs of refused sequences are not
-  /// written. Returns the first error.
+  /// written, unless they are not finite. Returns the first error.
   template <class Masks = NoMask>
   [[nodiscard]] Status predict_batch(BatchInputView inputs, BatchOutputView outputs,
                                      const Masks& masks = {}) {
@@ -141,10 +142,10 @@ class ParallelTrainer
     if (const Status status = load_weights(); status != Status::kOk) return status;
     LossSum<Scalar>* const sequences = shared_->sequences;
     const auto predict_one = [&](int sequence, const auto& how) {
+      const auto y = outputs.template rows_at<Model::Output::rows>(sequence * Model::Output::rows);
+      const auto& mask = attune::detail::mask_of(masks, sequence);
       sequences[sequence].status =
-          how(Inputs::at(inputs, sequence),
-              outputs.template rows_at<Model::Output::rows>(sequence * Model::Output::rows),
-              attune::detail::mask_of(masks, sequence));
+          attune::detail::status_of_output<Model>(how(Inputs::at(inputs, sequence), y, mask), mask, y);
     };
     if (batch < pool_.threads()) {
       for (int sequence = 0; sequence < batch; ++sequence) {

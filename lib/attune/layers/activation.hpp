@@ -2,6 +2,10 @@
 // sigmoid), tanh and sigmoid. kernels/ops/activation.hpp has their formulas and papers.
 //
 //   y = f(x),      dx = dy ∘ f′(x)
+//
+// Of a finite x, f and f′ are finite; only the square of SquaredRelu can overflow. At ±∞ both are their
+// limits, or NaN where a formula multiplies ∞ by 0. At NaN both are NaN, but the slope of ReLU, a comparison,
+// is 0. No other number comes of them.
 #pragma once
 
 #include <attune/execution/layer.hpp>

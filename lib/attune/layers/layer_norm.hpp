@@ -215,7 +215,8 @@ struct Norm {
 
 }  // namespace detail
 
-/// PyTorch's nn.LayerNorm over the last axis. A token with equal features becomes the bias.
+/// PyTorch's nn.LayerNorm over the last axis. A token with equal features becomes the bias. A token whose sum
+/// of squares overflows, with features of about 10¹⁹ in float, becomes NaN.
 template <NormShape shape, class Scalar = float>
 struct LayerNorm : detail::Norm<shape, Scalar, kernels::Normalization::kMeanAndVariance> {
   template <class Other>
@@ -224,7 +225,8 @@ struct LayerNorm : detail::Norm<shape, Scalar, kernels::Normalization::kMeanAndV
   using Stream = LayerNorm<detail::with(shape, &NormShape::rows, tokens), Scalar>;
 };
 
-/// PyTorch's nn.RMSNorm over the last axis. PyTorch's default for ε is the scalar's machine epsilon.
+/// PyTorch's nn.RMSNorm over the last axis. PyTorch's default for ε is the scalar's machine epsilon. A token
+/// whose sum of squares overflows becomes NaN, as in LayerNorm.
 template <NormShape shape, class Scalar = float>
 struct RmsNorm : detail::Norm<shape, Scalar, kernels::Normalization::kRootMeanSquare> {
   template <class Other>

@@ -127,7 +127,7 @@ class ClosedFormHead {
         squares = kernels::multiply_add(gram_(i, i) * noise, noise, squares);
         weight_of_label += element(base, i, label);
       }
-      accurate = accurate && squares <= bound;
+      accurate = accurate && squares <= bound && squares - squares == 0;
     }
     if (!kernels::finite<Scalar>(scratch.solution.size, scratch.solution.data())) return Status::kNotFinite;
     if (!accurate) return Status::kIllConditioned;

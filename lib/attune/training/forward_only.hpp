@@ -166,12 +166,14 @@ class ForwardOnlyTrainer
     return apply(change);
   }
 
-  /// y[rows, cols] for x with the current parameters. Returns kNotInitialized without parameters, and
-  /// kInvalidToken for an invalid id. `y` may not overlap `x`.
+  /// y[rows, cols] for x with the current parameters. Returns a Status as Trainer::predict. `y` may not
+  /// overlap `x`.
   template <class Mask = NoMask>
   [[nodiscard]] Status predict(InputView x, OutputView y, const Mask& mask = {}) {
     if (const Status status = state_.ready(); status != Status::kOk) return status;
-    return detail::forward_pass<Model>(context_for<Model>(mask), state_.parameters, x, y, scratch_);
+    const Status status =
+        detail::forward_pass<Model>(context_for<Model>(mask), state_.parameters, x, y, scratch_);
+    return detail::status_of_output<Model>(status, mask, y);
   }
 
   [[nodiscard]] const Parameters& parameters() const { return state_.parameters; }

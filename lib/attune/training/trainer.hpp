@@ -179,15 +179,17 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
 
   /// y[rows, cols] for x[rows, cols] with the current parameters, without dropout. Uses tape and scratch: do
   /// not call it between accumulate() and reading tape(). Returns kUnderWay during a pass in slices; use
-  /// InferenceInSlices with its own scratch then. Returns kNotInitialized without parameters, and
-  /// kInvalidToken for an invalid id. `y` may not overlap `x`.
+  /// InferenceInSlices with its own scratch then. Returns kNotInitialized without parameters,
+  /// kInvalidToken for an invalid id, and kNotFinite if y, which is written, is not finite for all tokens
+  /// that the mask does not call padding. `y` may not overlap `x`.
   template <class Mask = NoMask>
   [[nodiscard]] Status predict(InputView x, OutputView y, const Mask& mask = {}) {
     if (work_.under_way()) return Status::kUnderWay;
     if (const Status status = state_.ready(); status != Status::kOk) return status;
     const Status loaded = detail::load_weights(workspace_, state_.parameters);
     if (loaded != Status::kOk) return loaded;
-    return work_.scratch().predict(context_of(mask), weights(), x, y, work_.tape());
+    const Status status = work_.scratch().predict(context_of(mask), weights(), x, y, work_.tape());
+    return detail::status_of_output<Model>(status, mask, y);
   }
 
   [[nodiscard]] const Parameters& parameters() const { return state_.parameters; }

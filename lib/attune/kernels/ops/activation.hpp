@@ -58,9 +58,12 @@ ATTUNE_INLINE P gelu_tanh_far(const P& x, P& slope) {
   const P argument = multiply_add(multiply(scaled, square), broadcast<P>(Constant(0.044715)), scaled);
   const P gate = sigmoid(argument, complement);
   const P rise = multiply_add(square, broadcast<P>(Constant(3 * 0.044715) * kTwice), broadcast<P>(kTwice));
-  slope = multiply_add(multiply(multiply(x, rise), gate), complement, gate);
+  // Where x·rise could overflow, the gate or its complement is 0, and the gate is the slope.
+  const P zero = broadcast<P>(Constant(0)),
+          product = select_less(magnitude(x), broadcast<P>(Constant(0x1p32)), multiply(x, rise), zero);
+  slope = multiply_add(multiply(product, gate), complement, gate);
   // x − x·(1 − σ) for positive x, with σ near one. From 8 on, 1 − σ is negligible.
-  const P zero = broadcast<P>(Constant(0)), most = select_less(x, broadcast<P>(Constant(8)), x, zero);
+  const P most = select_less(x, broadcast<P>(Constant(8)), x, zero);
   return select_less(x, zero, multiply(x, gate), subtract_product(x, most, complement));
 }
 
@@ -99,7 +102,10 @@ ATTUNE_INLINE P activate(const P& x, P& slope) {
   } else if constexpr (kind == Activation::kQuickGelu) {
     P complement;
     const P scaled = multiply(x, broadcast<P>(Constant(1.702))), gate = sigmoid(scaled, complement);
-    slope = multiply_add(multiply(scaled, gate), complement, gate);
+    // Where `scaled` could overflow, the gate is the slope.
+    const P zero = broadcast<P>(Constant(0)),
+            bounded = select_less(magnitude(x), broadcast<P>(Constant(0x1p32)), scaled, zero);
+    slope = multiply_add(multiply(bounded, gate), complement, gate);
     return multiply(x, gate);
   } else if constexpr (kind == Activation::kSquaredRelu) {
     const P positive = activate<Activation::kRelu>(x);

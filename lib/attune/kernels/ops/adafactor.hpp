@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 
 #include <attune/kernels/ops/bfloat16_masters.hpp>
 #include <attune/kernels/ops/squares.hpp>
@@ -104,6 +105,27 @@ template <class Scalar>
 ATTUNE_INLINE Scalar root_mean_square(Scalar sum, int size) {
   return square_root(sum / static_cast<Scalar>(size));
 }
+// The same of parameters whose squares overflow: of their multiples.
+template <class Scalar>
+[[gnu::noinline, gnu::cold]] Scalar root_mean_square_of_large(int size, const auto& p) {
+  constexpr Scalar kUnit = [] {  // 2⁶⁴ in float, half the range of exponents
+    Scalar unit = 1;
+    for (int i = 0; i < std::numeric_limits<Scalar>::max_exponent / 2; ++i) unit *= 2;
+    return unit;
+  }();
+  Scalar sum = 0;
+  for (int i = 0; i < size; ++i) {
+    Scalar x = 0;
+    if constexpr (requires { p.values; }) {
+      x = p.values[i];
+    } else {
+      x = p[i];
+    }
+    x = x / kUnit;
+    sum = multiply_add(x, x, sum);
+  }
+  return multiply(root_mean_square(sum, size), kUnit);
+}
 
 }  // namespace detail
 
@@ -126,7 +148,8 @@ template <bool kRelative, class Parameters, class Scalar>
   const Scalar clipped = detail::root_mean_square(squares, size) / c.clipping;
   Scalar step = clipped > 1 ? c.step_size / clipped : c.step_size;
   if constexpr (kRelative) {
-    const Scalar rms = detail::root_mean_square(sum_of_squares(size, p), size);
+    Scalar rms = detail::root_mean_square(sum_of_squares(size, p), size);
+    if (rms - rms != 0) rms = detail::root_mean_square_of_large<Scalar>(size, p);
     step = multiply(step, (std::max)(c.least_rms, rms));
   }
   detail::for_each_update(g, v, mean_of_rows, c.gradient_scale, [&](int first, int count, const Scalar* u) {

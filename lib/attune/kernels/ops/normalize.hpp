@@ -1,6 +1,8 @@
 // Normalization of rows to mean 0 and variance 1, or to a root mean square of 1, forward and backward.
 #pragma once
 
+#include <limits>
+
 #include <attune/kernels/cortex_m/normalize.hpp>
 #include <attune/kernels/ops/reduce.hpp>
 #include <attune/kernels/ops/zero_skipping.hpp>
@@ -20,7 +22,7 @@ template <class Scalar>
 struct RowStatistics {
   Scalar first;    // the first element
   Scalar offset;   // mean − first
-  Scalar inverse;  // 1/√(… + ε)
+  Scalar inverse;  // 1/√(… + ε); NaN where the sum of squares overflows
 };
 
 /// x̂ of one element or of a packet.
@@ -74,7 +76,9 @@ template <Normalization kind, class Scalar, class Width>
     row.offset = divide(detail::differences(width, x, row.first), count);
   }
   const Scalar mean_square = divide(detail::squares<kind>(width, x, row), count);
-  row.inverse = divide(Scalar(1), square_root(add(mean_square, epsilon)));
+  const Scalar inverse = divide(Scalar(1), square_root(add(mean_square, epsilon))), zero(0);
+  // An infinite sum of squares: zeros would look like an answer.
+  row.inverse = select_less(zero, inverse, inverse, Scalar(std::numeric_limits<Real<Scalar>>::quiet_NaN()));
   return row;
 }
 
