@@ -261,7 +261,7 @@ class Session {
     if (bytes_.below(2) == 0) {
       constexpr int kFar[] = {INT_MIN, INT_MAX, -1, Setup::kSeqLen + 1};
       const int length = bytes_.below(2) == 0 ? kFar[bytes_.below(4)] : bytes_.below(Setup::kSeqLen + 1);
-      const bool possible = length >= 0 && length <= Setup::kSeqLen;
+      const bool possible = length >= 1 && length <= Setup::kSeqLen;
       expect((status_of(mask_.set_length(length)) == Status::kOk) == possible,
              "a mask refuses impossible lengths");
     } else {

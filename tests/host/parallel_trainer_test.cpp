@@ -589,3 +589,21 @@ TEST(ParallelTrainer, trains_const_types_as_those_without_const) {
   EXPECT_TRUE(plain.step(x, target, {}, attune::NoClipping{}, attune::NoMask{}, kLoss).ok());
   EXPECT_TRUE(check::same_bits(of_const.parameters(), plain.parameters()));
 }
+
+TEST(ParallelTrainer, refuses_predictions_that_are_not_finite) {
+  using Model = attune::Linear<attune::LinearShape{.rows = 2, .d_in = 3, .d_out = 2}>;
+  using Trainer = attune::host::ParallelTrainer<Model, attune::MeanSquaredError, attune::AdamW, 3>;
+  Trainer trainer({.threads = 2});
+  trainer.initialize(attune::XavierUniform{}, attune::Rng{1});
+  Trainer::BatchInput x{};
+  attune::Tensor<float, 6, 2> y;
+  EXPECT_EQ(trainer.predict_batch(x, y), attune::Status::kOk);
+  x(3, 1) = check::kNan<float>;
+  EXPECT_EQ(trainer.predict_batch(x, y), attune::Status::kNotFinite);
+  EXPECT_EQ(y(0, 0), y(0, 0));  // other sequences have their output
+  Model::Input one{};
+  Model::Output output;
+  EXPECT_EQ(trainer.predict(one, output), attune::Status::kOk);
+  one(0, 0) = check::kInfinity<float>;
+  EXPECT_EQ(trainer.predict(one, output), attune::Status::kNotFinite);
+}

@@ -30,7 +30,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     kInvalidToken,         // a token id outside the vocabulary
     kCacheFull,            // no room for more tokens in a cache, or the end of a table of positions
     kNothingRemembered,    // a decoder's first step without remember() before it
-    kNotFinite,            // input, loss or gradient is infinite or NaN, or too large to be squared
+    kNotFinite,            // input, output, loss or gradient is infinite or NaN, or too large to be squared
     kIllConditioned,       // equations that are singular, or that rounding would solve wrongly
     kCutShort,             // a file ends before its header does, or before its last tensor
     kTrailingBytes,        // a file continues after its last tensor
