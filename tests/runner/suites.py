@@ -48,6 +48,7 @@ BACKGROUND = [
     Suite("training in integers, against NumPy", "tests/training/int8_against_numpy", "build gcc torch"),
     Suite("ONNX files, read and checked", "tests/exchange/onnx_files", "build torch onnx"),
     Suite("drawn options of attention, against PyTorch", "tests/vectors/fuzz_against_torch 30", "build tests torch"),
+    Suite("20 drawn programs, on this PC and a Cortex-M4", "tests/fuzz/draw", f"{BOARD} gcc clang"),
     Suite("files from logs", "tests/exchange/hex_lines", "build python"),
     Suite("examples", [*PARTS, "example-trains"], BOARD),
     Suite("whole models, counted", "tests/bench/self_test.py", "build"),

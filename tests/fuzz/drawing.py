@@ -1,0 +1,431 @@
+"""Draws programs for tests/fuzz/draw: a model, its loss, mask, optimizer and batch, and what is compared, from a seed.
+
+A program is C++ for tests/fuzz/drawn.hpp. One seed gives one program, whatever other seeds are drawn.
+"""
+import random
+from dataclasses import dataclass, field
+
+TOKENS = [2, 3, 5, 8, 11, 16, 17, 18, 24, 33, 40]
+WIDTHS = [4, 6, 8, 12, 16]
+ACTIVATIONS = ["kRelu", "kSilu", "kGelu", "kGeluTanh", "kTanh", "kSigmoid", "kQuickGelu", "kSquaredRelu"]
+
+
+@dataclass
+class Layer:
+    """A layer's type, its output, and what a model with it may have."""
+    text: str
+    rows: int
+    cols: int
+    attends: bool = False  # takes masks
+    mixes: bool = False    # tokens meet without a mask
+    streams: bool = True   # runs token by token
+    drops: bool = False    # has dropout
+    ids: int = 0           # takes token ids below this
+
+
+@dataclass
+class Program:
+    seed: int
+    layers: list
+    model: str = ""
+    before: list = field(default_factory=list)  # declarations in front of the model
+    constants: list = field(default_factory=list)
+    loss: str = "MeanSquaredError"
+    classes: int = 0
+    optimizer: str = "AdamW"
+    options: str = ""
+    clipping: str = "NoClipping"
+    batch: int = 1
+    mask: str = "NoMask{}"
+    twin_mask: str = ""       # the same bits
+    twin_model: str = ""      # the same bits and parameters
+    twin_note: str = ""
+    stream: str = ""
+    packed: bool = False
+
+
+def fields(**values):
+    """A designated initializer."""
+    return "{" + ", ".join(f".{name} = {str(value).lower() if isinstance(value, bool) else value}" for name, value in values.items()) + "}"
+
+
+def attention_shape(r, rows, cols, streams=False, keep=None):
+    heads = r.choice([h for h in (1, 2, 3, 4) if cols % h == 0])
+    shape = dict(seq_len=rows, d_model=cols, num_heads=heads)
+    if r.random() < 0.4:
+        shape["num_kv_heads"] = r.choice([h for h in (1, 2, 3, 4) if heads % h == 0])
+    if r.random() < 0.3:
+        shape["d_k"] = r.choice([1, 2, 3, 4, 5, 8])
+    if r.random() < 0.3:
+        shape["d_v"] = r.choice([1, 1, 2, 3, 5])
+    if r.random() < 0.2:
+        shape["bias"] = False
+    width = shape.get("d_k", cols // heads)
+    if r.random() < 0.2 and width >= 2:
+        shape["rotary_dim"] = width // 2 * 2
+        if r.random() < 0.5:
+            shape["rotary_pairs"] = "RotaryPairs::kInterleaved"
+    if r.random() < 0.35:
+        shape["keep_weights"] = False
+    if r.random() < 0.12:
+        shape["window"] = fields(left=r.choice([1, 3, 6]), right=0)
+    if r.random() < 0.12:
+        shape["alibi"] = True
+    if r.random() < 0.12:
+        shape["softcap"] = 5
+    if r.random() < 0.15:
+        shape["query_key_norm"] = r.choice(["QueryKeyNorm::kRootMeanSquare", "QueryKeyNorm::kLayerNorm"])
+    if not streams and r.random() < 0.12:
+        shape["add_bias_kv"] = True
+    if not streams and r.random() < 0.08:
+        shape["add_zero_attn"] = True
+    if keep is not None:
+        shape.pop("keep_weights", None)
+        if not keep:
+            shape["keep_weights"] = False
+    return in_order(shape)
+
+
+ORDER = ["seq_len", "d_model", "num_heads", "num_kv_heads", "d_k", "d_v", "bias", "rotary_dim", "rotary_pairs", "keep_weights", "window",
+         "alibi", "softcap", "query_key_norm", "add_bias_kv", "add_zero_attn"]
+
+
+def in_order(shape):
+    return {name: shape[name] for name in ORDER if name in shape}
+
+
+def attention(shape):
+    return f"MultiHeadAttention<AttentionShape{fields(**shape)}>"
+
+
+def draw_attention(r, rows, cols):
+    streams = r.random() < 0.8
+    shape = attention_shape(r, rows, cols, streams)
+    return Layer(attention(shape), rows, cols, attends=True, streams=streams)
+
+
+def draw_encoder(r, rows, cols):
+    shape = attention_shape(r, rows, cols, True)
+    if r.random() < 0.6:
+        shape = {name: shape[name] for name in shape if name not in ("d_k", "d_v")} if r.random() < 0.5 else shape
+        encoder = dict(attention=fields(**shape), d_ff=r.choice([5, 8, 17, 33]), activation=f"Activation::{r.choice(ACTIVATIONS)}")
+        if r.random() < 0.4:
+            encoder["norm"] = "NormPlacement::kBefore"
+        text = f"EncoderLayer<EncoderLayerShape{fields(**encoder)}>"
+    else:
+        network = f"SwiGlu<FeedForwardShape{fields(rows=rows, d_model=cols, d_ff=r.choice([5, 12]), bias=False)}>"
+        norm = f"RmsNorm<NormShape{fields(rows=rows, d_model=cols)}>"
+        text = f"EncoderLayerOf<{attention(shape)}, {network}, {norm}, BranchOptions{{.norm = NormPlacement::kBefore}}>"
+    if r.random() < 0.25:
+        text = f"Repeat<2, {text}>"
+    elif r.random() < 0.2:
+        text = f"Checkpointed<{text}>"
+    return Layer(text, rows, cols, attends=True)
+
+
+def draw_linear(r, rows, cols):
+    out = r.choice(WIDTHS + [1, 3, 33])
+    shape = dict(rows=rows, d_in=cols, d_out=out)
+    if r.random() < 0.2:
+        shape["bias"] = False
+    return Layer(f"Linear<LinearShape{fields(**shape)}>", rows, out)
+
+
+def draw_feed_forward(r, rows, cols):
+    shape = dict(rows=rows, d_model=cols, d_ff=r.choice([3, 8, 17, 33]))
+    if r.random() < 0.6:
+        shape["activation"] = f"Activation::{r.choice(ACTIVATIONS)}"
+    name = r.choice(["FeedForward", "FeedForward", "SwiGlu"])
+    if name == "SwiGlu":
+        shape.pop("activation", None)
+    return Layer(f"{name}<FeedForwardShape{fields(**shape)}>", rows, cols)
+
+
+def draw_conv(r, rows, cols):
+    if rows < 3:
+        return draw_linear(r, rows, cols)
+    out = r.choice([4, 6, 7, 8, 12])
+    kernel = r.choice([1, 2, 3])
+    shape = dict(seq_len=rows, d_in=cols, d_out=out, kernel=kernel)
+    stride = r.choice([1, 1, 2])
+    padding = r.choice([0, 1]) if kernel == 3 else 0
+    groups = [g for g in (2, 3, cols) if cols % g == 0 and out % g == 0 and g > 1]
+    causal = r.random() < 0.25
+    if stride > 1:
+        shape["stride"] = stride
+    if padding and not causal:
+        shape["padding"] = padding
+    if groups and r.random() < 0.4:
+        shape["groups"] = r.choice(groups)
+    if causal:
+        shape["causal"] = True
+        reach = rows + kernel - 1
+    else:
+        reach = rows + 2 * padding
+    return Layer(f"Conv1d<Conv1dShape{fields(**shape)}>", (reach - kernel) // stride + 1, out, mixes=True,
+                 streams=causal and stride == 1)
+
+
+def draw_norm(r, rows, cols):
+    return Layer(f"{r.choice(['LayerNorm', 'RmsNorm'])}<NormShape{fields(rows=rows, d_model=cols)}>", rows, cols)
+
+
+def draw_activation(r, rows, cols):
+    return Layer(f"ActivationLayer<Activation::{r.choice(ACTIVATIONS)}, {rows}, {cols}>", rows, cols)
+
+
+def draw_small(r, rows, cols):
+    """A layer with few parameters."""
+    kind = r.randrange(5)
+    if kind == 0:
+        return Layer(f"LearnedPositions<PositionShape{fields(seq_len=rows, d_model=cols)}>", rows, cols)
+    if kind == 1:
+        return Layer(f"LayerScale<ScaleShape{fields(rows=rows, d_model=cols, initial=0.5)}>", rows, cols)
+    if kind == 2:
+        return Layer(f"ClassToken<TokenShape{fields(seq_len=rows, d_model=cols)}>", rows + 1, cols, mixes=True, streams=False)
+    if kind == 3:
+        return Layer(f"Dropout<DropoutShape{fields(rows=rows, d_model=cols, probability=0.25)}>", rows, cols, drops=True)
+    if rows < 2:
+        return draw_norm(r, rows, cols)
+    return Layer(f"AvgPool1d<Pool1dShape{fields(seq_len=rows, d_model=cols, kernel=2)}>", rows // 2, cols, mixes=True, streams=False)
+
+
+DRAWERS = [(draw_attention, 5), (draw_encoder, 3), (draw_linear, 4), (draw_feed_forward, 2), (draw_conv, 3), (draw_norm, 2),
+           (draw_activation, 1), (draw_small, 2)]
+
+
+def draw_layer(r, rows, cols):
+    draw, = r.choices([d for d, _ in DRAWERS], [w for _, w in DRAWERS])
+    return draw(r, rows, cols)
+
+
+def draw_layers(r):
+    """Layers in a row, from a matrix or from token ids."""
+    rows, cols = r.choice(TOKENS), r.choice(WIDTHS)
+    layers = []
+    if r.random() < 0.2:
+        words = r.choice([5, 11, 37])
+        layers.append(Layer(f"Embedding<EmbeddingShape{fields(seq_len=rows, vocabulary=words, d_model=cols)}>", rows, cols, ids=words))
+    for _ in range(r.choice([1, 1, 2, 2, 3])):
+        layers.append(draw_layer(r, rows, cols))
+        rows, cols = layers[-1].rows, layers[-1].cols
+    return layers
+
+
+def sequential(layers):
+    return layers[0].text if len(layers) == 1 else f"Sequential<{', '.join(layer.text for layer in layers)}>"
+
+
+def trains(layer):
+    return not any(layer.text.startswith(name) for name in ("ActivationLayer", "Dropout", "AvgPool1d", "Pooling"))
+
+
+def draw_optimizer(r, program):
+    rate = r.choice([0.3, 1.0])
+    moments = r.choice(["kScalar", "kScalar", "kBfloat16", "kInt8", "kInt8Stochastic"])
+    kind = r.choice(["sgd", "sgd", "momentum", "adam", "adam", "l2", "adafactor", "groups", "masters"])
+    if kind == "sgd":
+        program.optimizer = "Sgd<>"
+    elif kind == "momentum":
+        program.optimizer = f"Sgd<Momentum::{r.choice(['kClassic', 'kNesterov'])}, float, MomentPrecision::{moments}>"
+    elif kind == "adafactor":
+        rate, program.optimizer = 0.1, r.choice(["Adafactor<>", "Adafactor<StepScale::kRelative>"])
+    else:
+        rate = 0.05
+        none = r.random() < 0.2 and moments in ("kScalar", "kInt8")
+        variant = fields(weight_decay=f"WeightDecay::{'kCoupled' if kind == 'l2' else 'kDecoupled'}",
+                         moments=f"MomentPrecision::{moments}", first_moment=f"FirstMoment::{'kNone' if none else 'kKept'}")
+        program.optimizer = f"Adam<AdamVariant{variant}>"
+        if kind == "groups":
+            program.optimizer = f"ParameterGroups<{program.optimizer}>"
+        if kind == "masters":
+            program.optimizer = f"Bfloat16MasterWeights<{program.optimizer}>"
+    program.options = "{.weights = {.learning_rate = 0.05f}, .biases = {.learning_rate = 0.1f}}" if kind == "groups" \
+        else f"{{.learning_rate = {rate}f}}"
+
+
+def draw_mask(r, program, pooled):
+    """A mask that all layers of the model understand."""
+    layers = program.layers
+    if not any(layer.attends for layer in layers) or any(layer.mixes for layer in layers) or r.random() < 0.25:
+        return
+    rows = layers[0].rows
+    length = r.randint(1, rows)
+    padding, lengths = f"drawn::padding<{rows}>({length})", f"drawn::length<{rows}>({length})"
+    if pooled:
+        program.mask, program.twin_mask = r.choice([(padding, lengths), (f"CausalMask{{}} && {padding}", f"CausalMask{{}} && {lengths}")])
+        return
+    program.mask = r.choice(["CausalMask{}", "CausalMask{}", padding, lengths, f"CausalMask{{}} && {padding}",
+                             f"SlidingWindowMask{{.left = {r.randint(1, 9)}, .right = {r.randint(0, 2)}}}"])
+
+
+def draw_head(r, program, rows, cols):
+    """The end of a model: an output as it is, a class for each token, or one for the sequence."""
+    end = r.choice(["as it is", "tokens", "pooled", "pooled"])
+    layers = program.layers
+    if end == "pooled" and rows > 1:
+        kind = r.choice(["kMean", "kMax", "kFirst"])
+        pooling = f"Pooling<PoolingShape{fields(seq_len=rows, d_model=cols, kind=f'PoolingKind::{kind}')}>"
+        layers.append(Layer(pooling, 1, cols, streams=False))
+        rows = 1
+    if end != "as it is":
+        program.classes = r.choice([2, 3, 5, 33])
+        layers.append(Layer(f"Linear<LinearShape{fields(rows=rows, d_in=cols, d_out=program.classes)}>", rows, program.classes))
+        options = r.choice(["{}", "{}", "{.label_smoothing = 0.1}", "{.noise_exponent = 0.7}"])
+        program.loss = f"CrossEntropy<CrossEntropyOptions{options}>"
+    else:
+        program.loss = r.choice(["MeanSquaredError", "Huber<>", "SumSquaredError" if r.random() < 0.3 else "MeanSquaredError"])
+    return end == "pooled"
+
+
+def draw_adapted(r, program):
+    """Constants in front, adapted, frozen or with trained biases; a trained head behind them."""
+    layers = program.layers
+    front = sequential(layers)
+    storage = r.choice(["Tensor", "Tensor", "Int8Weights", "Bfloat16Weights", "PackedInt8Weights"])
+    constants = "Front::Parameters" if storage == "Tensor" else f"Front::ParametersOf<{storage}, Tensor>"
+    program.packed = storage == "PackedInt8Weights"
+    program.before += [f"using Front = {front};", f"inline {constants} front;"]
+    program.constants.append("drawn::draw_constants<Front>(front, seed + 7);")
+    projects = any(layer.text.startswith(("Linear", "Conv")) for layer in layers)
+    roles = r.choice(["kEverything", "kEverything", "kProjections" if projects else "kEverything"])
+    rank = fields(rank=r.choice([1, 2, 4, 9]), roles=f"Role::{roles}", biases_and_norms=r.random() < 0.3)
+    adapted = any(layer.text.startswith(name) for layer in layers for name in ("Linear", "Multi", "Encoder", "Feed", "SwiGlu", "Conv", "Repeat"))
+    kind = r.choice([f"Adapted<Front, front, LowRank{rank}>"] * 3 * adapted + ["Frozen<Front, front>"])
+    merged = Layer(kind, layers[-1].rows, layers[-1].cols, any(x.attends for x in layers), any(x.mixes for x in layers), False,
+                   any(x.drops for x in layers), layers[0].ids)
+    merged.first_rows = layers[0].rows
+    program.layers = [merged]
+
+
+def draw_tied(r, program):
+    rows, cols, words = r.choice(TOKENS), r.choice(WIDTHS), r.choice([5, 11, 37])
+    body = [draw(r, rows, cols) for draw in r.choices([draw_attention, draw_encoder, draw_feed_forward, draw_norm], k=r.choice([1, 2]))]
+    program.layers = body
+    program.classes, program.loss = words, "CrossEntropy<>"
+    embedding = f"Embedding<EmbeddingShape{fields(seq_len=rows, vocabulary=words, d_model=cols)}>"
+    program.model = f"Tied<{embedding}, Sequential<{', '.join(layer.text for layer in body)}>>"
+    draw_mask(r, program, False)
+    body[0].ids = words
+
+
+def recomputed(model):
+    """The same model with the other choice of keeping weights, in floats with the same bits."""
+    if "keep_weights = false" in model:
+        return model.replace(", .keep_weights = false", "")
+    before, shape, after = model.partition("AttentionShape{")
+    if not shape:
+        return ""
+    inside, _, rest = after.partition("}>")
+    names = [name for name in ORDER if name in inside]
+    later = [f".{name} =" for name in names if ORDER.index(name) > ORDER.index("keep_weights")]
+    at = min([inside.index(name) for name in later], default=None)
+    inside = f"{inside}, .keep_weights = false" if at is None else f"{inside[:at]}.keep_weights = false, {inside[at:]}"
+    return f"{before}{shape}{inside}}}>{rest}"
+
+
+def draw_program(seed):
+    r = random.Random(seed)
+    program = Program(seed, [])
+    kind = r.choices(["row", "adapted", "tied", "attention", "stream"], [8, 4, 2, 4, 3])[0]
+    if kind == "tied":
+        draw_tied(r, program)
+    elif kind in ("attention", "stream"):
+        rows, cols = r.choice(TOKENS), r.choice(WIDTHS)
+        shape = attention_shape(r, rows, cols, streams=True)
+        program.layers = [Layer(attention(shape), rows, cols, attends=True)]
+        program.model = program.layers[0].text
+        draw_mask(r, program, False)
+        program.twin_model = recomputed(program.model)
+    else:
+        program.layers = draw_layers(r)
+        last = program.layers[-1]
+        if kind == "adapted":
+            draw_adapted(r, program)
+        pooled = draw_head(r, program, last.rows, last.cols)
+        if not any(trains(layer) and not layer.text.startswith("Frozen") for layer in program.layers):
+            program.layers.append(Layer(f"Linear<LinearShape{fields(rows=program.layers[-1].rows, d_in=program.layers[-1].cols, d_out=4)}>",
+                                        program.layers[-1].rows, 4))
+            program.classes = program.classes and 4
+        program.model = sequential(program.layers)
+        first = program.layers[0]
+        first.rows = getattr(first, "first_rows", first.rows)
+        draw_mask(r, program, pooled)
+        if r.random() < 0.5 and kind == "row":
+            program.twin_model = recomputed(program.model)
+    draw_optimizer(r, program)
+    program.batch = r.choice([1, 1, 2, 3, 5])
+    if r.random() < 0.25:
+        program.clipping = "GradientClipping"
+    if kind == "stream" and all(layer.streams and not layer.drops for layer in program.layers):
+        program.stream = r.choice([1, 2, 3, 5])
+    return program
+
+
+def compares(program):
+    """The ways of a program, as C++."""
+    lines = []
+    ids = max([layer.ids for layer in program.layers] + [1])
+    lines.append(f"const drawn::Case<Model, {program.batch}> drawn{{{program.seed}, {ids}, {max(program.classes, 1)}}};")
+    arguments = "drawn, options, clipping, mask, loss"
+    trainer = f"Trainer<Model, Loss, Optimizer, {program.batch}"
+
+    def same(way, run, promised, guard=False):
+        text = f'drawn::expect_same({program.seed}, "{way}", {run}, {promised});'
+        lines.append(f"#ifdef ATTUNE_DRAWN_ON_HOST\n  {text}\n#endif" if guard else text)
+
+    def plan(name, plan_type, result, in_backward):
+        lines.append(f"const drawn::Outcome {result} = drawn::train<{trainer}, {plan_type}>>({arguments});")
+        lines.append(f'drawn::say({program.seed}, "{name}", {result});')
+        if program.batch == 1 and program.clipping == "NoClipping":
+            same(f"{name}, updated in backward", f"drawn::train<{trainer}, {in_backward}>>({arguments})", result)
+        return result
+
+    promised = plan("streaming", "Streaming", "floats", "UpdateInBackward")
+    r = random.Random(program.seed + 1)
+    if program.batch > 1 and not program.packed:
+        same("lockstep", f"drawn::train<{trainer}, Lockstep>>({arguments})", promised)
+    if program.batch > 1:
+        same("threads", f"drawn::train_on_threads<host::Parallel{trainer}>>({r.choice([1, 2, 3])}, {arguments})", promised, True)
+    elif r.random() < 0.4:
+        same("slices", f"drawn::train_in_slices<{trainer}>>({arguments})", promised)
+    if program.twin_model:
+        twin = trainer.replace("Model", "Twin")
+        same("recomputed or kept weights", f"drawn::train<{twin}>>({arguments})", promised)
+    if program.twin_mask:
+        twin = arguments.replace("mask", "twin_mask")
+        same("length for padding", f"drawn::train<{trainer}>>({twin})", promised)
+    if r.random() < 0.7:
+        promised = plan("integers", "Int8Training", "integers", "Int8TrainingWith<UpdateInBackward>")
+        if program.batch > 1 and r.random() < 0.3:
+            same("integers on threads",
+                 f"drawn::train_on_threads<host::Parallel{trainer}, Int8Training>>(2, {arguments})", promised, True)
+        if program.twin_mask:
+            twin = arguments.replace("mask", "twin_mask")
+            same("integers, length for padding", f"drawn::train<{trainer}, Int8Training>>({twin})", promised)
+    if program.stream:
+        streams(program, lines, same)
+    return lines
+
+
+def streams(program, lines, same):
+    rows = program.layers[0].rows
+    for numbers, products in (("kScalar", "FloatProducts"), ("kInt8", "Int8CacheProducts")):
+        cache = fields(capacity=rows) if numbers == "kScalar" else fields(capacity=rows, numbers="CacheNumbers::kInt8")
+        lines.append(f"const drawn::Outcome batch_{numbers} = drawn::infer_drawn<Model, {products}>(drawn, CausalMask{{}});")
+        lines.append(f'drawn::say({program.seed}, "{numbers}", batch_{numbers});')
+        same(f"stream in {numbers}", f"drawn::stream_drawn<Model, CacheShape{cache}, {program.stream}>(drawn)", f"batch_{numbers}")
+
+
+def source_of(program):
+    """The program as a header for a unit of drawn programs."""
+    clipping = "NoClipping{}" if program.clipping == "NoClipping" else "GradientClipping{.max_norm = 0.5f}"
+    lines = [f"namespace program_{program.seed} {{", "using namespace attune;", *program.before, f"using Model = {program.model};",
+             *([f"using Twin = {program.twin_model};"] if program.twin_model else []),
+             f"using Loss = {program.loss};", f"using Optimizer = {program.optimizer};", "inline void run() {",
+             "  [[maybe_unused]] constexpr std::uint64_t seed = " + f"{program.seed};",
+             *[f"  {line}" for line in program.constants],
+             f"  const Optimizer::Options options{program.options};", f"  const auto clipping = {clipping};",
+             f"  const auto mask = {program.mask};", *([f"  const auto twin_mask = {program.twin_mask};"] if program.twin_mask else []),
+             "  const Loss loss{};", *[f"  {line}" for line in compares(program)], "}", f"}}  // namespace program_{program.seed}", ""]
+    return "\n".join(lines)
