@@ -1,0 +1,3 @@
+#pragma once
+
+extern "C" void printk(const char* format, ...);
