@@ -266,7 +266,8 @@ class DistributedTrainer : private ParallelTrainer<Model, Loss, Optimizer, batch
   std::uint64_t next_ = ~std::uint64_t{0};  // the step that all ranks are known to have reached
 };
 
-/// The same for const types.
+/// @cond
+// The same for const types.
 template <attune::detail::CheckedLayer Model, class Loss, class Optimizer, int batch, class Plan>
   requires attune::detail::SomeConst<Model, Loss, Optimizer, Plan>
 class DistributedTrainer<Model, Loss, Optimizer, batch, Plan>
@@ -278,5 +279,6 @@ class DistributedTrainer<Model, Loss, Optimizer, batch, Plan>
  public:
   using Base::Base;
 };
+/// @endcond
 
 }  // namespace ATTUNE_NAMESPACE::host

@@ -405,7 +405,8 @@ class ParallelTrainer
   detail::GradientSlots<Gradients, Scalar> slots_;
 };
 
-/// The same for const types.
+/// @cond
+// The same for const types.
 template <attune::detail::CheckedLayer Model, class Loss, class Optimizer, int batch, class Plan>
   requires attune::detail::CheckedLoss<Loss, typename Model::Output> &&
       attune::detail::CheckedOptimizer<Optimizer, typename Model::Parameters> &&
@@ -419,5 +420,6 @@ class ParallelTrainer<Model, Loss, Optimizer, batch, Plan>
  public:
   using Base::Base;
 };
+/// @endcond
 
 }  // namespace ATTUNE_NAMESPACE::host

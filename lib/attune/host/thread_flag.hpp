@@ -14,10 +14,12 @@ namespace ATTUNE_NAMESPACE::host {
 /// thread that has read the new number.
 class alignas(64) ThreadFlag {
  public:
+  /// Sets the number, which is larger than before, and wakes those who wait.
   void publish(std::uint32_t number) {
     value_.store(number, std::memory_order_release);
     value_.notify_all();
   }
+  /// Adds to the number, and wakes those who wait.
   void add(std::uint32_t number) {
     value_.fetch_add(number, std::memory_order_acq_rel);
     value_.notify_all();

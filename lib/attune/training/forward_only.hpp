@@ -255,11 +255,13 @@ class ForwardOnlyTrainer
   detail::BatchSums<Loss, Scalar> above_, below_;  // losses on both sides
 };
 
-/// The same for const types.
+/// @cond
+// The same for const types.
 template <detail::CheckedLayer Model, class Loss, int batch, Perturbation perturbation>
   requires detail::CheckedLoss<Loss, typename Model::Output> && detail::SomeConst<Model, Loss>
 class ForwardOnlyTrainer<Model, Loss, batch, perturbation>
     : public ForwardOnlyTrainer<std::remove_const_t<Model>, std::remove_const_t<Loss>, batch, perturbation> {
 };
+/// @endcond
 
 }  // namespace ATTUNE_NAMESPACE

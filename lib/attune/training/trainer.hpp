@@ -406,7 +406,8 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   detail::BatchSums<Loss, Scalar> sums_;  // its count of sequences is negative while an update is under way
 };
 
-/// The same for const types.
+/// @cond
+// The same for const types.
 template <detail::CheckedLayer Model, class Loss, class Optimizer, int batch, class Plan>
   requires detail::CheckedLoss<Loss, typename Model::Output> &&
       detail::CheckedOptimizer<Optimizer, typename Model::Parameters> && detail::CheckedPlan<Plan, Model> &&
@@ -415,5 +416,6 @@ class Trainer<Model, Loss, Optimizer, batch, Plan>
     : public Trainer<std::remove_const_t<Model>, std::remove_const_t<Loss>, std::remove_const_t<Optimizer>,
                      batch, std::remove_const_t<Plan>> {
 };
+/// @endcond
 
 }  // namespace ATTUNE_NAMESPACE
