@@ -2,6 +2,7 @@
 // compute of them, kernels/int8_gemm_test.cpp their products.
 #include <attune/weights/packed_weights.hpp>
 
+#include <attune/execution/pass.hpp>
 #include <attune/layers/linear.hpp>
 #include <attune/weights/quantize.hpp>
 
@@ -53,4 +54,18 @@ TEST(PackedWeights, refuse_sums_that_overflow_two_columns_in_a_register) {
   int8.weight.stored.elements[1].value = -128;
   EXPECT_EQ(attune::pack(int8, packed), attune::Status::kOverflow);
   EXPECT_EQ(packed.weight(0, 0), before);
+}
+
+TEST(PackedWeights, a_feature_of_7500_hides_features_below_29_5_in_its_row) {
+  using One = attune::Linear<attune::LinearShape{.rows = 2, .d_in = 3, .d_out = 1, .bias = false}>;
+  One::Parameters parameters{};  // the large feature has no weight
+  parameters.weight.values[1] = parameters.weight.values[2] = 1;
+  One::ParametersOf<PackedInt8Weights, Tensor> packed{};
+  ASSERT_EQ(attune::quantize(parameters, packed), attune::Status::kOk);
+  const One::Input x{{7500, 29.5f, 29.5f, 7500, 29.6f, 29.6f}};
+  One::Output y;
+  One::InferenceScratch scratch;
+  (void)attune::infer<One>(packed, x, y, scratch);
+  EXPECT_EQ(y.values[0], 0.0f);
+  EXPECT_GT(y.values[1], 100.0f);  // one of 127 steps each
 }

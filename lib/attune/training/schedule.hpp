@@ -1,4 +1,7 @@
 // Learning-rate schedules: functions of the step, which counts from 0. Every target gets the same values.
+//
+//   const auto step = static_cast<std::uint32_t>(trainer.state().steps);  // which resume() restores
+//   trainer.update({.learning_rate = schedule(step)});
 #pragma once
 
 #include <cstdint>
