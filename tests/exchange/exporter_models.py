@@ -585,6 +585,75 @@ class AttentionAlone(nn.Module):
         return x + self.proj((q @ k.transpose(1, 2) / 8 ** 0.5).softmax(-1) @ v)
 
 
+def is_padding(ids):
+    return ids == 0
+
+
+def hidden_by(mask, heads=2):
+    """A mask [batch, tokens] of what is hidden, as nn.MultiheadAttention takes it."""
+    return mask[:, None, :].expand(-1, mask.shape[1], -1).repeat_interleave(heads, 0)
+
+
+class MaskedWords(nn.Module):
+    """Words whose encoder hides what `mask` answers for the ids."""
+
+    def __init__(self, mask):
+        super().__init__()
+        self.table, self.mask, self.head = nn.Embedding(9, 8), mask, nn.Linear(8, 3)
+        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 1, enable_nested_tensor=False)
+
+    def forward(self, ids):
+        return self.head(self.encoder(self.table(ids), mask=self.mask(ids))[:, 0])
+
+
+class MaskedRows(nn.Module):
+    """nn.MultiheadAttention that hides tokens whose numbers are all zero."""
+
+    def __init__(self):
+        super().__init__()
+        self.attend, self.head = nn.MultiheadAttention(8, 2, batch_first=True), nn.Linear(8, 3)
+
+    def forward(self, x):
+        hidden = hidden_by(x.abs().amax(-1) == 0)
+        return self.head((x + self.attend(x, x, x, attn_mask=hidden, need_weights=False)[0])[:, 0])
+
+
+class MaskedTranslator(nn.Module):
+    """nn.Transformer that hides the target's id 0 beside what comes later."""
+
+    def __init__(self):
+        super().__init__()
+        self.source, self.target, self.head = nn.Embedding(9, 8), nn.Embedding(9, 8), nn.Linear(8, 9)
+        self.inner = nn.Transformer(8, 2, 1, 1, 16, batch_first=True)
+
+    def forward(self, source, target):
+        hidden = hidden_by(target == 0) | torch.triu(torch.ones(target.shape[1], target.shape[1], dtype=torch.bool), 1)
+        return self.head(self.inner(self.source(source), self.target(target), tgt_mask=hidden))
+
+
+class WrittenAttention(nn.Module):
+    """Attention written out, whose scores `change` may change, with what it needs from `self`."""
+
+    def __init__(self, change):
+        super().__init__()
+        self.q, self.k, self.v, self.proj = (nn.Linear(8, 8) for _ in range(4))
+        self.bias, self.temperature, self.change = nn.Parameter(torch.zeros(6, 6)), nn.Parameter(torch.tensor(8 ** 0.5)), change
+
+    def forward(self, x, ids):
+        scores = self.change(self, self.q(x) @ self.k(x).transpose(1, 2), ids)
+        return self.proj(scores.softmax(-1) @ self.v(x))
+
+
+class WrittenWords(nn.Module):
+    def __init__(self, change):
+        super().__init__()
+        self.table, self.norm, self.attend, self.head = nn.Embedding(9, 8), nn.LayerNorm(8), WrittenAttention(change), nn.Linear(8, 3)
+
+    def forward(self, ids):
+        x = self.table(ids)
+        return self.head((x + self.attend(self.norm(x), ids))[:, 0])
+
+
 class Padded(nn.Module):
     """Attention with a padding mask."""
 

@@ -109,8 +109,19 @@ class Exported:
         wrong = [name for name in used if self.state[name].dtype != torch.float32]
         if wrong:
             raise Unsupported("parameters that are not floats of 32 bits; call module.float() before: " + wrong[0])
+        self.check_read(used)
         self.aliases = [(other, name) for names in groups.values() for name in names if name in used for other in names if other != name]
         self.part = bool(set(self.state) - used - {alias for alias, _ in self.aliases})
+
+    def check_read(self, used):
+        """Refuses a parameter that the output is computed from, and that no layer has: its value changes nothing now, and training would."""
+        shared = {id(self.recording.tensors[name]) for name in used if name in self.recording.tensors}
+        folded = [change.norm for change in self.changes if hasattr(change, "norm")]
+        for name, parameter in self.recording.module.named_parameters():
+            if name in self.recording.read and parameter.requires_grad and id(parameter) not in shared and name.rpartition(".")[0] not in folded:
+                raise Unsupported(f"{name}, {list(parameter.shape)}, takes part in forward, and no layer of attune has it: its value changes nothing now, "
+                                  "and what it learns would be lost. Make it a buffer (register_buffer) or freeze it (requires_grad_(False)), "
+                                  "or leave it out of forward")
 
     def roles(self):
         """What QUANTIZE is told of tensors: those that stay floats, and weights whose names look like positions'."""

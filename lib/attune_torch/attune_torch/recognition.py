@@ -831,6 +831,8 @@ class Recognizer(Convolutions):
         """Whether a mask hides all that comes later; a mask that hides nothing is none."""
         if mask is None:
             return False
+        if isinstance(mask, Node) and self.recording.is_of_input(mask):
+            raise node.refused(f"a mask that forward computes from the input; if it is one of padding, {PADDING}: ")
         value = mask.value if isinstance(mask, Node) else mask
         seq_len = value.shape[-1]
         hides = value.bool() if value.dtype in (torch.bool, torch.uint8) else value < -1e4
@@ -852,13 +854,14 @@ class Recognizer(Convolutions):
     def attention(self, node, end=None):
         """Attention that ends with a linear layer, and changes of layout up to `end`; None where something else comes before."""
         weight, bias, before = self.linear_parts(node)
-        region, sources, softmax, from_input = set(), [], [], False
+        region, sources, softmax, from_input, hides = set(), [], [], False, False
         queue = [before]
         while queue:
             item = queue.pop()
             if id(item) in region or not item.derived:
                 continue
             region.add(id(item))
+            hides = hides or item.value.dtype is torch.bool and self.recording.is_of_input(item)
             if item.operation in ("linear", "addmm"):
                 sources.append(item)
             elif item.module is not None:
@@ -871,6 +874,8 @@ class Recognizer(Convolutions):
                 queue += item.inputs()
         if len(softmax) != 1 or len(sources) not in (1, 3):
             return None
+        if hides:
+            raise softmax[0].refused(f"attention with a mask that forward computes from its values, as a padding mask; {PADDING}: ")
         if from_input:
             raise softmax[0].refused("attention that also takes the model's input itself, as a padding mask that forward computes; "
                                      f"{PADDING}: ")

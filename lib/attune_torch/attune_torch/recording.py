@@ -10,6 +10,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from .errors import Unsupported
+from .provenance import Provenance
 
 HERE = str(Path(__file__).parent)
 TORCH = str(Path(torch.__file__).parent)
@@ -123,18 +124,21 @@ class Recording(TorchFunctionMode):
         self.tensors = module.state_dict(keep_vars=True)
         for name, tensor in self.tensors.items():
             self.names.setdefault(id(tensor), []).append(name)
-        self.node_of, self.alive, self.depth = {}, [], 0
+        self.node_of, self.tensor_of, self.alive, self.depth = {}, {}, [], 0
         self.nodes = []  # in the order of the pass
         self.paths = {id(inside): path for path, inside in module.named_modules()}
         self.stack, self.used_hints = [], set()
         self.failed = ""  # the innermost module that raises
         self.in_training = {path for path, inside in module.named_modules() if inside.training}
+        self.provenance = Provenance(self.tensors, inputs, self)
+        self.read = set()  # tensors of the state_dict that the output is computed from
         self.inputs = [self.keep(value, Node("input", [], {}, value.clone())) for value in inputs]
         for item in self.inputs:
             item.derived = True
 
     def keep(self, tensor, node):
         self.node_of[id(tensor)] = node
+        self.tensor_of[node.index] = tensor
         self.nodes.append(node)
         self.alive.append(tensor)  # an id is not used again while its tensor lives
         return node
@@ -143,6 +147,7 @@ class Recording(TorchFunctionMode):
         """In the place of tensors in arguments: their nodes."""
         if isinstance(value, torch.Tensor):
             if id(value) not in self.node_of:
+                self.refuse_unseen(value)
                 names = self.names.get(id(value), [])
                 self.keep(value, Node("constant", [], {}, value.detach().clone(), path=names[0] if names else ""))
             self.refuse_changed(value)
@@ -152,6 +157,26 @@ class Recording(TorchFunctionMode):
         if isinstance(value, dict):
             return {key: self.node(item) for key, item in value.items()}
         return value
+
+    def refuse_unseen(self, tensor):
+        """Raises Unsupported of a value that is computed from the input by an operation that was not recorded: it is no constant."""
+        if self.provenance.is_of_input(tensor):
+            raise Unsupported(f"a value {list(tensor.shape)} is computed from the input by an operation that PyTorch {torch.__version__} does not show, "
+                              "as x[0], x[1:], x[None] or x[index]; its numbers would be exported as constants. Write x.select(0, 0), x.narrow(0, 1, n), "
+                              "x.unsqueeze(0) or x.index_select(0, index); they are used in\n  " + line_of_forward() + self.hint())
+
+    def decide(self, name):
+        """Raises Unsupported where numbers that are computed from the input become numbers of Python."""
+        raise Unsupported(f"forward takes numbers out of its input ({name}), and those of one sample would be exported\n  " +
+                          line_of_forward() + self.hint())
+
+    def hint(self):
+        return hint_for(self.paths[id(self.stack[-1])]) if self.stack else ""
+
+    def is_of_input(self, node):
+        """Whether a value is computed from the input's numbers, not from its shape alone."""
+        tensor = self.tensor_of.get(node.index)
+        return node.derived if tensor is None else self.provenance.is_of_input(tensor)
 
     def refuse_changed(self, tensor):
         """Raises Unsupported of a value that an operation which is not recorded has changed, as y[:, 0] = 0 or through a view."""
@@ -171,8 +196,11 @@ class Recording(TorchFunctionMode):
         path, line = position or (path, line_of_forward())
         node = Node(operation, args, kwargs, None, **{"path": path, "line": line, **more})
         node.hint = "" if position else hint_for(node.path)
-        node.derived = any(item.derived for item in node.inputs())
         outputs = output if isinstance(output, (list, tuple)) else [output]
+        self.depth += 1
+        of_input = any(self.provenance.is_of_input(item) for item in outputs if isinstance(item, torch.Tensor))  # zeros_like(x) is not
+        self.depth -= 1
+        node.derived = of_input and any(item.derived for item in node.inputs())
         for index, tensor in enumerate(outputs):
             if not isinstance(tensor, torch.Tensor):
                 continue
@@ -180,7 +208,9 @@ class Recording(TorchFunctionMode):
             if index > 0:
                 part = Node(f"part {index}", [node], {}, None, path=node.path, line=node.line)
                 part.derived = node.derived
+            self.depth += 1
             part.value = tensor.detach().clone()
+            self.depth -= 1
             self.keep(tensor, part)
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
@@ -280,6 +310,7 @@ class Recording(TorchFunctionMode):
         if isinstance(output, torch.Tensor) and not self.depth and not taken_whole(module) and id(output) not in self.node_of and \
                 id(output) not in self.names:
             path = self.paths[id(module)]
+            self.depth += 1  # its shape is no part of the model
             raise Unsupported(f"{type(module).__name__}{f' in {path}' if path else ''} answers {list(output.shape)} that no recorded operation "
                               "computed, as by torch.jit, NumPy or an autograd.Function of one's own" + hint_for(path))
 
@@ -291,7 +322,7 @@ def record(module, args, kwargs, hints):
     recording = Recording(module, [*args, *kwargs.values()], hints)
     with in_evaluation(module), torch.no_grad():
         try:
-            with recording.modules(), recording:
+            with recording.modules(), recording.provenance, recording:
                 output = module(*args, **kwargs)
         except (Unsupported, HintsError):
             raise
@@ -307,6 +338,7 @@ def record(module, args, kwargs, hints):
     if id(output) not in recording.node_of:
         raise Unsupported("forward does not answer a tensor that it computed")
     recording.refuse_changed(output)
+    recording.read = recording.provenance.names_of(output)
     return recording, recording.node_of[id(output)]
 
 
