@@ -36,6 +36,19 @@ struct SignDescent {
   }
 };
 
+// Scales each group of gradients by its largest: a group that is cut in two has another result.
+struct ScaledInGroups : SignDescent {
+  static constexpr int kUpdatedTogether = 96;
+  static void update(const Coefficients& c, attune::TensorKind, int size, float* p, const float* g) {
+    for (int first = 0; first < size; first += kUpdatedTogether) {
+      const int end = (std::min)(first + kUpdatedTogether, size);
+      float largest = 0;
+      for (int i = first; i < end; ++i) largest = (std::max)(largest, g[i]);
+      for (int i = first; i < end; ++i) p[i] -= c.step * g[i] / largest;
+    }
+  }
+};
+
 using Layer = attune::Linear<attune::LinearShape{2, 3, 5}>;
 static_assert(attune::IsOptimizer<SignDescent, Layer::Parameters>);
 
@@ -50,6 +63,22 @@ TEST(Optimizer, user_optimizers_step_tensor_by_tensor) {
   EXPECT_EQ(moments.steps, 1);
   EXPECT_EQ(parameters.weight(1, 2), -0.125f);
   EXPECT_EQ(parameters.bias(0, 4), 0.125f);
+}
+
+// Also where gradients are cleared a cache's worth at a time.
+TEST(Optimizer, elements_that_update_together_are_never_split) {
+  using Wide = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 50, .d_out = 50, .bias = false}>;
+  static attune::Trainer<Wide, attune::MeanSquaredError, ScaledInGroups> trainer;
+  trainer.load(Wide::Parameters{}, attune::Rng{1});
+  Wide::Input x;
+  Wide::Output target;
+  for (int j = 0; j < 50; ++j) x.values[j] = 1 + static_cast<float>(j), target.values[j] = -1;
+  EXPECT_TRUE(trainer.step(x, target, {}).ok());
+  const float* const p = trainer.parameters().weight.values;
+  for (int i = 0; i < Wide::Parameters{}.weight.size; ++i) {
+    const int last = (std::min)(i / 96 * 96 + 95, 2499);  // the largest gradient of its group
+    EXPECT_NEAR(p[i], -0.125f * x.values[i / 50] / x.values[last / 50], 1e-6f) << i;
+  }
 }
 
 TEST(Optimizer, refused_options_change_nothing) {

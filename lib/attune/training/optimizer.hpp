@@ -217,14 +217,16 @@ struct OptimizerStep {
 namespace detail {
 
 // Optimizer::update for part of a tensor, then zeros the gradients. With packets, and so a cache, it works in
-// small blocks, to zero gradients while they are in the cache.
+// small blocks, to zero gradients while they are in the cache. Elements that update together stay together,
+// so targets with and without a cache agree.
 template <class Optimizer, class... Moments>
 [[gnu::noinline]] void update_and_clear(const typename Optimizer::Coefficients& coefficients, TensorKind kind,
                                         int size, typename ParameterPointerOf<Optimizer>::type p,
                                         typename Optimizer::Scalar* g, Moments... moments) {
   using Scalar = typename Optimizer::Scalar;
-  const int at_once =
-      kernels::kIsScalar<kernels::Packet<Scalar>> || kTogetherIn<Optimizer> == 0 ? size : 1024;
+  constexpr int kBlock = kTogetherIn<Optimizer>;
+  constexpr int kInCache = kBlock > 0 ? (1024 + kBlock - 1) / kBlock * kBlock : 0;
+  const int at_once = kernels::kIsScalar<kernels::Packet<Scalar>> || kBlock == 0 ? size : kInCache;
   int first = 0;
   do {  // do, not for: compilers then see that one pass runs
     const int count = (std::min)(at_once, size - first);
