@@ -80,10 +80,28 @@ struct Scale {
   };
 };
 
+// A matrix and a table of one row each, beside vectors.
+struct OfOneFeature {
+  using Scalar = float;
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  struct ParametersOf {
+    Matrix<float, 1, 5> weight;
+    TableOf<Matrix, float, 1, 5> table;
+    Vector<float, 1, 5> bias;
+    Vector<float, 2, 5> shifts;
+    ATTUNE_FIELDS(Weight(weight), Weight(table), Bias(bias), Bias(shifts))
+  };
+  using Parameters = ParametersOf<Tensor>;
+};
+
 }  // namespace
 
 TEST(PyTorchNames, own_layers_use_their_field_names) {
   expect_tensors<PyTorchModule<Scale<2, 5>>>({{"slope", 5}});
+}
+TEST(PyTorchNames, own_layers_have_vectors_by_type_not_by_size) {
+  expect_tensors<PyTorchModule<OfOneFeature>>(
+      {{"bias", 5}, {"shifts", 2, 5}, {"table", 1, 5}, {"weight", 5, 1}});
 }
 
 TEST(PyTorchNames, encoder_decoder_names_combine_both) {

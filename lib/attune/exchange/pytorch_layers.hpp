@@ -121,19 +121,22 @@ template <class Layer, const EncoderLayerNames* table = nullptr>
 struct PyTorchNames {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     if constexpr (table != nullptr) detail::check_epsilon<Layer, *table>();
-    constexpr detail::SetOf<Layer, TransposedReference, Reference> kStored{};
+    // Tells matrices, tables and vectors by type. One of one row can be each of them.
+    constexpr detail::SetOf<Layer, TransposedReference, detail::Extents> kStored{};
     Layer::Parameters::visit(
         [&visitor]<class Stored>(const TensorPath& path, auto&& leaf, const Stored&) {
           static_assert(
               Stored::rows == 1 || !std::is_same_v<decltype(kStored), const typename Layer::Parameters>,
               "attune::PyTorchModule: it is unknown which matrices of this layer PyTorch stores transposed; "
               "give it ParametersOf<Matrix, Vector>, or specialize PyTorchNames");
-          if constexpr (Stored::rows == 1) {
-            visitor(StateDictPlace<StateDictLayout::kVector>{path}, leaf);
-          } else if constexpr (requires(const Stored& stored) { stored.data(); }) {
+          using Matrix = TransposedReference<typename Stored::Scalar, Stored::rows, Stored::cols>;
+          using Table = typename detail::TableForm<Matrix>::type;
+          if constexpr (std::is_same_v<Stored, Matrix>) {
+            visitor(StateDictPlace<StateDictLayout::kTransposed>{path}, leaf);
+          } else if constexpr (std::is_same_v<Stored, Table> || Stored::rows > 1) {
             visitor(StateDictPlace<StateDictLayout::kTable>{path}, leaf);
           } else {
-            visitor(StateDictPlace<StateDictLayout::kTransposed>{path}, leaf);
+            visitor(StateDictPlace<StateDictLayout::kVector>{path}, leaf);
           }
         },
         parent, set, kStored);
