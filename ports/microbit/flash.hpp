@@ -27,9 +27,9 @@ class Flash {
     allow(kWrite);
     const auto* const source = static_cast<const unsigned char*>(from);
     for (std::size_t done = 0; done < bytes; done += kProgramUnit) {
-      std::uint32_t word;
-      std::memcpy(&word, source + done, sizeof word);
-      at_address(kBegin + at + done) = word;
+      std::uint32_t unit;
+      std::memcpy(&unit, source + done, sizeof unit);
+      at_address(kBegin + at + done) = unit;
       wait();
     }
     allow(kReadOnly);

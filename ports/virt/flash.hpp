@@ -26,9 +26,9 @@ class Flash {
     auto* destination = static_cast<unsigned char*>(to);
     for (std::size_t done = 0, part; done < bytes; done += part) {
       const std::uint32_t inside = static_cast<std::uint32_t>(at + done) % kProgramUnit;
-      const std::uint32_t word = word_at(static_cast<std::uint32_t>(at + done) - inside);
+      const std::uint32_t unit = word_at(static_cast<std::uint32_t>(at + done) - inside);
       part = kProgramUnit - inside < bytes - done ? kProgramUnit - inside : bytes - done;
-      std::memcpy(destination + done, reinterpret_cast<const unsigned char*>(&word) + inside, part);
+      std::memcpy(destination + done, reinterpret_cast<const unsigned char*>(&unit) + inside, part);
     }
     return attune::Status::kOk;
   }
@@ -36,11 +36,11 @@ class Flash {
   attune::Status program(std::uint32_t at, const void* from, std::size_t bytes) {
     const auto* const source = static_cast<const unsigned char*>(from);
     for (std::size_t done = 0; done < bytes; done += kProgramUnit) {
-      std::uint32_t word;
-      std::memcpy(&word, source + done, sizeof word);
+      std::uint32_t unit;
+      std::memcpy(&unit, source + done, sizeof unit);
       const auto place = static_cast<std::uint32_t>(at + done);
       word_at(place) = kProgram;
-      word_at(place) = word;
+      word_at(place) = unit;
       if (const attune::Status status = finish(place); status != attune::Status::kOk) return status;
     }
     return attune::Status::kOk;
