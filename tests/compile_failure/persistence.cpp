@@ -41,6 +41,18 @@ struct Flash : FlashOf<4> {
 
 constexpr auto capacity = attune::FlashJournal<Flash>::kCapacity;
 
+// case: journal_in_flash_with_a_strange_page
+// error: attune::FlashJournal: Flash::kPageSize must be a multiple of the program unit
+#include "flash.hpp"
+
+#include <attune/persistence/flash_journal.hpp>
+
+struct Flash : FlashOf<4, 8> {
+  static constexpr std::uint32_t kPageSize = 100;
+};
+
+constexpr auto capacity = attune::FlashJournal<Flash>::kCapacity;
+
 // case: journal_of_training_without_backward
 // error: attune::TrainingJournal: a ForwardOnlyTrainer needs no journal; keep the `change` of each update's result, and replay() repeats the training
 #include "journal.hpp"
@@ -126,3 +138,11 @@ using Flash = FlashOf<64>;
 using Trainer = attune::Trainer<attune::Linear<attune::LinearShape{1, 2, 3}>>;
 Flash flash;
 attune::FlashStore<Flash, Trainer> store(flash);
+
+// case: save_of_a_temporary_in_slices
+// error: attune::FlashStore: a pass in slices uses its records until it is done, and this is a temporary; give it a name
+#include "flash.hpp"
+
+using Flash = FlashOf<4>;
+
+auto begin(attune::FlashStore<Flash, int>& store) { return store.save_in_slices(3); }

@@ -93,23 +93,102 @@ TEST(FlashJournal, a_cut_loses_the_entry_under_way_alone) {
   }
 }
 
-TEST(FlashJournal, erases_again_where_erasing_was_cut) {
+TEST(FlashJournal, reports_what_a_cut_of_clear_left_and_erases_none_of_it) {
   using Flash = NorFlash<NorShape{.unit = 8, .pages = 20}>;
+  int reported = 0;
   for (int tear = 0; tear < kTears; ++tear) {
     for (std::uint32_t operation = 0; operation < 40; ++operation) {
       Flash& flash = erased<Flash>(operation + 1);
+      EXPECT_TRUE(session(flash, 3));
       EXPECT_TRUE(session(flash, 3));
       const int before = entries(flash);
       flash.cut_at(operation, static_cast<Tear>(tear));
       EXPECT_EQ(FlashJournal<Flash>(flash).clear(), Status::kFlashFault);
       flash.power_on();
+      FlashJournal<Flash> log(flash);
+      const Status opened = log.open();
+      const auto left = static_cast<int>(log.stranded_entries());
+      if (opened == Status::kUnreadable) {
+        ++reported;
+        EXPECT_TRUE(left > 0 && left < before);
+        EXPECT_EQ(log.clear(), Status::kOk);
+        EXPECT_EQ(log.stranded_entries(), 0u);
+        EXPECT_EQ(log.size(), 0u);
+      } else {
+        EXPECT_EQ(opened, Status::kOk);
+        EXPECT_EQ(left, 0);
+      }
       const int behind = entries(flash);
-      EXPECT_TRUE(behind == 0 || (operation == 0 && behind == before));
+      EXPECT_TRUE(behind >= 0 && behind <= before);
       EXPECT_TRUE(session(flash, 2));
       EXPECT_EQ(entries(flash), behind + 2 + 2 * 3);
       EXPECT_EQ(flash.misuses, 0u);
     }
   }
+  EXPECT_GT(reported, 20);
+}
+
+TEST(FlashJournal, a_cut_of_the_first_erasure_leaves_all_later_pages) {
+  using Flash = NorFlash<NorShape{.unit = 8, .pages = 40}>;
+  for (std::uint32_t seed = 1; seed < 50; ++seed) {
+    Flash& flash = erased<Flash>(seed);
+    for (int sessions = 0; sessions < 3; ++sessions) EXPECT_TRUE(session(flash, 4));
+    const std::uint32_t size = [&] {
+      FlashJournal<Flash> log(flash);
+      EXPECT_EQ(log.open(), Status::kOk);
+      return log.size();
+    }();
+    flash.cut_at(0, Tear::kRandomBits);
+    EXPECT_EQ(FlashJournal<Flash>(flash).clear(), Status::kFlashFault);
+    flash.power_on();
+    FlashJournal<Flash> log(flash);
+    EXPECT_EQ(log.open(), Status::kUnreadable);
+    EXPECT_EQ(log.size(), size);
+    EXPECT_GT(log.stranded_entries(), 30u);
+  }
+}
+
+TEST(FlashJournal, one_wrong_read_erases_nothing) {
+  using Flash = NorFlash<NorShape{.unit = 8, .pages = 40}>;
+  for (const Status answer : {Status::kOk, Status::kUnreadable}) {
+    for (std::uint32_t read = 0; read < 400; ++read) {
+      Flash& flash = erased<Flash>();
+      EXPECT_TRUE(session(flash, 1));
+      flash.reads = 0;
+      flash.spoilt_read = read;
+      flash.spoilt_answer = answer;
+      FlashJournal<Flash> log(flash);
+      EXPECT_EQ(log.open(), Status::kOk);
+      EXPECT_GT(log.size(), 0u);
+      flash.spoilt_read = Flash::kNever;
+      EXPECT_EQ(entries(flash), 2 + 3);
+    }
+  }
+}
+
+TEST(FlashJournal, damaged_bits_of_the_beginning_are_reported_and_no_entry_is_erased) {
+  using Flash = NorFlash<NorShape{.unit = 8, .pages = 40}>;
+  Flash& flash = erased<Flash>();
+  EXPECT_TRUE(session(flash, 3));
+  flash.byte(9) ^= 1;
+  FlashJournal<Flash> log(flash);
+  EXPECT_EQ(log.open(), Status::kUnreadable);
+  EXPECT_EQ(log.stranded_entries(), 1u + 3 * 3);
+  flash.byte(9) ^= 1;
+  EXPECT_EQ(log.open(), Status::kOk);
+  EXPECT_EQ(entries(flash), 2 + 3 * 3);
+}
+
+TEST(FlashJournal, does_not_program_a_unit_that_is_in_use) {
+  using Flash = NorFlash<NorShape{.unit = 8, .pages = 40}>;
+  Flash& flash = erased<Flash>();
+  EXPECT_TRUE(session(flash, 1));
+  FlashJournal<Flash> log(flash), other(flash);
+  EXPECT_EQ(log.open(), Status::kOk);
+  EXPECT_EQ(other.open(), Status::kOk);
+  EXPECT_EQ(log("12345678", 8), Status::kOk);
+  EXPECT_EQ(other("abcdefgh", 8), Status::kNotErased);
+  EXPECT_EQ(flash.misuses, 0u);
 }
 
 TEST(FlashJournal, says_when_it_is_full_and_keeps_the_entries_before) {
@@ -135,5 +214,5 @@ TEST(FlashJournal, finds_stuck_bits) {
 
 TEST(FlashJournal, takes_a_unit_and_a_few_words_of_ram) {
   using Flash = NorFlash<NorShape{.unit = 8, .pages = 40}>;
-  static_assert(sizeof(FlashJournal<Flash>) <= 2 * sizeof(void*) + 8 + 8);
+  static_assert(sizeof(FlashJournal<Flash>) <= 2 * sizeof(void*) + 8 + 12);
 }

@@ -101,13 +101,13 @@ TEST(FlashStore, takes_program_units_of_one_to_32_bytes_and_either_erased_byte) 
   expect_keeps_states<NorFlash<NorShape{.unit = 32, .pages = 6, .erased = 0x00}>>();
 }
 
-TEST(FlashStore, needs_a_program_unit_and_64_bytes_of_ram) {
-  constexpr std::size_t kWiderPointer = sizeof(void*) - 4;
-  static_assert(Store::kRam <= 8 + 64 + kWiderPointer);
+TEST(FlashStore, needs_two_program_units_and_304_bytes_of_ram) {
+  constexpr std::size_t kWiderPointers = (sizeof(void*) - 4) * 8;
+  static_assert(Store::kRam <= 2 * 16 + 304 + kWiderPointers);
   static_assert(FlashStore<NorFlash<NorShape{.unit = 1, .pages = 4}>, Weights>::kRam <=
-                1 + 64 + kWiderPointer);
+                2 * 16 + 304 + kWiderPointers);
   static_assert(FlashStore<NorFlash<NorShape{.unit = 32, .pages = 6}>, Weights>::kRam <=
-                32 + 64 + kWiderPointer);
+                2 * 32 + 304 + kWiderPointers);
   static_assert(sizeof(Store) <= 2 * sizeof(void*));
 }
 
@@ -314,11 +314,9 @@ TEST(FlashStore, takes_another_slot_after_a_failure) {
   EXPECT_EQ(stored(flash), 3);
 }
 
-TEST(FlashStore, takes_an_older_state_when_the_newest_cannot_be_read_twice) {
-  // Reads: where pages begin without a state, heads, bodies in slices of 16; then the copy.
-  int older = 0, newest = 0;
+TEST(FlashStore, loads_the_newest_state_if_one_read_fails) {
   for (const Status answer : {Status::kOk, Status::kUnreadable, Status::kFlashFault}) {
-    for (std::uint32_t read = 0; read < 60; ++read) {
+    for (std::uint32_t read = 0; read < 80; ++read) {
       Flash flash;
       EXPECT_EQ(save(flash, 1), Status::kOk);
       EXPECT_EQ(save(flash, 2), Status::kOk);
@@ -329,29 +327,35 @@ TEST(FlashStore, takes_an_older_state_when_the_newest_cannot_be_read_twice) {
       auto settings = record<Settings>(9);
       const Status status = Store(flash).load(weights, settings);
       // A fault while looking is not taken for an old state.
-      if (status != Status::kOk) {
-        EXPECT_TRUE(answer == Status::kFlashFault && status == answer);
-        EXPECT_TRUE(check::same_bits(weights, record<Weights>(9)) &&
-                    check::same_bits(settings, record<Settings>(9)));
-        continue;
-      }
-      const unsigned seed = check::same_bits(weights, record<Weights>(1)) ? 1 : 2;
+      const unsigned seed = status == Status::kOk ? 2 : 9;
+      EXPECT_TRUE(status == Status::kOk || (answer == Status::kFlashFault && status == answer));
       EXPECT_TRUE(check::same_bits(weights, record<Weights>(seed)));
       EXPECT_TRUE(check::same_bits(settings, record<Settings>(seed)));
-      ++(seed == 1 ? older : newest);
     }
+  }
+}
+
+TEST(FlashStore, takes_an_older_state_if_the_newest_cannot_be_copied) {
+  int older = 0, newest = 0;
+  for (std::uint32_t seed = 1; seed < 200; ++seed) {
+    Flash flash(seed);
+    EXPECT_EQ(save(flash, 1), Status::kOk);
+    EXPECT_EQ(save(flash, 2), Status::kOk);
+    flash.flicker(2 * Flash::kPageSize + 30, 7);
+    const int state = stored(flash);
+    EXPECT_TRUE(state == 1 || state == 2);
+    ++(state == 1 ? older : newest);
   }
   EXPECT_GT(older, 10);
   EXPECT_GT(newest, 10);
 }
 
-TEST(FlashStore, leaves_zeros_when_no_state_can_be_read_twice) {
+TEST(FlashStore, leaves_zeros_if_no_state_can_be_copied) {
   int zeroed = 0;
-  for (std::uint32_t read = 0; read < 20; ++read) {
-    Flash flash;
+  for (std::uint32_t seed = 1; seed < 200; ++seed) {
+    Flash flash(seed);
     EXPECT_EQ(save(flash, 1), Status::kOk);
-    flash.reads = 0;
-    flash.spoilt_read = read;
+    flash.flicker(30, 7);
     auto weights = record<Weights>(9);
     auto settings = record<Settings>(9);
     const Status status = Store(flash).load(weights, settings);
@@ -359,23 +363,5 @@ TEST(FlashStore, leaves_zeros_when_no_state_can_be_read_twice) {
     ++zeroed;
     EXPECT_TRUE(check::same_bits(weights, Weights{}) && check::same_bits(settings, Settings{}));
   }
-  EXPECT_EQ(zeroed, 4);
-}
-
-TEST(FlashStore, three_slots_outlive_a_head_that_reads_now_valid_and_now_not) {
-  int seen[100] = {};
-  for (std::uint32_t seed = 1; seed < 40; ++seed) {
-    Flash flash(seed);
-    EXPECT_EQ(save(flash, 1), Status::kOk);
-    EXPECT_EQ(save(flash, 2), Status::kOk);
-    flash.flicker(2 * Flash::kPageSize, 1);  // the newest one's magic word
-    flash.cut_at(seed % 12, Tear::kRandomBits);
-    (void)save(flash, 3);
-    flash.power_on();
-    const int state = stored(flash);
-    EXPECT_TRUE(state >= 1 && state <= 3);
-    if (state >= 0) ++seen[state];
-  }
-  EXPECT_GT(seen[1], 0);
-  EXPECT_GT(seen[2], 0);
+  EXPECT_GT(zeroed, 10);
 }

@@ -119,7 +119,8 @@ def fuzz(sessions, cuts):
     return background([
         Suite(f"{runs} {what}", [*PARTS, "fuzz", program, runs], "build tests")
         for runs, what, program in ((sessions, "sessions of calls", "attune_fuzz"),
-                                    (sessions, "damaged files", "attune_fuzz_files"), (cuts, "power cuts", "attune_power_cuts"))])
+                                    (sessions, "damaged files", "attune_fuzz_files"), (cuts, "power cuts", "attune_power_cuts"),
+                                    (cuts, "histories of unsettled flash", "attune_unsettled_flash"))])
 
 
 def sanitized():

@@ -63,6 +63,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     kFileFault,            // a file cannot be opened or written
     kWrongArithmetic,      // SelfTest: a compiler option or processor mode changes results
     kNulPadding,           // a file's header ends with NUL characters instead of spaces
+    kChangedDuringSave,    // a record changed between two slices of its save
 };
 
 /// One line for a log or a display, a literal in flash: the fact, then the remedy after a colon.
@@ -173,6 +174,8 @@ enum class [[nodiscard]] Status : std::uint8_t{
              "pico_set_float_implementation(app compiler)";
     case Status::kNulPadding:
       return "the header is padded with NUL characters: pad it with spaces";
+    case Status::kChangedDuringSave:
+      return "a record changed during its save: save between two updates";
   }
   return "unknown status";
 }

@@ -273,9 +273,9 @@ class TrainingJournal {
   void begin(JournalEvent event, std::uint32_t number) {
     pending_ = false;
     steps_ = steps();
-    writer_.write(JournalEvent::kSession,
-                  JournalSession{kJournalVersion, State::kFingerprint, State::numbers(), options_.base_crc,
-                                 options_.hash_every});
+    writer_.write(JournalEvent::kSession, JournalSession{kJournalVersion, State::kFingerprint,
+                                                         trainer_.state().fingerprint_of_numbers,
+                                                         options_.base_crc, options_.hash_every});
     writer_.write(event, point(number));
   }
   template <class Update, class Clipping>

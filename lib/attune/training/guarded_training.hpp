@@ -152,7 +152,7 @@ class GuardedTraining {
   }
   static Status check(const Trainer& trainer) {
     if (trainer.state().fingerprint_of_type == 0) return Status::kNotInitialized;
-    return trainer.state().check();
+    return trainer.state().check_saved();
   }
 
   Parameters best_{};

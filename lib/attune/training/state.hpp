@@ -114,9 +114,7 @@ struct TrainingState {
   /// that it was trained with. kOtherPrecision: only one of the two plans multiplies integers, or only one of
   /// the two bases is packed. kUnderWay: saved between the slices of an update, which is partly applied.
   [[nodiscard]] constexpr Status check() const {
-    if (!std::is_constant_evaluated()) ATTUNE_ASSERT_ROUNDING();
-    if (fingerprint_of_type == kPartOfUpdate) return Status::kUnderWay;
-    if (fingerprint_of_type != kFingerprint) return Status::kOtherState;
+    if (const Status status = check_saved(); status != Status::kOk) return status;
     constexpr TrainingPrecision kOther =
         kPrecision == TrainingPrecision::kInt8 ? TrainingPrecision::kScalar : TrainingPrecision::kInt8;
     const std::uint32_t numbers = fingerprint_of_numbers - detail::base_of<Model>();
@@ -126,6 +124,14 @@ struct TrainingState {
       return Status::kOtherPrecision;
     }
     return detail::is_arithmetic<Model>(arithmetic) ? Status::kOtherArithmetic : Status::kOtherBase;
+  }
+
+  /// Whether a store may save it: check() without a look at the arithmetic and the model's constants, which a
+  /// trainer has checked when it took the state over. A few instructions.
+  [[nodiscard]] constexpr Status check_saved() const {
+    if (!std::is_constant_evaluated()) ATTUNE_ASSERT_ROUNDING();
+    if (fingerprint_of_type == kPartOfUpdate) return Status::kUnderWay;
+    return fingerprint_of_type == kFingerprint ? Status::kOk : Status::kOtherState;
   }
 
   /// Whether a trainer that holds it can train. kNotInitialized before the first initialization, and after a
