@@ -223,7 +223,10 @@ attune::Trainer<ByHand, attune::MeanSquaredError, attune::AdamW, 1, attune::Upda
 // case: update_in_backward_over_a_batch
 // error: attune::Trainer: UpdateInBackward keeps no gradients to add up; use a batch of 1
 using Layer = attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 4, .d_model = 8, .num_heads = 2}>;
-attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW, 4, attune::UpdateInBackward> trainer;
+using Trainer = attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW, 4, attune::UpdateInBackward>;
+Trainer trainer;
+
+bool use(const Trainer::BatchInput& x, const Trainer::BatchTarget& target) { return trainer.step(x, target).ok(); }
 
 // case: update_in_backward_with_clipping
 // error: attune::Trainer: UpdateInBackward has no gradients to clip; pass NoClipping{}

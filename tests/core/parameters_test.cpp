@@ -105,3 +105,20 @@ TEST(Parameters, hash_notices_every_bit) {
   parameters.output.bias(0, 3) = -0.0f;
   EXPECT_NE(attune::hash_bits(parameters), before);
 }
+
+TEST(Parameters, hash_of_a_matrix_is_that_of_a_set_of_it_alone) {
+  attune::LinearParameters<float, 3, 4, false> set;
+  attune::Rng rng(3);
+  check::fill_set(set, rng);
+  const std::uint32_t hash = attune::hash_bits(set);
+  EXPECT_EQ(attune::hash_bits(set.weight), hash);
+  EXPECT_EQ(attune::hash_bits(attune::view(set.weight)), hash);
+  float array[3][4];
+  for (int i = 0; i < 3; ++i) {
+    for (int j = 0; j < 4; ++j) array[i][j] = set.weight(i, j);
+  }
+  EXPECT_EQ(attune::hash_bits(array), hash);
+  EXPECT_EQ(attune::hash_bits(set.weight, hash), attune::hash_bits(set, hash));
+  array[2][3] += 1;
+  EXPECT_NE(attune::hash_bits(array), hash);
+}

@@ -389,10 +389,14 @@ std::uint32_t hash_set(const Set& set, std::uint32_t before, HashedPrecision pre
 
 /// FNV-1a over the bits of every scalar, row by row. Equal bits give equal hashes in every layout and on
 /// every target; other bits collide with probability 2⁻³². Weights of 8 and 16 bits count as stored. `before`
-/// is the hash of the sets before.
+/// is the hash of the sets before. `set` may also be one matrix, such as an output.
 template <class Set>
 [[nodiscard]] std::uint32_t hash_bits(const Set& set, std::uint32_t before = fingerprint()) {
-  return detail::hash_set(set, before, detail::HashedPrecision::kOwn);
+  if constexpr (requires { view(set); }) {
+    return detail::hash_leaf(set, before);
+  } else {
+    return detail::hash_set(set, before, detail::HashedPrecision::kOwn);
+  }
 }
 
 }  // namespace ATTUNE_NAMESPACE

@@ -54,8 +54,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   static_assert(batch > 0, "attune::Trainer: batch must be at least 1");
   static_assert(!std::is_empty_v<typename Model::Parameters>,
                 "attune::Trainer: the model has no trainable parameters; leave a part out of Frozen");
-  static_assert(batch == 1 || kKeepsGradients,
-                "attune::Trainer: UpdateInBackward keeps no gradients to add up; use a batch of 1");
+  static constexpr bool kFits = detail::check_batch<kKeepsGradients, batch>();
   static_assert(
       std::is_same_v<typename Model::Scalar, typename Optimizer::Scalar>,
       "attune::Trainer: model and optimizer have different scalars; give both the same (Adam<{}, double>)");
@@ -86,7 +85,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   Result step(BatchInputView inputs, BatchTargetView targets, const Options& options = {},
               const Clipping& clipping = {}, const Masks& masks = {},
               const Loss& loss = detail::default_loss<Loss, Masks>()) {
-    if constexpr (detail::check_clipping<Clipping>() && detail::check_masks<Model, Masks, batch>()) {
+    if constexpr (kFits && detail::check_clipping<Clipping>() && detail::check_masks<Model, Masks, batch>()) {
       if constexpr (kKeepsGradients) {
         return step_over_batch(inputs, targets, options, clipping, masks, loss);
       } else {
