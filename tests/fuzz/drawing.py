@@ -199,15 +199,16 @@ def draw_layer(r, rows, cols):
     return draw(r, rows, cols)
 
 
-def draw_layers(r):
-    """Layers in a row, from a matrix or from token ids."""
+def draw_layers(r, first=None):
+    """Layers in a row, from a matrix or from token ids, with one that `first` draws."""
     rows, cols = r.choice(TOKENS), r.choice(WIDTHS)
     layers = []
     if r.random() < 0.2:
         words = r.choice([5, 11, 37])
         layers.append(Layer(f"Embedding<EmbeddingShape{fields(seq_len=rows, vocabulary=words, d_model=cols)}>", rows, cols, ids=words))
-    for _ in range(r.choice([1, 1, 2, 2, 3])):
-        layers.append(draw_layer(r, rows, cols))
+    for number in range(r.choice([1, 1, 2, 2, 3])):
+        draw = first if first and number == 0 else draw_layer
+        layers.append(draw(r, rows, cols))
         rows, cols = layers[-1].rows, layers[-1].cols
     return layers
 
@@ -338,7 +339,7 @@ def draw_program(seed):
         draw_mask(r, program, False)
         program.twin_model = recomputed(program.model)
     else:
-        program.layers = draw_layers(r)
+        program.layers = draw_layers(r, draw_conv if kind == "adapted" and r.random() < 0.3 else None)
         last = program.layers[-1]
         if kind == "adapted":
             draw_adapted(r, program)
