@@ -191,6 +191,14 @@ def board_tests_as(board, arithmetic):
     return run_images(board, folder, images_of(folder)[0])
 
 
+def board_images_by(compiler, board, arithmetic, *images):
+    """Some images of unit tests by another compiler than GCC."""
+    folder = f"{board}-{arithmetic}-{compiler.replace('++', '')}"
+    build_as(folder, preset_of(board), "-DATTUNE_BUILD_EXAMPLES=OFF", f"-DCMAKE_CXX_COMPILER={compiler}",
+             f"-DATTUNE_ARITHMETIC={arithmetic}", targets=images)
+    return run_images(board, folder, [ROOT / "build" / folder / "tests" / f"{image}.elf" for image in images])
+
+
 def fuzz(program, runs):
     build("host", program)
     return subprocess.run([ROOT / "build/host/tests" / program, "--runs", runs], cwd=ROOT).returncode
@@ -311,7 +319,7 @@ def example_trains():
 
 
 PARTS = {name.__name__.replace("_", "-"): name for name in (
-    host_tests, host_tests_as, host_tests_with, board_tests, board_image, board_tests_as, fuzz, builds, built, memory_maps,
+    host_tests, host_tests_as, host_tests_with, board_tests, board_image, board_tests_as, board_images_by, fuzz, builds, built, memory_maps,
     firmware_symbols, test_symbols, bench_programs, same_bits, recognizes, example_trains)}
 
 if __name__ == "__main__":

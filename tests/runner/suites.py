@@ -17,6 +17,8 @@ RUN_CASES = [*PYTHON, "tests/conformance/run_cases.py"]
 BOARD = "build arm qemu"
 # A board for each kind of kernels: without and with an FPU, in assembly, and with vectors.
 KERNELS = ["microbit", "riscv32_virt", "mps2_an386", "mps3_an547"]
+# Those with kernels in assembly.
+CLANG = ["mps2_an386", "mps3_an547"]
 
 
 def same_bits(name, count, *arguments):
@@ -82,6 +84,19 @@ CONSUMERS = Suite("find_package, add_subdirectory, FetchContent", "tests/packagi
 PICO = Suite("a Raspberry Pi Pico in rp2040js",
              [*PARTS, "built", "microbit", "argmax_copy_8x4x1", "--", "tests/ports/pico", "build/cortex-m0/examples/argmax_copy_8x4x1.elf"],
              f"{BOARD} tests rp2040js")
+
+
+def by_clang(compiler, on):
+    """The same bits on boards, by clang with its own assembler."""
+    return Suite(f"the same bits on boards by {compiler}", ["tests/reproducibility/run", "--by", compiler, *on], f"{BOARD} {compiler}")
+
+
+def images_by_clang(compiler):
+    """The kernels in assembly by clang: those of an FPU, and those of vectors."""
+    return [Suite(f"unit tests of kernels on {board} by {compiler}, {arithmetic}",
+                  [*PARTS, "board-images-by", compiler, board, arithmetic, *images], f"{BOARD} tests {compiler}")
+            for board, arithmetic, images in (("mps2_an386", "unfused", ["attune_kernels_tests"]),
+                                              ("mps3_an547", "fused", ["elementary_tests", "gemm_tests", "int8_gemm_tests"]))]
 
 
 def background(suites):
@@ -191,6 +206,7 @@ def everyday(usable):
         cases("vectors", "tests/vectors", "host", "--quick"),
         Suite("messages of what must not compile", "tests/compile_failure/run", "build gcc clang"),
         Suite("the same bits with each kind of kernels", ["tests/reproducibility/run", "--quick", *kernels], BOARD),
+        by_clang("clang++-14", [board for board in CLANG if board in usable]),
     ]
 
 
@@ -204,6 +220,7 @@ def full(usable):
         *(suite for suite in everyday(usable) if suite.name not in contained),
         Suite("every header alone, together with other compilers", "tests/packaging/headers_alone", "build gcc arm clang", "mpi"),
         Suite("the same bits on the host, whatever the compiler", "tests/reproducibility/run host", "build gcc clang"),
+        *images_by_clang("clang++-14"),
         # The steps of the example below tell of the other boards.
         *quick_boards(usable), Suite("budgets on every board", "tests/budgets/run --quick", f"{BOARD} tests"), *images(usable),
     ]
@@ -219,13 +236,16 @@ def every_page(usable):
     return suites
 
 
-def every_compiler():
-    """`compilers` that are newer than this machine's own."""
+def every_compiler(usable):
+    """Compilers that are newer than this machine's own, and clang for every Cortex-M."""
     suites = []
     for compiler in ("clang++-16", "clang++-19", "g++-13", "g++-14", "g++-15"):
         suites.append(Suite(f"every header alone, {compiler}",
                             ["env", f"COMPILERS={compiler}", "tests/packaging/headers_alone"], f"build {compiler}"))
         suites.append(Suite(f"unit tests on host, {compiler}", [*PARTS, "host-tests-with", compiler], f"build tests {compiler}"))
+    cortex_m = [board for board in usable if boards.value(board, "family") == "cortex_m"]
+    for compiler in ("clang++-14", "clang++-16", "clang++-19"):
+        suites += [by_clang(compiler, cortex_m), *images_by_clang(compiler)]
     return suites
 
 
@@ -266,5 +286,5 @@ def everywhere(usable):
         Suite("every header alone, each compiler", "tests/packaging/headers_alone --each", "build gcc arm clang", "mpi"),
         # What --full leaves to these.
         *target("host"), cases("vectors", "tests/vectors", "mps2_an386"), *every_page(usable),
-        *every_compiler(), *every_vector_unit(), *on_boards,
+        *every_compiler(usable), *every_vector_unit(), *on_boards,
     ]

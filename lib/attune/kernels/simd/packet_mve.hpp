@@ -37,9 +37,12 @@ ATTUNE_INLINE float32x4_t multiply_add(const float32x4_t& a, const float32x4_t& 
 ATTUNE_INLINE float32x4_t subtract_product(const float32x4_t& c, const float32x4_t& a, const float32x4_t& b) {
   return ATTUNE_FUSED ? vfmsq_f32(c, a, b) : vsubq_f32(c, vmulq_f32(a, b));
 }
-ATTUNE_INLINE float32x4_t select_less(const float32x4_t& x, const float32x4_t& bound, const float32x4_t& then,
+ATTUNE_INLINE float32x4_t select_less(const float32x4_t& x, float32x4_t bound, const float32x4_t& then,
                                       const float32x4_t& otherwise) {
-  return vpselq_f32(then, otherwise, vcmpgtq_f32(bound, x));  // "less" also holds for NaN
+#if defined(__clang__)
+  asm("" : "+w"(bound));  // a known bound would become the second operand
+#endif
+  return vpselq_f32(then, otherwise, vcmpgtq_f32(bound, x));  // the instruction's "less" also holds for NaN
 }
 
 // The largest lane. Ignores NaNs beside numbers, as maximum().
