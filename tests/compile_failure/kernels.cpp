@@ -1,5 +1,7 @@
 // Misuse of attune/kernels that must not compile, a case each: tests/compile_failure/run compiles them one by one.
 
+
+
 // case: array_of_another_scalar
 // error: attune::MatrixView: the matrix and the layer have different scalar types; the layer's is float unless you chose another
 #include <attune/kernels/matrix_view.hpp>
@@ -23,6 +25,12 @@ void use(const float (&rows)[3][2]) { read(rows); }
 void read(attune::MatrixView<const float, 2, 3> x);
 
 void use(const std::array<float, 5>& numbers) { read(numbers); }
+
+// case: associative_math
+// Clang has no macro for it; SelfTest finds the change of results there.
+// options by gcc: -O2 -fassociative-math -fno-signed-zeros -fno-trapping-math
+// error by gcc: attune: -fassociative-math reorders sums and changes the results of training; compile without it and -funsafe-math-optimizations
+#include <attune/attune.hpp>
 
 // case: column_major_eigen_matrix
 // error: attune::MatrixView: the matrix is column-major; declare it with Eigen::RowMajor, or copy it into a Tensor
@@ -95,14 +103,13 @@ void use(const Layer::Parameters& parameters, const Eigen::MatrixXf& x, Layer::O
 #include <attune/kernels/simd/arithmetic.hpp>
 
 // case: fast_math
+// options: -O2 -ffast-math
 // error: attune: -ffast-math changes the results of training; compile without it
-#define __FAST_MATH__ 1
 #include <attune/attune.hpp>
 
 // case: finite_math
+// options: -ffinite-math-only
 // error: attune: -ffinite-math-only breaks masks and NaN; compile without it
-#undef __FINITE_MATH_ONLY__
-#define __FINITE_MATH_ONLY__ 1
 #include <attune/attune.hpp>
 
 // case: gemm_that_does_not_chain
@@ -128,6 +135,12 @@ struct Keyword {
 static attune::Trainer<attune::Linear<attune::LinearShape{.rows = 1, .d_in = 2, .d_out = 2}>> trainer;
 ATTUNE_MODEL_UNIT(Keyword, trainer);
 
+// case: no_signed_zeros
+// Clang has no macro for it; SelfTest finds the change of results there.
+// options by gcc: -fno-signed-zeros
+// error by gcc: attune: -fno-signed-zeros changes the results of training; compile without it
+#include <attune/attune.hpp>
+
 // case: packed_weights_in_lockstep
 // error: attune: packed int8 weights need a model in float, one sequence at a time; use Int8Weights for
 // errors: 2  the product of forward, and that of backward
@@ -147,6 +160,18 @@ auto step(Trainer& trainer, const Trainer::BatchInput& x, const Trainer::BatchTa
 void read(attune::MatrixView<const float, 2, 3> x);
 
 void use(const float* numbers) { read(numbers); }
+
+// case: reciprocal_math
+// Clang has no macro for it; SelfTest finds the change of results there.
+// options by gcc: -O2 -freciprocal-math
+// error by gcc: attune: -freciprocal-math rounds quotients twice and changes the results of training; compile without it
+#include <attune/attune.hpp>
+
+// case: single_precision_constant
+// Clang ignores the option.
+// options by gcc: -fsingle-precision-constant
+// error by gcc: attune: -fsingle-precision-constant changes the results of training; compile without it
+#include <attune/attune.hpp>
 
 // case: span_of_dynamic_size
 // error: attune::MatrixView: the size is known only at run time; check it with attune::checked_view, or fix it at compile time
@@ -218,6 +243,12 @@ void use(const Layer::Parameters& parameters, Layer::Output& y, Layer::Inference
 attune::Tensor<float, 2, 3> tensor{};
 auto columns = attune::view(tensor).columns<4>(0);
 
+// case: unsafe_math_optimizations
+// Clang has no macro for it; SelfTest finds the change of results there.
+// options by gcc: -O2 -funsafe-math-optimizations
+// error by gcc: compile without it and -funsafe-math-optimizations
+#include <attune/attune.hpp>
+
 // case: view_of_another_shape
 // error: attune::MatrixView: the matrix and the layer have different shapes; rows are tokens, columns features, and an array without a shape has rows * cols numbers
 #include <attune/kernels/matrix_view.hpp>
@@ -225,3 +256,9 @@ auto columns = attune::view(tensor).columns<4>(0);
 void read(attune::MatrixView<const float, 2, 3> x);
 
 void use(attune::MatrixView<float, 3, 2> x) { read(x); }
+
+// case: x87_arithmetic
+// Clang does not have the option for x86-64.
+// options by gcc: -mfpmath=387
+// error by gcc: attune: this FPU keeps floats in more bits, so results differ; on x86 compile with -msse2 -mfpmath=sse
+#include <attune/attune.hpp>

@@ -121,7 +121,20 @@
 #error "attune: -ffast-math changes the results of training; compile without it"
 #elif defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
 #error "attune: -ffinite-math-only breaks masks and NaN; compile without it"
+#elif defined(__ASSOCIATIVE_MATH__)
+#error \
+    "attune: -fassociative-math reorders sums and changes the results of training; compile without it and -funsafe-math-optimizations"
+#elif defined(__RECIPROCAL_MATH__)
+#error \
+    "attune: -freciprocal-math rounds quotients twice and changes the results of training; compile without it"
+#elif defined(__NO_SIGNED_ZEROS__)
+#error "attune: -fno-signed-zeros changes the results of training; compile without it"
+#elif defined(__FLT_EVAL_METHOD__) && (__FLT_EVAL_METHOD__ == 1 || __FLT_EVAL_METHOD__ == 2)
+#error \
+    "attune: this FPU keeps floats in more bits, so results differ; on x86 compile with -msse2 -mfpmath=sse"
 #endif
+static_assert(sizeof 0.1 == sizeof(double),
+              "attune: -fsingle-precision-constant changes the results of training; compile without it");
 
 #define ATTUNE_TEXT_OF(name) #name
 #define ATTUNE_TEXT(macro) ATTUNE_TEXT_OF(macro)

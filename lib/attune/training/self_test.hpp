@@ -7,7 +7,7 @@
 //
 // Compiler options that reorder, contract or approximate arithmetic silently change the results of training.
 // So do processor modes with another rounding, or with subnormal numbers flushed to zero. The test detects
-// them with a few training steps, halves of subnormal numbers and a NaN. Compile it with the options of the
+// them with a few training steps, single operations and a NaN. Compile it with the options of the
 // firmware. It takes sizeof(SelfTest) of RAM, and the time of four training steps of a tiny layer.
 #pragma once
 
@@ -30,8 +30,9 @@ class SelfTestOf {
  public:
   /// Returns kOk or kWrongArithmetic.
   [[nodiscard]] Status run() {
-    return keeps_subnormals() && sees_nan() && trains_to_the_same_bits() ? Status::kOk
-                                                                         : Status::kWrongArithmetic;
+    return keeps_subnormals() && keeps_operations() && sees_nan() && trains_to_the_same_bits()
+               ? Status::kOk
+               : Status::kWrongArithmetic;
   }
 
  private:
@@ -44,6 +45,20 @@ class SelfTestOf {
     kernels::scale<Layer::Input::size>(x_.data(), 0.5f);
     bool kept = true;
     for (const float value : x_.values) kept &= std::bit_cast<std::uint32_t>(value) == 1;
+    return kept;
+  }
+
+  // Single operations on powers of two, which the compiler does not know. Clang has no macros for
+  // -freciprocal-math and -fno-signed-zeros.
+  bool keeps_operations() {
+    Rng rng{1};
+    for (float& value : x_.values) value = static_cast<float>(1 << (rng.next() % 8));
+    bool kept = true;
+    for (const float power : x_.values) {
+      kept &= 41 * power / 41 == power;                                // 41 · (1/41) is not 1
+      kept &= std::bit_cast<std::uint32_t>(0.0f - 0.0f * power) == 0;  // not −(0)
+      kept &= power + 0x1.8p-24f * power == power * (1 + 0x1p-23f);    // rounded to nearest
+    }
     return kept;
   }
 
