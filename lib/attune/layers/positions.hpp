@@ -204,8 +204,8 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
   static void vector_at(std::uint64_t position, Scalar* vector, [[maybe_unused]] Beyond& beyond) {
     if constexpr (requires { beyond.next; }) {
       if (position >= std::uint64_t{shape.seq_len}) {
-        static constexpr auto kAngles = detail::frequencies<kFrequencies>(shape.base, shape.d_model);
-        beyond.move_to(position, kAngles);
+        static constexpr auto kRates = detail::frequencies<kFrequencies>(shape.base, shape.d_model);
+        beyond.move_to(position, kRates);
         for (int j = 0; j < shape.d_model; ++j) {
           const auto& at = beyond.of[j / 2];
           vector[j] = static_cast<Scalar>(j % 2 == 0 ? at.sine : at.cosine);

@@ -2,12 +2,18 @@
 // matrices includes it itself, before or after.
 #pragma once
 
+// Eigen's warnings are not a user's, whether its folder comes with -isystem or -I: included headers inherit
+// this.
+#if defined(__GNUC__)
+#pragma GCC system_header
+#endif
+
 #include <Eigen/src/Core/util/Macros.h>
 
 // Eigen 3.4 lets its headers be included one by one, in the order of Eigen/Core; later versions do not.
-#if EIGEN_VERSION_AT_LEAST(3, 4, 90) || !EIGEN_VERSION_AT_LEAST(3, 4, 0) || defined(EIGEN_CORE_H) ||          \
-    !(EIGEN_ARCH_i386_OR_x86_64 || EIGEN_ARCH_ARM_OR_ARM64 || defined(__riscv)) || defined(EIGEN_CUDACC) ||    \
-    defined(EIGEN_HIPCC) || defined(EIGEN_USE_SYCL) || defined(EIGEN_USE_MKL) || defined(EIGEN_USE_BLAS) ||    \
+#if EIGEN_VERSION_AT_LEAST(3, 4, 90) || !EIGEN_VERSION_AT_LEAST(3, 4, 0) || defined(EIGEN_CORE_H) ||        \
+    !(EIGEN_ARCH_i386_OR_x86_64 || EIGEN_ARCH_ARM_OR_ARM64 || defined(__riscv)) || defined(EIGEN_CUDACC) || \
+    defined(EIGEN_HIPCC) || defined(EIGEN_USE_SYCL) || defined(EIGEN_USE_MKL) || defined(EIGEN_USE_BLAS) || \
     defined(_OPENMP) || defined(_MSC_VER)
 #include <Eigen/Core>
 #else
@@ -30,7 +36,8 @@
 #include <new>
 #include <tuple>
 #include <type_traits>
-#if !defined(__GLIBCXX__)  // libstdc++ has Eigen's std::equal_to here already, and <functional> takes long to compile
+#if !defined(__GLIBCXX__)  // libstdc++ has Eigen's std::equal_to here already, and <functional> takes long to
+                           // compile
 #include <functional>
 #endif
 
@@ -39,7 +46,8 @@ using std::ptrdiff_t;
 using std::size_t;
 }  // namespace Eigen
 
-// clang-format off: an order
+// An order.
+// clang-format off
 #include <Eigen/src/Core/util/Constants.h>
 #include <Eigen/src/Core/util/Meta.h>
 #include <Eigen/src/Core/util/ForwardDeclarations.h>
