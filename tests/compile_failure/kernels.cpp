@@ -262,3 +262,13 @@ void use(attune::MatrixView<float, 3, 2> x) { read(x); }
 // options by gcc: -mfpmath=387
 // error by gcc: attune: this FPU keeps floats in more bits, so results differ; on x86 compile with -msse2 -mfpmath=sse
 #include <attune/attune.hpp>
+
+// case: int8_products_continued
+// error: attune::kernels::Int8Products: a part of the terms has its own scales, so sums of integers do not continue; multiply all terms in one call, or add blocks with NextBlock
+attune::Tensor<float, 4, 20> a;
+attune::Tensor<float, 20, 5> b;
+attune::Tensor<float, 4, 5> c;
+
+void multiply_block() {
+  attune::kernels::Int8Products::gemm(view(a), view(b), view(c), attune::kernels::Continue{});
+}

@@ -140,7 +140,7 @@ Flash flash;
 attune::FlashStore<Flash, Trainer> store(flash);
 
 // case: save_of_a_temporary_in_slices
-// error: attune::FlashStore: a pass in slices uses its records until it is done, and this is a temporary; give it a name
+// error: attune::FlashStore: a pass in slices uses its records until it ends, and this is a temporary; store it in a
 #include "flash.hpp"
 
 using Flash = FlashOf<4>;

@@ -93,7 +93,7 @@ TEST(FlashJournal, a_cut_loses_the_entry_under_way_alone) {
   }
 }
 
-TEST(FlashJournal, reports_what_a_cut_of_clear_left_and_erases_none_of_it) {
+TEST(FlashJournal, reports_entries_after_a_cut_of_clear_and_keeps_them) {
   using Flash = NorFlash<NorShape{.unit = 8, .pages = 20}>;
   int reported = 0;
   for (int tear = 0; tear < kTears; ++tear) {

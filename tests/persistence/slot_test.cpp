@@ -123,7 +123,7 @@ TEST(Slot, three_numbers_around_the_circle_are_refused) {
   EXPECT_EQ(record.number, 9u);
 }
 
-TEST(Slot, a_state_whose_save_was_cut_before_its_mark_is_loaded_only_if_there_is_no_other) {
+TEST(Slot, a_state_without_its_mark_is_loaded_only_as_the_last_resort) {
   Flash<2> flash;
   EXPECT_EQ(save(flash, 1), Status::kOk);
   for (const std::uint32_t number : {2u, 3u}) {

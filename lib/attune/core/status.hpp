@@ -10,60 +10,61 @@ namespace ATTUNE_NAMESPACE {
 /// The result of a call. Except for kOk, nothing has changed, unless stated otherwise. message() explains
 /// each value in one sentence.
 enum class [[nodiscard]] Status : std::uint8_t{
-    kOk = 0,           // success
-    kInvalidLength,    // a length or size from outside that does not fit the type
-    kIncompleteBatch,  // update() before `batch` sequences were accumulated; update_incomplete() before any
-    kFullBatch,        // accumulate() after `batch` sequences without an update()
-    kNotInitialized,   // a trainer without parameters: neither initialized, nor loaded, nor resumed
-    kUnderWay,         // a pass in slices is not finished: advance() it to its end, or discard() it
-    kInvalidLearningRate,  // negative, NaN, or so large that a step could overflow parameters
-    kInvalidBeta,          // a decay rate outside [0, 1), or NaN
-    kInvalidEpsilon,       // not positive and finite
-    kInvalidWeightDecay,   // negative, NaN, or learning rate · decay > 1, more than a step can take away;
-                           // an option of ClosedFormHead outside its range
-    kInvalidMomentum,      // momentum or dampening outside [0, 1], or Nesterov without momentum
-    kInvalidMaxNorm,       // a gradient-norm bound that is not positive, or NaN
-    kInvalidSampling,      // a temperature that is negative, infinite or NaN, or a negative number of tokens
-    kInvalidTarget,        // a target that is not a class of the loss
-    kInvalidClassWeight,   // a class weight that is negative, infinite or NaN
-    kNoTargets,            // every target of a batch is ignored or has no weight, or a head has no examples
-    kInvalidToken,         // a token id outside the vocabulary
-    kCacheFull,            // no room for more tokens in a cache, or the end of a table of positions
-    kNothingRemembered,    // a decoder's first step without remember() before it
-    kNotFinite,            // input, output, loss or gradient is infinite or NaN, or too large to be squared
-    kIllConditioned,       // equations that are singular, or that rounding would solve wrongly
-    kCutShort,             // a file ends before its header does, or before its last tensor
-    kTrailingBytes,        // a file continues after its last tensor
-    kHeaderTooLong,        // a file's header is longer than its format allows
-    kInvalidHeader,        // a file's header breaks its format
-    kEscapedName,          // a name in a file has an escape or a control character
-    kDuplicateTensor,      // a file has a tensor of the model twice
-    kInvalidRank,          // a tensor in a file has more than 8 dimensions
-    kInvalidType,          // a tensor's type is unknown, or not supported here
-    kInvalidSize,          // a tensor's bytes do not match its shape and type, or it has none
-    kOverflow,             // a number in a file's header is too large
-    kOverlap,              // tensors of a file share bytes
-    kHole,                 // a file has bytes between tensors
-    kMisaligned,           // a tensor cannot be read in place because of its alignment
-    kUnknownTensor,        // a file has a tensor that the model does not have
-    kMissingTensor,        // a file lacks a tensor of the model
-    kOtherAlias,           // a tensor in a file differs from the tensor whose alias it is
-    kInvalidShape,         // a tensor in a file has another shape than the model's
-    kNothingStored,        // a flash without a valid state, or a missing file
-    kUnreadable,           // stored data cannot be read, or reads differently each time
-    kOtherState,           // a state of another model, optimizer or types, or of an uninitialized trainer
-    kOtherBase,            // a state trained with other constants than this program's
-    kOtherArithmetic,      // a state of another arithmetic; only its parameters can be loaded
-    kOtherPrecision,       // a state trained with the other kind of products, integer or float
-    kOtherStep,            // a replayed step that is not the trainer's next one
-    kNotErased,            // worn flash: a page is not erased after an erase
-    kNotProgrammed,        // flash reads other bytes than were programmed
-    kFlashFault,           // a flash driver failed
-    kJournalFull,          // no room for another journal entry
-    kFileFault,            // a file cannot be opened or written
-    kWrongArithmetic,      // SelfTest: a compiler option or processor mode changes results
-    kNulPadding,           // a file's header ends with NUL characters instead of spaces
-    kChangedDuringSave,    // a record changed between two slices of its save
+    kOk = 0,             // success
+    kInvalidLength = 1,  // a length or size from outside that does not fit the type
+    kIncompleteBatch =
+        2,           // update() before `batch` sequences were accumulated; update_incomplete() before any
+    kFullBatch = 3,  // accumulate() after `batch` sequences without an update()
+    kNotInitialized = 4,       // a trainer without parameters: neither initialized, nor loaded, nor resumed
+    kUnderWay = 5,             // a pass in slices is not finished: advance() it to its end, or discard() it
+    kInvalidLearningRate = 6,  // negative, NaN, or so large that a step could overflow parameters
+    kInvalidBeta = 7,          // a decay rate outside [0, 1), or NaN
+    kInvalidEpsilon = 8,       // not positive and finite
+    kInvalidWeightDecay = 9,  // negative, NaN, or learning rate · decay > 1, more than a step can take away;
+                              // an option of ClosedFormHead outside its range
+    kInvalidMomentum = 10,    // momentum or dampening outside [0, 1], or Nesterov without momentum
+    kInvalidMaxNorm = 11,     // a gradient-norm bound that is not positive, or NaN
+    kInvalidSampling = 12,  // a temperature that is negative, infinite or NaN, or a negative number of tokens
+    kInvalidTarget = 13,    // a target that is not a class of the loss
+    kInvalidClassWeight = 14,  // a class weight that is negative, infinite or NaN
+    kNoTargets = 15,     // every target of a batch is ignored or has no weight, or a head has no examples
+    kInvalidToken = 16,  // a token id outside the vocabulary
+    kCacheFull = 17,     // no room for more tokens in a cache, or the end of a table of positions
+    kNothingRemembered = 18,  // a decoder's first step without remember() before it
+    kNotFinite = 19,        // input, output, loss or gradient is infinite or NaN, or too large to be squared
+    kIllConditioned = 20,   // equations that are singular, or that rounding would solve wrongly
+    kCutShort = 21,         // a file ends before its header does, or before its last tensor
+    kTrailingBytes = 22,    // a file continues after its last tensor
+    kHeaderTooLong = 23,    // a file's header is longer than its format allows
+    kInvalidHeader = 24,    // a file's header breaks its format
+    kEscapedName = 25,      // a name in a file has an escape or a control character
+    kDuplicateTensor = 26,  // a file has a tensor of the model twice
+    kInvalidRank = 27,      // a tensor in a file has more than 8 dimensions
+    kInvalidType = 28,      // a tensor's type is unknown, or not supported here
+    kInvalidSize = 29,      // a tensor's bytes do not match its shape and type, or it has none
+    kOverflow = 30,         // a number in a file's header is too large
+    kOverlap = 31,          // tensors of a file share bytes
+    kHole = 32,             // a file has bytes between tensors
+    kMisaligned = 33,       // a tensor cannot be read in place because of its alignment
+    kUnknownTensor = 34,    // a file has a tensor that the model does not have
+    kMissingTensor = 35,    // a file lacks a tensor of the model
+    kOtherAlias = 36,       // a tensor in a file differs from the tensor whose alias it is
+    kInvalidShape = 37,     // a tensor in a file has another shape than the model's
+    kNothingStored = 38,    // a flash without a valid state, or a missing file
+    kUnreadable = 39,       // stored data cannot be read, or reads differently each time
+    kOtherState = 40,       // a state of another model, optimizer or types, or of an uninitialized trainer
+    kOtherBase = 41,        // a state trained with other constants than this program's
+    kOtherArithmetic = 42,  // a state of another arithmetic; only its parameters can be loaded
+    kOtherPrecision = 43,   // a state trained with the other kind of products, integer or float
+    kOtherStep = 44,        // a replayed step that is not the trainer's next one
+    kNotErased = 45,        // worn flash: a page is not erased after an erase
+    kNotProgrammed = 46,    // flash reads other bytes than were programmed
+    kFlashFault = 47,       // a flash driver failed
+    kJournalFull = 48,      // no room for another journal entry
+    kFileFault = 49,        // a file cannot be opened or written
+    kWrongArithmetic = 50,  // SelfTest: a compiler option or processor mode changes results
+    kNulPadding = 51,       // a file's header ends with NUL characters instead of spaces
+    kChangedDuringSave = 52,  // a record changed between two slices of its save
 };
 
 /// One line for a log or a display, a literal in flash: the fact, then the remedy after a colon.

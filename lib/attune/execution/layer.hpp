@@ -76,9 +76,9 @@ enum class Lanes {
 /// How often backward adds to a gradient. On several threads or ranks, sequences wait for each other unless
 /// it is once (batch_order.hpp).
 enum class Additions {
-  kMany,     // as often as it likes
-  kByParts,  // parts add to their own gradients, by detail::backward_in
-  kOnce      // once to each gradient for each sequence, and reads no gradient
+  kMany = 0,     // as often as it likes
+  kByParts = 1,  // parts add to their own gradients, by detail::backward_in
+  kOnce = 2      // once to each gradient for each sequence, and reads no gradient
 };
 
 /// The abilities of a layer, a `static constexpr Abilities kAbilities{…}`. Without it, a layer takes no

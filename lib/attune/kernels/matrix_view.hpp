@@ -25,8 +25,8 @@ namespace ATTUNE_NAMESPACE {
 /// The vectors of a matrix: its rows, or its columns after transpose(). Strides do not tell: the rows and the
 /// columns of a [n, 1] matrix can have the same ones.
 enum class Major {
-  kRow,     // each row is a vector
-  kColumn,  // each column is a vector
+  kRow = 0,     // each row is a vector
+  kColumn = 1,  // each column is a vector
 };
 
 template <class ScalarType, int kRows, int kCols, int kRowStride = kCols, int kColStride = 1,

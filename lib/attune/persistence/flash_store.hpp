@@ -275,8 +275,8 @@ class FlashStore {
     static_assert(std::is_same_v<void(std::remove_cvref_t<Sources>...), void(Records...)>,
                   "attune::FlashStore: the arguments are the records of the store, in their order");
     static_assert((std::is_lvalue_reference_v<Sources> && ...),
-                  "attune::FlashStore: a pass in slices uses its records until it is done, and this is a "
-                  "temporary; give it a name");
+                  "attune::FlashStore: a pass in slices uses its records until it ends, and this is a "
+                  "temporary; store it in a variable");
   }
   [[nodiscard]] Status may_begin() const { return pass_ % 2 == 0 ? Status::kOk : Status::kUnderWay; }
   std::uint16_t begin_pass() { return ++pass_; }

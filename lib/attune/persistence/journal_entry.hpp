@@ -30,16 +30,16 @@ inline constexpr std::uint32_t kJournalVersion = 1;
 
 /// Events of a training, in entries of a journal. Parentheses name the record of each.
 enum class JournalEvent : std::uint8_t {
-  kSession = 1,    // the device started (JournalSession)
-  kStarted,        // the program started the trainer with `number` (JournalPoint)
-  kResumed,        // the trainer resumed from a saved state (JournalPoint)
-  kSequence,       // a sequence was accumulated (its number, 4 bytes)
-  kSequenceBytes,  // a sequence was accumulated (the bytes of input, target and mask)
-  kUpdated,        // an update or a discarded batch (Status as 4 bytes, options, clipping if used)
-  kDiscarded,      // the batch was discarded (no record)
-  kSaving,         // the state is about to be saved (JournalPoint)
-  kHash,           // hash of the current parameters (hash_bits, 4 bytes)
-  kLoaded,         // the state changed elsewhere, such as by load() (the bytes of Trainer::State)
+  kSession = 1,        // the device started (JournalSession)
+  kStarted = 2,        // the program started the trainer with `number` (JournalPoint)
+  kResumed = 3,        // the trainer resumed from a saved state (JournalPoint)
+  kSequence = 4,       // a sequence was accumulated (its number, 4 bytes)
+  kSequenceBytes = 5,  // a sequence was accumulated (the bytes of input, target and mask)
+  kUpdated = 6,        // an update or a discarded batch (Status as 4 bytes, options, clipping if used)
+  kDiscarded = 7,      // the batch was discarded (no record)
+  kSaving = 8,         // the state is about to be saved (JournalPoint)
+  kHash = 9,           // hash of the current parameters (hash_bits, 4 bytes)
+  kLoaded = 10,        // the state changed elsewhere, such as by load() (the bytes of Trainer::State)
 };
 /// The last event of this version.
 inline constexpr std::uint32_t kLastJournalEvent = static_cast<std::uint32_t>(JournalEvent::kLoaded);

@@ -74,15 +74,15 @@ class SlotSave {
 
  private:
   enum class Stage : std::uint8_t {
-    kSurvey,   // all pages
-    kJudge,    // the slot that is about to be erased
-    kErase,    // its pages
-    kBody,     // units of the records
-    kCompare,  // of flash with the records
-    kHead,     // its units
-    kVerify,   // the head
-    kMark,     // that the state is complete
-    kDone,
+    kSurvey = 0,   // all pages
+    kJudge = 1,    // the slot that is about to be erased
+    kErase = 2,    // its pages
+    kBody = 3,     // units of the records
+    kCompare = 4,  // of flash with the records
+    kHead = 5,     // its units
+    kVerify = 6,   // the head
+    kMark = 7,     // that the state is complete
+    kDone = 8,
   };
 
   Status next(Stage stage) {
