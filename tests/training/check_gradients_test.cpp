@@ -14,7 +14,15 @@ namespace {
 
 using namespace attune;
 
-enum class Mistake { kNone, kWrongParameter, kWrongInput, kOverwrites, kForgetsDx, kOtherInference };
+enum class Mistake {
+  kNone,
+  kWrongParameter,
+  kWrongInput,
+  kOverwrites,
+  kForgetsDx,
+  kOtherInference,
+  kAddsAgain
+};
 
 /// y = scale ∘ x, with a backward that may be wrong on purpose.
 template <Mistake mistake>
@@ -31,6 +39,7 @@ struct Scale {
   struct Tape {};
   struct Scratch {};
   struct InferenceScratch {};
+  static constexpr Abilities kAbilities{.additions = Additions::kOnce};
 
   static void forward(const Parameters& p, ConstView<Input> x, View<Output> y, InferenceScratch&) {
     multiply(p, x, y, mistake == Mistake::kOtherInference ? 2 : 1);
@@ -43,6 +52,10 @@ struct Scale {
     for (int j = 0; j < 3; ++j) {
       double sum = 0;
       for (int i = 0; i < 2; ++i) sum += x(i, j) * dy(i, j);
+      if (mistake == Mistake::kAddsAgain) {
+        sum /= 8;
+        for (int i = 0; i < 7; ++i) gradients.scale(0, j) += sum;
+      }
       if (mistake == Mistake::kWrongParameter && j == 2) sum += 0.5;
       gradients.scale(0, j) = mistake == Mistake::kOverwrites ? sum : gradients.scale(0, j) + sum;
     }
@@ -93,6 +106,14 @@ TEST(CheckGradients, names_the_worst_element_of_a_wrong_gradient) {
 
 TEST(CheckGradients, find_gradients_that_do_not_accumulate) {
   EXPECT_FALSE(check_gradients<Scale<Mistake::kOverwrites>>().ok());
+}
+
+TEST(CheckGradients, find_a_layer_that_adds_more_often_than_it_says) {
+  const GradientCheck check = check_gradients<Scale<Mistake::kAddsAgain>>();
+  EXPECT_TRUE(check.adds_again);
+  EXPECT_LE(check.error, GradientCheck::kTolerance);
+  EXPECT_FALSE(check.ok());
+  EXPECT_FALSE(check_gradients<Scale<Mistake::kWrongInput>>().adds_again);
 }
 
 TEST(CheckGradients, find_an_inference_that_computes_something_else) {

@@ -7,7 +7,8 @@
 // Parameters, input and dL/dy are random, and L = Σ dy ∘ y. Every scalar of every tensor moves by ±step, at
 // two inferences each. Differences use the inference forward, so a training forward that computes something
 // else fails as well. A layer with dropout is differentiated in training, with the same masks for all passes.
-// Gradients start from 1 and dx from NaN: backward must add to gradients and overwrite dx.
+// Gradients start from 1 and dx from NaN: backward must add to gradients and overwrite dx. If the layer says
+// that it adds once (Additions, execution/layer.hpp), a backward from 0 must give the same sums.
 #pragma once
 
 #include <cstddef>
@@ -46,10 +47,11 @@ struct [[nodiscard]] GradientCheck {
   double largest_of_parameters;
   double largest_of_input;  // the same for the input
   Status status;            // forward's answer to the token ids 0 and 1, alternating
+  bool adds_again;          // whether backward adds more than once, against kAbilities.additions
 
-  /// Whether forward accepted its input and no error exceeds `tolerance`.
+  /// Whether forward accepted its input, no error exceeds `tolerance`, and backward adds as often as it says.
   [[nodiscard]] constexpr bool ok(double tolerance = kTolerance) const {
-    return status == Status::kOk && error <= tolerance;
+    return status == Status::kOk && error <= tolerance && !adds_again;
   }
 };
 
@@ -170,18 +172,32 @@ GradientCheck check_gradients(GradientProblem<Layer>& problem, const GradientChe
   check.error = -1;
   problem.draw(options);
   if (check.status = problem.infer(mask...); check.status != Status::kOk) return check;
-  (void)problem.forward(mask...);
-  for_each_tensor(
-      [](const TensorPath&, auto& tensor) {
-        for (double& g : tensor.values) g = 1;
-      },
-      problem.gradients);
-  if constexpr (kTakesIds<Layer>) {
-    problem.backward(NoGradient{}, mask...);
-  } else {
-    for (double& dx : problem.dx.values) dx = std::numeric_limits<double>::quiet_NaN();
-    problem.backward(problem.dx, mask...);
+  const auto for_each_gradient = [&](const auto& body) {
+    for_each_tensor(
+        [&body](const TensorPath&, auto& tensor) {
+          for (double& g : tensor.values) body(g);
+        },
+        problem.gradients);
+  };
+  const auto add_to = [&](double start) {
+    (void)problem.forward(mask...);
+    for_each_gradient([start](double& g) { g = start; });
+    if constexpr (kTakesIds<Layer>) {
+      problem.backward(NoGradient{}, mask...);
+    } else {
+      for (double& dx : problem.dx.values) dx = std::numeric_limits<double>::quiet_NaN();
+      problem.backward(problem.dx, mask...);
+    }
+  };
+  if constexpr (kAbilities<Layer>.additions == Additions::kOnce) {
+    constexpr double kStart = 1e6 / 3;  // every addition is rounded
+    add_to(0);
+    for_each_gradient([](double& g) { g += kStart; });
+    const std::uint32_t of_one_addition = hash_bits(problem.gradients);
+    add_to(kStart);
+    check.adds_again = hash_bits(problem.gradients) != of_one_addition;
   }
+  add_to(1);
   const auto loss = [&] { return problem.loss(mask...); };
   const auto larger = [](double a, double b) { return a > b ? a : b; };
   for_each_tensor(
