@@ -96,7 +96,12 @@ typedef struct ${NAME}_flash {
   ${NAME}_status (*sync)(void* context);
 } ${NAME}_flash;
 /* Saves the training between two updates. A power cut at any time leaves the state before it or this one. */
-${NAME}_status ${NAME}_save_to_flash(const ${NAME}_model* model, const ${NAME}_flash* flash);
+${NAME}_status ${NAME}_save_to_flash(${NAME}_model* model, const ${NAME}_flash* flash);
+/* Begins the same in slices: each is bounded work or one call of the driver. The driver stays as it is until the end, and an update
+   answers ${UPPER}_UNDER_WAY. ${NAME}_start ends it, and the flash has the state before. */
+${NAME}_status ${NAME}_save_to_flash_in_slices(${NAME}_model* model, const ${NAME}_flash* flash);
+/* The next slice: ${UPPER}_UNDER_WAY until the last. ${UPPER}_NOT_INITIALIZED: ${NAME}_start has ended it. */
+${NAME}_status ${NAME}_flash_slice(${NAME}_model* model);
 /* Resumes from the newest state, and forgets accumulated sequences. ${UPPER}_NOTHING_STORED without one. After ${UPPER}_OTHER_BASE, ${UPPER}_OTHER_ARITHMETIC and
    ${UPPER}_UNREADABLE the model must be started or loaded. */
 ${NAME}_status ${NAME}_resume_from_flash(${NAME}_model* model, const ${NAME}_flash* flash);

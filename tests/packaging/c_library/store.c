@@ -44,6 +44,32 @@ static tuned_status chip_sync(void* context) {
   return has_power() ? TUNED_OK : TUNED_FLASH_FAULT;
 }
 
+static void save_in_slices(tuned_model* model, const tuned_flash* flash, const float* x) {
+  static unsigned char before[TUNED_STATE], again[TUNED_STATE];
+  const int label = 2;
+  int slices = 0;
+  tuned_start(model, 7);
+  tuned_accumulate(model, x, &label, NULL);
+  print_check("a save in slices begins", tuned_save_to_flash_in_slices(model, flash) == TUNED_OK && tuned_flash_slice(model) == TUNED_UNDER_WAY);
+  print_check("no second one, and no update", tuned_save_to_flash(model, flash) == TUNED_UNDER_WAY && tuned_update(model, 0.02f) == TUNED_UNDER_WAY &&
+                                                   tuned_update_in_slices(model, 0.02f) == TUNED_UNDER_WAY && tuned_resume_from_flash(model, flash) == TUNED_UNDER_WAY);
+  print_check("but a sequence", tuned_accumulate(model, x, &label, NULL) == TUNED_OK);
+  tuned_status last;
+  while ((last = tuned_flash_slice(model)) == TUNED_UNDER_WAY) ++slices;
+  print_check("it ends", last == TUNED_OK && slices > 10 && tuned_update(model, 0.02f) == TUNED_OK);
+  tuned_start(model, 7);
+  tuned_save(model, before, sizeof before);
+  tuned_start(model, 9);
+  print_check("with the state from its begin", tuned_resume_from_flash(model, flash) == TUNED_OK &&
+                                                   tuned_save(model, again, sizeof again) == TUNED_OK && memcmp(again, before, sizeof again) == 0);
+  tuned_start(model, 9);
+  tuned_save_to_flash_in_slices(model, flash);
+  tuned_flash_slice(model);
+  tuned_start(model, 9);
+  print_check("a start ends a save", tuned_flash_slice(model) == TUNED_NOT_INITIALIZED && tuned_resume_from_flash(model, flash) == TUNED_OK && tuned_save(model, again, sizeof again) == TUNED_OK &&
+                                         memcmp(again, before, sizeof again) == 0);
+}
+
 void store(void) {
   static const tuned_flash flash = {&chip, chip_read, chip_program, chip_erase, chip_sync};
   static unsigned char before[TUNED_STATE], state[TUNED_STATE], again[TUNED_STATE];
@@ -81,6 +107,8 @@ void store(void) {
     if (saved == TUNED_OK) break;
   }
   print_check("a power cut leaves the old state or the new one", held && old > 10 && cuts > old);
+  save_in_slices(model, &flash, x);
+  tuned_resume(model, state, sizeof state);
   print_check("the driver is called as the header says", chip.wrong == 0);
 
   /* Another base: the word behind the steps that stands for it is another. */
