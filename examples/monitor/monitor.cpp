@@ -187,9 +187,10 @@ Status run(Store& store, int steps) {
     if (device.progress.step % kStepsOfSave == 0 || device.progress.step == steps) {
       device.saved = device.progress;  // ticks are served meanwhile
       device.during = During::kSave;
-      const Status status = store.save(device.trainer.state(), device.inspected, device.saved);
+      auto save = store.save_in_slices(device.trainer.state(), device.inspected, device.saved);
+      run_in_slices(save, between_slices);
       device.during = During::kWork;
-      if (status != Status::kOk) return status;
+      if (save.status() != Status::kOk) return save.status();
     }
   }
   return Status::kOk;
@@ -197,8 +198,11 @@ Status run(Store& store, int steps) {
 
 /// The trainer, and the window from which it goes on.
 Status begin_or_resume(Store& store) {
-  const Status status = device.trainer.resume(
-      [&](Trainer::State& state) { return store.load(state, device.inspected, device.progress); });
+  const Status status = device.trainer.resume([&](Trainer::State& state) {
+    auto load = store.load_in_slices(state, device.inspected, device.progress);
+    run_in_slices(load, reset_sometime);  // ticks have not begun
+    return load.status();
+  });
   if (status == Status::kNothingStored) device.trainer.load(monitor::kFactory);
   device.classified = device.progress.step * kWindowsOfStep;
   return status == Status::kNothingStored ? Status::kOk : status;
@@ -243,7 +247,7 @@ int main() {
 
   const std::size_t heap_calls_before = port::heap_calls();
   port::paint_stack();
-  monitor::Flash flash(nonvolatile->flash, between_slices);
+  monitor::Flash flash(nonvolatile->flash);
   Store store(flash);
   tell_reset(resets);
   Status status = begin_or_resume(store);
@@ -265,8 +269,7 @@ int main() {
   monitor::print(tally);
   terminal::print_memory("training", Trainer::memory(attune::Feeding::kOneByOne));
   terminal::print_memory("inference, parameters included", attune::inference_memory<Model>());
-  port::print("RAM of both, of samples and of counters: ", sizeof(Device), " bytes; stack ", stack,
-              '\n');
+  port::print("RAM of both, of samples and of counters: ", sizeof(Device), " bytes; stack ", stack, '\n');
   port::print(windows_of_run * monitor::kSamples, " ticks of ", 1000 / monitor::kHertz, " ms",
               port::ticks_interrupt() ? "" : ", simulated: time stands still while the program computes",
               "; ", nonvolatile->late_ticks, " served late\n", nonvolatile->windows_in_training,

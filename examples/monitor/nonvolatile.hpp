@@ -55,29 +55,26 @@ inline Nonvolatile* map_nonvolatile() { return &in_ram; }
 
 #endif
 
-/// Of attune::FlashStore. The processor does not wait for a flash: `while_busy` is called between two units.
+/// Of attune::FlashStore.
 class Flash {
  public:
   static constexpr std::uint32_t kPageSize = monitor::kPageSize, kPages = monitor::kPages, kProgramUnit = 4;
   static constexpr unsigned char kErased = 0xFF;
 
-  Flash(unsigned char* memory, void (*while_busy)()) : memory_(memory), while_busy_(while_busy) {}
+  explicit Flash(unsigned char* memory) : memory_(memory) {}
 
   attune::Status read(std::uint32_t at, void* to, std::size_t bytes) {
-    while_busy_();
     std::memcpy(to, memory_ + at, bytes);
     return attune::Status::kOk;
   }
   attune::Status program(std::uint32_t at, const void* from, std::size_t bytes) {
     const auto* const source = static_cast<const unsigned char*>(from);
     for (std::size_t i = 0; i < bytes; ++i) {
-      if (i % kProgramUnit == 0) while_busy_();
       memory_[at + i] = static_cast<unsigned char>(memory_[at + i] & source[i]);
     }
     return attune::Status::kOk;
   }
   attune::Status erase(std::uint32_t at) {
-    while_busy_();
     std::memset(memory_ + at, kErased, kPageSize);
     return attune::Status::kOk;
   }
@@ -85,7 +82,6 @@ class Flash {
 
  private:
   unsigned char* memory_;
-  void (*while_busy_)();
 };
 
 }  // namespace monitor

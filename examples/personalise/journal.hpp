@@ -27,7 +27,20 @@ inline void count_operation() {
 template <std::uint32_t pages>
 struct FailingFlash : monitor::Flash {
   static constexpr std::uint32_t kPages = pages;
-  explicit FailingFlash(unsigned char* memory) : monitor::Flash(memory, count_operation) {}
+  using monitor::Flash::Flash;
+
+  attune::Status read(std::uint32_t at, void* to, std::size_t bytes) {
+    count_operation();
+    return monitor::Flash::read(at, to, bytes);
+  }
+  attune::Status program(std::uint32_t at, const void* from, std::size_t bytes) {
+    count_operation();
+    return monitor::Flash::program(at, from, bytes);
+  }
+  attune::Status erase(std::uint32_t at) {
+    count_operation();
+    return monitor::Flash::erase(at);
+  }
 };
 
 /// Of a Learner with a trainer.

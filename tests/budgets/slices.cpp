@@ -4,6 +4,8 @@
 #include <console.hpp>
 #include <instructions.hpp>
 
+#include <cstring>
+
 // Unless the header says otherwise: qualified names find its own first.
 namespace defaults {
 using Loss = attune::MeanSquaredError;
@@ -52,6 +54,58 @@ void count_in_one_go(const char* what, auto&& run) {
   port::print(what, " 0 1\n");
 }
 
+// A store of a state beside constants, which no save reads again, in memory that behaves as flash.
+namespace stored {
+
+using Base = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 32, .d_out = 32}>;
+constexpr Base::Parameters kBase{};
+using Trainer =
+    attune::Trainer<attune::Sequential<attune::Frozen<Base, kBase>, attune::Linear<attune::LinearShape{
+                                                                        .rows = 1, .d_in = 32, .d_out = 4}>>,
+                    attune::MeanSquaredError>;
+Trainer trainer;
+
+class Flash {
+ public:
+  static constexpr std::uint32_t kPageSize = 512, kPages = 10, kProgramUnit = 8;
+  static constexpr unsigned char kErased = 0xFF;
+
+  attune::Status read(std::uint32_t at, void* to, std::size_t bytes) {
+    std::memcpy(to, memory_ + at, bytes);
+    return attune::Status::kOk;
+  }
+  attune::Status program(std::uint32_t at, const void* from, std::size_t bytes) {
+    std::memcpy(memory_ + at, from, bytes);
+    return attune::Status::kOk;
+  }
+  attune::Status erase(std::uint32_t at) {
+    std::memset(memory_ + at, kErased, kPageSize);
+    return attune::Status::kOk;
+  }
+  attune::Status sync() { return attune::Status::kOk; }
+
+ private:
+  unsigned char memory_[kPageSize * kPages] = {};
+};
+Flash flash;
+using Store = attune::FlashStore<Flash, Trainer::State>;
+Store store(flash);
+Trainer::State loaded;
+static_assert(Store::kSlots == 2);
+
+}  // namespace stored
+
+// Saves into each slot, and a load. Bytes of a slice stand in the place of its work.
+void count_store() {
+  constexpr int kBytes = 64;
+  stored::trainer.initialize(attune::XavierUniform{}, attune::Rng(2));
+  count_in_one_go("save", [] { (void)stored::store.save(stored::trainer.state()); });
+  for (int slot = 0; slot < 2; ++slot)
+    count_slices("save", kBytes, stored::store.save_in_slices(stored::trainer.state()));
+  count_in_one_go("load", [] { (void)stored::store.load(stored::loaded); });
+  count_slices("load", kBytes, stored::store.load_in_slices(stored::loaded));
+}
+
 template <int work>
 void count_in_slices() {
   count_slices("accumulate", work, trainer.template accumulate_in_slices<work>(x, target));
@@ -72,4 +126,5 @@ int main() {
   count_in_slices<8192>();
   count_in_slices<512>();
   count_in_slices<128>();
+  count_store();
 }

@@ -106,21 +106,15 @@ class SlotSave {
   /// The slot that is worth least, and after failures another one. It does not touch the best state, unless a
   /// state of other types is in every slot.
   [[nodiscard]] std::uint32_t target() const {
-    std::uint32_t count = 0, slot = survey_.victim();
-    for (std::uint32_t other = 0; other < types.slots; ++other) {
-      count += is_free(other);
-      if (slot == SlotWorth::kNoSlot && is_free(other)) slot = other;
-    }
+    const std::uint32_t first = (std::min)(best_.page / types.pages, types.slots),
+                        end = (std::min)((best_.page + best_.pages - 1u) / types.pages + 1, types.slots),
+                        touched = best_.pages == 0 ? 0 : end - first, count = types.slots - touched;
     if (count == 0) return failures_ % types.slots;
-    for (std::uint32_t skipped = failures_ % count; skipped > 0; --skipped) {
-      do {
-        slot = (slot + 1) % types.slots;
-      } while (!is_free(slot));
-    }
-    return slot;
-  }
-  [[nodiscard]] bool is_free(std::uint32_t slot) const {
-    return !best_.touches(slot * types.pages, types.pages);
+    const std::uint32_t victim = survey_.victim();
+    // A number among the slots that the best state does not touch.
+    std::uint32_t slot = victim == SlotWorth::kNoSlot ? first : victim < first ? victim : victim - touched;
+    slot = (slot + failures_) % count;
+    return slot < first ? slot : slot + touched;
   }
   /// Reads the slot again: it is erased only if no state in it is to be loaded rather than the best one, or
   /// is complete and newer than all.
