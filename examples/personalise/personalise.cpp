@@ -124,7 +124,7 @@ Status with_store(const Body& body) {
     monitor::Nonvolatile* const nonvolatile = monitor::map_nonvolatile();
     if (nonvolatile == nullptr) return Status::kFlashFault;
     if (port::reset_count() == 0) *nonvolatile = {};
-    monitor::Flash flash(nonvolatile->flash, [] {});
+    monitor::Flash flash(nonvolatile->flash);
     attune::FlashStore<monitor::Flash, Learned> store(flash);
     return body(store);
   } else {
