@@ -113,6 +113,8 @@ void record(int take) {
   return answer(0, 0) - answer(0, 0) == 0;  // no NaN, no infinity
 }
 
+[[gnu::noinline]] bool keep() { return Store(flash).save(adapter.state()) == attune::Status::kOk; }
+
 [[gnu::noinline]] bool start() {
   const auto stored = adapter.resume([](Trainer::State& state) { return Store(flash).load(state); });
   if (stored == attune::Status::kOk) return true;
@@ -130,6 +132,6 @@ int main() {
   port::begin_counting();
   const bool learned = learn(kBatch);
   port::end_counting();
-  if (!learned || Store(flash).save(adapter.state()) != attune::Status::kOk) return 1;
+  if (!learned || !keep()) return 1;
   return start() && predict() ? 0 : 1;
 }

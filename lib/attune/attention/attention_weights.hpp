@@ -18,6 +18,19 @@
 
 namespace ATTUNE_NAMESPACE::detail {
 
+// The row values from a row on; nullptr if none are kept. For size, the code that keeps them and the code
+// that does not are the same.
+template <class Kept>
+ATTUNE_INLINE Kept kept_from(Kept kept, [[maybe_unused]] int row) {
+  if constexpr (std::is_null_pointer_v<Kept>) {
+    return kept;
+  } else {
+    return kernels::kMayKeepNothing && kept == nullptr ? kept : kept + 2 * row;
+  }
+}
+template <class Scalar, class Kept>
+using KeptAs = std::conditional_t<kernels::kMayKeepNothing && std::is_null_pointer_v<Kept>, Scalar*, Kept>;
+
 // P of one head, in place from scaled scores: rows of queries, starting at `first_query`. `kept` and `end`
 // are passed to kernels::softmax_rows.
 template <class Scalar, int kQueries, int kKvLen, class Mask, class Kept = std::nullptr_t,
@@ -30,11 +43,7 @@ template <class Scalar, int kQueries, int kKvLen, class Mask, class Kept = std::
           mask.template hide<kKvLen>(head, first_query + i, scores + i * kKvLen);
           mask.template bias<kKvLen>(head, first_query + i, scores + i * kKvLen);
         }
-        if constexpr (std::is_null_pointer_v<Kept>) {
-          kernels::softmax_rows<Scalar, kRows, kKvLen>(scores + first * kKvLen, kept, end);
-        } else {
-          kernels::softmax_rows<Scalar, kRows, kKvLen>(scores + first * kKvLen, kept + 2 * first, end);
-        }
+        kernels::softmax_rows<Scalar, kRows, kKvLen>(scores + first * kKvLen, kept_from(kept, first), end);
       },
       used);
 }
@@ -95,13 +104,7 @@ ATTUNE_INLINE void weigh(const Query& query, const Key& key, const Weights& p, c
         return end;
       }
     }();
-    const auto kept_rows = [&]() ATTUNE_INLINE_LAMBDA {
-      if constexpr (std::is_null_pointer_v<Kept>) {
-        return kept;
-      } else {
-        return kept + 2 * first;
-      }
-    }();
+    const auto kept_rows = kept_from(KeptAs<Scalar, Kept>(kept), first);
     masked_softmax<Scalar, count, kKeys>(p_rows.data, mask, head, first_query + first, kept_rows, end_of_row,
                                          used_rows(p_rows));
   };

@@ -85,16 +85,13 @@ struct Linear {
   /// y[rows, d_out] = x[rows, d_in]·W + b. `y` may not overlap `x`.
   template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, const Call& context = {}) {
-    context.template tokens<shape.rows, shape.d_in * shape.d_out>(
-        [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
-          const auto from = x.template rows_at<count>(first);
-          const auto to = y.template rows_at<count>(first);
-          if constexpr (shape.bias) {
-            multiply(from, parameters.weight, to, kernels::AddBias<Scalar>{parameters.bias.data()});
-          } else {
-            multiply(from, parameters.weight, to);
-          }
-        });
+    const Scalar* bias = nullptr;
+    if constexpr (shape.bias) bias = parameters.bias.data();
+    if constexpr (std::is_same_v<decltype(parameters.weight), Tensor<Scalar, shape.d_in, shape.d_out>>) {
+      multiply_rows(x, parameters.weight, bias, y, context);
+    } else {
+      multiply_by(x, parameters.weight, bias, y, context);
+    }
   }
   template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&,
@@ -107,23 +104,53 @@ struct Linear {
     forward(parameters, x, y, context);
   }
 
+ private:
+  ATTUNE_INLINE static void multiply_rows(ConstView<Input> x, const auto& weight,
+                                          [[maybe_unused]] const Scalar* bias, View<Output> y,
+                                          const auto& context) {
+    context.template tokens<shape.rows, shape.d_in * shape.d_out>(
+        [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
+          const auto from = x.template rows_at<count>(first);
+          const auto to = y.template rows_at<count>(first);
+          if constexpr (shape.bias) {
+            multiply(from, weight, to, kernels::AddBias<Scalar>{bias});
+          } else {
+            multiply(from, weight, to);
+          }
+        });
+  }
+  // The type of a set contains its role, that of a weight does not: constants of one shape and storage share
+  // this function.
+  template <class Weight, AnyContext Call>
+  [[gnu::noinline]] static void multiply_by(ConstView<Input> x, const Weight& weight, const Scalar* bias,
+                                            View<Output> y, const Call& context) {
+    multiply_rows(x, weight, bias, y, context);
+  }
+  template <class Gradient>
+  ATTUNE_INLINE static void add_to_weight(ConstView<Input> x, ConstView<Output> dy, const Gradient& gradient,
+                                          const auto& context, const auto& by_rows) {
+    by_rows.template rows<shape.d_in, shape.rows * shape.d_out>(
+        [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+          add_product(context.first(x).transpose().template rows_at<count>(first), context.first(dy),
+                      gradient.template rows_at<count>(first), context.zeros());
+        });
+  }
+  // A product of low rank, whose second factor adds up all rows; shared in the same way.
+  template <class Gradient, AnyContext Call>
+  [[gnu::noinline]] static void add_to_factors(ConstView<Input> x, ConstView<Output> dy,
+                                               const Gradient& gradient, const Call& context) {
+    add_to_weight(x, dy, gradient, context, context);
+  }
+
+ public:
   /// gradients += dL/dW, dL/db.
   template <class Gradients, AnyContext Call = Context<>>
   static void backward_parameters(ConstView<Input> x, ConstView<Output> dy, Gradients& gradients,
                                   const Call& context = {}) {
-    if constexpr (detail::kTrained<decltype(gradients.weight)>) {
-      const auto& by_rows = [&]() ATTUNE_INLINE_LAMBDA {
-        if constexpr (std::is_same_v<decltype(gradients.weight), Tensor<Scalar, shape.d_in, shape.d_out>>) {
-          return context.in_any_order();
-        } else {  // a product of low rank, whose second factor adds up all rows
-          return context;
-        }
-      }();
-      by_rows.template rows<shape.d_in, shape.rows * shape.d_out>(
-          [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
-            add_product(context.first(x).transpose().template rows_at<count>(first), context.first(dy),
-                        view(gradients.weight).template rows_at<count>(first), context.zeros());
-          });
+    if constexpr (std::is_same_v<decltype(gradients.weight), Tensor<Scalar, shape.d_in, shape.d_out>>) {
+      add_to_weight(x, dy, view(gradients.weight), context, context.in_any_order());
+    } else if constexpr (detail::kTrained<decltype(gradients.weight)>) {
+      add_to_factors(x, dy, view(gradients.weight), context);
     }
     if constexpr (shape.bias) {
       context.stage([&]() ATTUNE_INLINE_LAMBDA { add_column_sums(context.first(dy), view(gradients.bias)); });

@@ -104,6 +104,10 @@ namespace ATTUNE_NAMESPACE::kernels::detail {
 ///
 /// Each element has its own row of coefficients, which the integer unit finds.
 [[gnu::noinline]] inline void gelu_of_fours(int fours, const float* x, float* y) {
+#if defined(__OPTIMIZE_SIZE__)
+  for (; fours > 0; x += 4, y += 4, --fours) gelu_of_far(x, y);
+  return;
+#endif
   static_assert(kTailTerms == 7 && kTailRows == 16 && sizeof(TailRows) == 16 * 32);
   constexpr std::uint32_t kRound = std::bit_cast<std::uint32_t>(kTailRound);
   const float half = in_register(0.5f), rounding = in_register(kTailRound);
@@ -161,6 +165,10 @@ inline constexpr DensityTable kDensityTable = [] {
 /// `slopes` may be `x` or, without kValues, `y`.
 template <bool kValues, class Other>
 [[gnu::noinline]] void gelu_slopes_of_fours(int fours, const float* x, Other* y, float* slopes) {
+#if defined(__OPTIMIZE_SIZE__)
+  for (; fours > 0; x += 4, y += 4, slopes += 4, --fours) gelu_slopes_of_far<kValues>(x, y, slopes);
+  return;
+#endif
   constexpr std::uint32_t kRound = std::bit_cast<std::uint32_t>(kTailRound);
   const float half = in_register(0.5f), rounding = in_register(kTailRound);
   for (;; x += 4, y += 4, slopes += 4, --fours) {

@@ -112,20 +112,14 @@ namespace detail {
 // Adds to the sums of one block in s16 … s31. Arguments: r0 A, r1 B, r2 and r3 their strides in bytes, r12
 // the depth less four, r4 the scales of B's rows. Clobbers all of them, lr, r5, r8, r9 and s0 … s15; takes 20
 // bytes of stack. quantized_tiles_product calls it with this convention, which is not C++'s. Eight k at a
-// time; an odd number of fours starts with the second half. For size, four k at a time.
-#if defined(__OPTIMIZE_SIZE__)
-#define ATTUNE_K_OF_TILE(four, rows) \
-  ".p2align 2\n1:\n" four ATTUNE_ALL_ROWS(rows) "subs r12,r12,#4\n bhs 1b\n"
-#else
-#define ATTUNE_K_OF_TILE(four, rows)                                                               \
-  "tst r12,#4\n beq 2f\n .p2align 2\n1:\n" four ATTUNE_ALL_ROWS(rows) "2:\n" four ATTUNE_ALL_ROWS( \
-      rows) "subs r12,r12,#8\n bhs 1b\n"
-#endif
-#define ATTUNE_NARROW_TILE(name, lines_of_b, four, rows, rest)                                          \
-  [[gnu::naked]] inline void name() {                                                                   \
-    asm("push {r6,r7,r10,r11,lr}\n add lr,r0,r2\n add r5,lr,r2\n add r6,r5,r2\n add r8,r6,r2\n "        \
-        "add r9,r8,r2\n add r10,r9,r2\n add.w r2,r10,r2\n" lines_of_b ATTUNE_K_OF_TILE(four, rows) rest \
-        "pop {r6,r7,r10,r11,pc}\n");                                                                    \
+// time; an odd number of fours starts with the second half.
+#define ATTUNE_NARROW_TILE(name, lines_of_b, four, rows, rest)                                   \
+  [[gnu::naked]] inline void name() {                                                            \
+    asm("push {r6,r7,r10,r11,lr}\n add lr,r0,r2\n add r5,lr,r2\n add r6,r5,r2\n add r8,r6,r2\n " \
+        "add r9,r8,r2\n add r10,r9,r2\n add.w r2,r10,r2\n" lines_of_b                            \
+        "tst r12,#4\n beq 2f\n .p2align 2\n"                                                     \
+        "1:\n" four ATTUNE_ALL_ROWS(rows) "2:\n" four ATTUNE_ALL_ROWS(                           \
+            rows) "subs r12,r12,#8\n bhs 1b\n" rest "pop {r6,r7,r10,r11,pc}\n");                 \
   }
 #define ATTUNE_NARROW_TILES(name, lines_of_b, four, rows, single) \
   ATTUNE_NARROW_TILE(name, lines_of_b, four, rows, "")            \
@@ -234,7 +228,6 @@ ATTUNE_SMALL_TILE_ACROSS(float16_across_small, ATTUNE_FLOAT16_NEXT, "2", "4", "6
 #undef ATTUNE_B_ACROSS_NEXT
 #undef ATTUNE_SCALE_FOUR
 #undef ATTUNE_SCALE_SINGLE
-#undef ATTUNE_K_OF_TILE
 #undef ATTUNE_NARROW_TILE
 #undef ATTUNE_NARROW_TILES
 #undef ATTUNE_NARROW_TILE_ALONG
@@ -245,7 +238,14 @@ ATTUNE_NARROW_BLOCKS(kSmallTile, small);
 
 // Rows in blocks of eight: all of exactly eight rows. On M33 and M55, where memory takes as long as
 // multiplying, also whole eights of more rows, if B has no scales and is therefore dequantized fast enough.
+// For size, panels take all rows.
+#if defined(__OPTIMIZE_SIZE__)
+inline constexpr bool kPanelsAlone = true;
+#else
+inline constexpr bool kPanelsAlone = false;
+#endif
 constexpr int eight_rows(int rows, [[maybe_unused]] bool scaled) {
+  if (kPanelsAlone) return 0;
 #if __ARM_ARCH >= 8
   if (!scaled || rows == 2 * kQuantizedRows) return rows / kQuantizedRows * kQuantizedRows;
 #endif

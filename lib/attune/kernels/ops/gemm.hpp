@@ -78,9 +78,9 @@ ATTUNE_INLINE void quantized_gemm(const float* a, const B& b, float* c, const Ep
     columns_from.template operator()<kTiledCols, kFirstRow, kCount>();
   };
   if constexpr (kEights > 0) tiles.template operator()<false, 0, kEights>();
-  if constexpr (kLeft == kTileSide) {
+  if constexpr (kLeft == kTileSide && !kPanelsAlone) {
     tiles.template operator()<true, kEights, kTileSide>();
-  } else if constexpr (kLeft > kTileSide) {
+  } else if constexpr (kLeft >= kTileSide) {
     constexpr int kRest = shape.cols % kTileSide, kColsAgain = kRest > 1 ? kRest : 0;
     Array<float, panel_sums(kLeft)> sums;
     quantized_panels_product<kColsAgain>(a + kEights * shape.a_row, elements_of(b), c + kEights * shape.c_row,

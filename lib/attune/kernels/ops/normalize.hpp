@@ -41,7 +41,7 @@ namespace detail {
 // Σ (x − first), and Σ x̂² before the row is scaled.
 template <class Scalar, class Width>
 ATTUNE_INLINE Scalar differences(Width width, const Scalar* x, Scalar first) {
-#if ATTUNE_CORTEX_M_FPU
+#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
   if constexpr (std::is_same_v<Scalar, float>) return sum_of_differences(width, x, first);
 #endif
   return sum<Scalar>(width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
@@ -50,7 +50,7 @@ ATTUNE_INLINE Scalar differences(Width width, const Scalar* x, Scalar first) {
 }
 template <Normalization kind, class Scalar, class Width>
 ATTUNE_INLINE Scalar squares(Width width, const Scalar* x, const RowStatistics<Scalar>& row) {
-#if ATTUNE_CORTEX_M_FPU
+#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
   if constexpr (std::is_same_v<Scalar, float> && kind == Normalization::kMeanAndVariance) {
     return sum_of_squared_differences(width, x, row.first, row.offset);
   } else if constexpr (std::is_same_v<Scalar, float>) {
@@ -87,7 +87,7 @@ template <Normalization kind, bool kWeight, bool kBias, class Scalar, class Widt
 [[gnu::noinline]] void normalize_row(Width width, const Scalar* x, RowStatistics<Scalar> row,
                                      const Scalar* weight, const Scalar* bias, Scalar* y) {
   int first = 0;
-#if ATTUNE_CORTEX_M_FPU
+#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
   if constexpr (std::is_same_v<Scalar, float>) {
     first = width & -4;
     if (first > 0) {
@@ -164,13 +164,13 @@ template <Normalization kind, bool kWeight, class Scalar, class Width>
   };
   Scalar mean_gradient = 0, dot;
   int first = 0;
-#if ATTUNE_CORTEX_M_FPU
+#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
   constexpr bool kInAssembly = std::is_same_v<Scalar, float> && kWeight;
 #else
   constexpr bool kInAssembly = false;
 #endif
   if constexpr (kInAssembly) {
-#if ATTUNE_CORTEX_M_FPU
+#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
     if constexpr (kCentered) mean_gradient = divide(detail::sum_of_gradients(width, dy, weight), count);
     dot = detail::dot_with_gradients<kCentered>(width, x, row.first, row.offset, row.inverse, weight, dy);
     first = width & -4;
@@ -182,7 +182,7 @@ template <Normalization kind, bool kWeight, class Scalar, class Width>
     });
   }
   const Scalar projection = divide(dot, count);
-#if ATTUNE_CORTEX_M_FPU
+#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
   if constexpr (kInAssembly) {
     if (first > 0) {
       detail::normalize_fours_backward<kCentered>(width, x, row.first, row.offset, row.inverse, weight, dy,

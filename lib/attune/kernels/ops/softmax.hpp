@@ -132,6 +132,13 @@ struct NoEnd {};
 template <class Scalar>
 inline constexpr int kSoftmaxRows = kLanes<Packet<Scalar>> > 4 ? 4 : 1;
 
+/// Whether a Scalar* that receives values may be nullptr at run time: for size, so that the code exists once.
+#if defined(__OPTIMIZE_SIZE__) && !ATTUNE_MVE
+inline constexpr bool kMayKeepNothing = true;
+#else
+inline constexpr bool kMayKeepNothing = false;
+#endif
+
 /// Softmax of kRows rows, in place: p_j = e^(s_j − max s) / Σ e^(s − max s). In float, each is accurate to 4
 /// + |s_j − max s| ulp, because e^x multiplies the rounding error of the difference. A row of only −∞ becomes
 /// zeros; a NaN anywhere makes its whole row NaN.
@@ -179,7 +186,9 @@ ATTUNE_INLINE void softmax_rows(Scalar* rows, [[maybe_unused]] Kept kept = {},
     }
   }
   if constexpr (std::is_same_v<Kept, Scalar*>) {
-    for (int i = 0; i < kRows; ++i) kept[2 * i] = shift[i], kept[2 * i + 1] = inverse[i];
+    if (!kMayKeepNothing || kept != nullptr) {
+      for (int i = 0; i < kRows; ++i) kept[2 * i] = shift[i], kept[2 * i + 1] = inverse[i];
+    }
   }
   for (int i = 0; i < kRows; ++i) detail::scale_row<kCols>(rows + i * kCols, inverse[i]);
 }

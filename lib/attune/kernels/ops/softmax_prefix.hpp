@@ -102,7 +102,9 @@ ATTUNE_INLINE void softmax_rows(Scalar* rows, Kept kept, Before before) {
           size, [row]<class P>(int j) ATTUNE_INLINE_LAMBDA { return load<P>(row + j); });
       inverse = select_less(total, Scalar(0.5), Scalar(0), divide(Scalar(1), total));
     }
-    if constexpr (std::is_same_v<Kept, Scalar*>) kept[2 * i] = shift, kept[2 * i + 1] = inverse;
+    if constexpr (std::is_same_v<Kept, Scalar*>) {
+      if (!kMayKeepNothing || kept != nullptr) kept[2 * i] = shift, kept[2 * i + 1] = inverse;
+    }
     detail::for_whole_lanes<kCols>(size, [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
       detail::scale_row<count>(row + first, inverse);
     });

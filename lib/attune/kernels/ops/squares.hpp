@@ -67,6 +67,7 @@ struct PartialSquares {
     };
     if (first == 0) std::fill_n(lanes, kLanes, Scalar(0));
     int i = first;
+#if !defined(__OPTIMIZE_SIZE__)
     if (i % kLanes == 0) {
       Scalar sums[kLanes];  // stay in registers
       std::copy_n(lanes, kLanes, sums);
@@ -75,6 +76,7 @@ struct PartialSquares {
       }
       std::copy_n(sums, kLanes, lanes);
     }
+#endif
     for (; i < end && i < whole; ++i) lanes[i % kLanes] = kernels::add(lanes[i % kLanes], square(i));
     if (end >= whole && (first < whole || first == 0)) total = detail::sum_of_lanes(lanes);
     for (; i < end; ++i) total = kernels::add(total, square(i));
