@@ -119,7 +119,7 @@ struct Linear {
           }
         });
   }
-  // The type of a set contains its role, that of a weight does not: constants of one shape and storage share
+  // A set has its role in its type, a weight does not: constants of one shape and storage share
   // this function.
   template <class Weight, AnyContext Call>
   [[gnu::noinline]] static void multiply_by(ConstView<Input> x, const Weight& weight, const Scalar* bias,
