@@ -17,7 +17,6 @@
 // after reading it as erased. Write-once flash (ECC rows) therefore needs nothing else.
 #pragma once
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -48,12 +47,15 @@ inline constexpr int kFlashReads = 8;
 /// Whether all bytes are erased.
 template <class Flash>
 [[nodiscard]] constexpr bool is_erased(const unsigned char* bytes, std::size_t count) {
-  return std::all_of(bytes, bytes + count, [](unsigned char byte) { return byte == Flash::kErased; });
+  for (std::size_t i = 0; i < count; ++i) {
+    if (bytes[i] != Flash::kErased) return false;
+  }
+  return true;
 }
 
 /// Programs one unit, which is read before. kNotErased: it is in use, or worn; nothing is programmed then.
 template <class Flash>
-Status program_unit(Flash& flash, std::uint32_t at, const unsigned char* unit) {
+[[gnu::noinline]] Status program_unit(Flash& flash, std::uint32_t at, const unsigned char* unit) {
   unsigned char before[Flash::kProgramUnit];
   Status status = flash.read(at, before, sizeof before);
   if (status == Status::kUnreadable) return Status::kNotErased;

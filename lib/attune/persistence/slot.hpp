@@ -15,6 +15,7 @@
 // numbered like it.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -132,7 +133,7 @@ struct SlotLayout {
 
 /// Reads the head of a state that may begin at a page. kNothingStored: it is not valid.
 template <class Flash>
-Status read_head(Flash& flash, std::uint32_t page, SlotHead& head) {
+[[gnu::noinline]] Status read_head(Flash& flash, std::uint32_t page, SlotHead& head) {
   using Layout = SlotLayout<Flash>;
   const Status status = flash.read(page * Layout::kPageSize, &head, sizeof head);
   if (status != Status::kOk) return status;
@@ -148,7 +149,7 @@ struct SlotMark {
   std::uint32_t sequence = 0;  // of the state
 };
 template <class Flash>
-Status read_mark(Flash& flash, std::uint32_t at, SlotMark& mark) {
+[[gnu::noinline]] Status read_mark(Flash& flash, std::uint32_t at, SlotMark& mark) {
   mark = {.begun = true};
   for (int reads = 0; reads < kFlashReads; ++reads) {
     std::uint32_t numbers[2];
@@ -180,7 +181,7 @@ class SlotSurvey {
   }
   /// Does a slice. kUnderWay: there is more. kOk: done. kUnreadable: states have sequence numbers 2^31 or
   /// more apart, and none is the newest. Otherwise returns Flash's status.
-  Status advance(Flash& flash) {
+  [[gnu::noinline]] Status advance(Flash& flash) {
     if (page_ >= end_) return Status::kOk;
     if (!in_body_) return start_state(flash);
     for (std::uint32_t slice = 0; left_ > 0 && slice < Layout::kSlice;) {

@@ -1,6 +1,7 @@
 // Saving into a slot and loading from one, in slices: at most 64 bytes, one program unit or one page each.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
