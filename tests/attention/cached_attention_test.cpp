@@ -200,11 +200,28 @@ Case<Plain> plain() {
 }
 TEST(CachedAttention, nan_is_gone_when_the_window_has_passed_it) {
   static Case<Plain> a = plain();
-  a.x(11, 2) = check::kNan<float>;
+  a.x(11, 1) = a.x(11, 2) = 8;  // whose value is the difference of two infinities
+  a.parameters.value.weight(1, 3) = 5e37f;
+  a.parameters.value.weight(2, 3) = -5e37f;
   expect_numbers_of_batch<Plain, CacheShape{.window = 6}>(a, 6);
   expect_numbers_of_batch<Plain, CacheShape{.capacity = 40}>(a, 29);
   expect_numbers_of_batch<Plain, in_int8({.window = 6})>(a, 6);
   expect_numbers_of_batch<Plain, in_int8({.capacity = 40})>(a, 29);
+}
+TEST(CachedAttention, refuses_a_token_that_is_not_finite_and_keeps_nothing_of_it) {
+  static Case<Plain> a = plain();
+  using Cache = attune::KeyValueCache<Plain, CacheShape{.window = 6}>;
+  static Cache stream, before;
+  static typename Cache::template Scratch<> scratch;
+  attune::Tensor<float, 1, 4> y{};
+  ASSERT_EQ(Plain::step(a.parameters, check::tokens_at<1>(a.x, 0), y, stream, scratch), attune::Status::kOk);
+  before = stream;
+  for (const float value : {check::kNan<float>, check::kInfinity<float>, -check::kInfinity<float>}) {
+    a.x(1, 2) = value;
+    EXPECT_EQ(Plain::step(a.parameters, check::tokens_at<1>(a.x, 1), y, stream, scratch),
+              attune::Status::kNotFinite);
+    EXPECT_TRUE(check::same_bits(stream, before));
+  }
 }
 TEST(CachedAttention, a_zero_weight_ignores_infinity) {
   static Case<Plain> a = plain();

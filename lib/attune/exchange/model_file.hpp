@@ -167,7 +167,7 @@ struct FileOfModel {
 
   /// The type that a tensor must have.
   static constexpr ElementType type_of(int tensor) {
-    return may_be_quantized(kStateDict<Names>.tensors[tensor].layout) ? kMatrix : kScalar;
+    return may_be_narrow(kStateDict<Names>.tensors[tensor].layout) ? kMatrix : kScalar;
   }
   /// Whether the compiler copies vectors: they have 16 bits, and the compiler sees the array.
   static constexpr bool kCopiesVectors = [] {
@@ -180,7 +180,7 @@ struct FileOfModel {
   }();
   static constexpr Status status_of(int tensor) {
     if (kCopiesVectors && is_vector(kStateDict<Names>.tensors[tensor].layout)) return Status::kOk;
-    if (may_be_quantized(kStateDict<Names>.tensors[tensor].layout)) {
+    if (may_be_narrow(kStateDict<Names>.tensors[tensor].layout)) {
       if (kMatrix == ElementType::kI8) return check_in_place<Names, Int8>(kLayout, tensor, kScalar);
       if (kMatrix == ElementType::kBF16) return check_in_place<Names, Bfloat16>(kLayout, tensor, kScalar);
       if (kMatrix == ElementType::kF16) return check_in_place<Names, Float16>(kLayout, tensor, kScalar);
@@ -194,7 +194,7 @@ struct FileOfModel {
       const StateDictTensor& tensor = kStateDict<Names>.tensors[i];
       const ElementType type = kLayout.type[i];
       const bool narrow = type == ElementType::kI8 || is_half(type);
-      if (may_be_quantized(tensor.layout) && tensor.values == i && narrow) return type;
+      if (may_be_narrow(tensor.layout) && tensor.values == i && narrow) return type;
     }
     return kScalar;
   }();

@@ -30,7 +30,7 @@ constexpr bool is_transposed(StateDictLayout layout) {
   return is_vector(layout) || layout == StateDictLayout::kTransposed;
 }
 /// Whether the model can use it in place with 8 or 16 bits.
-constexpr bool may_be_quantized(StateDictLayout layout) {
+constexpr bool may_be_narrow(StateDictLayout layout) {
   return layout == StateDictLayout::kTable || layout == StateDictLayout::kTransposed;
 }
 
