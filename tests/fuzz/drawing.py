@@ -283,7 +283,10 @@ def draw_adapted(r, program):
     """Constants in front, adapted, frozen or with trained biases; a trained head behind them."""
     layers = program.layers
     front = sequential(layers)
+    weighed = ("Linear", "Multi", "Encoder", "Feed", "SwiGlu", "Conv", "Repeat", "Checkpointed")
+    adapted = any(layer.text.startswith(weighed) for layer in layers)
     storage = r.choice(["Tensor", "Tensor", "Int8Weights", "Bfloat16Weights", "PackedInt8Weights"])
+    storage = storage if adapted else "Tensor"  # nothing else has weights of fewer bits
     constants = "Front::Parameters" if storage == "Tensor" else f"Front::ParametersOf<{storage}, Tensor>"
     program.packed = storage == "PackedInt8Weights"
     program.before += [f"using Front = {front};", f"inline {constants} front;"]
@@ -291,7 +294,6 @@ def draw_adapted(r, program):
     projects = any(layer.text.startswith(("Linear", "Conv")) for layer in layers)
     roles = r.choice(["kEverything", "kEverything", "kProjections" if projects else "kEverything"])
     rank = fields(rank=r.choice([1, 2, 4, 9]), roles=f"Role::{roles}", biases_and_norms=r.random() < 0.3)
-    adapted = any(layer.text.startswith(name) for layer in layers for name in ("Linear", "Multi", "Encoder", "Feed", "SwiGlu", "Conv", "Repeat"))
     kind = r.choice([f"Adapted<Front, front, LowRank{rank}>"] * 3 * adapted + ["Frozen<Front, front>"])
     merged = Layer(kind, layers[-1].rows, layers[-1].cols, any(x.attends for x in layers), any(x.mixes for x in layers), False,
                    any(x.drops for x in layers), layers[0].ids)
