@@ -291,22 +291,33 @@ class SlotLoad {
 
  private:
   enum class Stage : std::uint8_t { kSurvey, kHead, kBody, kClear };
+  static constexpr int kRounds = 2;
 
   Status survey(Flash& flash) {
     const Status status = survey_.advance(flash);
     if (status == Status::kUnderWay) return status;
     const bool is_found = status == Status::kOk && survey_.best().pages != 0;
-    if (!is_found && place_.pages != 0) {  // the records have parts of a state
-      result_ = status == Status::kOk ? Status::kUnreadable : status;
-      at_ = 0;
-      stage_ = Stage::kClear;
-      return Status::kUnderWay;
-    }
+    const bool is_tried = is_older_ || place_.pages != 0;  // the records may have parts of a state
+    if (!is_found && is_tried)
+      return status == Status::kOk && ++rounds_ < kRounds ? search_again() : give_up(status);
     if (!is_found) return status == Status::kOk ? Status::kNothingStored : status;
-    is_older_ = place_.pages != 0;
+    is_older_ = is_tried;
     place_ = survey_.best();
     copies_ = 0;
     stage_ = Stage::kHead;
+    return Status::kUnderWay;
+  }
+  /// A mark that reads differently each time may have hidden a state from the search for an older one.
+  Status search_again() {
+    is_older_ = true;
+    place_ = {};
+    survey_.begin(0, Layout::kPages);
+    return Status::kUnderWay;
+  }
+  Status give_up(Status status) {
+    result_ = status == Status::kOk ? Status::kUnreadable : status;
+    at_ = 0;
+    stage_ = Stage::kClear;
     return Status::kUnderWay;
   }
   Status begin_copy(Flash& flash) {
@@ -360,7 +371,7 @@ class SlotLoad {
   SlotSurvey<Flash, types> survey_;
   SlotPlace place_;
   std::uint32_t at_ = 0, crc_ = 0, body_crc_ = 0;
-  int copies_ = 0;
+  int copies_ = 0, rounds_ = 0;
   Stage stage_ = Stage::kSurvey;
   Status result_ = Status::kOk;
   bool is_older_ = false;  // than a state that could not be copied
