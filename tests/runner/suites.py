@@ -271,6 +271,7 @@ def everywhere(usable):
         same_bits("digits on every board, the first steps", 2 * len(usable), "digits", "--on", "all", "--steps", "2", "--images", "4"),
         Suite("the same bits on the host, whatever the compiler", "tests/reproducibility/run --full host", "build gcc clang"),
         Suite("the same bits on every board", ["tests/reproducibility/run", *usable], BOARD),
+        Suite("the same bits with compiler options", "tests/reproducibility/flags", f"{BOARD} gcc clang++-19"),
         Suite("all budgets on every board", "tests/budgets/run", f"{BOARD} tests"),
         Suite("spoken digits of a new speaker, every method", "tests/examples/personalise_test --all", BOARD),
         Suite("text, token by token, from all of the training", "tests/examples/stream_test --all", BOARD, "bible"),
