@@ -3,7 +3,7 @@
 
 #define ATTUNE_VERSION_MAJOR 1
 #define ATTUNE_VERSION_MINOR 0
-#define ATTUNE_VERSION_PATCH 0
+#define ATTUNE_VERSION_PATCH 1
 
 /// Versions as numbers: #if ATTUNE_VERSION >= ATTUNE_VERSION_OF(1, 1, 0)
 #define ATTUNE_VERSION_OF(major, minor, patch) ((major)*10000 + (minor)*100 + (patch))
