@@ -284,7 +284,7 @@ def draw_adapted(r, program):
     layers = program.layers
     front = sequential(layers)
     weighed = ("Linear", "Multi", "Encoder", "Feed", "SwiGlu", "Conv", "Repeat", "Checkpointed")
-    adapted = any(layer.text.startswith(weighed) for layer in layers)
+    adapted = any(layer.text.startswith(weighed) and ".groups" not in layer.text for layer in layers)
     storage = r.choice(["Tensor", "Tensor", "Int8Weights", "Bfloat16Weights", "PackedInt8Weights"])
     storage = storage if adapted else "Tensor"  # nothing else has weights of fewer bits
     constants = "Front::Parameters" if storage == "Tensor" else f"Front::ParametersOf<{storage}, Tensor>"
