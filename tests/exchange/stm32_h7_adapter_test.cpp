@@ -11,6 +11,6 @@ TEST(FlashAdapters, stm32_with_sectors) {
   expect_adapter_finds_torn_rows(flash);
   EXPECT_EQ(stub_fault_mask, 0u);
   EXPECT_EQ(stub_scb.CCR, 0u);
-  // Five saves: a sector, and the rows of a head and a body.
-  EXPECT_EQ(stub_invalidated, 5 * (4096 + 32 + 64));
+  // Five saves: a sector, and the rows of a head, a body and a mark.
+  EXPECT_EQ(stub_invalidated, 5 * (4096 + 32 + 64 + 32));
 }

@@ -46,8 +46,9 @@ TEST(OwnLayer, passes_gradients_on_after_its_backward) {
   Layer::Tape tape;
   const Layer::Input x{{-1, 1, -1, -1, 1, -1}};
   Layer::Input dx;
-  detail::collect([](auto&... own) { Layer::backward(own...); }, parameters, ConstView<Layer::Input>(x), tape,
-                  ConstView<Layer::Output>(x), dx, updates.leaves, scratch);
+  detail::collect<Layer>([](auto&... own) { Layer::backward(own...); }, parameters,
+                         ConstView<Layer::Input>(x), tape, ConstView<Layer::Output>(x), dx, updates.leaves,
+                         scratch);
   EXPECT_EQ(dx(1, 2), -.5f);  // of the slope as it was
   EXPECT_EQ(scratch.collected.slope(0, 0), 2.0f);
   EXPECT_LT(parameters.slope(0, 0), .5f);

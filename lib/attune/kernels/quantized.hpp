@@ -62,10 +62,10 @@ struct Float16 {
 /// Proved Algorithms Using Rounding to Odd", 2008). Rounded twice to nearest, ties would be wrong.
 [[nodiscard]] constexpr float round_to_odd(double value) {
   constexpr float kLargest = (std::numeric_limits<float>::max)();  // is odd
-  if (value > double{kLargest}) return kLargest;
-  if (value < -double{kLargest}) return -kLargest;
+  if (value > static_cast<double>(kLargest)) return kLargest;
+  if (value < -static_cast<double>(kLargest)) return -kLargest;
   const auto nearest = static_cast<float>(value);
-  const double difference = value - double{nearest};
+  const double difference = value - static_cast<double>(nearest);
   if (difference == 0 || value != value) return nearest;
   auto bits = std::bit_cast<std::uint32_t>(nearest);
   if ((difference < 0) != (value < 0)) --bits;  // it was rounded away from zero
