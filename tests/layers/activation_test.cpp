@@ -18,18 +18,22 @@ attune::Tensor<Scalar, kRows, kCols> random_input(std::uint64_t seed) {
   return x;
 }
 
-// visit.operator()<kind>(its number), for every function.
+template <int kind>
+constexpr char kNumber[] = {'0' + kind / 10, '0' + kind % 10, 0};
+// visit.operator()<kind>(its number as text), for every function.
 template <class Visit>
 void for_each_activation(const Visit& visit) {
   [&]<int... kinds>(std::integer_sequence<int, kinds...>) {
-    (visit.template operator()<Activation{kinds}>(kinds), ...);
-  }(std::make_integer_sequence<int, attune::kActivationCount>());
+    (visit.template operator()<Activation{kinds}>(kNumber<kinds>), ...);
+  }
+  (std::make_integer_sequence<int, attune::kActivationCount>());
 }
 // Those that are x or nothing far from zero.
 template <class Visit>
 void for_each_rectifier(const Visit& visit) {
-  for_each_activation([&]<Activation kind>(int number) {
-    if constexpr (kind != Activation::kTanh && kind != Activation::kSigmoid && kind != Activation::kSquaredRelu)
+  for_each_activation([&]<Activation kind>(const char* number) {
+    if constexpr (kind != Activation::kTanh && kind != Activation::kSigmoid &&
+                  kind != Activation::kSquaredRelu)
       visit.template operator()<kind>(number);
   });
 }
@@ -106,7 +110,7 @@ TEST(Activation, relu_passes_nothing_at_zero_and_below) {
 }
 
 TEST(Activation, far_from_zero_is_the_identity_or_nothing) {
-  for_each_rectifier([]<Activation kind>(int number) {
+  for_each_rectifier([]<Activation kind>(const char* number) {
     SCOPED_TRACE(number);
     for (const float x : {20.0f, 1e10f}) {
       EXPECT_EQ(attune::kernels::activate<kind>(x), x);
@@ -145,7 +149,7 @@ TEST(Activation, exact_gelu_of_infinity_is_infinity_or_nothing) {
 }
 
 TEST(Activation, works_in_place) {
-  for_each_activation([]<Activation kind>(int number) {
+  for_each_activation([]<Activation kind>(const char* number) {
     SCOPED_TRACE(number);
     const auto x = random_input<float>(1), dy = random_input<float>(2);
     typename Layer<kind>::Output y, in_place = x, dx, over_dy = dy, over_x = x;
@@ -161,7 +165,7 @@ TEST(Activation, works_in_place) {
 }
 
 TEST(Activation, of_packets_has_the_bits_of_scalars) {
-  for_each_activation([]<Activation kind>(int number) {
+  for_each_activation([]<Activation kind>(const char* number) {
     SCOPED_TRACE(number);
     auto x = random_input<float>(3);
     int changed = 0;
@@ -183,7 +187,7 @@ TEST(Activation, of_packets_has_the_bits_of_scalars) {
 }
 
 TEST(Activation, keeps_a_nan_where_it_stands) {
-  for_each_activation([]<Activation kind>(int number) {
+  for_each_activation([]<Activation kind>(const char* number) {
     SCOPED_TRACE(number);
     auto x = random_input<float>(7);
     for (const int i : {3, 40, 76}) x.values[i] = i == 40 ? -check::kNan<float> : check::kNan<float>;
@@ -197,7 +201,7 @@ TEST(Activation, keeps_a_nan_where_it_stands) {
 
 TEST(Activation, has_the_same_bits_everywhere) {
   check::BitHash hash;
-  for_each_activation([&]<Activation kind>(int) {
+  for_each_activation([&]<Activation kind>(const char*) {
     typename Layer<kind>::Output y, dx;
     Layer<kind>::forward(random_input<float>(5), y);
     Layer<kind>::backward(random_input<float>(5), random_input<float>(6), dx);

@@ -152,9 +152,8 @@ def selected(args, run):
     if args.everywhere:
         return table.everywhere(usable)
     if not args.full:
-        left_out = {suite.name: None for suite in table.full(usable)}
         suites = table.everyday(usable)
-        run.left_out = [name for name in left_out if name not in {suite.name for suite in suites}]
+        run.left_out = table.left_out(usable, suites)
         return suites
     return table.full(usable)
 

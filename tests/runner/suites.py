@@ -4,6 +4,7 @@ Suites beside the ones in front start in their order, too: those that nothing wa
 time builds in build/host or build/cortex-m4, and unit tests of the Cortex-M4 come first there.
 """
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -224,6 +225,15 @@ def full(usable):
         # The steps of the example below tell of the other boards.
         *quick_boards(usable), Suite("budgets on every board", "tests/budgets/run --quick", f"{BOARD} tests"), *images(usable),
     ]
+
+
+def left_out(usable, suites):
+    """Names of the suites of --full that are not among these, those of several boards as one."""
+    here = {suite.name for suite in suites}
+    names = [suite.name for suite in full(usable) if suite.name not in here]
+    board = re.compile(rf" (?:on|for) (?:{'|'.join([*usable, 'template'])})\b")
+    families = [board.sub(" on boards", name) for name in names]
+    return list(dict.fromkeys(family if families.count(family) > 1 else name for name, family in zip(names, families)))
 
 
 def every_page(usable):

@@ -338,18 +338,19 @@ def power_cut():
     picture.text(24, 30, f"{len(cuts)} power cuts in one save: each restart finds a whole state", "title")
     left, width = 110, 520 / (len(cuts) + 1)
     names = {"erase": "erase", "program": "program"}
-    body = max(i for i, cut in enumerate(cuts) if cut[1] == "3") + 1
+    mark = len(cuts) - 1
+    body = max(i for i, cut in enumerate(cuts[:mark]) if cut[1] == "3") + 1
     for label, y in (("old slot", 66), ("new slot", 106), ("restart finds", 166)):
         picture.text(left - 12, y + 19, label, "ink end")
     picture.rect(left, 66, 520, 28, "c3", "<title>the state of step 100, untouched</title>")
     for i, (kind, page, found) in enumerate([*cuts, ("done", "", "200")]):
         x = left + width * i
-        kind_class = "box" if kind == "erase" else "c4" if i < body else "c2" if kind == "program" else "c0"
+        kind_class = "box" if kind == "erase" else "c4" if i < body else "c2" if i < mark else "c1" if i == mark else "c0"
         picture.rect(x, 106, width - 2, 28, kind_class, f"<title>{names.get(kind, 'saved')} {page}</title>")
         picture.rect(x, 166, width - 2, 28, "c3" if found == "100" else "c0", f"<title>the state of step {found}</title>")
     picture.text(left, 152, "erase")
-    picture.text(left + 2.4 * width + 20, 152, "body: 26 units of 8 bytes")
-    picture.text(left + body * width - 6, 152, "head, CRCs")
+    picture.text(left + 2.4 * width + 20, 152, f"body: {body - 2} units of 8 bytes")
+    picture.text(left + body * width - 66, 152, "head, CRCs, mark")
     picture.text(left, 214, "power fails in this operation →")
     picture.rect(left, 228, 11, 11, "c3")
     picture.text(left + 17, 238, "the old state")
