@@ -414,6 +414,7 @@ def alone_in(folder):
 def main():
     parser = argparse.ArgumentParser(usage=argparse.SUPPRESS, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", metavar="DIR", type=Path, required=True, help="folder of .safetensors files")
+    parser.add_argument("--only", metavar="PATTERN", default="*", help="files of these names alone, such as 'relu.*'")
     parser.add_argument("--on", metavar="TARGET", default="host", help="host, a board under ports/, or its processor")
     parser.add_argument("--quick", action="store_true", help="fewer and less optimized programs")
     parser.add_argument("--jobs", metavar="N", type=int, default=os.cpu_count(), help="number of processes")
@@ -424,10 +425,10 @@ def main():
     if not arguments.cases.is_dir():
         raise Usage(f"no folder {arguments.cases}")
     # Unlike Path.rglob, this follows links to folders.
-    names = glob.glob("**/*.safetensors", root_dir=arguments.cases, recursive=True)
+    names = glob.glob(f"**/{arguments.only}.safetensors", root_dir=arguments.cases, recursive=True)
     paths = sorted(arguments.cases / name for name in names)
     if not paths:
-        raise Usage(f"no .safetensors file under {arguments.cases}")
+        raise Usage(f"no {arguments.only}.safetensors under {arguments.cases}")
     folder = (arguments.build / (target.name + ("-quick" if arguments.quick else ""))).resolve()
 
     outcomes = [read(path, arguments.cases) for path in paths]

@@ -3,11 +3,13 @@
 A program is C++ for tests/fuzz/drawn.hpp. One seed gives one program, whatever other seeds are drawn.
 """
 import random
+import re
 from dataclasses import dataclass, field
+from pathlib import Path
 
 TOKENS = [2, 3, 5, 8, 11, 16, 17, 18, 24, 33, 40]
 WIDTHS = [4, 6, 8, 12, 16]
-ACTIVATIONS = ["kRelu", "kSilu", "kGelu", "kGeluTanh", "kTanh", "kSigmoid", "kQuickGelu", "kSquaredRelu"]
+ACTIVATIONS = re.findall(r"^  (k\w+) = \d+,", (Path(__file__).resolve().parents[2] / "lib/attune/kernels/ops/activation.hpp").read_text(), re.M)
 
 
 @dataclass

@@ -19,14 +19,10 @@ using attune::NormShape;
 using check::check_layer_gradients;
 
 TEST(TransformerGradients, activations) {
-  check_layer_gradients<attune::Relu<3, 5, double>>(-3, 3);
-  check_layer_gradients<attune::Silu<3, 5, double>>(-6, 6);
-  check_layer_gradients<attune::Gelu<3, 5, double>>(-4, 4);
-  check_layer_gradients<attune::GeluTanh<3, 5, double>>(-4, 4);
-  check_layer_gradients<attune::Tanh<3, 5, double>>(-3, 3);
-  check_layer_gradients<attune::Sigmoid<3, 5, double>>(-5, 5);
-  check_layer_gradients<attune::QuickGelu<3, 5, double>>(-4, 4);
-  check_layer_gradients<attune::SquaredRelu<3, 5, double>>(-3, 3);
+  [&]<int... kinds>(std::integer_sequence<int, kinds...>) {
+    (check_layer_gradients<attune::ActivationLayer<Activation{kinds}, 3, 5, double>>(-4, 4), ...);
+  }
+  (std::make_integer_sequence<int, attune::kActivationCount>());
 }
 
 TEST(TransformerGradients, layer_norm) {

@@ -175,7 +175,10 @@ def run_selection(args):
         fail(error)
     names = [str(path.relative_to(ROOT / "tests")) for room in tests.tests.values() for path in room]
     show(f"tests/run: {', '.join(names)}\n" if args.only else f"tests/run: rooms {', '.join(tests.tests) or 'none'}\n")
-    code = selection.run(tests) if names else 0
+    try:
+        code = selection.run(tests) if names else 0
+    except selection.UnknownPath as error:
+        fail(error)
     if rest:
         show(f"tests/run: without unit tests: {', '.join(str(path.relative_to(ROOT)) for path in rest)}\n")
     for line in selection.what_else(tests, files):

@@ -129,6 +129,8 @@ def link_command(program, objects):
     commands = subprocess.run(["ninja", "-C", BUILD, "-t", "commands", "-s", f"tests/{program}"], check=True, stdout=subprocess.PIPE, text=True)
     words = [word for word in shlex.split(commands.stdout.splitlines()[-1]) if word not in (":", "&&")]
     words[words.index("-o") + 1] += "_only"
+    if missing := set(objects) - set(words):
+        raise UnknownPath(f"{program} has no {', '.join(sorted(missing))}")
     return [word for word in words if not word.endswith("_test.cpp.o") or word in objects]
 
 
@@ -138,13 +140,14 @@ def run(selection):
     whole, links = [], {}
     if not (BUILD / "build.ninja").exists():
         parts.cmake("quick", "--preset", "quick")
+    parts.cmake("quick", "--build", "--preset", "quick", "--target", "build.ninja")  # knows new tests, before their commands are asked for
     for room, tests in selection.tests.items():
         program = f"attune_{room}_tests"
         if len(tests) == len(tests_of(room)):
             whole.append(program)
         else:
             links[program] = link_command(program, [f"tests/CMakeFiles/{program}.dir/{test.relative_to(TESTS)}.o" for test in tests])
-    objects = {word: None for words in links.values() for word in words if word.endswith(".o")}
+    objects = {word: None for words in links.values() for word in words if word.endswith((".o", ".a")) and not word.startswith("/")}
     parts.cmake("quick", "--build", "--preset", "quick", "--target", *whole, *objects)
     for words in links.values():
         parts.run_checked("env", "-C", BUILD, *words)

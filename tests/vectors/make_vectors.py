@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Makes the reference cases with PyTorch, one .safetensors file for each case and precision.
 
-  make_vectors.py --seed 1 --out DIR [--random-shapes]
+  make_vectors.py [--only NAME...] [--seed N] [--out DIR] [--random-shapes]
+
+Without --seed and --out it makes those of tests/vectors. Linear algebra on another computer may change last bits of
+files that are there: for a new case use --only.
 
 Every case draws from a generator of its own, seeded by the seed and its name: adding a case changes no other. Inputs
 are representable in float; <case>.f32 is computed in float and <case>.f64 in double from the same inputs, so that
@@ -58,8 +61,8 @@ class Draw:
 
 
 class Cases:
-    def __init__(self, seed, out, random_shapes):
-        self.seed, self.out, self.random_shapes = seed, out, random_shapes
+    def __init__(self, seed, out, random_shapes, only=None):
+        self.seed, self.out, self.random_shapes, self.only = seed, out, random_shapes, only
         self.count = 0
 
     def draw(self, name):
@@ -67,6 +70,8 @@ class Cases:
 
     def write(self, name, family, metadata, compute):
         """compute(dtype) -> tensors by name."""
+        if self.only and name not in self.only:
+            return
         for precision, dtype in PRECISIONS.items():
             tensors = {key: tensor.detach().contiguous().numpy() for key, tensor in compute(dtype).items()}
             common = {"case": name, "family": family, "precision": precision, "seed": self.seed,
@@ -384,20 +389,27 @@ def every_case(cases):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seed", type=int, required=True)
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="these cases, and no others")
     parser.add_argument("--random-shapes", action="store_true")
     parser.add_argument("--attention", type=int, metavar="N", help="N drawn cases of nn.MultiheadAttention, and no others")
     arguments = parser.parse_args()
+    if not arguments.out:
+        if arguments.seed != 1 or arguments.random_shapes or arguments.attention:
+            parser.error("other cases than those of tests/vectors need a folder of their own: --out DIR")
+        arguments.out = Path(__file__).resolve().parent
     arguments.out.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     torch.manual_seed(arguments.seed)
-    cases = Cases(arguments.seed, arguments.out, arguments.random_shapes)
+    cases = Cases(arguments.seed, arguments.out, arguments.random_shapes, arguments.only)
     if arguments.attention:
         drawn_attention_cases(cases, mha, arguments.attention)
     else:
         every_case(cases)
+    if not cases.count:
+        parser.error(f"there is no case {' or '.join(arguments.only)}")
     print(f"{cases.count} files in {arguments.out}")
 
 
