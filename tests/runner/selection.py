@@ -22,7 +22,7 @@ class UnknownPath(Exception):
 
 
 def room_of(path):
-    """The room of a header or of a test: `whole` for what stands beside the rooms."""
+    """The room of a header or of a test; `whole` for files outside the rooms."""
     folder = path.relative_to(LIBRARY if path.is_relative_to(LIBRARY) else TESTS).parts[:-1]
     return folder[0] if folder else "whole"
 
@@ -62,7 +62,7 @@ def resolve(name):
         path = (place / name).resolve()
         if (path.is_dir() or path.suffix in (".hpp", ".cpp") and path.exists()) and (path.is_relative_to(LIBRARY) or path.is_relative_to(TESTS)):
             return path
-    raise UnknownPath(f"--only takes a header of lib/attune, a test or a room, and {name} is none")
+    raise UnknownPath(f"--only takes a header of lib/attune, a test or a room; there is no {name}")
 
 
 def named_after(header):
@@ -109,7 +109,7 @@ def changed_since(revision):
     try:
         names = [*git("diff", "--name-only", revision, "--"), *git("ls-files", "--others", "--exclude-standard")]
     except subprocess.CalledProcessError:
-        raise UnknownPath(f"--changed takes a revision of Git, and {revision} is none") from None
+        raise UnknownPath(f"--changed takes a revision of Git; there is no {revision}") from None
     return [(ROOT / name).resolve() for name in names]
 
 
