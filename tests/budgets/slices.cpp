@@ -89,7 +89,6 @@ class Flash {
 };
 Flash flash;
 using Store = attune::FlashStore<Flash, Trainer::State>;
-Store store(flash);
 Trainer::State loaded;
 static_assert(Store::kSlots == 2);
 
@@ -98,12 +97,13 @@ static_assert(Store::kSlots == 2);
 // Saves into each slot, and a load. Bytes of a slice stand in the place of its work.
 void count_store() {
   constexpr int kBytes = 64;
+  stored::Store store(stored::flash);
   stored::trainer.initialize(attune::XavierUniform{}, attune::Rng(2));
-  count_in_one_go("save", [] { (void)stored::store.save(stored::trainer.state()); });
+  count_in_one_go("save", [&] { (void)store.save(stored::trainer.state()); });
   for (int slot = 0; slot < 2; ++slot)
-    count_slices("save", kBytes, stored::store.save_in_slices(stored::trainer.state()));
-  count_in_one_go("load", [] { (void)stored::store.load(stored::loaded); });
-  count_slices("load", kBytes, stored::store.load_in_slices(stored::loaded));
+    count_slices("save", kBytes, store.save_in_slices(stored::trainer.state()));
+  count_in_one_go("load", [&] { (void)store.load(stored::loaded); });
+  count_slices("load", kBytes, store.load_in_slices(stored::loaded));
 }
 
 template <int work>
