@@ -113,15 +113,19 @@ def changed_since(revision):
     return [(ROOT / name).resolve() for name in names]
 
 
+def rooms_of(files):
+    """Rooms with unit tests whose files include one of these, directly or not, or are these."""
+    return {room_of(path) for path in includers_of(files)} & {program.removeprefix("attune_").removesuffix("_tests") for program in parts.room_programs()}
+
+
 def changed(revision):
     """(selection, files without unit tests): all tests of the rooms that differ from a revision, and of those that include them."""
     files = changed_since(revision)
     sources = [path for path in files if path.suffix in (".hpp", ".cpp") and (path.is_relative_to(LIBRARY) or path.is_relative_to(TESTS))]
-    touched = {room_of(path) for path in includers_of(sources)} & {program.removeprefix("attune_").removesuffix("_tests") for program in parts.room_programs()}
     selection = Selection()
-    for room in sorted(touched):
+    for room in sorted(rooms_of(sources)):
         selection.add(tests_of(room))
-    return selection, [path for path in files if path not in sources]
+    return selection, [path for path in files if path not in sources or not rooms_of([path])]
 
 
 def link_command(program, objects):

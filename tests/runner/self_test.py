@@ -58,6 +58,8 @@ check("a header of tests is covered by those that include it", len(selection.cov
 above = selection.includers_of([ROOT / "lib/attune/training/adafactor.hpp"])
 check("what includes a header is found", ROOMS / "training/adafactor_test.cpp" in above and ROOT / "lib/attune/attune.hpp" in above)
 check("and nothing else", ROOMS / "core/rng_test.cpp" not in above)
+check("a change of a low room reaches the rooms above it", {"core", "layers", "training"} <= selection.rooms_of([ROOT / "lib/attune/core/rng.hpp"]))
+check("a program beside the rooms is in none", not selection.rooms_of([ROOT / "tests/budgets/slices.cpp"]))
 for name in ("layers/nothing.hpp", "README.md", "../.."):
     try:
         selection.covering(name)
