@@ -293,7 +293,7 @@ def draw_adapted(r, program):
     program.packed = storage == "PackedInt8Weights"
     program.before += [f"using Front = {front};", f"inline {constants} front;"]
     program.constants.append("drawn::draw_constants<Front>(front, seed + 7);")
-    projects = any(layer.text.startswith(("Linear", "Conv")) for layer in layers)
+    projects = any(layer.text.startswith(("Linear", "Conv")) and ".groups" not in layer.text for layer in layers)
     roles = r.choice(["kEverything", "kEverything", "kProjections" if projects else "kEverything"])
     rank = fields(rank=r.choice([1, 2, 4, 9]), roles=f"Role::{roles}", biases_and_norms=r.random() < 0.3)
     kind = r.choice([f"Adapted<Front, front, LowRank{rank}>"] * 3 * adapted + ["Frozen<Front, front>"])
