@@ -191,6 +191,10 @@ def squared_relu(x):
     return F.relu(x).square()
 
 
+def hard_swish(x):
+    return x * F.relu6(x + 3) / 6
+
+
 def activation(cases, name, forward, kind=None):
     """On a grid over [-9, 9]."""
     draw = cases.draw(name)
@@ -445,6 +449,7 @@ def transformer_cases(cases):
     activation(cases, "sigmoid", torch.sigmoid)
     activation(cases, "quick_gelu", quick_gelu)
     activation(cases, "squared_relu", squared_relu)
+    activation(cases, "hard_swish", hard_swish)
     cross_entropy(cases, "ce_mean")
     cross_entropy(cases, "ce_sum", reduction="sum")
     cross_entropy(cases, "ce_none", reduction="none")

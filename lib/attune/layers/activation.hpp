@@ -1,5 +1,5 @@
-// Activation functions by element: ReLU and its square, SiLU, GELU (exact, and approximated by tanh or a
-// sigmoid), tanh and sigmoid. kernels/ops/activation.hpp has their formulas and papers.
+// Activation functions by element: ReLU and its square, SiLU, hard-swish, GELU (exact, and approximated by
+// tanh or a sigmoid), tanh and sigmoid. kernels/ops/activation.hpp has their formulas and papers.
 //
 //   y = f(x),      dx = dy ∘ f′(x)
 //
@@ -96,5 +96,8 @@ using QuickGelu = ActivationLayer<Activation::kQuickGelu, kRows, kCols, Scalar>;
 /// max(x, 0)² (So et al., 2021).
 template <int kRows, int kCols, class Scalar = float>
 using SquaredRelu = ActivationLayer<Activation::kSquaredRelu, kRows, kCols, Scalar>;
+/// x·min(max(x + 3, 0), 6)/6 (Howard et al., 2019).
+template <int kRows, int kCols, class Scalar = float>
+using HardSwish = ActivationLayer<Activation::kHardSwish, kRows, kCols, Scalar>;
 
 }  // namespace ATTUNE_NAMESPACE

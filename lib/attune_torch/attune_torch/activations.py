@@ -26,4 +26,5 @@ ACTIVATIONS = {
     "kSigmoid": Activation(torch.sigmoid, ["sigmoid"], ["sigmoid"]),
     "kQuickGelu": Activation(lambda x: x * torch.sigmoid(1.702 * x), [], ["quick_gelu"]),
     "kSquaredRelu": Activation(lambda x: F.relu(x).square(), [], ["relu2"]),
+    "kHardSwish": Activation(lambda x: x * F.relu6(x + 3) / 6, ["hardswish", "hardswish_"], ["hardswish"]),
 }

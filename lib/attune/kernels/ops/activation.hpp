@@ -8,6 +8,8 @@
 //   tanh(x), σ(x)                                1 − tanh² = 4·σ(2x)·(1 − σ(2x)),  σ·(1 − σ)
 //   quick_gelu(x) = x·σ(1.702·x)                 σ + x·σ·(1 − σ)·1.702
 //   squared_relu(x) = max(x, 0)²                 2·max(x, 0)
+//   hard_swish(x) = x·g,  g = min(max(x + 3, 0), 6)/6
+//                                                g + x/6 for |x| < 3, else g
 #pragma once
 
 #include <attune/kernels/cortex_m/activation.hpp>
@@ -17,8 +19,8 @@
 
 namespace ATTUNE_NAMESPACE {
 
-/// The activation function: PyTorch's relu, silu, gelu, gelu(approximate="tanh"), tanh and sigmoid, and two
-/// from published models. Fingerprints hash the numbers.
+/// The activation function: PyTorch's relu, silu, gelu, gelu(approximate="tanh"), tanh, sigmoid and
+/// hardswish, and two from published models. Fingerprints hash the numbers.
 enum class Activation {
   kRelu = 0,       // Nair and Hinton, "Rectified Linear Units Improve Restricted Boltzmann Machines", 2010
   kSilu = 1,       // Elfwing et al., "Sigmoid-Weighted Linear Units", 2017
@@ -28,9 +30,10 @@ enum class Activation {
   kSigmoid = 5,    // 1/(1 + e^(−x))
   kQuickGelu = 6,  // Hendrycks and Gimpel's approximation by a sigmoid, in CLIP (Radford et al., 2021)
   kSquaredRelu = 7,  // So et al., "Primer: Searching for Efficient Transformers for Language Modeling", 2021
+  kHardSwish = 8,    // Howard et al., "Searching for MobileNetV3", 2019
 };
 /// As many functions: kRelu to the last one.
-inline constexpr int kActivationCount = static_cast<int>(Activation::kSquaredRelu) + 1;
+inline constexpr int kActivationCount = static_cast<int>(Activation::kHardSwish) + 1;
 
 namespace kernels {
 
@@ -111,6 +114,13 @@ ATTUNE_INLINE P activate(const P& x, P& slope) {
     const P positive = activate<Activation::kRelu>(x);
     slope = add(positive, positive);
     return multiply(positive, positive);
+  } else if constexpr (kind == Activation::kHardSwish) {
+    const P zero = broadcast<P>(Constant(0)), one = broadcast<P>(Constant(1));
+    const P three = broadcast<P>(Constant(3)), sixth = broadcast<P>(Constant(1.0 / 6));
+    const P rising = multiply(add(x, three), sixth);  // a NaN stays here
+    const P gate = select_less(x, broadcast<P>(Constant(-3)), zero, select_less(three, x, one, rising));
+    slope = multiply_add(select_less(magnitude(x), three, x, zero), sixth, gate);
+    return multiply(x, gate);
   } else {
     static_assert(kind == Activation::kGeluTanh, "attune::Activation: activate() lacks this function");
     if constexpr (kIsScalar<P>) {
