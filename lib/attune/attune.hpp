@@ -43,6 +43,7 @@
 #include <attune/layers/packed_rows.hpp>
 #include <attune/layers/pooling.hpp>
 #include <attune/layers/positions.hpp>
+#include <attune/layers/prelu.hpp>
 #include <attune/layers/softmax.hpp>
 #include <attune/layers/token_type.hpp>
 

@@ -73,3 +73,7 @@ attune::KeyValueCache<Model, attune::CacheShape{.capacity = 8}>::Scratch<> scrat
 using Model = attune::Sequential<attune::Linear<attune::LinearShape{8, 4, 4}>,
                                  attune::Pooling<attune::PoolingShape{8, 4}>>;
 attune::KeyValueCache<Model, attune::CacheShape{.capacity = 8}>::Scratch<> scratch;
+
+// case: prelu_of_some_slopes
+// error: attune::Prelu: slopes must be 1 or d_model
+attune::Prelu<attune::PreluShape{.rows = 2, .d_model = 4, .slopes = 2}>::Output y;

@@ -157,6 +157,15 @@ def layer_scale(source):
                       [source.get("grad.input", *x.shape), source.get("grad.weight", cols)], terms=rows)
 
 
+def prelu(source):
+    x = source.get("input")
+    rows, cols = x.shape
+    slopes = math.prod(source.get("weight").shape)
+    layer = "attune::Prelu<attune::PreluShape" + braces(rows=rows, d_model=cols, slopes=slopes) + f", {source.scalar('input')}>"
+    return layer_case(source, layer, x, source.get("out", *x.shape), [("weight", source.get("weight", slopes))],
+                      [source.get("grad.input", *x.shape), source.get("grad.weight", slopes)], terms=rows * cols)
+
+
 def embedding_sum(source):
     """Ids of words, then of types."""
     ids = source.get("input")
@@ -332,6 +341,7 @@ FAMILIES = {
     "swiglu": swiglu,
     "rotary": rotary,
     "layer_scale": layer_scale,
+    "prelu": prelu,
     "embedding_sum": embedding_sum,
     "conv1d": conv1d,
     "conv2d": conv2d,

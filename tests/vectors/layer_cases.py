@@ -1,4 +1,4 @@
-"""The cases of layers that models of images and of time have: LayerScale, convolutions, pooling over windows."""
+"""The cases of layers that models of images and of time have: LayerScale, PReLU, convolutions, pooling over windows."""
 import torch
 from torch.nn import functional as F
 
@@ -25,6 +25,15 @@ def layer_scale(cases, name, shape):
         shape = random_shape(draw, len(shape))
     write(cases, name, "layer_scale", dict(shape=list(shape)), draw.normal(*shape),
           {"weight": draw.normal(shape[-1], scale=0.5)}, lambda x, weight: x * weight, draw)
+
+
+def prelu(cases, name, slopes, shape=(6, 9)):
+    """nn.PReLU of tokens, whose features are its channels."""
+    draw = cases.draw(name)
+    if cases.random_shapes:
+        shape = random_shape(draw, len(shape))
+    write(cases, name, "prelu", dict(shape=list(shape)), draw.normal(*shape),
+          {"weight": draw.normal(1 if slopes == 1 else shape[-1], scale=0.5)}, F.prelu, draw)
 
 
 def embedding_sum(cases, name, seq_len=6, rows=(7, 2), width=5):
@@ -90,6 +99,8 @@ def avg_pool(cases, name, size, width, kernel, stride):
 
 def layer_cases(cases):
     layer_scale(cases, "layer_scale", (5, 9))
+    prelu(cases, "prelu", 1)
+    prelu(cases, "prelu_by_feature", 9)
     embedding_sum(cases, "embedding_sum")
     conv(cases, "conv1d_same", [11], 3, 5, [3], padding=[1])
     conv(cases, "conv1d_strided_nobias", [13], 4, 3, [4], stride=[3], padding=[2], bias=False)

@@ -15,6 +15,7 @@
 #include <attune/layers/layer_scale.hpp>
 #include <attune/layers/linear.hpp>
 #include <attune/layers/positions.hpp>
+#include <attune/layers/prelu.hpp>
 #include <attune/layers/token_type.hpp>
 #include <attune/models/checkpointed.hpp>
 #include <attune/models/decoder_layer.hpp>
@@ -225,6 +226,10 @@ struct PyTorchNames<LayerScale<shape, Scalar>, table> {
     visitor(StateDictPlace<StateDictLayout::kVector>{path}, set.weight);
   }
 };
+
+/// nn.PReLU.
+template <PreluShape shape, class Scalar, const EncoderLayerNames* table>
+struct PyTorchNames<Prelu<shape, Scalar>, table> : detail::NamesOfWeight<StateDictLayout::kVector> {};
 
 namespace detail {
 

@@ -81,6 +81,11 @@ def scale_type(rows, d_model):
     return f"attune::LayerScale<attune::ScaleShape{options(rows=rows, d_model=d_model)}>"
 
 
+def prelu_type(rows, d_model, slopes):
+    """nn.PReLU: one slope, or one for each feature."""
+    return f"attune::Prelu<attune::PreluShape{options(rows=rows, d_model=d_model, slopes=unless(slopes, 1))}>"
+
+
 def norm_shape(rows, d_model, epsilon, weight=True, bias=True):
     return f"attune::NormShape{options(rows=rows, d_model=d_model, epsilon=unless(epsilon, 1e-5), weight=unless(weight, True), bias=unless(bias, weight))}"
 

@@ -1,0 +1,131 @@
+// The parametric rectifier, a ReLU whose slope below zero is trained (He et al., "Delving Deep into
+// Rectifiers", 2015).
+//
+//   y = x where x > 0, else w·x;     dx = dy where x > 0, else w·dy,   dw += Σ dy·min(x, 0)
+//
+// w is one number, or one for each feature.
+#pragma once
+
+#include <attune/core/initialize.hpp>
+#include <attune/execution/layer.hpp>
+#include <attune/execution/stream.hpp>
+#include <attune/kernels/ops/prelu.hpp>
+#include <attune/weights/gradient_rows.hpp>
+#include <attune/weights/weights.hpp>
+
+namespace ATTUNE_NAMESPACE {
+
+/// Dimensions and initial value of `Prelu`, PyTorch's nn.PReLU.
+struct PreluShape {
+  int rows;               // tokens
+  int d_model;            // features of a token
+  int slopes = 1;         // 1 for all features together, or d_model: PyTorch's num_parameters
+  double initial = 0.25;  // initial value of all slopes
+};
+
+namespace detail {
+
+template <PreluShape shape>
+constexpr PreluShape checked_prelu_shape() {
+  static_assert(shape.rows > 0 && shape.d_model > 0,
+                "attune::Prelu: rows and d_model must be positive; set both in PreluShape");
+  static_assert(shape.slopes == 1 || shape.slopes == shape.d_model,
+                "attune::Prelu: slopes must be 1 or d_model");
+  static_assert(shape.initial >= -1e30 && shape.initial <= 1e30,
+                "attune::Prelu: initial must be a finite number, at most 1e30");
+  return at_least_one(shape, &PreluShape::rows, &PreluShape::d_model, &PreluShape::slopes);
+}
+
+}  // namespace detail
+
+/// PyTorch's nn.PReLU of x[rows, d_model]. No tape.
+template <PreluShape prelu_shape, class ScalarType = float>
+struct Prelu {
+  static constexpr PreluShape shape = detail::checked_prelu_shape<prelu_shape>();
+  using Scalar = ScalarType;
+  template <class Other>
+  using WithScalar = Prelu<shape, Other>;
+  template <int tokens, CacheShape>
+  using Stream = Prelu<detail::with(shape, &PreluShape::rows, tokens), Scalar>;
+  static constexpr std::uint32_t kFingerprint = fingerprint("Prelu");
+  using Input = Tensor<Scalar, shape.rows, shape.d_model>;
+  using Output = Input;
+  static constexpr Abilities kAbilities = detail::kInPlaceByToken;
+  struct Tape {};
+  struct Scratch {};
+  struct InferenceScratch {};
+
+  /// The slopes, initially all `initial`. They are trained with norms (BiasesAndNorms).
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  struct ParametersOf {
+    using Form = attune::Form<Matrix, Vector>;
+    [[no_unique_address]] Vector<Scalar, 1, shape.slopes> weight;
+    ATTUNE_VISITED_FIELDS(NormWeight(weight))
+    /// Sets all slopes to `initial`.
+    template <class Initializer>
+    void initialize(const Initializer&, Rng&) {
+      detail::fill(weight, Scalar(static_cast<kernels::Real<Scalar>>(shape.initial)));
+    }
+  };
+  using Parameters = ParametersOf<Tensor>;
+
+  /// y[rows, d_model] of x[rows, d_model]. `y` may be `x`.
+  template <class Set = Parameters, AnyContext Call = Context<>>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&,
+                      const Call& context = {}) {
+    apply(parameters, x, y, context);
+  }
+  /// The same. Backward needs x: `y` may be `x` only if backward will not be called.
+  template <class Set = Parameters, AnyContext Call = Context<>>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
+                      const Call& context = {}) {
+    apply(parameters, x, y, context);
+  }
+  /// Overwrites dx[rows, d_model], from dy[rows, d_model]; adds to the gradients. `dx` may be `dy` or `x`.
+  /// With a mask, a token with dy zero adds nothing, whatever it holds.
+  template <class Set = Parameters, class Dx, class Gradients, AnyContext Call = Context<>>
+  static void backward(const Set& parameters, ConstView<Input> x, const Tape&, ConstView<Output> dy, Dx&& dx,
+                       [[maybe_unused]] Gradients& gradients, Scratch&, const Call& context = {}) {
+    const auto input = [&]() ATTUNE_INLINE_LAMBDA {
+      if constexpr (kAsked<Dx>) apply_backward(parameters, x, dy, detail::sink<Input>(dx), context);
+    };
+    const auto add = [&](Scalar* sums) ATTUNE_INLINE_LAMBDA {
+      kernels::add_slope_gradients<kShared, Call::kSkipsZeros>(
+          kernels::size_for_rows<Scalar>(context.template count<shape.rows>()), kWidth, x.data, dy.data,
+          sums);
+    };
+    if constexpr (!detail::kTrained<decltype(gradients.weight)>) {
+      input();
+    } else if constexpr (detail::kUpdatesAtOnce<decltype(gradients.weight)>) {
+      // dx reads the slopes, so it comes after their gradient and before their update.
+      add_rows(view(gradients.weight), [&](int, const auto& to) {
+        add(to.data);
+        input();
+      });
+    } else {
+      context.stage([&]() ATTUNE_INLINE_LAMBDA { add(gradients.weight.data()); });
+      input();
+    }
+  }
+
+ private:
+  static constexpr bool kShared = shape.slopes == 1;
+  static constexpr auto kWidth = kernels::size_for_rows<Scalar>(std::integral_constant<int, shape.d_model>{});
+
+  static void apply(const auto& parameters, ConstView<Input> x, View<Output> y, const auto& context) {
+    context.template each_token<shape.rows, 2 * shape.d_model>([&](int i) ATTUNE_INLINE_LAMBDA {
+      const int row = i * shape.d_model;
+      kernels::prelu<kShared>(kWidth, x.data + row, parameters.weight.data(), y.data + row);
+    });
+  }
+  static void apply_backward(const auto& parameters, ConstView<Input> x, ConstView<Output> dy, View<Input> dx,
+                             const auto& context) {
+    context.template each_token<shape.rows, 2 * shape.d_model>([&](int i) ATTUNE_INLINE_LAMBDA {
+      const int row = i * shape.d_model;
+      kernels::prelu_backward<kShared>(kWidth, x.data + row, parameters.weight.data(), dy.data + row,
+                                       dx.data + row);
+    });
+  }
+};
+
+}  // namespace ATTUNE_NAMESPACE
