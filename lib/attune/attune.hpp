@@ -46,6 +46,7 @@
 #include <attune/layers/prelu.hpp>
 #include <attune/layers/softmax.hpp>
 #include <attune/layers/token_type.hpp>
+#include <attune/layers/window_pooling.hpp>
 
 #include <attune/attention/alibi.hpp>
 #include <attune/attention/attention_backward.hpp>

@@ -58,7 +58,7 @@ attune::LayerNorm<attune::NormShape{.d_model = 4}>::Parameters parameters;
 attune::Linear<attune::LinearShape{.d_in = 4, .d_out = 4}>::Input x;
 
 // case: pooling_of_longer_windows
-// error: attune::AvgPool1d: the window is longer than the sequence
+// error: attune::AvgPool1d, MaxPool1d: the window is longer than the sequence with its padding
 attune::AvgPool1d<attune::Pool1dShape{.seq_len = 4, .d_model = 2, .kernel = 5}>::Output y;
 
 // case: stream_of_a_convolution_that_looks_ahead
@@ -77,3 +77,9 @@ attune::KeyValueCache<Model, attune::CacheShape{.capacity = 8}>::Scratch<> scrat
 // case: prelu_of_some_slopes
 // error: attune::Prelu: slopes must be 1 or d_model
 attune::Prelu<attune::PreluShape{.rows = 2, .d_model = 4, .slopes = 2}>::Output y;
+
+// case: pooling_of_more_padding_than_half_a_window
+// error: attune::AvgPool2d, MaxPool2d: padding must be at most half a window
+constexpr attune::Pool2dShape kShape{
+    .height = 4, .width = 4, .d_model = 2, .kernel_height = 2, .kernel_width = 2, .padding_height = 2};
+attune::MaxPool2d<kShape>::Output y;

@@ -222,23 +222,21 @@ def conv(source, layer, options):
                       parameters, gradients, terms=max(terms, out.shape[0]))
 
 
-def avg_pool1d(source):
-    return avg_pool(source, "1d", lambda size, kernel, stride: dict(
-        seq_len=size[0], d_model=source.get("input").shape[1], kernel=kernel[0], stride=stride[0]))
-
-
-def avg_pool2d(source):
-    return avg_pool(source, "2d", lambda size, kernel, stride: dict(
-        height=size[0], width=size[1], d_model=source.get("input").shape[1], kernel_height=kernel[0],
-        kernel_width=kernel[1], stride_height=stride[0], stride_width=stride[1]))
-
-
-def avg_pool(source, dimensions, options):
-    x = source.get("input")
-    shape = options(source.option("size"), source.option("kernel"), source.option("stride"))
-    layer = f"attune::AvgPool{dimensions}<attune::Pool{dimensions}Shape{braces(**shape)}, {source.scalar('input')}>"
-    return layer_case(source, layer, x, source.get("out"), gradients=[source.get("grad.input", *x.shape)],
-                      terms=math.prod(source.option("kernel")))
+def pool(layer, dimensions):
+    """A family of AvgPool1d, MaxPool2d, …: of tokens, row after row of pixels."""
+    def case(source):
+        x = source.get("input")
+        names = ["seq_len"] if dimensions == 1 else ["height", "width"]
+        suffixes = [""] if dimensions == 1 else ["_height", "_width"]
+        kernel, padding = source.option("kernel"), source.option("padding", [0] * dimensions)
+        shape = dict(zip(names, source.option("size"))) | {"d_model": x.shape[1]}
+        for name, values in (("kernel", kernel), ("stride", source.option("stride")), ("padding", padding)):
+            shape |= {name + suffix: value for suffix, value in zip(suffixes, values)}
+        shape["count_padding"] = boolean(source.option("count_include_pad", 1))
+        type_ = f"attune::{layer}{dimensions}d<attune::Pool{dimensions}dShape{braces(**shape)}, {source.scalar('input')}>"
+        return layer_case(source, type_, x, source.get("out"), gradients=[source.get("grad.input", *x.shape)],
+                          terms=math.prod(kernel))
+    return case
 
 
 # ---- ONNX ----
@@ -345,8 +343,10 @@ FAMILIES = {
     "embedding_sum": embedding_sum,
     "conv1d": conv1d,
     "conv2d": conv2d,
-    "avg_pool1d": avg_pool1d,
-    "avg_pool2d": avg_pool2d,
+    "avg_pool1d": pool("AvgPool", 1),
+    "avg_pool2d": pool("AvgPool", 2),
+    "max_pool1d": pool("MaxPool", 1),
+    "max_pool2d": pool("MaxPool", 2),
     "LayerNormalization": onnx_layer_norm,
     "RMSNormalization": onnx_rms_norm,
     "Gelu": onnx_gelu,

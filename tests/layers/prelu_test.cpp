@@ -38,7 +38,7 @@ ATTUNE_TEST_BRIEFLY_IN_MODELS(Prelu, of_one_slope_, OfOneSlope)
 ATTUNE_TEST_IN_MODEL(Prelu, trains_biases_and_norms, trains_biases_and_norms, OfSlopes)
 #endif
 
-TEST(Prelu, scales_what_is_below_zero) {
+TEST(Prelu, scales_numbers_below_zero) {
   using Layer = Small<3>;
   const Layer::Parameters parameters{.weight = {{0.5f, 2, -1}}};
   Layer::Parameters gradients{};

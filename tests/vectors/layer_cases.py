@@ -82,18 +82,20 @@ def conv(cases, name, size, d_in, d_out, kernel, stride=None, padding=None, grou
           draw.normal(torch.Size(size).numel(), d_in), weights, forward, draw)
 
 
-def avg_pool(cases, name, size, width, kernel, stride):
-    """nn.AvgPool1d or nn.AvgPool2d, of tokens."""
+def pool(cases, name, kind, size, width, kernel, stride, **padding):
+    """nn.AvgPool1d, nn.AvgPool2d, nn.MaxPool1d or nn.MaxPool2d, of tokens: `kind` is "avg" or "max"."""
     draw = cases.draw(name)
     if cases.random_shapes:
         size, width = [draw.integer(k, k + 9) for k in kernel], draw.integer(1, 20)
 
     def forward(x):
         x = x.transpose(0, 1).reshape(1, -1, *size)
-        of = F.avg_pool1d if len(size) == 1 else F.avg_pool2d
-        return of(x, kernel, stride=stride).flatten(2)[0].transpose(0, 1)
+        of = getattr(F, f"{kind}_pool{len(size)}d")
+        return of(x, kernel, stride=stride, **padding).flatten(2)[0].transpose(0, 1)
 
-    write(cases, name, f"avg_pool{len(size)}d", dict(size=list(size), kernel=list(kernel), stride=list(stride)),
+    write(cases, name, f"{kind}_pool{len(size)}d",
+          dict(size=list(size), kernel=list(kernel), stride=list(stride),
+               **{key: int(value) if isinstance(value, bool) else value for key, value in padding.items()}),
           draw.normal(torch.Size(size).numel(), width), {}, forward, draw)
 
 
@@ -110,5 +112,9 @@ def layer_cases(cases):
     conv(cases, "conv2d_patches", [6, 9], 2, 5, [3, 3], stride=[3, 3])
     conv(cases, "conv2d_strided", [5, 6], 3, 4, [3, 2], stride=[2, 1], padding=[1, 0])
     conv(cases, "conv2d_depthwise_nobias", [4, 5], 3, 3, [3, 3], padding=[1, 1], groups=3, bias=False)
-    avg_pool(cases, "avg_pool1d", [11], 6, [3], [2])
-    avg_pool(cases, "avg_pool2d", [5, 6], 3, [2, 3], [2, 1])
+    pool(cases, "avg_pool1d", "avg", [11], 6, [3], [2])
+    pool(cases, "avg_pool2d", "avg", [5, 6], 3, [2, 3], [2, 1])
+    pool(cases, "avg_pool1d_padded", "avg", [11], 6, [3], [2], padding=[1])
+    pool(cases, "avg_pool2d_padded_valid", "avg", [5, 6], 3, [2, 3], [2, 1], padding=[1, 1], count_include_pad=False)
+    pool(cases, "max_pool1d", "max", [11], 6, [3], [2])
+    pool(cases, "max_pool2d_padded", "max", [6, 7], 3, [3, 3], [2, 2], padding=[1, 1])

@@ -27,6 +27,38 @@ struct PoolingShape {
   PoolingKind kind = PoolingKind::kMean;  // the pooled value of each feature
 };
 
+namespace detail {
+
+/// The maximum of some values; NaN if one is NaN, zero without a value.
+template <class P>
+struct RunningMaximum {
+  P largest = kernels::broadcast<P>(kernels::ScalarOf<P>(0));
+  bool found = false;
+
+  ATTUNE_INLINE void add(const P& value) {
+    using Real = kernels::Real<kernels::ScalarOf<P>>;
+    const P infinity = kernels::broadcast<P>(std::numeric_limits<Real>::infinity());
+    const P larger = found ? kernels::select_less(largest, value, value, largest) : value;
+    largest = kernels::select_less(value, infinity, larger, kernels::add(value, larger));  // NaN stays
+    found = true;
+  }
+};
+/// The gradient of a maximum, which the first of the largest values gets.
+template <class P>
+struct GradientOfFirst {
+  P largest;
+  P left;  // the gradient not yet given to a value
+
+  ATTUNE_INLINE P take(const P& value) {
+    const P zero = kernels::broadcast<P>(kernels::ScalarOf<P>(0));
+    const P given = kernels::select_less(value, largest, zero, left);
+    left = kernels::select_less(value, largest, left, zero);
+    return given;
+  }
+};
+
+}  // namespace detail
+
 /// Pools x[seq_len, d_model] to y[1, d_model]. Reads only padding from a mask: KeyPaddingMask<seq_len>, alone
 /// or combined by `&&`, or your own mask with keeps_key (execution/attention_mask.hpp).
 template <PoolingShape shape, class ScalarType = float>
@@ -94,23 +126,20 @@ struct Pooling {
     const int count = valid_count(tape);
     kernels::for_each_packet<Scalar>(shape.d_model, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
       const P zero = kernels::broadcast<P>(Scalar(0));
-      P left = kernels::load<P>(dy.data + j);  // the gradient not yet given to a token
-      P largest = zero;
+      detail::GradientOfFirst<P> gradients{zero, kernels::load<P>(dy.data + j)};
       if constexpr (shape.kind == PoolingKind::kMean) {
-        left = kernels::divide(left, kernels::broadcast<P>(divisor(count)));
+        gradients.left = kernels::divide(gradients.left, kernels::broadcast<P>(divisor(count)));
       } else if constexpr (shape.kind == PoolingKind::kMax) {
-        largest = column_largest<P>(x, j, tape);
+        gradients.largest = column_largest<P>(x, j, tape);
       }
       for (int i = 0; i < shape.seq_len; ++i) {
         P gradient = zero;
         if (tape.valid(i)) {
-          gradient = left;
+          gradient = gradients.left;
           if constexpr (shape.kind == PoolingKind::kMax) {
-            const P value = kernels::load<P>(x.data + i * shape.d_model + j);
-            gradient = kernels::select_less(value, largest, zero, left);
-            left = kernels::select_less(value, largest, left, zero);
+            gradient = gradients.take(kernels::load<P>(x.data + i * shape.d_model + j));
           } else if constexpr (shape.kind == PoolingKind::kFirst) {
-            left = zero;
+            gradients.left = zero;
           }
         }
         kernels::store(dx.data + i * shape.d_model + j, gradient);
@@ -136,17 +165,11 @@ struct Pooling {
   // The maximum of some columns over valid tokens. NaN if an entry is NaN; zeros without a valid token.
   template <class P>
   ATTUNE_INLINE static P column_largest(ConstView<Input> x, int j, const Tape& tokens) {
-    const P infinity = kernels::broadcast<P>(Scalar(std::numeric_limits<kernels::Real<Scalar>>::infinity()));
-    P largest = kernels::broadcast<P>(Scalar(0));
-    bool found = false;
+    detail::RunningMaximum<P> maximum;
     for (int i = 0; i < shape.seq_len; ++i) {
-      if (!tokens.valid(i)) continue;
-      const P value = kernels::load<P>(x.data + i * shape.d_model + j);
-      const P larger = found ? kernels::select_less(largest, value, value, largest) : value;
-      largest = kernels::select_less(value, infinity, larger, kernels::add(value, larger));  // NaN stays
-      found = true;
+      if (tokens.valid(i)) maximum.add(kernels::load<P>(x.data + i * shape.d_model + j));
     }
-    return largest;
+    return maximum.largest;
   }
 
   [[gnu::noinline]] static void pool(ConstView<Input> x, View<Output> y, const Tape& tokens) {

@@ -1,0 +1,284 @@
+// Pooling over windows of tokens: AvgPool1d and MaxPool1d over time, AvgPool2d and MaxPool2d over tokens that
+// are the pixels of an image.
+//
+//   mean:  y(o, j) = Σ_(valid i in window o) x(i, j) / n(o)   dx(i, j) = Σ_(windows o with i) dy(o, j) / n(o)
+//   max:   y(o, j) = max_(valid i in window o) x(i, j)        dx(i, j) = Σ dy(o, j) over the windows o whose
+//                                                             first maximum is x(i, j)
+//
+// n(o) is the number of valid tokens in the window and, with count_padding, of places outside of the
+// sequence. A window without valid tokens gives zeros and has no gradient.
+#pragma once
+
+#include <attune/execution/layer.hpp>
+#include <attune/kernels/simd/arithmetic.hpp>
+#include <attune/layers/convolution.hpp>
+#include <attune/layers/pooling.hpp>
+
+namespace ATTUNE_NAMESPACE {
+
+/// Dimensions and options of `AvgPool1d` and `MaxPool1d`, PyTorch's nn.AvgPool1d and nn.MaxPool1d.
+struct Pool1dShape {
+  int seq_len;                // tokens of x
+  int d_model;                // features of a token
+  int kernel;                 // tokens in a window
+  int stride = kernel;        // distance between windows, in tokens
+  int padding = 0;            // places before the sequence, and as many after it: at most half a window
+  bool count_padding = true;  // whether means count these places, as PyTorch's count_include_pad
+};
+
+/// Dimensions and options of `AvgPool2d` and `MaxPool2d`, PyTorch's nn.AvgPool2d and nn.MaxPool2d.
+struct Pool2dShape {
+  int height;                         // rows of pixels of x
+  int width;                          // pixels of a row; token i is pixel (i / width, i % width)
+  int d_model;                        // features of a pixel
+  int kernel_height;                  // rows in a window
+  int kernel_width;                   // pixels in a row of a window
+  int stride_height = kernel_height;  // distance between windows, in rows
+  int stride_width = kernel_width;    // distance between windows, in pixels
+  int padding_height = 0;             // rows above the image, and as many below: at most half a window
+  int padding_width = 0;              // pixels left of the image, and as many right of it
+  bool count_padding = true;          // whether means count these places, as PyTorch's count_include_pad
+};
+
+namespace detail {
+
+template <Pool1dShape shape>
+constexpr ConvolvedImage convolved_image() {
+  static_assert(
+      shape.seq_len > 0 && shape.d_model > 0 && shape.kernel > 0 && shape.stride > 0,
+      "attune::AvgPool1d, MaxPool1d: seq_len, d_model, kernel and stride must be positive; set the first "
+      "three in Pool1dShape");
+  static_assert(shape.padding >= 0 && 2 * shape.padding <= shape.kernel,
+                "attune::AvgPool1d, MaxPool1d: padding must be at most half a window");
+  static_assert(shape.kernel <= shape.seq_len + 2 * shape.padding,
+                "attune::AvgPool1d, MaxPool1d: the window is longer than the sequence with its padding");
+  const int width = at_least_one(shape.d_model);
+  return {convolved(1, 1, 1, 0, 0),
+          convolved(shape.seq_len, shape.kernel, shape.stride, shape.padding, shape.padding),
+          width,
+          width,
+          1,
+          false};
+}
+template <Pool2dShape shape>
+constexpr ConvolvedImage convolved_image() {
+  static_assert(shape.height > 0 && shape.width > 0 && shape.d_model > 0 && shape.kernel_height > 0 &&
+                    shape.kernel_width > 0 && shape.stride_height > 0 && shape.stride_width > 0,
+                "attune::AvgPool2d, MaxPool2d: height, width, d_model, kernels and strides must be positive; "
+                "set the first five in Pool2dShape");
+  static_assert(shape.padding_height >= 0 && shape.padding_width >= 0 &&
+                    2 * shape.padding_height <= shape.kernel_height &&
+                    2 * shape.padding_width <= shape.kernel_width,
+                "attune::AvgPool2d, MaxPool2d: padding must be at most half a window");
+  static_assert(shape.kernel_height <= shape.height + 2 * shape.padding_height &&
+                    shape.kernel_width <= shape.width + 2 * shape.padding_width,
+                "attune::AvgPool2d, MaxPool2d: the window is larger than the image with its padding");
+  const int width = at_least_one(shape.d_model);
+  return {convolved(shape.height, shape.kernel_height, shape.stride_height, shape.padding_height,
+                    shape.padding_height),
+          convolved(shape.width, shape.kernel_width, shape.stride_width, shape.padding_width,
+                    shape.padding_width),
+          width,
+          width,
+          1,
+          false};
+}
+template <auto shape>
+inline constexpr ConvolvedImage kWindowsOf = convolved_image<shape>();
+
+// The result of a window, and the places that it is of.
+enum class WindowPooling {
+  kMean = 0,             // valid tokens
+  kMeanWithPadding = 1,  // valid tokens, and zeros outside of the sequence
+  kMax = 2               // valid tokens
+};
+
+template <ConvolvedImage of, WindowPooling kind, class ScalarType>
+struct PooledWindows {
+  static constexpr ConvolvedImage image = of;
+  static constexpr int kInRows = image.in_rows(), kOutRows = image.out_rows(), kTaps = image.taps();
+  static constexpr int kWidth = image.d_in;
+
+  using Scalar = ScalarType;
+  using Input = Tensor<Scalar, kInRows, kWidth>;
+  using Output = Tensor<Scalar, kOutRows, kWidth>;
+  using Parameters = NoParameters;
+  template <class Gradients>
+  static constexpr bool kReadsInput = kind == WindowPooling::kMax;
+  static constexpr Abilities kAbilities{
+      .mask = MaskUse::kPadding, .takes_context = true, .takes_length = true, .lanes = Lanes::kAll};
+  struct Tape {};  // backward searches maxima again
+  struct Scratch {};
+  struct InferenceScratch {};
+  template <int tokens, CacheShape>
+  struct Stream : detail::NoStream {
+    static_assert(tokens < 0,
+                  "attune: AvgPool1d, AvgPool2d, MaxPool1d and MaxPool2d need whole windows, so they do not "
+                  "run token by token");
+  };
+
+  /// Inference: y of x. `y` may not overlap `x`. Does not read rows of x that are padding.
+  template <AnyContext Call = Context<>>
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&,
+                      const Call& context = {}) {
+    context.template each_token<kOutRows, kTaps * kWidth>([&](int o) {
+      const Scalar count = divisor(context, o);
+      kernels::for_each_packet<Scalar>(kWidth, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+        P pooled;
+        if constexpr (kind == WindowPooling::kMax) {
+          pooled = maximum<P>(x, context, o, j);
+        } else {
+          P sum = kernels::broadcast<P>(Scalar(0));
+          for_each_valid(context, o, [&](int token) ATTUNE_INLINE_LAMBDA {
+            sum = kernels::add(sum, kernels::load<P>(x.data + token * kWidth + j));
+          });
+          pooled = kernels::divide(sum, kernels::broadcast<P>(count));
+        }
+        kernels::store(y.data + o * kWidth + j, pooled);
+      });
+    });
+  }
+  /// Training: the same.
+  template <AnyContext Call = Context<>>
+  static void forward(const Parameters& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
+                      const Call& context = {}) {
+    InferenceScratch none;
+    forward(parameters, x, y, none, context);
+  }
+  /// Overwrites dx, from dy and, for the maximum, x. `dx` may overlap neither.
+  template <class Dx, AnyContext Call = Context<>>
+  static void backward(const Parameters&, ConstView<Input> x, const Tape&, ConstView<Output> dy, Dx&& dx,
+                       Parameters&, Scratch&, const Call& context = {}) {
+    if constexpr (kAsked<Dx>) {
+      const auto to = sink<Input>(dx);
+      context.stage([&] {
+        for (int i = 0; i < Input::size; ++i) to.data[i] = Scalar(0);
+      });
+      context.template each_token<kOutRows, kTaps * kWidth>([&](int o) {
+        if (o >= context.template count<kOutRows>()) return;
+        const Scalar count = divisor(context, o);
+        kernels::for_each_packet<Scalar>(kWidth, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+          GradientOfFirst<P> gradients{kernels::broadcast<P>(Scalar(0)),
+                                       kernels::load<P>(dy.data + o * kWidth + j)};
+          if constexpr (kind == WindowPooling::kMax) {
+            gradients.largest = maximum<P>(x, context, o, j);
+          } else {
+            gradients.left = kernels::divide(gradients.left, kernels::broadcast<P>(count));
+          }
+          for_each_valid(context, o, [&](int token) ATTUNE_INLINE_LAMBDA {
+            P share = gradients.left;
+            if constexpr (kind == WindowPooling::kMax)
+              share = gradients.take(kernels::load<P>(x.data + token * kWidth + j));
+            Scalar* const sum = to.data + token * kWidth + j;
+            kernels::store(sum, kernels::add(kernels::load<P>(sum), share));
+          });
+        });
+      });
+    }
+  }
+
+ private:
+  ATTUNE_INLINE static void for_each_valid(const auto& context, int o, const auto& body) {
+    for (int tap = 0; tap < kTaps; ++tap) {
+      const int token = image.token(o, tap);
+      if (context.template is_valid<kInRows>(token)) body(token);
+    }
+  }
+  template <class P>
+  ATTUNE_INLINE static P maximum(ConstView<Input> x, const auto& context, int o, int j) {
+    RunningMaximum<P> running;
+    for_each_valid(context, o, [&](int token) ATTUNE_INLINE_LAMBDA {
+      running.add(kernels::load<P>(x.data + token * kWidth + j));
+    });
+    return running.largest;
+  }
+  // Of a mean, at least 1.
+  static Scalar divisor([[maybe_unused]] const auto& context, [[maybe_unused]] int o) {
+    int count = 0;
+    if constexpr (kind != WindowPooling::kMax) for_each_valid(context, o, [&](int) { ++count; });
+    if constexpr (kind == WindowPooling::kMeanWithPadding) {
+      for (int tap = 0; tap < kTaps; ++tap) count += image.token(o, tap) < 0;
+    }
+    return Scalar(static_cast<kernels::Real<Scalar>>(count > 0 ? count : 1));
+  }
+};
+
+template <auto shape>
+inline constexpr bool kIsPadded = [] {
+  if constexpr (requires { shape.seq_len; }) {
+    return shape.padding > 0;
+  } else {
+    return shape.padding_height > 0 || shape.padding_width > 0;
+  }
+}();
+template <auto shape>
+inline constexpr WindowPooling kMeanOf =
+    kIsPadded<shape>&& shape.count_padding ? WindowPooling::kMeanWithPadding : WindowPooling::kMean;
+
+// A hash of a window's options.
+constexpr std::uint32_t pool_fingerprint(const char* name, const Pool1dShape& shape) {
+  return shape.padding == 0
+             ? fingerprint(name, shape.kernel, shape.stride)
+             : fingerprint(name, shape.kernel, shape.stride, shape.padding, int{shape.count_padding});
+}
+constexpr std::uint32_t pool_fingerprint(const char* name, const Pool2dShape& shape) {
+  return shape.padding_height == 0 && shape.padding_width == 0
+             ? fingerprint(name, shape.height, shape.kernel_height, shape.kernel_width, shape.stride_height,
+                           shape.stride_width)
+             : fingerprint(name, shape.height, shape.kernel_height, shape.kernel_width, shape.stride_height,
+                           shape.stride_width, shape.padding_height, shape.padding_width,
+                           int{shape.count_padding});
+}
+
+}  // namespace detail
+
+/// PyTorch's nn.AvgPool1d of x[seq_len, d_model], whose rows are time steps: y[(seq_len + 2·padding −
+/// kernel)/stride + 1, d_model]. Reads only padding from a mask, and leaves it out of the means.
+template <Pool1dShape pool_shape, class ScalarType = float>
+struct AvgPool1d
+    : detail::PooledWindows<detail::kWindowsOf<pool_shape>, detail::kMeanOf<pool_shape>, ScalarType> {
+  static constexpr const Pool1dShape& shape = pool_shape;
+  using Scalar = ScalarType;
+  template <class Other>
+  using WithScalar = AvgPool1d<pool_shape, Other>;
+  static constexpr std::uint32_t kFingerprint = detail::pool_fingerprint("AvgPool1d", pool_shape);
+};
+
+/// PyTorch's nn.AvgPool2d of an image x[height·width, d_model] with one token per pixel, row by row; y has
+/// the same layout. Reads only padding from a mask, and leaves it out of the means.
+template <Pool2dShape pool_shape, class ScalarType = float>
+struct AvgPool2d
+    : detail::PooledWindows<detail::kWindowsOf<pool_shape>, detail::kMeanOf<pool_shape>, ScalarType> {
+  static constexpr const Pool2dShape& shape = pool_shape;
+  using Scalar = ScalarType;
+  template <class Other>
+  using WithScalar = AvgPool2d<pool_shape, Other>;
+  static constexpr std::uint32_t kFingerprint = detail::pool_fingerprint("AvgPool2d", pool_shape);
+};
+
+/// PyTorch's nn.MaxPool1d of x[seq_len, d_model], whose rows are time steps: y[(seq_len + 2·padding −
+/// kernel)/stride + 1, d_model]. Reads only padding from a mask, and leaves it out of the maxima. Ignores
+/// count_padding.
+template <Pool1dShape pool_shape, class ScalarType = float>
+struct MaxPool1d
+    : detail::PooledWindows<detail::kWindowsOf<pool_shape>, detail::WindowPooling::kMax, ScalarType> {
+  static constexpr const Pool1dShape& shape = pool_shape;
+  using Scalar = ScalarType;
+  template <class Other>
+  using WithScalar = MaxPool1d<pool_shape, Other>;
+  static constexpr std::uint32_t kFingerprint = detail::pool_fingerprint("MaxPool1d", pool_shape);
+};
+
+/// PyTorch's nn.MaxPool2d of an image x[height·width, d_model] with one token per pixel, row by row; y has
+/// the same layout. Reads only padding from a mask, and leaves it out of the maxima. Ignores count_padding.
+template <Pool2dShape pool_shape, class ScalarType = float>
+struct MaxPool2d
+    : detail::PooledWindows<detail::kWindowsOf<pool_shape>, detail::WindowPooling::kMax, ScalarType> {
+  static constexpr const Pool2dShape& shape = pool_shape;
+  using Scalar = ScalarType;
+  template <class Other>
+  using WithScalar = MaxPool2d<pool_shape, Other>;
+  static constexpr std::uint32_t kFingerprint = detail::pool_fingerprint("MaxPool2d", pool_shape);
+};
+
+}  // namespace ATTUNE_NAMESPACE

@@ -1,0 +1,132 @@
+// MaxPool1d and MaxPool2d, and places outside of the sequence: values, derivatives, equal maxima, padding
+// that is left out, and plans of training.
+#include <attune/layers/window_pooling.hpp>
+
+#include <attune/attune.hpp>
+
+#include "check.hpp"
+#include "gradient_suite.hpp"
+#include "problem.hpp"
+
+namespace {
+
+using namespace attune;
+
+constexpr Pool1dShape kWindows{.seq_len = 7, .d_model = 5, .kernel = 3, .stride = 2, .padding = 1};
+constexpr Pool2dShape kImage{.height = 4,
+                             .width = 5,
+                             .d_model = 3,
+                             .kernel_height = 3,
+                             .kernel_width = 2,
+                             .stride_height = 2,
+                             .stride_width = 1,
+                             .padding_height = 1,
+                             .padding_width = 1};
+constexpr Pool1dShape kAlone{.seq_len = 5, .d_model = 1, .kernel = 3, .stride = 2, .padding = 1};
+
+using Model = Sequential<Linear<LinearShape{7, 4, 5}>, MaxPool1d<kWindows>,
+                         Pooling<PoolingShape{4, 5, PoolingKind::kMax}>, Linear<LinearShape{1, 5, 2}>>;
+constexpr int kSequences = 19;
+
+template <class Plan, int batch>
+std::uint32_t train() {
+  static Trainer<Model, MeanSquaredError, AdamW, batch, Plan> trainer;
+  static Model::Input x[batch];
+  static Model::Output target[batch];
+  Rng rng(3);
+  for (auto& each : x) check::fill(each, rng);
+  for (auto& each : target) check::fill(each, rng);
+  trainer.initialize(XavierUniform{}, Rng{5});
+  const std::span<const Model::Input, batch> inputs(x);
+  const std::span<const Model::Output, batch> targets(target);
+  const float first = trainer.step(inputs, targets, {.learning_rate = 0.01f}).loss;
+  float last = first;
+  for (int step = 0; step < 20; ++step) last = trainer.step(inputs, targets, {.learning_rate = 0.01f}).loss;
+  EXPECT_LT(last, first);
+  return hash_bits(trainer.parameters());
+}
+
+// y of x, and dx of dy.
+template <class Layer>
+void expect_pooled(const typename Layer::Input& x, const typename Layer::Output& dy,
+                   const typename Layer::Output& y, const typename Layer::Input& dx, const auto&... mask) {
+  check::Problem<Layer> a(1);
+  a.x = x;
+  a.dy = dy;
+  a.infer(mask...);
+  EXPECT_TRUE(check::same_bits(a.y, y));
+  a.forward(mask...);
+  EXPECT_TRUE(check::same_bits(a.y, y));
+  a.backward(mask...);
+  EXPECT_TRUE(check::same_bits(a.dx, dx));
+}
+
+}  // namespace
+
+TEST(WindowPooling, takes_the_maximum_of_each_window) {
+  expect_pooled<MaxPool1d<Pool1dShape{.seq_len = 5, .d_model = 2, .kernel = 2}>>(
+      {{1, -2, 3, -4, 5, 8, 7, 6, 100, 100}}, {{1, 2, 3, 4}}, {{3, -2, 7, 8}},
+      {{0, 2, 1, 0, 0, 4, 3, 0, 0, 0}});
+}
+
+TEST(WindowPooling, gives_the_gradient_to_the_first_of_equal_maxima) {
+  expect_pooled<MaxPool1d<Pool1dShape{.seq_len = 4, .d_model = 1, .kernel = 3, .stride = 1}>>(
+      {{2, 5, 5, 5}}, {{1, 2}}, {{5, 5}}, {{0, 3, 0, 0}});
+}
+
+TEST(WindowPooling, adds_up_the_gradients_of_windows_that_overlap) {
+  expect_pooled<MaxPool2d<Pool2dShape{
+      .height = 2, .width = 3, .d_model = 1, .kernel_height = 2, .kernel_width = 2, .stride_width = 1}>>(
+      {{1, 9, 3, 5, 6, 7}}, {{4, 8}}, {{9, 9}}, {{0, 12, 0, 0, 0, 0}});
+}
+
+TEST(WindowPooling, takes_no_maximum_outside_of_the_sequence) {
+  expect_pooled<MaxPool1d<kAlone>>({{-3, -2, -4, -1, -5}}, {{1, 2, 3}}, {{-2, -1, -1}}, {{0, 1, 0, 5, 0}});
+}
+
+TEST(WindowPooling, counts_places_outside_of_the_sequence_on_request) {
+  constexpr Pool1dShape kValid{
+      .seq_len = 5, .d_model = 1, .kernel = 3, .stride = 2, .padding = 1, .count_padding = false};
+  expect_pooled<AvgPool1d<kAlone>>({{3, 6, 9, 12, 15}}, {{3, 6, 9}}, {{3, 9, 9}}, {{1, 3, 2, 5, 3}});
+  expect_pooled<AvgPool1d<kValid>>({{3, 6, 9, 12, 15}}, {{2, 6, 4}}, {{4.5f, 9, 13.5f}}, {{1, 3, 2, 4, 2}});
+}
+
+TEST(WindowPooling, has_the_gradients_of_finite_differences) {
+  check::check_layer_gradients<MaxPool1d<kWindows, double>>(-1, 1);
+  check::check_layer_gradients<MaxPool2d<kImage, double>>(-1, 1);
+  check::check_layer_gradients<AvgPool2d<kImage, double>>(-1, 1);
+  SequenceLength<7> length;
+  (void)length.set_length(4);
+  check::check_layer_gradients<MaxPool1d<kWindows, double>>(-1, 1, length);
+  check::check_layer_gradients<AvgPool1d<kWindows, double>>(-1, 1, length);
+}
+
+TEST(WindowPooling, leaves_out_padding) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  KeyPaddingMask<5> padding;
+  padding.set_valid({true, false, false, false, true});
+  expect_pooled<MaxPool1d<kAlone>>({{-3, kNan, kNan, kNan, -5}}, {{1, 2, 3}}, {{-3, 0, -5}},
+                                   {{1, 0, 0, 0, 3}}, padding);
+  SequenceLength<5> length;
+  (void)length.set_length(2);
+  expect_pooled<MaxPool1d<kAlone>>({{-3, -4, kNan, kNan, kNan}}, {{1, 2, 3}}, {{-3, -4, 0}},
+                                   {{1, 2, 0, 0, 0}}, length);
+}
+
+TEST(WindowPooling, keeps_a_nan) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  check::Problem<MaxPool1d<kAlone>> a(1);
+  a.x = {{1, kNan, 2, 3, 4}};
+  a.forward();
+  EXPECT_TRUE(check::is_nan(a.y(0, 0)) && check::is_nan(a.y(1, 0)));
+  EXPECT_EQ(a.y(2, 0), 4);
+}
+
+TEST(WindowPooling, trains_to_the_same_bits_in_every_plan) {
+  EXPECT_EQ((train<Lockstep, kSequences>()), (train<Streaming, kSequences>()));
+  EXPECT_EQ((train<UpdateInBackward, 1>()), (train<Streaming, 1>()));
+}
+
+TEST(WindowPooling, takes_no_byte) {
+  static_assert(std::is_empty_v<MaxPool1d<kWindows>::Tape> && std::is_empty_v<MaxPool1d<kWindows>::Scratch>);
+}
