@@ -123,6 +123,14 @@ TEST(Int8Training, goes_in_slices) {
     EXPECT_TRUE(update.result().ok());
   }
   EXPECT_EQ(hash_bits(whole.parameters()), hash_bits(sliced.parameters()));
+  const Example example(rng);
+  Model::Output expected{}, logits{};
+  EXPECT_EQ(whole.predict(example.x, expected), Status::kOk);
+  auto prediction = sliced.predict_in_slices<2048>(example.x, logits);
+  while (prediction.advance()) {
+  }
+  EXPECT_EQ(prediction.status(), Status::kOk);
+  EXPECT_TRUE(check::same_bits(logits, expected));  // of integers
 }
 
 namespace {

@@ -68,6 +68,12 @@ int expect_same_bits(const Mask& mask = {}, const Clipping& clipping = {}) {
       } while (pass.advance());
       EXPECT_EQ(at_once.predict(x, y, mask), Status::kOk);
       EXPECT_TRUE(check::same_bits(predicted, y));
+      auto prediction = in_slices.template predict_in_slices<most_work>(x, predicted, mask);
+      predicted = {};
+      while (prediction.advance()) {
+      }
+      EXPECT_EQ(prediction.status(), Status::kOk);
+      EXPECT_TRUE(check::same_bits(predicted, y));
       EXPECT_TRUE(pass.done());
       EXPECT_EQ(pass.result().status, Status::kOk);
       EXPECT_EQ(pass.result().loss, expected.loss);
@@ -317,6 +323,9 @@ TEST(InSlices, calls_that_need_its_memory_are_refused) {
     EXPECT_EQ(update.result().status, Status::kUnderWay);
     Small::Model::Output y{};
     EXPECT_EQ(trainer.predict(x, y), Status::kUnderWay);
+    auto prediction = trainer.predict_in_slices(x, y);
+    EXPECT_FALSE(prediction.advance());
+    EXPECT_EQ(prediction.status(), Status::kUnderWay);
     EXPECT_EQ(y(1, 2), 0);  // nothing is written
     EXPECT_TRUE(hash_bits(trainer.state()) ==
                 hash_bits(reference.state()));  // may be saved: the last whole step
@@ -327,6 +336,53 @@ TEST(InSlices, calls_that_need_its_memory_are_refused) {
   EXPECT_FALSE(pass.advance());  // nor does it begin once more
   EXPECT_EQ(pass.result().status, Status::kOk);
   EXPECT_EQ(reference.accumulate(x, target).status, Status::kOk);
+  s.finish_batch_alike();
+}
+
+TEST(InSlices, a_prediction_needs_the_memory_of_training) {
+  static Sessions s;
+  s.begin();
+  auto& [reference, trainer, x, target] = s;
+  Small::Model::Output y{}, expected{};
+  EXPECT_EQ(trainer.accumulate(x, target).status, Status::kOk);
+  EXPECT_EQ(reference.accumulate(x, target).status, Status::kOk);
+  EXPECT_EQ(reference.predict(x, expected), Status::kOk);
+  auto prediction = trainer.predict_in_slices<64>(x, y);
+  EXPECT_EQ(prediction.status(), Status::kUnderWay);
+  while (!prediction.done()) {
+    EXPECT_EQ(trainer.accumulate(x, target).status, Status::kUnderWay);
+    EXPECT_EQ(trainer.predict(x, y), Status::kUnderWay);
+    EXPECT_TRUE(prediction.advance());
+  }
+  EXPECT_FALSE(prediction.advance());
+  EXPECT_EQ(prediction.status(), Status::kOk);
+  EXPECT_TRUE(check::same_bits(y, expected));
+  s.finish_batch_alike();  // of two sequences: the prediction has left the first one alone
+}
+
+TEST(InSlices, a_prediction_ends_with_the_errors_of_predict) {
+  static Sessions s;
+  static Small never_started;
+  Small::Model::Output y{};
+  auto early = never_started.predict_in_slices(s.x, y);
+  EXPECT_FALSE(early.advance());
+  EXPECT_EQ(early.status(), Status::kNotInitialized);
+  s.begin();
+  auto& [reference, trainer, x, target] = s;
+  Small::Model::Input bad = x;
+  bad(1, 1) = std::numeric_limits<float>::quiet_NaN();
+  auto prediction = trainer.predict_in_slices(bad, y);
+  while (prediction.advance()) {
+  }
+  EXPECT_EQ(prediction.status(), Status::kNotFinite);
+  for (int slices = 0; slices < 2; ++slices) {
+    auto left = trainer.predict_in_slices<1>(x, y);
+    s.advance(left, slices);
+    trainer.discard();
+    EXPECT_TRUE(left.done());
+    EXPECT_FALSE(left.advance());
+    EXPECT_EQ(left.status(), Status::kUnderWay);
+  }
   s.finish_batch_alike();
 }
 
@@ -506,6 +562,10 @@ TEST(InSlices, tokens_outside_the_vocabulary_are_refused) {
   while (prediction.advance()) {
   }
   EXPECT_EQ(prediction.status(), Status::kInvalidToken);
+  auto own = trainer.predict_in_slices(ids, y);
+  while (own.advance()) {
+  }
+  EXPECT_EQ(own.status(), Status::kInvalidToken);
   EXPECT_EQ(trainer.accumulate(Model::Input{1, 3}, target).status, Status::kOk);
 }
 

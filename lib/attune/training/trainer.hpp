@@ -183,12 +183,18 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   /// that the mask does not call padding. `y` may not overlap `x`.
   template <class Mask = NoMask>
   [[nodiscard]] Status predict(InputView x, OutputView y, const Mask& mask = {}) {
-    if (work_.under_way()) return Status::kUnderWay;
-    if (const Status status = state_.ready(); status != Status::kOk) return status;
-    const Status loaded = detail::load_weights(workspace_, state_.parameters);
-    if (loaded != Status::kOk) return loaded;
-    const Status status = work_.scratch().predict(context_of(mask), weights(), x, y, work_.tape());
-    return detail::status_of_output<Model>(status, mask, y);
+    const Status may = may_predict();
+    return may == Status::kOk ? predict_in(context_of(mask), x, y, mask) : may;
+  }
+  /// predict() in slices (training_in_slices.hpp). This call computes nothing. x and y must stay until the
+  /// pass is done.
+  template <int most_work = kSliceWork, class X, class Y, class Mask = NoMask>
+  [[nodiscard]] PredictionInSlices<Trainer, Mask, most_work> predict_in_slices(X&& x, Y&& y,
+                                                                               const Mask& mask = {}) {
+    detail::check_mask<Model, Mask>();
+    detail::check_stays<X>();
+    detail::check_stays<Y>();
+    return {*this, InputView(x), OutputView(y), mask, may_predict()};
   }
 
   [[nodiscard]] const Parameters& parameters() const { return state_.parameters; }
@@ -230,6 +236,8 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   friend class AccumulationInSlices;
   template <class, class, class, int>
   friend class UpdateInSlices;
+  template <class, class, int>
+  friend class PredictionInSlices;
 
   [[nodiscard]] Status may_accumulate() const {
     if (work_.under_way()) return Status::kUnderWay;
@@ -240,6 +248,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     if (const Status status = state_.ready(); status != Status::kOk) return status;
     return sums_.sequences < sequences ? Status::kIncompleteBatch : Status::kOk;
   }
+  [[nodiscard]] Status may_predict() const { return work_.under_way() ? Status::kUnderWay : state_.ready(); }
   // Whether the pass under way is an update, which has taken the batch.
   [[nodiscard]] bool updating() const { return sums_.sequences < 0; }
 
@@ -253,6 +262,25 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   static constexpr auto context_of(const Mask& mask ATTUNE_LIFETIME_BOUND, const Slices& slices = {}) {
     return detail::context_in_plan<Model, Workspace>(mask, slices);
   }
+  // Weights of a plan's own, as a stage.
+  template <AnyContext Call>
+  ATTUNE_INLINE Status load_weights([[maybe_unused]] const Call& context) {
+    if constexpr (detail::kOwnWeights<Workspace>) {
+      return context.answer([&] { return detail::load_weights(workspace_, state_.parameters); });
+    } else {
+      return Status::kOk;
+    }
+  }
+  template <class Mask, AnyContext Call>
+  ATTUNE_INLINE Status predict_in(const Call& context, InputView x, OutputView y, const Mask& mask) {
+    if (const Status loaded = load_weights(context); loaded != Status::kOk) return loaded;
+    const Status status = context.inside([&]() ATTUNE_INLINE_LAMBDA {
+      return work_.scratch().predict(context, weights(), x, y, work_.tape());
+    });
+    if (status != Status::kOk) return status;
+    return context.answer(
+        [&]() ATTUNE_INLINE_LAMBDA { return detail::status_of_output<Model>(Status::kOk, mask, y); });
+  }
   template <class OnOutput, AnyContext Call>
   ATTUNE_INLINE Status add_sequence(InputView x, TargetView target, const Loss& loss,
                                     const OnOutput& on_output, LossSum<Scalar>& added, const Call& context) {
@@ -262,11 +290,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     if constexpr (Work::kShared && kDrops) {
       context.stage([&] { stand_at_masks(); });
     }
-    if constexpr (detail::kOwnWeights<Workspace>) {
-      const Status loaded =
-          context.answer([&] { return detail::load_weights(workspace_, state_.parameters); });
-      if (loaded != Status::kOk) return loaded;
-    }
+    if (const Status loaded = load_weights(context); loaded != Status::kOk) return loaded;
     const Status status = detail::forward_loss<Model>(context, weights(), x, output, tape, scratch, target,
                                                       loss, added, on_output);
     if (status != Status::kOk) return status;

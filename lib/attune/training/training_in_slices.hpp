@@ -1,6 +1,7 @@
 // A training step in slices, for a main loop with deadlines. Between slices the loop can serve events,
-// predict with its own scratch, or save the trainer's state. An update's last slices change the parameters.
-// Between them the state is incomplete: a FlashStore then returns kUnderWay and keeps its last save.
+// predict with its own scratch (infer_in_slices), or save the trainer's state. An update's last slices change
+// the parameters. Between them the state is incomplete: a FlashStore then returns kUnderWay and keeps its
+// last save.
 //
 //   auto pass = trainer.accumulate_in_slices(x, target);
 //   while (pass.advance()) serve_what_is_due();
@@ -8,11 +9,14 @@
 //   auto update = trainer.update_in_slices({.learning_rate = 1e-3f});
 //   while (update.advance()) serve_what_is_due();
 //   if (!update.result().ok()) …                                  // as update() answers
+//   auto prediction = trainer.predict_in_slices(x, y);
+//   while (prediction.advance()) serve_what_is_due();
+//   if (prediction.status() != attune::Status::kOk) …             // as predict() answers
 //
-// The bits equal accumulate() and update(). Each call of advance() resumes at the end of the slice before it
-// (execution/slices.hpp). During a pass, other calls that need its memory return kUnderWay. discard(),
-// initialize(), load() and resume() end it. A pass is a plain value: keep it in a static, and assign the next
-// one to it.
+// The bits equal accumulate(), update() and predict(). Each call of advance() resumes at the end of the slice
+// before it (execution/slices.hpp). During a pass, other calls that need its memory return kUnderWay.
+// discard(), initialize(), load() and resume() end it. A pass is a plain value: keep it in a static, and
+// assign the next one to it.
 #pragma once
 
 #include <cstdint>
@@ -124,6 +128,46 @@ class UpdateInSlices {
   detail::NormInPortions<typename Trainer::Scalar> norm_{};
   detail::BatchUpdate<Optimizer> update_{};
   Result result_{};
+  std::uint32_t pass_ = 0;  // no pass
+  SliceAddress address_;
+};
+
+/// A prediction in slices, in the trainer's tape and scratch. Its forward pass is the one that trains:
+/// without dropout, a program that predicts like this has no second one in its flash.
+template <class Trainer, class Mask, int most_work>
+class PredictionInSlices {
+ public:
+  /// Computes the next slice; false if none is left.
+  bool advance() {
+    if (done()) return false;
+    detail::SliceWalk walk(address_, most_work);
+    const Status status =
+        trainer_->predict_in(Trainer::context_of(mask_, OneSlice<most_work>(walk)), x_, y_, mask_);
+    if (status == Status::kOk && !walk.complete()) return true;
+    status_ = status;
+    trainer_->work_.end_pass(trainer_);
+    return true;
+  }
+  /// Whether nothing is left to do, also after a discard() or restart of the trainer.
+  [[nodiscard]] bool done() const { return !trainer_->work_.under_way(pass_); }
+  /// The result of predict(). kUnderWay before the end of the pass, and if another call ended it.
+  [[nodiscard]] Status status() const { return status_; }
+
+ private:
+  friend Trainer;
+
+  PredictionInSlices(Trainer& trainer, typename Trainer::InputView x, typename Trainer::OutputView y,
+                     const Mask& mask, Status may)
+      : trainer_(&trainer), x_(x), y_(y), mask_(mask) {
+    status_ = may == Status::kOk ? Status::kUnderWay : may;
+    if (may == Status::kOk) pass_ = trainer.work_.begin_pass(&trainer);
+  }
+
+  Trainer* trainer_;
+  typename Trainer::InputView x_;
+  typename Trainer::OutputView y_;
+  [[no_unique_address]] Mask mask_;
+  Status status_;
   std::uint32_t pass_ = 0;  // no pass
   SliceAddress address_;
 };
