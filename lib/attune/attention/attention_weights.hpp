@@ -18,18 +18,27 @@
 
 namespace ATTUNE_NAMESPACE::detail {
 
-// The row values from a row on; nullptr if none are kept. For size, the code that keeps them and the code
-// that does not are the same.
-template <class Kept>
-ATTUNE_INLINE Kept kept_from(Kept kept, [[maybe_unused]] int row) {
-  if constexpr (std::is_null_pointer_v<Kept>) {
+// The values of rows from a row on, for kernels::softmax_rows(): nothing, a place for them, or those that are
+// given.
+template <class Scalar, class Kept>
+ATTUNE_INLINE auto values_from(Kept kept, [[maybe_unused]] int row) {
+  if constexpr (kernels::kRowValuesAtRunTime) {
+    constexpr bool kGiven = std::is_same_v<Kept, const Scalar*>;
+    if constexpr (std::is_null_pointer_v<Kept>) {
+      return kernels::RowValues<Scalar>{nullptr, false};
+    } else {
+      return kernels::RowValues<Scalar>{const_cast<Scalar*>(kept) + 2 * row, kGiven};
+    }
+  } else if constexpr (std::is_null_pointer_v<Kept>) {
     return kept;
   } else {
-    return kernels::kMayKeepNothing && kept == nullptr ? kept : kept + 2 * row;
+    return kept + 2 * row;
   }
 }
-template <class Scalar, class Kept>
-using KeptAs = std::conditional_t<kernels::kMayKeepNothing && std::is_null_pointer_v<Kept>, Scalar*, Kept>;
+template <class Scalar>
+ATTUNE_INLINE auto values_from(kernels::RowValues<Scalar> kept, int row) {
+  return kernels::RowValues<Scalar>{kept.values == nullptr ? nullptr : kept.values + 2 * row, kept.given};
+}
 
 // P of one head, in place from scaled scores: rows of queries, starting at `first_query`. `kept` and `end`
 // are passed to kernels::softmax_rows.
@@ -43,7 +52,8 @@ template <class Scalar, int kQueries, int kKvLen, class Mask, class Kept = std::
           mask.template hide<kKvLen>(head, first_query + i, scores + i * kKvLen);
           mask.template bias<kKvLen>(head, first_query + i, scores + i * kKvLen);
         }
-        kernels::softmax_rows<Scalar, kRows, kKvLen>(scores + first * kKvLen, kept_from(kept, first), end);
+        kernels::softmax_rows<Scalar, kRows, kKvLen>(scores + first * kKvLen,
+                                                     values_from<Scalar>(kept, first), end);
       },
       used);
 }
@@ -104,9 +114,8 @@ ATTUNE_INLINE void weigh(const Query& query, const Key& key, const Weights& p, c
         return end;
       }
     }();
-    const auto kept_rows = kept_from(KeptAs<Scalar, Kept>(kept), first);
-    masked_softmax<Scalar, count, kKeys>(p_rows.data, mask, head, first_query + first, kept_rows, end_of_row,
-                                         used_rows(p_rows));
+    masked_softmax<Scalar, count, kKeys>(p_rows.data, mask, head, first_query + first,
+                                         values_from<Scalar>(kept, first), end_of_row, used_rows(p_rows));
   };
   if constexpr (kByMask) {
     in_blocks<Weights::rows, kernels::kKeyBlock>(some);

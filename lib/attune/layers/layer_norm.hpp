@@ -115,7 +115,8 @@ struct Norm {
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&,
                       const Call& context = {}) {
     for_each_row(context, [&](int i) ATTUNE_INLINE_LAMBDA {
-      normalize(parameters, i, x, kernels::row_statistics<kind>(kWidth, row(x, i), Scalar(kEpsilon)), y);
+      normalize(weight_of(parameters), bias_of(parameters), i, x,
+                kernels::row_statistics<kind>(kWidth, row(x, i), Scalar(kEpsilon)), y);
     });
   }
   /// The same; also writes the statistics to the tape. Backward needs x: `y` may be `x` only if backward will
@@ -123,18 +124,14 @@ struct Norm {
   template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape& tape, Scratch&,
                       const Call& context = {}) {
-    for_each_row(context, [&](int i) ATTUNE_INLINE_LAMBDA {
-      const auto statistics = kernels::row_statistics<kind>(kWidth, row(x, i), Scalar(kEpsilon));
-      tape.keep(i, statistics);
-      normalize(parameters, i, x, statistics, y);
-    });
+    forward_rows(weight_of(parameters), bias_of(parameters), x, y, tape, context);
   }
   /// Recomputes y from x and forward's tape, trading compute for memory.
   template <class Set = Parameters, AnyContext Call = Context<>>
   static void recompute(const Set& parameters, ConstView<Input> x, const Tape& tape, View<Output> y,
                         const Call& context = {}) {
     for_each_row(context, [&](int i) ATTUNE_INLINE_LAMBDA {
-      normalize(parameters, i, x, tape.statistics(i, x.data), y);
+      normalize(weight_of(parameters), bias_of(parameters), i, x, tape.statistics(i, x.data), y);
     });
   }
 
@@ -173,6 +170,16 @@ struct Norm {
   static constexpr auto kWidth = kernels::size_for_rows<Scalar>(std::integral_constant<int, shape.d_model>{});
   static constexpr auto kEpsilon = static_cast<kernels::Real<Scalar>>(shape.epsilon);
 
+  // One function for all norms of a shape, whatever the types of their sets.
+  template <AnyContext Call>
+  static void forward_rows(const Scalar* weight, const Scalar* bias, ConstView<Input> x, View<Output> y,
+                           Tape& tape, const Call& context) {
+    for_each_row(context, [&](int i) ATTUNE_INLINE_LAMBDA {
+      const auto statistics = kernels::row_statistics<kind>(kWidth, row(x, i), Scalar(kEpsilon));
+      tape.keep(i, statistics);
+      normalize(weight, bias, i, x, statistics, y);
+    });
+  }
   template <AnyContext Call>
   ATTUNE_INLINE static void backward_input(const auto& parameters, ConstView<Input> x, const Tape& tape,
                                            ConstView<Output> dy, auto&& dx, const Call& context) {
@@ -198,10 +205,9 @@ struct Norm {
   }
   static const Scalar* row(ConstView<Input> x, int i) { return x.data + i * shape.d_model; }
   static Scalar* row(View<Input> x, int i) { return x.data + i * shape.d_model; }
-  static void normalize(const auto& parameters, int i, ConstView<Input> x,
+  static void normalize(const Scalar* weight, const Scalar* bias, int i, ConstView<Input> x,
                         const kernels::RowStatistics<Scalar>& statistics, View<Output> y) {
-    kernels::normalize_row<kind, shape.weight, kBias>(kWidth, row(x, i), statistics, weight_of(parameters),
-                                                      bias_of(parameters), row(y, i));
+    kernels::normalize_row<kind, shape.weight, kBias>(kWidth, row(x, i), statistics, weight, bias, row(y, i));
   }
   static const Scalar* weight_of([[maybe_unused]] const auto& parameters) {
     if constexpr (shape.weight) return parameters.weight.data();

@@ -202,10 +202,12 @@ struct SetsOfLayers<Copies<Set, count>> {
   template <class... Others>
   static constexpr void visit(const auto& visitor, const TensorPath* parent, Others&... sets) {
 #pragma GCC unroll 1  // a loop even for two layers, so that a third one adds no code
-    for (int i = 0; i < count; ++i) {
-      const TensorPath path{kNumbers[i], parent};
-      Set::visit(visitor, &path, sets[i]...);
-    }
+    for (int i = 0; i < count; ++i) visit_one(visitor, TensorPath{kNumbers[i], parent}, sets[i]...);
+  }
+  template <class... Others>
+  [[gnu::noinline]] static constexpr void visit_one(const auto& visitor, const TensorPath& path,
+                                                    Others&&... sets) {
+    Set::visit(visitor, &path, sets...);
   }
   static void initialize(Copies<Set, count>& sets, const auto& initializer, Rng& rng) {
 #pragma GCC unroll 1

@@ -21,11 +21,11 @@ ATTUNE_INLINE Scalar lane_sum(int lane, const Term& term) {
   return sum;
 }
 
-// The longest sum that is unrolled on a scalar unit.
+// The longest sum that is unrolled on a scalar unit, and the lanes of others that are summed together.
 #if defined(__OPTIMIZE_SIZE__)
-inline constexpr int kUnrolledSum = kSumLanes - 1;
+inline constexpr int kUnrolledSum = kSumLanes - 1, kLanesTogether = 1;
 #else
-inline constexpr int kUnrolledSum = 4 * kSumLanes;
+inline constexpr int kUnrolledSum = 4 * kSumLanes, kLanesTogether = 4;
 #endif
 
 // Short sums on a scalar unit, unrolled: lane kLane, and the lanes joined with it, kStride apart.
@@ -96,7 +96,7 @@ ATTUNE_INLINE Scalar sum(std::integral_constant<int, kSize>, const Term& term) {
 }
 template <class Scalar, class Term>
 ATTUNE_INLINE Scalar sum(int size, const Term& term) {
-  constexpr int kInRegisters = 4;
+  constexpr int kInRegisters = detail::kLanesTogether;
   Scalar lanes[kSumLanes];
   const int whole = size & -kInRegisters;
   for (int first = 0; first < kSumLanes; first += kInRegisters) {

@@ -132,24 +132,64 @@ struct NoEnd {};
 template <class Scalar>
 inline constexpr int kSoftmaxRows = kLanes<Packet<Scalar>> > 4 ? 4 : 1;
 
-/// Whether a Scalar* that receives values may be nullptr at run time: for size, so that the code exists once.
+/// Two scalars of each row: the subtracted shift, and one over the sum. softmax_rows() stores them, or takes
+/// those that an earlier call has stored for the same scores. Known at run time: for size, so that the code
+/// exists once.
+template <class Scalar>
+struct RowValues {
+  Scalar* values;  // nullptr: nobody asks for them
+  bool given;
+};
 #if defined(__OPTIMIZE_SIZE__) && !ATTUNE_MVE
-inline constexpr bool kMayKeepNothing = true;
+inline constexpr bool kRowValuesAtRunTime = true;
 #else
-inline constexpr bool kMayKeepNothing = false;
+inline constexpr bool kRowValuesAtRunTime = false;
 #endif
+
+namespace detail {
+
+template <class Kept>
+constexpr auto given(Kept) {
+  return std::is_const<std::remove_pointer_t<Kept>>{};
+}
+template <class Scalar>
+constexpr bool given(RowValues<Scalar> kept) {
+  return kept.given;
+}
+template <class Scalar>
+constexpr Scalar given_value(std::nullptr_t, int) {
+  return Scalar(0);
+}
+template <class Scalar>
+constexpr Scalar given_value(const Scalar* kept, int i) {
+  return kept[i];
+}
+template <class Scalar>
+constexpr Scalar given_value(RowValues<Scalar> kept, int i) {
+  return kept.values[i];
+}
+template <class Scalar, class Kept>
+ATTUNE_INLINE void store_values([[maybe_unused]] Kept kept, [[maybe_unused]] int row,
+                                [[maybe_unused]] Scalar shift, [[maybe_unused]] Scalar inverse) {
+  if constexpr (std::is_same_v<Kept, Scalar*>) {
+    kept[2 * row] = shift, kept[2 * row + 1] = inverse;
+  } else if constexpr (std::is_same_v<Kept, RowValues<Scalar>>) {
+    if (!kept.given && kept.values != nullptr) store_values(kept.values, row, shift, inverse);
+  }
+}
+
+}  // namespace detail
 
 /// Softmax of kRows rows, in place: p_j = e^(s_j − max s) / Σ e^(s − max s). In float, each is accurate to 4
 /// + |s_j − max s| ulp, because e^x multiplies the rounding error of the difference. A row of only −∞ becomes
 /// zeros; a NaN anywhere makes its whole row NaN.
 ///
-/// `kept` has two scalars per row: the subtracted shift, and one over the sum. A Scalar* receives them. A
-/// const Scalar* supplies them from an earlier call on the same rows, and gives the same bits. It may be
-/// nullptr. From `end` on, an int, all scores are −∞.
+/// `kept` has the values of the rows (RowValues). A Scalar* receives them. A const Scalar* supplies them, and
+/// gives the same bits. It may be nullptr. From `end` on, an int, all scores are −∞.
 template <class Scalar, int kRows, int kCols, class Kept = std::nullptr_t, class End = NoEnd>
 ATTUNE_INLINE void softmax_rows(Scalar* rows, [[maybe_unused]] Kept kept = {},
                                 [[maybe_unused]] End end = {}) {
-  constexpr bool kAgain = std::is_same_v<Kept, const Scalar*>;
+  const auto given = detail::given(kept);
 #if ATTUNE_MVE && ATTUNE_FUSED
   if constexpr (std::is_same_v<Scalar, float> && kCols == 16 && std::is_null_pointer_v<Kept> &&
                 std::is_same_v<End, NoEnd>) {
@@ -162,34 +202,24 @@ ATTUNE_INLINE void softmax_rows(Scalar* rows, [[maybe_unused]] Kept kept = {},
 #endif
   Array<Scalar, kRows> shift, inverse;
   for (int i = 0; i < kRows; ++i) {
-    if constexpr (kAgain) {
-      shift[i] = kept[2 * i];
-    } else {
-      shift[i] = detail::softmax_shift<kCols>(rows + i * kCols);
-    }
+    shift[i] =
+        given ? detail::given_value<Scalar>(kept, 2 * i) : detail::softmax_shift<kCols>(rows + i * kCols);
   }
   for (int i = 0; i < kRows; ++i) {
     Scalar* row = rows + i * kCols;
     Scalar total = 0;
     if constexpr (!std::is_same_v<End, NoEnd>) {
       detail::shifted_exponentials_of_prefix<kCols, kKeyBlock>(end, row, shift[i]);
-      if constexpr (!kAgain) total = sum_of<kCols>(row);
-    } else if constexpr (kAgain) {
+      if (!given) total = sum_of<kCols>(row);
+    } else if (given) {
       detail::shifted_exponentials<kCols>(row, shift[i]);
     } else {
       total = detail::sum_of_shifted_exponentials<kCols>(row, shift[i]);
     }
-    if constexpr (kAgain) {
-      inverse[i] = kept[2 * i + 1];
-    } else {
-      inverse[i] = select_less(total, Scalar(0.5), Scalar(0), divide(Scalar(1), total));
-    }
+    inverse[i] = given ? detail::given_value<Scalar>(kept, 2 * i + 1)
+                       : select_less(total, Scalar(0.5), Scalar(0), divide(Scalar(1), total));
   }
-  if constexpr (std::is_same_v<Kept, Scalar*>) {
-    if (!kMayKeepNothing || kept != nullptr) {
-      for (int i = 0; i < kRows; ++i) kept[2 * i] = shift[i], kept[2 * i + 1] = inverse[i];
-    }
-  }
+  for (int i = 0; i < kRows; ++i) detail::store_values(kept, i, shift[i], inverse[i]);
   for (int i = 0; i < kRows; ++i) detail::scale_row<kCols>(rows + i * kCols, inverse[i]);
 }
 

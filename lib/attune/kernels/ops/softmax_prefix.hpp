@@ -87,24 +87,23 @@ ATTUNE_INLINE void softmax_rows(Scalar* rows, Kept kept, Before before) {
   const int size = detail::whole_lanes<kCols>(before.end);
   for (int i = 0; i < kRows; ++i) {
     Scalar* row = rows + i * kCols;
+    const auto given = detail::given(kept);
     Scalar shift, inverse;
-    if constexpr (std::is_same_v<Kept, const Scalar*>) {
-      shift = kept[2 * i];
+    if (given) {
+      shift = detail::given_value<Scalar>(kept, 2 * i);
     } else {
       const Scalar largest = size == 0 ? Scalar(kMinusInfinity) : detail::largest_of_prefix<kCols>(size, row);
       shift = select_less(Scalar(kMinusInfinity), largest, largest, Scalar(0));
     }
     detail::shifted_exponentials_of_prefix<kCols, kKeyBlock>(before.end, row, shift);
-    if constexpr (std::is_same_v<Kept, const Scalar*>) {
-      inverse = kept[2 * i + 1];
+    if (given) {
+      inverse = detail::given_value<Scalar>(kept, 2 * i + 1);
     } else {
       const Scalar total = detail::sum_of_prefix<Scalar, kCols>(
           size, [row]<class P>(int j) ATTUNE_INLINE_LAMBDA { return load<P>(row + j); });
       inverse = select_less(total, Scalar(0.5), Scalar(0), divide(Scalar(1), total));
     }
-    if constexpr (std::is_same_v<Kept, Scalar*>) {
-      if (!kMayKeepNothing || kept != nullptr) kept[2 * i] = shift, kept[2 * i + 1] = inverse;
-    }
+    detail::store_values(kept, i, shift, inverse);
     detail::for_whole_lanes<kCols>(size, [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
       detail::scale_row<count>(row + first, inverse);
     });
