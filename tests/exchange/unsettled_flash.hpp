@@ -101,6 +101,13 @@ class UnsettledFlash {
     }
   }
   [[nodiscard]] bool powered() const { return powered_; }
+  /// Whether a cut has hit a unit of these bytes that nothing has erased or programmed to the end since.
+  [[nodiscard]] bool was_cut(std::uint32_t at, std::uint32_t count) const {
+    for (std::uint32_t row = at / kProgramUnit; row < (at + count) / kProgramUnit; ++row) {
+      if (rows_[row].cut) return true;
+    }
+    return false;
+  }
   std::uint32_t random() {
     random_ ^= random_ << 13;
     random_ ^= random_ >> 17;
@@ -115,6 +122,7 @@ class UnsettledFlash {
   static constexpr std::uint8_t kForever = 255;
   struct Row {
     bool erased = true;       // to the end, and not touched since
+    bool cut = false;         // and nothing has reached its end since
     bool decays = false;      // into other_, at a later start
     bool unreadable = false;  // while reads > 0
     std::uint8_t reads = 0;   // that differ
@@ -172,7 +180,7 @@ class UnsettledFlash {
       }
       Row& row = rows_[i];
       unsettled_ -= row.unsettled();
-      row = {.erased = manner == 0 && result == 0 && row.erased};
+      row = {.erased = manner == 0 && result == 0 && row.erased, .cut = true};
       if (manner >= 2 && manner < 5) row.reads = reads;
       if (manner == 5) row.reads = reads, row.unreadable = random() % 2 == 0;
       if (manner >= 6) row.decays = true;

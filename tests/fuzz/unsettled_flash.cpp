@@ -7,6 +7,10 @@
 // after a report. Expected of a journal: an entry that was written with kOk stays and is read, unless clear()
 // has reached its page; open() erases nothing while there is one. Run I of a seed is always the same. Ends
 // with `N passed, N failed`: one for each flash.
+//
+// Two slots have histories in which no store can know what to keep (examples/guide/power-cuts.md has the
+// reason): a cut hit the mark of the newer state, and a later one the erase of the older state. Such
+// histories are counted, and a loss in them is not a failure. Three slots have none.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -23,7 +27,7 @@ namespace {
 
 using attune::Status;
 
-std::uint64_t cuts = 0;
+std::uint64_t cuts = 0, undecidable = 0, undecidable_losses = 0;
 
 struct Record {
   static constexpr std::uint32_t kFingerprint = 3;
@@ -52,14 +56,34 @@ class StoreHistory {
       if (below(3) > 0) save_uncut();
     }
     expect(flash_.misuses == 0, "nothing is programmed that was not erased");
+    undecidable += is_undecidable_;
+    if (is_undecidable_ && failed_ == kLost) {
+      ++undecidable_losses;
+      return nullptr;
+    }
     return failed_;
   }
   static constexpr std::uint32_t slots() { return Store::kSlots; }
 
  private:
+  static constexpr const char* kLost = "a state that was saved is loaded";
   int below(int count) { return static_cast<int>(flash_.random() % static_cast<unsigned>(count)); }
   void expect(bool holds, const char* expectation) {
     if (!holds && failed_ == nullptr) failed_ = expectation;
+  }
+  // Whether one of two slots has a state whose mark was cut, and the other's erase was cut as well.
+  [[nodiscard]] bool is_undecidable() const {
+    constexpr std::uint32_t kSlot = Store::kSlotPages * Flash::kPageSize,
+                            kMark = Store::kHeadSize + Store::kBodySize;
+    const auto mark_was_cut = [&](std::uint32_t at) {
+      return !flash_.was_cut(at, kMark) && flash_.was_cut(at + kMark, kSlot - kMark);
+    };
+    const auto erase_was_cut = [&](std::uint32_t at) {  // the whole first page
+      const std::uint32_t last = at + Flash::kPageSize - Flash::kProgramUnit;
+      return flash_.was_cut(at, Flash::kProgramUnit) && flash_.was_cut(last, Flash::kProgramUnit);
+    };
+    return Store::kSlots == 2 &&
+           ((mark_was_cut(0) && erase_was_cut(kSlot)) || (mark_was_cut(kSlot) && erase_was_cut(0)));
   }
   void sometimes_spoil() {
     if (below(4) == 0) flash_.spoil(static_cast<std::uint32_t>(below(60)));
@@ -88,6 +112,7 @@ class StoreHistory {
     load();
   }
   void save_uncut() {
+    is_undecidable_ |= is_undecidable();
     Store store(flash_);
     bool is_saved = false;
     for (int calls = 0; calls < 2 && !is_saved; ++calls) {
@@ -104,6 +129,7 @@ class StoreHistory {
   void save_cut() {
     flash_.cut_at(static_cast<std::uint32_t>(below(kOperations)));
     sometimes_spoil();
+    is_undecidable_ |= is_undecidable();
     const Status status = Store(flash_).save(record(++last_));
     if (status == Status::kOk) saved_ = last_;
     cuts += !flash_.powered();
@@ -116,8 +142,7 @@ class StoreHistory {
     Record loaded{};
     const Status status = Store(flash_).load(loaded);
     if (status != Status::kOk) {
-      expect(saved_ < 0 && (status == Status::kNothingStored || status == Status::kUnreadable),
-             "a state that was saved is loaded");
+      expect(saved_ < 0 && (status == Status::kNothingStored || status == Status::kUnreadable), kLost);
       return;
     }
     const auto number = static_cast<int>(loaded.number);
@@ -132,6 +157,7 @@ class StoreHistory {
       Store::kSlotPages + (32 + Store::kHeadSize + Store::kBodySize) / Flash::kProgramUnit + 8);
   Flash flash_;
   int saved_ = -1, last_ = -1;  // the last state saved with kOk, and the last whose save began
+  bool is_undecidable_ = false;
   const char* failed_ = nullptr;
 };
 
@@ -312,6 +338,9 @@ int main(int count, char** arguments) {
   }
   std::printf("%llu histories with %llu power cuts\n", static_cast<unsigned long long>(run.done),
               static_cast<unsigned long long>(cuts));
+  std::printf("%llu of them undecidable with two slots, a state lost in %llu\n",
+              static_cast<unsigned long long>(undecidable),
+              static_cast<unsigned long long>(undecidable_losses));
   int passed = 0, failed = 0;
   for (const bool each : good) ++(each ? passed : failed);
   std::printf("%d passed, %d failed\n", passed, failed);

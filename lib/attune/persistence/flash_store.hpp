@@ -28,11 +28,11 @@
 // head and the mark that the state is complete. A load takes the newest complete state. Every call reads the
 // flash: a FlashStore caches nothing that could become wrong.
 //
-// Two slots outlive power cuts in a row, even if bits that a cut has hit read differently each time. A model
-// of such flash (tests/fuzz/unsettled_flash.cpp) finds an exception in 1 of 34 million histories. A third
-// slot spreads the wear, and outlives a page that is worn out. If the records fill their pages, the mark has
-// no room (kHasMark). Two slots are then enough only for flash that reads the same every time after a power
-// cut.
+// Slots outlive power cuts in a row, even if bits that a cut has hit read differently each time. Two slots
+// have one exception that no store can avoid: a cut mark and a cut erase that read as if nothing had
+// happened, and change later (examples/guide/power-cuts.md). A third slot has no known one, spreads the wear,
+// and outlives a page that is worn out. If the records fill their pages, the mark has no room (kHasMark). Two
+// slots are then enough only for flash that reads the same every time after a power cut.
 #pragma once
 
 #include <array>
