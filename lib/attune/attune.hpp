@@ -33,6 +33,7 @@
 #include <attune/layers/average_pooling.hpp>
 #include <attune/layers/class_token.hpp>
 #include <attune/layers/convolution.hpp>
+#include <attune/layers/drop_tokens.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/layers/embedding.hpp>
 #include <attune/layers/embedding_sum.hpp>
@@ -44,6 +45,7 @@
 #include <attune/layers/pooling.hpp>
 #include <attune/layers/positions.hpp>
 #include <attune/layers/prelu.hpp>
+#include <attune/layers/reshape.hpp>
 #include <attune/layers/softmax.hpp>
 #include <attune/layers/token_type.hpp>
 #include <attune/layers/window_pooling.hpp>

@@ -83,3 +83,11 @@ attune::Prelu<attune::PreluShape{.rows = 2, .d_model = 4, .slopes = 2}>::Output 
 constexpr attune::Pool2dShape kShape{
     .height = 4, .width = 4, .d_model = 2, .kernel_height = 2, .kernel_width = 2, .padding_height = 2};
 attune::MaxPool2d<kShape>::Output y;
+
+// case: all_tokens_dropped
+// error: attune::DropTokens: d_model and tokens must be positive, and seq_len more than tokens
+attune::DropTokens<attune::TokenShape{.seq_len = 2, .d_model = 4, .tokens = 2}>::Output y;
+
+// case: reshape_into_unequal_rows
+// error: attune::Reshape: rows of one length need an out_rows that divides rows * d_model
+attune::Reshape<attune::ReshapeShape{.rows = 3, .d_model = 3, .out_rows = 2}>::Output y;

@@ -3,7 +3,10 @@
 
 #include <cstring>
 
+#include <attune/exchange/pytorch_names.hpp>
+
 #include "check.hpp"
+#include "exchange/expect_tensors.hpp"
 #include "layers/token_models.hpp"
 #include "problem.hpp"
 
@@ -16,6 +19,7 @@ using Token = ClassToken<kShape>;
 template <class Scalar>
 using Model = check::TokenModel<ClassToken<kShape, Scalar>>;
 using Small = Model<float>;
+using WithRegisters = check::TokenModel<PrefixTokens<TokenShape{.seq_len = 1, .d_model = 4, .tokens = 3}>>;
 
 }  // namespace
 
@@ -34,6 +38,18 @@ TEST(ClassToken, comes_first) {
   for (int j = 0; j < 4; ++j) EXPECT_EQ(gradients.weight(0, j), 2 * parameters.weight(0, j));
 }
 
+TEST(ClassToken, may_be_several_tokens) {
+  using Registers = PrefixTokens<TokenShape{.seq_len = 2, .d_model = 3, .tokens = 10}>;
+  check::Problem<Registers> a(1);
+  a.forward();
+  for (int i = 0; i < a.parameters.weight.size; ++i) EXPECT_EQ(a.y.values[i], a.parameters.weight.values[i]);
+  for (int i = 0; i < a.x.size; ++i) EXPECT_EQ(a.y.values[30 + i], a.x.values[i]);
+  a.backward();
+  for (int i = 0; i < 30; ++i) EXPECT_EQ(a.gradients.weight.values[i], a.dy.values[i]);
+  for (int i = 0; i < a.dx.size; ++i) EXPECT_EQ(a.dx.values[i], a.dy.values[30 + i]);
+  check::expect_tensors<PyTorchModule<Sequential<Registers>, "reg_token">>({{"reg_token", 10, 3}});
+}
+
 TEST(ClassToken, has_right_gradients_in_a_model) {
   using Doubles = Model<double>;
   const GradientCheck check = check_gradients<Doubles>();
@@ -41,6 +57,9 @@ TEST(ClassToken, has_right_gradients_in_a_model) {
 }
 
 TEST(ClassToken, trains_to_the_same_bits_in_every_plan) {
+  check::expect_same_tokens_in_every_plan<WithRegisters>([](const auto& before, const auto& after) {
+    for (int i = 0; i < after.size; ++i) EXPECT_NE(after.values[i], before.values[i]);
+  });
   check::expect_same_tokens_in_every_plan<Small>([](const auto& before, const auto& after) {
     for (int j = 0; j < 4; ++j) EXPECT_NE(after(0, j), before(0, j));
   });
@@ -48,4 +67,5 @@ TEST(ClassToken, trains_to_the_same_bits_in_every_plan) {
 
 TEST(ClassToken, can_be_constant_next_to_a_trained_head) {
   check::expect_constant_tokens_beside_a_trained_head<Small>();
+  check::expect_constant_tokens_beside_a_trained_head<WithRegisters>();
 }

@@ -15,6 +15,7 @@ using Layer = attune::Pooling<PoolingShape{.seq_len = 4, .d_model = 3, .kind = k
 using Mean = Layer<PoolingKind::kMean>;
 using Max = Layer<PoolingKind::kMax>;
 using First = Layer<PoolingKind::kFirst>;
+using Last = Layer<PoolingKind::kLast>;
 // A static Trainer has no initializer before main.
 static_assert(std::is_trivially_default_constructible_v<Mean::Tape>);
 
@@ -77,12 +78,14 @@ TEST(Pooling, of_all_tokens) {
   expect<Mean>(all, {{4, 2.5f, 1.25f}}, {{0.75f, 1.5f, 3, 0.75f, 1.5f, 3, 0.75f, 1.5f, 3, 0.75f, 1.5f, 3}});
   expect<Max>(all, {{6, 9, 3}}, {{0, 0, 12, 0, 0, 0, 3, 0, 0, 0, 6, 0}});
   expect<First>(all, {{1, -5, 3}}, {{3, 6, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0}});
+  expect<Last>(all, {{4, 9, 0}}, {{0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 6, 12}});
 }
 
 TEST(Pooling, leaves_padding_out) {
   expect<Mean>(first_tokens(2), {{3, -3.5f, 3}}, {{1.5f, 3, 6, 1.5f, 3, 6, 0, 0, 0, 0, 0, 0}});
   expect<Max>(first_tokens(2), {{5, -2, 3}}, {{0, 0, 12, 3, 6, 0, 0, 0, 0, 0, 0, 0}});
   expect<First>(first_tokens(2), {{1, -5, 3}}, {{3, 6, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0}});
+  expect<Last>(first_tokens(2), {{5, -2, 3}}, {{0, 0, 0, 3, 6, 12, 0, 0, 0, 0, 0, 0}});
 }
 
 TEST(Pooling, padding_may_come_first) {

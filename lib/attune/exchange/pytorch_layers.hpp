@@ -209,12 +209,14 @@ struct PyTorchNames<LearnedPositions<shape, Scalar>, table> {
   }
 };
 
-/// An nn.Parameter, as ViT's cls_token: [1, 1, d_model], with a TensorShape (pytorch_file.hpp).
+/// An nn.Parameter, as ViT's cls_token: [1, 1, d_model], with a TensorShape (pytorch_file.hpp). Several tokens
+/// are [tokens, d_model].
 template <TokenShape shape, class Scalar, const EncoderLayerNames* table>
 struct PyTorchNames<ClassToken<shape, Scalar>, table> {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     const TensorPath path = parent != nullptr ? *parent : TensorPath{"weight"};
-    visitor(StateDictPlace<StateDictLayout::kVector>{path}, set.weight);
+    constexpr auto kLayout = shape.tokens == 1 ? StateDictLayout::kVector : StateDictLayout::kTable;
+    visitor(StateDictPlace<kLayout>{path}, set.weight);
   }
 };
 

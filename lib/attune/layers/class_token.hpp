@@ -1,7 +1,9 @@
-// A trained token in front of a sequence; its output is the answer for the whole sequence (Devlin et al.,
-// "BERT", 2019; Dosovitskiy et al., "An Image is Worth 16x16 Words", 2021, as ViT's cls_token).
+// Trained tokens in front of a sequence. The output of one is the answer for the whole sequence (Devlin et
+// al., "BERT", 2019; Dosovitskiy et al., "An Image is Worth 16x16 Words", 2021, as ViT's cls_token). Others
+// are registers (Darcet et al., "Vision Transformers Need Registers", 2024), which DropTokens removes
+// (drop_tokens.hpp).
 //
-//   y₀ = w,  yᵢ₊₁ = xᵢ;      dw += dy₀,  dxᵢ = dyᵢ₊₁
+//   y = [w; x] of k tokens w;      dw += the first k rows of dy,  dx = the others
 //
 //   using Class = attune::ClassToken<attune::TokenShape{.seq_len = 16, .d_model = 32}>;
 //   using Positions = attune::LearnedPositions<attune::PositionShape{.seq_len = 17, .d_model = 32}>;
@@ -9,6 +11,7 @@
 //   using Model = attune::Sequential<Patches, Class, Positions, Encoder, First, Head>;
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 
 #include <attune/core/initialize.hpp>
@@ -17,18 +20,20 @@
 
 namespace ATTUNE_NAMESPACE {
 
-/// Dimensions of `ClassToken`.
+/// Dimensions of `ClassToken` and `DropTokens`.
 struct TokenShape {
-  int seq_len;  // tokens of x; y has one more
-  int d_model;  // features of a token
+  int seq_len;     // tokens of x
+  int d_model;     // features of a token
+  int tokens = 1;  // tokens in front: y has as many more; of DropTokens, fewer
 };
 
-/// y[seq_len + 1, d_model] of x[seq_len, d_model]. No tape. A mask of the model counts the class token as the
-/// first valid token.
+/// y[tokens + seq_len, d_model] of x[seq_len, d_model]. No tape. A mask of the model counts these tokens as
+/// the first valid ones.
 template <TokenShape shape, class ScalarType = float>
 struct ClassToken {
-  static_assert(shape.seq_len > 0 && shape.d_model > 0,
-                "attune::ClassToken: seq_len and d_model must be positive; set both in TokenShape");
+  static_assert(shape.seq_len > 0 && shape.d_model > 0 && shape.tokens > 0,
+                "attune::ClassToken: seq_len, d_model and tokens must be positive; set the first two in "
+                "TokenShape");
 
   using Scalar = ScalarType;
   template <class Other>
@@ -41,7 +46,7 @@ struct ClassToken {
   };
   static constexpr std::uint32_t kFingerprint = fingerprint("ClassToken");
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
-  using Output = Tensor<Scalar, shape.seq_len + 1, shape.d_model>;
+  using Output = Tensor<Scalar, shape.tokens + shape.seq_len, shape.d_model>;
   template <class Gradients>
   static constexpr bool kReadsInput = false;
   static constexpr Abilities kAbilities{.takes_context = true, .additions = Additions::kOnce};
@@ -49,10 +54,10 @@ struct ClassToken {
   struct Scratch {};
   struct InferenceScratch {};
 
-  /// The token's features; initially zero.
+  /// The tokens' features; initially zero.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
-    [[no_unique_address]] Vector<Scalar, 1, shape.d_model> weight;
+    [[no_unique_address]] Vector<Scalar, shape.tokens, shape.d_model> weight;
     ATTUNE_FIELDS(Bias(weight))
   };
   using Parameters = ParametersOf<Tensor>;
@@ -62,8 +67,8 @@ struct ClassToken {
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&,
                       const Call& context = {}) {
     context.stage([&] {
-      std::memcpy(y.data, parameters.weight.data(), sizeof(Scalar) * shape.d_model);
-      std::memcpy(y.data + shape.d_model, x.data, sizeof(Input));
+      std::memcpy(y.data, parameters.weight.data(), sizeof(Scalar) * kInFront);
+      std::memcpy(y.data + kInFront, x.data, sizeof(Input));
     });
   }
   /// Training. `y` may not overlap `x`.
@@ -73,22 +78,30 @@ struct ClassToken {
     InferenceScratch none;
     forward(parameters, x, y, none, context);
   }
-  /// Overwrites dx[seq_len, d_model], from dy[seq_len + 1, d_model]; adds to the gradients. `dx` may not
+  /// Overwrites dx[seq_len, d_model], from dy[tokens + seq_len, d_model]; adds to the gradients. `dx` may not
   /// overlap `dy`.
   template <class Set = Parameters, class Dx, class Gradients, AnyContext Call = Context<>>
   static void backward(const Set&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,
                        [[maybe_unused]] Gradients& gradients, Scratch&, const Call& context = {}) {
     context.stage([&] {
       if constexpr (detail::kTrained<decltype(gradients.weight)>) {
-        add_rows(view(gradients.weight), [&](int, const auto& row) ATTUNE_INLINE_LAMBDA {
-          kernels::add_to(shape.d_model, dy.data, row.data);
+        add_rows(view(gradients.weight), [&](int first, const auto& rows) ATTUNE_INLINE_LAMBDA {
+          const int count = (std::min)(rows.rows, shape.tokens - first);
+          kernels::add_to(count * shape.d_model, dy.data + first * shape.d_model, rows.data);
         });
       }
       if constexpr (kAsked<Dx>) {
-        std::memcpy(detail::sink<Input>(dx).data, dy.data + shape.d_model, sizeof(Input));
+        std::memcpy(detail::sink<Input>(dx).data, dy.data + kInFront, sizeof(Input));
       }
     });
   }
+
+ private:
+  static constexpr int kInFront = shape.tokens * shape.d_model;  // scalars
 };
+
+/// The same, by the name of several tokens.
+template <TokenShape shape, class Scalar = float>
+using PrefixTokens = ClassToken<shape, Scalar>;
 
 }  // namespace ATTUNE_NAMESPACE

@@ -1,8 +1,10 @@
-// Pools a sequence to one vector: the mean, the maximum or the first of its tokens, without padding.
+// Pools a sequence to one vector: the mean, the maximum, the first or the last of its tokens, without
+// padding.
 //
 //   mean:   y_j = Σ_(i valid) x_ij / n            dx_ij = dy_j / n for valid i
 //   max:    y_j = max_(i valid) x_ij              dx_ij = dy_j for the first valid i with x_ij = y_j
 //   first:  y = x_i of the first valid i          dx_i = dy
+//   last:   y = x_i of the last valid i           dx_i = dy
 //
 // A sequence without a valid token becomes zeros and has no gradient.
 #pragma once
@@ -15,9 +17,10 @@ namespace ATTUNE_NAMESPACE {
 
 /// The pooled value of each feature.
 enum class PoolingKind {
-  kMean = 0,  // the mean of the tokens
-  kMax = 1,   // the maximum of the tokens
-  kFirst = 2  // the first token
+  kMean = 0,   // the mean of the tokens
+  kMax = 1,    // the maximum of the tokens
+  kFirst = 2,  // the first token
+  kLast = 3    // the last token
 };
 
 /// Dimensions and kind of `Pooling`.
@@ -122,8 +125,11 @@ struct Pooling {
   }
 
  private:
-  static void spread(ConstView<Input> x, const Tape& tape, ConstView<Output> dy, View<Input> dx) {
-    const int count = valid_count(tape);
+  static constexpr bool kChooses = shape.kind == PoolingKind::kFirst || shape.kind == PoolingKind::kLast;
+
+  static void spread([[maybe_unused]] ConstView<Input> x, const Tape& tape, ConstView<Output> dy,
+                     View<Input> dx) {
+    const int count = valid_count(tape), chosen = chosen_token(tape);
     kernels::for_each_packet<Scalar>(shape.d_model, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
       const P zero = kernels::broadcast<P>(Scalar(0));
       detail::GradientOfFirst<P> gradients{zero, kernels::load<P>(dy.data + j)};
@@ -134,13 +140,10 @@ struct Pooling {
       }
       for (int i = 0; i < shape.seq_len; ++i) {
         P gradient = zero;
-        if (tape.valid(i)) {
+        if (kChooses ? i == chosen : tape.valid(i)) {
           gradient = gradients.left;
-          if constexpr (shape.kind == PoolingKind::kMax) {
+          if constexpr (shape.kind == PoolingKind::kMax)
             gradient = gradients.take(kernels::load<P>(x.data + i * shape.d_model + j));
-          } else if constexpr (shape.kind == PoolingKind::kFirst) {
-            gradients.left = zero;
-          }
         }
         kernels::store(dx.data + i * shape.d_model + j, gradient);
       }
@@ -158,6 +161,15 @@ struct Pooling {
     return count;
   }
 
+  // The token that is the result, if one is; -1 without a valid one.
+  static int chosen_token(const Tape& tokens) {
+    int chosen = -1;
+    for (int i = 0; i < shape.seq_len; ++i) {
+      if (tokens.valid(i) && (chosen < 0 || shape.kind == PoolingKind::kLast)) chosen = i;
+    }
+    return chosen;
+  }
+
   static Scalar divisor(int count) {
     return Scalar(static_cast<kernels::Real<Scalar>>(count > 0 ? count : 1));
   }
@@ -173,16 +185,15 @@ struct Pooling {
   }
 
   [[gnu::noinline]] static void pool(ConstView<Input> x, View<Output> y, const Tape& tokens) {
-    const int count = valid_count(tokens);
+    const int count = valid_count(tokens), chosen = chosen_token(tokens);
     kernels::for_each_packet<Scalar>(shape.d_model, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
       if constexpr (shape.kind == PoolingKind::kMax) {
         kernels::store(y.data + j, column_largest<P>(x, j, tokens));
       } else {
         P sum = kernels::broadcast<P>(Scalar(0));
         for (int i = 0; i < shape.seq_len; ++i) {
-          if (!tokens.valid(i)) continue;
+          if (kChooses ? i != chosen : !tokens.valid(i)) continue;
           sum = kernels::add(sum, kernels::load<P>(x.data + i * shape.d_model + j));
-          if constexpr (shape.kind == PoolingKind::kFirst) break;
         }
         if constexpr (shape.kind == PoolingKind::kMean) {
           sum = kernels::divide(sum, kernels::broadcast<P>(divisor(count)));

@@ -89,6 +89,21 @@ def prelu_type(rows, d_model, slopes):
     return f"attune::Prelu<attune::PreluShape{options(rows=rows, d_model=d_model, slopes=unless(slopes, 1))}>"
 
 
+def prefix_type(seq_len, d_model, tokens=1):
+    """Trained tokens in front of seq_len others: a class token, or registers."""
+    return f"attune::ClassToken<attune::TokenShape{options(seq_len=seq_len, d_model=d_model, tokens=unless(tokens, 1))}>"
+
+
+def drop_type(seq_len, d_model, tokens=1):
+    """Without the first of seq_len tokens."""
+    return f"attune::DropTokens<attune::TokenShape{options(seq_len=seq_len, d_model=d_model, tokens=unless(tokens, 1))}>"
+
+
+def reshape_type(rows, d_model, out_rows=1):
+    """The numbers of all tokens in rows of another length; one row is a flattened sequence."""
+    return f"attune::Reshape<attune::ReshapeShape{options(rows=rows, d_model=d_model, out_rows=unless(out_rows, 1))}>"
+
+
 def norm_shape(rows, d_model, epsilon, weight=True, bias=True):
     return f"attune::NormShape{options(rows=rows, d_model=d_model, epsilon=unless(epsilon, 1e-5), weight=unless(weight, True), bias=unless(bias, weight))}"
 

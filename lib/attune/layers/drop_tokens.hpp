@@ -1,0 +1,68 @@
+// Without the first tokens of a sequence, such as registers or a class token behind the encoder.
+//
+//   yᵢ = xᵢ₊ₖ;      dxᵢ = 0 for i < k, dxᵢ₊ₖ = dyᵢ
+#pragma once
+
+#include <attune/layers/class_token.hpp>
+
+namespace ATTUNE_NAMESPACE {
+
+/// y[seq_len − tokens, d_model] of x[seq_len, d_model]. No tape.
+template <TokenShape shape, class ScalarType = float>
+struct DropTokens {
+  static_assert(shape.d_model > 0 && shape.tokens > 0 && shape.seq_len > shape.tokens,
+                "attune::DropTokens: d_model and tokens must be positive, and seq_len more than tokens");
+
+  using Scalar = ScalarType;
+  template <class Other>
+  using WithScalar = DropTokens<shape, Other>;
+  template <int tokens, CacheShape>
+  struct Stream : detail::NoStream {
+    static_assert(tokens < 0,
+                  "attune: DropTokens needs the whole sequence, so it does not run token by token; leave it "
+                  "out, and use the outputs of the other tokens");
+  };
+  static constexpr std::uint32_t kFingerprint = fingerprint("DropTokens", shape.tokens);
+  using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
+  using Output = Tensor<Scalar, detail::at_least_one(shape.seq_len - shape.tokens), shape.d_model>;
+  using Parameters = NoParameters;
+  template <class Gradients>
+  static constexpr bool kReadsInput = false;
+  static constexpr Abilities kAbilities{.takes_context = true, .lanes = Lanes::kAll};
+  struct Tape {};
+  struct Scratch {};
+  struct InferenceScratch {};
+
+  /// Inference. `y` may not overlap `x`.
+  template <AnyContext Call = Context<>>
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&,
+                      const Call& context = {}) {
+    context.stage([&] {
+      for (int i = 0; i < Output::size; ++i) y.data[i] = x.data[kDropped + i];
+    });
+  }
+  /// Training. `y` may not overlap `x`.
+  template <AnyContext Call = Context<>>
+  static void forward(const Parameters& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
+                      const Call& context = {}) {
+    InferenceScratch none;
+    forward(parameters, x, y, none, context);
+  }
+  /// Overwrites dx[seq_len, d_model], from dy. `dx` may not overlap `dy`.
+  template <class Dx, AnyContext Call = Context<>>
+  static void backward(const Parameters&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,
+                       Parameters&, Scratch&, const Call& context = {}) {
+    if constexpr (kAsked<Dx>) {
+      context.stage([&] {
+        const auto to = detail::sink<Input>(dx);
+        for (int i = 0; i < kDropped; ++i) to.data[i] = Scalar(0);
+        for (int i = 0; i < Output::size; ++i) to.data[kDropped + i] = dy.data[i];
+      });
+    }
+  }
+
+ private:
+  static constexpr int kDropped = shape.tokens * shape.d_model;  // scalars
+};
+
+}  // namespace ATTUNE_NAMESPACE
