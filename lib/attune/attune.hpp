@@ -86,12 +86,14 @@
 
 #include <attune/training/adafactor.hpp>
 #include <attune/training/adam.hpp>
+#include <attune/training/balanced_labels.hpp>
 #include <attune/training/batch.hpp>
 #include <attune/training/batch_update.hpp>
 #include <attune/training/bfloat16_master_weights.hpp>
 #include <attune/training/check_gradients.hpp>
 #include <attune/training/closed_form_head.hpp>
 #include <attune/training/cross_entropy.hpp>
+#include <attune/training/entropy.hpp>
 #include <attune/training/forward_only.hpp>
 #include <attune/training/guarded_training.hpp>
 #include <attune/training/huber.hpp>
@@ -111,6 +113,7 @@
 #include <attune/training/step_result.hpp>
 #include <attune/training/trainer.hpp>
 #include <attune/training/training_in_slices.hpp>
+#include <attune/training/unlabeled_head.hpp>
 #include <attune/training/update_in_backward.hpp>
 #include <attune/training/workspace.hpp>
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <span>
 #include <utility>
@@ -171,6 +172,49 @@ TEST(ClosedFormHead, takes_examples_back) {
   }
   const int none = (kept.label + 1) % kClasses;
   EXPECT_EQ(device.remove(kept.x, none), Status::kNoTargets);
+}
+
+TEST(ClosedFormHead, takes_probabilities_as_labels) {
+  Rng rng(11);
+  const Parameters base = draw_head(rng);
+  Parameters of_classes, of_labels, of_half;
+  device.clear();
+  static Device soft;
+  soft.clear();
+  Device::SoftLabels labels;
+  Example examples[12];
+  for (Example& e : examples) {
+    e = draw(rng);
+    for (int c = 0; c < kClasses; ++c) labels(0, c) = c == e.label ? 1.0f : 0.0f;
+    EXPECT_EQ(device.add(e.x, e.label), Status::kOk);
+    EXPECT_EQ(soft.add(e.x, labels), Status::kOk);
+  }
+  EXPECT_EQ(device.solve(base, Device{}, of_classes, scratch), Status::kOk);
+  EXPECT_EQ(soft.solve(base, Device{}, of_labels, scratch), Status::kOk);
+  EXPECT_EQ(hash_bits(of_labels), hash_bits(of_classes));
+  // Half of two classes is the mean of both, as the equations are linear in labels.
+  const Example& e = examples[0];
+  const int other = (e.label + 1) % kClasses;
+  for (int c = 0; c < kClasses; ++c) labels(0, c) = c == e.label || c == other ? 0.5f : 0.0f;
+  EXPECT_EQ(soft.remove(e.x, e.label), Status::kOk);
+  EXPECT_EQ(soft.add(e.x, labels), Status::kOk);
+  EXPECT_EQ(soft.solve(base, Device{}, of_half, scratch), Status::kOk);
+  EXPECT_EQ(soft.remove(e.x, labels), Status::kOk);
+  EXPECT_EQ(soft.examples(), 11);
+  EXPECT_EQ(soft.add(e.x, other), Status::kOk);
+  EXPECT_EQ(soft.solve(base, Device{}, of_labels, scratch), Status::kOk);
+  for (std::size_t i = 0; i < std::size(of_half.weight.values); ++i) {
+    EXPECT_NEAR(of_half.weight.values[i], (of_labels.weight.values[i] + of_classes.weight.values[i]) / 2,
+                1e-4f);
+  }
+  const auto is_soft = [](const Device& it) { return std::memcmp(&soft, &it, sizeof soft) == 0; };
+  const Device before = soft;
+  for (const float bad : {-0.1f, 0.4f, 2.0f, std::numeric_limits<float>::quiet_NaN()}) {
+    labels(0, 0) = bad, labels(0, 1) = 0.1f, labels(0, 2) = 0;
+    EXPECT_EQ(soft.add(e.x, labels), Status::kInvalidTarget);
+    EXPECT_EQ(soft.remove(e.x, labels), Status::kInvalidTarget);
+  }
+  EXPECT_TRUE(is_soft(before));
 }
 
 TEST(ClosedFormHead, gets_new_classes) {

@@ -21,12 +21,13 @@ enum class [[nodiscard]] Status : std::uint8_t{
     kInvalidBeta = 7,          // a decay rate outside [0, 1), or NaN
     kInvalidEpsilon = 8,       // not positive and finite
     kInvalidWeightDecay = 9,  // negative, NaN, or learning rate · decay > 1, more than a step can take away;
-                              // an option of ClosedFormHead outside its range
+                              // an option of ClosedFormHead, or of learning without labels, out of range
     kInvalidMomentum = 10,    // momentum or dampening outside [0, 1], or Nesterov without momentum
     kInvalidMaxNorm = 11,     // a gradient-norm bound that is not positive, or NaN
     kInvalidSampling = 12,  // a temperature that is negative, infinite or NaN, or a negative number of tokens
     kInvalidTarget = 13,    // a target that is not a class of the loss
-    kInvalidClassWeight = 14,  // a class weight that is negative, infinite or NaN
+    kInvalidClassWeight = 14,  // a class weight that is negative, infinite or NaN; a prior without a class,
+                               // or with another sum than 1
     kNoTargets = 15,     // every target of a batch is ignored or has no weight, or a head has no examples
     kInvalidToken = 16,  // a token id outside the vocabulary
     kCacheFull = 17,     // no room for more tokens in a cache, or the end of a table of positions
@@ -99,7 +100,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     case Status::kInvalidTarget:
       return "a target must be a class or the ignored index";
     case Status::kInvalidClassWeight:
-      return "class weights must be finite and at least 0";
+      return "class weights must be finite and at least 0, a prior positive with a sum of 1";
     case Status::kNoTargets:
       return "no example with a target: skip this batch, or add() some";
     case Status::kInvalidToken:

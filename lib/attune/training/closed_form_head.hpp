@@ -28,7 +28,7 @@
 
 namespace ATTUNE_NAMESPACE {
 
-/// Sums over labeled features, and the heads computed from them. Zero-initialized, it has no examples. A
+/// Sums over features with labels, and the heads computed from them. Zero-initialized, it has no examples. A
 /// plain value: a store saves the object itself.
 template <int num_features, int num_classes, class ScalarType = float>
 class ClosedFormHead {
@@ -44,6 +44,8 @@ class ClosedFormHead {
   using Head = Linear<LinearShape{.rows = 1, .d_in = num_features, .d_out = num_classes}, Scalar>;
   /// The features of one example, [1, num_features].
   using Features = typename Head::Input;
+  /// A probability for each class of one example, [1, num_classes].
+  using SoftLabels = typename Head::Output;
   struct Options {
     Scalar ridge = 1;                // λ, in [0, 1e6]
     Scalar rehearsal = Scalar(0.3);  // μ, in [0, 1e6]: weight of the outputs on factory examples
@@ -60,11 +62,23 @@ class ClosedFormHead {
   /// Adds an example: features[1, num_features] and the class `label`. With nothing changed, returns
   /// kInvalidTarget, or kNotFinite if a feature or a sum of squares is infinite or NaN.
   Status add(ConstView<Features> features, int label) { return change(features, label, 1); }
+  /// Adds an example with a probability of each class, as balanced_labels() writes them. It counts as an
+  /// example of the likeliest class. With nothing changed, returns kInvalidTarget if a probability is
+  /// negative or NaN, or their sum is not 1; kNotFinite as above.
+  Status add(ConstView<Features> features, ConstView<SoftLabels> labels) {
+    return change(features, labels, 1);
+  }
   /// Removes an example that was added before; the sums return to their earlier values, up to rounding.
   /// Returns kNoTargets if the class has no example.
   Status remove(ConstView<Features> features, int label) {
     if (label >= 0 && label < num_classes && examples_[label] == 0) return Status::kNoTargets;
     return change(features, label, -1);
+  }
+  /// Removes an example that was added with these probabilities.
+  Status remove(ConstView<Features> features, ConstView<SoftLabels> labels) {
+    const int label = likeliest(labels);
+    if (label >= 0 && examples_[label] == 0) return Status::kNoTargets;
+    return change(features, labels, -1);
   }
   /// The number of examples of a class.
   [[nodiscard]] int examples(int label) const {
@@ -144,6 +158,29 @@ class ClosedFormHead {
  private:
   Status change(ConstView<Features> features, int label, int sign) {
     if (label < 0 || label >= num_classes) return Status::kInvalidTarget;
+    return change_sums(features, label, sign, [&](int i, Scalar z) { sums_(i, label) += z; });
+  }
+  Status change(ConstView<Features> features, ConstView<SoftLabels> labels, int sign) {
+    const int label = likeliest(labels);
+    if (label < 0) return Status::kInvalidTarget;
+    return change_sums(features, label, sign, [&](int i, Scalar z) {
+      for (int c = 0; c < num_classes; ++c) sums_(i, c) += labels(0, c) * z;
+    });
+  }
+  // The likeliest class; -1 if these are no probabilities.
+  static int likeliest(ConstView<SoftLabels> labels) {
+    int label = 0;
+    Scalar all = 0;
+    for (int c = 0; c < num_classes; ++c) {
+      if (!(labels(0, c) >= 0)) return -1;
+      all += labels(0, c);
+      if (labels(0, c) > labels(0, label)) label = c;
+    }
+    return all >= Scalar(0.999) && all <= Scalar(1.001) ? label : -1;
+  }
+  // add(i, ±z_i) changes the sums of classes.
+  template <class Add>
+  Status change_sums(ConstView<Features> features, int label, int sign, const Add& add) {
     const auto z = [&](int i) { return i < num_features ? features(0, i) : Scalar(1); };
     const auto sum = [&](int i, int j) {
       return kernels::multiply_add(static_cast<Scalar>(sign) * z(i), z(j), gram_(i, j));
@@ -155,7 +192,7 @@ class ClosedFormHead {
     }
     for (int i = 0; i < kSize; ++i) {
       for (int j = 0; j <= i; ++j) gram_(i, j) = sum(i, j);
-      sums_(i, label) += static_cast<Scalar>(sign) * z(i);
+      add(i, static_cast<Scalar>(sign) * z(i));
     }
     examples_[label] += static_cast<std::uint32_t>(sign);
     return Status::kOk;
@@ -221,7 +258,7 @@ class ClosedFormHead {
   }
 
   Tensor<Scalar, kSize, kSize> gram_{};
-  Tensor<Scalar, kSize, num_classes> sums_{};  // Σ z per class
+  Tensor<Scalar, kSize, num_classes> sums_{};  // Σ z per class, weighted by its probabilities
   std::uint32_t examples_[std::size_t{num_classes}]{};
 };
 
