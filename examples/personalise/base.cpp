@@ -2,9 +2,9 @@
 // base as a state_dict, and the recordings with which the one is adapted to and tested. examples/run calls
 // it.
 //
-//   --out PREFIX    PREFIX.safetensors, PREFIX_recordings.safetensors, and PREFIX_factory.safetensors: sums
-//   over
-//                   the features of what the base was trained on
+//   --out PREFIX    PREFIX.safetensors, PREFIX_recordings.safetensors, PREFIX_factory.safetensors: sums over
+//                   the features of what the base was trained on, and PREFIX_probe.safetensors: features of
+//                   some of it
 //   --speaker S     who is left out, from 0 to 5; without it 0
 //   --seed N        other initial parameters and another order; without it 1
 //   --data DIR      recordings of the Free Spoken Digit Dataset as log-mel bands (examples/README.md says how
@@ -54,6 +54,8 @@ int main() {
   if (base == nullptr || attune::write_safetensors<Names>(*base, sink) != attune::Status::kOk ||
       !write(out + ".safetensors", file) ||
       !write(out + "_factory.safetensors", base_files::file_of("factory", factory_of(*base, known))) ||
+      !write(out + "_probe.safetensors",
+             base_files::file_of("probe", probe_of(*base, corpus.for_device(speaker)))) ||
       !write(out + "_recordings.safetensors",
              base_files::file_of("recordings", corpus.for_device(speaker)))) {
     port::print("the base was not trained, or cannot be written to ", out.c_str(), '\n');

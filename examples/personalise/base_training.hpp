@@ -88,4 +88,22 @@ inline std::vector<HeadInClosedForm> factory_of(const Base::Parameters& base,
   return factory;
 }
 
+/// Features of recordings in 8 bits, to probe what a head has forgotten.
+inline std::vector<PackedFeatures> probe_of(const Base::Parameters& base,
+                                            const std::vector<Recording>& recordings) {
+  using BaseFront = FrontOf<attune::EncoderLayer<encoder(true)>>;
+  const auto scratch = std::make_unique<BaseFront::InferenceScratch>();
+  std::vector<PackedFeatures> probe;
+  Example example;
+  Features features;
+  for (const Recording& recording : recordings) {
+    if (recording.use != Use::kOthersTakes) continue;
+    load(recording, example);
+    attune::infer<BaseFront>(base.layer<0>(), example.tokens, features, *scratch, example.padding);
+    probe.push_back({.digit = recording.digit});
+    probe.back().pack(features);
+  }
+  return probe;
+}
+
 }  // namespace personalise

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <personalise_factory.hpp>
+#include <personalise_probe.hpp>
 
 #include "../flash_rows.hpp"
 #include "doubts.hpp"
@@ -328,6 +329,65 @@ class Learner<Method::kClosedForm, kBase, kFront> : public HeadAlone<kBase, kFro
  private:
   HeadInClosedForm sums_{};
   HeadInClosedForm::Scratch scratch_{};
+};
+
+/// The same without labels. Features of the takes are kept in 8 bits.
+template <const auto& kBase, const auto& kFront>
+class Learner<Method::kClosedFormUnlabeled, kBase, kFront> : public HeadAlone<kBase, kFront> {
+  using HeadAlone<kBase, kFront>::front_;
+  using HeadAlone<kBase, kFront>::head_;
+
+ public:
+  static constexpr attune::MemoryReport memory() {
+    return {.parameters = sizeof(Head::Parameters),
+            .scratch = sizeof(CachedFeatures<kFront>) + sizeof(HeadWithoutLabels),
+            .inputs = sizeof(Learner::takes_)};
+  }
+  static constexpr int kSteps = 1;  // which is all of it
+
+  Status begin(const Recordings&) { return Status::kOk; }
+  Status step(const Recordings& recordings, int) {
+    Features features;
+    int known[kNumTakes];
+    for (int i = 0; i < kNumTakes; ++i) {
+      front_.compute(recordings.take(i), features);
+      takes_[i].pack(features);
+      known[i] = recordings.known_label(i);
+    }
+    const auto take = [this](int i, Features& to) {
+      takes_[i].unpack(to);
+      return Status::kOk;
+    };
+    result_ =
+        learning_.learn(kBase.template layer<1>(), flash_rows<HeadInClosedForm, personalise_factory>()[0],
+                        kNumTakes, take, probe, head_, known);
+    return result_.status;
+  }
+  Status end() const {
+    port::print("learns in ", result_.rounds, " rounds; clear takes ", port::fixed(100 * result_.clear, 0),
+                " %, agreement ", port::fixed(100 * result_.agreement, 0), " %, imbalance ",
+                port::fixed(100 * result_.imbalance, 0), " %\n");
+    return Status::kOk;
+  }
+
+ private:
+  /// A head on factory recordings.
+  static attune::Evaluation<> probe(const Head::Parameters& head) {
+    attune::Evaluation<> evaluation;
+    Features features;
+    Logits logits;
+    Head::InferenceScratch scratch;
+    for (const PackedFeatures& row : flash_rows<PackedFeatures, personalise_probe>()) {
+      row.unpack(features);
+      Head::forward(head, features, logits, scratch);
+      static_cast<void>(evaluation.add(logits, row.digit));
+    }
+    return evaluation;
+  }
+
+  HeadWithoutLabels learning_{};
+  attune::UnlabeledResult<> result_{};
+  PackedFeatures takes_[kNumTakes]{};
 };
 
 /// Trains by forward passes alone, ten recordings a step.

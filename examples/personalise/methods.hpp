@@ -9,12 +9,13 @@ namespace personalise {
 
 enum class Method {
   kBaseline,
-  kNearestMean,       // no training: the nearest mean of the takes' features
-  kClosedForm,        // no training: the last layer in closed form, close to the base's
-  kForwardOnly,       // as kLora, without backward
-  kHead,              // the last layer
-  kCached,            // the last layer, on features that are computed once a take
-  kBiases,            // biases and norms, and the last layer
+  kNearestMean,          // no training: the nearest mean of the takes' features
+  kClosedForm,           // no training: the last layer in closed form, close to the base's
+  kClosedFormUnlabeled,  // the same without labels, or with a few
+  kForwardOnly,          // as kLora, without backward
+  kHead,                 // the last layer
+  kCached,               // the last layer, on features that are computed once a take
+  kBiases,               // biases and norms, and the last layer
   kLora,              // factors of rank 4 beside the weights of queries and values (LoRA), and the last layer
   kLoraInt8Tape,      // as kLora, with a tape in 8 bits, so that nothing is computed twice
   kLoraLowPrecision,  // as kLora, with factors in 16 bits and moments in 8
@@ -30,6 +31,7 @@ enum class Method {
 inline constexpr std::string_view kMethodNames[] = {"baseline",
                                                     "nearest_mean",
                                                     "closed_form",
+                                                    "closed_form_unlabeled",
                                                     "forward_only",
                                                     "head",
                                                     "cached",

@@ -40,6 +40,8 @@ using PackedFront = attune::PackedTape<FrontOf<attune::EncoderLayer<encoder(fals
 using Base = attune::Sequential<FrontOf<attune::EncoderLayer<encoder(true)>>, Head>;
 /// Sums over a device's features, and over the factory's, which are in flash.
 using HeadInClosedForm = attune::ClosedFormHead<kWidth, kDigits>;
+/// The same without labels, from a device's takes.
+using HeadWithoutLabels = attune::UnlabeledHead<kWidth, kDigits, kNumTakes>;
 using Logits = Whole::Output;
 using Features = Front::Output;
 /// As an nn.Module has them.
@@ -50,6 +52,18 @@ struct Example {
   Front::Input tokens;
   attune::KeyPaddingMask<kTokens> padding;
   std::array<int, 1> digit;
+};
+
+/// Features in 8 bits, and the digit where it is known.
+struct PackedFeatures {
+  attune::Int8 values[kWidth];
+  float scale;
+  int digit;
+
+  void pack(const Features& features) { scale = attune::kernels::pack_row(kWidth, features.data(), values); }
+  void unpack(Features& features) const {
+    attune::kernels::unpack_row(kWidth, values, scale, features.data());
+  }
 };
 
 inline void load(const Recording& recording, Example& example) {

@@ -32,13 +32,21 @@ struct Recording {
 };
 static_assert(sizeof(Recording) == kTokens * kBands + 4);
 
-/// What may be wrong with the new speaker's takes.
+/// What may be wrong with the new speaker's takes. From kUnlabeled on, labels are unknown.
 enum class Fault {
   kNone,
   kNoisy30,       // each of 30 % has a label that is drawn
   kNoisy60,       // of 60 %
   kSilence,       // noise of a microphone, and nobody speaks
   kWrongSpeaker,  // somebody else speaks, whom the base knows
+  kUnlabeled,
+  kOneLabel,   // but for one take of each digit
+  kTwoLabels,  // but for two
+  kUnlabeledSilence,
+  kUnlabeledWrongSpeaker,
+  kUnlabeledNoise,     // as loud as speech
+  kUnlabeledOneDigit,  // takes of one digit only
+  kUnlabeledSkewed,    // a third are of one digit, and four digits never come
 };
 
 /// All of a device, those for one use behind each other; takes in the order of the digits.
@@ -61,6 +69,9 @@ struct Recordings {
     rng.skip(static_cast<std::uint64_t>(index) * sizeof take.bands);
     switch (fault) {
       case Fault::kNone:
+      case Fault::kUnlabeled:
+      case Fault::kOneLabel:
+      case Fault::kTwoLabels:
         break;
       case Fault::kNoisy30:
       case Fault::kNoisy60:
@@ -69,14 +80,31 @@ struct Recordings {
         }
         break;
       case Fault::kSilence:
+      case Fault::kUnlabeledSilence:
+      case Fault::kUnlabeledNoise: {
+        const float loudness = fault == Fault::kUnlabeledNoise ? 127.0f : 28.0f;
         for (int i = 0; i < take.length * kBands; ++i) {
-          take.bands[i] = static_cast<signed char>(rng.uniform(-28.0f, 28.0f));
+          take.bands[i] = static_cast<signed char>(rng.uniform(-loudness, loudness));
         }
         break;
+      }
       case Fault::kWrongSpeaker:
+      case Fault::kUnlabeledWrongSpeaker:
         return take_of_another(index);
+      case Fault::kUnlabeledOneDigit:
+        return of(Use::kTakes)[static_cast<std::size_t>(index % kTakesOfDigit)];
+      case Fault::kUnlabeledSkewed: {
+        static constexpr int kDigitOf[kDigits] = {0, 0, 0, 4, 4, 1, 7, 7, 8, 9};
+        const int digit = kDigitOf[index / kTakesOfDigit];
+        return of(Use::kTakes)[static_cast<std::size_t>(digit * kTakesOfDigit + index % kTakesOfDigit)];
+      }
     }
     return take;
+  }
+  /// The digit of a take of which it is known; attune::kUnlabeled of the others.
+  [[nodiscard]] int known_label(int index) const {
+    const int labels = fault == Fault::kOneLabel ? 1 : fault == Fault::kTwoLabels ? 2 : 0;
+    return index % kTakesOfDigit < labels ? index / kTakesOfDigit : -1;
   }
 
  private:
