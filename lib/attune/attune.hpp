@@ -46,6 +46,7 @@
 #include <attune/layers/positions.hpp>
 #include <attune/layers/prelu.hpp>
 #include <attune/layers/reshape.hpp>
+#include <attune/layers/sequence_pooling.hpp>
 #include <attune/layers/softmax.hpp>
 #include <attune/layers/token_type.hpp>
 #include <attune/layers/window_pooling.hpp>

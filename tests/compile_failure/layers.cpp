@@ -91,3 +91,9 @@ attune::DropTokens<attune::TokenShape{.seq_len = 2, .d_model = 4, .tokens = 2}>:
 // case: reshape_into_unequal_rows
 // error: attune::Reshape: rows of one length need an out_rows that divides rows * d_model
 attune::Reshape<attune::ReshapeShape{.rows = 3, .d_model = 3, .out_rows = 2}>::Output y;
+
+// case: stream_of_a_sequence_pooling
+// error: attune: SequencePooling needs the whole sequence, so it does not run token by token; leave it out, and
+using Model = attune::Sequential<attune::Linear<attune::LinearShape{8, 4, 4}>,
+                                 attune::SequencePooling<attune::SequencePoolingShape{8, 4}>>;
+attune::KeyValueCache<Model, attune::CacheShape{.capacity = 8}>::Scratch<> scratch;

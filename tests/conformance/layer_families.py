@@ -166,6 +166,17 @@ def prelu(source):
                       [source.get("grad.input", *x.shape), source.get("grad.weight", slopes)], terms=rows * cols)
 
 
+def sequence_pooling(source):
+    x = source.get("input")
+    rows, cols = x.shape
+    layer = "attune::SequencePooling<attune::SequencePoolingShape" + braces(seq_len=rows, d_model=cols) + f", {source.scalar('input')}>"
+    # The gradient of the bias cancels to nothing: its errors are those of its terms.
+    return layer_case(source, layer, x, source.get("out", 1, cols),
+                      [("weight", source.get("weight", 1, cols).transpose()), ("bias", source.get("bias", 1))],
+                      [source.get("grad.input", *x.shape), source.get("grad.weight", 1, cols).transpose(), source.get("grad.bias", 1)],
+                      terms=max(rows, cols), magnitudes={"grad.bias": max(map(abs, source.get("grad.weight").values))})
+
+
 def embedding_sum(source):
     """Ids of words, then of types."""
     ids = source.get("input")
@@ -340,6 +351,7 @@ FAMILIES = {
     "rotary": rotary,
     "layer_scale": layer_scale,
     "prelu": prelu,
+    "sequence_pooling": sequence_pooling,
     "embedding_sum": embedding_sum,
     "conv1d": conv1d,
     "conv2d": conv2d,

@@ -36,6 +36,16 @@ def prelu(cases, name, slopes, shape=(6, 9)):
           {"weight": draw.normal(1 if slopes == 1 else shape[-1], scale=0.5)}, F.prelu, draw)
 
 
+def sequence_pooling(cases, name, seq_len, width):
+    """CCT's pooling of tokens: softmax over the scores of a Linear, and the weighted sum."""
+    draw = cases.draw(name)
+    if cases.random_shapes:
+        seq_len, width = draw.integer(1, 9), draw.integer(1, 20)
+    weights = {"weight": draw.normal(1, width, scale=0.5), "bias": draw.normal(1)}
+    write(cases, name, "sequence_pooling", dict(seq_len=seq_len), draw.normal(seq_len, width), weights,
+          lambda x, weight, bias: torch.matmul(F.softmax(F.linear(x, weight, bias), dim=0).transpose(-1, -2), x), draw)
+
+
 def embedding_sum(cases, name, seq_len=6, rows=(7, 2), width=5):
     """Two tables, as BERT's words and token types. `input` has the ids of both, [2, seq_len]."""
     draw = cases.draw(name)
@@ -103,6 +113,7 @@ def layer_cases(cases):
     layer_scale(cases, "layer_scale", (5, 9))
     prelu(cases, "prelu", 1)
     prelu(cases, "prelu_by_feature", 9)
+    sequence_pooling(cases, "sequence_pooling", 7, 10)
     embedding_sum(cases, "embedding_sum")
     conv(cases, "conv1d_same", [11], 3, 5, [3], padding=[1])
     conv(cases, "conv1d_strided_nobias", [13], 4, 3, [4], stride=[3], padding=[2], bias=False)

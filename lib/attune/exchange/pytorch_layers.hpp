@@ -16,6 +16,7 @@
 #include <attune/layers/linear.hpp>
 #include <attune/layers/positions.hpp>
 #include <attune/layers/prelu.hpp>
+#include <attune/layers/sequence_pooling.hpp>
 #include <attune/layers/token_type.hpp>
 #include <attune/models/checkpointed.hpp>
 #include <attune/models/decoder_layer.hpp>
@@ -228,6 +229,11 @@ struct PyTorchNames<LayerScale<shape, Scalar>, table> {
     visitor(StateDictPlace<StateDictLayout::kVector>{path}, set.weight);
   }
 };
+
+/// CCT's nn.Linear(d_model, 1) of the scores.
+template <SequencePoolingShape shape, class Scalar, const EncoderLayerNames* table>
+struct PyTorchNames<SequencePooling<shape, Scalar>, table>
+    : PyTorchNames<typename SequencePooling<shape, Scalar>::Scores, table> {};
 
 /// nn.PReLU.
 template <PreluShape shape, class Scalar, const EncoderLayerNames* table>

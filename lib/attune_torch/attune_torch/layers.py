@@ -89,6 +89,12 @@ def prelu_type(rows, d_model, slopes):
     return f"attune::Prelu<attune::PreluShape{options(rows=rows, d_model=d_model, slopes=unless(slopes, 1))}>"
 
 
+def sequence_pooling_type(seq_len, d_model, bias=True):
+    """CCT's pooling: the weight [1, d_model] and the bias [1] of an nn.Linear."""
+    shape = options(seq_len=seq_len, d_model=d_model, bias=None if bias else False)
+    return f"attune::SequencePooling<attune::SequencePoolingShape{shape}>"
+
+
 def prefix_type(seq_len, d_model, tokens=1):
     """Trained tokens in front of seq_len others: a class token, or registers."""
     return f"attune::ClassToken<attune::TokenShape{options(seq_len=seq_len, d_model=d_model, tokens=unless(tokens, 1))}>"
