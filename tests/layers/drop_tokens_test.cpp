@@ -25,7 +25,7 @@ TEST(DropTokens, leaves_out_the_first) {
   for (int i = 0; i < a.x.size; ++i) EXPECT_EQ(a.dx.values[i], i < 6 ? 0 : a.dy.values[i - 6]);
 }
 
-TEST(DropTokens, leaves_the_sequence_behind_its_prefix) {
+TEST(DropTokens, ends_a_prefix) {
   using Prefix = PrefixTokens<TokenShape{.seq_len = 3, .d_model = 3, .tokens = 2}>;
   check::Problem<Sequential<Prefix, DropTokens<kShape>>> a(1);
   a.infer();
