@@ -138,6 +138,8 @@
 #include <attune/exchange/write_safetensors.hpp>
 #include <attune/persistence/crc32.hpp>
 #include <attune/persistence/flash_journal.hpp>
+#include <attune/persistence/flash_replay_memory.hpp>
 #include <attune/persistence/flash_store.hpp>
 #include <attune/persistence/journal_entry.hpp>
+#include <attune/persistence/replay_memory.hpp>
 #include <attune/persistence/training_journal.hpp>

@@ -146,3 +146,20 @@ attune::FlashStore<Flash, Trainer> store(flash);
 using Flash = FlashOf<4>;
 
 auto begin(attune::FlashStore<Flash, int>& store) { return store.save_in_slices(3); }
+
+// case: replay_memory_in_too_little_flash
+// error: attune::FlashReplayMemory: the flash needs (kBlocks + 1) * kBlockPages pages; give it more pages, or store fewer examples
+#include "flash.hpp"
+
+#include <attune/persistence/flash_replay_memory.hpp>
+
+using Flash = FlashOf<2>;
+using Features = attune::Tensor<float, 1, 32>;
+constexpr auto slots = attune::FlashReplayMemory<Flash, Features, attune::ReplayShape{100, 10}>::kSlots;
+
+// case: replay_memory_that_cannot_be_balanced
+// error: attune::ReplayMemory: kClassBalanced needs a capacity that is a multiple of num_classes
+#include <attune/persistence/replay_memory.hpp>
+
+using Features = attune::Tensor<float, 1, 32>;
+constexpr int capacity = attune::ReplayMemory<Features, attune::ReplayShape{55, 10}>::kCapacity;

@@ -260,3 +260,55 @@ TEST(Sequential, gradients_replace_their_layers_tapes) {
                 sizeof(Encoder<float>::Scratch));
   static_assert(sizeof(Sequential<In, Positions>::Scratch) == sizeof(In::Output));
 }
+
+namespace {
+
+/// A Sequential whose first layer is `Front`.
+template <class Front, class... Others>
+struct FromSecond {
+  using Model = Sequential<Front, Others...>;
+  using Trainer = attune::Trainer<Model, attune::CrossEntropy<>, attune::AdamW, 2>;
+  Trainer from_input, from_second;
+  typename Model::Input x;
+  typename Front::Output features;
+
+  FromSecond() {
+    from_input.initialize(attune::LinearDefault{}, attune::Rng{2});
+    from_second.initialize(attune::LinearDefault{}, attune::Rng{2});
+    attune::Rng rng(3);
+    check::fill(x, rng);
+    typename Front::InferenceScratch scratch;
+    attune::infer<Front>(from_input.parameters().template layer<0>(), x, features, scratch);
+  }
+};
+/// Training from the second layer on has the bits of training the whole, and no gradient of the first.
+template <class Front, class... Others>
+void expect_trains_from_second() {
+  static FromSecond<Front, Others...> both;
+  const auto of_input = both.from_input.accumulate(both.x, 1);
+  const auto of_features = both.from_second.template accumulate_from<1>(both.features, 1);
+  EXPECT_TRUE(of_input.ok() && of_features.ok());
+  EXPECT_EQ(of_input.loss, of_features.loss);
+  auto expected = both.from_input.gradients();
+  attune::for_each_tensor([](const attune::TensorPath&, auto& gradient) { gradient.set_zero(); },
+                          expected.template layer<0>());
+  EXPECT_TRUE(check::same_bits(expected, both.from_second.gradients()));
+}
+
+}  // namespace
+
+TEST(Sequential, trains_from_a_layer_on) {
+  using F = float;
+  expect_trains_from_second<Embed<F>, Positions<F>, Encoder<F>, Mean<F>, Head<F>>();
+  expect_trains_from_second<Sequential<Embed<F>, Encoder<F>>, Mean<F>, Head<F>>();
+  expect_trains_from_second<Embed<F>, InPlace<F>, Linear<LinearShape{4, 6, 6}>, Mean<F>, Head<F>>();
+}
+
+TEST(Sequential, moves_on_to_the_masks_of_the_next_sequence_from_a_layer_on) {
+  using Dropping = Sequential<Embed<float>, attune::Dropout<attune::DropoutShape{4, 6, 0.5}>>;
+  static FromSecond<Dropping, Mean<float>, Head<float>> both;
+  EXPECT_TRUE(both.from_input.accumulate(both.x, 1).ok());
+  EXPECT_TRUE(both.from_second.accumulate_from<1>(both.features, 1).ok());
+  EXPECT_EQ(both.from_input.accumulate(both.x, 2).loss, both.from_second.accumulate(both.x, 2).loss);
+  EXPECT_EQ(both.from_second.accumulate_from<1>(both.features, 1).status, attune::Status::kFullBatch);
+}

@@ -185,6 +185,47 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
     backward_from<kLayers - 1>(parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch, context);
   }
 
+  /// Training that begins at a layer: forward from the input x of layer `first`, and backward to its
+  /// parameters. Tape, scratch and gradients are the model's; earlier layers are neither computed nor get a
+  /// gradient, and advance to the next sequence's dropout masks.
+  template <int first>
+    requires(first >= 0 && first < kLayers)
+  struct From {
+    using Scalar = typename Sequential::Scalar;
+    using Input = typename Layer<first>::Input;
+    using Output = typename Sequential::Output;
+    using Parameters = typename Sequential::Parameters;
+    static constexpr Abilities kAbilities = []<int... index>(std::integer_sequence<int, index...>) {
+      return detail::kAbilitiesOfAll<Layer<first + index>...>;
+    }
+    (std::make_integer_sequence<int, kLayers - first>{});
+
+    /// `y` may not overlap `x`.
+    template <class Set, class Gradients, AnyContext Call = Context<>>
+    static detail::Outcome<Layer<first>> forward(const Set& parameters, ConstView<Input> x, View<Output> y,
+                                                 TapeOf<Gradients>& tape, ScratchOf<Gradients>& scratch,
+                                                 const Call& context = {}) {
+      if constexpr (first == 0) {
+        return Sequential::forward(parameters, x, y, tape, scratch, context);
+      } else {
+        const auto input = between<first - 1>(tape, scratch);
+        context.stage([&]() ATTUNE_INLINE_LAMBDA {
+          for (int i = 0; i < Input::rows; ++i) {
+            for (int j = 0; j < Input::cols; ++j) input(i, j) = x(i, j);
+          }
+        });
+        return forward_from<first>(parameters, input, y, tape, scratch, context);
+      }
+    }
+    /// dy is overwritten; gradients accumulate. Uses up the tape.
+    template <class Set, class Kept, class Gradients, AnyContext Call = Context<>>
+    static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
+                         NoGradient dx, Gradients& gradients, ScratchOf<Kept>& scratch,
+                         const Call& context = {}) {
+      backward_from<kLayers - 1, first>(parameters, x, tape, dy, dx, gradients, scratch, context);
+    }
+  };
+
  private:
   template <int index>
   using InputOf = ConstView<typename Layer<index>::Input>;
@@ -274,8 +315,8 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
     }
   }
 
-  template <int index, class Gradients, class Kept, class Dx>
-  ATTUNE_INLINE static void backward_from(const auto& parameters, ConstView<Input> x, TapeOf<Kept>& tape,
+  template <int index, int first = 0, class Gradients, class Kept, class Dx>
+  ATTUNE_INLINE static void backward_from(const auto& parameters, const auto& x, TapeOf<Kept>& tape,
                                           ConstView<typename Layer<index>::Output> dy, Dx dx,
                                           Gradients& gradients, ScratchOf<Kept>& scratch,
                                           const auto& context) {
@@ -288,15 +329,16 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
         backward_inside<0>(context, own, x, layer_tape, dy, dx, gradient, layer_scratch);
       } else {
         const InputOf<index> before = between<index - 1>(tape, scratch);
-        if constexpr (!kAsked<Dx> && kFirstReached<Gradients, decltype(context)> >= index) {
+        if constexpr (!kAsked<Dx> &&
+                      (std::max)(first, kFirstReached<Gradients, decltype(context)>) >= index) {
           backward_inside<index>(context, own, before, layer_tape, dy, dx, gradient, layer_scratch);
           context.stage([&]() ATTUNE_INLINE_LAMBDA { skip_masks_before<index>(tape); });
         } else {
           const auto d_before = gradient_between<index - 1>(tape, scratch);
           backward_inside<index>(context, own, before, layer_tape, dy, d_before, gradient, layer_scratch);
-          backward_from<index - 1>(parameters, x, tape,
-                                   ConstView<typename Layer<index - 1>::Output>(d_before), dx, gradients,
-                                   scratch, context);
+          backward_from<index - 1, first>(parameters, x, tape,
+                                          ConstView<typename Layer<index - 1>::Output>(d_before), dx,
+                                          gradients, scratch, context);
         }
       }
     }

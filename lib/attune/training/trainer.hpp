@@ -116,6 +116,26 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
       return own_loss(Status::kOk, added);
     }
   }
+  /// accumulate() from the input of a layer on: `features` are that layer's input, such as stored features of
+  /// a replayed example. The model is a Sequential. Layers before `layer` are not computed, and their trained
+  /// parameters get no gradient. `mask` is a mask for the computed layers.
+  template <int layer, class Mask = NoMask>
+    requires requires { typename Model::template From<layer>; }
+  [[gnu::noinline]] LossResult<Scalar> accumulate_from(
+      ConstView<typename Model::template From<layer>::Input> features, TargetView target,
+      const Mask& mask = {}, const Loss& loss = detail::default_loss<Loss, Mask>()) requires kKeepsGradients {
+    using Computed = typename Model::template From<layer>;
+    LossSum<Scalar> added{};
+    Status status = Status::kOk;
+    if constexpr (detail::check_mask<Computed, Mask>()) {
+      status = may_accumulate();
+      if (status == Status::kOk) {
+        status = add_sequence<Computed>(features, target, loss, detail::Unused{}, added,
+                                        detail::context_in_plan<Computed, Workspace>(mask));
+      }
+    }
+    return own_loss(status, added);
+  }
   /// accumulate() in slices (training_in_slices.hpp). This call computes nothing. x and target must stay
   /// unchanged until the pass is done.
   template <int most_work = kSliceWork, class X, class Target, class Mask = NoMask>
@@ -281,8 +301,9 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     return context.answer(
         [&]() ATTUNE_INLINE_LAMBDA { return detail::status_of_output<Model>(Status::kOk, mask, y); });
   }
-  template <class OnOutput, AnyContext Call>
-  ATTUNE_INLINE Status add_sequence(InputView x, TargetView target, const Loss& loss,
+  // `Computed` is the model, or a part of it that has the model's tape, scratch and parameters.
+  template <class Computed = Model, class OnOutput, AnyContext Call>
+  ATTUNE_INLINE Status add_sequence(const auto& x, TargetView target, const Loss& loss,
                                     const OnOutput& on_output, LossSum<Scalar>& added, const Call& context) {
     auto& tape = work_.tape();
     auto& scratch = work_.scratch().training;
@@ -291,12 +312,12 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
       context.stage([&] { stand_at_masks(); });
     }
     if (const Status loaded = load_weights(context); loaded != Status::kOk) return loaded;
-    const Status status = detail::forward_loss<Model>(context, weights(), x, output, tape, scratch, target,
-                                                      loss, added, on_output);
+    const Status status = detail::forward_loss<Computed>(context, weights(), x, output, tape, scratch, target,
+                                                         loss, added, on_output);
     if (status != Status::kOk) return status;
     context.inside([&]() ATTUNE_INLINE_LAMBDA {
-      detail::backward_in<Model>(context, weights(), x, tape, ConstView<typename Model::Output>(output),
-                                 NoGradient{}, gradients_, scratch);
+      detail::backward_in<Computed>(context, weights(), x, tape, ConstView<typename Model::Output>(output),
+                                    NoGradient{}, gradients_, scratch);
     });
     context.stage([&]() ATTUNE_INLINE_LAMBDA {
       sums_.add(added);
