@@ -31,7 +31,7 @@ using Model = attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 4, .d
 static_assert(attune::SafetensorsLayout<attune::HuggingFaceModule<kNames, Model>>::kTensors == 8);
 
 // case: epsilon_of_another_family
-// error: attune: the norm's epsilon differs from the table's default; set config.json's value in the model
+// error: attune: set config.json's epsilon in the norm and in EncoderLayerNames
 // kilobytes: 13  the way from the trainer to the names
 #pragma GCC diagnostic error "-Wdeprecated-declarations"
 #define EPSILON 1e-5

@@ -45,7 +45,7 @@ attune::BiasesAndNorms<Adapted, kAdapted>::Parameters parameters;
 
 // case: decoder_layer_in_a_sequential
 // error: attune::DecoderLayer: the layer has no memory; put it into the Decoder of EncoderDecoder<Encoder
-// kilobytes: 37  the way from the call to the layer
+// kilobytes: 38  the way from the call to the layer
 #include "encoder_decoder.hpp"
 
 template void run<attune::Sequential<attune::Linear<attune::LinearShape{3, 4, 4}>, Decoder>>();
@@ -70,7 +70,7 @@ static_assert(sizeof(Model::Parameters) > 0);
 
 // case: encoder_decoder_mask_for_an_encoder
 // error: attune::EncoderDecoderMask: attention outside of an EncoderDecoder takes one mask; move those
-// kilobytes: 32  the way from the call to the layer
+// kilobytes: 33  the way from the call to the layer
 #include "encoder_decoder.hpp"
 
 void masked(attune::Trainer<Encoder>& trainer, const Encoder::Input& x) {
@@ -193,7 +193,7 @@ using Model = attune::Sequential<attune::Frozen<Head, other>, attune::Linear<att
 static_assert(sizeof(Model::Parameters) > 0);
 
 // case: head_alone_of_no_sequential
-// error: attune::HeadAlone: the model must be a Sequential whose last layer with parameters is the head; use
+// error: attune::HeadAlone: the model must be a Sequential whose last layer with parameters is the head; use Sequential<Frozen<Body, kBody>, Head>
 using Model = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 4, .d_out = 2}>;
 static Model::Parameters constants;
 using Tuned = attune::HeadAlone<Model, constants>;
@@ -298,7 +298,7 @@ Model::Parameters parameters;
 
 // case: trainer_of_a_decoder_layer
 // error: attune::DecoderLayer: the layer has no memory; put it into the Decoder of EncoderDecoder<Encoder
-// kilobytes: 25  the way from the call to the layer
+// kilobytes: 26  the way from the call to the layer
 #include "encoder_decoder.hpp"
 
 using Layer = attune::DecoderLayer<kDecoder>;

@@ -54,7 +54,6 @@ void learn(const Layer::Parameters& parameters, const Layer::Input& x, const Lay
 
 // case: narrow_weights_read_into
 // error: attune: 8- and 16-bit weights are constants; train ParametersOf<Tensor>, then quantize() it into
-// errors: 3  the two places that cannot write to them are told, too
 // kilobytes: 27  the way from the call to the layer
 using Layer = attune::Linear<attune::LinearShape{1, 2, 3}>;
 attune::Status load(std::string_view file, Layer::ParametersOf<attune::Int8Weights, attune::Tensor>& parameters) {

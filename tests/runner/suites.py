@@ -214,11 +214,12 @@ def everyday(usable):
 def full(usable):
     """`tests/run --full`. Suites that its other suites contain are not repeated."""
     contained = {"links between pages", "one model behind plain C", "one module of PyTorch, exported and checked", "find_package",
-                 "unit tests of kernels on mps2_an386", "unit tests on host", "vectors on host"}
+                 "messages of what must not compile", "unit tests of kernels on mps2_an386", "unit tests on host", "vectors on host"}
     return [
         *background([CONSUMERS]), *fuzz(50_000, 5_000), *background([PICO, *BACKGROUND, *at_hand(), on_every_board(usable)]),
         *target("mps2_an386", "--quick"), *target("host", "--quick"),
         *(suite for suite in everyday(usable) if suite.name not in contained),
+        Suite("messages of what must not compile, each compiler", "tests/compile_failure/run --each", "build gcc clang"),
         Suite("every header alone, together with other compilers", "tests/packaging/headers_alone", "build gcc arm clang", "mpi"),
         Suite("the same bits on the host, whatever the compiler", "tests/reproducibility/run host", "build gcc clang"),
         *images_by_clang("clang++-14"),
@@ -293,7 +294,6 @@ def everywhere(usable):
         Suite("programs of READMEs and pages, by GCC", "tests/packaging/pages --gcc", "build gcc", "mpi"),
         Suite("accuracy of spoken digits in 8 bits", "tests/accuracy/run spoken_digits", "build"),
         Suite("programs of the benchmark", [*PARTS, "bench-programs"], "build"),
-        Suite("messages of what must not compile, each compiler", "tests/compile_failure/run --each", "build gcc clang"),
         Suite("every header alone, each compiler", "tests/packaging/headers_alone --each", "build gcc arm clang", "mpi"),
         # What --full leaves to these.
         *target("host"), cases("vectors", "tests/vectors", "mps2_an386"), *every_page(usable),

@@ -25,12 +25,13 @@ namespace ATTUNE_NAMESPACE {
 /// with other masks through `&&` (mask.hpp).
 template <int kHeads>
 struct AlibiBias {
-  static_assert(kHeads > 0, "attune::AlibiBias: the number of heads must be positive, and the layer's");
+  static_assert(detail::Holds<(kHeads > 0)>,
+                "attune::AlibiBias: the number of heads must be positive, and the layer's");
   int offset = 0;
 
   template <ScoreShape shape>
   static constexpr void fits() {
-    static_assert(shape.num_heads == kHeads,
+    static_assert(detail::Holds<(shape.num_heads == kHeads)>,
                   "attune::AlibiBias: the bias and the layer have different numbers of heads");
   }
   template <int kv_len, class Scalar>

@@ -288,7 +288,7 @@ ATTUNE_INLINE void attend_backward(const Query& query, const Key& key, const Val
                                    const DKey& dk, const DValue& dv, Scalar* scratch, const Scores& scores,
                                    Dropout&& dropout, const Call& context, Sum sum = {}) {
   check_weights<decltype(weights.p)>();
-  static_assert(DQuery::col_stride == 1,
+  static_assert(Holds<(DQuery::col_stride == 1)>,
                 "attune::scaled_dot_product_attention_backward: a row of "
                 "d_query must be contiguous");
   const auto keys = context.keys().first(key);

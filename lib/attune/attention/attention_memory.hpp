@@ -102,12 +102,12 @@ struct AttentionMemory {
     /// after it are undefined, and appended keys may stand further to the front.
     template <bool kKept = shape.keep_weights>
     [[nodiscard]] ConstView<Weights> head_weights(int head) const {
-      static_assert(kKept,
+      static_assert(Holds<kKept>,
                     "attune::MultiHeadAttention: attention weights are not kept; set .keep_weights = true in "
                     "AttentionShape");
       constexpr bool kReadable = std::is_same_v<Matrix<Scalar, 1, 1>, Tensor<Scalar, 1, 1>>;
       static_assert(
-          kReadable || !kKept,
+          Holds<(kReadable || !kKept)>,
           "attune::MultiHeadAttention: the weights of a packed tape cannot be read; leave out PackedTape");
       if constexpr (kKept && kReadable)
         return view(weights).template rows_at<shape.seq_len>(head * shape.seq_len);

@@ -110,28 +110,31 @@ constexpr AttentionShape checked_attention_shape() {
   constexpr bool kSpins = shape.window.left >= 0 && shape.window.right >= 0 && shape.window.sinks >= 0;
   constexpr bool kStarts = shape.offset >= 0 && shape.offset <= 1 << 30;
   static_assert(
-      kHasTokens,
+      Holds<kHasTokens>,
       "attune::MultiHeadAttention: seq_len and kv_len must be positive; set them in AttentionShape");
-  static_assert(kHasWidths, "attune::MultiHeadAttention: d_model, d_key, d_value and d_out must be positive");
-  static_assert(kHasHeads, "attune::MultiHeadAttention: num_heads must be positive; 1 is a single head");
-  static_assert(kSharesHeads,
+  static_assert(Holds<kHasWidths>,
+                "attune::MultiHeadAttention: d_model, d_key, d_value and d_out must be positive");
+  static_assert(Holds<kHasHeads>,
+                "attune::MultiHeadAttention: num_heads must be positive; 1 is a single head");
+  static_assert(Holds<kSharesHeads>,
                 "attune::MultiHeadAttention: num_kv_heads must divide num_heads; num_heads / num_kv_heads "
                 "query heads share one key and value head");
   static_assert(
-      kDivides,
+      Holds<kDivides>,
       "attune::MultiHeadAttention: d_model is not divisible by num_heads; choose num_heads that divides "
       "d_model, or set d_k and d_v in AttentionShape");
-  static_assert(kHasFeatures,
+  static_assert(Holds<kHasFeatures>,
                 "attune::MultiHeadAttention: d_k and d_v must be positive; with more heads "
                 "than d_model, set them in AttentionShape");
-  static_assert(kRotates,
+  static_assert(Holds<kRotates>,
                 "attune::MultiHeadAttention: rotary_dim must be even and at most d_k: features of a head are "
                 "rotated in pairs; 0 rotates none");
-  static_assert(kCaps, "attune::MultiHeadAttention: softcap must be in [1e-30, 1e30], or 0 for no cap");
-  static_assert(kSpins,
+  static_assert(Holds<kCaps>,
+                "attune::MultiHeadAttention: softcap must be in [1e-30, 1e30], or 0 for no cap");
+  static_assert(Holds<kSpins>,
                 "attune::MultiHeadAttention: left, right and sinks of a window must not be negative; use "
                 "kUnlimited for no bound");
-  static_assert(kStarts, "attune::MultiHeadAttention: offset must not be negative, nor above 2^30");
+  static_assert(Holds<kStarts>, "attune::MultiHeadAttention: offset must not be negative, nor above 2^30");
   if constexpr (kHasSizes && kRotates && kCaps && kSpins && kStarts) {
     return shape;
   } else {

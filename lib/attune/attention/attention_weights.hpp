@@ -60,7 +60,7 @@ template <class Scalar, int kQueries, int kKvLen, class Mask, class Kept = std::
 
 template <class Weights>
 constexpr void check_weights() {
-  static_assert(Weights::kDense,
+  static_assert(Holds<Weights::kDense>,
                 "attune::scaled_dot_product_attention: weights are a strided view; pass a Tensor, or a view "
                 "with contiguous rows");
 }

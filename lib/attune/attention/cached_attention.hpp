@@ -31,7 +31,7 @@ namespace detail {
 template <class Attention>
 struct AttentionParts {
   static constexpr AttentionShape kShape = Attention::kShape;
-  static_assert(kShape.offset == 0,
+  static_assert(Holds<(kShape.offset == 0)>,
                 "attune: a stream counts positions itself; leave offset out of AttentionShape");
   using Scalar = typename Attention::Scalar;
   static constexpr int kHeads = kShape.num_heads, kKvHeads = kShape.num_kv_heads;
@@ -133,7 +133,7 @@ constexpr CacheShape kept_of() {
   } else {
     constexpr bool kOwnIsWithin =
         cache.window == 0 || (kOwn.left < cache.window && kOwn.sinks <= cache.sinks);
-    static_assert(kOwnIsWithin || (kOwn.left >= cache.window - 1 && kOwn.sinks >= cache.sinks),
+    static_assert(Holds<(kOwnIsWithin || (kOwn.left >= cache.window - 1 && kOwn.sinks >= cache.sinks))>,
                   "attune: the cache must cover the layer's window and its sinks; enlarge both in "
                   "CacheShape, or set a capacity");
     return kOwnIsWithin ? CacheShape{.window = kOwn.left + 1, .sinks = kOwn.sinks, .numbers = cache.numbers}
@@ -260,11 +260,11 @@ template <class Parts, class Tokens, CacheShape kept>
 /// Runs MultiHeadAttention token by token.
 template <class Attention, int tokens, CacheShape cache>
 struct AttentionStream : AttentionParts<Attention> {
-  static_assert(Attention::kSelfAttention,
+  static_assert(Holds<Attention::kSelfAttention>,
                 "attune: cross-attention alone does not run token by token; use a DecoderLayer, which caches "
                 "the keys and values of its memory");
   static_assert(
-      !Attention::kShape.add_bias_kv && !Attention::kShape.add_zero_attn,
+      Holds<(!Attention::kShape.add_bias_kv && !Attention::kShape.add_zero_attn)>,
       "attune: a stream has no last token to append keys to; leave out add_bias_kv and add_zero_attn");
   using Parts = AttentionParts<Attention>;
   using Parts::kShape, Parts::kHeads, Parts::kKvHeads, Parts::kDk, Parts::kDv;

@@ -35,7 +35,7 @@ inline constexpr bool kOwnsStorage = requires {
 };
 template <class Source>
 constexpr void check_lifetime() {
-  static_assert(!kOwnsStorage<Source> || std::is_lvalue_reference_v<Source>,
+  static_assert(Holds<(!kOwnsStorage<Source> || std::is_lvalue_reference_v<Source>)>,
                 "attune::AdditiveMask: the matrix is a temporary and does not outlive the mask; store it in "
                 "a variable");
 }
@@ -113,7 +113,8 @@ template <int kKvLen>
 struct KeyPaddingMask : detail::ValidTokens<kKvLen> {
   template <int kv_len>
   [[nodiscard]] constexpr bool keeps_key(int key) const {
-    static_assert(kv_len == kKvLen, "attune::KeyPaddingMask: the mask and the layer have different kv_len");
+    static_assert(detail::Holds<(kv_len == kKvLen)>,
+                  "attune::KeyPaddingMask: the mask and the layer have different kv_len");
     return this->valid(key);
   }
   template <int kv_len>
@@ -124,7 +125,7 @@ struct KeyPaddingMask : detail::ValidTokens<kKvLen> {
   }
   template <ScoreShape shape>
   static constexpr void fits() {
-    static_assert(shape.kv_len == kKvLen,
+    static_assert(detail::Holds<(shape.kv_len == kKvLen)>,
                   "attune::KeyPaddingMask: the mask and the layer have different kv_len");
   }
   template <int kv_len, class Scalar>
@@ -143,7 +144,7 @@ template <int kSeqLen>
 struct QueryPaddingMask : detail::ValidTokens<kSeqLen> {
   template <ScoreShape shape>
   static constexpr void fits() {
-    static_assert(shape.seq_len == kSeqLen,
+    static_assert(detail::Holds<(shape.seq_len == kSeqLen)>,
                   "attune::QueryPaddingMask: the mask's seq_len differs from the layer's, or from the "
                   "cache's capacity in a stream");
   }
@@ -172,12 +173,12 @@ struct AdditiveMask {
 
   template <ScoreShape shape>
   static constexpr void fits() {
-    static_assert(shape.kv_len == kKvLen,
+    static_assert(detail::Holds<(shape.kv_len == kKvLen)>,
                   "attune::AdditiveMask: the mask and the layer have different kv_len");
-    static_assert(shape.seq_len == kSeqLen,
+    static_assert(detail::Holds<(shape.seq_len == kSeqLen)>,
                   "attune::AdditiveMask: the mask's seq_len differs from the layer's, or from the cache's "
                   "capacity in a stream");
-    static_assert(kHeads == 1 || shape.num_heads == kHeads,
+    static_assert(detail::Holds<(kHeads == 1 || shape.num_heads == kHeads)>,
                   "attune::additive_mask_per_head: the mask and the layer have different numbers of heads");
   }
   template <int kv_len, class Scalar>
@@ -223,7 +224,8 @@ template <int kHeads, class Source>
   detail::check_lifetime<Source>();
   const auto matrix = view(values);
   constexpr bool kStacked = matrix.rows % kHeads == 0;
-  static_assert(kStacked, "attune::additive_mask_per_head: rows must be num_heads * seq_len, heads stacked");
+  static_assert(detail::Holds<kStacked>,
+                "attune::additive_mask_per_head: rows must be num_heads * seq_len, heads stacked");
   constexpr int kParts = kStacked ? kHeads : 1;
   return AdditiveMask<std::remove_const_t<typename decltype(matrix)::Scalar>, matrix.rows / kParts,
                       matrix.cols, kParts>(as_const(matrix));

@@ -239,7 +239,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
     return detail::with_options<shape>(context.mask(), detail::appended_at<shape>(context.keys()));
   }
   static constexpr void check_self_attention() {
-    static_assert(kSelfAttention,
+    static_assert(detail::Holds<kSelfAttention>,
                   "attune::MultiHeadAttention: self-attention needs kv_len, d_key and d_value equal to "
                   "seq_len and d_model; pass query, key and value");
   }

@@ -52,19 +52,19 @@ struct RotaryShape {
 template <RotaryShape shape, class ScalarType = float>
 struct RotaryPositions {
   static_assert(
-      shape.seq_len > 0 && shape.num_heads > 0 && shape.d_k > 0,
+      detail::Holds<(shape.seq_len > 0 && shape.num_heads > 0 && shape.d_k > 0)>,
       "attune::RotaryPositions: seq_len, num_heads and d_k must be positive; set all three in RotaryShape");
   static_assert(
-      shape.rotary_dim > 0 && shape.rotary_dim % 2 == 0 && shape.rotary_dim <= shape.d_k,
+      detail::Holds<(shape.rotary_dim > 0 && shape.rotary_dim % 2 == 0 && shape.rotary_dim <= shape.d_k)>,
       "attune::RotaryPositions: rotary_dim must be even and at most d_k: features are rotated in pairs");
-  static_assert(shape.base > 1 && shape.base <= 1e300,
+  static_assert(detail::Holds<(shape.base > 1 && shape.base <= 1e300)>,
                 "attune::RotaryPositions: base must be above 1, and at most 1e300");
-  static_assert(shape.scaling.factor >= 1 && shape.scaling.low_frequency_factor > 0 &&
-                    shape.scaling.high_frequency_factor > shape.scaling.low_frequency_factor &&
-                    shape.scaling.original_length > 0,
+  static_assert(detail::Holds<(shape.scaling.factor >= 1 && shape.scaling.low_frequency_factor > 0 &&
+                               shape.scaling.high_frequency_factor > shape.scaling.low_frequency_factor &&
+                               shape.scaling.original_length > 0)>,
                 "attune::RotaryScaling: factor is at least 1, low_frequency_factor positive and below "
                 "high_frequency_factor, original_length positive");
-  static_assert(shape.offset >= 0 && shape.offset <= 1 << 30,
+  static_assert(detail::Holds<(shape.offset >= 0 && shape.offset <= 1 << 30)>,
                 "attune::RotaryPositions: offset must not be negative, nor above 2^30");
 
   using Scalar = ScalarType;
@@ -97,7 +97,7 @@ struct RotaryPositions {
   struct NoBeyond {};
   /// Number of angles in the table.
   static constexpr std::int64_t kAngles = std::int64_t{shape.seq_len} * kPairs;
-  static_assert(kAngles <= detail::kMostAngles,
+  static_assert(detail::Holds<(kAngles <= detail::kMostAngles)>,
                 "attune::RotaryPositions: the table is too large for the compiler; seq_len * rotary_dim must "
                 "be at most 262144");
   /// Angles of positions offset … offset + seq_len − 1. In flash; large tables on a PC are filled at startup.

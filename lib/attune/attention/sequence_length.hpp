@@ -35,13 +35,13 @@ class SequenceLength {
 
   template <int kv_len>
   [[nodiscard]] constexpr bool keeps_key(int key) const {
-    static_assert(kv_len == kSeqLen,
+    static_assert(detail::Holds<(kv_len == kSeqLen)>,
                   "attune::SequenceLength: the length and the layer have different seq_len");
     return key < length();
   }
   template <ScoreShape shape>
   static constexpr void fits() {
-    static_assert(shape.kv_len == kSeqLen,
+    static_assert(detail::Holds<(shape.kv_len == kSeqLen)>,
                   "attune::SequenceLength: the length and the layer have different seq_len");
   }
   template <int kv_len, class Scalar>

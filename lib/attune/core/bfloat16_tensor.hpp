@@ -17,7 +17,7 @@ namespace ATTUNE_NAMESPACE {
 template <class ScalarType, int kRows, int kCols>
 struct Bfloat16Tensor {
   static_assert(detail::check_tensor<ScalarType, kRows, kCols>());
-  static_assert(std::is_same_v<ScalarType, float>,
+  static_assert(detail::Holds<std::is_same_v<ScalarType, float>>,
                 "attune::Bfloat16Tensor: 16-bit weights need a model in float");
 
   using Scalar = ScalarType;

@@ -81,15 +81,16 @@ constexpr bool lies_as(const Source& source) {
 template <class Matrix, class Source>
 [[nodiscard]] constexpr auto checked_view(Source&& source) {
   using Stored = std::remove_cvref_t<Source>;
-  static_assert(std::is_lvalue_reference_v<Source> || std::ranges::enable_borrowed_range<Stored>,
-                "attune::checked_view: the temporary does not outlive its view; store it in a variable");
+  static_assert(
+      detail::Holds<(std::is_lvalue_reference_v<Source> || std::ranges::enable_borrowed_range<Stored>)>,
+      "attune::checked_view: the temporary does not outlive its view; store it in a variable");
   using Element = std::remove_pointer_t<decltype(std::data(source))>;
-  static_assert(std::is_arithmetic_v<Element>,
+  static_assert(detail::Holds<std::is_arithmetic_v<Element>>,
                 "attune::checked_view: the argument is a range of rows; pass the numbers, "
                 "std::span(&rows[0][0], count)");
   const auto size = static_cast<std::size_t>(std::size(source));
   if constexpr (detail::EigenLike<Stored>) {
-    static_assert(Stored::IsRowMajor || Stored::IsVectorAtCompileTime,
+    static_assert(detail::Holds<(Stored::IsRowMajor || Stored::IsVectorAtCompileTime)>,
                   "attune::checked_view: an Eigen matrix must be row-major; Eigen's default is not");
     if (!detail::lies_as<Matrix>(source)) return detail::checked_view<Matrix>(std::data(source), 0);
   }

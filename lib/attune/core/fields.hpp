@@ -65,9 +65,9 @@ inline constexpr bool kHasMembers<Set, std::index_sequence<indices...>> = requir
 /// Checks that a list of `listed` names has all members of a set.
 template <int listed, class Set>
 constexpr bool check_fields() {
-  static_assert(listed >= 0, "attune: ATTUNE_FIELDS lists a member twice");
-  static_assert(listed < 0 || std::is_empty_v<Set> ||
-                    !kHasMembers<Set, std::make_index_sequence<static_cast<std::size_t>(listed + 1)>>,
+  static_assert(Holds<(listed >= 0)>, "attune: ATTUNE_FIELDS lists a member twice");
+  static_assert(Holds<(listed < 0 || std::is_empty_v<Set> ||
+                       !kHasMembers<Set, std::make_index_sequence<static_cast<std::size_t>(listed + 1)>>)>,
                 "attune: a member is missing from ATTUNE_FIELDS");
   return true;
 }

@@ -114,7 +114,7 @@ concept Clipping = requires(const C& clipping, const NoParameters& gradients, fl
 /// No bound on the gradient. Computes the norm in one pass: in float, norms below 1e-19 lose bits, and norms
 /// below 1e-22 are 0. Gradients above 1e19 are refused.
 struct NoClipping {
-  [[nodiscard]] static constexpr Status check() { return Status::kOk; }
+  static constexpr Status check() { return Status::kOk; }
   /// √Σg² of all gradients, in one pass.
   template <class Scalar, class Set>
   [[nodiscard]] static Scalar norm(const Set& gradients) {
@@ -145,9 +145,7 @@ struct NoClipping {
 struct GradientClipping {
   float max_norm;  // > 0
 
-  [[nodiscard]] constexpr Status check() const {
-    return max_norm > 0 ? Status::kOk : Status::kInvalidMaxNorm;
-  }
+  constexpr Status check() const { return max_norm > 0 ? Status::kOk : Status::kInvalidMaxNorm; }
   /// √Σg² of all gradients, without overflow.
   template <class Scalar, class Set>
   [[nodiscard]] static Scalar norm(const Set& gradients) {
@@ -187,7 +185,7 @@ struct ClippingOfNorm {
   const OfClipping& clipping;
   Scalar known;
 
-  [[nodiscard]] constexpr Status check() const { return clipping.check(); }
+  constexpr Status check() const { return clipping.check(); }
   template <class>
   [[nodiscard]] Scalar norm(const auto&) const {
     return known;

@@ -15,7 +15,7 @@ namespace ATTUNE_NAMESPACE {
 /// temporary or a literal live until the end of the call.
 template <int n>
 class Ids {
-  static_assert(n > 0, "attune::Ids: at least one id is required");
+  static_assert(detail::Holds<(n > 0)>, "attune::Ids: at least one id is required");
 
  public:
   /// Views the n ids at `first`.
@@ -24,7 +24,7 @@ class Ids {
   /// A pointer alone is a compile error: it has no number of ids.
   template <detail::Pointer Pointer>
   constexpr Ids(const Pointer&) : first_(nullptr) {
-    static_assert(!detail::Pointer<Pointer>,
+    static_assert(detail::Holds<!detail::Pointer<Pointer>>,
                   "attune::Ids: a pointer has no size; check it with attune::checked_view, or promise the "
                   "size with Ids{pointer}");
   }
@@ -37,7 +37,8 @@ class Ids {
   /// An array of n ids, also in braces. Another number is a compile error.
   template <std::size_t count>
   constexpr Ids(const int (&ids ATTUNE_LIFETIME_BOUND)[count]) : first_(ids) {
-    static_assert(count == n, "attune::Ids: the number of ids must equal the number of tokens or rows");
+    static_assert(detail::Holds<(count == n)>,
+                  "attune::Ids: the number of ids must equal the number of tokens or rows");
   }
   // Takes any container, so that the error can name the mistake.
   /// A std::array or std::span of n ids. Another number is a compile error.
@@ -51,7 +52,8 @@ class Ids {
   template <int count>
     requires(count != n)
   constexpr Ids(const Ids<count>&) : first_(nullptr) {
-    static_assert(count == n, "attune::Ids: the number of ids must equal the number of tokens or rows");
+    static_assert(detail::Holds<(count == n)>,
+                  "attune::Ids: the number of ids must equal the number of tokens or rows");
   }
 
   /// The id of a token. The index is checked in checked mode only.
@@ -77,11 +79,11 @@ class Ids {
     using From = detail::Storage<Source>;  // any shape: only the number of ids counts
     constexpr int kCount = From::rows == 0 ? From::cols : From::rows * From::cols;
     constexpr bool kInts = std::is_same_v<std::remove_const_t<detail::ElementOf<const Source>>, int>;
-    static_assert(kInts, "attune::Ids: ids are ints; copy others into a std::array<int, n>");
+    static_assert(detail::Holds<kInts>, "attune::Ids: ids are ints; copy others into a std::array<int, n>");
     static_assert(
-        kCount > 0,
+        detail::Holds<(kCount > 0)>,
         "attune::Ids: the number of ids is known only at run time; check it with attune::checked_view");
-    static_assert(kCount == 0 || kCount == n,
+    static_assert(detail::Holds<(kCount == 0 || kCount == n)>,
                   "attune::Ids: the number of ids must equal the number of tokens or rows");
     if constexpr (kInts) {
       return From::first(source);

@@ -218,9 +218,18 @@ namespace detail {
 /// A trainer in place of parameters is a compile error.
 template <class Set>
 constexpr void check_no_trainer() {
-  static_assert(
-      !requires(const Set& owner) { owner.parameters(); },
-      "attune: this is a trainer, not parameters; pass trainer.parameters()");
+  static_assert(Holds<(!requires(const Set& owner) { owner.parameters(); })>,
+                "attune: this is a trainer, not parameters; pass trainer.parameters()");
+}
+/// The set. In place of a trainer, which is a compile error, its parameters.
+template <class Set>
+constexpr const auto& checked_parameters(const Set& set) {
+  check_no_trainer<Set>();
+  if constexpr (requires { set.parameters(); }) {
+    return set.parameters();
+  } else {
+    return set;
+  }
 }
 
 template <class>

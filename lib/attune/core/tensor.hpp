@@ -29,13 +29,13 @@ inline constexpr bool kSizesFit = kRows > 0 && kCols > 0 &&
 // Static assertions are in functions: in clang, a class whose own body fails has no members.
 template <class Scalar, int kRows, int kCols>
 constexpr bool check_tensor() {
-  static_assert(kRows > 0 && kCols > 0,
+  static_assert(Holds<(kRows > 0 && kCols > 0)>,
                 "attune::Tensor: rows and cols must be positive; give the layer positive sizes");
   static_assert(
-      kSizesFit<kRows, kCols> || kRows < 1 || kCols < 1,
+      Holds<(kSizesFit<kRows, kCols> || kRows < 1 || kCols < 1)>,
       "attune::Tensor: rows * cols must be below 2^31; attention keeps [num_heads * seq_len, kv_len] "
       "weights unless keep_weights = false");
-  static_assert(std::is_floating_point_v<kernels::Real<Scalar>>,
+  static_assert(Holds<std::is_floating_point_v<kernels::Real<Scalar>>>,
                 "attune::Tensor: the scalar must be float or double");
   return true;
 }

@@ -87,7 +87,7 @@ class SafetensorsAverage {
   }
 
   /// Checks a file by itself and against the first one.
-  [[nodiscard]] Status check(std::size_t index) const {
+  Status check(std::size_t index) const {
     const SafetensorsFile file = split_safetensors(files_[index].bytes);
     if (file.status != Status::kOk) return file.status;
     const SafetensorsFile first = split_safetensors(files_[0].bytes);

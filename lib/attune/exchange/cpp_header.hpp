@@ -146,7 +146,8 @@ class HeaderText {
 /// of at most 120 characters; only lines with names in them can be longer and are split.
 template <class Set, class Sink>
 void write_cpp_header(const Set& set, const CppHeaderOptions& options, Sink&& sink) {
-  static_assert(!std::is_empty_v<Set>, "attune::write_cpp_header: the model has no parameters to write");
+  static_assert(detail::Holds<!std::is_empty_v<Set>>,
+                "attune::write_cpp_header: the model has no parameters to write");
   detail::HeaderText<std::remove_reference_t<Sink>> text(sink);
   bool first = true;
   for_each_tensor(

@@ -23,8 +23,9 @@ namespace detail {
 
 template <class Element, class Tensor>
 constexpr void check_flat_scalar() {
-  static_assert(std::is_same_v<std::remove_const_t<Element>, typename std::remove_cvref_t<Tensor>::Scalar>,
-                "attune: the flat array and the parameters have different scalar types");
+  static_assert(
+      Holds<std::is_same_v<std::remove_const_t<Element>, typename std::remove_cvref_t<Tensor>::Scalar>>,
+      "attune: the flat array and the parameters have different scalar types");
 }
 
 // References then point into the array.
@@ -61,8 +62,8 @@ constexpr bool refers() {
 
 template <class Source, class Set>
 constexpr void check_lifetime() {
-  static_assert(std::is_lvalue_reference_v<Source> ||
-                    std::ranges::enable_borrowed_range<std::remove_cvref_t<Source>> || !refers<Set>(),
+  static_assert(Holds<(std::is_lvalue_reference_v<Source> ||
+                       std::ranges::enable_borrowed_range<std::remove_cvref_t<Source>> || !refers<Set>())>,
                 "attune: the values do not outlive the references to them; store them in a variable");
 }
 
@@ -76,9 +77,9 @@ template <class Set, class Source>
   detail::check_lifetime<Source, Set>();
   using From = detail::Storage<std::remove_cvref_t<Source>>;
   constexpr int kCount = From::rows == 0 ? From::cols : From::rows * From::cols;
-  static_assert(kCount > 0,
+  static_assert(detail::Holds<(kCount > 0)>,
                 "attune::from_flat: the number of values is known only at run time; use read_flat");
-  static_assert(kCount == 0 || kCount == detail::kScalarsOf<Set>,
+  static_assert(detail::Holds<(kCount == 0 || kCount == detail::kScalarsOf<Set>)>,
                 "attune::from_flat: the array and the parameters have different sizes; the array belongs to "
                 "another model or shape");
   Set set{};

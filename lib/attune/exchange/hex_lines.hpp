@@ -27,7 +27,7 @@ class HexLines {
 
   /// Sends lines to `sink`.
   explicit HexLines(Sink sink) : sink_(sink) {
-    static_assert(std::is_invocable_v<Sink&, const char*, std::size_t>,
+    static_assert(detail::Holds<std::is_invocable_v<Sink&, const char*, std::size_t>>,
                   "attune::HexLines: a sink is called as sink(const char* text, std::size_t length)");
   }
   HexLines(const HexLines&) = delete;

@@ -103,47 +103,47 @@ constexpr auto tensor_named() {
 
 template <class Tensor>
 struct MissingTensor {
-  static_assert(sizeof(Tensor*) == 0,
+  static_assert(Holds<(sizeof(Tensor*) == 0)>,
                 "attune: the file lacks this tensor: use the model's file, or other names in PyTorchModule");
 };
 template <class Tensor>
 struct UnknownTensor {
-  static_assert(sizeof(Tensor*) == 0,
+  static_assert(Holds<(sizeof(Tensor*) == 0)>,
                 "attune: the file has a tensor that the model lacks: use the model's file, other names in "
                 "PyTorchModule, or a PyTorchPart");
 };
 template <class Tensor, class OfFile, class OfModel>
 struct TensorOfAnotherShape {
-  static_assert(sizeof(Tensor*) == 0,
+  static_assert(Holds<(sizeof(Tensor*) == 0)>,
                 "attune: this tensor has different shapes in the file and in the model");
 };
 template <class Tensor>
 struct TensorOfNoUse {
-  static_assert(sizeof(Tensor*) == 0,
+  static_assert(Holds<(sizeof(Tensor*) == 0)>,
                 "attune: this tensor must be F64, F32, F16 or BF16, or an I8 weight with its row scales in "
                 "NAME.scale; biases and norms must be floats");
 };
 template <class Tensor, ElementType of_file, ElementType of_model>
 struct TensorOfAnotherType {
-  static_assert(sizeof(Tensor*) == 0,
+  static_assert(Holds<(sizeof(Tensor*) == 0)>,
                 "attune::kInFlash: this tensor has the first type and needs the second; name it in WEIGHTS "
                 "or FLOATS of attune_add_model, or use QUANTIZE bf16 or fp16, or kCopied");
 };
 template <class Tensor>
 struct TensorOfOwnNames {
-  static_assert(sizeof(Tensor*) == 0,
+  static_assert(Holds<(sizeof(Tensor*) == 0)>,
                 "attune::kInFlash: weights of a file by OwnNames are [in, out]; leave it in floats, and use "
                 "kQuantized or kPackedInt8");
 };
 template <class Tensor>
 struct MisalignedTensor {
-  static_assert(sizeof(Tensor*) == 0,
+  static_assert(Holds<(sizeof(Tensor*) == 0)>,
                 "attune::kInFlash: this tensor is misaligned; save the file again with safetensors, or copy "
                 "it with read_safetensors() or kCopied");
 };
 template <Status status, class LastTensor>
 struct DamagedFile {
-  static_assert(sizeof(LastTensor*) == 0,
+  static_assert(Holds<(sizeof(LastTensor*) == 0)>,
                 "attune: the file is damaged or not a safetensors file; the type names the fault and the "
                 "tensor at or after which it was found");
 };
@@ -315,7 +315,7 @@ constexpr auto set_in_flash() {
     refuse(Of::why_it_is_copied());
     return Set{};
   } else {
-    static_assert(std::is_same_v<typename File::Scalar, typename Names::Model::Scalar>,
+    static_assert(Holds<std::is_same_v<typename File::Scalar, typename Names::Model::Scalar>>,
                   "attune::kInFlash: File::Scalar is not the model's; attune_add_model makes it double where "
                   "the file has F64 and no F32, float elsewhere");
     struct Referred {
@@ -332,7 +332,7 @@ constexpr auto set_in_flash() {
       }
       return referred;
     }();
-    static_assert(kReferred.result == Status::kOk,
+    static_assert(Holds<(kReferred.result == Status::kOk)>,
                   "attune::kInFlash: biases or norms of the file are quantized; leave files by OwnNames in "
                   "floats, and use kQuantized or kPackedInt8");
     return kReferred.set;
@@ -349,7 +349,7 @@ constexpr auto copied_set() {
     const auto bytes = bytes_seen<File>();
     static_cast<void>(read_safetensors<Names>(std::string_view(bytes.data(), File::kSize), set));
   } else {
-    static_assert(sizeof(File*) == 0,
+    static_assert(Holds<(sizeof(File*) == 0)>,
                   "attune::kCopied: the compiler must see the file; use attune_add_model() with ARRAY or "
                   "QUANTIZE packed_int8");
   }
@@ -362,7 +362,7 @@ constexpr auto quantized_set() {
   using Of = FileOfModel<Names, File>;
   if constexpr (Of::kIsTheModels) {
     static_assert(
-        Of::kMatrix == Of::kScalar && Of::kScalar == ElementType::kF32,
+        Holds<(Of::kMatrix == Of::kScalar && Of::kScalar == ElementType::kF32)>,
         "attune::kQuantized, kPackedInt8: the compiler quantizes files of floats only; call pack() at "
         "startup for quantized weights");
   }
@@ -375,7 +375,7 @@ constexpr auto quantized_set() {
     quantized.status = quantize(copied_set<Names, File>(), quantized.set);
     return quantized;
   }();
-  static_assert(kResult.status == Status::kOk,
+  static_assert(Holds<(kResult.status == Status::kOk)>,
                 "attune::kQuantized, kPackedInt8: a weight of the file is infinite or NaN");
   return kResult.set;
 }

@@ -64,7 +64,7 @@ struct PeftNames {
   using Module = NamesOfModule;
   using Model = typename Module::Model;
   static constexpr bool kWholeFile = Module::kWholeFile;
-  static_assert(!detail::adapts_packed_tensors<Module>(),
+  static_assert(detail::Holds<!detail::adapts_packed_tensors<Module>()>,
                 "attune::PeftNames: PEFT cannot store factors for parts of a packed tensor (in_proj_weight, "
                 "qkv); write merged weights, or use OwnNames");
 

@@ -29,8 +29,8 @@ struct TensorAlias {
 /// The shape of a tensor in a file. The numbers and their order are the model's.
 template <detail::Name name, int... extents>
 struct TensorShape {
-  static_assert(sizeof...(extents) > 0 && sizeof...(extents) <= detail::TensorExtents::kMost &&
-                    ((extents > 0) && ...),
+  static_assert(detail::Holds<(sizeof...(extents) > 0 && sizeof...(extents) <= detail::TensorExtents::kMost &&
+                               ((extents > 0) && ...))>,
                 "attune::TensorShape: a shape has 1 to 8 dimensions, all of them positive");
   static constexpr auto kName = name;  ///< The name in the file.
   /// The same as one value.

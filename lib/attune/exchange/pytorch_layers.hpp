@@ -79,23 +79,17 @@ inline constexpr EncoderLayerNames kLayersAlone{.query = "q_proj",
                                                 .scale2 = "ls2.gamma"};
 inline constexpr EncoderLayerNames kGatedAlone{.linear1 = "up", .linear2 = "down", .gate = "gate"};
 
-template <bool kOfTable>
-struct EpsilonOfNorm {
-  [[deprecated(
-      "attune: the norm's epsilon differs from the table's default; set config.json's value in the model and "
-      "in EncoderLayerNames::epsilon")]] static constexpr void
-  differs() {}
-};
+template <bool same>
+inline constexpr bool kSameEpsilon = true;
 template <>
-struct EpsilonOfNorm<true> {
-  static constexpr void differs() {}
-};
+[[deprecated("attune: set config.json's epsilon in the norm and in EncoderLayerNames")]] inline constexpr bool
+    kSameEpsilon<false> = false;
 /// Warns of a norm whose epsilon differs from the table's.
 template <class Norm, const EncoderLayerNames& names>
 constexpr void check_epsilon() {
   if constexpr (requires { Norm::kShape.epsilon; }) {
     constexpr bool kSame = !(Norm::kShape.epsilon < names.epsilon) && !(names.epsilon < Norm::kShape.epsilon);
-    EpsilonOfNorm<kSame || names.epsilon <= 0>::differs();
+    static_cast<void>(kSameEpsilon<(kSame || names.epsilon <= 0)>);
   }
 }
 
@@ -128,7 +122,8 @@ struct PyTorchNames {
     Layer::Parameters::visit(
         [&visitor]<class Stored>(const TensorPath& path, auto&& leaf, const Stored&) {
           static_assert(
-              Stored::rows == 1 || !std::is_same_v<decltype(kStored), const typename Layer::Parameters>,
+              detail::Holds<(Stored::rows == 1 ||
+                             !std::is_same_v<decltype(kStored), const typename Layer::Parameters>)>,
               "attune::PyTorchModule: it is unknown which matrices of this layer PyTorch stores transposed; "
               "give it ParametersOf<Matrix, Vector>, or specialize PyTorchNames");
           using Matrix = TransposedReference<typename Stored::Scalar, Stored::rows, Stored::cols>;
@@ -331,7 +326,7 @@ struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
   }
   template <bool complete>
   static constexpr bool check_alone() {
-    static_assert(complete,
+    static_assert(detail::Holds<complete>,
                   "attune::EncoderLayerNames: attention_alone lacks a name: query, key and value, or "
                   "qkv_weight and qkv_bias; output; query_norm and key_norm if they are normalized");
     return complete;
@@ -341,8 +336,9 @@ struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
     constexpr bool kFourLinears =
         shape.num_kv_heads != shape.num_heads || kNormalizes || shape.output_bias != shape.bias;
     static_assert(
-        kFourLinears || (shape.num_heads * shape.d_k == shape.d_model &&
-                         shape.num_heads * shape.d_v == shape.d_model && shape.d_out == shape.d_model),
+        detail::Holds<(kFourLinears ||
+                       (shape.num_heads * shape.d_k == shape.d_model &&
+                        shape.num_heads * shape.d_v == shape.d_model && shape.d_out == shape.d_model))>,
         "attune::PyTorchModule: nn.MultiheadAttention needs num_heads * d_k, num_heads * d_v and d_out equal "
         "to d_model; for other attention use a table with attention_alone");
     return kFourLinears ? detail::kLayersAlone : detail::kMultiheadAttention;
@@ -454,7 +450,7 @@ struct PyTorchNames<Layer, table> {
   /// Refuses a table that lacks a name, with one error for all visitors.
   template <bool complete>
   static constexpr bool check_table() {
-    static_assert(complete,
+    static_assert(detail::Holds<complete>,
                   "attune::EncoderLayerNames: the table lacks a name for a part of the layer: gate, "
                   "query_norm, key_norm, scale1 or scale2");
     return complete;
@@ -469,9 +465,10 @@ struct PyTorchNames<Layer, table> {
     } else if constexpr (!check_table<detail::names_all_of<Layer>(kNames)>()) {
       return PyTorchNames<Layer>::visit(visitor, parent, set);
     } else {
-      static_assert(!kDecoder, "attune::EncoderLayerNames: the table is for encoder layers only");
+      static_assert(detail::Holds<!kDecoder>,
+                    "attune::EncoderLayerNames: the table is for encoder layers only");
       static_assert(
-          !Attention::Layer::kShape.add_bias_kv,
+          detail::Holds<!Attention::Layer::kShape.add_bias_kv>,
           "attune::EncoderLayerNames: a table has no names for the key and the value of add_bias_kv");
       detail::check_epsilon<typename Layer::Norm, kNames>();
       PyTorchNames<typename Attention::Layer>::template visit_by<kNames>(

@@ -131,11 +131,11 @@ struct NamedLayers<PartlyTrained<Layer, kConstants, What>, table> {
 template <class Model, const EncoderLayerNames* table, Name... names>
 constexpr bool check_module() {
   constexpr bool kNonEmpty = ((names.text[0] != '\0') && ...);
-  static_assert(kNonEmpty, "attune::PyTorchModule: a name is empty");
+  static_assert(Holds<kNonEmpty>, "attune::PyTorchModule: a name is empty");
   bool fits = kNonEmpty;
   if constexpr (sizeof...(names) > 0) {
     constexpr bool kOneEach = NamedLayers<Model, table>::kCount == sizeof...(names);
-    static_assert(kOneEach,
+    static_assert(Holds<kOneEach>,
                   "attune::PyTorchModule: give one name for each layer with parameters, in order, nested "
                   "Sequentials included");
     fits = fits && kOneEach;
@@ -196,9 +196,8 @@ class PyTorchPart {
   using Model = typename Names::Model;
   /// The file may have more tensors.
   static constexpr bool kWholeFile = false;
-  static_assert(
-      !requires { Names::kFileTensors; },
-      "attune::PyTorchPart: put PyTorchFile around PyTorchPart, with the file's full names");
+  static_assert(detail::Holds<(!requires { Names::kFileTensors; })>,
+                "attune::PyTorchPart: put PyTorchFile around PyTorchPart, with the file's full names");
 
   /// Calls visitor(place, tensor) for each tensor of the model's set.
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {

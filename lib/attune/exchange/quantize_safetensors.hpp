@@ -54,7 +54,7 @@ class SafetensorsQuantizer {
       : file_(file), out_(sink), report_(report), is_weight_(is_weight) {}
 
   /// Whether every tensor can be written.
-  [[nodiscard]] SafetensorsResult check() const {
+  SafetensorsResult check() const {
     SafetensorsResult result;
     const Status read = for_each_entry([&](const SafetensorsEntry& entry) {
       if (result != Status::kOk) return;

@@ -56,9 +56,9 @@ constexpr bool check_file() {
     }
   }();
   static_assert(
-      !kText,
+      Holds<!kText>,
       "attune: pass the file's bytes, not its path, as a std::vector, a std::span or a std::string_view");
-  static_assert(kText || kBytes, "attune: a file is an array of char, unsigned char or std::byte");
+  static_assert(Holds<(kText || kBytes)>, "attune: a file is an array of char, unsigned char or std::byte");
   return true;  // one error names the right types
 }
 /// A container with the bytes of a file.
@@ -260,7 +260,7 @@ template <detail::CheckedNames Names, detail::CheckedFile Source>
 /// unchanged. On an error nothing changes. Returns kInvalidShape also if the set belongs to another model.
 template <detail::CheckedNames Names, detail::CheckedFile Source, detail::CheckedSet Set>
 constexpr SafetensorsResult read_safetensors(Source&& file, Set& set) {
-  static_assert(!std::is_const_v<Set>,
+  static_assert(detail::Holds<!std::is_const_v<Set>>,
                 "attune::read_safetensors: the destination is const; pass parameters that can change");
   if (const SafetensorsResult checked = detail::check_set_of<Names>(set); checked != Status::kOk)
     return checked;
@@ -269,7 +269,9 @@ constexpr SafetensorsResult read_safetensors(Source&& file, Set& set) {
   const char* const body = detail::bytes_of_file(file).data() + layout.body;
   detail::for_each_part<Names>(
       [&](const auto& place, detail::StateDictPart part, auto& tensor) {
-        if constexpr (requires { view(tensor).data; }) {
+        if constexpr (detail::kIsQuantizedForm<std::remove_cvref_t<decltype(tensor)>>) {
+          detail::refuse_quantized<std::remove_cvref_t<decltype(tensor)>>();
+        } else if constexpr (requires { view(tensor).data; }) {
           const auto to = view(tensor);
           const ElementType type = layout.type[part.tensor];
           const char* const first = body + layout.begin[part.tensor];
@@ -299,7 +301,7 @@ template <detail::CheckedNames Names, class Scalar, detail::CheckedSet Set>
 constexpr SafetensorsResult refer_to_safetensors(const SafetensorsLayout<Names>& layout, const Scalar* file,
                                                  Set& set, const char* constant_bytes = nullptr) {
   static_assert(std::endian::native == std::endian::little, "attune: files are little-endian");
-  static_assert(!detail::kStateDict<Names>.has_conv1d(),
+  static_assert(detail::Holds<!detail::kStateDict<Names>.has_conv1d()>,
                 "attune::kInFlash, refer_to_safetensors: Conv1D weights are [in, out] in the file, packed by "
                 "columns, so they must be copied: use read_safetensors() or kCopied");
   constexpr ElementType kScalar = detail::kElementTypeOf<Scalar>;
@@ -326,10 +328,11 @@ constexpr SafetensorsResult refer_to_safetensors(const SafetensorsLayout<Names>&
           if constexpr (detail::kIsQuantizedForm<Form>) {
             using Rows = decltype(tensor.stored);
             constexpr bool kByOutputs = std::is_same_v<Form, QuantizedWeights<Rows>>;
-            static_assert(!kByOutputs || is_transposed(std::remove_cvref_t<decltype(place)>::layout),
-                          "attune::kInFlash, refer_to_safetensors: weights of a file by OwnNames are [in, "
-                          "out]; leave it in "
-                          "floats, and use kQuantized or kPackedInt8");
+            static_assert(
+                detail::Holds<(!kByOutputs || is_transposed(std::remove_cvref_t<decltype(place)>::layout))>,
+                "attune::kInFlash, refer_to_safetensors: weights of a file by OwnNames are [in, "
+                "out]; leave it in "
+                "floats, and use kQuantized or kPackedInt8");
             const int row = part.first / Rows::length;
             tensor.stored = {
                 file, first + static_cast<std::size_t>(part.first) * sizeof(typename Rows::Element), nullptr};
@@ -345,9 +348,10 @@ constexpr SafetensorsResult refer_to_safetensors(const SafetensorsLayout<Names>&
                 detail::state_dict_shape<decltype(view(tensor))>(place.layout), tensor.data());
           } else {
             constexpr auto kLayout = std::remove_cvref_t<decltype(place)>::layout;
-            static_assert(detail::state_dict_shape<decltype(view(tensor))>(kLayout).is_stored_alike(),
-                          "attune::refer_to_safetensors: PyTorch stores linear weights transposed; use "
-                          "ParametersOf<TransposedReference, Reference>");
+            static_assert(
+                detail::Holds<detail::state_dict_shape<decltype(view(tensor))>(kLayout).is_stored_alike()>,
+                "attune::refer_to_safetensors: PyTorch stores linear weights transposed; use "
+                "ParametersOf<TransposedReference, Reference>");
             tensor.first = file + first / sizeof(Scalar) + part.first;
           }
         }
@@ -358,9 +362,10 @@ constexpr SafetensorsResult refer_to_safetensors(const SafetensorsLayout<Names>&
 /// The same for a file in memory, which must live as long as the set. A temporary does not compile.
 template <detail::CheckedNames Names, detail::CheckedFile Source, detail::CheckedSet Set>
 SafetensorsResult refer_to_safetensors(Source&& file, Set& set) {
-  static_assert(std::is_lvalue_reference_v<Source> || std::ranges::enable_borrowed_range<Source>,
-                "attune::refer_to_safetensors: the file is a temporary and does not outlive the parameters; "
-                "store it in a variable");
+  static_assert(
+      detail::Holds<(std::is_lvalue_reference_v<Source> || std::ranges::enable_borrowed_range<Source>)>,
+      "attune::refer_to_safetensors: the file is a temporary and does not outlive the parameters; "
+      "store it in a variable");
   using Scalar = typename Names::Model::Scalar;
   const char* const first = detail::bytes_of_file(file).data();
   const auto layout = safetensors_layout<Names>(file);

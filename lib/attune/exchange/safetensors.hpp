@@ -82,7 +82,7 @@ class SafetensorsHeader {
   }
 
   /// kOk, or the first error.
-  [[nodiscard]] constexpr Status status() const { return status_; }
+  constexpr Status status() const { return status_; }
   /// The text of the object "__metadata__"; empty without one.
   [[nodiscard]] constexpr std::string_view metadata() const { return metadata_; }
 

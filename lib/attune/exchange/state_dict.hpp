@@ -120,7 +120,7 @@ class StateDict {
   }();
 
  public:
-  static_assert(kCounts.tensors > 0, "attune::PyTorchModule: the model has no parameters");
+  static_assert(Holds<(kCounts.tensors > 0)>, "attune::PyTorchModule: the model has no parameters");
   static constexpr int kTensors = kCounts.tensors;
 
   StateDictTensor tensors[std::size_t{kTensors}] = {};
@@ -248,13 +248,13 @@ class StateDict {
 template <class Names>
 inline constexpr StateDict<Names> kStateDict = [] {
   constexpr StateDict<Names> kTensors;
-  static_assert(kTensors.parts_cover_tensors,
+  static_assert(Holds<kTensors.parts_cover_tensors>,
                 "attune::PyTorchNames: the parts of a packed tensor overlap or leave gaps");
-  static_assert(kTensors.file_tensors_fit,
+  static_assert(Holds<kTensors.file_tensors_fit>,
                 "attune::PyTorchFile: a TensorAlias or TensorShape names no tensor of the model, or has the "
                 "wrong size; put an alias before its shape");
   static_assert(
-      !kTensors.file_tensors_fit || kTensors.names_are_usable(),
+      Holds<(!kTensors.file_tensors_fit || kTensors.names_are_usable())>,
       "attune::PyTorchModule: two tensors have the same name, or a name has a character that JSON escapes");
   return kTensors;
 }();

@@ -72,7 +72,7 @@ struct Name {
 template <class Model>
 constexpr bool check_model() {
   constexpr bool kModel = requires { typename Model::Parameters; };
-  static_assert(kModel,
+  static_assert(Holds<kModel>,
                 "attune: this type is not a model; pass the layer, not its parameters or its trainer");
   return kModel;
 }
@@ -83,7 +83,7 @@ constexpr bool check_names() {
     typename Names::Model;
     Names::kWholeFile;
   };
-  static_assert(kNames,
+  static_assert(Holds<kNames>,
                 "attune: pass names, not a model: PyTorchModule<Model, …>, PyTorchPart, HuggingFaceModule, "
                 "or OwnNames<Model>");
   return kNames;
@@ -94,7 +94,7 @@ template <class Set>
 constexpr bool check_set() {
   constexpr bool kSet = std::is_class_v<Set> && !requires(Set & owner) { owner.parameters(); }
   &&!requires { typename Set::Parameters; };
-  static_assert(kSet,
+  static_assert(Holds<kSet>,
                 "attune: this is not a set of parameters; pass trainer.parameters(), or call trainer.load()");
   return kSet;
 }

@@ -101,10 +101,10 @@ class ByteWriter {
   void flush() {
     constexpr bool kTakesBytes = std::is_invocable_v<Sink&, const char*, std::size_t>;
     static_assert(
-        kTakesBytes,
+        Holds<kTakesBytes>,
         "attune::write_safetensors: a sink is called as sink(const char* bytes, std::size_t count)");
     if constexpr (kTakesBytes) {
-      static_assert(std::is_void_v<std::invoke_result_t<Sink&, const char*, std::size_t>>,
+      static_assert(Holds<std::is_void_v<std::invoke_result_t<Sink&, const char*, std::size_t>>>,
                     "attune::write_safetensors: a sink returns void; store errors in the sink");
       if (!counting_ && length_ > 0) sink_(static_cast<const char*>(bytes_), length_);
     }
@@ -210,8 +210,8 @@ void for_each_value(int index, const Set& set, const Visitor& visitor) {
     if constexpr (kInMemory) {
       const auto from = view(tensor);
       static_assert(
-          std::is_same_v<NumberOf<std::remove_const_t<typename decltype(from)::Scalar>>,
-                         typename Names::Model::Scalar>,
+          Holds<std::is_same_v<NumberOf<std::remove_const_t<typename decltype(from)::Scalar>>,
+                               typename Names::Model::Scalar>>,
           "attune::write_safetensors: the parameters and the names' model have different scalar types");
       StateDictShape shape = state_dict_shape<decltype(from)>(kLayout);
       if (kByRow) shape.rows = 1;
@@ -254,7 +254,7 @@ class SafetensorsRewriter {
       : file_(file), layout_(layout), set_(set), types_(types), out_(sink) {}
 
   /// Whether every value is finite, also in the type that it is written in.
-  [[nodiscard]] SafetensorsResult check() const {
+  SafetensorsResult check() const {
     for (int i = 0; i < kTensors.kTensors; ++i) {
       if (!fits_in<Names>(written_type(layout_.type[i]), kTensors.tensors[i].values, set_))
         return {Status::kNotFinite, kTensors.name(i)};
@@ -384,7 +384,7 @@ class SafetensorsRewriter {
 template <detail::CheckedNames Names, ElementType written = ElementType::kOther, detail::CheckedSet Set,
           class Sink>
 SafetensorsResult write_safetensors(const Set& set, Sink&& sink, const SafetensorsOptions& options = {}) {
-  static_assert(written != ElementType::kI8,
+  static_assert(detail::Holds<(written != ElementType::kI8)>,
                 "attune::write_safetensors: integers need scales; use quantize_safetensors");
   constexpr ElementType kType =
       written == ElementType::kOther ? detail::kElementTypeOf<typename Names::Model::Scalar> : written;

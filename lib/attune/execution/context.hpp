@@ -133,7 +133,7 @@ class Context {
   /// All tokens, with a mask, or slice by slice.
   constexpr explicit Context(const Mask& mask ATTUNE_LIFETIME_BOUND, const Slices& slices = {})
       : slices_(slices), mask_(mask) {
-    static_assert(!detail::kSaysLength<Mask>,
+    static_assert(detail::Holds<!detail::kSaysLength<Mask>>,
                   "attune::Context: the mask gives a sequence's length; create the context with "
                   "context_for<Layer>(mask), or call attune::infer, forward or backward");
   }
@@ -347,7 +347,7 @@ inline constexpr bool kIsContext<Context<Mask, Slices, Tokens, Keys, Zeros>> = t
 // A mask in place of a context is a compile error.
 template <class Type>
 constexpr bool refuse_mask() {
-  static_assert(!AttentionMask<Type>,
+  static_assert(Holds<!AttentionMask<Type>>,
                 "attune: a layer's forward and backward take a Context, not a mask; call "
                 "attune::infer<Layer>(parameters, x, y, scratch, mask), or attune::forward or backward");
   return false;

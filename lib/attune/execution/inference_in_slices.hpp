@@ -38,7 +38,7 @@ class InferenceInSlices {
   }
   [[nodiscard]] bool done() const { return done_; }
   /// kUnderWay until the prediction is done; then kOk, or kInvalidToken if an id is outside the vocabulary.
-  [[nodiscard]] Status status() const { return done() ? status_ : Status::kUnderWay; }
+  Status status() const { return done() ? status_ : Status::kUnderWay; }
 
  private:
   const Set* parameters_;
@@ -60,7 +60,7 @@ template <class Model, int most_work = kSliceWork, class Set, class X, class Y, 
 infer_in_slices(Set&& parameters, X&& x, Y&& y, typename Model::InferenceScratch& scratch,
                 const Mask& mask = {}, const Products& = {}) {
   detail::check_no_trainer<std::remove_reference_t<Set>>();
-  static_assert(std::is_lvalue_reference_v<Set>,
+  static_assert(detail::Holds<std::is_lvalue_reference_v<Set>>,
                 "attune: a pass in slices reads its parameters until it ends, and these are a temporary; "
                 "store them in a variable");
   detail::check_stays<X>();

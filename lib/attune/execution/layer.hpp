@@ -281,16 +281,16 @@ template <class L>
 constexpr bool check_calls() {
   if constexpr (!RunsForward<L>) {
     static_assert(
-        sizeof(L) == 0,
+        Holds<(sizeof(L) == 0)>,
         "attune::IsLayer: there is no forward(parameters, x, y, tape, scratch[, mask]) for ConstView<Input> "
         "x and View<Output> y; a layer with two inputs needs a struct that splits one");
   } else if constexpr (!RunsBackward<L>) {
-    static_assert(sizeof(L) == 0,
+    static_assert(Holds<(sizeof(L) == 0)>,
                   "attune::IsLayer: there is no backward(parameters, x, tape, dy, dx, gradients, scratch[, "
                   "mask]) for a "
                   "dx of View<Input> and of NoGradient");
   } else if constexpr (!Infers<L>) {
-    static_assert(sizeof(L) == 0,
+    static_assert(Holds<(sizeof(L) == 0)>,
                   "attune::IsLayer: there is no forward(parameters, x, y, inference_scratch[, mask])");
   }
   return IsLayer<L>;
@@ -299,35 +299,35 @@ constexpr bool check_calls() {
 template <class L>
 constexpr bool check_layer() {
   if constexpr (!requires { typename L::Scalar; }) {
-    static_assert(sizeof(L) == 0,
+    static_assert(Holds<(sizeof(L) == 0)>,
                   "attune::IsLayer: the type has no Scalar; execution/layer.hpp shows a layer's members");
   } else if constexpr (
       requires { L::kTakesLength; } || requires { L::kTakesMask; } || requires { L::kRunsInLockstep; } ||
       requires { L::kRunsPerSequence; } || requires { L::kOutputMayBeInput; } ||
       requires { L::kGradientMayBeInput; } || requires { L::kUpdatesInBackward; }) {
-    static_assert(sizeof(L) == 0,
+    static_assert(Holds<(sizeof(L) == 0)>,
                   "attune::IsLayer: declare abilities in static constexpr attune::Abilities "
                   "kAbilities{.takes_length = …}; constants such as kTakesLength have no effect");
   } else if constexpr (
       requires { typename L::template WithLength<1>; } ||
       requires { typename L::template Stream<CacheShape{.capacity = 1}>; }) {
-    static_assert(sizeof(L) == 0,
+    static_assert(Holds<(sizeof(L) == 0)>,
                   "attune::IsLayer: the type has no Stream<tokens, cache>: the same layer for that many "
                   "tokens if tokens do not mix, else a Memory and a step (execution/stream.hpp)");
   } else if constexpr (!requires {
                          typename L::Input;
                          typename L::Output;
                        }) {
-    static_assert(sizeof(L) == 0,
+    static_assert(Holds<(sizeof(L) == 0)>,
                   "attune::IsLayer: the type has no Input and Output, each a Tensor (or an Input of ids, a "
                   "std::array of int)");
   } else if constexpr (!requires { typename L::Parameters; }) {
-    static_assert(sizeof(L) == 0,
+    static_assert(Holds<(sizeof(L) == 0)>,
                   "attune::IsLayer: the type has no Parameters; use NoParameters if it has none");
   } else if constexpr (!requires(typename L::Parameters & set) {
                          L::Parameters::visit(AnyVisitor{}, static_cast<const TensorPath*>(nullptr), set);
                        }) {
-    static_assert(sizeof(L) == 0,
+    static_assert(Holds<(sizeof(L) == 0)>,
                   "attune::IsLayer: its Parameters have no ATTUNE_FIELDS(Weight(w), ...) that lists their "
                   "members (core/fields.hpp)");
   } else if constexpr (!requires {
@@ -336,7 +336,7 @@ constexpr bool check_layer() {
                          typename L::InferenceScratch;
                        }) {
     static_assert(
-        sizeof(L) == 0,
+        Holds<(sizeof(L) == 0)>,
         "attune::IsLayer: the type has no Tape, Scratch or InferenceScratch; each may be an empty struct");
   } else {
     return check_calls<L>();

@@ -21,9 +21,9 @@ constexpr bool check_mask() {
         AttentionMask<Mask>,
         "attune: this argument is not a mask; masks have hide and bias (execution/attention_mask.hpp)");
   } else if constexpr (kMasks<Mask>) {
-    static_assert(kTakesMask<Layer>,
+    static_assert(Holds<kTakesMask<Layer>>,
                   "attune: no layer of this model uses a mask; leave it out, or add attention or pooling");
-    static_assert(!kTakesPaddingOnly<Layer> || kSaysPadding<Mask>,
+    static_assert(Holds<(!kTakesPaddingOnly<Layer> || kSaysPadding<Mask>)>,
                   "attune: this model uses only a mask's padding, and this mask has none; leave it out, or "
                   "add attention");
     if constexpr (kAbilities<Layer>.scores.num_heads > 0) check_fit<kAbilities<Layer>.scores, Mask>();
@@ -35,12 +35,13 @@ constexpr bool check_mask() {
 template <class Layer, class Context>
 constexpr void check_call() {
   constexpr Abilities can = kAbilities<Layer>;
-  static_assert(can.takes_context || (!can.takes_length && can.mask == MaskUse::kNone),
+  static_assert(Holds<(can.takes_context || (!can.takes_length && can.mask == MaskUse::kNone))>,
                 "attune::IsLayer: kAbilities declares a length or a mask, but no context; set .takes_context "
                 "and take a context as the last argument");
-  static_assert(!(Context::kSkipsZeros || Context::kHasLength) || !can.mixes_tokens || can.takes_context,
-                "attune::IsLayer: this layer mixes tokens but takes neither a mask nor a length, so it would "
-                "read padding; take a context and declare it in kAbilities, or set .mixes_tokens = false");
+  static_assert(
+      Holds<(!(Context::kSkipsZeros || Context::kHasLength) || !can.mixes_tokens || can.takes_context)>,
+      "attune::IsLayer: this layer mixes tokens but takes neither a mask nor a length, so it would "
+      "read padding; declare and take a context, or set .mixes_tokens = false");
 }
 
 #if ATTUNE_CHECKED

@@ -93,7 +93,7 @@ template <class Scalar>
 /// The status of a prediction y: kNotFinite if a number is infinite or NaN. Tokens of padding may have any
 /// numbers.
 template <class Model, class Mask, class Y>
-[[nodiscard]] Status status_of_output(Status status, [[maybe_unused]] const Mask& mask, const Y& y) {
+Status status_of_output(Status status, [[maybe_unused]] const Mask& mask, const Y& y) {
   if (status != Status::kOk || few_are_finite(Y::rows * Y::cols, y.data)) return status;
   if constexpr (kSaysPadding<Mask> && Y::rows == kTokens<Model>) {
     for (int i = 0; i < Y::rows; ++i) {
@@ -136,10 +136,14 @@ template <class Layer, AttentionMask Mask = NoMask, class Slices = RunToCompleti
 
 namespace detail {
 
+// A mask, or a number or pointer, which is refused with a message. Another class chooses another overload.
+template <class Mask>
+concept MaskArgument = AttentionMask<Mask> || !std::is_class_v<Mask>;
+
 template <class Layer, class Products, class Mask>
 constexpr auto context_with(const Mask& mask ATTUNE_LIFETIME_BOUND, const auto&... slices) {
-  static_assert(std::is_same_v<Products, FloatProducts> || std::is_same_v<Products, Int8Products> ||
-                    std::is_same_v<Products, Int8CacheProducts>,
+  static_assert(Holds<(std::is_same_v<Products, FloatProducts> || std::is_same_v<Products, Int8Products> ||
+                       std::is_same_v<Products, Int8CacheProducts>)>,
                 "attune: the argument after the mask is not a kind of products: use FloatProducts{}, "
                 "Int8Products{} or Int8CacheProducts{}");
   return context_for<Layer>(mask, slices...).template with_products<Products>();
@@ -151,33 +155,43 @@ constexpr auto context_with(const Mask& mask ATTUNE_LIFETIME_BOUND, const auto&.
 /// Status::kInvalidToken and writes nothing. Numbers that are not finite go through; a trainer's predict()
 /// refuses them. `y` may be `x` if the layer's kAbilities allow it; they may not
 /// overlap otherwise.
-template <class Layer, class Set = typename Layer::Parameters, AttentionMask Mask = NoMask,
+template <class Layer, class Set = typename Layer::Parameters, class Mask = NoMask,
           class Products = FloatProducts>
 detail::Outcome<Layer> infer(const Set& parameters, ConstView<typename Layer::Input> x,
                              View<typename Layer::Output> y, typename Layer::InferenceScratch& scratch,
                              const Mask& mask = {}, const Products& = {}) {
-  return detail::Outcome<Layer>(
-      detail::forward_pass<Layer>(detail::context_with<Layer, Products>(mask), parameters, x, y, scratch));
+  if constexpr (detail::check_mask<Layer, Mask>()) {
+    return detail::Outcome<Layer>(
+        detail::forward_pass<Layer>(detail::context_with<Layer, Products>(mask), parameters, x, y, scratch));
+  } else {
+    return detail::Outcome<Layer>();
+  }
 }
 /// Training: like inference, and fills the tape for backward. `y` may be `x` only with
 /// kAbilities.backward_may_read_output.
 template <class Layer, class Set = typename Layer::Parameters, class Tape, class Scratch,
-          AttentionMask Mask = NoMask, class Products = FloatProducts>
+          detail::MaskArgument Mask = NoMask, class Products = FloatProducts>
 detail::Outcome<Layer> forward(const Set& parameters, ConstView<typename Layer::Input> x,
                                View<typename Layer::Output> y, Tape& tape, Scratch& scratch,
                                const Mask& mask = {}, const Products& = {}) {
-  return detail::Outcome<Layer>(detail::forward_pass<Layer>(detail::context_with<Layer, Products>(mask),
-                                                            parameters, x, y, tape, scratch));
+  if constexpr (detail::check_mask<Layer, Mask>()) {
+    return detail::Outcome<Layer>(detail::forward_pass<Layer>(detail::context_with<Layer, Products>(mask),
+                                                              parameters, x, y, tape, scratch));
+  } else {
+    return detail::Outcome<Layer>();
+  }
 }
 /// Overwrites dx, from dy, unless NoGradient; adds to the gradients; uses up the tape. The mask is forward's.
 /// Values hidden by a mask have no influence.
 template <class Layer, class Set = typename Layer::Parameters, class Tape, class Dx, class Gradients,
-          class Scratch, AttentionMask Mask = NoMask, class Products = FloatProducts>
+          class Scratch, detail::MaskArgument Mask = NoMask, class Products = FloatProducts>
 void backward(const Set& parameters, ConstView<typename Layer::Input> x, Tape& tape,
               ConstView<typename Layer::Output> dy, Dx&& dx, Gradients& gradients, Scratch& scratch,
               const Mask& mask = {}, const Products& = {}) {
-  detail::backward_pass<Layer>(detail::context_with<Layer, Products>(mask), parameters, x, tape, dy,
-                               detail::sink<typename Layer::Input>(dx), gradients, scratch);
+  if constexpr (detail::check_mask<Layer, Mask>()) {
+    detail::backward_pass<Layer>(detail::context_with<Layer, Products>(mask), parameters, x, tape, dy,
+                                 detail::sink<typename Layer::Input>(dx), gradients, scratch);
+  }
 }
 
 }  // namespace ATTUNE_NAMESPACE

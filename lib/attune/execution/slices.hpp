@@ -233,7 +233,7 @@ class SliceWalk {
 /// The next slice of a pass: starts at the address of a walk, and ends when its work is done.
 template <int most_work = kSliceWork>
 class OneSlice {
-  static_assert(most_work > 0, "attune::OneSlice: the work of a slice must be positive");
+  static_assert(detail::Holds<(most_work > 0)>, "attune::OneSlice: the work of a slice must be positive");
 
  public:
   static constexpr bool kRunsToCompletion = false;
@@ -358,7 +358,7 @@ constexpr void check_stays() {
       return std::is_arithmetic_v<Held>;
     }
   }();
-  static_assert(!kHolds || std::is_lvalue_reference_v<Source>,
+  static_assert(Holds<(!kHolds || std::is_lvalue_reference_v<Source>)>,
                 "attune: a pass in slices reads its data until it ends, and this is a temporary; store it in "
                 "a variable");
 }

@@ -107,15 +107,15 @@ constexpr auto stream_of() {
   } else if constexpr (requires { typename Layer::template Stream<tokens, cache>; }) {
     using Declared = typename Layer::template Stream<tokens, cache>;
     constexpr bool kSteps = sizeof(Declared) > 0 && requires { typename Declared::Memory; };
-    static_assert(kSteps,
+    static_assert(Holds<kSteps>,
                   "attune: a layer's Stream is another layer: for its own number of tokens it must be the "
                   "layer itself, or have a Memory and a step; a layer that inherits needs its own Stream");
-    static_assert(kSaysOwnStream<Layer, tokens, cache>,
+    static_assert(Holds<kSaysOwnStream<Layer, tokens, cache>>,
                   "attune: a layer would inherit its base's Stream: give it its own, or `using SteppedAs` of "
                   "its own type if both compute the same function");
     return std::type_identity<std::conditional_t<kSteps, Declared, StreamByToken<Layer>>>{};
   } else {
-    static_assert(tokens < 0,
+    static_assert(Holds<(tokens < 0)>,
                   "attune: a layer of the model has no Stream<tokens, cache>: the same layer for that many "
                   "tokens if tokens do not mix, else a Memory and a step (execution/stream.hpp)");
     return std::type_identity<StreamByToken<Layer>>{};
@@ -154,7 +154,7 @@ inline constexpr std::uint64_t kMostTokens = [] {
 /// Scratch for steps of `tokens` tokens, dead after every step. Several can share memory in a union.
 template <class Model, CacheShape shape, int tokens = 1>
 struct StepScratch {
-  static_assert(tokens > 0, "attune::StepScratch: a step takes at least one token");
+  static_assert(detail::Holds<(tokens > 0)>, "attune::StepScratch: a step takes at least one token");
   typename detail::StreamOf<Model, tokens, shape>::Scratch layers;
 };
 
@@ -162,16 +162,18 @@ struct StepScratch {
 /// trivially copyable, without pointers: a copy is a checkpoint.
 template <class ModelType, CacheShape shape>
 struct KeyValueCache {
-  static_assert((shape.capacity > 0) != (shape.window > 0) && shape.capacity >= 0 && shape.window >= 0,
-                "attune::KeyValueCache: set either a capacity or a window in CacheShape, to a positive "
-                "number of tokens");
-  static_assert(shape.sinks >= 0 && (shape.sinks == 0 || shape.window > 0),
+  static_assert(
+      detail::Holds<((shape.capacity > 0) != (shape.window > 0) && shape.capacity >= 0 && shape.window >= 0)>,
+      "attune::KeyValueCache: set either a capacity or a window in CacheShape, to a positive "
+      "number of tokens");
+  static_assert(detail::Holds<(shape.sinks >= 0 && (shape.sinks == 0 || shape.window > 0))>,
                 "attune::KeyValueCache: sinks need a window; set .window as well");
-  static_assert(shape.capacity <= detail::kMaxCached && shape.window <= detail::kMaxCached &&
-                    shape.sinks <= detail::kMaxCached,
+  static_assert(detail::Holds<(shape.capacity <= detail::kMaxCached && shape.window <= detail::kMaxCached &&
+                               shape.sinks <= detail::kMaxCached)>,
                 "attune::KeyValueCache: a cache keeps at most 2^28 tokens and 2^28 sinks");
   static_assert(
-      shape.numbers == CacheNumbers::kScalar || std::is_same_v<typename ModelType::Scalar, float>,
+      detail::Holds<(shape.numbers == CacheNumbers::kScalar ||
+                     std::is_same_v<typename ModelType::Scalar, float>)>,
       "attune::KeyValueCache: an 8-bit cache needs a model in float; leave .numbers out of CacheShape");
   using Model = ModelType;
   static constexpr CacheShape kShape = shape;
@@ -209,7 +211,6 @@ template <class Set, class Model, CacheShape shape, int tokens, class... More>
 Status step(const Set& parameters, ConstView<detail::StepInput<Model, tokens>> x,
             View<detail::StepOutput<Model, tokens>> y, KeyValueCache<Model, shape>& cache,
             StepScratch<Model, shape, tokens>& scratch, const More&... more) {
-  detail::check_no_trainer<Set>();
   ATTUNE_ASSERT(cache.tokens <= cache.kMostTokens,
                 "KeyValueCache: the position is invalid; call reset() first");
 #if ATTUNE_CHECKED
@@ -222,7 +223,8 @@ Status step(const Set& parameters, ConstView<detail::StepInput<Model, tokens>> x
     if (status != Status::kOk) return status;
   }
   const auto through = [&] {
-    return Stream::step(cache.tokens, parameters, x, y, cache.memory, scratch.layers, more...);
+    return Stream::step(cache.tokens, detail::checked_parameters(parameters), x, y, cache.memory,
+                        scratch.layers, more...);
   };
   const auto count = [&] { cache.tokens += std::uint64_t{tokens}; };
   if constexpr (detail::kTakesIds<Model>) {
@@ -247,7 +249,7 @@ struct Steps {
   static Status step(const Set& parameters, ConstView<StepInput<Model, tokens>> x,
                      View<StepOutput<Model, tokens>> y, KeyValueCache<Model, shape>& cache,
                      StepScratch<Model, shape, tokens>& scratch, const More&... more) {
-    static_assert(std::is_base_of_v<Self, Model>,
+    static_assert(Holds<std::is_base_of_v<Self, Model>>,
                   "attune: the cache belongs to another model; use KeyValueCache<Model, shape>");
     return attune::step(parameters, x, y, cache, scratch, more...);
   }

@@ -51,7 +51,7 @@ constexpr bool check_parallel_plan() {
       return false;
     }
   }();
-  static_assert(kParallel,
+  static_assert(attune::detail::Holds<kParallel>,
                 "attune::host::ParallelTrainer: the plan must be Streaming or Int8Training; threads take "
                 "one sequence at a time, keep its gradients, and share no workspace");
   return kParallel;
@@ -127,7 +127,7 @@ class ParallelTrainer
   /// (shared_slices.hpp). Returns a Status as Trainer::predict. If the model has no dropout, tape() then has
   /// its tape. `y` may not overlap `x`.
   template <class Mask = NoMask>
-  [[nodiscard]] Status predict(InputView x, OutputView y, const Mask& mask = {}) {
+  Status predict(InputView x, OutputView y, const Mask& mask = {}) {
     const Status status = load_weights();
     if (status != Status::kOk) return status;
     return attune::detail::status_of_output<Model>(predict_together(x, y, mask), mask, y);
@@ -136,8 +136,7 @@ class ParallelTrainer
   /// threads, and fewer sequences one after the other on all threads. Outputs of refused sequences are not
   /// written, unless they are not finite. Returns the first error.
   template <class Masks = NoMask>
-  [[nodiscard]] Status predict_batch(BatchInputView inputs, BatchOutputView outputs,
-                                     const Masks& masks = {}) {
+  Status predict_batch(BatchInputView inputs, BatchOutputView outputs, const Masks& masks = {}) {
     attune::detail::check_masks<Model, Masks, batch>();
     if (const Status status = load_weights(); status != Status::kOk) return status;
     LossSum<Scalar>* const sequences = shared_->sequences;

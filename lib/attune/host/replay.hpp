@@ -146,7 +146,8 @@ class Replay {
   void at_point(const JournalEntry& entry) {
     JournalPoint point{};
     if (!entry.read(point)) return fail_at_size();
-    static_assert(kStarts, "attune::Replay: the Setup has no start(Trainer&, std::uint32_t number)");
+    static_assert(attune::detail::Holds<kStarts>,
+                  "attune::Replay: the Setup has no start(Trainer&, std::uint32_t number)");
     if constexpr (kStarts) {
       if (entry.event == JournalEvent::kStarted) Setup::start(trainer(), point.number);
     }
@@ -185,9 +186,9 @@ class Replay {
       std::uint32_t number = 0;
       if (!entry.read(number)) return fail_at_size();
       constexpr bool kRefused = !kLoads && requires { &Setup::load; };
-      static_assert(!kRefused || kMakes,
+      static_assert(attune::detail::Holds<(!kRefused || kMakes)>,
                     "attune::Replay: load(std::uint32_t number, Sequence&) of the Setup returns a Status");
-      static_assert(!kRefused || !kMakes,
+      static_assert(attune::detail::Holds<(!kRefused || !kMakes)>,
                     "attune::Replay: a Sequence with a view has no default; load(std::uint32_t number, "
                     "std::unique_ptr<Sequence>&) of the Setup makes it, and returns a Status");
       if constexpr (kLoads) {

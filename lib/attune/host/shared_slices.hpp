@@ -55,7 +55,7 @@ class SharedPass {
   friend class SharedSlices;
 
   // The error that ended the pass early; otherwise kOk.
-  [[nodiscard]] Status refused() const { return refused_.load(std::memory_order_relaxed); }
+  Status refused() const { return refused_.load(std::memory_order_relaxed); }
   // Called by a share. Threads that wait for it see the Status.
   void refuse(Status status) { refused_.store(status, std::memory_order_relaxed); }
 

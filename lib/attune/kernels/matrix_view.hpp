@@ -99,7 +99,7 @@ struct MatrixView {
   /// A pointer alone is a compile error: it has no number of scalars.
   template <detail::Pointer Pointer>
   constexpr MatrixView(const Pointer&) : data(nullptr) {
-    static_assert(!detail::Pointer<Pointer>,
+    static_assert(detail::Holds<!detail::Pointer<Pointer>>,
                   "attune::MatrixView: a pointer has no size; check it with attune::checked_view, or promise "
                   "the size with MatrixView{pointer}");
   }
@@ -115,7 +115,7 @@ struct MatrixView {
   template <detail::SourceOf<MatrixView> Source>
     requires(detail::Storage<std::remove_const_t<Source>>::kOwns)
   constexpr MatrixView(Source&& source ATTUNE_LIFETIME_BOUND) : data(first_of(source)) {
-    static_assert(std::is_const_v<ScalarType>,
+    static_assert(detail::Holds<std::is_const_v<ScalarType>>,
                   "attune::MatrixView: the destination is a temporary; store it in a variable");
   }
 
@@ -133,14 +133,14 @@ struct MatrixView {
   /// `kCount` columns, starting at `first`: head h of [seq_len, num_heads·d_k] is `columns<d_k>(h * d_k)`.
   template <int kCount>
   [[nodiscard]] constexpr auto columns(int first) const {
-    static_assert(kCount <= kCols, "attune::MatrixView: too many columns requested");
+    static_assert(detail::Holds<(kCount <= kCols)>, "attune::MatrixView: too many columns requested");
     ATTUNE_ASSERT(first >= 0 && first <= kCols - kCount, "MatrixView: columns are outside of the matrix");
     return MatrixView<Scalar, kRows, kCount, kRowStride, kColStride, kMajor>(data + first * kColStride);
   }
   /// `kCount` rows, starting at `first`: sequence b of a stacked batch is `rows_at<seq_len>(b * seq_len)`.
   template <int kCount>
   [[nodiscard]] constexpr auto rows_at(int first) const {
-    static_assert(kCount <= kRows, "attune::MatrixView: too many rows requested");
+    static_assert(detail::Holds<(kCount <= kRows)>, "attune::MatrixView: too many rows requested");
     ATTUNE_ASSERT(first >= 0 && first <= kRows - kCount, "MatrixView: rows are outside of the matrix");
     return MatrixView<Scalar, kCount, kCols, kRowStride, kColStride, kMajor>(data + first * kRowStride);
   }
@@ -169,21 +169,22 @@ struct MatrixView {
     constexpr bool kSameStrides =
         (kRows == 1 || kFromRowStride == kRowStride) && (kCols == 1 || From::col_stride == kColStride);
     constexpr bool kColumnMajor = From::row_stride == 1 && From::cols > 1 && kColStride == 1;
-    static_assert(kSameScalar,
+    static_assert(detail::Holds<kSameScalar>,
                   "attune::MatrixView: the matrix and the layer have different scalar types; the layer's is "
                   "float unless you chose another");
-    static_assert(kMayWrite, "attune::MatrixView: the destination is const; pass a matrix that can change");
-    static_assert(kKnown,
+    static_assert(detail::Holds<kMayWrite>,
+                  "attune::MatrixView: the destination is const; pass a matrix that can change");
+    static_assert(detail::Holds<kKnown>,
                   "attune::MatrixView: the size is known only at run time; check it with "
                   "attune::checked_view, or fix it at compile time");
-    static_assert(!kKnown || kSameShape,
+    static_assert(detail::Holds<(!kKnown || kSameShape)>,
                   "attune::MatrixView: the matrix and the layer have different shapes; rows are tokens, "
                   "columns features, and an array without a shape has rows * cols numbers");
     static_assert(
-        !kSameShape || kSameStrides || !kColumnMajor,
+        detail::Holds<(!kSameShape || kSameStrides || !kColumnMajor)>,
         "attune::MatrixView: the matrix is column-major; declare it with Eigen::RowMajor, or copy it "
         "into a Tensor");
-    static_assert(!kSameShape || kSameStrides || kColumnMajor,
+    static_assert(detail::Holds<(!kSameShape || kSameStrides || kColumnMajor)>,
                   "attune::MatrixView: the matrix is strided; copy it into a Tensor or a dense matrix");
     if constexpr (kSameScalar && kMayWrite) {
       return From::first(source);
@@ -299,7 +300,7 @@ template <detail::Stored Source>
   requires(!detail::kIsView<std::remove_const_t<Source>>)
 [[nodiscard]] constexpr auto view(Source& source) {
   using From = detail::Storage<std::remove_const_t<Source>>;
-  static_assert(From::cols > 0,
+  static_assert(detail::Holds<(From::cols > 0)>,
                 "attune::view: the size is known only at run time; check it with attune::checked_view, or "
                 "fix it at compile time");
   constexpr int kRows = From::rows == 0 ? 1 : From::rows;
@@ -315,7 +316,7 @@ template <class Scalar, int kRows, int kCols, int kRowStride, int kColStride, Ma
 template <class Source>
 [[nodiscard]] constexpr auto dense_view(Source&& source) {
   const auto matrix = view(source);
-  static_assert(decltype(matrix)::kDense,
+  static_assert(detail::Holds<decltype(matrix)::kDense>,
                 "attune: this needs a dense matrix; copy the strided view into a Tensor");
   return matrix;
 }

@@ -143,7 +143,14 @@ namespace ATTUNE_NAMESPACE {
 inline constexpr const char* kArithmeticName = ATTUNE_TEXT(ATTUNE_POLICY);
 /// Whether the vector unit flushes subnormals to zero.
 inline constexpr bool kFlushesSubnormals = ATTUNE_MVE || ATTUNE_NEON;
+namespace detail {
+/// A condition of a static assertion. A compiler then begins with the assertion's message, and prints a
+/// condition of types and shapes below it.
+template <bool condition>
+concept Holds = condition;
+}  // namespace detail
 namespace kernels::detail {
+using attune::detail::Holds;
 // Whether assembly may have more than seven operands. At -O0 GCC runs out of registers.
 #if defined(__OPTIMIZE__)
 inline constexpr bool kManyOperands = true;

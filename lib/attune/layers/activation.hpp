@@ -17,7 +17,8 @@ namespace ATTUNE_NAMESPACE {
 /// One activation function on [rows, cols]. No tape: backward recomputes f′ from the input.
 template <Activation kind, int kRows, int kCols, class ScalarType = float>
 struct ActivationLayer {
-  static_assert(kRows > 0 && kCols > 0, "attune::ActivationLayer: rows and cols must be positive");
+  static_assert(detail::Holds<(kRows > 0 && kCols > 0)>,
+                "attune::ActivationLayer: rows and cols must be positive");
 
   using Scalar = ScalarType;
   template <class Other>

@@ -40,7 +40,7 @@ struct ClassToken {
   using WithScalar = ClassToken<shape, Other>;
   template <int tokens, CacheShape>
   struct Stream : detail::NoStream {
-    static_assert(tokens < 0,
+    static_assert(detail::Holds<(tokens < 0)>,
                   "attune: ClassToken needs the whole sequence, so it does not run token by token; leave it "
                   "out, and use the output at the last token");
   };

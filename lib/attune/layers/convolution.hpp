@@ -92,17 +92,17 @@ constexpr ConvolvedExtent convolved(int size, int kernel, int stride, int before
 
 template <Conv1dShape shape>
 constexpr ConvolvedImage convolved_image() {
-  static_assert(shape.seq_len > 0 && shape.d_in > 0 && shape.d_out > 0 && shape.kernel > 0 &&
-                    shape.stride > 0 && shape.padding >= 0,
+  static_assert(Holds<(shape.seq_len > 0 && shape.d_in > 0 && shape.d_out > 0 && shape.kernel > 0 &&
+                       shape.stride > 0 && shape.padding >= 0)>,
                 "attune::Conv1d: seq_len, d_in, d_out, kernel and stride must be positive, and padding not "
                 "negative; set the first four in Conv1dShape");
-  static_assert(!shape.causal || shape.padding == 0,
+  static_assert(Holds<(!shape.causal || shape.padding == 0)>,
                 "attune::Conv1d: a causal convolution has kernel - 1 zeros in front of the sequence; leave "
                 "padding at 0");
-  static_assert(shape.groups > 0 && shape.d_in % at_least_one(shape.groups) == 0 &&
-                    shape.d_out % at_least_one(shape.groups) == 0,
+  static_assert(Holds<(shape.groups > 0 && shape.d_in % at_least_one(shape.groups) == 0 &&
+                       shape.d_out % at_least_one(shape.groups) == 0)>,
                 "attune::Conv1d: d_in and d_out must be multiples of groups");
-  static_assert(shape.causal || shape.kernel <= shape.seq_len + 2 * shape.padding,
+  static_assert(Holds<(shape.causal || shape.kernel <= shape.seq_len + 2 * shape.padding)>,
                 "attune::Conv1d: the kernel is longer than the sequence with its padding");
   const int before = shape.causal ? shape.kernel - 1 : shape.padding;
   return {convolved(1, 1, 1, 0, 0),
@@ -114,16 +114,16 @@ constexpr ConvolvedImage convolved_image() {
 }
 template <Conv2dShape shape>
 constexpr ConvolvedImage convolved_image() {
-  static_assert(shape.height > 0 && shape.width > 0 && shape.d_in > 0 && shape.d_out > 0 &&
-                    shape.kernel_height > 0 && shape.kernel_width > 0 && shape.stride_height > 0 &&
-                    shape.stride_width > 0 && shape.padding_height >= 0 && shape.padding_width >= 0,
+  static_assert(Holds<(shape.height > 0 && shape.width > 0 && shape.d_in > 0 && shape.d_out > 0 &&
+                       shape.kernel_height > 0 && shape.kernel_width > 0 && shape.stride_height > 0 &&
+                       shape.stride_width > 0 && shape.padding_height >= 0 && shape.padding_width >= 0)>,
                 "attune::Conv2d: height, width, d_in, d_out, kernels and strides must be positive, and "
                 "padding not negative; set the first six in Conv2dShape");
-  static_assert(shape.groups > 0 && shape.d_in % at_least_one(shape.groups) == 0 &&
-                    shape.d_out % at_least_one(shape.groups) == 0,
+  static_assert(Holds<(shape.groups > 0 && shape.d_in % at_least_one(shape.groups) == 0 &&
+                       shape.d_out % at_least_one(shape.groups) == 0)>,
                 "attune::Conv2d: d_in and d_out must be multiples of groups");
-  static_assert(shape.kernel_height <= shape.height + 2 * shape.padding_height &&
-                    shape.kernel_width <= shape.width + 2 * shape.padding_width,
+  static_assert(Holds<(shape.kernel_height <= shape.height + 2 * shape.padding_height &&
+                       shape.kernel_width <= shape.width + 2 * shape.padding_width)>,
                 "attune::Conv2d: the kernel is larger than the image with its padding");
   return {convolved(shape.height, shape.kernel_height, shape.stride_height, shape.padding_height,
                     shape.padding_height),
@@ -215,7 +215,7 @@ struct Convolution {
   using Output = Tensor<Scalar, kOutRows, image.d_out>;
   template <int tokens, CacheShape>
   struct Stream : detail::NoStream {
-    static_assert(tokens < 0,
+    static_assert(Holds<(tokens < 0)>,
                   "attune: only a causal Conv1d of stride 1 runs token by token; set .causal in Conv1dShape, "
                   "as the model was trained");
   };
@@ -501,7 +501,7 @@ struct Conv1d : detail::Convolution<detail::kImageOf<conv_shape>, ScalarType> {
   /// Runs the layer token by token.
   template <int tokens, CacheShape>
   struct Stream {
-    static_assert(conv_shape.causal && conv_shape.stride == 1,
+    static_assert(detail::Holds<(conv_shape.causal && conv_shape.stride == 1)>,
                   "attune: only a causal Conv1d of stride 1 runs token by token; set .causal in Conv1dShape, "
                   "as the model was trained");
     /// Number of earlier tokens that a token sees.

@@ -118,10 +118,10 @@ namespace detail {
 
 template <DropoutShape shape>
 constexpr DropoutShape checked_dropout_shape() {
-  static_assert(shape.rows > 0 && shape.d_model > 0,
+  static_assert(Holds<(shape.rows > 0 && shape.d_model > 0)>,
                 "attune::Dropout: rows and d_model must be positive; set both in DropoutShape");
   constexpr bool kInRange = shape.probability >= 0 && shape.probability < 1;
-  static_assert(kInRange,
+  static_assert(Holds<kInRange>,
                 "attune::Dropout: probability must be in [0, 1); kept values are divided by 1 - probability");
   DropoutShape checked = at_least_one(shape, &DropoutShape::rows, &DropoutShape::d_model);
   if (!kInRange) checked.probability = 0;

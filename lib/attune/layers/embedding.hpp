@@ -41,10 +41,10 @@ struct EmbeddingRow {
 /// and nothing is written.
 template <EmbeddingShape shape, class ScalarType = float>
 struct Embedding {
-  static_assert(shape.seq_len > 0 && shape.vocabulary > 0 && shape.d_model > 0,
+  static_assert(detail::Holds<(shape.seq_len > 0 && shape.vocabulary > 0 && shape.d_model > 0)>,
                 "attune::Embedding: seq_len, vocabulary and d_model must be positive; set all three in "
                 "EmbeddingShape");
-  static_assert(shape.padding >= -1 && shape.padding < shape.vocabulary,
+  static_assert(detail::Holds<(shape.padding >= -1 && shape.padding < shape.vocabulary)>,
                 "attune::Embedding: padding must be an id below vocabulary, or -1 for none");
 
   using Scalar = ScalarType;

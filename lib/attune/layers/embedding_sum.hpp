@@ -31,10 +31,10 @@ using EmbeddingOr = std::conditional_t<kIsEmbedding<Layer>, Layer, Other>;
 template <class First, class Second>
 constexpr bool check_embeddings() {
   constexpr bool kEmbeddings = kIsEmbedding<First> && kIsEmbedding<Second>;
-  static_assert(kEmbeddings,
+  static_assert(Holds<kEmbeddings>,
                 "attune::EmbeddingSum: it adds two Embeddings, or an EmbeddingSum and an Embedding");
   if constexpr (kEmbeddings) {
-    static_assert(std::is_same_v<typename First::Output, typename Second::Output>,
+    static_assert(Holds<std::is_same_v<typename First::Output, typename Second::Output>>,
                   "attune::EmbeddingSum: both tables need the same seq_len, d_model and scalar");
   }
   return true;

@@ -164,7 +164,7 @@ struct GatedProjections : FeedForwardLayers<shape, ScalarType> {
 template <FeedForwardShape shape>
 constexpr FeedForwardShape checked_feed_forward_shape() {
   static_assert(
-      shape.rows > 0 && shape.d_model > 0 && shape.d_ff > 0,
+      Holds<(shape.rows > 0 && shape.d_model > 0 && shape.d_ff > 0)>,
       "attune::FeedForward, GatedFeedForward: rows, d_model and d_ff must be positive; set all three "
       "in FeedForwardShape");
   return at_least_one(shape, &FeedForwardShape::rows, &FeedForwardShape::d_model, &FeedForwardShape::d_ff);

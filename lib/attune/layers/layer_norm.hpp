@@ -80,13 +80,13 @@ struct NormTape<Scalar, kRows, kCols, kernels::Normalization::kRootMeanSquare> {
 
 template <NormShape shape, class ScalarType>
 constexpr NormShape checked_norm_shape() {
-  static_assert(shape.rows > 0 && shape.d_model > 0,
+  static_assert(Holds<(shape.rows > 0 && shape.d_model > 0)>,
                 "attune::LayerNorm, RmsNorm: rows and d_model must be positive; set both in NormShape");
-  static_assert(shape.epsilon >= 0 && shape.epsilon <= 1e30,
+  static_assert(Holds<(shape.epsilon >= 0 && shape.epsilon <= 1e30)>,
                 "attune::LayerNorm, RmsNorm: epsilon must not be negative, nor above 1e30");
-  static_assert(shape.epsilon <= 0 || static_cast<kernels::Real<ScalarType>>(shape.epsilon) > 0,
+  static_assert(Holds<(shape.epsilon <= 0 || static_cast<kernels::Real<ScalarType>>(shape.epsilon) > 0)>,
                 "attune::LayerNorm, RmsNorm: epsilon is too small for the scalar, which rounds it to 0");
-  static_assert(shape.weight || !shape.bias,
+  static_assert(Holds<(shape.weight || !shape.bias)>,
                 "attune::LayerNorm: a bias needs a weight; leave out both with .weight = false");
   return at_least_one(shape, &NormShape::rows, &NormShape::d_model);
 }

@@ -31,9 +31,9 @@ namespace detail {
 
 template <ScaleShape shape, class ScalarType>
 constexpr ScaleShape checked_scale_shape() {
-  static_assert(shape.rows > 0 && shape.d_model > 0,
+  static_assert(Holds<(shape.rows > 0 && shape.d_model > 0)>,
                 "attune::LayerScale: rows and d_model must be positive; set both in ScaleShape");
-  static_assert(shape.initial >= -1e30 && shape.initial <= 1e30,
+  static_assert(Holds<(shape.initial >= -1e30 && shape.initial <= 1e30)>,
                 "attune::LayerScale: initial must be a finite number, at most 1e30");
   return at_least_one(shape, &ScaleShape::rows, &ScaleShape::d_model);
 }

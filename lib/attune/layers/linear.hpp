@@ -43,7 +43,7 @@ namespace detail {
 
 template <LinearShape shape>
 constexpr LinearShape checked_linear_shape() {
-  static_assert(shape.rows > 0 && shape.d_in > 0 && shape.d_out > 0,
+  static_assert(Holds<(shape.rows > 0 && shape.d_in > 0 && shape.d_out > 0)>,
                 "attune::Linear: rows, d_in and d_out must be positive; set all three in LinearShape");
   return at_least_one(shape, &LinearShape::rows, &LinearShape::d_in, &LinearShape::d_out);
 }

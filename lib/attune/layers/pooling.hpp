@@ -66,7 +66,7 @@ struct GradientOfFirst {
 /// or combined by `&&`, or your own mask with keeps_key (execution/attention_mask.hpp).
 template <PoolingShape shape, class ScalarType = float>
 struct Pooling {
-  static_assert(shape.seq_len > 0 && shape.d_model > 0,
+  static_assert(detail::Holds<(shape.seq_len > 0 && shape.d_model > 0)>,
                 "attune::Pooling: seq_len and d_model must be positive; set both in PoolingShape");
 
   using Scalar = ScalarType;
@@ -74,7 +74,7 @@ struct Pooling {
   using WithScalar = Pooling<shape, Other>;
   template <int tokens, CacheShape>
   struct Stream : detail::NoStream {
-    static_assert(tokens < 0,
+    static_assert(detail::Holds<(tokens < 0)>,
                   "attune: Pooling needs the whole sequence, so it does not run token by token; leave it "
                   "out, and use the output at the last token");
   };

@@ -31,7 +31,7 @@ namespace detail {
 template <PositionShape shape, class ScalarType>
 struct AddedPositions : AddedRows<shape.seq_len, shape.d_model, ScalarType> {
   static_assert(
-      shape.seq_len > 0 && shape.d_model > 0,
+      Holds<(shape.seq_len > 0 && shape.d_model > 0)>,
       "attune::LearnedPositions, SinusoidalPositions: seq_len and d_model must be positive; set both "
       "in PositionShape");
 
@@ -129,13 +129,13 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
 /// startup.
 template <PositionShape shape, class ScalarType = float>
 struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
-  static_assert(shape.base > 1 && shape.base <= 1e300,
+  static_assert(detail::Holds<(shape.base > 1 && shape.base <= 1e300)>,
                 "attune::SinusoidalPositions: base must be above 1, and at most 1e300");
   /// Number of wavelengths, each with a sine and a cosine.
   static constexpr int kFrequencies = (shape.d_model + 1) / 2;
   /// Number of angles in the table.
   static constexpr std::int64_t kAngles = std::int64_t{shape.seq_len} * kFrequencies;
-  static_assert(kAngles <= detail::kMostAngles,
+  static_assert(detail::Holds<(kAngles <= detail::kMostAngles)>,
                 "attune::SinusoidalPositions: the table is too large for the compiler; seq_len * d_model "
                 "must be at most 262144, or use LearnedPositions");
 

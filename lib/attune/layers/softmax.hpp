@@ -43,7 +43,8 @@ struct LogSoftmaxRow {
 
 template <class Row, int kRows, int kCols, class ScalarType>
 struct RowByRow {
-  static_assert(kRows > 0 && kCols > 0, "attune::Softmax, LogSoftmax: rows and cols must be positive");
+  static_assert(Holds<(kRows > 0 && kCols > 0)>,
+                "attune::Softmax, LogSoftmax: rows and cols must be positive");
 
   using Scalar = ScalarType;
   using Input = Tensor<Scalar, kRows, kCols>;

@@ -65,14 +65,14 @@ struct TypeAt<0, First, Rest...> {
 // Consecutive layers; an error names both, with their shapes.
 template <class Layer, class Next, int output_rows, int output_cols, int input_rows, int input_cols>
 constexpr bool output_fits_input() {
-  static_assert(output_rows == input_rows && output_cols == input_cols,
+  static_assert(Holds<(output_rows == input_rows && output_cols == input_cols)>,
                 "attune: the output of a layer does not fit the input of the next; see "
                 "output_fits_input<layer, next, output rows, output cols, input rows, input cols>");
   return true;
 }
 template <class Layer, class Next = Layer>
 inline constexpr bool kFits = [] {
-  static_assert(!kTakesIds<Next>,
+  static_assert(Holds<!kTakesIds<Next>>,
                 "attune: a layer that takes token ids must be the first of a Sequential; it cannot follow "
                 "another layer or stand in a Repeat or Residual");
   if constexpr (!kTakesIds<Next>) {

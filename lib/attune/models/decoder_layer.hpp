@@ -93,7 +93,7 @@ struct DecoderLayerOf
   using Input = typename Attention::Input;
   using Memory = typename CrossAttention::KeyInput;
   using Output = Input;
-  static_assert(std::is_same_v<Memory, typename CrossAttention::ValueInput>,
+  static_assert(detail::Holds<std::is_same_v<Memory, typename CrossAttention::ValueInput>>,
                 "attune::DecoderLayer: the memory gives keys and values; d_key and d_value must be equal");
 
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
@@ -196,7 +196,7 @@ struct DecoderLayerOf
   template <class Call>
   static constexpr bool check_memory() {
     constexpr bool kGiven = requires { typename Call::Mask::GivenMemory; };
-    static_assert(kGiven,
+    static_assert(detail::Holds<kGiven>,
                   "attune::DecoderLayer: the layer has no memory; put it into the Decoder of "
                   "EncoderDecoder<Encoder, Decoder>, or pass the memory to its functions");
     if constexpr (kGiven) {
@@ -248,7 +248,7 @@ constexpr AttentionShape cross_attention(AttentionShape shape, int memory_len) {
 
 template <DecoderLayerShape shape, class Scalar>
 struct DecoderParts : EncoderParts<shape, Scalar> {
-  static_assert(shape.memory_len > 0, "attune::DecoderLayer: memory_len must be positive");
+  static_assert(Holds<(shape.memory_len > 0)>, "attune::DecoderLayer: memory_len must be positive");
   using CrossAttention = MultiHeadAttention<cross_attention(shape.attention, shape.memory_len), Scalar>;
 };
 

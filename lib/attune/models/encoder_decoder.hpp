@@ -42,7 +42,7 @@ struct EncoderDecoderMask {
   /// The mask goes to an EncoderDecoder, and not to other layers with attention.
   template <ScoreShape shape>
   static constexpr void fits() {
-    static_assert(shape.num_heads < 0,
+    static_assert(detail::Holds<(shape.num_heads < 0)>,
                   "attune::EncoderDecoderMask: attention outside of an EncoderDecoder takes one mask; move "
                   "those layers into its Encoder or Decoder");
   }
@@ -101,17 +101,17 @@ ATTUNE_INLINE constexpr auto part_of(const Joined& joined, int from) {
 
 template <class Encoder, class Decoder>
 constexpr bool check_encoder_decoder() {
-  static_assert(Joined<typename Encoder::Input, typename Decoder::Input>::kFits,
+  static_assert(Holds<Joined<typename Encoder::Input, typename Decoder::Input>::kFits>,
                 "attune::EncoderDecoder: source and target must both be token ids, or matrices with the same "
                 "number of columns");
-  static_assert(kAttendsToMemory<Decoder>,
+  static_assert(Holds<kAttendsToMemory<Decoder>>,
                 "attune::EncoderDecoder: no layer of the decoder attends to the encoder's output; put "
                 "DecoderLayers into it");
   static_assert(
-      !kTakesOtherMemory<Decoder, typename Encoder::Output>,
+      Holds<!kTakesOtherMemory<Decoder, typename Encoder::Output>>,
       "attune::EncoderDecoder: the encoder's output is not the memory of a decoder layer; memory_len "
       "and d_model are its rows and columns");
-  static_assert(kFrozen<Encoder> || !kInfersMemory<Decoder>,
+  static_assert(Holds<(kFrozen<Encoder> || !kInfersMemory<Decoder>)>,
                 "attune::EncoderDecoder: a Frozen first decoder layer keeps no tape for the memory's "
                 "gradient; freeze the encoder, too, or the whole decoder as one");
   return true;
@@ -307,7 +307,7 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
   template <class Set = Parameters, class Kept, class Dx, class Gradients, AnyContext Call = Context<>>
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
                        Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Call& context = {}) {
-    static_assert(!kAsked<Dx> || !kInfersEncoder,
+    static_assert(detail::Holds<(!kAsked<Dx> || !kInfersEncoder)>,
                   "attune::EncoderDecoder: a Frozen encoder keeps no tape for dx; move layers before the "
                   "model into Encoder and Decoder");
     auto& of_decoder = detail::one_of<1>(scratch.parts);
@@ -361,7 +361,7 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
     if constexpr (detail::kIsEncoderDecoderMask<Mask>) {
       return (mask);
     } else {
-      static_assert(std::is_same_v<Mask, NoMask>,
+      static_assert(detail::Holds<std::is_same_v<Mask, NoMask>>,
                     "attune::EncoderDecoder: one mask is ambiguous; pass EncoderDecoderMask{source, target}");
       return EncoderDecoderMask<>{};
     }

@@ -108,7 +108,7 @@ constexpr auto checked_encoder_shape() {
   constexpr AttentionShape kAttention = shape.attention;
   constexpr bool kPositive = kAttention.seq_len > 0 && kAttention.d_model > 0 && kAttention.num_heads > 0;
   static_assert(
-      kPositive && shape.d_ff > 0,
+      Holds<(kPositive && shape.d_ff > 0)>,
       "attune::EncoderLayer, DecoderLayer: seq_len, d_model, num_heads and d_ff must be positive; set "
       "{.attention = {.seq_len, .d_model, .num_heads}, .d_ff}");
   auto checked = shape;
@@ -129,7 +129,7 @@ struct EncoderParts {
   static constexpr int kSeqLen = kAttention.seq_len, kDModel = kAttention.d_model;
   using SelfAttention = MultiHeadAttention<kAttention, Scalar>;
   static_assert(
-      SelfAttention::kSelfAttention,
+      Holds<SelfAttention::kSelfAttention>,
       "attune::EncoderLayer, DecoderLayer: kv_len, d_key and d_value of self-attention are seq_len and "
       "d_model; leave them out");
   using Network = FeedForward<FeedForwardShape{kSeqLen, kDModel, shape.d_ff, shape.activation,

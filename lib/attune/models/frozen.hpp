@@ -207,7 +207,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
                                        ConstView<detail::StepInput<Layer, tokens>> x,
                                        View<detail::StepOutput<Layer, tokens>> y, auto& memory,
                                        Scratch& scratch, const auto&... more) {
-      static_assert(kRank == 0 || tokens <= kTokens,
+      static_assert(detail::Holds<(kRank == 0 || tokens <= kTokens)>,
                     "attune::Adapted: a step takes at most as many tokens as the adapted layer");
       return Base::step(position, all(trained, scratch.room.first()), x, y, memory, scratch.layer, more...);
     }
@@ -243,7 +243,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
     if constexpr (kFrozen && !kReached) {
       context.stage([&]() ATTUNE_INLINE_LAMBDA { skip_masks(tape, 1); });
     } else if constexpr (kFrozen) {
-      static_assert(detail::kHasSets<Layer>,
+      static_assert(detail::Holds<detail::kHasSets<Layer>>,
                     "attune::Frozen: after a trained layer, this layer and its parts need "
                     "ParametersOf<Matrix, Vector>, for sets without gradients");
       Trained nothing;
@@ -383,7 +383,12 @@ template <detail::CheckedLayer Layer, class Set>
   return references;
 }
 template <class Layer, class Set>
-int references_to(const Set&& set) = delete;  // a temporary would dangle
+constexpr auto references_to(const Set&& set) {
+  static_assert(detail::Holds<(sizeof(Set) == 0)>,
+                "attune::references_to: the parameters are a temporary and do not outlive the references; "
+                "store them in a variable");
+  return references_to<Layer>(set);
+}
 
 /// `Layer` with constant parameters.
 template <class Layer, const auto& kConstants>

@@ -20,7 +20,7 @@ template <class... Layers>
 inline constexpr bool kIsSequential<Sequential<Layers...>> = true;
 template <class Model>
 constexpr bool check_head() {
-  static_assert(kIsSequential<Model>,
+  static_assert(Holds<kIsSequential<Model>>,
                 "attune::HeadAlone: the model must be a Sequential whose last layer with parameters is the "
                 "head; use Sequential<Frozen<Body, kBody>, Head>");
   return true;

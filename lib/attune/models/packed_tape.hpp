@@ -120,7 +120,7 @@ struct PackedBranches : Layer {
 template <class Layer, TapeNumbers numbers>
 struct PackedLayer : std::conditional_t<kRunsByBranches<Layer>, PackedBranches<Layer, numbers>,
                                         PackedWhole<Layer, numbers>> {
-  static_assert(std::is_same_v<typename Layer::Scalar, float>,
+  static_assert(Holds<std::is_same_v<typename Layer::Scalar, float>>,
                 "attune::PackedTape: an 8- or 16-bit tape needs a model in float");
   template <int tokens, CacheShape cache>
   using Stream = detail::StreamOf<Layer, tokens, cache>;
@@ -188,7 +188,7 @@ struct WithPackedTape<EncoderDecoder<Encoder, Decoder>, numbers, input> {
 template <class Layer, TapeNumbers numbers>
 constexpr bool check_packing() {
   constexpr bool kMadeOfLayers = !requires { WithPackedTape<Layer, numbers>::kPacks; };
-  static_assert(kMadeOfLayers || kRunsByBranches<Layer>,
+  static_assert(Holds<(kMadeOfLayers || kRunsByBranches<Layer>)>,
                 "attune::PackedTape: packing the tape of a single layer saves nothing; use PackedTape on the "
                 "whole model, and .keep_weights = false in attention");
   return true;

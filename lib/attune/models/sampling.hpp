@@ -64,9 +64,9 @@ template <class Logits, class Scalar, int vocabulary>
 [[nodiscard]] Sampled sample(const Logits& logits, const SamplingOptions& options, Rng& rng,
                              SamplingScratch<vocabulary, Scalar>& scratch) {
   const auto row = dense_view(logits);
-  static_assert(row.rows == 1 && row.cols == vocabulary,
+  static_assert(detail::Holds<(row.rows == 1 && row.cols == vocabulary)>,
                 "attune::sample: logits must be [1, vocabulary] of SamplingScratch");
-  static_assert(std::is_same_v<std::remove_const_t<typename decltype(row)::Scalar>, Scalar>,
+  static_assert(detail::Holds<std::is_same_v<std::remove_const_t<typename decltype(row)::Scalar>, Scalar>>,
                 "attune::sample: logits and scratch have different scalar types; use "
                 "SamplingScratch<vocabulary, Scalar>");
   const Scalar* const x = row.data;

@@ -21,7 +21,8 @@ template <detail::CheckedLayer... Layers>
 class Sequential : public detail::Steps<Sequential<Layers...>> {
  public:
   static constexpr int kLayers = static_cast<int>(sizeof...(Layers));
-  static_assert(kLayers > 0 && kLayers <= detail::kMaxLayers, "attune::Sequential: from 1 to 24 layers");
+  static_assert(detail::Holds<(kLayers > 0 && kLayers <= detail::kMaxLayers)>,
+                "attune::Sequential: from 1 to 24 layers");
 
   template <int index>
   using Layer = typename detail::TypeAt<index, Layers...>::type;
@@ -179,7 +180,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   template <class Set = Parameters, class Kept, class Dx, class Gradients, AnyContext Call = Context<>>
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
                        Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Call& context = {}) {
-    static_assert(!kAsked<Dx> || kInferred == 0,
+    static_assert(detail::Holds<(!kAsked<Dx> || kInferred == 0)>,
                   "attune::Sequential: a model that begins with a Frozen layer keeps no tape for dx; list "
                   "its layers in the outer Sequential if earlier layers train");
     backward_from<kLayers - 1>(parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch, context);

@@ -38,8 +38,8 @@ struct TrainEverything {
 };
 template <LowRank low_rank>
 constexpr LowRank checked_low_rank() {
-  static_assert(low_rank.rank > 0, "attune::LowRank: the rank must be positive");
-  static_assert(low_rank.alpha >= 1e-30 && low_rank.alpha <= 1e30,
+  static_assert(Holds<(low_rank.rank > 0)>, "attune::LowRank: the rank must be positive");
+  static_assert(Holds<(low_rank.alpha >= 1e-30 && low_rank.alpha <= 1e30)>,
                 "attune::LowRank: alpha must be in [1e-30, 1e30]");
   return at_least_one(low_rank, &LowRank::rank);
 }
@@ -79,19 +79,19 @@ template <class Layer, class What, class Trained>
 constexpr bool check_trained() {
   constexpr bool kLowRank = kRankOf < What >> 0;
   constexpr bool kVectorsAlone = std::is_same_v<What, TrainVectors>;
-  static_assert(!kVectorsAlone || kHasSets<Layer>,
+  static_assert(Holds<(!kVectorsAlone || kHasSets<Layer>)>,
                 "attune::BiasesAndNorms: the layer and its parts need ParametersOf<Matrix, Vector>, for sets "
                 "without weights");
-  static_assert(!kVectorsAlone || !std::is_empty_v<Trained>,
+  static_assert(Holds<(!kVectorsAlone || !std::is_empty_v<Trained>)>,
                 "attune::BiasesAndNorms: the layer has no bias and no normalization to train; use Frozen");
   constexpr bool kOfFactors = !std::is_same_v<What, TrainNothing> && has_factors<Layer>();
   static_assert(
-      !kOfFactors,
+      Holds<!kOfFactors>,
       "attune::BiasesAndNorms, Adapted: the layer contains an Adapted layer; merge() its factors first");
-  static_assert(!kLowRank || kHasSets<Layer>,
+  static_assert(Holds<(!kLowRank || kHasSets<Layer>)>,
                 "attune::Adapted: the layer and its parts need ParametersOf<Matrix, Vector>, for sets with "
                 "factors instead of weights");
-  static_assert(!kLowRank || !std::is_empty_v<Trained>,
+  static_assert(Holds<(!kLowRank || !std::is_empty_v<Trained>)>,
                 "attune::Adapted: no weight of the layer has one of these roles; name others in LowRank");
 
   return true;
@@ -138,7 +138,7 @@ constexpr bool are_constants_of() {
 template <class Layer, const auto& kConstants>
 constexpr bool check_constants() {
   constexpr bool kFit = are_constants_of<Layer, kConstants>();
-  static_assert(kFit,
+  static_assert(Holds<kFit>,
                 "attune::Frozen, BiasesAndNorms, Adapted: the constants do not match the layer: they differ "
                 "in tensors or shapes");
   return true;

@@ -120,9 +120,9 @@ constexpr bool check_stack() {
   static_assert(kFitInTurn<Parts...>);
   using Tokens = typename NormLayer::Input;
   static_assert(
-      requires(const typename NormLayer::Parameters& parameters, ConstView<Tokens> x,
-               const typename NormLayer::Tape& tape,
-               View<Tokens> y) { NormLayer::recompute(parameters, x, tape, y); },
+      Holds<(requires(const typename NormLayer::Parameters& parameters, ConstView<Tokens> x,
+                      const typename NormLayer::Tape& tape,
+                      View<Tokens> y) { NormLayer::recompute(parameters, x, tape, y); })>,
       "attune::EncoderLayer, DecoderLayer: the norm needs recompute(parameters, x, tape, y); a Residual "
       "around a norm does not have it");
   return true;
@@ -432,7 +432,7 @@ struct ResidualStack {
       } else {
         auto& gradient = room.template gradient<index>();
         static_assert(
-            kAsked<decltype(gradient)>,
+            Holds<kAsked<decltype(gradient)>>,
             "attune::EncoderLayer, DecoderLayer: backward to detail::ParameterUpdates needs a scratch for "
             "them; take detail::ParameterUpdates<…>::Tape and ::Scratch");
         return View<Tokens>(gradient);

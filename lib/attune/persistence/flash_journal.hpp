@@ -36,11 +36,12 @@ class FlashJournal {
   /// The capacity in bytes.
   static constexpr std::uint32_t kCapacity = Flash::kPageSize * Flash::kPages;
 
-  static_assert(kProgramUnit >= 1 && kProgramUnit <= 32 && (kProgramUnit & (kProgramUnit - 1)) == 0,
-                "attune::FlashJournal: Flash::kProgramUnit must be 1, 2, 4, 8, 16 or 32 bytes");
-  static_assert(Flash::kPageSize % kProgramUnit == 0,
+  static_assert(
+      detail::Holds<(kProgramUnit >= 1 && kProgramUnit <= 32 && (kProgramUnit & (kProgramUnit - 1)) == 0)>,
+      "attune::FlashJournal: Flash::kProgramUnit must be 1, 2, 4, 8, 16 or 32 bytes");
+  static_assert(detail::Holds<(Flash::kPageSize % kProgramUnit == 0)>,
                 "attune::FlashJournal: Flash::kPageSize must be a multiple of the program unit");
-  static_assert(std::uint64_t{Flash::kPageSize} * Flash::kPages <= 0xFFFF'FFFFu,
+  static_assert(detail::Holds<(std::uint64_t{Flash::kPageSize} * Flash::kPages <= 0xFFFF'FFFFu)>,
                 "attune::FlashJournal: at most 4 GiB; give the journal a part of the flash");
 
   /// A journal in `flash`, which must outlive it. Call open() first.
@@ -116,7 +117,8 @@ class FlashJournal {
   static constexpr std::uint32_t kWord = sizeof(std::uint32_t);
   static constexpr std::uint32_t kSessionSize =
       (sizeof(JournalSession) + 2 * kWord + kProgramUnit - 1) / kProgramUnit * kProgramUnit;
-  static_assert(kSessionSize <= kCapacity, "attune::FlashJournal: give the journal more pages");
+  static_assert(detail::Holds<(kSessionSize <= kCapacity)>,
+                "attune::FlashJournal: give the journal more pages");
 
   /// Whether a unit has been programmed; a power cut may leave one that reads differently each time.
   Status find_use(std::uint32_t at, int reads, bool& is_used) {

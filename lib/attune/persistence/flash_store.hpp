@@ -115,7 +115,7 @@ class StorePass {
   /// Whether nothing is left to do, also after a discard() of the store.
   [[nodiscard]] bool done() const { return pass_ == 0 || store_->pass_ != pass_; }
   /// The result of save() or load(). kUnderWay before the end, and after a discard() of the store.
-  [[nodiscard]] Status status() const { return status_; }
+  Status status() const { return status_; }
 
  private:
   friend Store;
@@ -131,7 +131,7 @@ class StorePass {
     status_ = may == Status::kOk ? Status::kUnderWay : may;
     if (may == Status::kOk) pass_ = store.begin_pass();
   }
-  [[nodiscard]] Status check() const {
+  Status check() const {
     return [this]<std::size_t... i>(std::index_sequence<i...>) {
       Status status = Status::kOk;
       (void)(((status = detail::check_saved(*reinterpret_cast<const Records*>(parts_[i].bytes))) ==
@@ -178,24 +178,25 @@ class FlashStore {
   /// Whether the pages of a slot have room for its mark, of 8 bytes in whole program units.
   static constexpr bool kHasMark = Layout::has_mark(kBodySize);
 
-  static_assert((std::is_trivially_copyable_v<Records> && ...),
+  static_assert(detail::Holds<(std::is_trivially_copyable_v<Records> && ...)>,
                 "attune::FlashStore: records are saved byte by byte and must be trivially copyable");
   static_assert(
-      (!detail::refers_elsewhere<Records>() && ...),
+      detail::Holds<((!detail::refers_elsewhere<Records>() && ...))>,
       "attune::FlashStore: a record is a pointer or a view, so its address would be saved; store the data");
   static_assert(
-      (!detail::IsTrainer<Records> && ...),
+      detail::Holds<((!detail::IsTrainer<Records> && ...))>,
       "attune::FlashStore: a Trainer is not a record; store trainer.state(), of type Trainer::State");
-  static_assert(kUnit >= 1 && kUnit <= 32 && (kUnit & (kUnit - 1)) == 0,
+  static_assert(detail::Holds<(kUnit >= 1 && kUnit <= 32 && (kUnit & (kUnit - 1)) == 0)>,
                 "attune::FlashStore: Flash::kProgramUnit must be 1, 2, 4, 8, 16 or 32 bytes");
   static_assert(
-      kPageSize % kUnit == 0 && kPageSize >= kHeadSize,
+      detail::Holds<(kPageSize % kUnit == 0 && kPageSize >= kHeadSize)>,
       "attune::FlashStore: Flash::kPageSize must be a multiple of the program unit, and 32 or more");
-  static_assert(Flash::kPages <= 0xFFFF && std::uint64_t{kPageSize} * Flash::kPages <= 0xFFFF'FFFFu,
-                "attune::FlashStore: at most 65535 pages and 4 GiB; give the store a part of the flash");
-  static_assert((std::uint64_t{0} + ... + sizeof(Records)) < 0xFFFF'0000u,
+  static_assert(
+      detail::Holds<(Flash::kPages <= 0xFFFF && std::uint64_t{kPageSize} * Flash::kPages <= 0xFFFF'FFFFu)>,
+      "attune::FlashStore: at most 65535 pages and 4 GiB; give the store a part of the flash");
+  static_assert(detail::Holds<(std::uint64_t{0} + ... + sizeof(Records)) < 0xFFFF'0000u>,
                 "attune::FlashStore: the records are larger than 4 GiB");
-  static_assert(Flash::kPages >= 2 * kSlotPages,
+  static_assert(detail::Holds<(Flash::kPages >= 2 * kSlotPages)>,
                 "attune::FlashStore: the store needs two slots of kSlotPages pages to survive power cuts; "
                 "use more pages, or fewer records");
 
@@ -273,13 +274,13 @@ class FlashStore {
 
   template <class... Sources>
   static constexpr void check_sources() {
-    static_assert(std::is_same_v<void(std::remove_cvref_t<Sources>...), void(Records...)>,
+    static_assert(detail::Holds<std::is_same_v<void(std::remove_cvref_t<Sources>...), void(Records...)>>,
                   "attune::FlashStore: the arguments are the records of the store, in their order");
-    static_assert((std::is_lvalue_reference_v<Sources> && ...),
+    static_assert(detail::Holds<(std::is_lvalue_reference_v<Sources> && ...)>,
                   "attune::FlashStore: a pass in slices uses its records until it ends, and this is a "
                   "temporary; store it in a variable");
   }
-  [[nodiscard]] Status may_begin() const { return pass_ % 2 == 0 ? Status::kOk : Status::kUnderWay; }
+  Status may_begin() const { return pass_ % 2 == 0 ? Status::kOk : Status::kUnderWay; }
   std::uint16_t begin_pass() { return ++pass_; }
   void end_pass() { pass_ = static_cast<std::uint16_t>(pass_ + pass_ % 2); }
   void count_failure(Status status) {

@@ -66,10 +66,11 @@ class EntryWriter {
   void write(JournalEvent event, const Records&... records) {
     constexpr std::size_t kSize = (std::size_t{0} + ... + kJournaledBytes<Records>);
     static_assert(
-        (std::is_trivially_copyable_v<Records> && ...),
+        Holds<((std::is_trivially_copyable_v<Records> && ...))>,
         "attune::TrainingJournal: options, clipping, inputs, targets and masks are written byte by byte "
         "and must be trivially copyable");
-    static_assert(kSize < kJournaledLimit, "attune::TrainingJournal: an entry is shorter than 16 MiB");
+    static_assert(Holds<(kSize < kJournaledLimit)>,
+                  "attune::TrainingJournal: an entry is shorter than 16 MiB");
     if (event == JournalEvent::kSession) {
       status_ = Status::kOk;
       crc_ = 0;
@@ -78,7 +79,7 @@ class EntryWriter {
     (add(&records, kJournaledBytes<Records>), ...);
     end(kSize);
   }
-  [[nodiscard]] Status status() const { return status_; }
+  Status status() const { return status_; }
 
  private:
   static constexpr std::uint32_t kUnit = kUnitOfSink<Sink>;
@@ -120,10 +121,11 @@ class EntryWriter {
 /// calls in slices, and calls of another trainer with the same state. The trainer's loss must not change.
 template <class Trainer, class Sink>
 class TrainingJournal {
-  static_assert(std::is_invocable_v<Sink&, const char*, std::size_t>,
+  static_assert(detail::Holds<std::is_invocable_v<Sink&, const char*, std::size_t>>,
                 "attune::TrainingJournal: a sink is called as sink(const char* bytes, std::size_t count)");
-  static_assert(std::has_single_bit(detail::kUnitOfSink<Sink>) && detail::kUnitOfSink<Sink> <= 32,
-                "attune::TrainingJournal: Sink::kProgramUnit must be 1, 2, 4, 8, 16 or 32 bytes");
+  static_assert(
+      detail::Holds<(std::has_single_bit(detail::kUnitOfSink<Sink>) && detail::kUnitOfSink<Sink> <= 32)>,
+      "attune::TrainingJournal: Sink::kProgramUnit must be 1, 2, 4, 8, 16 or 32 bytes");
   using State = typename Trainer::State;
   using Options = typename Trainer::Options;
   using Scalar = typename Trainer::Scalar;
@@ -132,7 +134,7 @@ class TrainingJournal {
   /// A journal of `trainer` in `sink`. Writes nothing yet.
   TrainingJournal(Trainer& trainer, Sink& sink, const JournalOptions& options = {})
       : trainer_(trainer), writer_(sink), options_(options) {
-    static_assert(!kForwardOnly,
+    static_assert(detail::Holds<!kForwardOnly>,
                   "attune::TrainingJournal: a ForwardOnlyTrainer needs no journal; keep the `change` of each "
                   "update's result, and replay() repeats the training");
   }
@@ -174,7 +176,7 @@ class TrainingJournal {
   StepResult<Scalar> step(std::uint32_t number, const X& x, const Target& target, const Options& options,
                           const Clipping& clipping = {}, const Mask& mask = {}, const Loss&... loss) {
     static_assert(
-        std::is_same_v<typename Trainer::InputView, typename Trainer::BatchInputView>,
+        detail::Holds<std::is_same_v<typename Trainer::InputView, typename Trainer::BatchInputView>>,
         "attune::TrainingJournal: step() is for a batch of one; take accumulate() and update(), which "
         "compute the same bits");
     (void)synchronize();
@@ -206,7 +208,7 @@ class TrainingJournal {
     if (synchronize()) writer_.write(JournalEvent::kHash, hash_bits(trainer_.parameters()));
   }
   /// kOk, or the sink's first error since the session began. Later entries are missing.
-  [[nodiscard]] Status status() const { return writer_.status(); }
+  Status status() const { return writer_.status(); }
 
   /// Reports a sequence that was accumulated elsewhere, such as in slices.
   void note_sequence(std::uint32_t number) {
@@ -218,9 +220,9 @@ class TrainingJournal {
   template <class Input, class Target, class Mask>
   void note_sequence(const JournaledSequence<Input, Target, Mask>& sequence) {
     static_assert(
-        !(detail::refers_elsewhere<std::remove_cvref_t<Input>>() ||
-          detail::refers_elsewhere<std::remove_cvref_t<Target>>() ||
-          detail::refers_elsewhere<std::remove_cvref_t<Mask>>()),
+        detail::Holds<!(detail::refers_elsewhere<std::remove_cvref_t<Input>>() ||
+                        detail::refers_elsewhere<std::remove_cvref_t<Target>>() ||
+                        detail::refers_elsewhere<std::remove_cvref_t<Mask>>())>,
         "attune::TrainingJournal: the input, target or mask is a view, whose address would be written; copy "
         "the numbers into a Tensor or an array, or journal the sequence by its number");
     (void)synchronize();

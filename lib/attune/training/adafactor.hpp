@@ -69,7 +69,7 @@ struct Adafactor : OptimizerStep<Adafactor<scale, ScalarType>> {
     void reset() { std::memset(static_cast<void*>(this), 0, sizeof *this); }
   };
 
-  [[nodiscard]] static constexpr Status check(const Options& options) {
+  static constexpr Status check(const Options& options) {
     if (!detail::is_rate(options.learning_rate)) return Status::kInvalidLearningRate;
     if (!(options.beta2_decay > 0 && options.beta2_decay <= 1)) return Status::kInvalidBeta;
     if (!(options.epsilon1 >= kMinEpsilon && options.epsilon1 <= 1)) return Status::kInvalidEpsilon;

@@ -102,9 +102,9 @@ struct Adam : OptimizerStep<Adam<variant, ScalarType>> {
   static constexpr bool kInScalars = kPrecision == MomentPrecision::kScalar;
   /// Whether m exists.
   static constexpr bool kHasFirst = variant.first_moment == FirstMoment::kKept;
-  static_assert(kInScalars || std::is_same_v<Scalar, float>,
+  static_assert(detail::Holds<(kInScalars || std::is_same_v<Scalar, float>)>,
                 "attune::Adam: 8- and 16-bit moments need float parameters");
-  static_assert(kHasFirst || kPrecision != MomentPrecision::kBfloat16,
+  static_assert(detail::Holds<(kHasFirst || kPrecision != MomentPrecision::kBfloat16)>,
                 "attune::Adam: without a first moment, the second is kept in scalars or in 8 bits");
   static constexpr std::uint32_t kFingerprint = [] {
     const std::uint32_t adam = kInScalars
@@ -156,7 +156,7 @@ struct Adam : OptimizerStep<Adam<variant, ScalarType>> {
     void seed(std::uint64_t bits) requires(detail::is_random(kPrecision)) { this->rounding.state = bits; }
   };
 
-  [[nodiscard]] static constexpr Status check(const Options& options) {
+  static constexpr Status check(const Options& options) {
     if (!detail::is_rate(options.learning_rate)) return Status::kInvalidLearningRate;
     if (!options.beta1.valid() || !options.beta2.valid()) return Status::kInvalidBeta;
     if (!kHasFirst && options.beta1.value != 0) return Status::kInvalidBeta;

@@ -72,7 +72,7 @@ constexpr bool have_one_mask([[maybe_unused]] const Masks& masks, [[maybe_unused
 template <class Model, class Masks, int batch>
 constexpr bool check_masks() {
   if constexpr (!kOneForAll<Masks> && AttentionMask<OneMask<Masks>>) {
-    static_assert(decltype(std::span(std::declval<const Masks&>()))::extent == std::size_t{batch},
+    static_assert(Holds<(decltype(std::span(std::declval<const Masks&>()))::extent == std::size_t{batch})>,
                   "attune::Trainer: pass one mask for the batch, or one for each sequence in a std::array or "
                   "std::span of that size");
   }
@@ -84,7 +84,7 @@ ATTUNE_INLINE decltype(auto) default_loss() {
   if constexpr (std::is_default_constructible_v<Loss>) {
     return Loss{};
   } else {
-    static_assert(!AttentionMask<OneMask<Masks>>,  // otherwise another error is reported already
+    static_assert(Holds<!AttentionMask<OneMask<Masks>>>,  // otherwise another error is reported already
                   "attune::Trainer: this loss has class weights; pass it to every call: step(inputs, "
                   "targets, options, NoClipping{}, NoMask{}, loss)");
     return *static_cast<const Loss*>(nullptr);

@@ -65,11 +65,12 @@ struct Bfloat16MasterWeights : OptimizerStep<Bfloat16MasterWeights<Base>> {
   using Scalar = typename Base::Scalar;
   using Options = typename Base::Options;
   static constexpr std::uint32_t kFingerprint = fingerprint("Bfloat16MasterWeights", kFingerprintOf<Base>);
-  static_assert(std::is_same_v<Scalar, float>,
+  static_assert(detail::Holds<std::is_same_v<Scalar, float>>,
                 "attune::Bfloat16MasterWeights: bf16 weights need a model in float");
-  static_assert(!detail::kHasMasters<Base>,
+  static_assert(detail::Holds<!detail::kHasMasters<Base>>,
                 "attune::Bfloat16MasterWeights: the optimizer already has bf16 weights; leave out one");
-  static_assert(detail::kTogetherIn<Base> == 0 || kernels::kMasterBlock % detail::kTogetherIn<Base> == 0,
+  static_assert(detail::Holds<(detail::kTogetherIn<Base> == 0 ||
+                               kernels::kMasterBlock % detail::kTogetherIn<Base> == 0)>,
                 "attune::Bfloat16MasterWeights: the optimizer's kUpdatedTogether must divide 64, or be 0");
 
   /// The model's parameters: weights in bf16, biases and norms in floats.
@@ -93,7 +94,7 @@ struct Bfloat16MasterWeights : OptimizerStep<Bfloat16MasterWeights<Base>> {
     }
   };
 
-  [[nodiscard]] static constexpr Status check(const Options& options) { return Base::check(options); }
+  static constexpr Status check(const Options& options) { return Base::check(options); }
 
   // ---- The parts of a step, for callers that update tensor by tensor. ----
 

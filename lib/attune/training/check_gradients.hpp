@@ -220,10 +220,10 @@ GradientCheck check_gradients(GradientProblem<Layer>& problem, const GradientChe
 /// a time.
 template <detail::CheckedLayer Layer, class... Mask>
 GradientCheck check_gradients(const GradientCheckOptions& options = {}, const Mask&... mask) {
-  static_assert(std::is_same_v<typename Layer::Scalar, double>,
+  static_assert(detail::Holds<std::is_same_v<typename Layer::Scalar, double>>,
                 "attune::check_gradients: finite differences need double; make the layer's Scalar a template "
                 "parameter and check that of double");
-  static_assert(sizeof...(Mask) <= 1, "attune::check_gradients: a call takes one mask");
+  static_assert(detail::Holds<(sizeof...(Mask) <= 1)>, "attune::check_gradients: a call takes one mask");
   if constexpr (std::is_same_v<typename Layer::Scalar, double> && sizeof...(Mask) <= 1) {
     static detail::GradientProblem<Layer> problem;
     return detail::check_gradients(problem, options, mask...);

@@ -32,7 +32,7 @@ namespace ATTUNE_NAMESPACE {
 /// plain value: a store saves the object itself.
 template <int num_features, int num_classes, class ScalarType = float>
 class ClosedFormHead {
-  static_assert(num_features > 0 && num_classes > 1,
+  static_assert(detail::Holds<(num_features > 0 && num_classes > 1)>,
                 "attune::ClosedFormHead: at least one feature and two classes are required");
   static constexpr int kSize = num_features + 1;
   // The relative rounding error of a sum of kSize terms, at most.
@@ -102,10 +102,10 @@ class ClosedFormHead {
   template <class Base, int factory_classes>
   Status solve(const Base& base, const ClosedFormHead<num_features, factory_classes, Scalar>& factory,
                typename Head::Parameters& head, Scratch& scratch, const Options& options = {}) const {
-    static_assert(decltype(base.weight)::rows == num_features,
+    static_assert(detail::Holds<(decltype(base.weight)::rows == num_features)>,
                   "attune::ClosedFormHead: the base's weight must be [num_features, classes]");
     static_assert(
-        decltype(base.weight)::cols <= num_classes,
+        detail::Holds<(decltype(base.weight)::cols <= num_classes)>,
         "attune::ClosedFormHead: the base has more classes than the head; give the head all of them");
     const int count = examples();
     if (count == 0) return Status::kNoTargets;

@@ -38,15 +38,17 @@ struct CrossEntropyOptions {
 /// Targets are classes, an integer for each row of y.
 template <CrossEntropyOptions options = CrossEntropyOptions{}>
 struct CrossEntropy {
-  static_assert(options.reduction == Reduction::kMean || options.reduction == Reduction::kSum,
-                "attune::CrossEntropy: reduction must be kMean or kSum; for neither use forward_rows");
-  static_assert(options.label_smoothing >= 0 && options.label_smoothing <= 1,
+  static_assert(
+      detail::Holds<(options.reduction == Reduction::kMean || options.reduction == Reduction::kSum)>,
+      "attune::CrossEntropy: reduction must be kMean or kSum; for neither use forward_rows");
+  static_assert(detail::Holds<(options.label_smoothing >= 0 && options.label_smoothing <= 1)>,
                 "attune::CrossEntropy: label_smoothing must be in [0, 1]");
   static_assert(
-      options.noise_exponent == 0 || (options.noise_exponent >= 0.01 && options.noise_exponent <= 1),
+      detail::Holds<(options.noise_exponent == 0 ||
+                     (options.noise_exponent >= 0.01 && options.noise_exponent <= 1))>,
       "attune::CrossEntropy: noise_exponent must be 0 or in [0.01, 1]; 0.7 suits many wrong labels, "
       "0 is cross-entropy");
-  static_assert(options.noise_exponent == 0 || options.label_smoothing == 0,
+  static_assert(detail::Holds<(options.noise_exponent == 0 || options.label_smoothing == 0)>,
                 "attune::CrossEntropy: noise_exponent and label_smoothing exclude each other; choose one");
 
   /// The mean is taken over all targets of a batch that are not ignored.
@@ -75,7 +77,7 @@ struct CrossEntropy {
   static auto forward(const Logits& logits, const Targets& targets, const ClassWeights& class_weights,
                       Gradient&& d_logits, typename std::remove_cvref_t<Gradient>::Scalar weight = 1) {
     const auto weights = dense_view(class_weights);
-    static_assert(weights.rows == 1 && weights.cols == decltype(dense_view(logits))::cols,
+    static_assert(detail::Holds<(weights.rows == 1 && weights.cols == decltype(dense_view(logits))::cols)>,
                   "attune::CrossEntropy: class_weights must be [1, classes]");
     return mean(dense_view(logits), targets, weights.data, dense_view(d_logits), weight);
   }
@@ -98,7 +100,7 @@ struct CrossEntropy {
                              const typename std::remove_cvref_t<Losses>::Scalar* class_weights = nullptr) {
     const auto logits = dense_view(logits_matrix);
     const auto losses = dense_view(losses_matrix);
-    static_assert(losses.rows == logits.rows && losses.cols == 1,
+    static_assert(detail::Holds<(losses.rows == logits.rows && losses.cols == 1)>,
                   "attune::CrossEntropy: losses must be [rows, 1]");
     using Scalar = typename decltype(losses)::Scalar;
     if (const Status status = check<logits.cols>(ids, class_weights); status != Status::kOk) return status;
@@ -139,7 +141,7 @@ struct CrossEntropy {
 
   template <class Logits, class Gradient>
   static constexpr void check_shapes() {
-    static_assert(Logits::rows == Gradient::rows && Logits::cols == Gradient::cols,
+    static_assert(detail::Holds<(Logits::rows == Gradient::rows && Logits::cols == Gradient::cols)>,
                   "attune::CrossEntropy: logits and gradient must have one shape, [rows, classes]");
   }
 
@@ -318,7 +320,7 @@ struct WeightedCrossEntropy {
   /// Σ_i loss_i, its normalizer Σ_i w_(t_i), and the gradient, as CrossEntropy::sum.
   template <class Logits, class Targets, class Gradient>
   LossSum<Scalar> sum(const Logits& logits, const Targets& targets, const Gradient& d_logits) const {
-    static_assert(Logits::cols == classes,
+    static_assert(detail::Holds<(Logits::cols == classes)>,
                   "attune::WeightedCrossEntropy: the number of weights must equal the number of classes");
     return CrossEntropy<options>::sum(logits, targets, d_logits, class_weights.data());
   }

@@ -102,14 +102,14 @@ class ForwardOnlyTrainer
     : public TrainingLifecycle<
           ForwardOnlyTrainer<Model, Loss, batch, perturbation>,
           TrainingState<Model, detail::ForwardOnly<perturbation, typename Model::Scalar>>> {
-  static_assert(batch > 0, "attune::ForwardOnlyTrainer: batch must be at least 1");
+  static_assert(detail::Holds<(batch > 0)>, "attune::ForwardOnlyTrainer: batch must be at least 1");
   static_assert(
-      perturbation.size >= 8 * std::numeric_limits<typename Model::Scalar>::epsilon() &&
-          perturbation.size <= 1,
+      detail::Holds<(perturbation.size >= 8 * std::numeric_limits<typename Model::Scalar>::epsilon() &&
+                     perturbation.size <= 1)>,
       "attune::ForwardOnlyTrainer: the perturbation's size must be in [1e-6, 1] for float, [1e-14, 1] for "
       "double; parameters lose a smaller one to rounding, and 1e-3 is usual");
   static_assert(
-      !std::is_empty_v<typename Model::Parameters>,
+      detail::Holds<!std::is_empty_v<typename Model::Parameters>>,
       "attune::ForwardOnlyTrainer: the model has no trainable parameters; leave a part out of Frozen");
 
  public:
@@ -148,9 +148,9 @@ class ForwardOnlyTrainer
   /// Ends a batch: one step along the direction. Refused options and an incomplete batch leave everything
   /// unchanged. Losses that are not finite, and a batch without targets, discard the batch. Parameters change
   /// only if the status is kOk.
-  Result update(const Options& options = {}) { return update_from(batch, options); }
+  ForwardOnlyResult<Scalar> update(const Options& options = {}) { return update_from(batch, options); }
   /// The same with the sequences accumulated so far, at least one.
-  Result update_incomplete(const Options& options = {}) { return update_from(1, options); }
+  ForwardOnlyResult<Scalar> update_incomplete(const Options& options = {}) { return update_from(1, options); }
   /// Forgets the sequences accumulated since the last update().
   void discard() {
     above_.clear();
@@ -160,7 +160,7 @@ class ForwardOnlyTrainer
   /// Applies the step of another trainer that started alike. Returns kOtherStep unless it is the next step,
   /// and kNotFinite for a change that is not finite; parameters then stay unchanged. Accumulated sequences
   /// are forgotten.
-  [[nodiscard]] Status replay(const Change& change) {
+  Status replay(const Change& change) {
     if (const Status status = state_.ready(); status != Status::kOk) return status;
     if (change.step != state_.steps) return Status::kOtherStep;
     return apply(change);
@@ -169,7 +169,7 @@ class ForwardOnlyTrainer
   /// y[rows, cols] for x with the current parameters. Returns a Status as Trainer::predict. `y` may not
   /// overlap `x`.
   template <class Mask = NoMask>
-  [[nodiscard]] Status predict(InputView x, OutputView y, const Mask& mask = {}) {
+  Status predict(InputView x, OutputView y, const Mask& mask = {}) {
     if (const Status status = state_.ready(); status != Status::kOk) return status;
     const Status status =
         detail::forward_pass<Model>(context_for<Model>(mask), state_.parameters, x, y, scratch_);

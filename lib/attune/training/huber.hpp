@@ -21,9 +21,10 @@ struct HuberOptions {
 /// elements.
 template <HuberOptions options = HuberOptions{}>
 struct Huber : detail::ElementwiseLoss<Huber<options>, options.reduction> {
-  static_assert(options.reduction == Reduction::kMean || options.reduction == Reduction::kSum,
-                "attune::Huber: reduction must be kMean or kSum");
-  static_assert(options.delta >= 1e-30, "attune::Huber: delta must be at least 1e-30");
+  static_assert(
+      detail::Holds<(options.reduction == Reduction::kMean || options.reduction == Reduction::kSum)>,
+      "attune::Huber: reduction must be kMean or kSum");
+  static_assert(detail::Holds<(options.delta >= 1e-30)>, "attune::Huber: delta must be at least 1e-30");
 
  private:
   friend detail::ElementwiseLoss<Huber, options.reduction>;

@@ -35,7 +35,7 @@ namespace detail {
 /// Quantized weights, as of the last load().
 template <class Model>
 class Int8Workspace {
-  static_assert(std::is_same_v<typename Model::Scalar, float>,
+  static_assert(Holds<std::is_same_v<typename Model::Scalar, float>>,
                 "attune::Int8Training: integer products need a model in float");
 
  public:
@@ -50,7 +50,7 @@ class Int8Workspace {
   /// Marks the weights as outdated: the parameters have changed.
   void invalidate() { valid_ = false; }
   /// Quantizes parameters that have changed. Returns kNotFinite if one is not finite.
-  [[nodiscard]] Status load(const auto& parameters) {
+  Status load(const auto& parameters) {
     if (valid_) return Status::kOk;
     const Status status = quantize(parameters, weights_);
     valid_ = status == Status::kOk;
@@ -66,7 +66,7 @@ class Int8Workspace {
 template <class Plan>
 constexpr auto plan_by_sequence() {
   constexpr bool kBySequence = std::is_base_of_v<Streaming, Plan>;
-  static_assert(kBySequence,
+  static_assert(Holds<kBySequence>,
                 "attune::Int8TrainingWith: the plan must compute one sequence at a time: Streaming, "
                 "UpdateInBackward or InWorkspace<workspace>; Lockstep trains in floats");
   return std::conditional_t<kBySequence, Plan, Streaming>{};

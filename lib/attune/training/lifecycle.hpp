@@ -35,13 +35,12 @@ class TrainingLifecycle {
   /// trainer stands after its last step. Otherwise initialize it, or load the parameters in state(); until
   /// then it returns kNotInitialized.
   template <class Read>
-    requires std::is_invocable_r_v<Status, const Read&, State&>
-  [[nodiscard]] Status resume(const Read& read) {
-    Status status = read(self().own_state());
-    if (status == Status::kOk) status = self().own_state().claim();
-    self().begin_at_state();
-    return status;
-  }
+    requires std::is_invocable_r_v<Status, const Read&, State&> Status resume(const Read& read) {
+      Status status = read(self().own_state());
+      if (status == Status::kOk) status = self().own_state().claim();
+      self().begin_at_state();
+      return status;
+    }
 
   /// Draws initial parameters, then the start of dropout's masks, from `rng`, which advances. Forgets all
   /// training: gradients, moments and counters become zero.
@@ -87,12 +86,12 @@ class TrainingLifecycle {
   /// must have changed nothing, as read_safetensors and read_flat guarantee; training then continues
   /// unchanged.
   template <class Read>
-    requires std::is_invocable_r_v<Status, const Read&, Parameters&>
-  [[nodiscard]] Status load(const Read& read, Rng&& rng = Rng{0}) {
-    const Status status = read(own_parameters());
-    if (status == Status::kOk) self().restart(rng);
-    return status;
-  }
+    requires std::is_invocable_r_v<Status, const Read&, Parameters&> Status load(const Read& read,
+                                                                                 Rng&& rng = Rng{0}) {
+      const Status status = read(own_parameters());
+      if (status == Status::kOk) self().restart(rng);
+      return status;
+    }
 
  private:
   Self& self() { return static_cast<Self&>(*this); }

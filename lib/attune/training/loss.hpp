@@ -66,20 +66,20 @@ constexpr bool check_loss() {
   using Target = typename TargetsOf<L, Output, 1>::One;
   if constexpr (requires { typename L::Coefficients; }) {
     static_assert(
-        sizeof(L) == 0,
+        Holds<(sizeof(L) == 0)>,
         "attune::Loss: this is an optimizer; the loss comes before it: Trainer<Model, Loss, Optimizer>");
   } else if constexpr (!requires { L::kMeanOverBatch; }) {
-    static_assert(sizeof(L) == 0,
+    static_assert(Holds<(sizeof(L) == 0)>,
                   "attune::Loss: the type has no kMeanOverBatch (whether a batch's loss is a mean); "
                   "training/loss.hpp shows a loss's members");
   } else if constexpr (!requires(const L& loss, ConstView<Output> y, Target target, View<Output> dy) {
                          loss.sum(y, target, dy);
                        }) {
-    static_assert(sizeof(L) == 0,
+    static_assert(Holds<(sizeof(L) == 0)>,
                   "attune::Loss: there is no sum(y, target, dy) for a ConstView<Output> y, a View<Output> dy "
                   "and a target of the same shape, or of classes with kClassTargets");
   } else if constexpr (!IsLoss<L, Output>) {
-    static_assert(sizeof(L) == 0,
+    static_assert(Holds<(sizeof(L) == 0)>,
                   "attune::Loss: sum(y, target, dy) must return a LossSum of the model's scalar");
   }
   return IsLoss<L, Output>;
@@ -148,8 +148,9 @@ struct ElementwiseLoss {
     const auto y = dense_view(y_matrix);
     const auto target = dense_view(target_matrix);
     const auto dy = dense_view(dy_matrix);
-    static_assert(y.rows == target.rows && y.cols == target.cols && y.rows == dy.rows && y.cols == dy.cols,
-                  "attune: output, target and gradient of a loss must have one shape");
+    static_assert(
+        Holds<(y.rows == target.rows && y.cols == target.cols && y.rows == dy.rows && y.cols == dy.cols)>,
+        "attune: output, target and gradient of a loss must have one shape");
     return Loss::template of_elements<y.rows * y.cols>(y.data, target.data, dy.data, weight);
   }
 

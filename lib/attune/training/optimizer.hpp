@@ -132,23 +132,24 @@ constexpr bool check_optimizer() {
                   typename O::Coefficients;
                   typename O::template Moments<Parameters>;
                 }) {
-    static_assert(sizeof(O) == 0,
+    static_assert(Holds<(sizeof(O) == 0)>,
                   "attune::Optimizer: the type needs Scalar, Options, Coefficients and Moments<Parameters>; "
                   "training/optimizer.hpp shows an optimizer's members");
   } else if constexpr (!requires(const typename O::Options& options) {
                          { O::check(options) } -> std::same_as<Status>;
                        }) {
-    static_assert(sizeof(O) == 0, "attune::Optimizer: there is no check(options) that returns a Status");
+    static_assert(Holds<(sizeof(O) == 0)>,
+                  "attune::Optimizer: there is no check(options) that returns a Status");
   } else if constexpr (!requires(typename O::template Moments<Parameters> & moments,
                                  const typename O::Options& options, typename O::Scalar scale) {
                          { O::advance(moments, options, scale) } -> std::same_as<typename O::Coefficients>;
                        }) {
     static_assert(
-        sizeof(O) == 0,
+        Holds<(sizeof(O) == 0)>,
         "attune::Optimizer: there is no advance(moments, options, gradient_scale) that returns Coefficients");
   } else if constexpr (!IsOptimizer<O, Parameters>) {
     static_assert(
-        sizeof(O) == 0,
+        Holds<(sizeof(O) == 0)>,
         "attune::Optimizer: the type lacks kMoments, moments.reset(), for_each_with_moments(visitor, "
         "moments, sets...), or update(coefficients, kind, size, p, g, moments...)");
   }
@@ -189,7 +190,7 @@ Status optimizer_step(Parameters& parameters, const Gradients& gradients,
                       typename Optimizer::template Moments<Gradients>& moments,
                       const typename Optimizer::Options& options,
                       typename Optimizer::Scalar gradient_scale = 1) {
-  static_assert(detail::kHasMasters<Optimizer> || std::is_same_v<Parameters, Gradients>,
+  static_assert(detail::Holds<(detail::kHasMasters<Optimizer> || std::is_same_v<Parameters, Gradients>)>,
                 "attune::optimizer_step: gradients and parameters have different types; use one type");
   if (const Status status = Optimizer::check(options); status != Status::kOk) return status;
   const typename Optimizer::Coefficients coefficients = Optimizer::advance(moments, options, gradient_scale);

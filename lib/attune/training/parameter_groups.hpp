@@ -18,7 +18,7 @@ template <class Base>
 struct ParameterGroups : OptimizerStep<ParameterGroups<Base>> {
   using Scalar = typename Base::Scalar;
   static constexpr std::uint32_t kFingerprint = fingerprint("ParameterGroups", kFingerprintOf<Base>);
-  static_assert(!detail::kHasMasters<Base>,
+  static_assert(detail::Holds<!detail::kHasMasters<Base>>,
                 "attune::ParameterGroups: master weights in bf16 go around the groups: "
                 "Bfloat16MasterWeights<ParameterGroups<...>>");
 
@@ -50,7 +50,7 @@ struct ParameterGroups : OptimizerStep<ParameterGroups<Base>> {
     }
   };
 
-  [[nodiscard]] static constexpr Status check(const Options& options) {
+  static constexpr Status check(const Options& options) {
     for (const auto* group : {&options.weights, &options.biases, &options.norms}) {
       if (const Status status = Base::check(*group); status != Status::kOk) return status;
     }

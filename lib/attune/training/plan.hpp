@@ -40,7 +40,7 @@ concept CheckedPlan = check_plan<Plan, Model>();
 /// Whether a plan can add up the gradients of a batch. If not, one error says so.
 template <bool keeps_gradients, int batch>
 constexpr bool check_batch() {
-  static_assert(batch == 1 || keeps_gradients,
+  static_assert(Holds<(batch == 1 || keeps_gradients)>,
                 "attune::Trainer: UpdateInBackward keeps no gradients to add up; use a batch of 1");
   return batch == 1 || keeps_gradients;
 }

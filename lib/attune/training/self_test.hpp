@@ -29,7 +29,7 @@ template <class Layer, class Plan, SelfTestHash hash>
 class SelfTestOf {
  public:
   /// Returns kOk or kWrongArithmetic.
-  [[nodiscard]] Status run() {
+  Status run() {
     return keeps_subnormals() && keeps_operations() && sees_nan() && trains_to_the_same_bits()
                ? Status::kOk
                : Status::kWrongArithmetic;

@@ -23,7 +23,7 @@ template <Momentum kind = Momentum::kNone, class ScalarType = float,
 struct Sgd : OptimizerStep<Sgd<kind, ScalarType, precision>> {
   using Scalar = ScalarType;
   static constexpr bool kInScalars = precision == MomentPrecision::kScalar;
-  static_assert(kInScalars || (std::is_same_v<Scalar, float> && kind != Momentum::kNone),
+  static_assert(detail::Holds<(kInScalars || (std::is_same_v<Scalar, float> && kind != Momentum::kNone))>,
                 "attune::Sgd: 8- and 16-bit momentum needs float parameters");
   static constexpr std::uint32_t kFingerprint =
       kInScalars ? fingerprint("Sgd", kind) : fingerprint("Sgd", kind, precision);
@@ -66,7 +66,7 @@ struct Sgd : OptimizerStep<Sgd<kind, ScalarType, precision>> {
     void reset() {}
   };
 
-  [[nodiscard]] static constexpr Status check(const Options& options) {
+  static constexpr Status check(const Options& options) {
     if (!detail::is_rate(options.learning_rate)) return Status::kInvalidLearningRate;
     if (!detail::is_rate(options.weight_decay) || options.learning_rate * options.weight_decay > 1)
       return Status::kInvalidWeightDecay;

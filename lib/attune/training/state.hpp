@@ -113,7 +113,7 @@ struct TrainingState {
   /// kOtherPrecision, load(parameters) is the alternative. kOtherBase: the model's constants are not the ones
   /// that it was trained with. kOtherPrecision: only one of the two plans multiplies integers, or only one of
   /// the two bases is packed. kUnderWay: saved between the slices of an update, which is partly applied.
-  [[nodiscard]] constexpr Status check() const {
+  constexpr Status check() const {
     if (const Status status = check_saved(); status != Status::kOk) return status;
     constexpr TrainingPrecision kOther =
         kPrecision == TrainingPrecision::kInt8 ? TrainingPrecision::kScalar : TrainingPrecision::kInt8;
@@ -128,7 +128,7 @@ struct TrainingState {
 
   /// Whether a store may save it: check() without a look at the arithmetic and the model's constants, which a
   /// trainer has checked when it took the state over. A few instructions.
-  [[nodiscard]] constexpr Status check_saved() const {
+  constexpr Status check_saved() const {
     if (!std::is_constant_evaluated()) ATTUNE_ASSERT_ROUNDING();
     if (fingerprint_of_type == kPartOfUpdate) return Status::kUnderWay;
     return fingerprint_of_type == kFingerprint ? Status::kOk : Status::kOtherState;
@@ -136,7 +136,7 @@ struct TrainingState {
 
   /// Whether a trainer that holds it can train. kNotInitialized before the first initialization, and after a
   /// refused state was read into it.
-  [[nodiscard]] constexpr Status ready() const {
+  constexpr Status ready() const {
     return fingerprint_of_type == kFingerprint ? Status::kOk : Status::kNotInitialized;
   }
 

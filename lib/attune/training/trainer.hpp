@@ -51,12 +51,12 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   static constexpr bool kDrops = detail::kDropsIn<typename Model::Tape>;
   using Inputs = detail::InputsOf<Model, batch>;
   using Targets = detail::TargetsOf<Loss, typename Model::Output, batch>;
-  static_assert(batch > 0, "attune::Trainer: batch must be at least 1");
-  static_assert(!std::is_empty_v<typename Model::Parameters>,
+  static_assert(detail::Holds<(batch > 0)>, "attune::Trainer: batch must be at least 1");
+  static_assert(detail::Holds<!std::is_empty_v<typename Model::Parameters>>,
                 "attune::Trainer: the model has no trainable parameters; leave a part out of Frozen");
   static constexpr bool kFits = detail::check_batch<kKeepsGradients, batch>();
   static_assert(
-      std::is_same_v<typename Model::Scalar, typename Optimizer::Scalar>,
+      detail::Holds<std::is_same_v<typename Model::Scalar, typename Optimizer::Scalar>>,
       "attune::Trainer: model and optimizer have different scalars; give both the same (Adam<{}, double>)");
 
  public:
@@ -82,14 +82,14 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   /// Discards accumulated sequences. On an error nothing changes (but see UpdateInBackward): no parameter and
   /// no moment, and the next step uses the same dropout masks.
   template <class Clipping = NoClipping, class Masks = NoMask>
-  Result step(BatchInputView inputs, BatchTargetView targets, const Options& options = {},
-              const Clipping& clipping = {}, const Masks& masks = {},
-              const Loss& loss = detail::default_loss<Loss, Masks>()) {
+  StepResult<Scalar> step(BatchInputView inputs, BatchTargetView targets, const Options& options = {},
+                          const Clipping& clipping = {}, const Masks& masks = {},
+                          const Loss& loss = detail::default_loss<Loss, Masks>()) {
     if constexpr (kFits && detail::check_clipping<Clipping>() && detail::check_masks<Model, Masks, batch>()) {
       if constexpr (kKeepsGradients) {
         return step_over_batch(inputs, targets, options, clipping, masks, loss);
       } else {
-        static_assert(std::is_same_v<Clipping, NoClipping>,
+        static_assert(detail::Holds<std::is_same_v<Clipping, NoClipping>>,
                       "attune::Trainer: UpdateInBackward has no gradients to clip; pass NoClipping{}");
         return detail::step_in_backward<Model>(state_, workspace_, gradients_, work_, inputs, targets,
                                                options, detail::mask_of(masks, 0), loss);
@@ -152,15 +152,15 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   /// and an incomplete batch leave everything unchanged. Gradients that are not finite, and a batch without
   /// targets, discard the batch.
   template <class Clipping = NoClipping>
-  [[gnu::noinline]] Result update(const Options& options = {},
-                                  const Clipping& clipping = {}) requires kKeepsGradients {
+  [[gnu::noinline]] StepResult<Scalar> update(const Options& options = {},
+                                              const Clipping& clipping = {}) requires kKeepsGradients {
     const Status may = may_update(batch);
     return may == Status::kOk ? finish(options, clipping) : Result::refused(may);
   }
   /// The same with the sequences accumulated so far, at least one; a mean is taken over them.
   template <class Clipping = NoClipping>
-  Result update_incomplete(const Options& options = {},
-                           const Clipping& clipping = {}) requires kKeepsGradients {
+  StepResult<Scalar> update_incomplete(const Options& options = {},
+                                       const Clipping& clipping = {}) requires kKeepsGradients {
     const Status may = may_update(1);
     return may == Status::kOk ? finish(options, clipping) : Result::refused(may);
   }
@@ -202,7 +202,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   /// kInvalidToken for an invalid id, and kNotFinite if y, which is written, is not finite for all tokens
   /// that the mask does not call padding. `y` may not overlap `x`.
   template <class Mask = NoMask>
-  [[nodiscard]] Status predict(InputView x, OutputView y, const Mask& mask = {}) {
+  Status predict(InputView x, OutputView y, const Mask& mask = {}) {
     const Status may = may_predict();
     return may == Status::kOk ? predict_in(context_of(mask), x, y, mask) : may;
   }
@@ -259,11 +259,11 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   template <class, class, int>
   friend class PredictionInSlices;
 
-  [[nodiscard]] Status may_accumulate() const {
+  Status may_accumulate() const {
     if (work_.under_way()) return Status::kUnderWay;
     return sums_.sequences == batch ? Status::kFullBatch : state_.ready();
   }
-  [[nodiscard]] Status may_update(int sequences) const {
+  Status may_update(int sequences) const {
     if (work_.under_way()) return Status::kUnderWay;
     if (const Status status = state_.ready(); status != Status::kOk) return status;
     return sums_.sequences < sequences ? Status::kIncompleteBatch : Status::kOk;

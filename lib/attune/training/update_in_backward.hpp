@@ -56,7 +56,7 @@ constexpr int updated_rows(int rows, int cols) {
 /// The number of scalars in the rows of gradients that exist at one time.
 template <class Model, int together>
 constexpr int updated_scalars() {
-  static_assert(kHasSets<Model>,
+  static_assert(Holds<kHasSets<Model>>,
                 "attune::UpdateInBackward: the model and its layers need ParametersOf<Matrix, Vector>, for "
                 "sets with updates instead of gradients");
   int most = 1;

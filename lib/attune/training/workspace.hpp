@@ -170,9 +170,9 @@ class Workspace {
   template <class Model, class T>
   T& as() {
     constexpr bool kKnown = (std::is_same_v<Model, Models> || ...);
-    static_assert(kKnown,
+    static_assert(detail::Holds<kKnown>,
                   "attune::Workspace: this Workspace does not list the model; add it to Workspace<…>");
-    static_assert(!kKnown || sizeof(T) <= sizeof bytes_,
+    static_assert(detail::Holds<(!kKnown || sizeof(T) <= sizeof bytes_)>,
                   "attune::Workspace: updates in backward need one more matrix of tokens than the largest "
                   "model; use the plan UpdateInBackward, without the workspace");
     return *std::launder(reinterpret_cast<T*>(bytes_));

@@ -104,7 +104,7 @@ struct LowRankGradient {
   template <class Row>
   [[nodiscard]] constexpr detail::Dropped operator()(Row, int) const {
     static_assert(
-        sizeof(Row) == 0,
+        detail::Holds<(sizeof(Row) == 0)>,
         "attune::Adapted: factors take the gradient of a weight as a product; use add_product(), or "
         "store the weight as TableOf, which has no factors");
     return {};
@@ -162,7 +162,7 @@ inline constexpr bool kOnlyAdds<kernels::AddBias<Scalar>> = true;
 /// room[rows, r] = s·(x·a), over the terms that count.
 template <class Factors, int tokens, class X, class A, class Terms = kernels::DenseTerms>
 ATTUNE_INLINE auto narrowed(const X& x, const A& a, typename Factors::Scalar* room, const Terms& terms = {}) {
-  static_assert(X::rows <= tokens,
+  static_assert(Holds<(X::rows <= tokens)>,
                 "attune::Adapted: a layer multiplies more tokens than its input and output have; list it in "
                 "the adapted Sequential");
   const MatrixView<typename Factors::Scalar, X::rows, Factors::kRank> narrow(room);
@@ -195,7 +195,7 @@ ATTUNE_INLINE auto update_second_factor(const X& x, const Dy& dy, const Factors&
 template <class X, class Base, class Factors, int tokens, class Y, class Epilogue = kernels::Assign>
 ATTUNE_INLINE void multiply(const X& x, const LowRankWeight<Base, Factors, tokens>& weight, const Y& y,
                             Epilogue epilogue = {}) {
-  static_assert(detail::kOnlyAdds<Epilogue>,
+  static_assert(detail::Holds<detail::kOnlyAdds<Epilogue>>,
                 "attune::LowRankWeight: LoRA supports only epilogues that add to x·W");
   multiply(x, weight.base, y, epilogue);
   const auto t = detail::narrowed<Factors, tokens>(x, view(weight.factors->a), weight.room);
@@ -204,7 +204,7 @@ ATTUNE_INLINE void multiply(const X& x, const LowRankWeight<Base, Factors, token
 template <class Dy, class Base, class Factors, int tokens, class Dx, class Epilogue = kernels::Assign>
 ATTUNE_INLINE void multiply_transposed(const Dy& dy, const LowRankWeight<Base, Factors, tokens>& weight,
                                        const Dx& dx, Epilogue epilogue = {}) {
-  static_assert(detail::kOnlyAdds<Epilogue>,
+  static_assert(detail::Holds<detail::kOnlyAdds<Epilogue>>,
                 "attune::LowRankWeight: LoRA supports only epilogues that add to dy·Wᵀ");
   multiply_transposed(dy, weight.base, dx, epilogue);
   const auto u = detail::narrowed<Factors, tokens>(dy, view(weight.factors->b).transpose(), weight.room);

@@ -21,7 +21,7 @@ namespace ATTUNE_NAMESPACE {
 /// kCount packed columns of kLength integers, each column with a scale.
 template <class ScalarType, int kCount, int kLength>
 struct PackedInt8Rows {
-  static_assert(std::is_same_v<ScalarType, float>,
+  static_assert(detail::Holds<std::is_same_v<ScalarType, float>>,
                 "attune: packed int8 weights need a model in float; use Int8Weights for double");
   using Element = Int8;
   using Scalar = ScalarType;

@@ -97,7 +97,7 @@ constexpr auto quantized_value(const Rows& stored, int row, int col) {
 
 template <class Weight>
 constexpr void refuse_quantized() {
-  static_assert(sizeof(Weight*) == 0,
+  static_assert(Holds<(sizeof(Weight*) == 0)>,
                 "attune: 8- and 16-bit weights are constants; train ParametersOf<Tensor>, then quantize() it "
                 "into ParametersOf<Int8Weights, Tensor>");
 }

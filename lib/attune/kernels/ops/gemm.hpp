@@ -230,9 +230,9 @@ ATTUNE_INLINE auto with_scales_of(
 template <class A, class B, class C, class Epilogue = Assign>
 ATTUNE_INLINE void gemm(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
   using Scalar = typename C::Scalar;
-  static_assert(A::rows == C::rows && B::cols == C::cols && A::cols == B::rows,
+  static_assert(detail::Holds<(A::rows == C::rows && B::cols == C::cols && A::cols == B::rows)>,
                 "attune::kernels::gemm: shapes do not chain; C[M, N] = A[M, K] * B[K, N]");
-  static_assert(C::col_stride == 1,
+  static_assert(detail::Holds<(C::col_stride == 1)>,
                 "attune::kernels::gemm: C must be row-major; swap and transpose the operands");
   constexpr bool kBlas = goes_to_blas(C::rows, C::cols, A::cols) && !detail::kIsQuantized<B>;
   // A sum of several blocks is finished first; its epilogue then runs as a separate pass.

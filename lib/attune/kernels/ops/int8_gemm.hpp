@@ -223,9 +223,10 @@ template <class A, int kDepth, int kColumns, int kRows, int kCols, bool kTranspo
 ATTUNE_INLINE void gemm(const A& a,
                         const PackedInt8View<kDepth, kColumns, kRows, kCols, kTransposed, Terms>& b,
                         const C& c, Epilogue epilogue = {}) {
-  static_assert(A::rows == C::rows && kCols == C::cols && A::cols == kRows && C::col_stride == 1,
-                "attune::kernels::gemm: shapes do not chain; C[M, N] = A[M, K] * B[K, N]");
-  static_assert(std::is_same_v<typename C::Scalar, float>,
+  static_assert(
+      detail::Holds<(A::rows == C::rows && kCols == C::cols && A::cols == kRows && C::col_stride == 1)>,
+      "attune::kernels::gemm: shapes do not chain; C[M, N] = A[M, K] * B[K, N]");
+  static_assert(detail::Holds<std::is_same_v<typename C::Scalar, float>>,
                 "attune: packed int8 weights need a model in float, one sequence at a time; use Int8Weights "
                 "for Lockstep and double");
   constexpr detail::Int8Shape kShape{kRows, kCols, A::row_stride, A::col_stride, C::row_stride};

@@ -42,7 +42,8 @@ ATTUNE_INLINE std::int32_t int8_dot(const std::int8_t* x, const std::int8_t* y) 
 template <int kDepth>
 [[gnu::noinline]] void int8_scores(int count, const std::int8_t* query, float query_scale,
                                    const std::int8_t* keys, const float* key_scales, float* scores) {
-  static_assert(kDepth <= 131072, "attune::KeyValueCache: sums of 8-bit keys have at most 131,072 terms");
+  static_assert(detail::Holds<(kDepth <= 131072)>,
+                "attune::KeyValueCache: sums of 8-bit keys have at most 131,072 terms");
   for (int t = 0; t < count; ++t) {
     const std::int32_t sum = detail::int8_dot<kDepth>(query, keys + t * kDepth);
     scores[t] = multiply(static_cast<float>(sum), multiply(query_scale, key_scales[t]));

@@ -143,7 +143,7 @@ struct Int8ProductsFrom {
   template <class Epilogue>
   static constexpr auto summed(const Epilogue& epilogue) {
     static_assert(
-        !std::is_same_v<Epilogue, Continue>,
+        detail::Holds<!std::is_same_v<Epilogue, Continue>>,
         "attune::kernels::Int8Products: a part of the terms has its own scales, so sums of integers "
         "do not continue; multiply all terms in one call, or add blocks with NextBlock");
     if constexpr (std::is_same_v<Epilogue, NextBlock> || std::is_same_v<Epilogue, Continue>) {
@@ -213,7 +213,8 @@ struct Int8ProductsFrom {
     const int cols = (std::min<int>)(used_cols(b) - first, kCols);
     const float* const from = b.data + first * B::col_stride;
     if constexpr (B::kMajor == Major::kColumn) {
-      static_assert(B::row_stride == 1, "attune::kernels::gemm: numbers of a vector of B must be contiguous");
+      static_assert(detail::Holds<(B::row_stride == 1)>,
+                    "attune::kernels::gemm: numbers of a vector of B must be contiguous");
       using Packed = PackedInt8<kDepth, kCols>;
       alignas(64) std::int8_t bytes[std::size_t{Packed::kBytes}];
       detail::scales_of_vectors(from, B::col_stride, cols, terms, scales.scale, scales.inverse);
@@ -224,7 +225,8 @@ struct Int8ProductsFrom {
                         bytes, scales.scale, 0, terms},
                     c.template columns<kCols>(first), epilogue);
     } else {
-      static_assert(B::col_stride == 1, "attune::kernels::gemm: numbers of a vector of B must be contiguous");
+      static_assert(detail::Holds<(B::col_stride == 1)>,
+                    "attune::kernels::gemm: numbers of a vector of B must be contiguous");
 #if ATTUNE_INT8_DSP
       if constexpr (is_short<kSkipsZeros, B, Epilogue>()) {
         constexpr detail::Int8Shape kShape{kDepth, kCols, A::row_stride, A::col_stride, C::row_stride};

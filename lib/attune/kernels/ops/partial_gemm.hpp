@@ -107,7 +107,7 @@ ATTUNE_INLINE void partial_panels(const Scalar* a, const Scalar* b, Scalar* c, U
       if constexpr (shape.b_col == 1) {
         partial_panel<P, kOfPanel>(a, b + j, c + j, j, used, epilogue);
       } else {
-        static_assert(shape.b_row == 1, "attune::kernels::gemm: one stride of B must be 1");
+        static_assert(Holds<(shape.b_row == 1)>, "attune::kernels::gemm: one stride of B must be 1");
         alignas(P) Array<Scalar, shape.depth * kPanel> rows;
         for (int n = 0; n < kPanel; n += kWidth) {
           transpose_panel<P, shape.depth, kPanel, shape.b_col>(b + (j + n) * shape.b_col, rows + n);
@@ -202,8 +202,9 @@ template <class A, class B, class C, class Epilogue = Assign>
   requires(kIsPart<A> || kIsPart<B> || kIsPart<C>)
 ATTUNE_INLINE void gemm(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
   using Scalar = typename C::Scalar;
-  static_assert(A::rows == C::rows && B::cols == C::cols && A::cols == B::rows && C::col_stride == 1,
-                "attune::kernels::gemm: shapes do not chain; C[M, N] = A[M, K] * B[K, N]");
+  static_assert(
+      detail::Holds<(A::rows == C::rows && B::cols == C::cols && A::cols == B::rows && C::col_stride == 1)>,
+      "attune::kernels::gemm: shapes do not chain; C[M, N] = A[M, K] * B[K, N]");
   if constexpr (detail::kIsQuantized<B>) {
     gemm(view(a), b, view(c), epilogue);
   } else if constexpr (!std::is_same_v<std::remove_const_t<typename B::Scalar>, Scalar>) {

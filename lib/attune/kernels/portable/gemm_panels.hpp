@@ -193,7 +193,7 @@ ATTUNE_INLINE void copy_panel(const B& b, int col, Scalar* rows) {
       }
     }
   } else {
-    static_assert(panel.b_row == 1, "attune::kernels::gemm: one stride of B must be 1");
+    static_assert(Holds<(panel.b_row == 1)>, "attune::kernels::gemm: one stride of B must be 1");
     for (int n = 0; n < panel.cols; n += kWidth) {
       transpose_panel<P, panel.depth, panel.cols, panel.b_col>(b + (col + n) * panel.b_col, rows + n);
     }
