@@ -1,9 +1,7 @@
 """Cases whose options are drawn from the seed as well: only with --random-shapes or --attention."""
-from torch.nn import functional as F
-
 from model_cases import train, trained_model
-from transformer_cases import (activation, cross_entropy, decoder, encoder, hard_swish, huber, layer_norm, rms_norm,
-                               rotary, quick_gelu, squared_relu, stable_gelu_tanh, swiglu)
+from transformer_cases import (activation, activations, cross_entropy, decoder, encoder, huber, layer_norm, rms_norm,
+                               rotary, swiglu)
 
 MASKS = (None, "causal", "float", "bool", "float3d")
 EPSILONS = (1e-6, 1e-5, 1e-3, 0.1)
@@ -72,6 +70,5 @@ def random_cases(cases):
         layers=draw.choice([1, 1, 2, 3, 6]), act=draw.choice(["relu", "gelu"]), norm_first=draw.flag(),
         eps=draw.choice([1e-6, 1e-5, 1e-3]), positions=draw.flag(), final_norm=draw.flag(),
         input_scale=draw.choice([1.0, 1.0, 0.125])))
-    for kind, forward in dict(relu=F.relu, silu=F.silu, gelu_erf=F.gelu, gelu_tanh=stable_gelu_tanh, quick_gelu=quick_gelu,
-                              squared_relu=squared_relu, hard_swish=hard_swish).items():
+    for kind, forward in activations(random_shapes=True).items():
         activation(cases, kind + "_random", forward, kind)

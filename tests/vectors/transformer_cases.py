@@ -1,10 +1,16 @@
 """The cases of the layers around attention: normalization, activation, losses, encoder, decoder, a trained model."""
 import math
+import re
+import sys
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lib/attune_torch"))
+from attune_torch.activations import ACTIVATIONS  # noqa: E402
 
 
 def leaf(tensor, dtype):
@@ -183,16 +189,12 @@ def stable_tanh(x):
     return torch.sign(x) * (1 - 2 * part)
 
 
-def quick_gelu(x):
-    return x * torch.sigmoid(1.702 * x)
-
-
-def squared_relu(x):
-    return F.relu(x).square()
-
-
-def hard_swish(x):
-    return x * F.relu6(x + 3) / 6
+def activations(random_shapes):
+    """{name of a case: function} of attune_torch's table, by PyTorch's own functions."""
+    formulas = {re.sub(r"(?<!^)(?=[A-Z])", "_", name[1:]).lower(): one.formula for name, one in ACTIVATIONS.items()}
+    del formulas["gelu"]
+    return {**formulas, "gelu_erf": F.gelu, "gelu_tanh": stable_gelu_tanh if random_shapes else gelu_tanh,
+            "tanh": stable_tanh if random_shapes else torch.tanh}
 
 
 def activation(cases, name, forward, kind=None):
@@ -441,15 +443,8 @@ def transformer_cases(cases):
     lora(cases, "lora_query_value")
     lora(cases, "lora_all_causal_biases", length=7, heads=3, head_dim=3, rank=3, alpha=2.0,
          adapted=("query", "key", "value", "output"), causal=True, biases=True)
-    activation(cases, "relu", F.relu)
-    activation(cases, "silu", F.silu)
-    activation(cases, "gelu_erf", F.gelu)
-    activation(cases, "gelu_tanh", stable_gelu_tanh if cases.random_shapes else gelu_tanh)
-    activation(cases, "tanh", stable_tanh if cases.random_shapes else torch.tanh)
-    activation(cases, "sigmoid", torch.sigmoid)
-    activation(cases, "quick_gelu", quick_gelu)
-    activation(cases, "squared_relu", squared_relu)
-    activation(cases, "hard_swish", hard_swish)
+    for name, forward in activations(cases.random_shapes).items():
+        activation(cases, name, forward)
     cross_entropy(cases, "ce_mean")
     cross_entropy(cases, "ce_sum", reduction="sum")
     cross_entropy(cases, "ce_none", reduction="none")
