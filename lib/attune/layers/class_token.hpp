@@ -31,7 +31,7 @@ struct TokenShape {
 /// the first valid ones.
 template <TokenShape shape, class ScalarType = float>
 struct ClassToken {
-  static_assert(shape.seq_len > 0 && shape.d_model > 0 && shape.tokens > 0,
+  static_assert(detail::Holds<(shape.seq_len > 0 && shape.d_model > 0 && shape.tokens > 0)>,
                 "attune::ClassToken: seq_len, d_model and tokens must be positive; set the first two in "
                 "TokenShape");
 

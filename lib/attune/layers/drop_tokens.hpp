@@ -10,7 +10,7 @@ namespace ATTUNE_NAMESPACE {
 /// y[seq_len − tokens, d_model] of x[seq_len, d_model]. No tape.
 template <TokenShape shape, class ScalarType = float>
 struct DropTokens {
-  static_assert(shape.d_model > 0 && shape.tokens > 0 && shape.seq_len > shape.tokens,
+  static_assert(detail::Holds<(shape.d_model > 0 && shape.tokens > 0 && shape.seq_len > shape.tokens)>,
                 "attune::DropTokens: d_model and tokens must be positive, and seq_len more than tokens");
 
   using Scalar = ScalarType;
@@ -18,7 +18,7 @@ struct DropTokens {
   using WithScalar = DropTokens<shape, Other>;
   template <int tokens, CacheShape>
   struct Stream : detail::NoStream {
-    static_assert(tokens < 0,
+    static_assert(detail::Holds<(tokens < 0)>,
                   "attune: DropTokens needs the whole sequence, so it does not run token by token; leave it "
                   "out, and use the outputs of the other tokens");
   };

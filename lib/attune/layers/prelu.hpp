@@ -27,11 +27,11 @@ namespace detail {
 
 template <PreluShape shape>
 constexpr PreluShape checked_prelu_shape() {
-  static_assert(shape.rows > 0 && shape.d_model > 0,
+  static_assert(Holds<(shape.rows > 0 && shape.d_model > 0)>,
                 "attune::Prelu: rows and d_model must be positive; set both in PreluShape");
-  static_assert(shape.slopes == 1 || shape.slopes == shape.d_model,
+  static_assert(Holds<(shape.slopes == 1 || shape.slopes == shape.d_model)>,
                 "attune::Prelu: slopes must be 1 or d_model");
-  static_assert(shape.initial >= -1e30 && shape.initial <= 1e30,
+  static_assert(Holds<(shape.initial >= -1e30 && shape.initial <= 1e30)>,
                 "attune::Prelu: initial must be a finite number, at most 1e30");
   return at_least_one(shape, &PreluShape::rows, &PreluShape::d_model, &PreluShape::slopes);
 }

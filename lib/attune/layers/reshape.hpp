@@ -25,10 +25,10 @@ namespace detail {
 
 template <ReshapeShape shape>
 constexpr ReshapeShape checked_reshape_shape() {
-  static_assert(shape.rows > 0 && shape.d_model > 0 && shape.out_rows > 0,
+  static_assert(Holds<(shape.rows > 0 && shape.d_model > 0 && shape.out_rows > 0)>,
                 "attune::Reshape: rows, d_model and out_rows must be positive; set the first two in "
                 "ReshapeShape");
-  static_assert(shape.rows * shape.d_model % at_least_one(shape.out_rows) == 0,
+  static_assert(Holds<(shape.rows * shape.d_model % at_least_one(shape.out_rows) == 0)>,
                 "attune::Reshape: rows of one length need an out_rows that divides rows * d_model");
   return at_least_one(shape, &ReshapeShape::rows, &ReshapeShape::d_model, &ReshapeShape::out_rows);
 }
@@ -45,7 +45,7 @@ struct Reshape {
   using WithScalar = Reshape<shape, Other>;
   template <int tokens, CacheShape>
   struct Stream : detail::NoStream {
-    static_assert(tokens < 0,
+    static_assert(detail::Holds<(tokens < 0)>,
                   "attune: Reshape and Flatten need the whole sequence, so they do not run token by token");
   };
   static constexpr std::uint32_t kFingerprint = fingerprint("Reshape");

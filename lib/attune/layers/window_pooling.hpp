@@ -45,12 +45,12 @@ namespace detail {
 template <Pool1dShape shape>
 constexpr ConvolvedImage convolved_image() {
   static_assert(
-      shape.seq_len > 0 && shape.d_model > 0 && shape.kernel > 0 && shape.stride > 0,
+      Holds<(shape.seq_len > 0 && shape.d_model > 0 && shape.kernel > 0 && shape.stride > 0)>,
       "attune::AvgPool1d, MaxPool1d: seq_len, d_model, kernel and stride must be positive; set the first "
       "three in Pool1dShape");
-  static_assert(shape.padding >= 0 && 2 * shape.padding <= shape.kernel,
+  static_assert(Holds<(shape.padding >= 0 && 2 * shape.padding <= shape.kernel)>,
                 "attune::AvgPool1d, MaxPool1d: padding must be at most half a window");
-  static_assert(shape.kernel <= shape.seq_len + 2 * shape.padding,
+  static_assert(Holds<(shape.kernel <= shape.seq_len + 2 * shape.padding)>,
                 "attune::AvgPool1d, MaxPool1d: the window is longer than the sequence with its padding");
   const int width = at_least_one(shape.d_model);
   return {convolved(1, 1, 1, 0, 0),
@@ -62,16 +62,16 @@ constexpr ConvolvedImage convolved_image() {
 }
 template <Pool2dShape shape>
 constexpr ConvolvedImage convolved_image() {
-  static_assert(shape.height > 0 && shape.width > 0 && shape.d_model > 0 && shape.kernel_height > 0 &&
-                    shape.kernel_width > 0 && shape.stride_height > 0 && shape.stride_width > 0,
+  static_assert(Holds<(shape.height > 0 && shape.width > 0 && shape.d_model > 0 && shape.kernel_height > 0 &&
+                       shape.kernel_width > 0 && shape.stride_height > 0 && shape.stride_width > 0)>,
                 "attune::AvgPool2d, MaxPool2d: height, width, d_model, kernels and strides must be positive; "
                 "set the first five in Pool2dShape");
-  static_assert(shape.padding_height >= 0 && shape.padding_width >= 0 &&
-                    2 * shape.padding_height <= shape.kernel_height &&
-                    2 * shape.padding_width <= shape.kernel_width,
+  static_assert(Holds<(shape.padding_height >= 0 && shape.padding_width >= 0 &&
+                       2 * shape.padding_height <= shape.kernel_height &&
+                       2 * shape.padding_width <= shape.kernel_width)>,
                 "attune::AvgPool2d, MaxPool2d: padding must be at most half a window");
-  static_assert(shape.kernel_height <= shape.height + 2 * shape.padding_height &&
-                    shape.kernel_width <= shape.width + 2 * shape.padding_width,
+  static_assert(Holds<(shape.kernel_height <= shape.height + 2 * shape.padding_height &&
+                       shape.kernel_width <= shape.width + 2 * shape.padding_width)>,
                 "attune::AvgPool2d, MaxPool2d: the window is larger than the image with its padding");
   const int width = at_least_one(shape.d_model);
   return {convolved(shape.height, shape.kernel_height, shape.stride_height, shape.padding_height,
@@ -112,7 +112,7 @@ struct PooledWindows {
   struct InferenceScratch {};
   template <int tokens, CacheShape>
   struct Stream : detail::NoStream {
-    static_assert(tokens < 0,
+    static_assert(Holds<(tokens < 0)>,
                   "attune: AvgPool1d, AvgPool2d, MaxPool1d and MaxPool2d need whole windows, so they do not "
                   "run token by token");
   };
