@@ -1,17 +1,23 @@
 """Families of losses."""
 import math
+import sys
+from functools import partial
+from pathlib import Path
 
 from case_source import Case, Skip, as_rows, braces, concatenate, onnx_epsilon
 from optimizer_types import torch_optimizer
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "vectors"))
+from losses import CPP, LOSSES  # noqa: E402
+
 
 # ---- Against values ----
 
-REDUCTIONS = {"mean": "attune::Reduction::kMean", "sum": "attune::Reduction::kSum"}
+REDUCTIONS = CPP
 
 
-def value_loss(source, loss):
-    """`loss`: its C++ type, from the C++ reduction."""
+def value_loss(family, source):
+    """A loss of tests/vectors/losses.py."""
     tensor = source.get("input")
     cols = tensor.shape[-1]
     rows = math.prod(tensor.shape[:-1])
@@ -19,21 +25,13 @@ def value_loss(source, loss):
     if reduction not in REDUCTIONS:
         raise Skip(f"reduction {reduction}: no such option")
     scalar = source.scalar("input")
+    loss = LOSSES[family]
+    options = {name: float(source.option(name, value)) for name, value in next(iter(loss.vectors.values())).items() if name != "reduction"}
     return Case(header="squared_error_case.hpp",
-                call=f"squared_error_case<{loss(REDUCTIONS[reduction])}, {rows}, {cols}, {scalar}>",
+                call=f"squared_error_case<attune::{loss.cpp(reduction=REDUCTIONS[reduction], **options)}, {rows}, {cols}, {scalar}>",
                 data={"input": tensor, "target": source.get("target", *tensor.shape)},
                 expected={"loss": source.get("loss"), "grad.input": source.get("grad.input", *tensor.shape)},
                 scalar=scalar, terms=rows * cols)
-
-
-def mse(source):
-    return value_loss(source, lambda reduction: f"attune::SquaredError<{reduction}>")
-
-
-def huber(source):
-    delta = float(source.option("delta", 1.0))
-    return value_loss(source, lambda reduction: "attune::Huber<attune::HuberOptions"
-                      + braces(reduction=reduction, delta=delta) + ">")
 
 
 # ---- Against classes ----
@@ -136,8 +134,7 @@ def batch_of_classes(source):
 
 FAMILIES = {
     "batch_of_classes": batch_of_classes,
-    "mse": mse,
-    "huber": huber,
+    **{family: partial(value_loss, family) for family in LOSSES},
     "cross_entropy": cross_entropy,
     "SoftmaxCrossEntropyLoss": onnx_cross_entropy,
 }

@@ -4,8 +4,12 @@ A program is C++ for tests/fuzz/drawn.hpp. One seed gives one program, whatever 
 """
 import random
 import re
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "vectors"))
+from losses import LOSSES  # noqa: E402
 
 TOKENS = [2, 3, 5, 8, 11, 16, 17, 18, 24, 33, 40]
 WIDTHS = [4, 6, 8, 12, 16]
@@ -277,7 +281,7 @@ def draw_head(r, program, rows, cols):
         options = r.choice(["{}", "{}", "{.label_smoothing = 0.1}", "{.noise_exponent = 0.7}"])
         program.loss = f"CrossEntropy<CrossEntropyOptions{options}>"
     else:
-        program.loss = r.choice(["MeanSquaredError", "Huber<>", "SumSquaredError" if r.random() < 0.3 else "MeanSquaredError"])
+        program.loss = r.choice([*(loss.default() for loss in LOSSES.values()), "SumSquaredError" if r.random() < 0.3 else "MeanSquaredError"])
     return end == "pooled"
 
 

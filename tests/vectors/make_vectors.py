@@ -267,7 +267,7 @@ def attention_cases(cases):
     case("self_large_64", batch=1, tgt_len=64, heads=4, head_dim=8)
 
 
-# ---- Linear, softmax, squared error ----
+# ---- Linear, softmax ----
 
 def function(cases, name, family, shape, forward, metadata=None, scale=1.0, parameters=None):
     """out = forward(input, **parameters), and the gradients."""
@@ -290,21 +290,6 @@ def function(cases, name, family, shape, forward, metadata=None, scale=1.0, para
     cases.write(name, family, {**(metadata or {}), "shape": list(shape)}, compute)
 
 
-def mse(cases, name, reduction, shape=(5, 4)):
-    draw = cases.draw(name)
-    if cases.random_shapes:
-        shape = random_shape(draw, len(shape))
-    x, target = draw.normal(*shape), draw.normal(*shape)
-
-    def compute(dtype):
-        leaf_x, t = leaf(x, dtype), target.to(dtype)
-        loss = F.mse_loss(leaf_x, t, reduction=reduction)
-        gradient, = torch.autograd.grad(loss, leaf_x)
-        return {"input": leaf_x, "target": t, "loss": loss.reshape(1), "grad.input": gradient}
-
-    cases.write(name, "mse", dict(reduction=reduction, shape=list(shape)), compute)
-
-
 def function_cases(cases):
     function(cases, "linear", "linear", (4, 3, 7), F.linear, parameters=dict(weight=(5, 7), bias=(5,)))
     function(cases, "linear_nobias", "linear", (6, 5), F.linear, parameters=dict(weight=(9, 5)))
@@ -312,8 +297,6 @@ def function_cases(cases):
         for kind, forward in (("softmax", torch.softmax), ("log_softmax", torch.log_softmax)):
             function(cases, kind + suffix, "softmax", (5, 9), lambda x, f=forward: f(x, -1),
                      dict(kind=kind, dim=-1), scale)
-    mse(cases, "mse_mean", "mean")
-    mse(cases, "mse_sum", "sum")
 
 
 # ---- Optimizers ----

@@ -1,7 +1,8 @@
 """Cases whose options are drawn from the seed as well: only with --random-shapes or --attention."""
+from losses import LOSSES
 from model_cases import train, trained_model
-from transformer_cases import (activation, activations, cross_entropy, decoder, encoder, huber, layer_norm, rms_norm,
-                               rotary, swiglu)
+from transformer_cases import (activation, activations, cross_entropy, decoder, encoder, layer_norm, rms_norm,
+                               rotary, swiglu, value_loss)
 
 MASKS = (None, "causal", "float", "bool", "float3d")
 EPSILONS = (1e-6, 1e-5, 1e-3, 0.1)
@@ -60,8 +61,10 @@ def random_cases(cases):
     several(3, swiglu, "swiglu", lambda draw: dict(bias=draw.flag()))
     several(4, rotary, "rotary", lambda draw: dict(
         interleaved=draw.flag(), base=draw.choice([100.0, 10000.0, 500000.0])))
-    several(3, huber, "huber", lambda draw: dict(
-        reduction=draw.choice(["mean", "sum"]), delta=draw.choice([0.1, 1.0, 3.0])))
+    for family, loss in LOSSES.items():
+        several(3, value_loss, family, lambda draw, family=family, loss=loss: dict(
+            family=family, reduction=draw.choice(["mean", "sum"]),
+            **{name: draw.choice(values) for name, values in loss.drawn.items()}))
     several(4, train, "train", lambda draw: dict(
         layers=draw.choice([1, 1, 2]), act=draw.choice(["relu", "gelu"]), norm_first=draw.flag(),
         lr=draw.choice([1e-3, 1e-2]), betas=draw.choice([(0.9, 0.999), (0.8, 0.95)]),

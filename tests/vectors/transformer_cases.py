@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lib/attune_torch"))
 from attune_torch.activations import ACTIVATIONS  # noqa: E402
+from losses import LOSSES  # noqa: E402
 
 
 def leaf(tensor, dtype):
@@ -244,7 +245,8 @@ def cross_entropy(cases, name, rows=6, classes=10, reduction="mean", smoothing=0
         reduction=reduction, label_smoothing=smoothing, ignore_index="none" if ignore is None else ignore), compute)
 
 
-def huber(cases, name, reduction, delta, shape=(5, 4)):
+def value_loss(cases, name, family, shape=(5, 4), **options):
+    """A loss of losses.py."""
     draw = cases.draw(name)
     if cases.random_shapes:
         shape = random_shape(draw, 2)
@@ -252,11 +254,11 @@ def huber(cases, name, reduction, delta, shape=(5, 4)):
 
     def compute(dtype):
         leaf_x, t = leaf(x, dtype), target.to(dtype)
-        loss = F.huber_loss(leaf_x, t, reduction=reduction, delta=delta)
+        loss = LOSSES[family].formula(F, leaf_x, t, **options)
         gradient, = torch.autograd.grad(loss, leaf_x)
         return {"input": leaf_x, "target": t, "loss": loss.reshape(1), "grad.input": gradient}
 
-    cases.write(name, "huber", dict(reduction=reduction, delta=delta, shape=list(shape)), compute)
+    cases.write(name, family, dict(**options, shape=list(shape)), compute)
 
 
 # ---- Encoder, decoder ----
@@ -452,8 +454,9 @@ def transformer_cases(cases):
     cross_entropy(cases, "ce_extreme", scale=80.0)
     cross_entropy(cases, "ce_weight_smooth", weighted=True, smoothing=0.1, ignore=3)
     cross_entropy(cases, "ce_weight_smooth_sum", weighted=True, smoothing=0.2, reduction="sum")
-    huber(cases, "huber_mean", "mean", 1.0)
-    huber(cases, "huber_sum_delta", "sum", 0.3)
+    for family, loss in LOSSES.items():
+        for end, options in loss.vectors.items():
+            value_loss(cases, f"{family}_{end}", family, **options)
     encoder(cases, "encoder_layer_post_relu")
     encoder(cases, "encoder_layer_pre_gelu", act="gelu", norm_first=True)
     encoder(cases, "encoder_layer_post_gelu_padding", batch=3, act="gelu", padding=True)
