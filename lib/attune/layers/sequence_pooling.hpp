@@ -27,7 +27,7 @@ namespace detail {
 
 template <SequencePoolingShape shape>
 constexpr SequencePoolingShape checked_sequence_pooling() {
-  static_assert(shape.seq_len > 0 && shape.d_model > 0,
+  static_assert(Holds<(shape.seq_len > 0 && shape.d_model > 0)>,
                 "attune::SequencePooling: seq_len and d_model must be positive; set both in "
                 "SequencePoolingShape");
   return at_least_one(shape, &SequencePoolingShape::seq_len, &SequencePoolingShape::d_model);
@@ -46,7 +46,7 @@ struct SequencePooling {
   template <int tokens, CacheShape>
   struct Stream : detail::NoStream {
     static_assert(
-        tokens < 0,
+        detail::Holds<(tokens < 0)>,
         "attune: SequencePooling needs the whole sequence, so it does not run token by token; leave "
         "it out, and use the output at the last token");
   };

@@ -66,7 +66,8 @@ class FlashReplayMemory
   using Sampler = detail::ReplaySampler<FlashReplayMemory, Features, shape>;
   using Layout = detail::SlotLayout<Flash>;
   static constexpr std::uint32_t kUnit = Flash::kProgramUnit;
-  static_assert(kUnit >= 1 && kUnit <= 32 && (kUnit & (kUnit - 1)) == 0 && Flash::kPageSize % kUnit == 0,
+  static_assert(detail::Holds<(kUnit >= 1 && kUnit <= 32 && (kUnit & (kUnit - 1)) == 0 &&
+                               Flash::kPageSize % kUnit == 0)>,
                 "attune::FlashReplayMemory: Flash::kProgramUnit must be 1, 2, 4, 8, 16 or 32 bytes, and "
                 "kPageSize a multiple of it");
 
@@ -95,10 +96,10 @@ class FlashReplayMemory
       (static_cast<std::uint32_t>(shape.capacity) + kBlockEntries - 1) / kBlockEntries;
   /// Places for a block. The unused ones share the wear, and replace worn ones.
   static constexpr std::uint32_t kSlots = Flash::kPages / kBlockPages;
-  static_assert(kSlots > kBlocks,
+  static_assert(detail::Holds<(kSlots > kBlocks)>,
                 "attune::FlashReplayMemory: the flash needs (kBlocks + 1) * kBlockPages pages; give it more "
                 "pages, or store fewer examples");
-  static_assert(kSlots < 0xFFFF, "attune::FlashReplayMemory: at most 65534 blocks");
+  static_assert(detail::Holds<(kSlots < 0xFFFF)>, "attune::FlashReplayMemory: at most 65534 blocks");
 
   /// A memory in `flash`, which must outlive it. Call open() first: until then the memory is empty, and
   /// add() returns kNotInitialized.

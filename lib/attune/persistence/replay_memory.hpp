@@ -61,10 +61,11 @@ namespace detail {
 /// return a Status.
 template <class Self, class FeaturesType, ReplayShape shape>
 class ReplaySampler {
-  static_assert(shape.capacity > 0 && shape.num_classes > 0 && shape.num_classes <= 0xFFFF,
+  static_assert(Holds<(shape.capacity > 0 && shape.num_classes > 0 && shape.num_classes <= 0xFFFF)>,
                 "attune::ReplayMemory: capacity and num_classes must be at least 1");
-  static_assert(shape.sampling == ReplaySampling::kReservoir || shape.capacity % shape.num_classes == 0,
-                "attune::ReplayMemory: kClassBalanced needs a capacity that is a multiple of num_classes");
+  static_assert(
+      Holds<(shape.sampling == ReplaySampling::kReservoir || shape.capacity % shape.num_classes == 0)>,
+      "attune::ReplayMemory: kClassBalanced needs a capacity that is a multiple of num_classes");
 
  public:
   using Features = FeaturesType;

@@ -27,7 +27,7 @@ inline constexpr int kUnlabeled = -1;
 /// How frequent classes are among unlabeled examples.
 template <int num_classes, class Scalar = float>
 struct LabelBalance {
-  static_assert(num_classes > 1, "attune::LabelBalance: at least two classes are required");
+  static_assert(detail::Holds<(num_classes > 1)>, "attune::LabelBalance: at least two classes are required");
 
   /// The expected share of each class, at least 10⁻⁶; all sum to 1. The default is equal shares.
   std::array<Scalar, std::size_t{num_classes}> prior = [] {

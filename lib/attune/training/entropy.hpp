@@ -46,7 +46,8 @@ struct Entropy {
     const auto y = dense_view(y_matrix);
     const auto target = dense_view(target_matrix);
     const auto dy = dense_view(dy_matrix);
-    static_assert(y.rows == target.rows && y.cols == target.cols && y.rows == dy.rows && y.cols == dy.cols,
+    static_assert(detail::Holds<(y.rows == target.rows && y.cols == target.cols && y.rows == dy.rows &&
+                                 y.cols == dy.cols)>,
                   "attune::Entropy: logits, target and gradient must have one shape, [rows, classes]");
     const Scalar factor(weight / y.rows);
     Scalar total(0);

@@ -59,7 +59,8 @@ struct UnlabeledResult {
 /// Memory of learning from at most `max_examples` examples; dead between two calls.
 template <int num_features, int num_classes, int max_examples, class ScalarType = float>
 class UnlabeledHead {
-  static_assert(max_examples > 0, "attune::UnlabeledHead: room for at least one example is required");
+  static_assert(detail::Holds<(max_examples > 0)>,
+                "attune::UnlabeledHead: room for at least one example is required");
   static constexpr std::size_t kCapacity = max_examples;
 
  public:
