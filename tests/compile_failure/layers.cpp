@@ -31,7 +31,7 @@ using Types = attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary
 attune::Sequential<attune::EmbeddingSum<Words, Types>> model;
 
 // case: epsilon_that_rounds_to_zero
-// error: attune::LayerNorm, RmsNorm: epsilon is too small for the scalar, which rounds it to 0
+// error: attune::LayerNorm, RmsNorm, DeviationNorm: epsilon is too small for the scalar, which rounds it to 0
 using Norm = attune::LayerNorm<attune::NormShape{.rows = 4, .d_model = 8, .epsilon = 1e-50}>;
 Norm::Tape tape;
 
@@ -46,7 +46,7 @@ void look_up(const Layer::Parameters& parameters, Layer::Output& y) {
 }
 
 // case: layer_norm_without_rows
-// error: attune::LayerNorm, RmsNorm: rows and d_model must be positive; set both in NormShape
+// error: attune::LayerNorm, RmsNorm, DeviationNorm: rows and d_model must be positive; set both in NormShape
 #include <attune/layers/layer_norm.hpp>
 
 attune::LayerNorm<attune::NormShape{.d_model = 4}>::Parameters parameters;
@@ -97,3 +97,7 @@ attune::Reshape<attune::ReshapeShape{.rows = 3, .d_model = 3, .out_rows = 2}>::O
 using Model = attune::Sequential<attune::Linear<attune::LinearShape{8, 4, 4}>,
                                  attune::SequencePooling<attune::SequencePoolingShape{8, 4}>>;
 attune::KeyValueCache<Model, attune::CacheShape{.capacity = 8}>::Scratch<> scratch;
+
+// case: deviation_of_one_feature
+// error: attune::DeviationNorm: one feature has no deviation
+attune::DeviationNorm<attune::NormShape{.rows = 2, .d_model = 1}>::Output y;

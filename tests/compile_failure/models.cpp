@@ -213,7 +213,7 @@ const auto next = attune::sample(logits, {}, rng, scratch);
 // error: attune::RotaryPositions: base must be above 1, and at most 1e300
 // error: attune::SinusoidalPositions: base must be above 1, and at most 1e300
 // error: attune::Huber: delta must be at least 1e-30
-// error: attune::LayerNorm, RmsNorm: epsilon must not be negative, nor above 1e30
+// error: attune::LayerNorm, RmsNorm, DeviationNorm: epsilon must not be negative, nor above 1e30
 // error: attune::KeyValueCache: a cache keeps at most 2^28 tokens and 2^28 sinks
 // errors: 7  seven mistakes
 // kilobytes: 10  seven mistakes

@@ -69,6 +69,10 @@ def rms_norm(source):
     return torch_norm(source, "RmsNorm", ("weight",))
 
 
+def deviation_norm(source):
+    return torch_norm(source, "DeviationNorm", ("weight", "bias"))
+
+
 def torch_norm(source, layer, parameter_names):
     x = source.get("input")
     normalized = source.option("normalized_shape")
@@ -85,7 +89,7 @@ def torch_norm(source, layer, parameter_names):
     if "grad_out" in source:
         gradients = [source.get("grad.input", *x.shape), *(source.get("grad." + name, *normalized) for name in names)]
         magnitudes = norm_magnitudes(x, *(dict(parameters).get(name) for name in ("weight", "bias")),
-                                     source.get("grad_out"), source.option("eps"), cols, layer == "LayerNorm")
+                                     source.get("grad_out"), source.option("eps"), cols, layer != "RmsNorm")
     shape = norm_shape(rows, cols, source.option("eps"), "weight" in names, "bias" in names)
     return layer_case(source, f"attune::{layer}<{shape}, {source.scalar('input')}>", x, source.get("out", *x.shape),
                       parameters, gradients, terms=max(rows, cols), magnitudes=magnitudes)
@@ -346,6 +350,7 @@ def onnx_rotary(source):
 FAMILIES = {
     "layer_norm": layer_norm,
     "rms_norm": rms_norm,
+    "deviation_norm": deviation_norm,
     "activation": activation,
     "swiglu": swiglu,
     "rotary": rotary,

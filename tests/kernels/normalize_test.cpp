@@ -37,12 +37,14 @@ struct Plain {
   }
   explicit Plain(int width, const float* values) : x(values) {
     const auto count = static_cast<float>(width);
-    if constexpr (kind == Normalization::kMeanAndVariance) {
+    if constexpr (kernels::kCenters<kind>) {
       first = x[0];
       offset = plain_sum(width, [&](int i) { return x[i] - first; }) / count;
     }
     const float squares = plain_sum(width, [&](int i) { return centered(i) * centered(i); });
-    inverse = 1 / kernels::square_root(squares / count + 1e-5f);
+    inverse = kind == Normalization::kMeanAndDeviation
+                  ? 1 / (kernels::square_root(squares / (count - 1)) + 1e-5f)
+                  : 1 / kernels::square_root(squares / count + 1e-5f);
   }
 };
 
@@ -54,6 +56,7 @@ void expect_plain_rows() {
   check::fill(weight, rng, -2, 2);
   check::fill(bias, rng, -1, 1);
   for (const int width : kWidths) {
+    if (kind == Normalization::kMeanAndDeviation && width == 1) continue;  // has none
     const Plain<kind> plain(width, x.data());
     const auto row = kernels::row_statistics<kind, float>(width, x.data(), 1e-5f);
     EXPECT_TRUE(check::same_bits(row.first, plain.first)) << width;
@@ -87,16 +90,20 @@ void expect_plain_gradients() {
   check::fill(weight, rng, -2, 2);
   check::fill(dy, rng, -1, 1);
   for (const int width : kWidths) {
+    if (kind == Normalization::kMeanAndDeviation && width == 1) continue;  // has none
     const Plain<kind> plain(width, x.data());
     const kernels::RowStatistics<float> row{plain.first, plain.offset, plain.inverse};
     const auto gradient = [&](int i) { return kWeight ? dy(0, i) * weight(0, i) : dy(0, i); };
     const auto normalized = [&](int i) { return plain.centered(i) * plain.inverse; };
     const auto count = static_cast<float>(width);
     const float mean = kind == Normalization::kRootMeanSquare ? 0 : plain_sum(width, gradient) / count;
-    const float projection = plain_sum(width, [&](int i) { return gradient(i) * normalized(i); }) / count;
+    const float part = kernels::subtract_product(1.0f, 1e-5f, plain.inverse);
+    const float divisor = kind == Normalization::kMeanAndDeviation ? (count - 1) * part : count;
+    EXPECT_TRUE(check::same_bits(kernels::gradient_divisor<kind>(width, row, 1e-5f), divisor));
+    const float projection = plain_sum(width, [&](int i) { return gradient(i) * normalized(i); }) / divisor;
     for (float& value : dx.values) value = 77;
     const auto backward = [&](const float* of_x, const float* of_dy, float* to) {
-      kernels::normalize_row_backward<kind, kWeight, float>(width, of_x, row,
+      kernels::normalize_row_backward<kind, kWeight, float>(width, of_x, row, divisor,
                                                             kWeight ? weight.data() : nullptr, of_dy, to);
     };
     backward(x.data(), dy.data(), dx.data());
@@ -134,10 +141,17 @@ TEST(Normalization, root_mean_square_norm_has_the_bits_of_plain_loops) {
   expect_plain_rows<Normalization::kRootMeanSquare, false, false>();
 }
 
+TEST(Normalization, norm_by_deviation_has_the_bits_of_plain_loops) {
+  expect_plain_rows<Normalization::kMeanAndDeviation, true, true>();
+  expect_plain_rows<Normalization::kMeanAndDeviation, false, false>();
+}
+
 TEST(Normalization, gradients_have_the_bits_of_plain_loops) {
   expect_plain_gradients<Normalization::kMeanAndVariance, true>();
   expect_plain_gradients<Normalization::kMeanAndVariance, false>();
   expect_plain_gradients<Normalization::kRootMeanSquare, true>();
+  expect_plain_gradients<Normalization::kMeanAndDeviation, true>();
+  expect_plain_gradients<Normalization::kMeanAndDeviation, false>();
 }
 
 TEST(Normalization, of_rows_whose_squares_overflow_is_nan_and_never_zero) {

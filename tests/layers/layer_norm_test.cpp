@@ -1,6 +1,9 @@
 #include <attune/layers/layer_norm.hpp>
 
+#include <attune/models/encoder_layer.hpp>
+
 #include "check.hpp"
+#include "gradient_suite.hpp"
 #include "problem.hpp"
 
 namespace {
@@ -172,6 +175,53 @@ TEST(RmsNorm, scaling_a_token_changes_nothing_but_by_epsilon) {
   a.forward();
   scaled.forward();
   EXPECT_LE(check::max_difference(a.y, scaled.y), 2e-5);
+}
+
+TEST(DeviationNorm, divides_by_the_unbiased_deviation) {
+  using Three = attune::DeviationNorm<NormShape{.rows = 1, .d_model = 3, .epsilon = 1}>;
+  check::Problem<Three> a(1);
+  a.parameters = {.weight = {{1, 1, 2}}, .bias = {{0, 0, 1}}};
+  a.x = {{1, 3, 5}};  // s = 2
+  a.forward();
+  EXPECT_NEAR(a.y(0, 0), -2.0f / 3, 1e-6);
+  EXPECT_NEAR(a.y(0, 1), 0, 1e-6);
+  EXPECT_NEAR(a.y(0, 2), 4.0f / 3 + 1, 1e-6);
+}
+
+TEST(DeviationNorm, has_the_gradients_of_finite_differences) {
+  check::check_layer_gradients<attune::DeviationNorm<NormShape{3, 7, 1e-6}, double>>(-1, 1);
+  check::check_layer_gradients<attune::DeviationNorm<NormShape{3, 7, 0.5}, double>>(-1, 1);
+  check::check_layer_gradients<attune::DeviationNorm<NormShape{2, 5, 0, false}, double>>(-1, 1);
+}
+
+TEST(DeviationNorm, a_token_of_equal_features_becomes_the_bias_and_has_a_gradient) {
+  check::Problem<attune::DeviationNorm<NormShape{.rows = 1, .d_model = 4}>> a(1);
+  a.x = {{7, 7, 7, 7}};
+  a.forward();
+  a.backward();
+  EXPECT_TRUE(check::same_bits(a.y, a.parameters.bias));
+  for (const float value : a.dx.values) EXPECT_FALSE(check::is_nan(value));
+}
+
+TEST(DeviationNorm, works_in_place) {
+  check::Problem<attune::DeviationNorm<NormShape{.rows = 3, .d_model = 6}>>(1).expect_in_place();
+}
+
+TEST(DeviationNorm, is_a_norm_of_encoder_layers) {
+  using Block = attune::EncoderLayerOf<
+      attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 3, .d_model = 4, .num_heads = 2}, double>,
+      attune::FeedForward<attune::FeedForwardShape{.rows = 3, .d_model = 4, .d_ff = 5}, double>,
+      attune::DeviationNorm<NormShape{3, 4, 1e-6}, double>,
+      attune::BranchOptions{.norm = attune::NormPlacement::kBefore}>;
+  check::check_layer_gradients<Block>(-1, 1);
+}
+
+TEST(DeviationNorm, has_the_same_bits_everywhere) {
+  check::BitHash hash;
+  Problem<attune::DeviationNorm<NormShape{.rows = 3, .d_model = 19}>> a(9);
+  a.add_bits(hash);
+  for (const float value : a.gradients.weight.values) hash.add(value);
+  EXPECT_EQ(hash.value(), check::by_policy(0x47966941u, 0x2A25ABDEu));
 }
 
 TEST(LayerNorm, has_the_same_bits_everywhere) {

@@ -46,6 +46,17 @@ def sequence_pooling(cases, name, seq_len, width):
           lambda x, weight, bias: torch.matmul(F.softmax(F.linear(x, weight, bias), dim=0).transpose(-1, -2), x), draw)
 
 
+def deviation_norm(cases, name, shape, eps):
+    """The Annotated Transformer's norm of tokens, by the unbiased standard deviation."""
+    draw = cases.draw(name)
+    if cases.random_shapes:
+        shape = (draw.integer(1, 9), draw.integer(2, 20))
+    width = shape[-1]
+    weights = {"weight": (draw.normal(width, scale=0.5) + 1).float().double(), "bias": draw.normal(width, scale=0.5)}
+    write(cases, name, "deviation_norm", dict(normalized_shape=width, eps=eps, shape=list(shape)), draw.normal(*shape), weights,
+          lambda x, weight, bias: weight * (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + eps) + bias, draw)
+
+
 def embedding_sum(cases, name, seq_len=6, rows=(7, 2), width=5):
     """Two tables, as BERT's words and token types. `input` has the ids of both, [2, seq_len]."""
     draw = cases.draw(name)
@@ -113,6 +124,8 @@ def layer_cases(cases):
     layer_scale(cases, "layer_scale", (5, 9))
     prelu(cases, "prelu", 1)
     prelu(cases, "prelu_by_feature", 9)
+    deviation_norm(cases, "deviation_norm", (6, 16), 1e-6)
+    deviation_norm(cases, "deviation_norm_eps", (3, 7), 0.25)
     sequence_pooling(cases, "sequence_pooling", 7, 10)
     embedding_sum(cases, "embedding_sum")
     conv(cases, "conv1d_same", [11], 3, 5, [3], padding=[1])

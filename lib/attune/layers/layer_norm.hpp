@@ -1,11 +1,14 @@
-// Layer normalization (Ba et al., "Layer Normalization", 2016) and root-mean-square normalization (Zhang and
-// Sennrich, "Root Mean Square Layer Normalization", 2019) of tokens, forward and backward.
+// Layer normalization of tokens (Ba et al., "Layer Normalization", 2016), forward and backward. Beside it:
+// root-mean-square normalization (Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019), and the
+// norm by standard deviation of "The Annotated Transformer" (Rush, 2018).
 //
-//   LayerNorm:  x̂ = (x − mean x) / √(var x + ε),   y = x̂ ∘ w + b      var divides by d_model
-//   RmsNorm:    x̂ = x / √(mean x² + ε),            y = x̂ ∘ w
+//   LayerNorm:      x̂ = (x − mean x) / √(var x + ε),   y = x̂ ∘ w + b      var divides by d_model
+//   RmsNorm:        x̂ = x / √(mean x² + ε),            y = x̂ ∘ w
+//   DeviationNorm:  x̂ = (x − mean x) / (s + ε),        y = x̂ ∘ w + b      s² divides by d_model − 1
 //
 //   dw += Σ_rows dy ∘ x̂,   db += Σ_rows dy,   dx̂ = dy ∘ w
 //   dx = (dx̂ − mean dx̂ − x̂ · mean(dx̂ ∘ x̂)) / √(var x + ε)             RmsNorm: without mean dx̂
+//   dx = (dx̂ − mean dx̂ − x̂ · Σ(dx̂ ∘ x̂)·(s + ε)/((d_model − 1)·s)) / (s + ε)        DeviationNorm
 #pragma once
 
 #include <attune/core/initialize.hpp>
@@ -17,13 +20,13 @@
 
 namespace ATTUNE_NAMESPACE {
 
-/// Size and options of either layer. PyTorch's elementwise_affine sets both weight and bias.
+/// Size and options of these layers. PyTorch's elementwise_affine sets both weight and bias.
 struct NormShape {
   int rows;               // tokens
   int d_model;            // features of a token, the axis of normalization
-  double epsilon = 1e-5;  // PyTorch's default for LayerNorm, ONNX's for both
+  double epsilon = 1e-5;  // PyTorch's default for LayerNorm; The Annotated Transformer has 1e-6
   bool weight = true;     // whether there is a factor per feature
-  bool bias = weight;     // of LayerNorm; RmsNorm has none
+  bool bias = weight;     // RmsNorm has none
 };
 
 /// w and b, each optional, in the given storage.
@@ -80,14 +83,17 @@ struct NormTape<Scalar, kRows, kCols, kernels::Normalization::kRootMeanSquare> {
 
 template <NormShape shape, class ScalarType>
 constexpr NormShape checked_norm_shape() {
-  static_assert(Holds<(shape.rows > 0 && shape.d_model > 0)>,
-                "attune::LayerNorm, RmsNorm: rows and d_model must be positive; set both in NormShape");
+  static_assert(
+      Holds<(shape.rows > 0 && shape.d_model > 0)>,
+      "attune::LayerNorm, RmsNorm, DeviationNorm: rows and d_model must be positive; set both in NormShape");
   static_assert(Holds<(shape.epsilon >= 0 && shape.epsilon <= 1e30)>,
-                "attune::LayerNorm, RmsNorm: epsilon must not be negative, nor above 1e30");
-  static_assert(Holds<(shape.epsilon <= 0 || static_cast<kernels::Real<ScalarType>>(shape.epsilon) > 0)>,
-                "attune::LayerNorm, RmsNorm: epsilon is too small for the scalar, which rounds it to 0");
-  static_assert(Holds<(shape.weight || !shape.bias)>,
-                "attune::LayerNorm: a bias needs a weight; leave out both with .weight = false");
+                "attune::LayerNorm, RmsNorm, DeviationNorm: epsilon must not be negative, nor above 1e30");
+  static_assert(
+      Holds<(shape.epsilon <= 0 || static_cast<kernels::Real<ScalarType>>(shape.epsilon) > 0)>,
+      "attune::LayerNorm, RmsNorm, DeviationNorm: epsilon is too small for the scalar, which rounds it to 0");
+  static_assert(
+      Holds<(shape.weight || !shape.bias)>,
+      "attune::LayerNorm, DeviationNorm: a bias needs a weight; leave out both with .weight = false");
   return at_least_one(shape, &NormShape::rows, &NormShape::d_model);
 }
 
@@ -97,7 +103,7 @@ struct Norm {
   using Scalar = ScalarType;
   static constexpr const NormShape& kShape = shape;
   static constexpr std::uint32_t kFingerprint = fingerprint("Norm", kind, shape.epsilon);
-  static constexpr bool kBias = shape.bias && kind == kernels::Normalization::kMeanAndVariance;
+  static constexpr bool kBias = shape.bias && kernels::kCenters<kind>;
   using Input = Tensor<Scalar, shape.rows, shape.d_model>;
   using Output = Input;
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
@@ -192,8 +198,11 @@ struct Norm {
             return;
           }
         }
-        kernels::normalize_row_backward<kind, shape.weight>(kWidth, row(x, i), tape.statistics(i, x.data),
-                                                            weight_of(parameters), row(dy, i), row(to, i));
+        const auto statistics = tape.statistics(i, x.data);
+        kernels::normalize_row_backward<kind, shape.weight>(
+            kWidth, row(x, i), statistics,
+            kernels::gradient_divisor<kind>(kWidth, statistics, Scalar(kEpsilon)), weight_of(parameters),
+            row(dy, i), row(to, i));
       });
     }
   }
@@ -241,8 +250,21 @@ struct RmsNorm : detail::Norm<shape, Scalar, kernels::Normalization::kRootMeanSq
   using Stream = RmsNorm<detail::with(shape, &NormShape::rows, tokens), Scalar>;
 };
 
+/// (x − mean x)/(s + ε) ∘ w + b over the last axis, with the unbiased standard deviation s: x.std(-1) in
+/// PyTorch. A token with equal features becomes the bias.
+template <NormShape shape, class Scalar = float>
+struct DeviationNorm : detail::Norm<shape, Scalar, kernels::Normalization::kMeanAndDeviation> {
+  static_assert(detail::Holds<(shape.d_model != 1)>, "attune::DeviationNorm: one feature has no deviation");
+  template <class Other>
+  using WithScalar = DeviationNorm<shape, Other>;
+  template <int tokens, CacheShape>
+  using Stream = DeviationNorm<detail::with(shape, &NormShape::rows, tokens), Scalar>;
+};
+
 namespace detail {
 
+template <NormShape shape, class Scalar>
+inline constexpr bool kUpdatesInPlace<DeviationNorm<shape, Scalar>> = true;
 template <NormShape shape, class Scalar>
 inline constexpr bool kUpdatesInPlace<LayerNorm<shape, Scalar>> = true;
 template <NormShape shape, class Scalar>

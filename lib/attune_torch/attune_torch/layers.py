@@ -155,12 +155,14 @@ class Norm:
     weight: bool
     bias: bool
     root_mean_square: bool = False
+    deviation: bool = False  # by the unbiased standard deviation, as in The Annotated Transformer
 
     def type(self):
         if self.root_mean_square:
             shape = f"attune::NormShape{options(rows=self.rows, d_model=self.d_model, epsilon=unless(self.epsilon, 1e-5), weight=unless(self.weight, True))}"
             return f"attune::RmsNorm<{shape}>"
-        return f"attune::LayerNorm<{norm_shape(self.rows, self.d_model, self.epsilon, self.weight, self.bias)}>"
+        kind = "DeviationNorm" if self.deviation else "LayerNorm"
+        return f"attune::{kind}<{norm_shape(self.rows, self.d_model, self.epsilon, self.weight, self.bias)}>"
 
 
 @dataclass
@@ -191,7 +193,7 @@ class Block:
         """Whether EncoderLayerShape says all of it."""
         a, n = self.attention, self.network
         return (a.bias == a.output_bias == n.bias == self.norm.bias and self.norm.weight and not n.gated and
-                not self.norm.root_mean_square and not {"scale1", "scale2"} & set(self.names))
+                not self.norm.root_mean_square and not self.norm.deviation and not {"scale1", "scale2"} & set(self.names))
 
     def declare(self, name):
         """C++ of a block called `name`: lines, and its type."""

@@ -11,9 +11,13 @@ namespace ATTUNE_NAMESPACE::kernels {
 
 /// The statistics that normalize a row.
 enum class Normalization {
-  kMeanAndVariance = 0,  // x̂ = (x − mean) / √(variance + ε)
-  kRootMeanSquare = 1,   // x̂ = x / √(mean square + ε)
+  kMeanAndVariance = 0,   // x̂ = (x − mean) / √(variance + ε)
+  kRootMeanSquare = 1,    // x̂ = x / √(mean square + ε)
+  kMeanAndDeviation = 2,  // x̂ = (x − mean) / (s + ε), of the unbiased deviation s
 };
+/// Whether a row's mean is subtracted.
+template <Normalization kind>
+inline constexpr bool kCenters = kind != Normalization::kRootMeanSquare;
 
 /// The statistics of one row. The mean is stored as two numbers, first + offset, so that tokens with a large
 /// common offset lose no precision: x − first is small and nearly always exact. Both are zero for
@@ -22,13 +26,13 @@ template <class Scalar>
 struct RowStatistics {
   Scalar first;    // the first element
   Scalar offset;   // mean − first
-  Scalar inverse;  // 1/√(… + ε); NaN where the sum of squares overflows
+  Scalar inverse;  // 1/√(… + ε) or 1/(s + ε); NaN where the sum of squares overflows
 };
 
 /// x̂ of one element or of a packet.
 template <Normalization kind, class P, class Scalar>
 ATTUNE_INLINE P normalized(const P& x, const RowStatistics<Scalar>& row) {
-  if constexpr (kind == Normalization::kMeanAndVariance) {
+  if constexpr (kCenters<kind>) {
     const P centered = subtract(subtract(x, broadcast<P>(row.first)), broadcast<P>(row.offset));
     return multiply(centered, broadcast<P>(row.inverse));
   } else {
@@ -51,7 +55,7 @@ ATTUNE_INLINE Scalar differences(Width width, const Scalar* x, Scalar first) {
 template <Normalization kind, class Scalar, class Width>
 ATTUNE_INLINE Scalar squares(Width width, const Scalar* x, const RowStatistics<Scalar>& row) {
 #if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
-  if constexpr (std::is_same_v<Scalar, float> && kind == Normalization::kMeanAndVariance) {
+  if constexpr (std::is_same_v<Scalar, float> && kCenters<kind>) {
     return sum_of_squared_differences(width, x, row.first, row.offset);
   } else if constexpr (std::is_same_v<Scalar, float>) {
     return sum_of_row_squares(width, x);
@@ -65,18 +69,24 @@ ATTUNE_INLINE Scalar squares(Width width, const Scalar* x, const RowStatistics<S
 
 }  // namespace detail
 
-/// The statistics of a row. The variance is the biased one, from the differences to the mean. Here and below,
-/// row lengths and numbers of rows come from size_for_rows() (ops/reduce.hpp).
+/// The statistics of a row. The variance is the biased one, from the differences to the mean; s has the
+/// unbiased one. Here and below, row lengths and numbers of rows come from size_for_rows() (ops/reduce.hpp).
 template <Normalization kind, class Scalar, class Width>
 [[gnu::noinline]] RowStatistics<Scalar> row_statistics(Width width, const Scalar* x, Scalar epsilon) {
   const auto count = Scalar(static_cast<Real<Scalar>>(width));
   RowStatistics<Scalar> row{Scalar(0), Scalar(0), Scalar(1)};
-  if constexpr (kind == Normalization::kMeanAndVariance) {
+  if constexpr (kCenters<kind>) {
     row.first = x[0];
     row.offset = divide(detail::differences(width, x, row.first), count);
   }
-  const Scalar mean_square = divide(detail::squares<kind>(width, x, row), count);
-  const Scalar inverse = divide(Scalar(1), square_root(add(mean_square, epsilon))), zero(0);
+  const Scalar squares = detail::squares<kind>(width, x, row), one(1), zero(0);
+  Scalar deviation;
+  if constexpr (kind == Normalization::kMeanAndDeviation) {
+    deviation = add(square_root(divide(squares, subtract(count, one))), epsilon);
+  } else {
+    deviation = square_root(add(divide(squares, count), epsilon));
+  }
+  const Scalar inverse = divide(one, deviation);
   // An infinite sum of squares: zeros would look like an answer.
   row.inverse = select_less(zero, inverse, inverse, Scalar(std::numeric_limits<Real<Scalar>>::quiet_NaN()));
   return row;
@@ -91,8 +101,8 @@ template <Normalization kind, bool kWeight, bool kBias, class Scalar, class Widt
   if constexpr (std::is_same_v<Scalar, float>) {
     first = width & -4;
     if (first > 0) {
-      detail::normalize_fours<kind == Normalization::kMeanAndVariance, kWeight, kBias>(
-          width, x, row.first, row.offset, row.inverse, weight, bias, y);
+      detail::normalize_fours<kCenters<kind>, kWeight, kBias>(width, x, row.first, row.offset, row.inverse,
+                                                              weight, bias, y);
     }
   }
 #endif
@@ -125,7 +135,7 @@ template <Normalization kind, bool kBias, bool kZeroStays, class Scalar, class R
     const Scalar *x_row = x, *dy_row = dy + first;
     for (int i = 0; i < rows; ++i, x_row += width, dy_row += width) {
       RowStatistics<Scalar> row{Scalar(0), Scalar(0), inverse[i]};
-      if constexpr (kind == Normalization::kMeanAndVariance) row.first = x_row[0], row.offset = offset[i];
+      if constexpr (kCenters<kind>) row.first = x_row[0], row.offset = offset[i];
       ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) {
         const P gradient = load<P>(dy_row + p * kLanes<P>);
         P value = normalized<kind>(load<P>(x_row + first + p * kLanes<P>), row);
@@ -151,13 +161,26 @@ template <Normalization kind, bool kBias, bool kZeroStays, class Scalar, class R
       width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA { columns.template operator()<P, 1>(j); }, first);
 }
 
-/// dx = inverse · (dx̂ − mean(dx̂) − x̂ · mean(dx̂ ∘ x̂)) of one row, dx̂ = dy ∘ weight. kRootMeanSquare
-/// omits the mean of dx̂. `dx` may be `x` or `dy`.
+/// The divisor of Σ dx̂ ∘ x̂ in the gradient of a row: its width, or (width − 1)·s/(s + ε) for a deviation.
+template <Normalization kind, class Scalar, class Width>
+ATTUNE_INLINE Scalar gradient_divisor(Width width, [[maybe_unused]] const RowStatistics<Scalar>& row,
+                                      [[maybe_unused]] Scalar epsilon) {
+  const auto count = Scalar(static_cast<Real<Scalar>>(width));
+  if constexpr (kind == Normalization::kMeanAndDeviation) {
+    const Scalar one(1), zero(0), part = subtract_product(one, epsilon, row.inverse);  // s/(s + ε)
+    return select_less(zero, part, multiply(subtract(count, one), part), count);       // x̂ is 0 where s is
+  }
+  return count;
+}
+
+/// dx = inverse · (dx̂ − mean(dx̂) − x̂ · Σ(dx̂ ∘ x̂)/divisor) of one row, dx̂ = dy ∘ weight, with the divisor from
+/// gradient_divisor(). kRootMeanSquare omits the mean of dx̂. `dx` may be `x` or `dy`.
 template <Normalization kind, bool kWeight, class Scalar, class Width>
 [[gnu::noinline]] void normalize_row_backward(Width width, const Scalar* x, RowStatistics<Scalar> row,
-                                              const Scalar* weight, const Scalar* dy, Scalar* dx) {
-  const auto count = Scalar(static_cast<Real<Scalar>>(width));
-  constexpr bool kCentered = kind == Normalization::kMeanAndVariance;
+                                              Scalar divisor, const Scalar* weight, const Scalar* dy,
+                                              Scalar* dx) {
+  constexpr bool kCentered = kCenters<kind>;
+  [[maybe_unused]] const auto count = Scalar(static_cast<Real<Scalar>>(width));  // of a mean
   const auto gradient = [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
     if constexpr (kWeight) return multiply(load<P>(dy + j), load<P>(weight + j));
     return load<P>(dy + j);
@@ -181,7 +204,7 @@ template <Normalization kind, bool kWeight, class Scalar, class Width>
       return multiply(gradient.template operator()<P>(j), normalized<kind>(load<P>(x + j), row));
     });
   }
-  const Scalar projection = divide(dot, count);
+  const Scalar projection = divide(dot, divisor);
 #if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
   if constexpr (kInAssembly) {
     if (first > 0) {
