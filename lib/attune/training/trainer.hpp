@@ -119,12 +119,12 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   /// accumulate() from the input of a layer on: `features` are that layer's input, such as stored features of
   /// a replayed example. The model is a Sequential. Layers before `layer` are not computed, and their trained
   /// parameters get no gradient. `mask` is a mask for the computed layers.
-  template <int layer, class Mask = NoMask>
-    requires requires { typename Model::template From<layer>; }
+  template <int layer, class Mask = NoMask, std::same_as<Model> Whole = Model>
+    requires requires { typename Whole::template From<layer>; }
   [[gnu::noinline]] LossResult<Scalar> accumulate_from(
-      ConstView<typename Model::template From<layer>::Input> features, TargetView target,
+      ConstView<typename Whole::template From<layer>::Input> features, TargetView target,
       const Mask& mask = {}, const Loss& loss = detail::default_loss<Loss, Mask>()) requires kKeepsGradients {
-    using Computed = typename Model::template From<layer>;
+    using Computed = typename Whole::template From<layer>;
     LossSum<Scalar> added{};
     Status status = Status::kOk;
     if constexpr (detail::check_mask<Computed, Mask>()) {
