@@ -6,6 +6,7 @@
 //   const auto result = trainer.step(inputs, targets, {.learning_rate = 3e-3f});
 #pragma once
 
+#include <concepts>
 #include <cstring>
 #include <limits>
 #include <new>
