@@ -170,6 +170,15 @@ def prelu(source):
                       [source.get("grad.input", *x.shape), source.get("grad.weight", slopes)], terms=rows * cols)
 
 
+def glu(source):
+    x = source.get("input")
+    rows, cols = x.shape[0], x.shape[1] // 2
+    layer = "attune::Glu<attune::GluShape" + braces(
+        rows=rows, d_model=cols, activation=f"attune::Activation::{ACTIVATIONS[source.text('activation')]}",
+        gate="attune::GluGate::k" + source.text("gate").capitalize()) + f", {source.scalar('input')}>"
+    return layer_case(source, layer, x, source.get("out", rows, cols), gradients=[source.get("grad.input", *x.shape)], terms=2)
+
+
 def sequence_pooling(source):
     x = source.get("input")
     rows, cols = x.shape
@@ -357,6 +366,7 @@ FAMILIES = {
     "layer_scale": layer_scale,
     "prelu": prelu,
     "sequence_pooling": sequence_pooling,
+    "glu": glu,
     "embedding_sum": embedding_sum,
     "conv1d": conv1d,
     "conv2d": conv2d,

@@ -46,6 +46,22 @@ def sequence_pooling(cases, name, seq_len, width):
           lambda x, weight, bias: torch.matmul(F.softmax(F.linear(x, weight, bias), dim=0).transpose(-1, -2), x), draw)
 
 
+def glu(cases, name, activation, gate, shape=(5, 14)):
+    """F.glu of tokens, or with another gate: the first or the second half."""
+    draw = cases.draw(name)
+    if cases.random_shapes:
+        shape = (draw.integer(1, 9), 2 * draw.integer(1, 20))
+
+    def forward(x):
+        if activation == "sigmoid" and gate == "second":
+            return F.glu(x)
+        a, b = x.chunk(2, -1)
+        of = getattr(F, activation)
+        return of(a) * b if gate == "first" else a * of(b)
+
+    write(cases, name, "glu", dict(activation=activation, gate=gate, shape=list(shape)), draw.normal(*shape), {}, forward, draw)
+
+
 def deviation_norm(cases, name, shape, eps):
     """The Annotated Transformer's norm of tokens, by the unbiased standard deviation."""
     draw = cases.draw(name)
@@ -124,6 +140,8 @@ def layer_cases(cases):
     layer_scale(cases, "layer_scale", (5, 9))
     prelu(cases, "prelu", 1)
     prelu(cases, "prelu_by_feature", 9)
+    glu(cases, "glu", "sigmoid", "second")
+    glu(cases, "glu_silu_first", "silu", "first")
     deviation_norm(cases, "deviation_norm", (6, 16), 1e-6)
     deviation_norm(cases, "deviation_norm_eps", (3, 7), 0.25)
     sequence_pooling(cases, "sequence_pooling", 7, 10)

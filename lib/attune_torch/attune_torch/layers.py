@@ -95,6 +95,13 @@ def sequence_pooling_type(seq_len, d_model, bias=True):
     return f"attune::SequencePooling<attune::SequencePoolingShape{shape}>"
 
 
+def glu_type(rows, d_model, activation="attune::Activation::kSigmoid", first=False):
+    """nn.GLU of 2·d_model features: the second half, or the first, is the gate."""
+    shape = options(rows=rows, d_model=d_model, activation=unless(activation, "attune::Activation::kSigmoid"),
+                    gate="attune::GluGate::kFirst" if first else None)
+    return f"attune::Glu<attune::GluShape{shape}>"
+
+
 def prefix_type(seq_len, d_model, tokens=1):
     """Trained tokens in front of seq_len others: a class token, or registers."""
     return f"attune::ClassToken<attune::TokenShape{options(seq_len=seq_len, d_model=d_model, tokens=unless(tokens, 1))}>"

@@ -1,0 +1,105 @@
+// A gated linear unit of features side by side: half of them gate the others (Dauphin et al., "Language
+// Modeling with Gated Convolutional Networks", 2017; Shazeer, "GLU Variants Improve Transformer", 2020).
+//
+//   x = [a, b]:      y = a ∘ f(b),   da = dy ∘ f(b),   db = dy ∘ a ∘ f′(b)       or y = f(a) ∘ b
+//
+// Behind a Linear to 2·d features, it is one packed weight of a gated network. GatedFeedForward has two
+// weights, and recomputes the product in backward:
+//
+//   using Network = attune::Sequential<attune::Linear<attune::LinearShape{.rows = 17, .d_in = 32, .d_out =
+//   128}>,
+//       attune::Glu<attune::GluShape{.rows = 17, .d_model = 64, .activation = attune::Activation::kSilu}>,
+//       attune::Linear<attune::LinearShape{.rows = 17, .d_in = 64, .d_out = 32}>>;
+#pragma once
+
+#include <attune/execution/layer.hpp>
+#include <attune/execution/stream.hpp>
+#include <attune/kernels/ops/activation.hpp>
+
+namespace ATTUNE_NAMESPACE {
+
+/// The half of the features that is the gate.
+enum class GluGate {
+  kSecond = 0,  // y = a ∘ f(b), as PyTorch's nn.GLU
+  kFirst = 1    // y = f(a) ∘ b
+};
+
+/// Dimensions and options of `Glu`.
+struct GluShape {
+  int rows;                                      // tokens
+  int d_model;                                   // features of a token of y; x has twice as many
+  Activation activation = Activation::kSigmoid;  // of the gate
+  GluGate gate = GluGate::kSecond;               // the half that is the gate
+};
+
+namespace detail {
+
+template <GluShape shape>
+constexpr GluShape checked_glu_shape() {
+  static_assert(Holds<(shape.rows > 0 && shape.d_model > 0)>,
+                "attune::Glu: rows and d_model must be positive; set both in GluShape");
+  return at_least_one(shape, &GluShape::rows, &GluShape::d_model);
+}
+
+}  // namespace detail
+
+/// y[rows, d_model] of x[rows, 2·d_model]. No tape: backward recomputes the gate.
+template <GluShape glu_shape, class ScalarType = float>
+struct Glu {
+  static constexpr GluShape shape = detail::checked_glu_shape<glu_shape>();
+  using Scalar = ScalarType;
+  template <class Other>
+  using WithScalar = Glu<shape, Other>;
+  template <int tokens, CacheShape>
+  using Stream = Glu<detail::with(shape, &GluShape::rows, tokens), Scalar>;
+  static constexpr std::uint32_t kFingerprint = fingerprint("Glu", shape.activation, shape.gate);
+  using Input = Tensor<Scalar, shape.rows, 2 * shape.d_model>;
+  using Output = Tensor<Scalar, shape.rows, shape.d_model>;
+  using Parameters = NoParameters;
+  static constexpr Abilities kAbilities =
+      detail::with(detail::kInPlaceByToken, &Abilities::output_may_be_input, false);
+  struct Tape {};
+  struct Scratch {};
+  struct InferenceScratch {};
+
+  /// Inference. `y` may not overlap `x`.
+  template <AnyContext Call = Context<>>
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&,
+                      const Call& context = {}) {
+    context.template each_token<shape.rows, kWork>([&](int i) ATTUNE_INLINE_LAMBDA {
+      const Scalar* const row = x.data + i * Input::cols;
+      kernels::gate<shape.activation>(shape.d_model, row + kGate, row + kValue, y.data + i * shape.d_model);
+    });
+  }
+  /// Training: the same.
+  template <AnyContext Call = Context<>>
+  static void forward(const Parameters& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
+                      const Call& context = {}) {
+    InferenceScratch none;
+    forward(parameters, x, y, none, context);
+  }
+  /// Overwrites dx[rows, 2·d_model], from dy[rows, d_model]. `dx` may be `x`, and may not overlap `dy`. With
+  /// a mask, a token with dy zero gets dx zero, whatever it holds.
+  template <class Dx, AnyContext Call = Context<>>
+  static void backward(const Parameters&, ConstView<Input> x, const Tape&, ConstView<Output> dy, Dx&& dx,
+                       Parameters&, Scratch&, const Call& context = {}) {
+    if constexpr (kAsked<Dx>) {
+      const auto to = detail::sink<Input>(dx);
+      context.in_any_order().template each_token<shape.rows, 2 * kWork>([&](int i) ATTUNE_INLINE_LAMBDA {
+        const Scalar *const row = x.data + i * Input::cols, *const gradient = dy.data + i * shape.d_model;
+        Scalar* const to_row = to.data + i * Input::cols;
+        const bool skips = Call::kSkipsZeros && kernels::is_zero_row(shape.d_model, gradient);
+        for (int j = 0; j < Input::cols; ++j) to_row[j] = skips ? Scalar(0) : row[j];
+        if (!skips)
+          kernels::gate_backward<shape.activation>(shape.d_model, gradient, to_row + kGate, to_row + kValue);
+      });
+    }
+  }
+
+ private:
+  static constexpr int kGate = shape.gate == GluGate::kFirst ? 0 : shape.d_model;
+  static constexpr int kValue = shape.d_model - kGate;
+  static constexpr int kWork = 24 * shape.d_model;
+};
+
+}  // namespace ATTUNE_NAMESPACE
