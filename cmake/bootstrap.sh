@@ -8,6 +8,7 @@
 #   arm     arm-none-eabi-g++ with newlib and the C++ headers
 #   qemu    qemu-system-arm
 #   qemu-user  qemu-x86_64, which runs programs of this system on older processors
+#   aarch64 aarch64-linux-gnu-g++, qemu-aarch64 and GoogleTest's sources
 #   riscv   riscv64-unknown-elf-g++ with picolibc, headers of C++ for it, and qemu-system-riscv32
 #   python  Python 3
 #   tests   GoogleTest and Python 3
@@ -166,6 +167,11 @@ _attune_check_kind() {
       ;;
     qemu) _attune_lacks _attune_has qemu-system-arm -- qemu-system-arm qemu-system-arm ;;
     qemu-user) _attune_lacks _attune_has qemu-x86_64 -- qemu-x86_64 qemu-user ;;
+    aarch64)
+      _attune_lacks _attune_has aarch64-linux-gnu-g++ -- aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
+      _attune_lacks _attune_has qemu-aarch64 -- qemu-aarch64 qemu-user
+      _attune_lacks [ -d /usr/src/googletest ] -- "GoogleTest's sources" googletest
+      ;;
     riscv)
       _attune_lacks _attune_has riscv64-unknown-elf-g++ -- riscv64-unknown-elf-g++ gcc-riscv64-unknown-elf
       _attune_lacks _attune_has_riscv_libraries -- "picolibc for RISC-V" picolibc-riscv64-unknown-elf

@@ -73,9 +73,9 @@ def preset_of(target):
 
 # Unit tests.
 
-def run_google_test(program):
+def run_google_test(*program):
     """(code, output) of a program of GoogleTest: its failures, and its counts in the words of all suites."""
-    code, output = run_capture(program, "--gtest_brief=1", "--gtest_print_time=0")
+    code, output = run_capture(*program, "--gtest_brief=1", "--gtest_print_time=0")
     lines = [line for line in output.splitlines() if line and not re.match(r"\[==========\]|Running main|\[  PASSED  \]", line)]
     number = {word: re.search(pattern, output, re.M) for word, pattern in
               (("all", r"^\[==========\] (\d+) tests?"), ("passed", r"^\[  PASSED  \] (\d+)"),
@@ -94,11 +94,11 @@ def room_programs():
     return [f"attune_{room}_tests" for room in [*rooms, "whole"]]
 
 
-def run_programs(folder, programs):
+def run_programs(folder, programs, emulator=()):
     """Runs programs of GoogleTest, with one count for all."""
     counts = Counts()
     for program in programs:
-        code, output = run_google_test(f"build/{folder}/tests/{program}")
+        code, output = run_google_test(*emulator, f"build/{folder}/tests/{program}")
         found = re.search(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", output, re.M)
         print(f"{program}: {output}")
         if found:
@@ -130,6 +130,13 @@ def host_tests_with(compiler):
     folder = compiler.replace("++", "")
     build_as(folder, "quick", f"-DCMAKE_CXX_COMPILER={compiler}", targets=room_programs())
     return run_programs(folder, room_programs())
+
+
+def aarch64_tests(processor, *programs):
+    """On 64-bit Arm, in qemu-aarch64: of all rooms or of the programs that are named."""
+    programs = programs or [program for program in room_programs() if program != "attune_host_tests"]
+    build_as("aarch64-clang", "aarch64", "-DCMAKE_CXX_COMPILER=clang++", "-DATTUNE_BUILD_EXAMPLES=OFF", targets=programs)
+    return run_programs("aarch64-clang", programs, ("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", "-cpu", processor))
 
 
 def run_image(board, image):
@@ -319,7 +326,7 @@ def example_trains():
 
 
 PARTS = {name.__name__.replace("_", "-"): name for name in (
-    host_tests, host_tests_as, host_tests_with, board_tests, board_image, board_tests_as, board_images_by, fuzz, builds, built, memory_maps,
+    host_tests, host_tests_as, host_tests_with, aarch64_tests, board_tests, board_image, board_tests_as, board_images_by, fuzz, builds, built, memory_maps,
     firmware_symbols, test_symbols, bench_programs, same_bits, recognizes, example_trains)}
 
 if __name__ == "__main__":

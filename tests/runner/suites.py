@@ -114,6 +114,11 @@ def host_tests(name, preset, *options):
     return Suite(name, [*PARTS, "host-tests", preset, *options], "build tests clang")
 
 
+def aarch64(name, processor, *programs):
+    """Unit tests on 64-bit Arm."""
+    return Suite(name, [*PARTS, "aarch64-tests", processor, *programs], "build tests clang aarch64")
+
+
 def faults(board, *options):
     """Images that end in a fault, and those with interrupts."""
     folder = f"build/{boards.value(board, 'preset')}/tests/ports"
@@ -222,6 +227,8 @@ def full(usable):
         Suite("messages of what must not compile, each compiler", "tests/compile_failure/run --each", "build gcc clang"),
         Suite("every header alone, together with other compilers", "tests/packaging/headers_alone", "build gcc arm clang", "mpi"),
         Suite("the same bits on the host, whatever the compiler", "tests/reproducibility/run host", "build gcc clang"),
+        Suite("the same bits on 64-bit Arm", "tests/reproducibility/run aarch64", "build gcc aarch64"),
+        aarch64("unit tests of kernels on 64-bit Arm", "max", "attune_kernels_tests"),
         *images_by_clang("clang++-14"),
         # The steps of the example below tell of the other boards.
         *quick_boards(usable), Suite("budgets on every board", "tests/budgets/run --quick", f"{BOARD} tests"), *images(usable),
@@ -280,7 +287,8 @@ def everywhere(usable):
         same_bits("seq_len 16, d_model 8, 2 heads on the micro:bit", 1, "argmax_copy", "--on", "host", "--on", "microbit",
                   "--shape", "16x8x2", "--steps", "20"),
         same_bits("digits on every board, the first steps", 2 * len(usable), "digits", "--on", "all", "--steps", "2", "--images", "4"),
-        Suite("the same bits on the host, whatever the compiler", "tests/reproducibility/run --full host", "build gcc clang"),
+        Suite("the same bits on the host, whatever the compiler", "tests/reproducibility/run --full host", "build gcc clang aarch64"),
+        aarch64("unit tests on 64-bit Arm", "max"),
         Suite("the same bits on every board", ["tests/reproducibility/run", *usable], BOARD),
         Suite("the same bits with compiler options", "tests/reproducibility/flags", f"{BOARD} gcc clang++-19"),
         Suite("all budgets on every board", "tests/budgets/run", f"{BOARD} tests"),
