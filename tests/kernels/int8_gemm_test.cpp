@@ -197,6 +197,7 @@ TEST(Int8Gemm, every_order_holds_the_integers) {
   expect_order<Int8Order::kColumns>();
   expect_order<Int8Order::kColumnPairs>();
   expect_order<Int8Order::kColumnGroups>();
+  expect_order<Int8Order::kEights>();
 }
 
 TEST(Int8Gemm, is_exact_around_the_edges_of_blocks) {

@@ -76,6 +76,10 @@
 #define ATTUNE_INSTRUCTION_SET _sse3
 #elif defined(__ARM_FEATURE_SVE)
 #define ATTUNE_INSTRUCTION_SET _sve
+#elif defined(__ARM_FEATURE_MATMUL_INT8)
+#define ATTUNE_INSTRUCTION_SET _i8mm
+#elif defined(__ARM_FEATURE_DOTPROD)
+#define ATTUNE_INSTRUCTION_SET _dotprod
 #elif defined(__riscv_vector)
 #define ATTUNE_INSTRUCTION_SET _rvv
 #else

@@ -17,6 +17,7 @@
 #include <attune/kernels/cortex_m/int8_gemm.hpp>
 #include <attune/kernels/matrix_view.hpp>
 #include <attune/kernels/mve/int8_gemm.hpp>
+#include <attune/kernels/neon/int8_gemm.hpp>
 #include <attune/kernels/portable/epilogues.hpp>
 #include <attune/kernels/simd/int8_gemm.hpp>
 #include <attune/kernels/simd/int8_rows.hpp>
@@ -33,7 +34,7 @@ constexpr int packed_columns_at_once(int rows) {
   return (std::max)(1, (ATTUNE_MVE ? 8192 : 4096) / 16 / ((rows + 15) / 16 * 16)) * 16;
 }
 
-#if ATTUNE_INT8_X86 || ATTUNE_MVE
+#if ATTUNE_INT8_X86 || ATTUNE_INT8_NEON || ATTUNE_MVE
 
 // Computes several rows of C at a time, in blocks of columns: as many as Int8Sums holds, or 16 for the
 // transpose. Remaining rows run one by one. The rows' integers and sums are on the stack.
@@ -46,12 +47,15 @@ ATTUNE_INLINE void int8_rows(const float* a, int rows, const View& b, float* c, 
   constexpr int kTerms = (shape.depth + kFilled - 1) / kFilled * kFilled;
   constexpr int kColumns = kTransposed ? 16 : std::extent_v<Int8Sums>;
   constexpr int kRowsAtOnce = kTransposed ? kInt8TransposedRowsAtOnce : kInt8RowsAtOnce;
-  constexpr bool kSideBySide = shape.a_row == 1 && shape.a_col != 1;
-#if ATTUNE_INT8_X86
+  [[maybe_unused]] constexpr bool kSideBySide = shape.a_row == 1 && shape.a_col != 1;
+#if ATTUNE_INT8_NEON
+  constexpr int kQuantized = 8, kNextRow = 8;  // rows of a group, with eight integers of each in turn
+#elif ATTUNE_INT8_X86
   constexpr int kQuantized =
       kSideBySide ? (std::max)(kRowsAtOnce, kInt8Lanes) : kRowsAtOnce;  // rows at a time
+  [[maybe_unused]] constexpr int kNextRow = kTerms;
 #else
-  constexpr int kQuantized = kRowsAtOnce;
+  constexpr int kQuantized = kRowsAtOnce, kNextRow = kTerms;
 #endif
   // A row is written in whole vectors, in front of the next one.
   alignas(64) Int8Term integers[std::size_t{kQuantized * kTerms + 16 - kFilled}];
@@ -107,7 +111,7 @@ ATTUNE_INLINE void int8_rows(const float* a, int rows, const View& b, float* c, 
     {
       for (int r = 0; r < kRows; ++r) {
         scales[r] = quantize_int8_row<View::folds, shape.depth, shape.a_col>(
-            a + (row + r) * shape.a_row, b.scale, b.terms, integers + r * kTerms);
+            a + (row + r) * shape.a_row, b.scale, b.terms, integers + r * kNextRow);
       }
     }
     multiply_rows.template operator()<kRows>(row, integers, scales);
@@ -145,7 +149,7 @@ template <Int8Shape shape, class View, class Epilogue>
 [[gnu::noinline]] void int8_gemm(const float* a, int rows, const View& b, float* c, Epilogue epilogue) {
 #if ATTUNE_INT8_DSP
   if constexpr (fits_int8_panel(shape.depth)) return int8_panels<shape>(a, rows, b, c, epilogue);
-#elif ATTUNE_INT8_X86 || ATTUNE_MVE
+#elif ATTUNE_INT8_X86 || ATTUNE_INT8_NEON || ATTUNE_MVE
   if constexpr (shape.depth <= kInt8MostTerms) return int8_rows<shape>(a, rows, b, c, epilogue);
 #endif
   using Sum = std::conditional_t<(shape.depth > 131072), std::int64_t, std::int32_t>;
@@ -173,7 +177,7 @@ template <Int8Shape shape, class View, class Epilogue>
   }
 }
 
-#if ATTUNE_MVE
+#if ATTUNE_MVE || ATTUNE_INT8_NEON
 
 /// An epilogue for columns of C from `first` on.
 template <class Epilogue>
@@ -217,7 +221,7 @@ template <Int8Shape shape, class View, class Epilogue>
 /// C = epilogue(A·B) in integers. A may have any strides, rows of C must be contiguous, and C may not overlap
 /// A or B. If A or C is a PartView, only valid rows are computed. The stack has integers and sums of
 /// some rows of A: at most 4 KB, or depth + 64 bytes where a row is computed alone; with MVE, for a transpose
-/// of three rows or more, 8 KB beside.
+/// of three rows or more, 8 KB beside. With NEON: eight rows of A, and 4 KB for a transpose.
 template <class A, int kDepth, int kColumns, int kRows, int kCols, bool kTransposed, class Terms, class C,
           class Epilogue = Assign>
 ATTUNE_INLINE void gemm(const A& a,
@@ -231,9 +235,11 @@ ATTUNE_INLINE void gemm(const A& a,
                 "for Lockstep and double");
   constexpr detail::Int8Shape kShape{kRows, kCols, A::row_stride, A::col_stride, C::row_stride};
   const int rows = (std::min<int>)(used_rows(a), used_rows(c));
-#if ATTUNE_MVE
+#if ATTUNE_MVE || ATTUNE_INT8_NEON
   if constexpr (kTransposed && kRows <= detail::kInt8MostTerms && C::rows >= detail::kInt8RowsToTranspose) {
-    return detail::transposed_int8_gemm<kShape>(a.data, rows, b, c.data, epilogue);
+    if (ATTUNE_MVE || b.first % 8 == 0) {
+      return detail::transposed_int8_gemm<kShape>(a.data, rows, b, c.data, epilogue);
+    }
   }
 #endif
   detail::int8_gemm<kShape>(a.data, rows, b, c.data, epilogue);

@@ -32,7 +32,7 @@ namespace detail {
 
 /// The scale of contiguous numbers.
 inline RowScale row_scale_of(const float* x, int length) {
-#if ATTUNE_INT8_X86 || ATTUNE_MVE
+#if ATTUNE_INT8_X86 || ATTUNE_INT8_NEON || ATTUNE_MVE
   return row_scale(largest_magnitude_bits<false>(x, nullptr, length));
 #else
   int i = 0;
@@ -85,6 +85,11 @@ template <class Packed>
   for (int col = 0; col < count; ++col) {
     round_row<false>(x + col * stride, nullptr, length, inverses[col], integers);
     pack_column(col);
+  }
+#elif ATTUNE_INT8_NEON
+  for (int col = 0; col < count; ++col) {  // others meet zeros of A, or a scale of zero
+    round_row<false>(x + col * stride, nullptr, length, inverses[col], bytes + Packed::place(0, col),
+                     Packed::kDepth);
   }
 #elif ATTUNE_MVE
   for (int col = 0; col < count; ++col) {  // others meet zeros of A, or a scale of zero
@@ -235,7 +240,7 @@ struct Int8ProductsFrom {
             scales.scale, scales.inverse, c.template columns<kCols>(first).data);
       }
 #endif
-#if ATTUNE_MVE || ATTUNE_INT8_X86  // sums over contiguous integers are faster
+#if ATTUNE_MVE || ATTUNE_INT8_X86 || ATTUNE_INT8_NEON  // sums over contiguous integers are faster
       if constexpr (!kSkipsZeros && kDepth <= detail::kInt8MostTerms) {
         using Packed = PackedInt8<kDepth, kCols>;
         alignas(64) std::int8_t bytes[std::size_t{PackedInt8<kDepth, (kCols + 15) / 16 * 16>::kBytes}];

@@ -131,7 +131,7 @@ template <class Number>
 
 /// Quantizes the first columns of W[length, cols], finite numbers in rows that are `stride` apart, to packed
 /// integers, and returns how many. The rest is fewer than a group of the order, or all of them for other
-/// numbers than floats. Bytes beside the integers are left alone.
+/// numbers than floats and for kEights. Bytes beside the integers are left alone.
 template <class Packed, class Number>
 [[nodiscard]] int quantize_columns(const Number* from, int stride, int length, int cols, std::int8_t* to,
                                    float* scales) {
@@ -147,7 +147,7 @@ template <class Packed, class Number>
                             scales + col);
     }
     return even;
-  } else if constexpr (std::is_same_v<Number, float>) {
+  } else if constexpr (Packed::kOrder == Int8Order::kColumnGroups && std::is_same_v<Number, float>) {
     const int whole = cols / 16 * 16;
     for (int col = 0; col < whole; col += 16) {
       detail::quantize_group<Packet<float>>(from + col, stride, length, to + Packed::place(0, col),

@@ -25,7 +25,7 @@ inline constexpr int kFewRows = 4;  // below this, rows are few
 // A block of few rows is wide, with enough sums to hide the latency of an addition.
 template <class P>
 constexpr int most_packets(int rows) {
-  constexpr int kMany = registers<P>() == 32 ? 3 : registers<P>() / 8;
+  constexpr int kMany = kMultipliesByLanes<P> ? 4 : registers<P>() == 32 ? 3 : registers<P>() / 8;
   if (kIsScalar<P>) return 4;
   if (kLanes<P> == 1 || kHasMve || rows >= kFewRows) return kMany;
   return rows == 1 ? 8 : registers<P>() / (2 * rows);
@@ -40,9 +40,10 @@ constexpr int tile_packets(int most, int packets) {
 template <class P>
 constexpr int tile_rows(int rows, int packets) {
   if (rows < kFewRows) return rows;
-  const int most = kLanes<P> == 1                                  ? 4
-                   : (registers<P>() - packets - 1) / packets > 12 ? 12
-                                                                   : (registers<P>() - packets - 1) / packets;
+  // Beside the sums a packet of each row of A, or one of all.
+  const int left = kMultipliesByLanes<P> ? (registers<P>() - packets) / (packets + 1)
+                                         : (registers<P>() - packets - 1) / packets;
+  const int most = kLanes<P> == 1 ? 4 : (std::min)(left, 12);
   if (rows <= most) return rows;
   for (int r = most; r * 3 >= most * 2; --r) {
     if (rows % r == 0) return r;
@@ -66,6 +67,48 @@ constexpr int rows_of_tile(const GemmShape& panel) {
 struct NoFetch {};
 inline constexpr int kFetchSteps = 8;  // steps of k between fetches
 
+// Whether a packet has elements of A: of a row for some k, or of several rows for one k.
+template <class P, GemmShape shape>
+inline constexpr bool kReadsPackets = kMultipliesByLanes<P> &&
+                                      (shape.a_col == 1 || (shape.a_row == 1 && shape.rows % kLanes<P> == 0));
+inline constexpr int kStepsAtOnce = 8;  // k, a multiple of the lanes
+
+// Adds the products of kStepsAtOnce k, from `first` on, to the sums. `a` begins at them, `b` at k = 0.
+template <class P, GemmShape shape, class Scalar, class B, class Sums>
+ATTUNE_INLINE void add_steps(const Scalar* a, B b, int first, Sums& sum) {
+  constexpr int kRows = shape.rows, kCols = shape.cols;
+  constexpr int kWidth = kLanes<P>, kPackets = (kCols + kWidth - 1) / kWidth;
+  constexpr bool kOfRow = shape.a_col == 1;
+  constexpr int kPacketsOfA = kOfRow ? kRows : kRows / kWidth;
+  Array<P, kPacketsOfA> of_a;
+  int at = 0;  // the k of `b`
+  ATTUNE_UNROLL for (int step = 0; step < kStepsAtOnce; ++step) {
+    if constexpr (std::is_same_v<B, const Scalar*>) {  // one address for four k: offsets of LDP are short
+      if (step % 4 == 0) {
+        b += (first + step - at) * shape.b_row;
+        at = first + step;
+        forget(b);
+      }
+    }
+    ATTUNE_UNROLL for (int i = 0; i < kPacketsOfA; ++i) {
+      if (!kOfRow) of_a[i] = load<P>(a + i * kWidth + step * shape.a_col);
+      if (kOfRow && step % kWidth == 0) of_a[i] = load<P>(a + i * shape.a_row + step);
+    }
+    Array<P, kPackets> row;
+    ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) {
+      const int col = column_of<kWidth, kCols>(j);
+      row[j] =
+          load_row<P, shape.b_col>(b, (first + step - at) * shape.b_row + col * shape.b_col, first + step);
+    }
+    ATTUNE_UNROLL for (int i = 0; i < kRows; ++i) {
+      ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) {
+        add_multiple_of_lane(of_a[kOfRow ? i : i / kWidth], kOfRow ? step % kWidth : i % kWidth, row[j],
+                             sum[i][j]);
+      }
+    }
+  }
+}
+
 // c[rows × cols] = epilogue(Σ_k a(i, k) · b(k, j)), `a` with strides, rows of `b` contiguous. `depth` may be
 // a run-time number of terms. Calls fetch(k / kFetchSteps) on the way.
 template <class P, GemmShape shape, class Scalar, class B, class Epilogue, class Fetch = NoFetch,
@@ -87,13 +130,20 @@ ATTUNE_INLINE void tile(const Scalar* a, const B& b, Scalar* c, int col, const E
       }
     }
   }
+  int k = 0;
+  if constexpr (kRows > 1 && kReadsPackets<P, shape> && !std::is_same_v<Depth, int> &&
+                std::is_same_v<Fetch, NoFetch>) {
+    for (; k + kStepsAtOnce <= depth; k += kStepsAtOnce) {
+      add_steps<P, shape>(a + k * shape.a_col, b, k, sum);
+    }
+  }
   constexpr int kReads = reads_of_a<P>(kPackets);
   Array<const Scalar*, kReads> of_a;
   ATTUNE_UNROLL for (const Scalar*& from : of_a) {
     from = a;
     if constexpr (kReads > 1) forget(from);
   }
-  for (int k = 0; k < depth; ++k) {
+  for (; k < depth; ++k) {
     if constexpr (!std::is_same_v<Fetch, NoFetch>) {
       if (k % kFetchSteps == 0) fetch(k / kFetchSteps);
     }

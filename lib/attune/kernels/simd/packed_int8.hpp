@@ -6,8 +6,9 @@
 //   kColumnPairs    [depth / 16][cols / 2][16][2]    256·w₁ + w₀ in 16 bits: two columns in one register of
 //                                                    the DSP extension (Cortex-M4, M7, M33)
 //   kColumnGroups   [cols / 16][depth / 4][16][4]    w + 128, for VPDPBUSD; SSE2 and AVX2 widen it
+//   kEights         [cols / 8][depth / 8][8][8]      two columns of eight k in a register of NEON (64-bit Arm)
 //
-// Zeros fill depths, and columns of pairs and groups, up to a multiple of 16.
+// Zeros fill depths, and columns of pairs, groups and eights, up to a multiple of 16.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +19,13 @@
 namespace ATTUNE_NAMESPACE::kernels {
 
 /// The orders at the top of this file.
-enum class Int8Order { kColumns, kColumnPairs, kColumnGroups };
+enum class Int8Order { kColumns, kColumnPairs, kColumnGroups, kEights };
 /// The order of this target.
 inline constexpr Int8Order kInt8Order =
 #if defined(__x86_64__) || defined(__i386__)
     Int8Order::kColumnGroups;
+#elif defined(__aarch64__)
+    Int8Order::kEights;
 #elif defined(__ARM_FEATURE_DSP) && !ATTUNE_MVE && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
     Int8Order::kColumnPairs;
 #else
@@ -87,6 +90,8 @@ struct PackedInt8 {
       return k / 16 * 16 * kCols + col / 2 * 32 + k % 16 * 2 + col % 2;
     } else if constexpr (order == Int8Order::kColumnGroups) {
       return col / 16 * 16 * kDepth + k / 4 * 64 + col % 16 * 4 + k % 4;
+    } else if constexpr (order == Int8Order::kEights) {
+      return col / 8 * 8 * kDepth + k / 8 * 64 + col % 8 * 8 + k % 8;
     } else {
       return col * kDepth + k;
     }

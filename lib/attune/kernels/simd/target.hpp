@@ -18,6 +18,39 @@ inline constexpr bool kPrefetches = true;
 inline constexpr bool kPrefetches = false;  // memory is as near as a cache, or it was never measured
 #endif
 
+// Whether an instruction multiplies a packet by one lane of another: A is then read in packets, too.
+template <class P>
+inline constexpr bool kMultipliesByLanes =
+#if defined(__aarch64__)
+    std::is_same_v<P, Packet<float>>;
+#else
+    false;
+#endif
+
+// sum += a[lane] · b, rounded like add_multiple.
+template <class P>
+ATTUNE_INLINE void add_multiple_of_lane(const P& a, int lane, const P& b, P& sum) {
+#if defined(__aarch64__) && !ATTUNE_PORTABLE_KERNELS
+  // In assembly and in this order, because GCC copies sums from register to register, and spills them.
+#if ATTUNE_FUSED
+#define ATTUNE_ADD_LANE(n) asm volatile("fmla %0.4s,%1.4s,%2.s[" #n "]" : "+w"(sum) : "w"(b), "w"(a))
+#else
+  P product;
+#define ATTUNE_ADD_LANE(n)                                              \
+  asm volatile("fmul %1.4s,%2.4s,%3.s[" #n "]\n fadd %0.4s,%0.4s,%1.4s" \
+               : "+w"(sum), "=&w"(product)                              \
+               : "w"(b), "w"(a))
+#endif
+  if (lane == 0) ATTUNE_ADD_LANE(0);
+  if (lane == 1) ATTUNE_ADD_LANE(1);
+  if (lane == 2) ATTUNE_ADD_LANE(2);
+  if (lane == 3) ATTUNE_ADD_LANE(3);
+#undef ATTUNE_ADD_LANE
+#else
+  sum = add_multiple<P>(a[lane], b, sum);
+#endif
+}
+
 // Registers for a block of sums, one packet of B and one packet of A.
 template <class P>
 constexpr int registers() {
