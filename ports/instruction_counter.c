@@ -1,6 +1,6 @@
 // A QEMU plugin that counts the instructions a program executes between two marks, hints that do nothing on a processor: of
-// Thumb 0xBF60 (begin) and 0xBF70 (end), of RISC-V 0x0006 and 0x000A (c.slli of x0, for custom use). instructions.hpp sets
-// them. It estimates cycles on a core of cycles/core.h, which are all of Arm's.
+// Thumb 0xBF60 (begin) and 0xBF70 (end), of RISC-V 0x0006 and 0x000A (c.slli of x0, for custom use), of 64-bit Arm 0xD5032E1F
+// and 0xD5032E9F (HINT 112 and 116). instructions.hpp sets them. It estimates cycles on a core of cycles/core.h, which are all of Arm's.
 //
 //   -plugin instruction_counter.so,out=FILE[,core=NAME][,functions=on]
 //
@@ -60,7 +60,8 @@ static struct function {
 } functions[MAX_FUNCTIONS];
 static int num_functions;
 static bool count_functions;
-static uint16_t begin_mark = 0xBF60, end_mark = 0xBF70;
+static uint32_t begin_mark = 0xBF60, end_mark = 0xBF70;
+static bool whole_words;  // instructions are 32 bits, and so are marks
 
 // Instructions that are executed from the first one to the last one: a translated block, or its part up to a mark.
 struct piece {
@@ -169,9 +170,10 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *block) {
       instruction = qemu_plugin_tb_get_insn(block, at);
       const uint16_t first = half_word(instruction, 0);
       piece->end = qemu_plugin_insn_vaddr(instruction) + (is_wide(first) ? 4 : 2);
-      ends = first == begin_mark || first == end_mark;
+      const uint32_t mark = whole_words ? first | (uint32_t)half_word(instruction, 1) << 16 : first;
+      ends = mark == begin_mark || mark == end_mark;
       if (ends) {
-        void (*const on_mark)(unsigned, void *) = first == begin_mark ? on_begin : on_end;
+        void (*const on_mark)(unsigned, void *) = mark == begin_mark ? on_begin : on_end;
         qemu_plugin_register_vcpu_insn_exec_cb(instruction, on_mark, QEMU_PLUGIN_CB_NO_REGS, NULL);
         continue;
       }
@@ -193,6 +195,7 @@ static void on_exit_of_qemu(qemu_plugin_id_t id, void *data) {
 
 EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv) {
   if (strncmp(info->target_name, "riscv", 5) == 0) begin_mark = 0x0006, end_mark = 0x000A;
+  if (strcmp(info->target_name, "aarch64") == 0) begin_mark = 0xD5032E1F, end_mark = 0xD5032E9F, whole_words = true;
   for (int i = 0; i < argc; ++i) {
     if (strncmp(argv[i], "out=", 4) == 0) out = fopen(argv[i] + 4, "w");
     if (strncmp(argv[i], "core=", 5) == 0) core = find_core(argv[i] + 5);

@@ -3,6 +3,10 @@
 #include "../instructions.hpp"
 
 #if !defined(__thumb__)
+#if defined(__aarch64__)
+#define begin_counting begin_kernel_counter
+#define end_counting end_kernel_counter
+#endif
 
 #if defined(__linux__)
 #include <linux/perf_event.h>

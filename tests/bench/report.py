@@ -74,7 +74,11 @@ CORTEX_M55 = [
     (r"adamw\.instructions_per_parameter", "<=", 14),
     (r"step\.16x32x4\.forward_backward\.instructions", "<=", 140_000),
 ]
-GOALS = {"host": HOST, "cortex-m4": CORTEX_M4, "cortex-m7": FPU_PRODUCTS, "cortex-m33": CORTEX_M33, "cortex-m55": CORTEX_M55}
+AARCH64 = [
+    (r"gemm\.(nn|tn)\.64\.instructions_per_mac", "<=", 0.32),
+    (r"packed_int8\.forward\.64x64x64\.instructions_per_mac", "<=", 0.10),
+]
+GOALS = {"host": HOST, "aarch64": AARCH64, "cortex-m4": CORTEX_M4, "cortex-m7": FPU_PRODUCTS, "cortex-m33": CORTEX_M33, "cortex-m55": CORTEX_M55}
 
 COMPETITORS = {"openblas": ("OpenBLAS", "libopenblas-dev"),
                "libxsmm": ("libxsmm", "libxsmm-dev"),
