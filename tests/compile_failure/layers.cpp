@@ -101,3 +101,7 @@ attune::KeyValueCache<Model, attune::CacheShape{.capacity = 8}>::Scratch<> scrat
 // case: deviation_of_one_feature
 // error: attune::DeviationNorm: one feature has no deviation
 attune::DeviationNorm<attune::NormShape{.rows = 2, .d_model = 1}>::Output y;
+
+// case: dilated_kernel_longer_than_the_sequence
+// error: attune::Conv1d: the kernel is longer than the sequence with its padding
+attune::Conv1d<attune::Conv1dShape{.seq_len = 4, .d_in = 2, .d_out = 2, .kernel = 3, .dilation = 2}>::Output y;

@@ -206,14 +206,15 @@ def embedding_sum(source):
 
 
 def conv1d(source):
-    return conv(source, "Conv1d", lambda size, kernel, stride, padding: dict(
-        seq_len=size[0], kernel=kernel[0], stride=stride[0], padding=padding[0]))
+    return conv(source, "Conv1d", lambda size, kernel, stride, padding, dilation: dict(
+        seq_len=size[0], kernel=kernel[0], stride=stride[0], padding=padding[0], dilation=dilation[0]))
 
 
 def conv2d(source):
-    return conv(source, "Conv2d", lambda size, kernel, stride, padding: dict(
+    return conv(source, "Conv2d", lambda size, kernel, stride, padding, dilation: dict(
         height=size[0], width=size[1], kernel_height=kernel[0], kernel_width=kernel[1], stride_height=stride[0],
-        stride_width=stride[1], padding_height=padding[0], padding_width=padding[1]))
+        stride_width=stride[1], padding_height=padding[0], padding_width=padding[1], dilation_height=dilation[0],
+        dilation_width=dilation[1]))
 
 
 def conv(source, layer, options):
@@ -229,7 +230,8 @@ def conv(source, layer, options):
         table = Tensor(tensor.dtype, [d_out, terms], tensor.values)
         return table if groups > 1 else table.transpose()
 
-    sizes = options(source.option("size"), kernel, source.option("stride"), source.option("padding"))
+    sizes = options(source.option("size"), kernel, source.option("stride"), source.option("padding"),
+                    source.option("dilation", [1] * len(kernel)))
     extents = [key for key in sizes if key in ("seq_len", "height", "width")]
     bias = "bias" in source
     shape = {**{key: sizes[key] for key in extents}, "d_in": d_in * groups, "d_out": d_out,
@@ -237,6 +239,7 @@ def conv(source, layer, options):
              "bias": boolean(bias)}
     if source.option("causal"):
         shape["causal"] = "true"
+    shape |= {key: shape.pop(key) for key in list(shape) if key.startswith("dilation")}  # the last ones
     parameters = [("weight", own("weight"))]
     gradients = [source.get("grad.input", *x.shape), own("grad.weight")]
     if bias:

@@ -27,6 +27,20 @@ constexpr Conv1dShape kDepthwise{
 constexpr Conv1dShape kCausal{.seq_len = 12, .d_in = 3, .d_out = 4, .kernel = 4, .causal = true};
 constexpr Conv1dShape kCausalDepthwise{
     .seq_len = 12, .d_in = 3, .d_out = 3, .kernel = 3, .groups = 3, .bias = false, .causal = true};
+constexpr Conv1dShape kDilated{
+    .seq_len = 12, .d_in = 3, .d_out = 4, .kernel = 3, .padding = 2, .dilation = 3};
+constexpr Conv1dShape kDilatedCausal{
+    .seq_len = 12, .d_in = 3, .d_out = 3, .kernel = 3, .groups = 3, .causal = true, .dilation = 2};
+constexpr Conv2dShape kDilatedImage{.height = 5,
+                                    .width = 6,
+                                    .d_in = 2,
+                                    .d_out = 3,
+                                    .kernel_height = 2,
+                                    .kernel_width = 3,
+                                    .stride_height = 2,
+                                    .padding_width = 1,
+                                    .dilation_height = 3,
+                                    .dilation_width = 2};
 constexpr Conv2dShape kImage{.height = 4,
                              .width = 5,
                              .d_in = 2,
@@ -177,6 +191,9 @@ TEST(Convolution, has_the_gradients_of_finite_differences) {
   expect_derivatives<Conv1d<kGrouped, double>>();
   expect_derivatives<Conv1d<kDepthwise, double>>();
   expect_derivatives<Conv1d<kCausal, double>>();
+  expect_derivatives<Conv1d<kDilated, double>>();
+  expect_derivatives<Conv1d<kDilatedCausal, double>>();
+  expect_derivatives<Conv2d<kDilatedImage, double>>();
   expect_derivatives<Conv2d<kImage, double>>();
   expect_derivatives<Conv2d<kDepthwiseImage, double>>();
 }
@@ -187,11 +204,13 @@ TEST(Convolution, reads_no_padding) {
   expect_no_padding<Conv1d<kGrouped>>();
   expect_no_padding<Conv1d<kDepthwise>>();
   expect_no_padding<Conv1d<kCausal>>();
+  expect_no_padding<Conv1d<kDilated>>();
 }
 
 TEST(Convolution, streams_where_it_is_causal) {
   expect_streamed<kCausal>();
   expect_streamed<kCausalDepthwise>();
+  expect_streamed<kDilatedCausal>();
 }
 
 TEST(Convolution, begins_a_new_stream_after_a_reset) {
@@ -215,6 +234,17 @@ TEST(Convolution, keeps_kernel_minus_one_tokens_of_a_stream) {
   using Cache = attune::KeyValueCache<attune::Sequential<Conv1d<kCausal>>, attune::CacheShape{.window = 1}>;
   static_assert(sizeof(Cache::memory) == 3 * 3 * sizeof(float));
   static_assert(Cache::kMostTokens == std::numeric_limits<std::uint64_t>::max());
+}
+
+TEST(Convolution, of_a_dilation_skips_tokens) {
+  using Layer =
+      Conv1d<Conv1dShape{.seq_len = 5, .d_in = 1, .d_out = 1, .kernel = 2, .bias = false, .dilation = 3}>;
+  static_assert(Layer::Output::rows == 2);
+  check::Problem<Layer> a(1);
+  a.parameters = {.weight = {{1, 10}}};
+  a.x = {{1, 2, 3, 4, 5}};
+  a.forward();
+  EXPECT_TRUE(check::same_bits(a.y, Layer::Output{{41, 52}}));
 }
 
 TEST(Convolution, of_stride_and_kernel_one_is_a_linear_layer) {

@@ -92,16 +92,17 @@ def embedding_sum(cases, name, seq_len=6, rows=(7, 2), width=5):
     cases.write(name, "embedding_sum", dict(seq_len=seq_len), compute)
 
 
-def conv(cases, name, size, d_in, d_out, kernel, stride=None, padding=None, groups=1, bias=True, causal=False):
-    """nn.Conv1d or nn.Conv2d, of tokens: `size`, `kernel`, `stride` and `padding` have a number for each dimension."""
+def conv(cases, name, size, d_in, d_out, kernel, stride=None, padding=None, groups=1, bias=True, causal=False,
+         dilation=None):
+    """nn.Conv1d or nn.Conv2d, of tokens: `size`, `kernel`, `stride`, `padding` and `dilation` have a number for each dimension."""
     draw = cases.draw(name)
     if cases.random_shapes:
-        size = [draw.integer(k, k + 9) for k in kernel]
+        size = [draw.integer(k * d, k * d + 9) for k, d in zip(kernel, dilation or [1] * len(kernel))]
         groups = 1 if groups == 1 else draw.integer(2, 4)
         depthwise = d_in == groups
         d_in = groups if depthwise else groups * draw.integer(1, 5)
         d_out = groups if depthwise else groups * draw.integer(1, 5)
-    stride, padding = stride or [1] * len(size), padding or [0] * len(size)
+    stride, padding, spread = stride or [1] * len(size), padding or [0] * len(size), dilation or [1] * len(size)
     weights = {"weight": draw.normal(d_out, d_in // groups, *kernel, scale=0.5)}
     if bias:
         weights["bias"] = draw.normal(d_out, scale=0.5)
@@ -109,13 +110,14 @@ def conv(cases, name, size, d_in, d_out, kernel, stride=None, padding=None, grou
     def forward(x, weight, bias=None):
         x = x.transpose(0, 1).reshape(1, -1, *size)
         if causal:
-            x = F.pad(x, (kernel[0] - 1, 0))
+            x = F.pad(x, ((kernel[0] - 1) * spread[0], 0))
         of = F.conv1d if len(size) == 1 else F.conv2d
-        y = of(x, weight, bias, stride=stride, padding=padding, groups=groups)
+        y = of(x, weight, bias, stride=stride, padding=padding, dilation=spread, groups=groups)
         return y.flatten(2)[0].transpose(0, 1)
 
     write(cases, name, f"conv{len(size)}d",
-          dict(size=list(size), stride=list(stride), padding=list(padding), groups=groups, causal=int(causal)),
+          dict(size=list(size), stride=list(stride), padding=list(padding), groups=groups, causal=int(causal),
+               **(dict(dilation=list(dilation)) if dilation else {})),
           draw.normal(torch.Size(size).numel(), d_in), weights, forward, draw)
 
 
@@ -151,6 +153,9 @@ def layer_cases(cases):
     conv(cases, "conv1d_groups", [9], 6, 4, [2], groups=2)
     conv(cases, "conv1d_depthwise", [10], 7, 7, [5], padding=[2], groups=7)
     conv(cases, "conv1d_causal", [12], 3, 4, [4], causal=True)
+    conv(cases, "conv1d_dilated", [13], 3, 4, [3], padding=[2], dilation=[3])
+    conv(cases, "conv1d_dilated_causal", [9], 4, 4, [3], groups=4, dilation=[2], causal=True)
+    conv(cases, "conv2d_dilated", [6, 8], 2, 3, [3, 2], stride=[1, 2], padding=[1, 1], dilation=[2, 3])
     conv(cases, "conv2d_patches", [6, 9], 2, 5, [3, 3], stride=[3, 3])
     conv(cases, "conv2d_strided", [5, 6], 3, 4, [3, 2], stride=[2, 1], padding=[1, 0])
     conv(cases, "conv2d_depthwise_nobias", [4, 5], 3, 3, [3, 3], padding=[1, 1], groups=3, bias=False)

@@ -5,8 +5,8 @@
 //   dw(j, c, k) += Σ_o dy(o, j)·x(i(o, k), c),   db(j) += Σ_o dy(o, j)
 //   dx(i(o, k), c) += Σ_j dy(o, j)·w(j, c, k)
 //
-// Conv1d has i(o, k) = o·stride + k − padding; Conv2d has the same for height and width. The weight is
-// [d_out, d_in/groups, kernel…], as in PyTorch. A few tokens at a time are gathered in scratch and
+// Conv1d has i(o, k) = o·stride + k·dilation − padding; Conv2d has the same for height and width. The weight
+// is [d_out, d_in/groups, kernel…], as in PyTorch. A few tokens at a time are gathered in scratch and
 // multiplied. If each channel is a group, packets of channels are multiplied instead.
 #pragma once
 
@@ -24,31 +24,35 @@ namespace ATTUNE_NAMESPACE {
 
 /// Dimensions and options of `Conv1d`, PyTorch's nn.Conv1d.
 struct Conv1dShape {
-  int seq_len;          // tokens of x
-  int d_in;             // features of an input token: in_channels
-  int d_out;            // features of an output token: out_channels
-  int kernel;           // tokens of x that one token of y sees
-  int stride = 1;       // distance between kernels, in tokens
-  int padding = 0;      // tokens of zeros before the sequence, and as many after it
-  int groups = 1;       // groups of features that do not meet; d_in groups: depthwise
-  bool bias = true;     // whether there is a bias
-  bool causal = false;  // kernel − 1 tokens of zeros before the sequence, none after it; padding is 0
+  int seq_len;       // tokens of x
+  int d_in;          // features of an input token: in_channels
+  int d_out;         // features of an output token: out_channels
+  int kernel;        // tokens of x that one token of y sees
+  int stride = 1;    // distance between kernels, in tokens
+  int padding = 0;   // tokens of zeros before the sequence, and as many after it
+  int groups = 1;    // groups of features that do not meet; d_in groups: depthwise
+  bool bias = true;  // whether there is a bias
+  bool causal =
+      false;  // (kernel − 1)·dilation tokens of zeros before the sequence, none after it; padding is 0
+  int dilation = 1;  // distance between the tokens that a kernel sees
 };
 
 /// Dimensions and options of `Conv2d`, PyTorch's nn.Conv2d.
 struct Conv2dShape {
-  int height;              // rows of pixels of x
-  int width;               // pixels of a row; token i is pixel (i / width, i % width)
-  int d_in;                // features of an input pixel: in_channels
-  int d_out;               // features of an output pixel: out_channels
-  int kernel_height;       // rows of x that a pixel of y sees
-  int kernel_width;        // pixels in each of these rows
-  int stride_height = 1;   // distance between kernels, in rows
-  int stride_width = 1;    // distance between kernels, in pixels
-  int padding_height = 0;  // rows of zeros above the image, and as many below
-  int padding_width = 0;   // pixels of zeros left of the image, and as many right of it
-  int groups = 1;          // groups of features that do not meet; d_in groups: depthwise
-  bool bias = true;        // whether there is a bias
+  int height;               // rows of pixels of x
+  int width;                // pixels of a row; token i is pixel (i / width, i % width)
+  int d_in;                 // features of an input pixel: in_channels
+  int d_out;                // features of an output pixel: out_channels
+  int kernel_height;        // rows of x that a pixel of y sees
+  int kernel_width;         // pixels in each of these rows
+  int stride_height = 1;    // distance between kernels, in rows
+  int stride_width = 1;     // distance between kernels, in pixels
+  int padding_height = 0;   // rows of zeros above the image, and as many below
+  int padding_width = 0;    // pixels of zeros left of the image, and as many right of it
+  int groups = 1;           // groups of features that do not meet; d_in groups: depthwise
+  bool bias = true;         // whether there is a bias
+  int dilation_height = 1;  // distance between the rows that a kernel sees
+  int dilation_width = 1;   // distance between the pixels of a row that a kernel sees
 };
 
 namespace detail {
@@ -58,11 +62,12 @@ struct ConvolvedExtent {
   int size;
   int kernel;
   int stride;
-  int before;  // zeros in front
-  int out;     // size of y
+  int before;    // zeros in front
+  int out;       // size of y
+  int dilation;  // distance between taps
 
   // Where tap `tap` of output `o` reads; outside of [0, size) is a zero.
-  [[nodiscard]] constexpr int at(int o, int tap) const { return o * stride + tap - before; }
+  [[nodiscard]] constexpr int at(int o, int tap) const { return o * stride + tap * dilation - before; }
 };
 struct ConvolvedImage {
   ConvolvedExtent height, width;
@@ -85,28 +90,37 @@ struct ConvolvedImage {
   }
 };
 
-constexpr ConvolvedExtent convolved(int size, int kernel, int stride, int before, int behind) {
-  return {at_least_one(size), at_least_one(kernel), at_least_one(stride), before,
-          at_least_one((size + before + behind - kernel) / at_least_one(stride) + 1)};
+// The tokens from a kernel's first tap to its last one.
+constexpr int dilated(int kernel, int dilation) { return (kernel - 1) * dilation + 1; }
+constexpr ConvolvedExtent convolved(int size, int kernel, int stride, int before, int behind,
+                                    int dilation = 1) {
+  return {at_least_one(size),
+          at_least_one(kernel),
+          at_least_one(stride),
+          before,
+          at_least_one((size + before + behind - dilated(kernel, dilation)) / at_least_one(stride) + 1),
+          at_least_one(dilation)};
 }
 
 template <Conv1dShape shape>
 constexpr ConvolvedImage convolved_image() {
   static_assert(Holds<(shape.seq_len > 0 && shape.d_in > 0 && shape.d_out > 0 && shape.kernel > 0 &&
-                       shape.stride > 0 && shape.padding >= 0)>,
-                "attune::Conv1d: seq_len, d_in, d_out, kernel and stride must be positive, and padding not "
-                "negative; set the first four in Conv1dShape");
-  static_assert(Holds<(!shape.causal || shape.padding == 0)>,
-                "attune::Conv1d: a causal convolution has kernel - 1 zeros in front of the sequence; leave "
-                "padding at 0");
+                       shape.stride > 0 && shape.dilation > 0 && shape.padding >= 0)>,
+                "attune::Conv1d: seq_len, d_in, d_out, kernel, stride and dilation must be positive, and "
+                "padding not negative; set the first four in Conv1dShape");
+  static_assert(
+      Holds<(!shape.causal || shape.padding == 0)>,
+      "attune::Conv1d: a causal convolution has its zeros in front of the sequence; leave padding at 0");
   static_assert(Holds<(shape.groups > 0 && shape.d_in % at_least_one(shape.groups) == 0 &&
                        shape.d_out % at_least_one(shape.groups) == 0)>,
                 "attune::Conv1d: d_in and d_out must be multiples of groups");
-  static_assert(Holds<(shape.causal || shape.kernel <= shape.seq_len + 2 * shape.padding)>,
-                "attune::Conv1d: the kernel is longer than the sequence with its padding");
-  const int before = shape.causal ? shape.kernel - 1 : shape.padding;
+  static_assert(
+      Holds<(shape.causal || dilated(shape.kernel, shape.dilation) <= shape.seq_len + 2 * shape.padding)>,
+      "attune::Conv1d: the kernel is longer than the sequence with its padding");
+  const int before = shape.causal ? dilated(shape.kernel, shape.dilation) - 1 : shape.padding;
   return {convolved(1, 1, 1, 0, 0),
-          convolved(shape.seq_len, shape.kernel, shape.stride, before, shape.causal ? 0 : shape.padding),
+          convolved(shape.seq_len, shape.kernel, shape.stride, before, shape.causal ? 0 : shape.padding,
+                    shape.dilation),
           at_least_one(shape.d_in),
           at_least_one(shape.d_out),
           at_least_one(shape.groups),
@@ -116,19 +130,21 @@ template <Conv2dShape shape>
 constexpr ConvolvedImage convolved_image() {
   static_assert(Holds<(shape.height > 0 && shape.width > 0 && shape.d_in > 0 && shape.d_out > 0 &&
                        shape.kernel_height > 0 && shape.kernel_width > 0 && shape.stride_height > 0 &&
-                       shape.stride_width > 0 && shape.padding_height >= 0 && shape.padding_width >= 0)>,
-                "attune::Conv2d: height, width, d_in, d_out, kernels and strides must be positive, and "
-                "padding not negative; set the first six in Conv2dShape");
+                       shape.stride_width > 0 && shape.dilation_height > 0 && shape.dilation_width > 0 &&
+                       shape.padding_height >= 0 && shape.padding_width >= 0)>,
+                "attune::Conv2d: height, width, d_in, d_out, kernels, strides and dilations must be "
+                "positive, and padding not negative; set the first six in Conv2dShape");
   static_assert(Holds<(shape.groups > 0 && shape.d_in % at_least_one(shape.groups) == 0 &&
                        shape.d_out % at_least_one(shape.groups) == 0)>,
                 "attune::Conv2d: d_in and d_out must be multiples of groups");
-  static_assert(Holds<(shape.kernel_height <= shape.height + 2 * shape.padding_height &&
-                       shape.kernel_width <= shape.width + 2 * shape.padding_width)>,
-                "attune::Conv2d: the kernel is larger than the image with its padding");
+  static_assert(
+      Holds<(dilated(shape.kernel_height, shape.dilation_height) <= shape.height + 2 * shape.padding_height &&
+             dilated(shape.kernel_width, shape.dilation_width) <= shape.width + 2 * shape.padding_width)>,
+      "attune::Conv2d: the kernel is larger than the image with its padding");
   return {convolved(shape.height, shape.kernel_height, shape.stride_height, shape.padding_height,
-                    shape.padding_height),
+                    shape.padding_height, shape.dilation_height),
           convolved(shape.width, shape.kernel_width, shape.stride_width, shape.padding_width,
-                    shape.padding_width),
+                    shape.padding_width, shape.dilation_width),
           at_least_one(shape.d_in),
           at_least_one(shape.d_out),
           at_least_one(shape.groups),
@@ -483,9 +499,9 @@ struct Convolution {
 }  // namespace detail
 
 /// PyTorch's nn.Conv1d of x[seq_len, d_in], whose rows are time steps: y[(seq_len + 2·padding −
-/// kernel)/stride + 1, d_out]. In a file its weight is [d_out, d_in/groups, kernel]. A causal one with stride
-/// 1 runs on a stream; its memory is the last kernel − 1 tokens. With groups, the weight is a table
-/// (TableOf).
+/// (kernel − 1)·dilation − 1)/stride + 1, d_out]. In a file its weight is [d_out, d_in/groups, kernel]. A
+/// causal one with stride 1 runs on a stream; its memory is the last (kernel − 1)·dilation tokens. With
+/// groups, the weight is a table (TableOf).
 template <Conv1dShape conv_shape, class ScalarType = float>
 struct Conv1d : detail::Convolution<detail::kImageOf<conv_shape>, ScalarType> {
   static constexpr const Conv1dShape& shape = conv_shape;
@@ -495,8 +511,11 @@ struct Conv1d : detail::Convolution<detail::kImageOf<conv_shape>, ScalarType> {
   template <class Other>
   using WithScalar = Conv1d<conv_shape, Other>;
   static constexpr std::uint32_t kFingerprint =
-      fingerprint("Conv1d", conv_shape.kernel, conv_shape.stride, conv_shape.padding, conv_shape.groups,
-                  int{conv_shape.causal});
+      conv_shape.dilation == 1
+          ? fingerprint("Conv1d", conv_shape.kernel, conv_shape.stride, conv_shape.padding, conv_shape.groups,
+                        int{conv_shape.causal})
+          : fingerprint("Conv1d", conv_shape.kernel, conv_shape.stride, conv_shape.padding, conv_shape.groups,
+                        int{conv_shape.causal}, conv_shape.dilation);
 
   /// Runs the layer token by token.
   template <int tokens, CacheShape>
@@ -505,10 +524,10 @@ struct Conv1d : detail::Convolution<detail::kImageOf<conv_shape>, ScalarType> {
                   "attune: only a causal Conv1d of stride 1 runs token by token; set .causal in Conv1dShape, "
                   "as the model was trained");
     /// Number of earlier tokens that a token sees.
-    static constexpr int kBefore = conv_shape.kernel - 1;
+    static constexpr int kBefore = (conv_shape.kernel - 1) * conv_shape.dilation;
     /// The earlier tokens, oldest first.
     struct Memory {
-      /// [kernel − 1, d_in].
+      /// [(kernel − 1)·dilation, d_in].
       Scalar earlier[std::size_t{(kBefore > 0 ? kBefore : 1) * conv_shape.d_in}];
     };
     /// The scratch of a step.
@@ -518,7 +537,7 @@ struct Conv1d : detail::Convolution<detail::kImageOf<conv_shape>, ScalarType> {
                      ConstView<Tensor<Scalar, tokens, conv_shape.d_in>> x,
                      View<Tensor<Scalar, tokens, conv_shape.d_out>> y, auto& memory, Scratch& scratch) {
       const auto of_taps = [&](int o, int tap) -> const Scalar* {
-        const int token = o + tap - kBefore;  // 0 is the first of x
+        const int token = o + tap * conv_shape.dilation - kBefore;  // 0 is the first of x
         if (token >= 0) return x.data + token * conv_shape.d_in;
         if (position < static_cast<std::uint64_t>(-token)) return nullptr;
         return memory.earlier + (kBefore + token) * conv_shape.d_in;
@@ -549,9 +568,14 @@ struct Conv2d : detail::Convolution<detail::kImageOf<conv_shape>, ScalarType> {
   template <class Other>
   using WithScalar = Conv2d<conv_shape, Other>;
   static constexpr std::uint32_t kFingerprint =
-      fingerprint("Conv2d", conv_shape.height, conv_shape.kernel_height, conv_shape.kernel_width,
-                  conv_shape.stride_height, conv_shape.stride_width, conv_shape.padding_height,
-                  conv_shape.padding_width, conv_shape.groups);
+      conv_shape.dilation_height == 1 && conv_shape.dilation_width == 1
+          ? fingerprint("Conv2d", conv_shape.height, conv_shape.kernel_height, conv_shape.kernel_width,
+                        conv_shape.stride_height, conv_shape.stride_width, conv_shape.padding_height,
+                        conv_shape.padding_width, conv_shape.groups)
+          : fingerprint("Conv2d", conv_shape.height, conv_shape.kernel_height, conv_shape.kernel_width,
+                        conv_shape.stride_height, conv_shape.stride_width, conv_shape.padding_height,
+                        conv_shape.padding_width, conv_shape.groups, conv_shape.dilation_height,
+                        conv_shape.dilation_width);
   /// Height of y.
   static constexpr int kOutHeight = Base::image.height.out;
   /// Width of y.

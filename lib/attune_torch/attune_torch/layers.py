@@ -50,16 +50,17 @@ class Layer:
     shapes: dict = field(default_factory=dict)  # of tensors whose shape in the file is another than the model's
 
 
-def convolution_type(extents, d_in, d_out, kernel, stride, padding, groups, causal, bias):
+def convolution_type(extents, d_in, d_out, kernel, stride, padding, groups, causal, bias, dilation=(1, 1)):
     """Conv1d of one extent, Conv2d of two."""
     common = dict(groups=unless(groups, 1), bias=None if bias else False)
     if len(extents) == 1:
         shape = options(seq_len=extents[0], d_in=d_in, d_out=d_out, kernel=kernel[0], stride=unless(stride[0], 1),
-                        padding=unless(padding[0], 0), **common, causal=causal or None)
+                        padding=unless(padding[0], 0), **common, causal=causal or None, dilation=unless(dilation[0], 1))
         return f"attune::Conv1d<attune::Conv1dShape{shape}>"
     shape = options(height=extents[0], width=extents[1], d_in=d_in, d_out=d_out, kernel_height=kernel[0], kernel_width=kernel[1],
                     stride_height=unless(stride[0], 1), stride_width=unless(stride[1], 1), padding_height=unless(padding[0], 0),
-                    padding_width=unless(padding[1], 0), **common)
+                    padding_width=unless(padding[1], 0), **common,
+                    dilation_height=unless(dilation[0], 1), dilation_width=unless(dilation[1], 1))
     return f"attune::Conv2d<attune::Conv2dShape{shape}>"
 
 
