@@ -2,9 +2,9 @@
 // 2017, section 3.5). rotary_positions.hpp has positions as rotations.
 //
 //   learned:     y = x + W,     dx = dy,   dW += dy
-//   sinusoidal:  y = x + E,     dx = dy,   E_(t,2i) = sin(t·ω_i),  E_(t,2i+1) = cos(t·ω_i)
+//   sinusoidal:  y = x + E,     dx = dy,   E_(t,2i) = sin(p·ω_i),  E_(t,2i+1) = cos(p·ω_i)
 //
-//   ω_i = base^(−2i/d_model)
+//   ω_i = base^(−2i/d_model),  p = first + t
 #pragma once
 
 #include <attune/core/rng.hpp>
@@ -20,9 +20,10 @@ namespace ATTUNE_NAMESPACE {
 
 /// Dimensions of positions.
 struct PositionShape {
-  int seq_len;           // tokens; the first is at position 0
+  int seq_len;           // tokens
   int d_model;           // features of a token
   double base = 10'000;  // of sinusoidal frequencies
+  int first = 0;         // position of the first token, for sinusoidal vectors
 };
 
 namespace detail {
@@ -38,7 +39,9 @@ struct AddedPositions : AddedRows<shape.seq_len, shape.d_model, ScalarType> {
   using Base = AddedRows<shape.seq_len, shape.d_model, ScalarType>;
   using Scalar = ScalarType;
   using typename Base::Input, typename Base::Output, typename Base::Tape;
-  static constexpr std::uint32_t kFingerprint = fingerprint("SinusoidalPositions", shape.base);
+  static constexpr std::uint32_t kFingerprint =
+      shape.first == 0 ? fingerprint("SinusoidalPositions", shape.base)
+                       : fingerprint("SinusoidalPositions", shape.base, shape.first);
   struct Scratch {};
   struct InferenceScratch {};
 
@@ -65,6 +68,9 @@ struct AddedPositions : AddedRows<shape.seq_len, shape.d_model, ScalarType> {
 /// Adds a trained vector per position. No tape.
 template <PositionShape shape, class ScalarType = float>
 struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
+  static_assert(
+      detail::Holds<(shape.first == 0)>,
+      "attune::LearnedPositions: the table has the rows in use only, from position 0; leave first at 0");
   static constexpr std::uint32_t kFingerprint = fingerprint("LearnedPositions");
   using Base = detail::AddedPositions<shape, ScalarType>;
   using Scalar = ScalarType;
@@ -129,6 +135,7 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
 /// startup.
 template <PositionShape shape, class ScalarType = float>
 struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
+  static_assert(detail::Holds<(shape.first >= 0)>, "attune::SinusoidalPositions: first must not be negative");
   static_assert(detail::Holds<(shape.base > 1 && shape.base <= 1e300)>,
                 "attune::SinusoidalPositions: base must be above 1, and at most 1e300");
   /// Number of wavelengths, each with a sine and a cosine.
@@ -174,7 +181,7 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
     constexpr PositionShape kOptions =
         shape;  // at run time, clang 14 reads wrong numbers from a template's argument
     detail::for_each_angle<shape.seq_len, kFrequencies>(
-        kOptions.base, shape.d_model, 0, [&](int t, int i, const detail::CosineSine& angle) {
+        kOptions.base, shape.d_model, kOptions.first, [&](int t, int i, const detail::CosineSine& angle) {
           auto* const vector = vectors.values + t * shape.d_model;
           vector[2 * i] = static_cast<kernels::Real<Scalar>>(angle.sine);
           if (2 * i + 1 < shape.d_model) vector[2 * i + 1] = static_cast<kernels::Real<Scalar>>(angle.cosine);
@@ -205,7 +212,7 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
     if constexpr (requires { beyond.next; }) {
       if (position >= std::uint64_t{shape.seq_len}) {
         static constexpr auto kRates = detail::frequencies<kFrequencies>(shape.base, shape.d_model);
-        beyond.move_to(position, kRates);
+        beyond.move_to(position + std::uint64_t{shape.first}, kRates);
         for (int j = 0; j < shape.d_model; ++j) {
           const auto& at = beyond.of[j / 2];
           vector[j] = static_cast<Scalar>(j % 2 == 0 ? at.sine : at.cosine);
