@@ -39,6 +39,7 @@
 #include <attune/layers/embedding_sum.hpp>
 #include <attune/layers/feed_forward.hpp>
 #include <attune/layers/glu.hpp>
+#include <attune/layers/group_norm.hpp>
 #include <attune/layers/layer_norm.hpp>
 #include <attune/layers/layer_scale.hpp>
 #include <attune/layers/linear.hpp>

@@ -105,3 +105,11 @@ attune::DeviationNorm<attune::NormShape{.rows = 2, .d_model = 1}>::Output y;
 // case: dilated_kernel_longer_than_the_sequence
 // error: attune::Conv1d: the kernel is longer than the sequence with its padding
 attune::Conv1d<attune::Conv1dShape{.seq_len = 4, .d_in = 2, .d_out = 2, .kernel = 3, .dilation = 2}>::Output y;
+
+// case: group_norm_of_unequal_groups
+// error: attune::GroupNorm: groups must divide d_model
+attune::GroupNorm<attune::GroupNormShape{.rows = 2, .d_model = 5, .groups = 2}>::Output y;
+
+// case: learned_positions_from_an_offset
+// error: attune::LearnedPositions: the table has the rows in use only, from position 0; leave first at 0
+attune::LearnedPositions<attune::PositionShape{.seq_len = 2, .d_model = 4, .first = 2}>::Output y;

@@ -179,6 +179,17 @@ def glu(source):
     return layer_case(source, layer, x, source.get("out", rows, cols), gradients=[source.get("grad.input", *x.shape)], terms=2)
 
 
+def group_norm(source):
+    x = source.get("input")
+    rows, cols = x.shape
+    parameters = [(name, source.get(name, cols)) for name in ("weight", "bias") if name in source]
+    layer = "attune::GroupNorm<attune::GroupNormShape" + braces(
+        rows=rows, d_model=cols, groups=source.option("groups"), epsilon=float(source.option("eps")),
+        affine=boolean(parameters)) + f", {source.scalar('input')}>"
+    return layer_case(source, layer, x, source.get("out", *x.shape), parameters,
+                      [source.get("grad.input", *x.shape), *(source.get("grad." + name, cols) for name, _ in parameters)], terms=rows * cols)
+
+
 def sequence_pooling(source):
     x = source.get("input")
     rows, cols = x.shape
@@ -369,6 +380,7 @@ FAMILIES = {
     "layer_scale": layer_scale,
     "prelu": prelu,
     "sequence_pooling": sequence_pooling,
+    "group_norm": group_norm,
     "glu": glu,
     "embedding_sum": embedding_sum,
     "conv1d": conv1d,

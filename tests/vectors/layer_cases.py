@@ -62,6 +62,16 @@ def glu(cases, name, activation, gate, shape=(5, 14)):
     write(cases, name, "glu", dict(activation=activation, gate=gate, shape=list(shape)), draw.normal(*shape), {}, forward, draw)
 
 
+def group_norm(cases, name, shape, groups, eps=1e-5, affine=True):
+    """F.group_norm of tokens, whose features are its channels."""
+    draw = cases.draw(name)
+    if cases.random_shapes:
+        shape = (draw.integer(1, 9), groups * draw.integer(1, 6))
+    weights = {"weight": draw.normal(shape[1], scale=0.5) + 1, "bias": draw.normal(shape[1], scale=0.5)} if affine else {}
+    write(cases, name, "group_norm", dict(groups=groups, eps=eps, shape=list(shape)), draw.normal(*shape), weights,
+          lambda x, weight=None, bias=None: F.group_norm(x.transpose(0, 1)[None], groups, weight, bias, eps)[0].transpose(0, 1), draw)
+
+
 def deviation_norm(cases, name, shape, eps):
     """The Annotated Transformer's norm of tokens, by the unbiased standard deviation."""
     draw = cases.draw(name)
@@ -144,6 +154,8 @@ def layer_cases(cases):
     prelu(cases, "prelu_by_feature", 9)
     glu(cases, "glu", "sigmoid", "second")
     glu(cases, "glu_silu_first", "silu", "first")
+    group_norm(cases, "group_norm", (7, 12), 3)
+    group_norm(cases, "group_norm_noaffine", (5, 19), 1, eps=1e-2, affine=False)
     deviation_norm(cases, "deviation_norm", (6, 16), 1e-6)
     deviation_norm(cases, "deviation_norm_eps", (3, 7), 0.25)
     sequence_pooling(cases, "sequence_pooling", 7, 10)

@@ -103,6 +103,12 @@ def glu_type(rows, d_model, activation="attune::Activation::kSigmoid", first=Fal
     return f"attune::Glu<attune::GluShape{shape}>"
 
 
+def group_norm_type(rows, d_model, groups, epsilon, affine=True):
+    """nn.GroupNorm of [batch, d_model, rows]."""
+    shape = options(rows=rows, d_model=d_model, groups=groups, epsilon=unless(epsilon, 1e-5), affine=unless(affine, True))
+    return f"attune::GroupNorm<attune::GroupNormShape{shape}>"
+
+
 def prefix_type(seq_len, d_model, tokens=1):
     """Trained tokens in front of seq_len others: a class token, or registers."""
     return f"attune::ClassToken<attune::TokenShape{options(seq_len=seq_len, d_model=d_model, tokens=unless(tokens, 1))}>"

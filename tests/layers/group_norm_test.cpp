@@ -1,0 +1,71 @@
+// GroupNorm: statistics of groups, derivatives, padding, plans of training, and its name in files.
+#include <attune/layers/group_norm.hpp>
+
+#include <cmath>
+
+#include <attune/attention/mask.hpp>
+#include <attune/attention/sequence_length.hpp>
+#include <attune/exchange/pytorch_names.hpp>
+
+#include "check.hpp"
+#include "exchange/expect_tensors.hpp"
+#include "gradient_suite.hpp"
+#include "layers/every_plan.hpp"
+#include "problem.hpp"
+
+namespace {
+
+using namespace attune;
+
+constexpr GroupNormShape kShape{.rows = 4, .d_model = 6, .groups = 3};
+using Layer = GroupNorm<kShape>;
+
+}  // namespace
+
+TEST(GroupNorm, normalizes_the_numbers_of_a_group_together) {
+  using Two = GroupNorm<GroupNormShape{.rows = 2, .d_model = 4, .groups = 2, .epsilon = 0, .affine = false}>;
+  check::Problem<Two> a(1);
+  a.x = {{1, 3, 10, 10, 5, 7, 10, 30}};  // of 1, 3, 5, 7: mean 4, variance 5; of 10, 10, 10, 30: 15, 75
+  a.forward();
+  const float fifth = std::sqrt(0.2f), of_75 = std::sqrt(1 / 75.0f);
+  const float expected[] = {-3 * fifth, -fifth,    -5 * of_75, -5 * of_75,
+                            fifth,      3 * fifth, -5 * of_75, 15 * of_75};
+  for (int i = 0; i < 8; ++i) EXPECT_NEAR(a.y.values[i], expected[i], 1e-6);
+}
+
+TEST(GroupNorm, has_the_gradients_of_finite_differences) {
+  check::check_layer_gradients<GroupNorm<kShape, double>>(-1, 1);
+  check::check_layer_gradients<GroupNorm<GroupNormShape{3, 19, 1}, double>>(-1, 1);
+  check::check_layer_gradients<GroupNorm<GroupNormShape{3, 4, 4, 1e-2, false}, double>>(-1, 1);
+  SequenceLength<4> length;
+  (void)length.set_length(3);
+  check::check_layer_gradients<GroupNorm<kShape, double>>(-1, 1, length);
+}
+
+TEST(GroupNorm, leaves_padding_out) {
+  check::Problem<Layer> clean(4), dirty(4);
+  for (int j = 0; j < 6; ++j) {
+    clean.x(1, j) = 1;
+    dirty.x(1, j) = check::kNan<float>;
+    clean.dy(1, j) = dirty.dy(1, j) = 0;
+  }
+  KeyPaddingMask<4> padding;
+  padding.set_valid({true, false, true, true});
+  for (auto* a : {&clean, &dirty}) {
+    a->forward(padding);
+    a->backward(padding);
+  }
+  for (const int i : {0, 2, 3}) {
+    for (int j = 0; j < 6; ++j) EXPECT_TRUE(check::same_bits(clean.y(i, j), dirty.y(i, j)));
+  }
+  EXPECT_TRUE(check::same_bits(clean.dx, dirty.dx));
+  EXPECT_TRUE(check::same_bits(clean.gradients, dirty.gradients));
+}
+
+TEST(GroupNorm, works_in_place) { check::Problem<Layer>(6).expect_in_place(); }
+
+TEST(GroupNorm, trains_to_the_same_bits_in_every_plan) { check::expect_same_bits_in_every_plan<Layer>(); }
+
+TEST(GroupNorm, is_a_module_in_files) {
+  check::expect_tensors<PyTorchModule<Sequential<Layer>, "norm">>({{"norm.bias", 6}, {"norm.weight", 6}});
+}
