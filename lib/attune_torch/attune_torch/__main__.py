@@ -34,7 +34,7 @@ def made(place, tokens, token_types, sizes):
     spec.loader.exec_module(source)
     if not callable(getattr(source, function, None)):
         raise ValueError(f"there is no function {function} in {file}")
-    from .recording import failure
+    from .capture import failure
     try:
         pair = getattr(source, function)()
     except (Unsupported, ModuleNotFoundError):

@@ -5,7 +5,7 @@ Each change has `apply(state)`, from the state_dict to the file, and `undo(learn
 """
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
@@ -13,6 +13,8 @@ FOLDED = "attune.folded"          # of each BatchNorm in the layer before it, th
 ALONE = "attune.alone"            # BatchNorms that are a layer
 NORMALIZED = "attune.normalized"  # of each layer that normalizes by buffers, their names
 SCALED = "attune.scaled"          # of each tensor, the factor that it was multiplied by
+TAKEN = "attune.taken"            # of each tensor that is made of parts of others, its shape and the parts
+LEFT_OUT = "attune.left_out"      # tensors that no layer reads
 
 
 def scale_and_shift(mean, variance, weight, bias, epsilon):
@@ -149,12 +151,116 @@ class Scaled:
         return f"{self.tensor}: divided by {self.factor:.6g}, which forward multiplies by"
 
 
+def runs(numbers):
+    """Numbers as [first, step, count] of each run."""
+    found = []
+    for number in numbers:
+        last = found[-1] if found else None
+        if last and (last[2] == 1 or number == last[0] + last[1] * last[2]):
+            last[1:] = [number - last[0], 2] if last[2] == 1 else [last[1], last[2] + 1]
+        else:
+            found.append([number, 0, 1])
+    return found
+
+
+def numbers_of(found):
+    return [first + step * index for first, step, count in found for index in range(count)]
+
+
+@dataclass
+class Part:
+    """Rows of a tensor: number [i, j] is that of `source` at rows[i] + columns[j], times a factor. Without a source, rows that no tensor has."""
+    source: str
+    rows: list
+    columns: list
+    factor: float
+    count: int
+
+    def takes(self, other):
+        return (self.source, self.columns, self.factor) == (other.source, other.columns, other.factor)
+
+    def extend(self, other):
+        self.rows += other.rows
+        self.count += other.count
+
+    def index(self):
+        return torch.tensor(self.rows)[:, None] + torch.tensor(self.columns)
+
+    def packed(self):
+        return [self.source, runs(self.rows), runs(self.columns), self.factor] if self.source else [None, self.count]
+
+
+@dataclass
+class Taken:
+    """Tensors that are slices, permutations or stacks of others: by name, the shape and the parts in order of their rows."""
+    tensors: dict
+    own: dict = field(default_factory=dict)  # the state_dict of the module, for undo
+    warnings = ()
+
+    def names(self):
+        return list(self.tensors)
+
+    def sources(self):
+        return {part.source for _, parts in self.tensors.values() for part in parts if part.source}
+
+    def apply(self, state):
+        made = {}
+        for name, (shape, parts) in self.tensors.items():
+            width = math.prod(shape[1:])
+            rows = [state[part.source].reshape(-1)[part.index()].double() * part.factor if part.source else torch.zeros(part.count, width).double()
+                    for part in parts]
+            made[name] = torch.cat(rows).reshape(shape).float() if parts else torch.zeros(shape)
+        return {name: value for name, value in state.items() if name not in self.sources()} | made
+
+    def undo(self, learned):
+        found = {source: self.own[source].detach().clone() for source in self.sources()}
+        for name, (shape, parts) in self.tensors.items():
+            rows, at = learned[name].reshape(shape[0] if shape else 1, -1), 0
+            for part in parts:
+                if part.source:
+                    found[part.source].view(-1)[part.index()] = (rows[at:at + part.count].double() / part.factor).to(found[part.source].dtype)
+                at += part.count
+        return {name: value for name, value in learned.items() if name not in self.tensors} | found
+
+    def text(self):
+        return "\n".join(f"{', '.join(sorted({part.source for part in parts if part.source})) or 'nothing'}: from {name}"
+                         for name, (_, parts) in self.tensors.items())
+
+
+@dataclass
+class LeftOut:
+    """Tensors that no layer reads, and second names of tied ones: they stay in the module as they are."""
+    tensors: list
+    own: dict = field(default_factory=dict)
+    warnings = ()
+
+    def apply(self, state):
+        return {name: value for name, value in state.items() if name not in self.tensors}
+
+    def undo(self, learned):
+        found = dict(learned)
+        for name in self.tensors:
+            first = next((other for other in learned if other in self.own and same_storage(self.own[other], self.own[name])), None)
+            found[name] = learned[first] if first is not None else self.own[name].detach()
+        return found
+
+    def text(self):
+        return f"{len(self.tensors)} tensors that no layer reads: as they were"
+
+
+def same_storage(a, b):
+    return a is b or a.shape == b.shape and a.data_ptr() == b.data_ptr() and a.numel() > 0
+
+
 def metadata_of(changes):
     kinds = {FOLDED: {change.norm: change.layer for change in changes if isinstance(change, Folded)},
              ALONE: [change.norm for change in changes if isinstance(change, Alone)],
              NORMALIZED: {change.layer: [change.mean, change.std] for change in changes if isinstance(change, Normalized)},
-             SCALED: {change.tensor: change.factor for change in changes if isinstance(change, Scaled)}}
-    return {key: json.dumps(value) for key, value in kinds.items() if value} or None
+             SCALED: {change.tensor: change.factor for change in changes if isinstance(change, Scaled)},
+             TAKEN: {name: [shape, [part.packed() for part in parts]] for change in changes if isinstance(change, Taken)
+                     for name, (shape, parts) in change.tensors.items()},
+             LEFT_OUT: [name for change in changes if isinstance(change, LeftOut) for name in change.tensors]}
+    return {key: json.dumps(value, separators=(",", ":") if key == TAKEN else None) for key, value in kinds.items() if value} or None
 
 
 def entry_of(metadata, key, kind):
@@ -166,9 +272,32 @@ def entry_of(metadata, key, kind):
     return found if isinstance(found, kind) else None
 
 
+def taken_of(metadata, file, state):
+    """The tensors that are made of others, and those that are left out."""
+    found, entries = [], entry_of(metadata, TAKEN, dict)
+    left = entry_of(metadata, LEFT_OUT, list)
+    if left is None or not all(isinstance(name, str) and name in state for name in left):
+        raise ValueError(f"{file}: tensors were left out that the module does not have: {left}")
+    if left:
+        found.append(LeftOut(left, state))
+    try:
+        tensors = {name: (shape, [Part(part[0], numbers_of(part[1]), numbers_of(part[2]), float(part[3]), sum(run[2] for run in part[1])) if part[0] else
+                                  Part(None, [], [], 1.0, part[1]) for part in parts]) for name, (shape, parts) in entries.items()}
+        for shape, parts in tensors.values():
+            fits = all(part.source is None or part.factor and 0 <= int(part.index().min()) and int(part.index().max()) < state[part.source].numel()
+                       and len(part.columns) == math.prod(shape[1:]) for part in parts)
+            if not fits or parts and sum(part.count for part in parts) != (shape[0] if shape else 1):
+                raise ValueError
+    except (AttributeError, KeyError, TypeError, ValueError, IndexError, RuntimeError):
+        raise ValueError(f"{file}: its tensors are parts of others that the module does not have") from None
+    return [*found, Taken(tensors, state)] if tensors else found
+
+
 def changes_of(module, metadata, file):
     """The changes that a file's tensors have, for a module of the same kind. Factors come last, as they do in an export."""
-    found, modules, state = [], dict(module.named_modules()), module.state_dict()
+    found, modules, state = [], dict(module.named_modules()), module.state_dict(keep_vars=True)
+    found += taken_of(metadata, file, state)
+    made = {name for change in found if isinstance(change, Taken) for name in change.tensors}
 
     def norm_of(path):
         norm = modules.get(path) if isinstance(path, str) else None
@@ -180,7 +309,7 @@ def changes_of(module, metadata, file):
     pairs = entry_of(metadata, FOLDED, dict)
     for path, layer in pairs.items() if pairs is not None else [(FOLDED, None)]:
         norm = norm_of(path)
-        if norm is None or not isinstance(layer, str) or layer == path or \
+        if norm is None or not isinstance(layer, str) or layer == path or f"{layer}.weight" not in made and \
                 norm.num_features not in getattr(getattr(modules.get(layer), "weight", None), "shape", ()):
             raise ValueError(f"{file}: BatchNorm {path} was folded into {layer}, and the module has no such layers")
         fold = Folded(path, layer, *numbers(norm), norm)
@@ -200,7 +329,7 @@ def changes_of(module, metadata, file):
         found.append(Normalized(layer, *pair, tuple(state[name].shape for name in pair)))
     factors = entry_of(metadata, SCALED, dict)
     for tensor, factor in factors.items() if factors is not None else [(SCALED, None)]:
-        known = tensor in state or any(tensor in change.names() for change in found if isinstance(change, Folded))
+        known = tensor in state or tensor in made or any(tensor in change.names() for change in found if isinstance(change, Folded))
         if not known or type(factor) not in (int, float) or not math.isfinite(factor) or factor == 0:
             raise ValueError(f"{file}: {tensor} was multiplied by {factor}, and the module has no such tensor")
         found.append(Scaled(tensor, factor))

@@ -1,4 +1,4 @@
-"""attune's layers, as a recording is told by: their C++ types, PyTorch's names of their tensors, and their outputs."""
+"""attune's layers: their C++ types, and the names of their tensors."""
 import math
 from dataclasses import dataclass, field
 
@@ -40,13 +40,13 @@ def rotary_frequencies(d_k, base, scaling=()):
 
 @dataclass
 class Layer:
-    """One of a Sequential. `names` has one name, where it has parameters; `tensors` are those of the state_dict."""
+    """One of a Sequential. `names` has one name, where it has parameters; `tensors` are those of the file."""
     type: str = ""
     names: list = field(default_factory=list)
     tensors: list = field(default_factory=list)
-    output: object = None  # the recorded value
-    path: str = ""         # of the module, for people
-    node: object = None    # of the recording, for messages
+    kind: str = ""
+    value: object = None  # of the matcher; a list where the layer's output is a sum
+    path: str = ""        # of the module, for people
     shapes: dict = field(default_factory=dict)  # of tensors whose shape in the file is another than the model's
 
 
@@ -145,6 +145,8 @@ class Attention:
     rotary_scaling: tuple = ()  # Llama 3's: factor, low and high frequency factor, original length
     names: dict = field(default_factory=dict)  # of EncoderLayerNames, whole paths
     tensors: list = field(default_factory=list)
+    window: tuple = None  # keys to the left and to the right that a query sees, None where all; a causal mask is none
+    memory: bool = False  # attends to an encoder's output
 
     def shape(self):
         return options(
@@ -158,7 +160,7 @@ class Attention:
             rotary_scaling=options(factor=self.rotary_scaling[0], low_frequency_factor=unless(self.rotary_scaling[1], 1.0),
                                    high_frequency_factor=unless(self.rotary_scaling[2], 4.0),
                                    original_length=unless(self.rotary_scaling[3], 8192)) if self.rotary_scaling else None,
-            window="{.right = 0}" if self.causal else None)
+            window="{.right = 0}" if self.causal else options(left=self.window[0], right=self.window[1]) if self.window else None)
 
 
 @dataclass

@@ -7,8 +7,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from .errors import Unsupported
-from .recognition import NO_RECURRENT_LAYERS
-from .recording import NodeByNode
+from .capture import NO_RECURRENT_LAYERS, NodeByNode
 
 OPSETS = range(14, 21)
 FOLDED = "onnx::"  # torch.onnx names tensors so that it has computed from others, as transposed weights

@@ -1,0 +1,278 @@
+"""Attention: a product of softmax(scale · scores + mask) and values, where queries, keys and values are features of Linears of one value."""
+import math
+
+import torch
+import torch.nn.functional as F
+
+from .errors import Unsupported
+from .evaluate import evaluate
+from .formulas import AFFINE, close, draw
+from .layers import rotary_frequencies
+from .normal import Constant
+
+HIDDEN = -1e3  # what is added to scores that nobody shall see; exp(HIDDEN) is 0 in floats
+PADDING = "export without it; padding is given at run time, and the folder's README.md shows its SequenceLength"
+OTHER_SCORES = "attention whose numbers are not those of scaled dot-product attention, with or without a causal mask and rotary positions"
+
+
+def pairs_of(width, adjacent):
+    """The features that rotary positions turn together, [width / 2, 2]."""
+    return torch.arange(width).view(-1, 2) if adjacent else torch.arange(width).view(2, -1).t()
+
+
+def turned(x, rotary, first=0):
+    """Rotary positions: x [..., tokens, features] whose first features are turned by their positions."""
+    width, adjacent, frequencies = rotary[0], rotary[2], rotary_frequencies(rotary[0], rotary[1], rotary[3])
+    angles = (torch.arange(x.shape[-2]) + first)[:, None] * frequencies
+    i, j = pairs_of(width, adjacent).t()
+    result = x.clone()
+    result[..., i] = x[..., i] * angles.cos() - x[..., j] * angles.sin()
+    result[..., j] = x[..., j] * angles.cos() + x[..., i] * angles.sin()
+    return result
+
+
+class Projection:
+    """Queries, keys or values [heads, width] as features of a source: weight [heads, width, d_model], bias [heads, width] or None."""
+
+    def __init__(self, source, weight, bias, factor, rotary=None, norm=None):
+        self.source, self.weight, self.bias, self.factor, self.rotary, self.norm = source, weight, bias, factor, rotary, norm
+
+    def of(self, x):
+        """[batch, heads, tokens, width] of [batch, tokens, d_model]."""
+        y = torch.einsum("btd,hwd->bhtw", x, self.weight.values)
+        y = (y if self.bias is None else y + self.bias.values[:, None]) * self.factor
+        return turned(y, self.rotary) if self.rotary else y
+
+    def heads(self, index):
+        take = lambda item: None if item is None else Constant(item.addresses[index], item.values[index])  # noqa: E731
+        return Projection(self.source, take(self.weight), take(self.bias), self.factor, self.rotary, self.norm)
+
+
+class AttentionMatch:
+    """The part of a Matcher that knows attention."""
+
+    def on_contract(self, value):
+        weights, values = value.sources
+        cuts, _ = self.cuts(weights, gathers=True)
+        weights = self.without_dropout(weights, cuts)
+        if weights.kind == "softmax":
+            soft, inner = weights, weights.sources[0]
+            if inner.features == 1 and inner.tokens > 1 and len(soft.data["index"]) == 1 and value.tokens == 1:
+                raise Unsupported("sequence pooling, a softmax of a Linear over tokens as their weights; x.mean(1) is the nearest")
+        else:
+            soft, inner = None, self.written_softmax(weights, cuts)
+        scores = self.scores(inner)
+        size, heads = scores.data["right"].shape[2], scores.data["left"].shape[0]
+        if soft is not None and (soft.data["index"].shape[1] != size or not torch.equal(soft.data["index"].flatten(), torch.arange(soft.data["index"].numel()))):
+            raise Unsupported("a softmax over something else than keys")
+        head = self.head_of(value.data["left"], scores, size)
+        scale, mask = self.scale_and_mask(inner, scores, heads, size)
+        window = self.window(mask)
+        query = self.projection(scores.sources[0], scores.data["left"][head])
+        key = self.projection(scores.sources[1], scores.data["right"][head].transpose(1, 2))
+        context = self.projection(values, value.data["right"])
+        if key.source is not context.source:
+            raise Unsupported("attention whose keys and values come from several places")
+        if context.rotary or query.rotary != key.rotary:
+            raise Unsupported("positions that turn values, or queries and keys differently")
+        width = query.weight.values.shape[1]
+        query.factor *= key.factor * scale * width ** 0.5
+        key.factor = 1.0
+        return self.new("attention", [query.source, key.source], value, query=query, key=key, values=context, window=window, width=width,
+                        mask=mask[:, head].permute(1, 0, 2))
+
+    def without_dropout(self, weights, cuts):
+        """The softmax, if nothing changes its numbers."""
+        for cut in cuts:
+            if weights.kind != "softmax" and cut.kind == "softmax" and cut.layout.shape == weights.layout.shape:
+                x = draw(2, cut.tokens, cut.features)
+                if close(evaluate(weights, {cut: x}), x):
+                    self.refuse_parameters("attention's weights", weights, cut)
+                    return cut
+        return weights
+
+    def written_softmax(self, weights, cuts):
+        for cut in reversed(cuts):
+            if cut.layout.shape == weights.layout.shape:
+                x = draw(2, cut.tokens, cut.features)
+                for size in {cut.data["right"].shape[2] if cut.kind == "contract" else cut.tokens, cut.tokens, cut.features}:
+                    if cut.features % size == 0 and close(evaluate(weights, {cut: x}), x.view(*x.shape[:2], -1, size).softmax(-1).view_as(x)):
+                        return cut
+        raise Unsupported("a product of two values; attention ends with its output projection, an nn.Linear")
+
+    def scores(self, inner):
+        cuts, ends = self.cuts(inner, tokens=True, gathers=True)
+        if inner.kind == "contract":
+            return inner
+        found = next((cut for cut in reversed(cuts) if cut.kind == "contract" and cut.layout.shape == inner.layout.shape), None)
+        if found is None:
+            others = [item for item in ends if item.kind != "contract"]
+            if any(self.from_input(item) or item.kind in ("input", "gather") for item in others):
+                raise Unsupported(f"attention with a mask that forward computes from the input; if it is one of padding, a padding mask, {PADDING}")
+            raise Unsupported("attention whose scores are more than one product, as with relative positions that are computed")
+        return found
+
+    @staticmethod
+    def head_of(index, scores, size):
+        """The head of the scores that each head of the weighted sum takes, from its places [heads, rows, keys]."""
+        place = index % scores.features
+        head = place[:, 0, 0] // size
+        rows = torch.arange(index.shape[1])[None, :, None]
+        if index.shape[2] != size or index.shape[1] != scores.tokens or not bool((index // scores.features == rows).all()) or not bool(
+                (place == head[:, None, None] * size + torch.arange(size)).all()):
+            raise Unsupported("attention's weights in another order")
+        return head
+
+    def scale_and_mask(self, inner, scores, heads, size):
+        """softmax(scale · scores + mask): the scale, and what is hidden [rows, heads, keys]."""
+        if inner is scores:
+            return 1.0, torch.zeros(scores.tokens, heads, size, dtype=torch.bool)
+        changed = "attention whose scores are changed by more than a factor and a mask"
+        if not self.only(AFFINE, inner, scores):
+            raise Unsupported(f"{changed}: {OTHER_SCORES}")
+        function = lambda x: evaluate(inner, {scores: x})  # noqa: E731
+        shape = (1, scores.tokens, scores.features)
+        zero, one = function(torch.zeros(shape).double()), function(torch.ones(shape).double())
+        hidden = zero <= HIDDEN
+        slopes = (one - zero)[~hidden]
+        if not len(slopes):
+            raise Unsupported("a mask that hides everything")
+        scale, x = float(slopes.mean()), draw(*shape, scale=10)
+        y = function(x)
+        if not close(y[~hidden], (scale * x + zero)[~hidden]) or bool((y[hidden] > HIDDEN / 2).any()):
+            raise Unsupported(f"{changed}: {OTHER_SCORES}")
+        self.refuse_parameters("relative positions or a temperature: attention's scores", inner, scores)
+        rows = torch.where(hidden, torch.full_like(zero, -math.inf), zero).view(scores.tokens, heads, size)
+        if bool(((rows - rows.amax(2, keepdim=True)).abs() > 1e-9)[~hidden.view_as(rows)].any()):
+            raise Unsupported("a mask with numbers that are added to scores, as ALiBi's or relative positions")
+        return scale, hidden.view(scores.tokens, heads, size)
+
+    @staticmethod
+    def window(mask):
+        """(left, right) of the keys [rows, heads, keys] that each row sees; None where a side is open."""
+        hidden, (rows, _, keys) = mask[:, 0], mask.shape
+        distance = torch.arange(keys) - torch.arange(rows)[:, None]
+        seen = distance[~hidden]
+        right = None if int(seen.max()) == keys - 1 else int(seen.max())
+        left = None if int(seen.min()) == 1 - rows else -int(seen.min())
+        inside = (distance <= (keys if right is None else right)) & (distance >= -(rows if left is None else left))
+        if bool((mask != mask[:, :1]).any()) or not torch.equal(inside, ~hidden) or min(left or 0, right or 0) < 0:
+            raise Unsupported(f"a mask that is not causal, and no window of each token's neighbors; if it is one of padding, a padding mask, {PADDING}")
+        return left, right
+
+    # ---- Queries, keys and values ----
+
+    def projection(self, value, index):
+        """What queries, keys or values are of a source, from their places [heads, rows, width] in a value."""
+        cuts, rest = self.cuts(value, tokens=True, gathers=True)
+        heads, rows, width = index.shape
+        ends = sorted(rest, key=lambda item: item.number)
+        if any(item.kind in ("norm", "reduce") for item in self.region(value)) and len(ends) == 1 and ends[0].kind == "norm" and ends[0].features == width:
+            raise Unsupported("a norm of each head's queries or keys; attune's query_key_norm is the layer for it, which the exporter does not know")
+        linears = all(item.kind == "linear" and "convolution" not in item.data for item in ends)
+        if not linears or len({item.sources[0] for item in ends}) != 1:
+            ends = [next((item for item in [value, *cuts] if item.kind != "gather"), value)]
+        self.refuse_parameters("queries, keys or values", value, *ends, added=True)
+        tokens, total = ends[0].tokens, sum(item.features for item in ends)
+        if any(item.tokens != tokens for item in ends):
+            raise Unsupported("queries, keys or values of several lengths")
+        if rows not in (1, tokens):
+            raise Unsupported("heads that are no parts of the features, as with several variables in place of the batch")
+        at = torch.arange(tokens)[:rows]
+
+        def function(x):
+            """[batch, heads, rows, width] of the features of the ends."""
+            return evaluate(value, dict(zip(ends, x.split([item.features for item in ends], 2)))).flatten(1)[:, index]
+
+        start = function(torch.zeros(1, tokens, total).double())[0]
+        factor = function(torch.ones(1, tokens, total).double())[0] - start
+        place = ((function(torch.arange(tokens * total).double().view(1, tokens, total))[0] - start) / factor).round()
+        if bool((start - start[:, :1]).abs().max() > 1e-9):
+            raise Unsupported("queries or keys with a constant of each position")
+        # Position 0 is not turned.
+        first, one = place[:, 0], float(factor[0, 0, 0])
+        if not bool(torch.isfinite(first).all()) or not bool(((first >= 0) & (first < total)).all()) or not close(
+                factor[:, 0], torch.full_like(factor[:, 0], one), 1e-9):
+            raise Unsupported("queries, keys or values that are changed by more than a factor, as by a norm of each head or a cosine")
+        features, x, rotary = first.long(), draw(2, tokens, total), None
+        picked = x[:, at][:, :, features].permute(0, 2, 1, 3) * one
+        if not close(function(x), picked + start, 1e-9):
+            rotary = self.rotary(function, start, features, one, tokens, total)
+            if not close(function(x), turned(picked, rotary) + start, 1e-4):
+                raise Unsupported("queries, keys or values that are changed by more than a factor, as by a norm of each head or a cosine")
+        return self.projected(value, ends, features, start[:, 0], one, rotary)
+
+    def projected(self, value, ends, features, start, factor, rotary):
+        """A Projection of these features [heads, width] of the ends, times a factor, plus `start`."""
+        if ends[0].kind != "linear" or "convolution" in ends[0].data:  # the features themselves: an identity
+            one = F.one_hot(features, ends[0].features).double()
+            weight = Constant(torch.zeros_like(one, dtype=torch.int64), one)
+            bias = Constant(torch.zeros(features.shape, dtype=torch.int64), start / factor) if start.any() else None
+            return Projection(self.layer(ends[0]), weight, bias, factor, rotary)
+        weight = Constant(*(torch.cat([getattr(item.data["weight"], part) for item in ends], 1).t()[features] for part in ("addresses", "values")))
+        biases = [item.data["bias"] for item in ends]
+        bias = None
+        if any(item is not None for item in biases):
+            filled = [item.data["bias"] or self.unnamed(torch.zeros(item.features).double()) for item in ends]
+            bias = Constant(*(torch.cat([getattr(item, part).expand(end.features) for item, end in zip(filled, ends)])[features]
+                              for part in ("addresses", "values")))
+        if start.any() or self.parameters(*self.constants(value, *ends)):
+            bias = self.added_bias(value, ends, features, start / factor, bias)
+        return Projection(self.layer(ends[0].sources[0]), weight, bias, factor, rotary)
+
+    def added_bias(self, value, ends, features, start, bias):
+        """A bias that is added after the product."""
+        count, total = features.numel(), sum(item.features for item in ends)
+        named = [item for item in self.constants(value, *ends) if self.parameters(item)]
+        for item in named:
+            flat, numbers = item.addresses.reshape(-1), item.values.reshape(-1)
+            for index in ([features] if len(flat) == total else []) + ([torch.arange(count).view(features.shape)] if len(flat) == count else []):
+                if bias is None and close(numbers[index], start, 1e-9) and len(named) == 1:
+                    return Constant(flat[index], numbers[index])
+        if named:
+            raise Unsupported(f"a parameter that is added to queries, keys or values, and is no bias of a Linear without one: {self.parameters(named[0])[0]}")
+        zero = Constant(torch.zeros(features.shape, dtype=torch.int64), torch.zeros(features.shape).double())
+        return Constant((bias or zero).addresses, (bias or zero).values + start)
+
+    def rotary(self, function, start, features, factor, tokens, total):
+        """(dimension, base, whether neighbors are turned together, scaling) of queries or keys that are turned by their positions."""
+        heads, width = features.shape
+        probe = torch.zeros(width, tokens, total).double()
+        for feature in range(width):
+            probe[feature][:, features[:, feature]] = 1
+        turn = ((function(probe) - start) / factor).permute(1, 2, 3, 0)[0]  # [rows, to, from]
+        moved = ((turn - torch.eye(width).double()).abs().amax(0) > 1e-7).any(1).nonzero().flatten()
+        if not len(moved) or len(turn) < 2 or (int(moved[-1]) + 1) % 2:
+            raise Unsupported("queries or keys that depend on positions in another way than rotary positions")
+        for dimension in dict.fromkeys((int(moved[-1]) + 1, width)):
+            for adjacent in (False, True):
+                if dimension % 2:
+                    continue
+                i, j = pairs_of(dimension, adjacent).t()
+                angles = torch.atan2(turn[1, j, i], turn[1, i, i])
+                for base, scaling in self.bases(dimension, angles):
+                    known = turned(torch.eye(width).double()[:, None].expand(width, len(turn), width), (dimension, base, adjacent, scaling)).permute(1, 2, 0)
+                    if float((known - turn).abs().max()) < 1e-4:
+                        return dimension, base, adjacent, scaling
+        raise Unsupported("queries or keys that depend on positions in another way than rotary positions with one base")
+
+    def bases(self, dimension, angles):
+        """Bases of rotary positions that the angles of one position may have, and scalings."""
+        yield from ((10000.0, scaling) for scaling in self.scalings)
+        if dimension > 2 and 0 < float(angles[1]) < 1:
+            base = float(angles[1]) ** (-dimension / 2)
+            for digits in (1, 2, 3, 4, 6, 9):
+                yield from ((float(f"{base:.{digits}g}"), scaling) for scaling in self.scalings)
+        for base in (500000.0, 1000000.0):
+            yield from ((base, scaling) for scaling in self.scalings)
+
+
+def attention(value, sources):
+    """What attune computes, before the output projection."""
+    data = value.data
+    query, key, values = data["query"].of(sources[0]), data["key"].of(sources[1]), data["values"].of(sources[1])
+    query = query[:, :, :data["mask"].shape[1]]
+    scores = (query @ key.transpose(2, 3) / data["width"] ** 0.5).masked_fill(data["mask"], -math.inf)
+    return (scores.softmax(-1) @ values).permute(0, 2, 1, 3).flatten(2)
+
+

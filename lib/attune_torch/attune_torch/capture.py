@@ -1,0 +1,483 @@
+"""A forward pass as operations of aten on numbers with addresses.
+
+Each number that a forward pass touches has an address: positive if it is computed from the input, negative if it is a constant (a parameter,
+a buffer, or made inside forward), and 0 is the number zero. A shadow beside each storage holds the addresses, so views, aliases and writing
+in place need no rules: a tensor's addresses are the shadow, seen with the tensor's own sizes, strides and offset. Operations that only move
+numbers (cat, index, pad, …) run again on the addresses. Operations that compute are recorded; what they compute from constants alone is
+a new constant. Everything is seen below Python, in a TorchDispatchMode.
+"""
+import bisect
+import linecache
+import math
+import sys
+import traceback
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten, tree_map
+
+from .errors import Unsupported
+
+HERE, TORCH = str(Path(__file__).parent), str(Path(torch.__file__).parent)
+# Operations that move numbers, and their arguments that are numbers. Other tensors among the arguments are indices, and have to be constants.
+MOVES = {"clone": (0,), "cat": (0,), "stack": (0,), "index": (0,), "index_select": (0,), "gather": (0,), "repeat": (0,), "roll": (0,), "flip": (0,),
+         "im2col": (0,), "tril": (0,), "triu": (0,), "constant_pad_nd": (0, 2), "embedding": (0,), "masked_select": (0,), "_to_copy": (0,),
+         "copy_": (0, 1), "fill_": (0, 1), "zero_": (0,), "index_put_": (0, 2), "_index_put_impl_": (0, 2), "unfold": (0,), "reflection_pad1d": (0,),
+         "replication_pad1d": (0,), "channel_shuffle": (0,), "pixel_shuffle": (0,), "slice_scatter": (0, 1), "select_scatter": (0, 1), "take": (0,),
+         "_pin_memory": (0,), "lift_fresh_copy": (0,), "scatter": (0, 3), "scatter_": (0, 3), "masked_fill_": (0, 2), "masked_fill": (0, 2),
+         "where": (1, 2), "split_with_sizes_copy": (0,)}
+MASKS = {"masked_fill", "masked_fill_", "where"}  # moves of constants; of computed numbers they are recorded
+METADATA = {"as_strided_", "t_", "transpose_", "squeeze_", "unsqueeze_", "detach_", "requires_grad_"}  # write no number
+FILLS = {"bernoulli_", "normal_", "uniform_", "random_", "exponential_"}  # the old numbers have no influence
+NO_RECURRENT_LAYERS = "attune has no recurrent layers (GRU, LSTM, RNN, and their cells); attention or a causal nn.Conv1d can take their place: "
+DECISIONS = {"_local_scalar_dense": "item", "is_nonzero": "__bool__", "equal": "equal"}
+
+
+def hint_for(path):
+    """A line of a message: how to export a module that computes in another way."""
+    if not path:
+        return ""  # a hint for the whole model would be the model
+    return f"\n  hint: if attune has what it computes, write it so beside the model: export(…, hints={{{path!r}: lambda module, x: …}})"
+
+
+class HintsError(ValueError):
+    """Hints for modules that are not there, or not called."""
+
+
+class NodeByNode(nn.Module):
+    """A graph that runs node by node, and says itself where it is."""
+    position = ("", "")  # of the node that runs: module path, and words for people
+
+
+@dataclass
+class Operation:
+    """`arguments` and `outputs` have addresses in place of tensors."""
+    name: str
+    arguments: tuple
+    options: dict
+    outputs: list
+    types: list
+    path: str
+    line: str
+    hint: str = ""
+
+    def describe(self):
+        shapes = ", ".join(str(list(item.shape)) for item in tree_flatten((self.arguments, self.options))[0]
+                           if isinstance(item, torch.Tensor) and (item > 0).any())
+        where = f" in {self.path}" if self.path else ""
+        line = f"\n  {self.line}" if self.line else ""
+        return f"{self.name.lstrip('_')}{where} of {shapes or 'constants'}{line}{self.hint}"
+
+
+@dataclass
+class Block:
+    """Numbers of one constant. `name`: in the state_dict, or the names that it is computed from, joined by ' & '."""
+    begin: int
+    name: str
+    shape: tuple
+    values: torch.Tensor
+    computed: bool = False
+    terms: tuple = ()  # of a sum of two constants: their addresses
+
+
+class Where:
+    """The modules whose forward runs, by hooks."""
+
+    def __init__(self, module):
+        self.module, self.paths, self.stack = module, {inside: path for path, inside in module.named_modules()}, []
+
+    def __enter__(self):
+        def enter(module, _):
+            self.stack.append(self.paths.get(module, ""))
+            if isinstance(module, (nn.RNNBase, nn.RNNCellBase)):
+                path, line, _ = self.place()
+                raise Unsupported(f"{NO_RECURRENT_LAYERS}{type(module).__name__}{f' in {path}' if path else ''}" + (f"\n  {line}" if line else ""))
+
+        hooks = torch.nn.modules.module
+        self.hooks = [hooks.register_module_forward_pre_hook(enter),
+                      hooks.register_module_forward_hook(lambda module, *_: self.stack.__delitem__(-1))]
+        return self
+
+    def __exit__(self, *error):
+        for hook in self.hooks:
+            hook.remove()
+
+    def path(self):
+        return self.stack[-1] if self.stack else ""
+
+    def place(self):
+        """Module path, line of forward, and hint of the operation that runs."""
+        if isinstance(self.module, NodeByNode):
+            return (*self.module.position, "")
+        frame = sys._getframe(2)
+        while frame and not (frame.f_code.co_filename == __file__ and frame.f_code.co_name == "run"):
+            if not frame.f_code.co_filename.startswith((HERE, TORCH, "<")):
+                text = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
+                return self.path(), f"{frame.f_code.co_filename}:{frame.f_lineno}: {text}", hint_for(self.path())
+            frame = frame.f_back
+        return self.path(), "", hint_for(self.path())
+
+
+class Capture(TorchDispatchMode):
+    """`Capture(module, inputs).run(call)` answers the addresses of the output."""
+
+    def __init__(self, module, inputs):
+        super().__init__()
+        self.where, self.shadows, self.alive = Where(module), {}, []
+        self.operations, self.decisions, self.blocks, self.begins, self.numbers = [], [], [], [], {}
+        self.constants, self.derived, self.paused = 0, 0, False
+        self.names = {}  # of a storage's first tensor in the state_dict, all names
+        state = module.state_dict(keep_vars=True)
+        self.stored = set(state)
+        self.in_training = {path for path, inside in module.named_modules() if inside.training}
+        for name, tensor in [*state.items(), *((name, item) for name, item in module.named_buffers() if name not in state)]:
+            first = self.names.setdefault((self.key(tensor), tensor.storage_offset(), tuple(tensor.shape), tensor.stride()), [])
+            if not first:
+                self.shadow(tensor, name)
+            first.append(name)
+        self.aliases = {name: names for names in self.names.values() for name in names}
+        self.parameters = {alias for name, item in module.named_parameters() if item.requires_grad for alias in self.aliases.get(name, [name])}
+        self.given, self.inputs = inputs, []
+        for tensor in inputs:
+            self.alive.append(tensor)
+            self.inputs.append(self.fresh(tensor, True))
+            self.shadows[self.key(tensor)] = torch.zeros(self.size(tensor), dtype=torch.int64)
+            self.addresses(tensor).copy_(self.inputs[-1])
+
+    # ---- Addresses ----
+
+    @staticmethod
+    def key(tensor):
+        return (tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()).data_ptr()
+
+    @staticmethod
+    def size(tensor):
+        return (tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()).nbytes() // tensor.element_size()
+
+    def fresh(self, tensor, derived, name=None, computed=False, terms=()):
+        """New addresses for the numbers of a tensor, in its own order: a constant's offset in its block is the index of its number."""
+        count = tensor.numel()
+        if derived:
+            self.derived += count
+            return torch.arange(self.derived - count + 1, self.derived + 1).view(tensor.shape)
+        begin = self.constants + 1
+        self.constants += count
+        values = tensor.detach().reshape(-1).clone()
+        self.blocks.append(Block(begin, name, tuple(tensor.shape), torch.zeros(count) if values.is_complex() else values, computed, terms))
+        self.begins.append(begin)
+        return -torch.arange(begin, begin + count).view(tensor.shape)
+
+    def number(self, value):
+        """The address of a number of Python."""
+        value = float(value)
+        if value == 0:
+            return torch.tensor(0)
+        if value not in self.numbers:
+            self.numbers[value] = self.fresh(torch.tensor(value, dtype=torch.float64), False)
+        return self.numbers[value]
+
+    def shadow(self, tensor, name=None):
+        key = self.key(tensor)
+        new = key not in self.shadows
+        if new:
+            self.alive.append(tensor.detach())
+            self.shadows[key] = torch.zeros(self.size(tensor), dtype=torch.int64)
+        if new or name is not None:
+            places = torch.arange(self.size(tensor)).as_strided(tensor.shape, tensor.stride(), tensor.storage_offset()).flatten()
+            free = self.shadows[key][places] == 0  # two parameters may share a storage
+            if free.any():
+                self.shadows[key][places[free]] = self.fresh(tensor, False, name).flatten()[free]
+        return self.shadows[key]
+
+    def addresses(self, tensor):
+        if not tensor.numel():
+            return torch.zeros(tensor.shape, dtype=torch.int64)
+        return self.shadow(tensor).as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
+
+    def block_of(self, address):
+        """The block of a constant's address."""
+        return self.blocks[bisect.bisect(self.begins, -int(address)) - 1]
+
+    def origin(self, seen):
+        """The names of parameters and buffers that a constant is computed from, joined."""
+        found = {}
+        for item in tree_flatten(seen)[0]:
+            if isinstance(item, torch.Tensor) and item.numel():
+                for address in {int(item.min()), int(item.max()), *([] if item.numel() > 64 else item.flatten().tolist())}:
+                    if address < 0 and self.block_of(address).name:
+                        found.update(dict.fromkeys(self.block_of(address).name.split(" & ")))
+        return " & ".join(found) or None
+
+    def unchanged(self, args, seen, target):
+        """The addresses of a constant to which something that is no parameter has added 0, or which it has multiplied by 1; or None."""
+        for index in (0, 1):
+            other = seen[0][1 - index]
+            if isinstance(args[index], torch.Tensor) and not (isinstance(other, torch.Tensor) and self.origin(other)) and torch.equal(
+                    args[index].expand_as(target) if target.dim() else args[index], target):
+                return seen[0][index].expand(target.shape).clone()
+        return None
+
+    # ---- Operations ----
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        result = function(*args, **kwargs)
+        if self.paused:
+            return result
+        name = function._schema.name.split("::")[1]
+        if name in ("empty", "empty_like", "new_empty", "empty_strided"):
+            result.zero_()  # the same numbers in every run
+        before = [item for item in tree_flatten((args, kwargs))[0] if isinstance(item, torch.Tensor)]
+        outputs = [item for item in tree_flatten(result)[0] if isinstance(item, torch.Tensor)]
+        if any(item.is_complex() for item in before + outputs):
+            raise Unsupported(f"complex numbers; write rotary positions with sines and cosines: {self.operation(name, (), {}, [], []).describe()}")
+        written = [value for argument, value in zip(function._schema.arguments, args)
+                   if argument.alias_info is not None and argument.alias_info.is_write and isinstance(value, torch.Tensor)]
+        keys = {self.key(item) for item in before}
+        if name in METADATA or not written and outputs and all(self.key(item) in keys for item in outputs):
+            return result  # a view
+        self.alive += outputs
+        seen = tree_map(lambda item: self.addresses(item) if isinstance(item, torch.Tensor) else item, (args, kwargs))
+        derived = not name.endswith("_like") and not name.startswith("new_") and name not in FILLS and any(
+            bool((item > 0).any()) for item in tree_flatten(seen)[0] if isinstance(item, torch.Tensor))
+        if name in DECISIONS and derived:
+            self.decisions.append(self.operation(DECISIONS[name], *seen, [], []))
+        self.give(name, args, kwargs, seen, written or outputs, written, derived)
+        return result
+
+    def operation(self, name, arguments, options, outputs, types):
+        return Operation(name, arguments, options, outputs, types, *self.where.place())
+
+    def give(self, name, args, kwargs, seen, targets, written, derived):
+        """Gives the results of an operation their addresses, and records it if it computes."""
+        if not targets:
+            return
+        if name in ("index_put_", "_index_put_impl_") and derived and args[2].numel() == 1 and not args[3:4] == (True,):
+            name, seen = "masked_fill_", ((seen[0][0], self.mask(args), seen[0][2]), {})
+        moved = self.move(name, args, kwargs, seen, targets[0], derived)
+        if moved is not None:
+            news = [moved]
+        elif derived:
+            news = [self.fresh(item, True) for item in targets]
+            self.operations.append(self.operation(name.rstrip("_") if written else name, *seen, news, [item.dtype for item in targets]))
+        else:
+            plain = name in ("add", "sub", "mul", "div") and not written
+            same = self.unchanged(args, seen, targets[0]) if plain else None
+            terms = tuple(item.expand(targets[0].shape) for item in seen[0]) if name == "add" and plain and not kwargs and all(
+                isinstance(item, torch.Tensor) and self.origin(item) for item in seen[0]) else ()
+            news = [same] if same is not None else [self.fresh(item, False, self.origin(seen), True, terms) for item in targets]
+        for target, new in zip(targets, news):
+            key = self.key(target)
+            # What was recorded before keeps the old addresses.
+            self.shadows[key] = self.shadow(target).clone() if written else torch.zeros(self.size(target), dtype=torch.int64)
+            self.addresses(target).copy_(new)
+
+    def mask(self, args):
+        mask = torch.zeros(args[0].shape, dtype=torch.bool)
+        mask[tuple(slice(None) if item is None else item for item in args[1])] = True
+        return self.fresh(mask, False)
+
+    def move(self, name, args, kwargs, seen, target, derived):
+        """The addresses of what an operation moves; None if it computes."""
+        if name not in MOVES or name in MASKS and derived or kwargs.get("accumulate") or name.lstrip("_").startswith("index_put") and True in args[3:4]:
+            return None
+        if name == "_to_copy" and args[0].is_floating_point() and not target.is_floating_point():
+            return None  # rounds
+        data, moved = MOVES[name], []
+        for index, value in enumerate(args):
+            if index in data:
+                value = self.number(value) if isinstance(value, (int, float, bool)) else seen[0][index]
+            elif any(bool((self.addresses(item) > 0).any()) for item in tree_flatten(value)[0] if isinstance(item, torch.Tensor)):
+                return None  # an index that is computed from the input
+            moved.append(value)
+        if name in ("_to_copy", "clone", "lift_fresh_copy"):
+            return moved[0]
+        if name in ("fill_", "copy_"):
+            return moved[1].expand(target.shape)
+        if name == "zero_":
+            return torch.zeros(target.shape, dtype=torch.int64)
+        if name == "constant_pad_nd":
+            return torch.constant_pad_nd(moved[0], moved[1], int(moved[2]) if len(moved) > 2 else 0)
+        if name in ("im2col", "reflection_pad1d", "replication_pad1d"):
+            return getattr(torch.ops.aten, name)(moved[0].double(), *moved[1:]).long()
+        if name.startswith("masked_fill"):
+            return torch.where(moved[1].bool(), moved[2], moved[0])
+        if name == "where" and len(moved) < 3:
+            return None
+        if name.lstrip("_").startswith("index_put") or name == "scatter_":
+            moved[0] = moved[0].clone()
+        options = {key: value for key, value in kwargs.items() if key not in ("dtype", "device", "memory_format", "layout", "pin_memory")}
+        return getattr(torch.ops.aten, name)(*moved, **options)
+
+    # ---- The pass ----
+
+    @contextmanager
+    def hinted(self, hints):
+        """With hints in place of their modules' forward; both are called, and compared."""
+        modules, used, own = dict(self.where.module.named_modules()), set(), {}
+        unknown = sorted(set(hints) - set(modules))
+        if unknown:
+            raise HintsError(f"hints: there is no module '{unknown[0]}'; paths are as in named_modules()")
+
+        def replace(path, hint):
+            module = modules[path]
+            own[path], forward = vars(module).get("forward"), module.forward
+
+            def called(*args, **kwargs):
+                used.add(path)
+                self.paused = True
+                expected = forward(*[item.clone() if isinstance(item, torch.Tensor) else item for item in args], **kwargs)
+                self.paused = False
+                found = hint(module, *args, **kwargs)
+                self.compare(path, expected, found)
+                return found
+            module.forward = called
+
+        for path, hint in hints.items():
+            replace(path, hint)
+        try:
+            yield
+        finally:
+            self.paused = False
+            for path in hints:
+                del modules[path].forward
+                if own[path] is not None:
+                    modules[path].forward = own[path]
+        unused = sorted(set(hints) - used)
+        if unused:
+            raise HintsError(f"hints: forward does not call '{unused[0]}'")
+
+    def compare(self, path, expected, found):
+        for name, one in (("the module", expected), ("its hint", found)):
+            if not isinstance(one, torch.Tensor):
+                raise Unsupported(f"{path}: {name} answers a {type(one).__name__}; a hint is for a module that answers one tensor")
+        self.paused = True
+        far = float((expected - found).abs().max()) if expected.shape == found.shape else math.inf
+        self.paused = False
+        if not far <= 1e-4 * max(1.0, float(expected.abs().max()) if far < math.inf else 1.0):
+            raise Unsupported(f"the hint of {path or 'the model'} is wrong: the module answers {list(expected.shape)}, its hint "
+                              f"{list(found.shape)}, and they differ by {far:.3g}")
+
+    def run(self, call, hints):
+        """The addresses of the one tensor that `call` answers to the inputs."""
+        # Without gradients, torch.nn's encoder layers are one operation.
+        asked, torch.is_grad_enabled = torch.is_grad_enabled, lambda: True
+        try:
+            with torch.enable_grad(), self.where, self.hinted(hints), self:
+                output = the_output(call(*self.given))
+        finally:
+            torch.is_grad_enabled = asked
+        return self.addresses(output.detach()).clone()
+
+    def refuse_other(self, other):
+        """Raises Unsupported if a pass with other inputs has other operations, numbers of Python, or constants."""
+        for mine, others in zip(self.operations, other.operations):
+            plain = [[item for item in tree_flatten((one.arguments, one.options))[0] if isinstance(item, (int, float))] for one in (mine, others)]
+            if mine.name != others.name or plain[0] != plain[1] or [item.shape for item in mine.outputs] != [item.shape for item in others.outputs]:
+                raise Unsupported(f"forward computes something else for other inputs: {mine.describe()}")
+        if len(self.operations) != len(other.operations):
+            longest = max((self, other), key=lambda one: len(one.operations))
+            raise Unsupported(f"forward computes something else for other inputs: {longest.operations[-1].describe()}")
+        for mine, others in zip(self.blocks, other.blocks):
+            same = mine.values.shape == others.values.shape and bool(((mine.values == others.values) | mine.values.isnan() & others.values.isnan()).all())
+            if not same:
+                raise Unsupported("a constant that differs from run to run, as by dropout that is active in evaluation (F.dropout without "
+                                  "training=self.training), or that is taken out of the input outside of torch, as by NumPy: "
+                                  f"{mine.name or 'a tensor'} {list(mine.shape)}")
+
+    def values(self):
+        """The numbers of constants in double, by −address; [0] is zero."""
+        return torch.cat([torch.zeros(1).double(), *(block.values.double() for block in self.blocks)])
+
+
+# ---- The module itself ----
+
+@contextmanager
+def in_evaluation(module):
+    """With a module in evaluation; then each module inside has its own mode again."""
+    modes = [(inside, inside.training) for inside in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for inside, training in modes:
+            inside.training = training
+
+
+@contextmanager
+def trained(module):
+    """With every parameter trained: the passes of frozen ones are other operations."""
+    frozen = [item for item in module.parameters() if item.is_floating_point() and not item.requires_grad]
+    for item in frozen:
+        item.requires_grad_(True)
+    try:
+        yield
+    finally:
+        for item in frozen:
+            item.requires_grad_(False)
+
+
+def failure(problem):
+    """An exception of somebody's code as words: its type, its text, and the innermost line that is neither PyTorch's nor of this package."""
+    lines = [f"\n  {frame.filename}:{frame.lineno}: {frame.line}" for frame in traceback.extract_tb(problem.__traceback__)
+             if not frame.filename.startswith((HERE, TORCH, "<"))]
+    return f"{type(problem).__name__}: {problem}{lines[-1] if lines else ''}"
+
+
+def the_output(output):
+    """The one tensor that forward answers: itself, the logits of a Hugging Face output, or the only one of a tuple or a dict."""
+    logits = getattr(output, "logits", None)
+    if isinstance(output, torch.Tensor) or isinstance(logits, torch.Tensor):
+        return output if isinstance(output, torch.Tensor) else logits
+    pairs = output.items() if isinstance(output, dict) else enumerate(output) if isinstance(output, (list, tuple)) else ()
+    found = {key: item for key, item in pairs if item is not None}
+    if len(found) == 1:
+        return the_output(next(iter(found.values())))
+    if not found:
+        raise Unsupported(f"forward answers no tensor, but {'nothing' if output is None else f'a {type(output).__name__}'}")
+    words = ", ".join(f"[{key!r}] {list(item.shape) if isinstance(item, torch.Tensor) else f'a {type(item).__name__}'}" for key, item in found.items())
+    raise Unsupported(f"forward answers {len(found)} values, and a model of attune has one output: {words}\n"
+                      f"  choose one: export a module whose forward returns self.model(x)[{next(iter(found))!r}]")
+
+
+def answer(module, args, kwargs):
+    """What the module answers. Raises Unsupported if forward itself fails."""
+    where = Where(module)
+    try:
+        with in_evaluation(module), torch.no_grad(), where:
+            return the_output(module(*args, **kwargs))
+    except (Unsupported, ValueError) as problem:
+        if isinstance(problem, Unsupported):
+            raise
+        failed = problem
+    except Exception as problem:  # noqa: BLE001: whatever the model raises
+        failed = problem
+    shapes = ", ".join(f"{list(item.shape)} of {str(item.dtype).removeprefix('torch.')}" for item in (*args, *kwargs.values()))
+    inside = f" in {where.path()}" if where.path() else ""
+    raise Unsupported(f"forward itself fails{inside} on sample_input, {shapes}: {failure(failed)}") from failed
+
+
+def capture(module, args, kwargs, hints):
+    """A Capture of module(*args, **kwargs), and the addresses of its output. The pass runs again with other inputs; operations and
+    constants have to stay."""
+    inputs = [*args, *kwargs.values()]
+
+    def call(*given):
+        return module(*given[:len(args)], **dict(zip(kwargs, given[len(args):])))
+
+    copies = [item.detach().clone(memory_format=torch.contiguous_format) for item in inputs]
+    others = [(item.roll(1, 0) * 0.9 if item.is_floating_point() else item.roll(1, 0).flip(-1)).contiguous() for item in copies]
+    passes = [Capture(module, given) for given in (copies, others)]
+    with in_evaluation(module), trained(module):
+        try:
+            outputs = [one.run(call, hints) for one in passes]
+        except (Unsupported, HintsError):
+            raise
+        except Exception as problem:  # noqa: BLE001: whatever the model raises
+            raise Unsupported(f"forward cannot be captured: {failure(problem)}") from problem
+    passes[0].refuse_other(passes[1])
+    return passes[0], outputs[0]

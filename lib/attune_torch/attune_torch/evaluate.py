@@ -1,0 +1,91 @@
+"""Values of the normal form, and layers, computed for other numbers."""
+import torch
+import torch.nn.functional as F
+
+from .normal import Constant
+
+
+def evaluate(value, known):
+    """[batch, tokens, features] of a value. `known` has those of others, by value, and gets all that are computed."""
+    if isinstance(value, Constant):
+        return value.values
+    stack = [value]
+    while stack:
+        top = stack[-1]
+        missing = [] if top in known else [item for item in top.derived() if item not in known]
+        if missing:
+            stack += missing
+            continue
+        stack.pop()
+        if top not in known:
+            known[top] = KINDS[top.kind](top, [item.values if isinstance(item, Constant) else known[item] for item in top.sources])
+    return known[value]
+
+
+def gather(value, sources):
+    flat, index = torch.cat([item.flatten(1) for item in sources], 1), value.data["index"]
+    result = flat[:, index.clamp(min=0)]
+    return torch.where(index < 0, value.data.get("numbers", torch.zeros(1)).to(result.dtype), result) if bool((index < 0).any()) else result
+
+
+def linear(value, sources):
+    result, bias = sources[0] @ value.data["weight"].values, value.data.get("bias")
+    return result if bias is None else result + bias.values
+
+
+def pointwise(value, sources):
+    name, options = value.data["name"], dict(value.data["options"])
+    arguments = [sources[item] if isinstance(item, int) else item[0] for item in value.data["template"]]
+    if name == "batch_norm":
+        return arguments[0] * arguments[1] + arguments[2]
+    if name == "_to_copy":
+        return arguments[0].to(value.data["type"]).double()
+    if name in ("where", "masked_fill", "logical_not", "bitwise_not", "logical_and", "logical_or", "bitwise_and", "bitwise_or"):
+        at = {"where": 0, "masked_fill": 1}.get(name)
+        arguments = [item.bool() if isinstance(item, torch.Tensor) and at in (index, None) else item for index, item in enumerate(arguments)]
+    if name == "masked_fill":
+        name, arguments = "where", [arguments[1], arguments[2], arguments[0]]
+    if name == "where":
+        arguments = [item if isinstance(item, torch.Tensor) else torch.tensor(float(item)).double() for item in arguments]
+    if name in ("add", "sub", "mul", "div") and not isinstance(arguments[0], torch.Tensor):
+        arguments[0] = torch.tensor(arguments[0])
+    result = getattr(torch.ops.aten, name)(*arguments, **options)
+    return (result[0] if isinstance(result, (tuple, list)) else result).double()
+
+
+def reduce(value, sources):
+    windows, name = sources[0].flatten(1)[:, value.data["index"]], value.data["name"]
+    if name == "norm":
+        return windows.norm(p=value.data["p"], dim=-1)
+    if name in ("var", "std"):
+        return getattr(torch, name)(windows, dim=-1, unbiased=bool(value.data["correction"]))
+    return getattr(windows, name)(dim=-1)
+
+
+def softmax(value, sources):
+    flat, index = sources[0].flatten(1), value.data["index"]
+    result = torch.zeros_like(flat)
+    result[:, index.flatten()] = flat[:, index].softmax(-1).flatten(1)
+    return result.view_as(sources[0])
+
+
+def norm(value, sources):
+    x, data = sources[0], value.data
+    weight, bias = (data[name].values if data.get(name) is not None else None for name in ("weight", "bias"))
+    if data["type"] == "LayerNorm":
+        return F.layer_norm(x, x.shape[-1:], weight, bias, data["epsilon"])
+    result = x * torch.rsqrt(x.square().mean(-1, keepdim=True) + data["epsilon"])
+    return result if weight is None else result * weight
+
+
+def contract(value, sources):
+    a, b = (item.flatten(1)[:, value.data[side]] for item, side in zip(sources, ("left", "right")))
+    return (a @ b).permute(0, 2, 1, 3).flatten(2)
+
+
+def embedding(value, sources):
+    return value.data["table"].values[sources[0].squeeze(-1).round().long()]
+
+
+KINDS = {"gather": gather, "linear": linear, "pointwise": pointwise, "reduce": reduce, "softmax": softmax, "norm": norm, "contract": contract,
+         "embedding": embedding}

@@ -1,0 +1,411 @@
+"""Functions of rows: activations and norms under any spelling, factors and biases of features. Each is confirmed by numbers that are drawn
+here, never the sample's, and by the operations in its region: numbers say nothing about what happens far from them."""
+import math
+from collections import Counter
+
+import torch
+import torch.nn.functional as F
+
+from .activations import ACTIVATIONS
+from .errors import Unsupported
+from .evaluate import evaluate
+from .normal import Constant, Value
+
+AFFINE = {"add", "sub", "rsub", "mul", "div", "neg", "batch_norm", "_to_copy", "where", "masked_fill"}
+NORMS = AFFINE - {"where", "masked_fill"} | {"mean", "sum", "var", "std", "norm", "pow", "square", "sqrt", "rsqrt", "reciprocal", "clamp_min"}
+SMOOTH = AFFINE | {"relu", "gelu", "silu", "sigmoid", "tanh", "erf", "exp", "pow", "square", "reciprocal", "special_erf"}
+LIMITS = {"clamp", "clamp_min", "maximum"}  # at 0 alone
+# Functions that attune has not, to be called by their names.
+OTHERS = {"ELU": F.elu, "softplus": F.softplus, "leaky ReLU": F.leaky_relu, "Mish": F.mish, "hard-swish": F.hardswish, "ReLU that ends at 6": F.relu6,
+          "hard sigmoid": F.hardsigmoid, "L2 normalization": lambda x: F.normalize(x, dim=-1),
+          "norm by standard deviation, (x - x.mean) / (x.std + epsilon); nn.LayerNorm is the nearest":
+          lambda x: (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + 1e-6)}
+OWN_FACTORS = "make the factors of features a parameter, nn.Parameter(torch.full(({},), …)), which becomes a LayerScale"
+
+
+def close(a, b, tolerance=1e-7):
+    return a.shape == b.shape and bool(torch.isfinite(a).all()) and (not a.numel() or float((a - b).abs().max()) <= tolerance * float(b.abs().max()))
+
+
+def draw(*shape, scale=1.0, seed=5):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) * scale
+
+
+class Formulas:
+    """The part of a Matcher that knows functions of rows."""
+
+    def __init__(self, graph):
+        self.graph, self.memo, self.refusals = graph, {}, list(graph.refusals)
+        self.uses = Counter(source for value in graph.values for source in set(value.derived()))
+        self.uses[graph.output] += 1
+
+    # ---- Regions ----
+
+    @staticmethod
+    def expands(value, tokens, gathers):
+        """Whether a value is a function of the rows of others. `tokens`: also with constants of each token. `gathers`: also rearranged."""
+        if value.kind == "pointwise":
+            return tokens or not any(isinstance(item, Constant) and item.per_token for item in value.sources)
+        if value.kind == "gather":
+            return gathers
+        if value.kind == "reduce":
+            index, width = value.data["index"], value.sources[0].features
+            rows = torch.arange(len(index))[:, None, None]
+            return index.shape[1] == 1 and index.shape[2] == width and bool((index // width == rows).all()) or gathers
+        return value.kind == "softmax" and value.data["index"].shape[1] == value.features
+
+    def cuts(self, value, tokens=False, gathers=False):
+        """Values through which everything in `value` goes, the nearest first; and the ends beyond which nothing is a function of rows."""
+        frontier, found = {value}, []
+        while True:
+            open_ones = [item for item in frontier if self.expands(item, tokens, gathers) and item.derived()]
+            if not open_ones:
+                return found, frontier
+            last = max(open_ones, key=lambda item: item.number)
+            frontier = (frontier - {last}) | set(last.derived())
+            if len(frontier) == 1 and value not in frontier:
+                found.append(next(iter(frontier)))
+
+    @staticmethod
+    def region(value, *cuts):
+        """The values between one and others."""
+        stack, seen = [value], {}
+        while stack:
+            item = stack.pop()
+            if item not in cuts and item not in seen:
+                seen[item] = None
+                stack += item.derived()
+        return list(seen)
+
+    def constants(self, value, *cuts):
+        return [source for item in self.region(value, *cuts) for source in item.sources if isinstance(source, Constant)]
+
+    def parameters(self, *constants):
+        """The names of trained parameters that constants are, or are computed from."""
+        return [name for item in constants for name in self.graph.names(item.addresses) if name in self.graph.captured.parameters]
+
+    def only(self, operations, value, *cuts):
+        """Whether nothing but these operations is between two values; a choice is made by constants alone."""
+        for item in self.region(value, *cuts):
+            name = item.data.get("name", item.kind)
+            if name not in operations | {"gather"} and not (name in LIMITS and operations is SMOOTH and not any(self.literals(item, *item.derived()))):
+                return False
+            if name in ("where", "masked_fill") and isinstance(item.sources[0 if name == "where" else 1], Value):
+                return False
+        return True
+
+    def refuse_parameters(self, what, value, *cuts, added=False):
+        """Raises Unsupported of parameters whose present values would be in a layer for good; unless `added`, as a bias."""
+        for item in self.region(value, *cuts):
+            learned = self.parameters(*(source for source in item.sources if isinstance(source, Constant)))
+            if learned and not (added and item.data.get("name") == "add"):
+                name = learned[0]
+                raise Unsupported(f"{what} with a parameter of its own: {name}, {list(self.tensor(name).shape)}, takes part in forward, and no layer "
+                                  "of attune has it. Make it a buffer (register_buffer) or freeze it (requires_grad_(False)), or leave it out of forward")
+
+    def tensor(self, name):
+        return dict(self.graph.captured.where.module.state_dict(keep_vars=True))[name]
+
+    # ---- Activations and norms ----
+
+    def identify(self, value, cut):
+        """An activation or a norm, from a value's numbers; or None."""
+        if self.only(AFFINE, value, cut):
+            return None
+        shape = (2, cut.tokens, cut.features)
+        function = lambda x: evaluate(value, {cut: x})  # noqa: E731
+        x = draw(*shape)
+        try:
+            y, zero = function(x), function(torch.zeros(1, *shape[1:]).double())
+        except (RuntimeError, TypeError):
+            return None
+        if y.shape != x.shape:
+            return None
+        found = self.activation(value, cut, function, x)
+        if found is None and self.only(NORMS, value, cut):
+            found = self.norm(value, cut, function, zero)
+        if found is None:
+            self.refuse_other(function, x, y)
+        return found
+
+    def activation(self, value, cut, function, x):
+        if not self.only(SMOOTH, value, cut):
+            return None
+        for name, known in ACTIVATIONS.items():
+            if all(close(function(scale * x), known.formula(scale * x), 1e-6) for scale in (0.3, 1, 4)):
+                if self.parameters(*self.constants(value, cut)):
+                    self.refuse_parameters("an activation", value, cut)
+                return self.new("activation", [self.layer(cut)], value, name=name)
+        return None
+
+    def literals(self, value, *cuts):
+        """Numbers that the operations of a region have."""
+        found = []
+        for item in self.region(value, *cuts):
+            found += [float(part) for entry in item.data.get("template", ()) if isinstance(entry, tuple) for part in entry
+                      if isinstance(part, (int, float)) and not isinstance(part, bool)]
+            found += [float(source.values) for source in item.sources if isinstance(source, Constant) and source.values.numel() == 1]
+        return found
+
+    def norm(self, value, cut, function, zero):
+        for kind in ("LayerNorm", "RmsNorm"):
+            centered = (lambda x: x - x.mean(-1, keepdim=True)) if kind == "LayerNorm" else (lambda x: x)
+            unit = lambda x: centered(x) / centered(x).square().mean(-1, keepdim=True).sqrt()  # noqa: E731
+            large = draw(4, cut.tokens, cut.features, scale=1e6)
+            one, two = function(large)[:, :1], unit(large)[:, :1]
+            bias = zero[0, 0] if torch.isfinite(zero).all() else torch.zeros(cut.features).double()
+            weight = ((one - bias) * two).sum((0, 1)) / two.square().sum((0, 1))
+            if not torch.isfinite(weight).all() or not weight.abs().max():
+                continue
+            small = draw(1, 1, cut.features, scale=1e-2, seed=6)
+            at = int(weight.abs().argmax())
+            ratio = ((function(small.expand(1, cut.tokens, -1))[0, 0, at] - bias[at]) / weight[at] / centered(small)[0, 0, at]) ** -2
+            epsilon = self.epsilon(value, cut, float(ratio - centered(small).square().mean()))
+            known = lambda x: centered(x) * torch.rsqrt(centered(x).square().mean(-1, keepdim=True) + epsilon) * weight + bias  # noqa: E731
+            x = draw(2, cut.tokens, cut.features)
+            if all(close(function(scale * x), known(scale * x), 1e-5) for scale in (0.05, 1, 9)):
+                tensors = self.vectors(value, cut, weight, bias)
+                if kind == "RmsNorm" and tensors["bias"] is not None:
+                    raise Unsupported("an RMSNorm with a bias")
+                return self.new("norm", [self.layer(cut)], value, type=kind, epsilon=epsilon, **tensors)
+        return None
+
+    def epsilon(self, value, cut, found):
+        """An epsilon as the code has it, from its value by numbers."""
+        fitting = [item for item in self.literals(value, cut) if item > 0 and abs(item - found) <= 0.02 * item + 1e-13]
+        return min(fitting, key=lambda item: abs(item - found)) if fitting else max(0.0, float(f"{found:.3g}"))
+
+    def vectors(self, value, cut, weight, bias):
+        """A norm's weight and bias as constants with addresses, if the region has them; every parameter in it is one of them."""
+        features, found, learned = cut.features, {}, set(self.parameters(*self.constants(value, cut)))
+        candidates = [item for item in self.constants(value, cut) if item.values.numel() == features and self.graph.names(item.addresses)]
+        for name, wanted, plain in (("weight", weight, 1.0), ("bias", bias, 0.0)):
+            fitting = [item for item in candidates if close(item.values.reshape(-1), wanted, 1e-6)
+                       and not any(item is other for other in found.values())]
+            fitting = fitting or [item for item in candidates if not any(item is other for other in found.values()) and self.proportional(item, wanted)]
+            if fitting:
+                found[name] = Constant(fitting[0].addresses.reshape(-1), fitting[0].values.reshape(-1))
+                candidates = [item for item in candidates if item is not fitting[0]]
+                factor = self.proportional(fitting[0], wanted)
+                if factor and abs(factor - 1) > 1e-6:
+                    found["factor"] = factor
+                    found[name] = Constant(found[name].addresses, found[name].values * factor)
+            else:
+                far = float((wanted - plain).abs().max()) > 1e-6
+                found[name] = Constant(torch.zeros(features, dtype=torch.int64), wanted) if far else None
+        left = learned - set(self.parameters(*(item for item in (found["weight"], found["bias"]) if item is not None)))
+        if left:
+            raise Unsupported(f"a norm with more than a weight and a bias: {sorted(left)[0]}")
+        return found
+
+    @staticmethod
+    def proportional(constant, wanted):
+        """The factor between a constant and numbers; 0.0 if there is none."""
+        own = constant.values.reshape(-1)
+        at = int(own.abs().argmax())
+        factor = float(wanted[at] / own[at]) if own[at] else 0.0
+        return factor if factor and close(own * factor, wanted, 1e-6) else 0.0
+
+    @staticmethod
+    def refuse_other(function, x, y):
+        for name, known in OTHERS.items():
+            wanted = known(x)
+            flat, target = (item[:, :1] - item[:, :1].mean((0, 1)) for item in (wanted, y))
+            slope = (target * flat).sum((0, 1)) / flat.square().sum((0, 1))
+            shift = (y - slope * wanted)[0, 0]
+            if close(y, slope * wanted + shift, 1e-4):
+                raise Unsupported(f"attune has no {name}")
+
+    # ---- Factors and biases of features ----
+
+    def step(self, value):
+        """One operation with constants on each feature: a bias, a factor, a BatchNorm; or None."""
+        name, derived = value.data.get("name"), value.derived()
+        if value.kind != "pointwise" or name not in AFFINE or len(derived) != 1 or derived[0].layout.shape != value.layout.shape:
+            return None
+        x = derived[0]
+        if name == "_to_copy":
+            if value.data["type"] in (torch.float32, torch.float64) or not value.data["type"].is_floating_point and x.kind in ("input", "gather"):
+                return self.layer(x)
+            raise Unsupported("a conversion that changes numbers or their kind; make inputs that are no ids floats")
+        if name == "batch_norm":
+            return self.batch_norm(value, x)
+        others = [item for item in value.sources if isinstance(item, Constant)]
+        if any(item.per_token for item in others):
+            return self.table(value, x, others)
+        probe = lambda number: evaluate(value, {x: torch.full((1, x.tokens, x.features), number, dtype=torch.float64)})[0, 0]  # noqa: E731
+        shift, slope = probe(0.0), probe(1.0) - probe(0.0)
+        drawn = draw(1, x.tokens, x.features, scale=3)
+        if not torch.isfinite(shift).all() or not close(evaluate(value, {x: drawn}), slope * drawn + shift):
+            return None
+        if self.parameters(*others):
+            return self.learned(value, x, others[0], slope, shift)
+        if bool((slope == 1).all()) and bool((shift == 0).all()):
+            return self.layer(x)
+        if name == "add" and value.tokens == 1 and torch.equal(shift[::2], torch.zeros_like(shift[::2])) and torch.equal(shift[1::2], torch.ones_like(shift[1::2])):
+            return self.new("positions", [self.layer(x)], value, table=self.unnamed(shift[None]))  # sinusoidal, of the first token
+        return self.affine(value, x, slope, shift, others)
+
+    def table(self, value, x, others):
+        """Numbers for each token and feature that are added."""
+        name, constant = value.data["name"], others[0]
+        if name in ("add", "sub") and len(others) == 1 and not self.alpha(value):
+            if name == "add":
+                return self.positions(value, self.layer(x), constant)
+            if value.sources[0] is x and not self.parameters(constant):
+                return self.positions(value, self.layer(x), Constant(torch.zeros_like(constant.addresses), -constant.values))
+        raise Unsupported("a product with a constant for each token" if name in ("mul", "div") else "a constant for each token that is not added")
+
+    def positions(self, value, before, constant):
+        """Layers that add a constant [tokens, features]; a sum of two parameters is two of them."""
+        blocks = self.graph.blocks_of(constant.addresses)
+        if len(blocks) == 1 and blocks[0].terms and constant.addresses.numel() == blocks[0].values.numel():
+            for term in blocks[0].terms:
+                shape = [1] * (3 - term.dim()) + list(term.shape)
+                part = self.graph.operand(term.reshape(shape).expand(1, value.tokens, value.features).contiguous())
+                before = self.positions(value, before, part)
+            return before
+        if not constant.per_token:
+            return self.row(value, before, constant)
+        whole = Constant(constant.addresses.expand(value.layout.shape[1:]), constant.values.expand(value.layout.shape[1:]))
+        return self.new("positions", [before], value, table=whole)
+
+    def row(self, value, before, constant):
+        """A row of a table that is added to every token."""
+        blocks = self.graph.blocks_of(constant.addresses)
+        flat = -constant.addresses.reshape(-1)
+        if len(blocks) == 1 and len(blocks[0].shape) == 2 and blocks[0].shape[1] == value.features == len(flat) and not blocks[0].computed:
+            at = int(flat[0]) - blocks[0].begin
+            if (value.tokens > 1 or "type" in blocks[0].name) and at % value.features == 0 and torch.equal(flat, torch.arange(len(flat)) + flat[0]):
+                return self.new("token_type", [before], value, block=blocks[0], row=at // value.features, table=self.graph.constant(
+                    -torch.arange(blocks[0].begin, blocks[0].begin + blocks[0].values.numel()).view(blocks[0].shape)))
+        return None
+
+    def alpha(self, value):
+        return value.data["options"].get("alpha", 1) != 1
+
+    def learned(self, value, x, constant, slope, shift):
+        """A parameter with a number for each feature."""
+        name, before, width = value.data["name"], self.layer(x), value.features
+        vector = constant.values.numel() == width
+        flat = Constant(constant.addresses.reshape(-1), constant.values.reshape(-1)) if vector else None
+        if name == "add" and vector and not self.alpha(value):
+            found = self.row(value, before, constant)
+            if found is not None:
+                return found
+            alone = self.uses[x] == 1 and not before.data.get("folds")
+            if alone and before.kind in ("linear", "convolution") and before.data["bias"] is None:
+                return self.new(before.kind, before.sources, value, **dict(before.data, bias=flat))
+            if alone and before.kind == "norm" and before.data["type"] == "LayerNorm" and before.data["bias"] is None:
+                return self.new("norm", before.sources, value, **dict(before.data, bias=flat))
+            found = self.row(value, before, constant)
+            if found is not None or value.tokens == 1:
+                return found or self.new("positions", [before], value, table=Constant(constant.addresses.reshape(1, -1), constant.values.reshape(1, -1)))
+            raise Unsupported("a parameter that is added to each token, and is no bias behind a Linear without one")
+        if name == "mul" and vector:
+            if before.kind == "norm" and before.data["weight"] is None and before.data["bias"] is None and self.uses[x] == 1:
+                return self.new("norm", before.sources, value, **dict(before.data, weight=flat))
+            return self.new("scale", [before], value, weight=flat)
+        if vector or constant.values.numel() > 1:
+            raise Unsupported("a parameter that divides features, or is subtracted from them")
+        raise Unsupported(f"a product with a constant, {self.parameters(constant)[0]}; {OWN_FACTORS.format(width)}" if name in ("mul", "div") else
+                          "a parameter of one number that is added to each feature")
+
+    def affine(self, value, x, slope, shift, others):
+        """Constants on each feature, in the layer before them or as a layer."""
+        before = self.layer(x)
+        normalized = self.normalization(value, x, others)
+        if normalized is not None:
+            return normalized
+        plain = bool((slope == slope[0]).all()) and not shift.any() and float(slope[0]) != 0
+        if plain and self.uses[x] == 1 and self.may_scale(before):
+            return self.scaled(value, before, self.factor(value, float(slope[0])))
+        if before.kind in ("linear", "convolution") and self.uses[x] == 1 and not before.data.get("folds") and bool((slope != 0).all()):
+            return self.folded(value, before, slope, shift, ("affine", slope, shift))
+        if before.kind == "affine" and self.uses[x] == 1:
+            slope, shift, before = slope * before.data["weight"].values, slope * before.data["bias"].values + shift, before.sources[0]
+            if close(slope, torch.ones_like(slope), 1e-6) and not shift.any():
+                return before
+        return self.new("affine", [before], value, weight=self.unnamed(slope), bias=self.unnamed(shift))
+
+    def factor(self, value, slope):
+        """A factor as PyTorch takes it, whose numbers of Python become floats of 32 bits."""
+        literals, (name, *_) = self.literals(value, *value.derived()), (value.data["name"],)
+        if len(literals) != 1 or name not in ("mul", "div"):
+            return slope
+        number = float(torch.tensor(literals[0], dtype=torch.float32))
+        return number if name == "mul" else 1 / number
+
+    @staticmethod
+    def unnamed(values):
+        """Numbers that no tensor of the module has."""
+        return Constant(torch.zeros(values.shape, dtype=torch.int64), values)
+
+    @staticmethod
+    def may_scale(layer):
+        """Whether a factor of a layer's output is one of its tensors."""
+        return layer.kind in ("linear", "convolution", "embedding", "scale", "batch_norm") or layer.kind == "norm" and layer.data["weight"] is not None
+
+    def scaled(self, value, before, factor):
+        data = dict(before.data, folds=[*before.data.get("folds", ()), ("factor", factor)])
+        for name in ("weight", "bias", "table"):
+            if data.get(name) is not None:
+                data[name] = Constant(data[name].addresses, data[name].values * factor)
+        return self.new(before.kind, before.sources, value, **data)
+
+    def folded(self, value, before, slope, shift, fold):
+        weight, bias = before.data["weight"], before.data["bias"]
+        zero = self.unnamed(torch.zeros(value.features).double())
+        data = dict(before.data, weight=Constant(weight.addresses, weight.values * slope), folds=[*before.data.get("folds", ()), fold],
+                    bias=Constant((bias or zero).addresses, (bias or zero).values * slope + shift))
+        return self.new(before.kind, before.sources, value, **data)
+
+    def batch_norm(self, value, x):
+        """In the convolution or Linear before it, or a layer by itself."""
+        operation, before = value.operation, self.layer(x)
+        scale, shift = (item.values[0] for item in value.sources[1:])
+        path = self.graph.names(value.data["mean"].addresses)[0].rpartition(".")[0]
+        fold = ("batch_norm", path, scale, shift, value.data["mean"].values, value.data["deviation"])
+        if path in self.graph.captured.in_training:
+            raise Unsupported(f"BatchNorm {path} is in training mode, where its numbers depend on the batch: call module.eval() after training")
+        earlier = before.data.get("folds", ())
+        if before.kind in ("linear", "convolution") and not earlier:
+            if self.uses[x] > 1:
+                raise Unsupported(f"BatchNorm {path} follows a layer whose output another step takes, too")
+            return self.folded(value, before, scale, shift, fold)
+        if not value.data["affine"]:
+            raise Unsupported(f"BatchNorm {path} has no convolution or Linear before it, into which it could be folded, and no weights that could be a "
+                              "layer (affine=False)")
+        return self.new("batch_norm", [before], value, weight=self.graph_constant(scale, value.sources[1]), bias=self.graph_constant(shift, value.sources[2]),
+                        path=path, fold=fold, operation_path=operation.path)
+
+    @staticmethod
+    def graph_constant(values, like):
+        return Constant(like.addresses.reshape(-1), values)
+
+    def normalization(self, value, x, others):
+        """(x - mean) / std by two tensors of the state_dict that are no parameters; or None."""
+        if value.data["name"] != "div" or x.data.get("name") != "sub" or len(others) != 1 or value.sources[0] is not x or self.uses[x] > 1:
+            return None
+        inner = x.derived()[0]
+        mean = next((item for item in x.sources if isinstance(item, Constant)), None)
+        if x.sources[0] is not inner or mean is None or self.alpha(x):
+            return None
+        named = [self.named_vector(item, value.features) for item in (mean, others[0])]
+        if None in named:
+            return None
+        values = [item.values.reshape(-1) for item in (mean, others[0])]
+        weight, bias = (1 / values[1]).float(), (-values[0] / values[1]).float()
+        x = draw(2, inner.tokens, inner.features).float() * values[1].float() + values[0].float()
+        if not close((x * weight + bias).double(), ((x - values[0].float()) / values[1].float()).double(), 1e-4):
+            raise Unsupported("a normalization whose mean is so far from 0 that x / std - mean / std loses what (x - mean) / std keeps; normalize "
+                              "samples before the model, in Python and on the device")
+        return self.new("normalization", [self.layer(inner)], value, weight=self.unnamed(1 / values[1]), bias=self.unnamed(-values[0] / values[1]),
+                        names=named, mean=values[0], deviation=values[1])
+
+    def named_vector(self, constant, features):
+        """The name of a tensor of the state_dict that a constant is as a whole; or None."""
+        blocks = self.graph.blocks_of(constant.addresses)
+        if len(blocks) != 1 or blocks[0].computed or blocks[0].name not in self.graph.captured.stored or blocks[0].values.numel() != features:
+            return None
+        return blocks[0].name if torch.equal(-constant.addresses.reshape(-1), torch.arange(features) + blocks[0].begin) else None

@@ -1,0 +1,451 @@
+"""From the normal form to attune's layers, which are Values of other kinds. A refused step becomes a stand-in, and matching goes on: every
+step that attune has no layer for is told at once."""
+import torch
+
+from . import evaluate as numbers
+from .activations import ACTIVATIONS
+from .attention import AttentionMatch, attention
+from .errors import Unsupported
+from .formulas import OWN_FACTORS, Formulas
+from .layers import llama3_scaling
+from .normal import Constant, Value
+
+NOT_FIRST = "a part of the tokens that is not the first one; export the model without this step, and take that row of the output on the device"
+NO_RESIDUAL = "a sum of two values that is no residual connection: one is to be computed from the other, and have its shape"
+MEAN = "a sum over tokens; divide it by their number, x.sum(1) / x.shape[1], or take x.mean(1), which is a Pooling"
+
+
+class Matcher(AttentionMatch, Formulas):
+    """`output`: the layer that ends a graph. `refusals`: (number of a value, message). `notes`: sentences for people."""
+
+    def __init__(self, graph):
+        super().__init__(graph)
+        self.notes, self.scalings = [], self.find_scalings(graph.captured.where.module)
+        end = self.without_log_softmax(graph.output)
+        self.output = self.layer(end)
+        self.end = end
+        self.check_order()
+        self.check_tensors()
+
+    @staticmethod
+    def find_scalings(root):
+        """Scalings of rotary positions that configs have."""
+        found = [()]
+        for module in root.modules():
+            for holder in (module, getattr(module, "config", None), getattr(module, "args", None)):
+                scaling = getattr(holder, "rope_scaling", None)
+                if isinstance(scaling, dict) and "low_freq_factor" in scaling:
+                    found.append(llama3_scaling(scaling))
+                own = getattr(holder, "scaling", None)
+                if isinstance(own, tuple) and len(own) == 4:
+                    found.append(own)
+        return list(dict.fromkeys(found))
+
+    def without_log_softmax(self, value):
+        """The logits, where a model ends with their log-softmax."""
+        if value.data.get("name") == "log" and value.sources[0].kind == "softmax" and "log_softmax" in value.operation.name:
+            index = value.sources[0].data["index"]
+            if torch.equal(index, torch.arange(index.numel()).view(value.tokens, value.features)):
+                self.notes.append("The log-softmax at the end is left out: the outputs are logits, which CrossEntropy takes.")
+                return value.sources[0].sources[0]
+        return value
+
+    # ---- Values to layers ----
+
+    def layer(self, value):
+        if value not in self.memo:
+            try:
+                self.memo[value] = getattr(self, f"on_{value.kind}", self.on_row)(value)
+            except Unsupported as problem:
+                self.refuse(value, str(problem))
+                self.memo[value] = self.new("refused", [self.layer(item) for item in self.beyond(value)], value)
+        return self.memo[value]
+
+    def refuse(self, value, text):
+        operation = value.operation
+        at = value
+        while operation is None and at.derived():
+            at = at.derived()[0]
+            operation = at.operation
+        self.refusals.append((value.number, f"{text}: {operation.describe()}" if operation else text))
+
+    def beyond(self, value):
+        """What to look at after a refused value: of attention, what its projections take."""
+        if value.kind in ("pointwise", "reduce", "softmax"):
+            cuts = [item for item in self.cuts(value)[0] if item.layout.shape == value.layout.shape]
+            return cuts[-1:] or value.derived()
+        if value.kind != "contract":
+            return value.derived()
+        found, stack, seen = {}, value.derived(), set()
+        while stack:
+            item = stack.pop()
+            if item in seen:
+                continue
+            seen.add(item)
+            if item.kind in ("contract", "softmax", "pointwise", "gather", "reduce") and item.derived():
+                stack += item.derived()
+            else:
+                found.update(dict.fromkeys(item.derived() if item.kind == "linear" else [item]))
+        return sorted(found, key=lambda item: item.number)
+
+    def new(self, kind, sources, value, **data):
+        return Value(kind, sources, value.layout, data, value.operation, value.number)
+
+    def on_input(self, value):
+        return value
+
+    def on_unknown(self, value):
+        return self.new("refused", [self.layer(item) for item in value.derived()], value)
+
+    def on_embedding(self, value):
+        return self.new("embedding", [self.layer(value.sources[0])], value, **value.data)
+
+    def on_norm(self, value):
+        return self.new("norm", [self.layer(value.sources[0])], value, **value.data)
+
+    def on_row(self, value):
+        cuts, _ = self.cuts(value)
+        if not (value.kind == "pointwise" and value.data["name"] == "batch_norm"):
+            for cut in reversed(cuts):
+                if cut.layout.shape == value.layout.shape:
+                    found = self.identify(value, cut)
+                    if found is not None:
+                        return found
+        found = self.step(value)
+        if found is not None:
+            return found
+        if value.kind == "reduce":
+            return self.pool(value)
+        if value.kind == "softmax":
+            raise Unsupported("a softmax that is not attention's; leave it out at the end of a model, as CrossEntropy takes logits")
+        return self.sum_or_product(value, cuts)
+
+    # ---- Linear layers and convolutions ----
+
+    def on_linear(self, value):
+        source, data = value.sources[0], dict(value.data)
+        convolution = data.get("convolution")
+        if convolution is None:
+            if source.kind == "gather" and len(source.sources) == 1 and not self.from_input(source) and source.tokens == 1 and \
+                    source.features == source.sources[0].layout[0].numel():
+                return self.flattened(value, source)
+            return self.new("linear", [self.layer(source)], value, **data)
+        inner = source if source.kind != "gather" else source.sources[0]
+        kernel, around = convolution["kernel"], convolution["around"]
+        patches = kernel == convolution["stride"] and not any(sum(around, ())) and convolution["groups"] == 1
+        if patches and inner.kind == "input":
+            data.pop("convolution")
+            columns = convolution["weight"].addresses.flatten(1).t()
+            if source.kind == "gather" and torch.equal(columns, data["weight"].addresses):
+                data["shape"] = convolution["weight"]
+                return self.new("linear", [self.new("rearranged", [inner], source, patches=True, **source.data)], value, **data)
+        if inner.features != convolution["weight"].addresses.shape[1] * convolution["groups"] or not self.is_image(inner, source, convolution):
+            raise Unsupported("a convolution whose channels are not the features of tokens")
+        causal = len(kernel) == 1 and around == ((kernel[0] - 1, 0),) and kernel[0] > 1
+        if not causal and any(ahead != behind for ahead, behind in around):
+            raise Unsupported("a convolution with more zeros on one side, and not causal")
+        data["convolution"] = dict(convolution, causal=causal)
+        return self.new("convolution", [self.layer(inner)], value, index=source.data.get("index"), **data)
+
+    @staticmethod
+    def is_image(inner, source, convolution):
+        """Whether windows are those of the tokens of a value, as rows of an image."""
+        extents, kernel, stride, around = (convolution[name] for name in ("extents", "kernel", "stride", "around"))
+        count = 1
+        for extent in extents:
+            count *= extent
+        if inner.tokens != count:
+            return False
+        places = torch.arange(inner.layout[0].numel()).view(*extents, inner.features).movedim(-1, 0) + 1
+        places = torch.nn.functional.pad(places, [amount for pair in around[::-1] for amount in pair]) - 1
+        for dim, (size, step) in enumerate(zip(kernel, stride)):
+            places = places.unfold(1 + dim, size, step)
+        places = places.movedim(0, len(kernel)).flatten(0, len(kernel) - 1).flatten(1)
+        index = source.data["index"] if source.kind == "gather" else torch.arange(inner.layout[0].numel()).view(inner.tokens, -1)
+        return torch.equal(torch.where(index < 0, -1, index), places)
+
+    def flattened(self, value, source):
+        """A Linear of all tokens: a convolution whose kernel is the whole sequence or image."""
+        before, inner = self.layer(source.sources[0]), source.sources[0]
+        order, weight = source.data["index"][0], value.data["weight"]  # place of each column, [tokens · features]
+        if bool((order < 0).any()) or not torch.equal(order.sort().values, torch.arange(len(order))):
+            raise Unsupported("a Linear of some numbers of all tokens")
+        extents = self.extents(before)
+        column = order.argsort().view(inner.tokens, inner.features).t()  # [features, tokens]
+        shaped = Constant(*(getattr(weight, part).t()[:, column].reshape(value.features, inner.features, *extents) for part in ("addresses", "values")))
+        convolution = {"extents": extents, "kernel": extents, "stride": (1,) * len(extents), "around": ((0, 0),) * len(extents), "groups": 1,
+                       "causal": False, "weight": shaped}
+        return self.new("convolution", [before], value, weight=weight, bias=value.data["bias"], convolution=convolution, index=source.data["index"])
+
+    @staticmethod
+    def extents(layer):
+        """Height and width of a layer's tokens, if it is an image's; else their number."""
+        while layer.kind in ("activation", "norm", "scale", "affine", "batch_norm", "normalization", "sum", "linear", "positions") and "convolution" not in layer.data:
+            layer = layer.sources[0]
+        if layer.kind == "convolution":
+            data = layer.data["convolution"]
+            return tuple((extent + sum(pair) - size) // step + 1 for extent, pair, size, step in zip(
+                data["extents"], data["around"], data["kernel"], data["stride"]))[:] if layer.tokens > 1 or len(data["extents"]) > 1 else (1,)
+        if layer.kind == "window_pooling":
+            return layer.data["out"]
+        if layer.kind == "input" and len(layer.data.get("extents", ())) == 2:
+            return layer.data["extents"]
+        return (layer.tokens,)
+
+    # ---- Numbers in another order ----
+
+    def from_input(self, value):
+        """Whether a value is the input, changed by constants alone."""
+        while value.kind in ("pointwise", "gather") and len(value.derived()) == 1:
+            value = value.derived()[0]
+        return value.kind == "input"
+
+    def on_gather(self, value):
+        index, first = value.data["index"], value.sources[0]
+        if len(value.sources) == 1 and first.kind == "input":
+            return self.new("rearranged", [first], value, **value.data)
+        if len(value.sources) > 1:
+            return self.concatenation(value)
+        if bool((index < 0).any()):
+            return self.with_constants(value, first)
+        token, feature, width = index // first.features, index % first.features, first.features
+        if value.features == width and bool((feature == torch.arange(width)).all()):
+            return self.some_tokens(value, first, token[:, 0])
+        if value.tokens == first.tokens and bool((token == torch.arange(first.tokens)[:, None]).all()) and bool((feature == feature[0]).all()):
+            before = self.layer(first)
+            if before.kind == "linear" and not before.data.get("folds"):
+                bias = before.data["bias"]
+                return self.new("linear", before.sources, value, weight=before.data["weight"].at(feature[0]), bias=bias.at(feature[0]) if bias is not None else None)
+            raise Unsupported(f"a part of the features of {self.said(before)}")
+        if value.tokens == first.features and value.features == first.tokens:
+            raise Unsupported("tokens and features change places inside of the model, so that a layer takes something else than the features of each token")
+        if value.tokens == 1 and torch.equal(index[0], torch.arange(first.layout[0].numel())):
+            raise Unsupported("all tokens as one row, and then something else than a Linear")
+        if first.features == 1 and value.layout.numel() == first.layout.numel():
+            raise Unsupported("a single feature whose dimension is dropped before the last step; squeeze the output at the very end")
+        raise Unsupported(f"[{first.tokens}, {first.features}] rearranged to [{value.tokens}, {value.features}]")
+
+    @staticmethod
+    def said(layer):
+        return {"linear": "a Linear", "contract": "a product"}.get(layer.kind, layer.kind)
+
+    def some_tokens(self, value, first, token):
+        """The first token, or a convolution without its last ones."""
+        before = self.layer(first)
+        convolution = before.data.get("convolution")
+        if before.kind == "convolution" and len(convolution["kernel"]) == 1 and torch.equal(token, torch.arange(value.tokens)):
+            size, cut = convolution["kernel"][0], first.tokens - value.tokens
+            if cut == size - 1 and convolution["stride"] == (1,) and convolution["around"] == ((cut, cut),):
+                data = dict(before.data, convolution=dict(convolution, causal=True, around=((cut, 0),)), index=before.data["index"][:value.tokens])
+                return self.new("convolution", before.sources, value, **data)
+        if value.tokens == 1 and int(token[0]) == 0:
+            return self.new("pooling", [before], value, type="kFirst", index=value.data["index"])
+        if value.tokens == 1 and int(token[0]) == first.tokens - 1:
+            raise Unsupported(f"the last token as pooling, {NOT_FIRST}")
+        if bool((token.diff() == 1).all()) and int(token[-1]) == first.tokens - 1:
+            raise Unsupported(f"tokens that are dropped in front, {NOT_FIRST}")
+        raise Unsupported("tokens in another order" if value.tokens >= first.tokens else NOT_FIRST)
+
+    def with_constants(self, value, first):
+        """Trained tokens in front of the others."""
+        index = value.data["index"]
+        rows = (index < 0).all(1)
+        count = int(rows.sum())
+        whole = torch.equal(index[~rows].flatten(), torch.arange(first.layout[0].numel()))
+        if value.features != first.features or not whole or bool(((index < 0) != rows[:, None]).any()):
+            raise Unsupported("constants between the numbers of tokens, as of a change in place or padding")
+        if not bool(rows[:count].all()):
+            raise Unsupported("a trained token that is not in front of the others")
+        before = self.layer(first)
+        for at in range(count - 1, -1, -1):
+            tokens = self.graph.constant(value.data["constants"][at])
+            part = Value("class_token", [before], value.layout[:, at:], {"tokens": tokens}, value.operation, value.number)
+            before = part
+        return before
+
+    def concatenation(self, value):
+        """Features of several values side by side: heads of one attention, or a Linear in parts."""
+        layers, at, flat = [self.layer(item) for item in value.sources], 0, []
+        for source in value.sources:
+            flat.append(torch.arange(source.layout[0].numel()).view(source.layout.shape[1:]) + at)
+            at += source.layout[0].numel()
+        if any(item.tokens != value.tokens for item in value.sources):
+            raise Unsupported("a concatenation of tokens that is not a class token in front of the others")
+        side = torch.cat(flat, 1)
+        order = value.data["index"]
+        if not torch.equal(side.sort(1).values, order.sort(1).values):
+            raise Unsupported("a concatenation of some features")
+        chosen = (side[0][None] == order[0][:, None]).int().argmax(1)
+        if not torch.equal(side[:, chosen], order):
+            raise Unsupported("a concatenation of features in another order for each token")
+        if any(item.kind == "refused" for item in layers):
+            return self.new("refused", layers, value)
+        if all(item.kind == "attention" for item in layers) and torch.equal(chosen, torch.arange(len(chosen))):
+            return self.heads_side_by_side(value, layers)
+        if all(item.kind == "linear" and item.sources == layers[0].sources and not item.data.get("folds") and "shape" not in item.data for item in layers):
+            weight = Constant(*(torch.cat([getattr(item.data["weight"], part) for item in layers], 1)[:, chosen] for part in ("addresses", "values")))
+            biases = [item.data["bias"] or self.unnamed(torch.zeros(item.features).double()) for item in layers]
+            bias = Constant(*(torch.cat([getattr(item, part) for item in biases])[chosen] for part in ("addresses", "values")))
+            return self.new("linear", layers[0].sources, value, weight=weight, bias=bias if any(item.data["bias"] is not None for item in layers) else None)
+        raise Unsupported(f"a concatenation of {' and '.join(sorted({self.said(item) for item in layers}))}")
+
+    def heads_side_by_side(self, value, layers):
+        first = layers[0].data
+        for item in layers:
+            same = all(item.data[part].rotary == first[part].rotary and abs(item.data[part].factor - first[part].factor) < 1e-9 and
+                       (item.data[part].bias is None) == (first[part].bias is None) for part in ("query", "key", "values"))
+            if item.sources != layers[0].sources or item.data["window"] != first["window"] or not same:
+                raise Unsupported("attention of several kinds side by side")
+        joined = {}
+        for part in ("query", "key", "values"):
+            projection = first[part].heads(slice(None))
+            for tensor in ("weight", "bias"):
+                if getattr(projection, tensor) is not None:
+                    setattr(projection, tensor, Constant(*(torch.cat([getattr(getattr(item.data[part], tensor), own) for item in layers])
+                                                          for own in ("addresses", "values"))))
+            joined[part] = projection
+        return self.new("attention", layers[0].sources, value, **dict(first, **joined, mask=torch.cat([item.data["mask"] for item in layers])))
+
+    # ---- Pooling, sums and products ----
+
+    def pool(self, value):
+        index, source, name = value.data["index"], value.sources[0], value.data["name"]
+        windows, features, size = index.shape
+        if name not in ("mean", "amax", "sum"):
+            raise Unsupported(f"{name} of something else than the features of each token, as statistics of a sample")
+        if features != source.features or not bool((index % source.features == torch.arange(features)[None, :, None]).all()):
+            raise Unsupported("a mean or a maximum of another dimension than the tokens'")
+        before = self.layer(source)
+        if "pool" in value.data and windows > 1 or windows > 1:
+            return self.window_pool(value, before, name)
+        if size != source.tokens:
+            raise Unsupported("pooling of a part of the tokens")
+        if name == "sum":
+            mean = self.new("pooling", [before], value, type="kMean", index=index)
+            return self.new("affine", [mean], value, weight=self.unnamed(torch.full((features,), float(size)).double()),
+                            bias=self.unnamed(torch.zeros(features).double()), sum=True)
+        return self.new("pooling", [before], value, type="kMean" if name == "mean" else "kMax", index=index)
+
+    def window_pool(self, value, before, name):
+        if name != "mean":
+            raise Unsupported("windowed max pooling, of nn.MaxPool or max_pool1d; nn.AvgPool is the nearest" if name == "amax" else "a sum of windows of tokens")
+        if "pool" not in value.data:
+            raise Unsupported("means of parts of the tokens; nn.AvgPool1d is the nearest")
+        extents, kernel, stride, _ = value.data["pool"]
+        known = self.extents(before)
+        if len(known) == 1 and extents[0] == 1:
+            extents, kernel, stride = extents[1:], kernel[1:], stride[1:]
+        convolution = {"extents": extents, "kernel": kernel, "stride": stride, "around": ((0, 0),) * len(extents)}
+        places = value.data["index"].sort(-1).values.flatten(1)
+        source = Value("gather", [value.sources[0]], value.layout, {"index": places})
+        if not self.is_image(value.sources[0], source, convolution):
+            raise Unsupported("pooling that does not take [batch, channels, …] of a sequence or an image")
+        out = tuple((extent - size) // step + 1 for extent, size, step in zip(extents, kernel, stride))
+        return self.new("window_pooling", [before], value, index=value.data["index"], extents=extents, kernel=kernel, stride=stride, out=out)
+
+    def sum_or_product(self, value, cuts):
+        name, derived = value.data["name"], value.derived()
+        if len(derived) == 2 and len(value.sources) == 2 and name in ("add", "mul") and not self.alpha(value) and all(
+                item.layout.shape == value.layout.shape for item in derived):
+            return self.new("sum" if name == "add" else "product", [self.layer(item) for item in derived], value)
+        if len(derived) == 2 and name in ("add", "sub", "mul", "div"):
+            for item in derived:
+                self.layer(item)
+            raise Unsupported(NO_RESIDUAL if name in ("add", "sub") else "a product of two values")
+        if name in ("mul", "div") and len(derived) == 1:
+            raise Unsupported(f"a product with a constant; {OWN_FACTORS.format(value.features)}")
+        raise Unsupported("attune has no layer for this")
+
+    # ---- What is to hold of all layers ----
+
+    def check_order(self):
+        """Refuses an output whose tokens or features are in another order than what they are computed from."""
+        order, (count, tokens, features) = self.graph.output_index, self.graph.output.layout.shape
+        self.transposed = False
+        if torch.equal(order, torch.arange(len(order))):
+            return
+        if torch.equal(order, torch.arange(len(order)).view(count, tokens, features).transpose(1, 2).flatten()):
+            self.transposed = True
+            if tokens > 1 and features > 1 and len(self.graph.output_shape) < 4:
+                self.notes.append("PyTorch's output is [features, tokens]; the device's is [tokens, features].")
+        else:
+            self.refusals.append((self.graph.output.number, "an output whose tokens or features are in another order than those it is computed from"))
+
+    @staticmethod
+    def constants_of(layer):
+        """The trained constants of a layer, by their names in attune."""
+        found = {name: layer.data[name] for name in ("weight", "bias", "table", "tokens") if isinstance(layer.data.get(name), Constant)}
+        for part in ("query", "key", "values"):
+            if part in layer.data and hasattr(layer.data[part], "weight"):
+                projection = layer.data[part]
+                found |= {f"{part}.{name}": getattr(projection, name) for name in ("weight", "bias") if getattr(projection, name) is not None}
+        return found
+
+    def layers(self):
+        """Every layer, in the order of the values."""
+        found, stack = {}, [self.output]
+        while stack:
+            item = stack.pop()
+            if item not in found:
+                found[item] = None
+                stack += item.derived()
+        return sorted(found, key=lambda item: item.number)
+
+    def check_tensors(self):
+        """Refuses tensors of two layers, except for an embedding that is the head, too, and tensors that are computed."""
+        owner = torch.zeros(self.graph.captured.constants + 1, dtype=torch.int64)
+        layers = self.layers()
+        for number, layer in enumerate(layers, 1):
+            for constant in self.constants_of(layer).values():
+                addresses = -constant.addresses[constant.addresses < 0]
+                for block in self.graph.blocks_of(-addresses):
+                    if block.computed and self.parameters_of(block) and layer.kind != "positions":
+                        self.refuse(layer, self.computed(block))
+                    elif block.computed and self.parameters_of(block):
+                        self.refuse(layer, f"positions that are computed from {block.name}; add the parameter itself")
+                taken = owner[addresses][owner[addresses] > 0].unique().tolist()
+                other = [layers[item - 1] for item in taken if item != number]
+                if any(item.kind != "embedding" or layer.kind != "linear" for item in other) and self.graph.names(-addresses):
+                    name = self.graph.names(-addresses[owner[addresses] > 0])[0]
+                    self.refuse(layer, f"{name} is a tensor of two layers; attune ties a head to the embedding before it, and nothing else")
+                owner[addresses] = number
+
+    def parameters_of(self, block):
+        return [name for name in (block.name or "").split(" & ") if name in self.graph.captured.parameters]
+
+    @staticmethod
+    def computed(block):
+        """What is said of a weight that forward computes."""
+        for name in block.name.split(" & "):
+            path, _, leaf = name.partition(".parametrizations.") if ".parametrizations." in name else name.rpartition(".")
+            call = f"parametrize.remove_parametrizations(model.{path}, {leaf.partition('.')[0]!r})" if ".parametrizations." in name else \
+                f"remove_weight_norm(model.{path})" if leaf in ("weight_g", "weight_v") else f"remove_spectral_norm(model.{path})" if leaf == "weight_orig" else None
+            if call:
+                return f"the weight of {path} is computed from {name}: call torch.nn.utils.{call} before"
+        return f"a tensor that is computed from {block.name}, which training would change; make it the parameter itself"
+
+
+# ---- Layers, computed: what attune does ----
+
+def convolution(value, sources):
+    windows = numbers.gather(value, sources) if value.data["index"] is not None else sources[0]
+    return numbers.linear(value, [windows])
+
+
+numbers.KINDS.update(
+    attention=attention, pooling=lambda value, sources: pooled(value, sources[0]), convolution=convolution, rearranged=numbers.gather,
+    window_pooling=lambda value, sources: sources[0].flatten(1)[:, value.data["index"]].mean(-1),
+    class_token=lambda value, sources: torch.cat([value.data["tokens"].values.expand(len(sources[0]), 1, -1), sources[0]], 1),
+    activation=lambda value, sources: ACTIVATIONS[value.data["name"]].formula(sources[0]),
+    positions=lambda value, sources: sources[0] + value.data["table"].values,
+    token_type=lambda value, sources: sources[0] + value.data["table"].values[value.data["row"]],
+    sum=lambda value, sources: sources[0] + sources[1], product=lambda value, sources: sources[0] * sources[1],
+    scale=lambda value, sources: sources[0] * value.data["weight"].values)
+for kind in ("affine", "batch_norm", "normalization"):
+    numbers.KINDS[kind] = lambda value, sources: sources[0] * value.data["weight"].values + value.data["bias"].values
+
+
+def pooled(value, x):
+    if value.data["type"] == "kFirst":
+        return x[:, :1]
+    return x.mean(1, keepdim=True) if value.data["type"] == "kMean" else x.amax(1, keepdim=True)

@@ -1,0 +1,159 @@
+"""Tensors of the file: their names, and where in the state_dict their numbers are. An address in a layer is a name and an offset, so slices,
+permutations and stacks of parameters find their way back (folding.Taken)."""
+import torch
+
+from .folding import Part, Taken
+
+
+
+def shared_path(names):
+    """The path of modules that names have in common."""
+    found = []
+    for step in zip(*[name.split(".") for name in names]):
+        if len(set(step)) > 1:
+            break
+        found.append(step[0])
+    return ".".join(found)
+
+
+def joined(path, leaf):
+    return f"{path}.{leaf}" if path else leaf
+
+
+class Tensors:
+    """`file` has what layers read, by the names that they have in C++."""
+
+    def __init__(self, graph, state, transposed):
+        self.graph, self.captured, self.state, self.transposed = graph, graph.captured, state, transposed
+        self.file, self.taken, self.homeless, self.sources = {}, {}, {}, {}
+
+    # ---- Names of whole tensors ----
+
+    def block_of(self, addresses):
+        """The one block that addresses belong to, and their offsets in it; None twice if there are several, or numbers without one."""
+        flat = -addresses.reshape(-1)
+        blocks = self.graph.blocks_of(addresses)
+        if len(blocks) != 1 or not bool((flat > 0).all()):
+            return None, None
+        return blocks[0], flat - blocks[0].begin
+
+    def whole(self, addresses):
+        """All names of the tensor of the state_dict that addresses are, in its order; or an empty list."""
+        block, offsets = self.block_of(addresses)
+        if block is None or block.computed or block.name not in self.state or not torch.equal(offsets, torch.arange(block.values.numel())):
+            return []
+        return [name for name in self.captured.aliases[block.name] if name in self.state]
+
+    def owners(self, addresses):
+        """The names of the tensors of the state_dict that addresses are parts of."""
+        return [block.name for block in self.graph.blocks_of(addresses) if block.name in self.state and not block.computed]
+
+    # ---- Names in the file ----
+
+    def free(self, name):
+        """The name, with a number behind its path if another tensor has it."""
+        path, _, leaf = name.rpartition(".")
+        found, count = name, 1
+        while found in self.file or found in self.state:
+            count += 1
+            found = f"{path}_{count}.{leaf}" if path else f"{leaf}_{count}"
+        return found
+
+    def use(self, name, value):
+        self.file[name] = value
+        self.sources.setdefault(name, name)
+        return name
+
+    def take(self, name, constant, factor=None):
+        """A tensor that is made of parts of others, [rows, …]. `factor`: of each row, or one."""
+        addresses = constant.addresses
+        values = torch.where(addresses < 0, self.graph.numbers[-addresses.clamp(max=0)], constant.values)
+        rows = addresses.reshape(len(addresses), -1) if addresses.dim() else addresses.reshape(1, 1)
+        factors = torch.ones(len(rows)).double() if factor is None else torch.as_tensor(factor).double().expand(len(rows))
+        parts = []
+        for at, row in enumerate(rows):
+            part = self.part_of(row, float(factors[at]))
+            if part is None:
+                part = Part(None, [], [], 1.0, 1)
+            if parts and parts[-1].takes(part):
+                parts[-1].extend(part)
+            else:
+                parts.append(part)
+        if any(part.source is None for part in parts):
+            self.homeless[name] = "" if all(part.source is None for part in parts) else "in part"
+        if any(part.source is not None for part in parts):
+            self.taken[name] = (list(addresses.shape), parts)
+        else:
+            self.taken[name] = (list(addresses.shape), [])
+        scale = factors.reshape(-1, *[1] * (values.dim() - 1)) if values.dim() else factors[0]
+        return self.use(name, (values * scale).float().contiguous())
+
+    def part_of(self, row, factor):
+        """A row as offsets of one tensor."""
+        block, offsets = self.block_of(row)
+        if block is None or block.computed or block.name not in self.state:
+            return None
+        return Part(block.name, [int(offsets[0])], (offsets - offsets[0]).tolist(), factor, 1)
+
+    def vector(self, constant, wanted, shape=None):
+        """The name of a tensor without a leaf, as positions; and the shape that the file has if it is another one than the model's."""
+        names = self.whole(constant.addresses)
+        if names:
+            name = self.use(names[0], self.state[names[0]])
+            return name, tuple(self.state[name].shape)
+        owners = self.owners(constant.addresses)
+        name = owners[0] if len(owners) == 1 and bool((constant.addresses < 0).all()) and owners[0] not in self.file else self.free(wanted)
+        return self.take(name, constant), tuple(constant.addresses.shape)
+
+    def layer(self, role, place, weight, bias, shape=None):
+        """The path of a layer in the file, and the names of its weight and bias. `role` and `place` name tensors that have no names of their own."""
+        turned = [name for name in self.whole(weight.addresses.t()) if name in self.transposed] if weight.addresses.dim() == 2 else []
+        names = turned or self.whole(weight.addresses)
+        biased = bias is not None and bool((bias.addresses != 0).any())
+        beside = self.whole(bias.addresses) if biased else []
+        for name in names:
+            path = name[:-len(".weight")] if name.endswith(".weight") else "" if name == "weight" else None
+            if path is not None and (not biased or joined(path, "bias") in beside):
+                return self.named(path, name, joined(path, "bias") if biased else None)
+        path = self.path_for(role, place, weight)
+        weight_name = joined(path, "weight")
+        if weight_name in names:
+            self.use(weight_name, self.state[weight_name])
+        else:
+            self.take(weight_name, weight)
+        found = [weight_name]
+        if biased:
+            name = joined(path, "bias")
+            found.append(self.use(name, self.state[name]) if name in beside else self.take(name, bias))
+        return path, found
+
+    def named(self, path, weight, bias):
+        found = [self.use(weight, self.state[weight])]
+        if bias is not None:
+            found.append(self.use(bias, self.state[bias]))
+        return path, found
+
+    def path_for(self, role, place, weight):
+        """A path for a layer whose tensors are not called weight and bias beside each other."""
+        owners = self.owners(weight.addresses)
+        path = joined(place, role)
+        if len(owners) == 1 and self.covers(weight.addresses, owners[0]):
+            name = owners[0]
+            path = name[:-len(".weight")] if name.endswith(".weight") else name
+            own = joined(path, "weight")
+            if own not in self.file and (own == name or own not in self.state):
+                return path
+        elif len(owners) == 1:
+            path = joined(owners[0].rpartition(".")[0] if not owners[0].endswith(".weight") else owners[0][:-len(".weight")], role)
+        elif owners:
+            path = joined(shared_path(owners), role)
+        return self.free(joined(path, "weight"))[:-len(".weight")]
+
+    def covers(self, addresses, name):
+        """Whether addresses are all numbers of a tensor, in any order."""
+        return addresses.numel() == self.state[name].numel() == len(addresses.unique()) and bool((addresses < 0).all())
+
+    def changes(self):
+        return [Taken(self.taken)] if self.taken else []
+
+

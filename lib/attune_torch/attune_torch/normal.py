@@ -1,0 +1,577 @@
+"""The normal form of a captured pass: each computed value is [batch, tokens, features], whatever order and shape the author gave it.
+
+The token and the feature of each number of an operand are looked up by its address, so changes of shape and order need no rules.
+Kinds of values:
+
+  input      numbers of a sample
+  gather     numbers of other values and constants, rearranged: index [tokens, features]
+  linear     tokens times a constant matrix: mm, addmm, bmm, convolution
+  pointwise  an operation on each element of values and constants
+  reduce     mean, sum, amax, var, … of windows: index [tokens, features, window]
+  softmax    of groups: index [groups, size]
+  norm       native_layer_norm
+  contract   a product of two values, heads × rows × columns: scores, and weighted sums
+  embedding  rows of a constant table
+  unknown    a refused operation
+"""
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch.utils._pytree import tree_flatten
+
+from .errors import Unsupported
+
+POINTWISE = set("""add sub rsub mul div neg pow square sqrt rsqrt exp log log1p abs relu gelu silu sigmoid tanh erf softplus elu leaky_relu
+ hardtanh hardswish hardsigmoid mish clamp clamp_min clamp_max maximum minimum where masked_fill eq ne lt gt le ge logical_not logical_and
+ logical_or bitwise_and bitwise_or bitwise_not reciprocal sin cos _to_copy addcmul addcdiv floor sign isinf isnan round threshold
+ log_sigmoid_forward special_erf remainder floor_divide _prelu_kernel prelu""".split())
+REDUCE = {"mean", "sum", "amax", "amin", "var", "std", "norm", "linalg_vector_norm", "max", "logsumexp", "var_mean", "min"}
+CHANNELS_FIRST = {"convolution", "native_batch_norm", "cudnn_batch_norm", "_native_batch_norm_legit_no_training", "avg_pool2d", "max_pool2d_with_indices",
+                  "_adaptive_avg_pool2d"}
+
+
+@dataclass(eq=False)
+class Constant:
+    """Numbers that do not depend on the input, [tokens or 1, features or 1]. `addresses` are 0 for numbers that no tensor has."""
+    addresses: torch.Tensor
+    values: torch.Tensor
+
+    @property
+    def per_token(self):
+        return self.values.dim() == 2 and self.values.shape[0] > 1
+
+    def at(self, index):
+        """A part of its features."""
+        return Constant(self.addresses[..., index], self.values[..., index])
+
+
+@dataclass(eq=False)
+class Value:
+    kind: str
+    sources: list
+    layout: torch.Tensor  # addresses, [batch, tokens, features]
+    data: dict = field(default_factory=dict)
+    operation: object = None
+    number: int = 0
+
+    @property
+    def tokens(self):
+        return self.layout.shape[1]
+
+    @property
+    def features(self):
+        return self.layout.shape[2]
+
+    def derived(self):
+        return [item for item in self.sources if isinstance(item, Value)]
+
+
+class Layouts:
+    """Values, and which sample, token and feature an address is."""
+
+    def __init__(self, captured):
+        self.captured, self.numbers = captured, captured.values()
+        self.begins = torch.tensor(captured.begins or [1])
+        self.values, self.gathers = [], {}
+        self.owner = torch.full((captured.derived + 1,), -1)
+        self.sample, self.place = self.owner.clone(), self.owner.clone()
+        self.batch = captured.inputs[0].shape[0]
+
+    def define(self, kind, sources, layout, data=None, operation=None):
+        value = Value(kind, sources, layout, data or {}, operation, len(self.values))
+        self.values.append(value)
+        if kind != "gather":
+            fresh, shape = layout > 0, layout.shape
+            self.owner[layout[fresh]] = value.number
+            self.sample[layout[fresh]] = torch.arange(shape[0])[:, None, None].expand(shape)[fresh]
+            self.place[layout[fresh]] = torch.arange(shape[1] * shape[2]).view(1, *shape[1:]).expand(shape)[fresh]
+        return value
+
+    def owners(self, addresses):
+        """The numbers of the values that addresses belong to. Raises Unsupported after a refused value."""
+        found = self.owner[addresses[addresses > 0]].unique().tolist()
+        if not found or found[0] < 0:
+            raise Unsupported("it takes a refused value")
+        return found
+
+    def order_of(self, labels, count):
+        """Rows by sample [batch, rows], from the sample of each row; -1 where a row has constants alone."""
+        known = labels >= 0
+        if not known.all():
+            rows = torch.arange(count)
+            fitting = [pattern for pattern in (rows // max(1, count // self.batch), rows % self.batch) if bool((pattern == labels)[known].all())]
+            if not known.any() or not fitting:
+                raise Unsupported("constants whose sample is not told by their place")
+            labels = fitting[0]
+        if count % self.batch or bool((torch.bincount(labels, minlength=self.batch) != count // self.batch).any()):
+            raise Unsupported("samples of the batch are treated differently")
+        return labels.sort(stable=True).indices.view(self.batch, -1)
+
+    def matrix(self, rows):
+        """Of rows [R, K]: a value, the row of each of its tokens [batch, tokens], and the column of each feature."""
+        derived = rows > 0
+        owners = self.owners(rows)
+        labels = torch.where(derived, self.sample[rows.clamp(min=0)], -1)
+        label = labels.amax(1)
+        if bool((derived & (labels != label[:, None])).any()):
+            raise Unsupported("samples of the batch are mixed")
+        order, columns = self.order_of(label, len(rows)), torch.arange(rows.shape[1])
+        if len(owners) == 1 and bool(derived.all()):
+            value, place = self.values[owners[0]], self.place[rows[order[0]]]
+            if value.kind != "input" or place.shape == value.layout.shape[1:]:
+                sort = place[0].argsort()
+                if bool((place[:, sort].diff(dim=1) > 0).all()):
+                    columns = sort
+            if len(place.unique()) == place.numel() and (value.kind != "input" or place.shape == value.layout.shape[1:]):
+                order = torch.stack([item[self.place[rows[item, columns[0]]].argsort()] for item in order])
+        return self.gather(rows[order][:, :, columns]), order, columns
+
+    def gather(self, layout):
+        """The value with this layout: one that is there, or a rearrangement."""
+        derived = layout > 0
+        owners = self.owners(layout)
+        for owner in owners:
+            if self.values[owner].layout.shape == layout.shape and torch.equal(self.values[owner].layout, layout):
+                return self.values[owner]
+        key = (tuple(layout.shape), hash(layout.contiguous().numpy().tobytes()))
+        if key not in self.gathers:
+            sources, offset, index = [self.values[owner] for owner in owners], 0, torch.full_like(layout, -1)
+            for source in sources:
+                mine = derived & (self.owner[layout.clamp(min=0)] == source.number)
+                index = torch.where(mine, self.place[layout.clamp(min=0)] + offset, index)
+                offset += source.layout[0].numel()
+            numbers = self.numbers[-layout.clamp(max=0)]
+            samples = torch.where(derived, self.sample[layout.clamp(min=0)], torch.arange(self.batch)[:, None, None])
+            if bool((index != index[:1]).any()) or bool((numbers != numbers[:1]).any()) or bool((samples != samples[:, :1, :1]).any()):
+                raise Unsupported("samples of the batch are treated differently")
+            self.gathers[key] = self.define("gather", sources, layout, {"index": index[0], "numbers": numbers[0], "constants": layout[0].clamp(max=0)})
+        return self.gathers[key]
+
+    def view(self, operand):
+        """Of an operand of any shape: a value, and where its numbers are in the flattened operand."""
+        flat = operand.flatten()
+        owners = self.owners(flat)
+        if len(owners) == 1 and bool((flat > 0).all()):
+            value = self.values[owners[0]]
+            extents = [extent for extent in operand.shape[1:] if extent > 1]
+            if value.kind == "input" and len(extents) == 2 and tuple(extents) != value.layout.shape[1:] and not self.is_transposed(operand, value):
+                index = torch.arange(len(flat)).view(-1, extents[1])
+                gathered, rows, columns = self.matrix(flat[index])
+                return gathered, index[rows][:, :, columns]
+            if value.layout.numel() == len(flat):
+                grid = (self.sample[flat] * value.layout[0].numel() + self.place[flat]).argsort().view(value.layout.shape)
+                if torch.equal(flat[grid], value.layout):
+                    return value, grid
+        features = self.feature_dimensions(operand)
+        order = [dim for dim in range(operand.dim()) if dim not in features] + features
+        width = 1
+        for dim in features:
+            width *= operand.shape[dim]
+        index = torch.arange(len(flat)).view(operand.shape).permute(order).reshape(-1, width)
+        value, rows, columns = self.matrix(flat[index])
+        return value, index[rows][:, :, columns]
+
+    @staticmethod
+    def is_transposed(operand, value):
+        """Whether an operand [batch, features, tokens…] is a value with channels first."""
+        return operand.dim() > 2 and operand.flatten(2).shape[1:] == value.layout.transpose(1, 2).shape[1:] and torch.equal(
+            operand.flatten(2), value.layout.transpose(1, 2))
+
+    def feature_dimensions(self, operand):
+        """Dimensions along which the feature changes, and the token does not."""
+        found, clamped = [], operand.clamp(min=0)
+        owner = torch.where(operand > 0, self.owner[clamped], -1)
+        width = torch.tensor([value.features for value in self.values] + [1])[owner]
+        token, feature, sample = self.place[clamped] // width, self.place[clamped] % width, self.sample[clamped]
+        for dim in range(operand.dim()):
+            count = operand.shape[dim]
+            if count == 1:
+                continue
+            pairs = [(item.narrow(dim, 0, count - 1), item.narrow(dim, 1, count - 1)) for item in (owner, token, sample, feature)]
+            both = (pairs[0][0] == pairs[0][1]) & (pairs[0][0] >= 0)
+            same = all(bool((near == far)[both].all()) for near, far in pairs[1:3])
+            if same and bool((pairs[3][0] != pairs[3][1])[both].any()):
+                found.append(dim)
+        return found
+
+    def positions(self, operand):
+        """A value, and for each number of an operand its place in a sample of that value, and the sample."""
+        value, grid = self.view(operand)
+        places, samples = torch.empty(2, operand.numel(), dtype=torch.int64)
+        places[grid.flatten()] = torch.arange(value.layout[0].numel()).repeat(self.batch)
+        samples[grid.flatten()] = torch.arange(self.batch).repeat_interleave(value.layout[0].numel())
+        return value, places.view(operand.shape), samples.view(operand.shape)
+
+    # ---- Constants ----
+
+    def constant(self, addresses):
+        return Constant(addresses, self.numbers[-addresses])
+
+    def blocks_of(self, addresses):
+        """The blocks that constants belong to."""
+        found = (torch.searchsorted(self.begins, -addresses[addresses < 0].flatten(), right=True) - 1).unique().tolist()
+        return [self.captured.blocks[index] for index in found]
+
+    def names(self, addresses):
+        """The names of parameters and buffers that constants are, or are computed from."""
+        return list(dict.fromkeys(name for block in self.blocks_of(addresses) for name in (block.name or "").split(" & ") if name))
+
+    def operand(self, layout):
+        """A Constant or Value of numbers [batch, tokens, features], narrow where they repeat."""
+        if not (layout > 0).any():
+            if bool((layout != layout[:1]).any()) and bool((self.numbers[-layout] != self.numbers[-layout[:1]]).any()):
+                raise Unsupported("a constant that differs from sample to sample")
+            one = layout[0]
+            for dim in (0, 1):
+                narrow = one.narrow(dim, 0, 1)
+                same = bool((self.numbers[-one] == self.numbers[-narrow]).all())
+                if same and (bool((one == narrow).all()) or len(self.numbers[-one].unique()) == 1 and not self.names(one)):
+                    one = narrow
+            return self.constant(one)
+        owners = self.owner[layout[layout > 0]].unique().tolist()
+        if len(owners) == 1 and owners[0] >= 0 and torch.equal(self.values[owners[0]].layout, layout):
+            return self.values[owners[0]]
+        for dim in (2, 1):
+            narrow = layout.narrow(dim, 0, 1)
+            if layout.shape[dim] > 1 and bool((layout == narrow).all()):
+                return self.operand(narrow)
+        return self.gather(layout)
+
+    def more(self, like):
+        """Addresses for a value between two parts of one operation."""
+        count, old = like.numel(), len(self.owner)
+        for name in ("owner", "sample", "place"):
+            setattr(self, name, torch.cat([getattr(self, name), torch.full((count,), -1)]))
+        return torch.arange(old, old + count).view(like.shape)
+
+
+class Graph(Layouts):
+    """The values of a capture; `output` is the last. `refusals`: (number of a value, message)."""
+
+    def __init__(self, captured, output, channels_first=False):
+        super().__init__(captured)
+        self.refusals, self.channels_first, self.read = [], channels_first, set()
+        needed = self.needed(captured.operations, output)
+        for decision in captured.decisions:
+            self.refusals.append((-1, f"forward takes numbers out of its input ({decision.name}), and those of one sample would be exported: "
+                                  f"{decision.describe()}"))
+        for addresses, given in zip(captured.inputs, captured.given):
+            self.define("input", [], self.input_layout(addresses, given.is_floating_point(), needed))
+        for operation in needed:
+            method = "pointwise" if operation.name in POINTWISE else "reduce" if operation.name in REDUCE else operation.name
+            try:
+                if not hasattr(self, f"on_{method}"):
+                    raise Unsupported("attune has no layer for this")
+                getattr(self, f"on_{method}")(operation, *operation.arguments, **operation.options)
+            except Unsupported as problem:
+                self.unknown(operation, str(problem))
+        if not (output > 0).any():
+            raise Unsupported("the output is not computed from the input")
+        self.output, grid = self.view(output)
+        inverse = torch.empty_like(grid.flatten())
+        inverse[grid.flatten()] = torch.arange(grid.numel())
+        self.output_index, self.output_shape = inverse, output.shape  # output.flatten() = layout.flatten()[output_index]
+
+    def input_layout(self, addresses, floats, needed):
+        """[batch, tokens, features] of an input: rows of features, ids, or pixels, row by row. Three dimensions have their channels first where
+        a convolution, a pooling or a BatchNorm takes them so."""
+        if addresses.dim() == 2:
+            return addresses[:, None] if floats else addresses[:, :, None]
+        if addresses.dim() != 3 or self.channels_first:
+            return addresses.flatten(2).transpose(1, 2)
+        for operation in needed:
+            if operation.name in CHANNELS_FIRST and operation.arguments[0].dim() > 2:
+                rows = operation.arguments[0][0].flatten(1)
+                rows = rows[:, (rows > 0).any(0)]
+                if torch.equal(rows, addresses[0]):
+                    return addresses.transpose(1, 2)
+                if torch.equal(rows, addresses[0].reshape(1, -1)):
+                    return addresses.reshape(len(addresses), -1, 1)
+        return addresses
+
+    def needed(self, operations, output):
+        """The operations that the output is computed from. Collects the constants that they read."""
+        used, found = torch.zeros(len(self.owner), dtype=torch.bool), []
+        used[output.clamp(min=0)] = True
+        read = [output[output < 0].unique()]
+        for operation in reversed(operations):
+            used[0] = False
+            if any(bool(used[item].any()) for item in operation.outputs):
+                found.append(operation)
+                for item in tree_flatten((operation.arguments, operation.options))[0]:
+                    if isinstance(item, torch.Tensor):
+                        used[item.clamp(min=0)] = True
+                        read.append(item[item < 0].unique())
+        self.read = set(self.names(torch.cat(read)))
+        return found[::-1]
+
+    def unknown(self, operation, why):
+        """A refused operation: its numbers have a layout, so that what follows is read, too."""
+        if why != "it takes a refused value":
+            self.refusals.append((len(self.values), f"{why}: {operation.describe()}"))
+        operands = [item for item in operation.arguments if isinstance(item, torch.Tensor) and (item > 0).any()]
+        sources = [self.values[owner] for item in operands for owner in self.owner[item[item > 0]].unique().tolist() if owner >= 0]
+        for out in operation.outputs:
+            like = next((item for item in operands if item.shape == out.shape), None)
+            try:
+                layout = out.flatten()[self.view(like)[1]] if like is not None else None
+            except Unsupported:
+                layout = None
+            if layout is None and out.numel() % self.batch == 0:
+                layout = out.reshape(self.batch, 1, -1) if out.dim() < 3 or out.shape[0] != self.batch else out.reshape(self.batch, -1, out.shape[-1])
+            if layout is not None:
+                self.define("unknown", sources, layout, {}, operation)
+
+    # ---- Elements ----
+
+    def on_pointwise(self, operation, *arguments, **options):
+        out, failed = operation.outputs[0], None
+        tensors = [item.expand(out.shape) for item in arguments if isinstance(item, torch.Tensor)]
+        for primary in sorted((item for item in tensors if (item > 0).any()), key=lambda item: -len(item.unique())):
+            try:
+                _, grid = self.view(primary)
+                break
+            except Unsupported as problem:
+                failed = failed or problem
+        else:
+            raise failed
+        sources, template = [], []
+        for item in arguments:
+            if isinstance(item, torch.Tensor):
+                template.append(len(sources))
+                sources.append(self.operand(item.expand(out.shape).flatten()[grid]))
+            else:
+                template.append((item,))
+        options = {key: value for key, value in options.items() if key not in ("device", "layout", "memory_format", "pin_memory", "non_blocking")}
+        self.define("pointwise", sources, out.flatten()[grid], {"name": operation.name, "template": template, "options": options,
+                                                               "type": operation.types[0]}, operation)
+
+    def also(self, operation, name, out, *arguments):
+        """A further elementwise part of an operation."""
+        self.on_pointwise(replace(operation, name=name, arguments=arguments, options={}, outputs=[out], types=[None]), *arguments)
+        return out
+
+    def on_native_batch_norm(self, operation, x, weight, bias, mean, variance, training, momentum, epsilon):
+        if training or mean is None:
+            raise Unsupported("BatchNorm has no running statistics (track_running_stats=False): its numbers depend on the batch")
+        value, grid = self.view(x)
+        if not self.is_transposed(x, value) and not (x.dim() == 2 and torch.equal(x, value.layout.reshape(x.shape))):
+            raise Unsupported("BatchNorm of something else than the features of each token")
+        take = lambda item: self.constant(item) if item is not None else None  # noqa: E731
+        mean, variance, weight, bias = map(take, (mean, variance, weight, bias))
+        scale = torch.rsqrt(variance.values + epsilon) * (weight.values if weight else 1)
+        shift = (bias.values if bias else 0) - mean.values * scale
+        tensors = [Constant((weight or variance).addresses[None], scale[None]), Constant((bias or mean).addresses[None], shift[None])]
+        self.define("pointwise", [value, *tensors], operation.outputs[0].flatten()[grid], {
+            "name": "batch_norm", "template": [0, 1, 2], "options": {}, "mean": mean, "affine": weight is not None and bias is not None,
+            "deviation": (variance.values + epsilon).sqrt()}, operation)
+
+    on_cudnn_batch_norm = on_native_batch_norm
+
+    def on__native_batch_norm_legit_no_training(self, operation, x, weight, bias, mean, variance, momentum, epsilon):
+        self.on_native_batch_norm(operation, x, weight, bias, mean, variance, False, momentum, epsilon)
+
+    # ---- Windows ----
+
+    def on_reduce(self, operation, x, *arguments, **options):
+        name, out = operation.name, operation.outputs[0]
+        if name in ("max", "min") and len(operation.outputs) < 2 and arguments:
+            raise Unsupported("attune has no layer for this")
+        dims = next((item for item in arguments if isinstance(item, (list, tuple))), None)
+        if dims is None:
+            dims = options.get("dim", [arguments[0]] if name in ("max", "min") and arguments else None)
+        dims = [dim % x.dim() for dim in dims] if dims else list(range(x.dim()))
+        order = [dim for dim in range(x.dim()) if dim not in dims]
+        windows = x.permute(order + dims).reshape(out.numel(), -1)
+        unbiased = options.get("unbiased", True) and not (len(arguments) > 1 and arguments[1] is False)
+        plain = arguments and not isinstance(arguments[0], (list, tuple)) and arguments[0] is not None
+        data = {"correction": options.get("correction", 1 if unbiased else 0),
+                "p": float(arguments[0]) if name in ("norm", "linalg_vector_norm") and plain else 2.0}
+        if name == "var_mean":
+            self.window(operation, "var", windows, out, data)
+            return self.window(operation, "mean", windows, operation.outputs[1], data)
+        return self.window(operation, {"max": "amax", "min": "amin", "linalg_vector_norm": "norm"}.get(name, name), windows, out, data)
+
+    def window(self, operation, name, windows, out, data=None):
+        """A reduction of windows [numbers of out, size]."""
+        owners = self.owner[windows.clamp(min=0)].unique().tolist()
+        if len(owners) == 1 and owners[0] >= 0 and bool((windows > 0).all()):
+            value, places, samples = self.values[owners[0]], self.place[windows], self.sample[windows]
+        else:
+            value, places, samples = self.positions(windows.view(*out.shape, -1) if out.dim() else windows)
+            places, samples = places.view(out.numel(), -1), samples.view(out.numel(), -1)
+        if bool((samples != samples[:, :1]).any()):
+            raise Unsupported("a mean, a sum or a maximum of another dimension than the tokens'; make the batch the first dimension of the input "
+                              "and of every value (batch_first=True)")
+        first = places.amin(1)
+        order = (samples[:, 0] * value.layout[0].numel() + first).argsort().view(self.batch, -1)
+        tokens = len((first[order[0]] // value.features).unique())
+        if order.shape[1] % tokens:
+            raise Unsupported("windows of different sizes")
+        order = order.view(self.batch, tokens, -1)
+        index = places[order]
+        if bool((index.sort(-1).values != index[:1].sort(-1).values).any()):
+            raise Unsupported("samples of the batch are treated differently")
+        return self.define("reduce", [value], out.flatten()[order], dict(data or {}, name=name, index=index[0]), operation)
+
+    def on_avg_pool2d(self, operation, x, kernel, stride=(), padding=(0,), ceil=False, include=True, divisor=None, name="mean"):
+        pair = lambda given: list(given) * (2 // len(given)) if given else list(kernel) * (2 // len(kernel))  # noqa: E731
+        kernel, stride, padding, out = pair(kernel), pair(stride), pair(padding), operation.outputs[0]
+        fits = all((extent - size) // step + 1 == count for extent, size, step, count in zip(x.shape[-2:], kernel, stride, out.shape[-2:]))
+        if name == "mean" and (any(padding) or not fits or divisor is not None):
+            raise Unsupported("average pooling with padding, ceil_mode or divisor_override")
+        padded = torch.nn.functional.pad(x, (padding[1],) * 2 + (padding[0],) * 2)
+        squares = padded.unfold(-2, kernel[0], stride[0]).unfold(-2, kernel[1], stride[1])
+        if squares.shape[:-2] != out.shape:
+            raise Unsupported("pooling with ceil_mode")
+        windows = squares.reshape(out.numel(), -1)
+        if any(padding):  # a maximum: what is outside is the window's first number inside
+            inside = windows.gather(1, (windows > 0).int().argmax(1, keepdim=True))
+            windows = torch.where(windows > 0, windows, inside)
+        self.window(operation, name, windows, out, {"pool": (tuple(x.shape[-2:]), tuple(kernel), tuple(stride), tuple(padding))})
+
+    def on_max_pool2d_with_indices(self, operation, x, kernel, stride=(), padding=(0,), dilation=(1,), *_):
+        if set(dilation) != {1}:
+            raise Unsupported("pooling with dilation")
+        self.on_avg_pool2d(operation, x, kernel, stride, padding, name="amax")
+
+    def on__adaptive_avg_pool2d(self, operation, x, size):
+        if any(extent % count for extent, count in zip(x.shape[-2:], size)):
+            raise Unsupported("an adaptive average whose windows have different sizes")
+        self.on_avg_pool2d(operation, x, [extent // count for extent, count in zip(x.shape[-2:], size)])
+
+    def on__softmax(self, operation, x, dim, *_):
+        value, places, samples = self.positions(x)
+        _, grid = self.view(x)
+        places, samples = (item.movedim(dim, -1).reshape(-1, x.shape[dim]) for item in (places, samples))
+        if bool((samples != samples[:, :1]).any()):
+            raise Unsupported("a softmax over the batch")
+        mine = places[samples[:, 0] == 0]
+        self.define("softmax", [value], operation.outputs[0].flatten()[grid], {"index": mine[mine[:, 0].argsort()]}, operation)
+
+    on__safe_softmax = on__softmax
+
+    def on__log_softmax(self, operation, x, dim, *_):
+        middle = self.more(x)
+        self.on__softmax(replace(operation, outputs=[middle]), x, dim)
+        self.also(operation, "log", operation.outputs[0], middle)
+
+    def on_native_layer_norm(self, operation, x, shape, weight, bias, epsilon):
+        width = 1
+        for extent in shape:
+            width *= extent
+        value, rows, columns = self.matrix(x.reshape(-1, width))
+        take = lambda item: self.constant(item.reshape(-1)[columns]) if item is not None else None  # noqa: E731
+        self.define("norm", [value], operation.outputs[0].reshape(-1, width)[rows][:, :, columns],
+                    {"type": "LayerNorm", "weight": take(weight), "bias": take(bias), "epsilon": epsilon}, operation)
+
+    # ---- Products ----
+
+    def on_linear_rows(self, operation, rows, weight, bias, out):
+        """rows [R, K] × weight [K, N] (+ bias [N]) = out [R, N]."""
+        value, order, columns = self.matrix(rows)
+        data = {"weight": self.constant(weight[columns]), "bias": self.constant(bias) if bias is not None else None}
+        return self.define("linear", [value], out[order], data, operation)
+
+    def product(self, operation, a, b, out, bias=None):
+        """a [G, M, K] × b [G, K, N] = out [G, M, N]."""
+        left, right = bool((a > 0).any()), bool((b > 0).any())
+        if left and right:
+            return self.contract(operation, a, b, out)
+        if right:  # a constant × a value: the value's columns are its rows
+            a, b, out = b.transpose(1, 2), a.transpose(1, 2), out.transpose(1, 2)
+        if bool((b == b[:1]).all()) or bool((self.numbers[-b] == self.numbers[-b[:1]]).all()) and not self.names(b):
+            return self.on_linear_rows(operation, a.reshape(-1, a.shape[2]), b[0], bias, out.reshape(-1, out.shape[2]))
+        raise Unsupported("a constant matrix for each head, as a learned query")
+
+    def on_mm(self, operation, a, b):
+        self.product(operation, a[None], b[None], operation.outputs[0][None])
+
+    def on_bmm(self, operation, a, b):
+        self.product(operation, a, b, operation.outputs[0])
+
+    def on_addmm(self, operation, bias, a, b, beta=1, alpha=1):
+        self.added(operation, bias, a[None], b[None], operation.outputs[0][None], beta, alpha)
+
+    def on_baddbmm(self, operation, bias, a, b, beta=1, alpha=1):
+        self.added(operation, bias, a, b, operation.outputs[0], beta, alpha)
+
+    def added(self, operation, bias, a, b, out, beta, alpha):
+        if beta == alpha == 1 and bias.dim() == 1 and not (bias > 0).any() and not (b > 0).any():
+            return self.product(operation, a, b, out, bias)
+        if beta not in (0, 1):
+            raise Unsupported("a product whose addend has a factor")
+        middle = self.more(out)
+        self.product(operation, a, b, middle)
+        if alpha != 1:
+            middle = self.also(operation, "mul", self.more(out) if beta else out, middle, alpha)
+        return self.also(operation, "add", out, middle, bias) if beta else None
+
+    def on_convolution(self, operation, x, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+        if transposed or (weight > 0).any():
+            raise Unsupported("a transposed convolution" if transposed else "a convolution with computed weights")
+        if set(dilation) != {1}:
+            raise Unsupported("a convolution with dilation")
+        rank, out, kernel = weight.dim() - 2, operation.outputs[0], tuple(weight.shape[2:])
+        zeros, inner = self.zeros_around(x)
+        around = tuple((ahead + own, behind + own) for (ahead, behind), own in zip(zeros, padding))
+
+        def windows(numbers):
+            """[positions, channels · kernel] of numbers [batch, channels, extents…], with zeros around."""
+            found = torch.nn.functional.pad(numbers, [amount for pair in around[::-1] for amount in pair])
+            for dim in range(rank):
+                found = found.unfold(2 + dim, kernel[dim], stride[dim])
+            return found.movedim(1, 1 + rank).reshape(len(numbers), out[0, 0].numel(), -1)
+
+        parts = weight.reshape(groups, weight.shape[0] // groups, -1).transpose(1, 2)
+        whole = torch.zeros(groups * parts.shape[1], weight.shape[0], dtype=torch.int64)
+        for group, part in enumerate(parts):  # one matrix with zeros
+            whole[group * part.shape[0]:(group + 1) * part.shape[0], group * part.shape[1]:(group + 1) * part.shape[1]] = part
+        value, places, samples = self.positions(inner)
+        layout, result = windows(inner), out.flatten(2).transpose(1, 2)
+        if bool((samples.flatten(1) != torch.arange(len(inner))[:, None]).any()) or len(inner) != self.batch:
+            self.on_linear_rows(operation, layout.flatten(0, 1), whole, bias, result.flatten(0, 1))
+            return
+        index = windows(places + 1)[0] - 1
+        source = value if torch.equal(layout, value.layout) else self.define(
+            "gather", [value], layout, {"index": index, "numbers": torch.zeros(index.shape).double(), "constants": torch.zeros_like(index)})
+        self.define("linear", [source], result, {
+            "weight": self.constant(whole), "bias": self.constant(bias) if bias is not None else None,
+            "convolution": {"extents": tuple(inner.shape[2:]), "kernel": kernel, "stride": tuple(stride), "around": around, "groups": groups,
+                            "weight": self.constant(weight)}}, operation)
+
+    @staticmethod
+    def zeros_around(x):
+        """Zeros that were put around [batch, channels, positions…], (in front, behind) for each dimension, and what is inside."""
+        found = []
+        for dim in range(2, x.dim()):
+            rows = (x != 0).transpose(0, dim).flatten(1).any(1).nonzero().flatten()
+            first, last = (int(rows[0]), int(rows[-1])) if len(rows) else (0, x.shape[dim] - 1)
+            found.append((first, x.shape[dim] - 1 - last))
+            x = x.narrow(dim, first, last + 1 - first)
+        return found, x
+
+    def contract(self, operation, a, b, out):
+        left, places_a, samples_a = self.positions(a)
+        right, places_b, samples_b = self.positions(b)
+        label = samples_a[:, 0, 0]
+        if any(bool((samples != label[:, None, None]).any()) for samples in (samples_a, samples_b)):
+            raise Unsupported("attention over the batch; make the batch the first dimension of the input and of every value (batch_first=True)")
+        order = label.sort(stable=True).indices.view(self.batch, -1)
+        index_a, index_b = places_a[order], places_b[order]
+        if bool((index_a != index_a[:1]).any()) or bool((index_b != index_b[:1]).any()):
+            raise Unsupported("samples of the batch are treated differently")
+        self.define("contract", [left, right], out[order].permute(0, 2, 1, 3).flatten(2), {"left": index_a[0], "right": index_b[0]}, operation)
+
+    # ---- Tables ----
+
+    def on_embedding(self, operation, table, ids, padding=-1, *_, **__):
+        if (table > 0).any() or table.dim() != 2:
+            raise Unsupported("rows of a computed table")
+        value, order, _ = self.matrix(ids.reshape(-1, 1))
+        self.define("embedding", [value], operation.outputs[0].reshape(ids.numel(), -1)[order], {"table": self.constant(table), "padding": padding}, operation)
+
+    def on_index(self, operation, table, indices):
+        if len(indices) != 1:
+            raise Unsupported("an index that is computed from the input")
+        self.on_embedding(operation, table, indices[0])
