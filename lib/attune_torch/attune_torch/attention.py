@@ -8,7 +8,7 @@ from .errors import Unsupported
 from .evaluate import evaluate
 from .formulas import AFFINE, close, draw
 from .layers import rotary_frequencies
-from .normal import Constant
+from .normal import REFUSED, Constant
 
 HIDDEN = -1e3  # what is added to scores that nobody shall see; exp(HIDDEN) is 0 in floats
 PADDING = "export without it; padding is given at run time, and the folder's README.md shows its SequenceLength"
@@ -107,8 +107,10 @@ class AttentionMatch:
         found = next((cut for cut in reversed(cuts) if cut.kind == "contract" and cut.layout.shape == inner.layout.shape), None)
         if found is None:
             others = [item for item in ends if item.kind != "contract"]
+            if any(item.kind == "unknown" for item in ends):
+                raise Unsupported(REFUSED)
             if any(self.from_input(item) or item.kind in ("input", "gather") for item in others):
-                raise Unsupported(f"attention with a mask that forward computes from the input; if it is one of padding, a padding mask, {PADDING}")
+                raise Unsupported(f"attention with a mask that forward computes from the input; if it is a padding mask, {PADDING}")
             raise Unsupported("attention whose scores are more than one product, as with relative positions that are computed")
         return found
 
@@ -157,7 +159,7 @@ class AttentionMatch:
         left = None if int(seen.min()) == 1 - rows else -int(seen.min())
         inside = (distance <= (keys if right is None else right)) & (distance >= -(rows if left is None else left))
         if bool((mask != mask[:, :1]).any()) or not torch.equal(inside, ~hidden) or min(left or 0, right or 0) < 0:
-            raise Unsupported(f"a mask that is not causal, and no window of each token's neighbors; if it is one of padding, a padding mask, {PADDING}")
+            raise Unsupported(f"a mask that is not causal, and no window of each token's neighbors; if it is a padding mask, {PADDING}")
         return left, right
 
     # ---- Queries, keys and values ----

@@ -140,7 +140,8 @@ class Capture(TorchDispatchMode):
                 self.shadow(tensor, name)
             first.append(name)
         self.aliases = {name: names for names in self.names.values() for name in names}
-        self.parameters = {alias for name, item in module.named_parameters() if item.requires_grad for alias in self.aliases.get(name, [name])}
+        self.parameters = {alias for name, item in module.named_parameters()
+                           if item.requires_grad or isinstance(module, NodeByNode) for alias in self.aliases.get(name, [name])}
         self.given, self.inputs = inputs, []
         for tensor in inputs:
             self.alive.append(tensor)
@@ -357,8 +358,9 @@ class Capture(TorchDispatchMode):
                 raise Unsupported(f"{path}: {name} answers a {type(one).__name__}; a hint is for a module that answers one tensor")
         self.paused = True
         far = float((expected - found).abs().max()) if expected.shape == found.shape else math.inf
+        largest = float(expected.abs().max())
         self.paused = False
-        if not far <= 1e-4 * max(1.0, float(expected.abs().max()) if far < math.inf else 1.0):
+        if not far <= 1e-4 * max(1.0, largest):
             raise Unsupported(f"the hint of {path or 'the model'} is wrong: the module answers {list(expected.shape)}, its hint "
                               f"{list(found.shape)}, and they differ by {far:.3g}")
 
@@ -411,7 +413,7 @@ def in_evaluation(module):
 @contextmanager
 def trained(module):
     """With every parameter trained: the passes of frozen ones are other operations."""
-    frozen = [item for item in module.parameters() if item.is_floating_point() and not item.requires_grad]
+    frozen = [item for item in module.parameters() if item.is_floating_point() and not item.requires_grad and not isinstance(module, NodeByNode)]
     for item in frozen:
         item.requires_grad_(True)
     try:
@@ -447,17 +449,18 @@ def the_output(output):
 def answer(module, args, kwargs):
     """What the module answers. Raises Unsupported if forward itself fails."""
     where = Where(module)
-    try:
-        with in_evaluation(module), torch.no_grad(), where:
-            return the_output(module(*args, **kwargs))
-    except (Unsupported, ValueError) as problem:
-        if isinstance(problem, Unsupported):
+    for mode in (torch.no_grad, torch.enable_grad):  # some of PyTorch's fast paths without gradients fail where the others do not
+        try:
+            with in_evaluation(module), mode(), where:
+                return the_output(module(*args, **kwargs)).detach()
+        except Unsupported:
             raise
-        failed = problem
-    except Exception as problem:  # noqa: BLE001: whatever the model raises
-        failed = problem
+        except Exception as problem:  # noqa: BLE001: whatever the model raises
+            failed = problem
+            path = where.path()
+            where.stack.clear()
     shapes = ", ".join(f"{list(item.shape)} of {str(item.dtype).removeprefix('torch.')}" for item in (*args, *kwargs.values()))
-    inside = f" in {where.path()}" if where.path() else ""
+    inside = f" in {path}" if path else ""
     raise Unsupported(f"forward itself fails{inside} on sample_input, {shapes}: {failure(failed)}") from failed
 
 

@@ -70,7 +70,7 @@ class Exported:
         found = Matcher(Graph(captured, output))
         if found.refusals and any(item.dim() == 3 and item.is_floating_point() for item in captured.given):
             other = Matcher(Graph(captured, output, channels_first=True))
-            found = min((found, other), key=lambda matcher: len(matcher.refusals))
+            found = found if other.refusals else other
         texts = list(dict.fromkeys(text for _, text in sorted(found.refusals, key=lambda pair: pair[0])))
         if len(texts) > 1:
             raise Unsupported(f"{len(texts)} steps of forward are in the way, in their order:\n" + "\n".join(
@@ -122,6 +122,10 @@ class Exported:
                 raise Unsupported(f"layers that differ from the module on {what}, by {far:.3g} of {float(expected.abs().max()):.3g}: forward computes something that "
                                   "its operations do not show, as by NumPy or a cache")
 
+    def first_name(self, name):
+        """Of the names of a tied tensor, the first."""
+        return self.captured.aliases.get(name, [name])[0]
+
     def declare(self, layer):
         """The type of a block, once for equal ones, and the table of its names."""
         key = layer.block.shape_key()
@@ -140,13 +144,13 @@ class Exported:
         """The embedding that is the head, too."""
         part = self.parts[-1]
         first, last = part[0], part[-1]
-        if len(self.parts) > 1 or first.kind != "embedding" or last.kind != "linear" or first.tensors[0] != last.tensors[0]:
+        if len(self.parts) > 1 or first.kind != "embedding" or last.kind != "linear" or self.first_name(first.tensors[0]) != self.first_name(last.tensors[0]):
             return False
         if last.bias:
             raise Unsupported("a bias beside a tied head: a head that is tied to the embedding and has a bias: " + last.path)
         if first.scaled:
             raise Unsupported("an embedding times a constant, and a head that is tied to it; make the factors of features a parameter, "
-                              f"nn.Parameter(torch.full(({first.value.features},), …)), which becomes a LayerScale: {first.path}")
+                              f"nn.Parameter(torch.full(({first.value.features},), …)), which becomes a LayerScale: {first.names[0]}")
         return True
 
     def __repr__(self):
@@ -157,15 +161,12 @@ class Exported:
         if odd:
             raise Unsupported(f"{odd!r} cannot be a name in C++, which is ASCII without quotes, backslashes, semicolons and control "
                               "characters: rename the module")
-        if any(name == "" for layer in self.layers for name in layer.names):
-            raise Unsupported("the module is one layer by itself, whose tensors have no path; export nn.Sequential(module)")
-        used = [name for layer in (self.layers[:-1] if self.tied else self.layers) for name in layer.tensors]
+        used = [self.first_name(name) for layer in (self.layers[:-1] if self.tied else self.layers) for name in layer.tensors]
         twice = next((name for name in used if used.count(name) > 1), None)
         if twice:
             raise Unsupported(f"{twice} is a tensor of two layers; attune ties a head to the embedding before it, and nothing else")
-        whole = {name for name in used if name in module.state_dict()}
-        self.aliases = [(other, name) for name in dict.fromkeys(used) if name in self.captured.aliases for other in self.captured.aliases[name]
-                        if other != name and other in module.state_dict() and name in whole]
+        self.aliases = [(other, name) for name in self.state if name in self.captured.aliases for other in self.captured.aliases[name]
+                        if other != name and other in module.state_dict()]
         self.check_read(module)
 
     def check_read(self, module):
@@ -174,7 +175,8 @@ class Exported:
         for change in self.changes:
             found |= change.sources() if hasattr(change, "sources") else set()
             norm = getattr(change, "norm", None)
-            found |= {f"{norm}.weight", f"{norm}.bias"} if norm else set()
+            found |= {f"{norm}.{leaf}" for leaf in ("weight", "bias", "running_mean", "running_var")} if norm else set()
+            found |= {change.mean, change.std} if hasattr(change, "std") else set()
         found |= {alias for name in found for alias in self.captured.aliases.get(name, ())}
         for name in sorted(self.captured.parameters & self.graph.read - found):
             raise Unsupported(f"{name}, {list(module.state_dict()[name].shape)}, takes part in forward, and no layer of attune has it: its value changes nothing "

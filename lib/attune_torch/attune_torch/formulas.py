@@ -124,9 +124,24 @@ class Formulas:
         found = self.activation(value, cut, function, x)
         if found is None and self.only(NORMS, value, cut):
             found = self.norm(value, cut, function, zero)
-        if found is None:
-            self.refuse_other(function, x, y)
         return found
+
+    def refuse_other(self, value, cut):
+        """Raises Unsupported of a function that attune has not, by its name."""
+        if self.only(AFFINE, value, cut):
+            return
+        x = draw(6, cut.tokens, cut.features, scale=4)
+        try:
+            y = evaluate(value, {cut: x})
+        except (RuntimeError, TypeError):
+            return
+        for name, known in OTHERS.items():
+            wanted = known(x)
+            flat, target = (item - item.mean((0, 1)) for item in (wanted, y))
+            slope = ((target * flat).sum((0, 1)) / flat.square().sum((0, 1))).nan_to_num()
+            shift = (y - slope * wanted)[0, 0]
+            if bool(slope.any()) and close(y, slope * wanted + shift, 1e-4):
+                raise Unsupported(f"attune has no {name}")
 
     def activation(self, value, cut, function, x):
         if not self.only(SMOOTH, value, cut):
@@ -173,7 +188,11 @@ class Formulas:
     def epsilon(self, value, cut, found):
         """An epsilon as the code has it, from its value by numbers."""
         fitting = [item for item in self.literals(value, cut) if item > 0 and abs(item - found) <= 0.02 * item + 1e-13]
-        return min(fitting, key=lambda item: abs(item - found)) if fitting else max(0.0, float(f"{found:.3g}"))
+        if not fitting:
+            return max(0.0, float(f"{found:.3g}"))
+        nearest = min(fitting, key=lambda item: abs(item - found))
+        short = float(f"{nearest:.6g}")  # as people wrote what is a float of 32 bits
+        return short if torch.tensor(short) == torch.tensor(nearest) else nearest
 
     def vectors(self, value, cut, weight, bias):
         """A norm's weight and bias as constants with addresses, if the region has them; every parameter in it is one of them."""
@@ -206,16 +225,6 @@ class Formulas:
         factor = float(wanted[at] / own[at]) if own[at] else 0.0
         return factor if factor and close(own * factor, wanted, 1e-6) else 0.0
 
-    @staticmethod
-    def refuse_other(function, x, y):
-        for name, known in OTHERS.items():
-            wanted = known(x)
-            flat, target = (item[:, :1] - item[:, :1].mean((0, 1)) for item in (wanted, y))
-            slope = (target * flat).sum((0, 1)) / flat.square().sum((0, 1))
-            shift = (y - slope * wanted)[0, 0]
-            if close(y, slope * wanted + shift, 1e-4):
-                raise Unsupported(f"attune has no {name}")
-
     # ---- Factors and biases of features ----
 
     def step(self, value):
@@ -238,6 +247,9 @@ class Formulas:
         drawn = draw(1, x.tokens, x.features, scale=3)
         if not torch.isfinite(shift).all() or not close(evaluate(value, {x: drawn}), slope * drawn + shift):
             return None
+        normalized = self.normalization(value, x, others)
+        if normalized is not None:
+            return normalized
         if self.parameters(*others):
             return self.learned(value, x, others[0], slope, shift)
         if bool((slope == 1).all()) and bool((shift == 0).all()):
@@ -314,9 +326,6 @@ class Formulas:
     def affine(self, value, x, slope, shift, others):
         """Constants on each feature, in the layer before them or as a layer."""
         before = self.layer(x)
-        normalized = self.normalization(value, x, others)
-        if normalized is not None:
-            return normalized
         plain = bool((slope == slope[0]).all()) and not shift.any() and float(slope[0]) != 0
         if plain and self.uses[x] == 1 and self.may_scale(before):
             return self.scaled(value, before, self.factor(value, float(slope[0])))
@@ -384,7 +393,7 @@ class Formulas:
         return Constant(like.addresses.reshape(-1), values)
 
     def normalization(self, value, x, others):
-        """(x - mean) / std by two tensors of the state_dict that are no parameters; or None."""
+        """(x - mean) / std by two tensors of the state_dict; or None."""
         if value.data["name"] != "div" or x.data.get("name") != "sub" or len(others) != 1 or value.sources[0] is not x or self.uses[x] > 1:
             return None
         inner = x.derived()[0]

@@ -2,7 +2,7 @@
 import torch
 
 from . import tensors
-from .folding import changes_of
+from .folding import LeftOut, Taken, changes_of
 
 
 def load(module, file, say=print):
@@ -15,7 +15,11 @@ def load(module, file, say=print):
     changes = changes_of(module, metadata, file)
     for change in changes:
         state = change.apply(state)
-    for name in tensors.conv1d_weights(module) & set(learned):
+    made = {name for change in changes if isinstance(change, Taken) for name in change.tensors}
+    for name in list(learned):  # second names of tied tensors, which the export leaves out
+        if name not in state and any(isinstance(change, LeftOut) and name in change.tensors for change in changes):
+            del learned[name]
+    for name in tensors.conv1d_weights(module) & set(learned) - made:
         learned[name] = learned[name].t()
     missing, unknown = sorted(set(state) - set(learned)), sorted(set(learned) - set(state))
     if missing or unknown:

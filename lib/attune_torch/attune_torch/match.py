@@ -8,9 +8,11 @@ from .attention import AttentionMatch, attention
 from .errors import Unsupported
 from .formulas import OWN_FACTORS, Formulas
 from .layers import llama3_scaling
-from .normal import Constant, Value
+from .normal import REFUSED, Constant, Value
 
 NOT_FIRST = "a part of the tokens that is not the first one; export the model without this step, and take that row of the output on the device"
+# Functions that stand for themselves; others may be parts of a formula.
+NAMED = {"softplus", "elu", "leaky_relu", "hardtanh", "hardswish", "hardsigmoid", "mish", "gelu", "silu", "relu", "softmax", "log_sigmoid_forward", "prelu"}
 NO_RESIDUAL = "a sum of two values that is no residual connection: one is to be computed from the other, and have its shape"
 MEAN = "a sum over tokens; divide it by their number, x.sum(1) / x.shape[1], or take x.mean(1), which is a Pooling"
 
@@ -20,12 +22,13 @@ class Matcher(AttentionMatch, Formulas):
 
     def __init__(self, graph):
         super().__init__(graph)
-        self.notes, self.scalings = [], self.find_scalings(graph.captured.where.module)
+        self.notes, self.stack, self.scalings = [], [], self.find_scalings(graph.captured.where.module)
         end = self.without_log_softmax(graph.output)
         self.output = self.layer(end)
         self.end = end
         self.check_order()
-        self.check_tensors()
+        if not self.refusals:
+            self.check_tensors()
 
     @staticmethod
     def find_scalings(root):
@@ -43,7 +46,7 @@ class Matcher(AttentionMatch, Formulas):
 
     def without_log_softmax(self, value):
         """The logits, where a model ends with their log-softmax."""
-        if value.data.get("name") == "log" and value.sources[0].kind == "softmax" and "log_softmax" in value.operation.name:
+        if value.data.get("name") == "log" and value.sources[0].kind == "softmax" and "log_softmax" in value.sources[0].operation.name:
             index = value.sources[0].data["index"]
             if torch.equal(index, torch.arange(index.numel()).view(value.tokens, value.features)):
                 self.notes.append("The log-softmax at the end is left out: the outputs are logits, which CrossEntropy takes.")
@@ -54,38 +57,40 @@ class Matcher(AttentionMatch, Formulas):
 
     def layer(self, value):
         if value not in self.memo:
+            self.stack.append(value)
             try:
                 self.memo[value] = getattr(self, f"on_{value.kind}", self.on_row)(value)
             except Unsupported as problem:
                 self.refuse(value, str(problem))
                 self.memo[value] = self.new("refused", [self.layer(item) for item in self.beyond(value)], value)
+            self.stack.pop()
         return self.memo[value]
 
     def refuse(self, value, text):
-        operation = value.operation
-        at = value
-        while operation is None and at.derived():
-            at = at.derived()[0]
-            operation = at.operation
+        if text == REFUSED:
+            return
+        operation = next((item.operation for item in [value, *self.stack[::-1]] if item.operation is not None), None)
         self.refusals.append((value.number, f"{text}: {operation.describe()}" if operation else text))
 
     def beyond(self, value):
         """What to look at after a refused value: of attention, what its projections take."""
         if value.kind in ("pointwise", "reduce", "softmax"):
             cuts = [item for item in self.cuts(value)[0] if item.layout.shape == value.layout.shape]
-            return cuts[-1:] or value.derived()
-        if value.kind != "contract":
+            named = next((at for at, item in enumerate(cuts) if item.kind == "softmax" or item.data.get("name") in NAMED), len(cuts))
+            return (cuts[:1] if value.data.get("name", value.kind) in NAMED else cuts[:named + 1][-1:]) or value.derived()
+        if value.kind not in ("contract", "unknown", "linear"):
             return value.derived()
+        kinds = {"linear": ("gather",)}.get(value.kind, ("contract", "softmax", "pointwise", "gather", "reduce"))
         found, stack, seen = {}, value.derived(), set()
         while stack:
             item = stack.pop()
             if item in seen:
                 continue
             seen.add(item)
-            if item.kind in ("contract", "softmax", "pointwise", "gather", "reduce") and item.derived():
+            if item.kind in kinds and item.derived():
                 stack += item.derived()
             else:
-                found.update(dict.fromkeys(item.derived() if item.kind == "linear" else [item]))
+                found.update(dict.fromkeys(item.derived() if item.kind == "linear" and value.kind != "linear" else [item]))
         return sorted(found, key=lambda item: item.number)
 
     def new(self, kind, sources, value, **data):
@@ -95,7 +100,9 @@ class Matcher(AttentionMatch, Formulas):
         return value
 
     def on_unknown(self, value):
-        return self.new("refused", [self.layer(item) for item in value.derived()], value)
+        if value.data.get("why"):
+            self.refuse(value, value.data["why"])
+        return self.new("refused", [self.layer(item) for item in self.beyond(value)], value)
 
     def on_embedding(self, value):
         return self.new("embedding", [self.layer(value.sources[0])], value, **value.data)
@@ -104,21 +111,28 @@ class Matcher(AttentionMatch, Formulas):
         return self.new("norm", [self.layer(value.sources[0])], value, **value.data)
 
     def on_row(self, value):
-        cuts, _ = self.cuts(value)
-        if not (value.kind == "pointwise" and value.data["name"] == "batch_norm"):
-            for cut in reversed(cuts):
-                if cut.layout.shape == value.layout.shape:
-                    found = self.identify(value, cut)
-                    if found is not None:
-                        return found
+        cuts = [cut for cut in self.cuts(value)[0] if cut.layout.shape == value.layout.shape and value.data.get("name") != "batch_norm"]
+        problem = None
+        for cut in reversed(cuts):
+            try:
+                found = self.identify(value, cut)
+            except Unsupported as own:
+                problem = problem or own
+                continue
+            if found is not None:
+                return found
+        for cut in reversed(cuts):
+            self.refuse_other(value, cut)
         found = self.step(value)
         if found is not None:
             return found
+        if problem is not None:
+            raise problem
         if value.kind == "reduce":
             return self.pool(value)
         if value.kind == "softmax":
             raise Unsupported("a softmax that is not attention's; leave it out at the end of a model, as CrossEntropy takes logits")
-        return self.sum_or_product(value, cuts)
+        return self.sum_or_product(value)
 
     # ---- Linear layers and convolutions ----
 
@@ -140,7 +154,7 @@ class Matcher(AttentionMatch, Formulas):
                 data["shape"] = convolution["weight"]
                 return self.new("linear", [self.new("rearranged", [inner], source, patches=True, **source.data)], value, **data)
         if inner.features != convolution["weight"].addresses.shape[1] * convolution["groups"] or not self.is_image(inner, source, convolution):
-            raise Unsupported("a convolution whose channels are not the features of tokens")
+            raise Unsupported("a convolution whose channels are not the features of tokens, or with padding that is not zeros")
         causal = len(kernel) == 1 and around == ((kernel[0] - 1, 0),) and kernel[0] > 1
         if not causal and any(ahead != behind for ahead, behind in around):
             raise Unsupported("a convolution with more zeros on one side, and not causal")
@@ -203,6 +217,8 @@ class Matcher(AttentionMatch, Formulas):
     def on_gather(self, value):
         index, first = value.data["index"], value.sources[0]
         if len(value.sources) == 1 and first.kind == "input":
+            if bool((index < 0).any()):
+                return self.with_constants(value, first)
             return self.new("rearranged", [first], value, **value.data)
         if len(value.sources) > 1:
             return self.concatenation(value)
@@ -343,7 +359,7 @@ class Matcher(AttentionMatch, Formulas):
         out = tuple((extent - size) // step + 1 for extent, size, step in zip(extents, kernel, stride))
         return self.new("window_pooling", [before], value, index=value.data["index"], extents=extents, kernel=kernel, stride=stride, out=out)
 
-    def sum_or_product(self, value, cuts):
+    def sum_or_product(self, value):
         name, derived = value.data["name"], value.derived()
         if len(derived) == 2 and len(value.sources) == 2 and name in ("add", "mul") and not self.alpha(value) and all(
                 item.layout.shape == value.layout.shape for item in derived):
@@ -418,6 +434,8 @@ class Matcher(AttentionMatch, Formulas):
         """What is said of a weight that forward computes."""
         for name in block.name.split(" & "):
             path, _, leaf = name.partition(".parametrizations.") if ".parametrizations." in name else name.rpartition(".")
+            if f"{path}.weight_mask" in block.name.split(" & "):
+                return f"the weight of {path} is computed from {name}: call torch.nn.utils.prune.remove(model.{path}, 'weight') before"
             call = f"parametrize.remove_parametrizations(model.{path}, {leaf.partition('.')[0]!r})" if ".parametrizations." in name else \
                 f"remove_weight_norm(model.{path})" if leaf in ("weight_g", "weight_v") else f"remove_spectral_norm(model.{path})" if leaf == "weight_orig" else None
             if call:

@@ -112,7 +112,7 @@ class Tensors:
         biased = bias is not None and bool((bias.addresses != 0).any())
         beside = self.whole(bias.addresses) if biased else []
         for name in names:
-            path = name[:-len(".weight")] if name.endswith(".weight") else "" if name == "weight" else None
+            path = name[:-len(".weight")] if name.endswith(".weight") else None
             if path is not None and (not biased or joined(path, "bias") in beside):
                 return self.named(path, name, joined(path, "bias") if biased else None)
         path = self.path_for(role, place, weight)
@@ -139,7 +139,7 @@ class Tensors:
         path = joined(place, role)
         if len(owners) == 1 and self.covers(weight.addresses, owners[0]):
             name = owners[0]
-            path = name[:-len(".weight")] if name.endswith(".weight") else name
+            path = name[:-len(".weight")] if name.endswith(".weight") else role if name == "weight" else name
             own = joined(path, "weight")
             if own not in self.file and (own == name or own not in self.state):
                 return path
@@ -152,6 +152,21 @@ class Tensors:
     def covers(self, addresses, name):
         """Whether addresses are all numbers of a tensor, in any order."""
         return addresses.numel() == self.state[name].numel() == len(addresses.unique()) and bool((addresses < 0).all())
+
+    def rename(self, name, new):
+        """Another name in the file for a tensor."""
+        value = self.file.pop(name)
+        self.file[new] = value
+        if name in self.homeless:
+            self.homeless[new] = self.homeless.pop(name)
+        if name in self.taken:
+            self.taken[new] = self.taken.pop(name)
+            return
+        rows, width = len(value), value[0].numel()
+        turned = name in self.transposed
+        part = Part(name, list(range(0, rows if turned else value.numel(), 1 if turned else width)), list(range(0, value.numel(), rows) if turned else range(width)),
+                    1.0, rows)
+        self.taken[new] = (list(value.shape), [part])
 
     def changes(self):
         return [Taken(self.taken)] if self.taken else []

@@ -26,6 +26,7 @@ POINTWISE = set("""add sub rsub mul div neg pow square sqrt rsqrt exp log log1p 
  logical_or bitwise_and bitwise_or bitwise_not reciprocal sin cos _to_copy addcmul addcdiv floor sign isinf isnan round threshold
  log_sigmoid_forward special_erf remainder floor_divide _prelu_kernel prelu""".split())
 REDUCE = {"mean", "sum", "amax", "amin", "var", "std", "norm", "linalg_vector_norm", "max", "logsumexp", "var_mean", "min"}
+REFUSED = "it takes a refused value"
 CHANNELS_FIRST = {"convolution", "native_batch_norm", "cudnn_batch_norm", "_native_batch_norm_legit_no_training", "avg_pool2d", "max_pool2d_with_indices",
                   "_adaptive_avg_pool2d"}
 
@@ -91,7 +92,7 @@ class Layouts:
         """The numbers of the values that addresses belong to. Raises Unsupported after a refused value."""
         found = self.owner[addresses[addresses > 0]].unique().tolist()
         if not found or found[0] < 0:
-            raise Unsupported("it takes a refused value")
+            raise Unsupported(REFUSED)
         return found
 
     def order_of(self, labels, count):
@@ -258,11 +259,15 @@ class Graph(Layouts):
         for addresses, given in zip(captured.inputs, captured.given):
             self.define("input", [], self.input_layout(addresses, given.is_floating_point(), needed))
         for operation in needed:
+            if operation.name == "embedding_renorm":
+                self.unknown(operation, "an embedding with max_norm, which changes rows as they are looked up; set it to None, with rows as they are to be")
+                continue
             method = "pointwise" if operation.name in POINTWISE else "reduce" if operation.name in REDUCE else operation.name
             try:
                 if not hasattr(self, f"on_{method}"):
                     raise Unsupported("attune has no layer for this")
                 getattr(self, f"on_{method}")(operation, *operation.arguments, **operation.options)
+                self.others(operation)
             except Unsupported as problem:
                 self.unknown(operation, str(problem))
         if not (output > 0).any():
@@ -305,9 +310,16 @@ class Graph(Layouts):
         self.read = set(self.names(torch.cat(read)))
         return found[::-1]
 
+    def others(self, operation):
+        """The outputs of an operation that no layer has."""
+        for index, out in enumerate(operation.outputs[1:], 1):
+            if out.numel() and out.numel() % self.batch == 0 and bool((self.owner[out] < 0).all()):
+                self.define("unknown", self.values[-1].derived(), out.reshape(self.batch, 1, -1), {
+                    "why": f"output {index} of {operation.name}, as the places of a maximum"}, operation)
+
     def unknown(self, operation, why):
         """A refused operation: its numbers have a layout, so that what follows is read, too."""
-        if why != "it takes a refused value":
+        if why != REFUSED:
             self.refusals.append((len(self.values), f"{why}: {operation.describe()}"))
         operands = [item for item in operation.arguments if isinstance(item, torch.Tensor) and (item > 0).any()]
         sources = [self.values[owner] for item in operands for owner in self.owner[item[item > 0]].unique().tolist() if owner >= 0]
@@ -353,10 +365,10 @@ class Graph(Layouts):
 
     def on_native_batch_norm(self, operation, x, weight, bias, mean, variance, training, momentum, epsilon):
         if training or mean is None:
-            raise Unsupported("BatchNorm has no running statistics (track_running_stats=False): its numbers depend on the batch")
+            raise Unsupported(f"BatchNorm {operation.path} has no running statistics (track_running_stats=False): its numbers depend on the batch")
         value, grid = self.view(x)
         if not self.is_transposed(x, value) and not (x.dim() == 2 and torch.equal(x, value.layout.reshape(x.shape))):
-            raise Unsupported("BatchNorm of something else than the features of each token")
+            raise Unsupported(f"BatchNorm {operation.path} of something else than the features of each token")
         take = lambda item: self.constant(item) if item is not None else None  # noqa: E731
         mean, variance, weight, bias = map(take, (mean, variance, weight, bias))
         scale = torch.rsqrt(variance.values + epsilon) * (weight.values if weight else 1)

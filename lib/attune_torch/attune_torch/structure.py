@@ -85,6 +85,9 @@ class Structure:
             if not encoder:
                 raise Unsupported("a decoder that attends to an input itself; give the model an encoder, as an nn.Linear before")
             self.parts = [self.blocks(encoder), layers]
+        for layer in [layer for part in self.parts for layer in part]:
+            if "" in layer.names:
+                self.give_path(layer)
         self.check_inputs()
         self.leave_out(state)
 
@@ -120,6 +123,24 @@ class Structure:
                 tensors.file = change.apply(tensors.file)
         self.left = left
 
+    def give_path(self, layer):
+        """A path for a layer that is the module itself, whose tensors have none in common."""
+        tensors, path = self.tensors, layer.kind
+        while any(name.startswith(f"{path}.") for name in [*tensors.file, *tensors.state]):
+            path += "_"
+        new = {name: joined(path, name) for name in layer.tensors}
+        for name in layer.tensors:
+            tensors.rename(name, new[name])
+        for change in self.changes:
+            if isinstance(change, Scaled):
+                change.tensor = new.get(change.tensor, change.tensor)
+            elif isinstance(change, Folded) and joined(change.layer, "weight") in new:
+                change.layer = joined(path, change.layer)
+        layer.names = [path if name == "" else joined(path, name) for name in layer.names]
+        layer.tensors = list(new.values())
+        layer.shapes = {new.get(name, name): shape for name, shape in layer.shapes.items()}
+        self.floats = {new.get(name, name) for name in self.floats}
+
     # ---- Chains ----
 
     def chain(self, value, stop=None):
@@ -154,6 +175,8 @@ class Structure:
             if sources[0] is not sources[1]:
                 self.attend_to(value, stop)
             return [layer], sources[0]
+        if not hasattr(self, value.kind):
+            raise refused(value, "attune has no layer for this")
         return [getattr(self, value.kind)(value)], sources[0]
 
     def sum(self, value, stop):
@@ -219,6 +242,7 @@ class Structure:
             layer = layers[at]
             if layer.kind == "core":
                 after = layers[at + 1] if at + 1 < len(layers) and layers[at + 1].kind == "linear" else None
+                after = after if after is not None and after.d_out == layer.value.sources[0].features else None
                 found.append(self.attention(layer, after))
                 at += 1 + (after is not None)
             else:
@@ -457,8 +481,6 @@ class Structure:
         if after is not None:
             names["output"], output_bias, last = after.names[0], after.bias, after.value
             tensors += after.tensors
-            if after.d_out != d_model:
-                raise refused(last, "attention whose output has another width than its input")
         else:
             names["output"], output_bias, last = self.identity(value, names, d_model, heads * width, tensors), False, value
         left, right = data["window"]
@@ -598,10 +620,18 @@ class Structure:
         if kind(at) == "residual" and kind(at + 1) == "residual" and inside(at) == ["norm", "attention"] and \
                 inside(at + 1)[:1] == ["norm"] and inside(at + 1)[1:] in NETWORKS:
             first, second = chain[at].inside, chain[at + 1].inside
+            if not self.alike(first[0], second[0], second[1:]):
+                return None, 0
             return self.block(first[1:], second[1:], first[0], second[0], True, chain[at + 1]), 2
-        if [kind(at + i) for i in range(4)] == ["residual", "norm", "residual", "norm"] and inside(at) == ["attention"] and inside(at + 2) in NETWORKS:
+        if [kind(at + i) for i in range(4)] == ["residual", "norm", "residual", "norm"] and inside(at) == ["attention"] and inside(at + 2) in NETWORKS and \
+                self.alike(chain[at + 1], chain[at + 3], chain[at + 2].inside):
             return self.block(chain[at].inside, chain[at + 2].inside, chain[at + 1], chain[at + 3], False, chain[at + 3]), 4
         return None, 0
+
+    @staticmethod
+    def alike(norm1, norm2, network):
+        """Whether the parts of a block have one kind of norm, and both layers of its network have a bias or none."""
+        return norm1.norm == norm2.norm and (len(network) < 3 or network[0].bias == network[2].bias)
 
     def decoder_at(self, chain, at, kind, inside):
         """A decoder layer: attention to itself, to the encoder, a network."""
@@ -653,12 +683,8 @@ class Structure:
             names |= network[0].network_names
         else:
             first, second = network[0], network[2]
-            if first.bias != second.bias:
-                raise refused(first.value, f"a network in {first.path} of which one layer has a bias")
             parts = Network(attention.attention.seq_len, first.d_in, first.d_out, network[1].activation, first.bias)
             names |= {"linear1": first.names[0], "linear2": second.names[0]}
-        if norm1.norm != norm2.norm:
-            raise refused(norm2.value, f"two norms of different options in one block: {norm1.path}, {norm2.path}")
         if norm1.names:
             names |= {"norm1": norm1.names[0], "norm2": norm2.names[0]}
         path, names = relative(names)
