@@ -153,6 +153,10 @@ class Exported:
                               f"nn.Parameter(torch.full(({first.value.features},), …)), which becomes a LayerScale: {first.names[0]}")
         return True
 
+    def without_home(self):
+        """Tensors of the file, or rows of them, that no tensor of the module has: what they learn has no place to return to."""
+        return list(self.structure.tensors.homeless)
+
     def __repr__(self):
         return f"<attune_torch.Exported: {len(self.layers)} layers, {len(self.state)} tensors>"
 

@@ -200,6 +200,10 @@ class Taken:
     def names(self):
         return list(self.tensors)
 
+    def homeless(self):
+        """Tensors that no tensor of the module has."""
+        return [name for name, (_, parts) in self.tensors.items() if not any(part.source for part in parts)]
+
     def sources(self):
         return {part.source for _, parts in self.tensors.values() for part in parts if part.source}
 
@@ -223,7 +227,7 @@ class Taken:
         return {name: value for name, value in learned.items() if name not in self.tensors} | found
 
     def text(self):
-        return "\n".join(f"{', '.join(sorted({part.source for part in parts if part.source})) or 'nothing'}: from {name}"
+        return "\n".join(f"{', '.join(sorted({part.source for part in parts if part.source})) or 'no tensor of the module'}: from {name}"
                          for name, (_, parts) in self.tensors.items())
 
 

@@ -229,7 +229,7 @@ class Formulas:
 
     def step(self, value):
         """One operation with constants on each feature: a bias, a factor, a BatchNorm; or None."""
-        name, derived = value.data.get("name"), value.derived()
+        name, derived = value.data.get("name"), list(dict.fromkeys(value.derived()))
         if value.kind != "pointwise" or name not in AFFINE or len(derived) != 1 or derived[0].layout.shape != value.layout.shape:
             return None
         x = derived[0]
@@ -240,6 +240,8 @@ class Formulas:
         if name == "batch_norm":
             return self.batch_norm(value, x)
         others = [item for item in value.sources if isinstance(item, Constant)]
+        if name in ("mul", "div") and len(value.derived()) > 1:
+            return None
         if any(item.per_token for item in others):
             return self.table(value, x, others)
         probe = lambda number: evaluate(value, {x: torch.full((1, x.tokens, x.features), number, dtype=torch.float64)})[0, 0]  # noqa: E731

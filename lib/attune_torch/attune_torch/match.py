@@ -9,15 +9,15 @@ from .errors import Unsupported
 from .formulas import OWN_FACTORS, Formulas
 from .layers import llama3_scaling
 from .normal import REFUSED, Constant, Value
+from .rearranged import Rearranged
 
-NOT_FIRST = "a part of the tokens that is not the first one; export the model without this step, and take that row of the output on the device"
 # Functions that stand for themselves; others may be parts of a formula.
 NAMED = {"softplus", "elu", "leaky_relu", "hardtanh", "hardswish", "hardsigmoid", "mish", "gelu", "silu", "relu", "softmax", "log_sigmoid_forward", "prelu"}
 NO_RESIDUAL = "a sum of two values that is no residual connection: one is to be computed from the other, and have its shape"
 MEAN = "a sum over tokens; divide it by their number, x.sum(1) / x.shape[1], or take x.mean(1), which is a Pooling"
 
 
-class Matcher(AttentionMatch, Formulas):
+class Matcher(AttentionMatch, Rearranged, Formulas):
     """`output`: the layer that ends a graph. `refusals`: (number of a value, message). `notes`: sentences for people."""
 
     def __init__(self, graph):
@@ -205,122 +205,6 @@ class Matcher(AttentionMatch, Formulas):
         if layer.kind == "input" and len(layer.data.get("extents", ())) == 2:
             return layer.data["extents"]
         return (layer.tokens,)
-
-    # ---- Numbers in another order ----
-
-    def from_input(self, value):
-        """Whether a value is the input, changed by constants alone."""
-        while value.kind in ("pointwise", "gather") and len(value.derived()) == 1:
-            value = value.derived()[0]
-        return value.kind == "input"
-
-    def on_gather(self, value):
-        index, first = value.data["index"], value.sources[0]
-        if len(value.sources) == 1 and first.kind == "input":
-            if bool((index < 0).any()):
-                return self.with_constants(value, first)
-            return self.new("rearranged", [first], value, **value.data)
-        if len(value.sources) > 1:
-            return self.concatenation(value)
-        if bool((index < 0).any()):
-            return self.with_constants(value, first)
-        token, feature, width = index // first.features, index % first.features, first.features
-        if value.features == width and bool((feature == torch.arange(width)).all()):
-            return self.some_tokens(value, first, token[:, 0])
-        if value.tokens == first.tokens and bool((token == torch.arange(first.tokens)[:, None]).all()) and bool((feature == feature[0]).all()):
-            before = self.layer(first)
-            if before.kind == "linear" and not before.data.get("folds"):
-                bias = before.data["bias"]
-                return self.new("linear", before.sources, value, weight=before.data["weight"].at(feature[0]), bias=bias.at(feature[0]) if bias is not None else None)
-            raise Unsupported(f"a part of the features of {self.said(before)}")
-        if value.tokens == first.features and value.features == first.tokens:
-            raise Unsupported("tokens and features change places inside of the model, so that a layer takes something else than the features of each token")
-        if value.tokens == 1 and torch.equal(index[0], torch.arange(first.layout[0].numel())):
-            raise Unsupported("all tokens as one row, and then something else than a Linear")
-        if first.features == 1 and value.layout.numel() == first.layout.numel():
-            raise Unsupported("a single feature whose dimension is dropped before the last step; squeeze the output at the very end")
-        raise Unsupported(f"[{first.tokens}, {first.features}] rearranged to [{value.tokens}, {value.features}]")
-
-    @staticmethod
-    def said(layer):
-        return {"linear": "a Linear", "contract": "a product"}.get(layer.kind, layer.kind)
-
-    def some_tokens(self, value, first, token):
-        """The first token, or a convolution without its last ones."""
-        before = self.layer(first)
-        convolution = before.data.get("convolution")
-        if before.kind == "convolution" and len(convolution["kernel"]) == 1 and torch.equal(token, torch.arange(value.tokens)):
-            size, cut = convolution["kernel"][0], first.tokens - value.tokens
-            if cut == size - 1 and convolution["stride"] == (1,) and convolution["around"] == ((cut, cut),):
-                data = dict(before.data, convolution=dict(convolution, causal=True, around=((cut, 0),)), index=before.data["index"][:value.tokens])
-                return self.new("convolution", before.sources, value, **data)
-        if value.tokens == 1 and int(token[0]) == 0:
-            return self.new("pooling", [before], value, type="kFirst", index=value.data["index"])
-        if value.tokens == 1 and int(token[0]) == first.tokens - 1:
-            raise Unsupported(f"the last token as pooling, {NOT_FIRST}")
-        if bool((token.diff() == 1).all()) and int(token[-1]) == first.tokens - 1:
-            raise Unsupported(f"tokens that are dropped in front, {NOT_FIRST}")
-        raise Unsupported("tokens in another order" if value.tokens >= first.tokens else NOT_FIRST)
-
-    def with_constants(self, value, first):
-        """Trained tokens in front of the others."""
-        index = value.data["index"]
-        rows = (index < 0).all(1)
-        count = int(rows.sum())
-        whole = torch.equal(index[~rows].flatten(), torch.arange(first.layout[0].numel()))
-        if value.features != first.features or not whole or bool(((index < 0) != rows[:, None]).any()):
-            raise Unsupported("constants between the numbers of tokens, as of a change in place or padding")
-        if not bool(rows[:count].all()):
-            raise Unsupported("a trained token that is not in front of the others")
-        before = self.layer(first)
-        for at in range(count - 1, -1, -1):
-            tokens = self.graph.constant(value.data["constants"][at])
-            part = Value("class_token", [before], value.layout[:, at:], {"tokens": tokens}, value.operation, value.number)
-            before = part
-        return before
-
-    def concatenation(self, value):
-        """Features of several values side by side: heads of one attention, or a Linear in parts."""
-        layers, at, flat = [self.layer(item) for item in value.sources], 0, []
-        for source in value.sources:
-            flat.append(torch.arange(source.layout[0].numel()).view(source.layout.shape[1:]) + at)
-            at += source.layout[0].numel()
-        if any(item.tokens != value.tokens for item in value.sources):
-            raise Unsupported("a concatenation of tokens that is not a class token in front of the others")
-        side = torch.cat(flat, 1)
-        order = value.data["index"]
-        if not torch.equal(side.sort(1).values, order.sort(1).values):
-            raise Unsupported("a concatenation of some features")
-        chosen = (side[0][None] == order[0][:, None]).int().argmax(1)
-        if not torch.equal(side[:, chosen], order):
-            raise Unsupported("a concatenation of features in another order for each token")
-        if any(item.kind == "refused" for item in layers):
-            return self.new("refused", layers, value)
-        if all(item.kind == "attention" for item in layers) and torch.equal(chosen, torch.arange(len(chosen))):
-            return self.heads_side_by_side(value, layers)
-        if all(item.kind == "linear" and item.sources == layers[0].sources and not item.data.get("folds") and "shape" not in item.data for item in layers):
-            weight = Constant(*(torch.cat([getattr(item.data["weight"], part) for item in layers], 1)[:, chosen] for part in ("addresses", "values")))
-            biases = [item.data["bias"] or self.unnamed(torch.zeros(item.features).double()) for item in layers]
-            bias = Constant(*(torch.cat([getattr(item, part) for item in biases])[chosen] for part in ("addresses", "values")))
-            return self.new("linear", layers[0].sources, value, weight=weight, bias=bias if any(item.data["bias"] is not None for item in layers) else None)
-        raise Unsupported(f"a concatenation of {' and '.join(sorted({self.said(item) for item in layers}))}")
-
-    def heads_side_by_side(self, value, layers):
-        first = layers[0].data
-        for item in layers:
-            same = all(item.data[part].rotary == first[part].rotary and abs(item.data[part].factor - first[part].factor) < 1e-9 and
-                       (item.data[part].bias is None) == (first[part].bias is None) for part in ("query", "key", "values"))
-            if item.sources != layers[0].sources or item.data["window"] != first["window"] or not same:
-                raise Unsupported("attention of several kinds side by side")
-        joined = {}
-        for part in ("query", "key", "values"):
-            projection = first[part].heads(slice(None))
-            for tensor in ("weight", "bias"):
-                if getattr(projection, tensor) is not None:
-                    setattr(projection, tensor, Constant(*(torch.cat([getattr(getattr(item.data[part], tensor), own) for item in layers])
-                                                          for own in ("addresses", "values"))))
-            joined[part] = projection
-        return self.new("attention", layers[0].sources, value, **dict(first, **joined, mask=torch.cat([item.data["mask"] for item in layers])))
 
     # ---- Pooling, sums and products ----
 

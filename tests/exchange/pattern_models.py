@@ -1,0 +1,370 @@
+"""Spellings of one computation as public code has them, each with what becomes of it, and modules that would be exported wrong if numbers
+of one sample were taken for constants."""
+import math
+
+import numpy
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+WIDTH, HEADS, TOKENS, BATCH = 12, 3, 5, 4
+
+
+def rows(features=WIDTH):
+    return torch.randn(BATCH, TOKENS, features)
+
+
+def words(least=0):
+    return torch.randint(least, 15, (BATCH, TOKENS))
+
+
+class Attention(nn.Module):
+    """Attention written out; `change(self, x, scores)` is between scores and softmax."""
+
+    def __init__(self, change=None, scale=None, weights=None):
+        super().__init__()
+        self.change, self.scale = change, (WIDTH // HEADS) ** -0.5 if scale is None else scale
+        self.query, self.key, self.value, self.out = (nn.Linear(WIDTH, WIDTH) for _ in range(4))
+        for layer in (self.query, self.key) if weights else ():
+            nn.init.normal_(layer.weight, std=weights)
+
+    def forward(self, x):
+        split = lambda y: y.unflatten(-1, (HEADS, -1)).transpose(1, 2)  # noqa: E731
+        scores = split(self.query(x)) @ split(self.key(x)).transpose(-2, -1) * self.scale
+        scores = scores if self.change is None else self.change(self, x, scores)
+        return self.out((scores.softmax(-1) @ split(self.value(x))).transpose(1, 2).flatten(2))
+
+
+class Block(nn.Module):
+    """A transformer block of other names, and a head."""
+
+    def __init__(self, attention, tokenwise=False, embed=None):
+        super().__init__()
+        self.embed, self.attention, self.tokenwise = embed, attention, tokenwise
+        self.before, self.after = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+        self.wide, self.narrow, self.head = nn.Linear(WIDTH, 20), nn.Linear(20, WIDTH), nn.Linear(WIDTH, 4)
+
+    def forward(self, x):
+        x = x if self.embed is None else self.embed(x)
+        x = x + self.attention(self.before(x))
+        x = x + self.narrow(F.gelu(self.wide(self.after(x))))
+        return self.head(x if self.tokenwise else x.mean(1))
+
+
+class Step(nn.Module):
+    """A function between two Linears; `parts` are modules and parameters that it may use."""
+
+    def __init__(self, step, **parts):
+        super().__init__()
+        self.inward, self.outward, self.step = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, 4), step
+        for name, part in parts.items():
+            setattr(self, name, part)
+
+    def forward(self, x):
+        return self.outward(self.step(self, self.inward(x)))
+
+
+class Words(nn.Module):
+    """Ids that `step` makes rows of."""
+
+    def __init__(self, step, **parts):
+        super().__init__()
+        self.table, self.head, self.step = nn.Embedding(15, WIDTH), nn.Linear(WIDTH, 4), step
+        for name, part in parts.items():
+            setattr(self, name, part)
+
+    def forward(self, ids):
+        return self.head(self.step(self, ids))
+
+
+def encoder(**options):
+    return nn.TransformerEncoderLayer(WIDTH, HEADS, 20, **{"batch_first": True, **options})
+
+
+def parameter(*shape):
+    return nn.Parameter(0.3 * torch.randn(*shape))
+
+
+def one_head(own, x, head):
+    q, k, v = (x @ own.weights[3 * head + index] for index in range(3))
+    return (q @ k.transpose(1, 2) * 4 ** -0.5).softmax(-1) @ v
+
+
+def packed_attention(own, x):
+    q, k, v = own.qkv(x).reshape(len(x), TOKENS, 3, HEADS, -1).permute(2, 0, 3, 1, 4)[0:3]
+    qkv = torch.stack([q, k, v])
+    weights = (qkv[0] @ qkv[1].transpose(-1, -2) / 2).softmax(-1)
+    return x + own.proj((weights @ qkv[2]).transpose(1, 2).reshape(x.shape))
+
+
+def by_einsum(own, x):
+    q, k, v = (torch.einsum("btd,dhk->bthk", x, weight) for weight in (own.q, own.k, own.v))
+    weights = torch.einsum("bthk,bshk->bhts", q, k).mul(0.5).softmax(-1)
+    return x + own.proj(torch.einsum("bhts,bshk->bthk", weights, v).flatten(2))
+
+
+def causal(hidden):
+    return lambda own, x, scores: scores + torch.full((TOKENS, TOKENS), hidden).triu(1)
+
+
+def written_softmax(own, x, scores):
+    e = (scores - scores.amax(-1, keepdim=True)).exp()
+    return (e / e.sum(-1, keepdim=True)).clamp_min(1e-30).log()
+
+
+def gamma_norm(own, x):
+    mean = x.mean(-1, keepdim=True)
+    return own.gamma * (x - mean) / torch.sqrt((x - mean).pow(2).mean(-1, keepdim=True) + 1e-6) + own.beta
+
+
+def swiglu(own, x):
+    a, b = own.both(own.norm2(x)).chunk(2, -1)
+    return x + own.back(F.silu(b) * a)
+
+
+def attend_first(own, x):
+    return x + own.attend(own.norm1(x))
+
+
+def exported():
+    """name -> (module, sample)"""
+    torch.manual_seed(11)
+    dim = {"gamma": nn.Parameter(torch.rand(WIDTH) + 0.5), "beta": parameter(WIDTH)}
+    sine = torch.arange(TOKENS)[:, None] * 10000.0 ** (-torch.arange(0, WIDTH, 2) / WIDTH)
+    norm = nn.BatchNorm1d(WIDTH)
+    norm.running_mean.normal_(), norm.running_var.uniform_(0.5, 2)
+    tied = Words(lambda own, ids: own.mix(own.table(ids)), mix=nn.Linear(WIDTH, WIDTH))
+    tied.head = nn.Linear(WIDTH, 15, bias=False)
+    tied.head.weight = tied.table.weight
+    return {
+        "a block": (Block(Attention()), rows()),
+        "a scale of its own": (Block(Attention(scale=1.0)), rows()),
+        "a scale of its own that small weights hide": (Block(Attention(scale=0.1, weights=1e-3)), rows()),
+        "a scale in place": (Block(Attention(lambda own, x, scores: scores.mul_(0.3))), rows()),
+        "a causal mask of -1e9": (Block(Attention(causal(-1e9)), True), rows()),
+        "a causal mask of -inf": (Block(Attention(causal(-math.inf)), True), rows()),
+        "a mask of a window": (Block(Attention(lambda own, x, scores: scores.masked_fill(
+            (torch.arange(TOKENS) - torch.arange(TOKENS)[:, None]).abs() > 1, -1e9)), True), rows()),
+        "scores with a constant that softmax takes out": (Block(Attention(lambda own, x, scores: scores + 3)), rows()),
+        "packed projections by index": (Step(packed_attention, qkv=nn.Linear(WIDTH, 3 * WIDTH), proj=nn.Linear(WIDTH, WIDTH)), rows()),
+        "projections that are tensors": (Step(by_einsum, q=parameter(WIDTH, HEADS, 4), k=parameter(WIDTH, HEADS, 4), v=parameter(WIDTH, HEADS, 4),
+                                              proj=nn.Linear(WIDTH, WIDTH)), rows()),
+        "one module a head": (Step(lambda own, x: x + own.proj(torch.cat([one_head(own, x, head) for head in range(HEADS)], -1)),
+                                   weights=nn.ParameterList([parameter(WIDTH, 4) for _ in range(3 * HEADS)]), proj=nn.Linear(WIDTH, WIDTH)), rows()),
+        "no output projection": (Step(lambda own, x: x + (own.q(x) @ own.k(x).transpose(1, 2)).softmax(-1) @ own.v(x), q=nn.Linear(WIDTH, WIDTH),
+                                      k=nn.Linear(WIDTH, WIDTH), v=nn.Linear(WIDTH, WIDTH)), rows()),
+        "attention's weights that nobody reads": (Step(lambda own, x: x + own.mix(x, x, x, average_attn_weights=False)[0],
+                                                       mix=nn.MultiheadAttention(WIDTH, HEADS, batch_first=True)), rows()),
+        "tokens first": (Step(lambda own, x: own.layer(x.transpose(0, 1)).mean(0), layer=encoder(batch_first=False)), rows()),
+        "channels first": (Step(lambda own, x: torch.relu(own.filter(x.mT)).mT, filter=nn.Conv1d(WIDTH, WIDTH, 3, padding=1)), rows()),
+        "an input with its places changed": (nn.Sequential(nn.Conv1d(1, 1, 1), nn.Flatten(1), nn.Linear(7, 3)), torch.randn(BATCH, 1, 7)),
+        "features that are time steps": (Features(), torch.randn(BATCH, WIDTH, TOKENS)),
+        "all tokens as one row": (Rows(lambda x: x.flatten(1)), rows()),
+        "all tokens as one row, channels first": (Rows(lambda x: x.transpose(1, 2).reshape(len(x), -1)), rows()),
+        "positions of a parameter's slice": (Step(lambda own, x: x + own.positions[:TOKENS], positions=parameter(9, WIDTH)), rows()),
+        "positions from an offset": (Step(lambda own, x: x + own.positions(torch.arange(TOKENS) + 2), positions=nn.Embedding(9, WIDTH)), rows()),
+        "positions that are no tensor of the module": (Step(lambda own, x: x + own.positions[0], positions=[torch.randn(TOKENS, WIDTH)]), rows()),
+        "sinusoidal positions": (Step(lambda own, x: x + torch.stack([sine.sin(), sine.cos()], -1).flatten(1)), rows()),
+        "positions of zero": (Step(lambda own, x: x + own.positions, positions=nn.Parameter(torch.zeros(1, TOKENS, WIDTH))), rows()),
+        "a class token behind a Linear": (Step(lambda own, x: own.layer(torch.cat([own.token.expand(len(x), 1, -1), x], 1))[:, 0], token=parameter(WIDTH), layer=encoder()), rows()),
+        "gamma and beta": (Step(gamma_norm, **dim), rows()),
+        "a norm by F.normalize": (Step(lambda own, x: F.normalize(x, dim=-1) * WIDTH ** 0.5 * own.gamma, gamma=dim["gamma"]), rows()),
+        "norms of two epsilons": (Step(lambda own, x: own.two(own.one(x)), one=encoder(layer_norm_eps=1e-3), two=encoder()), rows()),
+        "a matrix that is a parameter": (Step(lambda own, x: torch.relu(x @ own.matrix + own.bias), matrix=parameter(WIDTH, WIDTH), bias=parameter(WIDTH)), rows()),
+        "a transposed matrix": (Step(lambda own, x: torch.relu(torch.matmul(x, own.matrix.t())), matrix=parameter(WIDTH, WIDTH)), rows()),
+        "half of a parameter": (Step(lambda own, x: x + own.back(F.relu(F.linear(x, own.matrix[:20]))), matrix=parameter(30, WIDTH), back=nn.Linear(20, WIDTH)), rows()),
+        "a packed gate": (Step(lambda own, x: swiglu(own, attend_first(own, x)), norm1=nn.LayerNorm(WIDTH), norm2=nn.LayerNorm(WIDTH), attend=Attention(),
+                               both=nn.Linear(WIDTH, 40), back=nn.Linear(20, WIDTH)), rows()),
+        "a BatchNorm behind a Linear": (Step(lambda own, x: torch.relu(own.norm(x.mT).mT), norm=norm), rows()),
+        "a factor of a branch": (Step(lambda own, x: x + 0.5 * own.branch(x), branch=nn.Linear(WIDTH, WIDTH)), rows()),
+        "a factor that no tensor takes": (Step(lambda own, x: torch.relu(x) * 3), rows()),
+        "an input that is normalized by numbers": (nn.Sequential(Function(lambda x: (x - 0.4) / 0.2), nn.Linear(WIDTH, 4)), rows()),
+        "a table times a number": (Words(lambda own, ids: own.table(ids) * WIDTH ** 0.5), words()),
+        "a table whose row 0 is padding": (Words(lambda own, ids: own.padded(ids), padded=nn.Embedding(15, WIDTH, padding_idx=0)), words(1)),
+        "a tied head": (tied, words()),
+        "log-probabilities": (nn.Sequential(nn.Linear(WIDTH, 4), nn.LogSoftmax(-1)), rows()),
+        "an unread buffer": (Unread(), rows()),
+        "a module that is its own layer": (nn.Linear(WIDTH, 3), rows()),
+        "a jit function": (Step(lambda own, x: scripted(x)), rows()),
+        "zero-copy NumPy": (Step(lambda own, x: torch.from_numpy(x.detach().numpy())), rows()),
+        "an autograd.Function": (Step(lambda own, x: Doubled.apply(x)), rows()),
+        "a write in place that a view sees": (Step(lambda own, x: torch.relu_(x.view(-1, WIDTH)).view(x.shape)), rows()),
+        "a batch of one": (Block(Attention()), rows()[:1]),
+        "a batch of as many as tokens": (Block(Attention()), torch.randn(TOKENS, TOKENS, WIDTH)),
+        "as many tokens as features": (Block(Attention()).requires_grad_(True), torch.randn(2, TOKENS, WIDTH)),
+        "frozen weights": (Block(Attention()).requires_grad_(False), rows()),
+    }
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x):
+        return x + x
+
+    @staticmethod
+    def backward(context, dy):
+        return dy + dy
+
+
+@torch.jit.script
+def scripted(x: torch.Tensor) -> torch.Tensor:
+    return 0.5 * x * (1.0 + torch.erf(x * 0.7071067811865476))
+
+
+class Function(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+class Rows(nn.Module):
+    """A Linear of all tokens."""
+
+    def __init__(self, flatten):
+        super().__init__()
+        self.inward, self.outward, self.flatten = nn.Linear(WIDTH, WIDTH), nn.Linear(TOKENS * WIDTH, 3), flatten
+
+    def forward(self, x):
+        return self.outward(self.flatten(torch.relu(self.inward(x))))
+
+
+class Features(nn.Module):
+    """[batch, features, time] as Linear takes it."""
+
+    def __init__(self):
+        super().__init__()
+        self.inward, self.outward = nn.Linear(WIDTH, 8), nn.Linear(8, 3)
+
+    def forward(self, x):
+        return self.outward(torch.relu(self.inward(x.permute(0, 2, 1))).mean(1))
+
+
+class Unread(nn.Module):
+    """Buffers that masks are made of, and a parameter that nothing reads."""
+
+    def __init__(self):
+        super().__init__()
+        self.inward, self.outward, self.spare = nn.Linear(WIDTH, 8), nn.Linear(8, 3), parameter(50, 50)
+        self.register_buffer("mask", torch.full((40, 40), -math.inf).triu(1))
+
+    def forward(self, x):
+        return self.outward(torch.relu(self.inward(x)))
+
+
+def refused():
+    """name -> (module, sample, texts of the message)"""
+    torch.manual_seed(12)
+    scores = lambda change, **parts: (with_parts(Block(Attention(change)), **parts), rows())  # noqa: E731
+    pad = lambda ids: (ids == 0)[:, None, :].expand(-1, TOKENS, -1).repeat_interleave(HEADS, 0)  # noqa: E731
+    hidden = nn.TransformerEncoderLayer(WIDTH, HEADS, 20, batch_first=True)
+    return {
+        "a mask of -10": (*scores(causal(-10.0)), ["numbers that are added to scores"]),
+        "a mask of rows of zeros": (Block(Attention(lambda own, x, s: s.masked_fill((x.abs().sum(-1) == 0)[:, None, None], -1e9))), rows(), ["attention"]),
+        "a padding mask": (Words(lambda own, ids: own.layer(own.table(ids), src_key_padding_mask=ids == 0), layer=hidden), words(1), ["padding mask", "SequenceLength"]),
+        "a padding mask for each head": (Words(lambda own, ids: own.layer(own.table(ids), src_mask=pad(ids)), layer=hidden), words(1), ["mask that forward computes"]),
+        "a padding mask through an index": (Words(lambda own, ids: own.layer(own.table(ids), src_mask=pad(ids[:BATCH])), layer=hidden), words(1), ["mask that forward computes"]),
+        "dropout in evaluation": (Step(lambda own, x: F.dropout(x, 0.1)), rows(), ["differs from run to run", "training=self.training"]),
+        "half precision": (Block(Attention()).half(), rows().half(), ["module.float()"]),
+        "one block twice": (Step(lambda own, x: own.layer(own.layer(x)), layer=encoder()), rows(), ["is a tensor of two layers"]),
+        "one norm twice": (Step(lambda own, x: own.norm(own.mix(own.norm(x))), norm=nn.LayerNorm(WIDTH), mix=nn.Linear(WIDTH, WIDTH)), rows(), ["norm.weight is a tensor of two layers"]),
+        "weight_norm": (nn.Sequential(nn.utils.weight_norm(nn.Linear(WIDTH, 3))), rows(), ["remove_weight_norm(model.0)"]),
+        "pruning": (nn.Sequential(pruned(nn.Linear(WIDTH, 3))), rows(), ["prune.remove(model.0, 'weight')"]),
+        "sequence pooling": (Step(lambda own, x: (own.pool(x).softmax(1).mT @ x).squeeze(1), pool=nn.Linear(WIDTH, 1)), rows(), ["sequence pooling"]),
+        "windowed maximum": (Step(lambda own, x: F.max_pool1d(own.filter(x.mT), 2).mT, filter=nn.Conv1d(WIDTH, WIDTH, 1)), rows(), ["windowed max pooling"]),
+        "the last token": (Step(lambda own, x: torch.relu(x)[:, -1]), rows(), ["the last token as pooling"]),
+        "norm by deviation": (Step(lambda own, x: own.a * (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + 1e-6) + own.b, a=parameter(WIDTH), b=parameter(WIDTH)),
+                              rows(), ["norm by standard deviation", "nn.LayerNorm is the nearest"]),
+        "statistics of a sample": (nn.Sequential(Function(lambda x: x - x.mean(1, keepdim=True)), nn.Linear(WIDTH, 3)), rows(), ["attune has no layer|no residual"]),
+        "relative positions of zero": (*scores(lambda own, x, s: s + own.table, table=nn.Parameter(torch.zeros(HEADS, TOKENS, TOKENS))), ["attention.table", "takes part in forward"]),
+        "a temperature at its start": (*scores(lambda own, x, s: s * own.temperature, temperature=nn.Parameter(torch.ones(1))), ["attention.temperature"]),
+        "a factor of one parameter": (Step(lambda own, x: x + own.alpha * torch.relu(own.mix(x)), alpha=nn.Parameter(torch.ones(1)), mix=nn.Linear(WIDTH, WIDTH)), rows(),
+                                      ["alpha", "LayerScale"]),
+        "a step that is too small to be seen": (Step(lambda own, x: x + 1e-6 * torch.sin(100 * x)), rows(), ["sin of"]),
+        "leaky ReLU": (Step(lambda own, x: F.leaky_relu(x)), rows(), ["attune has no leaky ReLU"]),
+        "probabilities": (nn.Sequential(nn.Linear(WIDTH, 3), nn.Softmax(-1)), rows(), ["CrossEntropy takes logits"]),
+        "attention's weights": (Step(lambda own, x: x + own.mix(x, x, x)[1].mean(-1, keepdim=True), mix=nn.MultiheadAttention(WIDTH, HEADS, batch_first=True)), rows(),
+                                ["in mix"]),
+        "three obstacles": (Step(lambda own, x: F.softplus(own.b(F.elu(own.a(F.mish(x))))), a=nn.Linear(WIDTH, WIDTH), b=nn.Linear(WIDTH, WIDTH)), rows(),
+                            ["3 steps of forward are in the way", "1. attune has no Mish", "2. attune has no ELU", "3. attune has no softplus"]),
+    }
+
+
+def deceptive():
+    """name -> (module, sample): each is refused, or exported right."""
+    torch.manual_seed(13)
+    cached, counted = {}, [0]
+
+    def cache(own, x):
+        cached.setdefault("mean", x.mean((0, 1)).detach())
+        return x - cached["mean"]
+
+    def count(own, x):
+        counted[0] += 1
+        return x * counted[0]
+
+    def shuffled(own, x):
+        x[:, [0, 1]] = x[:, [1, 0]]
+        return x
+
+    def swapped_heads(own, x):
+        q, k, v = (part.unflatten(-1, (HEADS, -1)).transpose(1, 2) for part in (own.q(x), own.k(x), own.v(x)))
+        return x + own.o(((q @ k.mT / 2).softmax(-1) @ v.flip(1)).transpose(1, 2).flatten(2))
+
+    linears = {name: nn.Linear(WIDTH, WIDTH) for name in "qkvo"}
+    masked = lambda change: Block(Attention(change))  # noqa: E731
+    return {
+        "a mask of scores": (masked(lambda own, x, s: s.masked_fill(s < -40, -1e9)), rows()),
+        "scores that are cut far away": (masked(lambda own, x, s: s.clamp(-1e4, 1e4)), rows()),
+        "a cut far away": (Step(lambda own, x: torch.relu(x).clamp(max=1e3)), rows()),
+        "a choice far away": (Step(lambda own, x: torch.where(x > 500, x * 0, x)), rows()),
+        "a number through NumPy": (Step(lambda own, x: x * float(numpy.abs(x.detach().numpy()).max())), rows()),
+        "a mean through NumPy": (Step(lambda own, x: x - torch.from_numpy(x.detach().numpy().mean((0, 1)))), rows()),
+        "a cache": (Step(cache), rows()),
+        "a counter": (Step(count), rows()),
+        "noise": (Step(lambda own, x: x + 0.1 * torch.randn_like(x)), rows()),
+        "a choice by numbers": (Step(lambda own, x: torch.relu(x) if float(x.abs().max()) < 1e6 else x), rows()),
+        "a shape by numbers": (Step(lambda own, x: x[:, :max(1, int((x[0, :, 0] > -1e6).sum()))].mean(1)), rows()),
+        "tokens that change places in place": (Step(shuffled), rows()),
+        "outputs that change places": (Function(lambda x: x.flip(1)), rows()),
+        "outputs of a Linear that change places": (nn.Sequential(nn.Linear(WIDTH, 3), Function(lambda x: x.flip(1))), rows()),
+        "features that change places": (Step(lambda own, x: x.flip(-1)), rows()),
+        "values of other heads": (Step(swapped_heads, **linears), rows()),
+        "statistics of the batch": (Step(lambda own, x: x - x.mean(0, keepdim=True)), rows()),
+        "the first sample in all": (Step(lambda own, x: x + x[:1]), rows()),
+        "the next sample": (Step(lambda own, x: x.roll(1, 0)), rows()),
+        "tokens as the batch": (Step(lambda own, x: own.mix(x, x, x)[0], mix=nn.MultiheadAttention(WIDTH, HEADS)), rows()),
+        "a gamma of ones that trains": (Step(lambda own, x: torch.relu(x) * own.gamma, gamma=nn.Parameter(torch.ones(WIDTH))), rows()),
+        "a beta of zeros that trains": (Step(lambda own, x: torch.relu(x) + own.beta, beta=nn.Parameter(torch.zeros(WIDTH))), rows()),
+        "a scale that differs a little by key": (masked(lambda own, x, s: s * (1 + 1e-3 * torch.arange(TOKENS))), rows()),
+        "a mask of one head": (masked(lambda own, x, s: torch.cat([s[:, :1].masked_fill(torch.ones(TOKENS, TOKENS).triu(1).bool(), -1e9), s[:, 1:]], 1)), rows()),
+        "a softmax of queries": (masked(lambda own, x, s: s.transpose(-1, -2)), rows()),
+        "ids that choose a factor": (Words(lambda own, ids: own.table(ids) * (ids != 0)[..., None]), words(1)),
+        "positions of ids": (Words(lambda own, ids: own.table(ids) + own.places((ids != 0).cumsum(1)), places=nn.Embedding(9, WIDTH)), words(1)),
+        "the row of the largest id": (Words(lambda own, ids: own.table(ids)[torch.arange(len(ids)), ids.argmax(1)]), words(1)),
+        "an eighth norm that is a mean": (Step(lambda own, x: x / (x.pow(8).mean(-1, keepdim=True) + 1e-5) ** 0.125), rows()),
+        "a norm whose statistics are half": (Step(lambda own, x: (x - x[..., :6].mean(-1, keepdim=True)) / x[..., :6].std(-1, keepdim=True)), rows()),
+        "rotated values": (Step(lambda own, x: x.roll(1, 1)), rows()),
+        "a view that is written late": (Step(late_write), rows()),
+        "a buffer that forward writes": (Step(lambda own, x: x + own.state.copy_(x.detach().mean((0, 1))), state=torch.zeros(WIDTH)), rows()),
+    }
+
+
+def late_write(own, x):
+    y = torch.relu(x)
+    z = y * 1
+    y[:, 0].mul_(3)
+    return z + y
+
+
+def with_parts(block, **parts):
+    for name, part in parts.items():
+        setattr(block.attention, name, part)
+    return block
+
+
+def pruned(layer):
+    import torch.nn.utils.prune
+    return torch.nn.utils.prune.l1_unstructured(layer, "weight", 0.5)
