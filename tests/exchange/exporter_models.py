@@ -752,8 +752,6 @@ def no_formulas():
         "a sigmoid with another factor": (lambda x, w, b: x * torch.sigmoid(1.6 * x), None),
         "a norm divided by its weight": (lambda x, w, b: F.layer_norm(x, (8,)) / w + b, True),
         "a norm with 1 + weight": (lambda x, w, b: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * (1 + w), False),
-        "epsilon outside of the root": (lambda x, w, b: (x - x.mean(-1, keepdim=True)) / (
-            (x - x.mean(-1, keepdim=True)).square().mean(-1, keepdim=True).sqrt() + 1e-5) * w + b, True),
     }
 
 

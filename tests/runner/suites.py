@@ -37,6 +37,7 @@ BACKGROUND = [
     Suite("programs of READMEs and pages", "tests/packaging/pages", "build clang", "mpi"),
     Suite("models behind plain C", "tests/packaging/c_models", f"{BOARD} python", "arduino"),
     Suite("modules of PyTorch, exported and checked", "tests/exchange/exporter", f"{BOARD} torch"),
+    Suite("spellings of public code, exported or refused", "tests/exchange/exporter_patterns", "torch"),
     Suite("packages of a release", "tests/packaging/packages", "build git pkg-config", "meson zephyr yaml xmllint arduino"),
     Suite("accuracy in 8 bits", "tests/accuracy/run digits", "build"),
     Suite("models of layers in firmware", "tests/packaging/models", "build arm"),

@@ -84,6 +84,8 @@ def main(arguments=None):
                 found = export(module, sample, options.out, *hints)
             for warning in said:
                 print(f"attune_torch: warning: {warning.message}", file=sys.stderr)
+            for text in found.remarks():
+                print(f"attune_torch: {text}", file=sys.stderr)
             print(f"wrote {options.out}: {len(found.layers)} layers; python3 -m attune_torch check {options.out}")
         elif options.command == "check":
             check(options.folder, options.on, options.attune)

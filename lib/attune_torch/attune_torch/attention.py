@@ -58,7 +58,7 @@ class AttentionMatch:
         if weights.kind == "softmax":
             soft, inner = weights, weights.sources[0]
             if inner.features == 1 and inner.tokens > 1 and len(soft.data["index"]) == 1 and value.tokens == 1:
-                raise Unsupported("sequence pooling, a softmax of a Linear over tokens as their weights; x.mean(1) is the nearest")
+                return self.sequence_pooling(value, inner, values)
         else:
             soft, inner = None, self.written_softmax(weights, cuts)
         scores = self.scores(inner)
@@ -80,6 +80,15 @@ class AttentionMatch:
         key.factor = 1.0
         return self.new("attention", [query.source, key.source], value, query=query, key=key, values=context, window=window, width=width,
                         mask=mask[:, head].permute(1, 0, 2))
+
+    def sequence_pooling(self, value, inner, values):
+        """Tokens whose weights are a softmax of a Linear of them."""
+        scores, before = self.layer(inner), self.layer(values)
+        whole = torch.equal(value.data["right"][0], torch.arange(values.layout[0].numel()).view(values.layout.shape[1:]))
+        if scores.kind != "linear" or scores.data.get("folds") or scores.sources[0] is not before or not whole or not torch.equal(
+                value.data["left"].flatten(), torch.arange(inner.tokens)):
+            raise Unsupported("weights of tokens that are not a softmax of a Linear of them; x.mean(1) is the nearest")
+        return self.new("sequence_pooling", [before], value, weight=scores.data["weight"], bias=scores.data["bias"])
 
     def without_dropout(self, weights, cuts):
         """The softmax, if nothing changes its numbers."""

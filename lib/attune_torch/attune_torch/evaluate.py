@@ -74,6 +74,9 @@ def norm(value, sources):
     weight, bias = (data[name].values if data.get(name) is not None else None for name in ("weight", "bias"))
     if data["type"] == "LayerNorm":
         return F.layer_norm(x, x.shape[-1:], weight, bias, data["epsilon"])
+    if data["type"] == "DeviationNorm":
+        result = (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + data["epsilon"])
+        return result * (1 if weight is None else weight) + (0 if bias is None else bias)
     result = x * torch.rsqrt(x.square().mean(-1, keepdim=True) + data["epsilon"])
     return result if weight is None else result * weight
 

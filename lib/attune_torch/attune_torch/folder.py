@@ -157,6 +157,16 @@ class Exported:
         """Tensors of the file, or rows of them, that no tensor of the module has: what they learn has no place to return to."""
         return list(self.structure.tensors.homeless)
 
+    def remarks(self):
+        """Sentences for people: what is left out, and what has no place to return to."""
+        size = lambda named: sum(value.numel() * value.element_size() for value in named)  # noqa: E731
+        left = [self.structure.tensors.state[name] for name in self.structure.left]
+        found = [*self.matcher.notes, f"The file has {size(self.state.values()):,} bytes of tensors that layers read" + (
+            f"; {len(left)} tensors of {size(left):,} bytes, which none reads, stay out." if left else ".")]
+        if self.without_home():
+            found.append(f"What these learn has no place in the module: {', '.join(self.without_home())}.")
+        return found
+
     def __repr__(self):
         return f"<attune_torch.Exported: {len(self.layers)} layers, {len(self.state)} tensors>"
 
@@ -344,6 +354,9 @@ class Exported:
         """What a layer answers; of a sum of embeddings, the sum."""
         if not isinstance(layer.value, list):
             return self.known[layer.value]
+        if layer.kind == "linear":  # of two
+            weight, bias, source = layer.value
+            return self.known[source] @ weight.values + (0 if bias is None else bias.values)
         tables = [item for item in layer.value if item.kind == "embedding"]
         result = sum(self.known[item] for item in tables)
         for item in layer.value[len(tables):]:

@@ -13,13 +13,12 @@ from .normal import Constant, Value
 
 AFFINE = {"add", "sub", "rsub", "mul", "div", "neg", "batch_norm", "_to_copy", "where", "masked_fill"}
 NORMS = AFFINE - {"where", "masked_fill"} | {"mean", "sum", "var", "std", "norm", "pow", "square", "sqrt", "rsqrt", "reciprocal", "clamp_min"}
-SMOOTH = AFFINE | {"relu", "gelu", "silu", "sigmoid", "tanh", "erf", "exp", "pow", "square", "reciprocal", "special_erf"}
-LIMITS = {"clamp", "clamp_min", "maximum"}  # at 0 alone
+SMOOTH = AFFINE | {"relu", "gelu", "silu", "sigmoid", "tanh", "erf", "exp", "pow", "square", "reciprocal", "special_erf", "hardswish", "hardsigmoid"}
+LIMITS = {"clamp", "clamp_min", "maximum", "hardtanh"}  # of numbers that the ones drawn here pass
+FAR = 7  # the largest of them
 # Functions that attune has not, to be called by their names.
-OTHERS = {"ELU": F.elu, "softplus": F.softplus, "leaky ReLU": F.leaky_relu, "Mish": F.mish, "hard-swish": F.hardswish, "ReLU that ends at 6": F.relu6,
-          "hard sigmoid": F.hardsigmoid, "L2 normalization": lambda x: F.normalize(x, dim=-1),
-          "norm by standard deviation, (x - x.mean) / (x.std + epsilon); nn.LayerNorm is the nearest":
-          lambda x: (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + 1e-6)}
+OTHERS = {"ELU": F.elu, "softplus": F.softplus, "leaky ReLU": F.leaky_relu, "Mish": F.mish, "ReLU that ends at 6": F.relu6,
+          "hard sigmoid": F.hardsigmoid, "L2 normalization": lambda x: F.normalize(x, dim=-1)}
 OWN_FACTORS = "make the factors of features a parameter, nn.Parameter(torch.full(({},), …)), which becomes a LayerScale"
 
 
@@ -88,7 +87,8 @@ class Formulas:
         """Whether nothing but these operations is between two values; a choice is made by constants alone."""
         for item in self.region(value, *cuts):
             name = item.data.get("name", item.kind)
-            if name not in operations | {"gather"} and not (name in LIMITS and operations is SMOOTH and not any(self.literals(item, *item.derived()))):
+            if name not in operations | {"gather"} and not (
+                    name in LIMITS and operations is SMOOTH and all(abs(number) < FAR for number in self.literals(item, *item.derived()))):
                 return False
             if name in ("where", "masked_fill") and isinstance(item.sources[0 if name == "where" else 1], Value):
                 return False
@@ -146,8 +146,9 @@ class Formulas:
     def activation(self, value, cut, function, x):
         if not self.only(SMOOTH, value, cut):
             return None
+        far = torch.linspace(-3 * FAR, 3 * FAR, x.numel()).double().view(x.shape)
         for name, known in ACTIVATIONS.items():
-            if all(close(function(scale * x), known.formula(scale * x), 1e-6) for scale in (0.3, 1, 4)):
+            if all(close(function(item), known.formula(item), 1e-6) for item in (0.3 * x, x, 4 * x, far)):
                 if self.parameters(*self.constants(value, cut)):
                     self.refuse_parameters("an activation", value, cut)
                 return self.new("activation", [self.layer(cut)], value, name=name)
@@ -163,9 +164,12 @@ class Formulas:
         return found
 
     def norm(self, value, cut, function, zero):
-        for kind in ("LayerNorm", "RmsNorm"):
-            centered = (lambda x: x - x.mean(-1, keepdim=True)) if kind == "LayerNorm" else (lambda x: x)
-            unit = lambda x: centered(x) / centered(x).square().mean(-1, keepdim=True).sqrt()  # noqa: E731
+        for kind in ("LayerNorm", "RmsNorm", "DeviationNorm"):
+            if kind == "DeviationNorm" and cut.features < 2:
+                continue
+            spread = (lambda x: x.std(-1, keepdim=True)) if kind == "DeviationNorm" else lambda x: centered(x).square().mean(-1, keepdim=True).sqrt()  # noqa: E731
+            centered = (lambda x: x - x.mean(-1, keepdim=True)) if kind != "RmsNorm" else (lambda x: x)
+            unit = lambda x: centered(x) / spread(x)  # noqa: E731
             large = draw(4, cut.tokens, cut.features, scale=1e6)
             one, two = function(large)[:, :1], unit(large)[:, :1]
             bias = zero[0, 0] if torch.isfinite(zero).all() else torch.zeros(cut.features).double()
@@ -174,9 +178,11 @@ class Formulas:
                 continue
             small = draw(1, 1, cut.features, scale=1e-2, seed=6)
             at = int(weight.abs().argmax())
-            ratio = ((function(small.expand(1, cut.tokens, -1))[0, 0, at] - bias[at]) / weight[at] / centered(small)[0, 0, at]) ** -2
-            epsilon = self.epsilon(value, cut, float(ratio - centered(small).square().mean()))
-            known = lambda x: centered(x) * torch.rsqrt(centered(x).square().mean(-1, keepdim=True) + epsilon) * weight + bias  # noqa: E731
+            ratio = (function(small.expand(1, cut.tokens, -1))[0, 0, at] - bias[at]) / weight[at] / centered(small)[0, 0, at]
+            outside = kind == "DeviationNorm"
+            epsilon = self.epsilon(value, cut, float(1 / ratio - spread(small)) if outside else float(ratio ** -2 - spread(small).square()))
+            root = (lambda x: spread(x) + epsilon) if outside else (lambda x: (spread(x).square() + epsilon).sqrt())
+            known = lambda x: centered(x) / root(x) * weight + bias  # noqa: E731
             x = draw(2, cut.tokens, cut.features)
             if all(close(function(scale * x), known(scale * x), 1e-5) for scale in (0.05, 1, 9)):
                 tensors = self.vectors(value, cut, weight, bias)
@@ -207,7 +213,7 @@ class Formulas:
                 candidates = [item for item in candidates if item is not fitting[0]]
                 factor = self.proportional(fitting[0], wanted)
                 if factor and abs(factor - 1) > 1e-6:
-                    found["factor"] = factor
+                    found[f"{name}_factor"] = factor
                     found[name] = Constant(found[name].addresses, found[name].values * factor)
             else:
                 far = float((wanted - plain).abs().max()) > 1e-6

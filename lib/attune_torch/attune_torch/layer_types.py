@@ -3,7 +3,8 @@ import torch
 
 from .errors import Unsupported
 from .folding import Alone, Folded, Normalized, Scaled, warnings_of
-from .layers import Attention, Layer, Norm, convolution_type, linear, options, pool_type, scale_type, unless
+from .layers import (Attention, Layer, Norm, convolution_type, drop_type, glu_type, linear, options, pool_type, prefix_type, prelu_type, reshape_type,
+                     scale_type, sequence_pooling_type, unless)
 from .naming import joined, shared_path
 from .normal import Constant
 
@@ -29,8 +30,6 @@ class LayerTypes:
         factor = 1.0
         for fold in value.data.get("folds", ()):
             factor *= fold[1] if fold[0] == "factor" else 1.0
-        if value.data.get("factor"):
-            factor *= value.data["factor"]
         if factor != 1.0:
             self.changes += [Scaled(tensor, factor) for tensor in tensors]
 
@@ -101,7 +100,8 @@ class LayerTypes:
     def norm(self, value):
         data = value.data
         weight, bias = data["weight"], data["bias"]
-        norm = Norm(value.tokens, value.features, data["epsilon"], weight is not None or bias is not None, bias is not None, data["type"] == "RmsNorm")
+        norm = Norm(value.tokens, value.features, data["epsilon"], weight is not None or bias is not None, bias is not None, data["type"] == "RmsNorm",
+                    data["type"] == "DeviationNorm")
         names, tensors = [], []
         if weight is None and bias is not None:
             weight = Constant(torch.zeros_like(bias.addresses), torch.ones(value.features).double())
@@ -110,6 +110,7 @@ class LayerTypes:
             names = [path]
             if bias is not None and len(tensors) < 2:
                 raise refused(value, "a norm whose bias is a constant")
+            self.changes += [Scaled(tensor, data[key]) for tensor, key in zip(tensors, ("weight_factor", "bias_factor")) if key in data]
             self.scaled(value, tensors)
         layer = self.plain(value, "norm", norm.type(), names, tensors)
         layer.norm = norm
@@ -131,8 +132,27 @@ class LayerTypes:
 
     def class_token(self, value):
         name, shape = self.tensors.vector(value.data["tokens"], joined(self.place(value), "class_token"))
-        type_ = f"attune::ClassToken<attune::TokenShape{options(seq_len=value.tokens - 1, d_model=value.features)}>"
-        return self.vectors(value, type_, name, shape, 1)
+        seq_len = value.sources[0].tokens
+        tokens = value.tokens - seq_len
+        return self.vectors(value, prefix_type(seq_len, value.features, tokens), name, shape, 1 if tokens == 1 else 2)
+
+    def drop_tokens(self, value):
+        seq_len = value.sources[0].tokens
+        return self.plain(value, "drop_tokens", drop_type(seq_len, value.features, seq_len - value.tokens))
+
+    def reshape(self, value):
+        before = value.sources[0]
+        return self.plain(value, "reshape", reshape_type(before.tokens, before.features, value.tokens))
+
+    def prelu(self, value):
+        slopes = value.data["weight"]
+        path, tensors = self.tensors.layer("prelu", self.place(value), slopes, None)
+        self.floats.update(tensors)
+        return self.plain(value, "prelu", prelu_type(value.tokens, value.features, len(slopes.addresses)), [path], tensors)
+
+    def sequence_pooling(self, value):
+        path, tensors = self.projection(value, self.oriented(value))
+        return self.plain(value, "sequence_pooling", sequence_pooling_type(value.sources[0].tokens, value.features, len(tensors) > 1), [path], tensors)
 
     def positions(self, value):
         rows, d_model = value.tokens, value.features
@@ -164,6 +184,22 @@ class LayerTypes:
         path = self.tensors.free(joined(joined(self.place(value), "affine"), "weight"))[:-len(".weight")]
         return self.by_feature(value, path, [self.tensors.take(joined(path, "weight"), Constant(
             value.data["weight"].addresses.reshape(-1, 1, 1), value.data["weight"].values.reshape(-1, 1, 1))), self.tensors.take(joined(path, "bias"), value.data["bias"])])
+
+    def glu(self, gated):
+        """A gated network outside of a block: one Linear, the gate, another Linear."""
+        gate, up, down = (gated.parts[name] for name in ("gate", "linear1", "linear2"))
+        first = self.tensors.begins_with(gate.value, up.value)
+        order = (gate, up) if first else (up, gate)
+        weight, bias = (Constant(*(torch.cat([getattr(item.value.data[name], own).t() for item in order]) for own in ("addresses", "values")))
+                        if gate.bias or name == "weight" else None for name in ("weight", "bias"))
+        for name in gate.tensors + up.tensors:
+            self.tensors.forget(name)
+        path, tensors = self.tensors.layer("linear", gate.path, weight, bias)
+        rows, width = gated.network.rows, gated.network.d_ff
+        packed = self.plain(gate.value, "linear", linear(rows, gate.d_in, 2 * width, gate.bias), [path], tensors)
+        packed.value = [Constant(weight.addresses, weight.values.t()), bias, gate.value.sources[0]]
+        middle = self.plain(gated.product, "glu", glu_type(rows, width, gated.network.activation, first))
+        return [packed, middle, down]
 
     def by_feature(self, value, path, tensors):
         """A factor and a bias for each feature: a convolution of one token, of one feature in each group."""
@@ -199,7 +235,8 @@ class LayerTypes:
 
     def window_pooling(self, value):
         data = value.data
-        return self.plain(value, "window_pooling", pool_type(data["extents"], value.features, data["kernel"], data["stride"]))
+        return self.plain(value, "window_pooling", pool_type(
+            data["extents"], value.features, data["kernel"], data["stride"], data["padding"], kind="Max" if data["type"] == "amax" else "Avg"))
 
     # ---- Attention ----
 

@@ -123,7 +123,7 @@ class Matcher(AttentionMatch, Rearranged, Formulas):
                 return found
         for cut in reversed(cuts):
             self.refuse_other(value, cut)
-        found = self.step(value)
+        found = self.prelu(value) if value.data.get("name") in ("prelu", "_prelu_kernel") else self.step(value)
         if found is not None:
             return found
         if problem is not None:
@@ -133,6 +133,12 @@ class Matcher(AttentionMatch, Rearranged, Formulas):
         if value.kind == "softmax":
             raise Unsupported("a softmax that is not attention's; leave it out at the end of a model, as CrossEntropy takes logits")
         return self.sum_or_product(value)
+
+    def prelu(self, value):
+        x, slopes = value.sources
+        if not isinstance(slopes, Constant) or slopes.values.numel() not in (1, value.features):
+            raise Unsupported("nn.PReLU of something else than the features of each token")
+        return self.new("prelu", [self.layer(x)], value, weight=Constant(slopes.addresses.reshape(-1), slopes.values.reshape(-1)))
 
     # ---- Linear layers and convolutions ----
 
@@ -162,8 +168,8 @@ class Matcher(AttentionMatch, Rearranged, Formulas):
         return self.new("convolution", [self.layer(inner)], value, index=source.data.get("index"), **data)
 
     @staticmethod
-    def is_image(inner, source, convolution):
-        """Whether windows are those of the tokens of a value, as rows of an image."""
+    def is_image(inner, source, convolution, window=0):
+        """Whether windows are those of the tokens of a value, as rows of an image; in any order inside of a `window`."""
         extents, kernel, stride, around = (convolution[name] for name in ("extents", "kernel", "stride", "around"))
         count = 1
         for extent in extents:
@@ -176,7 +182,10 @@ class Matcher(AttentionMatch, Rearranged, Formulas):
             places = places.unfold(1 + dim, size, step)
         places = places.movedim(0, len(kernel)).flatten(0, len(kernel) - 1).flatten(1)
         index = source.data["index"] if source.kind == "gather" else torch.arange(inner.layout[0].numel()).view(inner.tokens, -1)
-        return torch.equal(torch.where(index < 0, -1, index), places)
+        index = torch.where(index < 0, -1, index)
+        if window:
+            index, places = (item.reshape(len(item), -1, window).sort(-1).values for item in (index, places))
+        return torch.equal(index, places)
 
     def flattened(self, value, source):
         """A Linear of all tokens: a convolution whose kernel is the whole sequence or image."""
@@ -194,7 +203,7 @@ class Matcher(AttentionMatch, Rearranged, Formulas):
     @staticmethod
     def extents(layer):
         """Height and width of a layer's tokens, if it is an image's; else their number."""
-        while layer.kind in ("activation", "norm", "scale", "affine", "batch_norm", "normalization", "sum", "linear", "positions") and "convolution" not in layer.data:
+        while layer.kind in ("activation", "prelu", "norm", "scale", "affine", "batch_norm", "normalization", "sum", "linear", "positions") and "convolution" not in layer.data:
             layer = layer.sources[0]
         if layer.kind == "convolution":
             data = layer.data["convolution"]
@@ -219,7 +228,10 @@ class Matcher(AttentionMatch, Rearranged, Formulas):
         if "pool" in value.data and windows > 1 or windows > 1:
             return self.window_pool(value, before, name)
         if size != source.tokens:
-            raise Unsupported("pooling of a part of the tokens")
+            tokens = (index[0, 0] // source.features).sort().values
+            if not torch.equal(tokens, torch.arange(source.tokens - size, source.tokens)):
+                raise Unsupported("pooling of a part of the tokens, other than all behind the first")
+            before = Value("drop_tokens", [before], source.layout[:, -size:], {}, value.operation, value.number)
         if name == "sum":
             mean = self.new("pooling", [before], value, type="kMean", index=index)
             return self.new("affine", [mean], value, weight=self.unnamed(torch.full((features,), float(size)).double()),
@@ -227,21 +239,20 @@ class Matcher(AttentionMatch, Rearranged, Formulas):
         return self.new("pooling", [before], value, type="kMean" if name == "mean" else "kMax", index=index)
 
     def window_pool(self, value, before, name):
-        if name != "mean":
-            raise Unsupported("windowed max pooling, of nn.MaxPool or max_pool1d; nn.AvgPool is the nearest" if name == "amax" else "a sum of windows of tokens")
-        if "pool" not in value.data:
-            raise Unsupported("means of parts of the tokens; nn.AvgPool1d is the nearest")
-        extents, kernel, stride, _ = value.data["pool"]
-        known = self.extents(before)
-        if len(known) == 1 and extents[0] == 1:
-            extents, kernel, stride = extents[1:], kernel[1:], stride[1:]
-        convolution = {"extents": extents, "kernel": kernel, "stride": stride, "around": ((0, 0),) * len(extents)}
-        places = value.data["index"].sort(-1).values.flatten(1)
-        source = Value("gather", [value.sources[0]], value.layout, {"index": places})
-        if not self.is_image(value.sources[0], source, convolution):
+        if name not in ("mean", "amax") or "pool" not in value.data:
+            raise Unsupported("windows of tokens that are reduced without a pooling; nn.AvgPool1d and nn.MaxPool1d are the nearest")
+        extents, kernel, stride, padding = value.data["pool"]
+        if len(self.extents(before)) == 1 and extents[0] == 1:
+            extents, kernel, stride, padding = extents[1:], kernel[1:], stride[1:], padding[1:]
+        convolution = {"extents": extents, "kernel": kernel, "stride": stride, "around": tuple((amount, amount) for amount in padding)}
+        index = value.data["index"]
+        inside = index.sort(-1).values
+        repeated = torch.cat([torch.zeros_like(inside[..., :1], dtype=torch.bool), inside.diff(dim=-1) == 0], -1)  # of places outside, for a maximum
+        source = Value("gather", [value.sources[0]], value.layout, {"index": torch.where(repeated, -1, inside).flatten(1)})
+        if not self.is_image(value.sources[0], source, convolution, inside.shape[-1]):
             raise Unsupported("pooling that does not take [batch, channels, …] of a sequence or an image")
-        out = tuple((extent - size) // step + 1 for extent, size, step in zip(extents, kernel, stride))
-        return self.new("window_pooling", [before], value, index=value.data["index"], extents=extents, kernel=kernel, stride=stride, out=out)
+        out = tuple((extent + 2 * amount - size) // step + 1 for extent, size, step, amount in zip(extents, kernel, stride, padding))
+        return self.new("window_pooling", [before], value, index=index, extents=extents, kernel=kernel, stride=stride, padding=padding, out=out, type=name)
 
     def sum_or_product(self, value):
         name, derived = value.data["name"], value.derived()
@@ -336,8 +347,11 @@ def convolution(value, sources):
 
 numbers.KINDS.update(
     attention=attention, pooling=lambda value, sources: pooled(value, sources[0]), convolution=convolution, rearranged=numbers.gather,
-    window_pooling=lambda value, sources: sources[0].flatten(1)[:, value.data["index"]].mean(-1),
-    class_token=lambda value, sources: torch.cat([value.data["tokens"].values.expand(len(sources[0]), 1, -1), sources[0]], 1),
+    window_pooling=lambda value, sources: getattr(sources[0].flatten(1)[:, value.data["index"]], value.data["type"])(-1),
+    sequence_pooling=lambda value, sources: numbers.linear(value, sources).softmax(1).transpose(1, 2) @ sources[0],
+    class_token=lambda value, sources: torch.cat([value.data["tokens"].values.expand(len(sources[0]), value.tokens - sources[0].shape[1], -1), sources[0]], 1),
+    drop_tokens=lambda value, sources: sources[0][:, -value.tokens:], reshape=lambda value, sources: sources[0].reshape(-1, value.tokens, value.features),
+    prelu=lambda value, sources: torch.where(sources[0] > 0, sources[0], sources[0] * value.data["weight"].values),
     activation=lambda value, sources: ACTIVATIONS[value.data["name"]].formula(sources[0]),
     positions=lambda value, sources: sources[0] + value.data["table"].values,
     token_type=lambda value, sources: sources[0] + value.data["table"].values[value.data["row"]],
@@ -348,6 +362,6 @@ for kind in ("affine", "batch_norm", "normalization"):
 
 
 def pooled(value, x):
-    if value.data["type"] == "kFirst":
-        return x[:, :1]
+    if value.data["type"] in ("kFirst", "kLast"):
+        return x[:, :1] if value.data["type"] == "kFirst" else x[:, -1:]
     return x.mean(1, keepdim=True) if value.data["type"] == "kMean" else x.amax(1, keepdim=True)

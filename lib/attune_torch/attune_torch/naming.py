@@ -48,6 +48,14 @@ class Tensors:
         """The names of the tensors of the state_dict that addresses are parts of."""
         return [block.name for block in self.graph.blocks_of(addresses) if block.name in self.state and not block.computed]
 
+    def begins_with(self, first, second):
+        """Whether a Linear's weight is in front of another's in the tensor that has both."""
+        return bool(first.data["weight"].addresses.max() > second.data["weight"].addresses.max())
+
+    def forget(self, name):
+        for table in (self.file, self.taken, self.homeless):
+            table.pop(name, None)
+
     # ---- Names in the file ----
 
     def free(self, name):

@@ -338,6 +338,8 @@ class Graph(Layouts):
 
     def on_pointwise(self, operation, *arguments, **options):
         out, failed = operation.outputs[0], None
+        if operation.name in ("prelu", "_prelu_kernel") and arguments[1].dim() == 1 and out.dim() > 2:  # slopes of the channels
+            arguments = (arguments[0], arguments[1].view(-1, *[1] * (out.dim() - 2)), *arguments[2:])
         tensors = [item.expand(out.shape) for item in arguments if isinstance(item, torch.Tensor)]
         for primary in sorted((item for item in tensors if (item > 0).any()), key=lambda item: -len(item.unique())):
             try:
@@ -382,6 +384,10 @@ class Graph(Layouts):
 
     def on__native_batch_norm_legit_no_training(self, operation, x, weight, bias, mean, variance, momentum, epsilon):
         self.on_native_batch_norm(operation, x, weight, bias, mean, variance, False, momentum, epsilon)
+
+    def on_glu(self, operation, x, dim=-1):
+        a, b = x.chunk(2, dim)
+        self.also(operation, "mul", operation.outputs[0], a, self.also(operation, "sigmoid", self.more(b), b))
 
     # ---- Windows ----
 

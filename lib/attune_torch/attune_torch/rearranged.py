@@ -4,7 +4,7 @@ import torch
 from .errors import Unsupported
 from .normal import Constant, Value
 
-NOT_FIRST = "a part of the tokens that is not the first one; export the model without this step, and take that row of the output on the device"
+NOT_FIRST = "a part of the tokens that is neither the first one, nor the last, nor all behind the first; export the model without this step, and take that row of the output on the device"
 
 
 class Rearranged:
@@ -37,10 +37,8 @@ class Rearranged:
             raise Unsupported(f"a part of the features of {self.said(before)}")
         if value.tokens == first.features and value.features == first.tokens:
             raise Unsupported("tokens and features change places inside of the model, so that a layer takes something else than the features of each token")
-        if value.tokens == 1 and torch.equal(index[0], torch.arange(first.layout[0].numel())):
-            raise Unsupported("all tokens as one row, and then something else than a Linear")
-        if first.features == 1 and value.layout.numel() == first.layout.numel():
-            raise Unsupported("a single feature whose dimension is dropped before the last step; squeeze the output at the very end")
+        if torch.equal(index.flatten(), torch.arange(first.layout[0].numel())):
+            return self.new("reshape", [self.layer(first)], value, index=index)
         raise Unsupported(f"[{first.tokens}, {first.features}] rearranged to [{value.tokens}, {value.features}]")
 
     @staticmethod
@@ -59,9 +57,9 @@ class Rearranged:
         if value.tokens == 1 and int(token[0]) == 0:
             return self.new("pooling", [before], value, type="kFirst", index=value.data["index"])
         if value.tokens == 1 and int(token[0]) == first.tokens - 1:
-            raise Unsupported(f"the last token as pooling, {NOT_FIRST}")
+            return self.new("pooling", [before], value, type="kLast", index=value.data["index"])
         if bool((token.diff() == 1).all()) and int(token[-1]) == first.tokens - 1:
-            raise Unsupported(f"tokens that are dropped in front, {NOT_FIRST}")
+            return self.new("drop_tokens", [before], value, index=value.data["index"])
         raise Unsupported("tokens in another order" if value.tokens >= first.tokens else NOT_FIRST)
 
     def with_constants(self, value, first):
@@ -74,11 +72,11 @@ class Rearranged:
             raise Unsupported("constants between the numbers of tokens, as of a change in place or padding")
         if not bool(rows[:count].all()):
             raise Unsupported("a trained token that is not in front of the others")
-        before = self.layer(first)
-        for at in range(count - 1, -1, -1):
-            tokens = self.graph.constant(value.data["constants"][at])
-            part = Value("class_token", [before], value.layout[:, at:], {"tokens": tokens}, value.operation, value.number)
-            before = part
+        before, constants = self.layer(first), value.data["constants"]
+        ends = [at for at in range(1, count) if self.graph.blocks_of(constants[at]) != self.graph.blocks_of(constants[at - 1])] + [count]
+        for begin, end in list(zip([0, *ends], ends))[::-1]:  # a layer for each parameter
+            tokens = self.graph.constant(constants[begin] if end == begin + 1 else constants[begin:end])
+            before = Value("class_token", [before], value.layout[:, begin:], {"tokens": tokens}, value.operation, value.number)
         return before
 
     def concatenation(self, value):

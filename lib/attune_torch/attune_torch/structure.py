@@ -12,6 +12,7 @@ TORCH_NAMES = {"qkv_weight": "self_attn.in_proj_weight", "qkv_bias": "self_attn.
                "linear1": "linear1", "linear2": "linear2", "norm1": "norm1", "norm2": "norm2"}
 # Of an nn.MultiheadAttention; without biases it has no qkv_bias.
 MULTIHEAD_NAMES = {"qkv_weight": "in_proj_weight", "qkv_bias": "in_proj_bias", "output": "out_proj"}
+# Branches of a block.
 NETWORKS = (["linear", "activation", "linear"], ["gated"])
 
 
@@ -258,10 +259,9 @@ class Structure(LayerTypes):
                     raise refused(layer.value, "biases of a part of a gated network")
                 whole = self.plain(down.value, "gated")
                 whole.network = Network(layer.value.tokens, down.d_out, layer.gate.d_out, layer.activation, biases.pop(), True)
+                whole.parts, whole.product = parts, layer.value
                 whole.network_names = {name: part.names[0] for name, part in parts.items()}
                 whole.tensors = [tensor for part in parts.values() for tensor in part.tensors]
-                if layer.gate.d_in != down.d_out:
-                    raise refused(layer.value, "a gated network with another width behind it")
                 found.append(whole)
                 at += 2
             else:
@@ -284,7 +284,9 @@ class Structure(LayerTypes):
             if layer.kind == "residual":
                 self.residual(layer)
             if layer.kind == "gated":
-                raise refused(layer.value, "a gated network that is not a part of a transformer block, which has attention and a network with norms and sums")
+                found += self.glu(layer)
+                at += 1
+                continue
             if layer.kind == "attention":
                 self.alone(layer)
             found.append(layer)
@@ -340,6 +342,9 @@ class Structure(LayerTypes):
     @staticmethod
     def alike(norm1, norm2, network):
         """Whether the parts of a block have one kind of norm, and both layers of its network have a bias or none."""
+        gated = next((layer for layer in network if layer.kind == "gated"), None)
+        if gated is not None and gated.parts["gate"].d_in != gated.parts["linear2"].d_out:
+            return False
         return norm1.norm == norm2.norm and (len(network) < 3 or network[0].bias == network[2].bias)
 
     def decoder_at(self, chain, at, kind, inside):
