@@ -89,6 +89,7 @@
 
 #include <attune/training/adafactor.hpp>
 #include <attune/training/adam.hpp>
+#include <attune/training/anomaly.hpp>
 #include <attune/training/balanced_labels.hpp>
 #include <attune/training/batch.hpp>
 #include <attune/training/batch_update.hpp>

@@ -154,6 +154,8 @@ class ClosedFormHead {
 
   /// Zᵀ·Z[num_features + 1, num_features + 1]; only the lower half is stored.
   [[nodiscard]] const Tensor<Scalar, kSize, kSize>& gram() const { return gram_; }
+  /// Zᵀ·labels[num_features + 1, num_classes]: sums of features per class, and the number of examples.
+  [[nodiscard]] const Tensor<Scalar, kSize, num_classes>& class_sums() const { return sums_; }
 
  private:
   Status change(ConstView<Features> features, int label, int sign) {
