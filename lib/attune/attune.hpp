@@ -76,6 +76,7 @@
 #include <attune/models/encoder_decoder.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/frozen.hpp>
+#include <attune/models/grow_head.hpp>
 #include <attune/models/head_alone.hpp>
 #include <attune/models/packed_tape.hpp>
 #include <attune/models/repeat.hpp>
@@ -97,6 +98,7 @@
 #include <attune/training/check_gradients.hpp>
 #include <attune/training/closed_form_head.hpp>
 #include <attune/training/cross_entropy.hpp>
+#include <attune/training/drift_trigger.hpp>
 #include <attune/training/entropy.hpp>
 #include <attune/training/forward_only.hpp>
 #include <attune/training/guarded_training.hpp>
