@@ -39,20 +39,20 @@ struct Step {
 struct StepAndDraw : Step<1> {
   attune::SamplingScratch<kVocabulary> sampling;
 };
-union InTurn {
+union PromptOrToken {
   Step<kTogether> prompt;
   StepAndDraw token;
 };
 constexpr attune::MemoryReport kMemory = [] {
   attune::MemoryReport memory = attune::stream_memory<Model, kLastTokens, kTogether>();
   memory.parameters = 0;  // which are in flash
-  memory.scratch += sizeof(InTurn) - sizeof(Step<kTogether>);
+  memory.scratch += sizeof(PromptOrToken) - sizeof(Step<kTogether>);
   return memory;
 }();
 static_assert(kMemory.total() <= 120 * 1024);  // the RAM contract, checked by the compiler
 
 Cache cache;
-InTurn in_turn;
+PromptOrToken shared;
 int prompt[Prompt::kLongest];
 
 /// What going through the model at once comes to.
@@ -131,9 +131,9 @@ Status read_prompt(Text& text, int count) {
   Status status = Status::kOk;
   int first = 0;
   for (; status == Status::kOk && first + kTogether < count; first += kTogether) {
-    status = read(first, in_turn.prompt);
+    status = read(first, shared.prompt);
   }
-  for (; status == Status::kOk && first + 1 < count; ++first) status = read(first, in_turn.token);
+  for (; status == Status::kOk && first + 1 < count; ++first) status = read(first, shared.token);
   return status;
 }
 
@@ -142,7 +142,7 @@ Status write_text(Text& text, int prompt_tokens, int count, const attune::Sampli
                   attune::Rng& rng) {
   prompt_tokens = std::min(prompt_tokens, count);
   if (const Status status = read_prompt(text, prompt_tokens); status != Status::kOk) return status;
-  StepAndDraw& step = in_turn.token;
+  StepAndDraw& step = shared.token;
   for (int last = prompt[prompt_tokens - 1]; text.tokens < count; text.write(last)) {
     port::begin_counting();
     if (const Status status = text.read<1>(last, step); status != Status::kOk) return status;

@@ -22,7 +22,7 @@ struct Head {
   Tensor<float, kKeys, kDv> value, d_value;
   Tensor<float, kQueries, kDv> context, d_context;
   Tensor<float, kQueries, kKeys> weights;
-  Tensor<float, kQueries, 2> of_rows;
+  Tensor<float, kQueries, 2> softmax_stats;
   static constexpr auto kScores = attune::detail::ScaledScores<float>{0.5f};
 
   explicit Head(const auto& mask) {
@@ -30,7 +30,7 @@ struct Head {
     check::fill(query, rng), check::fill(key, rng), check::fill(value, rng), check::fill(d_context, rng);
     attune::detail::attend<1, kQueries>(attune::view(query), attune::view(key), attune::view(value),
                                         attune::view(context), attune::view(weights), kScores, 0, 0,
-                                        attune::detail::AllWeights{}, dense(mask), of_rows.data());
+                                        attune::detail::AllWeights{}, dense(mask), softmax_stats.data());
   }
   auto weights_in_backward() {
     return attune::detail::StoredWeights<decltype(attune::view(weights))>{attune::view(weights)};
@@ -50,7 +50,7 @@ void expect_the_same_of_stored_and_of_recomputed_weights(const Mask& mask) {
   attune::detail::recomputed_attend_backward(
       attune::view(again.query), attune::view(again.key), attune::view(again.value),
       attune::view(again.d_context), scratch, room, Head::kScores, 0,
-      static_cast<const float*>(again.of_rows.data()), [](int) { return attune::detail::AllWeights{}; },
+      static_cast<const float*>(again.softmax_stats.data()), [](int) { return attune::detail::AllWeights{}; },
       dense(mask));
   EXPECT_TRUE(check::same_bits(stored.d_query, again.query));
   EXPECT_TRUE(check::same_bits(stored.d_key, again.key));

@@ -55,7 +55,7 @@ void measure_products() {
 
 // The same with B in 8 bits, stored as weights are: forward, and back to dx.
 template <int... n>
-void measure_narrow_products() {
+void measure_quantized_products() {
   using attune::kernels::gemm, attune::kernels::QuantizedView, attune::kernels::ScalesOf;
   static attune::Int8 narrow[kLargest * kLargest];
   for (int i = 0; i < kLargest * kLargest; ++i) narrow[i] = attune::quantize_int8(b[i], 1.0f / 127);
@@ -240,7 +240,7 @@ int main() {
   measure_nothing();
   fill_operands();
   measure_products<8, 16, 32, 64>();
-  measure_narrow_products<8, 16, 32, 64>();
+  measure_quantized_products<8, 16, 32, 64>();
   measure_packed_product<32, 32, 32>();
   measure_packed_product<64, 64, 64>();
   measure_packed_product<99, 64, 256>();

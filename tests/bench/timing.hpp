@@ -33,7 +33,7 @@ class Race {
   void run() {
     double round = 0;
     for (Contender& contender : contenders_) round += calibrate(contender);
-    const int rounds = std::clamp(static_cast<int>(kBudget / round), kFewestRounds, kMostRounds);
+    const int rounds = std::clamp(static_cast<int>(kBudget / round), kFewestRounds, kMaxRounds);
     for (int i = 0; i < rounds; ++i) {
       for (Contender& contender : contenders_) {
         contender.turns.push_back(turn(contender) / static_cast<double>(contender.calls));
@@ -61,7 +61,7 @@ class Race {
   static constexpr double kTurn = 1e-3;   // seconds of work in a turn, at least
   static constexpr double kBudget = 0.5;  // seconds for all turns, about
   static constexpr int kFewestRounds = 11;
-  static constexpr int kMostRounds = 61;
+  static constexpr int kMaxRounds = 61;
 
   struct Contender {
     std::function<void(long)> run;

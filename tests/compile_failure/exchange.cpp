@@ -127,7 +127,7 @@ MODEL_FILE(
     40)
 constexpr auto& kWeights = attune::kInFlash<attune::PyTorchModule<Model>, File>;
 
-// case: model_file_of_a_narrow_key
+// case: model_file_of_a_quantized_key
 // error: attune: this tensor must be F64, F32, F16 or BF16, or an I8 weight with its row scales in
 // error by gcc: TensorNamed<attune::v1_0_unfused::detail::Name<7>{"bias_k"}>
 using Model = attune::MultiHeadAttention<attune::AttentionShape{

@@ -32,14 +32,14 @@ void infer(const Model::Parameters& parameters, const Model::Input& x, Model::Ou
   Model::forward(parameters, x, y, scratch);
 }
 
-// case: narrow_biases
+// case: quantized_biases
 // error: attune: 8- and 16-bit weights are constants; train ParametersOf<Tensor>, then quantize() it into
 using Layer = attune::Linear<attune::LinearShape{1, 2, 3}>;
 void infer(const Layer::ParametersOf<attune::Int8Weights>& parameters, const Layer::Input& x, Layer::Output& y) {
   Layer::forward(parameters, x, y);
 }
 
-// case: narrow_weights_as_gradients
+// case: quantized_weights_as_gradients
 // error: attune: 8- and 16-bit weights are constants; train ParametersOf<Tensor>, then quantize() it into
 // errors: 2  the product that cannot write to them is told, too
 // kilobytes: 15  the way from the call to the layer
@@ -52,7 +52,7 @@ void learn(const Layer::Parameters& parameters, const Layer::Input& x, const Lay
   Layer::backward(parameters, x, tape, dy, attune::NoGradient{}, gradients, scratch);
 }
 
-// case: narrow_weights_read_into
+// case: quantized_weights_read_into
 // error: attune: 8- and 16-bit weights are constants; train ParametersOf<Tensor>, then quantize() it into
 // kilobytes: 27  the way from the call to the layer
 using Layer = attune::Linear<attune::LinearShape{1, 2, 3}>;

@@ -205,11 +205,11 @@ TEST(WriteSafetensors, constants_of_a_model_are_written_and_reading_leaves_them)
   Sequential<Tuned, Head>::Parameters tuned;
   tuned.layer<0>().bias = kParameters.bias;
   tuned.layer<1>() = whole.layer<1>();
-  Bytes of_whole, of_head, of_tuned;
+  Bytes of_whole, head_file, of_tuned;
   EXPECT_EQ((write_safetensors<Names<Model>>(whole, of_whole)), Status::kOk);
-  EXPECT_EQ((write_safetensors<Names<Frozen>>(head, of_head)), Status::kOk);
+  EXPECT_EQ((write_safetensors<Names<Frozen>>(head, head_file)), Status::kOk);
   EXPECT_EQ((write_safetensors<Names<Tuned>>(tuned, of_tuned)), Status::kOk);
-  EXPECT_TRUE(text_of(of_head) == text_of(of_whole));
+  EXPECT_TRUE(text_of(head_file) == text_of(of_whole));
   EXPECT_TRUE(text_of(of_tuned) == text_of(of_whole));
 
   whole.layer<0>().weight(0, 0) = 20;  // which is constant in the others

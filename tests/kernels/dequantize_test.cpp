@@ -26,17 +26,17 @@ Element random_element(attune::Rng& rng) {
 }
 
 template <class Element>
-Element narrow_operand[check::kLargestOperand];
-inline constexpr int kMostScales = 400;
+Element quantized_operand[check::kLargestOperand];
+inline constexpr int kMaxScales = 400;
 template <class Scalar>
-Scalar scales[kMostScales];
+Scalar scales[kMaxScales];
 
 // All operands of a product, in the order of their numbers.
 template <class Element, class Scalar>
 [[gnu::noinline]] void fill_operands(int m, int n, int depth) {
   attune::Rng rng(static_cast<std::uint64_t>(m * 10007 + n * 101 + depth));
-  for (int i = 0; i < n * depth; ++i) narrow_operand<Element>[i] = random_element<Element>(rng);
-  for (int i = 0; i < kMostScales; ++i) scales<Scalar>[i] = rng.uniform(Scalar(0.1), Scalar(1));
+  for (int i = 0; i < n * depth; ++i) quantized_operand<Element>[i] = random_element<Element>(rng);
+  for (int i = 0; i < kMaxScales; ++i) scales<Scalar>[i] = rng.uniform(Scalar(0.1), Scalar(1));
   Scalar *const a = check::operands<Scalar>[0], *const c = check::operands<Scalar>[2];
   for (int i = 0; i < m * depth; ++i) a[i] = rng.uniform(Scalar(-1), Scalar(1));
   for (int i = 0; i < m * n; ++i) c[i] = check::operands<Scalar>[3][i] = rng.uniform(Scalar(-1), Scalar(1));
@@ -50,7 +50,7 @@ template <class Element, class Scalar, bool kForward, class Epilogue>
   constexpr bool kScaled = Element::kScaled;
   const int row_stride = kForward ? 1 : n, col_stride = kForward ? depth : 1;
   for (int i = 0; i < n * depth; ++i) {
-    b[i] = static_cast<Scalar>(attune::dequantize(narrow_operand<Element>[i]));
+    b[i] = static_cast<Scalar>(attune::dequantize(quantized_operand<Element>[i]));
     if (kScaled && !kForward) b[i] = scale[i / n] * b[i];
   }
   for (int i = 0; i < m; ++i) {
@@ -79,7 +79,7 @@ template <class Element, class Scalar, bool kForward, class Epilogue>
 template <class Element, class Scalar, int m, int n, int depth, bool kForward, class Epilogue>
 void check_product(const Epilogue& epilogue) {
   static_assert(n * depth <= check::kLargestOperand && m * n <= check::kLargestOperand &&
-                m * depth <= check::kLargestOperand && n <= kMostScales && depth <= kMostScales);
+                m * depth <= check::kLargestOperand && n <= kMaxScales && depth <= kMaxScales);
   fill_operands<Element, Scalar>(m, n, depth);
 
   constexpr bool kScaled = Element::kScaled;
@@ -91,7 +91,7 @@ void check_product(const Epilogue& epilogue) {
   const Scalar* const a = check::operands<Scalar>[0];
   Scalar* const c = check::operands<Scalar>[2];
   kernels::gemm(attune::MatrixView<const Scalar, m, depth>(a),
-                View{narrow_operand<Element>, kScaled ? scales<Scalar> : nullptr},
+                View{quantized_operand<Element>, kScaled ? scales<Scalar> : nullptr},
                 attune::MatrixView<Scalar, m, n>(c), epilogue);
   expect_product<Element, Scalar, kForward>(m, n, depth, epilogue);
 }

@@ -149,18 +149,18 @@ TEST(Int8Products, of_short_sums_and_many_columns_have_the_integers_of_plain_loo
 
 // As dW of a Linear with one output, where the rows and the column have the same strides.
 TEST(Int8Products, of_one_column_quantize_its_rows_unless_it_is_a_transpose) {
-  Operands<3, 20, 1, true, false> of_rows(2), of_column(2);
-  const auto rows = of_rows.b();
-  const attune::MatrixView<float, 20, 1, 1, 1, attune::Major::kColumn> column(of_column.b_storage.data());
+  Operands<3, 20, 1, true, false> by_row(2), by_column(2);
+  const auto rows = by_row.b();
+  const attune::MatrixView<float, 20, 1, 1, 1, attune::Major::kColumn> column(by_column.b_storage.data());
   static_assert(decltype(rows)::row_stride == 1 && decltype(rows)::col_stride == 1);
   static_assert(decltype(rows)::kMajor == attune::Major::kRow);
   static_assert(decltype(rows.transpose())::kMajor == attune::Major::kColumn);
-  Int8Products::gemm(of_rows.a(), rows, attune::view(of_rows.c));
-  Int8Products::gemm(of_column.a(), column, attune::view(of_column.c));
+  Int8Products::gemm(by_row.a(), rows, attune::view(by_row.c));
+  Int8Products::gemm(by_column.a(), column, attune::view(by_column.c));
   for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(of_rows.c(i, 0), expected(of_rows.a(), rows, i, 0));
-    EXPECT_EQ(of_column.c(i, 0), expected(of_column.a(), column, i, 0));
-    EXPECT_NE(of_rows.c(i, 0), of_column.c(i, 0));
+    EXPECT_EQ(by_row.c(i, 0), expected(by_row.a(), rows, i, 0));
+    EXPECT_EQ(by_column.c(i, 0), expected(by_column.a(), column, i, 0));
+    EXPECT_NE(by_row.c(i, 0), by_column.c(i, 0));
   }
 }
 

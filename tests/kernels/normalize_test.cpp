@@ -12,9 +12,9 @@ namespace {
 
 namespace kernels = attune::kernels;
 using kernels::Normalization;
-constexpr int kMostCols = 100;
-constexpr int kWidths[] = {1, 2, 3, 4, 7, 8, 15, 16, 17, 22, 31, 32, 33, 64, 99, kMostCols};
-using Row = attune::Tensor<float, 1, kMostCols>;
+constexpr int kMaxCols = 100;
+constexpr int kWidths[] = {1, 2, 3, 4, 7, 8, 15, 16, 17, 22, 31, 32, 33, 64, 99, kMaxCols};
+using Row = attune::Tensor<float, 1, kMaxCols>;
 
 // In the order of reduce.hpp.
 float plain_sum(int width, const auto& term) {
@@ -69,7 +69,7 @@ void expect_plain_rows() {
     kernels::normalize_row<kind, kWeight, kBias, float>(width, again.data(), row,
                                                         kWeight ? weight.data() : nullptr,
                                                         kBias ? bias.data() : nullptr, again.data());
-    for (int i = 0; i < kMostCols; ++i) {
+    for (int i = 0; i < kMaxCols; ++i) {
       float expected = plain.centered(i) * plain.inverse;
       if (kBias) {
         expected = kernels::multiply_add(expected, weight(0, i), bias(0, i));
@@ -107,13 +107,13 @@ void expect_plain_gradients() {
                                                             kWeight ? weight.data() : nullptr, of_dy, to);
     };
     backward(x.data(), dy.data(), dx.data());
-    for (int i = 0; i < kMostCols; ++i) {
+    for (int i = 0; i < kMaxCols; ++i) {
       const float centered = kind == Normalization::kRootMeanSquare ? gradient(i) : gradient(i) - mean;
       const float expected = kernels::subtract_product(centered, normalized(i), projection) * plain.inverse;
       EXPECT_TRUE(check::same_bits(dx(0, i), i < width ? expected : 77.0f)) << width << ' ' << i;
     }
     const auto expect_same = [&](const Row& otherwise) {
-      for (int i = 0; i < kMostCols; ++i) {
+      for (int i = 0; i < kMaxCols; ++i) {
         EXPECT_TRUE(check::same_bits(in_place(0, i), i < width ? dx(0, i) : otherwise(0, i)))
             << width << ' ' << i;
       }

@@ -11,7 +11,7 @@ using attune::NoGradient;
 
 constexpr attune::AttentionShape kCross{.seq_len = 2, .d_model = 4, .num_heads = 2, .kv_len = 3};
 using Attention = attune::MultiHeadAttention<kCross>;
-using Branch = attune::detail::MemoryBranch<Attention>;
+using Branch = attune::detail::CrossAttentionBranch<Attention>;
 
 template <class DMemory>
 struct Context {
@@ -22,7 +22,7 @@ struct Context {
 
 }  // namespace
 
-TEST(MemoryBranch, gives_a_memory_its_gradients_as_keys_and_as_values) {
+TEST(CrossAttentionBranch, gives_a_memory_its_gradients_as_keys_and_as_values) {
   static Attention::Parameters parameters, gradients{}, expected{};
   static Branch::TapeOf<Attention::Parameters> tape;
   static Branch::ScratchOf<Attention::Parameters> scratch;

@@ -29,31 +29,31 @@ TEST(Members, are_found_by_their_number) {
   static_assert(std::is_same_v<decltype(attune::detail::member<1>(members)), None>);
 }
 
-TEST(Turns, neighbors_have_different_buffers) {
-  attune::detail::Turns<float, 6, 3> turns;
+TEST(DoubleBuffer, neighbors_have_different_buffers) {
+  attune::detail::DoubleBuffer<float, 6, 3> turns;
   using Small = attune::Tensor<float, 1, 4>;
   using Large = attune::Tensor<float, 2, 3>;
   EXPECT_NE(turns.at<Small>(0).data, turns.at<Large>(1).data);
   EXPECT_EQ(turns.at<Small>(0).data, turns.at<Large>(2).data);
   static_assert(sizeof turns == 12 * sizeof(float));
-  static_assert(sizeof(attune::detail::Turns<float, 6, 1>) == 6 * sizeof(float));
-  static_assert(std::is_empty_v<attune::detail::Turns<float, 6, 0>>);
+  static_assert(sizeof(attune::detail::DoubleBuffer<float, 6, 1>) == 6 * sizeof(float));
+  static_assert(std::is_empty_v<attune::detail::DoubleBuffer<float, 6, 0>>);
 }
 
 namespace {
 
 template <int... scalars>
-using Apart = attune::detail::OutputsInTurn<attune::detail::OutputInTurn{scalars}...>;
+using Apart = attune::detail::SequentialOutputs<attune::detail::SequentialOutput{scalars}...>;
 
 }  // namespace
 
-TEST(InTurn, values_between_two_layers_overlap_neither) {
-  using attune::detail::InTurn;
+TEST(SequentialScratch, values_between_two_layers_overlap_neither) {
+  using attune::detail::SequentialScratch;
   struct Scratch {
     float values[5];
   };
   // 3 scalars between the first two of four layers, none between the next, 4 before the last.
-  InTurn<float, Apart<3, 0, 4, 9>, Scratch, None, Scratch, None> storage;
+  SequentialScratch<float, Apart<3, 0, 4, 9>, Scratch, None, Scratch, None> storage;
   static_assert(sizeof storage == (4 + 5) * sizeof(float));  // the third layer and what is behind it
   const auto first = storage.behind<attune::Tensor<float, 1, 3>, 0>();
   const auto last = storage.behind<attune::Tensor<float, 2, 2>, 2>();
@@ -65,25 +65,26 @@ TEST(InTurn, values_between_two_layers_overlap_neither) {
   for (int i = 0; i < 4; ++i) EXPECT_EQ(last(i / 2, i % 2), 3.0f);
 }
 
-TEST(InTurn, both_sides_of_a_layer_are_apart) {
-  using attune::detail::InTurn;
-  InTurn<float, Apart<3, 4, 0>, None, Members<float, float>, None> storage;
+TEST(SequentialScratch, both_sides_of_a_layer_are_apart) {
+  using attune::detail::SequentialScratch;
+  SequentialScratch<float, Apart<3, 4, 0>, None, Members<float, float>, None> storage;
   static_assert(sizeof storage == (3 + 2 + 4) * sizeof(float));
   const auto before = storage.behind<attune::Tensor<float, 1, 3>, 0>();
   const auto behind = storage.behind<attune::Tensor<float, 1, 4>, 1>();
   auto& own = storage.of_layer<1>();
   const float* const places[] = {before.data, &own.first, behind.data};
   EXPECT_TRUE(places[0] + 3 <= places[1] && places[1] + 2 <= places[2]);
-  static_assert(sizeof(InTurn<float, Apart<6, 0>, None, None>) == 6 * sizeof(float));
+  static_assert(sizeof(SequentialScratch<float, Apart<6, 0>, None, None>) == 6 * sizeof(float));
 }
 
-TEST(InTurn, an_output_in_place_takes_the_memory_of_its_input) {
-  using attune::detail::InTurn, attune::detail::OutputInTurn, attune::detail::OutputsInTurn;
+TEST(SequentialScratch, an_output_in_place_takes_the_memory_of_its_input) {
+  using attune::detail::SequentialScratch, attune::detail::SequentialOutput,
+      attune::detail::SequentialOutputs;
   using Five = attune::Tensor<float, 1, 5>;
   // The second and third of five layers work in place; the fourth does not.
-  using Outputs = OutputsInTurn<OutputInTurn{5}, OutputInTurn{5, true}, OutputInTurn{5, true},
-                                OutputInTurn{3}, OutputInTurn{9}>;
-  InTurn<float, Outputs, None, Members<float, float>, None, None, None> storage;
+  using Outputs = SequentialOutputs<SequentialOutput{5}, SequentialOutput{5, true}, SequentialOutput{5, true},
+                                    SequentialOutput{3}, SequentialOutput{9}>;
+  SequentialScratch<float, Outputs, None, Members<float, float>, None, None, None> storage;
   static_assert(sizeof storage == (5 + 3) * sizeof(float));
   const auto first = storage.behind<Five, 0>();
   EXPECT_EQ((storage.behind<Five, 1>().data), first.data);
@@ -91,8 +92,9 @@ TEST(InTurn, an_output_in_place_takes_the_memory_of_its_input) {
   EXPECT_EQ((storage.behind<attune::Tensor<float, 1, 3>, 3>().data), first.data + 5);
   EXPECT_EQ(&storage.of_layer<1>().first, first.data + 5);
   // Behind an odd number of layers, in place at the end.
-  using AtTheEnd = OutputsInTurn<OutputInTurn{2}, OutputInTurn{5}, OutputInTurn{5, true}, OutputInTurn{9}>;
-  InTurn<float, AtTheEnd, None, None, Members<float, float>, None> at_the_end;
+  using AtTheEnd = SequentialOutputs<SequentialOutput{2}, SequentialOutput{5}, SequentialOutput{5, true},
+                                     SequentialOutput{9}>;
+  SequentialScratch<float, AtTheEnd, None, None, Members<float, float>, None> at_the_end;
   static_assert(sizeof at_the_end == (5 + 2) * sizeof(float));
   EXPECT_EQ((at_the_end.behind<Five, 1>().data), (at_the_end.behind<Five, 2>().data));
   EXPECT_EQ(&at_the_end.of_layer<2>().first + 2, (at_the_end.behind<Five, 1>().data));

@@ -58,9 +58,9 @@ TEST(HeadAlone, starts_as_the_constants_and_trains_the_last_layer_with_parameter
   // A head behind features that were computed before: dropout of constant layers is none.
   using Features = Sequential<Head, Relu>;
   static Trainer<Features> by_hand;
-  static Features::Parameters of_head;
-  of_head.layer<0>() = whole.layer<3>();
-  by_hand.load(of_head);
+  static Features::Parameters head_features;
+  head_features.layer<0>() = whole.layer<3>();
+  by_hand.load(head_features);
   Embed::Output embedded;
   Mean::Output features;
   Embed::InferenceScratch none;

@@ -36,7 +36,7 @@ TEST(WhatIsTrained, is_said_by_role) {
 }
 
 TEST(WhatIsTrained, trained_tensors_live_in_the_parameters) {
-  using All = detail::StandsFor<Constants, detail::TrainLowRank<kLowRank>, 5>;
+  using All = detail::EffectiveWeights<Constants, detail::TrainLowRank<kLowRank>, 5>;
   using Base = Reference<float, 4, 3>;
   static_assert(std::is_same_v<Matrix<All, Role::kQueries>, attune::LowRankWeight<Base, Factors, 5>>);
   static_assert(std::is_same_v<Matrix<All, Role::kValues>, Base>);
@@ -44,12 +44,12 @@ TEST(WhatIsTrained, trained_tensors_live_in_the_parameters) {
 
   const Tensor<float, 4, 3> constant{{1, 2, 3}};
   const Untrained<float, 4, 3> own;
-  EXPECT_EQ(detail::stands_for<5>(constant, own, static_cast<float*>(nullptr)).data(), constant.data());
+  EXPECT_EQ(detail::effective_weight<5>(constant, own, static_cast<float*>(nullptr)).data(), constant.data());
 }
 
 TEST(WhatIsTrained, constants_are_scalars_next_to_lanes) {
   using Scalar = attune::kernels::Lanes<float>;
-  using All = detail::StandsFor<Constants, detail::TrainNothing, 5>::In<Role::kProjections>;
+  using All = detail::EffectiveWeights<Constants, detail::TrainNothing, 5>::In<Role::kProjections>;
   using Weight = All::Matrix<Scalar, 4, 3>;
   static_assert(std::is_same_v<Weight, attune::WeightOfLanes<Scalar, Reference<float, 4, 3>>>);
   static_assert(std::is_same_v<attune::detail::TableForm<Weight>::type, Tensor<Scalar, 4, 3>>);
@@ -58,9 +58,9 @@ TEST(WhatIsTrained, constants_are_scalars_next_to_lanes) {
 
 TEST(WhatIsTrained, has_gradients_in_the_form_that_takes_them) {
   using What = detail::TrainLowRank<kLowRank>;
-  using Tensors = detail::StandsForGradient<What, detail::InForms<What, Tensor, Tensor>, 5>;
-  using Sinks = detail::StandsForGradient<What, detail::InForms<What, Sink, Sink>, 5>;
-  using Nothing = detail::StandsForGradient<What, detail::InForms<What, Untrained, Untrained>, 5>;
+  using Tensors = detail::WeightGradientSinks<What, detail::Rebind<What, Tensor, Tensor>, 5>;
+  using Sinks = detail::WeightGradientSinks<What, detail::Rebind<What, Sink, Sink>, 5>;
+  using Nothing = detail::WeightGradientSinks<What, detail::Rebind<What, Untrained, Untrained>, 5>;
   static_assert(std::is_same_v<Matrix<Tensors, Role::kQueries>, attune::LowRankGradient<Factors, 5>>);
   static_assert(!detail::kUpdatesAtOnce<Matrix<Tensors, Role::kQueries>>);
   static_assert(detail::kUpdatesAtOnce<Matrix<Sinks, Role::kQueries>>);
@@ -68,7 +68,7 @@ TEST(WhatIsTrained, has_gradients_in_the_form_that_takes_them) {
   static_assert(std::is_same_v<Matrix<Nothing, Role::kQueries>, Untrained<float, 4, 3>>);
   using Vectors = detail::TrainVectors;
   static_assert(
-      std::is_same_v<
-          Vector<detail::StandsForGradient<Vectors, detail::InForms<Vectors, Sink, Sink>, 5>, Role::kQueries>,
-          Sink<float, 1, 3>>);
+      std::is_same_v<Vector<detail::WeightGradientSinks<Vectors, detail::Rebind<Vectors, Sink, Sink>, 5>,
+                            Role::kQueries>,
+                     Sink<float, 1, 3>>);
 }

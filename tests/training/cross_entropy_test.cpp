@@ -309,7 +309,7 @@ TEST(CrossEntropy, takes_labels_of_bytes) {
   const auto of_byte = attune::CrossEntropy<>::forward(logits, label, gradient);
   EXPECT_EQ(of_byte.status, attune::Status::kOk);
   EXPECT_EQ(of_byte.loss, attune::CrossEntropy<>::forward(logits, 1, gradient).loss);
-  attune::Tensor<float, 1, 1> of_rows;
-  EXPECT_EQ(attune::CrossEntropy<>::forward_rows(logits, label, of_rows), attune::Status::kOk);
-  EXPECT_EQ(of_rows(0, 0), of_byte.loss);
+  attune::Tensor<float, 1, 1> row_losses;
+  EXPECT_EQ(attune::CrossEntropy<>::forward_rows(logits, label, row_losses), attune::Status::kOk);
+  EXPECT_EQ(row_losses(0, 0), of_byte.loss);
 }

@@ -243,12 +243,12 @@ struct CountedLoss : attune::MeanSquaredError {
 
 TEST(Lockstep, leaves_only_the_remainder_of_a_batch_for_one_by_one) {
   if constexpr (check::kHasLanes) {
-    constexpr int kTogether = attune::kernels::kLanes<attune::kernels::Packet<float>>;
+    constexpr int kLanes = attune::kernels::kLanes<attune::kernels::Packet<float>>;
     Pair<Attention<kTiny>, CountedLoss> pair;
     CountedLoss::in_lanes = CountedLoss::alone = 0;
     (void)pair.lockstep.step(pair.data.x, pair.data.target, {});
-    EXPECT_EQ(CountedLoss::in_lanes, kBatch / kTogether);
-    EXPECT_EQ(CountedLoss::alone, kBatch % kTogether);
+    EXPECT_EQ(CountedLoss::in_lanes, kBatch / kLanes);
+    EXPECT_EQ(CountedLoss::alone, kBatch % kLanes);
   }
 }
 

@@ -38,7 +38,7 @@ struct TestedPlan {
 };
 template <class Optimizer>
 struct TestedPlan<attune::UpdateInBackward, Optimizer> {
-  using type = attune::detail::NoGradientsKept<attune::detail::kTogetherIn<Optimizer>>;
+  using type = attune::detail::NoGradientsKept<attune::detail::kUpdateBlockIn<Optimizer>>;
 };
 
 /// Three steps.

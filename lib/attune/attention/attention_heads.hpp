@@ -48,8 +48,8 @@ struct AttentionHeads {
   }
 
   /// Inference: O from Q, K and V. Each block of queries overwrites the weights of the block before it.
-  ATTUNE_INLINE static void infer(auto& scratch, const auto& of_tokens) {
-    const auto& context = of_finite_values(with_appended<shape>(of_tokens), scratch);
+  ATTUNE_INLINE static void infer(auto& scratch, const auto& token_context) {
+    const auto& context = finite_values_context(with_appended<shape>(token_context), scratch);
     context.template repeat<shape.num_heads>([&](int head) ATTUNE_INLINE_LAMBDA {
       if constexpr (kReadsTransposed<decltype(scratch), decltype(context)>) {
         if (head % Memory::kGroup == 0) {
@@ -64,11 +64,11 @@ struct AttentionHeads {
   /// Training: O, unless it is NoOutput, and the values that backward needs.
   template <class Kept>
   ATTUNE_INLINE static void forward(TapeOf<Kept>& tape, ScratchOf<Kept>& scratch, auto& outputs,
-                                    const auto& of_tokens) {
-    const auto& context = of_finite_values(with_appended<shape>(of_tokens), tape);
+                                    const auto& token_context) {
+    const auto& context = finite_values_context(with_appended<shape>(token_context), tape);
     context.template repeat<shape.num_heads>([&](int head) ATTUNE_INLINE_LAMBDA {
       const auto dropout_from = [&](int first) {
-        return dropout_of(tape, scratch, head, first, appended_at<shape>(of_tokens.keys()));
+        return dropout_of(tape, scratch, head, first, appended_at<shape>(token_context.keys()));
       };
       if constexpr (shape.keep_weights) {
         context.template tokens<shape.seq_len, kWorkOfQuery>([&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
@@ -78,26 +78,26 @@ struct AttentionHeads {
         });
       } else {
         attend_in_blocks<Memory::kQueriesInTraining>(head, tape, outputs, scratch.head.data(), dropout_from,
-                                                     context, of_rows(tape, head));
+                                                     context, softmax_stats(tape, head));
       }
     });
   }
   /// Overwrites Q, K and V with dQ, dK and dV. d_outputs(head) returns dO of a head, [seq_len, d_v].
   template <class Kept>
   ATTUNE_INLINE static void backward(TapeOf<Kept>& tape, ScratchOf<Kept>& scratch, const auto& d_outputs,
-                                     const auto& of_tokens) {
-    const auto& context = with_appended<shape>(of_tokens);
-    auto& of_keys = scratch.backward.of_keys;
+                                     const auto& token_context) {
+    const auto& context = with_appended<shape>(token_context);
+    auto& key_gradients = scratch.backward.key_gradients;
     context.template repeat<shape.num_heads>([&](int head) ATTUNE_INLINE_LAMBDA {
       const auto q = view(tape.query).template columns<shape.d_k>(head * shape.d_k);
       const auto k = rows_of_key(tape, head);
       const auto v = value_of(tape, head);
       if constexpr (Memory::kGroup > 1) {
-        if (head % Memory::kGroup == 0) context.stage([&] { of_keys.clear(); });
+        if (head % Memory::kGroup == 0) context.stage([&] { key_gradients.clear(); });
       }
       const auto d_context = d_outputs(head);
       const auto dropout_from = [&](int first) {
-        return dropout_of(tape, scratch, head, first, appended_at<shape>(of_tokens.keys()));
+        return dropout_of(tape, scratch, head, first, appended_at<shape>(token_context.keys()));
       };
       if constexpr (Memory::kOneBlock) {
         const auto weights = weights_in_backward(tape, scratch, head);
@@ -106,17 +106,17 @@ struct AttentionHeads {
                           dropout_from(0), context, SumOfGroup{});
         };
         if constexpr (Memory::kGroup > 1) {
-          to(view(of_keys.d_key), view(of_keys.d_value));
+          to(view(key_gradients.d_key), view(key_gradients.d_value));
         } else {
           to(k, v);
         }
       } else {
-        const Scalar* kept = of_rows(tape, head);
-        recomputed_attend_backward(q, k, v, d_context, scratch.head.data(), of_keys, scores(), head, kept,
-                                   dropout_from, context, SumOfGroup{});
+        const Scalar* kept = softmax_stats(tape, head);
+        recomputed_attend_backward(q, k, v, d_context, scratch.head.data(), key_gradients, scores(), head,
+                                   kept, dropout_from, context, SumOfGroup{});
       }
       if constexpr (Memory::kGroup > 1) {
-        if (head % Memory::kGroup == Memory::kGroup - 1) context.stage([&] { of_keys.move_to(k, v); });
+        if (head % Memory::kGroup == Memory::kGroup - 1) context.stage([&] { key_gradients.move_to(k, v); });
       }
     });
     if constexpr (WeightDropout::kDrops) context.stage([&] { tape.dropout.skip(1); });
@@ -124,22 +124,22 @@ struct AttentionHeads {
   /// The context of all products in backward, from one check that every operand is finite. `inputs` are the
   /// token matrices read by its other products.
   template <AnyContext Call>
-  static auto of_finite(const Call& context, auto& tape, const auto&... inputs) {
+  static auto zero_skipping_context(const Call& context, auto& tape, const auto&... inputs) {
     const auto weights = [&] {
-      const auto first = [&]<class Rows>(const Rows& of_head) {
+      const auto first = [&]<class Rows>(const Rows& head_view) {
         if constexpr (Call::kHasLength) {
-          return FirstQueries<Rows::cols>{of_head.data(), context.template count<shape.seq_len>()};
+          return FirstQueries<Rows::cols>{head_view.data(), context.template count<shape.seq_len>()};
         } else {
-          return view(of_head);
+          return view(head_view);
         }
       };
       if constexpr (!shape.keep_weights) {
-        return first(tape.of_rows);  // finite if the row of weights is
+        return first(tape.softmax_stats);  // finite if the row of weights is
       } else {
         return first(tape.weights);
       }
     }();
-    const auto& of_keys = with_appended<shape>(context).keys();
+    const auto& key_context = with_appended<shape>(context).keys();
     const auto outputs = [&] {
       if constexpr (requires { tape.outputs.data(); }) {
         return context.first(view(tape.outputs));
@@ -147,8 +147,9 @@ struct AttentionHeads {
         return NoOutput{};  // no product reads it
       }
     }();
-    return context.skipping_zeros(inputs..., context.first(view(tape.query)), of_keys.first(view(tape.key)),
-                                  of_keys.first(view(tape.value)), weights, outputs);
+    return context.skipping_zeros(inputs..., context.first(view(tape.query)),
+                                  key_context.first(view(tape.key)), key_context.first(view(tape.value)),
+                                  weights, outputs);
   }
 
  private:
@@ -186,7 +187,7 @@ struct AttentionHeads {
   // starting at `first`.
   template <class WeightRows>
   static void attend(int head, auto first, const auto& kept, auto& outputs, const WeightRows& weights,
-                     const auto& dropout, const auto& context, auto... of_rows) {
+                     const auto& dropout, const auto& context, auto... softmax_stats) {
     constexpr int kRows = WeightRows::rows;
     const auto output = [&]() ATTUNE_INLINE_LAMBDA {
       if constexpr (std::is_same_v<std::remove_cvref_t<decltype(outputs)>, NoOutput>) {
@@ -199,18 +200,18 @@ struct AttentionHeads {
         view(kept.query).template rows_at<kRows>(first).template columns<shape.d_k>(head * shape.d_k),
         context.keys().first(key_of<decltype(context)>(kept, head)),
         context.keys().first(value_of(kept, head)), output, weights, scores(), head, first, dropout, context,
-        of_rows...);
+        softmax_stats...);
   }
   // The same for all queries, in blocks. Each block overwrites `weights`. masked_softmax stores its row
-  // values at `of_rows`, if given.
+  // values at `softmax_stats`, if given.
   template <int kAtOnce>
   static void attend_in_blocks(int head, const auto& kept, auto& outputs, Scalar* weights,
-                               const auto& dropout_from, const auto& context, auto... of_rows) {
+                               const auto& dropout_from, const auto& context, auto... softmax_stats) {
     context.template tokens_at_once<shape.seq_len, kAtOnce, kWorkOfQuery>(
         [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
           attend(head, first, kept, outputs,
                  first_of(MatrixView<Scalar, count, kKeys>(context.own(weights)), first), dropout_from(first),
-                 context, (of_rows + 2 * first)...);
+                 context, (softmax_stats + 2 * first)...);
         });
   }
 
@@ -224,19 +225,22 @@ struct AttentionHeads {
   }
 
   // The row values of a head's weights on the tape.
-  static Scalar* of_rows(auto& tape, int head) { return tape.of_rows.data() + 2 * head * shape.seq_len; }
+  static Scalar* softmax_stats(auto& tape, int head) {
+    return tape.softmax_stats.data() + 2 * head * shape.seq_len;
+  }
   // All weights of a head, from the tape or recomputed from it.
   static auto weights_in_backward(auto& tape, [[maybe_unused]] auto& scratch, int head) {
     using Weights = View<typename Memory::Weights>;
     if constexpr (shape.keep_weights) {
       return StoredWeights<Weights>{view(tape.weights).template rows_at<shape.seq_len>(head * shape.seq_len)};
     } else {
-      return RecomputedWeights<Weights>{view(scratch.backward.of_keys.weights), head, of_rows(tape, head)};
+      return RecomputedWeights<Weights>{view(scratch.backward.key_gradients.weights), head,
+                                        softmax_stats(tape, head)};
     }
   }
 
   // The context of products with V.
-  ATTUNE_INLINE static auto of_finite_values(const auto& context, const auto& kept) {
+  ATTUNE_INLINE static auto finite_values_context(const auto& context, const auto& kept) {
     return context.skipping_zeros(context.keys().first(view(kept.value)));
   }
   // The first queries of every head, `width` scalars each.

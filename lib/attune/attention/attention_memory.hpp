@@ -78,7 +78,7 @@ struct AttentionMemory {
         weights;
     [[no_unique_address]] std::conditional_t<shape.keep_weights, None<2>,
                                              Tensor<Scalar, shape.num_heads * shape.seq_len, 2>>
-        of_rows;
+        softmax_stats;
     [[no_unique_address]] typename Parts::Norms::template KeptIn<Matrix> norms;
     [[no_unique_address]] typename WeightDropout::Tape dropout;
 
@@ -92,7 +92,7 @@ struct AttentionMemory {
       if constexpr (shape.keep_weights) {
         visitor.template stacked<shape.num_heads>(context, keys.template count<kKeys>(), tapes.weights...);
       } else {
-        visitor.member(context, tapes.of_rows...);
+        visitor.member(context, tapes.softmax_stats...);
       }
       Parts::Norms::visit(visitor, context, tapes.norms...);
       visitor.member(context, tapes.dropout...);
@@ -144,17 +144,17 @@ struct AttentionMemory {
   static constexpr bool kTransposesKeys =
       kernels::kCopiesTransposed<Scalar> && kQueriesAtOnce < shape.seq_len;
   /// Sums of the gradients of keys and values, and memory to recompute weights.
-  using OfKeys = std::conditional_t<
+  using KeyGradients = std::conditional_t<
       !shape.keep_weights,
       std::conditional_t<kOneBlock, RecomputeScratch<RecomputeAtOnce>, RecomputeScratch<RecomputeInBlocks>>,
       std::conditional_t<(kGroup > 1), KeyValueSums<Scalar, kKeys, shape.d_k, shape.d_v>, None<2>>>;
   /// Whether backward computes dO one head at a time, in memory of its own: if O is not taped, its memory
-  /// then serves for `of_keys`.
+  /// then serves for `key_gradients`.
   template <class Gradients>
-  static constexpr bool kOutputsByHead = !TapeOf<Gradients>::kKeepsOutputs && !std::is_empty_v<OfKeys>;
+  static constexpr bool kOutputsByHead = !TapeOf<Gradients>::kKeepsOutputs && !std::is_empty_v<KeyGradients>;
   template <bool by_head>
   struct OfHead {
-    [[no_unique_address]] OfKeys of_keys;
+    [[no_unique_address]] KeyGradients key_gradients;
     [[no_unique_address]] std::conditional_t<by_head, Tensor<Scalar, shape.seq_len, shape.d_v>, None<1>>
         d_outputs;
   };

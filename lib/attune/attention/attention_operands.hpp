@@ -41,19 +41,19 @@ struct AttentionOperands {
   /// Writes Q, K and V to `kept`.
   static void forward(const auto& parameters, Query query, Key key, Value value, auto& kept,
                       const auto& context) {
-    const auto& of_queries = context.unmasked();
-    const auto& of_keys = of_queries.keys();
-    QueryProjection::forward(parameters.query, query, kept.query, of_queries);
-    KeyProjection::forward(parameters.key, key, projected<KeyProjection>(kept.key), of_keys);
-    ValueProjection::forward(parameters.value, value, projected<ValueProjection>(kept.value), of_keys);
-    Parts::Norms::forward(parameters.norms, kept, of_queries);
+    const auto& query_context = context.unmasked();
+    const auto& key_context = query_context.keys();
+    QueryProjection::forward(parameters.query, query, kept.query, query_context);
+    KeyProjection::forward(parameters.key, key, projected<KeyProjection>(kept.key), key_context);
+    ValueProjection::forward(parameters.value, value, projected<ValueProjection>(kept.value), key_context);
+    Parts::Norms::forward(parameters.norms, kept, query_context);
     if constexpr (kRotates) {
       context.stage([&]() ATTUNE_INLINE_LAMBDA {
         QueryRotation::forward(kept.query, kept.query, context.template count<shape.seq_len>());
       });
       context.stage([&]() ATTUNE_INLINE_LAMBDA {
         const auto key_rows = projected<KeyProjection>(kept.key);
-        KeyRotation::forward(key_rows, key_rows, of_keys.template count<shape.kv_len>());
+        KeyRotation::forward(key_rows, key_rows, key_context.template count<shape.kv_len>());
       });
     }
     append_keys<shape, Scalar>(parameters.appended, kept, context);

@@ -228,7 +228,7 @@ template <class Parts, CacheShape kept, class Scalar, class HeadBlocks>
 /// The same in integers, for keys and values in 8 bits.
 template <class Parts, class Tokens, CacheShape kept>
 [[gnu::noinline]] void attend_to_int8_cache(const VisibleKeys<kept>& visible,
-                                            const typename Tokens::Head& of_head, int head,
+                                            const typename Tokens::Head& head_view, int head,
                                             const float* query, float* scores, float* context) {
   constexpr int kBlock = kernels::kCacheBlock, kDk = Parts::kDk, kDv = Parts::kDv;
   std::int8_t integers[std::size_t{kDk}];
@@ -237,22 +237,23 @@ template <class Parts, class Tokens, CacheShape kept>
   weigh_cached_keys<Parts>(
       visible, head, scores,
       [&](int blocks, int first, float* to) ATTUNE_INLINE_LAMBDA {
-        kernels::int8_scores<kDk>(blocks * kBlock, integers, query_scale, of_head.keys + first * kBlock * kDk,
-                                  of_head.key_scales + first * kBlock, to);
+        kernels::int8_scores<kDk>(blocks * kBlock, integers, query_scale,
+                                  head_view.keys + first * kBlock * kDk,
+                                  head_view.key_scales + first * kBlock, to);
       },
       nullptr);
 
   using Sum = std::conditional_t<(Tokens::Places::kSlots > 131072), std::int64_t, std::int32_t>;
   std::uint32_t largest = 0;
   for (const auto& run : visible) {
-    largest = kernels::largest_folded_weight(run.count, scores + run.axis, of_head.value_scales + run.slot,
+    largest = kernels::largest_folded_weight(run.count, scores + run.axis, head_view.value_scales + run.slot,
                                              largest);
   }
   const kernels::RowScale row = kernels::row_scale(largest);
   Sum sums[std::size_t{kDv}] = {};
   for (const auto& run : visible) {
-    kernels::add_int8_rows<kDv>(run.count, scores + run.axis, of_head.value_scales + run.slot, row.inverse,
-                                of_head.values + run.slot * kDv, sums);
+    kernels::add_int8_rows<kDv>(run.count, scores + run.axis, head_view.value_scales + run.slot, row.inverse,
+                                head_view.values + run.slot * kDv, sums);
   }
   for (int j = 0; j < kDv; ++j) context[j] = kernels::multiply(static_cast<float>(sums[j]), row.scale);
 }

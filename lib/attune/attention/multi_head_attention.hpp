@@ -186,8 +186,8 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
     constexpr bool kInputsFirst = detail::kUpdatesInSet<Gradients>;
     const auto& mask = with_options(context);
     const auto keys = context.keys();
-    const auto all = Heads::of_finite(context.with_mask(mask), tape, context.first(query), keys.first(key),
-                                      keys.first(value));
+    const auto all = Heads::zero_skipping_context(context.with_mask(mask), tape, context.first(query),
+                                                  keys.first(key), keys.first(value));
     const auto products = all.without_mask();
     backward_heads(parameters, tape, dy, gradients, scratch, all);
     if constexpr (!kInputsFirst) {
@@ -218,7 +218,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
     constexpr bool kInputFirst = detail::kUpdatesInSet<Gradients>;
     const auto& mask = with_options(context);
     const auto all = context.with_mask(mask);
-    backward_heads(parameters, tape, dy, gradients, scratch, Heads::of_finite(all, tape));
+    backward_heads(parameters, tape, dy, gradients, scratch, Heads::zero_skipping_context(all, tape));
     const ConstView<Input> x = input();
     const auto keys = detail::with_appended<shape>(all).keys();
     const auto products =
@@ -272,10 +272,10 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
     }
     const auto d_outputs = [&](int head) ATTUNE_INLINE_LAMBDA {
       if constexpr (Memory::template kOutputsByHead<Kept>) {
-        const auto of_head = view(scratch.backward.d_outputs);
-        OutputProjection::backward_features(parameters.output, dy, head * shape.d_v, of_head,
+        const auto head_view = view(scratch.backward.d_outputs);
+        OutputProjection::backward_features(parameters.output, dy, head * shape.d_v, head_view,
                                             context.unmasked());
-        return of_head;
+        return head_view;
       } else {
         return view(outputs).template columns<shape.d_v>(head * shape.d_v);
       }

@@ -51,8 +51,8 @@ struct QueryKeyNorms {
   }
 
   static void forward(const auto& parameters, auto& kept, const auto& context) {
-    const auto& of_queries = context.template parts<shape.num_heads>();
-    const auto& of_keys = context.keys().template parts<shape.num_kv_heads>();
+    const auto& query_context = context.template parts<shape.num_heads>();
+    const auto& key_context = context.keys().template parts<shape.num_kv_heads>();
     const View<typename QueryNorm::Input> query(kept.query.data());
     const View<typename KeyNorm::Input> key(kept.key.data());
     if constexpr (requires { kept.norms; }) {
@@ -62,17 +62,17 @@ struct QueryKeyNorms {
         const auto copy = [](auto rows, const auto& from, auto& to) {
           std::copy_n(from.data, rows * shape.d_k, to.data());
         };
-        copy(of_queries.template count<QueryNorm::Input::rows>(), query, kept.norms.query);
-        copy(of_keys.template count<KeyNorm::Input::rows>(), key, kept.norms.key);
+        copy(query_context.template count<QueryNorm::Input::rows>(), query, kept.norms.query);
+        copy(key_context.template count<KeyNorm::Input::rows>(), key, kept.norms.key);
       });
       QueryNorm::forward(parameters.query_norm, kept.norms.query, query, kept.norms.of_query, of_query,
-                         of_queries);
-      KeyNorm::forward(parameters.key_norm, kept.norms.key, key, kept.norms.of_key, of_key, of_keys);
+                         query_context);
+      KeyNorm::forward(parameters.key_norm, kept.norms.key, key, kept.norms.of_key, of_key, key_context);
     } else {
       typename QueryNorm::InferenceScratch of_query;
       typename KeyNorm::InferenceScratch of_key;
-      QueryNorm::forward(parameters.query_norm, query, query, of_query, of_queries);
-      KeyNorm::forward(parameters.key_norm, key, key, of_key, of_keys);
+      QueryNorm::forward(parameters.query_norm, query, query, of_query, query_context);
+      KeyNorm::forward(parameters.key_norm, key, key, of_key, key_context);
     }
   }
 

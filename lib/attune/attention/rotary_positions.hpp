@@ -97,7 +97,7 @@ struct RotaryPositions {
   struct NoBeyond {};
   /// Number of angles in the table.
   static constexpr std::int64_t kAngles = std::int64_t{shape.seq_len} * kPairs;
-  static_assert(detail::Holds<(kAngles <= detail::kMostAngles)>,
+  static_assert(detail::Holds<(kAngles <= detail::kMaxAngles)>,
                 "attune::RotaryPositions: the table is too large for the compiler; seq_len * rotary_dim must "
                 "be at most 262144");
   /// Angles of positions offset … offset + seq_len − 1. In flash; large tables on a PC are filled at startup.

@@ -137,11 +137,11 @@ template <class Scalar, int kPositions, int kFrequencies>
 }
 
 /// With an operating system, larger tables are filled at startup, as compilers take long for them or give up.
-/// Elsewhere tables of any size are in flash, up to kMostAngles.
+/// Elsewhere tables of any size are in flash, up to kMaxAngles.
 #if defined(__unix__) || defined(__APPLE__) || defined(_WIN32) || defined(__EMSCRIPTEN__)
-inline constexpr std::int64_t kMaxConstantAngles = 2048, kMostAngles = std::int64_t{1} << 31;
+inline constexpr std::int64_t kMaxConstantAngles = 2048, kMaxAngles = std::int64_t{1} << 31;
 #else
-inline constexpr std::int64_t kMostAngles = 131'072, kMaxConstantAngles = kMostAngles;
+inline constexpr std::int64_t kMaxAngles = 131'072, kMaxConstantAngles = kMaxAngles;
 #endif
 
 /// `value` is the Table filled by Fill::fill: a constant, or filled before main() with the same bits.

@@ -219,7 +219,7 @@ constexpr int ids_per_token() {
 
 /// The result of a layer's forward: a Status for ids, else void.
 template <class Layer>
-using Outcome = std::conditional_t<kTakesIds<Layer>, Status, void>;
+using ForwardResult = std::conditional_t<kTakesIds<Layer>, Status, void>;
 
 // The type of a layer's dx; ids have none.
 template <class Layer>

@@ -81,7 +81,7 @@ void check_views(const X& x, const Y& y) {
 /// Calls forward with `arguments`, without the context if the layer takes none; the call is then one stage.
 /// The stage that reads ids refuses invalid ones.
 template <class Layer, AnyContext Call, class... Arguments>
-ATTUNE_INLINE Outcome<Layer> forward_in(const Call& context, Arguments&&... arguments) {
+ATTUNE_INLINE ForwardResult<Layer> forward_in(const Call& context, Arguments&&... arguments) {
   check_call<Layer, Call>();
   if constexpr ((Collects<Arguments> || ...)) {
     return forward_in<Layer>(context, without_collected(arguments)...);

@@ -157,28 +157,28 @@ constexpr auto context_with(const Mask& mask ATTUNE_LIFETIME_BOUND, const auto&.
 /// overlap otherwise.
 template <class Layer, class Set = typename Layer::Parameters, class Mask = NoMask,
           class Products = FloatProducts>
-detail::Outcome<Layer> infer(const Set& parameters, ConstView<typename Layer::Input> x,
-                             View<typename Layer::Output> y, typename Layer::InferenceScratch& scratch,
-                             const Mask& mask = {}, const Products& = {}) {
+detail::ForwardResult<Layer> infer(const Set& parameters, ConstView<typename Layer::Input> x,
+                                   View<typename Layer::Output> y, typename Layer::InferenceScratch& scratch,
+                                   const Mask& mask = {}, const Products& = {}) {
   if constexpr (detail::check_mask<Layer, Mask>()) {
-    return detail::Outcome<Layer>(
+    return detail::ForwardResult<Layer>(
         detail::forward_pass<Layer>(detail::context_with<Layer, Products>(mask), parameters, x, y, scratch));
   } else {
-    return detail::Outcome<Layer>();
+    return detail::ForwardResult<Layer>();
   }
 }
 /// Training: like inference, and fills the tape for backward. `y` may be `x` only with
 /// kAbilities.backward_may_read_output.
 template <class Layer, class Set = typename Layer::Parameters, class Tape, class Scratch,
           detail::MaskArgument Mask = NoMask, class Products = FloatProducts>
-detail::Outcome<Layer> forward(const Set& parameters, ConstView<typename Layer::Input> x,
-                               View<typename Layer::Output> y, Tape& tape, Scratch& scratch,
-                               const Mask& mask = {}, const Products& = {}) {
+detail::ForwardResult<Layer> forward(const Set& parameters, ConstView<typename Layer::Input> x,
+                                     View<typename Layer::Output> y, Tape& tape, Scratch& scratch,
+                                     const Mask& mask = {}, const Products& = {}) {
   if constexpr (detail::check_mask<Layer, Mask>()) {
-    return detail::Outcome<Layer>(detail::forward_pass<Layer>(detail::context_with<Layer, Products>(mask),
-                                                              parameters, x, y, tape, scratch));
+    return detail::ForwardResult<Layer>(detail::forward_pass<Layer>(
+        detail::context_with<Layer, Products>(mask), parameters, x, y, tape, scratch));
   } else {
-    return detail::Outcome<Layer>();
+    return detail::ForwardResult<Layer>();
   }
 }
 /// Overwrites dx, from dy, unless NoGradient; adds to the gradients; uses up the tape. The mask is forward's.

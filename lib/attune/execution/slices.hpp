@@ -46,9 +46,9 @@ namespace detail {
 /// Calls body<rows>(first) for kRows rows in blocks of at most kMost, as far as the blocks contain used rows.
 template <int kRows, int kMost, class Body, class Used = std::integral_constant<int, kRows>>
 ATTUNE_INLINE void in_blocks(const Body& body, Used used = {}) {
-  constexpr int kTogether = (std::min)(kRows, kMost), kRest = kRows % kTogether;
-  for (int first = 0; first < kRows - kRest && first < used; first += kTogether) {
-    body.template operator()<kTogether>(first);
+  constexpr int kPortion = (std::min)(kRows, kMost), kRest = kRows % kPortion;
+  for (int first = 0; first < kRows - kRest && first < used; first += kPortion) {
+    body.template operator()<kPortion>(first);
   }
   if constexpr (kRest > 0) {
     if (kRows - kRest < used) body.template operator()<kRest>(kRows - kRest);
@@ -300,9 +300,9 @@ class OneSlice {
   }
   template <int most, int work, class Used, class Body>
   ATTUNE_INLINE void elements(Used used, Body&& body) const {
-    constexpr int kTogether = together<64>(most, work);
+    constexpr int kPortion = together<64>(most, work);
     if (!walk_->is_next()) return;
-    const int first = walk_->first_row(), some = (std::min<int>)(kTogether, used - first);
+    const int first = walk_->first_row(), some = (std::min<int>)(kPortion, used - first);
     if (!walk_->has_room(some * work)) return;
     body(first, some);
     walk_->end_portion(first + some, used, some * work);
@@ -328,9 +328,9 @@ class OneSlice {
   // Runs a portion of a block of `rows` rows that begins at `from`.
   template <int rows, int work, class Body>
   ATTUNE_INLINE void run_in_block(int from, int first, int used, const Body& body) const {
-    constexpr int kTogether = evenly(rows, together<8>(rows, work)), kRest = rows % kTogether;
+    constexpr int kPortion = evenly(rows, together<8>(rows, work)), kRest = rows % kPortion;
     if (kRest == 0 || first - from < rows - kRest) {
-      run_portion<kTogether, work>(first, used, body);
+      run_portion<kPortion, work>(first, used, body);
     } else if constexpr (kRest > 0) {
       run_portion<kRest, work>(first, used, body);
     }

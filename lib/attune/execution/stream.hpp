@@ -93,9 +93,10 @@ struct StreamByToken {
   struct Memory {};
   using Scratch = typename Layer::InferenceScratch;
 
-  ATTUNE_INLINE static Outcome<Layer> step(std::uint64_t, const auto& parameters,
-                                           ConstView<typename Layer::Input> x, View<typename Layer::Output> y,
-                                           auto& /*memory*/, Scratch& scratch) {
+  ATTUNE_INLINE static ForwardResult<Layer> step(std::uint64_t, const auto& parameters,
+                                                 ConstView<typename Layer::Input> x,
+                                                 View<typename Layer::Output> y, auto& /*memory*/,
+                                                 Scratch& scratch) {
     return Layer::forward(parameters, x, y, scratch);
   }
 };

@@ -99,13 +99,13 @@ class GradientSlots {
   // belong to the first of them.
   template <class Optimizer, class Leaf>
   static PartOfTensor part_of(const Leaf& tensor, const Parameters& set, std::size_t from, std::size_t to) {
-    constexpr std::size_t kTogether = attune::detail::kTogetherOf<Optimizer, Leaf::size>;
+    constexpr std::size_t kBlock = attune::detail::kUpdateBlockOf<Optimizer, Leaf::size>;
     const auto at = static_cast<std::size_t>(reinterpret_cast<const std::byte*>(tensor.data()) -
                                              reinterpret_cast<const std::byte*>(&set));
     const auto index_of = [&](std::size_t byte) {
       const std::size_t end = at + sizeof(Scalar) * static_cast<std::size_t>(tensor.size);
       const std::size_t scalars = (std::clamp(byte, at, end) - at) / sizeof(Scalar);
-      return (std::min)(Leaf::size, static_cast<int>((scalars + kTogether - 1) / kTogether * kTogether));
+      return (std::min)(Leaf::size, static_cast<int>((scalars + kBlock - 1) / kBlock * kBlock));
     };
     return {index_of(from), index_of(to) - index_of(from)};
   }

@@ -25,7 +25,7 @@ class ParallelInference {
  public:
   using Input = typename Model::Input;
   using Output = typename Model::Output;
-  using Outcome = attune::detail::Outcome<Model>;  // void, or a Status if ids can be refused
+  using Outcome = attune::detail::ForwardResult<Model>;  // void, or a Status if ids can be refused
 
   /// Starts the threads; the caller is one of them. 0 or less: as many as the process may run at once.
   explicit ParallelInference(int threads = 0)

@@ -289,10 +289,10 @@ struct FeedForwardNetwork {
           tape.kept.template activate_backward<kOfSlopes>(scratch.activated, first, count);
         });
     const ConstView<Input> x = input();
-    const auto& of_finite = context.skipping_zeros(context.first(x));
-    if constexpr (!kInputFirst) tape.kept.backward_parameters(x, gradients, of_finite);
+    const auto& zero_skipping_context = context.skipping_zeros(context.first(x));
+    if constexpr (!kInputFirst) tape.kept.backward_parameters(x, gradients, zero_skipping_context);
     if constexpr (kAsked<Dx>) tape.kept.backward_input(parameters, sink<Input>(dx), dense);
-    if constexpr (kInputFirst) tape.kept.backward_parameters(x, gradients, of_finite);
+    if constexpr (kInputFirst) tape.kept.backward_parameters(x, gradients, zero_skipping_context);
   }
 
  private:

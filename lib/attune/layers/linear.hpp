@@ -189,10 +189,10 @@ struct Linear {
   static void backward(const Set& parameters, ConstView<Input> x, const Tape&, ConstView<Output> dy, Dx&& dx,
                        Gradients& gradients, Scratch&, const Call& context = {}) {
     constexpr bool kInputFirst = detail::kUpdatesAtOnce<decltype(gradients.weight)>;
-    const auto& of_finite = context.skipping_zeros(context.first(x));
-    if constexpr (!kInputFirst) backward_parameters(x, dy, gradients, of_finite);
+    const auto& zero_skipping_context = context.skipping_zeros(context.first(x));
+    if constexpr (!kInputFirst) backward_parameters(x, dy, gradients, zero_skipping_context);
     backward_input(parameters, dy, dx, kernels::Assign{}, context);
-    if constexpr (kInputFirst) backward_parameters(x, dy, gradients, of_finite);
+    if constexpr (kInputFirst) backward_parameters(x, dy, gradients, zero_skipping_context);
   }
 };
 

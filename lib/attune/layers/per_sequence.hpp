@@ -127,16 +127,17 @@ struct PerSequence<Layer, kernels::LanesOf<Number, lanes>> {
 
   /// Inference. `y` may not overlap `x`.
   template <class Set = Parameters, AnyContext Call = Context<>>
-  static Outcome<Layer> forward(const Set& parameters, ConstView<Input> x, View<Output> y,
-                                InferenceScratch& scratch, const Call& context = {}) {
+  static ForwardResult<Layer> forward(const Set& parameters, ConstView<Input> x, View<Output> y,
+                                      InferenceScratch& scratch, const Call& context = {}) {
     return for_each_sequence(x, y, scratch, context, [&](int, auto of_sequence, auto to) {
       return forward_status<Layer>(context, parameters, of_sequence, to, scratch.layer);
     });
   }
   /// Training. `y` may not overlap `x`.
   template <class Set = Parameters, class Kept, AnyContext Call = Context<>>
-  static Outcome<Layer> forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Kept>& tape,
-                                ScratchOf<Kept>& scratch, const Call& context = {}) {
+  static ForwardResult<Layer> forward(const Set& parameters, ConstView<Input> x, View<Output> y,
+                                      TapeOf<Kept>& tape, ScratchOf<Kept>& scratch,
+                                      const Call& context = {}) {
     return for_each_sequence(x, y, scratch, context, [&](int lane, auto of_sequence, auto to) {
       auto&& own = tape.layers[lane];
       if constexpr (kDropsIn<typename TapeOf<Kept>::Each>) {
@@ -169,8 +170,8 @@ struct PerSequence<Layer, kernels::LanesOf<Number, lanes>> {
   }
 
  private:
-  static Outcome<Layer> for_each_sequence(ConstView<Input> x, View<Output> y, auto& scratch,
-                                          const auto& context, const auto& forward_one) {
+  static ForwardResult<Layer> for_each_sequence(ConstView<Input> x, View<Output> y, auto& scratch,
+                                                const auto& context, const auto& forward_one) {
     for (int lane = 0; lane < lanes; ++lane) {
       [[maybe_unused]] const Status status = forward_one(
           lane, InputSequence::take(x, lane, scratch.x, context), OutputSequence::room(y, scratch.y));
@@ -179,7 +180,7 @@ struct PerSequence<Layer, kernels::LanesOf<Number, lanes>> {
       }
       OutputSequence::put(scratch.y, lane, y, context);
     }
-    return Outcome<Layer>(Status::kOk);
+    return ForwardResult<Layer>(Status::kOk);
   }
 };
 

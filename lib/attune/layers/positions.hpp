@@ -142,7 +142,7 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
   static constexpr int kFrequencies = (shape.d_model + 1) / 2;
   /// Number of angles in the table.
   static constexpr std::int64_t kAngles = std::int64_t{shape.seq_len} * kFrequencies;
-  static_assert(detail::Holds<(kAngles <= detail::kMostAngles)>,
+  static_assert(detail::Holds<(kAngles <= detail::kMaxAngles)>,
                 "attune::SinusoidalPositions: the table is too large for the compiler; seq_len * d_model "
                 "must be at most 262144, or use LearnedPositions");
 

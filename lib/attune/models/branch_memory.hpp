@@ -50,10 +50,10 @@ struct ScratchAndGradient<Scratch, Gradient, true> {
 };
 
 template <class Stack, class Gradients, class Indices = std::make_integer_sequence<int, Stack::kBranches>>
-struct BranchMemory;
+struct BranchBuffers;
 /// Tape and scratch of a stack (transformer_layer.hpp) for a backward to `Gradients`.
 template <class Stack, class Gradients, int... index>
-struct BranchMemory<Stack, Gradients, std::integer_sequence<int, index...>> {
+struct BranchBuffers<Stack, Gradients, std::integer_sequence<int, index...>> {
   using Tokens = typename Stack::Tokens;
   static constexpr int kSums = Stack::kNormBefore ? Stack::kLast : Stack::kBranches;
   using Norms = Copies<typename Stack::Norm::Tape, Stack::kBranches>;
@@ -192,7 +192,7 @@ concept TapesBranches = requires {
 
 /// Access to the memory of a pass with kept tapes.
 template <class Stack, class Tape, class Scratch>
-struct KeptRoom {
+struct StoredTapeAccess {
   static constexpr BranchTapes kBranchTapes = BranchTapes::kKept;
   Tape& tape;
   Scratch& scratch;
@@ -225,7 +225,7 @@ struct KeptRoom {
 };
 /// Access to the memory of a pass with recomputed tapes.
 template <class Stack, class Tape, class Scratch>
-struct RecomputedRoom {
+struct RecomputedTapeAccess {
   static constexpr BranchTapes kBranchTapes = BranchTapes::kRecomputed;
   Tape& tape;
   Scratch& scratch;
@@ -272,11 +272,11 @@ struct RecomputedRoom {
 };
 /// Access to the memory of a pass with packed tapes.
 template <class Stack, class Tape, class Scratch>
-struct PackedRoom : RecomputedRoom<Stack, Tape, Scratch> {
+struct PackedTapeAccess : RecomputedTapeAccess<Stack, Tape, Scratch> {
   static constexpr BranchTapes kBranchTapes = BranchTapes::kPacked;
   using Tokens = typename Stack::Tokens;
-  using RecomputedRoom<Stack, Tape, Scratch>::tape;
-  using RecomputedRoom<Stack, Tape, Scratch>::scratch;
+  using RecomputedTapeAccess<Stack, Tape, Scratch>::tape;
+  using RecomputedTapeAccess<Stack, Tape, Scratch>::scratch;
   static constexpr int kSums = Stack::kNormBefore ? Stack::kLast : Stack::kBranches;
 
   auto& norms() const { return tape.norms; }
@@ -316,13 +316,13 @@ struct PackedRoom : RecomputedRoom<Stack, Tape, Scratch> {
   }
 };
 template <class Stack, class Tape, class Scratch>
-ATTUNE_INLINE auto room_of(Tape& tape, Scratch& scratch) {
+ATTUNE_INLINE auto tape_access(Tape& tape, Scratch& scratch) {
   if constexpr (Tape::kBranchTapes == BranchTapes::kKept) {
-    return KeptRoom<Stack, Tape, Scratch>{tape, scratch};
+    return StoredTapeAccess<Stack, Tape, Scratch>{tape, scratch};
   } else if constexpr (Tape::kBranchTapes == BranchTapes::kRecomputed) {
-    return RecomputedRoom<Stack, Tape, Scratch>{tape, scratch};
+    return RecomputedTapeAccess<Stack, Tape, Scratch>{tape, scratch};
   } else {
-    return PackedRoom<Stack, Tape, Scratch>{{tape, scratch}};
+    return PackedTapeAccess<Stack, Tape, Scratch>{{tape, scratch}};
   }
 }
 

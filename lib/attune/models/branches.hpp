@@ -142,7 +142,7 @@ struct LayerBranch {
 // A branch that attends to a memory, context.memory[memory_len, d_model]. Its gradient goes to
 // context.d_memory. Memory and tokens may be shorter than their largest length.
 template <class Attention>
-struct MemoryBranch {
+struct CrossAttentionBranch {
   using Member = CrossAttentionMember;
   using Part = Attention;
   using Memory = typename Attention::KeyInput;

@@ -36,15 +36,15 @@ struct RunOnceMore : Layer {
 
   /// Inference. Overlap is allowed as for the layer.
   template <class Set = Parameters, AnyContext Call = Context<>>
-  static detail::Outcome<Layer> forward(const Set& parameters, ConstView<Input> x, View<Output> y,
-                                        InferenceScratch& scratch, const Call& context = {}) {
+  static detail::ForwardResult<Layer> forward(const Set& parameters, ConstView<Input> x, View<Output> y,
+                                              InferenceScratch& scratch, const Call& context = {}) {
     return detail::forward_in<Layer>(context, parameters, x, y, scratch);
   }
   /// Training. `y` may not overlap `x`.
   template <class Set = Parameters, class Kept, AnyContext Call = Context<>>
-  static detail::Outcome<Layer> forward(const Set& parameters, ConstView<Input> x, View<Output> y,
-                                        TapeOf<Kept>& tape, ScratchOf<Kept>& scratch,
-                                        const Call& context = {}) {
+  static detail::ForwardResult<Layer> forward(const Set& parameters, ConstView<Input> x, View<Output> y,
+                                              TapeOf<Kept>& tape, ScratchOf<Kept>& scratch,
+                                              const Call& context = {}) {
     context.stage([&]() ATTUNE_INLINE_LAMBDA { detail::copy_masks(tape, scratch.tape); });
     return detail::forward_in<Layer>(context, parameters, x, y, scratch.tape, scratch.layer);
   }

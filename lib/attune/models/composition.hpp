@@ -118,8 +118,8 @@ inline constexpr bool kGivesMemoryGradient = requires {
 
 /// A step of a layer within a stream. `more`, the mask of a memory, is for layers that attend to one.
 template <class Layer, CacheShape cache, int tokens>
-ATTUNE_INLINE Outcome<Layer> step_in(std::uint64_t position, const auto& parameters, const auto& x,
-                                     const auto& y, auto& memory, auto& scratch, const auto&... more) {
+ATTUNE_INLINE ForwardResult<Layer> step_in(std::uint64_t position, const auto& parameters, const auto& x,
+                                           const auto& y, auto& memory, auto& scratch, const auto&... more) {
   using Stream = StreamOf<Layer, tokens, cache>;
   if constexpr (kAttendsToMemory<Layer>) {
     return Stream::step(position, parameters, x, y, memory, scratch, more...);
@@ -130,7 +130,7 @@ ATTUNE_INLINE Outcome<Layer> step_in(std::uint64_t position, const auto& paramet
 
 // Calls first(), then rest() unless first refuses its input. Returns first's result.
 template <class First, class Rest>
-ATTUNE_INLINE auto in_turn(const First& first, const Rest& rest) {
+ATTUNE_INLINE auto then(const First& first, const Rest& rest) {
   if constexpr (std::is_void_v<decltype(first())>) {
     first();
     rest();
@@ -245,7 +245,7 @@ constexpr auto& one_of(Union& storage) {
 
 // Two alternating buffers: each boundary between layers uses the buffer that its neighbors do not.
 template <class Scalar, int size, int boundaries>
-struct Turns {
+struct DoubleBuffer {
   Tensor<Scalar, 1, size> buffers[std::size_t{boundaries < 2 ? boundaries : 2}];
   template <class Matrix>
   View<Matrix> at(int boundary) {
@@ -253,7 +253,7 @@ struct Turns {
   }
 };
 template <class Scalar, int size>
-struct Turns<Scalar, size, 0> {};
+struct DoubleBuffer<Scalar, size, 0> {};
 
 // `Scratch` after `room` scalars.
 template <class Scalar, int room, class Scratch>
@@ -267,26 +267,26 @@ struct Behind<Scalar, 0, Scratch> {
 };
 
 // The scalars of a layer's output, and whether the output may overwrite the layer's input.
-struct OutputInTurn {
+struct SequentialOutput {
   int scalars;
   bool in_place = false;
 };
 
 // Whether the output of layer `place` lies at the beginning. A layer out of place has its input at the
 // beginning and its output at the end, or the other way around.
-template <OutputInTurn... outputs>
+template <SequentialOutput... outputs>
 constexpr bool lies_first(int place) {
-  constexpr OutputInTurn kOutputs[] = {outputs...};
+  constexpr SequentialOutput kOutputs[] = {outputs...};
   bool first = true;
   for (int i = 1; i <= place; ++i) first ^= !kOutputs[i].in_place;
   return first;
 }
 // The scalars beside a layer that lie at the beginning, or at the end. The last layer's output lies
 // elsewhere.
-template <OutputInTurn... outputs>
+template <SequentialOutput... outputs>
 constexpr int scalars_beside(int layer, bool at_the_beginning) {
   constexpr int kLayers = static_cast<int>(sizeof...(outputs));
-  constexpr OutputInTurn kOutputs[] = {outputs...};
+  constexpr SequentialOutput kOutputs[] = {outputs...};
   int most = 0;
   for (int place = (std::max)(0, layer - 1); place <= layer && place + 1 < kLayers; ++place) {
     if (lies_first<outputs...>(place) == at_the_beginning) most = (std::max)(most, kOutputs[place].scalars);
@@ -294,16 +294,17 @@ constexpr int scalars_beside(int layer, bool at_the_beginning) {
   return most;
 }
 
-template <OutputInTurn... outputs>
-struct OutputsInTurn {};
+template <SequentialOutput... outputs>
+struct SequentialOutputs {};
 
 // Scratch of layers that run in order, and their outputs but the last. Its size is the maximum, over the
 // layers, of a layer's scratch and the outputs beside it, which lie at the beginning and at the end.
 template <class Scalar, class Outputs, class Indices, class... Scratches>
-class InTurnOf;
-template <class Scalar, OutputInTurn... outputs, std::size_t... index, class... Scratches>
-class InTurnOf<Scalar, OutputsInTurn<outputs...>, std::index_sequence<index...>, Scratches...> {
-  static constexpr OutputInTurn kOutputs[sizeof...(outputs)] = {outputs...};
+class SequentialScratchOf;
+template <class Scalar, SequentialOutput... outputs, std::size_t... index, class... Scratches>
+class SequentialScratchOf<Scalar, SequentialOutputs<outputs...>, std::index_sequence<index...>,
+                          Scratches...> {
+  static constexpr SequentialOutput kOutputs[sizeof...(outputs)] = {outputs...};
 
   template <int layer, class Scratch>
   using At = Behind<Scalar, scalars_beside<outputs...>(layer, true), Scratch>;
@@ -333,7 +334,8 @@ class InTurnOf<Scalar, OutputsInTurn<outputs...>, std::index_sequence<index...>,
   }
 };
 template <class Scalar, class Outputs, class... Scratches>
-using InTurn = InTurnOf<Scalar, Outputs, std::index_sequence_for<Scratches...>, Scratches...>;
+using SequentialScratch =
+    SequentialScratchOf<Scalar, Outputs, std::index_sequence_for<Scratches...>, Scratches...>;
 // Whether a layer's output has the shape of its input.
 template <class Layer>
 inline constexpr bool kSameShape = [] {

@@ -63,8 +63,9 @@ inline constexpr bool kMasks<detail::MaskWithMemory<Mask, OfMemory, Keys, Memory
 namespace detail {
 
 template <BranchOptions options, class Norm, class SelfAttention, class CrossAttention, class Network>
-using DecoderStack = ResidualStack<options, Norm, LayerBranch<SelfAttentionMember, SelfAttention>,
-                                   MemoryBranch<CrossAttention>, LayerBranch<FeedForwardMember, Network>>;
+using DecoderStack =
+    ResidualStack<options, Norm, LayerBranch<SelfAttentionMember, SelfAttention>,
+                  CrossAttentionBranch<CrossAttention>, LayerBranch<FeedForwardMember, Network>>;
 
 }  // namespace detail
 
@@ -297,10 +298,10 @@ template <class Layer, AttentionMask Mask = CausalMask, AttentionMask MemoryMask
                                                  const Slices& slices = {}) {
   const auto tokens = detail::valid_tokens<Layer::Input::rows, Layer::kStackTakesLength>(mask);
   const auto keys = detail::valid_tokens<Layer::Memory::rows, Layer::kStackTakesLength>(memory_mask);
-  const auto of_tokens = detail::context_of(mask, slices, tokens, tokens);
-  const auto of_memory = detail::context_of(memory_mask, slices, tokens, keys);
-  return DecoderContext<std::remove_const_t<decltype(of_tokens)>, std::remove_const_t<decltype(of_memory)>>{
-      of_tokens, of_memory};
+  const auto token_context = detail::context_of(mask, slices, tokens, tokens);
+  const auto memory_context = detail::context_of(memory_mask, slices, tokens, keys);
+  return DecoderContext<std::remove_const_t<decltype(token_context)>,
+                        std::remove_const_t<decltype(memory_context)>>{token_context, memory_context};
 }
 /// Inference of a decoder layer, as of other layers (execution/pass.hpp), with a mask for self-attention and
 /// one for attention to memory[memory_len, …].

@@ -222,10 +222,10 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
     static Status ready(const auto& memory) {
       return memory.remembered != 0 ? Status::kOk : Status::kNothingRemembered;
     }
-    static detail::Outcome<Decoder> step(std::uint64_t position, const auto& parameters,
-                                         ConstView<detail::StepInput<Decoder, tokens>> x,
-                                         View<detail::StepOutput<Decoder, tokens>> y, auto& memory,
-                                         Scratch& scratch, const auto&... more) {
+    static detail::ForwardResult<Decoder> step(std::uint64_t position, const auto& parameters,
+                                               ConstView<detail::StepInput<Decoder, tokens>> x,
+                                               View<detail::StepOutput<Decoder, tokens>> y, auto& memory,
+                                               Scratch& scratch, const auto&... more) {
       return OfDecoder::step(position, parameters.decoder, x, y, memory.decoder, scratch, more...);
     }
   };
@@ -254,7 +254,7 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
 
   /// void, or a Status if source and target are token ids: kInvalidToken, with y unchanged, if one is outside
   /// its vocabulary.
-  using Outcome = detail::Outcome<EncoderDecoder>;
+  using Outcome = detail::ForwardResult<EncoderDecoder>;
 
   /// The source in x, or in dx.
   [[nodiscard]] static constexpr auto source(const auto& x) {

@@ -68,8 +68,8 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   using WithScalar = PartlyTrained<typename detail::WithScalarOf<Layer, Other>::type, kConstants, What>;
   /// The trained part with this storage; nothing for the rest.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector>
-  using TrainedOf = detail::SetOf<Layer, ByRole<detail::InForms<What, Matrix, Vector>>::template Matrix,
-                                  ByRole<detail::InForms<What, Matrix, Vector>>::template Vector>;
+  using TrainedOf = detail::SetOf<Layer, ByRole<detail::Rebind<What, Matrix, Vector>>::template Matrix,
+                                  ByRole<detail::Rebind<What, Matrix, Vector>>::template Vector>;
   /// The trained part as tensors; nothing for the rest.
   using Trained = TrainedOf<Tensor, Tensor>;
   /// Whether nothing is trained.
@@ -85,16 +85,16 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   static constexpr int kRank = detail::kRankOf<What>;
   static constexpr int kTokens = detail::most_tokens<Layer>();
   using Form = typename detail::FormOf<std::remove_cvref_t<decltype(kConstants)>>::type;
-  using Tensors = detail::InForms<What, Tensor, Tensor>;  // the trained part
+  using Tensors = detail::Rebind<What, Tensor, Tensor>;  // the trained part
   template <class Forms>
   using SetIn = detail::SetOfLayer<Layer, ByRole<Forms>::template Matrix, ByRole<Forms>::template Vector>;
   // References to all of Layer's parameters, with the trained part in `Own`.
   template <class Own>
-  using AllWith = typename SetIn<detail::StandsFor<Form, Own, kTokens>>::type;
+  using AllWith = typename SetIn<detail::EffectiveWeights<Form, Own, kTokens>>::type;
   using All = AllWith<Tensors>;
   // The sinks of factors' gradients.
   template <class Own, class Gradients>
-  using SinksOf = SetIn<detail::StandsForGradient<Own, Gradients, kTokens>>;
+  using SinksOf = SetIn<detail::WeightGradientSinks<Own, Gradients, kTokens>>;
 
   static constexpr bool kInLanes = detail::kInLanes<Scalar>;
   template <int tokens>
@@ -124,7 +124,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector>
   struct TrainedSet : TrainedOf<Matrix, Vector> {
     using Form = attune::Form<Matrix, Vector>;
-    using Forms = detail::InForms<What, Matrix, Vector>;  // by role
+    using Forms = detail::Rebind<What, Matrix, Vector>;  // by role
     /// Its tensors, under the layer's names.
     using OfLayer = TrainedOf<Matrix, Vector>;
     // The sink of Layer's backward: the set itself, if its tensors belong to Layer.
@@ -203,10 +203,10 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
       [[no_unique_address]] typename Base::Scratch layer;
       [[no_unique_address]] Room<tokens> room;
     };
-    static detail::Outcome<Layer> step(std::uint64_t position, const auto& trained,
-                                       ConstView<detail::StepInput<Layer, tokens>> x,
-                                       View<detail::StepOutput<Layer, tokens>> y, auto& memory,
-                                       Scratch& scratch, const auto&... more) {
+    static detail::ForwardResult<Layer> step(std::uint64_t position, const auto& trained,
+                                             ConstView<detail::StepInput<Layer, tokens>> x,
+                                             View<detail::StepOutput<Layer, tokens>> y, auto& memory,
+                                             Scratch& scratch, const auto&... more) {
       static_assert(detail::Holds<(kRank == 0 || tokens <= kTokens)>,
                     "attune::Adapted: a step takes at most as many tokens as the adapted layer");
       return Base::step(position, all(trained, scratch.room.first()), x, y, memory, scratch.layer, more...);
@@ -220,15 +220,15 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
 
   /// Inference; returns a Status if the layer takes token ids. Overlap is allowed as for the layer.
   template <class Set = Parameters, AnyContext Call = Context<>>
-  static detail::Outcome<Layer> forward(const Set& trained, ConstView<Input> x, View<Output> y,
-                                        InferenceScratch& scratch, const Call& context = {}) {
+  static detail::ForwardResult<Layer> forward(const Set& trained, ConstView<Input> x, View<Output> y,
+                                              InferenceScratch& scratch, const Call& context = {}) {
     return detail::forward_in<Layer>(context, all_in(scratch, trained, context), x, y, of_layer(scratch));
   }
   /// Training, with tape and scratch for any gradients. `y` may not overlap `x`.
   template <class Set = Parameters, class Kept, class Used, AnyContext Call = Context<>>
     requires(!AnyContext<Used>)
-  static detail::Outcome<Layer> forward(const Set& trained, ConstView<Input> x, View<Output> y, Kept& tape,
-                                        Used& scratch, const Call& context = {}) {
+  static detail::ForwardResult<Layer> forward(const Set& trained, ConstView<Input> x, View<Output> y,
+                                              Kept& tape, Used& scratch, const Call& context = {}) {
     return detail::forward_in<Layer>(context, all_in(scratch, trained, context), x, y, tape,
                                      of_layer(scratch));
   }
@@ -293,7 +293,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
     decltype(all)::visit(
         [room](const TensorPath&, auto& leaf, const auto& own, auto& gradient) {
           if constexpr (detail::kTrained<std::remove_cvref_t<decltype(leaf)>>) {
-            leaf = detail::stands_for_gradient<kTokens>(own, gradient, room);
+            leaf = detail::weight_gradient_sink<kTokens>(own, gradient, room);
           }
         },
         static_cast<const TensorPath*>(nullptr), all, static_cast<const typename Set::OfLayer&>(trained),
@@ -313,7 +313,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
           if constexpr (detail::kIsCopied<std::remove_cvref_t<decltype(leaf)>>) {
             detail::copy_elements(constant, leaf);
           } else {
-            leaf = detail::stands_for<kTokens>(constant, own, room);
+            leaf = detail::effective_weight<kTokens>(constant, own, room);
           }
         },
         static_cast<const TensorPath*>(nullptr), all, kConstants,

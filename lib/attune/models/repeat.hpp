@@ -45,7 +45,7 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
     Output outputs[std::size_t{count > 1 ? count - 1 : 1}];
   };
   template <int boundaries>
-  using Turns = detail::Turns<Scalar, Output::size, boundaries>;
+  using DoubleBuffer = detail::DoubleBuffer<Scalar, Output::size, boundaries>;
   // In inference, activations between layers that are not in y.
   static constexpr int kInferredBetween = kAbilities.output_may_be_input ? 0 : count - 1;
 
@@ -70,12 +70,12 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
     static constexpr bool kInPlace =
         TapeOf<Gradients>::kKeepsBetween && detail::kGradientReplacesInput<Layer, typename Gradients::Each>;
     [[no_unique_address]] detail::ScratchOf<Layer, typename Gradients::Each> layer;
-    [[no_unique_address]] Turns<kInPlace ? 0 : count - 1> between;  // gradients, and untaped matrices
+    [[no_unique_address]] DoubleBuffer<kInPlace ? 0 : count - 1> between;  // gradients, and untaped matrices
   };
   using Scratch = ScratchOf<Parameters>;
   struct InferenceScratch {
     [[no_unique_address]] typename Layer::InferenceScratch layer;
-    [[no_unique_address]] Turns<kInferredBetween> activations;
+    [[no_unique_address]] DoubleBuffer<kInferredBetween> activations;
   };
 
   /// Token by token (execution/stream.hpp), if the layer supports it.
@@ -88,7 +88,8 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
     static constexpr bool kOutputMayBeInput = detail::kStepsInPlace<Layer, tokens, cache>;
     struct Scratch {
       [[no_unique_address]] typename Each::Scratch layer;
-      [[no_unique_address]] detail::Turns<Scalar, tokens * Output::cols, kOutputMayBeInput ? 0 : count - 1>
+      [[no_unique_address]] detail::DoubleBuffer<Scalar, tokens * Output::cols,
+                                                 kOutputMayBeInput ? 0 : count - 1>
           activations;
     };
     static void step(std::uint64_t position, const auto& parameters,

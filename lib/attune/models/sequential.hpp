@@ -109,10 +109,10 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   };
   using Scratch = ScratchOf<Parameters>;
   struct InferenceScratch {
-    detail::InTurn<
-        Scalar,
-        detail::OutputsInTurn<detail::OutputInTurn{Layers::Output::size, detail::kReplacesInput<Layers>}...>,
-        typename Layers::InferenceScratch...>
+    detail::SequentialScratch<Scalar,
+                              detail::SequentialOutputs<detail::SequentialOutput{
+                                  Layers::Output::size, detail::kReplacesInput<Layers>}...>,
+                              typename Layers::InferenceScratch...>
         layers;
   };
 
@@ -122,15 +122,16 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
     using Memory = detail::Members<detail::StreamMemoryOf<Layers, cache>...>;
     static constexpr std::uint64_t kMostTokens = (std::min)({detail::kMostTokens<Layers, cache>...});
     struct Scratch {
-      detail::InTurn<Scalar,
-                     detail::OutputsInTurn<detail::OutputInTurn{
-                         tokens * Layers::Output::cols,
-                         detail::kSameShape<Layers>&& detail::kStepsInPlace<Layers, tokens, cache>}...>,
-                     typename detail::StreamOf<Layers, tokens, cache>::Scratch...>
+      detail::SequentialScratch<
+          Scalar,
+          detail::SequentialOutputs<detail::SequentialOutput{
+              tokens * Layers::Output::cols,
+              detail::kSameShape<Layers>&& detail::kStepsInPlace<Layers, tokens, cache>}...>,
+          typename detail::StreamOf<Layers, tokens, cache>::Scratch...>
           layers;
     };
     template <int index = 0>
-    ATTUNE_INLINE static detail::Outcome<Layer<index>> step(
+    ATTUNE_INLINE static detail::ForwardResult<Layer<index>> step(
         std::uint64_t position, const auto& parameters, ConstView<detail::StepInput<Layer<index>, tokens>> x,
         View<detail::StepOutput<Sequential, tokens>> y, Memory& memory, Scratch& scratch,
         const auto&... more) {
@@ -144,10 +145,10 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
         return through(y);
       } else {
         const auto next = scratch.layers.template behind<detail::StepOutput<Layer<index>, tokens>, index>();
-        return detail::in_turn([&]() ATTUNE_INLINE_LAMBDA { return through(next); },
-                               [&]() ATTUNE_INLINE_LAMBDA {
-                                 step<index + 1>(position, parameters, next, y, memory, scratch, more...);
-                               });
+        return detail::then([&]() ATTUNE_INLINE_LAMBDA { return through(next); },
+                            [&]() ATTUNE_INLINE_LAMBDA {
+                              step<index + 1>(position, parameters, next, y, memory, scratch, more...);
+                            });
       }
     }
     static void remember(const auto& parameters, const auto& remembered, Memory& memory) {
@@ -162,7 +163,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
 
   /// void, or a Status if the first layer takes token ids: kInvalidToken, with nothing written, if an id is
   /// outside the vocabulary.
-  using Outcome = detail::Outcome<Layer<0>>;
+  using Outcome = detail::ForwardResult<Layer<0>>;
 
   /// Inference. `y` may not overlap `x`.
   template <class Set = Parameters, AnyContext Call = Context<>>
@@ -203,9 +204,10 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
 
     /// `y` may not overlap `x`.
     template <class Set, class Gradients, AnyContext Call = Context<>>
-    static detail::Outcome<Layer<first>> forward(const Set& parameters, ConstView<Input> x, View<Output> y,
-                                                 TapeOf<Gradients>& tape, ScratchOf<Gradients>& scratch,
-                                                 const Call& context = {}) {
+    static detail::ForwardResult<Layer<first>> forward(const Set& parameters, ConstView<Input> x,
+                                                       View<Output> y, TapeOf<Gradients>& tape,
+                                                       ScratchOf<Gradients>& scratch,
+                                                       const Call& context = {}) {
       if constexpr (first == 0) {
         return Sequential::forward(parameters, x, y, tape, scratch, context);
       } else {
@@ -235,8 +237,8 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
 
   // A layer's call, as one stage.
   template <int index>
-  ATTUNE_INLINE static detail::Outcome<Layer<index>> forward_inside(const auto& context,
-                                                                    auto&&... arguments) {
+  ATTUNE_INLINE static detail::ForwardResult<Layer<index>> forward_inside(const auto& context,
+                                                                          auto&&... arguments) {
     return context.inside(
         [&]() ATTUNE_INLINE_LAMBDA { return detail::forward_in<Layer<index>>(context, arguments...); });
   }
@@ -246,26 +248,28 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   }
 
   template <int index>
-  ATTUNE_INLINE static detail::Outcome<Layer<index>> infer_from(const auto& parameters, InputOf<index> x,
-                                                                View<Output> y, InferenceScratch& scratch,
-                                                                const auto& context) {
+  ATTUNE_INLINE static detail::ForwardResult<Layer<index>> infer_from(const auto& parameters,
+                                                                      InputOf<index> x, View<Output> y,
+                                                                      InferenceScratch& scratch,
+                                                                      const auto& context) {
     auto&& own = parameters.template layer<index>();
     auto& layer_scratch = scratch.layers.template of_layer<index>();
     if constexpr (index + 1 == kLayers) {
       return forward_inside<index>(context, own, x, y, layer_scratch);
     } else {
       const auto next = scratch.layers.template behind<typename Layer<index>::Output, index>();
-      return detail::in_turn(
+      return detail::then(
           [&]() ATTUNE_INLINE_LAMBDA { return forward_inside<index>(context, own, x, next, layer_scratch); },
           [&]() ATTUNE_INLINE_LAMBDA { infer_from<index + 1>(parameters, next, y, scratch, context); });
     }
   }
 
   template <int index, class Gradients>
-  ATTUNE_INLINE static detail::Outcome<Layer<index>> forward_from(const auto& parameters, InputOf<index> x,
-                                                                  View<Output> y, TapeOf<Gradients>& tape,
-                                                                  ScratchOf<Gradients>& scratch,
-                                                                  const auto& context) {
+  ATTUNE_INLINE static detail::ForwardResult<Layer<index>> forward_from(const auto& parameters,
+                                                                        InputOf<index> x, View<Output> y,
+                                                                        TapeOf<Gradients>& tape,
+                                                                        ScratchOf<Gradients>& scratch,
+                                                                        const auto& context) {
     const OutputOf<index> to = [&] {
       if constexpr (index + 1 == kLayers) {
         return y;
@@ -286,7 +290,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
     if constexpr (index + 1 == kLayers) {
       return through();
     } else {
-      return detail::in_turn(through, [&]() ATTUNE_INLINE_LAMBDA {
+      return detail::then(through, [&]() ATTUNE_INLINE_LAMBDA {
         forward_from<index + 1>(parameters, to, y, tape, scratch, context);
       });
     }

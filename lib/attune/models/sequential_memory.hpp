@@ -110,10 +110,11 @@ struct SequentialMemory {
   template <class Gradients, int... index>
   struct All<Gradients, std::integer_sequence<int, index...>> {
     using Tapes = Members<typename KeptOf<Gradients, index>::Tape...>;
-    using Scratch = InTurn<
-        Scalar,
-        OutputsInTurn<OutputInTurn{kInScratch<Gradients, index>, kInferredInPlace<Gradients, index>}...>,
-        typename KeptOf<Gradients, index>::Scratch...>;
+    using Scratch =
+        SequentialScratch<Scalar,
+                          SequentialOutputs<SequentialOutput{kInScratch<Gradients, index>,
+                                                             kInferredInPlace<Gradients, index>}...>,
+                          typename KeptOf<Gradients, index>::Scratch...>;
     static constexpr bool kDrops = (kDropsIn<typename KeptOf<Gradients, index>::Tape> || ...);
   };
   template <class Gradients, class Indices = std::make_integer_sequence<int, kLayers - 1>>

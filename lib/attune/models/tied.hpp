@@ -210,16 +210,16 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
                                          ConstView<typename Head::Input> dy,
                                          ConstView<typename Embeds::Output> d_tokens, auto& gradients,
                                          auto& scratch, const Call& context) {
-    const auto of_finite = context.without_mask().skipping_zeros(context.first(hidden));
+    const auto zero_skipping_context = context.without_mask().skipping_zeros(context.first(hidden));
     if constexpr (detail::kUpdatesAtOnce<decltype(gradients.weight)>) {
       add_rows(view(gradients.weight), [&]<class Rows>(int first, const Rows& rows) ATTUNE_INLINE_LAMBDA {
         add_product(context.first(dy).transpose().template rows_at<Rows::rows>(first), context.first(hidden),
-                    rows, of_finite.zeros());
+                    rows, zero_skipping_context.zeros());
         Embeds::add_to_rows(ids, d_tokens, first, rows, scratch.embedding,
                             context.template count<Tokens::rows>());
       });
     } else {
-      Head::backward_parameters(dy, hidden, gradients, of_finite);
+      Head::backward_parameters(dy, hidden, gradients, zero_skipping_context);
       typename Embeds::Tape none;
       detail::backward_in<Embeds>(context.unmasked(), NoParameters{}, ids, none, d_tokens, NoGradient{},
                                   gradients, scratch.embedding);
@@ -229,7 +229,7 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
   static Status forward_into(const auto& parameters, ConstView<Input> ids, View<Tokens> tokens,
                              View<Tokens> hidden, View<Output> y, const auto& context, Sequence& one,
                              auto&... of_body) {
-    return detail::in_turn(
+    return detail::then(
         [&]() ATTUNE_INLINE_LAMBDA {
           Status status = Status::kOk;
           for_each_sequence([&](int sequence) ATTUNE_INLINE_LAMBDA {

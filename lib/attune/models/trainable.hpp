@@ -157,8 +157,8 @@ constexpr auto weight_of(const Constant& constant) {
 }
 // A tensor in the layer's parameters: the constant, the trained one in RAM, or both.
 template <int tokens, class Constant, class Own, class Scalar>
-constexpr auto stands_for([[maybe_unused]] const Constant& constant, [[maybe_unused]] const Own& own,
-                          [[maybe_unused]] Scalar* room) {
+constexpr auto effective_weight([[maybe_unused]] const Constant& constant, [[maybe_unused]] const Own& own,
+                                [[maybe_unused]] Scalar* room) {
   if constexpr (!kTrained<Own>) {
     return weight_of<Scalar>(constant);
   } else if constexpr (kIsLowRank<Own>) {
@@ -175,7 +175,7 @@ template <class Scalar, int rows, int cols>
 inline constexpr bool kIsCopied<Tensor<Scalar, rows, cols>> = true;
 // The gradient of such a tensor, given the `gradient` of the trained one.
 template <int tokens, class Own, class Gradient, class Scalar>
-constexpr auto stands_for_gradient(const Own& own, Gradient& gradient, [[maybe_unused]] Scalar* room) {
+constexpr auto weight_gradient_sink(const Own& own, Gradient& gradient, [[maybe_unused]] Scalar* room) {
   if constexpr (!kTrained<Own>) {
     return own;
   } else if constexpr (kIsLowRank<Own>) {
@@ -193,36 +193,36 @@ constexpr auto stands_for_gradient(const Own& own, Gradient& gradient, [[maybe_u
 
 // Other storage of the trained part.
 template <class Own, template <class, int, int> class Other>
-struct InForm {
+struct RebindTensor {
   using type = Own;
 };
 template <class Scalar, int rows, int cols, template <class, int, int> class Other>
-struct InForm<Tensor<Scalar, rows, cols>, Other> {
+struct RebindTensor<Tensor<Scalar, rows, cols>, Other> {
   using type = Other<Scalar, rows, cols>;
 };
 template <LowRank low_rank, class Scalar, int rows, int cols, template <class, int, int> class Other>
-struct InForm<LowRankFactors<low_rank, Scalar, rows, cols>, Other> {
+struct RebindTensor<LowRankFactors<low_rank, Scalar, rows, cols>, Other> {
   using type = LowRankFactors<low_rank, Scalar, rows, cols, Other>;
 };
 template <class What, template <class, int, int> class OfMatrix, template <class, int, int> class OfVector>
-struct InForms {
+struct Rebind {
   template <Role role>
   struct In {
     using Own = typename What::template In<role>;
     template <class Scalar, int rows, int cols>
-    using Matrix = typename InForm<typename Own::template Matrix<Scalar, rows, cols>, OfMatrix>::type;
+    using Matrix = typename RebindTensor<typename Own::template Matrix<Scalar, rows, cols>, OfMatrix>::type;
     template <class Scalar, int rows, int cols>
-    using Vector = typename InForm<typename Own::template Vector<Scalar, rows, cols>, OfVector>::type;
+    using Vector = typename RebindTensor<typename Own::template Vector<Scalar, rows, cols>, OfVector>::type;
   };
 };
 template <class Form, class What, int tokens>
-struct StandsFor {
+struct EffectiveWeights {
   template <Role role>
   struct In {
     using Own = typename What::template In<role>;
     template <class Constant, class Leaf, class Scalar>
-    using Of = decltype(stands_for<tokens>(std::declval<const Constant&>(), std::declval<const Leaf&>(),
-                                           std::declval<Scalar*>()));
+    using Of = decltype(effective_weight<tokens>(std::declval<const Constant&>(), std::declval<const Leaf&>(),
+                                                 std::declval<Scalar*>()));
     template <class Scalar, int rows, int cols>
     using Matrix = Of<typename Form::template Matrix<kernels::Real<Scalar>, rows, cols>,
                       typename Own::template Matrix<Scalar, rows, cols>, Scalar>;
@@ -235,14 +235,14 @@ struct StandsFor {
   };
 };
 template <class What, class Forms, int tokens>
-struct StandsForGradient {
+struct WeightGradientSinks {
   template <Role role>
   struct In {
     using Own = typename What::template In<role>;
     using Gradients = typename Forms::template In<role>;
     template <class Leaf, class Gradient, class Scalar>
-    using Of = decltype(stands_for_gradient<tokens>(std::declval<const Leaf&>(), std::declval<Gradient&>(),
-                                                    std::declval<Scalar*>()));
+    using Of = decltype(weight_gradient_sink<tokens>(std::declval<const Leaf&>(), std::declval<Gradient&>(),
+                                                     std::declval<Scalar*>()));
     template <class Scalar, int rows, int cols>
     using Matrix = Of<typename Own::template Matrix<Scalar, rows, cols>,
                       typename Gradients::template Matrix<Scalar, rows, cols>, Scalar>;

@@ -55,9 +55,10 @@ ATTUNE_INLINE constexpr auto& norm_of(auto& set) {
 
 // A sequence of parts; each output is the next part's input.
 template <class First, class... Rest>
-inline constexpr bool kFitInTurn = true;
+inline constexpr bool kFitInSequence = true;
 template <class First, class Next, class... Rest>
-inline constexpr bool kFitInTurn<First, Next, Rest...> = kFits<First, Next>&& kFitInTurn<Next, Rest...>;
+inline constexpr bool kFitInSequence<First, Next, Rest...> =
+    kFits<First, Next>&& kFitInSequence<Next, Rest...>;
 
 /// y from x, in inference.
 template <NormPlacement placement, class NormLayer, class... Branches>
@@ -117,7 +118,7 @@ struct StackInference {
 
 template <class NormLayer, class... Parts>
 constexpr bool check_stack() {
-  static_assert(kFitInTurn<Parts...>);
+  static_assert(kFitInSequence<Parts...>);
   using Tokens = typename NormLayer::Input;
   static_assert(
       Holds<(requires(const typename NormLayer::Parameters& parameters, ConstView<Tokens> x,
@@ -178,19 +179,19 @@ struct ResidualStack {
   using InferenceScratch = typename Inference::Scratch;
   /// Memory for backward, besides x.
   template <class Gradients>
-  struct TapeOf : BranchMemory<ResidualStack, Gradients>::KeptTape {};
+  struct TapeOf : BranchBuffers<ResidualStack, Gradients>::KeptTape {};
   template <class Gradients>
-  struct ScratchOf : BranchMemory<ResidualStack, Gradients>::KeptScratch {};
+  struct ScratchOf : BranchBuffers<ResidualStack, Gradients>::KeptScratch {};
   /// The same with everything recomputed except the masks of dropout.
   template <class Gradients>
-  struct RecomputedTapeOf : BranchMemory<ResidualStack, Gradients>::RecomputedTape {};
+  struct RecomputedTapeOf : BranchBuffers<ResidualStack, Gradients>::RecomputedTape {};
   template <class Gradients>
-  struct RecomputedScratchOf : BranchMemory<ResidualStack, Gradients>::RecomputedScratch {};
+  struct RecomputedScratchOf : BranchBuffers<ResidualStack, Gradients>::RecomputedScratch {};
   /// The same with everything packed between forward and backward, x included if backward reads it.
   template <class Gradients, TapeNumbers numbers>
-  struct PackedTapeOf : BranchMemory<ResidualStack, Gradients>::template PackedTape<numbers> {};
+  struct PackedTapeOf : BranchBuffers<ResidualStack, Gradients>::template PackedTape<numbers> {};
   template <class Gradients>
-  struct PackedScratchOf : BranchMemory<ResidualStack, Gradients>::PackedScratch {};
+  struct PackedScratchOf : BranchBuffers<ResidualStack, Gradients>::PackedScratch {};
 
   /// Token by token (execution/stream.hpp), causal. Attention to a memory needs remember() first; without it
   /// a step returns kNothingRemembered. A step takes the memory's mask after its scratch. The query index in
@@ -210,24 +211,25 @@ struct ResidualStack {
     static constexpr bool kOutputMayBeInput = Stack::kOutputMayBeInput;
     using Scratch = typename Stack::Scratch;
     // The branch that attends to a memory.
-    static constexpr int kMemoryBranch = [] {
+    static constexpr int kCrossAttentionBranch = [] {
       constexpr bool kAttends[] = {Branches::kAttendsToMemory...};
       int index = 0;
       while (index < kBranches && !kAttends[index]) ++index;
       return index;
     }();
-    static constexpr bool kHasMemory = kMemoryBranch < kBranches;
+    static constexpr bool kHasMemory = kCrossAttentionBranch < kBranches;
 
     /// Returns kOk once remember() has been called.
     static Status ready(const Memory& memory) requires(kHasMemory) {
-      return MemoryStream<typename Branch<kMemoryBranch>::Part>::ready(member<kMemoryBranch>(memory));
+      return MemoryStream<typename Branch<kCrossAttentionBranch>::Part>::ready(
+          member<kCrossAttentionBranch>(memory));
     }
     /// Writes keys and values of a memory, for all steps until the next.
     static void remember(const auto& parameters, const auto& remembered,
                          Memory& memory) requires(kHasMemory) {
-      using Attends = Branch<kMemoryBranch>;
+      using Attends = Branch<kCrossAttentionBranch>;
       MemoryStream<typename Attends::Part>::remember(Attends::Member::of(parameters), remembered,
-                                                     member<kMemoryBranch>(memory));
+                                                     member<kCrossAttentionBranch>(memory));
     }
     template <AttentionMask MemoryMask = NoMask>
       requires(kHasMemory || !kMasks<MemoryMask>)
@@ -248,7 +250,7 @@ struct ResidualStack {
   }
   ATTUNE_INLINE static void forward_branches(const auto& parameters, ConstView<Tokens> x, View<Tokens> y,
                                              auto& tape, auto& scratch, const auto& context) {
-    auto room = room_of<ResidualStack>(tape, scratch);
+    auto room = tape_access<ResidualStack>(tape, scratch);
     if constexpr (kPacks<decltype(room)>) room.pack_input(context, x);
     compute_sums<kBranches>(parameters, x, y, room, context);
     if constexpr (!kNormBefore) forward_norm<kLast>(parameters, room.sums()[kLast], y, room, context);
@@ -256,7 +258,7 @@ struct ResidualStack {
   ATTUNE_INLINE static void backward_branches(const auto& parameters, ConstView<Tokens> x, auto& tape,
                                               ConstView<Tokens> dy, auto dx, auto& gradients, auto& scratch,
                                               const auto& context) {
-    auto room = room_of<ResidualStack>(tape, scratch);
+    auto room = tape_access<ResidualStack>(tape, scratch);
     if constexpr (kPacks<decltype(room)>) {
       room.unpack_sums(context);
       x = room.input();

@@ -69,8 +69,8 @@ struct Bfloat16MasterWeights : OptimizerStep<Bfloat16MasterWeights<Base>> {
                 "attune::Bfloat16MasterWeights: bf16 weights need a model in float");
   static_assert(detail::Holds<!detail::kHasMasters<Base>>,
                 "attune::Bfloat16MasterWeights: the optimizer already has bf16 weights; leave out one");
-  static_assert(detail::Holds<(detail::kTogetherIn<Base> == 0 ||
-                               kernels::kMasterBlock % detail::kTogetherIn<Base> == 0)>,
+  static_assert(detail::Holds<(detail::kUpdateBlockIn<Base> == 0 ||
+                               kernels::kMasterBlock % detail::kUpdateBlockIn<Base> == 0)>,
                 "attune::Bfloat16MasterWeights: the optimizer's kUpdatedTogether must divide 64, or be 0");
 
   /// The model's parameters: weights in bf16, biases and norms in floats.
@@ -105,7 +105,7 @@ struct Bfloat16MasterWeights : OptimizerStep<Bfloat16MasterWeights<Base>> {
   using ParameterPointer = detail::MasterPointer;
   using MomentPointer = typename detail::MomentPointerOf<Base>::type;
   static constexpr int kMoments = Base::kMoments;
-  static constexpr int kUpdatedTogether = detail::kTogetherIn<Base>;
+  static constexpr int kUpdatedTogether = detail::kUpdateBlockIn<Base>;
   static constexpr bool kByKind = requires { requires Base::kByKind; };
 
   /// Counts a step. check() must have accepted the options.

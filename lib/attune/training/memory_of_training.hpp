@@ -14,7 +14,7 @@ namespace ATTUNE_NAMESPACE::detail {
 template <class Model, class Optimizer, class Plan>
 constexpr MemoryReport memory_of_training() {
   using State = TrainingState<Model, Optimizer>;
-  using Work = WorkOf<Plan, Model>;
+  using Work = TrainerBuffersOf<Plan, Model>;
   MemoryReport report{.parameters = sizeof(typename State::Parameters),
                       .gradients = sizeof(typename Plan::template Gradients<Model>),
                       .moments = kBytes<typename State::Moments>,

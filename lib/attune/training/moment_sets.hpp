@@ -54,7 +54,7 @@ struct MomentPlace {
 #endif
 // Declares a set without defining it, to query the types of its tensors.
 template <class Set>
-struct Nowhere {
+struct Declared {
   static const Set set;
 };
 /// The end of the moments of all tensors of a set.
@@ -63,7 +63,7 @@ inline constexpr MomentPlace kEndOfMoments = [] {
   MomentPlace place;
   for_each_tensor(
       [&place]<class Leaf>(const TensorPath&, const Leaf&) { place.pass<Leaf::rows, Leaf::cols>(); },
-      Nowhere<Set>::set);
+      Declared<Set>::set);
   return place;
 }();
 #if defined(__clang__)

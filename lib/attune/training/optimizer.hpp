@@ -92,13 +92,13 @@ struct ParameterPointerOf<O> {
 
 /// The number of elements that an update takes together; 0: a whole tensor.
 template <class O>
-inline constexpr int kTogetherIn = 1;
+inline constexpr int kUpdateBlockIn = 1;
 template <class O>
   requires requires { O::kUpdatedTogether; }
-inline constexpr int kTogetherIn<O> = O::kUpdatedTogether;
+inline constexpr int kUpdateBlockIn<O> = O::kUpdatedTogether;
 /// The same for a tensor of `size` elements.
 template <class O, int size>
-inline constexpr int kTogetherOf = kTogetherIn<O> == 0 ? size : kTogetherIn<O>;
+inline constexpr int kUpdateBlockOf = kUpdateBlockIn<O> == 0 ? size : kUpdateBlockIn<O>;
 
 }  // namespace detail
 
@@ -225,7 +225,7 @@ template <class Optimizer, class... Moments>
                                         int size, typename ParameterPointerOf<Optimizer>::type p,
                                         typename Optimizer::Scalar* g, Moments... moments) {
   using Scalar = typename Optimizer::Scalar;
-  constexpr int kBlock = kTogetherIn<Optimizer>;
+  constexpr int kBlock = kUpdateBlockIn<Optimizer>;
   constexpr int kInCache = kBlock > 0 ? (1024 + kBlock - 1) / kBlock * kBlock : 0;
   const int at_once = kernels::kIsScalar<kernels::Packet<Scalar>> || kBlock == 0 ? size : kInCache;
   int first = 0;
@@ -273,11 +273,10 @@ ATTUNE_INLINE void update_and_clear_all(const typename Optimizer::Coefficients& 
     Optimizer::for_each_with_moments(
         [&](const TensorPath& path, auto& p, auto& g, auto&... moment) ATTUNE_INLINE_LAMBDA {
           constexpr int kSize = std::remove_cvref_t<decltype(p)>::size;
-          constexpr int kTogether = kTogetherOf<Optimizer, kSize>;
-          context.template elements<(kSize + kTogether - 1) / kTogether, kWorkOfUpdate * kTogether>(
+          constexpr int kBlock = kUpdateBlockOf<Optimizer, kSize>;
+          context.template elements<(kSize + kBlock - 1) / kBlock, kWorkOfUpdate * kBlock>(
               [&](int first_group, int groups) ATTUNE_INLINE_LAMBDA {
-                const int first = first_group * kTogether,
-                          count = (std::min)(groups * kTogether, kSize - first);
+                const int first = first_group * kBlock, count = (std::min)(groups * kBlock, kSize - first);
                 update_and_clear<Optimizer>(coefficients, path.kind, count, p.data() + first,
                                             g.data() + first, (moment.data() + first)...);
               });

@@ -64,7 +64,7 @@ struct ParameterGroups : OptimizerStep<ParameterGroups<Base>> {
   };
   static constexpr int kMoments = Base::kMoments;
   static constexpr bool kByKind = true;
-  static constexpr int kUpdatedTogether = detail::kTogetherIn<Base>;
+  static constexpr int kUpdatedTogether = detail::kUpdateBlockIn<Base>;
   using MomentPointer = typename detail::MomentPointerOf<Base>::type;
 
   /// Counts a step. check() must have accepted the options.

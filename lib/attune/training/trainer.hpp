@@ -241,15 +241,15 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     requires requires { typename Model::template Layer<index>; }
   [[nodiscard]] static constexpr MemoryReport memory_of_layer() {
     using PlanOfModel = std::conditional_t<kKeepsGradients, Streaming,
-                                           detail::NoGradientsKept<detail::kTogetherIn<Optimizer>>>;
+                                           detail::NoGradientsKept<detail::kUpdateBlockIn<Optimizer>>>;
     return detail::memory_of_layer<typename Model::template Layer<index>, Optimizer, PlanOfModel>();
   }
 
  private:
   using Moments = typename State::Moments;
-  using Work = detail::WorkOf<Planned, Model>;
+  using Work = detail::TrainerBuffersOf<Planned, Model>;
   using Workspace = typename Planned::template Workspace<Model>;
-  static constexpr int kTogether = Workspace::kSequences;
+  static constexpr int kLanes = Workspace::kSequences;
   static_assert(std::is_trivially_copyable_v<Parameters> && std::is_trivially_copyable_v<Moments>);
 
   friend TrainingLifecycle<Trainer, State>;
@@ -335,9 +335,9 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     if (sums_.sequences > 0) discard();
     [[maybe_unused]] bool loaded = false;
     for (int lockstep_from = 0; sums_.sequences < batch;) {
-      if constexpr (kTogether > 1) {
-        if (sums_.sequences >= lockstep_from && sums_.sequences + kTogether <= batch &&
-            detail::have_one_mask<kTogether>(masks, sums_.sequences)) {
+      if constexpr (kLanes > 1) {
+        if (sums_.sequences >= lockstep_from && sums_.sequences + kLanes <= batch &&
+            detail::have_one_mask<kLanes>(masks, sums_.sequences)) {
           if (!loaded) workspace_.load(state_.parameters);
           loaded = true;
           if constexpr (Work::kShared && kDrops) stand_at_masks();
@@ -346,9 +346,9 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
               [&](int s) { return Targets::at(targets, sums_.sequences + s); }, work_.tape(),
               detail::mask_of(masks, sums_.sequences), loss, gradients_, sums_);
           if (added) {
-            skip_masks(work_.tape(), kTogether);
+            skip_masks(work_.tape(), kLanes);
           } else {
-            lockstep_from = sums_.sequences + kTogether;  // one by one up to there
+            lockstep_from = sums_.sequences + kLanes;  // one by one up to there
           }
           continue;
         }

@@ -91,7 +91,7 @@ struct NoMemory {};
 // moments are sets of parameters.
 template <class Optimizer, class Parameters>
 inline constexpr bool kOneLayout =
-    kTogetherIn<Optimizer> == 1 && !kHasMasters<Optimizer> &&
+    kUpdateBlockIn<Optimizer> == 1 && !kHasMasters<Optimizer> &&
     (sizeof(typename Optimizer::Scalar) * std::size_t{kEndOfMoments<Parameters>.scalars} ==
          sizeof(Parameters) ||
      Optimizer::kMoments == 0 || requires(typename Optimizer::template Moments<Parameters> & moments) {
@@ -187,7 +187,7 @@ struct Updates {
         gradient(row, MatrixView<Scalar, kCount, kCols>(context->rows));
         context->update(kind, first + row * kCols, kCount * kCols);
       };
-      constexpr int kUpdated = updated_rows<kTogetherIn<Optimizer>>(kRows, kCols);
+      constexpr int kUpdated = updated_rows<kUpdateBlockIn<Optimizer>>(kRows, kCols);
       constexpr int kRest = kRows % kUpdated;
       for (int row = 0; row < kRows - kRest; row += kUpdated) rows.template operator()<kUpdated>(row);
       if constexpr (kRest > 0) rows.template operator()<kRest>(kRows - kRest);
@@ -213,8 +213,9 @@ struct NoGradientsKept : Streaming {
 
 /// RAM of a plan besides parameters and moments.
 template <class Model, class Plan>
-inline constexpr std::size_t kWorkingBytes = sizeof(typename Plan::template Gradients<Model>) +
-                                             sizeof(WorkMemory<Model, typename KeptIn<Plan, Model>::type>);
+inline constexpr std::size_t kWorkingBytes =
+    sizeof(typename Plan::template Gradients<Model>) +
+    sizeof(TrainerBuffers<Model, typename KeptIn<Plan, Model>::type>);
 // The plan that takes less RAM.
 template <class Model, int together>
 constexpr auto smaller_plan() {
@@ -247,7 +248,7 @@ struct UpdateTogetherInBackward : Streaming {
 struct UpdateInBackward : detail::UpdateTogetherInBackward<1> {
   /// The plan for an optimizer.
   template <class Optimizer>
-  using With = detail::UpdateTogetherInBackward<detail::kTogetherIn<Optimizer>>;
+  using With = detail::UpdateTogetherInBackward<detail::kUpdateBlockIn<Optimizer>>;
 };
 
 namespace detail {
@@ -268,7 +269,7 @@ class ParameterUpdates {
   using Moments = typename Optimizer::template Moments<typename Model::Parameters>;
   static constexpr bool kOne = kOneLayout<Optimizer, typename Model::Parameters>;
   /// The plan: memory for gradients of the largest tensor's rows.
-  using Plan = NoGradientsKept<kTogetherIn<Optimizer>>;
+  using Plan = NoGradientsKept<kUpdateBlockIn<Optimizer>>;
   using Rows = typename Plan::template Gradients<Model>;
   using Tape = TapeOf<Model, typename Plan::template Kept<Model>>;
   using Scratch = ScratchOf<Model, typename Plan::template Kept<Model>>;

@@ -66,7 +66,7 @@ struct EitherScratch<Model, Gradients, true> {
 };
 
 /// Whether a pass in slices is under way, and its number.
-class Turn {
+class PassLock {
  public:
   [[nodiscard]] bool under_way() const { return pass_ % 2 != 0; }
   [[nodiscard]] bool under_way(std::uint32_t pass) const { return pass_ == pass && under_way(); }
@@ -77,15 +77,15 @@ class Turn {
   std::uint32_t pass_;  // odd during a pass, and different for each
 };
 /// A turn with its owner, for trainers that share memory.
-class SharedTurn : public Turn {
+class SharedPassLock : public PassLock {
  public:
   std::uint32_t begin_pass(const void* trainer) {
     trainer_ = trainer;
-    return Turn::begin_pass(trainer);
+    return PassLock::begin_pass(trainer);
   }
   /// Ends the pass of this trainer only.
   void end_pass(const void* trainer) {
-    if (trainer_ == trainer) Turn::end_pass(trainer);
+    if (trainer_ == trainer) PassLock::end_pass(trainer);
   }
 
  private:
@@ -94,7 +94,7 @@ class SharedTurn : public Turn {
 
 // Tape, scratch and output for training a model.
 template <class Model, class Gradients>
-struct WorkMemory {
+struct TrainerBuffers {
   using Tape = TapeOf<Model, Gradients>;
   using Scratch = EitherScratch<Model, Gradients>;
   [[no_unique_address]] Tape tape;
@@ -104,8 +104,8 @@ struct WorkMemory {
 
 // A trainer's own memory, or a reference to a Workspace.
 template <class Plan, class Model>
-class WorkOf : public Turn {
-  using Memory = WorkMemory<Model, typename KeptIn<Plan, Model>::type>;
+class TrainerBuffersOf : public PassLock {
+  using Memory = TrainerBuffers<Model, typename KeptIn<Plan, Model>::type>;
 
  public:
   static constexpr bool kShared = false;
@@ -122,7 +122,7 @@ class WorkOf : public Turn {
 };
 template <class Plan, class Model>
   requires requires { Plan::workspace(); }
-class WorkOf<Plan, Model> {
+class TrainerBuffersOf<Plan, Model> {
  public:
   static constexpr bool kShared = true;
   static constexpr std::size_t kTapeBytes = 0, kScratchBytes = 0;
@@ -130,16 +130,16 @@ class WorkOf<Plan, Model> {
   static auto& tape() { return memory().tape; }
   static auto& scratch() { return memory().scratch; }
   static auto& output() { return memory().output; }
-  static bool under_way() { return turn().under_way(); }
-  static bool under_way(std::uint32_t pass) { return turn().under_way(pass); }
-  static std::uint32_t begin_pass(const void* trainer) { return turn().begin_pass(trainer); }
-  static void end_pass(const void* trainer) { turn().end_pass(trainer); }
+  static bool under_way() { return pass_lock().under_way(); }
+  static bool under_way(std::uint32_t pass) { return pass_lock().under_way(pass); }
+  static std::uint32_t begin_pass(const void* trainer) { return pass_lock().begin_pass(trainer); }
+  static void end_pass(const void* trainer) { pass_lock().end_pass(trainer); }
 
  private:
   static auto& memory() {
     return Plan::workspace().template memory<Model, typename KeptIn<Plan, Model>::type>();
   }
-  static auto& turn() { return Plan::workspace().turn_; }
+  static auto& pass_lock() { return Plan::workspace().pass_lock_; }
 };
 
 }  // namespace detail
@@ -154,18 +154,18 @@ class Workspace {
     return as<Model, typename Model::InferenceScratch>();
   }
   /// Whether a trainer is in the middle of a pass.
-  [[nodiscard]] bool under_way() const { return turn_.under_way(); }
+  [[nodiscard]] bool under_way() const { return pass_lock_.under_way(); }
 
  private:
   template <class Plan, class Model>
-  friend class detail::WorkOf;
+  friend class detail::TrainerBuffersOf;
 
   template <class Model>
-  using MemoryOf = detail::WorkMemory<Model, typename Model::Parameters>;
+  using MemoryOf = detail::TrainerBuffers<Model, typename Model::Parameters>;
 
   template <class Model, class Gradients>
   auto& memory() {
-    return as<Model, detail::WorkMemory<Model, Gradients>>();
+    return as<Model, detail::TrainerBuffers<Model, Gradients>>();
   }
   template <class Model, class T>
   T& as() {
@@ -181,7 +181,7 @@ class Workspace {
   alignas((std::max)({alignof(MemoryOf<Models>)...,
                       alignof(typename Models::InferenceScratch)...})) unsigned char bytes_
       [(std::max)({sizeof(MemoryOf<Models>)..., sizeof(typename Models::InferenceScratch)...})];
-  detail::SharedTurn turn_;
+  detail::SharedPassLock pass_lock_;
 };
 
 /// A plan with its tape, scratch and output in a Workspace, which lives as long as the program. tape() after

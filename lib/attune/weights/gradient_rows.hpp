@@ -38,27 +38,27 @@ ATTUNE_INLINE void update_in_place(const X& x, const Dy& dy, const Weight& weigh
 namespace detail {
 
 template <class Forms>
-inline constexpr bool kUpdatesInForms = kUpdatesAtOnce<typename Forms::template Matrix<float, 1, 1>> ||
-                                        kUpdatesAtOnce<typename Forms::template Vector<float, 1, 1>>;
+inline constexpr bool kUpdatesInAnyRole = kUpdatesAtOnce<typename Forms::template Matrix<float, 1, 1>> ||
+                                          kUpdatesAtOnce<typename Forms::template Vector<float, 1, 1>>;
 template <class Asked>
 inline constexpr bool kUpdatesInRole = false;
 template <class Forms>
 inline constexpr bool kUpdatesInRole<ByRole<Forms>> =
-    kUpdatesInForms<typename Forms::template In<Role::kProjections>> ||
-    kUpdatesInForms<typename Forms::template In<Role::kQueries>> ||
-    kUpdatesInForms<typename Forms::template In<Role::kKeys>> ||
-    kUpdatesInForms<typename Forms::template In<Role::kRotatedKeys>> ||
-    kUpdatesInForms<typename Forms::template In<Role::kValues>> ||
-    kUpdatesInForms<typename Forms::template In<Role::kAttentionOutput>> ||
-    kUpdatesInForms<typename Forms::template In<Role::kFeedForwardIn>> ||
-    kUpdatesInForms<typename Forms::template In<Role::kGate>> ||
-    kUpdatesInForms<typename Forms::template In<Role::kFeedForwardOut>>;
+    kUpdatesInAnyRole<typename Forms::template In<Role::kProjections>> ||
+    kUpdatesInAnyRole<typename Forms::template In<Role::kQueries>> ||
+    kUpdatesInAnyRole<typename Forms::template In<Role::kKeys>> ||
+    kUpdatesInAnyRole<typename Forms::template In<Role::kRotatedKeys>> ||
+    kUpdatesInAnyRole<typename Forms::template In<Role::kValues>> ||
+    kUpdatesInAnyRole<typename Forms::template In<Role::kAttentionOutput>> ||
+    kUpdatesInAnyRole<typename Forms::template In<Role::kFeedForwardIn>> ||
+    kUpdatesInAnyRole<typename Forms::template In<Role::kGate>> ||
+    kUpdatesInAnyRole<typename Forms::template In<Role::kFeedForwardOut>>;
 
 /// Whether a set of gradients updates any parameter at once. If so, backward computes dx before the gradients
 /// of parameters, and may not write dx over x, which it reads again.
 template <class Gradients>
 inline constexpr bool kUpdatesInSet =
-    kUpdatesInForms<typename FormOf<std::remove_cvref_t<Gradients>>::type> ||
+    kUpdatesInAnyRole<typename FormOf<std::remove_cvref_t<Gradients>>::type> ||
     kUpdatesInRole<typename FormOf<std::remove_cvref_t<Gradients>>::type::template Matrix<float, 0, 0>>;
 /// Whether a layer's dx may be x in a backward to such gradients.
 template <class Layer, class Gradients>

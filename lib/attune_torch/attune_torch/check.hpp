@@ -88,8 +88,8 @@ constexpr attune::MemoryReport training() {
 /// Whether `Model` has tensors that a training of a part (models/trainable.hpp) moves.
 template <class Model, class What>
 constexpr bool kTrains = !std::is_empty_v<attune::detail::SetOf<
-    Model, attune::ByRole<attune::detail::InForms<What, attune::Tensor, attune::Tensor>>::template Matrix,
-    attune::ByRole<attune::detail::InForms<What, attune::Tensor, attune::Tensor>>::template Vector>>;
+    Model, attune::ByRole<attune::detail::Rebind<What, attune::Tensor, attune::Tensor>>::template Matrix,
+    attune::ByRole<attune::detail::Rebind<What, attune::Tensor, attune::Tensor>>::template Vector>>;
 /// RAM of the trainings that the model has parameters for.
 template <class Model>
 void print_trainings() {
