@@ -38,6 +38,7 @@ BACKGROUND = [
     Suite("models behind plain C", "tests/packaging/c_models", f"{BOARD} python", "arduino"),
     Suite("modules of PyTorch, exported and checked", "tests/exchange/exporter", f"{BOARD} torch"),
     Suite("spellings of public code, exported or refused", "tests/exchange/exporter_patterns", "torch"),
+    Suite("which training fits a board", "tests/exchange/fit", BOARD),
     Suite("packages of a release", "tests/packaging/packages", "build git pkg-config", "meson zephyr yaml xmllint arduino"),
     Suite("accuracy in 8 bits", "tests/accuracy/run digits", "build"),
     Suite("models of layers in firmware", "tests/packaging/models", "build arm"),

@@ -2,6 +2,7 @@
 python3 -m attune_torch export CHECKPOINT --tokens 32 --out bert
 python3 -m attune_torch export model.onnx --out gestures [--size sequence=16]
 python3 -m attune_torch check gestures [--on mps2_an386]
+python3 -m attune_torch fit gestures --board stm32f411 [--ram 64K] [--flash 256K] [--step 100ms]
 python3 -m attune_torch receive LOG --out learned.safetensors"""
 import argparse
 import importlib.util
@@ -9,6 +10,7 @@ import sys
 import warnings
 from pathlib import Path
 
+from . import fit
 from .building import check, receive
 from .errors import CheckFailed, ExportWarning, Unsupported
 
@@ -69,6 +71,18 @@ def main(arguments=None):
     one.add_argument("folder")
     one.add_argument("--on", action="append", default=[], help="also check on a board, as mps2_an386; may be repeated")
     one.add_argument("--attune", help="the folder of attune, if it is not this package's")
+    one = commands.add_parser("fit", help="find a way to train a folder's model within a board's memory and time")
+    one.add_argument("folder")
+    one.add_argument("--board", help="a board or part of boards.csv, as stm32f411: its memory is the limit")
+    one.add_argument("--core", help="without a board: its core, as cortex-m7. Default: cortex-m4")
+    one.add_argument("--ram", type=fit.bytes_of, help="at most so much RAM, stack included, as 64K")
+    one.add_argument("--flash", type=fit.bytes_of, help="at most so much flash, weights included, as 256K")
+    one.add_argument("--step", type=fit.seconds_of, help="at most so long for a step with one sequence, as 100ms, by estimated cycles")
+    one.add_argument("--loss", help="the C++ type of the loss. Default: attune::CrossEntropy<>")
+    one.add_argument("--base", choices=["float", "int8"], default="float", help="the numbers of constant weights in flash")
+    one.add_argument("--all", action="store_true", help="print all candidates instead of one for each part that is trained")
+    one.add_argument("--attempts", type=int, default=3, help="candidates to measure until one is within all limits. Default: 3")
+    one.add_argument("--attune", help="the folder of attune, if it is not this package's")
     one = commands.add_parser("receive", help="restore a file from a board's hex lines")
     one.add_argument("source", help="a log, or a serial port")
     one.add_argument("--out", required=True)
@@ -89,6 +103,9 @@ def main(arguments=None):
             print(f"wrote {options.out}: {len(found.layers)} layers; python3 -m attune_torch check {options.out}")
         elif options.command == "check":
             check(options.folder, options.on, options.attune)
+        elif options.command == "fit":
+            fit.fit(options.folder, options.board, options.core, options.ram, options.flash, options.step, options.loss, options.base, options.all,
+                    options.attempts, options.attune)
         else:
             print(receive(options.source, options.out, options.attune))
     except ModuleNotFoundError as missing:

@@ -41,14 +41,22 @@ def refuse_board(root, target):
         raise CheckFailed(f"there is no target '{target}'; there are: host, " + ", ".join(boards))
 
 
-def configure(folder, root, target):
-    build = folder / "build" / target
+def compiler_prefix(root, target):
+    """Of the tools for a board; nothing for this machine."""
+    if target == "host":
+        return ""
+    return "riscv64-unknown-elf-" if board_value(root, target, "emulator").endswith("riscv32") else "arm-none-eabi-"
+
+
+def configure(folder, root, target, cpu=None):
+    """The build folder for a target; `cpu` instead of the board's own."""
+    build = folder / "build" / (target if cpu is None else f"{target}-{cpu}")
     command = ["cmake", "-S", folder, "-B", build, f"-DATTUNE_DIR={root}", "-DCMAKE_BUILD_TYPE=Release"]
     if shutil.which("ninja"):
         command += ["-G", "Ninja"]
     if target != "host":
         compiler = "riscv-unknown-elf" if board_value(root, target, "emulator").endswith("riscv32") else "arm-none-eabi"
-        command += ["--toolchain", root / f"cmake/{compiler}.cmake", f"-DATTUNE_CPU={board_value(root, target, 'cpu')}",
+        command += ["--toolchain", root / f"cmake/{compiler}.cmake", f"-DATTUNE_CPU={cpu or board_value(root, target, 'cpu')}",
                     f"-DATTUNE_PORT={target}"]
     if not (build / "CMakeCache.txt").exists():
         run(command, "cmake")
@@ -59,8 +67,7 @@ def flash_bytes(program, target, root):
     """Code and constants of a firmware; nothing of a program of this machine."""
     if target == "host":
         return None
-    compiler = "riscv64-unknown-elf" if board_value(root, target, "emulator").endswith("riscv32") else "arm-none-eabi"
-    sizes = run([f"{compiler}-size", program], "size").splitlines()[1].split()
+    sizes = run([compiler_prefix(root, target) + "size", program], "size").splitlines()[1].split()
     return int(sizes[0]) + int(sizes[1])
 
 

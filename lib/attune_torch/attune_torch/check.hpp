@@ -12,6 +12,7 @@
 #include <port.hpp>
 
 #include <attune/attune.hpp>
+#include <attune_torch/trainings.hpp>
 
 namespace {
 
@@ -85,11 +86,6 @@ constexpr attune::MemoryReport training() {
       attune::Feeding::kOneByOne);
 }
 
-/// Whether `Model` has tensors that a training of a part (models/trainable.hpp) moves.
-template <class Model, class What>
-constexpr bool kTrains = !std::is_empty_v<attune::detail::SetOf<
-    Model, attune::ByRole<attune::detail::Rebind<What, attune::Tensor, attune::Tensor>>::template Matrix,
-    attune::ByRole<attune::detail::Rebind<What, attune::Tensor, attune::Tensor>>::template Vector>>;
 /// RAM of the trainings that the model has parameters for.
 template <class Model>
 void print_trainings() {
@@ -100,10 +96,10 @@ void print_trainings() {
     print_plan("everything_update_in_backward_sgd",
                training<Model, attune::Sgd<>, attune::UpdateInBackward>());
   }
-  if constexpr (kTrains<Model, attune::detail::TrainLowRank<kFactors>>) {
+  if constexpr (attune_torch::kTrains<Model, attune::detail::TrainLowRank<kFactors>>) {
     print_plan("lora", training<attune::Adapted<Model, kBase, kFactors>>());
   }
-  if constexpr (kTrains<Model, attune::detail::TrainVectors>) {
+  if constexpr (attune_torch::kTrains<Model, attune::detail::TrainVectors>) {
     print_plan("biases_and_norms", training<attune::BiasesAndNorms<Model, kBase>>());
   }
 }
