@@ -37,6 +37,7 @@
 #include <attune/layers/dropout.hpp>
 #include <attune/layers/embedding.hpp>
 #include <attune/layers/embedding_sum.hpp>
+#include <attune/layers/feature_bias.hpp>
 #include <attune/layers/feed_forward.hpp>
 #include <attune/layers/glu.hpp>
 #include <attune/layers/group_norm.hpp>

@@ -161,6 +161,14 @@ def layer_scale(source):
                       [source.get("grad.input", *x.shape), source.get("grad.weight", cols)], terms=rows)
 
 
+def feature_bias(source):
+    x = source.get("input")
+    rows, cols = x.shape
+    layer = "attune::FeatureBias<attune::FeatureBiasShape" + braces(rows=rows, d_model=cols) + f", {source.scalar('input')}>"
+    return layer_case(source, layer, x, source.get("out", *x.shape), [("bias", source.get("bias", cols))],
+                      [source.get("grad.input", *x.shape), source.get("grad.bias", cols)], terms=rows)
+
+
 def prelu(source):
     x = source.get("input")
     rows, cols = x.shape
@@ -378,6 +386,7 @@ FAMILIES = {
     "swiglu": swiglu,
     "rotary": rotary,
     "layer_scale": layer_scale,
+    "feature_bias": feature_bias,
     "prelu": prelu,
     "sequence_pooling": sequence_pooling,
     "group_norm": group_norm,

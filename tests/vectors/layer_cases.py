@@ -27,6 +27,14 @@ def layer_scale(cases, name, shape):
           {"weight": draw.normal(shape[-1], scale=0.5)}, lambda x, weight: x * weight, draw)
 
 
+def feature_bias(cases, name, shape):
+    draw = cases.draw(name)
+    if cases.random_shapes:
+        shape = random_shape(draw, len(shape))
+    write(cases, name, "feature_bias", dict(shape=list(shape)), draw.normal(*shape), {"bias": draw.normal(shape[-1], scale=0.5)},
+          lambda x, bias: x + bias, draw)
+
+
 def prelu(cases, name, slopes, shape=(6, 9)):
     """nn.PReLU of tokens, whose features are its channels."""
     draw = cases.draw(name)
@@ -150,6 +158,7 @@ def pool(cases, name, kind, size, width, kernel, stride, **padding):
 
 def layer_cases(cases):
     layer_scale(cases, "layer_scale", (5, 9))
+    feature_bias(cases, "feature_bias", (5, 7))
     prelu(cases, "prelu", 1)
     prelu(cases, "prelu_by_feature", 9)
     glu(cases, "glu", "sigmoid", "second")

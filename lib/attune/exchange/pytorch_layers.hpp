@@ -11,6 +11,7 @@
 #include <attune/layers/convolution.hpp>
 #include <attune/layers/embedding.hpp>
 #include <attune/layers/embedding_sum.hpp>
+#include <attune/layers/feature_bias.hpp>
 #include <attune/layers/feed_forward.hpp>
 #include <attune/layers/layer_scale.hpp>
 #include <attune/layers/linear.hpp>
@@ -222,6 +223,15 @@ struct PyTorchNames<LayerScale<shape, Scalar>, table> {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     const TensorPath path = parent != nullptr ? *parent : TensorPath{"weight"};
     visitor(StateDictPlace<StateDictLayout::kVector>{path}, set.weight);
+  }
+};
+
+/// An nn.Parameter, as BERT's "cls.predictions.bias".
+template <FeatureBiasShape shape, class Scalar, const EncoderLayerNames* table>
+struct PyTorchNames<FeatureBias<shape, Scalar>, table> {
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    const TensorPath path = parent != nullptr ? *parent : TensorPath{"bias"};
+    visitor(StateDictPlace<StateDictLayout::kVector>{path}, set.bias);
   }
 };
 

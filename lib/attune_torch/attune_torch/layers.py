@@ -109,6 +109,11 @@ def group_norm_type(rows, d_model, groups, epsilon, affine=True):
     return f"attune::GroupNorm<attune::GroupNormShape{shape}>"
 
 
+def feature_bias_type(rows, d_model):
+    """A bias alone, such as that of a tied head."""
+    return f"attune::FeatureBias<attune::FeatureBiasShape{options(rows=rows, d_model=d_model)}>"
+
+
 def prefix_type(seq_len, d_model, tokens=1):
     """Trained tokens in front of seq_len others: a class token, or registers."""
     return f"attune::ClassToken<attune::TokenShape{options(seq_len=seq_len, d_model=d_model, tokens=unless(tokens, 1))}>"

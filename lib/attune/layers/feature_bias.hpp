@@ -1,0 +1,101 @@
+// A trained bias alone: behind a tied head (BERT's cls.predictions.bias), or behind any layer without one.
+//
+//   yᵢ = xᵢ + b;      db += Σᵢ dyᵢ,  dx = dy
+//
+//   using Model = attune::Sequential<attune::Tied<attune::Embedding<kWords>, Body>,
+//                                    attune::FeatureBias<attune::FeatureBiasShape{.rows = 17, .d_model =
+//                                    1000}>>;
+#pragma once
+
+#include <attune/core/initialize.hpp>
+#include <attune/execution/layer.hpp>
+#include <attune/execution/stream.hpp>
+#include <attune/kernels/ops/residual.hpp>
+#include <attune/layers/added_rows.hpp>
+#include <attune/weights/gradient_rows.hpp>
+#include <attune/weights/weights.hpp>
+
+namespace ATTUNE_NAMESPACE {
+
+/// Dimensions of `FeatureBias`.
+struct FeatureBiasShape {
+  int rows;     // tokens
+  int d_model;  // features of a token
+};
+
+namespace detail {
+
+template <FeatureBiasShape shape>
+constexpr FeatureBiasShape checked_feature_bias() {
+  static_assert(Holds<(shape.rows > 0 && shape.d_model > 0)>,
+                "attune::FeatureBias: rows and d_model must be positive; set both in FeatureBiasShape");
+  return at_least_one(shape, &FeatureBiasShape::rows, &FeatureBiasShape::d_model);
+}
+template <FeatureBiasShape shape, class Scalar>
+using RowsWithBias =
+    AddedRows<checked_feature_bias<shape>().rows, checked_feature_bias<shape>().d_model, Scalar>;
+
+}  // namespace detail
+
+/// y[rows, d_model] = x[rows, d_model] + b[1, d_model]. No tape.
+template <FeatureBiasShape bias_shape, class ScalarType = float>
+struct FeatureBias : detail::RowsWithBias<bias_shape, ScalarType> {
+  static constexpr FeatureBiasShape shape = detail::checked_feature_bias<bias_shape>();
+  using Base = detail::RowsWithBias<bias_shape, ScalarType>;
+  using Scalar = ScalarType;
+  using typename Base::Input, typename Base::Output, typename Base::Tape;
+  template <class Other>
+  using WithScalar = FeatureBias<shape, Other>;
+  template <int tokens, CacheShape>
+  using Stream = FeatureBias<detail::with(shape, &FeatureBiasShape::rows, tokens), Scalar>;
+  static constexpr std::uint32_t kFingerprint = fingerprint("FeatureBias");
+  struct Scratch {};
+  struct InferenceScratch {};
+
+  /// The bias; initially zero.
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  struct ParametersOf {
+    using Form = attune::Form<Matrix, Vector>;
+    [[no_unique_address]] Vector<Scalar, 1, shape.d_model> bias;
+    ATTUNE_FIELDS(Bias(bias))
+  };
+  using Parameters = ParametersOf<Tensor>;
+
+  /// y[rows, d_model] = x + b. `y` may be `x`.
+  template <class Set = Parameters, AnyContext Call = Context<>>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&,
+                      const Call& context = {}) {
+    context.template each_token<shape.rows, shape.d_model>([&](int i) ATTUNE_INLINE_LAMBDA {
+      Scalar* const row = y.data + i * shape.d_model;
+      FeatureBias::copy(1, x.data + i * shape.d_model, row);
+      kernels::add_to(shape.d_model, parameters.bias.data(), row);
+    });
+  }
+  /// Training: the same.
+  template <class Set = Parameters, AnyContext Call = Context<>>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
+                      const Call& context = {}) {
+    InferenceScratch none;
+    forward(parameters, x, y, none, context);
+  }
+  /// dx[rows, d_model] = dy; adds to the gradient. `dx` may be `dy`.
+  template <class Set = Parameters, class Dx, class Gradients, AnyContext Call = Context<>>
+  static void backward(const Set&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,
+                       Gradients& gradients, Scratch&, const Call& context = {}) {
+    context.stage([&]() ATTUNE_INLINE_LAMBDA {
+      add_column_sums(context.first(dy), view(gradients.bias));
+      if constexpr (kAsked<Dx>) {
+        FeatureBias::copy(context.template count<shape.rows>(), dy.data, detail::sink<Input>(dx).data);
+      }
+    });
+  }
+};
+
+namespace detail {
+
+template <FeatureBiasShape shape, class Scalar>
+inline constexpr bool kWorksInPlace<FeatureBias<shape, Scalar>> = true;
+
+}  // namespace detail
+
+}  // namespace ATTUNE_NAMESPACE

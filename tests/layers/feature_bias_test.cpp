@@ -1,0 +1,73 @@
+// FeatureBias: in models with every plan, behind a tied head, on a stream, and its name in files.
+#include <attune/layers/feature_bias.hpp>
+
+#include <attune/attune.hpp>
+
+#include "check.hpp"
+#include "exchange/expect_tensors.hpp"
+#include "gradient_suite.hpp"
+#include "layer_suite.hpp"
+#include "problem.hpp"
+
+namespace {
+
+using namespace check::in_models;
+using attune::FeatureBias;
+using attune::FeatureBiasShape;
+
+struct OfBias {
+  template <class Scalar>
+  using Own = FeatureBias<FeatureBiasShape{.rows = kTokens, .d_model = kWidth}, Scalar>;
+  static constexpr int kScalars = kWidth, kVectors = kWidth;
+};
+using Layer = OfBias::Own<float>;
+
+constexpr attune::EmbeddingShape kWords{.seq_len = 4, .vocabulary = 7, .d_model = 6};
+template <class Scalar>
+using Body = attune::LayerNorm<attune::NormShape{4, 6}, Scalar>;
+template <class Scalar>
+using Head = attune::Tied<attune::Embedding<kWords, Scalar>, Body<Scalar>>;
+template <class Scalar>
+using WithBias = attune::Sequential<Head<Scalar>, FeatureBias<FeatureBiasShape{4, 7}, Scalar>>;
+
+}  // namespace
+
+ATTUNE_TEST_BRIEFLY_IN_MODELS(FeatureBias, , OfBias)
+
+TEST(FeatureBias, adds_one_row_to_every_token) {
+  check::Problem<Layer> a(1);
+  a.forward();
+  a.backward();
+  for (int i = 0; i < kTokens; ++i) {
+    for (int j = 0; j < kWidth; ++j) EXPECT_EQ(a.y(i, j), a.x(i, j) + a.parameters.bias(0, j));
+  }
+  EXPECT_TRUE(check::same_bits(a.dx, a.dy));
+}
+
+TEST(FeatureBias, stands_behind_a_tied_head) {
+  const attune::GradientCheck check = attune::check_gradients<WithBias<double>>();
+  EXPECT_TRUE(check.ok()) << check.tensor;
+  static attune::Trainer<WithBias<float>, attune::CrossEntropy<>> kept;
+  static attune::Trainer<WithBias<float>, attune::CrossEntropy<>, attune::AdamW, 1, attune::UpdateInBackward>
+      at_once;
+  kept.initialize(attune::Normal{.standard_deviation = 0.3f}, attune::Rng{1});
+  at_once.initialize(attune::Normal{.standard_deviation = 0.3f}, attune::Rng{1});
+  const std::array<int, 4> ids{1, 5, 0, 2}, next{5, 0, 2, 6};
+  const float first = kept.step(ids, next, {.learning_rate = 0.03f}).loss;
+  float last = first;
+  EXPECT_EQ(at_once.step(ids, next, {.learning_rate = 0.03f}).loss, first);
+  for (int i = 0; i < 30; ++i) {
+    last = kept.step(ids, next, {.learning_rate = 0.03f}).loss;
+    EXPECT_EQ(at_once.step(ids, next, {.learning_rate = 0.03f}).loss, last);
+  }
+  EXPECT_LT(last, 0.5f * first);
+  EXPECT_NE(kept.parameters().layer<1>().bias(0, 3), 0);
+}
+
+TEST(FeatureBias, is_a_parameter_in_files) {
+  check::expect_tensors<
+      attune::PyTorchModule<attune::Sequential<FeatureBias<FeatureBiasShape{4, 7}>>, "cls.predictions.bias">>(
+      {{"cls.predictions.bias", 7}});
+}
+
+TEST(FeatureBias, works_in_place) { check::Problem<Layer>(6).expect_in_place(); }
