@@ -61,7 +61,7 @@ TEST(FeatureBias, stands_behind_a_tied_head) {
     EXPECT_EQ(at_once.step(ids, next, {.learning_rate = 0.03f}).loss, last);
   }
   EXPECT_LT(last, 0.5f * first);
-  EXPECT_NE(kept.parameters().layer<1>().bias(0, 3), 0);
+  EXPECT_NE(kept.parameters().layer<1>().bias(0, 3), 0.0f);
 }
 
 TEST(FeatureBias, is_a_parameter_in_files) {

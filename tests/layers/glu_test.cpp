@@ -80,7 +80,7 @@ TEST(Glu, has_no_gradient_at_padding) {
   a.forward(padding);
   a.backward(padding);
   for (int j = 0; j < 10; ++j) {
-    EXPECT_EQ(a.dx(1, j), 0);
+    EXPECT_EQ(a.dx(1, j), 0.0f);
     EXPECT_FALSE(check::is_nan(a.dx(0, j)));
   }
 }

@@ -66,7 +66,7 @@ TEST(Prelu, of_one_slope_sums_over_all_features) {
   Layer::Scratch scratch;
   Layer::backward(parameters, x, tape, dy, dx, gradients, scratch);
   EXPECT_TRUE(check::same_bits(dx, Layer::Input{{0.5f, 1, 1.5f, 4, 2.5f, 3}}));
-  EXPECT_EQ(gradients.weight(0, 0), -26);
+  EXPECT_EQ(gradients.weight(0, 0), -26.0f);
 }
 
 TEST(Prelu, has_the_gradients_of_wide_rows) {

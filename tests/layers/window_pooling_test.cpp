@@ -99,7 +99,7 @@ TEST(WindowPooling, keeps_a_nan) {
   a.x = {{1, kNan, 2, 3, 4}};
   a.forward();
   EXPECT_TRUE(check::is_nan(a.y(0, 0)) && check::is_nan(a.y(1, 0)));
-  EXPECT_EQ(a.y(2, 0), 4);
+  EXPECT_EQ(a.y(2, 0), 4.0f);
 }
 
 TEST(WindowPooling, trains_to_the_same_bits_in_every_plan) {
