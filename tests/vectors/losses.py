@@ -26,4 +26,6 @@ LOSSES = {
     "huber": Loss(lambda reduction, delta: f"Huber<attune::HuberOptions{{.reduction = {reduction}, .delta = {delta}}}>",
                   lambda F, y, target, **options: F.huber_loss(y, target, **options),
                   {"mean": {"reduction": "mean", "delta": 1.0}, "sum_delta": {"reduction": "sum", "delta": 0.3}}, {"delta": [0.1, 1.0, 3.0]}),
+    "entropy": Loss(lambda reduction: "Entropy", lambda F, y, target, **_: (F.softmax(y, -1) * (target - F.log_softmax(y, -1))).sum(-1).mean(),
+                    {"mean": {"reduction": "mean"}}, {"reduction": ["mean"]}),
 }

@@ -63,8 +63,7 @@ def random_cases(cases):
         interleaved=draw.flag(), base=draw.choice([100.0, 10000.0, 500000.0])))
     for family, loss in LOSSES.items():
         several(3, value_loss, family, lambda draw, family=family, loss=loss: dict(
-            family=family, reduction=draw.choice(["mean", "sum"]),
-            **{name: draw.choice(values) for name, values in loss.drawn.items()}))
+            family=family, **{name: draw.choice(values) for name, values in {"reduction": ["mean", "sum"], **loss.drawn}.items()}))
     several(4, train, "train", lambda draw: dict(
         layers=draw.choice([1, 1, 2]), act=draw.choice(["relu", "gelu"]), norm_first=draw.flag(),
         lr=draw.choice([1e-3, 1e-2]), betas=draw.choice([(0.9, 0.999), (0.8, 0.95)]),
