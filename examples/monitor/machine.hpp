@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include <attune/core/rng.hpp>
 
@@ -53,6 +54,13 @@ class Machine {
  public:
   explicit Machine(std::uint64_t seed) : seed_(seed) {}
 
+  /// From a window on, the shaft rubs on its housing in one of eight stretches of eight windows. The factory
+  /// has never seen that.
+  void rub_from(int window) { rubs_from_ = window; }
+  [[nodiscard]] bool rubs(int window) const {
+    return window >= rubs_from_ && of(window / 8, 3).next() >> 29 == 0;
+  }
+
   /// What is wrong with the machine in a window: the same for eight of them.
   [[nodiscard]] int condition(int window) const { return static_cast<int>(of(window / 8, 1).next() >> 30); }
 
@@ -60,6 +68,7 @@ class Machine {
   void start(int window, const Drift& drift) {
     random_ = of(window, 2);
     condition_ = condition(window);
+    rubs_now_ = rubs(window);
     drift_ = drift;
     const float hertz = random_.uniform(24.0f, 28.0f) * (1 + 0.4f * drift.speed);
     step_ = static_cast<std::uint32_t>(hertz * (4294967296.0f / kHertz));
@@ -82,6 +91,10 @@ class Machine {
     } else if (condition_ == kLooseness) {
       y += severity_ * (0.4f * order(2) + 0.3f * order(3));
       z += severity_ * 0.4f * sine(phase_ / 2);
+    }
+    if (rubs_now_ && y > 0.15f) {  // contact: the orbit is cut off, and it grinds
+      y = 0.15f;
+      x += 1.2f * severity_ * random_.normal(), z += 1.2f * severity_ * random_.normal();
     }
     phase_ += step_;
     ball_ += 3 * step_ + step_ / 2 + step_ / 13;  // 3.58 balls a turn
@@ -106,7 +119,8 @@ class Machine {
 
   std::uint64_t seed_;
   attune::Rng random_{0};
-  int condition_ = 0;
+  int condition_ = 0, rubs_from_ = std::numeric_limits<int>::max();
+  bool rubs_now_ = false;
   Drift drift_;
   std::uint32_t step_ = 0, phase_ = 0, ball_ = 0;
   float severity_ = 1;

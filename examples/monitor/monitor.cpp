@@ -9,6 +9,7 @@
 //
 //   --steps N    the first N training steps only, of four windows each
 //   --seed N     another machine; without it 1
+//   --unseen 1   from the middle on, the shaft rubs now and then: a condition that nobody has told of
 //   --resets N   N resets at moments that nobody expects: between any two slices, or in the middle of a save
 #include <algorithm>
 #include <cstdint>
@@ -23,6 +24,7 @@
 #include "adapted.hpp"
 #include "nonvolatile.hpp"
 #include "report.hpp"
+#include "watch.hpp"
 
 namespace {
 
@@ -33,6 +35,7 @@ using monitor::Tally;
 using monitor::Window;
 
 constexpr int kWindowsOfStep = 4;  // a step is trained with the latest inspected window of each condition
+constexpr int kInspected = 1;      // of the windows of a step
 constexpr int kStepsOfSave = 8;
 constexpr attune::AdamW::Options kOptions{.learning_rate = 2e-3f, .beta2 = 0.99, .weight_decay = 0.0f};
 
@@ -49,17 +52,21 @@ struct Progress {
   std::int32_t step;  // behind which training goes on
   Tally tally;
 };
-using Store = attune::FlashStore<monitor::Flash, Trainer::State, Inspected, Progress>;
+using Store = attune::FlashStore<monitor::Flash, Trainer::State, Inspected, Progress, monitor::Watch>;
 
 enum class During { kLoad, kWork, kSave };
 
 /// All RAM of the device but the stack. Zero before main.
 struct Device {
   Trainer trainer;
-  Model::InferenceScratch inference;  // predictions come between two slices of training
-  Window windows[2];                  // one is classified while the other fills
+  union {  // predictions come between two slices of training
+    Model::InferenceScratch adapted;
+    monitor::Front::InferenceScratch factory;
+  } inference;
+  Window windows[2];  // one is classified while the other fills
   Inspected inspected;
   Progress progress, saved;
+  monitor::Watch watch;
   monitor::Protection protection;
   int filling, samples, classified;  // windows, and samples of the one that fills
   std::uint32_t served;              // ticks
@@ -129,10 +136,23 @@ void run_in_slices(Slices& slices, const Between& between) {
 
 // ---- Work ----
 
-int classify(const Window& window, const Model::Parameters& parameters) {
+int classify(const Window& window) {
   monitor::Logits logits;
-  auto prediction = attune::infer_in_slices<Model>(parameters, window, logits, device.inference);
+  auto prediction = attune::infer_in_slices<Model>(device.trainer.parameters(), window, logits,
+                                                   *new (&device.inference.adapted) Model::InferenceScratch);
   run_in_slices(prediction, between_slices);
+  return monitor::most_likely(logits);
+}
+
+/// The features of a window, and its class, with the parameters of the factory.
+int classify_as_factory(const Window& window, monitor::Features& features) {
+  using Scratch = monitor::Front::InferenceScratch;
+  auto prediction = attune::infer_in_slices<monitor::Front>(monitor::kFrontInFlash, window, features,
+                                                            *new (&device.inference.factory) Scratch);
+  run_in_slices(prediction, between_slices);
+  monitor::Logits logits;
+  monitor::Head::InferenceScratch scratch;
+  monitor::Head::forward(monitor::kFactory.layer<4>(), features, logits, scratch);
   return monitor::most_likely(logits);
 }
 
@@ -143,9 +163,13 @@ void keep_up() {
   const int number = device.classified;
   const Window& window = device.windows[number % 2];
   nonvolatile->windows_in_training += device.training;
-  const int adapted = classify(window, device.trainer.parameters());
-  const int factory = classify(window, monitor::kFactory);
-  device.progress.tally.add(number, machine->condition(number), adapted, factory);
+  const int adapted = classify(window);
+  monitor::Features features;
+  const int factory = classify_as_factory(window, features);
+  const bool rubs = machine->rubs(number);
+  if (!rubs) device.progress.tally.add(number, machine->condition(number), adapted, factory);
+  const bool noticed = device.watch.notices(features, number % kWindowsOfStep == kInspected);
+  if (device.watch.watches()) device.progress.tally.add_watched(rubs, noticed);
   device.classified = number + 1;
 }
 
@@ -172,22 +196,29 @@ Status train(int last_with_old) {
 
 Status run(Store& store, int steps) {
   for (int step = device.progress.step; step < steps; ++step) {
-    const int first = step * kWindowsOfStep, inspected = first + 1, last = first + kWindowsOfStep - 1;
+    const int first = step * kWindowsOfStep, inspected = first + kInspected,
+              last = first + kWindowsOfStep - 1;
     wait_until_classified(inspected);
     const int condition = machine->condition(inspected);
-    device.inspected.window[condition] = device.windows[inspected % 2];
-    device.inspected.known[condition] = true;
+    const bool is_known = !machine->rubs(inspected);
+    if (is_known) {
+      device.inspected.window[condition] = device.windows[inspected % 2];
+      device.inspected.known[condition] = true;
+    }
     if (device.inspected.all_known()) {
       if (const Status status = train(last); status != Status::kOk) return status;
     } else {
       wait_until_classified(last);
+    }
+    if (is_known) {
+      if (const Status status = device.watch.learn(condition); status != Status::kOk) return status;
     }
     device.progress.step = step + 1;
     monitor::print_rows(device.progress.tally, last + 1, nonvolatile->rows_printed);
     if (device.progress.step % kStepsOfSave == 0 || device.progress.step == steps) {
       device.saved = device.progress;  // ticks are served meanwhile
       device.during = During::kSave;
-      auto save = store.save_in_slices(device.trainer.state(), device.inspected, device.saved);
+      auto save = store.save_in_slices(device.trainer.state(), device.inspected, device.saved, device.watch);
       run_in_slices(save, between_slices);
       device.during = During::kWork;
       if (save.status() != Status::kOk) return save.status();
@@ -199,7 +230,7 @@ Status run(Store& store, int steps) {
 /// The trainer, and the window from which it goes on.
 Status begin_or_resume(Store& store) {
   const Status status = device.trainer.resume([&](Trainer::State& state) {
-    auto load = store.load_in_slices(state, device.inspected, device.progress);
+    auto load = store.load_in_slices(state, device.inspected, device.progress, device.watch);
     run_in_slices(load, reset_sometime);  // ticks have not begun
     return load.status();
   });
@@ -237,6 +268,7 @@ int main() {
   const auto seed = static_cast<std::uint64_t>(port::argument("--seed", 1));
   windows_of_run = steps * kWindowsOfStep;
   machine.emplace(monitor::kInTheField + seed);
+  if (port::argument("--unseen", 0) > 0) machine->rub_from(windows_of_run / 2);
   nonvolatile = monitor::map_nonvolatile();
   if (nonvolatile == nullptr) {
     port::print("no temporary file for data that survives a reset\n");
@@ -280,6 +312,8 @@ int main() {
               " factory_accuracy=", port::fixed(tally.accuracy(tally.right_in_factory), 4),
               " late_ticks=", nonvolatile->late_ticks, " late_windows=", nonvolatile->late_windows);
   terminal::print_instructions("longest_slice", device.longest_slice);
+  port::print(" watched=", tally.watched, " false_alarms=", tally.false_alarms, " rubs=", tally.rubs,
+              " rubs_noticed=", tally.rubs_noticed);
   port::print(" resets=", port::reset_count(), " ram_bytes=", sizeof(Device), " stack_bytes=", stack,
               " heap_calls=", heap_calls,
               " parameters_hash=", port::hex8(attune::hash_bits(device.trainer.parameters())), '\n');

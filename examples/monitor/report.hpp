@@ -17,6 +17,8 @@ struct Tally {
   std::uint32_t windows, right, right_in_factory, trips;
   std::uint16_t right_of_row[kRows], right_in_factory_of_row[kRows];
   std::uint16_t taken_for[kConditions][kConditions];
+  std::uint32_t watched, false_alarms, rubs,
+      rubs_noticed;  // windows with a threshold, in which the shaft rubs
 
   void add(int window, int condition, int adapted, int factory) {
     const int row = window / kWindowsOfRow;
@@ -24,6 +26,10 @@ struct Tally {
     ++taken_for[condition][adapted];
     if (adapted == condition) ++right, ++right_of_row[row];
     if (factory == condition) ++right_in_factory, ++right_in_factory_of_row[row];
+  }
+  void add_watched(bool rubs_now, bool noticed) {
+    ++(rubs_now ? rubs : watched);
+    if (noticed) ++(rubs_now ? rubs_noticed : false_alarms);
   }
   [[nodiscard]] float accuracy(std::uint32_t count) const {
     return static_cast<float>(count) / static_cast<float>(windows);
@@ -80,6 +86,17 @@ inline void print(const Tally& tally) {
   port::print("recognized ", tally.right, " of ", tally.windows, " windows, ",
               port::fixed(tally.accuracy(tally.right) * 100, 1), " %; with the parameters of the factory ",
               port::fixed(tally.accuracy(tally.right_in_factory) * 100, 1), " %\n");
+  if (tally.watched > 0) {
+    const auto percent = [](std::uint32_t part, std::uint32_t all) {
+      return port::fixed(100 * static_cast<float>(part) / static_cast<float>(all), 1);
+    };
+    port::print("false alarms in ", tally.false_alarms, " of ", tally.watched, " usual windows, ",
+                percent(tally.false_alarms, tally.watched), " %\n");
+    if (tally.rubs > 0) {
+      port::print("the shaft rubs in ", tally.rubs, " windows, noticed in ", tally.rubs_noticed, ", ",
+                  percent(tally.rubs_noticed, tally.rubs), " %\n");
+    }
+  }
   port::print("protection tripped in ", tally.trips, " windows\n");
 }
 
