@@ -57,7 +57,7 @@ class Watch {
 
   attune::ClosedFormHead<kWidth, kConditions> sums_{};
   attune::FeatureDistance<kWidth, kConditions> distance_{};
-  attune::Quantile<0.95> usual_{};
+  attune::Quantile<attune::QuantileOptions{.share = 0.95}> usual_{};
   Features inspected_{};
   float inspected_score_{}, score_{}, threshold_{};
   std::uint32_t thresholds_{};

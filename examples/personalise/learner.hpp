@@ -30,6 +30,17 @@ constexpr typename Optimizer<method>::Options options(const Recordings& recordin
           .weight_decay = 0};
 }
 
+/// Starts a trainer of a part of the model as the base.
+template <const auto& kBase, class Trainer>
+void start_as_base(Trainer& trainer) {
+  static_cast<void>(trainer.load([](typename Trainer::Parameters& parameters) {
+    attune::Rng rng(1);
+    attune::initialize(parameters, attune::XavierUniform{}, rng);
+    attune::copy_parameters(kBase.template layer<1>(), parameters.template layer<1>());
+    return Status::kOk;
+  }));
+}
+
 /// In the place of an attune::TrainingJournal: writes nothing.
 template <class Trainer>
 struct NoJournal {
@@ -56,16 +67,14 @@ class Learner {
 
   void start() { start(trainer_); }
   static void start(Trainer& trainer) {
-    static_cast<void>(trainer.load([](typename Trainer::Parameters& parameters) {
-      if constexpr (method == Method::kFull || method == Method::kFullLowPrecision) {
+    if constexpr (method == Method::kFull || method == Method::kFullLowPrecision) {
+      static_cast<void>(trainer.load([](typename Trainer::Parameters& parameters) {
         attune::copy_parameters(kBase, parameters);
-      } else {
-        attune::Rng rng(1);
-        attune::initialize(parameters, attune::XavierUniform{}, rng);
-        attune::copy_parameters(kBase.template layer<1>(), parameters.template layer<1>());
-      }
-      return Status::kOk;
-    }));
+        return Status::kOk;
+      }));
+    } else {
+      start_as_base<kBase>(trainer);
+    }
   }
   Status begin(const Recordings& recordings) {
     if constexpr (filters(method)) return doubts_.begin(trainer_, recordings, method == Method::kGuarded);
@@ -141,6 +150,56 @@ class Learner {
   Trainer trainer_{};
   Example example_{};
   [[no_unique_address]] std::conditional_t<filters(method), Doubts<Trainer>, NoDoubts> doubts_{};
+};
+
+/// Trains a part of the model without labels, by InfoMax: a pass for the mean probabilities of all takes,
+/// then one for gradients.
+template <Method method, const auto& kBase, const auto& kFront>
+  requires(maximizes_information(method))
+class Learner<method, kBase, kFront> {
+ public:
+  using Model = typename Trained<method, kFront>::Model;
+  using Trainer = attune::Trainer<Model, attune::Entropy, attune::AdamW, kNumTakes, Plan<method>>;
+  static constexpr attune::MemoryReport memory() {
+    attune::MemoryReport memory = Trainer::memory(attune::Feeding::kOneByOne);
+    memory.state += sizeof(Learner::marginal_);
+    return memory;
+  }
+  static constexpr int kTrainedParameters = sizeof(typename Model::Parameters) / sizeof(float);
+  static constexpr int kSteps = 60;
+
+  void start() { start_as_base<kBase>(trainer_); }
+  Status begin(const Recordings&) { return Status::kOk; }
+  Status step(const Recordings& recordings, int) {
+    Logits logits, target;
+    marginal_.clear();
+    for (int i = 0; i < kNumTakes; ++i) {
+      load(recordings.take(i), example_);
+      Status status = classify(example_, logits);
+      if (status == Status::kOk) status = marginal_.add(logits);
+      if (status != Status::kOk) return status;
+    }
+    if (const Status status = marginal_.logarithms(target); status != Status::kOk) return status;
+    for (int i = 0; i < kNumTakes; ++i) {
+      load(recordings.take(i), example_);
+      const auto added = trainer_.accumulate(example_.tokens, target, example_.padding);
+      if (!added.ok()) return added.status;
+    }
+    return trainer_.update(options<method>(recordings)).status;
+  }
+  Status classify(const Example& example, Logits& logits) {
+    return trainer_.predict(example.tokens, logits, example.padding);
+  }
+  [[nodiscard]] const auto& parameters() const { return trainer_.parameters(); }
+  template <class Read>
+  Status restore(const Read& read) {
+    return trainer_.load(read);
+  }
+
+ private:
+  Trainer trainer_{};
+  attune::ClassMarginal<kDigits> marginal_{};
+  Example example_{};
 };
 
 /// The base as it is.

@@ -16,7 +16,9 @@ enum class Method {
   kHead,                 // the last layer
   kCached,               // the last layer, on features that are computed once a take
   kBiases,               // biases and norms, and the last layer
+  kBiasesUnlabeled,      // the same without labels, by InfoMax
   kLora,              // factors of rank 4 beside the weights of queries and values (LoRA), and the last layer
+  kLoraUnlabeled,     // the same without labels, by InfoMax
   kLoraInt8Tape,      // as kLora, with a tape in 8 bits, so that nothing is computed twice
   kLoraLowPrecision,  // as kLora, with factors in 16 bits and moments in 8
   kLoraSgdBf16,       // as kLora after each take, with factors in 16 bits, neither moments nor gradients
@@ -36,7 +38,9 @@ inline constexpr std::string_view kMethodNames[] = {"baseline",
                                                     "head",
                                                     "cached",
                                                     "biases",
+                                                    "biases_unlabeled",
                                                     "lora",
+                                                    "lora_unlabeled",
                                                     "lora_int8_tape",
                                                     "lora_low_precision",
                                                     "lora_sgd_bf16",
@@ -70,6 +74,10 @@ struct Trained<Method::kLora, kFront> {
   using Model = attune::Sequential<attune::Adapted<Front, kFront, kFactors>, Head>;
 };
 template <const auto& kFront>
+struct Trained<Method::kBiasesUnlabeled, kFront> : Trained<Method::kBiases, kFront> {};
+template <const auto& kFront>
+struct Trained<Method::kLoraUnlabeled, kFront> : Trained<Method::kLora, kFront> {};
+template <const auto& kFront>
 struct Trained<Method::kLoraInt8Tape, kFront> {
   static constexpr attune::LowRank kFactors = Trained<Method::kLora, kFront>::kFactors;
   using Model = attune::Sequential<attune::Adapted<PackedFront, kFront, kFactors>, Head>;
@@ -101,6 +109,10 @@ template <const auto& kFront>
 struct Trained<Method::kFullLowPrecision, kFront> {
   using Model = attune::Sequential<PackedFront, Head>;
 };
+/// Whether it trains by InfoMax, on all takes in each step.
+constexpr bool maximizes_information(Method method) {
+  return method == Method::kBiasesUnlabeled || method == Method::kLoraUnlabeled;
+}
 /// Whether the optimizer steps after each take, instead of after ten.
 constexpr bool steps_by_take(Method method) {
   return method == Method::kLoraSgdBf16 || method == Method::kFullLowPrecision;
@@ -109,6 +121,8 @@ constexpr bool steps_by_take(Method method) {
 /// Of rates a factor of about 2 apart the best for new speakers' recordings (examples/README.md).
 constexpr float learning_rate(Method method) {
   if (method == Method::kLoraSgdBf16) return 0.1f;
+  if (method == Method::kBiasesUnlabeled) return 1e-3f;
+  if (method == Method::kLoraUnlabeled) return 8e-3f;
   if (Method::kBiases <= method && method <= Method::kGuarded) return 2e-2f;
   switch (method) {
     case Method::kLoraAll:

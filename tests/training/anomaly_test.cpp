@@ -82,7 +82,7 @@ TEST(FeatureDistance, has_the_same_bits_on_all_targets) {
   EXPECT_EQ(hash_bits(distances), check::by_policy(0x4940386u, 0x8C43A917u));
 }
 
-TEST(FeatureDistance, refuses_what_it_cannot_fit) {
+TEST(FeatureDistance, refuses_sums_it_cannot_fit) {
   Rng rng(4);
   Distance distance{};
   const Features x = draw(rng, 0);
@@ -110,12 +110,13 @@ TEST(Energy, is_large_where_no_class_fits) {
 
 namespace {
 
-template <double p>
+template <QuantileOptions options>
 void expect_near_sorted_numbers() {
+  constexpr double kShare = options.share;
   for (const bool squared : {false, true}) {
     Rng rng(5);
     static std::array<float, 2000> numbers;
-    Quantile<p> quantile{};
+    Quantile<options> quantile{};
     for (float& x : numbers) {
       x = rng.normal();
       if (squared) x *= x;
@@ -123,7 +124,7 @@ void expect_near_sorted_numbers() {
     }
     std::sort(numbers.begin(), numbers.end());
     const auto rank = std::lower_bound(numbers.begin(), numbers.end(), quantile.value()) - numbers.begin();
-    EXPECT_NEAR(static_cast<double>(rank) / 2000, p, 0.01);
+    EXPECT_NEAR(static_cast<double>(rank) / 2000, kShare, 0.01);
     EXPECT_EQ(quantile.count(), 2000u);
     quantile.clear();
     EXPECT_EQ(quantile.value(), kInfinity);
@@ -133,15 +134,15 @@ void expect_near_sorted_numbers() {
 }  // namespace
 
 TEST(Quantile, is_near_that_of_sorted_numbers) {
-  expect_near_sorted_numbers<0.5>();
-  expect_near_sorted_numbers<0.9>();
-  expect_near_sorted_numbers<0.95>();
-  expect_near_sorted_numbers<0.99>();
+  expect_near_sorted_numbers<QuantileOptions{.share = 0.5}>();
+  expect_near_sorted_numbers<QuantileOptions{.share = 0.9}>();
+  expect_near_sorted_numbers<QuantileOptions{.share = 0.95}>();
+  expect_near_sorted_numbers<QuantileOptions{.share = 0.99}>();
 }
 
 TEST(Quantile, is_exact_for_a_few_numbers) {
-  Quantile<0.5> median{};
-  Quantile<0.95> high{};
+  Quantile<QuantileOptions{.share = 0.5}> median{};
+  Quantile<QuantileOptions{.share = 0.95}> high{};
   EXPECT_EQ(median.value(), kInfinity);
   for (const float x : {3.0f, 1.0f, 2.0f}) {
     EXPECT_EQ(median.add(x), Status::kOk);
@@ -152,7 +153,7 @@ TEST(Quantile, is_exact_for_a_few_numbers) {
 }
 
 TEST(Quantile, stands_equal_sorted_and_extreme_numbers) {
-  Quantile<0.9> equal{}, rising{}, falling{}, extreme{};
+  Quantile<QuantileOptions{.share = 0.9}> equal{}, rising{}, falling{}, extreme{};
   for (int i = 0; i < 1000; ++i) {
     EXPECT_EQ(equal.add(7), Status::kOk);
     EXPECT_EQ(rising.add(static_cast<float>(i)), Status::kOk);
@@ -170,7 +171,7 @@ TEST(Quantile, stands_equal_sorted_and_extreme_numbers) {
 
 TEST(Quantile, has_the_same_bits_on_all_targets) {
   Rng rng(6);
-  Quantile<0.95> quantile{};
+  Quantile<QuantileOptions{.share = 0.95}> quantile{};
   for (int i = 0; i < 500; ++i) EXPECT_EQ(quantile.add(rng.normal()), Status::kOk);
   EXPECT_EQ(std::bit_cast<std::uint32_t>(quantile.value()), check::by_policy(0x3FC118E8u, 0x3FC118E9u));
 }

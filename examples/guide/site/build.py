@@ -28,7 +28,7 @@ THEME = Path("/usr/share/doxygen-awesome-css")
 PAGES = [
     "README.md",
     *(f"examples/guide/{page}.md" for page in (
-        "first-training", "fit", "choosing-a-plan", "memory", "models", "layers", "own-layer", "product", "one-command", "pytorch", "eight-bits", "adapting", "field",
+        "first-training", "fit", "choosing-a-plan", "memory", "models", "layers", "own-layer", "product", "one-command", "pytorch", "eight-bits", "adapting", "field", "unlabeled",
         "power-cuts", "replay", "streaming", "same-bits", "pc", "board", "c", "compile-times", "why", "errors", "limits")),
     "lib/attune/README.md", "ports/packages/README.md", "ports/README.md", "ports/rtos/README.md", "ports/cycles/README.md",
     "examples/README.md",

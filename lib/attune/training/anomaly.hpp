@@ -11,8 +11,9 @@
 // Algorithm for Dynamic Calculation of Quantiles and Histograms Without Storing Observations", 1985).
 //
 //   attune::FeatureDistance<16, 4> distance;
+//   attune::Quantile<attune::QuantileOptions{.share = 0.95}> normal;
 //   status = distance.fit(head);                       // a ClosedFormHead<16, 4> with examples
-//   normal.add(distance(features));                    // attune::Quantile<0.95> normal
+//   status = normal.add(distance(features));           // of normal inputs
 //   const bool anomaly = distance(features) > normal.value();
 #pragma once
 
@@ -139,12 +140,17 @@ template <class Logits>
   return -(all.largest + all.log_sum);
 }
 
-/// The quantile `p` of a stream of numbers in 11 words, by the P² algorithm. A plain value; zero-initialized,
+/// The quantile to estimate.
+struct QuantileOptions {
+  double share = 0.5;  // of the numbers that are below it, in (0, 1)
+};
+/// A quantile of a stream of numbers in 11 words, by the P² algorithm. A plain value; zero-initialized,
 /// it is empty. The same stream gives the same bits everywhere. Exact for up to five numbers.
-template <double p, class Scalar = float>
+template <QuantileOptions options, class Scalar = float>
 class Quantile {
-  static_assert(p > 0 && p < 1, "attune::Quantile: p must be in (0, 1)");
-  static constexpr double kShare = p;  // clang 14 reads p as 0 elsewhere
+  static_assert(options.share > 0 && options.share < 1, "attune::Quantile: share must be in (0, 1)");
+  // A constant of its own: clang 14 reads a double of a template argument as 0 outside a constant expression.
+  static constexpr double kShare = options.share;
 
  public:
   /// Forgets all numbers.
