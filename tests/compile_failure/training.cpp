@@ -1,5 +1,10 @@
 // Misuse of attune/training that must not compile, a case each: tests/compile_failure/run compiles them one by one.
 
+// case: anomaly_energy_of_tokens
+// error: attune::energy: logits must be [1, classes]
+attune::Tensor<float, 2, 3> logits{};
+const float energy = attune::energy(logits);
+
 // case: bfloat16_master_weights_of_doubles
 // error: attune::Bfloat16MasterWeights: bf16 weights need a model in float
 using Masters = attune::Bfloat16MasterWeights<attune::Adam<attune::AdamVariant{}, double>>;
@@ -55,6 +60,12 @@ using Layer = attune::MultiHeadAttention<kShape>;
 
 attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW, 0> trainer;
 
+// case: entropy_of_other_targets
+// error: attune::Entropy: logits, target and gradient must have one shape, [rows, classes]
+attune::Tensor<float, 1, 3> logits{}, dy{};
+attune::Tensor<float, 1, 2> target{};
+const float loss = attune::Entropy::forward(logits, target, dy);
+
 // case: gradients_of_floats_checked
 // error: attune::check_gradients: finite differences need double; make the layer's Scalar a template
 // parameter and check that of double
@@ -93,6 +104,10 @@ using Layer = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 16, .d_out =
 attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW, 17,
                 attune::Int8TrainingWith<attune::Lockstep>>
     trainer;
+
+// case: label_balance_of_one_class
+// error: attune::LabelBalance: at least two classes are required
+constexpr attune::LabelBalance<1> kBalance{};
 
 // case: loss_of_another_shape
 // error: attune: output, target and gradient of a loss must have one shape
@@ -199,12 +214,17 @@ static attune::ForwardOnlyTrainer<Model, attune::MeanSquaredError, 1, attune::Pe
 using Layer = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 2, .d_out = 2}>;
 attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW, 1, attune::NoClipping> trainer;
 
+// case: quantile_of_all
+// error: attune::Quantile: share must be in (0, 1)
+constexpr auto kSize = sizeof(attune::Quantile<attune::QuantileOptions{.share = 1}>);
+
 // case: step_with_gradients_of_another_set
 // error: attune::optimizer_step: gradients and parameters have different types; use one type
 using Parameters = attune::Linear<attune::LinearShape{2, 8, 8}>::Parameters;
 using Others = attune::Linear<attune::LinearShape{2, 4, 4}>::Parameters;
 
-attune::Status step(Parameters& parameters, const Others& gradients, attune::AdamW::Moments<Others>& moments) {
+attune::Status step(Parameters& parameters, const Others& gradients,
+                    attune::AdamW::Moments<Others>& moments) {
   return attune::AdamW::step(parameters, gradients, moments, {});
 }
 
@@ -213,6 +233,10 @@ attune::Status step(Parameters& parameters, const Others& gradients, attune::Ada
 using Layer = attune::Linear<attune::LinearShape{.rows = 4, .d_in = 8, .d_out = 8}>;
 constexpr Layer::Parameters kLayer{};
 attune::Trainer<attune::Sequential<attune::Frozen<Layer, kLayer>, attune::Relu<4, 8>>> trainer;
+
+// case: unlabeled_head_without_room
+// error: attune::UnlabeledHead: room for at least one example is required
+constexpr auto kSize = sizeof(attune::UnlabeledHead<8, 3, 0>);
 
 // case: update_in_backward_of_a_layer_without_sets
 // error: attune::UpdateInBackward: the model and its layers need ParametersOf<Matrix, Vector>, for sets with
@@ -226,7 +250,9 @@ using Layer = attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 4, .d
 using Trainer = attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW, 4, attune::UpdateInBackward>;
 Trainer trainer;
 
-bool use(const Trainer::BatchInput& x, const Trainer::BatchTarget& target) { return trainer.step(x, target).ok(); }
+bool use(const Trainer::BatchInput& x, const Trainer::BatchTarget& target) {
+  return trainer.step(x, target).ok();
+}
 
 // case: update_in_backward_with_clipping
 // error: attune::Trainer: UpdateInBackward has no gradients to clip; pass NoClipping{}
@@ -249,10 +275,12 @@ auto result = trainer.accumulate(Other::Input{}, Other::Output{});
 // error: attune::Workspace: updates in backward need one more matrix of tokens than the largest model; use
 // kilobytes: 15  the way from the call to the layer
 using Encoder = attune::Repeat<2, attune::EncoderLayer<attune::EncoderLayerShape{
-    .attention = {.seq_len = 4, .d_model = 8, .num_heads = 2}, .d_ff = 8}>>;
+                                      .attention = {.seq_len = 4, .d_model = 8, .num_heads = 2}, .d_ff = 8}>>;
 attune::Workspace<Encoder> workspace;
 attune::Trainer<Encoder, attune::MeanSquaredError, attune::AdamW, 1,
                 attune::InWorkspace<workspace, attune::UpdateInBackward>>
     trainer;
 
-attune::Status train(const Encoder::Input& x, const Encoder::Output& y) { return trainer.step(x, y, {}).status; }
+attune::Status train(const Encoder::Input& x, const Encoder::Output& y) {
+  return trainer.step(x, y, {}).status;
+}

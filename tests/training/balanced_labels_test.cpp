@@ -40,7 +40,7 @@ void scale_in_double(const Logits& logits, const std::array<float, kClasses>& pr
   for (int i = 0; i < kCount; ++i) {
     for (int c = 0; c < kClasses; ++c) q[i][c] = std::exp(static_cast<double>(logits(i, c)));
   }
-  for (int pass = 0; pass < 2000; ++pass) {
+  for (int pass = 0; pass < 300; ++pass) {
     for (int c = 0; c < kClasses; ++c) {
       double sum = 0;
       for (int i = 0; i < kCount; ++i) sum += q[i][c];

@@ -135,7 +135,7 @@ class FeatureDistance {
 template <class Logits>
 [[nodiscard]] auto energy(const Logits& logits_matrix) {
   const auto logits = dense_view(logits_matrix);
-  static_assert(logits.rows == 1, "attune::energy: logits must be [1, classes]");
+  static_assert(detail::Holds<(logits.rows == 1)>, "attune::energy: logits must be [1, classes]");
   const auto all = kernels::log_sum_exp<logits.cols>(logits.data);
   return -(all.largest + all.log_sum);
 }
@@ -148,7 +148,8 @@ struct QuantileOptions {
 /// it is empty. The same stream gives the same bits everywhere. Exact for up to five numbers.
 template <QuantileOptions options, class Scalar = float>
 class Quantile {
-  static_assert(options.share > 0 && options.share < 1, "attune::Quantile: share must be in (0, 1)");
+  static_assert(detail::Holds<(options.share > 0 && options.share < 1)>,
+                "attune::Quantile: share must be in (0, 1)");
   // A constant of its own: clang 14 reads a double of a template argument as 0 outside a constant expression.
   static constexpr double kShare = options.share;
 

@@ -48,7 +48,7 @@ struct UnlabeledResult {
   Objection objection = Objection::kNone;  // of the guard, which ended learning
   int rounds = 0;                          // whose heads passed the guard; 0: the head is the base's
   Scalar clear = 0;                        // share of clear examples
-  Scalar agreement = 1;  // share of clear examples to which the last head tried gives the base's class
+  Scalar agreement = 0;  // share of clear examples to which the last head tried gives the base's class
   Scalar imbalance =
       0;  // Σ|f − prior|/2, f: the base's class frequencies. In [0, 1], large if the prior is wrong
 
