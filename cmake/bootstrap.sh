@@ -10,6 +10,7 @@
 #   qemu-user  qemu-x86_64, which runs programs of this system on older processors
 #   aarch64 aarch64-linux-gnu-g++, qemu-aarch64 and GoogleTest's sources
 #   riscv   riscv64-unknown-elf-g++ with picolibc, headers of C++ for it, and qemu-system-riscv32
+#   xtensa  xtensa-lx106-elf-g++ with picolibc, and qemu-system-xtensa
 #   python  Python 3
 #   tests   GoogleTest and Python 3
 #   clang   clang++, and lld, a linker that takes a sixth of the time
@@ -72,6 +73,11 @@ _attune_has_arm_libraries() {
 _attune_has_riscv_libraries() {
   local specs
   specs=$(riscv64-unknown-elf-g++ -print-file-name=picolibc.specs 2>/dev/null) && [ -f "$specs" ]
+}
+
+_attune_has_xtensa_libraries() {
+  local library
+  library=$(xtensa-lx106-elf-g++ -print-file-name=libc.a 2>/dev/null) && [ -f "$library" ]
 }
 
 _attune_has_gtest() {
@@ -176,6 +182,11 @@ _attune_check_kind() {
       _attune_lacks _attune_has riscv64-unknown-elf-g++ -- riscv64-unknown-elf-g++ gcc-riscv64-unknown-elf
       _attune_lacks _attune_has_riscv_libraries -- "picolibc for RISC-V" picolibc-riscv64-unknown-elf
       _attune_lacks _attune_has qemu-system-riscv32 -- qemu-system-riscv32 qemu-system-misc
+      ;;
+    xtensa)
+      _attune_lacks _attune_has xtensa-lx106-elf-g++ -- xtensa-lx106-elf-g++ gcc-xtensa-lx106
+      _attune_lacks _attune_has_xtensa_libraries -- "picolibc for Xtensa" picolibc-xtensa-lx106-elf
+      _attune_lacks _attune_has qemu-system-xtensa -- qemu-system-xtensa qemu-system-misc
       ;;
     python) _attune_lacks _attune_has python3 -- "Python 3" python3 ;;
     tests)

@@ -3,7 +3,7 @@ import functools
 from pathlib import Path
 
 PORTS = Path(__file__).resolve().parent
-CPUS_WITHOUT_FPU = {"cortex-m0", "cortex-m0plus", "cortex-m3", "rv32imc"}
+CPUS_WITHOUT_FPU = {"cortex-m0", "cortex-m0plus", "cortex-m3", "rv32imc", "lx106"}
 
 
 class UnknownTarget(Exception):

@@ -34,4 +34,4 @@ needs_of() {
 }
 
 # has_fpu BOARD: without one there is no fused multiply-add.
-has_fpu() { [[ $(board_value "$1" cpu) != @(cortex-m0|cortex-m0plus|cortex-m3|rv32imc) ]]; }
+has_fpu() { [[ $(board_value "$1" cpu) != @(cortex-m0|cortex-m0plus|cortex-m3|rv32imc|lx106) ]]; }

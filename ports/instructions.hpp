@@ -25,6 +25,9 @@ namespace port {
   asm volatile(".2byte 0x000a" ::: "memory");
   return 0;
 }
+#elif defined(__xtensa__)
+inline void begin_counting() {}
+inline std::uint64_t end_counting() { return 0; }
 #elif defined(__aarch64__)
 void begin_kernel_counter();
 std::uint64_t end_kernel_counter();

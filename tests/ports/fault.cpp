@@ -14,6 +14,11 @@ int main() {
       "deliberate_fault:         \n"
       "unimp                     \n" ::"r"(a0),
       "r"(a1), "r"(a2), "r"(a3), "r"(t0));
+#elif defined(__xtensa__)
+  asm volatile(
+      ".global deliberate_fault  \n"
+      "deliberate_fault:         \n"
+      "ill                       \n");
 #else
   register std::uint32_t r0 asm("r0") = 0x11111110U;
   register std::uint32_t r1 asm("r1") = 0x22222221U;

@@ -291,6 +291,7 @@ def everywhere(usable):
         same_bits("digits on every board, the first steps", 2 * len(usable), "digits", "--on", "all", "--steps", "2", "--images", "4"),
         Suite("the same bits on the host, whatever the compiler", "tests/reproducibility/run --full host", "build gcc clang aarch64"),
         aarch64("unit tests on 64-bit Arm", "max"),
+        Suite("an ESP8266's processor in QEMU", "tests/ports/xtensa", "build gcc arm xtensa"),
         Suite("the same bits on every board", ["tests/reproducibility/run", *usable], BOARD),
         Suite("the same bits with compiler options", "tests/reproducibility/flags", f"{BOARD} gcc clang++-19"),
         Suite("all budgets on every board", "tests/budgets/run", f"{BOARD} tests"),

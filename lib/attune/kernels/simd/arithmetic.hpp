@@ -332,7 +332,7 @@ ATTUNE_INLINE float square_root(float a) {
   float root;
   asm("fsqrt.s %0, %1" : "=f"(root) : "f"(a));
   return root;
-#elif defined(__arm__) || defined(__riscv)
+#elif defined(__arm__) || defined(__riscv) || defined(__xtensa__)
   return detail::software_square_root(a);
 #else
   return __builtin_sqrtf(a);
@@ -353,7 +353,7 @@ ATTUNE_INLINE double square_root(double a) {
   double root;
   asm("fsqrt.d %0, %1" : "=f"(root) : "f"(a));
   return root;
-#elif defined(__arm__) || defined(__riscv)
+#elif defined(__arm__) || defined(__riscv) || defined(__xtensa__)
   return detail::software_square_root(a);
 #else
   return __builtin_sqrt(a);
