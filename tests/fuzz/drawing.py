@@ -157,6 +157,8 @@ def draw_conv(r, rows, cols):
     padding = r.choice([0, 1]) if kernel == 3 else 0
     groups = [g for g in (2, 3, cols) if cols % g == 0 and out % g == 0 and g > 1]
     causal = r.random() < 0.25
+    dilation = 2 if kernel > 1 and r.random() < 0.2 and (causal or rows + 2 * padding > (kernel - 1) * 2) else 1
+    span = (kernel - 1) * dilation + 1
     if stride > 1:
         shape["stride"] = stride
     if padding and not causal:
@@ -165,15 +167,17 @@ def draw_conv(r, rows, cols):
         shape["groups"] = r.choice(groups)
     if causal:
         shape["causal"] = True
-        reach = rows + kernel - 1
+        reach = rows + span - 1
     else:
         reach = rows + 2 * padding
-    return Layer(f"Conv1d<Conv1dShape{fields(**shape)}>", (reach - kernel) // stride + 1, out, mixes=True,
+    if dilation > 1:
+        shape["dilation"] = dilation
+    return Layer(f"Conv1d<Conv1dShape{fields(**shape)}>", (reach - span) // stride + 1, out, mixes=True,
                  streams=causal and stride == 1)
 
 
 def draw_norm(r, rows, cols):
-    return Layer(f"{r.choice(['LayerNorm', 'RmsNorm'])}<NormShape{fields(rows=rows, d_model=cols)}>", rows, cols)
+    return Layer(f"{r.choice(['LayerNorm', 'RmsNorm', 'DeviationNorm'])}<NormShape{fields(rows=rows, d_model=cols)}>", rows, cols)
 
 
 def draw_activation(r, rows, cols):
@@ -181,23 +185,54 @@ def draw_activation(r, rows, cols):
 
 
 def draw_small(r, rows, cols):
-    """A layer with few parameters."""
-    kind = r.randrange(5)
+    """A layer with few parameters, token by token."""
+    kind = r.randrange(7)
     if kind == 0:
         return Layer(f"LearnedPositions<PositionShape{fields(seq_len=rows, d_model=cols)}>", rows, cols)
     if kind == 1:
         return Layer(f"LayerScale<ScaleShape{fields(rows=rows, d_model=cols, initial=0.5)}>", rows, cols)
     if kind == 2:
-        return Layer(f"ClassToken<TokenShape{fields(seq_len=rows, d_model=cols)}>", rows + 1, cols, mixes=True, streams=False)
-    if kind == 3:
         return Layer(f"Dropout<DropoutShape{fields(rows=rows, d_model=cols, probability=0.25)}>", rows, cols, drops=True)
+    if kind == 3:
+        return Layer(f"Prelu<PreluShape{fields(rows=rows, d_model=cols, slopes=r.choice([1, cols]))}>", rows, cols)
+    if kind == 4:
+        return Layer(f"FeatureBias<FeatureBiasShape{fields(rows=rows, d_model=cols)}>", rows, cols)
+    if kind == 5 and cols % 2 == 0:
+        gate = fields(rows=rows, d_model=cols // 2, activation=f"Activation::{r.choice(ACTIVATIONS)}",
+                      gate=f"GluGate::{r.choice(['kFirst', 'kSecond'])}")
+        return Layer(f"Glu<GluShape{gate}>", rows, cols // 2)
+    return draw_norm(r, rows, cols)
+
+
+def draw_of_sequence(r, rows, cols):
+    """A layer with few parameters that mixes tokens, or changes their number."""
+    def layer(text, rows, cols=cols):
+        return Layer(text, rows, cols, mixes=True, streams=False)
+
+    kind = r.randrange(7)
+    if kind == 0:
+        tokens = r.choice([1, 1, 3])
+        return layer(f"ClassToken<TokenShape{fields(seq_len=rows, d_model=cols, tokens=tokens)}>", rows + tokens)
+    if kind == 1:
+        groups = r.choice([groups for groups in (1, 2, 3, cols) if cols % groups == 0])
+        return layer(f"GroupNorm<GroupNormShape{fields(rows=rows, d_model=cols, groups=groups)}>", rows)
+    if kind == 2:
+        return layer(f"SequencePooling<SequencePoolingShape{fields(seq_len=rows, d_model=cols)}>", 1)
     if rows < 2:
         return draw_norm(r, rows, cols)
-    return Layer(f"AvgPool1d<Pool1dShape{fields(seq_len=rows, d_model=cols, kernel=2)}>", rows // 2, cols, mixes=True, streams=False)
+    if kind == 3:
+        return layer(f"DropTokens<TokenShape{fields(seq_len=rows, d_model=cols, tokens=1)}>", rows - 1)
+    if kind == 4 and rows % 2 == 0:
+        return layer(f"Reshape<ReshapeShape{fields(rows=rows, d_model=cols, out_rows=rows // 2)}>", rows // 2, 2 * cols)
+    shape = dict(seq_len=rows, d_model=cols, kernel=2)
+    if r.random() < 0.5:
+        shape["padding"] = 1
+    name = r.choice(["AvgPool1d", "MaxPool1d"])
+    return layer(f"{name}<Pool1dShape{fields(**shape)}>", (rows + 2 * shape.get("padding", 0)) // 2)
 
 
 DRAWERS = [(draw_attention, 5), (draw_encoder, 3), (draw_linear, 4), (draw_feed_forward, 2), (draw_conv, 3), (draw_norm, 2),
-           (draw_activation, 1), (draw_small, 2)]
+           (draw_activation, 1), (draw_small, 2), (draw_of_sequence, 1)]
 
 
 def draw_layer(r, rows, cols):
@@ -224,7 +259,8 @@ def sequential(layers):
 
 
 def trains(layer):
-    return not any(layer.text.startswith(name) for name in ("ActivationLayer", "Dropout", "AvgPool1d", "Pooling"))
+    return not any(layer.text.startswith(name) for name in (
+        "ActivationLayer", "Dropout", "Glu", "AvgPool1d", "MaxPool1d", "DropTokens", "Reshape", "Pooling"))
 
 
 def draw_optimizer(r, program):
@@ -271,7 +307,7 @@ def draw_head(r, program, rows, cols):
     end = r.choice(["as it is", "tokens", "pooled", "pooled"])
     layers = program.layers
     if end == "pooled" and rows > 1:
-        kind = r.choice(["kMean", "kMax", "kFirst"])
+        kind = r.choice(["kMean", "kMax", "kFirst", "kLast"])
         pooling = f"Pooling<PoolingShape{fields(seq_len=rows, d_model=cols, kind=f'PoolingKind::{kind}')}>"
         layers.append(Layer(pooling, 1, cols, streams=False))
         rows = 1

@@ -44,7 +44,7 @@ TEST(FeatureBias, adds_one_row_to_every_token) {
   EXPECT_TRUE(check::same_bits(a.dx, a.dy));
 }
 
-TEST(FeatureBias, stands_behind_a_tied_head) {
+TEST(FeatureBias, ends_a_tied_model) {
   const attune::GradientCheck check = attune::check_gradients<WithBias<double>>();
   EXPECT_TRUE(check.ok()) << check.tensor;
   static attune::Trainer<WithBias<float>, attune::CrossEntropy<>> kept;
