@@ -15,12 +15,16 @@
 
 namespace check {
 
-/// Whether a program is compiled in a hurry (ATTUNE_QUICK_TESTS): it leaves out cases that combine what other
-/// cases check one by one. `tests/run --on TARGET` has them.
-#if ATTUNE_TEST_IN_A_HURRY
-inline constexpr bool kInAHurry = true;
+/// The cases that a test goes through, from few to all. Each is code of its own, which takes long to compile,
+/// for a board even longer. A quick build (ATTUNE_QUICK_TESTS) leaves out cases that combine what other cases
+/// check one by one, and on a board what is the same on every machine, such as derivatives in double compared
+/// with differences; leave_case() counts these. `tests/run --on TARGET` has every case of a target.
+enum TestDepth : int { kQuickBoard, kBoard, kQuickHost, kFullHost };
+/// kDepth below is this program's.
+#if ATTUNE_TEST_QUICK
+inline constexpr bool kQuickBuild = true;
 #else
-inline constexpr bool kInAHurry = false;
+inline constexpr bool kQuickBuild = false;
 #endif
 
 }  // namespace check
@@ -31,16 +35,7 @@ inline constexpr bool kInAHurry = false;
 
 namespace check {
 
-/// Whether a test goes through many cases. On a board it goes through some: each is code of its own, which
-/// takes long to compile.
-inline constexpr bool kManyCases = true;
-
-/// Whether it goes through every case: on a host that is in no hurry.
-inline constexpr bool kEveryCase = !kInAHurry;
-
-/// Whether a test also compares what is the same on every machine, as derivatives in double with differences.
-/// A board that is compiled for in a hurry (ATTUNE_QUICK_TESTS) leaves it to the host, and says how often.
-inline constexpr bool kMostCases = true;
+inline constexpr TestDepth kDepth = kQuickBuild ? kQuickHost : kFullHost;
 inline void leave_case() {}
 
 }  // namespace check
@@ -52,9 +47,7 @@ inline void leave_case() {}
 
 namespace check {
 
-inline constexpr bool kManyCases = false;
-inline constexpr bool kEveryCase = false;
-inline constexpr bool kMostCases = !kInAHurry;
+inline constexpr TestDepth kDepth = kQuickBuild ? kQuickBoard : kBoard;
 inline int cases_left = 0;
 inline void leave_case() { ++cases_left; }
 

@@ -133,7 +133,7 @@ typename Model<Of>::Output infer(const Set& set) {
 
 template <class Of>
 void has_the_gradients_of_finite_differences() {
-  if constexpr (check::kMostCases) {
+  if constexpr (check::kDepth >= check::kBoard) {
     using Own = typename Of::template Own<double>;
     EXPECT_TRUE(attune::check_gradients<Own>().ok());
     EXPECT_TRUE((attune::check_gradients<ModelOf<Own>>({}, of_length(3)).ok()));
@@ -294,7 +294,7 @@ template <class Of>
 void runs_in_slices() {
   for (int length = 1; length <= kTokens; ++length) {
     expect_slices<Of, 1>(length);
-    if constexpr (!check::kInAHurry) expect_slices<Of, 8192>(length);
+    if constexpr (!check::kQuickBuild) expect_slices<Of, 8192>(length);
   }
 }
 
@@ -328,8 +328,8 @@ void goes_to_pytorch_and_back() {
   ATTUNE_TEST_IN_MODEL(Suite, prefix##runs_in_slices, runs_in_slices, Of)                                   \
   ATTUNE_TEST_IN_MODEL(Suite, prefix##goes_to_pytorch_and_back, goes_to_pytorch_and_back, Of)
 // Of a layer beside one with the whole suite, from which it differs in its own functions alone: what a model
-// does with any layer is left to a build in no hurry.
-#if ATTUNE_TEST_IN_A_HURRY
+// does with any layer is left to a full build.
+#if ATTUNE_TEST_QUICK
 #define ATTUNE_TEST_BRIEFLY_IN_MODELS(Suite, prefix, Of)                                              \
   ATTUNE_TEST_IN_MODEL(Suite, prefix##has_the_gradients_of_finite_differences,                        \
                        has_the_gradients_of_finite_differences, Of)                                   \

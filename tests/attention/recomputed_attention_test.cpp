@@ -86,7 +86,7 @@ constexpr AttentionShape kLonger{.seq_len = 400, .d_model = 4, .num_heads = 2, .
 TEST(RecomputedAttention, has_the_bits_of_keeping_weights_in_every_shape) {
   expect_bits_of_keeping<kSelf>();
   expect_bits_of_keeping<kCross>();
-  if constexpr (check::kEveryCase) {
+  if constexpr (check::kDepth >= check::kFullHost) {
     expect_bits_of_keeping<kCross, double>();
     expect_bits_of_keeping<AttentionShape{.seq_len = 1, .d_model = 1, .num_heads = 1}>();
     expect_bits_of_keeping<AttentionShape{.seq_len = 16, .d_model = 32, .num_heads = 4}>();
@@ -101,7 +101,7 @@ TEST(RecomputedAttention, adds_up_blocks_of_queries_as_products_do) {
   static_assert(kLong.seq_len > attune::kernels::kDepthBlock &&
                 kLonger.seq_len > 2 * attune::kernels::kDepthBlock);
   expect_bits_of_keeping<kLong>();
-  if constexpr (check::kEveryCase) {
+  if constexpr (check::kDepth >= check::kFullHost) {
     expect_bits_of_keeping<kLonger>();
     expect_bits_of_keeping<AttentionShape{
         .seq_len = 200, .d_model = 4, .num_heads = 4, .num_kv_heads = 2, .kv_len = 7, .d_k = 1}>();
@@ -113,7 +113,7 @@ TEST(RecomputedAttention, adds_up_blocks_of_queries_as_products_do) {
 
 TEST(RecomputedAttention, has_the_bits_with_every_scaling_and_with_rotary_positions) {
   using attune::Scaling;
-  if constexpr (!check::kInAHurry) {
+  if constexpr (!check::kQuickBuild) {
     expect_bits_of_keeping<AttentionShape{
         .seq_len = 6, .d_model = 6, .num_heads = 3, .scaling = Scaling::kInverseSqrtDModel}>();
   } else {
@@ -127,7 +127,7 @@ TEST(RecomputedAttention, has_the_bits_with_every_scaling_and_with_rotary_positi
 }
 
 TEST(RecomputedAttention, has_the_bits_with_every_option) {
-  if constexpr (check::kMostCases) {
+  if constexpr (check::kDepth >= check::kBoard) {
     constexpr AttentionShape kDropped = [] {
       AttentionShape shape = kOptions;
       shape.dropout = 0.3;
@@ -152,7 +152,7 @@ TEST(RecomputedAttention, has_the_same_bits_under_every_mask) {
   attune::QueryPaddingMask<5> queries;  // rows without any key
   EXPECT_EQ(queries.set_length(4), attune::Status::kOk);
   expect_bits_of_keeping<kSelf>(keys);
-  if constexpr (check::kEveryCase) {
+  if constexpr (check::kDepth >= check::kFullHost) {
     expect_bits_of_keeping<kSelf, double>(attune::CausalMask{} && keys && queries);
   }
   Tensor<float, 5, 5> bias;
@@ -163,7 +163,7 @@ TEST(RecomputedAttention, has_the_same_bits_under_every_mask) {
   expect_bits_of_keeping<kSelf>(attune::AdditiveMask(bias));
   Tensor<float, 15, 5> of_heads;
   check::fill(of_heads, rng);
-  if constexpr (!check::kInAHurry) {
+  if constexpr (!check::kQuickBuild) {
     expect_bits_of_keeping<kSelf>(attune::additive_mask_per_head<3>(of_heads) && attune::CausalMask{});
   } else {
     check::leave_case();
@@ -226,14 +226,14 @@ TEST(RecomputedAttention, keys_that_are_left_out_are_as_keys_that_are_hidden) {
     expect_bits_of_hiding<kOfBlocks>(attune::CausalMask{offset});
   }
   EXPECT_EQ(padding.set_length(50), attune::Status::kOk);
-  if constexpr (!check::kInAHurry) {
+  if constexpr (!check::kQuickBuild) {
     expect_bits_of_hiding<recomputed(kOfBlocks), double>(attune::CausalMask{} && padding);
   } else {
     check::leave_case();
   }
 }
 
-#if !ATTUNE_TEST_IN_A_HURRY && !ATTUNE_TEST_ON_BOARD
+#if !ATTUNE_TEST_QUICK && !ATTUNE_TEST_ON_BOARD
 TEST(Attention, keys_that_are_left_out_of_several_blocks_of_terms_are_as_keys_that_are_hidden) {
   constexpr AttentionShape kGrouped{
       .seq_len = 230, .d_model = 4, .num_heads = 2, .num_kv_heads = 1, .kv_len = 210};
@@ -307,7 +307,7 @@ TEST(RecomputedAttention, a_nan_that_is_not_hidden_is_the_same) {
 
 TEST(RecomputedAttention, drops_the_weights_that_forward_dropped) {
   expect_bits_of_keeping<kDropping>(attune::CausalMask{});
-  if constexpr (check::kMostCases) {
+  if constexpr (check::kDepth >= check::kBoard) {
     expect_bits_of_keeping<AttentionShape{
         .seq_len = 200, .d_model = 4, .num_heads = 2, .kv_len = 5, .dropout = 0.5}>();
   } else {
@@ -360,7 +360,7 @@ void expect_bits_of_keeping_with_constant_outputs(const Mask& mask = {}) {
 TEST(RecomputedAttention, has_the_bits_where_output_weights_are_constant) {
   expect_bits_of_keeping_with_constant_outputs<kSelf>(attune::CausalMask{});
   expect_bits_of_keeping_with_constant_outputs<kOptions>();
-  if constexpr (check::kEveryCase) {
+  if constexpr (check::kDepth >= check::kFullHost) {
     expect_bits_of_keeping_with_constant_outputs<kCross>();
     expect_bits_of_keeping_with_constant_outputs<kLong>();
     expect_bits_of_keeping_with_constant_outputs<kDropping>();
@@ -400,7 +400,7 @@ using Trained = attune::Trainer<Model, attune::MeanSquaredError, attune::AdamW, 
 }  // namespace
 
 TEST(RecomputedAttention, trains_an_encoder_layer_to_the_same_bits) {
-  if constexpr (!check::kInAHurry) {
+  if constexpr (!check::kQuickBuild) {
     expect_same_training<Trained<Encoder<true>, 2>, Trained<Encoder<false>, 2>>(attune::CausalMask{});
   } else {
     check::leave_case();
@@ -436,13 +436,13 @@ TEST(RecomputedAttention, trains_to_the_same_bits_in_every_plan) {
 
 TEST(RecomputedAttention, trains_with_every_option_to_the_same_bits_in_every_plan) {
   using Plain = Trained<WithOptions<true>, 1>;
-  if constexpr (!check::kInAHurry) {
+  if constexpr (!check::kQuickBuild) {
     expect_same_training<Plain, Trained<WithOptions<true>, 1, attune::UpdateInBackward>>();
   } else {
     check::leave_case();
   }
   expect_same_training<Plain, Trained<WithOptions<false>, 1, attune::UpdateInBackward>>(attune::CausalMask{});
-  if constexpr (check::kEveryCase) {
+  if constexpr (check::kDepth >= check::kFullHost) {
     expect_same_training<Trained<WithOptions<true>, 5>, Trained<WithOptions<false>, 5, attune::Lockstep>>();
   }
 }
@@ -471,20 +471,20 @@ TEST(RecomputedAttention, trains_low_rank_to_the_same_bits_in_every_plan_and_in_
   // UpdateInBackward would keep gradients here, as they take less RAM.
   expect_same_training<Plain, Trained<AdaptedGrouped<false>, 1, attune::detail::NoGradientsKept<1>>>();
   expect_bits_in_slices<AdaptedGrouped<false>>();
-  if constexpr (check::kEveryCase) {
+  if constexpr (check::kDepth >= check::kFullHost) {
     expect_same_training<Trained<AdaptedGrouped<true>, 5>,
                          Trained<AdaptedGrouped<false>, 5, attune::Lockstep>>();
   }
 }
 
 TEST(RecomputedAttention, trains_to_the_same_bits_in_slices) {
-  if constexpr (check::kMostCases) {
+  if constexpr (check::kDepth >= check::kBoard) {
     expect_bits_in_slices<attune::MultiHeadAttention<AttentionShape{
         .seq_len = 37, .d_model = 4, .num_heads = 2, .dropout = 0.3, .keep_weights = false}>>();
   } else {
     check::leave_case();
   }
-  if constexpr (!check::kInAHurry) {
+  if constexpr (!check::kQuickBuild) {
     expect_bits_in_slices<WithOptions<true>>();
   } else {
     check::leave_case();

@@ -26,7 +26,7 @@ def run(*command):
 
 
 def models(folder):
-    """{name: description}, of a program compiled in a hurry."""
+    """{name: description}, of a quick build."""
     program = os.path.join(folder, "describe_models")
     run(*COMPILER, f"{BENCH}/describe_models.cpp", "-o", program)
     return {name: json.loads(text) for name, text in (line.split(" ", 1) for line in run(program).splitlines())}

@@ -388,7 +388,7 @@ def thinned(outcomes, scalar, names, keeps):
     return kept
 
 
-def in_a_hurry(outcomes, on_board):
+def quick_choice(outcomes, on_board):
     """On the host every case in double and a third of each kind in float; on a board, in float alone, the first two of each kind and
     a third of the rest."""
     names = {outcome.path.name for outcome in outcomes if outcome.case}
@@ -433,7 +433,7 @@ def main():
 
     outcomes = [read(path, arguments.cases) for path in paths]
     if arguments.quick:
-        kept = in_a_hurry(outcomes, on_board=target.cpu is not None)
+        kept = quick_choice(outcomes, on_board=target.cpu is not None)
         print(f"{len(outcomes) - len(kept)} of {len(outcomes)} cases are left to a run without --quick")
         outcomes = kept
     ready = [outcome for outcome in outcomes if outcome.case and not outcome.failed]

@@ -99,7 +99,7 @@ void expect_same_training(const Clipping& clipping = {}, const Mask& mask = {}) 
 
 TEST(ParallelTrainer, has_the_bits_of_a_trainer_on_any_number_of_threads) {
   expect_same_training<Layer>();
-  if constexpr (check::kEveryCase) {
+  if constexpr (check::kDepth >= check::kFullHost) {
     expect_same_training<Layer, attune::SumSquaredError, attune::Sgd<attune::Momentum::kNesterov>>();
     expect_same_training<attune::MultiHeadAttention<kShape, double>, attune::MeanSquaredError,
                          attune::Adam<attune::AdamVariant{}, double>>();
@@ -133,7 +133,7 @@ TEST(ParallelTrainer, shares_a_large_sequence_to_the_bits_of_a_trainer) {
 }
 
 TEST(ParallelTrainer, rounds_moments_as_a_trainer) {
-  if constexpr (check::kEveryCase) {
+  if constexpr (check::kDepth >= check::kFullHost) {
     expect_same_training<Layer, attune::MeanSquaredError,
                          attune::Adam<attune::AdamVariant{.moments = attune::MomentPrecision::kBfloat16}>>();
   }
@@ -144,7 +144,7 @@ TEST(ParallelTrainer, rounds_moments_as_a_trainer) {
 
 TEST(ParallelTrainer, updates_factored_moments_and_bf16_weights_as_a_trainer) {
   expect_same_training<Layer, attune::MeanSquaredError, attune::Adafactor<>>();
-  if constexpr (check::kEveryCase) {
+  if constexpr (check::kDepth >= check::kFullHost) {
     expect_same_training<OfTokens, attune::CrossEntropy<>,
                          attune::Bfloat16MasterWeights<attune::Adam<attune::AdamVariant{
                              .moments = attune::MomentPrecision::kInt8Stochastic}>>>();
@@ -154,7 +154,7 @@ TEST(ParallelTrainer, updates_factored_moments_and_bf16_weights_as_a_trainer) {
 TEST(ParallelTrainer, trains_a_classifier_to_the_bits_of_a_trainer) {
   expect_same_training<Classifier, attune::CrossEntropy<>>();
   expect_same_training<Classifier, attune::CrossEntropy<>>(attune::GradientClipping{0.05f});
-  if constexpr (check::kEveryCase) {
+  if constexpr (check::kDepth >= check::kFullHost) {
     expect_same_training<attune::PackedTape<Classifier>, attune::CrossEntropy<>>();
   }
 }
@@ -206,7 +206,7 @@ TEST(ParallelTrainer, trains_in_integers_to_the_bits_of_a_trainer) {
 }
 
 TEST(ParallelTrainer, drops_the_same_elements_as_a_trainer) {
-  if constexpr (check::kEveryCase) {
+  if constexpr (check::kDepth >= check::kFullHost) {
     expect_same_training<attune::EncoderLayer<kDroppingShape>>();
     expect_same_training<Dropping, attune::CrossEntropy<>>();
   }
@@ -219,7 +219,7 @@ TEST(ParallelTrainer, drops_the_same_elements_as_a_trainer) {
 
 TEST(ParallelTrainer, trains_on_token_ids_to_the_bits_of_a_trainer) {
   expect_same_training<OfTokens, attune::CrossEntropy<>>(attune::GradientClipping{0.05f});
-  if constexpr (check::kEveryCase) {
+  if constexpr (check::kDepth >= check::kFullHost) {
     expect_same_training<Translator, attune::CrossEntropy<>>();
   }
 }

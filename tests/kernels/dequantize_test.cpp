@@ -163,7 +163,7 @@ TEST(Widen, products_of_every_rest_of_rows) {
   static constexpr check::Sizes kSizes[] = {{1, 8, 6}, {8, 8, 6}, {9, 8, 8}, {4, 8, 2}, {12, 9, 7}};
   static constexpr check::Sizes kOnHost[] = {{2, 8, 6}, {7, 8, 5}, {15, 4, 3}, {16, 4, 4}, {4, 4, 1}};
   check_sizes<kSizes>();
-  if constexpr (check::kEveryCase) check_sizes<kOnHost>();
+  if constexpr (check::kDepth >= check::kFullHost) check_sizes<kOnHost>();
 }
 
 TEST(Widen, products_of_one_row) {
@@ -180,14 +180,14 @@ TEST(Widen, products_of_every_rest_of_columns) {
   static constexpr check::Sizes kSizes[] = {{8, 3, 5}, {5, 7, 5}, {8, 13, 9}, {4, 37, 11}};
   static constexpr check::Sizes kOnHost[] = {{8, 1, 6}, {8, 2, 6}};
   check_columns<kSizes>();
-  if constexpr (check::kEveryCase) check_columns<kOnHost>();
+  if constexpr (check::kDepth >= check::kFullHost) check_columns<kOnHost>();
 }
 
 TEST(Widen, products_of_every_depth) {
   static constexpr check::Sizes kSizes[] = {{8, 4, 3}, {16, 6, 4}, {8, 4, 7}, {8, 4, 33}};
   static constexpr check::Sizes kOnHost[] = {{8, 4, 1}, {8, 4, 2}};
   check_sizes<kSizes>();
-  if constexpr (check::kEveryCase) check_sizes<kOnHost>();
+  if constexpr (check::kDepth >= check::kFullHost) check_sizes<kOnHost>();
 }
 
 TEST(Widen, products_of_large_matrices) {
@@ -209,7 +209,7 @@ TEST(Widen, every_epilogue) {
   attune::Rng rng(4);
   check::fill(bias, rng);
   check_elements<11, 13, 10>(kernels::Accumulate{});
-  if constexpr (check::kEveryCase) {
+  if constexpr (check::kDepth >= check::kFullHost) {
     check_elements<11, 13, 10>(kernels::Scale<float>{0.3f});
     check_elements<11, 13, 10>(kernels::AddBias<float>{bias.data()});
     check_elements<12, 13, 9>(kernels::Accumulate{});

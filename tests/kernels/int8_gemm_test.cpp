@@ -208,8 +208,8 @@ TEST(Int8Gemm, is_exact_around_the_edges_of_blocks) {
   static constexpr check::Sizes kMore[] = {{2, 2, 3}, {7, 31, 15}, {4, 511, 5}, {4, 512, 4}};
   expect_rows<32, 32>(std::make_integer_sequence<int, 9>());
   expect_all_exact<kSizes>();
-  if constexpr (check::kManyCases) expect_all_exact<kOnHost>();
-  if constexpr (check::kEveryCase) {
+  if constexpr (check::kDepth >= check::kQuickHost) expect_all_exact<kOnHost>();
+  if constexpr (check::kDepth >= check::kFullHost) {
     expect_rows<17, 33>(std::make_integer_sequence<int, 9>());
     expect_all_exact<kMore>();
   }

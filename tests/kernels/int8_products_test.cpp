@@ -135,8 +135,8 @@ TEST(Int8Products, have_the_integers_of_plain_loops) {
   static constexpr check::Sizes kOnHost[] = {{7, 300, 79}};
   static constexpr check::Sizes kMore[] = {{4, 31, 16}, {5, 64, 79}, {7, 300, 18}};
   expect_all_plain_loops<kSizes>();
-  if constexpr (check::kManyCases) expect_all_plain_loops<kOnHost>();
-  if constexpr (check::kEveryCase) expect_all_plain_loops<kMore>();
+  if constexpr (check::kDepth >= check::kQuickHost) expect_all_plain_loops<kOnHost>();
+  if constexpr (check::kDepth >= check::kFullHost) expect_all_plain_loops<kMore>();
 }
 
 TEST(Int8Products, of_short_sums_and_many_columns_have_the_integers_of_plain_loops) {
@@ -144,7 +144,7 @@ TEST(Int8Products, of_short_sums_and_many_columns_have_the_integers_of_plain_loo
                                             {5, 9, 32}, {18, 16, 39}, {3, 8, 300}};
   static constexpr check::Sizes kOnHost[] = {{33, 15, 64}, {16, 11, 47}};
   expect_all_plain_loops_over_rows<kSizes>();
-  if constexpr (check::kEveryCase) expect_all_plain_loops_over_rows<kOnHost>();
+  if constexpr (check::kDepth >= check::kFullHost) expect_all_plain_loops_over_rows<kOnHost>();
 }
 
 // As dW of a Linear with one output, where the rows and the column have the same strides.

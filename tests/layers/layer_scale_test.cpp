@@ -56,7 +56,7 @@ using Layered = attune::EncoderLayerOf<
 }  // namespace
 
 ATTUNE_TEST_BRIEFLY_IN_MODELS(LayerScale, , OfScale)
-#if ATTUNE_TEST_IN_A_HURRY
+#if ATTUNE_TEST_QUICK
 ATTUNE_TEST_IN_MODEL(LayerScale, trains_biases_and_norms, trains_biases_and_norms, OfScale)
 #endif
 

@@ -34,7 +34,7 @@ using Small = Prelu<PreluShape{.rows = 2, .d_model = 3, .slopes = slopes}>;
 
 ATTUNE_TEST_BRIEFLY_IN_MODELS(Prelu, , OfSlopes)
 ATTUNE_TEST_BRIEFLY_IN_MODELS(Prelu, of_one_slope_, OfOneSlope)
-#if ATTUNE_TEST_IN_A_HURRY
+#if ATTUNE_TEST_QUICK
 ATTUNE_TEST_IN_MODEL(Prelu, trains_biases_and_norms, trains_biases_and_norms, OfSlopes)
 #endif
 

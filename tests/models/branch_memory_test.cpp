@@ -91,7 +91,7 @@ void expect_bits_of_the_layer() {
 
 template <class Layer, class Plan = attune::Streaming>
 void expect_bits_in_most_cases() {
-  if constexpr (!check::kInAHurry) {
+  if constexpr (!check::kQuickBuild) {
     expect_bits_of_the_layer<Layer, Plan>();
   } else {
     check::leave_case();
@@ -178,7 +178,7 @@ TEST(RecomputedBranches, have_the_gradients_of_the_layer_where_a_part_is_trained
   using After = Encoder<kAfter, false>;
   expect_gradients_of_the_layer<Adapted<Constant, constant_before, kFactors>,
                                 Adapted<Checkpointed<Constant>, constant_before, kFactors>>();
-  if constexpr (check::kMostCases) {
+  if constexpr (check::kDepth >= check::kBoard) {
     expect_gradients_of_the_layer<BiasesAndNorms<Constant, constant_before>,
                                   BiasesAndNorms<Checkpointed<Constant>, constant_before>>();
   } else {

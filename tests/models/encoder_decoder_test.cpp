@@ -126,7 +126,7 @@ void fill_constants() {
 TEST(EncoderDecoder, backward_is_the_derivative_of_forward) {
   check::check_layer_gradients<Matrices<double>>(-1, 1, of_lengths(kSource, kTarget));
   check::check_layer_gradients<Matrices<double>>(-1, 1, of_lengths(3, 2));
-  if constexpr (!check::kInAHurry) {
+  if constexpr (!check::kQuickBuild) {
     check::check_layer_gradients<Matrices<double, true>>(-1, 1);
   } else {
     check::leave_case();
@@ -362,7 +362,7 @@ TEST(EncoderDecoder, recomputes_and_packs_tapes) {
   check::fill(x, rng);
   check::fill(y, rng);
   const auto& expected = gradients_of<Model>(x, y);
-  if constexpr (check::kEveryCase) {
+  if constexpr (check::kDepth >= check::kFullHost) {
     EXPECT_EQ(attune::hash_bits(expected), attune::hash_bits(gradients_of<Recomputed>(x, y)));
   }
   float difference = 0, all = 0;
@@ -403,14 +403,14 @@ TEST(EncoderDecoder, trains_a_part_next_to_constants) {
   };
   expect_gradients_of_the_whole(
       OfEncoder{}, [](auto& set) -> auto& { return set.encoder; });
-  if constexpr (check::kEveryCase) {
+  if constexpr (check::kDepth >= check::kFullHost) {
     using OfDecoder =
         EncoderDecoder<attune::Frozen<Translator::Encoder, encoder_constants>, Translator::Decoder>;
     expect_gradients_of_the_whole(
         OfDecoder{}, [](auto& set) -> auto& { return set.decoder; });
   }
   // Factors in all parts.
-  if constexpr (!check::kInAHurry) {
+  if constexpr (!check::kQuickBuild) {
     using Adapted = attune::Adapted<Translator, constants, attune::LowRank{.rank = 2}>;
     expect_same_steps<Trainer<Adapted>, Trainer<Adapted, attune::UpdateInBackward>>(attune::NoMask{});
   } else {

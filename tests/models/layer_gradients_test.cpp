@@ -114,7 +114,7 @@ constexpr AttentionShape scaled(AttentionShape shape, Scaling scaling) {
 
 template <AttentionShape shape, class Mask = attune::NoMask>
 void self(const Mask& mask = {}) {
-  if constexpr (check::kMostCases) {
+  if constexpr (check::kDepth >= check::kBoard) {
     check_self<shape>(mask);
   } else {
     check::leave_case();
@@ -122,7 +122,7 @@ void self(const Mask& mask = {}) {
 }
 template <AttentionShape shape, class Mask = attune::NoMask>
 void cross(const Mask& mask = {}) {
-  if constexpr (check::kMostCases) {
+  if constexpr (check::kDepth >= check::kBoard) {
     check_cross<shape>(mask);
   } else {
     check::leave_case();

@@ -168,7 +168,7 @@ TEST(PackedTape, has_the_bits_of_a_rounded_tape_with_a_length) {
   ASSERT_EQ(length.set_length(5), attune::Status::kOk);
   expect_rounded_backward<Before, TapeNumbers::kInt8, Before>(length);
   expect_rounded_backward<After, TapeNumbers::kInt8, After>(length);
-  if constexpr (!check::kInAHurry) {
+  if constexpr (!check::kQuickBuild) {
     expect_rounded_backward<Llama, TapeNumbers::kBfloat16, Llama>(length);
   } else {
     check::leave_case();
@@ -202,7 +202,7 @@ TEST(PackedTape, trains_to_the_same_bits_in_every_plan) {
   using Words = PackedTape<attune::Tied<
       attune::Embedding<attune::EmbeddingShape{.seq_len = kTokens, .vocabulary = 5, .d_model = kWidth}>,
       attune::Repeat<2, attune::Residual<Llama>>>>;
-  if constexpr (!check::kInAHurry) {
+  if constexpr (!check::kQuickBuild) {
     check::expect_same_training<Training<Words, 1>, Training<Words, 1, attune::UpdateInBackward>>();
   } else {
     check::leave_case();

@@ -151,7 +151,7 @@ TEST(TrueLength, has_the_bits_of_padding_in_a_model_that_pools) {
   expect_bits_of_padding_at_every_length<Pooled>();
 }
 
-#if !ATTUNE_TEST_IN_A_HURRY
+#if !ATTUNE_TEST_QUICK
 TEST(TrueLength, has_the_bits_of_padding_in_a_model_that_answers_for_every_token) {
   expect_bits_of_padding_at_every_length<Tagger>();
 }
@@ -199,7 +199,7 @@ TEST(TrueLength, has_the_bits_of_padding_where_backward_updates) {
       attune::LearnedPositions<attune::PositionShape{kTokens, kWidth}>, Encoder,
       attune::MultiHeadAttention<recomputing(1, false)>,
       attune::Linear<attune::LinearShape{kTokens, kWidth, kClasses}>>;
-  if constexpr (!check::kInAHurry) {
+  if constexpr (!check::kQuickBuild) {
     expect_updates_of_padding<Model>();
   } else {
     check::leave_case();
@@ -295,7 +295,7 @@ void expect_bits_of_padding_of(std::initializer_list<int> lengths) {
 
 TEST(TrueLength, has_the_bits_of_padding_in_rows_of_weights_longer_than_a_block) {
   expect_bits_of_padding_of<70, true>({1, 15, 16, 17, 31, 32, 33, 47, 48, 49, 63, 64, 65, 69, 70});
-  if constexpr (check::kEveryCase) {
+  if constexpr (check::kDepth >= check::kFullHost) {
     expect_bits_of_padding_of<200, false>({1, 7, 8, 9, 17, 40, 191, 192, 193, 199, 200});
   }
 }

@@ -249,7 +249,9 @@ const char* run_history(std::uint32_t seed) {
 }  // namespace
 
 TEST(FlashReplayMemory, outlives_cuts_in_a_row_of_flash_that_does_not_settle) {
-  const std::uint32_t histories = check::kEveryCase ? 1500 : check::kManyCases ? 600 : 20;
+  const std::uint32_t histories = check::kDepth >= check::kFullHost    ? 1500
+                                  : check::kDepth >= check::kQuickHost ? 600
+                                                                       : 20;
   for (std::uint32_t seed = 1; seed <= histories; ++seed) {
     const char* failed = run_history<UnsettledFlash<NorShape{.unit = 8, .pages = 5, .page_size = 128}>>(seed);
     if (failed == nullptr)

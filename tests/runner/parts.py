@@ -110,7 +110,7 @@ def run_programs(folder, programs, emulator=()):
 
 
 def host_tests(preset, *options):
-    """Of all rooms or of the programs that are named. `--every`: with every case, and not only those that are compiled in a hurry."""
+    """Of all rooms or of the programs that are named. `--every`: with every case, and not only those of a quick build."""
     programs = [option for option in options if option != "--every"] or room_programs()
     if "--every" not in options:
         build(preset, *programs)

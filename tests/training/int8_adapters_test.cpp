@@ -70,7 +70,7 @@ using Encoding = Sequential<First, Encoder<kKeepsWeights>>;
 TEST(Int8Adapters, beside_floats_train_as_without_integers) {
   Base<Front>::fill();
   expect_trains_in_floats<BesideFloats<Front, 2>, 2>();
-  if constexpr (!check::kInAHurry) {
+  if constexpr (!check::kQuickBuild) {
     Base<Conv>::fill();
     Base<OneOutput>::fill();
     expect_trains_in_floats<BesideFloats<Front, 9>>();
@@ -83,7 +83,7 @@ TEST(Int8Adapters, beside_floats_train_as_without_integers) {
 TEST(Int8Adapters, updated_in_backward_have_the_bits_of_stored_gradients) {
   Base<Front>::fill();
   expect_same_in_backward<Sequential<BesideFloats<Front, 2>, Pool, Head>>();
-  if constexpr (!check::kInAHurry) {
+  if constexpr (!check::kQuickBuild) {
     Base<Encoding<true>>::fill();
     Base<Encoding<false>>::fill();
     expect_same_in_backward<Sequential<BesidePacked<Front, 2>, Pool, Head>>();
@@ -96,7 +96,7 @@ TEST(Int8Adapters, updated_in_backward_have_the_bits_of_stored_gradients) {
   }
 }
 
-#if !ATTUNE_TEST_IN_A_HURRY
+#if !ATTUNE_TEST_QUICK
 TEST(Int8Adapters, and_whole_layers_updated_in_backward_have_the_same_bits) {
   expect_same_in_backward<Sequential<First, OneOutput>>();
   expect_same_in_backward<Sequential<First, Network, OneOutput>, Sgd<>>();

@@ -88,7 +88,7 @@ std::uint32_t trained_behind_masks() {
   for (const int edge : kEdges) {
     add(trained<Model, Plan>(CausalMask{edge - 8}));
     add(trained<Model, Plan>(padding_from(edge)));
-    if constexpr (!check::kInAHurry) {
+    if constexpr (!check::kQuickBuild) {
       add(trained<Model, Plan>(length_of(edge)));
       add(trained<Model, Plan>(CausalMask{} && padding_from(edge)));
       add(trained<Model, Plan>(SlidingWindowMask{.left = edge - 1, .right = 0}));
@@ -112,7 +112,7 @@ void expect_one_result_in_every_plan() {
 TEST(Int8Masks, with_a_known_last_key_have_the_same_bits) {
   for (const int edge : kEdges) {
     expect_same_without_end<Keeping>(CausalMask{edge - 8}, edge);
-    if constexpr (!check::kInAHurry) {
+    if constexpr (!check::kQuickBuild) {
       expect_same_without_end<Recomputing>(CausalMask{edge - 8}, edge);
       expect_same_without_end<Keeping>(padding_from(edge), edge);
       expect_same_without_end<Recomputing>(padding_from(edge), edge);
@@ -124,7 +124,7 @@ TEST(Int8Masks, with_a_known_last_key_have_the_same_bits) {
 TEST(Int8Masks, of_padding_have_the_bits_of_a_length) {
   for (const int edge : kEdges) {
     EXPECT_EQ(trained<Keeping>(padding_from(edge)), trained<Keeping>(length_of(edge))) << edge;
-    if constexpr (!check::kInAHurry) {
+    if constexpr (!check::kQuickBuild) {
       EXPECT_EQ(trained<Recomputing>(padding_from(edge)), trained<Recomputing>(length_of(edge))) << edge;
       EXPECT_EQ(trained<PackedTape<Recomputing>>(padding_from(edge)),
                 trained<PackedTape<Recomputing>>(length_of(edge)))
@@ -133,7 +133,7 @@ TEST(Int8Masks, of_padding_have_the_bits_of_a_length) {
   }
 }
 
-#if !ATTUNE_TEST_IN_A_HURRY
+#if !ATTUNE_TEST_QUICK
 TEST(Int8Masks, have_the_same_bits_with_updates_in_backward) {
   expect_one_result_in_every_plan<Keeping>();
   expect_one_result_in_every_plan<Recomputing>();
@@ -143,7 +143,7 @@ TEST(Int8Masks, have_the_same_bits_with_updates_in_backward) {
 #endif
 
 TEST(Int8Masks, have_the_same_bits_on_all_targets) {
-  if constexpr (check::kInAHurry) {
+  if constexpr (check::kQuickBuild) {
     EXPECT_EQ(trained_behind_masks<Keeping>(), check::by_policy(0x46D0B65Cu, 0xF9CFBC24u));
     EXPECT_EQ(trained_behind_masks<Recomputing>(), check::by_policy(0x7B91263Fu, 0x585E042Fu));
   } else {

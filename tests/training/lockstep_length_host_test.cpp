@@ -97,7 +97,7 @@ void expect_the_bits_of_padding() {
 
 }  // namespace
 
-#if !ATTUNE_TEST_IN_A_HURRY
+#if !ATTUNE_TEST_QUICK
 TEST(LockstepLength, has_the_bits_of_padding_in_a_model_that_answers_for_every_token) {
   if constexpr (kLanes > 1) expect_the_bits_of_padding<Tagger>();
 }

@@ -110,14 +110,14 @@ using Llama =
 
 }  // namespace
 
-#if !ATTUNE_TEST_IN_A_HURRY
+#if !ATTUNE_TEST_QUICK
 TEST(Lockstep, trains_llama_as_one_by_one) {
   expect_same_training<Llama, 18, attune::CrossEntropy<>>(attune::CausalMask{});
 }
 #endif
 
 TEST(Lockstep, trains_layers_without_lanes_as_one_by_one) {
-  if constexpr (check::kManyCases) {
+  if constexpr (check::kDepth >= check::kQuickHost) {
     constexpr attune::DecoderLayerShape kDecoder{
         .attention = {.seq_len = 4, .d_model = 6, .num_heads = 2, .dropout = 0.2}, .d_ff = 5};
     expect_same_training<
@@ -160,7 +160,7 @@ TEST(Lockstep, takes_every_loss) {
   expect_same_training<Regression, 19, attune::CrossEntropy<CrossEntropyOptions{.label_smoothing = 0.1}>>();
   using Weighted = attune::WeightedCrossEntropy<5>;
   expect_same_training<Regression, 19, Weighted>({}, NoClipping{}, Weighted{{{0.5f, 1, 4, 0, 2}}});
-  if constexpr (check::kEveryCase) {  // and of sequences
+  if constexpr (check::kDepth >= check::kFullHost) {  // and of sequences
     using Classifier = Sequential<Linear<3, 6>, Pool<attune::PoolingKind::kFirst>,
                                   attune::Linear<attune::LinearShape{1, 6, 5}>>;
     expect_same_training<Classifier, 19,
@@ -174,7 +174,7 @@ TEST(Lockstep, batch_may_have_any_size) {
 }
 
 TEST(Lockstep, masks_equal_single_sequences_in_double_and_with_every_option) {
-  if constexpr (check::kManyCases) {
+  if constexpr (check::kDepth >= check::kQuickHost) {
     attune::KeyPaddingMask<8> keys;
     attune::QueryPaddingMask<8> queries;
     EXPECT_EQ(keys.set_length(5), Status::kOk);
@@ -195,7 +195,7 @@ TEST(Lockstep, masks_equal_single_sequences_in_double_and_with_every_option) {
                                   .bias = false,
                                   .scaling = attune::Scaling::kInverseFourthRootDkEach},
                                  {.left = 5});
-    if constexpr (check::kEveryCase) {
+    if constexpr (check::kDepth >= check::kFullHost) {
       expect_same_training<Attention<kOptions>, 17>(keys && attune::AdditiveMask(bias));
     }
   }

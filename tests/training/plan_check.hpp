@@ -16,7 +16,7 @@ namespace check {
 /// Lockstep trains as many sequences as a packet has lanes.
 inline constexpr bool kHasLanes = attune::kernels::kLanes<attune::kernels::Packet<float>> > 1;
 struct Storage {
-  alignas(64) unsigned char bytes[(kManyCases ? 1024 : kHasLanes ? 512 : 72) * 1024];
+  alignas(64) unsigned char bytes[(kDepth >= kQuickHost ? 1024 : kHasLanes ? 512 : 72) * 1024];
 };
 template <int place>
 inline constinit Storage storage{};

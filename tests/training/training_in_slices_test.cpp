@@ -128,7 +128,7 @@ TEST(InSlices, attention_has_the_same_bits) {
                                                    .d_v = 1,
                                                    .bias = false,
                                                    .scaling = Scaling::kInverseFourthRootDkEach}>;
-  if constexpr (check::kManyCases) {
+  if constexpr (check::kDepth >= check::kQuickHost) {
     const int many = expect_same_bits<Two<Plain>, 1>();
     const int few = expect_same_bits<Two<Plain>, kSliceWork>();
     EXPECT_GT(many, few);
@@ -138,13 +138,13 @@ TEST(InSlices, attention_has_the_same_bits) {
 }
 
 TEST(InSlices, encoder_layers_have_the_same_bits) {
-  if constexpr (check::kEveryCase) {
+  if constexpr (check::kDepth >= check::kFullHost) {
     expect_same_bits<Two<After>, 1>();
   }
-  if constexpr (check::kManyCases) {
+  if constexpr (check::kDepth >= check::kQuickHost) {
     expect_same_bits<Two<After, Sgd<>>, 500>(NoMask{}, GradientClipping{0.1f});
   }
-  if constexpr (check::kMostCases) {
+  if constexpr (check::kDepth >= check::kBoard) {
     expect_same_bits<Two<Before>, 100>(CausalMask{});
   } else {
     check::leave_case();
@@ -153,7 +153,7 @@ TEST(InSlices, encoder_layers_have_the_same_bits) {
 
 TEST(InSlices, dropout_has_the_same_masks) {
   expect_same_bits<Two<Dropping>, 200>(CausalMask{});
-  if constexpr (check::kEveryCase) {
+  if constexpr (check::kDepth >= check::kFullHost) {
     expect_same_bits<Two<DroppingBefore>, 64>();
   }
 }
@@ -164,7 +164,7 @@ TEST(InSlices, models_have_the_same_bits) {
                  Repeat<2, After>, Residual<Linear<LinearShape{kTokens, 6, 6}>>,
                  Pooling<PoolingShape{kTokens, 6}>, Linear<LinearShape{1, 6, 3}>>;
   expect_same_bits<Two<Model>, 100>();
-  if constexpr (check::kEveryCase) {
+  if constexpr (check::kDepth >= check::kFullHost) {
     expect_same_bits<Two<Model>, kSliceWork>(CausalMask{});
   }
 }
@@ -179,18 +179,18 @@ const After::Parameters kConstant = [] {
 TEST(InSlices, partly_trained_models_have_the_same_bits) {
   using Front = Sequential<Frozen<After, kConstant>, Linear<LinearShape{kTokens, 6, 6}>>;
   using Behind = Sequential<Linear<LinearShape{kTokens, 6, 6}>, Frozen<After, kConstant>>;
-  if constexpr (check::kEveryCase) {
+  if constexpr (check::kDepth >= check::kFullHost) {
     expect_same_bits<Two<Front>, 100>();
     expect_same_bits<Two<Behind>, 100>();
   }
-  if constexpr (check::kMostCases) {
+  if constexpr (check::kDepth >= check::kBoard) {
     expect_same_bits<Two<BiasesAndNorms<After, kConstant>>, 100>(CausalMask{});
   } else {
     check::leave_case();
   }
   constexpr LowRank kFactors{.rank = 2, .roles = Role::kEverything, .biases_and_norms = true};
   expect_same_bits<Two<Adapted<After, kConstant, kFactors>>, 1>();
-  if constexpr (check::kEveryCase) {
+  if constexpr (check::kDepth >= check::kFullHost) {
     expect_same_bits<Two<Adapted<After, kConstant, LowRank{.rank = 3}>>, 100>(CausalMask{});
   }
 }
@@ -241,7 +241,7 @@ struct Decoder {
 
 TEST(InSlices, decoder_layers_have_the_same_bits) {
   expect_same_bits<Two<Decoder>, 30>();
-  if constexpr (check::kEveryCase) {
+  if constexpr (check::kDepth >= check::kFullHost) {
     expect_same_bits<Two<Sequential<Linear<LinearShape{7, 4, 4}>, Decoder>>, 30>();
   }
 }

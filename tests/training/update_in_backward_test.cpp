@@ -47,7 +47,7 @@ static_assert(!Accumulates<InBackward> && Accumulates<attune::Trainer<Layer>>);
 }  // namespace
 
 TEST(UpdateInBackward, trains_as_with_gradients) {
-  if constexpr (check::kEveryCase) {
+  if constexpr (check::kDepth >= check::kFullHost) {
     expect_same_training<attune::MultiHeadAttention<attune::AttentionShape{
         .seq_len = 5, .d_model = 6, .num_heads = 2, .d_k = 2, .d_v = 7, .d_out = 3, .bias = false}>>();
     expect_same_training<attune::MultiHeadAttention<kShape, double>>();
@@ -91,7 +91,7 @@ TEST(UpdateInBackward, trains_tables_of_tokens_and_positions_with_every_optimize
   using attune::EpsilonPlacement, attune::Momentum, attune::WeightDecay;
   expect_same_training<OfTokens>();
   expect_same_training<OfTokens, attune::Sgd<Momentum::kNesterov>>();
-  if constexpr (check::kEveryCase) {
+  if constexpr (check::kDepth >= check::kFullHost) {
     expect_same_training<OfTokens,
                          attune::Adam<attune::AdamVariant{.weight_decay = WeightDecay::kCoupled}>>();
     expect_same_training<OfTokens,
@@ -105,7 +105,8 @@ TEST(UpdateInBackward, a_tied_table_is_updated_after_both_uses) {
   using attune::AdamW, attune::CrossEntropy;
   using Body = attune::Sequential<attune::LearnedPositions<attune::PositionShape{.seq_len = 9, .d_model = 6}>,
                                   attune::RmsNorm<attune::NormShape{9, 6}>>;
-  if constexpr (check::kEveryCase) expect_same_training<attune::Tied<Tokens, Body>, AdamW, CrossEntropy<>>();
+  if constexpr (check::kDepth >= check::kFullHost)
+    expect_same_training<attune::Tied<Tokens, Body>, AdamW, CrossEntropy<>>();
   // Llama's block.
   constexpr attune::AttentionShape kAttention{.seq_len = 9,
                                               .d_model = 6,
@@ -185,8 +186,8 @@ TEST(UpdateInBackward, pre_norm_layers_take_no_memory_besides_gradient_rows) {
   using After = Stack<NormPlacement::kAfter>;
   static_assert(InBackwardOf<After>::memory().scratch - attune::Trainer<After>::memory().scratch ==
                 3 * sizeof(float) * 6 * 12);
-  if constexpr (check::kManyCases) {
-    if constexpr (check::kEveryCase) expect_same_training<After>();
+  if constexpr (check::kDepth >= check::kQuickHost) {
+    if constexpr (check::kDepth >= check::kFullHost) expect_same_training<After>();
     // Biases and norms, whose gradients are fewer than a matrix of tokens.
     static Model::Parameters constants;
     attune::Rng rng(9);
@@ -194,7 +195,7 @@ TEST(UpdateInBackward, pre_norm_layers_take_no_memory_besides_gradient_rows) {
     using Vectors = attune::BiasesAndNorms<Model, constants>;
     static_assert(InBackwardOf<Vectors>::memory().object() < attune::Trainer<Vectors>::memory().object());
     expect_same_training<Vectors>();
-    if constexpr (check::kEveryCase) expect_same_training<attune::PackedTape<Model>>();
+    if constexpr (check::kDepth >= check::kFullHost) expect_same_training<attune::PackedTape<Model>>();
   }
 }
 
@@ -352,11 +353,11 @@ void expect_same_in_spite_of_padding() {
 
 TEST(UpdateInBackward, finds_moments_of_parameters_with_padding_between_them) {
   using attune::MomentPrecision;
-  if constexpr (check::kEveryCase) {
+  if constexpr (check::kDepth >= check::kFullHost) {
     expect_same_in_spite_of_padding<attune::AdamW>();
   }
   expect_same_in_spite_of_padding<attune::Adam<attune::AdamVariant{.moments = MomentPrecision::kBfloat16}>>();
-  if constexpr (check::kEveryCase) {
+  if constexpr (check::kDepth >= check::kFullHost) {
     expect_same_in_spite_of_padding<attune::Adam<attune::AdamVariant{.moments = MomentPrecision::kInt8}>>();
   }
   expect_same_in_spite_of_padding<attune::Bfloat16MasterWeights<attune::AdamW>>();

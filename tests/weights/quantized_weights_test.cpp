@@ -232,7 +232,7 @@ static_assert(std::is_trivially_copyable_v<Int8Weights<float, 3, 4>>);
 
 TEST(QuantizedWeights, of_linear_layers_have_the_bits_of_plain_loops) {
   expect_plain_bits<attune::Linear<attune::LinearShape{5, 3, 7}>>();
-  if constexpr (check::kEveryCase) {
+  if constexpr (check::kDepth >= check::kFullHost) {
     expect_plain_bits<attune::Linear<attune::LinearShape{16, 33, 18, false}>>();
   }
   expect_plain_bits<attune::Linear<attune::LinearShape{1, 64, 5}>>();
@@ -244,13 +244,13 @@ TEST(QuantizedWeights, of_attention_have_the_bits_of_plain_loops) {
 
 TEST(QuantizedWeights, of_networks_have_the_bits_of_plain_loops) {
   constexpr attune::FeedForwardShape kNetwork{.rows = 8, .d_model = 6, .d_ff = 9};
-  if constexpr (check::kEveryCase) {
+  if constexpr (check::kDepth >= check::kFullHost) {
     expect_plain_bits<attune::FeedForward<kNetwork>>();
   }
   expect_plain_bits<attune::SwiGlu<kNetwork>>();
 }
 
-#if !ATTUNE_TEST_IN_A_HURRY
+#if !ATTUNE_TEST_QUICK
 TEST(QuantizedWeights, of_encoders_have_the_bits_of_plain_loops) {
   using Blocks = attune::Repeat<2, attune::EncoderLayer<kEncoder>>;
   expect_plain_bits<attune::Sequential<attune::Linear<attune::LinearShape{5, 3, 6}>,
@@ -298,7 +298,7 @@ void check_model_gradients() {
 
 template <class Model>
 void expect_model_gradients() {
-  if constexpr (check::kMostCases) {
+  if constexpr (check::kDepth >= check::kBoard) {
     check_model_gradients<Model>();
   } else {
     check::leave_case();
@@ -322,7 +322,7 @@ void make_constants() {
 
 TEST(QuantizedWeights, are_constants_after_trained_layers) {
   make_constants();
-  if constexpr (check::kEveryCase) {
+  if constexpr (check::kDepth >= check::kFullHost) {
     expect_model_gradients<attune::Sequential<In, attune::Frozen<Encoder, integers>>>();
   }
   expect_model_gradients<attune::Sequential<In, attune::Frozen<Encoder, halves>>>();

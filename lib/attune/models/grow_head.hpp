@@ -19,9 +19,9 @@ template <class From, class To>
 constexpr void grow_head(const From& from, To& to, int classes = decltype(From::weight)::cols) {
   using Weight = decltype(To::weight);
   using Scalar = typename Weight::Scalar;
-  static_assert(decltype(From::weight)::rows == Weight::rows,
+  static_assert(detail::Holds<(decltype(From::weight)::rows == Weight::rows)>,
                 "attune::grow_head: both heads must have the same features");
-  static_assert(decltype(From::weight)::cols <= Weight::cols,
+  static_assert(detail::Holds<(decltype(From::weight)::cols <= Weight::cols)>,
                 "attune::grow_head: the head has fewer classes than the one it starts from");
   ATTUNE_ASSERT(classes >= 0 && classes <= decltype(From::weight)::cols,
                 "grow_head: more classes than the head has");
