@@ -9,6 +9,8 @@
 #include <attune/core/initialize.hpp>
 #include <attune/core/memory.hpp>
 #include <attune/core/parameters.hpp>
+#include <attune/core/planner.hpp>
+#include <attune/core/program.hpp>
 #include <attune/core/rng.hpp>
 #include <attune/core/sine_table.hpp>
 #include <attune/core/status.hpp>
@@ -83,8 +85,8 @@
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/sampling.hpp>
+#include <attune/models/sequence_program.hpp>
 #include <attune/models/sequential.hpp>
-#include <attune/models/sequential_memory.hpp>
 #include <attune/models/tied.hpp>
 #include <attune/models/trainable.hpp>
 #include <attune/models/transformer_layer.hpp>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <attune/models/composition.hpp>
+#include <attune/models/sequence_program.hpp>
 #include <attune/weights/gradient_rows.hpp>
 
 namespace ATTUNE_NAMESPACE {
@@ -40,23 +41,42 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
                    &Abilities::output_may_be_input, detail::kReplacesInput<Layer>);
 
  private:
+  using Values = detail::SequenceValues<count, true>;
+  using Trace = detail::SequenceTrace<count, true>;
   struct Nothing {};
   struct Outputs {
     Output outputs[std::size_t{count > 1 ? count - 1 : 1}];
   };
-  template <int boundaries>
-  using DoubleBuffer = detail::DoubleBuffer<Scalar, Output::size, boundaries>;
-  // In inference, activations between layers that are not in y.
-  static constexpr int kInferredBetween = kAbilities.output_may_be_input ? 0 : count - 1;
+  template <class Gradients>
+  using EachTape = detail::TapeOf<Layer, typename Gradients::Each>;
+  template <class Gradients>
+  using EachScratch = detail::ScratchOf<Layer, typename Gradients::Each>;
+  // The places of all values.
+  template <class Gradients>
+  static constexpr auto kPlan = detail::Plan(
+      Trace({{.output = detail::kExtent<Output>,
+              .scratch = detail::kExtent<EachScratch<Gradients>>,
+              .tape = detail::kExtent<EachTape<Gradients>>,
+              .reads_input = kReadsInput<Gradients>,
+              .gradient_may_be_input = detail::kGradientReplacesInput<Layer, typename Gradients::Each>}})
+          .training());
+  template <class Scratch, class Matrix, bool in_place>
+  static constexpr auto kPlanOfInference = detail::Plan(Trace({{.output = detail::kExtent<Matrix>,
+                                                                .scratch = detail::kExtent<Scratch>,
+                                                                .output_may_be_input = in_place}})
+                                                            .inference());
+  static constexpr const auto& kInferencePlan =
+      kPlanOfInference<typename Layer::InferenceScratch, Output, kAbilities.output_may_be_input>;
 
  public:
   /// The layers' tapes, and the matrices between them that backward reads.
   template <class Gradients>
   struct TapeOf {
-    static constexpr bool kKeepsBetween = count > 1 && kReadsInput<Gradients>;
-    using Each = detail::TapeOf<Layer, typename Gradients::Each>;
+    using Each = EachTape<Gradients>;
     [[no_unique_address]] detail::Copies<Each, count> layers;
-    [[no_unique_address]] std::conditional_t<kKeepsBetween, Outputs, Nothing> between;
+    [[no_unique_address]] std::conditional_t<kPlan<Gradients>.places.keeps(Values::output()), Outputs,
+                                             Nothing>
+        between;
 
     template <class Visitor>
     constexpr void for_each_dropout(const Visitor& visitor) requires detail::kDropsIn<Each> {
@@ -64,19 +84,10 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
     }
   };
   using Tape = TapeOf<Parameters>;
-  /// Gradients overwrite taped matrices if the layers allow it.
   template <class Gradients>
-  struct ScratchOf {
-    static constexpr bool kInPlace =
-        TapeOf<Gradients>::kKeepsBetween && detail::kGradientReplacesInput<Layer, typename Gradients::Each>;
-    [[no_unique_address]] detail::ScratchOf<Layer, typename Gradients::Each> layer;
-    [[no_unique_address]] DoubleBuffer<kInPlace ? 0 : count - 1> between;  // gradients, and untaped matrices
-  };
+  struct ScratchOf : detail::SequenceScratch<kPlan<Gradients>> {};
   using Scratch = ScratchOf<Parameters>;
-  struct InferenceScratch {
-    [[no_unique_address]] typename Layer::InferenceScratch layer;
-    [[no_unique_address]] DoubleBuffer<kInferredBetween> activations;
-  };
+  struct InferenceScratch : detail::SequenceScratch<kInferencePlan> {};
 
   /// Token by token (execution/stream.hpp), if the layer supports it.
   template <int tokens, CacheShape cache>
@@ -86,23 +97,18 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
     static constexpr std::uint64_t kMostTokens = detail::kMostTokens<Layer, cache>;
     /// Whether y of a step may be x.
     static constexpr bool kOutputMayBeInput = detail::kStepsInPlace<Layer, tokens, cache>;
-    struct Scratch {
-      [[no_unique_address]] typename Each::Scratch layer;
-      [[no_unique_address]] detail::DoubleBuffer<Scalar, tokens * Output::cols,
-                                                 kOutputMayBeInput ? 0 : count - 1>
-          activations;
-    };
+    struct Scratch
+        : detail::SequenceScratch<kPlanOfInference<typename Each::Scratch, detail::StepOutput<Layer, tokens>,
+                                                   kOutputMayBeInput>> {};
     static void step(std::uint64_t position, const auto& parameters,
                      ConstView<detail::StepInput<Layer, tokens>> x, View<detail::StepOutput<Layer, tokens>> y,
                      Memory& memory, Scratch& scratch, const auto&... more) {
+      auto&& layer_scratch = scratch.template at<typename Each::Scratch, Values::forward_scratch()>();
       for (int i = 0; i < count; ++i) {
-        auto to = y;
-        if constexpr (count > 1 && !kOutputMayBeInput) {
-          if (i < count - 1) to = scratch.activations.template at<detail::StepOutput<Layer, tokens>>(i);
-        }
+        const auto to = output<detail::StepOutput<Layer, tokens>>(i, y, scratch);
         auto&& layer_memory = memory[i];
         detail::step_in<Layer, cache, tokens>(position, parameters.layers[i], x, to, layer_memory,
-                                              scratch.layer, more...);
+                                              layer_scratch, more...);
         x = to;
       }
     }
@@ -115,15 +121,11 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
                       const Call& context = {}) {
-    const auto output = [&](int i) ATTUNE_INLINE_LAMBDA {
-      if constexpr (kInferredBetween > 0) {
-        if (i < count - 1) return scratch.activations.template at<Output>(i);
-      }
-      return y;
-    };
+    auto&& layer_scratch = scratch.template at<typename Layer::InferenceScratch, Values::forward_scratch()>();
     context.template repeat<count>([&](int i) ATTUNE_INLINE_LAMBDA {
-      const ConstView<Input> layer_input = i == 0 ? x : ConstView<Input>(output(i - 1));
-      detail::forward_in<Layer>(context, parameters.layers[i], layer_input, output(i), scratch.layer);
+      const ConstView<Input> layer_input = i == 0 ? x : ConstView<Input>(output<Output>(i - 1, y, scratch));
+      detail::forward_in<Layer>(context, parameters.layers[i], layer_input, output<Output>(i, y, scratch),
+                                layer_scratch);
     });
   }
   /// Training. `y` may not overlap `x`.
@@ -132,15 +134,16 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
                       ScratchOf<Gradients>& scratch, const Call& context = {}) {
     const auto output = [&](int i) ATTUNE_INLINE_LAMBDA {
       if constexpr (count > 1) {
-        if (i < count - 1) return between(i, tape, scratch);
+        if (i < count - 1) return between<Values::output()>(i, tape, scratch);
       }
       return y;
     };
+    auto&& layer_scratch = scratch.template at<EachScratch<Gradients>, Values::forward_scratch()>();
     context.template repeat<count>([&](int i) ATTUNE_INLINE_LAMBDA {
       const ConstView<Input> layer_input = i == 0 ? x : ConstView<Input>(output(i - 1));
       auto&& layer_tape = tape.layers[i];
       detail::forward_in<Layer>(context, parameters.layers[i], layer_input, output(i), layer_tape,
-                                scratch.layer);
+                                layer_scratch);
     });
   }
   /// dx from dy, overwritten; gradients accumulate. Uses up the tape. `dx` may not overlap `dy`. It may be
@@ -150,15 +153,15 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
                        Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Call& context = {}) {
     const auto d_output = [&](int i) ATTUNE_INLINE_LAMBDA -> ConstView<Output> {
       if constexpr (count > 1) {
-        if (i < count - 1) return gradient_between(i, tape, scratch);
+        if (i < count - 1) return between<Values::gradient()>(i, tape, scratch);
       }
       return dy;
     };
     if constexpr (count > 1) {
       context.template repeat<count - 1>([&](int done) ATTUNE_INLINE_LAMBDA {
         const int i = count - 1 - done;
-        backward_one(i, parameters, between(i - 1, tape, scratch), tape, d_output(i),
-                     gradient_between(i - 1, tape, scratch), gradients, scratch, context);
+        backward_one(i, parameters, between<Values::output()>(i - 1, tape, scratch), tape, d_output(i),
+                     between<Values::gradient()>(i - 1, tape, scratch), gradients, scratch, context);
       });
     }
     context.inside([&]() ATTUNE_INLINE_LAMBDA {
@@ -167,29 +170,31 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   }
 
  private:
-  static void backward_one(int i, const auto& parameters, ConstView<Input> x, auto& tape,
-                           ConstView<Output> dy, auto dx, auto& gradients, auto& scratch,
+  template <class Kept>
+  static void backward_one(int i, const auto& parameters, ConstView<Input> x, TapeOf<Kept>& tape,
+                           ConstView<Output> dy, auto dx, auto& gradients, ScratchOf<Kept>& scratch,
                            const auto& context) {
     auto&& layer_tape = tape.layers[i];
     auto&& gradient = gradients.layers[i];
-    detail::backward_in<Layer>(context, parameters.layers[i], x, layer_tape, dy, dx, gradient, scratch.layer);
+    auto&& layer_scratch = scratch.template at<EachScratch<Kept>, Values::backward_scratch()>();
+    detail::backward_in<Layer>(context, parameters.layers[i], x, layer_tape, dy, dx, gradient, layer_scratch);
   }
 
-  // The output of layer i: on the tape, or in scratch if backward does not read it. Scratch is overwritten by
-  // then.
-  static View<Output> between(int i, auto& tape, auto& scratch) {
-    if constexpr (std::remove_reference_t<decltype(tape)>::kKeepsBetween) {
-      return tape.between.outputs[i];
-    } else {
-      return scratch.between.template at<Output>(i);
+  // The output of layer i in inference: y, or in scratch.
+  template <class Matrix>
+  static View<Matrix> output(int i, View<Matrix> y, auto& scratch) {
+    if constexpr (std::remove_reference_t<decltype(scratch)>::kPlan.places.life[Values::output()].used()) {
+      if (i < count - 1) return scratch.template copy<Matrix, Values::output()>(i);
     }
+    return y;
   }
-  // The gradient of that output.
-  static View<Output> gradient_between(int i, auto& tape, auto& scratch) {
-    if constexpr (std::remove_reference_t<decltype(scratch)>::kInPlace) {
+  // The output of layer i in training, or its gradient: on the tape, or in scratch.
+  template <int value, class Gradients>
+  static View<Output> between(int i, TapeOf<Gradients>& tape, ScratchOf<Gradients>& scratch) {
+    if constexpr (kPlan<Gradients>.places.memory[value] == detail::ValueMemory::kTape) {
       return tape.between.outputs[i];
     } else {
-      return scratch.between.template at<Output>(i);
+      return scratch.template copy<Output, value>(i);
     }
   }
 };

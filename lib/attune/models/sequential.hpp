@@ -7,12 +7,14 @@
 // The model is a layer itself. The matrix between two layers is on the tape if the second one's backward
 // reads it, and its gradient overwrites it if allowed. A ReLU overwrites its input on the tape with its
 // output. Otherwise both are in scratch while one of the two layers runs. A layer's scratch is dead when the
-// next one starts, so all layers share it. A mask goes to every layer that takes one. Frozen layers at the
-// front run inference only.
+// next one starts, so all layers share it: sequence_program.hpp lists the steps and their values, and
+// core/planner.hpp finds the places. A mask goes to every layer that takes one. Frozen layers at the front
+// run inference only.
 #pragma once
 
 #include <attune/models/composition.hpp>
-#include <attune/models/sequential_memory.hpp>
+#include <attune/models/sequence_program.hpp>
+#include <attune/weights/gradient_rows.hpp>
 
 namespace ATTUNE_NAMESPACE {
 
@@ -62,10 +64,85 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   static constexpr Abilities kAbilities = detail::kAbilitiesOfAll<Layers...>;
 
  private:
-  using OfLayers = detail::SequentialMemory<Layers...>;
+  using Values = detail::SequenceValues<kLayers, false>;
+  using Trace = detail::SequenceTrace<kLayers, false>;
+  struct Nothing {};
+
+  template <class Body>
+  static constexpr void for_each_index(const Body& body) {
+    [&]<int... index>(std::integer_sequence<int, index...>) { (body.template operator()<index>(), ...); }
+    (std::make_integer_sequence<int, kLayers>{});
+  }
   template <class Gradients, int index>
-  using KeptOf = typename OfLayers::template KeptOf<Gradients, index>;
-  static constexpr int kInferred = OfLayers::kInferred;
+  using GradientsOf = std::remove_cvref_t<decltype(std::declval<Gradients&>().template layer<index>())>;
+
+  // Whether a layer has no trained parameters and no dropout.
+  template <class Each>
+  static constexpr bool kFixed = std::is_empty_v<typename Each::Parameters> &&
+                                 (detail::kFrozen<Each> || !detail::kDropsIn<typename Each::Tape>);
+  // The number of layers at the front that run inference only in training: up to the last Frozen one before
+  // the first that is not fixed.
+  static constexpr int kInferred = [] {
+    const bool fixed[] = {kFixed<Layers>...};
+    const bool frozen[] = {detail::kFrozen<Layers>...};
+    int count = 0;
+    for (int i = 0; i < kLayers && fixed[i]; ++i) {
+      if (frozen[i]) count = i + 1;
+    }
+    return count;
+  }();
+  // The first trained layer. Earlier layers need no gradient unless dx is requested.
+  template <class Gradients>
+  static constexpr int kFirstTrained = [] {
+    int first = kLayers - 1;
+    for_each_index([&first]<int index>() {
+      if constexpr (!std::is_empty_v<GradientsOf<Gradients, index>>) first = (std::min)(first, index);
+    });
+    return first;
+  }();
+
+  // Memory of a layer.
+  template <class Gradients, int index>
+  struct KeptOf {
+    using Own = GradientsOf<Gradients, index>;
+    using Tape = detail::TapeOf<Layer<index>, Own>;
+    using Scratch = detail::ScratchOf<Layer<index>, Own>;
+    static constexpr detail::LayerInSequence kFacts{
+        .output = detail::kExtent<typename Layer<index>::Output>,
+        .scratch = detail::kExtent<Scratch>,
+        .tape = detail::kExtent<Tape>,
+        .reads_input = detail::kReadsInput<Layer<index>, Own>,
+        .may_read_output = detail::kAbilities<Layer<index>>.backward_may_read_output,
+        .gradient_may_be_input = detail::kGradientReplacesInput<Layer<index>, Own>};
+  };
+  template <class Scratch, class Matrix, bool in_place>
+  static constexpr detail::LayerInSequence kInferredFacts{.output = detail::kExtent<Matrix>,
+                                                          .scratch = detail::kExtent<Scratch>,
+                                                          .output_may_be_input = in_place,
+                                                          .runs_backward = false};
+  template <class Gradients, int index>
+    requires(index < kInferred)
+  struct KeptOf<Gradients, index> {
+    using Tape = Nothing;
+    using Scratch = typename Layer<index>::InferenceScratch;
+    static constexpr detail::LayerInSequence kFacts =
+        kInferredFacts<Scratch, typename Layer<index>::Output, detail::kReplacesInput<Layer<index>>>;
+  };
+  // The places of all values.
+  template <class Gradients, class Indices = std::make_integer_sequence<int, kLayers>>
+  struct All;
+  template <class Gradients, int... index>
+  struct All<Gradients, std::integer_sequence<int, index...>> {
+    static constexpr auto kPlan = detail::Plan(Trace({KeptOf<Gradients, index>::kFacts...}).training());
+    using Tapes = detail::Members<typename KeptOf<Gradients, index>::Tape...>;
+    using Outputs = detail::Members<std::conditional_t<kPlan.places.keeps(Values::output(index)),
+                                                       typename Layer<index>::Output, Nothing>...>;
+    static constexpr bool kDrops = (detail::kDropsIn<typename KeptOf<Gradients, index>::Tape> || ...);
+  };
+  static constexpr auto kInferencePlan =
+      detail::Plan(Trace({kInferredFacts<typename Layers::InferenceScratch, typename Layers::Output,
+                                         detail::kReplacesInput<Layers>>...})
+                       .inference());
   // The first layer that attends to a memory (models/encoder_decoder.hpp).
   static constexpr int kFirstOfMemory = [] {
     constexpr bool kAttends[] = {detail::kAttendsToMemory<Layers>...};
@@ -75,27 +152,27 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   }();
   // The first layer that backward reaches without dx.
   template <class Gradients, class Call>
-  static constexpr int kFirstReached = (std::min)(OfLayers::template kFirstTrained<Gradients>,
+  static constexpr int kFirstReached = (std::min)(kFirstTrained<Gradients>,
                                                   detail::kGivesMemoryGradient<std::remove_cvref_t<Call>>
                                                       ? kFirstOfMemory
                                                       : kLayers - 1);
 
  public:
   /// Whether a layer is Frozen, and the others have no parameters and no dropout.
-  static constexpr bool kFrozen = (detail::kFrozen<Layers> || ...) && OfLayers::kAllFixed;
+  static constexpr bool kFrozen = (detail::kFrozen<Layers> || ...) && (kFixed<Layers> && ...);
   /// Whether decoder layers run inference only in training, so that their memory gets no gradient.
   static constexpr bool kInfersMemory = kFirstOfMemory < kInferred || (detail::kInfersMemory<Layers> || ...);
 
   /// The layers' tapes, and the matrices between them that backward reads.
   template <class Gradients>
   struct TapeOf {
-    using Kept = typename OfLayers::template All<Gradients>;
+    using Kept = All<Gradients>;
     [[no_unique_address]] typename Kept::Tapes layers;
-    [[no_unique_address]] typename OfLayers::template Between<Gradients>::Outputs between;
+    [[no_unique_address]] typename Kept::Outputs between;
 
     template <class Visitor>
     constexpr void for_each_dropout(const Visitor& visitor) requires Kept::kDrops {
-      OfLayers::for_each_index([&]<int index>() {
+      for_each_index([&]<int index>() {
         if constexpr (detail::kDropsIn<typename KeptOf<Gradients, index>::Tape>) {
           detail::member<index>(layers).for_each_dropout(visitor);
         }
@@ -104,47 +181,39 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   };
   using Tape = TapeOf<Parameters>;
   template <class Gradients>
-  struct ScratchOf {
-    typename OfLayers::template All<Gradients>::Scratch layers;
-  };
+  struct ScratchOf : detail::SequenceScratch<All<Gradients>::kPlan> {};
   using Scratch = ScratchOf<Parameters>;
-  struct InferenceScratch {
-    detail::SequentialScratch<Scalar,
-                              detail::SequentialOutputs<detail::SequentialOutput{
-                                  Layers::Output::size, detail::kReplacesInput<Layers>}...>,
-                              typename Layers::InferenceScratch...>
-        layers;
-  };
+  struct InferenceScratch : detail::SequenceScratch<kInferencePlan> {};
 
   /// Token by token (execution/stream.hpp), if each layer supports it.
   template <int tokens, CacheShape cache>
   struct Stream {
     using Memory = detail::Members<detail::StreamMemoryOf<Layers, cache>...>;
     static constexpr std::uint64_t kMostTokens = (std::min)({detail::kMostTokens<Layers, cache>...});
-    struct Scratch {
-      detail::SequentialScratch<
-          Scalar,
-          detail::SequentialOutputs<detail::SequentialOutput{
-              tokens * Layers::Output::cols,
-              detail::kSameShape<Layers>&& detail::kStepsInPlace<Layers, tokens, cache>}...>,
-          typename detail::StreamOf<Layers, tokens, cache>::Scratch...>
-          layers;
-    };
+    template <class Each>
+    static constexpr bool kInPlace = detail::kSameShape<Each>&& detail::kStepsInPlace<Each, tokens, cache>;
+    template <class Each>
+    static constexpr auto kFacts = kInferredFacts<typename detail::StreamOf<Each, tokens, cache>::Scratch,
+                                                  detail::StepOutput<Each, tokens>, kInPlace<Each>>;
+    static constexpr auto kPlan = detail::Plan(Trace({kFacts<Layers>...}).inference());
+    struct Scratch : detail::SequenceScratch<kPlan> {};
     template <int index = 0>
     ATTUNE_INLINE static detail::ForwardResult<Layer<index>> step(
         std::uint64_t position, const auto& parameters, ConstView<detail::StepInput<Layer<index>, tokens>> x,
         View<detail::StepOutput<Sequential, tokens>> y, Memory& memory, Scratch& scratch,
         const auto&... more) {
       const auto through = [&](auto to) ATTUNE_INLINE_LAMBDA {
+        using OfLayer = typename detail::StreamOf<Layer<index>, tokens, cache>::Scratch;
         auto&& own = parameters.template layer<index>();
         auto&& layer_memory = detail::member<index>(memory);
-        return detail::step_in<Layer<index>, cache, tokens>(
-            position, own, x, to, layer_memory, scratch.layers.template of_layer<index>(), more...);
+        auto&& layer_scratch = scratch.template at<OfLayer, Values::forward_scratch(index)>();
+        return detail::step_in<Layer<index>, cache, tokens>(position, own, x, to, layer_memory, layer_scratch,
+                                                            more...);
       };
       if constexpr (index + 1 == kLayers) {
         return through(y);
       } else {
-        const auto next = scratch.layers.template behind<detail::StepOutput<Layer<index>, tokens>, index>();
+        const auto next = output<index, detail::StepOutput<Layer<index>, tokens>>(y, scratch);
         return detail::then([&]() ATTUNE_INLINE_LAMBDA { return through(next); },
                             [&]() ATTUNE_INLINE_LAMBDA {
                               step<index + 1>(position, parameters, next, y, memory, scratch, more...);
@@ -152,7 +221,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
       }
     }
     static void remember(const auto& parameters, const auto& remembered, Memory& memory) {
-      OfLayers::for_each_index([&]<int index>() {
+      for_each_index([&]<int index>() {
         if constexpr (detail::kAttendsToMemory<Layer<index>>) {
           detail::StreamOf<Layer<index>, tokens, cache>::remember(parameters.template layer<index>(),
                                                                   remembered, detail::member<index>(memory));
@@ -211,7 +280,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
       if constexpr (first == 0) {
         return Sequential::forward(parameters, x, y, tape, scratch, context);
       } else {
-        const auto input = between<first - 1>(tape, scratch);
+        const auto input = between<Values::output(first - 1), first - 1>(tape, scratch);
         context.stage([&]() ATTUNE_INLINE_LAMBDA {
           for (int i = 0; i < Input::rows; ++i) {
             for (int j = 0; j < Input::cols; ++j) input(i, j) = x(i, j);
@@ -253,11 +322,12 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
                                                                       InferenceScratch& scratch,
                                                                       const auto& context) {
     auto&& own = parameters.template layer<index>();
-    auto& layer_scratch = scratch.layers.template of_layer<index>();
+    auto&& layer_scratch =
+        scratch.template at<typename Layer<index>::InferenceScratch, Values::forward_scratch(index)>();
     if constexpr (index + 1 == kLayers) {
       return forward_inside<index>(context, own, x, y, layer_scratch);
     } else {
-      const auto next = scratch.layers.template behind<typename Layer<index>::Output, index>();
+      const auto next = output<index, typename Layer<index>::Output>(y, scratch);
       return detail::then(
           [&]() ATTUNE_INLINE_LAMBDA { return forward_inside<index>(context, own, x, next, layer_scratch); },
           [&]() ATTUNE_INLINE_LAMBDA { infer_from<index + 1>(parameters, next, y, scratch, context); });
@@ -274,11 +344,12 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
       if constexpr (index + 1 == kLayers) {
         return y;
       } else {
-        return between<index>(tape, scratch);
+        return between<Values::output(index), index>(tape, scratch);
       }
     }();
     auto&& own = parameters.template layer<index>();
-    auto& layer_scratch = scratch.layers.template of_layer<index>();
+    auto&& layer_scratch =
+        scratch.template at<typename KeptOf<Gradients, index>::Scratch, Values::forward_scratch(index)>();
     const auto through = [&]() ATTUNE_INLINE_LAMBDA {
       if constexpr (index < kInferred) {
         return forward_inside<index>(context, own, x, to, layer_scratch);
@@ -296,27 +367,25 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
     }
   }
 
-  // The output of a layer except the last: on the tape, or in scratch if backward does not read it. Scratch
-  // is overwritten by then.
-  template <int index, class Gradients>
-  ATTUNE_INLINE static OutputOf<index> between(TapeOf<Gradients>& tape, ScratchOf<Gradients>& scratch) {
-    if constexpr (OfLayers::template works_in_place<Gradients, index + 1>()) {
-      return between<index + 1>(tape, scratch);
-    } else if constexpr (OfLayers::template kKeepsOutput<Gradients, index>) {
-      return detail::member<index>(tape.between);
+  // The output of a layer except the last, in inference: in scratch, or in y.
+  template <int index, class Matrix>
+  ATTUNE_INLINE static View<Matrix> output(const auto& y, auto& scratch) {
+    constexpr int kValue = Values::output(index);
+    if constexpr (std::remove_reference_t<decltype(scratch)>::kPlan.places.memory[kValue] ==
+                  detail::ValueMemory::kResult) {
+      return View<Matrix>(y.data);
     } else {
-      return scratch.layers.template behind<typename Layer<index>::Output, index>();
+      return View<Matrix>(&scratch.template at<Scalar, kValue>());
     }
   }
-
-  // The gradient of that output.
-  template <int index, class Gradients>
-  ATTUNE_INLINE static OutputOf<index> gradient_between(TapeOf<Gradients>& tape,
-                                                        ScratchOf<Gradients>& scratch) {
-    if constexpr (OfLayers::template kGradientInPlace<Gradients, index>) {
-      return between<index>(tape, scratch);
+  // The same in training, or its gradient: on the tape or in scratch.
+  template <int value, int index, class Gradients>
+  ATTUNE_INLINE static OutputOf<index> between(TapeOf<Gradients>& tape, ScratchOf<Gradients>& scratch) {
+    constexpr const auto& kPlan = All<Gradients>::kPlan;
+    if constexpr (kPlan.places.memory[value] == detail::ValueMemory::kTape) {
+      return OutputOf<index>(detail::member<Values::layer(kPlan.places.owner[value])>(tape.between).data());
     } else {
-      return scratch.layers.template behind<typename Layer<index>::Output, index>();
+      return OutputOf<index>(&scratch.template at<Scalar, value>());
     }
   }
 
@@ -329,17 +398,19 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
       auto&& own = parameters.template layer<index>();
       auto&& gradient = gradients.template layer<index>();
       auto&& layer_tape = detail::member<index>(tape.layers);
-      auto& layer_scratch = scratch.layers.template of_layer<index>();
+      auto&& layer_scratch =
+          scratch.template at<typename KeptOf<Kept, index>::Scratch, Values::backward_scratch(index)>();
       if constexpr (index == 0) {
         backward_inside<0>(context, own, x, layer_tape, dy, dx, gradient, layer_scratch);
       } else {
-        const InputOf<index> before = between<index - 1>(tape, scratch);
-        if constexpr (!kAsked<Dx> &&
-                      (std::max)(first, kFirstReached<Gradients, decltype(context)>) >= index) {
+        const InputOf<index> before = between<Values::output(index - 1), index - 1>(tape, scratch);
+        if constexpr (index == kInferred ||
+                      (!kAsked<Dx> &&
+                       (std::max)(first, kFirstReached<Gradients, decltype(context)>) >= index)) {
           backward_inside<index>(context, own, before, layer_tape, dy, dx, gradient, layer_scratch);
           context.stage([&]() ATTUNE_INLINE_LAMBDA { skip_masks_before<index>(tape); });
         } else {
-          const auto d_before = gradient_between<index - 1>(tape, scratch);
+          const auto d_before = between<Values::gradient(index - 1), index - 1>(tape, scratch);
           backward_inside<index>(context, own, before, layer_tape, dy, d_before, gradient, layer_scratch);
           backward_from<index - 1, first>(parameters, x, tape,
                                           ConstView<typename Layer<index - 1>::Output>(d_before), dx,
@@ -352,14 +423,19 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   // Layers that backward does not reach also advance to the masks of the next sequence.
   template <int end, class Gradients>
   static constexpr void skip_masks_before(TapeOf<Gradients>& tape) {
-    OfLayers::for_each_index([&tape]<int index>() {
+    for_each_index([&tape]<int index>() {
       if constexpr (index < end && detail::kDropsIn<typename KeptOf<Gradients, index>::Tape>) {
         skip_masks(detail::member<index>(tape.layers), 1);
       }
     });
   }
 
-  static_assert(OfLayers::kAllFit);
+  // Whether each layer takes the output of the one before it.
+  static constexpr bool kAllFit = []<int... index>(std::integer_sequence<int, index...>) {
+    return (detail::kFits<Layer<index>, Layer<index + 1>> && ...);
+  }
+  (std::make_integer_sequence<int, kLayers - 1>{});
+  static_assert(kAllFit);
 };
 
 }  // namespace ATTUNE_NAMESPACE
