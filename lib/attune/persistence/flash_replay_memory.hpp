@@ -256,7 +256,8 @@ class FlashReplayMemory
     wear_ = (std::max)(wear_, wear + 1);
     return Status::kOk;
   }
-  /// The least worn slot without a block, and its erasures; the one that failed last only if there is no
+  /// A slot without a block of the memory, and its erasures: one with a block without a mark first, which
+  /// must not outlive the complete ones; then the least worn. The one that failed last only if there is no
   /// other.
   Status find_unused(std::uint32_t& slot, std::uint32_t& wear) {
     slot = kNone;
@@ -267,11 +268,16 @@ class FlashReplayMemory
       detail::ReplayHead head;
       const Status read = read_head(candidate, head);
       if (read != Status::kOk && read != Status::kNothingStored) return read;
+      detail::SlotMark mark;
+      if (const Status marked = detail::read_mark(flash_, at_mark(candidate), mark); marked != Status::kOk)
+        return marked;
+      const bool incomplete = read == Status::kOk && !mark.begun;
       const bool is_new = detail::is_erased<Flash>(reinterpret_cast<unsigned char*>(&head), sizeof head);
       const std::uint32_t erasures = read == Status::kOk ? head.wear : is_new ? 0 : wear_;
-      if (slot != kNone && erasures >= wear) continue;
+      if (slot != kNone && erasures >= wear && !incomplete) continue;
       slot = candidate;
       wear = erasures;
+      if (incomplete) return Status::kOk;
     }
     return Status::kOk;
   }
