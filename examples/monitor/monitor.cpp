@@ -10,6 +10,7 @@
 //   --steps N    the first N training steps only, of four windows each
 //   --seed N     another machine; without it 1
 //   --unseen 1   from the middle on, the shaft rubs now and then: a condition that nobody has told of
+//   --learn 1    trains only in sessions, which a DriftTrigger starts and ends (loss of inspected windows)
 //   --resets N   N resets at moments that nobody expects: between any two slices, or in the middle of a save
 #include <algorithm>
 #include <cstdint>
@@ -35,8 +36,10 @@ using monitor::Tally;
 using monitor::Window;
 
 constexpr int kWindowsOfStep = 4;  // a step is trained with the latest inspected window of each condition
-constexpr int kInspected = 1;      // of the windows of a step
+constexpr int kUnchanged = monitor::kWindows / 10;  // windows before the machine changes
+constexpr int kInspected = 1;                       // of the windows of a step
 constexpr int kStepsOfSave = 8;
+constexpr attune::DriftOptions kDrift{.expected = 0.0f, .slack = 0.2f, .start = 2.0f, .stop = 2.0f};
 constexpr attune::AdamW::Options kOptions{.learning_rate = 2e-3f, .beta2 = 0.99, .weight_decay = 0.0f};
 
 using Trainer = attune::Trainer<Model, attune::CrossEntropy<>, attune::AdamW, kConditions>;
@@ -48,8 +51,10 @@ struct Inspected {
   [[nodiscard]] bool all_known() const { return std::all_of(known, known + kConditions, std::identity{}); }
 };
 struct Progress {
-  static constexpr std::uint32_t kFingerprint = 1;
-  std::int32_t step;  // behind which training goes on
+  static constexpr std::uint32_t kFingerprint = 2;
+  std::int32_t step;                     // behind which training goes on
+  std::int32_t trained, trained_before;  // steps that trained: all, and before anything changed
+  attune::DriftTrigger drift;
   Tally tally;
 };
 using Store = attune::FlashStore<monitor::Flash, Trainer::State, Inspected, Progress, monitor::Watch>;
@@ -71,9 +76,10 @@ struct Device {
   int filling, samples, classified;  // windows, and samples of the one that fills
   std::uint32_t served;              // ticks
   During during;
-  bool training;                // a pass is under way
-  int until_reset;              // the next one comes when it has been counted down; 0: none comes
-  std::uint64_t longest_slice;  // in instructions; 0 where the program cannot tell
+  bool training;    // a pass is under way
+  int until_reset;  // the next one comes when it has been counted down; 0: none comes
+  std::uint64_t longest_slice,
+      slices;  // instructions of the longest and all; 0 where the program cannot tell
 };
 constexpr std::size_t kStack = 3 * 1024;
 static_assert(sizeof(Device) + kStack <= 64 * 1024);  // the RAM contract, checked by the compiler
@@ -82,6 +88,7 @@ Device device;
 monitor::Nonvolatile* nonvolatile;
 std::optional<monitor::Machine> machine;  // the world outside of the device
 int windows_of_run;
+bool on_drift;  // trains in sessions only
 
 // ---- Time ----
 
@@ -130,14 +137,15 @@ void run_in_slices(Slices& slices, const Between& between) {
   for (bool more = true; more; between()) {
     port::begin_counting();
     more = slices.advance();
-    device.longest_slice = std::max(device.longest_slice, port::end_counting());
+    const std::uint64_t instructions = port::end_counting();
+    device.slices += instructions;
+    device.longest_slice = std::max(device.longest_slice, instructions);
   }
 }
 
 // ---- Work ----
 
-int classify(const Window& window) {
-  monitor::Logits logits;
+int classify(const Window& window, monitor::Logits& logits) {
   auto prediction = attune::infer_in_slices<Model>(device.trainer.parameters(), window, logits,
                                                    *new (&device.inference.adapted) Model::InferenceScratch);
   run_in_slices(prediction, between_slices);
@@ -163,10 +171,16 @@ void keep_up() {
   const int number = device.classified;
   const Window& window = device.windows[number % 2];
   nonvolatile->windows_in_training += device.training;
-  const int adapted = classify(window);
+  monitor::Logits logits;
+  const int adapted = classify(window, logits);
   monitor::Features features;
   const int factory = classify_as_factory(window, features);
   const bool rubs = machine->rubs(number);
+  if (!rubs && number % kWindowsOfStep == kInspected) {
+    attune::Evaluation<> evaluation;
+    static_cast<void>(evaluation.add(logits, machine->condition(number)));
+    static_cast<void>(device.progress.drift.add(evaluation.loss(), kDrift));
+  }
   if (!rubs) device.progress.tally.add(number, machine->condition(number), adapted, factory);
   const bool noticed = device.watch.notices(features, number % kWindowsOfStep == kInspected);
   if (device.watch.watches()) device.progress.tally.add_watched(rubs, noticed);
@@ -205,8 +219,10 @@ Status run(Store& store, int steps) {
       device.inspected.window[condition] = device.windows[inspected % 2];
       device.inspected.known[condition] = true;
     }
-    if (device.inspected.all_known()) {
+    if (device.inspected.all_known() && (!on_drift || device.progress.drift.learning())) {
       if (const Status status = train(last); status != Status::kOk) return status;
+      ++device.progress.trained;
+      if (last < kUnchanged) ++device.progress.trained_before;
     } else {
       wait_until_classified(last);
     }
@@ -267,6 +283,7 @@ int main() {
   const int resets = std::max(port::argument("--resets", 0), 0);
   const auto seed = static_cast<std::uint64_t>(port::argument("--seed", 1));
   windows_of_run = steps * kWindowsOfStep;
+  on_drift = port::argument("--learn", 0) > 0;
   machine.emplace(monitor::kInTheField + seed);
   if (port::argument("--unseen", 0) > 0) machine->rub_from(windows_of_run / 2);
   nonvolatile = monitor::map_nonvolatile();
@@ -307,11 +324,18 @@ int main() {
               "; ", nonvolatile->late_ticks, " served late\n", nonvolatile->windows_in_training,
               " windows classified between two slices of training, ", nonvolatile->late_windows,
               " too late\n");
+  const int before = std::min(steps, kUnchanged / kWindowsOfStep);
+  port::print("trained in ", device.progress.trained_before, " of ", before,
+              " steps before the machine changed, and in ",
+              device.progress.trained - device.progress.trained_before, " of ", steps - before, " after\n");
   port::print("result example=monitor target=", port::name(), " steps=", steps,
+              " trained_steps=", device.progress.trained, " trained_before=", device.progress.trained_before,
+              " sessions=", device.progress.drift.sessions(),
               " accuracy=", port::fixed(tally.accuracy(tally.right), 4),
               " factory_accuracy=", port::fixed(tally.accuracy(tally.right_in_factory), 4),
               " late_ticks=", nonvolatile->late_ticks, " late_windows=", nonvolatile->late_windows);
   terminal::print_instructions("longest_slice", device.longest_slice);
+  terminal::print_instructions("slices", device.slices);
   port::print(" watched=", tally.watched, " false_alarms=", tally.false_alarms, " rubs=", tally.rubs,
               " rubs_noticed=", tally.rubs_noticed);
   port::print(" resets=", port::reset_count(), " ram_bytes=", sizeof(Device), " stack_bytes=", stack,

@@ -6,6 +6,7 @@
 //                   the features of what the base was trained on, and PREFIX_probe.safetensors: features of
 //                   some of it
 //   --speaker S     who is left out, from 0 to 5; without it 0
+//   --classes N     of digits below N only; without it all
 //   --seed N        other initial parameters and another order; without it 1
 //   --data DIR      recordings of the Free Spoken Digit Dataset as log-mel bands (examples/README.md says how
 //   to
@@ -40,7 +41,8 @@ int main() {
     port::print("personalise cannot read the recordings in ", folder.c_str(), '\n');
     return 2;
   }
-  const auto known = corpus.for_base(speaker);
+  const int classes = std::clamp(port::argument("--classes", kDigits), 2, kDigits);
+  const auto known = corpus.for_base(speaker, classes);
   port::print("trains the base on a PC: ", kBaseSteps, " steps of ", kBaseBatch, " of ", known.size(),
               " recordings of all speakers but ", speaker, '\n');
   terminal::Progress progress(kBaseSteps);

@@ -26,11 +26,12 @@ struct Corpus {
   };
   std::vector<Entry> entries;
 
-  /// What the base is trained with where `speaker` is new.
-  [[nodiscard]] std::vector<const Recording*> for_base(int speaker) const {
+  /// What the base is trained with where `speaker` is new, and digits from `classes` on come later.
+  [[nodiscard]] std::vector<const Recording*> for_base(int speaker, int classes = kDigits) const {
     std::vector<const Recording*> chosen;
     for (const Entry& entry : entries) {
-      if (entry.recording.speaker != speaker && entry.index >= kTestedRecordings)
+      if (entry.recording.speaker != speaker && entry.recording.digit < classes &&
+          entry.index >= kTestedRecordings)
         chosen.push_back(&entry.recording);
     }
     return chosen;

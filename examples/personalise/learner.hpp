@@ -16,6 +16,7 @@
 #include "../flash_rows.hpp"
 #include "doubts.hpp"
 #include "methods.hpp"
+#include "replayed.hpp"
 
 namespace personalise {
 
@@ -30,13 +31,13 @@ constexpr typename Optimizer<method>::Options options(const Recordings& recordin
           .weight_decay = 0};
 }
 
-/// Starts a trainer of a part of the model as the base.
+/// Starts a trainer of a part of the model as the base, which knows digits below `old_classes`.
 template <const auto& kBase, class Trainer>
-void start_as_base(Trainer& trainer) {
-  static_cast<void>(trainer.load([](typename Trainer::Parameters& parameters) {
+void start_as_base(Trainer& trainer, int old_classes = kDigits) {
+  static_cast<void>(trainer.load([old_classes](typename Trainer::Parameters& parameters) {
     attune::Rng rng(1);
     attune::initialize(parameters, attune::XavierUniform{}, rng);
-    attune::copy_parameters(kBase.template layer<1>(), parameters.template layer<1>());
+    attune::grow_head(kBase.template layer<1>(), parameters.template layer<1>(), old_classes);
     return Status::kOk;
   }));
 }
@@ -55,29 +56,31 @@ template <Method method, const auto& kBase, const auto& kFront>
 class Learner {
  public:
   using Model = typename Trained<method, kFront>::Model;
-  static constexpr int kBatch = steps_by_take(method) ? 1 : kDigits + rehearsed(method);
+  static constexpr int kBatch = steps_by_take(method) ? 1 : kDigits + rehearsed(method) + replayed(method);
   using Trainer = attune::Trainer<Model, LossOf<method>, Optimizer<method>, kBatch, Plan<method>>;
   static constexpr attune::MemoryReport memory() {
     attune::MemoryReport memory = Trainer::memory(attune::Feeding::kOneByOne);
     if constexpr (filters(method)) memory.state += sizeof(Doubts<Trainer>);
+    if constexpr (replayed(method) > 0) memory.state += ReplayedTakes::kRam;
     return memory;
   }
   static constexpr int kTrainedParameters = sizeof(typename Model::Parameters) / sizeof(float);
   static constexpr int kSteps = personalise::kSteps;
 
-  void start() { start(trainer_); }
-  static void start(Trainer& trainer) {
+  void start(int old_classes = kDigits) { start(trainer_, old_classes); }
+  static void start(Trainer& trainer, int old_classes = kDigits) {
     if constexpr (method == Method::kFull || method == Method::kFullLowPrecision) {
       static_cast<void>(trainer.load([](typename Trainer::Parameters& parameters) {
         attune::copy_parameters(kBase, parameters);
         return Status::kOk;
       }));
     } else {
-      start_as_base<kBase>(trainer);
+      start_as_base<kBase>(trainer, old_classes);
     }
   }
   Status begin(const Recordings& recordings) {
     if constexpr (filters(method)) return doubts_.begin(trainer_, recordings, method == Method::kGuarded);
+    if constexpr (replayed(method) > 0) return replayed_.begin(recordings);
     return Status::kOk;
   }
   Status step(const Recordings& recordings, int step) {
@@ -117,6 +120,13 @@ class Learner {
         if (status != Status::kOk) return status;
       }
     }
+    if constexpr (replayed(method) > 0) {
+      attune::Rng draws{static_cast<std::uint64_t>(step)};
+      for (int i = 0; i < replayed(method); ++i) {
+        const Status status = replayed_.replay(trainer_, draws, example_);
+        if (status != Status::kOk) return status;
+      }
+    }
     if constexpr (steps_by_take(method)) {
       return Status::kOk;
     } else {
@@ -147,9 +157,11 @@ class Learner {
   }
 
   struct NoDoubts {};
+  struct NoTakes {};
   Trainer trainer_{};
   Example example_{};
   [[no_unique_address]] std::conditional_t<filters(method), Doubts<Trainer>, NoDoubts> doubts_{};
+  [[no_unique_address]] std::conditional_t<(replayed(method) > 0), ReplayedTakes, NoTakes> replayed_{};
 };
 
 /// Trains a part of the model without labels, by InfoMax: a pass for the mean probabilities of all takes,
@@ -308,7 +320,7 @@ class HeadAlone {
  public:
   static constexpr int kTrainedParameters = sizeof(Head::Parameters) / sizeof(float);
 
-  void start() { attune::copy_parameters(kBase.template layer<1>(), head_); }
+  void start(int old_classes = kDigits) { attune::grow_head(kBase.template layer<1>(), head_, old_classes); }
   Status classify(const Example& example, Logits& logits) {
     Features features;
     front_.compute(example, features);
@@ -381,8 +393,7 @@ class Learner<Method::kClosedForm, kBase, kFront> : public HeadAlone<kBase, kFro
       front_.compute(take, features);
       if (const Status status = sums_.add(features, take.digit); status != Status::kOk) return status;
     }
-    return sums_.solve(kBase.template layer<1>(), flash_rows<HeadInClosedForm, personalise_factory>()[0],
-                       head_, scratch_);
+    return sums_.solve(head_, flash_rows<HeadInClosedForm, personalise_factory>()[0], head_, scratch_);
   }
 
  private:

@@ -22,6 +22,7 @@ enum class Method {
   kLoraInt8Tape,      // as kLora, with a tape in 8 bits, so that nothing is computed twice
   kLoraLowPrecision,  // as kLora, with factors in 16 bits and moments in 8
   kLoraSgdBf16,       // as kLora after each take, with factors in 16 bits, neither moments nor gradients
+  kLoraReplayed,      // as kLora, while takes of the factory's speakers are replayed (replayed.hpp)
   kLoraRobustLoss,    // as kLora, with a loss for labels of which some are wrong
   kLoraFilteredLabels,  // as kLora, from takes whose label the base finds possible
   kGuarded,             // both, with takes held out, and a probe of the others' takes: the best is kept
@@ -44,6 +45,7 @@ inline constexpr std::string_view kMethodNames[] = {"baseline",
                                                     "lora_int8_tape",
                                                     "lora_low_precision",
                                                     "lora_sgd_bf16",
+                                                    "lora_replayed",
                                                     "lora_robust_loss",
                                                     "lora_filtered_labels",
                                                     "guarded",
@@ -88,6 +90,8 @@ template <const auto& kFront>
 struct Trained<Method::kLoraSgdBf16, kFront> : Trained<Method::kLora, kFront> {};
 template <const auto& kFront>
 struct Trained<Method::kForwardOnly, kFront> : Trained<Method::kLora, kFront> {};
+template <const auto& kFront>
+struct Trained<Method::kLoraReplayed, kFront> : Trained<Method::kLora, kFront> {};
 template <const auto& kFront>
 struct Trained<Method::kLoraRobustLoss, kFront> : Trained<Method::kLora, kFront> {};
 template <const auto& kFront>
@@ -182,6 +186,7 @@ constexpr std::size_t most_ram(Method method) {
   switch (method) {
     case Method::kBiases:
     case Method::kLora:
+    case Method::kLoraReplayed:
       return std::size_t{64} * 1024;
     case Method::kLoraLowPrecision:
       return std::size_t{50} * 1024;
@@ -207,5 +212,7 @@ using LossOf =
     attune::CrossEntropy<attune::CrossEntropyOptions{.noise_exponent = doubts(method) ? 0.7 : 0.0}>;
 /// How many recordings of other speakers a step rehearses.
 constexpr int rehearsed(Method method) { return method == Method::kRehearsed ? kDigits : 0; }
+/// How many takes a step replays from a memory in flash.
+constexpr int replayed(Method method) { return method == Method::kLoraReplayed ? 5 : 0; }
 
 }  // namespace personalise

@@ -3,6 +3,7 @@
 // of it, and is tested before and after, with other recordings of its owner and with those of the others.
 //
 //   --steps N    the first N training steps only
+//   --old-classes N  the base knows digits below N; the head grows for the others
 //   --resets 1   the power fails behind the last one: what was learned is kept in what behaves as flash (of
 //                everything, and of factors beside every weight, that has no room)
 //   --journal 1  trains with a journal, over --resets N power failures, and prints it (journal.hpp)
@@ -66,6 +67,14 @@ struct Accuracies {
   }
 };
 
+template <class SomeLearner>
+void start(SomeLearner& some_learner, int old_classes) {
+  if constexpr (requires { some_learner.start(old_classes); }) {
+    some_learner.start(old_classes);
+  } else {
+    some_learner.start();
+  }
+}
 template <class SomeLearner>
 Status end(SomeLearner& some_learner) {
   if constexpr (requires { some_learner.end(); }) return some_learner.end();
@@ -183,7 +192,7 @@ int main() {
 
   const std::size_t heap_calls_before = port::heap_calls();
   port::paint_stack();
-  learner.start();
+  start(learner, port::argument("--old-classes", kDigits));
   const int resets = port::argument("--resets", 0);
   const bool journaled = port::argument("--journal", 0) > 0;
   Accuracies before;

@@ -4,7 +4,7 @@
 flash() { arm-none-eabi-size "$root/build/$(preset_of "$1")/examples/${program_of[$1]}.elf" | awk 'NR == 2 { print $1 + $2 }'; }
 
 # counted LINE: what the emulator counted, `key instructions [cycles]` in the order of the keys that are '-' in a result line;
-# of a longest slice, the most of all; of tokens, behind which may come a window, the mean.
+# of slices, the most and the sum; of tokens, behind which may come a window, the mean.
 counted() {
   local keys
   keys=$(sed -E 's/ /\n/g' <<<"$1" | sed -n 's/_instructions=-$//p')
@@ -16,8 +16,16 @@ counted() {
         if (tokens > 0) printf "token %.0f %s\n", sum / tokens, cycles[1] == "" ? "" : sprintf("%.0f", all / tokens)
         if (windows && n) print "window", of[n], cycles[n]
       }' "$counts"
-  elif [ "$keys" = longest_slice ]; then
-    awk '/^region/ { if ($2 > most) most = $2; if ($3 > longest) longest = $3 } END { if (most) print "longest_slice", most, longest }' "$counts"
+  elif [[ $keys == longest_slice* ]]; then
+    awk -v sums="$(grep -c '^slices$' <<<"$keys")" '/^region/ {
+        if ($2 > most) most = $2
+        if ($3 > longest) longest = $3
+        sum += $2; cycles += $3
+      }
+      END {
+        if (most) print "longest_slice", most, longest
+        if (most && sums) printf "slices %.0f %s\n", sum, longest == "" ? "" : sprintf("%.0f", cycles)
+      }' "$counts"
   else
     paste -d ' ' <(echo "$keys") <(sed -n 's/^region //p' "$counts") | grep -E '^[a-z_]+ [0-9]'
   fi

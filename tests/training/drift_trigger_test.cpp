@@ -48,7 +48,7 @@ TEST(DriftTrigger, sums_as_by_hand) {
   EXPECT_FALSE(trigger.learning());
 }
 
-TEST(DriftTrigger, refuses_scores_and_options_that_are_no_numbers) {
+TEST(DriftTrigger, refuses_invalid_scores_and_options) {
   DriftTrigger trigger;
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
