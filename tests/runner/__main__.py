@@ -30,24 +30,25 @@ Prints the suites that it will run, then each suite with its time, then the sum.
   --only PATH...  while you work: the unit tests that cover a header, a test or a room, on the host, and a list of what else covers it
   --changed [REVISION]
                   unit tests of the rooms that differ from REVISION (HEAD, if you leave it out), and of the rooms that include them
-  --full          what a change must pass before it lands. The tests above, and: unit tests on mps2_an386. On every other board: some
-                  steps of the example, a fault, a stack overflow. Flash, RAM, stack, instructions and symbols of every board's
-                  firmware. Packages, examples, pages and the site. Unit tests and the host's vectors are barely optimized. The host
-                  leaves cases that combine what others check to --on host. A board has unit tests of kernels, single layers and what
-                  does no arithmetic, skips those that are the same on every machine, and prints their number; it leaves images of
-                  models, training and files to --on
+  --full          what a change must pass before it lands. The tests above, and: unit tests on mps2_an386, kernels and equal bits on
+                  64-bit Arm. On every other board: some steps of the example, a fault, a stack overflow. Flash, RAM, stack,
+                  instructions and symbols of every board's firmware. Packages, examples, pages and the site. Unit tests and the
+                  host's vectors are barely optimized. The host leaves cases that combine what others check to --on host. A board
+                  has unit tests of kernels, single layers and what does no arithmetic, skips those that are the same on every
+                  machine, and prints their number; it leaves images of models, training and files to --on
   --on TARGET     unit tests with every case and all vectors of one target: host, a board, or a processor. Vectors are optimized as
                   they ship. all: every target, about half an hour
   --sanitize      unit tests under AddressSanitizer and UndefinedBehaviorSanitizer; lib/attune/host also under ThreadSanitizer
   --fuzz N        only fuzzing, under the same sanitizers: N sessions of calls with outside input, N damaged files, N power cuts
                   during a save. Failures name the session, the file or the cut. --full does 50,000 of each and 5,000
                   cuts; 1000000000 take more than a day
-  --everywhere    over two hours, what --full leaves out: the complete unit tests on the host and on boards; all vectors on
-                  both; the whole training of digits on a Cortex-M4; equal bits of every compiler, optimization level, vector unit,
-                  board and arithmetic; unit tests in both arithmetics, for SSE2, AVX2 and AVX-512 (as far as this processor has
-                  them) and every board; newer compilers, as far as available; every header and every message with each compiler;
-                  all budgets; every page of ports/rtos on every core; every model of the exporter; every method of personalise;
-                  every library in C; every sketch; programs of the benchmark. It does not repeat the rest of --full
+  --everywhere    over two hours, what --full leaves out: the complete unit tests on the host, on 64-bit Arm and on boards; all
+                  vectors on the host and boards; an ESP8266's processor; the whole training of digits on a Cortex-M4; equal bits of
+                  every compiler, optimization level, vector unit, board and arithmetic; unit tests in both arithmetics, for SSE2,
+                  AVX2 and AVX-512 (as far as this processor has them) and every board; newer compilers, as far as available; every
+                  header and every message with each compiler; all budgets; every page of ports/rtos on every core; every model of
+                  the exporter; every method of personalise; every library in C; every sketch; programs of the benchmark. It does
+                  not repeat the rest of --full
   --cases DIR     only one instantiation for every .safetensors case below DIR, on the host or on TARGET
   --clean-room          README's commands on a bare machine, before a release; about 40 minutes, as root, with a network. Makes a Debian
                   root with nothing but Git (mmdebstrap, kept in build/bare), clones the last commit into it, and runs README's

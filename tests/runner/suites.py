@@ -291,6 +291,8 @@ def everywhere(usable):
         same_bits("digits on every board, the first steps", 2 * len(usable), "digits", "--on", "all", "--steps", "2", "--images", "4"),
         Suite("the same bits on the host, whatever the compiler", "tests/reproducibility/run --full host", "build gcc clang aarch64"),
         aarch64("unit tests on 64-bit Arm", "max"),
+        aarch64("unit tests of kernels on a Cortex-A76, with SDOT", "cortex-a76", "attune_kernels_tests"),
+        aarch64("unit tests of kernels on a Cortex-A72, without", "cortex-a72", "attune_kernels_tests"),
         Suite("an ESP8266's processor in QEMU", "tests/ports/xtensa", "build gcc arm xtensa"),
         Suite("the same bits on every board", ["tests/reproducibility/run", *usable], BOARD),
         Suite("the same bits with compiler options", "tests/reproducibility/flags", f"{BOARD} gcc clang++-19"),
