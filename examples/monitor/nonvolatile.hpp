@@ -1,12 +1,12 @@
 // What outlives a reset: on a board RAM that start-up leaves alone, as one that a battery keeps; in a process
-// a file without a name. Flash treats it as NOR flash: programming only clears bits.
+// a file without a name. flash.hpp treats it as flash.
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 
-#include <attune/core/status.hpp>
 #include <ticks.hpp>
+
+#include "flash.hpp"
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <cstdio>
@@ -17,8 +17,6 @@
 #endif
 
 namespace monitor {
-
-inline constexpr std::uint32_t kPageSize = 1024, kPages = 24;
 
 struct Nonvolatile {
   unsigned char flash[kPageSize * kPages];
@@ -54,34 +52,5 @@ inline Nonvolatile* map_nonvolatile() { return static_cast<Nonvolatile*>(map_fil
 inline Nonvolatile* map_nonvolatile() { return &in_ram; }
 
 #endif
-
-/// Of attune::FlashStore.
-class Flash {
- public:
-  static constexpr std::uint32_t kPageSize = monitor::kPageSize, kPages = monitor::kPages, kProgramUnit = 4;
-  static constexpr unsigned char kErased = 0xFF;
-
-  explicit Flash(unsigned char* memory) : memory_(memory) {}
-
-  attune::Status read(std::uint32_t at, void* to, std::size_t bytes) {
-    std::memcpy(to, memory_ + at, bytes);
-    return attune::Status::kOk;
-  }
-  attune::Status program(std::uint32_t at, const void* from, std::size_t bytes) {
-    const auto* const source = static_cast<const unsigned char*>(from);
-    for (std::size_t i = 0; i < bytes; ++i) {
-      memory_[at + i] = static_cast<unsigned char>(memory_[at + i] & source[i]);
-    }
-    return attune::Status::kOk;
-  }
-  attune::Status erase(std::uint32_t at) {
-    std::memset(memory_ + at, kErased, kPageSize);
-    return attune::Status::kOk;
-  }
-  attune::Status sync() { return attune::Status::kOk; }
-
- private:
-  unsigned char* memory_;
-};
 
 }  // namespace monitor

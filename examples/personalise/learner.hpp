@@ -433,12 +433,7 @@ class Learner<Method::kClosedFormUnlabeled, kBase, kFront> : public HeadAlone<kB
                         kNumTakes, take, probe, head_, known);
     return result_.status;
   }
-  Status end() const {
-    port::print("learns in ", result_.rounds, " rounds; clear takes ", port::fixed(100 * result_.clear, 0),
-                " %, agreement ", port::fixed(100 * result_.agreement, 0), " %, imbalance ",
-                port::fixed(100 * result_.imbalance, 0), " %\n");
-    return Status::kOk;
-  }
+  [[nodiscard]] const attune::UnlabeledResult<>& result() const { return result_; }
 
  private:
   /// A head on factory recordings.

@@ -78,6 +78,12 @@ void start(SomeLearner& some_learner, int old_classes) {
 template <class SomeLearner>
 Status end(SomeLearner& some_learner) {
   if constexpr (requires { some_learner.end(); }) return some_learner.end();
+  if constexpr (requires { some_learner.result(); }) {
+    const auto& result = some_learner.result();
+    port::print("learns in ", result.rounds, " rounds; clear takes ", port::fixed(100 * result.clear, 0),
+                " %, agreement ", port::fixed(100 * result.agreement, 0), " %, imbalance ",
+                port::fixed(100 * result.imbalance, 0), " %\n");
+  }
   return Status::kOk;
 }
 /// Calls train(), and counts instructions of the first step.

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "../monitor/nonvolatile.hpp"
+#include "../monitor/flash.hpp"
 #include "model.hpp"
 
 namespace personalise {
