@@ -110,8 +110,6 @@ class Exported:
                 expected = answer(module, *pair).double()
             except Unsupported:
                 continue  # not for these inputs, as of ids that no table has
-            if self.matcher.end is not self.graph.output:
-                expected = expected  # of logits
             known = known or self.computed(inputs)
             found = self.output_of(known, expected.shape)
             if self.matcher.end is not self.graph.output:
@@ -338,6 +336,30 @@ class Exported:
             return ["// A row of the input has the channels of a " + ("time step." if x.dim() == 3 else "pixel, row by row of the image.")]
         return []
 
+    def input_line(self):
+        """Python that makes the rows of the device's input of a batch `x`, for the README; it is run here. Empty where they are `x`."""
+        x, rows = self.inputs[0][:8], self.device_input()
+        if len(self.inputs) > 1 or not x.is_floating_point():
+            return ""
+        tokens, width = rows.shape[1:]
+        found = ["x", "x[:, None]", "x.flatten(1)[:, None]", "x.flatten(2).transpose(1, 2)", "x.transpose(1, 2)", f"x.reshape(len(x), {tokens}, {width})"]
+        sizes = [size for size in range(1, x.shape[-1] + 1) if x.shape[-1] % size == 0]
+        if x.dim() == 4:
+            found += [f"torch.nn.functional.unfold(x, {pair}, stride={pair}).transpose(1, 2)" for pair in
+                      ((a, b) for b in sizes for a in range(1, x.shape[2] + 1) if a * b * x.shape[1] == width)]
+            found += [f"x.unfold(2, {a}, {a}).unfold(3, {b}, {b}).permute(0, 2, 3, 4, 5, 1).flatten(3).flatten(1, 2)" for b in sizes
+                      for a in range(1, x.shape[2] + 1) if a * b * x.shape[1] == width]
+        if x.dim() == 3:
+            found += [f"x.unfold(2, {size}, {size}).permute(0, 2, {order}).flatten(2)" for size in sizes for order in ("1, 3", "3, 1") if size * x.shape[1] == width]
+        for text in found:
+            try:
+                made = eval(text, {"torch": torch, "x": x})
+            except (RuntimeError, IndexError):
+                continue
+            if made.shape == rows.shape and torch.equal(made.float(), rows):
+                return INPUT.format(line=text) if text not in ("x", "x[:, None]") else ""
+        return ""
+
     def samples(self):
         """Inputs, outputs and every layer's output, of at most eight samples."""
         output, known = self.answer[:8], self.known[self.matcher.output]
@@ -435,13 +457,22 @@ void predict(const {name}::Model::Input& x, {name}::Model::Output& y) {{
   attune::infer<{name}::Model>(attune::kInFlash<{name}::Names, {name}_file>, x, y, scratch);
 }}
 ```
-{length}
+{input}{length}
 ## RAM and flash
 
 `check` fills in this table.
 
 <!-- sizes -->
 <!-- end -->
+'''
+
+
+INPUT = '''
+The rows of the board's input, of a batch `x` of PyTorch:
+
+```python
+rows = {line}
+```
 '''
 
 
@@ -488,8 +519,8 @@ def refuse_numbers(module):
     for name, value in module.state_dict().items():
         if not isinstance(value, torch.Tensor) or value.is_quantized:
             raise Unsupported(f"{name} is no tensor of floats, as in a quantized module: export the module in floats, and give its firmware QUANTIZE int8")
-        if isinstance(value, nn.parameter.UninitializedTensorMixin) or value.is_meta or value.numel() == 0:
-            raise Unsupported(f"{name} has no numbers: initialize the module, or load its weights, before it is exported; leave an empty buffer out")
+        if isinstance(value, nn.parameter.UninitializedTensorMixin) or value.is_meta:
+            raise Unsupported(f"{name} has no numbers: initialize the module, or load its weights, before it is exported")
         if value.layout != torch.strided or value.dtype not in tensors.NAMES:
             kind = str(value.dtype if value.layout == torch.strided else value.layout).removeprefix("torch.")
             raise Unsupported(f"{name} is a tensor of {kind}, which .safetensors files do not have; register_buffer(…, persistent=False) leaves "
@@ -551,7 +582,7 @@ def export(module, sample_input, folder, hints=None):
     class_name = module._get_name()
     texts = {OWN_FILE: CMAKE.format(name=name, folder=folder.resolve().name, library=name.lower()), f"{name}.hpp": found.header(name, class_name),
              "check.cpp": found.check_source(name, (1e-4, 0.1)), "model.safetensors.roles": found.roles(),
-             "README.md": README.format(name=name, folder=folder.resolve().name, length=found.length_example(name), class_name=class_name, samples=found.samples()["input"].shape[0],
+             "README.md": README.format(name=name, folder=folder.resolve().name, input=found.input_line(), length=found.length_example(name), class_name=class_name, samples=found.samples()["input"].shape[0],
                                         parameters=f"{sum(p.numel() for p in module.parameters()):,}")}
     folder.mkdir(parents=True, exist_ok=True)
     older = folder / "model.hpp"  # the header of an earlier export, which would still compile
