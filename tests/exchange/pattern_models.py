@@ -190,6 +190,8 @@ def exported():
                                           a=parameter(WIDTH), b=parameter(WIDTH)), rows()),
         "PReLU": (Step(lambda own, x: own.act(x), act=nn.PReLU()), rows()),
         "PReLU of channels": (nn.Sequential(nn.Conv1d(WIDTH, 6, 3), nn.PReLU(6), nn.Conv1d(6, 4, 1)), torch.randn(BATCH, WIDTH, 9)),
+        "a circular convolution of the input": (nn.Sequential(nn.Conv1d(WIDTH, 8, 3, padding=1, padding_mode="circular"), nn.Flatten(), nn.Linear(8 * TOKENS, 3)),
+                                                torch.randn(BATCH, WIDTH, TOKENS)),
         "hard-swish": (Step(lambda own, x: x * F.relu6(x + 3) / 6), rows()),
         "tokens that are cut into more": (Step(lambda own, x: own.layer(x.reshape(len(x), 2 * TOKENS, -1)).mean(1), layer=nn.Linear(WIDTH // 2, WIDTH)), rows()),
         "a BatchNorm behind a Linear": (Step(lambda own, x: torch.relu(own.norm(x.mT).mT), norm=norm), rows()),

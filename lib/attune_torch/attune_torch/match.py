@@ -160,12 +160,24 @@ class Matcher(AttentionMatch, Rearranged, Formulas):
                 data["shape"] = convolution["weight"]
                 return self.new("linear", [self.new("rearranged", [inner], source, patches=True, **source.data)], value, **data)
         if inner.features != convolution["weight"].addresses.shape[1] * convolution["groups"] or not self.is_image(inner, source, convolution):
+            rows = self.input_windows(source, inner)
+            if rows is not None and convolution["groups"] == 1:
+                return self.new("linear", [rows], value, weight=data["weight"], bias=data["bias"], shape=convolution["weight"])
             raise Unsupported("a convolution whose channels are not the features of tokens, or with padding that is not zeros")
         causal = len(kernel) == 1 and around == ((kernel[0] - 1, 0),) and kernel[0] > 1
         if not causal and any(ahead != behind for ahead, behind in around):
             raise Unsupported("a convolution with more zeros on one side, and not causal")
         data["convolution"] = dict(convolution, causal=causal)
         return self.new("convolution", [self.layer(inner)], value, index=source.data.get("index"), **data)
+
+    def input_windows(self, source, inner):
+        """Windows of the input itself as the board's rows, as of a convolution with circular padding; or None."""
+        index = source.data["index"] if source.kind == "gather" else None
+        if inner.kind == "gather" and len(inner.sources) == 1 and index is not None:
+            index, inner = inner.data["index"].flatten()[index], inner.sources[0] if not bool((index < 0).any()) else inner
+        if inner.kind != "input" or index is None or bool((index < 0).any()):
+            return None
+        return self.new("rearranged", [inner], source, index=index, numbers=source.data["numbers"])
 
     @staticmethod
     def is_image(inner, source, convolution, window=0):
