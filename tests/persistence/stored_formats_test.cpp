@@ -1,5 +1,7 @@
 // A store of version 0.1 with the state of a training and a cache of keys and values: newer versions read it,
 // and go on to the same bits. (journal_of_version_1.hpp has a journal.)
+#include <cstddef>
+
 #include <attune/attune.hpp>
 
 #include "check.hpp"
@@ -83,7 +85,7 @@ TEST(StoredFormats, a_store_of_version_0_1_is_read_and_continued) {
 #endif
 }
 
-TEST(StoredFormats, this_version_writes_the_same_bytes) {
+TEST(StoredFormats, this_version_writes_the_same_bytes_but_for_the_number_of_a_state) {
   static Flash flash;
   static Training trainer;
   static Cache cache;
@@ -91,7 +93,10 @@ TEST(StoredFormats, this_version_writes_the_same_bytes) {
   Store store(flash);
   ASSERT_EQ(store.save(trainer.state(), cache), Status::kOk);
 #if !ATTUNE_FUSED
+  // But for the number of the state, which says that it needs its mark, and the CRC of the head.
+  constexpr auto kNumber = offsetof(detail::SlotHead, sequence), kCrc = offsetof(detail::SlotHead, crc);
   for (std::uint32_t at = 0; at < sizeof kStoreOfVersion01; ++at) {
+    if ((at >= kNumber && at < kNumber + 4) || (at >= kCrc && at < kCrc + 4)) continue;
     unsigned char byte = 0;
     ASSERT_EQ(flash.read(at, &byte, 1), Status::kOk);
     ASSERT_EQ(byte, kStoreOfVersion01[at]) << at;

@@ -172,12 +172,13 @@ class SlotSurvey {
 
  public:
   /// Begins at page `first`; ends before page `end`. Ignores states that are not less preferred than
-  /// `below`, if that is one.
-  void begin(std::uint32_t first, std::uint32_t end, const SlotPlace& below = {}) {
+  /// `below`, if that is one. `known` is complete, if it was.
+  void begin(std::uint32_t first, std::uint32_t end, const SlotPlace& below = {}, SlotPlace known = {}) {
     *this = {};
     page_ = first;
     end_ = end;
     below_ = below;
+    known_ = known;
   }
   /// Does a slice. kUnderWay: there is more. kOk: done. kUnreadable: states have sequence numbers 2^31 or
   /// more apart, and none is the newest. Otherwise returns Flash's status.
@@ -230,7 +231,8 @@ class SlotSurvey {
       SlotMark mark;
       const Status status = read_mark(flash, Layout::mark_of(page_, size_), mark);
       if (status != Status::kOk) return status;
-      place.complete = mark.begun;
+      place.complete =
+          mark.begun || (known_.complete && known_.page == page_ && known_.sequence == sequence_);
     }
     if (!add(place)) return Status::kUnreadable;
     note(page_, pages, place.complete ? SlotWorth::Content::kComplete : SlotWorth::Content::kIncomplete,
@@ -298,7 +300,7 @@ class SlotSurvey {
     return Status::kUnderWay;
   }
 
-  SlotPlace best_, newest_, below_;
+  SlotPlace best_, newest_, below_, known_;
   SlotWorth victims_[2], current_;
   std::uint32_t page_ = 0, end_ = 0;
   std::uint32_t oldest_ = 0;  // sequence number

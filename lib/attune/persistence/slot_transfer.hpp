@@ -128,9 +128,10 @@ class SlotSave {
     if (is_newer) newest_ = newest;
     return next(Stage::kErase);
   }
+  /// A mark that was read as begun stays so, however it reads from now on.
   Status survey_again() {
     if (++surveys_ == kSurveys) return Status::kUnreadable;
-    survey_.begin(0, Layout::kPages);
+    survey_.begin(0, Layout::kPages, {}, survey_.best());
     return next(Stage::kSurvey);
   }
 
@@ -211,7 +212,6 @@ class SlotSave {
   }
 
   [[nodiscard]] std::uint32_t sequence() const {
-    if (newest_.pages == 0) return 1;
     return kMark ? next_marked(newest_.sequence) : newest_.sequence + 1;
   }
   [[nodiscard]] SlotHead head() const {
