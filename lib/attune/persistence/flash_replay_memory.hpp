@@ -13,10 +13,10 @@
 //
 // To store an example, its block is written into an unused slot: entries, head and mark, in this order. After
 // a power cut the block is the old one or the new one. A block with its mark was complete before; one
-// without counts only if there is no other. On flash whose bits do not settle after a cut, some histories
-// of a dozen cuts lose examples: 2 of 97,000 (flash_replay_memory_test.cpp, with more of them). Every stored
-// example erases one slot. Sampling stores the n-th example with probability capacity/n, so wear grows only
-// with the logarithm of n.
+// without counts only if there is no other. On flash whose bits do not settle after a cut, about one
+// history of a dozen cuts in 10,000 loses examples (flash_replay_memory_test.cpp). Every stored example
+// erases one slot. Sampling stores the n-th example with probability capacity/n, so wear grows only with the
+// logarithm of n.
 #pragma once
 
 #include <algorithm>
