@@ -107,14 +107,19 @@ constexpr auto stream_of() {
     return std::type_identity<StreamByToken<OfLength<Layer, tokens>>>{};
   } else if constexpr (requires { typename Layer::template Stream<tokens, cache>; }) {
     using Declared = typename Layer::template Stream<tokens, cache>;
-    constexpr bool kSteps = sizeof(Declared) > 0 && requires { typename Declared::Memory; };
-    static_assert(Holds<kSteps>,
-                  "attune: a layer's Stream is another layer: for its own number of tokens it must be the "
-                  "layer itself, or have a Memory and a step; a layer that inherits needs its own Stream");
-    static_assert(Holds<kSaysOwnStream<Layer, tokens, cache>>,
-                  "attune: a layer would inherit its base's Stream: give it its own, or `using SteppedAs` of "
-                  "its own type if both compute the same function");
-    return std::type_identity<std::conditional_t<kSteps, Declared, StreamByToken<Layer>>>{};
+    if constexpr (std::is_base_of_v<NoStream, Declared>) {  // which says why
+      return std::type_identity<NoStream>{};
+    } else {
+      constexpr bool kSteps = sizeof(Declared) > 0 && requires { typename Declared::Memory; };
+      static_assert(Holds<kSteps>,
+                    "attune: a layer's Stream is another layer: for its own number of tokens it must be the "
+                    "layer itself, or have a Memory and a step; a layer that inherits needs its own Stream");
+      static_assert(
+          Holds<kSaysOwnStream<Layer, tokens, cache>>,
+          "attune: a layer would inherit its base's Stream: give it its own, or `using SteppedAs` of "
+          "its own type if both compute the same function");
+      return std::type_identity<std::conditional_t<kSteps, Declared, StreamByToken<Layer>>>{};
+    }
   } else {
     static_assert(Holds<(tokens < 0)>,
                   "attune: a layer of the model has no Stream<tokens, cache>: the same layer for that many "

@@ -520,11 +520,14 @@ struct Conv1d : detail::Convolution<detail::kImageOf<conv_shape>, ScalarType> {
   /// Runs the layer token by token.
   template <int tokens, CacheShape>
   struct Stream {
-    static_assert(detail::Holds<(conv_shape.causal && conv_shape.stride == 1)>,
-                  "attune: only a causal Conv1d of stride 1 runs token by token; set .causal in Conv1dShape, "
-                  "as the model was trained");
     /// Number of earlier tokens that a token sees.
-    static constexpr int kBefore = (conv_shape.kernel - 1) * conv_shape.dilation;
+    static constexpr int kBefore = [] {
+      static_assert(
+          detail::Holds<(conv_shape.causal && conv_shape.stride == 1)>,
+          "attune: only a causal Conv1d of stride 1 runs token by token; set .causal in Conv1dShape, "
+          "as the model was trained");
+      return (conv_shape.kernel - 1) * conv_shape.dilation;
+    }();
     /// The earlier tokens, oldest first.
     struct Memory {
       /// [(kernel − 1)·dilation, d_in].
