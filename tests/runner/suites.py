@@ -211,6 +211,7 @@ def everyday(usable):
         Suite("rooms of the library", "tests/packaging/rooms"),
         Suite("names that are macros of Arduino cores", "tests/packaging/names/macros"),
         Suite("unit tests of kernels on mps2_an386", [*PARTS, "board-image", "mps2_an386", "attune_kernels_tests"], f"{BOARD} tests"),
+        Suite("golden hashes of the zoo on mps2_an386", [*PARTS, "board-image", "mps2_an386", "zoo_golden"], f"{BOARD} tests"),
         cases("vectors", "tests/vectors", "host", "--quick"),
         Suite("messages of what must not compile", "tests/compile_failure/run", "build gcc clang"),
         Suite("the same bits with each kind of kernels", ["tests/reproducibility/run", "--quick", *kernels], BOARD),
@@ -231,6 +232,7 @@ def full(usable):
         Suite("the same bits on the host, whatever the compiler", "tests/reproducibility/run host", "build gcc clang"),
         Suite("the same bits on 64-bit Arm", "tests/reproducibility/run aarch64", "build gcc aarch64"),
         aarch64("unit tests of kernels on 64-bit Arm", "max", "attune_kernels_tests"),
+        Suite("golden hashes of the zoo on the host", "tests/zoo/golden", "build clang"),
         *images_by_clang("clang++-14"),
         # The steps of the example below tell of the other boards.
         *quick_boards(usable), Suite("budgets on every board", "tests/budgets/run --quick", f"{BOARD} tests"), *images(usable),

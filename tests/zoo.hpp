@@ -1,0 +1,271 @@
+// The zoo: small models that between them have every kind of layer, storage and loss that the library
+// combines. Each is a type that names the model, its loss and optimizer, and how to draw its data. tests/zoo/
+// trains them in every way that promises the same bits, on the host and on boards.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <type_traits>
+
+#include <attune/attune.hpp>
+
+#include "models/own_layer/prelu.hpp"
+
+namespace zoo {
+
+using namespace attune;  // NOLINT: for the models
+
+/// Masks that a model of the zoo is trained with.
+enum class Masking {
+  kNone = 0,
+  kCausal = 1,
+  kPadding = 2,  // a KeyPaddingMask for each sequence
+  kLength = 3,   // a SequenceLength for each sequence, with the bits of that padding
+};
+
+/// The products and the tape of a training, or the products of an inference.
+enum class Precision {
+  kFloats = 0,
+  kIntegers = 1,      // Int8Training
+  kRoundedTape = 2,   // PackedTape in 8 bits
+  kInference = 3,     // zoo/inference.hpp
+  kInt8Inference = 4  // with keys and values in 8 bits
+};
+inline constexpr const char* kPrecisions[] = {"floats", "integers", "rounded_tape", "inference",
+                                              "int8_inference"};
+
+/// Sets of masks.
+constexpr unsigned bit(Masking mask) { return 1u << static_cast<int>(mask); }
+inline constexpr unsigned kNoMasks = bit(Masking::kNone);
+inline constexpr unsigned kPadded = kNoMasks | bit(Masking::kPadding) | bit(Masking::kLength);
+inline constexpr unsigned kEveryMask = kPadded | bit(Masking::kCausal);
+
+/// A model of the zoo. A derived type names Model, and changes what it needs.
+struct Defaults {
+  using Loss = CrossEntropy<>;
+  using Optimizer = AdamW;
+  static constexpr Optimizer::Options kOptions{.learning_rate = 0.02f};
+  static constexpr unsigned kMasks = kEveryMask;
+  static constexpr int kTokens = 17;                          // of a sequence
+  static constexpr int kVocabulary = 7;                       // bound of token ids
+  static constexpr int kClasses = 5;                          // bound of targets
+  static constexpr bool kTranslates = false;                  // two sequences in one
+  static constexpr bool kStreams = false;                     // token by token
+  static constexpr bool kPacksTape = true;                    // PackedTape saves memory
+  static constexpr bool kHasLanes = true;                     // Lockstep takes it
+  static constexpr Precision kOnBoards = Precision::kFloats;  // in the image of all models (zoo/golden.cpp)
+  static void fill_constants() {}
+};
+
+// Of sums of 16 terms on, Int8Training computes in integers.
+inline constexpr int kTokens = 17, kWidth = 16, kInner = 18;
+inline constexpr AttentionShape kSelf{.seq_len = kTokens, .d_model = kWidth, .num_heads = 2};
+using Project = Linear<LinearShape{.rows = kTokens, .d_in = 16, .d_out = kWidth}>;
+using Norm = LayerNorm<NormShape{.rows = kTokens, .d_model = kWidth}>;
+template <PoolingKind kind>
+using Pool = Pooling<PoolingShape{.seq_len = kTokens, .d_model = kWidth, .kind = kind}>;
+using Classify = Linear<LinearShape{.rows = 1, .d_in = kWidth, .d_out = 5}>;
+template <NormPlacement norm, Activation activation = Activation::kRelu>
+using Encoder = EncoderLayer<EncoderLayerShape{
+    .attention = kSelf, .d_ff = kInner, .activation = activation, .norm = norm}>;
+using Before = Encoder<NormPlacement::kBefore>;
+using After = Encoder<NormPlacement::kAfter, Activation::kGelu>;
+
+/// The README's first program.
+struct Attention : Defaults {
+  static constexpr const char* kName = "attention";
+  using Model = MultiHeadAttention<AttentionShape{.seq_len = 16, .d_model = 32, .num_heads = 4}>;
+  using Loss = MeanSquaredError;
+  static constexpr int kTokens = 16;
+  static constexpr bool kPacksTape = false;
+  static constexpr unsigned kMasks = kNoMasks | bit(Masking::kCausal) | bit(Masking::kPadding);
+  static constexpr bool kStreams = true;
+};
+
+/// An encoder with its norms after attention and network.
+struct EncoderAfter : Defaults {
+  static constexpr const char* kName = "encoder_after";
+  using Model = Sequential<Project, After, Pool<PoolingKind::kMean>, Classify>;
+  using Twin = Sequential<Project, Checkpointed<After>, Pool<PoolingKind::kMean>, Classify>;
+  static constexpr Precision kOnBoards = Precision::kIntegers;
+};
+
+/// Two encoders with norms before, and positions.
+struct Repeated : Defaults {
+  static constexpr const char* kName = "repeated";
+  using Model = Sequential<Project, LearnedPositions<PositionShape{kTokens, kWidth}>, Repeat<2, Before>, Norm,
+                           Pool<PoolingKind::kFirst>, Classify>;
+  using Twin = Sequential<Project, LearnedPositions<PositionShape{kTokens, kWidth}>, Before, Before, Norm,
+                          Pool<PoolingKind::kFirst>, Classify>;
+  using Optimizer = Adam<AdamVariant{.moments = MomentPrecision::kInt8Stochastic}>;
+  static constexpr Optimizer::Options kOptions{.learning_rate = 0.02f};
+  static constexpr Precision kOnBoards = Precision::kRoundedTape;
+};
+
+/// Dropout, recomputed tapes and recomputed attention weights.
+struct Recomputed : Defaults {
+  static constexpr const char* kName = "recomputed";
+  template <bool keep_weights>
+  using Block = EncoderLayer<EncoderLayerShape{.attention = {.seq_len = zoo::kTokens,
+                                                             .d_model = kWidth,
+                                                             .num_heads = 2,
+                                                             .dropout = 0.25,
+                                                             .keep_weights = keep_weights},
+                                               .d_ff = kInner,
+                                               .norm = NormPlacement::kBefore}>;
+  using Drop = Dropout<DropoutShape{.rows = zoo::kTokens, .d_model = kWidth, .probability = 0.25}>;
+  using End = Sequential<Drop, Linear<LinearShape{zoo::kTokens, kWidth, 5}>>;
+  using Model = Sequential<Project, Drop, Repeat<2, Checkpointed<Block<false>>>, Checkpointed<End>>;
+  using Twin = Sequential<Project, Drop, Repeat<2, Block<true>>, End>;
+  using Optimizer = Sgd<Momentum::kClassic>;
+  static constexpr Optimizer::Options kOptions{.learning_rate = 0.1f};
+  static constexpr bool kStreams = true;
+};
+
+/// Llama's blocks, whose embedding is also the head.
+struct Llama : Defaults {
+  static constexpr const char* kName = "llama";
+  using Block = EncoderLayerOf<
+      MultiHeadAttention<AttentionShape{.seq_len = zoo::kTokens,
+                                        .d_model = kWidth,
+                                        .num_heads = 4,
+                                        .num_kv_heads = 2,
+                                        .bias = false,
+                                        .rotary_dim = 4}>,
+      SwiGlu<FeedForwardShape{.rows = zoo::kTokens, .d_model = kWidth, .d_ff = kInner, .bias = false}>,
+      RmsNorm<NormShape{zoo::kTokens, kWidth}>, BranchOptions{.norm = NormPlacement::kBefore}>;
+  using Model =
+      Tied<Embedding<EmbeddingShape{.seq_len = zoo::kTokens, .vocabulary = kVocabulary, .d_model = kWidth}>,
+           Sequential<Repeat<2, Block>, RmsNorm<NormShape{zoo::kTokens, kWidth}>>>;
+  static constexpr int kClasses = kVocabulary;
+  static constexpr bool kStreams = true;
+};
+
+/// An encoder and a decoder that attends to it.
+struct Translator : Defaults {
+  static constexpr const char* kName = "translator";
+  using Words =
+      Embedding<EmbeddingShape{.seq_len = zoo::kTokens, .vocabulary = kVocabulary, .d_model = kWidth}>;
+  using Model =
+      EncoderDecoder<Sequential<Words, Before>,
+                     Sequential<Words,
+                                DecoderLayer<DecoderLayerShape{
+                                    .attention = kSelf, .d_ff = kInner, .memory_len = zoo::kTokens}>,
+                                Linear<LinearShape{zoo::kTokens, kWidth, kVocabulary}>>>;
+  using Optimizer = Adafactor<>;
+  static constexpr Optimizer::Options kOptions{.learning_rate = 0.05f};
+  static constexpr unsigned kMasks = kPadded;
+  static constexpr int kClasses = kVocabulary;
+  static constexpr bool kTranslates = true;
+  static constexpr Precision kOnBoards = Precision::kIntegers;
+};
+
+/// Token ids with positions and segments, in groups of parameters.
+struct Words : Defaults {
+  static constexpr const char* kName = "words";
+  using Model =
+      Sequential<Embedding<EmbeddingShape{
+                     .seq_len = zoo::kTokens, .vocabulary = kVocabulary, .d_model = kWidth, .padding = 2}>,
+                 SinusoidalPositions<PositionShape{zoo::kTokens, kWidth}>,
+                 TokenType<TokenTypeShape{zoo::kTokens, kWidth}>, Norm, Residual<MultiHeadAttention<kSelf>>,
+                 Pool<PoolingKind::kMax>, Classify>;
+  using Optimizer = ParameterGroups<AdamW>;
+  static constexpr Optimizer::Options kOptions{.weights = {.learning_rate = 0.02f},
+                                               .biases = {.learning_rate = 0.05f}};
+};
+
+/// Convolutions in front of an encoder.
+struct Convolution : Defaults {
+  static constexpr const char* kName = "convolution";
+  using Model = Sequential<
+      Conv1d<Conv1dShape{.seq_len = 34, .d_in = 4, .d_out = kWidth, .kernel = 4, .stride = 2, .padding = 1}>,
+      Silu<zoo::kTokens, kWidth>, Encoder<NormPlacement::kAfter>, Pool<PoolingKind::kMax>, Classify>;
+  using Optimizer = Sgd<Momentum::kNesterov, float, MomentPrecision::kBfloat16>;
+  static constexpr Optimizer::Options kOptions{.learning_rate = 0.1f};
+  static constexpr unsigned kMasks = kNoMasks;
+  static constexpr Precision kOnBoards = Precision::kRoundedTape;
+};
+
+/// The constants of a part: floats, and what they become in 8 bits.
+template <class Layer>
+struct Constants {
+  static inline typename Layer::Parameters floats;
+  static inline typename Layer::template ParametersOf<Int8Weights, Tensor> integers;
+  static inline typename Layer::template ParametersOf<PackedInt8Weights, Tensor> packed;
+
+  static void fill(std::uint64_t seed) {
+    Rng rng(seed);
+    initialize(floats, XavierUniform{}, rng);
+    (void)quantize(floats, integers);
+    (void)quantize(floats, packed);
+  }
+};
+
+/// LoRA beside a whole model of floats.
+struct Adapters : Defaults {
+  static constexpr const char* kName = "adapters";
+  using Whole = Sequential<Project, Repeat<2, After>, Pool<PoolingKind::kMean>, Classify>;
+  static constexpr LowRank kLowRank{
+      .rank = 3, .roles = Role::kEverything, .alpha = 4.5, .biases_and_norms = true};
+  using Model = Adapted<Whole, Constants<Whole>::floats, kLowRank>;
+  static void fill_constants() { Constants<Whole>::fill(3); }
+};
+
+/// A frozen front and LoRA over a base in 8 bits, with parameters in 16 bits.
+struct Int8Base : Defaults {
+  static constexpr const char* kName = "int8_base";
+  static constexpr LowRank kLowRank{.rank = 2, .roles = Role::kEverything, .alpha = 3};
+  using Front = Sequential<Project, After>;
+  using Model =
+      Sequential<Frozen<Front, Constants<Front>::integers>,
+                 Adapted<Before, Constants<Before>::integers, kLowRank>,
+                 BiasesAndNorms<Before, Constants<Before>::integers>, Pool<PoolingKind::kMean>, Classify>;
+  using Optimizer = Bfloat16MasterWeights<AdamW>;
+  static constexpr Optimizer::Options kOptions{.learning_rate = 0.02f};
+  static void fill_constants() {
+    Constants<Front>::fill(4);
+    Constants<Before>::fill(5);
+  }
+};
+
+/// LoRA next to products of integers.
+struct PackedBase : Defaults {
+  static constexpr const char* kName = "packed_base";
+  static constexpr LowRank kLowRank{
+      .rank = 2, .roles = Role::kEverything, .alpha = 3, .biases_and_norms = true};
+  using Network = SwiGlu<FeedForwardShape{.rows = zoo::kTokens, .d_model = kWidth, .d_ff = kInner}>;
+  using Model =
+      Sequential<Project, Adapted<After, Constants<After>::packed, kLowRank>,
+                 Frozen<Network, Constants<Network>::packed>, Norm, Pool<PoolingKind::kMean>, Classify>;
+  using Optimizer = Sgd<Momentum::kClassic, float, MomentPrecision::kInt8>;
+  static constexpr Optimizer::Options kOptions{.learning_rate = 0.05f};
+  static constexpr bool kHasLanes = false;
+  static void fill_constants() {
+    Constants<After>::fill(6);
+    Constants<Network>::fill(7);
+  }
+  static constexpr Precision kOnBoards = Precision::kIntegers;
+};
+
+/// A layer of one's own, in as little memory as a Cortex-M0 has.
+struct OwnLayer : Defaults {
+  static constexpr const char* kName = "own_layer";
+  static constexpr int kTokens = 5;
+  using Model =
+      Sequential<Linear<LinearShape{.rows = kTokens, .d_in = 2, .d_out = 8}>, ::PRelu<kTokens, 8>,
+                 MultiHeadAttention<AttentionShape{.seq_len = kTokens, .d_model = 8, .num_heads = 2}>,
+                 ::PRelu<kTokens, 8>>;
+  using Loss = Huber<>;
+  using Optimizer = Sgd<>;
+  static constexpr Optimizer::Options kOptions{.learning_rate = 0.3f};
+  static constexpr unsigned kMasks = kNoMasks | bit(Masking::kCausal);
+  static constexpr bool kStreams = true;
+};
+
+template <class... Entries>
+struct List {};
+/// All of them.
+using Zoo = List<Attention, EncoderAfter, Repeated, Recomputed, Llama, Translator, Words, Convolution,
+                 Adapters, Int8Base, PackedBase, OwnLayer>;
+
+}  // namespace zoo
