@@ -48,8 +48,8 @@ struct SlotHead {
 struct SlotPlace {
   std::uint32_t sequence = 0;
   std::uint16_t page = 0, pages = 0;
-  bool complete = false;  // it has its mark, or needs none
-  bool readable = true;   // not only that mark
+  bool complete = false;    // it has its mark, or needs none
+  bool unreadable = false;  // but for that mark
 
   [[nodiscard]] bool touches(std::uint32_t first, std::uint32_t count) const {
     return page < first + count && first < std::uint32_t{page} + pages;
@@ -268,7 +268,7 @@ class SlotSurvey {
         return read;
       // Its number, from the mark or from a head in front of damaged records.
       const SlotPlace place{mark.has_sequence ? mark.sequence : sequence_, static_cast<std::uint16_t>(page_),
-                            static_cast<std::uint16_t>(types.pages), mark.begun, !mark.begun};
+                            static_cast<std::uint16_t>(types.pages), mark.begun, mark.begun};
       const bool is_numbered = mark.has_sequence || has_head_;
       if (is_numbered && !add(place)) return Status::kUnreadable;
       if (is_numbered && mark.begun) note(page_, 1, SlotWorth::Content::kComplete, place.sequence);

@@ -99,7 +99,7 @@ class SlotSave {
     newest_ = survey_.newest();
     page_ = target() * types.pages;
     // The newest complete state cannot be read now. It is erased only by a save after this report.
-    if (!newest_.readable && newest_.touches(page_, types.pages) && failures_ == 0)
+    if (newest_.unreadable && newest_.touches(page_, types.pages) && failures_ == 0)
       return Status::kUnreadable;
     survey_.begin(page_, page_ + types.pages);
     return next(Stage::kJudge);
