@@ -261,18 +261,21 @@ template <class Parts, class Tokens, CacheShape kept>
 /// Runs MultiHeadAttention token by token.
 template <class Attention, int tokens, CacheShape cache>
 struct AttentionStream : AttentionParts<Attention> {
-  static_assert(Holds<Attention::kSelfAttention>,
-                "attune: cross-attention alone does not run token by token; use a DecoderLayer, which caches "
-                "the keys and values of its memory");
-  static_assert(
-      Holds<(!Attention::kShape.add_bias_kv && !Attention::kShape.add_zero_attn)>,
-      "attune: a stream has no last token to append keys to; leave out add_bias_kv and add_zero_attn");
   using Parts = AttentionParts<Attention>;
   using Parts::kShape, Parts::kHeads, Parts::kKvHeads, Parts::kDk, Parts::kDv;
   using typename Parts::Scalar;
 
   static constexpr bool kOutputMayBeInput = true;
-  static constexpr CacheShape kKept = kept_of<kShape, cache>();
+  static constexpr CacheShape kKept = [] {
+    static_assert(
+        Holds<Attention::kSelfAttention>,
+        "attune: cross-attention alone does not run token by token; use a DecoderLayer, which caches "
+        "the keys and values of its memory");
+    static_assert(
+        Holds<(!Attention::kShape.add_bias_kv && !Attention::kShape.add_zero_attn)>,
+        "attune: a stream has no last token to append keys to; leave out add_bias_kv and add_zero_attn");
+    return kept_of<kShape, cache>();
+  }();
   static constexpr bool kInt8 = cache.numbers == CacheNumbers::kInt8;
   using Tokens = std::conditional_t<kInt8, Int8KeyValueBlocks<kKvHeads, kDk, kDv, kKept>,
                                     KeyValueBlocks<Scalar, kKvHeads, kDk, kDv, kKept>>;
