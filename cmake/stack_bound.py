@@ -67,8 +67,8 @@ class Function:
         self.falls_into = None  # the function behind it, unless the last instruction leaves
 
     def stack(self):
-        """Naked functions have no frame for GCC, whatever their assembly does."""
-        return self.frame or self.taken
+        """GCC's frame has neither what assembly takes nor arguments that -Os pushes for a call."""
+        return max(self.frame or 0, self.taken)
 
 
 def tool(name, *arguments):

@@ -105,6 +105,9 @@ def check_stack_bound():
     check("no such function", "no function nobody" in bound_of("int main(void) { return 0; }", root="nobody"))
     expect_path("link-time optimization", "int main(void) { FRAME(8); return frame[0] + leaf(); }", ["main", "leaf"], 208, 240,
                 options=["-flto"])
+    expect_path("registers that assembly puts on the stack", "int main(void) { FRAME(8); "
+                '__asm__ volatile("push {r4, r5, r6, r7}\\n\\tbl leaf\\n\\tpop {r4, r5, r6, r7}" ::: "r0", "r1", "r2", "r3", "ip", "lr", "memory"); '
+                "return frame[0] + leaf(); }", ["main", "leaf"], 224, 256)
     source = "int main(void) { FRAME(8); return frame[0] + leaf(); }"
     check("link-time optimization with objects that are whole", bound_of(source, options=["-flto", "-ffat-lto-objects"]) ==
           bound_of(source, options=["-flto"]))
