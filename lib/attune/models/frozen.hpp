@@ -382,6 +382,7 @@ template <detail::CheckedLayer Layer, class Set>
       static_cast<const TensorPath*>(nullptr), references, set);
   return references;
 }
+/// Does not compile: the parameters are a temporary.
 template <class Layer, class Set>
 constexpr auto references_to(const Set&& set) {
   static_assert(detail::Holds<(sizeof(Set) == 0)>,

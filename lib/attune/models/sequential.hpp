@@ -101,9 +101,9 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
     return first;
   }();
 
-  // Memory of a layer.
+  // Memory of a layer that trains, and of one that only infers.
   template <class Gradients, int index>
-  struct KeptOf {
+  struct TrainedOf {
     using Own = GradientsOf<Gradients, index>;
     using Tape = detail::TapeOf<Layer<index>, Own>;
     using Scratch = detail::ScratchOf<Layer<index>, Own>;
@@ -120,14 +120,15 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
                                                           .scratch = detail::kExtent<Scratch>,
                                                           .output_may_be_input = in_place,
                                                           .runs_backward = false};
-  template <class Gradients, int index>
-    requires(index < kInferred)
-  struct KeptOf<Gradients, index> {
+  template <int index>
+  struct InferredOf {
     using Tape = Nothing;
     using Scratch = typename Layer<index>::InferenceScratch;
     static constexpr detail::LayerInSequence kFacts =
         kInferredFacts<Scratch, typename Layer<index>::Output, detail::kReplacesInput<Layer<index>>>;
   };
+  template <class Gradients, int index>
+  using KeptOf = std::conditional_t<(index < kInferred), InferredOf<index>, TrainedOf<Gradients, index>>;
   // The places of all values.
   template <class Gradients, class Indices = std::make_integer_sequence<int, kLayers>>
   struct All;
@@ -188,14 +189,17 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   /// Token by token (execution/stream.hpp), if each layer supports it.
   template <int tokens, CacheShape cache>
   struct Stream {
-    using Memory = detail::Members<detail::StreamMemoryOf<Layers, cache>...>;
-    static constexpr std::uint64_t kMostTokens = (std::min)({detail::kMostTokens<Layers, cache>...});
+   private:
     template <class Each>
     static constexpr bool kInPlace = detail::kSameShape<Each>&& detail::kStepsInPlace<Each, tokens, cache>;
     template <class Each>
     static constexpr auto kFacts = kInferredFacts<typename detail::StreamOf<Each, tokens, cache>::Scratch,
                                                   detail::StepOutput<Each, tokens>, kInPlace<Each>>;
     static constexpr auto kPlan = detail::Plan(Trace({kFacts<Layers>...}).inference());
+
+   public:
+    using Memory = detail::Members<detail::StreamMemoryOf<Layers, cache>...>;
+    static constexpr std::uint64_t kMostTokens = (std::min)({detail::kMostTokens<Layers, cache>...});
     struct Scratch : detail::SequenceScratch<kPlan> {};
     template <int index = 0>
     ATTUNE_INLINE static detail::ForwardResult<Layer<index>> step(
@@ -262,10 +266,11 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   template <int first>
     requires(first >= 0 && first < kLayers)
   struct From {
-    using Scalar = typename Sequential::Scalar;
-    using Input = typename Layer<first>::Input;
-    using Output = typename Sequential::Output;
-    using Parameters = typename Sequential::Parameters;
+    using Scalar = typename Sequential::Scalar;          ///< the model's
+    using Input = typename Layer<first>::Input;          ///< of layer `first`
+    using Output = typename Sequential::Output;          ///< the model's
+    using Parameters = typename Sequential::Parameters;  ///< of all layers
+    /// What the computed layers can do.
     static constexpr Abilities kAbilities = []<int... index>(std::integer_sequence<int, index...>) {
       return detail::kAbilitiesOfAll<Layer<first + index>...>;
     }

@@ -39,20 +39,20 @@ enum class ReplaySampling : std::uint8_t {
 
 /// The size and sampling of a replay memory.
 struct ReplayShape {
-  int capacity;     // examples
-  int num_classes;  // labels are in [0, num_classes)
-  ReplaySampling sampling = ReplaySampling::kClassBalanced;
-  bool has_lengths = false;  // rows are tokens, and an example may have fewer
+  int capacity;                                              // examples
+  int num_classes;                                           // labels are in [0, num_classes)
+  ReplaySampling sampling = ReplaySampling::kClassBalanced;  // the examples that are kept
+  bool has_lengths = false;                                  // rows are tokens, and an example may have fewer
 };
 
 /// A stored example: features in 8 bits. `number` 0: none.
 template <class Features>
 struct ReplayEntry {
-  std::uint32_t number;  // among the examples seen by its reservoir, from 1
-  std::uint16_t label;
-  std::uint16_t length;  // valid rows
-  float scales[std::size_t{Features::rows}];
-  Int8 elements[std::size_t{(Features::size + 3) / 4 * 4}];
+  std::uint32_t number;                       // among the examples seen by its reservoir, from 1
+  std::uint16_t label;                        // its class
+  std::uint16_t length;                       // valid rows
+  float scales[std::size_t{Features::rows}];  // of each row
+  Int8 elements[std::size_t{(Features::size + 3) / 4 * 4}];  // features divided by their row's scale
 };
 
 namespace detail {
