@@ -270,7 +270,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
     using Input = typename Layer<first>::Input;          ///< of layer `first`
     using Output = typename Sequential::Output;          ///< the model's
     using Parameters = typename Sequential::Parameters;  ///< of all layers
-    /// What the computed layers can do.
+    /// Of the computed layers.
     static constexpr Abilities kAbilities = []<int... index>(std::integer_sequence<int, index...>) {
       return detail::kAbilitiesOfAll<Layer<first + index>...>;
     }
