@@ -166,7 +166,7 @@ class Quantile {
       for (int k = 0; k < kMarkers; ++k) positions_[k] = static_cast<std::uint32_t>(k);
       return Status::kOk;
     }
-    if (count_ == std::numeric_limits<std::uint32_t>::max()) return Status::kOk;  // settled
+    if (count_ == (std::numeric_limits<std::uint32_t>::max)()) return Status::kOk;  // settled
     heights_[0] = (std::min)(heights_[0], x);
     heights_[kMarkers - 1] = (std::max)(heights_[kMarkers - 1], x);
     for (int i = 1; i < kMarkers; ++i) positions_[i] += i == kMarkers - 1 || x < heights_[i];

@@ -105,7 +105,7 @@ class UnlabeledHead {
     result.objection = objection_to(result, options.guard);
     if (result.objection != Objection::kNone) return result;
     const Evaluation<Scalar> probe_before = probe(head);
-    for (int round = 1; round <= options.rounds; ++round) {
+    for (int pass = 1; pass <= options.rounds; ++pass) {
       result.status = solve(base, factory, count, features, known, options);
       if (result.status == Status::kOk) result.status = infer(candidate_, count, features);
       if (result.status != Status::kOk) {
@@ -121,7 +121,7 @@ class UnlabeledHead {
       }
       if (result.objection != Objection::kNone) return result;
       head = candidate_;
-      result.rounds = round;
+      result.rounds = pass;
     }
     return result;
   }

@@ -20,9 +20,10 @@ constexpr Figures figures() {
   if constexpr (kHasParameters) {
     constexpr auto kMemory =
         attune::Trainer<Model, Loss, Optimizer, 1, Plan>::memory(attune::Feeding::kOneByOne);
-    const auto word = [](std::size_t bytes) { return static_cast<std::uint32_t>(bytes); };
-    return {word(kMemory.parameters), word(kMemory.gradients), word(kMemory.moments), word(kMemory.tape),
-            word(kMemory.scratch),    word(kMemory.inputs),    word(kMemory.state)};
+    const auto figure = [](std::size_t bytes) { return static_cast<std::uint32_t>(bytes); };
+    return {figure(kMemory.parameters), figure(kMemory.gradients), figure(kMemory.moments),
+            figure(kMemory.tape),       figure(kMemory.scratch),   figure(kMemory.inputs),
+            figure(kMemory.state)};
   } else {
     return {};
   }
