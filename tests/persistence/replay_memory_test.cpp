@@ -74,8 +74,8 @@ std::uint32_t hash_of_200() {
 }  // namespace
 
 TEST(ReplayMemory, stores_every_example_with_the_same_probability) {
-  expect_equal_chances<Reservoir, 36>(check::kDepth >= check::kQuickHost ? 3600 : 720);
-  expect_equal_chances<Balanced, 12>(check::kDepth >= check::kQuickHost ? 1200 : 480);
+  expect_equal_chances<Reservoir, 36>(check::kDepth >= check::kQuickHost ? 3600 : 1800);
+  expect_equal_chances<Balanced, 12>(check::kDepth >= check::kQuickHost ? 1200 : 600);
 }
 
 TEST(ReplayMemory, has_the_same_bits_everywhere) {
