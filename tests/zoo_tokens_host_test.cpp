@@ -1,7 +1,11 @@
 // Models of token ids.
 #include "zoo/property.hpp"
 
+#if !ATTUNE_TEST_QUICK  // tests/run compares the models of zoo_encoders_host_test.cpp
+
 using Tokens = zoo::List<zoo::Llama, zoo::Translator, zoo::Words>;
 
 TEST(Zoo, tokens_train_to_the_same_bits_in_every_way) { zoo::expect_same_trainings(Tokens{}); }
 TEST(Zoo, tokens_infer_the_same_bits_in_every_way) { zoo::expect_same_inferences(Tokens{}); }
+
+#endif

@@ -63,6 +63,8 @@ TEST(DistributedLayers, that_add_more_than_once_have_the_bits_of_a_trainer) {
   expect_bits_of_a_trainer<attune::Linear<attune::LinearShape{200, 3, 2}>, attune::MeanSquaredError>();
 }
 
+#if !ATTUNE_TEST_QUICK  // compiling these takes long
+
 TEST(DistributedLayers, user_layers_have_the_bits_of_a_trainer) {
   expect_bits_of_a_trainer<OwnModel>();
   expect_bits_of_a_trainer<SharedLinear, attune::MeanSquaredError>();
@@ -100,3 +102,5 @@ TEST(DistributedLayers, of_const_types_have_the_bits_of_a_trainer) {
   });
   for (const std::string& what : thrown) EXPECT_EQ(what, "");
 }
+
+#endif

@@ -50,6 +50,49 @@ void expect_bits_of_a_trainer(const Masks& masks = {}, int not_finite = -1) {
 
 }  // namespace
 
+TEST(ParallelLayers, own_layers_have_the_bits_of_a_trainer) {
+  expect_bits_of_a_trainer<PRelu<18, 4>>();
+  expect_bits_of_a_trainer<DepthwiseConvolution<18, 4, 3>>();
+  expect_bits_of_a_trainer<OwnModel, attune::CrossEntropy<>>();
+  expect_bits_of_a_trainer<SharedLinear>();
+  expect_bits_of_a_trainer<Backwards<18, 4>>();
+}
+
+TEST(ParallelLayers, layers_made_of_others_have_the_bits_of_a_trainer) {
+  static_assert(!attune::detail::kAddsOnce<Mixed>);
+  expect_bits_of_a_trainer<Mixed, attune::CrossEntropy<>>();
+  expect_bits_of_a_trainer<attune::Repeat<2, attune::Residual<Convolution>>>();
+  expect_bits_of_a_trainer<attune::Checkpointed<Mixed>, attune::CrossEntropy<>>();
+  expect_bits_of_a_trainer<attune::PackedTape<Mixed>, attune::CrossEntropy<>>();
+  expect_bits_of_a_trainer<Translator, attune::CrossEntropy<>>();
+}
+
+TEST(ParallelLayers, a_sequence_that_is_not_finite_refuses_the_step_of_a_trainer) {
+  for (int sequence = 0; sequence < kBatch; ++sequence) {
+    expect_bits_of_a_trainer<Dropping, attune::CrossEntropy<>>(attune::NoMask{}, sequence);
+  }
+}
+
+// Threads share a sequence of such a size. Own layers are then one stage in backward.
+
+// Threads' memory lies side by side. AddressSanitizer watches the end of dy.
+TEST(ParallelLayers, a_convolution_reads_no_row_beyond_its_gradient) {
+  const auto parameters = std::make_unique<Convolution::Parameters>();
+  const auto gradients = std::make_unique<Convolution::Parameters>();
+  const auto x = std::make_unique<Convolution::Input>(), dx = std::make_unique<Convolution::Input>();
+  const auto dy = std::make_unique<Convolution::Output>();
+  const auto scratch = std::make_unique<Convolution::Scratch>();
+  attune::Rng rng(1);
+  check::fill_set(*parameters, rng);
+  check::fill(*x, rng);
+  check::fill(*dy, rng);
+  Convolution::Tape tape;
+  attune::backward<Convolution>(*parameters, *x, tape, *dy, *dx, *gradients, *scratch);
+  EXPECT_NE(gradients->weight(0, 0), 0.0f);
+}
+
+#if !ATTUNE_TEST_QUICK  // compiling these takes long; the zoo has threads, too
+
 TEST(ParallelLayers, convolutions_have_the_bits_of_a_trainer) {
   expect_bits_of_a_trainer<Convolution>();
   expect_bits_of_a_trainer<attune::Conv1d<attune::Conv1dShape{
@@ -63,14 +106,6 @@ TEST(ParallelLayers, convolutions_have_the_bits_of_a_trainer) {
 TEST(ParallelLayers, tied_embeddings_have_the_bits_of_a_trainer) {
   expect_bits_of_a_trainer<TiedModel, attune::CrossEntropy<>>();
   expect_bits_of_a_trainer<attune::Tied<attune::Embedding<kWords>, Convolution>, attune::CrossEntropy<>>();
-}
-
-TEST(ParallelLayers, own_layers_have_the_bits_of_a_trainer) {
-  expect_bits_of_a_trainer<PRelu<18, 4>>();
-  expect_bits_of_a_trainer<DepthwiseConvolution<18, 4, 3>>();
-  expect_bits_of_a_trainer<OwnModel, attune::CrossEntropy<>>();
-  expect_bits_of_a_trainer<SharedLinear>();
-  expect_bits_of_a_trainer<Backwards<18, 4>>();
 }
 
 TEST(ParallelLayers, sums_over_more_tokens_than_a_block_have_the_bits_of_a_trainer) {
@@ -100,15 +135,6 @@ TEST(ParallelLayers, layers_that_add_once_have_the_bits_of_a_trainer) {
   expect_bits_of_a_trainer<attune::SwiGlu<attune::FeedForwardShape{18, 4, 6}>>();
   expect_bits_of_a_trainer<attune::Embedding<kWords>>();
   expect_bits_of_a_trainer<attune::EmbeddingSum<attune::Embedding<kWords>, attune::Embedding<kWords>>>();
-}
-
-TEST(ParallelLayers, layers_made_of_others_have_the_bits_of_a_trainer) {
-  static_assert(!attune::detail::kAddsOnce<Mixed>);
-  expect_bits_of_a_trainer<Mixed, attune::CrossEntropy<>>();
-  expect_bits_of_a_trainer<attune::Repeat<2, attune::Residual<Convolution>>>();
-  expect_bits_of_a_trainer<attune::Checkpointed<Mixed>, attune::CrossEntropy<>>();
-  expect_bits_of_a_trainer<attune::PackedTape<Mixed>, attune::CrossEntropy<>>();
-  expect_bits_of_a_trainer<Translator, attune::CrossEntropy<>>();
 }
 
 TEST(ParallelLayers, factors_of_low_rank_have_the_bits_of_a_trainer) {
@@ -143,13 +169,7 @@ TEST(ParallelLayers, dropout_and_a_length_for_each_sequence_have_the_bits_of_a_t
 }
 
 // Nothing changes, and the next step uses the same masks of dropout.
-TEST(ParallelLayers, a_sequence_that_is_not_finite_refuses_the_step_of_a_trainer) {
-  for (int sequence = 0; sequence < kBatch; ++sequence) {
-    expect_bits_of_a_trainer<Dropping, attune::CrossEntropy<>>(attune::NoMask{}, sequence);
-  }
-}
 
-// Threads share a sequence of such a size. Own layers are then one stage in backward.
 TEST(ParallelLayers, a_large_sequence_on_all_threads_has_the_bits_of_a_trainer) {
   using Large = attune::Sequential<
       attune::Conv1d<attune::Conv1dShape{.seq_len = 130, .d_in = 3, .d_out = 8, .kernel = 3, .padding = 1}>,
@@ -175,18 +195,4 @@ TEST(ParallelLayers, a_large_sequence_on_all_threads_has_the_bits_of_a_trainer) 
   }
 }
 
-// Threads' memory lies side by side. AddressSanitizer watches the end of dy.
-TEST(ParallelLayers, a_convolution_reads_no_row_beyond_its_gradient) {
-  const auto parameters = std::make_unique<Convolution::Parameters>();
-  const auto gradients = std::make_unique<Convolution::Parameters>();
-  const auto x = std::make_unique<Convolution::Input>(), dx = std::make_unique<Convolution::Input>();
-  const auto dy = std::make_unique<Convolution::Output>();
-  const auto scratch = std::make_unique<Convolution::Scratch>();
-  attune::Rng rng(1);
-  check::fill_set(*parameters, rng);
-  check::fill(*x, rng);
-  check::fill(*dy, rng);
-  Convolution::Tape tape;
-  attune::backward<Convolution>(*parameters, *x, tape, *dy, *dx, *gradients, *scratch);
-  EXPECT_NE(gradients->weight(0, 0), 0.0f);
-}
+#endif
