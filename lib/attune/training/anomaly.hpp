@@ -18,6 +18,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 
@@ -55,7 +56,7 @@ class FeatureDistance {
   }
   /// d² of features; infinity before fit().
   [[nodiscard]] Scalar operator()(ConstView<Features> features) const {
-    Scalar white[num_features];
+    Scalar white[std::size_t{num_features}];
     for (int i = 0; i < num_features; ++i) white[i] = features(0, i);
     whiten(white);
     Scalar nearest = std::numeric_limits<Scalar>::infinity();

@@ -92,9 +92,9 @@ Status balanced_labels(std::type_identity_t<std::span<Scalar>> logits,
     if (!(logit >= Scalar(-1e30) && logit <= Scalar(1e30))) return Status::kNotFinite;
   }
   const auto label_of = [known](std::size_t i) { return known.empty() ? kUnlabeled : known[i]; };
-  Scalar shift[num_classes] = {}, powers[num_classes];  // b, and e^(x + b) of a row
+  Scalar shift[std::size_t{num_classes}] = {}, powers[std::size_t{num_classes}];  // b, and e^(x + b) of a row
   for (int iteration = 0; iteration < balance.iterations; ++iteration) {
-    Scalar sums[num_classes] = {};  // n·f
+    Scalar sums[std::size_t{num_classes}] = {};  // n·f
     for (std::size_t i = 0; i < count; ++i) {
       if (label_of(i) != kUnlabeled) {
         sums[label_of(i)] += 1;

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -167,8 +168,8 @@ class UnlabeledHead {
   }
   // Of the base's logits: which examples it is sure of, and how frequent its classes are.
   void note_clear(int count, const Options& options, UnlabeledResult<Scalar>& result) {
-    constexpr Scalar kNone[num_classes] = {};
-    Scalar frequency[num_classes] = {};
+    constexpr Scalar kNone[std::size_t{num_classes}] = {};
+    Scalar frequency[std::size_t{num_classes}] = {};
     int sure = 0;
     for (int i = 0; i < count; ++i) {
       const int best = likeliest(i);
