@@ -84,7 +84,7 @@ struct Device {
 constexpr std::size_t kStack = 3 * 1024;
 static_assert(sizeof(Device) + kStack <= 64 * 1024);  // the RAM contract, checked by the compiler
 
-Device device;
+constinit Device device{};
 monitor::Nonvolatile* nonvolatile;
 std::optional<monitor::Machine> machine;  // the world outside of the device
 int windows_of_run;
