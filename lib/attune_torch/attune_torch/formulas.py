@@ -225,7 +225,7 @@ class Formulas:
 
     @staticmethod
     def proportional(constant, wanted):
-        """The factor between a constant and numbers; 0.0 if there is none."""
+        """The f with constant · f = wanted; 0.0 if there is none."""
         own = constant.values.reshape(-1)
         at = int(own.abs().argmax())
         factor = float(wanted[at] / own[at]) if own[at] else 0.0

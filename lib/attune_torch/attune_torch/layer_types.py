@@ -307,7 +307,7 @@ class LayerTypes:
         return names, tensors
 
     def packed(self, place, rows, biases, factors, owner):
-        """Queries, keys and values one behind the other, as a tensor of the module has them; or None if it is a part of that tensor."""
+        """Queries, keys and values in one tensor, if that is a whole tensor of the module; else None."""
         weight = Constant(*(torch.cat([getattr(item, own) for item in rows]) for own in ("addresses", "values")))
         if not self.tensors.covers(weight.addresses, owner):
             return None

@@ -237,12 +237,12 @@ class Matcher(AttentionMatch, Rearranged, Formulas):
         if features != source.features or not bool((index % source.features == torch.arange(features)[None, :, None]).all()):
             raise Unsupported("a mean or a maximum of another dimension than the tokens'")
         before = self.layer(source)
-        if "pool" in value.data and windows > 1 or windows > 1:
+        if windows > 1:
             return self.window_pool(value, before, name)
         if size != source.tokens:
             tokens = (index[0, 0] // source.features).sort().values
             if not torch.equal(tokens, torch.arange(source.tokens - size, source.tokens)):
-                raise Unsupported("pooling of a part of the tokens, other than all behind the first")
+                raise Unsupported("pooling of some tokens; attune pools all of them, or all but some in front")
             before = Value("drop_tokens", [before], source.layout[:, -size:], {}, value.operation, value.number)
         if name == "sum":
             mean = self.new("pooling", [before], value, type="kMean", index=index)

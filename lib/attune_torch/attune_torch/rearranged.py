@@ -4,7 +4,7 @@ import torch
 from .errors import Unsupported
 from .normal import Constant, Value
 
-NOT_FIRST = "a part of the tokens that is neither the first one, nor the last, nor all behind the first; export the model without this step, and take that row of the output on the device"
+NOT_FIRST = "some of the tokens; attune takes the first, the last, or all but some in front. Export the model without this step, and take the rows on the device"
 
 
 class Rearranged:
