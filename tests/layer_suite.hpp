@@ -65,7 +65,7 @@ inline attune::SequenceLength<kTokens> of_length(int length) {
   return mask;
 }
 
-template <class Model, class Plan = attune::Streaming, int batch = 1>
+template <class Model, class Plan = attune::BySequence, int batch = 1>
 using Trainer = attune::Trainer<Model, attune::MeanSquaredError, attune::AdamW, batch, Plan>;
 constexpr attune::AdamW::Options kOptions{.learning_rate = 0.01f};
 
@@ -74,7 +74,7 @@ void start(Trainer& trainer) {
   trainer.initialize(attune::XavierUniform{}, attune::Rng{5});
 }
 // The loss falls.
-template <class Model, class Plan = attune::Streaming>
+template <class Model, class Plan = attune::BySequence>
 void expect_training(const auto&... mask) {
   static Trainer<Model, Plan> trainer;
   start(trainer);
@@ -92,10 +92,10 @@ void expect_training(const auto&... mask) {
   for (int i = 0; i < 60; ++i) last = step().loss;
   EXPECT_LT(last, 0.5f * first);
 }
-// Steps by one plan leave the bits of Streaming: one sequence at every length, or a batch of whole ones.
+// Steps by one plan leave the bits of BySequence: one sequence at every length, or a batch of whole ones.
 template <class Model, class Plan, int batch>
 void expect_bits_of_streaming() {
-  static Trainer<Model, attune::Streaming, batch> expected;
+  static Trainer<Model, attune::BySequence, batch> expected;
   static Trainer<Model, Plan, batch> trainer;
   start(expected);
   start(trainer);
@@ -115,7 +115,7 @@ void expect_bits_of_streaming() {
     EXPECT_TRUE(check::same_bits(expected.parameters(), trainer.parameters()));
   }
 }
-// Without lanes, Lockstep is Streaming.
+// Without lanes, Lockstep is BySequence.
 template <class Model>
 void expect_lockstep() {
   if constexpr (check::kHasLanes) {

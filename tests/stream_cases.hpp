@@ -69,8 +69,8 @@ struct Batch {
 };
 /// The products of a batch with the bits of such a stream.
 template <attune::CacheShape shape>
-using ProductsOf = std::conditional_t<shape.numbers == attune::CacheNumbers::kInt8, attune::Int8CacheProducts,
-                                      attune::FloatProducts>;
+using ProductsOf = std::conditional_t<shape.precision == attune::CachePrecision::kInt8,
+                                      attune::Int8CacheProducts, attune::FloatProducts>;
 /// What Model's batch forward gives, until it is asked once more.
 template <class Model, attune::CacheShape shape, class Set>
 const typename Model::Output& batch_of(const Set& parameters, const typename Model::Input& x) {

@@ -27,7 +27,7 @@ enum class Masking {
 enum class Precision {
   kFloats = 0,
   kIntegers = 1,      // Int8Training
-  kRoundedTape = 2,   // PackedTape in 8 bits
+  kRoundedTape = 2,   // QuantizedTape in 8 bits
   kInference = 3,     // zoo/inference.hpp
   kInt8Inference = 4  // with keys and values in 8 bits
 };
@@ -51,7 +51,7 @@ struct Defaults {
   static constexpr int kClasses = 5;                          // bound of targets
   static constexpr bool kTranslates = false;                  // two sequences in one
   static constexpr bool kStreams = false;                     // token by token
-  static constexpr bool kPacksTape = true;                    // PackedTape saves memory
+  static constexpr bool kPacksTape = true;                    // QuantizedTape saves memory
   static constexpr bool kHasLanes = true;                     // Lockstep takes it
   static constexpr Precision kOnBoards = Precision::kFloats;  // in the image of all models (zoo/golden.cpp)
   static void fill_constants() {}
@@ -220,7 +220,7 @@ struct Int8Base : Defaults {
       Sequential<Frozen<Front, Constants<Front>::integers>,
                  Adapted<Before, Constants<Before>::integers, kLowRank>,
                  BiasesAndNorms<Before, Constants<Before>::integers>, Pool<PoolingKind::kMean>, Classify>;
-  using Optimizer = Bfloat16MasterWeights<AdamW>;
+  using Optimizer = StochasticBfloat16<AdamW>;
   static constexpr Optimizer::Options kOptions{.learning_rate = 0.02f};
   static void fill_constants() {
     Constants<Front>::fill(4);

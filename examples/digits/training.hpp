@@ -19,7 +19,7 @@ inline constexpr attune::CosineSchedule kLearningRate{
 inline constexpr float kWeightDecay = kSmall ? 0.01f : 0.1f;
 
 using Loss = attune::CrossEntropy<attune::CrossEntropyOptions{.label_smoothing = 0.1}>;
-/// Products of floats, or of integers of 8 bits; master weights in floats, or in bf16: --precision.
+/// Products of floats, or of integers of 8 bits; weights in floats, or in bf16: --precision.
 #if ATTUNE_EXAMPLE_PRECISION_INT8_BF16
 #define ATTUNE_EXAMPLE_PRECISION_INT8 1
 #define ATTUNE_EXAMPLE_PRECISION_BF16 1
@@ -27,10 +27,10 @@ using Loss = attune::CrossEntropy<attune::CrossEntropyOptions{.label_smoothing =
 #if ATTUNE_EXAMPLE_PRECISION_INT8
 using Plan = attune::Int8Training;
 #else
-using Plan = attune::Streaming;
+using Plan = attune::BySequence;
 #endif
 #if ATTUNE_EXAMPLE_PRECISION_BF16
-using Optimizer = attune::Bfloat16MasterWeights<attune::AdamW>;
+using Optimizer = attune::StochasticBfloat16<attune::AdamW>;
 #else
 using Optimizer = attune::AdamW;
 #endif

@@ -40,7 +40,7 @@ class Watch {
   attune::Status learn(int condition) {
     attune::Status status = sums_.add(inspected_, condition);
     const int count = sums_.examples();
-    if (status == attune::Status::kOk && count >= kLeast && count % kFit == 0) status = distance_.fit(sums_);
+    if (status == attune::Status::kOk && count >= kMin && count % kFit == 0) status = distance_.fit(sums_);
     if (status != attune::Status::kOk || !(inspected_score_ < 1e30f)) return status;
     status = usual_.add(inspected_score_);
     if (usual_.count() == kScores) {
@@ -52,7 +52,7 @@ class Watch {
   }
 
  private:
-  static constexpr int kLeast = 40, kFit = 8;   // inspections before the first distance, and between two
+  static constexpr int kMin = 40, kFit = 8;     // inspections before the first distance, and between two
   static constexpr std::uint32_t kScores = 64;  // of a threshold, since the machine changes
 
   attune::ClosedFormHead<kWidth, kConditions> sums_{};

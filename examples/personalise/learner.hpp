@@ -316,7 +316,7 @@ class Learner<Method::kCached, kBase, kFront> {
 
 /// The last layer alone, behind the features of the constant front.
 template <const auto& kBase, const auto& kFront>
-class HeadAlone {
+class LinearProbe {
  public:
   static constexpr int kTrainedParameters = sizeof(Head::Parameters) / sizeof(float);
 
@@ -342,9 +342,9 @@ class HeadAlone {
 /// Each digit is the mean m of its takes' features; the nearest one has the largest x·m − |m|²/2, so that it
 /// is a linear layer.
 template <const auto& kBase, const auto& kFront>
-class Learner<Method::kNearestMean, kBase, kFront> : public HeadAlone<kBase, kFront> {
-  using HeadAlone<kBase, kFront>::front_;
-  using HeadAlone<kBase, kFront>::head_;
+class Learner<Method::kNearestMean, kBase, kFront> : public LinearProbe<kBase, kFront> {
+  using LinearProbe<kBase, kFront>::front_;
+  using LinearProbe<kBase, kFront>::head_;
 
  public:
   static constexpr attune::MemoryReport memory() {
@@ -373,9 +373,9 @@ class Learner<Method::kNearestMean, kBase, kFront> : public HeadAlone<kBase, kFr
 /// The last layer is solved for: from the takes' features, and from the factory's, so that little is
 /// forgotten.
 template <const auto& kBase, const auto& kFront>
-class Learner<Method::kClosedForm, kBase, kFront> : public HeadAlone<kBase, kFront> {
-  using HeadAlone<kBase, kFront>::front_;
-  using HeadAlone<kBase, kFront>::head_;
+class Learner<Method::kClosedForm, kBase, kFront> : public LinearProbe<kBase, kFront> {
+  using LinearProbe<kBase, kFront>::front_;
+  using LinearProbe<kBase, kFront>::head_;
 
  public:
   static constexpr attune::MemoryReport memory() {
@@ -403,9 +403,9 @@ class Learner<Method::kClosedForm, kBase, kFront> : public HeadAlone<kBase, kFro
 
 /// The same without labels. Features of the takes are kept in 8 bits.
 template <const auto& kBase, const auto& kFront>
-class Learner<Method::kClosedFormUnlabeled, kBase, kFront> : public HeadAlone<kBase, kFront> {
-  using HeadAlone<kBase, kFront>::front_;
-  using HeadAlone<kBase, kFront>::head_;
+class Learner<Method::kClosedFormUnlabeled, kBase, kFront> : public LinearProbe<kBase, kFront> {
+  using LinearProbe<kBase, kFront>::front_;
+  using LinearProbe<kBase, kFront>::head_;
 
  public:
   static constexpr attune::MemoryReport memory() {

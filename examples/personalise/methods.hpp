@@ -151,7 +151,7 @@ inline constexpr bool kInIntegers = ATTUNE_EXAMPLE_PRECISION_INT8;
 /// A constant base in integers is multiplied in integers; trained weights need integers of their own.
 template <Method method>
 struct PlanOf {
-  using InFloats = std::conditional_t<steps_by_take(method), attune::UpdateInBackward, attune::Streaming>;
+  using InFloats = std::conditional_t<steps_by_take(method), attune::UpdateInBackward, attune::BySequence>;
   static constexpr bool kTrainsWeights = method == Method::kFull || method == Method::kFullLowPrecision;
   using type =
       std::conditional_t<kInIntegers && kTrainsWeights, attune::Int8TrainingWith<InFloats>, InFloats>;
@@ -170,14 +170,14 @@ struct OptimizerOf<Method::kFull> {
 };
 template <>
 struct OptimizerOf<Method::kFullLowPrecision> {
-  using type = attune::Bfloat16MasterWeights<
+  using type = attune::StochasticBfloat16<
       attune::Adam<attune::AdamVariant{.moments = attune::MomentPrecision::kInt8}>>;
 };
 template <>
 struct OptimizerOf<Method::kLoraLowPrecision> : OptimizerOf<Method::kFullLowPrecision> {};
 template <>
 struct OptimizerOf<Method::kLoraSgdBf16> {
-  using type = attune::Bfloat16MasterWeights<attune::Sgd<>>;
+  using type = attune::StochasticBfloat16<attune::Sgd<>>;
 };
 template <Method method>
 using Optimizer = typename OptimizerOf<method>::type;

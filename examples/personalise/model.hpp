@@ -35,7 +35,7 @@ using Head = attune::Linear<attune::LinearShape{1, kWidth, kDigits}>;
 using Front = FrontOf<attune::Checkpointed<attune::EncoderLayer<encoder(false)>>>;
 using Whole = attune::Sequential<Front, Head>;
 /// Less time, more RAM: the same with a tape in 8 bits.
-using PackedFront = attune::PackedTape<FrontOf<attune::EncoderLayer<encoder(false)>>>;
+using PackedFront = attune::QuantizedTape<FrontOf<attune::EncoderLayer<encoder(false)>>>;
 /// What a PC trains: the same, of the same bits.
 using Base = attune::Sequential<FrontOf<attune::EncoderLayer<encoder(true)>>, Head>;
 /// Sums over a device's features, and over the factory's, which are in flash.

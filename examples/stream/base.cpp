@@ -56,7 +56,7 @@ int main() {
   const Vocabulary vocabulary{tokens};
   Corpus corpus;
   if (tokens.size() == kVocabulary) corpus.ids = encode_all(text, vocabulary);
-  if (corpus.ids.size() < Corpus::kLeast) {
+  if (corpus.ids.size() < Corpus::kMin) {
     port::print("stream cannot learn from ", path.c_str(), ": it wants a text of about 50 KB or more, with ",
                 kVocabulary, " tokens in it\n");
     return 2;

@@ -28,7 +28,7 @@ using attune::Status;
 constexpr auto& kBase = attune::kInFlash<Names, stream_base>;
 constexpr attune::CacheShape kLastTokens{.window = kTokens};
 using Cache = attune::KeyValueCache<Model, kLastTokens>;
-constexpr int kTogether = 2;  // tokens of the prompt: as many as there is RAM for
+constexpr int kBlock = 2;  // tokens of the prompt: as many as there is RAM for
 
 /// What a step works on, first those of the prompt, then those of single tokens.
 template <int tokens>
@@ -40,13 +40,13 @@ struct StepAndDraw : Step<1> {
   attune::SamplingScratch<kVocabulary> sampling;
 };
 union PromptOrToken {
-  Step<kTogether> prompt;
+  Step<kBlock> prompt;
   StepAndDraw token;
 };
 constexpr attune::MemoryReport kMemory = [] {
-  attune::MemoryReport memory = attune::stream_memory<Model, kLastTokens, kTogether>();
+  attune::MemoryReport memory = attune::stream_memory<Model, kLastTokens, kBlock>();
   memory.parameters = 0;  // which are in flash
-  memory.scratch += sizeof(PromptOrToken) - sizeof(Step<kTogether>);
+  memory.scratch += sizeof(PromptOrToken) - sizeof(Step<kBlock>);
   return memory;
 }();
 static_assert(kMemory.total() <= 120 * 1024);  // the RAM contract, checked by the compiler
@@ -130,7 +130,7 @@ Status read_prompt(Text& text, int count) {
   };
   Status status = Status::kOk;
   int first = 0;
-  for (; status == Status::kOk && first + kTogether < count; first += kTogether) {
+  for (; status == Status::kOk && first + kBlock < count; first += kBlock) {
     status = read(first, shared.prompt);
   }
   for (; status == Status::kOk && first + 1 < count; ++first) status = read(first, shared.token);

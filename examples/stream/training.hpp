@@ -36,7 +36,7 @@ inline std::vector<int> encode_all(std::string_view text, const Vocabulary& voca
 /// Tokens of a text, in stretches that are for training but for the last of each kEvery.
 struct Corpus {
   static constexpr std::size_t kStretch = 1024, kEvery = 16;
-  static constexpr std::size_t kLeast = kStretch * kEvery;
+  static constexpr std::size_t kMin = kStretch * kEvery;
   std::vector<int> ids;
 
   [[nodiscard]] static bool held_out(std::size_t token) { return token / kStretch % kEvery == kEvery - 1; }

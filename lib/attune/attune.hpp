@@ -80,8 +80,8 @@
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/frozen.hpp>
 #include <attune/models/grow_head.hpp>
-#include <attune/models/head_alone.hpp>
-#include <attune/models/packed_tape.hpp>
+#include <attune/models/linear_probe.hpp>
+#include <attune/models/quantized_tape.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/sampling.hpp>
@@ -97,7 +97,6 @@
 #include <attune/training/balanced_labels.hpp>
 #include <attune/training/batch.hpp>
 #include <attune/training/batch_update.hpp>
-#include <attune/training/bfloat16_master_weights.hpp>
 #include <attune/training/check_gradients.hpp>
 #include <attune/training/closed_form_head.hpp>
 #include <attune/training/cross_entropy.hpp>
@@ -118,13 +117,14 @@
 #include <attune/training/schedule.hpp>
 #include <attune/training/self_test.hpp>
 #include <attune/training/sgd.hpp>
+#include <attune/training/shared_buffers.hpp>
 #include <attune/training/state.hpp>
 #include <attune/training/step_result.hpp>
+#include <attune/training/stochastic_bfloat16.hpp>
 #include <attune/training/trainer.hpp>
 #include <attune/training/training_in_slices.hpp>
 #include <attune/training/unlabeled_head.hpp>
 #include <attune/training/update_in_backward.hpp>
-#include <attune/training/workspace.hpp>
 
 #include <attune/exchange/average_safetensors.hpp>
 #include <attune/exchange/cpp_header.hpp>

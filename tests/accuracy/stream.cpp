@@ -43,7 +43,7 @@ int main(int argc, char** argv) {
   const std::vector<Token> tokens = learn_vocabulary(text, kVocabulary);
   if (tokens.size() != kVocabulary) return 1;
   const std::vector<int> ids = encode_all(text, Vocabulary{tokens});
-  if (ids.size() < Corpus::kLeast) return 1;
+  if (ids.size() < Corpus::kMin) return 1;
   const auto training = std::make_unique<Training>(Corpus{ids}, steps);
   for (int step = 0; step < steps; ++step) {
     if (!training->step(step).ok()) return 1;
@@ -60,7 +60,7 @@ int main(int argc, char** argv) {
   if (!accuracy::for_each_precision<Model>(training->parameters(), in_one_go)) return 1;
 
   using Cache = attune::KeyValueCache<Model, attune::CacheShape{.capacity = kTokens,
-                                                                .numbers = attune::CacheNumbers::kInt8}>;
+                                                                .precision = attune::CachePrecision::kInt8}>;
   const auto cache = std::make_unique<Cache>();
   const auto of_token = std::make_unique<Cache::Scratch<>>();
   const auto packed = std::make_unique<Model::ParametersOf<attune::PackedInt8Weights, attune::Tensor>>();

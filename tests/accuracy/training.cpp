@@ -42,7 +42,7 @@ bool print_mean(const char* precision) {
 }  // namespace
 
 int main() {
-  return print_mean<attune::Streaming>("float") && print_mean<attune::Int8Training>("trained in integers")
+  return print_mean<attune::BySequence>("float") && print_mean<attune::Int8Training>("trained in integers")
              ? 0
              : 1;
 }

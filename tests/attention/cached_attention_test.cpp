@@ -82,7 +82,7 @@ TEST(CachedAttention, keeps_no_more_than_the_window_of_a_layer) {
   using Layer = MultiHeadAttention<kQuantized>;
   static_assert(sizeof(attune::KeyValueCache<Layer, CacheShape{.capacity = 7000}>) ==
                 sizeof(attune::KeyValueCache<Layer, CacheShape{.window = 18, .sinks = 2}>));
-  static_assert(attune::KeyValueCache<Layer, CacheShape{.capacity = 7000}>::kMostTokens == 7000);
+  static_assert(attune::KeyValueCache<Layer, CacheShape{.capacity = 7000}>::kMaxTokens == 7000);
 }
 
 TEST(CachedAttention, has_the_bits_of_the_batch_for_close_and_distant_scores) {
@@ -96,7 +96,7 @@ TEST(CachedAttention, has_the_bits_of_the_batch_for_close_and_distant_scores) {
 
 // Values that the batch packs at once, and 16 columns at a time.
 constexpr CacheShape in_int8(CacheShape shape) {
-  shape.numbers = attune::CacheNumbers::kInt8;
+  shape.precision = attune::CachePrecision::kInt8;
   return shape;
 }
 TEST(CachedAttention, in_8_bits_has_the_bits_of_the_batch_in_integers) {

@@ -58,11 +58,11 @@ TEST(CausalMask, offset_moves_the_diagonal) {
 }
 
 TEST(CausalMask, takes_any_offset) {
-  constexpr int kMost = std::numeric_limits<int>::max(), kLeast = std::numeric_limits<int>::min();
-  expect_row(masked_row<4>(attune::CausalMask{kMost}, 0), {1, 2, 3, 4});
-  expect_row(masked_row<4>(attune::CausalMask{kMost}, 3), {1, 2, 3, 4});
-  expect_row(masked_row<4>(attune::CausalMask{kMost - 1}, 3), {1, 2, 3, 4});
-  expect_row(masked_row<4>(attune::CausalMask{kLeast}, 3), {kHidden, kHidden, kHidden, kHidden});
+  constexpr int kMax = std::numeric_limits<int>::max(), kMin = std::numeric_limits<int>::min();
+  expect_row(masked_row<4>(attune::CausalMask{kMax}, 0), {1, 2, 3, 4});
+  expect_row(masked_row<4>(attune::CausalMask{kMax}, 3), {1, 2, 3, 4});
+  expect_row(masked_row<4>(attune::CausalMask{kMax - 1}, 3), {1, 2, 3, 4});
+  expect_row(masked_row<4>(attune::CausalMask{kMin}, 3), {kHidden, kHidden, kHidden, kHidden});
 }
 
 TEST(KeyPaddingMask, keeps_all_keys_by_default) {

@@ -394,7 +394,7 @@ using Attention = attune::MultiHeadAttention<AttentionShape{
     .seq_len = 6, .d_model = 8, .num_heads = 2, .keep_weights = keep}>;
 template <bool keep>
 using WithOptions = attune::MultiHeadAttention<keep ? kOptions : recomputed(kOptions)>;
-template <class Model, int batch, class Plan = attune::Streaming>
+template <class Model, int batch, class Plan = attune::BySequence>
 using Trained = attune::Trainer<Model, attune::MeanSquaredError, attune::AdamW, batch, Plan>;
 
 }  // namespace

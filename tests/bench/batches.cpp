@@ -26,7 +26,7 @@ template <class Plan>
 using Trainer =
     attune::Trainer<attune::MultiHeadAttention<kTiny>, attune::MeanSquaredError, attune::AdamW, kBatch, Plan>;
 Trainer<attune::Lockstep> lockstep;
-Trainer<attune::Streaming> streaming;
+Trainer<attune::BySequence> streaming;
 Trainer<attune::Lockstep>::BatchInput inputs;
 Trainer<attune::Lockstep>::BatchTarget targets;
 
@@ -113,7 +113,7 @@ void fill(auto& values, attune::Rng& rng, unsigned ids) {
 template <class Model, class Loss, int batch, int tokens = 0>
 void measure_model(const std::string& name, unsigned ids = 1) {
   static attune::Trainer<Model, Loss, attune::AdamW, batch, attune::Lockstep> together;
-  static attune::Trainer<Model, Loss, attune::AdamW, batch, attune::Streaming> per_sequence;
+  static attune::Trainer<Model, Loss, attune::AdamW, batch, attune::BySequence> per_sequence;
   static typename decltype(together)::BatchInput x;
   static typename decltype(together)::BatchTarget target;
   attune::Rng rng(1);
@@ -190,7 +190,7 @@ struct OwnDecoder {
   }
   static void backward(const Parameters& p, attune::ConstView<Input> x, Tape& tape,
                        attune::ConstView<Output> dy, auto&& dx, Parameters& gradients, Scratch& scratch) {
-    if constexpr (attune::kAsked<decltype(dx)>) {
+    if constexpr (attune::kWanted<decltype(dx)>) {
       Decoder::backward(p, x, x, tape, dy, dx, scratch.d_memory, gradients, scratch.layer);
       for (int i = 0; i < Input::size; ++i) dx.data[i] += scratch.d_memory.values[i];
     } else {
@@ -239,8 +239,8 @@ using MlpTrainer = attune::Trainer<Mlp<rows>, attune::MeanSquaredError, attune::
 
 void measure_samples() {
   constexpr int kSamples = 32;
-  static MlpTrainer<kSamples, 1, attune::Streaming> in_rows;
-  static MlpTrainer<1, kSamples, attune::Streaming> per_sample;
+  static MlpTrainer<kSamples, 1, attune::BySequence> in_rows;
+  static MlpTrainer<1, kSamples, attune::BySequence> per_sample;
   static MlpTrainer<1, kSamples, attune::Lockstep> lanes;
   static decltype(in_rows)::BatchInput x;
   static decltype(in_rows)::BatchTarget target;

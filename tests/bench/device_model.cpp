@@ -20,7 +20,7 @@ constexpr bench::ModelShape kShape = bench::shape_of(ATTUNE_BENCH_MODEL);
 using Model = bench::Model<kShape>;
 using Loss = bench::LossOf<kShape>;
 using Mask = bench::MaskOf<kShape>;
-template <class OfModel, class Plan = attune::Streaming>
+template <class OfModel, class Plan = attune::BySequence>
 using TrainerOf = attune::Trainer<OfModel, Loss, attune::AdamW, 1, Plan>;
 using Trainer = TrainerOf<Model>;
 using PackedSet = Model::ParametersOf<attune::PackedInt8Weights, attune::Tensor>;
@@ -141,11 +141,11 @@ int main() {
   measure_forward();
   if constexpr (sizeof(PackedForward) <= ATTUNE_BENCH_MEMORY_SIZE) measure_packed_forward();
   if constexpr (sizeof(StepOfAll<attune::Int8Training>) <= ATTUNE_BENCH_MEMORY_SIZE) {
-    measure_step(in_memory<StepOfAll<attune::Streaming>>(), "step", bench::step_macs(kShape));
+    measure_step(in_memory<StepOfAll<attune::BySequence>>(), "step", bench::step_macs(kShape));
     measure_step(in_memory<StepOfAll<attune::Int8Training>>(), "int8_step", bench::step_macs(kShape));
   }
   if constexpr (kShape.kind == bench::Kind::kClassifier) {
-    measure_lora_step<Model::Parameters, attune::Streaming>("lora_step");
+    measure_lora_step<Model::Parameters, attune::BySequence>("lora_step");
     measure_lora_step<PackedSet, attune::Int8Training>("int8_lora_step");
   }
   return 0;

@@ -66,9 +66,9 @@ int main() {
                                                               attune::NoMask{});
   measure<Four, Repeat<4, Checkpointed<EncoderLayer<kAgain>>>>("recompute.encoder_64x32x4.both",
                                                                attune::NoMask{});
-  using attune::PackedTape;
-  measure<Four, PackedTape<Repeat<4, EncoderLayer<kKept>>>>("recompute.encoder_64x32x4.packed",
-                                                            attune::NoMask{});
-  measure<Four, PackedTape<Repeat<4, EncoderLayer<kAgain>>>>("recompute.encoder_64x32x4.packed_weights",
-                                                             attune::NoMask{});
+  using attune::QuantizedTape;
+  measure<Four, QuantizedTape<Repeat<4, EncoderLayer<kKept>>>>("recompute.encoder_64x32x4.packed",
+                                                               attune::NoMask{});
+  measure<Four, QuantizedTape<Repeat<4, EncoderLayer<kAgain>>>>("recompute.encoder_64x32x4.packed_weights",
+                                                                attune::NoMask{});
 }

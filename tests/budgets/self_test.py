@@ -114,7 +114,7 @@ def check_stack_bound():
 
 
 TEMPLATES = """
-namespace attune::inline v1_0_unfused {
+namespace attune::inline v2_0_unfused {
 template <int bytes> struct Task {
   template <class T> NOINLINE static int deep(T (*)[(bytes > 3)]) { FRAME(bytes); return frame[0] + leaf(); }
 };
@@ -125,7 +125,7 @@ int main() { return attune::Task<300>::deep<int>(nullptr) + 1; }
 
 def check_names():
     for name, expected in (
-            ("main", "main"), ("attune::v1_0_unfused::Trainer<attune::v1_0_unfused::Layer<(Shape){4, 8}>, Loss>::step", "attune::Trainer::step"),
+            ("main", "main"), ("attune::v2_0_unfused::Trainer<attune::v2_0_unfused::Layer<(Shape){4, 8}>, Loss>::step", "attune::Trainer::step"),
             ("f<((3)>(2)), int>", "f"), ("A<1>::operator()<B<2> >", "A::operator()"), ("A<1>::operator<< <int>", "A::operator<<"),
             ("A::operator-> <int>", "A::operator->"), ("A<1>::operator<=>", "A::operator<=>"), ("operator< <int>", "operator<"),
             ("(anonymous namespace)::f<1>", "(anonymous namespace)::f"), ("f<int> [clone .constprop.0] [clone .isra.0]", "f"),

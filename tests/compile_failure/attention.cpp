@@ -36,7 +36,8 @@ const auto mask = attune::additive_mask_per_head<2>(biases());
 constexpr attune::AttentionShape kShape{.seq_len = 4, .d_model = 8, .num_heads = 4};
 using Layer = attune::MultiHeadAttention<kShape>;
 
-void use(const Layer::Parameters& parameters, const Layer::Input& x, Layer::Output& y, Layer::InferenceScratch& scratch) {
+void use(const Layer::Parameters& parameters, const Layer::Input& x, Layer::Output& y,
+         Layer::InferenceScratch& scratch) {
   attune::Tensor<float, 2 * 4, 4> biases{};
   attune::infer<Layer>(parameters, x, y, scratch, attune::additive_mask_per_head<2>(biases));
 }
@@ -55,7 +56,8 @@ void infer(const Layer::Parameters& parameters, Layer::InferenceScratch& scratch
 // error: attune::scaled_dot_product_attention: weights are a strided view
 using Keys = attune::Tensor<float, 4, 8>;
 
-void use(const Keys& query, const Keys& key, const Keys& value, Keys& context, attune::Tensor<float, 4, 16>& weights) {
+void use(const Keys& query, const Keys& key, const Keys& value, Keys& context,
+         attune::Tensor<float, 4, 16>& weights) {
   attune::scaled_dot_product_attention(query, key, value, context, attune::view(weights).columns<4>(0), 1.0f);
 }
 
@@ -114,7 +116,8 @@ attune::MultiHeadAttention<kShape>::Parameters parameters;
 constexpr attune::AttentionShape kShape{.seq_len = 4, .d_model = 8, .num_heads = 2, .kv_len = 5};
 using Layer = attune::MultiHeadAttention<kShape>;
 
-void use(const Layer::Parameters& parameters, const Layer::Input& x, Layer::Output& y, Layer::InferenceScratch& scratch) {
+void use(const Layer::Parameters& parameters, const Layer::Input& x, Layer::Output& y,
+         Layer::InferenceScratch& scratch) {
   Layer::forward(parameters, x, y, scratch);
 }
 
@@ -202,10 +205,10 @@ using Layer = attune::MultiHeadAttention<attune::AttentionShape{
     .seq_len = 4, .d_model = 8, .num_heads = 2, .kv_len = 5}>;
 attune::KeyValueCache<Layer, attune::CacheShape{.capacity = 8}> cache;
 
-// case: weights_of_a_packed_tape
-// error: attune::MultiHeadAttention: the weights of a packed tape cannot be read; leave out PackedTape
+// case: weights_of_a_quantized_tape
+// error: attune::MultiHeadAttention: the weights of a packed tape cannot be read; leave out QuantizedTape
 using Layer = attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 4, .d_model = 8, .num_heads = 2}>;
-using Model = attune::PackedTape<attune::Repeat<2, Layer>>;
+using Model = attune::QuantizedTape<attune::Repeat<2, Layer>>;
 
 void use(const Model::Tape& tape, Layer::Weights& mean) { tape.layers[0].average_weights(mean); }
 

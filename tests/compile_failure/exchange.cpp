@@ -129,7 +129,7 @@ constexpr auto& kWeights = attune::kInFlash<attune::PyTorchModule<Model>, File>;
 
 // case: model_file_of_a_quantized_key
 // error: attune: this tensor must be F64, F32, F16 or BF16, or an I8 weight with its row scales in
-// error by gcc: TensorNamed<attune::v1_0_unfused::detail::Name<7>{"bias_k"}>
+// error by gcc: TensorNamed<attune::v2_0_unfused::detail::Name<7>{"bias_k"}>
 using Model = attune::MultiHeadAttention<attune::AttentionShape{
     .seq_len = 1, .d_model = 2, .num_heads = 1, .bias = false, .add_bias_kv = true}>;
 extern "C" const float model_file[96];
@@ -144,7 +144,7 @@ constexpr auto& kWeights = attune::kInFlash<attune::PyTorchModule<Model>, File>;
 
 // case: model_file_of_another_model
 // error: attune: the file has a tensor that the model lacks: use the model's file, other names in
-// error by gcc: TensorNamed<attune::v1_0_unfused::detail::Name<6>{"scale"}>
+// error by gcc: TensorNamed<attune::v2_0_unfused::detail::Name<6>{"scale"}>
 // error by clang: TensorNamed<'s', 'c', 'a', 'l', 'e'>
 #include "model_file.hpp"
 
@@ -157,7 +157,7 @@ constexpr auto& kWeights = attune::kInFlash<attune::PyTorchModule<Model>, File>;
 // error: attune: this tensor has different shapes in the file and in the model
 // error: InFile<2, 3>
 // error: InModel<3, 2>
-// error by gcc: TensorNamed<attune::v1_0_unfused::detail::Name<7>{"weight"}>
+// error by gcc: TensorNamed<attune::v2_0_unfused::detail::Name<7>{"weight"}>
 // error by clang: TensorNamed<'w', 'e', 'i', 'g', 'h', 't'>
 #include "model_file.hpp"
 
@@ -172,9 +172,7 @@ constexpr auto& kWeights = attune::kInFlash<attune::PyTorchModule<Model>, File>;
 // error: InModel<3>
 #include "model_file.hpp"
 
-MODEL_FILE(
-    R"({"bias":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}})",
-    16)
+MODEL_FILE(R"({"bias":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}})", 16)
 constexpr auto& kWeights = attune::kCopied<attune::PyTorchModule<Model>, File>;
 
 // case: model_file_of_conv1d_in_flash
@@ -209,7 +207,7 @@ constexpr auto& kWeights = attune::kInFlash<attune::PyTorchModule<Model>, File>;
 
 // case: model_file_of_weights_of_two_types
 // error: attune::kInFlash: this tensor has the first type and needs the second; name it in WEIGHTS or FLOATS
-// error by gcc: TensorOfAnotherType<attune::v1_0_unfused::detail::TensorNamed<attune::v1_0_unfused::detail::Name<9>{"1.weight"}>, attune::v1_0_unfused::ElementType::kF32, attune::v1_0_unfused::ElementType::kF16>
+// error by gcc: TensorOfAnotherType<attune::v2_0_unfused::detail::TensorNamed<attune::v2_0_unfused::detail::Name<9>{"1.weight"}>, attune::v2_0_unfused::ElementType::kF32, attune::v2_0_unfused::ElementType::kF16>
 using Model = attune::Sequential<attune::Linear<attune::LinearShape{1, 2, 2, false}>,
                                  attune::Linear<attune::LinearShape{1, 2, 2, false}>>;
 extern "C" const float model_file[96];
@@ -224,18 +222,16 @@ constexpr auto& kWeights = attune::kInFlash<attune::PyTorchModule<Model>, File>;
 
 // case: model_file_without_a_tensor
 // error: attune: the file lacks this tensor: use the model's file, or other names in PyTorchModule
-// error by gcc: TensorNamed<attune::v1_0_unfused::detail::Name<7>{"weight"}>
+// error by gcc: TensorNamed<attune::v2_0_unfused::detail::Name<7>{"weight"}>
 // error by clang: TensorNamed<'w', 'e', 'i', 'g', 'h', 't'>
 #include "model_file.hpp"
 
-MODEL_FILE(
-    R"({"bias":{"dtype":"F32","shape":[3],"data_offsets":[0,12]}})",
-    12)
+MODEL_FILE(R"({"bias":{"dtype":"F32","shape":[3],"data_offsets":[0,12]}})", 12)
 constexpr auto& kWeights = attune::kInFlash<attune::PyTorchModule<Model>, File>;
 
 // case: model_file_without_scales
 // error: attune: this tensor must be F64, F32, F16 or BF16, or an I8 weight with its row scales in
-// error by gcc: TensorNamed<attune::v1_0_unfused::detail::Name<7>{"weight"}>
+// error by gcc: TensorNamed<attune::v2_0_unfused::detail::Name<7>{"weight"}>
 using Model = attune::Linear<attune::LinearShape{1, 2, 3}>;
 extern "C" const float model_file[96];
 struct File {

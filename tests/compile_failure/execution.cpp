@@ -1,10 +1,11 @@
 // Misuse of attune/execution that must not compile, a case each: tests/compile_failure/run compiles them one by one.
 
 // case: cache_in_8_bits_of_doubles
-// error: attune::KeyValueCache: an 8-bit cache needs a model in float; leave .numbers out of CacheShape
+// error: attune::KeyValueCache: an 8-bit cache needs a model in float; leave .precision out of CacheShape
 using Layer =
     attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 4, .d_model = 8, .num_heads = 2}, double>;
-attune::KeyValueCache<Layer, attune::CacheShape{.capacity = 8, .numbers = attune::CacheNumbers::kInt8}> cache;
+attune::KeyValueCache<Layer, attune::CacheShape{.capacity = 8, .precision = attune::CachePrecision::kInt8}>
+    cache;
 
 // case: cache_of_a_capacity_and_a_window
 // error: attune::KeyValueCache: set either a capacity or a window in CacheShape, to a positive number of

@@ -1,7 +1,7 @@
 // Misuse of attune/host that must not compile, a case each: tests/compile_failure/run compiles them one by one.
 
 // case: parallel_trainer_in_lockstep
-// error: attune::host::ParallelTrainer: the plan must be Streaming or Int8Training
+// error: attune::host::ParallelTrainer: the plan must be BySequence or Int8Training
 // errors: 2  the constraint of the class that takes it is told, too
 #include <attune/host/parallel_trainer.hpp>
 

@@ -52,9 +52,9 @@ template void run<attune::Sequential<attune::Linear<attune::LinearShape{3, 4, 4}
 
 // case: embedding_behind_a_layer
 // error: attune: a layer that takes token ids must be the first of a Sequential; it cannot follow another
-using Model =
-    attune::Sequential<attune::Linear<attune::LinearShape{4, 8, 8}>,
-                       attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 9, .d_model = 8}>>;
+using Model = attune::Sequential<
+    attune::Linear<attune::LinearShape{4, 8, 8}>,
+    attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 9, .d_model = 8}>>;
 Model::Parameters parameters;
 
 // case: encoder_above_frozen_decoder_layers
@@ -64,8 +64,9 @@ Model::Parameters parameters;
 
 using Layer = attune::DecoderLayer<kDecoder>;
 static Layer::Parameters constants;
-using Model = attune::EncoderDecoder<
-    Encoder, attune::Sequential<attune::Frozen<Layer, constants>, attune::Linear<attune::LinearShape{3, 4, 4}>>>;
+using Model =
+    attune::EncoderDecoder<Encoder, attune::Sequential<attune::Frozen<Layer, constants>,
+                                                       attune::Linear<attune::LinearShape{3, 4, 4}>>>;
 static_assert(sizeof(Model::Parameters) > 0);
 
 // case: encoder_decoder_mask_for_an_encoder
@@ -81,7 +82,8 @@ void masked(attune::Trainer<Encoder>& trainer, const Encoder::Input& x) {
 // error: attune::EncoderDecoder: the encoder's output is not the memory of a decoder layer
 #include "encoder_decoder.hpp"
 
-constexpr attune::EncoderLayerShape kLonger{.attention = {.seq_len = 7, .d_model = 4, .num_heads = 2}, .d_ff = 6};
+constexpr attune::EncoderLayerShape kLonger{.attention = {.seq_len = 7, .d_model = 4, .num_heads = 2},
+                                            .d_ff = 6};
 using Model = attune::EncoderDecoder<attune::EncoderLayer<kLonger>, Decoder>;
 static attune::Trainer<Model> trainer;
 void train(const Model::Input& x, const Model::Output& y) { (void)trainer.accumulate(x, y); }
@@ -153,7 +155,7 @@ struct Projection {
     for (int i = 0; i < kIn; ++i) {
       for (int j = 0; j < kOut; ++j) gradients.weight(i, j) += x(0, i) * dy(0, j);
     }
-    if constexpr (attune::kAsked<decltype(dx)>) attune::multiply_transposed(dy, p.weight, dx);
+    if constexpr (attune::kWanted<decltype(dx)>) attune::multiply_transposed(dy, p.weight, dx);
   }
 };
 
@@ -192,11 +194,11 @@ static attune::Linear<attune::LinearShape{.rows = 1, .d_in = 2, .d_out = 4}>::Pa
 using Model = attune::Sequential<attune::Frozen<Head, other>, attune::Linear<attune::LinearShape{1, 2, 4}>>;
 static_assert(sizeof(Model::Parameters) > 0);
 
-// case: head_alone_of_no_sequential
-// error: attune::HeadAlone: the model must be a Sequential whose last layer with parameters is the head; use Sequential<Frozen<Body, kBody>, Head>
+// case: linear_probe_of_no_sequential
+// error: attune::LinearProbe: the model must be a Sequential whose last layer with parameters is the head; use Sequential<Frozen<Body, kBody>, Head>
 using Model = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 4, .d_out = 2}>;
 static Model::Parameters constants;
-using Tuned = attune::HeadAlone<Model, constants>;
+using Tuned = attune::LinearProbe<Model, constants>;
 static_assert(sizeof(Tuned::Parameters) > 0);
 
 // case: logits_of_several_rows
@@ -231,21 +233,22 @@ constexpr bool kMean = Huber<HuberOptions{.delta = 1e-60}>::kMeanOverBatch;
 LayerNorm<NormShape{.rows = 4, .d_model = 8, .epsilon = kInfinity}>::Input normalized;
 KeyValueCache<Attention, CacheShape{.window = 1 << 28 | 1}> cache;
 
-// case: packed_tape_of_a_single_layer
-// error: attune::PackedTape: packing the tape of a single layer saves nothing; use PackedTape on the whole
-// error: attune::PackedTape: packing the tape of a single layer saves nothing; use PackedTape on the whole
+// case: quantized_tape_of_a_single_layer
+// error: attune::QuantizedTape: packing the tape of a single layer saves nothing; use QuantizedTape on the whole
+// error: attune::QuantizedTape: packing the tape of a single layer saves nothing; use QuantizedTape on the whole
 using Layer = attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 4, .d_model = 8, .num_heads = 2}>;
-static attune::Trainer<attune::PackedTape<Layer>> trainer;
+static attune::Trainer<attune::QuantizedTape<Layer>> trainer;
 
-// case: packed_tape_of_doubles
-// error: attune::PackedTape: an 8- or 16-bit tape needs a model in float
+// case: quantized_tape_of_doubles
+// error: attune::QuantizedTape: an 8- or 16-bit tape needs a model in float
 using Layer = attune::EncoderLayer<
     attune::EncoderLayerShape{.attention = {.seq_len = 4, .d_model = 8, .num_heads = 2}, .d_ff = 8}, double>;
-static attune::PackedTape<Layer>::Tape tape;
+static attune::QuantizedTape<Layer>::Tape tape;
 
 // case: repeat_of_an_embedding
 // error: attune: a layer that takes token ids must be the first of a Sequential; it cannot follow another
-attune::Repeat<2, attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 9, .d_model = 8}>> layer;
+attune::Repeat<2, attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 9, .d_model = 8}>>
+    layer;
 
 // case: residual_as_norm
 // error: attune::EncoderLayer, DecoderLayer: the norm needs recompute(parameters, x, tape, y); a Residual
@@ -257,7 +260,8 @@ Layer::Tape tape;
 
 // case: residual_of_an_embedding
 // error: attune: a layer that takes token ids must be the first of a Sequential; it cannot follow another
-attune::Residual<attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 9, .d_model = 8}>> layer;
+attune::Residual<attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 9, .d_model = 8}>>
+    layer;
 
 // case: residual_of_another_width
 // error: the output of a layer does not fit the input of the next

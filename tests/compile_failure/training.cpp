@@ -5,9 +5,9 @@
 attune::Tensor<float, 2, 3> logits{};
 const float energy = attune::energy(logits);
 
-// case: bfloat16_master_weights_of_doubles
-// error: attune::Bfloat16MasterWeights: bf16 weights need a model in float
-using Masters = attune::Bfloat16MasterWeights<attune::Adam<attune::AdamVariant{}, double>>;
+// case: stochastic_bfloat16_of_doubles
+// error: attune::StochasticBfloat16: bf16 weights need a model in float
+using Masters = attune::StochasticBfloat16<attune::Adam<attune::AdamVariant{}, double>>;
 constexpr auto kFingerprint = Masters::kFingerprint;
 
 // case: bfloat16_without_a_first_moment
@@ -77,8 +77,8 @@ using Layer = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 2, .d_out = 
 bool use() { return attune::check_gradients<Layer>().ok(); }
 
 // case: groups_around_master_weights
-// error: attune::ParameterGroups: master weights in bf16 go around the groups: Bfloat16MasterWeights<ParameterGroups<...>>
-using Groups = attune::ParameterGroups<attune::Bfloat16MasterWeights<attune::AdamW>>;
+// error: attune::ParameterGroups: weights in bf16 go around the groups: StochasticBfloat16<ParameterGroups<...>>
+using Groups = attune::ParameterGroups<attune::StochasticBfloat16<attune::AdamW>>;
 constexpr auto kFingerprint = Groups::kFingerprint;
 
 // case: half_sum_of_cross_entropy
@@ -209,7 +209,7 @@ attune::Trainer<Layer, attune::MeanSquaredError, Optimizer> trainer;
 static attune::ForwardOnlyTrainer<Model, attune::MeanSquaredError, 1, attune::Perturbation{1e-7}> trainer;
 
 // case: plan_that_is_none
-// error: attune::Trainer: the fifth template argument is not a memory plan: use Streaming, Lockstep
+// error: attune::Trainer: the fifth template argument is not a memory plan: use BySequence, Lockstep
 // errors: 2  the constraint of the class that takes it is told, too
 using Layer = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 2, .d_out = 2}>;
 attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW, 1, attune::NoClipping> trainer;
@@ -263,22 +263,22 @@ Layer::Output target;
 
 int main() { return trainer.step(x, target, {}, attune::GradientClipping{1.0f}).ok(); }
 
-// case: workspace_of_other_models
-// error: attune::Workspace: this Workspace does not list the model
+// case: shared_buffers_of_other_models
+// error: attune::SharedBuffers: this SharedBuffers does not list the model
 using Model = attune::Linear<attune::LinearShape{2, 3, 3}>;
 using Other = attune::Linear<attune::LinearShape{2, 3, 4}>;
-attune::Workspace<Model> workspace;
-attune::Trainer<Other, attune::MeanSquaredError, attune::AdamW, 1, attune::InWorkspace<workspace>> trainer;
+attune::SharedBuffers<Model> buffers;
+attune::Trainer<Other, attune::MeanSquaredError, attune::AdamW, 1, attune::InSharedBuffers<buffers>> trainer;
 auto result = trainer.accumulate(Other::Input{}, Other::Output{});
 
-// case: workspace_too_small_for_updates_in_backward
-// error: attune::Workspace: updates in backward need one more matrix of tokens than the largest model; use
+// case: shared_buffers_too_small_for_updates_in_backward
+// error: attune::SharedBuffers: updates in backward need one more matrix of tokens than the largest model; use
 // kilobytes: 15  the way from the call to the layer
 using Encoder = attune::Repeat<2, attune::EncoderLayer<attune::EncoderLayerShape{
                                       .attention = {.seq_len = 4, .d_model = 8, .num_heads = 2}, .d_ff = 8}>>;
-attune::Workspace<Encoder> workspace;
+attune::SharedBuffers<Encoder> buffers;
 attune::Trainer<Encoder, attune::MeanSquaredError, attune::AdamW, 1,
-                attune::InWorkspace<workspace, attune::UpdateInBackward>>
+                attune::InSharedBuffers<buffers, attune::UpdateInBackward>>
     trainer;
 
 attune::Status train(const Encoder::Input& x, const Encoder::Output& y) {

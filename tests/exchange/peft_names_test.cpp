@@ -66,7 +66,7 @@ TEST(PeftNames, merge_to_the_weight_that_peft_computes) {
 }
 
 TEST(PeftNames, name_factors_in_bf16_which_merge_as_floats) {
-  detail::SetOf<Model, Bfloat16Tensor, Tensor> set{};  // the parameters of Bfloat16MasterWeights
+  detail::SetOf<Model, Bfloat16Tensor, Tensor> set{};  // the parameters of StochasticBfloat16
   ASSERT_EQ(read_safetensors<Names>(adapter(), set), Status::kOk);
   const Bfloat16 b = set.layer<0>().layers[0].self_attention.query.weight.b(0, 1);
   EXPECT_EQ(float(b), 10.0f);

@@ -4,7 +4,7 @@
 #include <attune/layers/activation.hpp>
 #include <attune/layers/pooling.hpp>
 #include <attune/models/encoder_layer.hpp>
-#include <attune/models/head_alone.hpp>
+#include <attune/models/linear_probe.hpp>
 
 #include "exchange/expect_tensors.hpp"
 
@@ -119,7 +119,7 @@ TEST(PyTorchNames, for_a_model_with_constant_parts_are_the_model_s) {
   static constexpr Model::Parameters kConstants{};
   using Names = PyTorchFile<PyTorchPart<PyTorchModule<Model, "body", "head">, "net">,
                             TensorShape<"net.head.bias", 1, 2>>;
-  using Tuned = NamesFor<HeadAlone<Model, kConstants>, Names>;
+  using Tuned = NamesFor<LinearProbe<Model, kConstants>, Names>;
   expect_tensors<Tuned>(
       {{"net.body.bias", 6}, {"net.body.weight", 6, 3}, {"net.head.bias", 2}, {"net.head.weight", 2, 6}});
   expect_tensors<NamesFor<BiasesAndNorms<Model, kConstants>, PyTorchModule<Model, "body", "head">>>(

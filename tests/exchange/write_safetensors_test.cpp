@@ -76,27 +76,27 @@ TEST(WriteSafetensors, metadata_comes_first_and_spaces_last) {
 TEST(WriteSafetensors, master_weights_in_bf16_come_back_from_floats_and_from_bf16) {
   using Names = PyTorchModule<Model>;
   using Masters = Model::ParametersOf<Bfloat16Tensor, Tensor>;
-  Masters masters{}, read{};
-  copy_parameters(kParameters, masters);
-  masters.weight(1, 2) = -0.1f;  // rounded
+  Masters weights{}, read{};
+  copy_parameters(kParameters, weights);
+  weights.weight(1, 2) = -0.1f;  // rounded
   Bytes floats, halves;
-  EXPECT_EQ((write_safetensors<Names>(masters, floats)), Status::kOk);
-  EXPECT_EQ((write_safetensors<Names, ElementType::kBF16>(masters, halves)), Status::kOk);
+  EXPECT_EQ((write_safetensors<Names>(weights, floats)), Status::kOk);
+  EXPECT_EQ((write_safetensors<Names, ElementType::kBF16>(weights, halves)), Status::kOk);
   EXPECT_TRUE(halves.text(8, halves.size - 8)
                   .starts_with(R"({"bias":{"dtype":"BF16","shape":[3],"data_offsets":[0,6]},"w)"));
   EXPECT_EQ(floats.size - halves.size, 9 * 2u);
   EXPECT_EQ((read_safetensors<Names>(floats.text(0, floats.size), read)), Status::kOk);
-  EXPECT_TRUE(check::same_bits(read, masters));
+  EXPECT_TRUE(check::same_bits(read, weights));
   read = {};
   EXPECT_EQ((read_safetensors<Names>(halves.text(0, halves.size), read)), Status::kOk);
-  EXPECT_TRUE(check::same_bits(read, masters));
+  EXPECT_TRUE(check::same_bits(read, weights));
   // Floats are rounded to nearest.
   Model::Parameters unrounded = kParameters;
   unrounded.weight(1, 2) = -0.1f;
   Bytes of_unrounded;
   EXPECT_EQ((write_safetensors<Names>(unrounded, of_unrounded)), Status::kOk);
   EXPECT_EQ((read_safetensors<Names>(of_unrounded.text(0, of_unrounded.size), read)), Status::kOk);
-  EXPECT_TRUE(check::same_bits(read, masters));
+  EXPECT_TRUE(check::same_bits(read, weights));
 }
 
 TEST(WriteSafetensors, types_that_cannot_hold_the_numbers_write_nothing) {

@@ -27,7 +27,7 @@ struct Copy {
   }
   static void backward(const Parameters& p, ConstView<Input>, Tape&, ConstView<Output> dy, auto&& dx,
                        Parameters&, Scratch&) {
-    if constexpr (kAsked<decltype(dx)>) {
+    if constexpr (kWanted<decltype(dx)>) {
       InferenceScratch none;
       forward(p, dy, dx, none);
     }

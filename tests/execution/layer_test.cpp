@@ -44,7 +44,7 @@ struct Squares {
       Scalar sum = 0;
       for (int i = 0; i < 3; ++i) {
         sum += x(i, j) * x(i, j) * dy(i, j);
-        if constexpr (attune::kAsked<decltype(dx)>) dx(i, j) = 2 * p.slope(0, j) * x(i, j) * dy(i, j);
+        if constexpr (attune::kWanted<decltype(dx)>) dx(i, j) = 2 * p.slope(0, j) * x(i, j) * dy(i, j);
       }
       gradients.slope(0, j) += sum;
     }

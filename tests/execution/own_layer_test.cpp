@@ -29,7 +29,7 @@ static_assert(!detail::kRunsByToken<OfTokensThatMeet> && !detail::kTakesLength<O
 static_assert(!detail::kRunsByToken<Linear<LinearShape{4, 3, 3}>>);  // it takes them by itself
 
 template <class Layer>
-using Updated = detail::ScratchOf<Layer, detail::NoGradientsKept<1>::Kept<Layer>>;
+using Updated = detail::ScratchOf<Layer, detail::NoGradientsKept<1>::GradientSet<Layer>>;
 static_assert(sizeof(Updated<PRelu<4, 3>>) == 3 * sizeof(float));
 static_assert(std::is_empty_v<Updated<Linear<LinearShape{4, 3, 3}>>>);
 static_assert(std::is_empty_v<detail::ScratchOf<PRelu<4, 3>, PRelu<4, 3>::Parameters>>);

@@ -10,8 +10,8 @@
 #include <attune/models/tied.hpp>
 
 #include "check.hpp"
-#include "own_layer.hpp"
 #include "lengths.hpp"
+#include "own_layer.hpp"
 
 namespace {
 
@@ -86,7 +86,7 @@ struct AddsFirst : OwnLayer<kTokens, kWidth> {
   }
   static void backward(const Parameters&, attune::ConstView<Input>, Tape&, attune::ConstView<Output> dy,
                        auto&& dx, Parameters&, Scratch&, const auto&...) {
-    if constexpr (attune::kAsked<decltype(dx)>) {
+    if constexpr (attune::kWanted<decltype(dx)>) {
       for (int i = kTokens - 1; i >= 0; --i) {
         for (int j = 0; j < kWidth; ++j) {
           dx(i, j) = dy(i, j);

@@ -95,8 +95,8 @@ TEST(Stream, an_id_outside_the_vocabulary_in_a_chunk_changes_nothing) {
 }
 TEST(Stream, learned_positions_end_where_their_table_does) {
   using Cache = attune::KeyValueCache<Learned, CacheShape{.window = 8}>;
-  static_assert(Cache::kMostTokens == kLength);
-  static_assert(attune::KeyValueCache<Sinusoidal, CacheShape{.window = 8}>::kMostTokens ==
+  static_assert(Cache::kMaxTokens == kLength);
+  static_assert(attune::KeyValueCache<Sinusoidal, CacheShape{.window = 8}>::kMaxTokens ==
                 attune::detail::kAnyNumber);
   static Cache cache;
   static Cache::Scratch<> scratch;
@@ -174,7 +174,7 @@ struct Twice : OwnLayer<kRows, kWidth> {
   }
   static void backward(const Parameters&, attune::ConstView<Input>, Tape&, attune::ConstView<Output> dy,
                        auto&& dx, Parameters&, Scratch&) {
-    if constexpr (attune::kAsked<decltype(dx)>) {
+    if constexpr (attune::kWanted<decltype(dx)>) {
       for (int i = 0; i < kRows; ++i) {
         for (int j = 0; j < kWidth; ++j) dx(i, j) = 2 * dy(i, j);
       }

@@ -266,7 +266,7 @@ def trains(layer):
 def draw_optimizer(r, program):
     rate = r.choice([0.3, 1.0])
     moments = r.choice(["kScalar", "kScalar", "kBfloat16", "kInt8", "kInt8Stochastic"])
-    kind = r.choice(["sgd", "sgd", "momentum", "adam", "adam", "l2", "adafactor", "groups", "masters"])
+    kind = r.choice(["sgd", "sgd", "momentum", "adam", "adam", "l2", "adafactor", "groups", "weights"])
     if kind == "sgd":
         program.optimizer = "Sgd<>"
     elif kind == "momentum":
@@ -281,8 +281,8 @@ def draw_optimizer(r, program):
         program.optimizer = f"Adam<AdamVariant{variant}>"
         if kind == "groups":
             program.optimizer = f"ParameterGroups<{program.optimizer}>"
-        if kind == "masters":
-            program.optimizer = f"Bfloat16MasterWeights<{program.optimizer}>"
+        if kind == "weights":
+            program.optimizer = f"StochasticBfloat16<{program.optimizer}>"
     program.options = "{.weights = {.learning_rate = 0.05f}, .biases = {.learning_rate = 0.1f}}" if kind == "groups" \
         else f"{{.learning_rate = {rate}f}}"
 
@@ -426,7 +426,7 @@ def compares(program):
             same(f"{name}, updated in backward", f"drawn::train<{trainer}, {in_backward}>>({arguments})", result)
         return result
 
-    promised = plan("streaming", "Streaming", "floats", "UpdateInBackward")
+    promised = plan("streaming", "BySequence", "floats", "UpdateInBackward")
     r = random.Random(program.seed + 1)
     if program.batch > 1 and not program.packed:
         same("lockstep", f"drawn::train<{trainer}, Lockstep>>({arguments})", promised)
@@ -456,7 +456,7 @@ def compares(program):
 def streams(program, lines, same):
     rows = program.layers[0].rows
     for numbers, products in (("kScalar", "FloatProducts"), ("kInt8", "Int8CacheProducts")):
-        cache = fields(capacity=rows) if numbers == "kScalar" else fields(capacity=rows, numbers="CacheNumbers::kInt8")
+        cache = fields(capacity=rows) if numbers == "kScalar" else fields(capacity=rows, precision="CachePrecision::kInt8")
         lines.append(f"const drawn::Outcome batch_{numbers} = drawn::infer_drawn<Model, {products}>(drawn, CausalMask{{}});")
         lines.append(f'drawn::say({program.seed}, "{numbers}", batch_{numbers});')
         same(f"stream in {numbers}", f"drawn::stream_drawn<Model, CacheShape{cache}, {program.stream}>(drawn)", f"batch_{numbers}")

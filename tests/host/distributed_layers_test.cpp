@@ -17,7 +17,7 @@ using attune::host::Ranks;
 
 // Three steps on 1 to 3 ranks, and on more ranks than sequences. The second step may have an input that is
 // not finite.
-template <class Model, class Loss = attune::CrossEntropy<>, class Plan = attune::Streaming,
+template <class Model, class Loss = attune::CrossEntropy<>, class Plan = attune::BySequence,
           class Masks = attune::NoMask>
 void expect_bits_of_a_trainer(const Masks& masks = {}, int not_finite = -1) {
   using Trainer = attune::Trainer<Model, Loss, attune::Sgd<>, kBatch, Plan>;

@@ -11,8 +11,8 @@
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/sequential.hpp>
 #include <attune/training/adafactor.hpp>
-#include <attune/training/bfloat16_master_weights.hpp>
 #include <attune/training/cross_entropy.hpp>
+#include <attune/training/stochastic_bfloat16.hpp>
 
 #include "check.hpp"
 #include "host/temporary_folder.hpp"
@@ -131,7 +131,7 @@ TEST(DistributedTrainer, keeps_moments_in_8_bits_factored_moments_and_bf16_weigh
   expect_same(std::type_identity<
               attune::Adam<attune::AdamVariant{.moments = attune::MomentPrecision::kInt8Stochastic}>>{});
   expect_same(std::type_identity<attune::Adafactor<>>{});
-  expect_same(std::type_identity<attune::Bfloat16MasterWeights<attune::AdamW>>{});
+  expect_same(std::type_identity<attune::StochasticBfloat16<attune::AdamW>>{});
 }
 
 namespace {

@@ -15,7 +15,7 @@ namespace {
 using attune::Status;
 
 // Four steps on 1 to 4 threads: the states of a Trainer, which takes over in between.
-template <class Model, class Loss = attune::MeanSquaredError, class Plan = attune::Streaming,
+template <class Model, class Loss = attune::MeanSquaredError, class Plan = attune::BySequence,
           class Masks = attune::NoMask>
 void expect_bits_of_a_trainer(const Masks& masks = {}, int not_finite = -1) {
   using Trainer = attune::Trainer<Model, Loss, attune::Sgd<>, kBatch, Plan>;
@@ -63,7 +63,7 @@ TEST(ParallelLayers, layers_made_of_others_have_the_bits_of_a_trainer) {
   expect_bits_of_a_trainer<Mixed, attune::CrossEntropy<>>();
   expect_bits_of_a_trainer<attune::Repeat<2, attune::Residual<Convolution>>>();
   expect_bits_of_a_trainer<attune::Checkpointed<Mixed>, attune::CrossEntropy<>>();
-  expect_bits_of_a_trainer<attune::PackedTape<Mixed>, attune::CrossEntropy<>>();
+  expect_bits_of_a_trainer<attune::QuantizedTape<Mixed>, attune::CrossEntropy<>>();
   expect_bits_of_a_trainer<Translator, attune::CrossEntropy<>>();
 }
 
@@ -164,8 +164,8 @@ TEST(ParallelLayers, dropout_and_a_length_for_each_sequence_have_the_bits_of_a_t
   std::array<attune::SequenceLength<18>, kBatch> lengths;
   for (int i = 0; i < kBatch; ++i)
     ASSERT_EQ(lengths[static_cast<std::size_t>(i)].set_length(18 - 3 * i), Status::kOk);
-  expect_bits_of_a_trainer<Dropping, attune::CrossEntropy<>, attune::Streaming>(lengths);
-  expect_bits_of_a_trainer<OwnModel, attune::CrossEntropy<>, attune::Streaming>(lengths);
+  expect_bits_of_a_trainer<Dropping, attune::CrossEntropy<>, attune::BySequence>(lengths);
+  expect_bits_of_a_trainer<OwnModel, attune::CrossEntropy<>, attune::BySequence>(lengths);
 }
 
 // Nothing changes, and the next step uses the same masks of dropout.

@@ -11,13 +11,13 @@
 #include <attune/models/encoder_decoder.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/frozen.hpp>
-#include <attune/models/packed_tape.hpp>
+#include <attune/models/quantized_tape.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/sequential.hpp>
 #include <attune/training/adafactor.hpp>
-#include <attune/training/bfloat16_master_weights.hpp>
 #include <attune/training/cross_entropy.hpp>
+#include <attune/training/stochastic_bfloat16.hpp>
 
 #include "training/batch_data.hpp"
 
@@ -62,16 +62,16 @@ using Translator = attune::EncoderDecoder<
 constexpr int kBatch = 13;
 
 template <class Model, class Loss = attune::MeanSquaredError, class Optimizer = attune::AdamW,
-          class Plan = attune::Streaming>
+          class Plan = attune::BySequence>
 using PerSequence = attune::Trainer<Model, Loss, Optimizer, kBatch, Plan>;
 template <class Model, class Loss = attune::MeanSquaredError, class Optimizer = attune::AdamW,
-          class Plan = attune::Streaming>
+          class Plan = attune::BySequence>
 using Parallel = ParallelTrainer<Model, Loss, Optimizer, kBatch, Plan>;
 
 // Steps of both, on every number of threads and with room for as few gradients as may be: the same losses and
 // the same parameters, bit for bit.
 template <class Model, class Loss = attune::MeanSquaredError, class Optimizer = attune::AdamW,
-          class Plan = attune::Streaming, class Clipping = attune::NoClipping, class Mask = attune::NoMask>
+          class Plan = attune::BySequence, class Clipping = attune::NoClipping, class Mask = attune::NoMask>
 void expect_same_training(const Clipping& clipping = {}, const Mask& mask = {}) {
   using Trainer = PerSequence<Model, Loss, Optimizer, Plan>;
   for (const int threads : kThreadCounts) {
@@ -146,7 +146,7 @@ TEST(ParallelTrainer, updates_factored_moments_and_bf16_weights_as_a_trainer) {
   expect_same_training<Layer, attune::MeanSquaredError, attune::Adafactor<>>();
   if constexpr (check::kDepth >= check::kFullHost) {
     expect_same_training<OfTokens, attune::CrossEntropy<>,
-                         attune::Bfloat16MasterWeights<attune::Adam<attune::AdamVariant{
+                         attune::StochasticBfloat16<attune::Adam<attune::AdamVariant{
                              .moments = attune::MomentPrecision::kInt8Stochastic}>>>();
   }
 }
@@ -155,7 +155,7 @@ TEST(ParallelTrainer, trains_a_classifier_to_the_bits_of_a_trainer) {
   expect_same_training<Classifier, attune::CrossEntropy<>>();
   expect_same_training<Classifier, attune::CrossEntropy<>>(attune::GradientClipping{0.05f});
   if constexpr (check::kDepth >= check::kFullHost) {
-    expect_same_training<attune::PackedTape<Classifier>, attune::CrossEntropy<>>();
+    expect_same_training<attune::QuantizedTape<Classifier>, attune::CrossEntropy<>>();
   }
 }
 
@@ -576,7 +576,7 @@ TEST(ParallelTrainer, shares_states_with_a_trainer) {
 TEST(ParallelTrainer, trains_const_types_as_those_without_const) {
   constexpr attune::WeightedCrossEntropy<3> kLoss{{{1, 2, 1}}};
   using Model = attune::Linear<attune::LinearShape{1, 4, 3}>;
-  ParallelTrainer<const Model, decltype(kLoss), const attune::AdamW, kBatch, const attune::Streaming>
+  ParallelTrainer<const Model, decltype(kLoss), const attune::AdamW, kBatch, const attune::BySequence>
       of_const({.threads = 2});
   ParallelTrainer<Model, attune::WeightedCrossEntropy<3>, attune::AdamW, kBatch> plain({.threads = 2});
   of_const.initialize(attune::XavierUniform{}, attune::Rng{1});

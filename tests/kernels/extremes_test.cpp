@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <limits>
 
-#include <attune/kernels/ops/bfloat16_masters.hpp>
+#include <attune/kernels/ops/bfloat16_weights.hpp>
 #include <attune/kernels/ops/int8_moments.hpp>
 #include <attune/kernels/ops/int8_products.hpp>
 #include <attune/kernels/ops/packed_rows.hpp>
@@ -64,7 +64,7 @@ constexpr Conversion kConversions[] = {
        return attune::dequantize_bf16(to);
      },
      0x1.FEp127f, true},
-    {"master weights",
+    {"weights in bf16",
      [](float x, std::uint32_t dither) { return attune::dequantize(kernels::stochastic_bf16(x, dither)); },
      0x1.FEp127f, true},
     {"bf16", [](float x, std::uint32_t) { return attune::dequantize(attune::round_to_bf16(x)); }, 0x1.FEp127f,

@@ -13,25 +13,25 @@ namespace kernels = attune::kernels;
 using attune::Bfloat16;
 using attune::Int8;
 
-constexpr int kMost = 37;
+constexpr int kMax = 37;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // A row that was packed and unpacked.
 struct Again {
-  float values[kMost];
+  float values[kMax];
 
-  explicit Again(const float* x, int length = kMost) {
-    Int8 packed[kMost];
+  explicit Again(const float* x, int length = kMax) {
+    Int8 packed[kMax];
     const float scale = kernels::pack_row(length, x, packed);
     kernels::unpack_row(length, packed, scale, values);
   }
 };
 struct AgainIn16Bits {
-  float values[kMost];
+  float values[kMax];
 
-  explicit AgainIn16Bits(const float* x, int length = kMost) {
-    Bfloat16 packed[kMost];
+  explicit AgainIn16Bits(const float* x, int length = kMax) {
+    Bfloat16 packed[kMax];
     kernels::pack_row(length, x, packed);
     kernels::unpack_row(length, packed, values);
   }
@@ -41,8 +41,8 @@ struct AgainIn16Bits {
 
 TEST(PackedRows, are_within_half_a_step) {
   attune::Rng rng(1);
-  for (int length = 1; length <= kMost; ++length) {
-    float x[kMost], largest = 0;
+  for (int length = 1; length <= kMax; ++length) {
+    float x[kMax], largest = 0;
     for (int i = 0; i < length; ++i) {
       x[i] = rng.uniform(-3, 3);
       largest = std::fmax(largest, std::fabs(x[i]));
@@ -66,9 +66,9 @@ TEST(PackedRows, round_ties_to_even) {
 }
 
 TEST(PackedRows, of_zeros_stay_zeros) {
-  const float zeros[kMost] = {};
+  const float zeros[kMax] = {};
   const float tiny[] = {0x1p-101f, -std::numeric_limits<float>::denorm_min()};
-  for (int i = 0; i < kMost; ++i) EXPECT_EQ(Again(zeros).values[i], 0.0f);
+  for (int i = 0; i < kMax; ++i) EXPECT_EQ(Again(zeros).values[i], 0.0f);
   for (int i = 0; i < 2; ++i) EXPECT_EQ(Again(tiny, 2).values[i], 0.0f);
 }
 
@@ -88,7 +88,7 @@ TEST(PackedRows, stay_not_finite) {
 
 TEST(PackedRows, do_not_change_when_packed_again) {
   attune::Rng rng(2);
-  float x[kMost];
+  float x[kMax];
   for (float& value : x) value = rng.uniform(-1, 1);
   const AgainIn16Bits once(x), twice(once.values);
   EXPECT_TRUE(check::same_bits(once, twice));
@@ -98,7 +98,7 @@ TEST(PackedRows, have_the_same_bits_everywhere) {
   attune::Rng rng(3);
   std::uint32_t hash = 2166136261u;
   for (int row = 0; row < 64; ++row) {
-    float x[kMost];
+    float x[kMax];
     for (float& value : x) value = rng.uniform(-1, 1) * static_cast<float>(1 << row % 20);
     const Again in_8(x);
     for (const float value : in_8.values) hash = (hash ^ std::bit_cast<std::uint32_t>(value)) * 16777619u;

@@ -77,7 +77,7 @@ TEST(Narrow, integers_are_the_nearest_multiples_of_a_scale) {
 TEST(Narrow, integers_of_the_smallest_numbers_are_in_range) {
   EXPECT_EQ(attune::int8_scale(0.0f), 0.0f);
   EXPECT_EQ(attune::quantize_int8(0.0f, 0.0f).value, 0);
-  constexpr float kLeast = std::numeric_limits<float>::denorm_min();
-  EXPECT_EQ(attune::quantize_int8(kLeast, attune::int8_scale(kLeast)).value, 0);  // its scale is 0
-  EXPECT_EQ(attune::quantize_int8(190 * kLeast, attune::int8_scale(190 * kLeast)).value, 127);
+  constexpr float kMin = std::numeric_limits<float>::denorm_min();
+  EXPECT_EQ(attune::quantize_int8(kMin, attune::int8_scale(kMin)).value, 0);  // its scale is 0
+  EXPECT_EQ(attune::quantize_int8(190 * kMin, attune::int8_scale(190 * kMin)).value, 127);
 }

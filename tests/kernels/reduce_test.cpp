@@ -68,19 +68,19 @@ void check_sizes_of_run_time() {
 
 template <class Scalar, int... kSizes>
 void check_dots(std::integer_sequence<int, kSizes...>) {
-  constexpr int kMost = 99;
+  constexpr int kMax = 99;
   attune::Rng rng(45);
-  attune::Tensor<Scalar, 1, kMost> x, y, products;
+  attune::Tensor<Scalar, 1, kMax> x, y, products;
   check::fill(x, rng, -1, 1);
   check::fill(y, rng, -1000, 1000);
-  for (int i = 0; i < kMost; ++i) products.values[i] = kernels::multiply(x.values[i], y.values[i]);
+  for (int i = 0; i < kMax; ++i) products.values[i] = kernels::multiply(x.values[i], y.values[i]);
   const auto check_dot = [&]<int kSize>(std::integral_constant<int, kSize>) {
     const Scalar dot = kernels::dot_of<kSize>(x.data(), y.data());
     EXPECT_TRUE(check::same_bits(dot, plain_sum(products.data(), kSize))) << kSize;
   };
   (check_dot(std::integral_constant<int, kSizes + 1>{}), ...);
   check_dot(std::integral_constant<int, 64>{});
-  check_dot(std::integral_constant<int, kMost>{});
+  check_dot(std::integral_constant<int, kMax>{});
 }
 
 }  // namespace

@@ -10,13 +10,13 @@ namespace {
 
 namespace kernels = attune::kernels;
 
-constexpr int kMost = 150;  // several times four packets of any processor, and a rest
+constexpr int kMax = 150;  // several times four packets of any processor, and a rest
 
 // x becomes 3·x; what stands around it stays. The sum of what is seen is that of what is there.
 template <class Scalar, int kSize>
 void check_size() {
   attune::Rng rng(61);
-  attune::Tensor<Scalar, 1, kMost + 2> before, x;
+  attune::Tensor<Scalar, 1, kMax + 2> before, x;
   check::fill(before, rng, -1, 1);
   x = before;
   kernels::detail::PartialSums<Scalar, kSize> sums;
@@ -49,7 +49,7 @@ template <class Scalar, int... kSizes>
 void check_sizes(std::integer_sequence<int, kSizes...>) {
   (check_size<Scalar, kSizes + 1>(), ...);
   check_size<Scalar, 98>();
-  check_size<Scalar, kMost>();
+  check_size<Scalar, kMax>();
 }
 
 }  // namespace

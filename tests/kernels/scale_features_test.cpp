@@ -6,8 +6,8 @@
 
 namespace {
 
-constexpr int kMost = 37, kRows = 5;
-float x[kRows * kMost], dy[kRows * kMost], factors[kMost];
+constexpr int kMax = 37, kRows = 5;
+float x[kRows * kMax], dy[kRows * kMax], factors[kMax];
 
 void draw() {
   attune::Rng rng(1);
@@ -20,8 +20,8 @@ void draw() {
 
 TEST(ScaleFeatures, multiplies_element_by_element_at_every_width) {
   draw();
-  for (int width = 1; width <= kMost; ++width) {
-    float y[kMost + 1] = {};
+  for (int width = 1; width <= kMax; ++width) {
+    float y[kMax + 1] = {};
     attune::kernels::scale_features(width, x, factors, y);
     for (int j = 0; j < width; ++j) EXPECT_EQ(y[j], x[j] * factors[j]);
     EXPECT_EQ(y[width], 0.0f);
@@ -30,8 +30,8 @@ TEST(ScaleFeatures, multiplies_element_by_element_at_every_width) {
 
 TEST(ScaleFeatures, adds_rows_in_rising_order_at_every_width) {
   draw();
-  for (int width = 1; width <= kMost; ++width) {
-    float sums[kMost + 1], expected[kMost];
+  for (int width = 1; width <= kMax; ++width) {
+    float sums[kMax + 1], expected[kMax];
     for (int j = 0; j <= width; ++j) sums[j] = 2.0f;
     attune::kernels::add_feature_products<false>(kRows, width, dy, x, sums);
     for (int j = 0; j < width; ++j) {

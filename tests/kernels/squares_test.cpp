@@ -6,7 +6,7 @@ namespace {
 
 namespace kernels = attune::kernels;
 
-constexpr int kMost = 71;
+constexpr int kMax = 71;
 
 // As the header says it, one by one.
 template <class Scalar>
@@ -24,8 +24,8 @@ Scalar plain_sum(int size, const Scalar* x) {
 template <class Scalar>
 void expect_same_bits() {
   attune::Rng rng(1);
-  attune::Tensor<Scalar, 1, kMost> x;
-  for (int size = 0; size <= kMost; ++size) {
+  attune::Tensor<Scalar, 1, kMax> x;
+  for (int size = 0; size <= kMax; ++size) {
     check::fill(x, rng, -100, 100);
     const Scalar sum = kernels::sum_of_squares(size, x.data());
     EXPECT_TRUE(check::same_bits(sum, plain_sum(size, x.data()))) << size;
@@ -47,7 +47,7 @@ Scalar in_portions(int size, const Scalar* x, int first_end, int second_end, Sca
 template <class Scalar>
 void expect_same_bits_in_portions() {
   attune::Rng rng(2);
-  attune::Tensor<Scalar, 1, kMost> x;
+  attune::Tensor<Scalar, 1, kMax> x;
   check::fill(x, rng, -100, 100);
   const Scalar scale = Scalar(0.0137);
   for (const int size : {1, 15, 16, 17, 48, 71}) {
@@ -87,11 +87,11 @@ TEST(SumOfSquares, of_nothing_is_zero) {
 }
 
 TEST(SumOfSquares, is_not_finite_if_any_element_is_not) {
-  attune::Tensor<float, 1, kMost> x{};
+  attune::Tensor<float, 1, kMax> x{};
   for (const float bad : {check::kNan<float>, check::kInfinity<float>, -check::kInfinity<float>, 1e20f}) {
-    for (int i = 0; i < kMost; ++i) {
+    for (int i = 0; i < kMax; ++i) {
       x.values[i] = bad;
-      const float sum = kernels::sum_of_squares(kMost, x.data());
+      const float sum = kernels::sum_of_squares(kMax, x.data());
       EXPECT_FALSE(sum - sum == 0) << i;
       x.values[i] = 0;
     }

@@ -7,11 +7,11 @@ namespace {
 namespace kernels = attune::kernels;
 using attune::Tensor;
 
-constexpr int kMost = 71;
+constexpr int kMax = 71;
 
 template <class Scalar>
 struct State {
-  Tensor<Scalar, 1, kMost> parameter, gradient, first, second;
+  Tensor<Scalar, 1, kMax> parameter, gradient, first, second;
   explicit State(std::uint64_t seed) {
     attune::Rng rng(seed);
     check::fill(parameter, rng);
@@ -79,7 +79,7 @@ double root(double x) { return kernels::square_root(x); }
 }  // namespace
 
 TEST(Update, adam_clears_gradients_and_has_the_bits_of_the_update_alone) {
-  for (const int size : {1, 2, 3, 16, 33, kMost}) {
+  for (const int size : {1, 2, 3, 16, 33, kMax}) {
     State<float> updated(79), cleared(79);
     kernels::adam_update<false, false>(size, updated.parameter.data(), updated.gradient.data(),
                                        updated.first.data(), updated.second.data(), kAdam<float>);
@@ -110,9 +110,9 @@ TEST(Update, adam_is_its_formula) {
   const State<double> before(79);
   State<double> after = before;
   const auto& c = kAdam<double>;
-  kernels::adam_update<false, false>(kMost, after.parameter.data(), after.gradient.data(), after.first.data(),
+  kernels::adam_update<false, false>(kMax, after.parameter.data(), after.gradient.data(), after.first.data(),
                                      after.second.data(), c);
-  for (int i = 0; i < kMost; ++i) {
+  for (int i = 0; i < kMax; ++i) {
     const double g = before.gradient.values[i] * c.gradient_scale;
     const double m = c.beta1 * before.first.values[i] + c.one_minus_beta1 * g;
     const double v = c.beta2 * before.second.values[i] + c.one_minus_beta2 * g * g;
@@ -128,9 +128,9 @@ TEST(Update, adam_with_epsilon_inside_the_root_and_coupled_decay_is_its_formula)
   State<double> after = before;
   auto c = kAdam<double>;
   c.epsilon = 0.1;
-  kernels::adam_update<true, true>(kMost, after.parameter.data(), after.gradient.data(), after.first.data(),
+  kernels::adam_update<true, true>(kMax, after.parameter.data(), after.gradient.data(), after.first.data(),
                                    after.second.data(), c);
-  for (int i = 0; i < kMost; ++i) {
+  for (int i = 0; i < kMax; ++i) {
     const double g = before.gradient.values[i] * c.gradient_scale + c.l2 * before.parameter.values[i];
     const double m = c.beta1 * before.first.values[i] + c.one_minus_beta1 * g;
     const double v = c.beta2 * before.second.values[i] + c.one_minus_beta2 * g * g;
@@ -143,13 +143,13 @@ TEST(Update, sgd_is_its_formula) {
   const State<double> before(89);
   const auto& c = kSgd<double>;
   State<double> plain = before, classic = before, nesterov = before;
-  kernels::sgd_update<false, false>(kMost, plain.parameter.data(), plain.gradient.data(),
+  kernels::sgd_update<false, false>(kMax, plain.parameter.data(), plain.gradient.data(),
                                     static_cast<double*>(nullptr), c);
-  kernels::sgd_update<true, false>(kMost, classic.parameter.data(), classic.gradient.data(),
+  kernels::sgd_update<true, false>(kMax, classic.parameter.data(), classic.gradient.data(),
                                    classic.first.data(), c);
-  kernels::sgd_update<true, true>(kMost, nesterov.parameter.data(), nesterov.gradient.data(),
+  kernels::sgd_update<true, true>(kMax, nesterov.parameter.data(), nesterov.gradient.data(),
                                   nesterov.first.data(), c);
-  for (int i = 0; i < kMost; ++i) {
+  for (int i = 0; i < kMax; ++i) {
     const double p = before.parameter.values[i];
     const double g = before.gradient.values[i] * c.gradient_scale + c.l2 * p;
     const double b = c.momentum * before.first.values[i] + c.intake * g;

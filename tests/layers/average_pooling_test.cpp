@@ -96,7 +96,7 @@ TEST(AveragePooling, leaves_out_padding) {
 }
 
 TEST(AveragePooling, trains_to_the_same_bits_in_lockstep) {
-  EXPECT_EQ(train<Lockstep>(), train<Streaming>());
+  EXPECT_EQ(train<Lockstep>(), train<BySequence>());
 }
 
 TEST(AveragePooling, takes_no_byte) {

@@ -233,7 +233,7 @@ TEST(Convolution, begins_a_new_stream_after_a_reset) {
 TEST(Convolution, keeps_kernel_minus_one_tokens_of_a_stream) {
   using Cache = attune::KeyValueCache<attune::Sequential<Conv1d<kCausal>>, attune::CacheShape{.window = 1}>;
   static_assert(sizeof(Cache::memory) == 3 * 3 * sizeof(float));
-  static_assert(Cache::kMostTokens == std::numeric_limits<std::uint64_t>::max());
+  static_assert(Cache::kMaxTokens == std::numeric_limits<std::uint64_t>::max());
 }
 
 TEST(Convolution, of_a_dilation_skips_tokens) {

@@ -1,4 +1,4 @@
-// A layer of any number of rows between two linear layers: every plan of training has the bits of Streaming.
+// A layer of any number of rows between two linear layers: every plan of training has the bits of BySequence.
 #pragma once
 
 #include <attune/layers/linear.hpp>

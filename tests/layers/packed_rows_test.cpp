@@ -9,7 +9,7 @@
 
 namespace {
 
-using attune::TapeNumbers;
+using attune::TapePrecision;
 using attune::detail::CopyTape;
 
 constexpr int kTokens = 5, kWidth = 3, kHeads = 2;
@@ -29,9 +29,9 @@ struct Tape {
 };
 
 // Copies a tape of ones into a packed one and back, for the first tokens. The rest holds NaN before.
-template <TapeNumbers numbers>
+template <TapePrecision precision>
 void expect_valid_rows_only(int length) {
-  using Packed = Tape<attune::detail::PackedAs<numbers>::template Matrix>;
+  using Packed = Tape<attune::detail::PackedAs<precision>::template Matrix>;
   const attune::NoMask none;
   const attune::detail::FirstTokens<kTokens> tokens{length};
   const auto context = attune::detail::context_of(none, attune::RunToCompletion{}, tokens, tokens);
@@ -57,9 +57,9 @@ void expect_valid_rows_only(int length) {
 
 }  // namespace
 
-TEST(PackedTapeRows, are_the_valid_ones) {
+TEST(QuantizedTapeRows, are_the_valid_ones) {
   for (int length = 1; length <= kTokens; ++length) {
-    expect_valid_rows_only<TapeNumbers::kInt8>(length);
-    expect_valid_rows_only<TapeNumbers::kBfloat16>(length);
+    expect_valid_rows_only<TapePrecision::kInt8>(length);
+    expect_valid_rows_only<TapePrecision::kBfloat16>(length);
   }
 }

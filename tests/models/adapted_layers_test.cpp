@@ -4,7 +4,7 @@
 
 #include <attune/layers/convolution.hpp>
 #include <attune/models/checkpointed.hpp>
-#include <attune/models/packed_tape.hpp>
+#include <attune/models/quantized_tape.hpp>
 #include <attune/models/sequential.hpp>
 #include <attune/training/int8_training.hpp>
 #include <attune/training/sgd.hpp>
@@ -44,7 +44,7 @@ struct OwnProjection {
     if constexpr (attune::detail::kTrained<decltype(gradients.weight)>)
       add_product(x.transpose(), dy, view(gradients.weight));
     add_column_sums(dy, view(gradients.bias));
-    if constexpr (attune::kAsked<decltype(dx)>) multiply_transposed(dy, p.weight, dx);
+    if constexpr (attune::kWanted<decltype(dx)>) multiply_transposed(dy, p.weight, dx);
   }
 };
 
@@ -69,7 +69,7 @@ using AdaptedOf =
     attune::Adapted<Layer, Base<Layer>::parameters,
                     LowRank{.rank = rank, .roles = Role::kEverything, .biases_and_norms = biases_and_norms}>;
 
-template <class Model, class Plan, int batch = 1, class Plain = attune::Streaming>
+template <class Model, class Plan, int batch = 1, class Plain = attune::BySequence>
 void expect_same_training() {
   using Optimizer = attune::Sgd<attune::Momentum::kNone>;
   using Planned = attune::Trainer<Model, attune::MeanSquaredError, Optimizer, batch,
@@ -85,7 +85,7 @@ void expect_same_training() {
     EXPECT_TRUE(check::same_bits(planned.parameters(), plain.parameters()));
   }
 }
-template <class Layer, class Plan, int batch = 1, class Plain = attune::Streaming>
+template <class Layer, class Plan, int batch = 1, class Plain = attune::BySequence>
 void expect_same_with_plan() {
   Base<Layer>::fill();
   expect_same_training<AdaptedOf<Layer, 2, true>, Plan, batch, Plain>();
@@ -106,7 +106,7 @@ TEST(AdaptedLayers, update_in_backward_when_recomputed_or_packed) {
   Base<Own>::fill();
   using OfOwn = AdaptedOf<Own, 2, true>;
   expect_same_training<attune::Checkpointed<OfOwn>, attune::UpdateInBackward>();
-  expect_same_training<attune::PackedTape<OfOwn>, attune::UpdateInBackward>();
+  expect_same_training<attune::QuantizedTape<OfOwn>, attune::UpdateInBackward>();
   expect_same_training<attune::Checkpointed<AdaptedOf<Convolution, 2, true>>, attune::UpdateInBackward>();
   using Recomputed = attune::Checkpointed<Own>;
   Base<Recomputed>::fill();

@@ -83,7 +83,7 @@ struct Decoder {
   }
   static void backward(const auto& parameters, attune::ConstView<Input> x, auto& tape,
                        attune::ConstView<Output> dy, auto&& dx, auto& gradients, auto& scratch) {
-    if constexpr (attune::kAsked<decltype(dx)>) {
+    if constexpr (attune::kWanted<decltype(dx)>) {
       const attune::View<Input> to(dx);
       Layer::backward(parameters, target(x), memory(x), tape, dy, target(to), memory(to), gradients, scratch);
     } else {

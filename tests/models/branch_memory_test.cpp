@@ -65,7 +65,7 @@ struct Slope {
     for (float& value : scratch.spoiled.values) value = 1e6f;
     for (int i = 0; i < 9; ++i) {
       for (int j = 0; j < 4; ++j) {
-        if constexpr (attune::kAsked<decltype(dx)>) dx(i, j) = p.slope(0, j) * dy(i, j);
+        if constexpr (attune::kWanted<decltype(dx)>) dx(i, j) = p.slope(0, j) * dy(i, j);
         gradients.slope(0, j) += x(i, j) * dy(i, j);
       }
     }
@@ -76,9 +76,9 @@ using OfParts = attune::EncoderLayerOf<typename Encoder<options, false>::SelfAtt
                                        attune::RmsNorm<attune::NormShape{.rows = 9, .d_model = 4}>, options>;
 
 // Steps of a batch of two behind a mask, with two trainers of equal parameters.
-template <class Layer, class Plan = attune::Streaming>
+template <class Layer, class Plan = attune::BySequence>
 void expect_bits_of_the_layer() {
-  constexpr int kBatch = std::is_same_v<Plan, attune::Streaming> ? 2 : 1;
+  constexpr int kBatch = std::is_same_v<Plan, attune::BySequence> ? 2 : 1;
   using Two = attune::Repeat<2, Layer>;
   using TwoAgain = attune::Repeat<2, Checkpointed<Layer>>;
   static attune::Trainer<Two, attune::MeanSquaredError, attune::AdamW, kBatch, Plan> plain;
@@ -89,7 +89,7 @@ void expect_bits_of_the_layer() {
   check::expect_same_steps(plain, again, attune::CausalMask{} && padding);
 }
 
-template <class Layer, class Plan = attune::Streaming>
+template <class Layer, class Plan = attune::BySequence>
 void expect_bits_in_most_cases() {
   if constexpr (!check::kQuickBuild) {
     expect_bits_of_the_layer<Layer, Plan>();

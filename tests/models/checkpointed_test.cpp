@@ -31,7 +31,7 @@ using Words =
     attune::Sequential<attune::Embedding<attune::EmbeddingShape{.seq_len = 3, .vocabulary = 5, .d_model = 4}>,
                        Encoder<float>>;
 
-template <class Model, int batch, class Plan = attune::Streaming>
+template <class Model, int batch, class Plan = attune::BySequence>
 using Trained = attune::Trainer<Model, attune::MeanSquaredError, attune::AdamW, batch, Plan>;
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <attune/layers/positions.hpp>
 #include <attune/models/checkpointed.hpp>
 #include <attune/models/frozen.hpp>
-#include <attune/models/packed_tape.hpp>
+#include <attune/models/quantized_tape.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/sequential.hpp>
 #include <attune/training/cross_entropy.hpp>
@@ -77,7 +77,7 @@ struct Sentence {
   }
 };
 
-template <class Model, class Plan = attune::Streaming, int batch = 1>
+template <class Model, class Plan = attune::BySequence, int batch = 1>
 using Trainer = attune::Trainer<Model, attune::CrossEntropy<>, attune::AdamW, batch, Plan>;
 constexpr attune::AdamW::Options kOptions{.learning_rate = 0.01f};
 
@@ -190,7 +190,7 @@ TEST(EncoderDecoder, is_its_parts_called_by_hand) {
 }
 
 TEST(EncoderDecoder, learns_to_reverse_and_refuses_ids_of_no_token) {
-  auto& trainer = fresh<Trainer<Translator, attune::Streaming, 8>>();
+  auto& trainer = fresh<Trainer<Translator, attune::BySequence, 8>>();
   attune::Rng rng(2);
   float first = 0, last = 0;
   for (int step = 0; step < 60; ++step) {
@@ -275,10 +275,11 @@ TEST(EncoderDecoder, has_the_bits_of_every_plan_and_of_slices) {
   EXPECT_EQ(refused.result().status, Status::kInvalidToken);
 }
 
-template <attune::CacheNumbers numbers, class Products>
+template <attune::CachePrecision precision, class Products>
 void expect_tokens_of_sequence(const Products& products) {
   fill_constants();
-  using Cache = attune::KeyValueCache<OfEncoder, attune::CacheShape{.capacity = kTarget, .numbers = numbers}>;
+  using Cache =
+      attune::KeyValueCache<OfEncoder, attune::CacheShape{.capacity = kTarget, .precision = precision}>;
   static OfEncoder::Parameters parameters;
   static OfEncoder::InferenceScratch scratch;
   static OfEncoder::EncoderScratch encoder_scratch;
@@ -315,10 +316,10 @@ void expect_tokens_of_sequence(const Products& products) {
 }
 
 TEST(EncoderDecoder, decodes_token_by_token_with_the_bits_of_the_sequence) {
-  expect_tokens_of_sequence<attune::CacheNumbers::kScalar>(attune::FloatProducts{});
+  expect_tokens_of_sequence<attune::CachePrecision::kScalar>(attune::FloatProducts{});
 }
 TEST(EncoderDecoder, decodes_from_a_cache_in_8_bits_with_the_bits_of_integers) {
-  expect_tokens_of_sequence<attune::CacheNumbers::kInt8>(attune::Int8CacheProducts{});
+  expect_tokens_of_sequence<attune::CachePrecision::kInt8>(attune::Int8CacheProducts{});
 }
 
 TEST(EncoderDecoder, takes_weights_of_8_bits) {
@@ -354,7 +355,7 @@ TEST(EncoderDecoder, recomputes_and_packs_tapes) {
   using Recomputed = EncoderDecoder<
       Encoder<>,
       Sequential<Repeat<2, attune::Checkpointed<attune::DecoderLayer<decoder(false)>>>, Decoder<>::Layer<1>>>;
-  using Packed = attune::PackedTape<Model, attune::TapeNumbers::kBfloat16>;
+  using Packed = attune::QuantizedTape<Model, attune::TapePrecision::kBfloat16>;
   static_assert(sizeof(Recomputed::Tape) < sizeof(Model::Tape) && sizeof(Packed::Tape) < sizeof(Model::Tape));
   Model::Input x;
   Model::Output y;
@@ -381,7 +382,7 @@ TEST(EncoderDecoder, recomputes_and_packs_tapes) {
 
 TEST(EncoderDecoder, trains_a_part_next_to_constants) {
   fill_constants();
-  using Whole = Trainer<Translator, attune::Streaming, 8>;
+  using Whole = Trainer<Translator, attune::BySequence, 8>;
   static Whole whole;
   (void)whole.load([](auto& parameters) {
     parameters = constants;
@@ -392,7 +393,7 @@ TEST(EncoderDecoder, trains_a_part_next_to_constants) {
   EXPECT_TRUE(whole.accumulate(sentence.ids, sentence.next).ok());
   // Each part has the gradients that it has in the whole.
   const auto expect_gradients_of_the_whole = [&]<class Model>(Model, const auto& part) {
-    static Trainer<Model, attune::Streaming, 8> trainer;
+    static Trainer<Model, attune::BySequence, 8> trainer;
     (void)trainer.load([&](auto& parameters) {
       part(parameters) = part(constants);
       return Status::kOk;

@@ -128,8 +128,8 @@ TEST(Sequential, tapes_one_of_input_and_output_of_a_relu) {
   constexpr std::size_t kTokens = sizeof(Embed<float>::Output);
   static_assert(sizeof(Perceptron<TapedRelu>::Tape) - sizeof(Perceptron<InPlace>::Tape) == 2 * kTokens);
   static_assert(sizeof(Perceptron<InPlace>::Scratch) - sizeof(Perceptron<TapedRelu>::Scratch) <= kTokens);
-  const auto expected = trained<Perceptron<TapedRelu>, attune::Streaming>();
-  EXPECT_EQ((trained<Perceptron<InPlace>, attune::Streaming>()), expected);
+  const auto expected = trained<Perceptron<TapedRelu>, attune::BySequence>();
+  EXPECT_EQ((trained<Perceptron<InPlace>, attune::BySequence>()), expected);
   EXPECT_EQ((trained<Perceptron<InPlace>, attune::UpdateInBackward>()), expected);
   check::check_layer_gradients<Perceptron<InPlace, double>>(-1, 1);
 }
@@ -160,7 +160,7 @@ struct PlusSquares : Attention {
                        attune::ConstView<Output> dy, Dx&& dx, Parameters& gradients, Scratch& scratch,
                        const Call& context = {}) {
     Attention::backward(parameters, x, tape, dy, dx, gradients, scratch, context);
-    if constexpr (attune::kAsked<Dx>) {
+    if constexpr (attune::kWanted<Dx>) {
       const attune::View<Input> to(dx);
       for (int i = 0; i < Input::size; ++i) to.data[i] += x.data[i] * dy.data[i];
     }

@@ -171,7 +171,7 @@ struct KeepsLast : OwnLayer<2, 2> {
   }
   static void backward(const Parameters&, attune::ConstView<Input>, Tape&, attune::ConstView<Output> dy,
                        auto&& dx, Parameters&, Scratch&) {
-    if constexpr (attune::kAsked<decltype(dx)>) {
+    if constexpr (attune::kWanted<decltype(dx)>) {
       for (int i = 0; i < Input::size; ++i) dx.data[i] = dy.data[i];
     }
   }

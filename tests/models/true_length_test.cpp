@@ -341,7 +341,7 @@ struct Counting {
   }
   static void backward(const Parameters&, attune::ConstView<Input>, Tape&, attune::ConstView<Output> dy,
                        auto&& dx, Parameters&, Scratch&, const auto&...) {
-    if constexpr (attune::kAsked<decltype(dx)>) {
+    if constexpr (attune::kWanted<decltype(dx)>) {
       for (int i = 0; i < Input::size; ++i) dx.data[i] = dy.data[i];
     }
   }

@@ -164,11 +164,11 @@ TEST(TrainingJournal, steps_of_UpdateInBackward_are_a_sequence_and_an_update) {
 }
 
 TEST(TrainingJournal, writes_nothing_about_calls_between_the_slices_of_an_update) {
-  static attune::Workspace<Model> workspace;
-  static attune::Trainer<Model, attune::MeanSquaredError, attune::AdamW, 1, attune::InWorkspace<workspace>>
+  static attune::SharedBuffers<Model> buffers;
+  static attune::Trainer<Model, attune::MeanSquaredError, attune::AdamW, 1, attune::InSharedBuffers<buffers>>
       in_slices;
   static attune::Trainer<Model, attune::MeanSquaredError, attune::AdamW, 1,
-                         attune::InWorkspace<workspace, attune::UpdateInBackward>>
+                         attune::InSharedBuffers<buffers, attune::UpdateInBackward>>
       in_backward;
   in_slices.initialize(attune::XavierUniform{}, attune::Rng(7));
   in_backward.initialize(attune::XavierUniform{}, attune::Rng(7));

@@ -23,7 +23,7 @@ constexpr CrossEntropyOptions kSmoothing{.label_smoothing = 0.1};
 using Weighted = attune::WeightedCrossEntropy<kClasses, kSmoothing>;
 constexpr Weighted kLoss{{{0.25f, 4, 1.5f}}};
 
-template <class Loss, class M = Model, int batch = kBatch, class Plan = attune::Streaming>
+template <class Loss, class M = Model, int batch = kBatch, class Plan = attune::BySequence>
 using TrainerOf = attune::Trainer<M, Loss, attune::Sgd<>, batch, Plan>;
 
 template <class Trainer>
@@ -137,9 +137,9 @@ TEST(BatchOfClasses, accumulate_reports_the_mean_of_a_sequence) {
 }
 
 TEST(BatchOfClasses, updates_in_backward_divide_by_the_weights_too) {
-  using Streaming = TrainerOf<Weighted, Model, 1>;
+  using BySequence = TrainerOf<Weighted, Model, 1>;
   using InBackward = TrainerOf<Weighted, Model, 1, attune::UpdateInBackward>;
-  Streaming streaming = fresh<Streaming>();
+  BySequence streaming = fresh<BySequence>();
   InBackward in_backward = fresh<InBackward>();
   const auto x = inputs();
   const auto input = attune::view(x).rows_at<kRows>(0);
@@ -155,9 +155,9 @@ TEST(BatchOfClasses, updates_in_backward_divide_by_the_weights_too) {
 }
 
 TEST(BatchOfClasses, lockstep_falls_back) {
-  using Streaming = TrainerOf<Weighted>;
+  using BySequence = TrainerOf<Weighted>;
   using Lockstep = TrainerOf<Weighted, Model, kBatch, attune::Lockstep>;
-  Streaming streaming = fresh<Streaming>();
+  BySequence streaming = fresh<BySequence>();
   Lockstep lockstep = fresh<Lockstep>();
   EXPECT_TRUE(streaming.step(inputs(), kTargets, {}, NoClipping{}, NoMask{}, kLoss).ok());
   EXPECT_TRUE(lockstep.step(inputs(), kTargets, {}, NoClipping{}, NoMask{}, kLoss).ok());

@@ -59,7 +59,7 @@ struct Scale {
       if (mistake == Mistake::kWrongParameter && j == 2) sum += 0.5;
       gradients.scale(0, j) = mistake == Mistake::kOverwrites ? sum : gradients.scale(0, j) + sum;
     }
-    if constexpr (kAsked<decltype(dx)>) {
+    if constexpr (kWanted<decltype(dx)>) {
       for (int i = 0; i < 2; ++i) {
         for (int j = 0; j < 3; ++j) {
           if (mistake == Mistake::kForgetsDx && i == 1 && j == 1) continue;

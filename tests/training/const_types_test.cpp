@@ -52,16 +52,16 @@ void expect_same_with_plan() {
 }  // namespace
 
 TEST(ConstTypes, train_under_every_plan_as_those_without_const) {
-  expect_same_with_plan<attune::Streaming, 3>();
+  expect_same_with_plan<attune::BySequence, 3>();
   expect_same_with_plan<attune::Lockstep, 20>();
   expect_same_with_plan<attune::UpdateInBackward, 1>();
   expect_same_with_plan<attune::Int8Training, 3>();
   expect_same_with_plan<attune::Int8TrainingWith<attune::UpdateInBackward>, 1>();
 }
 
-TEST(ConstTypes, train_in_a_workspace_and_in_slices) {
-  static attune::Workspace<Model> workspace;
-  constexpr attune::InWorkspace<workspace> kPlan{};
+TEST(ConstTypes, train_in_shared_buffers_and_in_slices) {
+  static attune::SharedBuffers<Model> buffers;
+  constexpr attune::InSharedBuffers<buffers> kPlan{};
   static Trainer<Model, decltype(kLoss), attune::AdamW, 2, decltype(kPlan)> trainer;
   trainer.initialize(attune::XavierUniform{}, attune::Rng{1});
   attune::Tensor<float, 1, 4> x{{1, 2, 3, 4}};

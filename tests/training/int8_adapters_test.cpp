@@ -9,7 +9,7 @@
 #include <attune/layers/pooling.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/frozen.hpp>
-#include <attune/models/packed_tape.hpp>
+#include <attune/models/quantized_tape.hpp>
 #include <attune/models/sequential.hpp>
 #include <attune/training/sgd.hpp>
 #include <attune/training/trainer.hpp>
@@ -76,7 +76,7 @@ TEST(Int8Adapters, beside_floats_train_as_without_integers) {
     expect_trains_in_floats<BesideFloats<Front, 9>>();
     expect_trains_in_floats<BesideFloats<Conv, 2>, 2>();
     expect_trains_in_floats<BesideFloats<OneOutput, 1>, 2>();
-    expect_trains_in_floats<PackedTape<BesideFloats<Front, 2>>, 2>();
+    expect_trains_in_floats<QuantizedTape<BesideFloats<Front, 2>>, 2>();
   }
 }
 
@@ -88,7 +88,7 @@ TEST(Int8Adapters, updated_in_backward_have_the_bits_of_stored_gradients) {
     Base<Encoding<false>>::fill();
     expect_same_in_backward<Sequential<BesidePacked<Front, 2>, Pool, Head>>();
     expect_same_in_backward<Sequential<BesidePacked<Front, 9>, Pool, Head>, Sgd<>>();
-    expect_same_in_backward<PackedTape<Sequential<BesidePacked<Front, 9>, Pool, Head>>>();
+    expect_same_in_backward<QuantizedTape<Sequential<BesidePacked<Front, 9>, Pool, Head>>>();
     expect_same_in_backward<Sequential<BesideFloats<Encoding<true>, 2>, Pool, Head>>(CausalMask{});
     expect_same_in_backward<Sequential<BesidePacked<Encoding<false>, 9>, Pool, Head>>(CausalMask{});
     expect_same_in_backward<Sequential<BesidePacked<Encoding<false>, 2>, Pool, Head>,
@@ -101,9 +101,9 @@ TEST(Int8Adapters, and_whole_layers_updated_in_backward_have_the_same_bits) {
   expect_same_in_backward<Sequential<First, OneOutput>>();
   expect_same_in_backward<Sequential<First, Network, OneOutput>, Sgd<>>();
   expect_same_in_backward<Sequential<Conv, Pool, Head>>();
-  expect_same_in_backward<PackedTape<Sequential<Conv, Network, Pool, Head>>>();
+  expect_same_in_backward<QuantizedTape<Sequential<Conv, Network, Pool, Head>>>();
   expect_same_in_backward<Encoding<true>>(CausalMask{});
   expect_same_in_backward<Encoding<false>, Sgd<Momentum::kNesterov>>();
-  expect_same_in_backward<PackedTape<Encoding<false>>>(CausalMask{});
+  expect_same_in_backward<QuantizedTape<Encoding<false>>>(CausalMask{});
 }
 #endif

@@ -10,7 +10,7 @@
 #include <attune/attention/window_mask.hpp>
 #include <attune/layers/linear.hpp>
 #include <attune/layers/pooling.hpp>
-#include <attune/models/packed_tape.hpp>
+#include <attune/models/quantized_tape.hpp>
 #include <attune/models/sequential.hpp>
 #include <attune/training/cross_entropy.hpp>
 #include <attune/training/trainer.hpp>
@@ -116,7 +116,7 @@ TEST(Int8Masks, with_a_known_last_key_have_the_same_bits) {
       expect_same_without_end<Recomputing>(CausalMask{edge - 8}, edge);
       expect_same_without_end<Keeping>(padding_from(edge), edge);
       expect_same_without_end<Recomputing>(padding_from(edge), edge);
-      expect_same_without_end<PackedTape<Keeping>>(CausalMask{edge - 8}, edge);
+      expect_same_without_end<QuantizedTape<Keeping>>(CausalMask{edge - 8}, edge);
     }
   }
 }
@@ -126,8 +126,8 @@ TEST(Int8Masks, of_padding_have_the_bits_of_a_length) {
     EXPECT_EQ(trained<Keeping>(padding_from(edge)), trained<Keeping>(length_of(edge))) << edge;
     if constexpr (!check::kQuickBuild) {
       EXPECT_EQ(trained<Recomputing>(padding_from(edge)), trained<Recomputing>(length_of(edge))) << edge;
-      EXPECT_EQ(trained<PackedTape<Recomputing>>(padding_from(edge)),
-                trained<PackedTape<Recomputing>>(length_of(edge)))
+      EXPECT_EQ(trained<QuantizedTape<Recomputing>>(padding_from(edge)),
+                trained<QuantizedTape<Recomputing>>(length_of(edge)))
           << edge;
     }
   }
@@ -137,8 +137,8 @@ TEST(Int8Masks, of_padding_have_the_bits_of_a_length) {
 TEST(Int8Masks, have_the_same_bits_with_updates_in_backward) {
   expect_one_result_in_every_plan<Keeping>();
   expect_one_result_in_every_plan<Recomputing>();
-  expect_one_result_in_every_plan<PackedTape<Keeping>>();
-  expect_one_result_in_every_plan<PackedTape<Recomputing>>();
+  expect_one_result_in_every_plan<QuantizedTape<Keeping>>();
+  expect_one_result_in_every_plan<QuantizedTape<Recomputing>>();
 }
 #endif
 
@@ -149,7 +149,7 @@ TEST(Int8Masks, have_the_same_bits_on_all_targets) {
   } else {
     EXPECT_EQ(trained_behind_masks<Keeping>(), check::by_policy(0x38F3CF9Cu, 0xE5566BB2u));
     EXPECT_EQ(trained_behind_masks<Recomputing>(), check::by_policy(0xC9E12481u, 0xC43E65E7u));
-    EXPECT_EQ(trained_behind_masks<PackedTape<Keeping>>(), check::by_policy(0x42F6E354u, 0x4BCE95E6u));
-    EXPECT_EQ(trained_behind_masks<PackedTape<Recomputing>>(), check::by_policy(0x9BDC4653u, 0x4C8CBF54u));
+    EXPECT_EQ(trained_behind_masks<QuantizedTape<Keeping>>(), check::by_policy(0x42F6E354u, 0x4BCE95E6u));
+    EXPECT_EQ(trained_behind_masks<QuantizedTape<Recomputing>>(), check::by_policy(0x9BDC4653u, 0x4C8CBF54u));
   }
 }

@@ -79,7 +79,7 @@ float train(SomeTrainer& trainer, int steps, const Mask&... mask) {
 
 TEST(Int8Training, learns_as_floats_do) {
   auto& integers = check::fresh<0, TrainerOf<>>();
-  auto& floats = check::fresh<1, TrainerOf<Model, Streaming>>();
+  auto& floats = check::fresh<1, TrainerOf<Model, BySequence>>();
   const float of_integers = train(integers, 60), of_floats = train(floats, 60);
   EXPECT_LT(of_floats, 0.7f);
   EXPECT_NEAR(of_integers, of_floats, 0.05f);
@@ -160,7 +160,7 @@ TEST(Int8Training, predicts_with_the_parameters_as_they_are) {
 
 TEST(Int8Training, and_floats_refuse_the_states_of_each_other) {
   auto& integers = check::fresh<0, TrainerOf<>>();
-  auto& floats = check::fresh<1, TrainerOf<Model, Streaming>>();
+  auto& floats = check::fresh<1, TrainerOf<Model, BySequence>>();
   using OfIntegers = std::remove_cvref_t<decltype(integers.state())>;
   using OfFloats = std::remove_cvref_t<decltype(floats.state())>;
   static_assert(OfIntegers::kFingerprint == OfFloats::kFingerprint);
@@ -201,18 +201,18 @@ namespace {
 Model::ParametersOf<PackedInt8Weights, Tensor> base;
 using Lora = Adapted<Model, base, LowRank{.rank = 2}>;
 using Biases = BiasesAndNorms<Model, base>;
-Workspace<Model> workspace;
+SharedBuffers<Model> buffers;
 
 template <class OfModel, class Plan = Int8Training>
 void expect_learns() {
   auto& integers = check::fresh<0, TrainerOf<OfModel, Plan>>();
-  auto& floats = check::fresh<1, TrainerOf<OfModel, Streaming>>();
+  auto& floats = check::fresh<1, TrainerOf<OfModel, BySequence>>();
   EXPECT_NEAR(train(integers, 20), train(floats, 20), 0.05f);
 }
 
 }  // namespace
 
-TEST(Int8Training, trains_parts_of_a_model_and_shares_a_workspace) {
+TEST(Int8Training, trains_parts_of_a_model_and_shares_buffers) {
   static Model::Parameters parameters;
   Rng rng(6);
   initialize(parameters, XavierUniform{}, rng);
@@ -223,7 +223,7 @@ TEST(Int8Training, trains_parts_of_a_model_and_shares_a_workspace) {
   } else {
     check::leave_case();
   }
-  expect_learns<Model, InWorkspace<workspace, Int8Training>>();
+  expect_learns<Model, InSharedBuffers<buffers, Int8Training>>();
 }
 
 namespace {
@@ -248,7 +248,7 @@ TEST(Int8Training, updates_in_backward_refuse_parameters_that_are_not_finite) {
 }
 
 TEST(Int8Training, reports_the_ram_of_its_integers) {
-  constexpr MemoryReport kInt8 = TrainerOf<>::memory(), kFloat = TrainerOf<Model, Streaming>::memory();
+  constexpr MemoryReport kInt8 = TrainerOf<>::memory(), kFloat = TrainerOf<Model, BySequence>::memory();
   EXPECT_GT(kInt8.parameters, kFloat.parameters + sizeof(Model::Parameters) / 4);
   EXPECT_LT(kInt8.parameters, kFloat.parameters + sizeof(Model::Parameters) / 2);
   EXPECT_EQ(kInt8.gradients + kInt8.moments + kInt8.tape + kInt8.scratch,

@@ -1,4 +1,4 @@
-// UpdateInBackward takes no more RAM than Streaming, whatever is trained.
+// UpdateInBackward takes no more RAM than BySequence, whatever is trained.
 #include <attune/training/update_in_backward.hpp>
 
 #include <attune/layers/linear.hpp>
@@ -23,9 +23,9 @@ using Vectors = BiasesAndNorms<Body, kBody>;
 template <class Model, class Plan>
 using With = Trainer<Model, MeanSquaredError, AdamW, 1, Plan>;
 template <class Model>
-constexpr std::size_t kSaved = sizeof(With<Model, Streaming>) - sizeof(With<Model, UpdateInBackward>);
+constexpr std::size_t kSaved = sizeof(With<Model, BySequence>) - sizeof(With<Model, UpdateInBackward>);
 
-static_assert(kSaved<Body> > 0 && sizeof(With<Body, UpdateInBackward>) < sizeof(With<Body, Streaming>));
+static_assert(kSaved<Body> > 0 && sizeof(With<Body, UpdateInBackward>) < sizeof(With<Body, BySequence>));
 static_assert(kSaved<LowRanks> == 0);
 static_assert(kSaved<Vectors> > 0);
 static_assert(With<LowRanks, UpdateInBackward>::memory().object() ==
@@ -34,7 +34,7 @@ static_assert(With<LowRanks, UpdateInBackward>::memory().object() ==
 }  // namespace
 
 TEST(LeastMemory, of_a_few_parameters_is_that_with_their_gradients) {
-  static With<LowRanks, Streaming> plain;
+  static With<LowRanks, BySequence> plain;
   static With<LowRanks, UpdateInBackward> least;
   plain.initialize(XavierUniform{}, Rng{1});
   least.initialize(XavierUniform{}, Rng{1});

@@ -46,11 +46,11 @@ struct Both {
   template <class Plan>
   using Trainer = attune::Trainer<Model, attune::CrossEntropy<>, attune::AdamW, kBatch, Plan>;
   Trainer<attune::Lockstep> lockstep;
-  Trainer<attune::Streaming> padded;
+  Trainer<attune::BySequence> padded;
 
   void expect_the_bits_of_padding(const auto& length_of, const auto& masks, std::uint64_t seed) {
-    typename Trainer<attune::Streaming>::BatchInput clean, dirty;
-    typename Trainer<attune::Streaming>::BatchTarget target;
+    typename Trainer<attune::BySequence>::BatchInput clean, dirty;
+    typename Trainer<attune::BySequence>::BatchTarget target;
     attune::Rng one(seed), other(seed);
     const auto all = check::sequences<kTokens>(length_of);
     all.fill(clean, one, Behind::kPadding, kClasses);
@@ -144,7 +144,7 @@ template <class Mask, class Plan = attune::Lockstep>
 bool is_answered_in_lanes() {
   using Model = attune::MultiHeadAttention<attune::AttentionShape{kTokens, kWidth, 1}>;
   using Trainer = attune::Trainer<Model, attune::MeanSquaredError, attune::AdamW, kLanes, Plan>;
-  static typename Plan::template Workspace<Model> workspace;
+  static typename Plan::template BatchExecutor<Model> executor;
   static Model::Parameters parameters, gradients;
   static Model::Tape tape;
   static typename Trainer::BatchInput x;
@@ -155,8 +155,8 @@ bool is_answered_in_lanes() {
   check::sequences<kTokens>([](int) { return 3; }).fill(x, rng, Behind::kGarbage, kClasses);
   const Mask mask = of_length<Mask>(3);
   attune::detail::BatchSums<attune::MeanSquaredError, float> sums{};
-  workspace.load(parameters);
-  return workspace.accumulate(
+  executor.load(parameters);
+  return executor.accumulate(
       attune::view(std::as_const(x)).template rows_at<kTokens>(0),
       [&](int s) { return attune::view(std::as_const(target)).template rows_at<kTokens>(s * kTokens); }, tape,
       mask, attune::MeanSquaredError{}, gradients, sums);

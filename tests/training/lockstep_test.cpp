@@ -1,4 +1,4 @@
-// On boards without packets Lockstep is Streaming: nothing is trained there.
+// On boards without packets Lockstep is BySequence: nothing is trained there.
 #include <attune/training/lockstep.hpp>
 
 #include <attune/attention/mask.hpp>
@@ -18,7 +18,7 @@
 #include <attune/training/cross_entropy.hpp>
 #include <attune/training/huber.hpp>
 #include <attune/training/sgd.hpp>
-#include <attune/training/workspace.hpp>
+#include <attune/training/shared_buffers.hpp>
 
 #include "attention_shapes.hpp"
 #include "training/plan_check.hpp"
@@ -210,7 +210,7 @@ struct Pair {
   using TrainerOf = attune::Trainer<Model, Loss, attune::AdamW, kBatch, Plan>;
   using Lockstep = TrainerOf<attune::Lockstep>;
   Lockstep& lockstep = check::fresh<0, Lockstep>();
-  TrainerOf<attune::Streaming>& streaming = check::fresh<1, TrainerOf<attune::Streaming>>();
+  TrainerOf<attune::BySequence>& streaming = check::fresh<1, TrainerOf<attune::BySequence>>();
   check::Batch<Lockstep> data{1};
   // One step of both, to the same bits; where it is refused, nothing has changed.
   template <class Mask = attune::NoMask>
@@ -310,14 +310,14 @@ TEST(Lockstep, sequences_that_are_refused_in_the_middle_discard_the_batch_and_it
 namespace {
 
 using Dropping = Sequential<Linear<3, 6>, attune::Dropout<attune::DropoutShape{4, 6, 0.4}>>;
-attune::Workspace<Dropping> workspace;
+attune::SharedBuffers<Dropping> buffers;
 
 }  // namespace
 
-TEST(Lockstep, takes_turns_in_a_workspace) {
+TEST(Lockstep, takes_turns_in_shared_buffers) {
   if constexpr (check::kHasLanes) {
     using Shared = attune::Trainer<Dropping, attune::MeanSquaredError, attune::AdamW, kBatch,
-                                   attune::InWorkspace<workspace, attune::Lockstep>>;
+                                   attune::InSharedBuffers<buffers, attune::Lockstep>>;
     static_assert(Shared::memory().object() == sizeof(Shared));
     static Shared first, second;
     for (Shared* trainer : {&first, &second}) trainer->initialize(attune::XavierUniform{}, attune::Rng{42});
@@ -335,13 +335,13 @@ namespace {
 
 template <class Model, class Layer, class Table>
 constexpr bool keeps_one_table() {
-  using Workspace = attune::Lockstep::Workspace<Model>;
+  using Executor = attune::Lockstep::BatchExecutor<Model>;
   if constexpr (!check::kHasLanes) {
-    return std::is_same_v<Workspace, attune::Streaming::Workspace<Model>>;
+    return std::is_same_v<Executor, attune::BySequence::BatchExecutor<Model>>;
   } else {
-    constexpr attune::MemoryReport kMemory = Workspace::memory();
-    constexpr std::size_t kSets = sizeof(Table) + Workspace::kSequences * sizeof(Layer);
-    constexpr std::size_t kAlignment = sizeof(float) * Workspace::kSequences;
+    constexpr attune::MemoryReport kMemory = Executor::memory();
+    constexpr std::size_t kSets = sizeof(Table) + SharedBuffers::kSequences * sizeof(Layer);
+    constexpr std::size_t kAlignment = sizeof(float) * Executor::kSequences;
     return kMemory.parameters >= kSets && kMemory.parameters < kSets + kAlignment &&
            kMemory.gradients == kMemory.parameters;
   }

@@ -29,14 +29,14 @@ std::string cell() {
 
 template <class Model>
 std::string row(const std::string& name) {
-  using attune::Streaming, attune::UpdateInBackward;
+  using attune::BySequence, attune::UpdateInBackward;
   std::string text = "| " + name + " | ";
   text += with_commas(attune::detail::kBytes<typename Model::Parameters> / sizeof(float)) + " |";
-  text += cell<Model, attune::AdamW, Streaming>() + cell<Model, Rounded, Streaming>();
+  text += cell<Model, attune::AdamW, BySequence>() + cell<Model, Rounded, BySequence>();
   if constexpr (attune::detail::kHasSets<Model>) {
     text += cell<Model, attune::AdamW, UpdateInBackward>() + cell<Model, Rounded, UpdateInBackward>() +
             cell<Model, Int8, UpdateInBackward>() + cell<Model, attune::Adafactor<>, UpdateInBackward>() +
-            cell<Model, attune::Bfloat16MasterWeights<attune::Adafactor<>>, UpdateInBackward>() +
+            cell<Model, attune::StochasticBfloat16<attune::Adafactor<>>, UpdateInBackward>() +
             cell<Model, attune::Sgd<>, UpdateInBackward>();
   } else {
     text += " – | – | – | – | – | – |";
@@ -108,18 +108,18 @@ float loss_of_first_program(float learning_rate) {
   return loss;
 }
 
-// The page has its bytes under every plan, with master weights in floats and in bf16, and a learning rate
+// The page has its bytes under every plan, with weights in floats and in bf16, and a learning rate
 // that solves it with both.
 template <class Optimizer, class Layer = Attention>
 void expect_solved(const std::string& name, const std::string& learning_rate) {
-  using Masters = attune::Bfloat16MasterWeights<Optimizer>;
+  using Masters = attune::StochasticBfloat16<Optimizer>;
   EXPECT_LT((loss_of_first_program<Layer, Optimizer>(std::stof(learning_rate))), 1e-3f) << name;
   EXPECT_LT((loss_of_first_program<Layer, Masters>(std::stof(learning_rate))), 1e-3f) << name;
   const auto cells = []<class Plan>(std::type_identity<Plan>) {
     return cell<Layer, Optimizer, Plan>() + cell<Layer, Masters, Plan>();
   };
   const std::string expected =
-      "| " + name + " | " + learning_rate + " |" + cells(std::type_identity<attune::Streaming>{}) +
+      "| " + name + " | " + learning_rate + " |" + cells(std::type_identity<attune::BySequence>{}) +
       cells(std::type_identity<attune::UpdateInBackward>{}) +
       cells(std::type_identity<attune::Int8Training>{}) +
       cells(std::type_identity<attune::Int8TrainingWith<attune::UpdateInBackward>>{});

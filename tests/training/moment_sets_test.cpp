@@ -32,7 +32,7 @@ using Model = attune::Sequential<
     attune::Linear<attune::LinearShape{4, 5, 130}>, attune::Linear<attune::LinearShape{4, 130, 6}>,
     attune::Linear<attune::LinearShape{4, 6, 7}>,
     attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 4, .d_model = 7, .num_heads = 1}>>;
-template <class Optimizer, int batch = 1, class Plan = attune::Streaming>
+template <class Optimizer, int batch = 1, class Plan = attune::BySequence>
 using TrainerOf = attune::Trainer<Model, attune::MeanSquaredError, Optimizer, batch, Plan>;
 
 template <class Options>

@@ -38,10 +38,10 @@ struct SignDescent {
 
 // Scales each group of gradients by its largest: a group that is cut in two has another result.
 struct ScaledInGroups : SignDescent {
-  static constexpr int kUpdatedTogether = 96;
+  static constexpr int kUpdateBlock = 96;
   static void update(const Coefficients& c, attune::TensorKind, int size, float* p, const float* g) {
-    for (int first = 0; first < size; first += kUpdatedTogether) {
-      const int end = (std::min)(first + kUpdatedTogether, size);
+    for (int first = 0; first < size; first += kUpdateBlock) {
+      const int end = (std::min)(first + kUpdateBlock, size);
       float largest = 0;
       for (int i = first; i < end; ++i) largest = (std::max)(largest, g[i]);
       for (int i = first; i < end; ++i) p[i] -= c.step * g[i] / largest;

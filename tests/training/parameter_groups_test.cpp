@@ -19,7 +19,7 @@ using Model = attune::Sequential<attune::Linear<attune::LinearShape{2, 3, 4}>,
 using Linears = attune::Sequential<attune::Linear<attune::LinearShape{2, 3, 4}>,
                                    attune::Linear<attune::LinearShape{2, 4, 3}>>;
 
-template <class M, class Optimizer, class Plan = attune::Streaming>
+template <class M, class Optimizer, class Plan = attune::BySequence>
 using TrainerOf = attune::Trainer<M, attune::MeanSquaredError, Optimizer, 1, Plan>;
 
 template <class Trainer>

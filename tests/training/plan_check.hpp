@@ -43,7 +43,7 @@ struct TestedPlan<attune::UpdateInBackward, Optimizer> {
 
 /// Three steps.
 template <class Plan, class Model, int batch, class Loss = attune::MeanSquaredError,
-          class Optimizer = AdamOf<Model>, class Plain = attune::Streaming, class Masks = attune::NoMask,
+          class Optimizer = AdamOf<Model>, class Plain = attune::BySequence, class Masks = attune::NoMask,
           class Clipping = attune::NoClipping>
 void expect_same_training(const Masks& masks = {}, const Clipping& clipping = {}, const Loss& loss = {}) {
   using Planned = attune::Trainer<Model, Loss, Optimizer, batch, typename TestedPlan<Plan, Optimizer>::type>;

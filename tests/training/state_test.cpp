@@ -14,8 +14,8 @@
 #include <attune/models/residual.hpp>
 #include <attune/models/sequential.hpp>
 #include <attune/training/adafactor.hpp>
-#include <attune/training/bfloat16_master_weights.hpp>
 #include <attune/training/parameter_groups.hpp>
+#include <attune/training/stochastic_bfloat16.hpp>
 #include <attune/training/trainer.hpp>
 
 #include "check.hpp"
@@ -140,8 +140,8 @@ template <class... Bases>
 void expect_cleared_moments_around() {
   (expect_cleared_moments<Bases>(), ...);
   (expect_cleared_moments<ParameterGroups<Bases>>(), ...);
-  (expect_cleared_moments<Bfloat16MasterWeights<Bases>>(), ...);
-  (expect_cleared_moments<Bfloat16MasterWeights<ParameterGroups<Bases>>>(), ...);
+  (expect_cleared_moments<StochasticBfloat16<Bases>>(), ...);
+  (expect_cleared_moments<StochasticBfloat16<ParameterGroups<Bases>>>(), ...);
 }
 
 }  // namespace
@@ -203,7 +203,7 @@ TEST(State, equal_trainings_have_equal_bytes) {
   expect_equal_bytes<Trainer<Odd, Mse, Adam<AdamVariant{.moments = MomentPrecision::kBfloat16}>, 3>>();
   expect_equal_bytes<Trainer<Dropping, Mse, AdamW, 3>>();
   using Int8Momentum = Sgd<Momentum::kClassic, float, MomentPrecision::kInt8>;
-  expect_equal_bytes<Trainer<Odd, Mse, Bfloat16MasterWeights<ParameterGroups<Int8Momentum>>>>();
+  expect_equal_bytes<Trainer<Odd, Mse, StochasticBfloat16<ParameterGroups<Int8Momentum>>>>();
 }
 
 TEST(State, reset_moments_have_equal_bytes) {
@@ -215,7 +215,7 @@ TEST(State, reset_moments_have_equal_bytes) {
       Sgd<Momentum::kClassic, float, kBfloat16>, Sgd<Momentum::kClassic, float, kInt8>,
       Sgd<Momentum::kClassic, float, kInt8Stochastic>, Adafactor<>>();
   expect_cleared_moments<ParameterGroups<Sgd<>>>();
-  expect_cleared_moments<Bfloat16MasterWeights<Sgd<>>>();
+  expect_cleared_moments<StochasticBfloat16<Sgd<>>>();
 }
 
 namespace {

@@ -230,7 +230,7 @@ struct Decoder {
       Layer::backward(parameters, x.rows_at<4>(0), x.rows_at<3>(4), tape, dy, d_tokens, d_memory, gradients,
                       scratch, in_memory(context));
     };
-    if constexpr (kAsked<Dx>) {
+    if constexpr (kWanted<Dx>) {
       const View<Input> to(dx);
       both(to.template rows_at<4>(0), to.template rows_at<3>(4));
     } else {

@@ -14,13 +14,13 @@
 #include <attune/models/encoder_decoder.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/frozen.hpp>
-#include <attune/models/packed_tape.hpp>
+#include <attune/models/quantized_tape.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/sequential.hpp>
 #include <attune/models/tied.hpp>
-#include <attune/training/bfloat16_master_weights.hpp>
 #include <attune/training/cross_entropy.hpp>
+#include <attune/training/stochastic_bfloat16.hpp>
 
 #include "training/plan_check.hpp"
 
@@ -195,7 +195,7 @@ TEST(UpdateInBackward, pre_norm_layers_take_no_memory_besides_gradient_rows) {
     using Vectors = attune::BiasesAndNorms<Model, constants>;
     static_assert(InBackwardOf<Vectors>::memory().object() < attune::Trainer<Vectors>::memory().object());
     expect_same_training<Vectors>();
-    if constexpr (check::kDepth >= check::kFullHost) expect_same_training<attune::PackedTape<Model>>();
+    if constexpr (check::kDepth >= check::kFullHost) expect_same_training<attune::QuantizedTape<Model>>();
   }
 }
 
@@ -228,12 +228,12 @@ TEST(UpdateInBackward, by_hand_is_as_with_a_trainer) {
 }
 
 TEST(UpdateInBackward, keeps_eight_rows_of_gradient) {
-  using Streaming = attune::Trainer<Layer>;
-  constexpr attune::MemoryReport with = Streaming::memory(), without = InBackward::memory();
+  using BySequence = attune::Trainer<Layer>;
+  constexpr attune::MemoryReport with = BySequence::memory(), without = InBackward::memory();
   static_assert(with.gradients == sizeof(Layer::Parameters));
   static_assert(without.gradients == sizeof(float) * 8 * 12);
   static_assert(with.object() - without.object() == with.gradients - without.gradients);
-  EXPECT_EQ(sizeof(Streaming) - sizeof(InBackward), with.gradients - without.gradients);
+  EXPECT_EQ(sizeof(BySequence) - sizeof(InBackward), with.gradients - without.gradients);
 }
 
 TEST(UpdateInBackward, refused_steps_change_nothing) {
@@ -360,5 +360,5 @@ TEST(UpdateInBackward, finds_moments_of_parameters_with_padding_between_them) {
   if constexpr (check::kDepth >= check::kFullHost) {
     expect_same_in_spite_of_padding<attune::Adam<attune::AdamVariant{.moments = MomentPrecision::kInt8}>>();
   }
-  expect_same_in_spite_of_padding<attune::Bfloat16MasterWeights<attune::AdamW>>();
+  expect_same_in_spite_of_padding<attune::StochasticBfloat16<attune::AdamW>>();
 }

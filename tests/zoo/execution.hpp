@@ -19,9 +19,9 @@ enum class Way {
   kSlices = 2,       // both in slices
   kInBackward = 3,   // UpdateInBackward
   kLockstep = 4,
-  kInWorkspace = 5,  // whose memory is overwritten between two steps
-  kThreads = 6,      // host::ParallelTrainer (zoo/property.hpp)
-  kTwin = 7          // another model of the same bits
+  kInSharedBuffers = 5,  // whose memory is overwritten between two steps
+  kThreads = 6,          // host::ParallelTrainer (zoo/property.hpp)
+  kTwin = 7              // another model of the same bits
 };
 
 struct Key {
@@ -137,7 +137,7 @@ struct ModelIn {
 template <class Entry, Execution execution>
   requires(execution.key.precision == Precision::kRoundedTape)
 struct ModelIn<Entry, execution> {
-  using type = PackedTape<typename Entry::Model>;
+  using type = QuantizedTape<typename Entry::Model>;
 };
 template <class Entry, Execution execution>
   requires(execution.way == Way::kTwin)
@@ -146,7 +146,7 @@ struct ModelIn<Entry, execution> {
 };
 
 template <class Model>
-inline Workspace<Model> workspace;
+inline SharedBuffers<Model> buffers;
 
 /// The plan of an execution. UpdateInBackward keeps no gradients, even where that takes more RAM.
 template <class Entry, Execution execution>
@@ -163,10 +163,10 @@ constexpr auto plan_of() {
         attune::detail::NoGradientsKept<attune::detail::kUpdateBlockIn<typename Entry::Optimizer>>{});
   } else if constexpr (execution.way == Way::kLockstep) {
     return Lockstep{};
-  } else if constexpr (execution.way == Way::kInWorkspace) {
-    return in_precision(InWorkspace<workspace<typename ModelIn<Entry, execution>::type>>{});
+  } else if constexpr (execution.way == Way::kInSharedBuffers) {
+    return in_precision(InSharedBuffers<buffers<typename ModelIn<Entry, execution>::type>>{});
   } else {
-    return in_precision(Streaming{});
+    return in_precision(BySequence{});
   }
 }
 
@@ -244,9 +244,9 @@ Outcome train(Data<Trainer>& data, Trainer& first, const auto& next) {
     outcome.check(result.status);
     outcome.add(result.loss);
     outcome.add(hash_bits(trainer->state()));
-    if constexpr (execution.way == Way::kInWorkspace) {
+    if constexpr (execution.way == Way::kInSharedBuffers) {
       using Model = typename ModelIn<Entry, execution>::type;
-      auto& scratch = workspace<Model>.template scratch<Model>();
+      auto& scratch = buffers<Model>.template scratch<Model>();
       std::memset(static_cast<void*>(&scratch), 0xFF, sizeof scratch);
     }
     if (number == 0 && execution.resumed) {

@@ -63,10 +63,10 @@ void run_keys() {
   with_each_mask<Entry, kInference>();
   with_each_mask<Entry, kInt8Inference>();
 #else
-  constexpr Masking kMost = (Entry::kMasks & bit(Masking::kPadding)) != 0  ? Masking::kPadding
-                            : (Entry::kMasks & bit(Masking::kCausal)) != 0 ? Masking::kCausal
-                                                                           : Masking::kNone;
-  run<Entry, Key{Entry::kOnBoards, kMost, kManySequences}>();
+  constexpr Masking kMax = (Entry::kMasks & bit(Masking::kPadding)) != 0  ? Masking::kPadding
+                           : (Entry::kMasks & bit(Masking::kCausal)) != 0 ? Masking::kCausal
+                                                                          : Masking::kNone;
+  run<Entry, Key{Entry::kOnBoards, kMax, kManySequences}>();
 #endif
 }
 

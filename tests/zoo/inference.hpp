@@ -33,9 +33,9 @@ auto tokens_at(const std::array<int, size>& ids, int first) {
 template <class Entry, Key key, int tokens>
 Status stream(const auto& parameters, const auto& x, auto& y) {
   using Model = typename Entry::Model;
-  constexpr CacheNumbers kNumbers =
-      key.precision == Precision::kInt8Inference ? CacheNumbers::kInt8 : CacheNumbers::kScalar;
-  using Cache = KeyValueCache<Model, CacheShape{.capacity = Entry::kTokens, .numbers = kNumbers}>;
+  constexpr CachePrecision kNumbers =
+      key.precision == Precision::kInt8Inference ? CachePrecision::kInt8 : CachePrecision::kScalar;
+  using Cache = KeyValueCache<Model, CacheShape{.capacity = Entry::kTokens, .precision = kNumbers}>;
   static Cache cache;
   static union {
     typename Cache::template Scratch<1> one;
@@ -65,8 +65,8 @@ Status infer_once(auto& trainer, const auto& x, auto& y, const auto& mask) {
   if constexpr (way == Inference::kPredict) {
     return trainer.predict(x, y, mask);
   } else if constexpr (way == Inference::kTokens || way == Inference::kSeveralTokens) {
-    constexpr int kTogether = way == Inference::kTokens ? 1 : 4;
-    return stream<Entry, key, kTogether>(trainer.parameters(), x, y);
+    constexpr int kBlock = way == Inference::kTokens ? 1 : 4;
+    return stream<Entry, key, kBlock>(trainer.parameters(), x, y);
   } else if constexpr (way == Inference::kWhole) {
     if constexpr (attune::detail::kTakesIds<Model>) {
       return infer<Model>(trainer.parameters(), x, y, scratch, mask, ProductsOf<key>{});

@@ -195,7 +195,7 @@ def ram():
 
 def first_program():
     head, *rows = table("examples/guide/memory.md", "optimizer")
-    kinds = (("Streaming", 2), ("UpdateInBackward", 4), ("and weights in bf16", 5))
+    kinds = (("BySequence", 2), ("UpdateInBackward", 4), ("and weights in bf16", 5))
     picture = Picture("RAM of README's first program, for each optimizer and plan", 108 + 42 * len(rows))
     picture.text(24, 30, "RAM of README's first program, for each optimizer and plan", "title")
     picture.legend(24, 56, [name for name, _ in kinds], 150)

@@ -21,13 +21,13 @@ using Head = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 32, .d_out = 
 using Body = BodyOf<Encoder<true>>;
 using Model = attune::Sequential<Body, Head>;
 using Recomputed = attune::Sequential<BodyOf<attune::Checkpointed<Encoder<false>>>, Head>;
-using Packed = attune::PackedTape<attune::Sequential<BodyOf<Encoder<false>>, Head>>;
+using Packed = attune::QuantizedTape<attune::Sequential<BodyOf<Encoder<false>>, Head>>;
 
 constexpr Body::Parameters kBody{};
 constexpr Model::Parameters kModel{};
 constexpr attune::LowRank kLora{.rank = 4};
 using Adapters = attune::Sequential<attune::Adapted<Body, kBody, kLora>, Head>;
-using HeadAlone = attune::Sequential<attune::Frozen<Body, kBody>, Head>;
+using LinearProbe = attune::Sequential<attune::Frozen<Body, kBody>, Head>;
 using HalfMoments = attune::Adam<attune::AdamVariant{.moments = attune::MomentPrecision::kBfloat16}>;
 
 template <class Trained, class Optimizer, class Plan>
@@ -52,16 +52,16 @@ bool measure(const char* name) {
 }  // namespace
 
 int main() {
-  using attune::AdamW, attune::Sgd, attune::Streaming, attune::UpdateInBackward;
+  using attune::AdamW, attune::Sgd, attune::BySequence, attune::UpdateInBackward;
   const bool measured =
-      measure<Model, AdamW, Streaming>("Everything, AdamW") &&
-      measure<Recomputed, AdamW, Streaming>("Everything, tapes recomputed") &&
-      measure<Packed, AdamW, Streaming>("Everything, tape in 8 bits") &&
-      measure<Model, HalfMoments, Streaming>("Everything, 16-bit moments") &&
+      measure<Model, AdamW, BySequence>("Everything, AdamW") &&
+      measure<Recomputed, AdamW, BySequence>("Everything, tapes recomputed") &&
+      measure<Packed, AdamW, BySequence>("Everything, tape in 8 bits") &&
+      measure<Model, HalfMoments, BySequence>("Everything, 16-bit moments") &&
       measure<Model, AdamW, UpdateInBackward>("UpdateInBackward") &&
       measure<Model, HalfMoments, UpdateInBackward>("UpdateInBackward, 16-bit moments") &&
       measure<Recomputed, Sgd<>, UpdateInBackward>("UpdateInBackward, SGD, recomputed") &&
-      measure<attune::BiasesAndNorms<Model, kModel>, AdamW, Streaming>("Biases and norms") &&
-      measure<Adapters, AdamW, Streaming>("LoRA, rank 4") && measure<HeadAlone, AdamW, Streaming>("Head");
+      measure<attune::BiasesAndNorms<Model, kModel>, AdamW, BySequence>("Biases and norms") &&
+      measure<Adapters, AdamW, BySequence>("LoRA, rank 4") && measure<LinearProbe, AdamW, BySequence>("Head");
   return measured ? 0 : 1;
 }

@@ -62,8 +62,8 @@ struct AttentionHeads {
     });
   }
   /// Training: O, unless it is NoOutput, and the values that backward needs.
-  template <class Kept>
-  ATTUNE_INLINE static void forward(TapeOf<Kept>& tape, ScratchOf<Kept>& scratch, auto& outputs,
+  template <class GradientSet>
+  ATTUNE_INLINE static void forward(TapeOf<GradientSet>& tape, ScratchOf<GradientSet>& scratch, auto& outputs,
                                     const auto& token_context) {
     const auto& context = finite_values_context(with_appended<shape>(token_context), tape);
     context.template repeat<shape.num_heads>([&](int head) ATTUNE_INLINE_LAMBDA {
@@ -83,9 +83,9 @@ struct AttentionHeads {
     });
   }
   /// Overwrites Q, K and V with dQ, dK and dV. d_outputs(head) returns dO of a head, [seq_len, d_v].
-  template <class Kept>
-  ATTUNE_INLINE static void backward(TapeOf<Kept>& tape, ScratchOf<Kept>& scratch, const auto& d_outputs,
-                                     const auto& token_context) {
+  template <class GradientSet>
+  ATTUNE_INLINE static void backward(TapeOf<GradientSet>& tape, ScratchOf<GradientSet>& scratch,
+                                     const auto& d_outputs, const auto& token_context) {
     const auto& context = with_appended<shape>(token_context);
     auto& key_gradients = scratch.backward.key_gradients;
     context.template repeat<shape.num_heads>([&](int head) ATTUNE_INLINE_LAMBDA {
@@ -162,8 +162,8 @@ struct AttentionHeads {
 
   // Whether queries read a transposed copy of K. Integer products do not: they read K itself, whose tokens
   // have one scale each and contiguous numbers.
-  template <class Kept, class Call>
-  static constexpr bool kReadsTransposed = requires(Kept kept) {
+  template <class GradientSet, class Call>
+  static constexpr bool kReadsTransposed = requires(GradientSet kept) {
     kept.transposed.keys();
   }
   &&std::is_same_v<typename std::remove_cvref_t<Call>::Products, kernels::FloatProducts>;
@@ -312,9 +312,10 @@ struct AttentionHeads {
       }
     }
   };
-  template <class Kept, class At>
-  static auto dropout_of([[maybe_unused]] const TapeOf<Kept>& tape, [[maybe_unused]] ScratchOf<Kept>& scratch,
-                         [[maybe_unused]] int head, [[maybe_unused]] int first, [[maybe_unused]] At at) {
+  template <class GradientSet, class At>
+  static auto dropout_of([[maybe_unused]] const TapeOf<GradientSet>& tape,
+                         [[maybe_unused]] ScratchOf<GradientSet>& scratch, [[maybe_unused]] int head,
+                         [[maybe_unused]] int first, [[maybe_unused]] At at) {
     if constexpr (WeightDropout::kDrops) {
       DroppedWeights<At> rows{WeightDropout::generator(tape.dropout), scratch.dropped.data(), at};
       rows.rng.skip(static_cast<std::uint64_t>(head * shape.seq_len + first) * kKeys);

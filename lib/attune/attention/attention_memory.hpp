@@ -79,7 +79,7 @@ struct AttentionMemory {
     [[no_unique_address]] std::conditional_t<shape.keep_weights, None<2>,
                                              Tensor<Scalar, shape.num_heads * shape.seq_len, 2>>
         softmax_stats;
-    [[no_unique_address]] typename Parts::Norms::template KeptIn<Matrix> norms;
+    [[no_unique_address]] typename Parts::Norms::template StoredIn<Matrix> norms;
     [[no_unique_address]] typename WeightDropout::Tape dropout;
 
     /// Visits the members of some tapes: matrices with the context of their rows.
@@ -108,7 +108,7 @@ struct AttentionMemory {
       constexpr bool kReadable = std::is_same_v<Matrix<Scalar, 1, 1>, Tensor<Scalar, 1, 1>>;
       static_assert(
           Holds<(kReadable || !kKept)>,
-          "attune::MultiHeadAttention: the weights of a packed tape cannot be read; leave out PackedTape");
+          "attune::MultiHeadAttention: the weights of a packed tape cannot be read; leave out QuantizedTape");
       if constexpr (kKept && kReadable)
         return view(weights).template rows_at<shape.seq_len>(head * shape.seq_len);
     }
@@ -138,7 +138,7 @@ struct AttentionMemory {
     if constexpr (!kernels::kCopiesTransposed<Scalar>)
       return shape.keep_weights ? (std::min)(shape.seq_len, 32) : recomputed_queries(shape.seq_len);
     constexpr int kFitting = kernels::detail::kFirstLevelBytes / (kKeys * static_cast<int>(sizeof(Scalar)));
-    constexpr int kMost = std::clamp(kFitting / 4 * 4, 4, 32), kBlocks = (shape.seq_len + kMost - 1) / kMost;
+    constexpr int kMax = std::clamp(kFitting / 4 * 4, 4, 32), kBlocks = (shape.seq_len + kMax - 1) / kMax;
     return (std::min)(shape.seq_len, ((shape.seq_len + kBlocks - 1) / kBlocks + 3) / 4 * 4);
   }();
   static constexpr bool kTransposesKeys =
@@ -205,9 +205,9 @@ struct AttentionMemory {
   };
 
   /// The memory of the outputs of the heads.
-  template <class Kept>
-  static HeadOutputs& outputs_of(TapeOf<Kept>& tape, ScratchOf<Kept>& scratch) {
-    if constexpr (TapeOf<Kept>::kKeepsOutputs) {
+  template <class GradientSet>
+  static HeadOutputs& outputs_of(TapeOf<GradientSet>& tape, ScratchOf<GradientSet>& scratch) {
+    if constexpr (TapeOf<GradientSet>::kKeepsOutputs) {
       return tape.outputs;
     } else {
       return scratch.outputs;

@@ -20,16 +20,16 @@ namespace ATTUNE_NAMESPACE::detail {
 
 // The values of rows from a row on, for kernels::softmax_rows(): nothing, a place for them, or those that are
 // given.
-template <class Scalar, class Kept>
-ATTUNE_INLINE auto values_from(Kept kept, [[maybe_unused]] int row) {
+template <class Scalar, class Stored>
+ATTUNE_INLINE auto values_from(Stored kept, [[maybe_unused]] int row) {
   if constexpr (kernels::kRowValuesAtRunTime) {
-    constexpr bool kGiven = std::is_same_v<Kept, const Scalar*>;
-    if constexpr (std::is_null_pointer_v<Kept>) {
+    constexpr bool kGiven = std::is_same_v<Stored, const Scalar*>;
+    if constexpr (std::is_null_pointer_v<Stored>) {
       return kernels::RowValues<Scalar>{nullptr, false};
     } else {
       return kernels::RowValues<Scalar>{const_cast<Scalar*>(kept) + 2 * row, kGiven};
     }
-  } else if constexpr (std::is_null_pointer_v<Kept>) {
+  } else if constexpr (std::is_null_pointer_v<Stored>) {
     return kept;
   } else {
     return kept + 2 * row;
@@ -42,10 +42,10 @@ ATTUNE_INLINE auto values_from(kernels::RowValues<Scalar> kept, int row) {
 
 // P of one head, in place from scaled scores: rows of queries, starting at `first_query`. `kept` and `end`
 // are passed to kernels::softmax_rows.
-template <class Scalar, int kQueries, int kKvLen, class Mask, class Kept = std::nullptr_t,
+template <class Scalar, int kQueries, int kKvLen, class Mask, class Stored = std::nullptr_t,
           class End = kernels::NoEnd, class Used = std::integral_constant<int, kQueries>>
 [[gnu::noinline]] void masked_softmax(Scalar* scores, const Mask& mask, int head, int first_query,
-                                      [[maybe_unused]] Kept kept = {}, End end = {}, Used used = {}) {
+                                      [[maybe_unused]] Stored kept = {}, End end = {}, Used used = {}) {
   in_blocks<kQueries, kernels::kSoftmaxRows<Scalar>>(
       [&]<int kRows>(int first) ATTUNE_INLINE_LAMBDA {
         for (int i = first; i < first + kRows; ++i) {
@@ -81,9 +81,9 @@ struct AllWeights {
 
 // P of some rows of queries, starting at `first_query`. `kept` is passed to kernels::softmax_rows.
 template <class Products = kernels::FloatProducts, class Query, class Key, class Weights, class Scores,
-          class Mask, class Kept = std::nullptr_t>
+          class Mask, class Stored = std::nullptr_t>
 ATTUNE_INLINE void weigh(const Query& query, const Key& key, const Weights& p, const Scores& scores,
-                         const Mask& mask, int head, int first_query, Kept kept = {}) {
+                         const Mask& mask, int head, int first_query, Stored kept = {}) {
   using Scalar = typename Weights::Scalar;
   constexpr int kKeys = Weights::cols;
   // With a valid length, the key view already ends at the valid keys.
@@ -132,10 +132,10 @@ struct NoOutput {
 // scaled_dot_product_attention with the mask and the treatment of zeros from a context. `query` has rows of
 // kSeqLen queries, starting at `first_query`. With NoOutput, only weights are computed.
 template <int kHeads, int kSeqLen, class Query, class Key, class Value, class Output, class Weights,
-          class Scores, class Dropout, AnyContext Call, class Kept = std::nullptr_t>
+          class Scores, class Dropout, AnyContext Call, class Stored = std::nullptr_t>
 ATTUNE_INLINE void attend(const Query& query, const Key& key, const Value& value, const Output& output,
                           const Weights& p, const Scores& scores, int head, int first_query,
-                          Dropout&& dropout, const Call& context, Kept kept = {}) {
+                          Dropout&& dropout, const Call& context, Stored kept = {}) {
   check_weights<Weights>();
   check_fit<ScoreShape{kHeads, kSeqLen, Weights::cols}, typename Call::Mask>();
   weigh<typename Call::Products>(query, key, p, scores, context.mask(), head, first_query, kept);

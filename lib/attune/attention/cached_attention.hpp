@@ -62,14 +62,14 @@ struct AttentionParts {
   template <CacheShape cache>
   static auto angles_or_none() {
     if constexpr (kRotates) {
-      return typename Rotation<kShape.seq_len, kHeads>::template Beyond<cache>{};
+      return typename Rotation<kShape.seq_len, kHeads>::template ExtendedAngles<cache>{};
     } else {
       return NoAngles{};
     }
   }
   /// Angles beyond the table, kept by a stream.
   template <CacheShape cache>
-  using Beyond = decltype(angles_or_none<cache>());
+  using ExtendedAngles = decltype(angles_or_none<cache>());
   /// The angles of the positions of a step.
   template <int tokens>
   using Angles = std::conditional_t<kRotates, detail::SineTable<Scalar, tokens, kRotaryDim / 2>, NoAngles>;
@@ -136,8 +136,9 @@ constexpr CacheShape kept_of() {
     static_assert(Holds<(kOwnIsWithin || (kOwn.left >= cache.window - 1 && kOwn.sinks >= cache.sinks))>,
                   "attune: the cache must cover the layer's window and its sinks; enlarge both in "
                   "CacheShape, or set a capacity");
-    return kOwnIsWithin ? CacheShape{.window = kOwn.left + 1, .sinks = kOwn.sinks, .numbers = cache.numbers}
-                        : cache;
+    return kOwnIsWithin
+               ? CacheShape{.window = kOwn.left + 1, .sinks = kOwn.sinks, .precision = cache.precision}
+               : cache;
   }
 }
 
@@ -183,8 +184,8 @@ ATTUNE_INLINE void weigh_cached_keys(const VisibleKeys<kept>& visible, [[maybe_u
   kernels::BoundedBlocks bounded{};
   if constexpr (kernels::kLooksAtBounds<Scalar> && !kScalesScores &&
                 !std::is_null_pointer_v<Largest>) {  // |q·k|² ≤ |q|²·|k|²
-    constexpr double kMost = kernels::kMaxScore / double(Parts::kScoreScale);
-    if (largest() <= Scalar(kMost * kMost)) {
+    constexpr double kMax = kernels::kMaxScore / double(Parts::kScoreScale);
+    if (largest() <= Scalar(kMax * kMax)) {
       bounded = {seen_from, (std::max)(seen_from, blocks_before(end))};
     }
   }
@@ -276,15 +277,15 @@ struct AttentionStream : AttentionParts<Attention> {
         "attune: a stream has no last token to append keys to; leave out add_bias_kv and add_zero_attn");
     return kept_of<kShape, cache>();
   }();
-  static constexpr bool kInt8 = cache.numbers == CacheNumbers::kInt8;
+  static constexpr bool kInt8 = cache.precision == CachePrecision::kInt8;
   using Tokens = std::conditional_t<kInt8, Int8KeyValueBlocks<kKvHeads, kDk, kDv, kKept>,
                                     KeyValueBlocks<Scalar, kKvHeads, kDk, kDv, kKept>>;
   struct Memory : Tokens {
     static constexpr std::uint32_t kFingerprint =
         fingerprint("keys rotated and scaled", Tokens::kFingerprint);
-    [[no_unique_address]] typename Parts::template Beyond<cache> beyond;
+    [[no_unique_address]] typename Parts::template ExtendedAngles<cache> beyond;
   };
-  static constexpr std::uint64_t kMostTokens = cache.window > 0 ? kAnyNumber : std::uint64_t{cache.capacity};
+  static constexpr std::uint64_t kMaxTokens = cache.window > 0 ? kAnyNumber : std::uint64_t{cache.capacity};
 
   struct Scratch {
     Tensor<Scalar, tokens, kHeads * kDk> query;
@@ -348,7 +349,7 @@ struct MemoryStream : AttentionParts<Attention> {
     Tensor<Scalar, kKeys, kKvHeads * kDv> value;
     std::uint32_t remembered;  // 0: not yet
     // Angles of queries, whose number has no limit.
-    [[no_unique_address]] typename Parts::template Beyond<CacheShape{.window = 1}> beyond;
+    [[no_unique_address]] typename Parts::template ExtendedAngles<CacheShape{.window = 1}> beyond;
   };
   template <int tokens>
   struct Scratch {

@@ -138,26 +138,26 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
 
   // ---- Training: the tape keeps what backward needs. ----
 
-  template <class Set = Parameters, class Kept, AnyContext Call = Context<>>
+  template <class Set = Parameters, class GradientSet, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> query, ConstView<KeyInput> key,
-                      ConstView<ValueInput> value, View<Output> y, TapeOf<Kept>& tape,
-                      ScratchOf<Kept>& scratch, const Call& context = {}) {
+                      ConstView<ValueInput> value, View<Output> y, TapeOf<GradientSet>& tape,
+                      ScratchOf<GradientSet>& scratch, const Call& context = {}) {
     HeadOutputs& outputs = Memory::outputs_of(tape, scratch);
     fill_tape(parameters, query, key, value, tape, outputs, scratch, context);
     OutputProjection::forward(parameters.output, outputs, y, context.unmasked());
   }
-  template <class Set = Parameters, class Kept, AnyContext Call = Context<>>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Kept>& tape,
-                      ScratchOf<Kept>& scratch, const Call& context = {}) {
+  template <class Set = Parameters, class GradientSet, AnyContext Call = Context<>>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<GradientSet>& tape,
+                      ScratchOf<GradientSet>& scratch, const Call& context = {}) {
     check_self_attention();
     forward(parameters, x, x, x, y, tape, scratch, context);
   }
   /// Fills the tape as forward does, without y. Reads its inputs before it writes to scratch.
-  template <class Set = Parameters, class Kept, AnyContext Call = Context<>>
+  template <class Set = Parameters, class GradientSet, AnyContext Call = Context<>>
   static void recompute_tape(const Set& parameters, ConstView<Input> query, ConstView<KeyInput> key,
-                             ConstView<ValueInput> value, TapeOf<Kept>& tape, ScratchOf<Kept>& scratch,
-                             const Call& context = {}) {
-    if constexpr (TapeOf<Kept>::kKeepsOutputs) {
+                             ConstView<ValueInput> value, TapeOf<GradientSet>& tape,
+                             ScratchOf<GradientSet>& scratch, const Call& context = {}) {
+    if constexpr (TapeOf<GradientSet>::kKeepsOutputs) {
       fill_tape(parameters, query, key, value, tape, tape.outputs, scratch, context);
     } else {
       detail::NoOutput none;
@@ -165,9 +165,9 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
     }
   }
   /// The same for self-attention.
-  template <class Set = Parameters, class Kept, AnyContext Call = Context<>>
-  static void recompute_tape(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape,
-                             ScratchOf<Kept>& scratch, const Call& context = {}) {
+  template <class Set = Parameters, class GradientSet, AnyContext Call = Context<>>
+  static void recompute_tape(const Set& parameters, ConstView<Input> x, TapeOf<GradientSet>& tape,
+                             ScratchOf<GradientSet>& scratch, const Call& context = {}) {
     check_self_attention();
     recompute_tape(parameters, x, x, x, tape, scratch, context);
   }
@@ -177,12 +177,12 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
   /// tape. `dy` may not overlap the d_… views. `d_query` may be `query`, but not with UpdateInBackward. The
   /// context is forward's. Values hidden by its mask have no influence, and neither has a query with dy zero.
   /// d_key and d_value are zero after the valid keys.
-  template <class Set = Parameters, class Kept, class DQuery, class DKey, class DValue, class Gradients,
-            AnyContext Call = Context<>>
+  template <class Set = Parameters, class GradientSet, class DQuery, class DKey, class DValue,
+            class Gradients, AnyContext Call = Context<>>
   static void backward(const Set& parameters, ConstView<Input> query, ConstView<KeyInput> key,
-                       ConstView<ValueInput> value, TapeOf<Kept>& tape, ConstView<Output> dy,
+                       ConstView<ValueInput> value, TapeOf<GradientSet>& tape, ConstView<Output> dy,
                        DQuery&& d_query, DKey&& d_key, DValue&& d_value, Gradients& gradients,
-                       ScratchOf<Kept>& scratch, const Call& context = {}) {
+                       ScratchOf<GradientSet>& scratch, const Call& context = {}) {
     constexpr bool kInputsFirst = detail::kUpdatesInSet<Gradients>;
     const auto& mask = with_options(context);
     const auto keys = context.keys();
@@ -203,17 +203,18 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
   }
   /// Gradients of self-attention: dx[seq_len, d_model] is the sum over the three uses of x. `dy` may not
   /// overlap `dx`. `dx` may be `x`, but not with UpdateInBackward.
-  template <class Set = Parameters, class Kept, class Dx, class Gradients, AnyContext Call = Context<>>
-  static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
-                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Call& context = {}) {
+  template <class Set = Parameters, class GradientSet, class Dx, class Gradients, AnyContext Call = Context<>>
+  static void backward(const Set& parameters, ConstView<Input> x, TapeOf<GradientSet>& tape,
+                       ConstView<Output> dy, Dx&& dx, Gradients& gradients, ScratchOf<GradientSet>& scratch,
+                       const Call& context = {}) {
     backward_from(
         parameters, [&]() ATTUNE_INLINE_LAMBDA { return x; }, tape, dy, dx, gradients, scratch, context);
   }
   /// The same, with x from input(). Calls `input()` once scratch is reusable.
-  template <class Set, class Later, class Kept, class Dx, class Gradients, AnyContext Call>
-  static void backward_from(const Set& parameters, const Later& input, TapeOf<Kept>& tape,
-                            ConstView<Output> dy, Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch,
-                            const Call& context) {
+  template <class Set, class Later, class GradientSet, class Dx, class Gradients, AnyContext Call>
+  static void backward_from(const Set& parameters, const Later& input, TapeOf<GradientSet>& tape,
+                            ConstView<Output> dy, Dx&& dx, Gradients& gradients,
+                            ScratchOf<GradientSet>& scratch, const Call& context) {
     check_self_attention();
     constexpr bool kInputFirst = detail::kUpdatesInSet<Gradients>;
     const auto& mask = with_options(context);
@@ -225,7 +226,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
         all.without_mask().skipping_zeros(context.first(x), context.first(view(tape.query)),
                                           keys.first(view(tape.key)), keys.first(view(tape.value)));
     if constexpr (!kInputFirst) Operands::backward_parameters(x, x, x, tape, gradients, products);
-    if constexpr (kAsked<Dx>) {
+    if constexpr (kWanted<Dx>) {
       const View<Input> to = detail::sink<Input>(dx);
       Operands::backward_inputs(parameters, tape, to, to, to, kernels::Accumulate{}, context.unmasked());
     }
@@ -244,19 +245,20 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
                   "seq_len and d_model; pass query, key and value");
   }
 
-  template <class Kept, class Outputs>
+  template <class GradientSet, class Outputs>
   ATTUNE_INLINE static void fill_tape(const auto& parameters, ConstView<Input> query, ConstView<KeyInput> key,
-                                      ConstView<ValueInput> value, TapeOf<Kept>& tape, Outputs& outputs,
-                                      ScratchOf<Kept>& scratch, const auto& context) {
+                                      ConstView<ValueInput> value, TapeOf<GradientSet>& tape,
+                                      Outputs& outputs, ScratchOf<GradientSet>& scratch,
+                                      const auto& context) {
     const auto& mask = with_options(context);
     Operands::forward(parameters, query, key, value, tape, context);
     Heads::forward(tape, scratch, outputs, context.with_mask(mask));
   }
   // Writes the gradients of the projections' outputs to tape.query, tape.key and tape.value, from dy.
-  template <class Kept, class Gradients>
-  ATTUNE_INLINE static void backward_heads(const auto& parameters, TapeOf<Kept>& tape, ConstView<Output> dy,
-                                           Gradients& gradients, ScratchOf<Kept>& scratch,
-                                           const auto& context) {
+  template <class GradientSet, class Gradients>
+  ATTUNE_INLINE static void backward_heads(const auto& parameters, TapeOf<GradientSet>& tape,
+                                           ConstView<Output> dy, Gradients& gradients,
+                                           ScratchOf<GradientSet>& scratch, const auto& context) {
     HeadOutputs& outputs = Memory::outputs_of(tape, scratch);
     if constexpr (detail::kUpdatesAtOnce<decltype(gradients.output.weight)>) {
       const auto d_rows = context.first(dy);
@@ -265,13 +267,13 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
       if constexpr (shape.output_bias) add_column_sums(d_rows, view(gradients.output.bias));
     } else {
       OutputProjection::backward_parameters(outputs, dy, gradients.output, context.without_mask());
-      if constexpr (!Memory::template kOutputsByHead<Kept>) {
+      if constexpr (!Memory::template kOutputsByHead<GradientSet>) {
         OutputProjection::backward_input(parameters.output, dy, outputs, kernels::Assign{},
                                          context.unmasked());
       }
     }
     const auto d_outputs = [&](int head) ATTUNE_INLINE_LAMBDA {
-      if constexpr (Memory::template kOutputsByHead<Kept>) {
+      if constexpr (Memory::template kOutputsByHead<GradientSet>) {
         const auto head_view = view(scratch.backward.d_outputs);
         OutputProjection::backward_features(parameters.output, dy, head * shape.d_v, head_view,
                                             context.unmasked());

@@ -13,7 +13,7 @@ namespace ATTUNE_NAMESPACE::detail {
 
 /// Parameters and tape of the normalization, within MultiHeadAttention's. `kept` has Q[seq_len,
 /// num_heads·d_k] as `query`, and K, whose first kv_len rows are normalized, as `key`. A tape also has
-/// KeptIn<Tensor>, as `norms`.
+/// StoredIn<Tensor>, as `norms`.
 template <AttentionShape shape, class ScalarType>
 struct QueryKeyNorms {
   using Scalar = ScalarType;
@@ -35,14 +35,14 @@ struct QueryKeyNorms {
 
   /// The projected Q and K, and the statistics of their rows.
   template <template <class, int, int> class Matrix>
-  struct KeptIn {
+  struct StoredIn {
     Matrix<Scalar, QueryNorm::Input::rows, shape.d_k> query;
     Matrix<Scalar, KeyNorm::Input::rows, shape.d_k> key;
     typename QueryNorm::Tape of_query;
     typename KeyNorm::Tape of_key;
   };
 
-  /// Visits the members of some Kept (attention_memory.hpp).
+  /// Visits the members of some tape (attention_memory.hpp).
   static void visit(const auto& visitor, const auto& context, auto&... kept) {
     visitor.rows(context.template parts<shape.num_heads>(), kept.query...);
     visitor.rows(context.keys().template parts<shape.num_kv_heads>(), kept.key...);
@@ -99,7 +99,7 @@ struct QueryKeyNorms<shape, ScalarType> {
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   using ParametersOf = Parameters;
   template <template <class, int, int> class>
-  struct KeptIn {};
+  struct StoredIn {};
   ATTUNE_INLINE static void visit(const auto&, const auto&, const auto&...) {}
   ATTUNE_INLINE static void forward(const auto&, const auto&, const auto&) {}
   ATTUNE_INLINE static void backward(const auto&, const auto&, const auto&, const auto&) {}

@@ -93,8 +93,8 @@ struct RotaryPositions {
   /// cos and sin, each [seq_len, rotary_dim/2].
   using Table = detail::SineTable<kernels::Real<Scalar>, shape.seq_len, kPairs>;
 
-  /// Replaces Beyond if a stream ends with the table.
-  struct NoBeyond {};
+  /// Replaces ExtendedAngles if a stream ends with the table.
+  struct NoExtendedAngles {};
   /// Number of angles in the table.
   static constexpr std::int64_t kAngles = std::int64_t{shape.seq_len} * kPairs;
   static_assert(detail::Holds<(kAngles <= detail::kMaxAngles)>,
@@ -113,16 +113,16 @@ struct RotaryPositions {
 
   /// Angles that a stream keeps for positions beyond kTable, if it can reach them.
   template <CacheShape cache>
-  using Beyond = std::conditional_t<detail::goes_beyond(cache, shape.seq_len),
-                                    detail::AnglesOfPosition<kPairs>, NoBeyond>;
+  using ExtendedAngles = std::conditional_t<detail::goes_beyond(cache, shape.seq_len),
+                                            detail::AnglesOfPosition<kPairs>, NoExtendedAngles>;
 
   /// The angles of tokens from number `first` on, from kTable if it has them.
-  template <int tokens, class Kept>
+  template <int tokens, class Angles>
   static void angles_from(std::uint64_t first, detail::SineTable<Scalar, tokens, kPairs>& angles,
-                          [[maybe_unused]] Kept& beyond) {
+                          [[maybe_unused]] Angles& beyond) {
     for (int t = 0; t < tokens; ++t) {
       const std::uint64_t position = first + static_cast<std::uint64_t>(t);
-      if constexpr (!std::is_same_v<Kept, NoBeyond>) {
+      if constexpr (!std::is_same_v<Angles, NoExtendedAngles>) {
         if (position >= std::uint64_t{shape.seq_len}) {
           static constexpr auto kFrequencies =
               detail::frequencies<kPairs>(shape.base, shape.rotary_dim, shape.scaling);
@@ -144,7 +144,7 @@ struct RotaryPositions {
   /// Runs the layer token by token.
   template <int tokens, CacheShape cache>
   struct Stream {
-    using Memory = Beyond<cache>;
+    using Memory = ExtendedAngles<cache>;
     struct Scratch {
       detail::SineTable<Scalar, tokens, kPairs> angles;
     };
@@ -185,7 +185,7 @@ struct RotaryPositions {
   template <class Dx>
   static void backward(const Parameters&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,
                        Parameters&, Scratch&) {
-    if constexpr (kAsked<Dx>) backward(dy, dx);
+    if constexpr (kWanted<Dx>) backward(dy, dx);
   }
 
  private:

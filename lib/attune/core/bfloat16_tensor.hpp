@@ -1,7 +1,7 @@
 // Storage of a trained weight in 16 bits: the upper halves of floats (kernels/quantized.hpp), in the order of
 // a Tensor. Products read it as they read other weights of 16 bits, without a copy in floats.
 //
-// An optimizer with master weights in bf16 (training/bfloat16_master_weights.hpp) updates such a set. Other
+// An optimizer with weights in bf16 (training/stochastic_bfloat16.hpp) updates such a set. Other
 // writes round to the nearest number: initialization, files, copies.
 #pragma once
 

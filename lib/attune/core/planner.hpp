@@ -48,12 +48,12 @@ struct Placement {
 /// Finds the places of a program's values.
 template <class Program>
 class Planner {
-  static constexpr int kMost = Program::kMost.values;
+  static constexpr int kMax = Program::kMax.values;
 
  public:
   constexpr explicit Planner(const Program& program) : program_(program) {}
 
-  constexpr Placement<kMost> place() {
+  constexpr Placement<kMax> place() {
     find_lifetimes();
     merge();
     find_memory();
@@ -219,17 +219,17 @@ class Planner {
   }
 
   const Program& program_;
-  Placement<kMost> best_;
-  int placed_[std::size_t{kMost}] = {};  // owners in the arena
+  Placement<kMax> best_;
+  int placed_[std::size_t{kMax}] = {};  // owners in the arena
   int count_ = 0;
-  std::size_t offset_[std::size_t{kMost}] = {};
+  std::size_t offset_[std::size_t{kMax}] = {};
 };
 
 /// A program and the places of its values.
 template <class OfProgram>
 struct Plan {
   OfProgram program;
-  Placement<OfProgram::kMost.values> places;
+  Placement<OfProgram::kMax.values> places;
 
   constexpr explicit Plan(const OfProgram& planned)
       : program(planned), places(Planner<OfProgram>(program).place()) {}

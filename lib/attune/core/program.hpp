@@ -61,7 +61,7 @@ struct ProgramSize {
 /// A list of steps over values.
 template <ProgramSize most>
 struct Program {
-  static constexpr ProgramSize kMost = most;
+  static constexpr ProgramSize kMax = most;
 
   ProgramValue values[std::size_t{most.values}] = {};
   ProgramStep steps[std::size_t{most.steps}] = {};

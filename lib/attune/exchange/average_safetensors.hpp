@@ -39,10 +39,10 @@ class SafetensorsAverage {
   explicit SafetensorsAverage(const std::span<const TrainedFile>& files) : files_(files) {}
 
   [[nodiscard]] AveragedFiles check() {
-    constexpr std::uint64_t kMost = std::uint64_t{1} << 53;  // 2⁵³: doubles represent all integers up to it
+    constexpr std::uint64_t kMax = std::uint64_t{1} << 53;  // 2⁵³: doubles represent all integers up to it
     if (files_.empty()) return {Status::kInvalidLength, 0};
     for (std::size_t i = 0; i < files_.size(); ++i) {
-      if (files_[i].examples == 0 || files_[i].examples > kMost - examples_)
+      if (files_[i].examples == 0 || files_[i].examples > kMax - examples_)
         return {Status::kInvalidLength, i};
       examples_ += files_[i].examples;
       if (const Status status = check(i); status != Status::kOk) return {status, i};

@@ -29,7 +29,7 @@ struct TensorAlias {
 /// The shape of a tensor in a file. The numbers and their order are the model's.
 template <detail::Name name, int... extents>
 struct TensorShape {
-  static_assert(detail::Holds<(sizeof...(extents) > 0 && sizeof...(extents) <= detail::TensorExtents::kMost &&
+  static_assert(detail::Holds<(sizeof...(extents) > 0 && sizeof...(extents) <= detail::TensorExtents::kMax &&
                                ((extents > 0) && ...))>,
                 "attune::TensorShape: a shape has 1 to 8 dimensions, all of them positive");
   static constexpr auto kName = name;  ///< The name in the file.

@@ -24,7 +24,7 @@
 #include <attune/models/encoder_decoder.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/frozen.hpp>
-#include <attune/models/packed_tape.hpp>
+#include <attune/models/quantized_tape.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/sequential.hpp>
@@ -206,8 +206,8 @@ struct PyTorchNames<LearnedPositions<shape, Scalar>, table> {
   }
 };
 
-/// An nn.Parameter, as ViT's cls_token: [1, 1, d_model], with a TensorShape (pytorch_file.hpp). Several tokens
-/// are [tokens, d_model].
+/// An nn.Parameter, as ViT's cls_token: [1, 1, d_model], with a TensorShape (pytorch_file.hpp). Several
+/// tokens are [tokens, d_model].
 template <TokenShape shape, class Scalar, const EncoderLayerNames* table>
 struct PyTorchNames<ClassToken<shape, Scalar>, table> {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
@@ -501,8 +501,8 @@ template <class Layer, const EncoderLayerNames* table>
 struct PyTorchNames<Residual<Layer>, table> : PyTorchNames<Layer, table> {};
 template <class Layer, const EncoderLayerNames* table>
 struct PyTorchNames<Checkpointed<Layer>, table> : PyTorchNames<Layer, table> {};
-template <class Layer, TapeNumbers numbers, const EncoderLayerNames* table>
-struct PyTorchNames<detail::PackedLayer<Layer, numbers>, table> : PyTorchNames<Layer, table> {};
+template <class Layer, TapePrecision precision, const EncoderLayerNames* table>
+struct PyTorchNames<detail::PackedLayer<Layer, precision>, table> : PyTorchNames<Layer, table> {};
 
 /// A module with `embedding`, an nn.Embedding that is also its head, and `body`.
 template <class EmbeddingLayer, class Body, const EncoderLayerNames* table>

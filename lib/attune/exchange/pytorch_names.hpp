@@ -44,8 +44,8 @@ template <class Layer>
 inline constexpr bool kHasTensors<Residual<Layer>> = kHasTensors<Layer>;
 template <class Layer>
 inline constexpr bool kHasTensors<Checkpointed<Layer>> = kHasTensors<Layer>;
-template <class Layer, TapeNumbers numbers>
-inline constexpr bool kHasTensors<PackedLayer<Layer, numbers>> = kHasTensors<Layer>;
+template <class Layer, TapePrecision precision>
+inline constexpr bool kHasTensors<PackedLayer<Layer, precision>> = kHasTensors<Layer>;
 template <class... Layers>
 inline constexpr bool kHasTensors<Sequential<Layers...>> = (kHasTensors<Layers> || ...);
 template <class EmbeddingLayer, class Body>
@@ -225,8 +225,8 @@ struct NamesForModel<Tuned, PyTorchPart<Module, prefix...>> {
 
 }  // namespace detail
 
-/// The names of a model for `Tuned`, the same model with constant parts: Adapted, BiasesAndNorms, HeadAlone.
-/// Writing then includes the constants.
+/// The names of a model for `Tuned`, the same model with constant parts: Adapted, BiasesAndNorms,
+/// LinearProbe. Writing then includes the constants.
 template <class Tuned, class Names>
 using NamesFor = typename detail::NamesForModel<Tuned, Names>::type;
 

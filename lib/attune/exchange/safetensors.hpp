@@ -21,15 +21,15 @@ namespace ATTUNE_NAMESPACE {
 /// A tensor's entry in the header.
 struct SafetensorsEntry {
   /// Tensors with more dimensions are refused.
-  static constexpr int kMostDimensions = 8;
+  static constexpr int kMaxDimensions = 8;
 
-  std::string_view name;                      // in the text of the header
-  ElementType type = ElementType::kOther;     // of its elements
-  std::string_view type_name;                 // as in the header
-  int rank = 0;                               // number of dimensions
-  std::uint64_t shape[kMostDimensions] = {};  // of the first `rank` dimensions
-  std::uint64_t begin = 0;                    // in bytes, from the end of the header
-  std::uint64_t end = 0;                      // end of its last byte
+  std::string_view name;                     // in the text of the header
+  ElementType type = ElementType::kOther;    // of its elements
+  std::string_view type_name;                // as in the header
+  int rank = 0;                              // number of dimensions
+  std::uint64_t shape[kMaxDimensions] = {};  // of the first `rank` dimensions
+  std::uint64_t begin = 0;                   // in bytes, from the end of the header
+  std::uint64_t end = 0;                     // end of its last byte
 
   /// Bytes of the tensor.
   [[nodiscard]] constexpr std::uint64_t bytes() const { return end - begin; }
@@ -202,7 +202,7 @@ class SafetensorsHeader {
     if (take(']')) return;
     do {
       const std::uint64_t extent = number();
-      if (entry.rank == SafetensorsEntry::kMostDimensions) return refuse(Status::kInvalidRank);
+      if (entry.rank == SafetensorsEntry::kMaxDimensions) return refuse(Status::kInvalidRank);
       entry.shape[entry.rank++] = extent;
     } while (take(','));
     need(']');

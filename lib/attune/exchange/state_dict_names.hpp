@@ -38,10 +38,10 @@ namespace detail {
 
 /// The shape of a tensor in a file.
 struct TensorExtents {
-  static constexpr int kMost = 8;
+  static constexpr int kMax = 8;
 
   int rank = 0;
-  int extents[kMost] = {};  // of the first `rank` dimensions
+  int extents[kMax] = {};  // of the first `rank` dimensions
 };
 
 }  // namespace detail

@@ -19,7 +19,7 @@
 //   };
 //
 // backward overwrites dx = dL/dx and adds dL/dparameters to `gradients`. `dx` is a View<Input>, or NoGradient
-// if unused: `if constexpr (kAsked<decltype(dx)>)`. backward may overwrite the tape. Arguments must not
+// if unused: `if constexpr (kWanted<decltype(dx)>)`. backward may overwrite the tape. Arguments must not
 // overlap. A layer of ids returns a Status from forward, and its dx is always NoGradient.
 //
 // Optional members, and their defaults:
@@ -107,19 +107,19 @@ struct Abilities {
 };
 
 /// The storage of kept keys and values.
-enum class CacheNumbers {
+enum class CachePrecision {
   kScalar = 0,  // the model's scalar
   kInt8 = 1,    // 8 bits with a scale per token and head, and integer attention; float models only
 };
 
 /// The kept keys and values of a stream: of all tokens, at most `capacity`; or, endlessly, of the last
-/// `window` tokens, including the newest, and of the first `sinks` tokens (Xiao et al., "Efficient Streaming
+/// `window` tokens, including the newest, and of the first `sinks` tokens (Xiao et al., "Efficient BySequence
 /// Language Models with Attention Sinks", 2024).
 struct CacheShape {
-  int capacity = 0;                              // largest number of tokens; 0: a ring
-  int window = 0;                                // number of last tokens that a ring keeps; 0: no ring
-  int sinks = 0;                                 // number of first tokens that a ring keeps
-  CacheNumbers numbers = CacheNumbers::kScalar;  // storage of keys and values
+  int capacity = 0;                                    // largest number of tokens; 0: a ring
+  int window = 0;                                      // number of last tokens that a ring keeps; 0: no ring
+  int sinks = 0;                                       // number of first tokens that a ring keeps
+  CachePrecision precision = CachePrecision::kScalar;  // storage of keys and values
 };
 
 /// Replaces an unused dx; drops writes.
@@ -130,7 +130,7 @@ struct NoGradient {
 
 /// Whether a sink for a gradient is in use.
 template <class Sink>
-inline constexpr bool kAsked = !std::is_same_v<std::remove_cvref_t<Sink>, NoGradient>;
+inline constexpr bool kWanted = !std::is_same_v<std::remove_cvref_t<Sink>, NoGradient>;
 
 /// The layers inside a layer.
 template <class... Layers>
@@ -186,7 +186,7 @@ namespace detail {
 /// The sink for `dx`: a View<Matrix>, or NoGradient.
 template <class Matrix, class Sink>
 ATTUNE_INLINE auto sink(Sink&& dx) {
-  if constexpr (kAsked<Sink>) {
+  if constexpr (kWanted<Sink>) {
     return View<Matrix>(dx);
   } else {
     return NoGradient{};
@@ -509,20 +509,20 @@ inline constexpr bool kHasSets = std::is_empty_v<SetOf<Layer, Untrained, Untrain
 
 // A layer's tape and scratch, for a backward to such gradients.
 template <class Layer, class Gradients>
-struct Kept {
+struct LayerMemory {
   using Tape = typename Layer::Tape;
   using Scratch = typename Layer::Scratch;
 };
 template <class Layer, class Gradients>
   requires requires { typename Layer::template TapeOf<Gradients>; }
-struct Kept<Layer, Gradients> {
+struct LayerMemory<Layer, Gradients> {
   using Tape = typename Layer::template TapeOf<Gradients>;
   using Scratch = typename Layer::template ScratchOf<Gradients>;
 };
 template <class Layer, class Gradients>
-using TapeOf = typename Kept<Layer, Gradients>::Tape;
+using TapeOf = typename LayerMemory<Layer, Gradients>::Tape;
 template <class Layer, class Gradients>
-using ScratchOf = typename Kept<Layer, Gradients>::Scratch;
+using ScratchOf = typename LayerMemory<Layer, Gradients>::Scratch;
 
 /// Whether a backward to such gradients reads the layer's input.
 template <class Layer, class Gradients>

@@ -67,7 +67,7 @@ void backward_by_token(const Call& context, const auto& parameters, ConstView<ty
         return;
       }
     }
-    if constexpr (kAsked<decltype(all)>) {
+    if constexpr (kWanted<decltype(all)>) {
       run(all.template rows_at<1>(i));
     } else {
       run(all);
@@ -128,7 +128,7 @@ inline constexpr bool kCollects = [] {
 }();
 template <class Layer, class Gradients>
   requires kCollects<Layer, Gradients>
-struct Kept<Layer, Gradients> {
+struct LayerMemory<Layer, Gradients> {
   using Tape = typename Layer::Tape;
   struct Scratch {
     using Form = Collected<typename FormOf<std::remove_cvref_t<Gradients>>::type>;

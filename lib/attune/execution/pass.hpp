@@ -56,7 +56,7 @@ constexpr auto context_of(const Mask& mask ATTUNE_LIFETIME_BOUND, const Slices& 
 /// Zeroes the rows of y after the valid tokens.
 template <AnyContext Call, class Y>
 ATTUNE_INLINE void clear_behind([[maybe_unused]] const Call& context, [[maybe_unused]] const Y& y) {
-  if constexpr (Call::kHasLength && kAsked<Y>) {
+  if constexpr (Call::kHasLength && kWanted<Y>) {
     for (int i = context.template count<Y::rows>(); i < Y::rows; ++i) {
       for (int j = 0; j < Y::cols; ++j) y(i, j) = typename Y::Scalar(0);
     }
@@ -65,7 +65,7 @@ ATTUNE_INLINE void clear_behind([[maybe_unused]] const Call& context, [[maybe_un
 /// The same, as a stage.
 template <AnyContext Call, class Y>
 ATTUNE_INLINE void clear_behind_in(const Call& context, const Y& y) {
-  if constexpr (Call::kHasLength && kAsked<Y>) {
+  if constexpr (Call::kHasLength && kWanted<Y>) {
     context.stage([&]() ATTUNE_INLINE_LAMBDA { clear_behind(context, y); });
   }
 }
@@ -109,7 +109,7 @@ template <class Model, AnyContext Call, class Dx>
 ATTUNE_INLINE void backward_pass(const Call& context, const auto& parameters, const auto& x, auto& tape,
                                  const auto& dy, const Dx& dx, auto& gradients, auto& scratch) {
 #if ATTUNE_CHECKED
-  if constexpr (kAsked<Dx>) {
+  if constexpr (kWanted<Dx>) {
     check_views<false>(dy, dx);
     constexpr bool kReads = kReadsInput<Model, std::remove_cvref_t<decltype(gradients)>>;
     check_views<kAbilities<Model>.gradient_may_be_input || !kReads>(x, dx);

@@ -43,10 +43,10 @@ namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
-/// Calls body<rows>(first) for kRows rows in blocks of at most kMost, as far as the blocks contain used rows.
-template <int kRows, int kMost, class Body, class Used = std::integral_constant<int, kRows>>
+/// Calls body<rows>(first) for kRows rows in blocks of at most kMax, as far as the blocks contain used rows.
+template <int kRows, int kMax, class Body, class Used = std::integral_constant<int, kRows>>
 ATTUNE_INLINE void in_blocks(const Body& body, Used used = {}) {
-  constexpr int kPortion = (std::min)(kRows, kMost), kRest = kRows % kPortion;
+  constexpr int kPortion = (std::min)(kRows, kMax), kRest = kRows % kPortion;
   for (int first = 0; first < kRows - kRest && first < used; first += kPortion) {
     body.template operator()<kPortion>(first);
   }

@@ -11,9 +11,9 @@
 // target, for any length. Cache::Scratch<tokens> takes several tokens at once, as in a prompt. Calls with
 // different numbers of tokens may follow each other.
 //
-// With .numbers = CacheNumbers::kInt8, the cache keeps keys and values in 8 bits, and attention multiplies
-// integers. `y` then equals the row of attune::infer<Model>(parameters, x, y, scratch, CausalMask{},
-// Int8CacheProducts{}).
+// With .precision = CachePrecision::kInt8, the cache keeps keys and values in 8 bits, and attention
+// multiplies integers. `y` then equals the row of attune::infer<Model>(parameters, x, y, scratch,
+// CausalMask{}, Int8CacheProducts{}).
 //
 // A layer declares its Stream<tokens, cache>, itself on the next `tokens` tokens. If tokens do not meet in
 // it, that is the layer of as many tokens, on the same parameters:
@@ -31,7 +31,7 @@
 //                                                     in
 //                                                     // a saved cache, if its type does not
 //     struct Scratch { … };                           // dead after every call
-//     static constexpr std::uint64_t kMostTokens = …; // most tokens in all; default: any number
+//     static constexpr std::uint64_t kMaxTokens = …; // most tokens in all; default: any number
 //     static Status ready(const auto& memory);        // whether a step can run; default: always
 //     /// y[tokens, …] of x[tokens, …], which do not overlap; `position` tokens came before. `memory` is the
 //     /// Memory of Stream<1, cache>.
@@ -147,9 +147,9 @@ constexpr bool goes_beyond(CacheShape cache, int tokens) {
 inline constexpr std::uint64_t kAnyNumber = (std::numeric_limits<std::uint64_t>::max)();
 /// The largest number of tokens that a layer takes in all.
 template <class Layer, CacheShape cache>
-inline constexpr std::uint64_t kMostTokens = [] {
-  if constexpr (requires { StreamOf<Layer, 1, cache>::kMostTokens; }) {
-    return StreamOf<Layer, 1, cache>::kMostTokens;
+inline constexpr std::uint64_t kMaxTokens = [] {
+  if constexpr (requires { StreamOf<Layer, 1, cache>::kMaxTokens; }) {
+    return StreamOf<Layer, 1, cache>::kMaxTokens;
   } else {
     return kAnyNumber;
   }
@@ -178,9 +178,9 @@ struct KeyValueCache {
                                shape.sinks <= detail::kMaxCached)>,
                 "attune::KeyValueCache: a cache keeps at most 2^28 tokens and 2^28 sinks");
   static_assert(
-      detail::Holds<(shape.numbers == CacheNumbers::kScalar ||
+      detail::Holds<(shape.precision == CachePrecision::kScalar ||
                      std::is_same_v<typename ModelType::Scalar, float>)>,
-      "attune::KeyValueCache: an 8-bit cache needs a model in float; leave .numbers out of CacheShape");
+      "attune::KeyValueCache: an 8-bit cache needs a model in float; leave .precision out of CacheShape");
   using Model = ModelType;
   static constexpr CacheShape kShape = shape;
   /// Identifies the model's type, the shape, the layout of memory and the arithmetic, but not the values of
@@ -190,7 +190,7 @@ struct KeyValueCache {
                   kFingerprintOf<Model>, detail::fingerprint_of_tensors<Model>(),
                   kFingerprintOf<detail::StreamMemoryOf<Model, shape>>, kArithmeticName);
   /// The largest number of tokens in all.
-  static constexpr std::uint64_t kMostTokens = detail::kMostTokens<Model, shape>;
+  static constexpr std::uint64_t kMaxTokens = detail::kMaxTokens<Model, shape>;
   template <int tokens = 1>
   using Scratch = StepScratch<Model, shape, tokens>;
 
@@ -202,7 +202,7 @@ struct KeyValueCache {
 
   /// Whether `more` tokens fit.
   [[nodiscard]] constexpr bool has_room(std::uint64_t more = 1) const {
-    return tokens <= kMostTokens && more <= kMostTokens - tokens;
+    return tokens <= kMaxTokens && more <= kMaxTokens - tokens;
   }
   /// Begins a new stream. Keeps a DecoderLayer's memory of the encoder.
   constexpr void reset() { tokens = 0; }
@@ -217,7 +217,7 @@ template <class Set, class Model, CacheShape shape, int tokens, class... More>
 Status step(const Set& parameters, ConstView<detail::StepInput<Model, tokens>> x,
             View<detail::StepOutput<Model, tokens>> y, KeyValueCache<Model, shape>& cache,
             StepScratch<Model, shape, tokens>& scratch, const More&... more) {
-  ATTUNE_ASSERT(cache.tokens <= cache.kMostTokens,
+  ATTUNE_ASSERT(cache.tokens <= cache.kMaxTokens,
                 "KeyValueCache: the position is invalid; call reset() first");
 #if ATTUNE_CHECKED
   detail::check_views<false>(x, y);

@@ -104,16 +104,17 @@ class PartOfRing {
 }  // namespace detail
 
 /// Trains `Model` on batches of `batch` sequences on all ranks together. The interface is ParallelTrainer's;
-/// predictions are local to each rank. `Plan` is Streaming or Int8Training. All ranks must call initialize(),
-/// start_from(), load() and resume() with equal arguments, and step() equally often with equal options, masks
-/// and loss. Each rank reads only the sequences [first_sequence(), end_sequence()) of a batch. All ranks must
-/// have the same byte order.
+/// predictions are local to each rank. `Plan` is BySequence or Int8Training. All ranks must call
+/// initialize(), start_from(), load() and resume() with equal arguments, and step() equally often with equal
+/// options, masks and loss. Each rank reads only the sequences [first_sequence(), end_sequence()) of a batch.
+/// All ranks must have the same byte order.
 template <attune::detail::CheckedLayer Model, class Loss = MeanSquaredError, class Optimizer = AdamW,
-          int batch = 1, class Plan = Streaming>
+          int batch = 1, class Plan = BySequence>
 class DistributedTrainer : private ParallelTrainer<Model, Loss, Optimizer, batch, Plan> {
   using OnOneMachine = ParallelTrainer<Model, Loss, Optimizer, batch, Plan>;
-  using TestOfPlan = std::conditional_t<attune::detail::kOwnWeights<typename Plan::template Workspace<Model>>,
-                                        Int8SelfTest, SelfTest>;
+  using TestOfPlan =
+      std::conditional_t<attune::detail::kOwnWeights<typename Plan::template BatchExecutor<Model>>,
+                         Int8SelfTest, SelfTest>;
 
  public:
   using typename OnOneMachine::BatchInput;

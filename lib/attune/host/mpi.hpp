@@ -103,9 +103,9 @@ class MpiRanks final : public Ranks {
   // MPI counts in int.
   template <class Byte, class Body>
   static void for_each_message(std::span<Byte> bytes, const Body& body) {
-    constexpr std::size_t kMost = std::size_t{1} << 30;
-    for (std::size_t at = 0; at < bytes.size(); at += kMost)
-      body(bytes.subspan(at, (std::min)(kMost, bytes.size() - at)));
+    constexpr std::size_t kMax = std::size_t{1} << 30;
+    for (std::size_t at = 0; at < bytes.size(); at += kMax)
+      body(bytes.subspan(at, (std::min)(kMax, bytes.size() - at)));
   }
 
   [[nodiscard]] int next() const { return (rank_ + 1) % size_; }

@@ -15,7 +15,7 @@
 #include <attune/execution/layer_calls.hpp>
 #include <attune/host/shared_slices.hpp>
 #include <attune/host/thread_pool.hpp>
-#include <attune/training/workspace.hpp>
+#include <attune/training/shared_buffers.hpp>
 
 namespace ATTUNE_NAMESPACE::host {
 
@@ -25,7 +25,7 @@ class ParallelInference {
  public:
   using Input = typename Model::Input;
   using Output = typename Model::Output;
-  using Outcome = attune::detail::ForwardResult<Model>;  // void, or a Status if ids can be refused
+  using ForwardResult = attune::detail::ForwardResult<Model>;  // void, or a Status if ids can be refused
 
   /// Starts the threads; the caller is one of them. 0 or less: as many as the process may run at once.
   explicit ParallelInference(int threads = 0)
@@ -36,13 +36,13 @@ class ParallelInference {
 
   /// y[rows, cols] from x[rows, cols], on all threads. `y` may not overlap `x`.
   template <class Set = typename Model::Parameters, class Mask = NoMask>
-  Outcome forward(const Set& parameters, ConstView<Input> x, View<Output> y, const Mask& mask = {}) {
+  ForwardResult forward(const Set& parameters, ConstView<Input> x, View<Output> y, const Mask& mask = {}) {
     const auto run = [&](const auto& slices) {
       return attune::detail::forward_pass<Model>(context_for<Model>(mask, slices), parameters, x, y,
                                                  scratch_[0]);
     };
-    if (pool_.threads() == 1) return Outcome(run(RunToCompletion{}));
-    return Outcome(pass_.run(scratch_.get(), [&](const SharedSlices& slices) { (void)run(slices); }));
+    if (pool_.threads() == 1) return ForwardResult(run(RunToCompletion{}));
+    return ForwardResult(pass_.run(scratch_.get(), [&](const SharedSlices& slices) { (void)run(slices); }));
   }
   [[nodiscard]] int threads() const { return pool_.threads(); }
 

@@ -45,15 +45,15 @@ namespace detail {
 template <class Plan, class Model>
 constexpr bool check_parallel_plan() {
   constexpr bool kParallel = [] {
-    if constexpr (std::is_base_of_v<Streaming, Plan> && !requires { Plan::workspace(); }) {
+    if constexpr (std::is_base_of_v<BySequence, Plan> && !requires { Plan::executor(); }) {
       return std::is_same_v<typename Plan::template Gradients<Model>, typename Model::Parameters>;
     } else {
       return false;
     }
   }();
   static_assert(attune::detail::Holds<kParallel>,
-                "attune::host::ParallelTrainer: the plan must be Streaming or Int8Training; threads take "
-                "one sequence at a time, keep its gradients, and share no workspace");
+                "attune::host::ParallelTrainer: the plan must be BySequence or Int8Training; threads take "
+                "one sequence at a time, keep its gradients, and share no executor");
   return kParallel;
 }
 template <class Plan, class Model>
@@ -62,11 +62,11 @@ concept ParallelPlan = check_parallel_plan<Plan, Model>();
 }  // namespace detail
 
 /// Trains `Model` on batches of `batch` sequences on several threads. Its interface is Trainer's, without
-/// accumulate() and update(). `Plan` is Streaming, or Int8Training for products in integers. All large data
+/// accumulate() and update(). `Plan` is BySequence, or Int8Training for products in integers. All large data
 /// is on the heap, so a ParallelTrainer may be a local variable. Call its functions from one thread at a
 /// time.
 template <attune::detail::CheckedLayer Model, class Loss = MeanSquaredError, class Optimizer = AdamW,
-          int batch = 1, class Plan = Streaming>
+          int batch = 1, class Plan = BySequence>
   requires attune::detail::CheckedLoss<Loss, typename Model::Output> &&
       attune::detail::CheckedOptimizer<Optimizer, typename Model::Parameters> &&
       detail::ParallelPlan<Plan, Model>
@@ -173,7 +173,7 @@ class ParallelTrainer
     const auto workers = static_cast<std::size_t>(pool_.threads());
     const auto sets = static_cast<std::size_t>(1 + slots_.count());
     MemoryReport report{
-        .parameters = sizeof(Parameters) + Workspace::memory().parameters,
+        .parameters = sizeof(Parameters) + BatchExecutor::memory().parameters,
         .gradients = sizeof(Gradients) * sets,
         .moments = attune::detail::kBytes<Moments>,
         .tape = workers * (attune::detail::kBytes<typename Model::Tape> + sizeof(typename Model::Output)),
@@ -228,7 +228,7 @@ class ParallelTrainer
     const auto update = attune::detail::begin_update<Loss>(shared.state, gradients, sums, options, clipping);
     if (update.result.ok()) {
       slots_.template update<Optimizer>(update.coefficients, shared.state, gradients);
-      attune::detail::parameters_changed(shared.workspace);
+      attune::detail::parameters_changed(shared.executor);
       shared.trained += batch;
       attune::detail::count_step(shared.state, batch);
     }
@@ -244,7 +244,7 @@ class ParallelTrainer
   friend TrainingLifecycle<ParallelTrainer, State>;
   using Moments = typename State::Moments;
   using Scratch = attune::detail::EitherScratch<Model>;
-  using Workspace = typename Plan::template Workspace<Model>;
+  using BatchExecutor = typename Plan::template BatchExecutor<Model>;
 
   // A batch in this process alone, without earlier or later sequences.
   struct WholeBatch {
@@ -261,7 +261,7 @@ class ParallelTrainer
 
   struct Shared {
     State state;
-    [[no_unique_address]] Workspace workspace;  // the weights that products read, if the plan has its own
+    [[no_unique_address]] BatchExecutor executor;  // the weights that products read, if the plan has its own
     LossSum<Scalar> sequences[static_cast<std::size_t>(batch)];
     std::int64_t trained;  // sequences since the tapes stood where their worker's `masks` is 0
   };
@@ -352,16 +352,16 @@ class ParallelTrainer
   // Whether the parameters can be used; the weights that products read are then up to date.
   Status load_weights() {
     const Status ready = shared_->state.ready();
-    return ready == Status::kOk ? attune::detail::load_weights(shared_->workspace, shared_->state.parameters)
+    return ready == Status::kOk ? attune::detail::load_weights(shared_->executor, shared_->state.parameters)
                                 : ready;
   }
   [[nodiscard]] const auto& weights() const {
-    return attune::detail::weights_of(shared_->workspace, shared_->state.parameters);
+    return attune::detail::weights_of(shared_->executor, shared_->state.parameters);
   }
 
   template <class Mask, class Slices>
   static constexpr auto context_of(const Mask& mask ATTUNE_LIFETIME_BOUND, const Slices& slices) {
-    return attune::detail::context_in_plan<Model, Workspace>(mask, slices);
+    return attune::detail::context_in_plan<Model, BatchExecutor>(mask, slices);
   }
   ThreadFlag& flag_of(int sequence) { return flags_[static_cast<std::size_t>(sequence)]; }
 
@@ -387,7 +387,7 @@ class ParallelTrainer
   // All threads have the same masks.
   void begin_at_state() {
     attune::detail::clear_padding(shared_->state);
-    attune::detail::parameters_changed(shared_->workspace);
+    attune::detail::parameters_changed(shared_->executor);
     shared_->trained = 0;
     for (int thread = 0; thread < pool_.threads(); ++thread) {
       Worker& worker = workers_[static_cast<std::size_t>(thread)];

@@ -246,14 +246,14 @@ struct PartView : View {
   static constexpr PartView<Other, Few, Many> part_of(const Other& all, Few rows, Many cols) {
     return {all, rows, cols};
   }
-  // Number of used elements among kMost, starting at `first`. A constant number means all of them.
-  template <int kMost>
+  // Number of used elements among kMax, starting at `first`. A constant number means all of them.
+  template <int kMax>
   static constexpr int left(int used, int first) {
-    return used <= first ? 0 : used - first < kMost ? used - first : kMost;
+    return used <= first ? 0 : used - first < kMax ? used - first : kMax;
   }
-  template <int kMost, int kUsed>
+  template <int kMax, int kUsed>
   static constexpr auto left(std::integral_constant<int, kUsed>, int) {
-    return std::integral_constant<int, kMost>{};
+    return std::integral_constant<int, kMax>{};
   }
 };
 

@@ -66,7 +66,7 @@ struct ActivationLayer {
   template <class Dx, AnyContext Call = Context<>>
   static void backward(const Parameters&, ConstView<Input> x, const Tape&, ConstView<Output> dy, Dx&& dx,
                        Parameters&, Scratch&, const Call& context = {}) {
-    if constexpr (kAsked<Dx>) backward(x, dy, dx, context);
+    if constexpr (kWanted<Dx>) backward(x, dy, dx, context);
   }
 
  private:

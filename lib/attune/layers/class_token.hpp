@@ -90,7 +90,7 @@ struct ClassToken {
           kernels::add_to(count * shape.d_model, dy.data + first * shape.d_model, rows.data);
         });
       }
-      if constexpr (kAsked<Dx>) {
+      if constexpr (kWanted<Dx>) {
         std::memcpy(detail::sink<Input>(dx).data, dy.data + kInFront, sizeof(Input));
       }
     });

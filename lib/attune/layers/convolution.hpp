@@ -298,7 +298,7 @@ struct Convolution {
   static void backward(const Set& parameters, ConstView<Input> x, const Tape&, ConstView<Output> dy, Dx&& dx,
                        Gradients& gradients, Scratch& scratch, const Call& context = {}) {
     const auto to = sink<Input>(dx);
-    if constexpr (kAsked<Dx>) {
+    if constexpr (kWanted<Dx>) {
       context.stage([&] {
         for (int i = 0; i < Input::size; ++i) to.data[i] = Scalar(0);
       });
@@ -447,7 +447,7 @@ struct Convolution {
           }
         });
       }
-      if constexpr (kAsked<decltype(dx)>) {
+      if constexpr (kWanted<decltype(dx)>) {
         context.stage([&] {
           if constexpr (kGrouped) {
             take_filters_of(parameters, group, scratch.filters);
@@ -466,7 +466,7 @@ struct Convolution {
                                  const auto& context) {
     constexpr bool kTrains = kTrained<decltype(gradients.weight)>;
     context.stage([&] {
-      if constexpr (kAsked<decltype(dx)>) take_filters(parameters, scratch.filters);
+      if constexpr (kWanted<decltype(dx)>) take_filters(parameters, scratch.filters);
       if constexpr (kTrains) {
         for (Scalar& value : scratch.gradients) value = Scalar(0);
       }
@@ -480,7 +480,7 @@ struct Convolution {
         if constexpr (kTrains) {
           add_products(gradient, of_taps(o, tap), scratch.gradients + tap * image.d_out);
         }
-        if constexpr (kAsked<decltype(dx)>) {
+        if constexpr (kWanted<decltype(dx)>) {
           add_products(gradient, scratch.filters + tap * image.d_out, dx.data + token * image.d_in);
         }
       }

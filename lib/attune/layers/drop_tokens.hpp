@@ -52,7 +52,7 @@ struct DropTokens {
   template <class Dx, AnyContext Call = Context<>>
   static void backward(const Parameters&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,
                        Parameters&, Scratch&, const Call& context = {}) {
-    if constexpr (kAsked<Dx>) {
+    if constexpr (kWanted<Dx>) {
       context.stage([&] {
         const auto to = detail::sink<Input>(dx);
         for (int i = 0; i < kDropped; ++i) to.data[i] = Scalar(0);

@@ -179,7 +179,7 @@ struct Dropout {
   template <class Dx, AnyContext Call = Context<>>
   static void backward(const Parameters&, ConstView<Input>, Tape& tape, ConstView<Output> dy, Dx&& dx,
                        Parameters&, Scratch&, const Call& context = {}) {
-    if constexpr (kAsked<Dx>) {
+    if constexpr (kWanted<Dx>) {
       backward(tape, dy, dx, context);
     } else if constexpr (kDrops) {
       context.stage([&] { tape.skip(1); });

@@ -84,7 +84,7 @@ struct FeatureBias : detail::RowsWithBias<bias_shape, ScalarType> {
                        Gradients& gradients, Scratch&, const Call& context = {}) {
     context.stage([&]() ATTUNE_INLINE_LAMBDA {
       add_column_sums(context.first(dy), view(gradients.bias));
-      if constexpr (kAsked<Dx>) {
+      if constexpr (kWanted<Dx>) {
         FeatureBias::copy(context.template count<shape.rows>(), dy.data, detail::sink<Input>(dx).data);
       }
     });

@@ -59,7 +59,7 @@ struct OneProjection : FeedForwardLayers<shape, ScalarType> {
   static constexpr bool kReadsInput = InLinear::template kReadsInput<decltype(Gradients::linear1)>;
 
   template <template <class, int, int> class Matrix>
-  struct KeptIn {
+  struct StoredIn {
     Matrix<Scalar, Hidden::rows, Hidden::cols> hidden;
 
     static void visit(const auto& visitor, const auto& context, auto&... kept) {
@@ -121,7 +121,7 @@ struct GatedProjections : FeedForwardLayers<shape, ScalarType> {
                                       InLinear::template kReadsInput<decltype(Gradients::up)>;
 
   template <template <class, int, int> class Matrix>
-  struct KeptIn {
+  struct StoredIn {
     Matrix<Scalar, Hidden::rows, Hidden::cols> gate;
     Matrix<Scalar, Hidden::rows, Hidden::cols> up;
 
@@ -190,17 +190,17 @@ struct FeedForwardNetwork {
   template <class Gradients>
   static constexpr bool kReadsInput = Projections::template kReadsInput<Gradients>;
 
-  using Kept = typename Projections::template KeptIn<Tensor>;
+  using TapePolicy = typename Projections::template StoredIn<Tensor>;
   /// The projections. Backward recomputes a, and stores the gradients of the projections in the same memory.
   /// Matrix is their storage (layers/packed_rows.hpp).
   template <template <class, int, int> class Matrix>
   struct TapeWith {
-    typename Projections::template KeptIn<Matrix> kept;
+    typename Projections::template StoredIn<Matrix> kept;
     [[no_unique_address]] typename HiddenDropout::Tape dropout;
 
     /// Visits the members of some tapes.
     static void visit(const auto& visitor, const auto& context, auto&... tapes) {
-      Kept::visit(visitor, context, tapes.kept...);
+      TapePolicy::visit(visitor, context, tapes.kept...);
       visitor.member(context, tapes.dropout...);
     }
 
@@ -218,7 +218,7 @@ struct FeedForwardNetwork {
     Hidden activated;
   };
   struct InferenceScratch {
-    Kept kept;
+    TapePolicy kept;
   };
 
   /// y[rows, d_model] of x[rows, d_model]. `y` may be `x`.
@@ -264,7 +264,7 @@ struct FeedForwardNetwork {
     const auto& dense = context.unmasked().in_any_order();  // rows with dy zero are cleared or left out
     if constexpr (Call::kSkipsZeros) dense.stage([&]() ATTUNE_INLINE_LAMBDA { tape.kept.clear(dy); });
     constexpr bool kOnceMore = OutLinear::template kReadsInput<std::remove_cvref_t<decltype(out_gradients)>>;
-    constexpr bool kOfSlopes = kOnceMore && Kept::kFindsSlopes;
+    constexpr bool kOfSlopes = kOnceMore && TapePolicy::kFindsSlopes;
     if constexpr (kOfSlopes) {
       dense.template token_elements<Hidden::rows, Hidden::cols, kWorkOfActivation>(
           [&](int first, int count)
@@ -291,7 +291,7 @@ struct FeedForwardNetwork {
     const ConstView<Input> x = input();
     const auto& zero_skipping_context = context.skipping_zeros(context.first(x));
     if constexpr (!kInputFirst) tape.kept.backward_parameters(x, gradients, zero_skipping_context);
-    if constexpr (kAsked<Dx>) tape.kept.backward_input(parameters, sink<Input>(dx), dense);
+    if constexpr (kWanted<Dx>) tape.kept.backward_input(parameters, sink<Input>(dx), dense);
     if constexpr (kInputFirst) tape.kept.backward_parameters(x, gradients, zero_skipping_context);
   }
 

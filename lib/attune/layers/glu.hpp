@@ -83,7 +83,7 @@ struct Glu {
   template <class Dx, AnyContext Call = Context<>>
   static void backward(const Parameters&, ConstView<Input> x, const Tape&, ConstView<Output> dy, Dx&& dx,
                        Parameters&, Scratch&, const Call& context = {}) {
-    if constexpr (kAsked<Dx>) {
+    if constexpr (kWanted<Dx>) {
       const auto to = detail::sink<Input>(dx);
       context.in_any_order().template each_token<shape.rows, 2 * kWork>([&](int i) ATTUNE_INLINE_LAMBDA {
         const Scalar *const row = x.data + i * Input::cols, *const gradient = dy.data + i * shape.d_model;

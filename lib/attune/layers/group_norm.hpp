@@ -110,7 +110,7 @@ struct GroupNorm {
       mean_of_groups(parameters, scratch.gradients, context);
       mean_of_groups(parameters, scratch.products, context);
     });
-    if constexpr (kAsked<Dx>) {
+    if constexpr (kWanted<Dx>) {
       const auto to = detail::sink<Input>(dx);
       context.in_any_order().template each_token<shape.rows, 8 * shape.d_model>([&](int i) {
         const bool valid = context.template is_valid<shape.rows>(i);

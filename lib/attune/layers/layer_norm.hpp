@@ -189,7 +189,7 @@ struct Norm {
   template <AnyContext Call>
   ATTUNE_INLINE static void backward_input(const auto& parameters, ConstView<Input> x, const Tape& tape,
                                            ConstView<Output> dy, auto&& dx, const Call& context) {
-    if constexpr (kAsked<decltype(dx)>) {
+    if constexpr (kWanted<decltype(dx)>) {
       const View<Input> to = detail::sink<Input>(dx);
       for_each_row(context.in_any_order(), [&](int i) ATTUNE_INLINE_LAMBDA {
         if constexpr (Call::kSkipsZeros) {

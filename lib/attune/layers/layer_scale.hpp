@@ -92,7 +92,7 @@ struct LayerScale {
   static void backward(const Set& parameters, ConstView<Input> x, const Tape&, ConstView<Output> dy, Dx&& dx,
                        [[maybe_unused]] Gradients& gradients, Scratch&, const Call& context = {}) {
     const auto input = [&]() ATTUNE_INLINE_LAMBDA {
-      if constexpr (kAsked<Dx>) scale(parameters, dy.data, detail::sink<Input>(dx).data, context);
+      if constexpr (kWanted<Dx>) scale(parameters, dy.data, detail::sink<Input>(dx).data, context);
     };
     const auto add = [&](Scalar* sums) ATTUNE_INLINE_LAMBDA {
       kernels::add_feature_products<Call::kSkipsZeros>(

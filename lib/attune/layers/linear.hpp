@@ -162,7 +162,7 @@ struct Linear {
   template <class Set = Parameters, class Dx, class Epilogue = kernels::Assign, AnyContext Call = Context<>>
   static void backward_input(const Set& parameters, ConstView<Output> dy, Dx&& dx, Epilogue epilogue = {},
                              const Call& context = {}) {
-    if constexpr (kAsked<Dx>) {
+    if constexpr (kWanted<Dx>) {
       const View<Input> to = detail::sink<Input>(dx);
       context.in_any_order().template tokens<shape.rows, shape.d_in * shape.d_out>(
           [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {

@@ -1,5 +1,5 @@
 // A tape in fewer bits: its matrices are packed row by row after forward, and unpacked before backward
-// (models/packed_tape.hpp).
+// (models/quantized_tape.hpp).
 //
 // A layer whose tape has large matrices has TapeIn<Gradients, Matrix>, the tape with other storage of these
 // matrices. Its visit(visitor, context, tapes…) lists the members once:
@@ -18,7 +18,7 @@
 namespace ATTUNE_NAMESPACE {
 
 /// The numbers of a packed tape.
-enum class TapeNumbers {
+enum class TapePrecision {
   kInt8 = 0,     // 8-bit integers with a scale per row: a quarter of the memory
   kBfloat16 = 1  // the upper half of a float: half the memory
 };
@@ -26,15 +26,15 @@ enum class TapeNumbers {
 namespace detail {
 
 /// Packed matrices [rows, cols].
-template <TapeNumbers numbers>
+template <TapePrecision precision>
 struct PackedAs {
-  using Element = std::conditional_t<numbers == TapeNumbers::kInt8, Int8, Bfloat16>;
+  using Element = std::conditional_t<precision == TapePrecision::kInt8, Int8, Bfloat16>;
   template <class Scalar, int rows, int cols>
   using Matrix = QuantizedRows<Element, Scalar, rows, cols>;
 };
-template <TapeNumbers numbers, class Matrix>
+template <TapePrecision precision, class Matrix>
 using PackedMatrix =
-    typename PackedAs<numbers>::template Matrix<typename Matrix::Scalar, Matrix::rows, Matrix::cols>;
+    typename PackedAs<precision>::template Matrix<typename Matrix::Scalar, Matrix::rows, Matrix::cols>;
 template <class>
 inline constexpr bool kIsPacked = false;
 template <class Element, class Scalar, int rows, int cols>
@@ -88,14 +88,14 @@ struct CopyTape {
 
 /// The packed tape of a layer, for a backward to such gradients; the tape itself if the layer has no TapeIn,
 /// or inherits one and has another tape.
-template <class Layer, class Gradients, TapeNumbers numbers>
-struct PackedTapeOf {
+template <class Layer, class Gradients, TapePrecision precision>
+struct QuantizedTapeOf {
   using type = TapeOf<Layer, Gradients>;
 };
-template <class Layer, class Gradients, TapeNumbers numbers>
+template <class Layer, class Gradients, TapePrecision precision>
   requires std::is_same_v < TapeOf<Layer, Gradients>,
-typename Layer::template TapeIn < Gradients, Tensor >> struct PackedTapeOf<Layer, Gradients, numbers> {
-  using type = typename Layer::template TapeIn<Gradients, PackedAs<numbers>::template Matrix>;
+typename Layer::template TapeIn < Gradients, Tensor >> struct QuantizedTapeOf<Layer, Gradients, precision> {
+  using type = typename Layer::template TapeIn<Gradients, PackedAs<precision>::template Matrix>;
 };
 
 /// Packs a tape, or unpacks it.

@@ -134,13 +134,13 @@ struct PerSequence<Layer, kernels::LanesOf<Number, lanes>> {
     });
   }
   /// Training. `y` may not overlap `x`.
-  template <class Set = Parameters, class Kept, AnyContext Call = Context<>>
+  template <class Set = Parameters, class GradientSet, AnyContext Call = Context<>>
   static ForwardResult<Layer> forward(const Set& parameters, ConstView<Input> x, View<Output> y,
-                                      TapeOf<Kept>& tape, ScratchOf<Kept>& scratch,
+                                      TapeOf<GradientSet>& tape, ScratchOf<GradientSet>& scratch,
                                       const Call& context = {}) {
     return for_each_sequence(x, y, scratch, context, [&](int lane, auto of_sequence, auto to) {
       auto&& own = tape.layers[lane];
-      if constexpr (kDropsIn<typename TapeOf<Kept>::Each>) {
+      if constexpr (kDropsIn<typename TapeOf<GradientSet>::Each>) {
         if (lane > 0) copy_masks(tape.layers[0], own);
         skip_masks(own, lane);
       }
@@ -149,9 +149,10 @@ struct PerSequence<Layer, kernels::LanesOf<Number, lanes>> {
   }
   /// Overwrites dx from dy, unless NoGradient. Adds to the gradients in the order of the sequences. `dx` may
   /// be `x`.
-  template <class Set = Parameters, class Kept, class Dx, class Gradients, AnyContext Call = Context<>>
-  static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
-                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Call& context = {}) {
+  template <class Set = Parameters, class GradientSet, class Dx, class Gradients, AnyContext Call = Context<>>
+  static void backward(const Set& parameters, ConstView<Input> x, TapeOf<GradientSet>& tape,
+                       ConstView<Output> dy, Dx&& dx, Gradients& gradients, ScratchOf<GradientSet>& scratch,
+                       const Call& context = {}) {
     for (int lane = 0; lane < lanes; ++lane) {
       const auto of_sequence = InputSequence::take(x, lane, scratch.x, context);
       const auto gradient = OutputSequence::take(dy, lane, scratch.y, context);
@@ -159,7 +160,7 @@ struct PerSequence<Layer, kernels::LanesOf<Number, lanes>> {
       const auto run = [&](auto to) {
         backward_in<Layer>(context, parameters, of_sequence, own, gradient, to, gradients, scratch.layer);
       };
-      if constexpr (kAsked<Dx>) {
+      if constexpr (kWanted<Dx>) {
         const auto to = sink<Input>(dx);
         run(InputSequence::room(to, scratch.dx));
         InputSequence::put(scratch.dx, lane, to, context);

@@ -121,7 +121,7 @@ struct Pooling {
   template <class Dx, AnyContext Call = Context<>>
   static void backward(const Parameters&, ConstView<Input> x, const Tape& tape, ConstView<Output> dy, Dx&& dx,
                        Parameters&, Scratch&, const Call& context = {}) {
-    if constexpr (kAsked<Dx>) context.stage([&] { spread(x, tape, dy, detail::sink<Input>(dx)); });
+    if constexpr (kWanted<Dx>) context.stage([&] { spread(x, tape, dy, detail::sink<Input>(dx)); });
   }
 
  private:

@@ -55,7 +55,7 @@ struct AddedPositions : AddedRows<shape.seq_len, shape.d_model, ScalarType> {
   // dx[seq_len, d_model] = dy.
   template <class Dx>
   static void pass_on(ConstView<Output> dy, Dx&& dx, const auto& context) {
-    if constexpr (kAsked<Dx>) {
+    if constexpr (kWanted<Dx>) {
       context.stage([&]() ATTUNE_INLINE_LAMBDA {
         Base::copy(context.template count<shape.seq_len>(), dy.data, sink<Input>(dx).data);
       });
@@ -79,7 +79,7 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
   /// Runs the layer token by token, up to the end of the table.
   template <int tokens, CacheShape>
   struct Stream {
-    static constexpr std::uint64_t kMostTokens = std::uint64_t{shape.seq_len};
+    static constexpr std::uint64_t kMaxTokens = std::uint64_t{shape.seq_len};
     struct Memory {};
     struct Scratch {};
     static void step(std::uint64_t position, const auto& parameters,
@@ -207,8 +207,8 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
   }
 
  private:
-  template <class Beyond>
-  static void vector_at(std::uint64_t position, Scalar* vector, [[maybe_unused]] Beyond& beyond) {
+  template <class ExtendedAngles>
+  static void vector_at(std::uint64_t position, Scalar* vector, [[maybe_unused]] ExtendedAngles& beyond) {
     if constexpr (requires { beyond.next; }) {
       if (position >= std::uint64_t{shape.seq_len}) {
         static constexpr auto kRates = detail::frequencies<kFrequencies>(shape.base, shape.d_model);

@@ -87,7 +87,7 @@ struct Prelu {
   static void backward(const Set& parameters, ConstView<Input> x, const Tape&, ConstView<Output> dy, Dx&& dx,
                        [[maybe_unused]] Gradients& gradients, Scratch&, const Call& context = {}) {
     const auto input = [&]() ATTUNE_INLINE_LAMBDA {
-      if constexpr (kAsked<Dx>) apply_backward(parameters, x, dy, detail::sink<Input>(dx), context);
+      if constexpr (kWanted<Dx>) apply_backward(parameters, x, dy, detail::sink<Input>(dx), context);
     };
     const auto add = [&](Scalar* sums) ATTUNE_INLINE_LAMBDA {
       kernels::add_slope_gradients<kShared, Call::kSkipsZeros>(

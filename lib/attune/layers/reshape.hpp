@@ -76,7 +76,7 @@ struct Reshape {
   template <class Dx, AnyContext Call = Context<>>
   static void backward(const Parameters&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,
                        Parameters&, Scratch&, const Call& context = {}) {
-    if constexpr (kAsked<Dx>) {
+    if constexpr (kWanted<Dx>) {
       context.stage([&] { copy_valid(dy.data, detail::sink<Input>(dx).data, context); });
     }
   }

@@ -100,7 +100,7 @@ struct RowByRow {
   template <class Dx, AnyContext Call = Context<>>
   static void backward(const Parameters&, ConstView<Input>, const Tape& tape, ConstView<Output> dy, Dx&& dx,
                        Parameters&, Scratch&, const Call& context = {}) {
-    if constexpr (kAsked<Dx>)
+    if constexpr (kWanted<Dx>)
       context.stage([&]() ATTUNE_INLINE_LAMBDA { backward(tape.y, dy, dx, context); });
   }
 };

@@ -88,7 +88,7 @@ struct TokenType : detail::AddedRows<shape.seq_len, shape.d_model, ScalarType> {
           for (int i = 0; i < tokens; ++i) kernels::add_to(shape.d_model, dy.data + i * shape.d_model, row);
         });
       }
-      if constexpr (kAsked<Dx>) {
+      if constexpr (kWanted<Dx>) {
         TokenType::copy(tokens, dy.data, detail::sink<Input>(dx).data);
       }
     });

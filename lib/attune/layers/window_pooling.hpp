@@ -149,7 +149,7 @@ struct PooledWindows {
   template <class Dx, AnyContext Call = Context<>>
   static void backward(const Parameters&, ConstView<Input> x, const Tape&, ConstView<Output> dy, Dx&& dx,
                        Parameters&, Scratch&, const Call& context = {}) {
-    if constexpr (kAsked<Dx>) {
+    if constexpr (kWanted<Dx>) {
       const auto to = sink<Input>(dx);
       context.stage([&] {
         for (int i = 0; i < Input::size; ++i) to.data[i] = Scalar(0);

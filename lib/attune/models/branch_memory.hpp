@@ -168,12 +168,12 @@ struct BranchBuffers<Stack, Gradients, std::integer_sequence<int, index...>> {
 
   // ---- Packed. ----
 
-  template <TapeNumbers numbers>
-  struct PackedTape : BranchesAndMasks<typename Branch<index>::template PackedTapeOf<
-                          typename Stack::template BranchGradients<Gradients, index>, numbers>...> {
+  template <TapePrecision precision>
+  struct QuantizedTape : BranchesAndMasks<typename Branch<index>::template QuantizedTapeOf<
+                             typename Stack::template BranchGradients<Gradients, index>, precision>...> {
     static constexpr BranchTapes kBranchTapes = BranchTapes::kPacked;
     struct None {};
-    using Packed = PackedMatrix<numbers, Tokens>;
+    using Packed = PackedMatrix<precision, Tokens>;
     Packed sums[std::size_t{kSums}];
     [[no_unique_address]] Norms norms;
     [[no_unique_address]] std::conditional_t<Stack::template kReadsLayerInput<Gradients>, Packed, None> x;
@@ -272,7 +272,7 @@ struct RecomputedTapeAccess {
 };
 /// Access to the memory of a pass with packed tapes.
 template <class Stack, class Tape, class Scratch>
-struct PackedTapeAccess : RecomputedTapeAccess<Stack, Tape, Scratch> {
+struct QuantizedTapeAccess : RecomputedTapeAccess<Stack, Tape, Scratch> {
   static constexpr BranchTapes kBranchTapes = BranchTapes::kPacked;
   using Tokens = typename Stack::Tokens;
   using RecomputedTapeAccess<Stack, Tape, Scratch>::tape;
@@ -322,7 +322,7 @@ ATTUNE_INLINE auto tape_access(Tape& tape, Scratch& scratch) {
   } else if constexpr (Tape::kBranchTapes == BranchTapes::kRecomputed) {
     return RecomputedTapeAccess<Stack, Tape, Scratch>{tape, scratch};
   } else {
-    return PackedTapeAccess<Stack, Tape, Scratch>{{tape, scratch}};
+    return QuantizedTapeAccess<Stack, Tape, Scratch>{{tape, scratch}};
   }
 }
 

@@ -68,7 +68,7 @@ template <int index, class Part, CacheShape cache, int tokens, std::uint64_t mos
 struct MemoryStreamBranch {
   using Member = CrossAttentionMember;
   using Stream = MemoryStream<Part>;
-  using Products = std::conditional_t<cache.numbers == CacheNumbers::kInt8, kernels::Int8CacheProducts,
+  using Products = std::conditional_t<cache.precision == CachePrecision::kInt8, kernels::Int8CacheProducts,
                                       kernels::FloatProducts>;
   using InferenceScratch = typename Stream::template Scratch<tokens>;
   static constexpr bool kOutputMayBeInput = true;
@@ -96,8 +96,8 @@ struct LayerBranch {
   using InferenceScratch = typename Part::InferenceScratch;
   template <class Gradients>
   using TapeOf = detail::TapeOf<Part, Gradients>;
-  template <class Gradients, TapeNumbers numbers>
-  using PackedTapeOf = typename detail::PackedTapeOf<Part, Gradients, numbers>::type;
+  template <class Gradients, TapePrecision precision>
+  using QuantizedTapeOf = typename detail::QuantizedTapeOf<Part, Gradients, precision>::type;
   template <class Gradients>
   using ScratchOf = detail::ScratchOf<Part, Gradients>;
   /// The context of the rows of its tape.
@@ -115,7 +115,7 @@ struct LayerBranch {
   template <CacheShape cache>
   using StreamMemory = StreamMemoryOf<Part, cache>;
   template <CacheShape cache>
-  static constexpr std::uint64_t kMostTokens = detail::kMostTokens<Part, cache>;
+  static constexpr std::uint64_t kMaxTokens = detail::kMaxTokens<Part, cache>;
   template <int index, CacheShape cache, int tokens, std::uint64_t most>
   using Streamed = StreamBranch<index, Member, Part, cache, tokens>;
 
@@ -154,8 +154,8 @@ struct CrossAttentionBranch {
     typename Attention::template ScratchOf<Gradients> attention;
     Memory d_value;  // gradient of the memory as values; as keys, it goes to d_memory
   };
-  template <class Gradients, TapeNumbers numbers>
-  using PackedTapeOf = typename detail::PackedTapeOf<Attention, Gradients, numbers>::type;
+  template <class Gradients, TapePrecision precision>
+  using QuantizedTapeOf = typename detail::QuantizedTapeOf<Attention, Gradients, precision>::type;
   ATTUNE_INLINE static const auto& context_of_tape(const auto& context) { return context.cross; }
   static constexpr bool kAttendsToMemory = true;
   static constexpr bool kRecomputesTape = false;
@@ -169,7 +169,7 @@ struct CrossAttentionBranch {
   template <CacheShape cache>
   using StreamMemory = typename MemoryStream<Attention>::Memory;
   template <CacheShape cache>
-  static constexpr std::uint64_t kMostTokens = kAnyNumber;
+  static constexpr std::uint64_t kMaxTokens = kAnyNumber;
   template <int index, CacheShape cache, int tokens, std::uint64_t most>
   using Streamed = MemoryStreamBranch<index, Attention, cache, tokens, most>;
 
@@ -200,7 +200,7 @@ struct CrossAttentionBranch {
         run(d_key, d_value, context.cross);
       }
     };
-    if constexpr (kAsked<decltype(context.d_memory)>) {
+    if constexpr (kWanted<decltype(context.d_memory)>) {
       run_hidden(context.d_memory, View<Memory>(scratch.d_value));
       add_to<Memory>(context.cross.keys(), scratch.d_value.data(), context.d_memory.data);
     } else {

@@ -41,18 +41,19 @@ struct RunOnceMore : Layer {
     return detail::forward_in<Layer>(context, parameters, x, y, scratch);
   }
   /// Training. `y` may not overlap `x`.
-  template <class Set = Parameters, class Kept, AnyContext Call = Context<>>
+  template <class Set = Parameters, class GradientSet, AnyContext Call = Context<>>
   static detail::ForwardResult<Layer> forward(const Set& parameters, ConstView<Input> x, View<Output> y,
-                                              TapeOf<Kept>& tape, ScratchOf<Kept>& scratch,
+                                              TapeOf<GradientSet>& tape, ScratchOf<GradientSet>& scratch,
                                               const Call& context = {}) {
     context.stage([&]() ATTUNE_INLINE_LAMBDA { detail::copy_masks(tape, scratch.tape); });
     return detail::forward_in<Layer>(context, parameters, x, y, scratch.tape, scratch.layer);
   }
   /// dx from dy, overwritten, or NoGradient; gradients accumulate. x, parameters and mask are forward's.
   /// Overlap is allowed as for the layer.
-  template <class Set = Parameters, class Kept, class Dx, class Gradients, AnyContext Call = Context<>>
-  static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
-                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Call& context = {}) {
+  template <class Set = Parameters, class GradientSet, class Dx, class Gradients, AnyContext Call = Context<>>
+  static void backward(const Set& parameters, ConstView<Input> x, TapeOf<GradientSet>& tape,
+                       ConstView<Output> dy, Dx&& dx, Gradients& gradients, ScratchOf<GradientSet>& scratch,
+                       const Call& context = {}) {
     (void)context.inside([&]() ATTUNE_INLINE_LAMBDA {
       return forward(parameters, x, View<Output>(scratch.y), tape, scratch, context);
     });

@@ -51,7 +51,7 @@ struct MaskWithMemory : Mask {
   Keys keys;  // valid tokens of the memory
   ConstView<Memory> memory;
   DMemory d_memory, own;
-  static constexpr bool kGivesGradient = kAsked<DMemory>;
+  static constexpr bool kGivesGradient = kWanted<DMemory>;
   [[nodiscard]] constexpr const Mask& of_tokens() const { return *this; }
 };
 

@@ -90,7 +90,7 @@ struct Joined<std::array<int, first>, std::array<int, second>> {
 // The part with the rows or ids of Matrix that begins at `from`.
 template <class Matrix, class Joined>
 ATTUNE_INLINE constexpr auto part_of(const Joined& joined, int from) {
-  if constexpr (!kAsked<Joined>) {
+  if constexpr (!kWanted<Joined>) {
     return joined;
   } else if constexpr (requires { Matrix::rows; }) {
     return joined.template rows_at<Matrix::rows>(from);
@@ -216,7 +216,7 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
       [[no_unique_address]] detail::StreamMemoryOf<Decoder, cache> decoder;
       std::uint32_t remembered;  // 0: not yet
     };
-    static constexpr std::uint64_t kMostTokens = detail::kMostTokens<Decoder, cache>;
+    static constexpr std::uint64_t kMaxTokens = detail::kMaxTokens<Decoder, cache>;
     using Scratch = typename OfDecoder::Scratch;
 
     static Status ready(const auto& memory) {
@@ -241,7 +241,7 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
   static Status remember(const Set& parameters, ConstView<typename Encoder::Input> source,
                          KeyValueCache<Model, shape>& cache, EncoderScratch& scratch, const Mask& mask = {}) {
     using Products =
-        std::conditional_t<shape.numbers == CacheNumbers::kInt8, Int8CacheProducts, FloatProducts>;
+        std::conditional_t<shape.precision == CachePrecision::kInt8, Int8CacheProducts, FloatProducts>;
     const Status status =
         detail::forward_pass<Encoder>(detail::context_with<Encoder, Products>(mask), parameters.encoder,
                                       source, View<Memory>(scratch.memory), scratch.encoder);
@@ -254,7 +254,7 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
 
   /// void, or a Status if source and target are token ids: kInvalidToken, with y unchanged, if one is outside
   /// its vocabulary.
-  using Outcome = detail::ForwardResult<EncoderDecoder>;
+  using ForwardResult = detail::ForwardResult<EncoderDecoder>;
 
   /// The source in x, or in dx.
   [[nodiscard]] static constexpr auto source(const auto& x) {
@@ -267,8 +267,8 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
 
   /// Inference. `y` may not overlap `x`.
   template <class Set = Parameters, AnyContext Call = Context<>>
-  static Outcome forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
-                         const Call& context = {}) {
+  static ForwardResult forward(const Set& parameters, ConstView<Input> x, View<Output> y,
+                               InferenceScratch& scratch, const Call& context = {}) {
     return run(
         context, scratch.memory, y,
         [&](const auto& of_source) ATTUNE_INLINE_LAMBDA {
@@ -281,9 +281,10 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
         });
   }
   /// Training: the same; the tape keeps what backward needs.
-  template <class Set = Parameters, class Kept, AnyContext Call = Context<>>
-  static Outcome forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Kept>& tape,
-                         ScratchOf<Kept>& scratch, const Call& context = {}) {
+  template <class Set = Parameters, class GradientSet, AnyContext Call = Context<>>
+  static ForwardResult forward(const Set& parameters, ConstView<Input> x, View<Output> y,
+                               TapeOf<GradientSet>& tape, ScratchOf<GradientSet>& scratch,
+                               const Call& context = {}) {
     return run(
         context, tape.memory, y,
         [&](const auto& of_source) ATTUNE_INLINE_LAMBDA {
@@ -304,10 +305,11 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
   }
   /// dx from dy, overwritten, or NoGradient; gradients accumulate. Uses up the tape. `dx` may overlap neither
   /// `dy` nor `x`.
-  template <class Set = Parameters, class Kept, class Dx, class Gradients, AnyContext Call = Context<>>
-  static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
-                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Call& context = {}) {
-    static_assert(detail::Holds<(!kAsked<Dx> || !kInfersEncoder)>,
+  template <class Set = Parameters, class GradientSet, class Dx, class Gradients, AnyContext Call = Context<>>
+  static void backward(const Set& parameters, ConstView<Input> x, TapeOf<GradientSet>& tape,
+                       ConstView<Output> dy, Dx&& dx, Gradients& gradients, ScratchOf<GradientSet>& scratch,
+                       const Call& context = {}) {
+    static_assert(detail::Holds<(!kWanted<Dx> || !kInfersEncoder)>,
                   "attune::EncoderDecoder: a Frozen encoder keeps no tape for dx; move layers before the "
                   "model into Encoder and Decoder");
     auto& of_decoder = detail::one_of<1>(scratch.parts);
@@ -367,9 +369,9 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
     }
   }
   // Both passes, each as one stage of stages.
-  ATTUNE_INLINE static Outcome run(const auto& context, Memory& memory, View<Output> y, const auto& encode,
-                                   const auto& decode) {
-    return Outcome(with_contexts(
+  ATTUNE_INLINE static ForwardResult run(const auto& context, Memory& memory, View<Output> y,
+                                         const auto& encode, const auto& decode) {
+    return ForwardResult(with_contexts(
         context, memory, NoGradient{}, NoGradient{},
         [&](const auto& of_source, const auto& of_target) ATTUNE_INLINE_LAMBDA {
           Status status = context.inside([&]() ATTUNE_INLINE_LAMBDA { return encode(of_source); });

@@ -225,21 +225,21 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
     return detail::forward_in<Layer>(context, all_in(scratch, trained, context), x, y, of_layer(scratch));
   }
   /// Training, with tape and scratch for any gradients. `y` may not overlap `x`.
-  template <class Set = Parameters, class Kept, class Used, AnyContext Call = Context<>>
+  template <class Set = Parameters, class Tape, class Used, AnyContext Call = Context<>>
     requires(!AnyContext<Used>)
   static detail::ForwardResult<Layer> forward(const Set& trained, ConstView<Input> x, View<Output> y,
-                                              Kept& tape, Used& scratch, const Call& context = {}) {
+                                              Tape& tape, Used& scratch, const Call& context = {}) {
     return detail::forward_in<Layer>(context, all_in(scratch, trained, context), x, y, tape,
                                      of_layer(scratch));
   }
   /// dx from dy, overwritten; gradients accumulate. Uses up the tape. `dx` may overlap neither `dy` nor `x`.
   /// If nothing is trained and dx is not requested, the tape advances to the next sequence's dropout masks.
-  template <class Set = Parameters, class Kept, class Dx, class Gradients, class Used,
+  template <class Set = Parameters, class Tape, class Dx, class Gradients, class Used,
             AnyContext Call = Context<>>
-  static void backward(const Set& trained, ConstView<Input> x, Kept& tape, ConstView<Output> dy, Dx&& dx,
+  static void backward(const Set& trained, ConstView<Input> x, Tape& tape, ConstView<Output> dy, Dx&& dx,
                        Gradients& gradients, Used& scratch, const Call& context = {}) {
     constexpr bool kReached =
-        kAsked<Dx> || (detail::kGivesMemoryGradient<Call> && detail::kAttendsToMemory<Layer>);
+        kWanted<Dx> || (detail::kGivesMemoryGradient<Call> && detail::kAttendsToMemory<Layer>);
     if constexpr (kFrozen && !kReached) {
       context.stage([&]() ATTUNE_INLINE_LAMBDA { skip_masks(tape, 1); });
     } else if constexpr (kFrozen) {

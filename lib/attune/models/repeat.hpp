@@ -94,7 +94,7 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   struct Stream {
     using Each = detail::StreamOf<Layer, tokens, cache>;
     using Memory = detail::Copies<detail::StreamMemoryOf<Layer, cache>, count>;
-    static constexpr std::uint64_t kMostTokens = detail::kMostTokens<Layer, cache>;
+    static constexpr std::uint64_t kMaxTokens = detail::kMaxTokens<Layer, cache>;
     /// Whether y of a step may be x.
     static constexpr bool kOutputMayBeInput = detail::kStepsInPlace<Layer, tokens, cache>;
     struct Scratch
@@ -148,9 +148,10 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   }
   /// dx from dy, overwritten; gradients accumulate. Uses up the tape. `dx` may not overlap `dy`. It may be
   /// `x` if the layer allows it.
-  template <class Set = Parameters, class Kept, class Dx, class Gradients, AnyContext Call = Context<>>
-  static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
-                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Call& context = {}) {
+  template <class Set = Parameters, class GradientSet, class Dx, class Gradients, AnyContext Call = Context<>>
+  static void backward(const Set& parameters, ConstView<Input> x, TapeOf<GradientSet>& tape,
+                       ConstView<Output> dy, Dx&& dx, Gradients& gradients, ScratchOf<GradientSet>& scratch,
+                       const Call& context = {}) {
     const auto d_output = [&](int i) ATTUNE_INLINE_LAMBDA -> ConstView<Output> {
       if constexpr (count > 1) {
         if (i < count - 1) return between<Values::gradient()>(i, tape, scratch);
@@ -170,13 +171,13 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   }
 
  private:
-  template <class Kept>
-  static void backward_one(int i, const auto& parameters, ConstView<Input> x, TapeOf<Kept>& tape,
-                           ConstView<Output> dy, auto dx, auto& gradients, ScratchOf<Kept>& scratch,
+  template <class GradientSet>
+  static void backward_one(int i, const auto& parameters, ConstView<Input> x, TapeOf<GradientSet>& tape,
+                           ConstView<Output> dy, auto dx, auto& gradients, ScratchOf<GradientSet>& scratch,
                            const auto& context) {
     auto&& layer_tape = tape.layers[i];
     auto&& gradient = gradients.layers[i];
-    auto&& layer_scratch = scratch.template at<EachScratch<Kept>, Values::backward_scratch()>();
+    auto&& layer_scratch = scratch.template at<EachScratch<GradientSet>, Values::backward_scratch()>();
     detail::backward_in<Layer>(context, parameters.layers[i], x, layer_tape, dy, dx, gradient, layer_scratch);
   }
 

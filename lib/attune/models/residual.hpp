@@ -53,7 +53,7 @@ struct Residual : Layer {
                        Dx&& dx, Gradients& gradients, AnyScratch& scratch, const Call& context = {}) {
     const auto to = detail::sink<Input>(dx);
     detail::backward_in<Layer>(context, parameters, x, tape, dy, to, gradients, scratch);
-    if constexpr (kAsked<Dx>) detail::add_to<Input>(context, dy.data, to.data);
+    if constexpr (kWanted<Dx>) detail::add_to<Input>(context, dy.data, to.data);
   }
 };
 

@@ -128,17 +128,17 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
         kInferredFacts<Scratch, typename Layer<index>::Output, detail::kReplacesInput<Layer<index>>>;
   };
   template <class Gradients, int index>
-  using KeptOf = std::conditional_t<(index < kInferred), InferredOf<index>, TrainedOf<Gradients, index>>;
+  using MemoryOf = std::conditional_t<(index < kInferred), InferredOf<index>, TrainedOf<Gradients, index>>;
   // The places of all values.
   template <class Gradients, class Indices = std::make_integer_sequence<int, kLayers>>
   struct All;
   template <class Gradients, int... index>
   struct All<Gradients, std::integer_sequence<int, index...>> {
-    static constexpr auto kPlan = detail::Plan(Trace({KeptOf<Gradients, index>::kFacts...}).training());
-    using Tapes = detail::Members<typename KeptOf<Gradients, index>::Tape...>;
+    static constexpr auto kPlan = detail::Plan(Trace({MemoryOf<Gradients, index>::kFacts...}).training());
+    using Tapes = detail::Members<typename MemoryOf<Gradients, index>::Tape...>;
     using Outputs = detail::Members<std::conditional_t<kPlan.places.keeps(Values::output(index)),
                                                        typename Layer<index>::Output, Nothing>...>;
-    static constexpr bool kDrops = (detail::kDropsIn<typename KeptOf<Gradients, index>::Tape> || ...);
+    static constexpr bool kDrops = (detail::kDropsIn<typename MemoryOf<Gradients, index>::Tape> || ...);
   };
   static constexpr auto kInferencePlan =
       detail::Plan(Trace({kInferredFacts<typename Layers::InferenceScratch, typename Layers::Output,
@@ -167,14 +167,14 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   /// The layers' tapes, and the matrices between them that backward reads.
   template <class Gradients>
   struct TapeOf {
-    using Kept = All<Gradients>;
-    [[no_unique_address]] typename Kept::Tapes layers;
-    [[no_unique_address]] typename Kept::Outputs between;
+    using Members = All<Gradients>;
+    [[no_unique_address]] typename Members::Tapes layers;
+    [[no_unique_address]] typename Members::Outputs between;
 
     template <class Visitor>
-    constexpr void for_each_dropout(const Visitor& visitor) requires Kept::kDrops {
+    constexpr void for_each_dropout(const Visitor& visitor) requires Members::kDrops {
       for_each_index([&]<int index>() {
-        if constexpr (detail::kDropsIn<typename KeptOf<Gradients, index>::Tape>) {
+        if constexpr (detail::kDropsIn<typename MemoryOf<Gradients, index>::Tape>) {
           detail::member<index>(layers).for_each_dropout(visitor);
         }
       });
@@ -199,7 +199,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
 
    public:
     using Memory = detail::Members<detail::StreamMemoryOf<Layers, cache>...>;
-    static constexpr std::uint64_t kMostTokens = (std::min)({detail::kMostTokens<Layers, cache>...});
+    static constexpr std::uint64_t kMaxTokens = (std::min)({detail::kMaxTokens<Layers, cache>...});
     struct Scratch : detail::SequenceScratch<kPlan> {};
     template <int index = 0>
     ATTUNE_INLINE static detail::ForwardResult<Layer<index>> step(
@@ -236,25 +236,27 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
 
   /// void, or a Status if the first layer takes token ids: kInvalidToken, with nothing written, if an id is
   /// outside the vocabulary.
-  using Outcome = detail::ForwardResult<Layer<0>>;
+  using ForwardResult = detail::ForwardResult<Layer<0>>;
 
   /// Inference. `y` may not overlap `x`.
   template <class Set = Parameters, AnyContext Call = Context<>>
-  static Outcome forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
-                         const Call& context = {}) {
+  static ForwardResult forward(const Set& parameters, ConstView<Input> x, View<Output> y,
+                               InferenceScratch& scratch, const Call& context = {}) {
     return infer_from<0>(parameters, x, y, scratch, context);
   }
   /// Training. `y` may not overlap `x`.
   template <class Set = Parameters, class Gradients, AnyContext Call = Context<>>
-  static Outcome forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Gradients>& tape,
-                         ScratchOf<Gradients>& scratch, const Call& context = {}) {
+  static ForwardResult forward(const Set& parameters, ConstView<Input> x, View<Output> y,
+                               TapeOf<Gradients>& tape, ScratchOf<Gradients>& scratch,
+                               const Call& context = {}) {
     return forward_from<0>(parameters, x, y, tape, scratch, context);
   }
   /// dx from dy, overwritten; gradients accumulate. Uses up the tape. `dx` may overlap neither `dy` nor `x`.
-  template <class Set = Parameters, class Kept, class Dx, class Gradients, AnyContext Call = Context<>>
-  static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
-                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Call& context = {}) {
-    static_assert(detail::Holds<(!kAsked<Dx> || kInferred == 0)>,
+  template <class Set = Parameters, class GradientSet, class Dx, class Gradients, AnyContext Call = Context<>>
+  static void backward(const Set& parameters, ConstView<Input> x, TapeOf<GradientSet>& tape,
+                       ConstView<Output> dy, Dx&& dx, Gradients& gradients, ScratchOf<GradientSet>& scratch,
+                       const Call& context = {}) {
+    static_assert(detail::Holds<(!kWanted<Dx> || kInferred == 0)>,
                   "attune::Sequential: a model that begins with a Frozen layer keeps no tape for dx; list "
                   "its layers in the outer Sequential if earlier layers train");
     backward_from<kLayers - 1>(parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch, context);
@@ -295,10 +297,10 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
       }
     }
     /// dy is overwritten; gradients accumulate. Uses up the tape.
-    template <class Set, class Kept, class Gradients, AnyContext Call = Context<>>
-    static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
-                         NoGradient dx, Gradients& gradients, ScratchOf<Kept>& scratch,
-                         const Call& context = {}) {
+    template <class Set, class GradientSet, class Gradients, AnyContext Call = Context<>>
+    static void backward(const Set& parameters, ConstView<Input> x, TapeOf<GradientSet>& tape,
+                         ConstView<Output> dy, NoGradient dx, Gradients& gradients,
+                         ScratchOf<GradientSet>& scratch, const Call& context = {}) {
       backward_from<kLayers - 1, first>(parameters, x, tape, dy, dx, gradients, scratch, context);
     }
   };
@@ -354,7 +356,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
     }();
     auto&& own = parameters.template layer<index>();
     auto&& layer_scratch =
-        scratch.template at<typename KeptOf<Gradients, index>::Scratch, Values::forward_scratch(index)>();
+        scratch.template at<typename MemoryOf<Gradients, index>::Scratch, Values::forward_scratch(index)>();
     const auto through = [&]() ATTUNE_INLINE_LAMBDA {
       if constexpr (index < kInferred) {
         return forward_inside<index>(context, own, x, to, layer_scratch);
@@ -394,23 +396,24 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
     }
   }
 
-  template <int index, int first = 0, class Gradients, class Kept, class Dx>
-  ATTUNE_INLINE static void backward_from(const auto& parameters, const auto& x, TapeOf<Kept>& tape,
+  template <int index, int first = 0, class Gradients, class GradientSet, class Dx>
+  ATTUNE_INLINE static void backward_from(const auto& parameters, const auto& x, TapeOf<GradientSet>& tape,
                                           ConstView<typename Layer<index>::Output> dy, Dx dx,
-                                          Gradients& gradients, ScratchOf<Kept>& scratch,
+                                          Gradients& gradients, ScratchOf<GradientSet>& scratch,
                                           const auto& context) {
     if constexpr (index >= kInferred) {
       auto&& own = parameters.template layer<index>();
       auto&& gradient = gradients.template layer<index>();
       auto&& layer_tape = detail::member<index>(tape.layers);
       auto&& layer_scratch =
-          scratch.template at<typename KeptOf<Kept, index>::Scratch, Values::backward_scratch(index)>();
+          scratch
+              .template at<typename MemoryOf<GradientSet, index>::Scratch, Values::backward_scratch(index)>();
       if constexpr (index == 0) {
         backward_inside<0>(context, own, x, layer_tape, dy, dx, gradient, layer_scratch);
       } else {
         const InputOf<index> before = between<Values::output(index - 1), index - 1>(tape, scratch);
         if constexpr (index == kInferred ||
-                      (!kAsked<Dx> &&
+                      (!kWanted<Dx> &&
                        (std::max)(first, kFirstReached<Gradients, decltype(context)>) >= index)) {
           backward_inside<index>(context, own, before, layer_tape, dy, dx, gradient, layer_scratch);
           context.stage([&]() ATTUNE_INLINE_LAMBDA { skip_masks_before<index>(tape); });
@@ -429,7 +432,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   template <int end, class Gradients>
   static constexpr void skip_masks_before(TapeOf<Gradients>& tape) {
     for_each_index([&tape]<int index>() {
-      if constexpr (index < end && detail::kDropsIn<typename KeptOf<Gradients, index>::Tape>) {
+      if constexpr (index < end && detail::kDropsIn<typename MemoryOf<Gradients, index>::Tape>) {
         skip_masks(detail::member<index>(tape.layers), 1);
       }
     });

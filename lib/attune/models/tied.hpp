@@ -132,7 +132,7 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
     /// The body's stream.
     using OfBody = detail::StreamOf<Body, tokens, cache>;
     using Memory = detail::StreamMemoryOf<Body, cache>;
-    static constexpr std::uint64_t kMostTokens = detail::kMostTokens<Body, cache>;
+    static constexpr std::uint64_t kMaxTokens = detail::kMaxTokens<Body, cache>;
     struct Scratch {
       [[no_unique_address]] typename OfBody::Scratch body;
       detail::StepOutput<Body, tokens> tokens_in, hidden;
@@ -158,17 +158,19 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
                         scratch.body);
   }
   /// Training: the same; the tape keeps what backward needs.
-  template <class Set = Parameters, class Kept, AnyContext Call = Context<>>
-  static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y, TapeOf<Kept>& tape,
-                        ScratchOf<Kept>& scratch, const Call& context = {}) {
+  template <class Set = Parameters, class GradientSet, AnyContext Call = Context<>>
+  static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y,
+                        TapeOf<GradientSet>& tape, ScratchOf<GradientSet>& scratch,
+                        const Call& context = {}) {
     return forward_into(parameters, ids, tokens_of(tape, scratch), hidden_of(tape, scratch), y, context,
                         scratch.sequence, tape.body, scratch.body);
   }
   /// Gradients accumulate, from dy[seq_len, vocabulary]. Uses up the tape. With a mask, a token with zero dy
   /// adds nothing.
-  template <class Set = Parameters, class Kept, class Gradients, AnyContext Call = Context<>>
-  static void backward(const Set& parameters, ConstView<Input> ids, TapeOf<Kept>& tape, ConstView<Output> dy,
-                       NoGradient, Gradients& gradients, ScratchOf<Kept>& scratch, const Call& context = {}) {
+  template <class Set = Parameters, class GradientSet, class Gradients, AnyContext Call = Context<>>
+  static void backward(const Set& parameters, ConstView<Input> ids, TapeOf<GradientSet>& tape,
+                       ConstView<Output> dy, NoGradient, Gradients& gradients,
+                       ScratchOf<GradientSet>& scratch, const Call& context = {}) {
     const View<Tokens> d_hidden = scratch.hidden;
     const ConstView<Tokens> hidden = hidden_of(tape, scratch);
     for_each_sequence([&](int sequence) ATTUNE_INLINE_LAMBDA {

@@ -188,8 +188,8 @@ struct ResidualStack {
   template <class Gradients>
   struct RecomputedScratchOf : BranchBuffers<ResidualStack, Gradients>::RecomputedScratch {};
   /// The same with everything packed between forward and backward, x included if backward reads it.
-  template <class Gradients, TapeNumbers numbers>
-  struct PackedTapeOf : BranchBuffers<ResidualStack, Gradients>::template PackedTape<numbers> {};
+  template <class Gradients, TapePrecision precision>
+  struct QuantizedTapeOf : BranchBuffers<ResidualStack, Gradients>::template QuantizedTape<precision> {};
   template <class Gradients>
   struct PackedScratchOf : BranchBuffers<ResidualStack, Gradients>::PackedScratch {};
 
@@ -199,13 +199,13 @@ struct ResidualStack {
   template <int tokens, CacheShape cache>
   struct Stream {
     using Memory = detail::Members<typename Branches::template StreamMemory<cache>...>;
-    static constexpr std::uint64_t kMostTokens = (std::min)({Branches::template kMostTokens<cache>...});
+    static constexpr std::uint64_t kMaxTokens = (std::min)({Branches::template kMaxTokens<cache>...});
     template <class Indices>
     struct Of;
     template <int... index>
     struct Of<std::integer_sequence<int, index...>> {
       using type = StackInference<options.norm, OfLength<NormLayer, tokens>,
-                                  typename Branches::template Streamed<index, cache, tokens, kMostTokens>...>;
+                                  typename Branches::template Streamed<index, cache, tokens, kMaxTokens>...>;
     };
     using Stack = typename Of<std::make_integer_sequence<int, kBranches>>::type;
     static constexpr bool kOutputMayBeInput = Stack::kOutputMayBeInput;
@@ -385,7 +385,7 @@ struct ResidualStack {
                              norm_of<index>(gradients), none);
     };
     const auto continue_with = [&](auto d_input, ConstView<Tokens> d_sum) ATTUNE_INLINE_LAMBDA {
-      if constexpr (kAsked<decltype(d_input)>) add_to<Tokens>(tokens_of(context), d_sum.data, d_input.data);
+      if constexpr (kWanted<decltype(d_input)>) add_to<Tokens>(tokens_of(context), d_sum.data, d_input.data);
       if constexpr (index > 0) {
         backward_sum<index - 1>(parameters, x, d_input, dx, gradients, room, context);
       }
@@ -434,7 +434,7 @@ struct ResidualStack {
       } else {
         auto& gradient = room.template gradient<index>();
         static_assert(
-            Holds<kAsked<decltype(gradient)>>,
+            Holds<kWanted<decltype(gradient)>>,
             "attune::EncoderLayer, DecoderLayer: backward to detail::ParameterUpdates needs a scratch for "
             "them; take detail::ParameterUpdates<…>::Tape and ::Scratch");
         return View<Tokens>(gradient);

@@ -86,7 +86,7 @@ struct Adafactor : OptimizerStep<Adafactor<scale, ScalarType>> {
   using Coefficients = kernels::AdafactorCoefficients<Scalar>;
   using MomentPointer = kernels::FactoredMoments<Scalar>;
   static constexpr int kMoments = 1;
-  static constexpr int kUpdatedTogether = 0;
+  static constexpr int kUpdateBlock = 0;
 
   /// Counts a step. check() must have accepted the options. `counters` are Moments or Counters.
   template <class Counting>

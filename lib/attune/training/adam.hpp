@@ -171,7 +171,7 @@ struct Adam : OptimizerStep<Adam<variant, ScalarType>> {
   using Coefficients = detail::CoefficientsIn<kernels::AdamCoefficients<Scalar>, kPrecision>;
   using MomentPointer = detail::MomentPointerIn<Scalar, kPrecision>;
   static constexpr int kMoments = kHasFirst ? 2 : 1;
-  static constexpr int kUpdatedTogether = detail::is_int8(kPrecision) ? kernels::kMomentBlock : 1;
+  static constexpr int kUpdateBlock = detail::is_int8(kPrecision) ? kernels::kMomentBlock : 1;
 
   /// Counts a step. check() must have accepted the options. `counters` are Moments or Counters.
   template <class Counting>

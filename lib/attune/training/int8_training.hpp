@@ -34,7 +34,7 @@ namespace detail {
 
 /// Quantized weights, as of the last load().
 template <class Model>
-class Int8Workspace {
+class Int8Executor {
   static_assert(Holds<std::is_same_v<typename Model::Scalar, float>>,
                 "attune::Int8Training: integer products need a model in float");
 
@@ -65,17 +65,17 @@ class Int8Workspace {
 /// A plan that computes one sequence at a time. Another one is an error.
 template <class Plan>
 constexpr auto plan_by_sequence() {
-  constexpr bool kBySequence = std::is_base_of_v<Streaming, Plan>;
+  constexpr bool kBySequence = std::is_base_of_v<BySequence, Plan>;
   static_assert(Holds<kBySequence>,
-                "attune::Int8TrainingWith: the plan must compute one sequence at a time: Streaming, "
-                "UpdateInBackward or InWorkspace<workspace>; Lockstep trains in floats");
-  return std::conditional_t<kBySequence, Plan, Streaming>{};
+                "attune::Int8TrainingWith: the plan must compute one sequence at a time: BySequence, "
+                "UpdateInBackward or InSharedBuffers<executor>; Lockstep trains in floats");
+  return std::conditional_t<kBySequence, Plan, BySequence>{};
 }
 
 }  // namespace detail
 
-/// `Plan` with products in integers, for models in float. Plan computes one sequence at a time: Streaming,
-/// UpdateInBackward, or either InWorkspace.
+/// `Plan` with products in integers, for models in float. Plan computes one sequence at a time: BySequence,
+/// UpdateInBackward, or either InSharedBuffers.
 template <class Plan>
 struct Int8TrainingWith : decltype(detail::plan_by_sequence<Plan>()) {
   /// The precision in its states.
@@ -85,9 +85,9 @@ struct Int8TrainingWith : decltype(detail::plan_by_sequence<Plan>()) {
   using With = Int8TrainingWith<detail::PlanWith<decltype(detail::plan_by_sequence<Plan>()), Optimizer>>;
   /// The integers of the weights.
   template <class Model>
-  using Workspace = detail::Int8Workspace<Model>;
+  using BatchExecutor = detail::Int8Executor<Model>;
 };
 /// The plan that multiplies integers and adds up the gradients of a batch.
-using Int8Training = Int8TrainingWith<Streaming>;
+using Int8Training = Int8TrainingWith<BySequence>;
 
 }  // namespace ATTUNE_NAMESPACE

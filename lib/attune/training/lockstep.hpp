@@ -35,7 +35,7 @@ namespace detail {
 
 // kLanesOf is part of the name, so files compiled for different vector units have different types.
 template <class Model, int kLanesOf>
-class LockstepWorkspace {
+class LockstepExecutor {
   using Scalar = typename Model::Scalar;
   using LaneScalar = kernels::LanesOf<Scalar, kLanesOf>;
   using LaneModel = typename WithScalarOf<Model, LaneScalar>::type;
@@ -221,16 +221,16 @@ struct LockstepOf {
   template <class Model>
   using Gradients = typename Model::Parameters;
   template <class Model>
-  using Workspace =
+  using BatchExecutor =
       typename std::conditional_t<(kernels::kLanes<kernels::Packet<typename Model::Scalar>> > 1),
-                                  std::type_identity<detail::LockstepWorkspace<
+                                  std::type_identity<detail::LockstepExecutor<
                                       Model, kernels::kLanes<kernels::Packet<typename Model::Scalar>>>>,
-                                  std::type_identity<Streaming::Workspace<Model>>>::type;
+                                  std::type_identity<BySequence::BatchExecutor<Model>>>::type;
 };
 
 /// For every model, with any loss. Runs as many sequences at once as the widest packet has lanes: 16 with
 /// AVX-512, 8 with AVX2. The remainder of a batch, and neighbors with different masks, run one by one. Equals
-/// Streaming on targets without packets. Files compiled for another vector unit see another type.
+/// BySequence on targets without packets. Files compiled for another vector unit see another type.
 using Lockstep = LockstepOf<static_cast<int>(sizeof(kernels::Packet<float>))>;
 
 }  // namespace ATTUNE_NAMESPACE

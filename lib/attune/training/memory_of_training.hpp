@@ -5,8 +5,8 @@
 
 #include <attune/core/memory.hpp>
 #include <attune/execution/layer.hpp>
+#include <attune/training/shared_buffers.hpp>
 #include <attune/training/state.hpp>
-#include <attune/training/workspace.hpp>
 
 namespace ATTUNE_NAMESPACE::detail {
 
@@ -20,11 +20,11 @@ constexpr MemoryReport memory_of_training() {
                       .moments = kBytes<typename State::Moments>,
                       .tape = Work::kTapeBytes,
                       .scratch = Work::kScratchBytes};
-  constexpr MemoryReport kWorkspace = Plan::template Workspace<Model>::memory();
-  report.parameters += kWorkspace.parameters;
-  report.gradients += kWorkspace.gradients;
-  report.tape += kWorkspace.tape;
-  report.scratch += kWorkspace.scratch;
+  constexpr MemoryReport kExecutor = Plan::template BatchExecutor<Model>::memory();
+  report.parameters += kExecutor.parameters;
+  report.gradients += kExecutor.gradients;
+  report.tape += kExecutor.tape;
+  report.scratch += kExecutor.scratch;
   return report;
 }
 
@@ -32,8 +32,9 @@ constexpr MemoryReport memory_of_training() {
 template <class Layer, class Optimizer, class Plan>
 constexpr MemoryReport memory_of_layer() {
   using State = TrainingState<Layer, Optimizer>;
-  using Kept = typename KeptIn<Plan, Layer>::type;
-  MemoryReport report{.tape = kBytes<TapeOf<Layer, Kept>>, .scratch = kBytes<EitherScratch<Layer, Kept>>};
+  using GradientSet = typename GradientSetIn<Plan, Layer>::type;
+  MemoryReport report{.tape = kBytes<TapeOf<Layer, GradientSet>>,
+                      .scratch = kBytes<EitherScratch<Layer, GradientSet>>};
   if constexpr (!std::is_empty_v<typename State::Parameters>) {
     report.parameters = sizeof(typename State::Parameters);
     report.gradients = sizeof(typename Plan::template Gradients<Layer>);

@@ -28,7 +28,7 @@
 //   using ParameterPointer = …;                 // p of update(), with `+ count`; default: Scalar*
 //   template <class Model> using Masters = …;   // the model's parameters in RAM; default: Model::Parameters
 //   void Moments::seed(std::uint64_t bits);     // called at every restart
-//   static constexpr int kUpdatedTogether = …;  // an update starts at a multiple of so many elements of a
+//   static constexpr int kUpdateBlock = …;  // an update starts at a multiple of so many elements of a
 //                                               // tensor; 0: it takes a whole tensor; default: 1
 //   // References to kMoments Parameters, if all parameters update alike: update() may get all as one tensor.
 //   static auto sets_of_moments(Moments<Parameters>&);
@@ -94,8 +94,8 @@ struct ParameterPointerOf<O> {
 template <class O>
 inline constexpr int kUpdateBlockIn = 1;
 template <class O>
-  requires requires { O::kUpdatedTogether; }
-inline constexpr int kUpdateBlockIn<O> = O::kUpdatedTogether;
+  requires requires { O::kUpdateBlock; }
+inline constexpr int kUpdateBlockIn<O> = O::kUpdateBlock;
 /// The same for a tensor of `size` elements.
 template <class O, int size>
 inline constexpr int kUpdateBlockOf = kUpdateBlockIn<O> == 0 ? size : kUpdateBlockIn<O>;

@@ -19,8 +19,8 @@ struct ParameterGroups : OptimizerStep<ParameterGroups<Base>> {
   using Scalar = typename Base::Scalar;
   static constexpr std::uint32_t kFingerprint = fingerprint("ParameterGroups", kFingerprintOf<Base>);
   static_assert(detail::Holds<!detail::kHasMasters<Base>>,
-                "attune::ParameterGroups: master weights in bf16 go around the groups: "
-                "Bfloat16MasterWeights<ParameterGroups<...>>");
+                "attune::ParameterGroups: weights in bf16 go around the groups: "
+                "StochasticBfloat16<ParameterGroups<...>>");
 
   /// Each group defaults to the options of the group before it.
   struct Options {
@@ -64,7 +64,7 @@ struct ParameterGroups : OptimizerStep<ParameterGroups<Base>> {
   };
   static constexpr int kMoments = Base::kMoments;
   static constexpr bool kByKind = true;
-  static constexpr int kUpdatedTogether = detail::kUpdateBlockIn<Base>;
+  static constexpr int kUpdateBlock = detail::kUpdateBlockIn<Base>;
   using MomentPointer = typename detail::MomentPointerOf<Base>::type;
 
   /// Counts a step. check() must have accepted the options.

@@ -1,6 +1,6 @@
 // Memory plans: types that decide how a Trainer uses RAM.
 //
-//   Streaming          one sequence at a time, gradients added up over the batch      (this header)
+//   BySequence          one sequence at a time, gradients added up over the batch      (this header)
 //   Lockstep           as many sequences at once as a packet has lanes: more RAM, more speed on a PC
 //   UpdateInBackward   a batch of one, no gradients, where that takes less: the least RAM
 //   Int8Training       one sequence at a time, products of integers                    (int8_training.hpp)
@@ -16,12 +16,12 @@
 
 namespace ATTUNE_NAMESPACE {
 
-/// The interface of a plan for Trainer: the storage of gradients, and a workspace for kSequences sequences at
+/// The interface of a plan for Trainer: the storage of gradients, and a executor for kSequences sequences at
 /// a time.
 template <class Plan, class Model>
 concept MemoryPlan = requires {
   typename Plan::template Gradients<Model>;
-  Plan::template Workspace<Model>::kSequences;
+  Plan::template BatchExecutor<Model>::kSequences;
 };
 
 namespace detail {
@@ -29,9 +29,10 @@ namespace detail {
 /// A plan for this model. A wrong type is one error.
 template <class Plan, class Model>
 constexpr bool check_plan() {
-  static_assert(MemoryPlan<Plan, Model>,
-                "attune::Trainer: the fifth template argument is not a memory plan: use Streaming, Lockstep, "
-                "UpdateInBackward, Int8Training or InWorkspace<workspace>");
+  static_assert(
+      MemoryPlan<Plan, Model>,
+      "attune::Trainer: the fifth template argument is not a memory plan: use BySequence, Lockstep, "
+      "UpdateInBackward, Int8Training or InSharedBuffers<executor>");
   return MemoryPlan<Plan, Model>;
 }
 template <class Plan, class Model>
@@ -58,38 +59,38 @@ struct PlanFor<Plan, Optimizer> {
 template <class Plan, class Optimizer>
 using PlanWith = typename PlanFor<Plan, Optimizer>::type;
 
-/// Whether products read weights that the plan's workspace made from the parameters, instead of the
+/// Whether products read weights that the plan's executor made from the parameters, instead of the
 /// parameters.
-template <class Workspace>
-inline constexpr bool kOwnWeights = requires(const Workspace& workspace) {
-  workspace.weights();
+template <class BatchExecutor>
+inline constexpr bool kOwnWeights = requires(const BatchExecutor& executor) {
+  executor.weights();
 };
 /// The weights that products read.
-template <class Workspace, class Parameters>
-const auto& weights_of([[maybe_unused]] const Workspace& workspace,
+template <class BatchExecutor, class Parameters>
+const auto& weights_of([[maybe_unused]] const BatchExecutor& executor,
                        [[maybe_unused]] const Parameters& parameters) {
-  if constexpr (kOwnWeights<Workspace>) {
-    return workspace.weights();
+  if constexpr (kOwnWeights<BatchExecutor>) {
+    return executor.weights();
   } else {
     return parameters;
   }
 }
 /// Makes these weights, if the parameters have changed. Returns kNotFinite if a parameter is not finite.
-template <class Workspace, class Parameters>
-Status load_weights([[maybe_unused]] Workspace& workspace, [[maybe_unused]] const Parameters& parameters) {
-  if constexpr (kOwnWeights<Workspace>) return workspace.load(parameters);
+template <class BatchExecutor, class Parameters>
+Status load_weights([[maybe_unused]] BatchExecutor& executor, [[maybe_unused]] const Parameters& parameters) {
+  if constexpr (kOwnWeights<BatchExecutor>) return executor.load(parameters);
   return Status::kOk;
 }
 /// Marks these weights as outdated.
-template <class Workspace>
-void parameters_changed([[maybe_unused]] Workspace& workspace) {
-  if constexpr (kOwnWeights<Workspace>) workspace.invalidate();
+template <class BatchExecutor>
+void parameters_changed([[maybe_unused]] BatchExecutor& executor) {
+  if constexpr (kOwnWeights<BatchExecutor>) executor.invalidate();
 }
 /// The context of a call in the plan's arithmetic.
-template <class Model, class Workspace, class Mask, class Slices = RunToCompletion>
+template <class Model, class BatchExecutor, class Mask, class Slices = RunToCompletion>
 constexpr auto context_in_plan(const Mask& mask ATTUNE_LIFETIME_BOUND, const Slices& slices = {}) {
-  if constexpr (kOwnWeights<Workspace>) {
-    return context_for<Model>(mask, slices).template with_products<typename Workspace::Products>();
+  if constexpr (kOwnWeights<BatchExecutor>) {
+    return context_for<Model>(mask, slices).template with_products<typename BatchExecutor::Products>();
   } else {
     return context_for<Model>(mask, slices);
   }
@@ -98,11 +99,11 @@ constexpr auto context_in_plan(const Mask& mask ATTUNE_LIFETIME_BOUND, const Sli
 }  // namespace detail
 
 /// One sequence at a time. The default plan of a Trainer.
-struct Streaming {
+struct BySequence {
   template <class Model>
   using Gradients = typename Model::Parameters;
   template <class Model>
-  struct Workspace {
+  struct BatchExecutor {
     /// The number of sequences computed at a time.
     static constexpr int kSequences = 1;
     static constexpr MemoryReport memory() { return {}; }

@@ -97,7 +97,7 @@ class SelfTestOf {
 /// training of a tiny layer. run() takes four steps and returns kOk or kWrongArithmetic.
 using SelfTest =
     detail::SelfTestOf<MultiHeadAttention<AttentionShape{.seq_len = 6, .d_model = 4, .num_heads = 2}>,
-                       Streaming, detail::SelfTestHash{.fused = 0x7073D479u, .unfused = 0xB78660D1u}>;
+                       BySequence, detail::SelfTestHash{.fused = 0x7073D479u, .unfused = 0xB78660D1u}>;
 /// The same for products in integers, forward and backward, with weights and between activations
 /// (int8_training.hpp). Tokens and features of a head are 16, so that all sums of attention are in integers.
 using Int8SelfTest = detail::SelfTestOf<

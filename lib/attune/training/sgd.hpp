@@ -82,7 +82,7 @@ struct Sgd : OptimizerStep<Sgd<kind, ScalarType, precision>> {
 
   using Coefficients = detail::CoefficientsIn<kernels::SgdCoefficients<Scalar>, precision>;
   using MomentPointer = detail::MomentPointerIn<Scalar, precision>;
-  static constexpr int kUpdatedTogether = detail::is_int8(precision) ? kernels::kMomentBlock : 1;
+  static constexpr int kUpdateBlock = detail::is_int8(precision) ? kernels::kMomentBlock : 1;
   static constexpr int kMoments = kind == Momentum::kNone ? 0 : 1;
 
   /// Counts a step. check() must have accepted the options. `counters` are Moments or Counters.

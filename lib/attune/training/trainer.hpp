@@ -28,11 +28,11 @@
 #include <attune/training/optimizer.hpp>
 #include <attune/training/plan.hpp>
 #include <attune/training/sgd.hpp>
+#include <attune/training/shared_buffers.hpp>
 #include <attune/training/state.hpp>
 #include <attune/training/step_result.hpp>
 #include <attune/training/training_in_slices.hpp>
 #include <attune/training/update_in_backward.hpp>
-#include <attune/training/workspace.hpp>
 
 namespace ATTUNE_NAMESPACE {
 
@@ -41,7 +41,7 @@ namespace ATTUNE_NAMESPACE {
 /// model's Tape has for_each_dropout (dropout.hpp), which draws the masks; predict() drops nothing. loss.hpp
 /// describes `Loss`, optimizer.hpp `Optimizer`, and plan.hpp `Plan`, the use of RAM.
 template <detail::CheckedLayer Model, class Loss = MeanSquaredError, class Optimizer = AdamW, int batch = 1,
-          class Plan = Streaming>
+          class Plan = BySequence>
   requires detail::CheckedLoss<Loss, typename Model::Output> &&
       detail::CheckedOptimizer<Optimizer, typename Model::Parameters> && detail::CheckedPlan<Plan, Model>
 class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, Plan>,
@@ -92,8 +92,8 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
       } else {
         static_assert(detail::Holds<std::is_same_v<Clipping, NoClipping>>,
                       "attune::Trainer: UpdateInBackward has no gradients to clip; pass NoClipping{}");
-        return detail::step_in_backward<Model>(state_, workspace_, gradients_, work_, inputs, targets,
-                                               options, detail::mask_of(masks, 0), loss);
+        return detail::step_in_backward<Model>(state_, executor_, gradients_, work_, inputs, targets, options,
+                                               detail::mask_of(masks, 0), loss);
       }
     }
   }
@@ -132,7 +132,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
       status = may_accumulate();
       if (status == Status::kOk) {
         status = add_sequence<Computed>(features, target, loss, detail::Unused{}, added,
-                                        detail::context_in_plan<Computed, Workspace>(mask));
+                                        detail::context_in_plan<Computed, BatchExecutor>(mask));
       }
     }
     return own_loss(status, added);
@@ -240,7 +240,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   template <int index>
     requires requires { typename Model::template Layer<index>; }
   [[nodiscard]] static constexpr MemoryReport memory_of_layer() {
-    using PlanOfModel = std::conditional_t<kKeepsGradients, Streaming,
+    using PlanOfModel = std::conditional_t<kKeepsGradients, BySequence,
                                            detail::NoGradientsKept<detail::kUpdateBlockIn<Optimizer>>>;
     return detail::memory_of_layer<typename Model::template Layer<index>, Optimizer, PlanOfModel>();
   }
@@ -248,8 +248,8 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
  private:
   using Moments = typename State::Moments;
   using Work = detail::TrainerBuffersOf<Planned, Model>;
-  using Workspace = typename Planned::template Workspace<Model>;
-  static constexpr int kLanes = Workspace::kSequences;
+  using BatchExecutor = typename Planned::template BatchExecutor<Model>;
+  static constexpr int kLanes = BatchExecutor::kSequences;
   static_assert(std::is_trivially_copyable_v<Parameters> && std::is_trivially_copyable_v<Moments>);
 
   friend TrainingLifecycle<Trainer, State>;
@@ -278,16 +278,16 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     return {Loss::kMeanOverBatch && of.normalizer > 0 ? of.sum / of.normalizer : of.sum, status};
   }
 
-  [[nodiscard]] const auto& weights() const { return detail::weights_of(workspace_, state_.parameters); }
+  [[nodiscard]] const auto& weights() const { return detail::weights_of(executor_, state_.parameters); }
   template <class Mask, class Slices = RunToCompletion>
   static constexpr auto context_of(const Mask& mask ATTUNE_LIFETIME_BOUND, const Slices& slices = {}) {
-    return detail::context_in_plan<Model, Workspace>(mask, slices);
+    return detail::context_in_plan<Model, BatchExecutor>(mask, slices);
   }
   // Weights of a plan's own, as a stage.
   template <AnyContext Call>
   ATTUNE_INLINE Status load_weights([[maybe_unused]] const Call& context) {
-    if constexpr (detail::kOwnWeights<Workspace>) {
-      return context.answer([&] { return detail::load_weights(workspace_, state_.parameters); });
+    if constexpr (detail::kOwnWeights<BatchExecutor>) {
+      return context.answer([&] { return detail::load_weights(executor_, state_.parameters); });
     } else {
       return Status::kOk;
     }
@@ -338,10 +338,10 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
       if constexpr (kLanes > 1) {
         if (sums_.sequences >= lockstep_from && sums_.sequences + kLanes <= batch &&
             detail::have_one_mask<kLanes>(masks, sums_.sequences)) {
-          if (!loaded) workspace_.load(state_.parameters);
+          if (!loaded) executor_.load(state_.parameters);
           loaded = true;
           if constexpr (Work::kShared && kDrops) stand_at_masks();
-          const bool added = workspace_.accumulate(
+          const bool added = executor_.accumulate(
               Inputs::at(inputs, sums_.sequences),
               [&](int s) { return Targets::at(targets, sums_.sequences + s); }, work_.tape(),
               detail::mask_of(masks, sums_.sequences), loss, gradients_, sums_);
@@ -389,7 +389,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     detail::update_and_clear_all<Optimizer>(update.coefficients, state_.parameters, gradients_,
                                             state_.moments, context);
     context.stage([&]() ATTUNE_INLINE_LAMBDA {
-      detail::parameters_changed(workspace_);
+      detail::parameters_changed(executor_);
       detail::count_step(state_, Call::kRunsToCompletion ? sums_.sequences : -sums_.sequences);
       sums_.clear();
       if constexpr (!Call::kRunsToCompletion) {
@@ -413,14 +413,14 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   [[nodiscard]] const State& own_state() const { return state_; }
   void begin_at_state() {
     detail::clear_padding(state_);
-    detail::parameters_changed(workspace_);
+    detail::parameters_changed(executor_);
     work_.end_pass(this);
     if constexpr (!Work::kShared) detail::stand_at_masks(state_, work_.tape());
     if constexpr (kKeepsGradients) clear();
   }
   void restart(Rng& rng) {
     detail::restart(state_, rng);
-    detail::parameters_changed(workspace_);
+    detail::parameters_changed(executor_);
     work_.end_pass(this);
     if constexpr (kDrops) draw_masks(rng);
     if constexpr (kKeepsGradients) clear();
@@ -447,7 +447,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   State state_;
   typename Planned::template Gradients<Model> gradients_;
   [[no_unique_address]] Work work_;
-  [[no_unique_address]] Workspace workspace_;
+  [[no_unique_address]] BatchExecutor executor_;
   detail::BatchSums<Loss, Scalar> sums_;  // its count of sequences is negative while an update is under way
 };
 

@@ -14,7 +14,7 @@
 // A gradient may not overwrite the input of linear layers, attention and networks, which they read once more.
 // Between such layers, and between encoder layers with norms after branches, the plan needs a matrix of
 // tokens for it; factors of a rank above 8 need one more x·A. If that exceeds the gradients, the plan keeps
-// gradients and equals Streaming. It never takes more RAM.
+// gradients and equals BySequence. It never takes more RAM.
 //
 // Parameters and moments stay finite. An error found before backward changes nothing: refused options, ids or
 // targets, an input that is not finite or too large to be squared, a loss that is not finite. Gradients are
@@ -35,9 +35,9 @@
 #include <attune/training/moment_sets.hpp>
 #include <attune/training/optimizer.hpp>
 #include <attune/training/plan.hpp>
+#include <attune/training/shared_buffers.hpp>
 #include <attune/training/state.hpp>
 #include <attune/training/step_result.hpp>
-#include <attune/training/workspace.hpp>
 #include <attune/weights/gradient_rows.hpp>
 
 namespace ATTUNE_NAMESPACE {
@@ -201,45 +201,45 @@ struct UpdatedAtOnce : detail::Extents<Scalar, rows, cols> {
   static constexpr bool kUpdatesAtOnce = true;
 };
 
-// The plan without gradients, for any model and optimizers with kUpdatedTogether = together.
+// The plan without gradients, for any model and optimizers with kUpdateBlock = together.
 template <int together>
-struct NoGradientsKept : Streaming {
+struct NoGradientsKept : BySequence {
   template <class Model>
   using Gradients = Tensor<typename Model::Scalar, 1, updated_scalars<Model, together>()>;  // a few rows
   /// The set that tape and scratch are made for.
   template <class Model>
-  using Kept = SetOf<Model, UpdatedAtOnce, UpdatedAtOnce>;
+  using GradientSet = SetOf<Model, UpdatedAtOnce, UpdatedAtOnce>;
 };
 
 /// RAM of a plan besides parameters and moments.
 template <class Model, class Plan>
 inline constexpr std::size_t kWorkingBytes =
     sizeof(typename Plan::template Gradients<Model>) +
-    sizeof(TrainerBuffers<Model, typename KeptIn<Plan, Model>::type>);
+    sizeof(TrainerBuffers<Model, typename GradientSetIn<Plan, Model>::type>);
 // The plan that takes less RAM.
 template <class Model, int together>
 constexpr auto smaller_plan() {
   using Without = NoGradientsKept<together>;
   if constexpr (!kHasSets<Model>) {
     return Without{};  // whose error says why it is not a plan
-  } else if constexpr (kWorkingBytes<Model, Without> < kWorkingBytes<Model, Streaming>) {
+  } else if constexpr (kWorkingBytes<Model, Without> < kWorkingBytes<Model, BySequence>) {
     return Without{};
   } else {
-    return Streaming{};
+    return BySequence{};
   }
 }
 
-// UpdateInBackward for optimizers with kUpdatedTogether = together.
+// UpdateInBackward for optimizers with kUpdateBlock = together.
 template <int together>
-struct UpdateTogetherInBackward : Streaming {
-  /// The plan for a model: this one, or Streaming if that takes less RAM.
+struct UpdateTogetherInBackward : BySequence {
+  /// The plan for a model: this one, or BySequence if that takes less RAM.
   template <class Model>
   using For = decltype(smaller_plan<Model, together>());
   template <class Model>
   using Gradients = typename For<Model>::template Gradients<Model>;
   /// The set that tape and scratch are made for.
   template <class Model>
-  using Kept = typename KeptIn<For<Model>, Model>::type;
+  using GradientSet = typename GradientSetIn<For<Model>, Model>::type;
 };
 
 }  // namespace detail
@@ -271,8 +271,8 @@ class ParameterUpdates {
   /// The plan: memory for gradients of the largest tensor's rows.
   using Plan = NoGradientsKept<kUpdateBlockIn<Optimizer>>;
   using Rows = typename Plan::template Gradients<Model>;
-  using Tape = TapeOf<Model, typename Plan::template Kept<Model>>;
-  using Scratch = ScratchOf<Model, typename Plan::template Kept<Model>>;
+  using Tape = TapeOf<Model, typename Plan::template GradientSet<Model>>;
+  using Scratch = ScratchOf<Model, typename Plan::template GradientSet<Model>>;
 
   /// Begins a step of the optimizer: see above.
   ParameterUpdates(Parameters& parameters, Moments& moments, const typename Optimizer::Options& options,
@@ -312,10 +312,10 @@ class ParameterUpdates {
   UpdateContext<Optimizer, kOne> context_;
 };
 
-/// A step of a trainer, with its plan's `workspace`, its `rows`, and its `work` (workspace.hpp).
+/// A step of a trainer, with its plan's `executor`, its `rows`, and its `work` (executor.hpp).
 template <class Model, class Optimizer, TrainingPrecision precision, class Mask, class Loss>
 ATTUNE_INLINE StepResult<typename Model::Scalar> step_in_backward(
-    TrainingState<Model, Optimizer, precision>& state, auto& workspace, auto& rows, auto& work,
+    TrainingState<Model, Optimizer, precision>& state, auto& executor, auto& rows, auto& work,
     ConstView<typename Model::Input> x, const auto& target, const typename Optimizer::Options& options,
     const Mask& mask, const Loss& loss) {
   using Scalar = typename Model::Scalar;
@@ -331,11 +331,11 @@ ATTUNE_INLINE StepResult<typename Model::Scalar> step_in_backward(
     if (!finite(kernels::sum_of_squares(Model::Input::size, x.data)))
       return Result::refused(Status::kNotFinite);
   }
-  if (const Status loaded = load_weights(workspace, state.parameters); loaded != Status::kOk) {
+  if (const Status loaded = load_weights(executor, state.parameters); loaded != Status::kOk) {
     return Result::refused(loaded);
   }
-  const auto& weights = weights_of(workspace, state.parameters);
-  const auto context = context_in_plan<Model, std::remove_cvref_t<decltype(workspace)>>(mask);
+  const auto& weights = weights_of(executor, state.parameters);
+  const auto context = context_in_plan<Model, std::remove_cvref_t<decltype(executor)>>(mask);
   LossSum<Scalar> sum;
   const Status status = forward_loss<Model>(context, weights, x, output, tape, scratch, target, loss, sum);
   if (status != Status::kOk) return Result::refused(status);
@@ -346,7 +346,7 @@ ATTUNE_INLINE StepResult<typename Model::Scalar> step_in_backward(
   ParameterUpdates<Model, Optimizer> updates(state.parameters, state.moments, options, rows, gradient.scale);
   backward_in<Model>(context, weights, x, tape, ConstView<Output>(output), NoGradient{}, updates.leaves,
                      scratch);
-  parameters_changed(workspace);
+  parameters_changed(executor);
   count_step(state, 1);
   if (!updates.ok()) return Result::refused(Status::kNotFinite);
   return {sum.sum * gradient.scale, Status::kOk, updates.gradient_norm() * gradient.scale};

@@ -80,7 +80,7 @@ void run_from(const Input& x, std::uint64_t sample) {
 void print_plan(const char* name, const attune::MemoryReport& memory) {
   port::print("plan ", name, " ram_bytes=", memory.total(), '\n');
 }
-template <class Model, class Optimizer = attune::AdamW, class Plan = attune::Streaming>
+template <class Model, class Optimizer = attune::AdamW, class Plan = attune::BySequence>
 constexpr attune::MemoryReport training() {
   return attune::Trainer<Model, attune::MeanSquaredError, Optimizer, 1, Plan>::memory(
       attune::Feeding::kOneByOne);

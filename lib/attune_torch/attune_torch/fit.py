@@ -32,7 +32,7 @@ OPTIMIZERS = {"AdamW": "attune::AdamW",
               "AdamW, moments in 8 bits": "attune::Adam<attune::AdamVariant{.moments = attune::MomentPrecision::kInt8}>",
               "SGD": "attune::Sgd<>"}
 TAPES = ("kept", "attention recomputed", "blocks recomputed")
-PLANS = {"batches": "attune::Streaming", "one sequence": "attune::UpdateInBackward"}
+PLANS = {"batches": "attune::BySequence", "one sequence": "attune::UpdateInBackward"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Candidate:
         if self.trains == "everything":
             return "true", model
         if self.trains == "head":
-            return "true", f"attune::HeadAlone<{model}, {base}>"
+            return "true", f"attune::LinearProbe<{model}, {base}>"
         if self.trains == "biases and norms":
             return f"attune_torch::kTrains<{model}, attune::detail::TrainVectors>", f"attune::BiasesAndNorms<{model}, {base}>"
         rank, roles = TRAINED[self.trains]

@@ -89,7 +89,7 @@ template <class File>
 void tune_all(const char* base) {
   constexpr const auto& kBase = attune::kInFlash<Names, File>;
   if constexpr (attune::detail::kIsSequential<Model>) {
-    tune<attune::HeadAlone<Model, kBase>, File>("head", base);
+    tune<attune::LinearProbe<Model, kBase>, File>("head", base);
   } else {
     port::print("none head ", base, '\n');  // the embedding is the head
   }

@@ -24,7 +24,7 @@ TEST(ProgramText, shows_each_value_with_its_place_and_its_steps) {
   const std::string expected =
       "Sequential: scratch takes 256 bytes, and at most 256 are in use at the same time\n"
       "      bytes  memory              >0 >1 >2 >3 <3 <2 <1 <0\n";
-  const std::string text = text_of<attune::Streaming>();
+  const std::string text = text_of<attune::BySequence>();
   EXPECT_EQ(text.substr(0, expected.size()), expected) << text;
   for (const char* row : {"  .  #  #  #  #  #  #  .  output of 1 ActivationLayer\n",
                           "        128  tape                 .  .  .  .  .  .  #  #  gradient of 0 Linear\n",

@@ -22,7 +22,7 @@ using Loss = attune::CrossEntropy<>;
 attune::Trainer<attune::Adapted<Model, kWeights, attune::LowRank{.rank = 2}>, Loss, attune::AdamW, 2> tuned;
 attune::Trainer<Model, Loss, attune::Sgd<>> copied;
 attune::Trainer<attune::BiasesAndNorms<Model, kWeights>, Loss> biases;
-attune::Trainer<attune::HeadAlone<Model, kQuantized>, Loss, attune::Sgd<>> head;
+attune::Trainer<attune::LinearProbe<Model, kQuantized>, Loss, attune::Sgd<>> head;
 attune::Trainer<Model, Loss> drawn;
 attune::Trainer<attune::Adapted<Model, kWeights, attune::LowRank{.rank = 2}>, Loss> padded;
 

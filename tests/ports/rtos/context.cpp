@@ -30,10 +30,10 @@ constexpr bool kStackLimit = true;
 #else
 constexpr bool kStackLimit = false;
 #endif
-constexpr int kPatternBytes = 16, kMostWords = 512;
+constexpr int kPatternBytes = 16, kMaxWords = 512;
 constexpr std::uint32_t kPattern = 0xA5A5A5A5U;  // tskSTACK_FILL_BYTE
 constexpr int kGuardWords = 64;
-alignas(8) std::uint32_t memory[kGuardWords + kMostWords + 1];
+alignas(8) std::uint32_t memory[kGuardWords + kMaxWords + 1];
 
 void request_switch() { *reinterpret_cast<volatile std::uint32_t*>(0xE000ED04) = 1U << 28; }
 
@@ -162,13 +162,13 @@ int untouched_bytes(void (*task)(), std::uint32_t* stack, std::size_t words) {
   const auto top = reinterpret_cast<std::uintptr_t>(stack + words - 1) & ~std::uintptr_t{7};
   call_on(task, reinterpret_cast<void*>(top));
   int untouched = -kGuardWords;
-  while (untouched < kMostWords && stack[untouched] == kPattern) ++untouched;
+  while (untouched < kMaxWords && stack[untouched] == kPattern) ++untouched;
   return 4 * untouched;
 }
 
 void check_sum(const freertos::Kernel& kernel) {
   const std::size_t words = (kTaskBytes + freertos::context_bytes(kernel) + 3) / 4;
-  int least = 4 * kMostWords;
+  int least = 4 * kMaxWords;
   for (const std::size_t more : {0, 1}) {
     for (const bool odd : {false, true}) {
       paint();
@@ -202,11 +202,11 @@ int main() {
   expect(switches - at_first == 12, "every task was switched away from");
 
   constexpr std::size_t kWords = freertos::stack_words(train_repeatedly_stack_bytes);
-  static_assert(kWords < kMostWords);
+  static_assert(kWords < kMaxWords);
   paint();
   port::start_ticks(1000, request_switch);
   // An emulator may be through with it before the first tick.
-  int untouched = 4 * kMostWords;
+  int untouched = 4 * kMaxWords;
   for (int times = 0; times < 1000 && switches <= 100; ++times) {
     untouched = untouched_bytes(train_repeatedly, stack_of(true), kWords);
     expect(attune::hash_bits(trainer.parameters()) == alone,

@@ -502,11 +502,11 @@ template <Int8Shape shape, class View, class Epilogue>
 ATTUNE_INLINE void int8_panels(const float* a, int rows, const View& b, float* c, const Epilogue& epilogue) {
   constexpr bool kTransposed = View::transposed;
   constexpr int kCols = View::Packed::kCols, kTerms = (shape.depth + 15) / 16 * 16;
-  constexpr int kMost = kTerms <= kInt8Terms ? 4 : 1;
+  constexpr int kMax = kTerms <= kInt8Terms ? 4 : 1;
   constexpr bool kFinishes = kInt8Finished<kTransposed, Epilogue> != nullptr && shape.cols % 2 == 0;
-  alignas(8) std::int16_t panel[std::size_t{kMost * kTerms}];
-  alignas(8) std::int32_t sums[std::size_t{16 * kMost}];
-  float scales[std::size_t{kMost}];
+  alignas(8) std::int16_t panel[std::size_t{kMax * kTerms}];
+  alignas(8) std::int32_t sums[std::size_t{16 * kMax}];
+  float scales[std::size_t{kMax}];
 
   const auto some_rows = [&]<int kRows>(int row) ATTUNE_INLINE_LAMBDA {
     for (int r = 0; r < kRows; ++r) {
@@ -566,7 +566,7 @@ ATTUNE_INLINE void int8_panels(const float* a, int rows, const View& b, float* c
     }
   };
   int row = 0;
-  if constexpr (kMost == 4) {
+  if constexpr (kMax == 4) {
     // Two k of the transpose are side by side if the first one is even.
     const int fours = kFinishes && kTransposed && b.first % 2 != 0 ? 0 : rows;
     for (; fours - row >= 4; row += 4) some_rows.template operator()<4>(row);

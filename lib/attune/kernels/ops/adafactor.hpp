@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-#include <attune/kernels/ops/bfloat16_masters.hpp>
+#include <attune/kernels/ops/bfloat16_weights.hpp>
 #include <attune/kernels/ops/squares.hpp>
 #include <attune/kernels/simd/arithmetic.hpp>
 
@@ -75,8 +75,8 @@ template <class Scalar>
 // 1/√(R/mean of R) of a row, and 1/√C.
 template <class Scalar>
 ATTUNE_INLINE Scalar inverse_root(Scalar x) {
-  constexpr Scalar kLeast = Scalar(0x1p-120f);  // for rows that vanish beside others
-  return 1 / square_root((std::max)(x, kLeast));
+  constexpr Scalar kMin = Scalar(0x1p-120f);  // for rows that vanish beside others
+  return 1 / square_root((std::max)(x, kMin));
 }
 
 // Calls body(first element, count, u) for blocks of elements, with u = g/√v̂, v̂ = R·C/mean(R).
@@ -130,7 +130,7 @@ template <class Scalar>
 }  // namespace detail
 
 /// p ← decay·p − α·u/max(1, RMS(u)/d) for a whole tensor, with u = g/√v̂. α is the step size, times max(ε₂,
-/// RMS(p)) for a relative step. `p` is a pointer to scalars, or Bfloat16Masters.
+/// RMS(p)) for a relative step. `p` is a pointer to scalars, or Bfloat16Parameters.
 template <bool kRelative, class Parameters, class Scalar>
 [[gnu::noinline]] void adafactor_update(Parameters p, const Scalar* g, FactoredMoments<Scalar> v,
                                         const AdafactorCoefficients<Scalar>& c) {

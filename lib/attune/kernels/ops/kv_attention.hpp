@@ -133,11 +133,11 @@ ATTUNE_INLINE Scalar sum_of_few_squares(const Scalar* x) {
 
 namespace detail {
 
-// Columns from kFrom on, kMost packets of at most kMaxLanes lanes at a time.
-template <int kCols, int kFrom, int kMost, int kMaxLanes, class Scalar>
+// Columns from kFrom on, kMax packets of at most kMaxLanes lanes at a time.
+template <int kCols, int kFrom, int kMax, int kMaxLanes, class Scalar>
 ATTUNE_INLINE void add_weighted_columns(int count, const Scalar* weights, const Scalar* rows, Scalar* sums) {
   using P = Packet<Scalar, kMaxLanes>;
-  constexpr int kPackets = (std::min)(kMost, (kCols - kFrom) / kLanes<P>);
+  constexpr int kPackets = (std::min)(kMax, (kCols - kFrom) / kLanes<P>);
   if constexpr (kPackets > 0) {
     constexpr int kPanel = kPackets * kLanes<P>, kEnd = kFrom + (kCols - kFrom) / kPanel * kPanel;
     for (int col = kFrom; col < kEnd; col += kPanel) {
@@ -150,9 +150,9 @@ ATTUNE_INLINE void add_weighted_columns(int count, const Scalar* weights, const 
       }
       ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) store(sums + col + p * kLanes<P>, sum[p]);
     }
-    add_weighted_columns<kCols, kEnd, kMost, kMaxLanes>(count, weights, rows, sums);
+    add_weighted_columns<kCols, kEnd, kMax, kMaxLanes>(count, weights, rows, sums);
   } else if constexpr (kFrom < kCols) {
-    add_weighted_columns<kCols, kFrom, kMost, kLanes<P> / 2>(count, weights, rows, sums);
+    add_weighted_columns<kCols, kFrom, kMax, kLanes<P> / 2>(count, weights, rows, sums);
   }
 }
 

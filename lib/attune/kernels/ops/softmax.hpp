@@ -148,9 +148,9 @@ inline constexpr bool kRowValuesAtRunTime = false;
 
 namespace detail {
 
-template <class Kept>
-constexpr auto given(Kept) {
-  return std::is_const<std::remove_pointer_t<Kept>>{};
+template <class Stored>
+constexpr auto given(Stored) {
+  return std::is_const<std::remove_pointer_t<Stored>>{};
 }
 template <class Scalar>
 constexpr bool given(RowValues<Scalar> kept) {
@@ -168,12 +168,12 @@ template <class Scalar>
 constexpr Scalar given_value(RowValues<Scalar> kept, int i) {
   return kept.values[i];
 }
-template <class Scalar, class Kept>
-ATTUNE_INLINE void store_values([[maybe_unused]] Kept kept, [[maybe_unused]] int row,
+template <class Scalar, class Stored>
+ATTUNE_INLINE void store_values([[maybe_unused]] Stored kept, [[maybe_unused]] int row,
                                 [[maybe_unused]] Scalar shift, [[maybe_unused]] Scalar inverse) {
-  if constexpr (std::is_same_v<Kept, Scalar*>) {
+  if constexpr (std::is_same_v<Stored, Scalar*>) {
     kept[2 * row] = shift, kept[2 * row + 1] = inverse;
-  } else if constexpr (std::is_same_v<Kept, RowValues<Scalar>>) {
+  } else if constexpr (std::is_same_v<Stored, RowValues<Scalar>>) {
     if (!kept.given && kept.values != nullptr) store_values(kept.values, row, shift, inverse);
   }
 }
@@ -186,12 +186,12 @@ ATTUNE_INLINE void store_values([[maybe_unused]] Kept kept, [[maybe_unused]] int
 ///
 /// `kept` has the values of the rows (RowValues). A Scalar* receives them. A const Scalar* supplies them, and
 /// gives the same bits. It may be nullptr. From `end` on, an int, all scores are −∞.
-template <class Scalar, int kRows, int kCols, class Kept = std::nullptr_t, class End = NoEnd>
-ATTUNE_INLINE void softmax_rows(Scalar* rows, [[maybe_unused]] Kept kept = {},
+template <class Scalar, int kRows, int kCols, class Stored = std::nullptr_t, class End = NoEnd>
+ATTUNE_INLINE void softmax_rows(Scalar* rows, [[maybe_unused]] Stored kept = {},
                                 [[maybe_unused]] End end = {}) {
   const auto given = detail::given(kept);
 #if ATTUNE_MVE && ATTUNE_FUSED
-  if constexpr (std::is_same_v<Scalar, float> && kCols == 16 && std::is_null_pointer_v<Kept> &&
+  if constexpr (std::is_same_v<Scalar, float> && kCols == 16 && std::is_null_pointer_v<Stored> &&
                 std::is_same_v<End, NoEnd>) {
     for (int i = 0; i < kRows; ++i) {
       const float total = detail::sixteen_exponentials(rows + i * kCols);

@@ -81,8 +81,8 @@ struct Before {
 };
 
 /// softmax_rows() for rows with scores of −∞ from the end on; these scores become zeros.
-template <class Scalar, int kRows, int kCols, class Kept = std::nullptr_t>
-ATTUNE_INLINE void softmax_rows(Scalar* rows, Kept kept, Before before) {
+template <class Scalar, int kRows, int kCols, class Stored = std::nullptr_t>
+ATTUNE_INLINE void softmax_rows(Scalar* rows, Stored kept, Before before) {
   constexpr auto kMinusInfinity = -std::numeric_limits<Real<Scalar>>::infinity();
   const int size = detail::whole_lanes<kCols>(before.end);
   for (int i = 0; i < kRows; ++i) {

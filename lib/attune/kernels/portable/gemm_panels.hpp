@@ -266,11 +266,11 @@ ATTUNE_INLINE void panels(const Scalar* a, const B& b, Scalar* c, const Epilogue
       panels<kFrom, kWidth / 2, shape>(a, b, c, epilogue);
     } else {
       constexpr bool kInRows = shape.b_col == 1 || kWidth == 1 || kGathers<P, B>;
-      constexpr int kMost = most_packets<P>(kInRows ? shape.rows : kFewRows);  // copies keep their size
-      constexpr int kPackets = tile_packets(kMost, kRest / kWidth);
+      constexpr int kMax = most_packets<P>(kInRows ? shape.rows : kFewRows);  // copies keep their size
+      constexpr int kPackets = tile_packets(kMax, kRest / kWidth);
       // A rest smaller than a packet joins the last panel of few rows.
       constexpr bool kOverlaps = shape.rows < kFewRows && kWidth > 1 && shape.b_col == 1 && kRest > kWidth &&
-                                 kRest % kWidth != 0 && kRest / kWidth < kMost;
+                                 kRest % kWidth != 0 && kRest / kWidth < kMax;
       constexpr int kPanel = kOverlaps ? kRest : kPackets * kWidth;
       constexpr int kEnd = kFrom + kRest / kPanel * kPanel;
       constexpr bool kFarRows = shape.rows >= kMinRowsToCopy && shape.depth >= kMinRowsToCopy &&

@@ -150,12 +150,12 @@ ATTUNE_INLINE void exponentials(P* x) {
     using C = detail::ExpCoefficients<Scalar>;
     using Bits [[gnu::vector_size(sizeof(P))]] = typename C::Bits;
     // n from 3 − bias to 3: bias + 1 values, a power of two, all above kLowest.
-    constexpr auto kLeast = std::bit_cast<typename C::Bits>(C::kRound) + 3 - C::kExponentBias;
+    constexpr auto kMin = std::bit_cast<typename C::Bits>(C::kRound) + 3 - C::kExponentBias;
     Array<P, count> e_r, z;
     Bits outside{};
     ATTUNE_UNROLL for (int i = 0; i < count; ++i) {
       e_r[i] = detail::reduced_exponential(x[i], z[i], Scalar(1));
-      outside |= std::bit_cast<Bits>(z[i]) - kLeast;
+      outside |= std::bit_cast<Bits>(z[i]) - kMin;
     }
     if (any_bit(outside & ~C::kExponentBias)) [[unlikely]] {
       ATTUNE_UNROLL for (int i = 0; i < count; ++i) x[i] = detail::limited_exponential(x[i], e_r[i], z[i]);

@@ -18,8 +18,8 @@ struct RowScale {
 /// zeros, so no target meets a subnormal scale. A row with a NaN or an infinity has the scale NaN, and so do
 /// its products.
 [[nodiscard]] ATTUNE_INLINE RowScale row_scale(std::uint32_t largest) {
-  constexpr std::uint32_t kLeast = std::bit_cast<std::uint32_t>(0x1p-100f), kInfinity = 0x7F800000u;
-  if (largest < kLeast) return {0, 0};
+  constexpr std::uint32_t kMin = std::bit_cast<std::uint32_t>(0x1p-100f), kInfinity = 0x7F800000u;
+  if (largest < kMin) return {0, 0};
   if (largest >= kInfinity) return {std::numeric_limits<float>::quiet_NaN(), 0};
   const float magnitude = std::bit_cast<float>(largest);
   return {magnitude / 127.0f, 127.0f / magnitude};

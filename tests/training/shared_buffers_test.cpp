@@ -1,5 +1,5 @@
-// Trainers that take turns in one workspace train to the bits of trainers with their own.
-#include <attune/training/workspace.hpp>
+// Trainers that take turns in one buffers train to the bits of trainers with their own.
+#include <attune/training/shared_buffers.hpp>
 
 #include <attune/attention/mask.hpp>
 #include <attune/models/encoder_layer.hpp>
@@ -18,16 +18,16 @@ using Dropping = EncoderLayer<kEncoder>;
 using Plain = MultiHeadAttention<AttentionShape{.seq_len = 6, .d_model = 4, .num_heads = 1}>;
 using Straight = Sequential<Linear<LinearShape{2, 3, 3}>>;
 
-Workspace<Dropping, Plain, Straight> workspace;
-template <class Model, int batch = 2, class Plan = Streaming>
-using Sharing = Trainer<Model, MeanSquaredError, AdamW, batch, InWorkspace<workspace, Plan>>;
+SharedBuffers<Dropping, Plain, Straight> buffers;
+template <class Model, int batch = 2, class Plan = BySequence>
+using Sharing = Trainer<Model, MeanSquaredError, AdamW, batch, InSharedBuffers<buffers, Plan>>;
 template <class Model, int batch = 2>
 using Alone = Trainer<Model, MeanSquaredError, AdamW, batch>;
 
 // Costs what the largest needs, and whose turn it is; the trainers have the rest.
 constexpr std::size_t kLargest = std::max(Alone<Dropping>::memory().tape + Alone<Dropping>::memory().scratch,
                                           Alone<Plain>::memory().tape + Alone<Plain>::memory().scratch);
-static_assert(sizeof workspace <= kLargest + 4 * sizeof(void*));
+static_assert(sizeof buffers <= kLargest + 4 * sizeof(void*));
 static_assert(Sharing<Plain>::memory().tape == 0 && Sharing<Plain>::memory().scratch == 0);
 static_assert(Sharing<Plain>::memory().object() == sizeof(Sharing<Plain>));
 static_assert(sizeof(Sharing<Plain>) + Alone<Plain>::memory().tape + Alone<Plain>::memory().scratch <=
@@ -50,8 +50,8 @@ struct Example {
   }
 };
 
-struct Workspaces {
-  Workspaces() {
+struct Trainers {
+  Trainers() {
     Rng a{1}, b{1};
     dropping.initialize(XavierUniform{}, a);
     dropping_alone.initialize(XavierUniform{}, b);
@@ -68,8 +68,8 @@ struct Workspaces {
   }
 };
 
-TEST(Workspace, is_shared_sequence_by_sequence) {
-  const Workspaces all;
+TEST(SharedBuffers, is_shared_sequence_by_sequence) {
+  const Trainers all;
   Rng rng(2);
   for (int step = 0; step < 3; ++step) {
     for (int sequence = 0; sequence < 2; ++sequence) {
@@ -87,7 +87,7 @@ TEST(Workspace, is_shared_sequence_by_sequence) {
       EXPECT_TRUE(check::same_bits(plain.tape().weights, plain_alone.tape().weights));
       Dropping::Output z, inferred;
       EXPECT_EQ(dropping.predict(a.x, z), Status::kOk);
-      Dropping::forward(dropping.parameters(), a.x, inferred, workspace.scratch<Dropping>());
+      Dropping::forward(dropping.parameters(), a.x, inferred, buffers.scratch<Dropping>());
       EXPECT_TRUE(check::same_bits(z, inferred));
     }
     EXPECT_TRUE(dropping.update({}).ok() && dropping_alone.update({}).ok());
@@ -107,16 +107,16 @@ TEST(Workspace, is_shared_sequence_by_sequence) {
   all.expect_alike();
 }
 
-TEST(Workspace, is_passed_on_at_the_end_of_a_pass) {
-  const Workspaces all;
+TEST(SharedBuffers, is_passed_on_at_the_end_of_a_pass) {
+  const Trainers all;
   Rng rng(3);
   const Example<Dropping> a(rng);
   const Example<Plain> b(rng);
   const Example<Straight> c(rng);
-  EXPECT_FALSE(workspace.under_way());
+  EXPECT_FALSE(buffers.under_way());
   auto pass = dropping.accumulate_in_slices<50>(a.x, a.target);
   while (pass.advance() && !pass.done()) {
-    EXPECT_TRUE(workspace.under_way());
+    EXPECT_TRUE(buffers.under_way());
     EXPECT_EQ(plain.accumulate(b.x, b.target).status, Status::kUnderWay);
     EXPECT_EQ(straight.step(c.x, c.target, {}).status, Status::kUnderWay);
     Plain::Output y;
@@ -126,15 +126,15 @@ TEST(Workspace, is_passed_on_at_the_end_of_a_pass) {
     plain.discard();  // of its own, not of the other's pass
     EXPECT_EQ(plain.resume(plain.state()), Status::kOk);
   }
-  EXPECT_FALSE(workspace.under_way());
+  EXPECT_FALSE(buffers.under_way());
   EXPECT_EQ(pass.result().status, Status::kOk);
   EXPECT_EQ(dropping_alone.accumulate(a.x, a.target).loss, pass.result().loss);
   EXPECT_TRUE(dropping.update_incomplete({}).ok() && dropping_alone.update_incomplete({}).ok());
   all.expect_alike();
 }
 
-TEST(Workspace, lets_one_restart_while_another_is_under_way) {
-  [[maybe_unused]] const Workspaces all;
+TEST(SharedBuffers, lets_one_restart_while_another_is_under_way) {
+  [[maybe_unused]] const Trainers all;
   Rng rng(4);
   const Example<Plain> b(rng);
   auto pass = plain.accumulate_in_slices<50>(b.x, b.target);

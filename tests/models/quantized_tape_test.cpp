@@ -1,5 +1,5 @@
 // A packed tape: backward reads what forward kept, rounded to 8 or 16 bits once, and nothing else.
-#include <attune/models/packed_tape.hpp>
+#include <attune/models/quantized_tape.hpp>
 
 #include <cstring>
 
@@ -19,8 +19,8 @@
 namespace {
 
 using attune::NormPlacement;
-using attune::PackedTape;
-using attune::TapeNumbers;
+using attune::QuantizedTape;
+using attune::TapePrecision;
 using attune::detail::CopyTape;
 
 constexpr int kTokens = 7, kWidth = 4;
@@ -59,38 +59,38 @@ Before::Parameters constant_before;
 After::Parameters constant_after;
 
 // Rounds the valid rows of a matrix as a packed tape does.
-template <TapeNumbers numbers, class Matrix>
+template <TapePrecision precision, class Matrix>
 void round_rows(const auto& context, Matrix& matrix) {
-  static attune::detail::PackedMatrix<numbers, Matrix> packed;
+  static attune::detail::PackedMatrix<precision, Matrix> packed;
   CopyTape::rows(context, packed, matrix);
   CopyTape::rows(context, matrix, packed);
 }
 // Rounds the tape of a layer.
-template <TapeNumbers numbers, class Layer, class Gradients = typename Layer::Parameters>
+template <TapePrecision precision, class Layer, class Gradients = typename Layer::Parameters>
 void round_part(const auto& context, typename Layer::template TapeIn<Gradients, attune::Tensor>& tape) {
-  static typename Layer::template TapeIn<Gradients, attune::detail::PackedAs<numbers>::template Matrix>
+  static typename Layer::template TapeIn<Gradients, attune::detail::PackedAs<precision>::template Matrix>
       packed;
   attune::detail::copy_tape(context, packed, tape);
   attune::detail::copy_tape(context, tape, packed);
 }
-template <TapeNumbers numbers, class Layer, class Tape>
+template <TapePrecision precision, class Layer, class Tape>
 void round_tape(const auto& context, Tape& tape) {
   if constexpr (requires { tape.sums; }) {
-    for (auto& sum : tape.sums) round_rows<numbers>(context, sum);
-    round_part<numbers, typename Layer::SelfAttention>(context, tape.self_attention);
-    round_part<numbers, typename Layer::Network>(context, tape.feed_forward);
+    for (auto& sum : tape.sums) round_rows<precision>(context, sum);
+    round_part<precision, typename Layer::SelfAttention>(context, tape.self_attention);
+    round_part<precision, typename Layer::Network>(context, tape.feed_forward);
   } else if constexpr (!std::is_empty_v<Tape>) {
-    round_part<numbers, Layer>(context, tape);
+    round_part<precision, Layer>(context, tape);
   }
 }
 
 // backward with a packed tape has the bits of backward with a tape that was rounded in between. It reads
 // neither x nor anything that forward left in scratch. Tapes are those of layer `Of`, a part of which may be
 // trained.
-template <class Layer, TapeNumbers numbers, class Of = Layer, class Mask = attune::NoMask>
+template <class Layer, TapePrecision precision, class Of = Layer, class Mask = attune::NoMask>
 void expect_rounded_backward(const Mask& mask = {}) {
   using Packed =
-      typename attune::detail::WithPackedTape<Layer, numbers, attune::detail::InputFrom::kLayer>::type;
+      typename attune::detail::WithQuantizedTape<Layer, precision, attune::detail::InputFrom::kLayer>::type;
   static check::DrawnLayer<Layer> of;
   static check::DrawnLayer<Packed> packed;
   static_assert(sizeof of.parameters == sizeof packed.parameters);
@@ -105,8 +105,8 @@ void expect_rounded_backward(const Mask& mask = {}) {
   EXPECT_TRUE(check::same_bits(packed.y, of.y));
 
   const auto context = attune::context_for<Layer>(mask);
-  round_tape<numbers, Of>(context, of.tape);
-  round_rows<numbers>(context, of.x);
+  round_tape<precision, Of>(context, of.tape);
+  round_rows<precision>(context, of.x);
   attune::backward<Layer>(of.parameters, of.x, of.tape, of.dy, of.dx, of.gradients, of.scratch, mask);
   std::memset(static_cast<void*>(&packed.scratch), 0xFF, sizeof packed.scratch);
   std::memset(static_cast<void*>(&packed.x), 0xFF, sizeof packed.x);
@@ -121,9 +121,9 @@ void expect_rounded_backward(const Mask& mask = {}) {
 }
 
 // The same for a decoder layer and its memory.
-template <class Layer, TapeNumbers numbers>
+template <class Layer, TapePrecision precision>
 void expect_rounded_backward_of_a_decoder(int length, int memory_length) {
-  using Packed = PackedTape<Layer, numbers>;
+  using Packed = QuantizedTape<Layer, precision>;
   static check::DrawnDecoder<Layer> of;
   static check::DrawnDecoder<Packed> packed;
   attune::Rng rng(1);
@@ -138,9 +138,9 @@ void expect_rounded_backward_of_a_decoder(int length, int memory_length) {
   EXPECT_TRUE(check::same_bits(packed.y, of.y));
 
   const auto context = attune::decoder_context_for<Layer>(mask, memory_mask);
-  round_tape<numbers, Layer>(context.tokens, of.tape);
-  round_part<numbers, typename Layer::CrossAttention>(context.cross, of.tape.cross_attention);
-  round_rows<numbers>(context.tokens, of.x);
+  round_tape<precision, Layer>(context.tokens, of.tape);
+  round_part<precision, typename Layer::CrossAttention>(context.cross, of.tape.cross_attention);
+  round_rows<precision>(context.tokens, of.x);
   attune::backward<Layer>(of.parameters, of.x, of.memory, of.tape, of.dy, of.dx, of.d_memory, of.gradients,
                           of.scratch, mask, memory_mask);
   std::memset(static_cast<void*>(&packed.scratch), 0xFF, sizeof packed.scratch);
@@ -152,54 +152,54 @@ void expect_rounded_backward_of_a_decoder(int length, int memory_length) {
   EXPECT_TRUE(check::same_bits(packed.gradients, of.gradients));
 }
 
-template <class Trained, int batch, class Plan = attune::Streaming>
+template <class Trained, int batch, class Plan = attune::BySequence>
 using Training = attune::Trainer<Trained, attune::CrossEntropy<>, attune::AdamW, batch, Plan>;
 
 }  // namespace
 
-TEST(PackedTape, backward_reads_the_rounded_tape) {
-  expect_rounded_backward<Before, TapeNumbers::kInt8>();
-  expect_rounded_backward<After, TapeNumbers::kInt8, After>(attune::CausalMask{});
-  expect_rounded_backward<Llama, TapeNumbers::kBfloat16>();
+TEST(QuantizedTape, backward_reads_the_rounded_tape) {
+  expect_rounded_backward<Before, TapePrecision::kInt8>();
+  expect_rounded_backward<After, TapePrecision::kInt8, After>(attune::CausalMask{});
+  expect_rounded_backward<Llama, TapePrecision::kBfloat16>();
 }
 
-TEST(PackedTape, has_the_bits_of_a_rounded_tape_with_a_length) {
+TEST(QuantizedTape, has_the_bits_of_a_rounded_tape_with_a_length) {
   attune::SequenceLength<kTokens> length;
   ASSERT_EQ(length.set_length(5), attune::Status::kOk);
-  expect_rounded_backward<Before, TapeNumbers::kInt8, Before>(length);
-  expect_rounded_backward<After, TapeNumbers::kInt8, After>(length);
+  expect_rounded_backward<Before, TapePrecision::kInt8, Before>(length);
+  expect_rounded_backward<After, TapePrecision::kInt8, After>(length);
   if constexpr (!check::kQuickBuild) {
-    expect_rounded_backward<Llama, TapeNumbers::kBfloat16, Llama>(length);
+    expect_rounded_backward<Llama, TapePrecision::kBfloat16, Llama>(length);
   } else {
     check::leave_case();
   }
 }
 
-TEST(PackedTape, keeps_only_the_tape_of_the_trained_part) {
+TEST(QuantizedTape, keeps_only_the_tape_of_the_trained_part) {
   attune::Rng rng(7);
   check::fill_set(constant_before, rng);
   check::fill_set(constant_after, rng);
   constexpr attune::LowRank kFactors{.rank = 2, .roles = attune::Role::kQueries | attune::Role::kValues};
-  expect_rounded_backward<attune::Adapted<Before, constant_before, kFactors>, TapeNumbers::kInt8, Before>();
-  expect_rounded_backward<attune::BiasesAndNorms<After, constant_after>, TapeNumbers::kInt8, After>();
+  expect_rounded_backward<attune::Adapted<Before, constant_before, kFactors>, TapePrecision::kInt8, Before>();
+  expect_rounded_backward<attune::BiasesAndNorms<After, constant_after>, TapePrecision::kInt8, After>();
 }
 
-TEST(PackedTape, of_a_decoder_layer_knows_the_length_of_its_memory) {
+TEST(QuantizedTape, of_a_decoder_layer_knows_the_length_of_its_memory) {
   constexpr attune::DecoderLayerShape kDecoder{
       .attention = {.seq_len = kTokens, .d_model = kWidth, .num_heads = 2}, .d_ff = 6, .memory_len = kTokens};
-  expect_rounded_backward_of_a_decoder<attune::DecoderLayer<kDecoder>, TapeNumbers::kInt8>(3, 6);
+  expect_rounded_backward_of_a_decoder<attune::DecoderLayer<kDecoder>, TapePrecision::kInt8>(3, 6);
 }
 
-TEST(PackedTape, packs_the_tape_of_any_layer) {
-  expect_rounded_backward<After::SelfAttention, TapeNumbers::kInt8>();
-  expect_rounded_backward<Before::Network, TapeNumbers::kInt8>();
-  expect_rounded_backward<Projection, TapeNumbers::kBfloat16>();
+TEST(QuantizedTape, packs_the_tape_of_any_layer) {
+  expect_rounded_backward<After::SelfAttention, TapePrecision::kInt8>();
+  expect_rounded_backward<Before::Network, TapePrecision::kInt8>();
+  expect_rounded_backward<Projection, TapePrecision::kBfloat16>();
 }
 
-TEST(PackedTape, trains_to_the_same_bits_in_every_plan) {
-  using Packed = PackedTape<Model>;
+TEST(QuantizedTape, trains_to_the_same_bits_in_every_plan) {
+  using Packed = QuantizedTape<Model>;
   check::expect_same_training<Training<Packed, 1>, Training<Packed, 1, attune::UpdateInBackward>>();
-  using Words = PackedTape<attune::Tied<
+  using Words = QuantizedTape<attune::Tied<
       attune::Embedding<attune::EmbeddingShape{.seq_len = kTokens, .vocabulary = 5, .d_model = kWidth}>,
       attune::Repeat<2, attune::Residual<Llama>>>>;
   if constexpr (!check::kQuickBuild) {
@@ -212,15 +212,15 @@ TEST(PackedTape, trains_to_the_same_bits_in_every_plan) {
   }
 }
 
-TEST(PackedTape, trains_to_the_same_bits_in_slices) {
-  using Packed = PackedTape<attune::Repeat<2, Before>>;
+TEST(QuantizedTape, trains_to_the_same_bits_in_slices) {
+  using Packed = QuantizedTape<attune::Repeat<2, Before>>;
   using Trainer = attune::Trainer<Packed, attune::MeanSquaredError, attune::AdamW, 2>;
   check::expect_bits_in_slices<Trainer, Packed, 50>();
 }
 
-TEST(PackedTape, resumes_the_state_of_a_model_without) {
+TEST(QuantizedTape, resumes_the_state_of_a_model_without) {
   using Plain = Training<Model, 1>;
-  using Packed = Training<PackedTape<Model>, 1>;
+  using Packed = Training<QuantizedTape<Model>, 1>;
   static Plain plain;
   static Packed packed;
   static check::Batch<Plain> data(1);
@@ -235,24 +235,25 @@ TEST(PackedTape, resumes_the_state_of_a_model_without) {
   EXPECT_EQ(packed.step(data.x, data.target, {.learning_rate = 0.01f}).status, attune::Status::kOk);
 }
 
-TEST(PackedTape, keeps_a_quarter_or_a_half) {
+TEST(QuantizedTape, keeps_a_quarter_or_a_half) {
   using Layer = Encoder<NormPlacement::kBefore, true>;
   using Tokens = Layer::Input;
-  static_assert(sizeof(attune::detail::PackedMatrix<TapeNumbers::kInt8, Tokens>) ==
+  static_assert(sizeof(attune::detail::PackedMatrix<TapePrecision::kInt8, Tokens>) ==
                 sizeof(Tokens) / 4 + 4 * kTokens);
-  static_assert(sizeof(attune::detail::PackedMatrix<TapeNumbers::kBfloat16, Tokens>) == sizeof(Tokens) / 2);
+  static_assert(sizeof(attune::detail::PackedMatrix<TapePrecision::kBfloat16, Tokens>) == sizeof(Tokens) / 2);
   constexpr std::size_t kStatistics = 2 * sizeof(Layer::Norm::Tape);
   // The tape without x, and with it.
-  static_assert(sizeof(PackedTape<Layer, TapeNumbers::kBfloat16>::Tape) ==
+  static_assert(sizeof(QuantizedTape<Layer, TapePrecision::kBfloat16>::Tape) ==
                 (sizeof(Layer::Tape) - kStatistics + sizeof(Tokens)) / 2 + kStatistics);
   // A recomputed layer has no tape of its own, whatever it inherits.
   using Recomputed = attune::Checkpointed<Layer::SelfAttention>;
-  static_assert(sizeof(PackedTape<attune::Repeat<2, Recomputed>>::Tape) ==
-                2 * sizeof(attune::detail::PackedMatrix<TapeNumbers::kInt8, Tokens>));
+  static_assert(sizeof(QuantizedTape<attune::Repeat<2, Recomputed>>::Tape) ==
+                2 * sizeof(attune::detail::PackedMatrix<TapePrecision::kInt8, Tokens>));
   // Nothing is kept between packed layers, and what has nothing to pack stays as it is.
-  static_assert(sizeof(PackedTape<attune::Repeat<3, Layer>>::Tape) == 3 * sizeof(PackedTape<Layer>::Tape));
-  static_assert(std::is_same_v<PackedTape<Model>::Layer<1>, Head>);
+  static_assert(sizeof(QuantizedTape<attune::Repeat<3, Layer>>::Tape) ==
+                3 * sizeof(QuantizedTape<Layer>::Tape));
+  static_assert(std::is_same_v<QuantizedTape<Model>::Layer<1>, Head>);
   // The caller keeps the model's input.
-  static_assert(std::is_same_v<PackedTape<Front>::Layer<0>, Front::Layer<0>>);
-  static_assert(std::is_same_v<PackedTape<PackedTape<Model>>, PackedTape<Model>>);
+  static_assert(std::is_same_v<QuantizedTape<Front>::Layer<0>, Front::Layer<0>>);
+  static_assert(std::is_same_v<QuantizedTape<QuantizedTape<Model>>, QuantizedTape<Model>>);
 }

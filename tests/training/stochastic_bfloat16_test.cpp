@@ -1,6 +1,6 @@
-// Master weights in bf16: the training in floats whose weights are rounded after every step, bit for bit,
+// Weights in bf16: the training in floats whose weights are rounded after every step, bit for bit,
 // under every plan.
-#include <attune/training/bfloat16_master_weights.hpp>
+#include <attune/training/stochastic_bfloat16.hpp>
 
 #include <attune/layers/convolution.hpp>
 #include <attune/layers/embedding.hpp>
@@ -34,7 +34,7 @@ using Body = Linear<LinearShape{4, 7, 5}>;
 constexpr Body::Parameters kBody{};
 using Lora = Sequential<Adapted<Body, kBody, LowRank{.rank = 3, .roles = Role::kProjections, .alpha = 4}>,
                         Linear<LinearShape{4, 5, 3}>>;
-template <class Optimizer, class Plan = Streaming, int batch = 1, class OfModel = Model>
+template <class Optimizer, class Plan = BySequence, int batch = 1, class OfModel = Model>
 using TrainerOf =
     Trainer<OfModel, MeanSquaredError, Optimizer, batch, typename check::TestedPlan<Plan, Optimizer>::type>;
 
@@ -70,7 +70,7 @@ void round_weights(State& state, const std::uint64_t* key) {
 
 template <class Base, class Plan, class OfModel = Model>
 void expect_float_training_that_is_rounded() {
-  using Rounded = TrainerOf<Bfloat16MasterWeights<Base>, Plan, 1, OfModel>;
+  using Rounded = TrainerOf<StochasticBfloat16<Base>, Plan, 1, OfModel>;
   using Floats = TrainerOf<Base, Plan, 1, OfModel>;
   auto& rounded = check::fresh<0, Rounded>();
   auto& floats = check::fresh<1, Floats>();
@@ -123,8 +123,8 @@ void train(Trainer& trainer, int from, int to, bool in_slices = false) {
 
 }  // namespace
 
-TEST(Bfloat16MasterWeights, halve_the_weights_and_nothing_else) {
-  using Rounded = TrainerOf<Bfloat16MasterWeights<AdamW>>;
+TEST(StochasticBfloat16, halve_the_weights_and_nothing_else) {
+  using Rounded = TrainerOf<StochasticBfloat16<AdamW>>;
   constexpr MemoryReport kFloats = TrainerOf<AdamW>::memory(), kRounded = Rounded::memory();
   // The odd tables have a padded half: 5·7, and the filters, 7·3.
   constexpr int kWeights = 35 + 6 * 7 + 21 + 7 * 6 + 4 * 36 + 2 * 6 * 13;
@@ -133,14 +133,14 @@ TEST(Bfloat16MasterWeights, halve_the_weights_and_nothing_else) {
   static_assert(kRounded.moments == kFloats.moments + sizeof(std::uint64_t));  // the generator
   static_assert(kRounded.object() == sizeof(Rounded));
   static_assert(Rounded::memory_of_layer<0>().parameters == 36 * 2 + 7 * 4);
-  static_assert(Bfloat16MasterWeights<AdamW>::kFingerprint != AdamW::kFingerprint);
+  static_assert(StochasticBfloat16<AdamW>::kFingerprint != AdamW::kFingerprint);
 }
 
-TEST(Bfloat16MasterWeights, train_as_floats_that_are_rounded_after_each_step) {
-  expect_float_training_that_is_rounded<AdamW, Streaming>();
+TEST(StochasticBfloat16, train_as_floats_that_are_rounded_after_each_step) {
+  expect_float_training_that_is_rounded<AdamW, BySequence>();
   expect_float_training_that_is_rounded<ParameterGroups<Int8Stochastic>, UpdateInBackward>();
   if constexpr (check::kDepth >= check::kFullHost) {
-    expect_float_training_that_is_rounded<Adafactor<>, Streaming>();
+    expect_float_training_that_is_rounded<Adafactor<>, BySequence>();
     expect_float_training_that_is_rounded<AdamW, Int8Training>();
   }
 }
@@ -149,12 +149,12 @@ namespace {
 
 template <class Base, class Plan>
 void expect_same_bits_under() {
-  check::expect_same_training<Plan, Model, 1, MeanSquaredError, Bfloat16MasterWeights<Base>>();
+  check::expect_same_training<Plan, Model, 1, MeanSquaredError, StochasticBfloat16<Base>>();
 }
 
 }  // namespace
 
-TEST(Bfloat16MasterWeights, are_the_same_under_every_plan) {
+TEST(StochasticBfloat16, are_the_same_under_every_plan) {
   if constexpr (!check::kQuickBuild) {
     expect_same_bits_under<Nesterov, UpdateInBackward>();
     expect_same_bits_under<Sgd<>, UpdateInBackward>();
@@ -163,17 +163,17 @@ TEST(Bfloat16MasterWeights, are_the_same_under_every_plan) {
   }
   expect_same_bits_under<ParameterGroups<Adafactor<StepScale::kRelative>>, UpdateInBackward>();
   if constexpr (check::kHasLanes && check::kDepth >= check::kFullHost) {
-    check::expect_same_training<Lockstep, Model, 19, MeanSquaredError, Bfloat16MasterWeights<AdamW>>();
+    check::expect_same_training<Lockstep, Model, 19, MeanSquaredError, StochasticBfloat16<AdamW>>();
   }
-  auto& at_once = check::fresh<0, TrainerOf<Bfloat16MasterWeights<Int8Stochastic>>>();
-  auto& in_slices = check::fresh<1, TrainerOf<Bfloat16MasterWeights<Int8Stochastic>>>();
+  auto& at_once = check::fresh<0, TrainerOf<StochasticBfloat16<Int8Stochastic>>>();
+  auto& in_slices = check::fresh<1, TrainerOf<StochasticBfloat16<Int8Stochastic>>>();
   train(at_once, 0, 4);
   train(in_slices, 0, 4, true);
   EXPECT_TRUE(check::same_bits(at_once.parameters(), in_slices.parameters()));
 }
 
-TEST(Bfloat16MasterWeights, resume_from_a_state_to_the_same_bits) {
-  using Optimizer = Bfloat16MasterWeights<AdamW>;
+TEST(StochasticBfloat16, resume_from_a_state_to_the_same_bits) {
+  using Optimizer = StochasticBfloat16<AdamW>;
   auto& whole = check::fresh<0, TrainerOf<Optimizer>>();
   auto& first = check::fresh<1, TrainerOf<Optimizer>>();
   auto& second = check::fresh<2, TrainerOf<Optimizer, UpdateInBackward>>();
@@ -188,32 +188,32 @@ TEST(Bfloat16MasterWeights, resume_from_a_state_to_the_same_bits) {
   EXPECT_FALSE(check::same_bits(whole.parameters(), second.parameters()));
 }
 
-TEST(Bfloat16MasterWeights, train_to_the_same_bits_on_every_target) {
-  auto& trainer = check::fresh<0, TrainerOf<Bfloat16MasterWeights<AdamW>>>();
+TEST(StochasticBfloat16, train_to_the_same_bits_on_every_target) {
+  auto& trainer = check::fresh<0, TrainerOf<StochasticBfloat16<AdamW>>>();
   train(trainer, 0, 50);
   EXPECT_EQ(hash_bits(trainer.parameters()), ATTUNE_FUSED ? 0x2cee1539u : 0x4072a242u);
 }
 
-TEST(Bfloat16MasterWeights, of_a_tied_table_are_the_same_in_backward) {
+TEST(StochasticBfloat16, of_a_tied_table_are_the_same_in_backward) {
   using Text = Tied<Embedding<EmbeddingShape{.seq_len = 4, .vocabulary = 5, .d_model = 6}>,
                     Linear<LinearShape{4, 6, 6}>>;
-  check::expect_same_training<UpdateInBackward, Text, 1, CrossEntropy<>, Bfloat16MasterWeights<AdamW>>();
+  check::expect_same_training<UpdateInBackward, Text, 1, CrossEntropy<>, StochasticBfloat16<AdamW>>();
   static_assert(
       std::is_same_v<
-          decltype(Trainer<Text, CrossEntropy<>, Bfloat16MasterWeights<AdamW>>::Parameters::embedding.weight),
+          decltype(Trainer<Text, CrossEntropy<>, StochasticBfloat16<AdamW>>::Parameters::embedding.weight),
           Bfloat16Tensor<float, 5, 6>>);
 }
 
-TEST(Bfloat16MasterWeights, halve_factors_of_low_rank) {
-  using Rounded = TrainerOf<Bfloat16MasterWeights<AdamW>, Streaming, 1, Lora>;
+TEST(StochasticBfloat16, halve_factors_of_low_rank) {
+  using Rounded = TrainerOf<StochasticBfloat16<AdamW>, BySequence, 1, Lora>;
   constexpr int kFactors = 7 * 3 + 3 * 5, kHead = 5 * 3;
-  static_assert(TrainerOf<AdamW, Streaming, 1, Lora>::memory().parameters - Rounded::memory().parameters ==
+  static_assert(TrainerOf<AdamW, BySequence, 1, Lora>::memory().parameters - Rounded::memory().parameters ==
                 2 * (kFactors + kHead) - 3 * 2);  // three tensors have odd sizes
-  expect_float_training_that_is_rounded<AdamW, Streaming, Lora>();
+  expect_float_training_that_is_rounded<AdamW, BySequence, Lora>();
   expect_float_training_that_is_rounded<AdamW, UpdateInBackward, Lora>();
   expect_float_training_that_is_rounded<AdamW, Int8Training, Lora>();
   if constexpr (check::kHasLanes) {
-    check::expect_same_training<Lockstep, Lora, 19, MeanSquaredError, Bfloat16MasterWeights<AdamW>>();
+    check::expect_same_training<Lockstep, Lora, 19, MeanSquaredError, StochasticBfloat16<AdamW>>();
   }
   Rounded& trainer = check::fresh<0, Rounded>();
   train(trainer, 0, 3);
@@ -228,8 +228,8 @@ TEST(Bfloat16MasterWeights, halve_factors_of_low_rank) {
               1e-6);
 }
 
-TEST(Bfloat16MasterWeights, refuse_invalid_options_and_change_nothing) {
-  auto& trainer = check::fresh<0, TrainerOf<Bfloat16MasterWeights<AdamW>>>();
+TEST(StochasticBfloat16, refuse_invalid_options_and_change_nothing) {
+  auto& trainer = check::fresh<0, TrainerOf<StochasticBfloat16<AdamW>>>();
   const std::uint32_t before = hash_bits(trainer.parameters());
   static check::Batch<TrainerOf<AdamW>> data(1);
   EXPECT_EQ(trainer.step(data.x, data.target, {.learning_rate = -1}).status, Status::kInvalidLearningRate);
@@ -237,5 +237,5 @@ TEST(Bfloat16MasterWeights, refuse_invalid_options_and_change_nothing) {
   EXPECT_EQ(trainer.step(data.x, data.target, {}).status, Status::kNotFinite);
   EXPECT_EQ(hash_bits(trainer.parameters()), before);
   EXPECT_EQ(trainer.state().moments.weights.state,
-            (check::fresh<1, TrainerOf<Bfloat16MasterWeights<AdamW>>>().state().moments.weights.state));
+            (check::fresh<1, TrainerOf<StochasticBfloat16<AdamW>>>().state().moments.weights.state));
 }

@@ -1,4 +1,4 @@
-#include <attune/kernels/ops/bfloat16_masters.hpp>
+#include <attune/kernels/ops/bfloat16_weights.hpp>
 
 #include "check.hpp"
 
@@ -9,7 +9,7 @@ using attune::Bfloat16;
 
 }  // namespace
 
-TEST(Bfloat16Masters, small_changes_arrive_and_parts_change_no_bit) {
+TEST(Bfloat16Parameters, small_changes_arrive_and_parts_change_no_bit) {
   constexpr int kSize = 150;  // two blocks and a part of one
   Bfloat16 whole[kSize], parts[kSize];
   for (int i = 0; i < kSize; ++i) whole[i] = parts[i] = 1;
@@ -20,10 +20,10 @@ TEST(Bfloat16Masters, small_changes_arrive_and_parts_change_no_bit) {
   };
   for (std::uint64_t step = 0; step < kSteps; ++step) {
     const kernels::PositionBits bits{step * 0x9E3779B97F4A7C15u};
-    kernels::update_parameters(kernels::Bfloat16Masters{whole, 0, bits}, kSize, grow);
+    kernels::update_parameters(kernels::Bfloat16Parameters{whole, 0, bits}, kSize, grow);
     for (int first = 0; first < kSize; first += 7) {
-      kernels::update_parameters(kernels::Bfloat16Masters{parts, 0, bits} + first, std::min(7, kSize - first),
-                                 grow);
+      kernels::update_parameters(kernels::Bfloat16Parameters{parts, 0, bits} + first,
+                                 std::min(7, kSize - first), grow);
     }
   }
   float mean = 0;
@@ -32,6 +32,6 @@ TEST(Bfloat16Masters, small_changes_arrive_and_parts_change_no_bit) {
     mean += whole[i] / kSize;
   }
   EXPECT_NEAR(mean, 1 + kSteps * kStep, 0.01f);  // to the nearest, it would stay 1
-  EXPECT_NEAR(kernels::sum_of_squares(kSize, kernels::Bfloat16Masters{whole, 0, {}}), kSize * mean * mean,
+  EXPECT_NEAR(kernels::sum_of_squares(kSize, kernels::Bfloat16Parameters{whole, 0, {}}), kSize * mean * mean,
               1.0f);
 }

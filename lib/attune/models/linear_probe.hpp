@@ -1,6 +1,7 @@
 // A Sequential with a trained head, its last layer with parameters. Everything else is constant.
 //
-//   using Tuned = HeadAlone<Model, kConstants>;   // in flash, in any storage; names and indices are Model's
+//   using Tuned = LinearProbe<Model, kConstants>;   // in flash, in any storage; names and indices are
+//   Model's
 #pragma once
 
 #include <attune/models/frozen.hpp>
@@ -11,7 +12,7 @@ namespace ATTUNE_NAMESPACE {
 namespace detail {
 
 template <class Model, const auto& kConstants>
-struct HeadAloneOf {
+struct LinearProbeOf {
   using type = Model;
 };
 template <class Model>
@@ -21,12 +22,12 @@ inline constexpr bool kIsSequential<Sequential<Layers...>> = true;
 template <class Model>
 constexpr bool check_head() {
   static_assert(Holds<kIsSequential<Model>>,
-                "attune::HeadAlone: the model must be a Sequential whose last layer with parameters is the "
+                "attune::LinearProbe: the model must be a Sequential whose last layer with parameters is the "
                 "head; use Sequential<Frozen<Body, kBody>, Head>");
   return true;
 }
 template <class... Layers, const auto& kConstants>
-struct HeadAloneOf<Sequential<Layers...>, kConstants> {
+struct LinearProbeOf<Sequential<Layers...>, kConstants> {
   using Model = Sequential<Layers...>;
   static constexpr int kHead = [] {
     constexpr bool kHasNone[] = {std::is_empty_v<typename Layers::Parameters>...};
@@ -68,6 +69,6 @@ struct HeadAloneOf<Sequential<Layers...>, kConstants> {
 /// only. For a head of other classes, take Sequential<Frozen<Body, kBody>, Head>.
 template <detail::CheckedLayer Model, const auto& kConstants>
   requires(detail::check_head<Model>())
-using HeadAlone = typename detail::HeadAloneOf<Model, kConstants>::type;
+using LinearProbe = typename detail::LinearProbeOf<Model, kConstants>::type;
 
 }  // namespace ATTUNE_NAMESPACE

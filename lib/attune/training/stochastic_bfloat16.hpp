@@ -1,6 +1,6 @@
-// Master weights in bf16: parameters in half the RAM, with stochastic rounding of each update.
+// Weights in bf16: parameters in half the RAM, with stochastic rounding of each update.
 //
-//   attune::Trainer<Model, attune::CrossEntropy<>, attune::Bfloat16MasterWeights<attune::AdamW>> trainer;
+//   attune::Trainer<Model, attune::CrossEntropy<>, attune::StochasticBfloat16<attune::AdamW>> trainer;
 //
 // Weights and tables are Bfloat16Tensors (core/bfloat16_tensor.hpp), and there is no copy in floats: forward
 // and backward read the 16 bits, gradients are floats of the same shapes, and the optimizer computes in
@@ -16,7 +16,7 @@
 #include <type_traits>
 
 #include <attune/execution/layer.hpp>
-#include <attune/kernels/ops/bfloat16_masters.hpp>
+#include <attune/kernels/ops/bfloat16_weights.hpp>
 #include <attune/training/moment_sets.hpp>
 #include <attune/training/optimizer.hpp>
 
@@ -59,19 +59,19 @@ MasterTensor<rows, cols> with_position(Bfloat16Tensor<Scalar, rows, cols>& tenso
 
 }  // namespace detail
 
-/// The optimizer `Base`, of any kind, with master weights in bf16. Its options are Base's.
+/// The optimizer `Base`, of any kind, with weights in bf16. Its options are Base's.
 template <class Base>
-struct Bfloat16MasterWeights : OptimizerStep<Bfloat16MasterWeights<Base>> {
+struct StochasticBfloat16 : OptimizerStep<StochasticBfloat16<Base>> {
   using Scalar = typename Base::Scalar;
   using Options = typename Base::Options;
-  static constexpr std::uint32_t kFingerprint = fingerprint("Bfloat16MasterWeights", kFingerprintOf<Base>);
+  static constexpr std::uint32_t kFingerprint = fingerprint("StochasticBfloat16", kFingerprintOf<Base>);
   static_assert(detail::Holds<std::is_same_v<Scalar, float>>,
-                "attune::Bfloat16MasterWeights: bf16 weights need a model in float");
+                "attune::StochasticBfloat16: bf16 weights need a model in float");
   static_assert(detail::Holds<!detail::kHasMasters<Base>>,
-                "attune::Bfloat16MasterWeights: the optimizer already has bf16 weights; leave out one");
+                "attune::StochasticBfloat16: the optimizer already has bf16 weights; leave out one");
   static_assert(detail::Holds<(detail::kUpdateBlockIn<Base> == 0 ||
-                               kernels::kMasterBlock % detail::kUpdateBlockIn<Base> == 0)>,
-                "attune::Bfloat16MasterWeights: the optimizer's kUpdatedTogether must divide 64, or be 0");
+                               kernels::kBfloat16Block % detail::kUpdateBlockIn<Base> == 0)>,
+                "attune::StochasticBfloat16: the optimizer's kUpdateBlock must divide 64, or be 0");
 
   /// The model's parameters: weights in bf16, biases and norms in floats.
   template <class Model>
@@ -105,7 +105,7 @@ struct Bfloat16MasterWeights : OptimizerStep<Bfloat16MasterWeights<Base>> {
   using ParameterPointer = detail::MasterPointer;
   using MomentPointer = typename detail::MomentPointerOf<Base>::type;
   static constexpr int kMoments = Base::kMoments;
-  static constexpr int kUpdatedTogether = detail::kUpdateBlockIn<Base>;
+  static constexpr int kUpdateBlock = detail::kUpdateBlockIn<Base>;
   static constexpr bool kByKind = requires { requires Base::kByKind; };
 
   /// Counts a step. check() must have accepted the options.
@@ -122,11 +122,11 @@ struct Bfloat16MasterWeights : OptimizerStep<Bfloat16MasterWeights<Base>> {
     if (p.halves == nullptr) {
       return Base::update(coefficients.of_base, kind, size, p.floats, g, moments...);
     }
-    const kernels::Bfloat16Masters masters{p.halves, p.position, coefficients.rounding};
-    if constexpr (kUpdatedTogether == 0) {
-      Base::update(coefficients.of_base, kind, size, masters, g, moments...);
+    const kernels::Bfloat16Parameters weights{p.halves, p.position, coefficients.rounding};
+    if constexpr (kUpdateBlock == 0) {
+      Base::update(coefficients.of_base, kind, size, weights, g, moments...);
     } else {
-      kernels::update_parameters(masters, size, [&](int first, int count, Scalar* floats) {
+      kernels::update_parameters(weights, size, [&](int first, int count, Scalar* floats) {
         Base::update(coefficients.of_base, kind, count, floats, g + first, (moments + first)...);
       });
     }

@@ -1,14 +1,14 @@
 // The memory of a training that is dead between two calls: tape, scratch and output. Trainers can share it.
 //
-//   static attune::Workspace<Classifier, Detector> workspace;      // as large as the larger one
+//   static attune::SharedBuffers<Classifier, Detector> buffers;      // as large as the larger one
 //   static attune::Trainer<Classifier, attune::CrossEntropy<>, attune::AdamW, 1,
-//                          attune::InWorkspace<workspace>> classifier;
-//   static attune::Trainer<Detector, …, attune::InWorkspace<workspace>> detector;
-//   attune::infer<Keyword>(kKeyword, x, y, workspace.scratch<Keyword>());  // an inference between two calls
+//                          attune::InSharedBuffers<buffers>> classifier;
+//   static attune::Trainer<Detector, …, attune::InSharedBuffers<buffers>> detector;
+//   attune::infer<Keyword>(kKeyword, x, y, buffers.scratch<Keyword>());  // an inference between two calls
 //
-// Users of a workspace take turns. A turn is one call of a trainer, or a whole pass in slices; the others
-// return kUnderWay in the meantime. Workspace and Trainer are separate objects, so each can be in its own
-// bank of RAM: [[gnu::section(".ccmram")]] static attune::Workspace<…> workspace;
+// Users of a buffers take turns. A turn is one call of a trainer, or a whole pass in slices; the others
+// return kUnderWay in the meantime. SharedBuffers and Trainer are separate objects, so each can be in its own
+// bank of RAM: [[gnu::section(".ccmram")]] static attune::SharedBuffers<…> buffers;
 #pragma once
 
 #include <algorithm>
@@ -29,13 +29,13 @@ namespace detail {
 
 // The set for the tape and scratch of a plan.
 template <class Plan, class Model>
-struct KeptIn {
+struct GradientSetIn {
   using type = typename Model::Parameters;
 };
 template <class Plan, class Model>
-  requires requires { typename Plan::template Kept<Model>; }
-struct KeptIn<Plan, Model> {
-  using type = typename Plan::template Kept<Model>;
+  requires requires { typename Plan::template GradientSet<Model>; }
+struct GradientSetIn<Plan, Model> {
+  using type = typename Plan::template GradientSet<Model>;
 };
 
 // Scratch for training or prediction, one at a time.
@@ -102,10 +102,10 @@ struct TrainerBuffers {
   typename Model::Output output;  // y, then dL/dy
 };
 
-// A trainer's own memory, or a reference to a Workspace.
+// A trainer's own memory, or a reference to a SharedBuffers.
 template <class Plan, class Model>
 class TrainerBuffersOf : public PassLock {
-  using Memory = TrainerBuffers<Model, typename KeptIn<Plan, Model>::type>;
+  using Memory = TrainerBuffers<Model, typename GradientSetIn<Plan, Model>::type>;
 
  public:
   static constexpr bool kShared = false;
@@ -121,7 +121,7 @@ class TrainerBuffersOf : public PassLock {
   Memory memory_;
 };
 template <class Plan, class Model>
-  requires requires { Plan::workspace(); }
+  requires requires { Plan::buffers(); }
 class TrainerBuffersOf<Plan, Model> {
  public:
   static constexpr bool kShared = true;
@@ -137,16 +137,16 @@ class TrainerBuffersOf<Plan, Model> {
 
  private:
   static auto& memory() {
-    return Plan::workspace().template memory<Model, typename KeptIn<Plan, Model>::type>();
+    return Plan::buffers().template memory<Model, typename GradientSetIn<Plan, Model>::type>();
   }
-  static auto& pass_lock() { return Plan::workspace().pass_lock_; }
+  static auto& pass_lock() { return Plan::buffers().pass_lock_; }
 };
 
 }  // namespace detail
 
 /// Memory for training and inference with each of `Models`, one at a time: the size of the largest.
 template <detail::CheckedLayer... Models>
-class Workspace {
+class SharedBuffers {
  public:
   /// Scratch for inference with a model; dead between two calls. Do not use it while a pass is under way.
   template <class Model>
@@ -170,11 +170,13 @@ class Workspace {
   template <class Model, class T>
   T& as() {
     constexpr bool kKnown = (std::is_same_v<Model, Models> || ...);
-    static_assert(detail::Holds<kKnown>,
-                  "attune::Workspace: this Workspace does not list the model; add it to Workspace<…>");
-    static_assert(detail::Holds<(!kKnown || sizeof(T) <= sizeof bytes_)>,
-                  "attune::Workspace: updates in backward need one more matrix of tokens than the largest "
-                  "model; use the plan UpdateInBackward, without the workspace");
+    static_assert(
+        detail::Holds<kKnown>,
+        "attune::SharedBuffers: this SharedBuffers does not list the model; add it to SharedBuffers<…>");
+    static_assert(
+        detail::Holds<(!kKnown || sizeof(T) <= sizeof bytes_)>,
+        "attune::SharedBuffers: updates in backward need one more matrix of tokens than the largest "
+        "model; use the plan UpdateInBackward, without the buffers");
     return *std::launder(reinterpret_cast<T*>(bytes_));
   }
 
@@ -184,15 +186,15 @@ class Workspace {
   detail::SharedPassLock pass_lock_;
 };
 
-/// A plan with its tape, scratch and output in a Workspace, which lives as long as the program. tape() after
-/// a prediction is valid until the next user's turn.
-template <auto& shared, class Plan = Streaming>
-struct InWorkspace : Plan {
+/// A plan with its tape, scratch and output in a SharedBuffers, which lives as long as the program. tape()
+/// after a prediction is valid until the next user's turn.
+template <auto& shared, class Plan = BySequence>
+struct InSharedBuffers : Plan {
   /// The plan for an optimizer.
   template <class Optimizer>
-  using With = InWorkspace<shared, detail::PlanWith<Plan, Optimizer>>;
-  /// The shared workspace.
-  static auto& workspace() { return shared; }
+  using With = InSharedBuffers<shared, detail::PlanWith<Plan, Optimizer>>;
+  /// The shared buffers.
+  static auto& buffers() { return shared; }
 };
 
 }  // namespace ATTUNE_NAMESPACE

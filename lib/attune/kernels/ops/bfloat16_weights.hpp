@@ -1,4 +1,4 @@
-// Master weights in bf16: an optimizer's update in floats, then stochastic rounding.
+// Weights in bf16: an optimizer's update in floats, then stochastic rounding.
 //
 // The probability of rounding up equals the fraction that rounding down would cut off. Most steps change a
 // weight by less than one unit in the last of its 8 bits; rounded to nearest, they would all be lost.
@@ -15,27 +15,27 @@
 namespace ATTUNE_NAMESPACE::kernels {
 
 /// The number of weights that are floats at one time, on the stack.
-inline constexpr int kMasterBlock = 64;
+inline constexpr int kBfloat16Block = 64;
 
-/// Consecutive master weights, the number of weights in the set before them, and the random bits of a step.
-struct Bfloat16Masters {
+/// Consecutive weights, the number of weights in the set before them, and the random bits of a step.
+struct Bfloat16Parameters {
   Bfloat16* values;
   std::uint32_t position;
   PositionBits bits;
 
-  friend Bfloat16Masters operator+(const Bfloat16Masters& masters, int count) {
-    return {masters.values + count, masters.position + static_cast<std::uint32_t>(count), masters.bits};
+  friend Bfloat16Parameters operator+(const Bfloat16Parameters& weights, int count) {
+    return {weights.values + count, weights.position + static_cast<std::uint32_t>(count), weights.bits};
   }
 };
 
 namespace detail {
 
-// Calls body(first, count, floats) for blocks of at most kMasterBlock weights.
+// Calls body(first, count, floats) for blocks of at most kBfloat16Block weights.
 template <class Body>
-ATTUNE_INLINE void for_each_master_block(const Bfloat16* values, int size, const Body& body) {
-  float block[kMasterBlock];
-  for (int first = 0; first < size; first += kMasterBlock) {
-    const int count = (std::min)(kMasterBlock, size - first);
+ATTUNE_INLINE void for_each_bfloat16_block(const Bfloat16* values, int size, const Body& body) {
+  float block[kBfloat16Block];
+  for (int first = 0; first < size; first += kBfloat16Block) {
+    const int count = (std::min)(kBfloat16Block, size - first);
     for (int i = 0; i < count; ++i) block[i] = values[first + i];
     body(first, count, static_cast<float*>(block));
   }
@@ -46,12 +46,12 @@ ATTUNE_INLINE void for_each_master_block(const Bfloat16* values, int size, const
 /// Calls update(first, count, floats) for blocks of `size` parameters, from parameter `first` on, and rounds
 /// what it leaves in `floats`.
 template <class Update>
-ATTUNE_INLINE void update_parameters(const Bfloat16Masters& masters, int size, const Update& update) {
-  detail::for_each_master_block(masters.values, size, [&](int first, int count, float* block) {
+ATTUNE_INLINE void update_parameters(const Bfloat16Parameters& weights, int size, const Update& update) {
+  detail::for_each_bfloat16_block(weights.values, size, [&](int first, int count, float* block) {
     update(first, count, block);
     for (int i = 0; i < count; ++i) {
-      const std::uint32_t position = masters.position + static_cast<std::uint32_t>(first + i);
-      masters.values[first + i] = stochastic_bf16(block[i], masters.bits.at(position) >> 16);
+      const std::uint32_t position = weights.position + static_cast<std::uint32_t>(first + i);
+      weights.values[first + i] = stochastic_bf16(block[i], weights.bits.at(position) >> 16);
     }
   });
 }
@@ -62,9 +62,9 @@ ATTUNE_INLINE void update_parameters(Scalar* parameters, int size, const Update&
 }
 
 /// Σp² of `size` parameters.
-[[nodiscard]] inline float sum_of_squares(int size, const Bfloat16Masters& masters) {
+[[nodiscard]] inline float sum_of_squares(int size, const Bfloat16Parameters& weights) {
   float sum = 0;
-  detail::for_each_master_block(masters.values, size, [&](int, int count, const float* block) {
+  detail::for_each_bfloat16_block(weights.values, size, [&](int, int count, const float* block) {
     sum = add(sum, sum_of_squares(count, block));
   });
   return sum;

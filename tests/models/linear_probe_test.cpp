@@ -1,4 +1,4 @@
-#include <attune/models/head_alone.hpp>
+#include <attune/models/linear_probe.hpp>
 
 #include <attune/layers/activation.hpp>
 #include <attune/layers/dropout.hpp>
@@ -23,8 +23,8 @@ using Whole = Sequential<Embed, Drop, Mean, Head, Relu>;
 
 Whole::Parameters whole;
 Whole::ParametersOf<attune::Int8Weights, attune::Tensor> quantized;
-using Tuned = attune::HeadAlone<Whole, whole>;
-using TunedInt8 = attune::HeadAlone<Whole, quantized>;
+using Tuned = attune::LinearProbe<Whole, whole>;
+using TunedInt8 = attune::LinearProbe<Whole, quantized>;
 static_assert(attune::count_scalars(Tuned::Parameters{}) == 4 * 2 + 2);
 
 template <class Model>
@@ -41,7 +41,7 @@ void fill() {
 
 }  // namespace
 
-TEST(HeadAlone, starts_as_the_constants_and_trains_the_last_layer_with_parameters) {
+TEST(LinearProbe, starts_as_the_constants_and_trains_the_last_layer_with_parameters) {
   fill();
   static Trainer<Tuned> tuned;
   tuned.initialize(attune::XavierUniform{}, attune::Rng{2});
@@ -74,7 +74,7 @@ TEST(HeadAlone, starts_as_the_constants_and_trains_the_last_layer_with_parameter
   }
 }
 
-TEST(HeadAlone, starts_as_the_numbers_of_quantized_constants) {
+TEST(LinearProbe, starts_as_the_numbers_of_quantized_constants) {
   fill();
   EXPECT_EQ(attune::quantize(whole, quantized), attune::Status::kOk);
   static Whole::Parameters dequantized;
