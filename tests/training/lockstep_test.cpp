@@ -340,7 +340,7 @@ constexpr bool keeps_one_table() {
     return std::is_same_v<Executor, attune::BySequence::BatchExecutor<Model>>;
   } else {
     constexpr attune::MemoryReport kMemory = Executor::memory();
-    constexpr std::size_t kSets = sizeof(Table) + SharedBuffers::kSequences * sizeof(Layer);
+    constexpr std::size_t kSets = sizeof(Table) + Executor::kSequences * sizeof(Layer);
     constexpr std::size_t kAlignment = sizeof(float) * Executor::kSequences;
     return kMemory.parameters >= kSets && kMemory.parameters < kSets + kAlignment &&
            kMemory.gradients == kMemory.parameters;
