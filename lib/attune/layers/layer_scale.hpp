@@ -90,7 +90,7 @@ struct LayerScale {
   /// With a mask, a token with dy zero adds nothing, whatever it holds.
   template <class Set = Parameters, class Dx, class Gradients, AnyContext Call = Context<>>
   static void backward(const Set& parameters, ConstView<Input> x, const Tape&, ConstView<Output> dy, Dx&& dx,
-                       [[maybe_unused]] Gradients& gradients, Scratch&, const Call& context = {}) {
+                       Gradients& gradients, Scratch&, const Call& context = {}) {
     const auto input = [&]() ATTUNE_INLINE_LAMBDA {
       if constexpr (kWanted<Dx>) scale(parameters, dy.data, detail::sink<Input>(dx).data, context);
     };
@@ -99,18 +99,7 @@ struct LayerScale {
           kernels::size_for_rows<Scalar>(context.template count<shape.rows>()), kWidth, dy.data, x.data,
           sums);
     };
-    if constexpr (!detail::kTrained<decltype(gradients.weight)>) {
-      input();
-    } else if constexpr (detail::kUpdatesAtOnce<decltype(gradients.weight)>) {
-      // dx reads the factors, so it comes after their gradient and before their update.
-      add_rows(view(gradients.weight), [&](int, const auto& to) {
-        add(to.data);
-        input();
-      });
-    } else {
-      context.stage([&]() ATTUNE_INLINE_LAMBDA { add(gradients.weight.data()); });
-      input();
-    }
+    add_gradient_then_input(gradients.weight, context, add, input);
   }
 
  private:

@@ -85,7 +85,7 @@ struct Prelu {
   /// With a mask, a token with dy zero adds nothing, whatever it holds.
   template <class Set = Parameters, class Dx, class Gradients, AnyContext Call = Context<>>
   static void backward(const Set& parameters, ConstView<Input> x, const Tape&, ConstView<Output> dy, Dx&& dx,
-                       [[maybe_unused]] Gradients& gradients, Scratch&, const Call& context = {}) {
+                       Gradients& gradients, Scratch&, const Call& context = {}) {
     const auto input = [&]() ATTUNE_INLINE_LAMBDA {
       if constexpr (kWanted<Dx>) apply_backward(parameters, x, dy, detail::sink<Input>(dx), context);
     };
@@ -94,18 +94,7 @@ struct Prelu {
           kernels::size_for_rows<Scalar>(context.template count<shape.rows>()), kWidth, x.data, dy.data,
           sums);
     };
-    if constexpr (!detail::kTrained<decltype(gradients.weight)>) {
-      input();
-    } else if constexpr (detail::kUpdatesAtOnce<decltype(gradients.weight)>) {
-      // dx reads the slopes, so it comes after their gradient and before their update.
-      add_rows(view(gradients.weight), [&](int, const auto& to) {
-        add(to.data);
-        input();
-      });
-    } else {
-      context.stage([&]() ATTUNE_INLINE_LAMBDA { add(gradients.weight.data()); });
-      input();
-    }
+    add_gradient_then_input(gradients.weight, context, add, input);
   }
 
  private:

@@ -23,6 +23,26 @@ ATTUNE_INLINE void add_rows(const MatrixView<Scalar, kRows, kCols>& gradient, co
 template <class Scalar, int rows, int cols, class Add>
 ATTUNE_INLINE void add_rows(Untrained<Scalar, rows, cols>, const Add&) {}
 
+/// Backward of a layer whose only parameter is a vector, which dx reads: `add(sums)` adds the vector's
+/// gradient, `input()` computes dx. If the vector is updated at once, dx comes between its gradient and its
+/// update.
+template <class Gradient, class Call, class Add, class Input>
+ATTUNE_INLINE void add_gradient_then_input([[maybe_unused]] Gradient& gradient,
+                                           [[maybe_unused]] const Call& context,
+                                           [[maybe_unused]] const Add& add, const Input& input) {
+  if constexpr (!detail::kTrained<Gradient>) {
+    input();
+  } else if constexpr (detail::kUpdatesAtOnce<Gradient>) {
+    add_rows(view(gradient), [&](int, const auto& to) {
+      add(to.data);
+      input();
+    });
+  } else {
+    context.stage([&]() ATTUNE_INLINE_LAMBDA { add(gradient.data()); });
+    input();
+  }
+}
+
 /// Backward through a weight that is updated at once: gradient += xᵀ·dy. Overwrites x[rows, in] with dx =
 /// dy·Wᵀ of the old weight, a few columns at a time.
 template <class X, class Dy, class Weight, class Gradient, class Terms>
