@@ -41,24 +41,22 @@ def layer_parameters(source, prefix, ours, attentions, width, d_ff, bias=True):
     return result
 
 
-def stack_parameters(source, prefix, attentions, width):
-    """Of layers one after the other, and of the normalization after them, if there is one."""
+def stack_parameters(source, prefix, ours, attentions, width):
+    """Of layers one after the other, and of the normalization after them, if there is one; `ours`: our name of them all."""
     layers, bias = number_of_layers(source), has_bias(source)
-    stacked = "param.layers.0.linear1.weight" in source
+    stacked, normed = "param.layers.0.linear1.weight" in source, source.option("final_norm", 0)
     if not stacked and layers > 1 and prefix == "grad.":
         raise Skip("the gradient of weights that layers share: no such layer")
     result = []
     for i in range(layers):
-        result += layer_parameters(source, f"{prefix}layers.{i}." if stacked else prefix, f"{i}.", attentions, width,
-                                   source.option("dim_feedforward"), bias)
-    if not source.option("final_norm", 0):
-        return result
-    for name, start in (("weight", 1.0), ("bias", 0.0)):
+        result += layer_parameters(source, f"{prefix}layers.{i}." if stacked else prefix, f"{ours}{'0.' if normed else ''}{i}.",
+                                   attentions, width, source.option("dim_feedforward"), bias)
+    for name, start in (("weight", 1.0), ("bias", 0.0)) if normed else ():
         if f"param.norm.{name}" in source:
-            result.append((f"norm.{name}", source.get(f"{prefix}norm.{name}", width)))
+            result.append((f"{ours}1.{name}", source.get(f"{prefix}norm.{name}", width)))
         elif prefix == "param.":  # as PyTorch's starts, or would if there were one
             dtype = source.get("param.layers.0.linear1.weight" if stacked else "param.linear1.weight").dtype
-            result.append((f"norm.{name}", Tensor(dtype, [width], [start] * width)))
+            result.append((f"{ours}1.{name}", Tensor(dtype, [width], [start] * width)))
     return result
 
 
@@ -67,14 +65,18 @@ def has_bias(source):
     return any(name.startswith("param") and name.endswith("linear1.bias") for name in source.tensors)
 
 
-LAYERS_AT_MOST = 8  # as stack_parameters.hpp has it
-
-
 def number_of_layers(source):
     layers = source.option("layers", 1)
-    if not 1 <= layers <= LAYERS_AT_MOST:
-        raise Skip(f"{layers} layers: cases have 1 to {LAYERS_AT_MOST}")
+    if layers < 1:
+        raise Skip(f"{layers} layers: no such model")
     return layers
+
+
+def stack(source, kind, rows, scalar, normed=True, **more):
+    """The type of layers one after the other, with or without a normalization behind them."""
+    layers = f"attune::Repeat<{number_of_layers(source)}, attune::{kind}Layer<{layer_shape(source, kind + 'Layer', rows, **more)}, {scalar}>>"
+    norm = norm_shape(rows, source.option("embed_dim"), float(source.option("layer_norm_eps", 1e-5)), True, True)
+    return f"attune::Sequential<{layers}, attune::LayerNorm<{norm}, {scalar}>>" if normed else layers
 
 
 def layer_shape(source, kind, seq_len, **more):
@@ -113,70 +115,54 @@ def shared_magnitudes(tensors):
     return result
 
 
+SELF, CROSS = ("self_attn", "self_attention"), ("multihead_attn", "cross_attention")
+
+
 def encoder(source):
     """nn.TransformerEncoderLayer, or an nn.TransformerEncoder of several."""
-    src = source.get("src")
+    src, scalar = source.get("src"), source.scalar("src")
     batch, seq_len, width = src.shape
-
-    def parameters(prefix):
-        return stack_parameters(source, prefix, [("self_attn", "self_attention")], width)
-
-    shape = layer_shape(source, "EncoderLayer", seq_len)
     mask, mask_data = torch_masks(source, src.dtype, batch, source.option("num_heads"), seq_len, seq_len,
                                   ("attn_mask", "src_mask"), ("key_padding_mask", "src_key_padding_mask"))
-    data = {"batch": batch, "src": src, "mask": mask_data}
-    return stack_case(source, "src", data, {"grad.src": src}, parameters, shape, mask_options(**mask),
-                      layer_terms(source, seq_len))
+    return model_case(source, stack(source, "Encoder", seq_len, scalar, source.option("final_norm", 0)), [mask],
+                      {"input": src, "batch": batch, "mask": mask_data}, src.shape,
+                      lambda: source.get("grad.src", *src.shape),
+                      lambda prefix: stack_parameters(source, prefix, "", [SELF], width),
+                      source.option("layers", 1) * layer_terms(source, seq_len) + batch * seq_len)
+
+
+def joined_rows(first, second):
+    """The sequences of a batch, each behind that of another."""
+    values = [value for i in range(first.shape[0]) for tensor in (first, second) for value in tensor.at(i).values]
+    return Tensor(first.dtype, [first.shape[0], first.shape[1] + second.shape[1], first.shape[2]], values)
 
 
 def decoder(source):
-    """nn.TransformerDecoderLayer, or an nn.TransformerDecoder of several."""
-    tgt, memory = source.get("tgt"), source.get("memory")
+    """nn.TransformerDecoderLayer, or an nn.TransformerDecoder of several. The memory's encoder changes nothing."""
+    tgt, memory, scalar = source.get("tgt"), source.get("memory"), source.scalar("tgt")
     batch, seq_len, width = tgt.shape
     memory_len = memory.shape[1]
     heads = source.option("num_heads")
     source.get("memory", batch, memory_len, width)
-
-    def parameters(prefix):
-        return stack_parameters(source, prefix,
-                                [("self_attn", "self_attention"), ("multihead_attn", "cross_attention")], width)
 
     # A padding mask of no name is of what it has the length of.
     paddings = {"tgt": ["tgt_key_padding_mask"], "memory": ["memory_key_padding_mask"]}
     if "key_padding_mask" in source:
         fits = source.get("key_padding_mask").shape == [batch, seq_len]
         paddings["tgt" if fits else "memory"].append("key_padding_mask")
-    shape = layer_shape(source, "DecoderLayer", seq_len, memory_len=memory_len)
     mask, mask_data = torch_masks(source, tgt.dtype, batch, heads, seq_len, seq_len, ("attn_mask", "tgt_mask"),
                                   paddings["tgt"])
     memory_mask, memory_data = torch_masks(source, tgt.dtype, batch, heads, seq_len, memory_len, ("memory_mask",),
                                            paddings["memory"])
-    data = {"batch": batch, "src": tgt, "memory": memory, "mask": mask_data, "memory_mask": memory_data}
-    return stack_case(source, "tgt", data, {"grad.tgt": tgt, "grad.memory": memory}, parameters, shape,
-                      f"{mask_options(**mask)}, {mask_options(**memory_mask)}",
-                      layer_terms(source, seq_len) + layer_terms(source, memory_len))
-
-
-def stack_case(source, name, data, inputs, parameters, shape, masks, terms):
-    """`name`: of the tensor that goes through the layers; `inputs`: names of gradients, and what they are of."""
-    x = source.get(name)
-    batch, seq_len, _ = x.shape
-    layers = source.option("layers", 1)
-    scalar = source.scalar(name)
-    out = source.get(source.first("out", "expected") or "out", *x.shape)
-    expected = {"out": out, "out_inference": out}
-    data["parameters"] = concatenate([tensor for _, tensor in parameters("param.")])
-    if "grad_out" in source:
-        data["grad_out"] = source.get("grad_out", *x.shape)
-        expected.update((gradient, source.get(gradient, *tensor.shape)) for gradient, tensor in inputs.items())
-        expected.update(("grad." + ours, tensor) for ours, tensor in parameters("grad."))
-    order = ("batch", "parameters", "src", "memory", "grad_out", "mask", "memory_mask")
-    function = "encoder_case" if name == "src" else "decoder_case"
-    return Case(header=f"{function}.hpp",
-                call=f"{function}<{shape}, {layers}, {boolean(source.option('final_norm', 0))}, {masks}, {scalar}>",
-                data={key: data[key] for key in order if key in data}, expected=expected, scalar=scalar,
-                terms=layers * terms + batch * seq_len, tolerance=source.option("atol", None),
-                magnitudes=shared_magnitudes(expected))
+    identity = "attune::AvgPool1d<attune::Pool1dShape" + braces(seq_len=memory_len, d_model=width, kernel=1, stride=1) + f", {scalar}>"
+    layers = stack(source, "Decoder", seq_len, scalar, source.option("final_norm", 0), memory_len=memory_len)
+    return model_case(source, f"attune::EncoderDecoder<{identity}, {layers}>", [{}, mask, memory_mask],
+                      {"input": joined_rows(memory, tgt), "batch": batch, "mask": mask_data, "memory_mask": memory_data},
+                      tgt.shape,
+                      lambda: joined_rows(source.get("grad.memory", *memory.shape), source.get("grad.tgt", *tgt.shape)),
+                      lambda prefix: stack_parameters(source, prefix, "decoder.", [SELF, CROSS], width),
+                      source.option("layers", 1) * (layer_terms(source, seq_len) + layer_terms(source, memory_len))
+                      + batch * seq_len)
 
 
 def transformer(source):
@@ -184,48 +170,44 @@ def transformer(source):
     src, tgt = source.get("src"), source.get("tgt")
     (batch, source_len, width), seq_len = src.shape, tgt.shape[1]
     heads, layers, scalar = source.option("num_heads"), number_of_layers(source), source.scalar("src")
-    epsilon = float(source.option("layer_norm_eps", 1e-5))
 
     def parameters(prefix):
         result = []
-        for part, attentions in (("encoder", [("self_attn", "self_attention")]),
-                                 ("decoder", [("self_attn", "self_attention"), ("multihead_attn", "cross_attention")])):
+        for part, attentions in (("encoder", [SELF]), ("decoder", [SELF, CROSS])):
             for i in range(layers):
                 result += layer_parameters(source, f"{prefix}{part}.layers.{i}.", f"{part}.0.{i}.", attentions, width,
                                            source.option("dim_feedforward"))
             result += norm_parameters(source, f"{prefix}{part}.norm", f"{part}.1", width)
         return result
 
-    def stack(kind, rows, **more):
-        return (f"attune::Sequential<attune::Repeat<{layers}, attune::{kind}Layer<"
-                f"{layer_shape(source, kind + 'Layer', rows, **more)}, {scalar}>>, "
-                f"attune::LayerNorm<{norm_shape(rows, width, epsilon, True, True)}, {scalar}>>")
-
-    def joined(first, second):
-        values = []
-        for i in range(batch):
-            values += first.at(i).values + second.at(i).values
-        return Tensor(first.dtype, [batch, source_len + seq_len, width], values)
-
-    masks, data = [], {}
+    masks, data = [], {"input": joined_rows(src, tgt), "batch": batch}
     for name, rows, cols, ours, padding in (
             ("source_mask", source_len, source_len, "src_mask", "src_key_padding_mask"),
             ("mask", seq_len, seq_len, "attn_mask", "tgt_key_padding_mask"),
             ("memory_mask", seq_len, source_len, "memory_mask", "memory_key_padding_mask")):
         mask, data[name] = torch_masks(source, src.dtype, batch, heads, rows, cols, (ours,), (padding,))
-        masks.append(mask_options(**mask))
-    out = source.get("out", batch, seq_len, width)
-    expected = {"out": out, "out_inference": out,
-                "grad.input": joined(source.get("grad.src", *src.shape), source.get("grad.tgt", *tgt.shape))}
-    expected.update(("grad." + ours, tensor) for ours, tensor in parameters("grad."))
-    return Case(header="transformer_case.hpp",
-                call=f"transformer_case<attune::EncoderDecoder<{stack('Encoder', source_len)}, "
-                     f"{stack('Decoder', seq_len, memory_len=source_len)}>, {', '.join(masks)}>",
-                data={"batch": batch, "parameters": concatenate([tensor for _, tensor in parameters("param.")]),
-                      "input": joined(src, tgt), "grad_out": source.get("grad_out", *out.shape), **data},
-                expected=expected, scalar=scalar,
-                terms=layers * (2 * layer_terms(source, source_len) + layer_terms(source, seq_len)) + batch * seq_len,
-                magnitudes=shared_magnitudes(expected))
+        masks.append(mask)
+    return model_case(source, f"attune::EncoderDecoder<{stack(source, 'Encoder', source_len, scalar)}, "
+                      f"{stack(source, 'Decoder', seq_len, scalar, memory_len=source_len)}>", masks, data, tgt.shape,
+                      lambda: joined_rows(source.get("grad.src", *src.shape), source.get("grad.tgt", *tgt.shape)), parameters,
+                      layers * (2 * layer_terms(source, source_len) + layer_terms(source, seq_len)) + batch * seq_len)
+
+
+def model_case(source, model, masks, data, shape, input_gradient, parameters, terms):
+    """`masks`: their options, one or those of source, target and memory; `shape`: of the output; `input_gradient()`,
+    `parameters(prefix)`: what the file has of them."""
+    scalar = {"F32": "float", "F64": "double"}[data["input"].dtype]
+    out = source.get(source.first("out", "expected") or "out", *shape)
+    expected = {"out": out, "out_inference": out}
+    data["parameters"] = concatenate([tensor for _, tensor in parameters("param.")])
+    if "grad_out" in source:
+        data["grad_out"] = source.get("grad_out", *shape)
+        expected["grad.input"] = input_gradient()
+        expected.update(("grad." + ours, tensor) for ours, tensor in parameters("grad."))
+    order = ("input", "parameters", "grad_out", "batch", "mask", "source_mask", "memory_mask")
+    return Case(header="layer_case.hpp", call=f"layer_case<{', '.join([model, *(mask_options(**mask) for mask in masks)])}>",
+                data={key: data[key] for key in order if key in data}, expected=expected, scalar=scalar, terms=terms,
+                tolerance=source.option("atol", None), magnitudes=shared_magnitudes(expected))
 
 
 def train(source):
@@ -238,13 +220,12 @@ def train(source):
     scalar = source.scalar("input")
 
     def parameters(prefix):
-        result = linear_parameters(source, prefix + "embed", "embed", features, width)
-        result.append(("positions.weight", source.get(prefix + "pos", seq_len, width)))
+        result = linear_parameters(source, prefix + "embed", "0", features, width)
+        result.append(("1.weight", source.get(prefix + "pos", seq_len, width)))
         for i in range(layers):
-            result += layer_parameters(source, f"{prefix}encoder.layers.{i}.", f"encoder.{i}.",
-                                       [("self_attn", "self_attention")], width, d_ff, bias)
-        result += norm_parameters(source, prefix + "norm", "encoder.norm", width)
-        return result + linear_parameters(source, prefix + "head", "head", width, classes)
+            result += layer_parameters(source, f"{prefix}encoder.layers.{i}.", f"2.{i}.", [SELF], width, d_ff, bias)
+        result += norm_parameters(source, prefix + "norm", "3", width)
+        return result + linear_parameters(source, prefix + "head", "5", width, classes)
 
     expected = {name: source.get(name) for name in ("losses", "logits_step0", "logits_final")}
     expected.update(("grad0." + name, tensor) for name, tensor in parameters("grad0."))
@@ -299,8 +280,14 @@ def llama(source):
     shape = "attune::AttentionShape" + braces(
         seq_len=seq_len, d_model=width, num_heads=heads, num_kv_heads=kv_heads, bias="false",
         rotary_dim=width // heads, window="{.right = 0}")
-    return Case(header="llama_case.hpp", call=f"llama_case<{shape}, {vocabulary}, {d_ff}, {layers}, {scalar}>",
-                data={"parameters": concatenate(list(parameters("").values())), "ids": source.get("ids", seq_len),
+    norm = f"attune::RmsNorm<attune::NormShape{braces(rows=seq_len, d_model=width)}, {scalar}>"
+    network = "attune::SwiGlu<attune::FeedForwardShape" + braces(rows=seq_len, d_model=width, d_ff=d_ff, bias="false") + f", {scalar}>"
+    block = (f"attune::EncoderLayerOf<attune::MultiHeadAttention<{shape}, {scalar}>, {network}, {norm}, "
+             "attune::BranchOptions{.norm = attune::NormPlacement::kBefore}>")
+    tokens = "attune::Embedding<attune::EmbeddingShape" + braces(seq_len=seq_len, vocabulary=vocabulary, d_model=width) + f", {scalar}>"
+    return Case(header="layer_case.hpp",
+                call=f"layer_case<attune::Tied<{tokens}, attune::Sequential<attune::Repeat<{layers}, {block}>, {norm}>>>",
+                data={"input": source.get("ids", seq_len), "parameters": concatenate(list(parameters("").values())),
                       "grad_out": source.get("grad_out", seq_len, vocabulary)},
                 expected=expected, scalar=scalar, terms=layers * (3 * width + d_ff + 2 * seq_len),
                 magnitudes=dict.fromkeys(gradients, largest))

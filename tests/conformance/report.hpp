@@ -56,6 +56,15 @@ inline void expect_ok(attune::Status status) {
   if (status != attune::Status::kOk) port::print("error ", attune::message(status), '\n');
 }
 
+/// The same of a call, which returns a status if its layer takes ids.
+void expect_accepted(const auto& call) {
+  if constexpr (std::is_void_v<decltype(call())>) {
+    call();
+  } else {
+    expect_ok(call());
+  }
+}
+
 /// Fills a set from its scalars, tensor after tensor in the order of for_each_tensor.
 template <class Set, class Scalar>
 void load(Set& set, const Scalar* values) {

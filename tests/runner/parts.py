@@ -110,7 +110,11 @@ def run_programs(folder, programs, emulator=()):
 
 
 def host_tests(preset, *options):
-    """Of all rooms or of the programs that are named. `--every`: with every case, and not only those of a quick build."""
+    """Of all rooms or of the programs that are named. `--every`: with every case, and not only those of a quick build. `--everyday`:
+    without compositions."""
+    if "--everyday" in options:
+        import selection
+        return selection.run(selection.everyday())
     programs = [option for option in options if option != "--every"] or room_programs()
     if "--every" not in options:
         build(preset, *programs)

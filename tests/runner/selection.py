@@ -14,6 +14,16 @@ from suite import ROOT
 
 LIBRARY, TESTS = ROOT / "lib/attune", ROOT / "tests"
 BUILD = ROOT / "build/quick"
+# Tests of compositions, which take longest to compile: their parts have tests of their own, and the zoo has the bits of the whole.
+# `tests/run` leaves them to --full.
+COMPOSITIONS = """
+attention/recomputed_attention
+host/distributed_layers host/distributed_trainer host/parallel_layers host/parallel_trainer
+models/adapted_layers models/adapted_plans models/branch_memory models/checkpointed models/convolution_models
+models/encoder_decoder models/frozen models/layer_gradients models/masked_padding models/memory_length models/quantized_tape
+models/streamed_models models/true_length
+training/lockstep training/lockstep_length_host training/moment_sets training/training_in_slices training/update_in_backward
+""".split()
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.M)
 
 
@@ -99,6 +109,14 @@ class Selection:
 
     def __contains__(self, test):
         return test in self.tests.get(room_of(test), {})
+
+
+def everyday():
+    """What `tests/run` has of them: all but compositions."""
+    selection, left = Selection(), {TESTS / f"{name}_test.cpp" for name in COMPOSITIONS}
+    for program in parts.room_programs():
+        selection.add(test for test in tests_of(program.removeprefix("attune_").removesuffix("_tests")) if test not in left)
+    return selection
 
 
 def changed_since(revision):

@@ -131,7 +131,8 @@ def faults(board, *options):
 def target(port, *options):
     """Unit tests of a target, and vectors with these options; without `--quick` all of them."""
     if port == "host":
-        return [host_tests("unit tests on host", "quick", *([] if "--quick" in options else ["--every"])), cases("vectors", "tests/vectors", "host", *options)]
+        return [host_tests("unit tests on host, compositions too", "quick", *([] if "--quick" in options else ["--every"])),
+                cases("vectors", "tests/vectors", "host", *options)]
     return [Suite(f"unit tests on {port}", [*PARTS, "board-tests", port, *([] if "--quick" in options else ["--every"])],
                   f"{BOARD} tests"), *faults(port),
             cases("vectors", "tests/vectors", port, *options)]
@@ -207,7 +208,7 @@ def everyday(usable):
             Suite("definitions that code browsers find", "tests/packaging/tags", "clang tags"),
             Suite("colors of pictures", "tests/packaging/pictures", "rsvg"),
             Suite("checks of the runner", "tests/runner/self_test.py")]),
-        host_tests("unit tests on host", "quick"),
+        host_tests("unit tests on host", "quick", "--everyday"),
         Suite("rooms of the library", "tests/packaging/rooms"),
         Suite("names that are macros of Arduino cores", "tests/packaging/names/macros"),
         Suite("unit tests of kernels on mps2_an386", [*PARTS, "board-image", "mps2_an386", "attune_kernels_tests"], f"{BOARD} tests"),

@@ -20,7 +20,7 @@ from xml.sax.saxutils import escape
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-sys.path.insert(0, str(ROOT / "tests/bench"))
+sys.path.insert(0, str(HERE))
 sys.dont_write_bytecode = True
 import growth  # noqa: E402
 
@@ -272,12 +272,12 @@ def growing():
     curves = {}
     for row, (unit, series, scale) in zip(rows, (("bytes", "kept", 1e3), ("bytes", "recomputed", 1e3), ("milliseconds", "kept", 1),
                                                  ("milliseconds", "recomputed", 1))):
-        curves["seq_len", unit, series] = [(size, number(value) * scale) for size, value in zip(sizes, row[1:])]
+        curves[unit, series] = [(size, number(value) * scale) for size, value in zip(sizes, row[1:])]
     width = 2 * growth.WIDTH
     picture = Picture("Time and RAM of a training against tokens", growth.HEIGHT + 40, growth.STYLE, width)
     for column, unit in enumerate(reversed(growth.UNITS)):
-        picture.lines += growth.panel(curves, growth.AXES[0], unit, column * growth.WIDTH, 0)
-    for i, (kind, name) in enumerate((("kept", "everything kept for backward"), ("recomputed", "recomputed in backward"))):
+        picture.lines += growth.panel(curves, unit, column * growth.WIDTH, 0)
+    for i, (kind, name) in enumerate(growth.SERIES):
         x, y = growth.LEFT + 260 * i, growth.HEIGHT + 18
         picture.path([(x, y), (x + 28, y)], kind)
         picture.text(x + 36, y + 4, name)

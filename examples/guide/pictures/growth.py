@@ -1,12 +1,6 @@
-"""Draws how time and RAM of a training grow, as growth.cpp has measured them.
-
-usage: growth.py FIGURES SVG
-
-Both axes are logarithmic: a straight line is a power, and its slope the exponent. The picture has its own colors for a
-dark page.
-"""
+"""Panels of how time and RAM of a training grow (tests/bench/run --growth). Both axes are logarithmic: a straight line is a power,
+and its slope the exponent."""
 import math
-import sys
 from xml.sax.saxutils import escape
 
 STYLE = """
@@ -22,21 +16,9 @@ STYLE = """
   .kept { stroke: var(--kept); } .recomputed { stroke: var(--recomputed); stroke-dasharray: 6 3; }
   circle.kept { fill: var(--kept); } circle.recomputed { fill: var(--recomputed); stroke-dasharray: none; }
 """
-SERIES = (("kept", "everything kept for backward"), ("recomputed", "attention weights and layers computed once more"))
-AXES = (("seq_len", "tokens (2 layers)"), ("layers", "layers (64 tokens)"))
+SERIES = (("kept", "everything kept for backward"), ("recomputed", "recomputed in backward"))
 UNITS = (("milliseconds", "a training step, milliseconds", 1), ("bytes", "RAM of a training, kilobytes", 1e-3))
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 440, 270, 58, 16, 34, 44
-
-
-def read(path):
-    """{(axis, unit, series): [(size, value), …]}"""
-    curves = {}
-    with open(path, encoding="utf-8") as lines:
-        for line in lines:
-            key, value = line.split()
-            _, axis, size, series, unit = key.split(".")
-            curves.setdefault((axis, unit, series), []).append((int(size), float(value)))
-    return curves
 
 
 def line_values(low, high):
@@ -46,9 +28,10 @@ def line_values(low, high):
     return [factor * 10.0**power for power in powers for factor in factors if low <= factor * 10.0**power <= high]
 
 
-def panel(curves, axis, unit, x0, y0):
-    (name, x_title), (what, y_title, scale) = axis, unit
-    series = [(of, [(x, y * scale) for x, y in sorted(curves[name, what, of])]) for of, _ in SERIES]
+def panel(curves, unit, x0, y0):
+    """`curves`: {(unit, series): [(tokens, value), …]}"""
+    what, y_title, scale = unit
+    series = [(of, [(x, y * scale) for x, y in sorted(curves[what, of])]) for of, _ in SERIES]
     points = [point for _, values in series for point in values]
     sizes = sorted({x for x, _ in points})
     low, high = (edge(y for _, y in points) for edge in (min, max))
@@ -71,33 +54,9 @@ def panel(curves, axis, unit, x0, y0):
     for size in sizes:
         out.append(f'<text text-anchor="middle" x="{x(size)}" y="{HEIGHT - BOTTOM + 17}">{size}</text>')
     out += [f'<line class="axis" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{HEIGHT - BOTTOM}" y2="{HEIGHT - BOTTOM}"/>',
-            f'<text text-anchor="middle" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 8}">{escape(x_title)}</text>']
+            f'<text text-anchor="middle" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 8}">tokens (2 layers)</text>']
     for of, values in series:
         out.append(f'<polyline class="{of}" points="{" ".join(f"{x(size)},{y(value)}" for size, value in values)}"/>')
         for size, value in values:
             out.append(f'<circle class="{of}" r="3" cx="{x(size)}" cy="{y(value)}"><title>{size}: {value:,.4g}</title></circle>')
     return out + ["</g>"]
-
-
-def draw(curves):
-    width, height = 2 * WIDTH, 2 * HEIGHT + 36
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
-           'aria-label="time and RAM of a training against tokens and layers">', f"<style>{STYLE}</style>",
-           f'<rect class="page" width="{width}" height="{height}"/>']
-    for row, unit in enumerate(UNITS):
-        for column, axis in enumerate(AXES):
-            out += panel(curves, axis, unit, column * WIDTH, row * HEIGHT)
-    for index, (of, text) in enumerate(SERIES):
-        left, middle = LEFT + index * 260, height - 20
-        out += [f'<line class="{of}" x1="{left}" x2="{left + 28}" y1="{middle}" y2="{middle}"/>',
-                f'<text x="{left + 36}" y="{middle + 4}">{escape(text)}</text>']
-    return "\n".join(out + ["</svg>"]) + "\n"
-
-
-def main():
-    with open(sys.argv[2], "w", encoding="utf-8") as out:
-        out.write(draw(read(sys.argv[1])))
-
-
-if __name__ == "__main__":
-    main()
