@@ -68,7 +68,7 @@ constexpr auto plan_by_sequence() {
   constexpr bool kBySequence = std::is_base_of_v<BySequence, Plan>;
   static_assert(Holds<kBySequence>,
                 "attune::Int8TrainingWith: the plan must compute one sequence at a time: BySequence, "
-                "UpdateInBackward or InSharedBuffers<executor>; Lockstep trains in floats");
+                "UpdateInBackward or InSharedBuffers<buffers>; Lockstep trains in floats");
   return std::conditional_t<kBySequence, Plan, BySequence>{};
 }
 

@@ -1,6 +1,6 @@
 // Memory plans: types that decide how a Trainer uses RAM.
 //
-//   BySequence          one sequence at a time, gradients added up over the batch      (this header)
+//   BySequence         one sequence at a time, gradients added up over the batch      (this header)
 //   Lockstep           as many sequences at once as a packet has lanes: more RAM, more speed on a PC
 //   UpdateInBackward   a batch of one, no gradients, where that takes less: the least RAM
 //   Int8Training       one sequence at a time, products of integers                    (int8_training.hpp)
@@ -16,7 +16,7 @@
 
 namespace ATTUNE_NAMESPACE {
 
-/// The interface of a plan for Trainer: the storage of gradients, and a executor for kSequences sequences at
+/// The interface of a plan for Trainer: the storage of gradients, and an executor for kSequences sequences at
 /// a time.
 template <class Plan, class Model>
 concept MemoryPlan = requires {
@@ -32,7 +32,7 @@ constexpr bool check_plan() {
   static_assert(
       MemoryPlan<Plan, Model>,
       "attune::Trainer: the fifth template argument is not a memory plan: use BySequence, Lockstep, "
-      "UpdateInBackward, Int8Training or InSharedBuffers<executor>");
+      "UpdateInBackward, Int8Training or InSharedBuffers<buffers>");
   return MemoryPlan<Plan, Model>;
 }
 template <class Plan, class Model>

@@ -6,7 +6,7 @@
 //   static attune::Trainer<Detector, …, attune::InSharedBuffers<buffers>> detector;
 //   attune::infer<Keyword>(kKeyword, x, y, buffers.scratch<Keyword>());  // an inference between two calls
 //
-// Users of a buffers take turns. A turn is one call of a trainer, or a whole pass in slices; the others
+// Users take turns. A turn is one call of a trainer, or a whole pass in slices; the others
 // return kUnderWay in the meantime. SharedBuffers and Trainer are separate objects, so each can be in its own
 // bank of RAM: [[gnu::section(".ccmram")]] static attune::SharedBuffers<…> buffers;
 #pragma once

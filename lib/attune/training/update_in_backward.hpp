@@ -312,7 +312,7 @@ class ParameterUpdates {
   UpdateContext<Optimizer, kOne> context_;
 };
 
-/// A step of a trainer, with its plan's `executor`, its `rows`, and its `work` (executor.hpp).
+/// A step of a trainer, with its plan's `executor`, its `rows`, and its `work` (shared_buffers.hpp).
 template <class Model, class Optimizer, TrainingPrecision precision, class Mask, class Loss>
 ATTUNE_INLINE StepResult<typename Model::Scalar> step_in_backward(
     TrainingState<Model, Optimizer, precision>& state, auto& executor, auto& rows, auto& work,
