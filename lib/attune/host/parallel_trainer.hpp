@@ -45,7 +45,7 @@ namespace detail {
 template <class Plan, class Model>
 constexpr bool check_parallel_plan() {
   constexpr bool kParallel = [] {
-    if constexpr (std::is_base_of_v<BySequence, Plan> && !requires { Plan::executor(); }) {
+    if constexpr (std::is_base_of_v<BySequence, Plan> && !requires { Plan::buffers(); }) {
       return std::is_same_v<typename Plan::template Gradients<Model>, typename Model::Parameters>;
     } else {
       return false;
@@ -53,7 +53,7 @@ constexpr bool check_parallel_plan() {
   }();
   static_assert(attune::detail::Holds<kParallel>,
                 "attune::host::ParallelTrainer: the plan must be BySequence or Int8Training; threads take "
-                "one sequence at a time, keep its gradients, and share no executor");
+                "one sequence at a time, keep its gradients, and share no memory");
   return kParallel;
 }
 template <class Plan, class Model>
