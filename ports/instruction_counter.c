@@ -7,6 +7,11 @@
 // Writes a line `region COUNT` for every region, in order, and `region COUNT CYCLES` with a core that is known; with
 // functions=on also `  COUNT FUNCTION` or `  COUNT CYCLES FUNCTION` for every function in it. Counts are exact; counts
 // and cycles are the same in every run. The marks themselves belong to nobody.
+//
+// On two cores a region's count is its time, in instructions: QEMU takes turns (-accel tcg,thread=single), so each core has a
+// clock of its own. While a core waits for a flag nothing counts; afterwards its clock is at least that of the core which
+// published the number, when it did. second_core.hpp sets these marks: 0xBF80 (wait), 0xBF90 (waited) and 0xBFA0 (publish). Two loads behind
+// wait and publish have the addresses of the flag and, modulo 1024, the number. A function's count is the sum of both cores.
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -29,10 +34,15 @@ typedef struct {
 struct qemu_plugin_tb;    // a translated block
 struct qemu_plugin_insn;  // an instruction in it
 enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS };
+enum qemu_plugin_mem_rw { QEMU_PLUGIN_MEM_RW = 3 };  // QEMU 7.2 calls nobody back who asks for reads alone
+typedef uint32_t qemu_plugin_meminfo_t;
 
 void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t, void (*)(qemu_plugin_id_t, struct qemu_plugin_tb *));
 void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *, void (*)(unsigned, void *),
                                             enum qemu_plugin_cb_flags, void *);
+void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *,
+                                      void (*)(unsigned, qemu_plugin_meminfo_t, uint64_t, void *), enum qemu_plugin_cb_flags,
+                                      enum qemu_plugin_mem_rw, void *);
 void qemu_plugin_register_atexit_cb(qemu_plugin_id_t, void (*)(qemu_plugin_id_t, void *), void *);
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *, size_t);
@@ -48,7 +58,8 @@ const char *qemu_plugin_insn_symbol(const struct qemu_plugin_insn *);
 
 EXPORT int qemu_plugin_version = ATTUNE_PLUGIN_INTERFACE;
 
-enum { MAX_FUNCTIONS = 4096 };
+enum { MAX_FUNCTIONS = 4096, CORES = 2, MAX_FLAGS = 1024, NUMBERS = 1024, COST_OF_A_LOOK = 5 };
+enum mark { BEGIN, END, WAIT, WAITED, PUBLISH, MARKS };
 
 struct total {
   uint64_t instructions, cycles;
@@ -60,7 +71,7 @@ static struct function {
 } functions[MAX_FUNCTIONS];
 static int num_functions;
 static bool count_functions;
-static uint32_t begin_mark = 0xBF60, end_mark = 0xBF70;
+static uint32_t marks[MARKS] = {0xBF60, 0xBF70, 0xBF80, 0xBF90, 0xBFA0};  // 0: there is none
 static bool whole_words;  // instructions are 32 bits, and so are marks
 
 // Instructions that are executed from the first one to the last one: a translated block, or its part up to a mark.
@@ -77,9 +88,28 @@ struct piece {
 };
 
 static const struct core *core;
-static struct piece *last;
-static struct total total, at_begin;
+static struct processor {
+  struct piece *last;
+  struct total clock, at_begin;
+  bool waits;
+  // Of the mark under way:
+  uint64_t flag;
+  unsigned number;
+} processors[CORES];
+static struct {
+  uint64_t flag;
+  struct total *published;  // when, by number
+} flags[MAX_FLAGS];
 static FILE *out;
+
+// A processor that waits has no time, and a third one none at all.
+static struct processor *processor_of(unsigned cpu) {
+  if (cpu >= CORES) {
+    fprintf(stderr, "instruction_counter: more than %d cores\n", CORES);
+    exit(1);
+  }
+  return &processors[cpu];
+}
 
 static void print(const char *what, struct total now, struct total before, const char *name) {
   fprintf(out, "%s %llu", what, (unsigned long long)(now.instructions - before.instructions));
@@ -88,14 +118,14 @@ static void print(const char *what, struct total now, struct total before, const
 }
 
 static void on_begin(unsigned cpu, void *data) {
-  (void)cpu, (void)data;
+  (void)data;
   for (int i = 0; i < num_functions; ++i) functions[i].at_begin = functions[i].total;
-  at_begin = total;
+  processor_of(cpu)->at_begin = processor_of(cpu)->clock;
 }
 
 static void on_end(unsigned cpu, void *data) {
-  (void)cpu, (void)data;
-  print("region", total, at_begin, "");
+  (void)data;
+  print("region", processor_of(cpu)->clock, processor_of(cpu)->at_begin, "");
   for (int i = 0; i < num_functions; ++i) {
     const struct function *function = &functions[i];
     if (function->total.instructions > function->at_begin.instructions) {
@@ -128,17 +158,54 @@ static uint64_t refill_between(struct piece *from, const struct piece *to) {
   return expected ? 0 : from->refill;
 }
 
-static void add(struct function *function, uint64_t instructions, uint64_t cycles) {
-  total.instructions += instructions, total.cycles += cycles;
+static void add(struct processor *processor, struct function *function, uint64_t instructions, uint64_t cycles) {
+  processor->clock.instructions += instructions, processor->clock.cycles += cycles;
   if (function != NULL) function->total.instructions += instructions, function->total.cycles += cycles;
 }
 
 static void on_piece(unsigned cpu, void *data) {
-  (void)cpu;
-  struct piece *piece = data;
-  if (last != NULL && last->refill != 0) add(last->function, 0, refill_between(last, piece));
-  add(piece->function, piece->total.instructions, piece->total.cycles);
-  last = piece;
+  struct processor *const processor = processor_of(cpu);
+  struct piece *const piece = data, *const last = processor->last;
+  if (processor->waits) return;
+  if (last != NULL && last->refill != 0) add(processor, last->function, 0, refill_between(last, piece));
+  add(processor, piece->function, piece->total.instructions, piece->total.cycles);
+  processor->last = piece;
+}
+
+// When the processor's flag got its number.
+static struct total *published(const struct processor *processor) {
+  int i = 0;
+  while (i < MAX_FLAGS && flags[i].flag != processor->flag && flags[i].published != NULL) ++i;
+  if (i == MAX_FLAGS) {
+    fprintf(stderr, "instruction_counter: more than %d flags\n", MAX_FLAGS);
+    exit(1);
+  }
+  flags[i].flag = processor->flag;
+  if (flags[i].published == NULL) flags[i].published = calloc(NUMBERS, sizeof *flags[i].published);
+  return &flags[i].published[processor->number];
+}
+static void on_flag(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data) {
+  (void)info, (void)data;
+  processor_of(cpu)->flag = address;
+}
+static void on_number(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data) {
+  (void)info;
+  struct processor *const processor = processor_of(cpu);
+  processor->number = address % NUMBERS;
+  if (*(const enum mark *)data == PUBLISH) {
+    *published(processor) = processor->clock;
+  } else {
+    processor->waits = true;
+  }
+}
+static void on_waited(unsigned cpu, void *data) {
+  (void)data;
+  struct processor *const processor = processor_of(cpu);
+  const struct total *const when = published(processor);
+  if (when->instructions > processor->clock.instructions) processor->clock.instructions = when->instructions;
+  if (when->cycles > processor->clock.cycles) processor->clock.cycles = when->cycles;
+  processor->waits = false, processor->last = NULL;
+  add(processor, NULL, COST_OF_A_LOOK, core != NULL ? COST_OF_A_LOOK : 0);
 }
 
 // A half-word of an instruction. Its size is not QEMU's: at the end of a page the half-word behind a 16-bit instruction
@@ -153,11 +220,53 @@ static uint16_t half_word(const struct qemu_plugin_insn *instruction, int at) {
   return (uint16_t)(bytes[2 * at] | bytes[2 * at + 1] << 8);
 }
 
+static enum mark mark_of(uint32_t word) {
+  int mark = 0;
+  while (mark < MARKS && (marks[mark] == 0 || marks[mark] != word)) ++mark;
+  return mark;
+}
+
+// Marks at the end of a block, such as at the end of a page: the next block begins with their loads.
+static struct split {
+  uint64_t address;
+  enum mark mark;
+  int loads;
+} splits[64];
+static int num_splits;
+
+// Watches the loads behind a mark from instruction `at` on, `done` of which are watched. Returns the instruction behind them.
+static size_t watch_loads(struct qemu_plugin_tb *block, size_t at, enum mark mark, int done) {
+  static const enum mark kinds[MARKS] = {BEGIN, END, WAIT, WAITED, PUBLISH};
+  for (; done < 2; ++done, ++at) {
+    if (at == qemu_plugin_tb_n_insns(block)) {
+      struct qemu_plugin_insn *const last = qemu_plugin_tb_get_insn(block, at - 1);
+      if (num_splits == 64) {
+        fprintf(stderr, "instruction_counter: too many marks at the end of a block\n");
+        exit(1);
+      }
+      splits[num_splits++] = (struct split){qemu_plugin_insn_vaddr(last) + (is_wide(half_word(last, 0)) ? 4 : 2), mark, done};
+      return at;
+    }
+    struct qemu_plugin_insn *const load = qemu_plugin_tb_get_insn(block, at);
+    qemu_plugin_register_vcpu_mem_cb(load, done == 0 ? on_flag : on_number, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW,
+                                     (void *)&kinds[mark]);
+  }
+  return at;
+}
+static size_t rest_of_mark(struct qemu_plugin_tb *block) {
+  const uint64_t begin = qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(block, 0));
+  for (int i = 0; i < num_splits; ++i) {
+    if (splits[i].address == begin) return watch_loads(block, 0, splits[i].mark, splits[i].loads);
+  }
+  return 0;
+}
+
 // A block is executed from its first instruction to its last one, so it is counted at the first. Marks end a piece.
 static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *block) {
   (void)id;
   const size_t size = qemu_plugin_tb_n_insns(block);
-  for (size_t at = 0; at < size;) {
+  size_t at = rest_of_mark(block);
+  while (at < size) {
     struct qemu_plugin_insn *instruction = qemu_plugin_tb_get_insn(block, at);
     struct piece *piece = calloc(1, sizeof *piece);
     piece->begin = qemu_plugin_insn_vaddr(instruction);
@@ -170,13 +279,14 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *block) {
       instruction = qemu_plugin_tb_get_insn(block, at);
       const uint16_t first = half_word(instruction, 0);
       piece->end = qemu_plugin_insn_vaddr(instruction) + (is_wide(first) ? 4 : 2);
-      const uint32_t mark = whole_words ? first | (uint32_t)half_word(instruction, 1) << 16 : first;
-      ends = mark == begin_mark || mark == end_mark;
-      if (ends) {
-        void (*const on_mark)(unsigned, void *) = mark == begin_mark ? on_begin : on_end;
-        qemu_plugin_register_vcpu_insn_exec_cb(instruction, on_mark, QEMU_PLUGIN_CB_NO_REGS, NULL);
-        continue;
-      }
+      const uint32_t word = whole_words ? first | (uint32_t)half_word(instruction, 1) << 16 : first;
+      const enum mark mark = mark_of(word);
+      ends = mark != MARKS;
+      if (mark == BEGIN) qemu_plugin_register_vcpu_insn_exec_cb(instruction, on_begin, QEMU_PLUGIN_CB_NO_REGS, NULL);
+      if (mark == END) qemu_plugin_register_vcpu_insn_exec_cb(instruction, on_end, QEMU_PLUGIN_CB_NO_REGS, NULL);
+      if (mark == WAITED) qemu_plugin_register_vcpu_insn_exec_cb(instruction, on_waited, QEMU_PLUGIN_CB_NO_REGS, NULL);
+      if (mark == WAIT || mark == PUBLISH) at = watch_loads(block, at + 1, mark, 0) - 1;  // they belong to nobody
+      if (ends) continue;
       ++piece->total.instructions;
       if (core == NULL) continue;
       const struct instruction decoded = decode(first, is_wide(first) ? half_word(instruction, 1) : 0);
@@ -194,8 +304,11 @@ static void on_exit_of_qemu(qemu_plugin_id_t id, void *data) {
 }
 
 EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv) {
-  if (strncmp(info->target_name, "riscv", 5) == 0) begin_mark = 0x0006, end_mark = 0x000A;
-  if (strcmp(info->target_name, "aarch64") == 0) begin_mark = 0xD5032E1F, end_mark = 0xD5032E9F, whole_words = true;
+  if (strncmp(info->target_name, "riscv", 5) == 0) memcpy(marks, (uint32_t[MARKS]){0x0006, 0x000A}, sizeof marks);
+  if (strcmp(info->target_name, "aarch64") == 0) {
+    memcpy(marks, (uint32_t[MARKS]){0xD5032E1F, 0xD5032E9F}, sizeof marks);
+    whole_words = true;
+  }
   for (int i = 0; i < argc; ++i) {
     if (strncmp(argv[i], "out=", 4) == 0) out = fopen(argv[i] + 4, "w");
     if (strncmp(argv[i], "core=", 5) == 0) core = find_core(argv[i] + 5);

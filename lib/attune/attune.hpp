@@ -17,6 +17,8 @@
 #include <attune/core/tensor.hpp>
 #include <attune/execution/attention_mask.hpp>
 #include <attune/execution/context.hpp>
+#include <attune/execution/crew.hpp>
+#include <attune/execution/crew_slices.hpp>
 #include <attune/execution/inference_in_slices.hpp>
 #include <attune/execution/layer.hpp>
 #include <attune/execution/layer_calls.hpp>
@@ -99,6 +101,8 @@
 #include <attune/training/batch_update.hpp>
 #include <attune/training/check_gradients.hpp>
 #include <attune/training/closed_form_head.hpp>
+#include <attune/training/crew_inference.hpp>
+#include <attune/training/crew_trainer.hpp>
 #include <attune/training/cross_entropy.hpp>
 #include <attune/training/drift_trigger.hpp>
 #include <attune/training/entropy.hpp>

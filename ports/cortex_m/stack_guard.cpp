@@ -1,14 +1,12 @@
 #include "stack_guard.hpp"
 
-#include "../bare_metal/memory_map.hpp"
-
 #if defined(__ARM_ARCH_8M_MAIN__) || defined(__ARM_ARCH_8_1M_MAIN__)
 
-void guard_stack() { asm volatile("msr msplim, %0" ::"r"(stack_limit)); }
+void guard_stack(std::uint32_t* stack_limit) { asm volatile("msr msplim, %0" ::"r"(stack_limit)); }
 
 #elif __ARM_ARCH_ISA_THUMB >= 2
 
-void guard_stack() {
+void guard_stack(std::uint32_t* stack_limit) {
   const auto mpu = [](std::uintptr_t offset) -> volatile std::uint32_t& {
     return *reinterpret_cast<volatile std::uint32_t*>(0xE000ED90U + offset);
   };
@@ -29,6 +27,6 @@ void guard_stack() {
 
 #else
 
-void guard_stack() {}
+void guard_stack(std::uint32_t*) {}
 
 #endif

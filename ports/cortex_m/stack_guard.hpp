@@ -13,4 +13,5 @@
 // two.
 inline constexpr std::uint32_t kStackGuardBytes = 4096;
 
-void guard_stack();
+// Guards the end of the stack of the core that calls.
+void guard_stack(std::uint32_t* stack_limit);

@@ -1,6 +1,7 @@
 #include <attune/execution/batch_order.hpp>
 
 #include <attune/execution/pass.hpp>
+#include <attune/layers/activation.hpp>
 #include <attune/layers/linear.hpp>
 #include <attune/layers/token_type.hpp>
 #include <attune/models/sequential.hpp>
@@ -84,4 +85,60 @@ TEST(InBatchOrder, layers_that_add_more_than_once_add_to_the_gradients_of_the_ba
   EXPECT_TRUE(check::same_bits(gradients[1].layer<1>(), expected.layer<1>()));
   EXPECT_EQ(gradients[0].layer<1>().weight(0, 0), 0.0f);
   EXPECT_EQ(flag.value, 1u);
+}
+
+TEST(RelayOrder, adds_to_one_set_after_the_sequence_before) {
+  Flag flags[2];
+  float gradient = 0;
+  attune::RelayOrder<Flag> first(nullptr, flags[0]), second(&flags[0], flags[1]);
+  first.run(gradient, [](float& g) { g += 1e8f; });
+  second.run(gradient, [](float& g) { g += 1; });
+  first.run(gradient, [](float& g) { g -= 1e8f; });
+  second.run(gradient, [](float& g) { g += 2; });
+  EXPECT_EQ(gradient, 2.0f);
+  EXPECT_EQ(flags[1].value, 2u);
+}
+
+TEST(RelayOrder, nothing_runs_after_a_sequence_that_was_refused) {
+  Flag flags[2];
+  attune::RelayOrder<Flag>(nullptr, flags[0]).refuse();
+  attune::RelayOrder<Flag> order(&flags[0], flags[1]);
+  float gradient = 0;
+  order.run(gradient, [](float& g) { g += 1; });
+  order.slices_of_one_addition().stage([&] { gradient += 1; });
+  order.end();
+  EXPECT_EQ(gradient, 0.0f);
+  EXPECT_EQ(flags[1].value, flags[0].value);
+}
+
+// A layer that adds once takes a turn for each stage, one that adds more often takes one, and a layer without
+// parameters takes none.
+TEST(RelayOrder, turns_are_stages_or_whole_layers) {
+  const auto turns_of = []<class Model>(Model*) {
+    static typename Model::Parameters parameters, gradients, expected;
+    static typename Model::Tape tape;
+    static typename Model::Scratch scratch;
+    attune::Rng rng(1);
+    check::fill_set(parameters, rng);
+    typename Model::Input x;
+    typename Model::Output y, dy;
+    check::fill(x, rng);
+    check::fill(dy, rng);
+    attune::forward<Model>(parameters, x, y, tape, scratch);
+    attune::backward<Model>(parameters, x, tape, dy, attune::NoGradient{}, expected, scratch);
+    Flag flag;
+    attune::RelayOrder<Flag> order(nullptr, flag);
+    attune::forward<Model>(parameters, x, y, tape, scratch);
+    attune::detail::backward_pass<Model>(
+        attune::context_for<Model>(attune::NoMask{}, attune::InBatchOrder(order)), parameters,
+        attune::ConstView<typename Model::Input>(x), tape, attune::ConstView<typename Model::Output>(dy),
+        attune::NoGradient{}, gradients, scratch);
+    EXPECT_TRUE(check::same_bits(gradients, expected));
+    return flag.value;
+  };
+  using Once = attune::Linear<attune::LinearShape{3, 2, 2}>;
+  using Many = attune::TokenType<attune::TokenTypeShape{.seq_len = 3, .d_model = 2}>;
+  EXPECT_GT(turns_of(static_cast<Once*>(nullptr)), 1u);
+  EXPECT_EQ(turns_of(static_cast<Many*>(nullptr)), 1u);
+  EXPECT_EQ(turns_of(static_cast<attune::Sequential<attune::Relu<3, 2>, Many>*>(nullptr)), 1u);
 }

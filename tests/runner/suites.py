@@ -57,6 +57,7 @@ BACKGROUND = [
     Suite("files from logs", "tests/exchange/hex_lines", "build python"),
     Suite("examples", [*PARTS, "example-trains"], BOARD),
     Suite("whole models, counted", "tests/bench/self_test.py", "build"),
+    Suite("both cores of an MPS2 AN521", "tests/ports/cores", BOARD),
     Suite("training on virt, killed 50 times",
           [*PARTS, "built", "virt", "resume", "--", "tests/ports/killed", "build/cortex-a15/tests/ports/resume.elf"], BOARD),
     Suite("a monitor with ticks, saves and resets", "tests/examples/monitor_test", BOARD),

@@ -95,9 +95,9 @@ using ZerosOf =
 
 }  // namespace detail
 
-/// The context of a call. Slices are RunToCompletion, InBatchOrder, OneSlice or host::SharedSlices. Tokens
-/// and Keys give the number of valid rows of queries, and of keys and values. Zeros is the treatment of
-/// factors of zero. The mask must outlive the context.
+/// The context of a call. Slices are RunToCompletion, InBatchOrder, OneSlice or CrewSlices. Tokens and Keys
+/// give the number of valid rows of queries, and of keys and values. Zeros is the treatment of factors of
+/// zero. The mask must outlive the context.
 template <AttentionMask MaskType = NoMask, class SlicesType = RunToCompletion,
           class TokensType = detail::AllTokens, class KeysType = TokensType,
           class ZerosType = detail::ZerosOf<MaskType>>
@@ -225,7 +225,7 @@ class Context {
   /// The same, where rows and elements run one after the other, and may add to the same sums.
   [[nodiscard]] constexpr auto in_order() const {
     if constexpr (requires { slices_.in_order(); }) {
-      return Context(mask(), slices_.in_order(), tokens_, keys_, zeros_);
+      return with_slices(slices_.in_order());
     } else {
       return *this;
     }
@@ -234,14 +234,17 @@ class Context {
   /// too.
   [[nodiscard]] constexpr auto in_any_order() const {
     if constexpr (requires { slices_.in_any_order(); }) {
-      return Context(mask(), slices_.in_any_order(), tokens_, keys_, zeros_);
+      return with_slices(slices_.in_any_order());
     } else {
       return *this;
     }
   }
   /// The same, to completion, without slices.
-  [[nodiscard]] constexpr auto to_completion() const {
-    return Context<Mask, RunToCompletion, Tokens, Keys, Zeros>(mask(), {}, tokens_, keys_, zeros_);
+  [[nodiscard]] constexpr auto to_completion() const { return with_slices(RunToCompletion{}); }
+  /// The same with other slices.
+  template <class Other>
+  [[nodiscard]] constexpr auto with_slices(const Other& slices) const {
+    return Context<Mask, Other, Tokens, Keys, Zeros>(mask(), slices, tokens_, keys_, zeros_);
   }
   /// Memory for data that only one portion reads.
   template <class Scalar>

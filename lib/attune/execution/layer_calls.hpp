@@ -126,8 +126,10 @@ void backward_in_batch_order(const auto& context, const auto& parameters, const 
   const auto run = [&](const auto& own, auto& to) {
     backward_in<Layer>(own, parameters, x, tape, dy, dx, to, scratch);
   };
-  if constexpr (kAddsOnce<Layer>) {
+  if constexpr (std::is_empty_v<typename Layer::Parameters>) {
     run(context.to_completion(), gradients);
+  } else if constexpr (kAddsOnce<Layer>) {
+    run(context.with_slices(context.slices().order().slices_of_one_addition()), gradients);
   } else {
     add_in_batch_order(context, gradients, run);
   }

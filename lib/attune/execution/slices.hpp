@@ -7,7 +7,7 @@
 //
 // Rules for a layer: data passed between stages lives in tape or scratch, never in a variable. The sequence
 // of stages depends on types alone. In forward, rows and elements of a stage are independent; several threads
-// may share a stage (host/shared_slices.hpp), and data written for more than one row are own(). In backward,
+// may share a stage (crew_slices.hpp), and data written for more than one row are own(). In backward,
 // rows and elements run in order, and may add to the same sums; rows and elements of context.in_any_order()
 // are independent, and several threads share them.
 //

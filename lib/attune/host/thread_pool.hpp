@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <attune/host/cpu_affinity.hpp>
+#include <attune/host/thread_flag.hpp>
 #include <attune/kernels/policy.hpp>
 
 namespace ATTUNE_NAMESPACE::host {
@@ -119,6 +120,17 @@ class ThreadPool {
   bool ending_ = false;
   CpuAffinity cpu_affinity_;
   std::vector<std::thread> others_;
+};
+
+/// A Crew (execution/crew.hpp) of that many threads, the caller among them.
+template <int members>
+class Threads : public ThreadPool {
+  static_assert(attune::detail::Holds<(members > 0)>, "attune::host::Threads: at least one member");
+
+ public:
+  static constexpr int kMembers = members;
+  using Flag = ThreadFlag;
+  Threads() : ThreadPool(members) {}
 };
 
 }  // namespace ATTUNE_NAMESPACE::host
