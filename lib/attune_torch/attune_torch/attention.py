@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from .errors import Unsupported
-from .evaluate import evaluate
+from .evaluate import evaluate, region
 from .formulas import AFFINE, close, draw
 from .layers import rotary_frequencies
 from .normal import REFUSED, Constant
@@ -178,7 +178,7 @@ class AttentionMatch:
         cuts, rest = self.cuts(value, tokens=True, gathers=True)
         heads, rows, width = index.shape
         ends = sorted(rest, key=lambda item: item.number)
-        if any(item.kind in ("norm", "reduce") for item in self.region(value)) and len(ends) == 1 and ends[0].kind == "norm" and ends[0].features == width:
+        if any(item.kind in ("norm", "reduce") for item in region(value)) and len(ends) == 1 and ends[0].kind == "norm" and ends[0].features == width:
             raise Unsupported("a norm of each head's queries or keys; attune's query_key_norm is the layer for it, which the exporter does not know")
         linears = all(item.kind == "linear" and "convolution" not in item.data for item in ends)
         if not linears or len({item.sources[0] for item in ends}) != 1:

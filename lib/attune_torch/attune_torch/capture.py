@@ -34,7 +34,7 @@ MASKS = {"masked_fill", "masked_fill_", "where"}  # moves of constants; of compu
 METADATA = {"as_strided_", "t_", "transpose_", "squeeze_", "unsqueeze_", "detach_", "requires_grad_"}  # write no number
 FILLS = {"bernoulli_", "normal_", "uniform_", "random_", "exponential_"}  # the old numbers have no influence
 NO_RECURRENT_LAYERS = "attune has no recurrent layers (GRU, LSTM, RNN, and their cells); attention or a causal nn.Conv1d can take their place: "
-SAMPLES = 3  # that a pass is captured of
+SAMPLES = 2  # that a pass is captured of; a batch of three is captured as it is, since forward may have its size in it
 DECISIONS = {"_local_scalar_dense": "item", "is_nonzero": "__bool__", "equal": "equal"}
 
 
@@ -65,13 +65,20 @@ class Operation:
     path: str
     line: str
     hint: str = ""
+    words: str = ""  # of an operation that has forgotten its addresses
 
     def describe(self):
+        if self.words:
+            return self.words
         shapes = ", ".join(str(list(item.shape)) for item in tree_flatten((self.arguments, self.options))[0]
                            if isinstance(item, torch.Tensor) and (item > 0).any())
         where = f" in {self.path}" if self.path else ""
         line = f"\n  {self.line}" if self.line else ""
         return f"{self.name.lstrip('_')}{where} of {shapes or 'constants'}{line}{self.hint}"
+
+    def forget(self):
+        """Frees the addresses."""
+        self.words, self.arguments, self.options, self.outputs = self.describe(), (), {}, []
 
 
 @dataclass
@@ -187,6 +194,9 @@ class Capture(TorchDispatchMode):
         new = key not in self.shadows
         if new:
             self.alive.append(tensor.detach())
+            if tensor.is_contiguous() and tensor.numel() == self.size(tensor):
+                self.shadows[key] = self.fresh(tensor, False, name).flatten()
+                return self.shadows[key]
             self.shadows[key] = torch.zeros(self.size(tensor), dtype=torch.int64)
         if new or name is not None:
             places = torch.arange(self.size(tensor)).as_strided(tensor.shape, tensor.stride(), tensor.storage_offset()).flatten()
@@ -479,7 +489,8 @@ def capture(module, args, kwargs, hints):
     def call(*given):
         return module(*given[:len(args)], **dict(zip(kwargs, given[len(args):])))
 
-    copies = [item[:SAMPLES].detach().clone(memory_format=torch.contiguous_format) for item in inputs]
+    count = SAMPLES if len(inputs[0]) > SAMPLES + 1 else len(inputs[0])
+    copies = [item[:count].detach().clone(memory_format=torch.contiguous_format) for item in inputs]
     others = [(item.roll(1, 0) * 0.9 if item.is_floating_point() else item.roll(1, 0).flip(-1)).contiguous() for item in copies]
     other, captured = Capture(module, others), Capture(module, copies)
     with in_evaluation(module), trained(module):

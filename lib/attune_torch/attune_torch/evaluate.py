@@ -1,15 +1,29 @@
 """Values of the normal form, and layers, computed for other numbers."""
+from collections import Counter
+
 import torch
 import torch.nn.functional as F
 
 from .normal import Constant
 
 
-def evaluate(value, known):
-    """[batch, tokens, features] of a value. `known` has those of others, by value, and gets all that are computed."""
+def region(value, ends=()):
+    """A value and what it is computed from, down to the ends."""
+    stack, seen = [value], {}
+    while stack:
+        item = stack.pop()
+        if item not in ends and item not in seen:
+            seen[item] = None
+            stack += item.derived()
+    return list(seen)
+
+
+def evaluate(value, known, kept=None):
+    """[batch, tokens, features] of a value. `known` has those of others, by value, and gets all that are computed; or those that are `kept`."""
     if isinstance(value, Constant):
         return value.values
     stack = [value]
+    uses = Counter(source for item in region(value, known) for source in set(item.derived())) if kept is not None else None
     while stack:
         top = stack[-1]
         missing = [] if top in known else [item for item in top.derived() if item not in known]
@@ -19,6 +33,10 @@ def evaluate(value, known):
         stack.pop()
         if top not in known:
             known[top] = KINDS[top.kind](top, [item.values if isinstance(item, Constant) else known[item] for item in top.sources])
+            for source in set(top.derived()) if kept is not None else ():
+                uses[source] -= 1
+                if not uses[source] and source not in kept:
+                    del known[source]
     return known[value]
 
 

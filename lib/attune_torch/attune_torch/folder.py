@@ -61,7 +61,9 @@ class Exported:
                 self.declare(layer)
         self.tied = self.tie()
         self.check_tensors(module)
-        self.known = self.computed([item[:8] for item in self.inputs])
+        values = [item for layer in self.layers for item in (layer.value if isinstance(layer.value, list) else [layer.value])]
+        sources = [value for value in self.graph.values if value.kind == "input"]
+        self.known = self.computed([item[:8] for item in self.inputs], {*values, *sources})
         self.check_numbers(module, args, kwargs)
 
     @staticmethod
@@ -77,14 +79,15 @@ class Exported:
                 f"{number}. {text}" for number, text in enumerate(texts, 1)))
         if texts:
             raise Unsupported(texts[0])
+        found.graph.forget()
         return found
 
-    def computed(self, inputs):
-        """Values and layers for other inputs, in double."""
+    def computed(self, inputs, kept=()):
+        """Values and layers for other inputs, in double: the output, and those that are kept."""
         known = {}
         for value, first, x in zip((value for value in self.graph.values if value.kind == "input"), self.captured.inputs, inputs):
             known[value] = x.double().reshape(len(x), -1)[:, value.layout[0] - int(first.flatten()[0])]
-        evaluate(self.matcher.output, known)
+        evaluate(self.matcher.output, known, kept)
         return known
 
     def output_of(self, known, shape):
@@ -96,22 +99,19 @@ class Exported:
         """Compares the layers with the module on the sample, and on inputs that were not recorded: floats of twice the scale, ids of the whole
         range with padding at the end."""
         draw = torch.Generator().manual_seed(99)
-        given = [item[:8] for item in self.inputs]
-        others = []
+        given, others = [item[:8] for item in self.inputs], []
         for item in given:
             if item.is_floating_point():
                 others.append(2 * item.std(unbiased=False).clamp(min=0.5) * torch.randn(item.shape, generator=draw) + item.mean())
             else:
                 others.append(torch.randint(min(int(item.min()), 1), int(item.max()) + 1, item.shape, generator=draw))
                 others[-1][::2, (3 * item.shape[1] + 3) // 4:] = min(int(item.min()), 0)
-        for inputs, known in ((given, self.known), (others, None)):
-            pair = inputs[:len(args)], dict(zip(kwargs, inputs[len(args):]))
+        for inputs in (given, others):
             try:
-                expected = answer(module, *pair).double()
+                expected = (self.answer[:8] if inputs is given else answer(module, inputs[:len(args)], dict(zip(kwargs, inputs[len(args):])))).double()
             except Unsupported:
                 continue  # not for these inputs, as of ids that no table has
-            known = known or self.computed(inputs)
-            found = self.output_of(known, expected.shape)
+            found = self.output_of(self.known if inputs is given else self.computed(inputs), expected.shape)
             if self.matcher.end is not self.graph.output:
                 found = found.log_softmax(-1)
             far = float((found - expected).abs().max())
@@ -332,7 +332,7 @@ class Exported:
         if source.kind == "rearranged":
             return ["// A row of the input is a patch, in the order [channels, height, width]."] if source.data.get("patches") else \
                 [f"// The input is as forward rearranges it, {list(source.layout.shape[1:])}."]
-        if x.dim() > 3 or x.dim() == 3 and not torch.equal(source.layout, self.captured.inputs[0]):
+        if x.dim() > 3 or x.dim() == 3 and not torch.equal(source.layout, self.captured.inputs[0][:1]):
             return ["// A row of the input has the channels of a " + ("time step." if x.dim() == 3 else "pixel, row by row of the image.")]
         return []
 
@@ -579,10 +579,10 @@ def export(module, sample_input, folder, hints=None):
                           "SequenceLength or another mask is an argument of each call")
     refuse_without_batch(module, args, kwargs)
     found = Exported(module, args, kwargs, hints or {})
-    class_name = module._get_name()
+    class_name, samples = module._get_name(), found.samples()
     texts = {OWN_FILE: CMAKE.format(name=name, folder=folder.resolve().name, library=name.lower()), f"{name}.hpp": found.header(name, class_name),
              "check.cpp": found.check_source(name, (1e-4, 0.1)), "model.safetensors.roles": found.roles(),
-             "README.md": README.format(name=name, folder=folder.resolve().name, input=found.input_line(), length=found.length_example(name), class_name=class_name, samples=found.samples()["input"].shape[0],
+             "README.md": README.format(name=name, folder=folder.resolve().name, input=found.input_line(), length=found.length_example(name), class_name=class_name, samples=len(samples["input"]),
                                         parameters=f"{sum(p.numel() for p in module.parameters()):,}")}
     folder.mkdir(parents=True, exist_ok=True)
     older = folder / "model.hpp"  # the header of an earlier export, which would still compile
@@ -591,7 +591,7 @@ def export(module, sample_input, folder, hints=None):
     for file, text in texts.items():
         (folder / file).write_text(text)
     tensors.write(folder / "model.safetensors", found.state, metadata_of(found.changes))
-    tensors.write(folder / "check.safetensors", found.samples())
+    tensors.write(folder / "check.safetensors", samples)
     for text in [text for change in found.changes for text in change.warnings]:
         warnings.warn(text, ExportWarning, stacklevel=2)
     return found

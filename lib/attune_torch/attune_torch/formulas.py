@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 from .activations import ACTIVATIONS
 from .errors import Unsupported
-from .evaluate import evaluate
+from .evaluate import evaluate, region
 from .normal import Constant, Value
 
 AFFINE = {"add", "sub", "rsub", "mul", "div", "neg", "batch_norm", "_to_copy", "where", "masked_fill"}
@@ -65,19 +65,8 @@ class Formulas:
             if len(frontier) == 1 and value not in frontier:
                 found.append(next(iter(frontier)))
 
-    @staticmethod
-    def region(value, *cuts):
-        """The values between one and others."""
-        stack, seen = [value], {}
-        while stack:
-            item = stack.pop()
-            if item not in cuts and item not in seen:
-                seen[item] = None
-                stack += item.derived()
-        return list(seen)
-
     def constants(self, value, *cuts):
-        return [source for item in self.region(value, *cuts) for source in item.sources if isinstance(source, Constant)]
+        return [source for item in region(value, cuts) for source in item.sources if isinstance(source, Constant)]
 
     def parameters(self, *constants):
         """The names of trained parameters that constants are, or are computed from."""
@@ -85,7 +74,7 @@ class Formulas:
 
     def only(self, operations, value, *cuts):
         """Whether nothing but these operations is between two values; a choice is made by constants alone."""
-        for item in self.region(value, *cuts):
+        for item in region(value, cuts):
             name = item.data.get("name", item.kind)
             if name not in operations | {"gather"} and not (
                     name in LIMITS and operations is SMOOTH and all(abs(number) < FAR for number in self.literals(item, *item.derived()))):
@@ -96,7 +85,7 @@ class Formulas:
 
     def refuse_parameters(self, what, value, *cuts, added=False):
         """Raises Unsupported of parameters whose present values would be in a layer for good; unless `added`, as a bias."""
-        for item in self.region(value, *cuts):
+        for item in region(value, cuts):
             learned = self.parameters(*(source for source in item.sources if isinstance(source, Constant)))
             if learned and not (added and item.data.get("name") == "add"):
                 name = learned[0]
@@ -157,7 +146,7 @@ class Formulas:
     def literals(self, value, *cuts):
         """Numbers that the operations of a region have."""
         found = []
-        for item in self.region(value, *cuts):
+        for item in region(value, cuts):
             found += [float(part) for entry in item.data.get("template", ()) if isinstance(entry, tuple) for part in entry
                       if isinstance(part, (int, float)) and not isinstance(part, bool)]
             found += [float(source.values) for source in item.sources if isinstance(source, Constant) and source.values.numel() == 1]

@@ -14,6 +14,7 @@ Kinds of values:
   embedding  rows of a constant table
   unknown    a refused operation
 """
+import bisect
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -74,26 +75,43 @@ class Layouts:
         self.captured, self.numbers = captured, captured.values()
         self.begins = torch.tensor(captured.begins or [1])
         self.values, self.gathers = [], {}
-        self.owner = torch.full((captured.derived + 1,), -1)
-        self.sample, self.place = self.owner.clone(), self.owner.clone()
+        # Of each address, its place in the layouts of all values, one behind the other; and where they begin, and the size of a sample.
+        self.slot = torch.full((captured.derived + 1,), -1, dtype=torch.int32)
+        self.starts, self.sizes, self.end = [], [], 0
         self.batch = captured.inputs[0].shape[0]
 
     def define(self, kind, sources, layout, data=None, operation=None):
         value = Value(kind, sources, layout, data or {}, operation, len(self.values))
         self.values.append(value)
+        self.starts.append(self.end)
+        self.sizes.append(max(1, layout[0].numel()))
         if kind != "gather":
-            fresh, shape = layout > 0, layout.shape
-            self.owner[layout[fresh]] = value.number
-            self.sample[layout[fresh]] = torch.arange(shape[0])[:, None, None].expand(shape)[fresh]
-            self.place[layout[fresh]] = torch.arange(shape[1] * shape[2]).view(1, *shape[1:]).expand(shape)[fresh]
+            self.end += layout.numel()
+            self.slot[layout.flatten()] = torch.arange(self.starts[-1], self.end, dtype=torch.int32)
         return value
+
+    def owned(self, addresses):
+        """The numbers of the values that addresses belong to; -1 stands for refused ones."""
+        slot = self.slot[addresses[addresses > 0]]
+        if not len(slot):
+            return []
+        first, last = (bisect.bisect(self.starts, int(end)) - 1 for end in slot.aminmax())
+        return [first] if first == last else (torch.bucketize(slot, torch.tensor(self.starts), right=True) - 1).unique().tolist()
 
     def owners(self, addresses):
         """The numbers of the values that addresses belong to. Raises Unsupported after a refused value."""
-        found = self.owner[addresses[addresses > 0]].unique().tolist()
+        found = self.owned(addresses)
         if not found or found[0] < 0:
             raise Unsupported(REFUSED)
         return found
+
+    def homes(self, addresses):
+        """Of each address the number of its value, the sample, and the place in a sample; -1 of constants, and after a refused value."""
+        slot = self.slot[addresses.clamp(min=0)].long()
+        owner = torch.bucketize(slot, torch.tensor(self.starts), right=True) - 1
+        start, size = (torch.tensor([*table, other])[owner] for table, other in ((self.starts, -1), (self.sizes, 1)))
+        sample = torch.where(owner < 0, -1, (slot - start) // size)
+        return owner, sample, torch.where(owner < 0, -1, slot - start - sample * size)
 
     def order_of(self, labels, count):
         """Rows by sample [batch, rows], from the sample of each row; -1 where a row has constants alone."""
@@ -112,19 +130,19 @@ class Layouts:
         """Of rows [R, K]: a value, the row of each of its tokens [batch, tokens], and the column of each feature."""
         derived = rows > 0
         owners = self.owners(rows)
-        labels = torch.where(derived, self.sample[rows.clamp(min=0)], -1)
+        _, labels, places = self.homes(rows)
         label = labels.amax(1)
         if bool((derived & (labels != label[:, None])).any()):
             raise Unsupported("samples of the batch are mixed")
         order, columns = self.order_of(label, len(rows)), torch.arange(rows.shape[1])
         if len(owners) == 1 and bool(derived.all()):
-            value, place = self.values[owners[0]], self.place[rows[order[0]]]
+            value, place = self.values[owners[0]], places[order[0]]
             if value.kind != "input" or place.shape == value.layout.shape[1:]:
                 sort = place[0].argsort()
                 if bool((place[:, sort].diff(dim=1) > 0).all()):
                     columns = sort
             if len(place.unique()) == place.numel() and (value.kind != "input" or place.shape == value.layout.shape[1:]):
-                order = torch.stack([item[self.place[rows[item, columns[0]]].argsort()] for item in order])
+                order = torch.stack([item[places[item, columns[0]].argsort()] for item in order])
         return self.gather(rows[order][:, :, columns]), order, columns
 
     def gather(self, layout):
@@ -136,13 +154,13 @@ class Layouts:
                 return self.values[owner]
         key = (tuple(layout.shape), hash(layout.contiguous().numpy().tobytes()))
         if key not in self.gathers:
-            sources, offset, index = [self.values[owner] for owner in owners], 0, torch.full_like(layout, -1)
+            sources, offset = [self.values[owner] for owner in owners], 0
+            home, samples, index = self.homes(layout)
             for source in sources:
-                mine = derived & (self.owner[layout.clamp(min=0)] == source.number)
-                index = torch.where(mine, self.place[layout.clamp(min=0)] + offset, index)
+                index = torch.where(home == source.number, index + offset, index)
                 offset += source.layout[0].numel()
             numbers = self.numbers[-layout.clamp(max=0)]
-            samples = torch.where(derived, self.sample[layout.clamp(min=0)], torch.arange(self.batch)[:, None, None])
+            samples = torch.where(derived, samples, torch.arange(self.batch)[:, None, None])
             if bool((index != index[:1]).any()) or bool((numbers != numbers[:1]).any()) or bool((samples != samples[:, :1, :1]).any()):
                 raise Unsupported("samples of the batch are treated differently")
             self.gathers[key] = self.define("gather", sources, layout, {"index": index[0], "numbers": numbers[0], "constants": layout[0].clamp(max=0)})
@@ -160,7 +178,9 @@ class Layouts:
                 gathered, rows, columns = self.matrix(flat[index])
                 return gathered, index[rows][:, :, columns]
             if value.layout.numel() == len(flat):
-                grid = (self.sample[flat] * value.layout[0].numel() + self.place[flat]).argsort().view(value.layout.shape)
+                grid = torch.zeros_like(flat)
+                grid[self.slot[flat].long() - self.starts[value.number]] = torch.arange(len(flat))
+                grid = grid.view(value.layout.shape)
                 if torch.equal(flat[grid], value.layout):
                     return value, grid
         features = self.feature_dimensions(operand)
@@ -180,10 +200,9 @@ class Layouts:
 
     def feature_dimensions(self, operand):
         """Dimensions along which the feature changes, and the token does not."""
-        found, clamped = [], operand.clamp(min=0)
-        owner = torch.where(operand > 0, self.owner[clamped], -1)
-        width = torch.tensor([value.features for value in self.values] + [1])[owner]
-        token, feature, sample = self.place[clamped] // width, self.place[clamped] % width, self.sample[clamped]
+        owner, sample, place = self.homes(operand)
+        width, found = torch.tensor([value.features for value in self.values] + [1])[owner], []
+        token, feature = place // width, place % width
         for dim in range(operand.dim()):
             count = operand.shape[dim]
             if count == 1:
@@ -210,12 +229,19 @@ class Layouts:
 
     def blocks_of(self, addresses):
         """The blocks that constants belong to."""
-        found = (torch.searchsorted(self.begins, -addresses[addresses < 0].flatten(), right=True) - 1).unique().tolist()
+        low, high = (int(end) for end in addresses.aminmax()) if addresses.numel() else (0, 0)
+        if high < 0 and self.captured.block_of(low) is self.captured.block_of(high):
+            return [self.captured.block_of(low)]
+        found = (torch.bucketize(-addresses[addresses < 0], self.begins, right=True) - 1).unique().tolist()
         return [self.captured.blocks[index] for index in found]
+
+    @staticmethod
+    def names_of(blocks):
+        return list(dict.fromkeys(name for block in blocks for name in (block.name or "").split(" & ") if name))
 
     def names(self, addresses):
         """The names of parameters and buffers that constants are, or are computed from."""
-        return list(dict.fromkeys(name for block in self.blocks_of(addresses) for name in (block.name or "").split(" & ") if name))
+        return self.names_of(self.blocks_of(addresses))
 
     def operand(self, layout):
         """A Constant or Value of numbers [batch, tokens, features], narrow where they repeat."""
@@ -229,7 +255,7 @@ class Layouts:
                 if same and (bool((one == narrow).all()) or len(self.numbers[-one].unique()) == 1 and not self.names(one)):
                     one = narrow
             return self.constant(one)
-        owners = self.owner[layout[layout > 0]].unique().tolist()
+        owners = self.owned(layout)
         if len(owners) == 1 and owners[0] >= 0 and torch.equal(self.values[owners[0]].layout, layout):
             return self.values[owners[0]]
         for dim in (2, 1):
@@ -238,11 +264,18 @@ class Layouts:
                 return self.operand(narrow)
         return self.gather(layout)
 
+    def forget(self):
+        """Frees what matching alone needs: addresses of operations and of values, but for the first sample."""
+        self.slot, self.gathers = None, {}
+        for operation in self.captured.operations:
+            operation.forget()
+        for value in self.values:
+            value.layout.set_(value.layout[:1].clone())
+
     def more(self, like):
         """Addresses for a value between two parts of one operation."""
-        count, old = like.numel(), len(self.owner)
-        for name in ("owner", "sample", "place"):
-            setattr(self, name, torch.cat([getattr(self, name), torch.full((count,), -1)]))
+        count, old = like.numel(), len(self.slot)
+        self.slot = torch.cat([self.slot, torch.full((count,), -1, dtype=torch.int32)])
         return torch.arange(old, old + count).view(like.shape)
 
 
@@ -296,24 +329,30 @@ class Graph(Layouts):
 
     def needed(self, operations, output):
         """The operations that the output is computed from. Collects the constants that they read."""
-        used, found = torch.zeros(len(self.owner), dtype=torch.bool), []
-        used[output.clamp(min=0)] = True
-        read = [output[output < 0].unique()]
+        used, read, found = torch.zeros(len(self.slot), dtype=torch.bool), torch.zeros(len(self.numbers), dtype=torch.bool), []
+
+        def mark(item):
+            low, high = (int(end) for end in item.aminmax()) if item.numel() else (0, 0)
+            if high > 0:
+                used[item.clamp(min=0)] = True
+            if low < 0:
+                read[-item.clamp(max=0)] = True
+
+        mark(output)
         for operation in reversed(operations):
             used[0] = False
             if any(bool(used[item].any()) for item in operation.outputs):
                 found.append(operation)
                 for item in tree_flatten((operation.arguments, operation.options))[0]:
                     if isinstance(item, torch.Tensor):
-                        used[item.clamp(min=0)] = True
-                        read.append(item[item < 0].unique())
-        self.read = set(self.names(torch.cat(read)))
+                        mark(item)
+        self.read = set(self.names_of(block for block in self.captured.blocks if bool(read[block.begin:block.begin + block.values.numel()].any())))
         return found[::-1]
 
     def others(self, operation):
         """The outputs of an operation that no layer has."""
         for index, out in enumerate(operation.outputs[1:], 1):
-            if out.numel() and out.numel() % self.batch == 0 and bool((self.owner[out] < 0).all()):
+            if out.numel() and out.numel() % self.batch == 0 and bool((self.slot[out] < 0).all()):
                 self.define("unknown", self.values[-1].derived(), out.reshape(self.batch, 1, -1), {
                     "why": f"output {index} of {operation.name}, as the places of a maximum"}, operation)
 
@@ -322,7 +361,7 @@ class Graph(Layouts):
         if why != REFUSED:
             self.refusals.append((len(self.values), f"{why}: {operation.describe()}"))
         operands = [item for item in operation.arguments if isinstance(item, torch.Tensor) and (item > 0).any()]
-        sources = [self.values[owner] for item in operands for owner in self.owner[item[item > 0]].unique().tolist() if owner >= 0]
+        sources = [self.values[owner] for item in operands for owner in self.owned(item) if owner >= 0]
         for out in operation.outputs:
             like = next((item for item in operands if item.shape == out.shape), None)
             try:
@@ -412,9 +451,9 @@ class Graph(Layouts):
 
     def window(self, operation, name, windows, out, data=None):
         """A reduction of windows [numbers of out, size]."""
-        owners = self.owner[windows.clamp(min=0)].unique().tolist()
+        owners = self.owned(windows)
         if len(owners) == 1 and owners[0] >= 0 and bool((windows > 0).all()):
-            value, places, samples = self.values[owners[0]], self.place[windows], self.sample[windows]
+            value, (_, samples, places) = self.values[owners[0]], self.homes(windows)
         else:
             value, places, samples = self.positions(windows.view(*out.shape, -1) if out.dim() else windows)
             places, samples = places.view(out.numel(), -1), samples.view(out.numel(), -1)

@@ -1,6 +1,7 @@
 """Layers as attune composes them: chains, residual connections, gated networks, transformer blocks, an encoder and a decoder; with C++ types
 and names."""
 from .errors import Unsupported
+from .evaluate import region
 from .folding import Alone, Folded, LeftOut, Normalized, Scaled
 from .layer_types import LayerTypes, refused
 from .layers import Block, Network
@@ -33,17 +34,6 @@ def computed_from(value, other):
             seen.add(item)
             stack += item.derived()
     return False
-
-
-def kinds(value):
-    found, stack, seen = set(), [value], set()
-    while stack:
-        item = stack.pop()
-        if item not in seen:
-            seen.add(item)
-            found.add(item.kind)
-            stack += item.derived()
-    return found
 
 
 def meet(a, b):
@@ -183,7 +173,7 @@ class Structure(LayerTypes):
                 layer = self.plain(value, "residual")
                 layer.inside = inside
                 return [layer], skip
-        ids = [item for item in sources if "embedding" in kinds(item)]
+        ids = [item for item in sources if any(part.kind == "embedding" for part in region(item))]
         if len(ids) == 2 and stop is None:
             return self.embeddings(value)
         raise refused(value, NO_RESIDUAL)
