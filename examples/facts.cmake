@@ -9,6 +9,7 @@
 #   NAME_icount       in an example that works by the clock, an instruction takes 2^N ns of an emulated board's time
 #   NAME_methods      it does its work in several ways, the default first: a program for each
 #   NAME_precisions   arithmetics that it trains in, the default first: a program for each
+#   NAME_cores        numbers of cores that it trains on, the default first: a program for each, on boards that have as many
 #   NAME_journaled    those of the methods that train with a journal: NAME/replay.hpp has NAME::Replayed, for a PC
 #   NAME_files        files in flash that its base.cpp makes beside the model
 #   NAME_options      options of examples/run that it takes; NAME_base_options: options of its base.cpp
@@ -19,6 +20,7 @@ set(argmax_copy_about "learns to copy the token whose first feature is largest")
 set(argmax_copy_takes "15 seconds")
 set(argmax_copy_16x8x2_ram 16)
 set(argmax_copy_16x32x4_ram 96)
+set(argmax_copy_cores 1 2)
 set(argmax_copy_options --steps)
 
 set(digits_shapes 8x16x2 8x32x4)

@@ -57,7 +57,7 @@ Evaluation evaluate(attune::Rng rng) {
     Layer::Output output;
     draw(rng, example);
     if (sequence == 0) port::begin_counting();
-    const attune::Status status = trainer.predict(example.tokens, output);
+    const attune::Status status = predict(example.tokens, output);
     if (sequence == 0) evaluation.instructions = port::end_counting();
     evaluation.solved += status == attune::Status::kOk && solved(output, example.target);
   }
@@ -69,7 +69,7 @@ void print_example_attention() {
   Layer::Weights weights;
   attune::Rng rng(3);
   draw(rng, example);
-  if (trainer.predict(example.tokens, output) != attune::Status::kOk) return;
+  if (predict(example.tokens, output) != attune::Status::kOk) return;
   trainer.tape().average_weights(weights);
   port::print("attention of an unseen sequence", kShape.num_heads > 1 ? ", mean of the heads" : "",
               "; the token to copy is key ", largest_token(example.tokens), '\n');
@@ -83,6 +83,7 @@ int main() {
   const int steps = wanted < 1 ? 1 : wanted < kSteps ? wanted : kSteps;
   port::print("argmax_copy on ", port::name(), ": seq_len ", kShape.seq_len, ", d_model ", kShape.d_model,
               ", heads ", kShape.num_heads, "; ", steps, " steps of ", kBatch, " sequences\n");
+  start_cores();
   trainer.initialize(attune::XavierUniform{}, attune::Rng(1));
   attune::Rng rng(2);
 

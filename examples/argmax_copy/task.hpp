@@ -3,7 +3,12 @@
 // within 0.5 of its target. What the program and the page for browsers share.
 #pragma once
 
+#include <algorithm>
+
 #include <attune/attune.hpp>
+#if ATTUNE_EXAMPLE_CORES == 2
+#include <second_core.hpp>
+#endif
 
 namespace argmax_copy {
 
@@ -18,12 +23,18 @@ constexpr float kPeakLearningRate = kSmall ? 0.1f : 0.02f;
 constexpr int kUnseen = 1024;
 
 using Layer = attune::MultiHeadAttention<kShape>;
+#if ATTUNE_EXAMPLE_CORES == 2
+using Cores = attune::TwoCores<port::SecondCore>;
+using Trainer = attune::CrewTrainer<Cores, Layer, attune::MeanSquaredError, attune::AdamW, kBatch>;
+constexpr attune::MemoryReport kMemory = Trainer::memory();
+#else
 using Trainer = attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW, kBatch>;
 constexpr attune::MemoryReport kMemory = Trainer::memory(attune::Feeding::kOneByOne);
 static_assert(kMemory.total() <= (kSmall            ? 4
                                   : kEntries <= 128 ? 14
                                                     : 90) *
                                      1024);  // the RAM contract, checked by the compiler
+#endif
 
 // The model sees entries with mean 0 and variance 1: (entry − 2.5) / √18.75.
 constexpr float kMean = 2.5f;
@@ -62,6 +73,29 @@ inline int largest_token(const Layer::Input& tokens) {
   return true;
 }
 
+#if ATTUNE_EXAMPLE_CORES == 2
+
+// Both cores take sequences of one batch, so all of it exists.
+inline constinit Cores cores{};
+inline Trainer::BatchInput batch_input;
+inline Trainer::BatchTarget batch_target;
+
+inline void start_cores() { cores.start(); }
+[[gnu::noinline]] inline Trainer::Result take_step(attune::Rng& rng, const attune::AdamW::Options& options) {
+  for (int sequence = 0; sequence < kBatch; ++sequence) {
+    draw(rng, example);
+    std::copy_n(example.tokens.values, kEntries, batch_input.values + kEntries * sequence);
+    std::copy_n(example.target.values, kEntries, batch_target.values + kEntries * sequence);
+  }
+  return trainer.step(cores, batch_input, batch_target, options);
+}
+inline attune::Status predict(const Layer::Input& tokens, Layer::Output& output) {
+  return trainer.predict(cores, tokens, output);
+}
+
+#else
+
+inline void start_cores() {}
 [[gnu::noinline]] inline Trainer::Result take_step(attune::Rng& rng, const attune::AdamW::Options& options) {
   for (int sequence = 0; sequence < kBatch; ++sequence) {
     draw(rng, example);
@@ -70,6 +104,11 @@ inline int largest_token(const Layer::Input& tokens) {
   }
   return trainer.update(options);
 }
+inline attune::Status predict(const Layer::Input& tokens, Layer::Output& output) {
+  return trainer.predict(tokens, output);
+}
+
+#endif
 
 inline attune::AdamW::Options options_of(int step) {
   constexpr attune::CosineSchedule kLearningRate{

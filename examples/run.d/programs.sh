@@ -125,6 +125,9 @@ order_targets() {
       program_of[$port]=${program}_inference infers+=("$port")
     else
       program_of[$port]=$program$suffix trains+=("$port")
+      if [ "$cores" != 1 ] && ! is_no_board "$port" && [ "$(board_value "$port" cores)" = "$cores" ]; then
+        program_of[$port]+=_cores$cores
+      fi
     fi
   done
   if [ ${#infers[@]} -gt 0 ]; then

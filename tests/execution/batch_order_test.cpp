@@ -2,6 +2,7 @@
 
 #include <attune/execution/pass.hpp>
 #include <attune/layers/activation.hpp>
+#include <attune/layers/convolution.hpp>
 #include <attune/layers/linear.hpp>
 #include <attune/layers/token_type.hpp>
 #include <attune/models/sequential.hpp>
@@ -137,7 +138,8 @@ TEST(RelayOrder, turns_are_stages_or_whole_layers) {
     return flag.value;
   };
   using Once = attune::Linear<attune::LinearShape{3, 2, 2}>;
-  using Many = attune::TokenType<attune::TokenTypeShape{.seq_len = 3, .d_model = 2}>;
+  using Many =
+      attune::Conv1d<attune::Conv1dShape{.seq_len = 3, .d_in = 2, .d_out = 2, .kernel = 3, .padding = 1}>;
   EXPECT_GT(turns_of(static_cast<Once*>(nullptr)), 1u);
   EXPECT_EQ(turns_of(static_cast<Many*>(nullptr)), 1u);
   EXPECT_EQ(turns_of(static_cast<attune::Sequential<attune::Relu<3, 2>, Many>*>(nullptr)), 1u);

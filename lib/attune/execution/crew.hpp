@@ -22,6 +22,38 @@
 
 namespace ATTUNE_NAMESPACE {
 
+namespace detail {
+
+/// A word that members share. What a member has written before store() is visible after a load() of that
+/// value. Plain loads and stores between barriers where the compiler has no exclusives for a word: a
+/// Cortex-M0+, for which clang would call a function.
+class SharedWord {
+ public:
+  [[nodiscard]] std::uint32_t load() const {
+    if constexpr (kHasExclusives) {
+      return __atomic_load_n(&value_, __ATOMIC_ACQUIRE);
+    } else {
+      const std::uint32_t value = *const_cast<const volatile std::uint32_t*>(&value_);
+      __atomic_thread_fence(__ATOMIC_ACQUIRE);
+      return value;
+    }
+  }
+  void store(std::uint32_t value) {
+    if constexpr (kHasExclusives) {
+      __atomic_store_n(&value_, value, __ATOMIC_RELEASE);
+    } else {
+      __atomic_thread_fence(__ATOMIC_RELEASE);
+      *const_cast<volatile std::uint32_t*>(&value_) = value;
+    }
+  }
+
+ private:
+  static constexpr bool kHasExclusives = __atomic_always_lock_free(sizeof(std::uint32_t), nullptr);
+  std::uint32_t value_;
+};
+
+}  // namespace detail
+
 /// A number that one member writes and others read. It rises, and stays below 2³¹, or wraps like an unsigned
 /// counter.
 template <class Type>
@@ -67,15 +99,13 @@ struct OneCore {
 ///   kFlagBytes   distance between two flags: a cache line, if there are caches
 ///   relax()      waits for a moment, at best asleep until wake(); may return early
 ///   wake()       wakes the other core, after a store
-///
-/// Loads and stores of a word are enough, ordered by the processor's barriers.
 template <class Core>
 class alignas(Core::kFlagBytes) WordFlag {
  public:
-  void reset() { __atomic_store_n(&value_, 0U, __ATOMIC_RELAXED); }
+  void reset() { value_.store(0); }
   void publish(std::uint32_t number) {
     if constexpr (requires { Core::trace_publish(this, number); }) Core::trace_publish(this, number);
-    __atomic_store_n(&value_, number, __ATOMIC_RELEASE);
+    value_.store(number);
     Core::wake();
   }
   std::uint32_t wait_for(std::uint32_t number) const {
@@ -85,10 +115,10 @@ class alignas(Core::kFlagBytes) WordFlag {
     if constexpr (requires { Core::trace_waited(); }) Core::trace_waited();
     return now;
   }
-  [[nodiscard]] std::uint32_t value() const { return __atomic_load_n(&value_, __ATOMIC_ACQUIRE); }
+  [[nodiscard]] std::uint32_t value() const { return value_.load(); }
 
  private:
-  std::uint32_t value_;
+  detail::SharedWord value_;
 };
 
 /// Two cores without an operating system. Static storage, all zeros: no code before main. `Core` as for

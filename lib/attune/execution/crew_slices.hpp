@@ -151,12 +151,8 @@ class CrewPass {
   static constexpr int kMembers = Members::kMembers;
 
   // The error that ended the pass early; otherwise kOk.
-  [[nodiscard]] Status refused() const {
-    return static_cast<Status>(__atomic_load_n(&refused_, __ATOMIC_RELAXED));
-  }
-  void refuse(Status status) {
-    __atomic_store_n(&refused_, static_cast<std::uint32_t>(status), __ATOMIC_RELAXED);
-  }
+  [[nodiscard]] Status refused() const { return static_cast<Status>(refused_.load()); }
+  void refuse(Status status) { refused_.store(static_cast<std::uint32_t>(status)); }
   [[nodiscard]] static int shares_of(std::int64_t work, int most) {
     return work < 2 * kWorkOfShare ? 1 : (std::min)(most, kMembers);
   }
@@ -180,7 +176,7 @@ class CrewPass {
   }
 
   typename Members::Flag passed_[std::size_t{kMembers}];  // slices that a member has passed
-  std::uint32_t refused_;                                 // a Status
+  detail::SharedWord refused_;                            // a Status
 };
 
 }  // namespace ATTUNE_NAMESPACE
