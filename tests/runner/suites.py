@@ -77,6 +77,7 @@ BACKGROUND = [
     Suite("digits on several ranks, over MPI", "tests/host/ranks", "build tests mpi pgrep"),
     Suite("checks of budgets", "tests/budgets/self_test.py"),
     recognizes("digits, d_model 16, on the host", 0.91, "digits", "--on", "host"),
+    same_bits("argmax_copy on both cores, the first steps", 1, "argmax_copy", "--cores", "2", "--steps", "20"),
     same_bits("digits, d_model 16, the first steps on a Cortex-M4", 2, "digits", "--steps", "40", "--images", "40"),
     same_bits("digits in integers, the first steps on a Cortex-M4", 2, "digits", "--steps", "20", "--images", "40", "--precision", "int8"),
     recognizes("digits, d_model 32, trained on the host, in the flash of the micro:bit", 0.95,
