@@ -117,6 +117,7 @@
 #include <attune/training/moment_sets.hpp>
 #include <attune/training/optimizer.hpp>
 #include <attune/training/parameter_groups.hpp>
+#include <attune/training/placement.hpp>
 #include <attune/training/plan.hpp>
 #include <attune/training/schedule.hpp>
 #include <attune/training/self_test.hpp>

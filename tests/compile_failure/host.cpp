@@ -52,3 +52,14 @@ struct Setup {
 };
 
 bool replays(std::span<const std::byte> journal) { return attune::host::Replay<Setup>().run(journal).ok(); }
+
+// case: threads_with_placed_gradients
+// error: attune::host::ParallelTrainer: the plan must be BySequence or Int8Training
+// errors: 2  the constraint of the class that takes it is told, too
+#include <attune/host/parallel_trainer.hpp>
+
+using Model = attune::Linear<attune::LinearShape{2, 3, 3}>;
+attune::PlacedGradients<Model> gradients;
+attune::host::ParallelTrainer<Model, attune::MeanSquaredError, attune::AdamW, 2,
+                              attune::GradientsIn<gradients>>
+    trainer(1);

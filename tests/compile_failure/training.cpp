@@ -99,7 +99,7 @@ using Int8 = attune::Sgd<attune::Momentum::kNone, float, attune::MomentPrecision
 constexpr auto kFingerprint = Int8::kFingerprint;
 
 // case: int8_training_with_lockstep
-// error: attune::Int8TrainingWith: the plan must compute one sequence at a time
+// error: attune::Int8TrainingWith, WeightsIn, GradientsIn: the plan inside must compute one sequence at a time
 using Layer = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 16, .d_out = 16}>;
 attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW, 17,
                 attune::Int8TrainingWith<attune::Lockstep>>
@@ -284,3 +284,41 @@ attune::Trainer<Encoder, attune::MeanSquaredError, attune::AdamW, 1,
 attune::Status train(const Encoder::Input& x, const Encoder::Output& y) {
   return trainer.step(x, y, {}).status;
 }
+
+// case: working_weights_of_another_model
+// error: attune::WeightsIn: the weights are those of another model or plan; declare WorkingWeights<Model>
+using Model = attune::Linear<attune::LinearShape{2, 3, 3}>;
+using Other = attune::Linear<attune::LinearShape{2, 3, 4}>;
+attune::WorkingWeights<Model> weights;
+attune::Trainer<Other, attune::MeanSquaredError, attune::AdamW, 1, attune::WeightsIn<weights>> trainer;
+
+// case: working_weights_in_floats_for_training_in_integers
+// error: attune::WeightsIn: the weights are those of another model or plan; declare WorkingWeights<Model>
+using Model = attune::Linear<attune::LinearShape{1, 16, 16}>;
+attune::WorkingWeights<Model> weights;
+attune::Trainer<Model, attune::MeanSquaredError, attune::AdamW, 1,
+                attune::WeightsIn<weights, attune::Int8Training>>
+    trainer;
+
+// case: integers_around_working_weights
+// error: attune::Int8TrainingWith: the plan inside has weights of its own; for a place of the integers, use
+using Model = attune::Linear<attune::LinearShape{1, 16, 16}>;
+attune::WorkingWeights<Model> weights;
+attune::Trainer<Model, attune::MeanSquaredError, attune::AdamW, 1,
+                attune::Int8TrainingWith<attune::WeightsIn<weights>>>
+    trainer;
+
+// case: placed_gradients_of_another_model
+// error: attune::GradientsIn: the gradients are those of another model; declare PlacedGradients<Model>
+using Model = attune::Linear<attune::LinearShape{2, 3, 3}>;
+using Other = attune::Linear<attune::LinearShape{2, 3, 4}>;
+attune::PlacedGradients<Model> gradients;
+attune::Trainer<Other, attune::MeanSquaredError, attune::AdamW, 2, attune::GradientsIn<gradients>> trainer;
+
+// case: placed_gradients_that_are_not_kept
+// error: attune::GradientsIn: UpdateInBackward keeps no gradients to place
+using Model = attune::Linear<attune::LinearShape{2, 3, 3}>;
+attune::PlacedGradients<Model> gradients;
+attune::Trainer<Model, attune::MeanSquaredError, attune::AdamW, 1,
+                attune::GradientsIn<gradients, attune::UpdateInBackward>>
+    trainer;

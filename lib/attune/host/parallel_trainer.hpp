@@ -45,7 +45,7 @@ namespace detail {
 template <class Plan, class Model>
 constexpr bool check_parallel_plan() {
   constexpr bool kParallel = [] {
-    if constexpr (std::is_base_of_v<BySequence, Plan> && !requires { Plan::buffers(); }) {
+    if constexpr (std::is_base_of_v<BySequence, Plan> && !attune::detail::kPlacesMemory<Plan>) {
       return std::is_same_v<typename Plan::template Gradients<Model>, typename Model::Parameters>;
     } else {
       return false;

@@ -67,9 +67,21 @@ template <class Plan>
 constexpr auto plan_by_sequence() {
   constexpr bool kBySequence = std::is_base_of_v<BySequence, Plan>;
   static_assert(Holds<kBySequence>,
-                "attune::Int8TrainingWith: the plan must compute one sequence at a time: BySequence, "
-                "UpdateInBackward or InSharedBuffers<buffers>; Lockstep trains in floats");
+                "attune::Int8TrainingWith, WeightsIn, GradientsIn: the plan inside must compute one sequence "
+                "at a time: "
+                "BySequence, UpdateInBackward or InSharedBuffers<buffers>");
   return std::conditional_t<kBySequence, Plan, BySequence>{};
+}
+
+/// Integers are weights of their own.
+template <class Plan, class Model>
+constexpr bool check_own_weights() {
+  constexpr bool kOwn = !kOwnWeights<typename Plan::template BatchExecutor<Model>>;
+  static_assert(
+      Holds<kOwn>,
+      "attune::Int8TrainingWith: the plan inside has weights of its own; for a place of the integers, "
+      "use WeightsIn<weights, Int8Training>");
+  return kOwn;
 }
 
 }  // namespace detail
@@ -85,7 +97,9 @@ struct Int8TrainingWith : decltype(detail::plan_by_sequence<Plan>()) {
   using With = Int8TrainingWith<detail::PlanWith<decltype(detail::plan_by_sequence<Plan>()), Optimizer>>;
   /// The integers of the weights.
   template <class Model>
-  using BatchExecutor = detail::Int8Executor<Model>;
+  using BatchExecutor =
+      std::conditional_t<detail::check_own_weights<Plan, Model>(), detail::Int8Executor<Model>,
+                         typename Plan::template BatchExecutor<Model>>;
 };
 /// The plan that multiplies integers and adds up the gradients of a batch.
 using Int8Training = Int8TrainingWith<BySequence>;

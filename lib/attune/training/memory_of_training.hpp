@@ -5,6 +5,7 @@
 
 #include <attune/core/memory.hpp>
 #include <attune/execution/layer.hpp>
+#include <attune/training/placement.hpp>
 #include <attune/training/shared_buffers.hpp>
 #include <attune/training/state.hpp>
 
@@ -16,7 +17,7 @@ constexpr MemoryReport memory_of_training() {
   using State = TrainingState<Model, Optimizer>;
   using Work = TrainerBuffersOf<Plan, Model>;
   MemoryReport report{.parameters = sizeof(typename State::Parameters),
-                      .gradients = sizeof(typename Plan::template Gradients<Model>),
+                      .gradients = GradientsOfTrainer<Plan, Model>::kOwnBytes,
                       .moments = kBytes<typename State::Moments>,
                       .tape = Work::kTapeBytes,
                       .scratch = Work::kScratchBytes};

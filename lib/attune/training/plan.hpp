@@ -86,6 +86,13 @@ template <class BatchExecutor>
 void parameters_changed([[maybe_unused]] BatchExecutor& executor) {
   if constexpr (kOwnWeights<BatchExecutor>) executor.invalidate();
 }
+/// Whether the memory of a plan's trainers, or a part of it, lies outside of them.
+template <class Plan>
+inline constexpr bool kPlacesMemory = requires {
+  Plan::buffers();
+}
+|| requires { Plan::working_weights(); }
+|| requires { Plan::placed_gradients(); };
 /// The context of a call in the plan's arithmetic.
 template <class Model, class BatchExecutor, class Mask, class Slices = RunToCompletion>
 constexpr auto context_in_plan(const Mask& mask ATTUNE_LIFETIME_BOUND, const Slices& slices = {}) {

@@ -26,6 +26,7 @@
 #include <attune/training/loss.hpp>
 #include <attune/training/memory_of_training.hpp>
 #include <attune/training/optimizer.hpp>
+#include <attune/training/placement.hpp>
 #include <attune/training/plan.hpp>
 #include <attune/training/sgd.hpp>
 #include <attune/training/shared_buffers.hpp>
@@ -92,8 +93,8 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
       } else {
         static_assert(detail::Holds<std::is_same_v<Clipping, NoClipping>>,
                       "attune::Trainer: UpdateInBackward has no gradients to clip; pass NoClipping{}");
-        return detail::step_in_backward<Model>(state_, executor_, gradients_, work_, inputs, targets, options,
-                                               detail::mask_of(masks, 0), loss);
+        return detail::step_in_backward<Model>(state_, executor_, gradients_.values(), work_, inputs, targets,
+                                               options, detail::mask_of(masks, 0), loss);
       }
     }
   }
@@ -220,7 +221,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
 
   [[nodiscard]] const Parameters& parameters() const { return state_.parameters; }
   /// Gradients of the sum of accumulated losses, before division by the batch and before clipping.
-  [[nodiscard]] const Gradients& gradients() const requires kKeepsGradients { return gradients_; }
+  [[nodiscard]] const Gradients& gradients() const requires kKeepsGradients { return gradients_.values(); }
   /// The tape of the last predict(), with attention weights. Not for models with dropout, which predict
   /// without a tape.
   [[nodiscard]] const auto& tape() const requires(!kDrops) { return work_.tape(); }
@@ -260,12 +261,14 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   template <class, class, int>
   friend class PredictionInSlices;
 
+  // Whether placed gradients are free, or have this trainer's batch.
+  [[nodiscard]] bool has_gradients() const { return gradients_.free_for(this, sums_.sequences); }
   Status may_accumulate() const {
-    if (work_.under_way()) return Status::kUnderWay;
+    if (work_.under_way() || !has_gradients()) return Status::kUnderWay;
     return sums_.sequences == batch ? Status::kFullBatch : state_.ready();
   }
   Status may_update(int sequences) const {
-    if (work_.under_way()) return Status::kUnderWay;
+    if (work_.under_way() || !has_gradients()) return Status::kUnderWay;
     if (const Status status = state_.ready(); status != Status::kOk) return status;
     return sums_.sequences < sequences ? Status::kIncompleteBatch : Status::kOk;
   }
@@ -312,13 +315,19 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     if constexpr (Work::kShared && kDrops) {
       context.stage([&] { stand_at_masks(); });
     }
-    if (const Status loaded = load_weights(context); loaded != Status::kOk) return loaded;
-    const Status status = detail::forward_loss<Computed>(context, weights(), x, output, tape, scratch, target,
-                                                         loss, added, on_output);
-    if (status != Status::kOk) return status;
+    gradients_.give_to(this);
+    Status status = load_weights(context);
+    if (status == Status::kOk) {
+      status = detail::forward_loss<Computed>(context, weights(), x, output, tape, scratch, target, loss,
+                                              added, on_output);
+    }
+    if (status != Status::kOk) {
+      if (sums_.sequences == 0) gradients_.give_to(nullptr);
+      return status;
+    }
     context.inside([&]() ATTUNE_INLINE_LAMBDA {
       detail::backward_in<Computed>(context, weights(), x, tape, ConstView<typename Model::Output>(output),
-                                    NoGradient{}, gradients_, scratch);
+                                    NoGradient{}, gradients_.values(), scratch);
     });
     context.stage([&]() ATTUNE_INLINE_LAMBDA {
       sums_.add(added);
@@ -330,7 +339,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   template <class Clipping, class Masks>
   ATTUNE_INLINE Result step_over_batch(BatchInputView inputs, BatchTargetView targets, const Options& options,
                                        const Clipping& clipping, const Masks& masks, const Loss& loss) {
-    if (work_.under_way()) return Result::refused(Status::kUnderWay);
+    if (work_.under_way() || !has_gradients()) return Result::refused(Status::kUnderWay);
     if (const Status status = state_.ready(); status != Status::kOk) return Result::refused(status);
     if (sums_.sequences > 0) discard();
     [[maybe_unused]] bool loaded = false;
@@ -344,7 +353,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
           const bool added = executor_.accumulate(
               Inputs::at(inputs, sums_.sequences),
               [&](int s) { return Targets::at(targets, sums_.sequences + s); }, work_.tape(),
-              detail::mask_of(masks, sums_.sequences), loss, gradients_, sums_);
+              detail::mask_of(masks, sums_.sequences), loss, gradients_.values(), sums_);
           if (added) {
             skip_masks(work_.tape(), kLanes);
           } else {
@@ -373,7 +382,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
                             detail::BatchUpdate<Optimizer>& update, const Call& context) {
     context.stage([&]() ATTUNE_INLINE_LAMBDA {
       ::new (static_cast<void*>(&update)) detail::BatchUpdate<Optimizer>(
-          detail::begin_update<Loss>(state_, gradients_, sums_.total(), options, clipping));
+          detail::begin_update<Loss>(state_, gradients_.values(), sums_.total(), options, clipping));
       if constexpr (!Call::kRunsToCompletion) {
         if (update.result.ok()) {
           sums_.sequences = -sums_.sequences;
@@ -386,12 +395,13 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
       if (status == Status::kNotFinite || status == Status::kNoTargets) discard();
     });
     if (!update.result.ok()) return;
-    detail::update_and_clear_all<Optimizer>(update.coefficients, state_.parameters, gradients_,
+    detail::update_and_clear_all<Optimizer>(update.coefficients, state_.parameters, gradients_.values(),
                                             state_.moments, context);
     context.stage([&]() ATTUNE_INLINE_LAMBDA {
       detail::parameters_changed(executor_);
       detail::count_step(state_, Call::kRunsToCompletion ? sums_.sequences : -sums_.sequences);
       sums_.clear();
+      gradients_.give_to(nullptr);
       if constexpr (!Call::kRunsToCompletion) {
         state_.fingerprint_of_type = State::kFingerprint;
         work_.end_pass(this);
@@ -416,14 +426,14 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     detail::parameters_changed(executor_);
     work_.end_pass(this);
     if constexpr (!Work::kShared) detail::stand_at_masks(state_, work_.tape());
-    if constexpr (kKeepsGradients) clear();
+    if constexpr (kKeepsGradients) clear_all();
   }
   void restart(Rng& rng) {
     detail::restart(state_, rng);
     detail::parameters_changed(executor_);
     work_.end_pass(this);
     if constexpr (kDrops) draw_masks(rng);
-    if constexpr (kKeepsGradients) clear();
+    if constexpr (kKeepsGradients) clear_all();
   }
 
   void draw_masks(Rng& rng) {
@@ -434,9 +444,18 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     }
   }
 
+  // Forgets the batch. Placed gradients that another trainer has taken are left.
   void clear() {
-    std::memset(static_cast<void*>(&gradients_), 0, sizeof gradients_);
+    if (has_gradients()) clear_gradients();
     sums_.clear();
+  }
+  void clear_all() {
+    clear_gradients();
+    sums_.clear();
+  }
+  void clear_gradients() {
+    std::memset(static_cast<void*>(&gradients_.values()), 0, sizeof gradients_.values());
+    gradients_.give_to(nullptr);
   }
   // Moves a tape that another trainer may have used to the masks of the next sequence.
   void stand_at_masks() {
@@ -445,7 +464,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   }
 
   State state_;
-  typename Planned::template Gradients<Model> gradients_;
+  [[no_unique_address]] detail::GradientsOfTrainer<Planned, Model> gradients_;
   [[no_unique_address]] Work work_;
   [[no_unique_address]] BatchExecutor executor_;
   detail::BatchSums<Loss, Scalar> sums_;  // its count of sequences is negative while an update is under way

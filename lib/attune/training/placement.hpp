@@ -1,0 +1,175 @@
+// Parts of a trainer in memories of their own: for controllers with a small fast RAM and a large slow one.
+//
+//   static attune::SharedBuffers<Model> buffers;         // tape and scratch         in fast RAM
+//   static attune::WorkingWeights<Model> weights;        // read by products         in fast RAM
+//   static attune::PlacedGradients<Model> gradients;     // gradients of a batch     in fast RAM
+//   [[gnu::section(".psram")]] static attune::Trainer<   // parameters and moments   in slow RAM
+//       Model, attune::CrossEntropy<>, attune::AdamW, 32,
+//       attune::WeightsIn<weights, attune::GradientsIn<gradients, attune::InSharedBuffers<buffers>>>>
+//       trainer;
+//
+// Each of the three may be left out: the trainer then has the part. No placement changes a bit or a state.
+// Memory may hold anything before initialize(), load() or resume().
+#pragma once
+
+#include <type_traits>
+
+#include <attune/core/memory.hpp>
+#include <attune/training/int8_training.hpp>
+#include <attune/training/plan.hpp>
+#include <attune/weights/weights.hpp>
+
+namespace ATTUNE_NAMESPACE {
+
+namespace detail {
+
+// A copy of the parameters, for plans whose products read the parameters.
+template <class Model>
+class CopiedWeights {
+ public:
+  using Products = FloatProducts;
+  [[nodiscard]] const auto& weights() const { return weights_; }
+  Status load(const auto& parameters) {
+    copy_parameters(parameters, weights_);
+    return Status::kOk;
+  }
+
+ private:
+  typename Model::Parameters weights_;
+};
+template <class Model, class Executor>
+using WeightsFor = std::conditional_t<kOwnWeights<Executor>, Executor, CopiedWeights<Model>>;
+
+/// The plan inside of another one. A plan with lanes is an error.
+template <class Plan>
+using PlanInside = decltype(plan_by_sequence<Plan>());
+
+}  // namespace detail
+
+/// The weights that the products of a trainer read: a copy of its parameters, or the 8-bit integers of `Plan`
+/// = Int8Training. Each update makes them anew. Trainers of one model may share them, and then each turn
+/// does.
+template <class Model, class Plan = BySequence>
+class WorkingWeights : public detail::WeightsFor<Model, typename Plan::template BatchExecutor<Model>> {
+  using Base = detail::WeightsFor<Model, typename Plan::template BatchExecutor<Model>>;
+
+ public:
+  /// Makes the weights of `parameters`, unless they are. Returns kNotFinite if one cannot be an integer.
+  template <class Set>
+  Status load(const Set& parameters) {
+    if (of_ == &parameters) return Status::kOk;
+    if constexpr (requires(Base & base) { base.invalidate(); }) Base::invalidate();
+    const Status status = Base::load(parameters);
+    of_ = status == Status::kOk ? &parameters : nullptr;
+    return status;
+  }
+  /// Marks the weights as outdated: parameters have changed.
+  void invalidate() { of_ = nullptr; }
+
+ private:
+  const void* of_;  // whose they are
+};
+
+/// The gradients of a trainer that adds up batches. Trainers of one model may share them, one batch at a
+/// time: the others return kUnderWay until update() or discard(). One that is initialized takes them.
+template <class Model>
+struct PlacedGradients {
+  typename Model::Parameters values;
+  const void* of;  // the trainer whose batch they have
+};
+
+namespace detail {
+
+// The executor of a plan with weights in an object of their own.
+template <auto& shared>
+struct ExecutorWithWeights {
+  static constexpr int kSequences = 1;
+  using Products = typename std::remove_cvref_t<decltype(shared)>::Products;
+  static constexpr MemoryReport memory() { return {}; }
+  [[nodiscard]] static const auto& weights() { return shared.weights(); }
+  static void invalidate() { shared.invalidate(); }
+  static Status load(const auto& parameters) { return shared.load(parameters); }
+};
+
+template <class Weights, class Model, class Plan>
+constexpr bool check_working_weights() {
+  constexpr bool kFit =
+      std::is_base_of_v<WeightsFor<Model, typename Plan::template BatchExecutor<Model>>, Weights>;
+  static_assert(Holds<kFit>,
+                "attune::WeightsIn: the weights are those of another model or plan; declare "
+                "WorkingWeights<Model>, or WorkingWeights<Model, Int8Training> for training in integers");
+  return kFit;
+}
+template <class Gradients, class Model, class Plan>
+constexpr bool check_placed_gradients() {
+  constexpr bool kKept = std::is_same_v<typename Plan::template Gradients<Model>, typename Model::Parameters>;
+  constexpr bool kFit = std::is_same_v<Gradients, PlacedGradients<Model>>;
+  static_assert(Holds<kKept>,
+                "attune::GradientsIn: UpdateInBackward keeps no gradients to place; leave out "
+                "GradientsIn, or the plan inside it");
+  static_assert(Holds<(kFit || !kKept)>,
+                "attune::GradientsIn: the gradients are those of another model; declare "
+                "PlacedGradients<Model>");
+  return kKept && kFit;
+}
+
+// A trainer's own gradients, or a reference to placed ones. free_for() is whether a trainer with so many
+// sequences in its batch may go on with it.
+template <class Plan, class Model>
+class GradientsOfTrainer {
+ public:
+  static constexpr std::size_t kOwnBytes = sizeof(typename Plan::template Gradients<Model>);
+  auto& values() { return values_; }
+  [[nodiscard]] const auto& values() const { return values_; }
+  static constexpr bool free_for(const void*, int) { return true; }
+  static constexpr void give_to(const void*) {}
+
+ private:
+  typename Plan::template Gradients<Model> values_;
+};
+template <class Plan, class Model>
+  requires std::is_same_v<std::remove_cvref_t<decltype(Plan::placed_gradients())>, PlacedGradients<Model>>
+class GradientsOfTrainer<Plan, Model> {
+ public:
+  static constexpr std::size_t kOwnBytes = 0;
+  static auto& values() { return Plan::placed_gradients().values; }
+  static bool free_for(const void* trainer, int sequences) {
+    const void* const of = Plan::placed_gradients().of;
+    return of == trainer || (of == nullptr && sequences == 0);
+  }
+  static void give_to(const void* trainer) { Plan::placed_gradients().of = trainer; }
+};
+
+}  // namespace detail
+
+/// `Plan` with its weights in an object of their own, a WorkingWeights that lives as long as the program.
+template <auto& shared, class Plan = BySequence>
+struct WeightsIn : detail::PlanInside<Plan> {
+  /// The plan for an optimizer.
+  template <class Optimizer>
+  using With = WeightsIn<shared, detail::PlanWith<detail::PlanInside<Plan>, Optimizer>>;
+  /// The weights.
+  static auto& working_weights() { return shared; }
+  /// Reads and makes them.
+  template <class Model>
+  using BatchExecutor =
+      std::conditional_t<detail::check_working_weights<std::remove_cvref_t<decltype(shared)>, Model, Plan>(),
+                         detail::ExecutorWithWeights<shared>, typename Plan::template BatchExecutor<Model>>;
+};
+
+/// `Plan` with its gradients in an object of their own, a PlacedGradients that lives as long as the program.
+template <auto& shared, class Plan = BySequence>
+struct GradientsIn : detail::PlanInside<Plan> {
+  /// The plan for an optimizer.
+  template <class Optimizer>
+  using With = GradientsIn<shared, detail::PlanWith<detail::PlanInside<Plan>, Optimizer>>;
+  /// The gradients.
+  static auto& placed_gradients() { return shared; }
+  /// The set of gradients.
+  template <class Model>
+  using Gradients =
+      std::conditional_t<detail::check_placed_gradients<std::remove_cvref_t<decltype(shared)>, Model, Plan>(),
+                         typename Model::Parameters, typename Plan::template Gradients<Model>>;
+};
+
+}  // namespace ATTUNE_NAMESPACE
