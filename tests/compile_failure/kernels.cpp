@@ -260,11 +260,11 @@ void use(attune::MatrixView<float, 3, 2> x) { read(x); }
 // case: x87_arithmetic
 // Clang does not have the option for x86-64.
 // options by gcc: -mfpmath=387
-// error by gcc: attune: this FPU keeps floats in more bits, so results differ; on x86 compile with -msse2 -mfpmath=sse
+// error by gcc: attune: this FPU keeps floats in extra precision, so results differ; on x86 compile with -msse2 -mfpmath=sse
 #include <attune/attune.hpp>
 
 // case: int8_products_continued
-// error: attune::kernels::Int8Products: a part of the terms has its own scales, so sums of integers do not continue; multiply all terms in one call, or add blocks with NextBlock
+// error: attune::kernels::Int8Products: a part of the terms has its own scales, so integer sums cannot be continued; multiply all terms in one call, or add blocks with NextBlock
 attune::Tensor<float, 4, 20> a;
 attune::Tensor<float, 20, 5> b;
 attune::Tensor<float, 4, 5> c;

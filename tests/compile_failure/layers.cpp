@@ -111,5 +111,5 @@ attune::Conv1d<attune::Conv1dShape{.seq_len = 4, .d_in = 2, .d_out = 2, .kernel 
 attune::GroupNorm<attune::GroupNormShape{.rows = 2, .d_model = 5, .groups = 2}>::Output y;
 
 // case: learned_positions_from_an_offset
-// error: attune::LearnedPositions: the table has the rows in use only, from position 0; leave first at 0
+// error: attune::LearnedPositions: the table has only the rows in use, from position 0; leave first at 0
 attune::LearnedPositions<attune::PositionShape{.seq_len = 2, .d_model = 4, .first = 2}>::Output y;

@@ -211,11 +211,11 @@ const auto next = attune::sample(logits, {}, rng, scratch);
 // case: numbers_that_are_none
 // Options beyond what they can be, infinity among them.
 // error: attune::LowRank: alpha must be in [1e-30, 1e30]
-// error: attune::MultiHeadAttention: offset must not be negative, nor above 2^30
-// error: attune::RotaryPositions: base must be above 1, and at most 1e300
-// error: attune::SinusoidalPositions: base must be above 1, and at most 1e300
+// error: attune::MultiHeadAttention: offset must be in [0, 2^30]
+// error: attune::RotaryPositions: base must be in (1, 1e300]
+// error: attune::SinusoidalPositions: base must be in (1, 1e300]
 // error: attune::Huber: delta must be at least 1e-30
-// error: attune::LayerNorm, RmsNorm, DeviationNorm: epsilon must not be negative, nor above 1e30
+// error: attune::LayerNorm, RmsNorm, DeviationNorm: epsilon must be in [0, 1e30]
 // error: attune::KeyValueCache: a cache keeps at most 2^28 tokens and 2^28 sinks
 // errors: 7  seven mistakes
 // kilobytes: 10  seven mistakes

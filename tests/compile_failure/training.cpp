@@ -160,7 +160,7 @@ std::array<attune::KeyPaddingMask<4>, 3> masks;
 int main() { return trainer.step(x, target, {}, attune::NoClipping{}, masks).ok(); }
 
 // case: noise_exponent_beside_smoothing
-// error: attune::CrossEntropy: noise_exponent and label_smoothing exclude each other; choose one
+// error: attune::CrossEntropy: noise_exponent and label_smoothing are mutually exclusive; choose one
 using Loss = attune::CrossEntropy<attune::CrossEntropyOptions{.label_smoothing = 0.1, .noise_exponent = 0.7}>;
 constexpr bool kMean = Loss::kMeanOverBatch;
 

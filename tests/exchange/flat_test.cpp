@@ -51,7 +51,7 @@ TEST(Flat, takes_spans_of_any_extent) {
   EXPECT_EQ(values[8], 9.0f);
 }
 
-TEST(Flat, of_another_count_changes_nothing) {
+TEST(Flat, with_another_count_changes_nothing) {
   float values[10] = {};
   Parameters parameters = kParameters;
   for (const std::size_t count : {0u, 8u, 10u}) {
@@ -62,7 +62,7 @@ TEST(Flat, of_another_count_changes_nothing) {
   for (const float value : values) EXPECT_EQ(value, 0.0f);
 }
 
-TEST(Flat, may_be_referred_to_where_it_stands) {
+TEST(Flat, can_be_referenced_in_place) {
   constexpr float kSample[2] = {1, -1};
   Model::Output of_copy, of_references;
   Model::InferenceScratch scratch;

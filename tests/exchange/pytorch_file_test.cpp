@@ -69,7 +69,7 @@ TEST(PyTorchFile, a_head_with_the_bytes_of_the_embedding_is_known_as_its_alias) 
   EXPECT_EQ(number_at(untied, 7), 11.0f);
 }
 
-TEST(PyTorchFile, an_alias_of_other_values_is_refused_and_one_that_is_not_there_is_not_missed) {
+TEST(PyTorchFile, an_alias_with_other_values_is_refused_and_a_missing_one_is_ignored) {
   Model::Parameters parameters;
   const MemoryFile untied = tied_file(12);
   const SafetensorsResult result = read_safetensors<Names>(untied, parameters);

@@ -7,29 +7,28 @@
 #include "exchange/expect_tensors.hpp"
 
 using namespace attune;
-using check::expect_tensors, check::kDecoder, check::kEncoder, check::Named;
+using check::expect_tensors, check::kDecoder, check::kEncoder;
 
 TEST(PyTorchLayers, match_the_modules_of_pytorch) {
-  expect_tensors<PyTorchModule<Linear<LinearShape{5, 3, 7}>>>({{"bias", 7}, {"weight", 7, 3}});
-  expect_tensors<PyTorchModule<Linear<LinearShape{5, 3, 7, false}>>>({{"weight", 7, 3}});
-  expect_tensors<PyTorchModule<LayerNorm<NormShape{5, 6}>>>({{"bias", 6}, {"weight", 6}});
-  expect_tensors<PyTorchModule<RmsNorm<NormShape{5, 6}>>>({{"weight", 6}});
+  expect_tensors<PyTorchModule<Linear<LinearShape{5, 3, 7}>>>("*[7,3]");
+  expect_tensors<PyTorchModule<Linear<LinearShape{5, 3, 7, false}>>>("weight[7,3]");
+  expect_tensors<PyTorchModule<LayerNorm<NormShape{5, 6}>>>("*[6]");
+  expect_tensors<PyTorchModule<RmsNorm<NormShape{5, 6}>>>("weight[6]");
   expect_tensors<PyTorchModule<Embedding<EmbeddingShape{.seq_len = 5, .vocabulary = 9, .d_model = 6}>>>(
-      {{"weight", 9, 6}});
+      "weight[9,6]");
   expect_tensors<PyTorchModule<TokenType<TokenTypeShape{.seq_len = 5, .d_model = 6, .types = 2}>>>(
-      {{"weight", 2, 6}});
+      "weight[2,6]");
   expect_tensors<PyTorchModule<FeedForward<FeedForwardShape{.rows = 5, .d_model = 6, .d_ff = 7}>>>(
-      {{"linear1.bias", 7}, {"linear1.weight", 7, 6}, {"linear2.bias", 6}, {"linear2.weight", 6, 7}});
+      "linear1.*[7,6] linear2.*[6,7]");
 }
 
 TEST(PyTorchLayers, of_attention_are_packed_unless_keys_or_values_have_another_width) {
   constexpr AttentionShape kSelf{.seq_len = 5, .d_model = 6, .num_heads = 2};
   constexpr AttentionShape kCross{.seq_len = 5, .d_model = 6, .num_heads = 2, .d_key = 4, .bias = false};
   using Self = PyTorchModule<MultiHeadAttention<kSelf>>;
-  expect_tensors<Self>(
-      {{"in_proj_bias", 18}, {"in_proj_weight", 18, 6}, {"out_proj.bias", 6}, {"out_proj.weight", 6, 6}});
+  expect_tensors<Self>("in_proj_bias[18] in_proj_weight[18,6] out_proj.*[6,6]");
   expect_tensors<PyTorchModule<MultiHeadAttention<kCross>>>(
-      {{"k_proj_weight", 6, 4}, {"out_proj.weight", 6, 6}, {"q_proj_weight", 6, 6}, {"v_proj_weight", 6, 6}});
+      "k_proj_weight[6,4] out_proj.weight[6,6] q_proj_weight[6,6] v_proj_weight[6,6]");
 }
 
 TEST(PyTorchLayers, of_attention_with_grouped_heads_are_four_linear_layers) {
@@ -40,61 +39,29 @@ TEST(PyTorchLayers, of_attention_with_grouped_heads_are_four_linear_layers) {
                                                       .num_kv_heads = 1,
                                                       .bias = false,
                                                       .query_key_norm = QueryKeyNorm::kLayerNorm}>>>(
-      {{"k_norm.weight", 3},
-       {"k_proj.weight", 3, 6},
-       {"out_proj.weight", 6, 6},
-       {"q_norm.weight", 3},
-       {"q_proj.weight", 6, 6},
-       {"v_proj.weight", 3, 6}});
+      "k_norm.weight[3] k_proj.weight[3,6] out_proj.weight[6,6] q_norm.weight[3] q_proj.weight[6,6] "
+      "v_proj.weight[3,6]");
 }
 
 TEST(PyTorchLayers, attention_without_output_bias_becomes_four_linear_layers) {
   constexpr AttentionShape kShape{.seq_len = 2, .d_model = 6, .num_heads = 2, .output_bias = false};
-  expect_tensors<PyTorchModule<MultiHeadAttention<kShape>>>({{"k_proj.bias", 6},
-                                                             {"k_proj.weight", 6, 6},
-                                                             {"out_proj.weight", 6, 6},
-                                                             {"q_proj.bias", 6},
-                                                             {"q_proj.weight", 6, 6},
-                                                             {"v_proj.bias", 6},
-                                                             {"v_proj.weight", 6, 6}});
+  expect_tensors<PyTorchModule<MultiHeadAttention<kShape>>>(
+      "k_proj.*[6,6] out_proj.weight[6,6] q_proj.*[6,6] v_proj.*[6,6]");
 }
 
 TEST(PyTorchLayers, of_a_network_that_is_an_nn_sequential) {
   static constexpr EncoderLayerNames kNames{.linear1 = "0", .linear2 = "2"};
   using Network = FeedForward<FeedForwardShape{.rows = 5, .d_model = 6, .d_ff = 7}>;
-  expect_tensors<HuggingFaceModule<kNames, Sequential<Network>, "mlp">>(
-      {{"mlp.0.bias", 7}, {"mlp.0.weight", 7, 6}, {"mlp.2.bias", 6}, {"mlp.2.weight", 6, 7}});
+  expect_tensors<HuggingFaceModule<kNames, Sequential<Network>, "mlp">>("mlp.0.*[7,6] mlp.2.*[6,7]");
 }
 
 TEST(PyTorchLayers, of_transformer_layers) {
-  expect_tensors<PyTorchModule<EncoderLayer<kEncoder>>>({{"linear1.bias", 7},
-                                                         {"linear1.weight", 7, 6},
-                                                         {"linear2.bias", 6},
-                                                         {"linear2.weight", 6, 7},
-                                                         {"norm1.bias", 6},
-                                                         {"norm1.weight", 6},
-                                                         {"norm2.bias", 6},
-                                                         {"norm2.weight", 6},
-                                                         {"self_attn.in_proj_bias", 18},
-                                                         {"self_attn.in_proj_weight", 18, 6},
-                                                         {"self_attn.out_proj.bias", 6},
-                                                         {"self_attn.out_proj.weight", 6, 6}});
-  expect_tensors<PyTorchModule<DecoderLayer<kDecoder>>>({{"linear1.bias", 7},
-                                                         {"linear1.weight", 7, 6},
-                                                         {"linear2.bias", 6},
-                                                         {"linear2.weight", 6, 7},
-                                                         {"multihead_attn.in_proj_bias", 18},
-                                                         {"multihead_attn.in_proj_weight", 18, 6},
-                                                         {"multihead_attn.out_proj.bias", 6},
-                                                         {"multihead_attn.out_proj.weight", 6, 6},
-                                                         {"norm1.bias", 6},
-                                                         {"norm1.weight", 6},
-                                                         {"norm2.bias", 6},
-                                                         {"norm2.weight", 6},
-                                                         {"norm3.bias", 6},
-                                                         {"norm3.weight", 6},
-                                                         {"self_attn.in_proj_bias", 18},
-                                                         {"self_attn.in_proj_weight", 18, 6},
-                                                         {"self_attn.out_proj.bias", 6},
-                                                         {"self_attn.out_proj.weight", 6, 6}});
+  expect_tensors<PyTorchModule<EncoderLayer<kEncoder>>>(
+      "linear1.*[7,6] linear2.*[6,7] norm1.*[6] norm2.*[6] self_attn.in_proj_bias[18] "
+      "self_attn.in_proj_weight[18,6] self_attn.out_proj.*[6,6]");
+  expect_tensors<PyTorchModule<DecoderLayer<kDecoder>>>(
+      "linear1.*[7,6] linear2.*[6,7] multihead_attn.in_proj_bias[18] "
+      "multihead_attn.in_proj_weight[18,6] multihead_attn.out_proj.*[6,6] norm1.*[6] norm2.*[6] "
+      "norm3.*[6] self_attn.in_proj_bias[18] self_attn.in_proj_weight[18,6] "
+      "self_attn.out_proj.*[6,6]");
 }

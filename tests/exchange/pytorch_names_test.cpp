@@ -9,13 +9,13 @@
 #include "exchange/expect_tensors.hpp"
 
 using namespace attune;
-using check::expect_tensors, check::kDecoder, check::kEncoder, check::Named;
+using check::expect_tensors, check::kDecoder, check::kEncoder;
 
 TEST(PyTorchNames, of_layers_within_a_residual_are_given_one_by_one) {
   using Square = Linear<LinearShape{5, 6, 6, false}>;
   using Model = Sequential<Residual<Sequential<Square, Relu<5, 6>, Square>>, Residual<Square>>;
   expect_tensors<PyTorchModule<Model, "up", "down", "last">>(
-      {{"down.weight", 6, 6}, {"last.weight", 6, 6}, {"up.weight", 6, 6}});
+      "down.weight[6,6] last.weight[6,6] up.weight[6,6]");
 }
 TEST(PyTorchNames, user_modules_name_their_parts_with_parameters) {
   using Model =
@@ -23,47 +23,37 @@ TEST(PyTorchNames, user_modules_name_their_parts_with_parameters) {
                  Repeat<2, Residual<Linear<LinearShape{5, 6, 6, false}>>>,
                  Pooling<PoolingShape{.seq_len = 5, .d_model = 6}>, Linear<LinearShape{1, 6, 2, false}>>;
   using Names = PyTorchModule<Model, "embed", "pos", "net.layers", "head">;
-  expect_tensors<Names>({{"embed.weight", 6, 3},
-                         {"head.weight", 2, 6},
-                         {"net.layers.0.weight", 6, 6},
-                         {"net.layers.1.weight", 6, 6},
-                         {"pos", 5, 6}});
-  expect_tensors<PyTorchPart<Names, "digits">>({{"digits.embed.weight", 6, 3},
-                                                {"digits.head.weight", 2, 6},
-                                                {"digits.net.layers.0.weight", 6, 6},
-                                                {"digits.net.layers.1.weight", 6, 6},
-                                                {"digits.pos", 5, 6}});
+  expect_tensors<Names>(
+      "embed.weight[6,3] head.weight[2,6] net.layers.0.weight[6,6] net.layers.1.weight[6,6] "
+      "pos[5,6]");
+  expect_tensors<PyTorchPart<Names, "digits">>(
+      "digits.embed.weight[6,3] digits.head.weight[2,6] digits.net.layers.0.weight[6,6] "
+      "digits.net.layers.1.weight[6,6] digits.pos[5,6]");
   // Without names it is an nn.Sequential, which counts what has no parameters, too.
-  expect_tensors<PyTorchModule<Model>>(
-      {{"0.weight", 6, 3}, {"1", 5, 6}, {"2.0.weight", 6, 6}, {"2.1.weight", 6, 6}, {"4.weight", 2, 6}});
+  expect_tensors<PyTorchModule<Model>>("0.weight[6,3] 1[5,6] 2.0.weight[6,6] 2.1.weight[6,6] 4.weight[2,6]");
 }
 
 TEST(PyTorchNames, of_a_sequential_in_a_sequential_are_given_layer_by_layer_frozen_or_not) {
   using Backbone = Sequential<Linear<LinearShape{5, 3, 6}>, LearnedPositions<PositionShape{5, 6}>>;
   static constexpr Backbone::Parameters kBackbone{};
   using Head = Linear<LinearShape{5, 6, 2}>;
-  const std::initializer_list<Named> expected = {
-      {"embed.bias", 6}, {"embed.weight", 6, 3}, {"head.bias", 2}, {"head.weight", 2, 6}, {"pos", 5, 6}};
+  constexpr std::string_view expected = "embed.*[6,3] head.*[2,6] pos[5,6]";
   expect_tensors<PyTorchModule<Sequential<Backbone, Head>, "embed", "pos", "head">>(expected);
   expect_tensors<PyTorchModule<Sequential<Frozen<Backbone, kBackbone>, Head>, "embed", "pos", "head">>(
       expected);
   expect_tensors<
       PyTorchModule<Sequential<BiasesAndNorms<Backbone, kBackbone>, Head>, "embed", "pos", "head">>(expected);
   expect_tensors<PyTorchModule<Sequential<Frozen<Backbone, kBackbone>, Head>>>(
-      {{"0.0.bias", 6}, {"0.0.weight", 6, 3}, {"0.1", 5, 6}, {"1.bias", 2}, {"1.weight", 2, 6}});
+      "0.0.*[6,3] 0.1[5,6] 1.*[2,6]");
   // Constants within other layers have their names, too.
   using Square = Linear<LinearShape{5, 6, 6, false}>;
   static constexpr Square::Parameters kSquare{};
   using Constant = Frozen<Square, kSquare>;
-  const std::initializer_list<Named> repeated = {{"a.0.weight", 6, 6},
-                                                 {"a.1.weight", 6, 6},
-                                                 {"b.weight", 6, 6},
-                                                 {"head.bias", 2},
-                                                 {"head.weight", 2, 6}};
+  constexpr std::string_view repeated = "a.0.weight[6,6] a.1.weight[6,6] b.weight[6,6] head.*[2,6]";
   expect_tensors<PyTorchModule<Sequential<Repeat<2, Constant>, Residual<Constant>, Head>, "a", "b", "head">>(
       repeated);
   expect_tensors<PyTorchModule<Sequential<Repeat<2, Constant>, Head>>>(
-      {{"0.0.weight", 6, 6}, {"0.1.weight", 6, 6}, {"1.bias", 2}, {"1.weight", 2, 6}});
+      "0.0.weight[6,6] 0.1.weight[6,6] 1.*[2,6]");
 }
 
 namespace {
@@ -97,11 +87,10 @@ struct OfOneFeature {
 }  // namespace
 
 TEST(PyTorchNames, own_layers_use_their_field_names) {
-  expect_tensors<PyTorchModule<Scale<2, 5>>>({{"slope", 5}});
+  expect_tensors<PyTorchModule<Scale<2, 5>>>("slope[5]");
 }
 TEST(PyTorchNames, own_layers_have_vectors_by_type_not_by_size) {
-  expect_tensors<PyTorchModule<OfOneFeature>>(
-      {{"bias", 5}, {"shifts", 2, 5}, {"table", 1, 5}, {"weight", 5, 1}});
+  expect_tensors<PyTorchModule<OfOneFeature>>("bias[5] shifts[2,5] table[1,5] weight[5,1]");
 }
 
 TEST(PyTorchNames, encoder_decoder_names_combine_both) {
@@ -113,15 +102,14 @@ TEST(PyTorchNames, encoder_decoder_names_combine_both) {
   EXPECT_GE((detail::kStateDict<PyTorchModule<Model>>.find("decoder.0.multihead_attn.in_proj_bias")), 0);
 }
 
-TEST(PyTorchNames, for_a_model_with_constant_parts_are_the_model_s) {
+TEST(PyTorchNames, do_not_depend_on_which_parts_are_constant) {
   using Body = Linear<LinearShape{5, 3, 6}>;
   using Model = Sequential<Body, Linear<LinearShape{5, 6, 2}>>;
   static constexpr Model::Parameters kConstants{};
   using Names = PyTorchFile<PyTorchPart<PyTorchModule<Model, "body", "head">, "net">,
                             TensorShape<"net.head.bias", 1, 2>>;
   using Tuned = NamesFor<LinearProbe<Model, kConstants>, Names>;
-  expect_tensors<Tuned>(
-      {{"net.body.bias", 6}, {"net.body.weight", 6, 3}, {"net.head.bias", 2}, {"net.head.weight", 2, 6}});
+  expect_tensors<Tuned>("net.body.*[6,3] net.head.*[2,6]");
   expect_tensors<NamesFor<BiasesAndNorms<Model, kConstants>, PyTorchModule<Model, "body", "head">>>(
-      {{"body.bias", 6}, {"body.weight", 6, 3}, {"head.bias", 2}, {"head.weight", 2, 6}});
+      "body.*[6,3] head.*[2,6]");
 }

@@ -30,7 +30,7 @@ struct Names {
 
 TEST(StateDictNames, user_names_need_a_model_and_a_visit) {
   static_assert(detail::CheckedNames<Names> && detail::CheckedModel<Small>);
-  check::expect_tensors<Names>({{"both", 5}, {"table", 4, 3}});
+  check::expect_tensors<Names>("both[5] table[4,3]");
 }
 
 TEST(StateDictNames, vectors_are_biases_norms_and_appended_keys) {

@@ -120,7 +120,7 @@ TEST(WriteSafetensors, type_is_the_models) {
       R"({"bias":{"dtype":"F64","shape":[3],"data_offsets":[0,24]},"weight":{"dtype":"F64","shape":[3,2],"data_offsets":[24,72]}})");
 }
 
-TEST(WriteSafetensors, any_form_gives_the_same_file) {
+TEST(WriteSafetensors, any_weight_storage_gives_the_same_file) {
   constexpr float kTransposed[6] = {1, 2, 3, 4, 5, 6}, kBias[3] = {7, 8, 9};
   const Model::ParametersOf<TransposedReference, Reference> in_place_set{{kTransposed}, {kBias}};
   Bytes own, in_place;
@@ -151,7 +151,7 @@ using Part = PyTorchPart<PyTorchModule<Model>, "m">;
 
 }  // namespace
 
-TEST(RewriteSafetensors, all_but_the_models_values_stays_as_it_is) {
+TEST(RewriteSafetensors, changes_only_the_values_of_the_model) {
   const Bytes file = file_of(kOwnOrder, {-1, -2, 1, 2, 3, 4, 5, 6, -3, 7, 8, 9, -4});
   Model::Parameters parameters{};
   ASSERT_EQ(read_safetensors<Part>(text_of(file), parameters), Status::kOk);
@@ -168,7 +168,7 @@ TEST(RewriteSafetensors, all_but_the_models_values_stays_as_it_is) {
   EXPECT_TRUE(text_of(changed) == text_of(expected));
 }
 
-TEST(RewriteSafetensors, of_a_file_that_is_refused_nothing_is_written) {
+TEST(RewriteSafetensors, writes_nothing_for_a_refused_file) {
   const Bytes file = file_of(kOwnOrder, {-1, -2, 1, 2, 3, 4, 5, 6, -3, 7, 8, 9});
   Bytes nothing;
   EXPECT_EQ(rewrite_safetensors<Part>(text_of(file), kParameters, nothing), Status::kCutShort);

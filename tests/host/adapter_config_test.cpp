@@ -35,7 +35,7 @@ std::string with(std::string_view from, std::string_view to) {
 
 }  // namespace
 
-TEST(AdapterConfig, that_fits_has_nothing_wrong) {
+TEST(AdapterConfig, a_matching_file_has_no_problem) {
   EXPECT_EQ(host::wrong_in_adapter_config<Names>(kConfig), "");
   EXPECT_EQ(host::wrong_in_adapter_config<Names>(host::adapter_config<Names>("base")), "");
 }
@@ -118,7 +118,7 @@ TEST(AdapterConfig, fields_that_change_the_product_are_named) {
             "use_dora is true, which the model's adapters have not");
 }
 
-TEST(AdapterConfig, a_field_that_is_not_known_is_named_where_it_is_set) {
+TEST(AdapterConfig, an_unknown_field_that_is_set_is_named) {
   EXPECT_EQ(wrong_with("\"use_tomorrow\": true"),
             "use_tomorrow is true, a field that is not known here and may change the product");
   EXPECT_EQ(wrong_with("\"use_tomorrow\": 0.5"),
@@ -130,7 +130,7 @@ TEST(AdapterConfig, a_field_that_is_not_known_is_named_where_it_is_set) {
       "");
 }
 
-TEST(AdapterConfig, lists_of_modules_are_the_models) {
+TEST(AdapterConfig, lists_of_modules_come_from_the_model) {
   const auto targets = [](std::string_view list) {
     return host::wrong_in_adapter_config<Names>(with("[\"query\", \"value\"]", list));
   };

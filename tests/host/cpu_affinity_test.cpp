@@ -52,7 +52,7 @@ TEST(CpuAffinity, leaves_the_callers_affinity_alone) {
   EXPECT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
-TEST(CpuAffinity, is_shared_where_there_are_not_enough_cores) {
+TEST(CpuAffinity, is_shared_if_there_are_too_few_cores) {
   const cpu_set_t before = cores_of_this_thread();
   attune::host::ThreadPool pool(CPU_COUNT(&before) + 1);
   expect_others_may_use(pool, before, true);

@@ -40,7 +40,7 @@ TEST(Dispatch, takes_the_requested_level) {
   EXPECT_EQ(dispatch::choose(kAll, Processor::kAvx512, "avx512"), &kAll[2]);
 }
 
-TEST(Dispatch, has_nothing_where_nothing_runs) {
+TEST(Dispatch, has_no_code_if_no_level_runs) {
   EXPECT_EQ(dispatch::choose(kFused, Processor::kSse2, nullptr), nullptr);
   EXPECT_EQ(dispatch::choose(kFused, Processor::kAvx512, "sse2"), nullptr);
   EXPECT_EQ(dispatch::choose(kAll, Processor::kAvx2, "avx512"), nullptr);
@@ -54,7 +54,7 @@ TEST(Dispatch, identifies_processors_by_their_features) {
 }
 
 // Without one of its parts a level is not there: FMA; AVX2; LZCNT; AVX-512's VL; registers that are saved.
-TEST(Dispatch, asks_for_every_part_of_a_level) {
+TEST(Dispatch, requires_every_feature_of_a_level) {
   const auto without = [](dispatch::ProcessorFeatures features, unsigned dispatch::ProcessorFeatures::*word,
                           int bit) {
     features.*word &= ~(1U << bit);
@@ -89,7 +89,7 @@ TEST(Dispatch, agrees_with_the_kernel_about_this_machine) {
 }
 #endif
 
-TEST(DispatchDeathTest, ends_the_program_where_nothing_runs) {
+TEST(DispatchDeathTest, ends_the_program_if_no_level_runs) {
   const auto wish = [] {
     ::setenv("ATTUNE_PROCESSOR", "avx3", 1);
     (void)dispatch::choose(kFused);

@@ -65,18 +65,6 @@ TEST(DistributedLayers, that_add_more_than_once_have_the_bits_of_a_trainer) {
 
 #if !ATTUNE_TEST_QUICK  // compiling these takes long
 
-TEST(DistributedLayers, user_layers_have_the_bits_of_a_trainer) {
-  expect_bits_of_a_trainer<OwnModel>();
-  expect_bits_of_a_trainer<SharedLinear, attune::MeanSquaredError>();
-}
-
-TEST(DistributedLayers, in_integers_and_with_factors_of_low_rank_have_the_bits_of_a_trainer) {
-  fill_bases();
-  expect_bits_of_a_trainer<AdaptedMixed>();
-  expect_bits_of_a_trainer<Mixed, attune::CrossEntropy<>, attune::Int8Training>();
-  expect_bits_of_a_trainer<LongClassifier, attune::CrossEntropy<>, attune::Int8Training>();
-}
-
 TEST(DistributedLayers, with_dropout_and_lengths_have_the_bits_of_a_trainer) {
   std::array<attune::SequenceLength<18>, kBatch> lengths;
   for (int i = 0; i < kBatch; ++i)

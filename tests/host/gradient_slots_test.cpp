@@ -13,7 +13,7 @@ using attune::host::detail::slots_for;
 
 }  // namespace
 
-TEST(GradientSlots, are_one_a_thread_at_least_and_one_a_sequence_at_most) {
+TEST(GradientSlots, are_between_one_per_thread_and_one_per_sequence) {
   EXPECT_EQ(slots_for<Parameters>(8, 3, std::size_t{0}), 3);
   EXPECT_EQ(slots_for<Parameters>(8, 3, std::nullopt), 8);
   EXPECT_EQ(slots_for<Parameters>(2, 3, std::size_t{0}), 2);

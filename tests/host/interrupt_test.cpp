@@ -4,7 +4,7 @@
 
 using attune::host::Interrupt;
 
-TEST(Interrupt, is_noted_once_it_has_come) {
+TEST(Interrupt, is_recorded) {
   std::signal(SIGINT, SIG_DFL);
   {
     const Interrupt interrupt;
@@ -36,7 +36,7 @@ TEST(InterruptDeathTest, restores_the_previous_handler) {
   EXPECT_EXIT(afterwards(), testing::KilledBySignal(SIGINT), "");
 }
 
-TEST(Interrupt, stays_ignored_where_it_was) {
+TEST(Interrupt, stays_ignored_if_it_was_ignored) {
   std::signal(SIGINT, SIG_IGN);
   {
     const Interrupt interrupt;

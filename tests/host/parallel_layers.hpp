@@ -25,13 +25,8 @@ using Pool = attune::Pooling<attune::PoolingShape{tokens, 4}>;
 
 using TiedModel =
     attune::Tied<attune::Embedding<kWords>, attune::Sequential<EncoderOf<18>, Projection<18, 4, 4>>>;
-using Classifier = attune::Sequential<
-    attune::Embedding<kWords>, attune::LearnedPositions<attune::PositionShape{.seq_len = 18, .d_model = 4}>,
-    EncoderOf<18>, attune::LayerScale<attune::ScaleShape{18, 4}>,
-    attune::ClassToken<attune::TokenShape{18, 4}>, EncoderOf<19>, Pool<19>, Projection<1, 4, 5>>;
 using Mixed = attune::Sequential<Projection<18, 5, 4>, Convolution, EncoderOf<18>, Convolution, Pool<18>,
                                  Projection<1, 4, 5>>;
-using LongClassifier = attune::Sequential<Projection<70, 5, 4>, EncoderOf<70>, Pool<70>, Projection<1, 4, 5>>;
 using OwnModel = attune::Sequential<Projection<18, 5, 4>, DepthwiseConvolution<18, 4, 3>, PRelu<18, 4>,
                                     Pool<18>, Projection<1, 4, 5>>;
 using Dropping = attune::Sequential<
@@ -49,17 +44,6 @@ using Translator = attune::EncoderDecoder<
         attune::DecoderLayer<attune::DecoderLayerShape{
             .attention = {.seq_len = 6, .d_model = 4, .num_heads = 2}, .d_ff = 6, .memory_len = 200}>,
         Projection<6, 4, 5>>>;
-
-inline Mixed::Parameters mixed_base;
-inline Classifier::Parameters classifier_base;
-inline void fill_bases() {
-  attune::Rng rng(1);
-  check::fill_set(mixed_base, rng);
-  check::fill_set(classifier_base, rng);
-}
-using AdaptedMixed =
-    attune::Adapted<Mixed, mixed_base,
-                    attune::LowRank{.rank = 2, .roles = attune::Role::kEverything, .biases_and_norms = true}>;
 
 /// y = f(f(x)) of one Linear. Both add to the same gradients.
 struct SharedLinear {

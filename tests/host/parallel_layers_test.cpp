@@ -73,8 +73,6 @@ TEST(ParallelLayers, a_sequence_that_is_not_finite_refuses_the_step_of_a_trainer
   }
 }
 
-// Threads share a sequence of such a size. Own layers are then one stage in backward.
-
 // Threads' memory lies side by side. AddressSanitizer watches the end of dy.
 TEST(ParallelLayers, a_convolution_reads_no_row_beyond_its_gradient) {
   const auto parameters = std::make_unique<Convolution::Parameters>();
@@ -93,21 +91,6 @@ TEST(ParallelLayers, a_convolution_reads_no_row_beyond_its_gradient) {
 
 #if !ATTUNE_TEST_QUICK  // compiling these takes long; the zoo has threads, too
 
-TEST(ParallelLayers, convolutions_have_the_bits_of_a_trainer) {
-  expect_bits_of_a_trainer<Convolution>();
-  expect_bits_of_a_trainer<attune::Conv1d<attune::Conv1dShape{
-      .seq_len = 33, .d_in = 6, .d_out = 4, .kernel = 3, .padding = 1, .groups = 2}>>();
-  expect_bits_of_a_trainer<attune::Conv1d<attune::Conv1dShape{
-      .seq_len = 33, .d_in = 4, .d_out = 4, .kernel = 3, .groups = 4, .causal = true}>>();
-  expect_bits_of_a_trainer<attune::Conv2d<attune::Conv2dShape{
-      .height = 4, .width = 5, .d_in = 5, .d_out = 7, .kernel_height = 2, .kernel_width = 2}>>();
-}
-
-TEST(ParallelLayers, tied_embeddings_have_the_bits_of_a_trainer) {
-  expect_bits_of_a_trainer<TiedModel, attune::CrossEntropy<>>();
-  expect_bits_of_a_trainer<attune::Tied<attune::Embedding<kWords>, Convolution>, attune::CrossEntropy<>>();
-}
-
 TEST(ParallelLayers, sums_over_more_tokens_than_a_block_have_the_bits_of_a_trainer) {
   constexpr int kLong = attune::kernels::kDepthBlock + 8;
   expect_bits_of_a_trainer<attune::Linear<attune::LinearShape{kLong, 3, 2}>>();
@@ -125,51 +108,7 @@ TEST(ParallelLayers, sums_over_more_tokens_than_a_block_have_the_bits_of_a_train
       attune::Pooling<attune::PoolingShape{kLong, 4}>>>();
 }
 
-TEST(ParallelLayers, layers_that_add_once_have_the_bits_of_a_trainer) {
-  static_assert(attune::detail::kAddsOnce<Classifier>);
-  expect_bits_of_a_trainer<Classifier, attune::CrossEntropy<>>();
-  expect_bits_of_a_trainer<attune::MultiHeadAttention<attune::AttentionShape{
-      .seq_len = 18, .d_model = 8, .num_heads = 2, .query_key_norm = attune::QueryKeyNorm::kLayerNorm}>>();
-  expect_bits_of_a_trainer<attune::MultiHeadAttention<attune::AttentionShape{
-      .seq_len = 18, .d_model = 8, .num_heads = 2, .keep_weights = false, .add_bias_kv = true}>>();
-  expect_bits_of_a_trainer<attune::SwiGlu<attune::FeedForwardShape{18, 4, 6}>>();
-  expect_bits_of_a_trainer<attune::Embedding<kWords>>();
-  expect_bits_of_a_trainer<attune::EmbeddingSum<attune::Embedding<kWords>, attune::Embedding<kWords>>>();
-}
-
-TEST(ParallelLayers, factors_of_low_rank_have_the_bits_of_a_trainer) {
-  fill_bases();
-  expect_bits_of_a_trainer<AdaptedMixed, attune::CrossEntropy<>>();
-  expect_bits_of_a_trainer<attune::Adapted<Classifier, classifier_base,
-                                           attune::LowRank{.rank = 3, .roles = attune::Role::kEverything}>,
-                           attune::CrossEntropy<>>();
-  expect_bits_of_a_trainer<attune::BiasesAndNorms<Mixed, mixed_base>, attune::CrossEntropy<>>();
-}
-
-TEST(ParallelLayers, integers_have_the_bits_of_a_trainer) {
-  expect_bits_of_a_trainer<Mixed, attune::CrossEntropy<>, attune::Int8Training>();
-  expect_bits_of_a_trainer<TiedModel, attune::CrossEntropy<>, attune::Int8Training>();
-  expect_bits_of_a_trainer<attune::Linear<attune::LinearShape{190, 3, 40}>, attune::MeanSquaredError,
-                           attune::Int8Training>();
-  expect_bits_of_a_trainer<LongClassifier, attune::CrossEntropy<>, attune::Int8Training>();
-  attune::KeyPaddingMask<70> padding;
-  ASSERT_EQ(padding.set_length(45), Status::kOk);
-  expect_bits_of_a_trainer<LongClassifier, attune::CrossEntropy<>, attune::Int8Training>(padding);
-  attune::SequenceLength<70> length;
-  ASSERT_EQ(length.set_length(45), Status::kOk);
-  expect_bits_of_a_trainer<LongClassifier, attune::CrossEntropy<>, attune::Int8Training>(length);
-}
-
-TEST(ParallelLayers, dropout_and_a_length_for_each_sequence_have_the_bits_of_a_trainer) {
-  std::array<attune::SequenceLength<18>, kBatch> lengths;
-  for (int i = 0; i < kBatch; ++i)
-    ASSERT_EQ(lengths[static_cast<std::size_t>(i)].set_length(18 - 3 * i), Status::kOk);
-  expect_bits_of_a_trainer<Dropping, attune::CrossEntropy<>, attune::BySequence>(lengths);
-  expect_bits_of_a_trainer<OwnModel, attune::CrossEntropy<>, attune::BySequence>(lengths);
-}
-
-// Nothing changes, and the next step uses the same masks of dropout.
-
+// Threads share a sequence of such a size. Own layers are then one stage in backward.
 TEST(ParallelLayers, a_large_sequence_on_all_threads_has_the_bits_of_a_trainer) {
   using Large = attune::Sequential<
       attune::Conv1d<attune::Conv1dShape{.seq_len = 130, .d_in = 3, .d_out = 8, .kernel = 3, .padding = 1}>,

@@ -18,7 +18,7 @@ TEST(Ranks, broadcast_the_first_ranks_values) {
   }
 }
 
-TEST(Ranks, have_the_values_of_all_in_their_order) {
+TEST(Ranks, gather_all_values_in_order) {
   for (int size = 1; size <= 4; ++size) {
     const auto thrown = check::on_ranks(size, [size](Ranks& ranks) {
       for (int round = 0; round < 3; ++round) {

@@ -114,7 +114,7 @@ TEST(Replay, names_the_first_step_that_differs) {
   EXPECT_EQ(report.steps, 4u);
 }
 
-TEST(Replay, a_start_that_differs_is_one) {
+TEST(Replay, a_different_start_is_reported) {
   memory.clear();
   journaled::start(trainer, 7);
   attune::TrainingJournal journal(trainer, memory, {.base_crc = 0x1234});

@@ -183,7 +183,7 @@ TEST(ResumedRun, of_another_training_or_a_damaged_file_takes_no_step_and_leaves_
   EXPECT_EQ(std::filesystem::file_size(file.path), 100u);
 }
 
-TEST(ResumedRun, counts_that_cannot_be_are_refused) {
+TEST(ResumedRun, impossible_counts_are_refused) {
   const File file;
   Training first;
   static_cast<void>(first(file.path));
@@ -206,7 +206,7 @@ TEST(ResumedRun, counts_that_cannot_be_are_refused) {
   EXPECT_EQ(run.steps, 0);
 }
 
-TEST(ResumedRun, ends_where_the_file_cannot_be_written) {
+TEST(ResumedRun, ends_if_the_file_cannot_be_written) {
   Training run;
   const auto result = run("/no/such/folder/run", kSteps, 0, 0, 7);
   EXPECT_EQ(result.end, TrainingEnd::kNotSaved);

@@ -19,7 +19,7 @@ struct Written {
 
 }  // namespace
 
-TEST(TrainingProgress, durations_read_as_people_say_them) {
+TEST(TrainingProgress, durations_are_readable) {
   EXPECT_EQ(duration_text(-1), "0 s");
   EXPECT_EQ(duration_text(0.4), "0 s");
   EXPECT_EQ(duration_text(59.4), "59 s");
@@ -38,7 +38,7 @@ TEST(TrainingProgress, through_a_pipe_it_is_ten_lines) {
   EXPECT_EQ(written.lines[9], "  step 1000 of 1000  loss 0.5000\n");
 }
 
-TEST(TrainingProgress, through_a_pipe_a_slow_run_is_heard_of_now_and_then) {
+TEST(TrainingProgress, through_a_pipe_a_slow_run_reports_now_and_then) {
   Written written;
   TrainingProgress progress(1'000'000, false, written.write());
   const auto start = TrainingProgress::Clock::now();

@@ -115,7 +115,7 @@ void expect_no_larger_errors_than_the_definition(double luck) {
 
 }  // namespace
 
-TEST(ExactGelu, errs_less_than_its_definition_in_float) {
+TEST(ExactGelu, is_more_accurate_than_its_definition_in_float) {
   const Largest largest = largest_errors(1e-9f, 10.0f);
   EXPECT_LE(largest.value, 2.5e-7);
   EXPECT_LE(largest.value, largest.defined_value);

@@ -148,7 +148,7 @@ TEST(Arithmetic, packets_visit_every_index_once_and_in_order) {
   }
 }
 
-TEST(Arithmetic, a_narrow_packet_has_at_most_the_requested_lanes) {
+TEST(Arithmetic, a_limited_packet_has_at_most_the_requested_lanes) {
   static_assert(kernels::kLanes<kernels::Packet<float, 1>> == 1);
   static_assert(kernels::kLanes<kernels::Packet<float, 7>> <= 7);
   static_assert(kernels::kLanes<kernels::Packet<double, 2>> <= 2);
@@ -156,7 +156,7 @@ TEST(Arithmetic, a_narrow_packet_has_at_most_the_requested_lanes) {
   static_assert(kernels::kIsScalar<kernels::Packet<float, 1>>);
 }
 
-TEST(Arithmetic, nan_takes_the_otherwise_of_select_less) {
+TEST(Arithmetic, select_less_returns_the_alternative_for_nan) {
   EXPECT_EQ(kernels::select_less(kNan<float>, 1.0f, 2.0f, 3.0f), 3.0f);
   using P = kernels::Packet<float>;
   float lanes[kernels::kLanes<P>];

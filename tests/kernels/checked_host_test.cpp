@@ -72,7 +72,7 @@ TEST(Checked, rows_and_columns_outside_of_a_matrix_fail) {
             "attune: MatrixView: rows are outside of the matrix");
 }
 
-TEST(Checked, an_id_that_is_not_there_fails) {
+TEST(Checked, an_id_index_out_of_range_fails) {
   const std::array<int, 3> numbers{1, 2, 3};
   const Ids<3> ids = numbers;
   EXPECT_EQ(failed_check([&] { (void)ids[2]; }), "");
@@ -89,7 +89,7 @@ TEST(Checked, output_over_input_fails) {
             "attune: a layer's inputs and outputs overlap; use separate memory");
 }
 
-TEST(Checked, a_shift_in_place_fails_also_where_a_layer_works_in_place) {
+TEST(Checked, a_shifted_output_fails_even_if_the_layer_works_in_place) {
   using Relu = ActivationLayer<Activation::kRelu, 2, 3>;
   float numbers[9] = {};
   Relu::InferenceScratch scratch;
@@ -126,7 +126,7 @@ TEST(Checked, gradient_of_the_input_over_that_of_the_output_fails) {
             "attune: a layer's inputs and outputs overlap; use separate memory");
 }
 
-TEST(Checked, a_checked_view_of_too_few_numbers_that_is_used_fails) {
+TEST(Checked, using_a_checked_view_of_too_few_numbers_fails) {
   Memory memory;
   const std::array<float, 5> too_few{};
   const auto x = checked_view<Layer::Input>(std::span(too_few.data(), too_few.size()));

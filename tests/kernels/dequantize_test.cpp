@@ -150,7 +150,7 @@ void expect_all_widened() {
 
 }  // namespace
 
-TEST(Widen, in_packets_as_in_scalars) {
+TEST(Dequantize, in_packets_as_in_scalars) {
   expect_all_widened<kernels::Packet<float>>();
   expect_all_widened<kernels::Packet<float, 8>>();
   expect_all_widened<kernels::Packet<float, 4>>();
@@ -159,14 +159,14 @@ TEST(Widen, in_packets_as_in_scalars) {
   expect_all_widened<double>();
 }
 
-TEST(Widen, products_of_every_rest_of_rows) {
+TEST(Dequantize, products_of_every_rest_of_rows) {
   static constexpr check::Sizes kSizes[] = {{1, 8, 6}, {8, 8, 6}, {9, 8, 8}, {4, 8, 2}, {12, 9, 7}};
   static constexpr check::Sizes kOnHost[] = {{2, 8, 6}, {7, 8, 5}, {15, 4, 3}, {16, 4, 4}, {4, 4, 1}};
   check_sizes<kSizes>();
   if constexpr (check::kDepth >= check::kFullHost) check_sizes<kOnHost>();
 }
 
-TEST(Widen, products_of_one_row) {
+TEST(Dequantize, products_of_one_row) {
   check_elements<1, 64, 17>();
   check_elements<1, 69, 16>();
   check_elements<1, 11, 194>(kernels::Accumulate{});
@@ -176,26 +176,26 @@ TEST(Widen, products_of_one_row) {
   check_elements<1, 67, 19>(kernels::AddBias<float>{bias.data()});
 }
 
-TEST(Widen, products_of_every_rest_of_columns) {
+TEST(Dequantize, products_of_every_rest_of_columns) {
   static constexpr check::Sizes kSizes[] = {{8, 3, 5}, {5, 7, 5}, {8, 13, 9}, {4, 37, 11}};
   static constexpr check::Sizes kOnHost[] = {{8, 1, 6}, {8, 2, 6}};
   check_columns<kSizes>();
   if constexpr (check::kDepth >= check::kFullHost) check_columns<kOnHost>();
 }
 
-TEST(Widen, products_of_every_depth) {
+TEST(Dequantize, products_of_every_depth) {
   static constexpr check::Sizes kSizes[] = {{8, 4, 3}, {16, 6, 4}, {8, 4, 7}, {8, 4, 33}};
   static constexpr check::Sizes kOnHost[] = {{8, 4, 1}, {8, 4, 2}};
   check_sizes<kSizes>();
   if constexpr (check::kDepth >= check::kFullHost) check_sizes<kOnHost>();
 }
 
-TEST(Widen, products_of_large_matrices) {
+TEST(Dequantize, products_of_large_matrices) {
   check_elements<40, 48, 64>();
   check_elements<35, 260, 36>();
 }
 
-TEST(Widen, sums_of_several_blocks) {
+TEST(Dequantize, sums_of_several_blocks) {
   check_elements<9, 5, 192>();
   check_elements<9, 5, 193>();
   check_elements<8, 6, 400>();
@@ -204,7 +204,7 @@ TEST(Widen, sums_of_several_blocks) {
   check_elements<8, 6, 400>(kernels::AddBias<float>{bias.data()});
 }
 
-TEST(Widen, every_epilogue) {
+TEST(Dequantize, every_epilogue) {
   attune::Tensor<float, 1, 14> bias;
   attune::Rng rng(4);
   check::fill(bias, rng);
@@ -219,7 +219,7 @@ TEST(Widen, every_epilogue) {
   check_elements<16, 14, 8>(kernels::AddBias<float>{bias.data()});
 }
 
-TEST(Widen, products_in_double) {
+TEST(Dequantize, products_in_double) {
   check_product<Int8, double, 9, 13, 10, true>(kernels::Assign{});
   check_product<Int8, double, 9, 13, 10, false>(kernels::Assign{});
   check_product<Bfloat16, double, 9, 13, 10, true>(kernels::Accumulate{});

@@ -53,7 +53,7 @@ TEST(ElementaryDense, cosine_of_float) {
 TEST(ElementaryDense, cosine_of_double) {
   EXPECT_LE(largest_error<double>(cosine_pi, exact_cosine_pi, 0, 1), 1e-15);
 }
-TEST(ElementaryDense, square_root_of_double_is_libm_s) {
+TEST(ElementaryDense, square_root_of_double_matches_libm) {
   attune::Rng rng(41);
   for (int i = 0; i < 100'000; ++i) {
     const auto bits =

@@ -149,7 +149,7 @@ TEST(Elementary, logarithm_is_within_two_ulp) {
   EXPECT_EQ(kernels::logarithm(1.0), 0.0);
 }
 
-TEST(Elementary, logarithm_undoes_exponential) {
+TEST(Elementary, logarithm_inverts_exponential) {
   for (int i = -300; i <= 300; ++i) {
     const double x = i;
     const double error = kernels::logarithm(kernels::exponential(x)) - x;

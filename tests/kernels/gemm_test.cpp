@@ -33,7 +33,7 @@ void check_epilogues() {
 
 }  // namespace
 
-TEST(Product, is_a_plain_loop_bit_for_bit) {
+TEST(Gemm, is_a_plain_loop_bit_for_bit) {
   check_layouts<float, 1, 1, 1>();
   check_layouts<float, 1, 7, 3>();
   check_layouts<float, 5, 1, 4>();
@@ -45,19 +45,19 @@ TEST(Product, is_a_plain_loop_bit_for_bit) {
   check_layouts<double, 9, 17, 8>();
 }
 
-TEST(Product, both_operands_may_be_transposed) {
+TEST(Gemm, both_operands_may_be_transposed) {
   check_product<float, Layout::kTT, 5, 17, 6>();
   check_product<double, Layout::kTT, 4, 9, 3>();
 }
 
-TEST(Product, heads_are_columns_of_wider_matrices) {
+TEST(Gemm, heads_are_columns_of_wider_matrices) {
   check_product<float, Layout::kNN, 6, 8, 4, 24>();
   check_product<float, Layout::kNT, 6, 18, 5, 3>();
   check_product<float, Layout::kTN, 7, 5, 6, 10>();
   check_product<double, Layout::kNT, 6, 9, 5, 4>();
 }
 
-TEST(Product, columns_of_a_transposed_operand_may_be_far_apart) {
+TEST(Gemm, columns_of_a_transposed_operand_may_be_far_apart) {
   constexpr int kRows = 24, kCols = 33, kDepth = 32, kStep = 256;
   static attune::Tensor<float, kDepth, kStep> a;
   attune::Tensor<float, kDepth, kCols> b;
@@ -72,14 +72,14 @@ TEST(Product, columns_of_a_transposed_operand_may_be_far_apart) {
   EXPECT_TRUE(check::same_bits(read, copied));
 }
 
-TEST(Product, operands_beyond_the_first_level_cache_are_prefetched) { check_layouts<float, 26, 99, 70>(); }
+TEST(Gemm, operands_beyond_the_first_level_cache_are_prefetched) { check_layouts<float, 26, 99, 70>(); }
 
-TEST(Product, every_epilogue) {
+TEST(Gemm, every_epilogue) {
   check_epilogues<5, 19, 6>();
   check_epilogues<4, 3, 8>();
 }
 
-TEST(Product, long_sums_run_in_blocks) {
+TEST(Gemm, long_sums_run_in_blocks) {
   check_product<float, Layout::kNN, 3, 5, 256>();
   check_product<float, Layout::kNN, 3, 18, 257>();
   check_product<float, Layout::kNT, 5, 17, 300>();
@@ -87,7 +87,7 @@ TEST(Product, long_sums_run_in_blocks) {
   check_product<double, Layout::kNN, 2, 3, 515>();
 }
 
-TEST(Product, every_epilogue_follows_a_long_sum) { check_epilogues<3, 18, 300>(); }
+TEST(Gemm, every_epilogue_follows_a_long_sum) { check_epilogues<3, 18, 300>(); }
 
 namespace {
 
@@ -122,7 +122,7 @@ void check_continued(const auto& terms) {
 
 }  // namespace
 
-TEST(Product, continued_sums_have_the_bits_of_one_sum) {
+TEST(Gemm, continued_sums_have_the_bits_of_one_sum) {
   check_continued<5, 3, false>(kernels::DenseTerms{});
   check_continued<8, 24, true>(kernels::DenseTerms{});
   check_continued<9, 17, true>(kernels::DenseTerms{});
@@ -130,7 +130,7 @@ TEST(Product, continued_sums_have_the_bits_of_one_sum) {
   check_continued<8, 5, true>(kernels::ZeroSkipping(attune::MatrixView<const float, 1, 1>(nan)));
 }
 
-TEST(Product, a_nan_reaches_its_row_and_nothing_else) {
+TEST(Gemm, a_nan_reaches_its_row_and_nothing_else) {
   attune::Tensor<float, 3, 4> a{};
   attune::Tensor<float, 4, 5> b{};
   attune::Tensor<float, 3, 5> c;

@@ -276,7 +276,7 @@ TEST(Int8Gemm, the_largest_floats_keep_their_scale) {
   product.expect_exact();
 }
 
-TEST(Int8Gemm, takes_transposed_rows_and_adds_up) {
+TEST(Int8Gemm, takes_transposed_rows_and_accumulates) {
   constexpr int kRows = 5, kDepth = 18, kCols = 7;
   static Weights<kDepth, kCols> weights;
   attune::Rng rng(8);

@@ -26,7 +26,7 @@ void expect_scores_of_a_product() {
   kernels::block_scores<kDepth, Scalar>(blocks, query.data(), in_blocks, scores.data());
   EXPECT_TRUE(check::same_bits(scores, expected));
 }
-TEST(CachedRows, scores_have_the_bits_of_a_product) {
+TEST(KvAttention, scores_have_the_bits_of_a_product) {
   expect_scores_of_a_product<float, 1, 1>();
   expect_scores_of_a_product<float, 8, 3>();
   expect_scores_of_a_product<float, 21, 2>();
@@ -82,7 +82,7 @@ void expect_softmax_of_rows() {
   row(0, 1) = check::kInfinity<Scalar>;
   expect();
 }
-TEST(CachedRows, bounded_blocks_have_the_bits_of_others) {
+TEST(KvAttention, bounded_blocks_have_the_bits_of_others) {
   constexpr int kBlocks = 5;
   attune::Tensor<float, 1, kBlocks * kBlock> scores;
   attune::Rng rng(4);
@@ -104,13 +104,13 @@ TEST(CachedRows, bounded_blocks_have_the_bits_of_others) {
     }
   }
 }
-TEST(CachedRows, squares_equal_scalar_squares) {
+TEST(KvAttention, squares_equal_scalar_squares) {
   const float x[] = {1, -2, 3, -4, 5, -6, 7, -8, 9, -10, 11};
   EXPECT_EQ(kernels::sum_of_few_squares<11>(x), 506.0f);
   EXPECT_EQ(kernels::sum_of_few_squares<8>(x), 204.0f);
   EXPECT_EQ(kernels::sum_of_few_squares<3>(x), 14.0f);
 }
-TEST(CachedRows, softmax_has_the_bits_of_a_whole_row) {
+TEST(KvAttention, softmax_has_the_bits_of_a_whole_row) {
   expect_softmax_of_rows<float, 1>();
   expect_softmax_of_rows<float, 5>();
   expect_softmax_of_rows<double, 2>();
@@ -136,14 +136,14 @@ void expect_sums_of_a_product() {
     }
   }
 }
-TEST(CachedRows, weighted_sums_have_the_bits_of_a_product) {
+TEST(KvAttention, weighted_sums_have_the_bits_of_a_product) {
   expect_sums_of_a_product<float, 1>();
   expect_sums_of_a_product<float, 8>();
   expect_sums_of_a_product<float, 23>();
   expect_sums_of_a_product<float, 64>();
   expect_sums_of_a_product<double, 5>();
 }
-TEST(CachedRows, zero_factors_are_skipped_on_request) {
+TEST(KvAttention, zero_factors_are_skipped_on_request) {
   const float weights[] = {0, 2, 0.5f};
   const float rows[] = {check::kInfinity<float>, 1, 3};
   float sum[] = {0};

@@ -68,7 +68,7 @@ TEST(Lanes, compute_lane_by_lane) {
   check_operations<double>();
 }
 
-TEST(Lanes, select_less_takes_the_other_for_nan) {
+TEST(Lanes, select_less_returns_the_alternative_for_nan) {
   using Lanes = kernels::Lanes<float>;
   const auto chosen = kernels::select_less(Lanes(kNan<float>), Lanes(0.0f), Lanes(1.0f), Lanes(2.0f));
   EXPECT_EQ((std::bit_cast<std::array<float, std::size_t{kCount<float>}>>(chosen)[0]), 2.0f);

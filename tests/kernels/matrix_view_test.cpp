@@ -78,7 +78,7 @@ TEST(MatrixView, reads_rows_of_arrays_as_rows) {
   }
 }
 
-TEST(MatrixView, of_several_matrices_has_one_below_the_other) {
+TEST(MatrixView, of_several_matrices_stacks_them) {
   float batch[2][2][3] = {};
   std::array<Tensor<float, 2, 3>, 2> tensors{};
   const MatrixView<float, 4, 3> of_batch(batch), of_tensors(tensors);

@@ -60,7 +60,7 @@ void check_parts(std::initializer_list<Extents> cases, const Epilogue& epilogue 
 
 }  // namespace
 
-TEST(PartProduct, is_a_plain_loop_over_used_elements) {
+TEST(PartialGemm, is_a_plain_loop_over_used_elements) {
   check_parts<12, 16, 8, false, false>({{12, 16, 8}, {1, 1, 1}, {3, 5, 7}, {4, 16, 2}, {11, 9, 6}});
   check_parts<13, 11, 9, false, false>({{13, 11, 9}, {1, 1, 1}, {13, 3, 9}, {12, 11, 8}, {7, 10, 4}});
   check_parts<12, 16, 8, true, false>({{12, 16, 8}, {1, 1, 1}, {3, 5, 7}, {12, 16, 1}, {12, 16, 5}});
@@ -68,7 +68,7 @@ TEST(PartProduct, is_a_plain_loop_over_used_elements) {
   check_parts<2, 3, 2, false, false>({{2, 3, 2}, {1, 1, 1}});
 }
 
-TEST(PartProduct, every_epilogue) {
+TEST(PartialGemm, every_epilogue) {
   static attune::Tensor<float, 1, 13> bias;
   attune::Rng rng(97);
   check::fill(bias, rng);
@@ -78,14 +78,14 @@ TEST(PartProduct, every_epilogue) {
   check_parts<8, 13, 6, false, false>({{8, 13, 6}, {5, 12, 3}}, kernels::AddBias<float>{bias.data()});
 }
 
-TEST(PartProduct, long_sums_have_the_blocks_of_whole_ones) {
+TEST(PartialGemm, long_sums_have_the_blocks_of_whole_ones) {
   check_parts<4, 5, 400, false, false>({{4, 5, 400}, {4, 5, 192}, {3, 5, 193}, {1, 1, 7}, {4, 4, 385}});
   check_parts<4, 5, 400, true, false>({{4, 5, 400}, {4, 5, 200}}, kernels::Accumulate{});
   check_parts<4, 16, 400, false, true>({{4, 16, 400}, {3, 9, 400}});
   check_parts<4, 5, 400, false, false>({{4, 5, 399}, {4, 5, 100}}, kernels::Scale<float>{0.3f});
 }
 
-TEST(PartProduct, a_part_of_a_part_is_their_intersection) {
+TEST(PartialGemm, a_part_of_a_part_is_their_intersection) {
   attune::Tensor<float, 6, 4> matrix{};
   const auto some = part(attune::view(matrix), 5, 3);
   EXPECT_EQ(attune::used_rows(some.template rows_at<3>(3)), 2);
@@ -96,7 +96,7 @@ TEST(PartProduct, a_part_of_a_part_is_their_intersection) {
   EXPECT_EQ(attune::used_rows(attune::view(matrix)), 6);
 }
 
-TEST(PartProduct, checks_only_used_elements_for_infinity) {
+TEST(PartialGemm, checks_only_used_elements_for_infinity) {
   attune::Tensor<float, 6, 4> matrix{};
   matrix(4, 0) = check::kNan<float>;
   EXPECT_TRUE(kernels::finite(part(attune::view(matrix), 4, 4)));

@@ -28,19 +28,19 @@ void expect_rounding_between(std::uint16_t bits, const Narrow& narrow) {
 
 }  // namespace
 
-TEST(Narrow, binary16_rounds_to_the_nearest) {
+TEST(Quantize, binary16_rounds_to_the_nearest) {
   for (int bits = 0; bits < 0x7BFF; ++bits) {
     expect_rounding_between<Float16>(static_cast<std::uint16_t>(bits), attune::round_to_f16);
   }
 }
 
-TEST(Narrow, bfloat16_rounds_to_the_nearest) {
+TEST(Quantize, bfloat16_rounds_to_the_nearest) {
   for (int bits = 0x80; bits < 0x7F7F; ++bits) {  // normal ones
     expect_rounding_between<Bfloat16>(static_cast<std::uint16_t>(bits), attune::round_to_bf16);
   }
 }
 
-TEST(Narrow, floats_that_are_too_large_become_infinite) {
+TEST(Quantize, floats_that_are_too_large_become_infinite) {
   EXPECT_EQ(attune::round_to_f16(65519.996f).bits, 0x7BFF);
   EXPECT_EQ(attune::round_to_f16(65520.0f).bits, 0x7C00);
   EXPECT_EQ(attune::round_to_f16(-1e30f).bits, 0xFC00);
@@ -49,7 +49,7 @@ TEST(Narrow, floats_that_are_too_large_become_infinite) {
   EXPECT_EQ(attune::round_to_bf16(-check::kInfinity<float>).bits, 0xFF80);
 }
 
-TEST(Narrow, a_nan_stays_one) {
+TEST(Quantize, a_nan_stays_one) {
   for (const std::uint32_t bits : {0x7F800001u, 0xFFC00000u, 0x7FFFFFFFu}) {
     const auto nan = std::bit_cast<float>(bits);
     EXPECT_TRUE(check::is_nan(attune::dequantize(attune::round_to_f16(nan))));
@@ -57,7 +57,7 @@ TEST(Narrow, a_nan_stays_one) {
   }
 }
 
-TEST(Narrow, integers_are_the_nearest_multiples_of_a_scale) {
+TEST(Quantize, integers_are_the_nearest_multiples_of_a_scale) {
   attune::Rng rng(3);
   for (int i = 0; i < 1000; ++i) {
     const double largest = rng.uniform(0.01, 3.0), value = rng.uniform(-largest, largest);
@@ -74,7 +74,7 @@ TEST(Narrow, integers_are_the_nearest_multiples_of_a_scale) {
   EXPECT_EQ(attune::quantize_int8(-1.5f, 1.0f).value, -2);
 }
 
-TEST(Narrow, integers_of_the_smallest_numbers_are_in_range) {
+TEST(Quantize, integers_of_the_smallest_numbers_are_in_range) {
   EXPECT_EQ(attune::int8_scale(0.0f), 0.0f);
   EXPECT_EQ(attune::quantize_int8(0.0f, 0.0f).value, 0);
   constexpr float kMin = std::numeric_limits<float>::denorm_min();

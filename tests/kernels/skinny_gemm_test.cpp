@@ -35,7 +35,7 @@ static_assert(!kernels::detail::fits_quantized<const attune::Int8*>(kernels::Gem
 }  // namespace
 
 // The weight gradient of a batch of one to three rows: blocks, and rows and columns beside them.
-TEST(FewTerms, are_added_to_c) {
+TEST(SkinnyGemm, few_terms_are_added_to_c) {
   static constexpr check::Sizes kSizes[] = {{2, 8, 1}, {5, 21, 1}, {6, 16, 2},
                                             {3, 7, 2}, {4, 12, 3}, {7, 9, 3}};
   check::for_each_size<kSizes>([]<int m, int n, int depth> {
@@ -45,7 +45,7 @@ TEST(FewTerms, are_added_to_c) {
 
 // NaN, infinity, subnormal numbers and zeros of both signs, in every position: on each target the bits of
 // plain sums that begin with their first term.
-TEST(FewTerms, have_one_arithmetic) {
+TEST(SkinnyGemm, few_terms_have_one_arithmetic) {
   constexpr float kValues[] = {
       0, -0.0f, 1e-40f, -1e-40f, 1.5f, -3e38f, check::kInfinity<float>, 1e-3f, check::kNan<float>};
   constexpr int kCount = 9, kCols = kCount + 4, kRows = kCount + 1;
@@ -77,12 +77,12 @@ TEST(FewTerms, have_one_arithmetic) {
   check_terms.template operator()<3>();
 }
 
-TEST(FewRows, whole_blocks_of_columns) {
+TEST(SkinnyGemm, whole_blocks_of_columns) {
   check_product<float, Layout::kNN, 1, 64, 16>();
   check_product<float, Layout::kNT, 1, 64, 16>();
 }
 
-TEST(FewRows, columns_that_fill_no_block) {
+TEST(SkinnyGemm, columns_that_fill_no_block) {
   static constexpr check::Sizes kSizes[] = {{1, 65, 16}, {1, 76, 16}, {1, 82, 16}, {1, 15, 72}};
   static constexpr check::Sizes kTransposed[] = {{1, 65, 16}, {1, 70, 16}, {1, 7, 160}};
   check::for_each_size<kSizes>(
@@ -91,7 +91,7 @@ TEST(FewRows, columns_that_fill_no_block) {
       []<int m, int n, int depth> { check_product<float, Layout::kNT, m, n, depth>(); });
 }
 
-TEST(FewRows, every_rest_of_a_sum) {
+TEST(SkinnyGemm, every_rest_of_a_sum) {
   [&]<int... k>(std::integer_sequence<int, k...>) {
     (check_product<float, Layout::kNN, 1, 64, 16 + k>(), ...);
     (check_product<float, Layout::kNT, 1, 64, 16 + k>(), ...);
@@ -99,7 +99,7 @@ TEST(FewRows, every_rest_of_a_sum) {
   (std::make_integer_sequence<int, 8>{});
 }
 
-TEST(FewRows, rows_and_parts_of_wider_matrices) {
+TEST(SkinnyGemm, rows_and_parts_of_wider_matrices) {
   check_product<float, Layout::kNN, 2, 66, 19, 24>();
   check_product<float, Layout::kNN, 1, 64, 19, 24>();
   check_product<float, Layout::kNT, 3, 51, 21, 24>();
@@ -107,18 +107,18 @@ TEST(FewRows, rows_and_parts_of_wider_matrices) {
 }
 
 // Rows of a weight gradient, as small slices compute them: copied first, up to 64 scalars.
-TEST(FewRows, of_a_transposed_operand) {
+TEST(SkinnyGemm, of_a_transposed_operand) {
   check_product<float, Layout::kTN, 1, 18, 64, 7>();
   check_product<float, Layout::kTN, 3, 16, 21>(kernels::Accumulate{});
   check_product<float, Layout::kTN, 1, 16, 65>();
 }
 
-TEST(FewRows, sums_of_several_blocks) {
+TEST(SkinnyGemm, sums_of_several_blocks) {
   check_product<float, Layout::kNN, 1, 60, kernels::kDepthBlock + 5>();
   check_product<float, Layout::kNT, 1, 12, 2 * kernels::kDepthBlock + 1>(kernels::Accumulate{});
 }
 
-TEST(FewRows, every_epilogue) {
+TEST(SkinnyGemm, every_epilogue) {
   attune::Rng rng(101);
   attune::Tensor<float, 1, 70> bias;
   check::fill(bias, rng);
@@ -137,7 +137,7 @@ void expect_positive_zeros() {
   kernels::gemm(attune::view(a), attune::view(b).transpose(), attune::view(c));
   for (const float value : c.values) EXPECT_TRUE(check::same_bits(value, 0.0f));
 }
-TEST(FewRows, a_sum_of_negative_zeros_is_positive_zero) {
+TEST(SkinnyGemm, a_sum_of_negative_zeros_is_positive_zero) {
   expect_positive_zeros<32>();
   expect_positive_zeros<36>();
 }

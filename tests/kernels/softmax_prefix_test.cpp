@@ -25,13 +25,13 @@ void expect_bits_of_whole_rows() {
 
 }  // namespace
 
-TEST(SoftmaxBefore, rows_have_the_bits_of_whole_ones) {
+TEST(SoftmaxPrefix, has_the_bits_of_whole_rows) {
   expect_bits_of_whole_rows<float, 64, kernels::Before>();
   expect_bits_of_whole_rows<float, 51, kernels::Before>();
   expect_bits_of_whole_rows<double, 53, kernels::Before>();
 }
 
-TEST(SoftmaxBefore, exponentials_before_an_end_have_the_bits_of_all) {
+TEST(SoftmaxPrefix, of_exponentials_has_the_bits_of_whole_rows) {
   expect_bits_of_whole_rows<float, 34, int>();
   expect_bits_of_whole_rows<float, 21, int>();
   expect_bits_of_whole_rows<double, 18, int>();

@@ -106,23 +106,6 @@ TEST(Update, sgd_of_packets_has_the_bits_of_scalars) {
   }
 }
 
-TEST(Update, adam_is_its_formula) {
-  const State<double> before(79);
-  State<double> after = before;
-  const auto& c = kAdam<double>;
-  kernels::adam_update<false, false>(kMax, after.parameter.data(), after.gradient.data(), after.first.data(),
-                                     after.second.data(), c);
-  for (int i = 0; i < kMax; ++i) {
-    const double g = before.gradient.values[i] * c.gradient_scale;
-    const double m = c.beta1 * before.first.values[i] + c.one_minus_beta1 * g;
-    const double v = c.beta2 * before.second.values[i] + c.one_minus_beta2 * g * g;
-    EXPECT_NEAR(after.first.values[i], m, 4e-16);
-    EXPECT_NEAR(after.second.values[i], v, 4e-16);
-    const double step = c.step_size * m / (root(v) * c.second_scale + c.epsilon);
-    EXPECT_NEAR(after.parameter.values[i], c.decay * before.parameter.values[i] - step, 1e-15);
-  }
-}
-
 TEST(Update, adam_with_epsilon_inside_the_root_and_coupled_decay_is_its_formula) {
   const State<double> before(83);
   State<double> after = before;
@@ -136,27 +119,5 @@ TEST(Update, adam_with_epsilon_inside_the_root_and_coupled_decay_is_its_formula)
     const double v = c.beta2 * before.second.values[i] + c.one_minus_beta2 * g * g;
     const double step = c.step_size * m / root(v * c.second_scale + c.epsilon);
     EXPECT_NEAR(after.parameter.values[i], before.parameter.values[i] - step, 1e-15);
-  }
-}
-
-TEST(Update, sgd_is_its_formula) {
-  const State<double> before(89);
-  const auto& c = kSgd<double>;
-  State<double> plain = before, classic = before, nesterov = before;
-  kernels::sgd_update<false, false>(kMax, plain.parameter.data(), plain.gradient.data(),
-                                    static_cast<double*>(nullptr), c);
-  kernels::sgd_update<true, false>(kMax, classic.parameter.data(), classic.gradient.data(),
-                                   classic.first.data(), c);
-  kernels::sgd_update<true, true>(kMax, nesterov.parameter.data(), nesterov.gradient.data(),
-                                  nesterov.first.data(), c);
-  for (int i = 0; i < kMax; ++i) {
-    const double p = before.parameter.values[i];
-    const double g = before.gradient.values[i] * c.gradient_scale + c.l2 * p;
-    const double b = c.momentum * before.first.values[i] + c.intake * g;
-    EXPECT_NEAR(plain.parameter.values[i], p - c.learning_rate * g, 1e-15);
-    EXPECT_NEAR(classic.parameter.values[i], p - c.learning_rate * b, 1e-15);
-    EXPECT_NEAR(nesterov.parameter.values[i], p - c.learning_rate * (g + c.momentum * b), 1e-15);
-    EXPECT_NEAR(classic.first.values[i], b, 4e-16);
-    EXPECT_EQ(plain.first.values[i], before.first.values[i]);
   }
 }

@@ -71,7 +71,7 @@ TEST(FlashJournal, continues_after_a_reset_in_units_of_1_to_32_bytes) {
   expect_goes_on_behind_resets<NorFlash<NorShape{.unit = 32, .pages = 40, .erased = 0x00}>>();
 }
 
-TEST(FlashJournal, a_cut_loses_the_entry_under_way_alone) {
+TEST(FlashJournal, a_cut_loses_only_the_entry_being_written) {
   using Flash = NorFlash<NorShape{.unit = 8, .pages = 40}>;
   EXPECT_TRUE(session(erased<Flash>(), 2));
   const int all = 2 + 2 * 3;

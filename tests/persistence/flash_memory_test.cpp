@@ -35,7 +35,7 @@ TEST(FlashMemory, a_unit_is_programmed_only_if_it_reads_as_erased) {
   expect_programs_erased_units_alone<NorFlash<NorShape{.unit = 32, .pages = 2, .erased = 0x00}>>();
 }
 
-TEST(FlashMemory, bytes_are_erased_if_all_of_them_are) {
+TEST(FlashMemory, a_range_is_erased_if_every_byte_is) {
   using Flash = NorFlash<NorShape{.unit = 8, .pages = 2}>;
   unsigned char bytes[] = {0xFF, 0xFF, 0xFF};
   EXPECT_TRUE(is_erased<Flash>(bytes, 3));

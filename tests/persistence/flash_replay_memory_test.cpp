@@ -133,7 +133,7 @@ TEST(FlashReplayMemory, keeps_the_old_example_or_the_new_one_at_every_cut) {
   }
 }
 
-TEST(FlashReplayMemory, tells_its_wear_and_shares_it) {
+TEST(FlashReplayMemory, reports_and_levels_wear) {
   Flash flash;
   Memory memory(flash);
   EXPECT_EQ(memory.open(), Status::kOk);
@@ -248,7 +248,7 @@ const char* run_history(std::uint32_t seed) {
 
 }  // namespace
 
-TEST(FlashReplayMemory, outlives_cuts_in_a_row_of_flash_that_does_not_settle) {
+TEST(FlashReplayMemory, survives_repeated_cuts_on_unsettled_flash) {
   const std::uint32_t histories = check::kDepth >= check::kFullHost    ? 1500
                                   : check::kDepth >= check::kQuickHost ? 600
                                                                        : 20;

@@ -231,7 +231,7 @@ TEST(FlashStore, takes_records_of_any_size) {
   static_assert(FlashStore<Small, Rest>::kSlots == 2 && FlashStore<Small>::kSlots == 2);
 }
 
-TEST(FlashStore, begins_on_flash_that_had_another_use) {
+TEST(FlashStore, starts_on_flash_with_other_contents) {
   for (const int byte : {0x00, 0xFF, 0x5A}) {
     Flash flash;
     flash.fill(static_cast<unsigned char>(byte));
@@ -241,7 +241,7 @@ TEST(FlashStore, begins_on_flash_that_had_another_use) {
   }
 }
 
-TEST(FlashStore, does_not_believe_a_size_in_a_damaged_head) {
+TEST(FlashStore, ignores_the_size_in_a_damaged_head) {
   Flash flash;
   EXPECT_EQ(save(flash, 1), Status::kOk);
   attune::detail::SlotHead head;
@@ -270,7 +270,7 @@ TEST(FlashStore, survives_a_wrap_of_the_sequence_number) {
   }
 }
 
-TEST(FlashStore, answers_the_fault_of_a_driver_and_changes_nothing) {
+TEST(FlashStore, returns_a_drivers_fault_and_changes_nothing) {
   Flash flash;
   EXPECT_EQ(save(flash, 1), Status::kOk);
   auto weights = record<Weights>(9);

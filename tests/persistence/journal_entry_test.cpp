@@ -121,7 +121,7 @@ TEST(JournalReader, an_empty_journal_and_erased_flash_have_no_entries) {
   }
 }
 
-TEST(JournalReader, a_journal_cut_at_any_byte_loses_its_last_entry_alone) {
+TEST(JournalReader, a_journal_cut_at_any_byte_loses_only_its_last_entry) {
   std::size_t at[40];
   const int count = write_journal(at);
   int whole = 0;
@@ -153,7 +153,7 @@ TEST(JournalReader, a_session_after_half_an_entry_continues) {
   }
 }
 
-TEST(JournalReader, finds_each_flipped_bit) {
+TEST(JournalReader, detects_every_flipped_bit) {
   std::size_t at[40];
   const int count = write_journal(at);
   int damaged = 0;  // the entry
@@ -179,7 +179,7 @@ TEST(JournalReader, finds_each_flipped_bit) {
   }
 }
 
-TEST(JournalReader, finds_an_entry_that_is_missing_or_comes_twice) {
+TEST(JournalReader, detects_missing_and_repeated_entries) {
   std::size_t at[40];
   (void)write_journal(at);
   static Memory other;
@@ -196,7 +196,7 @@ TEST(JournalReader, finds_an_entry_that_is_missing_or_comes_twice) {
   }
 }
 
-TEST(JournalReader, reads_damaged_journals_as_one_that_tries_every_byte) {
+TEST(JournalReader, reads_damaged_journals_like_a_byte_by_byte_search) {
   std::size_t at[40];
   (void)write_journal(at);
   static Memory other;
@@ -230,7 +230,7 @@ TEST(JournalReader, reads_damaged_journals_as_one_that_tries_every_byte) {
   EXPECT_GT(damaged, 300);
 }
 
-TEST(JournalReader, visits_the_bytes_of_a_damaged_journal_a_few_times) {
+TEST(JournalReader, reads_each_byte_of_a_damaged_journal_only_a_few_times) {
   constexpr std::size_t kSize = 1 << 14;
   static std::byte bytes[kSize];
   const auto all = std::span<const std::byte>(bytes);

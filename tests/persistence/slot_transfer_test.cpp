@@ -76,7 +76,7 @@ constexpr int kAll = 1 << 20;
 
 }  // namespace
 
-TEST(SaveInSlices, a_slice_asks_little_of_the_driver) {
+TEST(SaveInSlices, a_slice_does_little_work) {
   Flash flash;
   for (unsigned number = 0; number < 5; ++number) {
     const Weights weights = weights_of(number);
@@ -158,7 +158,7 @@ TEST(SaveInSlices, other_calls_wait_for_its_end_or_for_a_discard) {
   EXPECT_EQ(stored(flash), 2);
 }
 
-TEST(SaveInSlices, a_record_that_changes_meanwhile_is_not_saved_by_halves) {
+TEST(SaveInSlices, a_record_that_changes_during_a_save_is_not_half_saved) {
   int refused = 0, saved = 0;
   bool more = true;
   for (int slices = 0; more; ++slices) {
@@ -184,7 +184,7 @@ TEST(SaveInSlices, a_record_that_changes_meanwhile_is_not_saved_by_halves) {
   EXPECT_GT(saved, 10);
 }
 
-TEST(SaveInSlices, a_record_that_is_half_of_an_update_is_refused_at_the_start_and_at_the_end) {
+TEST(SaveInSlices, an_incomplete_update_is_refused_at_the_start_and_at_the_end) {
   Flash flash;
   save(flash, 1);
   const Weights weights = weights_of(2);
@@ -245,7 +245,7 @@ TEST(SaveInSlices, another_store_may_save_into_the_same_flash_meanwhile) {
   EXPECT_GT(lost_races, 10);
 }
 
-TEST(LoadInSlices, gives_the_state_of_a_load) {
+TEST(LoadInSlices, loads_the_same_state_as_load) {
   Flash flash;
   Store store(flash);
   Weights weights = weights_of(9);

@@ -134,7 +134,7 @@ constexpr AttentionShape checked_attention_shape() {
   static_assert(Holds<kSpins>,
                 "attune::MultiHeadAttention: left, right and sinks of a window must not be negative; use "
                 "kUnlimited for no bound");
-  static_assert(Holds<kStarts>, "attune::MultiHeadAttention: offset must not be negative, nor above 2^30");
+  static_assert(Holds<kStarts>, "attune::MultiHeadAttention: offset must be in [0, 2^30]");
   if constexpr (kHasSizes && kRotates && kCaps && kSpins && kStarts) {
     return shape;
   } else {

@@ -58,14 +58,14 @@ struct RotaryPositions {
       detail::Holds<(shape.rotary_dim > 0 && shape.rotary_dim % 2 == 0 && shape.rotary_dim <= shape.d_k)>,
       "attune::RotaryPositions: rotary_dim must be even and at most d_k: features are rotated in pairs");
   static_assert(detail::Holds<(shape.base > 1 && shape.base <= 1e300)>,
-                "attune::RotaryPositions: base must be above 1, and at most 1e300");
+                "attune::RotaryPositions: base must be in (1, 1e300]");
   static_assert(detail::Holds<(shape.scaling.factor >= 1 && shape.scaling.low_frequency_factor > 0 &&
                                shape.scaling.high_frequency_factor > shape.scaling.low_frequency_factor &&
                                shape.scaling.original_length > 0)>,
-                "attune::RotaryScaling: factor is at least 1, low_frequency_factor positive and below "
-                "high_frequency_factor, original_length positive");
+                "attune::RotaryScaling: factor must be at least 1, low_frequency_factor positive and below "
+                "high_frequency_factor, and original_length positive");
   static_assert(detail::Holds<(shape.offset >= 0 && shape.offset <= 1 << 30)>,
-                "attune::RotaryPositions: offset must not be negative, nor above 2^30");
+                "attune::RotaryPositions: offset must be in [0, 2^30]");
 
   using Scalar = ScalarType;
   template <class Other>

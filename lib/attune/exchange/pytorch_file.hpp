@@ -31,7 +31,7 @@ template <detail::Name name, int... extents>
 struct TensorShape {
   static_assert(detail::Holds<(sizeof...(extents) > 0 && sizeof...(extents) <= detail::TensorExtents::kMax &&
                                ((extents > 0) && ...))>,
-                "attune::TensorShape: a shape has 1 to 8 dimensions, all of them positive");
+                "attune::TensorShape: a shape must have 1 to 8 positive dimensions");
   static constexpr auto kName = name;  ///< The name in the file.
   /// The same as one value.
   static constexpr detail::FileTensor kTensor{kName.text, {}, {sizeof...(extents), {extents...}}};

@@ -47,14 +47,15 @@ class MpiRanks final : public Ranks {
   explicit MpiRanks(const MpiOptions& options = {}) : longest_wait_(options.longest_wait) {
     int provided = 0;
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
-    if (provided < MPI_THREAD_FUNNELED) throw std::runtime_error("attune::MpiRanks: MPI allows no threads");
+    if (provided < MPI_THREAD_FUNNELED)
+      throw std::runtime_error("attune::MpiRanks: this MPI does not support threads");
     MPI_Comm_dup(MPI_COMM_WORLD, &ring_);  // a communicator apart from the program's messages
     MPI_Comm_rank(ring_, &rank_);
     MPI_Comm_size(ring_, &size_);
   }
   ~MpiRanks() override {
     if (std::uncaught_exceptions() > exceptions_) {  // the others would wait forever
-      std::fprintf(stderr, "attune::MpiRanks: rank %d of %d leaves by an exception, and ends all\n", rank_,
+      std::fprintf(stderr, "attune::MpiRanks: rank %d of %d threw an exception and aborts all ranks\n", rank_,
                    size_);
       MPI_Abort(ring_, 1);
     }
@@ -171,7 +172,7 @@ class MpiRanks final : public Ranks {
                            : hanging + ", which does not wait, hangs";
   }
   void end_all(const std::string& why) const {
-    std::fprintf(stderr, "attune::MpiRanks: rank %d of %d ends all: %s\n", rank_, size_, why.c_str());
+    std::fprintf(stderr, "attune::MpiRanks: rank %d of %d aborts all ranks: %s\n", rank_, size_, why.c_str());
     MPI_Abort(ring_, 1);
   }
 

@@ -135,7 +135,7 @@
 #error "attune: -fno-signed-zeros changes the results of training; compile without it"
 #elif defined(__FLT_EVAL_METHOD__) && (__FLT_EVAL_METHOD__ == 1 || __FLT_EVAL_METHOD__ == 2)
 #error \
-    "attune: this FPU keeps floats in more bits, so results differ; on x86 compile with -msse2 -mfpmath=sse"
+    "attune: this FPU keeps floats in extra precision, so results differ; on x86 compile with -msse2 -mfpmath=sse"
 #endif
 static_assert(sizeof 0.1 == sizeof(double),
               "attune: -fsingle-precision-constant changes the results of training; compile without it");

@@ -31,7 +31,7 @@ constexpr GroupNormShape checked_group_norm_shape() {
   static_assert(Holds<(shape.d_model % at_least_one(shape.groups) == 0)>,
                 "attune::GroupNorm: groups must divide d_model");
   static_assert(Holds<(shape.epsilon >= 0 && shape.epsilon <= 1e30)>,
-                "attune::GroupNorm: epsilon must not be negative, nor above 1e30");
+                "attune::GroupNorm: epsilon must be in [0, 1e30]");
   return at_least_one(shape, &GroupNormShape::rows, &GroupNormShape::d_model, &GroupNormShape::groups);
 }
 
@@ -49,7 +49,7 @@ struct GroupNorm {
   struct Stream : detail::NoStream {
     static_assert(
         detail::Holds<(tokens < 0)>,
-        "attune: GroupNorm has statistics of the whole sequence, so it does not run token by token; "
+        "attune: GroupNorm needs statistics of the whole sequence, so it does not run token by token; "
         "use LayerNorm");
   };
   static constexpr std::uint32_t kFingerprint = fingerprint("GroupNorm", shape.groups, shape.epsilon);

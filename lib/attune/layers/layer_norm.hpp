@@ -87,7 +87,7 @@ constexpr NormShape checked_norm_shape() {
       Holds<(shape.rows > 0 && shape.d_model > 0)>,
       "attune::LayerNorm, RmsNorm, DeviationNorm: rows and d_model must be positive; set both in NormShape");
   static_assert(Holds<(shape.epsilon >= 0 && shape.epsilon <= 1e30)>,
-                "attune::LayerNorm, RmsNorm, DeviationNorm: epsilon must not be negative, nor above 1e30");
+                "attune::LayerNorm, RmsNorm, DeviationNorm: epsilon must be in [0, 1e30]");
   static_assert(
       Holds<(shape.epsilon <= 0 || static_cast<kernels::Real<ScalarType>>(shape.epsilon) > 0)>,
       "attune::LayerNorm, RmsNorm, DeviationNorm: epsilon is too small for the scalar, which rounds it to 0");

@@ -70,7 +70,7 @@ template <PositionShape shape, class ScalarType = float>
 struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
   static_assert(
       detail::Holds<(shape.first == 0)>,
-      "attune::LearnedPositions: the table has the rows in use only, from position 0; leave first at 0");
+      "attune::LearnedPositions: the table has only the rows in use, from position 0; leave first at 0");
   static constexpr std::uint32_t kFingerprint = fingerprint("LearnedPositions");
   using Base = detail::AddedPositions<shape, ScalarType>;
   using Scalar = ScalarType;
@@ -137,7 +137,7 @@ template <PositionShape shape, class ScalarType = float>
 struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
   static_assert(detail::Holds<(shape.first >= 0)>, "attune::SinusoidalPositions: first must not be negative");
   static_assert(detail::Holds<(shape.base > 1 && shape.base <= 1e300)>,
-                "attune::SinusoidalPositions: base must be above 1, and at most 1e300");
+                "attune::SinusoidalPositions: base must be in (1, 1e300]");
   /// Number of wavelengths, each with a sine and a cosine.
   static constexpr int kFrequencies = (shape.d_model + 1) / 2;
   /// Number of angles in the table.

@@ -13,7 +13,7 @@ template <int count, detail::CheckedLayer Layer>
 class Repeat : public detail::Steps<Repeat<count, Layer>> {
  public:
   static_assert(detail::Holds<(count > 0 && count <= detail::kMaxLayers)>,
-                "attune::Repeat: from 1 to 24 layers");
+                "attune::Repeat: use 1 to 24 layers");
   static_assert(detail::kFits<Layer>);
 
   using Scalar = typename Layer::Scalar;

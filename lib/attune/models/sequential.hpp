@@ -24,7 +24,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
  public:
   static constexpr int kLayers = static_cast<int>(sizeof...(Layers));
   static_assert(detail::Holds<(kLayers > 0 && kLayers <= detail::kMaxLayers)>,
-                "attune::Sequential: from 1 to 24 layers");
+                "attune::Sequential: use 1 to 24 layers");
 
   template <int index>
   using Layer = typename detail::TypeAt<index, Layers...>::type;

@@ -51,7 +51,7 @@ inline constexpr CrcTable kCrcTable;
 template <class Byte>
 [[nodiscard]] constexpr std::uint32_t crc32(const Byte* bytes, std::size_t count, std::uint32_t before = 0) {
   static_assert(detail::Holds<(sizeof(Byte) == 1)>,
-                "attune::crc32: the pointer must be to bytes or characters");
+                "attune::crc32: the pointer must point to bytes or characters");
   std::uint32_t crc = ~before;
   for (std::size_t i = 0; i < count; ++i) {
     crc ^= static_cast<unsigned char>(bytes[i]);

@@ -42,7 +42,7 @@ class FlashJournal {
   static_assert(detail::Holds<(Flash::kPageSize % kProgramUnit == 0)>,
                 "attune::FlashJournal: Flash::kPageSize must be a multiple of the program unit");
   static_assert(detail::Holds<(std::uint64_t{Flash::kPageSize} * Flash::kPages <= 0xFFFF'FFFFu)>,
-                "attune::FlashJournal: at most 4 GiB; give the journal a part of the flash");
+                "attune::FlashJournal: the flash must be at most 4 GiB; give the journal a part of it");
 
   /// A journal in `flash`, which must outlive it. Call open() first.
   constexpr explicit FlashJournal(Flash& flash) : flash_(flash) {}

@@ -101,7 +101,7 @@ class FlashReplayMemory
   static_assert(detail::Holds<(kSlots > kBlocks)>,
                 "attune::FlashReplayMemory: the flash needs (kBlocks + 1) * kBlockPages pages; give it more "
                 "pages, or store fewer examples");
-  static_assert(detail::Holds<(kSlots < 0xFFFF)>, "attune::FlashReplayMemory: at most 65534 blocks");
+  static_assert(detail::Holds<(kSlots < 0xFFFF)>, "attune::FlashReplayMemory: use at most 65534 blocks");
 
   /// A memory in `flash`, which must outlive it. Call open() first: until then the memory is empty, and
   /// add() returns kNotInitialized.

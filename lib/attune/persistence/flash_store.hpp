@@ -193,7 +193,7 @@ class FlashStore {
       "attune::FlashStore: Flash::kPageSize must be a multiple of the program unit, and 32 or more");
   static_assert(
       detail::Holds<(Flash::kPages <= 0xFFFF && std::uint64_t{kPageSize} * Flash::kPages <= 0xFFFF'FFFFu)>,
-      "attune::FlashStore: at most 65535 pages and 4 GiB; give the store a part of the flash");
+      "attune::FlashStore: the flash must have at most 65535 pages and 4 GiB; give the store a part of it");
   static_assert(detail::Holds<(std::uint64_t{0} + ... + sizeof(Records)) < 0xFFFF'0000u>,
                 "attune::FlashStore: the records are larger than 4 GiB");
   static_assert(detail::Holds<(Flash::kPages >= 2 * kSlotPages)>,

@@ -48,8 +48,9 @@ struct CrossEntropy {
                      (options.noise_exponent >= 0.01 && options.noise_exponent <= 1))>,
       "attune::CrossEntropy: noise_exponent must be 0 or in [0.01, 1]; 0.7 suits many wrong labels, "
       "0 is cross-entropy");
-  static_assert(detail::Holds<(options.noise_exponent == 0 || options.label_smoothing == 0)>,
-                "attune::CrossEntropy: noise_exponent and label_smoothing exclude each other; choose one");
+  static_assert(
+      detail::Holds<(options.noise_exponent == 0 || options.label_smoothing == 0)>,
+      "attune::CrossEntropy: noise_exponent and label_smoothing are mutually exclusive; choose one");
 
   /// The mean is taken over all targets of a batch that are not ignored.
   static constexpr bool kMeanOverBatch = options.reduction == Reduction::kMean;

@@ -44,7 +44,7 @@ TEST(HtmlChart, the_curve_lies_between_its_axes) {
   EXPECT_EQ(points[2].y, 111);
 }
 
-TEST(HtmlChart, says_the_value_of_every_point) {
+TEST(HtmlChart, labels_every_point_with_its_value) {
   const std::string svg = html::chart({{1, 0.25}, {2, 0.125}}, {.name = "a & b", .x_name = "<step>"});
   EXPECT_EQ(check::malformed(svg), "");
   EXPECT_NE(svg.find("<title>&lt;step&gt; 1: 0.25</title>"), std::string::npos);
@@ -63,7 +63,7 @@ TEST(HtmlChart, values_over_a_decade_may_use_a_logarithmic_axis) {
   EXPECT_EQ(html::chart({{0, 100}, {1, 0}}, {.may_log = true}).find("logarithmic"), std::string::npos);
 }
 
-TEST(HtmlChart, draws_whatever_there_is) {
+TEST(HtmlChart, draws_any_series) {
   for (const std::vector<html::Point>& points : {std::vector<html::Point>{},
                                                  {{1, 1}},
                                                  {{1, 0}, {2, 0}},

@@ -120,7 +120,7 @@ TEST(TrainingPage, of_a_run_without_a_step_is_well_formed) {
   EXPECT_EQ(page.text().find("Confusion"), std::string::npos);
 }
 
-TEST(TrainingPage, is_written_whole_or_says_so) {
+TEST(TrainingPage, a_failed_write_is_reported) {
   TrainingPage page("written");
   const std::string path = testing::TempDir() + "attune_training_page_test.html";
   ASSERT_TRUE(page.write(path));

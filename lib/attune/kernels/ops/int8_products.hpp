@@ -147,10 +147,9 @@ struct Int8ProductsFrom {
  private:
   template <class Epilogue>
   static constexpr auto summed(const Epilogue& epilogue) {
-    static_assert(
-        detail::Holds<!std::is_same_v<Epilogue, Continue>>,
-        "attune::kernels::Int8Products: a part of the terms has its own scales, so sums of integers "
-        "do not continue; multiply all terms in one call, or add blocks with NextBlock");
+    static_assert(detail::Holds<!std::is_same_v<Epilogue, Continue>>,
+                  "attune::kernels::Int8Products: a part of the terms has its own scales, so integer sums "
+                  "cannot be continued; multiply all terms in one call, or add blocks with NextBlock");
     if constexpr (std::is_same_v<Epilogue, NextBlock> || std::is_same_v<Epilogue, Continue>) {
       return Accumulate{};
     } else {
