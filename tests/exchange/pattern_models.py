@@ -126,6 +126,47 @@ def attend_first(own, x):
     return x + own.attend(own.norm1(x))
 
 
+class Turned(nn.Module):
+    """Attention whose queries and keys go through `norm(self, y, norm of queries or of keys)` and `turn(y)`, [batch, tokens, heads, 4]."""
+
+    def __init__(self, norm=lambda own, y, part: y, turn=lambda y: y, first=False, make=lambda: nn.LayerNorm(4, 1e-6), **parts):
+        super().__init__()
+        self.normalize, self.turn, self.first, self.a, self.b = norm, turn, first, make(), make()
+        self.query, self.key, self.value, self.out = (nn.Linear(WIDTH, WIDTH) for _ in range(4))
+        for own in (*self.a.parameters(), *self.b.parameters()):
+            nn.init.uniform_(own, 0.5, 1.5)
+        for name, part in parts.items():
+            setattr(self, name, part)
+
+    def forward(self, x):
+        split = lambda y: y.unflatten(-1, (HEADS, -1))  # noqa: E731
+        q, k, v = split(self.query(x)), split(self.key(x)), split(self.value(x)).transpose(1, 2)
+        q, k = (self.normalize(self, self.turn(y), part) if self.first else self.turn(self.normalize(self, y, part)) for y, part in ((q, self.a), (k, self.b)))
+        scores = q.transpose(1, 2) @ k.permute(0, 2, 3, 1) / 2
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
+def of_heads(own, y, part):
+    return part(y)
+
+
+def root_mean_square(own, y, part):
+    return part.weight * y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + 1e-6)
+
+
+def by_complex(angles):
+    def turn(y):
+        turns = torch.polar(torch.ones_like(angles), angles)[:, None]
+        return torch.view_as_real(torch.view_as_complex(y.float().unflatten(-1, (-1, 2))) * turns).flatten(3).type_as(y)
+    return turn
+
+
+def by_halves(y):
+    angles = torch.arange(TOKENS)[:, None, None] * 1e4 ** (-torch.arange(2) / 2)
+    cos, sin = (torch.cat([f(angles)] * 2, -1) for f in (torch.cos, torch.sin))
+    return y * cos + torch.cat([-y[..., 2:], y[..., :2]], -1) * sin
+
+
 def exported():
     """name -> (module, sample)"""
     torch.manual_seed(11)
@@ -136,6 +177,10 @@ def exported():
     tied = Words(lambda own, ids: own.mix(own.table(ids)), mix=nn.Linear(WIDTH, WIDTH))
     tied.head = nn.Linear(WIDTH, 15, bias=False)
     tied.head.weight = tied.table.weight
+    biased = Words(lambda own, ids: own.mix(own.table(ids)), mix=nn.Linear(WIDTH, WIDTH))
+    biased.head = nn.Linear(WIDTH, 15)
+    biased.head.weight = biased.table.weight
+    angles = torch.arange(TOKENS)[:, None] * 1e4 ** (-torch.arange(2) / 2)
     return {
         "a block": (Block(Attention()), rows()),
         "a scale of its own": (Block(Attention(scale=1.0)), rows()),
@@ -201,6 +246,11 @@ def exported():
         "a table times a number": (Words(lambda own, ids: own.table(ids) * WIDTH ** 0.5), words()),
         "a table whose row 0 is padding": (Words(lambda own, ids: own.padded(ids), padded=nn.Embedding(15, WIDTH, padding_idx=0)), words(1)),
         "a tied head": (tied, words()),
+        "a tied head with a bias": (biased, words()),
+        "rotary positions by complex numbers": (Block(Turned(turn=by_complex(angles))), rows()),
+        "norms of heads": (Block(Turned(of_heads)), rows()),
+        "norms of heads before rotary positions": (Block(Turned(root_mean_square, by_halves)), rows()),
+        "norms of heads before complex rotary positions": (Step(lambda own, x: x + own.mix(x), mix=Turned(root_mean_square, by_complex(angles))), rows()),
         "log-probabilities": (nn.Sequential(nn.Linear(WIDTH, 4), nn.LogSoftmax(-1)), rows()),
         "an unread buffer": (Unread(), rows()),
         "a module that is its own layer": (nn.Linear(WIDTH, 3), rows()),
@@ -261,6 +311,12 @@ class Features(nn.Module):
         return self.outward(torch.relu(self.inward(x.permute(0, 2, 1))).mean(1))
 
 
+class Weights(nn.Module):
+    def __init__(self, *shape):
+        super().__init__()
+        self.weight = parameter(*shape)
+
+
 class Unread(nn.Module):
     """Buffers that masks are made of, and a parameter that nothing reads."""
 
@@ -296,6 +352,9 @@ def refused():
         "a temperature at its start": (*scores(lambda own, x, s: s * own.temperature, temperature=nn.Parameter(torch.ones(1))), ["attention.temperature"]),
         "a factor of one parameter": (Step(lambda own, x: x + own.alpha * torch.relu(own.mix(x)), alpha=nn.Parameter(torch.ones(1)), mix=nn.Linear(WIDTH, WIDTH)), rows(),
                                       ["alpha", "LayerScale"]),
+        "norms of heads with weights for each head": (Block(Turned(lambda own, y, part: F.normalize(y, dim=-1) * part.weight, make=lambda: Weights(HEADS, 4))), rows(),
+                                                      ["other weights for each head"]),
+        "a Fourier transform": (Step(lambda own, x: torch.view_as_real(torch.fft.fft(x))[..., 0]), rows(), ["complex numbers", "fft"]),
         "a step that is too small to be seen": (Step(lambda own, x: x + 1e-6 * torch.sin(100 * x)), rows(), ["sin of"]),
         "leaky ReLU": (Step(lambda own, x: F.leaky_relu(x)), rows(), ["attune has no leaky ReLU"]),
         "probabilities": (nn.Sequential(nn.Linear(WIDTH, 3), nn.Softmax(-1)), rows(), ["CrossEntropy takes logits"]),
@@ -328,6 +387,14 @@ def deceptive():
         return x + own.o(((q @ k.mT / 2).softmax(-1) @ v.flip(1)).transpose(1, 2).flatten(2))
 
     linears = {name: nn.Linear(WIDTH, WIDTH) for name in "qkvo"}
+    angles = torch.arange(TOKENS)[:, None] * 1e4 ** (-torch.arange(2) / 2)
+    buffer = torch.zeros(BATCH, TOKENS, WIDTH)
+
+    def remembered(own, x):
+        y = x + buffer
+        buffer.copy_(x.detach())
+        return y
+
     masked = lambda change: Block(Attention(change))  # noqa: E731
     return {
         "a mask of scores": (masked(lambda own, x, s: s.masked_fill(s < -40, -1e9)), rows()),
@@ -361,6 +428,16 @@ def deceptive():
         "an eighth norm that is a mean": (Step(lambda own, x: x / (x.pow(8).mean(-1, keepdim=True) + 1e-5) ** 0.125), rows()),
         "a norm whose statistics are half": (Step(lambda own, x: (x - x[..., :6].mean(-1, keepdim=True)) / x[..., :6].std(-1, keepdim=True)), rows()),
         "rotated values": (Step(lambda own, x: x.roll(1, 1)), rows()),
+        "norms of heads behind rotary positions": (Block(Turned(root_mean_square, by_halves, first=True)), rows()),
+        "norms of heads that are cut far away": (Block(Turned(lambda own, y, part: part(y).clamp(-300, 300))), rows()),
+        "norms of heads and of all features": (Block(Turned(lambda own, y, part: part(y) * torch.rsqrt(y.pow(2).mean((-1, -2), keepdim=True) + 1e-6))), rows()),
+        "norms of heads whose weights are a mean": (Block(Turned(lambda own, y, part: part(y) + y.mean(-1, keepdim=True))), rows()),
+        "norms of heads by several epsilons": (Block(Turned(lambda own, y, part: F.layer_norm(y, (4,), part.weight, part.bias, 1e-2 if part is own.a else 1e-6))), rows()),
+        "norms of queries alone": (Block(Turned(lambda own, y, part: part(y) if part is own.a else y)), rows()),
+        "complex numbers of other lengths": (Block(Turned(turn=by_complex(angles * 1.1))), rows()),
+        "complex positions of one base a head": (Block(Turned(turn=lambda y: torch.cat([by_complex(angles)(y[:, :, :1]), by_complex(2 * angles)(y[:, :, 1:])], 2))), rows()),
+        "complex numbers that grow": (Block(Turned(turn=lambda y: by_complex(angles)(y) * (1 + 0.01 * torch.arange(TOKENS)[:, None, None]))), rows()),
+        "a buffer of the last call": (Step(remembered), rows()),
         "a view that is written late": (Step(late_write), rows()),
         "a buffer that forward writes": (Step(lambda own, x: x + own.state.copy_(x.detach().mean((0, 1))), state=torch.zeros(WIDTH)), rows()),
     }

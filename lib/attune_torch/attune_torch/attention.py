@@ -1,17 +1,20 @@
 """Attention: a product of softmax(scale · scores + mask) and values, where queries, keys and values are features of Linears of one value."""
+import itertools
 import math
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 
 from .errors import Unsupported
 from .evaluate import evaluate, region
-from .formulas import AFFINE, close, draw
+from .formulas import AFFINE, NORMS, close, draw
 from .layers import rotary_frequencies
 from .normal import REFUSED, Constant
 
 HIDDEN = -1e3  # what is added to scores that nobody shall see; exp(HIDDEN) is 0 in floats
 PADDING = "export without it; padding is given at run time, and the folder's README.md shows its SequenceLength"
+CHANGED = "queries, keys or values that are changed by more than a factor, a norm of each head and rotary positions, as by a cosine"
 OTHER_SCORES = "attention whose numbers are not those of scaled dot-product attention, with or without a causal mask and rotary positions"
 
 
@@ -31,6 +34,23 @@ def turned(x, rotary, first=0):
     return result
 
 
+@dataclass
+class HeadNorm:
+    """A norm of each head's queries or keys."""
+    kind: str
+    epsilon: float
+    weight: Constant
+    bias: Constant
+    weight_factor: float
+    bias_factor: float
+
+    def of(self, y):
+        weight, bias = (1 if item is None else item.values for item in (self.weight, self.bias))
+        y = y - y.mean(-1, keepdim=True) if self.kind == "LayerNorm" else y
+        y = y * torch.rsqrt(y.square().mean(-1, keepdim=True) + self.epsilon) * weight
+        return y if self.bias is None else y + bias
+
+
 class Projection:
     """Queries, keys or values [heads, width] as features of a source: weight [heads, width, d_model], bias [heads, width] or None."""
 
@@ -40,7 +60,8 @@ class Projection:
     def of(self, x):
         """[batch, heads, tokens, width] of [batch, tokens, d_model]."""
         y = torch.einsum("btd,hwd->bhtw", x, self.weight.values)
-        y = (y if self.bias is None else y + self.bias.values[:, None]) * self.factor
+        y = y if self.bias is None else y + self.bias.values[:, None]
+        y = (self.norm.of(y) if self.norm else y) * self.factor
         return turned(y, self.rotary) if self.rotary else y
 
     def heads(self, index):
@@ -68,11 +89,13 @@ class AttentionMatch:
         head = self.head_of(value.data["left"], scores, size)
         scale, mask = self.scale_and_mask(inner, scores, heads, size)
         window = self.window(mask)
-        query = self.projection(scores.sources[0], scores.data["left"][head])
-        key = self.projection(scores.sources[1], scores.data["right"][head].transpose(1, 2))
+        query = self.projection(scores.sources[0], scores.data["left"][head], norms=True)
+        key = self.projection(scores.sources[1], scores.data["right"][head].transpose(1, 2), norms=True)
         context = self.projection(values, value.data["right"])
         if key.source is not context.source:
             raise Unsupported("attention whose keys and values come from several places")
+        if (query.norm is None) != (key.norm is None) or query.norm and (query.norm.kind, query.norm.epsilon) != (key.norm.kind, key.norm.epsilon):
+            raise Unsupported("norms of several kinds for queries and keys")
         if context.rotary or query.rotary != key.rotary:
             raise Unsupported("positions that turn values, or queries and keys differently")
         width = query.weight.values.shape[1]
@@ -173,47 +196,88 @@ class AttentionMatch:
 
     # ---- Queries, keys and values ----
 
-    def projection(self, value, index):
-        """What queries, keys or values are of a source, from their places [heads, rows, width] in a value."""
-        cuts, rest = self.cuts(value, tokens=True, gathers=True)
+    def projection(self, value, index, norms=False):
+        """What queries, keys or values are of a source, from their places [heads, rows, width] in a value. `norms`: perhaps with a norm of each head."""
+        cuts, rest = self.cuts(value, tokens=True, gathers=True, norms=norms)
         heads, rows, width = index.shape
         ends = sorted(rest, key=lambda item: item.number)
-        if any(item.kind in ("norm", "reduce") for item in region(value)) and len(ends) == 1 and ends[0].kind == "norm" and ends[0].features == width:
-            raise Unsupported("a norm of each head's queries or keys; attune's query_key_norm is the layer for it, which the exporter does not know")
         linears = all(item.kind == "linear" and "convolution" not in item.data for item in ends)
         if not linears or len({item.sources[0] for item in ends}) != 1:
-            ends = [next((item for item in [value, *cuts] if item.kind != "gather"), value)]
-        self.refuse_parameters("queries, keys or values", value, *ends, added=True)
+            ends, norms = [next((item for item in [value, *cuts] if item.kind != "gather"), value)], False
+        norms = norms and any(item.kind in ("norm", "reduce") for item in region(value, ends))
+        if not norms:
+            self.refuse_parameters("queries, keys or values", value, *ends, added=True)
         tokens, total = ends[0].tokens, sum(item.features for item in ends)
         if any(item.tokens != tokens for item in ends):
             raise Unsupported("queries, keys or values of several lengths")
         if rows not in (1, tokens):
             raise Unsupported("heads that are no parts of the features, as with several variables in place of the batch")
-        at = torch.arange(tokens)[:rows]
 
         def function(x):
             """[batch, heads, rows, width] of the features of the ends."""
             return evaluate(value, dict(zip(ends, x.split([item.features for item in ends], 2)))).flatten(1)[:, index]
 
         start = function(torch.zeros(1, tokens, total).double())[0]
-        factor = function(torch.ones(1, tokens, total).double())[0] - start
-        place = ((function(torch.arange(tokens * total).double().view(1, tokens, total))[0] - start) / factor).round()
-        if bool((start - start[:, :1]).abs().max() > 1e-9):
-            raise Unsupported("queries or keys with a constant of each position")
-        # Position 0 is not turned.
-        first, one = place[:, 0], float(factor[0, 0, 0])
-        if not bool(torch.isfinite(first).all()) or not bool(((first >= 0) & (first < total)).all()) or not close(
-                factor[:, 0], torch.full_like(factor[:, 0], one), 1e-9):
-            raise Unsupported("queries, keys or values that are changed by more than a factor, as by a norm of each head or a cosine")
-        features, x, rotary = first.long(), draw(2, tokens, total), None
-        picked = x[:, at][:, :, features].permute(0, 2, 1, 3) * one
-        if not close(function(x), picked + start, 1e-9):
-            rotary = self.rotary(function, start, features, one, tokens, total)
-            if not close(function(x), turned(picked, rotary) + start, 1e-4):
-                raise Unsupported("queries, keys or values that are changed by more than a factor, as by a norm of each head or a cosine")
-        return self.projected(value, ends, features, start[:, 0], one, rotary)
+        if norms:
+            features, norm = self.head_norm(value, ends, function, start)
+            base, one = (lambda x: norm.of(x)), 1.0
+        else:
+            factor = function(torch.ones(1, tokens, total).double())[0] - start
+            place = ((function(torch.arange(tokens * total).double().view(1, tokens, total))[0] - start) / factor).round()
+            if bool((start - start[:, :1]).abs().max() > 1e-9):
+                raise Unsupported("queries or keys with a constant of each position")
+            # Position 0 is not turned.
+            first, one, norm = place[:, 0], float(factor[0, 0, 0]), None
+            if not bool(torch.isfinite(first).all()) or not bool(((first >= 0) & (first < total)).all()) or not close(
+                    factor[:, 0], torch.full_like(factor[:, 0], one), 1e-9):
+                raise Unsupported(CHANGED)
+            features, base = first.long(), lambda x: x * one + start[:, :1]
+        known = lambda x, rotary=None: (lambda y: turned(y, rotary) if rotary else y)(base(x[:, :rows][:, :, features].permute(0, 2, 1, 3)))  # noqa: E731
+        x, rotary = draw(2, tokens, total), None
+        if not close(function(x), known(x), 1e-9):
+            rotary = None if norms and close(function(x), known(x), 1e-6) else self.rotary(function(x[:1, :1].expand(1, tokens, total))[0, 0])
+            if not all(close(function(scale * x), known(scale * x, rotary), 1e-4) for scale in ((0.05, 1, 9) if norms else (1,))):
+                raise Unsupported(CHANGED)
+        return self.projected(value, ends, features, torch.zeros_like(start[:, 0]) if norms else start[:, 0], one, rotary, norm)
 
-    def projected(self, value, ends, features, start, factor, rotary):
+    def head_norm(self, value, ends, function, start):
+        """The features [heads, width] of the ends that each head has, and the norm of their queries or keys."""
+        if not self.only(NORMS, value, *ends):
+            raise Unsupported(CHANGED)
+        (heads, _, width), tokens, total = start.shape, ends[0].tokens, sum(item.features for item in ends)
+        with torch.enable_grad():
+            probe = draw(1, tokens, total).requires_grad_()
+            slopes = torch.autograd.grad(list((function(probe)[0, :, 0] * draw(heads, width)).sum(1)), probe, is_grads_batched=True,
+                                         grad_outputs=list(torch.eye(heads).double()))[0][:, 0].abs().amax(1)
+        features = slopes.argsort(1, descending=True)[:, :width].sort(1).values
+        if bool((features != features[:, :1] + torch.arange(width)).any()) or int((slopes > 0).sum()) != heads * width:
+            raise Unsupported("a norm of something else than each head's queries or keys")
+        x, small, bias = draw(8, tokens, total, scale=1e3), draw(1, tokens, total, scale=1e-2), start[0, 0]
+        own, y = (item.transpose(0, 1).flatten(1, 2) if item.dim() == 4 else item for item in (x[:, 0][:, features].transpose(0, 1), function(x)[:, :, 0].transpose(0, 1) - bias))
+        for kind in ("RmsNorm", "LayerNorm"):
+            centered = own - own.mean(-1, keepdim=True) if kind == "LayerNorm" else own
+            unit = centered / centered.square().mean(-1, keepdim=True).sqrt()
+            weight = (y * unit).sum(1) / unit.square().sum(1)
+            if not close(y, unit * weight[:, None], 1e-5):
+                continue
+            if not close(weight, weight[:1].expand_as(weight), 1e-6) or not close(start[:, 0], bias.expand(heads, width), 1e-6) and bias.any():
+                raise Unsupported("a norm of queries or keys with other weights for each head; attune's heads share them")
+            at, least = int(weight[0].abs().argmax()), small[0, 0, features[0]]
+            least = least - least.mean() if kind == "LayerNorm" else least
+            ratio = (function(small)[0, 0, 0, at] - bias[at]) / weight[0, at] / least[at]
+            epsilon = self.epsilon(float(ratio ** -2 - least.square().mean()), value, *ends)
+            constants = [self.of_head(item, width) for item in self.constants(value, *ends)]
+            return features, HeadNorm(kind, epsilon, **{"weight_factor": 1.0, "bias_factor": 1.0} | self.vectors(weight[0], bias, constants))
+        raise Unsupported(CHANGED)
+
+    @staticmethod
+    def of_head(constant, width):
+        """A constant of all heads' features as one head's, where they share it."""
+        rows = constant.addresses.reshape(-1, width) if constant.addresses.numel() % width == 0 else None
+        same = rows is not None and bool((rows == rows[:1]).all())
+        return Constant(rows[0], constant.values.reshape(-1, width)[0]) if same else constant
+
+    def projected(self, value, ends, features, start, factor, rotary, norm):
         """A Projection of these features [heads, width] of the ends, times a factor, plus `start`."""
         if ends[0].kind != "linear" or "convolution" in ends[0].data:  # the features themselves: an identity
             one = F.one_hot(features, ends[0].features).double()
@@ -227,9 +291,9 @@ class AttentionMatch:
             filled = [item.data["bias"] or self.unnamed(torch.zeros(item.features).double()) for item in ends]
             bias = Constant(*(torch.cat([getattr(item, part).expand(end.features) for item, end in zip(filled, ends)])[features]
                               for part in ("addresses", "values")))
-        if start.any() or self.parameters(*self.constants(value, *ends)):
+        if norm is None and (start.any() or self.parameters(*self.constants(value, *ends))):
             bias = self.added_bias(value, ends, features, start / factor, bias)
-        return Projection(self.layer(ends[0].sources[0]), weight, bias, factor, rotary)
+        return Projection(self.layer(ends[0].sources[0]), weight, bias, factor, rotary, norm)
 
     def added_bias(self, value, ends, features, start, bias):
         """A bias that is added after the product."""
@@ -245,25 +309,17 @@ class AttentionMatch:
         zero = Constant(torch.zeros(features.shape, dtype=torch.int64), torch.zeros(features.shape).double())
         return Constant((bias or zero).addresses, (bias or zero).values + start)
 
-    def rotary(self, function, start, features, factor, tokens, total):
-        """(dimension, base, whether neighbors are turned together, scaling) of queries or keys that are turned by their positions."""
-        heads, width = features.shape
-        probe = torch.zeros(width, tokens, total).double()
-        for feature in range(width):
-            probe[feature][:, features[:, feature]] = 1
-        turn = ((function(probe) - start) / factor).permute(1, 2, 3, 0)[0]  # [rows, to, from]
-        moved = ((turn - torch.eye(width).double()).abs().amax(0) > 1e-7).any(1).nonzero().flatten()
-        if not len(moved) or len(turn) < 2 or (int(moved[-1]) + 1) % 2:
+    def rotary(self, rows):
+        """(dimension, base, whether neighbors are turned together, scaling) of one row that is turned by each position, [positions, features]."""
+        moved = ((rows - rows[:1]).abs().amax(0) > 1e-7 * float(rows.abs().max())).nonzero().flatten()
+        if not len(moved) or len(rows) < 2 or (int(moved[-1]) + 1) % 2:
             raise Unsupported("queries or keys that depend on positions in another way than rotary positions")
-        for dimension in dict.fromkeys((int(moved[-1]) + 1, width)):
-            for adjacent in (False, True):
-                if dimension % 2:
-                    continue
-                i, j = pairs_of(dimension, adjacent).t()
-                angles = torch.atan2(turn[1, j, i], turn[1, i, i])
+        for tolerance in (1e-6, 1e-4):
+            for dimension, adjacent in itertools.product(dict.fromkeys((int(moved[-1]) + 1, rows.shape[1] // 2 * 2)), (False, True)):
+                (i, j), (a, b) = pairs_of(dimension, adjacent).t(), rows[:2]
+                angles = torch.atan2(b[j] * a[i] - b[i] * a[j], b[i] * a[i] + b[j] * a[j])
                 for base, scaling in self.bases(dimension, angles):
-                    known = turned(torch.eye(width).double()[:, None].expand(width, len(turn), width), (dimension, base, adjacent, scaling)).permute(1, 2, 0)
-                    if float((known - turn).abs().max()) < 1e-4:
+                    if close(turned(rows[:1].expand_as(rows), (dimension, base, adjacent, scaling)), rows, tolerance):
                         return dimension, base, adjacent, scaling
         raise Unsupported("queries or keys that depend on positions in another way than rotary positions with one base")
 

@@ -11,7 +11,7 @@ import linecache
 import math
 import sys
 import traceback
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,6 +43,11 @@ def hint_for(path):
     if not path:
         return ""  # a hint for the whole model would be the model
     return f"\n  hint: if attune has what it computes, write it so beside the model: export(…, hints={{{path!r}: lambda module, x: …}})"
+
+
+def real(item):
+    """A complex tensor as pairs of numbers in its last dimension; others as they are."""
+    return torch.view_as_real(item.detach()) if isinstance(item, torch.Tensor) and item.is_complex() else item
 
 
 class HintsError(ValueError):
@@ -143,6 +148,7 @@ class Capture(TorchDispatchMode):
         self.stored = set(state)
         self.in_training = {path for path, inside in module.named_modules() if inside.training}
         for name, tensor in [*state.items(), *((name, item) for name, item in module.named_buffers() if name not in state)]:
+            tensor = real(tensor)
             first = self.names.setdefault((self.key(tensor), tensor.storage_offset(), tuple(tensor.shape), tensor.stride()), [])
             if not first:
                 self.shadow(tensor, name)
@@ -175,8 +181,7 @@ class Capture(TorchDispatchMode):
             return torch.arange(self.derived - count + 1, self.derived + 1).view(tensor.shape)
         begin = self.constants + 1
         self.constants += count
-        values = tensor.detach().reshape(-1).clone()
-        self.blocks.append(Block(begin, name, tuple(tensor.shape), torch.zeros(count) if values.is_complex() else values, computed, terms))
+        self.blocks.append(Block(begin, name, tuple(tensor.shape), tensor.detach().reshape(-1).clone(), computed, terms))
         self.begins.append(begin)
         return -torch.arange(begin, begin + count).view(tensor.shape)
 
@@ -243,23 +248,41 @@ class Capture(TorchDispatchMode):
         name = function._schema.name.split("::")[1]
         if name in ("empty", "empty_like", "new_empty", "empty_strided"):
             result.zero_()  # the same numbers in every run
+        is_complex = any(isinstance(item, torch.Tensor) and item.is_complex() for item in tree_flatten((args, kwargs, result))[0])
+        args, kwargs, result, of_torch = *tree_map(real, (args, kwargs, result)), result
         before = [item for item in tree_flatten((args, kwargs))[0] if isinstance(item, torch.Tensor)]
         outputs = [item for item in tree_flatten(result)[0] if isinstance(item, torch.Tensor)]
-        if any(item.is_complex() for item in before + outputs):
-            raise Unsupported(f"complex numbers; write rotary positions with sines and cosines: {self.operation(name, (), {}, [], []).describe()}")
         written = [value for argument, value in zip(function._schema.arguments, args)
                    if argument.alias_info is not None and argument.alias_info.is_write and isinstance(value, torch.Tensor)]
         keys = {self.key(item) for item in before}
         if name in METADATA or not written and outputs and all(self.key(item) in keys for item in outputs):
-            return result  # a view
+            return of_torch  # a view
         self.alive += outputs
         seen = tree_map(lambda item: self.addresses(item) if isinstance(item, torch.Tensor) else item, (args, kwargs))
         derived = not name.endswith("_like") and not name.startswith("new_") and name not in FILLS and any(
             bool((item > 0).any()) for item in tree_flatten(seen)[0] if isinstance(item, torch.Tensor))
         if name in DECISIONS and derived:
             self.decisions.append(self.operation(DECISIONS[name], *seen, [], []))
-        self.give(name, args, kwargs, seen, written or outputs, written, derived)
-        return result
+        if is_complex and name not in ("clone", "detach"):
+            self.of_complex(name, args, seen, outputs, written, derived)
+        else:
+            self.give(name, args, kwargs, seen, written or outputs, written, derived)
+        return of_torch
+
+    def of_complex(self, name, args, seen, outputs, written, derived):
+        """A complex constant, or the product of a value and one, as of rotary positions."""
+        if not derived and not written:
+            return self.give("complex", args, {}, seen, outputs, written, False)
+        constant = [not bool((item > 0).any()) for item in seen[0]] if name == "mul" and not written else []
+        if sorted(constant) != [False, True] or any(item.shape[-1:] != (2,) for item in args):
+            raise Unsupported(f"complex numbers other than rotary positions: {self.operation(name, *seen, [], []).describe()}")
+        (turn, x), angles = (seen[0] if constant[0] else seen[0][::-1]), args[constant.index(True)]
+        across = torch.stack([-angles[..., 1], angles[..., 1]], -1)
+        across = self.fresh(across, False, self.origin(turn), True)
+        parts = [self.fresh(outputs[0], True) for _ in range(2)]
+        for out, arguments in zip(parts, ((x, turn[..., :1].expand(turn.shape)), (x.flip(-1), across))):
+            self.operations.append(self.operation("mul", arguments, {}, [out], [outputs[0].dtype]))
+        self.give("add", args, {}, (tuple(parts), {}), outputs, written, True)
 
     def operation(self, name, arguments, options, outputs, types):
         return Operation(name, arguments, options, outputs, types, *self.where.place())
@@ -377,13 +400,14 @@ class Capture(TorchDispatchMode):
 
     def run(self, call, hints):
         """The addresses of the one tensor that `call` answers to the inputs."""
-        # Without gradients, torch.nn's encoder layers are one operation.
+        # Without gradients, torch.nn's encoder layers are one operation; tensors of inference_mode have no versions.
         asked, torch.is_grad_enabled = torch.is_grad_enabled, lambda: True
+        inference, torch._C._InferenceMode = torch._C._InferenceMode, lambda mode=True: nullcontext()
         try:
             with torch.enable_grad(), self.where, self.hinted(hints), self:
                 output = the_output(call(*self.given))
         finally:
-            torch.is_grad_enabled = asked
+            torch.is_grad_enabled, torch._C._InferenceMode = asked, inference
         addresses = self.addresses(output.detach()).clone()
         self.shadows, self.alive = {}, []
         return addresses
@@ -393,17 +417,21 @@ class Capture(TorchDispatchMode):
         return [(one.name, [item for item in tree_flatten((one.arguments, one.options))[0] if isinstance(item, (int, float))],
                  [item.shape for item in one.outputs], one.describe()) for one in self.operations]
 
-    def refuse_other(self, other, others):
-        """Raises Unsupported if a pass with other inputs has other operations, numbers of Python, or constants."""
+    def refuse_other(self, other, others, output):
+        """Raises Unsupported if a pass with other inputs has other operations, numbers of Python, or constants that are read."""
         own = self.signatures()
         differs = next((mine for mine, one in zip(own, others) if mine[:3] != one[:3]), None)
         if len(own) != len(others):
             differs = differs or max(own, others, key=len)[-1]
         if differs:
             raise Unsupported(f"forward computes something else for other inputs: {differs[3]}")
+        read = torch.zeros(self.constants + 1, dtype=torch.bool)
+        for item in tree_flatten([output, *((one.arguments, one.options) for one in self.operations)])[0]:
+            if isinstance(item, torch.Tensor):
+                read[(-item).clamp(min=0)] = True
         for mine, others in zip(self.blocks, other.blocks):
-            same = mine.values.shape == others.values.shape and bool(((mine.values == others.values) | mine.values.isnan() & others.values.isnan()).all())
-            if not same:
+            same = mine.values.shape == others.values.shape and (mine.values == others.values) | mine.values.isnan() & others.values.isnan()
+            if same is False or bool((~same & read[mine.begin:mine.begin + len(same)]).any()):
                 raise Unsupported("a constant that differs from run to run, as by dropout that is active in evaluation (F.dropout without "
                                   "training=self.training), or that is taken out of the input outside of torch, as by NumPy: "
                                   f"{mine.name or 'a tensor'} {list(mine.shape)}")
@@ -502,5 +530,5 @@ def capture(module, args, kwargs, hints):
             raise
         except Exception as problem:  # noqa: BLE001: whatever the model raises
             raise Unsupported(f"forward cannot be captured: {failure(problem)}") from problem
-    captured.refuse_other(other, signatures)
+    captured.refuse_other(other, signatures, output)
     return captured, output

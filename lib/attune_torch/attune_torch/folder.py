@@ -12,6 +12,7 @@ from .errors import ExportWarning, Unsupported
 from .capture import answer, capture, in_evaluation
 from .evaluate import evaluate
 from .folding import metadata_of
+from .layers import feature_bias_type
 from .match import Matcher
 from .normal import Graph, Value
 from .structure import MULTIHEAD_NAMES, TORCH_NAMES, Structure
@@ -59,7 +60,7 @@ class Exported:
         for layer in self.layers:
             if layer.kind == "block":
                 self.declare(layer)
-        self.tied = self.tie()
+        self.tied = self.structure.tied
         self.check_tensors(module)
         values = [item for layer in self.layers for item in (layer.value if isinstance(layer.value, list) else [layer.value])]
         sources = [value for value in self.graph.values if value.kind == "input"]
@@ -137,19 +138,6 @@ class Exported:
             self.tables.append(layer.block.names)
         if len(self.tables) > 1:
             raise Unsupported("transformer blocks of two kinds of names in one model: " + layer.path)
-
-    def tie(self):
-        """The embedding that is the head, too."""
-        part = self.parts[-1]
-        first, last = part[0], part[-1]
-        if len(self.parts) > 1 or first.kind != "embedding" or last.kind != "linear" or self.first_name(first.tensors[0]) != self.first_name(last.tensors[0]):
-            return False
-        if last.bias:
-            raise Unsupported("a bias beside a tied head: a head that is tied to the embedding and has a bias: " + last.path)
-        if first.scaled:
-            raise Unsupported("an embedding times a constant, and a head that is tied to it; make the factors of features a parameter, "
-                              f"nn.Parameter(torch.full(({first.value.features},), …)), which becomes a LayerScale: {first.names[0]}")
-        return True
 
     def without_home(self):
         """Tensors of the file, or rows of them, that no tensor of the module has: what they learn has no place to return to."""
@@ -266,6 +254,10 @@ class Exported:
             embedding = self.layers[0]
             model = f"attune::Tied<\n    {embedding.type},\n    {self.sequential(types[0], '        ')}>"
             names = embedding.names + names
+            head = self.layers[-1]
+            if head.bias:
+                model = self.sequential([model, feature_bias_type(head.value.tokens, head.d_out)])
+                names.append(head.tensors[1])
         elif len(types) > 1:
             model = "attune::EncoderDecoder<" + ",".join(f"\n    {self.sequential(part, '        ')}" for part in types) + ">"
         else:

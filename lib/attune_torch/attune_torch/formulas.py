@@ -41,23 +41,26 @@ class Formulas:
     # ---- Regions ----
 
     @staticmethod
-    def expands(value, tokens, gathers):
-        """Whether a value is a function of the rows of others. `tokens`: also with constants of each token. `gathers`: also rearranged."""
+    def expands(value, tokens, gathers, norms=False):
+        """Whether a value is a function of the rows of others. `tokens`: also with constants of each token. `gathers`: also rearranged.
+        `norms`: also a norm of heads."""
         if value.kind == "pointwise":
             return tokens or not any(isinstance(item, Constant) and item.per_token for item in value.sources)
         if value.kind == "gather":
             return gathers
+        if value.kind == "norm":
+            return norms and value.sources[0].kind in ("gather", "linear")
         if value.kind == "reduce":
             index, width = value.data["index"], value.sources[0].features
             rows = torch.arange(len(index))[:, None, None]
             return index.shape[1] == 1 and index.shape[2] == width and bool((index // width == rows).all()) or gathers
         return value.kind == "softmax" and value.data["index"].shape[1] == value.features
 
-    def cuts(self, value, tokens=False, gathers=False):
+    def cuts(self, value, tokens=False, gathers=False, norms=False):
         """Values through which everything in `value` goes, the nearest first; and the ends beyond which nothing is a function of rows."""
         frontier, found = {value}, []
         while True:
-            open_ones = [item for item in frontier if self.expands(item, tokens, gathers) and item.derived()]
+            open_ones = [item for item in frontier if self.expands(item, tokens, gathers, norms) and item.derived()]
             if not open_ones:
                 return found, frontier
             last = max(open_ones, key=lambda item: item.number)
@@ -66,7 +69,8 @@ class Formulas:
                 found.append(next(iter(frontier)))
 
     def constants(self, value, *cuts):
-        return [source for item in region(value, cuts) for source in item.sources if isinstance(source, Constant)]
+        return [source for item in region(value, cuts) for source in (item.sources if item.kind != "norm" else item.data.values())
+                if isinstance(source, Constant)]
 
     def parameters(self, *constants):
         """The names of trained parameters that constants are, or are computed from."""
@@ -150,6 +154,7 @@ class Formulas:
             found += [float(part) for entry in item.data.get("template", ()) if isinstance(entry, tuple) for part in entry
                       if isinstance(part, (int, float)) and not isinstance(part, bool)]
             found += [float(source.values) for source in item.sources if isinstance(source, Constant) and source.values.numel() == 1]
+            found += [item.data["epsilon"]] if "epsilon" in item.data else []
         return found
 
     def norm(self, value, cut, function, zero):
@@ -169,30 +174,30 @@ class Formulas:
             at = int(weight.abs().argmax())
             ratio = (function(small.expand(1, cut.tokens, -1))[0, 0, at] - bias[at]) / weight[at] / centered(small)[0, 0, at]
             outside = kind == "DeviationNorm"
-            epsilon = self.epsilon(value, cut, float(1 / ratio - spread(small)) if outside else float(ratio ** -2 - spread(small).square()))
+            epsilon = self.epsilon(float(1 / ratio - spread(small)) if outside else float(ratio ** -2 - spread(small).square()), value, cut)
             root = (lambda x: spread(x) + epsilon) if outside else (lambda x: (spread(x).square() + epsilon).sqrt())
             known = lambda x: centered(x) / root(x) * weight + bias  # noqa: E731
             x = draw(2, cut.tokens, cut.features)
             if all(close(function(scale * x), known(scale * x), 1e-5) for scale in (0.05, 1, 9)):
-                tensors = self.vectors(value, cut, weight, bias)
+                tensors = self.vectors(weight, bias, self.constants(value, cut))
                 if kind == "RmsNorm" and tensors["bias"] is not None:
                     raise Unsupported("an RMSNorm with a bias")
                 return self.new("norm", [self.layer(cut)], value, type=kind, epsilon=epsilon, **tensors)
         return None
 
-    def epsilon(self, value, cut, found):
+    def epsilon(self, found, value, *cuts):
         """An epsilon as the code has it, from its value by numbers."""
-        fitting = [item for item in self.literals(value, cut) if item > 0 and abs(item - found) <= 0.02 * item + 1e-13]
+        fitting = [item for item in self.literals(value, *cuts) if item > 0 and abs(item - found) <= 0.02 * item + 1e-13]
         if not fitting:
             return max(0.0, float(f"{found:.3g}"))
         nearest = min(fitting, key=lambda item: abs(item - found))
         short = float(f"{nearest:.6g}")  # as people wrote what is a float of 32 bits
         return short if torch.tensor(short) == torch.tensor(nearest) else nearest
 
-    def vectors(self, value, cut, weight, bias):
-        """A norm's weight and bias as constants with addresses, if the region has them; every parameter in it is one of them."""
-        features, found, learned = cut.features, {}, set(self.parameters(*self.constants(value, cut)))
-        candidates = [item for item in self.constants(value, cut) if item.values.numel() == features and self.graph.names(item.addresses)]
+    def vectors(self, weight, bias, constants):
+        """A norm's weight and bias as constants with addresses, if they are among the constants; every parameter of those is one of them."""
+        features, found, learned = len(weight), {}, set(self.parameters(*constants))
+        candidates = [item for item in constants if item.values.numel() == features and self.graph.names(item.addresses)]
         for name, wanted, plain in (("weight", weight, 1.0), ("bias", bias, 0.0)):
             fitting = [item for item in candidates if close(item.values.reshape(-1), wanted, 1e-6)
                        and not any(item is other for other in found.values())]

@@ -253,6 +253,9 @@ class LayerTypes:
         parts[1:] = [part.heads(shared) for part in parts[1:]]
         bias = any(part.bias is not None for part in parts)
         names, tensors = self.projections(value, parts, bias)
+        norm = parts[0].norm
+        for name, part in zip(("query_norm", "key_norm"), parts if norm else ()):
+            names[name] = self.head_norm(value, name, part, bias, tensors)
         if after is not None:
             names["output"], output_bias, last = after.names[0], after.bias, after.value
             tensors += after.tensors
@@ -263,10 +266,26 @@ class LayerTypes:
         rotary = parts[0].rotary or (0, 10000.0, False, ())
         found = Attention(value.tokens, d_model, heads, len(shared), width, bias, output_bias, causal, *rotary, names, tensors)
         found.window = None if causal or left is None and right is None else (left, right)
+        if norm:
+            found.head_norm = ("kLayerNorm" if norm.kind == "LayerNorm" else "kRootMeanSquare", norm.epsilon)
         found.memory = value.sources[0] is not value.sources[1]
         layer = self.plain(last, "attention", f"attune::MultiHeadAttention<attune::AttentionShape{found.shape()}>", (), tensors)
         layer.attention, layer.core = found, value
         return layer
+
+    def head_norm(self, value, role, part, biased, tensors):
+        """The path of a norm of queries or keys; the factor of the scores is in its tensors."""
+        norm, plain = part.norm, torch.ones(part.weight.values.shape[1]).double()
+        if norm.bias is not None and not biased:
+            raise refused(value, "a norm of queries and keys that has a bias, behind projections that have none")
+        path, made = self.tensors.layer(role, self.place(value), norm.weight or Constant(torch.zeros(len(plain), dtype=torch.int64), plain), norm.bias)
+        if norm.kind == "LayerNorm" and biased and len(made) < 2:
+            made.append(self.tensors.take(joined(path, "bias"), norm.bias or Constant(torch.zeros(len(plain), dtype=torch.int64), 0 * plain)))
+        for tensor, factor in zip(made, (norm.weight_factor, norm.bias_factor)):
+            if abs(part.factor * factor - 1) > 1e-6:
+                self.changes.append(Scaled(tensor, part.factor * factor))
+        tensors += made
+        return path
 
     @staticmethod
     def key_heads(value, parts):
@@ -289,7 +308,7 @@ class LayerTypes:
         zero = lambda part: torch.zeros(part.weight.values.shape[:2])  # noqa: E731
         biases = [Constant(part.bias.addresses.flatten(), part.bias.values.flatten()) if part.bias is not None else
                   Constant(zero(part).long().flatten(), zero(part).double().flatten()) for part in parts]
-        factors = [part.factor if abs(part.factor - 1) > 1e-6 else 1.0 for part in parts]
+        factors = [part.factor if abs(part.factor - 1) > 1e-6 and part.norm is None else 1.0 for part in parts]
         owners = {name for item in rows for name in self.tensors.owners(item.addresses)}
         blocks = {block.begin for item in rows for block in self.graph.blocks_of(item.addresses)}
         if len(owners) == 1 and len(blocks) == 1 and all(bool((item.addresses < 0).all()) for item in rows):

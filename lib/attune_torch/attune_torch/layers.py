@@ -152,6 +152,7 @@ class Attention:
     tensors: list = field(default_factory=list)
     window: tuple = None  # keys to the left and to the right that a query sees, None where all; a causal mask is none
     memory: bool = False  # attends to an encoder's output
+    head_norm: tuple = ()  # QueryKeyNorm's enumerator, and epsilon
 
     def shape(self):
         return options(
@@ -165,7 +166,9 @@ class Attention:
             rotary_scaling=options(factor=self.rotary_scaling[0], low_frequency_factor=unless(self.rotary_scaling[1], 1.0),
                                    high_frequency_factor=unless(self.rotary_scaling[2], 4.0),
                                    original_length=unless(self.rotary_scaling[3], 8192)) if self.rotary_scaling else None,
-            window="{.right = 0}" if self.causal else options(left=self.window[0], right=self.window[1]) if self.window else None)
+            window="{.right = 0}" if self.causal else options(left=self.window[0], right=self.window[1]) if self.window else None,
+            query_key_norm=f"attune::QueryKeyNorm::{self.head_norm[0]}" if self.head_norm else None,
+            query_key_epsilon=unless(self.head_norm[1], 1e-5) if self.head_norm else None)
 
 
 @dataclass

@@ -33,7 +33,7 @@ class Matcher(AttentionMatch, Rearranged, Formulas):
     @staticmethod
     def find_scalings(root):
         """Scalings of rotary positions that configs have."""
-        found = [()]
+        found = [(), (8.0, 1.0, 4.0, 8192), (32.0, 1.0, 4.0, 8192)]  # Llama 3.1's and 3.2's
         for module in root.modules():
             for holder in (module, getattr(module, "config", None), getattr(module, "args", None)):
                 scaling = getattr(holder, "rope_scaling", None)
@@ -302,6 +302,7 @@ class Matcher(AttentionMatch, Rearranged, Formulas):
             if part in layer.data and hasattr(layer.data[part], "weight"):
                 projection = layer.data[part]
                 found |= {f"{part}.{name}": getattr(projection, name) for name in ("weight", "bias") if getattr(projection, name) is not None}
+                found |= {f"{part}_norm.{name}": getattr(projection.norm, name) for name in ("weight", "bias") if getattr(projection.norm, name, None) is not None}
         return found
 
     def layers(self):

@@ -73,6 +73,7 @@ class Structure(LayerTypes):
             if "" in layer.names:
                 self.give_path(layer)
         self.check_inputs()
+        self.tied = self.tie()
         self.leave_out(state)
 
     def check_inputs(self):
@@ -90,6 +91,19 @@ class Structure(LayerTypes):
     @staticmethod
     def is_taken(value, taken):
         return any(item is not None and item.kind == "rearranged" and item.sources[0] is value for item in taken)
+
+    def tie(self):
+        """Whether the embedding is the head, too; it is in the file once."""
+        first, last = self.parts[-1][0], self.parts[-1][-1]
+        one = lambda layer: self.tensors.captured.aliases.get(layer.tensors[0], layer.tensors)[0]  # noqa: E731
+        if len(self.parts) > 1 or first.kind != "embedding" or last.kind != "linear" or one(first) != one(last):
+            return False
+        if first.scaled:
+            raise Unsupported("an embedding times a constant, and a head that is tied to it; make the factors of features a parameter, "
+                              f"nn.Parameter(torch.full(({first.value.features},), …)), which becomes a LayerScale: {first.names[0]}")
+        if last.tensors[0] != first.tensors[0]:
+            self.tensors.forget(last.tensors[0])
+        return True
 
     def leave_out(self, state):
         """What of the state_dict is not in the file."""
