@@ -92,6 +92,14 @@ attune::DropTokens<attune::TokenShape{.seq_len = 2, .d_model = 4, .tokens = 2}>:
 // error: attune::Reshape: rows of one length need an out_rows that divides rows * d_model
 attune::Reshape<attune::ReshapeShape{.rows = 3, .d_model = 3, .out_rows = 2}>::Output y;
 
+// case: square_transpose_with_a_length
+// error: attune::Reshape: feature by feature, with as many rows as tokens, a length or a mask would hide features; leave
+using Square = attune::Transpose<4, 4>;
+void call(const Square::Input& x, Square::Output& y, Square::InferenceScratch& scratch) {
+  const attune::SequenceLength<4> length;
+  attune::infer<Square>({}, x, y, scratch, length);
+}
+
 // case: stream_of_a_sequence_pooling
 // error: attune: SequencePooling needs the whole sequence, so it does not run token by token; leave it out, and
 using Model = attune::Sequential<attune::Linear<attune::LinearShape{8, 4, 4}>,

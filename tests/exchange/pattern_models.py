@@ -233,6 +233,10 @@ def exported():
         "norm by deviation": (Step(lambda own, x: own.a * (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + 1e-6) + own.b, a=parameter(WIDTH), b=parameter(WIDTH)), rows()),
         "norm by biased deviation": (Step(lambda own, x: own.a * (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True, unbiased=False) + 1e-5) + own.b,
                                           a=parameter(WIDTH), b=parameter(WIDTH)), rows()),
+        "a Linear over tokens": (Step(lambda own, x: x + own.mix(own.norm(x).mT).mT, norm=nn.LayerNorm(WIDTH), mix=nn.Linear(TOKENS, TOKENS)), rows()),
+        "a Linear over tokens of the input": (nn.Sequential(Added(lambda own, x: own.mix(x.mT).mT, mix=nn.Linear(TOKENS, TOKENS)), nn.Linear(WIDTH, 3)), rows()),
+        "convolutions over tokens": (Step(lambda own, x: own.back(F.gelu(own.mix(x))) + x, mix=nn.Conv1d(TOKENS, 7, 1), back=nn.Conv1d(7, TOKENS, 1)), rows()),
+        "as many tokens as features that change places": (Step(lambda own, x: x + own.mix(x.mT).mT, mix=nn.Linear(WIDTH, WIDTH)), torch.randn(BATCH, WIDTH, WIDTH)),
         "PReLU": (Step(lambda own, x: own.act(x), act=nn.PReLU()), rows()),
         "PReLU of channels": (nn.Sequential(nn.Conv1d(WIDTH, 6, 3), nn.PReLU(6), nn.Conv1d(6, 4, 1)), torch.randn(BATCH, WIDTH, 9)),
         "a circular convolution of the input": (nn.Sequential(nn.Conv1d(WIDTH, 8, 3, padding=1, padding_mode="circular"), nn.Flatten(), nn.Linear(8 * TOKENS, 3)),
@@ -287,6 +291,13 @@ class Function(nn.Module):
 
     def forward(self, x):
         return self.function(x)
+
+
+class Added(Step):
+    """x + step(x)"""
+
+    def forward(self, x):
+        return x + self.step(self, x)
 
 
 class Rows(nn.Module):
@@ -427,6 +438,8 @@ def deceptive():
         "the row of the largest id": (Words(lambda own, ids: own.table(ids)[torch.arange(len(ids)), ids.argmax(1)]), words(1)),
         "an eighth norm that is a mean": (Step(lambda own, x: x / (x.pow(8).mean(-1, keepdim=True) + 1e-5) ** 0.125), rows()),
         "a norm whose statistics are half": (Step(lambda own, x: (x - x[..., :6].mean(-1, keepdim=True)) / x[..., :6].std(-1, keepdim=True)), rows()),
+        "tokens and features that change places in one of two": (Step(lambda own, x: x + own.mix(x).mT, mix=nn.Linear(WIDTH, WIDTH)), torch.randn(BATCH, WIDTH, WIDTH)),
+        "a transposed half": (Step(lambda own, x: x + torch.cat([x[:, :6].mT, x[:, 6:].mT], 2)), torch.randn(BATCH, WIDTH, WIDTH)),
         "rotated values": (Step(lambda own, x: x.roll(1, 1)), rows()),
         "norms of heads behind rotary positions": (Block(Turned(root_mean_square, by_halves, first=True)), rows()),
         "norms of heads that are cut far away": (Block(Turned(lambda own, y, part: part(y).clamp(-300, 300))), rows()),

@@ -220,6 +220,8 @@ def draw_of_sequence(r, rows, cols):
         return layer(f"SequencePooling<SequencePoolingShape{fields(seq_len=rows, d_model=cols)}>", 1)
     if rows < 2:
         return draw_norm(r, rows, cols)
+    if kind == 4 and rows != cols and rows % 2:
+        return layer(f"Transpose<{rows}, {cols}>", cols, rows)
     if kind == 3:
         return layer(f"DropTokens<TokenShape{fields(seq_len=rows, d_model=cols, tokens=1)}>", rows - 1)
     if kind == 4 and rows % 2 == 0:
@@ -260,7 +262,7 @@ def sequential(layers):
 
 def trains(layer):
     return not any(layer.text.startswith(name) for name in (
-        "ActivationLayer", "Dropout", "Glu", "AvgPool1d", "MaxPool1d", "DropTokens", "Reshape", "Pooling"))
+        "ActivationLayer", "Dropout", "Glu", "AvgPool1d", "MaxPool1d", "DropTokens", "Reshape", "Transpose", "Pooling"))
 
 
 def draw_optimizer(r, program):

@@ -1,4 +1,4 @@
-// Reshape and Flatten: order, padding, gradients, and plans of training.
+// Reshape, Flatten and Transpose: order, padding, gradients, and plans of training.
 #include <attune/layers/reshape.hpp>
 
 #include <attune/attention/mask.hpp>
@@ -32,6 +32,36 @@ TEST(Reshape, keeps_numbers_in_order) {
   }
 }
 
+TEST(Reshape, turns_tokens_and_features) {
+  using Turned = Transpose<2, 3>;
+  static_assert(Turned::Output::rows == 3 && Turned::Output::cols == 2);
+  static_assert(Turned::kFingerprint != Reshape<ReshapeShape{2, 3, 3}>::kFingerprint);
+  check::Problem<Turned> a(1);
+  a.x = {{1, 2, 3, 4, 5, 6}};
+  a.dy = {{1, 2, 3, 4, 5, 6}};
+  a.infer();
+  EXPECT_TRUE(check::same_bits(a.y, Turned::Output{{1, 4, 2, 5, 3, 6}}));
+  a.forward();
+  EXPECT_TRUE(check::same_bits(a.y, Turned::Output{{1, 4, 2, 5, 3, 6}}));
+  a.backward();
+  EXPECT_TRUE(check::same_bits(a.dx, Turned::Input{{1, 3, 5, 2, 4, 6}}));
+  SequenceLength<2> length;
+  (void)length.set_length(1);
+  a.x = {{1, 2, 3, check::kNan<float>, check::kNan<float>, check::kNan<float>}};
+  a.infer(length);
+  EXPECT_TRUE(check::same_bits(a.y, Turned::Output{{1, 0, 2, 0, 3, 0}}));
+  a.forward(length);
+  a.backward(length);
+  EXPECT_TRUE(check::same_bits(a.dx, Turned::Input{{1, 3, 5, 0, 0, 0}}));
+}
+
+TEST(Reshape, feature_by_feature_flattens_channels_first) {
+  check::Problem<Reshape<ReshapeShape{.rows = 2, .d_model = 2, .order = ReshapeOrder::kFeatures}>> a(1);
+  a.x = {{1, 2, 3, 4}};
+  a.infer();
+  EXPECT_TRUE(check::same_bits(a.y, Flatten<2, 2>::Output{{1, 3, 2, 4}}));
+}
+
 TEST(Reshape, of_padding_is_zeros) {
   check::Problem<Flatten<3, 2>> a(1);
   a.x = {{1, 2, check::kNan<float>, check::kNan<float>, 5, 6}};
@@ -50,12 +80,15 @@ TEST(Reshape, of_padding_is_zeros) {
 
 TEST(Reshape, has_the_gradients_of_finite_differences) {
   check::check_layer_gradients<Flatten<3, 5, double>>(-1, 1);
+  check::check_layer_gradients<Transpose<3, 5, double>>(-1, 1);
   SequenceLength<3> length;
   (void)length.set_length(2);
   check::check_layer_gradients<Flatten<3, 5, double>>(-1, 1, length);
+  check::check_layer_gradients<Transpose<3, 5, double>>(-1, 1, length);
 }
 
 TEST(Reshape, trains_to_the_same_bits_in_every_plan) {
   check::expect_same_bits_in_every_plan<Pairs>();
   check::expect_same_bits_in_every_plan<Flatten<4, 3>>();
+  check::expect_same_bits_in_every_plan<Transpose<4, 3>>();
 }

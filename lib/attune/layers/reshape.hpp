@@ -1,24 +1,38 @@
 // The numbers of all tokens in rows of another length. Flatten has one row, for a Linear of the whole
 // sequence; with fewer rows than tokens, each row has some tokens side by side: patches over time (ViT for
-// one dimension).
+// one dimension). Transpose makes a row of each feature, for a Linear over tokens (Tolstikhin et al.,
+// "MLP-Mixer", 2021).
 //
-//   y[out_rows, …] has the numbers of x[rows, d_model] in the same order;      dx has those of dy
+//   y[out_rows, …] has the numbers of x[rows, d_model] in the same order, or those of xᵀ;   dx has those of
+//   dy
 //
 //   using Head = attune::Sequential<attune::Flatten<17, 32>,
 //                                   attune::Linear<attune::LinearShape{.rows = 1, .d_in = 17 * 32, .d_out =
 //                                   4}>>;
+//   using MixTokens = attune::Residual<attune::Sequential<Norm, attune::Transpose<17, 32>, OverTokens,
+//                                                         attune::Transpose<32, 17>>>;
 #pragma once
 
+#include <type_traits>
+
+#include <attune/execution/attention_mask.hpp>
 #include <attune/execution/layer.hpp>
 #include <attune/execution/stream.hpp>
 
 namespace ATTUNE_NAMESPACE {
+
+/// The order in which `Reshape` reads x.
+enum class ReshapeOrder {
+  kTokens = 0,    // token by token
+  kFeatures = 1,  // feature by feature: xᵀ
+};
 
 /// Dimensions of `Reshape`.
 struct ReshapeShape {
   int rows;          // tokens of x
   int d_model;       // features of a token
   int out_rows = 1;  // rows of y, a divisor of rows·d_model
+  ReshapeOrder order = ReshapeOrder::kTokens;
 };
 
 namespace detail {
@@ -36,7 +50,8 @@ constexpr ReshapeShape checked_reshape_shape() {
 }  // namespace detail
 
 /// y[out_rows, rows·d_model/out_rows] of x[rows, d_model]. No tape. Reads only padding from a mask: in y it
-/// is zeros, without a gradient.
+/// is zeros, without a gradient. Feature by feature, with as many rows as tokens, it takes no mask and no
+/// length, which would hide features in the layers behind.
 template <ReshapeShape reshape_shape, class ScalarType = float>
 struct Reshape {
   static constexpr ReshapeShape shape = detail::checked_reshape_shape<reshape_shape>();
@@ -48,7 +63,8 @@ struct Reshape {
     static_assert(detail::Holds<(tokens < 0)>,
                   "attune: Reshape and Flatten need the whole sequence, so they do not run token by token");
   };
-  static constexpr std::uint32_t kFingerprint = fingerprint("Reshape");
+  static constexpr std::uint32_t kFingerprint =
+      shape.order == ReshapeOrder::kTokens ? fingerprint("Reshape") : fingerprint("Reshape", shape.order);
   using Input = Tensor<Scalar, shape.rows, shape.d_model>;
   using Output = Tensor<Scalar, shape.out_rows, Input::size / shape.out_rows>;
   using Parameters = NoParameters;
@@ -64,30 +80,39 @@ struct Reshape {
   template <AnyContext Call = Context<>>
   static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&,
                       const Call& context = {}) {
-    context.stage([&] { copy_valid(x.data, y.data, context); });
+    context.stage([&] { copy_valid<false>(x.data, y.data, context); });
   }
   /// Training. `y` may not overlap `x`.
   template <AnyContext Call = Context<>>
   static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
                       const Call& context = {}) {
-    context.stage([&] { copy_valid(x.data, y.data, context); });
+    context.stage([&] { copy_valid<false>(x.data, y.data, context); });
   }
   /// Overwrites dx[rows, d_model], from dy. `dx` may not overlap `dy`.
   template <class Dx, AnyContext Call = Context<>>
   static void backward(const Parameters&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,
                        Parameters&, Scratch&, const Call& context = {}) {
     if constexpr (kWanted<Dx>) {
-      context.stage([&] { copy_valid(dy.data, detail::sink<Input>(dx).data, context); });
+      context.stage([&] { copy_valid<true>(dy.data, detail::sink<Input>(dx).data, context); });
     }
   }
 
  private:
-  // Numbers of valid tokens, zeros for others.
-  static void copy_valid(const Scalar* from, Scalar* to, const auto& context) {
+  // Numbers of valid tokens, zeros for others; `back`, from y's order to x's.
+  template <bool back, class Call>
+  static void copy_valid(const Scalar* from, Scalar* to, const Call& context) {
+    constexpr bool kTurns = shape.order == ReshapeOrder::kFeatures;
+    constexpr bool kHides = Call::kHasLength || kMasks<std::remove_cvref_t<decltype(context.mask())>>;
+    static_assert(
+        detail::Holds<(!kTurns || Output::rows != shape.rows || !kHides)>,
+        "attune::Reshape: feature by feature, with as many rows as tokens, a length or a mask would "
+        "hide features; leave it out");
     for (int token = 0; token < shape.rows; ++token) {
       const bool valid = context.template is_valid<shape.rows>(token);
-      for (int i = token * shape.d_model; i < (token + 1) * shape.d_model; ++i)
-        to[i] = valid ? from[i] : Scalar(0);
+      for (int feature = 0; feature < shape.d_model; ++feature) {
+        const int x = token * shape.d_model + feature, y = kTurns ? feature * shape.rows + token : x;
+        to[back ? x : y] = valid ? from[back ? y : x] : Scalar(0);
+      }
     }
   }
 };
@@ -95,5 +120,9 @@ struct Reshape {
 /// All tokens of x[rows, features] in one row: PyTorch's nn.Flatten of a sequence.
 template <int rows, int features, class Scalar = float>
 using Flatten = Reshape<ReshapeShape{rows, features}, Scalar>;
+
+/// A row for each feature of x[rows, features]: PyTorch's x.transpose(1, 2).
+template <int rows, int features, class Scalar = float>
+using Transpose = Reshape<ReshapeShape{rows, features, features, ReshapeOrder::kFeatures}, Scalar>;
 
 }  // namespace ATTUNE_NAMESPACE

@@ -144,6 +144,9 @@ class LayerTypes:
         before = value.sources[0]
         return self.plain(value, "reshape", reshape_type(before.tokens, before.features, value.tokens))
 
+    def transpose(self, value):
+        return self.plain(value, "transpose", f"attune::Transpose<{value.features}, {value.tokens}>")
+
     def prelu(self, value):
         slopes = value.data["weight"]
         path, tensors = self.tensors.layer("prelu", self.place(value), slopes, None)

@@ -163,6 +163,8 @@ class Matcher(AttentionMatch, Rearranged, Formulas):
             rows = self.input_windows(source, inner)
             if rows is not None and convolution["groups"] == 1:
                 return self.new("linear", [rows], value, weight=data["weight"], bias=data["bias"], shape=convolution["weight"])
+            if len(source.data.get("index", ())) == value.tokens and set(kernel) == {1} and convolution["groups"] == 1:  # a Linear
+                return self.new("linear", [self.layer(source)], value, weight=data["weight"], bias=data["bias"], shape=convolution["weight"])
             raise Unsupported("a convolution whose channels are not the features of tokens, or with padding that is not zeros")
         causal = len(kernel) == 1 and around == ((kernel[0] - 1, 0),) and kernel[0] > 1
         if not causal and any(ahead != behind for ahead, behind in around):
@@ -364,6 +366,7 @@ numbers.KINDS.update(
     sequence_pooling=lambda value, sources: numbers.linear(value, sources).softmax(1).transpose(1, 2) @ sources[0],
     class_token=lambda value, sources: torch.cat([value.data["tokens"].values.expand(len(sources[0]), value.tokens - sources[0].shape[1], -1), sources[0]], 1),
     drop_tokens=lambda value, sources: sources[0][:, -value.tokens:], reshape=lambda value, sources: sources[0].reshape(-1, value.tokens, value.features),
+    transpose=lambda value, sources: sources[0].transpose(1, 2),
     prelu=lambda value, sources: torch.where(sources[0] > 0, sources[0], sources[0] * value.data["weight"].values),
     activation=lambda value, sources: ACTIVATIONS[value.data["name"]].formula(sources[0]),
     positions=lambda value, sources: sources[0] + value.data["table"].values,

@@ -35,8 +35,8 @@ class Rearranged:
                 bias = before.data["bias"]
                 return self.new("linear", before.sources, value, weight=before.data["weight"].at(feature[0]), bias=bias.at(feature[0]) if bias is not None else None)
             raise Unsupported(f"a part of the features of {self.said(before)}")
-        if value.tokens == first.features and value.features == first.tokens:
-            raise Unsupported("tokens and features change places inside of the model, so that a layer takes something else than the features of each token")
+        if torch.equal(index, torch.arange(first.layout[0].numel()).view(first.tokens, -1).t()):
+            return self.new("transpose", [self.layer(first)], value)
         if torch.equal(index.flatten(), torch.arange(first.layout[0].numel())):
             return self.new("reshape", [self.layer(first)], value, index=index)
         raise Unsupported(f"[{first.tokens}, {first.features}] rearranged to [{value.tokens}, {value.features}]")

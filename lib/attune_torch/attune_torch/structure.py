@@ -1,5 +1,7 @@
 """Layers as attune composes them: chains, residual connections, gated networks, transformer blocks, an encoder and a decoder; with C++ types
 and names."""
+import torch
+
 from .errors import Unsupported
 from .evaluate import region
 from .folding import Alone, Folded, LeftOut, Normalized, Scaled
@@ -145,6 +147,10 @@ class Structure(LayerTypes):
         """The layers between `stop`, or an input, and a value, in order; and the value that they take."""
         found = []
         while value is not stop:
+            if value.kind == "rearranged" and value.sources[0] is stop and torch.equal(value.data["index"].t().flatten(), torch.arange(value.layout[0].numel())):
+                found.append(self.transpose(value))
+                value = stop
+                continue
             if value.kind in ("input", "rearranged"):
                 if stop is not None:
                     raise refused(value, NO_RESIDUAL)
