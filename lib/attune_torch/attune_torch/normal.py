@@ -380,7 +380,7 @@ class Graph(Layouts):
         if operation.name in ("prelu", "_prelu_kernel") and arguments[1].dim() == 1 and out.dim() > 2:  # slopes of the channels
             arguments = (arguments[0], arguments[1].view(-1, *[1] * (out.dim() - 2)), *arguments[2:])
         tensors = [item.expand(out.shape) for item in arguments if isinstance(item, torch.Tensor)]
-        age = lambda item: int(self.owner[item.clamp(min=0)].max())  # noqa: E731
+        age = lambda item: max(self.owned(item), default=-1)  # noqa: E731
         for primary in sorted((item for item in tensors if (item > 0).any()), key=lambda item: (-len(item.unique()), age(item))):
             try:
                 _, grid = self.view(primary)
