@@ -236,6 +236,8 @@ def exported():
         "a Linear over tokens": (Step(lambda own, x: x + own.mix(own.norm(x).mT).mT, norm=nn.LayerNorm(WIDTH), mix=nn.Linear(TOKENS, TOKENS)), rows()),
         "a Linear over tokens of the input": (nn.Sequential(Added(lambda own, x: own.mix(x.mT).mT, mix=nn.Linear(TOKENS, TOKENS)), nn.Linear(WIDTH, 3)), rows()),
         "convolutions over tokens": (Step(lambda own, x: own.back(F.gelu(own.mix(x))) + x, mix=nn.Conv1d(TOKENS, 7, 1), back=nn.Conv1d(7, TOKENS, 1)), rows()),
+        "a Linear of time steps": (nn.Sequential(nn.Conv1d(WIDTH, 8, 3, padding=1), nn.Linear(TOKENS, 2)), torch.randn(BATCH, WIDTH, TOKENS)),
+        "a LayerNorm of time steps": (nn.Sequential(nn.Conv1d(WIDTH, 8, 3, padding=1), nn.LayerNorm(TOKENS)), torch.randn(BATCH, WIDTH, TOKENS)),
         "as many tokens as features that change places": (Step(lambda own, x: x + own.mix(x.mT).mT, mix=nn.Linear(WIDTH, WIDTH)), torch.randn(BATCH, WIDTH, WIDTH)),
         "PReLU": (Step(lambda own, x: own.act(x), act=nn.PReLU()), rows()),
         "PReLU of channels": (nn.Sequential(nn.Conv1d(WIDTH, 6, 3), nn.PReLU(6), nn.Conv1d(6, 4, 1)), torch.randn(BATCH, WIDTH, 9)),
