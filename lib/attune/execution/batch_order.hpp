@@ -51,12 +51,14 @@ class Turns {
 
  protected:
   Turns(const Flag* before, Flag& own) : before_(before), own_(own) {}
+  // These two are not inlined: a model has dozens of stages.
+
   // Returns whether it is this sequence's turn; false after an error in an earlier sequence.
-  bool begin_turn() {
+  [[gnu::noinline]] bool begin_turn() {
     if (before_ != nullptr && !refused_ && before_->wait_for(taken_ + 1) == kRefused) refuse();
     return !refused_;
   }
-  void end_turn() { own_.publish(++taken_); }
+  [[gnu::noinline]] void end_turn() { own_.publish(++taken_); }
 
  private:
   static constexpr std::uint32_t kRefused = (std::numeric_limits<std::int32_t>::max)(), kEnded = kRefused - 1;

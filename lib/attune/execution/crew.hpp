@@ -24,9 +24,9 @@ namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
-/// A word that members share. What a member has written before store() is visible after a load() of that
-/// value. Plain loads and stores between barriers where the compiler has no exclusives for a word: a
-/// Cortex-M0+, for which clang would call a function.
+/// A word that members share. All writes before a store() are visible after a load() of its value. Without
+/// exclusives, as on a Cortex-M0+, clang would call a function for either; plain accesses between barriers
+/// are enough.
 class SharedWord {
  public:
   [[nodiscard]] std::uint32_t load() const {
@@ -147,14 +147,19 @@ class TwoCores {
       for (int index = member; index < count; index += kMembers) body(member, index);
     };
     work_ = &work;
-    call_ = [](const void* of, int member) { (*static_cast<const decltype(work)*>(of))(member); };
+    call_ = run<decltype(work)>;
     const std::uint32_t turn = posted_.value() + 1U;
     posted_.publish(turn);
-    work(0);
+    run<decltype(work)>(&work, 0);
     (void)finished_.wait_for(turn);
   }
 
  private:
+  // Not inlined: one function for both cores.
+  template <class Work>
+  [[gnu::noinline]] static void run(const void* work, int member) {
+    (*static_cast<const Work*>(work))(member);
+  }
   [[noreturn]] void serve() {
     for (std::uint32_t turn = 1;; ++turn) {
       (void)posted_.wait_for(turn);

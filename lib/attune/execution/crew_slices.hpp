@@ -163,13 +163,17 @@ class CrewPass {
       wait_for_others(walk);
       body(walk.member);
     }
+    pass_slice(walk);
+  }
+  // These two are not inlined: a model has dozens of slices.
+  [[gnu::noinline]] void pass_slice(CrewWalk& walk) {
     passed_[walk.member].publish(static_cast<std::uint32_t>(++walk.slices));
   }
   // Returns when the last slice, of one share, is done.
   void wait_for(const CrewWalk& walk) {
     if (walk.member != 0) (void)passed_[0].wait_for(static_cast<std::uint32_t>(walk.slices));
   }
-  void wait_for_others(const CrewWalk& walk) {
+  [[gnu::noinline]] void wait_for_others(const CrewWalk& walk) {
     for (int other = 0; other < kMembers; ++other) {
       if (other != walk.member) (void)passed_[other].wait_for(static_cast<std::uint32_t>(walk.slices));
     }
