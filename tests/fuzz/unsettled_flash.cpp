@@ -1,16 +1,18 @@
-// Power cuts in a row while a FlashStore saves and a FlashJournal writes, on flash whose bits do not come to
-// rest (exchange/unsettled_flash.hpp).
+// Power cuts in a row while a FlashStore, a FlashJournal or a FlashReplayMemory writes, on flash whose bits
+// do not come to rest (exchange/unsettled_flash.hpp).
 //   attune_unsettled_flash [--runs N] [--seed S] [--first I]
 // A run is a history of one flash, with one to three rounds of one to three cuts. Two or three slots, program
 // units of 1 to 32 bytes, states of version 1.0 among them. Expected of a store: a state that was saved with
 // kOk, or one whose save began after it, is loaded from then on; a save without a cut succeeds, at the latest
 // after a report. Expected of a journal: an entry that was written with kOk stays and is read, unless clear()
-// has reached its page; open() erases nothing while there is one. Run I of a seed is always the same. Ends
-// with `N passed, N failed`: one for each flash.
+// has reached its page; open() erases nothing while there is one. Expected of a replay memory: an example
+// that was added with kOk stays, or another one has its place. Run I of a seed is always the same. Ends with
+// `N passed, N failed`: one for each flash.
 //
 // Two slots have histories in which no store can know what to keep (examples/guide/power-cuts.md has the
 // reason): a cut hit the mark of the newer state, and a later one the erase of the older state. Such
-// histories are counted, and a loss in them is not a failure. Three slots have none.
+// histories are counted, and a loss in them is not a failure. Three slots have none. A replay memory with one
+// slot more than blocks is as a store with two.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -22,6 +24,7 @@
 #include <attune/persistence/training_journal.hpp>
 
 #include "exchange/unsettled_flash.hpp"
+#include "persistence/replay_history.hpp"
 
 namespace {
 
@@ -52,7 +55,7 @@ class StoreHistory {
     if (below(4) == 0) begin_as_version_1_0();
     for (int saves = below(4); saves > 0; --saves) save_uncut();
     for (int rounds = 1 + below(3); rounds > 0; --rounds) {
-      for (int cuts = 1 + below(3); cuts > 0; --cuts) save_cut();
+      for (int saves = 1 + below(3); saves > 0; --saves) save_cut();
       if (below(3) > 0) save_uncut();
     }
     expect(flash_.misuses == 0, "nothing is programmed that was not erased");
@@ -174,7 +177,7 @@ class JournalHistory {
     for (int rounds = 1 + below(3); rounds > 0; --rounds) {
       for (int sessions = below(3); sessions > 0; --sessions) session();
       if (below(4) == 0) clear_cut();
-      for (int cuts = 1 + below(3); cuts > 0; --cuts) {
+      for (int starts = 1 + below(3); starts > 0; --starts) {
         flash_.cut_at(static_cast<std::uint32_t>(below(30)));
         session();
         flash_.power_on();
@@ -284,6 +287,26 @@ class JournalHistory {
   const char* failed_ = nullptr;
 };
 
+/// One history of a replay memory.
+template <class Flash>
+class ReplayHistory {
+ public:
+  explicit ReplayHistory(std::uint32_t seed) : seed_(seed) {}
+
+  const char* run() const {
+    bool is_undecidable = false;
+    const char* const failed = replay_history::run<Flash>(seed_, is_undecidable);
+    undecidable += is_undecidable;
+    if (!is_undecidable || failed != replay_history::kLost) return failed;
+    ++undecidable_losses;
+    return nullptr;
+  }
+  static constexpr std::uint32_t slots() { return replay_history::MemoryIn<Flash>::kSlots; }
+
+ private:
+  std::uint32_t seed_;
+};
+
 struct Run {
   std::uint64_t runs = 100000, seed = 1, first = 0, index = 0, end = 0, done = 0;
 };
@@ -306,6 +329,10 @@ void next_of_stores(Run& run, bool* good) {
   ((*good++ &= next<StoreHistory<UnsettledFlash<shapes>>>(run)), ...);
 }
 template <NorShape... shapes>
+void next_of_replays(Run& run, bool* good) {
+  ((*good++ &= next<ReplayHistory<UnsettledFlash<shapes>>>(run)), ...);
+}
+template <NorShape... shapes>
 void next_of_journals(Run& run, bool* good) {
   ((*good++ &= next<JournalHistory<UnsettledFlash<shapes>>>(run)), ...);
 }
@@ -321,9 +348,9 @@ int main(int count, char** arguments) {
     if (std::strcmp(arguments[i], "--first") == 0) run.first = value;
   }
   run.end = run.first + run.runs;
-  constexpr int kStores = 8, kJournals = 4;
-  run.index = run.first - run.first % (kStores + kJournals);
-  bool good[kStores + kJournals];
+  constexpr int kStores = 8, kJournals = 4, kReplays = 4, kAll = kStores + kJournals + kReplays;
+  run.index = run.first - run.first % kAll;
+  bool good[kAll];
   for (bool& each : good) each = true;
   while (run.index < run.end) {
     next_of_stores<NorShape{.unit = 8, .pages = 2}, NorShape{.unit = 8, .pages = 3},
@@ -335,6 +362,10 @@ int main(int count, char** arguments) {
     next_of_journals<NorShape{.unit = 8, .pages = 8}, NorShape{.unit = 1, .pages = 8},
                      NorShape{.unit = 32, .pages = 8, .erased = 0x00},
                      NorShape{.unit = 4, .pages = 24, .page_size = 32}>(run, good + kStores);
+    next_of_replays<NorShape{.unit = 8, .pages = 5, .page_size = 128},
+                    NorShape{.unit = 8, .pages = 6, .erased = 0x00, .page_size = 128},
+                    NorShape{.unit = 4, .pages = 8, .page_size = 128}, NorShape{.unit = 32, .pages = 14}>(
+        run, good + kStores + kJournals);
   }
   std::printf("%llu histories with %llu power cuts\n", static_cast<unsigned long long>(run.done),
               static_cast<unsigned long long>(cuts));

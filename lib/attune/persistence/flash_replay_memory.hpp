@@ -13,10 +13,12 @@
 //
 // To store an example, its block is written into an unused slot: entries, head and mark, in this order. After
 // a power cut the block is the old one or the new one. A block with its mark was complete before; one
-// without counts only if there is no other. On flash whose bits do not settle after a cut, about one
-// history of a dozen cuts in 10,000 loses examples (flash_replay_memory_test.cpp). Every stored example
-// erases one slot. Sampling stores the n-th example with probability capacity/n, so wear grows only with the
-// logarithm of n.
+// without counts only if there is no other. On flash whose bits do not settle after a cut, a mark may be
+// found once and not later, and a block whose erase was cut may vanish later. So of three versions of a block
+// the oldest complete one is erased first, and of two that are both doubtful none, but the block is written
+// anew. That takes two slots more than blocks. With one, three cuts can lose a block, as in a store with two
+// slots (flash_store.hpp). Every stored example erases one slot. Sampling stores the n-th example with
+// probability capacity/n, so wear grows only with the logarithm of n.
 #pragma once
 
 #include <algorithm>
@@ -153,15 +155,36 @@ class FlashReplayMemory
   friend Sampler;
   static constexpr std::uint16_t kNone = 0xFFFF;
 
+  using Content = detail::SlotWorth::Content;
+  enum class Mark : std::uint8_t {
+    kNone = 0,
+    kRead = 1,  // by open(): if a cut has hit it, it may read differently later
+    kFirm = 2,  // programmed since open()
+  };
   struct Place {
     std::uint32_t sequence;
     std::uint16_t slot;
-    bool complete;  // has its mark
+    Mark mark;
+    std::uint8_t others;  // other slots with the block, when a slot was last searched; 2 stands for more
+  };
+  static constexpr Place kNowhere{0, kNone, Mark::kNone, 0};
+  /// A slot that has no block of the memory.
+  struct Unused {
+    detail::SlotWorth worth;
+    std::uint32_t block;     // that it had, unless it has nothing
+    std::uint32_t erasures;  // as far as its head tells them
+  };
+  /// In the order in which unused slots are erased.
+  enum class Loss : std::uint8_t {
+    kNone = 0,      // nothing, or a block that was written since
+    kOfThree = 1,   // two versions of its block remain
+    kOlder = 2,     // the older one of two complete versions
+    kDoubtful = 3,  // one of two versions, and the other one may vanish
   };
 
   void forget() {
     this->forget_counts();
-    for (Place& place : places_) place = {0, kNone, false};
+    for (Place& place : places_) place = kNowhere;
     sequence_ = wear_ = 0;
     failed_slot_ = kNone;
     opened_ = false;
@@ -202,14 +225,17 @@ class FlashReplayMemory
     return Status::kUnreadable;
   }
 
-  /// Takes the block of a slot, if it is valid and preferred.
-  Status find_block(std::uint32_t slot) {
+  /// Takes the block of a slot, if it is valid and preferred, and `only`, if that is a block.
+  Status find_block(std::uint32_t slot, std::uint32_t only = kNone) {
     detail::ReplayHead head;
     const Status read = read_head(slot, head);
     if (read == Status::kNothingStored) return Status::kOk;
     if (read != Status::kOk) return read;
     if (head.fingerprint != Sampler::kFingerprint || head.block >= kBlocks) return Status::kOtherState;
     if (head.base_crc != base_crc_) return Status::kOtherBase;
+    if (only != kNone && head.block != only) return Status::kOk;
+    sequence_ = (std::max)(sequence_, head.sequence);
+    wear_ = (std::max)(wear_, head.wear);
     Entry entry;
     for (std::uint32_t index = 0; index < kBlockEntries; ++index) {
       const Status found = read_entry(slot, index, entry);
@@ -219,14 +245,22 @@ class FlashReplayMemory
     detail::SlotMark mark;
     if (const Status marked = detail::read_mark(flash_, at_mark(slot), mark); marked != Status::kOk)
       return marked;
-    sequence_ = (std::max)(sequence_, head.sequence);
-    wear_ = (std::max)(wear_, head.wear);
     Place& best = places_[head.block];
-    const bool is_newer = head.sequence > best.sequence;
+    const bool is_newer = head.sequence > best.sequence, is_complete = best.mark != Mark::kNone;
     // Without a mark the older one: the newer one was written when that counted as complete.
-    if (best.slot == kNone || (mark.begun != best.complete ? mark.begun : is_newer == mark.begun))
-      best = {head.sequence, static_cast<std::uint16_t>(slot), mark.begun};
+    if (best.slot == kNone || (mark.begun != is_complete ? mark.begun : is_newer == mark.begun))
+      best = {head.sequence, static_cast<std::uint16_t>(slot), mark.begun ? Mark::kRead : Mark::kNone, 0};
     return Status::kOk;
+  }
+  /// Takes another version of a block that cannot be read any more, if there is one.
+  Status find_again(std::uint32_t block) {
+    const Place before = places_[block];
+    places_[block] = kNowhere;
+    Status found = Status::kOk;
+    for (std::uint32_t slot = 0; slot < kSlots && found == Status::kOk; ++slot)
+      found = find_block(slot, block);
+    if (places_[block].slot == kNone) places_[block] = before;
+    return found;
   }
   Status count_block(std::uint32_t block) {
     if (places_[block].slot == kNone) return Status::kOk;
@@ -241,73 +275,121 @@ class FlashReplayMemory
 
   Status read(int number, Entry& entry) {
     const std::uint32_t index = static_cast<std::uint32_t>(number) % kBlockEntries;
-    const Place& place = places_[static_cast<std::uint32_t>(number) / kBlockEntries];
-    return place.slot == kNone ? Status::kUnreadable : read_entry(place.slot, index, entry);
+    const std::uint32_t block = static_cast<std::uint32_t>(number) / kBlockEntries;
+    const Place& place = places_[block];
+    if (place.slot == kNone) return Status::kUnreadable;
+    const Status read = read_entry(place.slot, index, entry);
+    if (read != Status::kUnreadable || place.mark == Mark::kFirm) return read;
+    const Status found = find_again(block);
+    return found == Status::kOk ? read_entry(place.slot, index, entry) : found;
   }
-  /// Writes the block of an example into an unused slot. Other examples that cannot be read are dropped.
+  /// Writes the block of an example into an unused slot. Other examples that cannot be read are dropped. A
+  /// block with doubtful versions is written first.
   Status write(int number, const Entry& entry) {
     if (!opened_) return Status::kNotInitialized;
     const std::uint32_t block = static_cast<std::uint32_t>(number) / kBlockEntries;
     const std::uint32_t own_index = static_cast<std::uint32_t>(number) % kBlockEntries;
-    std::uint32_t slot = 0, wear = 0;
-    if (const Status found = find_unused(slot, wear); found != Status::kOk) return found;
-    const Status written = write_block(slot, block, own_index, entry, wear + 1);
-    failed_slot_ = written == Status::kOk ? kNone : static_cast<std::uint16_t>(slot);
-    if (written != Status::kOk) return written;
-    places_[block] = {++sequence_, static_cast<std::uint16_t>(slot), true};
-    wear_ = (std::max)(wear_, wear + 1);
-    return Status::kOk;
+    for (;;) {
+      Unused target;
+      std::uint32_t doubtful = block;
+      if (const Status found = find_unused(target, doubtful); found != Status::kOk) return found;
+      const Status written = doubtful == block ? write_block(target, block, own_index, entry)
+                                               : write_block(target, doubtful, kBlockEntries, entry);
+      failed_slot_ = written == Status::kOk ? kNone : static_cast<std::uint16_t>(target.worth.slot);
+      if (written != Status::kOk || doubtful == block) return written;
+    }
   }
-  /// A slot without a block of the memory, and its erasures: one with a block without a mark first, which
-  /// must not outlive the complete ones; then the least worn. The one that failed last only if there is no
-  /// other.
-  Status find_unused(std::uint32_t& slot, std::uint32_t& wear) {
-    slot = kNone;
-    for (std::uint32_t candidate = 0; candidate < kSlots; ++candidate) {
-      const bool is_used = std::any_of(places_, places_ + kBlocks,
-                                       [&](const Place& place) { return place.slot == candidate; });
-      if (is_used || (candidate == failed_slot_ && kSlots > kBlocks + 1)) continue;
-      detail::ReplayHead head;
-      const Status read = read_head(candidate, head);
-      if (read != Status::kOk && read != Status::kNothingStored) return read;
-      detail::SlotMark mark;
-      if (const Status marked = detail::read_mark(flash_, at_mark(candidate), mark); marked != Status::kOk)
-        return marked;
-      const bool incomplete = read == Status::kOk && !mark.begun;
-      const bool is_new = detail::is_erased<Flash>(reinterpret_cast<unsigned char*>(&head), sizeof head);
-      const std::uint32_t erasures = read == Status::kOk ? head.wear : is_new ? 0 : wear_;
-      if (slot != kNone && erasures >= wear && !incomplete) continue;
-      slot = candidate;
-      wear = erasures;
-      if (incomplete) return Status::kOk;
+  Status look_at(std::uint32_t slot, Unused& unused) {
+    detail::ReplayHead head;
+    const Status read = read_head(slot, head);
+    if (read != Status::kOk && read != Status::kNothingStored) return read;
+    const bool is_new = detail::is_erased<Flash>(reinterpret_cast<unsigned char*>(&head), sizeof head);
+    unused = {{slot, 0, Content::kNothing}, 0, is_new ? 0 : wear_};
+    if (read == Status::kNothingStored) return Status::kOk;
+    detail::SlotMark mark;
+    const Status marked = detail::read_mark(flash_, at_mark(slot), mark);
+    unused = {
+        {slot, head.sequence, mark.begun ? Content::kComplete : Content::kIncomplete}, head.block, head.wear};
+    return marked;
+  }
+  /// Calls visit(unused) for each unused slot, but for the one that failed last, unless there is no other.
+  Status for_each_unused(const auto& visit) {
+    for (std::uint32_t slot = 0; slot < kSlots; ++slot) {
+      const bool is_used =
+          std::any_of(places_, places_ + kBlocks, [slot](const Place& place) { return place.slot == slot; });
+      if (is_used || (slot == failed_slot_ && kSlots > kBlocks + 1)) continue;
+      Unused unused;
+      if (const Status status = look_at(slot, unused); status != Status::kOk) return status;
+      visit(unused);
     }
     return Status::kOk;
   }
-  Status write_block(std::uint32_t slot, std::uint32_t block, std::uint32_t own_index, const Entry& own,
-                     std::uint32_t wear) {
+  [[nodiscard]] Loss loss_of(const Unused& unused) const {
+    if (unused.worth.content == Content::kNothing) return Loss::kNone;
+    const Place& place = places_[unused.block];
+    if (place.mark == Mark::kFirm) return Loss::kNone;
+    if (place.slot != kNone && place.others > 1) return Loss::kOfThree;
+    const bool is_older = place.mark == Mark::kRead && unused.worth.content == Content::kComplete &&
+                          unused.worth.sequence < place.sequence;
+    return is_older ? Loss::kOlder : Loss::kDoubtful;
+  }
+  [[nodiscard]] bool is_before(const Unused& a, const Unused& b) const {
+    const Loss loss_of_a = loss_of(a), loss_of_b = loss_of(b);
+    if (loss_of_a != loss_of_b) return loss_of_a < loss_of_b;
+    return loss_of_a == Loss::kOfThree ? a.worth.before(b.worth) : a.erasures < b.erasures;
+  }
+  /// The slot to erase next. If a block has two doubtful versions and the slot has neither, `doubtful`
+  /// becomes that block, which is to be written there.
+  Status find_unused(Unused& target, std::uint32_t& doubtful) {
+    for (Place& place : places_) place.others = 0;
+    const Status counted = for_each_unused([this](const Unused& unused) {
+      std::uint8_t& others = places_[unused.block].others;
+      if (unused.worth.content != Content::kNothing && others < 2) ++others;
+    });
+    if (counted != Status::kOk) return counted;
+    target = {};
+    std::uint32_t found = doubtful;
+    const Status chosen = for_each_unused([&](const Unused& unused) {
+      if (target.worth.slot == detail::SlotWorth::kNoSlot || is_before(unused, target)) target = unused;
+      const bool is_doubtful = loss_of(unused) == Loss::kDoubtful && places_[unused.block].slot != kNone;
+      if (is_doubtful && unused.block != doubtful) found = unused.block;
+    });
+    if (loss_of(target) != Loss::kDoubtful) doubtful = found;
+    return chosen;
+  }
+  Status write_block(const Unused& target, std::uint32_t block, std::uint32_t own_index, const Entry& own) {
+    const std::uint32_t slot = target.worth.slot;
+    StoredEntry stored;
+    for (std::uint32_t index = 0; index < kBlockEntries; ++index) {  // before anything is erased
+      const Status status = read(static_cast<int>(block * kBlockEntries + index), stored.entry);
+      if (status != Status::kOk && status != Status::kUnreadable) return status;
+    }
+    if (places_[block].slot == slot) return Status::kUnreadable;  // it has become the version to keep
     if (const Status erased = erase(slot); erased != Status::kOk) return erased;
     for (std::uint32_t index = 0; index < kBlockEntries; ++index) {
-      StoredEntry stored;
       std::memset(static_cast<void*>(&stored), 0, sizeof stored);
       if (index == own_index) {
         stored.entry = own;
       } else if (places_[block].slot != kNone) {
-        const Status read = read_entry(places_[block].slot, index, stored.entry);
-        if (read == Status::kUnreadable) continue;
-        if (read != Status::kOk) return read;
+        const Status status = read_entry(places_[block].slot, index, stored.entry);
+        if (status == Status::kUnreadable) continue;
+        if (status != Status::kOk) return status;
       }
       if (stored.entry.number == 0) continue;
       stored.crc = crc32(reinterpret_cast<const unsigned char*>(&stored), sizeof(Entry));
       const Status programmed = program(at_entry(slot, index), stored);
       if (programmed != Status::kOk) return programmed;
     }
-    const std::uint32_t next = sequence_ + 1;
+    const std::uint32_t next = sequence_ + 1, wear = target.erasures + 1;
     detail::ReplayHead head{
         detail::ReplayHead::kMagic, Sampler::kFingerprint, base_crc_, block, next, wear, 0};
     head.crc = head.own_crc();
     if (const Status status = program(first_byte(slot), head); status != Status::kOk) return status;
     const std::uint32_t mark[] = {next, ~next};
-    return program(at_mark(slot), mark);
+    if (const Status status = program(at_mark(slot), mark); status != Status::kOk) return status;
+    places_[block] = {++sequence_, static_cast<std::uint16_t>(slot), Mark::kFirm, 0};
+    wear_ = (std::max)(wear_, wear);
+    return Status::kOk;
   }
   Status erase(std::uint32_t slot) {
     for (std::uint32_t page = 0; page < kBlockPages; ++page) {
