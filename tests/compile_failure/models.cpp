@@ -201,6 +201,12 @@ static Model::Parameters constants;
 using Tuned = attune::LinearProbe<Model, constants>;
 static_assert(sizeof(Tuned::Parameters) > 0);
 
+// case: features_of_a_head_alone
+// error: attune::LinearProbeFeatures: no layer is before the head, so features are the inputs
+using Model = attune::Sequential<attune::Linear<attune::LinearShape{.rows = 1, .d_in = 4, .d_out = 2}>>;
+static Model::Parameters constants;
+using Features = attune::LinearProbeFeatures<Model, constants>;
+
 // case: logits_of_several_rows
 // error: attune::sample: logits must be [1, vocabulary] of SamplingScratch
 attune::Tensor<float, 4, 10> logits;

@@ -157,6 +157,17 @@ using Flash = FlashOf<2>;
 using Features = attune::Tensor<float, 1, 32>;
 constexpr auto slots = attune::FlashReplayMemory<Flash, Features, attune::ReplayShape{100, 10}>::kSlots;
 
+// case: replay_of_features_into_a_journal
+// error: attune::ReplayMemory: a journal has inputs of the model; store these, and replay from layer 0
+#include "journal.hpp"
+
+using Classifier = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 3, .d_out = 2}>;
+attune::ReplayMemory<Classifier::Input, attune::ReplayShape{4, 2}> memory;
+using Trainer = attune::Trainer<Classifier, attune::CrossEntropy<>>;
+auto replay(attune::TrainingJournal<Trainer, Sink>& journal, attune::Rng& rng) {
+  return memory.replay<1>(journal, 2, rng);
+}
+
 // case: replay_memory_that_cannot_be_balanced
 // error: attune::ReplayMemory: kClassBalanced needs a capacity that is a multiple of num_classes
 #include <attune/persistence/replay_memory.hpp>

@@ -74,6 +74,25 @@ TEST(LinearProbe, starts_as_the_constants_and_trains_the_last_layer_with_paramet
   }
 }
 
+TEST(LinearProbe, has_features_that_are_the_input_of_its_head) {
+  fill();
+  using Features = attune::LinearProbeFeatures<Whole, whole>;
+  static_assert(std::is_empty_v<Features::Parameters> && std::is_same_v<Features::Output, Mean::Output>);
+  static Whole::InferenceScratch scratch;
+  static Features::InferenceScratch scratch_of_features;
+  Whole::Input x;
+  Whole::Output expected, y;
+  Mean::Output features;
+  attune::Rng rng(3);
+  check::fill(x, rng);
+  attune::infer<Whole>(whole, x, expected, scratch);
+  attune::infer<Features>(Features::Parameters{}, x, features, scratch_of_features);
+  Head::InferenceScratch none;
+  Head::forward(whole.layer<3>(), features, y, none);
+  for (float& logit : y.values) logit = logit > 0 ? logit : 0;
+  EXPECT_TRUE(check::same_bits(y, expected));
+}
+
 TEST(LinearProbe, starts_as_the_numbers_of_quantized_constants) {
   fill();
   EXPECT_EQ(attune::quantize(whole, quantized), attune::Status::kOk);

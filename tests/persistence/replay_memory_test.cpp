@@ -8,6 +8,7 @@
 #include <attune/layers/pooling.hpp>
 #include <attune/models/frozen.hpp>
 #include <attune/models/sequential.hpp>
+#include <attune/persistence/training_journal.hpp>
 #include <attune/training/cross_entropy.hpp>
 #include <attune/training/trainer.hpp>
 
@@ -37,7 +38,7 @@ Features example(int number) {
 /// How often each of `examples` is stored, over `memories` seeds.
 template <class Memory, int examples>
 void expect_equal_chances(int memories) {
-  int stored[examples] = {};
+  int stored[std::size_t{examples}] = {};
   for (int seed = 0; seed < memories; ++seed) {
     Memory memory(static_cast<std::uint64_t>(seed));
     for (int i = 0; i < examples; ++i) EXPECT_EQ(memory.add(example(i), 0), Status::kOk);
@@ -187,6 +188,97 @@ TEST(ReplayMemory, replays_into_a_batch_from_the_layer_where_training_begins) {
   EXPECT_EQ(memory.replay<1>(replayed, 1, draws), Status::kFullBatch);
   EXPECT_TRUE(replayed.update({.learning_rate = 1e-2f}).ok() && whole.update({.learning_rate = 1e-2f}).ok());
   EXPECT_TRUE(check::same_bits(replayed.parameters(), whole.parameters()));
+}
+
+TEST(ReplayMemory, replays_in_slices_and_after_a_resume_with_the_same_draws) {
+  Rng rng(1);
+  front.initialize(attune::XavierUniform{}, rng);
+  using Latent = Front::Output;
+  using Memory = ReplayMemory<Latent, attune::ReplayShape{.capacity = 6, .num_classes = 3}>;
+  static Memory memory;
+  for (int i = 0; i < 6; ++i) {
+    Latent features;
+    for (float& value : features.values) value = rng.uniform(-1.0f, 1.0f);
+    EXPECT_EQ(memory.add(features, i % 3), Status::kOk);
+  }
+  Front::Input x;
+  for (float& value : x.values) value = rng.uniform(-1.0f, 1.0f);
+  static Trainer<3> whole, sliced;
+  whole.initialize(attune::XavierUniform{}, Rng{2});
+  sliced.initialize(attune::XavierUniform{}, Rng{2});
+  for (int step = 0; step < 6; ++step) {
+    Rng draws{whole.state().steps};
+    EXPECT_TRUE(whole.accumulate(x, 1).ok());
+    EXPECT_EQ(memory.replay<1>(whole, 2, draws), Status::kOk);
+    EXPECT_TRUE(whole.update({.learning_rate = 1e-2f}).ok());
+  }
+  for (int step = 0; step < 6; ++step) {
+    if (step == 3) {  // a reset: the program has stored the state and the memory
+      static Trainer<3>::State state;
+      state = sliced.state();
+      static Memory stored;
+      std::memcpy(static_cast<void*>(&stored), &memory, sizeof stored);
+      memory.clear();
+      EXPECT_EQ(sliced.resume([](auto& resumed) {
+        resumed = state;
+        return Status::kOk;
+      }),
+                Status::kOk);
+      std::memcpy(static_cast<void*>(&memory), &stored, sizeof stored);
+    }
+    Rng draws{sliced.state().steps};
+    EXPECT_TRUE(sliced.accumulate(x, 1).ok());
+    for (int i = 0; i < 2; ++i) {
+      Memory::Drawn drawn{};
+      EXPECT_EQ(memory.draw(draws, drawn), Status::kOk);
+      auto pass = sliced.accumulate_from_in_slices<1, 1>(drawn.x, drawn.target, drawn.mask);
+      int slices = 0;
+      while (pass.advance()) ++slices;
+      EXPECT_TRUE(pass.result().ok() && slices > 1);
+    }
+    EXPECT_TRUE(sliced.update({.learning_rate = 1e-2f}).ok());
+  }
+  EXPECT_TRUE(check::same_bits(sliced.parameters(), whole.parameters()));
+}
+
+TEST(ReplayMemory, replays_into_a_journal_that_a_trainer_can_repeat) {
+  static attune::Trainer<Head, attune::CrossEntropy<>, attune::AdamW, 2> trained, again;
+  static ReplayMemory<Head::Input, attune::ReplayShape{.capacity = 3, .num_classes = 3}> memory;
+  Rng rng(4);
+  for (int i = 0; i < 3; ++i) {
+    Head::Input x;
+    for (float& value : x.values) value = rng.uniform(-1.0f, 1.0f);
+    EXPECT_EQ(memory.add(x, i), Status::kOk);
+  }
+  trained.initialize(attune::XavierUniform{}, Rng{2});
+  again.initialize(attune::XavierUniform{}, Rng{2});
+  static char bytes[1024];
+  std::size_t size = 0;
+  const auto sink = [&size](const char* more, std::size_t count) {
+    if (size + count <= sizeof bytes) std::memcpy(bytes + size, more, count);
+    size += count;
+  };
+  attune::TrainingJournal journal(trained, sink);
+  journal.started();
+  EXPECT_EQ(memory.replay(journal, 2, rng), Status::kOk);
+  EXPECT_TRUE(journal.update({.learning_rate = 1e-2f}).ok());
+  EXPECT_LT(size, sizeof bytes);
+  attune::JournalReader reader(std::as_bytes(std::span(bytes, size)));
+  attune::JournalEntry entry{};
+  int sequences = 0;
+  while (reader.next(entry) == Status::kOk) {
+    if (entry.event != attune::JournalEvent::kSequenceBytes) continue;
+    struct {
+      Head::Input x;
+      std::array<int, 1> target;
+    } sequence;
+    EXPECT_TRUE(entry.read(sequence));
+    EXPECT_TRUE(again.accumulate(sequence.x, sequence.target).ok());
+    ++sequences;
+  }
+  EXPECT_EQ(sequences, 2);
+  EXPECT_TRUE(again.update({.learning_rate = 1e-2f}).ok());
+  EXPECT_TRUE(check::same_bits(again.parameters(), trained.parameters()));
 }
 
 TEST(ReplayMemory, replays_sequences_with_their_lengths) {

@@ -2,6 +2,8 @@
 //
 //   using Tuned = LinearProbe<Model, kConstants>;   // in flash, in any storage; names and indices are
 //   Model's
+//   using Features = LinearProbeFeatures<Model, kConstants>;   // from x to the head's input
+//   attune::infer<Features>(Features::Parameters{}, x, features, scratch);
 #pragma once
 
 #include <attune/models/frozen.hpp>
@@ -53,14 +55,22 @@ struct LinearProbeOf<Sequential<Layers...>, kConstants> {
   struct Part<index, Layer> {
     using type = Layer;
   };
-  template <class Indices = std::make_integer_sequence<int, Model::kLayers>>
+  template <class Indices>
   struct Parts;
   template <int... index>
   struct Parts<std::integer_sequence<int, index...>> {
     using type = Sequential<typename Part<index>::type...>;
   };
-  using type = typename Parts<>::type;
+  using type = typename Parts<std::make_integer_sequence<int, Model::kLayers>>::type;
+  using Features = typename Parts<std::make_integer_sequence<int, kHead>>::type;
 };
+template <class Model, const auto& kConstants>
+constexpr bool check_features() {
+  constexpr bool kHasBody = check_head<Model>() && LinearProbeOf<Model, kConstants>::kHead > 0;
+  static_assert(Holds<kHasBody>,
+                "attune::LinearProbeFeatures: no layer is before the head, so features are the inputs");
+  return true;
+}
 
 }  // namespace detail
 
@@ -70,5 +80,10 @@ struct LinearProbeOf<Sequential<Layers...>, kConstants> {
 template <detail::CheckedLayer Model, const auto& kConstants>
   requires(detail::check_head<Model>())
 using LinearProbe = typename detail::LinearProbeOf<Model, kConstants>::type;
+
+/// The layers of `Model` before its head, constant and without parameters. Their output is the head's input.
+template <detail::CheckedLayer Model, const auto& kConstants>
+  requires(detail::check_features<Model, kConstants>())
+using LinearProbeFeatures = typename detail::LinearProbeOf<Model, kConstants>::Features;
 
 }  // namespace ATTUNE_NAMESPACE

@@ -5,10 +5,19 @@
 //   static attune::ReplayMemory<Features, kShape> memory;
 //   status = memory.add(features, label);            // offers an example; the sampling decides
 //   status = memory.replay<1>(trainer, 10, rng);     // accumulates ten stored examples from layer 1 on
+//   status = memory.replay(journal, 10, rng);        // the same of inputs, with a TrainingJournal
 //
 // Examples are inputs of a model, or latent features: the input of the layer at which training begins. They
 // are stored in 8 bits, with a scale per row. With features of a frozen front, a replayed example costs no
 // pass of the front. FlashReplayMemory (flash_replay_memory.hpp) keeps the examples in flash.
+//
+// With deadlines, an example is drawn, and then trained in slices. The draws of a step depend only on `rng`.
+// Seeded by the number of steps, it draws the same after a resume, from a memory with the same examples.
+//
+//   attune::Rng rng{trainer.state().steps};
+//   decltype(memory)::Drawn drawn;                   // stays until the pass is done
+//   status = memory.draw(rng, drawn);
+//   auto pass = trainer.accumulate_from_in_slices<1>(drawn.x, drawn.target, drawn.mask);
 //
 // Sampling is algorithm R (Vitter, "Random Sampling with a Reservoir", 1985): the n-th example replaces a
 // random one with probability capacity/n, so every example seen is stored with equal probability. The random
@@ -19,6 +28,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include <attune/attention/sequence_length.hpp>
 #include <attune/core/fingerprint.hpp>
@@ -28,6 +38,7 @@
 #include <attune/execution/layer.hpp>
 #include <attune/kernels/ops/finite.hpp>
 #include <attune/kernels/ops/packed_rows.hpp>
+#include <attune/persistence/journal_entry.hpp>
 
 namespace ATTUNE_NAMESPACE {
 
@@ -75,6 +86,11 @@ class ReplaySampler {
   static constexpr int kReservoirs = shape.sampling == ReplaySampling::kReservoir ? 1 : shape.num_classes;
   /// The number of examples that each reservoir has seen.
   using Counts = std::array<std::uint32_t, std::size_t{kReservoirs}>;
+  /// A drawn example, as trainers take it. Examples with lengths have a SequenceLength as the mask.
+  using Drawn = JournaledSequence<
+      Features, std::array<int, 1>,
+      typename std::conditional_t<shape.has_lengths, std::type_identity<SequenceLength<Features::rows>>,
+                                  std::type_identity<NoMask>>::type>;
   /// The fingerprint of the stored examples' type and sampling.
   static constexpr std::uint32_t kFingerprint =
       fingerprint("ReplayMemory", Features::rows, Features::cols, shape.capacity, shape.num_classes,
@@ -138,18 +154,38 @@ class ReplaySampler {
     return Status::kOk;
   }
 
+  /// The same, as trainers take it.
+  Status draw(Rng& rng, Drawn& drawn) {
+    int length = 0;
+    const Status status = draw(rng, drawn.x, drawn.target[0], length);
+    if constexpr (shape.has_lengths) {
+      if (status == Status::kOk) return drawn.mask.set_length(length);
+    }
+    return status;
+  }
+
   /// Draws `count` stored examples, and accumulates them into the trainer's batch, from the input of layer
-  /// `layer` on (Trainer::accumulate_from). 0: they are inputs of the model. Examples with lengths have a
-  /// SequenceLength as the mask. Returns the first error of draw() or accumulate_from(); examples accumulated
-  /// before it stay in the batch.
+  /// `layer` on (Trainer::accumulate_from). 0: they are inputs of the model; a TrainingJournal in the place
+  /// of the trainer then writes them byte by byte. Returns the first error of draw() or accumulate_from();
+  /// examples accumulated before it stay in the batch.
   template <int layer = 0, class Trainer>
   Status replay(Trainer& trainer, int count, Rng& rng) {
-    Features features;
+    constexpr bool kIsJournal = requires(const Drawn& drawn) { trainer.note_sequence(drawn); };
+    static_assert(
+        Holds<(layer == 0 || !kIsJournal)>,
+        "attune::ReplayMemory: a journal has inputs of the model; store these, and replay from layer 0");
+    Drawn drawn{};
     for (int i = 0; i < count; ++i) {
-      int label = 0, length = 0;
-      if (const Status drawn = draw(rng, features, label, length); drawn != Status::kOk) return drawn;
-      if (const Status added = accumulate<layer>(trainer, features, label, length); added != Status::kOk)
-        return added;
+      if (const Status status = draw(rng, drawn); status != Status::kOk) return status;
+      Status added = Status::kOk;
+      if constexpr (kIsJournal) {
+        added = trainer.accumulate(drawn).status;
+      } else if constexpr (layer == 0) {
+        added = trainer.accumulate(drawn.x, drawn.target, drawn.mask).status;
+      } else {
+        added = trainer.template accumulate_from<layer>(drawn.x, drawn.target, drawn.mask).status;
+      }
+      if (added != Status::kOk) return added;
     }
     return Status::kOk;
   }
@@ -207,25 +243,6 @@ class ReplaySampler {
     entry.label = static_cast<std::uint16_t>(label);
     entry.length = static_cast<std::uint16_t>(length);
     return Status::kOk;
-  }
-  template <int layer>
-  static Status accumulate(auto& trainer, const Features& features, int label, int length) {
-    if constexpr (shape.has_lengths) {
-      SequenceLength<Features::rows> mask;
-      if (const Status set = mask.set_length(length); set != Status::kOk) return set;
-      return accumulate_masked<layer>(trainer, features, label, mask);
-    } else {
-      return accumulate_masked<layer>(trainer, features, label);
-    }
-  }
-  template <int layer>
-  static Status accumulate_masked(auto& trainer, const Features& features, int label, const auto&... mask) {
-    const int target[] = {label};
-    if constexpr (layer == 0) {
-      return trainer.accumulate(features, target, mask...).status;
-    } else {
-      return trainer.template accumulate_from<layer>(features, target, mask...).status;
-    }
   }
 
   std::uint64_t seed_ = 1;

@@ -133,7 +133,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
       status = may_accumulate();
       if (status == Status::kOk) {
         status = add_sequence<Computed>(features, target, loss, detail::Unused{}, added,
-                                        detail::context_in_plan<Computed, BatchExecutor>(mask));
+                                        context_of<Computed>(mask));
       }
     }
     return own_loss(status, added);
@@ -141,13 +141,28 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   /// accumulate() in slices (training_in_slices.hpp). This call computes nothing. x and target must stay
   /// unchanged until the pass is done.
   template <int most_work = kSliceWork, class X, class Target, class Mask = NoMask>
-  [[nodiscard]] AccumulationInSlices<Trainer, Loss, Mask, most_work> accumulate_in_slices(
+  [[nodiscard]] AccumulationInSlices<Trainer, Loss, Mask, most_work, Model, InputView> accumulate_in_slices(
       X&& x, Target&& target, const Mask& mask = {},
       const Loss& loss = detail::default_loss<Loss, Mask>()) requires kKeepsGradients {
     detail::check_mask<Model, Mask>();
     detail::check_stays<X>();
     detail::check_stays<Target>();
     return {*this, InputView(x), TargetView(target), mask, loss, may_accumulate()};
+  }
+  /// accumulate_from() in slices. Both must stay unchanged until the pass is done.
+  template <int layer, int most_work = kSliceWork, class X, class Target, class Mask = NoMask,
+            std::same_as<Model> Whole = Model>
+    requires requires { typename Whole::template From<layer>; }
+  [[nodiscard]] auto accumulate_from_in_slices(X&& features, Target&& target, const Mask& mask = {},
+                                               const Loss& loss = detail::default_loss<Loss, Mask>()) requires
+      kKeepsGradients {
+    using Computed = typename Whole::template From<layer>;
+    using FeaturesView = ConstView<typename Computed::Input>;
+    detail::check_mask<Computed, Mask>();
+    detail::check_stays<X>();
+    detail::check_stays<Target>();
+    return AccumulationInSlices<Trainer, Loss, Mask, most_work, Computed, FeaturesView>(
+        *this, FeaturesView(features), TargetView(target), mask, loss, may_accumulate());
   }
 
   /// Ends a batch: one optimizer step with the accumulated gradients, which are then zeroed. Refused options
@@ -254,7 +269,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   static_assert(std::is_trivially_copyable_v<Parameters> && std::is_trivially_copyable_v<Moments>);
 
   friend TrainingLifecycle<Trainer, State>;
-  template <class, class, class, int>
+  template <class, class, class, int, class, class>
   friend class AccumulationInSlices;
   template <class, class, class, int>
   friend class UpdateInSlices;
@@ -282,9 +297,9 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   }
 
   [[nodiscard]] const auto& weights() const { return detail::weights_of(executor_, state_.parameters); }
-  template <class Mask, class Slices = RunToCompletion>
+  template <class Computed = Model, class Mask, class Slices = RunToCompletion>
   static constexpr auto context_of(const Mask& mask ATTUNE_LIFETIME_BOUND, const Slices& slices = {}) {
-    return detail::context_in_plan<Model, BatchExecutor>(mask, slices);
+    return detail::context_in_plan<Computed, BatchExecutor>(mask, slices);
   }
   // Weights of a plan's own, as a stage.
   template <AnyContext Call>

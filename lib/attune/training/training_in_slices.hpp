@@ -33,8 +33,8 @@
 
 namespace ATTUNE_NAMESPACE {
 
-/// One sequence in slices: forward, loss and backward.
-template <class Trainer, class Loss, class Mask, int most_work>
+/// One sequence in slices: forward, loss and backward of the model, or of a part of it.
+template <class Trainer, class Loss, class Mask, int most_work, class Computed, class InputView>
 class AccumulationInSlices {
  public:
   using Scalar = typename Trainer::Scalar;
@@ -43,8 +43,9 @@ class AccumulationInSlices {
   bool advance() {
     if (done()) return false;
     detail::SliceWalk walk(address_, most_work);
-    const Status status = trainer_->add_sequence(x_, target_, loss_, Ignored{}, added_,
-                                                 Trainer::context_of(mask_, OneSlice<most_work>(walk)));
+    const Status status = trainer_->template add_sequence<Computed>(
+        x_, target_, loss_, Ignored{}, added_,
+        Trainer::template context_of<Computed>(mask_, OneSlice<most_work>(walk)));
     if (status != Status::kOk) {
       status_ = status;
       trainer_->work_.end_pass(trainer_);
@@ -64,15 +65,15 @@ class AccumulationInSlices {
     void operator()(const auto&) const {}
   };
 
-  AccumulationInSlices(Trainer& trainer, typename Trainer::InputView x, typename Trainer::TargetView target,
-                       const Mask& mask, const Loss& loss, Status may)
+  AccumulationInSlices(Trainer& trainer, InputView x, typename Trainer::TargetView target, const Mask& mask,
+                       const Loss& loss, Status may)
       : trainer_(&trainer), x_(x), target_(target), mask_(mask), loss_(loss) {
     status_ = may == Status::kOk ? Status::kUnderWay : may;
     if (may == Status::kOk) pass_ = trainer.work_.begin_pass(&trainer);
   }
 
   Trainer* trainer_;
-  typename Trainer::InputView x_;
+  InputView x_;
   typename Trainer::TargetView target_;
   [[no_unique_address]] Mask mask_;
   [[no_unique_address]] Loss loss_;
