@@ -322,3 +322,16 @@ attune::PlacedGradients<Model> gradients;
 attune::Trainer<Model, attune::MeanSquaredError, attune::AdamW, 1,
                 attune::GradientsIn<gradients, attune::UpdateInBackward>>
     trainer;
+
+// case: crew_trainer_in_lockstep
+// error: attune::CrewTrainer: the plan must be BySequence or Int8Training
+// errors: 2  the constraint of the class that takes it is told, too
+using Layer = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 16, .d_out = 16}>;
+attune::CrewTrainer<attune::OneCore, Layer, attune::MeanSquaredError, attune::AdamW, 17, attune::Lockstep>
+    trainer;
+
+// case: crew_trainer_without_a_crew
+// error: attune: the first template argument is not a Crew: use OneCore, TwoCores<Core>, or host::Threads<members>
+// errors: 2  the constraint of the class that takes it is told, too
+using Layer = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 16, .d_out = 16}>;
+attune::CrewTrainer<int, Layer> trainer;

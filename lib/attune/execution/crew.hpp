@@ -68,10 +68,26 @@ concept CrewFlag = requires(Type& own, const Type& other, std::uint32_t number) 
 /// [0, kMembers), never overlap; as many indices as there are members run at the same time, so they may wait
 /// for each other. Call it from one place at a time, never from an interrupt handler, nor from `body`.
 template <class Type>
-concept Crew = CrewFlag<typename Type::Flag> && requires(Type& crew, void (&body)(int, int)) {
+concept Crew = requires(Type& crew, void (&body)(int, int)) {
+  requires CrewFlag<typename Type::Flag>;
   { Type::kMembers } -> std::convertible_to<int>;
   crew.for_each(1, body);
 };
+
+namespace detail {
+
+/// A crew. A wrong type is one error.
+template <class Type>
+constexpr bool check_crew() {
+  static_assert(Crew<Type>,
+                "attune: the first template argument is not a Crew: use OneCore, TwoCores<Core>, or "
+                "host::Threads<members>");
+  return Crew<Type>;
+}
+template <class Type>
+concept CheckedCrew = check_crew<Type>();
+
+}  // namespace detail
 
 /// A crew of one: the same program on one core.
 struct OneCore {

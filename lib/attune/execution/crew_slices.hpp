@@ -125,7 +125,7 @@ class CrewSlices : public detail::WholeSequence {
 };
 
 /// State shared by the members of a pass. Each member takes its own shares and waits for the others.
-template <Crew Members>
+template <detail::CheckedCrew Members>
 class CrewPass {
  public:
   /// The least work of a share (slices.hpp). Less does not pay for waiting for another core.

@@ -44,13 +44,7 @@ namespace detail {
 /// A plan for a trainer on several threads: it keeps gradients, and its memory is not shared.
 template <class Plan, class Model>
 constexpr bool check_parallel_plan() {
-  constexpr bool kParallel = [] {
-    if constexpr (std::is_base_of_v<BySequence, Plan> && !attune::detail::kPlacesMemory<Plan>) {
-      return std::is_same_v<typename Plan::template Gradients<Model>, typename Model::Parameters>;
-    } else {
-      return false;
-    }
-  }();
+  constexpr bool kParallel = attune::detail::kTakesSequences<Plan, Model>;
   static_assert(attune::detail::Holds<kParallel>,
                 "attune::host::ParallelTrainer: the plan must be BySequence or Int8Training; threads take "
                 "one sequence at a time, keep its gradients, and share no memory");

@@ -18,7 +18,7 @@
 namespace ATTUNE_NAMESPACE {
 
 /// The inference scratch of every member. Static storage, all zeros.
-template <Crew Members, detail::CheckedLayer Model>
+template <detail::CheckedCrew Members, detail::CheckedLayer Model>
 class CrewInference {
   template <int count>
   using Inputs = detail::Stacked<typename Model::Input, count>;

@@ -27,20 +27,11 @@ namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
-/// Trainer's memory for one sequence at a time, with all gradients.
-template <class Plan, class Model>
-inline constexpr bool kTakesSequences = [] {
-  if constexpr (std::is_base_of_v<BySequence, Plan> && !requires { Plan::buffers(); }) {
-    return std::is_same_v<typename Plan::template Gradients<Model>, typename Model::Parameters>;
-  } else {
-    return false;
-  }
-}();
 template <class Plan, class Model>
 constexpr bool check_crew_plan() {
   static_assert(Holds<kTakesSequences<Plan, Model>>,
                 "attune::CrewTrainer: the plan must be BySequence or Int8Training; members take one sequence "
-                "at a time, and keep its gradients");
+                "at a time, keep its gradients, and share no memory");
   return kTakesSequences<Plan, Model>;
 }
 
@@ -49,8 +40,8 @@ constexpr bool check_crew_plan() {
 /// Trains `Model` on batches of `batch` sequences on a crew. Its interface is Trainer's, with the crew as the
 /// first argument, and without accumulate() and update(). `Plan` is BySequence, or Int8Training. The trainer
 /// does not keep the crew, so that it stays zero before main; pass the same one to every call.
-template <Crew Members, detail::CheckedLayer Model, class Loss = MeanSquaredError, class Optimizer = AdamW,
-          int batch = 1, class Plan = BySequence>
+template <detail::CheckedCrew Members, detail::CheckedLayer Model, class Loss = MeanSquaredError,
+          class Optimizer = AdamW, int batch = 1, class Plan = BySequence>
   requires detail::CheckedLoss<Loss, typename Model::Output> &&
       detail::CheckedOptimizer<Optimizer, typename Model::Parameters> &&
       (detail::check_crew_plan<Plan, Model>()) class CrewTrainer

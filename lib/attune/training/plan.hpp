@@ -117,4 +117,18 @@ struct BySequence {
   };
 };
 
+namespace detail {
+
+/// Whether trainers of a plan take one sequence at a time, keep all gradients, and have their memory in them.
+template <class Plan, class Model>
+inline constexpr bool kTakesSequences = [] {
+  if constexpr (std::is_base_of_v<BySequence, Plan> && !kPlacesMemory<Plan>) {
+    return std::is_same_v<typename Plan::template Gradients<Model>, typename Model::Parameters>;
+  } else {
+    return false;
+  }
+}();
+
+}  // namespace detail
+
 }  // namespace ATTUNE_NAMESPACE
