@@ -110,3 +110,14 @@ TEST(Checkpointed, has_the_tape_of_one_branch_at_a_time) {
   static_assert(sizeof(Checkpointed<Layer>::Scratch) == sizeof(Tokens) + 2 * sizeof(Layer::Norm::Tape) +
                                                             sizeof(Network::Tape) + sizeof(Network::Scratch));
 }
+
+TEST(Checkpointed, keeps_no_sum_of_a_later_branch) {
+  using Layer = attune::EncoderLayer<attune::EncoderLayerShape{
+      .attention = {.seq_len = 8, .d_model = 4, .num_heads = 2}, .d_ff = 4}>;
+  using Attention = Layer::SelfAttention;
+  // The first branch is the larger one: its tokens are the layer's input, and no norm wrote them.
+  static_assert(sizeof(Layer::Scratch) == sizeof(Attention::Scratch));
+  static_assert(sizeof(Checkpointed<Layer>::Scratch) ==
+                sizeof(Layer::Output) + 2 * sizeof(Layer::Norm::Tape) + sizeof(Attention::Tape) +
+                    sizeof(Attention::Scratch));
+}

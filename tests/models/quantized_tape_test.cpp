@@ -76,7 +76,7 @@ void round_part(const auto& context, typename Layer::template TapeIn<Gradients, 
 template <TapePrecision precision, class Layer, class Tape>
 void round_tape(const auto& context, Tape& tape) {
   if constexpr (requires { tape.sums; }) {
-    for (auto& sum : tape.sums) round_rows<precision>(context, sum);
+    for (auto& sum : tape.sums.elements) round_rows<precision>(context, sum);
     round_part<precision, typename Layer::SelfAttention>(context, tape.self_attention);
     round_part<precision, typename Layer::Network>(context, tape.feed_forward);
   } else if constexpr (!std::is_empty_v<Tape>) {

@@ -1,8 +1,8 @@
-// The memory of a transformer layer in training. Tapes of its branches are kept from forward to backward,
-// recomputed in backward, or packed in between.
+// The memory of a transformer layer in training. A policy brings the tapes of its branches from forward to
+// backward.
 //
-// Kept: each branch has its tape. The layer's tape also holds the sums s_i and the tapes of norms. Outputs of
-// norms are recomputed.
+// Stored: each branch has its tape. The layer's tape also holds the sums s_i and the tapes of norms. Outputs
+// of norms are recomputed.
 //
 // Recomputed: the tape holds only the start of dropout's masks. Backward recomputes the sums from x, then the
 // tape of each branch just before its backward. Only one tape exists at a time, as large as the largest of
@@ -13,74 +13,92 @@
 // before its backward (layers/packed_rows.hpp), and so are the sums and x.
 #pragma once
 
+#include <algorithm>
 #include <type_traits>
 #include <utility>
 
 #include <attune/execution/layer.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/layers/packed_rows.hpp>
+#include <attune/models/branches.hpp>
 #include <attune/models/composition.hpp>
 
 namespace ATTUNE_NAMESPACE::detail {
 
-/// The tapes of branches between forward and backward.
-enum class BranchTapes { kKept, kRecomputed, kPacked };
+// ---- Policies: the tape of a layer and a matrix, between forward and backward. ----
 
-/// Masks of dropout after the branches; nothing without dropout.
-template <class Stack>
-using BranchMasks = KeptMasks<Stack::kDrops ? Stack::kBranches : 0>;
-
-/// The gradient before a branch's dropout; nothing without dropout, as the sum's gradient is used.
-template <class Stack>
-using DroppedGradient = std::conditional_t<Stack::kDrops, typename Stack::Tokens, NoGradient>;
-
-// The scratch of a branch, and the gradient of its input, a norm's output. A branch that can recompute its
-// tape writes the gradient once its scratch is dead.
-template <class Scratch, class Gradient, bool shares_memory>
-struct ScratchAndGradient {
-  [[no_unique_address]] Scratch scratch;
-  [[no_unique_address]] Gradient gradient;
+/// As they are.
+struct StoredTapes {
+  static constexpr bool kStores = true, kRecomputes = false, kPacks = false;
+  template <class Layer, class Gradients>
+  using Tape = detail::TapeOf<Layer, Gradients>;
+  template <class Matrix>
+  using Rows = Matrix;
 };
-template <class Scratch, class Gradient>
-struct ScratchAndGradient<Scratch, Gradient, true> {
-  union {
-    Scratch scratch;
-    Gradient gradient;
-  };
+/// The start of dropout's masks; backward repeats forward.
+struct RecomputedTapes {
+  static constexpr bool kStores = false, kRecomputes = true, kPacks = false;
+  template <class Layer, class Gradients>
+  using Tape = MasksOf<detail::TapeOf<Layer, Gradients>>;
+  struct None {};
+  template <class Matrix>
+  using Rows = None;
+};
+/// In 8 or 16 bits.
+template <TapePrecision precision>
+struct PackedTapes {
+  static constexpr bool kStores = false, kRecomputes = false, kPacks = true;
+  template <class Layer, class Gradients>
+  using Tape = typename QuantizedTapeOf<Layer, Gradients, precision>::type;
+  template <class Matrix>
+  using Rows = PackedMatrix<precision, Matrix>;
 };
 
-template <class Stack, class Gradients, class Indices = std::make_integer_sequence<int, Stack::kBranches>>
+/// The abilities of a layer under a policy.
+template <class Policy>
+constexpr Abilities abilities_with(const Abilities& abilities) {
+  return Policy::kPacks ? with(abilities, &Abilities::lanes, Lanes::kNone) : abilities;
+}
+
+/// A member that only some policies have. Each of an object has a number of its own, so that none takes a
+/// byte where there is none.
+template <int>
+struct NoMember {};
+template <bool exists, class Member, int number>
+using MemberIf = std::conditional_t<exists, Member, NoMember<number>>;
+
+template <class Stack, class Gradients, class Policy,
+          class Indices = std::make_integer_sequence<int, Stack::kBranches>>
 struct BranchBuffers;
 /// Tape and scratch of a stack (transformer_layer.hpp) for a backward to `Gradients`.
-template <class Stack, class Gradients, int... index>
-struct BranchBuffers<Stack, Gradients, std::integer_sequence<int, index...>> {
+template <class Stack, class Gradients, class Policy, int... index>
+struct BranchBuffers<Stack, Gradients, Policy, std::integer_sequence<int, index...>> {
   using Tokens = typename Stack::Tokens;
-  static constexpr int kSums = Stack::kNormBefore ? Stack::kLast : Stack::kBranches;
   using Norms = Copies<typename Stack::Norm::Tape, Stack::kBranches>;
   template <int i>
   using Branch = typename Stack::template Branch<i>;
   template <int i>
-  using BranchTape =
-      typename Branch<i>::template TapeOf<typename Stack::template BranchGradients<Gradients, i>>;
+  using OwnGradients = typename Stack::template BranchGradients<Gradients, i>;
   template <int i>
-  using BranchScratch =
-      typename Branch<i>::template ScratchOf<typename Stack::template BranchGradients<Gradients, i>>;
-  static constexpr bool kDrops = Stack::kDrops || (kDropsIn<BranchTape<index>> || ...);
-  // The gradient of a branch's input, unless the input is the layer's or is overwritten.
+  using BranchTape = detail::TapeOf<typename Branch<i>::Part, OwnGradients<i>>;
   template <int i>
-  using OwnGradient =
-      std::conditional_t<(Stack::kNormBefore || i > 0) && !Stack::template kGradientsInPlace<Gradients>,
-                         Tokens, NoGradient>;
+  using TapeOfPolicy = typename Policy::template Tape<typename Branch<i>::Part, OwnGradients<i>>;
+  template <int i>
+  using BranchScratch = typename Branch<i>::template ScratchOf<OwnGradients<i>>;
+  static constexpr bool kDrops = Stack::kDrops || (kDropsIn<TapeOfPolicy<index>> || ...);
 
-  // ---- Kept. ----
-
-  struct KeptSums {
-    Tokens sums[std::size_t{kSums}];  // s_i, then their gradients; with norms before branches, the last is y
-    [[no_unique_address]] Norms norms;
-    [[no_unique_address]] BranchMasks<Stack> dropout;
+  // Everything of the tape except the branches' own.
+  struct Sums {
+    [[no_unique_address]] KeptMasks<Stack::kDrops ? Stack::kBranches : 0> dropout;  // after the branches
+    // s_i, then their gradients; with norms before branches, the last is y.
+    [[no_unique_address]] Copies<typename Policy::template Rows<Tokens>, Stack::kSums> sums;
+    [[no_unique_address]] MemberIf<!Policy::kRecomputes, Norms, 0> norms;
+    [[no_unique_address]] MemberIf<Policy::kPacks && Stack::template kReadsLayerInput<Gradients>,
+                                   typename Policy::template Rows<Tokens>, 1>
+        x;
   };
-  struct KeptTape : KeptSums, Branch<index>::Member::template In<BranchTape<index>>... {
-    static constexpr BranchTapes kBranchTapes = BranchTapes::kKept;
+  struct Tape : Sums, Branch<index>::Member::template In<TapeOfPolicy<index>>... {
+    using TapePolicy = Policy;
 
     // Dropout after the branches, then in the network, then in the attentions.
     template <class Visitor>
@@ -95,217 +113,119 @@ struct BranchBuffers<Stack, Gradients, std::integer_sequence<int, index...>> {
       if constexpr (i < Stack::kLast) detail::for_each_dropout(visitor, Branch<i>::Member::of(*this));
     }
   };
-  struct KeptScratch {
-    Tokens normalized;  // a norm's output, then its gradient
-    OneOf<ScratchAndGradient<BranchScratch<index>, OwnGradient<index>, Branch<index>::kRecomputesTape>...>
-        branches;
-    [[no_unique_address]] DroppedGradient<Stack> d_branch;
-  };
 
-  // ---- Recomputed. ----
-
-  // The input of a branch, and its gradient.
   template <int i>
-  struct NormOutput {
-    Tokens normalized;
-    [[no_unique_address]] OwnGradient<i> gradient;
+  static constexpr bool kNormed = Stack::template kNormed<i>;
+  // The input of a branch, unless it is the layer's; and its gradient, unless it overwrites the input.
+  template <int i>
+  struct Input {
+    [[no_unique_address]] MemberIf<!Policy::kStores && (kNormed<i> || Policy::kPacks), Tokens, 2> normalized;
+    [[no_unique_address]] std::conditional_t<kNormed<i> && !Stack::template kGradientsInPlace<Gradients>,
+                                             Tokens, NoGradient>
+        gradient;
+    // x is unpacked beside the output of the norm before the first branch, or in its place if there is none.
+    [[no_unique_address]] MemberIf<Policy::kPacks && Stack::kNormBefore && i == 0, Tokens, 3> x;
   };
-  struct NormOutputAndInput : NormOutput<0> {
-    Tokens x;
+  // A branch that can recompute its tape reads its input before it writes to scratch, and again, as it writes
+  // the gradient, once scratch is dead.
+  template <class BranchScratch, class BranchInput>
+  union Shared {
+    BranchScratch scratch;
+    BranchInput input;
   };
-  // Memory of a branch while it runs.
-  template <class Tape, class Scratch, class Input, bool shares_memory>
+  template <class BranchScratch, class BranchInput>
+  struct Apart {
+    [[no_unique_address]] BranchScratch scratch;
+    [[no_unique_address]] BranchInput input;
+  };
+  // Memory of a branch while it runs. The sums of later branches are not in use.
+  template <int i>
   struct Work {
-    [[no_unique_address]] Tape tape;
-    union {
-      Scratch scratch;
-      Input input;
-    };
+    [[no_unique_address]] MemberIf<!Policy::kStores, Copies<Tokens, (std::min)(i + 1, Stack::kSums)>, 4> sums;
+    [[no_unique_address]] MemberIf<!Policy::kStores, BranchTape<i>, 5> tape;
+    [[no_unique_address]] MemberIf<Policy::kStores && kNormed<i>, Tokens, 6> normalized;
+    [[no_unique_address]] std::conditional_t<Branch<i>::kRecomputesTape, Shared<BranchScratch<i>, Input<i>>,
+                                             Apart<BranchScratch<i>, Input<i>>>
+        rest;
+    // Written again, and not read.
+    [[no_unique_address]] MemberIf<Policy::kRecomputes && !Branch<i>::kRecomputesTape, Tokens, 7> output;
   };
-  template <class Tape, class Scratch, class Input>
-  struct Work<Tape, Scratch, Input, false> {
-    [[no_unique_address]] Tape tape;
-    [[no_unique_address]] Scratch scratch;
-    Input input;
-    Tokens output;  // output of a branch that always writes one
+  struct Scratch {
+    OneOf<Work<index>...> works;
+    // The gradient before a branch's dropout; without dropout, the sum's gradient is used.
+    [[no_unique_address]] MemberIf<Stack::kDrops, Tokens, 8> d_branch;
+    [[no_unique_address]] MemberIf<Policy::kRecomputes, Norms, 9> norms;
   };
-  // A tape of each branch, and the masks of dropout after them.
-  template <class... Tapes>
-  struct BranchesAndMasks {
-    [[no_unique_address]] Members<Tapes...> branches;
-    [[no_unique_address]] BranchMasks<Stack> dropout;
-
-    // In the order of a kept tape.
-    template <class Visitor>
-    constexpr void for_each_dropout(const Visitor& visitor) requires(kDrops) {
-      detail::for_each_dropout(visitor, dropout);
-      visit_branch<Stack::kLast>(visitor);
-      (visit_attention<index>(visitor), ...);
-    }
-
-   private:
-    template <int i>
-    constexpr void visit_branch(const auto& visitor) {
-      if constexpr (kDropsIn<BranchTape<i>>) member<i>(branches).for_each_dropout(visitor);
-    }
-    template <int i>
-    constexpr void visit_attention(const auto& visitor) {
-      if constexpr (i < Stack::kLast) visit_branch<i>(visitor);
-    }
-  };
-  struct RecomputedTape : BranchesAndMasks<MasksOf<BranchTape<index>>...> {
-    static constexpr BranchTapes kBranchTapes = BranchTapes::kRecomputed;
-  };
-  template <class... Inputs>
-  struct WorkScratch {
-    Tokens sums[std::size_t{kSums}];  // s_i, then their gradients
-    OneOf<Work<BranchTape<index>, BranchScratch<index>, Inputs, Branch<index>::kRecomputesTape>...> works;
-    [[no_unique_address]] DroppedGradient<Stack> d_branch;
-  };
-  struct RecomputedScratch : WorkScratch<NormOutput<index>...> {
-    [[no_unique_address]] Norms norms;
-  };
-
-  // ---- Packed. ----
-
-  template <TapePrecision precision>
-  struct QuantizedTape : BranchesAndMasks<typename Branch<index>::template QuantizedTapeOf<
-                             typename Stack::template BranchGradients<Gradients, index>, precision>...> {
-    static constexpr BranchTapes kBranchTapes = BranchTapes::kPacked;
-    struct None {};
-    using Packed = PackedMatrix<precision, Tokens>;
-    Packed sums[std::size_t{kSums}];
-    [[no_unique_address]] Norms norms;
-    [[no_unique_address]] std::conditional_t<Stack::template kReadsLayerInput<Gradients>, Packed, None> x;
-  };
-  // x is unpacked beside the output of the norm before the first branch, or in its place if there is none.
-  template <int i>
-  using PackedInput = std::conditional_t<i == 0 && Stack::kNormBefore, NormOutputAndInput, NormOutput<i>>;
-  struct PackedScratch : WorkScratch<PackedInput<index>...> {};
 };
 
 /// A tape of branches.
 template <class Tape>
 concept TapesBranches = requires {
-  { Tape::kBranchTapes } -> std::convertible_to<BranchTapes>;
+  typename Tape::TapePolicy;
 };
 
-/// Access to the memory of a pass with kept tapes.
+/// Access to the memory of a pass.
 template <class Stack, class Tape, class Scratch>
-struct StoredTapeAccess {
-  static constexpr BranchTapes kBranchTapes = BranchTapes::kKept;
+struct BranchAccess {
+  using Policy = typename Tape::TapePolicy;
+  using Tokens = typename Stack::Tokens;
   Tape& tape;
   Scratch& scratch;
 
-  auto& sums() const { return tape.sums; }
-  auto& norms() const { return tape.norms; }
-  template <int>
-  View<typename Stack::Tokens> normalized() const {
-    return scratch.normalized;
-  }
+  auto& sums() const { return first_if<Policy::kStores>(tape.sums, work<Stack::kLast>().sums); }
+  auto& norms() const { return first_if<Policy::kRecomputes>(scratch.norms, tape.norms); }
   template <int index>
-  auto& branch_tape() const {
-    return Stack::template Branch<index>::Member::of(tape);
-  }
-  template <int index>
-  auto& branch_scratch() const {
-    return one_of<index>(scratch.branches).scratch;
+  View<Tokens> normalized() const {
+    return first_if<Policy::kStores>(work<index>().normalized, work<index>().rest.input.normalized);
   }
   template <int index>
   auto& gradient() const {
-    return one_of<index>(scratch.branches).gradient;
-  }
-  /// Called before a branch fills its tape, when its sum is complete, and after its backward.
-  template <int>
-  ATTUNE_INLINE static void begin(const auto&) {}
-  template <int>
-  ATTUNE_INLINE static void keep(const auto&) {}
-  template <int>
-  ATTUNE_INLINE static void end(const auto&) {}
-};
-/// Access to the memory of a pass with recomputed tapes.
-template <class Stack, class Tape, class Scratch>
-struct RecomputedTapeAccess {
-  static constexpr BranchTapes kBranchTapes = BranchTapes::kRecomputed;
-  Tape& tape;
-  Scratch& scratch;
-
-  auto& sums() const { return scratch.sums; }
-  auto& norms() const { return scratch.norms; }
-  template <int index>
-  View<typename Stack::Tokens> normalized() const {
-    return one_of<index>(scratch.works).input.normalized;
-  }
-  template <int index>
-  auto& gradient() const {
-    return one_of<index>(scratch.works).input.gradient;
+    return work<index>().rest.input.gradient;
   }
   template <int index>
   auto& branch_tape() const {
-    return one_of<index>(scratch.works).tape;
+    return first_if<Policy::kStores>(kept_tape<index>(), work<index>().tape);
   }
   template <int index>
   auto& branch_scratch() const {
-    return one_of<index>(scratch.works).scratch;
+    return work<index>().rest.scratch;
   }
   // The unused output of a branch that runs only to recompute its tape.
   template <int index>
-  View<typename Stack::Tokens> output() const {
-    return one_of<index>(scratch.works).output;
+  View<Tokens> output() const {
+    return work<index>().output;
   }
+  /// Called before a branch fills its tape, and after its backward: copies the start of dropout's masks.
   template <int index>
   ATTUNE_INLINE void begin(const auto& context) const {
-    tokens_of(context).stage([&]() ATTUNE_INLINE_LAMBDA {
-      auto&& masks = member<index>(tape.branches);
-      copy_masks(masks, branch_tape<index>());
-    });
+    copy_starts(context, kept_tape<index>(), branch_tape<index>());
   }
-  template <int>
-  ATTUNE_INLINE static void keep(const auto&) {}
   template <int index>
   ATTUNE_INLINE void end(const auto& context) const {
-    tokens_of(context).stage([&]() ATTUNE_INLINE_LAMBDA {
-      auto&& masks = member<index>(tape.branches);
-      copy_masks(branch_tape<index>(), masks);
-    });
+    copy_starts(context, branch_tape<index>(), kept_tape<index>());
   }
-};
-/// Access to the memory of a pass with packed tapes.
-template <class Stack, class Tape, class Scratch>
-struct QuantizedTapeAccess : RecomputedTapeAccess<Stack, Tape, Scratch> {
-  static constexpr BranchTapes kBranchTapes = BranchTapes::kPacked;
-  using Tokens = typename Stack::Tokens;
-  using RecomputedTapeAccess<Stack, Tape, Scratch>::tape;
-  using RecomputedTapeAccess<Stack, Tape, Scratch>::scratch;
-  static constexpr int kSums = Stack::kNormBefore ? Stack::kLast : Stack::kBranches;
-
-  auto& norms() const { return tape.norms; }
+  /// Called when a branch's sum is complete.
   template <int index>
-  ATTUNE_INLINE void keep(const auto& context) const {
-    auto&& branch = member<index>(tape.branches);
-    copy_tape(Stack::template Branch<index>::context_of_tape(context), branch,
-              this->template branch_tape<index>());
-    if constexpr (index < kSums) CopyTape::rows(tokens_of(context), tape.sums[index], scratch.sums[index]);
+  ATTUNE_INLINE void pack(const auto& context) const {
+    if constexpr (Policy::kPacks) {
+      copy_branch<index>(context, kept_tape<index>(), branch_tape<index>());
+      if constexpr (index < Stack::kSums) {
+        CopyTape::rows(tokens_of(context), tape.sums[index], sums()[index]);
+      }
+    }
   }
   template <int index>
   ATTUNE_INLINE void unpack_branch(const auto& context) const {
-    auto&& branch = member<index>(tape.branches);
-    copy_tape(Stack::template Branch<index>::context_of_tape(context), this->template branch_tape<index>(),
-              branch);
+    copy_branch<index>(context, branch_tape<index>(), kept_tape<index>());
   }
   ATTUNE_INLINE void unpack_sums(const auto& context) const {
-    tokens_of(context).template repeat<kSums>([&](int i) ATTUNE_INLINE_LAMBDA {
-      CopyTape::rows(tokens_of(context), scratch.sums[i], tape.sums[i]);
-    });
+    tokens_of(context).template repeat<Stack::kSums>(
+        [&](int i) ATTUNE_INLINE_LAMBDA { CopyTape::rows(tokens_of(context), sums()[i], tape.sums[i]); });
   }
-  /// The place of x in backward.
+  /// The place of x in a backward that unpacks it.
   View<Tokens> input() const {
-    auto& places = one_of<0>(scratch.works).input;
-    if constexpr (Stack::kNormBefore) {
-      return places.x;
-    } else {
-      return places.normalized;
-    }
+    auto& places = work<0>().rest.input;
+    return first_if<Stack::kNormBefore>(places.x, places.normalized);
   }
   ATTUNE_INLINE void pack_input(const auto& context, ConstView<Tokens> x) const {
     if constexpr (!std::is_empty_v<decltype(tape.x)>) CopyTape::rows(tokens_of(context), tape.x, x);
@@ -314,16 +234,37 @@ struct QuantizedTapeAccess : RecomputedTapeAccess<Stack, Tape, Scratch> {
     const View<Tokens> x = input();
     CopyTape::rows(tokens_of(context), x, tape.x);
   }
+
+ private:
+  template <bool first>
+  static constexpr auto& first_if(auto& one, auto& other) {
+    if constexpr (first) {
+      return one;
+    } else {
+      return other;
+    }
+  }
+  template <int index>
+  auto& work() const {
+    return one_of<index>(scratch.works);
+  }
+  template <int index>
+  auto& kept_tape() const {
+    return Stack::template Branch<index>::Member::of(tape);
+  }
+  ATTUNE_INLINE static void copy_starts(const auto& context, auto& from, auto& to) {
+    if constexpr (!Policy::kStores) {
+      tokens_of(context).stage([&]() ATTUNE_INLINE_LAMBDA { copy_masks(from, to); });
+    }
+  }
+  template <int index>
+  ATTUNE_INLINE static void copy_branch(const auto& context, auto& to, auto& from) {
+    copy_tape(Stack::template Branch<index>::context_of_tape(context), to, from);
+  }
 };
 template <class Stack, class Tape, class Scratch>
-ATTUNE_INLINE auto tape_access(Tape& tape, Scratch& scratch) {
-  if constexpr (Tape::kBranchTapes == BranchTapes::kKept) {
-    return StoredTapeAccess<Stack, Tape, Scratch>{tape, scratch};
-  } else if constexpr (Tape::kBranchTapes == BranchTapes::kRecomputed) {
-    return RecomputedTapeAccess<Stack, Tape, Scratch>{tape, scratch};
-  } else {
-    return QuantizedTapeAccess<Stack, Tape, Scratch>{{tape, scratch}};
-  }
+ATTUNE_INLINE BranchAccess<Stack, Tape, Scratch> branch_access(Tape& tape, Scratch& scratch) {
+  return {tape, scratch};
 }
 
 }  // namespace ATTUNE_NAMESPACE::detail

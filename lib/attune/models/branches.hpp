@@ -11,7 +11,6 @@
 #include <attune/execution/layer_calls.hpp>
 #include <attune/execution/pass.hpp>
 #include <attune/execution/stream.hpp>
-#include <attune/layers/packed_rows.hpp>
 #include <attune/models/composition.hpp>
 
 namespace ATTUNE_NAMESPACE::detail {
@@ -95,10 +94,6 @@ struct LayerBranch {
   using Part = PartType;
   using InferenceScratch = typename Part::InferenceScratch;
   template <class Gradients>
-  using TapeOf = detail::TapeOf<Part, Gradients>;
-  template <class Gradients, TapePrecision precision>
-  using QuantizedTapeOf = typename detail::QuantizedTapeOf<Part, Gradients, precision>::type;
-  template <class Gradients>
   using ScratchOf = detail::ScratchOf<Part, Gradients>;
   /// The context of the rows of its tape.
   ATTUNE_INLINE static const auto& context_of_tape(const auto& context) { return tokens_of(context); }
@@ -148,14 +143,10 @@ struct CrossAttentionBranch {
   using Memory = typename Attention::KeyInput;
   using InferenceScratch = typename Attention::InferenceScratch;
   template <class Gradients>
-  using TapeOf = typename Attention::template TapeOf<Gradients>;
-  template <class Gradients>
   struct ScratchOf {
     typename Attention::template ScratchOf<Gradients> attention;
     Memory d_value;  // gradient of the memory as values; as keys, it goes to d_memory
   };
-  template <class Gradients, TapePrecision precision>
-  using QuantizedTapeOf = typename detail::QuantizedTapeOf<Attention, Gradients, precision>::type;
   ATTUNE_INLINE static const auto& context_of_tape(const auto& context) { return context.cross; }
   static constexpr bool kAttendsToMemory = true;
   static constexpr bool kRecomputesTape = false;

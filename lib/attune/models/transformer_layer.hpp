@@ -138,6 +138,10 @@ struct ResidualStack {
   static constexpr int kBranches = static_cast<int>(sizeof...(Branches));
   static constexpr int kLast = kBranches - 1;
   static constexpr bool kNormBefore = options.norm == NormPlacement::kBefore;
+  static constexpr int kSums = kNormBefore ? kLast : kBranches;  // besides y
+  // Whether a branch's input is a norm's output.
+  template <int index>
+  static constexpr bool kNormed = kNormBefore || index > 0;
   static constexpr bool kDrops = options.dropout > 0;
   template <int index>
   using Branch = typename TypeAt<index, Branches...>::type;
@@ -177,21 +181,11 @@ struct ResidualStack {
 
   using Inference = StackInference<options.norm, NormLayer, Branches...>;
   using InferenceScratch = typename Inference::Scratch;
-  /// Memory for backward, besides x.
-  template <class Gradients>
-  struct TapeOf : BranchBuffers<ResidualStack, Gradients>::KeptTape {};
-  template <class Gradients>
-  struct ScratchOf : BranchBuffers<ResidualStack, Gradients>::KeptScratch {};
-  /// The same with everything recomputed except the masks of dropout.
-  template <class Gradients>
-  struct RecomputedTapeOf : BranchBuffers<ResidualStack, Gradients>::RecomputedTape {};
-  template <class Gradients>
-  struct RecomputedScratchOf : BranchBuffers<ResidualStack, Gradients>::RecomputedScratch {};
-  /// The same with everything packed between forward and backward, x included if backward reads it.
-  template <class Gradients, TapePrecision precision>
-  struct QuantizedTapeOf : BranchBuffers<ResidualStack, Gradients>::template QuantizedTape<precision> {};
-  template <class Gradients>
-  struct PackedScratchOf : BranchBuffers<ResidualStack, Gradients>::PackedScratch {};
+  /// Memory for backward, besides x if the policy stores or recomputes tapes.
+  template <class Gradients, class Policy = StoredTapes>
+  struct TapeOf : BranchBuffers<ResidualStack, Gradients, Policy>::Tape {};
+  template <class Gradients, class Policy = StoredTapes>
+  struct ScratchOf : BranchBuffers<ResidualStack, Gradients, Policy>::Scratch {};
 
   /// Token by token (execution/stream.hpp), causal. Attention to a memory needs remember() first; without it
   /// a step returns kNothingRemembered. A step takes the memory's mask after its scratch. The query index in
@@ -250,68 +244,59 @@ struct ResidualStack {
   }
   ATTUNE_INLINE static void forward_branches(const auto& parameters, ConstView<Tokens> x, View<Tokens> y,
                                              auto& tape, auto& scratch, const auto& context) {
-    auto room = tape_access<ResidualStack>(tape, scratch);
-    if constexpr (kPacks<decltype(room)>) room.pack_input(context, x);
-    compute_sums<kBranches>(parameters, x, y, room, context);
-    if constexpr (!kNormBefore) forward_norm<kLast>(parameters, room.sums()[kLast], y, room, context);
+    auto memory = branch_access<ResidualStack>(tape, scratch);
+    memory.pack_input(context, x);
+    compute_sums<kBranches>(parameters, x, y, memory, context);
+    if constexpr (!kNormBefore) forward_norm<kLast>(parameters, memory.sums()[kLast], y, memory, context);
   }
   ATTUNE_INLINE static void backward_branches(const auto& parameters, ConstView<Tokens> x, auto& tape,
                                               ConstView<Tokens> dy, auto dx, auto& gradients, auto& scratch,
                                               const auto& context) {
-    auto room = tape_access<ResidualStack>(tape, scratch);
-    if constexpr (kPacks<decltype(room)>) {
-      room.unpack_sums(context);
-      x = room.input();
-    } else if constexpr (kRecomputes<decltype(room)>) {
+    auto memory = branch_access<ResidualStack>(tape, scratch);
+    if constexpr (decltype(memory)::Policy::kPacks) {
+      memory.unpack_sums(context);
+      x = memory.input();
+    } else if constexpr (decltype(memory)::Policy::kRecomputes) {
       tokens_of(context).inside([&]() ATTUNE_INLINE_LAMBDA {
-        compute_sums<kNormBefore ? kLast : kBranches>(parameters, x, NoGradient{}, room, context);
+        compute_sums<kSums>(parameters, x, NoGradient{}, memory, context);
         if constexpr (!kNormBefore) {
-          const View<Tokens> unread = room.template normalized<kLast>();
-          forward_norm<kLast>(parameters, room.sums()[kLast], unread, room, context);
+          const View<Tokens> unread = memory.template normalized<kLast>();
+          forward_norm<kLast>(parameters, memory.sums()[kLast], unread, memory, context);
         }
       });
     }
-    backward_sum<kLast>(parameters, x, dy, dx, gradients, room, context);
+    backward_sum<kLast>(parameters, x, dy, dx, gradients, memory, context);
   }
 
  private:
-  template <class Room>
-  static constexpr bool kRecomputes = Room::kBranchTapes == BranchTapes::kRecomputed;
-  template <class Room>
-  static constexpr bool kPacks = Room::kBranchTapes == BranchTapes::kPacked;
-  // Whether the output of a norm may share memory with the scratch of its branch.
-  template <class Room>
-  static constexpr bool kSharesMemory = Room::kBranchTapes != BranchTapes::kKept;
   template <int index>
   using BranchDropout = Dropout<DropoutShape{Tokens::rows, Tokens::cols, options.dropout, 1 + index}, Scalar>;
-  // Whether a branch's input is a norm's output, and the index of that norm.
-  template <int index>
-  static constexpr bool kNormed = kNormBefore || index > 0;
+  // The index of the norm whose output is a branch's input.
   template <int index>
   static constexpr int kNormOf = kNormBefore ? index : index - 1;
 
   // The input of the norm before a branch: x_index with norms before branches, otherwise s_(index - 1).
   template <int index>
-  ATTUNE_INLINE static ConstView<Tokens> before_norm(ConstView<Tokens> x, auto room) {
+  ATTUNE_INLINE static ConstView<Tokens> before_norm(ConstView<Tokens> x, auto memory) {
     if constexpr (index == 0) {
       return x;
     } else {
-      return room.sums()[index - 1];
+      return memory.sums()[index - 1];
     }
   }
   template <int norm>
   ATTUNE_INLINE static void forward_norm(const auto& parameters, ConstView<Tokens> x, View<Tokens> y,
-                                         auto room, const auto& context) {
+                                         auto memory, const auto& context) {
     typename NormLayer::Scratch none;
-    auto&& tape = room.norms()[norm];
+    auto&& tape = memory.norms()[norm];
     forward_in<NormLayer>(tokens_of(context), norm_of<norm>(parameters), x, y, tape, none);
   }
   template <int index>
-  ATTUNE_INLINE static ConstView<Tokens> branch_input(const auto& parameters, ConstView<Tokens> x, auto room,
-                                                      const auto& context) {
+  ATTUNE_INLINE static ConstView<Tokens> branch_input(const auto& parameters, ConstView<Tokens> x,
+                                                      auto memory, const auto& context) {
     if constexpr (kNormed<index>) {
-      const View<Tokens> normalized = room.template normalized<index>();
-      forward_norm<kNormOf<index>>(parameters, before_norm<index>(x, room), normalized, room, context);
+      const View<Tokens> normalized = memory.template normalized<index>();
+      forward_norm<kNormOf<index>>(parameters, before_norm<index>(x, memory), normalized, memory, context);
       return normalized;
     } else {
       return x;
@@ -320,12 +305,12 @@ struct ResidualStack {
   // The same, recomputed from the norm's tape.
   template <int index>
   ATTUNE_INLINE static ConstView<Tokens> recomputed_input(const auto& parameters, ConstView<Tokens> x,
-                                                          auto room, const auto& context) {
+                                                          auto memory, const auto& context) {
     if constexpr (kNormed<index>) {
       const auto& norm = norm_of<kNormOf<index>>(parameters);
-      const ConstView<Tokens> before = before_norm<index>(x, room);
-      const auto& tape = room.norms()[kNormOf<index>];
-      const View<Tokens> y = room.template normalized<index>();
+      const ConstView<Tokens> before = before_norm<index>(x, memory);
+      const auto& tape = memory.norms()[kNormOf<index>];
+      const View<Tokens> y = memory.template normalized<index>();
       if constexpr (kAbilities<NormLayer>.takes_context) {
         NormLayer::recompute(norm, before, tape, y, tokens_of(context).unmasked());
       } else {
@@ -339,55 +324,55 @@ struct ResidualStack {
 
   // s_0 to s_(end - 1). With norms before branches, the last is y.
   template <int end, int index = 0>
-  ATTUNE_INLINE static void compute_sums(const auto& parameters, ConstView<Tokens> x, auto y, auto room,
+  ATTUNE_INLINE static void compute_sums(const auto& parameters, ConstView<Tokens> x, auto y, auto memory,
                                          const auto& context) {
-    room.template begin<index>(context);
+    memory.template begin<index>(context);
     const View<Tokens> sum = [&]() -> View<Tokens> {
       if constexpr (kNormBefore && index == kLast) {
         return y;
       } else {
-        return room.sums()[index];
+        return memory.sums()[index];
       }
     }();
-    const ConstView<Tokens> tokens_in = branch_input<index>(parameters, x, room, context);
+    const ConstView<Tokens> tokens_in = branch_input<index>(parameters, x, memory, context);
     tokens_of(context).inside([&]() ATTUNE_INLINE_LAMBDA {
       Branch<index>::forward(Branch<index>::Member::of(parameters), tokens_in, sum, context,
-                             room.template branch_tape<index>(), room.template branch_scratch<index>());
+                             memory.template branch_tape<index>(), memory.template branch_scratch<index>());
     });
     if constexpr (kDrops) {
-      BranchDropout<index>::apply(sum, room.tape.dropout.of[index], sum, tokens_of(context));
+      BranchDropout<index>::apply(sum, memory.tape.dropout.of[index], sum, tokens_of(context));
     }
     const ConstView<Tokens> other = [&]() -> ConstView<Tokens> {
       if constexpr (kNormBefore) {
-        return before_norm<index>(x, room);
-      } else if constexpr (kSharesMemory<decltype(room)>) {
-        return recomputed_input<index>(parameters, x, room, context);
+        return before_norm<index>(x, memory);
+      } else if constexpr (!decltype(memory)::Policy::kStores) {
+        return recomputed_input<index>(parameters, x, memory, context);
       } else {
         return tokens_in;
       }
     }();
     add_to<Tokens>(tokens_of(context), other.data, sum.data);
-    room.template keep<index>(context);
-    if constexpr (index + 1 < end) compute_sums<end, index + 1>(parameters, x, y, room, context);
+    memory.template pack<index>(context);
+    if constexpr (index + 1 < end) compute_sums<end, index + 1>(parameters, x, y, memory, context);
   }
 
   // Backward of the branch and norm with number `index`, from d_output, the gradient of their output, down to
   // dx. The sum's other term, x_index, adds its gradient to the branch's.
   template <int index>
   ATTUNE_INLINE static void backward_sum(const auto& parameters, ConstView<Tokens> x,
-                                         ConstView<Tokens> d_output, auto dx, auto& gradients, auto room,
+                                         ConstView<Tokens> d_output, auto dx, auto& gradients, auto memory,
                                          const auto& context) {
     const auto backward_norm = [&](ConstView<Tokens> tokens_in, ConstView<Tokens> d_norm,
                                    auto to) ATTUNE_INLINE_LAMBDA {
       typename NormLayer::Scratch none;
-      auto&& tape = room.norms()[index];
+      auto&& tape = memory.norms()[index];
       backward_in<NormLayer>(tokens_of(context), norm_of<index>(parameters), tokens_in, tape, d_norm, to,
                              norm_of<index>(gradients), none);
     };
     const auto continue_with = [&](auto d_input, ConstView<Tokens> d_sum) ATTUNE_INLINE_LAMBDA {
       if constexpr (kWanted<decltype(d_input)>) add_to<Tokens>(tokens_of(context), d_sum.data, d_input.data);
       if constexpr (index > 0) {
-        backward_sum<index - 1>(parameters, x, d_input, dx, gradients, room, context);
+        backward_sum<index - 1>(parameters, x, d_input, dx, gradients, memory, context);
       }
     };
     if constexpr (kNormBefore) {
@@ -395,21 +380,21 @@ struct ResidualStack {
         if constexpr (index == 0) {
           return dx;
         } else {
-          return View<Tokens>(room.sums()[index - 1]);
+          return View<Tokens>(memory.sums()[index - 1]);
         }
       }();
       const View<Tokens> d_normed =
-          backward_branch<index>(parameters, x, d_output, NoGradient{}, gradients, room, context);
-      if constexpr (kPacks<decltype(room)> && index == 0 &&
+          backward_branch<index>(parameters, x, d_output, NoGradient{}, gradients, memory, context);
+      if constexpr (decltype(memory)::Policy::kPacks && index == 0 &&
                     !kBranchReads<std::remove_cvref_t<decltype(gradients)>, 0>) {
-        room.unpack_input(context);
+        memory.unpack_input(context);
       }
-      backward_norm(before_norm<index>(x, room), d_normed, d_input);
+      backward_norm(before_norm<index>(x, memory), d_normed, d_input);
       continue_with(d_input, d_output);
     } else {
-      const View<Tokens> sum = room.sums()[index];  // becomes its gradient
+      const View<Tokens> sum = memory.sums()[index];  // becomes its gradient
       backward_norm(sum, d_output, sum);
-      continue_with(backward_branch<index>(parameters, x, sum, dx, gradients, room, context), sum);
+      continue_with(backward_branch<index>(parameters, x, sum, dx, gradients, memory, context), sum);
     }
   }
 
@@ -417,22 +402,22 @@ struct ResidualStack {
   // norm's output.
   template <int index>
   ATTUNE_INLINE static auto backward_branch(const auto& parameters, ConstView<Tokens> x,
-                                            ConstView<Tokens> d_sum, auto dx, auto& gradients, auto room,
+                                            ConstView<Tokens> d_sum, auto dx, auto& gradients, auto memory,
                                             const auto& context) {
     using Gradients = std::remove_cvref_t<decltype(gradients)>;
     // With a norm after the last branch, forward has just left that branch's tape.
-    if constexpr (kRecomputes<decltype(room)> && (kNormBefore || index < kLast)) {
-      recompute_tape<index>(parameters, x, room, context);
-    } else if constexpr (kPacks<decltype(room)>) {
-      room.template unpack_branch<index>(context);
+    if constexpr (decltype(memory)::Policy::kRecomputes && (kNormBefore || index < kLast)) {
+      recompute_tape<index>(parameters, x, memory, context);
+    } else if constexpr (decltype(memory)::Policy::kPacks) {
+      memory.template unpack_branch<index>(context);
     }
     const auto d_input = [&] {
       if constexpr (!kNormed<index>) {
         return dx;
       } else if constexpr (kGradientsInPlace<Gradients>) {
-        return room.template normalized<index>();
+        return memory.template normalized<index>();
       } else {
-        auto& gradient = room.template gradient<index>();
+        auto& gradient = memory.template gradient<index>();
         static_assert(
             Holds<kWanted<decltype(gradient)>>,
             "attune::EncoderLayer, DecoderLayer: backward to detail::ParameterUpdates needs a scratch for "
@@ -442,51 +427,51 @@ struct ResidualStack {
     }();
     const auto tokens_in = [&]() ATTUNE_INLINE_LAMBDA -> ConstView<Tokens> {
       if constexpr (kBranchReads<Gradients, index>) {
-        if constexpr (kPacks<decltype(room)> && index == 0) room.unpack_input(context);
-        return recomputed_input<index>(parameters, x, room, context);
+        if constexpr (decltype(memory)::Policy::kPacks && index == 0) memory.unpack_input(context);
+        return recomputed_input<index>(parameters, x, memory, context);
       } else {
         return x;  // unused
       }
     };
-    const ConstView<Tokens> d_branch = before_dropout<index>(d_sum, room, context);
+    const ConstView<Tokens> d_branch = before_dropout<index>(d_sum, memory, context);
     const auto& own = Branch<index>::Member::of(parameters);
     auto& own_gradients = Branch<index>::Member::of(gradients);
-    auto& tape = room.template branch_tape<index>();
-    auto& scratch = room.template branch_scratch<index>();
+    auto& tape = memory.template branch_tape<index>();
+    auto& scratch = memory.template branch_scratch<index>();
     tokens_of(context).inside([&]() ATTUNE_INLINE_LAMBDA {
-      if constexpr (kSharesMemory<decltype(room)> && Branch<index>::kRecomputesTape) {
+      if constexpr (!decltype(memory)::Policy::kStores && Branch<index>::kRecomputesTape) {
         Branch<index>::backward_from(own, tokens_in, tape, d_branch, d_input, own_gradients, scratch,
                                      context);
       } else {
         Branch<index>::backward(own, tokens_in(), tape, d_branch, d_input, own_gradients, scratch, context);
       }
     });
-    room.template end<index>(context);
+    memory.template end<index>(context);
     return d_input;
   }
   template <int index>
-  ATTUNE_INLINE static void recompute_tape(const auto& parameters, ConstView<Tokens> x, auto room,
+  ATTUNE_INLINE static void recompute_tape(const auto& parameters, ConstView<Tokens> x, auto memory,
                                            const auto& context) {
     const auto& own = Branch<index>::Member::of(parameters);
-    auto& tape = room.template branch_tape<index>();
-    auto& scratch = room.template branch_scratch<index>();
-    room.template begin<index>(context);
-    const ConstView<Tokens> tokens_in = branch_input<index>(parameters, x, room, context);
+    auto& tape = memory.template branch_tape<index>();
+    auto& scratch = memory.template branch_scratch<index>();
+    memory.template begin<index>(context);
+    const ConstView<Tokens> tokens_in = branch_input<index>(parameters, x, memory, context);
     tokens_of(context).inside([&]() ATTUNE_INLINE_LAMBDA {
       if constexpr (Branch<index>::kRecomputesTape) {
         Branch<index>::recompute_tape(own, tokens_in, context, tape, scratch);
       } else {
-        Branch<index>::forward(own, tokens_in, room.template output<index>(), context, tape, scratch);
+        Branch<index>::forward(own, tokens_in, memory.template output<index>(), context, tape, scratch);
       }
     });
   }
   // The gradient of a branch's output, from the sum's gradient.
   template <int index>
-  ATTUNE_INLINE static ConstView<Tokens> before_dropout(ConstView<Tokens> d_sum, [[maybe_unused]] auto room,
+  ATTUNE_INLINE static ConstView<Tokens> before_dropout(ConstView<Tokens> d_sum, [[maybe_unused]] auto memory,
                                                         [[maybe_unused]] const auto& context) {
     if constexpr (kDrops) {
-      auto& d_branch = room.scratch.d_branch;
-      BranchDropout<index>::backward(room.tape.dropout.of[index], d_sum, d_branch, tokens_of(context));
+      auto& d_branch = memory.scratch.d_branch;
+      BranchDropout<index>::backward(memory.tape.dropout.of[index], d_sum, d_branch, tokens_of(context));
       return d_branch;
     } else {
       return d_sum;
