@@ -6,6 +6,7 @@
 #include <attune/training/update_in_backward.hpp>
 
 #include "check.hpp"
+#include "zoo.hpp"
 
 namespace {
 
@@ -18,7 +19,36 @@ std::string text_of() {
       attune::Trainer<Model, attune::MeanSquaredError, attune::AdamW, 1, Plan>>();
 }
 
+// Looks at every program of a trainer. Returns their number.
+template <class Of, class Plan>
+int expect_scratch_in_use() {
+  const std::string text =
+      attune::host::program_text<attune::Trainer<Of, attune::MeanSquaredError, attune::AdamW, 1, Plan>>();
+  const std::string before = "scratch takes ", between = " bytes, and at most ";
+  int programs = 0;
+  for (std::size_t at = text.find(before); at < text.size(); at = text.find(before, at + 1)) {
+    const std::size_t number = at + before.size(), end = text.find(between, number);
+    const std::string bytes = text.substr(number, end - number) + ' ';
+    EXPECT_EQ(text.substr(end + between.size(), bytes.size()), bytes) << text;
+    ++programs;
+  }
+  return programs;
+}
+template <class... Models>
+int expect_scratch_in_use_of(zoo::List<Models...>) {
+  return ((expect_scratch_in_use<typename Models::Model, attune::BySequence>() +
+           expect_scratch_in_use<typename Models::Model, attune::UpdateInBackward>()) +
+          ...);
+}
+
 }  // namespace
+
+TEST(ProgramText, has_no_scratch_that_is_never_in_use) {
+  using Models = zoo::List<zoo::EncoderAfter, zoo::Repeated, zoo::Recomputed, zoo::Llama, zoo::Words,
+                           zoo::Convolution, zoo::Adapters, zoo::OwnLayer>;
+  EXPECT_EQ(expect_scratch_in_use_of(Models{}), 16);
+  EXPECT_GT((expect_scratch_in_use<attune::QuantizedTape<zoo::Repeated::Model>, attune::BySequence>()), 1);
+}
 
 TEST(ProgramText, shows_each_value_with_its_place_and_its_steps) {
   const std::string expected =
