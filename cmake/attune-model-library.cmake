@@ -1,7 +1,7 @@
 # attune_add_model_library(name MODEL <C++ type> HEADER header.hpp
 #                          [NAMES <C++ type> FILE file.safetensors [QUANTIZE int8|bf16|fp16|packed_int8]]
 #                          [TRAINS nothing|everything|lora|biases|head] [RANK n] [LOSS <C++ type>] [OPTIMIZER <C++ type>] [BATCH n]
-#                          [STREAM capacity] [LENGTHS] [PREDICT_IN_SLICES]
+#                          [STREAM capacity] [LENGTHS] [PREDICT_IN_SLICES] [UNLABELED takes] [ANOMALIES] [REPLAY examples]
 #                          [FLASH_PAGES n FLASH_PAGE_SIZE bytes FLASH_PROGRAM_UNIT bytes [FLASH_ERASED byte]])
 # attune_add_model_library(name FOLDER exported …)
 # A static library `name` with a header in plain C, name.h, of a model: for firmware in C, and for programs that are to compile
@@ -18,6 +18,9 @@
 # LOSS is attune::CrossEntropy<>, OPTIMIZER attune::AdamW, BATCH 1. STREAM: token by token with a cache of that many tokens.
 # LENGTHS: functions take the number of valid tokens of a sequence that is shorter than the model's (attention/sequence_length.hpp).
 # PREDICT_IN_SLICES: predictions in slices beside a training, with scratch of their own; with TRAINS nothing they are always there.
+# UNLABELED: with TRAINS head, the head learns from at most that many takes without labels (training/unlabeled_head.hpp).
+# ANOMALIES: how far inputs are from the examples that the model knows (training/anomaly.hpp).
+# REPLAY: a memory in RAM of at most that many examples, which are trained beside new ones (persistence/replay_memory.hpp).
 # FLASH_PAGES and so on: the flash in which name_save_to_flash keeps a training (persistence/flash_store.hpp), behind a driver in C.
 # FLASH_ERASED, the value of an erased byte, is 0xFF.
 # name.h documents the functions. Nothing uses a heap, an exception or the C++ runtime; several libraries go side by side.
@@ -43,8 +46,8 @@ function(attune_add_model_library name)
   if(NOT CMAKE_CXX_COMPILE_FEATURES)
     message(FATAL_ERROR "attune_add_model_library: the library is compiled as C++: project(… LANGUAGES C CXX)")
   endif()
-  cmake_parse_arguments(PARSE_ARGV 1 library "LENGTHS;PREDICT_IN_SLICES"
-    "MODEL;HEADER;NAMES;FILE;QUANTIZE;FOLDER;TRAINS;RANK;LOSS;OPTIMIZER;BATCH;STREAM;FLASH_PAGES;FLASH_PAGE_SIZE;FLASH_PROGRAM_UNIT;FLASH_ERASED" "")
+  cmake_parse_arguments(PARSE_ARGV 1 library "LENGTHS;PREDICT_IN_SLICES;ANOMALIES"
+    "MODEL;HEADER;NAMES;FILE;QUANTIZE;FOLDER;TRAINS;RANK;LOSS;OPTIMIZER;BATCH;STREAM;UNLABELED;REPLAY;FLASH_PAGES;FLASH_PAGE_SIZE;FLASH_PROGRAM_UNIT;FLASH_ERASED" "")
   if(NOT name MATCHES "^[a-z_][a-z0-9_]*$" OR library_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "attune_add_model_library: the name begins functions of C, as 'gestures': small letters, digits and _. "
       "Not known: '${library_UNPARSED_ARGUMENTS}'")
@@ -94,13 +97,22 @@ function(attune_add_model_library name)
   if(library_QUANTIZE AND library_TRAINS STREQUAL "everything")
     message(FATAL_ERROR "attune_add_model_library: quantized weights are constant; TRAINS is nothing, lora, biases or head")
   endif()
-  foreach(option IN ITEMS RANK BATCH STREAM FLASH_PAGES FLASH_PAGE_SIZE FLASH_PROGRAM_UNIT)
+  if(library_UNLABELED AND NOT library_TRAINS STREQUAL "head")
+    message(FATAL_ERROR "attune_add_model_library: UNLABELED: a head learns without labels; TRAINS is head, with NAMES and FILE, or FOLDER")
+  endif()
+  if(library_ANOMALIES AND NOT library_FILE)
+    message(FATAL_ERROR "attune_add_model_library: ANOMALIES takes weights in flash: NAMES and FILE, or FOLDER")
+  endif()
+  if(library_REPLAY AND library_TRAINS STREQUAL "nothing")
+    message(FATAL_ERROR "attune_add_model_library: REPLAY: stored examples are trained again, and TRAINS is nothing")
+  endif()
+  foreach(option IN ITEMS RANK BATCH STREAM UNLABELED REPLAY FLASH_PAGES FLASH_PAGE_SIZE FLASH_PROGRAM_UNIT)
     if(DEFINED library_${option} AND NOT library_${option} MATCHES "^[1-9][0-9]*$")
       message(FATAL_ERROR "attune_add_model_library: ${option} is '${library_${option}}'; it is a whole number")
     endif()
   endforeach()
   _attune_check_flash()
-  foreach(default IN ITEMS "RANK 4" "BATCH 1" "LOSS attune::CrossEntropy<>" "OPTIMIZER attune::AdamW" "STREAM 0")
+  foreach(default IN ITEMS "RANK 4" "BATCH 1" "LOSS attune::CrossEntropy<>" "OPTIMIZER attune::AdamW" "STREAM 0" "UNLABELED 0" "REPLAY 0")
     string(REGEX MATCH "^([A-Z]+) (.*)$" ignored "${default}")
     if(NOT library_${CMAKE_MATCH_1})
       set(library_${CMAKE_MATCH_1} "${CMAKE_MATCH_2}")
@@ -112,7 +124,7 @@ function(attune_add_model_library name)
   cmake_path(ABSOLUTE_PATH library_HEADER BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE)
 
   string(TOUPPER ${name} NAME)
-  foreach(option IN ITEMS MODEL HEADER NAMES TRAINS RANK LOSS OPTIMIZER BATCH STREAM FLASH_PAGES FLASH_PAGE_SIZE FLASH_PROGRAM_UNIT FLASH_ERASED)
+  foreach(option IN ITEMS MODEL HEADER NAMES TRAINS RANK LOSS OPTIMIZER BATCH STREAM UNLABELED REPLAY FLASH_PAGES FLASH_PAGE_SIZE FLASH_PROGRAM_UNIT FLASH_ERASED)
     set(${option} "${library_${option}}")
   endforeach()
   set(IN_FLASH 0)
@@ -157,7 +169,25 @@ function(attune_add_model_library name)
   if(library_PREDICT_IN_SLICES OR NOT TRAINED)
     set(SLICED 1)
   endif()
+  # What is made of the head's input.
+  set(ANOMALIES 0)
+  set(SUMS 0)
+  set(REPLAYS_FEATURES 0)
+  set(FEATURES 0)
+  if(library_ANOMALIES)
+    set(ANOMALIES 1)
+  endif()
+  if(UNLABELED OR ANOMALIES)
+    set(SUMS 1)
+  endif()
+  if(REPLAY AND TRAINS STREQUAL "head")
+    set(REPLAYS_FEATURES 1)
+  endif()
+  if(SUMS OR REPLAYS_FEATURES)
+    set(FEATURES 1)
+  endif()
   set(TRAINING "")
+  set(LEARNING "")
   set(STREAMING "")
   set(STORE "")
   set(STORES 0)
@@ -169,6 +199,10 @@ function(attune_add_model_library name)
   if(STREAM GREATER 0)
     configure_file(${ATTUNE_MODEL_LIBRARY_FOLDER}/attune-model-library/streaming.cpp.in ${folder}/streaming.inc @ONLY)
     set(STREAMING "#include \"streaming.inc\"")
+  endif()
+  if(FEATURES OR REPLAY)
+    configure_file(${ATTUNE_MODEL_LIBRARY_FOLDER}/attune-model-library/learning.cpp.in ${folder}/learning.inc @ONLY)
+    set(LEARNING "#include \"learning.inc\"")
   endif()
   if(library_FLASH_PAGES)
     configure_file(${ATTUNE_MODEL_LIBRARY_FOLDER}/attune-model-library/store.cpp.in ${folder}/store.inc @ONLY)
@@ -197,6 +231,7 @@ function(attune_add_model_library name)
   endforeach()
   add_custom_command(OUTPUT ${folder}/${name}.h
     COMMAND ${CMAKE_COMMAND} "-DOBJECTS=$<TARGET_OBJECTS:${name}_sizes>" -DNAME=${name} -DTRAINS=${TRAINS} -DSTREAM=${STREAM} -DLENGTHS=${LENGTHS} -DSLICED=${SLICED}
+      -DUNLABELED=${UNLABELED} -DANOMALIES=${ANOMALIES} -DREPLAY=${REPLAY}
       -DFLASH_PAGES=${FLASH_PAGES} -DFLASH_PAGE_SIZE=${FLASH_PAGE_SIZE} -DFLASH_PROGRAM_UNIT=${FLASH_PROGRAM_UNIT}
       "-DHEADER=${folder}/${name}.h" "-DINCLUDES=$<JOIN:$<TARGET_PROPERTY:attune::attune,INTERFACE_INCLUDE_DIRECTORIES>,|>" -P ${ATTUNE_MODEL_LIBRARY_FOLDER}/attune-model-library/header.cmake
     DEPENDS ${name}_sizes $<TARGET_OBJECTS:${name}_sizes> ${ATTUNE_MODEL_LIBRARY_FOLDER}/attune-model-library/header.cmake

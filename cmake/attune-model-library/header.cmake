@@ -1,5 +1,5 @@
 # Writes name.h: sizes as the target's compiler left them in OBJECTS, statuses as they are in core/status.hpp.
-#   cmake -DOBJECTS=… -DNAME=… -DTRAINS=… -DSTREAM=… -DLENGTHS=… -DSLICED=… [-DFLASH_PAGES=… -DFLASH_PAGE_SIZE=… -DFLASH_PROGRAM_UNIT=…]
+#   cmake -DOBJECTS=… -DNAME=… -DTRAINS=… -DSTREAM=… -DLENGTHS=… -DSLICED=… -DUNLABELED=… -DANOMALIES=… -DREPLAY=… [-DFLASH_PAGES=… -DFLASH_PAGE_SIZE=… -DFLASH_PROGRAM_UNIT=…]
 #     -DHEADER=… -DINCLUDES=…|… -P header.cmake
 set(found "")
 foreach(object IN LISTS OBJECTS)
@@ -8,7 +8,7 @@ foreach(object IN LISTS OBJECTS)
     break()
   endif()
 endforeach()
-if(NOT found MATCHES "ATTUNE_LIBRARY ([0-9]+) ([0-9]+) ([0-9]+) ([01]) ([0-9]+) ([0-9]+) ([01]) ([0-9]+) ([0-9]+) [0-9]+ ")
+if(NOT found MATCHES "ATTUNE_LIBRARY ([0-9]+) ([0-9]+) ([0-9]+) ([01]) ([0-9]+) ([0-9]+) ([01]) ([0-9]+) ([0-9]+) [0-9]+ [0-9]+ ")
   message(FATAL_ERROR "attune_add_model_library: the sizes of ${NAME} are not in ${OBJECTS}")
 endif()
 set(RAM ${CMAKE_MATCH_1})
@@ -26,7 +26,9 @@ if(CMAKE_MATCH_7)
 endif()
 set(STATE ${CMAKE_MATCH_8})
 set(ROW ${CMAKE_MATCH_9})
-string(REGEX REPLACE ".* ([0-9]+) $" "\\1" tokens "${CMAKE_MATCH_0}")
+string(REGEX MATCH "([0-9]+) ([0-9]+) $" ignored "${CMAKE_MATCH_0}")
+set(tokens ${CMAKE_MATCH_1})
+set(sums ${CMAKE_MATCH_2})
 string(TOUPPER ${NAME} UPPER)
 set(TOKENS "")
 set(AND_TOKENS "")
@@ -128,6 +130,64 @@ if(STREAM)
 ${NAME}_status ${NAME}_token(${NAME}_model* model, const ${NAME}_input* x, float* y);
 /* From the first token again. */
 ${NAME}_status ${NAME}_restart(${NAME}_model* model);
+")
+endif()
+set(SUMS "")
+set(LEARNING_FUNCTIONS "")
+if(UNLABELED OR ANOMALIES)
+  set(SUMS "\n#define ${UPPER}_SUMS ${sums}        /* bytes of the sums over examples */")
+  string(APPEND LEARNING_FUNCTIONS "
+/* Adds an example with its class to the sums over examples: all that a head without labels, and distances, know of the
+   factory's data. Fill the sums on a PC, over the training data. ${UPPER}_NOT_FINITE, ${UPPER}_INVALID_TARGET. */
+${NAME}_status ${NAME}_add_example(${NAME}_model* model, const ${NAME}_input* x${AND_TOKENS}, const int* label);
+/* The sums, ${UPPER}_SUMS bytes, to be stored behind a checksum; on every target the same. */
+${NAME}_status ${NAME}_save_sums(const ${NAME}_model* model, void* bytes, size_t size);
+${NAME}_status ${NAME}_load_sums(${NAME}_model* model, const void* bytes, size_t size);
+")
+endif()
+if(UNLABELED)
+  string(APPEND LEARNING_FUNCTIONS "
+/* Keeps a take, in 8 bits; `label` is its class, or -1 of an unknown one. ${UPPER}_FULL_BATCH after ${UNLABELED} takes. */
+${NAME}_status ${NAME}_add_take(${NAME}_model* model, const ${NAME}_input* x${AND_TOKENS}, int label);
+${NAME}_status ${NAME}_forget_takes(${NAME}_model* model);
+/* How learning went. An objection ended it: the head is that of the rounds before it, and without any that in flash. */
+typedef struct ${NAME}_learning {
+  int objection;    /* 0: none; or one of those below */
+  int rounds;       /* whose heads had no objection */
+  float clear;      /* share of takes of which the model in flash is sure */
+  float agreement;  /* share of those that keep their class */
+  float imbalance;  /* how far its classes are from the prior, 0 to 1 */
+} ${NAME}_learning;
+#define ${UPPER}_UNSURE 1        /* too few clear takes: noise, silence, another sensor */
+#define ${UPPER}_NOTHING_NEW 2   /* almost all takes are clear */
+#define ${UPPER}_IMBALANCE 3     /* classes are not as frequent as the prior says */
+#define ${UPPER}_DISAGREEMENT 4  /* a head gives clear takes other classes */
+#define ${UPPER}_FORGETTING 5    /* not answered in C, where there is no probe */
+/* Begins a training whose head has learned from the takes, most of them without a label. `prior`: how frequent classes are,
+   ${UPPER}_OUTPUTS numbers whose sum is 1; NULL: equally. ${UPPER}_NOTHING_STORED without takes. */
+${NAME}_status ${NAME}_learn_takes(${NAME}_model* model, const float* prior, ${NAME}_learning* learning);
+")
+endif()
+if(ANOMALIES)
+  string(APPEND LEARNING_FUNCTIONS "
+/* Fits distances to the sums. Before it, every distance is infinite. ${UPPER}_NO_TARGETS, ${UPPER}_ILL_CONDITIONED: too few examples. */
+${NAME}_status ${NAME}_fit_distance(${NAME}_model* model);
+/* How far x is from all examples, with the weights in flash: the squared Mahalanobis distance to the nearest class. */
+${NAME}_status ${NAME}_distance(${NAME}_model* model, const ${NAME}_input* x${AND_TOKENS}, float* distance);
+/* Adds the distance of a usual input. The threshold has 95 % of them below it; it is infinite without any. */
+${NAME}_status ${NAME}_add_usual(${NAME}_model* model, float distance);
+${NAME}_status ${NAME}_threshold(const ${NAME}_model* model, float* threshold);
+${NAME}_status ${NAME}_forget_usual(${NAME}_model* model);
+")
+endif()
+if(REPLAY)
+  string(APPEND LEARNING_FUNCTIONS "
+/* Offers an example to a memory in RAM, which keeps ${REPLAY} of all offered, equally many of each class. */
+${NAME}_status ${NAME}_remember(${NAME}_model* model, const ${NAME}_input* x${AND_TOKENS}, const int* label);
+/* Accumulates `count` of them beside new sequences: BATCH counts both. The seed draws them: give another one in each step.
+   ${UPPER}_NOTHING_STORED without any. After another error, those before it stay accumulated. */
+${NAME}_status ${NAME}_replay(${NAME}_model* model, int count, uint64_t seed);
+${NAME}_status ${NAME}_forget_examples(${NAME}_model* model);
 ")
 endif()
 configure_file(${CMAKE_CURRENT_LIST_DIR}/header.h.in ${HEADER} @ONLY)

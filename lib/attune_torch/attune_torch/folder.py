@@ -387,6 +387,7 @@ CMAKE = OWN_LINE + '''
 #   {name}_add_to(firmware)                              # or {name}_add_to(firmware QUANTIZE int8)
 #
 # For a firmware in C, or to compile the model once: target_link_libraries(firmware PRIVATE {library}), #include "{library}.h".
+# Before add_subdirectory: set({name}_TRAINS head), and more of attune_add_model_library in set({name}_OPTIONS UNLABELED 50 ANOMALIES).
 #
 # By itself it builds the program that compares it with PyTorch: cmake -B build -DATTUNE_DIR=<attune's folder>.
 cmake_minimum_required(VERSION 3.25)
@@ -399,6 +400,7 @@ function({name}_add_to target)
 endfunction()
 
 set({name}_TRAINS nothing CACHE STRING "What the library in C trains: nothing, everything, lora, biases or head")
+set({name}_OPTIONS "" CACHE STRING "Further options of attune_add_model_library, such as UNLABELED;50;ANOMALIES")
 if(PROJECT_IS_TOP_LEVEL)
   set(ATTUNE_DIR "" CACHE PATH "The folder of attune's sources")
   set(ATTUNE_BUILD_PORTS ON)
@@ -416,7 +418,7 @@ if(PROJECT_IS_TOP_LEVEL)
     target_include_directories(${{program}} PRIVATE ${{ATTUNE_DIR}}/lib/attune_torch)
   endforeach()
 endif()
-attune_add_model_library({library} FOLDER ${{{name}_FOLDER}} TRAINS ${{{name}_TRAINS}})
+attune_add_model_library({library} FOLDER ${{{name}_FOLDER}} TRAINS ${{{name}_TRAINS}} ${{{name}_OPTIONS}})
 '''
 
 
@@ -450,6 +452,14 @@ void predict(const {name}::Model::Input& x, {name}::Model::Output& y) {{
 }}
 ```
 {input}{length}
+A firmware in C links the library `{library}`. If the model ends with a Linear of one row, that layer can learn on the device, also without labels:
+`{library}_add_take`, `{library}_learn_takes`, and `{library}_distance` for anomalies. Before `add_subdirectory`:
+
+```cmake
+set({name}_TRAINS head)
+set({name}_OPTIONS UNLABELED 50 ANOMALIES)
+```
+
 ## RAM and flash
 
 `check` fills in this table.
@@ -574,7 +584,7 @@ def export(module, sample_input, folder, hints=None):
     class_name, samples = module._get_name(), found.samples()
     texts = {OWN_FILE: CMAKE.format(name=name, folder=folder.resolve().name, library=name.lower()), f"{name}.hpp": found.header(name, class_name),
              "check.cpp": found.check_source(name, (1e-4, 0.1)), "model.safetensors.roles": found.roles(),
-             "README.md": README.format(name=name, folder=folder.resolve().name, input=found.input_line(), length=found.length_example(name), class_name=class_name, samples=len(samples["input"]),
+             "README.md": README.format(name=name, folder=folder.resolve().name, input=found.input_line(), length=found.length_example(name), class_name=class_name, library=name.lower(), samples=len(samples["input"]),
                                         parameters=f"{sum(p.numel() for p in module.parameters()):,}")}
     folder.mkdir(parents=True, exist_ok=True)
     older = folder / "model.hpp"  # the header of an earlier export, which would still compile

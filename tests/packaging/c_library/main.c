@@ -22,8 +22,9 @@
 void print_bits(const char* name, const float* numbers, int count);
 void print_check(const char* name, int holds);
 
-/* store.c */
+/* store.c, learning.c */
 void store(void);
+void learn(void);
 /* neighbors.cpp */
 void write_status(void* record);
 unsigned long size_of_status_in_cpp(void);
@@ -366,6 +367,7 @@ int main(void) {
 #endif
   predict_in_slices();
   store();
+  learn();
   share_a_status();
   misalign();
   misuse();

@@ -1,6 +1,7 @@
-"""Two .safetensors files for model.hpp, with the same numbers of a generator: weights.py FILE OWN_FILE
+"""Three .safetensors files for model.hpp, with the same numbers of a generator: weights.py FILE OWN_FILE SURE_FILE
 
-FILE is as PyTorch writes it, OWN_FILE as attune does under OwnNames: weights are [in, out], biases [1, out].
+FILE is as PyTorch writes it, OWN_FILE as attune does under OwnNames: weights are [in, out], biases [1, out]. SURE_FILE has a head
+that is sure of most inputs of learning.c, and finds its classes about equally frequent.
 """
 import json
 import struct
@@ -10,6 +11,8 @@ SHAPES = {"embed.weight": [8, 3], "embed.bias": [8], "block.self_attn.in_proj_we
           "block.self_attn.out_proj.weight": [8, 8], "block.self_attn.out_proj.bias": [8], "block.linear1.weight": [16, 8],
           "block.linear1.bias": [16], "block.linear2.weight": [8, 16], "block.linear2.bias": [8], "block.norm1.weight": [8],
           "block.norm1.bias": [8], "block.norm2.weight": [8], "block.norm2.bias": [8], "head.weight": [3, 8], "head.bias": [3]}
+
+SURE, USUAL = 128, [2.33, -7.04, 6.02]  # a factor of the head, whose outputs are about 1/8 of it times these
 
 
 def save(name, tensors):
@@ -33,6 +36,10 @@ for tensor, shape in SHAPES.items():
         values.append(state / (1 << 31) - 0.5)
     tensors[tensor] = shape, values
 save(sys.argv[1], tensors)
+sure = dict(tensors)
+sure["head.weight"] = [3, 8], [SURE * value for value in tensors["head.weight"][1]]
+sure["head.bias"] = [3], [8 * (value - usual) for value, usual in zip(tensors["head.bias"][1], USUAL)]
+save(sys.argv[3], sure)
 
 # Layers by their places, and three projections instead of one.
 PLACES = [("embed.", "0."), ("block.self_attn.out_proj.", "1.self_attention.output."), ("block.linear", "1.feed_forward.linear"),
