@@ -221,7 +221,7 @@ def adapting():
              ("seconds", len(head) - 1, "a step, seconds"))
     picture = Picture("Accuracy, RAM and time of each way to adapt a model", 84 + 28 * len(rows))
     picture.text(24, 30, "Adapting to a new voice: accuracy, RAM and time of each plan", "title")
-    left, width, gap = 188, 90, 64
+    left, width, gap = 228, 86, 58
     for column, (kind, cell, title) in enumerate(kinds):
         x = left + column * (width + gap)
         picture.text(x, 58, title)
