@@ -157,7 +157,7 @@ class FlashReplayMemory
 
   using Content = detail::SlotWorth::Content;
   enum class Mark : std::uint8_t {
-    kNone = 0,
+    kNone = 0,  // a cut before it, or in it
     kRead = 1,  // by open(): if a cut has hit it, it may read differently later
     kFirm = 2,  // programmed since open()
   };
