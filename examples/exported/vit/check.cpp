@@ -1,12 +1,16 @@
 // Compares the model with PyTorch, layer by layer: python3 -m attune_torch check.
+#if ATTUNE_CHECK_FLOAT
 #include <vit_file.hpp>
+#endif
+#if ATTUNE_CHECK_INT8
+#include <vit_int8.hpp>
+#endif
 #include <vit_samples.hpp>
 #include "vit.hpp"
 
 namespace {
 
 using namespace vit;
-using File = vit_file;
 using Samples = vit_samples;
 using Whole = Model;
 using WholeNames = Names;
@@ -22,9 +26,20 @@ using Layers = attune::Sequential<
 using LayerNames = attune::PyTorchFile<attune::PyTorchPart<attune::HuggingFaceModule<kBlockNames, Layers, "patches", "cls_token", "pos_embed", "blocks.0", "blocks.1", "norm", "head">>, attune::TensorShape<"patches.weight", 24, 1, 2, 2>, attune::TensorShape<"cls_token", 1, 1, 24>, attune::TensorShape<"pos_embed", 1, 17, 24>>;
 constexpr const char* kPaths[] = {"patches", "ClassToken", "LearnedPositions", "blocks.0", "blocks.1", "norm", "Pooling", "head"};
 constexpr const char* kRest = "output";  // not one by one
-constexpr float kTolerance = ATTUNE_CHECK_INT8 ? 0.1f : 0.0001f;  // of a layer's largest output
 constexpr attune::Role kLoraRoles = attune::Role::kQueries | attune::Role::kValues;
 
 }  // namespace
 
 #include <attune_torch/check.hpp>
+
+int main() {
+  bool right = true;
+#if ATTUNE_CHECK_FLOAT
+  right = check<vit_file>("float", 0.0001f) && right;  // of a layer's largest output
+  print_trainings<Whole, vit_file>();
+#endif
+#if ATTUNE_CHECK_INT8
+  right = check<vit_int8>("int8", 0.1f) && right;
+#endif
+  return right ? 0 : 1;
+}

@@ -48,10 +48,10 @@ def compiler_prefix(root, target):
     return "riscv64-unknown-elf-" if board_value(root, target, "emulator").endswith("riscv32") else "arm-none-eabi-"
 
 
-def configure(folder, root, target, cpu=None):
+def configure(folder, root, target, cpu=None, options=()):
     """The build folder for a target; `cpu` instead of the board's own."""
     build = folder / "build" / (target if cpu is None else f"{target}-{cpu}")
-    command = ["cmake", "-S", folder, "-B", build, f"-DATTUNE_DIR={root}", "-DCMAKE_BUILD_TYPE=Release"]
+    command = ["cmake", "-S", folder, "-B", build, f"-DATTUNE_DIR={root}", "-DCMAKE_BUILD_TYPE=Release", *options]
     if shutil.which("ninja"):
         command += ["-G", "Ninja"]
     if target != "host":
@@ -71,6 +71,17 @@ def flash_bytes(program, target, root):
     return int(sizes[0]) + int(sizes[1])
 
 
+def run_check(build, root, target, name):
+    """What a checking program prints, and its file."""
+    run(["cmake", "--build", build, "--target", name], f"the build for {target}")
+    program = (build / name).with_suffix("" if target == "host" else ".elf")
+    command = [program] if target == "host" else [root / "ports/run", target, program]
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=1800)
+    if not re.search("^result ", done.stdout, re.M):
+        raise CheckFailed(f"{name} on {target} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    return done.stdout, program
+
+
 def check(folder, on=(), attune=None, precisions=("float", "int8"), say=print):
     """Builds the folder's check, and runs it on this machine and on the targets `on`, in float and int8. Says a result line
     for each, and raises CheckFailed where a layer's numbers are not PyTorch's."""
@@ -83,28 +94,19 @@ def check(folder, on=(), attune=None, precisions=("float", "int8"), say=print):
         refuse_board(root, target)
     results, plans, wrong = [], {}, []
     for target in targets:
-        build = configure(folder, root, target)
-        for precision in precisions:
-            run(["cmake", "--build", build, "--target", f"check_{precision}"], f"the build for {target}")
-            program = build / f"check_{precision}"
-            if target != "host":
-                program = program.with_suffix(".elf")
-            command = [program] if target == "host" else [root / "ports/run", target, program]
-            done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=1800)
-            line = next((text for text in done.stdout.splitlines() if text.startswith("result ")), None)
-            if line is None:
-                raise CheckFailed(f"check_{precision} on {target} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+        build = configure(folder, root, target, options=["-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG"] if target == "host" else [])  # the bits are the same
+        for names in [precisions] if target == "host" and precisions else [[precision] for precision in precisions]:
+            said, program = run_check(build, root, target, "check_" + "_".join(sorted(names)))
             flash = flash_bytes(program, target, root)
-            line += f" precision={precision} flash_bytes={flash if flash is not None else '-'}"
-            results.append(dict(re.findall(r"(\w+)=(\S+)", line)))
-            for text in done.stdout.splitlines():
-                plan = re.match(r"plan (\w+) ram_bytes=(\d+)", text)
-                if plan and target == targets[-1]:
-                    plans.setdefault(plan[1], int(plan[2]))
-            say(line)
-            if results[-1]["first_different_layer"] != "-":
-                wrong.append(f"{precision} on {target}: the first layer that differs from PyTorch is "
-                             f"{results[-1]['first_different_layer']}\n{done.stdout.rstrip()}")
+            lines = [f"{line} flash_bytes={flash if flash is not None else '-'}" for line in said.splitlines() if line.startswith("result ")]
+            for line in lines:
+                say(line)
+                results.append(dict(re.findall(r"(\w+)=(\S+)", line)))
+                if results[-1]["first_different_layer"] != "-":
+                    wrong.append(f"{results[-1]['precision']} on {target}: the first layer that differs from PyTorch is "
+                                 f"{results[-1]['first_different_layer']}\n{said.rstrip()}")
+            if target == targets[-1]:
+                plans |= {name: int(size) for name, size in re.findall(r"^plan (\w+) ram_bytes=(\d+)", said, re.M) if name not in plans}
     write_sizes(folder, plans, results)
     if wrong:
         raise CheckFailed("\n".join(wrong))

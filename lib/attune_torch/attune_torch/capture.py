@@ -307,6 +307,9 @@ class Capture(TorchDispatchMode):
             news = [same] if same is not None else [self.fresh(item, False, self.origin(seen), True, terms) for item in targets]
         for target, new in zip(targets, news):
             key = self.key(target)
+            if not written and target.is_contiguous() and target.numel() == self.size(target):
+                self.shadows[key] = new.expand(target.shape).reshape(-1)
+                continue
             # What was recorded before keeps the old addresses.
             self.shadows[key] = self.shadow(target).clone() if written else torch.zeros(self.size(target), dtype=torch.int64)
             self.addresses(target).copy_(new)

@@ -1,7 +1,7 @@
 // Runs the model on the samples of check.safetensors: as a whole, and layer by layer, so that the first layer
-// whose numbers differ from PyTorch's has a name. main() of `python3 -m attune_torch check`: the last include
-// of an exported folder's check.cpp, which defines `Whole`, `WholeNames`, `Layers`, `LayerNames`, `File`,
-// `Samples`, `kPaths`, `kRest`, `kTolerance` and `kLoraRoles` before.
+// whose numbers differ from PyTorch's has a name. For check.cpp of an exported folder, which defines `Whole`,
+// `WholeNames`, `Layers`, `LayerNames`, `Samples`, `kPaths`, `kRest` and `kLoraRoles` before, and calls
+// check() for a file of each precision.
 #pragma once
 
 #include <cstdint>
@@ -62,10 +62,10 @@ void compare(const Output& y, const Recorded& with, std::uint64_t sample, Differ
 }
 
 Difference of_layer[Layers::kLayers];
-constexpr const auto& kLayers = attune::kInFlash<LayerNames, File>;
 
-template <int index, class Input>
+template <class File, int index, class Input>
 void run_from(const Input& x, std::uint64_t sample) {
+  constexpr const auto& kLayers = attune::kInFlash<LayerNames, File>;
   using Layer = Layers::Layer<index>;
   static typename Layer::Output y;
   static typename Layer::InferenceScratch scratch;
@@ -74,7 +74,7 @@ void run_from(const Input& x, std::uint64_t sample) {
   for (int place = 8, rest = index; place > 5; --place, rest /= 10)
     name[place] = static_cast<char>('0' + rest % 10);
   compare(y, recorded(name), sample, of_layer[index]);
-  if constexpr (index + 1 < Layers::kLayers) run_from<index + 1>(y, sample);
+  if constexpr (index + 1 < Layers::kLayers) run_from<File, index + 1>(y, sample);
 }
 
 void print_plan(const char* name, const attune::MemoryReport& memory) {
@@ -87,7 +87,7 @@ constexpr attune::MemoryReport training() {
 }
 
 /// RAM of the trainings that the model has parameters for.
-template <class Model>
+template <class Model, class File>
 void print_trainings() {
   constexpr const auto& kBase = attune::kInFlash<WholeNames, File>;
   static constexpr attune::LowRank kFactors{.rank = 4, .roles = kLoraRoles};
@@ -104,14 +104,15 @@ void print_trainings() {
   }
 }
 
-}  // namespace
-
-int main() {
+/// Prints the differences and a result line for the weights of a file. Whether all are within the tolerance.
+template <class File>
+bool check(const char* precision, float tolerance) {
   static Whole::Input x;
   static Whole::Output y;
   static Whole::InferenceScratch scratch;
   const Recorded inputs = recorded("input"), outputs = recorded("output");
   Difference of_output;
+  for (Difference& difference : of_layer) difference = {};
   int agreeing = 0, rows = 0;
   for (std::uint64_t sample = 0; sample < inputs.count; ++sample) {
     copy(inputs, sample, x);
@@ -128,11 +129,11 @@ int main() {
       agreeing += best == right;
     }
     if constexpr (std::is_same_v<Layers::Input, Whole::Input>) {
-      run_from<0>(x, sample);
+      run_from<File, 0>(x, sample);
     } else {  // an encoder, whose source is the first part of the input
       static Layers::Input source;
       std::memcpy(&source, &x, sizeof source);
-      run_from<0>(source, sample);
+      run_from<File, 0>(source, sample);
     }
   }
 
@@ -140,18 +141,17 @@ int main() {
   for (int i = Layers::kLayers - 1; i >= 0; --i) {
     port::print("layer ", kPaths[i], " max_difference=", port::fixed(of_layer[i].largest, 9), " of ",
                 port::fixed(of_layer[i].magnitude, 6), '\n');
-    if (!of_layer[i].within(kTolerance)) first = i;
+    if (!of_layer[i].within(tolerance)) first = i;
   }
   attune::MemoryReport inference = attune::inference_memory<Whole>();
   inference.parameters = 0;  // which are in flash
   print_plan("inference", inference);
-#if ATTUNE_CHECK_PLANS
-  print_trainings<Whole>();
-#endif
-  const bool right = first < 0 && of_output.within(kTolerance);
+  const bool right = first < 0 && of_output.within(tolerance);
   port::print("result target=", port::name(), " max_difference=", port::fixed(of_output.largest, 9),
               " first_different_layer=", first < 0 ? (right ? "-" : kRest) : kPaths[first],
               " agreeing=", agreeing, '/', rows, " ram_bytes=", inference.total(),
-              " file_bytes=", File::kSize, '\n');
-  return right ? 0 : 1;
+              " file_bytes=", File::kSize, " precision=", precision, '\n');
+  return right;
 }
+
+}  // namespace

@@ -71,7 +71,7 @@ class Exported:
     def matched(captured, output):
         """The matcher of a capture. Raises Unsupported of everything that attune has no layer for."""
         found = Matcher(Graph(captured, output))
-        if found.refusals and any(item.dim() == 3 and item.is_floating_point() for item in captured.given):
+        if found.refusals and found.graph.other:
             other = Matcher(Graph(captured, output, channels_first=True))
             found = found if other.refusals else other
         texts = list(dict.fromkeys(text for _, text in sorted(found.refusals, key=lambda pair: pair[0])))
@@ -278,15 +278,19 @@ class Exported:
         paths = ", ".join(f'"{layer.path or self.kind_of(layer)}"' for layer in layers)
         return "\n".join([
             "// Compares the model with PyTorch, layer by layer: python3 -m attune_torch check.",
-            f"#include <{name}_file.hpp>", f"#include <{name}_samples.hpp>", f'#include "{name}.hpp"', "", "namespace {", "",
-            f"using namespace {name};", f"using File = {name}_file;", f"using Samples = {name}_samples;", "using Whole = Model;",
+            "#if ATTUNE_CHECK_FLOAT", f"#include <{name}_file.hpp>", "#endif", "#if ATTUNE_CHECK_INT8", f"#include <{name}_int8.hpp>", "#endif",
+            f"#include <{name}_samples.hpp>", f'#include "{name}.hpp"', "", "namespace {", "",
+            f"using namespace {name};", f"using Samples = {name}_samples;", "using Whole = Model;",
             "using WholeNames = Names;", f"using Layers = {flat};",
             f"using LayerNames = {self.file_type(layers, f'attune::PyTorchPart<{self.names_type(LAYERS, names)}>', False)};",
             f"constexpr const char* kPaths[] = {{{paths}}};",
             f'constexpr const char* kRest = "{"decoder" if len(self.parts) > 1 else "output"}";  // not one by one',
-            f"constexpr float kTolerance = ATTUNE_CHECK_INT8 ? {tolerance[1]}f : {tolerance[0]}f;  // of a layer's largest output",
             "constexpr attune::Role kLoraRoles = attune::Role::" + ("kQueries | attune::Role::kValues" if self.declarations else "kEverything") + ";",
-            "", "}  // namespace", "", "#include <attune_torch/check.hpp>", ""])
+            "", "}  // namespace", "", "#include <attune_torch/check.hpp>", "", "int main() {", "  bool right = true;",
+            "#if ATTUNE_CHECK_FLOAT",
+            f'  right = check<{name}_file>("float", {tolerance[0]}f) && right;  // of a layer\'s largest output', f"  print_trainings<Whole, {name}_file>();",
+            "#endif", "#if ATTUNE_CHECK_INT8", f'  right = check<{name}_int8>("int8", {tolerance[1]}f) && right;', "#endif",
+            "  return right ? 0 : 1;", "}", ""])
 
     def length_example(self, name):
         """For the README, of a model whose attention takes the input's tokens: how to give a length."""
@@ -399,6 +403,21 @@ function({name}_add_to target)
   target_include_directories(${{target}} PRIVATE ${{{name}_FOLDER}})
 endfunction()
 
+# The program that compares in `precisions`: float, int8 or float_int8.
+function({name}_add_check program precisions)
+  attune_add_program(${{program}} SOURCES ${{{name}_FOLDER}}/check.cpp)
+  if(precisions MATCHES float)
+    {name}_add_to(${{program}})
+    target_compile_definitions(${{program}} PRIVATE ATTUNE_CHECK_FLOAT=1)
+  endif()
+  if(precisions MATCHES int8)
+    attune_add_model(${{program}} NAME {name}_int8 FILE ${{{name}_FOLDER}}/model.safetensors QUANTIZE int8)
+    target_compile_definitions(${{program}} PRIVATE ATTUNE_CHECK_INT8=1)
+  endif()
+  attune_add_model(${{program}} NAME {name}_samples FILE ${{{name}_FOLDER}}/check.safetensors)
+  target_include_directories(${{program}} PRIVATE ${{{name}_FOLDER}} ${{ATTUNE_DIR}}/lib/attune_torch)
+endfunction()
+
 set({name}_TRAINS nothing CACHE STRING "What the library in C trains: nothing, everything, lora, biases or head")
 set({name}_OPTIONS "" CACHE STRING "Further options of attune_add_model_library, such as UNLABELED;50;ANOMALIES")
 if(PROJECT_IS_TOP_LEVEL)
@@ -407,15 +426,8 @@ if(PROJECT_IS_TOP_LEVEL)
   set(ATTUNE_BUILD_EXAMPLES OFF)
   set(ATTUNE_BUILD_TESTS OFF)
   add_subdirectory(${{ATTUNE_DIR}} attune)
-  attune_add_program(check_float SOURCES check.cpp)
-  {name}_add_to(check_float)
-  target_compile_definitions(check_float PRIVATE ATTUNE_CHECK_INT8=0 ATTUNE_CHECK_PLANS=1)
-  attune_add_program(check_int8 SOURCES check.cpp)
-  {name}_add_to(check_int8 QUANTIZE int8)
-  target_compile_definitions(check_int8 PRIVATE ATTUNE_CHECK_INT8=1 ATTUNE_CHECK_PLANS=0)
-  foreach(program check_float check_int8)
-    attune_add_model(${{program}} NAME {name}_samples FILE check.safetensors)
-    target_include_directories(${{program}} PRIVATE ${{ATTUNE_DIR}}/lib/attune_torch)
+  foreach(precisions float int8 float_int8)  # the last for this machine: one program, compiled once
+    {name}_add_check(check_${{precisions}} ${{precisions}})
   endforeach()
 endif()
 attune_add_model_library({library} FOLDER ${{{name}_FOLDER}} TRAINS ${{{name}_TRAINS}} ${{{name}_OPTIONS}})

@@ -32,6 +32,14 @@ CHANNELS_FIRST = {"convolution", "native_batch_norm", "cudnn_batch_norm", "_nati
                   "_adaptive_avg_pool2d"}
 
 
+def distinct(numbers):
+    """How many different ones there are."""
+    low, high = (int(end) for end in numbers.aminmax())
+    seen = torch.zeros(high - low + 1, dtype=torch.bool)
+    seen[numbers.flatten() - low] = True
+    return int(seen.sum())
+
+
 @dataclass(eq=False)
 class Constant:
     """Numbers that do not depend on the input, [tokens or 1, features or 1]. `addresses` are 0 for numbers that no tensor has."""
@@ -107,7 +115,7 @@ class Layouts:
 
     def homes(self, addresses):
         """Of each address the number of its value, the sample, and the place in a sample; -1 of constants, and after a refused value."""
-        slot = self.slot[addresses.clamp(min=0)].long()
+        slot = self.slot[addresses.clamp(min=0)].contiguous().long()
         owner = torch.bucketize(slot, torch.tensor(self.starts), right=True) - 1
         start, size = (torch.tensor([*table, other])[owner] for table, other in ((self.starts, -1), (self.sizes, 1)))
         sample = torch.where(owner < 0, -1, (slot - start) // size)
@@ -141,7 +149,7 @@ class Layouts:
                 sort = place[0].argsort()
                 if bool((place[:, sort].diff(dim=1) > 0).all()):
                     columns = sort
-            if len(place.unique()) == place.numel() and (value.kind != "input" or place.shape == value.layout.shape[1:]):
+            if distinct(place) == place.numel() and (value.kind != "input" or place.shape == value.layout.shape[1:]):
                 order = torch.stack([item[places[item, columns[0]].argsort()] for item in order])
         return self.gather(rows[order][:, :, columns]), order, columns
 
@@ -285,6 +293,7 @@ class Graph(Layouts):
     def __init__(self, captured, output, channels_first=False):
         super().__init__(captured)
         self.refusals, self.channels_first, self.read = [], channels_first, set()
+        self.other = not channels_first and any(item.dim() == 3 and item.is_floating_point() for item in captured.given)  # way to read the input
         needed = self.needed(captured.operations, output)
         for decision in captured.decisions:
             self.refusals.append((-1, f"forward takes numbers out of its input ({decision.name}), and those of one sample would be exported: "
@@ -303,6 +312,8 @@ class Graph(Layouts):
                 self.others(operation)
             except Unsupported as problem:
                 self.unknown(operation, str(problem))
+            if not self.other:
+                operation.forget()
         if not (output > 0).any():
             raise Unsupported("the output is not computed from the input")
         self.output, grid = self.view(output)
@@ -379,11 +390,11 @@ class Graph(Layouts):
         out, failed = operation.outputs[0], None
         if operation.name in ("prelu", "_prelu_kernel") and arguments[1].dim() == 1 and out.dim() > 2:  # slopes of the channels
             arguments = (arguments[0], arguments[1].view(-1, *[1] * (out.dim() - 2)), *arguments[2:])
-        tensors = [item.expand(out.shape) for item in arguments if isinstance(item, torch.Tensor)]
+        tensors = [item for item in arguments if isinstance(item, torch.Tensor) and (item > 0).any()]
         age = lambda item: max(self.owned(item), default=-1)  # noqa: E731
-        for primary in sorted((item for item in tensors if (item > 0).any()), key=lambda item: (-len(item.unique()), age(item))):
+        for primary in sorted(tensors, key=lambda item: (-distinct(item), age(item))) if len(tensors) > 1 else tensors:
             try:
-                _, grid = self.view(primary)
+                _, grid = self.view(primary.expand(out.shape))
                 break
             except Unsupported as problem:
                 failed = failed or problem
