@@ -49,9 +49,9 @@ TEST(AdapterConfig, of_another_rank_alpha_or_kind_is_named) {
   EXPECT_EQ(wrong("\"lora_alpha\": 16", "\"lora_alpha\": 32"), "lora_alpha is 32, the model's is 16.0");
   EXPECT_EQ(wrong("LORA", "IA3"), "peft_type is \"IA3\", the model's is \"LORA\"");
   EXPECT_EQ(wrong("\"use_rslora\": false", "\"use_rslora\": true"),
-            "use_rslora is true, which the model's adapters have not");
+            "use_rslora is true, which the model's adapters do not support");
   EXPECT_EQ(wrong("\"rank_pattern\": {}", "\"rank_pattern\": {\"q\": 2}"),
-            "rank_pattern is {\"q\":2}, which the model's adapters have not");
+            "rank_pattern is {\"q\":2}, which the model's adapters do not support");
   EXPECT_EQ(host::wrong_in_adapter_config<Names>("{"), "adapter_config.json is not a JSON object");
 }
 
@@ -80,7 +80,7 @@ TEST(AdapterConfig, starts_that_change_the_base_are_refused) {
                   "(path_initial_model_for_weight_conversion)");
   }
   EXPECT_EQ(wrong_start("\"of_tomorrow\""),
-            "init_lora_weights is \"of_tomorrow\", which is not known here and may change the base");
+            "init_lora_weights is \"of_tomorrow\", which is unknown and may change the base");
 }
 
 TEST(AdapterConfig, fields_that_change_the_product_are_named) {
@@ -104,25 +104,25 @@ TEST(AdapterConfig, fields_that_change_the_product_are_named) {
                                      {"use_qalora", "true"},
                                      {"velora_config", "{\"num_groups\":64}"}}) {
     EXPECT_EQ(wrong_with("\"" + field + "\": " + value),
-              field + " is " + value + ", which the model's adapters have not");
+              field + " is " + value + ", which the model's adapters do not support");
     for (const char* unset : {"null", "false", "[]", "{}"}) {
       EXPECT_EQ(wrong_with("\"" + field + "\": " + unset), "") << field;
     }
   }
   EXPECT_EQ(host::wrong_in_adapter_config<Names>(with("\"bias\": \"none\"", "\"bias\": \"lora_only\"")),
-            "bias is \"lora_only\", which the model's adapters have not");
+            "bias is \"lora_only\", which the model's adapters do not support");
   EXPECT_EQ(
       host::wrong_in_adapter_config<Names>(with("\"alpha_pattern\": {}", "\"alpha_pattern\": {\"q\": 8}")),
-      "alpha_pattern is {\"q\":8}, which the model's adapters have not");
+      "alpha_pattern is {\"q\":8}, which the model's adapters do not support");
   EXPECT_EQ(host::wrong_in_adapter_config<Names>(with("\"use_dora\": false", "\"use_dora\": true")),
-            "use_dora is true, which the model's adapters have not");
+            "use_dora is true, which the model's adapters do not support");
 }
 
 TEST(AdapterConfig, an_unknown_field_that_is_set_is_named) {
   EXPECT_EQ(wrong_with("\"use_tomorrow\": true"),
-            "use_tomorrow is true, a field that is not known here and may change the product");
+            "use_tomorrow is true, an unknown field that may change the product");
   EXPECT_EQ(wrong_with("\"use_tomorrow\": 0.5"),
-            "use_tomorrow is 0.5, a field that is not known here and may change the product");
+            "use_tomorrow is 0.5, an unknown field that may change the product");
   EXPECT_EQ(wrong_with("\"use_tomorrow\": false"), "");
   EXPECT_EQ(
       wrong_with(

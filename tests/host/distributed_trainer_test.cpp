@@ -198,7 +198,7 @@ TEST(DistributedTrainer, names_the_rank_that_runs_another_program) {
                                                                                             {.threads = 1});
     }
   });
-  expect_all_say(of_another_model, "rank 2: has another model or optimizer than rank 0");
+  expect_all_say(of_another_model, "rank 2: has a different model or optimizer than rank 0");
   const auto of_integers = check::on_ranks(2, [](Ranks& ranks) {
     if (ranks.rank() == 0) {
       Distributed trainer(ranks, {.threads = 1});
@@ -206,12 +206,12 @@ TEST(DistributedTrainer, names_the_rank_that_runs_another_program) {
       DistributedWith<attune::Int8Training> trainer(ranks, {.threads = 1});
     }
   });
-  expect_all_say(of_integers, "rank 1: multiplies in another precision than rank 0");
+  expect_all_say(of_integers, "rank 1: multiplies in a different precision than rank 0");
   const auto of_other_chunks = check::on_ranks(2, [](Ranks& ranks) {
     Distributed trainer(ranks,
                         {.threads = 1, .chunk_bytes = 1000u * static_cast<unsigned>(1 + ranks.rank())});
   });
-  expect_all_say(of_other_chunks, "rank 1: has other chunks than rank 0");
+  expect_all_say(of_other_chunks, "rank 1: has different chunks than rank 0");
 }
 
 #if defined(__SSE2__)
@@ -237,7 +237,7 @@ TEST(DistributedTrainer, names_the_rank_that_trains_other_parameters) {
     const Data data(1);
     (void)trainer.step(data.x, data.target, kOptions);
   });
-  expect_all_say(initialized_otherwise, "rank 1: has other parameters or moments than rank 0 after step 0");
+  expect_all_say(initialized_otherwise, "rank 1: has different parameters or moments than rank 0 after step 0");
 
   const auto with_another_option = check::on_ranks(2, [](Ranks& ranks) {
     Distributed trainer(ranks, {.threads = 1, .compare_every = 4});
@@ -248,7 +248,7 @@ TEST(DistributedTrainer, names_the_rank_that_trains_other_parameters) {
                          {.learning_rate = seed == 6 && ranks.rank() == 1 ? 0.02f : 0.01f});
     }
   });
-  expect_all_say(with_another_option, "rank 1: has other parameters or moments than rank 0 after step 8");
+  expect_all_say(with_another_option, "rank 1: has different parameters or moments than rank 0 after step 8");
 
   const auto resumed_otherwise = check::on_ranks(2, [](Ranks& ranks) {
     Distributed trainer(ranks, {.threads = 1, .compare_every = 0});

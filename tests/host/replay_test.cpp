@@ -97,7 +97,7 @@ TEST(Replay, of_a_journal_of_version_1_ends_with_its_bits_or_names_the_other_ari
     EXPECT_EQ(report.problem, "");
     EXPECT_EQ(report.hash, kHashOfVersion1);
   } else {
-    EXPECT_TRUE(contains(report.problem, "of another arithmetic"));
+    EXPECT_TRUE(contains(report.problem, "in another arithmetic"));
   }
 }
 
@@ -109,7 +109,7 @@ TEST(Replay, names_the_first_step_that_differs) {
   for (std::uint32_t number = 0; number < 6; ++number) ASSERT_TRUE(step(journal, number));
   const auto report = Replay<OtherData>{}.run(memory.all());
   EXPECT_TRUE(
-      contains(report.problem, "after step 4: parameters differ; the last equal ones are those after step 3"))
+      contains(report.problem, "after step 4: parameters differ; they were last equal after step 3"))
       << report.problem;
   EXPECT_EQ(report.steps, 4u);
 }
@@ -133,10 +133,10 @@ TEST(Replay, refuses_other_models_bases_and_versions) {
     std::memcpy(other.bytes + kCrc, &crc, sizeof crc);
     return Replay<OnPc>{}.run(other.all()).problem;
   };
-  EXPECT_TRUE(contains(problem_of(4, 2), "the journal is of version 2"));
-  EXPECT_TRUE(contains(problem_of(8, 2), "of another model or optimizer"));
-  EXPECT_TRUE(contains(problem_of(12, 2), "of another arithmetic, or was trained beside another base"));
-  EXPECT_TRUE(contains(problem_of(16, 2), "trained beside another base"));
+  EXPECT_TRUE(contains(problem_of(4, 2), "the journal has version 2"));
+  EXPECT_TRUE(contains(problem_of(8, 2), "belongs to another model or optimizer"));
+  EXPECT_TRUE(contains(problem_of(12, 2), "in another arithmetic, or with another base"));
+  EXPECT_TRUE(contains(problem_of(16, 2), "recorded with another base"));
 }
 
 TEST(Replay, reports_damage_and_cut_entries_of_a_journal) {

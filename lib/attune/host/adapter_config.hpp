@@ -139,7 +139,7 @@ inline std::string wrong_in_start(const Json& start) {
              ", which changes the weights of the base; save the adapter for the unchanged base "
              "(path_initial_model_for_weight_conversion)";
   }
-  return "init_lora_weights is " + start.dump() + ", which is not known here and may change the base";
+  return "init_lora_weights is " + start.dump() + ", which is unknown and may change the base";
 }
 /// The first other field that is set and not known to leave base and product unchanged, or nothing.
 inline std::string wrong_in_fields(const Json& config) {
@@ -191,8 +191,8 @@ inline std::string wrong_in_fields(const Json& config) {
                           (value.is_structured() && value.empty()) || (key == "bias" && value == "none");
     if (is_unset || kFits.contains(key)) continue;
     return key + " is " + value.dump() +
-           (kVariants.contains(key) ? ", which the model's adapters have not"
-                                    : ", a field that is not known here and may change the product");
+           (kVariants.contains(key) ? ", which the model's adapters do not support"
+                                    : ", an unknown field that may change the product");
   }
   return {};
 }

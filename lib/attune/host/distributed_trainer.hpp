@@ -167,13 +167,13 @@ class DistributedTrainer : private ParallelTrainer<Model, Loss, Optimizer, batch
     const auto all = of_all_ranks(ranks_, mine);
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
       const Program &one = all[rank], &first = all[0];
-      if (one.arithmetic != first.arithmetic) refuse(rank, "computes in another arithmetic than rank 0");
-      if (one.precision != first.precision) refuse(rank, "multiplies in another precision than rank 0");
+      if (one.arithmetic != first.arithmetic) refuse(rank, "computes in a different arithmetic than rank 0");
+      if (one.precision != first.precision) refuse(rank, "multiplies in a different precision than rank 0");
       if (one.self_test != Status::kOk) refuse(rank, message(one.self_test));
-      if (one.model != first.model) refuse(rank, "has another model or optimizer than rank 0");
-      if (one.loss != first.loss) refuse(rank, "has another loss than rank 0");
-      if (one.sequences != first.sequences) refuse(rank, "has another batch than rank 0");
-      if (one.chunk != first.chunk) refuse(rank, "has other chunks than rank 0");
+      if (one.model != first.model) refuse(rank, "has a different model or optimizer than rank 0");
+      if (one.loss != first.loss) refuse(rank, "has a different loss than rank 0");
+      if (one.sequences != first.sequences) refuse(rank, "has a different batch than rank 0");
+      if (one.chunk != first.chunk) refuse(rank, "has different chunks than rank 0");
     }
   }
 
@@ -251,9 +251,9 @@ class DistributedTrainer : private ParallelTrainer<Model, Loss, Optimizer, batch
         of_all_ranks(ranks_, Training{steps, hash_bits(state()), state().fingerprint_of_numbers});
     const std::string after = " than rank 0 after step " + std::to_string(all[0].steps);
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
-      if (all[rank].steps != all[0].steps) refuse(rank, "is at another step" + after);
-      if (all[rank].numbers != all[0].numbers) refuse(rank, "trains beside other constants than rank 0");
-      if (all[rank].hash != all[0].hash) refuse(rank, "has other parameters or moments" + after);
+      if (all[rank].steps != all[0].steps) refuse(rank, "is at a different step" + after);
+      if (all[rank].numbers != all[0].numbers) refuse(rank, "trains with different constants than rank 0");
+      if (all[rank].hash != all[0].hash) refuse(rank, "has different parameters or moments" + after);
     }
   }
 

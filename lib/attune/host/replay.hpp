@@ -100,7 +100,7 @@ class Replay {
     at_ = entry.at;
     const bool begins = entry.event == JournalEvent::kSession || entry.event == JournalEvent::kStarted ||
                         entry.event == JournalEvent::kResumed;
-    if (!begins && !on_) return fail("a session begins neither with started() nor with resumed()");
+    if (!begins && !on_) return fail("a session starts with neither started() nor resumed()");
     switch (entry.event) {
       case JournalEvent::kSession:
         return begin_session(entry);
@@ -130,13 +130,13 @@ class Replay {
     ++report_.sessions;
     on_ = pending_ = false;
     if (session.version != kJournalVersion)
-      return fail("the journal is of version " + std::to_string(session.version));
+      return fail("the journal has version " + std::to_string(session.version));
     if (session.fingerprint != State::kFingerprint)
-      return fail("the journal is of another model or optimizer");
+      return fail("the journal belongs to another model or optimizer");
     if (session.numbers != State::numbers())
-      return fail("the journal is of another arithmetic, or was trained beside another base");
+      return fail("the journal was recorded in another arithmetic, or with another base");
     if constexpr (requires { Setup::base_crc(); }) {
-      if (session.base_crc != Setup::base_crc()) return fail("the journal was trained beside another base");
+      if (session.base_crc != Setup::base_crc()) return fail("the journal was recorded with another base");
     }
   }
 
@@ -176,7 +176,7 @@ class Replay {
     const auto state = std::make_unique<State>();
     if (!entry.read(*state)) return fail_at_size();
     if (const Status resumed = trainer().resume(*state); resumed != Status::kOk)
-      return fail(std::string("the loaded state cannot be taken over: ") + message(resumed));
+      return fail(std::string("the loaded state cannot be used: ") + message(resumed));
     pending_ = false;
     ++report_.loads;
   }
@@ -202,7 +202,7 @@ class Replay {
         if (loaded != Status::kOk)
           return fail("sequence " + std::to_string(number) + " cannot be loaded: " + message(loaded));
       } else {
-        return fail("the replay has no load(), and the journal has a sequence by number");
+        return fail("the journal has sequences by number; give the Setup a load()");
       }
     } else if (!read_sequence(entry.body)) {
       return fail_at_size();
@@ -213,7 +213,7 @@ class Replay {
       const auto added = with_loss([&](const auto&... loss) {
         return trainer().accumulate(sequence_->x, sequence_->target, sequence_->mask, loss...);
       });
-      if (!added.ok()) fail(std::string("a sequence is refused here: ") + message(added.status));
+      if (!added.ok()) fail(std::string("this build refuses a sequence: ") + message(added.status));
     }
   }
   bool read_sequence(std::span<const std::byte> body) {
@@ -279,7 +279,7 @@ class Replay {
     if (there == hash_bits(trainer().parameters())) {
       equal_steps_ = trainer().state().steps;
     } else {
-      fail("parameters differ; the last equal ones are those after step " + std::to_string(equal_steps_));
+      fail("parameters differ; they were last equal after step " + std::to_string(equal_steps_));
     }
   }
 
@@ -289,7 +289,7 @@ class Replay {
   void fail(const std::string& what) {
     report_.problem = place(what + " (entry at byte " + std::to_string(at_) + " of the journal)");
   }
-  void fail_at_size() { fail("an entry is not of this model's size"); }
+  void fail_at_size() { fail("an entry does not have this model's size"); }
 
   std::unique_ptr<Trainer> trainer_ = std::make_unique<Trainer>();
   std::unique_ptr<Sequence> sequence_ = [] {
