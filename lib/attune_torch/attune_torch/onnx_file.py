@@ -9,7 +9,7 @@ from torch import nn
 from .errors import Unsupported
 from .capture import NO_RECURRENT_LAYERS, NodeByNode
 
-OPSETS = range(14, 21)
+OPSETS = range(7, 21)
 FOLDED = "onnx::"  # torch.onnx names tensors so that it has computed from others, as transposed weights
 
 
@@ -52,7 +52,8 @@ def words(*names):
 class Step:
     """A node of the graph, read."""
 
-    def __init__(self, node, index, onnx):
+    def __init__(self, node, index, onnx, opset):
+        self.opset = opset
         words(node.name, node.op_type, node.domain, *node.input, *node.output, *(item.name for item in node.attribute))
         self.name, self.operation = node.name or f"{node.op_type}_{index}", node.op_type
         self.domain = node.domain if node.domain not in ("", "ai.onnx") else ""
@@ -101,7 +102,7 @@ class Graph:
         words(*(item.name for items in (graph.initializer, graph.input, graph.output) for item in items))
         self.constants = {item.name: tensor_of(item, onnx, item.name) for item in graph.initializer}
         self.initializers = set(self.constants)
-        self.steps = [Step(node, index, onnx) for index, node in enumerate(graph.node)]
+        self.steps = [Step(node, index, onnx, self.opset) for index, node in enumerate(graph.node)]
         self.inputs = [item for item in graph.input if item.name not in self.initializers]
         self.output = graph.output[0].name
         self.floats = (onnx.TensorProto.FLOAT,)
@@ -427,8 +428,13 @@ class OnnxModule(NodeByNode):
 # ---- Operations: https://github.com/onnx/onnx/blob/main/docs/Operators.md ----
 
 def whole(value):
-    """A constant's integers."""
-    return value.reshape(-1).tolist()
+    """A constant's integers; of an attribute, itself."""
+    return value.reshape(-1).tolist() if isinstance(value, torch.Tensor) else value
+
+
+def given(step, value, name):
+    """An input, or the attribute that older opsets have instead; None if neither is there."""
+    return value if value is not None else step.get(name, None)
 
 
 def constant(step):
@@ -447,14 +453,15 @@ def reshape(step, x, shape):
 
 
 def squeeze(step, x, axes=None):
+    axes = given(step, axes, "axes")
     if axes is None:
         return x.squeeze()
     gone = {axis % x.dim() for axis in whole(axes)}
     return x.reshape([extent for axis, extent in enumerate(x.shape) if axis not in gone])
 
 
-def unsqueeze(step, x, axes):
-    axes = whole(axes)
+def unsqueeze(step, x, axes=None):
+    axes = whole(given(step, axes, "axes"))
     for axis in sorted(axis % (x.dim() + len(axes)) for axis in axes):
         x = x.unsqueeze(axis)
     return x
@@ -475,8 +482,8 @@ def gather(step, x, indices):
     return found.reshape(*x.shape[:axis], *indices.shape, *x.shape[axis + 1:])
 
 
-def slice_(step, x, starts, ends, axes=None, steps=None):
-    starts, ends = whole(starts), whole(ends)
+def slice_(step, x, starts=None, ends=None, axes=None, steps=None):
+    starts, ends, axes = whole(given(step, starts, "starts")), whole(given(step, ends, "ends")), given(step, axes, "axes")
     axes = whole(axes) if axes is not None else list(range(len(starts)))
     steps = whole(steps) if steps is not None else [1] * len(starts)
     parts = [slice(None)] * x.dim()
@@ -491,7 +498,7 @@ def slice_(step, x, starts, ends, axes=None, steps=None):
 
 
 def split(step, x, sizes=None):
-    axis = step.get("axis", 0)
+    axis, sizes = step.get("axis", 0), given(step, sizes, "split")
     if sizes is not None:
         return x.split(whole(sizes), axis)
     return x.split(-(-x.shape[axis] // step.get("num_outputs", len(step.outputs))), axis)
@@ -561,7 +568,8 @@ def convolution(step, x, weight, bias=None):
                 dilation=list(step.get("dilations", ones)), groups=step.get("group", 1))
 
 
-def padded(step, x, pads, value=None):
+def padded(step, x, pads=None, value=None):
+    pads, value = given(step, pads, "pads"), given(step, value, "value")
     if step.get("mode", "constant") != "constant":
         raise Unsupported("padding that is not constant")
     pads = whole(pads)
@@ -617,11 +625,23 @@ def filled(step, extents):
 
 
 def clipped(step, x, least=None, most=None):
+    least, most = given(step, least, "min"), given(step, most, "max")
     return x.clamp(None if least is None else float(least), None if most is None else float(most))
 
 
 def softmax(step, x):
+    if step.opset < 13:  # over all dimensions from the axis on
+        return F.softmax(x.flatten(step.get("axis", 1) % x.dim()), -1).view(x.shape)
     return F.softmax(x, dim=step.get("axis", -1))
+
+
+def max_pool(step, x):
+    kernel, pads = list(step.get("kernel_shape")), list(step.get("pads", [0] * 2 * (x.dim() - 2)))
+    call = {3: F.max_pool1d, 4: F.max_pool2d}.get(x.dim())
+    one_sided = step.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID") or pads[: len(pads) // 2] != pads[len(pads) // 2:]
+    if call is None or one_sided or step.get("ceil_mode", 0) or len(step.outputs) > 1:
+        raise Unsupported("maximum pooling with ceil_mode, indices, or padding on one side")
+    return call(x, kernel, list(step.get("strides", [1] * len(kernel))), pads[: len(pads) // 2], list(step.get("dilations", [1] * len(kernel))))
 
 
 def lower_or_upper(step, x, diagonal=None):
@@ -639,7 +659,7 @@ OPERATIONS = {
     "Concat": lambda step, *parts: torch.cat(parts, dim=step.get("axis")),
     "Tile": lambda step, x, counts: x.repeat(whole(counts)),
     "Range": lambda step, begin, end, stride: torch.arange(begin.item(), end.item(), stride.item(), dtype=begin.dtype),
-    "Size": lambda step, x: torch.tensor(x.numel()),
+    "Size": lambda step, x: torch.tensor(x.numel()), "NonZero": lambda step, x: x.nonzero().t(),
     "Trilu": lower_or_upper, "Where": lambda step, choice, a, b: torch.where(choice, a, b),
     "Equal": lambda step, a, b: a == b, "Less": lambda step, a, b: a < b, "Greater": lambda step, a, b: a > b,
     "LessOrEqual": lambda step, a, b: a <= b, "GreaterOrEqual": lambda step, a, b: a >= b,
@@ -654,8 +674,8 @@ OPERATIONS = {
     "Erf": lambda step, a: a.erf(), "Tanh": lambda step, a: a.tanh(), "Sigmoid": lambda step, a: a.sigmoid(),
     "Relu": lambda step, a: F.relu(a), "Gelu": lambda step, a: F.gelu(a, approximate=step.get("approximate", "none")),
     "Softmax": softmax, "LayerNormalization": layer_norm, "Conv": convolution, "Gemm": gemm,
-    "BatchNormalization": batch_norm, "AveragePool": average_pool, "GlobalAveragePool": global_average_pool, "Pad": padded,
-    "MatMul": lambda step, a, b: torch.matmul(a, b),
+    "BatchNormalization": batch_norm, "AveragePool": average_pool, "MaxPool": max_pool, "GlobalAveragePool": global_average_pool, "Pad": padded,
+    "MatMul": lambda step, a, b: torch.matmul(a, b), "Einsum": lambda step, *parts: torch.einsum(step.get("equation"), *parts),
     "ReduceMean": reduced(lambda x, axes, keep: x.mean(axes, keep)),
     "ReduceSum": reduced(lambda x, axes, keep: x.sum(axes, keep)),
     "ReduceMax": reduced(maximum_of),
