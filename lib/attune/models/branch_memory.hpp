@@ -11,6 +11,9 @@
 //
 // Packed: scratch is as if recomputed. The tape of each branch is packed after its forward and unpacked
 // before its backward (layers/packed_rows.hpp), and so are the sums and x.
+//
+// Branches run one after the other, so a union of their memory reaches the bound of the planner
+// (core/planner.hpp). Only recomputed tapes of norms are kept longer than they are read.
 #pragma once
 
 #include <algorithm>
