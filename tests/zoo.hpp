@@ -55,6 +55,8 @@ struct Defaults {
   static constexpr bool kHasLanes = true;                     // Lockstep takes it
   static constexpr Precision kOnBoards = Precision::kFloats;  // in the image of all models (zoo/golden.cpp)
   static void fill_constants() {}
+  static constexpr auto causal() { return CausalMask{}; }
+  static auto padded(const auto& mask) { return mask; }
 };
 
 // Of sums of 16 terms on, Int8Training computes in integers.

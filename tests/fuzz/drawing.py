@@ -35,18 +35,18 @@ class Program:
     layers: list
     model: str = ""
     before: list = field(default_factory=list)  # declarations in front of the model
-    constants: list = field(default_factory=list)
+    constants: str = ""
     loss: str = "MeanSquaredError"
     classes: int = 0
     optimizer: str = "AdamW"
     options: str = ""
-    clipping: str = "NoClipping"
     batch: int = 1
-    mask: str = "NoMask{}"
-    twin_mask: str = ""       # the same bits
+    masking: str = "kNone"    # of the zoo
+    causal: str = ""          # in place of a CausalMask
+    padded: bool = False      # a padding that is causal, too
+    lengths: bool = False     # a SequenceLength has the bits of padding
     twin_model: str = ""      # the same bits and parameters
-    twin_note: str = ""
-    stream: str = ""
+    streams: bool = False
     packed: bool = False
 
 
@@ -294,14 +294,11 @@ def draw_mask(r, program, pooled):
     layers = program.layers
     if not any(layer.attends for layer in layers) or any(layer.mixes for layer in layers) or r.random() < 0.25:
         return
-    rows = layers[0].rows
-    length = r.randint(1, rows)
-    padding, lengths = f"drawn::padding<{rows}>({length})", f"drawn::length<{rows}>({length})"
-    if pooled:
-        program.mask, program.twin_mask = r.choice([(padding, lengths), (f"CausalMask{{}} && {padding}", f"CausalMask{{}} && {lengths}")])
-        return
-    program.mask = r.choice(["CausalMask{}", "CausalMask{}", padding, lengths, f"CausalMask{{}} && {padding}",
-                             f"SlidingWindowMask{{.left = {r.randint(1, 9)}, .right = {r.randint(0, 2)}}}"])
+    program.masking = "kPadding" if pooled else r.choice(["kCausal", "kCausal", "kPadding", "kPadding"])
+    program.padded = r.random() < 0.5
+    program.lengths = pooled or program.classes > 0
+    if program.masking == "kCausal" and r.random() < 0.25:
+        program.causal = f"SlidingWindowMask{{.left = {r.randint(1, 9)}, .right = {r.randint(0, 2)}}}"
 
 
 def draw_head(r, program, rows, cols):
@@ -334,7 +331,7 @@ def draw_adapted(r, program):
     constants = "Front::Parameters" if storage == "Tensor" else f"Front::ParametersOf<{storage}, Tensor>"
     program.packed = storage == "PackedInt8Weights"
     program.before += [f"using Front = {front};", f"inline {constants} front;"]
-    program.constants.append("drawn::draw_constants<Front>(front, seed + 7);")
+    program.constants = f"drawn::draw_constants<Front>(front, {program.seed + 7});"
     projects = any(layer.text.startswith(("Linear", "Conv")) and ".groups" not in layer.text for layer in layers)
     roles = r.choice(["kEverything", "kEverything", "kProjections" if projects else "kEverything"])
     rank = fields(rank=r.choice([1, 2, 4, 9]), roles=f"Role::{roles}", biases_and_norms=r.random() < 0.3)
@@ -402,77 +399,39 @@ def draw_program(seed):
             program.twin_model = recomputed(program.model)
     draw_optimizer(r, program)
     program.batch = r.choice([1, 1, 2, 3, 5])
-    if r.random() < 0.25:
-        program.clipping = "GradientClipping"
-    if kind == "stream" and all(layer.streams and not layer.drops for layer in program.layers):
-        program.stream = r.choice([1, 2, 3, 5])
+    program.streams = kind == "stream" and not program.causal and all(layer.streams and not layer.drops for layer in program.layers)
     return program
 
 
 def compares(program):
-    """The ways of a program, as C++."""
-    lines = []
-    ids = max([layer.ids for layer in program.layers] + [1])
-    lines.append(f"const drawn::Case<Model, {program.batch}> drawn{{{program.seed}, {ids}, {max(program.classes, 1)}}};")
-    arguments = "drawn, options, clipping, mask, loss"
-    trainer = f"Trainer<Model, Loss, Optimizer, {program.batch}"
-
-    def same(way, run, promised, guard=False):
-        text = f'drawn::expect_same({program.seed}, "{way}", {run}, {promised});'
-        lines.append(f"#ifdef ATTUNE_DRAWN_ON_HOST\n  {text}\n#endif" if guard else text)
-
-    def plan(name, plan_type, result, in_backward):
-        lines.append(f"const drawn::Outcome {result} = drawn::train<{trainer}, {plan_type}>>({arguments});")
-        lines.append(f'drawn::say({program.seed}, "{name}", {result});')
-        if program.batch == 1 and program.clipping == "NoClipping":
-            same(f"{name}, updated in backward", f"drawn::train<{trainer}, {in_backward}>>({arguments})", result)
-        return result
-
-    promised = plan("streaming", "BySequence", "floats", "UpdateInBackward")
+    """What is compared, as C++: trainings in floats and mostly in integers, and streams."""
     r = random.Random(program.seed + 1)
-    if program.batch > 1 and not program.packed:
-        same("lockstep", f"drawn::train<{trainer}, Lockstep>>({arguments})", promised)
-    if program.batch > 1:
-        same("threads", f"drawn::train_on_threads<host::Parallel{trainer}>>({r.choice([1, 2, 3])}, {arguments})", promised, True)
-    elif r.random() < 0.4:
-        same("slices", f"drawn::train_in_slices<{trainer}>>({arguments})", promised)
-    if program.twin_model:
-        twin = trainer.replace("Model", "Twin")
-        same("recomputed or kept weights", f"drawn::train<{twin}>>({arguments})", promised)
-    if program.twin_mask:
-        twin = arguments.replace("mask", "twin_mask")
-        same("length for padding", f"drawn::train<{trainer}>>({twin})", promised)
-    if r.random() < 0.7:
-        promised = plan("integers", "Int8Training", "integers", "Int8TrainingWith<UpdateInBackward>")
-        if program.batch > 1 and r.random() < 0.3:
-            same("integers on threads",
-                 f"drawn::train_on_threads<host::Parallel{trainer}, Int8Training>>(2, {arguments})", promised, True)
-        if program.twin_mask:
-            twin = arguments.replace("mask", "twin_mask")
-            same("integers, length for padding", f"drawn::train<{trainer}, Int8Training>>({twin})", promised)
-    if program.stream:
-        streams(program, lines, same)
-    return lines
-
-
-def streams(program, lines, same):
-    rows = program.layers[0].rows
-    for numbers, products in (("kScalar", "FloatProducts"), ("kInt8", "Int8CacheProducts")):
-        cache = fields(capacity=rows) if numbers == "kScalar" else fields(capacity=rows, precision="CachePrecision::kInt8")
-        lines.append(f"const drawn::Outcome batch_{numbers} = drawn::infer_drawn<Model, {products}>(drawn, CausalMask{{}});")
-        lines.append(f'drawn::say({program.seed}, "{numbers}", batch_{numbers});')
-        same(f"stream in {numbers}", f"drawn::stream_drawn<Model, CacheShape{cache}, {program.stream}>(drawn)", f"batch_{numbers}")
+    for precision in ["kFloats"] + ["kIntegers"] * (r.random() < 0.7):
+        ways = [*(["kInBackward"] if program.batch == 1 else ["kThreads"]), r.choice(["kAccumulated", "kSlices", "kInSharedBuffers"])]
+        if precision == "kFloats":
+            ways += ["kTwin"] * bool(program.twin_model)
+            ways += ["kLockstep"] * (program.batch > 1 and not program.packed and program.masking in ("kNone", "kCausal"))
+        key = f"drawn::Key{{drawn::Precision::{precision}, drawn::Masking::{program.masking}, {program.batch}}}"
+        resumed = str(r.random() < 0.3).lower()
+        yield f"drawn::compare_trainings<Entry, {key}, {resumed}, {', '.join(f'drawn::Way::{way}' for way in ways)}>({program.seed});"
+    for precision in ["kInference", "kInt8Inference"] * program.streams:
+        yield f"drawn::compare_streams<Entry, drawn::Key{{drawn::Precision::{precision}, drawn::Masking::kCausal}}>({program.seed});"
 
 
 def source_of(program):
-    """The program as a header for a unit of drawn programs."""
-    clipping = "NoClipping{}" if program.clipping == "NoClipping" else "GradientClipping{.max_norm = 0.5f}"
-    lines = [f"namespace program_{program.seed} {{", "using namespace attune;", *program.before, f"using Model = {program.model};",
-             *([f"using Twin = {program.twin_model};"] if program.twin_model else []),
-             f"using Loss = {program.loss};", f"using Optimizer = {program.optimizer};", "inline void run() {",
-             "  [[maybe_unused]] constexpr std::uint64_t seed = " + f"{program.seed};",
-             *[f"  {line}" for line in program.constants],
-             f"  const Optimizer::Options options{program.options};", f"  const auto clipping = {clipping};",
-             f"  const auto mask = {program.mask};", *([f"  const auto twin_mask = {program.twin_mask};"] if program.twin_mask else []),
-             "  const Loss loss{};", *[f"  {line}" for line in compares(program)], "}", f"}}  // namespace program_{program.seed}", ""]
-    return "\n".join(lines)
+    """The program as a header for a unit of drawn programs: a model of the zoo, and what is compared."""
+    ids = max([layer.ids for layer in program.layers] + [1])
+    members = [f'static constexpr const char* kName = "{program.seed}";', f"using Model = {program.model};",
+               *([f"using Twin = {program.twin_model};"] if program.twin_model else []),
+               f"using Loss = {program.loss};", f"using Optimizer = {program.optimizer};",
+               f"static constexpr Optimizer::Options kOptions{program.options};",
+               f"static constexpr int kTokens = {program.layers[0].rows}, kVocabulary = {ids}, kClasses = {max(program.classes, 1)};",
+               f"static constexpr bool kTakesLengths = {str(program.lengths).lower()};",
+               f"static void fill_constants() {{ {program.constants} }}"]
+    if program.causal:
+        members.append(f"static constexpr auto causal() {{ return {program.causal}; }}")
+    if program.padded:
+        members.append("static auto padded(const auto& mask) { return CausalMask{} && mask; }")
+    return "\n".join([f"namespace program_{program.seed} {{", "using namespace attune;", *program.before, "struct Entry : zoo::Defaults {",
+                      *(f"  {member}" for member in members), "};", "inline void run() {", *(f"  {line}" for line in compares(program)), "}",
+                      f"}}  // namespace program_{program.seed}", ""])

@@ -76,7 +76,7 @@ auto mask_of(int step, int sequence) {
   if constexpr (masking == Masking::kNone) {
     return NoMask{};
   } else if constexpr (masking == Masking::kCausal) {
-    return CausalMask{};
+    return Entry::causal();
   } else {
     using Length = SequenceLength<Entry::kTokens>;
     std::conditional_t<masking == Masking::kLength, Length, KeyPaddingMask<Entry::kTokens>> mask;
@@ -84,7 +84,7 @@ auto mask_of(int step, int sequence) {
     if constexpr (Entry::kTranslates) {
       return EncoderDecoderMask{mask, CausalMask{} && mask};
     } else {
-      return mask;
+      return Entry::padded(mask);
     }
   }
 }

@@ -1,6 +1,8 @@
 // Inference with a model of the zoo, in the ways that promise the same bits.
 #pragma once
 
+#include <algorithm>
+
 #include "zoo/execution.hpp"
 
 namespace zoo {
@@ -65,7 +67,7 @@ Status infer_once(auto& trainer, const auto& x, auto& y, const auto& mask) {
   if constexpr (way == Inference::kPredict) {
     return trainer.predict(x, y, mask);
   } else if constexpr (way == Inference::kTokens || way == Inference::kSeveralTokens) {
-    constexpr int kBlock = way == Inference::kTokens ? 1 : 4;
+    constexpr int kBlock = way == Inference::kTokens ? 1 : std::min(4, Entry::kTokens);
     return stream<Entry, key, kBlock>(trainer.parameters(), x, y);
   } else if constexpr (way == Inference::kWhole) {
     if constexpr (attune::detail::kTakesIds<Model>) {

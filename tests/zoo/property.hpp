@@ -3,16 +3,12 @@
 // with the golden hash of their key.
 #pragma once
 
-#include <memory>
 #include <utility>
-
-#include <attune/host/parallel_inference.hpp>
-#include <attune/host/parallel_trainer.hpp>
 
 #include "check.hpp"
 #include "zoo/cover.hpp"
 #include "zoo/golden.hpp"
-#include "zoo/inference.hpp"
+#include "zoo/threads.hpp"
 
 namespace zoo {
 
@@ -95,33 +91,6 @@ constexpr const char* inference_conflict(std::size_t a, int i, std::size_t b, in
 inline constexpr auto kInferences =
     cover<96>(std::array{kModels, 4, 7}, inference_conflict, std::uint32_t{ATTUNE_ZOO_SEED});
 static_assert(kInferences.complete);
-
-/// On threads.
-template <class Entry, Execution execution>
-Outcome train_on_threads() {
-  using Model = typename ModelIn<Entry, execution>::type;
-  using Trainer = host::ParallelTrainer<Model, typename Entry::Loss, typename Entry::Optimizer,
-                                        execution.key.batch, decltype(plan_of<Entry, execution>())>;
-  const auto make = [](int threads) {
-    return std::make_unique<Trainer>(host::ParallelOptions{.threads = threads});
-  };
-  const auto first = make(3), second = make(2);
-  return train<Entry, execution>(*std::make_unique<Data<Trainer>>(), *first,
-                                 [&]() -> Trainer& { return *second; });
-}
-
-template <class Entry, Key key>
-Outcome infer_on_threads() {
-  return infer_each<Entry, key>([](auto& trainer, const auto& x, auto& y, const auto& mask) {
-    host::ParallelInference<typename Entry::Model> inference(3);
-    if constexpr (attune::detail::kTakesIds<typename Entry::Model>) {
-      return inference.forward(trainer.parameters(), x, y, mask);
-    } else {
-      inference.forward(trainer.parameters(), x, y, mask);
-      return Status::kOk;
-    }
-  });
-}
 
 inline void expect_golden(std::string_view model, const Key& key, int way, bool resumed,
                           const Outcome& outcome) {
