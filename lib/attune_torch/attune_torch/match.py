@@ -8,7 +8,7 @@ from .attention import AttentionMatch, attention
 from .errors import Unsupported
 from .formulas import OWN_FACTORS, Formulas
 from .layers import llama3_scaling
-from .normal import REFUSED, Constant, Value
+from .normal import Constant, REFUSED, Value, in_memory_order
 from .rearranged import Rearranged
 
 # Functions that stand for themselves; others may be parts of a formula.
@@ -319,22 +319,22 @@ class Matcher(AttentionMatch, Rearranged, Formulas):
 
     def check_tensors(self):
         """Refuses tensors of two layers, except for an embedding that is the head, too, and tensors that are computed."""
-        owner = torch.zeros(self.graph.captured.constants + 1, dtype=torch.int64)
-        layers = self.layers()
-        for number, layer in enumerate(layers, 1):
+        seen = []  # of each constant: layer, addresses, the lowest and the highest of them
+        for layer in self.layers():
             for constant in self.constants_of(layer).values():
-                addresses = -constant.addresses[constant.addresses < 0]
-                for block in self.graph.blocks_of(-addresses):
+                for block in self.graph.blocks_of(constant.addresses):
                     if block.computed and self.parameters_of(block) and layer.kind != "positions":
                         self.refuse(layer, self.computed(block))
                     elif block.computed and self.parameters_of(block):
                         self.refuse(layer, f"positions that are computed from {block.name}; add the parameter itself")
-                taken = owner[addresses][owner[addresses] > 0].unique().tolist()
-                other = [layers[item - 1] for item in taken if item != number]
-                if any(item.kind != "embedding" or layer.kind != "linear" for item in other) and self.graph.names(-addresses):
-                    name = self.graph.names(-addresses[owner[addresses] > 0])[0]
-                    self.refuse(layer, f"{name} is a tensor of two layers; attune ties a head to the embedding before it, and nothing else")
-                owner[addresses] = number
+                low, high = (int(end) for end in constant.addresses.aminmax())
+                for other, addresses, lowest, highest in seen:
+                    if other is layer or lowest > high or highest < low or other.kind == "embedding" and layer.kind == "linear":
+                        continue
+                    shared = self.graph.names(addresses[(addresses < 0) & torch.isin(addresses, constant.addresses)])
+                    if shared:
+                        self.refuse(layer, f"{shared[0]} is a tensor of two layers; attune ties a head to the embedding before it, and nothing else")
+                seen.append((layer, constant.addresses, low, high))
 
     def parameters_of(self, block):
         return [name for name in (block.name or "").split(" & ") if name in self.graph.captured.parameters]

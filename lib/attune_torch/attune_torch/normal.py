@@ -32,6 +32,11 @@ CHANNELS_FIRST = {"convolution", "native_batch_norm", "cudnn_batch_norm", "_nati
                   "_adaptive_avg_pool2d"}
 
 
+def in_memory_order(numbers):
+    """The same numbers as they lie in memory, for what is done in any order: transposed matrices take several times as long."""
+    return numbers.permute(sorted(range(numbers.dim()), key=lambda dim: -numbers.stride(dim)))
+
+
 def distinct(numbers):
     """How many different ones there are."""
     low, high = (int(end) for end in numbers.aminmax())
@@ -343,6 +348,7 @@ class Graph(Layouts):
         used, read, found = torch.zeros(len(self.slot), dtype=torch.bool), torch.zeros(len(self.numbers), dtype=torch.bool), []
 
         def mark(item):
+            item = in_memory_order(item)
             low, high = (int(end) for end in item.aminmax()) if item.numel() else (0, 0)
             if high > 0:
                 used[item.clamp(min=0)] = True
@@ -539,7 +545,8 @@ class Graph(Layouts):
     def on_linear_rows(self, operation, rows, weight, bias, out):
         """rows [R, K] × weight [K, N] (+ bias [N]) = out [R, N]."""
         value, order, columns = self.matrix(rows)
-        data = {"weight": self.constant(weight[columns]), "bias": self.constant(bias) if bias is not None else None}
+        weight = weight if torch.equal(columns, torch.arange(len(columns))) else weight[columns]
+        data = {"weight": self.constant(weight), "bias": self.constant(bias) if bias is not None else None}
         return self.define("linear", [value], out[order], data, operation)
 
     def product(self, operation, a, b, out, bias=None):
