@@ -239,6 +239,8 @@ def exported():
         "a Linear of time steps": (nn.Sequential(nn.Conv1d(WIDTH, 8, 3, padding=1), nn.Linear(TOKENS, 2)), torch.randn(BATCH, WIDTH, TOKENS)),
         "a LayerNorm of time steps": (nn.Sequential(nn.Conv1d(WIDTH, 8, 3, padding=1), nn.LayerNorm(TOKENS)), torch.randn(BATCH, WIDTH, TOKENS)),
         "as many tokens as features that change places": (Step(lambda own, x: x + own.mix(x.mT).mT, mix=nn.Linear(WIDTH, WIDTH)), torch.randn(BATCH, WIDTH, WIDTH)),
+        "a bias behind an activation": (Step(lambda own, x: torch.relu(x) + own.beta, beta=parameter(WIDTH)), rows()),
+        "a norm without a norm": (Step(lambda own, x: torch.relu(own.mix(x * own.gamma + own.beta)), gamma=parameter(WIDTH), beta=parameter(WIDTH), mix=nn.Linear(WIDTH, WIDTH)), rows()),
         "PReLU": (Step(lambda own, x: own.act(x), act=nn.PReLU()), rows()),
         "PReLU of channels": (nn.Sequential(nn.Conv1d(WIDTH, 6, 3), nn.PReLU(6), nn.Conv1d(6, 4, 1)), torch.randn(BATCH, WIDTH, 9)),
         "a circular convolution of the input": (nn.Sequential(nn.Conv1d(WIDTH, 8, 3, padding=1, padding_mode="circular"), nn.Flatten(), nn.Linear(8 * TOKENS, 3)),

@@ -315,7 +315,7 @@ class Formulas:
             found = self.row(value, before, constant)
             if found is not None or value.tokens == 1:
                 return found or self.new("positions", [before], value, table=Constant(constant.addresses.reshape(1, -1), constant.values.reshape(1, -1)))
-            raise Unsupported("a parameter that is added to each token, and is no bias behind a Linear without one")
+            return self.new("feature_bias", [before], value, bias=flat)
         if name == "mul" and vector:
             if before.kind == "norm" and before.data["weight"] is None and before.data["bias"] is None and self.uses[x] == 1:
                 return self.new("norm", before.sources, value, **dict(before.data, weight=flat))

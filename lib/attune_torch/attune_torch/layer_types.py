@@ -3,8 +3,8 @@ import torch
 
 from .errors import Unsupported
 from .folding import Alone, Folded, Normalized, Scaled, warnings_of
-from .layers import (Attention, Layer, Norm, convolution_type, drop_type, glu_type, linear, options, pool_type, prefix_type, prelu_type, reshape_type,
-                     scale_type, sequence_pooling_type, unless)
+from .layers import (Attention, Layer, Norm, convolution_type, drop_type, feature_bias_type, glu_type, linear, options, pool_type, prefix_type,
+                     prelu_type, reshape_type, scale_type, sequence_pooling_type, unless)
 from .naming import joined, shared_path
 from .normal import Constant
 
@@ -179,6 +179,10 @@ class LayerTypes:
         name, shape = self.tensors.vector(value.data["weight"], joined(self.place(value), "scale"))
         self.scaled(value, [name])
         return self.vectors(value, scale_type(value.tokens, value.features), name, shape, 1, "scale")
+
+    def feature_bias(self, value):
+        name, shape = self.tensors.vector(value.data["bias"], joined(self.place(value), "bias"))
+        return self.vectors(value, feature_bias_type(value.tokens, value.features), name, shape, 1)
 
     def affine(self, value):
         """Constants on each feature."""

@@ -217,7 +217,7 @@ class Matcher(AttentionMatch, Rearranged, Formulas):
     @staticmethod
     def extents(layer):
         """Height and width of a layer's tokens, if it is an image's; else their number."""
-        while layer.kind in ("activation", "prelu", "norm", "scale", "affine", "batch_norm", "normalization", "sum", "linear", "positions") and "convolution" not in layer.data:
+        while layer.kind in ("activation", "prelu", "norm", "scale", "feature_bias", "affine", "batch_norm", "normalization", "sum", "linear", "positions") and "convolution" not in layer.data:
             layer = layer.sources[0]
         if layer.kind == "convolution":
             data = layer.data["convolution"]
@@ -366,6 +366,7 @@ numbers.KINDS.update(
     sequence_pooling=lambda value, sources: numbers.linear(value, sources).softmax(1).transpose(1, 2) @ sources[0],
     class_token=lambda value, sources: torch.cat([value.data["tokens"].values.expand(len(sources[0]), value.tokens - sources[0].shape[1], -1), sources[0]], 1),
     drop_tokens=lambda value, sources: sources[0][:, -value.tokens:], reshape=lambda value, sources: sources[0].reshape(-1, value.tokens, value.features),
+    feature_bias=lambda value, sources: sources[0] + value.data["bias"].values,
     transpose=lambda value, sources: sources[0].transpose(1, 2),
     prelu=lambda value, sources: torch.where(sources[0] > 0, sources[0], sources[0] * value.data["weight"].values),
     activation=lambda value, sources: ACTIVATIONS[value.data["name"]].formula(sources[0]),
