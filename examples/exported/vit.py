@@ -3,10 +3,12 @@
 
 usage: vit.py train FOLDER            trains, and exports into FOLDER
        vit.py untrained FOLDER        exports into FOLDER as it is
+       vit.py writers FILE            writes takes of six made-up writers, for python3 -m attune_torch fit --data
        vit.py learned FOLDER FILE     loads a board's FILE, and counts the recognized images with white and black exchanged
 
 examples/run exported trains and loads, with the board in between. Needs torch alone.
 """
+import math
 import sys
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
 import attune_torch  # noqa: E402
+from attune_torch import tensors  # noqa: E402
 import train as digits  # noqa: E402
 
 WIDTH, HEADS, DEPTH, EPOCHS, BATCH = 24, 3, 2, 40, 32
@@ -83,6 +86,21 @@ def trained(seed=1):
     return model.eval()
 
 
+def writers(count=6):
+    """The test images, as each of some writers writes them: at a slant and in a size of their own, with a pen of their own."""
+    images, classes = part("Test")
+    torch.manual_seed(1)
+    rows, users = [], []
+    for user in range(count):
+        angle, slant, width, height = (torch.rand(4) * torch.tensor([1.2, 1.2, 0.6, 0.6]) - torch.tensor([0.6, 0.6, -0.7, -0.7])).tolist()
+        cos, sin = math.cos(angle), math.sin(angle)
+        moves = torch.tensor([[width * cos, width * (slant - sin), 0], [height * sin, height * cos, 0]]).expand(len(images), 2, 3)
+        written = functional.grid_sample(images, functional.affine_grid(moves, images.shape, align_corners=False), align_corners=False)
+        rows.append(functional.unfold(written ** (0.5 + torch.rand(1)), 2, stride=2).transpose(1, 2))
+        users += [user] * len(images)
+    return {"x": torch.cat(rows), "y": classes.repeat(count).int(), "user": torch.tensor(users, dtype=torch.int32)}
+
+
 @torch.no_grad()
 def recognized(model, images, classes):
     return f"{int((model(images).argmax(1) == classes).sum())}/{len(classes)}"
@@ -96,6 +114,8 @@ def main():
         attune_torch.export(model, images[:8], sys.argv[2])
     elif sys.argv[1:2] == ["untrained"] and len(sys.argv) == 3:
         attune_torch.export(Vit().eval(), images[:8], sys.argv[2])
+    elif sys.argv[1:2] == ["writers"] and len(sys.argv) == 3:
+        tensors.write(sys.argv[2], writers())
     elif sys.argv[1:2] == ["learned"] and len(sys.argv) == 4:
         model = Vit().eval()
         moved = attune_torch.load(model, sys.argv[3], say=lambda line: None)

@@ -2,7 +2,7 @@
 python3 -m attune_torch export CHECKPOINT --tokens 32 --out bert
 python3 -m attune_torch export model.onnx --out gestures [--size sequence=16]
 python3 -m attune_torch check gestures [--on mps2_an386]
-python3 -m attune_torch fit gestures --board stm32f411 [--ram 64K] [--flash 256K] [--step 100ms]
+python3 -m attune_torch fit gestures --board stm32f411 [--ram 64K] [--flash 256K] [--step 100ms] [--data takes.safetensors]
 python3 -m attune_torch receive LOG --out learned.safetensors"""
 import argparse
 import importlib.util
@@ -82,6 +82,12 @@ def main(arguments=None):
     one.add_argument("--base", choices=["float", "int8"], default="float", help="the numbers of constant weights in flash")
     one.add_argument("--all", action="store_true", help="print all candidates instead of one for each part that is trained")
     one.add_argument("--attempts", type=int, default=3, help="candidates to measure until one is within all limits. Default: 3")
+    one.add_argument("--data", help="a .safetensors file with x, y and, by option, user: takes to learn from and to be tested with")
+    one.add_argument("--takes", type=int, default=5, help="takes of each class that a new user gives. Default: 5")
+    one.add_argument("--batch", type=int, default=8, help="takes of a step, but of plans that update after each. Default: 8")
+    one.add_argument("--seeds", type=int, default=2, help="how often each user is new, with other takes. Default: 2")
+    one.add_argument("--passes", type=int, default=20, help="passes over the takes at most. Default: 20")
+    one.add_argument("--confirm", action="store_true", help="train the chosen way on the emulated board, too, and compare")
     one.add_argument("--attune", help="the folder of attune, if it is not this package's")
     one = commands.add_parser("receive", help="restore a file from a board's hex lines")
     one.add_argument("source", help="a log, or a serial port")
@@ -105,7 +111,8 @@ def main(arguments=None):
             check(options.folder, options.on, options.attune)
         elif options.command == "fit":
             fit.fit(options.folder, options.board, options.core, options.ram, options.flash, options.step, options.loss, options.base, options.all,
-                    options.attempts, options.attune)
+                    options.attempts, options.attune, data=options.data, takes=options.takes, batch=options.batch, seeds=options.seeds,
+                    passes=options.passes, confirm=options.confirm)
         else:
             print(receive(options.source, options.out, options.attune))
     except ModuleNotFoundError as missing:
@@ -114,6 +121,10 @@ def main(arguments=None):
     except (Unsupported, CheckFailed, ValueError, OSError) as problem:
         print(f"attune_torch: {problem}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("attune_torch: interrupted" + ("; what is measured is kept, and the same command goes on from there" if options.command == "fit" else ""),
+              file=sys.stderr)
+        return 130
     return 0
 
 

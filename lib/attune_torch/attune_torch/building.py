@@ -1,4 +1,5 @@
 """Builds an exported folder and runs it, on this machine and on emulated boards; takes what a board sends. Needs no PyTorch."""
+import concurrent.futures
 import os
 import re
 import shutil
@@ -19,15 +20,24 @@ def sources(attune):
     return folder
 
 
-def run(command, what):
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
-    if done.returncode:
-        lines = (done.stdout + done.stderr).splitlines()
+def run(command, what, watch=None):
+    """What it prints; `watch` is called with each line. Raises CheckFailed where it fails."""
+    with subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            errors = pool.submit(process.stderr.read)
+            lines = []
+            for line in process.stdout:
+                lines.append(line)
+                if watch:
+                    watch(line.rstrip())
+            stdout, stderr = "".join(lines), errors.result()
+    if process.returncode:
+        lines = (stdout + stderr).splitlines()
         errors = [line for line in lines if re.search("error:|error at|killed|overflowed by", line.lower())]  # quantization says "error", too
         at = next((index for index, line in enumerate(lines) if line.startswith("CMake Error")), None)
         said = lines[at:at + 12] if at is not None else (errors or lines)[-12:]
-        raise CheckFailed("\n".join([f"{what} ended with {done.returncode}:", *said]))
-    return done.stdout
+        raise CheckFailed("\n".join([f"{what} ended with {process.returncode}:", *said]))
+    return stdout
 
 
 def board_value(root, board, key):

@@ -1,9 +1,12 @@
 """Which way to train an exported model fits a board: RAM of many ways from the compiler, the rest of the first that fit from images.
 
 RAM is exact: the types' own sizes, for the board's core. Flash, stack, instructions and estimated cycles are those of an image that trains
-one sequence on an emulated board with the same core. Nothing is printed that was not measured. Needs no PyTorch."""
+one sequence on an emulated board with the same core. With takes of users, accuracy decides (fit_data.py). Nothing is printed that was not
+measured. Needs no PyTorch."""
 import csv
 import dataclasses
+import hashlib
+import math
 import os
 import re
 import struct
@@ -11,8 +14,10 @@ import subprocess
 import textwrap
 from pathlib import Path
 
+from . import fit_data
 from .building import compiler_prefix, configure, refuse_board, run, sources
 from .errors import CheckFailed
+from .fit_page import Point, write_page
 
 PARTS = ("parameters", "gradients", "moments", "tape", "scratch", "inputs", "state")
 # The emulated board with a core, and the core to compile for. Without an FPU the board only lends its memory.
@@ -57,9 +62,11 @@ class Candidate:
     optimizer: str
     plan: str
     tape: str
+    batch: int = 1  # takes of a step; of RAM it changes nothing
 
     def __str__(self):
         parts = [self.trains, self.optimizer]
+        parts += [f"batches of {self.batch}"] if self.batch > 1 else []
         parts += ["updates in backward"] if self.plan == "one sequence" else []
         parts += [self.tape] if self.tape != "kept" else []
         return "; ".join(parts)
@@ -79,7 +86,14 @@ class Candidate:
         return f"attune_torch::kTrains<{model}, attune::detail::TrainLowRank<{factors}>>", f"attune::Adapted<{model}, {base}, {factors}>"
 
     def trainer(self, scope, loss):
-        return f"attune::Trainer<{self.trained(scope)[1]}, {loss}, {OPTIMIZERS[self.optimizer]}, 1, {PLANS[self.plan]}>"
+        return f"attune::Trainer<{self.trained(scope)[1]}, {loss}, {OPTIMIZERS[self.optimizer]}, {self.batch}, {PLANS[self.plan]}>"
+
+    def start(self, scope):
+        """C++ that starts `trainer` at the weights in flash; factors are drawn from `seed`."""
+        if self.trains != "everything":
+            return "trainer.initialize(attune::XavierUniform{}, attune::Rng{seed});"
+        return (f"trainer.start_from([](auto& parameters) {{ attune::copy_parameters({scope}kBase, parameters); }}, attune::XavierUniform{{}}, "
+                "attune::Rng{seed});")
 
 
 def space(name, tape):
@@ -202,30 +216,49 @@ foreach(target sizes image)
   target_include_directories(${{target}} PRIVATE ${{ATTUNE_DIR}}/lib/attune_torch)
   {name}_add_to(${{target}}{quantize})
 endforeach()
+function(fit_program name takes)
+  attune_add_program(${{name}} SOURCES ${{ARGN}})
+  target_include_directories(${{name}} PRIVATE ${{ATTUNE_DIR}}/lib/attune_torch)
+  if(NOT CMAKE_CROSSCOMPILING)
+    target_compile_options(${{name}} PRIVATE -march=native -Wno-ignored-attributes)  # the same bits, sooner
+    target_precompile_headers(${{name}} PRIVATE <attune/attune.hpp>)
+  endif()
+  {name}_add_to(${{name}}{quantize})
+  attune_add_model(${{name}} NAME takes_file FILE ${{takes}})
+endfunction()
+include(${{CMAKE_CURRENT_LIST_DIR}}/train.cmake)
 """
+
+
+def exported(folder):
+    """The folder as a path, if attune_torch.export wrote it."""
+    path = Path(folder).resolve()
+    if not (path / f"{path.name}.hpp").is_file() or not (path / "model.safetensors").is_file():
+        raise CheckFailed(f"{folder} was not written by attune_torch.export")
+    return path
 
 
 class Search:
     """Builds and measures candidates of one folder, for one core."""
 
     def __init__(self, folder, core, loss, base, attune):
-        self.folder, self.loss, self.core = Path(folder).resolve(), loss, core
+        self.folder, self.loss, self.core = exported(folder), loss, core
         self.name = self.folder.name
-        header = self.folder / f"{self.name}.hpp"
-        if not header.is_file() or not (self.folder / "model.safetensors").is_file():
-            raise CheckFailed(f"{folder} was not written by attune_torch.export")
         self.root = sources(attune)
         self.target, self.cpu = EMULATED[core]
         refuse_board(self.root, self.target)
-        self.header = header.read_text(encoding="utf-8")
+        self.header = (self.folder / f"{self.name}.hpp").read_text(encoding="utf-8")
         self.every, self.left_out = candidates(self.header)
         self.home = self.folder / "build" / "fit"
         self.home.mkdir(parents=True, exist_ok=True)
+        self.measured = fit_data.Cache(self.home / "measured.jsonl")
         self.write("variants.hpp", variants(self.name, self.header))
         self.write("sizes.cpp", sizes_source(self.name, self.every, loss))
         self.write("image.cpp", self.image(self.every[0]))
-        quantize = " QUANTIZE int8" if base == "int8" else ""
-        self.write("CMakeLists.txt", PROJECT.format(folder=self.folder, name=self.name, quantize=quantize))
+        self.quantize = " QUANTIZE int8" if base == "int8" else ""
+        self.write("CMakeLists.txt", PROJECT.format(folder=self.folder, name=self.name, quantize=self.quantize))
+        if not (self.home / "train.cmake").is_file():
+            self.write("train.cmake", "")
         self.build = configure(self.home, self.root, self.target, self.cpu)
 
     def write(self, file, text):
@@ -234,8 +267,12 @@ class Search:
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
 
+    def scope(self, candidate):
+        return space(self.name, candidate.tape) + "::"
+
     def image(self, candidate):
-        return IMAGE.format(trainer=candidate.trainer(space(self.name, candidate.tape) + "::", self.loss))
+        """A step with one sequence, whatever the batch."""
+        return IMAGE.format(trainer=dataclasses.replace(candidate, batch=1).trainer(self.scope(candidate), self.loss))
 
     def sizes(self):
         """{candidate: {part: bytes}} of all that the model has parameters for."""
@@ -251,8 +288,21 @@ class Search:
                 self.left_out.append(f"{trains}: the model has no such parameters")
         return found
 
+    def content(self, *kinds):
+        """A hash of the model, of its weights, and of the library's sources of these kinds."""
+        found = hashlib.sha256((self.home / "variants.hpp").read_bytes() + self.quantize.encode())
+        files = [path for folder in ("lib", "ports", "cmake") for path in (self.root / folder).rglob("*") if path.suffix in kinds]
+        for path in [self.folder / "model.safetensors", *sorted(files)]:
+            found.update(path.read_bytes())
+        return found.hexdigest()
+
     def measure(self, candidate):
         """Flash and static RAM of an image that trains like this; its stack, instructions and estimated cycles."""
+        compiler = run([compiler_prefix(self.root, self.target) + "gcc", "--version"], "gcc")
+        key = [self.content(".hpp", ".cpp", ".S", ".ld", ".cmake", ".conf", ".c"), compiler, self.target, self.cpu, self.image(candidate)]
+        return self.measured.get(key, lambda: self.measure_image(candidate))
+
+    def measure_image(self, candidate):
         self.write("image.cpp", self.image(candidate))
         run(["cmake", "--build", self.build, "--target", "image"], f"the build of '{candidate}'")
         image = self.build / "image.elf"
@@ -357,15 +407,25 @@ ADAPT = """// The way to train {name} that `python3 -m attune_torch fit` chose: 
 using Trainer = {trainer};
 static_assert(Trainer::memory(attune::Feeding::kOneByOne).total() == {ram}, "another size than fit measured");
 
+/// Starts at the weights in flash. Factors of low rank are drawn from the seed.
+inline void start(Trainer& trainer, std::uint64_t seed = 1) {{
+  {start}
+}}
+{options}
 }}  // namespace {name}_fit
+"""
+OPTIONS = """
+/// What won: {new} of the new user's takes were recognized, {others} of everybody else's.
+inline constexpr Trainer::Options kOptions{{.learning_rate = {rate}f}};
+inline constexpr int kSteps = {steps}, kBatch = {batch};
 """
 
 
-def write_adapt(search, candidate, ram, figures):
+def write_adapt(search, candidate, ram, figures, options=""):
     """The type that was chosen, for a firmware: adapt.hpp in the folder."""
     text = ADAPT.format(name=search.name, candidate=candidate, target=search.target, cpu=search.cpu, ram=f"{ram:,}".replace(",", "'"),
                         declarations=declarations(search.name, search.header, candidate.tape, f"{search.name}_fit"),
-                        trainer=candidate.trainer("", search.loss), **figures)
+                        trainer=candidate.trainer("", search.loss), start=candidate.start(""), options=options, **figures)
     (search.folder / "adapt.hpp").write_text(text, encoding="utf-8")
 
 
@@ -386,20 +446,85 @@ def boards_that_fit(figures, core):
             yield board, figures["cycles"] / (board.mhz * 1e3) if figures["cycles"] else None
 
 
-def choose(search, sizes, limits, mhz, attempts, say):
-    """The first candidate within all limits, and its figures; measures at most so many."""
+def fitting_of(sizes, limits):
+    """The candidates within the limit of RAM; raises CheckFailed without one."""
     fitting = [candidate for candidate in sizes if limits.ram is None or ram_of(sizes[candidate]) <= limits.ram]
     if not fitting:
         raise CheckFailed("\n".join([f"nothing fits {limits.ram:,} bytes of RAM:", *shortfall(sizes, limits)]))
-    refused = []
-    for candidate in fitting[:attempts]:
+    return fitting
+
+
+def choose(search, ordered, sizes, limits, mhz, attempts, say):
+    """The first candidate within all limits, its figures, and why others before it were left out; measures at most so many. Skipped is what
+    would not fit with the stack of one before, and other tapes of what is too slow, which only take longer."""
+    refused, most, slow = [], math.inf, set()
+    for candidate in ordered:
+        if ram_of(sizes[candidate]) > most or dataclasses.replace(candidate, tape=TAPES[0]) in slow:
+            continue
+        if len(refused) == attempts:
+            break
         figures = search.measure(candidate)
         beyond = exceeded(figures, limits, mhz)
         if not beyond:
-            return candidate, figures
+            return candidate, figures, refused
+        if limits.ram is not None and beyond[0].startswith("RAM"):
+            most = ram_of(sizes[candidate]) - (figures["static"] + figures["stack"] - limits.ram)
+        if beyond[-1].startswith("a step"):
+            slow.add(dataclasses.replace(candidate, tape=TAPES[0]))
         refused.append(f"{candidate}: " + "; ".join([*beyond, *savings(sizes, candidate)]))
         say("measured, and left out: " + refused[-1])
     raise CheckFailed(f"nothing of the first {len(refused)} that were measured is within all limits; --attempts measures more")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Found:
+    """What was trained: the way, its accuracies, and the candidates that train like this within the RAM, the fastest first."""
+    way: fit_data.Way
+    trained: fit_data.Trained
+    variants: list
+
+    steps: int
+
+    def text(self, candidate):
+        return f"{candidate}; learning rate {self.way.rate:g}, {self.steps} steps"
+
+    def least(self, sizes):
+        return min(self.variants, key=lambda candidate: ram_of(sizes[candidate]))
+
+
+def by_accuracy(search, trainings, sizes, fitting, batch, passes, everything, say, progress):
+    """(accuracies before, [Found] with the best first)."""
+    variants = {}
+    for candidate in fitting:  # a tape changes no bits
+        key = dataclasses.replace(candidate, tape=TAPES[0], batch=batch if candidate.plan == "batches" else 1)
+        variants.setdefault(key, []).append(candidate)
+    least = {key: min(ram_of(sizes[candidate]) for candidate in own) for key, own in variants.items()}
+    trainings.build(list(variants), lambda line: progress(f"compiles {len(variants)} trainings: {line.partition(' ')[0]}"))
+    before = trainings.train(fit_data.Way(next(iter(variants)), 0, 0), len(trainings.runs))
+    last, dropped = trainings.halve(list(variants), least, passes, progress)
+    progress.end()
+    found = {}
+    for way, trained in sorted(last.items(), key=lambda item: ([-part for part in item[1].score], least[item[0].candidate], item[0].passes)):
+        found.setdefault(way.candidate, Found(way, trained, variants[way.candidate], way.steps(trainings.runs[0])))
+    if not found:
+        raise CheckFailed(f"every training stopped, the first with: {next(iter(dropped.values())).stopped}")
+    run, users = trainings.runs[0], len(trainings.takes.users)
+    seeds = len(trainings.runs) // users
+    say(f"accuracy of {len(variants)} trainings, {seeds} seed{'s' * (seeds > 1)}" + (f", {users} users, each new once a seed: " if run.others else ": ")
+        + f"learns from {len(run.takes)} takes, is tested with {len(run.own)} others" + (f" and with {len(run.others)} of everybody else" if run.others else ""))
+    say(f"{'new user':>14} {'everybody else':>16} {'RAM':>10}  training")
+
+    def row(trained, ram, text):
+        say(f"{fit_data.percent(trained.own):>14} {fit_data.percent(trained.others):>16} {ram:>10}  {text}")
+    row(before, "–", "nothing")
+    best = fit_data.front(found.values(), lambda one: least[one.way.candidate], lambda one: one.trained.score)
+    for one in found.values() if everything else reversed(best):
+        row(one.trained, f"{least[one.way.candidate]:,}", one.text(one.way.candidate))
+    if everything:
+        for candidate in sorted(set(variants) - set(found), key=list(variants).index):
+            way, trained = max(((way, trained) for way, trained in dropped.items() if way.candidate == candidate), key=lambda item: (item[0].passes, item[1].score))
+            row(trained, f"{least[candidate]:,}", f"{candidate}; learning rate {way.rate:g}: " + (trained.stopped or f"dropped after {way.passes} passes, of one seed"))
+    return before, list(found.values())
 
 
 def tell(search, place, candidate, figures, say):
@@ -414,22 +539,73 @@ def tell(search, place, candidate, figures, say):
     say(textwrap.fill(f"boards with this core that fit: {', '.join(others) or 'none in boards.csv'}", 150, initial_indent="  ", subsequent_indent="    "))
 
 
-def fit(folder, board=None, core=None, ram=None, flash=None, step=None, loss=None, base="float", everything=False, attempts=3, attune=None, say=print):
+def time_of(figures, place):
+    """Milliseconds of a step on a board, else millions of cycles; None where nothing was counted."""
+    return figures["cycles"] and figures["cycles"] / (place.mhz * 1e3 if place else 1e6)
+
+
+def write_report(search, facts, before, found, sizes, chosen, candidate, limits, place, refused):
+    """fit.html. Of those that no other beats with less RAM, the six most accurate are measured."""
+    best = fit_data.front(found, lambda one: ram_of(sizes[one.least(sizes)]), lambda one: one.trained.score)
+
+    def point(one, candidate, x):
+        candidate = dataclasses.replace(candidate, batch=one.way.candidate.batch)
+        return Point(one.trained, x, one.text(candidate), candidate.trainer("", search.loss), one is chosen)
+    ram = [point(one, one.least(sizes), ram_of(sizes[one.least(sizes)])) for one in found]
+    plans = {one: one.variants[0] for one in best[-6:]} | {chosen: candidate}
+    times = [point(one, plan, time_of(search.measure(plan), place)) for one, plan in plans.items()]
+    short = refused + ([line for line in shortfall(sizes, limits) if " -" not in line] if limits.ram is not None else [])
+    write_page(search.folder / "fit.html", facts, before, ram, [point for point in times if point.x], "ms" if place else "million cycles", short)
+
+
+def fit(folder, board=None, core=None, ram=None, flash=None, step=None, loss=None, base="float", everything=False, attempts=3, attune=None, say=print,
+        data=None, takes=5, batch=8, seeds=2, passes=20, confirm=False):
     """Finds a way to train within the limits, says what it takes, and writes adapt.hpp into the folder. Returns its figures.
 
     Raises CheckFailed, and says by how much, if nothing fits. `board`: a row of boards.csv, whose memory is the limit unless `ram` or
-    `flash` is given. `step`: seconds for a step with one sequence, by estimated cycles at the board's clock."""
+    `flash` is given. `step`: seconds for a step with one sequence, by estimated cycles at the board's clock. `data`: a .safetensors file with
+    x, y and, by option, user; then the most accurate way within the limits is taken, and fit.html is written, too. `confirm`: trains it on
+    the emulated board as well."""
     place = board_named(board) if board else None
     if place is None and step is not None:
         raise ValueError("--step is a time on a board: give --board, too")
     if core is not None and core not in EMULATED:
         raise ValueError(f"there is no core '{core}'; there are: " + ", ".join(EMULATED))
+    if min(takes, batch, seeds, passes) < 1:
+        raise ValueError("--takes, --batch, --seeds and --passes are 1 or more")
+    if data:
+        had = fit_data.Takes(Path(data), exported(folder))
+        runs = had.runs(takes, seeds, batch)
     limits = Limits(ram or (place and place.ram) or None, flash or (place and place.flash) or None, step)
     search = Search(folder, core or (place.core if place else "cortex-m4"), loss or "attune::CrossEntropy<>", base, attune)
     sizes = search.sizes()
     report(search, sizes, limits, everything, say)
-    candidate, figures = choose(search, sizes, limits, place.mhz if place else 1, attempts, say)
-    tell(search, place, candidate, figures, say)
-    write_adapt(search, candidate, ram_of(sizes[candidate]), figures)
+    ordered, mhz, options, result = fitting_of(sizes, limits), place.mhz if place else 1, "", {}
+    if data:
+        trainings = fit_data.Trainings(search, had, runs)
+        before, found = by_accuracy(search, trainings, sizes, ordered, batch, passes, everything, say, fit_data.Progress())
+        ordered = [candidate for one in found for candidate in one.variants]
+    candidate, figures, refused = choose(search, ordered, sizes, limits, mhz, attempts, say)
+    parts, facts = sizes[candidate], []
+    if data:
+        chosen = next(one for one in found if candidate in one.variants)
+        candidate = dataclasses.replace(candidate, batch=chosen.way.candidate.batch)
+        options = OPTIONS.format(new=fit_data.percent(chosen.trained.own), others=fit_data.percent(chosen.trained.others), rate=chosen.way.rate,
+                                 steps=chosen.steps, batch=candidate.batch)
+    tell(search, place, candidate, figures, lambda text: (say(text), facts.append(text)))
+    if data:
+        own, others, hash = first = trainings.first(chosen.way)
+        say(f"  learning rate {chosen.way.rate:g}, {chosen.steps} steps: the first run recognizes {own} of {len(runs[0].own)} takes of the new user"
+            + (f", {others} of {len(runs[0].others)} of everybody else's" if runs[0].others else "") + f"; hash of its parameters {hash}")
+        result = {"found": found, "trainings": trainings, "chosen": chosen}
+    if data and confirm:
+        learned = trainings.on_board(chosen.way, candidate)
+        if learned != first:
+            raise CheckFailed(f"{search.target} learns {learned}, and this PC {first}")
+        say(f"  trained on {search.target} as {search.cpu}, too: it recognizes as many, and the hash is the same")
+    write_adapt(search, candidate, ram_of(parts), figures, options)
     say(f"wrote {search.folder / 'adapt.hpp'}")
-    return {"candidate": candidate, "parts": sizes[candidate], **figures}
+    if data:
+        write_report(search, facts, before, found, sizes, chosen, candidate, limits, place, refused)
+        say(f"wrote {search.folder / 'fit.html'}")
+    return {"candidate": candidate, "parts": parts, **figures, **result}

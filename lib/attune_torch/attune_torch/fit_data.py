@@ -1,0 +1,358 @@
+"""Accuracy of ways to train, from takes of users, for fit.py: trained on this machine, with the bits of the device.
+
+Each user is new once: a candidate starts at the folder's weights, learns from a few takes of this user, and is tested with the user's other
+takes and with everybody else's. Candidates and learning rates are halved successively, with ever more passes over the takes; what no other
+beats with less RAM stays. Results are cached by content. Needs no PyTorch."""
+import concurrent.futures
+import dataclasses
+import hashlib
+import json
+import math
+import os
+import re
+import statistics
+import struct
+import subprocess
+import sys
+import threading
+from array import array
+from pathlib import Path
+
+from .building import configure, run
+from .errors import CheckFailed
+
+CODES = {"F32": "f", "F64": "d", "I64": "q", "I32": "i", "I16": "h", "I8": "b", "U8": "B"}
+RATES = {"SGD": (0.01, 0.03, 0.1, 0.3, 1.0), "": (0.001, 0.003, 0.01, 0.03, 0.1)}
+TESTED = 250  # takes at most of the new user, and of everybody else, that a training is tested with
+PARTS = (4, 2, 1)  # of the passes, in the rounds of the halving
+
+
+def read(path, wanted):
+    """{name: (shape, numbers)} of a .safetensors file's tensors with these names."""
+    try:
+        data = Path(path).read_bytes()
+        length = struct.unpack_from("<Q", data)[0]
+        header, found = json.loads(data[8:8 + length]), {}
+        for name in wanted & header.keys():
+            begin, end = header[name]["data_offsets"]
+            if header[name]["dtype"] not in CODES:
+                raise CheckFailed(f"{path}: {name} has numbers of {header[name]['dtype']}; give one of {', '.join(CODES)}")
+            shape, numbers = header[name]["shape"], array(CODES[header[name]["dtype"]], data[8 + length + begin:8 + length + end])
+            if len(numbers) != math.prod(shape):
+                raise ValueError
+            found[name] = (shape, numbers)
+        return found
+    except OSError as problem:
+        raise CheckFailed(f"{path}: {problem.strerror}") from problem
+    except (struct.error, ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise CheckFailed(f"{path} is no .safetensors file, or is damaged") from problem
+
+
+def write(path, tensors, shapes=()):
+    """{name: numbers} as F32 or I32, [count] unless `shapes` says another; a file that has them already keeps its time."""
+    header, body = {}, b""
+    for name, numbers in tensors.items():
+        data = numbers.tobytes()
+        header[name] = {"dtype": "F32" if numbers.typecode == "f" else "I32", "shape": dict(shapes).get(name, [len(numbers)]), "data_offsets": [len(body), len(body) + len(data)]}
+        body += data
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    data = struct.pack("<Q", len(text)) + text + body
+    if not path.is_file() or path.read_bytes() != data:
+        path.write_bytes(data)
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """A new user's takes to learn from, in this order, others of theirs, and everybody else's: numbers of takes."""
+    seed: int
+    user: int
+    takes: tuple
+    own: tuple
+    others: tuple
+
+    def words(self):
+        return [self.seed, len(self.takes), len(self.own), len(self.others), *self.takes, *self.own, *self.others]
+
+
+class Takes:
+    """What --data has: x, y and users, checked against the folder's model."""
+
+    def __init__(self, path, folder):
+        found = read(path, {"x", "y", "user"})
+        for name in ("x", "y"):
+            if name not in found:
+                raise CheckFailed(f"{path} has no tensor {name}: give x, y and, by option, user")
+        model = read(folder / "check.safetensors", {"input", "output"})
+        (_, *row), numbers = model["input"]
+        _, *answer = model["output"][0]
+        (shape, x), (_, y) = found["x"], found["y"]
+        users = found["user"][1] if "user" in found else None
+        if math.prod(answer[:-1]) != 1:
+            raise CheckFailed(f"the model answers {answer} a take, and --data has one class for each")
+        if not shape or [size for size in shape[1:] if size != 1] != [size for size in row if size != 1]:
+            raise CheckFailed(f"{path}: x is {shape}, and the model takes [takes, {', '.join(map(str, row))}]; the folder's README says how its rows are made")
+        self.count, self.size, classes = shape[0], math.prod(row), answer[-1]
+        for name, numbers_of in (("y", y), ("user", users)):
+            if numbers_of is not None and (len(numbers_of) != self.count or numbers_of.typecode in "fd"):
+                raise CheckFailed(f"{path}: {name} is to have a whole number for each of the {self.count} takes of x")
+        self.x, self.y = array("f" if numbers.typecode == "f" else "i", x), array("i", y)
+        bad = next((i for i, value in enumerate(self.x) if not math.isfinite(value)), None)
+        if bad is not None:
+            raise CheckFailed(f"{path}: x has numbers that are NaN or infinite, first in take {bad // self.size}")
+        bad = next((i for i, label in enumerate(y) if not 0 <= label < classes), None)
+        if bad is not None:
+            raise CheckFailed(f"{path}: take {bad} has the label {y[bad]}, and the model tells classes 0 to {classes - 1}")
+        self.path, self.classes = path, sorted(set(y))
+        self.users = {user: [i for i in range(self.count) if users[i] == user] for user in sorted(set(users))} if users else {None: range(self.count)}
+        if users and len(self.users) == 1:
+            raise CheckFailed(f"{path}: all takes are of one user, and nobody is left to tell what is forgotten; leave user out")
+
+    def runs(self, count, seeds, batch):
+        """Every user is new once for each seed, which chooses the takes to learn from."""
+        if count * len(self.classes) < batch:
+            raise CheckFailed(f"{count * len(self.classes)} takes to learn from are less than a batch of {batch}")
+        of = {user: {label: [i for i in own if self.y[i] == label] for label in self.classes} for user, own in self.users.items()}
+        for user, takes in of.items():
+            who = f"{self.path}: user {user}" if user is not None else f"{self.path}"
+            for label, own in takes.items():
+                if len(own) <= count:
+                    raise CheckFailed(f"{who} has {len(own) or 'no'} takes of class {label}: to learn from {count} and be tested takes {count + 1}")
+        result = []
+        for seed in range(seeds):
+            for user in self.users:
+                takes = [of[user][label][(seed * count + i) % len(of[user][label])] for i in range(count) for label in self.classes]
+                own = sorted(set(self.users[user]) - set(takes))
+                others = [i for other, theirs in self.users.items() if other != user for i in theirs]
+                result.append(Run(seed + 1, user, tuple(takes), spread(own), spread(others)))
+        return result
+
+
+def spread(takes):
+    """At most as many as are tested, evenly from all."""
+    count = min(len(takes), TESTED)
+    return tuple(takes[i * len(takes) // count] for i in range(count))
+
+
+@dataclasses.dataclass(frozen=True)
+class Trained:
+    """Accuracies of a candidate, one for each run, and the hash of its parameters after the first."""
+    own: tuple
+    others: tuple
+    hash: str
+    stopped: str = ""
+
+    @property
+    def score(self):
+        return (-1, -1) if self.stopped else (statistics.fmean(self.own), statistics.fmean(self.others) if self.others else 0)
+
+
+def percent(values):
+    """Mean and standard deviation."""
+    return f"{100 * statistics.fmean(values):.1f} ± {100 * (statistics.stdev(values) if len(values) > 1 else 0):.1f} %" if values else "–"
+
+
+@dataclasses.dataclass(frozen=True)
+class Way:
+    """What is trained, at which rate, for how many passes over the takes."""
+    candidate: object
+    rate: float
+    passes: int
+
+    def steps(self, run):
+        return max(min(1, self.passes), self.passes * len(run.takes) // self.candidate.batch)
+
+
+def front(ways, cost, gain):
+    """Those that no other beats at a lower cost, or equals; the cheapest first."""
+    best, kept = None, []
+    for way in sorted(ways, key=lambda way: (cost(way), [-part for part in gain(way)])):
+        if best is None or gain(way) > best:
+            best = gain(way)
+            kept.append(way)
+    return kept
+
+
+TRAINING = """attune_torch::Trained {function}(const attune_torch::Takes& takes, const attune_torch::Run& run, int steps, float learning_rate) {{
+  using Trainer = {trainer};
+  constexpr auto start = [](Trainer& trainer, std::uint64_t seed) {{ {start} }};
+  return attune_torch::train<{scope}Model, Trainer, {batch}, start>(takes, run, steps, learning_rate);
+}}
+"""
+MAIN = """#include <attune_torch/takes.hpp>
+#include <takes_file.hpp>
+
+{declarations}
+
+int main() {{
+  static constexpr attune_torch::Training kTrainings[] = {{{functions}}};
+  return attune_torch::train_candidates<takes_file>(kTrainings);
+}}
+"""
+
+
+class Cache:
+    """Results by content, in a file of lines, each kept as soon as it is known."""
+
+    def __init__(self, path):
+        self.path, self.known, self.lock = path, {}, threading.Lock()
+        for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
+            try:
+                entry = json.loads(line)
+                self.known[entry["key"]] = entry["result"]
+            except (ValueError, KeyError, TypeError):  # half a line, as where the power failed
+                continue
+
+    @staticmethod
+    def name(key):
+        return hashlib.sha256(json.dumps(key).encode()).hexdigest()
+
+    def has(self, key):
+        return self.name(key) in self.known
+
+    def get(self, key, make=None):
+        if make and not self.has(key):
+            self.put(key, make())
+        return self.known[self.name(key)]
+
+    def put(self, key, result):
+        with self.lock, open(self.path, "a", encoding="utf-8") as file:
+            self.known[self.name(key)] = result
+            file.write(json.dumps({"key": self.name(key), "result": result}) + "\n")
+
+
+class Trainings:
+    """Trains candidates of a search (fit.Search) on the runs of a file."""
+
+    def __init__(self, search, takes, runs):
+        self.search, self.takes, self.runs = search, takes, runs
+        self.place = {}  # of a candidate in the program
+        self.program = None
+        self.known = Cache(search.home / "accuracy.jsonl")
+        self.content = search.content(".hpp") + hashlib.sha256(takes.x.tobytes() + takes.y.tobytes()).hexdigest()
+
+    def key(self, way, run):
+        return [self.content, self.function(way.candidate)[1], way.rate, way.steps(run), run.words()]
+
+    def function(self, candidate):
+        """(its name, its source)."""
+        scope = self.search.scope(candidate)
+        trainer, start = candidate.trainer(scope, self.search.loss), candidate.start(scope)
+        name = "training_" + hashlib.sha256((trainer + start).encode()).hexdigest()[:12]
+        return name, TRAINING.format(function=name, trainer=trainer, start=start, scope=scope, batch=candidate.batch)
+
+    def main(self, candidates):
+        names = [self.function(candidate)[0] for candidate in candidates]
+        declare = "attune_torch::Trained {}(const attune_torch::Takes&, const attune_torch::Run&, int, float);"
+        return MAIN.format(declarations="\n".join(map(declare.format, names)), functions=", ".join(names))
+
+    def build(self, candidates, watch):
+        """One program for all; what is trained shares a source."""
+        write(self.search.home / "takes.safetensors",
+              {"x": self.takes.x, "y": self.takes.y, "runs": array("i", [word for run in self.runs for word in run.words()])})
+        sources = {}
+        for candidate in candidates:
+            file = re.sub(r"\W+", "_", f"train_{candidate.trains}") + ".cpp"
+            sources.setdefault(file, ['#include <attune_torch/takes.hpp>\n\n#include "variants.hpp"\n']).append(self.function(candidate)[1])
+        for file, texts in sources.items():
+            self.search.write(file, "\n".join(texts))
+        self.search.write("train.cpp", self.main(candidates))
+        self.search.write("train.cmake", f"fit_program(train takes.safetensors train.cpp {' '.join(sources)})\n")
+        build = configure(self.search.home, self.search.root, "host")
+        run(["cmake", "--build", build, "--target", "train"], "the build of the trainings", watch)
+        self.place = {candidate: place for place, candidate in enumerate(candidates)}
+        self.program = build / "train"
+
+    def arguments(self, way, first, count):
+        return ["--candidate", self.place.get(way.candidate, 0), "--steps", way.steps(self.runs[first]), "--rate", round(way.rate * 1e6), "--run", first, "--runs", count]
+
+    def train(self, way, count):
+        """Of the first runs. What is not known yet is trained, and kept as soon as it is known."""
+        missing = next((i for i in range(count) if not self.known.has(self.key(way, self.runs[i]))), count)
+        if missing < count:
+            words = " ".join(map(str, self.arguments(way, missing, count - missing)))
+            with subprocess.Popen([self.program], stdout=subprocess.PIPE, text=True, env={**os.environ, "ATTUNE_ARGUMENTS": words}) as process:
+                for line in process.stdout:
+                    number, own, others, *rest = line.split(maxsplit=5)[1:]
+                    self.known.put(self.key(way, self.runs[int(number)]), [int(own), int(others), *map(str.strip, rest)])
+            if process.returncode:
+                raise CheckFailed(f"the training of '{way.candidate}' ended with {process.returncode}")
+        results = [self.known.get(self.key(way, own)) for own in self.runs[:count]]
+        stopped = next((text for *_, text in results if text != "ok"), "")
+        return Trained(tuple(own / len(run.own) for (own, *_), run in zip(results, self.runs)),
+                       tuple(others / len(run.others) for (_, others, *_), run in zip(results, self.runs) if run.others), results[0][2], stopped)
+
+    def first(self, way):
+        """(new user, everybody else, hash) of the first run, as takes that are recognized."""
+        return tuple(self.known.get(self.key(way, self.runs[0]))[:3])
+
+    def train_all(self, ways, count, what, progress):
+        """{way: Trained}, on all cores."""
+        done = {}
+        pool = concurrent.futures.ThreadPoolExecutor(os.cpu_count())
+        try:
+            waiting = {pool.submit(self.train, way, count): way for way in ways}
+            for future in concurrent.futures.as_completed(waiting):
+                done[waiting[future]] = future.result()
+                progress(f"{what}: {len(done)} of {len(ways)} trainings")
+        finally:
+            pool.shutdown(cancel_futures=True)
+        return {way: done[way] for way in ways}
+
+    def halve(self, candidates, ram, passes, progress):
+        """{way: Trained} of the last round, and what was dropped before with its accuracy then. `ram`: least bytes of a candidate."""
+        users = len(self.takes.users)
+        ways = [Way(candidate, rate, 0) for candidate in candidates for rate in RATES.get(candidate.optimizer, RATES[""])]
+        dropped = {}
+        for part in PARTS:
+            last = part == PARTS[-1]
+            lengths = sorted({max(1, passes // part), max(1, passes // (2 * part))} if last else {max(1, passes // part)})
+            ways = [dataclasses.replace(way, passes=length) for way in ways for length in lengths]
+            found = self.train_all(ways, len(self.runs) if last else users, f"{lengths[-1]} passes over the takes", progress)
+            if last:
+                return {way: trained for way, trained in found.items() if not trained.stopped}, dropped
+            best = sorted(ways, key=lambda way: ([-part for part in found[way].score], ram[way.candidate]))[:(len(ways) + 1) // 2]
+            kept = {*best, *front(ways, lambda way: ram[way.candidate], lambda way: found[way].score)}
+            dropped.update({way: found[way] for way in ways if way not in kept})
+            ways = [way for way in ways if way in kept and not found[way].stopped]
+
+    def on_board(self, way, candidate):
+        """(new user, everybody else, hash) of the first run on the emulated board, by a candidate with any tape."""
+        search, first = self.search, self.runs[0]
+        used = sorted({*first.takes, *first.own, *first.others})
+        place = {take: i for i, take in enumerate(used)}
+        moved = dataclasses.replace(first, **{part: tuple(place[i] for i in getattr(first, part)) for part in ("takes", "own", "others")})
+        x = array(self.takes.x.typecode)
+        for take in used:
+            x.extend(self.takes.x[take * self.takes.size:(take + 1) * self.takes.size])
+        write(search.home / "board.safetensors", {"x": x, "y": array("i", [self.takes.y[take] for take in used]), "runs": array("i", moved.words())})
+        search.write("board.cpp", self.main([candidate]) + '\n#include "variants.hpp"\n\n' + self.function(candidate)[1])
+        text = (search.home / "train.cmake").read_text(encoding="utf-8").splitlines()[0]
+        search.write("train.cmake", f"{text}\nfit_program(board board.safetensors board.cpp)\n")
+        run(["cmake", "--build", search.build, "--target", "board"], f"the build of '{candidate}'")
+        words = [str(word) for word in ("--steps", way.steps(first), "--rate", round(way.rate * 1e6))]
+        done = subprocess.run([search.root / "ports/run", search.target, search.build / "board.elf", *words], capture_output=True, text=True)
+        found = re.search(r"^trained 0 (\d+) (\d+) (\w+) ok$", done.stdout, re.M)
+        if done.returncode or not found:
+            raise CheckFailed(f"'{candidate}' on {search.target} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+        return int(found[1]), int(found[2]), found[3]
+
+
+class Progress:
+    """A line on a terminal that is written over; elsewhere a line for each new thing."""
+
+    def __init__(self, stream=sys.stderr):
+        self.stream, self.last = stream, ""
+
+    def __call__(self, text):
+        what = text.partition(":")[0]
+        if self.stream.isatty():
+            self.stream.write(f"\r\x1b[K{text}")
+        elif what != self.last:
+            self.stream.write(f"{what}\n")
+        self.last = what
+        self.stream.flush()
+
+    def end(self):
+        if self.stream.isatty() and self.last:
+            self.stream.write("\r\x1b[K")

@@ -1,0 +1,155 @@
+// Trainings on the takes of one user, and what is recognized afterwards, for `python3 -m attune_torch fit
+// --data` (fit_data.py): many candidates in a program of a PC, one of them in an image for a board.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+#include <arguments.hpp>
+#include <console.hpp>
+#include <port.hpp>
+
+#include <attune/attune.hpp>
+
+namespace attune_torch {
+
+using Indices = std::span<const std::int32_t>;
+
+/// What a device meets: takes of a new user, from which it learns in this order, again and again; others of
+/// theirs, and of everybody else, to be recognized.
+struct Run {
+  std::uint64_t seed = 0;
+  Indices takes, own, others;
+};
+
+/// All takes of a file: x [count, …] of floats or ids, y [count]; and the runs behind each other, each as its
+/// seed, three numbers of indices, and the indices.
+struct Takes {
+  const char* x = nullptr;
+  const std::int32_t* y = nullptr;
+  Indices runs;
+
+  template <class Input>
+  void load(std::int32_t take, Input& input) const {
+    std::memcpy(&input, x + static_cast<std::size_t>(take) * sizeof input, sizeof input);
+  }
+  [[nodiscard]] Run run(int number) const {
+    Indices rest = runs;
+    const auto take = [&rest](std::size_t count) {
+      const Indices taken = rest.first(count);
+      rest = rest.subspan(count);
+      return taken;
+    };
+    for (;; --number) {
+      const Indices head = take(4);
+      const auto count = [&head](std::size_t i) { return static_cast<std::size_t>(head[i]); };
+      const Run run{static_cast<std::uint64_t>(head[0]), take(count(1)), take(count(2)), take(count(3))};
+      if (number == 0) return run;
+    }
+  }
+};
+/// The takes that attune_add_model put among the constants.
+template <class File>
+Takes takes_of() {
+  const std::string_view file = attune::bytes_of<File>();
+  const std::string_view text{File::kHeader, sizeof File::kHeader - 1};
+  attune::SafetensorsHeader header(text, file.size() - 8 - text.size());
+  attune::SafetensorsEntry entry;
+  Takes takes;
+  while (header.next(entry)) {
+    const char* const data = file.data() + 8 + text.size() + entry.begin;
+    const void* const words = data;
+    if (entry.name == "x") takes.x = data;
+    if (entry.name == "y") takes.y = static_cast<const std::int32_t*>(words);
+    if (entry.name == "runs") takes.runs = {static_cast<const std::int32_t*>(words), entry.bytes() / 4};
+  }
+  return takes;
+}
+
+/// What is recognized after a training, and the hash of its parameters.
+struct Trained {
+  attune::Status status = attune::Status::kOk;
+  int own = 0, others = 0;
+  std::uint32_t hash = 0;
+};
+using Training = Trained (*)(const Takes&, const Run&, int steps, float learning_rate);
+
+/// Starts at the base, and trains on the run's takes.
+template <class Trainer, class Input>
+attune::Status learn(Trainer& trainer, const auto& start, const Takes& takes, const Run& run, Input& input,
+                     int steps, int batch, float learning_rate) {
+  start(trainer, run.seed);
+  const typename Trainer::Options options{.learning_rate = learning_rate};
+  std::size_t next = 0;
+  for (int step = 0; step < steps; ++step) {
+    for (int i = 0; i < batch; ++i, ++next) {
+      const std::int32_t take = run.takes[next % run.takes.size()];
+      takes.load(take, input);
+      const std::array<int, 1> label{static_cast<int>(takes.y[take])};
+      attune::Status status;
+      if constexpr (requires { trainer.update(options); }) {
+        status = trainer.accumulate(input, label).status;
+      } else {
+        status = trainer.step(input, label, options).status;
+      }
+      if (status != attune::Status::kOk) return status;
+    }
+    if constexpr (requires { trainer.update(options); }) {
+      if (const auto updated = trainer.update(options); !updated.ok()) return updated.status;
+    }
+  }
+  return attune::Status::kOk;
+}
+
+/// One candidate's training and test. `start(trainer, seed)` begins it at the base.
+template <class Model, class Trainer, int batch, auto start>
+Trained train(const Takes& takes, const Run& run, int steps, float learning_rate) {
+  static_assert(std::is_same_v<typename Trainer::BatchTarget, std::array<int, std::size_t{batch}>>,
+                "fit --data: y has one class a take; give --loss a loss of classes");
+  static Trainer trainer;
+  static typename Model::Input input;
+  static typename Model::Output output;
+  Trained result;
+  result.status = learn(trainer, start, takes, run, input, steps, batch, learning_rate);
+  const auto recognized = [&](Indices tested) {
+    int right = 0;
+    for (const std::int32_t take : tested) {
+      takes.load(take, input);
+      if (trainer.predict(input, output) != attune::Status::kOk) continue;
+      int best = 0;
+      for (int i = 1; i < Model::Output::cols; ++i) best = output(0, i) > output(0, best) ? i : best;
+      right += best == takes.y[take];
+    }
+    return right;
+  };
+  if (result.status != attune::Status::kOk) return result;
+  result.own = recognized(run.own);
+  result.others = recognized(run.others);
+  result.hash = attune::hash_bits(trainer.parameters());
+  return result;
+}
+
+/// The program: --candidate N --steps N --rate MILLIONTHS, for runs from --run N on, as many as --runs.
+template <class File>
+int train_candidates(std::span<const Training> trainings) {
+  const Takes takes = takes_of<File>();
+  const auto candidate = static_cast<std::size_t>(port::argument("--candidate", 0));
+  const int first = port::argument("--run", 0);
+  // Rounded once, as the decimal number is.
+  const float learning_rate = static_cast<float>(port::argument("--rate", 0)) / 1e6f;
+  for (int run = first; run < first + port::argument("--runs", 1); ++run) {
+    const Trained trained =
+        trainings[candidate](takes, takes.run(run), port::argument("--steps", 0), learning_rate);
+    const bool ok = trained.status == attune::Status::kOk;
+    port::print("trained ", run, ' ', trained.own, ' ', trained.others, ' ', port::hex8(trained.hash), ' ',
+                ok ? "ok" : attune::message(trained.status), '\n');
+  }
+  return 0;
+}
+
+}  // namespace attune_torch
