@@ -212,8 +212,6 @@ class Structure(LayerTypes):
                 tables.append(item)
             else:
                 raise refused(value, NO_RESIDUAL)
-        if len({(item.tokens, item.features) for item in tables}) > 1:
-            raise refused(value, "a sum of embeddings with different numbers of tokens or features")
         parts = [self.embedding(item) for item in tables]
         layer, type_ = self.plain(tables[-1], "embeddings"), parts[0].type
         for part in parts[1:]:
