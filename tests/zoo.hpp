@@ -9,6 +9,7 @@
 
 #include <attune/attune.hpp>
 
+#include "models/own_layer/depthwise_convolution.hpp"
 #include "models/own_layer/prelu.hpp"
 
 namespace zoo {
@@ -213,6 +214,21 @@ struct Adapters : Defaults {
   static void fill_constants() { Constants<Whole>::fill(3); }
 };
 
+/// The same beside a convolution and a layer of one's own, of more factors than rows that are updated at a
+/// time.
+struct AdaptedLayers : Defaults {
+  static constexpr const char* kName = "adapted_layers";
+  using Whole =
+      Sequential<Project,
+                 Conv1d<Conv1dShape{
+                     .seq_len = zoo::kTokens, .d_in = kWidth, .d_out = kWidth, .kernel = 3, .padding = 1}>,
+                 ::PRelu<zoo::kTokens, kWidth>, Repeat<2, After>, Pool<PoolingKind::kMean>, Classify>;
+  static constexpr LowRank kLowRank{
+      .rank = 9, .roles = Role::kEverything, .alpha = 4.5, .biases_and_norms = true};
+  using Model = Adapted<Whole, Constants<Whole>::floats, kLowRank>;
+  static void fill_constants() { Constants<Whole>::fill(3); }
+};
+
 /// A frozen front and LoRA over a base in 8 bits, with parameters in 16 bits.
 struct Int8Base : Defaults {
   static constexpr const char* kName = "int8_base";
@@ -249,6 +265,100 @@ struct PackedBase : Defaults {
   static constexpr Precision kOnBoards = Precision::kIntegers;
 };
 
+/// Layers that stream, in which tokens meet by attention with the options of a shape, and by a convolution.
+struct TokenByToken : Defaults {
+  static constexpr const char* kName = "token_by_token";
+  using Options = MultiHeadAttention<AttentionShape{.seq_len = zoo::kTokens,
+                                                    .d_model = kWidth,
+                                                    .num_heads = 4,
+                                                    .num_kv_heads = 2,
+                                                    .scaling = Scaling::kInverseFourthRootDkEach,
+                                                    .rotary_dim = 2,
+                                                    .window = {.left = 9, .sinks = 1},
+                                                    .alibi = true,
+                                                    .softcap = 5,
+                                                    .query_key_norm = QueryKeyNorm::kLayerNorm}>;
+  using Middle = Sequential<
+      Conv1d<Conv1dShape{.seq_len = zoo::kTokens,
+                         .d_in = kWidth,
+                         .d_out = kWidth,
+                         .kernel = 3,
+                         .groups = 2,
+                         .causal = true}>,
+      Prelu<PreluShape{zoo::kTokens, kWidth, kWidth}>, TokenType<TokenTypeShape{zoo::kTokens, kWidth}>,
+      RotaryPositions<RotaryShape{zoo::kTokens, 2, kWidth / 2}>,
+      DeviationNorm<NormShape{zoo::kTokens, kWidth}>, Residual<Options>,
+      Residual<Softmax<zoo::kTokens, kWidth>>, Linear<LinearShape{zoo::kTokens, kWidth, 2 * kWidth}>,
+      Glu<GluShape{zoo::kTokens, kWidth}>, LayerScale<ScaleShape{zoo::kTokens, kWidth, 0.5}>,
+      Prelu<PreluShape{zoo::kTokens, kWidth}>, FeatureBias<FeatureBiasShape{zoo::kTokens, kWidth}>>;
+  template <class Layers>
+  using Around =
+      Sequential<Project, Layers, Linear<LinearShape{zoo::kTokens, kWidth, 5}>, LogSoftmax<zoo::kTokens, 5>>;
+  using Model = Around<Middle>;
+  using Twin = Around<Checkpointed<Middle>>;
+  using Optimizer = Adam<AdamVariant{.moments = MomentPrecision::kBfloat16}>;
+  static constexpr Optimizer::Options kOptions{.learning_rate = 0.02f};
+  static constexpr bool kStreams = true;
+};
+
+/// Layers in which all tokens meet.
+struct Pooled : Defaults {
+  static constexpr const char* kName = "pooled";
+  using Words =
+      Embedding<EmbeddingShape{.seq_len = zoo::kTokens, .vocabulary = kVocabulary, .d_model = kWidth}>;
+  using Depthwise = Conv1d<Conv1dShape{
+      .seq_len = zoo::kTokens, .d_in = kWidth, .d_out = kWidth, .kernel = 3, .padding = 1, .groups = kWidth}>;
+  using Appending = MultiHeadAttention<AttentionShape{.seq_len = zoo::kTokens,
+                                                      .d_model = kWidth,
+                                                      .num_heads = 2,
+                                                      .num_kv_heads = 1,
+                                                      .add_bias_kv = true,
+                                                      .add_zero_attn = true}>;
+  using Middle =
+      Sequential<Depthwise, ::DepthwiseConvolution<zoo::kTokens, kWidth, 3>,
+                 GroupNorm<GroupNormShape{zoo::kTokens, kWidth, 4}>, GeluTanh<zoo::kTokens, kWidth>,
+                 Residual<Appending>, SequencePooling<SequencePoolingShape{zoo::kTokens, kWidth}>>;
+  template <class Layers>
+  using Around = Sequential<EmbeddingSum<Words, Words>, LearnedPositions<PositionShape{zoo::kTokens, kWidth}>,
+                            Layers, Classify>;
+  using Model = Around<Middle>;
+  using Twin = Around<Checkpointed<Middle>>;
+  using Optimizer = Adam<AdamVariant{.moments = MomentPrecision::kInt8, .first_moment = FirstMoment::kNone}>;
+  static constexpr Optimizer::Options kOptions{.learning_rate = 0.02f};
+};
+
+/// An image: layers that change the number of tokens, and norms without weights.
+struct Image : Defaults {
+  static constexpr const char* kName = "image";
+  static constexpr int kPixels = 9, kPatches = kPixels + 1, kFeatures = 8;
+  using Block = EncoderLayerOf<
+      MultiHeadAttention<AttentionShape{.seq_len = kPatches, .d_model = kFeatures, .num_heads = 2}>,
+      FeedForward<FeedForwardShape{.rows = kPatches, .d_model = kFeatures, .d_ff = 17}>,
+      LayerNorm<NormShape{.rows = kPatches, .d_model = kFeatures, .weight = false}>>;
+  using Middle =
+      Sequential<MaxPool2d<Pool2dShape{
+                     .height = 6, .width = 6, .d_model = kFeatures, .kernel_height = 2, .kernel_width = 2}>,
+                 AvgPool1d<Pool1dShape{
+                     .seq_len = kPixels, .d_model = kFeatures, .kernel = 3, .stride = 1, .padding = 1}>,
+                 ClassToken<TokenShape{kPixels, kFeatures}>, Repeat<2, Block>,
+                 DropTokens<TokenShape{kPatches, kFeatures}>, Flatten<kPixels, kFeatures>>;
+  template <class Layers>
+  using Around = Sequential<Conv2d<Conv2dShape{.height = 6,
+                                               .width = 6,
+                                               .d_in = 3,
+                                               .d_out = kFeatures,
+                                               .kernel_height = 3,
+                                               .kernel_width = 3,
+                                               .padding_height = 1,
+                                               .padding_width = 1}>,
+                            Layers, Linear<LinearShape{1, kPixels* kFeatures, 5}>>;
+  using Model = Around<Middle>;
+  using Twin = Around<Checkpointed<Middle>>;
+  using Optimizer = StochasticBfloat16<ParameterGroups<Adafactor<StepScale::kRelative>>>;
+  static constexpr Optimizer::Options kOptions{.weights = {.learning_rate = 0.05f}};
+  static constexpr unsigned kMasks = kNoMasks;
+};
+
 /// A layer of one's own, in as little memory as a Cortex-M0 has.
 struct OwnLayer : Defaults {
   static constexpr const char* kName = "own_layer";
@@ -268,6 +378,6 @@ template <class... Entries>
 struct List {};
 /// All of them.
 using Zoo = List<Attention, EncoderAfter, Repeated, Recomputed, Llama, Translator, Words, Convolution,
-                 Adapters, Int8Base, PackedBase, OwnLayer>;
+                 Adapters, AdaptedLayers, Int8Base, PackedBase, TokenByToken, Pooled, Image, OwnLayer>;
 
 }  // namespace zoo

@@ -24,7 +24,7 @@ struct Rows {
 template <std::size_t most, std::size_t axes, class Conflict>
 constexpr Rows<axes, most> cover(const std::array<int, axes>& sizes, const Conflict& conflict,
                                  std::uint32_t seed) {
-  constexpr int kValues = 32;  // of all axes
+  constexpr int kValues = 40;  // of all axes
   std::array<int, axes + 1> begin{};
   for (std::size_t a = 0; a < axes; ++a) begin[a + 1] = begin[a] + sizes[a];
   if (begin[axes] > kValues) return {.complete = false};

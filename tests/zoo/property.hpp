@@ -70,7 +70,7 @@ constexpr const char* training_conflict(std::size_t a, int i, std::size_t b, int
   return nullptr;
 }
 inline constexpr auto kTrainings =
-    cover<160>(std::array{kModels, 3, 4, 2, 8, 2}, training_conflict, std::uint32_t{ATTUNE_ZOO_SEED});
+    cover<200>(std::array{kModels, 3, 4, 2, 8, 2}, training_conflict, std::uint32_t{ATTUNE_ZOO_SEED});
 static_assert(kTrainings.complete);
 
 /// The same for inference; its last way is host::ParallelInference.
@@ -89,7 +89,7 @@ constexpr const char* inference_conflict(std::size_t a, int i, std::size_t b, in
   return nullptr;
 }
 inline constexpr auto kInferences =
-    cover<96>(std::array{kModels, 4, 7}, inference_conflict, std::uint32_t{ATTUNE_ZOO_SEED});
+    cover<120>(std::array{kModels, 4, 7}, inference_conflict, std::uint32_t{ATTUNE_ZOO_SEED});
 static_assert(kInferences.complete);
 
 inline void expect_golden(std::string_view model, const Key& key, int way, bool resumed,
