@@ -51,8 +51,8 @@ TEST(CachedAttention, has_the_bits_of_the_batch_in_a_ring_longer_than_a_block) {
   expect_bits_of_batch<kLong, CacheShape{.window = 205, .sinks = 3}, 9>();
 }
 TEST(CachedAttention, has_the_bits_of_the_batch_in_short_rings_with_many_sinks) {
-  expect_bits_of_batch<kLong, CacheShape{.window = 1}, 2>();
   expect_bits_of_batch<kLong, CacheShape{.window = 31, .sinks = 200}, 40>();
+  if constexpr (check::kDepth >= check::kFullHost) expect_bits_of_batch<kLong, CacheShape{.window = 1}, 2>();
 }
 TEST(CachedAttention, has_the_bits_of_the_batch_in_double) {
   expect_bits_of_batch<AttentionShape{.seq_len = 70, .d_model = 8, .num_heads = 2, .rotary_dim = 2},
@@ -66,7 +66,6 @@ TEST(CachedAttention, goes_through_the_options_of_a_shape) {
                                     .alibi = true,
                                     .softcap = 3,
                                     .query_key_norm = attune::QueryKeyNorm::kLayerNorm};
-  expect_bits_of_batch<kOptions, CacheShape{.capacity = 70}, 3>();
   expect_bits_of_batch<kOptions, CacheShape{.window = 20, .sinks = 5}, 3>();
 }
 
@@ -76,9 +75,11 @@ constexpr AttentionShape with_window(attune::AttentionWindow window) {
 TEST(CachedAttention, keeps_no_more_than_the_window_of_a_layer) {
   constexpr AttentionShape kQuantized = with_window({.left = 17, .sinks = 2});
   expect_bits_of_batch<kQuantized, CacheShape{.capacity = 70}, 3>();
-  expect_bits_of_batch<kQuantized, CacheShape{.window = 18, .sinks = 4}, 3>();
-  expect_bits_of_batch<kQuantized, CacheShape{.window = 18, .sinks = 1}, 3>();
   expect_bits_of_batch<kQuantized, CacheShape{.window = 9, .sinks = 1}, 3>();
+  if constexpr (check::kDepth >= check::kFullHost) {
+    expect_bits_of_batch<kQuantized, CacheShape{.window = 18, .sinks = 4}, 3>();
+    expect_bits_of_batch<kQuantized, CacheShape{.window = 18, .sinks = 1}, 3>();
+  }
   using Layer = MultiHeadAttention<kQuantized>;
   static_assert(sizeof(attune::KeyValueCache<Layer, CacheShape{.capacity = 7000}>) ==
                 sizeof(attune::KeyValueCache<Layer, CacheShape{.window = 18, .sinks = 2}>));
@@ -102,9 +103,10 @@ constexpr CacheShape in_int8(CacheShape shape) {
 TEST(CachedAttention, in_8_bits_has_the_bits_of_the_batch_in_integers) {
   expect_bits_of_batch<kLong, in_int8({.capacity = 400}), 9>();
   expect_bits_of_batch<kLong, in_int8({.window = 205, .sinks = 3}), 9>();
-  expect_bits_of_batch<kLong, in_int8({.window = 31, .sinks = 200}), 40>();
+  if constexpr (check::kDepth >= check::kFullHost) {
+    expect_bits_of_batch<kLong, in_int8({.window = 31, .sinks = 200}), 40>();
+  }
   constexpr AttentionShape kWide{.seq_len = 150, .d_model = 20, .num_heads = 2, .d_k = 18, .d_v = 53};
-  expect_bits_of_batch<kWide, in_int8({.capacity = 160}), 7>();
   expect_bits_of_batch<kWide, in_int8({.window = 33, .sinks = 1}), 7>();
 }
 // Rows of one number: their strides equal those of a column.
@@ -124,7 +126,6 @@ TEST(CachedAttention, in_8_bits_goes_through_the_options_of_a_shape) {
                                     .alibi = true,
                                     .softcap = 3,
                                     .query_key_norm = attune::QueryKeyNorm::kRootMeanSquare};
-  expect_bits_of_batch<kOptions, in_int8({.capacity = 70}), 3>();
   expect_bits_of_batch<kOptions, in_int8({.window = 20, .sinks = 1}), 3>();
 }
 TEST(CachedAttention, in_8_bits_takes_little_more_than_a_quarter) {

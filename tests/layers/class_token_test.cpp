@@ -1,4 +1,4 @@
-// A class token: its place, its gradients, in a model with every plan, and from flash.
+// A class token: its place, its gradients, and constants.
 #include <attune/layers/class_token.hpp>
 
 #include <cstring>
@@ -47,22 +47,13 @@ TEST(ClassToken, may_be_several_tokens) {
   a.backward();
   for (int i = 0; i < 30; ++i) EXPECT_EQ(a.gradients.weight.values[i], a.dy.values[i]);
   for (int i = 0; i < a.dx.size; ++i) EXPECT_EQ(a.dx.values[i], a.dy.values[30 + i]);
-  check::expect_tensors<PyTorchModule<Sequential<Registers>, "reg_token">>({{"reg_token", 10, 3}});
+  check::expect_tensors<PyTorchModule<Sequential<Registers>, "reg_token">>("reg_token[10,3]");
 }
 
 TEST(ClassToken, has_right_gradients_in_a_model) {
   using Doubles = Model<double>;
   const GradientCheck check = check_gradients<Doubles>();
   EXPECT_TRUE(check.ok()) << check.tensor;
-}
-
-TEST(ClassToken, trains_to_the_same_bits_in_every_plan) {
-  check::expect_same_tokens_in_every_plan<WithRegisters>([](const auto& before, const auto& after) {
-    for (int i = 0; i < after.size; ++i) EXPECT_NE(after.values[i], before.values[i]);
-  });
-  check::expect_same_tokens_in_every_plan<Small>([](const auto& before, const auto& after) {
-    for (int j = 0; j < 4; ++j) EXPECT_NE(after(0, j), before(0, j));
-  });
 }
 
 TEST(ClassToken, can_be_constant_next_to_a_trained_head) {

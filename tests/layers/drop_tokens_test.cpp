@@ -1,9 +1,10 @@
-// DropTokens: the tokens that stay, their gradients, and plans of training.
+// DropTokens: the tokens that stay, and their gradients.
 #include <attune/layers/drop_tokens.hpp>
+
+#include <attune/models/sequential.hpp>
 
 #include "check.hpp"
 #include "gradient_suite.hpp"
-#include "layers/every_plan.hpp"
 #include "problem.hpp"
 
 namespace {
@@ -34,8 +35,4 @@ TEST(DropTokens, ends_a_prefix) {
 
 TEST(DropTokens, has_the_gradients_of_finite_differences) {
   check::check_layer_gradients<DropTokens<kShape, double>>(-1, 1);
-}
-
-TEST(DropTokens, trains_to_the_same_bits_in_every_plan) {
-  check::expect_same_bits_in_every_plan<DropTokens<kShape>>();
 }

@@ -117,15 +117,3 @@ TEST(FeedForward, initializes_both_layers) {
   const float bound = attune::kernels::square_root(1.0f / 6);
   for (const float value : a.parameters.linear2.weight.values) EXPECT_TRUE(value >= -bound && value <= bound);
 }
-
-TEST(FeedForward, has_the_same_bits_everywhere) {
-  check::BitHash hash;
-  const auto run = [&](auto problem) {
-    problem.add_bits(hash);
-    hash.add(attune::hash_bits(problem.gradients));
-  };
-  run(Problem<Layer>(7));
-  run(Problem<Gated>(8));
-  run(Problem<WithDropout>(9));
-  EXPECT_EQ(hash.value(), check::by_policy(0x1F638883u, 0x10606AB3u));
-}

@@ -1,11 +1,10 @@
-// Glu: values, derivatives, padding, the bits of a gated network, a stream, and plans of training.
+// Glu: values, derivatives, padding, and the values of a gated network.
 #include <attune/layers/glu.hpp>
 
 #include <attune/attune.hpp>
 
 #include "check.hpp"
 #include "gradient_suite.hpp"
-#include "layers/every_plan.hpp"
 #include "problem.hpp"
 
 namespace {
@@ -83,22 +82,4 @@ TEST(Glu, has_no_gradient_at_padding) {
     EXPECT_EQ(a.dx(1, j), 0.0f);
     EXPECT_FALSE(check::is_nan(a.dx(0, j)));
   }
-}
-
-TEST(Glu, streams) {
-  using Layer = Glu<kSwish>;
-  static KeyValueCache<Sequential<Layer>, CacheShape{.window = 1}> cache;
-  static decltype(cache)::Scratch<> scratch;
-  check::Problem<Sequential<Layer>> a(3);
-  a.forward();
-  for (int i = 0; i < 3; ++i) {
-    Tensor<float, 1, 5> y;
-    EXPECT_EQ(step(a.parameters, view(a.x).rows_at<1>(i), y, cache, scratch), Status::kOk);
-    for (int j = 0; j < 5; ++j) EXPECT_EQ(y(0, j), a.y(i, j));
-  }
-}
-
-TEST(Glu, trains_to_the_same_bits_in_every_plan) {
-  check::expect_same_bits_in_every_plan<Glu<kShape>>();
-  check::expect_same_bits_in_every_plan<Glu<kSwish>>();
 }

@@ -10,7 +10,6 @@
 #include <attune/training/check_gradients.hpp>
 #include <attune/training/cross_entropy.hpp>
 #include <attune/training/trainer.hpp>
-#include <attune/training/update_in_backward.hpp>
 
 #include "check.hpp"
 
@@ -27,29 +26,6 @@ using TokenModel = attune::Sequential<
                          Scalar>,
     attune::Pooling<attune::PoolingShape{4, 4, attune::PoolingKind::kFirst}, Scalar>,
     attune::Linear<attune::LinearShape{1, 4, 2}, Scalar>>;
-
-/// The hash of parameters after 12 steps. Calls expect_moved(before, after) with the table of tokens.
-template <class Trainer, class Model>
-std::uint32_t train_tokens(const auto& expect_moved) {
-  static Trainer trainer;
-  attune::Rng rng(2);
-  trainer.initialize(attune::XavierUniform{}, rng);
-  const auto before = trainer.parameters().template layer<1>().weight;
-  static typename Model::Input x;
-  for (int step = 0; step < 12; ++step) {
-    fill(x, rng);
-    EXPECT_TRUE(trainer.step(x, step % 2, {.learning_rate = 1e-2f, .weight_decay = 0}).ok());
-  }
-  expect_moved(before, trainer.parameters().template layer<1>().weight);
-  return attune::hash_bits(trainer.parameters());
-}
-template <class Model>
-void expect_same_tokens_in_every_plan(const auto& expect_moved) {
-  using attune::Trainer, attune::CrossEntropy, attune::AdamW, attune::UpdateInBackward;
-  const std::uint32_t plain = train_tokens<Trainer<Model, CrossEntropy<>>, Model>(expect_moved);
-  EXPECT_EQ((train_tokens<Trainer<Model, CrossEntropy<>, AdamW, 1, UpdateInBackward>, Model>(expect_moved)),
-            plain);
-}
 
 template <class Model>
 inline typename Model::Parameters constant_tokens;

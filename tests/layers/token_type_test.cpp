@@ -1,10 +1,9 @@
-// A row added to every token: values, gradients, in a model with plans, from flash, on a stream.
+// A row added to every token: values, gradients, and constants.
 #include <attune/layers/token_type.hpp>
 
 #include "check.hpp"
 #include "layers/token_models.hpp"
 #include "problem.hpp"
-#include "stream_cases.hpp"
 
 namespace {
 
@@ -43,29 +42,6 @@ TEST(TokenType, has_right_gradients) {
   EXPECT_TRUE(check.ok()) << check.tensor;
 }
 
-TEST(TokenType, trains_to_the_same_bits_in_every_plan) {
-  check::expect_same_tokens_in_every_plan<Small>([](const auto& before, const auto& after) {
-    for (int j = 0; j < 4; ++j) {
-      EXPECT_NE(after(1, j), before(1, j));
-      EXPECT_EQ(after(0, j), before(0, j));
-      EXPECT_EQ(after(2, j), before(2, j));
-    }
-  });
-}
-
 TEST(TokenType, can_be_constant_next_to_a_trained_head) {
   check::expect_constant_tokens_beside_a_trained_head<Small>();
-}
-
-TEST(TokenType, streams) {
-  using Streamed = Sequential<Linear<LinearShape{4, 2, 4}>, Type>;
-  Rng rng(7);
-  static Streamed::Parameters parameters;
-  check::fill_set(parameters, rng);
-  static Streamed::Input x;
-  check::fill(x, rng);
-  static Streamed::Output y;
-  static Streamed::InferenceScratch scratch;
-  infer<Streamed>(parameters, x, y, scratch);
-  check::expect_stream<Streamed, CacheShape{.capacity = 4}, 3>(parameters, x, y);
 }

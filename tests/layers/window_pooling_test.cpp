@@ -1,5 +1,5 @@
-// MaxPool1d and MaxPool2d, and places outside of the sequence: values, derivatives, equal maxima, padding
-// that is left out, and plans of training.
+// MaxPool1d and MaxPool2d, and places outside of the sequence: values, derivatives, equal maxima, and
+// padding that is left out.
 #include <attune/layers/window_pooling.hpp>
 
 #include <attune/attention/mask.hpp>
@@ -7,7 +7,6 @@
 
 #include "check.hpp"
 #include "gradient_suite.hpp"
-#include "layers/every_plan.hpp"
 #include "problem.hpp"
 
 namespace {
@@ -100,11 +99,6 @@ TEST(WindowPooling, keeps_a_nan) {
   a.forward();
   EXPECT_TRUE(check::is_nan(a.y(0, 0)) && check::is_nan(a.y(1, 0)));
   EXPECT_EQ(a.y(2, 0), 4.0f);
-}
-
-TEST(WindowPooling, trains_to_the_same_bits_in_every_plan) {
-  check::expect_same_bits_in_every_plan<MaxPool1d<kWindows>>();
-  check::expect_same_bits_in_every_plan<AvgPool2d<kImage>>();
 }
 
 TEST(WindowPooling, takes_no_byte) {

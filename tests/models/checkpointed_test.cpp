@@ -1,18 +1,14 @@
-// A layer whose tape is computed once more in backward has the bits of the layer.
+// A layer whose tape is computed once more in backward: its derivatives and its memory.
 #include <attune/models/checkpointed.hpp>
 
 #include <attune/layers/embedding.hpp>
-#include <attune/layers/pooling.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/repeat.hpp>
-#include <attune/models/residual.hpp>
 #include <attune/models/sequential.hpp>
-#include <attune/training/lockstep.hpp>
 #include <attune/training/trainer.hpp>
 
 #include "check.hpp"
 #include "gradient_suite.hpp"
-#include "training/batch_data.hpp"
 
 namespace {
 
@@ -31,9 +27,6 @@ using Words =
     attune::Sequential<attune::Embedding<attune::EmbeddingShape{.seq_len = 3, .vocabulary = 5, .d_model = 4}>,
                        Encoder<float>>;
 
-template <class Model, int batch, class Plan = attune::BySequence>
-using Trained = attune::Trainer<Model, attune::MeanSquaredError, attune::AdamW, batch, Plan>;
-
 }  // namespace
 
 TEST(Checkpointed, gradients_are_derivatives) {
@@ -42,43 +35,8 @@ TEST(Checkpointed, gradients_are_derivatives) {
   check::check_layer_gradients<Checkpointed<Encoder<double, 30>>>(-1, 1);
 }
 
-TEST(Checkpointed, trains_to_the_bits_of_the_layer) {
-  check::expect_same_training<Trained<Encoder<float>, 2>, Trained<Checkpointed<Encoder<float>>, 2>>();
-  check::expect_same_training<Trained<Encoder<float>, 2>, Trained<Checkpointed<Encoder<float>>, 2>>(
-      attune::CausalMask{});
-  using Three = attune::Repeat<3, Encoder<float>>;
-  check::expect_same_training<Trained<Three, 2>,
-                              Trained<attune::Repeat<3, Checkpointed<Encoder<float>>>, 2>>();
-  check::expect_same_training<Trained<Three, 2>, Trained<Checkpointed<Three>, 2>>();
-  check::expect_same_training<Trained<Words, 2>, Trained<Checkpointed<Words>, 2>>();
-}
-
-TEST(Checkpointed, runs_layers_derived_from_an_encoder_layer_unchanged) {
-  using Around = attune::Residual<Encoder<float>>;
-  check::expect_same_training<Trained<Around, 2>, Trained<Checkpointed<Around>, 2>>();
-}
-
-TEST(Checkpointed, drops_the_same_elements_as_the_layer) {
-  using Three = attune::Repeat<3, Encoder<float, 30>>;
-  check::expect_same_training<Trained<Three, 2>,
-                              Trained<attune::Repeat<3, Checkpointed<Encoder<float, 30>>>, 2>>();
-  check::expect_same_training<Trained<Three, 2>, Trained<Checkpointed<Three>, 2>>();
-  check::expect_same_training<Trained<Three, 2>, Trained<Checkpointed<Checkpointed<Three>>, 2>>();
-}
-
-TEST(Checkpointed, trains_to_the_same_bits_in_every_plan) {
-  using Layer = Attention<float>;
-  check::expect_same_training<Trained<Layer, 1>, Trained<Checkpointed<Layer>, 1, attune::UpdateInBackward>>();
-  check::expect_same_training<Trained<Layer, 5>, Trained<Checkpointed<Layer>, 5, attune::Lockstep>>();
-}
-
-TEST(Checkpointed, trains_to_the_same_bits_in_slices) {
-  using Model = attune::Repeat<2, Checkpointed<Encoder<float, 30>>>;
-  check::expect_bits_in_slices<Trained<Model, 2>, Model, 50>();
-}
-
 TEST(Checkpointed, refuses_the_ids_that_the_layer_refuses) {
-  static Trained<Checkpointed<Words>, 1> trainer;
+  static attune::Trainer<Checkpointed<Words>> trainer;
   trainer.initialize(attune::XavierUniform{}, attune::Rng{3});
   static Words::Input ids{1, 2, 5};
   static Words::Output y;

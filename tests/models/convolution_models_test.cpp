@@ -1,4 +1,4 @@
-// Convolutions over time in models: plans, slices, lengths, forms of weights, files.
+// Convolutions over time in models: derivatives, forms of weights, files.
 #include <attune/attune.hpp>
 
 #include "check.hpp"

@@ -49,15 +49,6 @@ using LastBlock = Sequential<attune::Frozen<Embed, kEmbed>, Encoder, Mean, Head>
 template <class Model>
 using Trainer = attune::Trainer<Model, attune::CrossEntropy<>>;
 
-// The body's embedding and encoder below a head.
-void load(Trainer<Everything>& trainer, const auto& body, const Head::Parameters& head) {
-  static Everything::Parameters parameters;
-  parameters.layer<0>() = body.template layer<0>();
-  parameters.layer<1>() = body.template layer<1>();
-  parameters.layer<3>() = head;
-  trainer.load(parameters);
-}
-
 }  // namespace
 
 TEST(Frozen, costs_no_gradient_no_moment_and_no_tape) {
@@ -71,24 +62,6 @@ TEST(Frozen, costs_no_gradient_no_moment_and_no_tape) {
   static_assert(last.tape == all.tape);
   EXPECT_LT(head.object(), last.object());
   EXPECT_LT(last.object(), all.object());
-}
-
-TEST(Frozen, trains_the_rest_as_if_nothing_else_moved) {
-  static Trainer<HeadOnly> head_only;
-  static Trainer<Everything> everything;
-  attune::Rng rng(2);
-  head_only.initialize(attune::XavierUniform{}, rng);
-  load(everything, kBackbone, head_only.parameters().layer<1>());
-  Everything::Input x;
-  check::fill(x, rng);
-  const int target[] = {1};
-  const float before = head_only.step(x, target, {.learning_rate = 0.1f}).loss;
-  EXPECT_EQ(before, everything.step(x, target, {.learning_rate = 0.1f}).loss);
-  // The first step moves the head alike; then everything's backbone has moved, too.
-  EXPECT_TRUE(check::same_bits(head_only.parameters().layer<1>(), everything.parameters().layer<3>()));
-  const float after = head_only.step(x, target, {.learning_rate = 0.1f}).loss;
-  EXPECT_LT(after, before);
-  EXPECT_LT(everything.step(x, target, {.learning_rate = 0.1f}).loss, after);
 }
 
 namespace {
@@ -252,24 +225,6 @@ TEST(BiasesAndNorms, learn) {
   Tuned::forward(tuned.parameters(), x, y, scratch);
   EXPECT_EQ(tuned.predict(x, predicted), attune::Status::kOk);
   EXPECT_TRUE(check::same_bits(y, predicted));
-}
-
-TEST(BiasesAndNorms, of_a_part_combine_with_fully_trained_layers) {
-  using Body = Sequential<Embed, Encoder>;
-  static constexpr Body::Parameters kBody = constants<Body::Parameters>();
-  using Model = Sequential<attune::BiasesAndNorms<Body, kBody>, Mean, Head>;
-  static Trainer<Model> trainer;
-  static Trainer<Everything> everything;
-  attune::Rng rng(4);
-  trainer.initialize(attune::XavierUniform{}, rng);
-  load(everything, kBody, trainer.parameters().layer<2>());
-  Everything::Input x;
-  check::fill(x, rng);
-  const int target[] = {1};
-  EXPECT_EQ(trainer.accumulate(x, target), attune::Status::kOk);
-  EXPECT_EQ(everything.accumulate(x, target), attune::Status::kOk);
-  expect_same_where_trained(trainer.gradients().layer<0>().layer<1>(), everything.gradients().layer<1>());
-  EXPECT_TRUE(check::same_bits(trainer.gradients().layer<2>(), everything.gradients().layer<3>()));
 }
 
 TEST(BiasesAndNorms, without_biases_are_the_norms) {

@@ -1,5 +1,5 @@
 // A sequence of n tokens that attends to a memory of m, by two SequenceLengths: the bits that it has with
-// padding and masks, in DecoderLayer and in cross-attention alone.
+// padding and masks, around the edges of blocks and in cross-attention alone.
 #include <cstring>
 
 #include <attune/attention/sequence_length.hpp>
@@ -12,7 +12,7 @@ namespace {
 
 using check::expect_same_and_zeros_behind, check::fill_behind, check::of_length;
 
-constexpr int kTokens = 5, kMemory = 7, kWidth = 8;
+constexpr int kMemory = 7;
 
 template <class Layer>
 struct Pass {
@@ -28,10 +28,6 @@ struct Pass {
     gradients = {};
     const auto forget = [](auto& room) { std::memset(static_cast<void*>(&room), 0xFF, sizeof room); };  // NaN
     forget(tape), forget(scratch), forget(inference), forget(d_memory);
-    if constexpr (attune::detail::kDropsIn<typename Layer::Tape>) {
-      attune::Rng seeds(3);
-      attune::draw_seeds(tape, seeds);
-    }
     attune::infer<Layer>(parameters, x, memory, inferred, inference, mask, memory_mask);
     attune::forward<Layer>(parameters, x, memory, y, tape, scratch, mask, memory_mask);
     attune::backward<Layer>(parameters, x, memory, tape, dy, dx, d_memory, gradients, scratch, mask,
@@ -39,59 +35,7 @@ struct Pass {
   }
 };
 
-template <attune::DecoderLayerShape shape>
-void expect_bits_of_padding() {
-  using Layer = attune::DecoderLayer<shape>;
-  static Pass<Layer> padded, own;
-  static typename Layer::Parameters parameters;
-  attune::Rng rng(1);
-  check::fill_set(parameters, rng);
-  for (int tokens = 1; tokens <= shape.attention.seq_len; ++tokens) {
-    for (int memory = 1; memory <= shape.memory_len; ++memory) {
-      check::fill(padded.x, rng), check::fill(padded.memory, rng), check::fill(padded.dy, rng);
-      own.x = padded.x, own.memory = padded.memory, own.dy = padded.dy;
-      fill_behind(padded.dy, tokens, 0.0f);
-      fill_behind(own.x, tokens, check::kNan<float>), fill_behind(own.dy, tokens, check::kNan<float>);
-      fill_behind(own.memory, memory, check::kNan<float>);
-      padded.pass(parameters,
-                  attune::CausalMask{} && of_length<attune::KeyPaddingMask<shape.attention.seq_len>>(tokens),
-                  of_length<attune::KeyPaddingMask<shape.memory_len>>(memory));
-      own.pass(parameters,
-               attune::CausalMask{} && of_length<attune::SequenceLength<shape.attention.seq_len>>(tokens),
-               of_length<attune::SequenceLength<shape.memory_len>>(memory));
-      EXPECT_TRUE(check::same_bits(own.gradients, padded.gradients));
-      expect_same_and_zeros_behind(own.inferred, padded.inferred, tokens);
-      expect_same_and_zeros_behind(own.y, padded.y, tokens);
-      expect_same_and_zeros_behind(own.dx, padded.dx, tokens);
-      expect_same_and_zeros_behind(own.d_memory, padded.d_memory, memory);
-    }
-  }
-}
-
 }  // namespace
-
-TEST(MemoryLength, of_a_decoder_layer_has_the_bits_of_padding) {
-  expect_bits_of_padding<attune::DecoderLayerShape{
-      .attention = {.seq_len = kTokens, .d_model = kWidth, .num_heads = 2, .dropout = 0.25},
-      .d_ff = 12,
-      .memory_len = kMemory}>();
-}
-
-TEST(MemoryLength, has_the_bits_of_padding_with_recomputed_weights) {
-  // As many tokens in both: neither is taken for the other.
-  expect_bits_of_padding<attune::DecoderLayerShape{
-      .attention = {.seq_len = kTokens,
-                    .d_model = kWidth,
-                    .num_heads = 4,
-                    .num_kv_heads = 2,
-                    .rotary_dim = 2,
-                    .keep_weights = false,
-                    .softcap = 5,
-                    .query_key_norm = attune::QueryKeyNorm::kRootMeanSquare},
-      .d_ff = 12,
-      .memory_len = kTokens,
-      .norm = attune::NormPlacement::kBefore}>();
-}
 
 TEST(MemoryLength, alone_leaves_all_tokens) {
   using Layer = attune::DecoderLayer<attune::DecoderLayerShape{

@@ -1,5 +1,4 @@
-// Two layers of one's own in all that the library's layers do: one in which tokens do not meet, and one in
-// which they do.
+// Two layers of one's own in models and files: one in which tokens do not meet, and one in which they do.
 #include <attune/attune.hpp>
 
 #include "check.hpp"
@@ -30,9 +29,9 @@ ATTUNE_TEST_IN_MODELS(OwnLayer, of_tokens_, OfPRelu)
 ATTUNE_TEST_BRIEFLY_IN_MODELS(OwnLayer, that_mixes_tokens_, OfConvolution)
 
 TEST(OwnLayer, has_names_and_shapes_in_pytorch) {
-  check::expect_tensors<attune::PyTorchModule<PRelu<kTokens, kWidth>, "own">>({{"own.slope", kWidth}});
+  check::expect_tensors<attune::PyTorchModule<PRelu<kTokens, kWidth>, "own">>("own.slope[6]");
   check::expect_tensors<attune::PyTorchModule<DepthwiseConvolution<kTokens, kWidth, 3>, "own">>(
-      {{"own.bias", kWidth}, {"own.weight", kWidth, 3}});
+      "own.bias[6] own.weight[6,3]");
 }
 
 TEST(OwnLayer, reads_the_filters_of_a_convolution_by_channels) {
@@ -58,7 +57,7 @@ TEST(OwnLayer, of_tokens_streams) {
   Streamed::Parameters parameters;
   attune::Rng rng(2);
   check::fill_set(parameters, rng);
-  const Streamed::Input& x = sequences<Model<OfPRelu>>().inputs[0];
+  const Streamed::Input& x = sequence<Model<OfPRelu>>().x;
   Streamed::Output whole;
   Streamed::forward(parameters, x, whole, inference);
   for (int i = 0; i < kTokens; ++i) {

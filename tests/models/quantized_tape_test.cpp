@@ -8,13 +8,11 @@
 #include <attune/layers/pooling.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/training/cross_entropy.hpp>
-#include <attune/training/lockstep.hpp>
 #include <attune/training/trainer.hpp>
 
 #include "check.hpp"
 #include "drawn_layer.hpp"
 #include "training/batch_data.hpp"
-#include "training/plan_check.hpp"
 
 namespace {
 
@@ -194,28 +192,6 @@ TEST(QuantizedTape, packs_the_tape_of_any_layer) {
   expect_rounded_backward<After::SelfAttention, TapePrecision::kInt8>();
   expect_rounded_backward<Before::Network, TapePrecision::kInt8>();
   expect_rounded_backward<Projection, TapePrecision::kBfloat16>();
-}
-
-TEST(QuantizedTape, trains_to_the_same_bits_in_every_plan) {
-  using Packed = QuantizedTape<Model>;
-  check::expect_same_training<Training<Packed, 1>, Training<Packed, 1, attune::UpdateInBackward>>();
-  using Words = QuantizedTape<attune::Tied<
-      attune::Embedding<attune::EmbeddingShape{.seq_len = kTokens, .vocabulary = 5, .d_model = kWidth}>,
-      attune::Repeat<2, attune::Residual<Llama>>>>;
-  if constexpr (!check::kQuickBuild) {
-    check::expect_same_training<Training<Words, 1>, Training<Words, 1, attune::UpdateInBackward>>();
-  } else {
-    check::leave_case();
-  }
-  if constexpr (check::kHasLanes) {
-    check::expect_same_training<Training<Packed, 5>, Training<Packed, 5, attune::Lockstep>>();
-  }
-}
-
-TEST(QuantizedTape, trains_to_the_same_bits_in_slices) {
-  using Packed = QuantizedTape<attune::Repeat<2, Before>>;
-  using Trainer = attune::Trainer<Packed, attune::MeanSquaredError, attune::AdamW, 2>;
-  check::expect_bits_in_slices<Trainer, Packed, 50>();
 }
 
 TEST(QuantizedTape, resumes_the_state_of_a_model_without) {

@@ -1,4 +1,4 @@
-// Models that run token by token: of a tied head, of fewer bits, adapted, trained on windows before, saved in
+// Models that run token by token: of fewer bits, adapted, trained on windows before, saved in
 // the middle of a stream.
 #include <attune/attune.hpp>
 
@@ -34,13 +34,6 @@ using Block = attune::EncoderLayerOf<
     attune::RmsNorm<kNorm>, attune::BranchOptions{.norm = attune::NormPlacement::kBefore}>;
 using Body = attune::Sequential<attune::Repeat<2, attune::Checkpointed<Block>>, attune::RmsNorm<kNorm>>;
 using Llama = attune::Tied<attune::Embedding<attune::EmbeddingShape{kLength, kVocabulary, kWidth}>, Body>;
-
-TEST(StreamedModels, a_llama_with_a_tied_head_has_the_bits_of_its_batch) {
-  static Llama::Parameters parameters;
-  attune::Rng rng(1);
-  attune::initialize(parameters, attune::XavierUniform{}, rng);
-  check::expect_stream_of_batch<Llama, CacheShape{.capacity = kLength}, 6>(parameters, ids_of(1));
-}
 
 // PyTorch's layers, some with norms after.
 constexpr attune::EncoderLayerShape kPlain{

@@ -69,29 +69,6 @@ static_assert(std::is_same_v<Llama<float>::WithScalar<double>, Llama<double>>);
 
 }  // namespace
 
-TEST(Tied, is_its_parts_by_hand) {
-  auto& a = cleared_pass<float>();
-  attune::Rng rng(3);
-  check::fill_set(a.parameters, rng);
-  a.run();
-  EXPECT_EQ(Llama<float>::forward(a.parameters, kIds, a.inferred, a.inference), Status::kOk);
-  EXPECT_TRUE(check::same_bits(a.y, a.inferred));
-  Embed<float>::Output tokens, hidden;
-  static Body<float>::InferenceScratch scratch;
-  EXPECT_EQ(Embed<float>::forward(a.parameters.embedding, kIds, tokens), Status::kOk);
-  Body<float>::forward(a.parameters.body, tokens, hidden, scratch);
-  for (int i = 0; i < kTokens; ++i) {
-    for (int word = 0; word < kVocabulary; ++word) {
-      double logit = 0;
-      for (int d = 0; d < kWidth; ++d) {
-        logit +=
-            static_cast<double>(hidden(i, d)) * static_cast<double>(a.parameters.embedding.weight(word, d));
-      }
-      EXPECT_NEAR(static_cast<double>(a.y(i, word)), logit, 1e-5);
-    }
-  }
-}
-
 TEST(Tied, the_gradient_of_the_table_is_that_of_both_uses) {
   auto& a = cleared_pass<double>();
   attune::Rng rng(4);
@@ -203,17 +180,4 @@ TEST(Tied, tokens_that_padding_hides_have_no_influence) {
         for (int i = 0; i < one.size; ++i) EXPECT_EQ(one.values[i], other.values[i]);
       },
       first, second);
-}
-
-TEST(Tied, in_slices_has_the_bits_of_one_go) {
-  using Trainer = attune::Trainer<Llama<float>, attune::CrossEntropy<>>;
-  static Trainer at_once, in_slices;
-  for (Trainer* trainer : {&at_once, &in_slices}) trainer->initialize(attune::Normal{}, attune::Rng{5});
-  const std::array<int, kTokens> targets{0, 6, 3, 2, 5, 1};
-  EXPECT_EQ(at_once.accumulate(kIds, targets), Status::kOk);
-  auto pass = in_slices.accumulate_in_slices<500>(kIds, targets);
-  while (pass.advance()) {
-  }
-  EXPECT_EQ(pass.result().status, Status::kOk);
-  EXPECT_TRUE(check::same_bits(in_slices.gradients(), at_once.gradients()));
 }

@@ -84,44 +84,6 @@ Trainer first_trainer, second_trainer;
 
 }  // namespace
 
-TEST(TokenModel, is_its_layers_by_hand) {
-  using R = Rest<float>;
-  using TwoParts = Sequential<Embed<float>, R>;
-  static TwoParts::Parameters parameters, gradients, expected_gradients;
-  static TwoParts::Tape tape;
-  static TwoParts::Scratch scratch;
-  static TwoParts::InferenceScratch inference;
-  static R::Tape rest_tape;
-  static R::Scratch rest_scratch;
-  attune::Rng rng(1);
-  check::fill_set(parameters, rng);
-  attune::set_zero(gradients);
-  attune::set_zero(expected_gradients);
-  const TwoParts::Input ids{3, 0, 5, 3, 2, 1, 4, 0};
-  attune::KeyPaddingMask<kSeqLen> mask;
-  EXPECT_EQ(mask.set_length(6), Status::kOk);
-  TwoParts::Output inferred, trained, expected, dy;
-  check::fill(dy, rng);
-  EXPECT_EQ(attune::infer<TwoParts>(parameters, ids, inferred, inference, mask), Status::kOk);
-  EXPECT_EQ(attune::forward<TwoParts>(parameters, ids, trained, tape, scratch, mask), Status::kOk);
-  TwoParts::backward(parameters, ids, tape, dy, attune::NoGradient{}, gradients, scratch);
-
-  const Embed<float>::Parameters& table = parameters.layer<0>();
-  Embed<float>::Output tokens, d_tokens;
-  Embed<float>::Tape none;
-  Embed<float>::Scratch no_scratch;
-  EXPECT_EQ(Embed<float>::forward(table, ids, tokens), Status::kOk);
-  attune::forward<R>(parameters.layer<1>(), tokens, expected, rest_tape, rest_scratch, mask);
-  R::backward(parameters.layer<1>(), tokens, rest_tape, dy, d_tokens, expected_gradients.layer<1>(),
-              rest_scratch);
-  Embed<float>::backward(table, ids, none, d_tokens, attune::NoGradient{}, expected_gradients.layer<0>(),
-                         no_scratch);
-
-  EXPECT_TRUE(check::same_bits(expected, inferred));
-  EXPECT_TRUE(check::same_bits(expected, trained));
-  EXPECT_TRUE(check::same_bits(expected_gradients, gradients));
-}
-
 TEST(TokenModel, gradients_are_derivatives) {
   using Double = Model<double>;
   static Double::Parameters parameters, gradients;
@@ -142,28 +104,14 @@ TEST(TokenModel, gradients_are_derivatives) {
   EXPECT_GT(check::expect_set_gradients(loss, parameters, gradients), 0.1);
 }
 
-TEST(TokenModel, steps_accumulates_and_predicts_from_ids) {
-  Trainer &stepped = first_trainer, &accumulated = second_trainer;
-  stepped.initialize(attune::LinearDefault{}, attune::Rng{1});
-  accumulated.initialize(attune::LinearDefault{}, attune::Rng{1});
-  attune::Rng rng(3);
-  for (int step = 0; step < 3; ++step) {
-    const Batch batch(rng);
-    for (std::size_t b = 0; b < kBatch; ++b) {
-      EXPECT_EQ(accumulated.accumulate(batch.sequence(b), {{batch.targets[b]}}), Status::kOk);
-    }
-    const auto together = stepped.step(batch.ids, batch.targets, {.learning_rate = 0.01f});
-    const auto per_sequence = accumulated.update({.learning_rate = 0.01f});
-    EXPECT_TRUE(together.ok() && per_sequence.ok());
-    EXPECT_EQ(together.loss, per_sequence.loss);
-  }
-  EXPECT_TRUE(check::same_bits(stepped.parameters(), accumulated.parameters()));
-
+TEST(TokenModel, predicts_from_ids) {
+  Trainer& trainer = first_trainer;
+  trainer.initialize(attune::LinearDefault{}, attune::Rng{1});
   static M::InferenceScratch scratch;
   M::Output predicted, inferred;
   const M::Input ids{0, 1, 2, 3, 4, 5, 0, 1};
-  EXPECT_EQ(stepped.predict(ids, predicted, attune::CausalMask{}), Status::kOk);
-  EXPECT_EQ(attune::infer<M>(stepped.parameters(), ids, inferred, scratch, attune::CausalMask{}),
+  EXPECT_EQ(trainer.predict(ids, predicted, attune::CausalMask{}), Status::kOk);
+  EXPECT_EQ(attune::infer<M>(trainer.parameters(), ids, inferred, scratch, attune::CausalMask{}),
             Status::kOk);
   EXPECT_TRUE(check::same_bits(predicted, inferred));
 }

@@ -1,24 +1,15 @@
 // A sequence of n tokens through a model of up to kTokens, by SequenceLength: the bits that it has with
-// padding and a mask, and the work of n tokens.
+// padding and a mask around the edges of blocks, and the work of n tokens.
 #include <attune/attention/sequence_length.hpp>
 
 #include <cstring>
 
 #include <attune/execution/inference_in_slices.hpp>
-#include <attune/layers/activation.hpp>
-#include <attune/layers/embedding.hpp>
 #include <attune/layers/pooling.hpp>
-#include <attune/layers/positions.hpp>
-#include <attune/layers/softmax.hpp>
-#include <attune/models/checkpointed.hpp>
 #include <attune/models/encoder_layer.hpp>
-#include <attune/models/repeat.hpp>
-#include <attune/models/residual.hpp>
 #include <attune/models/sequential.hpp>
-#include <attune/models/tied.hpp>
 #include <attune/training/cross_entropy.hpp>
 #include <attune/training/trainer.hpp>
-#include <attune/training/update_in_backward.hpp>
 
 #include "check.hpp"
 #include "lengths.hpp"
@@ -36,56 +27,6 @@ using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{
     .attention = {.seq_len = kTokens, .d_model = kWidth, .num_heads = 2},
     .d_ff = 12,
     .norm = attune::NormPlacement::kBefore}>;
-using Pooled = attune::Sequential<attune::Linear<attune::LinearShape{kTokens, 5, kWidth}>,
-                                  attune::SinusoidalPositions<attune::PositionShape{kTokens, kWidth}>,
-                                  attune::Repeat<2, attune::Checkpointed<Encoder>>,
-                                  attune::Pooling<attune::PoolingShape{kTokens, kWidth}>,
-                                  attune::Linear<attune::LinearShape{1, kWidth, kClasses}>>;
-
-// An answer for every token, of ids, with dropout and shared keys.
-constexpr attune::AttentionShape kGrouped{.seq_len = kTokens,
-                                          .d_model = kWidth,
-                                          .num_heads = 4,
-                                          .num_kv_heads = 2,
-                                          .rotary_dim = 2,
-                                          .dropout = 0.25,
-                                          .softcap = 5};
-using Tagger = attune::Sequential<
-    attune::Embedding<attune::EmbeddingShape{.seq_len = kTokens, .vocabulary = 7, .d_model = kWidth}>,
-    attune::LearnedPositions<attune::PositionShape{kTokens, kWidth}>,
-    attune::EncoderLayerOf<
-        attune::MultiHeadAttention<kGrouped>, attune::SwiGlu<attune::FeedForwardShape{kTokens, kWidth, 12}>,
-        attune::RmsNorm<attune::NormShape{kTokens, kWidth}>, attune::BranchOptions{.dropout = 0.25}>,
-    attune::Residual<attune::Gelu<kTokens, kWidth>>,
-    attune::Linear<attune::LinearShape{kTokens, kWidth, kClasses}>, attune::LogSoftmax<kTokens, kClasses>>;
-
-// Ids to logits with one table for both, queries and keys normalized and scaled each.
-constexpr attune::AttentionShape kNormalized{.seq_len = kTokens,
-                                             .d_model = kWidth,
-                                             .num_heads = 4,
-                                             .num_kv_heads = 2,
-                                             .scaling = attune::Scaling::kInverseFourthRootDkEach,
-                                             .query_key_norm = attune::QueryKeyNorm::kLayerNorm};
-using TiedTagger = attune::Tied<attune::Embedding<attune::EmbeddingShape{kTokens, 7, kWidth}>,
-                                attune::Sequential<attune::MultiHeadAttention<kNormalized>,
-                                                   attune::RmsNorm<attune::NormShape{kTokens, kWidth}>>>;
-
-// Weights that are computed once more, in a group and alone.
-constexpr attune::AttentionShape recomputing(int num_kv_heads, bool causal_bias) {
-  return {.seq_len = kTokens,
-          .d_model = kWidth,
-          .num_heads = 2,
-          .num_kv_heads = num_kv_heads,
-          .dropout = 0.25,
-          .keep_weights = false,
-          .alibi = causal_bias,
-          .softcap = 5};
-}
-using Recomputing = attune::Sequential<attune::Linear<attune::LinearShape{kTokens, 5, kWidth}>,
-                                       attune::MultiHeadAttention<recomputing(1, false)>,
-                                       attune::MultiHeadAttention<recomputing(2, true)>,
-                                       attune::Linear<attune::LinearShape{kTokens, kWidth, kClasses}>>;
-
 template <class Model>
 using Trainer = attune::Trainer<Model, attune::CrossEntropy<>, attune::AdamW, 2>;
 
@@ -113,7 +54,7 @@ struct Pair {
 };
 
 // Three steps of batches whose second sequence has `length` tokens, and a prediction.
-template <class Model, class Mask = Length>
+template <class Model>
 void expect_bits_of_padding(Pair<Model>& both, int length) {
   both.start();
   attune::Rng lengths(static_cast<std::uint64_t>(length));
@@ -122,7 +63,7 @@ void expect_bits_of_padding(Pair<Model>& both, int length) {
       attune::Rng one(step), other(step);
       const Example<Model> clean(n, one, Behind::kPadding), dirty(n, other, Behind::kGarbage);
       const auto expected = both.padded.accumulate(clean.x, clean.target, of_length<Padding>(n));
-      const auto added = both.trainer.accumulate(dirty.x, dirty.target, of_length<Mask>(n));
+      const auto added = both.trainer.accumulate(dirty.x, dirty.target, of_length<Length>(n));
       EXPECT_TRUE(expected.ok() && added.ok());
       EXPECT_TRUE(check::same_bits(expected.loss, added.loss));
       EXPECT_TRUE(check::same_bits(both.padded.gradients(), both.trainer.gradients()));
@@ -135,92 +76,10 @@ void expect_bits_of_padding(Pair<Model>& both, int length) {
   const Example<Model> clean(length, one, Behind::kPadding), dirty(length, other, Behind::kGarbage);
   static typename Model::Output expected, y;
   EXPECT_EQ(both.padded.predict(clean.x, expected, of_length<Padding>(length)), attune::Status::kOk);
-  EXPECT_EQ(both.trainer.predict(dirty.x, y, of_length<Mask>(length)), attune::Status::kOk);
+  EXPECT_EQ(both.trainer.predict(dirty.x, y, of_length<Length>(length)), attune::Status::kOk);
   expect_same_and_zeros_behind(y, expected, length);  // of a model that pools the one row
 }
-template <class Model>
-void expect_bits_of_padding_at_every_length() {
-  static_assert(attune::detail::kTakesLength<Model>);
-  static Pair<Model> both;
-  for (int length = 1; length <= kTokens; ++length) expect_bits_of_padding(both, length);
-}
-
 }  // namespace
-
-TEST(TrueLength, has_the_bits_of_padding_in_a_model_that_pools) {
-  expect_bits_of_padding_at_every_length<Pooled>();
-}
-
-#if !ATTUNE_TEST_QUICK
-TEST(TrueLength, has_the_bits_of_padding_in_a_model_that_answers_for_every_token) {
-  expect_bits_of_padding_at_every_length<Tagger>();
-}
-#endif
-
-TEST(TrueLength, has_the_bits_of_padding_in_a_tied_model_with_normalized_queries_and_keys) {
-  expect_bits_of_padding_at_every_length<TiedTagger>();
-}
-
-TEST(TrueLength, has_the_bits_of_padding_with_recomputed_weights) {
-  expect_bits_of_padding_at_every_length<Recomputing>();
-}
-
-namespace {
-
-template <class Model>
-void expect_updates_of_padding() {
-  static_assert(attune::detail::kTakesLength<Model>);
-  using Updating = attune::Trainer<Model, attune::CrossEntropy<>, attune::AdamW, 1, attune::UpdateInBackward>;
-  static Updating padded, own;
-  padded.initialize(attune::XavierUniform{}, attune::Rng{42});
-  own.initialize(attune::XavierUniform{}, attune::Rng{42});
-  for (int length = 1; length <= kTokens; ++length) {
-    for (const Behind behind :
-         {Behind::kGarbage, Behind::kPadding}) {  // ids behind, too, are those of tokens or none
-      attune::Rng one(1), other(1);
-      const Example<Model> clean(length, one, Behind::kPadding), dirty(length, other, behind);
-      const typename Updating::Options options{.learning_rate = 0.01f};
-      const auto expected =
-          padded.step(clean.x, clean.target, options, attune::NoClipping{}, of_length<Padding>(length));
-      const auto step =
-          own.step(dirty.x, dirty.target, options, attune::NoClipping{}, of_length<Length>(length));
-      EXPECT_TRUE(expected.ok() && step.ok());
-      EXPECT_TRUE(check::same_bits(expected.loss, step.loss));
-      EXPECT_TRUE(check::same_bits(padded.parameters(), own.parameters()));
-    }
-  }
-}
-
-}  // namespace
-
-TEST(TrueLength, has_the_bits_of_padding_where_backward_updates) {
-  using Model = attune::Sequential<
-      attune::Embedding<attune::EmbeddingShape{.seq_len = kTokens, .vocabulary = 7, .d_model = kWidth}>,
-      attune::LearnedPositions<attune::PositionShape{kTokens, kWidth}>, Encoder,
-      attune::MultiHeadAttention<recomputing(1, false)>,
-      attune::Linear<attune::LinearShape{kTokens, kWidth, kClasses}>>;
-  if constexpr (!check::kQuickBuild) {
-    expect_updates_of_padding<Model>();
-  } else {
-    check::leave_case();
-  }
-  expect_updates_of_padding<TiedTagger>();  // whose table is updated behind both uses
-}
-
-TEST(TrueLength, has_the_bits_of_padding_in_slices) {
-  static Pair<Pooled> both;
-  for (int length = 1; length <= kTokens; ++length) {
-    both.start();
-    attune::Rng one(1), other(1);
-    const Example<Pooled> clean(length, one, Behind::kPadding), dirty(length, other, Behind::kGarbage);
-    EXPECT_TRUE(both.padded.accumulate(clean.x, clean.target, of_length<Padding>(length)).ok());
-    auto pass = both.trainer.accumulate_in_slices<100>(dirty.x, dirty.target, of_length<Length>(length));
-    while (pass.advance()) {
-    }
-    EXPECT_TRUE(pass.result().ok());
-    EXPECT_TRUE(check::same_bits(both.padded.gradients(), both.trainer.gradients()));
-  }
-}
 
 TEST(TrueLength, predicts_in_slices_with_another_mask_and_zeros_beyond_it) {
   using Model = attune::Sequential<attune::Linear<attune::LinearShape{kTokens, 5, kWidth}>, Encoder,
@@ -363,7 +222,7 @@ TEST(TrueLength, computes_no_token_beyond_it) {
   trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
   for (const int length : {1, 4, 5, kTokens}) {
     attune::Rng rng(1);
-    const Example<Pooled> example(length, rng, Behind::kGarbage);
+    const Example<With<Counting>> example(length, rng, Behind::kGarbage);
     int queries = 0;
     Counting::features = 0;
     const auto mask = Counter{&queries} && of_length<Length>(length);

@@ -19,7 +19,7 @@ BUILD = ROOT / "build/quick"
 COMPOSITIONS = """
 attention/recomputed_attention
 host/distributed_layers host/distributed_trainer host/parallel_layers host/parallel_trainer
-models/adapted models/adapted_layers models/adapted_plans models/branch_memory models/checkpointed models/convolution_models
+models/adapted models/branch_memory models/checkpointed models/convolution_models
 models/encoder_decoder models/frozen models/layer_gradients models/masked_padding models/memory_length models/own_layer
 models/quantized_tape models/streamed_models models/transformer_gradients models/true_length
 training/int8_masks training/lockstep training/lockstep_length_host training/memory_table_host training/moment_sets

@@ -235,6 +235,7 @@ def full(usable):
         Suite("the same bits on the host, whatever the compiler", "tests/reproducibility/run host", "build gcc clang"),
         Suite("the same bits on 64-bit Arm", "tests/reproducibility/run aarch64", "build gcc aarch64"),
         aarch64("unit tests of kernels on 64-bit Arm", "max", "attune_kernels_tests"),
+        host_tests("all models of the zoo, in every way", "quick", "attune_whole_tests", "--every"),
         Suite("golden hashes of the zoo on the host", "tests/zoo/golden", "build clang"),
         *images_by_clang("clang++-14"),
         # The steps of the example below tell of the other boards.

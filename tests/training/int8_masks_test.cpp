@@ -36,7 +36,6 @@ using ModelOf = Sequential<MultiHeadAttention<AttentionShape{.seq_len = kTokens,
 using Keeping = ModelOf<2, 4, true>;
 // Sums over a block of eight queries are integers only with at least 32 features.
 using Recomputing = ModelOf<1, 32, false>;
-using WithoutGradients = Int8TrainingWith<detail::NoGradientsKept<1>>;
 
 // Hides what `Mask` hides, and does not tell that the last keys are hidden: attention skips none.
 template <class Mask>
@@ -56,9 +55,9 @@ struct WithoutEnd {
 };
 
 // The parameters after two steps behind a mask.
-template <class Model, class Plan = Int8Training, class Mask>
+template <class Model, class Mask>
 std::uint32_t trained(const Mask& mask) {
-  auto& trainer = check::fresh<0, Trainer<Model, CrossEntropy<>, AdamW, 1, Plan>>();
+  auto& trainer = check::fresh<0, Trainer<Model, CrossEntropy<>, AdamW, 1, Int8Training>>();
   Rng rng(5);
   for (int step = 0; step < 2; ++step) {
     static typename Model::Input x;
@@ -81,17 +80,17 @@ SequenceLength<kTokens> length_of(int length) {
 }
 
 // One number of the parameters behind masks around every edge of a block.
-template <class Model, class Plan = Int8Training>
+template <class Model>
 std::uint32_t trained_behind_masks() {
   std::uint32_t hash = 0;
   const auto add = [&hash](std::uint32_t parameters) { hash = hash * 16777619u ^ parameters; };
   for (const int edge : kEdges) {
-    add(trained<Model, Plan>(CausalMask{edge - 8}));
-    add(trained<Model, Plan>(padding_from(edge)));
+    add(trained<Model>(CausalMask{edge - 8}));
+    add(trained<Model>(padding_from(edge)));
     if constexpr (!check::kQuickBuild) {
-      add(trained<Model, Plan>(length_of(edge)));
-      add(trained<Model, Plan>(CausalMask{} && padding_from(edge)));
-      add(trained<Model, Plan>(SlidingWindowMask{.left = edge - 1, .right = 0}));
+      add(trained<Model>(length_of(edge)));
+      add(trained<Model>(CausalMask{} && padding_from(edge)));
+      add(trained<Model>(SlidingWindowMask{.left = edge - 1, .right = 0}));
     }
   }
   return hash;
@@ -100,11 +99,6 @@ std::uint32_t trained_behind_masks() {
 template <class Model, class Mask>
 void expect_same_without_end(const Mask& mask, int edge) {
   EXPECT_EQ(trained<Model>(mask), trained<Model>(WithoutEnd<Mask>{mask})) << edge;
-}
-
-template <class Model>
-void expect_one_result_in_every_plan() {
-  EXPECT_EQ(trained_behind_masks<Model>(), (trained_behind_masks<Model, WithoutGradients>()));
 }
 
 }  // namespace
@@ -132,15 +126,6 @@ TEST(Int8Masks, of_padding_have_the_bits_of_a_length) {
     }
   }
 }
-
-#if !ATTUNE_TEST_QUICK
-TEST(Int8Masks, have_the_same_bits_with_updates_in_backward) {
-  expect_one_result_in_every_plan<Keeping>();
-  expect_one_result_in_every_plan<Recomputing>();
-  expect_one_result_in_every_plan<QuantizedTape<Keeping>>();
-  expect_one_result_in_every_plan<QuantizedTape<Recomputing>>();
-}
-#endif
 
 TEST(Int8Masks, have_the_same_bits_on_all_targets) {
   if constexpr (check::kQuickBuild) {

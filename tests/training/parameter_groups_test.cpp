@@ -16,11 +16,8 @@ using attune::TensorKind;
 using Model = attune::Sequential<attune::Linear<attune::LinearShape{2, 3, 4}>,
                                  attune::LayerNorm<attune::NormShape{.rows = 2, .d_model = 4}>,
                                  attune::Linear<attune::LinearShape{2, 4, 3}>>;
-using Linears = attune::Sequential<attune::Linear<attune::LinearShape{2, 3, 4}>,
-                                   attune::Linear<attune::LinearShape{2, 4, 3}>>;
-
-template <class M, class Optimizer, class Plan = attune::BySequence>
-using TrainerOf = attune::Trainer<M, attune::MeanSquaredError, Optimizer, 1, Plan>;
+template <class M, class Optimizer>
+using TrainerOf = attune::Trainer<M, attune::MeanSquaredError, Optimizer>;
 
 template <class Trainer>
 void train(Trainer& trainer, const typename Trainer::Options& options, int steps = 3) {
@@ -80,17 +77,6 @@ TEST(ParameterGroups, of_one_option_are_the_optimizer) {
   train(grouped, {.weights = {.learning_rate = 0.01f}});
   train(plain, {.learning_rate = 0.01f});
   EXPECT_TRUE(check::same_bits(grouped.parameters(), plain.parameters()));
-}
-
-TEST(ParameterGroups, work_with_updates_in_backward) {
-  using Optimizer = ParameterGroups<attune::AdamW>;
-  static TrainerOf<Linears, Optimizer, attune::UpdateInBackward> in_backward;
-  static TrainerOf<Linears, Optimizer> streaming;
-  const Optimizer::Options options{.weights = {.learning_rate = 0.01f, .weight_decay = 0.3f},
-                                   .biases = {.learning_rate = 0.05f, .weight_decay = 0}};
-  train(in_backward, options);
-  train(streaming, options);
-  EXPECT_TRUE(check::same_bits(in_backward.parameters(), streaming.parameters()));
 }
 
 TEST(ParameterGroups, without_decay_leave_untouched_biases_alone) {

@@ -142,10 +142,7 @@ TEST(Weights, of_every_form_give_the_same_in_networks_and_norms) {
   expect_the_same_of_every_form<attune::RmsNorm<attune::NormShape{5, 6}>>();
 }
 
-TEST(Weights, of_every_form_give_the_same_in_models) {
-  expect_the_same_of_every_form<attune::EncoderLayer<kEncoder>>();
-  expect_the_same_of_every_form<Model>();
-}
+TEST(Weights, of_every_form_give_the_same_in_models) { expect_the_same_of_every_form<Model>(); }
 
 TEST(Weights, tables_are_not_transposed) {
   using Layer = attune::Embedding<attune::EmbeddingShape{.seq_len = 3, .vocabulary = 4, .d_model = 5}>;
