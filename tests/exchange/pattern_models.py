@@ -156,14 +156,14 @@ def root_mean_square(own, y, part):
 
 def by_complex(angles):
     def turn(y):
-        turns = torch.polar(torch.ones_like(angles), angles)[:, None]
-        return torch.view_as_real(torch.view_as_complex(y.float().unflatten(-1, (-1, 2))) * turns).flatten(3).type_as(y)
+        turns = torch.polar(torch.ones_like(angles), angles)[:, None].to(torch.complex64 if y.dtype == torch.float32 else torch.complex128)
+        return torch.view_as_real(torch.view_as_complex(y.unflatten(-1, (-1, 2))) * turns).flatten(3)
     return turn
 
 
 def by_halves(y):
-    angles = torch.arange(TOKENS)[:, None, None] * 1e4 ** (-torch.arange(2) / 2)
-    cos, sin = (torch.cat([f(angles)] * 2, -1) for f in (torch.cos, torch.sin))
+    angles = torch.arange(TOKENS)[:, None, None] * 1e4 ** (-torch.arange(2).double() / 2)
+    cos, sin = (torch.cat([f(angles)] * 2, -1).type_as(y) for f in (torch.cos, torch.sin))
     return y * cos + torch.cat([-y[..., 2:], y[..., :2]], -1) * sin
 
 
@@ -180,7 +180,7 @@ def exported():
     biased = Words(lambda own, ids: own.mix(own.table(ids)), mix=nn.Linear(WIDTH, WIDTH))
     biased.head = nn.Linear(WIDTH, 15)
     biased.head.weight = biased.table.weight
-    angles = torch.arange(TOKENS)[:, None] * 1e4 ** (-torch.arange(2) / 2)
+    angles = torch.arange(TOKENS)[:, None] * 1e4 ** (-torch.arange(2).double() / 2)
     return {
         "a block": (Block(Attention()), rows()),
         "a scale of its own": (Block(Attention(scale=1.0)), rows()),
@@ -402,7 +402,7 @@ def deceptive():
         return x + own.o(((q @ k.mT / 2).softmax(-1) @ v.flip(1)).transpose(1, 2).flatten(2))
 
     linears = {name: nn.Linear(WIDTH, WIDTH) for name in "qkvo"}
-    angles = torch.arange(TOKENS)[:, None] * 1e4 ** (-torch.arange(2) / 2)
+    angles = torch.arange(TOKENS)[:, None] * 1e4 ** (-torch.arange(2).double() / 2)
     buffer = torch.zeros(BATCH, TOKENS, WIDTH)
 
     def remembered(own, x):
