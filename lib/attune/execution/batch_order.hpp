@@ -109,10 +109,12 @@ class RelayOrder : public detail::Turns<Flag> {
     /// `order` must outlive this object.
     explicit Slices(RelayOrder& order) : order_(&order) {}
 
+    /// A stage is a turn.
     template <class Body>
     void stage(Body&& body) const {
       order_->run(*order_, [&](RelayOrder&) { body(); });
     }
+    /// So is one with a status.
     template <class Body>
     Status answer(Body&& body) const {
       Status status = Status::kOk;
@@ -127,6 +129,7 @@ class RelayOrder : public detail::Turns<Flag> {
     void elements(int used, Body&& body) const {
       stage([&] { body(0, used); });
     }
+    /// The scratch itself: a sequence has its own.
     template <class Scalar>
     static Scalar* own(Scalar* scratch) {
       return scratch;
@@ -144,6 +147,7 @@ class RelayOrder : public detail::Turns<Flag> {
     body(gradients);
     this->end_turn();
   }
+  /// For a layer that adds once to each gradient.
   Slices slices_of_one_addition() { return Slices(*this); }
 };
 

@@ -91,7 +91,7 @@ concept CheckedCrew = check_crew<Type>();
 
 /// A crew of one: the same program on one core.
 struct OneCore {
-  static constexpr int kMembers = 1;
+  static constexpr int kMembers = 1;  // the calling core
   /// A flag of the only member, which never waits in vain.
   class Flag {
    public:
@@ -131,6 +131,7 @@ class alignas(Core::kFlagBytes) WordFlag {
     if constexpr (requires { Core::trace_waited(); }) Core::trace_waited();
     return now;
   }
+  /// Its value now.
   [[nodiscard]] std::uint32_t value() const { return value_.load(); }
 
  private:

@@ -34,7 +34,7 @@ struct CrewWalk {
         to_own(static_cast<std::ptrdiff_t>(reinterpret_cast<std::uintptr_t>(scratch + of_member) -
                                            reinterpret_cast<std::uintptr_t>(scratch))) {}
 
-  int member;
+  int member;             // its number
   std::ptrdiff_t to_own;  // from the common scratch to the member's, in bytes
   int slices = 0;         // slices passed
   int shares = 0;         // shares in them
@@ -130,8 +130,8 @@ class CrewPass {
  public:
   /// The least work of a share (slices.hpp). Less does not pay for waiting for another core.
   static constexpr int kWorkOfShare = 64;
-  static constexpr int kElements = 8;  // whole portions of the unrolled loops of a Cortex-M
-  using Slices = CrewSlices<CrewPass>;
+  static constexpr int kElements = 8;   // whole portions of the unrolled loops of a Cortex-M
+  using Slices = CrewSlices<CrewPass>;  // of one member
 
   /// Calls forward(slices) on every member. Returns when all slices are done: Status::kOk, or the error that
   /// ended them early. `forward` fills scratch[0]; scratch[i] belongs to member i.

@@ -29,10 +29,10 @@ enum class ReshapeOrder {
 
 /// Dimensions of `Reshape`.
 struct ReshapeShape {
-  int rows;          // tokens of x
-  int d_model;       // features of a token
-  int out_rows = 1;  // rows of y, a divisor of rows·d_model
-  ReshapeOrder order = ReshapeOrder::kTokens;
+  int rows;                                    // tokens of x
+  int d_model;                                 // features of a token
+  int out_rows = 1;                            // rows of y, a divisor of rows·d_model
+  ReshapeOrder order = ReshapeOrder::kTokens;  // of the numbers
 };
 
 namespace detail {

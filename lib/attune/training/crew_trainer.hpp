@@ -34,6 +34,8 @@ constexpr bool check_crew_plan() {
                 "at a time, keep its gradients, and share no memory");
   return kTakesSequences<Plan, Model>;
 }
+template <class Plan, class Model>
+concept CheckedCrewPlan = check_crew_plan<Plan, Model>();
 
 }  // namespace detail
 
@@ -43,246 +45,245 @@ constexpr bool check_crew_plan() {
 template <detail::CheckedCrew Members, detail::CheckedLayer Model, class Loss = MeanSquaredError,
           class Optimizer = AdamW, int batch = 1, class Plan = BySequence>
   requires detail::CheckedLoss<Loss, typename Model::Output> &&
-      detail::CheckedOptimizer<Optimizer, typename Model::Parameters> &&
-      (detail::check_crew_plan<Plan, Model>()) class CrewTrainer
-      : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, Optimizer, batch, Plan>,
-                                 typename Trainer<Model, Loss, Optimizer, batch, Plan>::State> {
-    static constexpr int kMembers = Members::kMembers;
-    static constexpr bool kDrops = detail::kDropsIn<typename Model::Tape>;
-    static constexpr bool kSharesSequences = batch < kMembers && !kDrops;
-    static constexpr int kSequences = kSharesSequences ? 1 : kMembers;  // at the same time
-    using Inputs = detail::InputsOf<Model, batch>;
-    using Targets = detail::TargetsOf<Loss, typename Model::Output, batch>;
+      detail::CheckedOptimizer<Optimizer, typename Model::Parameters> && detail::CheckedCrewPlan<Plan, Model>
+class CrewTrainer : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, Optimizer, batch, Plan>,
+                                             typename Trainer<Model, Loss, Optimizer, batch, Plan>::State> {
+  static constexpr int kMembers = Members::kMembers;
+  static constexpr bool kDrops = detail::kDropsIn<typename Model::Tape>;
+  static constexpr bool kSharesSequences = batch < kMembers && !kDrops;
+  static constexpr int kSequences = kSharesSequences ? 1 : kMembers;  // at the same time
+  using Inputs = detail::InputsOf<Model, batch>;
+  using Targets = detail::TargetsOf<Loss, typename Model::Output, batch>;
 
-   public:
-    /// The trainer with the same bits on one core.
-    using PerSequence = Trainer<Model, Loss, Optimizer, batch, Plan>;
-    using Scalar = typename Model::Scalar;
-    using State = typename PerSequence::State;
-    using Parameters = typename State::Parameters;
-    using Gradients = typename State::Gradients;
-    using InputView = typename PerSequence::InputView;
-    using OutputView = View<typename Model::Output>;
-    using BatchInput = typename PerSequence::BatchInput;
-    using BatchTarget = typename PerSequence::BatchTarget;
-    using BatchInputView = typename PerSequence::BatchInputView;
-    using BatchTargetView = typename PerSequence::BatchTargetView;
-    /// The output of predict_batch().
-    using BatchOutputView = MatrixView<Scalar, batch * Model::Output::rows, Model::Output::cols>;
-    using Result = StepResult<Scalar>;
-    using Options = typename Optimizer::Options;
+ public:
+  /// The trainer with the same bits on one core.
+  using PerSequence = Trainer<Model, Loss, Optimizer, batch, Plan>;
+  using Scalar = typename Model::Scalar;
+  using State = typename PerSequence::State;
+  using Parameters = typename State::Parameters;
+  using Gradients = typename State::Gradients;
+  using InputView = typename PerSequence::InputView;
+  using OutputView = View<typename Model::Output>;
+  using BatchInput = typename PerSequence::BatchInput;
+  using BatchTarget = typename PerSequence::BatchTarget;
+  using BatchInputView = typename PerSequence::BatchInputView;
+  using BatchTargetView = typename PerSequence::BatchTargetView;
+  /// The output of predict_batch().
+  using BatchOutputView = MatrixView<Scalar, batch * Model::Output::rows, Model::Output::cols>;
+  using Result = StepResult<Scalar>;
+  using Options = typename Optimizer::Options;
 
-    /// One optimizer step on a whole batch, as Trainer::step.
-    template <class Clipping = NoClipping, class Masks = NoMask>
-    Result step(Members& crew, BatchInputView inputs, BatchTargetView targets, const Options& options = {},
-                const Clipping& clipping = {}, const Masks& masks = {},
-                const Loss& loss = detail::default_loss<Loss, Masks>()) {
-      if constexpr (detail::check_clipping<Clipping>() && detail::check_masks<Model, Masks, batch>()) {
-        if (const Status status = load_weights(); status != Status::kOk) return Result::refused(status);
-        for (auto& flag : turns_) flag.reset();
-        for_each_sequence(crew, [&](int member, int sequence) {
-          LossSum<Scalar> sum{.sum = 0};
-          const Status status =
-              differentiate(crew, member, sequence, Inputs::at(inputs, sequence),
-                            Targets::at(targets, sequence), detail::mask_of(masks, sequence), loss, sum);
-          losses_[sequence] = {sum.sum, sum.normalizer, status};
-        });
-        return finish(crew, options, clipping);
-      }
-    }
-
-    /// y[rows, cols] for x[rows, cols], by all members, as Trainer::predict. `y` may not overlap `x`.
-    template <class Mask = NoMask>
-    Status predict(Members& crew, InputView x, OutputView y, const Mask& mask = {}) {
-      if (const Status status = load_weights(); status != Status::kOk) return status;
-      return predict_together(crew, x, y, mask);
-    }
-    /// The same for a whole batch, stacked, with masks as in step(). Outputs of refused sequences are not
-    /// written, unless they are not finite. Returns the first error.
-    template <class Masks = NoMask>
-    Status predict_batch(Members& crew, BatchInputView inputs, BatchOutputView outputs,
-                         const Masks& masks = {}) {
-      detail::check_masks<Model, Masks, batch>();
-      if (const Status status = load_weights(); status != Status::kOk) return status;
+  /// One optimizer step on a whole batch, as Trainer::step.
+  template <class Clipping = NoClipping, class Masks = NoMask>
+  Result step(Members& crew, BatchInputView inputs, BatchTargetView targets, const Options& options = {},
+              const Clipping& clipping = {}, const Masks& masks = {},
+              const Loss& loss = detail::default_loss<Loss, Masks>()) {
+    if constexpr (detail::check_clipping<Clipping>() && detail::check_masks<Model, Masks, batch>()) {
+      if (const Status status = load_weights(); status != Status::kOk) return Result::refused(status);
+      for (auto& flag : turns_) flag.reset();
       for_each_sequence(crew, [&](int member, int sequence) {
-        const auto x = Inputs::at(inputs, sequence);
-        const auto y = outputs.template rows_at<Model::Output::rows>(sequence * Model::Output::rows);
-        const auto& mask = detail::mask_of(masks, sequence);
-        Status& status = losses_[sequence].status;
-        if constexpr (kSharesSequences) {
-          status = predict_together(crew, x, y, mask);
-        } else {
-          status = detail::status_of_output<Model>(predict_in(member, context_of(mask), x, y), mask, y);
-        }
+        LossSum<Scalar> sum{.sum = 0};
+        const Status status =
+            differentiate(crew, member, sequence, Inputs::at(inputs, sequence),
+                          Targets::at(targets, sequence), detail::mask_of(masks, sequence), loss, sum);
+        losses_[sequence] = {sum.sum, sum.normalizer, status};
       });
-      return first_error();
+      return finish(crew, options, clipping);
     }
+  }
 
-    [[nodiscard]] const Parameters& parameters() const { return state_.parameters; }
-    /// The tape of the last predict(), with attention weights. Not for models with dropout, which predict
-    /// without a tape.
-    [[nodiscard]] const typename Model::Tape& tape() const requires(!kDrops) { return tapes_[0]; }
-
-    /// RAM of training. object() is sizeof(CrewTrainer), in which `state` has the crew's flags, too.
-    [[nodiscard]] static constexpr MemoryReport memory() {
-      MemoryReport report = PerSequence::memory();
-      report.tape = kSequences * (detail::kBytes<typename Model::Tape> + sizeof(typename Model::Output));
-      report.scratch = kMembers * detail::kBytes<Scratch>;
-      report.state = 0;
-      report.state = sizeof(CrewTrainer) - report.object();
-      return report;
-    }
-
-   private:
-    friend TrainingLifecycle<CrewTrainer, State>;
-    using Output = typename Model::Output;
-    using Scratch = detail::EitherScratch<Model>;
-    using BatchExecutor = typename Plan::template BatchExecutor<Model>;
-    using Flag = typename Members::Flag;
-
-    // Calls body(member, sequence) for each sequence of the batch.
-    template <class Body>
-    static void for_each_sequence(Members& crew, const Body& body) {
+  /// y[rows, cols] for x[rows, cols], by all members, as Trainer::predict. `y` may not overlap `x`.
+  template <class Mask = NoMask>
+  Status predict(Members& crew, InputView x, OutputView y, const Mask& mask = {}) {
+    if (const Status status = load_weights(); status != Status::kOk) return status;
+    return predict_together(crew, x, y, mask);
+  }
+  /// The same for a whole batch, stacked, with masks as in step(). Outputs of refused sequences are not
+  /// written, unless they are not finite. Returns the first error.
+  template <class Masks = NoMask>
+  Status predict_batch(Members& crew, BatchInputView inputs, BatchOutputView outputs,
+                       const Masks& masks = {}) {
+    detail::check_masks<Model, Masks, batch>();
+    if (const Status status = load_weights(); status != Status::kOk) return status;
+    for_each_sequence(crew, [&](int member, int sequence) {
+      const auto x = Inputs::at(inputs, sequence);
+      const auto y = outputs.template rows_at<Model::Output::rows>(sequence * Model::Output::rows);
+      const auto& mask = detail::mask_of(masks, sequence);
+      Status& status = losses_[sequence].status;
       if constexpr (kSharesSequences) {
-        for (int sequence = 0; sequence < batch; ++sequence) body(0, sequence);
+        status = predict_together(crew, x, y, mask);
       } else {
-        crew.for_each(batch, body);
+        status = detail::status_of_output<Model>(predict_in(member, context_of(mask), x, y), mask, y);
       }
-    }
+    });
+    return first_error();
+  }
 
-    // Forward, loss and backward of a sequence: of a member, or shared by all.
-    template <class X, class Target, class Mask>
-    Status differentiate(Members& crew, int member, int sequence, const X& x, const Target& target,
-                         const Mask& mask, const Loss& loss, LossSum<Scalar>& sum) {
-      const auto forward = [&](const auto& slices) {
-        return detail::forward_loss<Model>(context_of(mask, slices), weights(), x,
-                                           View<Output>(outputs_[member]), tapes_[member],
-                                           scratch_[member].training, target, loss, sum);
-      };
-      const auto backward = [&](const auto& slices) {
-        detail::backward_in<Model>(context_of(mask, slices).in_order(), weights(), x, tapes_[member],
-                                   ConstView<Output>(outputs_[member]), NoGradient{}, gradients_,
-                                   scratch_[member].training);
-      };
-      if constexpr (kSharesSequences) {
-        return pass_.run(crew, scratch_, [&](const auto& slices) {
-          if (forward(slices) == Status::kOk) backward(slices);
-        });
-      } else {
-        move_to_masks(member, sequence);
-        const Status status = forward(RunToCompletion{});
-        RelayOrder<Flag> order(sequence > 0 ? &turns_[sequence - 1] : nullptr, turns_[sequence]);
-        if (status != Status::kOk) {
-          order.refuse();
-        } else {
-          backward(InBatchOrder(order));
-          order.end();
-          if constexpr (kDrops) ++masks_.next[member];
-        }
-        return status;
-      }
-    }
-    // Moves a member's tape to the dropout masks of a sequence of the batch. Backward moves on by one.
-    void move_to_masks([[maybe_unused]] int member, [[maybe_unused]] int sequence) {
-      if constexpr (kDrops) {
-        const std::int64_t number = masks_.trained + sequence;
-        skip_masks(tapes_[member], number - masks_.next[member]);
-        masks_.next[member] = number;
-      }
-    }
+  [[nodiscard]] const Parameters& parameters() const { return state_.parameters; }
+  /// The tape of the last predict(), with attention weights. Not for models with dropout, which predict
+  /// without a tape.
+  [[nodiscard]] const typename Model::Tape& tape() const requires(!kDrops) { return tapes_[0]; }
 
-    [[nodiscard]] Status first_error() const {
-      for (const SequenceLoss& one : losses_) {
-        if (one.status != Status::kOk) return one.status;
-      }
-      return Status::kOk;
+  /// RAM of training. object() is sizeof(CrewTrainer), in which `state` has the crew's flags, too.
+  [[nodiscard]] static constexpr MemoryReport memory() {
+    MemoryReport report = PerSequence::memory();
+    report.tape = kSequences * (detail::kBytes<typename Model::Tape> + sizeof(typename Model::Output));
+    report.scratch = kMembers * detail::kBytes<Scratch>;
+    report.state = 0;
+    report.state = sizeof(CrewTrainer) - report.object();
+    return report;
+  }
+
+ private:
+  friend TrainingLifecycle<CrewTrainer, State>;
+  using Output = typename Model::Output;
+  using Scratch = detail::EitherScratch<Model>;
+  using BatchExecutor = typename Plan::template BatchExecutor<Model>;
+  using Flag = typename Members::Flag;
+
+  // Calls body(member, sequence) for each sequence of the batch.
+  template <class Body>
+  static void for_each_sequence(Members& crew, const Body& body) {
+    if constexpr (kSharesSequences) {
+      for (int sequence = 0; sequence < batch; ++sequence) body(0, sequence);
+    } else {
+      crew.for_each(batch, body);
     }
-    // The optimizer's step, if no sequence was refused.
-    template <class Clipping>
-    Result finish(Members& crew, const Options& options, const Clipping& clipping) {
-      if (const Status status = first_error(); status != Status::kOk) return refuse(status);
-      LossSum<Scalar> total{.sum = 0, .normalizer = 0};
-      for (const SequenceLoss& one : losses_) {
-        total.sum += one.sum;
-        total.normalizer += one.normalizer;
-      }
-      const auto update = detail::begin_update<Loss>(state_, gradients_, total, options, clipping);
-      if (!update.result.ok()) return refuse(update.result.status);
-      (void)pass_.run(crew, scratch_, [&](const auto& slices) {
-        detail::update_and_clear_all<Optimizer>(update.coefficients, state_.parameters, gradients_,
-                                                state_.moments, Context(NoMask{}, slices));
+  }
+
+  // Forward, loss and backward of a sequence: of a member, or shared by all.
+  template <class X, class Target, class Mask>
+  Status differentiate(Members& crew, int member, int sequence, const X& x, const Target& target,
+                       const Mask& mask, const Loss& loss, LossSum<Scalar>& sum) {
+    const auto forward = [&](const auto& slices) {
+      return detail::forward_loss<Model>(context_of(mask, slices), weights(), x,
+                                         View<Output>(outputs_[member]), tapes_[member],
+                                         scratch_[member].training, target, loss, sum);
+    };
+    const auto backward = [&](const auto& slices) {
+      detail::backward_in<Model>(context_of(mask, slices).in_order(), weights(), x, tapes_[member],
+                                 ConstView<Output>(outputs_[member]), NoGradient{}, gradients_,
+                                 scratch_[member].training);
+    };
+    if constexpr (kSharesSequences) {
+      return pass_.run(crew, scratch_, [&](const auto& slices) {
+        if (forward(slices) == Status::kOk) backward(slices);
       });
-      detail::parameters_changed(executor_);
-      if constexpr (kDrops) masks_.trained += batch;
-      detail::count_step(state_, batch);
-      return update.result;
+    } else {
+      move_to_masks(member, sequence);
+      const Status status = forward(RunToCompletion{});
+      RelayOrder<Flag> order(sequence > 0 ? &turns_[sequence - 1] : nullptr, turns_[sequence]);
+      if (status != Status::kOk) {
+        order.refuse();
+      } else {
+        backward(InBatchOrder(order));
+        order.end();
+        if constexpr (kDrops) ++masks_.next[member];
+      }
+      return status;
     }
-    Result refuse(Status status) {
-      clear_gradients();
-      return Result::refused(status);
+  }
+  // Moves a member's tape to the dropout masks of a sequence of the batch. Backward moves on by one.
+  void move_to_masks([[maybe_unused]] int member, [[maybe_unused]] int sequence) {
+    if constexpr (kDrops) {
+      const std::int64_t number = masks_.trained + sequence;
+      skip_masks(tapes_[member], number - masks_.next[member]);
+      masks_.next[member] = number;
     }
-    void clear_gradients() { std::memset(static_cast<void*>(&gradients_), 0, sizeof gradients_); }
+  }
 
-    // Whether the parameters can be used; the weights that products read are then up to date.
-    Status load_weights() {
-      const Status ready = state_.ready();
-      return ready == Status::kOk ? detail::load_weights(executor_, state_.parameters) : ready;
+  [[nodiscard]] Status first_error() const {
+    for (const SequenceLoss& one : losses_) {
+      if (one.status != Status::kOk) return one.status;
     }
-    [[nodiscard]] const auto& weights() const { return detail::weights_of(executor_, state_.parameters); }
-    template <class Mask, class Slices = RunToCompletion>
-    static constexpr auto context_of(const Mask& mask ATTUNE_LIFETIME_BOUND, const Slices& slices = {}) {
-      return detail::context_in_plan<Model, BatchExecutor>(mask, slices);
+    return Status::kOk;
+  }
+  // The optimizer's step, if no sequence was refused.
+  template <class Clipping>
+  Result finish(Members& crew, const Options& options, const Clipping& clipping) {
+    if (const Status status = first_error(); status != Status::kOk) return refuse(status);
+    LossSum<Scalar> total{.sum = 0, .normalizer = 0};
+    for (const SequenceLoss& one : losses_) {
+      total.sum += one.sum;
+      total.normalizer += one.normalizer;
     }
-    template <AnyContext Call>
-    Status predict_in(int member, const Call& context, InputView x, OutputView y) {
-      return scratch_[member].predict(context, weights(), x, y, tapes_[member]);
-    }
-    template <class Mask>
-    Status predict_together(Members& crew, InputView x, OutputView y, const Mask& mask) {
-      const Status status = pass_.run(
-          crew, scratch_, [&](const auto& slices) { (void)predict_in(0, context_of(mask, slices), x, y); });
-      return detail::status_of_output<Model>(status, mask, y);
-    }
+    const auto update = detail::begin_update<Loss>(state_, gradients_, total, options, clipping);
+    if (!update.result.ok()) return refuse(update.result.status);
+    (void)pass_.run(crew, scratch_, [&](const auto& slices) {
+      detail::update_and_clear_all<Optimizer>(update.coefficients, state_.parameters, gradients_,
+                                              state_.moments, Context(NoMask{}, slices));
+    });
+    detail::parameters_changed(executor_);
+    if constexpr (kDrops) masks_.trained += batch;
+    detail::count_step(state_, batch);
+    return update.result;
+  }
+  Result refuse(Status status) {
+    clear_gradients();
+    return Result::refused(status);
+  }
+  void clear_gradients() { std::memset(static_cast<void*>(&gradients_), 0, sizeof gradients_); }
 
-    // The interface for TrainingLifecycle.
-    State& own_state() { return state_; }
-    [[nodiscard]] const State& own_state() const { return state_; }
-    void restart(Rng& rng) {
-      detail::restart(state_, rng);
-      draw_seeds(tapes_[0], rng);
-      begin_at_state();
-    }
-    // All tapes have the same masks.
-    void begin_at_state() {
-      detail::clear_padding(state_);
-      detail::parameters_changed(executor_);
-      clear_gradients();
-      for (auto& tape : tapes_) detail::stand_at_masks(state_, tape);
-      masks_ = {};
-    }
+  // Whether the parameters can be used; the weights that products read are then up to date.
+  Status load_weights() {
+    const Status ready = state_.ready();
+    return ready == Status::kOk ? detail::load_weights(executor_, state_.parameters) : ready;
+  }
+  [[nodiscard]] const auto& weights() const { return detail::weights_of(executor_, state_.parameters); }
+  template <class Mask, class Slices = RunToCompletion>
+  static constexpr auto context_of(const Mask& mask ATTUNE_LIFETIME_BOUND, const Slices& slices = {}) {
+    return detail::context_in_plan<Model, BatchExecutor>(mask, slices);
+  }
+  template <AnyContext Call>
+  Status predict_in(int member, const Call& context, InputView x, OutputView y) {
+    return scratch_[member].predict(context, weights(), x, y, tapes_[member]);
+  }
+  template <class Mask>
+  Status predict_together(Members& crew, InputView x, OutputView y, const Mask& mask) {
+    const Status status = pass_.run(
+        crew, scratch_, [&](const auto& slices) { (void)predict_in(0, context_of(mask, slices), x, y); });
+    return detail::status_of_output<Model>(status, mask, y);
+  }
 
-    // A LossSum that is zero before main.
-    struct SequenceLoss {
-      Scalar sum, normalizer;
-      Status status;
-    };
-    // Numbers of sequences, counted from where the tapes stood at the beginning.
-    struct MaskNumbers {
-      std::int64_t trained;
-      std::int64_t next[std::size_t{kSequences}];  // whose masks a tape has
-    };
-    struct NoMasks {};
+  // The interface for TrainingLifecycle.
+  State& own_state() { return state_; }
+  [[nodiscard]] const State& own_state() const { return state_; }
+  void restart(Rng& rng) {
+    detail::restart(state_, rng);
+    draw_seeds(tapes_[0], rng);
+    begin_at_state();
+  }
+  // All tapes have the same masks.
+  void begin_at_state() {
+    detail::clear_padding(state_);
+    detail::parameters_changed(executor_);
+    clear_gradients();
+    for (auto& tape : tapes_) detail::stand_at_masks(state_, tape);
+    masks_ = {};
+  }
 
-    State state_;
-    Gradients gradients_;
-    [[no_unique_address]] typename Model::Tape tapes_[std::size_t{kSequences}];
-    Scratch scratch_[std::size_t{kMembers}];
-    Output outputs_[std::size_t{kSequences}];
-    [[no_unique_address]] BatchExecutor executor_;
-    SequenceLoss losses_[std::size_t{batch}];
-    Flag turns_[std::size_t{batch}];  // of sequences in backward
-    CrewPass<Members> pass_;
-    [[no_unique_address]] std::conditional_t<kDrops, MaskNumbers, NoMasks> masks_;
+  // A LossSum that is zero before main.
+  struct SequenceLoss {
+    Scalar sum, normalizer;
+    Status status;
   };
+  // Numbers of sequences, counted from where the tapes stood at the beginning.
+  struct MaskNumbers {
+    std::int64_t trained;
+    std::int64_t next[std::size_t{kSequences}];  // whose masks a tape has
+  };
+  struct NoMasks {};
+
+  State state_;
+  Gradients gradients_;
+  [[no_unique_address]] typename Model::Tape tapes_[std::size_t{kSequences}];
+  Scratch scratch_[std::size_t{kMembers}];
+  Output outputs_[std::size_t{kSequences}];
+  [[no_unique_address]] BatchExecutor executor_;
+  SequenceLoss losses_[std::size_t{batch}];
+  Flag turns_[std::size_t{batch}];  // of sequences in backward
+  CrewPass<Members> pass_;
+  [[no_unique_address]] std::conditional_t<kDrops, MaskNumbers, NoMasks> masks_;
+};
 
 }  // namespace ATTUNE_NAMESPACE

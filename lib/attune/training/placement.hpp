@@ -74,8 +74,8 @@ class WorkingWeights : public detail::WeightsFor<Model, typename Plan::template 
 /// time: the others return kUnderWay until update() or discard(). One that is initialized takes them.
 template <class Model>
 struct PlacedGradients {
-  typename Model::Parameters values;
-  const void* of;  // the trainer whose batch they have
+  typename Model::Parameters values;  // the sums
+  const void* of;                     // the trainer whose batch they have
 };
 
 namespace detail {

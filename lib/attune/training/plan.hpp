@@ -109,6 +109,7 @@ constexpr auto context_in_plan(const Mask& mask ATTUNE_LIFETIME_BOUND, const Sli
 struct BySequence {
   template <class Model>
   using Gradients = typename Model::Parameters;
+  /// Computes one sequence, and keeps nothing.
   template <class Model>
   struct BatchExecutor {
     /// The number of sequences computed at a time.
