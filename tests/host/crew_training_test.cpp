@@ -16,6 +16,16 @@ namespace {
 using attune::Status;
 using attune::host::Threads;
 
+using Classifier = attune::Sequential<
+    attune::Embedding<kWords>, attune::LearnedPositions<attune::PositionShape{.seq_len = 18, .d_model = 4}>,
+    EncoderOf<18>, attune::LayerScale<attune::ScaleShape{18, 4}>,
+    attune::ClassToken<attune::TokenShape{18, 4}>, EncoderOf<19>, Pool<19>, Projection<1, 4, 5>>;
+using LongClassifier = attune::Sequential<Projection<70, 5, 4>, EncoderOf<70>, Pool<70>, Projection<1, 4, 5>>;
+Mixed::Parameters mixed_base;
+using AdaptedMixed =
+    attune::Adapted<Mixed, mixed_base,
+                    attune::LowRank{.rank = 2, .roles = attune::Role::kEverything, .biases_and_norms = true}>;
+
 // Four steps of a crew and of a Trainer, one of them refused, have the same states. Each goes on from the
 // other's.
 template <class Members, class Model, class Loss = attune::MeanSquaredError, class Plan = attune::BySequence,
@@ -92,7 +102,8 @@ TEST(CrewTrainer, own_layers_have_the_bits_of_a_trainer) {
 }
 
 TEST(CrewTrainer, low_rank_and_integers_have_the_bits_of_a_trainer) {
-  fill_bases();
+  attune::Rng rng(1);
+  check::fill_set(mixed_base, rng);
   expect_bits_on_crews<AdaptedMixed, attune::CrossEntropy<>>();
   expect_bits_on_crews<LongClassifier, attune::CrossEntropy<>, attune::Int8Training>();
 }

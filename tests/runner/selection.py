@@ -18,7 +18,7 @@ BUILD = ROOT / "build/quick"
 # `tests/run` leaves them to --full.
 COMPOSITIONS = """
 attention/recomputed_attention
-host/distributed_layers host/distributed_trainer host/parallel_layers host/parallel_trainer
+host/crew_training host/distributed_layers host/distributed_trainer host/parallel_layers host/parallel_trainer
 models/adapted models/branch_memory models/checkpointed models/convolution_models
 models/encoder_decoder models/frozen models/layer_gradients models/masked_padding models/memory_length models/own_layer
 models/quantized_tape models/streamed_models models/transformer_gradients models/true_length
