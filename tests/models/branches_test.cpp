@@ -24,7 +24,7 @@ struct Context {
 
 TEST(CrossAttentionBranch, gives_a_memory_its_gradients_as_keys_and_as_values) {
   static Attention::Parameters parameters, gradients{}, expected{};
-  static Branch::TapeOf<Attention::Parameters> tape;
+  static attune::detail::TapeOf<Attention, Attention::Parameters> tape;
   static Branch::ScratchOf<Attention::Parameters> scratch;
   attune::Rng rng(1);
   check::fill_set(parameters, rng);
