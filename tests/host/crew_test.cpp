@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <thread>
 
@@ -15,7 +16,7 @@ using namespace attune;
 
 static_assert(Crew<OneCore> && Crew<host::Threads<3>>);
 
-// A second core made of a thread, which the test lets sleep as long as `relax` likes.
+// A second core made of a thread, which sleeps while it waits.
 template <int number>
 struct ThreadCore {
   static constexpr std::size_t kFlagBytes = 64;
@@ -23,7 +24,7 @@ struct ThreadCore {
   static void start(void (*entry)()) { std::thread(entry).detach(); }
   static void relax() {
     ++relaxed;
-    std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::microseconds(200));  // not to disturb the tests behind
   }
   static void wake() {}
 };
