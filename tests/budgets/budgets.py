@@ -89,8 +89,9 @@ def output_of(*command, **options):
 
 
 def boards():
-    """Those of Arm, but slow ones, and one of RISC-V."""
-    return [board for board in board_names() if not board_value(board, "slow") and (not prefix(board) or board == RISCV)]
+    """Those of Arm, but slow ones and those of two cores, whose core another one has, and one of RISC-V."""
+    return [board for board in board_names()
+            if not board_value(board, "slow") and not board_value(board, "cores") and (not prefix(board) or board == RISCV)]
 
 
 def prefix(board):
