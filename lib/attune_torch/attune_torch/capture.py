@@ -308,7 +308,7 @@ class Capture(TorchDispatchMode):
         for target, new in zip(targets, news):
             key = self.key(target)
             if not written and target.is_contiguous() and target.numel() == self.size(target):
-                self.shadows[key] = new.expand(target.shape).reshape(-1)
+                self.shadows[key] = new.expand(target.shape).reshape(-1).clone()  # memory of its own: the other's may be forgotten
                 continue
             # What was recorded before keeps the old addresses.
             self.shadows[key] = self.shadow(target).clone() if written else torch.zeros(self.size(target), dtype=torch.int64)
