@@ -120,6 +120,35 @@ TEST(Placement, trainers_that_share_gradients_take_turns_batch_by_batch) {
   EXPECT_EQ(alone.predict(example.x, of_other), Status::kOk);
   EXPECT_TRUE(check::same_bits(y, of_other));
 
+  // Also between slices, where nothing but weights is shared.
+  static In<WeightsIn<weights>> in_slices, between;
+  in_slices.initialize(XavierUniform{}, Rng{1});
+  between.initialize(XavierUniform{}, Rng{2});
+  alone.initialize(XavierUniform{}, Rng{1});
+  for (int sequence = 0; sequence < 2; ++sequence) {
+    auto pass = in_slices.accumulate_in_slices<50>(example.x, example.target);
+    while (pass.advance()) EXPECT_EQ(between.predict(example.x, of_other), Status::kOk);
+    EXPECT_EQ(pass.result().loss, alone.accumulate(example.x, example.target).loss);
+  }
+  EXPECT_TRUE(in_slices.update().ok() && alone.update().ok());
+  EXPECT_TRUE(hash_bits(in_slices.state()) == hash_bits(alone.state()));
+
+  // Gradients that are taken between slices end the pass.
+  static In<GradientsIn<gradients>> under_way, taker;
+  under_way.initialize(XavierUniform{}, Rng{1});
+  auto pass = under_way.accumulate_in_slices<50>(example.x, example.target);
+  EXPECT_TRUE(pass.advance());
+  taker.initialize(XavierUniform{}, Rng{2});
+  alone.initialize(XavierUniform{}, Rng{2});
+  EXPECT_EQ(taker.accumulate(example.x, example.target).status, Status::kOk);
+  while (pass.advance()) {
+  }
+  EXPECT_EQ(pass.result().status, Status::kUnderWay);
+  EXPECT_EQ(taker.accumulate(example.x, example.target).status, Status::kOk);
+  for (int sequence = 0; sequence < 2; ++sequence) (void)alone.accumulate(example.x, example.target);
+  EXPECT_TRUE(taker.update().ok() && alone.update().ok());
+  EXPECT_TRUE(hash_bits(taker.state()) == hash_bits(alone.state()));
+
   // One that is initialized takes the gradients: a batch under way elsewhere is lost, and says so.
   EXPECT_EQ(apart.accumulate(example.x, example.target).status, Status::kOk);
   other.initialize(XavierUniform{}, Rng{2});

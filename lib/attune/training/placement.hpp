@@ -118,6 +118,7 @@ constexpr bool check_placed_gradients() {
 template <class Plan, class Model>
 class GradientsOfTrainer {
  public:
+  static constexpr bool kPlaced = false;
   static constexpr std::size_t kOwnBytes = sizeof(typename Plan::template Gradients<Model>);
   auto& values() { return values_; }
   [[nodiscard]] const auto& values() const { return values_; }
@@ -131,6 +132,7 @@ template <class Plan, class Model>
   requires std::is_same_v<std::remove_cvref_t<decltype(Plan::placed_gradients())>, PlacedGradients<Model>>
 class GradientsOfTrainer<Plan, Model> {
  public:
+  static constexpr bool kPlaced = true;
   static constexpr std::size_t kOwnBytes = 0;
   static auto& values() { return Plan::placed_gradients().values; }
   static bool free_for(const void* trainer, int sequences) {

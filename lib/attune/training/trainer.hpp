@@ -301,10 +301,22 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   static constexpr auto context_of(const Mask& mask ATTUNE_LIFETIME_BOUND, const Slices& slices = {}) {
     return detail::context_in_plan<Computed, BatchExecutor>(mask, slices);
   }
-  // Weights of a plan's own, as a stage.
+  // Takes placed gradients, as a stage. kUnderWay if another trainer took them between two slices.
+  template <AnyContext Call>
+  ATTUNE_INLINE Status take_gradients([[maybe_unused]] const Call& context) {
+    if constexpr (decltype(gradients_)::kPlaced) {
+      context.stage([&] { gradients_.give_to(this); });
+      return gradients_.free_for(this, 1) ? Status::kOk : Status::kUnderWay;
+    } else {
+      return Status::kOk;
+    }
+  }
+  // Weights of a plan's own, as a stage. Placed weights may be another trainer's since the last slice.
   template <AnyContext Call>
   ATTUNE_INLINE Status load_weights([[maybe_unused]] const Call& context) {
-    if constexpr (detail::kOwnWeights<BatchExecutor>) {
+    if constexpr (requires { Plan::working_weights(); }) {
+      return detail::load_weights(executor_, state_.parameters);
+    } else if constexpr (detail::kOwnWeights<BatchExecutor>) {
       return context.answer([&] { return detail::load_weights(executor_, state_.parameters); });
     } else {
       return Status::kOk;
@@ -327,17 +339,17 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     auto& tape = work_.tape();
     auto& scratch = work_.scratch().training;
     const OutputView output(work_.output());
+    Status status = take_gradients(context);  // the first stage, so that the first slice has it
     if constexpr (Work::kShared && kDrops) {
       context.stage([&] { stand_at_masks(); });
     }
-    gradients_.give_to(this);
-    Status status = load_weights(context);
+    if (status == Status::kOk) status = load_weights(context);
     if (status == Status::kOk) {
       status = detail::forward_loss<Computed>(context, weights(), x, output, tape, scratch, target, loss,
                                               added, on_output);
     }
     if (status != Status::kOk) {
-      if (sums_.sequences == 0) gradients_.give_to(nullptr);
+      if (sums_.sequences == 0 && gradients_.free_for(this, 1)) gradients_.give_to(nullptr);
       return status;
     }
     context.inside([&]() ATTUNE_INLINE_LAMBDA {

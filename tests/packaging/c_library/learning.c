@@ -46,7 +46,7 @@ static void learn_takes(last_model* model) {
   print_check("adds examples", held);
   print_check("saves sums", last_save_sums(model, sums, sizeof sums) == LAST_OK);
   const int none = 3;
-  print_check("a class that is none", last_add_example(model, x, &none) == LAST_INVALID_TARGET);
+  print_check("an invalid class", last_add_example(model, x, &none) == LAST_INVALID_TARGET);
   print_check("sums of another size", last_load_sums(model, sums, sizeof sums - 1) == LAST_INVALID_LENGTH &&
                                           last_save_sums(model, again, sizeof sums + 1) == LAST_INVALID_LENGTH);
   last_add_example(model, x, &(const int){0});
@@ -59,10 +59,10 @@ static void learn_takes(last_model* model) {
   }
   print_check("adds takes", held);
   print_check("a take too many", last_add_take(model, x, -1) == LAST_FULL_BATCH);
-  print_check("a label that is none", last_add_take(model, x, 3) == LAST_INVALID_TARGET && last_add_take(model, x, -2) == LAST_INVALID_TARGET);
+  print_check("an invalid label", last_add_take(model, x, 3) == LAST_INVALID_TARGET && last_add_take(model, x, -2) == LAST_INVALID_TARGET);
   last_predict(model, x, before);
   const float wrong[LAST_OUTPUTS] = {0.5f, 0.5f, 0.5f};
-  print_check("a prior that is none", last_learn_takes(model, wrong, NULL) == LAST_INVALID_CLASS_WEIGHT && last_predict(model, x, y) == LAST_OK &&
+  print_check("an invalid prior", last_learn_takes(model, wrong, NULL) == LAST_INVALID_CLASS_WEIGHT && last_predict(model, x, y) == LAST_OK &&
                                           memcmp(before, y, sizeof y) == 0);
   const float rare[LAST_OUTPUTS] = {0.98f, 0.01f, 0.01f};
   print_check("an objection leaves the base", last_learn_takes(model, rare, &learning) == LAST_OK && learning.objection == LAST_IMBALANCE &&
@@ -95,7 +95,7 @@ static void find_anomalies(last_model* model) {
   last_distance(model, far, &distances[1]);
   print_check("notices", held && last_threshold(model, &threshold) == LAST_OK && distances[1] > threshold);
   print_bits("distances", distances, 2);
-  print_check("a distance that is none", last_add_usual(model, distances[0] / 0.0f) == LAST_NOT_FINITE);
+  print_check("a distance that is not finite", last_add_usual(model, distances[0] / 0.0f) == LAST_NOT_FINITE);
   print_check("forgets", last_forget_usual(model) == LAST_OK && last_threshold(model, &threshold) == LAST_OK && threshold > 1e30f);
 }
 

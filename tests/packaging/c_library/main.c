@@ -234,7 +234,7 @@ static void stream(void) {
   }
   print_check("tokens have the bits of the sequence", same);
   const int none = 9;
-  print_check("a token that is none", text_token(model, &none, row) == TEXT_INVALID_TOKEN);
+  print_check("an invalid token", text_token(model, &none, row) == TEXT_INVALID_TOKEN);
 }
 
 static void infer(void) {
@@ -322,7 +322,7 @@ static void misuse(void) {
   print_check("a slice of nothing", tuned_slice(model) == TUNED_OK);
   tuned_start(model, 1);
   print_check("update without sequences", tuned_update(model, 0.1f) == TUNED_INCOMPLETE_BATCH);
-  print_check("a class that is none", tuned_accumulate(model, x, &no_label, NULL) == TUNED_INVALID_TARGET);
+  print_check("an invalid class", tuned_accumulate(model, x, &no_label, NULL) == TUNED_INVALID_TARGET);
   print_check("null model", tuned_predict(NULL, x, y) == TUNED_NULL_ARGUMENT);
   print_check("null input", tuned_predict(model, NULL, y) == TUNED_NULL_ARGUMENT);
   print_check("null target", tuned_accumulate(model, x, NULL, NULL) == TUNED_NULL_ARGUMENT);
