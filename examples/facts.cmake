@@ -10,6 +10,7 @@
 #   NAME_methods      it does its work in several ways, the default first: a program for each
 #   NAME_precisions   arithmetics that it trains in, the default first: a program for each
 #   NAME_cores        numbers of cores that it trains on, the default first: a program for each, on boards that have as many
+#   NAME_parts        static objects that it has parts of its trainer in, in a program for boards with another memory: --memory
 #   NAME_journaled    those of the methods that train with a journal: NAME/replay.hpp has NAME::Replayed, for a PC
 #   NAME_files        files in flash that its base.cpp makes beside the model
 #   NAME_options      options of examples/run that it takes; NAME_base_options: options of its base.cpp
@@ -29,6 +30,7 @@ set(digits_takes "a minute")
 set(digits_8x16x2_ram 64)
 set(digits_8x32x4_ram 336)
 set(digits_precisions float int8 bf16 int8_bf16)
+set(digits_parts trainer gradients weights buffers)
 set(digits_options --steps --images --seed --validation)
 
 set(vowels_shapes 29x16x2)
@@ -90,7 +92,7 @@ if(CMAKE_SCRIPT_MODE_FILE)
   foreach(source IN LISTS sources)
     cmake_path(GET source PARENT_PATH name)
     if(source STREQUAL "${name}/${name}.cpp")
-      foreach(key IN ITEMS shapes about takes targets icount methods cores journaled precisions files options base_options)
+      foreach(key IN ITEMS shapes about takes targets icount methods cores parts journaled precisions files options base_options)
         list(JOIN ${name}_${key} " " values)
         message("${name} ${key} ${values}")
       endforeach()

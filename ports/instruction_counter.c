@@ -2,11 +2,15 @@
 // Thumb 0xBF60 (begin) and 0xBF70 (end), of RISC-V 0x0006 and 0x000A (c.slli of x0, for custom use), of 64-bit Arm 0xD5032E1F
 // and 0xD5032E9F (HINT 112 and 116). instructions.hpp sets them. It estimates cycles on a core of cycles/core.h, which are all of Arm's.
 //
-//   -plugin instruction_counter.so,out=FILE[,core=NAME][,functions=on]
+//   -plugin instruction_counter.so,out=FILE[,core=NAME][,functions=on][,memory=NAME:BEGIN:END:CYCLES]...
 //
 // Writes a line `region COUNT` for every region, in order, and `region COUNT CYCLES` with a core that is known; with
 // functions=on also `  COUNT FUNCTION` or `  COUNT CYCLES FUNCTION` for every function in it. Counts are exact; counts
 // and cycles are the same in every run. The marks themselves belong to nobody.
+//
+// Each `memory` is a range of addresses, hexadecimal, where every load or store of a word, or of less, takes so many cycles more:
+// no cache, no bursts. After each region comes a line
+// `memory NAME BYTES CYCLES WORDS`: its size, and words that were loaded or stored. Fetching instructions takes no longer.
 //
 // On two cores a region's count is its time, in instructions: QEMU takes turns (-accel tcg,thread=single), so each core has a
 // clock of its own. While a core waits for a flag nothing counts; afterwards its clock is at least that of the core which
@@ -43,6 +47,7 @@ void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *, void (*)(
 void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *,
                                       void (*)(unsigned, qemu_plugin_meminfo_t, uint64_t, void *), enum qemu_plugin_cb_flags,
                                       enum qemu_plugin_mem_rw, void *);
+unsigned qemu_plugin_mem_size_shift(qemu_plugin_meminfo_t);
 void qemu_plugin_register_atexit_cb(qemu_plugin_id_t, void (*)(qemu_plugin_id_t, void *), void *);
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *, size_t);
@@ -58,7 +63,7 @@ const char *qemu_plugin_insn_symbol(const struct qemu_plugin_insn *);
 
 EXPORT int qemu_plugin_version = ATTUNE_PLUGIN_INTERFACE;
 
-enum { MAX_FUNCTIONS = 4096, CORES = 2, MAX_FLAGS = 1024, NUMBERS = 1024, COST_OF_A_LOOK = 5 };
+enum { MAX_FUNCTIONS = 4096, CORES = 2, MAX_FLAGS = 1024, NUMBERS = 1024, MAX_MEMORIES = 16, COST_OF_A_LOOK = 5 };
 enum mark { BEGIN, END, WAIT, WAITED, PUBLISH, MARKS };
 
 struct total {
@@ -100,6 +105,13 @@ static struct {
   uint64_t flag;
   struct total *published;  // when, by number
 } flags[MAX_FLAGS];
+static struct memory {
+  char name[64];
+  uint64_t begin, end;           // addresses
+  unsigned long long cycles;     // more, of a word
+  uint64_t words, at_begin;      // that were loaded or stored, by both cores
+} memories[MAX_MEMORIES];
+static int num_memories;
 static FILE *out;
 
 // A processor that waits has no time, and a third one none at all.
@@ -120,12 +132,17 @@ static void print(const char *what, struct total now, struct total before, const
 static void on_begin(unsigned cpu, void *data) {
   (void)data;
   for (int i = 0; i < num_functions; ++i) functions[i].at_begin = functions[i].total;
+  for (int i = 0; i < num_memories; ++i) memories[i].at_begin = memories[i].words;
   processor_of(cpu)->at_begin = processor_of(cpu)->clock;
 }
 
 static void on_end(unsigned cpu, void *data) {
   (void)data;
   print("region", processor_of(cpu)->clock, processor_of(cpu)->at_begin, "");
+  for (int i = 0; i < num_memories; ++i) {
+    fprintf(out, "memory %s %llu %llu %llu\n", memories[i].name, (unsigned long long)(memories[i].end - memories[i].begin),
+            memories[i].cycles, (unsigned long long)(memories[i].words - memories[i].at_begin));
+  }
   for (int i = 0; i < num_functions; ++i) {
     const struct function *function = &functions[i];
     if (function->total.instructions > function->at_begin.instructions) {
@@ -170,6 +187,18 @@ static void on_piece(unsigned cpu, void *data) {
   if (last != NULL && last->refill != 0) add(processor, last->function, 0, refill_between(last, piece));
   add(processor, piece->function, piece->total.instructions, piece->total.cycles);
   processor->last = piece;
+}
+
+static void on_access(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data) {
+  struct processor *const processor = processor_of(cpu);
+  if (processor->waits) return;
+  const unsigned shift = qemu_plugin_mem_size_shift(info);
+  const uint64_t words = shift > 2 ? 1u << (shift - 2) : 1;
+  for (struct memory *memory = memories; memory < memories + num_memories; ++memory) {
+    if (address < memory->begin || address >= memory->end) continue;
+    memory->words += words;
+    add(processor, ((struct piece *)data)->function, 0, core != NULL ? words * memory->cycles : 0);
+  }
 }
 
 // When the processor's flag got its number.
@@ -288,6 +317,9 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *block) {
       if (mark == WAIT || mark == PUBLISH) at = watch_loads(block, at + 1, mark, 0) - 1;  // they belong to nobody
       if (ends) continue;
       ++piece->total.instructions;
+      if (num_memories > 0) {
+        qemu_plugin_register_vcpu_mem_cb(instruction, on_access, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, piece);
+      }
       if (core == NULL) continue;
       const struct instruction decoded = decode(first, is_wide(first) ? half_word(instruction, 1) : 0);
       schedule_next(&schedule, &decoded);
@@ -303,6 +335,19 @@ static void on_exit_of_qemu(qemu_plugin_id_t id, void *data) {
   fclose(out);
 }
 
+// Reads NAME:BEGIN:END:CYCLES. False if it is none.
+static bool read_memory(const char *text) {
+  struct memory *const memory = &memories[num_memories];
+  unsigned long long begin, end;
+  if (num_memories == MAX_MEMORIES ||
+      sscanf(text, "%63[^:]:%llx:%llx:%llu", memory->name, &begin, &end, &memory->cycles) != 4) {
+    return false;
+  }
+  memory->begin = begin, memory->end = end;
+  ++num_memories;
+  return true;
+}
+
 EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv) {
   if (strncmp(info->target_name, "riscv", 5) == 0) memcpy(marks, (uint32_t[MARKS]){0x0006, 0x000A}, sizeof marks);
   if (strcmp(info->target_name, "aarch64") == 0) {
@@ -313,6 +358,10 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
     if (strncmp(argv[i], "out=", 4) == 0) out = fopen(argv[i] + 4, "w");
     if (strncmp(argv[i], "core=", 5) == 0) core = find_core(argv[i] + 5);
     if (strcmp(argv[i], "functions=on") == 0) count_functions = true;
+    if (strncmp(argv[i], "memory=", 7) == 0 && !read_memory(argv[i] + 7)) {
+      fprintf(stderr, "instruction_counter: '%s' is not memory=NAME:BEGIN:END:CYCLES\n", argv[i]);
+      return 1;
+    }
   }
   if (out == NULL) {
     fprintf(stderr, "instruction_counter: needs out=FILE, a file that can be written\n");

@@ -7,6 +7,7 @@
 //   --validation N  does not train on the last N of the training images; 0 without it
 //   --threads N   on a PC: on N threads, to the same bits (on_pc.hpp, which also writes a page about it)
 //   --precision P float, int8, bf16 or int8_bf16: of examples/run, which builds a program for each
+//   --memory psram=8  with gradients, parameters and moments in slow memory (of examples/run, as --precision)
 //   --export 1    prints what it learned: a .safetensors file, for PyTorch and for inference.cpp, as text
 //
 // With a file of parameters in flash (examples/run --weights FILE --steps N) it learns further from those.
@@ -31,6 +32,9 @@ using digits::Model;
 using digits::Trainer;
 
 // All the RAM that training takes. Images arrive one by one, so only one of them exists.
+#if ATTUNE_EXAMPLE_PLACED
+[[gnu::section(".psram.trainer")]]
+#endif
 Trainer trainer;
 digits::Example example;
 Model::Output logits;
@@ -141,7 +145,7 @@ int main() {
   port::print(" precision=", digits::kPrecision, " steps=", steps,
               " loss_last=", port::fixed(training.last_loss, 6));
   if (steps > 0) terminal::print_instructions("step", training.instructions);
-  digits::print_result_end(evaluation.instructions, attune::hash_bits(trainer.parameters()), kMemory.total(),
+  digits::print_result_end(evaluation.instructions, attune::hash_bits(trainer.parameters()), kMemory.total() + digits::kPlaced,
                            stack, heap_calls, microseconds);
   return 0;
 }

@@ -24,10 +24,20 @@ using Loss = attune::CrossEntropy<attune::CrossEntropyOptions{.label_smoothing =
 #define ATTUNE_EXAMPLE_PRECISION_INT8 1
 #define ATTUNE_EXAMPLE_PRECISION_BF16 1
 #endif
-#if ATTUNE_EXAMPLE_PRECISION_INT8
+#if ATTUNE_EXAMPLE_PLACED
+// --memory: each part of the trainer is an object of its own. In slow memory stand the gradients and the
+// trainer, which has parameters and moments.
+inline attune::SharedBuffers<Model> buffers;
+inline attune::WorkingWeights<Model> weights;
+[[gnu::section(".psram.gradients")]] inline attune::PlacedGradients<Model> gradients;
+using Plan = attune::WeightsIn<weights, attune::GradientsIn<gradients, attune::InSharedBuffers<buffers>>>;
+inline constexpr std::size_t kPlaced = sizeof buffers + sizeof weights + sizeof gradients;
+#elif ATTUNE_EXAMPLE_PRECISION_INT8
 using Plan = attune::Int8Training;
+inline constexpr std::size_t kPlaced = 0;
 #else
 using Plan = attune::BySequence;
+inline constexpr std::size_t kPlaced = 0;
 #endif
 #if ATTUNE_EXAMPLE_PRECISION_BF16
 using Optimizer = attune::StochasticBfloat16<attune::AdamW>;
@@ -39,7 +49,7 @@ inline constexpr bool kInt8 = std::is_same_v<Plan, attune::Int8Training>,
 inline constexpr const char* kPrecision = kInt8 ? (kBf16 ? "int8_bf16" : "int8") : kBf16 ? "bf16" : "float";
 using Trainer = attune::Trainer<Model, Loss, Optimizer, kBatch, Plan>;
 inline constexpr attune::MemoryReport kMemory = Trainer::memory(attune::Feeding::kOneByOne);
-static_assert(kMemory.total() <= (kSmall ? 56 : kInt8 ? 328 : 320) * 1024);  // the RAM contract
+static_assert(kMemory.total() + kPlaced <= (kPlaced > 0 ? 512 : kSmall ? 56 : kInt8 ? 328 : 320) * 1024);  // the RAM contract
 
 // Where initial parameters and the order of the images come from.
 inline attune::Rng rng_of_parameters(std::uint64_t seed) { return attune::Rng(2 * seed - 1); }

@@ -78,6 +78,14 @@ make_base() {
   done
 }
 
+# memories_of PORT: what ports/run is to charge and to count
+memories_of() {
+  has_placed_parts "$1" || return 0
+  local part all=$memory
+  for part in $(fact "$name" parts); do [[ ",$memory" == *",$part="* ]] || all+=,$part=0; done
+  echo "$all"
+}
+
 # execute PORT PRESET ARGUMENT...: runs the built program of a port, with its output in $log and counts of instructions in
 # $counts.
 execute() {
@@ -92,7 +100,7 @@ execute() {
     # The output passes through a pipe, so the program has to be told about the terminal behind it.
     ! $terminal || command=(env ATTUNE_TERMINAL=1 "${command[@]}")
   else
-    command=(env "ATTUNE_COUNTS=$counts" ATTUNE_CYCLES=1 "ATTUNE_FUNCTIONS=$functions" "ATTUNE_ICOUNT=$(fact "$name" icount)" "$root/ports/run" "$port" "$root/build/$2/examples/$program.elf" "${@:3}")
+    command=(env "ATTUNE_COUNTS=$counts" ATTUNE_CYCLES=1 "ATTUNE_FUNCTIONS=$functions" "ATTUNE_ICOUNT=$(fact "$name" icount)" "ATTUNE_MEMORY=$(memories_of "$port")" "$root/ports/run" "$port" "$root/build/$2/examples/$program.elf" "${@:3}")
     ! $terminal || command+=(--terminal)
   fi
   if $on_pc; then  # Ctrl-C is the program's: what it then says still passes
@@ -114,6 +122,9 @@ infers_on() {
   grep -q "^$program: " "$root/build/$(preset_of "$1")/examples/left_out.txt"
 }
 
+# has_placed_parts PORT: with --memory, whether it has another memory for them
+has_placed_parts() { [ -n "$memory" ] && ! is_no_board "$1" && [ -n "$(board_value "$1" memories)" ]; }
+
 # The program of every target, in the order of their turns: those that train before those that infer, with the host before
 # them if nothing else trains. With --weights all do the same.
 order_targets() {
@@ -128,6 +139,7 @@ order_targets() {
       if [ "$cores" != 1 ] && ! is_no_board "$port" && [ "$(board_value "$port" cores)" = "$cores" ]; then
         program_of[$port]+=_cores$cores
       fi
+      if has_placed_parts "$port"; then program_of[$port]+=_placed; fi
     fi
   done
   if [ ${#infers[@]} -gt 0 ]; then
@@ -234,6 +246,7 @@ run_held() {
   reason=${results[$port]}
   complete "$port"
   tell "$port"
+  ! has_placed_parts "$port" || placements
   [ -z "$functions" ] || is_no_board "$port" || profile "$port" "$reason"
   echo "${results[$port]}"
   if $exporting; then

@@ -81,6 +81,25 @@ tell() {
   fi
 }
 
+# placements: a training step with each part of the trainer in the memory of --memory's first NAME, by what the emulator counted.
+placements() {
+  awk -v parts=" $(fact "$name" parts) " '
+    /^region/ { ++region }
+    region == 1 && /^region/ { cycles = $3 }
+    region == 1 && /^memory/ {
+      if (more == "") more = $4
+      if (index(parts, " " $2 " ")) { part[++count] = $2; bytes[count] = $3; words[count] = $5 }
+      cycles -= $4 * $5
+    }
+    END {
+      if (cycles == "" || more == "") exit
+      printf "a training step without slow memory: %d cycles (estimated); with %d cycles more for each word in one of its parts:\n", cycles, more
+      printf "  %-10s %8s %12s %12s %14s %8s\n", "part", "bytes", "words moved", "words a byte", "cycles more", "of step"
+      for (i = 1; i <= count; ++i)
+        printf "  %-10s %8d %12d %12.1f %14d %+7.1f%%\n", part[i], bytes[i], words[i], words[i] / bytes[i], more * words[i], 100 * more * words[i] / cycles
+    }' "$counts"
+}
+
 # profile PORT LINE: the functions of what is counted; LINE is its result line before it was completed.
 profile() {
   local keys slices=$counts

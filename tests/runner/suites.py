@@ -79,6 +79,7 @@ BACKGROUND = [
     recognizes("digits, d_model 16, on the host", 0.91, "digits", "--on", "host"),
     same_bits("argmax_copy on both cores, the first steps", 1, "argmax_copy", "--cores", "2", "--steps", "20"),
     same_bits("digits, d_model 16, the first steps on a Cortex-M4", 2, "digits", "--steps", "40", "--images", "40"),
+    same_bits("digits with gradients, parameters and moments in PSRAM", 2, "digits", "--steps", "2", "--images", "4", "--memory", "psram=8"),
     same_bits("digits in integers, the first steps on a Cortex-M4", 2, "digits", "--steps", "20", "--images", "40", "--precision", "int8"),
     recognizes("digits, d_model 32, trained on the host, in the flash of the micro:bit", 0.95,
                "digits", "--on", "host", "--on", "microbit", "--shape", "8x32x4", "--images", "60"),

@@ -9,7 +9,7 @@
 //       trainer;
 //
 // Each of the three may be left out: the trainer then has the part. No placement changes a bit or a state.
-// Memory may hold anything before initialize(), load() or resume().
+// Memory may hold anything before initialize(), load() or resume(), but a SharedBuffers must be zero.
 #pragma once
 
 #include <type_traits>
