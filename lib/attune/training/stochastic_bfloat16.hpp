@@ -64,7 +64,8 @@ template <class Base>
 struct StochasticBfloat16 : OptimizerStep<StochasticBfloat16<Base>> {
   using Scalar = typename Base::Scalar;
   using Options = typename Base::Options;
-  static constexpr std::uint32_t kFingerprint = fingerprint("StochasticBfloat16", kFingerprintOf<Base>);
+  /// The name of 1.0, whose states are read.
+  static constexpr std::uint32_t kFingerprint = fingerprint("Bfloat16MasterWeights", kFingerprintOf<Base>);
   static_assert(detail::Holds<std::is_same_v<Scalar, float>>,
                 "attune::StochasticBfloat16: bf16 weights need a model in float");
   static_assert(detail::Holds<!detail::kHasMasters<Base>>,
