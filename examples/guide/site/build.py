@@ -28,8 +28,9 @@ THEME = Path("/usr/share/doxygen-awesome-css")
 PAGES = [
     "README.md",
     *(f"examples/guide/{page}.md" for page in (
-        "first-training", "fit", "choosing-a-plan", "memory", "models", "layers", "own-layer", "product", "one-command", "pytorch", "eight-bits", "adapting", "field", "unlabeled",
-        "power-cuts", "replay", "streaming", "same-bits", "pc", "board", "c", "compile-times", "why", "errors", "limits", "support")),
+        "first-training", "one-command", "board", "models", "fit", "choosing-a-plan", "memory", "adapting", "eight-bits", "product", "pytorch", "field",
+        "unlabeled", "power-cuts", "replay", "streaming", "same-bits", "pc", "c", "own-layer", "layers", "compile-times", "why", "errors", "limits",
+        "support")),
     "lib/attune/README.md", "ports/packages/README.md", "ports/README.md", "ports/rtos/README.md", "ports/cycles/README.md",
     "examples/README.md",
     "tests/bench/README.md", "tests/budgets/README.md", "CONTRIBUTING.md", "CHANGELOG.md",
