@@ -1,7 +1,7 @@
 # attune_add_model_library(name MODEL <C++ type> HEADER header.hpp
 #                          [NAMES <C++ type> FILE file.safetensors [QUANTIZE int8|bf16|fp16|packed_int8]]
 #                          [TRAINS nothing|everything|lora|biases|head] [RANK n] [LOSS <C++ type>] [OPTIMIZER <C++ type>] [BATCH n]
-#                          [STREAM capacity] [LENGTHS] [PREDICT_IN_SLICES] [UNLABELED takes] [ANOMALIES] [REPLAY examples]
+#                          [PLAN <C++ type>] [STREAM capacity] [LENGTHS] [PREDICT_IN_SLICES] [UNLABELED takes] [ANOMALIES] [REPLAY examples]
 #                          [FLASH_PAGES n FLASH_PAGE_SIZE bytes FLASH_PROGRAM_UNIT bytes [FLASH_ERASED byte]])
 # attune_add_model_library(name FOLDER exported …)
 # A static library `name` with a header in plain C, name.h, of a model: for firmware in C, and for programs that are to compile
@@ -14,8 +14,10 @@
 # MODEL is a type of HEADER. NAMES and FILE are its weights in flash (attune/exchange/model_file.hpp); without them parameters
 # are drawn. NAMES attune::OwnNames<…>, written like that, is of a file that attune wrote: the compiler quantizes it.
 # TRAINS: `nothing` with weights in flash, else `everything`; `lora`, `biases` and `head` train beside weights in flash.
-# The head is the last layer with parameters of a Sequential.
-# LOSS is attune::CrossEntropy<>, OPTIMIZER attune::AdamW, BATCH 1. STREAM: token by token with a cache of that many tokens.
+# The head is the last layer with parameters of a Sequential. `fit`, with FOLDER: as `python3 -m attune_torch fit` chose, in the
+# folder's adapt.hpp, which has the loss, the optimizer, the batch, the plan and the form of the weights, too.
+# LOSS is attune::CrossEntropy<>, OPTIMIZER attune::AdamW, BATCH 1, PLAN attune::BySequence. attune::UpdateInBackward has no
+# functions that accumulate, and none in slices: name_learn trains. STREAM: token by token with a cache of that many tokens.
 # LENGTHS: functions take the number of valid tokens of a sequence that is shorter than the model's (attention/sequence_length.hpp).
 # PREDICT_IN_SLICES: predictions in slices beside a training, with scratch of their own; with TRAINS nothing they are always there.
 # UNLABELED: with TRAINS head, the head learns from at most that many takes without labels (training/unlabeled_head.hpp).
@@ -42,12 +44,53 @@ macro(_attune_check_flash)
   endif()
 endmacro()
 
+# TRAINS fit: what the folder's adapt.hpp says. A new one configures anew.
+macro(_attune_read_fit)
+  if(NOT library_FOLDER)
+    message(FATAL_ERROR "attune_add_model_library: TRAINS fit takes FOLDER: a folder with the adapt.hpp that `python3 -m attune_torch fit` wrote")
+  endif()
+  foreach(option IN ITEMS RANK LOSS OPTIMIZER BATCH PLAN QUANTIZE)
+    if(DEFINED library_${option})
+      message(FATAL_ERROR "attune_add_model_library: TRAINS fit takes ${option} from adapt.hpp; leave it out")
+    endif()
+  endforeach()
+  set(library_HEADER ${library_FOLDER}/adapt.hpp)
+  if(NOT EXISTS ${library_HEADER})
+    message(FATAL_ERROR "attune_add_model_library: TRAINS fit: ${library_FOLDER} has no adapt.hpp; run `python3 -m attune_torch fit ${library_FOLDER}`")
+  endif()
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${library_HEADER} ${library_FOLDER}/${space}.hpp ${library_FILE})
+  file(READ ${library_HEADER} adapt)
+  file(SHA256 ${library_FOLDER}/${space}.hpp of_header)
+  file(SHA256 ${library_FILE} of_file)
+  string(SHA256 export "${of_header}${of_file}")
+  if(NOT adapt MATCHES "// Export ${export}")
+    message(FATAL_ERROR "attune_add_model_library: TRAINS fit: ${library_HEADER} is of another export; run `python3 -m attune_torch fit ${library_FOLDER}` again")
+  endif()
+  if(adapt MATCHES "// QUANTIZE ([a-z0-9_]+)")
+    set(library_QUANTIZE ${CMAKE_MATCH_1})
+  endif()
+  string(REGEX MATCH "kBatch = ([0-9]+);" ignored "${adapt}")
+  set(library_BATCH ${CMAKE_MATCH_1})
+  string(REGEX MATCH "using Plan = ([^;]+);" ignored "${adapt}")
+  set(library_PLAN "${CMAKE_MATCH_1}")
+  if(adapt MATCHES "learning_rate = ([^}]+)}")
+    set(LEARNING_RATE ${CMAKE_MATCH_1})
+  endif()
+  if(adapt MATCHES "kSteps = ([0-9]+)")
+    set(STEPS ${CMAKE_MATCH_1})
+  endif()
+  set(library_MODEL ${space}_fit::Model)
+  set(library_NAMES ${space}_fit::Names)
+  set(library_LOSS ${space}_fit::Loss)
+  set(library_OPTIMIZER ${space}_fit::Optimizer)
+endmacro()
+
 function(attune_add_model_library name)
   if(NOT CMAKE_CXX_COMPILE_FEATURES)
     message(FATAL_ERROR "attune_add_model_library: the library is compiled as C++: project(… LANGUAGES C CXX)")
   endif()
   cmake_parse_arguments(PARSE_ARGV 1 library "LENGTHS;PREDICT_IN_SLICES;ANOMALIES"
-    "MODEL;HEADER;NAMES;FILE;QUANTIZE;FOLDER;TRAINS;RANK;LOSS;OPTIMIZER;BATCH;STREAM;UNLABELED;REPLAY;FLASH_PAGES;FLASH_PAGE_SIZE;FLASH_PROGRAM_UNIT;FLASH_ERASED" "")
+    "MODEL;HEADER;NAMES;FILE;QUANTIZE;FOLDER;TRAINS;RANK;LOSS;OPTIMIZER;BATCH;PLAN;STREAM;UNLABELED;REPLAY;FLASH_PAGES;FLASH_PAGE_SIZE;FLASH_PROGRAM_UNIT;FLASH_ERASED" "")
   if(NOT name MATCHES "^[a-z_][a-z0-9_]*$" OR library_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "attune_add_model_library: the name begins functions of C, as 'gestures': small letters, digits and _. "
       "Not known: '${library_UNPARSED_ARGUMENTS}'")
@@ -85,8 +128,19 @@ function(attune_add_model_library name)
       set(library_TRAINS nothing)
     endif()
   endif()
-  if(NOT library_TRAINS MATCHES "^(nothing|everything|lora|biases|head)$")
-    message(FATAL_ERROR "attune_add_model_library: TRAINS is '${library_TRAINS}'; it is nothing, everything, lora, biases or head")
+  if(NOT library_TRAINS MATCHES "^(nothing|everything|lora|biases|head|fit)$")
+    message(FATAL_ERROR "attune_add_model_library: TRAINS is '${library_TRAINS}'; it is nothing, everything, lora, biases, head or fit")
+  endif()
+  set(file_name ${name}_file)
+  set(LEARNING_RATE "")
+  set(STEPS "")
+  set(STARTS 0)
+  set(START "")
+  if(library_TRAINS STREQUAL "fit")
+    _attune_read_fit()
+    set(file_name ${space}_file)  # as adapt.hpp calls it
+    set(STARTS 1)
+    set(START "${space}_fit::start")
   endif()
   if(NOT library_FILE AND library_TRAINS MATCHES "^(nothing|lora|biases|head)$")
     message(FATAL_ERROR "attune_add_model_library: TRAINS ${library_TRAINS} takes weights in flash: NAMES and FILE, or FOLDER")
@@ -106,13 +160,20 @@ function(attune_add_model_library name)
   if(library_REPLAY AND library_TRAINS STREQUAL "nothing")
     message(FATAL_ERROR "attune_add_model_library: REPLAY: stored examples are trained again, and TRAINS is nothing")
   endif()
+  set(ACCUMULATES 1)
+  if(library_PLAN MATCHES "UpdateInBackward")
+    set(ACCUMULATES 0)
+    if(library_REPLAY)
+      message(FATAL_ERROR "attune_add_model_library: REPLAY: stored examples are accumulated beside new ones, and PLAN ${library_PLAN} accumulates nothing")
+    endif()
+  endif()
   foreach(option IN ITEMS RANK BATCH STREAM UNLABELED REPLAY FLASH_PAGES FLASH_PAGE_SIZE FLASH_PROGRAM_UNIT)
     if(DEFINED library_${option} AND NOT library_${option} MATCHES "^[1-9][0-9]*$")
       message(FATAL_ERROR "attune_add_model_library: ${option} is '${library_${option}}'; it is a whole number")
     endif()
   endforeach()
   _attune_check_flash()
-  foreach(default IN ITEMS "RANK 4" "BATCH 1" "LOSS attune::CrossEntropy<>" "OPTIMIZER attune::AdamW" "STREAM 0" "UNLABELED 0" "REPLAY 0")
+  foreach(default IN ITEMS "RANK 4" "BATCH 1" "PLAN attune::BySequence" "LOSS attune::CrossEntropy<>" "OPTIMIZER attune::AdamW" "STREAM 0" "UNLABELED 0" "REPLAY 0")
     string(REGEX MATCH "^([A-Z]+) (.*)$" ignored "${default}")
     if(NOT library_${CMAKE_MATCH_1})
       set(library_${CMAKE_MATCH_1} "${CMAKE_MATCH_2}")
@@ -124,14 +185,14 @@ function(attune_add_model_library name)
   cmake_path(ABSOLUTE_PATH library_HEADER BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE)
 
   string(TOUPPER ${name} NAME)
-  foreach(option IN ITEMS MODEL HEADER NAMES TRAINS RANK LOSS OPTIMIZER BATCH STREAM UNLABELED REPLAY FLASH_PAGES FLASH_PAGE_SIZE FLASH_PROGRAM_UNIT FLASH_ERASED)
+  foreach(option IN ITEMS MODEL HEADER NAMES TRAINS RANK LOSS OPTIMIZER BATCH PLAN STREAM UNLABELED REPLAY FLASH_PAGES FLASH_PAGE_SIZE FLASH_PROGRAM_UNIT FLASH_ERASED)
     set(${option} "${library_${option}}")
   endforeach()
   set(IN_FLASH 0)
   set(FILE_HEADER "")
   if(library_FILE)
     set(IN_FLASH 1)
-    set(FILE_HEADER "#include <${name}_file.hpp>")
+    set(FILE_HEADER "#include <${file_name}.hpp>")
   endif()
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/attune_models/${name})
   set(LENGTHS 0)
@@ -141,14 +202,14 @@ function(attune_add_model_library name)
     set(AND_TOKENS ", int tokens")
   endif()
   # The form of weights in flash: in place, or quantized by the compiler, which is packed_int8 to attune_add_model.
-  set(WEIGHTS_IN_FLASH "attune::kInFlash<${library_NAMES}, ${name}_file>")
+  set(WEIGHTS_IN_FLASH "attune::kInFlash<${library_NAMES}, ${file_name}>")
   if(library_QUANTIZE STREQUAL "packed_int8")
-    set(WEIGHTS_IN_FLASH "attune::kPackedInt8<${library_NAMES}, ${name}_file>")
+    set(WEIGHTS_IN_FLASH "attune::kPackedInt8<${library_NAMES}, ${file_name}>")
   elseif(library_QUANTIZE AND library_NAMES MATCHES "OwnNames *<")
     set(of_int8 Int8)
     set(of_bf16 Bfloat16)
     set(of_fp16 Float16)
-    set(WEIGHTS_IN_FLASH "attune::kQuantized<${library_NAMES}, ${name}_file, attune::${of_${library_QUANTIZE}}Weights>")
+    set(WEIGHTS_IN_FLASH "attune::kQuantized<${library_NAMES}, ${file_name}, attune::${of_${library_QUANTIZE}}Weights>")
     set(library_QUANTIZE packed_int8)
   endif()
   set(COPIES_FLASH 0)
@@ -160,6 +221,7 @@ function(attune_add_model_library name)
   set(type_of_lora "attune::Adapted<Model, kWeights, attune::LowRank{.rank = ${RANK}}>")
   set(type_of_biases "attune::BiasesAndNorms<Model, kWeights>")
   set(type_of_head "attune::LinearProbe<Model, kWeights>")
+  set(type_of_fit "${space}_fit::Trained")
   set(TRAINED_TYPE "${type_of_${TRAINS}}")
   set(TRAINED 1)
   if(TRAINS STREQUAL "nothing")
@@ -226,11 +288,12 @@ function(attune_add_model_library name)
       if(library_QUANTIZE)
         set(quantize QUANTIZE ${library_QUANTIZE})
       endif()
-      attune_add_model(${target} NAME ${name}_file FILE ${library_FILE} ${quantize})
+      attune_add_model(${target} NAME ${file_name} FILE ${library_FILE} ${quantize})
     endif()
   endforeach()
   add_custom_command(OUTPUT ${folder}/${name}.h
-    COMMAND ${CMAKE_COMMAND} "-DOBJECTS=$<TARGET_OBJECTS:${name}_sizes>" -DNAME=${name} -DTRAINS=${TRAINS} -DSTREAM=${STREAM} -DLENGTHS=${LENGTHS} -DSLICED=${SLICED}
+    COMMAND ${CMAKE_COMMAND} "-DOBJECTS=$<TARGET_OBJECTS:${name}_sizes>" -DNAME=${name} -DTRAINS=${TRAINS} -DBATCH=${BATCH} -DACCUMULATES=${ACCUMULATES}
+      -DLEARNING_RATE=${LEARNING_RATE} -DSTEPS=${STEPS} -DSTREAM=${STREAM} -DLENGTHS=${LENGTHS} -DSLICED=${SLICED}
       -DUNLABELED=${UNLABELED} -DANOMALIES=${ANOMALIES} -DREPLAY=${REPLAY}
       -DFLASH_PAGES=${FLASH_PAGES} -DFLASH_PAGE_SIZE=${FLASH_PAGE_SIZE} -DFLASH_PROGRAM_UNIT=${FLASH_PROGRAM_UNIT}
       "-DHEADER=${folder}/${name}.h" "-DINCLUDES=$<JOIN:$<TARGET_PROPERTY:attune::attune,INTERFACE_INCLUDE_DIRECTORIES>,|>" -P ${ATTUNE_MODEL_LIBRARY_FOLDER}/attune-model-library/header.cmake

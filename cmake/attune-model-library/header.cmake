@@ -1,5 +1,5 @@
 # Writes name.h: sizes as the target's compiler left them in OBJECTS, statuses as they are in core/status.hpp.
-#   cmake -DOBJECTS=… -DNAME=… -DTRAINS=… -DSTREAM=… -DLENGTHS=… -DSLICED=… -DUNLABELED=… -DANOMALIES=… -DREPLAY=… [-DFLASH_PAGES=… -DFLASH_PAGE_SIZE=… -DFLASH_PROGRAM_UNIT=…]
+#   cmake -DOBJECTS=… -DNAME=… -DTRAINS=… -DBATCH=… -DACCUMULATES=… -DLEARNING_RATE=… -DSTEPS=… -DSTREAM=… -DLENGTHS=… -DSLICED=… -DUNLABELED=… -DANOMALIES=… -DREPLAY=… [-DFLASH_PAGES=… -DFLASH_PAGE_SIZE=… -DFLASH_PROGRAM_UNIT=…]
 #     -DHEADER=… -DINCLUDES=…|… -P header.cmake
 set(found "")
 foreach(object IN LISTS OBJECTS)
@@ -56,12 +56,16 @@ endforeach()
 string(REGEX REPLACE "\n$" "" STATUSES "${STATUSES}")
 
 set(TRAINING_FUNCTIONS "")
+set(BATCHES "")
 if(NOT TRAINS STREQUAL "nothing")
-  set(TRAINING_FUNCTIONS "
-/* Begins a training: with the weights of the flash, or drawn from the seed. Forgets what was before it, a pass in slices
-   included. Before it, and before a resume, the functions below answer ${UPPER}_NOT_INITIALIZED. */
-${NAME}_status ${NAME}_start(${NAME}_model* model, uint64_t seed);
-/* Forward and backward of a sequence; its loss, where `loss` is not NULL. */
+  set(BATCHES "\n#define ${UPPER}_BATCH ${BATCH}       /* sequences of a step of the optimizer */")
+  if(LEARNING_RATE)
+    string(APPEND BATCHES "\n#define ${UPPER}_LEARNING_RATE ${LEARNING_RATE}  /* what was most accurate with the takes of fit */"
+      "\n#define ${UPPER}_STEPS ${STEPS}       /* of the optimizer */")
+  endif()
+  set(accumulating "")
+  if(ACCUMULATES)
+    set(accumulating "/* Forward and backward of a sequence; its loss, where `loss` is not NULL. */
 ${NAME}_status ${NAME}_accumulate(${NAME}_model* model, const ${NAME}_input* x${AND_TOKENS}, const ${NAME}_target* target, float* loss);
 /* A step of the optimizer with the sequences accumulated since the last. */
 ${NAME}_status ${NAME}_update(${NAME}_model* model, float learning_rate);
@@ -72,7 +76,16 @@ ${NAME}_status ${NAME}_update_in_slices(${NAME}_model* model, float learning_rat
 ${NAME}_status ${NAME}_slice(${NAME}_model* model);
 /* Forgets the sequences accumulated since the last update, and one under way. */
 ${NAME}_status ${NAME}_discard(${NAME}_model* model);
-/* All that the training is, ${UPPER}_STATE bytes, to be stored behind a checksum; and on from there, to the same bits.
+")
+  endif()
+  set(TRAINING_FUNCTIONS "
+/* Begins a training: with the weights of the flash, or drawn from the seed. Forgets what was before it, a pass in slices
+   included. Before it, and before a resume, the functions below answer ${UPPER}_NOT_INITIALIZED. */
+${NAME}_status ${NAME}_start(${NAME}_model* model, uint64_t seed);
+/* Learns from a sequence: forward and backward, and with every ${UPPER}_BATCH-th sequence a step of the optimizer. Its loss, where
+   `loss` is not NULL. */
+${NAME}_status ${NAME}_learn(${NAME}_model* model, const ${NAME}_input* x${AND_TOKENS}, const ${NAME}_target* target, float learning_rate, float* loss);
+${accumulating}/* All that the training is, ${UPPER}_STATE bytes, to be stored behind a checksum; and on from there, to the same bits.
    ${UPPER}_OTHER_BASE: the state was trained beside other weights in flash, or in another arithmetic. */
 ${NAME}_status ${NAME}_save(const ${NAME}_model* model, void* bytes, size_t size);
 ${NAME}_status ${NAME}_resume(${NAME}_model* model, const void* bytes, size_t size);

@@ -230,10 +230,15 @@ include(${{CMAKE_CURRENT_LIST_DIR}}/train.cmake)
 """
 
 
+def name_of(folder):
+    """The name of a folder's model: its header and namespace."""
+    return re.sub(r"\W+", "_", folder.name, flags=re.ASCII)
+
+
 def exported(folder):
     """The folder as a path, if attune_torch.export wrote it."""
     path = Path(folder).resolve()
-    if not (path / f"{path.name}.hpp").is_file() or not (path / "model.safetensors").is_file():
+    if not (path / f"{name_of(path)}.hpp").is_file() or not (path / "model.safetensors").is_file():
         raise CheckFailed(f"{folder} was not written by attune_torch.export")
     return path
 
@@ -243,7 +248,7 @@ class Search:
 
     def __init__(self, folder, core, loss, base, attune):
         self.folder, self.loss, self.core = exported(folder), loss, core
-        self.name = self.folder.name
+        self.name = name_of(self.folder)
         self.root = sources(attune)
         self.target, self.cpu = EMULATED[core]
         refuse_board(self.root, self.target)
@@ -287,6 +292,11 @@ class Search:
             if any(candidate.trains == trains for candidate in self.every) and not any(candidate.trains == trains for candidate in found):
                 self.left_out.append(f"{trains}: the model has no such parameters")
         return found
+
+    def export(self):
+        """A hash of what was exported, by which CMake knows that adapt.hpp is of it."""
+        files = (self.folder / f"{self.name}.hpp", self.folder / "model.safetensors")
+        return hashlib.sha256("".join(hashlib.sha256(file.read_bytes()).hexdigest() for file in files).encode()).hexdigest()
 
     def content(self, *kinds):
         """A hash of the model, of its weights, and of the library's sources of these kinds."""
@@ -398,13 +408,19 @@ def exceeded(figures, limits, mhz):
 
 ADAPT = """// The way to train {name} that `python3 -m attune_torch fit` chose: {candidate}.
 // Measured on {target} as {cpu}: {flash:,} bytes of flash, {static:,} of RAM, {stack:,} of stack.
+// Export {export}{quantize}
 #pragma once
 
 #include <attune/attune.hpp>
 #include <{name}_file.hpp>
 
 {declarations}
-using Trainer = {trainer};
+using Trained = {trained};
+using Loss = {loss};
+using Optimizer = {optimizer};
+using Plan = {plan};
+inline constexpr int kBatch = {batch};
+using Trainer = attune::Trainer<Trained, Loss, Optimizer, kBatch, Plan>;
 static_assert(Trainer::memory(attune::Feeding::kOneByOne).total() == {ram}, "another size than fit measured");
 
 /// Starts at the weights in flash. Factors of low rank are drawn from the seed.
@@ -417,7 +433,7 @@ inline void start(Trainer& trainer, std::uint64_t seed = 1) {{
 OPTIONS = """
 /// What won: {new} of the new user's takes were recognized, {others} of everybody else's.
 inline constexpr Trainer::Options kOptions{{.learning_rate = {rate}f}};
-inline constexpr int kSteps = {steps}, kBatch = {batch};
+inline constexpr int kSteps = {steps};
 """
 
 
@@ -425,7 +441,8 @@ def write_adapt(search, candidate, ram, figures, options=""):
     """The type that was chosen, for a firmware: adapt.hpp in the folder."""
     text = ADAPT.format(name=search.name, candidate=candidate, target=search.target, cpu=search.cpu, ram=f"{ram:,}".replace(",", "'"),
                         declarations=declarations(search.name, search.header, candidate.tape, f"{search.name}_fit"),
-                        trainer=candidate.trainer("", search.loss), start=candidate.start(""), options=options, **figures)
+                        trained=candidate.trained("")[1], loss=search.loss, optimizer=OPTIMIZERS[candidate.optimizer], plan=PLANS[candidate.plan], batch=candidate.batch,
+                        export=search.export(), quantize="\n// QUANTIZE int8" if search.quantize else "", start=candidate.start(""), options=options, **figures)
     (search.folder / "adapt.hpp").write_text(text, encoding="utf-8")
 
 
@@ -591,7 +608,7 @@ def fit(folder, board=None, core=None, ram=None, flash=None, step=None, loss=Non
         chosen = next(one for one in found if candidate in one.variants)
         candidate = dataclasses.replace(candidate, batch=chosen.way.candidate.batch)
         options = OPTIONS.format(new=fit_data.percent(chosen.trained.own), others=fit_data.percent(chosen.trained.others), rate=chosen.way.rate,
-                                 steps=chosen.steps, batch=candidate.batch)
+                                 steps=chosen.steps)
     tell(search, place, candidate, figures, lambda text: (say(text), facts.append(text)))
     if data:
         own, others, hash = first = trainings.first(chosen.way)

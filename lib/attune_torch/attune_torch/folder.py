@@ -418,7 +418,7 @@ function({name}_add_check program precisions)
   target_include_directories(${{program}} PRIVATE ${{{name}_FOLDER}} ${{ATTUNE_DIR}}/lib/attune_torch)
 endfunction()
 
-set({name}_TRAINS nothing CACHE STRING "What the library in C trains: nothing, everything, lora, biases or head")
+set({name}_TRAINS nothing CACHE STRING "What the library in C trains: nothing, everything, lora, biases, head or fit")
 set({name}_OPTIONS "" CACHE STRING "Further options of attune_add_model_library, such as UNLABELED;50;ANOMALIES")
 if(PROJECT_IS_TOP_LEVEL)
   set(ATTUNE_DIR "" CACHE PATH "The folder of attune's sources")

@@ -6,6 +6,7 @@
 #include "last.h"
 #include "tuned.h"
 #ifdef EVERY_LIBRARY
+#include "backward.h"
 #include "biases.h"
 #include "brief.h"
 #include "copied.h"
@@ -51,6 +52,15 @@ static void train(void) {
   tuned_predict(model, x, y);
   print_bits("tuned", y, TUNED_OUTPUTS);
   print_bits("loss", &loss, 1);
+
+  /* The same by calls that update by themselves. */
+  float learned[TUNED_OUTPUTS];
+  tuned_status status = tuned_start(model, 7);
+  for (int i = 0; i < 5 * TUNED_BATCH && status == TUNED_OK; ++i) {
+    status = tuned_learn(model, i % 2 == 0 ? x : other, i % 2 == 0 ? &first : &second, 0.02f, &loss);
+  }
+  print_check("learns by single calls", status == TUNED_OK && tuned_predict(model, x, learned) == TUNED_OK);
+  print_check("learns the same by them", memcmp(y, learned, sizeof y) == 0 && tuned_update(model, 0.02f) == TUNED_INCOMPLETE_BATCH);
 
   /* The same in slices, in memory of the caller's, and on from a saved state. */
   static _Alignas(TUNED_ALIGNMENT) unsigned char memory[TUNED_RAM];
@@ -138,6 +148,13 @@ static void train_other_parts(void) {
   copied_update(all, 0.1f);
   copied_predict(all, x, y);
   print_bits("copied", y, COPIED_OUTPUTS);
+  float learned[BACKWARD_OUTPUTS];
+  backward_model* least = backward_own();
+  print_check("nothing is learned before a start", backward_learn(least, x, &first, 0.1f, NULL) == BACKWARD_NOT_INITIALIZED);
+  backward_start(least, 0);
+  print_check("learns without gradients", backward_learn(least, x, &first, 0.1f, NULL) == BACKWARD_OK && BACKWARD_RAM < COPIED_RAM);
+  backward_predict(least, x, learned);
+  print_check("learns the same without gradients", memcmp(y, learned, sizeof y) == 0 && BACKWARD_BATCH == 1);
   biases_model* few = biases_own();
   biases_start(few, 3);
   biases_accumulate(few, x, &first, NULL);
