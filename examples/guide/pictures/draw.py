@@ -141,12 +141,12 @@ def learning():
             picture.rect(left + cell * j, top + cell * i, cell - 2, cell - 2, "c0", animated("fill-opacity", values),
                          f' fill-opacity="{values[-1]}"')
     picture.rect(left, top, 8 * cell - 2, 8 * cell - 2, "grid")
-    picture.text(left, top + 8 * cell + 20, f"rows: queries; columns: keys; copies token {token}")
+    picture.text(24, top + 8 * cell + 20, f"rows: queries; columns: keys; copies token {token}")
     for frame, (step, _, solved, _) in enumerate(shown):
         values = ["1" if frame == other else "0" for other in range(len(shown))]
         last = frame == len(shown) - 1
         picture.lines.append(f'<g opacity="{int(last)}">{animated("opacity", values, "discrete")}')
-        picture.text(left, top + 8 * cell + 46, f"step {step:,}: {100 * solved / 256:.0f} % of unseen sequences solved", "ink")
+        picture.text(24, top + 8 * cell + 46, f"step {step:,}: {100 * solved / 256:.0f} % of unseen sequences solved", "ink")
         picture.lines.append("</g>")
 
     x, y, width = 352, 62, 284

@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -146,7 +147,7 @@ def broken_links(site):
         ids = {html.unescape(i) for i in re.findall(r"\b(?:id|name)=[\"']([^\"']+)[\"']", text)}
         files[file.resolve()] = text, ids
     for file, (text, _) in files.items():
-        if "ilinebr" in text or re.search(r"\{#\w+\}", text):
+        if "ilinebr" in text or re.search(r"\{#\w+\}|<a [^>]*>[^<]*`[^<]*</a>", text):
             yield f"{file.name}: markup among the text"
         for link in re.findall(r"\b(?:href|src)=[\"']([^\"']+)[\"']", text):
             link = html.unescape(link)
@@ -178,17 +179,94 @@ def undocumented(folder):
             yield f"lib/{place[1]}:{place[2]}: {name} is not documented"
 
 
+def messages_of(source):
+    """Texts of a header's static assertions."""
+    for assertion in re.findall(r"\bstatic_assert\((.*?)\);", source, flags=re.S):
+        yield "".join(re.findall(r'"([^"\n]*)"', assertion))
+
+
+def message_label(message):
+    return f"message_{zlib.crc32(message.encode()):08x}"
+
+
 def compiler_messages():
     """A page with the text of every static assertion, to be searched."""
-    rows = set()
-    for file in (ROOT / "lib/attune").rglob("*.hpp"):
-        for assertion in re.findall(r"\bstatic_assert\((.*?)\);", file.read_text(), flags=re.S):
-            message = "".join(re.findall(r'"([^"\n]*)"', assertion))
+    headers = {}
+    for file in sorted((ROOT / "lib/attune").rglob("*.hpp")):
+        for message in messages_of(file.read_text()):
             if message.startswith("attune"):
-                text = re.sub(r"([|*@\\#])", r"\\\1", html.escape(message.replace("`", ""), quote=False))
-                rows.add(f"| {text} | `{file.relative_to(ROOT / 'lib/attune').as_posix()}` |")
+                headers.setdefault(message, {})[f"`{file.relative_to(ROOT / 'lib/attune').as_posix()}`"] = None
+    rows = []
+    for message, files in sorted(headers.items()):
+        text = re.sub(r"([|*@\\#])", r"\\\1", html.escape(message.replace("`", ""), quote=False))
+        rows.append(f"| @anchor {message_label(message)} {text} | {', '.join(files)} |")
     return ("# Compiler messages {#page_compiler_messages}\n\nThe text of every static assertion: the class that refuses, and the remedy. "
-            f"@ref page_errors explains the common ones.\n\n| message | header |\n|---|---|\n" + "\n".join(sorted(rows)) + "\n") if rows else ""
+            "@ref page_errors explains the common ones.\n\n| message | header |\n|---|---|\n" + "\n".join(rows) + "\n") if rows else ""
+
+
+def found_by_search(pages):
+    """(text, link, shown beside it): headings, statuses and their texts, and messages of compilers and of the exporter."""
+    status = ROOT / "lib/attune/core/status.hpp"
+    texts = {name: "".join(re.findall(r'"([^"]*)"', literals)) for name, literals in
+             re.findall(r'case Status::(k\w+):\s*return ((?:"[^"]*"\s*)+);', status.read_text() if status.is_file() else "")}
+    for page in pages:
+        if page == "README.md":
+            continue
+        file, title, place, found = f"{label(page)}.html", "", "", []
+
+        def note(line):
+            nonlocal title, place
+            if heading := re.match(r"#+ (.*)", line):
+                plain = heading[1].replace("`", "")
+                if title:  # Doxygen has the titles of pages
+                    place = f"#{label(page, anchor(heading[1]))}"
+                    found.append((plain, file + place, title))
+                title = title or plain
+            elif page.endswith("/errors.md") and (row := re.match(r"\| (`k\w+`(?:, `k\w+`)*) \|", line)):
+                for name in re.findall(r"k\w+", row[1]):
+                    found.extend((text, file + place, title) for text in (name, texts.get(name)) if text)
+            elif page.endswith("/errors.md") and (question := re.match(r"\*\*([^*]+)\*\*", line)):
+                found.append((question[1].replace("`", ""), file + place, title))
+            elif page.endswith("/limits.md") and (row := re.match(r"\| `([^`]+)` \|", line)):
+                found.append((row[1], file + place, title))
+            return line
+
+        outside_code((ROOT / page).read_text(), note)
+        yield from found
+    for file in sorted((ROOT / "lib/attune").rglob("*.hpp")):
+        for message in messages_of(file.read_text()):
+            if message.startswith("attune"):
+                link = f"page_compiler_messages.html#{message_label(message)}"
+                yield from ((text, link, "Compiler messages") for text in (message, re.sub(r"^attune[\w:]*: ", "", message)))
+
+
+def add_to_search(site, entries):
+    """Doxygen's index of all names finds these texts, too."""
+    initials = re.search(r'0: "([^"]*)"', (site / "search/searchdata.js").read_text())
+    by_initial = {}
+    for text, link, beside in dict.fromkeys(entries):
+        by_initial.setdefault(text[0].lower(), []).append((text, link, beside))
+    for initial, found in by_initial.items():
+        number = initials[1].find(initial)
+        if number < 0:
+            continue
+        file = site / f"search/all_{number:x}.js"
+        lines = []
+        for text, link, beside in found:
+            name = "".join(c if re.match(r"[a-z0-9\u0080-\uffff]", c) else f"_{ord(c):02x}" for c in text.lower())
+            shown, scope = (html.escape(part).replace("&#x27;", "&#39;") for part in (text, beside))
+            lines.append(f"  ['{name}_{1000000 + len(lines)}',['{shown}',['../{link}',1,'{scope}']]]")
+        body = file.read_text().rstrip().removesuffix("];").rstrip()
+        file.write_text(body + ",\n" + ",\n".join(lines) + "\n];\n")
+
+
+def show_code_in_links(site):
+    """Doxygen shows the quotes of code in a link."""
+    for file in site.glob("*.html"):
+        text = file.read_text()
+        shown = re.sub(r"(<a [^>]*>)([^<`]*)`([^`<]+)`([^<`]*)(?=</a>)", r"\1\2<code>\3</code>\4", text)
+        if shown != text:
+            file.write_text(shown)
 
 
 def header(folder):
@@ -259,6 +337,8 @@ USE_MDFILE_AS_MAINPAGE = "{SOURCE / "README.md"}"
         line = line.replace(f"{SOURCE}/attune/", "lib/attune/").replace(f"{SOURCE}/", "")
         if line.strip() and line not in problems:
             problems.append(line)
+    show_code_in_links(OUT / "html")
+    add_to_search(OUT / "html", found_by_search(pages))
     problems += dict.fromkeys(undocumented(OUT / "xml"))
     problems += sorted(set(broken_links(OUT / "html")))
     for problem in problems:
