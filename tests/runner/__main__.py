@@ -25,8 +25,8 @@ usage: tests/run [--full | --everywhere] [--on TARGET] [--sanitize] [--fuzz N]
 Prints the suites that it will run, then each suite with its time, then the sum. Missing tools are installed, and named.
 
   (nothing)       whether the library works: unit tests of every room on the host, but for compositions; kernels on mps2_an386, equal
-                  bits with each kind of kernels, a third of the vectors, compile-time messages, rooms, words and links, one package,
-                  one exported model and one library in C. It ends with the suites that it leaves to --full
+                  bits with each kind of kernels, a third of the vectors and of compile-time messages, rooms, words and links, one
+                  package, one exported model and two libraries in C. It ends with the suites that it leaves to --full
   --only PATH...  while you work: the unit tests that cover a header, a test or a room, on the host, and a list of what else covers it
   --changed [REVISION]
                   unit tests of the rooms that differ from REVISION (HEAD, if you leave it out), and of the rooms that include them

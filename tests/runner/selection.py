@@ -14,16 +14,19 @@ from suite import ROOT
 
 LIBRARY, TESTS = ROOT / "lib/attune", ROOT / "tests"
 BUILD = ROOT / "build/quick"
-# Tests of compositions, which take longest to compile: their parts have tests of their own, and the zoo has the bits of the whole.
+# Tests that combine what others test part by part, and take longest to compile; the zoo has the bits of the whole.
 # `tests/run` leaves them to --full.
 COMPOSITIONS = """
-attention/recomputed_attention
-host/crew_training host/distributed_layers host/distributed_trainer host/parallel_layers host/parallel_trainer
-models/adapted models/branch_memory models/checkpointed models/convolution_models
-models/encoder_decoder models/frozen models/layer_gradients models/masked_padding models/memory_length models/own_layer
-models/quantized_tape models/streamed_models models/transformer_gradients models/true_length
-training/int8_masks training/lockstep training/lockstep_length_host training/memory_table_host training/moment_sets
-training/state training/training_in_slices training/update_in_backward
+attention/cached_attention_host attention/recomputed_attention
+exchange/model_file
+host/crew host/crew_training host/distributed_layers host/distributed_trainer host/parallel_layers host/parallel_trainer
+host/replay host/report/program_text host/report/training_page host/resumed_run
+models/adapted models/branch_memory models/checkpointed models/convolution_models models/decoder_layer models/encoder_decoder
+models/frozen models/inference_in_place models/layer_gradients models/masked_padding models/memory_length models/own_layer
+models/quantized_tape models/streamed_models models/tied models/token_model models/transformer_gradients models/true_length
+training/base training/int8_masks training/lockstep training/lockstep_length_host training/memory_table_host
+training/moment_sets training/placement training/shared_buffers training/state training/stochastic_bfloat16
+training/training_in_slices training/update_in_backward
 """.split()
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.M)
 
