@@ -359,6 +359,21 @@ struct Image : Defaults {
   static constexpr unsigned kMasks = kNoMasks;
 };
 
+/// A forecast's norm around branches side by side.
+struct Forecast : Defaults {
+  static constexpr const char* kName = "forecast";
+  using Branches =
+      Residual<Sum<Sequential<Norm, MultiHeadAttention<kSelf>>,
+                   Sequential<Norm, FeedForward<FeedForwardShape{
+                                        .rows = zoo::kTokens, .d_model = kWidth, .d_ff = kInner}>>>>;
+  template <class Layers>
+  using Around = Sequential<ReversibleNorm<Layers, ReversibleNormOptions{.affine = true}>,
+                            ReversibleNorm<Linear<LinearShape{zoo::kTokens, kWidth, kWidth}>>,
+                            Pool<PoolingKind::kMean>, Classify>;
+  using Model = Around<Branches>;
+  using Twin = Around<Checkpointed<Branches>>;
+};
+
 /// A layer of one's own, in as little memory as a Cortex-M0 has.
 struct OwnLayer : Defaults {
   static constexpr const char* kName = "own_layer";
@@ -377,7 +392,8 @@ struct OwnLayer : Defaults {
 template <class... Entries>
 struct List {};
 /// All of them.
-using Zoo = List<Attention, EncoderAfter, Repeated, Recomputed, Llama, Translator, Words, Convolution,
-                 Adapters, AdaptedLayers, Int8Base, PackedBase, TokenByToken, Pooled, Image, OwnLayer>;
+using Zoo =
+    List<Attention, EncoderAfter, Repeated, Recomputed, Llama, Translator, Words, Convolution, Adapters,
+         AdaptedLayers, Int8Base, PackedBase, TokenByToken, Pooled, Image, Forecast, OwnLayer>;
 
 }  // namespace zoo

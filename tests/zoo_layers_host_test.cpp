@@ -3,7 +3,7 @@
 
 #if !ATTUNE_TEST_QUICK  // tests/run compares the models of zoo_encoders_host_test.cpp
 
-using Layers = zoo::List<zoo::TokenByToken, zoo::Pooled, zoo::Image>;
+using Layers = zoo::List<zoo::TokenByToken, zoo::Pooled, zoo::Image, zoo::Forecast>;
 
 TEST(Zoo, layers_train_to_the_same_bits_in_every_way) { zoo::expect_same_trainings(Layers{}); }
 TEST(Zoo, layers_infer_the_same_bits_in_every_way) { zoo::expect_same_inferences(Layers{}); }

@@ -86,9 +86,11 @@
 #include <attune/models/quantized_tape.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
+#include <attune/models/reversible_norm.hpp>
 #include <attune/models/sampling.hpp>
 #include <attune/models/sequence_program.hpp>
 #include <attune/models/sequential.hpp>
+#include <attune/models/sum.hpp>
 #include <attune/models/tied.hpp>
 #include <attune/models/trainable.hpp>
 #include <attune/models/transformer_layer.hpp>

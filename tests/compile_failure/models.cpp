@@ -278,6 +278,21 @@ attune::Residual<attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabul
 
 attune::Residual<attune::Linear<attune::LinearShape{8, 8, 16}>> layer;
 
+// case: reversible_norm_of_ids
+// error: attune::ReversibleNorm: the model takes token ids, which have no mean; give it a model of matrices
+#include <attune/layers/embedding.hpp>
+#include <attune/models/reversible_norm.hpp>
+
+attune::ReversibleNorm<attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 9, .d_model = 8}>>
+    layer;
+
+// case: reversible_norm_of_other_features
+// error: attune::ReversibleNorm: the model's output needs the features of its input, whose mean and deviation it
+#include <attune/layers/linear.hpp>
+#include <attune/models/reversible_norm.hpp>
+
+attune::ReversibleNorm<attune::Linear<attune::LinearShape{8, 8, 16}>> layer;
+
 // case: sample_of_another_scalar
 // error: attune::sample: logits and scratch have different scalar types; use SamplingScratch<vocabulary
 // errors: 2  what cannot be read as the scratch's scalar is told, too
@@ -297,6 +312,28 @@ attune::Sampled use(const attune::Tensor<double, 1, 5>& logits, attune::Rng& rng
 using Embed = attune::Linear<attune::LinearShape{8, 8, 16}>;
 using Head = attune::Linear<attune::LinearShape{8, 32, 4}>;
 attune::Sequential<Embed, Head>::Parameters parameters;
+
+// case: sum_of_an_embedding
+// error: attune::Sum: a layer that takes token ids cannot be a term; use EmbeddingSum
+#include <attune/layers/embedding.hpp>
+#include <attune/models/sum.hpp>
+
+using Table = attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 9, .d_model = 8}>;
+attune::Sum<Table, Table> layer;
+
+// case: sum_of_one_layer
+// error: attune::Sum: use 2 to 24 layers
+#include <attune/layers/linear.hpp>
+#include <attune/models/sum.hpp>
+
+attune::Sum<attune::Linear<attune::LinearShape{8, 8, 8}>> layer;
+
+// case: sum_of_other_widths
+// error: attune::Sum: the layers' inputs, and their outputs, need the same shape
+#include <attune/layers/linear.hpp>
+#include <attune/models/sum.hpp>
+
+attune::Sum<attune::Linear<attune::LinearShape{8, 8, 8}>, attune::Linear<attune::LinearShape{8, 8, 9}>> layer;
 
 // case: tied_body_of_another_width
 // error: attune: the output of a layer does not fit the input of the next; see output_fits_input<layer

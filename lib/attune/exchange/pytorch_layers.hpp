@@ -27,7 +27,9 @@
 #include <attune/models/quantized_tape.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
+#include <attune/models/reversible_norm.hpp>
 #include <attune/models/sequential.hpp>
+#include <attune/models/sum.hpp>
 #include <attune/models/tied.hpp>
 
 namespace ATTUNE_NAMESPACE {
@@ -504,6 +506,29 @@ struct PyTorchNames<Checkpointed<Layer>, table> : PyTorchNames<Layer, table> {};
 template <class Layer, TapePrecision precision, const EncoderLayerNames* table>
 struct PyTorchNames<detail::PackedLayer<Layer, precision>, table> : PyTorchNames<Layer, table> {};
 
+namespace detail {
+
+/// The norm with the factor and the bias of a ReversibleNorm.
+template <class Layer>
+using NormOfFeatures =
+    GroupNorm<with(Layer::Norm::shape, &GroupNormShape::affine, true), typename Layer::Scalar>;
+
+}  // namespace detail
+
+/// The module of its model; with a factor and a bias, a module with `norm` and `model`.
+template <class Model, ReversibleNormOptions options, const EncoderLayerNames* table>
+struct PyTorchNames<ReversibleNorm<Model, options>, table> {
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    if constexpr (options.affine) {
+      detail::visit_named<detail::NormOfFeatures<ReversibleNorm<Model, options>>>("norm", visitor, parent,
+                                                                                  set.norm);
+      detail::visit_named<Model, table>("model", visitor, parent, set.model);
+    } else {
+      PyTorchNames<Model, table>::visit(visitor, parent, set.model);
+    }
+  }
+};
+
 /// A module with `embedding`, an nn.Embedding that is also its head, and `body`.
 template <class EmbeddingLayer, class Body, const EncoderLayerNames* table>
 struct PyTorchNames<Tied<EmbeddingLayer, Body>, table> {
@@ -532,9 +557,11 @@ struct PyTorchNames<Repeat<count, Layer>, table> {
   }
 };
 
-/// nn.Sequential.
-template <class... Layers, const EncoderLayerNames* table>
-struct PyTorchNames<Sequential<Layers...>, table> {
+namespace detail {
+
+/// Layers named by their numbers.
+template <const EncoderLayerNames* table, class... Layers>
+struct NumberedLayers {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     [&]<std::size_t... index>(std::index_sequence<index...>) {
       (detail::visit_named<Layers, table>(detail::kNumbers[index], visitor, parent,
@@ -544,6 +571,15 @@ struct PyTorchNames<Sequential<Layers...>, table> {
     (std::index_sequence_for<Layers...>{});
   }
 };
+
+}  // namespace detail
+
+/// nn.Sequential.
+template <class... Layers, const EncoderLayerNames* table>
+struct PyTorchNames<Sequential<Layers...>, table> : detail::NumberedLayers<table, Layers...> {};
+/// nn.ModuleList.
+template <class... Layers, const EncoderLayerNames* table>
+struct PyTorchNames<Sum<Layers...>, table> : detail::NumberedLayers<table, Layers...> {};
 
 namespace detail {
 

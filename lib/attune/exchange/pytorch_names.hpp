@@ -42,12 +42,16 @@ template <int count, class Layer>
 inline constexpr bool kHasTensors<Repeat<count, Layer>> = kHasTensors<Layer>;
 template <class Layer>
 inline constexpr bool kHasTensors<Residual<Layer>> = kHasTensors<Layer>;
+template <class Model, ReversibleNormOptions options>
+inline constexpr bool kHasTensors<ReversibleNorm<Model, options>> = options.affine || kHasTensors<Model>;
 template <class Layer>
 inline constexpr bool kHasTensors<Checkpointed<Layer>> = kHasTensors<Layer>;
 template <class Layer, TapePrecision precision>
 inline constexpr bool kHasTensors<PackedLayer<Layer, precision>> = kHasTensors<Layer>;
 template <class... Layers>
 inline constexpr bool kHasTensors<Sequential<Layers...>> = (kHasTensors<Layers> || ...);
+template <class... Layers>
+inline constexpr bool kHasTensors<Sum<Layers...>> = (kHasTensors<Layers> || ...);
 template <class EmbeddingLayer, class Body>
 inline constexpr bool kHasTensors<Tied<EmbeddingLayer, Body>> = true;
 template <class Encoder, class Decoder>
@@ -67,8 +71,9 @@ struct NamedLayers {
     }
   }
 };
-template <class... Layers, const EncoderLayerNames* table>
-struct NamedLayers<Sequential<Layers...>, table> {
+/// Layer after layer.
+template <const EncoderLayerNames* table, class... Layers>
+struct NamedInOrder {
   static constexpr int kCount = (0 + ... + NamedLayers<Layers, table>::kCount);
 
   static constexpr void visit(const auto& visitor, const TensorPath* parent, const char* const*& name,
@@ -81,8 +86,26 @@ struct NamedLayers<Sequential<Layers...>, table> {
     (std::index_sequence_for<Layers...>{});
   }
 };
+template <class... Layers, const EncoderLayerNames* table>
+struct NamedLayers<Sequential<Layers...>, table> : NamedInOrder<table, Layers...> {};
+template <class... Layers, const EncoderLayerNames* table>
+struct NamedLayers<Sum<Layers...>, table> : NamedInOrder<table, Layers...> {};
 template <class Layer, const EncoderLayerNames* table>
 struct NamedLayers<Residual<Layer>, table> : NamedLayers<Layer, table> {};
+/// The factor and the bias, if there are any, then the model's layers.
+template <class Model, ReversibleNormOptions options, const EncoderLayerNames* table>
+struct NamedLayers<ReversibleNorm<Model, options>, table> {
+  static constexpr int kCount = (options.affine ? 1 : 0) + NamedLayers<Model, table>::kCount;
+
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, const char* const*& name,
+                              auto&& set) {
+    if constexpr (options.affine) {
+      const TensorPath path{*name++, parent};
+      PyTorchNames<NormOfFeatures<ReversibleNorm<Model, options>>>::visit(visitor, &path, set.norm);
+    }
+    NamedLayers<Model, table>::visit(visitor, parent, name, set.model);
+  }
+};
 /// A table after the other.
 template <class First, class Second, const EncoderLayerNames* table>
 struct NamedLayers<EmbeddingSum<First, Second>, table> {

@@ -81,6 +81,12 @@ struct GroupNorm {
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& tape,
                       const Call& context = {}) {
     context.stage([&] { find_statistics(x, tape, context); });
+    normalize(parameters, x, tape, y, context);
+  }
+  /// y of x and of the statistics that forward kept of it. `y` may be `x`.
+  template <class Set = Parameters, AnyContext Call = Context<>>
+  static void normalize(const Set& parameters, ConstView<Input> x, const Tape& tape, View<Output> y,
+                        const Call& context = {}) {
     context.template each_token<shape.rows, 8 * shape.d_model>([&](int i) {
       kernels::for_each_packet<Scalar>(shape.d_model, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
         P value = normalized<P>(x, tape, i, j);

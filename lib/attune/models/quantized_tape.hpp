@@ -15,7 +15,9 @@
 #include <attune/models/frozen.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
+#include <attune/models/reversible_norm.hpp>
 #include <attune/models/sequential.hpp>
+#include <attune/models/sum.hpp>
 #include <attune/models/tied.hpp>
 
 namespace ATTUNE_NAMESPACE {
@@ -73,6 +75,14 @@ struct WithQuantizedTape<Repeat<count, Layer>, precision, input> {
 template <class Layer, TapePrecision precision, InputFrom input>
 struct WithQuantizedTape<Residual<Layer>, precision, input> {
   using type = Residual<typename WithQuantizedTape<Layer, precision, input>::type>;
+};
+template <class... Layers, TapePrecision precision, InputFrom input>
+struct WithQuantizedTape<Sum<Layers...>, precision, input> {
+  using type = Sum<typename WithQuantizedTape<Layers, precision, input>::type...>;
+};
+template <class Model, ReversibleNormOptions options, TapePrecision precision, InputFrom input>
+struct WithQuantizedTape<ReversibleNorm<Model, options>, precision, input> {
+  using type = ReversibleNorm<typename WithQuantizedTape<Model, precision>::type, options>;
 };
 template <class Layer, const auto& kConstants, class What, TapePrecision precision, InputFrom input>
 struct WithQuantizedTape<PartlyTrained<Layer, kConstants, What>, precision, input> {

@@ -19,7 +19,9 @@
 
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
+#include <attune/models/reversible_norm.hpp>
 #include <attune/models/sequential.hpp>
+#include <attune/models/sum.hpp>
 #include <attune/training/trainer.hpp>
 
 namespace ATTUNE_NAMESPACE::host {
@@ -131,6 +133,26 @@ struct ProgramsOf<Repeat<count, Layer>> {
 };
 template <class Layer>
 struct ProgramsOf<Residual<Layer>> : ProgramsOf<Layer> {};
+template <class... Layers>
+struct ProgramsOf<Sum<Layers...>> {
+  template <class Gradients>
+  static void append(std::string& text) {
+    [&]<int... index>(std::integer_sequence<int, index...>) {
+      (ProgramsOf<Layers>::template append<
+           std::remove_cvref_t<decltype(std::declval<Gradients&>().template layer<index>())>>(text),
+       ...);
+    }
+    (std::make_integer_sequence<int, static_cast<int>(sizeof...(Layers))>{});
+  }
+};
+template <class Model, ReversibleNormOptions options>
+struct ProgramsOf<ReversibleNorm<Model, options>> {
+  template <class Gradients>
+  static void append(std::string& text) {
+    using OfModel = std::remove_cvref_t<decltype(std::declval<Gradients&>().model)>;
+    ProgramsOf<Model>::template append<OfModel>(text);
+  }
+};
 
 template <class Trainer>
 struct ProgramsOfTrainer;

@@ -1,0 +1,354 @@
+// Reversible instance normalization (RevIN) of time series (Kim et al., "Reversible Instance Normalization
+// for Accurate Time-Series Forecasting against Distribution Shift", 2022): a model sees each feature without
+// its mean and deviation over the sequence, and gives them back to its output.
+//
+//   n = (x − μ)/σ,   o = f(n ∘ w + b),   p = (o − b)/(w + ε²),   y = μ + σ ∘ p
+//
+// μ and σ² are the mean and the variance + ε of each feature over all valid tokens of x. w and b are
+// optional.
+//
+//   do = dy ∘ σ/(w + ε²),   dm = (∂f)ᵀ·do,   dw += Σ_tokens dm ∘ n − Σ do ∘ p,   db += Σ_tokens dm − Σ do
+//   dx = (∂n)ᵀ·(dm ∘ w) + (Σ dy + n ∘ Σ dy ∘ p)/tokens
+#pragma once
+
+#include <attune/layers/group_norm.hpp>
+#include <attune/models/branch_memory.hpp>
+#include <attune/models/composition.hpp>
+
+namespace ATTUNE_NAMESPACE {
+
+/// Options of `ReversibleNorm`.
+struct ReversibleNormOptions {
+  double epsilon = 1e-5;  // added to the variances
+  bool affine = false;    // whether each feature has a trained factor and a bias while it is normalized
+};
+
+namespace detail {
+
+template <class Model, ReversibleNormOptions options>
+constexpr bool check_reversible_norm() {
+  static_assert(Holds<(options.epsilon >= 0 && options.epsilon <= 1e30)>,
+                "attune::ReversibleNorm: epsilon must be in [0, 1e30]");
+  static_assert(Holds<!kTakesIds<Model>>,
+                "attune::ReversibleNorm: the model takes token ids, which have no mean; give it a model of "
+                "matrices");
+  if constexpr (!kTakesIds<Model>) {
+    static_assert(
+        Holds<(Model::Input::cols == Model::Output::cols)>,
+        "attune::ReversibleNorm: the model's output needs the features of its input, whose mean and "
+        "deviation it gets; for other outputs, put a GroupNorm of one feature each in front");
+  }
+  return true;
+}
+// One group for each feature of the model's input.
+template <class Model, ReversibleNormOptions options>
+constexpr GroupNormShape norm_of_features() {
+  if constexpr (kTakesIds<Model>) {
+    return {1, 1, 1};
+  } else {
+    return {Model::Input::rows, Model::Input::cols, Model::Input::cols, options.epsilon, false};
+  }
+}
+template <class Model, ReversibleNormOptions options>
+concept Reversible = CheckedLayer<Model> && check_reversible_norm<Model, options>();
+
+}  // namespace detail
+
+/// A model of normalized features, whose output gets their mean and deviation back: RevIN. The output may
+/// have any number of rows, such as a forecast. Leaves padding out of the statistics. The model's input is
+/// recomputed in backward.
+template <class ModelType, ReversibleNormOptions options = ReversibleNormOptions{}>
+  requires detail::Reversible<ModelType, options>
+struct ReversibleNorm {
+  using Model = ModelType;
+  using Scalar = typename Model::Scalar;
+  using Output = typename Model::Output;
+  template <class Other>
+  using WithScalar = ReversibleNorm<typename detail::WithScalarOf<Model, Other>::type, options>;
+  /// The statistics of each feature.
+  using Norm = GroupNorm<detail::norm_of_features<Model, options>(), Scalar>;
+  using Input = typename Norm::Input;
+  using Parts = LayerList<Norm, Model>;
+  template <int tokens, CacheShape>
+  struct Stream : detail::NoStream {
+    static_assert(
+        detail::Holds<(tokens < 0)>,
+        "attune: ReversibleNorm needs statistics of the whole sequence, so it does not run token by "
+        "token");
+  };
+  static constexpr std::uint32_t kFingerprint =
+      fingerprint("ReversibleNorm", options.epsilon, options.affine, kFingerprintOf<Model>);
+
+  /// w and b, if there are any; and the model's set.
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  struct ParametersOf {
+    /// w and b; nothing without options.affine.
+    [[no_unique_address]] NormParameters<Scalar, Norm::shape.d_model, options.affine, options.affine, Vector>
+        norm;
+    /// The model's set.
+    [[no_unique_address]] detail::SetOf<Model, Matrix, Vector> model;
+    ATTUNE_FIELDS(Set(norm), Set(model))
+  };
+  using Parameters = ParametersOf<Tensor>;
+  static constexpr Abilities kAbilities = detail::with(
+      detail::kAbilitiesOfAll<Norm, Model>, &Abilities::additions,
+      options.affine ? detail::kAdditionsOfAll<Model> : detail::kAbilitiesOfAll<Norm, Model>.additions);
+
+ private:
+  using Features = typename Norm::Features;
+  template <class Gradients>
+  using OfModel = std::remove_cvref_t<decltype(std::declval<Gradients&>().model)>;
+
+ public:
+  /// The model's tape and output, and the statistics. Backward needs x.
+  template <class Gradients>
+  struct TapeOf {
+    [[no_unique_address]] detail::TapeOf<Model, OfModel<Gradients>> model;
+    typename Norm::Tape statistics;
+    Output output;  // of the model
+
+    template <class Visitor>
+    constexpr void for_each_dropout(const Visitor& visitor) requires detail::kDropsIn<decltype(model)> {
+      model.for_each_dropout(visitor);
+    }
+  };
+  using Tape = TapeOf<Parameters>;
+  /// The model's scratch and input, and gradients.
+  template <class Gradients>
+  struct ScratchOf {
+    [[no_unique_address]] detail::ScratchOf<Model, OfModel<Gradients>> model;
+    Input normalized;
+    Output d_output;
+    typename Norm::Scratch sums;
+    [[no_unique_address]] detail::MemberIf<options.affine, Input, 0> d_normalized;
+    [[no_unique_address]] detail::MemberIf<options.affine, typename Norm::Scratch, 1> d_affine;  // db and dw
+  };
+  using Scratch = ScratchOf<Parameters>;
+  /// The model's scratch and input, and the statistics.
+  struct InferenceScratch {
+    [[no_unique_address]] typename Model::InferenceScratch model;
+    Input normalized;
+    typename Norm::Tape statistics;
+  };
+
+  /// Inference. `y` may not overlap `x`.
+  template <class Set = Parameters, AnyContext Call = Context<>>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
+                      const Call& context = {}) {
+    Norm::forward(kNone, x, scratch.normalized, scratch.statistics, context);
+    scale(parameters, scratch.normalized, context);
+    context.inside([&]() ATTUNE_INLINE_LAMBDA {
+      detail::forward_in<Model>(context, parameters.model, scratch.normalized, y, scratch.model);
+    });
+    give_back(parameters, scratch.statistics, y, y, context);
+  }
+  /// Training. `y` may not overlap `x`.
+  template <class Set = Parameters, class Gradients, AnyContext Call = Context<>>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Gradients>& tape,
+                      ScratchOf<Gradients>& scratch, const Call& context = {}) {
+    Norm::forward(kNone, x, scratch.normalized, tape.statistics, context);
+    scale(parameters, scratch.normalized, context);
+    context.inside([&]() ATTUNE_INLINE_LAMBDA {
+      detail::forward_in<Model>(context, parameters.model, scratch.normalized, tape.output, tape.model,
+                                scratch.model);
+    });
+    give_back(parameters, tape.statistics, tape.output, y, context);
+  }
+  /// dx from dy, overwritten; gradients accumulate. Uses up the tape. `dx` may overlap neither `dy` nor `x`.
+  template <class Set = Parameters, class GradientSet, class Dx, class Gradients, AnyContext Call = Context<>>
+  static void backward(const Set& parameters, ConstView<Input> x, TapeOf<GradientSet>& tape,
+                       ConstView<Output> dy, Dx&& dx, Gradients& gradients, ScratchOf<GradientSet>& scratch,
+                       const Call& context = {}) {
+    const typename Norm::Tape& statistics = tape.statistics;
+    const auto to = detail::sink<Input>(dx);
+    each<Output>(context, [&]<class P>(int at, int j) ATTUNE_INLINE_LAMBDA {
+      const P deviated = kernels::divide(load<P>(dy, at), load<P>(statistics.inverse, j));
+      kernels::store(scratch.d_output.data() + at, without_factor(deviated, parameters, j));
+    });
+    Norm::normalize(kNone, x, statistics, scratch.normalized, context);
+    scale(parameters, scratch.normalized, context);
+    const auto d_model = [&] {
+      if constexpr (options.affine) {
+        return View<Input>(scratch.d_normalized);
+      } else {
+        return to;
+      }
+    }();
+    context.inside([&]() ATTUNE_INLINE_LAMBDA {
+      detail::backward_in<Model>(context, parameters.model, scratch.normalized, tape.model, scratch.d_output,
+                                 d_model, gradients.model, scratch.model);
+    });
+    if constexpr (options.affine) backward_scale(parameters, x, tape, scratch, context);
+    if constexpr (kWanted<Dx>) {
+      NoParameters none;
+      detail::backward_in<Norm>(context, kNone, x, statistics, d_model, to, none, scratch.sums);
+      context.stage([&] {
+        sum<Output>(scratch.sums.gradients, context,
+                    [&]<class P>(int at, int) ATTUNE_INLINE_LAMBDA { return load<P>(dy, at); });
+        sum<Output>(scratch.sums.products, context, [&]<class P>(int at, int j) ATTUNE_INLINE_LAMBDA {
+          return kernels::multiply(load<P>(dy, at), plain<P>(parameters, tape.output, at, j));
+        });
+        add_statistics(x, statistics, to, scratch, context);
+      });
+    }
+    if constexpr (options.affine) {
+      context.stage([&] {
+        add_vector(gradients.norm.weight, scratch.d_affine.products);
+        add_vector(gradients.norm.bias, scratch.d_affine.gradients);
+      });
+    }
+  }
+
+ private:
+  static constexpr NoParameters kNone{};
+  static constexpr int kFeatures = Norm::shape.d_model;
+
+  template <class P>
+  ATTUNE_INLINE static P load(const auto& matrix, int at) {
+    if constexpr (requires { matrix.data(); }) {
+      return kernels::load<P>(matrix.data() + at);
+    } else {
+      return kernels::load<P>(matrix.data + at);
+    }
+  }
+  // n of element `at`, of feature j.
+  template <class P>
+  ATTUNE_INLINE static P normal(ConstView<Input> x, const typename Norm::Tape& statistics, int at, int j) {
+    return kernels::multiply(kernels::subtract(load<P>(x, at), load<P>(statistics.mean, j)),
+                             load<P>(statistics.inverse, j));
+  }
+  // Divided by w + ε².
+  template <class P>
+  ATTUNE_INLINE static P without_factor(const P& value, [[maybe_unused]] const auto& parameters,
+                                        [[maybe_unused]] int j) {
+    if constexpr (options.affine) {
+      const auto square = Scalar(static_cast<kernels::Real<Scalar>>(options.epsilon * options.epsilon));
+      const P factor = load<P>(parameters.norm.weight, j);
+      return kernels::divide(value, kernels::add(factor, kernels::broadcast<P>(square)));
+    } else {
+      return value;
+    }
+  }
+  // p of element `at` of the model's output, of feature j.
+  template <class P>
+  ATTUNE_INLINE static P plain(const auto& parameters, const auto& output, int at, int j) {
+    P value = load<P>(output, at);
+    if constexpr (options.affine) value = kernels::subtract(value, load<P>(parameters.norm.bias, j));
+    return without_factor(value, parameters, j);
+  }
+
+  // body<P>(at, j) for packets of the elements of the valid rows.
+  template <class Matrix, class Body>
+  ATTUNE_INLINE static void each(const auto& context, const Body& body) {
+    context.in_any_order().template each_token<Matrix::rows, 8 * kFeatures>([&](int i) ATTUNE_INLINE_LAMBDA {
+      kernels::for_each_packet<Scalar>(kFeatures, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+        body.template operator()<P>(i * kFeatures + j, j);
+      });
+    });
+  }
+  // Whether row i of a matrix counts in sums: it is not padding, where its rows are tokens.
+  template <class Matrix>
+  ATTUNE_INLINE static bool counts(const auto& context, int i) {
+    if constexpr (Matrix::rows == Input::rows) {
+      return context.template is_valid<Matrix::rows>(i);
+    } else {
+      return true;
+    }
+  }
+  // sums(j) = Σ term(at, j) over rows, in rising order.
+  template <class Matrix>
+  static void sum(Features& sums, const auto& context, const auto& term) {
+    sums.set_zero();
+    fold<Matrix>(sums, context, [&]<class P>(const P& total, int at, int j) ATTUNE_INLINE_LAMBDA {
+      return kernels::add(total, term.template operator()<P>(at, j));
+    });
+  }
+  // sums(j) −= term(at, j) for each row.
+  template <class Matrix>
+  static void subtract_sum(Features& sums, const auto& context, const auto& term) {
+    fold<Matrix>(sums, context, [&]<class P>(const P& total, int at, int j) ATTUNE_INLINE_LAMBDA {
+      return kernels::subtract(total, term.template operator()<P>(at, j));
+    });
+  }
+  template <class Matrix>
+  static void fold(Features& sums, const auto& context, const auto& next) {
+    kernels::for_each_packet<Scalar>(kFeatures, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+      P total = load<P>(sums, j);
+      for (int i = 0; i < Matrix::rows; ++i) {
+        if (counts<Matrix>(context, i)) {
+          total = next.template operator()<P>(total, i * kFeatures + j, j);
+        }
+      }
+      kernels::store(sums.data() + j, total);
+    });
+  }
+
+  // n ∘ w + b, in place.
+  ATTUNE_INLINE static void scale([[maybe_unused]] const auto& parameters, [[maybe_unused]] Input& normalized,
+                                  [[maybe_unused]] const auto& context) {
+    if constexpr (options.affine) {
+      each<Input>(context, [&]<class P>(int at, int j) ATTUNE_INLINE_LAMBDA {
+        const P scaled = kernels::multiply_add(load<P>(normalized, at), load<P>(parameters.norm.weight, j),
+                                               load<P>(parameters.norm.bias, j));
+        kernels::store(normalized.data() + at, scaled);
+      });
+    }
+  }
+  // y = μ + σ ∘ p. `y` may be `output`.
+  ATTUNE_INLINE static void give_back(const auto& parameters, const typename Norm::Tape& statistics,
+                                      ConstView<Output> output, View<Output> y, const auto& context) {
+    each<Output>(context, [&]<class P>(int at, int j) ATTUNE_INLINE_LAMBDA {
+      const P deviated = kernels::divide(plain<P>(parameters, output, at, j), load<P>(statistics.inverse, j));
+      kernels::store(y.data + at, kernels::add(deviated, load<P>(statistics.mean, j)));
+    });
+  }
+  // dw and db, and dm ∘ w in place.
+  static void backward_scale(const auto& parameters, ConstView<Input> x, const auto& tape, auto& scratch,
+                             const auto& context) {
+    Input& dm = scratch.d_normalized;
+    context.stage([&] {
+      Features& d_weight = scratch.d_affine.products;
+      Features& d_bias = scratch.d_affine.gradients;
+      sum<Input>(d_weight, context, [&]<class P>(int at, int j) ATTUNE_INLINE_LAMBDA {
+        return kernels::multiply(load<P>(dm, at), normal<P>(x, tape.statistics, at, j));
+      });
+      subtract_sum<Output>(d_weight, context, [&]<class P>(int at, int j) ATTUNE_INLINE_LAMBDA {
+        return kernels::multiply(load<P>(scratch.d_output, at), plain<P>(parameters, tape.output, at, j));
+      });
+      sum<Input>(d_bias, context, [&]<class P>(int at, int) ATTUNE_INLINE_LAMBDA { return load<P>(dm, at); });
+      subtract_sum<Output>(d_bias, context, [&]<class P>(int at, int) ATTUNE_INLINE_LAMBDA {
+        return load<P>(scratch.d_output, at);
+      });
+    });
+    each<Input>(context, [&]<class P>(int at, int j) ATTUNE_INLINE_LAMBDA {
+      kernels::store(dm.data() + at, kernels::multiply(load<P>(dm, at), load<P>(parameters.norm.weight, j)));
+    });
+  }
+  static void add_vector(auto& gradient, const Features& sums) {
+    if constexpr (detail::kTrained<decltype(gradient)>) {
+      add_rows(view(gradient), [&](int, const auto& row) ATTUNE_INLINE_LAMBDA {
+        kernels::add_to(kFeatures, sums.data(), row.data);
+      });
+    }
+  }
+  // dx += (Σ dy + n ∘ Σ dy ∘ p)/tokens
+  static void add_statistics(ConstView<Input> x, const typename Norm::Tape& statistics, View<Input> dx,
+                             const auto& scratch, const auto& context) {
+    int tokens = 0;
+    for (int i = 0; i < Input::rows; ++i) tokens += context.template is_valid<Input::rows>(i);
+    const auto count = Scalar(static_cast<kernels::Real<Scalar>>(tokens > 0 ? tokens : 1));
+    for (int i = 0; i < Input::rows; ++i) {
+      if (!context.template is_valid<Input::rows>(i)) continue;
+      kernels::for_each_packet<Scalar>(kFeatures, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+        const int at = i * kFeatures + j;
+        const P sum =
+            kernels::multiply_add(normal<P>(x, statistics, at, j), load<P>(scratch.sums.products, j),
+                                  load<P>(scratch.sums.gradients, j));
+        kernels::store(dx.data + at, kernels::add(kernels::load<P>(dx.data + at),
+                                                  kernels::divide(sum, kernels::broadcast<P>(count))));
+      });
+    }
+  }
+};
+
+}  // namespace ATTUNE_NAMESPACE

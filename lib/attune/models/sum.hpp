@@ -1,0 +1,212 @@
+// Layers side by side:  y = f_1(x) + f_2(x) + …,   dx = (∂f_1/∂x)ᵀ·dy + (∂f_2/∂x)ᵀ·dy + …
+//
+//   using Parallel = attune::Residual<attune::Sum<attune::Sequential<Norm, Attention>,
+//                                                 attune::Sequential<Norm, FeedForward>>>;  // GPT-NeoX
+//
+// Terms are added in this order, as are the terms of dx. Layers run one after the other and share scratch.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include <attune/models/composition.hpp>
+
+namespace ATTUNE_NAMESPACE {
+
+namespace detail {
+
+template <class First, class... Rest>
+constexpr bool check_sum() {
+  static_assert(Holds<(sizeof...(Rest) > 0 && sizeof...(Rest) < kMaxLayers)>,
+                "attune::Sum: use 2 to 24 layers");
+  static_assert(Holds<(!kTakesIds<First> && (!kTakesIds<Rest> && ...))>,
+                "attune::Sum: a layer that takes token ids cannot be a term; use EmbeddingSum");
+  constexpr bool kAlike = (std::is_same_v<typename First::Input, typename Rest::Input> && ...) &&
+                          (std::is_same_v<typename First::Output, typename Rest::Output> && ...);
+  static_assert(Holds<kAlike>, "attune::Sum: the layers' inputs, and their outputs, need the same shape");
+  return true;
+}
+template <class... Layers>
+concept Summable = check_sum<Layers...>();
+
+}  // namespace detail
+
+/// The sum of the outputs of layers with the same input, such as parallel attention and network.
+template <detail::CheckedLayer... Layers>
+  requires detail::Summable<Layers...>
+struct Sum : detail::Steps<Sum<Layers...>> {
+  static constexpr int kLayers = static_cast<int>(sizeof...(Layers));
+  template <int index>
+  using Layer = typename detail::TypeAt<index, Layers...>::type;
+  using Scalar = typename Layer<0>::Scalar;
+  using Input = typename Layer<0>::Input;
+  using Output = typename Layer<0>::Output;
+  template <class Other>
+  using WithScalar = Sum<typename detail::WithScalarOf<Layers, Other>::type...>;
+  using Parts = LayerList<Layers...>;
+  static constexpr std::uint32_t kFingerprint = fingerprint("Sum", kFingerprintOf<Layers>...);
+
+  /// `layer<i>()` is the set of layer i, named "i" in the names of tensors.
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  struct ParametersOf {
+    /// The sets of the layers, in order.
+    [[no_unique_address]] detail::Members<detail::SetOf<Layers, Matrix, Vector>...> members;
+
+    /// The set of layer i.
+    template <int index>
+    constexpr decltype(auto) layer() {
+      return detail::member<index>(members);
+    }
+    /// The set of layer i.
+    template <int index>
+    constexpr decltype(auto) layer() const {
+      return detail::member<index>(members);
+    }
+    ATTUNE_FIELDS(Layers(members))
+  };
+  using Parameters = ParametersOf<Tensor>;
+  static constexpr Abilities kAbilities = detail::kAbilitiesOfAll<Layers...>;
+
+ private:
+  template <class Gradients, int index>
+  using GradientsOf = std::remove_cvref_t<decltype(std::declval<Gradients&>().template layer<index>())>;
+  using Indices = std::make_integer_sequence<int, kLayers>;
+  template <class Gradients, class = Indices>
+  struct MemoryOf;
+  template <class Gradients, int... index>
+  struct MemoryOf<Gradients, std::integer_sequence<int, index...>> {
+    using Tapes = detail::Members<detail::TapeOf<Layers, GradientsOf<Gradients, index>>...>;
+    using Scratches = detail::OneOf<detail::ScratchOf<Layers, GradientsOf<Gradients, index>>...>;
+    static constexpr bool kReads = (detail::kReadsInput<Layers, GradientsOf<Gradients, index>> || ...);
+    static constexpr bool kDrops =
+        (detail::kDropsIn<detail::TapeOf<Layers, GradientsOf<Gradients, index>>> || ...);
+
+    static constexpr void for_each_dropout(const auto& visitor, auto& tapes) {
+      const auto visit = [&visitor](auto&& tape) {
+        if constexpr (detail::kDropsIn<std::remove_cvref_t<decltype(tape)>>) tape.for_each_dropout(visitor);
+      };
+      (visit(detail::member<index>(tapes)), ...);
+    }
+  };
+
+ public:
+  /// Whether backward reads x.
+  template <class Gradients>
+  static constexpr bool kReadsInput = MemoryOf<Gradients>::kReads;
+  /// The layers' tapes.
+  template <class Gradients>
+  struct TapeOf {
+    [[no_unique_address]] typename MemoryOf<Gradients>::Tapes layers;
+
+    template <class Visitor>
+    constexpr void for_each_dropout(const Visitor& visitor) requires MemoryOf<Gradients>::kDrops {
+      MemoryOf<Gradients>::for_each_dropout(visitor, layers);
+    }
+  };
+  using Tape = TapeOf<Parameters>;
+  /// A term or its dx, and the scratch of a layer.
+  template <class Gradients>
+  struct ScratchOf {
+    detail::OneOf<Output, Input> term;
+    typename MemoryOf<Gradients>::Scratches layers;
+  };
+  using Scratch = ScratchOf<Parameters>;
+  /// A term, and the scratch of a layer.
+  struct InferenceScratch {
+    Output term;
+    detail::OneOf<typename Layers::InferenceScratch...> layers;
+  };
+
+  /// Token by token (execution/stream.hpp), if each layer supports it.
+  template <int tokens, CacheShape cache>
+  struct Stream {
+    using Memory = detail::Members<detail::StreamMemoryOf<Layers, cache>...>;
+    static constexpr std::uint64_t kMaxTokens = (std::min)({detail::kMaxTokens<Layers, cache>...});
+    struct Scratch {
+      detail::StepOutput<Sum, tokens> term;
+      detail::OneOf<typename detail::StreamOf<Layers, tokens, cache>::Scratch...> layers;
+    };
+    template <int index = 0>
+    static void step(std::uint64_t position, const auto& parameters,
+                     ConstView<detail::StepInput<Sum, tokens>> x, View<detail::StepOutput<Sum, tokens>> y,
+                     Memory& memory, Scratch& scratch, const auto&... more) {
+      auto&& own = parameters.template layer<index>();
+      auto&& layer_memory = detail::member<index>(memory);
+      const View<detail::StepOutput<Sum, tokens>> to =
+          index == 0 ? y : View<detail::StepOutput<Sum, tokens>>(scratch.term);
+      detail::step_in<Layer<index>, cache, tokens>(position, own, x, to, layer_memory,
+                                                   detail::one_of<index>(scratch.layers), more...);
+      if constexpr (index > 0) kernels::add_to(tokens * Output::cols, to.data, y.data);
+      if constexpr (index + 1 < kLayers)
+        step<index + 1>(position, parameters, x, y, memory, scratch, more...);
+    }
+    static void remember(const auto& parameters, const auto& remembered, Memory& memory) {
+      [&]<int... index>(std::integer_sequence<int, index...>) {
+        (remember_in<index>(parameters, remembered, memory), ...);
+      }
+      (Indices{});
+    }
+
+   private:
+    template <int index>
+    static void remember_in(const auto& parameters, const auto& remembered, Memory& memory) {
+      if constexpr (detail::kAttendsToMemory<Layer<index>>) {
+        detail::StreamOf<Layer<index>, tokens, cache>::remember(parameters.template layer<index>(),
+                                                                remembered, detail::member<index>(memory));
+      }
+    }
+  };
+
+  /// Inference. `y` may not overlap `x`.
+  template <class Set = Parameters, AnyContext Call = Context<>>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
+                      const Call& context = {}) {
+    add_terms(context, y, scratch.term, [&]<int index>(View<Output> to) ATTUNE_INLINE_LAMBDA {
+      detail::forward_in<Layer<index>>(context, parameters.template layer<index>(), x, to,
+                                       detail::one_of<index>(scratch.layers));
+    });
+  }
+  /// Training. `y` may not overlap `x`.
+  template <class Set = Parameters, class Gradients, AnyContext Call = Context<>>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Gradients>& tape,
+                      ScratchOf<Gradients>& scratch, const Call& context = {}) {
+    add_terms(context, y, scratch.term.first, [&]<int index>(View<Output> to) ATTUNE_INLINE_LAMBDA {
+      auto&& layer_tape = detail::member<index>(tape.layers);
+      detail::forward_in<Layer<index>>(context, parameters.template layer<index>(), x, to, layer_tape,
+                                       detail::one_of<index>(scratch.layers));
+    });
+  }
+  /// dx from dy, overwritten; gradients accumulate. Uses up the tape. `dx` may overlap neither `dy` nor `x`.
+  template <class Set = Parameters, class GradientSet, class Dx, class Gradients, AnyContext Call = Context<>>
+  static void backward(const Set& parameters, ConstView<Input> x, TapeOf<GradientSet>& tape,
+                       ConstView<Output> dy, Dx&& dx, Gradients& gradients, ScratchOf<GradientSet>& scratch,
+                       const Call& context = {}) {
+    add_terms(context, detail::sink<Input>(dx), detail::one_of<1>(scratch.term),
+              [&]<int index>(auto to) ATTUNE_INLINE_LAMBDA {
+                auto&& layer_tape = detail::member<index>(tape.layers);
+                auto&& own = gradients.template layer<index>();
+                detail::backward_in<Layer<index>>(context, parameters.template layer<index>(), x, layer_tape,
+                                                  dy, to, own, detail::one_of<index>(scratch.layers));
+              });
+  }
+
+ private:
+  // total = Σ terms; each(term) computes it, in order. Without a total, terms have no place either.
+  template <int index = 0, class Total, class Term, class Each>
+  ATTUNE_INLINE static void add_terms(const auto& context, Total total, Term& term, const Each& each) {
+    const auto to = [&] {
+      if constexpr (index == 0 || !kWanted<Total>) {
+        return total;
+      } else {
+        return View<Term>(term);
+      }
+    }();
+    context.inside([&]() ATTUNE_INLINE_LAMBDA { each.template operator()<index>(to); });
+    if constexpr (index > 0 && kWanted<Total>) detail::add_to<Term>(context, to.data, total.data);
+    if constexpr (index + 1 < kLayers) add_terms<index + 1>(context, total, term, each);
+  }
+};
+
+}  // namespace ATTUNE_NAMESPACE

@@ -1,0 +1,99 @@
+// Sum: what it adds, derivatives, every plan, streams and names.
+#include <attune/models/sum.hpp>
+
+#include <attune/attention/mask.hpp>
+#include <attune/attention/multi_head_attention.hpp>
+#include <attune/attention/sequence_length.hpp>
+#include <attune/exchange/pytorch_names.hpp>
+#include <attune/execution/stream.hpp>
+#include <attune/layers/feed_forward.hpp>
+#include <attune/layers/layer_norm.hpp>
+#include <attune/models/quantized_tape.hpp>
+#include <attune/models/repeat.hpp>
+#include <attune/models/residual.hpp>
+#include <attune/models/sequential.hpp>
+
+#include "check.hpp"
+#include "exchange/expect_tensors.hpp"
+#include "gradient_suite.hpp"
+#include "layers/every_plan.hpp"
+#include "problem.hpp"
+
+namespace {
+
+using namespace attune;
+
+constexpr int kTokens = 5, kWidth = 4;
+template <class Scalar, int tokens = kTokens>
+using Attention =
+    MultiHeadAttention<AttentionShape{.seq_len = tokens, .d_model = kWidth, .num_heads = 2}, Scalar>;
+template <class Scalar>
+using Network = FeedForward<FeedForwardShape{.rows = kTokens, .d_model = kWidth, .d_ff = 6}, Scalar>;
+template <class Scalar>
+using Norm = LayerNorm<NormShape{kTokens, kWidth}, Scalar>;
+/// GPT-J's block, and GPT-NeoX's.
+template <class Scalar>
+using OneNorm = Residual<Sequential<Norm<Scalar>, Sum<Attention<Scalar>, Network<Scalar>>>>;
+template <class Scalar>
+using TwoNorms =
+    Residual<Sum<Sequential<Norm<Scalar>, Attention<Scalar>>, Sequential<Norm<Scalar>, Network<Scalar>>>>;
+
+}  // namespace
+
+TEST(Sum, adds_its_terms_in_order) {
+  using Three = Sum<Network<float>, Attention<float>, Network<float>>;
+  check::Problem<Three> a(1);
+  a.forward(CausalMask{});
+  Three::Output terms[3];
+  Network<float>::InferenceScratch of_network;
+  Attention<float>::InferenceScratch of_attention;
+  infer<Network<float>>(a.parameters.layer<0>(), a.x, terms[0], of_network);
+  infer<Attention<float>>(a.parameters.layer<1>(), a.x, terms[1], of_attention, CausalMask{});
+  infer<Network<float>>(a.parameters.layer<2>(), a.x, terms[2], of_network);
+  for (int i = 0; i < a.y.size; ++i) {
+    EXPECT_EQ(a.y.values[i], terms[0].values[i] + terms[1].values[i] + terms[2].values[i]);
+  }
+  const Three::Output trained = a.y;
+  a.infer(CausalMask{});
+  EXPECT_TRUE(check::same_bits(a.y, trained));
+}
+
+TEST(Sum, has_the_gradients_of_finite_differences) {
+  check::check_layer_gradients<Sum<Attention<double>, Network<double>>>(-1, 1);
+  check::check_layer_gradients<OneNorm<double>>(-1, 1);
+  check::check_layer_gradients<TwoNorms<double>>(-1, 1, CausalMask{});
+  SequenceLength<kTokens> length;
+  (void)length.set_length(3);
+  check::check_layer_gradients<TwoNorms<double>>(-1, 1, length);
+}
+
+TEST(Sum, trains_to_the_same_bits_in_every_plan) {
+  check::expect_same_bits_in_every_plan<OneNorm<float>>();
+  check::expect_same_bits_in_every_plan<Repeat<2, TwoNorms<float>>>();
+}
+
+TEST(Sum, streams_with_the_bits_of_a_batch) {
+  using Model = Repeat<2, TwoNorms<float>>;
+  static check::Problem<Model> a(3);
+  a.infer(CausalMask{});
+  using Cache = KeyValueCache<Model, CacheShape{.capacity = kTokens}>;
+  static Cache cache;
+  static Cache::Scratch<> scratch;
+  for (int token = 0; token < kTokens; ++token) {
+    Tensor<float, 1, kWidth> x, y;
+    for (int j = 0; j < kWidth; ++j) x(0, j) = a.x(token, j);
+    EXPECT_EQ(step(a.parameters, x, y, cache, scratch), Status::kOk);
+    for (int j = 0; j < kWidth; ++j) EXPECT_TRUE(check::same_bits(float(y(0, j)), float(a.y(token, j))));
+  }
+}
+
+TEST(Sum, packs_the_tapes_of_its_terms) {
+  using Packed = QuantizedTape<TwoNorms<float>>;
+  static_assert(sizeof(Packed::Tape) < sizeof(TwoNorms<float>::Tape));
+}
+
+TEST(Sum, has_the_names_of_its_terms) {
+  using Linears = Sum<Linear<LinearShape{2, 3, 4}>, Linear<LinearShape{2, 3, 4, false}>>;
+  check::expect_tensors<PyTorchModule<Linears, "a", "b">>("a.bias[4] a.weight[4,3] b.weight[4,3]");
+  check::expect_tensors<PyTorchModule<Linears>>("0.bias[4] 0.weight[4,3] 1.weight[4,3]");
+}
