@@ -77,6 +77,59 @@ class Words(nn.Module):
         return self.head(self.step(self, ids))
 
 
+class Forecast(nn.Module):
+    """Time steps ahead of features that are normalized over time, as RevIN has it."""
+
+    def __init__(self, affine=False, body=None, norm=None, back=None, inside=None):
+        super().__init__()
+        self.mean, self.deviation = lambda x: x.mean(1, keepdim=True), lambda x: torch.sqrt(torch.var(x, 1, keepdim=True, unbiased=False) + 1e-5)
+        self.w, self.b = (nn.Parameter(torch.ones(WIDTH)), nn.Parameter(torch.zeros(WIDTH))) if affine else (None, None)
+        self.norm, self.back, self.inside = norm or Forecast.normalized, back or Forecast.given_back, inside or (lambda own, x, n: own.body(n))
+        self.body = body or nn.Sequential(Over(nn.Linear(TOKENS, 7), nn.ReLU(), nn.Linear(7, 4)))
+
+    def normalized(self, x):
+        n = (x - self.mean(x)) / self.deviation(x)
+        return n if self.w is None else n * self.w + self.b
+
+    def given_back(self, y, x):
+        if self.w is not None:
+            y = (y - self.b) / (self.w + 1e-10)
+        return y * self.deviation(x) + self.mean(x)
+
+    def forward(self, x):
+        return self.back(self, self.inside(self, x, self.norm(self, x)), x)
+
+
+class Over(nn.Sequential):
+    """Layers of time steps."""
+
+    def forward(self, x):
+        return super().forward(x.mT).mT
+
+
+def biased(x):
+    return torch.sqrt(torch.var(x, 1, keepdim=True) + 1e-5)
+
+
+def detached_in_place(own, x):
+    x = x - own.mean(x).detach()
+    x /= own.deviation(x).detach()
+    return x
+
+
+class Sums(nn.ModuleList):
+    def __init__(self, *layers):
+        super().__init__(layers)
+
+    def forward(self, x):
+        return self[0](x) + self[1](x)
+
+
+def beside(own, x):
+    n = own.norm(x)
+    return own.mix(n) + own.narrow(F.gelu(own.wide(n))) + x
+
+
 def encoder(**options):
     return nn.TransformerEncoderLayer(WIDTH, HEADS, 20, **{"batch_first": True, **options})
 
@@ -241,6 +294,20 @@ def exported():
         "as many tokens as features that change places": (Step(lambda own, x: x + own.mix(x.mT).mT, mix=nn.Linear(WIDTH, WIDTH)), torch.randn(BATCH, WIDTH, WIDTH)),
         "a bias behind an activation": (Step(lambda own, x: torch.relu(x) + own.beta, beta=parameter(WIDTH)), rows()),
         "a norm without a norm": (Step(lambda own, x: torch.relu(own.mix(x * own.gamma + own.beta)), gamma=parameter(WIDTH), beta=parameter(WIDTH), mix=nn.Linear(WIDTH, WIDTH)), rows()),
+        "a forecast of normalized features": (Forecast(), rows()),
+        "a forecast by detached statistics": (Forecast(norm=detached_in_place), rows()),
+        "a forecast with a factor and a bias": (Forecast(True), rows()),
+        "a forecast of tokens": (Forecast(body=nn.Sequential(nn.Linear(WIDTH, 8), nn.ReLU(), nn.Linear(8, WIDTH))), rows()),
+        "a forecast of blocks": (Forecast(body=nn.Sequential(*[encoder() for _ in range(2)])), rows()),
+        "a forecast, then a Linear": (nn.Sequential(Forecast(), nn.Linear(WIDTH, 3)), rows()),
+        "attention and a network side by side": (Step(beside, norm=nn.LayerNorm(WIDTH), mix=Attention(), wide=nn.Linear(WIDTH, 20), narrow=nn.Linear(20, WIDTH)), rows()),
+        "branches with norms of their own": (Step(lambda own, x: own.narrow(F.gelu(own.wide(own.b(x)))) + own.mix(own.a(x)) + x, a=nn.LayerNorm(WIDTH), b=nn.LayerNorm(WIDTH),
+                                                  mix=Attention(), wide=nn.Linear(WIDTH, 20), narrow=nn.Linear(20, WIDTH)), rows()),
+        "branches behind each other in a sum": (Step(lambda own, x: x + own.mix(own.a(x)) + own.narrow(F.gelu(own.wide(own.b(x)))), a=nn.LayerNorm(WIDTH), b=nn.LayerNorm(WIDTH),
+                                                     mix=Attention(), wide=nn.Linear(WIDTH, 20), narrow=nn.Linear(20, WIDTH)), rows()),
+        "a sum of three branches": (Step(lambda own, x: sum(layer(x) for layer in own.layers), layers=nn.ModuleList(nn.Linear(WIDTH, 8) for _ in range(3)),
+                                         **{"outward": nn.Linear(8, 4)}), rows()),
+        "a sum of Linears of the input": (Sums(nn.Linear(WIDTH, 3), nn.Linear(WIDTH, 3)), rows()),
         "PReLU": (Step(lambda own, x: own.act(x), act=nn.PReLU()), rows()),
         "PReLU of channels": (nn.Sequential(nn.Conv1d(WIDTH, 6, 3), nn.PReLU(6), nn.Conv1d(6, 4, 1)), torch.randn(BATCH, WIDTH, 9)),
         "a circular convolution of the input": (nn.Sequential(nn.Conv1d(WIDTH, 8, 3, padding=1, padding_mode="circular"), nn.Flatten(), nn.Linear(8 * TOKENS, 3)),
@@ -454,6 +521,28 @@ def deceptive():
         "complex numbers of other lengths": (Block(Turned(turn=by_complex(angles * 1.1))), rows()),
         "complex positions of one base a head": (Block(Turned(turn=lambda y: torch.cat([by_complex(angles)(y[:, :, :1]), by_complex(2 * angles)(y[:, :, 1:])], 2))), rows()),
         "complex numbers that grow": (Block(Turned(turn=lambda y: by_complex(angles)(y) * (1 + 0.01 * torch.arange(TOKENS)[:, None, None]))), rows()),
+        "a forecast with two epsilons": (Forecast(back=lambda own, y, x: y * torch.sqrt(torch.var(x, 1, keepdim=True, unbiased=False) + 1e-6) + own.mean(x)), rows()),
+        "a forecast by unbiased variances": (Forecast(norm=lambda own, x: (x - own.mean(x)) / biased(x), back=lambda own, y, x: y * biased(x) + own.mean(x)), rows()),
+        "a forecast that gets an unbiased deviation": (Forecast(back=lambda own, y, x: y * biased(x) + own.mean(x)), rows()),
+        "a forecast without its mean": (Forecast(back=lambda own, y, x: y * own.deviation(x)), rows()),
+        "a forecast with the last step as its mean": (Forecast(norm=lambda own, x: (x - x[:, -1:]) / own.deviation(x), back=lambda own, y, x: y * own.deviation(x) + x[:, -1:]), rows()),
+        "a forecast with half of the steps' mean": (Forecast(norm=lambda own, x: (x - x[:, :3].mean(1, keepdim=True)) / own.deviation(x)), rows()),
+        "a forecast by statistics of features": (Forecast(norm=lambda own, x: (x - x.mean(2, keepdim=True)) / (x.var(2, keepdim=True, unbiased=False) + 1e-5).sqrt()), rows()),
+        "a forecast by statistics of the batch": (Forecast(norm=lambda own, x: (x - x.mean((0, 1))) / (x.var((0, 1), unbiased=False) + 1e-5).sqrt()), rows()),
+        "a forecast by statistics of a sample": (Forecast(norm=lambda own, x: (x - x.mean((1, 2), keepdim=True)) / (x.var((1, 2), keepdim=True, unbiased=False) + 1e-5).sqrt()), rows()),
+        "a forecast whose deviations end": (Forecast(back=lambda own, y, x: y * own.deviation(x).clamp_min(3.2e-3) + own.mean(x)), rows()),
+        "a forecast that sees the deviation": (Forecast(inside=lambda own, x, n: own.body(n + own.deviation(x))), rows()),
+        "a forecast that sees the mean": (Forecast(inside=lambda own, x, n: own.body(n) + own.mean(x)), rows()),
+        "a forecast that sees the input": (Forecast(inside=lambda own, x, n: own.body(n + x)), rows()),
+        "a forecast whose factor stays": (Forecast(True, back=lambda own, y, x: y * own.deviation(x) + own.mean(x)), rows()),
+        "a forecast whose factor is that of the deviation": (Forecast(True, back=lambda own, y, x: (y - own.b) / (own.w + 1e-10) * own.deviation(x) * own.w + own.mean(x)), rows()),
+        "a forecast of features that change places": (Forecast(body=Over(nn.Linear(TOKENS, 4)), inside=lambda own, x, n: own.body(n).flip(2)), rows()),
+        "a sum with one branch of another sample": (Step(lambda own, x: own.a(x) + own.b(x.roll(1, 0)), a=nn.Linear(WIDTH, WIDTH), b=nn.Linear(WIDTH, WIDTH)), rows()),
+        "a sum with one branch of other tokens": (Step(lambda own, x: own.a(x) + own.b(x.flip(1)), a=nn.Linear(WIDTH, WIDTH), b=nn.Linear(WIDTH, WIDTH)), rows()),
+        "a difference of branches": (Step(lambda own, x: own.a(x) - own.b(x), a=nn.Linear(WIDTH, WIDTH), b=nn.Linear(WIDTH, WIDTH)), rows()),
+        "a sum with a factor of a branch": (Step(lambda own, x: torch.add(own.a(x), torch.relu(own.b(x)), alpha=2), a=nn.Linear(WIDTH, WIDTH), b=nn.Linear(WIDTH, WIDTH)), rows()),
+        "a sum of a branch of a branch": (Step(lambda own, x: own.b(torch.relu(own.a(x))) + torch.relu(own.a(x)) + own.c(x), **{key: nn.Linear(WIDTH, WIDTH) for key in "abc"}), rows()),
+        "a sum of one module twice": (Step(lambda own, x: own.a(torch.relu(own.b(x))) + own.a(torch.tanh(own.b(x))), a=nn.Linear(WIDTH, WIDTH), b=nn.Linear(WIDTH, WIDTH)), rows()),
         "a buffer of the last call": (Step(remembered), rows()),
         "a view that is written late": (Step(late_write), rows()),
         "a buffer that forward writes": (Step(lambda own, x: x + own.state.copy_(x.detach().mean((0, 1))), state=torch.zeros(WIDTH)), rows()),

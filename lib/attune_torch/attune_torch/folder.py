@@ -12,7 +12,7 @@ from .errors import ExportWarning, Unsupported
 from .capture import answer, capture, in_evaluation
 from .evaluate import evaluate
 from .folding import metadata_of
-from .layers import feature_bias_type
+from .layers import feature_bias_type, reversible_type
 from .match import Matcher
 from .normal import Graph, Value
 from .structure import MULTIHEAD_NAMES, TORCH_NAMES, Structure
@@ -54,12 +54,14 @@ class Exported:
         self.changes, self.state, self.parts = self.structure.changes, self.structure.tensors.file, self.structure.parts
         self.layers = [layer for part in self.parts for layer in part]
         self.inputs = [*args, *kwargs.values()]
-        if not any(layer.tensors for layer in self.layers):
+        if not any(inner.tensors for layer in self.layers for inner in layer.every()):
             raise Unsupported("a model without parameters, which has nothing to put into flash")
         self.declarations, self.keys, self.tables = [], {}, []
-        for layer in self.layers:
+        for layer in [inner for layer in self.layers for inner in layer.every()]:
             if layer.kind == "block":
                 self.declare(layer)
+            elif layer.inner:
+                self.enclose(layer)
         self.tied = self.structure.tied
         self.check_tensors(module)
         values = [item for layer in self.layers for item in (layer.value if isinstance(layer.value, list) else [layer.value])]
@@ -138,6 +140,14 @@ class Exported:
             self.tables.append(layer.block.names)
         if len(self.tables) > 1:
             raise Unsupported("transformer blocks of two kinds of names in one model: " + layer.path)
+
+    def enclose(self, layer):
+        """The type, names and tensors of a layer around a model."""
+        pairs, data = self.repeated(layer.inner), layer.value.data
+        layer.type = reversible_type(self.sequential([type_ for type_, _ in pairs], "        "), data["epsilon"], data["weight"] is not None)
+        layer.names += [name for _, names in pairs for name in names]
+        layer.tensors += [name for inner in layer.inner for name in inner.tensors]
+        layer.shapes = {name: shape for inner in layer.inner for name, shape in inner.shapes.items()}
 
     def without_home(self):
         """Tensors of the file, or rows of them, that no tensor of the module has: what they learn has no place to return to."""

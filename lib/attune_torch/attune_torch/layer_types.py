@@ -157,6 +157,15 @@ class LayerTypes:
         path, tensors = self.projection(value, self.oriented(value))
         return self.plain(value, "sequence_pooling", sequence_pooling_type(value.sources[0].tokens, value.features, len(tensors) > 1), [path], tensors)
 
+    def sample_norm(self, value):
+        """Mean and deviation of the input that a model inside does not see; the type of the whole is known when the model's is."""
+        layer = self.plain(value, "reversible")
+        if value.data["weight"] is not None:
+            path, layer.tensors = self.tensors.layer("revin", self.place(value), value.data["weight"], value.data["bias"])
+            self.floats.update(layer.tensors)
+            layer.names = [path]
+        return layer
+
     def positions(self, value):
         rows, d_model = value.tokens, value.features
         shape, table = f"attune::PositionShape{options(seq_len=rows, d_model=d_model)}", value.data["table"]

@@ -48,6 +48,12 @@ class Layer:
     value: object = None  # of the matcher; a list where the layer's output is a sum
     path: str = ""        # of the module, for people
     shapes: dict = field(default_factory=dict)  # of tensors whose shape in the file is another than the model's
+    inner: list = field(default_factory=list)   # the layers of a model inside it
+    terms: list = field(default_factory=list)   # of a sum, the layers of each
+
+    def every(self):
+        """The layers inside, and it."""
+        return [layer for inner in self.inner for layer in inner.every()] + [self]
 
 
 def convolution_type(extents, d_in, d_out, kernel, stride, padding, groups, causal, bias, dilation=(1, 1)):
@@ -107,6 +113,12 @@ def group_norm_type(rows, d_model, groups, epsilon, affine=True):
     """nn.GroupNorm of [batch, d_model, rows]."""
     shape = options(rows=rows, d_model=d_model, groups=groups, epsilon=unless(epsilon, 1e-5), affine=unless(affine, True))
     return f"attune::GroupNorm<attune::GroupNormShape{shape}>"
+
+
+def reversible_type(model, epsilon, affine=False):
+    """RevIN around a model."""
+    shape = options(epsilon=unless(epsilon, 1e-5), affine=unless(affine, False))
+    return f"attune::ReversibleNorm<{model}{f', attune::ReversibleNormOptions{shape}' if shape != '{}' else ''}>"
 
 
 def feature_bias_type(rows, d_model):

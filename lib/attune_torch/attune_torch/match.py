@@ -10,6 +10,7 @@ from .formulas import OWN_FACTORS, Formulas
 from .layers import llama3_scaling
 from .normal import Constant, REFUSED, Value, in_memory_order
 from .rearranged import Rearranged
+from .sample_norms import KINDS as SAMPLE_NORMS, SampleNorms
 
 # Functions that stand for themselves; others may be parts of a formula.
 NAMED = {"softplus", "elu", "leaky_relu", "hardtanh", "hardswish", "hardsigmoid", "mish", "gelu", "silu", "relu", "softmax", "log_sigmoid_forward", "prelu"}
@@ -17,7 +18,7 @@ NO_RESIDUAL = "a sum of two values that is no residual connection: one is to be 
 MEAN = "a sum over tokens; divide it by their number, x.sum(1) / x.shape[1], or take x.mean(1), which is a Pooling"
 
 
-class Matcher(AttentionMatch, Rearranged, Formulas):
+class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
     """`output`: the layer that ends a graph. `refusals`: (number of a value, message). `notes`: sentences for people."""
 
     def __init__(self, graph):
@@ -123,7 +124,7 @@ class Matcher(AttentionMatch, Rearranged, Formulas):
                 return found
         for cut in reversed(cuts):
             self.refuse_other(value, cut)
-        found = self.prelu(value) if value.data.get("name") in ("prelu", "_prelu_kernel") else self.step(value)
+        found = self.prelu(value) if value.data.get("name") in ("prelu", "_prelu_kernel") else self.step(value) or self.reversible(value)
         if found is not None:
             return found
         if problem is not None:
@@ -290,6 +291,9 @@ class Matcher(AttentionMatch, Rearranged, Formulas):
         if torch.equal(order, torch.arange(len(order))):
             return
         if torch.equal(order, torch.arange(len(order)).view(count, tokens, features).transpose(1, 2).flatten()):
+            if self.output.kind == "transpose":
+                self.output = self.output.sources[0]
+                return
             self.transposed = True
             if tokens > 1 and features > 1 and len(self.graph.output_shape) < 4:
                 self.notes.append("PyTorch's output is [features, tokens]; the device's is [tokens, features].")
@@ -373,7 +377,7 @@ numbers.KINDS.update(
     positions=lambda value, sources: sources[0] + value.data["table"].values,
     token_type=lambda value, sources: sources[0] + value.data["table"].values[value.data["row"]],
     sum=lambda value, sources: sources[0] + sources[1], product=lambda value, sources: sources[0] * sources[1],
-    scale=lambda value, sources: sources[0] * value.data["weight"].values)
+    scale=lambda value, sources: sources[0] * value.data["weight"].values, **SAMPLE_NORMS)
 for kind in ("affine", "batch_norm", "normalization"):
     numbers.KINDS[kind] = lambda value, sources: sources[0] * value.data["weight"].values + value.data["bias"].values
 

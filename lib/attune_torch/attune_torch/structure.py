@@ -71,7 +71,7 @@ class Structure(LayerTypes):
             if not encoder:
                 raise Unsupported("a decoder that attends to an input itself; give the model an encoder, as an nn.Linear before")
             self.parts = [self.blocks(encoder), layers]
-        for layer in [layer for part in self.parts for layer in part]:
+        for layer in [inner for part in self.parts for layer in part for inner in layer.every()]:
             if "" in layer.names:
                 self.give_path(layer)
         self.check_inputs()
@@ -179,6 +179,10 @@ class Structure(LayerTypes):
             if sources[0] is not sources[1]:
                 self.attend_to(value, stop)
             return [layer], sources[0]
+        if value.kind == "reversible":
+            layer = self.sample_norm(value)
+            layer.inner, _ = self.chain(sources[0], value.data["inner"])
+            return [layer], sources[1]
         if not hasattr(self, value.kind):
             raise refused(value, "attune has no layer for this")
         return [getattr(self, value.kind)(value)], sources[0]
@@ -196,7 +200,14 @@ class Structure(LayerTypes):
         ids = [item for item in sources if any(part.kind == "embedding" for part in region(item))]
         if len(ids) == 2 and stop is None:
             return self.embeddings(value)
-        raise refused(value, NO_RESIDUAL)
+        meeting = meet(*sources)
+        if meeting is None or stop is not None and not computed_from(meeting, stop):
+            raise refused(value, NO_RESIDUAL)
+        layer = self.plain(value, "sum")
+        for item in sources:
+            inside, _ = self.chain(item, meeting)
+            layer.terms += inside[0].terms if len(inside) == 1 and inside[0].kind == "sum" and not layer.terms else [inside]
+        return [layer], meeting
 
     def embeddings(self, value):
         """Tables that are looked up with several inputs, and constants that are added."""
@@ -291,6 +302,10 @@ class Structure(LayerTypes):
             layer = chain[at]
             if layer.kind == "residual":
                 self.residual(layer)
+            if layer.kind == "sum":
+                self.terms(layer)
+            if layer.kind == "reversible":
+                layer.inner = self.blocks(layer.inner)
             if layer.kind == "gated":
                 found += self.glu(layer)
                 at += 1
@@ -315,15 +330,23 @@ class Structure(LayerTypes):
 
     def residual(self, layer):
         """A residual connection that is no part of a transformer block."""
-        inside = self.blocks(layer.inside)
+        layer.type = f"attune::Residual<{self.enclosed(layer, layer.inside)}>"
+
+    def terms(self, layer):
+        """Branches of one value that are added up."""
+        layer.type = f"attune::Sum<{', '.join(self.enclosed(layer, term) for term in layer.terms)}>"
+
+    def enclosed(self, layer, inside):
+        """The type of layers inside of a layer, which gets their names and tensors."""
+        inside = self.blocks(inside)
         if any(inner.kind == "block" for inner in inside):
             raise Unsupported(f"a residual connection around a transformer block in {layer.path or 'the model'}")
-        types = ", ".join(inner.type for inner in inside)
-        layer.type = f"attune::Residual<{types if len(inside) == 1 else f'attune::Sequential<{types}>'}>"
         for inner in inside:
             layer.names += inner.names
             layer.tensors += inner.tensors
             layer.shapes |= inner.shapes
+        types = ", ".join(inner.type for inner in inside)
+        return types if len(inside) == 1 else f"attune::Sequential<{types}>"
 
     def block_at(self, chain, at):
         def kind(index):

@@ -1,0 +1,136 @@
+"""Statistics of a sample: a model of features without their mean and deviation over tokens, whose output gets both back (RevIN)."""
+import contextlib
+
+import torch
+
+from .errors import Unsupported
+from .evaluate import evaluate, region
+from .formulas import NORMS, close, draw
+from .normal import Value
+
+SCALES = (1e-5, 1e-3, 0.05, 1.0, 30.0)  # of drawn inputs; the first are small beside the usual epsilon
+
+
+def moments(x, epsilon):
+    """Mean and deviation of each feature over tokens."""
+    mean = x.mean(1, keepdim=True)
+    return mean, ((x - mean).square().mean(1, keepdim=True) + epsilon).sqrt()
+
+
+def drawn(value, scale, seed=5):
+    """Two samples, whose features have a level of their own."""
+    return scale * (draw(2, value.tokens, value.features, seed=seed) + 3 * draw(2, 1, value.features, seed=seed + 1))
+
+
+def normalized(x, data):
+    mean, deviation = moments(x, data["epsilon"])
+    result = (x - mean) / deviation
+    return result if data["weight"] is None else result * data["weight"].values + data["bias"].values
+
+
+def given_back(y, x, data):
+    mean, deviation = moments(x, data["epsilon"])
+    if data["weight"] is not None:
+        y = (y - data["bias"].values) / (data["weight"].values + data["epsilon"] ** 2)
+    return y * deviation + mean
+
+
+@contextlib.contextmanager
+def moved(constants):
+    """The constants with drawn values, the same where addresses are: at its start, a factor of 1 says nothing about where it is used."""
+    kept, values = [item.values for item in constants], {}
+    for item in constants:
+        key = tuple(item.addresses.flatten().tolist())
+        values.setdefault(key, 1 + 0.3 * draw(item.values.numel(), seed=20 + len(values)))
+        item.values = values[key].reshape(item.values.shape)
+    try:
+        yield
+    finally:
+        for item, own in zip(constants, kept):
+            item.values = own
+
+
+class SampleNorms:
+    """The part of a Matcher that knows them. The statistics are the input's: it makes no difference whether forward detaches them."""
+
+    def reversible(self, value):
+        """A model of a normalized input, whose output gets mean and deviation back; or None."""
+        sources = [item for item in region(value) if item.kind == "input"]
+        if value.kind != "pointwise" or len(sources) != 1 or sources[0].features not in value.layout.shape[1:] or sources[0].tokens < 2:
+            return None
+        source = sources[0]
+        for output in self.elements(value):
+            norms = [item for item in region(output) if item.kind == "pointwise" and item is not output and item.layout.shape == source.layout.shape]
+            for norm in sorted(norms, key=lambda item: -item.number):
+                if source not in region(output, [norm]) and self.only(NORMS, norm, source) and self.only(NORMS, value, output, source):
+                    data = self.statistics(norm, source)
+                    turned = data and next((turn for turn in (False, True) if self.gives_back(value, output, norm, source, data, turn)), None)
+                    if turned is not None:
+                        return self.reversed(value, output, norm, source, data, turned)
+        return None
+
+    @staticmethod
+    def elements(value):
+        """The values that a value is computed from element by element, the earliest first."""
+        stack, found = [value], []
+        while stack:
+            item = stack.pop()
+            for other in item.derived() if item.kind == "pointwise" else ():
+                if other not in found and other.layout.shape == value.layout.shape:
+                    found.append(other)
+                    stack.append(other)
+        return sorted(found, key=lambda item: item.number)
+
+    def statistics(self, norm, source):
+        """The epsilon, and the factor and the bias of features, of a value that is its source normalized over tokens; or None."""
+        if not any(item.kind == "reduce" for item in region(norm, [source])):
+            return None
+        large, small = drawn(source, 1e4), drawn(source, 1e-2)
+        y, (mean, deviation) = evaluate(norm, {source: large}), moments(large, 0)
+        if y.shape != large.shape or not torch.isfinite(y).all():
+            return None
+        unit = (large - mean) / deviation
+        weight, bias = (unit * y).sum((0, 1)) / unit.square().sum((0, 1)), y.mean((0, 1))
+        bias = torch.where(bias.abs() < 1e-9, torch.zeros_like(bias), bias)
+        mean, deviation = moments(small, 0)
+        ratio = ((evaluate(norm, {source: small}) - bias) / weight / (small - mean))[0, 0, 0]
+        epsilon = self.epsilon(float(ratio ** -2 - deviation[0, 0, 0].square()), norm, source)
+        try:
+            found = self.vectors(weight, bias, self.constants(norm, source))
+        except Unsupported:
+            return None
+        if (found["weight"] is None) != (found["bias"] is None) or len(found) > 2:
+            return None
+        return {"epsilon": epsilon, "weight": found["weight"], "bias": found["bias"]}
+
+    def gives_back(self, value, output, norm, source, data, turned):
+        """Whether both steps are these, also with another factor and bias. `turned`: the output has a row for each feature."""
+        if source.features != value.layout.shape[1 if turned else 2]:
+            return False
+        turn = (lambda y: y.transpose(1, 2)) if turned else (lambda y: y)  # noqa: E731
+        learned = [item for item in self.constants(norm, source) + self.constants(value, output, source) if self.parameters(item)]
+        own = [data[name] for name in ("weight", "bias") if data[name] is not None]
+        if {tuple(item.addresses.flatten().tolist()) for item in learned} != {tuple(item.addresses.flatten().tolist()) for item in own}:
+            return False
+        for constants in ((), list(dict.fromkeys([*learned, *own]))):
+            with moved(constants):
+                for scale in SCALES:
+                    x, y = drawn(source, scale), drawn(output, 1.0, 7)
+                    if not close(evaluate(norm, {source: x}), normalized(x, data), 1e-6) or not close(
+                            turn(evaluate(value, {source: x, output: y})), given_back(turn(y), x, data), 1e-6):
+                        return False
+        return True
+
+    def reversed(self, value, output, norm, source, data, turned):
+        before = self.layer(source)
+        self.memo[norm] = self.new("normalized", [before], norm, statistics=data)
+        inside = self.layer(output)
+        if not turned:
+            return self.new("reversible", [inside, before], value, inner=self.memo[norm], **data)
+        turn = lambda item: Value("transpose", [item], item.layout.transpose(1, 2), {}, value.operation, value.number)  # noqa: E731
+        inside = turn(inside)
+        return turn(Value("reversible", [inside, before], inside.layout, dict(data, inner=self.memo[norm]), value.operation, value.number))
+
+
+KINDS = {"normalized": lambda value, sources: normalized(sources[0], value.data["statistics"]),
+         "reversible": lambda value, sources: given_back(*sources, value.data)}
