@@ -45,6 +45,7 @@ set(monitor_takes "a minute or two")
 set(monitor_32x16x2_ram 96)
 set(monitor_targets host mps2_an386)
 set(monitor_icount 3)
+set(monitor_cores 1 2)
 set(monitor_options --steps --seed --resets --unseen --learn)
 
 set(personalise_shapes 32x32x4)

@@ -7,6 +7,9 @@
 // tick is served between two of them. What is learned depends on the samples alone, not on when it is
 // learned.
 //
+// On two cores (--cores 2) core 1 trains, and core 0 does everything else with the parameters that core 1
+// publishes. Neither waits for the other within a step.
+//
 //   --steps N    the first N training steps only, of four windows each
 //   --seed N     another machine; without it 1
 //   --unseen 1   from the middle on, the shaft rubs now and then: a condition that nobody has told of
@@ -20,6 +23,9 @@
 #include <arguments.hpp>
 #include <instructions.hpp>
 #include <ticks.hpp>
+#if ATTUNE_EXAMPLE_CORES == 2
+#include <second_core.hpp>
+#endif
 
 #include "../terminal.hpp"
 #include "adapted.hpp"
@@ -85,6 +91,32 @@ constexpr std::size_t kStack = 3 * 1024;
 static_assert(sizeof(Device) + kStack <= 64 * 1024);  // the RAM contract, checked by the compiler
 
 constinit Device device{};
+#if ATTUNE_EXAMPLE_CORES == 2
+/// An emulated wfe takes as long as hundreds of instructions, so a core that waits looks rarely.
+struct EmulatedCore : port::SecondCore {
+  static void relax() {
+    for (int i = 0; i < 500; ++i) asm volatile("nop");
+    port::SecondCore::relax();
+  }
+};
+using Cores = attune::TwoCores<EmulatedCore>;
+/// What the cores share beside the trainer and the inspected windows, which core 1 uses during a step.
+struct Background {
+  attune::Published<Model::Parameters> published;
+  const Model::Parameters* taken;  // core 0 predicts with these
+  Cores::Flag begun, ended;        // steps: by core 0, by core 1
+  std::uint32_t steps;
+  Status status;  // of the last one
+  bool over;
+};
+constinit Background background{};
+constinit Cores cores{};
+constexpr std::size_t kShared = sizeof background + sizeof cores;
+const Model::Parameters& parameters() { return *background.taken; }
+#else
+constexpr std::size_t kShared = 0;
+const Model::Parameters& parameters() { return device.trainer.parameters(); }
+#endif
 monitor::Nonvolatile* nonvolatile;
 std::optional<monitor::Machine> machine;  // the world outside of the device
 int windows_of_run;
@@ -146,7 +178,7 @@ void run_in_slices(Slices& slices, const Between& between) {
 // ---- Work ----
 
 int classify(const Window& window, monitor::Logits& logits) {
-  auto prediction = attune::infer_in_slices<Model>(device.trainer.parameters(), window, logits,
+  auto prediction = attune::infer_in_slices<Model>(parameters(), window, logits,
                                                    *new (&device.inference.adapted) Model::InferenceScratch);
   run_in_slices(prediction, between_slices);
   return monitor::most_likely(logits);
@@ -191,10 +223,54 @@ void wait_until_classified(int window) {
   for (keep_up(); device.classified <= window; keep_up()) port::wait_for_tick(device.served);
 }
 
-/// One step with the latest window of each condition. The parameters change when `last_with_old` has been
-/// classified, however fast the processor is.
+// One step has the latest window of each condition. The parameters change when `last_with_old` has been
+// classified, however fast the processor is.
+constexpr int kLabels[kConditions][1] = {{0}, {1}, {2}, {3}};
+
+#if ATTUNE_EXAMPLE_CORES == 2
+
+/// Core 1: a step at a time, in one go.
+Status train_at_once() {
+  for (int condition = 0; condition < kConditions; ++condition) {
+    const auto added = device.trainer.accumulate(device.inspected.window[condition], kLabels[condition]);
+    if (!added.ok()) return added.status;
+  }
+  return device.trainer.update(kOptions).status;
+}
+void publish() {
+  if (Model::Parameters* const place = background.published.place()) {
+    *place = device.trainer.parameters();
+    background.published.publish();
+  }
+}
+void train_in_background() {
+  for (std::uint32_t step = 1;; ++step) {
+    (void)background.begun.wait_for(step);
+    if (background.over) return;
+    background.status = train_at_once();
+    publish();
+    background.ended.publish(step);
+  }
+}
+void begin_step() { background.begun.publish(++background.steps); }
+
+/// Core 0: a step of core 1.
 Status train(int last_with_old) {
-  static constexpr int kLabels[kConditions][1] = {{0}, {1}, {2}, {3}};
+  device.training = true;
+  begin_step();
+  wait_until_classified(last_with_old);
+  while (background.ended.value() != background.steps) {  // ticks are served, and windows get late
+    port::wait_for_tick(device.served);
+    between_slices();
+  }
+  device.training = false;
+  background.taken = &background.published.take();
+  return background.status;
+}
+
+#else
+
+Status train(int last_with_old) {
   device.training = true;
   for (int condition = 0; condition < kConditions; ++condition) {
     auto pass = device.trainer.accumulate_in_slices(device.inspected.window[condition], kLabels[condition]);
@@ -207,6 +283,8 @@ Status train(int last_with_old) {
   run_in_slices(update, between_slices);  // no prediction with half of an update
   return update.result().status;
 }
+
+#endif
 
 Status run(Store& store, int steps) {
   for (int step = device.progress.step; step < steps; ++step) {
@@ -242,6 +320,25 @@ Status run(Store& store, int steps) {
   }
   return Status::kOk;
 }
+
+#if ATTUNE_EXAMPLE_CORES == 2
+/// run() on core 0, and training on core 1.
+Status run_on_cores(Store& store, int steps) {
+  Status status = Status::kOk;
+  cores.start();
+  publish();
+  background.taken = &background.published.take();
+  cores.for_each(2, [&](int, int core) {
+    if (core == 1) return train_in_background();
+    status = run(store, steps);
+    background.over = true;
+    begin_step();
+  });
+  return status;
+}
+#else
+Status run_on_cores(Store& store, int steps) { return run(store, steps); }
+#endif
 
 /// The trainer, and the window from which it goes on.
 Status begin_or_resume(Store& store) {
@@ -305,7 +402,7 @@ int main() {
     device.during = During::kWork;
     begin_window(device.classified);
     port::start_ticks(monitor::kHertz);
-    status = run(store, steps);
+    status = run_on_cores(store, steps);
   }
   const std::size_t stack = port::stack_high_water();
   const std::size_t heap_calls = port::heap_calls() - heap_calls_before;
@@ -318,11 +415,14 @@ int main() {
   monitor::print(tally);
   terminal::print_memory("training", Trainer::memory(attune::Feeding::kOneByOne));
   terminal::print_memory("inference, parameters included", attune::inference_memory<Model>());
-  port::print("RAM of both, of samples and of counters: ", sizeof(Device), " bytes; stack ", stack, '\n');
+  port::print("RAM of both, of samples and of counters: ", sizeof(Device) + kShared, " bytes; stack ", stack, '\n');
+#if ATTUNE_EXAMPLE_CORES == 2
+  port::print("stack of core 1: ", port::SecondCore::stack_high_water(), '\n');
+#endif
   port::print(windows_of_run * monitor::kSamples, " ticks of ", 1000 / monitor::kHertz, " ms",
               port::ticks_interrupt() ? "" : ", simulated: time stands still while the program computes",
               "; ", nonvolatile->late_ticks, " served late\n", nonvolatile->windows_in_training,
-              " windows classified between two slices of training, ", nonvolatile->late_windows,
+              " windows classified during steps of training, ", nonvolatile->late_windows,
               " too late\n");
   const int before = std::min(steps, kUnchanged / kWindowsOfStep);
   port::print("trained in ", device.progress.trained_before, " of ", before,
@@ -338,7 +438,7 @@ int main() {
   terminal::print_instructions("slices", device.slices);
   port::print(" watched=", tally.watched, " false_alarms=", tally.false_alarms, " rubs=", tally.rubs,
               " rubs_noticed=", tally.rubs_noticed);
-  port::print(" resets=", port::reset_count(), " ram_bytes=", sizeof(Device), " stack_bytes=", stack,
+  port::print(" resets=", port::reset_count(), " ram_bytes=", sizeof(Device) + kShared, " stack_bytes=", stack,
               " heap_calls=", heap_calls,
               " parameters_hash=", port::hex8(attune::hash_bits(device.trainer.parameters())), '\n');
   return 0;

@@ -23,6 +23,7 @@
 #include <attune/execution/layer.hpp>
 #include <attune/execution/layer_calls.hpp>
 #include <attune/execution/pass.hpp>
+#include <attune/execution/published.hpp>
 #include <attune/execution/slices.hpp>
 #include <attune/execution/stream.hpp>
 #include <attune/weights/gradient_rows.hpp>
