@@ -130,6 +130,18 @@ def beside(own, x):
     return own.mix(n) + own.narrow(F.gelu(own.wide(n))) + x
 
 
+class Beside(nn.Module):
+    """GPT-NeoX's block."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.mix, self.wide, self.narrow = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH), Attention(), nn.Linear(WIDTH, 20), nn.Linear(20, WIDTH)
+
+    def forward(self, x):
+        y = self.mix(self.a(x)) + x
+        return self.narrow(F.gelu(self.wide(self.b(x)))) + y
+
+
 def encoder(**options):
     return nn.TransformerEncoderLayer(WIDTH, HEADS, 20, **{"batch_first": True, **options})
 
@@ -305,6 +317,10 @@ def exported():
                                                   mix=Attention(), wide=nn.Linear(WIDTH, 20), narrow=nn.Linear(20, WIDTH)), rows()),
         "branches behind each other in a sum": (Step(lambda own, x: x + own.mix(own.a(x)) + own.narrow(F.gelu(own.wide(own.b(x)))), a=nn.LayerNorm(WIDTH), b=nn.LayerNorm(WIDTH),
                                                      mix=Attention(), wide=nn.Linear(WIDTH, 20), narrow=nn.Linear(20, WIDTH)), rows()),
+        "branches of one norm behind each other": (Step(lambda own, x: (lambda n: own.narrow(F.gelu(own.wide(n))) + (own.mix(n) + x))(own.norm(x)), norm=nn.LayerNorm(WIDTH),
+                                                        mix=Attention(), wide=nn.Linear(WIDTH, 20), narrow=nn.Linear(20, WIDTH)), rows()),
+        "branches behind an embedding": (Words(lambda own, ids: own.step_of(own.table(ids)), step_of=Beside()), words()),
+        "branches twice": (Step(lambda own, x: own.two(own.one(x)), one=Beside(), two=Beside()), rows()),
         "a sum of three branches": (Step(lambda own, x: sum(layer(x) for layer in own.layers), layers=nn.ModuleList(nn.Linear(WIDTH, 8) for _ in range(3)),
                                          **{"outward": nn.Linear(8, 4)}), rows()),
         "a sum of Linears of the input": (Sums(nn.Linear(WIDTH, 3), nn.Linear(WIDTH, 3)), rows()),

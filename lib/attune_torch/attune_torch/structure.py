@@ -1,5 +1,7 @@
 """Layers as attune composes them: chains, residual connections, gated networks, transformer blocks, an encoder and a decoder; with C++ types
 and names."""
+from collections import Counter
+
 import torch
 
 from .errors import Unsupported
@@ -38,16 +40,15 @@ def computed_from(value, other):
     return False
 
 
-def meet(a, b):
-    """The nearest value that both are computed from, along first sources; or None."""
-    line = [a]
-    while line[-1].derived():
-        line.append(line[-1].sources[0])
-    while b not in line:
-        if not b.derived():
+def meet(*values):
+    """The nearest value that everything of several goes through; or None."""
+    frontier = set(values)
+    while len(frontier) > 1:
+        last = max(frontier, key=lambda item: item.number)
+        if not last.derived():
             return None
-        b = b.sources[0]
-    return b
+        frontier = (frontier - {last}) | set(last.derived())
+    return frontier.pop()
 
 
 class Structure(LayerTypes):
@@ -57,6 +58,7 @@ class Structure(LayerTypes):
         self.matcher, self.graph = matcher, matcher.graph
         self.tensors = Tensors(matcher.graph, state, transposed)
         self.changes, self.attention_names = [], None
+        self.uses = Counter(source for item in region(matcher.output) for source in item.derived())
         self.floats = set()    # tensors that are vectors for a token or a feature, and not quantized
         self.memory = None     # the encoder's output
         self.tables = []       # of a sum of embeddings: what their ids are
@@ -188,26 +190,41 @@ class Structure(LayerTypes):
         return [getattr(self, value.kind)(value)], sources[0]
 
     def sum(self, value, stop):
-        sources = value.sources
-        for skip, branch in sorted((sources, sources[::-1]), key=lambda pair: pair[0].number):
-            if skip.number > branch.number or not computed_from(branch, skip):
-                continue
-            inside, _ = self.chain(branch, skip)
-            if inside:
-                layer = self.plain(value, "residual")
-                layer.inside = inside
-                return [layer], skip
-        ids = [item for item in sources if any(part.kind == "embedding" for part in region(item))]
+        terms = self.terms_of(value)
+        skip = next((item for item in terms if all(computed_from(other, item) for other in terms)), None)
+        branches = [item for item in terms if item is not skip]
+        if skip is not None and branches:
+            layer = self.plain(value, "residual")
+            layer.inside = self.branches(value, branches, skip)
+            return [layer], skip
+        meeting = meet(*terms) if skip is None else None
+        if meeting is not None and meeting.kind != "input":
+            return self.branches(value, terms, meeting), meeting
+        ids = [item for item in value.sources if any(part.kind == "embedding" for part in region(item))]
         if len(ids) == 2 and stop is None:
             return self.embeddings(value)
-        meeting = meet(*sources)
-        if meeting is None or stop is not None and not computed_from(meeting, stop):
+        if meeting is None:
             raise refused(value, NO_RESIDUAL)
+        return self.branches(value, terms, meeting), meeting
+
+    def terms_of(self, value):
+        """What a sum adds up, also in sums that nothing else takes."""
+        found = []
+        for item in value.sources:
+            found += self.terms_of(item) if item.kind == "sum" and self.uses[item] == 1 else [item]
+        return found
+
+    def branches(self, value, terms, source):
+        """The layers from a source to the sum of terms."""
+        if len(terms) == 1:
+            return self.chain(terms[0], source)[0]
+        meeting = meet(*terms)
+        if meeting is None:
+            raise refused(value, NO_RESIDUAL)
+        before = self.chain(meeting, source)[0]
         layer = self.plain(value, "sum")
-        for item in sources:
-            inside, _ = self.chain(item, meeting)
-            layer.terms += inside[0].terms if len(inside) == 1 and inside[0].kind == "sum" and not layer.terms else [inside]
-        return [layer], meeting
+        layer.terms = [self.chain(item, meeting)[0] for item in terms]
+        return [*before, layer]
 
     def embeddings(self, value):
         """Tables that are looked up with several inputs, and constants that are added."""
