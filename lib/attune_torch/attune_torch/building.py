@@ -98,6 +98,8 @@ def check(folder, on=(), attune=None, precisions=("float", "int8"), say=print):
     folder = Path(folder).resolve()
     if not (folder / "check.safetensors").is_file():
         raise CheckFailed(f"{folder} was not written by attune_torch.export")
+    if "_add_check(" not in (folder / "CMakeLists.txt").read_text():
+        raise CheckFailed(f"{folder} was exported by version 1 of attune_torch: firmware takes it as it is; to check it, export it again")
     root = sources(attune)
     targets = ["host"] + [target for target in ([on] if isinstance(on, str) else on) if target != "host"]
     for target in targets[1:]:
