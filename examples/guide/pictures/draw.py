@@ -1,6 +1,7 @@
 """Draws the pictures of README and guide, as SVG with colors for light and dark pages.
 
 usage: examples/guide/pictures/draw [--measure] [--check]
+       examples/guide/pictures/draw --program FILE >PICTURE.svg
 
   (nothing)          draw all pictures
   --measure          first run the programs of this folder on an emulated Cortex-M4 and on this PC (a minute), and write
@@ -8,6 +9,7 @@ usage: examples/guide/pictures/draw [--measure] [--check]
   --check            write nothing; exit with 1 if a picture differs from its figures
   --measure --check  run the programs, and compare their figures with figures.txt, except estimated cycles. Ends with
                      `N passed, N failed`
+  --program FILE     the picture of a model's memory, from what host::program_text<Trainer>() prints
 
 Figures come from figures.txt and from tables of the project: tests/bench/README.md (speed, growth), examples/README.md
 (adapting), examples/guide/memory.md (first-program), lib/attune/README.md (rooms).
@@ -23,6 +25,7 @@ ROOT = HERE.parents[2]
 sys.path.insert(0, str(HERE))
 sys.dont_write_bytecode = True
 import growth  # noqa: E402
+import program  # noqa: E402
 
 WIDTH = 660
 PARTS = ("parameters", "gradients", "optimizer", "tape", "scratch", "input, target")
@@ -359,7 +362,15 @@ def power_cut():
     return picture.end()
 
 
-PICTURES = {"learning": learning, "ram": ram, "first-program": first_program, "adapting": adapting, "speed": speed,
+def program_of(text):
+    return program.draw(text, Picture, WIDTH)
+
+
+def steps():
+    return program_of("\n".join(figures()["program"]))
+
+
+PICTURES = {"steps": steps, "learning": learning, "ram": ram, "first-program": first_program, "adapting": adapting, "speed": speed,
             "growth": growing, "layer": layer, "rooms": rooms, "pytorch": pytorch, "power-cut": power_cut}
 
 
@@ -372,7 +383,7 @@ def measure():
     run("cmake/bootstrap.sh", "build", "arm", "qemu")
     build, found = ROOT / "build/pictures", {}
     board = ["--toolchain", ROOT / "cmake/arm-none-eabi.cmake", "-DATTUNE_CPU=cortex-m4", "-DATTUNE_PORT=mps2_an386"]
-    for target, options, programs in (("board", board, ["learning", "plans"]), ("host", [], ["power_cut"])):
+    for target, options, programs in (("board", board, ["learning", "plans"]), ("host", [], ["power_cut", "program"])):
         run("cmake", "-S", HERE, "-B", build / target, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", *options)
         run("cmake", "--build", build / target, "--target", *programs)
         for program in programs:
@@ -384,10 +395,10 @@ def measure():
     return found
 
 
-def differing():
+def differing(measured):
     """Programs whose figures are others than those in figures.txt."""
     known = (HERE / "figures.txt").read_text().splitlines()
-    for program, lines in measure().items():
+    for program, lines in measured.items():
         missing = [line for line in lines.splitlines() if line not in known and not line.startswith("region")]
         if missing:
             yield f"{program}: {missing[0][:100]}"
@@ -397,9 +408,16 @@ def main():
     if "--help" in sys.argv:
         print(__doc__)
         return 0
+    if "--program" in sys.argv:
+        try:
+            print(program_of(Path(sys.argv[sys.argv.index("--program") + 1]).read_text()), end="")
+        except (IndexError, OSError, ValueError) as error:
+            sys.exit(f"examples/guide/pictures/draw: --program takes a file of program_text; {error}")
+        return 0
     if "--measure" in sys.argv and "--check" in sys.argv:
-        wrong = list(differing())
-        print("".join(f"FAILED figures of {line}\n" for line in wrong) + f"{3 - len(wrong)} passed, {len(wrong)} failed")
+        measured = measure()
+        wrong = list(differing(measured))
+        print("".join(f"FAILED figures of {line}\n" for line in wrong) + f"{len(measured) - len(wrong)} passed, {len(wrong)} failed")
         return 1 if wrong else 0
     if "--measure" in sys.argv:
         (HERE / "figures.txt").write_text("".join(measure().values()))
