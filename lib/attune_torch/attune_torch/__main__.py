@@ -73,6 +73,8 @@ def main(arguments=None):
     one.add_argument("--attune", help="the folder of attune, if it is not this package's")
     one = commands.add_parser("fit", help="find a way to train a folder's model within a board's memory and time")
     one.add_argument("folder")
+    one.add_argument("--model", help="a C++ type instead of an exported folder, as small::Model; then the search works in the folder, which may be new")
+    one.add_argument("--header", help="the header of --model")
     one.add_argument("--board", help="a board or part of boards.csv, as stm32f411: its memory is the limit")
     one.add_argument("--core", help="without a board: its core, as cortex-m7. Default: cortex-m4")
     one.add_argument("--ram", type=fit.bytes_of, help="at most so much RAM, stack included, as 64K")
@@ -112,7 +114,7 @@ def main(arguments=None):
         elif options.command == "fit":
             fit.fit(options.folder, options.board, options.core, options.ram, options.flash, options.step, options.loss, options.base, options.all,
                     options.attempts, options.attune, data=options.data, takes=options.takes, batch=options.batch, seeds=options.seeds,
-                    passes=options.passes, confirm=options.confirm)
+                    passes=options.passes, confirm=options.confirm, model=options.model, header=options.header)
         else:
             print(receive(options.source, options.out, options.attune))
     except ModuleNotFoundError as missing:

@@ -29,6 +29,64 @@ constexpr Figures figures() {
   }
 }
 
+/// A model whose encoder layers recompute: all of a layer, or its attention.
+template <class Model, bool all>
+struct Recomputed {
+  using type = Model;
+};
+template <class... Layers, bool all>
+struct Recomputed<attune::Sequential<Layers...>, all> {
+  using type = attune::Sequential<typename Recomputed<Layers, all>::type...>;
+};
+template <int count, class Layer, bool all>
+struct Recomputed<attune::Repeat<count, Layer>, all> {
+  using type = attune::Repeat<count, typename Recomputed<Layer, all>::type>;
+};
+template <attune::EncoderLayerShape shape, class Scalar, bool all>
+struct Recomputed<attune::EncoderLayer<shape, Scalar>, all> {
+  static constexpr attune::EncoderLayerShape kShape = [] {
+    attune::EncoderLayerShape recomputed = shape;
+    recomputed.attention.keep_weights = all && recomputed.attention.keep_weights;
+    return recomputed;
+  }();
+  using Layer = attune::EncoderLayer<kShape, Scalar>;
+  using type = std::conditional_t<all, attune::Checkpointed<Layer>, Layer>;
+};
+template <class Model>
+using AttentionRecomputed = typename Recomputed<Model, false>::type;
+template <class Model>
+using BlocksRecomputed = typename Recomputed<Model, true>::type;
+
+/// figures() of the last layer with parameters; zeros if the model is no Sequential.
+template <bool is_asked, class Model, const auto& base, class Loss, class Optimizer, class Plan>
+constexpr Figures figures_of_head() {
+  if constexpr (is_asked && attune::detail::kIsSequential<Model>) {
+    return figures<true, attune::LinearProbe<Model, base>, Loss, Optimizer, Plan>();
+  } else {
+    return {};
+  }
+}
+
+#if defined(__arm__)
+/// Weights in flash that nobody has trained: the constant attune_fit_weights, of numbers between 1/32 and 1/8
+/// and their negatives.
+template <class Parameters>
+[[gnu::noinline]] void define_weights() {
+  static_assert(sizeof(Parameters) % 4 == 0);
+  asm volatile(
+      ".pushsection .rodata.attune_fit_weights, \"a\"\n"
+      ".balign 16\n"
+      ".globl attune_fit_weights\n"
+      "attune_fit_weights:\n"
+      ".set attune_fit_drawn, 1\n"
+      ".rept %c0\n"
+      ".set attune_fit_drawn, (attune_fit_drawn * 1664525 + 1013904223) & 0xffffffff\n"
+      ".word 0x3d000000 | (attune_fit_drawn & 0x80ffffff)\n"
+      ".endr\n"
+      ".popsection" ::"i"(sizeof(Parameters) / 4));
+}
+#endif
+
 /// Numbers as in earnest; token ids and classes are zeros.
 template <class Input>
 void draw(Input& input, attune::Rng& rng) {

@@ -37,6 +37,8 @@ OPTIMIZERS = {"AdamW": "attune::AdamW",
               "AdamW, moments in 8 bits": "attune::Adam<attune::AdamVariant{.moments = attune::MomentPrecision::kInt8}>",
               "SGD": "attune::Sgd<>"}
 TAPES = ("kept", "attention recomputed", "blocks recomputed")
+TAPE_TYPES = {"attention recomputed": "AttentionRecomputed", "blocks recomputed": "BlocksRecomputed"}  # of fit.hpp, for a type
+IN_THE_MODEL = {"attention recomputed": " with .keep_weights = false in its attention", "blocks recomputed": " with each EncoderLayer in a Checkpointed", "kept": ""}
 PLANS = {"batches": "attune::BySequence", "one sequence": "attune::UpdateInBackward"}
 
 
@@ -160,18 +162,72 @@ def declarations(name, header, tape, space):
     return f"namespace {space} {{{body}inline constexpr const auto& kBase = attune::kInFlash<Names, {name}_file>;\n"
 
 
-def variants(name, header):
-    """The declarations once for each tape."""
-    tapes = TAPES if "EncoderLayer<" in header else TAPES[:1]
-    spaces = [f"{declarations(name, header, tape, space(name, tape))}\n}}  // namespace {space(name, tape)}\n" for tape in tapes]
-    return "\n".join(["#pragma once", "", "#include <attune/attune.hpp>", "#include <attune_torch/fit.hpp>", f"#include <{name}_file.hpp>", "", *spaces])
+class ExportedModel:
+    """A folder that attune_torch.export wrote."""
+
+    def __init__(self, folder, base):
+        self.folder = exported(folder)
+        self.name = name_of(self.folder)
+        self.header = (self.folder / f"{self.name}.hpp").read_text(encoding="utf-8")
+        self.files = [self.folder / "model.safetensors"]
+        self.quantize = " QUANTIZE int8" if base == "int8" else ""
+        self.subdirectory = f"add_subdirectory({self.folder} model EXCLUDE_FROM_ALL)"
+        self.add_to = f"{self.name}_add_to(${{target}}{self.quantize})"
+        self.base = ""  # the folder's CMake has it
+
+    def candidates(self):
+        return candidates(self.header)
+
+    def variants(self):
+        """The declarations once for each tape."""
+        tapes = TAPES if "EncoderLayer<" in self.header else TAPES[:1]
+        spaces = [f"{declarations(self.name, self.header, tape, space(self.name, tape))}\n}}  // namespace {space(self.name, tape)}\n" for tape in tapes]
+        return "\n".join(["#pragma once", "", "#include <attune/attune.hpp>", "#include <attune_torch/fit.hpp>", f"#include <{self.name}_file.hpp>", "", *spaces])
+
+    def export(self):
+        """A hash of what was exported, by which CMake knows that adapt.hpp is of it."""
+        files = (self.folder / f"{self.name}.hpp", self.folder / "model.safetensors")
+        return hashlib.sha256("".join(hashlib.sha256(file.read_bytes()).hexdigest() for file in files).encode()).hexdigest()
+
+
+class ModelType:
+    """A C++ type of a header. Weights in flash are drawn by the assembler: bytes and times are those of a trained model."""
+
+    def __init__(self, folder, model, header):
+        self.folder, self.model, self.path = Path(folder).resolve(), model, Path(header).resolve()
+        if not self.path.is_file():
+            raise CheckFailed(f"there is no header {header}")
+        self.name = name_of(self.folder)
+        self.files = sorted(path for path in self.path.parent.iterdir() if path.suffix in (".h", ".hpp", ".hh"))
+        self.quantize = self.subdirectory = self.add_to = ""
+        self.base = f"template void attune_torch::define_weights<{model}::Parameters>();\n"
+
+    def candidates(self):
+        """All: the compiler tells what the type does not have."""
+        return candidates("EncoderLayer< using Model = attune::Sequential<")
+
+    def variants(self):
+        lines = ["#pragma once", "", f'#include "{self.path}"', "#include <attune_torch/fit.hpp>", "", f'extern "C" const {self.model}::Parameters attune_fit_weights;']
+        for tape in TAPES:
+            model = self.model if tape == "kept" else f"attune_torch::{TAPE_TYPES[tape]}<{self.model}>"
+            lines.append(f"namespace {space(self.name, tape)} {{\nusing Model = {model};\ninline constexpr const auto& kBase = attune_fit_weights;\n}}")
+        return "\n".join([*lines, ""])
+
+    def type_of(self, candidate, loss):
+        """As a program writes it."""
+        written = re.sub(r"\bModel\b", self.model, candidate.trainer("", loss))
+        return written + (f"; {self.model}{IN_THE_MODEL[candidate.tape]}" if IN_THE_MODEL[candidate.tape] else "")
 
 
 def sizes_source(name, every, loss):
     rows = []
     for candidate in every:
-        condition, model = candidate.trained(space(name, candidate.tape) + "::")
-        rows.append(f"    attune_torch::figures<{condition}, {model}, {loss}, {OPTIMIZERS[candidate.optimizer]}, {PLANS[candidate.plan]}>(),")
+        scope = space(name, candidate.tape) + "::"
+        condition, model = candidate.trained(scope)
+        if candidate.tape != TAPES[0]:
+            condition += f" && !std::is_same_v<{scope}Model, {space(name, TAPES[0])}::Model>"
+        call = f"figures_of_head<{condition}, {scope}Model, {scope}kBase" if candidate.trains == "head" else f"figures<{condition}, {model}"
+        rows.append(f"    attune_torch::{call}, {loss}, {OPTIMIZERS[candidate.optimizer]}, {PLANS[candidate.plan]}>(),")
     return "\n".join(['#include "variants.hpp"', "", f'extern "C" [[gnu::section(".attune_fit"), gnu::used]] const attune_torch::Figures '
                       f"attune_fit[{len(every)}] = {{", *rows, "};", ""])
 
@@ -181,7 +237,7 @@ IMAGE = """#include <console.hpp>
 #include <port.hpp>
 
 #include "variants.hpp"
-
+{base}
 // A step with one sequence. The second one counts: moments are zero before the first.
 extern "C" {{
 {trainer} trainer;
@@ -208,23 +264,23 @@ set(ATTUNE_BUILD_PORTS ON)
 set(ATTUNE_BUILD_EXAMPLES OFF)
 set(ATTUNE_BUILD_TESTS OFF)
 add_subdirectory(${{ATTUNE_DIR}} attune)
-add_subdirectory({folder} model EXCLUDE_FROM_ALL)
+{subdirectory}
 add_library(sizes OBJECT EXCLUDE_FROM_ALL sizes.cpp)
 target_link_libraries(sizes PRIVATE attune::attune)
 attune_add_program(image SOURCES image.cpp)
 foreach(target sizes image)
   target_include_directories(${{target}} PRIVATE ${{ATTUNE_DIR}}/lib/attune_torch)
-  {name}_add_to(${{target}}{quantize})
+  {add_to}
 endforeach()
-function(fit_program name takes)
-  attune_add_program(${{name}} SOURCES ${{ARGN}})
-  target_include_directories(${{name}} PRIVATE ${{ATTUNE_DIR}}/lib/attune_torch)
+function(fit_program target takes)
+  attune_add_program(${{target}} SOURCES ${{ARGN}})
+  target_include_directories(${{target}} PRIVATE ${{ATTUNE_DIR}}/lib/attune_torch)
   if(NOT CMAKE_CROSSCOMPILING)
-    target_compile_options(${{name}} PRIVATE -march=native -Wno-ignored-attributes)  # the same bits, sooner
-    target_precompile_headers(${{name}} PRIVATE <attune/attune.hpp>)
+    target_compile_options(${{target}} PRIVATE -march=native -Wno-ignored-attributes)  # the same bits, sooner
+    target_precompile_headers(${{target}} PRIVATE <attune/attune.hpp>)
   endif()
-  {name}_add_to(${{name}}{quantize})
-  attune_add_model(${{name}} NAME takes_file FILE ${{takes}})
+  {add_to}
+  attune_add_model(${{target}} NAME takes_file FILE ${{takes}})
 endfunction()
 include(${{CMAKE_CURRENT_LIST_DIR}}/train.cmake)
 """
@@ -246,22 +302,19 @@ def exported(folder):
 class Search:
     """Builds and measures candidates of one folder, for one core."""
 
-    def __init__(self, folder, core, loss, base, attune):
-        self.folder, self.loss, self.core = exported(folder), loss, core
-        self.name = name_of(self.folder)
+    def __init__(self, model, core, loss, attune):
+        self.model, self.folder, self.name, self.loss, self.core = model, model.folder, model.name, loss, core
         self.root = sources(attune)
         self.target, self.cpu = EMULATED[core]
         refuse_board(self.root, self.target)
-        self.header = (self.folder / f"{self.name}.hpp").read_text(encoding="utf-8")
-        self.every, self.left_out = candidates(self.header)
+        self.every, self.left_out = model.candidates()
         self.home = self.folder / "build" / "fit"
         self.home.mkdir(parents=True, exist_ok=True)
         self.measured = fit_data.Cache(self.home / "measured.jsonl")
-        self.write("variants.hpp", variants(self.name, self.header))
+        self.write("variants.hpp", model.variants())
         self.write("sizes.cpp", sizes_source(self.name, self.every, loss))
         self.write("image.cpp", self.image(self.every[0]))
-        self.quantize = " QUANTIZE int8" if base == "int8" else ""
-        self.write("CMakeLists.txt", PROJECT.format(folder=self.folder, name=self.name, quantize=self.quantize))
+        self.write("CMakeLists.txt", PROJECT.format(subdirectory=model.subdirectory, add_to=model.add_to))
         if not (self.home / "train.cmake").is_file():
             self.write("train.cmake", "")
         self.build = configure(self.home, self.root, self.target, self.cpu)
@@ -277,7 +330,7 @@ class Search:
 
     def image(self, candidate):
         """A step with one sequence, whatever the batch."""
-        return IMAGE.format(trainer=dataclasses.replace(candidate, batch=1).trainer(self.scope(candidate), self.loss))
+        return IMAGE.format(trainer=dataclasses.replace(candidate, batch=1).trainer(self.scope(candidate), self.loss), base=self.model.base)
 
     def sizes(self):
         """{candidate: {part: bytes}} of all that the model has parameters for."""
@@ -290,19 +343,16 @@ class Search:
         found = {candidate: dict(zip(PARTS, row)) for candidate, row in zip(self.every, rows) if any(row)}
         for trains in TRAINED:
             if any(candidate.trains == trains for candidate in self.every) and not any(candidate.trains == trains for candidate in found):
-                self.left_out.append(f"{trains}: the model has no such parameters")
+                self.left_out.append(f"{trains}: the model has no such parameters" if trains != "head" else "head: the model is not a Sequential")
+        for tape in {candidate.tape for candidate in self.every} - {candidate.tape for candidate in found}:
+            self.left_out.append(f"{tape}: the model has no encoder layer")
         return found
-
-    def export(self):
-        """A hash of what was exported, by which CMake knows that adapt.hpp is of it."""
-        files = (self.folder / f"{self.name}.hpp", self.folder / "model.safetensors")
-        return hashlib.sha256("".join(hashlib.sha256(file.read_bytes()).hexdigest() for file in files).encode()).hexdigest()
 
     def content(self, *kinds):
         """A hash of the model, of its weights, and of the library's sources of these kinds."""
-        found = hashlib.sha256((self.home / "variants.hpp").read_bytes() + self.quantize.encode())
+        found = hashlib.sha256((self.home / "variants.hpp").read_bytes() + self.model.quantize.encode())
         files = [path for folder in ("lib", "ports", "cmake") for path in (self.root / folder).rglob("*") if path.suffix in kinds]
-        for path in [self.folder / "model.safetensors", *sorted(files)]:
+        for path in [*self.model.files, *sorted(files)]:
             found.update(path.read_bytes())
         return found.hexdigest()
 
@@ -440,9 +490,9 @@ inline constexpr int kSteps = {steps};
 def write_adapt(search, candidate, ram, figures, options=""):
     """The type that was chosen, for a firmware: adapt.hpp in the folder."""
     text = ADAPT.format(name=search.name, candidate=candidate, target=search.target, cpu=search.cpu, ram=f"{ram:,}".replace(",", "'"),
-                        declarations=declarations(search.name, search.header, candidate.tape, f"{search.name}_fit"),
+                        declarations=declarations(search.name, search.model.header, candidate.tape, f"{search.name}_fit"),
                         trained=candidate.trained("")[1], loss=search.loss, optimizer=OPTIMIZERS[candidate.optimizer], plan=PLANS[candidate.plan], batch=candidate.batch,
-                        export=search.export(), quantize="\n// QUANTIZE int8" if search.quantize else "", start=candidate.start(""), options=options, **figures)
+                        export=search.model.export(), quantize="\n// QUANTIZE int8" if search.model.quantize else "", start=candidate.start(""), options=options, **figures)
     (search.folder / "adapt.hpp").write_text(text, encoding="utf-8")
 
 
@@ -576,11 +626,12 @@ def write_report(search, facts, before, found, sizes, chosen, candidate, limits,
 
 
 def fit(folder, board=None, core=None, ram=None, flash=None, step=None, loss=None, base="float", everything=False, attempts=3, attune=None, say=print,
-        data=None, takes=5, batch=8, seeds=2, passes=20, confirm=False):
+        data=None, takes=5, batch=8, seeds=2, passes=20, confirm=False, model=None, header=None):
     """Finds a way to train within the limits, says what it takes, and writes adapt.hpp into the folder. Returns its figures.
 
     Raises CheckFailed, and says by how much, if nothing fits. `board`: a row of boards.csv, whose memory is the limit unless `ram` or
-    `flash` is given. `step`: seconds for a step with one sequence, by estimated cycles at the board's clock. `data`: a .safetensors file with
+    `flash` is given. `step`: seconds for a step with one sequence, by estimated cycles at the board's clock. `model`, `header`: a C++ type instead of an exported
+    folder; the search works in `folder`, and writes no adapt.hpp. `data`: a .safetensors file with
     x, y and, by option, user; then the most accurate way within the limits is taken, and fit.html is written, too. `confirm`: trains it on
     the emulated board as well."""
     place = board_named(board) if board else None
@@ -590,11 +641,16 @@ def fit(folder, board=None, core=None, ram=None, flash=None, step=None, loss=Non
         raise ValueError(f"there is no core '{core}'; there are: " + ", ".join(EMULATED))
     if min(takes, batch, seeds, passes) < 1:
         raise ValueError("--takes, --batch, --seeds and --passes are 1 or more")
+    if (model is None) != (header is None):
+        raise ValueError("--model is a C++ type of the header --header: give both")
+    if model and (data or base == "int8"):
+        raise ValueError("--model has no weights to start at: --data and --base take a folder that attune_torch.export wrote")
     if data:
         had = fit_data.Takes(Path(data), exported(folder))
         runs = had.runs(takes, seeds, batch)
     limits = Limits(ram or (place and place.ram) or None, flash or (place and place.flash) or None, step)
-    search = Search(folder, core or (place.core if place else "cortex-m4"), loss or "attune::CrossEntropy<>", base, attune)
+    source = ModelType(folder, model, header) if model else ExportedModel(folder, base)
+    search = Search(source, core or (place.core if place else "cortex-m4"), loss or "attune::CrossEntropy<>", attune)
     sizes = search.sizes()
     report(search, sizes, limits, everything, say)
     ordered, mhz, options, result = fitting_of(sizes, limits), place.mhz if place else 1, "", {}
@@ -620,8 +676,11 @@ def fit(folder, board=None, core=None, ram=None, flash=None, step=None, loss=Non
         if learned != first:
             raise CheckFailed(f"{search.target} learns {learned}, and this PC {first}")
         say(f"  trained on {search.target} as {search.cpu}, too: it recognizes as many, and the hash is the same")
-    write_adapt(search, candidate, ram_of(parts), figures, options)
-    say(f"wrote {search.folder / 'adapt.hpp'}")
+    if model:
+        say(f"  type, where kBase has the weights in flash: {source.type_of(candidate, search.loss)}")
+    else:
+        write_adapt(search, candidate, ram_of(parts), figures, options)
+        say(f"wrote {search.folder / 'adapt.hpp'}")
     if data:
         write_report(search, facts, before, found, sizes, chosen, candidate, limits, place, refused)
         say(f"wrote {search.folder / 'fit.html'}")

@@ -24,6 +24,11 @@ th, td { padding: 4px 8px; text-align: right; vertical-align: top; white-space: 
 td:last-child, th:last-child { text-align: left; white-space: normal; min-width: 260px; }
 tr + tr { border-top: 1px solid var(--line); }
 code { font-size: .75rem; }
+@media (max-width: 600px) {
+  tr { display: grid; grid-template-columns: 1fr 1fr 1fr; }
+  td:last-child { grid-column: 1 / -1; min-width: 0; }
+  th:last-child { display: none; }
+}
 @media (prefers-color-scheme: dark) {
   :root { --page: #0f1317; --card: #181e24; --line: #323b45; --ink: #e4e8ec; --soft: #9aa5b1; }
   svg text { fill: #9aa5b1; } svg .grid { stroke: #323b45; } svg .bar { stroke: #6b7683; }
@@ -106,7 +111,7 @@ def write_page(path, facts, before, ram, times, unit, short):
     """`facts`: sentences on the chosen one; `ram`, `times`: points; `short`: what does not fit, and by how much."""
     title = f"Ways to train {path.parent.name}"
     chosen = next(point for point in ram if point.chosen)
-    sections = {"The best within the limits": [f"<p>{html.escape(text)}</p>" for text in [chosen.text, *facts[1:]]],
+    sections = {"The best within the limits": [f"<p>{html.escape(text[0].upper() + text[1:])}.</p>" for text in map(str.strip, [chosen.text, *facts[1:]])],
                 "Accuracy against RAM": ['<p class="soft">Accuracy on a new user, of each training with its smallest plan. The line joins those that no other beats '
                                          "with less RAM. The ring is the chosen one; dashes are the model as it was.</p>", chart(ram, before, "RAM, KB", 1024),
                                          table(ram, "RAM", ",")],
