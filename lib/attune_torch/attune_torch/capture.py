@@ -183,7 +183,7 @@ class Capture(TorchDispatchMode):
         self.constants += count
         self.blocks.append(Block(begin, name, tuple(tensor.shape), tensor.detach().reshape(-1).clone(), computed, terms))
         self.begins.append(begin)
-        return -torch.arange(begin, begin + count).view(tensor.shape)
+        return torch.arange(-begin, -begin - count, -1).view(tensor.shape)
 
     def number(self, value):
         """The address of a number of Python."""
@@ -430,7 +430,10 @@ class Capture(TorchDispatchMode):
             raise Unsupported(f"forward computes something else for other inputs: {differs[3]}")
         read = torch.zeros(self.constants + 1, dtype=torch.bool)
         for item in tree_flatten([output, *((one.arguments, one.options) for one in self.operations)])[0]:
-            if isinstance(item, torch.Tensor):
+            low, high = (int(end) for end in item.aminmax()) if isinstance(item, torch.Tensor) and item.numel() else (0, 0)
+            if low < 0 and high - low + 1 == item.numel() and high < 0:  # a whole tensor, in any order
+                read[-high:1 - low] = True
+            elif low < 0:
                 read[(-item).clamp(min=0)] = True
         for mine, others in zip(self.blocks, other.blocks):
             same = mine.values.shape == others.values.shape and (mine.values == others.values) | mine.values.isnan() & others.values.isnan()

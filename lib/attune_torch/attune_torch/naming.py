@@ -39,8 +39,11 @@ class Tensors:
 
     def whole(self, addresses):
         """All names of the tensor of the state_dict that addresses are, in its order; or an empty list."""
-        block, offsets = self.block_of(addresses)
-        if block is None or block.computed or block.name not in self.state or not torch.equal(offsets, torch.arange(block.values.numel())):
+        count = addresses.numel()
+        first, last = (int(addresses[(at,) * addresses.dim()]) if count else 0 for at in (0, -1))
+        block = self.captured.block_of(first) if first < 0 and last == first + 1 - count else None  # most others are told by their ends
+        if block is None or block.computed or block.name not in self.state or count != block.values.numel() or first != -block.begin or not torch.equal(
+                addresses.reshape(-1), torch.arange(first, first - count, -1)):
             return []
         return [name for name in self.captured.aliases[block.name] if name in self.state]
 
@@ -115,7 +118,7 @@ class Tensors:
 
     def layer(self, role, place, weight, bias, shape=None):
         """The path of a layer in the file, and the names of its weight and bias. `role` and `place` name tensors that have no names of their own."""
-        turned = [name for name in self.whole(weight.addresses.t()) if name in self.transposed] if weight.addresses.dim() == 2 else []
+        turned = [name for name in self.whole(weight.addresses.t()) if name in self.transposed] if self.transposed and weight.addresses.dim() == 2 else []
         names = turned or self.whole(weight.addresses)
         biased = bias is not None and bool((bias.addresses != 0).any())
         beside = self.whole(bias.addresses) if biased else []
