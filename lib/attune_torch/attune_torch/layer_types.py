@@ -3,7 +3,7 @@ import torch
 
 from .errors import Unsupported
 from .folding import Alone, Folded, Normalized, Scaled, warnings_of
-from .layers import (Attention, Layer, Norm, convolution_type, drop_type, feature_bias_type, glu_type, linear, options, pool_type, prefix_type,
+from .layers import (Attention, Layer, Norm, convolution_type, drop_type, feature_bias_type, glu_type, group_norm_type, linear, options, pool_type, prefix_type,
                      prelu_type, reshape_type, scale_type, sequence_pooling_type, unless)
 from .naming import joined, shared_path
 from .normal import Constant
@@ -80,7 +80,8 @@ class LayerTypes:
         padding = tuple(0 if data["causal"] else ahead for ahead, _ in data["around"])
         groups = data["groups"]
         d_in = data["weight"].addresses.shape[1] * groups
-        type_ = convolution_type(data["extents"], d_in, value.features, data["kernel"], data["stride"], padding, groups, data["causal"], len(tensors) > 1)
+        type_ = convolution_type(data["extents"], d_in, value.features, data["kernel"], data["stride"], padding, groups, data["causal"], len(tensors) > 1,
+                                 data.get("dilation", (1, 1)))
         layer = self.plain(value, "convolution", type_, [path], tensors)
         layer.bias = len(tensors) > 1
         shape = tuple(self.tensors.file[tensors[0]].shape)
@@ -135,6 +136,12 @@ class LayerTypes:
         seq_len = value.sources[0].tokens
         tokens = value.tokens - seq_len
         return self.vectors(value, prefix_type(seq_len, value.features, tokens), name, shape, 1 if tokens == 1 else 2)
+
+    def group_norm(self, value):
+        data, affine = value.data, value.data["weight"] is not None
+        path, tensors = self.tensors.layer("norm", self.place(value), data["weight"], data["bias"]) if affine else ("", [])
+        self.floats.update(tensors)
+        return self.plain(value, "group_norm", group_norm_type(value.tokens, value.features, data["groups"], data["epsilon"], affine), [path] * affine, tensors)
 
     def drop_tokens(self, value):
         seq_len = value.sources[0].tokens

@@ -111,6 +111,9 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
     def on_norm(self, value):
         return self.new("norm", [self.layer(value.sources[0])], value, **value.data)
 
+    def on_group_norm(self, value):
+        return self.new("group_norm", [self.layer(value.sources[0])], value, **value.data)
+
     def on_row(self, value):
         cuts = [cut for cut in self.cuts(value)[0] if cut.layout.shape == value.layout.shape and value.data.get("name") != "batch_norm"]
         problem = None
@@ -153,7 +156,8 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
             return self.new("linear", [self.layer(source)], value, **data)
         inner = source if source.kind != "gather" else source.sources[0]
         kernel, around = convolution["kernel"], convolution["around"]
-        patches = kernel == convolution["stride"] and not any(sum(around, ())) and convolution["groups"] == 1
+        span = self.spans(convolution)
+        patches = span == kernel == convolution["stride"] and not any(sum(around, ())) and convolution["groups"] == 1
         if patches and inner.kind == "input":
             data.pop("convolution")
             columns = convolution["weight"].addresses.flatten(1).t()
@@ -167,7 +171,7 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
             if len(source.data.get("index", ())) == value.tokens and set(kernel) == {1} and convolution["groups"] == 1:  # a Linear
                 return self.new("linear", [self.layer(source)], value, weight=data["weight"], bias=data["bias"], shape=convolution["weight"])
             raise Unsupported("a convolution whose channels are not the features of tokens, or with padding that is not zeros")
-        causal = len(kernel) == 1 and around == ((kernel[0] - 1, 0),) and kernel[0] > 1
+        causal = len(kernel) == 1 and around == ((span[0] - 1, 0),) and kernel[0] > 1
         if not causal and any(ahead != behind for ahead, behind in around):
             raise Unsupported("a convolution with more zeros on one side, and not causal")
         data["convolution"] = dict(convolution, causal=causal)
@@ -183,6 +187,11 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
         return self.new("rearranged", [inner], source, index=index, numbers=source.data["numbers"])
 
     @staticmethod
+    def spans(convolution):
+        """The places from a kernel's first number to its last."""
+        return tuple((size - 1) * apart + 1 for size, apart in zip(convolution["kernel"], convolution.get("dilation", (1, 1))))
+
+    @staticmethod
     def is_image(inner, source, convolution, window=0):
         """Whether windows are those of the tokens of a value, as rows of an image; in any order inside of a `window`."""
         extents, kernel, stride, around = (convolution[name] for name in ("extents", "kernel", "stride", "around"))
@@ -193,8 +202,8 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
             return False
         places = torch.arange(inner.layout[0].numel()).view(*extents, inner.features).movedim(-1, 0) + 1
         places = torch.nn.functional.pad(places, [amount for pair in around[::-1] for amount in pair]) - 1
-        for dim, (size, step) in enumerate(zip(kernel, stride)):
-            places = places.unfold(1 + dim, size, step)
+        for dim, (size, step, apart) in enumerate(zip(Matcher.spans(convolution), stride, convolution.get("dilation", (1, 1)))):
+            places = places.unfold(1 + dim, size, step)[..., ::apart]
         places = places.movedim(0, len(kernel)).flatten(0, len(kernel) - 1).flatten(1)
         index = source.data["index"] if source.kind == "gather" else torch.arange(inner.layout[0].numel()).view(inner.tokens, -1)
         index = torch.where(index < 0, -1, index)
@@ -218,12 +227,12 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
     @staticmethod
     def extents(layer):
         """Height and width of a layer's tokens, if it is an image's; else their number."""
-        while layer.kind in ("activation", "prelu", "norm", "scale", "feature_bias", "affine", "batch_norm", "normalization", "sum", "linear", "positions") and "convolution" not in layer.data:
+        while layer.kind in ("activation", "prelu", "norm", "group_norm", "scale", "feature_bias", "affine", "batch_norm", "normalization", "sum", "linear", "positions") and "convolution" not in layer.data:
             layer = layer.sources[0]
         if layer.kind == "convolution":
             data = layer.data["convolution"]
             return tuple((extent + sum(pair) - size) // step + 1 for extent, pair, size, step in zip(
-                data["extents"], data["around"], data["kernel"], data["stride"]))[:] if layer.tokens > 1 or len(data["extents"]) > 1 else (1,)
+                data["extents"], data["around"], Matcher.spans(data), data["stride"]))[:] if layer.tokens > 1 or len(data["extents"]) > 1 else (1,)
         if layer.kind == "window_pooling":
             return layer.data["out"]
         if layer.kind == "input" and len(layer.data.get("extents", ())) == 2:

@@ -540,6 +540,14 @@ class Graph(Layouts):
         self.define("norm", [value], operation.outputs[0].reshape(-1, width)[rows][:, :, columns],
                     {"type": "LayerNorm", "weight": take(weight), "bias": take(bias), "epsilon": epsilon}, operation)
 
+    def on_native_group_norm(self, operation, x, weight, bias, batch, channels, positions, groups, epsilon):
+        value, grid = self.view(x)
+        if not self.is_transposed(x, value) and not (value.tokens == 1 and torch.equal(x.flatten(1), value.layout.flatten(1))):
+            raise Unsupported(f"GroupNorm {operation.path} of something else than the features of tokens")
+        take = lambda item: self.constant(item) if item is not None else None  # noqa: E731
+        self.define("group_norm", [value], operation.outputs[0].flatten()[grid], {
+            "groups": groups, "weight": take(weight), "bias": take(bias), "epsilon": epsilon}, operation)
+
     # ---- Products ----
 
     def on_linear_rows(self, operation, rows, weight, bias, out):
@@ -586,8 +594,6 @@ class Graph(Layouts):
     def on_convolution(self, operation, x, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
         if transposed or (weight > 0).any():
             raise Unsupported("a transposed convolution" if transposed else "a convolution with computed weights")
-        if set(dilation) != {1}:
-            raise Unsupported("a convolution with dilation")
         rank, out, kernel = weight.dim() - 2, operation.outputs[0], tuple(weight.shape[2:])
         zeros, inner = self.zeros_around(x)
         around = tuple((ahead + own, behind + own) for (ahead, behind), own in zip(zeros, padding))
@@ -596,7 +602,7 @@ class Graph(Layouts):
             """[positions, channels · kernel] of numbers [batch, channels, extents…], with zeros around."""
             found = torch.nn.functional.pad(numbers, [amount for pair in around[::-1] for amount in pair])
             for dim in range(rank):
-                found = found.unfold(2 + dim, kernel[dim], stride[dim])
+                found = found.unfold(2 + dim, (kernel[dim] - 1) * dilation[dim] + 1, stride[dim])[..., ::dilation[dim]]
             return found.movedim(1, 1 + rank).reshape(len(numbers), out[0, 0].numel(), -1)
 
         parts = weight.reshape(groups, weight.shape[0] // groups, -1).transpose(1, 2)
@@ -614,7 +620,7 @@ class Graph(Layouts):
         self.define("linear", [source], result, {
             "weight": self.constant(whole), "bias": self.constant(bias) if bias is not None else None,
             "convolution": {"extents": tuple(inner.shape[2:]), "kernel": kernel, "stride": tuple(stride), "around": around, "groups": groups,
-                            "weight": self.constant(weight)}}, operation)
+                            "dilation": tuple(dilation), "weight": self.constant(weight)}}, operation)
 
     @staticmethod
     def zeros_around(x):

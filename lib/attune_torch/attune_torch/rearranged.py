@@ -50,7 +50,7 @@ class Rearranged:
         before = self.layer(first)
         convolution = before.data.get("convolution")
         if before.kind == "convolution" and len(convolution["kernel"]) == 1 and torch.equal(token, torch.arange(value.tokens)):
-            size, cut = convolution["kernel"][0], first.tokens - value.tokens
+            size, cut = self.spans(convolution)[0], first.tokens - value.tokens
             if cut == size - 1 and convolution["stride"] == (1,) and convolution["around"] == ((cut, cut),):
                 data = dict(before.data, convolution=dict(convolution, causal=True, around=((cut, 0),)), index=before.data["index"][:value.tokens])
                 return self.new("convolution", before.sources, value, **data)
