@@ -14,7 +14,8 @@
 //
 // On two cores a region's count is its time, in instructions: QEMU takes turns (-accel tcg,thread=single), so each core has a
 // clock of its own. While a core waits for a flag nothing counts; afterwards its clock is at least that of the core which
-// published the number, when it did. second_core.hpp sets these marks: 0xBF80 (wait), 0xBF90 (waited) and 0xBFA0 (publish). Two loads behind
+// published the number, when it did. second_core.hpp sets these marks: 0xBF80 (wait), 0xBF90 (waited) and 0xBFA0 (publish), of RISC-V
+// 0x000E, 0x0012 and 0x0016. Two loads behind
 // wait and publish have the addresses of the flag and, modulo 1024, the number. A function's count is the sum of both cores.
 #include <stdbool.h>
 #include <stddef.h>
@@ -77,6 +78,7 @@ static struct function {
 static int num_functions;
 static bool count_functions;
 static uint32_t marks[MARKS] = {0xBF60, 0xBF70, 0xBF80, 0xBF90, 0xBFA0};  // 0: there is none
+static bool riscv;
 static bool whole_words;  // instructions are 32 bits, and so are marks
 
 // Instructions that are executed from the first one to the last one: a translated block, or its part up to a mark.
@@ -255,6 +257,9 @@ static enum mark mark_of(uint32_t word) {
   return mark;
 }
 
+// Bytes of an instruction of Thumb or RISC-V.
+static unsigned size_of(uint16_t first) { return (riscv ? first % 4 == 3 : is_wide(first)) ? 4 : 2; }
+
 // Marks at the end of a block, such as at the end of a page: the next block begins with their loads.
 static struct split {
   uint64_t address;
@@ -273,7 +278,7 @@ static size_t watch_loads(struct qemu_plugin_tb *block, size_t at, enum mark mar
         fprintf(stderr, "instruction_counter: too many marks at the end of a block\n");
         exit(1);
       }
-      splits[num_splits++] = (struct split){qemu_plugin_insn_vaddr(last) + (is_wide(half_word(last, 0)) ? 4 : 2), mark, done};
+      splits[num_splits++] = (struct split){qemu_plugin_insn_vaddr(last) + size_of(half_word(last, 0)), mark, done};
       return at;
     }
     struct qemu_plugin_insn *const load = qemu_plugin_tb_get_insn(block, at);
@@ -349,7 +354,10 @@ static bool read_memory(const char *text) {
 }
 
 EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv) {
-  if (strncmp(info->target_name, "riscv", 5) == 0) memcpy(marks, (uint32_t[MARKS]){0x0006, 0x000A}, sizeof marks);
+  if (strncmp(info->target_name, "riscv", 5) == 0) {
+    memcpy(marks, (uint32_t[MARKS]){0x0006, 0x000A, 0x000E, 0x0012, 0x0016}, sizeof marks);
+    riscv = true;
+  }
   if (strcmp(info->target_name, "aarch64") == 0) {
     memcpy(marks, (uint32_t[MARKS]){0xD5032E1F, 0xD5032E9F}, sizeof marks);
     whole_words = true;

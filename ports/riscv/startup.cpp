@@ -2,24 +2,32 @@
 // of its own leaves it: interrupts off, physical addresses. Without an A extension, and with or without F.
 #include "../bare_metal/memory_map.hpp"
 #include "../bare_metal/program.hpp"
+#include "hart.hpp"
 
 extern "C" {
 [[noreturn]] void reset_handler();
 [[noreturn, gnu::used]] void start_program();
+void other_hart();
 extern const std::uint32_t trap_vectors[];
 }
 
-// The first instruction of CODE. The stack, then the floating-point unit (mstatus.FS, rounding to nearest),
+// Harts but the first, unless the program has something for them (second_core.cpp).
+[[gnu::naked, gnu::weak]] void other_hart() { asm volatile("1: wfi\n j 1b"); }
+
+// The first instruction of CODE, for every hart. The stack, then the floating-point unit (mstatus.FS, rounding to nearest),
 // then C++.
 [[gnu::naked, gnu::section(".vectors")]] void reset_handler() {
   asm volatile(
+      "csrr t0, mhartid        \n"
+      "bnez t0, 1f             \n"
       "la   sp, stack_top      \n"
 #if defined(__riscv_flen)
       "li   t0, 0x2000         \n"
       "csrs mstatus, t0        \n"
       "csrw fcsr, zero         \n"
 #endif
-      "j    start_program      \n");
+      "j    start_program      \n"
+      "1: j other_hart         \n");
 }
 
 namespace {
@@ -47,9 +55,13 @@ void protect_memory() {
 
 }  // namespace
 
-void start_program() {
+void set_up_hart() {
   constexpr std::uint32_t kVectored = 1U;
   asm volatile("csrw mtvec, %0" ::"r"(reinterpret_cast<std::uintptr_t>(trap_vectors) | kVectored));
   protect_memory();
+}
+
+void start_program() {
+  set_up_hart();
   run_program();
 }
