@@ -63,6 +63,12 @@ template <class Scalar>
 using Model = attune::Sequential<attune::Linear<attune::LinearShape{3, 2, 4}, Scalar>, Squares<Scalar>,
                                  Encoder<Scalar, attune::NormPlacement::kAfter>>;
 
+// The same functions as the base; only the second one says so.
+struct Derived : Attention<float> {};
+struct Named : Attention<float> {
+  using SteppedAs = Named;
+};
+
 static_assert(attune::IsLayer<Squares<float>> && attune::IsLayer<Model<double>>);
 static_assert(!attune::IsLayer<int> && !attune::IsLayer<attune::LinearShape>);
 static_assert(!attune::detail::kTakesMask<Squares<float>> && attune::detail::kTakesMask<Attention<float>>);
@@ -103,4 +109,15 @@ TEST(Layer, without_initialize_has_weights_drawn) {
   attune::Rng rng(1);
   attune::initialize(parameters, attune::Normal{}, rng);
   EXPECT_NE(parameters.slope.values[0], 0.0f);
+}
+
+TEST(Layer, inherits_abilities_if_it_says_that_it_is_the_same) {
+  EXPECT_TRUE(attune::detail::kOutputMayBeInput<Attention<float>>);
+  EXPECT_TRUE(attune::detail::kRecomputesTape<Attention<float>>);
+  EXPECT_FALSE(attune::detail::kOutputMayBeInput<Derived>);
+  EXPECT_FALSE(attune::detail::kRecomputesTape<Derived>);
+  EXPECT_TRUE(attune::detail::kOutputMayBeInput<Named>);
+  EXPECT_TRUE(attune::detail::kRecomputesTape<Named>);
+  EXPECT_TRUE(attune::detail::kUpdatesInPlace<Norm<float>>);
+  EXPECT_FALSE(attune::detail::kUpdatesInPlace<Attention<float>>);
 }

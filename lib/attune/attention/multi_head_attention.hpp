@@ -84,6 +84,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
       .output_may_be_input = true,
       .gradient_may_be_input = true,
       .updates_in_backward = true,
+      .recomputes_tape = true,
       .lanes = (std::min)(QueryProjection::kAbilities.lanes, KeyProjection::kAbilities.lanes),
       .additions = detail::kAdditionsOfAll<QueryProjection, KeyProjection>};
 
@@ -286,15 +287,6 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
     Operands::backward(parameters, tape, gradients, context.without_mask());
   }
 };
-
-namespace detail {
-
-template <AttentionShape shape, class Scalar>
-inline constexpr bool kRecomputesTape<MultiHeadAttention<shape, Scalar>> = true;
-template <AttentionShape shape, class Scalar>
-inline constexpr bool kWorksInPlace<MultiHeadAttention<shape, Scalar>> = true;
-
-}  // namespace detail
 
 /// The context of cross-attention with a mask, which must outlive it. The mask's length is the number of
 /// valid keys.

@@ -95,12 +95,16 @@ struct Abilities {
   ScoreShape scores = {};            // scores that a mask changes; a mask of another size is a compile error
   bool output_may_be_input = false;  // y may be x in inference
   bool gradient_may_be_input = false;  // dx may be x, but not with UpdateInBackward
+  bool updates_in_place = false;       // dx may be x with UpdateInBackward, too
   /// backward may read y where it reads x, with the same bits. A Sequential then tapes one of them. The layer
   /// also sets output_may_be_input and gradient_may_be_input.
   bool backward_may_read_output = false;
   /// backward visits each parameter once, and never reads a parameter after giving away its gradient, so it
   /// may be updated at once. Otherwise UpdateInBackward keeps the layer's gradients in scratch.
   bool updates_in_backward = false;
+  /// recompute_tape() fills the tape without y, and backward_from() takes x from a function once scratch is
+  /// dead. Checkpointed and QuantizedTape then need less memory.
+  bool recomputes_tape = false;
   Lanes lanes = Lanes::kNone;  // the parts that can use lanes in Lockstep
   /// Additions to a gradient. After kOnce, several threads or ranks need not wait for each other.
   Additions additions = Additions::kMany;
@@ -138,11 +142,16 @@ struct LayerList {};
 
 namespace detail {
 
-/// A copy of a shape or of abilities, with one member changed.
-template <class Shape, class Value>
-[[nodiscard]] constexpr Shape with(Shape shape, Value Shape::*member, std::type_identity_t<Value> value) {
+/// A copy of a shape or of abilities, with other values of some members: with(shape, member, value, …).
+template <class Shape, class Value, class... More>
+[[nodiscard]] constexpr Shape with(Shape shape, Value Shape::*member, std::type_identity_t<Value> value,
+                                   const More&... more) {
   shape.*member = value;
-  return shape;
+  if constexpr (sizeof...(more) > 0) {
+    return with(shape, more...);
+  } else {
+    return shape;
+  }
 }
 
 /// Abilities of layers that work on each token in place.
@@ -422,9 +431,8 @@ constexpr ScoreShape first_scores(std::initializer_list<ScoreShape> layers) {
 }
 /// The abilities of a layer that is called in a context.
 template <class Layer>
-inline constexpr Abilities kAbilitiesInContext = with(with(kAbilities<Layer>, &Abilities::takes_context,
-                                                           true),
-                                                      &Abilities::takes_length, kTakesLength<Layer>);
+inline constexpr Abilities kAbilitiesInContext =
+    with(kAbilities<Layer>, &Abilities::takes_context, true, &Abilities::takes_length, kTakesLength<Layer>);
 /// The abilities of a layer made of other layers, which have their own slices.
 template <class... Layers>
 inline constexpr Abilities kAbilitiesOfAll{
@@ -534,17 +542,29 @@ inline constexpr bool kReadsInput = [] {
   }
 }();
 
-/// Whether models may rely on output_may_be_input and gradient_may_be_input. A derived type inherits the
-/// abilities and may compute another function, so where tokens meet, this is declared for each type.
+/// Whether the layer computes the function that its members declare, by `using SteppedAs = itself`. A derived
+/// type inherits the members, and may compute another function.
 template <class Layer>
-inline constexpr bool kWorksInPlace = kByToken<Layer>;
+inline constexpr bool kIsItself = requires {
+  requires std::is_same_v<typename Layer::SteppedAs, Layer>;
+};
+/// Whether models may rely on output_may_be_input and gradient_may_be_input.
+template <class Layer>
+inline constexpr bool kWorksInPlace = [] {
+  if constexpr (kIsItself<Layer>) {
+    return true;
+  } else {
+    return kByToken<Layer>;
+  }
+}();
 template <class Layer>
 inline constexpr bool kOutputMayBeInput = kAbilities<Layer>.output_may_be_input&& kWorksInPlace<Layer>;
 template <class Layer>
 inline constexpr bool kGradientMayBeInput = kAbilities<Layer>.gradient_may_be_input&& kWorksInPlace<Layer>;
-/// Whether dx may be x although parameters are updated at once; declared for each type, too.
 template <class Layer>
-inline constexpr bool kUpdatesInPlace = false;
+inline constexpr bool kUpdatesInPlace = kAbilities<Layer>.updates_in_place&& kIsItself<Layer>;
+template <class Layer>
+inline constexpr bool kRecomputesTape = kAbilities<Layer>.recomputes_tape&& kIsItself<Layer>;
 
 /// Whether a layer's parameters are constants (models/frozen.hpp).
 template <class Layer>
@@ -585,14 +605,6 @@ std::uint32_t hash_constants(HashedPrecision precision, std::uint32_t before = f
 template <class Layer>
 inline constexpr bool kUpdatesInBackward =
     std::is_empty_v<typename Layer::Parameters> || kAbilities<Layer>.updates_in_backward;
-
-/// Whether a layer's recompute_tape and backward_from match its forward and backward, and whether its
-/// Branches run it (models/transformer_layer.hpp). Declared for each type, as a derived type may compute
-/// another function.
-template <class Layer>
-inline constexpr bool kRecomputesTape = false;
-template <class Layer>
-inline constexpr bool kRunsByBranches = false;
 
 }  // namespace detail
 

@@ -115,7 +115,7 @@ constexpr auto stream_of() {
                     "attune: a layer's Stream is another layer: for its own number of tokens it must be the "
                     "layer itself, or have a Memory and a step; a layer that inherits needs its own Stream");
       static_assert(
-          Holds<kSaysOwnStream<Layer, tokens, cache>>,
+          Holds<(!kSteps || kSaysOwnStream<Layer, tokens, cache>)>,
           "attune: a layer would inherit its base's Stream: give it its own, or `using SteppedAs` of "
           "its own type if both compute the same function");
       return std::type_identity<std::conditional_t<kSteps, Declared, StreamByToken<Layer>>>{};

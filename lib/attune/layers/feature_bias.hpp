@@ -91,11 +91,4 @@ struct FeatureBias : detail::RowsWithBias<bias_shape, ScalarType> {
   }
 };
 
-namespace detail {
-
-template <FeatureBiasShape shape, class Scalar>
-inline constexpr bool kWorksInPlace<FeatureBias<shape, Scalar>> = true;
-
-}  // namespace detail
-
 }  // namespace ATTUNE_NAMESPACE

@@ -184,8 +184,8 @@ struct FeedForwardNetwork {
   using ParametersOf = typename Projections::template ParametersOf<Matrix, Vector>;
   using Parameters = ParametersOf<Tensor>;
   static constexpr Abilities kAbilities =
-      detail::with(detail::with(detail::kInPlaceByToken, &Abilities::lanes, OutLinear::kAbilities.lanes),
-                   &Abilities::additions, OutLinear::kAbilities.additions);
+      detail::with(detail::kInPlaceByToken, &Abilities::lanes, OutLinear::kAbilities.lanes,
+                   &Abilities::additions, OutLinear::kAbilities.additions, &Abilities::recomputes_tape, true);
   /// Whether backward reads x.
   template <class Gradients>
   static constexpr bool kReadsInput = Projections::template kReadsInput<Gradients>;
@@ -324,6 +324,7 @@ template <FeedForwardShape shape, class Scalar = float>
 struct FeedForward : detail::NetworkOf<shape, detail::OneProjection, Scalar> {
   template <class Other>
   using WithScalar = FeedForward<shape, Other>;
+  using SteppedAs = FeedForward;
   template <int tokens, CacheShape>
   using Stream = FeedForward<detail::with(shape, &FeedForwardShape::rows, tokens), Scalar>;
 };
@@ -336,6 +337,7 @@ struct GatedFeedForward : detail::NetworkOf<shape, detail::GatedProjections, Sca
       fingerprint("GatedFeedForward", shape.activation, shape.dropout);
   template <class Other>
   using WithScalar = GatedFeedForward<shape, Other>;
+  using SteppedAs = GatedFeedForward;
   template <int tokens, CacheShape>
   using Stream = GatedFeedForward<detail::with(shape, &FeedForwardShape::rows, tokens), Scalar>;
 };
@@ -353,14 +355,5 @@ struct GatedBySilu {
 /// Gated by SiLU; ignores the shape's activation.
 template <FeedForwardShape shape, class Scalar = float>
 using SwiGlu = typename detail::GatedBySilu<shape, Scalar>::type;
-
-namespace detail {
-
-template <FeedForwardShape shape, class Scalar>
-inline constexpr bool kRecomputesTape<FeedForward<shape, Scalar>> = true;
-template <FeedForwardShape shape, class Scalar>
-inline constexpr bool kRecomputesTape<GatedFeedForward<shape, Scalar>> = true;
-
-}  // namespace detail
 
 }  // namespace ATTUNE_NAMESPACE

@@ -111,7 +111,8 @@ struct Norm {
   using Parameters = ParametersOf<Tensor>;
   template <class Gradients>
   static constexpr bool kReadsInput = true;
-  static constexpr Abilities kAbilities = detail::kInPlaceByToken;
+  static constexpr Abilities kAbilities =
+      detail::with(detail::kInPlaceByToken, &Abilities::updates_in_place, true);
   using Tape = NormTape<Scalar, shape.rows, shape.d_model, kind>;
   struct Scratch {};
   struct InferenceScratch {};
@@ -236,6 +237,7 @@ template <NormShape shape, class Scalar = float>
 struct LayerNorm : detail::Norm<shape, Scalar, kernels::Normalization::kMeanAndVariance> {
   template <class Other>
   using WithScalar = LayerNorm<shape, Other>;
+  using SteppedAs = LayerNorm;
   template <int tokens, CacheShape>
   using Stream = LayerNorm<detail::with(shape, &NormShape::rows, tokens), Scalar>;
 };
@@ -246,6 +248,7 @@ template <NormShape shape, class Scalar = float>
 struct RmsNorm : detail::Norm<shape, Scalar, kernels::Normalization::kRootMeanSquare> {
   template <class Other>
   using WithScalar = RmsNorm<shape, Other>;
+  using SteppedAs = RmsNorm;
   template <int tokens, CacheShape>
   using Stream = RmsNorm<detail::with(shape, &NormShape::rows, tokens), Scalar>;
 };
@@ -257,19 +260,9 @@ struct DeviationNorm : detail::Norm<shape, Scalar, kernels::Normalization::kMean
   static_assert(detail::Holds<(shape.d_model != 1)>, "attune::DeviationNorm: one feature has no deviation");
   template <class Other>
   using WithScalar = DeviationNorm<shape, Other>;
+  using SteppedAs = DeviationNorm;
   template <int tokens, CacheShape>
   using Stream = DeviationNorm<detail::with(shape, &NormShape::rows, tokens), Scalar>;
 };
-
-namespace detail {
-
-template <NormShape shape, class Scalar>
-inline constexpr bool kUpdatesInPlace<DeviationNorm<shape, Scalar>> = true;
-template <NormShape shape, class Scalar>
-inline constexpr bool kUpdatesInPlace<LayerNorm<shape, Scalar>> = true;
-template <NormShape shape, class Scalar>
-inline constexpr bool kUpdatesInPlace<RmsNorm<shape, Scalar>> = true;
-
-}  // namespace detail
 
 }  // namespace ATTUNE_NAMESPACE

@@ -87,6 +87,7 @@ struct PerSequence<Layer, kernels::LanesOf<Number, lanes>> {
   using Scalar = kernels::LanesOf<Number, lanes>;
   /// The unchanged layer.
   using OfSequence = Layer;
+  using SteppedAs = PerSequence;
   using Input = typename InputInLanes<typename Layer::Input, Scalar>::type;
   using Output = Tensor<Scalar, Layer::Output::rows, Layer::Output::cols>;
   using InputSequence = typename InputInLanes<typename Layer::Input, Scalar>::Sequence;
@@ -184,8 +185,5 @@ struct PerSequence<Layer, kernels::LanesOf<Number, lanes>> {
     return ForwardResult<Layer>(Status::kOk);
   }
 };
-
-template <class Layer, class Lanes>
-inline constexpr bool kWorksInPlace<PerSequence<Layer, Lanes>> = true;
 
 }  // namespace ATTUNE_NAMESPACE::detail

@@ -76,6 +76,7 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = LearnedPositions<shape, Other>;
+  using SteppedAs = LearnedPositions;
   /// Runs the layer token by token, up to the end of the table.
   template <int tokens, CacheShape>
   struct Stream {
@@ -150,6 +151,7 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = SinusoidalPositions<shape, Other>;
+  using SteppedAs = SinusoidalPositions;
   /// Runs the layer on any number of tokens, one by one. Computes the vectors after the end of kVectors.
   template <int tokens, CacheShape cache>
   struct Stream {
@@ -223,14 +225,5 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
     for (int j = 0; j < shape.d_model; ++j) vector[j] = kVectors(static_cast<int>(position), j);
   }
 };
-
-namespace detail {
-
-template <PositionShape shape, class Scalar>
-inline constexpr bool kWorksInPlace<LearnedPositions<shape, Scalar>> = true;
-template <PositionShape shape, class Scalar>
-inline constexpr bool kWorksInPlace<SinusoidalPositions<shape, Scalar>> = true;
-
-}  // namespace detail
 
 }  // namespace ATTUNE_NAMESPACE

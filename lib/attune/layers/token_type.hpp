@@ -42,8 +42,8 @@ struct TokenType : detail::AddedRows<shape.seq_len, shape.d_model, ScalarType> {
   using Stream = TokenType<TokenTypeShape{tokens, shape.d_model, shape.types, shape.type}, Scalar>;
   static constexpr std::uint32_t kFingerprint = fingerprint("TokenType", shape.type);
   static constexpr Abilities kAbilities =  // adds token by token
-      detail::with(detail::with(detail::kInPlaceByToken, &Abilities::lanes, Lanes::kNone),
-                   &Abilities::additions, Additions::kMany);
+      detail::with(detail::kInPlaceByToken, &Abilities::lanes, Lanes::kNone, &Abilities::additions,
+                   Additions::kMany);
   struct Scratch {
     Tensor<Scalar, 1, shape.d_model> row;
   };

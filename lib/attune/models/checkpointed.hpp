@@ -24,7 +24,7 @@ struct WholeLayer : Layer {
   using typename Layer::Scalar, typename Layer::Input, typename Layer::Output, typename Layer::Parameters;
   template <class Gradients>
   static constexpr bool kReadsInput = Policy::kRecomputes;
-  static constexpr Abilities kAbilities = abilities_with<Policy>(detail::kAbilitiesInContext<Layer>);
+  static constexpr Abilities kAbilities = kAbilitiesWith<Layer, Policy>;
 
  private:
   template <class Gradients>
@@ -116,9 +116,14 @@ struct BranchByBranch : Layer {
   using Scratch = ScratchOf<typename Layer::Parameters>;
   template <class Gradients>
   static constexpr bool kReadsInput = Policy::kRecomputes;
-  static constexpr Abilities kAbilities = abilities_with<Policy>(Layer::kAbilities);
+  static constexpr Abilities kAbilities = kAbilitiesWith<Layer, Policy>;
 };
 
+/// Whether a layer's memory takes a policy.
+template <class Layer>
+inline constexpr bool kRunsByBranches = kIsItself<Layer>&& requires {
+  typename Layer::template TapeOf<typename Layer::Parameters, RecomputedTapes>;
+};
 template <class Layer, class Policy>
 using WithTapes =
     std::conditional_t<kRunsByBranches<Layer>, BranchByBranch<Layer, Policy>, WholeLayer<Layer, Policy>>;
@@ -134,14 +139,5 @@ struct Checkpointed : detail::WithTapes<Layer, detail::RecomputedTapes> {
   using Stream = detail::StreamOf<Layer, tokens, cache>;
   using SteppedAs = Checkpointed;
 };
-
-namespace detail {
-
-template <class Layer>
-inline constexpr bool kWorksInPlace<Checkpointed<Layer>> = kWorksInPlace<Layer>;
-template <class Layer>
-inline constexpr bool kUpdatesInPlace<Checkpointed<Layer>> = kUpdatesInPlace<Layer>;
-
-}  // namespace detail
 
 }  // namespace ATTUNE_NAMESPACE

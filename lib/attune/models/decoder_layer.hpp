@@ -117,6 +117,7 @@ struct DecoderLayerOf
                                         .scores = detail::kAbilities<Attention>.scores,
                                         .output_may_be_input = Stack::Inference::kOutputMayBeInput,
                                         .gradient_may_be_input = Stack::kGradientMayBeLayerInput,
+                                        .updates_in_place = Stack::kStackUpdatesInPlace,
                                         .additions = Stack::kStackAdditions};
   using Tape = typename Stack::template TapeOf<Parameters>;
   using Scratch = typename Stack::template ScratchOf<Parameters>;
@@ -269,26 +270,6 @@ struct DecoderLayer : DecoderLayerOf<typename detail::DecoderParts<shape, Scalar
   /// Runs token by token as this layer.
   using SteppedAs = DecoderLayer;
 };
-
-namespace detail {
-
-template <class SelfAttention, class CrossAttention, class Network, class Norm, BranchOptions options>
-inline constexpr bool kRunsByBranches<DecoderLayerOf<SelfAttention, CrossAttention, Network, Norm, options>> =
-    true;
-template <DecoderLayerShape shape, class Scalar>
-inline constexpr bool kRunsByBranches<DecoderLayer<shape, Scalar>> = true;
-template <class SelfAttention, class CrossAttention, class Network, class Norm, BranchOptions options>
-inline constexpr bool kWorksInPlace<DecoderLayerOf<SelfAttention, CrossAttention, Network, Norm, options>> =
-    true;
-template <DecoderLayerShape shape, class Scalar>
-inline constexpr bool kWorksInPlace<DecoderLayer<shape, Scalar>> = true;
-template <class SelfAttention, class CrossAttention, class Network, class Norm, BranchOptions options>
-inline constexpr bool kUpdatesInPlace<DecoderLayerOf<SelfAttention, CrossAttention, Network, Norm, options>> =
-    options.norm == NormPlacement::kBefore&& kUpdatesInPlace<Norm>;
-template <DecoderLayerShape shape, class Scalar>
-inline constexpr bool kUpdatesInPlace<DecoderLayer<shape, Scalar>> = shape.norm == NormPlacement::kBefore;
-
-}  // namespace detail
 
 /// The context of a decoder layer with masks of self-attention and of its memory. The masks must outlive it.
 template <class Layer, AttentionMask Mask = CausalMask, AttentionMask MemoryMask = NoMask,

@@ -61,6 +61,7 @@ struct EncoderLayerOf : detail::EncoderStack<options, NormLayer, Attention, Netw
                                         .takes_length = Stack::kStackTakesLength,
                                         .output_may_be_input = Stack::Inference::kOutputMayBeInput,
                                         .gradient_may_be_input = Stack::kGradientMayBeLayerInput,
+                                        .updates_in_place = Stack::kStackUpdatesInPlace,
                                         .lanes = Stack::kStackLanes,
                                         .additions = Stack::kStackAdditions};
   using Tape = typename Stack::template TapeOf<Parameters>;
@@ -154,23 +155,5 @@ struct EncoderLayer : EncoderLayerOf<typename detail::EncoderParts<shape, Scalar
   /// Runs token by token as this layer.
   using SteppedAs = EncoderLayer;
 };
-
-namespace detail {
-
-template <class SelfAttention, class Network, class Norm, BranchOptions options>
-inline constexpr bool kRunsByBranches<EncoderLayerOf<SelfAttention, Network, Norm, options>> = true;
-template <EncoderLayerShape shape, class Scalar>
-inline constexpr bool kRunsByBranches<EncoderLayer<shape, Scalar>> = true;
-template <class SelfAttention, class Network, class Norm, BranchOptions options>
-inline constexpr bool kWorksInPlace<EncoderLayerOf<SelfAttention, Network, Norm, options>> = true;
-template <EncoderLayerShape shape, class Scalar>
-inline constexpr bool kWorksInPlace<EncoderLayer<shape, Scalar>> = true;
-template <class SelfAttention, class Network, class Norm, BranchOptions options>
-inline constexpr bool kUpdatesInPlace<EncoderLayerOf<SelfAttention, Network, Norm, options>> =
-    options.norm == NormPlacement::kBefore&& kUpdatesInPlace<Norm>;
-template <EncoderLayerShape shape, class Scalar>
-inline constexpr bool kUpdatesInPlace<EncoderLayer<shape, Scalar>> = shape.norm == NormPlacement::kBefore;
-
-}  // namespace detail
 
 }  // namespace ATTUNE_NAMESPACE

@@ -74,11 +74,11 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   using Trained = TrainedOf<Tensor, Tensor>;
   /// Whether nothing is trained.
   static constexpr bool kFrozen = std::is_same_v<What, detail::TrainNothing>;
-  static constexpr Abilities kAbilities = detail::with(
-      detail::with(detail::with(detail::kAbilitiesOfAll<Layer>, &Abilities::lanes,
-                                detail::kLanesOf<Layer> == Lanes::kAll ? Lanes::kAll : Lanes::kNone),
-                   &Abilities::output_may_be_input, detail::kReplacesInput<Layer>),
-      &Abilities::additions, detail::kAdditionsOfAll<Layer>);  // gradients are references
+  static constexpr Abilities kAbilities =
+      detail::with(detail::kAbilitiesOfAll<Layer>, &Abilities::lanes,
+                   detail::kLanesOf<Layer> == Lanes::kAll ? Lanes::kAll : Lanes::kNone,
+                   &Abilities::output_may_be_input, detail::kReplacesInput<Layer>, &Abilities::additions,
+                   detail::kAdditionsOfAll<Layer>);  // gradients are references
 
  private:
   static_assert(detail::check_trained<Layer, What, Trained>());
@@ -406,12 +406,5 @@ using BiasesAndNorms = PartlyTrained<Layer, kConstants, detail::TrainVectors>;
 /// of low rank (weights/low_rank.hpp). It starts as the constant layer.
 template <class Layer, const auto& kConstants, LowRank low_rank>
 using Adapted = PartlyTrained<Layer, kConstants, detail::TrainLowRank<detail::checked_low_rank<low_rank>()>>;
-
-namespace detail {
-
-template <class Layer, const auto& kConstants, class What>
-inline constexpr bool kWorksInPlace<PartlyTrained<Layer, kConstants, What>> = true;
-
-}  // namespace detail
 
 }  // namespace ATTUNE_NAMESPACE

@@ -32,8 +32,6 @@ struct PackedLayer : WithTapes<Layer, PackedTapes<precision>> {
   using Stream = detail::StreamOf<Layer, tokens, cache>;
   using SteppedAs = PackedLayer;
 };
-template <class Layer, TapePrecision precision>
-inline constexpr bool kWorksInPlace<PackedLayer<Layer, precision>> = kWorksInPlace<Layer>;
 
 /// The memory of a layer's input between forward and backward.
 enum class InputFrom {

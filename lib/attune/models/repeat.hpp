@@ -36,9 +36,10 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   template <class Gradients>
   static constexpr bool kReadsInput = detail::kReadsInput<Layer, typename Gradients::Each>;
   static constexpr Abilities kAbilities =
-      detail::with(detail::with(detail::kAbilitiesOfAll<Layer>, &Abilities::gradient_may_be_input,
-                                detail::kGradientMayBeInput<Layer>),
-                   &Abilities::output_may_be_input, detail::kReplacesInput<Layer>);
+      detail::with(detail::kAbilitiesOfAll<Layer>, &Abilities::output_may_be_input,
+                   detail::kReplacesInput<Layer>, &Abilities::gradient_may_be_input,
+                   detail::kGradientMayBeInput<Layer>, &Abilities::updates_in_place,
+                   detail::kUpdatesInPlace<Layer>);
 
  private:
   using Values = detail::SequenceValues<count, true>;
@@ -199,14 +200,5 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
     }
   }
 };
-
-namespace detail {
-
-template <int count, class Layer>
-inline constexpr bool kWorksInPlace<Repeat<count, Layer>> = true;
-template <int count, class Layer>
-inline constexpr bool kUpdatesInPlace<Repeat<count, Layer>> = kUpdatesInPlace<Layer>;
-
-}  // namespace detail
 
 }  // namespace ATTUNE_NAMESPACE

@@ -68,8 +68,7 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
   };
   using Parameters = ParametersOf<Tensor>;
   static constexpr Abilities kAbilities =  // one sequence at a time uses the table
-      detail::with(detail::with(detail::kAbilitiesOfAll<EmbeddingLayer, Body>, &Abilities::lanes,
-                                Lanes::kBetweenParts),
+      detail::with(detail::kAbilitiesOfAll<EmbeddingLayer, Body>, &Abilities::lanes, Lanes::kBetweenParts,
                    &Abilities::additions, Additions::kByParts);
 
  private:

@@ -172,6 +172,7 @@ struct ResidualStack {
   // Whether the layer's dx may be its x.
   static constexpr bool kGradientMayBeLayerInput =
       kNormBefore ? detail::kGradientMayBeInput<NormLayer> : Branch<0>::kGradientMayBeInput;
+  static constexpr bool kStackUpdatesInPlace = kNormBefore && detail::kUpdatesInPlace<NormLayer>;
   // Whether the gradient of a norm's output overwrites that output.
   template <class Gradients>
   static constexpr bool kGradientsInPlace =
