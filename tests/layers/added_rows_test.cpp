@@ -7,8 +7,8 @@
 
 namespace {
 
-struct Rows : attune::detail::AddedRows<3, 2, float> {
-  using attune::detail::AddedRows<3, 2, float>::copy;
+struct Rows : attune::detail::AddedRows<Rows, 3, 2, float> {
+  using attune::detail::AddedRows<Rows, 3, 2, float>::copy;
 };
 
 }  // namespace

@@ -11,12 +11,13 @@
 #include <attune/execution/layer.hpp>
 #include <attune/execution/stream.hpp>
 #include <attune/kernels/ops/activation.hpp>
+#include <attune/layers/tapeless.hpp>
 
 namespace ATTUNE_NAMESPACE {
 
 /// One activation function on [rows, cols]. No tape: backward recomputes f′ from the input.
 template <Activation kind, int kRows, int kCols, class ScalarType = float>
-struct ActivationLayer {
+struct ActivationLayer : detail::Tapeless<ActivationLayer<kind, kRows, kCols, ScalarType>> {
   static_assert(detail::Holds<(kRows > 0 && kCols > 0)>,
                 "attune::ActivationLayer: rows and cols must be positive");
 
@@ -31,9 +32,9 @@ struct ActivationLayer {
   using Parameters = NoParameters;
   static constexpr Abilities kAbilities =
       detail::with(detail::kInPlaceByToken, &Abilities::backward_may_read_output, kind == Activation::kRelu);
-  struct Tape {};
-  struct Scratch {};
-  struct InferenceScratch {};
+  using Base = detail::Tapeless<ActivationLayer>;
+  using Base::forward;
+  using typename Base::Tape, typename Base::Scratch, typename Base::InferenceScratch;
 
   /// y[rows, cols] = f(x). `y` may be `x`, but backward then has no input.
   template <AnyContext Call = Context<>>
@@ -43,13 +44,7 @@ struct ActivationLayer {
     });
   }
   template <AnyContext Call = Context<>>
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&,
-                      const Call& context = {}) {
-    forward(x, y, context);
-  }
-  template <AnyContext Call = Context<>>
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
-                      const Call& context = {}) {
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, const Call& context = {}) {
     forward(x, y, context);
   }
 

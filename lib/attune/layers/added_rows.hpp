@@ -2,20 +2,20 @@
 #pragma once
 
 #include <attune/execution/layer.hpp>
+#include <attune/layers/tapeless.hpp>
 
 namespace ATTUNE_NAMESPACE {
 namespace detail {
 
 /// x[seq_len, d_model] to y[seq_len, d_model] token by token, and dx = dy. No tape.
-template <int seq_len, int d_model, class ScalarType>
-struct AddedRows {
+template <class Self, int seq_len, int d_model, class ScalarType>
+struct AddedRows : Tapeless<Self> {
   using Scalar = ScalarType;
   using Input = Tensor<Scalar, seq_len, d_model>;
   using Output = Input;
   template <class Gradients>
   static constexpr bool kReadsInput = false;
   static constexpr Abilities kAbilities = kInPlaceByToken;
-  struct Tape {};
 
  protected:
   /// y = x of the first `tokens`. `y` may be `x`.

@@ -16,6 +16,7 @@
 
 #include <attune/core/initialize.hpp>
 #include <attune/execution/layer.hpp>
+#include <attune/layers/tapeless.hpp>
 #include <attune/weights/gradient_rows.hpp>
 
 namespace ATTUNE_NAMESPACE {
@@ -30,7 +31,7 @@ struct TokenShape {
 /// y[tokens + seq_len, d_model] of x[seq_len, d_model]. No tape. A mask of the model counts these tokens as
 /// the first valid ones.
 template <TokenShape shape, class ScalarType = float>
-struct ClassToken {
+struct ClassToken : detail::Tapeless<ClassToken<shape, ScalarType>> {
   static_assert(detail::Holds<(shape.seq_len > 0 && shape.d_model > 0 && shape.tokens > 0)>,
                 "attune::ClassToken: seq_len, d_model and tokens must be positive; set the first two in "
                 "TokenShape");
@@ -50,9 +51,9 @@ struct ClassToken {
   template <class Gradients>
   static constexpr bool kReadsInput = false;
   static constexpr Abilities kAbilities{.takes_context = true, .additions = Additions::kOnce};
-  struct Tape {};
-  struct Scratch {};
-  struct InferenceScratch {};
+  using Base = detail::Tapeless<ClassToken>;
+  using Base::forward;
+  using typename Base::Tape, typename Base::Scratch, typename Base::InferenceScratch;
 
   /// The tokens' features; initially zero.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
@@ -62,21 +63,13 @@ struct ClassToken {
   };
   using Parameters = ParametersOf<Tensor>;
 
-  /// Inference. `y` may not overlap `x`.
+  /// `y` may not overlap `x`.
   template <class Set = Parameters, AnyContext Call = Context<>>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&,
-                      const Call& context = {}) {
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, const Call& context = {}) {
     context.stage([&] {
       std::memcpy(y.data, parameters.weight.data(), sizeof(Scalar) * kInFront);
       std::memcpy(y.data + kInFront, x.data, sizeof(Input));
     });
-  }
-  /// Training. `y` may not overlap `x`.
-  template <class Set = Parameters, AnyContext Call = Context<>>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
-                      const Call& context = {}) {
-    InferenceScratch none;
-    forward(parameters, x, y, none, context);
   }
   /// Overwrites dx[seq_len, d_model], from dy[tokens + seq_len, d_model]; adds to the gradients. `dx` may not
   /// overlap `dy`.

@@ -4,12 +4,13 @@
 #pragma once
 
 #include <attune/layers/class_token.hpp>
+#include <attune/layers/tapeless.hpp>
 
 namespace ATTUNE_NAMESPACE {
 
 /// y[seq_len − tokens, d_model] of x[seq_len, d_model]. No tape.
 template <TokenShape shape, class ScalarType = float>
-struct DropTokens {
+struct DropTokens : detail::Tapeless<DropTokens<shape, ScalarType>> {
   static_assert(detail::Holds<(shape.d_model > 0 && shape.tokens > 0 && shape.seq_len > shape.tokens)>,
                 "attune::DropTokens: d_model and tokens must be positive, and seq_len more than tokens");
 
@@ -29,24 +30,16 @@ struct DropTokens {
   template <class Gradients>
   static constexpr bool kReadsInput = false;
   static constexpr Abilities kAbilities{.takes_context = true, .lanes = Lanes::kAll};
-  struct Tape {};
-  struct Scratch {};
-  struct InferenceScratch {};
+  using Base = detail::Tapeless<DropTokens>;
+  using Base::forward;
+  using typename Base::Tape, typename Base::Scratch, typename Base::InferenceScratch;
 
-  /// Inference. `y` may not overlap `x`.
+  /// `y` may not overlap `x`.
   template <AnyContext Call = Context<>>
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&,
-                      const Call& context = {}) {
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, const Call& context = {}) {
     context.stage([&] {
       for (int i = 0; i < Output::size; ++i) y.data[i] = x.data[kDropped + i];
     });
-  }
-  /// Training. `y` may not overlap `x`.
-  template <AnyContext Call = Context<>>
-  static void forward(const Parameters& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
-                      const Call& context = {}) {
-    InferenceScratch none;
-    forward(parameters, x, y, none, context);
   }
   /// Overwrites dx[seq_len, d_model], from dy. `dx` may not overlap `dy`.
   template <class Dx, AnyContext Call = Context<>>

@@ -14,6 +14,7 @@
 #include <attune/execution/layer.hpp>
 #include <attune/execution/stream.hpp>
 #include <attune/kernels/ops/residual.hpp>
+#include <attune/layers/tapeless.hpp>
 #include <attune/weights/gradient_rows.hpp>
 #include <attune/weights/weights.hpp>
 
@@ -40,7 +41,7 @@ struct EmbeddingRow {
 /// Token embedding: y[seq_len, d_model], a row of the table for each id. An invalid id returns kInvalidToken,
 /// and nothing is written.
 template <EmbeddingShape shape, class ScalarType = float>
-struct Embedding {
+struct Embedding : detail::Tapeless<Embedding<shape, ScalarType>> {
   static_assert(detail::Holds<(shape.seq_len > 0 && shape.vocabulary > 0 && shape.d_model > 0)>,
                 "attune::Embedding: seq_len, vocabulary and d_model must be positive; set all three in "
                 "EmbeddingShape");
@@ -78,10 +79,11 @@ struct Embedding {
                                         .takes_length = true,
                                         .updates_in_backward = true,
                                         .additions = Additions::kOnce};
-  struct Tape {};  // backward needs only the ids
+  using Base = detail::Tapeless<Embedding>;
+  using Base::forward;
+  using typename Base::Tape, typename Base::InferenceScratch;
   /// The sum of dy over the tokens of one id.
   using Scratch = detail::EmbeddingRow<Scalar, shape.d_model>;
-  struct InferenceScratch {};
 
   /// y[seq_len, d_model] of seq_len ids. An id outside [0, vocabulary) returns Status::kInvalidToken, and
   /// nothing is written. In slices, the slice that reads the ids returns the error.
@@ -94,16 +96,6 @@ struct Embedding {
       write(parameters, ids, y, InferenceScratch{}, tokens);
       return Status::kOk;
     });
-  }
-  template <class Set = Parameters, AnyContext Call = Context<>>
-  static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y, InferenceScratch&,
-                        const Call& context = {}) {
-    return forward(parameters, ids, y, context);
-  }
-  template <class Set = Parameters, AnyContext Call = Context<>>
-  static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y, Tape&, Scratch&,
-                        const Call& context = {}) {
-    return forward(parameters, ids, y, context);
   }
 
   /// gradients += dL/dW from dy[seq_len, d_model]; nothing for ids that forward refuses. Adds once to each

@@ -31,26 +31,26 @@ constexpr FeatureBiasShape checked_feature_bias() {
                 "attune::FeatureBias: rows and d_model must be positive; set both in FeatureBiasShape");
   return at_least_one(shape, &FeatureBiasShape::rows, &FeatureBiasShape::d_model);
 }
-template <FeatureBiasShape shape, class Scalar>
+template <class Self, FeatureBiasShape shape, class Scalar>
 using RowsWithBias =
-    AddedRows<checked_feature_bias<shape>().rows, checked_feature_bias<shape>().d_model, Scalar>;
+    AddedRows<Self, checked_feature_bias<shape>().rows, checked_feature_bias<shape>().d_model, Scalar>;
 
 }  // namespace detail
 
 /// y[rows, d_model] = x[rows, d_model] + b[1, d_model]. No tape.
 template <FeatureBiasShape bias_shape, class ScalarType = float>
-struct FeatureBias : detail::RowsWithBias<bias_shape, ScalarType> {
+struct FeatureBias : detail::RowsWithBias<FeatureBias<bias_shape, ScalarType>, bias_shape, ScalarType> {
   static constexpr FeatureBiasShape shape = detail::checked_feature_bias<bias_shape>();
-  using Base = detail::RowsWithBias<bias_shape, ScalarType>;
+  using Base = detail::RowsWithBias<FeatureBias, bias_shape, ScalarType>;
   using Scalar = ScalarType;
-  using typename Base::Input, typename Base::Output, typename Base::Tape;
+  using Base::forward;
+  using typename Base::Input, typename Base::Output;
+  using typename Base::Tape, typename Base::Scratch, typename Base::InferenceScratch;
   template <class Other>
   using WithScalar = FeatureBias<shape, Other>;
   template <int tokens, CacheShape>
   using Stream = FeatureBias<detail::with(shape, &FeatureBiasShape::rows, tokens), Scalar>;
   static constexpr std::uint32_t kFingerprint = fingerprint("FeatureBias");
-  struct Scratch {};
-  struct InferenceScratch {};
 
   /// The bias; initially zero.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
@@ -63,20 +63,12 @@ struct FeatureBias : detail::RowsWithBias<bias_shape, ScalarType> {
 
   /// y[rows, d_model] = x + b. `y` may be `x`.
   template <class Set = Parameters, AnyContext Call = Context<>>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&,
-                      const Call& context = {}) {
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, const Call& context = {}) {
     context.template each_token<shape.rows, shape.d_model>([&](int i) ATTUNE_INLINE_LAMBDA {
       Scalar* const row = y.data + i * shape.d_model;
       FeatureBias::copy(1, x.data + i * shape.d_model, row);
       kernels::add_to(shape.d_model, parameters.bias.data(), row);
     });
-  }
-  /// Training: the same.
-  template <class Set = Parameters, AnyContext Call = Context<>>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
-                      const Call& context = {}) {
-    InferenceScratch none;
-    forward(parameters, x, y, none, context);
   }
   /// dx[rows, d_model] = dy; adds to the gradient. `dx` may be `dy`.
   template <class Set = Parameters, class Dx, class Gradients, AnyContext Call = Context<>>

@@ -15,6 +15,7 @@
 #include <attune/execution/layer.hpp>
 #include <attune/execution/stream.hpp>
 #include <attune/kernels/ops/activation.hpp>
+#include <attune/layers/tapeless.hpp>
 
 namespace ATTUNE_NAMESPACE {
 
@@ -45,7 +46,7 @@ constexpr GluShape checked_glu_shape() {
 
 /// y[rows, d_model] of x[rows, 2·d_model]. No tape: backward recomputes the gate.
 template <GluShape glu_shape, class ScalarType = float>
-struct Glu {
+struct Glu : detail::Tapeless<Glu<glu_shape, ScalarType>> {
   static constexpr GluShape shape = detail::checked_glu_shape<glu_shape>();
   using Scalar = ScalarType;
   template <class Other>
@@ -58,25 +59,17 @@ struct Glu {
   using Parameters = NoParameters;
   static constexpr Abilities kAbilities =
       detail::with(detail::kInPlaceByToken, &Abilities::output_may_be_input, false);
-  struct Tape {};
-  struct Scratch {};
-  struct InferenceScratch {};
+  using Base = detail::Tapeless<Glu>;
+  using Base::forward;
+  using typename Base::Tape, typename Base::Scratch, typename Base::InferenceScratch;
 
-  /// Inference. `y` may not overlap `x`.
+  /// `y` may not overlap `x`.
   template <AnyContext Call = Context<>>
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&,
-                      const Call& context = {}) {
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, const Call& context = {}) {
     context.template each_token<shape.rows, kWork>([&](int i) ATTUNE_INLINE_LAMBDA {
       const Scalar* const row = x.data + i * Input::cols;
       kernels::gate<shape.activation>(shape.d_model, row + kGate, row + kValue, y.data + i * shape.d_model);
     });
-  }
-  /// Training: the same.
-  template <AnyContext Call = Context<>>
-  static void forward(const Parameters& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
-                      const Call& context = {}) {
-    InferenceScratch none;
-    forward(parameters, x, y, none, context);
   }
   /// Overwrites dx[rows, 2·d_model], from dy[rows, d_model]. `dx` may be `x`, and may not overlap `dy`. With
   /// a mask, a token with dy zero gets dx zero, whatever it holds.

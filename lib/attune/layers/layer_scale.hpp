@@ -15,6 +15,7 @@
 #include <attune/execution/stream.hpp>
 #include <attune/kernels/ops/reduce.hpp>
 #include <attune/kernels/ops/scale_features.hpp>
+#include <attune/layers/tapeless.hpp>
 #include <attune/weights/gradient_rows.hpp>
 #include <attune/weights/weights.hpp>
 
@@ -42,7 +43,7 @@ constexpr ScaleShape checked_scale_shape() {
 
 /// y = x ∘ w, for x[rows, d_model], w[1, d_model], y[rows, d_model]. No tape.
 template <ScaleShape scale_shape, class ScalarType = float>
-struct LayerScale {
+struct LayerScale : detail::Tapeless<LayerScale<scale_shape, ScalarType>> {
   static constexpr ScaleShape shape = detail::checked_scale_shape<scale_shape, ScalarType>();
   using Scalar = ScalarType;
   template <class Other>
@@ -56,9 +57,9 @@ struct LayerScale {
   template <class Gradients>
   static constexpr bool kReadsInput = detail::kTrained<decltype(Gradients::weight)>;
   static constexpr Abilities kAbilities = detail::kInPlaceByToken;
-  struct Tape {};
-  struct Scratch {};
-  struct InferenceScratch {};
+  using Base = detail::Tapeless<LayerScale>;
+  using Base::forward;
+  using typename Base::Tape, typename Base::Scratch, typename Base::InferenceScratch;
 
   /// The factors, initially all `initial`. They are trained with norms (BiasesAndNorms).
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
@@ -74,16 +75,9 @@ struct LayerScale {
   };
   using Parameters = ParametersOf<Tensor>;
 
-  /// y[rows, d_model] of x[rows, d_model]. `y` may be `x`.
+  /// y[rows, d_model] of x[rows, d_model]. `y` may be `x`, but backward then has no input.
   template <class Set = Parameters, AnyContext Call = Context<>>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&,
-                      const Call& context = {}) {
-    scale(parameters, x.data, y.data, context);
-  }
-  /// The same. Backward needs x: `y` may be `x` only if backward will not be called.
-  template <class Set = Parameters, AnyContext Call = Context<>>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
-                      const Call& context = {}) {
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, const Call& context = {}) {
     scale(parameters, x.data, y.data, context);
   }
   /// Overwrites dx[rows, d_model], from dy[rows, d_model]; adds to the gradients. `dx` may be `dy` or `x`.

@@ -9,6 +9,7 @@
 #include <attune/core/initialize.hpp>
 #include <attune/execution/layer.hpp>
 #include <attune/execution/stream.hpp>
+#include <attune/layers/tapeless.hpp>
 #include <attune/weights/weights.hpp>
 
 namespace ATTUNE_NAMESPACE {
@@ -53,7 +54,7 @@ constexpr LinearShape checked_linear_shape() {
 /// y = x·W + b, for x[rows, d_in], W[d_in, d_out], y[rows, d_out]. dx = dy·Wᵀ, dW += xᵀ·dy, db += Σ rows of
 /// dy.
 template <LinearShape linear_shape, class ScalarType = float>
-struct Linear {
+struct Linear : detail::Tapeless<Linear<linear_shape, ScalarType>> {
   static constexpr LinearShape shape = detail::checked_linear_shape<linear_shape>();
   using Scalar = ScalarType;
   static constexpr std::uint32_t kFingerprint = fingerprint("Linear");
@@ -78,9 +79,9 @@ struct Linear {
     }
     return abilities;
   }();
-  struct Tape {};  // backward needs only the input
-  struct Scratch {};
-  struct InferenceScratch {};
+  using Base = detail::Tapeless<Linear>;
+  using Base::forward;
+  using typename Base::Tape, typename Base::Scratch, typename Base::InferenceScratch;
 
   /// y[rows, d_out] = x[rows, d_in]·W + b. `y` may not overlap `x`.
   template <class Set = Parameters, AnyContext Call = Context<>>
@@ -92,16 +93,6 @@ struct Linear {
     } else {
       multiply_by(x, parameters.weight, bias, y, context);
     }
-  }
-  template <class Set = Parameters, AnyContext Call = Context<>>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&,
-                      const Call& context = {}) {
-    forward(parameters, x, y, context);
-  }
-  template <class Set = Parameters, AnyContext Call = Context<>>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
-                      const Call& context = {}) {
-    forward(parameters, x, y, context);
   }
 
  private:

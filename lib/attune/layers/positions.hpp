@@ -29,21 +29,19 @@ struct PositionShape {
 namespace detail {
 
 // y = x + W with given vectors W. Backward of x is the identity.
-template <PositionShape shape, class ScalarType>
-struct AddedPositions : AddedRows<shape.seq_len, shape.d_model, ScalarType> {
+template <class Self, PositionShape shape, class ScalarType>
+struct AddedPositions : AddedRows<Self, shape.seq_len, shape.d_model, ScalarType> {
   static_assert(
       Holds<(shape.seq_len > 0 && shape.d_model > 0)>,
       "attune::LearnedPositions, SinusoidalPositions: seq_len and d_model must be positive; set both "
       "in PositionShape");
 
-  using Base = AddedRows<shape.seq_len, shape.d_model, ScalarType>;
+  using Base = AddedRows<Self, shape.seq_len, shape.d_model, ScalarType>;
   using Scalar = ScalarType;
-  using typename Base::Input, typename Base::Output, typename Base::Tape;
+  using typename Base::Input, typename Base::Output;
   static constexpr std::uint32_t kFingerprint =
       shape.first == 0 ? fingerprint("SinusoidalPositions", shape.base)
                        : fingerprint("SinusoidalPositions", shape.base, shape.first);
-  struct Scratch {};
-  struct InferenceScratch {};
 
  protected:
   static void add(const auto& positions, ConstView<Input> x, View<Output> y, const auto& context) {
@@ -67,12 +65,12 @@ struct AddedPositions : AddedRows<shape.seq_len, shape.d_model, ScalarType> {
 
 /// Adds a trained vector per position. No tape.
 template <PositionShape shape, class ScalarType = float>
-struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
+struct LearnedPositions : detail::AddedPositions<LearnedPositions<shape, ScalarType>, shape, ScalarType> {
   static_assert(
       detail::Holds<(shape.first == 0)>,
       "attune::LearnedPositions: the table has only the rows in use, from position 0; leave first at 0");
   static constexpr std::uint32_t kFingerprint = fingerprint("LearnedPositions");
-  using Base = detail::AddedPositions<shape, ScalarType>;
+  using Base = detail::AddedPositions<LearnedPositions, shape, ScalarType>;
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = LearnedPositions<shape, Other>;
@@ -93,6 +91,7 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
       }
     }
   };
+  using Base::forward;
   using typename Base::InferenceScratch, typename Base::Tape, typename Base::Scratch;
   using typename Base::Input, typename Base::Output;
 
@@ -107,13 +106,7 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
 
   /// y[seq_len, d_model] = x + W. `y` may be `x`.
   template <class Set = Parameters, AnyContext Call = Context<>>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&,
-                      const Call& context = {}) {
-    Base::add(parameters.weight, x, y, context);
-  }
-  template <class Set = Parameters, AnyContext Call = Context<>>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
-                      const Call& context = {}) {
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, const Call& context = {}) {
     Base::add(parameters.weight, x, y, context);
   }
   /// dx[seq_len, d_model] = dy; gradients accumulate. `dx` may be `dy`.
@@ -135,7 +128,8 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
 /// Adds vectors of sines and cosines, without parameters. In flash; large tables on a PC are filled at
 /// startup.
 template <PositionShape shape, class ScalarType = float>
-struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
+struct SinusoidalPositions
+    : detail::AddedPositions<SinusoidalPositions<shape, ScalarType>, shape, ScalarType> {
   static_assert(detail::Holds<(shape.first >= 0)>, "attune::SinusoidalPositions: first must not be negative");
   static_assert(detail::Holds<(shape.base > 1 && shape.base <= 1e300)>,
                 "attune::SinusoidalPositions: base must be in (1, 1e300]");
@@ -147,7 +141,7 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
                 "attune::SinusoidalPositions: the table is too large for the compiler; seq_len * d_model "
                 "must be at most 262144, or use LearnedPositions");
 
-  using Base = detail::AddedPositions<shape, ScalarType>;
+  using Base = detail::AddedPositions<SinusoidalPositions, shape, ScalarType>;
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = SinusoidalPositions<shape, Other>;
@@ -170,6 +164,7 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
     }
   };
   using Parameters = NoParameters;
+  using Base::forward;
   using typename Base::InferenceScratch, typename Base::Tape, typename Base::Scratch;
   using typename Base::Input, typename Base::Output;
 
@@ -192,13 +187,7 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
 
   /// y[seq_len, d_model] = x + E. `y` may be `x`.
   template <AnyContext Call = Context<>>
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&,
-                      const Call& context = {}) {
-    Base::add(kVectors, x, y, context);
-  }
-  template <AnyContext Call = Context<>>
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
-                      const Call& context = {}) {
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, const Call& context = {}) {
     Base::add(kVectors, x, y, context);
   }
   /// dx[seq_len, d_model] = dy. `dx` may be `dy`.

@@ -10,6 +10,7 @@
 #include <attune/execution/layer.hpp>
 #include <attune/execution/stream.hpp>
 #include <attune/kernels/ops/prelu.hpp>
+#include <attune/layers/tapeless.hpp>
 #include <attune/weights/gradient_rows.hpp>
 #include <attune/weights/weights.hpp>
 
@@ -40,7 +41,7 @@ constexpr PreluShape checked_prelu_shape() {
 
 /// PyTorch's nn.PReLU of x[rows, d_model]. No tape.
 template <PreluShape prelu_shape, class ScalarType = float>
-struct Prelu {
+struct Prelu : detail::Tapeless<Prelu<prelu_shape, ScalarType>> {
   static constexpr PreluShape shape = detail::checked_prelu_shape<prelu_shape>();
   using Scalar = ScalarType;
   template <class Other>
@@ -51,9 +52,9 @@ struct Prelu {
   using Input = Tensor<Scalar, shape.rows, shape.d_model>;
   using Output = Input;
   static constexpr Abilities kAbilities = detail::kInPlaceByToken;
-  struct Tape {};
-  struct Scratch {};
-  struct InferenceScratch {};
+  using Base = detail::Tapeless<Prelu>;
+  using Base::forward;
+  using typename Base::Tape, typename Base::Scratch, typename Base::InferenceScratch;
 
   /// The slopes, initially all `initial`. They are trained with norms (BiasesAndNorms).
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
@@ -69,16 +70,9 @@ struct Prelu {
   };
   using Parameters = ParametersOf<Tensor>;
 
-  /// y[rows, d_model] of x[rows, d_model]. `y` may be `x`.
+  /// y[rows, d_model] of x[rows, d_model]. `y` may be `x`, but backward then has no input.
   template <class Set = Parameters, AnyContext Call = Context<>>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&,
-                      const Call& context = {}) {
-    apply(parameters, x, y, context);
-  }
-  /// The same. Backward needs x: `y` may be `x` only if backward will not be called.
-  template <class Set = Parameters, AnyContext Call = Context<>>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
-                      const Call& context = {}) {
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, const Call& context = {}) {
     apply(parameters, x, y, context);
   }
   /// Overwrites dx[rows, d_model], from dy[rows, d_model]; adds to the gradients. `dx` may be `dy` or `x`.

@@ -18,6 +18,7 @@
 #include <attune/execution/attention_mask.hpp>
 #include <attune/execution/layer.hpp>
 #include <attune/execution/stream.hpp>
+#include <attune/layers/tapeless.hpp>
 
 namespace ATTUNE_NAMESPACE {
 
@@ -53,7 +54,7 @@ constexpr ReshapeShape checked_reshape_shape() {
 /// is zeros, without a gradient. Feature by feature, with as many rows as tokens, it takes no mask and no
 /// length, which would hide features in the layers behind.
 template <ReshapeShape reshape_shape, class ScalarType = float>
-struct Reshape {
+struct Reshape : detail::Tapeless<Reshape<reshape_shape, ScalarType>> {
   static constexpr ReshapeShape shape = detail::checked_reshape_shape<reshape_shape>();
   using Scalar = ScalarType;
   template <class Other>
@@ -72,20 +73,19 @@ struct Reshape {
   static constexpr bool kReadsInput = false;
   static constexpr Abilities kAbilities{
       .mask = MaskUse::kPadding, .takes_context = true, .takes_length = true, .lanes = Lanes::kAll};
-  struct Tape {};
-  struct Scratch {};
-  struct InferenceScratch {};
+  using Base = detail::Tapeless<Reshape>;
+  using Base::forward;
+  using typename Base::Tape, typename Base::Scratch, typename Base::InferenceScratch;
 
-  /// Inference. `y` may not overlap `x`.
+  /// `y` may not overlap `x`.
   template <AnyContext Call = Context<>>
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&,
-                      const Call& context = {}) {
-    context.stage([&] { copy_valid<false>(x.data, y.data, context); });
-  }
-  /// Training. `y` may not overlap `x`.
-  template <AnyContext Call = Context<>>
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
-                      const Call& context = {}) {
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, const Call& context = {}) {
+    constexpr bool kHides = Call::kHasLength || kMasks<typename Call::Mask>;
+    constexpr bool kHidesFeatures = shape.order == ReshapeOrder::kFeatures && Output::rows == shape.rows;
+    static_assert(
+        detail::Holds<(!kHidesFeatures || !kHides)>,
+        "attune::Reshape: feature by feature, with as many rows as tokens, a length or a mask would "
+        "hide features; leave it out");
     context.stage([&] { copy_valid<false>(x.data, y.data, context); });
   }
   /// Overwrites dx[rows, d_model], from dy. `dx` may not overlap `dy`.
@@ -102,11 +102,6 @@ struct Reshape {
   template <bool back, class Call>
   static void copy_valid(const Scalar* from, Scalar* to, const Call& context) {
     constexpr bool kTurns = shape.order == ReshapeOrder::kFeatures;
-    constexpr bool kHides = Call::kHasLength || kMasks<std::remove_cvref_t<decltype(context.mask())>>;
-    static_assert(
-        detail::Holds<(!kTurns || Output::rows != shape.rows || !kHides)>,
-        "attune::Reshape: feature by feature, with as many rows as tokens, a length or a mask would "
-        "hide features; leave it out");
     for (int token = 0; token < shape.rows; ++token) {
       const bool valid = context.template is_valid<shape.rows>(token);
       for (int feature = 0; feature < shape.d_model; ++feature) {

@@ -26,14 +26,14 @@ struct TokenTypeShape {
 
 /// y[seq_len, d_model] of x[seq_len, d_model]. No tape.
 template <TokenTypeShape shape, class ScalarType = float>
-struct TokenType : detail::AddedRows<shape.seq_len, shape.d_model, ScalarType> {
+struct TokenType : detail::AddedRows<TokenType<shape, ScalarType>, shape.seq_len, shape.d_model, ScalarType> {
   static_assert(detail::Holds<(shape.seq_len > 0 && shape.d_model > 0)>,
                 "attune::TokenType: seq_len and d_model must be positive; set both in TokenTypeShape");
   static_assert(detail::Holds<(shape.type >= 0 && shape.type < shape.types)>,
                 "attune::TokenType: type must be a row of the table, 0 to types - 1");
 
   using Scalar = ScalarType;
-  using typename detail::AddedRows<shape.seq_len, shape.d_model, ScalarType>::Tape;
+  using typename detail::AddedRows<TokenType, shape.seq_len, shape.d_model, ScalarType>::Tape;
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
   using Output = Input;
   template <class Other>

@@ -13,6 +13,7 @@
 #include <attune/kernels/simd/arithmetic.hpp>
 #include <attune/layers/convolution.hpp>
 #include <attune/layers/pooling.hpp>
+#include <attune/layers/tapeless.hpp>
 
 namespace ATTUNE_NAMESPACE {
 
@@ -94,7 +95,7 @@ enum class WindowPooling {
 };
 
 template <ConvolvedImage of, WindowPooling kind, class ScalarType>
-struct PooledWindows {
+struct PooledWindows : Tapeless<PooledWindows<of, kind, ScalarType>> {
   static constexpr ConvolvedImage image = of;
   static constexpr int kInRows = image.in_rows(), kOutRows = image.out_rows(), kTaps = image.taps();
   static constexpr int kWidth = image.d_in;
@@ -107,9 +108,9 @@ struct PooledWindows {
   static constexpr bool kReadsInput = kind == WindowPooling::kMax;
   static constexpr Abilities kAbilities{
       .mask = MaskUse::kPadding, .takes_context = true, .takes_length = true, .lanes = Lanes::kAll};
-  struct Tape {};  // backward searches maxima again
-  struct Scratch {};
-  struct InferenceScratch {};
+  using Base = Tapeless<PooledWindows>;  // backward searches maxima again
+  using Base::forward;
+  using typename Base::Tape, typename Base::Scratch, typename Base::InferenceScratch;
   template <int tokens, CacheShape>
   struct Stream : detail::NoStream {
     static_assert(Holds<(tokens < 0)>,
@@ -117,10 +118,9 @@ struct PooledWindows {
                   "run token by token");
   };
 
-  /// Inference: y of x. `y` may not overlap `x`. Does not read rows of x that are padding.
+  /// y of x. `y` may not overlap `x`. Does not read rows of x that are padding.
   template <AnyContext Call = Context<>>
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&,
-                      const Call& context = {}) {
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, const Call& context = {}) {
     context.template each_token<kOutRows, kTaps * kWidth>([&](int o) {
       const Scalar count = divisor(context, o);
       kernels::for_each_packet<Scalar>(kWidth, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
@@ -137,13 +137,6 @@ struct PooledWindows {
         kernels::store(y.data + o * kWidth + j, pooled);
       });
     });
-  }
-  /// Training: the same.
-  template <AnyContext Call = Context<>>
-  static void forward(const Parameters& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
-                      const Call& context = {}) {
-    InferenceScratch none;
-    forward(parameters, x, y, none, context);
   }
   /// Overwrites dx, from dy and, for the maximum, x. `dx` may overlap neither.
   template <class Dx, AnyContext Call = Context<>>
