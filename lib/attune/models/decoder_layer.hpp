@@ -162,7 +162,7 @@ struct DecoderLayerOf
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
                       const Call& context = {}) {
     if constexpr (check_memory<Call>()) {
-      Stack::infer(parameters, x, y, scratch, detail::with_memory(both(context), context.mask().memory));
+      forward(parameters, x, context.mask().memory, y, scratch, both(context));
     }
   }
   /// Training. `y` may not overlap `x`.
@@ -171,8 +171,7 @@ struct DecoderLayerOf
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, AnyTape& tape,
                       AnyScratch& scratch, const Call& context = {}) {
     if constexpr (check_memory<Call>()) {
-      Stack::forward_branches(parameters, x, y, tape, scratch,
-                              detail::with_memory(both(context), context.mask().memory));
+      forward(parameters, x, context.mask().memory, y, tape, scratch, both(context));
     }
   }
   /// dx from dy, overwritten; gradients accumulate, also of the memory. Uses up the tape. `dx`
@@ -183,12 +182,12 @@ struct DecoderLayerOf
                        Dx&& dx, Gradients& gradients, AnyScratch& scratch, const Call& context = {}) {
     if constexpr (check_memory<Call>()) {
       const auto& mask = context.mask();
-      const auto given = detail::with_memory(both(context), mask.memory, mask.own);
+      const auto contexts = both(context);
       context.inside([&]() ATTUNE_INLINE_LAMBDA {
-        Stack::backward_branches(parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch, given);
+        backward(parameters, x, mask.memory, tape, dy, dx, mask.own, gradients, scratch, contexts);
       });
-      if constexpr (std::remove_cvref_t<decltype(mask)>::kGivesGradient) {
-        detail::add_to<Memory>(given.cross.keys(), mask.own.data, mask.d_memory.data);
+      if constexpr (Call::Mask::kGivesGradient) {
+        detail::add_to<Memory>(contexts.cross.keys(), mask.own.data, mask.d_memory.data);
       }
     }
   }
