@@ -97,15 +97,11 @@ struct LayerBranch {
   using ScratchOf = detail::ScratchOf<Part, Gradients>;
   /// The context of the rows of its tape.
   ATTUNE_INLINE static const auto& context_of_tape(const auto& context) { return tokens_of(context); }
-  static constexpr bool kAttendsToMemory = false;
   /// Whether it can recompute its tape without writing its output, and takes its input once scratch is dead.
   static constexpr bool kRecomputesTape = detail::kRecomputesTape<Part>;
   static constexpr bool kTakesLength = detail::kTakesLength<Part>;
   static constexpr Lanes kLanes = (std::max)(kLanesOf<Part>, Lanes::kBetweenParts);
   static constexpr bool kOutputMayBeInput = detail::kOutputMayBeInput<Part>;
-  static constexpr bool kGradientMayBeInput = detail::kGradientMayBeInput<Part>;
-  template <class Gradients>
-  static constexpr bool kReadsInput = detail::kReadsInput<Part, Gradients>;
 
   template <CacheShape cache>
   using StreamMemory = StreamMemoryOf<Part, cache>;
@@ -148,14 +144,10 @@ struct CrossAttentionBranch {
     Memory d_value;  // gradient of the memory as values; as keys, it goes to d_memory
   };
   ATTUNE_INLINE static const auto& context_of_tape(const auto& context) { return context.cross; }
-  static constexpr bool kAttendsToMemory = true;
   static constexpr bool kRecomputesTape = false;
   static constexpr bool kTakesLength = detail::kAbilities<Attention>.takes_context;  // of queries and keys
   static constexpr Lanes kLanes = kLanesOf<Attention> == Lanes::kAll ? Lanes::kAll : Lanes::kNone;
   static constexpr bool kOutputMayBeInput = detail::kOutputMayBeInput<Attention>;
-  static constexpr bool kGradientMayBeInput = detail::kGradientMayBeInput<Attention>;
-  template <class Gradients>
-  static constexpr bool kReadsInput = detail::kReadsInput<Attention, Gradients>;
 
   template <CacheShape cache>
   using StreamMemory = typename MemoryStream<Attention>::Memory;

@@ -83,6 +83,13 @@ inline constexpr bool kFits = [] {
   }
 }();
 
+// A sequence of parts; each output is the next part's input.
+template <class First, class... Rest>
+inline constexpr bool kFitInSequence = true;
+template <class First, class Next, class... Rest>
+inline constexpr bool kFitInSequence<First, Next, Rest...> =
+    kFits<First, Next>&& kFitInSequence<Next, Rest...>;
+
 /// Whether a layer, or one inside it, is a DecoderLayer whose memory comes from the model around it.
 template <class Layer>
 inline constexpr bool kAttendsToMemory = [] {

@@ -66,11 +66,6 @@ EncoderDecoderMask(SourceMask, TargetMask, MemoryMask)
 
 namespace detail {
 
-template <class Mask>
-inline constexpr bool kIsEncoderDecoderMask = false;
-template <class SourceMask, class TargetMask, class MemoryMask>
-inline constexpr bool kIsEncoderDecoderMask<EncoderDecoderMask<SourceMask, TargetMask, MemoryMask>> = true;
-
 // Two inputs as one: rows or ids of the first, then of the second.
 template <class First, class Second>
 struct Joined {
@@ -360,7 +355,7 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
   }
   template <class Mask>
   static constexpr decltype(auto) masks_of([[maybe_unused]] const Mask& mask) {
-    if constexpr (detail::kIsEncoderDecoderMask<Mask>) {
+    if constexpr (requires { mask.source, mask.target; }) {
       return (mask);
     } else {
       static_assert(detail::Holds<std::is_same_v<Mask, NoMask>>,

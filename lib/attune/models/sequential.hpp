@@ -438,12 +438,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
     });
   }
 
-  // Whether each layer takes the output of the one before it.
-  static constexpr bool kAllFit = []<int... index>(std::integer_sequence<int, index...>) {
-    return (detail::kFits<Layer<index>, Layer<index + 1>> && ...);
-  }
-  (std::make_integer_sequence<int, kLayers - 1>{});
-  static_assert(kAllFit);
+  static_assert(detail::kFitInSequence<Layers...>);
 };
 
 }  // namespace ATTUNE_NAMESPACE

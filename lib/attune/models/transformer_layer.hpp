@@ -53,13 +53,6 @@ ATTUNE_INLINE constexpr auto& norm_of(auto& set) {
   }
 }
 
-// A sequence of parts; each output is the next part's input.
-template <class First, class... Rest>
-inline constexpr bool kFitInSequence = true;
-template <class First, class Next, class... Rest>
-inline constexpr bool kFitInSequence<First, Next, Rest...> =
-    kFits<First, Next>&& kFitInSequence<Next, Rest...>;
-
 /// y from x, in inference.
 template <NormPlacement placement, class NormLayer, class... Branches>
 struct StackInference {
@@ -166,17 +159,18 @@ struct ResidualStack {
       std::remove_cvref_t<decltype(Branch<index>::Member::of(std::declval<Gradients&>()))>;
   // Whether backward of a branch reads its input.
   template <class Gradients, int index>
-  static constexpr bool kBranchReads = Branch<index>::template kReadsInput<BranchGradients<Gradients, index>>;
+  static constexpr bool kBranchReads =
+      detail::kReadsInput<typename Branch<index>::Part, BranchGradients<Gradients, index>>;
   template <class Gradients>
   static constexpr bool kReadsLayerInput = kNormBefore || kBranchReads<Gradients, 0>;
   // Whether the layer's dx may be its x.
   static constexpr bool kGradientMayBeLayerInput =
-      kNormBefore ? detail::kGradientMayBeInput<NormLayer> : Branch<0>::kGradientMayBeInput;
+      detail::kGradientMayBeInput<std::conditional_t<kNormBefore, NormLayer, typename Branch<0>::Part>>;
   static constexpr bool kStackUpdatesInPlace = kNormBefore && detail::kUpdatesInPlace<NormLayer>;
   // Whether the gradient of a norm's output overwrites that output.
   template <class Gradients>
   static constexpr bool kGradientsInPlace =
-      !kUpdatesInSet<Gradients> && (Branches::kGradientMayBeInput && ...);
+      !kUpdatesInSet<Gradients> && (detail::kGradientMayBeInput<typename Branches::Part> && ...);
 
   // ---- Memory. ----
 
@@ -207,7 +201,7 @@ struct ResidualStack {
     using Scratch = typename Stack::Scratch;
     // The branch that attends to a memory.
     static constexpr int kCrossAttentionBranch = [] {
-      constexpr bool kAttends[] = {Branches::kAttendsToMemory...};
+      constexpr bool kAttends[] = {std::is_same_v<typename Branches::Member, CrossAttentionMember>...};
       int index = 0;
       while (index < kBranches && !kAttends[index]) ++index;
       return index;

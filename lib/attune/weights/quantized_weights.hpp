@@ -174,12 +174,6 @@ struct ElementOfFormIs<Form> {
 template <class Form>
 using ElementOfForm = typename ElementOfFormIs<Form>::type;
 
-/// Whether weights in this storage have 8 or 16 bits.
-template <class Form>
-inline constexpr bool kHasNarrowElements = kIsQuantizedForm<Form>;
-template <class Scalar, int rows, int cols>
-inline constexpr bool kHasNarrowElements<Bfloat16Tensor<Scalar, rows, cols>> = true;
-
 }  // namespace detail
 
 /// 8-bit integers with a scale per output, [in, out].
