@@ -39,8 +39,9 @@
 //                              a packed tape has it as it is
 //   WithScalar<Other>          the layer with another scalar. Default: there is none
 //   Stream<tokens, cache>      the layer on the next tokens of a stream (stream.hpp): where tokens do not
-//   meet,
-//                              the layer of as many tokens. Default: it cannot run token by token
+//                              meet, the layer of as many tokens. Default: it cannot run token by token
+//   SteppedAs                  the layer itself, if it computes the function that its members declare: a
+//                              derived type inherits them, and may compute another one (stream.hpp)
 #pragma once
 
 #include <algorithm>
@@ -367,13 +368,9 @@ template <class Layer, int tokens>
 using OfLength = typename Layer::template Stream<tokens, CacheShape{.capacity = 1}>;
 /// Whether tokens do not meet in a layer: its Stream for its own number of tokens is the layer itself.
 template <class Layer>
-inline constexpr bool kByToken = [] {
-  if constexpr (requires { typename OfLength<Layer, Layer::Output::rows>; }) {
-    return std::is_same_v<OfLength<Layer, Layer::Output::rows>, Layer>;
-  } else {
-    return false;
-  }
-}();
+inline constexpr bool kByToken = requires {
+  requires std::is_same_v<OfLength<Layer, Layer::Output::rows>, Layer>;
+};
 
 // A layer's declared abilities. By default, tokens do not meet in a layer whose Stream is a layer.
 template <class Layer>
@@ -396,26 +393,18 @@ inline constexpr bool kTakesPaddingOnly = kAbilities<Layer>.mask == MaskUse::kPa
 /// Whether a layer without slices can run on some of its tokens (own_layer.hpp): tokens do not meet, and it
 /// keeps nothing for them in memory.
 template <class Layer>
-inline constexpr bool kRunsByToken = [] {
-  if constexpr (kTakesIds<Layer> || kAbilities<Layer>.mixes_tokens || kAbilities<Layer>.takes_context) {
-    return false;
-  } else if constexpr (kByToken<Layer>) {
-    using One = OfLength<Layer, 1>;
-    return std::is_empty_v<typename One::Tape> && std::is_empty_v<typename One::Scratch> &&
-           std::is_empty_v<typename One::InferenceScratch>;
-  } else {
-    return false;
-  }
-}();
+inline constexpr bool kRunsByToken = requires {
+  requires !kTakesIds<Layer> && !kAbilities<Layer>.mixes_tokens && !kAbilities<Layer>.takes_context;
+  requires kByToken<Layer>;
+  requires std::is_empty_v<typename OfLength<Layer, 1>::Tape>;
+  requires std::is_empty_v<typename OfLength<Layer, 1>::Scratch>;
+  requires std::is_empty_v<typename OfLength<Layer, 1>::InferenceScratch>;
+};
 /// Whether a layer computes only the tokens from slices, so that its time depends on their number.
 template <class Layer>
-inline constexpr bool kTakesLength = kAbilities<Layer>.takes_length || kRunsByToken<Layer> || [] {
-  if constexpr (kTakesIds<Layer>) {
-    return false;
-  } else {
-    return Layer::Input::rows == 1;  // one row needs no length
-  }
-}();
+inline constexpr bool kTakesLength = kAbilities<Layer>.takes_length || kRunsByToken<Layer> || requires {
+  requires Layer::Input::rows == 1;  // which needs no length
+};
 /// Whether backward adds at most once to each gradient for each sequence.
 template <class Layer>
 inline constexpr bool kAddsOnce =
@@ -431,8 +420,8 @@ constexpr ScoreShape first_scores(std::initializer_list<ScoreShape> layers) {
 }
 /// The abilities of a layer that is called in a context.
 template <class Layer>
-inline constexpr Abilities kAbilitiesInContext =
-    with(kAbilities<Layer>, &Abilities::takes_context, true, &Abilities::takes_length, kTakesLength<Layer>);
+inline constexpr Abilities kAbilitiesInContext = with(kAbilities<Layer>, &Abilities::takes_context, true,
+                                                      &Abilities::takes_length, kTakesLength<Layer>);
 /// The abilities of a layer made of other layers, which have their own slices.
 template <class... Layers>
 inline constexpr Abilities kAbilitiesOfAll{
@@ -463,17 +452,10 @@ template <class Layer>
 inline constexpr Lanes kLanesOf = kAbilities<Layer>.lanes;
 /// Whether any part of the layer uses lanes. Ignores the declaration of a base class.
 template <class Layer>
-inline constexpr bool kIsInLanes = [] {
-  if constexpr (requires { typename Layer::template WithScalar<typename Layer::Scalar>; }) {
-    if constexpr (std::is_same_v<typename Layer::template WithScalar<typename Layer::Scalar>, Layer>) {
-      return kLanesOf<Layer> != Lanes::kNone;
-    } else {
-      return false;
-    }
-  } else {
-    return false;
-  }
-}();
+inline constexpr bool kIsInLanes = requires {
+  requires std::is_same_v<typename Layer::template WithScalar<typename Layer::Scalar>, Layer>;
+  requires(kLanesOf<Layer> != Lanes::kNone);
+};
 template <class Layer, class Lanes>
 struct PerSequence;
 /// With lanes as scalars: the layer itself, or one sequence after the other (layers/per_sequence.hpp).
@@ -534,13 +516,9 @@ using ScratchOf = typename LayerMemory<Layer, Gradients>::Scratch;
 
 /// Whether a backward to such gradients reads the layer's input.
 template <class Layer, class Gradients>
-inline constexpr bool kReadsInput = [] {
-  if constexpr (requires { Layer::template kReadsInput<Gradients>; }) {
-    return Layer::template kReadsInput<Gradients>;
-  } else {
-    return true;
-  }
-}();
+inline constexpr bool kReadsInput = !requires {
+  requires !Layer::template kReadsInput<Gradients>;
+};
 
 /// Whether the layer computes the function that its members declare, by `using SteppedAs = itself`. A derived
 /// type inherits the members, and may compute another function.

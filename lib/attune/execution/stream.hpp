@@ -25,13 +25,10 @@
 //
 //   template <int tokens, CacheShape cache>
 //   struct Stream {
-//     struct Memory { … };                            // kept from earlier tokens; zeros: none. Its layout
-//     does
-//                                                     // not depend on `tokens`. A kFingerprint identifies it
-//                                                     in
-//                                                     // a saved cache, if its type does not
+//     struct Memory { … };  // kept from earlier tokens; zeros: none. Its layout does not depend on `tokens`.
+//                           // A kFingerprint identifies it in a saved cache, if its type does not
 //     struct Scratch { … };                           // dead after every call
-//     static constexpr std::uint64_t kMaxTokens = …; // most tokens in all; default: any number
+//     static constexpr std::uint64_t kMaxTokens = …;  // most tokens in all; default: any number
 //     static Status ready(const auto& memory);        // whether a step can run; default: always
 //     /// y[tokens, …] of x[tokens, …], which do not overlap; `position` tokens came before. `memory` is the
 //     /// Memory of Stream<1, cache>.
@@ -76,15 +73,10 @@ using StepOutput = typename OfTokens<typename Layer::Output, tokens>::type;
 
 // Whether the layer declares its Stream itself. An inherited one may compute another function.
 template <class Layer, int tokens, CacheShape cache>
-inline constexpr bool kSaysOwnStream = [] {
-  if constexpr (requires { typename Layer::SteppedAs; }) {
-    using Said = typename Layer::SteppedAs;
-    return std::is_same_v<Said, Layer> || !std::is_same_v<typename Layer::template Stream<tokens, cache>,
-                                                          typename Said::template Stream<tokens, cache>>;
-  } else {
-    return true;
-  }
-}();
+inline constexpr bool kSaysOwnStream = kIsItself<Layer> || !requires {
+  requires(std::is_same_v<typename Layer::template Stream<tokens, cache>,
+                          typename Layer::SteppedAs::template Stream<tokens, cache>>);
+};
 
 // The Stream of a layer whose tokens do not meet.
 template <class Layer>

@@ -196,31 +196,27 @@ struct PooledWindows : Tapeless<PooledWindows<of, kind, ScalarType>> {
   }
 };
 
+constexpr bool is_padded(const Pool1dShape& shape) { return shape.padding > 0; }
+constexpr bool is_padded(const Pool2dShape& shape) {
+  return shape.padding_height > 0 || shape.padding_width > 0;
+}
 template <auto shape>
-inline constexpr bool kIsPadded = [] {
-  if constexpr (requires { shape.seq_len; }) {
-    return shape.padding > 0;
-  } else {
-    return shape.padding_height > 0 || shape.padding_width > 0;
-  }
-}();
-template <auto shape>
-inline constexpr WindowPooling kMeanOf =
-    kIsPadded<shape>&& shape.count_padding ? WindowPooling::kMeanWithPadding : WindowPooling::kMean;
+inline constexpr WindowPooling kMeanOf = is_padded(shape) && shape.count_padding
+                                             ? WindowPooling::kMeanWithPadding
+                                             : WindowPooling::kMean;
 
 // A hash of a window's options.
 constexpr std::uint32_t pool_fingerprint(const char* name, const Pool1dShape& shape) {
-  return shape.padding == 0
+  return !is_padded(shape)
              ? fingerprint(name, shape.kernel, shape.stride)
              : fingerprint(name, shape.kernel, shape.stride, shape.padding, int{shape.count_padding});
 }
 constexpr std::uint32_t pool_fingerprint(const char* name, const Pool2dShape& shape) {
-  return shape.padding_height == 0 && shape.padding_width == 0
-             ? fingerprint(name, shape.height, shape.kernel_height, shape.kernel_width, shape.stride_height,
-                           shape.stride_width)
-             : fingerprint(name, shape.height, shape.kernel_height, shape.kernel_width, shape.stride_height,
-                           shape.stride_width, shape.padding_height, shape.padding_width,
-                           int{shape.count_padding});
+  return !is_padded(shape) ? fingerprint(name, shape.height, shape.kernel_height, shape.kernel_width,
+                                         shape.stride_height, shape.stride_width)
+                           : fingerprint(name, shape.height, shape.kernel_height, shape.kernel_width,
+                                         shape.stride_height, shape.stride_width, shape.padding_height,
+                                         shape.padding_width, int{shape.count_padding});
 }
 
 }  // namespace detail

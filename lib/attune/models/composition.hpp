@@ -252,13 +252,7 @@ constexpr auto& one_of(Union& storage) {
 
 // Whether a layer's output has the shape of its input.
 template <class Layer>
-inline constexpr bool kSameShape = [] {
-  if constexpr (kTakesIds<Layer>) {
-    return false;
-  } else {
-    return std::is_same_v<typename Layer::Input, typename Layer::Output>;
-  }
-}();
+inline constexpr bool kSameShape = std::is_same_v<typename Layer::Input, typename Layer::Output>;
 // Whether it may take the memory of its input in inference.
 template <class Layer>
 inline constexpr bool kReplacesInput = kSameShape<Layer>&& kOutputMayBeInput<Layer>;

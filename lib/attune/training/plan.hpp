@@ -122,13 +122,11 @@ namespace detail {
 
 /// Whether trainers of a plan take one sequence at a time, keep all gradients, and have their memory in them.
 template <class Plan, class Model>
-inline constexpr bool kTakesSequences = [] {
-  if constexpr (std::is_base_of_v<BySequence, Plan> && !kPlacesMemory<Plan>) {
-    return std::is_same_v<typename Plan::template Gradients<Model>, typename Model::Parameters>;
-  } else {
-    return false;
-  }
-}();
+inline constexpr bool kTakesSequences = requires {
+  requires std::is_base_of_v<BySequence, Plan> && !kPlacesMemory<Plan>;
+  requires std::is_same_v < typename Plan::template Gradients<Model>,
+  typename Model::Parameters > ;
+};
 
 }  // namespace detail
 
