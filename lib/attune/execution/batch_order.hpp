@@ -105,7 +105,6 @@ class RelayOrder : public detail::Turns<Flag> {
   /// The slices of a layer that adds once: each stage is a turn.
   class Slices : public detail::WholeSequence {
    public:
-    static constexpr bool kRunsToCompletion = false;
     /// `order` must outlive this object.
     explicit Slices(RelayOrder& order) : order_(&order) {}
 
@@ -128,11 +127,6 @@ class RelayOrder : public detail::Turns<Flag> {
     template <int most, int work, class Body>
     void elements(int used, Body&& body) const {
       stage([&] { body(0, used); });
-    }
-    /// The scratch itself: a sequence has its own.
-    template <class Scalar>
-    static Scalar* own(Scalar* scratch) {
-      return scratch;
     }
 
    private:

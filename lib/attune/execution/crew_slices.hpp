@@ -45,7 +45,6 @@ struct CrewWalk {
 template <class Pass>
 class CrewSlices : public detail::WholeSequence {
  public:
-  static constexpr bool kRunsToCompletion = false;
   /// Layers copy this object; all copies refer to one walk.
   CrewSlices(Pass& pass, CrewWalk& walk) : CrewSlices(pass, walk, false) {}
 

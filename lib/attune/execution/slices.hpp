@@ -57,6 +57,7 @@ ATTUNE_INLINE void in_blocks(const Body& body, Used used = {}) {
 
 // Slices that run a sequence from beginning to end.
 struct WholeSequence {
+  static constexpr bool kRunsToCompletion = false;
   static constexpr bool kStopsWithin = false;
   static constexpr bool kInBatchOrder = false;
   /// Runs a body that consists of stages, and returns its result.
@@ -68,6 +69,11 @@ struct WholeSequence {
   template <int times, class Body>
   ATTUNE_INLINE static void repeat(Body&& body) {
     for (int i = 0; i < times; ++i) body(i);
+  }
+  /// Memory for data that only one portion reads: the scratch itself.
+  template <class Scalar>
+  ATTUNE_INLINE static Scalar* own(Scalar* scratch) {
+    return scratch;
   }
 };
 
@@ -103,11 +109,6 @@ struct RunToCompletion : detail::WholeSequence {
   template <int most, int work, class Body>
   ATTUNE_INLINE static void elements(int used, Body&& body) {
     body(0, used);
-  }
-  /// Memory for data that only one portion reads: the scratch itself.
-  template <class Scalar>
-  ATTUNE_INLINE static Scalar* own(Scalar* scratch) {
-    return scratch;
   }
 };
 
