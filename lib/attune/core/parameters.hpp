@@ -49,6 +49,7 @@ struct Dropped {
 /// one type cannot share an address; another `Place` makes another type.
 template <class ScalarType, int kRows, int kCols, class Place>
 struct UntrainedIn {
+  static constexpr bool kUntrained = true;
   static constexpr int rows = kRows;
   static constexpr int cols = kCols;
 
@@ -232,14 +233,11 @@ constexpr const auto& checked_parameters(const Set& set) {
   }
 }
 
-template <class>
-inline constexpr bool kIsUntrained = false;
-template <class Scalar, int rows, int cols, class Place>
-inline constexpr bool kIsUntrained<UntrainedIn<Scalar, rows, cols, Place>> = true;
-
 /// Whether a sink for a tensor's gradient is in use.
 template <class Leaf>
-inline constexpr bool kTrained = !kIsUntrained<std::remove_cvref_t<Leaf>>;
+inline constexpr bool kTrained = !requires {
+  requires std::remove_cvref_t<Leaf>::kUntrained;
+};
 /// Whether a sink for a tensor's gradient updates the parameter at once. backward must then read the
 /// parameter first.
 template <class Leaf>

@@ -60,19 +60,16 @@ namespace detail {
 template <class Forms>
 inline constexpr bool kUpdatesInAnyRole = kUpdatesAtOnce<typename Forms::template Matrix<float, 1, 1>> ||
                                           kUpdatesAtOnce<typename Forms::template Vector<float, 1, 1>>;
+template <class Forms, Role... roles>
+constexpr bool updates_in() {
+  return (kUpdatesInAnyRole<typename Forms::template In<roles>> || ...);
+}
 template <class Asked>
 inline constexpr bool kUpdatesInRole = false;
 template <class Forms>
 inline constexpr bool kUpdatesInRole<ByRole<Forms>> =
-    kUpdatesInAnyRole<typename Forms::template In<Role::kProjections>> ||
-    kUpdatesInAnyRole<typename Forms::template In<Role::kQueries>> ||
-    kUpdatesInAnyRole<typename Forms::template In<Role::kKeys>> ||
-    kUpdatesInAnyRole<typename Forms::template In<Role::kRotatedKeys>> ||
-    kUpdatesInAnyRole<typename Forms::template In<Role::kValues>> ||
-    kUpdatesInAnyRole<typename Forms::template In<Role::kAttentionOutput>> ||
-    kUpdatesInAnyRole<typename Forms::template In<Role::kFeedForwardIn>> ||
-    kUpdatesInAnyRole<typename Forms::template In<Role::kGate>> ||
-    kUpdatesInAnyRole<typename Forms::template In<Role::kFeedForwardOut>>;
+    updates_in<Forms, Role::kProjections, Role::kQueries, Role::kKeys, Role::kRotatedKeys, Role::kValues,
+               Role::kAttentionOutput, Role::kFeedForwardIn, Role::kGate, Role::kFeedForwardOut>();
 
 /// Whether a set of gradients updates any parameter at once. If so, backward computes dx before the gradients
 /// of parameters, and may not write dx over x, which it reads again.
