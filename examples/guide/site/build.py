@@ -237,7 +237,8 @@ def found_by_search(pages):
         for message in messages_of(file.read_text()):
             if message.startswith("attune"):
                 link = f"page_compiler_messages.html#{message_label(message)}"
-                yield from ((text, link, "Compiler messages") for text in (message, re.sub(r"^attune[\w:]*: ", "", message)))
+                whose, _, text = message.partition(": ")
+                yield from ((message, link, "Compiler messages"), (text or message, link, f"Compiler messages, {whose}"))
 
 
 def add_to_search(site, entries):
