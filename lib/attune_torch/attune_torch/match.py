@@ -127,7 +127,7 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
                 return found
         for cut in reversed(cuts):
             self.refuse_other(value, cut)
-        found = self.prelu(value) if value.data.get("name") in ("prelu", "_prelu_kernel") else self.step(value) or self.reversible(value)
+        found = self.prelu(value) if value.data.get("name") in ("prelu", "_prelu_kernel") else self.step(value) or self.reversible(value) or self.sample_norm(value)
         if found is not None:
             return found
         if problem is not None:

@@ -69,6 +69,30 @@ class SampleNorms:
                         return self.reversed(value, output, norm, source, data, turned)
         return None
 
+    def sample_norm(self, value):
+        """An input whose features are normalized over tokens, as a GroupNorm of one feature each; or None."""
+        sources = [item for item in region(value) if item.kind == "input"]
+        if value.kind != "pointwise" or len(sources) != 1 or sources[0].layout.shape != value.layout.shape or sources[0].tokens < 2 or not self.only(
+                NORMS, value, sources[0]):
+            return None
+        source, data = sources[0], self.statistics(value, sources[0])
+        if data is None or not self.normalizes(value, source, data, self.learned_between(value, source)):
+            return None
+        return self.new("group_norm", [self.layer(source)], value, groups=source.features, **data)
+
+    def learned_between(self, value, *ends):
+        return [item for item in self.constants(value, *ends) if self.parameters(item)]
+
+    @staticmethod
+    def normalizes(norm, source, data, learned):
+        """Whether a value is its source normalized, also with another factor and bias."""
+        own = [data[name] for name in ("weight", "bias") if data[name] is not None]
+        for constants in ((), list(dict.fromkeys([*learned, *own]))):
+            with moved(constants):
+                if not all(close(evaluate(norm, {source: x}), normalized(x, data), 1e-6) for x in (drawn(source, scale) for scale in SCALES)):
+                    return False
+        return True
+
     @staticmethod
     def elements(value):
         """The values that a value is computed from element by element, the earliest first."""
@@ -108,7 +132,7 @@ class SampleNorms:
         if source.features != value.layout.shape[1 if turned else 2]:
             return False
         turn = (lambda y: y.transpose(1, 2)) if turned else (lambda y: y)  # noqa: E731
-        learned = [item for item in self.constants(norm, source) + self.constants(value, output, source) if self.parameters(item)]
+        learned = self.learned_between(norm, source) + self.learned_between(value, output, source)
         own = [data[name] for name in ("weight", "bias") if data[name] is not None]
         if {tuple(item.addresses.flatten().tolist()) for item in learned} != {tuple(item.addresses.flatten().tolist()) for item in own}:
             return False
@@ -116,10 +140,9 @@ class SampleNorms:
             with moved(constants):
                 for scale in SCALES:
                     x, y = drawn(source, scale), drawn(output, 1.0, 7)
-                    if not close(evaluate(norm, {source: x}), normalized(x, data), 1e-6) or not close(
-                            turn(evaluate(value, {source: x, output: y})), given_back(turn(y), x, data), 1e-6):
+                    if not close(turn(evaluate(value, {source: x, output: y})), given_back(turn(y), x, data), 1e-6):
                         return False
-        return True
+        return self.normalizes(norm, source, data, learned)
 
     def reversed(self, value, output, norm, source, data, turned):
         before = self.layer(source)
