@@ -35,10 +35,10 @@ struct PackedAs {
 template <TapePrecision precision, class Matrix>
 using PackedMatrix =
     typename PackedAs<precision>::template Matrix<typename Matrix::Scalar, Matrix::rows, Matrix::cols>;
-template <class>
-inline constexpr bool kIsPacked = false;
-template <class Element, class Scalar, int rows, int cols>
-inline constexpr bool kIsPacked<QuantizedRows<Element, Scalar, rows, cols>> = true;
+template <class Rows>
+inline constexpr bool kIsPacked = requires(const Rows& rows) {
+  rows.elements;
+};
 
 /// Visits the members of two tapes, and copies the second one to the first. Rows that are not valid are
 /// neither read nor written.

@@ -59,11 +59,12 @@ struct PackedTapes {
 
 /// The abilities of a layer under a policy.
 template <class Layer, class Policy>
-inline constexpr Abilities kAbilitiesWith =
-    with(kAbilitiesInContext<Layer>, &Abilities::output_may_be_input, kOutputMayBeInput<Layer>,
-         &Abilities::gradient_may_be_input, kGradientMayBeInput<Layer>, &Abilities::updates_in_place,
-         Policy::kRecomputes&& kUpdatesInPlace<Layer>, &Abilities::recomputes_tape, false, &Abilities::lanes,
-         Policy::kPacks ? Lanes::kNone : kAbilities<Layer>.lanes);
+inline constexpr Abilities kAbilitiesWith = with(kAbilitiesInContext<Layer>, &Abilities::output_may_be_input,
+                                                 kOutputMayBeInput<Layer>, &Abilities::gradient_may_be_input,
+                                                 kGradientMayBeInput<Layer>, &Abilities::updates_in_place,
+                                                 Policy::kRecomputes&& kUpdatesInPlace<Layer>,
+                                                 &Abilities::recomputes_tape, false, &Abilities::lanes,
+                                                 Policy::kPacks ? Lanes::kNone : kAbilities<Layer>.lanes);
 
 /// A member that only some policies have. Each of an object has a number of its own, so that none takes a
 /// byte where there is none.

@@ -56,9 +56,9 @@ struct LowRankFactors {
 namespace detail {
 
 template <class Leaf>
-inline constexpr bool kIsLowRank = false;
-template <LowRank low_rank, class Scalar, int rows, int cols, template <class, int, int> class Matrix>
-inline constexpr bool kIsLowRank<LowRankFactors<low_rank, Scalar, rows, cols, Matrix>> = true;
+inline constexpr bool kIsLowRank = requires {
+  Leaf::kLowRank;
+};
 
 }  // namespace detail
 
