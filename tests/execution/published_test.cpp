@@ -32,3 +32,12 @@ TEST(Published, keeps_the_value_that_the_reader_has) {
   EXPECT_EQ(taken, before);
   EXPECT_EQ(published.take(), before + 1);
 }
+
+TEST(Published, publishes_no_value_twice) {
+  const int before = published.take();
+  *published.place() = before + 1;
+  published.publish();
+  published.publish();
+  EXPECT_EQ(published.take(), before + 1);
+  EXPECT_EQ(published.take(), before + 1);
+}

@@ -34,8 +34,10 @@ class Published {
     const std::uint32_t published = published_.load();
     return taken_.load() == published ? &values_[(published + 1U) % 2U] : nullptr;
   }
-  /// Of the writer: the value in place() is complete.
-  void publish() { published_.store(published_.load() + 1U); }
+  /// Of the writer: the value in place() is complete. Does nothing while place() is nullptr.
+  void publish() {
+    if (place() != nullptr) published_.store(published_.load() + 1U);
+  }
 
   /// Of the reader: the newest value, which stays as it is until the next take().
   [[nodiscard]] const T& take() {
