@@ -6,6 +6,7 @@ measured. Needs no PyTorch."""
 import csv
 import dataclasses
 import hashlib
+import itertools
 import math
 import os
 import re
@@ -39,6 +40,7 @@ OPTIMIZERS = {"AdamW": "attune::AdamW",
 TAPES = ("kept", "attention recomputed", "blocks recomputed")
 TAPE_TYPES = {"attention recomputed": "AttentionRecomputed", "blocks recomputed": "BlocksRecomputed"}  # of fit.hpp, for a type
 IN_THE_MODEL = {"attention recomputed": " with .keep_weights = false in its attention", "blocks recomputed": " with each EncoderLayer in a Checkpointed", "kept": ""}
+NUMBERS = ("floats", "products in integers", "weights in bf16")
 PLANS = {"batches": "attune::BySequence", "one sequence": "attune::UpdateInBackward"}
 
 
@@ -65,9 +67,11 @@ class Candidate:
     plan: str
     tape: str
     batch: int = 1  # takes of a step; of RAM it changes nothing
+    numbers: str = NUMBERS[0]
 
     def __str__(self):
         parts = [self.trains, self.optimizer]
+        parts += [self.numbers] if self.numbers != NUMBERS[0] else []
         parts += [f"batches of {self.batch}"] if self.batch > 1 else []
         parts += ["updates in backward"] if self.plan == "one sequence" else []
         parts += [self.tape] if self.tape != "kept" else []
@@ -87,8 +91,18 @@ class Candidate:
         factors = f"attune::LowRank{{.rank = {rank}, .roles = {roles}}}"
         return f"attune_torch::kTrains<{model}, attune::detail::TrainLowRank<{factors}>>", f"attune::Adapted<{model}, {base}, {factors}>"
 
+    @property
+    def optimizer_type(self):
+        type = OPTIMIZERS[self.optimizer]
+        return f"attune::StochasticBfloat16<{type}>" if self.numbers == "weights in bf16" else type
+
+    @property
+    def plan_type(self):
+        type = PLANS[self.plan]
+        return f"attune::Int8TrainingWith<{type}>" if self.numbers == "products in integers" else type
+
     def trainer(self, scope, loss):
-        return f"attune::Trainer<{self.trained(scope)[1]}, {loss}, {OPTIMIZERS[self.optimizer]}, {self.batch}, {PLANS[self.plan]}>"
+        return f"attune::Trainer<{self.trained(scope)[1]}, {loss}, {self.optimizer_type}, {self.batch}, {self.plan_type}>"
 
     def start(self, scope):
         """C++ that starts `trainer` at the weights in flash; factors are drawn from `seed`."""
@@ -125,6 +139,19 @@ def board_named(name):
     return found[0]
 
 
+# Never tried, and why.
+NONSENSE = {
+    "weights in bf16 beside constants: the trained weights are the small part":
+        lambda trains, optimizer, numbers, tape: numbers == "weights in bf16" and trains != "everything",
+    "weights in bf16, moments in floats: the same for moments saves more":
+        lambda trains, optimizer, numbers, tape: numbers == "weights in bf16" and optimizer == "AdamW",
+    "products in integers beside constants: constants and factors stay floats":
+        lambda trains, optimizer, numbers, tape: numbers == "products in integers" and trains != "everything",
+    "products in integers, attention recomputed: other bits than attention that is kept":
+        lambda trains, optimizer, numbers, tape: numbers == "products in integers" and tape == "attention recomputed",
+}
+
+
 def candidates(header):
     """(candidates in the order in which they are taken, what was left out and why)."""
     has_blocks, is_sequence = "EncoderLayer<" in header, re.search(r"using Model = attune::Sequential<", header) is not None
@@ -133,14 +160,14 @@ def candidates(header):
         if trains == "head" and not is_sequence:
             left_out.append("head: the model is not a Sequential")
             continue
-        for optimizer in OPTIMIZERS:
-            for plan in PLANS:
-                for tape in TAPES if has_blocks and trains != "head" else TAPES[:1]:
-                    kept.append(Candidate(trains, optimizer, plan, tape))
+        for optimizer, numbers, plan, tape in itertools.product(OPTIMIZERS, NUMBERS, PLANS, TAPES if has_blocks and trains != "head" else TAPES[:1]):
+            if not any(leaves_out(trains, optimizer, numbers, tape) for leaves_out in NONSENSE.values()):
+                kept.append(Candidate(trains, optimizer, plan, tape, numbers=numbers))
     if not has_blocks:
         left_out.append("recomputed: the model has no encoder layer")
     else:
         left_out.append("head, recomputed: no block is trained")
+    left_out.extend(NONSENSE)
     kept.sort(key=lambda candidate: candidate.optimizer == "SGD")
     return kept, left_out
 
@@ -207,9 +234,10 @@ class ModelType:
         return candidates("EncoderLayer< using Model = attune::Sequential<")
 
     def variants(self):
-        lines = ["#pragma once", "", f'#include "{self.path}"', "#include <attune_torch/fit.hpp>", "", f'extern "C" const {self.model}::Parameters attune_fit_weights;']
+        lines = ["#pragma once", "", f'#include "{self.path}"', "#include <attune_torch/fit.hpp>", "", f"using attune_fit_model = {self.model};",
+                 'extern "C" const attune_fit_model::Parameters attune_fit_weights;']
         for tape in TAPES:
-            model = self.model if tape == "kept" else f"attune_torch::{TAPE_TYPES[tape]}<{self.model}>"
+            model = "attune_fit_model" if tape == "kept" else f"attune_torch::{TAPE_TYPES[tape]}<attune_fit_model>"
             lines.append(f"namespace {space(self.name, tape)} {{\nusing Model = {model};\ninline constexpr const auto& kBase = attune_fit_weights;\n}}")
         return "\n".join([*lines, ""])
 
@@ -227,7 +255,7 @@ def sizes_source(name, every, loss):
         if candidate.tape != TAPES[0]:
             condition += f" && !std::is_same_v<{scope}Model, {space(name, TAPES[0])}::Model>"
         call = f"figures_of_head<{condition}, {scope}Model, {scope}kBase" if candidate.trains == "head" else f"figures<{condition}, {model}"
-        rows.append(f"    attune_torch::{call}, {loss}, {OPTIMIZERS[candidate.optimizer]}, {PLANS[candidate.plan]}>(),")
+        rows.append(f"    attune_torch::{call}, {loss}, {candidate.optimizer_type}, {candidate.plan_type}>(),")
     return "\n".join(['#include "variants.hpp"', "", f'extern "C" [[gnu::section(".attune_fit"), gnu::used]] const attune_torch::Figures '
                       f"attune_fit[{len(every)}] = {{", *rows, "};", ""])
 
@@ -249,7 +277,8 @@ int main() {{
   attune::Rng rng(42);
   attune_torch::draw(input, rng);
   attune_torch::draw(target, rng);
-  trainer.initialize(attune::XavierUniform{{}}, rng);
+  constexpr std::uint64_t seed = 42;
+  {start}
   const bool started = trainer.step(input, target, {{.learning_rate = 1e-3f}}).ok();
   port::begin_counting();
   const bool trained = trainer.step(input, target, {{.learning_rate = 1e-3f}}).ok();
@@ -302,12 +331,15 @@ def exported(folder):
 class Search:
     """Builds and measures candidates of one folder, for one core."""
 
-    def __init__(self, model, core, loss, attune):
+    def __init__(self, model, core, loss, attune, only=""):
         self.model, self.folder, self.name, self.loss, self.core = model, model.folder, model.name, loss, core
         self.root = sources(attune)
         self.target, self.cpu = EMULATED[core]
         refuse_board(self.root, self.target)
-        self.every, self.left_out = model.candidates()
+        every, self.left_out = model.candidates()
+        self.every = [candidate for candidate in every if only.lower() in str(candidate).lower()]
+        if not self.every:
+            raise CheckFailed(f"no way to train is called '{only}'; some are: " + ", ".join(TRAINED))
         self.home = self.folder / "build" / "fit"
         self.home.mkdir(parents=True, exist_ok=True)
         self.measured = fit_data.Cache(self.home / "measured.jsonl")
@@ -330,7 +362,8 @@ class Search:
 
     def image(self, candidate):
         """A step with one sequence, whatever the batch."""
-        return IMAGE.format(trainer=dataclasses.replace(candidate, batch=1).trainer(self.scope(candidate), self.loss), base=self.model.base)
+        return IMAGE.format(trainer=dataclasses.replace(candidate, batch=1).trainer(self.scope(candidate), self.loss), base=self.model.base,
+                            start=candidate.start(self.scope(candidate)))
 
     def sizes(self):
         """{candidate: {part: bytes}} of all that the model has parameters for."""
@@ -422,12 +455,12 @@ def first_of_each(sizes, limit):
 def savings(sizes, candidate):
     """What one other choice saves, in words."""
     own = ram_of(sizes[candidate])
-    for field, choices in (("optimizer", OPTIMIZERS), ("tape", TAPES), ("plan", PLANS)):
+    for field, choices in (("optimizer", OPTIMIZERS), ("numbers", NUMBERS), ("tape", TAPES), ("plan", PLANS)):
         others = [dataclasses.replace(candidate, **{field: choice}) for choice in choices]
         best = min((other for other in others if other in sizes), key=lambda other: ram_of(sizes[other]))
         saved = own - ram_of(sizes[best])
         if saved > 0:
-            words = {"optimizer": best.optimizer, "tape": best.tape, "plan": "updates in backward"}[field]
+            words = {"optimizer": best.optimizer, "numbers": best.numbers, "tape": best.tape, "plan": "updates in backward"}[field]
             yield f"{words} saves {saved:,} bytes"
 
 
@@ -437,6 +470,7 @@ def shortfall(sizes, limits):
     for candidate in first_of_each(sizes, None):
         least = min((other for other in sizes if other.trains == candidate.trains), key=lambda other: ram_of(sizes[other]))
         lines.append(f"{candidate.trains}: {ram_of(sizes[least]) - limits.ram:,} bytes short with {least.optimizer}"
+                     f"{', ' + least.numbers if least.numbers != NUMBERS[0] else ''}"
                      f"{', updates in backward' if least.plan == 'one sequence' else ''}{', ' + least.tape if least.tape != 'kept' else ''}")
     return lines
 
@@ -491,7 +525,7 @@ def write_adapt(search, candidate, ram, figures, options=""):
     """The type that was chosen, for a firmware: adapt.hpp in the folder."""
     text = ADAPT.format(name=search.name, candidate=candidate, target=search.target, cpu=search.cpu, ram=f"{ram:,}".replace(",", "'"),
                         declarations=declarations(search.name, search.model.header, candidate.tape, f"{search.name}_fit"),
-                        trained=candidate.trained("")[1], loss=search.loss, optimizer=OPTIMIZERS[candidate.optimizer], plan=PLANS[candidate.plan], batch=candidate.batch,
+                        trained=candidate.trained("")[1], loss=search.loss, optimizer=candidate.optimizer_type, plan=candidate.plan_type, batch=candidate.batch,
                         export=search.model.export(), quantize="\n// QUANTIZE int8" if search.model.quantize else "", start=candidate.start(""), options=options, **figures)
     (search.folder / "adapt.hpp").write_text(text, encoding="utf-8")
 
@@ -626,12 +660,12 @@ def write_report(search, facts, before, found, sizes, chosen, candidate, limits,
 
 
 def fit(folder, board=None, core=None, ram=None, flash=None, step=None, loss=None, base="float", everything=False, attempts=3, attune=None, say=print,
-        data=None, takes=5, batch=8, seeds=2, passes=20, confirm=False, model=None, header=None):
+        data=None, takes=5, batch=8, seeds=2, passes=20, confirm=False, model=None, header=None, only=""):
     """Finds a way to train within the limits, says what it takes, and writes adapt.hpp into the folder. Returns its figures.
 
     Raises CheckFailed, and says by how much, if nothing fits. `board`: a row of boards.csv, whose memory is the limit unless `ram` or
     `flash` is given. `step`: seconds for a step with one sequence, by estimated cycles at the board's clock. `model`, `header`: a C++ type instead of an exported
-    folder; the search works in `folder`, and writes no adapt.hpp. `data`: a .safetensors file with
+    folder; the search works in `folder`, and writes no adapt.hpp. `only`: ways with this in their names. `data`: a .safetensors file with
     x, y and, by option, user; then the most accurate way within the limits is taken, and fit.html is written, too. `confirm`: trains it on
     the emulated board as well."""
     place = board_named(board) if board else None
@@ -650,7 +684,7 @@ def fit(folder, board=None, core=None, ram=None, flash=None, step=None, loss=Non
         runs = had.runs(takes, seeds, batch)
     limits = Limits(ram or (place and place.ram) or None, flash or (place and place.flash) or None, step)
     source = ModelType(folder, model, header) if model else ExportedModel(folder, base)
-    search = Search(source, core or (place.core if place else "cortex-m4"), loss or "attune::CrossEntropy<>", attune)
+    search = Search(source, core or (place.core if place else "cortex-m4"), loss or "attune::CrossEntropy<>", attune, only)
     sizes = search.sizes()
     report(search, sizes, limits, everything, say)
     ordered, mhz, options, result = fitting_of(sizes, limits), place.mhz if place else 1, "", {}
