@@ -114,11 +114,6 @@ struct LayerBranch {
                                     auto&... tape_and_scratch) {
     forward_in<Part>(tokens_of(context), parameters, x, y, tape_and_scratch...);
   }
-  // Forward with a tape, without y.
-  ATTUNE_INLINE static void recompute_tape(const auto& parameters, auto x, const auto& context, auto& tape,
-                                           auto& scratch) {
-    Part::recompute_tape(parameters, x, tape, scratch, tokens_of(context));
-  }
   ATTUNE_INLINE static void backward(const auto& parameters, auto x, auto& tape, auto dy, auto dx,
                                      auto& gradients, auto& scratch, const auto& context) {
     backward_in<Part>(tokens_of(context), parameters, x, tape, dy, dx, gradients, scratch);

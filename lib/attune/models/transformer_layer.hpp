@@ -454,7 +454,7 @@ struct ResidualStack {
     const ConstView<Tokens> tokens_in = branch_input<index>(parameters, x, memory, context);
     tokens_of(context).inside([&]() ATTUNE_INLINE_LAMBDA {
       if constexpr (Branch<index>::kRecomputesTape) {
-        Branch<index>::recompute_tape(own, tokens_in, context, tape, scratch);
+        Branch<index>::Part::recompute_tape(own, tokens_in, tape, scratch, tokens_of(context));
       } else {
         Branch<index>::forward(own, tokens_in, memory.template output<index>(), context, tape, scratch);
       }
