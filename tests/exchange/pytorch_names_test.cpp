@@ -17,6 +17,18 @@ TEST(PyTorchNames, of_layers_within_a_residual_are_given_one_by_one) {
   expect_tensors<PyTorchModule<Model, "up", "down", "last">>(
       "down.weight[6,6] last.weight[6,6] up.weight[6,6]");
 }
+TEST(PyTorchNames, of_layers_in_a_sum_are_given_one_by_one) {
+  using Linears = Sum<Linear<LinearShape{2, 3, 4}>, Linear<LinearShape{2, 3, 4, false}>>;
+  expect_tensors<PyTorchModule<Linears, "a", "b">>("a.*[4,3] b.weight[4,3]");
+  expect_tensors<PyTorchModule<Linears>>("0.*[4,3] 1.weight[4,3]");
+}
+TEST(PyTorchNames, of_a_reversible_norm_are_those_of_its_model) {
+  using Square = Linear<LinearShape{5, 3, 3, false}>;
+  using Affine = ReversibleNorm<Square, ReversibleNormOptions{.affine = true}>;
+  expect_tensors<PyTorchModule<ReversibleNorm<Square>, "time">>("time.weight[3,3]");
+  expect_tensors<PyTorchModule<Affine, "norm", "time">>("norm.bias[3] norm.weight[3] time.weight[3,3]");
+  expect_tensors<PyTorchModule<Affine>>("model.weight[3,3] norm.bias[3] norm.weight[3]");
+}
 TEST(PyTorchNames, user_modules_name_their_parts_with_parameters) {
   using Model =
       Sequential<Linear<LinearShape{5, 3, 6, false}>, LearnedPositions<PositionShape{5, 6}>,

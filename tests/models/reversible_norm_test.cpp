@@ -1,9 +1,8 @@
-// ReversibleNorm: what it computes, derivatives, padding, every plan, tapes and names.
+// ReversibleNorm: what it computes, derivatives, padding, every plan and tapes.
 #include <attune/models/reversible_norm.hpp>
 
 #include <attune/attention/mask.hpp>
 #include <attune/attention/sequence_length.hpp>
-#include <attune/exchange/pytorch_names.hpp>
 #include <attune/layers/activation.hpp>
 #include <attune/layers/linear.hpp>
 #include <attune/layers/reshape.hpp>
@@ -12,7 +11,6 @@
 #include <attune/models/sequential.hpp>
 
 #include "check.hpp"
-#include "exchange/expect_tensors.hpp"
 #include "gradient_suite.hpp"
 #include "layers/every_plan.hpp"
 #include "problem.hpp"
@@ -120,13 +118,4 @@ TEST(ReversibleNorm, trains_to_the_same_bits_in_every_plan) {
 TEST(ReversibleNorm, packs_the_tape_of_its_model) {
   using Packed = QuantizedTape<ReversibleNorm<OverTime<float>>>;
   static_assert(std::is_same_v<Packed, ReversibleNorm<QuantizedTape<OverTime<float>>>>);
-}
-
-TEST(ReversibleNorm, has_the_names_of_its_model) {
-  check::expect_tensors<PyTorchModule<ReversibleNorm<OverTime<float>>, "time">>(
-      "time.bias[4] time.weight[4,5]");
-  check::expect_tensors<PyTorchModule<ReversibleNorm<OverTime<float>, kAffine>, "norm", "time">>(
-      "norm.bias[3] norm.weight[3] time.bias[4] time.weight[4,5]");
-  check::expect_tensors<PyTorchModule<ReversibleNorm<OverTime<float>, kAffine>>>(
-      "model.1.bias[4] model.1.weight[4,5] norm.bias[3] norm.weight[3]");
 }

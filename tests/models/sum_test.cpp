@@ -1,10 +1,9 @@
-// Sum: what it adds, derivatives, every plan, streams and names.
+// Sum: what it adds, derivatives, every plan and streams.
 #include <attune/models/sum.hpp>
 
 #include <attune/attention/mask.hpp>
 #include <attune/attention/multi_head_attention.hpp>
 #include <attune/attention/sequence_length.hpp>
-#include <attune/exchange/pytorch_names.hpp>
 #include <attune/execution/stream.hpp>
 #include <attune/layers/feed_forward.hpp>
 #include <attune/layers/layer_norm.hpp>
@@ -14,7 +13,6 @@
 #include <attune/models/sequential.hpp>
 
 #include "check.hpp"
-#include "exchange/expect_tensors.hpp"
 #include "gradient_suite.hpp"
 #include "layers/every_plan.hpp"
 #include "problem.hpp"
@@ -90,10 +88,4 @@ TEST(Sum, streams_with_the_bits_of_a_batch) {
 TEST(Sum, packs_the_tapes_of_its_terms) {
   using Packed = QuantizedTape<TwoNorms<float>>;
   static_assert(sizeof(Packed::Tape) < sizeof(TwoNorms<float>::Tape));
-}
-
-TEST(Sum, has_the_names_of_its_terms) {
-  using Linears = Sum<Linear<LinearShape{2, 3, 4}>, Linear<LinearShape{2, 3, 4, false}>>;
-  check::expect_tensors<PyTorchModule<Linears, "a", "b">>("a.bias[4] a.weight[4,3] b.weight[4,3]");
-  check::expect_tensors<PyTorchModule<Linears>>("0.bias[4] 0.weight[4,3] 1.weight[4,3]");
 }
