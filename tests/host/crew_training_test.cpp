@@ -84,6 +84,7 @@ TEST(CrewTrainer, any_number_of_members_has_the_bits_of_a_trainer) {
 TEST(CrewTrainer, layers_that_add_once_have_the_bits_of_a_trainer) {
   static_assert(attune::detail::kAddsOnce<Classifier>);
   expect_bits_on_crews<Classifier, attune::CrossEntropy<>>();
+  expect_bits_on_crews<Classifier, attune::SemiSupervised>();
 }
 
 TEST(CrewTrainer, layers_that_add_more_than_once_have_the_bits_of_a_trainer) {

@@ -1,10 +1,14 @@
-// The entropy of outputs and InfoMax: values, gradients, and the mean probabilities of a batch.
+// The entropy of outputs, InfoMax, and labels beside them: values, gradients, and the mean probabilities of a
+// batch.
 #include <attune/training/entropy.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include <attune/layers/linear.hpp>
+#include <attune/training/cross_entropy.hpp>
+#include <attune/training/lockstep.hpp>
 #include <attune/training/sgd.hpp>
 #include <attune/training/trainer.hpp>
 
@@ -125,6 +129,81 @@ TEST(Entropy, of_nan_stops_a_step) {
   EXPECT_EQ(trainer.step(Tensor<float, 1, 3>{{1, 2, 3}}, target, {.learning_rate = 0.5f}).status,
             Status::kNotFinite);
   EXPECT_EQ(hash_bits(trainer.parameters()), before);
+}
+
+TEST(SemiSupervised, is_cross_entropy_of_labels_and_entropy_of_the_rest) {
+  Rng rng(5);
+  Batch y, target{}, dy, of_entropy;
+  check::fill(y, rng, -2, 2);
+  for (int i = 0; i < 2; ++i) target(i, i + 1) = 1;           // two labels
+  for (int c = 0; c < kClasses; ++c) target(2, c) = 1.0 / 5;  // a soft one
+  for (int i = 4; i < kBatch; ++i) {
+    for (int c = 0; c < kClasses; ++c) target(i, c) = -1 - 0.1 * c;
+  }
+  double expected = 0;
+  for (int i = 0; i < kBatch; ++i) {
+    Tensor<double, 1, kClasses> row, of_row, label;
+    for (int c = 0; c < kClasses; ++c) row(0, c) = y(i, c), label(0, c) = target(i, c);
+    if (i < 2) {
+      const auto loss = CrossEntropy<>::forward(row, std::array{i + 1}, of_row);
+      EXPECT_TRUE(loss.ok());
+      expected += loss.loss / kBatch;
+    } else if (i == 2) {
+      for (int c = 0; c < kClasses; ++c) {
+        const auto loss = CrossEntropy<>::forward(row, std::array{c}, of_row);
+        EXPECT_TRUE(loss.ok());
+        expected += loss.loss / kClasses / kBatch;
+      }
+    } else {
+      expected += Entropy::forward(row, label, of_row) / kBatch;
+    }
+  }
+  EXPECT_NEAR(SemiSupervised::forward(y, target, dy), expected, 1e-12);
+  Batch unused;
+  const auto loss = [&] { return SemiSupervised::forward(y, target, unused); };
+  EXPECT_GT(check::expect_gradient({"y"}, loss, y, dy), 0.001);
+  for (double& value : target.values) value = std::min(value, 0.0);
+  const double without = SemiSupervised::forward(y, target, dy);
+  EXPECT_EQ(without, Entropy::forward(y, target, of_entropy));
+  EXPECT_TRUE(check::same_bits(dy, of_entropy));
+}
+
+TEST(SemiSupervised, works_in_place_and_keeps_nan) {
+  Tensor<float, 2, 3> y{{1, 2, 3, -1, 0, 5}}, target{{0, 1, 0, 0, 0, -1}}, dy;
+  const float loss = SemiSupervised::forward(y, target, dy);
+  EXPECT_EQ(SemiSupervised::forward(y, target, y), loss);
+  EXPECT_TRUE(check::same_bits(y, dy));
+  y(0, 1) = check::kNan<float>;
+  EXPECT_TRUE(check::is_nan(SemiSupervised::forward(y, target, y)));
+}
+
+TEST(SemiSupervised, trains_in_lockstep_and_sequence_by_sequence_alike) {
+  using Model = Linear<LinearShape{.rows = 1, .d_in = 3, .d_out = kClasses}>;
+  static Trainer<Model, SemiSupervised, Sgd<>, 4> one_by_one;
+  static Trainer<Model, SemiSupervised, Sgd<>, 4, Lockstep> together;
+  one_by_one.initialize(XavierUniform{}, Rng(3));
+  together.initialize(XavierUniform{}, Rng(3));
+  Rng rng(4);
+  Tensor<float, 4, 3> x;
+  Tensor<float, 4, kClasses> targets{};
+  check::fill(x, rng, -2, 2);
+  targets(1, 3) = 1;
+  float first = 0, last = 0;
+  for (int step = 0; step < 30; ++step) {
+    const auto result = one_by_one.step(x, targets, {.learning_rate = 0.3f});
+    EXPECT_TRUE(result.ok() && together.step(x, targets, {.learning_rate = 0.3f}).ok());
+    (step == 0 ? first : last) = result.loss;
+  }
+  EXPECT_EQ(hash_bits(one_by_one.parameters()), hash_bits(together.parameters()));
+  EXPECT_LT(last, 0.5f * first);
+}
+
+TEST(ClassMarginal, logarithms_of_sure_outputs_are_not_positive) {
+  ClassMarginal<2> marginal{};
+  Tensor<float, 1, 2> target;
+  for (int i = 0; i < 7; ++i) EXPECT_EQ(marginal.add(Tensor<float, 1, 2>{{40, -40}}), Status::kOk);
+  EXPECT_EQ(marginal.logarithms(target), Status::kOk);
+  EXPECT_TRUE(target(0, 0) <= 0 && target(0, 1) < 0);
 }
 
 TEST(ClassMarginal, refuses_infinity_and_an_empty_batch) {

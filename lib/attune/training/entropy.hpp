@@ -1,4 +1,4 @@
-// Losses that need no labels: the entropy of a model's output, and InfoMax.
+// Losses that need no labels, or a few: the entropy of a model's output, and InfoMax, beside cross-entropy.
 //
 //   ln p = log-softmax(x),   L_i = Σ_c p_ic·(t_c − ln p_ic),   dx_ic = p_ic·(t_c − ln p_ic − L_i)
 //
@@ -19,9 +19,13 @@
 //   for (x : batch) trainer.predict(x, logits), marginal.add(logits);
 //   marginal.logarithms(target);
 //   for (x : batch) trainer.accumulate(x, target);
+//
+// SemiSupervised adds labels q of some examples (Grandvalet and Bengio, "Semi-supervised Learning by Entropy
+// Minimization", 2004): their loss is L_i = −Σ_c q_ic·ln p_ic, dx_ic = p_ic·Σ_k q_ik − q_ic.
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 
 #include <attune/core/status.hpp>
 #include <attune/core/tensor.hpp>
@@ -42,20 +46,8 @@ struct Entropy {
   static auto forward(const Output& y_matrix, const Target& target_matrix, Gradient&& dy_matrix,
                       kernels::Real<typename std::remove_cvref_t<Gradient>::Scalar> weight = 1) ->
       typename std::remove_cvref_t<Gradient>::Scalar {
-    using Scalar = typename std::remove_cvref_t<Gradient>::Scalar;
-    const auto y = dense_view(y_matrix);
-    const auto target = dense_view(target_matrix);
-    const auto dy = dense_view(dy_matrix);
-    static_assert(detail::Holds<(y.rows == target.rows && y.cols == target.cols && y.rows == dy.rows &&
-                                 y.cols == dy.cols)>,
-                  "attune::Entropy: logits, target and gradient must have one shape, [rows, classes]");
-    const Scalar factor(weight / y.rows);
-    Scalar total(0);
-    for (int i = 0; i < y.rows; ++i) {
-      total = kernels::add(
-          total, of_row<y.cols>(y.data + i * y.cols, target.data + i * y.cols, dy.data + i * y.cols, factor));
-    }
-    return kernels::multiply(total, factor);
+    return mean_of_rows(y_matrix, target_matrix, dy_matrix, weight,
+                        [](auto... row) { return of_row(row...); });
   }
 
   /// For trainers: the normalizer of a sequence's mean is 1.
@@ -65,8 +57,31 @@ struct Entropy {
   }
 
  private:
+  friend struct SemiSupervised;
+
+  // of_row(classes, x, target, dx, factor) returns the loss of a row, and writes dx = factor · dL/dx.
+  template <class OfRow>
+  static auto mean_of_rows(const auto& y_matrix, const auto& target_matrix, auto& dy_matrix, auto weight,
+                           const OfRow& of_row) {
+    const auto y = dense_view(y_matrix);
+    const auto target = dense_view(target_matrix);
+    const auto dy = dense_view(dy_matrix);
+    using Scalar = typename decltype(dy)::Scalar;
+    static_assert(detail::Holds<(y.rows == target.rows && y.cols == target.cols && y.rows == dy.rows &&
+                                 y.cols == dy.cols)>,
+                  "attune::Entropy: logits, target and gradient must have one shape, [rows, classes]");
+    constexpr std::integral_constant<int, y.cols> kClasses;
+    const Scalar factor(weight / y.rows);
+    Scalar total(0);
+    for (int i = 0; i < y.rows; ++i) {
+      total = kernels::add(total, of_row(kClasses, y.data + i * y.cols, target.data + i * y.cols,
+                                         dy.data + i * y.cols, factor));
+    }
+    return kernels::multiply(total, factor);
+  }
   template <int kClasses, class Scalar>
-  [[gnu::noinline]] static Scalar of_row(const Scalar* x, const Scalar* target, Scalar* dx, Scalar factor) {
+  [[gnu::noinline]] static Scalar of_row(std::integral_constant<int, kClasses>, const Scalar* x,
+                                         const Scalar* target, Scalar* dx, Scalar factor) {
     kernels::log_softmax_row<kClasses>(x, dx);
     const Scalar loss = kernels::sum<Scalar, kClasses>([&]<class P>(int c) ATTUNE_INLINE_LAMBDA {
       const P log_p = kernels::load<P>(dx + c);
@@ -80,6 +95,52 @@ struct Entropy {
       kernels::store(dx + c, kernels::multiply(part, kernels::subtract(slope, kernels::broadcast<P>(loss))));
     });
     return loss;
+  }
+};
+
+/// Cross-entropy of labeled examples, Entropy of the others, the mean over rows. A row of targets with a
+/// positive entry is a label: a probability of each class. Any other row is Entropy's target: 0, or ln m of
+/// the unlabeled examples. Targets have the logits' shape.
+struct SemiSupervised {
+  static constexpr bool kMeanOverBatch = true;
+  static constexpr bool kCountsSequences = true;
+
+  /// Returns the loss of y[rows, classes], times `weight`. Writes dy = weight · dL/dy. `dy` may be `y`.
+  template <class Output, class Target, class Gradient>
+    requires std::floating_point<typename std::remove_cvref_t<Gradient>::Scalar>
+  static auto forward(const Output& y, const Target& target, Gradient&& dy,
+                      typename std::remove_cvref_t<Gradient>::Scalar weight = 1) ->
+      typename std::remove_cvref_t<Gradient>::Scalar {
+    return Entropy::mean_of_rows(
+        y, target, dy, weight, [](auto classes, const auto* x, const auto* t, auto... to) {
+          const bool labeled = std::any_of(t, t + classes, [](auto value) { return value > 0; });
+          return labeled ? of_labeled_row(classes, x, t, to...) : Entropy::of_row(classes, x, t, to...);
+        });
+  }
+
+  /// For trainers: the normalizer of a sequence's mean is 1.
+  template <class Output, class Target, class Gradient>
+    requires std::floating_point<typename Gradient::Scalar>
+  static LossSum<typename Gradient::Scalar> sum(const Output& y, const Target& target, const Gradient& dy) {
+    return {forward(y, target, dy)};
+  }
+
+ private:
+  template <int kClasses, class Scalar>
+  [[gnu::noinline]] static Scalar of_labeled_row(std::integral_constant<int, kClasses>, const Scalar* x,
+                                                 const Scalar* label, Scalar* dx, Scalar factor) {
+    kernels::log_softmax_row<kClasses>(x, dx);
+    const Scalar share = kernels::sum_of<kClasses>(label);
+    const Scalar loss = kernels::sum<Scalar, kClasses>([&]<class P>(int c) ATTUNE_INLINE_LAMBDA {
+      return kernels::multiply(kernels::load<P>(label + c), kernels::load<P>(dx + c));
+    });
+    kernels::for_each_packet<Scalar>(kClasses, [&]<class P>(int c) ATTUNE_INLINE_LAMBDA {
+      const P p = kernels::exponential(kernels::load<P>(dx + c));
+      const P slope =
+          kernels::subtract(kernels::multiply(p, kernels::broadcast<P>(share)), kernels::load<P>(label + c));
+      kernels::store(dx + c, kernels::multiply(slope, kernels::broadcast<P>(factor)));
+    });
+    return -loss;
   }
 };
 
@@ -104,12 +165,13 @@ class ClassMarginal {
   }
   /// The number of outputs.
   [[nodiscard]] int count() const { return count_; }
-  /// Writes ln m, the target of Entropy for InfoMax; at least ln 10⁻³⁰. Returns kNoTargets without an output.
+  /// Writes ln m, the target of Entropy for InfoMax; from ln 10⁻³⁰ to 0. Returns kNoTargets without an
+  /// output.
   Status logarithms(View<Logits> to) const {
     if (count_ == 0) return Status::kNoTargets;
     for (int c = 0; c < num_classes; ++c) {
       const Scalar mean = sums_(0, c) / static_cast<Scalar>(count_);
-      to(0, c) = kernels::logarithm((std::max)(mean, Scalar(1e-30)));
+      to(0, c) = kernels::logarithm(std::clamp(mean, Scalar(1e-30), Scalar(1)));
     }
     return Status::kOk;
   }
