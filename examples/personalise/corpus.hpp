@@ -26,6 +26,14 @@ struct Corpus {
   };
   std::vector<Entry> entries;
 
+  /// As if `speaker` had never been recorded.
+  [[nodiscard]] Corpus without(int speaker) const {
+    Corpus rest;
+    for (const Entry& entry : entries) {
+      if (entry.recording.speaker != speaker) rest.entries.push_back(entry);
+    }
+    return rest;
+  }
   /// What the base is trained with where `speaker` is new, and digits from `classes` on come later.
   [[nodiscard]] std::vector<const Recording*> for_base(int speaker, int classes = kDigits) const {
     std::vector<const Recording*> chosen;

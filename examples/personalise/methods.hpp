@@ -125,8 +125,8 @@ constexpr bool steps_by_take(Method method) {
 /// Of rates a factor of about 2 apart the best for new speakers' recordings (examples/README.md).
 constexpr float learning_rate(Method method) {
   if (method == Method::kLoraSgdBf16) return 0.1f;
-  if (method == Method::kBiasesUnlabeled) return 1e-3f;
-  if (method == Method::kLoraUnlabeled) return 8e-3f;
+  if (method == Method::kBiasesUnlabeled) return 2e-3f;
+  if (method == Method::kLoraUnlabeled) return 4e-3f;
   if (Method::kBiases <= method && method <= Method::kGuarded) return 2e-2f;
   switch (method) {
     case Method::kLoraAll:
@@ -212,7 +212,7 @@ using LossOf =
     attune::CrossEntropy<attune::CrossEntropyOptions{.noise_exponent = doubts(method) ? 0.7 : 0.0}>;
 /// How many recordings of other speakers a step rehearses.
 constexpr int rehearsed(Method method) { return method == Method::kRehearsed ? kDigits : 0; }
-/// How many takes a step replays from a memory in flash.
-constexpr int replayed(Method method) { return method == Method::kLoraReplayed ? 5 : 0; }
+/// How many takes a step may replay from a memory in flash; Recordings says how many it does.
+constexpr int most_replayed(Method method) { return method == Method::kLoraReplayed ? 20 : 0; }
 
 }  // namespace personalise

@@ -189,7 +189,7 @@ int main() {
   const int steps = std::min(port::argument("--steps", Adapting::kSteps), Adapting::kSteps);
   const Recordings recordings{.all = flash_rows<Recording, personalise_recordings>(),
                               .fault = static_cast<Fault>(port::argument("--labels", 0)),
-                              .rate_times = port::argument("--learning-rate-scale", 1)};
+                              .rate_times = static_cast<float>(port::argument("--learning-rate-scale", 1))};
   const auto takes = recordings.of(Use::kTakes);
   const int speaker = takes[0].speaker;
   port::print("personalise on ", port::name(), ": speaker ", speaker, " is new; ", ATTUNE_EXAMPLE_METHOD,

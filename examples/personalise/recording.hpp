@@ -53,7 +53,8 @@ enum class Fault {
 struct Recordings {
   std::span<const Recording> all;
   Fault fault = Fault::kNone;
-  int rate_times = 1;  // how much too large the learning rate is
+  float rate_times = 1;  // how much too large the learning rate is
+  int replayed = 5;      // in each step, from a memory in flash
 
   [[nodiscard]] std::span<const Recording> of(Use use) const {
     std::size_t first = 0;
