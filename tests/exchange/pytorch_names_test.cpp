@@ -22,7 +22,7 @@ TEST(PyTorchNames, of_layers_in_a_sum_are_given_one_by_one) {
   expect_tensors<PyTorchModule<Linears, "a", "b">>("a.*[4,3] b.weight[4,3]");
   expect_tensors<PyTorchModule<Linears>>("0.*[4,3] 1.weight[4,3]");
 }
-TEST(PyTorchNames, of_a_reversible_norm_are_those_of_its_model) {
+TEST(PyTorchNames, of_a_reversible_norm_name_its_model) {
   using Square = Linear<LinearShape{5, 3, 3, false}>;
   using Affine = ReversibleNorm<Square, ReversibleNormOptions{.affine = true}>;
   expect_tensors<PyTorchModule<ReversibleNorm<Square>, "time">>("time.weight[3,3]");
