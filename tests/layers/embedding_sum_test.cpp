@@ -23,8 +23,8 @@ template <class Scalar>
 using Types = Embedding<EmbeddingShape{.seq_len = 4, .vocabulary = 2, .d_model = 2}, Scalar>;
 template <class Scalar>
 using SumOf = EmbeddingSum<Words<Scalar>, Types<Scalar>>;
-using Sum = SumOf<float>;
-using Three = EmbeddingSum<Sum, Words<float>>;
+using Tables = SumOf<float>;
+using Three = EmbeddingSum<Tables, Words<float>>;
 // Words and types, then a small encoder.
 template <class Scalar>
 using Model =
@@ -45,7 +45,7 @@ TEST(EmbeddingSum, adds_a_row_of_each_table) {
   Three::Output y, first_two;
   Three::InferenceScratch scratch;
   EXPECT_EQ(Three::forward(parameters, ids, y, scratch), Status::kOk);
-  EXPECT_EQ(Sum::forward(parameters.first, kIds, first_two, scratch), Status::kOk);
+  EXPECT_EQ(Tables::forward(parameters.first, kIds, first_two, scratch), Status::kOk);
   for (int i = 0; i < 4; ++i) {
     for (int j = 0; j < 2; ++j) {
       EXPECT_EQ(first_two(i, j),
@@ -63,23 +63,23 @@ TEST(EmbeddingSum, has_right_gradients) {
 }
 
 TEST(EmbeddingSum, an_id_outside_its_table_is_refused_and_nothing_written) {
-  static Sum::Parameters parameters{}, gradients{};
-  Sum::Scratch scratch;
-  Sum::Tape tape;
+  static Tables::Parameters parameters{}, gradients{};
+  Tables::Scratch scratch;
+  Tables::Tape tape;
   for (const int place : {0, 3, 4, 7}) {
     for (const int bad : {-1, 7, 1 << 30}) {
       int ids[8] = {1, 2, 3, 4, 1, 0, 1, 0};
       ids[place] = bad;
-      Sum::Output y{{1, 2, 3, 4, 5, 6, 7, 8}};
-      EXPECT_EQ(Sum::forward(parameters, ids, y, scratch), Status::kInvalidToken);
-      EXPECT_TRUE(check::same_bits(y, Sum::Output{{1, 2, 3, 4, 5, 6, 7, 8}}));
-      Sum::backward(parameters, ids, tape, y, NoGradient{}, gradients, scratch);
-      EXPECT_TRUE(check::same_bits(gradients, Sum::Parameters{}));
+      Tables::Output y{{1, 2, 3, 4, 5, 6, 7, 8}};
+      EXPECT_EQ(Tables::forward(parameters, ids, y, scratch), Status::kInvalidToken);
+      EXPECT_TRUE(check::same_bits(y, Tables::Output{{1, 2, 3, 4, 5, 6, 7, 8}}));
+      Tables::backward(parameters, ids, tape, y, NoGradient{}, gradients, scratch);
+      EXPECT_TRUE(check::same_bits(gradients, Tables::Parameters{}));
     }
   }
   const int swapped[2][4] = {{0, 1, 1, 0}, {6, 0, 6, 3}};  // types, then words
-  Sum::Output y;
-  EXPECT_EQ(Sum::forward(parameters, swapped, y, scratch), Status::kInvalidToken);
+  Tables::Output y;
+  EXPECT_EQ(Tables::forward(parameters, swapped, y, scratch), Status::kInvalidToken);
 }
 
 TEST(EmbeddingSum, can_be_constant_next_to_a_trained_head) {
@@ -91,7 +91,7 @@ TEST(EmbeddingSum, can_be_constant_next_to_a_trained_head) {
 }
 
 TEST(EmbeddingSum, reads_no_ids_beyond_a_length) {
-  using Pooled = Sequential<Sum, Pooling<PoolingShape{4, 2}>>;
+  using Pooled = Sequential<Tables, Pooling<PoolingShape{4, 2}>>;
   static Pooled::Parameters parameters;
   static Pooled::InferenceScratch scratch;
   Rng rng(8);
@@ -106,7 +106,7 @@ TEST(EmbeddingSum, reads_no_ids_beyond_a_length) {
 }
 
 TEST(EmbeddingSum, streams) {
-  using Streamed = Sequential<Sum, LearnedPositions<PositionShape{4, 2}>>;
+  using Streamed = Sequential<Tables, LearnedPositions<PositionShape{4, 2}>>;
   static Streamed::Parameters parameters;
   static Streamed::InferenceScratch scratch;
   static KeyValueCache<Streamed, CacheShape{.capacity = 4}> cache;
