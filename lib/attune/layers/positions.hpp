@@ -106,7 +106,8 @@ struct LearnedPositions : detail::AddedPositions<LearnedPositions<shape, ScalarT
 
   /// y[seq_len, d_model] = x + W. `y` may be `x`.
   template <class Set = Parameters, AnyContext Call = Context<>>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, const Call& context = {}) {
+  ATTUNE_INLINE static void forward(const Set& parameters, ConstView<Input> x, View<Output> y,
+                                    const Call& context = {}) {
     Base::add(parameters.weight, x, y, context);
   }
   /// dx[seq_len, d_model] = dy; gradients accumulate. `dx` may be `dy`.
@@ -187,7 +188,8 @@ struct SinusoidalPositions
 
   /// y[seq_len, d_model] = x + E. `y` may be `x`.
   template <AnyContext Call = Context<>>
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, const Call& context = {}) {
+  ATTUNE_INLINE static void forward(const Parameters&, ConstView<Input> x, View<Output> y,
+                                    const Call& context = {}) {
     Base::add(kVectors, x, y, context);
   }
   /// dx[seq_len, d_model] = dy. `dx` may be `dy`.
