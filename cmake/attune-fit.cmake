@@ -8,6 +8,8 @@
 #
 # MODEL is a type of HEADER, in float. Weights in flash are drawn. LOSS is attune::CrossEntropy<>, CORE cortex-m4. ALL prints every way,
 # and ATTEMPTS are built until one is within all limits, 3.
+# Results are kept, by the content of HEADER's folder and of attune. After an edit of a header elsewhere, delete attune_fit/target in the
+# build folder.
 
 set(ATTUNE_FIT_PYTHONPATH ${CMAKE_CURRENT_LIST_DIR}/../lib/attune_torch CACHE INTERNAL "")
 
