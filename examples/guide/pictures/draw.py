@@ -220,7 +220,7 @@ def first_program():
 
 def adapting():
     head, *rows = table("examples/README.md", "--method")
-    kinds = (("accuracy", head.index("new speaker: before, after"), "accuracy, %"), ("ram", head.index("RAM"), "RAM, KB"),
+    kinds = (("accuracy", head.index("new speaker"), "accuracy, %"), ("ram", head.index("RAM, bytes"), "RAM, KB"),
              ("seconds", len(head) - 1, "a step, seconds"))
     picture = Picture("Accuracy, RAM and time of each way to adapt a model", 84 + 28 * len(rows))
     picture.text(24, 30, "Adapting to a new voice: accuracy, RAM and time of each plan", "title")
@@ -228,7 +228,7 @@ def adapting():
     for column, (kind, cell, title) in enumerate(kinds):
         x = left + column * (width + gap)
         picture.text(x, 58, title)
-        values = [None if row[cell] == "–" else number(row[cell].split("→")[-1]) for row in rows]
+        values = [None if row[cell] == "–" else number(row[cell]) for row in rows]
         most = 100 if kind == "accuracy" else max(value for value in values if value is not None)
         for line, value in enumerate(values):
             y = 70 + 28 * line
