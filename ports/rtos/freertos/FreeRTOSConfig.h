@@ -23,6 +23,7 @@
 #define INCLUDE_uxTaskGetStackHighWaterMark 1
 #define INCLUDE_xTaskGetHandle 1
 #define INCLUDE_vTaskSuspend 1
+#define INCLUDE_vTaskDelay 1
 #define INCLUDE_xTaskDelayUntil 1
 
 /* Interrupts that call the kernel have priorities of 5 and more, of 8 (3 bits). */
