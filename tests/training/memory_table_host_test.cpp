@@ -109,9 +109,9 @@ void expect_solved(const std::string& name, const std::string& learning_rate) {
   const auto cells = []<class Plan>(std::type_identity<Plan>) {
     return cell<Layer, Optimizer, Plan>() + cell<Layer, Masters, Plan>();
   };
-  const std::string expected =
-      "| " + name + " | " + learning_rate + " |" + cells(std::type_identity<attune::BySequence>{}) +
-      cells(std::type_identity<attune::UpdateInBackward>{});
+  const std::string expected = "| " + name + " | " + learning_rate + " |" +
+                               cells(std::type_identity<attune::BySequence>{}) +
+                               cells(std::type_identity<attune::UpdateInBackward>{});
   EXPECT_NE(page_about_memory().find(expected + "\n"), std::string::npos) << "memory.md should have\n"
                                                                           << expected;
 }

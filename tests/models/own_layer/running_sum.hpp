@@ -14,17 +14,19 @@ struct RunningSum {
   struct Scratch {};
   struct InferenceScratch {};
 
-  static void forward(const Parameters&, attune::ConstView<Input> x, attune::View<Output> y, InferenceScratch&) {
+  static void forward(const Parameters&, attune::ConstView<Input> x, attune::View<Output> y,
+                      InferenceScratch&) {
     for (int i = 0; i < kRows; ++i) {
       for (int j = 0; j < kCols; ++j) y(i, j) = i == 0 ? x(i, j) : y(i - 1, j) + x(i, j);
     }
   }
-  static void forward(const Parameters& p, attune::ConstView<Input> x, attune::View<Output> y, Tape&, Scratch&) {
+  static void forward(const Parameters& p, attune::ConstView<Input> x, attune::View<Output> y, Tape&,
+                      Scratch&) {
     InferenceScratch none;
     forward(p, x, y, none);
   }
-  static void backward(const Parameters&, attune::ConstView<Input>, Tape&, attune::ConstView<Output> dy, auto&& dx,
-                       Parameters&, Scratch&) {
+  static void backward(const Parameters&, attune::ConstView<Input>, Tape&, attune::ConstView<Output> dy,
+                       auto&& dx, Parameters&, Scratch&) {
     if constexpr (attune::kWanted<decltype(dx)>) {
       for (int i = kRows - 1; i >= 0; --i) {
         for (int j = 0; j < kCols; ++j) dx(i, j) = i == kRows - 1 ? dy(i, j) : dx(i + 1, j) + dy(i, j);
@@ -38,7 +40,8 @@ struct RunningSum {
       float sum[kCols];
     };
     struct Scratch {};
-    static void step(std::uint64_t position, const auto& /*parameters*/, attune::ConstView<attune::Tensor<float, tokens, kCols>> x,
+    static void step(std::uint64_t position, const auto& /*parameters*/,
+                     attune::ConstView<attune::Tensor<float, tokens, kCols>> x,
                      attune::View<attune::Tensor<float, tokens, kCols>> y, auto& memory, Scratch&) {
       for (int i = 0; i < tokens; ++i) {
         for (int j = 0; j < kCols; ++j) {
