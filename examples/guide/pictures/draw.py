@@ -12,7 +12,8 @@ usage: examples/guide/pictures/draw [--measure] [--check]
   --program FILE     the picture of a model's memory, from what host::program_text<Trainer>() prints
 
 Figures come from figures.txt and from tables of the project: tests/bench/README.md (speed, growth), examples/README.md
-(adapting), examples/guide/memory.md (first-program), lib/attune/README.md (rooms).
+(adapting), examples/guide/memory.md (first-program), lib/attune/README.md (rooms), and from a search on
+examples/guide/fit.md (fit).
 """
 import re
 import subprocess
@@ -244,6 +245,45 @@ def adapting():
     return picture.end()
 
 
+def search():
+    """The search with takes of users, as its page shows it: (limit of RAM in KB, [(accuracy, deviation, RAM or None, training)], chosen, board)"""
+    page = (ROOT / "examples/guide/fit.md").read_text()
+    limit, block = re.search(r"--ram (\d+)K --data.*?```\n+```\n(.*?)```", page, flags=re.S).groups()
+    lines = re.sub(r"\n {4,}(?=[a-z0-9])(?![\d.]+ ±)", " ", block)  # a line that was too long for the page
+    rows = [(float(accuracy), float(deviation), None if ram == "–" else number(ram), training)
+            for accuracy, deviation, ram, training in re.findall(r"^ *([\d.]+) ± ([\d.]+) % .*? % +([\d,]+|–)  (\S.*)$", lines, flags=re.M)]
+    chosen = re.search(r"^chosen: (.*)$", lines, flags=re.M)[1]
+    board = re.search(r"on (.*?), \d+ MHz: about ([\d.]+ m?s) a step", lines)
+    return int(limit), rows, chosen, f"{board[1]}, {board[2]} a step"
+
+
+def fit():
+    limit, rows, chosen, board = search()
+    picture = Picture("Ways to train a model on a new user, with their accuracy and RAM, and the one that was chosen", 112 + 46 * len(rows))
+    picture.text(24, 30, f"fit: a vision transformer learns a new handwriting, within {limit} KB", "title")
+    left, width, of_ram, ram_width = 24, 240, 380, 200
+    picture.text(left, 56, "accuracy on the new user, %")
+    picture.text(of_ram, 56, "RAM of training, bytes")
+    most = max([limit * 1024, *(ram for _, _, ram, _ in rows if ram)])
+    for row, (accuracy, deviation, ram, training) in enumerate(rows):
+        y = 84 + 46 * row
+        name, _, options = training.partition("; learning rate ")
+        best = name == chosen
+        kind = "c3" if best else "c0"
+        picture.text(left, y, name + (f": chosen, {board}" if best else ""), "ink")
+        picture.rect(left, y + 7, width * accuracy / 100, 14, kind)
+        low, high = (left + width * (accuracy + sign * deviation) / 100 for sign in (-1, 1))
+        picture.path([(low, y + 14), (min(high, left + width), y + 14)], "grid")
+        picture.text(left + width + 6, y + 19, f"{accuracy:.1f} ± {deviation:.1f}")
+        if ram:
+            picture.rect(of_ram, y + 7, ram_width * ram / most, 14, kind)
+            picture.text(of_ram + ram_width * ram / most + 6, y + 19, f"{ram:,.0f}")
+    end = 84 + 46 * len(rows) - 18
+    picture.path([(of_ram + ram_width * limit * 1024 / most, 64), (of_ram + ram_width * limit * 1024 / most, end)], "line")
+    picture.text(of_ram + ram_width * limit * 1024 / most, end + 16, f"{limit} KB, with the stack", "middle")
+    return picture.end()
+
+
 def speed():
     head, *rows = table("tests/bench/README.md", "one core")
     cells = (head.index("step, 32 sequences"), head.index("forward, 32 sequences"))
@@ -370,7 +410,7 @@ def steps():
     return program_of("\n".join(figures()["program"]))
 
 
-PICTURES = {"steps": steps, "learning": learning, "ram": ram, "first-program": first_program, "adapting": adapting, "speed": speed,
+PICTURES = {"steps": steps, "learning": learning, "ram": ram, "first-program": first_program, "adapting": adapting, "fit": fit, "speed": speed,
             "growth": growing, "layer": layer, "rooms": rooms, "pytorch": pytorch, "power-cut": power_cut}
 
 
