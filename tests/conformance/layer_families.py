@@ -198,6 +198,43 @@ def group_norm(source):
                       [source.get("grad.input", *x.shape), *(source.get("grad." + name, cols) for name, _ in parameters)], terms=rows * cols)
 
 
+def linears(source, parts):
+    """(parameters, gradients) of Linears, by their paths in the file and in the library: weights as the library has them, and biases."""
+    names = [(f"{part}.{leaf}", f"{path}.{leaf}") for part, path in parts.items() for leaf in ("weight", "bias")]
+
+    def own(name):
+        tensor = source.get(name)
+        return tensor.transpose() if len(tensor.shape) > 1 else tensor
+
+    return [(ours, own(name)) for name, ours in names], [own("grad." + name) for name, _ in names]
+
+
+def reversible_norm(source):
+    """Around a Linear over tokens."""
+    x, scalar = source.get("input"), source.scalar("input")
+    (rows, cols), forecast = x.shape, source.get("linear.weight").shape[0]
+    affine = [name for name in ("weight", "bias") if name in source]
+    inside = (f"attune::Sequential<attune::Transpose<{rows}, {cols}, {scalar}>, attune::Linear<attune::LinearShape"
+              f"{braces(rows=cols, d_in=rows, d_out=forecast)}, {scalar}>, attune::Transpose<{cols}, {forecast}, {scalar}>>")
+    layer = f"attune::ReversibleNorm<{inside}, attune::ReversibleNormOptions" + braces(
+        epsilon=float(source.option("eps")), affine=boolean(affine)) + ">"
+    parameters, gradients = linears(source, {"linear": "model.1"})
+    return layer_case(source, layer, x, source.get("out", forecast, cols), [*(("norm." + name, source.get(name, cols)) for name in affine), *parameters],
+                      [source.get("grad.input", *x.shape), *(source.get("grad." + name, cols) for name in affine), *gradients],
+                      terms=rows * cols * forecast)
+
+
+def sum_of_layers(source):
+    x, scalar = source.get("input"), source.scalar("input")
+    (rows, cols), width = x.shape, source.get("first.weight").shape[0]
+    linear = f"attune::Linear<attune::LinearShape{braces(rows=rows, d_in=cols, d_out=width)}, {scalar}>"
+    gelu = f"attune::ActivationLayer<attune::Activation::{ACTIVATIONS['gelu_erf']}, {rows}, {width}, {scalar}>"
+    layer = f"attune::Sum<{linear}, attune::Sequential<{linear}, {gelu}>>"
+    parameters, gradients = linears(source, {"first": "0", "second": "1.0"})
+    return layer_case(source, layer, x, source.get("out", rows, width), parameters, [source.get("grad.input", *x.shape), *gradients],
+                      terms=max(rows, 2 * cols, 2 * width))
+
+
 def sequence_pooling(source):
     x = source.get("input")
     rows, cols = x.shape
@@ -390,6 +427,8 @@ FAMILIES = {
     "prelu": prelu,
     "sequence_pooling": sequence_pooling,
     "group_norm": group_norm,
+    "reversible_norm": reversible_norm,
+    "sum": sum_of_layers,
     "glu": glu,
     "embedding_sum": embedding_sum,
     "conv1d": conv1d,

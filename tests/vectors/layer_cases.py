@@ -80,6 +80,41 @@ def group_norm(cases, name, shape, groups, eps=1e-5, affine=True):
           lambda x, weight=None, bias=None: F.group_norm(x.transpose(0, 1)[None], groups, weight, bias, eps)[0].transpose(0, 1), draw)
 
 
+def reversible_norm(cases, name, shape, forecast, eps=1e-5, affine=True):
+    """RevIN around a Linear over tokens: features without their mean and deviation, which the forecast gets back."""
+    draw = cases.draw(name)
+    if cases.random_shapes:
+        shape, forecast = [draw.integer(2, 9), draw.integer(1, 20)], draw.integer(1, 9)
+    weights = {"weight": 1 + draw.normal(shape[1], scale=0.3), "bias": draw.normal(shape[1])} if affine else {}
+    weights |= {"linear.weight": draw.normal(forecast, shape[0], scale=0.5), "linear.bias": draw.normal(forecast)}
+
+    def forward(x, weight=None, bias=None, **linear):
+        mean = x.mean(0, keepdim=True)
+        deviation = torch.sqrt(x.var(0, keepdim=True, unbiased=False) + eps)
+        normalized = (x - mean) / deviation
+        normalized = normalized if weight is None else normalized * weight + bias
+        out = F.linear(normalized.transpose(0, 1), linear["linear.weight"], linear["linear.bias"]).transpose(0, 1)
+        out = out if weight is None else (out - bias) / (weight + eps * eps)
+        return out * deviation + mean
+
+    write(cases, name, "reversible_norm", dict(eps=eps, affine=int(affine)), draw.normal(*shape) + 3 * draw.normal(1, shape[1]), weights, forward, draw)
+
+
+def sum_of_layers(cases, name, shape, width):
+    """A Linear beside a Linear with a GELU, added up."""
+    draw = cases.draw(name)
+    if cases.random_shapes:
+        shape, width = random_shape(draw, len(shape)), draw.integer(1, 20)
+    weights = {f"{part}.{leaf_}": draw.normal(*((width, shape[1]) if leaf_ == "weight" else (width,)), scale=0.5)
+               for part in ("first", "second") for leaf_ in ("weight", "bias")}
+
+    def forward(x, **weights):
+        first, second = (F.linear(x, weights[f"{part}.weight"], weights[f"{part}.bias"]) for part in ("first", "second"))
+        return first + F.gelu(second)
+
+    write(cases, name, "sum", {}, draw.normal(*shape), weights, forward, draw)
+
+
 def deviation_norm(cases, name, shape, eps):
     """The Annotated Transformer's norm of tokens, by the unbiased standard deviation."""
     draw = cases.draw(name)
@@ -165,6 +200,9 @@ def layer_cases(cases):
     glu(cases, "glu_silu_first", "silu", "first")
     group_norm(cases, "group_norm", (7, 12), 3)
     group_norm(cases, "group_norm_noaffine", (5, 19), 1, eps=1e-2, affine=False)
+    reversible_norm(cases, "reversible_norm", (7, 5), 3, eps=1e-2)
+    reversible_norm(cases, "reversible_norm_noaffine", (6, 4), 6, affine=False)
+    sum_of_layers(cases, "sum", (5, 7), 9)
     deviation_norm(cases, "deviation_norm", (6, 16), 1e-6)
     deviation_norm(cases, "deviation_norm_eps", (3, 7), 0.25)
     sequence_pooling(cases, "sequence_pooling", 7, 10)
