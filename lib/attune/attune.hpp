@@ -84,6 +84,7 @@
 #include <attune/models/frozen.hpp>
 #include <attune/models/grow_head.hpp>
 #include <attune/models/linear_probe.hpp>
+#include <attune/models/mask_from_ids.hpp>
 #include <attune/models/quantized_tape.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>

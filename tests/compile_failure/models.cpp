@@ -278,6 +278,35 @@ attune::Residual<attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabul
 
 attune::Residual<attune::Linear<attune::LinearShape{8, 8, 16}>> layer;
 
+// case: mask_from_ids_of_a_matrix
+// error: attune::MaskFromIds: the model takes no token ids; give padding with each call, as in a SequenceLength
+// errors: 2  it uses no mask, too
+#include <attune/layers/linear.hpp>
+#include <attune/models/mask_from_ids.hpp>
+
+attune::MaskFromIds<attune::Linear<attune::LinearShape{8, 8, 16}>> layer;
+
+// case: mask_from_ids_without_a_layer_that_takes_one
+// error: attune::MaskFromIds: no layer of the model uses a mask; put attention or pooling into it
+#include <attune/layers/embedding.hpp>
+#include <attune/models/mask_from_ids.hpp>
+
+attune::MaskFromIds<attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 9, .d_model = 8}>>
+    layer;
+
+// case: mask_from_ids_of_a_second_table
+// error: attune::MaskFromIds: table must be less than the number of ids for each token
+#include <attune/layers/embedding.hpp>
+#include <attune/layers/pooling.hpp>
+#include <attune/models/mask_from_ids.hpp>
+#include <attune/models/sequential.hpp>
+
+attune::MaskFromIds<
+    attune::Sequential<attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 9, .d_model = 8}>,
+                       attune::Pooling<attune::PoolingShape{4, 8}>>,
+    attune::MaskFromIdsOptions{.table = 1}>
+    layer;
+
 // case: reversible_norm_of_ids
 // error: attune::ReversibleNorm: the model takes token ids, which have no mean; give it a model of matrices
 #include <attune/layers/embedding.hpp>

@@ -3,7 +3,7 @@
 #include "check.hpp"
 
 TEST(Status, every_one_has_a_message_of_its_own) {
-  constexpr int kLast = static_cast<int>(attune::Status::kChangedDuringSave);
+  constexpr int kLast = static_cast<int>(attune::Status::kPaddingToken);
   for (int a = 0; a <= kLast; ++a) {
     const char* text = attune::message(static_cast<attune::Status>(a));
     EXPECT_GT(std::strlen(text), 1u);

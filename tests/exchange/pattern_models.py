@@ -77,6 +77,45 @@ class Words(nn.Module):
         return self.head(self.step(self, ids))
 
 
+class Padded(nn.Module):
+    """Ids; `hide(self, ids, scores)` is between scores and softmax of `layers` blocks. `take` makes the output's rows of the last one's."""
+
+    def __init__(self, hide, take=lambda own, ids, x: x[:, 0], layers=2, before=None, seen=()):
+        super().__init__()
+        self.table, self.head, self.hide, self.take, self.before, self.seen = nn.Embedding(15, WIDTH), nn.Linear(WIDTH, 4), hide, take, before, seen
+        self.mixes, self.norms = nn.ModuleList(Attention() for _ in range(layers)), nn.ModuleList(nn.LayerNorm(WIDTH) for _ in range(layers))
+
+    def forward(self, ids):
+        x = self.table(ids) if self.before is None else self.before(self.table(ids).mT).mT
+        for index, (mix, norm) in enumerate(zip(self.mixes, self.norms)):
+            mix.change = None if index in self.seen else lambda own, x, scores: self.hide(self, ids, scores)
+            x = norm(x + mix(x))
+        return self.head(self.take(self, ids, x))
+
+
+def hide_keys(hidden, padding=0, also=None):
+    """masked_fill of the keys that are padding, and of others."""
+    def hide(own, ids, scores):
+        mask = (ids == padding)[:, None, None, :]
+        return scores.masked_fill(mask if also is None else mask | also, hidden)
+    return hide
+
+
+class Translation(nn.Module):
+    """nn.Transformer with the padding of source and target, which are two inputs of ids."""
+
+    def __init__(self, target=True):
+        super().__init__()
+        self.source, self.target, self.head, self.hides = nn.Embedding(15, WIDTH), nn.Embedding(15, WIDTH), nn.Linear(WIDTH, 4), target
+        self.core = nn.Transformer(WIDTH, HEADS, 1, 1, 20, batch_first=True)
+
+    def forward(self, source, target):
+        mask = torch.full((TOKENS, TOKENS), -math.inf).triu(1)
+        pad = source == 0
+        return self.head(self.core(self.source(source), self.target(target), tgt_mask=mask, src_key_padding_mask=pad, memory_key_padding_mask=pad,
+                                   tgt_key_padding_mask=target == 2 if self.hides else None))
+
+
 class Forecast(nn.Module):
     """Time steps ahead of features that are normalized over time, as RevIN has it."""
 
@@ -239,6 +278,7 @@ def exported():
     sine = torch.arange(TOKENS)[:, None] * 10000.0 ** (-torch.arange(0, WIDTH, 2) / WIDTH)
     norm = nn.BatchNorm1d(WIDTH)
     norm.running_mean.normal_(), norm.running_var.uniform_(0.5, 2)
+    pad = lambda ids: (ids == 0)[:, None, :].expand(-1, TOKENS, -1).repeat_interleave(HEADS, 0)  # noqa: E731
     tied = Words(lambda own, ids: own.mix(own.table(ids)), mix=nn.Linear(WIDTH, WIDTH))
     tied.head = nn.Linear(WIDTH, 15, bias=False)
     tied.head.weight = tied.table.weight
@@ -347,6 +387,16 @@ def exported():
         "an input that is normalized by numbers": (nn.Sequential(Function(lambda x: (x - 0.4) / 0.2), nn.Linear(WIDTH, 4)), rows()),
         "a table times a number": (Words(lambda own, ids: own.table(ids) * WIDTH ** 0.5), words()),
         "a table whose row 0 is padding": (Words(lambda own, ids: own.padded(ids), padded=nn.Embedding(15, WIDTH, padding_idx=0)), words(1)),
+        "a padding mask": (Words(lambda own, ids: own.layer(own.table(ids), src_key_padding_mask=ids == 0), layer=encoder()), words()),
+        "a padding mask for each head": (Words(lambda own, ids: own.layer(own.table(ids), src_mask=pad(ids)), layer=encoder()), words()),
+        "a causal padding mask": (Words(lambda own, ids: own.layer(own.table(ids), src_mask=torch.full((TOKENS, TOKENS), -math.inf).triu(1), src_key_padding_mask=ids == 0),
+                                        layer=encoder()), words(1)),
+        "a padding mask of -1e9 and the first token": (Padded(hide_keys(-1e9)), words()),
+        "a padding mask of another id, and a mean of all tokens": (Padded(hide_keys(-math.inf, 3), lambda own, ids, x: x.mean(1)), words()),
+        "a padding mask that is added": (Padded(lambda own, ids, s: s + (1.0 - (ids > 0).float())[:, None, None, :] * -10000.0), words()),
+        "a padding mask in place, for each query": (Padded(lambda own, ids, s: s.masked_fill_((ids != 0).unsqueeze(1).repeat(1, TOKENS, 1).unsqueeze(1) == 0, -1e9)), words()),
+        "a padding mask by a product": (Padded(lambda own, ids, s: s * (ids != 0)[:, None, None].float() - 1e9 * (ids == 0)[:, None, None].float()), words()),
+        "a padding mask of a causal model": (Padded(hide_keys(-1e9, 0, torch.ones(TOKENS, TOKENS).triu(1).bool()), lambda own, ids, x: x), words(1)),
         "a tied head": (tied, words()),
         "a tied head with a bias": (biased, words()),
         "rotary positions by complex numbers": (Block(Turned(turn=by_complex(angles))), rows()),
@@ -442,14 +492,15 @@ def refused():
     """name -> (module, sample, texts of the message)"""
     torch.manual_seed(12)
     scores = lambda change, **parts: (with_parts(Block(Attention(change)), **parts), rows())  # noqa: E731
-    pad = lambda ids: (ids == 0)[:, None, :].expand(-1, TOKENS, -1).repeat_interleave(HEADS, 0)  # noqa: E731
-    hidden = nn.TransformerEncoderLayer(WIDTH, HEADS, 20, batch_first=True)
+    queries = lambda own, ids, s: s.masked_fill((ids == 0)[:, None, :, None], -1e9)  # noqa: E731
     return {
         "a mask of -10": (*scores(causal(-10.0)), ["numbers that are added to scores"]),
         "a mask of rows of zeros": (Block(Attention(lambda own, x, s: s.masked_fill((x.abs().sum(-1) == 0)[:, None, None], -1e9))), rows(), ["attention"]),
-        "a padding mask": (Words(lambda own, ids: own.layer(own.table(ids), src_key_padding_mask=ids == 0), layer=hidden), words(1), ["padding mask", "SequenceLength"]),
-        "a padding mask for each head": (Words(lambda own, ids: own.layer(own.table(ids), src_mask=pad(ids)), layer=hidden), words(1), ["mask that forward computes"]),
-        "a padding mask through an index": (Words(lambda own, ids: own.layer(own.table(ids), src_mask=pad(ids[:BATCH])), layer=hidden), words(1), ["mask that forward computes"]),
+        "a padding mask of queries": (Padded(queries), words(1), ["hides all keys from padding", "hides keys alone"]),
+        "a padding mask of queries and keys": (Padded(lambda own, ids, s: queries(own, ids, hide_keys(-1e9)(own, ids, s))), words(1), ["hides all keys from padding"]),
+        "a mask of two ids": (Padded(lambda own, ids, s: s.masked_fill((ids < 2)[:, None, None, :], -1e9)), words(), ["comparing them with one id"]),
+        "a padding mask of one layer alone": (Padded(hide_keys(-1e9), seen=(0,)), words(), ["attention that hides padding beside attention that hides none"]),
+        "a padding mask behind a convolution": (Padded(hide_keys(-1e9), before=nn.Conv1d(WIDTH, WIDTH, 3, padding=1)), words(), ["Conv1d before before attention that hides padding"]),
         "dropout in evaluation": (Step(lambda own, x: F.dropout(x, 0.1)), rows(), ["differs from run to run", "training=self.training"]),
         "half precision": (Block(Attention()).half(), rows().half(), ["module.float()"]),
         "one block twice": (Step(lambda own, x: own.layer(own.layer(x)), layer=encoder()), rows(), ["is a tensor of two layers"]),
@@ -531,6 +582,22 @@ def deceptive():
         "a scale that differs a little by key": (masked(lambda own, x, s: s * (1 + 1e-3 * torch.arange(TOKENS))), rows()),
         "a mask of one head": (masked(lambda own, x, s: torch.cat([s[:, :1].masked_fill(torch.ones(TOKENS, TOKENS).triu(1).bool(), -1e9), s[:, 1:]], 1)), rows()),
         "a softmax of queries": (masked(lambda own, x, s: s.transpose(-1, -2)), rows()),
+        "a mask of the next id": (Padded(lambda own, ids, s: hide_keys(-1e9)(own, ids.roll(1, 1), s)), words(1)),
+        "a mask of the number of ids": (Padded(lambda own, ids, s: s.masked_fill(torch.arange(TOKENS) >= (ids != 0).sum(1)[:, None, None, None], -1e9)), words(1)),
+        "a mask of ids like the first": (Padded(lambda own, ids, s: s.masked_fill((ids == ids[:, :1])[:, None, None, :], -1e9)), words(1)),
+        "a mask of even tokens": (Padded(lambda own, ids, s: s.masked_fill(((ids == 0) & (torch.arange(TOKENS) % 2 == 0))[:, None, None, :], -1e9)), words(1)),
+        "a mask of two neighbors": (Padded(lambda own, ids, s: s.masked_fill(((ids == 0) & (ids.roll(1, 1) == 0))[:, None, None, :], -1e9)), words(1)),
+        "a mask of -3": (Padded(hide_keys(-3.0)), words(1)),
+        "a mask that favors other keys": (Padded(lambda own, ids, s: hide_keys(-1e9)(own, ids, s) + 1e-3 * (ids == 0).roll(1, 1)[:, None, None, :]), words(1)),
+        "a mask of one head's padding": (Padded(lambda own, ids, s: torch.cat([hide_keys(-1e9)(own, ids, s[:, :1]), s[:, 1:]], 1)), words(1)),
+        "a mask of an id that no sample has": (Padded(lambda own, ids, s: s.masked_fill(((ids == 0) | (ids == 14))[:, None, None, :], -1e9)), words(1).clamp(max=9)),
+        "a mask of a product of ids": (Padded(lambda own, ids, s: s.masked_fill((ids * (ids - 14) == 0)[:, None, None, :], -1e9)), words(1).clamp(max=9)),
+        "a mask that is not to be": (Padded(lambda own, ids, s: s.masked_fill((ids != 0)[:, None, None, :], -1e9)), words()),
+        "scores that vanish at padding": (Padded(lambda own, ids, s: s * (ids != 0)[:, None, None, :]), words(1)),
+        "scores times a mask, and hidden": (Padded(lambda own, ids, s: hide_keys(-1e9)(own, ids, s) * (1 + (ids == 0).float().mean(1)[:, None, None, None])), words(1)),
+        "a mask of ids by NumPy": (Padded(lambda own, ids, s: s.masked_fill(torch.from_numpy(ids.numpy() == 0)[:, None, None, :], -1e9)), words(1)),
+        "weights that are hidden behind the softmax": (Words(lambda own, ids: own.mix(own.table(ids)) * (ids != 0)[..., None], mix=Attention()), words(1)),
+        "padding that hides itself in the values": (Padded(hide_keys(-1e9), lambda own, ids, x: (x * (ids != 0)[..., None]).sum(1)), words(1)),
         "ids that choose a factor": (Words(lambda own, ids: own.table(ids) * (ids != 0)[..., None]), words(1)),
         "positions of ids": (Words(lambda own, ids: own.table(ids) + own.places((ids != 0).cumsum(1)), places=nn.Embedding(9, WIDTH)), words(1)),
         "the row of the largest id": (Words(lambda own, ids: own.table(ids)[torch.arange(len(ids)), ids.argmax(1)]), words(1)),

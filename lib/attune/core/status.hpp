@@ -66,6 +66,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     kWrongArithmetic = 50,  // SelfTest: a compiler option or processor mode changes results
     kNulPadding = 51,       // a file's header ends with NUL characters instead of spaces
     kChangedDuringSave = 52,  // a record changed between two slices of its save
+    kPaddingToken = 53,       // padding where a model needs a token: a token would attend to padding alone
 };
 
 /// One line for a log or a display, a literal in flash: the fact, then the remedy after a colon.
@@ -178,6 +179,8 @@ enum class [[nodiscard]] Status : std::uint8_t{
       return "the header is padded with NUL characters: pad it with spaces";
     case Status::kChangedDuringSave:
       return "a record changed during its save: save between two updates";
+    case Status::kPaddingToken:
+      return "padding in place of a token: the ids need a token that the others can attend to";
   }
   return "unknown status";
 }

@@ -24,6 +24,7 @@
 #include <attune/models/encoder_decoder.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/frozen.hpp>
+#include <attune/models/mask_from_ids.hpp>
 #include <attune/models/quantized_tape.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
@@ -503,6 +504,8 @@ template <class Layer, const EncoderLayerNames* table>
 struct PyTorchNames<Residual<Layer>, table> : PyTorchNames<Layer, table> {};
 template <class Layer, const EncoderLayerNames* table>
 struct PyTorchNames<Checkpointed<Layer>, table> : PyTorchNames<Layer, table> {};
+template <class Model, MaskFromIdsOptions options, const EncoderLayerNames* table>
+struct PyTorchNames<MaskFromIds<Model, options>, table> : PyTorchNames<Model, table> {};
 template <class Layer, TapePrecision precision, const EncoderLayerNames* table>
 struct PyTorchNames<detail::PackedLayer<Layer, precision>, table> : PyTorchNames<Layer, table> {};
 

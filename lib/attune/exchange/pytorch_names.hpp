@@ -46,6 +46,8 @@ template <class Model, ReversibleNormOptions options>
 inline constexpr bool kHasTensors<ReversibleNorm<Model, options>> = options.affine || kHasTensors<Model>;
 template <class Layer>
 inline constexpr bool kHasTensors<Checkpointed<Layer>> = kHasTensors<Layer>;
+template <class Model, MaskFromIdsOptions options>
+inline constexpr bool kHasTensors<MaskFromIds<Model, options>> = kHasTensors<Model>;
 template <class Layer, TapePrecision precision>
 inline constexpr bool kHasTensors<PackedLayer<Layer, precision>> = kHasTensors<Layer>;
 template <class... Layers>
@@ -92,6 +94,8 @@ template <class... Layers, const EncoderLayerNames* table>
 struct NamedLayers<Sum<Layers...>, table> : NamedInOrder<table, Layers...> {};
 template <class Layer, const EncoderLayerNames* table>
 struct NamedLayers<Residual<Layer>, table> : NamedLayers<Layer, table> {};
+template <class Model, MaskFromIdsOptions options, const EncoderLayerNames* table>
+struct NamedLayers<MaskFromIds<Model, options>, table> : NamedLayers<Model, table> {};
 /// The factor and the bias, if there are any, then the model's layers.
 template <class Model, ReversibleNormOptions options, const EncoderLayerNames* table>
 struct NamedLayers<ReversibleNorm<Model, options>, table> {

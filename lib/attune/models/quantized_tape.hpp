@@ -13,6 +13,7 @@
 #include <attune/models/checkpointed.hpp>
 #include <attune/models/encoder_decoder.hpp>
 #include <attune/models/frozen.hpp>
+#include <attune/models/mask_from_ids.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/reversible_norm.hpp>
@@ -81,6 +82,10 @@ struct WithQuantizedTape<Sum<Layers...>, precision, input> {
 template <class Model, ReversibleNormOptions options, TapePrecision precision, InputFrom input>
 struct WithQuantizedTape<ReversibleNorm<Model, options>, precision, input> {
   using type = ReversibleNorm<typename WithQuantizedTape<Model, precision>::type, options>;
+};
+template <class Model, MaskFromIdsOptions options, TapePrecision precision, InputFrom input>
+struct WithQuantizedTape<MaskFromIds<Model, options>, precision, input> {
+  using type = MaskFromIds<typename WithQuantizedTape<Model, precision, input>::type, options>;
 };
 template <class Layer, const auto& kConstants, class What, TapePrecision precision, InputFrom input>
 struct WithQuantizedTape<PartlyTrained<Layer, kConstants, What>, precision, input> {

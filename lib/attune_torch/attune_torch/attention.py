@@ -11,8 +11,8 @@ from .evaluate import evaluate, region
 from .formulas import AFFINE, NORMS, close, draw
 from .layers import rotary_frequencies
 from .normal import REFUSED, Constant
+from .padding_masks import HIDDEN, PaddingMasks
 
-HIDDEN = -1e3  # what is added to scores that nobody shall see; exp(HIDDEN) is 0 in floats
 PADDING = "export without it; padding is given at run time, and the folder's README.md shows its SequenceLength"
 CHANGED = "queries, keys or values that are changed by more than a factor, a norm of each head and rotary positions, as by a cosine"
 OTHER_SCORES = "attention whose numbers are not those of scaled dot-product attention, with or without a causal mask and rotary positions"
@@ -69,7 +69,7 @@ class Projection:
         return Projection(self.source, take(self.weight), take(self.bias), self.factor, self.rotary, self.norm)
 
 
-class AttentionMatch:
+class AttentionMatch(PaddingMasks):
     """The part of a Matcher that knows attention."""
 
     def on_contract(self, value):
@@ -82,12 +82,13 @@ class AttentionMatch:
                 return self.sequence_pooling(value, inner, values)
         else:
             soft, inner = None, self.written_softmax(weights, cuts)
-        scores = self.scores(inner)
+        scores, ids = self.scores(inner)
         size, heads = scores.data["right"].shape[2], scores.data["left"].shape[0]
         if soft is not None and (soft.data["index"].shape[1] != size or not torch.equal(soft.data["index"].flatten(), torch.arange(soft.data["index"].numel()))):
             raise Unsupported("a softmax over something else than keys")
         head = self.head_of(value.data["left"], scores, size)
-        scale, mask = self.scale_and_mask(inner, scores, heads, size)
+        padding = None if ids is None else (ids, self.padding_of(inner, scores, ids, heads, size))
+        scale, mask = self.scale_and_mask(inner, scores, heads, size, padding)
         window = self.window(mask)
         query = self.projection(scores.sources[0], scores.data["left"][head], norms=True)
         key = self.projection(scores.sources[1], scores.data["right"][head].transpose(1, 2), norms=True)
@@ -101,8 +102,10 @@ class AttentionMatch:
         width = query.weight.values.shape[1]
         query.factor *= key.factor * scale * width ** 0.5
         key.factor = 1.0
-        return self.new("attention", [query.source, key.source], value, query=query, key=key, values=context, window=window, width=width,
-                        mask=mask[:, head].permute(1, 0, 2))
+        found = self.new("attention", [query.source, key.source], value, query=query, key=key, values=context, window=window, width=width,
+                         mask=mask[:, head].permute(1, 0, 2), padding=padding)
+        found.reads = [] if padding is None else [ids]
+        return found
 
     def sequence_pooling(self, value, inner, values):
         """Tokens whose weights are a softmax of a Linear of them."""
@@ -133,18 +136,22 @@ class AttentionMatch:
         raise Unsupported("a product of two values; attention ends with its output projection, an nn.Linear")
 
     def scores(self, inner):
+        """The product of queries and keys, and the ids that make a mask of padding, or None."""
         cuts, ends = self.cuts(inner, tokens=True, gathers=True)
         if inner.kind == "contract":
-            return inner
+            return inner, None
         found = next((cut for cut in reversed(cuts) if cut.kind == "contract" and cut.layout.shape == inner.layout.shape), None)
         if found is None:
+            found, ids = self.ids_of_mask(ends, inner)
+            if found is not None:
+                return found, ids
             others = [item for item in ends if item.kind != "contract"]
             if any(item.kind == "unknown" for item in ends):
                 raise Unsupported(REFUSED)
             if any(self.from_input(item) or item.kind in ("input", "gather") for item in others):
                 raise Unsupported(f"attention with a mask that forward computes from the input; if it is a padding mask, {PADDING}")
             raise Unsupported("attention whose scores are more than one product, as with relative positions that are computed")
-        return found
+        return found, None
 
     @staticmethod
     def head_of(index, scores, size):
@@ -157,14 +164,15 @@ class AttentionMatch:
             raise Unsupported("attention's weights in another order")
         return head
 
-    def scale_and_mask(self, inner, scores, heads, size):
-        """softmax(scale · scores + mask): the scale, and what is hidden [rows, heads, keys]."""
+    def scale_and_mask(self, inner, scores, heads, size, padding=None):
+        """softmax(scale · scores + mask): the scale, and what is hidden [rows, heads, keys] where no id is padding."""
         if inner is scores:
             return 1.0, torch.zeros(scores.tokens, heads, size, dtype=torch.bool)
         changed = "attention whose scores are changed by more than a factor and a mask"
-        if not self.only(AFFINE, inner, scores):
+        if padding is None and not self.only(AFFINE, inner, scores):
             raise Unsupported(f"{changed}: {OTHER_SCORES}")
-        function = lambda x: evaluate(inner, {scores: x})  # noqa: E731
+        ids = {} if padding is None else {padding[0]: torch.full((1, size, 1), float(padding[1] == 0)).double()}
+        function = lambda x: evaluate(inner, {scores: x, **ids})  # noqa: E731
         shape = (1, scores.tokens, scores.features)
         zero, one = function(torch.zeros(shape).double()), function(torch.ones(shape).double())
         hidden = zero <= HIDDEN
@@ -175,7 +183,7 @@ class AttentionMatch:
         y = function(x)
         if not close(y[~hidden], (scale * x + zero)[~hidden]) or bool((y[hidden] > HIDDEN / 2).any()):
             raise Unsupported(f"{changed}: {OTHER_SCORES}")
-        self.refuse_parameters("relative positions or a temperature: attention's scores", inner, scores)
+        self.refuse_parameters("relative positions or a temperature: attention's scores", inner, scores, *ids)
         rows = torch.where(hidden, torch.full_like(zero, -math.inf), zero).view(scores.tokens, heads, size)
         if bool(((rows - rows.amax(2, keepdim=True)).abs() > 1e-9)[~hidden.view_as(rows)].any()):
             raise Unsupported("a mask with numbers that are added to scores, as ALiBi's or relative positions")
@@ -339,7 +347,8 @@ def attention(value, sources):
     data = value.data
     query, key, values = data["query"].of(sources[0]), data["key"].of(sources[1]), data["values"].of(sources[1])
     query = query[:, :, :data["mask"].shape[1]]
-    scores = (query @ key.transpose(2, 3) / data["width"] ** 0.5).masked_fill(data["mask"], -math.inf)
+    mask = data["mask"]
+    if data.get("padding"):
+        mask = mask | (sources[2] == data["padding"][1]).transpose(1, 2)[:, None]
+    scores = (query @ key.transpose(2, 3) / data["width"] ** 0.5).masked_fill(mask, -math.inf)
     return (scores.softmax(-1) @ values).permute(0, 2, 1, 3).flatten(2)
-
-

@@ -403,14 +403,12 @@ class Capture(TorchDispatchMode):
 
     def run(self, call, hints):
         """The addresses of the one tensor that `call` answers to the inputs."""
-        # Without gradients, torch.nn's encoder layers are one operation; tensors of inference_mode have no versions.
-        asked, torch.is_grad_enabled = torch.is_grad_enabled, lambda: True
-        inference, torch._C._InferenceMode = torch._C._InferenceMode, lambda mode=True: nullcontext()
+        inference, torch._C._InferenceMode = torch._C._InferenceMode, lambda mode=True: nullcontext()  # whose tensors have no versions
         try:
-            with torch.enable_grad(), self.where, self.hinted(hints), self:
+            with torch.enable_grad(), step_by_step(), self.where, self.hinted(hints), self:
                 output = the_output(call(*self.given))
         finally:
-            torch.is_grad_enabled, torch._C._InferenceMode = asked, inference
+            torch._C._InferenceMode = inference
         addresses = self.addresses(output.detach()).clone()
         self.shadows, self.alive = {}, []
         return addresses
@@ -462,6 +460,16 @@ def in_evaluation(module):
 
 
 @contextmanager
+def step_by_step():
+    """Without torch.nn's encoder layers as one operation, which it is without gradients, and whose rows of padding are others."""
+    asked, torch.is_grad_enabled = torch.is_grad_enabled, lambda: True
+    try:
+        yield
+    finally:
+        torch.is_grad_enabled = asked
+
+
+@contextmanager
 def trained(module):
     """With every parameter trained: the passes of frozen ones are other operations."""
     frozen = [item for item in module.parameters() if item.is_floating_point() and not item.requires_grad and not isinstance(module, NodeByNode)]
@@ -497,12 +505,12 @@ def the_output(output):
                       f"  choose one: export a module whose forward returns self.model(x)[{next(iter(found))!r}]")
 
 
-def answer(module, args, kwargs):
-    """What the module answers. Raises Unsupported if forward itself fails."""
+def answer(module, args, kwargs, steps=False):
+    """What the module answers; `steps`: step by step. Raises Unsupported if forward itself fails."""
     where = Where(module)
     for mode in (torch.no_grad, torch.enable_grad):  # some of PyTorch's fast paths without gradients fail where the others do not
         try:
-            with in_evaluation(module), mode(), where:
+            with in_evaluation(module), trained(module) if steps else nullcontext(), step_by_step() if steps else nullcontext(), mode(), where:
                 return the_output(module(*args, **kwargs)).detach()
         except Unsupported:
             raise

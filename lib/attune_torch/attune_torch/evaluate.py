@@ -23,7 +23,7 @@ def evaluate(value, known, kept=None):
     if isinstance(value, Constant):
         return value.values
     stack = [value]
-    uses = Counter(source for item in region(value, known) for source in set(item.derived())) if kept is not None else None
+    uses = Counter(source for item in region(value, known) for source in {*item.derived(), *item.reads}) if kept is not None else None
     while stack:
         top = stack[-1]
         missing = [] if top in known else [item for item in top.derived() if item not in known]
@@ -32,8 +32,8 @@ def evaluate(value, known, kept=None):
             continue
         stack.pop()
         if top not in known:
-            known[top] = KINDS[top.kind](top, [item.values if isinstance(item, Constant) else known[item] for item in top.sources])
-            for source in set(top.derived()) if kept is not None else ():
+            known[top] = KINDS[top.kind](top, [item.values if isinstance(item, Constant) else known[item] for item in [*top.sources, *top.reads]])
+            for source in {*top.derived(), *top.reads} if kept is not None else ():
                 uses[source] -= 1
                 if not uses[source] and source not in kept:
                     del known[source]

@@ -12,7 +12,7 @@ from .errors import ExportWarning, Unsupported
 from .capture import answer, capture, in_evaluation
 from .evaluate import evaluate
 from .folding import metadata_of
-from .layers import feature_bias_type, reversible_type
+from .layers import Layer, feature_bias_type, masked_type, reversible_type
 from .match import Matcher
 from .normal import Graph, Value
 from .structure import MULTIHEAD_NAMES, TORCH_NAMES, Structure
@@ -54,6 +54,9 @@ class Exported:
         self.changes, self.state, self.parts = self.structure.changes, self.structure.tensors.file, self.structure.parts
         self.layers = [layer for part in self.parts for layer in part]
         self.inputs = [*args, *kwargs.values()]
+        if self.structure.padding:
+            self.inputs = self.with_padding(self.inputs)
+            self.answer = answer(module, self.inputs[:len(args)], dict(zip(kwargs, self.inputs[len(args):])), steps=True)
         if not any(inner.tensors for layer in self.layers for inner in layer.every()):
             raise Unsupported("a model without parameters, which has nothing to put into flash")
         self.declarations, self.keys, self.tables = [], {}, []
@@ -85,6 +88,20 @@ class Exported:
         found.graph.forget()
         return found
 
+    def with_padding(self, inputs, some=True):
+        """The samples, every other one with padding at the end or in between; none begins with it. Without `some`, there is none."""
+        padding, found = self.structure.padding[0], []
+        for value, x in zip((value for value in self.graph.values if value.kind == "input"), inputs):
+            if value in padding:
+                x, tokens, pad = x.clone(), x.shape[1], padding[value]
+                other = x[x != pad][:1] if bool((x != pad).any()) else torch.tensor([int(pad == 0)])
+                first = slice(0, 1 if some else tokens)
+                x[:, first] = torch.where(x[:, first] == pad, other, x[:, first])
+            if value in padding and some:
+                x[::4, (3 * tokens + 3) // 4:], x[2::4, tokens // 2] = pad, pad
+            found.append(x)
+        return found
+
     def computed(self, inputs, kept=()):
         """Values and layers for other inputs, in double: the output, and those that are kept."""
         known = {}
@@ -109,9 +126,11 @@ class Exported:
             else:
                 others.append(torch.randint(min(int(item.min()), 1), int(item.max()) + 1, item.shape, generator=draw))
                 others[-1][::2, (3 * item.shape[1] + 3) // 4:] = min(int(item.min()), 0)
-        for inputs in (given, others):
+        padding = self.structure.padding is not None
+        sets = [(given, padding), (self.with_padding(others), True), (self.with_padding(others, False), False)] if padding else [(given, False), (others, False)]
+        for inputs, steps in sets:
             try:
-                expected = (self.answer[:8] if inputs is given else answer(module, inputs[:len(args)], dict(zip(kwargs, inputs[len(args):])))).double()
+                expected = (self.answer[:8] if inputs is given else answer(module, inputs[:len(args)], dict(zip(kwargs, inputs[len(args):])), steps)).double()
             except Unsupported:
                 continue  # not for these inputs, as of ids that no table has
             found = self.output_of(self.known if inputs is given else self.computed(inputs), expected.shape)
@@ -220,6 +239,22 @@ class Exported:
             at += count
         return found
 
+    def masked(self, layers):
+        """The layers, with those down to the last attention in one that hides padding, if forward makes a mask of it."""
+        if self.structure.padding is None or self.structure.padding[1]["padding"] < 0:
+            return layers
+        options = dict(self.structure.padding[1], target_padding=None)
+        last = max(index for index, layer in enumerate(layers) if layer.kind == "block" or "MultiHeadAttention" in layer.type)
+        inner = layers[:last + 1]
+        other = next((layer for layer in inner if re.search("Conv|Pool|GroupNorm|ReversibleNorm", layer.type)), None)
+        if other is not None:
+            raise Unsupported(f"{self.kind_of(other)} {other.path} before attention that hides padding: attune leaves padding out of it, and PyTorch does not")
+        pairs = self.repeated(inner)
+        model = self.sequential([type_ for type_, _ in pairs], "        ")
+        return [Layer(masked_type(model, **options), [name for _, names in pairs for name in names],
+                      [name for layer in inner for name in layer.tensors], "masked", inner[-1].value, inner[-1].path,
+                      {name: shape for layer in inner for name, shape in layer.shapes.items()}), *layers[last + 1:]]
+
     @staticmethod
     def sequential(types, indent="    "):
         return "attune::Sequential<\n" + ",\n".join(indent + type_ for type_ in types) + ">"
@@ -257,12 +292,14 @@ class Exported:
         return ",\n    ".join(f'.{key} = "{table[key]}"' for key in NAMES_IN_ORDER if key in table)
 
     def header(self, name, class_name):
-        lists = [self.repeated(part[1:-1] if self.tied else part) for part in self.parts]
+        whole = self.tied or len(self.parts) > 1  # is masked as one
+        lists = [self.repeated(part[1:-1] if self.tied else part if whole else self.masked(part)) for part in self.parts]
         names = [item for pairs in lists for _, items in pairs for item in items]
-        types = [[type_ for type_, _ in pairs] for pairs in lists]
+        types, padding = [[type_ for type_, _ in pairs] for pairs in lists], self.structure.padding
         if self.tied:
             embedding = self.layers[0]
             model = f"attune::Tied<\n    {embedding.type},\n    {self.sequential(types[0], '        ')}>"
+            model = masked_type(model, **padding[1]) if padding else model
             names = embedding.names + names
             head = self.layers[-1]
             if head.bias:
@@ -270,6 +307,7 @@ class Exported:
                 names.append(head.tensors[1])
         elif len(types) > 1:
             model = "attune::EncoderDecoder<" + ",".join(f"\n    {self.sequential(part, '        ')}" for part in types) + ">"
+            model = masked_type(model, **padding[1]) if padding else model
         else:
             model = self.sequential(types[0])
         lines = [f"// {class_name}{HEADER_LINE} Its weights are model.safetensors, under the same names.",
@@ -303,7 +341,9 @@ class Exported:
             "  return right ? 0 : 1;", "}", ""])
 
     def length_example(self, name):
-        """For the README, of a model whose attention takes the input's tokens: how to give a length."""
+        """For the README: how to give a length, of a model whose attention takes the input's tokens; or what becomes of padding among ids."""
+        if self.structure.padding:
+            return PADDING
         tokens = self.device_input().shape[1]
         parts = [getattr(layer, "block", layer) for layer in self.layers if layer.kind in ("block", "attention")]
         plain = parts and len(self.inputs) == 1 and all(part.attention.seq_len == tokens for part in parts)
@@ -315,7 +355,7 @@ class Exported:
 
     def one_by_one(self):
         """The layers that the check runs by themselves."""
-        return self.parts[0][:-1] if self.tied else self.parts[0]
+        return self.masked(self.parts[0][:-1] if self.tied else self.parts[0])
 
     def device_input(self):
         """The samples as the device takes them, [batch, tokens, features] or ids."""
@@ -511,6 +551,12 @@ attune::Status predict_first(const {name}::Model::Input& x, int tokens, {name}::
   return attune::Status::kOk;
 }}
 ```
+'''
+
+
+PADDING = '''
+Attention does not see the padding among the ids (`MaskFromIds` in the header). If a token would see padding alone, `attune::infer` returns
+`attune::Status::kPaddingToken`.
 '''
 
 

@@ -121,6 +121,12 @@ def reversible_type(model, epsilon, affine=False):
     return f"attune::ReversibleNorm<{model}{f', attune::ReversibleNormOptions{shape}' if shape != '{}' else ''}>"
 
 
+def masked_type(model, padding, table=0, target_padding=None):
+    """A model whose padding is hidden from attention."""
+    shape = options(padding=unless(padding, 0), table=unless(table, 0), target_padding=target_padding)
+    return f"attune::MaskFromIds<{model}{f', attune::MaskFromIdsOptions{shape}' if shape != '{}' else ''}>"
+
+
 def feature_bias_type(rows, d_model):
     """A bias alone, such as that of a tied head."""
     return f"attune::FeatureBias<attune::FeatureBiasShape{options(rows=rows, d_model=d_model)}>"

@@ -68,6 +68,7 @@ class Value:
     data: dict = field(default_factory=dict)
     operation: object = None
     number: int = 0
+    reads: list = field(default_factory=list)  # inputs that a mask is made of, besides the sources
 
     @property
     def tokens(self):
@@ -397,8 +398,13 @@ class Graph(Layouts):
         if operation.name in ("prelu", "_prelu_kernel") and arguments[1].dim() == 1 and out.dim() > 2:  # slopes of the channels
             arguments = (arguments[0], arguments[1].view(-1, *[1] * (out.dim() - 2)), *arguments[2:])
         tensors = [item for item in arguments if isinstance(item, torch.Tensor) and (item > 0).any()]
-        age = lambda item: max(self.owned(item), default=-1)  # noqa: E731
-        for primary in sorted(tensors, key=lambda item: (-distinct(item), age(item))) if len(tensors) > 1 else tensors:
+
+        def order(item):
+            """The operand whose order the result has first: of those with most numbers one with features, as scores before a mask, then the oldest."""
+            age = max(self.owned(item), default=-1)
+            return -distinct(item), age >= 0 and self.values[age].features == 1, age
+
+        for primary in sorted(tensors, key=order) if len(tensors) > 1 else tensors:
             try:
                 _, grid = self.view(primary.expand(out.shape))
                 break

@@ -77,6 +77,7 @@ class Structure(LayerTypes):
             if "" in layer.names:
                 self.give_path(layer)
         self.check_inputs()
+        self.padding = self.find_padding()
         self.tied = self.tie()
         self.leave_out(state)
 
@@ -95,6 +96,21 @@ class Structure(LayerTypes):
     @staticmethod
     def is_taken(value, taken):
         return any(item is not None and item.kind == "rearranged" and item.sources[0] is value for item in taken)
+
+    def find_padding(self):
+        """The padding of ids by inputs, and the options of a MaskFromIds; or None."""
+        every = [value for value in self.matcher.layers() if value.kind == "attention"]
+        cross = [value for value in every if value.sources[0] is not value.sources[1]]
+        encoder = [value for value in every if not cross or value not in cross and computed_from(self.memory, value)]
+        source = self.matcher.refuse_several(encoder + cross)
+        target = self.matcher.refuse_several([value for value in every if value not in encoder + cross])
+        if source is None and target is None:
+            return None
+        tables = self.tables or [self.memory_source if cross else self.source]
+        if source is not None and source[0] not in tables or target is not None and target[0] is not self.source:
+            raise Unsupported("padding of other ids than those that the attention is about")
+        options = {"padding": source[1] if source else -1, "table": tables.index(source[0]) if source else 0, "target_padding": target[1] if target else None}
+        return dict(item for item in (source, target) if item is not None), options
 
     def tie(self):
         """Whether the embedding is the head, too; it is in the file once."""

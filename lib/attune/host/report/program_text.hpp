@@ -17,6 +17,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <attune/models/mask_from_ids.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/reversible_norm.hpp>
@@ -153,6 +154,9 @@ struct ProgramsOf<ReversibleNorm<Model, options>> {
     ProgramsOf<Model>::template append<OfModel>(text);
   }
 };
+
+template <class Model, MaskFromIdsOptions options>
+struct ProgramsOf<MaskFromIds<Model, options>> : ProgramsOf<Model> {};
 
 template <class Trainer>
 struct ProgramsOfTrainer;

@@ -1,0 +1,248 @@
+// A model of token ids that hides its padding itself: the tokens whose id is `padding`, wherever they are.
+//
+//   using Model = Sequential<
+//       MaskFromIds<Sequential<Embedding<kTokens>, Repeat<2, EncoderLayer<kBlock>>>>,   // id 0 is padding
+//       Pooling<PoolingShape{.seq_len = 16, .d_model = 32, .kind = PoolingKind::kFirst}>, Linear<kHead>>;
+//
+// It computes what a PyTorch model does whose forward makes the mask of its ids: attention hides the keys
+// that are padding, and all tokens are computed. Layers inside, such as Pooling, leave padding out; layers
+// behind it see all tokens. The mask is a pointer to the ids, so it takes no RAM.
+#pragma once
+
+#include <attune/attention/mask.hpp>
+#include <attune/models/composition.hpp>
+#include <attune/models/encoder_decoder.hpp>
+
+namespace ATTUNE_NAMESPACE {
+
+/// Options of `MaskFromIds`.
+struct MaskFromIdsOptions {
+  int padding = 0;          // the id of padding; in an EncoderDecoder, of the source's, or −1: it has none
+  int table = 0;            // with several ids for each token (EmbeddingSum): the index of these ids
+  int target_padding = -1;  // in an EncoderDecoder, the id of the target's padding; −1: it has none
+};
+
+/// Hides the keys whose id is kPadding. Holds a pointer: the ids must outlive the mask.
+template <int kKvLen, int kPadding>
+struct IdPaddingMask {
+  const int* ids = nullptr;  // of kKvLen tokens
+
+  template <int kv_len>
+  [[nodiscard]] constexpr bool keeps_key(int key) const {
+    static_assert(detail::Holds<(kv_len == kKvLen)>,
+                  "attune::MaskFromIds: a layer has another number of tokens than the ids");
+    return ids[key] != kPadding;
+  }
+  template <int kv_len>
+  [[nodiscard]] constexpr int kv_end(int, int) const {
+    int end = kv_len;
+    while (end > 0 && ids[end - 1] == kPadding) --end;
+    return end;
+  }
+  template <ScoreShape shape>
+  static constexpr void fits() {
+    static_assert(detail::Holds<(shape.kv_len == kKvLen)>,
+                  "attune::MaskFromIds: attention has another number of keys than there are ids");
+  }
+  template <int kv_len, class Scalar>
+  constexpr void hide(int, int, Scalar* row) const {
+    for (int key = 0; key < kv_len; ++key) {
+      if (ids[key] == kPadding) row[key] = detail::kHidden<Scalar>;
+    }
+  }
+  template <int kv_len, class Scalar>
+  constexpr void bias(int, int, Scalar*) const {}
+};
+
+namespace detail {
+
+template <class Model>
+inline constexpr bool kIsEncoderDecoder = false;
+template <class Encoder, class Decoder>
+inline constexpr bool kIsEncoderDecoder<EncoderDecoder<Encoder, Decoder>> = true;
+
+template <class Model, MaskFromIdsOptions options>
+constexpr bool check_mask_from_ids() {
+  static_assert(Holds<kTakesIds<Model>>,
+                "attune::MaskFromIds: the model takes no token ids; give padding with each call, as in a "
+                "SequenceLength");
+  static_assert(Holds<kTakesMask<Model>>,
+                "attune::MaskFromIds: no layer of the model uses a mask; put attention or pooling into it");
+  static_assert(
+      Holds<(options.padding >= (kIsEncoderDecoder<Model> ? -1 : 0) && options.target_padding >= -1 &&
+             (options.padding >= 0 || options.target_padding >= 0))>,
+      "attune::MaskFromIds: padding must be an id, at least 0");
+  static_assert(Holds<(kIsEncoderDecoder<Model> || options.target_padding < 0)>,
+                "attune::MaskFromIds: only an EncoderDecoder has a target; leave target_padding out");
+  if constexpr (kTakesIds<Model>) {
+    static_assert(Holds<(options.table >= 0 && options.table < ids_per_token<Model>())>,
+                  "attune::MaskFromIds: table must be less than the number of ids for each token");
+  }
+  static_assert(Holds<!kAttendsToMemory<Model>>,
+                "attune::MaskFromIds: a decoder alone does not know the ids of its memory; put the whole "
+                "EncoderDecoder into it");
+  return true;
+}
+template <class Model, MaskFromIdsOptions options>
+concept MasksFromIds = CheckedLayer<Model> && check_mask_from_ids<Model, options>();
+
+/// Whether each query of the attention in a layer has a key that the mask keeps, among the first `tokens`.
+template <class Layer, int kKeys, class Mask>
+bool queries_have_keys(const Mask& mask, int tokens) {
+  if constexpr (requires { Layer::kShape.window.left; }) {
+    constexpr AttentionWindow kWindow = Layer::kShape.window;
+    for (int query = 0; query < tokens; ++query) {
+      const int first = query > kWindow.left ? query - kWindow.left : 0;
+      const int end = kWindow.right >= tokens - 1 - query ? tokens : query + kWindow.right + 1;
+      bool found = false;
+      for (int key = 0; key < end && !found; ++key) {
+        found = (key >= first || key < kWindow.sinks) && mask.template keeps_key<kKeys>(key);
+      }
+      if (!found) return false;
+    }
+    return true;
+  } else if constexpr (requires { typename Layer::Parts; }) {
+    return [&]<class... Parts>(LayerList<Parts...>) {
+      return (queries_have_keys<Parts, kKeys>(mask, tokens) && ...);
+    }(typename Layer::Parts{});
+  } else {
+    return true;
+  }
+}
+
+}  // namespace detail
+
+/// `Model`, a model of token ids, with its padding hidden. In an EncoderDecoder the source's padding is hidden
+/// from the encoder and from the decoder's attention to it. The target is causal, and its own padding is
+/// hidden. A mask of the call hides further keys. Returns Status::kPaddingToken, and writes nothing, if a
+/// token could attend to nothing but padding: no id is a token, or, in causal attention, the first one is
+/// none. In a stream, an id of padding returns kPaddingToken.
+template <class ModelType, MaskFromIdsOptions options = MaskFromIdsOptions{}>
+  requires detail::MasksFromIds<ModelType, options>
+struct MaskFromIds : detail::Steps<MaskFromIds<ModelType, options>> {
+  using Model = ModelType;
+  using Scalar = typename Model::Scalar;
+  using Input = typename Model::Input;
+  using Output = typename Model::Output;
+  template <class Other>
+  using WithScalar = MaskFromIds<typename detail::WithScalarOf<Model, Other>::type, options>;
+  using Parts = LayerList<Model>;
+  static constexpr std::uint32_t kFingerprint = fingerprint("MaskFromIds", options.padding, options.table,
+                                                            options.target_padding, kFingerprintOf<Model>);
+  static constexpr bool kAttendsToMemory = false;
+  static constexpr bool kFrozen = detail::kFrozen<Model>;
+
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  using ParametersOf = detail::SetOf<Model, Matrix, Vector>;
+  using Parameters = typename Model::Parameters;
+  static constexpr Abilities kAbilities =  // one sequence at a time has a mask
+      detail::with(detail::kAbilitiesOfAll<Model>, &Abilities::lanes, Lanes::kNone);
+
+  template <class Gradients>
+  using TapeOf = detail::TapeOf<Model, Gradients>;
+  template <class Gradients>
+  using ScratchOf = detail::ScratchOf<Model, Gradients>;
+  using Tape = typename Model::Tape;
+  using Scratch = typename Model::Scratch;
+  using InferenceScratch = typename Model::InferenceScratch;
+
+  /// Token by token (execution/stream.hpp), if the model supports it. A stream has no padding.
+  template <int tokens, CacheShape cache>
+  struct Stream : detail::StreamOf<Model, tokens, cache> {
+    using Base = detail::StreamOf<Model, tokens, cache>;
+    static Status step(std::uint64_t position, const auto& parameters,
+                       ConstView<detail::StepInput<Model, tokens>> ids,
+                       View<detail::StepOutput<Model, tokens>> y, auto& memory,
+                       typename Base::Scratch& scratch, const auto&... more) {
+      for (int i = 0; i < tokens; ++i) {
+        if (ids[options.table * tokens + i] == options.padding) return Status::kPaddingToken;
+      }
+      return Base::step(position, parameters, ids, y, memory, scratch, more...);
+    }
+  };
+
+  /// Inference; writes nothing on an error.
+  template <class Set = Parameters, AnyContext Call = Context<>>
+  static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y,
+                        InferenceScratch& scratch, const Call& context = {}) {
+    return checked(ids, context, [&](const auto& masked) ATTUNE_INLINE_LAMBDA {
+      return detail::forward_in<Model>(masked, parameters, ids, y, scratch);
+    });
+  }
+  /// Training, with tape and scratch for any gradients.
+  template <class Set = Parameters, class AnyTape, class Used, AnyContext Call = Context<>>
+    requires(!AnyContext<Used>)
+  static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y, AnyTape& tape,
+                        Used& scratch, const Call& context = {}) {
+    return checked(ids, context, [&](const auto& masked) ATTUNE_INLINE_LAMBDA {
+      return detail::forward_in<Model>(masked, parameters, ids, y, tape, scratch);
+    });
+  }
+  /// Gradients accumulate, from dy. Uses up the tape. The ids are forward's.
+  template <class Set = Parameters, class AnyTape, class Gradients, class Used, AnyContext Call = Context<>>
+  static void backward(const Set& parameters, ConstView<Input> ids, AnyTape& tape, ConstView<Output> dy,
+                       NoGradient, Gradients& gradients, Used& scratch, const Call& context = {}) {
+    masked(ids, context, [&](const auto& own) ATTUNE_INLINE_LAMBDA {
+      detail::backward_in<Model>(own, parameters, ids, tape, dy, NoGradient{}, gradients, scratch);
+    });
+  }
+
+ private:
+  template <int tokens, int padding>
+  static constexpr auto padding_of([[maybe_unused]] const int* ids) {
+    if constexpr (padding < 0) {
+      return NoMask{};
+    } else {
+      return IdPaddingMask<tokens, padding>{ids};
+    }
+  }
+  // The model's mask.
+  static constexpr auto mask_of(ConstView<Input> ids) {
+    if constexpr (detail::kIsEncoderDecoder<Model>) {
+      constexpr int kSource = detail::kTokens<typename Model::Encoder>;
+      constexpr int kTarget = detail::kTokens<typename Model::Decoder>;
+      const auto source = padding_of<kSource, options.padding>(ids.data());
+      const auto target = padding_of<kTarget, options.target_padding>(ids.data() + kSource);
+      return EncoderDecoderMask{source, CausalMask{} && target};
+    } else {
+      constexpr int kTokens = detail::kTokens<Model>;
+      return IdPaddingMask<kTokens, options.padding>{ids.data() + options.table * kTokens};
+    }
+  }
+  template <class Call, class Body>
+  ATTUNE_INLINE static decltype(auto) masked(ConstView<Input> ids, const Call& context, const Body& body) {
+    const auto own = mask_of(ids);
+    if constexpr (std::is_same_v<typename Call::Mask, NoMask>) {
+      return body(context.with_mask(own));
+    } else {
+      static_assert(detail::Holds<!detail::kIsEncoderDecoder<Model>>,
+                    "attune::MaskFromIds: an EncoderDecoder whose ids give the masks takes no other mask");
+      const auto both = context.mask() && own;
+      return body(context.with_mask(both));
+    }
+  }
+  template <class Call, class Body>
+  ATTUNE_INLINE static Status checked(ConstView<Input> ids, const Call& context, const Body& body) {
+    return masked(ids, context, [&](const auto& own) ATTUNE_INLINE_LAMBDA {
+      const Status status = context.answer([&]() ATTUNE_INLINE_LAMBDA {
+        return has_keys(own.mask(), context) ? Status::kOk : Status::kPaddingToken;
+      });
+      return status == Status::kOk ? body(own) : status;
+    });
+  }
+  // Whether no query has padding alone.
+  static bool has_keys(const auto& mask, const auto& context) {
+    if constexpr (detail::kIsEncoderDecoder<Model>) {
+      constexpr int kSource = detail::kTokens<typename Model::Encoder>;
+      constexpr int kTarget = detail::kTokens<typename Model::Decoder>;
+      int key = 0;
+      while (key < kSource && !detail::keeps_key<kSource>(mask.source, key)) ++key;
+      return key < kSource && detail::keeps_key<kTarget>(mask.target, 0);
+    } else {
+      constexpr int kTokens = detail::kTokens<Model>;
+      return detail::queries_have_keys<Model, kTokens>(mask, context.template count<kTokens>());
+    }
+  }
+};
+
+}  // namespace ATTUNE_NAMESPACE
