@@ -22,15 +22,18 @@ struct SecondCore {
   // Sleeps until the other one wakes it, or an interrupt comes.
   static void relax();
   static void wake();
-
-#define ATTUNE_MARK(hint) ".2byte " hint "\n"
-#define ATTUNE_MARK_LOAD(address) "lbu %0, 0(" address ")\n"
-  static constexpr unsigned kWaits = 0x000e, kWaited = 0x0012, kPublishes = 0x0016;  // c.slli of x0
 #else
   // The event register remembers a sev, so a store between a look and the wfe is not slept through.
   [[gnu::always_inline]] static void relax() { asm volatile("wfe" ::: "memory"); }
   [[gnu::always_inline]] static void wake() { asm volatile("dsb\n sev" ::: "memory"); }
+#endif
 
+#if !defined(__ARM_ARCH_6M__)  // a Pico's emulator tells the time by itself
+#if defined(__riscv)
+#define ATTUNE_MARK(hint) ".2byte " hint "\n"
+#define ATTUNE_MARK_LOAD(address) "lbu %0, 0(" address ")\n"
+  static constexpr unsigned kWaits = 0x000e, kWaited = 0x0012, kPublishes = 0x0016;  // c.slli of x0
+#else
 #define ATTUNE_MARK(hint) ".inst.n " hint "\n"
 #define ATTUNE_MARK_LOAD(address) "ldrb %0, [" address "]\n"
   static constexpr unsigned kWaits = 0xbf80, kWaited = 0xbf90, kPublishes = 0xbfa0;
@@ -60,6 +63,7 @@ struct SecondCore {
   }
 #undef ATTUNE_MARK
 #undef ATTUNE_MARK_LOAD
+#endif
 };
 
 }  // namespace port

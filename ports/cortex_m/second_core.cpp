@@ -20,7 +20,12 @@ struct Vectors {
   Handler reset;
   Handler others[14];
 };
-alignas(128) constinit const Vectors kVectors{
+#if __ARM_ARCH_ISA_THUMB == 1
+constexpr std::size_t kVectorsAlignment = 256;  // VTOR of a Cortex-M0+
+#else
+constexpr std::size_t kVectorsAlignment = 128;
+#endif
+alignas(kVectorsAlignment) constinit const Vectors kVectors{
     second_stack + kSecondStackWords,
     second_reset_handler,
     {second_fault_handler, second_fault_handler, second_fault_handler, second_fault_handler,
@@ -39,15 +44,18 @@ void second_reset_handler() {
   for (;;) asm volatile("wfe");
 }
 
-// As fault_handler: a report on an overflow starts again at the top of this core's stack, without the limit.
+// As fault_handler: a report on an overflow starts again at the top of this core's stack, without a limit.
 [[gnu::naked, gnu::used]] void second_fault_handler() {
   asm volatile(
+      ".syntax unified         \n"
       "mov  r0, sp             \n"
       "ldr  r1, =second_stack + 512 \n"
       "cmp  r0, r1             \n"
       "bhs  1f                 \n"
+#if __ARM_ARCH >= 8
       "movs r1, #0             \n"
       "msr  msplim, r1         \n"
+#endif
       "ldr  r1, =second_stack + %c0 \n"
       "mov  sp, r1             \n"
       "1:                      \n"
