@@ -6,19 +6,20 @@
 #include "../bare_metal/memory_map.hpp"
 #include "../console.hpp"
 #include "../port.hpp"
+#include "hart.hpp"
 
 extern "C" {
 
 // What fault_entry stores, in its order.
 struct FaultRegisters {
   std::uint32_t ra, sp, t0, a[4];
+  std::uint32_t fill;
 };
-static_assert(offsetof(FaultRegisters, a) == 12 && sizeof(FaultRegisters) == 28);
-FaultRegisters fault_registers;
+static_assert(offsetof(FaultRegisters, a) == 12 && sizeof(FaultRegisters) == 32);
 
 // An exception goes to the first vector, interrupt n to the n-th behind it. The timer's handler is
-// ticks.cpp's where a program has ticks. The report starts again at the top of the program's stack, of which
-// an overflow has left nothing, and never returns.
+// ticks.cpp's where a program has ticks. The report starts again at the top of the hart's stack (mscratch),
+// of which an overflow has left nothing, and never returns.
 asm(R"(
     .section .text.trap_vectors, "ax"
     .option push
@@ -38,37 +39,42 @@ trap_vectors:
 
 timer_interrupt:
 fault_entry:
+    csrrw   sp, mscratch, sp
+    addi    sp, sp, -32
+    sw      ra, 0(sp)
+    sw      t0, 8(sp)
+    sw      a0, 12(sp)
+    sw      a1, 16(sp)
+    sw      a2, 20(sp)
+    sw      a3, 24(sp)
+    csrr    t0, mscratch
+    sw      t0, 4(sp)
+    addi    t0, sp, 32
     csrw    mscratch, t0
-    la      t0, fault_registers
-    sw      ra, 0(t0)
-    sw      sp, 4(t0)
-    sw      a0, 12(t0)
-    sw      a1, 16(t0)
-    sw      a2, 20(t0)
-    sw      a3, 24(t0)
-    csrr    a0, mscratch
-    sw      a0, 8(t0)
-    la      sp, stack_top
+    mv      a0, sp
     j       report_fault
     .text
 )");
 
-[[noreturn, gnu::used]] void report_fault() {
+[[noreturn, gnu::used]] void report_fault(const FaultRegisters& at) {
   static constexpr const char* kExceptions[] = {
       "instruction address misaligned", "instruction access", "illegal instruction",      "breakpoint",
       "load address misaligned",        "load access",        "store address misaligned", "store access"};
   constexpr std::uint32_t kInterrupt = 1U << 31, kStoreAccess = 7;
-  const FaultRegisters& at = fault_registers;
-  std::uint32_t mcause, mtval, mepc, mstatus;
+  std::uint32_t mcause, mtval, mepc, mstatus, hart;
+  asm volatile("csrr %0, mhartid" : "=r"(hart));
   asm volatile("csrr %0, mcause\n csrr %1, mtval" : "=r"(mcause), "=r"(mtval));
   asm volatile("csrr %0, mepc\n csrr %1, mstatus" : "=r"(mepc), "=r"(mstatus));
   const char* kind = (mcause & kInterrupt) != 0U       ? "interrupt"
                      : mcause < std::size(kExceptions) ? kExceptions[mcause]
                                                        : "exception";
-  port::print("\nfault: ", kind, " on ", port::name(), '\n');
+  port::print("\nfault: ", kind, " on ", port::name(), hart != 0U ? ", second core\n" : "\n");
 
   // Below the stack nothing may be accessed.
-  const auto limit = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(stack_limit));
+  const auto address = [](const void* of) {
+    return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(of));
+  };
+  const std::uint32_t limit = hart != 0U ? address(&at + 1) - kSecondStackBytes : address(stack_limit);
   if (at.sp < limit && mcause == kStoreAccess && mtval < limit && mtval >= at.sp) {
     port::print("  stack overflow: sp ", port::hex8(at.sp), " of a stack that ends at ", port::hex8(limit),
                 '\n');

@@ -8,11 +8,15 @@
 namespace {
 
 constexpr std::uint32_t kPaint = 0xA77E57ACU;
-constexpr int kSecondStackWords = 1024;
+constexpr int kSecondStackWords = kSecondStackBytes / sizeof(std::uint32_t);
 constexpr std::uint32_t kSoftwareInterrupt = 1U << 3;  // in mie and mip
 constexpr std::uint32_t kInterrupts = 1U << 3;         // in mstatus
 
-[[gnu::section(".noinit.second_stack")]] alignas(16) std::uint32_t second_stack[kSecondStackWords]
+struct SecondStack {
+  std::uint32_t guard[kStackGuardBytes / sizeof(std::uint32_t)];
+  std::uint32_t words[kSecondStackWords];
+};
+[[gnu::section(".noinit.second_stack")]] alignas(kStackGuardBytes) SecondStack second_stack
     asm("second_stack");
 void (*volatile entry_of_second_hart)() asm("entry_of_second_hart");
 
@@ -28,7 +32,7 @@ volatile std::uint32_t& software_interrupt_of(std::uint32_t number) {
 }  // namespace
 
 extern "C" [[noreturn, gnu::used]] void begin_second_hart() {
-  set_up_hart();
+  set_up_hart(second_stack.guard);
   software_interrupt_of(1) = 0;
   entry_of_second_hart();
   for (;;) asm volatile("wfi");
@@ -55,25 +59,26 @@ extern "C" [[gnu::naked]] void other_hart() {
       "2:                      \n"
       "csrw mie, zero          \n"
       "la   sp, second_stack + %1 \n"
+      "csrw mscratch, sp       \n"
 #if defined(__riscv_flen)
       "li   t0, 0x2000         \n"
       "csrs mstatus, t0        \n"
       "csrw fcsr, zero         \n"
 #endif
       "j    begin_second_hart  \n" ::"i"(kSoftwareInterrupt),
-      "i"(4 * kSecondStackWords));
+      "i"(sizeof(SecondStack)));
 }
 
 void port::SecondCore::start(void (*entry)()) {
-  for (volatile std::uint32_t& word : second_stack) word = kPaint;
+  for (volatile std::uint32_t& word : second_stack.words) word = kPaint;
   entry_of_second_hart = entry;
   wake();
 }
 
 std::size_t port::SecondCore::stack_high_water() {
-  const volatile std::uint32_t* word = second_stack;
-  while (word < second_stack + kSecondStackWords && *word == kPaint) ++word;
-  return static_cast<std::size_t>(second_stack + kSecondStackWords - word) * sizeof(std::uint32_t);
+  const volatile std::uint32_t *word = second_stack.words, *const top = word + kSecondStackWords;
+  while (word < top && *word == kPaint) ++word;
+  return static_cast<std::size_t>(top - word) * sizeof(std::uint32_t);
 }
 
 // A wake() after the last look is still pending here, and one between the wfi and the end is seen by the next

@@ -15,7 +15,7 @@ void fault() {
 #if ATTUNE_TEST_OVERFLOW
   (void)recurse(0);
 #else
-  if (recurse(0xFFFFFFFFU) == 0) asm volatile("udf #0");
+  if (recurse(0xFFFFFFFFU) == 0) __builtin_trap();
 #endif
 }
 
