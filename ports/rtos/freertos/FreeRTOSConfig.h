@@ -1,4 +1,4 @@
-/* FreeRTOS 11 for the sample: two static tasks, no heap, stacks checked. CMakeLists.txt sets configCPU_CLOCK_HZ.
+/* FreeRTOS 11 for the sample: static tasks, no heap, stacks checked. CMakeLists.txt sets configCPU_CLOCK_HZ.
    Also the kernel's sources in C and assembly read it. */
 #ifndef FREERTOS_CONFIG_H
 #define FREERTOS_CONFIG_H
@@ -24,6 +24,7 @@
 #define INCLUDE_xTaskGetHandle 1
 #define INCLUDE_vTaskSuspend 1
 #define INCLUDE_vTaskDelay 1
+#define INCLUDE_uxTaskPriorityGet 1
 #define INCLUDE_xTaskDelayUntil 1
 
 /* Interrupts that call the kernel have priorities of 5 and more, of 8 (3 bits). */

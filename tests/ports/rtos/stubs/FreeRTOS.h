@@ -1,5 +1,5 @@
-// The part of FreeRTOS that ports/rtos/freertos.cpp names, as its documentation and the port ARM_CM4F have
-// it.
+// The part of FreeRTOS that ports/rtos names, as its documentation and the port ARM_CM4F have it; with
+// ATTUNE_STUB_CORES more than 1, of a kernel for several cores.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,15 @@ using TickType_t = std::uint32_t;
 #define configTICK_RATE_HZ (static_cast<TickType_t>(1000))
 #define pdMS_TO_TICKS(xTimeInMs) \
   (static_cast<TickType_t>((static_cast<std::uint64_t>(xTimeInMs) * configTICK_RATE_HZ) / 1000U))
+#define INCLUDE_vTaskDelay 1
+#define INCLUDE_uxTaskPriorityGet 1
+#define INCLUDE_xTaskGetCurrentTaskHandle 1
+#if defined(ATTUNE_STUB_CORES)
+#define configNUMBER_OF_CORES ATTUNE_STUB_CORES
+#if ATTUNE_STUB_CORES > 1
+#define configUSE_CORE_AFFINITY 1
+#endif
+#endif
 
 struct StaticTask_t {
   void* pxDummy[20];
