@@ -16,10 +16,12 @@ Figures of every image, at -O2 unless its name has another level, and unfused ar
   stack_bound   the most bytes that any run can use, by the call graph (stack_bound.py); `stack` never exceeds it
   instructions  one training step or one inference, counted exactly by QEMU: for argmax_copy a step of 64 sequences, for digits
                 a step of 32 images or the inference of one image, as examples/run reports them; for a product two sequences
-                and an update, in slices
+                and an update, in slices. On two cores, the time of the core that calls (ports/instruction_counter.c)
+  second_stack, second_stack_bound
+                the same as stack and stack_bound, of the second core
 Estimated cycles (ports/cycles/README.md) are printed beside instructions, without a budget.
 Figures depend on the compiler: with another compiler than the recorded one none is compared, and with another QEMU no instructions.
-`stack` is always compared with `stack_bound`. A board with the core of another has two images, which tell of its port. RISC-V: two
+`stack` is always compared with `stack_bound`. Two images train on both cores, on one board. A board with the core of another has two images, which tell of its port. RISC-V: two
 images on one board, without a bound, because stack_bound.py reads Arm's instructions.
 """
 import concurrent.futures
@@ -41,11 +43,12 @@ from boards import has_core_of_another, names as board_names, value as board_val
 FILE = ROOT / "tests/budgets/budgets.json"
 README = ROOT / "tests" / "budgets" / "README.md"
 GROWTH = 0.01
-FIGURES = ("text", "ram", "stack", "stack_bound", "instructions")
+FIGURES = ("text", "ram", "stack", "stack_bound", "second_stack", "second_stack_bound", "instructions")
 EXAMPLE = "argmax_copy_8x4x1"
 # Examples, with what makes them do what is counted once. They print, so README's bound of the stack is not theirs.
 EXAMPLES = {
     EXAMPLE: ["--steps", "1"],
+    f"{EXAMPLE}_cores2": ["--steps", "1"],
     "digits_8x16x2": ["--steps", "1", "--images", "0"],
     "digits_inference_8x32x4": ["--images", "1"],
 }
@@ -62,7 +65,15 @@ IMAGES = {
     "product_Os": "product, -Os",
     "product_O2": "product, -O2",
     "product_O3": "product, -O3",
+    f"{EXAMPLE}_cores2": "`argmax_copy` 8×4×1 on both cores",
+    "crew_digits_8x16x2": "training `digits` 8×16×2 on both cores",
 }
+# Images on both cores, and the only board that has them and no others. The calls that the second core makes through pointers.
+CREWS = (f"{EXAMPLE}_cores2", "crew_digits_8x16x2")
+BOARD_OF_CREWS = "mps2_an521"
+SECOND_ROOT = "second_reset_handler"
+CALLS_OF_SECOND = ((SECOND_ROOT, r"attune::TwoCores::start.*"),
+                   (r"attune::TwoCores::(start.*|serve)", r"(?!.*_FUN).*TwoCores.*run.*"))
 # Products, at their own optimization levels, and the only board that has them. README's bound of the stack is not theirs.
 PRODUCTS = ("product_Os", "product_O2", "product_O3")
 BOARD_OF_PRODUCTS = "mps2_an505"
@@ -89,9 +100,8 @@ def output_of(*command, **options):
 
 
 def boards():
-    """Those of Arm, but slow ones and those of two cores, whose core another one has, and one of RISC-V."""
-    return [board for board in board_names()
-            if board == RISCV or not (board_value(board, "slow") or board_value(board, "cores") or prefix(board))]
+    """Those of Arm, but slow ones, and one of RISC-V."""
+    return [board for board in board_names() if board == RISCV or not (board_value(board, "slow") or prefix(board))]
 
 
 def prefix(board):
@@ -100,9 +110,11 @@ def prefix(board):
 
 
 def images_of(board, quick):
+    if board == BOARD_OF_CREWS:
+        return CREWS
     if prefix(board) or has_core_of_another(board) or quick and board not in WHOLE:
         return SELECTED
-    return [image for image in IMAGES if image not in PRODUCTS or board == BOARD_OF_PRODUCTS]
+    return [image for image in IMAGES if image not in CREWS and (image not in PRODUCTS or board == BOARD_OF_PRODUCTS)]
 
 
 def tools(families):
@@ -131,8 +143,8 @@ def build(board, images):
     if "ATTUNE_ARITHMETIC:STRING=unfused\n" not in cache:
         raise Failure(f"build/{preset} is not configured for unfused arithmetic, which budgets are for")
     targets = ["budget_images"]
-    if images is SELECTED:
-        targets = [f"{image}{kind}" for image in SELECTED for kind in ("", "_measured")] + ([] if prefix(board) else ["empty"])
+    if images in (SELECTED, CREWS):
+        targets = [f"{image}{kind}" for image in images for kind in ("", "_measured")] + ([] if prefix(board) else ["empty"])
     cmake(preset, "--build", "--preset", preset, "--target", *targets)
     return ROOT / "build" / preset
 
@@ -154,23 +166,24 @@ def sections(elf):
 
 
 def emulate(board, elf, counted):
-    """(stack, [instructions, cycles]) of one run; None for what this board cannot tell, and for what is not to be counted."""
+    """(stack of each core, [instructions, cycles]) of one run; None for what this board cannot tell, and for what is not to be
+    counted."""
     arguments = EXAMPLES.get(elf.name.removesuffix("_measured.elf"), [])
     has_runner = os.access(ROOT / "ports" / board / "run", os.X_OK)  # no plugin there, and no options
     if has_runner and arguments:
-        return None, None
+        return [None], None
     with tempfile.NamedTemporaryFile("r") as counts:
         text = output_of(ROOT / "ports/run", board, elf, *arguments,
                          env={**os.environ, "ATTUNE_COUNTS": counts.name, "ATTUNE_CYCLES": "1", "ATTUNE_TIMEOUT": "300"})
         slices = re.findall(r"^region (.*)$", counts.read(), re.MULTILINE)
-    stack = re.search(r"^stack_bytes (\d+)$", text, re.MULTILINE)
-    if not stack:
+    stacks = list(map(int, re.findall(r"^(?:second_)?stack_bytes (\d+)$", text, re.MULTILINE)))
+    if not stacks:
         raise Failure(f"{elf.name} on {board} does not tell its stack:\n{text}")
     if has_runner or not counted:
-        return int(stack.group(1)), None
+        return stacks, None
     if not slices:
         raise Failure(f"{elf.name} on {board}: no instructions are counted; ports/instruction_counter.c is for QEMU 7.2 to 10")
-    return int(stack.group(1)), list(map(int, slices[0].split()))  # the first slice that is counted
+    return stacks, list(map(int, slices[0].split()))  # the first slice that is counted
 
 
 def measure(board, folder, image, counted):
@@ -181,11 +194,14 @@ def measure(board, folder, image, counted):
         return None
     size = sections(elf)
     figures = {"text": size[".text"] + size[".data"], "ram": size[".data"] + size[".bss"]}
-    stack, counts = emulate(board, folder / f"tests/budgets/{image}_measured.elf", counted)
-    figures.update(stack=stack)
+    stacks, counts = emulate(board, folder / f"tests/budgets/{image}_measured.elf", counted)
+    figures.update(zip(("stack", "second_stack"), stacks))
+    places = [folder / "ports", home / f"CMakeFiles/{image}.dir"]
     try:
         if not prefix(board):
-            figures["stack_bound"], _ = stack_bound.bound(elf, [folder / "ports", home / f"CMakeFiles/{image}.dir"])
+            figures["stack_bound"], _ = stack_bound.bound(elf, places)
+        if image in CREWS:
+            figures["second_stack_bound"], _ = stack_bound.bound(elf, places, SECOND_ROOT, [*CALLS_OF_SECOND, *stack_bound.KNOWN_CALLS])
     except stack_bound.Unbounded as reason:
         raise Failure(f"{image} on {board}: no bound on the stack: {reason}") from reason
     figures.update(zip(("instructions", "cycles"), counts or ()))
@@ -227,9 +243,10 @@ def check_bounds(measured, written, report):
             where, bound = f"{image} on {board}", figures.get("stack_bound")
             if bound is None:
                 continue
-            if figures.get("stack", 0) > bound:
-                report.fail(f"{where}: {figures['stack']} bytes of stack, more than the computed bound of {bound}")
-            elif image not in EXAMPLES and image not in PRODUCTS and written is not None and bound > written:
+            if over := [core for core in ("", "second_") if figures.get(f"{core}stack", 0) > figures.get(f"{core}stack_bound", 0)]:
+                report.fail(f"{where}: {figures[f'{over[0]}stack']} bytes of {over[0]}stack, more than the computed bound of "
+                            f"{figures.get(f'{over[0]}stack_bound')}")
+            elif image not in EXAMPLES and image not in (*PRODUCTS, *CREWS) and written is not None and bound > written:
                 report.fail(f"{where}: {bound} bytes of stack are possible, README says at most {written}")
             else:
                 report.ok()
@@ -299,11 +316,13 @@ def table(recorded):
     for image, by_board in recorded["budgets"].items():
         cells = [by_board.get(board, {}) for board in columns]
         for figure, label in (("text", ": text"), ("ram", "RAM"), ("stack", "stack, measured ≤ bound"),
-                              ("instructions", "instructions")):
+                              ("second_stack", "stack of the second core"), ("instructions", "instructions")):
+            if figure == "second_stack" and image not in CREWS:
+                continue
             row = [IMAGES[image] + label if figure == "text" else label]
             for figures in cells:
                 value = f"{figures[figure]:,}" if figure in figures else "–"
-                row.append(f"{value} ≤ {figures['stack_bound']:,}" if figure == "stack" and "stack_bound" in figures else value)
+                row.append(f"{value} ≤ {figures[f'{figure}_bound']:,}" if f"{figure}_bound" in figures else value)
             rows.append(row)
     return "".join("| " + " | ".join(row) + " |\n" for row in rows)
 

@@ -2,6 +2,9 @@
 // was in use at worst. The linker's --wrap sends calls of port::exit here.
 #include <console.hpp>
 #include <port.hpp>
+#if ATTUNE_BUDGET_CORES == 2
+#include <second_core.hpp>
+#endif
 
 extern "C" {
 [[noreturn]] void real_exit(int code) asm("__real__ZN4port4exitEi");
@@ -9,6 +12,9 @@ extern "C" {
 
 void wrapped_exit(int code) {
   port::print("stack_bytes ", port::stack_high_water(), '\n');
+#if ATTUNE_BUDGET_CORES == 2
+  port::print("second_stack_bytes ", port::SecondCore::stack_high_water(), '\n');
+#endif
   real_exit(code);
 }
 }

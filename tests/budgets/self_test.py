@@ -186,6 +186,7 @@ def check_comparison():
     check("another QEMU, not counted", (report.passed, report.failed, report.skipped) == (4, 0, 1), text)
     check("measured, computed and written bound", bounded(FIGURES, 1_000))
     check("measured above the computed bound", not bounded({**FIGURES, "stack": 1_001}, 9_999))
+    check("the second core's stack above its bound", not bounded({**FIGURES, "second_stack": 5, "second_stack_bound": 4}, 1_000))
     check("computed above the written bound", not bounded(FIGURES, 999))
     check("README's bound is not the example's", bounded(FIGURES, 999, budgets.EXAMPLE))
     check("README's sentence", budgets.written_bound("takes at most 1,384 bytes of stack, you see") == 1384)
