@@ -1,11 +1,13 @@
 // Training steps of attune::host::ParallelTrainer against attune::Trainer, one by one: how many times faster,
-// for a number of threads from the command line (all cores without one).
+// for a number of threads from the command line (all cores without one). On two threads also a CrewTrainer,
+// whose threads add to one set of gradients in turns (the relay).
 //   tests/bench/run --threads [N]
 #include <cstdlib>
 #include <memory>
 
 #include <attune/attune.hpp>
 #include <attune/host/parallel_trainer.hpp>
+#include <attune/host/thread_pool.hpp>
 
 #include "timing.hpp"
 
@@ -31,14 +33,23 @@ void measure(const char* name, int threads) {
   }
   data->trainer.initialize(attune::XavierUniform{}, attune::Rng(rng));
   parallel.initialize(attune::XavierUniform{}, attune::Rng(rng));
+  using Crew = attune::host::Threads<2>;
+  using Relay = attune::CrewTrainer<Crew, Model, Loss, attune::AdamW, batch>;
+  Crew crew;
+  const auto relay = std::make_unique<Relay>();
+  relay->initialize(attune::XavierUniform{}, attune::Rng(rng));
   bench::Race race;
   const int one =
       race.add([&] { (void)data->trainer.step(data->x, data->target, {.learning_rate = 1e-3f}); });
   const int all = race.add([&] { (void)parallel.step(data->x, data->target, {.learning_rate = 1e-3f}); });
+  int relayed = -1;
+  if (parallel.threads() == Crew::kMembers) {
+    relayed = race.add([&] { (void)relay->step(crew, data->x, data->target, {.learning_rate = 1e-3f}); });
+  }
   race.run();
-  bench::figure("step." + std::string(name) + ".batch" + std::to_string(batch) + ".threads" +
-                    std::to_string(parallel.threads()) + "_vs_trainer",
-                race.ratio(one, all));
+  const std::string step = "step." + std::string(name) + ".batch" + std::to_string(batch);
+  bench::figure(step + ".threads" + std::to_string(parallel.threads()) + "_vs_trainer", race.ratio(one, all));
+  if (relayed >= 0) bench::figure(step + ".relay2_vs_trainer", race.ratio(one, relayed));
 }
 
 template <int seq_len, int d_model, int num_heads>
