@@ -316,6 +316,7 @@ def pool(layer, dimensions):
         for name, values in (("kernel", kernel), ("stride", source.option("stride")), ("padding", padding)):
             shape |= {name + suffix: value for suffix, value in zip(suffixes, values)}
         shape["count_padding"] = boolean(source.option("count_include_pad", 1))
+        shape["ceil"] = boolean(source.option("ceil_mode", 0))
         type_ = f"attune::{layer}{dimensions}d<attune::Pool{dimensions}dShape{braces(**shape)}, {source.scalar('input')}>"
         return layer_case(source, type_, x, source.get("out"), gradients=[source.get("grad.input", *x.shape)],
                           terms=math.prod(kernel))

@@ -70,6 +70,18 @@ TEST(WindowPooling, counts_places_outside_of_the_sequence_on_request) {
   expect_pooled<AvgPool1d<kValid>>({{3, 6, 9, 12, 15}}, {{2, 6, 4}}, {{4.5f, 9, 13.5f}}, {{1, 3, 2, 4, 2}});
 }
 
+TEST(WindowPooling, reaches_over_the_end_on_request) {
+  constexpr Pool1dShape kOver{
+      .seq_len = 4, .d_model = 1, .kernel = 3, .stride = 2, .padding = 1, .ceil = true};
+  expect_pooled<MaxPool1d<kOver>>({{1, 3, 2, -5}}, {{1, 10, 100}}, {{3, 3, -5}}, {{0, 11, 0, 100}});
+  expect_pooled<AvgPool1d<kOver>>({{6, 3, 9, -6}}, {{3, 6, 2}}, {{3, 2, -3}}, {{1, 3, 2, 3}});
+  // A window that would begin behind the sequence is none.
+  static_assert(
+      AvgPool1d<Pool1dShape{
+          .seq_len = 4, .d_model = 1, .kernel = 2, .stride = 3, .padding = 1, .ceil = true}>::Output::rows ==
+      2);
+}
+
 TEST(WindowPooling, has_the_gradients_of_finite_differences) {
   check::check_layer_gradients<MaxPool1d<kWindows, double>>(-1, 1);
   check::check_layer_gradients<MaxPool2d<kImage, double>>(-1, 1);

@@ -25,6 +25,7 @@ struct Pool1dShape {
   int stride = kernel;        // distance between windows, in tokens
   int padding = 0;            // places before the sequence, and as many after it: at most half a window
   bool count_padding = true;  // whether means count these places, as PyTorch's count_include_pad
+  bool ceil = false;          // whether a last window may reach over the end, as with PyTorch's ceil_mode
 };
 
 /// Dimensions and options of `AvgPool2d` and `MaxPool2d`, PyTorch's nn.AvgPool2d and nn.MaxPool2d.
@@ -39,9 +40,18 @@ struct Pool2dShape {
   int padding_height = 0;             // rows above the image, and as many below: at most half a window
   int padding_width = 0;              // pixels left of the image, and as many right of it
   bool count_padding = true;          // whether means count these places, as PyTorch's count_include_pad
+  bool ceil = false;                  // whether last windows may reach over the ends, as with ceil_mode
 };
 
 namespace detail {
+
+// One dimension of the windows. With `ceil` a last one begins within the sequence and its padding in front.
+constexpr ConvolvedExtent pooled(int size, int kernel, int stride, int padding, bool ceil) {
+  const int rest = (size + 2 * padding - kernel) % at_least_one(stride);
+  const int behind = rest == 0 ? 0 : stride - rest;
+  const bool begins_within = padding + behind < kernel;
+  return convolved(size, kernel, stride, padding, padding + (ceil && begins_within ? behind : 0));
+}
 
 template <Pool1dShape shape>
 constexpr ConvolvedImage convolved_image() {
@@ -55,7 +65,7 @@ constexpr ConvolvedImage convolved_image() {
                 "attune::AvgPool1d, MaxPool1d: the window is longer than the sequence with its padding");
   const int width = at_least_one(shape.d_model);
   return {convolved(1, 1, 1, 0, 0),
-          convolved(shape.seq_len, shape.kernel, shape.stride, shape.padding, shape.padding),
+          pooled(shape.seq_len, shape.kernel, shape.stride, shape.padding, shape.ceil),
           width,
           width,
           1,
@@ -75,10 +85,8 @@ constexpr ConvolvedImage convolved_image() {
                        shape.kernel_width <= shape.width + 2 * shape.padding_width)>,
                 "attune::AvgPool2d, MaxPool2d: the window is larger than the image with its padding");
   const int width = at_least_one(shape.d_model);
-  return {convolved(shape.height, shape.kernel_height, shape.stride_height, shape.padding_height,
-                    shape.padding_height),
-          convolved(shape.width, shape.kernel_width, shape.stride_width, shape.padding_width,
-                    shape.padding_width),
+  return {pooled(shape.height, shape.kernel_height, shape.stride_height, shape.padding_height, shape.ceil),
+          pooled(shape.width, shape.kernel_width, shape.stride_width, shape.padding_width, shape.ceil),
           width,
           width,
           1,
@@ -185,12 +193,18 @@ struct PooledWindows : Tapeless<PooledWindows<of, kind, ScalarType>> {
     });
     return running.largest;
   }
+  // Whether a place outside of the sequence is its padding: a last window may reach farther.
+  static constexpr bool is_padding(int o, int tap) {
+    const int row = image.height.at(o / image.width.out, tap / image.width.kernel);
+    const int col = image.width.at(o % image.width.out, tap % image.width.kernel);
+    return row < image.height.size + image.height.before && col < image.width.size + image.width.before;
+  }
   // Of a mean, at least 1.
   static Scalar divisor([[maybe_unused]] const auto& context, [[maybe_unused]] int o) {
     int count = 0;
     if constexpr (kind != WindowPooling::kMax) for_each_valid(context, o, [&](int) { ++count; });
     if constexpr (kind == WindowPooling::kMeanWithPadding) {
-      for (int tap = 0; tap < kTaps; ++tap) count += image.token(o, tap) < 0;
+      for (int tap = 0; tap < kTaps; ++tap) count += image.token(o, tap) < 0 && is_padding(o, tap);
     }
     return Scalar(static_cast<kernels::Real<Scalar>>(count > 0 ? count : 1));
   }
@@ -205,24 +219,28 @@ inline constexpr WindowPooling kMeanOf = is_padded(shape) && shape.count_padding
                                              ? WindowPooling::kMeanWithPadding
                                              : WindowPooling::kMean;
 
-// A hash of a window's options.
+// A hash of a window's options; of an option that is not used, as before there was one.
 constexpr std::uint32_t pool_fingerprint(const char* name, const Pool1dShape& shape) {
-  return !is_padded(shape)
-             ? fingerprint(name, shape.kernel, shape.stride)
-             : fingerprint(name, shape.kernel, shape.stride, shape.padding, int{shape.count_padding});
+  const std::uint32_t plain = !is_padded(shape) ? fingerprint(name, shape.kernel, shape.stride)
+                                                : fingerprint(name, shape.kernel, shape.stride, shape.padding,
+                                                              int{shape.count_padding});
+  return shape.ceil ? fingerprint(plain, "ceil") : plain;
 }
 constexpr std::uint32_t pool_fingerprint(const char* name, const Pool2dShape& shape) {
-  return !is_padded(shape) ? fingerprint(name, shape.height, shape.kernel_height, shape.kernel_width,
-                                         shape.stride_height, shape.stride_width)
-                           : fingerprint(name, shape.height, shape.kernel_height, shape.kernel_width,
-                                         shape.stride_height, shape.stride_width, shape.padding_height,
-                                         shape.padding_width, int{shape.count_padding});
+  const std::uint32_t plain = !is_padded(shape)
+                                  ? fingerprint(name, shape.height, shape.kernel_height, shape.kernel_width,
+                                                shape.stride_height, shape.stride_width)
+                                  : fingerprint(name, shape.height, shape.kernel_height, shape.kernel_width,
+                                                shape.stride_height, shape.stride_width, shape.padding_height,
+                                                shape.padding_width, int{shape.count_padding});
+  return shape.ceil ? fingerprint(plain, "ceil") : plain;
 }
 
 }  // namespace detail
 
 /// PyTorch's nn.AvgPool1d of x[seq_len, d_model], whose rows are time steps: y[(seq_len + 2·padding −
-/// kernel)/stride + 1, d_model]. Reads only padding from a mask, and leaves it out of the means.
+/// kernel)/stride + 1, d_model], rounded down, or up with `ceil`. Reads only padding from a mask, and leaves
+/// it out of the means.
 template <Pool1dShape pool_shape, class ScalarType = float>
 struct AvgPool1d
     : detail::PooledWindows<detail::kWindowsOf<pool_shape>, detail::kMeanOf<pool_shape>, ScalarType> {

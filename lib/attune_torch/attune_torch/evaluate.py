@@ -72,7 +72,9 @@ def pointwise(value, sources):
 
 
 def reduce(value, sources):
-    windows, name = sources[0].flatten(1)[:, value.data["index"]], value.data["name"]
+    windows, name = sources[0].flatten(1)[:, value.data["index"].clamp(min=0)], value.data["name"]
+    if "divisor" in value.data:
+        return windows.masked_fill(value.data["index"] < 0, 0).sum(-1) / value.data["divisor"]
     if name == "norm":
         return windows.norm(p=value.data["p"], dim=-1)
     if name in ("var", "std"):

@@ -259,7 +259,7 @@ class LayerTypes:
     def window_pooling(self, value):
         data = value.data
         return self.plain(value, "window_pooling", pool_type(
-            data["extents"], value.features, data["kernel"], data["stride"], data["padding"], kind="Max" if data["type"] == "amax" else "Avg"))
+            data["extents"], value.features, data["kernel"], data["stride"], data["padding"], data["include"], "Max" if data["name"] == "amax" else "Avg", data["ceil"]))
 
     # ---- Attention ----
 

@@ -70,16 +70,16 @@ def convolution_type(extents, d_in, d_out, kernel, stride, padding, groups, caus
     return f"attune::Conv2d<attune::Conv2dShape{shape}>"
 
 
-def pool_type(extents, d_model, kernel, stride, padding=(0, 0), count_padding=True, kind="Avg"):
+def pool_type(extents, d_model, kernel, stride, padding=(0, 0), count_padding=True, kind="Avg", ceil=False):
     """AvgPool1d of one extent, AvgPool2d of two; MaxPool1d and MaxPool2d with kind="Max"."""
     counts = False if kind == "Avg" and any(padding) and not count_padding else None
     if len(extents) == 1:
         shape = options(seq_len=extents[0], d_model=d_model, kernel=kernel[0], stride=unless(stride[0], kernel[0]),
-                        padding=unless(padding[0], 0), count_padding=counts)
+                        padding=unless(padding[0], 0), count_padding=counts, ceil=unless(ceil, False))
         return f"attune::{kind}Pool1d<attune::Pool1dShape{shape}>"
     shape = options(height=extents[0], width=extents[1], d_model=d_model, kernel_height=kernel[0], kernel_width=kernel[1],
                     stride_height=unless(stride[0], kernel[0]), stride_width=unless(stride[1], kernel[1]),
-                    padding_height=unless(padding[0], 0), padding_width=unless(padding[1], 0), count_padding=counts)
+                    padding_height=unless(padding[0], 0), padding_width=unless(padding[1], 0), count_padding=counts, ceil=unless(ceil, False))
     return f"attune::{kind}Pool2d<attune::Pool2dShape{shape}>"
 
 

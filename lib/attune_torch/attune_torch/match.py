@@ -175,7 +175,7 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
         if not causal and any(ahead != behind for ahead, behind in around):
             raise Unsupported("a convolution with more zeros on one side, and not causal")
         data["convolution"] = dict(convolution, causal=causal)
-        return self.new("convolution", [self.layer(inner)], value, index=source.data.get("index"), **data)
+        return self.new("convolution", [self.layer(inner)], value, index=source.data["index"] if source.kind == "gather" else None, **data)
 
     def input_windows(self, source, inner):
         """Windows of the input itself as the board's rows, as of a convolution with circular padding; or None."""
@@ -246,7 +246,7 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
         windows, features, size = index.shape
         if name not in ("mean", "amax", "sum"):
             raise Unsupported(f"{name} of something else than the features of each token, as statistics of a sample")
-        if features != source.features or not bool((index % source.features == torch.arange(features)[None, :, None]).all()):
+        if features != source.features or not bool(((index % source.features == torch.arange(features)[None, :, None]) | (index < 0)).all()):
             raise Unsupported("a mean or a maximum of another dimension than the tokens'")
         before = self.layer(source)
         if windows > 1:
@@ -268,15 +268,17 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
         extents, kernel, stride, padding = value.data["pool"]
         if len(self.extents(before)) == 1 and extents[0] == 1:
             extents, kernel, stride, padding = extents[1:], kernel[1:], stride[1:], padding[1:]
-        convolution = {"extents": extents, "kernel": kernel, "stride": stride, "around": tuple((amount, amount) for amount in padding)}
+        out = value.data["out"][-len(extents):]
+        behind = tuple(max(amount, (count - 1) * step + size - extent - amount) for extent, size, step, amount, count in zip(extents, kernel, stride, padding, out))
+        convolution = {"extents": extents, "kernel": kernel, "stride": stride, "around": tuple(zip(padding, behind))}
         index = value.data["index"]
         inside = index.sort(-1).values
         repeated = torch.cat([torch.zeros_like(inside[..., :1], dtype=torch.bool), inside.diff(dim=-1) == 0], -1)  # of places outside, for a maximum
         source = Value("gather", [value.sources[0]], value.layout, {"index": torch.where(repeated, -1, inside).flatten(1)})
         if not self.is_image(value.sources[0], source, convolution, inside.shape[-1]):
             raise Unsupported("pooling that does not take [batch, channels, …] of a sequence or an image")
-        out = tuple((extent + 2 * amount - size) // step + 1 for extent, size, step, amount in zip(extents, kernel, stride, padding))
-        return self.new("window_pooling", [before], value, index=index, extents=extents, kernel=kernel, stride=stride, padding=padding, out=out, type=name)
+        own = {name: value.data[name] for name in ("divisor", "include", "ceil") if name in value.data}
+        return self.new("window_pooling", [before], value, index=index, extents=extents, kernel=kernel, stride=stride, padding=padding, out=out, name=name, **own)
 
     def sum_or_product(self, value):
         name, derived = value.data["name"], value.derived()
@@ -375,7 +377,7 @@ def convolution(value, sources):
 
 numbers.KINDS.update(
     attention=attention, pooling=lambda value, sources: pooled(value, sources[0]), convolution=convolution, rearranged=numbers.gather,
-    window_pooling=lambda value, sources: getattr(sources[0].flatten(1)[:, value.data["index"]], value.data["type"])(-1),
+    window_pooling=numbers.reduce,
     sequence_pooling=lambda value, sources: numbers.linear(value, sources).softmax(1).transpose(1, 2) @ sources[0],
     class_token=lambda value, sources: torch.cat([value.data["tokens"].values.expand(len(sources[0]), value.tokens - sources[0].shape[1], -1), sources[0]], 1),
     drop_tokens=lambda value, sources: sources[0][:, -value.tokens:], reshape=lambda value, sources: sources[0].reshape(-1, value.tokens, value.features),

@@ -473,8 +473,8 @@ class Graph(Layouts):
             return self.window(operation, "mean", windows, operation.outputs[1], data)
         return self.window(operation, {"max": "amax", "min": "amin", "linalg_vector_norm": "norm"}.get(name, name), windows, out, data)
 
-    def window(self, operation, name, windows, out, data=None):
-        """A reduction of windows [numbers of out, size]."""
+    def window(self, operation, name, windows, out, data=None, outside=None, divisor=None):
+        """A reduction of windows [numbers of out, size]; without those that are `outside`, and with the divisors of means."""
         owners = self.owned(windows)
         if len(owners) == 1 and owners[0] >= 0 and bool((windows > 0).all()):
             value, (_, samples, places) = self.values[owners[0]], self.homes(windows)
@@ -493,23 +493,40 @@ class Graph(Layouts):
         index = places[order]
         if bool((index.sort(-1).values != index[:1].sort(-1).values).any()):
             raise Unsupported("samples of the batch are treated differently")
-        return self.define("reduce", [value], out.flatten()[order], dict(data or {}, name=name, index=index[0]), operation)
+        data = dict(data or {}, name=name, index=index[0])
+        if name == "mean" and divisor is not None:
+            data |= {"index": torch.where(outside[order][0], -1, index[0]), "divisor": divisor[order][0]}
+        return self.define("reduce", [value], out.flatten()[order], data, operation)
 
     def on_avg_pool2d(self, operation, x, kernel, stride=(), padding=(0,), ceil=False, include=True, divisor=None, name="mean"):
         pair = lambda given: list(given) * (2 // len(given)) if given else list(kernel) * (2 // len(kernel))  # noqa: E731
         kernel, stride, padding, out = pair(kernel), pair(stride), pair(padding), operation.outputs[0]
-        fits = all((extent - size) // step + 1 == count for extent, size, step, count in zip(x.shape[-2:], kernel, stride, out.shape[-2:]))
-        if name == "mean" and (any(padding) or not fits or divisor is not None):
-            raise Unsupported("average pooling with padding, ceil_mode or divisor_override")
-        padded = torch.nn.functional.pad(x, (padding[1],) * 2 + (padding[0],) * 2)
-        squares = padded.unfold(-2, kernel[0], stride[0]).unfold(-2, kernel[1], stride[1])
+        if divisor is not None:
+            raise Unsupported("average pooling with divisor_override")
+        behind = [max(0, (count - 1) * step + size - extent - amount) for extent, size, step, amount, count in
+                  zip(x.shape[-2:], kernel, stride, padding, out.shape[-2:])]  # with ceil_mode, a last window may reach over the end
+        longer = any(more > amount for more, amount in zip(behind, padding))
+
+        def windows(numbers):
+            around = torch.nn.functional.pad(numbers, (padding[1], max(padding[1], behind[1]), padding[0], max(padding[0], behind[0])))
+            return around.unfold(-2, kernel[0], stride[0]).unfold(-2, kernel[1], stride[1])
+
+        squares = windows(x)
         if squares.shape[:-2] != out.shape:
-            raise Unsupported("pooling with ceil_mode")
-        windows = squares.reshape(out.numel(), -1)
-        if any(padding):  # a maximum: what is outside is the window's first number inside
-            inside = windows.gather(1, (windows > 0).int().argmax(1, keepdim=True))
-            windows = torch.where(windows > 0, windows, inside)
-        self.window(operation, name, windows, out, {"pool": (tuple(x.shape[-2:]), tuple(kernel), tuple(stride), tuple(padding))})
+            raise Unsupported("pooling whose windows are not those of its kernel and stride")
+        squares, outside = squares.reshape(out.numel(), -1), windows(torch.ones_like(x)).reshape(out.numel(), -1) == 0
+        if bool(outside.any()):  # what is outside is the window's first number inside
+            first = squares.gather(1, (~outside).int().argmax(1, keepdim=True))
+            squares = torch.where(outside, first, squares)
+        counted = ~outside
+        if include and any(padding):
+            inner = torch.nn.functional.pad(torch.ones_like(x), (padding[1],) * 2 + (padding[0],) * 2, value=1)
+            counted = torch.nn.functional.pad(inner, (0, max(0, behind[1] - padding[1]), 0, max(0, behind[0] - padding[0])))
+            counted = counted.unfold(-2, kernel[0], stride[0]).unfold(-2, kernel[1], stride[1]).reshape(out.numel(), -1) > 0
+        data = {"pool": (tuple(x.shape[-2:]), tuple(kernel), tuple(stride), tuple(padding)), "include": include, "ceil": longer, "out": tuple(out.shape[-2:])}
+        value = self.window(operation, name, squares, out, data, outside, counted.sum(1))
+        if name == "mean" and not bool(outside.any()):
+            del value.data["divisor"]
 
     def on_max_pool2d_with_indices(self, operation, x, kernel, stride=(), padding=(0,), dilation=(1,), *_):
         if set(dilation) != {1}:
