@@ -262,6 +262,12 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
                             bias=self.unnamed(torch.zeros(features).double()), sum=True)
         return self.new("pooling", [before], value, type="kMean" if name == "mean" else "kMax", index=index)
 
+    @staticmethod
+    def windows_of(extent, size, step, amount, ceil):
+        """How many windows attune has over a dimension."""
+        rest = (extent + 2 * amount - size) % step
+        return (extent + 2 * amount - size) // step + 1 + (ceil and rest > 0 and amount + step - rest < size)
+
     def window_pool(self, value, before, name):
         if name not in ("mean", "amax") or "pool" not in value.data:
             raise Unsupported("windows of tokens that are reduced without a pooling; nn.AvgPool1d and nn.MaxPool1d are the nearest")
@@ -269,6 +275,8 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
         if len(self.extents(before)) == 1 and extents[0] == 1:
             extents, kernel, stride, padding = extents[1:], kernel[1:], stride[1:], padding[1:]
         out = value.data["out"][-len(extents):]
+        if out != tuple(self.windows_of(*dimension, value.data["ceil"]) for dimension in zip(extents, kernel, stride, padding)):
+            raise Unsupported("pooling whose last window begins in padding")
         behind = tuple(max(amount, (count - 1) * step + size - extent - amount) for extent, size, step, amount, count in zip(extents, kernel, stride, padding, out))
         convolution = {"extents": extents, "kernel": kernel, "stride": stride, "around": tuple(zip(padding, behind))}
         index = value.data["index"]

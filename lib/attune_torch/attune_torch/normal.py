@@ -503,6 +503,10 @@ class Graph(Layouts):
         kernel, stride, padding, out = pair(kernel), pair(stride), pair(padding), operation.outputs[0]
         if divisor is not None:
             raise Unsupported("average pooling with divisor_override")
+        if name == "mean" and not any(padding) and bool((x == 0).any()):  # zeros that were put around
+            zeros, inner = self.zeros_around(x)
+            if all(ahead == after and 2 * ahead <= size for (ahead, after), size in zip(zeros, kernel)):
+                padding, x, include = [ahead for ahead, _ in zeros], inner, True
         behind = [max(0, (count - 1) * step + size - extent - amount) for extent, size, step, amount, count in
                   zip(x.shape[-2:], kernel, stride, padding, out.shape[-2:])]  # with ceil_mode, a last window may reach over the end
         longer = any(more > amount for more, amount in zip(behind, padding))
@@ -565,11 +569,19 @@ class Graph(Layouts):
 
     def on_native_group_norm(self, operation, x, weight, bias, batch, channels, positions, groups, epsilon):
         value, grid = self.view(x)
-        if not self.is_transposed(x, value) and not (value.tokens == 1 and torch.equal(x.flatten(1), value.layout.flatten(1))):
-            raise Unsupported(f"GroupNorm {operation.path} of something else than the features of tokens")
         take = lambda item: self.constant(item) if item is not None else None  # noqa: E731
-        self.define("group_norm", [value], operation.outputs[0].flatten()[grid], {
-            "groups": groups, "weight": take(weight), "bias": take(bias), "epsilon": epsilon}, operation)
+        weight, bias, out = take(weight), take(bias), operation.outputs[0]
+        if not self.is_transposed(x, value) and not (value.tokens == 1 and torch.equal(x.flatten(1), value.layout.flatten(1))):
+            # A channel each, whose numbers are those of a group of features, as in ONNX files.
+            owners = self.owned(x)
+            value = self.values[owners[0]] if len(owners) == 1 and owners[0] >= 0 else value
+            parts = value.layout.transpose(1, 2).reshape(len(x), channels, -1) if value.features % channels == 0 and x.numel() == value.layout.numel() else x[..., :0]
+            plain = all(item is None or not self.names(item.addresses) and bool((item.values == number).all()) for item, number in ((weight, 1), (bias, 0)))
+            if groups != channels or not plain or not torch.equal(x.flatten(2), parts):
+                raise Unsupported(f"GroupNorm {operation.path} of something else than the features of tokens")
+            weight = bias = None
+            grid = torch.arange(x.numel()).view(len(x), value.features, value.tokens).transpose(1, 2)
+        self.define("group_norm", [value], out.flatten()[grid], {"groups": groups, "weight": weight, "bias": bias, "epsilon": epsilon}, operation)
 
     # ---- Products ----
 

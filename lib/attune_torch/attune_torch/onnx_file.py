@@ -581,12 +581,16 @@ def padded(step, x, pads=None, value=None):
     return F.pad(x, [amount for pair in pairs[::-1] for amount in pair], value=float(value) if value is not None else 0.0)
 
 
+def windows(step, x):
+    """Kernel, strides and padding of a pooling."""
+    kernel, pads = list(step.get("kernel_shape")), list(step.get("pads", [0] * 2 * (x.dim() - 2)))
+    if x.dim() not in (3, 4) or step.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID") or pads[: len(pads) // 2] != pads[len(pads) // 2:]:
+        raise Unsupported("pooling with padding on one side, or over more than two dimensions")
+    return kernel, list(step.get("strides", [1] * len(kernel))), pads[: len(pads) // 2]
+
+
 def average_pool(step, x):
-    kernel, strides = (list(step.get(name, [1] * (x.dim() - 2))) for name in ("kernel_shape", "strides"))
-    call = {3: F.avg_pool1d, 4: F.avg_pool2d}.get(x.dim())
-    if call is None or any(step.get("pads", [])) or step.get("ceil_mode", 0) or step.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
-        raise Unsupported("average pooling with padding or ceil_mode")
-    return call(x, kernel, strides)
+    return (F.avg_pool1d if x.dim() == 3 else F.avg_pool2d)(x, *windows(step, x), bool(step.get("ceil_mode", 0)), bool(step.get("count_include_pad", 0)))
 
 
 def global_average_pool(step, x):
@@ -636,12 +640,15 @@ def softmax(step, x):
 
 
 def max_pool(step, x):
-    kernel, pads = list(step.get("kernel_shape")), list(step.get("pads", [0] * 2 * (x.dim() - 2)))
-    call = {3: F.max_pool1d, 4: F.max_pool2d}.get(x.dim())
-    one_sided = step.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID") or pads[: len(pads) // 2] != pads[len(pads) // 2:]
-    if call is None or one_sided or step.get("ceil_mode", 0) or len(step.outputs) > 1:
-        raise Unsupported("maximum pooling with ceil_mode, indices, or padding on one side")
-    return call(x, kernel, list(step.get("strides", [1] * len(kernel))), pads[: len(pads) // 2], list(step.get("dilations", [1] * len(kernel))))
+    if len(step.outputs) > 1:
+        raise Unsupported("maximum pooling with indices")
+    kernel, strides, pads = windows(step, x)
+    return (F.max_pool1d if x.dim() == 3 else F.max_pool2d)(x, kernel, strides, pads, list(step.get("dilations", [1] * len(kernel))), bool(step.get("ceil_mode", 0)))
+
+
+def instance_norm(step, x, weight, bias):
+    """A norm of each channel: a group each."""
+    return F.group_norm(x, x.shape[1], weight, bias, nearest(step.get("epsilon", 1e-5)))
 
 
 def lower_or_upper(step, x, diagonal=None):
@@ -674,7 +681,7 @@ OPERATIONS = {
     "Erf": lambda step, a: a.erf(), "Tanh": lambda step, a: a.tanh(), "Sigmoid": lambda step, a: a.sigmoid(),
     "Relu": lambda step, a: F.relu(a), "Gelu": lambda step, a: F.gelu(a, approximate=step.get("approximate", "none")),
     "Softmax": softmax, "LayerNormalization": layer_norm, "Conv": convolution, "Gemm": gemm,
-    "BatchNormalization": batch_norm, "AveragePool": average_pool, "MaxPool": max_pool, "GlobalAveragePool": global_average_pool, "Pad": padded,
+    "BatchNormalization": batch_norm, "AveragePool": average_pool, "MaxPool": max_pool, "InstanceNormalization": instance_norm, "GlobalAveragePool": global_average_pool, "Pad": padded,
     "MatMul": lambda step, a, b: torch.matmul(a, b), "Einsum": lambda step, *parts: torch.einsum(step.get("equation"), *parts),
     "ReduceMean": reduced(lambda x, axes, keep: x.mean(axes, keep)),
     "ReduceSum": reduced(lambda x, axes, keep: x.sum(axes, keep)),
