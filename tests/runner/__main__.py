@@ -12,6 +12,7 @@ sys.path.insert(0, str(ROOT / "ports"))
 
 import bare  # noqa: E402
 import boards  # noqa: E402
+import passed  # noqa: E402
 import suites as table  # noqa: E402
 from suite import Run, show  # noqa: E402
 
@@ -25,13 +26,14 @@ usage: tests/run [--full | --everywhere] [--on TARGET] [--sanitize] [--fuzz N]
 Prints the suites that it will run, then each suite with its time, then the sum. Missing tools are installed, and named.
 
   (nothing)       whether the library works: unit tests of every room on the host, but for compositions; kernels on mps2_an386, equal
-                  bits with each kind of kernels, a third of the vectors and of compile-time messages, rooms, words and links, one
+                  bits with each kind of kernels, a third of the vectors, a sixth of compile-time messages, rooms, words and links, one
                   package, one exported model and two libraries in C. It ends with the suites that it leaves to --full
   --only PATH...  while you work: the unit tests that cover a header, a test or a room, on the host, and a list of what else covers it
   --changed [REVISION]
                   unit tests of the rooms that differ from REVISION (HEAD, if you leave it out), and of the rooms that include them
-  --full          what a change must pass before it lands. The tests above, and: unit tests on mps2_an386, kernels and equal bits on
-                  64-bit Arm. On every other board: some steps of the example, a fault, a stack overflow. Flash, RAM, stack,
+  --full          what a change must pass before it lands. The tests above (not again, if they passed with the same files), and:
+                  compositions on the host, unit tests on mps2_an386, kernels and equal bits on 64-bit Arm. On every other board: some steps
+                  of the example; of every core one has a fault, a stack overflow and interrupts. Flash, RAM, stack,
                   instructions and symbols of every board's firmware. Packages, examples, pages and the site. Unit tests and the
                   host's vectors are barely optimized. The host leaves cases that combine what others check to --on host. A board
                   has unit tests of kernels, single layers and what does no arithmetic, skips those that are the same on every
@@ -40,7 +42,7 @@ Prints the suites that it will run, then each suite with its time, then the sum.
                   they ship. all: every target, about half an hour
   --sanitize      unit tests under AddressSanitizer and UndefinedBehaviorSanitizer; lib/attune/host also under ThreadSanitizer
   --fuzz N        only fuzzing, under the same sanitizers: N sessions of calls with outside input, N damaged files, N power cuts
-                  during a save. Failures name the session, the file or the cut. --full does 50,000 of each and 5,000
+                  during a save. Failures name the session, the file or the cut. --full does 20,000 of each and 5,000
                   cuts; 1000000000 take more than a day
   --everywhere    over two hours, what --full leaves out: the complete unit tests on the host, on 64-bit Arm and on boards; all
                   vectors on the host and boards; an ESP8266's processor; the whole training of digits on a Cortex-M4; equal bits of
@@ -223,9 +225,16 @@ def main():
         if args.only or args.changed:
             return run_selection(args)
         run = Run()
-        suites = runnable(run, selected(args, run))
+        suites = selected(args, run)
+        files = passed.files()
+        if args.full and (done := passed.of(files)):
+            show(f"tests/run: not repeated, as they passed in tests/run of the same files: {'; '.join(suite.name for suite in suites if suite.name in done)}\n")
+            suites = [suite for suite in suites if suite.name not in done]
+        suites = runnable(run, suites)
         show(plan(args, suites))
         run.run(suites)
+        if run.left_out:
+            passed.keep(files, run.passing)
         return run.close()
 
 

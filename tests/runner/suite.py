@@ -106,6 +106,7 @@ class Run:
     def __init__(self):
         self.passed = self.failed = self.skipped = 0
         self.problems = []
+        self.passing = []
         self.left_out = []
         self.pool = ThreadPoolExecutor(BACKGROUND)
         self.pending = []
@@ -162,6 +163,8 @@ class Run:
             failed += 1
         if failed:
             self.problems.append(f"{suite.name}: {failed} failed")
+        else:
+            self.passing.append(suite.name)
         self.passed, self.failed, self.skipped = self.passed + passed, self.failed + failed, self.skipped + skipped
         show(f"-- {end.seconds:.0f} s, {end.processor_seconds:.0f} s of processors\n")
 
