@@ -16,18 +16,7 @@ LIBRARY, TESTS = ROOT / "lib/attune", ROOT / "tests"
 BUILD = ROOT / "build/quick"
 # Tests that combine what others test part by part, and take longest to compile; the zoo has the bits of the whole.
 # `tests/run` leaves them to --full.
-COMPOSITIONS = """
-attention/cached_attention_host attention/recomputed_attention
-exchange/model_file
-host/crew host/crew_training host/distributed_layers host/distributed_trainer host/parallel_layers host/parallel_trainer
-host/replay host/report/program_text host/report/training_page host/resumed_run
-models/adapted models/branch_memory models/checkpointed models/convolution_models models/decoder_layer models/encoder_decoder
-models/frozen models/inference_in_place models/layer_gradients models/masked_padding models/memory_length models/own_layer
-models/quantized_tape models/streamed_models models/tied models/token_model models/transformer_gradients models/true_length
-training/base training/int8_masks training/lockstep training/lockstep_length_host training/memory_table_host
-training/moment_sets training/placement training/shared_buffers training/state training/stochastic_bfloat16
-training/training_in_slices training/update_in_backward
-""".split()
+COMPOSITIONS = (ROOT / "tests/runner/compositions.txt").read_text().split()
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.M)
 
 
@@ -115,11 +104,12 @@ class Selection:
         return test in self.tests.get(room_of(test), {})
 
 
-def everyday():
-    """What `tests/run` has of them: all but compositions."""
-    selection, left = Selection(), {TESTS / f"{name}_test.cpp" for name in COMPOSITIONS}
+def of_kind(kind):
+    """Tests of every room: "everyday", those that `tests/run` has, or "composed", the compositions."""
+    selection, composed = Selection(), {TESTS / f"{name}_test.cpp" for name in COMPOSITIONS}
     for program in parts.room_programs():
-        selection.add(test for test in tests_of(program.removeprefix("attune_").removesuffix("_tests")) if test not in left)
+        tests = tests_of(program.removeprefix("attune_").removesuffix("_tests"))
+        selection.add(test for test in tests if (test in composed) == (kind == "composed"))
     return selection
 
 

@@ -7,13 +7,16 @@ program without an extension has its language in .gitattributes.
 import contextlib
 import io
 import os
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "ports"), str(ROOT / "tests"), str(ROOT / "tests/runner")]
 import boards  # noqa: E402
+import passed  # noqa: E402
 import selection  # noqa: E402
 import suites as table  # noqa: E402
 from checks import check, close  # noqa: E402
@@ -60,7 +63,7 @@ check("what includes a header is found", ROOMS / "training/adafactor_test.cpp" i
 check("and nothing else", ROOMS / "core/rng_test.cpp" not in above)
 check("a change of a low room reaches the rooms above it", {"core", "layers", "training"} <= selection.rooms_of([ROOT / "lib/attune/core/rng.hpp"]))
 check("a program beside the rooms is in none", not selection.rooms_of([ROOT / "tests/budgets/slices.cpp"]))
-everyday = selection.everyday()
+everyday = selection.of_kind("everyday")
 for name in selection.COMPOSITIONS:
     test = ROOMS / f"{name}_test.cpp"
     check(f"{name} is a test, and left to --full", test.is_file() and test not in everyday)
@@ -74,6 +77,23 @@ for name in ("layers/nothing.hpp", "README.md", "../.."):
 selected = selection.Selection()
 selected.add([ROOMS / "core/rng_test.cpp"])
 check("a selection knows its tests", ROOMS / "core/rng_test.cpp" in selected and ROOMS / "core/ids_test.cpp" not in selected)
+
+
+with tempfile.TemporaryDirectory() as home:
+    folder = Path(home)
+    (folder / "a").touch()
+    # What passed.
+    subprocess.run(["git", "init", "-q", folder], check=True)
+    kept, before = folder / "kept.json", passed.files(folder)
+    (folder / ".gitignore").write_text("kept.json\n")
+    check("a new file is another state", passed.files(folder) != before)
+    passed.keep(before, ["a"], kept, folder)
+    check("what passed with other files is forgotten", not kept.exists() and passed.of(before, kept) == set())
+    before = passed.files(folder)
+    passed.keep(before, ["a", "b"], kept, folder)
+    check("what passed is known", passed.of(passed.files(folder), kept) == {"a", "b"})
+    (folder / "a").write_text("another")
+    check("until a file changes", passed.of(passed.files(folder), kept) == set())
 
 usable = [board for board in boards.names() if board != "template"]
 for suite in [*table.everyday(usable), *table.full(usable), *table.everywhere(usable), *table.sanitized(), *table.fuzz(1, 1)]:

@@ -40,11 +40,8 @@ BACKGROUND = [
     Suite("spellings of public code, exported or refused", "tests/exchange/exporter_patterns", "torch"),
     Suite("which training fits a board", "tests/exchange/fit", BOARD),
     Suite("packages of a release", "tests/packaging/packages", "build git pkg-config", "meson zephyr yaml xmllint arduino"),
-    Suite("accuracy in 8 bits", "tests/accuracy/run digits", "build"),
-    Suite("models of layers in firmware", "tests/packaging/models", "build arm"),
     Suite("text, token by token", "tests/examples/stream_test", BOARD, "bible"),
     Suite("spoken digits of a new speaker", "tests/examples/personalise_test", BOARD),
-    Suite("files of several vector units", "tests/packaging/vector_units", "build", "qemu-user"),
     Suite("learning in a browser", "tests/examples/browser_test", "build browser"),
     Suite("files of digits, between PyTorch, the host and flash", "tests/examples/files_test", BOARD, "torch"),
     Suite("checks of trained models", "tests/conformance/checks_can_fail", "build tests"),
@@ -53,7 +50,7 @@ BACKGROUND = [
     Suite("training in integers, against NumPy", "tests/training/int8_against_numpy", "build gcc torch"),
     Suite("ONNX files, read and checked", "tests/exchange/onnx_files", "build torch onnx"),
     Suite("drawn options of attention, against PyTorch", "tests/vectors/fuzz_against_torch 30", "build tests torch"),
-    Suite("20 drawn programs, on this PC and a Cortex-M4", "tests/fuzz/draw", f"{BOARD} gcc clang"),
+    Suite("10 drawn programs, on this PC and a Cortex-M4", "tests/fuzz/draw 10", f"{BOARD} gcc clang"),
     Suite("files from logs", "tests/exchange/hex_lines", "build python"),
     Suite("examples", [*PARTS, "example-trains"], BOARD),
     Suite("whole models, counted", "tests/bench/self_test.py", "build"),
@@ -92,17 +89,17 @@ PICO = Suite("a Raspberry Pi Pico in rp2040js",
              f"{BOARD} tests rp2040js")
 
 
-def by_clang(compiler, on):
+def by_clang(compiler, on, *options):
     """The same bits on boards, by clang with its own assembler."""
-    return Suite(f"the same bits on boards by {compiler}", ["tests/reproducibility/run", "--by", compiler, *on], f"{BOARD} {compiler}")
+    return Suite(f"the same bits on boards by {compiler}", ["tests/reproducibility/run", *options, "--by", compiler, *on], f"{BOARD} {compiler}")
 
 
-def images_by_clang(compiler):
+def images_by_clang(compiler, on=CLANG):
     """The kernels in assembly by clang: those of an FPU, and those of vectors."""
     return [Suite(f"unit tests of kernels on {board} by {compiler}, {arithmetic}",
                   [*PARTS, "board-images-by", compiler, board, arithmetic, *images], f"{BOARD} tests {compiler}")
             for board, arithmetic, images in (("mps2_an386", "unfused", ["attune_kernels_tests"]),
-                                              ("mps3_an547", "fused", ["elementary_tests", "gemm_tests", "int8_gemm_tests"]))]
+                                              ("mps3_an547", "fused", ["elementary_tests", "gemm_tests", "int8_gemm_tests"])) if board in on]
 
 
 def background(suites):
@@ -134,8 +131,7 @@ def faults(board, *options):
 def target(port, *options):
     """Unit tests of a target, and vectors with these options; without `--quick` all of them."""
     if port == "host":
-        return [host_tests("unit tests on host, compositions too", "quick", *([] if "--quick" in options else ["--every"])),
-                cases("vectors", "tests/vectors", "host", *options)]
+        return [host_tests("unit tests on host, every case", "quick", "--every"), cases("vectors", "tests/vectors", "host", *options)]
     return [Suite(f"unit tests on {port}", [*PARTS, "board-tests", port, *([] if "--quick" in options else ["--every"])],
                   f"{BOARD} tests"), *faults(port),
             cases("vectors", "tests/vectors", port, *options)]
@@ -155,10 +151,10 @@ def sanitized():
             host_tests("training on a PC, ThreadSanitizer", "sanitize-threads", "attune_host_tests")]
 
 
-def quick_boards(usable):
-    """A few seconds for every board but mps2_an386, which has had all of its tests."""
+def quick_boards(which):
+    """A few seconds for a board."""
     suites = []
-    for board in (board for board in [*usable, "template"] if board != "mps2_an386"):
+    for board in which:
         pages = board == "microbit"  # as mps2_an386 it has all of them: a core without and one with Armv7-M's instructions
         programs = "port_programs" if pages else "board_programs"
         suites += [Suite(f"programs for {board}", [*PARTS, "builds", board, "faulting", programs, "argmax_copy_8x4x1"], BOARD),
@@ -224,26 +220,27 @@ def everyday(usable):
 
 
 def full(usable):
-    """`tests/run --full`. Suites that its other suites contain are not repeated."""
+    """`tests/run --full`: the suites of `tests/run`, unless others contain them, and more."""
     contained = {"links between pages", "one model behind plain C", "one module of PyTorch, exported and checked", "find_package",
-                 "messages of what must not compile", "the same bits with the other kinds of kernels", "unit tests of kernels on mps2_an386", "unit tests on host", "vectors on host"}
+                 "the same bits with the other kinds of kernels", "unit tests of kernels on mps2_an386"}
     return [
-        *background([CONSUMERS]), *fuzz(50_000, 5_000), *background([PICO, *BACKGROUND, *at_hand(), on_every_board(usable)]),
-        *target("mps2_an386", "--quick"), *target("host", "--quick"),
-        *(suite for suite in everyday(usable) if suite.name not in contained),
-        Suite("messages of what must not compile, each compiler", "tests/compile_failure/run --each", "build gcc clang"),
+        *background([CONSUMERS]), *fuzz(20_000, 5_000), *background([PICO, *BACKGROUND, *at_hand(), on_every_board(usable)]),
+        *target("mps2_an386", "--quick"), *(suite for suite in everyday(usable) if suite.name not in contained),
+        host_tests("unit tests on host, compositions", "quick", "--composed"),
+        Suite("the other messages of what must not compile", "tests/compile_failure/run --others", "build gcc clang"),
         Suite("the same bits with each kind of kernels", ["tests/reproducibility/run", *(board for board in KERNELS if board in usable)],
               BOARD),
-        by_clang("clang++-14", [board for board in CLANG if board in usable]),
+        by_clang("clang++-14", [board for board in CLANG if board in usable], "--quick"),
         Suite("every header alone, together with other compilers", "tests/packaging/headers_alone", "build gcc arm clang", "mpi"),
         Suite("the same bits on the host, whatever the compiler", "tests/reproducibility/run host", "build gcc clang"),
         Suite("the same bits on 64-bit Arm", "tests/reproducibility/run aarch64", "build gcc aarch64"),
         aarch64("unit tests of kernels on 64-bit Arm", "max", "attune_kernels_tests"),
         host_tests("all models of the zoo, in every way", "quick", "attune_whole_tests", "--every"),
-        Suite("golden hashes of the zoo on the host", "tests/zoo/golden", "build clang"),
-        *images_by_clang("clang++-14"),
-        # The steps of the example below tell of the other boards.
-        *quick_boards(usable), Suite("budgets on every board", "tests/budgets/run --quick", f"{BOARD} tests"), *images(usable),
+        # In the other arithmetic they are compared above.
+        Suite("golden hashes of the zoo on the host, fused", "tests/zoo/golden --in fused", "build clang"),
+        *images_by_clang("clang++-14", ["mps3_an547"]),
+        # mps2_an386 has had all of its tests. Steps of an example tell of the boards whose core another one has.
+        *quick_boards(board for board in usable if board != "mps2_an386" and not boards.has_core_of_another(board)), Suite("budgets on every board", "tests/budgets/run --quick", f"{BOARD} tests"), *images(usable),
     ]
 
 
@@ -303,6 +300,7 @@ def everywhere(usable):
         aarch64("unit tests on 64-bit Arm", "max"),
         aarch64("unit tests of kernels on a Cortex-A76, with SDOT", "cortex-a76", "attune_kernels_tests"),
         aarch64("unit tests of kernels on a Cortex-A72, without", "cortex-a72", "attune_kernels_tests"),
+        Suite("messages of what must not compile, each compiler", "tests/compile_failure/run --each", "build gcc clang"),
         Suite("an ESP8266's processor in QEMU", "tests/ports/xtensa", "build gcc arm xtensa"),
         Suite("the same bits on every board", ["tests/reproducibility/run", *usable], BOARD),
         Suite("the same bits with compiler options", "tests/reproducibility/flags", f"{BOARD} gcc clang++-19"),
@@ -315,10 +313,15 @@ def everywhere(usable):
         Suite("modules of PyTorch, every model", "tests/exchange/exporter --all", f"{BOARD} torch"),
         Suite("a ViT that PyTorch trains, to a board and back", "tests/examples/exported_test --all", f"{BOARD} torch"),
         Suite("programs of READMEs and pages, by GCC", "tests/packaging/pages --gcc", "build gcc", "mpi"),
-        Suite("accuracy of spoken digits in 8 bits", "tests/accuracy/run spoken_digits", "build"),
+        Suite("accuracy in 8 bits", "tests/accuracy/run digits spoken_digits", "build"),
+        Suite("models of layers in firmware", "tests/packaging/models", "build arm"),
+        Suite("files of several vector units", "tests/packaging/vector_units", "build", "qemu-user"),
         Suite("programs of the benchmark", [*PARTS, "bench-programs"], "build"),
         Suite("every header alone, each compiler", "tests/packaging/headers_alone --each", "build gcc arm clang", "mpi"),
         # What --full leaves to these.
-        *target("host"), cases("vectors", "tests/vectors", "mps2_an386"), *every_page(usable),
+        *target("host"), cases("vectors", "tests/vectors", "mps2_an386"), *every_page(usable), *fuzz(50_000, 5_000),
+        *quick_boards(board for board in [*usable, "template"] if boards.has_core_of_another(board)),
+        Suite("40 drawn programs, on this PC and a Cortex-M4", "tests/fuzz/draw 40", f"{BOARD} gcc clang"),
+        Suite("golden hashes of the zoo on the host", "tests/zoo/golden", "build clang"),
         *every_compiler(usable), *every_vector_unit(), *on_boards,
     ]
