@@ -6,7 +6,9 @@ python3 -m attune_torch fit gestures --board stm32f411 [--ram 64K] [--flash 256K
 python3 -m attune_torch receive LOG --out learned.safetensors"""
 import argparse
 import importlib.util
+import re
 import sys
+import traceback
 import warnings
 from pathlib import Path
 
@@ -119,7 +121,10 @@ def main(arguments=None):
         else:
             print(receive(options.source, options.out, options.attune))
     except ModuleNotFoundError as missing:
-        print(f"attune_torch: {options.command} needs the Python package {missing.name}, which {sys.executable} lacks", file=sys.stderr)
+        lines = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(missing.__traceback__)
+                 if not re.search(r"/(attune_torch|python3[^/]*|(site|dist)-packages)/|^<", frame.filename)]
+        needs = f"{lines[-1]} imports the" if lines else f"{options.command} needs the"
+        print(f"attune_torch: {needs} Python package {missing.name}, which {sys.executable} lacks", file=sys.stderr)
         return 1
     except (Unsupported, CheckFailed, ValueError, OSError) as problem:
         print(f"attune_torch: {problem}", file=sys.stderr)

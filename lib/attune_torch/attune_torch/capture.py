@@ -437,8 +437,8 @@ class Capture(TorchDispatchMode):
             same = mine.values.shape == others.values.shape and (mine.values == others.values) | mine.values.isnan() & others.values.isnan()
             if same is False or bool((~same & read[mine.begin:mine.begin + len(same)]).any()):
                 raise Unsupported("a constant that differs from run to run, as by dropout that is active in evaluation (F.dropout without "
-                                  "training=self.training), or that is taken out of the input outside of torch, as by NumPy: "
-                                  f"{mine.name or 'a tensor'} {list(mine.shape)}")
+                                  "training=self.training), that is taken out of the input outside of torch, as by NumPy, or that depends on the number "
+                                  f"of samples, where the batch is not the first dimension: {mine.name or 'a tensor'} {list(mine.shape)}")
 
     def values(self):
         """The numbers of constants in double, by −address; [0] is zero."""
