@@ -54,6 +54,9 @@ def check_that_it_may_be(version, homepage):
         refuse("there are changes that are not committed: git status")
     if not trees.changes_of(version):
         refuse(f"CHANGELOG.md has no section '## {version}' with something in it; it is what Unreleased becomes")
+    of_python = re.search(r'^version = "(.*)"$', (trees.root / "lib/attune_torch/pyproject.toml").read_text(), re.M)[1]
+    if of_python != version:
+        refuse(f"lib/attune_torch/pyproject.toml has version {of_python}, CMakeLists.txt has {version}: set the same")
     tag = f"v{version}"
     tagged = trees.git("rev-parse", "-q", "--verify", f"refs/tags/{tag}^{{commit}}")
     if tagged and tagged != trees.git("rev-parse", "HEAD"):
