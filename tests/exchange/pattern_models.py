@@ -101,6 +101,11 @@ def hide_keys(hidden, padding=0, also=None):
     return hide
 
 
+def mean_of_words(own, ids, x):
+    mask = (ids != 0)[..., None].expand(x.shape).type_as(x)
+    return (x * mask).sum(1) / mask.sum(1).clamp(min=1e-9)
+
+
 class Translation(nn.Module):
     """nn.Transformer with the padding of source and target, which are two inputs of ids."""
 
@@ -403,6 +408,9 @@ def exported():
         "a padding mask in place, for each query": (Padded(lambda own, ids, s: s.masked_fill_((ids != 0).unsqueeze(1).repeat(1, TOKENS, 1).unsqueeze(1) == 0, -1e9)), words()),
         "a padding mask by a product": (Padded(lambda own, ids, s: s * (ids != 0)[:, None, None].float() - 1e9 * (ids == 0)[:, None, None].float()), words()),
         "a padding mask of a causal model": (Padded(hide_keys(-1e9, 0, torch.ones(TOKENS, TOKENS).triu(1).bool()), lambda own, ids, x: x), words(1)),
+        "a mean of tokens that are no padding": (Padded(hide_keys(-1e9), mean_of_words), words()),
+        "a mean of tokens that are no padding, filled": (Padded(hide_keys(-1e9), lambda own, ids, x: x.masked_fill((ids == 0)[..., None], 0.0).sum(1) / (ids != 0).sum(1, keepdim=True)),
+                                                         words(1)),
         "a tied head": (tied, words()),
         "a tied head with a bias": (biased, words()),
         "rotary positions by complex numbers": (Block(Turned(turn=by_complex(angles))), rows()),
@@ -604,6 +612,12 @@ def deceptive():
         "a mask of ids by NumPy": (Padded(lambda own, ids, s: s.masked_fill(torch.from_numpy(ids.numpy() == 0)[:, None, None, :], -1e9)), words(1)),
         "weights that are hidden behind the softmax": (Words(lambda own, ids: own.mix(own.table(ids)) * (ids != 0)[..., None], mix=Attention()), words(1)),
         "padding that hides itself in the values": (Padded(hide_keys(-1e9), lambda own, ids, x: (x * (ids != 0)[..., None]).sum(1)), words(1)),
+        "a mean of tokens that divides by one more": (Padded(hide_keys(-1e9), lambda own, ids, x: (x * (ids != 0)[..., None]).sum(1) / ((ids != 0).sum(1, keepdim=True) + 1)), words(1)),
+        "a mean of tokens that divides by all": (Padded(hide_keys(-1e9), lambda own, ids, x: (x * (ids != 0)[..., None]).sum(1) / (ids + 99).clamp(max=1).sum(1, keepdim=True)), words(1)),
+        "a mean of tokens of another padding": (Padded(hide_keys(-1e9), lambda own, ids, x: (x * (ids != 3)[..., None]).sum(1) / (ids != 3).sum(1, keepdim=True)), words(1)),
+        "a mean of tokens beside attention to padding": (Padded(None, mean_of_words, seen=(0, 1)), words(1)),
+        "a mean of the tokens before": (Padded(hide_keys(-1e9), lambda own, ids, x: (x.roll(1, 1) * (ids != 0)[..., None]).sum(1) / (ids != 0).sum(1, keepdim=True)), words(1)),
+        "a mean of tokens by their features' mask": (Padded(hide_keys(-1e9), lambda own, ids, x: (x * (ids != 0)[..., None]).sum(1) / (x != 0).sum(1)), words(1)),
         "ids that choose a factor": (Words(lambda own, ids: own.table(ids) * (ids != 0)[..., None]), words(1)),
         "positions of ids": (Words(lambda own, ids: own.table(ids) + own.places((ids != 0).cumsum(1)), places=nn.Embedding(9, WIDTH)), words(1)),
         "the row of the largest id": (Words(lambda own, ids: own.table(ids)[torch.arange(len(ids)), ids.argmax(1)]), words(1)),

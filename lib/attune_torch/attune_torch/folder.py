@@ -244,9 +244,10 @@ class Exported:
         if self.structure.padding is None or self.structure.padding[1]["padding"] < 0:
             return layers
         options = dict(self.structure.padding[1], target_padding=None)
-        last = max(index for index, layer in enumerate(layers) if layer.kind == "block" or "MultiHeadAttention" in layer.type)
+        means = [layer for layer in layers if layer.kind == "pooling" and layer.value.reads]
+        last = max(index for index, layer in enumerate(layers) if layer in means or layer.kind == "block" or "MultiHeadAttention" in layer.type)
         inner = layers[:last + 1]
-        other = next((layer for layer in inner if re.search("Conv|Pool|GroupNorm|ReversibleNorm", layer.type)), None)
+        other = next((layer for layer in inner if layer not in means and re.search("Conv|Pool|GroupNorm|ReversibleNorm", layer.type)), None)
         if other is not None:
             raise Unsupported(f"{self.kind_of(other)} {other.path} before attention that hides padding: attune leaves padding out of it, and PyTorch does not")
         pairs = self.repeated(inner)

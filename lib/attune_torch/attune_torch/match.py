@@ -127,6 +127,9 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
                 return found
         for cut in reversed(cuts):
             self.refuse_other(value, cut)
+        found = self.mean_of_tokens(value)
+        if found is not None:
+            return found
         found = self.prelu(value) if value.data.get("name") in ("prelu", "_prelu_kernel") else self.step(value) or self.reversible(value) or self.sample_norm(value)
         if found is not None:
             return found
@@ -384,7 +387,7 @@ def convolution(value, sources):
 
 
 numbers.KINDS.update(
-    attention=attention, pooling=lambda value, sources: pooled(value, sources[0]), convolution=convolution, rearranged=numbers.gather,
+    attention=attention, pooling=lambda value, sources: pooled(value, *sources), convolution=convolution, rearranged=numbers.gather,
     window_pooling=numbers.reduce,
     sequence_pooling=lambda value, sources: numbers.linear(value, sources).softmax(1).transpose(1, 2) @ sources[0],
     class_token=lambda value, sources: torch.cat([value.data["tokens"].values.expand(len(sources[0]), value.tokens - sources[0].shape[1], -1), sources[0]], 1),
@@ -401,7 +404,10 @@ for kind in ("affine", "batch_norm", "normalization"):
     numbers.KINDS[kind] = lambda value, sources: sources[0] * value.data["weight"].values + value.data["bias"].values
 
 
-def pooled(value, x):
+def pooled(value, x, ids=None):
+    if ids is not None:
+        kept = (ids != value.data["padding"][1]).double()
+        return (x * kept).sum(1, keepdim=True) / kept.sum(1, keepdim=True)
     if value.data["type"] in ("kFirst", "kLast"):
         return x[:, :1] if value.data["type"] == "kFirst" else x[:, -1:]
     return x.mean(1, keepdim=True) if value.data["type"] == "kMean" else x.amax(1, keepdim=True)

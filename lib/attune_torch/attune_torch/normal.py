@@ -485,7 +485,7 @@ class Graph(Layouts):
             raise Unsupported("a mean, a sum or a maximum of another dimension than the tokens'; make the batch the first dimension of the input "
                               "and of every value (batch_first=True)")
         first = places.amin(1)
-        order = (samples[:, 0] * value.layout[0].numel() + first).argsort().view(self.batch, -1)
+        order = (samples[:, 0] * value.layout[0].numel() + first).sort(stable=True).indices.view(self.batch, -1)
         tokens = len((first[order[0]] // value.features).unique())
         if order.shape[1] % tokens:
             raise Unsupported("windows of different sizes")

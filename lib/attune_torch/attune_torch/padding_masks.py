@@ -84,6 +84,38 @@ class PaddingMasks:
                 raise Unsupported("a mask that forward computes from its ids, and that changes scores of other tokens than padding")
         return padding
 
+    def mean_of_tokens(self, value):
+        """A mean of the tokens that are no padding: sum(x · mask) / sum(mask); or None."""
+        total = value.sources[0]
+        if value.data.get("name") != "div" or getattr(total, "kind", "") != "reduce" or total.data["name"] != "sum" or value.tokens != 1:
+            return None
+        inputs = [item for item in self.graph.values if item.kind == "input" and not self.graph.captured.given[item.number].is_floating_point()]
+        product = total.sources[0]
+        found = [(x, ids) for x in product.derived() for ids in inputs if x.layout.shape[1:] == (ids.tokens, value.features) and ids.features == 1]
+        for x, ids in found:
+            items = sorted(region(value, [x, ids]), key=lambda item: item.number)
+            names = {item.data.get("name", item.kind) for item in items if self.is_computed_from(item, x)}
+            if names <= {"mul", "div", "where", "masked_fill", "sum", "gather", "_to_copy"} and all(item.kind in ("pointwise", "gather", "reduce") for item in items):
+                padding = self.padding_id(ids, [item for item in items if not self.is_computed_from(item, x)], items)
+                if self.is_mean(value, x, ids, padding):
+                    layer = self.new("pooling", [self.layer(x)], value, type="kMean", padding=(ids, padding))
+                    layer.reads = [ids]
+                    return layer
+        return None
+
+    @staticmethod
+    def is_computed_from(item, other):
+        return other in region(item)
+
+    @staticmethod
+    def is_mean(value, x, ids, padding):
+        patterns = torch.cat([torch.zeros(1, ids.tokens, dtype=torch.bool), torch.eye(ids.tokens, dtype=torch.bool), draw(24, ids.tokens) > 0])
+        patterns[:, 0] &= ~patterns.all(1)
+        rows = draw(len(patterns), x.tokens, x.features, scale=10)
+        known = {ids: torch.where(patterns, padding, padding + 1 if padding == 0 else 0).double()[:, :, None], x: rows}
+        kept = (~patterns).double()[:, :, None]
+        return close(evaluate(value, known), (rows * kept).sum(1, keepdim=True) / kept.sum(1, keepdim=True), 1e-6)
+
     @staticmethod
     def refuse_several(values):
         """The ids and the padding that all attention has in common; or None. Raises Unsupported if some has other ones."""

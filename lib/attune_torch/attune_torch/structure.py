@@ -99,8 +99,8 @@ class Structure(LayerTypes):
 
     def find_padding(self):
         """The padding of ids by inputs, and the options of a MaskFromIds; or None."""
-        every = [value for value in self.matcher.layers() if value.kind == "attention"]
-        cross = [value for value in every if value.sources[0] is not value.sources[1]]
+        every = [value for value in self.matcher.layers() if value.kind == "attention" or value.kind == "pooling" and value.reads]
+        cross = [value for value in every if value.sources[0] is not value.sources[-1]]
         encoder = [value for value in every if not cross or value not in cross and computed_from(self.memory, value)]
         source = self.matcher.refuse_several(encoder + cross)
         target = self.matcher.refuse_several([value for value in every if value not in encoder + cross])
