@@ -107,18 +107,20 @@ def mean_of_words(own, ids, x):
 
 
 class Translation(nn.Module):
-    """nn.Transformer with the padding of source and target, which are two inputs of ids."""
+    """nn.Transformer with the padding of source and target, two inputs of ids, which get the same sines."""
 
-    def __init__(self, target=True):
+    def __init__(self, sines=True):
         super().__init__()
-        self.source, self.target, self.head, self.hides = nn.Embedding(15, WIDTH), nn.Embedding(15, WIDTH), nn.Linear(WIDTH, 4), target
+        self.source, self.target, self.head = nn.Embedding(15, WIDTH), nn.Embedding(15, WIDTH), nn.Linear(WIDTH, 4)
         self.core = nn.Transformer(WIDTH, HEADS, 1, 1, 20, batch_first=True)
+        angles = torch.arange(20)[:, None] * 10000.0 ** (-torch.arange(0, WIDTH, 2) / WIDTH)
+        self.register_buffer("sines", torch.stack([angles.sin(), angles.cos()], -1).flatten(1) if sines else torch.rand(20, WIDTH))
 
     def forward(self, source, target):
         mask = torch.full((TOKENS, TOKENS), -math.inf).triu(1)
-        pad = source == 0
-        return self.head(self.core(self.source(source), self.target(target), tgt_mask=mask, src_key_padding_mask=pad, memory_key_padding_mask=pad,
-                                   tgt_key_padding_mask=target == 2 if self.hides else None))
+        pad, sines = source == 0, self.sines[:TOKENS]
+        return self.head(self.core(self.source(source) + sines, self.target(target) + sines, tgt_mask=mask, src_key_padding_mask=pad,
+                                   memory_key_padding_mask=pad, tgt_key_padding_mask=target == 2))
 
 
 class Forecast(nn.Module):

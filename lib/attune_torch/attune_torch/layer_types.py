@@ -176,11 +176,13 @@ class LayerTypes:
     def positions(self, value):
         rows, d_model = value.tokens, value.features
         shape, table = f"attune::PositionShape{options(seq_len=rows, d_model=d_model)}", value.data["table"]
-        if not self.tensors.owners(table.addresses):
+        if not self.tensors.owners(table.addresses) or "shared" in value.data:
             angles = torch.arange(rows).double()[:, None] * 10000.0 ** (-torch.arange(0, d_model, 2).double() / d_model)
             known = torch.stack([angles.sin(), angles.cos()], -1).reshape(rows, -1)[:, :d_model]
             if float((table.values - known).abs().max()) <= 1e-5:
                 return self.plain(value, "positions", f"attune::SinusoidalPositions<{shape}>")
+            if "shared" in value.data:
+                raise refused(value, f"{value.data['shared']} is a tensor of two layers; attune ties a head to the embedding before it, and nothing else")
         name, extents = self.tensors.vector(table, joined(self.place(value), "positions"))
         return self.vectors(value, f"attune::LearnedPositions<{shape}>", name, extents, 2)
 

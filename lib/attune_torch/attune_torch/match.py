@@ -358,7 +358,9 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
                     if other is layer or lowest > high or highest < low or other.kind == "embedding" and layer.kind == "linear":
                         continue
                     shared = self.graph.names(addresses[(addresses < 0) & torch.isin(addresses, constant.addresses)])
-                    if shared:
+                    if shared and other.kind == layer.kind == "positions" and not set(shared) & self.graph.captured.parameters:
+                        other.data["shared"] = layer.data["shared"] = shared[0]  # a buffer of sines, for two inputs
+                    elif shared:
                         self.refuse(layer, f"{shared[0]} is a tensor of two layers; attune ties a head to the embedding before it, and nothing else")
                 seen.append((layer, constant.addresses, low, high))
 
