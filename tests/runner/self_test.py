@@ -7,6 +7,7 @@ program without an extension has its language in .gitattributes.
 import contextlib
 import io
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,7 @@ sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "ports"), str(ROOT / "tests"), str(ROOT / "tests/runner")]
 import boards  # noqa: E402
+import merge  # noqa: E402
 import passed  # noqa: E402
 import selection  # noqa: E402
 import suites as table  # noqa: E402
@@ -79,9 +81,23 @@ selected.add([ROOMS / "core/rng_test.cpp"])
 check("a selection knows its tests", ROOMS / "core/rng_test.cpp" in selected and ROOMS / "core/ids_test.cpp" not in selected)
 
 
+# Tests that are compiled together.
+def includes_late(text):
+    """Whether a file includes behind its first line of code, where merge.py does not look."""
+    code = re.search(r"^(?!//|/\*|#|\s|$)", text, re.M)
+    return bool(code and re.search(r"^#include", text[code.start():], re.M))
+
+
+late = [test.name for test in ROOMS.rglob("*_test.cpp") if includes_late(test.read_text())]
+check("tests include before all else", late == ["cpp_header_test.cpp"] and includes_late("int x;\n#include <a>\n"), late)
 with tempfile.TemporaryDirectory() as home:
     folder = Path(home)
-    (folder / "a").touch()
+    (folder / "beside.hpp").touch()
+    (folder / "a_test.cpp").write_text('// text\n#include <attune/a.hpp>\n#if X\n#include "beside.hpp"\nint y;\n#endif\n#define Y 1\n')
+    lines = merge.merged([folder / "a_test.cpp"]).splitlines()
+    check("what tests include comes first, under its conditions", lines[:4] == ["#include <attune/a.hpp>", "#if X", f'#include "{folder}/beside.hpp"', "#endif"])
+    check("a test has a namespace of its own", lines[4:] == [f"namespace {folder.name}_a_test {{", f'#include "{folder}/a_test.cpp"', "}"])
+
     # What passed.
     subprocess.run(["git", "init", "-q", folder], check=True)
     kept, before = folder / "kept.json", passed.files(folder)
@@ -92,7 +108,7 @@ with tempfile.TemporaryDirectory() as home:
     before = passed.files(folder)
     passed.keep(before, ["a", "b"], kept, folder)
     check("what passed is known", passed.of(passed.files(folder), kept) == {"a", "b"})
-    (folder / "a").write_text("another")
+    (folder / "a_test.cpp").write_text("")
     check("until a file changes", passed.of(passed.files(folder), kept) == set())
 
 usable = [board for board in boards.names() if board != "template"]
