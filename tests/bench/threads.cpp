@@ -1,6 +1,7 @@
 // Training steps of attune::host::ParallelTrainer against attune::Trainer, one by one: how many times faster,
 // for a number of threads from the command line (all cores without one). On two threads also a CrewTrainer,
-// whose threads add to one set of gradients in turns (the relay).
+// whose threads add to one set of gradients in turns (the relay). `processor` is processor time of all
+// threads, which counts on a busy machine: less than 1 is what threads cost.
 //   tests/bench/run --threads [N]
 #include <cstdlib>
 #include <memory>
@@ -47,9 +48,13 @@ void measure(const char* name, int threads) {
     relayed = race.add([&] { (void)relay->step(crew, data->x, data->target, {.learning_rate = 1e-3f}); });
   }
   race.run();
-  const std::string step = "step." + std::string(name) + ".batch" + std::to_string(batch);
-  bench::figure(step + ".threads" + std::to_string(parallel.threads()) + "_vs_trainer", race.ratio(one, all));
-  if (relayed >= 0) bench::figure(step + ".relay2_vs_trainer", race.ratio(one, relayed));
+  const std::string step = "step." + std::string(name) + ".batch" + std::to_string(batch) + ".";
+  const auto report = [&](const std::string& who, int contender) {
+    bench::figure(step + who + "_vs_trainer", race.ratio(one, contender));
+    bench::figure(step + who + "_processor_vs_trainer", race.processor_ratio(one, contender));
+  };
+  report("threads" + std::to_string(parallel.threads()), all);
+  if (relayed >= 0) report("relay2", relayed);
 }
 
 template <int seq_len, int d_model, int num_heads>

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <functional>
 #include <string>
 #include <vector>
@@ -36,7 +37,10 @@ class Race {
     const int rounds = std::clamp(static_cast<int>(kBudget / round), kFewestRounds, kMaxRounds);
     for (int i = 0; i < rounds; ++i) {
       for (Contender& contender : contenders_) {
+        const double processor = processor_seconds();
         contender.turns.push_back(turn(contender) / static_cast<double>(contender.calls));
+        contender.processor.push_back((processor_seconds() - processor) /
+                                      static_cast<double>(contender.calls));
       }
     }
   }
@@ -44,12 +48,13 @@ class Race {
   /// How many times longer one call of `slower` takes than one of `faster`: the median over the rounds, each
   /// of which compares turns that were neighbors in time.
   [[nodiscard]] double ratio(int slower, int faster) const {
-    std::vector<double> ratios = contenders_[static_cast<std::size_t>(slower)].turns;
-    const std::vector<double>& divisors = contenders_[static_cast<std::size_t>(faster)].turns;
-    for (std::size_t i = 0; i < ratios.size(); ++i) ratios[i] /= divisors[i];
-    const auto middle = ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2);
-    std::nth_element(ratios.begin(), middle, ratios.end());
-    return *middle;
+    return median_ratio(contenders_[static_cast<std::size_t>(slower)].turns,
+                        contenders_[static_cast<std::size_t>(faster)].turns);
+  }
+  /// The same in processor time, of all threads together.
+  [[nodiscard]] double processor_ratio(int slower, int faster) const {
+    return median_ratio(contenders_[static_cast<std::size_t>(slower)].processor,
+                        contenders_[static_cast<std::size_t>(faster)].processor);
   }
   /// What one call takes, in the round where others took least of the processor.
   [[nodiscard]] double seconds(int contender) const {
@@ -66,8 +71,21 @@ class Race {
   struct Contender {
     std::function<void(long)> run;
     long calls = 1;
-    std::vector<double> turns = {};
+    std::vector<double> turns = {}, processor = {};  // seconds of a call
   };
+
+  static double median_ratio(std::vector<double> ratios, const std::vector<double>& divisors) {
+    for (std::size_t i = 0; i < ratios.size(); ++i) ratios[i] /= divisors[i];
+    const auto middle = ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2);
+    std::nth_element(ratios.begin(), middle, ratios.end());
+    return *middle;
+  }
+  // Of all threads of the process.
+  static double processor_seconds() {
+    std::timespec time{};
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  }
 
   // Sets how many calls make a turn; returns how long that turn takes.
   static double calibrate(Contender& contender) {

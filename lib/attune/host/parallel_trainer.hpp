@@ -11,6 +11,10 @@
 // batch, one part of the tensors after another. A layer that adds to a gradient more than once adds to the
 // sum itself, one sequence after the other (execution/batch_order.hpp). So the bits depend neither on the
 // number of threads nor on their order, and equal attune::Trainer's.
+//
+// A CrewTrainer over host::Threads has the same bits without slots, but its number of threads is part of its
+// type. DistributedTrainer sends the slots' sums from rank to rank. Which is faster is not decided for small
+// models and shared sequences (pc.md).
 #pragma once
 
 #include <algorithm>
