@@ -53,6 +53,23 @@ attune::Status f(const Device& device, const Base::Parameters& base, Device::Hea
   return device.solve(base, Device{}, head, scratch);
 }
 
+// case: closed_form_trainer_without_a_head
+// error: attune::ClosedFormTrainer: the model must end with a Linear of one row with a bias
+// errors: 2  the constraint of the class that takes it is told, too
+using Head = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 4, .d_out = 3}>;
+using Model = attune::Sequential<Head, attune::Relu<1, 3>>;
+static Model::Parameters base;
+attune::ClosedFormTrainer<attune::LinearProbe<Model, base>, attune::Relu<1, 3>> trainer;
+
+// case: closed_form_trainer_of_other_features
+// kilobytes: 20  the constraint prints both models
+// error: attune::ClosedFormTrainer: give LinearProbe<Model, kConstants> and LinearProbeFeatures<Model, kConstants> of one model
+// errors: 2  the constraint of the class that takes it is told, too
+using First = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 4, .d_out = 5}>;
+using Model = attune::Sequential<First, attune::Linear<attune::LinearShape{.rows = 1, .d_in = 5, .d_out = 3}>>;
+static Model::Parameters base;
+attune::ClosedFormTrainer<attune::LinearProbe<Model, base>, attune::LinearProbe<Model, base>> trainer;
+
 // case: empty_batch
 // error: attune::Trainer: batch must be at least 1
 constexpr attune::AttentionShape kShape{.seq_len = 4, .d_model = 8, .num_heads = 2};

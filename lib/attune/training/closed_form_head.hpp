@@ -91,17 +91,17 @@ class ClosedFormHead {
     return all;
   }
 
-  /// Writes the head for these examples to `head`, which may be `base`. `base` is W₀, in any storage
-  /// (weights/weights.hpp). It may have only the first classes, and no bias. `factory` holds the examples to
-  /// remember, or none; its classes do not matter. On an error nothing is written:
+  /// Writes the head for these examples to `head`, of Head's tensors, which may be `base`. `base` is W₀, in
+  /// any storage (weights/weights.hpp). It may have only the first classes, and no bias. `factory` holds the
+  /// examples to remember, or none; its classes do not matter. On an error nothing is written:
   ///   kNoTargets           there are no own examples
   ///   kInvalidWeightDecay  an option is out of range
   ///   kIllConditioned      features are too large for the ridge, or outputs of the base for the scale: the
   ///                        equations are singular, or rounding could change outputs by scale/16
   ///   kNotFinite           the base or the solution is not finite
-  template <class Base, int factory_classes>
+  template <class Base, int factory_classes, class HeadParameters>
   Status solve(const Base& base, const ClosedFormHead<num_features, factory_classes, Scalar>& factory,
-               typename Head::Parameters& head, Scratch& scratch, const Options& options = {}) const {
+               HeadParameters& head, Scratch& scratch, const Options& options = {}) const {
     static_assert(detail::Holds<(decltype(base.weight)::rows == num_features)>,
                   "attune::ClosedFormHead: the base's weight must be [num_features, classes]");
     static_assert(

@@ -1,0 +1,198 @@
+// A trainer without backward and without steps: its head is in closed form (closed_form_head.hpp). Each
+// example adds to sums; an update computes the head of all examples so far.
+//
+//   using Trained = attune::LinearProbe<Model, kBase>;   // kBase: all of Model's parameters, in flash
+//   attune::ClosedFormTrainer<Trained, attune::LinearProbeFeatures<Model, kBase>> trainer;
+//   trainer.initialize(attune::XavierUniform{}, attune::Rng{1});   // kBase's head, and no examples
+//   trainer.accumulate(x, label);                                  // a forward pass up to the head
+//   trainer.update({.ridge = 10});
+//
+// RAM: two copies of the sums, (features + 1)·(features + 1 + classes) numbers, or the scratch of inference
+// if that is larger than one of them; and the head. The state holds the sums: a training that resumes knows
+// its examples.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include <attune/core/memory.hpp>
+#include <attune/execution/pass.hpp>
+#include <attune/training/batch.hpp>
+#include <attune/training/closed_form_head.hpp>
+#include <attune/training/lifecycle.hpp>
+#include <attune/training/loss.hpp>
+#include <attune/training/state.hpp>
+
+namespace ATTUNE_NAMESPACE {
+
+namespace detail {
+
+/// Stands for the optimizer in the state of such a training.
+template <class Sums>
+struct ClosedForm {
+  using Scalar = typename Sums::Scalar;
+  static constexpr std::uint32_t kFingerprint = fingerprint("ClosedForm");
+  /// The examples.
+  template <class>
+  struct Moments {
+    Sums sums;
+    void reset() { sums.clear(); }
+  };
+};
+
+/// Whether a Sequential ends with a layer that a ClosedFormHead can be: Linear of one row, with a bias,
+/// behind other layers.
+template <class Model>
+inline constexpr bool kEndsWithHead = false;
+template <class Model>
+  requires requires { typename Model::template Layer<Model::kLayers - 1>::Parameters; }
+inline constexpr bool kEndsWithHead<Model> = [] {
+  using Head = typename Model::template Layer<Model::kLayers - 1>;
+  if constexpr (Model::kLayers > 1 && requires(typename Head::Parameters & head) {
+                  head.weight(0, 0);
+                  head.bias(0, 0);
+                  Head::Input::cols;
+                }) {
+    using Parameters = typename Head::Parameters;
+    return Head::Input::rows == 1 && Head::Output::rows == 1 && Head::Output::cols > 1 &&
+           sizeof(Parameters) == sizeof(Parameters::weight) + sizeof(Parameters::bias) &&
+           decltype(Parameters::weight)::rows == Head::Input::cols;
+  } else {
+    return false;
+  }
+}();
+template <class Trained, class Features>
+constexpr bool check_closed_form() {
+  constexpr bool kHasHead = kEndsWithHead<Trained>;
+  static_assert(Holds<kHasHead>,
+                "attune::ClosedFormTrainer: the model must end with a Linear of one row with a bias; train "
+                "another one with attune::Trainer");
+  if constexpr (kHasHead) {
+    constexpr bool kFits = std::is_same_v<typename Features::Input, typename Trained::Input> &&
+                           std::is_same_v<typename Features::Output,
+                                          typename Trained::template Layer<Trained::kLayers - 1>::Input> &&
+                           std::is_empty_v<typename Features::Parameters>;
+    static_assert(Holds<kFits>,
+                  "attune::ClosedFormTrainer: give LinearProbe<Model, kConstants> and "
+                  "LinearProbeFeatures<Model, kConstants> of one model");
+    return kFits;
+  } else {
+    return false;
+  }
+}
+/// The sums over examples of such a model.
+template <class Trained, class Head = typename Trained::template Layer<Trained::kLayers - 1>>
+using HeadSumsOf = ClosedFormHead<Head::Input::cols, Head::Output::cols, typename Trained::Scalar>;
+
+}  // namespace detail
+
+/// Learns the last layer of `Trained`, a LinearProbe (models/linear_probe.hpp), in closed form, from examples
+/// with one class each. The learned head stays close to the head of the constants. `FeatureLayers` are the
+/// LinearProbeFeatures of the same model and constants.
+template <detail::CheckedLayer Trained, detail::CheckedLayer FeatureLayers>
+  requires(detail::check_closed_form<Trained, FeatureLayers>())
+class ClosedFormTrainer
+    : public TrainingLifecycle<ClosedFormTrainer<Trained, FeatureLayers>,
+                               TrainingState<Trained, detail::ClosedForm<detail::HeadSumsOf<Trained>>>> {
+  static constexpr int kHead = Trained::kLayers - 1;
+
+ public:
+  using Scalar = typename Trained::Scalar;
+  using Parameters = typename Trained::Parameters;
+  /// Sums over examples. One that is filled on the PC stands for the factory's.
+  using Sums = detail::HeadSumsOf<Trained>;
+  using State = TrainingState<Trained, detail::ClosedForm<Sums>>;
+  using InputView = ConstView<typename Trained::Input>;
+  using TargetView = ConstView<std::array<int, 1>>;
+  using OutputView = View<typename Trained::Output>;
+  using Options = typename Sums::Options;
+  using Result = LossResult<Scalar>;
+
+  /// Adds an example: x[rows, cols] or ids, and its class. On an error (an invalid token or class, features
+  /// that are not finite) nothing is added. There is no loss: it is 0.
+  template <class Mask = NoMask>
+  Result accumulate(InputView x, TargetView label, const Mask& mask = {}) {
+    auto& pass = scratch_.pass;
+    Status status = state_.ready();
+    if (status == Status::kOk) {
+      status = detail::forward_pass<FeatureLayers>(
+          context_for<FeatureLayers>(mask), typename FeatureLayers::Parameters{}, x,
+          View<typename FeatureLayers::Output>(pass.features), pass.scratch);
+    }
+    if (status == Status::kOk) status = state_.moments.sums.add(pass.features, label[0]);
+    return result(status);
+  }
+  /// Computes the head of all examples so far. With an error of ClosedFormHead::solve(), the head stays.
+  Result update(const Options& options = {}) {
+    Options without_factory = options;
+    without_factory.rehearsal = 0;
+    return update(without_factory, state_.moments.sums);
+  }
+  /// The same: no number of examples is a batch.
+  Result update_incomplete(const Options& options = {}) { return update(options); }
+  /// The same, and remembers the outputs on the examples of `factory`.
+  template <int factory_classes>
+  Result update(const Options& options,
+                const ClosedFormHead<Sums::Features::cols, factory_classes, Scalar>& factory) {
+    Status status = state_.ready();
+    if (status == Status::kOk) {
+      status =
+          state_.moments.sums.solve(Trained::template Layer<kHead>::constants(), factory,
+                                    state_.parameters.template layer<kHead>(), scratch_.solution, options);
+    }
+    if (status == Status::kOk) detail::count_step(state_, 0);
+    return result(status);
+  }
+
+  /// y[rows, cols] for x with the head so far. Returns a Status as Trainer::predict. `y` may not overlap `x`.
+  template <class Mask = NoMask>
+  Status predict(InputView x, OutputView y, const Mask& mask = {}) {
+    if (const Status status = state_.ready(); status != Status::kOk) return status;
+    const Status status = detail::forward_pass<Trained>(context_for<Trained>(mask), state_.parameters, x, y,
+                                                        scratch_.inference);
+    return detail::status_of_output<Trained>(status, mask, y);
+  }
+
+  [[nodiscard]] const Parameters& parameters() const { return state_.parameters; }
+
+  /// RAM of training. object() is sizeof(ClosedFormTrainer); `moments` are the sums, and `inputs` one
+  /// example.
+  [[nodiscard]] static constexpr MemoryReport memory() {
+    MemoryReport report{.parameters = sizeof(Parameters),
+                        .moments = sizeof(Sums),
+                        .scratch = sizeof scratch_,
+                        .inputs = sizeof(typename Trained::Input) + sizeof(std::array<int, 1>)};
+    report.state = sizeof(ClosedFormTrainer) - report.object();
+    return report;
+  }
+
+ private:
+  friend TrainingLifecycle<ClosedFormTrainer, State>;
+
+  static Result result(Status status) {
+    return {status == Status::kOk ? Scalar(0) : std::numeric_limits<Scalar>::quiet_NaN(), status};
+  }
+
+  // For TrainingLifecycle.
+  State& own_state() { return state_; }
+  [[nodiscard]] const State& own_state() const { return state_; }
+  void begin_at_state() { detail::clear_padding(state_); }
+  void restart(Rng& rng) { detail::restart(state_, rng); }
+
+  struct Pass {
+    [[no_unique_address]] typename FeatureLayers::InferenceScratch scratch;
+    typename FeatureLayers::Output features;
+  };
+  union Scratch {
+    Pass pass;
+    typename Trained::InferenceScratch inference;
+    typename Sums::Scratch solution;
+  };
+
+  State state_{};
+  Scratch scratch_{};
+};
+
+}  // namespace ATTUNE_NAMESPACE
