@@ -83,6 +83,7 @@
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/frozen.hpp>
 #include <attune/models/grow_head.hpp>
+#include <attune/models/last_block.hpp>
 #include <attune/models/linear_probe.hpp>
 #include <attune/models/mask_from_ids.hpp>
 #include <attune/models/quantized_tape.hpp>

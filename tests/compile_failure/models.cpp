@@ -201,6 +201,12 @@ static Model::Parameters constants;
 using Tuned = attune::LinearProbe<Model, constants>;
 static_assert(sizeof(Tuned::Parameters) > 0);
 
+// case: last_block_without_a_block
+// error: attune::LastBlock: the model must be a Sequential with an EncoderLayer or a DecoderLayer among its layers
+using Model = attune::Sequential<attune::Linear<attune::LinearShape{.rows = 1, .d_in = 4, .d_out = 2}>>;
+static Model::Parameters constants;
+using Tuned = attune::LastBlock<Model, constants>;
+
 // case: features_of_a_head_alone
 // error: attune::LinearProbeFeatures: no layer is before the head, so features are the inputs
 using Model = attune::Sequential<attune::Linear<attune::LinearShape{.rows = 1, .d_in = 4, .d_out = 2}>>;

@@ -45,24 +45,27 @@ struct LinearProbeOf<Sequential<Layers...>, kConstants> {
       return references_to<Layer>(kConstants.template layer<index>());
     }
   }();
-  template <int index, class Layer = typename Model::template Layer<index>>
+  template <int first, int index, class Layer = typename Model::template Layer<index>>
   struct Part {
     using type = PartlyTrained<Layer, kOfLayer<index>,
-                               std::conditional_t<index == kHead, TrainEverything, TrainNothing>>;
+                               std::conditional_t<(index >= first), TrainEverything, TrainNothing>>;
   };
-  template <int index, class Layer>
-    requires(index > kHead)
-  struct Part<index, Layer> {
+  template <int first, int index, class Layer>
+    requires(index > first && std::is_empty_v<typename Layer::Parameters>)
+  struct Part<first, index, Layer> {
     using type = Layer;
   };
-  template <class Indices>
+  template <int first, class Indices>
   struct Parts;
-  template <int... index>
-  struct Parts<std::integer_sequence<int, index...>> {
-    using type = Sequential<typename Part<index>::type...>;
+  template <int first, int... index>
+  struct Parts<first, std::integer_sequence<int, index...>> {
+    using type = Sequential<typename Part<first, index>::type...>;
   };
-  using type = typename Parts<std::make_integer_sequence<int, Model::kLayers>>::type;
-  using Features = typename Parts<std::make_integer_sequence<int, kHead>>::type;
+  /// The first `count` layers, trained from layer `first` on.
+  template <int first, int count = Model::kLayers>
+  using From = typename Parts<first, std::make_integer_sequence<int, count>>::type;
+  using type = From<kHead>;
+  using Features = From<kHead, kHead>;
 };
 template <class Model, const auto& kConstants>
 constexpr bool check_features() {

@@ -1,0 +1,142 @@
+// A Sequential with a trained end: its last transformer layer, and all layers behind it. Layers before it are
+// constant, and run inference only.
+//
+//   using Tuned = LastBlock<Model, kConstants>;   // in flash, in any storage
+//
+// If the last transformer layer is one of a Repeat, the others stay a Repeat: Tuned then has one layer more
+// than Model, and the names of tensors behind it count from there.
+#pragma once
+
+#include <type_traits>
+#include <utility>
+
+#include <attune/models/checkpointed.hpp>
+#include <attune/models/linear_probe.hpp>
+#include <attune/models/quantized_tape.hpp>
+#include <attune/models/repeat.hpp>
+
+namespace ATTUNE_NAMESPACE {
+
+namespace detail {
+
+/// Whether a layer is a transformer layer, or some of them.
+template <class Layer>
+inline constexpr bool kIsBlock = kRunsByBranches<Layer>;
+template <class Layer>
+inline constexpr bool kIsBlock<Checkpointed<Layer>> = kIsBlock<Layer>;
+template <class Layer, TapePrecision precision>
+inline constexpr bool kIsBlock<PackedLayer<Layer, precision>> = kIsBlock<Layer>;
+template <int count, class Layer>
+inline constexpr bool kIsBlock<Repeat<count, Layer>> = kIsBlock<Layer>;
+
+/// The index of the last transformer layer; -1 without one.
+template <class Model>
+inline constexpr int kLastBlock = -1;
+template <class... Layers>
+inline constexpr int kLastBlock<Sequential<Layers...>> = [] {
+  constexpr bool kBlocks[] = {kIsBlock<Layers>...};
+  int last = static_cast<int>(sizeof...(Layers)) - 1;
+  while (last >= 0 && !kBlocks[last]) --last;
+  return last;
+}();
+template <class Model>
+constexpr bool check_last_block() {
+  static_assert(Holds<(kLastBlock<Model> >= 0)>,
+                "attune::LastBlock: the model must be a Sequential with an EncoderLayer or a DecoderLayer "
+                "among its layers; of another model, keep the first layers in a Frozen");
+  return true;
+}
+
+/// One of equal layers, and how many.
+template <class Layer>
+struct CopiesOf {
+  static constexpr int kCount = 1;
+};
+template <int count, class Layer>
+struct CopiesOf<Repeat<count, Layer>> {
+  static constexpr int kCount = count;
+  using Front = Repeat<(count > 1 ? count - 1 : 1), Layer>;
+  using Last = Layer;
+};
+
+/// How many equal layers stand where the last transformer layer is; 0 without one.
+template <class Model>
+inline constexpr int kCopiesOfBlock = 0;
+template <class Model>
+  requires(kLastBlock<Model> >= 0)
+inline constexpr int kCopiesOfBlock<Model> =
+    CopiesOf<typename Model::template Layer<kLastBlock<Model>>>::kCount;
+
+template <class Model, const auto& kConstants, int copies = kCopiesOfBlock<Model>>
+struct LastBlockOf {
+  static constexpr int kBlock = kLastBlock<Model>;
+  using Blocks = CopiesOf<typename Model::template Layer<kBlock>>;
+  template <int index>
+  struct SplitLayer {
+    using type = typename Model::template Layer<(index > kBlock ? index - 1 : index)>;
+  };
+  template <int index>
+    requires(index == kBlock)
+  struct SplitLayer<index> {
+    using type = typename Blocks::Front;
+  };
+  template <int index>
+    requires(index == kBlock + 1)
+  struct SplitLayer<index> {
+    using type = typename Blocks::Last;
+  };
+  template <class Indices>
+  struct SplitOf;
+  template <int... index>
+  struct SplitOf<std::integer_sequence<int, index...>> {
+    using type = Sequential<typename SplitLayer<index>::type...>;
+  };
+  using Split = typename SplitOf<std::make_integer_sequence<int, Model::kLayers + 1>>::type;
+
+  // References to the constants, as a set of Split.
+  static constexpr auto kOfSplit = [] {
+    using Forms = ReferencesTo<typename FormOf<std::remove_cvref_t<decltype(kConstants)>>::type>;
+    SetOf<Split, Forms::template Matrix, Forms::template Vector> split{};
+    const auto refer = []<class Set>(Set& references, const auto& set) {
+      Set::visit([](const TensorPath&, auto& reference,
+                    const auto& constant) { reference = reference_to(constant); },
+                 static_cast<const TensorPath*>(nullptr), references, set);
+    };
+    const auto refer_layer = [&]<int i>(std::integral_constant<int, i>) {
+      if constexpr (i == kBlock) {
+        for (int copy = 0; copy < copies - 1; ++copy) {
+          refer(split.template layer<i>().layers[copy], kConstants.template layer<kBlock>().layers[copy]);
+        }
+      } else if constexpr (i == kBlock + 1) {
+        refer(split.template layer<i>(), kConstants.template layer<kBlock>().layers[copies - 1]);
+      } else if constexpr (!std::is_empty_v<typename Split::template Layer<i>::Parameters>) {
+        refer(split.template layer<i>(), kConstants.template layer<(i > kBlock ? i - 1 : i)>());
+      }
+    };
+    [&]<int... index>(std::integer_sequence<int, index...>) {
+      (refer_layer(std::integral_constant<int, index>{}), ...);
+    }
+    (std::make_integer_sequence<int, Split::kLayers>{});
+    return split;
+  }();
+  using type = typename LinearProbeOf<Split, kOfSplit>::template From<kBlock + 1>;
+};
+template <class Model, const auto& kConstants>
+struct LastBlockOf<Model, kConstants, 0> {
+  using type = Model;
+};
+template <class Model, const auto& kConstants>
+struct LastBlockOf<Model, kConstants, 1> {
+  using type = typename LinearProbeOf<Model, kConstants>::template From<kLastBlock<Model>>;
+};
+
+}  // namespace detail
+
+/// `Model`, a Sequential, with constant parameters up to its last EncoderLayer or DecoderLayer, which is
+/// trained with everything behind it. Trained parameters start as in `kConstants`, as floats where those are
+/// quantized.
+template <detail::CheckedLayer Model, const auto& kConstants>
+  requires(detail::check_last_block<Model>())
+using LastBlock = typename detail::LastBlockOf<Model, kConstants>::type;
+
+}  // namespace ATTUNE_NAMESPACE
