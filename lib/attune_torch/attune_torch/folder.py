@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from . import tensors
+from . import memory, tensors
 from .cpp_names import refuse_name
 from .errors import ExportWarning, Unsupported
 from .capture import answer, capture, in_evaluation
@@ -623,6 +623,7 @@ def refuse_without_batch(module, args, kwargs):
                       "Pass sample_input.unsqueeze(0)")
 
 
+@memory.kept()
 def export(module, sample_input, folder, hints=None):
     """Writes a folder with `module` as a type of attune, its weights and samples. `sample_input` is a batch, [batch, tokens,
     features], [batch, features], or ids of tokens [batch, tokens]; the model is recorded on it, so take real ones. A tuple or a
