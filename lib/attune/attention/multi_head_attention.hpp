@@ -184,21 +184,20 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
                        ConstView<ValueInput> value, TapeOf<GradientSet>& tape, ConstView<Output> dy,
                        DQuery&& d_query, DKey&& d_key, DValue&& d_value, Gradients& gradients,
                        ScratchOf<GradientSet>& scratch, const Call& context = {}) {
-    constexpr bool kInputsFirst = detail::kUpdatesInSet<Gradients>;
     const auto& mask = with_options(context);
     const auto keys = context.keys();
     const auto all = Heads::zero_skipping_context(context.with_mask(mask), tape, context.first(query),
                                                   keys.first(key), keys.first(value));
     const auto products = all.without_mask();
     backward_heads(parameters, tape, dy, gradients, scratch, all);
-    if constexpr (!kInputsFirst) {
-      Operands::backward_parameters(query, key, value, tape, gradients, products);
-    }
-    Operands::backward_inputs(parameters, tape, d_query, d_key, d_value, kernels::Assign{},
-                              context.unmasked());
-    if constexpr (kInputsFirst) {
-      Operands::backward_parameters(query, key, value, tape, gradients, products);
-    }
+    in_order_of_updates<detail::kUpdatesInSet<Gradients>>(
+        [&]() ATTUNE_INLINE_LAMBDA {
+          Operands::backward_parameters(query, key, value, tape, gradients, products);
+        },
+        [&]() ATTUNE_INLINE_LAMBDA {
+          Operands::backward_inputs(parameters, tape, d_query, d_key, d_value, kernels::Assign{},
+                                    context.unmasked());
+        });
     detail::clear_behind_in(keys, detail::sink<KeyInput>(d_key));
     detail::clear_behind_in(keys, detail::sink<ValueInput>(d_value));
   }
@@ -217,7 +216,6 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
                             ConstView<Output> dy, Dx&& dx, Gradients& gradients,
                             ScratchOf<GradientSet>& scratch, const Call& context) {
     check_self_attention();
-    constexpr bool kInputFirst = detail::kUpdatesInSet<Gradients>;
     const auto& mask = with_options(context);
     const auto all = context.with_mask(mask);
     backward_heads(parameters, tape, dy, gradients, scratch, Heads::zero_skipping_context(all, tape));
@@ -226,12 +224,12 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
     const auto products =
         all.without_mask().skipping_zeros(context.first(x), context.first(view(tape.query)),
                                           keys.first(view(tape.key)), keys.first(view(tape.value)));
-    if constexpr (!kInputFirst) Operands::backward_parameters(x, x, x, tape, gradients, products);
-    if constexpr (kWanted<Dx>) {
-      const View<Input> to = detail::sink<Input>(dx);
-      Operands::backward_inputs(parameters, tape, to, to, to, kernels::Accumulate{}, context.unmasked());
-    }
-    if constexpr (kInputFirst) Operands::backward_parameters(x, x, x, tape, gradients, products);
+    in_order_of_updates<detail::kUpdatesInSet<Gradients>>(
+        [&]() ATTUNE_INLINE_LAMBDA { Operands::backward_parameters(x, x, x, tape, gradients, products); },
+        [&]() ATTUNE_INLINE_LAMBDA {
+          const auto to = detail::sink<Input>(dx);
+          Operands::backward_inputs(parameters, tape, to, to, to, kernels::Accumulate{}, context.unmasked());
+        });
   }
 
  private:
@@ -261,17 +259,10 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
                                            ConstView<Output> dy, Gradients& gradients,
                                            ScratchOf<GradientSet>& scratch, const auto& context) {
     HeadOutputs& outputs = Memory::outputs_of(tape, scratch);
-    if constexpr (detail::kUpdatesAtOnce<decltype(gradients.output.weight)>) {
-      const auto d_rows = context.first(dy);
-      update_in_place(context.first(view(outputs)), d_rows, parameters.output.weight,
-                      view(gradients.output.weight), context.zeros());
-      if constexpr (shape.output_bias) add_column_sums(d_rows, view(gradients.output.bias));
-    } else {
+    if constexpr (Memory::template kOutputsByHead<GradientSet>) {
       OutputProjection::backward_parameters(outputs, dy, gradients.output, context.without_mask());
-      if constexpr (!Memory::template kOutputsByHead<GradientSet>) {
-        OutputProjection::backward_input(parameters.output, dy, outputs, kernels::Assign{},
-                                         context.unmasked());
-      }
+    } else {
+      OutputProjection::backward_over_input(parameters.output, outputs, dy, gradients.output, context);
     }
     const auto d_outputs = [&](int head) ATTUNE_INLINE_LAMBDA {
       if constexpr (Memory::template kOutputsByHead<GradientSet>) {

@@ -260,7 +260,6 @@ struct FeedForwardNetwork {
   static void backward_from(const Set& parameters, const Later& input, Tape& tape, ConstView<Output> dy,
                             Dx&& dx, Gradients& gradients, Scratch& scratch, const Call& context) {
     auto& out_gradients = Projections::out(gradients);
-    constexpr bool kInputFirst = detail::kUpdatesInSet<Gradients>;
     const auto& dense = context.unmasked().in_any_order();  // rows with dy zero are cleared or left out
     if constexpr (Call::kSkipsZeros) dense.stage([&]() ATTUNE_INLINE_LAMBDA { tape.kept.clear(dy); });
     constexpr bool kOnceMore = OutLinear::template kReadsInput<std::remove_cvref_t<decltype(out_gradients)>>;
@@ -273,16 +272,7 @@ struct FeedForwardNetwork {
     } else if constexpr (kOnceMore) {
       activate_and_drop(tape, scratch, dense);
     }
-    if constexpr (detail::kUpdatesAtOnce<decltype(out_gradients.weight)>) {
-      const auto d_rows = dense.first(dy);
-      update_in_place(dense.first(view(scratch.activated)), d_rows, Projections::out(parameters).weight,
-                      view(out_gradients.weight), dense.zeros());
-      if constexpr (shape.bias) add_column_sums(d_rows, view(out_gradients.bias));
-    } else {
-      OutLinear::backward_parameters(scratch.activated, dy, out_gradients, dense);
-      OutLinear::backward_input(Projections::out(parameters), dy, scratch.activated, kernels::Assign{},
-                                dense);
-    }
+    OutLinear::backward_over_input(Projections::out(parameters), scratch.activated, dy, out_gradients, dense);
     HiddenDropout::backward(tape.dropout, scratch.activated, scratch.activated, dense);
     dense.template token_elements<Hidden::rows, Hidden::cols, kWorkOfActivation>(
         [&](int first, int count) ATTUNE_INLINE_LAMBDA {
@@ -290,9 +280,11 @@ struct FeedForwardNetwork {
         });
     const ConstView<Input> x = input();
     const auto& zero_skipping_context = context.skipping_zeros(context.first(x));
-    if constexpr (!kInputFirst) tape.kept.backward_parameters(x, gradients, zero_skipping_context);
-    if constexpr (kWanted<Dx>) tape.kept.backward_input(parameters, sink<Input>(dx), dense);
-    if constexpr (kInputFirst) tape.kept.backward_parameters(x, gradients, zero_skipping_context);
+    in_order_of_updates<kUpdatesInSet<Gradients>>(
+        [&]() ATTUNE_INLINE_LAMBDA { tape.kept.backward_parameters(x, gradients, zero_skipping_context); },
+        [&]() ATTUNE_INLINE_LAMBDA {
+          if constexpr (kWanted<Dx>) tape.kept.backward_input(parameters, sink<Input>(dx), dense);
+        });
   }
 
  private:

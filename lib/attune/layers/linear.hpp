@@ -10,6 +10,7 @@
 #include <attune/execution/layer.hpp>
 #include <attune/execution/stream.hpp>
 #include <attune/layers/tapeless.hpp>
+#include <attune/weights/gradient_rows.hpp>
 #include <attune/weights/weights.hpp>
 
 namespace ATTUNE_NAMESPACE {
@@ -163,6 +164,21 @@ struct Linear : detail::Tapeless<Linear<linear_shape, ScalarType>> {
     }
   }
 
+  /// Overwrites x with dx and adds to the gradients.
+  template <class Set, class Gradients, AnyContext Call>
+  ATTUNE_INLINE static void backward_over_input(const Set& parameters, Input& x, ConstView<Output> dy,
+                                                Gradients& gradients, const Call& context) {
+    if constexpr (detail::kUpdatesAtOnce<decltype(gradients.weight)>) {
+      const auto d_rows = context.first(dy);
+      update_in_place(context.first(view(x)), d_rows, parameters.weight, view(gradients.weight),
+                      context.zeros());
+      if constexpr (shape.bias) add_column_sums(d_rows, view(gradients.bias));
+    } else {
+      backward_parameters(x, dy, gradients, context.without_mask());
+      backward_input(parameters, dy, x, kernels::Assign{}, context.unmasked());
+    }
+  }
+
   /// dx[rows, n] of n features of x, starting at `first`. `dx` may not overlap `dy`.
   template <class Set, class Dx, AnyContext Call>
   ATTUNE_INLINE static void backward_features(const Set& parameters, ConstView<Output> dy, int first,
@@ -179,11 +195,10 @@ struct Linear : detail::Tapeless<Linear<linear_shape, ScalarType>> {
   template <class Set = Parameters, class Dx, class Gradients, AnyContext Call = Context<>>
   static void backward(const Set& parameters, ConstView<Input> x, const Tape&, ConstView<Output> dy, Dx&& dx,
                        Gradients& gradients, Scratch&, const Call& context = {}) {
-    constexpr bool kInputFirst = detail::kUpdatesAtOnce<decltype(gradients.weight)>;
     const auto& zero_skipping_context = context.skipping_zeros(context.first(x));
-    if constexpr (!kInputFirst) backward_parameters(x, dy, gradients, zero_skipping_context);
-    backward_input(parameters, dy, dx, kernels::Assign{}, context);
-    if constexpr (kInputFirst) backward_parameters(x, dy, gradients, zero_skipping_context);
+    in_order_of_updates<detail::kUpdatesAtOnce<decltype(gradients.weight)>>(
+        [&]() ATTUNE_INLINE_LAMBDA { backward_parameters(x, dy, gradients, zero_skipping_context); },
+        [&]() ATTUNE_INLINE_LAMBDA { backward_input(parameters, dy, dx, kernels::Assign{}, context); });
   }
 };
 

@@ -43,6 +43,15 @@ ATTUNE_INLINE void add_gradient_then_input([[maybe_unused]] Gradient& gradient,
   }
 }
 
+/// Both parts of a backward: `parameters()` adds to gradients, `input()` computes dx. dx comes first if the
+/// parameters, which it reads, are updated at once.
+template <bool updates_at_once>
+ATTUNE_INLINE void in_order_of_updates(const auto& parameters, const auto& input) {
+  if constexpr (!updates_at_once) parameters();
+  input();
+  if constexpr (updates_at_once) parameters();
+}
+
 /// Backward through a weight that is updated at once: gradient += xᵀ·dy. Overwrites x[rows, in] with dx =
 /// dy·Wᵀ of the old weight, a few columns at a time.
 template <class X, class Dy, class Weight, class Gradient, class Terms>
