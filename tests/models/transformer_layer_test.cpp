@@ -42,8 +42,8 @@ TEST(ResidualStack, training_and_inference_compute_the_same) {
   Of::TapeOf<Sets> tape{};
   Of::ScratchOf<Sets> scratch{};
   Of::InferenceScratch inference{};
-  Of::forward_branches(sets, x, y, tape, scratch, attune::Context<>{});
-  Of::infer(sets, x, inferred, inference, attune::Context<>{});
+  Of::forward(sets, x, y, tape, scratch, attune::Context<>{});
+  Of::forward(sets, x, inferred, inference, attune::Context<>{});
   EXPECT_TRUE(check::same_bits(y, inferred));
   EXPECT_FALSE(check::same_bits(x, y));
 }
@@ -59,7 +59,7 @@ TEST(ResidualStack, drop_before_they_add_each_by_its_own_mask) {
   attune::Tensor<float, 3, 4> y;
   Of::TapeOf<Sets> tape{};
   Of::ScratchOf<Sets> scratch{};
-  Of::forward_branches(sets, zeros, y, tape, scratch, attune::Context<>{});
+  Of::forward(sets, zeros, y, tape, scratch, attune::Context<>{});
   bool once = false, twice = false;
   for (int i = 0; i < y.size; ++i) {
     const float first = tape.sums[0].values[i], second = y.values[i] - first;

@@ -134,14 +134,14 @@ struct DecoderLayerOf
   template <class Set = Parameters, class Call = DecoderContext<>>
   static void forward(const Set& parameters, ConstView<Input> x, ConstView<Memory> memory, View<Output> y,
                       InferenceScratch& scratch, const Call& context = {}) {
-    Stack::infer(parameters, x, y, scratch, detail::with_memory(context, memory));
+    Stack::forward(parameters, x, y, scratch, detail::with_memory(context, memory));
   }
   /// Training: the same, with dropout; the tape keeps what backward needs.
   template <class Set = Parameters, detail::TapesBranches AnyTape, class AnyScratch,
             class Call = DecoderContext<>>
   static void forward(const Set& parameters, ConstView<Input> x, ConstView<Memory> memory, View<Output> y,
                       AnyTape& tape, AnyScratch& scratch, const Call& context = {}) {
-    Stack::forward_branches(parameters, x, y, tape, scratch, detail::with_memory(context, memory));
+    Stack::forward(parameters, x, y, tape, scratch, detail::with_memory(context, memory));
   }
   /// dx[seq_len, d_model] and d_memory[memory_len, …] from dy[seq_len, d_model], overwritten, or NoGradient;
   /// gradients accumulate. Uses up the tape. `dx` may be `dy`. Pass forward's context; values that its masks
@@ -151,8 +151,8 @@ struct DecoderLayerOf
   static void backward(const Set& parameters, ConstView<Input> x, ConstView<Memory> memory, AnyTape& tape,
                        ConstView<Output> dy, Dx&& dx, DMemory&& d_memory, Gradients& gradients,
                        AnyScratch& scratch, const Call& context = {}) {
-    Stack::backward_branches(parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch,
-                             detail::with_memory(context, memory, detail::sink<Memory>(d_memory)));
+    Stack::backward(parameters, x, tape, dy, dx, gradients, scratch,
+                    detail::with_memory(context, memory, detail::sink<Memory>(d_memory)));
   }
 
   // ---- As a layer, inside the Decoder of an EncoderDecoder. ----

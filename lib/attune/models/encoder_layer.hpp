@@ -66,30 +66,8 @@ struct EncoderLayerOf : detail::EncoderStack<options, NormLayer, Attention, Netw
                                         .additions = Stack::kStackAdditions};
   using Tape = typename Stack::template TapeOf<Parameters>;
   using Scratch = typename Stack::template ScratchOf<Parameters>;
+  using Stack::forward, Stack::backward;
   using typename Stack::InferenceScratch;
-
-  /// Inference: y[seq_len, d_model] of x[seq_len, d_model]; the mask is attention's. `y` may be `x`
-  /// if kAbilities allow it.
-  template <class Set = Parameters, AnyContext Call = Context<>>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
-                      const Call& context = {}) {
-    Stack::infer(parameters, x, y, scratch, context);
-  }
-  /// Training: the same, with dropout; the tape keeps what backward needs. `y` may not overlap `x`.
-  template <class Set = Parameters, detail::TapesBranches AnyTape, class AnyScratch,
-            AnyContext Call = Context<>>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, AnyTape& tape,
-                      AnyScratch& scratch, const Call& context = {}) {
-    Stack::forward_branches(parameters, x, y, tape, scratch, context);
-  }
-  /// dx[seq_len, d_model] from dy[seq_len, d_model], overwritten; gradients accumulate. Uses up the tape.
-  /// `dx` may be `dy`. Values that a mask hides have no influence.
-  template <class Set = Parameters, detail::TapesBranches AnyTape, class Dx, class Gradients,
-            class AnyScratch, AnyContext Call = Context<>>
-  static void backward(const Set& parameters, ConstView<Input> x, AnyTape& tape, ConstView<Output> dy,
-                       Dx&& dx, Gradients& gradients, AnyScratch& scratch, const Call& context = {}) {
-    Stack::backward_branches(parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch, context);
-  }
 };
 
 /// Every size and option of PyTorch's layer, with PyTorch's defaults except for dropout.

@@ -122,9 +122,15 @@ constexpr bool check_stack() {
   return true;
 }
 
+/// The context of a stack: of its tokens alone, or also of a memory (models/decoder_layer.hpp).
+template <class Call>
+concept StackContext = requires(const Call& context) {
+  context.tokens;
+}
+|| AnyContext<Call>;
+
 /// Residual branches of [rows, d_model] tokens: the common base of encoder and decoder layers. A derived
-/// layer declares its parameters (a Member per branch, and norm1, norm2, …). It calls infer, forward and
-/// backward with a context (branches.hpp).
+/// layer declares its parameters (a Member per branch, and norm1, norm2, …).
 template <BranchOptions options, class NormLayer, class... Branches>
 struct ResidualStack {
   using Norm = NormLayer;
@@ -233,20 +239,28 @@ struct ResidualStack {
 
   // ---- Passes. ----
 
-  ATTUNE_INLINE static void infer(const auto& parameters, ConstView<Tokens> x, View<Tokens> y,
-                                  InferenceScratch& scratch, const auto& context) {
+  /// Inference: y[seq_len, d_model] of x[seq_len, d_model]; the mask is attention's. `y` may be `x` if
+  /// kAbilities allow it.
+  template <class Set, StackContext Call = Context<>>
+  static void forward(const Set& parameters, ConstView<Tokens> x, View<Tokens> y, InferenceScratch& scratch,
+                      const Call& context = {}) {
     Inference::run(parameters, x, y, scratch, context);
   }
-  ATTUNE_INLINE static void forward_branches(const auto& parameters, ConstView<Tokens> x, View<Tokens> y,
-                                             auto& tape, auto& scratch, const auto& context) {
+  /// Training: the same, with dropout; the tape keeps what backward needs. `y` may not overlap `x`.
+  template <class Set, TapesBranches AnyTape, class AnyScratch, StackContext Call = Context<>>
+  static void forward(const Set& parameters, ConstView<Tokens> x, View<Tokens> y, AnyTape& tape,
+                      AnyScratch& scratch, const Call& context = {}) {
     auto memory = branch_access<ResidualStack>(tape, scratch);
     memory.pack_input(context, x);
     compute_sums<kBranches>(parameters, x, y, memory, context);
     if constexpr (!kNormBefore) forward_norm<kLast>(parameters, memory.sums()[kLast], y, memory, context);
   }
-  ATTUNE_INLINE static void backward_branches(const auto& parameters, ConstView<Tokens> x, auto& tape,
-                                              ConstView<Tokens> dy, auto dx, auto& gradients, auto& scratch,
-                                              const auto& context) {
+  /// dx[seq_len, d_model] from dy[seq_len, d_model], overwritten; gradients accumulate. Uses up the tape.
+  /// `dx` may be `dy`. Values that a mask hides have no influence.
+  template <class Set, TapesBranches AnyTape, class Dx, class Gradients, class AnyScratch,
+            StackContext Call = Context<>>
+  static void backward(const Set& parameters, ConstView<Tokens> x, AnyTape& tape, ConstView<Tokens> dy,
+                       Dx&& dx, Gradients& gradients, AnyScratch& scratch, const Call& context = {}) {
     auto memory = branch_access<ResidualStack>(tape, scratch);
     if constexpr (decltype(memory)::Policy::kPacks) {
       memory.unpack_sums(context);
@@ -260,7 +274,7 @@ struct ResidualStack {
         }
       });
     }
-    backward_sum<kLast>(parameters, x, dy, dx, gradients, memory, context);
+    backward_sum<kLast>(parameters, x, dy, detail::sink<Tokens>(dx), gradients, memory, context);
   }
 
  private:
