@@ -108,15 +108,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   [[gnu::noinline]] LossResult<Scalar> accumulate(InputView x, TargetView target, const Mask& mask = {},
                                                   const Loss& loss = detail::default_loss<Loss, Mask>(),
                                                   const OnOutput& on_output = {}) requires kKeepsGradients {
-    LossSum<Scalar> added{};
-    if constexpr (detail::check_mask<Model, Mask>()) {
-      const Status may = may_accumulate();
-      return own_loss(
-          may == Status::kOk ? add_sequence(x, target, loss, on_output, added, context_of(mask)) : may,
-          added);
-    } else {
-      return own_loss(Status::kOk, added);
-    }
+    return accumulate_in<Model>(x, target, mask, loss, on_output);
   }
   /// accumulate() from the input of a layer on: `features` are that layer's input, such as stored features of
   /// a replayed example. The model is a Sequential. Layers before `layer` are not computed, and their trained
@@ -126,17 +118,8 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   [[gnu::noinline]] LossResult<Scalar> accumulate_from(
       ConstView<typename Whole::template From<layer>::Input> features, TargetView target,
       const Mask& mask = {}, const Loss& loss = detail::default_loss<Loss, Mask>()) requires kKeepsGradients {
-    using Computed = typename Whole::template From<layer>;
-    LossSum<Scalar> added{};
-    Status status = Status::kOk;
-    if constexpr (detail::check_mask<Computed, Mask>()) {
-      status = may_accumulate();
-      if (status == Status::kOk) {
-        status = add_sequence<Computed>(features, target, loss, detail::Unused{}, added,
-                                        context_of<Computed>(mask));
-      }
-    }
-    return own_loss(status, added);
+    return accumulate_in<typename Whole::template From<layer>>(features, target, mask, loss,
+                                                               detail::Unused{});
   }
   /// accumulate() in slices (training_in_slices.hpp). This call computes nothing. x and target must stay
   /// unchanged until the pass is done.
@@ -333,6 +316,19 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
         [&]() ATTUNE_INLINE_LAMBDA { return detail::status_of_output<Model>(Status::kOk, mask, y); });
   }
   // `Computed` is the model, or a part of it that has the model's tape, scratch and parameters.
+  template <class Computed, class Mask>
+  ATTUNE_INLINE LossResult<Scalar> accumulate_in(const auto& x, TargetView target, const Mask& mask,
+                                                 const Loss& loss, const auto& on_output) {
+    LossSum<Scalar> added{};
+    Status status = Status::kOk;
+    if constexpr (detail::check_mask<Computed, Mask>()) {
+      status = may_accumulate();
+      if (status == Status::kOk) {
+        status = add_sequence<Computed>(x, target, loss, on_output, added, context_of<Computed>(mask));
+      }
+    }
+    return own_loss(status, added);
+  }
   template <class Computed = Model, class OnOutput, AnyContext Call>
   ATTUNE_INLINE Status add_sequence(const auto& x, TargetView target, const Loss& loss,
                                     const OnOutput& on_output, LossSum<Scalar>& added, const Call& context) {
