@@ -231,6 +231,19 @@ constexpr int ids_per_token() {
 template <class Layer>
 using ForwardResult = std::conditional_t<kTakesIds<Layer>, Status, void>;
 
+// Calls first(), then rest() unless first refuses its input. Returns first's result.
+template <class First, class Rest>
+ATTUNE_INLINE auto then(const First& first, const Rest& rest) {
+  if constexpr (std::is_void_v<decltype(first())>) {
+    first();
+    rest();
+  } else {
+    const Status status = first();
+    if (status == Status::kOk) rest();
+    return status;
+  }
+}
+
 // The type of a layer's dx; ids have none.
 template <class Layer>
 struct InputSink {

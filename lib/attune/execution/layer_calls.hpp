@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <attune/core/status.hpp>
+#include <attune/execution/checked_step.hpp>
 #include <attune/execution/context.hpp>
 #include <attune/execution/layer.hpp>
 #include <attune/execution/own_layer.hpp>
@@ -80,11 +81,14 @@ void check_views(const X& x, const Y& y) {
 
 /// Calls forward with `arguments`, without the context if the layer takes none; the call is then one stage.
 /// The stage that reads ids refuses invalid ones.
-template <class Layer, AnyContext Call, class... Arguments>
+template <class Layer, bool checks = ATTUNE_CHECKED != 0, AnyContext Call, class... Arguments>
 ATTUNE_INLINE ForwardResult<Layer> forward_in(const Call& context, Arguments&&... arguments) {
   check_call<Layer, Call>();
-  if constexpr ((Collects<Arguments> || ...)) {
-    return forward_in<Layer>(context, without_collected(arguments)...);
+  if constexpr (checks) {
+    return checked_forward<Layer>(
+        context, [&] { return forward_in<Layer, false>(context, arguments...); }, arguments...);
+  } else if constexpr ((Collects<Arguments> || ...)) {
+    return forward_in<Layer, false>(context, without_collected(arguments)...);
   } else if constexpr (kTakesMask<Layer>) {
     return Layer::forward(std::forward<Arguments>(arguments)..., context);
   } else if constexpr (kAbilities<Layer>.takes_context) {
@@ -117,7 +121,7 @@ ATTUNE_INLINE void add_in_batch_order(const Call& context, Gradients& gradients,
     body(context, gradients);
   }
 }
-template <class Layer, AnyContext Call, class... Arguments>
+template <class Layer, bool checks = ATTUNE_CHECKED != 0, AnyContext Call, class... Arguments>
 void backward_in(const Call& context, Arguments&&... arguments);
 // The same for a layer whose parts do not wait for their turns themselves.
 template <class Layer>
@@ -135,10 +139,13 @@ void backward_in_batch_order(const auto& context, const auto& parameters, const 
   }
 }
 /// Calls backward with `arguments`: parameters, x, tape, dy, dx, gradients, scratch. The mask is forward's.
-template <class Layer, AnyContext Call, class... Arguments>
+template <class Layer, bool checks, AnyContext Call, class... Arguments>
 ATTUNE_INLINE void backward_in(const Call& context, Arguments&&... arguments) {
   check_call<Layer, Call>();
-  if constexpr ((Collects<Arguments> || ...)) {
+  if constexpr (checks) {
+    checked_backward<Layer>(
+        context, [&] { backward_in<Layer, false>(context, arguments...); }, arguments...);
+  } else if constexpr ((Collects<Arguments> || ...)) {
     collect<Layer>([&](auto&&... own) { backward_in<Layer>(context, own...); }, arguments...);
   } else if constexpr (Call::kInBatchOrder && kAbilities<Layer>.additions != Additions::kByParts) {
     backward_in_batch_order<Layer>(context, arguments...);

@@ -1,7 +1,8 @@
 // Checked mode, ATTUNE_CHECKED=1: run-time assertions for a caller's promises that no type can express. Views
 // must have data, be aligned and lie within their matrix; inputs and outputs must not overlap; ids and rows
-// must exist; the processor must round to nearest and keep subnormal numbers. Off by default; then it
-// compiles to nothing.
+// must exist; the processor must round to nearest and keep subnormal numbers; a layer must not write NaN from
+// small numbers, nor outside of its memory (execution/checked_step.hpp). Off by default; then it compiles to
+// nothing.
 //
 //   attune::on_failed_check = [](const char* what) { log(what); reset(); };  // a product's own handler
 //

@@ -52,8 +52,8 @@ inline constexpr bool kDropsIn = requires(Tape& tape, void (*visitor)(DropoutTap
 
 /// for_each_dropout of a tape made of other tapes: visits the masks of each in turn.
 template <class Visitor, class... Tapes>
-constexpr void for_each_dropout(const Visitor& visitor, Tapes&... tapes) {
-  const auto visit = [&visitor](auto& tape) {
+constexpr void for_each_dropout(const Visitor& visitor, Tapes&&... tapes) {
+  const auto visit = [&visitor](auto&& tape) {
     if constexpr (kDropsIn<std::remove_reference_t<decltype(tape)>>) tape.for_each_dropout(visitor);
   };
   (visit(tapes), ...);

@@ -55,6 +55,28 @@ constexpr decltype(auto) member(Set& members) {
   }
 }
 
+/// Its address, or null if it is empty.
+template <int index, class Set>
+constexpr const void* address_of_member(const Set& members) {
+  if constexpr (std::is_reference_v<decltype(member<index>(members))>) {
+    return &member<index>(members);
+  } else {
+    return nullptr;
+  }
+}
+
+/// Calls body<i>() for i from 0 to count - 1.
+template <int count>
+constexpr void for_each_index(const auto& body) {
+  [&]<int... index>(std::integer_sequence<int, index...>) { (body.template operator()<index>(), ...); }
+  (std::make_integer_sequence<int, count>{});
+}
+/// Visits the dropout masks of tapes.
+template <class... Tapes>
+constexpr void for_each_dropout_of(const auto& visitor, Members<Tapes...>& tapes) {
+  for_each_index<sizeof...(Tapes)>([&]<int index>() { for_each_dropout(visitor, member<index>(tapes)); });
+}
+
 template <int index, class First, class... Rest>
 struct TypeAt : TypeAt<index - 1, Rest...> {};
 template <class First, class... Rest>
@@ -135,19 +157,6 @@ ATTUNE_INLINE ForwardResult<Layer> step_in(std::uint64_t position, const auto& p
   }
 }
 
-// Calls first(), then rest() unless first refuses its input. Returns first's result.
-template <class First, class Rest>
-ATTUNE_INLINE auto then(const First& first, const Rest& rest) {
-  if constexpr (std::is_void_v<decltype(first())>) {
-    first();
-    rest();
-  } else {
-    const Status status = first();
-    if (status == Status::kOk) rest();
-    return status;
-  }
-}
-
 /// sum = x + y for tokens, in context. `sum` may be x or y.
 template <class Matrix, class Scalar>
 ATTUNE_INLINE void add(const auto& context, const Scalar* x, const Scalar* y, Scalar* sum) {
@@ -185,20 +194,15 @@ template <class Layers>
 struct SetsOfLayers;
 template <class... Sets>
 struct SetsOfLayers<Members<Sets...>> {
-  // Calls body<i>() for each layer that has a set.
-  static constexpr void for_each_index(const auto& body) {
-    [&]<int... index>(std::integer_sequence<int, index...>) { (body.template operator()<index>(), ...); }
-    (std::make_integer_sequence<int, static_cast<int>(sizeof...(Sets))>{});
-  }
   template <class... Others>
   static constexpr void visit(const auto& visitor, const TensorPath* parent, Others&... sets) {
-    for_each_index([&]<int index>() {
+    for_each_index<sizeof...(Sets)>([&]<int index>() {
       const TensorPath path{kNumbers[index], parent};
       TypeAt<index, Sets...>::type::visit(visitor, &path, member<index>(sets)...);
     });
   }
   static void initialize(Members<Sets...>& sets, const auto& initializer, Rng& rng) {
-    for_each_index([&]<int index>() {
+    for_each_index<sizeof...(Sets)>([&]<int index>() {
       auto&& set = member<index>(sets);
       attune::initialize(set, initializer, rng);
     });
@@ -232,6 +236,43 @@ template <class Layers>
 void initialize_layers(Layers& sets, const auto& initializer, Rng& rng) {
   SetsOfLayers<Layers>::initialize(sets, initializer, rng);
 }
+
+/// Different layers in a model.
+template <class... Layers>
+struct LayerSets {
+  static constexpr int kLayers = static_cast<int>(sizeof...(Layers));
+
+  /// `layer<i>()` is the set of layer i, named "i" in the names of tensors.
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  struct ParametersOf {
+    /// The sets of the layers, in order.
+    [[no_unique_address]] Members<SetOf<Layers, Matrix, Vector>...> members;
+
+    /// The set of layer i.
+    template <int index>
+    constexpr decltype(auto) layer() {
+      return member<index>(members);
+    }
+    /// The set of layer i.
+    template <int index>
+    constexpr decltype(auto) layer() const {
+      return member<index>(members);
+    }
+    ATTUNE_FIELDS(Layers(members))
+  };
+
+  /// Writes keys and values of a memory for the layers of a stream that attend to one.
+  template <int tokens, CacheShape cache>
+  static void remember(const auto& parameters, const auto& remembered, auto& memory) {
+    for_each_index<kLayers>([&]<int index>() {
+      using Layer = typename TypeAt<index, Layers...>::type;
+      if constexpr (kAttendsToMemory<Layer>) {
+        StreamOf<Layer, tokens, cache>::remember(parameters.template layer<index>(), remembered,
+                                                 member<index>(memory));
+      }
+    });
+  }
+};
 
 // Storage for one of several types at a time.
 template <class...>

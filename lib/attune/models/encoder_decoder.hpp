@@ -180,8 +180,7 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
     template <class Visitor>
     constexpr void for_each_dropout(const Visitor& visitor) requires(detail::kDropsIn<OfEncoder> ||
                                                                      detail::kDropsIn<OfDecoder>) {
-      if constexpr (detail::kDropsIn<OfEncoder>) encoder.for_each_dropout(visitor);
-      if constexpr (detail::kDropsIn<OfDecoder>) decoder.for_each_dropout(visitor);
+      detail::for_each_dropout(visitor, encoder, decoder);
     }
   };
   using Tape = TapeOf<Parameters>;

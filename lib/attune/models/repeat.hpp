@@ -35,11 +35,10 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   /// Whether backward reads x.
   template <class Gradients>
   static constexpr bool kReadsInput = detail::kReadsInput<Layer, typename Gradients::Each>;
-  static constexpr Abilities kAbilities =
-      detail::with(detail::kAbilitiesOfAll<Layer>, &Abilities::output_may_be_input,
-                   detail::kReplacesInput<Layer>, &Abilities::gradient_may_be_input,
-                   detail::kGradientMayBeInput<Layer>, &Abilities::updates_in_place,
-                   detail::kUpdatesInPlace<Layer>);
+  static constexpr Abilities kAbilities = detail::with(
+      detail::kAbilitiesOfAll<Layer>, &Abilities::output_may_be_input, detail::kReplacesInput<Layer>,
+      &Abilities::gradient_may_be_input, detail::kGradientMayBeInput<Layer>, &Abilities::updates_in_place,
+      detail::kUpdatesInPlace<Layer>);
 
  private:
   using Values = detail::SequenceValues<count, true>;
@@ -79,6 +78,12 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
                                              Nothing>
         between;
 
+    /// The address of a value of the program, or null if it has another memory. For checked mode.
+    [[nodiscard]] const void* place(int value) const {
+      if (value == Values::tape() && !std::is_empty_v<Each>) return &layers;
+      if (value == Values::output() && !std::is_empty_v<decltype(between)>) return &between;
+      return nullptr;
+    }
     template <class Visitor>
     constexpr void for_each_dropout(const Visitor& visitor) requires detail::kDropsIn<Each> {
       for (Each& layer : layers.elements) layer.for_each_dropout(visitor);
@@ -125,8 +130,10 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
     auto&& layer_scratch = scratch.template at<typename Layer::InferenceScratch, Values::forward_scratch()>();
     context.template repeat<count>([&](int i) ATTUNE_INLINE_LAMBDA {
       const ConstView<Input> layer_input = i == 0 ? x : ConstView<Input>(output<Output>(i - 1, y, scratch));
-      detail::forward_in<Layer>(context, parameters.layers[i], layer_input, output<Output>(i, y, scratch),
-                                layer_scratch);
+      const auto to = output<Output>(i, y, scratch);
+      detail::call_step<Layer>(context, i, scratch, scratch, [&]() ATTUNE_INLINE_LAMBDA {
+        detail::forward_in<Layer>(context, parameters.layers[i], layer_input, to, layer_scratch);
+      });
     });
   }
   /// Training. `y` may not overlap `x`.
@@ -143,8 +150,10 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
     context.template repeat<count>([&](int i) ATTUNE_INLINE_LAMBDA {
       const ConstView<Input> layer_input = i == 0 ? x : ConstView<Input>(output(i - 1));
       auto&& layer_tape = tape.layers[i];
-      detail::forward_in<Layer>(context, parameters.layers[i], layer_input, output(i), layer_tape,
-                                layer_scratch);
+      const auto to = output(i);
+      detail::call_step<Layer>(context, i, tape, scratch, [&]() ATTUNE_INLINE_LAMBDA {
+        detail::forward_in<Layer>(context, parameters.layers[i], layer_input, to, layer_tape, layer_scratch);
+      });
     });
   }
   /// dx from dy, overwritten; gradients accumulate. Uses up the tape. `dx` may not overlap `dy`. It may be
@@ -179,7 +188,10 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
     auto&& layer_tape = tape.layers[i];
     auto&& gradient = gradients.layers[i];
     auto&& layer_scratch = scratch.template at<EachScratch<GradientSet>, Values::backward_scratch()>();
-    detail::backward_in<Layer>(context, parameters.layers[i], x, layer_tape, dy, dx, gradient, layer_scratch);
+    detail::call_step<Layer>(context, 2 * count - 1 - i, tape, scratch, [&]() ATTUNE_INLINE_LAMBDA {
+      detail::backward_in<Layer>(context, parameters.layers[i], x, layer_tape, dy, dx, gradient,
+                                 layer_scratch);
+    });
   }
 
   // The output of layer i in inference: y, or in scratch.

@@ -13,6 +13,8 @@
 #include <attune/core/memory.hpp>
 #include <attune/core/planner.hpp>
 #include <attune/core/program.hpp>
+#include <attune/execution/checked_step.hpp>
+#include <attune/execution/context.hpp>
 #include <attune/execution/layer.hpp>
 
 namespace ATTUNE_NAMESPACE::detail {
@@ -173,11 +175,34 @@ struct SequenceScratch {
   decltype(auto) at() {
     return arena.template at<Type>(plan.places.offset[value]);
   }
+  /// The address of a value, or null if it has another memory. For checked mode.
+  [[nodiscard]] const void* place(int value) const {
+    if constexpr (plan.places.arena > 0) {
+      if (plan.places.memory[value] == ValueMemory::kArena) return arena.storage + plan.places.offset[value];
+    }
+    return nullptr;
+  }
   /// A matrix of two that take turns.
   template <class Matrix, int value>
   View<Matrix> copy(int i) {
     return (&at<Matrix, value>())[i % 2];
   }
 };
+
+/// Calls a step of layers in sequence. Checked mode asserts that it writes only its own values.
+template <class Layer, AnyContext Call, class Scratch>
+ATTUNE_INLINE auto call_step(const Call& context, [[maybe_unused]] int step,
+                             [[maybe_unused]] const auto& tape, [[maybe_unused]] Scratch& scratch,
+                             const auto& call) {
+  if constexpr (ATTUNE_CHECKED != 0) {
+    const auto place = [&](int value) {
+      const void* const in_scratch = scratch.place(value);
+      return in_scratch != nullptr ? in_scratch : tape.place(value);
+    };
+    return checked_step<Layer>(context, step, Scratch::kPlan, place, call);
+  } else {
+    return call();
+  }
+}
 
 }  // namespace ATTUNE_NAMESPACE::detail

@@ -38,22 +38,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
 
   /// `layer<i>()` is the set of layer i, named "i" in the names of tensors.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
-  struct ParametersOf {
-    /// The sets of the layers, in order.
-    [[no_unique_address]] detail::Members<detail::SetOf<Layers, Matrix, Vector>...> members;
-
-    /// The set of layer i.
-    template <int index>
-    constexpr decltype(auto) layer() {
-      return detail::member<index>(members);
-    }
-    /// The set of layer i.
-    template <int index>
-    constexpr decltype(auto) layer() const {
-      return detail::member<index>(members);
-    }
-    ATTUNE_FIELDS(Layers(members))
-  };
+  using ParametersOf = typename detail::LayerSets<Layers...>::template ParametersOf<Matrix, Vector>;
 
   using Parameters = ParametersOf<Tensor>;
   /// Whether backward reads x.
@@ -68,11 +53,6 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   using Trace = detail::SequenceTrace<kLayers, false>;
   struct Nothing {};
 
-  template <class Body>
-  static constexpr void for_each_index(const Body& body) {
-    [&]<int... index>(std::integer_sequence<int, index...>) { (body.template operator()<index>(), ...); }
-    (std::make_integer_sequence<int, kLayers>{});
-  }
   template <class Gradients, int index>
   using GradientsOf = std::remove_cvref_t<decltype(std::declval<Gradients&>().template layer<index>())>;
 
@@ -95,7 +75,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   template <class Gradients>
   static constexpr int kFirstTrained = [] {
     int first = kLayers - 1;
-    for_each_index([&first]<int index>() {
+    detail::for_each_index<kLayers>([&first]<int index>() {
       if constexpr (!std::is_empty_v<GradientsOf<Gradients, index>>) first = (std::min)(first, index);
     });
     return first;
@@ -171,13 +151,18 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
     [[no_unique_address]] typename Members::Tapes layers;
     [[no_unique_address]] typename Members::Outputs between;
 
+    /// The address of a value of the program, or null if it has another memory. For checked mode.
+    [[nodiscard]] const void* place(int value) const {
+      const void* place = nullptr;
+      detail::for_each_index<kLayers>([&]<int index>() {
+        if (value == Values::tape(index)) place = detail::address_of_member<index>(layers);
+        if (value == Values::output(index)) place = detail::address_of_member<index>(between);
+      });
+      return place;
+    }
     template <class Visitor>
     constexpr void for_each_dropout(const Visitor& visitor) requires Members::kDrops {
-      for_each_index([&]<int index>() {
-        if constexpr (detail::kDropsIn<typename MemoryOf<Gradients, index>::Tape>) {
-          detail::member<index>(layers).for_each_dropout(visitor);
-        }
-      });
+      detail::for_each_dropout_of(visitor, layers);
     }
   };
   using Tape = TapeOf<Parameters>;
@@ -225,12 +210,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
       }
     }
     static void remember(const auto& parameters, const auto& remembered, Memory& memory) {
-      for_each_index([&]<int index>() {
-        if constexpr (detail::kAttendsToMemory<Layer<index>>) {
-          detail::StreamOf<Layer<index>, tokens, cache>::remember(parameters.template layer<index>(),
-                                                                  remembered, detail::member<index>(memory));
-        }
-      });
+      detail::LayerSets<Layers...>::template remember<tokens, cache>(parameters, remembered, memory);
     }
   };
 
@@ -242,7 +222,8 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   template <class Set = Parameters, AnyContext Call = Context<>>
   static ForwardResult forward(const Set& parameters, ConstView<Input> x, View<Output> y,
                                InferenceScratch& scratch, const Call& context = {}) {
-    return infer_from<0>(parameters, x, y, scratch, context);
+    NoTape none;
+    return forward_from<0>(parameters, x, y, none, scratch, context);
   }
   /// Training. `y` may not overlap `x`.
   template <class Set = Parameters, class Gradients, AnyContext Call = Context<>>
@@ -311,58 +292,59 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   template <int index>
   using OutputOf = View<typename Layer<index>::Output>;
 
-  // A layer's call, as one stage.
+  // A layer's call: a step of the program, as one stage.
   template <int index>
-  ATTUNE_INLINE static detail::ForwardResult<Layer<index>> forward_inside(const auto& context,
-                                                                          auto&&... arguments) {
-    return context.inside(
-        [&]() ATTUNE_INLINE_LAMBDA { return detail::forward_in<Layer<index>>(context, arguments...); });
+  ATTUNE_INLINE static detail::ForwardResult<Layer<index>> forward_step(const auto& context, auto& tape,
+                                                                        auto& scratch, auto&&... arguments) {
+    return context.inside([&]() ATTUNE_INLINE_LAMBDA {
+      return detail::call_step<Layer<index>>(context, index, tape, scratch, [&]() ATTUNE_INLINE_LAMBDA {
+        return detail::forward_in<Layer<index>>(context, arguments...);
+      });
+    });
   }
   template <int index>
-  ATTUNE_INLINE static void backward_inside(const auto& context, auto&&... arguments) {
-    context.inside([&]() ATTUNE_INLINE_LAMBDA { detail::backward_in<Layer<index>>(context, arguments...); });
-  }
-
-  template <int index>
-  ATTUNE_INLINE static detail::ForwardResult<Layer<index>> infer_from(const auto& parameters,
-                                                                      InputOf<index> x, View<Output> y,
-                                                                      InferenceScratch& scratch,
-                                                                      const auto& context) {
-    auto&& own = parameters.template layer<index>();
-    auto&& layer_scratch =
-        scratch.template at<typename Layer<index>::InferenceScratch, Values::forward_scratch(index)>();
-    if constexpr (index + 1 == kLayers) {
-      return forward_inside<index>(context, own, x, y, layer_scratch);
-    } else {
-      const auto next = output<index, typename Layer<index>::Output>(y, scratch);
-      return detail::then(
-          [&]() ATTUNE_INLINE_LAMBDA { return forward_inside<index>(context, own, x, next, layer_scratch); },
-          [&]() ATTUNE_INLINE_LAMBDA { infer_from<index + 1>(parameters, next, y, scratch, context); });
-    }
+  ATTUNE_INLINE static void backward_step(const auto& context, auto& tape, auto& scratch,
+                                          auto&&... arguments) {
+    context.inside([&]() ATTUNE_INLINE_LAMBDA {
+      detail::call_step<Layer<index>>(
+          context, 2 * kLayers - 1 - index, tape, scratch,
+          [&]() ATTUNE_INLINE_LAMBDA { detail::backward_in<Layer<index>>(context, arguments...); });
+    });
   }
 
+  // The memory of a layer in a pass.
+  struct NoTape {
+    static const void* place(int) { return nullptr; }
+  };
   template <int index, class Gradients>
+  static MemoryOf<Gradients, index> memory_of(const TapeOf<Gradients>&);
+  template <int index>
+  static InferredOf<index> memory_of(const NoTape&);
+
+  // Forward from a layer on.
+  template <int index, class Tape, class AnyScratch>
   ATTUNE_INLINE static detail::ForwardResult<Layer<index>> forward_from(const auto& parameters,
                                                                         InputOf<index> x, View<Output> y,
-                                                                        TapeOf<Gradients>& tape,
-                                                                        ScratchOf<Gradients>& scratch,
+                                                                        Tape& tape, AnyScratch& scratch,
                                                                         const auto& context) {
+    using Memory = decltype(memory_of<index>(tape));
     const OutputOf<index> to = [&] {
       if constexpr (index + 1 == kLayers) {
         return y;
+      } else if constexpr (std::is_same_v<Tape, NoTape>) {
+        return output<index, typename Layer<index>::Output>(y, scratch);
       } else {
         return between<Values::output(index), index>(tape, scratch);
       }
     }();
     auto&& own = parameters.template layer<index>();
-    auto&& layer_scratch =
-        scratch.template at<typename MemoryOf<Gradients, index>::Scratch, Values::forward_scratch(index)>();
+    auto&& layer_scratch = scratch.template at<typename Memory::Scratch, Values::forward_scratch(index)>();
     const auto through = [&]() ATTUNE_INLINE_LAMBDA {
-      if constexpr (index < kInferred) {
-        return forward_inside<index>(context, own, x, to, layer_scratch);
+      if constexpr (std::is_same_v<Memory, InferredOf<index>>) {
+        return forward_step<index>(context, tape, scratch, own, x, to, layer_scratch);
       } else {
         auto&& layer_tape = detail::member<index>(tape.layers);
-        return forward_inside<index>(context, own, x, to, layer_tape, layer_scratch);
+        return forward_step<index>(context, tape, scratch, own, x, to, layer_tape, layer_scratch);
       }
     };
     if constexpr (index + 1 == kLayers) {
@@ -409,17 +391,19 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
           scratch
               .template at<typename MemoryOf<GradientSet, index>::Scratch, Values::backward_scratch(index)>();
       if constexpr (index == 0) {
-        backward_inside<0>(context, own, x, layer_tape, dy, dx, gradient, layer_scratch);
+        backward_step<0>(context, tape, scratch, own, x, layer_tape, dy, dx, gradient, layer_scratch);
       } else {
         const InputOf<index> before = between<Values::output(index - 1), index - 1>(tape, scratch);
         if constexpr (index == kInferred ||
                       (!kWanted<Dx> &&
                        (std::max)(first, kFirstReached<Gradients, decltype(context)>) >= index)) {
-          backward_inside<index>(context, own, before, layer_tape, dy, dx, gradient, layer_scratch);
+          backward_step<index>(context, tape, scratch, own, before, layer_tape, dy, dx, gradient,
+                               layer_scratch);
           context.stage([&]() ATTUNE_INLINE_LAMBDA { skip_masks_before<index>(tape); });
         } else {
           const auto d_before = between<Values::gradient(index - 1), index - 1>(tape, scratch);
-          backward_inside<index>(context, own, before, layer_tape, dy, d_before, gradient, layer_scratch);
+          backward_step<index>(context, tape, scratch, own, before, layer_tape, dy, d_before, gradient,
+                               layer_scratch);
           backward_from<index - 1, first>(parameters, x, tape,
                                           ConstView<typename Layer<index - 1>::Output>(d_before), dx,
                                           gradients, scratch, context);
@@ -431,7 +415,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   // Layers that backward does not reach also advance to the masks of the next sequence.
   template <int end, class Gradients>
   static constexpr void skip_masks_before(TapeOf<Gradients>& tape) {
-    for_each_index([&tape]<int index>() {
+    detail::for_each_index<kLayers>([&tape]<int index>() {
       if constexpr (index < end && detail::kDropsIn<typename MemoryOf<Gradients, index>::Tape>) {
         skip_masks(detail::member<index>(tape.layers), 1);
       }

@@ -50,22 +50,7 @@ struct Sum : detail::Steps<Sum<Layers...>> {
 
   /// `layer<i>()` is the set of layer i, named "i" in the names of tensors.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
-  struct ParametersOf {
-    /// The sets of the layers, in order.
-    [[no_unique_address]] detail::Members<detail::SetOf<Layers, Matrix, Vector>...> members;
-
-    /// The set of layer i.
-    template <int index>
-    constexpr decltype(auto) layer() {
-      return detail::member<index>(members);
-    }
-    /// The set of layer i.
-    template <int index>
-    constexpr decltype(auto) layer() const {
-      return detail::member<index>(members);
-    }
-    ATTUNE_FIELDS(Layers(members))
-  };
+  using ParametersOf = typename detail::LayerSets<Layers...>::template ParametersOf<Matrix, Vector>;
   using Parameters = ParametersOf<Tensor>;
   static constexpr Abilities kAbilities = detail::kAbilitiesOfAll<Layers...>;
 
@@ -82,13 +67,6 @@ struct Sum : detail::Steps<Sum<Layers...>> {
     static constexpr bool kReads = (detail::kReadsInput<Layers, GradientsOf<Gradients, index>> || ...);
     static constexpr bool kDrops =
         (detail::kDropsIn<detail::TapeOf<Layers, GradientsOf<Gradients, index>>> || ...);
-
-    static constexpr void for_each_dropout(const auto& visitor, auto& tapes) {
-      const auto visit = [&visitor](auto&& tape) {
-        if constexpr (detail::kDropsIn<std::remove_cvref_t<decltype(tape)>>) tape.for_each_dropout(visitor);
-      };
-      (visit(detail::member<index>(tapes)), ...);
-    }
   };
 
  public:
@@ -102,7 +80,7 @@ struct Sum : detail::Steps<Sum<Layers...>> {
 
     template <class Visitor>
     constexpr void for_each_dropout(const Visitor& visitor) requires MemoryOf<Gradients>::kDrops {
-      MemoryOf<Gradients>::for_each_dropout(visitor, layers);
+      detail::for_each_dropout_of(visitor, layers);
     }
   };
   using Tape = TapeOf<Parameters>;
@@ -143,19 +121,7 @@ struct Sum : detail::Steps<Sum<Layers...>> {
         step<index + 1>(position, parameters, x, y, memory, scratch, more...);
     }
     static void remember(const auto& parameters, const auto& remembered, Memory& memory) {
-      [&]<int... index>(std::integer_sequence<int, index...>) {
-        (remember_in<index>(parameters, remembered, memory), ...);
-      }
-      (Indices{});
-    }
-
-   private:
-    template <int index>
-    static void remember_in(const auto& parameters, const auto& remembered, Memory& memory) {
-      if constexpr (detail::kAttendsToMemory<Layer<index>>) {
-        detail::StreamOf<Layer<index>, tokens, cache>::remember(parameters.template layer<index>(),
-                                                                remembered, detail::member<index>(memory));
-      }
+      detail::LayerSets<Layers...>::template remember<tokens, cache>(parameters, remembered, memory);
     }
   };
 

@@ -31,13 +31,10 @@ namespace detail {
 
 using attune::detail::ValueMemory;
 
-/// The name of a class template or class, without namespace and arguments.
-template <class Type>
+/// The name of a layer's class, without namespace and arguments.
+template <class Layer>
 [[nodiscard]] std::string class_name() {
-  std::string_view name = __PRETTY_FUNCTION__;
-  name.remove_prefix(name.find("Type = ") + 7);
-  name = name.substr(0, name.find_first_of("<;]"));
-  return std::string(name.substr(name.rfind(':') + 1));
+  return std::string(attune::detail::class_name<Layer>());
 }
 /// Digits in groups of three, at the end of `width` characters.
 [[nodiscard]] inline std::string grouped(std::size_t number, std::size_t width = 0) {
