@@ -49,7 +49,7 @@ BACKGROUND = [
     Suite("a checkpoint, tuned on a board and back", "tests/exchange/round_trip", f"{BOARD} torch"),
     Suite("training in integers, against NumPy", "tests/training/int8_against_numpy", "build gcc torch"),
     Suite("ONNX files, read and checked", "tests/exchange/onnx_files", "build torch onnx"),
-    Suite("drawn options of attention, against PyTorch", "tests/vectors/fuzz_against_torch 30", "build tests torch"),
+    Suite("12 drawn options of attention, against PyTorch", "tests/vectors/fuzz_against_torch 12", "build tests torch"),
     Suite("10 drawn programs, on this PC and a Cortex-M4", "tests/fuzz/draw 10", f"{BOARD} gcc clang"),
     Suite("files from logs", "tests/exchange/hex_lines", "build python"),
     Suite("examples", [*PARTS, "example-trains"], BOARD),
@@ -322,6 +322,7 @@ def everywhere(usable):
         # What --full leaves to these.
         *target("host"), cases("vectors", "tests/vectors", "mps2_an386"), *every_page(usable), *fuzz(50_000, 5_000),
         *quick_boards(board for board in [*usable, "template"] if boards.has_core_of_another(board)),
+        Suite("60 drawn options of attention, against PyTorch", "tests/vectors/fuzz_against_torch 60", "build tests torch"),
         Suite("40 drawn programs, on this PC and a Cortex-M4", "tests/fuzz/draw 40", f"{BOARD} gcc clang"),
         Suite("golden hashes of the zoo on the host", "tests/zoo/golden", "build clang"),
         *every_compiler(usable), *every_vector_unit(), *on_boards,
