@@ -17,7 +17,8 @@
 # The head is the last layer with parameters of a Sequential. `fit`, with FOLDER: as `python3 -m attune_torch fit` chose, in the
 # folder's adapt.hpp, which has the loss, the optimizer, the batch, the plan and the form of the weights, too.
 # LOSS is attune::CrossEntropy<>, OPTIMIZER attune::AdamW, BATCH 1, PLAN attune::BySequence. attune::UpdateInBackward has no
-# functions that accumulate, and none in slices: name_learn trains. STREAM: token by token with a cache of that many tokens.
+# functions that accumulate, and none in slices: name_learn trains. A training without backward, of `fit`, has none in slices.
+# STREAM: token by token with a cache of that many tokens.
 # LENGTHS: functions take the number of valid tokens of a sequence that is shorter than the model's (attention/sequence_length.hpp).
 # PREDICT_IN_SLICES: predictions in slices beside a training, with scratch of their own; with TRAINS nothing they are always there.
 # UNLABELED: with TRAINS head, the head learns from at most that many takes without labels (training/unlabeled_head.hpp).
@@ -71,10 +72,18 @@ macro(_attune_read_fit)
   endif()
   string(REGEX MATCH "kBatch = ([0-9]+);" ignored "${adapt}")
   set(library_BATCH ${CMAKE_MATCH_1})
-  string(REGEX MATCH "using Plan = ([^;]+);" ignored "${adapt}")
-  set(library_PLAN "${CMAKE_MATCH_1}")
-  if(adapt MATCHES "learning_rate = ([^}]+)}")
-    set(LEARNING_RATE ${CMAKE_MATCH_1})
+  string(REGEX MATCH "using Trainer = ([^;]+);" ignored "${adapt}")
+  set(trainer "${CMAKE_MATCH_1}")
+  if(trainer MATCHES "UpdateInBackward")
+    set(library_PLAN attune::UpdateInBackward)
+  elseif(trainer MATCHES "^attune::ClosedFormTrainer")
+    set(KIND closed_form)
+    set(NUMBER ridge)
+  elseif(trainer MATCHES "^attune::ForwardOnlyTrainer")
+    set(KIND forward_only)
+  endif()
+  if(adapt MATCHES "kOptions{[.]${NUMBER} = ([^}]+)}")
+    set(VALUE ${CMAKE_MATCH_1})
   endif()
   if(adapt MATCHES "kSteps = ([0-9]+)")
     set(STEPS ${CMAKE_MATCH_1})
@@ -82,7 +91,6 @@ macro(_attune_read_fit)
   set(library_MODEL ${space}_fit::Model)
   set(library_NAMES ${space}_fit::Names)
   set(library_LOSS ${space}_fit::Loss)
-  set(library_OPTIMIZER ${space}_fit::Optimizer)
 endmacro()
 
 function(attune_add_model_library name)
@@ -132,7 +140,9 @@ function(attune_add_model_library name)
     message(FATAL_ERROR "attune_add_model_library: TRAINS is '${library_TRAINS}'; it is nothing, everything, lora, biases, head or fit")
   endif()
   set(file_name ${name}_file)
-  set(LEARNING_RATE "")
+  set(KIND backward)
+  set(NUMBER learning_rate)
+  set(VALUE "")
   set(STEPS "")
   set(STARTS 0)
   set(START "")
@@ -159,6 +169,8 @@ function(attune_add_model_library name)
   endif()
   if(library_REPLAY AND library_TRAINS STREQUAL "nothing")
     message(FATAL_ERROR "attune_add_model_library: REPLAY: stored examples are trained again, and TRAINS is nothing")
+  elseif(library_REPLAY AND KIND STREQUAL "closed_form")
+    message(FATAL_ERROR "attune_add_model_library: REPLAY: a head in closed form forgets no example; leave it out")
   endif()
   set(ACCUMULATES 1)
   if(library_PLAN MATCHES "UpdateInBackward")
@@ -223,6 +235,14 @@ function(attune_add_model_library name)
   set(type_of_head "attune::LinearProbe<Model, kWeights>")
   set(type_of_fit "${space}_fit::Trained")
   set(TRAINED_TYPE "${type_of_${TRAINS}}")
+  set(TRAINER_TYPE "attune::Trainer<TrainedModel, Loss, ${OPTIMIZER}, ${BATCH}, ${PLAN}>")
+  if(TRAINS STREQUAL "fit")
+    set(TRAINER_TYPE "${space}_fit::Trainer")
+  endif()
+  set(SLICES 0)
+  if(ACCUMULATES AND KIND STREQUAL "backward")
+    set(SLICES 1)
+  endif()
   set(TRAINED 1)
   if(TRAINS STREQUAL "nothing")
     set(TRAINED 0)
@@ -293,7 +313,7 @@ function(attune_add_model_library name)
   endforeach()
   add_custom_command(OUTPUT ${folder}/${name}.h
     COMMAND ${CMAKE_COMMAND} "-DOBJECTS=$<TARGET_OBJECTS:${name}_sizes>" -DNAME=${name} -DTRAINS=${TRAINS} -DBATCH=${BATCH} -DACCUMULATES=${ACCUMULATES}
-      -DLEARNING_RATE=${LEARNING_RATE} -DSTEPS=${STEPS} -DSTREAM=${STREAM} -DLENGTHS=${LENGTHS} -DSLICED=${SLICED}
+      -DKIND=${KIND} -DNUMBER=${NUMBER} -DVALUE=${VALUE} -DSTEPS=${STEPS} -DSTREAM=${STREAM} -DLENGTHS=${LENGTHS} -DSLICED=${SLICED}
       -DUNLABELED=${UNLABELED} -DANOMALIES=${ANOMALIES} -DREPLAY=${REPLAY}
       -DFLASH_PAGES=${FLASH_PAGES} -DFLASH_PAGE_SIZE=${FLASH_PAGE_SIZE} -DFLASH_PROGRAM_UNIT=${FLASH_PROGRAM_UNIT}
       "-DHEADER=${folder}/${name}.h" "-DINCLUDES=$<JOIN:$<TARGET_PROPERTY:attune::attune,INTERFACE_INCLUDE_DIRECTORIES>,|>" -P ${ATTUNE_MODEL_LIBRARY_FOLDER}/attune-model-library/header.cmake

@@ -1,5 +1,5 @@
 # Writes name.h: sizes as the target's compiler left them in OBJECTS, statuses as they are in core/status.hpp.
-#   cmake -DOBJECTS=… -DNAME=… -DTRAINS=… -DBATCH=… -DACCUMULATES=… -DLEARNING_RATE=… -DSTEPS=… -DSTREAM=… -DLENGTHS=… -DSLICED=… -DUNLABELED=… -DANOMALIES=… -DREPLAY=… [-DFLASH_PAGES=… -DFLASH_PAGE_SIZE=… -DFLASH_PROGRAM_UNIT=…]
+#   cmake -DOBJECTS=… -DNAME=… -DTRAINS=… -DBATCH=… -DACCUMULATES=… -DKIND=backward|forward_only|closed_form -DNUMBER=learning_rate|ridge -DVALUE=… -DSTEPS=… -DSTREAM=… -DLENGTHS=… -DSLICED=… -DUNLABELED=… -DANOMALIES=… -DREPLAY=… [-DFLASH_PAGES=… -DFLASH_PAGE_SIZE=… -DFLASH_PROGRAM_UNIT=…]
 #     -DHEADER=… -DINCLUDES=…|… -P header.cmake
 set(found "")
 foreach(object IN LISTS OBJECTS)
@@ -59,17 +59,38 @@ set(TRAINING_FUNCTIONS "")
 set(BATCHES "")
 if(NOT TRAINS STREQUAL "nothing")
   set(BATCHES "\n#define ${UPPER}_BATCH ${BATCH}       /* sequences of a step of the optimizer */")
-  if(LEARNING_RATE)
-    string(APPEND BATCHES "\n#define ${UPPER}_LEARNING_RATE ${LEARNING_RATE}  /* what was most accurate with the takes of fit */"
-      "\n#define ${UPPER}_STEPS ${STEPS}       /* of the optimizer */")
+  if(VALUE)
+    set(is_ridge "")
+    if(NUMBER STREQUAL "ridge")
+      set(is_ridge ", as a ridge")
+    endif()
+    string(APPEND BATCHES "\n#define ${UPPER}_LEARNING_RATE ${VALUE}  /* what was most accurate with the takes of fit${is_ridge} */"
+      "\n#define ${UPPER}_STEPS ${STEPS}       /* updates */")
+  endif()
+  set(learns "forward and backward, and with every ${UPPER}_BATCH-th sequence a step of the optimizer. Its loss, where
+   `loss` is not NULL.")
+  set(accumulates "Forward and backward of a sequence; its loss, where `loss` is not NULL.")
+  set(updates "A step of the optimizer with the sequences accumulated since the last.")
+  if(KIND STREQUAL "forward_only")
+    string(REPLACE "forward and backward" "two forward passes" learns "${learns}")
+    string(REPLACE "Forward and backward" "Two forward passes" accumulates "${accumulates}")
+  elseif(KIND STREQUAL "closed_form")
+    set(learns "a forward pass, and the head of all sequences so far in closed form. A larger ridge stays closer to
+   the weights in flash. ${UPPER}_ILL_CONDITIONED: the sequence is counted, and the head stays; give a larger ridge. There is no
+   loss: it is 0.")
+    set(accumulates "A forward pass; the sequence is counted, without an update.")
+    set(updates "Computes the head of all sequences so far.")
   endif()
   set(accumulating "")
   if(ACCUMULATES)
-    set(accumulating "/* Forward and backward of a sequence; its loss, where `loss` is not NULL. */
+    set(accumulating "/* ${accumulates} */
 ${NAME}_status ${NAME}_accumulate(${NAME}_model* model, const ${NAME}_input* x${AND_TOKENS}, const ${NAME}_target* target, float* loss);
-/* A step of the optimizer with the sequences accumulated since the last. */
-${NAME}_status ${NAME}_update(${NAME}_model* model, float learning_rate);
-/* Begins the same in slices of bounded work; x and target stay as they are until the end. */
+/* ${updates} */
+${NAME}_status ${NAME}_update(${NAME}_model* model, float ${NUMBER});
+")
+  endif()
+  if(ACCUMULATES AND KIND STREQUAL "backward")
+    string(APPEND accumulating "/* Begins the same in slices of bounded work; x and target stay as they are until the end. */
 ${NAME}_status ${NAME}_accumulate_in_slices(${NAME}_model* model, const ${NAME}_input* x${AND_TOKENS}, const ${NAME}_target* target);
 ${NAME}_status ${NAME}_update_in_slices(${NAME}_model* model, float learning_rate);
 /* The next slice: ${UPPER}_UNDER_WAY until the last, which answers what the whole call would. */
@@ -82,9 +103,8 @@ ${NAME}_status ${NAME}_discard(${NAME}_model* model);
 /* Begins a training: with the weights of the flash, or drawn from the seed. Forgets what was before it, a pass in slices
    included. Before it, and before a resume, the functions below answer ${UPPER}_NOT_INITIALIZED. */
 ${NAME}_status ${NAME}_start(${NAME}_model* model, uint64_t seed);
-/* Learns from a sequence: forward and backward, and with every ${UPPER}_BATCH-th sequence a step of the optimizer. Its loss, where
-   `loss` is not NULL. */
-${NAME}_status ${NAME}_learn(${NAME}_model* model, const ${NAME}_input* x${AND_TOKENS}, const ${NAME}_target* target, float learning_rate, float* loss);
+/* Learns from a sequence: ${learns} */
+${NAME}_status ${NAME}_learn(${NAME}_model* model, const ${NAME}_input* x${AND_TOKENS}, const ${NAME}_target* target, float ${NUMBER}, float* loss);
 ${accumulating}/* All that the training is, ${UPPER}_STATE bytes, to be stored behind a checksum; and on from there, to the same bits.
    ${UPPER}_OTHER_BASE: the state was trained beside other weights in flash, or in another arithmetic. */
 ${NAME}_status ${NAME}_save(const ${NAME}_model* model, void* bytes, size_t size);

@@ -12,21 +12,39 @@
 
 namespace attune_torch {
 
+/// Stands for the optimizer of a ForwardOnlyTrainer.
+struct ForwardOnly {};
+
 /// Bytes of a training: parameters, gradients, moments, tape, scratch, input and target of one sequence,
 /// counters and alignment. Zeros if the model has nothing to train like this.
 using Figures = std::array<std::uint32_t, 7>;
+constexpr Figures as_figures(const attune::MemoryReport& memory) {
+  const auto figure = [](std::size_t bytes) { return static_cast<std::uint32_t>(bytes); };
+  return {figure(memory.parameters), figure(memory.gradients), figure(memory.moments), figure(memory.tape),
+          figure(memory.scratch),    figure(memory.inputs),    figure(memory.state)};
+}
 template <bool kHasParameters, class Model, class Loss, class Optimizer, class Plan>
 constexpr Figures figures() {
-  if constexpr (kHasParameters) {
-    constexpr auto kMemory =
-        attune::Trainer<Model, Loss, Optimizer, 1, Plan>::memory(attune::Feeding::kOneByOne);
-    const auto figure = [](std::size_t bytes) { return static_cast<std::uint32_t>(bytes); };
-    return {figure(kMemory.parameters), figure(kMemory.gradients), figure(kMemory.moments),
-            figure(kMemory.tape),       figure(kMemory.scratch),   figure(kMemory.inputs),
-            figure(kMemory.state)};
-  } else {
+  if constexpr (!kHasParameters) {
     return {};
+  } else if constexpr (std::is_same_v<Optimizer, ForwardOnly>) {
+    return as_figures(attune::ForwardOnlyTrainer<Model, Loss>::memory());
+  } else {
+    return as_figures(attune::Trainer<Model, Loss, Optimizer, 1, Plan>::memory(attune::Feeding::kOneByOne));
   }
+}
+/// The same of the head in closed form; zeros if the model does not end with one, or the loss takes no
+/// classes.
+template <bool is_wanted, class Model, const auto& base, class Loss>
+constexpr Figures figures_of_closed_form() {
+  if constexpr (is_wanted && attune::detail::kEndsWithHead<Model>) {
+    if constexpr (std::is_same_v<typename attune::detail::TargetOf<Loss, typename Model::Output>::type,
+                                 std::array<int, 1>>) {
+      return as_figures(attune::ClosedFormTrainer<attune::LinearProbe<Model, base>,
+                                                  attune::LinearProbeFeatures<Model, base>>::memory());
+    }
+  }
+  return {};
 }
 
 /// A model whose encoder layers recompute: all of a layer, or its attention.
@@ -57,11 +75,18 @@ using AttentionRecomputed = typename Recomputed<Model, false>::type;
 template <class Model>
 using BlocksRecomputed = typename Recomputed<Model, true>::type;
 
-/// figures() of the last layer with parameters; zeros if the model is no Sequential.
-template <bool is_asked, class Model, const auto& base, class Loss, class Optimizer, class Plan>
-constexpr Figures figures_of_head() {
-  if constexpr (is_asked && attune::detail::kIsSequential<Model>) {
+template <class Model>
+using TapeInInt8 = typename attune::detail::WithQuantizedTape<Model, attune::TapePrecision::kInt8>::type;
+
+/// The trained end of a Sequential.
+enum class Part { kHead = 0, kLastBlock = 1 };
+/// figures() of that part; zeros if the model has none.
+template <Part part, bool is_wanted, class Model, const auto& base, class Loss, class Optimizer, class Plan>
+constexpr Figures figures_of() {
+  if constexpr (is_wanted && part == Part::kHead && attune::detail::kIsSequential<Model>) {
     return figures<true, attune::LinearProbe<Model, base>, Loss, Optimizer, Plan>();
+  } else if constexpr (is_wanted && part == Part::kLastBlock && attune::detail::kLastBlock<Model> >= 0) {
+    return figures<true, attune::LastBlock<Model, base>, Loss, Optimizer, Plan>();
   } else {
     return {};
   }
@@ -86,6 +111,17 @@ template <class Parameters>
       ".popsection" ::"i"(sizeof(Parameters) / 4));
 }
 #endif
+
+/// A step with one sequence, as an image counts it.
+template <class Trainer>
+bool step(Trainer& trainer, const auto& input, const auto& target, float rate) {
+  const auto options = options_with<Trainer>(rate);
+  if constexpr (requires { trainer.step(input, target, options); }) {
+    return trainer.step(input, target, options).ok();
+  } else {
+    return trainer.accumulate(input, target).ok() && trainer.update(options).ok();
+  }
+}
 
 /// Numbers as in earnest; token ids and classes are zeros.
 template <class Input>

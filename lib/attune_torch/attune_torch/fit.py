@@ -31,15 +31,22 @@ EMULATED = {"cortex-m0": ("mps2_an385", "cortex-m0"), "cortex-m0plus": ("mps2_an
 # least time.
 LORA = [(rank, roles) for rank in (8, 4, 2, 1) for roles in ("kEverything", "kQueries | kValues")]
 TRAINED = {"everything": None,
+           "last block": None,
            **{f"LoRA, rank {rank}, {'all weights' if roles == 'kEverything' else 'queries and values'}": (rank, roles) for rank, roles in LORA},
            "biases and norms": None, "head": None}
+CLOSED_FORM, FORWARD_ONLY = "closed form", "forward only"
 OPTIMIZERS = {"AdamW": "attune::AdamW",
               "AdamW, moments in bf16": "attune::Adam<attune::AdamVariant{.moments = attune::MomentPrecision::kBfloat16}>",
               "AdamW, moments in 8 bits": "attune::Adam<attune::AdamVariant{.moments = attune::MomentPrecision::kInt8}>",
-              "SGD": "attune::Sgd<>"}
-TAPES = ("kept", "attention recomputed", "blocks recomputed")
-TAPE_TYPES = {"attention recomputed": "AttentionRecomputed", "blocks recomputed": "BlocksRecomputed"}  # of fit.hpp, for a type
-IN_THE_MODEL = {"attention recomputed": " with .keep_weights = false in its attention", "blocks recomputed": " with each EncoderLayer in a Checkpointed", "kept": ""}
+              "Adafactor": "attune::Adafactor<>",
+              "SGD": "attune::Sgd<>",
+              CLOSED_FORM: None,
+              FORWARD_ONLY: "attune_torch::ForwardOnly"}  # of fit.hpp, for its size
+TAPES = ("kept", "attention recomputed", "blocks recomputed", "tape in 8 bits")
+ROUNDED_TAPE = TAPES[3]  # the others end with the same bits
+TAPE_TYPES = {"attention recomputed": "AttentionRecomputed", "blocks recomputed": "BlocksRecomputed", "tape in 8 bits": "TapeInInt8"}  # of fit.hpp, for a type
+IN_THE_MODEL = {"attention recomputed": " with .keep_weights = false in its attention", "blocks recomputed": " with each EncoderLayer in a Checkpointed",
+                "tape in 8 bits": " in a QuantizedTape", "kept": ""}
 NUMBERS = ("floats", "products in integers", "weights in bf16")
 PLANS = {"batches": "attune::BySequence", "one sequence": "attune::UpdateInBackward"}
 
@@ -77,6 +84,20 @@ class Candidate:
         parts += [self.tape] if self.tape != "kept" else []
         return "; ".join(parts)
 
+    @property
+    def exact(self):
+        """With the tape that is kept, if this one has its bits."""
+        return self if self.tape == ROUNDED_TAPE else dataclasses.replace(self, tape=TAPES[0])
+
+    @property
+    def takes_batches(self):
+        return self.plan == "batches" and self.optimizer != CLOSED_FORM
+
+    @property
+    def number(self):
+        """What the search varies, and its name as a member of the trainer's options."""
+        return "ridge" if self.optimizer == CLOSED_FORM else "learning_rate"
+
     def trained(self, scope):
         """(what it needs to have parameters, the model's type); `scope`: where Model and kBase are, as "vit::"."""
         model, base = f"{scope}Model", f"{scope}kBase"
@@ -84,6 +105,8 @@ class Candidate:
             return "true", model
         if self.trains == "head":
             return "true", f"attune::LinearProbe<{model}, {base}>"
+        if self.trains == "last block":
+            return "true", f"attune::LastBlock<{model}, {base}>"
         if self.trains == "biases and norms":
             return f"attune_torch::kTrains<{model}, attune::detail::TrainVectors>", f"attune::BiasesAndNorms<{model}, {base}>"
         rank, roles = TRAINED[self.trains]
@@ -101,8 +124,18 @@ class Candidate:
         type = PLANS[self.plan]
         return f"attune::Int8TrainingWith<{type}>" if self.numbers == "products in integers" else type
 
-    def trainer(self, scope, loss):
-        return f"attune::Trainer<{self.trained(scope)[1]}, {loss}, {self.optimizer_type}, {self.batch}, {self.plan_type}>"
+    def trainer(self, scope, loss, batch=None):
+        trained, batch = self.trained(scope)[1], batch or self.batch
+        if self.optimizer == CLOSED_FORM:
+            return f"attune::ClosedFormTrainer<{trained}, attune::LinearProbeFeatures<{scope}Model, {scope}kBase>>"
+        if self.optimizer == FORWARD_ONLY:
+            return f"attune::ForwardOnlyTrainer<{trained}, {loss}, {batch}, attune::Perturbation{{.size = 1e-2}}>"
+        return f"attune::Trainer<{trained}, {loss}, {self.optimizer_type}, {batch}, {self.plan_type}>"
+
+    @property
+    def memory(self):
+        """C++ of the report of `Trainer`, with one sequence after the other."""
+        return f"Trainer::memory({'' if self.optimizer in (CLOSED_FORM, FORWARD_ONLY) else 'attune::Feeding::kOneByOne'})"
 
     def start(self, scope):
         """C++ that starts `trainer` at the weights in flash; factors are drawn from `seed`."""
@@ -141,14 +174,22 @@ def board_named(name):
 
 # Never tried, and why.
 NONSENSE = {
+    "closed form of more than a head in floats: its equations are those of one linear layer":
+        lambda way: way.optimizer == CLOSED_FORM and (way.trains, way.numbers, way.plan) != ("head", NUMBERS[0], "batches"),
+    "forward only in other numbers, plans and tapes: it has no gradients, no moments and no tape":
+        lambda way: way.optimizer == FORWARD_ONLY and (way.numbers, way.plan, way.tape) != (NUMBERS[0], "batches", TAPES[0]),
+    "Adafactor beside constants: the moments of what is trained are the small part":
+        lambda way: way.optimizer == "Adafactor" and way.trains not in ("everything", "last block"),
+    "last block, recomputed or with a tape in 8 bits: one block has one tape, in scratch or not":
+        lambda way: way.trains == "last block" and way.tape in ("blocks recomputed", ROUNDED_TAPE),
     "weights in bf16 beside constants: the trained weights are the small part":
-        lambda trains, optimizer, numbers, tape: numbers == "weights in bf16" and trains != "everything",
+        lambda way: way.numbers == "weights in bf16" and way.trains != "everything",
     "weights in bf16, moments in floats: the same for moments saves more":
-        lambda trains, optimizer, numbers, tape: numbers == "weights in bf16" and optimizer == "AdamW",
+        lambda way: way.numbers == "weights in bf16" and way.optimizer == "AdamW",
     "products in integers beside constants: constants and factors stay floats":
-        lambda trains, optimizer, numbers, tape: numbers == "products in integers" and trains != "everything",
+        lambda way: way.numbers == "products in integers" and way.trains != "everything",
     "products in integers, attention recomputed: other bits than attention that is kept":
-        lambda trains, optimizer, numbers, tape: numbers == "products in integers" and tape == "attention recomputed",
+        lambda way: way.numbers == "products in integers" and way.tape == "attention recomputed",
 }
 
 
@@ -157,18 +198,19 @@ def candidates(header):
     has_blocks, is_sequence = "EncoderLayer<" in header, re.search(r"using Model = attune::Sequential<", header) is not None
     kept, left_out = [], []
     for trains in TRAINED:
-        if trains == "head" and not is_sequence:
-            left_out.append("head: the model is not a Sequential")
+        if trains in ("head", "last block") and not is_sequence:
+            left_out.append(f"{trains}: the model is not a Sequential")
             continue
         for optimizer, numbers, plan, tape in itertools.product(OPTIMIZERS, NUMBERS, PLANS, TAPES if has_blocks and trains != "head" else TAPES[:1]):
-            if not any(leaves_out(trains, optimizer, numbers, tape) for leaves_out in NONSENSE.values()):
-                kept.append(Candidate(trains, optimizer, plan, tape, numbers=numbers))
+            way = Candidate(trains, optimizer, plan, tape, numbers=numbers)
+            if not any(leaves_out(way) for leaves_out in NONSENSE.values()):
+                kept.append(way)
     if not has_blocks:
         left_out.append("recomputed: the model has no encoder layer")
     else:
         left_out.append("head, recomputed: no block is trained")
     left_out.extend(NONSENSE)
-    kept.sort(key=lambda candidate: candidate.optimizer == "SGD")
+    kept.sort(key=lambda candidate: {"SGD": 1, FORWARD_ONLY: 2}.get(candidate.optimizer, 0))
     return kept, left_out
 
 
@@ -186,6 +228,8 @@ def declarations(name, header, tape, space):
         body = re.sub(r"(attune::EncoderLayerShape \w+)\{(.*?)\};", lambda found: f"{found[1]} = " + RECOMPUTED.format(fields=found[2]), body, flags=re.S)
     elif tape == "blocks recomputed":
         body = re.sub(r"attune::EncoderLayer<(\w+)>", r"attune::Checkpointed<attune::EncoderLayer<\1>>", body)
+    elif tape == ROUNDED_TAPE:
+        body = re.sub(r"\bModel\b", "ModelInFloats", body) + "using Model = attune::QuantizedTape<ModelInFloats>;\n"
     return f"namespace {space} {{{body}inline constexpr const auto& kBase = attune::kInFlash<Names, {name}_file>;\n"
 
 
@@ -254,7 +298,11 @@ def sizes_source(name, every, loss):
         condition, model = candidate.trained(scope)
         if candidate.tape != TAPES[0]:
             condition += f" && !std::is_same_v<{scope}Model, {space(name, TAPES[0])}::Model>"
-        call = f"figures_of_head<{condition}, {scope}Model, {scope}kBase" if candidate.trains == "head" else f"figures<{condition}, {model}"
+        if candidate.optimizer == CLOSED_FORM:
+            rows.append(f"    attune_torch::figures_of_closed_form<{condition}, {scope}Model, {scope}kBase, {loss}>(),")
+            continue
+        part = {"head": "kHead", "last block": "kLastBlock"}.get(candidate.trains)
+        call = f"figures_of<attune_torch::Part::{part}, {condition}, {scope}Model, {scope}kBase" if part else f"figures<{condition}, {model}"
         rows.append(f"    attune_torch::{call}, {loss}, {candidate.optimizer_type}, {candidate.plan_type}>(),")
     return "\n".join(['#include "variants.hpp"', "", f'extern "C" [[gnu::section(".attune_fit"), gnu::used]] const attune_torch::Figures '
                       f"attune_fit[{len(every)}] = {{", *rows, "};", ""])
@@ -269,8 +317,8 @@ IMAGE = """#include <console.hpp>
 // A step with one sequence. The second one counts: moments are zero before the first.
 extern "C" {{
 {trainer} trainer;
-decltype(trainer)::BatchInput input;
-decltype(trainer)::BatchTarget target;
+{model}::Input input;
+attune::detail::TargetOf<{loss}, {model}::Output>::type target;
 }}
 
 int main() {{
@@ -279,9 +327,9 @@ int main() {{
   attune_torch::draw(target, rng);
   constexpr std::uint64_t seed = 42;
   {start}
-  const bool started = trainer.step(input, target, {{.learning_rate = 1e-3f}}).ok();
+  const bool started = attune_torch::step(trainer, input, target, {number});
   port::begin_counting();
-  const bool trained = trainer.step(input, target, {{.learning_rate = 1e-3f}}).ok();
+  const bool trained = attune_torch::step(trainer, input, target, {number});
   port::end_counting();
   port::print("stack_bytes ", port::stack_high_water(), '\\n');
   return started && trained ? 0 : 1;
@@ -362,8 +410,9 @@ class Search:
 
     def image(self, candidate):
         """A step with one sequence, whatever the batch."""
-        return IMAGE.format(trainer=dataclasses.replace(candidate, batch=1).trainer(self.scope(candidate), self.loss), base=self.model.base,
-                            start=candidate.start(self.scope(candidate)))
+        scope = self.scope(candidate)
+        return IMAGE.format(trainer=candidate.trainer(scope, self.loss, batch=1), model=f"{scope}Model", loss=self.loss, base=self.model.base,
+                            start=candidate.start(scope), number="1.0f" if candidate.optimizer == CLOSED_FORM else "1e-3f")
 
     def sizes(self):
         """{candidate: {part: bytes}} of all that the model has parameters for."""
@@ -376,10 +425,17 @@ class Search:
         found = {candidate: dict(zip(PARTS, row)) for candidate, row in zip(self.every, rows) if any(row)}
         for trains in TRAINED:
             if any(candidate.trains == trains for candidate in self.every) and not any(candidate.trains == trains for candidate in found):
-                self.left_out.append(f"{trains}: the model has no such parameters" if trains != "head" else "head: the model is not a Sequential")
+                self.left_out.append(f"{trains}: the model has no such parameters, or is not a Sequential of its layers" if trains in ("head", "last block")
+                                     else f"{trains}: the model has no such parameters")
+        if any(candidate.optimizer == CLOSED_FORM for candidate in self.every) and not any(candidate.optimizer == CLOSED_FORM for candidate in found):
+            self.left_out.append("closed form: the model does not end with a Linear of one row with a bias, or the loss takes no classes")
         for tape in {candidate.tape for candidate in self.every} - {candidate.tape for candidate in found}:
             self.left_out.append(f"{tape}: the model has no encoder layer")
-        return found
+        useless = {candidate for candidate in found if candidate.tape != TAPES[0]
+                   and ram_of(found[candidate]) >= ram_of(found[dataclasses.replace(candidate, tape=TAPES[0])])}
+        if useless:
+            self.left_out.append(f"{len(useless)} with another tape than one that is kept: they take as much RAM")
+        return {candidate: parts for candidate, parts in found.items() if candidate not in useless}
 
     def content(self, *kinds):
         """A hash of the model, of its weights, and of the library's sources of these kinds."""
@@ -501,11 +557,9 @@ ADAPT = """// The way to train {name} that `python3 -m attune_torch fit` chose: 
 {declarations}
 using Trained = {trained};
 using Loss = {loss};
-using Optimizer = {optimizer};
-using Plan = {plan};
 inline constexpr int kBatch = {batch};
-using Trainer = attune::Trainer<Trained, Loss, Optimizer, kBatch, Plan>;
-static_assert(Trainer::memory(attune::Feeding::kOneByOne).total() == {ram}, "another size than fit measured");
+using Trainer = {trainer};
+static_assert({memory}.total() == {ram}, "another size than fit measured");
 
 /// Starts at the weights in flash. Factors of low rank are drawn from the seed.
 inline void start(Trainer& trainer, std::uint64_t seed = 1) {{
@@ -516,7 +570,7 @@ inline void start(Trainer& trainer, std::uint64_t seed = 1) {{
 """
 OPTIONS = """
 /// What won: {new} of the new user's takes were recognized, {others} of everybody else's.
-inline constexpr Trainer::Options kOptions{{.learning_rate = {rate}f}};
+inline constexpr Trainer::Options kOptions{{.{number} = {rate}f}};
 inline constexpr int kSteps = {steps};
 """
 
@@ -525,7 +579,7 @@ def write_adapt(search, candidate, ram, figures, options=""):
     """The type that was chosen, for a firmware: adapt.hpp in the folder."""
     text = ADAPT.format(name=search.name, candidate=candidate, target=search.target, cpu=search.cpu, ram=f"{ram:,}".replace(",", "'"),
                         declarations=declarations(search.name, search.model.header, candidate.tape, f"{search.name}_fit"),
-                        trained=candidate.trained("")[1], loss=search.loss, optimizer=candidate.optimizer_type, plan=candidate.plan_type, batch=candidate.batch,
+                        trained=candidate.trained("")[1], loss=search.loss, trainer=candidate.trainer("", "Loss", "kBatch").replace(candidate.trained("")[1], "Trained"), memory=candidate.memory, batch=candidate.batch,
                         export=search.model.export(), quantize="\n// QUANTIZE int8" if search.model.quantize else "", start=candidate.start(""), options=options, **figures)
     (search.folder / "adapt.hpp").write_text(text, encoding="utf-8")
 
@@ -586,8 +640,12 @@ class Found:
 
     steps: int
 
+    @property
+    def settings(self):
+        return f"{self.way.setting}, {self.steps} {'takes' if self.way.candidate.optimizer == CLOSED_FORM else 'steps'}"
+
     def text(self, candidate):
-        return f"{candidate}; learning rate {self.way.rate:g}, {self.steps} steps"
+        return f"{candidate}; {self.settings}"
 
     def least(self, sizes):
         return min(self.variants, key=lambda candidate: ram_of(sizes[candidate]))
@@ -595,9 +653,11 @@ class Found:
 
 def by_accuracy(search, trainings, sizes, fitting, batch, passes, everything, say, progress):
     """(accuracies before, [Found] with the best first)."""
-    variants = {}
-    for candidate in fitting:  # a tape changes no bits
-        key = dataclasses.replace(candidate, tape=TAPES[0], batch=batch if candidate.plan == "batches" else 1)
+    variants, exact = {}, set(fitting)
+    for candidate in fitting:
+        if candidate.tape == ROUNDED_TAPE and dataclasses.replace(candidate, tape=TAPES[0]) in exact:
+            continue
+        key = dataclasses.replace(candidate.exact, batch=batch if candidate.takes_batches else 1)
         variants.setdefault(key, []).append(candidate)
     least = {key: min(ram_of(sizes[candidate]) for candidate in own) for key, own in variants.items()}
     trainings.build(list(variants), lambda line: progress(f"compiles {len(variants)} trainings: {line.partition(' ')[0]}"))
@@ -624,7 +684,7 @@ def by_accuracy(search, trainings, sizes, fitting, batch, passes, everything, sa
     if everything:
         for candidate in sorted(set(variants) - set(found), key=list(variants).index):
             way, trained = max(((way, trained) for way, trained in dropped.items() if way.candidate == candidate), key=lambda item: (item[0].passes, item[1].score))
-            row(trained, f"{least[candidate]:,}", f"{candidate}; learning rate {way.rate:g}: " + (trained.stopped or f"dropped after {way.passes} passes, of one seed"))
+            row(trained, f"{least[candidate]:,}", f"{candidate}; {way.setting}: " + (trained.stopped or f"dropped after {way.passes} passes, of one seed"))
     return before, list(found.values())
 
 
@@ -698,11 +758,11 @@ def fit(folder, board=None, core=None, ram=None, flash=None, step=None, loss=Non
         chosen = next(one for one in found if candidate in one.variants)
         candidate = dataclasses.replace(candidate, batch=chosen.way.candidate.batch)
         options = OPTIONS.format(new=fit_data.percent(chosen.trained.own), others=fit_data.percent(chosen.trained.others), rate=chosen.way.rate,
-                                 steps=chosen.steps)
+                                 number=candidate.number, steps=chosen.steps)
     tell(search, place, candidate, figures, lambda text: (say(text), facts.append(text)))
     if data:
         own, others, hash = first = trainings.first(chosen.way)
-        say(f"  learning rate {chosen.way.rate:g}, {chosen.steps} steps: the first run recognizes {own} of {len(runs[0].own)} takes of the new user"
+        say(f"  {chosen.settings}: the first run recognizes {own} of {len(runs[0].own)} takes of the new user"
             + (f", {others} of {len(runs[0].others)} of everybody else's" if runs[0].others else "") + f"; hash of its parameters {hash}")
         result = {"found": found, "trainings": trainings, "chosen": chosen}
     if data and confirm:

@@ -22,7 +22,9 @@ from .building import configure, run
 from .errors import CheckFailed
 
 CODES = {"F32": "f", "F64": "d", "I64": "q", "I32": "i", "I16": "h", "I8": "b", "U8": "B"}
-RATES = {"SGD": (0.01, 0.03, 0.1, 0.3, 1.0), "": (0.001, 0.003, 0.01, 0.03, 0.1)}
+# The numbers that are tried: ridges of a head in closed form, else learning rates.
+RATES = {"SGD": (0.01, 0.03, 0.1, 0.3, 1.0), "closed form": (0.1, 1.0, 10.0, 100.0, 1000.0), "": (0.001, 0.003, 0.01, 0.03, 0.1)}
+FORWARD_ONLY_PASSES = 4  # for one with backward
 TESTED = 250  # takes at most of the new user, and of everybody else, that a training is tested with
 PARTS = (4, 2, 1)  # of the passes, in the rounds of the halving
 
@@ -154,13 +156,21 @@ def percent(values):
 
 @dataclasses.dataclass(frozen=True)
 class Way:
-    """What is trained, at which rate, for how many passes over the takes."""
+    """What is trained, at which rate or ridge, for how many passes over the takes."""
     candidate: object
     rate: float
     passes: int
 
+    @property
+    def setting(self):
+        return f"{self.candidate.number.replace('_', ' ')} {self.rate:g}"
+
     def steps(self, run):
-        return max(min(1, self.passes), self.passes * len(run.takes) // self.candidate.batch)
+        """Of a head in closed form: one for each take, whatever the passes."""
+        if self.candidate.optimizer == "closed form":
+            return min(1, self.passes) * len(run.takes)
+        passes = self.passes * (FORWARD_ONLY_PASSES if self.candidate.optimizer == "forward only" else 1)
+        return max(min(1, passes), passes * len(run.takes) // self.candidate.batch)
 
 
 def front(ways, cost, gain):
@@ -173,10 +183,10 @@ def front(ways, cost, gain):
     return kept
 
 
-TRAINING = """attune_torch::Trained {function}(const attune_torch::Takes& takes, const attune_torch::Run& run, int steps, float learning_rate) {{
+TRAINING = """attune_torch::Trained {function}(const attune_torch::Takes& takes, const attune_torch::Run& run, int steps, float rate) {{
   using Trainer = {trainer};
   constexpr auto start = [](Trainer& trainer, std::uint64_t seed) {{ {start} }};
-  return attune_torch::train<{scope}Model, Trainer, {batch}, start>(takes, run, steps, learning_rate);
+  return attune_torch::train<{scope}Model, Trainer, {batch}, start>(takes, run, steps, rate);
 }}
 """
 MAIN = """#include <attune_torch/takes.hpp>
@@ -308,6 +318,7 @@ class Trainings:
             last = part == PARTS[-1]
             lengths = sorted({max(1, passes // part), max(1, passes // (2 * part))} if last else {max(1, passes // part)})
             ways = [dataclasses.replace(way, passes=length) for way in ways for length in lengths]
+            ways = list({(way.candidate, way.rate, way.steps(self.runs[0])): way for way in reversed(ways)}.values())[::-1]
             found = self.train_all(ways, len(self.runs) if last else users, f"{lengths[-1]} passes over the takes", progress)
             if last:
                 return {way: trained for way, trained in found.items() if not trained.stopped}, dropped

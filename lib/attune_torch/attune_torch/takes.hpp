@@ -15,6 +15,7 @@
 #include <port.hpp>
 
 #include <attune/attune.hpp>
+#include <attune_torch/trainings.hpp>
 
 namespace attune_torch {
 
@@ -77,14 +78,14 @@ struct Trained {
   int own = 0, others = 0;
   std::uint32_t hash = 0;
 };
-using Training = Trained (*)(const Takes&, const Run&, int steps, float learning_rate);
+using Training = Trained (*)(const Takes&, const Run&, int steps, float rate);
 
 /// Starts at the base, and trains on the run's takes.
 template <class Trainer, class Input>
 attune::Status learn(Trainer& trainer, const auto& start, const Takes& takes, const Run& run, Input& input,
-                     int steps, int batch, float learning_rate) {
+                     int steps, int batch, float rate) {
   start(trainer, run.seed);
-  const typename Trainer::Options options{.learning_rate = learning_rate};
+  const auto options = options_with<Trainer>(rate);
   std::size_t next = 0;
   for (int step = 0; step < steps; ++step) {
     for (int i = 0; i < batch; ++i, ++next) {
@@ -108,14 +109,14 @@ attune::Status learn(Trainer& trainer, const auto& start, const Takes& takes, co
 
 /// One candidate's training and test. `start(trainer, seed)` begins it at the base.
 template <class Model, class Trainer, int batch, auto start>
-Trained train(const Takes& takes, const Run& run, int steps, float learning_rate) {
-  static_assert(std::is_same_v<typename Trainer::BatchTarget, std::array<int, std::size_t{batch}>>,
+Trained train(const Takes& takes, const Run& run, int steps, float rate) {
+  static_assert(std::is_same_v<typename Trainer::TargetView, attune::Ids<1>>,
                 "fit --data: y has one class a take; give --loss a loss of classes");
   static Trainer trainer;
   static typename Model::Input input;
   static typename Model::Output output;
   Trained result;
-  result.status = learn(trainer, start, takes, run, input, steps, batch, learning_rate);
+  result.status = learn(trainer, start, takes, run, input, steps, batch, rate);
   const auto recognized = [&](Indices tested) {
     int right = 0;
     for (const std::int32_t take : tested) {
@@ -141,10 +142,9 @@ int train_candidates(std::span<const Training> trainings) {
   const auto candidate = static_cast<std::size_t>(port::argument("--candidate", 0));
   const int first = port::argument("--run", 0);
   // Rounded once, as the decimal number is.
-  const float learning_rate = static_cast<float>(port::argument("--rate", 0)) / 1e6f;
+  const float rate = static_cast<float>(port::argument("--rate", 0)) / 1e6f;
   for (int run = first; run < first + port::argument("--runs", 1); ++run) {
-    const Trained trained =
-        trainings[candidate](takes, takes.run(run), port::argument("--steps", 0), learning_rate);
+    const Trained trained = trainings[candidate](takes, takes.run(run), port::argument("--steps", 0), rate);
     const bool ok = trained.status == attune::Status::kOk;
     port::print("trained ", run, ' ', trained.own, ' ', trained.others, ' ', port::hex8(trained.hash), ' ',
                 ok ? "ok" : attune::message(trained.status), '\n');

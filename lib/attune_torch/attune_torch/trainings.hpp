@@ -1,4 +1,5 @@
-// What a model has to train, for check.hpp and fit.hpp.
+// What a model has to train, for check.hpp and fit.hpp, and how a trainer is called, for fit.hpp and
+// takes.hpp.
 #pragma once
 
 #include <type_traits>
@@ -12,5 +13,18 @@ template <class Model, class What>
 constexpr bool kTrains = !std::is_empty_v<attune::detail::SetOf<
     Model, attune::ByRole<attune::detail::Rebind<What, attune::Tensor, attune::Tensor>>::template Matrix,
     attune::ByRole<attune::detail::Rebind<What, attune::Tensor, attune::Tensor>>::template Vector>>;
+
+/// A trainer's options with the one number that a search varies: the ridge of a head in closed form, else the
+/// learning rate.
+template <class Trainer>
+constexpr typename Trainer::Options options_with(float number) {
+  typename Trainer::Options options{};
+  if constexpr (requires { options.ridge; }) {
+    options.ridge = number;
+  } else {
+    options.learning_rate = number;
+  }
+  return options;
+}
 
 }  // namespace attune_torch
