@@ -47,6 +47,7 @@ ROUNDED_TAPE = TAPES[3]  # the others end with the same bits
 TAPE_TYPES = {"attention recomputed": "AttentionRecomputed", "blocks recomputed": "BlocksRecomputed", "tape in 8 bits": "TapeInInt8"}  # of fit.hpp, for a type
 IN_THE_MODEL = {"attention recomputed": " with .keep_weights = false in its attention", "blocks recomputed": " with each EncoderLayer in a Checkpointed",
                 "tape in 8 bits": " in a QuantizedTape", "kept": ""}
+VOLTS = 3.3  # of which energy is told
 NUMBERS = ("floats", "products in integers", "weights in bf16")
 PLANS = {"batches": "attune::BySequence", "one sequence": "attune::UpdateInBackward"}
 
@@ -60,6 +61,7 @@ class Board:
     mhz: int
     ram: int
     flash: int
+    current: float = None  # µA per MHz, of the data sheet
 
     @property
     def names(self):
@@ -155,9 +157,10 @@ def plain(name):
 
 
 def boards():
-    """All rows of boards.csv. RAM and flash in bytes."""
+    """All rows of boards.csv. RAM and flash in bytes. Only a current that a data sheet gives is there."""
     with open(Path(__file__).with_name("boards.csv"), newline="", encoding="utf-8") as file:
-        return [Board(row["board"], row["part"], row["core"], int(row["mhz"]), int(row["ram_kb"]) * 1024, int(row["flash_kb"]) * 1024)
+        return [Board(row["board"], row["part"], row["core"], int(row["mhz"]), int(row["ram_kb"]) * 1024, int(row["flash_kb"]) * 1024,
+                      float(row["ua_per_mhz"]) if row["ua_per_mhz"] else None)
                 for row in csv.DictReader(file)]
 
 
@@ -695,7 +698,8 @@ def tell(search, place, candidate, figures, say):
     say(f"  measured on {search.target} as {search.cpu}: {figures['flash']:,} bytes of flash, {figures['static']:,} of RAM with the port, "
         f"{figures['stack']:,} of stack{counted}")
     if place and figures["cycles"]:
-        say(f"  on {place.board}, {place.mhz} MHz: about {figures['cycles'] / (place.mhz * 1e3):,.1f} ms a step")
+        energy = f", and {figures['cycles'] * place.current * VOLTS / 1e6:,.0f} µJ at {VOLTS} V, by the {place.current:g} µA/MHz of its data sheet" if place.current else ""
+        say(f"  on {place.board}, {place.mhz} MHz: about {figures['cycles'] / (place.mhz * 1e3):,.1f} ms a step{energy}")
     others = [f"{board.board}{f' ({time:,.1f} ms)' if time else ''}" for board, time in boards_that_fit(figures, search.core)]
     say(textwrap.fill(f"boards with this core that fit: {', '.join(others) or 'none in boards.csv'}", 150, initial_indent="  ", subsequent_indent="    "))
 
