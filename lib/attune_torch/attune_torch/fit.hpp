@@ -114,7 +114,7 @@ template <class Parameters>
 
 /// A step with one sequence, as an image counts it.
 template <class Trainer>
-bool step(Trainer& trainer, const auto& input, const auto& target, float rate) {
+[[gnu::always_inline]] inline bool step(Trainer& trainer, const auto& input, const auto& target, float rate) {
   const auto options = options_with<Trainer>(rate);
   if constexpr (requires { trainer.step(input, target, options); }) {
     return trainer.step(input, target, options).ok();
