@@ -2,7 +2,7 @@
 // Thumb 0xBF60 (begin) and 0xBF70 (end), of RISC-V 0x0006 and 0x000A (c.slli of x0, for custom use), of 64-bit Arm 0xD5032E1F
 // and 0xD5032E9F (HINT 112 and 116). instructions.hpp sets them. It estimates cycles on a core of cycles/core.h, which are all of Arm's.
 //
-//   -plugin instruction_counter.so,out=FILE[,core=NAME][,functions=on][,memory=NAME:BEGIN:END:CYCLES]...
+//   -plugin instruction_counter.so,out=FILE[,core=NAME][,functions=on][,memory=NAME:BEGIN:END:CYCLES[:CACHE]]...
 //
 // Writes a line `region COUNT` for every region, in order, and `region COUNT CYCLES` with a core that is known; with
 // functions=on also `  COUNT FUNCTION` or `  COUNT CYCLES FUNCTION` for every function in it. Counts are exact; counts
@@ -11,6 +11,8 @@
 // Each `memory` is a range of addresses, hexadecimal, where every load or store of a word, or of less, takes so many cycles more:
 // no cache, no bursts. After each region comes a line
 // `memory NAME BYTES CYCLES WORDS`: its size, and words that were loaded or stored. Fetching instructions takes no longer.
+// With CACHE, a number of bytes, the range has a cache of its own for data, of two ways and lines of 32 bytes. Then CYCLES are of a
+// line that is loaded or written back, and the line ends with the number of these.
 //
 // On two cores a region's count is its time, in instructions: QEMU takes turns (-accel tcg,thread=single), so each core has a
 // clock of its own. While a core waits for a flag nothing counts; afterwards its clock is at least that of the core which
@@ -49,6 +51,7 @@ void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *,
                                       void (*)(unsigned, qemu_plugin_meminfo_t, uint64_t, void *), enum qemu_plugin_cb_flags,
                                       enum qemu_plugin_mem_rw, void *);
 unsigned qemu_plugin_mem_size_shift(qemu_plugin_meminfo_t);
+bool qemu_plugin_mem_is_store(qemu_plugin_meminfo_t);
 void qemu_plugin_register_atexit_cb(qemu_plugin_id_t, void (*)(qemu_plugin_id_t, void *), void *);
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *, size_t);
@@ -65,6 +68,7 @@ const char *qemu_plugin_insn_symbol(const struct qemu_plugin_insn *);
 EXPORT int qemu_plugin_version = ATTUNE_PLUGIN_INTERFACE;
 
 enum { MAX_FUNCTIONS = 4096, CORES = 2, MAX_FLAGS = 1024, NUMBERS = 1024, MAX_MEMORIES = 16, COST_OF_A_LOOK = 5 };
+enum { WORD = 4, LINE = 32, WAYS = 2 };
 enum mark { BEGIN, END, WAIT, WAITED, PUBLISH, MARKS };
 
 struct total {
@@ -109,9 +113,16 @@ static struct {
 } flags[MAX_FLAGS];
 static struct memory {
   char name[64];
-  uint64_t begin, end;           // addresses
-  unsigned long long cycles;     // more, of a word
-  uint64_t words, at_begin;      // that were loaded or stored, by both cores
+  uint64_t begin, end;        // addresses
+  unsigned long long cycles;  // more, of a word, or of a line
+  struct traffic {
+    uint64_t words, lines;
+  } total, at_begin;          // by both cores
+  uint64_t sets;              // of the cache; 0: there is none
+  struct line {
+    uint64_t number;          // from 1 on; 0: empty
+    bool differs;             // from the memory
+  } *lines;                   // WAYS in each set, the one used last in front
 } memories[MAX_MEMORIES];
 static int num_memories;
 static FILE *out;
@@ -134,7 +145,7 @@ static void print(const char *what, struct total now, struct total before, const
 static void on_begin(unsigned cpu, void *data) {
   (void)data;
   for (int i = 0; i < num_functions; ++i) functions[i].at_begin = functions[i].total;
-  for (int i = 0; i < num_memories; ++i) memories[i].at_begin = memories[i].words;
+  for (int i = 0; i < num_memories; ++i) memories[i].at_begin = memories[i].total;
   processor_of(cpu)->at_begin = processor_of(cpu)->clock;
 }
 
@@ -142,8 +153,11 @@ static void on_end(unsigned cpu, void *data) {
   (void)data;
   print("region", processor_of(cpu)->clock, processor_of(cpu)->at_begin, "");
   for (int i = 0; i < num_memories; ++i) {
-    fprintf(out, "memory %s %llu %llu %llu\n", memories[i].name, (unsigned long long)(memories[i].end - memories[i].begin),
-            memories[i].cycles, (unsigned long long)(memories[i].words - memories[i].at_begin));
+    const struct memory *memory = &memories[i];
+    fprintf(out, "memory %s %llu %llu %llu", memory->name, (unsigned long long)(memory->end - memory->begin), memory->cycles,
+            (unsigned long long)(memory->total.words - memory->at_begin.words));
+    if (memory->sets > 0) fprintf(out, " %llu", (unsigned long long)(memory->total.lines - memory->at_begin.lines));
+    fprintf(out, "\n");
   }
   for (int i = 0; i < num_functions; ++i) {
     const struct function *function = &functions[i];
@@ -191,6 +205,24 @@ static void on_piece(unsigned cpu, void *data) {
   processor->last = piece;
 }
 
+// Lines that an access to a word moves between the cache and its memory: none, one that is loaded, or one that is written back, too.
+static unsigned moved_lines(struct memory *memory, uint64_t address, bool stores) {
+  const uint64_t number = address / LINE + 1;
+  struct line *const set = memory->lines + WAYS * (number % memory->sets);
+  unsigned moved = 0;
+  if (set[0].number != number) {
+    struct line used = set[1];
+    if (used.number != number) {
+      moved = used.differs ? 2 : 1;
+      used = (struct line){number, false};
+    }
+    set[1] = set[0];
+    set[0] = used;
+  }
+  if (stores) set[0].differs = true;
+  return moved;
+}
+
 static void on_access(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data) {
   struct processor *const processor = processor_of(cpu);
   if (processor->waits) return;
@@ -198,8 +230,16 @@ static void on_access(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t address
   const uint64_t words = shift > 2 ? 1u << (shift - 2) : 1;
   for (struct memory *memory = memories; memory < memories + num_memories; ++memory) {
     if (address < memory->begin || address >= memory->end) continue;
-    memory->words += words;
-    add(processor, ((struct piece *)data)->function, 0, core != NULL ? words * memory->cycles : 0);
+    uint64_t charged = words;
+    if (memory->sets > 0) {
+      charged = 0;
+      for (uint64_t word = 0; word < words; ++word) {
+        charged += moved_lines(memory, address + WORD * word, qemu_plugin_mem_is_store(info));
+      }
+      memory->total.lines += charged;
+    }
+    memory->total.words += words;
+    add(processor, ((struct piece *)data)->function, 0, core != NULL ? charged * memory->cycles : 0);
   }
 }
 
@@ -340,15 +380,18 @@ static void on_exit_of_qemu(qemu_plugin_id_t id, void *data) {
   fclose(out);
 }
 
-// Reads NAME:BEGIN:END:CYCLES. False if it is none.
+// Reads NAME:BEGIN:END:CYCLES[:CACHE]. False if it is none.
 static bool read_memory(const char *text) {
   struct memory *const memory = &memories[num_memories];
-  unsigned long long begin, end;
+  unsigned long long begin, end, cache = 0;
   if (num_memories == MAX_MEMORIES ||
-      sscanf(text, "%63[^:]:%llx:%llx:%llu", memory->name, &begin, &end, &memory->cycles) != 4) {
+      sscanf(text, "%63[^:]:%llx:%llx:%llu:%llu", memory->name, &begin, &end, &memory->cycles, &cache) < 4 ||
+      cache % (WAYS * LINE) != 0) {
     return false;
   }
   memory->begin = begin, memory->end = end;
+  memory->sets = cache / (WAYS * LINE);
+  memory->lines = calloc(memory->sets * WAYS, sizeof *memory->lines);
   ++num_memories;
   return true;
 }
@@ -367,7 +410,7 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
     if (strncmp(argv[i], "core=", 5) == 0) core = find_core(argv[i] + 5);
     if (strcmp(argv[i], "functions=on") == 0) count_functions = true;
     if (strncmp(argv[i], "memory=", 7) == 0 && !read_memory(argv[i] + 7)) {
-      fprintf(stderr, "instruction_counter: '%s' is not memory=NAME:BEGIN:END:CYCLES\n", argv[i]);
+      fprintf(stderr, "instruction_counter: '%s' is not memory=NAME:BEGIN:END:CYCLES[:CACHE]\n", argv[i]);
       return 1;
     }
   }

@@ -78,11 +78,12 @@ make_base() {
   done
 }
 
-# memories_of PORT: what ports/run is to charge and to count
+# memories_of PORT: what ports/run is to charge and to count, each part alone behind the first memory's cache
 memories_of() {
   has_placed_parts "$1" || return 0
-  local part all=$memory
-  for part in $(fact "$name" parts); do [[ ",$memory" == *",$part="* ]] || all+=,$part=0; done
+  local part all=$memory first=${memory%%,*} cache=
+  [[ $first != *:* ]] || cache=:${first#*:}
+  for part in $(fact "$name" parts); do [[ ",$memory" == *",$part="* ]] || all+=,$part=0$cache; done
   echo "$all"
 }
 

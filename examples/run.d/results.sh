@@ -87,16 +87,17 @@ placements() {
     /^region/ { ++region }
     region == 1 && /^region/ { cycles = $3 }
     region == 1 && /^memory/ {
-      if (more == "") more = $4
-      if (index(parts, " " $2 " ")) { part[++count] = $2; bytes[count] = $3; words[count] = $5 }
-      cycles -= $4 * $5
+      moves = NF > 5 ? $6 : $5
+      if (more == "") { more = $4; unit = NF > 5 ? "line" : "word" }
+      if (index(parts, " " $2 " ")) { part[++count] = $2; bytes[count] = $3; moved[count] = moves }
+      cycles -= $4 * moves
     }
     END {
       if (cycles == "" || more == "") exit
-      printf "a training step without slow memory: %d cycles (estimated); with %d cycles more for each word in one of its parts:\n", cycles, more
-      printf "  %-10s %8s %12s %12s %14s %8s\n", "part", "bytes", "words moved", "words a byte", "cycles more", "of step"
+      printf "a training step without slow memory: %d cycles (estimated); with %d cycles more for each %s in one of its parts:\n", cycles, more, unit
+      printf "  %-10s %8s %12s %12s %14s %8s\n", "part", "bytes", unit "s moved", unit "s a byte", "cycles more", "of step"
       for (i = 1; i <= count; ++i)
-        printf "  %-10s %8d %12d %12.1f %14d %+7.1f%%\n", part[i], bytes[i], words[i], words[i] / bytes[i], more * words[i], 100 * more * words[i] / cycles
+        printf "  %-10s %8d %12d %12.1f %14d %+7.1f%%\n", part[i], bytes[i], moved[i], moved[i] / bytes[i], more * moved[i], 100 * more * moved[i] / cycles
     }' "$counts"
 }
 
