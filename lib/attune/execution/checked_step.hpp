@@ -258,9 +258,9 @@ class CheckedMemory {
       }
       if (is_written) continue;
       for (; end - at >= std::ptrdiff_t{sizeof state}; at += sizeof state) {
-        std::uint64_t word;
-        __builtin_memcpy(&word, at, sizeof word);
-        state = (state ^ word) * 0x9E3779B97F4A7C15u;
+        std::uint64_t next;
+        __builtin_memcpy(&next, at, sizeof next);
+        state = (state ^ next) * 0x9E3779B97F4A7C15u;
         state ^= state >> 32;
       }
       for (; at != end; ++at) state = (state ^ *at) * 0x100000001B3u;
