@@ -198,6 +198,9 @@ def everyday(usable):
     kernels = [board for board in KERNELS if board in usable and board != "mps2_an386"]
     return [
         *background([
+            Suite("golden hashes of the zoo on mps2_an386", [*PARTS, "board-image", "mps2_an386", "zoo_golden"], f"{BOARD} tests"),
+            # mps2_an386 has the zoo's hashes.
+            Suite("the same bits with the other kinds of kernels", ["tests/reproducibility/run", "--quick", *kernels], BOARD),
             Suite("one model behind plain C", "tests/packaging/c_models --one", f"{BOARD} python"),
             Suite("one module of PyTorch, exported and checked", "tests/exchange/exporter --one", f"{BOARD} torch"),
             Suite("find_package", "tests/packaging/consume --one", f"{BOARD} gcc python"),
@@ -211,11 +214,8 @@ def everyday(usable):
         Suite("rooms of the library", "tests/packaging/rooms"),
         Suite("names that are macros of Arduino cores", "tests/packaging/names/macros"),
         Suite("unit tests of kernels on mps2_an386", [*PARTS, "board-image", "mps2_an386", "attune_kernels_tests"], f"{BOARD} tests"),
-        Suite("golden hashes of the zoo on mps2_an386", [*PARTS, "board-image", "mps2_an386", "zoo_golden"], f"{BOARD} tests"),
         cases("vectors", "tests/vectors", "host", "--quick"),
         Suite("messages of what must not compile", "tests/compile_failure/run --quick", "build gcc clang"),
-        # mps2_an386 has the zoo's hashes.
-        Suite("the same bits with the other kinds of kernels", ["tests/reproducibility/run", "--quick", *kernels], BOARD),
     ]
 
 
@@ -241,7 +241,8 @@ def full(usable):
               "tests/zoo/golden --in fused Llama Translator Convolution Int8Base TokenByToken Pooled", "build clang"),
         *images_by_clang("clang++-14", ["mps3_an547"]),
         # mps2_an386 has had all of its tests. Steps of an example tell of the boards whose core another one has.
-        *quick_boards(board for board in usable if board != "mps2_an386" and not boards.has_core_of_another(board)), Suite("budgets on every board", "tests/budgets/run --quick", f"{BOARD} tests"), *images(usable),
+        *quick_boards(board for board in usable if board != "mps2_an386" and not boards.has_core_of_another(board)),
+        Suite("budgets on every board", "tests/budgets/run --quick", f"{BOARD} tests"), *images(usable),
     ]
 
 
