@@ -259,8 +259,9 @@ struct ResidualStack {
   /// `dx` may be `dy`. Values that a mask hides have no influence.
   template <class Set, TapesBranches AnyTape, class Dx, class Gradients, class AnyScratch,
             StackContext Call = Context<>>
-  static void backward(const Set& parameters, ConstView<Tokens> x, AnyTape& tape, ConstView<Tokens> dy,
-                       Dx&& dx, Gradients& gradients, AnyScratch& scratch, const Call& context = {}) {
+  ATTUNE_INLINE static void backward(const Set& parameters, ConstView<Tokens> x, AnyTape& tape,
+                                     ConstView<Tokens> dy, Dx&& dx, Gradients& gradients, AnyScratch& scratch,
+                                     const Call& context = {}) {
     auto memory = branch_access<ResidualStack>(tape, scratch);
     if constexpr (decltype(memory)::Policy::kPacks) {
       memory.unpack_sums(context);
