@@ -110,7 +110,7 @@ class CheckedNumbers {
   // In slices, a call may end before all is written. A mask may add any number to scores.
   static constexpr bool kAddsNumbers = kAbilities<Layer>.mask == MaskUse::kScores &&
                                        kMasks<typename Call::Mask> && !std::is_empty_v<typename Call::Mask>;
-  static constexpr bool kLooks = (Call::kRunsToCompletion || Call::kInBatchOrder) && !kAddsNumbers;
+  static constexpr bool kLooks = Call::kRunsToCompletion && !kAddsNumbers;
 
  public:
   explicit CheckedNumbers(const Call& context) : context_(context) {}
@@ -132,7 +132,7 @@ class CheckedNumbers {
   /// adds to them meanwhile.
   template <class Gradients>
   [[nodiscard]] bool are_small(const Gradients& gradients) const {
-    if constexpr (kLooks && Call::kRunsToCompletion && std::is_same_v<Gradients, Parameters>) {
+    if constexpr (kLooks && !Call::kInBatchOrder && std::is_same_v<Gradients, Parameters>) {
       return small_ && numbers_in<Scalar>(gradients) == Numbers::kSmall;
     } else {
       return false;
@@ -280,7 +280,7 @@ class CheckedMemory {
 template <class Layer, AnyContext Call, class Plan>
 auto checked_step(const Call&, int step, const Plan& plan, const auto& place, const auto& call) {
   // Several members of a crew work on one tape.
-  if constexpr (Call::kRunsToCompletion || Call::kStopsWithin || Call::kInBatchOrder) {
+  if constexpr (Call::kRunsToCompletion || Call::kStopsWithin) {
     const CheckedMemory<Plan> memory(plan, step, place);
     return then(call, [&] { memory.template check<Layer>(); });
   } else {
