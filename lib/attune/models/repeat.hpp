@@ -131,9 +131,9 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
     context.template repeat<count>([&](int i) ATTUNE_INLINE_LAMBDA {
       const ConstView<Input> layer_input = i == 0 ? x : ConstView<Input>(output<Output>(i - 1, y, scratch));
       const auto to = output<Output>(i, y, scratch);
-      detail::call_step<Layer>(context, i, scratch, scratch, [&]() ATTUNE_INLINE_LAMBDA {
+      detail::as_step<Layer>(context, i, scratch, scratch, [&]() ATTUNE_INLINE_LAMBDA {
         detail::forward_in<Layer>(context, parameters.layers[i], layer_input, to, layer_scratch);
-      });
+      })();
     });
   }
   /// Training. `y` may not overlap `x`.
@@ -151,9 +151,9 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
       const ConstView<Input> layer_input = i == 0 ? x : ConstView<Input>(output(i - 1));
       auto&& layer_tape = tape.layers[i];
       const auto to = output(i);
-      detail::call_step<Layer>(context, i, tape, scratch, [&]() ATTUNE_INLINE_LAMBDA {
+      detail::as_step<Layer>(context, i, tape, scratch, [&]() ATTUNE_INLINE_LAMBDA {
         detail::forward_in<Layer>(context, parameters.layers[i], layer_input, to, layer_tape, layer_scratch);
-      });
+      })();
     });
   }
   /// dx from dy, overwritten; gradients accumulate. Uses up the tape. `dx` may not overlap `dy`. It may be
@@ -188,10 +188,10 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
     auto&& layer_tape = tape.layers[i];
     auto&& gradient = gradients.layers[i];
     auto&& layer_scratch = scratch.template at<EachScratch<GradientSet>, Values::backward_scratch()>();
-    detail::call_step<Layer>(context, 2 * count - 1 - i, tape, scratch, [&]() ATTUNE_INLINE_LAMBDA {
+    detail::as_step<Layer>(context, 2 * count - 1 - i, tape, scratch, [&]() ATTUNE_INLINE_LAMBDA {
       detail::backward_in<Layer>(context, parameters.layers[i], x, layer_tape, dy, dx, gradient,
                                  layer_scratch);
-    });
+    })();
   }
 
   // The output of layer i in inference: y, or in scratch.

@@ -189,19 +189,22 @@ struct SequenceScratch {
   }
 };
 
-/// Calls a step of layers in sequence. Checked mode asserts that it writes only its own values.
-template <class Layer, AnyContext Call, class Scratch>
-ATTUNE_INLINE auto call_step(const Call& context, [[maybe_unused]] int step,
-                             [[maybe_unused]] const auto& tape, [[maybe_unused]] Scratch& scratch,
-                             const auto& call) {
+/// `call`, a step of layers in sequence. Checked mode asserts that it writes only its own values. The other
+/// arguments must outlive what is returned.
+template <class Layer, AnyContext Call, class Tape, class Scratch, class Body>
+ATTUNE_INLINE auto as_step([[maybe_unused]] const Call& context, [[maybe_unused]] int step,
+                           [[maybe_unused]] const Tape& tape, [[maybe_unused]] Scratch& scratch,
+                           const Body& call) {
   if constexpr (ATTUNE_CHECKED != 0) {
-    const auto place = [&](int value) {
-      const void* const in_scratch = scratch.place(value);
-      return in_scratch != nullptr ? in_scratch : tape.place(value);
+    return [&context, step, &tape, &scratch, call] {
+      const auto place = [&](int value) {
+        const void* const in_scratch = scratch.place(value);
+        return in_scratch != nullptr ? in_scratch : tape.place(value);
+      };
+      return checked_step<Layer>(context, step, Scratch::kPlan, place, call);
     };
-    return checked_step<Layer>(context, step, Scratch::kPlan, place, call);
   } else {
-    return call();
+    return call;
   }
 }
 

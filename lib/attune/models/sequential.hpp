@@ -296,20 +296,16 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   template <int index>
   ATTUNE_INLINE static detail::ForwardResult<Layer<index>> forward_step(const auto& context, auto& tape,
                                                                         auto& scratch, auto&&... arguments) {
-    return context.inside([&]() ATTUNE_INLINE_LAMBDA {
-      return detail::call_step<Layer<index>>(context, index, tape, scratch, [&]() ATTUNE_INLINE_LAMBDA {
-        return detail::forward_in<Layer<index>>(context, arguments...);
-      });
-    });
+    return context.inside(detail::as_step<Layer<index>>(
+        context, index, tape, scratch,
+        [&]() ATTUNE_INLINE_LAMBDA { return detail::forward_in<Layer<index>>(context, arguments...); }));
   }
   template <int index>
   ATTUNE_INLINE static void backward_step(const auto& context, auto& tape, auto& scratch,
                                           auto&&... arguments) {
-    context.inside([&]() ATTUNE_INLINE_LAMBDA {
-      detail::call_step<Layer<index>>(
-          context, 2 * kLayers - 1 - index, tape, scratch,
-          [&]() ATTUNE_INLINE_LAMBDA { detail::backward_in<Layer<index>>(context, arguments...); });
-    });
+    context.inside(detail::as_step<Layer<index>>(
+        context, 2 * kLayers - 1 - index, tape, scratch,
+        [&]() ATTUNE_INLINE_LAMBDA { detail::backward_in<Layer<index>>(context, arguments...); }));
   }
 
   // The memory of a layer in a pass.
