@@ -36,7 +36,7 @@ int main() { return trainer.step(x, targets, {}, attune::NoClipping{}, kLoss).ok
 
 // case: layer_of_a_length_that_nothing_tells
 // error: attune::IsLayer: kAbilities declares a length or a mask, but no context; set .takes_context and
-// kilobytes: 12  the way from the call to the layer
+// kilobytes: 16  the way from the call to the layer
 #include "own_layer.hpp"
 
 struct Blurred : WholeLayer<4, 8> {
@@ -136,7 +136,7 @@ void use(const Model::Parameters& parameters, const Model::Input& x, Model::Outp
 
 // case: mask_for_a_layer_in_which_tokens_meet
 // error: attune::IsLayer: this layer mixes tokens but takes neither a mask nor a length, so it would read
-// kilobytes: 23  the way from the call to the layer
+// kilobytes: 26  the way from the call to the layer
 #include "own_layer.hpp"
 
 struct Blurred : WholeLayer<4, 8> {};
