@@ -1,7 +1,6 @@
 // What is trained beside constants.
-#include "zoo/property.hpp"
-
 #if !ATTUNE_TEST_QUICK  // tests/run compares the models of zoo_encoders_host_test.cpp
+#include "zoo/property.hpp"
 
 using Adapted = zoo::List<zoo::Adapters, zoo::AdaptedLayers, zoo::Int8Base, zoo::PackedBase>;
 

@@ -1,7 +1,6 @@
 // Every layer that the other models lack.
-#include "zoo/property.hpp"
-
 #if !ATTUNE_TEST_QUICK  // tests/run compares the models of zoo_encoders_host_test.cpp
+#include "zoo/property.hpp"
 
 using Layers = zoo::List<zoo::TokenByToken, zoo::Pooled, zoo::Image, zoo::Forecast>;
 

@@ -1,7 +1,6 @@
 // Dropout with recomputed tapes, and convolutions.
-#include "zoo/property.hpp"
-
 #if !ATTUNE_TEST_QUICK  // tests/run compares the models of zoo_encoders_host_test.cpp
+#include "zoo/property.hpp"
 
 using Recomputed = zoo::List<zoo::Recomputed, zoo::Convolution>;
 

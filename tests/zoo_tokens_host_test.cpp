@@ -1,7 +1,6 @@
 // Models of token ids.
-#include "zoo/property.hpp"
-
 #if !ATTUNE_TEST_QUICK  // tests/run compares the models of zoo_encoders_host_test.cpp
+#include "zoo/property.hpp"
 
 using Tokens = zoo::List<zoo::Llama, zoo::Translator, zoo::Words>;
 

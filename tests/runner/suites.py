@@ -224,7 +224,7 @@ def full(usable):
     contained = {"links between pages", "one model behind plain C", "one module of PyTorch, exported and checked", "find_package",
                  "the same bits with the other kinds of kernels", "unit tests of kernels on mps2_an386"}
     return [
-        *background([CONSUMERS]), *fuzz(20_000, 5_000), *background([PICO, *BACKGROUND, *at_hand(), on_every_board(usable)]),
+        *background([CONSUMERS]), *fuzz(20_000, 5_000), *background([*BACKGROUND, *at_hand(), on_every_board(usable)]),
         *target("mps2_an386", "--quick"), *(suite for suite in everyday(usable) if suite.name not in contained),
         host_tests("unit tests on host, compositions", "quick", "--composed"),
         Suite("the other messages of what must not compile", "tests/compile_failure/run --others", "build gcc clang"),
@@ -303,7 +303,7 @@ def everywhere(usable):
         aarch64("unit tests of kernels on a Cortex-A76, with SDOT", "cortex-a76", "attune_kernels_tests"),
         aarch64("unit tests of kernels on a Cortex-A72, without", "cortex-a72", "attune_kernels_tests"),
         Suite("messages of what must not compile, each compiler", "tests/compile_failure/run --each", "build gcc clang"),
-        Suite("an ESP8266's processor in QEMU", "tests/ports/xtensa", "build gcc arm xtensa"),
+        PICO, Suite("an ESP8266's processor in QEMU", "tests/ports/xtensa", "build gcc arm xtensa"),
         Suite("the same bits on every board", ["tests/reproducibility/run", *usable], BOARD),
         Suite("the same bits with compiler options", "tests/reproducibility/flags", f"{BOARD} gcc clang++-19"),
         Suite("all budgets on every board", "tests/budgets/run", f"{BOARD} tests"),
@@ -313,6 +313,7 @@ def everywhere(usable):
         Suite("packages of a release, every sketch", "tests/packaging/packages --all", "build git pkg-config",
               "meson zephyr yaml xmllint arduino"),
         Suite("modules of PyTorch, every model", "tests/exchange/exporter --all", f"{BOARD} torch"),
+        Suite("which training fits a board, in every kind of numbers", "tests/exchange/fit --all", BOARD),
         Suite("a ViT that PyTorch trains, to a board and back", "tests/examples/exported_test --all", f"{BOARD} torch"),
         Suite("programs of READMEs and pages, by GCC", "tests/packaging/pages --gcc", "build gcc", "mpi"),
         Suite("accuracy in 8 bits", "tests/accuracy/run digits spoken_digits", "build"),
