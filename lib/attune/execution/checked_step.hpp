@@ -1,11 +1,12 @@
 // Checked mode for the steps of a model (kernels/checked.hpp). Two assertions, which name the layer and the
 // value:
 //
-// * A call of a layer, to completion, writes no NaN to y, dx or its gradients if x, dy and its parameters are
-//   below 1e9. Larger numbers may overflow: trainers return kNotFinite. Tokens after the valid ones may have
-//   any numbers, as may a mask's scores.
-// * A step of a program (core/program.hpp) changes no other value of it: in tape and scratch, it writes only
-//   its own tape, its own scratch, and y or dx.
+// A call of a layer, to completion, writes no NaN to y, dx or its gradients if x, dy and its parameters are
+// below 1e9. Larger numbers may overflow: trainers return kNotFinite. Tokens after the valid ones may have any
+// numbers, as may a mask's scores.
+//
+// A step of a program (core/program.hpp) changes no other value of it: in tape and scratch, it writes only its
+// own tape, its own scratch, and y or dx.
 //
 //   attune: PRelu (8x6 to 8x6) wrote NaN to dx in backward, from numbers below 1e9
 //   attune: layer 1, PRelu (8x6 to 8x6), changed the tape of layer 0 in forward

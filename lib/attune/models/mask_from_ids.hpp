@@ -112,9 +112,9 @@ bool queries_have_keys(const Mask& mask, int tokens) {
 
 }  // namespace detail
 
-/// `Model`, a model of token ids, with its padding hidden. In an EncoderDecoder the source's padding is hidden
-/// from the encoder and from the decoder's attention to it. The target is causal, and its own padding is
-/// hidden. A mask of the call hides further keys. Returns Status::kPaddingToken, and writes nothing, if a
+/// `Model`, a model of token ids, with its padding hidden. In an EncoderDecoder the source's padding is
+/// hidden from the encoder and from the decoder's attention to it. The target is causal, and its own padding
+/// is hidden. A mask of the call hides further keys. Returns Status::kPaddingToken, and writes nothing, if a
 /// token could attend to nothing but padding: no id is a token, or, in causal attention, the first one is
 /// none. In a stream, an id of padding returns kPaddingToken.
 template <class ModelType, MaskFromIdsOptions options = MaskFromIdsOptions{}>
@@ -129,8 +129,8 @@ struct MaskFromIds : detail::Steps<MaskFromIds<ModelType, options>> {
   using Parts = LayerList<Model>;
   static constexpr std::uint32_t kFingerprint = fingerprint("MaskFromIds", options.padding, options.table,
                                                             options.target_padding, kFingerprintOf<Model>);
-  static constexpr bool kAttendsToMemory = false;
-  static constexpr bool kFrozen = detail::kFrozen<Model>;
+  static constexpr bool kAttendsToMemory = false;          // a decoder's memory is inside
+  static constexpr bool kFrozen = detail::kFrozen<Model>;  // whether no parameter is trained
 
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   using ParametersOf = detail::SetOf<Model, Matrix, Vector>;

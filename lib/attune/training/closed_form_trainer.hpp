@@ -82,6 +82,8 @@ constexpr bool check_closed_form() {
     return false;
   }
 }
+template <class Trained, class Features>
+concept SolvesHead = check_closed_form<Trained, Features>();
 /// The sums over examples of such a model.
 template <class Trained, class Head = typename Trained::template Layer<Trained::kLayers - 1>>
 using HeadSumsOf = ClosedFormHead<Head::Input::cols, Head::Output::cols, typename Trained::Scalar>;
@@ -92,23 +94,23 @@ using HeadSumsOf = ClosedFormHead<Head::Input::cols, Head::Output::cols, typenam
 /// with one class each. The learned head stays close to the head of the constants. `FeatureLayers` are the
 /// LinearProbeFeatures of the same model and constants.
 template <detail::CheckedLayer Trained, detail::CheckedLayer FeatureLayers>
-  requires(detail::check_closed_form<Trained, FeatureLayers>())
+  requires detail::SolvesHead<Trained, FeatureLayers>
 class ClosedFormTrainer
     : public TrainingLifecycle<ClosedFormTrainer<Trained, FeatureLayers>,
                                TrainingState<Trained, detail::ClosedForm<detail::HeadSumsOf<Trained>>>> {
   static constexpr int kHead = Trained::kLayers - 1;
 
  public:
-  using Scalar = typename Trained::Scalar;
-  using Parameters = typename Trained::Parameters;
+  using Scalar = typename Trained::Scalar;          // the type of its numbers
+  using Parameters = typename Trained::Parameters;  // the head
   /// Sums over examples. One that is filled on the PC stands for the factory's.
   using Sums = detail::HeadSumsOf<Trained>;
-  using State = TrainingState<Trained, detail::ClosedForm<Sums>>;
-  using InputView = ConstView<typename Trained::Input>;
-  using TargetView = ConstView<std::array<int, 1>>;
-  using OutputView = View<typename Trained::Output>;
-  using Options = typename Sums::Options;
-  using Result = LossResult<Scalar>;
+  using State = TrainingState<Trained, detail::ClosedForm<Sums>>;  // the head, and the sums so far
+  using InputView = ConstView<typename Trained::Input>;            // one sequence
+  using TargetView = ConstView<std::array<int, 1>>;                // its class
+  using OutputView = View<typename Trained::Output>;               // logits
+  using Options = typename Sums::Options;                          // of the solution
+  using Result = LossResult<Scalar>;  // a Status; the loss is 0, or NaN on an error
 
   /// Adds an example: x[rows, cols] or ids, and its class. On an error (an invalid token or class, features
   /// that are not finite) nothing is added. There is no loss: it is 0.
@@ -155,6 +157,7 @@ class ClosedFormTrainer
     return detail::status_of_output<Trained>(status, mask, y);
   }
 
+  /// The head so far.
   [[nodiscard]] const Parameters& parameters() const { return state_.parameters; }
 
   /// RAM of training. object() is sizeof(ClosedFormTrainer); `moments` are the sums, and `inputs` one
