@@ -4,7 +4,6 @@
 #include <second_core.hpp>
 
 #include "../../examples/digits/model.hpp"
-#include "../packaging/reported.hpp"
 
 namespace {
 
@@ -20,7 +19,6 @@ Trainer trainer;
 Trainer::BatchInput inputs;
 Trainer::BatchTarget targets;
 }
-ATTUNE_REPORTED(trainer, Trainer::memory().object());
 
 namespace {
 
