@@ -89,7 +89,7 @@ class Exported:
         return found
 
     def with_padding(self, inputs, some=True):
-        """The samples, every other one with padding at the end or in between; none begins with it. Without `some`, there is none."""
+        """The samples. Every other one has padding, at its end or within it, but not at its beginning. Without `some`, none has padding."""
         padding, found = self.structure.padding[0], []
         for value, x in zip((value for value in self.graph.values if value.kind == "input"), inputs):
             if value in padding:
