@@ -1,4 +1,4 @@
-// Cycles that a Cortex-M takes for instructions in a row, estimated by the timings of README.md beside this file: memory
+// Cycles that a Cortex-M takes for instructions in a row, estimated by the timings below (README.md has their sources): memory
 // without wait states, caches that always hit, and an instruction that an IT block skips takes as long as if it were
 // executed. Registers are ready at the beginning of a block.
 #pragma once
