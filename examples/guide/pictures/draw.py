@@ -39,7 +39,7 @@ STYLE = """
   text { font: 13px system-ui, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; fill: var(--soft); }
   .title { font-size: 15px; font-weight: 600; fill: var(--ink); } .ink { fill: var(--ink); }
   .code { font-family: ui-monospace, "SFMono-Regular", Menlo, Consolas, monospace; }
-  .number { font-size: 11px; paint-order: stroke; stroke: var(--page); stroke-width: 4px; }
+  .number { font-size: 11px; paint-order: stroke; stroke: var(--page); stroke-width: 4px; stroke-linejoin: round; }
   .end { text-anchor: end; } .middle { text-anchor: middle; }
   .box { fill: var(--box); stroke: var(--line); } .line { stroke: var(--soft); fill: none; stroke-width: 1.5; }
   .grid { stroke: var(--line); fill: none; }
@@ -240,7 +240,7 @@ def adapting():
                 continue
             length = max(width * value / most, 1)
             picture.rect(x, y, length, 20, f"c{(3, 0, 2)[column]}")
-            shown = f"{value:.1f}" if kind == "accuracy" else f"{value / 1000:.0f}" if kind == "ram" else f"{value:g}"
+            shown = f"{value:.1f}" if kind == "accuracy" else f"{value / 1000:.0f}" if kind == "ram" else rows[line][cell]
             picture.text(x + length + 6, y + 14, shown)
     return picture.end()
 
@@ -265,6 +265,7 @@ def fit():
     picture.text(left, 56, "accuracy on the new user, %")
     picture.text(of_ram, 56, "RAM of training, bytes")
     most = max([limit * 1024, *(ram for _, _, ram, _ in rows if ram)])
+    border = of_ram + ram_width * limit * 1024 / most
     for row, (accuracy, deviation, ram, training) in enumerate(rows):
         y = 84 + 46 * row
         name, _, options = training.partition("; learning rate ")
@@ -277,10 +278,11 @@ def fit():
         picture.text(left + width + 6, y + 19, f"{accuracy:.1f} ± {deviation:.1f}")
         if ram:
             picture.rect(of_ram, y + 7, ram_width * ram / most, 14, kind)
-            picture.text(of_ram + ram_width * ram / most + 6, y + 19, f"{ram:,.0f}")
+            at = of_ram + ram_width * ram / most + 6
+            picture.text(border + 6 if border - 48 < at < border + 6 else at, y + 19, f"{ram:,.0f}")  # never across the border
     end = 84 + 46 * len(rows) - 18
-    picture.path([(of_ram + ram_width * limit * 1024 / most, 64), (of_ram + ram_width * limit * 1024 / most, end)], "line")
-    picture.text(of_ram + ram_width * limit * 1024 / most, end + 16, f"{limit} KB, with the stack", "middle")
+    picture.path([(border, 64), (border, end)], "line")
+    picture.text(border, end + 16, f"{limit} KB, with the stack", "middle")
     return picture.end()
 
 
