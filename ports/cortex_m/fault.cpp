@@ -13,7 +13,9 @@ namespace {
 // The end of the stack that the registers are on.
 const std::uint32_t* limit_of([[maybe_unused]] const std::uint32_t* stacked) {
 #if ATTUNE_SECOND_CORE
-  if (stacked >= second_stack && stacked < second_stack + kSecondStackWords) return second_stack;
+  if (stacked >= second_stack && stacked < second_stack + kSecondStackWords) {
+    return second_stack + kSecondStackGuardWords;
+  }
 #endif
   return stack_limit;
 }

@@ -5,7 +5,9 @@
 #include "stack_guard.hpp"
 
 extern "C" {
-[[gnu::section(".noinit.second_stack")]] alignas(8) std::uint32_t second_stack[kSecondStackWords];
+[[gnu::section(".noinit.second_stack")]] alignas(kSecondStackGuardWords > 0
+                                                     ? kStackGuardBytes
+                                                     : 8) std::uint32_t second_stack[kSecondStackWords];
 void second_reset_handler();
 void second_fault_handler();
 }
@@ -39,7 +41,7 @@ void (*volatile entry_of_second_core)();
 
 void second_reset_handler() {
   enable_floating_point();
-  guard_stack(second_stack);
+  guard_stack(second_stack + kSecondStackGuardWords);
   entry_of_second_core();  // through memory, so that no floating-point instruction moves up
   for (;;) asm volatile("wfe");
 }
@@ -71,7 +73,7 @@ void port::SecondCore::start(void (*entry)()) {
 }
 
 std::size_t port::SecondCore::stack_high_water() {
-  const volatile std::uint32_t* word = second_stack;
+  const volatile std::uint32_t* word = second_stack + kSecondStackGuardWords;
   while (word < second_stack + kSecondStackWords && *word == kPaint) ++word;
   return static_cast<std::size_t>(second_stack + kSecondStackWords - word) * sizeof(std::uint32_t);
 }

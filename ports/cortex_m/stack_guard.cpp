@@ -4,7 +4,7 @@
 
 void guard_stack(std::uint32_t* stack_limit) { asm volatile("msr msplim, %0" ::"r"(stack_limit)); }
 
-#elif __ARM_ARCH_ISA_THUMB >= 2
+#else
 
 void guard_stack(std::uint32_t* stack_limit) {
   const auto mpu = [](std::uintptr_t offset) -> volatile std::uint32_t& {
@@ -24,9 +24,5 @@ void guard_stack(std::uint32_t* stack_limit) {
   mpu(kControl) = kDefaultMapElsewhere | kEnable;
   asm volatile("dsb\n isb" ::: "memory");
 }
-
-#else
-
-void guard_stack(std::uint32_t*) {}
 
 #endif
