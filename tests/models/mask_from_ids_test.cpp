@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include <attune/attention/multi_head_attention.hpp>
+#include <attune/attention/window_mask.hpp>
 #include <attune/layers/embedding_sum.hpp>
 #include <attune/layers/layer_norm.hpp>
 #include <attune/layers/linear.hpp>
@@ -161,6 +162,36 @@ TEST(MaskFromIds, refuses_ids_of_which_a_token_would_see_padding_alone) {
   EXPECT_EQ(attune::infer<Causal>(b.parameters, kInBetween, b.y, b.inference), Status::kOk);
   late[0] = kVocabulary;
   EXPECT_EQ(attune::infer<Causal>(b.parameters, late, b.y, b.inference), Status::kInvalidToken);
+}
+
+TEST(MaskFromIds, looks_at_the_keys_that_options_and_the_mask_of_a_call_leave) {
+  Tokens late = kWithout;
+  late[0] = kPadding;
+  Problem<Masked<float>> a(7);
+  const auto infer = [&a](const Tokens& ids, const auto& mask) {
+    return attune::infer<Masked<float>>(a.parameters, ids, a.y, a.inference, mask);
+  };
+  EXPECT_EQ(infer(late, CausalMask{}), Status::kPaddingToken);
+  EXPECT_EQ(infer(late, CausalMask{1}), Status::kOk);
+  EXPECT_EQ(infer(kInBetween, CausalMask{}), Status::kOk);
+  EXPECT_EQ(infer(kInBetween, SlidingWindowMask{.left = 0, .right = 0}), Status::kPaddingToken);
+  EXPECT_EQ(infer(kAtTheEnd, SlidingWindowMask{.left = 2, .right = 0}), Status::kOk);
+  QueryPaddingMask<kTokens> no_first_query;
+  no_first_query.set_valid({false, true, true, true, true, true});
+  EXPECT_EQ(infer(late, CausalMask{} && no_first_query), Status::kOk);
+
+  constexpr auto kWith = [](int offset, bool appended) {
+    EncoderLayerShape block = kCausalBlock;
+    block.attention.offset = offset;
+    block.attention.add_zero_attn = appended;
+    return block;
+  };
+  using Later = Masked<float, kWith(1, false)>;
+  Problem<Later> b(7);
+  EXPECT_EQ(attune::infer<Later>(b.parameters, late, b.y, b.inference), Status::kOk);
+  using Appended = Masked<float, kWith(0, true)>;
+  Problem<Appended> c(7);
+  EXPECT_EQ(attune::infer<Appended>(c.parameters, late, c.y, c.inference), Status::kOk);
 }
 
 TEST(MaskFromIds, takes_the_ids_of_one_table) {

@@ -9,7 +9,11 @@
 // behind it see all tokens. The mask is a pointer to the ids, so it takes no RAM.
 #pragma once
 
+#include <cstddef>
+#include <type_traits>
+
 #include <attune/attention/mask.hpp>
+#include <attune/attention/option_masks.hpp>
 #include <attune/models/composition.hpp>
 #include <attune/models/encoder_decoder.hpp>
 
@@ -86,24 +90,31 @@ constexpr bool check_mask_from_ids() {
 template <class Model, MaskFromIdsOptions options>
 concept MasksFromIds = CheckedLayer<Model> && check_mask_from_ids<Model, options>();
 
-/// Whether each query of the attention in a layer has a key that the mask keeps, among the first `tokens`.
-template <class Layer, int kKeys, class Mask>
-bool queries_have_keys(const Mask& mask, int tokens) {
+/// Whether no query of the attention in a layer sees padding alone, among the first `tokens`. `given` is the
+/// mask of the call. Queries that see no key without padding, either, do not count.
+template <class Layer, int kKeys, class Given, class Padding>
+bool queries_have_keys(const Given& given, const Padding& padding, int tokens) {
   if constexpr (requires { Layer::kShape.window.left; }) {
-    constexpr AttentionWindow kWindow = Layer::kShape.window;
-    for (int query = 0; query < tokens; ++query) {
-      const int first = query > kWindow.left ? query - kWindow.left : 0;
-      const int end = kWindow.right >= tokens - 1 - query ? tokens : query + kWindow.right + 1;
-      bool found = false;
-      for (int key = 0; key < end && !found; ++key) {
-        found = (key >= first || key < kWindow.sinks) && mask.template keeps_key<kKeys>(key);
+    if constexpr (Layer::kShape.num_keys() > Layer::kShape.kv_len) return true;  // appended keys
+    const auto& visible = both_masks(window_of<Layer::kShape>(), given);
+    constexpr bool kSeesAll = !kMasks<std::remove_cvref_t<decltype(visible)>>;  // then queries are alike
+    for (int head = 0; head < (kSeesAll ? 1 : Layer::kShape.num_heads); ++head) {
+      for (int query = 0; query < (kSeesAll ? 1 : tokens); ++query) {
+        float scores[std::size_t{kKeys}] = {};
+        visible.template hide<kKeys>(head, query, scores);
+        bool sees = false, found = false;
+        for (int key = 0; key < kKeys; ++key) {
+          if (scores[key] < 0) continue;  // hidden
+          sees = true;
+          found = found || padding.template keeps_key<kKeys>(key);
+        }
+        if (sees && !found) return false;
       }
-      if (!found) return false;
     }
     return true;
   } else if constexpr (requires { typename Layer::Parts; }) {
     return [&]<class... Parts>(LayerList<Parts...>) {
-      return (queries_have_keys<Parts, kKeys>(mask, tokens) && ...);
+      return (queries_have_keys<Parts, kKeys>(given, padding, tokens) && ...);
     }(typename Layer::Parts{});
   } else {
     return true;
@@ -225,22 +236,24 @@ struct MaskFromIds : detail::Steps<MaskFromIds<ModelType, options>> {
   ATTUNE_INLINE static Status checked(ConstView<Input> ids, const Call& context, const Body& body) {
     return masked(ids, context, [&](const auto& own) ATTUNE_INLINE_LAMBDA {
       const Status status = context.answer([&]() ATTUNE_INLINE_LAMBDA {
-        return has_keys(own.mask(), context) ? Status::kOk : Status::kPaddingToken;
+        return has_keys(ids, context) ? Status::kOk : Status::kPaddingToken;
       });
       return status == Status::kOk ? body(own) : status;
     });
   }
   // Whether no query has padding alone.
-  static bool has_keys(const auto& mask, const auto& context) {
+  static bool has_keys(ConstView<Input> ids, const auto& context) {
+    const auto padding = mask_of(ids);
     if constexpr (detail::kIsEncoderDecoder<Model>) {
       constexpr int kSource = detail::kTokens<typename Model::Encoder>;
       constexpr int kTarget = detail::kTokens<typename Model::Decoder>;
       int key = 0;
-      while (key < kSource && !detail::keeps_key<kSource>(mask.source, key)) ++key;
-      return key < kSource && detail::keeps_key<kTarget>(mask.target, 0);
+      while (key < kSource && !detail::keeps_key<kSource>(padding.source, key)) ++key;
+      return key < kSource && detail::keeps_key<kTarget>(padding.target, 0);
     } else {
       constexpr int kTokens = detail::kTokens<Model>;
-      return detail::queries_have_keys<Model, kTokens>(mask, context.template count<kTokens>());
+      return detail::queries_have_keys<Model, kTokens>(context.mask(), padding,
+                                                       context.template count<kTokens>());
     }
   }
 };
