@@ -118,6 +118,10 @@ attune::Conv1d<attune::Conv1dShape{.seq_len = 4, .d_in = 2, .d_out = 2, .kernel 
 // error: attune::GroupNorm: groups must divide d_model
 attune::GroupNorm<attune::GroupNormShape{.rows = 2, .d_model = 5, .groups = 2}>::Output y;
 
+// case: group_norm_with_an_epsilon_that_is_zero_in_float
+// error: attune::GroupNorm, ReversibleNorm: epsilon is too small for the scalar, which rounds it to 0
+attune::GroupNorm<attune::GroupNormShape{.rows = 2, .d_model = 4, .groups = 2, .epsilon = 1e-60}>::Output y;
+
 // case: learned_positions_from_an_offset
 // error: attune::LearnedPositions: the table has only the rows in use, from position 0; leave first at 0
 attune::LearnedPositions<attune::PositionShape{.seq_len = 2, .d_model = 4, .first = 2}>::Output y;

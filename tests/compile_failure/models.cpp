@@ -228,9 +228,10 @@ const auto next = attune::sample(logits, {}, rng, scratch);
 // error: attune::SinusoidalPositions: base must be in (1, 1e300]
 // error: attune::Huber: delta must be at least 1e-30
 // error: attune::LayerNorm, RmsNorm, DeviationNorm: epsilon must be in [0, 1e30]
+// error: attune::GroupNorm, ReversibleNorm: epsilon must be in [0, 1e30]
 // error: attune::KeyValueCache: a cache keeps at most 2^28 tokens and 2^28 sinks
-// errors: 7  seven mistakes
-// kilobytes: 10  seven mistakes
+// errors: 8  eight mistakes
+// kilobytes: 11  eight mistakes
 using namespace attune;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 using Attention = MultiHeadAttention<AttentionShape{.seq_len = 4, .d_model = 8, .num_heads = 2}>;
@@ -243,6 +244,7 @@ Rotated::Input rotated;
 SinusoidalPositions<PositionShape{.seq_len = 4, .d_model = 8, .base = kInfinity}>::Input tokens;
 constexpr bool kMean = Huber<HuberOptions{.delta = 1e-60}>::kMeanOverBatch;
 LayerNorm<NormShape{.rows = 4, .d_model = 8, .epsilon = kInfinity}>::Input normalized;
+ReversibleNorm<Attention, ReversibleNormOptions{.epsilon = -1}>::Output forecast;
 KeyValueCache<Attention, CacheShape{.window = 1 << 28 | 1}> cache;
 
 // case: quantized_tape_of_a_single_layer

@@ -61,6 +61,15 @@ TEST(GroupNorm, leaves_padding_out) {
   EXPECT_TRUE(check::same_bits(clean.gradients, dirty.gradients));
 }
 
+TEST(GroupNorm, answers_nan_where_squares_overflow) {
+  check::Problem<Layer> a(5);
+  a.x(2, 1) = 1e20f;
+  a.forward();
+  for (int i = 0; i < 4; ++i) {
+    for (int j = 0; j < 6; ++j) EXPECT_EQ(std::isnan(a.y(i, j)), j < 2);
+  }
+}
+
 TEST(GroupNorm, works_in_place) { check::Problem<Layer>(6).expect_in_place(); }
 
 TEST(GroupNorm, is_a_module_in_files) {

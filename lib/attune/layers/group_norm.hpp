@@ -23,7 +23,7 @@ struct GroupNormShape {
 
 namespace detail {
 
-template <GroupNormShape shape>
+template <GroupNormShape shape, class Scalar>
 constexpr GroupNormShape checked_group_norm_shape() {
   static_assert(Holds<(shape.rows > 0 && shape.d_model > 0 && shape.groups > 0)>,
                 "attune::GroupNorm: rows, d_model and groups must be positive; set all three in "
@@ -31,17 +31,19 @@ constexpr GroupNormShape checked_group_norm_shape() {
   static_assert(Holds<(shape.d_model % at_least_one(shape.groups) == 0)>,
                 "attune::GroupNorm: groups must divide d_model");
   static_assert(Holds<(shape.epsilon >= 0 && shape.epsilon <= 1e30)>,
-                "attune::GroupNorm: epsilon must be in [0, 1e30]");
+                "attune::GroupNorm, ReversibleNorm: epsilon must be in [0, 1e30]");
+  static_assert(Holds<(shape.epsilon <= 0 || static_cast<kernels::Real<Scalar>>(shape.epsilon) > 0)>,
+                "attune::GroupNorm, ReversibleNorm: epsilon is too small for the scalar, which rounds it to 0");
   return at_least_one(shape, &GroupNormShape::rows, &GroupNormShape::d_model, &GroupNormShape::groups);
 }
 
 }  // namespace detail
 
 /// PyTorch's nn.GroupNorm of [batch, d_model, rows], of tokens x[rows, d_model]. Reads only padding from a
-/// mask, and leaves it out of the statistics.
+/// mask, and leaves it out of the statistics. A group whose sum of squares overflows becomes NaN.
 template <GroupNormShape norm_shape, class ScalarType = float>
 struct GroupNorm {
-  static constexpr GroupNormShape shape = detail::checked_group_norm_shape<norm_shape>();
+  static constexpr GroupNormShape shape = detail::checked_group_norm_shape<norm_shape, ScalarType>();
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = GroupNorm<shape, Other>;
@@ -193,7 +195,7 @@ struct GroupNorm {
     const auto epsilon = Scalar(static_cast<kernels::Real<Scalar>>(shape.epsilon));
     for (int j = 0; j < shape.d_model; ++j) {
       const Scalar variance = kernels::add(tape.inverse(0, j), epsilon);
-      tape.inverse(0, j) = kernels::divide(Scalar(1), kernels::square_root(variance));
+      tape.inverse(0, j) = kernels::inverse_of_deviation(kernels::square_root(variance));
     }
   }
   static void sum_gradients(ConstView<Input> x, const Tape& tape, ConstView<Output> dy, Scratch& scratch,

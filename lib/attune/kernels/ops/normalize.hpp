@@ -69,6 +69,13 @@ ATTUNE_INLINE Scalar squares(Width width, const Scalar* x, const RowStatistics<S
 
 }  // namespace detail
 
+/// 1/deviation; NaN where a sum of squares overflows: zeros would look like an answer.
+template <class Scalar>
+ATTUNE_INLINE Scalar inverse_of_deviation(const Scalar& deviation) {
+  const Scalar one(1), zero(0), inverse = divide(one, deviation);
+  return select_less(zero, inverse, inverse, Scalar(std::numeric_limits<Real<Scalar>>::quiet_NaN()));
+}
+
 /// The statistics of a row. The variance is the biased one, from the differences to the mean; s has the
 /// unbiased one. Here and below, row lengths and numbers of rows come from size_for_rows() (ops/reduce.hpp).
 template <Normalization kind, class Scalar, class Width>
@@ -79,16 +86,14 @@ template <Normalization kind, class Scalar, class Width>
     row.first = x[0];
     row.offset = divide(detail::differences(width, x, row.first), count);
   }
-  const Scalar squares = detail::squares<kind>(width, x, row), one(1), zero(0);
+  const Scalar squares = detail::squares<kind>(width, x, row);
   Scalar deviation;
   if constexpr (kind == Normalization::kMeanAndDeviation) {
-    deviation = add(square_root(divide(squares, subtract(count, one))), epsilon);
+    deviation = add(square_root(divide(squares, subtract(count, Scalar(1)))), epsilon);
   } else {
     deviation = square_root(add(divide(squares, count), epsilon));
   }
-  const Scalar inverse = divide(one, deviation);
-  // An infinite sum of squares: zeros would look like an answer.
-  row.inverse = select_less(zero, inverse, inverse, Scalar(std::numeric_limits<Real<Scalar>>::quiet_NaN()));
+  row.inverse = inverse_of_deviation(deviation);
   return row;
 }
 
