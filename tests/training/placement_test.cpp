@@ -159,4 +159,28 @@ TEST(Placement, trainers_that_share_gradients_take_turns_batch_by_batch) {
   apart.discard();
 }
 
+TEST(Placement, an_update_whose_gradients_are_taken_between_slices_ends) {
+  Rng rng(4);
+  const Example example(rng);
+  static In<GradientsIn<gradients>, 1> updated, taker;
+  for (const bool has_changed : {false, true}) {
+    updated.initialize(XavierUniform{}, Rng{1});
+    EXPECT_TRUE(updated.accumulate(example.x, example.target).ok());
+    auto update = updated.update_in_slices<1>({}, GradientClipping{0.5f});
+    do {
+      EXPECT_TRUE(update.advance());
+    } while (has_changed && updated.state().check() != Status::kUnderWay);
+    taker.initialize(XavierUniform{}, Rng{2});
+    const std::uint32_t before = hash_bits(updated.parameters());
+    while (update.advance()) {
+    }
+    EXPECT_EQ(update.result().status, Status::kUnderWay);
+    EXPECT_EQ(hash_bits(updated.parameters()), before);
+    updated.discard();
+    EXPECT_EQ(updated.accumulate(example.x, example.target).status,
+              has_changed ? Status::kNotInitialized : Status::kOk);
+    updated.discard();
+  }
+}
+
 }  // namespace

@@ -71,7 +71,8 @@ class WorkingWeights : public detail::WeightsFor<Model, typename Plan::template 
 };
 
 /// The gradients of a trainer that adds up batches. Trainers of one model may share them, one batch at a
-/// time: the others return kUnderWay until update() or discard(). One that is initialized takes them.
+/// time: the others return kUnderWay until update() or discard(). One that is initialized takes them. If that
+/// interrupts an update in slices, the other trainer returns kNotInitialized until it starts again.
 template <class Model>
 struct PlacedGradients {
   typename Model::Parameters values;  // the sums

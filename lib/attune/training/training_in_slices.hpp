@@ -92,6 +92,11 @@ class UpdateInSlices {
   /// Computes the next slice; false if none is left.
   bool advance() {
     if (done()) return false;
+    if (!trainer_->has_gradients()) {  // another trainer has taken them since the last slice
+      if (trainer_->updating()) trainer_->sums_.clear();  // its state stays a part of an update
+      trainer_->work_.end_pass(trainer_);
+      return true;
+    }
     detail::SliceWalk walk(address_, most_work);
     const NoMask mask;
     const OneSlice<most_work> slices(walk);
