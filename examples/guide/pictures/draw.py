@@ -42,7 +42,7 @@ STYLE = """
   .number { font-size: 11px; paint-order: stroke; stroke: var(--page); stroke-width: 4px; stroke-linejoin: round; }
   .end { text-anchor: end; } .middle { text-anchor: middle; }
   .box { fill: var(--box); stroke: var(--line); } .line { stroke: var(--soft); fill: none; stroke-width: 1.5; }
-  .grid { stroke: var(--line); fill: none; }
+  .grid { stroke: var(--line); fill: none; } .whisker { stroke: var(--ink); fill: none; }
 """ + "".join(f"  .c{i} {{ fill: var(--c{i}); }} .s{i} {{ stroke: var(--c{i}); fill: none; stroke-width: 2; }}\n" for i in range(6))
 
 
@@ -274,7 +274,7 @@ def fit():
         picture.text(left, y, name + (f": chosen, {board}" if best else ""), "ink")
         picture.rect(left, y + 7, width * accuracy / 100, 14, kind)
         low, high = (left + width * (accuracy + sign * deviation) / 100 for sign in (-1, 1))
-        picture.path([(low, y + 14), (min(high, left + width), y + 14)], "grid")
+        picture.path([(low, y + 14), (min(high, left + width), y + 14)], "whisker")
         picture.text(left + width + 6, y + 19, f"{accuracy:.1f} ± {deviation:.1f}")
         if ram:
             picture.rect(of_ram, y + 7, ram_width * ram / most, 14, kind)
