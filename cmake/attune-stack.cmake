@@ -35,8 +35,12 @@ inline constexpr std::size_t @name@_stack_bytes = @stack_BYTES@;
   if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU" OR NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(arm|cortex)")
     return()
   endif()
-  find_package(Python3 COMPONENTS Interpreter QUIET)
-  if(NOT Python3_Interpreter_FOUND)
+  # Once for all bounds: every search starts Python several times.
+  if(NOT ATTUNE_PYTHON3)
+    find_package(Python3 COMPONENTS Interpreter QUIET)
+    set(ATTUNE_PYTHON3 "${Python3_EXECUTABLE}" CACHE INTERNAL "")
+  endif()
+  if(NOT ATTUNE_PYTHON3)
     message(WARNING "attune_stack_bound: without Python 3 nobody checks that ${stack_BYTES} bytes are enough for "
       "${stack_FUNCTION}")
     return()
@@ -64,7 +68,7 @@ inline constexpr std::size_t @name@_stack_bytes = @stack_BYTES@;
   if(stack_IMAGE)
     set(image ${stack_IMAGE})
   endif()
-  set(check ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/stack_bound.py --root ${stack_FUNCTION} --limit ${stack_BYTES} ${calls}
+  set(check ${ATTUNE_PYTHON3} -B ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/stack_bound.py --root ${stack_FUNCTION} --limit ${stack_BYTES} ${calls}
     --tools ${tools} --on-failure remove $<TARGET_FILE:${image}> ${folders})
   if(stack_IMAGE)  # of another folder, perhaps, where this one adds no commands
     add_custom_target(${target}_${name}_stack ALL COMMAND ${check} VERBATIM)
