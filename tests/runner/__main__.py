@@ -2,6 +2,7 @@
 import argparse
 import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -198,6 +199,13 @@ def plan(args, suites):
     return f"tests/run: {count}{where}; the last line is the sum\n"
 
 
+def leave_shim():
+    """Lets suites start this Python by its name: a script in its place, such as pyenv's, takes longer than Python itself."""
+    found = shutil.which("python3")
+    if found and not Path(found).resolve().samefile(sys.executable):
+        os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+
+
 def lock_tree():
     """One run of the tests at a time in a tree: they share its build folders and trained models."""
     (ROOT / "build").mkdir(exist_ok=True)
@@ -221,6 +229,7 @@ def main():
     if args.cases:
         run_cases(args)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    leave_shim()
     with lock_tree():
         if args.only or args.changed:
             return run_selection(args)
