@@ -11,7 +11,7 @@ namespace ATTUNE_NAMESPACE {
 inline constexpr int kUnlimited = (std::numeric_limits<int>::max)();
 
 /// Keys that a query at position p sees: p − left … p + right, and the first `sinks` keys before this window
-/// (Beltagy et al., "Longformer: The Long-Document Transformer", 2020; Xiao et al., "Efficient BySequence
+/// (Beltagy et al., "Longformer: The Long-Document Transformer", 2020; Xiao et al., "Efficient Streaming
 /// Language Models with Attention Sinks", 2023). {.right = 0} is causal.
 struct AttentionWindow {
   int left = kUnlimited;   // keys before the query

@@ -118,7 +118,7 @@ enum class CachePrecision {
 };
 
 /// The kept keys and values of a stream: of all tokens, at most `capacity`; or, endlessly, of the last
-/// `window` tokens, including the newest, and of the first `sinks` tokens (Xiao et al., "Efficient BySequence
+/// `window` tokens, including the newest, and of the first `sinks` tokens (Xiao et al., "Efficient Streaming
 /// Language Models with Attention Sinks", 2024).
 struct CacheShape {
   int capacity = 0;                                    // largest number of tokens; 0: a ring
