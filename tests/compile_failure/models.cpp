@@ -207,6 +207,18 @@ using Model = attune::Sequential<attune::Linear<attune::LinearShape{.rows = 1, .
 static Model::Parameters constants;
 using Tuned = attune::LastBlock<Model, constants>;
 
+// case: last_block_and_linear_probe_with_constants_of_another_model
+// error: attune::Frozen, BiasesAndNorms, Adapted: the constants do not match the layer: they differ in
+using namespace attune;
+constexpr AttentionShape kSelf{.seq_len = 2, .d_model = 4, .num_heads = 2};
+template <int classes>
+using Of = Sequential<EncoderLayer<EncoderLayerShape{.attention = kSelf, .d_ff = 5}>,
+                      Linear<LinearShape{.rows = 2, .d_in = 4, .d_out = classes}>>;
+static Of<3>::Parameters constants;
+using Tuned = LastBlock<Of<2>, constants>;
+using Probe = LinearProbe<Of<2>, constants>;
+using Features = LinearProbeFeatures<Of<2>, constants>;
+
 // case: features_of_a_head_alone
 // error: attune::LinearProbeFeatures: no layer is before the head, so features are the inputs
 using Model = attune::Sequential<attune::Linear<attune::LinearShape{.rows = 1, .d_in = 4, .d_out = 2}>>;

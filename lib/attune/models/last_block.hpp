@@ -39,12 +39,12 @@ inline constexpr int kLastBlock<Sequential<Layers...>> = [] {
   while (last >= 0 && !kBlocks[last]) --last;
   return last;
 }();
-template <class Model>
+template <class Model, const auto& kConstants>
 constexpr bool check_last_block() {
   static_assert(Holds<(kLastBlock<Model> >= 0)>,
                 "attune::LastBlock: the model must be a Sequential with an EncoderLayer or a DecoderLayer "
                 "among its layers; of another model, keep the first layers in a Frozen");
-  return true;
+  return kLastBlock<Model> < 0 || check_constants<Model, kConstants>();
 }
 
 /// One of equal layers, and how many.
@@ -67,7 +67,8 @@ template <class Model>
 inline constexpr int kCopiesOfBlock<Model> =
     CopiesOf<typename Model::template Layer<kLastBlock<Model>>>::kCount;
 
-template <class Model, const auto& kConstants, int copies = kCopiesOfBlock<Model>>
+template <class Model, const auto& kConstants,
+          int copies = are_constants_of<Model, kConstants>() ? kCopiesOfBlock<Model> : 0>
 struct LastBlockOf {
   static constexpr int kBlock = kLastBlock<Model>;
   using Blocks = CopiesOf<typename Model::template Layer<kBlock>>;
@@ -136,7 +137,7 @@ struct LastBlockOf<Model, kConstants, 1> {
 /// trained with everything behind it. Trained parameters start as in `kConstants`, as floats where those are
 /// quantized.
 template <detail::CheckedLayer Model, const auto& kConstants>
-  requires(detail::check_last_block<Model>())
+  requires(detail::check_last_block<Model, kConstants>())
 using LastBlock = typename detail::LastBlockOf<Model, kConstants>::type;
 
 }  // namespace ATTUNE_NAMESPACE

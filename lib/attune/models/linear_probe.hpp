@@ -14,21 +14,24 @@ namespace ATTUNE_NAMESPACE {
 namespace detail {
 
 template <class Model, const auto& kConstants>
-struct LinearProbeOf {
+struct LinearProbeOf {  // after an error
+  static constexpr int kHead = 1;
   using type = Model;
+  using Features = Model;
 };
 template <class Model>
 inline constexpr bool kIsSequential = false;
 template <class... Layers>
 inline constexpr bool kIsSequential<Sequential<Layers...>> = true;
-template <class Model>
+template <class Model, const auto& kConstants>
 constexpr bool check_head() {
   static_assert(Holds<kIsSequential<Model>>,
                 "attune::LinearProbe: the model must be a Sequential whose last layer with parameters is the "
                 "head; use Sequential<Frozen<Body, kBody>, Head>");
-  return true;
+  return !kIsSequential<Model> || check_constants<Model, kConstants>();
 }
 template <class... Layers, const auto& kConstants>
+  requires(are_constants_of<Sequential<Layers...>, kConstants>())
 struct LinearProbeOf<Sequential<Layers...>, kConstants> {
   using Model = Sequential<Layers...>;
   static constexpr int kHead = [] {
@@ -69,7 +72,7 @@ struct LinearProbeOf<Sequential<Layers...>, kConstants> {
 };
 template <class Model, const auto& kConstants>
 constexpr bool check_features() {
-  constexpr bool kHasBody = check_head<Model>() && LinearProbeOf<Model, kConstants>::kHead > 0;
+  constexpr bool kHasBody = check_head<Model, kConstants>() && LinearProbeOf<Model, kConstants>::kHead > 0;
   static_assert(Holds<kHasBody>,
                 "attune::LinearProbeFeatures: no layer is before the head, so features are the inputs");
   return true;
@@ -81,7 +84,7 @@ constexpr bool check_features() {
 /// The head starts as in `kConstants`, as floats where those are quantized. Layers before it run inference
 /// only. For a head of other classes, take Sequential<Frozen<Body, kBody>, Head>.
 template <detail::CheckedLayer Model, const auto& kConstants>
-  requires(detail::check_head<Model>())
+  requires(detail::check_head<Model, kConstants>())
 using LinearProbe = typename detail::LinearProbeOf<Model, kConstants>::type;
 
 /// The layers of `Model` before its head, constant and without parameters. Their output is the head's input.
