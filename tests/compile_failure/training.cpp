@@ -70,6 +70,15 @@ using Model = attune::Sequential<First, attune::Linear<attune::LinearShape{.rows
 static Model::Parameters base;
 attune::ClosedFormTrainer<attune::LinearProbe<Model, base>, attune::LinearProbe<Model, base>> trainer;
 
+// case: closed_form_trainer_of_a_whole_model
+// kilobytes: 20  the constraint prints both models
+// error: attune::ClosedFormTrainer: give LinearProbe<Model, kConstants> and LinearProbeFeatures<Model, kConstants> of one model
+// errors: 2  the constraint of the class that takes it is told, too
+using First = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 4, .d_out = 5}>;
+using Model = attune::Sequential<First, attune::Linear<attune::LinearShape{.rows = 1, .d_in = 5, .d_out = 3}>>;
+static Model::Parameters base;
+attune::ClosedFormTrainer<Model, attune::LinearProbeFeatures<Model, base>> trainer;
+
 // case: empty_batch
 // error: attune::Trainer: batch must be at least 1
 constexpr attune::AttentionShape kShape{.seq_len = 4, .d_model = 8, .num_heads = 2};
@@ -352,3 +361,19 @@ attune::CrewTrainer<attune::OneCore, Layer, attune::MeanSquaredError, attune::Ad
 // errors: 2  the constraint of the class that takes it is told, too
 using Layer = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 16, .d_out = 16}>;
 attune::CrewTrainer<int, Layer> trainer;
+
+// case: predict_with_a_number_as_mask
+// error: attune: this argument is not a mask; masks have hide and bias (execution/attention_mask.hpp)
+// kilobytes: 12  the way from the call to the context
+using Model = attune::Linear<attune::LinearShape{.rows = 2, .d_in = 4, .d_out = 4}>;
+static attune::Trainer<Model> trainer;
+static attune::ForwardOnlyTrainer<Model> forward_only;
+static attune::OneCore core;
+static attune::CrewTrainer<attune::OneCore, Model> crew;
+static attune::CrewInference<attune::OneCore, Model> inference;
+void f(const Model::Parameters& parameters, const Model::Input& x, Model::Output& y) {
+  (void)trainer.predict(x, y, 3);
+  (void)forward_only.predict(x, y, 3);
+  (void)crew.predict(core, x, y, 3);
+  inference.infer(core, parameters, x, y, 3);
+}

@@ -126,12 +126,15 @@ using kernels::Int8CacheProducts;
 using kernels::Int8Products;
 
 /// The context of a call of `Layer` with a mask, which must outlive it.
-template <class Layer, AttentionMask Mask = NoMask, class Slices = RunToCompletion>
+template <class Layer, class Mask = NoMask, class Slices = RunToCompletion>
 [[nodiscard]] constexpr auto context_for(const Mask& mask ATTUNE_LIFETIME_BOUND = {},
                                          const Slices& slices = {}) {
-  detail::check_mask<Layer, Mask>();
-  const auto tokens = detail::valid_tokens<detail::kTokens<Layer>, detail::kTakesLength<Layer>>(mask);
-  return detail::context_of(mask, slices, tokens, tokens);
+  if constexpr (detail::check_mask<Layer, Mask>()) {
+    const auto tokens = detail::valid_tokens<detail::kTokens<Layer>, detail::kTakesLength<Layer>>(mask);
+    return detail::context_of(mask, slices, tokens, tokens);
+  } else {
+    return Context<NoMask, Slices>(NoMask{}, slices);
+  }
 }
 
 namespace detail {

@@ -70,10 +70,11 @@ constexpr bool check_closed_form() {
                 "attune::ClosedFormTrainer: the model must end with a Linear of one row with a bias; train "
                 "another one with attune::Trainer");
   if constexpr (kHasHead) {
+    using Head = typename Trained::template Layer<Trained::kLayers - 1>;
     constexpr bool kFits = std::is_same_v<typename Features::Input, typename Trained::Input> &&
-                           std::is_same_v<typename Features::Output,
-                                          typename Trained::template Layer<Trained::kLayers - 1>::Input> &&
-                           std::is_empty_v<typename Features::Parameters>;
+                           std::is_same_v<typename Features::Output, typename Head::Input> &&
+                           std::is_empty_v<typename Features::Parameters> && kHasConstants<Head> &&
+                           sizeof(typename Trained::Parameters) == sizeof(typename Head::Parameters);
     static_assert(Holds<kFits>,
                   "attune::ClosedFormTrainer: give LinearProbe<Model, kConstants> and "
                   "LinearProbeFeatures<Model, kConstants> of one model");
