@@ -27,7 +27,9 @@ inline constexpr attune::AttentionShape kPassedOn{.seq_len = 4,
                                                   .alibi = true,
                                                   .softcap = 30,
                                                   .query_key_norm = attune::QueryKeyNorm::kLayerNorm,
-                                                  .query_key_epsilon = 1e-6};
+                                                  .query_key_epsilon = 1e-6,
+                                                  .score_scale = attune::ScoreScale::kFactor,
+                                                  .score_scales = 1};
 
 /// A shape after a change.
 constexpr attune::AttentionShape changed(attune::AttentionShape shape, const auto& change) {
@@ -35,12 +37,13 @@ constexpr attune::AttentionShape changed(attune::AttentionShape shape, const aut
   return shape;
 }
 
-/// The same shape with a window, alibi, softcap and two more keys.
+/// The same shape with a window, alibi, softcap, a trained factor and two more keys.
 constexpr attune::AttentionShape with_every_option(attune::AttentionShape shape,
                                                    attune::AttentionWindow window) {
   shape.window = window;
   shape.alibi = true;
   shape.softcap = 2;
+  shape.score_scale = attune::ScoreScale::kExponential;
   shape.add_bias_kv = true;
   shape.add_zero_attn = true;
   return shape;

@@ -47,6 +47,15 @@ TEST(AttentionShape, every_option_changes_the_fingerprint) {
       fingerprint_with([](auto& shape) { shape.window.left = 2; }),
       fingerprint_with([](auto& shape) { shape.window.right = 2; }),
       fingerprint_with([](auto& shape) { shape.window = {.left = 2, .sinks = 1}; }),
+      fingerprint_with([](auto& shape) { shape.window.own_key = attune::OwnKey::kHidden; }),
+      fingerprint_with([](auto& shape) { shape.scaling = attune::Scaling::kOne; }),
+      fingerprint_with([](auto& shape) { shape.score_scale = attune::ScoreScale::kFactor; }),
+      fingerprint_with([](auto& shape) { shape.score_scale = attune::ScoreScale::kExponential; }),
+      fingerprint_with([](auto& shape) {
+        shape.score_scale = attune::ScoreScale::kExponential;
+        shape.score_scales = 1;
+      }),
+      fingerprint_with([](auto& shape) { shape.query_key_norm = attune::QueryKeyNorm::kUnitLength; }),
       fingerprint_with([](auto& shape) { shape.alibi = true; }),
       fingerprint_with([](auto& shape) { shape.softcap = 30; }),
       fingerprint_with([](auto& shape) { shape.softcap = 50; }),

@@ -65,7 +65,8 @@ TEST(CachedAttention, goes_through_the_options_of_a_shape) {
                                     .rotary_dim = 2,
                                     .alibi = true,
                                     .softcap = 3,
-                                    .query_key_norm = attune::QueryKeyNorm::kLayerNorm};
+                                    .query_key_norm = attune::QueryKeyNorm::kLayerNorm,
+                                    .score_scale = attune::ScoreScale::kFactor};
   expect_bits_of_batch<kOptions, CacheShape{.window = 20, .sinks = 5}, 3>();
 }
 
@@ -125,7 +126,9 @@ TEST(CachedAttention, in_8_bits_goes_through_the_options_of_a_shape) {
                                     .window = {.left = 40, .sinks = 2},
                                     .alibi = true,
                                     .softcap = 3,
-                                    .query_key_norm = attune::QueryKeyNorm::kRootMeanSquare};
+                                    .query_key_norm = attune::QueryKeyNorm::kUnitLength,
+                                    .score_scale = attune::ScoreScale::kClampedExponential,
+                                    .score_scales = 1};
   expect_bits_of_batch<kOptions, in_int8({.window = 20, .sinks = 1}), 3>();
 }
 TEST(CachedAttention, in_8_bits_takes_little_more_than_a_quarter) {

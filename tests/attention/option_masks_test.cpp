@@ -10,13 +10,15 @@ namespace {
 using attune::AttentionShape;
 
 constexpr AttentionShape kPlain{.seq_len = 5, .d_model = 6, .num_heads = 3};
-constexpr AttentionShape kWithOptions{.seq_len = 5,
-                                      .d_model = 6,
-                                      .num_heads = 3,
-                                      .window = {.left = 2, .right = 1, .sinks = 1},
-                                      .alibi = true,
-                                      .offset = 1};
-constexpr attune::SlidingWindowMask kWindow{.left = 2, .right = 1, .sinks = 1, .offset = 1};
+constexpr AttentionShape kWithOptions{
+    .seq_len = 5,
+    .d_model = 6,
+    .num_heads = 3,
+    .window = {.left = 2, .right = 1, .sinks = 1, .own_key = attune::OwnKey::kHidden},
+    .alibi = true,
+    .offset = 1};
+constexpr attune::SlidingWindowMask kWindow{
+    .left = 2, .right = 1, .sinks = 1, .offset = 1, .own_key = attune::OwnKey::kHidden};
 constexpr attune::AlibiBias<3> kAlibi{.offset = 1};
 
 template <AttentionShape shape>

@@ -18,7 +18,8 @@ void expect_visible(const Mask& mask, int query, const auto& sees) {
 }
 
 static_assert(attune::AttentionMask<SlidingWindowMask>);
-static_assert(!attune::AttentionWindow{.sinks = 3}.hides() && attune::AttentionWindow{.right = 0}.hides());
+static_assert(!attune::AttentionWindow{.sinks = 3}.hides() && attune::AttentionWindow{.right = 0}.hides() &&
+              attune::AttentionWindow{.own_key = attune::OwnKey::kHidden}.hides());
 
 }  // namespace
 
@@ -36,6 +37,19 @@ TEST(SlidingWindowMask, shows_the_keys_of_its_definition) {
           }
         }
       }
+    }
+  }
+}
+
+TEST(SlidingWindowMask, hides_the_key_of_the_query_itself_also_if_it_is_a_sink) {
+  for (const int offset : {-3, 0, 5, 20}) {
+    const SlidingWindowMask mask{
+        .left = 3, .right = 2, .sinks = 2, .offset = offset, .own_key = attune::OwnKey::kHidden};
+    for (int query = 0; query < 6; ++query) {
+      const int position = query + offset;
+      expect_visible(mask, query, [&](int key) {
+        return key != position && key <= position + 2 && (key >= position - 3 || key < 2);
+      });
     }
   }
 }

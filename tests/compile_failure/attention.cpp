@@ -193,6 +193,21 @@ attune::Status use(const Layer::Parameters& parameters, const attune::Tensor<flo
   return Layer::step(parameters, x, y, cache, scratch, attune::AdditiveMask(bias));
 }
 
+// case: score_scales_for_some_heads
+// error: attune::MultiHeadAttention: score_scales must be 1 for all heads, or num_heads
+constexpr attune::AttentionShape kShape{.seq_len = 4,
+                                        .d_model = 8,
+                                        .num_heads = 4,
+                                        .score_scale = attune::ScoreScale::kFactor,
+                                        .score_scales = 2};
+attune::MultiHeadAttention<kShape>::Parameters parameters;
+
+// case: stream_without_its_own_keys
+// error: attune: the first token of a stream sees no key but its own; leave out OwnKey::kHidden
+using Layer = attune::MultiHeadAttention<attune::AttentionShape{
+    .seq_len = 4, .d_model = 8, .num_heads = 2, .window = {.own_key = attune::OwnKey::kHidden}}>;
+attune::KeyValueCache<Layer, attune::CacheShape{.capacity = 8}> cache;
+
 // case: stream_of_appended_keys
 // error: attune: a stream has no last token to append keys to; leave out add_bias_kv and add_zero_attn
 using Layer = attune::MultiHeadAttention<attune::AttentionShape{

@@ -66,6 +66,8 @@ def mha(source):
         for name in ("bias_k", "bias_v"):
             if name in source:
                 result[name] = source.get(prefix + name, 1, 1, kv_width)
+        if "temperature" in source:
+            result["score_scale"] = source.get(prefix + "temperature", source.get("temperature").shape[0])
         return result
 
     mask, mask_data = torch_masks(source, query.dtype, batch, heads, seq_len, kv_len)
@@ -85,7 +87,7 @@ def mha(source):
         expected["grad.key"] = source.get("grad.key", *key.shape)
         expected["grad.value"] = source.get("grad.value", *value.shape)
     expected.update({"grad." + name: tensor for name, tensor in projections("grad.").items()})
-    if "query_key_norm" in options:  # which mha_magnitudes() knows nothing of: the largest number of the case
+    if {"query_key_norm", "score_scale"} & set(options):  # of which mha_magnitudes() knows nothing: the largest number of the case
         largest = max(abs(v) for tensor in [*parameters.values(), *expected.values()] for v in tensor.values)
         magnitudes = dict.fromkeys(expected, largest)
     else:
@@ -100,20 +102,24 @@ def mha(source):
 
 def mha_options(source):
     """Members of AttentionShape behind `bias`, in their order, and how many keys they append."""
-    result = {}
+    result = {"scaling": "attune::Scaling::kOne"} if source.text("scaling", None) == "one" else {}
     if rotary_dim := source.option("rotary_dim", 0):
         pairs = "kInterleaved" if source.option("interleaved", 0) else "kHalves"
         result.update(rotary_dim=rotary_dim, rotary_pairs="attune::RotaryPairs::" + pairs)
     if window := source.option("window", None):
-        result["window"] = braces(**dict(zip(("left", "right", "sinks"), window)))
+        left, right, sinks, *hides_own = window
+        result["window"] = braces(left=left, right=right, sinks=sinks, own_key="attune::OwnKey::" + ("kHidden" if hides_own else "kSeen"))
     if source.option("alibi", 0):
         result["alibi"] = "true"
     if softcap := source.option("softcap", 0):
         result["softcap"] = float(softcap)
-    norms = {"rms": "kRootMeanSquare", "layer": "kLayerNorm"}
+    norms = {"rms": "kRootMeanSquare", "layer": "kLayerNorm", "unit": "kUnitLength"}
     if norm := source.text("query_key_norm", None):
         result.update(query_key_norm="attune::QueryKeyNorm::" + norms[norm],
                       query_key_epsilon=source.option("query_key_epsilon"))
+    scales = {"factor": "kFactor", "inverse": "kInverse", "exp": "kExponential", "clamped": "kClampedExponential"}
+    if scale := source.text("score_scale", None):
+        result.update(score_scale="attune::ScoreScale::" + scales[scale], score_scales=source.get("temperature").shape[0])
     appends = [name for name in ("add_bias_kv", "add_zero_attn") if source.option(name, 0)]
     result.update(dict.fromkeys(appends, "true"))
     if offset := source.option("offset", 0):

@@ -43,6 +43,17 @@ TEST(PyTorchLayers, of_attention_with_grouped_heads_are_four_linear_layers) {
       "v_proj.weight[3,6]");
 }
 
+TEST(PyTorchLayers, of_attention_with_a_trained_factor_name_it_temperature) {
+  constexpr AttentionShape kShape{.seq_len = 2,
+                                  .d_model = 6,
+                                  .num_heads = 2,
+                                  .bias = false,
+                                  .query_key_norm = QueryKeyNorm::kUnitLength,
+                                  .score_scale = ScoreScale::kExponential};
+  expect_tensors<PyTorchModule<MultiHeadAttention<kShape>>>(
+      "k_proj.weight[6,6] out_proj.weight[6,6] q_proj.weight[6,6] temperature[2] v_proj.weight[6,6]");
+}
+
 TEST(PyTorchLayers, attention_without_output_bias_becomes_four_linear_layers) {
   constexpr AttentionShape kShape{.seq_len = 2, .d_model = 6, .num_heads = 2, .output_bias = false};
   expect_tensors<PyTorchModule<MultiHeadAttention<kShape>>>(

@@ -46,6 +46,24 @@ TEST(ScaleFeatures, adds_rows_in_rising_order_at_every_width) {
   }
 }
 
+TEST(ScaleFeatures, sums_products_of_rows_that_lie_apart) {
+  draw();
+  constexpr int kSize = 7, kStride = 11;
+  float expected = 0;
+  for (int i = 0; i < kRows; ++i) {
+    float row = 0;  // as few numbers as lanes, joined by halves
+    const auto at = [&](int j) { return dy[i * kStride + j] * x[i * kStride + j]; };
+    row = ((at(0)) + (at(4))) + ((at(2)) + (at(6)));
+    row = row + (((at(1)) + (at(5))) + (at(3)));
+    expected = expected + row;
+  }
+  EXPECT_EQ((attune::kernels::sum_of_products<kSize, false>(kRows, kStride, dy, x)), expected);
+  for (int j = 0; j < kSize; ++j) dy[2 * kStride + j] = 0;
+  const float without = attune::kernels::sum_of_products<kSize, true>(kRows, kStride, dy, x);
+  for (int j = 0; j < kSize; ++j) x[2 * kStride + j] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ((attune::kernels::sum_of_products<kSize, true>(kRows, kStride, dy, x)), without);
+}
+
 TEST(ScaleFeatures, reads_nothing_where_the_gradient_is_zero) {
   draw();
   constexpr int kWidth = 11;

@@ -220,6 +220,34 @@ TEST(LayerGradients, normalized_queries_and_keys) {
                        .query_key_norm = attune::QueryKeyNorm::kLayerNorm}>(attune::CausalMask{.offset = 1});
 }
 
+TEST(LayerGradients, a_trained_factor_of_scores) {
+  self<AttentionShape{.seq_len = 4,
+                      .d_model = 6,
+                      .num_heads = 2,
+                      .scaling = Scaling::kOne,
+                      .rotary_dim = 2,
+                      .window = {.own_key = attune::OwnKey::kHidden},
+                      .score_scale = attune::ScoreScale::kExponential,
+                      .score_scales = 1}>();
+  self<AttentionShape{.seq_len = 4,
+                      .d_model = 8,
+                      .num_heads = 4,
+                      .num_kv_heads = 2,
+                      .keep_weights = false,
+                      .query_key_norm = attune::QueryKeyNorm::kUnitLength,
+                      .score_scale = attune::ScoreScale::kClampedExponential}>(attune::CausalMask{});
+  cross<AttentionShape{
+      .seq_len = 3, .d_model = 4, .num_heads = 2, .kv_len = 5, .score_scale = attune::ScoreScale::kFactor}>();
+  cross<AttentionShape{.seq_len = 3,
+                       .d_model = 4,
+                       .num_heads = 2,
+                       .kv_len = 5,
+                       .d_k = 4,
+                       .query_key_norm = attune::QueryKeyNorm::kLayerNorm,
+                       .score_scale = attune::ScoreScale::kInverse,
+                       .score_scales = 1}>();
+}
+
 TEST(LayerGradients, keys_that_are_appended) {
   cross<AttentionShape{.seq_len = 3,
                        .d_model = 4,

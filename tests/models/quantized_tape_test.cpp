@@ -38,6 +38,7 @@ constexpr attune::AttentionShape kOptions{.seq_len = kTokens,
                                           .num_heads = 2,
                                           .num_kv_heads = 1,
                                           .query_key_norm = attune::QueryKeyNorm::kRootMeanSquare,
+                                          .score_scale = attune::ScoreScale::kExponential,
                                           .add_bias_kv = true};
 using Llama = attune::EncoderLayerOf<
     attune::MultiHeadAttention<kOptions>,

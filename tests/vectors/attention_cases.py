@@ -33,8 +33,8 @@ def rotated(x, rotary_dim, interleaved, offset):
 def visible(seq_len, kv_len, window, offset):
     position = torch.arange(seq_len)[:, None] + offset
     key = torch.arange(kv_len)[None, :]
-    left, right, sinks = window
-    return (key <= position + right) & ((key >= position - left) | (key < sinks))
+    left, right, sinks, *others = window
+    return (key <= position + right) & ((key >= position - left) | (key < sinks)) & ((key != position) | (not others))
 
 
 def attention(query, key, value, weights, options):
@@ -56,6 +56,8 @@ def attention(query, key, value, weights, options):
     elif norm == "layer":
         q, k = (F.layer_norm(x, (d_k,), weights[f"{name}_norm.weight"], weights[f"{name}_norm.bias"], eps)
                 for name, x in (("query", q), ("key", k)))
+    elif norm == "unit":
+        q, k = (x * torch.rsqrt(x.pow(2).sum(-1, keepdim=True) + eps) for x in (q, k))
     if rotary_dim := options.get("rotary_dim"):
         q, k = (rotated(x, rotary_dim, options["interleaved"], at) for x, at in ((q, offset), (k, 0)))
     appended = 0
@@ -67,7 +69,12 @@ def attention(query, key, value, weights, options):
         k, v = (F.pad(x, (0, 0, 0, 1)) for x in (k, v))
         appended += 1
     k, v = (x.repeat_interleave(heads // kv_heads, 1) for x in (k, v))
-    scores = (q / math.sqrt(d_k)) @ k.transpose(-1, -2)
+    scale = 1.0 if norm == "unit" or options.get("scaling") == "one" else 1 / math.sqrt(d_k)
+    scores = (q * scale) @ k.transpose(-1, -2)
+    if kind := options.get("score_scale"):
+        t = weights["temperature"]
+        factor = {"factor": t, "inverse": 1 / t, "exp": t.exp(), "clamped": t.clamp(max=math.log(100)).exp()}[kind]
+        scores = scores * factor[:, None, None]
     if cap := options.get("softcap"):
         scores = cap * torch.tanh(scores / cap)
     of_tokens = scores[..., :kv_len]
@@ -83,8 +90,8 @@ def attention(query, key, value, weights, options):
 
 
 def case(cases, name, seq_len=5, kv_len=None, num_heads=2, num_kv_heads=None, d_k=4, bias=True, add_bias_kv=False,
-         offset=0, **options):
-    """Without kv_len it is self-attention."""
+         offset=0, temperatures=(), **options):
+    """Without kv_len it is self-attention. `temperatures`: one, or one for each head. A fourth number of a window hides the query's own key."""
     draw = cases.draw(name)
     self_attention, batch = kv_len is None, 2
     kv_heads, width, keys = num_kv_heads or num_heads, num_heads * d_k, kv_len or seq_len
@@ -104,10 +111,12 @@ def case(cases, name, seq_len=5, kv_len=None, num_heads=2, num_kv_heads=None, d_
         weights["out_proj.bias"] = draw.normal(width, scale=0.3)
     if norm := options.get("query_key_norm"):
         options["query_key_epsilon"] = 1e-5
-        for which in ("query", "key"):
+        for which in ("query", "key") if norm != "unit" else ():
             weights[f"{which}_norm.weight"] = 1 + draw.normal(d_k, scale=0.3)
             if norm == "layer":
                 weights[f"{which}_norm.bias"] = draw.normal(d_k, scale=0.3)
+    if temperatures:
+        weights["temperature"] = torch.tensor(temperatures, dtype=torch.float64)
     if add_bias_kv:
         weights.update({key: draw.normal(1, 1, kv_width) for key in ("bias_k", "bias_v")})
     grad_out = draw.normal(batch, seq_len, width)
@@ -195,6 +204,10 @@ def attention_option_cases(cases):
     case(cases, "mha_alibi_causal", num_heads=3, window=[far, 0, 0], alibi=1)
     case(cases, "mha_rms_norm_rotary", d_k=6, query_key_norm="rms", rotary_dim=4, interleaved=1)
     case(cases, "mha_layer_norm_grouped", kv_len=6, num_heads=4, num_kv_heads=2, query_key_norm="layer")
+    case(cases, "mha_temperature", scaling="one", score_scale="exp", temperatures=(-0.7,), window=[far, far, 0, 1])
+    case(cases, "mha_temperature_heads_grouped", kv_len=6, num_heads=4, num_kv_heads=2, score_scale="factor", temperatures=(0.5, -1.5, 2, 0))
+    case(cases, "mha_temperature_inverse_rotary", query_key_norm="rms", rotary_dim=4, interleaved=0, score_scale="inverse", temperatures=(1.5, 3))
+    case(cases, "mha_cosine_clamped", num_heads=3, query_key_norm="unit", score_scale="clamped", temperatures=(2.3, 5, -1), window=[far, 0, 0])
     case(cases, "mha_rotary_offset", seq_len=3, kv_len=6, rotary_dim=4, interleaved=0, offset=3)
     llama(cases, "llama_tied")
     case(cases, "mha_bias_kv_causal", window=[far, 0, 0], add_bias_kv=True)

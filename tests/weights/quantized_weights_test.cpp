@@ -220,6 +220,7 @@ constexpr attune::AttentionShape kAttention{.seq_len = 9,
                                             .d_v = 4,
                                             .softcap = 3,
                                             .query_key_norm = attune::QueryKeyNorm::kRootMeanSquare,
+                                            .score_scale = attune::ScoreScale::kFactor,
                                             .add_bias_kv = true};
 constexpr attune::EncoderLayerShape kEncoder{.attention = {.seq_len = 5, .d_model = 6, .num_heads = 3},
                                              .d_ff = 7};

@@ -34,9 +34,10 @@ struct AttentionHeads {
   using Real = kernels::Real<Scalar>;
 
   static constexpr Real kScoreScale =
-      shape.scaling == Scaling::kInverseSqrtDk       ? inverse_square_root<Real>(shape.d_k)
-      : shape.scaling == Scaling::kInverseSqrtDModel ? inverse_square_root<Real>(shape.d_model)
-                                                     : Real(1);
+      shape.query_key_norm == QueryKeyNorm::kUnitLength ? Real(1) / Real(shape.d_k)  // query_key_norm.hpp
+      : shape.scaling == Scaling::kInverseSqrtDk        ? inverse_square_root<Real>(shape.d_k)
+      : shape.scaling == Scaling::kInverseSqrtDModel    ? inverse_square_root<Real>(shape.d_model)
+                                                        : Real(1);
   /// Computes scores from queries and keys.
   using Scores = std::conditional_t<(shape.softcap > 0), CappedScores<Scalar>, ScaledScores<Scalar>>;
   static constexpr Scores scores() {

@@ -80,6 +80,8 @@ struct AttentionMemory {
                                              Tensor<Scalar, shape.num_heads * shape.seq_len, 2>>
         softmax_stats;
     [[no_unique_address]] typename Parts::Norms::template StoredIn<Matrix> norms;
+    [[no_unique_address]] typename Parts::Scale::template StoredIn<Matrix, decltype(Gradients::scores)>
+        scores;
     [[no_unique_address]] typename WeightDropout::Tape dropout;
 
     /// Visits the members of some tapes: matrices with the context of their rows.
@@ -95,6 +97,7 @@ struct AttentionMemory {
         visitor.member(context, tapes.softmax_stats...);
       }
       Parts::Norms::visit(visitor, context, tapes.norms...);
+      decltype(TapeIn::scores)::visit(visitor, context, tapes.scores...);
       visitor.member(context, tapes.dropout...);
     }
 

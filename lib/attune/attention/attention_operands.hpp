@@ -2,7 +2,8 @@
 //
 //   Q = X_q·W_q + b_q,   K = X_k·W_k + b_k,   V = X_v·W_v + b_v
 //
-// Options then normalize and rotate Q and K, append keys and values, and scale Q and K.
+// Options then normalize Q and K, multiply Q by a trained factor, rotate Q and K, append keys and values, and
+// scale Q and K.
 #pragma once
 
 #include <type_traits>
@@ -30,7 +31,8 @@ struct AttentionOperands {
   using Value = ConstView<typename ValueProjection::Input>;
 
   // Multiplies Q and K each by d_k^-¼. Computed in double: 1/√√n is the inverse root of a root.
-  static constexpr bool kScaleOperands = shape.scaling == Scaling::kInverseFourthRootDkEach;
+  static constexpr bool kScaleOperands =
+      shape.scaling == Scaling::kInverseFourthRootDkEach && shape.query_key_norm != QueryKeyNorm::kUnitLength;
   static constexpr Real kOperandScale = [] {
     double root = 1.0 / inverse_square_root<double>(shape.d_k);
     double fourth = root;
@@ -47,6 +49,7 @@ struct AttentionOperands {
     KeyProjection::forward(parameters.key, key, projected<KeyProjection>(kept.key), key_context);
     ValueProjection::forward(parameters.value, value, projected<ValueProjection>(kept.value), key_context);
     Parts::Norms::forward(parameters.norms, kept, query_context);
+    Parts::Scale::forward(parameters.scores, kept, query_context);
     if constexpr (kRotates) {
       context.stage([&]() ATTUNE_INLINE_LAMBDA {
         QueryRotation::forward(kept.query, kept.query, context.template count<shape.seq_len>());
@@ -73,6 +76,7 @@ struct AttentionOperands {
         KeyRotation::backward(key_rows, key_rows, context.keys().template count<shape.kv_len>());
       });
     }
+    Parts::Scale::backward(parameters.scores, tape, gradients.scores, context);
     Parts::Norms::backward(parameters.norms, tape, gradients.norms, context);
   }
   /// Adds the gradients of the projections' weights and biases.

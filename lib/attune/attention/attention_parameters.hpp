@@ -5,6 +5,7 @@
 #include <attune/attention/attention_shape.hpp>
 #include <attune/attention/bias_kv.hpp>
 #include <attune/attention/query_key_norm.hpp>
+#include <attune/attention/score_scale.hpp>
 #include <attune/core/initialize.hpp>
 #include <attune/layers/linear.hpp>
 #include <attune/weights/roles.hpp>
@@ -25,6 +26,7 @@ struct AttentionParameters {
       Linear<LinearShape{shape.seq_len, shape.num_heads* shape.d_v, shape.d_out, shape.output_bias}, Scalar>;
   using Norms = QueryKeyNorms<shape, Scalar>;
   using Appended = BiasKv<shape, Scalar>;
+  using Scale = ScoreScales<shape, Scalar>;
 
   /// W_q, b_q, …, W_o, b_o and the tensors of options, each in the given storage.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
@@ -41,7 +43,9 @@ struct AttentionParameters {
         output;                                                         // W_o [num_heads·d_v, d_out], b_o
     [[no_unique_address]] SetOfMember<Norms, 4, Matrix, Vector> norms;  // of queries and keys
     [[no_unique_address]] SetOfMember<Appended, 5, Matrix, Vector> appended;
-    ATTUNE_VISITED_FIELDS(Set(query), Set(key), Set(value), Set(output), Inline(norms), Inline(appended))
+    [[no_unique_address]] SetOfMember<Scale, 6, Matrix, Vector> scores;  // their trained factor
+    ATTUNE_VISITED_FIELDS(Set(query), Set(key), Set(value), Set(output), Inline(norms), Inline(appended),
+                          Inline(scores))
     template <class Initializer>
     void initialize(const Initializer& initializer, Rng& rng) {
       if constexpr (std::is_same_v<Initializer, MultiheadAttentionDefault>) {
@@ -57,6 +61,7 @@ struct AttentionParameters {
       }
       norms.initialize(initializer, rng);
       appended.initialize(initializer, rng);
+      scores.initialize(initializer, rng);
     }
   };
 

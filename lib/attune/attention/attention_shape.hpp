@@ -12,6 +12,7 @@ enum class Scaling {
   kInverseSqrtDk = 0,            // 1/√d_k, the paper's and PyTorch's
   kInverseSqrtDModel = 1,        // 1/√d_model
   kInverseFourthRootDkEach = 2,  // d_k^-¼ on Q and on K before their product, to keep both small
+  kOne = 3,                      // no factor, as in T5 and LSA
 };
 
 /// Normalization of each head's queries and keys over d_k, before rotation. The heads share its parameters
@@ -21,6 +22,16 @@ enum class QueryKeyNorm {
   kNone = 0,            // nothing
   kRootMeanSquare = 1,  // RmsNorm, as in Qwen 3 and Gemma 3
   kLayerNorm = 2,       // LayerNorm; with a bias where the projections have one
+  kUnitLength = 3,  // q / √(|q|² + ε): scores are cosines, without the factor `scaling`. No parameters
+};
+
+/// A trained factor f(t) of the scores, with one t for all heads or one per head (score_scale.hpp).
+enum class ScoreScale {
+  kNone = 0,                // nothing
+  kFactor = 1,              // t (Henry et al., 2020; XCiT's temperature)
+  kInverse = 2,             // 1/t, a temperature
+  kExponential = 3,         // e^t (Lee et al., "Vision Transformer for Small-Size Datasets", 2021: LSA)
+  kClampedExponential = 4,  // e^t, at most 100 (Liu et al., "Swin Transformer V2", 2022)
 };
 
 /// Sizes and options of the layer. Self-attention needs seq_len, d_model and num_heads; the other sizes
@@ -52,10 +63,12 @@ struct AttentionShape {
   double softcap = 0;           // scaled scores s become softcap · tanh(s / softcap); 0: unchanged
   QueryKeyNorm query_key_norm = QueryKeyNorm::kNone;
   double query_key_epsilon = 1e-5;
-  bool add_bias_kv = false;    // appends a trained key and value after projection and rotation; no mask
-                               // hides them (PyTorch)
-  bool add_zero_attn = false;  // appends a key and value of zeros, also never hidden
-  int offset = 0;              // position of the first query, for rotation, window and ALiBi; keys start at 0
+  ScoreScale score_scale = ScoreScale::kNone;
+  int score_scales = num_heads;  // 1 for all heads, or num_heads
+  bool add_bias_kv = false;      // appends a trained key and value after projection and rotation; no mask
+                                 // hides them (PyTorch)
+  bool add_zero_attn = false;    // appends a key and value of zeros, also never hidden
+  int offset = 0;  // position of the first query, for rotation, window and ALiBi; keys start at 0
 
   /// The key head of a query head: head h reads K and V of head h / (num_heads / num_kv_heads).
   [[nodiscard]] constexpr int kv_head_of(int head) const { return head / (num_heads / num_kv_heads); }
@@ -85,6 +98,8 @@ constexpr std::uint32_t fingerprint_of(const AttentionShape& shape) {
   add(shape.softcap != 0, "softcap", shape.softcap);
   add(shape.query_key_norm != QueryKeyNorm::kNone, "query_key_norm", shape.query_key_norm,
       shape.query_key_epsilon);
+  add(shape.score_scale != ScoreScale::kNone, "score_scale", shape.score_scale, shape.score_scales);
+  add(shape.window.own_key != OwnKey::kSeen, "without its own key");
   add(shape.add_bias_kv, "add_bias_kv");
   add(shape.add_zero_attn, "add_zero_attn");
   add(shape.offset != 0, "offset", shape.offset);
@@ -108,6 +123,8 @@ constexpr AttentionShape checked_attention_shape() {
       !kHasSizes || (shape.rotary_dim >= 0 && shape.rotary_dim % 2 == 0 && shape.rotary_dim <= shape.d_k);
   constexpr bool kCaps = shape.softcap == 0 || (shape.softcap >= 1e-30 && shape.softcap <= 1e30);
   constexpr bool kSpins = shape.window.left >= 0 && shape.window.right >= 0 && shape.window.sinks >= 0;
+  constexpr bool kScales = shape.score_scale == ScoreScale::kNone || shape.score_scales == 1 ||
+                           shape.score_scales == shape.num_heads;
   constexpr bool kStarts = shape.offset >= 0 && shape.offset <= 1 << 30;
   static_assert(
       Holds<kHasTokens>,
@@ -134,8 +151,10 @@ constexpr AttentionShape checked_attention_shape() {
   static_assert(Holds<kSpins>,
                 "attune::MultiHeadAttention: left, right and sinks of a window must not be negative; use "
                 "kUnlimited for no bound");
+  static_assert(Holds<kScales>,
+                "attune::MultiHeadAttention: score_scales must be 1 for all heads, or num_heads");
   static_assert(Holds<kStarts>, "attune::MultiHeadAttention: offset must be in [0, 2^30]");
-  if constexpr (kHasSizes && kRotates && kCaps && kSpins && kStarts) {
+  if constexpr (kHasSizes && kRotates && kCaps && kSpins && kScales && kStarts) {
     return shape;
   } else {
     return {.seq_len = at_least_one(shape.seq_len),

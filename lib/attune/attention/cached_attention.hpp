@@ -100,7 +100,7 @@ struct AttentionParts {
   static void scale([[maybe_unused]] Scalar* operand) {
     if constexpr (Operands::kScaleOperands) kernels::scale<size>(operand, Scalar(Operands::kOperandScale));
   }
-  /// Q of x[tokens, d_model]: projected, normalized, rotated and scaled.
+  /// Q of x[tokens, d_model]: projected, normalized, times its trained factor, rotated and scaled.
   template <int tokens>
   static void compute_queries(const auto& parameters, const auto& x, auto& query,
                               const Angles<tokens>& angles) {
@@ -109,6 +109,7 @@ struct AttentionParts {
       normalize<typename Attention::Norms::QueryNorm, tokens, kHeads>(parameters.norms.query_norm,
                                                                       query.data());
     }
+    Attention::Scale::multiply(parameters.scores, tokens, query.data());
     rotate<tokens, kHeads>(query.data(), angles);
     scale<tokens * kHeads * kDk>(query.data());
   }
@@ -275,6 +276,8 @@ struct AttentionStream : AttentionParts<Attention> {
     static_assert(
         Holds<(!Attention::kShape.add_bias_kv && !Attention::kShape.add_zero_attn)>,
         "attune: a stream has no last token to append keys to; leave out add_bias_kv and add_zero_attn");
+    static_assert(Holds<(Attention::kShape.window.own_key == OwnKey::kSeen)>,
+                  "attune: the first token of a stream sees no key but its own; leave out OwnKey::kHidden");
     return kept_of<kShape, cache>();
   }();
   static constexpr bool kInt8 = cache.precision == CachePrecision::kInt8;

@@ -9,9 +9,9 @@
 //   dW_q += X_qᵀ·dQ,   dX_q = dQ·W_qᵀ,   and the same for k and v.
 //
 // Options (attention_shape.hpp): several query heads share a head of keys and values, whose gradients add up;
-// Q and K are normalized, then rotated by position; keys and values are appended; scores are capped; the
-// layer has its own mask; training drops elements of P. Weights are kept for backward or recomputed in it
-// (recomputed_attention.hpp), with the same bits.
+// Q and K are normalized, Q is multiplied by a trained factor, both are rotated by position; keys and values
+// are appended; scores are capped; the layer has its own mask; training drops elements of P. Weights are kept
+// for backward or recomputed in it (recomputed_attention.hpp), with the same bits.
 #pragma once
 
 #include <cstdint>
@@ -66,6 +66,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
   /// Y = context·W_o + b_o.
   using OutputProjection = typename Parts::OutputProjection;
   using Norms = typename Parts::Norms;  // of queries and keys
+  using Scale = typename Parts::Scale;  // the trained factor of the scores
   /// W_q, b_q, …, W_o, b_o and the tensors of options, each in the given storage.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   using ParametersOf = typename Parts::template ParametersOf<Matrix, Vector>;

@@ -27,7 +27,8 @@ constexpr auto both_masks(const First& first, const Second& second) {
 template <AttentionShape shape>
 constexpr auto window_of() {
   if constexpr (shape.window.hides()) {
-    return SlidingWindowMask{shape.window.left, shape.window.right, shape.window.sinks, shape.offset};
+    return SlidingWindowMask{shape.window.left, shape.window.right, shape.window.sinks, shape.offset,
+                             shape.window.own_key};
   } else {
     return NoMask{};
   }

@@ -17,11 +17,13 @@ namespace ATTUNE_NAMESPACE::detail {
 template <AttentionShape shape, class ScalarType>
 struct QueryKeyNorms {
   using Scalar = ScalarType;
+  // A row of unit length is one of unit mean square, over √d_k: AttentionHeads has both factors in its scale.
+  static constexpr bool kUnit = shape.query_key_norm == QueryKeyNorm::kUnitLength;
+  static constexpr double kEpsilon = kUnit ? shape.query_key_epsilon / shape.d_k : shape.query_key_epsilon;
   template <int rows>
-  using Norm = std::conditional_t<
-      shape.query_key_norm == QueryKeyNorm::kLayerNorm,
-      LayerNorm<NormShape{rows, shape.d_k, shape.query_key_epsilon, true, shape.bias}, Scalar>,
-      RmsNorm<NormShape{rows, shape.d_k, shape.query_key_epsilon, true, false}, Scalar>>;
+  using Norm = std::conditional_t<shape.query_key_norm == QueryKeyNorm::kLayerNorm,
+                                  LayerNorm<NormShape{rows, shape.d_k, kEpsilon, true, shape.bias}, Scalar>,
+                                  RmsNorm<NormShape{rows, shape.d_k, kEpsilon, !kUnit, false}, Scalar>>;
   using QueryNorm = Norm<shape.seq_len * shape.num_heads>;
   using KeyNorm = Norm<shape.kv_len * shape.num_kv_heads>;
 

@@ -48,8 +48,10 @@ struct EncoderLayerNames {
   const char* gate = nullptr;        // gate of a gated network
   const char* query_norm = nullptr;  // norm of each head's queries
   const char* key_norm = nullptr;    // norm of each head's keys
-  const char* scale1 = nullptr;      // LayerScale of the attention: the full name of its tensor
-  const char* scale2 = nullptr;      // LayerScale of the network
+  // Trained factor of the scores: the full name of its tensor
+  const char* score_scale = nullptr;
+  const char* scale1 = nullptr;  // LayerScale of the attention: the full name of its tensor
+  const char* scale2 = nullptr;  // LayerScale of the network
   // Full names of tensors that pack queries, keys and values in this order, in place of three linear layers.
   const char* qkv_weight = nullptr;                       // the packed weight
   const char* qkv_bias = nullptr;                         // the packed bias
@@ -79,6 +81,7 @@ inline constexpr EncoderLayerNames kLayersAlone{.query = "q_proj",
                                                 .norm2 = "norm2",
                                                 .query_norm = "q_norm",
                                                 .key_norm = "k_norm",
+                                                .score_scale = "temperature",
                                                 .scale1 = "ls1.gamma",
                                                 .scale2 = "ls2.gamma"};
 inline constexpr EncoderLayerNames kGatedAlone{.linear1 = "up", .linear2 = "down", .gate = "gate"};
@@ -110,6 +113,15 @@ inline constexpr const EncoderLayerNames* kAttentionAlone =
 constexpr bool names_projections(const EncoderLayerNames& names, bool bias) {
   const bool packed = names.qkv_weight && (names.qkv_bias || !bias);
   return (packed || (names.query && names.key && names.value)) && names.output;
+}
+/// Whether norms of queries and keys have tensors.
+constexpr bool norms_have_tensors(const AttentionShape& shape) {
+  return shape.query_key_norm != QueryKeyNorm::kNone && shape.query_key_norm != QueryKeyNorm::kUnitLength;
+}
+/// Whether a table has a name for each tensor of an attention's norms and factor.
+constexpr bool names_options(const EncoderLayerNames& names, const AttentionShape& shape) {
+  return ((names.query_norm && names.key_norm) || !norms_have_tensors(shape)) &&
+         (names.score_scale || shape.score_scale == ScoreScale::kNone);
 }
 
 }  // namespace detail
@@ -277,14 +289,17 @@ template <Conv2dShape shape, class Scalar, const EncoderLayerNames* table>
 struct PyTorchNames<Conv2d<shape, Scalar>, table> : detail::ConvolutionNames<Conv2d<shape, Scalar>> {};
 
 /// nn.MultiheadAttention: W_q, W_k and W_v in one tensor, unless kdim or vdim differs from embed_dim. PyTorch
-/// has no module for grouped heads, normalized queries and keys, or biases of some projections only. Their
-/// names are `q_proj`, `k_proj`, `v_proj` and `out_proj`, each an nn.Linear, and `q_norm` and `k_norm`.
+/// has no module for grouped heads, normalized queries and keys, a trained factor of the scores, or biases of
+/// some projections only. Their names are `q_proj`, `k_proj`, `v_proj` and `out_proj`, each an nn.Linear,
+/// `q_norm` and `k_norm`, and `temperature`.
 template <AttentionShape shape, class Scalar, const EncoderLayerNames* table>
 struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
   /// The layer.
   using Attention = MultiHeadAttention<shape, Scalar>;
-  /// Whether heads normalize queries and keys.
-  static constexpr bool kNormalizes = shape.query_key_norm != QueryKeyNorm::kNone;
+  /// Whether norms of queries and keys have tensors.
+  static constexpr bool kNormalizes = detail::norms_have_tensors(shape);
+  /// Whether scores have a trained factor.
+  static constexpr bool kScales = shape.score_scale != ScoreScale::kNone;
   /// Whether queries, keys and values come from tokens of the same width.
   static constexpr bool kOneWidth = shape.d_key == shape.d_model && shape.d_value == shape.d_model;
 
@@ -302,7 +317,7 @@ struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
       visitor(StateDictPlace<StateDictLayout::kKey>{{"bias_v", parent}}, set.appended.bias_v);
     }
   }
-  /// The projections and norms, by the names of a table.
+  /// The projections, norms and the factor, by the names of a table.
   template <const EncoderLayerNames& names>
   static constexpr void visit_by(const auto& visitor, const TensorPath* parent, auto&& set) {
     if constexpr (names.qkv_weight == nullptr) {
@@ -330,24 +345,27 @@ struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
       detail::visit_named<typename Norms::QueryNorm>(names.query_norm, visitor, parent, set.norms.query_norm);
       detail::visit_named<typename Norms::KeyNorm>(names.key_norm, visitor, parent, set.norms.key_norm);
     }
+    if constexpr (kScales) {
+      visitor(StateDictPlace<StateDictLayout::kVector>{{names.score_scale, parent}}, set.scores.score_scale);
+    }
   }
 
  private:
   static constexpr bool names_all_of(const EncoderLayerNames& names) {
-    return detail::names_projections(names, shape.bias) &&
-           (!kNormalizes || (names.query_norm && names.key_norm));
+    return detail::names_projections(names, shape.bias) && detail::names_options(names, shape);
   }
   template <bool complete>
   static constexpr bool check_alone() {
     static_assert(detail::Holds<complete>,
                   "attune::EncoderLayerNames: attention_alone lacks a name: query, key and value, or "
-                  "qkv_weight and qkv_bias; output; query_norm and key_norm if they are normalized");
+                  "qkv_weight and qkv_bias; output; query_norm, key_norm and score_scale if used");
     return complete;
   }
   /// The names of nn.MultiheadAttention, or of four linear layers.
   static constexpr const EncoderLayerNames& torch_names() {
-    constexpr bool kFourLinears =
-        shape.num_kv_heads != shape.num_heads || kNormalizes || shape.output_bias != shape.bias;
+    constexpr bool kFourLinears = shape.num_kv_heads != shape.num_heads ||
+                                  shape.query_key_norm != QueryKeyNorm::kNone || kScales ||
+                                  shape.output_bias != shape.bias;
     static_assert(
         detail::Holds<(kFourLinears ||
                        (shape.num_heads * shape.d_k == shape.d_model &&
@@ -439,14 +457,12 @@ constexpr bool names_all_of(const EncoderLayerNames& names) {
   using Attention = ScaledBranch<typename Layer::SelfAttention>;
   using Network = ScaledBranch<typename Layer::Network>;
   constexpr auto& kAttention = Attention::Layer::kShape;
-  constexpr bool kNormalizes = kAttention.query_key_norm != QueryKeyNorm::kNone;
   constexpr bool kGated = requires(typename Network::Layer::Parameters set) { set.gate; };
   return names_projections(names, kAttention.bias) && names.linear1 && names.linear2 &&
          (names.gate || !kGated) &&
          (names.scale1 || std::is_same_v<typename Attention::Scale, NoParameters>)&&(
              names.scale2 ||
-             std::is_same_v<typename Network::Scale, NoParameters>)&&((names.query_norm && names.key_norm) ||
-                                                                      !kNormalizes) &&
+             std::is_same_v<typename Network::Scale, NoParameters>)&&names_options(names, kAttention) &&
          ((names.norm1 && names.norm2) || std::is_empty_v<typename Layer::Norm::Parameters>);
 }
 
@@ -465,7 +481,7 @@ struct PyTorchNames<Layer, table> {
   static constexpr bool check_table() {
     static_assert(detail::Holds<complete>,
                   "attune::EncoderLayerNames: the table lacks a name for a part of the layer: gate, "
-                  "query_norm, key_norm, scale1 or scale2");
+                  "query_norm, key_norm, score_scale, scale1 or scale2");
     return complete;
   }
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {

@@ -1,6 +1,7 @@
-// Scaling of a row by one factor per feature, and the gradient of the factors.
+// Scaling of a row by one factor per feature, and the gradients of such factors and of one for all.
 #pragma once
 
+#include <attune/kernels/ops/reduce.hpp>
 #include <attune/kernels/ops/zero_skipping.hpp>
 #include <attune/kernels/simd/arithmetic.hpp>
 
@@ -29,6 +30,22 @@ template <bool kZeroStays, class Scalar, class Rows, class Width>
     }
     store(sums + j, add(load<P>(sums + j), sum));
   });
+}
+
+/// Σ dy·x over rows of kSize scalars that are `stride` apart, in rising order. With kZeroStays a zero dy adds
+/// nothing, whatever x is.
+template <int kSize, bool kZeroStays, class Scalar>
+[[gnu::noinline]] Scalar sum_of_products(int rows, int stride, const Scalar* dy, const Scalar* x) {
+  Scalar total(0);
+  for (int i = 0; i < rows; ++i, dy += stride, x += stride) {
+    total = add(total, sum<Scalar, kSize>([dy, x]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+                  const P gradient = load<P>(dy + j);
+                  P value = load<P>(x + j);
+                  if constexpr (kZeroStays) value = unless_zero(gradient, value);
+                  return multiply(gradient, value);
+                }));
+  }
+  return total;
 }
 
 }  // namespace ATTUNE_NAMESPACE::kernels
