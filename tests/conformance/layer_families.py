@@ -217,7 +217,7 @@ def reversible_norm(source):
     inside = (f"attune::Sequential<attune::Transpose<{rows}, {cols}, {scalar}>, attune::Linear<attune::LinearShape"
               f"{braces(rows=cols, d_in=rows, d_out=forecast)}, {scalar}>, attune::Transpose<{cols}, {forecast}, {scalar}>>")
     layer = f"attune::ReversibleNorm<{inside}, attune::ReversibleNormOptions" + braces(
-        epsilon=float(source.option("eps")), affine=boolean(affine)) + ">"
+        epsilon=float(source.option("eps")), affine=boolean(affine), subtract_last=boolean(source.option("subtract_last", 0))) + ">"
     parameters, gradients = linears(source, {"linear": "model.1"})
     return layer_case(source, layer, x, source.get("out", forecast, cols), [*(("norm." + name, source.get(name, cols)) for name in affine), *parameters],
                       [source.get("grad.input", *x.shape), *(source.get("grad." + name, cols) for name in affine), *gradients],

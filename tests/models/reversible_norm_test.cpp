@@ -21,6 +21,8 @@ using namespace attune;
 
 constexpr int kTokens = 5, kFeatures = 3, kForecast = 4;
 constexpr ReversibleNormOptions kAffine{.epsilon = 0.5, .affine = true};
+constexpr ReversibleNormOptions kLast{.subtract_last = true};
+constexpr ReversibleNormOptions kLastAffine{.epsilon = 0.5, .affine = true, .subtract_last = true};
 template <class Scalar>
 using OverTime = Sequential<Transpose<kTokens, kFeatures, Scalar>,
                             Linear<LinearShape{kFeatures, kTokens, kForecast}, Scalar>,
@@ -65,54 +67,76 @@ TEST(ReversibleNorm, gives_the_statistics_back) {
   for (int i = 0; i < a.y.size; ++i) EXPECT_NEAR(a.y.values[i], a.x.values[i], 1e-5);
 }
 
-TEST(ReversibleNorm, does_not_see_the_level_and_the_unit_of_a_feature) {
-  using Layer = ReversibleNorm<OverTime<float>, ReversibleNormOptions{.epsilon = 0}>;
-  check::Problem<Layer> a(2), b(2);
-  const float unit[] = {4, 0.5, 32}, level[] = {8, -16, 0};
-  for (int i = 0; i < kTokens; ++i) {
-    for (int j = 0; j < kFeatures; ++j) b.x(i, j) = unit[j] * a.x(i, j) + level[j];
-  }
+TEST(ReversibleNorm, subtracts_the_last_valid_token_and_divides_by_the_deviation) {
+  using Layer = ReversibleNorm<FirstRows<4, 2>, ReversibleNormOptions{.epsilon = 0, .subtract_last = true}>;
+  check::Problem<Layer> a(1);
+  a.x = {{1, 8, 3, 8, 5, 6, 7, 6}};  // deviations √5 and 1
   a.forward();
-  b.forward();
-  for (int i = 0; i < kForecast; ++i) {
-    for (int j = 0; j < kFeatures; ++j) EXPECT_NEAR(b.y(i, j), unit[j] * a.y(i, j) + level[j], 1e-4);
-  }
+  for (int i = 0; i < a.y.size; ++i) EXPECT_NEAR(a.y.values[i], a.x.values[i], 1e-5);
+  const float expected[] = {-6 / 2.2360680f, 2, -4 / 2.2360680f, 2, -2 / 2.2360680f, 0};
+  for (int i = 0; i < a.y.size; ++i) EXPECT_NEAR(a.tape.output.values[i], expected[i], 1e-5);
+}
+
+TEST(ReversibleNorm, does_not_see_the_level_and_the_unit_of_a_feature) {
+  const auto expect = []<ReversibleNormOptions options>() {
+    using Layer = ReversibleNorm<OverTime<float>, options>;
+    check::Problem<Layer> a(2), b(2);
+    const float unit[] = {4, 0.5, 32}, level[] = {8, -16, 0};
+    for (int i = 0; i < kTokens; ++i) {
+      for (int j = 0; j < kFeatures; ++j) b.x(i, j) = unit[j] * a.x(i, j) + level[j];
+    }
+    a.forward();
+    b.forward();
+    for (int i = 0; i < kForecast; ++i) {
+      for (int j = 0; j < kFeatures; ++j) EXPECT_NEAR(b.y(i, j), unit[j] * a.y(i, j) + level[j], 1e-4);
+    }
+  };
+  expect.operator()<ReversibleNormOptions{.epsilon = 0}>();
+  expect.operator()<ReversibleNormOptions{.epsilon = 0, .subtract_last = true}>();
 }
 
 TEST(ReversibleNorm, has_the_gradients_of_finite_differences) {
   check::check_layer_gradients<ReversibleNorm<OverTime<double>>>(-1, 1);
   check::check_layer_gradients<ReversibleNorm<OverTime<double>, kAffine>>(-1, 1);
+  check::check_layer_gradients<ReversibleNorm<OverTime<double>, kLast>>(-1, 1);
+  check::check_layer_gradients<ReversibleNorm<OverTime<double>, kLastAffine>>(-1, 1);
   SequenceLength<kTokens> length;
   (void)length.set_length(3);
   check::check_layer_gradients<ReversibleNorm<ByToken<double>>>(-1, 1, length);
   check::check_layer_gradients<ReversibleNorm<ByToken<double>, kAffine>>(-1, 1, length);
+  check::check_layer_gradients<ReversibleNorm<ByToken<double>, kLastAffine>>(-1, 1, length);
 }
 
 TEST(ReversibleNorm, leaves_padding_out) {
-  using Layer = ReversibleNorm<ByToken<float>, kAffine>;
-  check::Problem<Layer> clean(4), dirty(4);
-  for (int j = 0; j < kFeatures; ++j) {
-    dirty.x(1, j) = check::kNan<float>;
-    clean.dy(1, j) = dirty.dy(1, j) = 0;
-  }
-  KeyPaddingMask<kTokens> padding;
-  padding.set_valid({true, false, true, true, true});
-  for (auto* a : {&clean, &dirty}) {
-    a->forward(padding);
-    a->backward(padding);
-  }
-  for (const int i : {0, 2, 3, 4}) {
+  const auto expect = []<ReversibleNormOptions options>() {
+    using Layer = ReversibleNorm<ByToken<float>, options>;
+    check::Problem<Layer> clean(4), dirty(4);
     for (int j = 0; j < kFeatures; ++j) {
-      EXPECT_TRUE(check::same_bits(clean.y(i, j), dirty.y(i, j)));
-      EXPECT_TRUE(check::same_bits(clean.dx(i, j), dirty.dx(i, j)));
+      dirty.x(1, j) = dirty.x(4, j) = check::kNan<float>;
+      clean.dy(1, j) = dirty.dy(1, j) = clean.dy(4, j) = dirty.dy(4, j) = 0;
     }
-  }
-  EXPECT_TRUE(check::same_bits(clean.gradients, dirty.gradients));
+    KeyPaddingMask<kTokens> padding;
+    padding.set_valid({true, false, true, true, false});
+    for (auto* a : {&clean, &dirty}) {
+      a->forward(padding);
+      a->backward(padding);
+    }
+    for (const int i : {0, 2, 3}) {
+      for (int j = 0; j < kFeatures; ++j) {
+        EXPECT_TRUE(check::same_bits(clean.y(i, j), dirty.y(i, j)));
+        EXPECT_TRUE(check::same_bits(clean.dx(i, j), dirty.dx(i, j)));
+      }
+    }
+    EXPECT_TRUE(check::same_bits(clean.gradients, dirty.gradients));
+  };
+  expect.operator()<kAffine>();
+  expect.operator()<kLastAffine>();
 }
 
 TEST(ReversibleNorm, trains_to_the_same_bits_in_every_plan) {
   check::expect_same_bits_in_every_plan<ReversibleNorm<OverTime<float>>>();
   check::expect_same_bits_in_every_plan<ReversibleNorm<OverTime<float>, kAffine>>();
+  check::expect_same_bits_in_every_plan<ReversibleNorm<OverTime<float>, kLastAffine>>();
 }
 
 TEST(ReversibleNorm, packs_the_tape_of_its_model) {

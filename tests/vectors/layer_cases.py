@@ -80,8 +80,8 @@ def group_norm(cases, name, shape, groups, eps=1e-5, affine=True):
           lambda x, weight=None, bias=None: F.group_norm(x.transpose(0, 1)[None], groups, weight, bias, eps)[0].transpose(0, 1), draw)
 
 
-def reversible_norm(cases, name, shape, forecast, eps=1e-5, affine=True):
-    """RevIN around a Linear over tokens: features without their mean and deviation, which the forecast gets back."""
+def reversible_norm(cases, name, shape, forecast, eps=1e-5, affine=True, subtract_last=False):
+    """RevIN around a Linear over tokens: features without their mean, or their last value, and deviation, which the forecast gets back."""
     draw = cases.draw(name)
     if cases.random_shapes:
         shape, forecast = [draw.integer(2, 9), draw.integer(1, 20)], draw.integer(1, 9)
@@ -91,13 +91,14 @@ def reversible_norm(cases, name, shape, forecast, eps=1e-5, affine=True):
     def forward(x, weight=None, bias=None, **linear):
         mean = x.mean(0, keepdim=True)
         deviation = torch.sqrt(x.var(0, keepdim=True, unbiased=False) + eps)
+        mean = x[-1:] if subtract_last else mean
         normalized = (x - mean) / deviation
         normalized = normalized if weight is None else normalized * weight + bias
         out = F.linear(normalized.transpose(0, 1), linear["linear.weight"], linear["linear.bias"]).transpose(0, 1)
         out = out if weight is None else (out - bias) / (weight + eps * eps)
         return out * deviation + mean
 
-    write(cases, name, "reversible_norm", dict(eps=eps, affine=int(affine)), draw.normal(*shape) + 3 * draw.normal(1, shape[1]), weights, forward, draw)
+    write(cases, name, "reversible_norm", dict(eps=eps, affine=int(affine), **({"subtract_last": 1} if subtract_last else {})), draw.normal(*shape) + 3 * draw.normal(1, shape[1]), weights, forward, draw)
 
 
 def sum_of_layers(cases, name, shape, width):
@@ -202,6 +203,8 @@ def layer_cases(cases):
     group_norm(cases, "group_norm_noaffine", (5, 19), 1, eps=1e-2, affine=False)
     reversible_norm(cases, "reversible_norm", (7, 5), 3, eps=1e-2)
     reversible_norm(cases, "reversible_norm_noaffine", (6, 4), 6, affine=False)
+    reversible_norm(cases, "reversible_norm_last", (7, 5), 3, eps=1e-2, subtract_last=True)
+    reversible_norm(cases, "reversible_norm_last_noaffine", (6, 4), 6, affine=False, subtract_last=True)
     sum_of_layers(cases, "sum", (5, 7), 9)
     deviation_norm(cases, "deviation_norm", (6, 16), 1e-6)
     deviation_norm(cases, "deviation_norm_eps", (3, 7), 0.25)

@@ -5,10 +5,10 @@
 //   n = (x − μ)/σ,   o = f(n ∘ w + b),   p = (o − b)/(w + ε²),   y = μ + σ ∘ p
 //
 // μ and σ² are the mean and the variance + ε of each feature over all valid tokens of x. w and b are
-// optional.
+// optional. With subtract_last, the last valid token takes the place of μ in these equations; σ stays.
 //
 //   do = dy ∘ σ/(w + ε²),   dm = (∂f)ᵀ·do,   dw += Σ_tokens dm ∘ n − Σ do ∘ p,   db += Σ_tokens dm − Σ do
-//   dx = (∂n)ᵀ·(dm ∘ w) + (Σ dy + n ∘ Σ dy ∘ p)/tokens
+//   dx = (∂n)ᵀ·(dm ∘ w) + (Σ dy + n ∘ Σ dy ∘ p)/tokens      with subtract_last, Σ dy goes to the last token
 #pragma once
 
 #include <attune/layers/group_norm.hpp>
@@ -19,8 +19,9 @@ namespace ATTUNE_NAMESPACE {
 
 /// Options of `ReversibleNorm`.
 struct ReversibleNormOptions {
-  double epsilon = 1e-5;  // added to the variances
-  bool affine = false;    // whether each feature has a trained factor and a bias while it is normalized
+  double epsilon = 1e-5;       // added to the variances
+  bool affine = false;         // whether each feature has a trained factor and a bias while it is normalized
+  bool subtract_last = false;  // whether features lose their last value in place of their mean
 };
 
 namespace detail {
@@ -74,8 +75,10 @@ struct ReversibleNorm {
         "attune: ReversibleNorm needs statistics of the whole sequence, so it does not run token by "
         "token");
   };
-  static constexpr std::uint32_t kFingerprint =
-      fingerprint("ReversibleNorm", options.epsilon, options.affine, kFingerprintOf<Model>);
+  static constexpr std::uint32_t kFingerprint = [] {
+    const auto state = fingerprint("ReversibleNorm", options.epsilon, options.affine, kFingerprintOf<Model>);
+    return options.subtract_last ? fingerprint(state, "subtract_last") : state;
+  }();
 
   /// w and b, if there are any; and the model's set.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
@@ -134,23 +137,25 @@ struct ReversibleNorm {
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
                       const Call& context = {}) {
     Norm::forward(kNone, x, scratch.normalized, scratch.statistics, context);
+    center(x, scratch.statistics, scratch.normalized, context);
     scale(parameters, scratch.normalized, context);
     context.inside([&]() ATTUNE_INLINE_LAMBDA {
       detail::forward_in<Model>(context, parameters.model, scratch.normalized, y, scratch.model);
     });
-    give_back(parameters, scratch.statistics, y, y, context);
+    give_back(parameters, x, scratch.statistics, y, y, context);
   }
   /// Training. `y` may not overlap `x`.
   template <class Set = Parameters, class Gradients, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Gradients>& tape,
                       ScratchOf<Gradients>& scratch, const Call& context = {}) {
     Norm::forward(kNone, x, scratch.normalized, tape.statistics, context);
+    center(x, tape.statistics, scratch.normalized, context);
     scale(parameters, scratch.normalized, context);
     context.inside([&]() ATTUNE_INLINE_LAMBDA {
       detail::forward_in<Model>(context, parameters.model, scratch.normalized, tape.output, tape.model,
                                 scratch.model);
     });
-    give_back(parameters, tape.statistics, tape.output, y, context);
+    give_back(parameters, x, tape.statistics, tape.output, y, context);
   }
   /// dx from dy, overwritten; gradients accumulate. Uses up the tape. `dx` may overlap neither `dy` nor `x`.
   template <class Set = Parameters, class GradientSet, class Dx, class Gradients, AnyContext Call = Context<>>
@@ -164,6 +169,7 @@ struct ReversibleNorm {
       kernels::store(scratch.d_output.data() + at, without_factor(deviated, parameters, j));
     });
     Norm::normalize(kNone, x, statistics, scratch.normalized, context);
+    center(x, statistics, scratch.normalized, context);
     scale(parameters, scratch.normalized, context);
     const auto d_model = [&] {
       if constexpr (options.affine) {
@@ -179,6 +185,9 @@ struct ReversibleNorm {
     if constexpr (options.affine) backward_scale(parameters, x, tape, scratch, context);
     if constexpr (kWanted<Dx>) {
       NoParameters none;
+      if constexpr (options.subtract_last) {
+        context.stage([&] { backward_center(d_model, scratch.sums.gradients, context); });
+      }
       detail::backward_in<Norm>(context, kNone, x, statistics, d_model, to, none, scratch.sums);
       context.stage([&] {
         sum<Output>(scratch.sums.gradients, context,
@@ -209,11 +218,35 @@ struct ReversibleNorm {
       return kernels::load<P>(matrix.data + at);
     }
   }
-  // n of element `at`, of feature j.
+  // (x − μ)/σ of element `at`, of feature j.
   template <class P>
   ATTUNE_INLINE static P normal(ConstView<Input> x, const typename Norm::Tape& statistics, int at, int j) {
     return kernels::multiply(kernels::subtract(load<P>(x, at), load<P>(statistics.mean, j)),
                              load<P>(statistics.inverse, j));
+  }
+  // The center of feature j: μ, or its number in the last token.
+  template <class P>
+  ATTUNE_INLINE static P center_of([[maybe_unused]] ConstView<Input> x,
+                                   [[maybe_unused]] const typename Norm::Tape& statistics,
+                                   [[maybe_unused]] int last, int j) {
+    if constexpr (options.subtract_last) {
+      return load<P>(x, last * kFeatures + j);
+    } else {
+      return load<P>(statistics.mean, j);
+    }
+  }
+  // n of element `at`, of feature j.
+  template <class P>
+  ATTUNE_INLINE static P centered(ConstView<Input> x, const typename Norm::Tape& statistics, int last, int at,
+                                  int j) {
+    return kernels::multiply(kernels::subtract(load<P>(x, at), center_of<P>(x, statistics, last, j)),
+                             load<P>(statistics.inverse, j));
+  }
+  // The last valid token.
+  static int last_of(const auto& context) {
+    int last = Input::rows - 1;
+    while (last > 0 && !context.template is_valid<Input::rows>(last)) --last;
+    return last;
   }
   // Divided by w + ε².
   template <class P>
@@ -281,6 +314,26 @@ struct ReversibleNorm {
     });
   }
 
+  // n of the last token in place of n of the mean.
+  ATTUNE_INLINE static void center([[maybe_unused]] ConstView<Input> x,
+                                   [[maybe_unused]] const typename Norm::Tape& statistics,
+                                   [[maybe_unused]] Input& normalized, [[maybe_unused]] const auto& context) {
+    if constexpr (options.subtract_last) {
+      const int last = last_of(context);
+      each<Input>(context, [&]<class P>(int at, int j) ATTUNE_INLINE_LAMBDA {
+        kernels::store(normalized.data() + at, centered<P>(x, statistics, last, at, j));
+      });
+    }
+  }
+  // dn of the mean from dn of the last token, which is subtracted from every token.
+  static void backward_center(View<Input> gradient, Features& sums, const auto& context) {
+    sum<Input>(sums, context,
+               [&]<class P>(int at, int) ATTUNE_INLINE_LAMBDA { return load<P>(gradient, at); });
+    Scalar* row = gradient.data + last_of(context) * kFeatures;
+    kernels::for_each_packet<Scalar>(kFeatures, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+      kernels::store(row + j, kernels::subtract(kernels::load<P>(row + j), load<P>(sums, j)));
+    });
+  }
   // n ∘ w + b, in place.
   ATTUNE_INLINE static void scale([[maybe_unused]] const auto& parameters, [[maybe_unused]] Input& normalized,
                                   [[maybe_unused]] const auto& context) {
@@ -293,22 +346,25 @@ struct ReversibleNorm {
     }
   }
   // y = μ + σ ∘ p. `y` may be `output`.
-  ATTUNE_INLINE static void give_back(const auto& parameters, const typename Norm::Tape& statistics,
-                                      ConstView<Output> output, View<Output> y, const auto& context) {
+  ATTUNE_INLINE static void give_back(const auto& parameters, ConstView<Input> x,
+                                      const typename Norm::Tape& statistics, ConstView<Output> output,
+                                      View<Output> y, const auto& context) {
+    const int last = last_of(context);
     each<Output>(context, [&]<class P>(int at, int j) ATTUNE_INLINE_LAMBDA {
       const P deviated = kernels::divide(plain<P>(parameters, output, at, j), load<P>(statistics.inverse, j));
-      kernels::store(y.data + at, kernels::add(deviated, load<P>(statistics.mean, j)));
+      kernels::store(y.data + at, kernels::add(deviated, center_of<P>(x, statistics, last, j)));
     });
   }
   // dw and db, and dm ∘ w in place.
   static void backward_scale(const auto& parameters, ConstView<Input> x, const auto& tape, auto& scratch,
                              const auto& context) {
     Input& dm = scratch.d_normalized;
+    const int last = last_of(context);
     context.stage([&] {
       Features& d_weight = scratch.d_affine.products;
       Features& d_bias = scratch.d_affine.gradients;
       sum<Input>(d_weight, context, [&]<class P>(int at, int j) ATTUNE_INLINE_LAMBDA {
-        return kernels::multiply(load<P>(dm, at), normal<P>(x, tape.statistics, at, j));
+        return kernels::multiply(load<P>(dm, at), centered<P>(x, tape.statistics, last, at, j));
       });
       subtract_sum<Output>(d_weight, context, [&]<class P>(int at, int j) ATTUNE_INLINE_LAMBDA {
         return kernels::multiply(load<P>(scratch.d_output, at), plain<P>(parameters, tape.output, at, j));
@@ -329,7 +385,7 @@ struct ReversibleNorm {
       });
     }
   }
-  // dx += (Σ dy + n ∘ Σ dy ∘ p)/tokens
+  // dx += (Σ dy + (x − μ)/σ ∘ Σ dy ∘ p)/tokens; with subtract_last, Σ dy goes to the last token.
   static void add_statistics(ConstView<Input> x, const typename Norm::Tape& statistics, View<Input> dx,
                              const auto& scratch, const auto& context) {
     int tokens = 0;
@@ -339,12 +395,15 @@ struct ReversibleNorm {
       if (!context.template is_valid<Input::rows>(i)) continue;
       kernels::for_each_packet<Scalar>(kFeatures, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
         const int at = i * kFeatures + j;
-        const P sum =
-            kernels::multiply_add(normal<P>(x, statistics, at, j), load<P>(scratch.sums.products, j),
-                                  load<P>(scratch.sums.gradients, j));
+        const P sum = kernels::multiply_add(
+            normal<P>(x, statistics, at, j), load<P>(scratch.sums.products, j),
+            options.subtract_last ? kernels::broadcast<P>(Scalar(0)) : load<P>(scratch.sums.gradients, j));
         kernels::store(dx.data + at, kernels::add(kernels::load<P>(dx.data + at),
                                                   kernels::divide(sum, kernels::broadcast<P>(count))));
       });
+    }
+    if constexpr (options.subtract_last) {
+      kernels::add_to(kFeatures, scratch.sums.gradients.data(), dx.data + last_of(context) * kFeatures);
     }
   }
 };
