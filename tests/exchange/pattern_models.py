@@ -257,6 +257,36 @@ class Turned(nn.Module):
         return self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
 
 
+class Cosines(nn.Module):
+    """Attention whose scores are cosines; `change(self, scores)` is before the softmax."""
+
+    def __init__(self, change, eps=1e-12, **parts):
+        super().__init__()
+        self.change, self.eps, self.qkv, self.out = change, eps, nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+        for name, part in parts.items():
+            setattr(self, name, part)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).unflatten(-1, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
+        scores = F.normalize(q, dim=-1, eps=self.eps) @ F.normalize(k, dim=-1, eps=self.eps).mT
+        return self.out((self.change(self, scores).softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
+def with_temperature(change, values=0.3, shape=(HEADS, 1, 1), scale=1.0):
+    """A block whose attention has a temperature t; `change(t, scores)`."""
+    return with_parts(Block(Attention(lambda own, x, scores: change(own.temperature, scores), scale)), temperature=nn.Parameter(values + 0.5 * torch.rand(shape)))
+
+
+def without_last(own, x):
+    n = (x - x[:, -1:]) / own.deviation(x)
+    return n if own.w is None else n * own.w + own.b
+
+
+def with_last(own, y, x):
+    y = y if own.w is None else (y - own.b) / (own.w + 1e-10)
+    return y * own.deviation(x) + x[:, -1:]
+
+
 def of_heads(own, y, part):
     return part(y)
 
@@ -303,6 +333,13 @@ def exported():
         "a mask of a window": (Block(Attention(lambda own, x, scores: scores.masked_fill(
             (torch.arange(TOKENS) - torch.arange(TOKENS)[:, None]).abs() > 1, -1e9)), True), rows()),
         "scores with a constant that softmax takes out": (Block(Attention(lambda own, x, scores: scores + 3)), rows()),
+        "a temperature, and no token that sees itself": (with_temperature(
+            lambda t, s: (s * t.exp()).masked_fill(torch.eye(TOKENS, dtype=torch.bool), -torch.finfo(s.dtype).max), -0.7, ()), rows()),
+        "a temperature of each head": (with_temperature(lambda t, s: s * t, scale=0.5), rows()),
+        "a temperature that divides": (with_temperature(lambda t, s: (s / t), 1.0, 1), rows()),
+        "a temperature at its start": (with_parts(Block(Attention(lambda own, x, s: s * own.temperature)), temperature=nn.Parameter(torch.ones(1))), rows()),
+        "cosines with a clamped scale": (Block(Cosines(lambda own, s: s * torch.clamp(own.scale, max=math.log(100)).exp(), scale=nn.Parameter(2 + torch.rand(HEADS, 1, 1)))), rows()),
+        "cosines with a trained scale": (Block(Cosines(lambda own, s: s * own.scale * 2, scale=nn.Parameter(torch.tensor(5.0)))), rows()),
         "packed projections by index": (Step(packed_attention, qkv=nn.Linear(WIDTH, 3 * WIDTH), proj=nn.Linear(WIDTH, WIDTH)), rows()),
         "projections that are tensors": (Step(by_einsum, q=parameter(WIDTH, HEADS, 4), k=parameter(WIDTH, HEADS, 4), v=parameter(WIDTH, HEADS, 4),
                                               proj=nn.Linear(WIDTH, WIDTH)), rows()),
@@ -357,6 +394,8 @@ def exported():
         "a forecast by detached statistics": (Forecast(norm=detached_in_place), rows()),
         "a forecast with a factor and a bias": (Forecast(True), rows()),
         "a forecast of tokens": (Forecast(body=nn.Sequential(nn.Linear(WIDTH, 8), nn.ReLU(), nn.Linear(8, WIDTH))), rows()),
+        "a forecast of features without their last step": (Forecast(norm=without_last, back=with_last), rows()),
+        "a forecast of features without their last step, with a factor and a bias": (Forecast(True, norm=without_last, back=with_last), rows()),
         "a forecast of blocks": (Forecast(body=nn.Sequential(*[encoder() for _ in range(2)])), rows()),
         "an input that is normalized over time": (Forecast(back=lambda own, y, x: y), rows()),
         "an input that is normalized over time, with a factor and a bias": (Forecast(True, back=lambda own, y, x: y), rows()),
@@ -525,7 +564,9 @@ def refused():
         "pruning": (nn.Sequential(pruned(nn.Linear(WIDTH, 3))), rows(), ["prune.remove(model.0, 'weight')"]),
         "statistics of a sample": (nn.Sequential(Function(lambda x: x - x.mean(1, keepdim=True)), nn.Linear(WIDTH, 3)), rows(), ["attune has no layer|no residual"]),
         "relative positions of zero": (*scores(lambda own, x, s: s + own.table, table=nn.Parameter(torch.zeros(HEADS, TOKENS, TOKENS))), ["attention.table", "takes part in forward"]),
-        "a temperature at its start": (*scores(lambda own, x, s: s * own.temperature, temperature=nn.Parameter(torch.ones(1))), ["attention.temperature"]),
+        "a temperature of another function": (with_temperature(lambda t, s: s * t.sigmoid()), rows(), ["attention.temperature", "takes part in forward"]),
+        "a temperature with another limit": (with_temperature(lambda t, s: s * t.clamp(max=3).exp()), rows(), ["a temperature that is neither", "attention.temperature"]),
+        "temperatures of two parameters": (*scores(lambda own, x, s: s * own.a * own.b, a=nn.Parameter(torch.ones(1)), b=nn.Parameter(torch.ones(1))), ["attention.", "takes part in forward"]),
         "a factor of one parameter": (Step(lambda own, x: x + own.alpha * torch.relu(own.mix(x)), alpha=nn.Parameter(torch.ones(1)), mix=nn.Linear(WIDTH, WIDTH)), rows(),
                                       ["alpha", "LayerScale"]),
         "norms of heads with weights for each head": (Block(Turned(lambda own, y, part: F.normalize(y, dim=-1) * part.weight, make=lambda: Weights(HEADS, 4))), rows(),
@@ -641,7 +682,25 @@ def deceptive():
         "a forecast by unbiased variances": (Forecast(norm=lambda own, x: (x - own.mean(x)) / biased(x), back=lambda own, y, x: y * biased(x) + own.mean(x)), rows()),
         "a forecast that gets an unbiased deviation": (Forecast(back=lambda own, y, x: y * biased(x) + own.mean(x)), rows()),
         "a forecast without its mean": (Forecast(back=lambda own, y, x: y * own.deviation(x)), rows()),
-        "a forecast with the last step as its mean": (Forecast(norm=lambda own, x: (x - x[:, -1:]) / own.deviation(x), back=lambda own, y, x: y * own.deviation(x) + x[:, -1:]), rows()),
+        "a forecast without its last step that gets the mean": (Forecast(norm=without_last), rows()),
+        "a forecast without its step before the last": (Forecast(norm=lambda own, x: (x - x[:, -2:-1]) / own.deviation(x), back=lambda own, y, x: y * own.deviation(x) + x[:, -2:-1]), rows()),
+        "a forecast without its last step, by its own deviation": (Forecast(norm=lambda own, x: (x - x[:, -1:]) / ((x - x[:, -1:]).square().mean(1, keepdim=True) + 1e-5).sqrt(),
+                                                                            back=with_last), rows()),
+        "a forecast without its last step, whose factor stays": (Forecast(True, norm=without_last, back=lambda own, y, x: y * own.deviation(x) + x[:, -1:]), rows()),
+        "a temperature of the input": (masked(lambda own, x, s: s * x.mean((1, 2), keepdim=True)[..., None].exp()), rows()),
+        "a temperature that ends far away": (with_temperature(lambda t, s: s * t.exp().clamp(max=1e6)), rows()),
+        "a temperature that begins far away": (with_temperature(lambda t, s: s * t.clamp(-50, math.log(100)).exp()), rows()),
+        "a temperature that ends near": (with_temperature(lambda t, s: s * t.clamp(max=math.log(90)).exp()), rows()),
+        "a temperature through NumPy": (with_temperature(lambda t, s: s * float(numpy.exp(t.detach().numpy()).mean())), rows()),
+        "a temperature of another head": (with_temperature(lambda t, s: s * t.flip(0)), rows()),
+        "a temperature of keys": (with_temperature(lambda t, s: s * t, shape=(TOKENS,)), rows()),
+        "a temperature of two heads": (with_temperature(lambda t, s: s * torch.cat([t, t[:1]]), shape=(HEADS - 1, 1, 1)), rows()),
+        "a temperature behind the mask": (with_temperature(lambda t, s: (s - 1e9 * torch.ones(TOKENS, TOKENS).triu(1)) * t), rows()),
+        "a temperature of the weights": (Block(Attention(lambda own, x, s: (s.softmax(-1) * own.query.bias[0].exp()).log())), rows()),
+        "a temperature and a bias of scores": (with_temperature(lambda t, s: s * t + t), rows()),
+        "cosines of long queries alone": (Block(Cosines(lambda own, s: s * own.scale, eps=0.01, scale=nn.Parameter(torch.rand(HEADS, 1, 1)))), rows()),
+        "a mask of the diagonal beside": (masked(lambda own, x, s: s.masked_fill(torch.eye(TOKENS).roll(1, 1).bool(), -1e9)), rows()),
+        "a mask of a part of the diagonal": (masked(lambda own, x, s: s.masked_fill(torch.diag(torch.arange(TOKENS) > 1), -1e9)), rows()),
         "a forecast with half of the steps' mean": (Forecast(norm=lambda own, x: (x - x[:, :3].mean(1, keepdim=True)) / own.deviation(x)), rows()),
         "a forecast by statistics of features": (Forecast(norm=lambda own, x: (x - x.mean(2, keepdim=True)) / (x.var(2, keepdim=True, unbiased=False) + 1e-5).sqrt()), rows()),
         "an input that is normalized by unbiased variances": (Forecast(norm=lambda own, x: (x - own.mean(x)) / biased(x), back=lambda own, y, x: y), rows()),

@@ -12,6 +12,7 @@ from .formulas import AFFINE, NORMS, close, draw
 from .layers import rotary_frequencies
 from .normal import REFUSED, Constant
 from .padding_masks import HIDDEN, PaddingMasks
+from .temperature import Temperatures
 
 PADDING = "export without it; padding is given at run time, and the folder's README.md shows its SequenceLength"
 CHANGED = "queries, keys or values that are changed by more than a factor, a norm of each head and rotary positions, as by a cosine"
@@ -46,6 +47,8 @@ class HeadNorm:
 
     def of(self, y):
         weight, bias = (1 if item is None else item.values for item in (self.weight, self.bias))
+        if self.kind == "UnitLength":
+            return y * torch.rsqrt(y.square().sum(-1, keepdim=True) + self.epsilon)
         y = y - y.mean(-1, keepdim=True) if self.kind == "LayerNorm" else y
         y = y * torch.rsqrt(y.square().mean(-1, keepdim=True) + self.epsilon) * weight
         return y if self.bias is None else y + bias
@@ -69,7 +72,7 @@ class Projection:
         return Projection(self.source, take(self.weight), take(self.bias), self.factor, self.rotary, self.norm)
 
 
-class AttentionMatch(PaddingMasks):
+class AttentionMatch(PaddingMasks, Temperatures):
     """The part of a Matcher that knows attention."""
 
     def on_contract(self, value):
@@ -88,7 +91,7 @@ class AttentionMatch(PaddingMasks):
             raise Unsupported("a softmax over something else than keys")
         head = self.head_of(value.data["left"], scores, size)
         padding = None if ids is None else (ids, self.padding_of(inner, scores, ids, heads, size))
-        scale, mask = self.scale_and_mask(inner, scores, heads, size, padding)
+        temperature, scale, mask = self.scale_and_mask(inner, scores, heads, size, padding)
         window = self.window(mask)
         query = self.projection(scores.sources[0], scores.data["left"][head], norms=True)
         key = self.projection(scores.sources[1], scores.data["right"][head].transpose(1, 2), norms=True)
@@ -100,12 +103,31 @@ class AttentionMatch(PaddingMasks):
         if context.rotary or query.rotary != key.rotary:
             raise Unsupported("positions that turn values, or queries and keys differently")
         width = query.weight.values.shape[1]
-        query.factor *= key.factor * scale * width ** 0.5
+        query.factor *= key.factor * scale * (1 if temperature else width ** 0.5)
         key.factor = 1.0
+        if temperature is not None:
+            if len(temperature.parameter.values) > 1:
+                temperature.parameter = Constant(temperature.parameter.addresses[head], temperature.parameter.values[head])
+            self.cosines(query, key, temperature)
         found = self.new("attention", [query.source, key.source], value, query=query, key=key, values=context, window=window, width=width,
-                         mask=mask[:, head].permute(1, 0, 2), padding=padding)
+                         mask=mask[:, head].permute(1, 0, 2), padding=padding, temperature=temperature)
         found.reads = [] if padding is None else [ids]
         return found
+
+    @staticmethod
+    def cosines(query, key, temperature):
+        """Norms without parameters as unit lengths, if the temperature takes the constant factor."""
+        norms = (query.norm, key.norm)
+        if any(norm is None or norm.kind != "RmsNorm" or norm.bias is not None or norm.weight is not None and bool(
+                (norm.weight.addresses.any() | (norm.weight.values != norm.weight.values[0])).any()) for norm in norms):
+            return
+        width, factor = query.weight.values.shape[1], query.factor * query.weight.values.shape[1]
+        for norm in norms:
+            factor *= 1.0 if norm.weight is None else float(norm.weight.values[0])
+        scaled = temperature if abs(factor - 1) < 1e-6 else temperature.scaled(factor)
+        if scaled is not None:
+            temperature.parameter, temperature.factor = scaled.parameter, factor
+            query.factor, query.norm, key.norm = 1.0, *(HeadNorm("UnitLength", norm.epsilon * width, None, None, 1.0, 1.0) for norm in norms)
 
     def sequence_pooling(self, value, inner, values):
         """Tokens whose weights are a softmax of a Linear of them."""
@@ -165,42 +187,50 @@ class AttentionMatch(PaddingMasks):
         return head
 
     def scale_and_mask(self, inner, scores, heads, size, padding=None):
-        """softmax(scale · scores + mask): the scale, and what is hidden [rows, heads, keys] where no id is padding."""
+        """softmax(temperature · scale · scores + mask): the Temperature or None, the scale, and what is hidden [rows, heads, keys] where no id is padding."""
         if inner is scores:
-            return 1.0, torch.zeros(scores.tokens, heads, size, dtype=torch.bool)
+            return None, 1.0, torch.zeros(scores.tokens, heads, size, dtype=torch.bool)
         changed = "attention whose scores are changed by more than a factor and a mask"
         if padding is None and not self.only(AFFINE, inner, scores):
             raise Unsupported(f"{changed}: {OTHER_SCORES}")
         ids = {} if padding is None else {padding[0]: torch.full((1, size, 1), float(padding[1] == 0)).double()}
         function = lambda x: evaluate(inner, {scores: x, **ids})  # noqa: E731
         shape = (1, scores.tokens, scores.features)
-        zero, one = function(torch.zeros(shape).double()), function(torch.ones(shape).double())
+        zero = function(torch.zeros(shape).double())
         hidden = zero <= HIDDEN
-        slopes = (one - zero)[~hidden]
-        if not len(slopes):
+        if bool(hidden.all()):
             raise Unsupported("a mask that hides everything")
-        scale, x = float(slopes.mean()), draw(*shape, scale=10)
-        y = function(x)
-        if not close(y[~hidden], (scale * x + zero)[~hidden]) or bool((y[hidden] > HIDDEN / 2).any()):
-            raise Unsupported(f"{changed}: {OTHER_SCORES}")
-        self.refuse_parameters("relative positions or a temperature: attention's scores", inner, scores, *ids)
+
+        def slopes():
+            """The factor of each head, which is all that happens to scores beside the mask."""
+            by_head = lambda item: item.view(scores.tokens, heads, size).transpose(0, 1)  # noqa: E731
+            start, one = (function(torch.full(shape, number).double()) for number in (0.0, 1.0))
+            slope = torch.stack([item[seen].mean() for item, seen in zip(by_head(one - start), by_head(~hidden))])
+            x = draw(*shape, scale=10 / max(1.0, float(slope.abs().max())))
+            y, factor = function(x), slope.repeat_interleave(size)
+            if not torch.equal(start <= HIDDEN, hidden) or not close(y[~hidden], (factor * x + start)[~hidden]) or bool((y[hidden] > HIDDEN / 2).any()):
+                raise Unsupported(f"{changed}: {OTHER_SCORES}")
+            return slope
+
+        temperature, scale = self.temperature(inner, scores, heads, slopes, *ids)
         rows = torch.where(hidden, torch.full_like(zero, -math.inf), zero).view(scores.tokens, heads, size)
         if bool(((rows - rows.amax(2, keepdim=True)).abs() > 1e-9)[~hidden.view_as(rows)].any()):
             raise Unsupported("a mask with numbers that are added to scores, as ALiBi's or relative positions")
-        return scale, hidden.view(scores.tokens, heads, size)
+        return temperature, scale, hidden.view(scores.tokens, heads, size)
 
     @staticmethod
     def window(mask):
-        """(left, right) of the keys [rows, heads, keys] that each row sees; None where a side is open."""
+        """(left, right, own) of the keys [rows, heads, keys] that each row sees: None where a side is open, and whether it sees its own."""
         hidden, (rows, _, keys) = mask[:, 0], mask.shape
         distance = torch.arange(keys) - torch.arange(rows)[:, None]
         seen = distance[~hidden]
         right = None if int(seen.max()) == keys - 1 else int(seen.max())
         left = None if int(seen.min()) == 1 - rows else -int(seen.min())
-        inside = (distance <= (keys if right is None else right)) & (distance >= -(rows if left is None else left))
+        own = not bool(hidden[distance == 0].all())
+        inside = (distance <= (keys if right is None else right)) & (distance >= -(rows if left is None else left)) & (own | (distance != 0))
         if bool((mask != mask[:, :1]).any()) or not torch.equal(inside, ~hidden) or min(left or 0, right or 0) < 0:
             raise Unsupported(f"a mask that is not causal, and no window of each token's neighbors; if it is a padding mask, {PADDING}")
-        return left, right
+        return left, right, own
 
     # ---- Queries, keys and values ----
 
@@ -274,6 +304,7 @@ class AttentionMatch(PaddingMasks):
             least = least - least.mean() if kind == "LayerNorm" else least
             ratio = (function(small)[0, 0, 0, at] - bias[at]) / weight[0, at] / least[at]
             epsilon = self.epsilon(float(ratio ** -2 - least.square().mean()), value, *ends)
+            epsilon = epsilon if epsilon > 1e-15 else 1e-24  # F.normalize, whose rows of zeros stay
             constants = [self.of_head(item, width) for item in self.constants(value, *ends)]
             return features, HeadNorm(kind, epsilon, **{"weight_factor": 1.0, "bias_factor": 1.0} | self.vectors(weight[0], bias, constants))
         raise Unsupported(CHANGED)
@@ -350,5 +381,6 @@ def attention(value, sources):
     mask = data["mask"]
     if data.get("padding"):
         mask = mask | (sources[2] == data["padding"][1]).transpose(1, 2)[:, None]
-    scores = (query @ key.transpose(2, 3) / data["width"] ** 0.5).masked_fill(mask, -math.inf)
+    factor = data["width"] ** -0.5 if data["temperature"] is None else data["temperature"].of_heads()
+    scores = (query @ key.transpose(2, 3) * factor).masked_fill(mask, -math.inf)
     return (scores.softmax(-1) @ values).permute(0, 2, 1, 3).flatten(2)

@@ -34,6 +34,7 @@ MASKS = {"masked_fill", "masked_fill_", "where"}  # moves of constants; of compu
 METADATA = {"as_strided_", "t_", "transpose_", "squeeze_", "unsqueeze_", "detach_", "requires_grad_"}  # write no number
 FILLS = {"bernoulli_", "normal_", "uniform_", "random_", "exponential_"}  # the old numbers have no influence
 NO_RECURRENT_LAYERS = "attune has no recurrent layers (GRU, LSTM, RNN, and their cells); attention or a causal nn.Conv1d can take their place: "
+FEW = 256  # numbers at most whose computation is remembered
 SAMPLES = 2  # that a pass is captured of; a batch of three is captured as it is, since forward may have its size in it
 DECISIONS = {"_local_scalar_dense": "item", "is_nonzero": "__bool__", "equal": "equal"}
 
@@ -95,6 +96,11 @@ class Block:
     values: torch.Tensor
     computed: bool = False
     terms: tuple = ()  # of a sum of two constants: their addresses
+    recipe: tuple = ()  # of few numbers that are computed: the operation, and its arguments with addresses in place of tensors
+
+    def has(self, addresses):
+        """Which addresses are its own."""
+        return (addresses <= -self.begin) & (addresses > -self.begin - len(self.values))
 
 
 class Where:
@@ -173,7 +179,7 @@ class Capture(TorchDispatchMode):
     def size(tensor):
         return (tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()).nbytes() // tensor.element_size()
 
-    def fresh(self, tensor, derived, name=None, computed=False, terms=()):
+    def fresh(self, tensor, derived, name=None, computed=False, terms=(), recipe=()):
         """New addresses for the numbers of a tensor, in its own order: a constant's offset in its block is the index of its number."""
         count = tensor.numel()
         if derived:
@@ -181,7 +187,7 @@ class Capture(TorchDispatchMode):
             return torch.arange(self.derived - count + 1, self.derived + 1).view(tensor.shape)
         begin = self.constants + 1
         self.constants += count
-        self.blocks.append(Block(begin, name, tuple(tensor.shape), tensor.detach().reshape(-1).clone(), computed, terms))
+        self.blocks.append(Block(begin, name, tuple(tensor.shape), tensor.detach().reshape(-1).clone(), computed, terms, recipe))
         self.begins.append(begin)
         return torch.arange(-begin, -begin - count, -1).view(tensor.shape)
 
@@ -304,7 +310,9 @@ class Capture(TorchDispatchMode):
             same = self.unchanged(args, seen, targets[0]) if plain else None
             terms = tuple(item.expand(targets[0].shape) for item in seen[0]) if name == "add" and plain and not kwargs and all(
                 isinstance(item, torch.Tensor) and self.origin(item) for item in seen[0]) else ()
-            news = [same] if same is not None else [self.fresh(item, False, self.origin(seen), True, terms) for item in targets]
+            few = not written and len(targets) == 1 and targets[0].numel() <= FEW and targets[0].is_floating_point()
+            recipe = (name, *seen) if few else ()
+            news = [same] if same is not None else [self.fresh(item, False, self.origin(seen), True, terms, recipe) for item in targets]
         for target, new in zip(targets, news):
             key = self.key(target)
             if not written and target.is_contiguous() and target.numel() == self.size(target):

@@ -21,7 +21,7 @@ LAYERS = "Layers"
 HEADER_LINE = " of PyTorch, as a type of attune."
 # The members of attune::EncoderLayerNames.
 NAMES_IN_ORDER = ("query", "key", "value", "output", "linear1", "linear2", "norm1", "norm2", "gate", "query_norm", "key_norm",
-                  "scale1", "scale2", "qkv_weight", "qkv_bias")
+                  "score_scale", "scale1", "scale2", "qkv_weight", "qkv_bias")
 
 
 def wrapped(line, width=110):
@@ -163,7 +163,7 @@ class Exported:
     def enclose(self, layer):
         """The type, names and tensors of a layer around a model."""
         pairs, data = self.repeated(layer.inner), layer.value.data
-        layer.type = reversible_type(self.sequential([type_ for type_, _ in pairs], "        "), data["epsilon"], data["weight"] is not None)
+        layer.type = reversible_type(self.sequential([type_ for type_, _ in pairs], "        "), data["epsilon"], data["weight"] is not None, data["last"])
         layer.names += [name for _, names in pairs for name in names]
         layer.tensors += [name for inner in layer.inner for name in inner.tensors]
         layer.shapes = {name: shape for inner in layer.inner for name, shape in inner.shapes.items()}

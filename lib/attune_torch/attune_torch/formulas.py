@@ -16,6 +16,7 @@ NORMS = AFFINE - {"where", "masked_fill"} | {"mean", "sum", "var", "std", "norm"
 SMOOTH = AFFINE | {"relu", "gelu", "silu", "sigmoid", "tanh", "erf", "exp", "pow", "square", "reciprocal", "special_erf", "hardswish", "hardsigmoid"}
 LIMITS = {"clamp", "clamp_min", "maximum", "hardtanh"}  # of numbers that the ones drawn here pass
 FAR = 7  # the largest of them
+SMALL = 1e-6  # the largest length that a norm may divide by in place of a shorter one
 # Functions that attune has not, to be called by their names.
 OTHERS = {"ELU": F.elu, "softplus": F.softplus, "leaky ReLU": F.leaky_relu, "Mish": F.mish, "ReLU that ends at 6": F.relu6,
           "hard sigmoid": F.hardsigmoid, "L2 normalization": lambda x: F.normalize(x, dim=-1)}
@@ -82,6 +83,8 @@ class Formulas:
             name = item.data.get("name", item.kind)
             if name not in operations | {"gather"} and not (
                     name in LIMITS and operations is SMOOTH and all(abs(number) < FAR for number in self.literals(item, *item.derived()))):
+                return False
+            if name == "clamp_min" and operations is NORMS and any(abs(number) > SMALL for number in self.literals(item, *item.derived())):
                 return False
             if name in ("where", "masked_fill") and isinstance(item.sources[0 if name == "where" else 1], Value):
                 return False

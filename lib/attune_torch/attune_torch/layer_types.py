@@ -279,24 +279,39 @@ class LayerTypes:
         bias = any(part.bias is not None for part in parts)
         names, tensors = self.projections(value, parts, bias)
         norm = parts[0].norm
-        for name, part in zip(("query_norm", "key_norm"), parts if norm else ()):
+        for name, part in zip(("query_norm", "key_norm"), parts if norm and norm.kind != "UnitLength" else ()):
             names[name] = self.head_norm(value, name, part, bias, tensors)
         if after is not None:
             names["output"], output_bias, last = after.names[0], after.bias, after.value
             tensors += after.tensors
         else:
             names["output"], output_bias, last = self.identity(value, names, d_model, heads * width, tensors), False, value
-        left, right = data["window"]
-        causal = right == 0 and left is None and value.tokens > 1
+        left, right, own = data["window"]
+        causal = right == 0 and left is None and own and value.tokens > 1
         rotary = parts[0].rotary or (0, 10000.0, False, ())
         found = Attention(value.tokens, d_model, heads, len(shared), width, bias, output_bias, causal, *rotary, names, tensors)
-        found.window = None if causal or left is None and right is None else (left, right)
+        found.window = None if causal or left is None and right is None and own else (left, right, own)
         if norm:
-            found.head_norm = ("kLayerNorm" if norm.kind == "LayerNorm" else "kRootMeanSquare", norm.epsilon)
+            found.head_norm = ({"LayerNorm": "kLayerNorm", "RmsNorm": "kRootMeanSquare", "UnitLength": "kUnitLength"}[norm.kind], norm.epsilon)
+        if data["temperature"] is not None:
+            names["score_scale"], count = self.temperature(value, data["temperature"], tensors), len(data["temperature"].parameter.addresses)
+            found.score_scale = (data["temperature"].kind, count)
         found.memory = value.sources[0] is not value.sources[1]
         layer = self.plain(last, "attention", f"attune::MultiHeadAttention<attune::AttentionShape{found.shape()}>", (), tensors)
         layer.attention, layer.core = found, value
         return layer
+
+    def temperature(self, value, found, tensors):
+        """The name of the tensor of attention's factor, which is a vector in the file."""
+        constant = found.parameter
+        owner = self.tensors.owners(constant.addresses)[0]
+        whole = owner in self.tensors.whole(constant.addresses) and self.tensors.state[owner].dim() == 1
+        name = self.tensors.use(owner, self.tensors.state[owner]) if whole else self.tensors.take(owner, constant)
+        if found.factor != 1.0:
+            self.changes.append(Scaled(name, found.factor))
+        self.floats.add(name)
+        tensors.append(name)
+        return name
 
     def head_norm(self, value, role, part, biased, tensors):
         """The path of a norm of queries or keys; the factor of the scores is in its tensors."""

@@ -115,9 +115,9 @@ def group_norm_type(rows, d_model, groups, epsilon, affine=True):
     return f"attune::GroupNorm<attune::GroupNormShape{shape}>"
 
 
-def reversible_type(model, epsilon, affine=False):
+def reversible_type(model, epsilon, affine=False, last=False):
     """RevIN around a model."""
-    shape = options(epsilon=unless(epsilon, 1e-5), affine=unless(affine, False))
+    shape = options(epsilon=unless(epsilon, 1e-5), affine=unless(affine, False), subtract_last=unless(last, False))
     return f"attune::ReversibleNorm<{model}{f', attune::ReversibleNormOptions{shape}' if shape != '{}' else ''}>"
 
 
@@ -171,6 +171,7 @@ class Attention:
     window: tuple = None  # keys to the left and to the right that a query sees, None where all; a causal mask is none
     memory: bool = False  # attends to an encoder's output
     head_norm: tuple = ()  # QueryKeyNorm's enumerator, and epsilon
+    score_scale: tuple = ()  # ScoreScale's enumerator, and how many there are
 
     def shape(self):
         return options(
@@ -178,15 +179,19 @@ class Attention:
             num_kv_heads=unless(self.num_kv_heads, self.num_heads),
             d_k=unless(self.d_k, self.d_model // self.num_heads if self.d_model % self.num_heads == 0 else -1),
             bias=unless(self.bias, True), output_bias=unless(self.output_bias, self.bias),
+            scaling="attune::Scaling::kOne" if self.score_scale else None,
             rotary_dim=unless(self.rotary_dim, 0),
             rotary_pairs="attune::RotaryPairs::kInterleaved" if self.rotary_dim and self.rotary_adjacent else None,
             rotary_base=unless(self.rotary_base, 10000.0) if self.rotary_dim else None,
             rotary_scaling=options(factor=self.rotary_scaling[0], low_frequency_factor=unless(self.rotary_scaling[1], 1.0),
                                    high_frequency_factor=unless(self.rotary_scaling[2], 4.0),
                                    original_length=unless(self.rotary_scaling[3], 8192)) if self.rotary_scaling else None,
-            window="{.right = 0}" if self.causal else options(left=self.window[0], right=self.window[1]) if self.window else None,
+            window="{.right = 0}" if self.causal else options(
+                left=self.window[0], right=self.window[1], own_key=None if self.window[2] else "attune::OwnKey::kHidden") if self.window else None,
             query_key_norm=f"attune::QueryKeyNorm::{self.head_norm[0]}" if self.head_norm else None,
-            query_key_epsilon=unless(self.head_norm[1], 1e-5) if self.head_norm else None)
+            query_key_epsilon=unless(self.head_norm[1], 1e-5) if self.head_norm else None,
+            score_scale=f"attune::ScoreScale::{self.score_scale[0]}" if self.score_scale else None,
+            score_scales=unless(self.score_scale[1], self.num_heads) if self.score_scale else None)
 
 
 @dataclass

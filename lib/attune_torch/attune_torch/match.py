@@ -326,6 +326,8 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
     def constants_of(layer):
         """The trained constants of a layer, by their names in attune."""
         found = {name: layer.data[name] for name in ("weight", "bias", "table", "tokens") if isinstance(layer.data.get(name), Constant)}
+        if layer.data.get("temperature") is not None:
+            found["temperature"] = layer.data["temperature"].parameter
         for part in ("query", "key", "values"):
             if part in layer.data and hasattr(layer.data[part], "weight"):
                 projection = layer.data[part]

@@ -18,7 +18,7 @@ import bisect
 from dataclasses import dataclass, field, replace
 
 import torch
-from torch.utils._pytree import tree_flatten
+from torch.utils._pytree import tree_flatten, tree_map
 
 from .errors import Unsupported
 
@@ -256,6 +256,33 @@ class Layouts:
     def names(self, addresses):
         """The names of parameters and buffers that constants are, or are computed from."""
         return self.names_of(self.blocks_of(addresses))
+
+    def leaves(self, addresses):
+        """The addresses of parameters that constants are, or are computed from, and the operations that compute; None where some are not known."""
+        found, names, stack = set(), set(), [addresses]
+        while stack:
+            item = stack.pop()
+            for block in self.blocks_of(item):
+                if not self.captured.parameters & set(self.names_of([block])):
+                    continue
+                if not block.computed:
+                    found.update(item[block.has(item)].tolist())
+                elif not block.recipe:
+                    return None
+                else:
+                    names.add(block.recipe[0])
+                    stack += [part for part in tree_flatten(block.recipe[1:])[0] if isinstance(part, torch.Tensor)]
+        return torch.tensor(sorted(found, reverse=True)), names
+
+    def again(self, addresses, numbers):
+        """Numbers of constants that have recipes, from others of parameters: `numbers` are by −address."""
+        result = numbers[-addresses.clamp(max=0)]
+        for block in self.blocks_of(addresses):
+            if block.recipe:
+                name, arguments, options = tree_map(lambda item: self.again(item, numbers) if isinstance(item, torch.Tensor) else item, block.recipe)
+                own, inside = getattr(torch.ops.aten, name)(*arguments, **options).double().reshape(-1), block.has(addresses)
+                result = result.masked_scatter(inside, own[-addresses[inside] - block.begin])
+        return result
 
     def operand(self, layout):
         """A Constant or Value of numbers [batch, tokens, features], narrow where they repeat."""

@@ -1,4 +1,4 @@
-"""Statistics of a sample: a model of features without their mean and deviation over tokens, whose output gets both back (RevIN)."""
+"""Statistics of a sample: a model of features without their mean, or their last value, and deviation over tokens, whose output gets both back (RevIN)."""
 import contextlib
 
 import torch
@@ -11,10 +11,10 @@ from .normal import Value
 SCALES = (1e-5, 1e-3, 0.05, 1.0, 30.0)  # of drawn inputs; the first are small beside the usual epsilon
 
 
-def moments(x, epsilon):
-    """Mean and deviation of each feature over tokens."""
+def moments(x, epsilon, last=False):
+    """Mean, or last value, and deviation of each feature over tokens."""
     mean = x.mean(1, keepdim=True)
-    return mean, ((x - mean).square().mean(1, keepdim=True) + epsilon).sqrt()
+    return x[:, -1:] if last else mean, ((x - mean).square().mean(1, keepdim=True) + epsilon).sqrt()
 
 
 def drawn(value, scale, seed=5):
@@ -23,13 +23,13 @@ def drawn(value, scale, seed=5):
 
 
 def normalized(x, data):
-    mean, deviation = moments(x, data["epsilon"])
+    mean, deviation = moments(x, data["epsilon"], data["last"])
     result = (x - mean) / deviation
     return result if data["weight"] is None else result * data["weight"].values + data["bias"].values
 
 
 def given_back(y, x, data):
-    mean, deviation = moments(x, data["epsilon"])
+    mean, deviation = moments(x, data["epsilon"], data["last"])
     if data["weight"] is not None:
         y = (y - data["bias"].values) / (data["weight"].values + data["epsilon"] ** 2)
     return y * deviation + mean
@@ -63,10 +63,10 @@ class SampleNorms:
             norms = [item for item in region(output) if item.kind == "pointwise" and item is not output and item.layout.shape == source.layout.shape]
             for norm in sorted(norms, key=lambda item: -item.number):
                 if source not in region(output, [norm]) and self.only(NORMS, norm, source) and self.only(NORMS, value, output, source):
-                    data = self.statistics(norm, source)
-                    turned = data and next((turn for turn in (False, True) if self.gives_back(value, output, norm, source, data, turn)), None)
-                    if turned is not None:
-                        return self.reversed(value, output, norm, source, data, turned)
+                    for data in filter(None, (self.statistics(norm, source, last) for last in (False, True))):
+                        turned = next((turn for turn in (False, True) if self.gives_back(value, output, norm, source, data, turn)), None)
+                        if turned is not None:
+                            return self.reversed(value, output, norm, source, data, turned)
         return None
 
     def sample_norm(self, value):
@@ -78,7 +78,7 @@ class SampleNorms:
         source, data = sources[0], self.statistics(value, sources[0])
         if data is None or not self.normalizes(value, source, data, self.learned_between(value, source)):
             return None
-        return self.new("group_norm", [self.layer(source)], value, groups=source.features, **data)
+        return self.new("group_norm", [self.layer(source)], value, groups=source.features, **{name: item for name, item in data.items() if name != "last"})
 
     def learned_between(self, value, *ends):
         return [item for item in self.constants(value, *ends) if self.parameters(item)]
@@ -105,18 +105,20 @@ class SampleNorms:
                     stack.append(other)
         return sorted(found, key=lambda item: item.number)
 
-    def statistics(self, norm, source):
-        """The epsilon, and the factor and the bias of features, of a value that is its source normalized over tokens; or None."""
+    def statistics(self, norm, source, last=False):
+        """The epsilon, and the factor and the bias of features, of a value that is its source normalized over tokens; or None. `last`: without its
+        last value, not its mean."""
         if not any(item.kind == "reduce" for item in region(norm, [source])):
             return None
         large, small = drawn(source, 1e4), drawn(source, 1e-2)
-        y, (mean, deviation) = evaluate(norm, {source: large}), moments(large, 0)
+        y, (mean, deviation) = evaluate(norm, {source: large}), moments(large, 0, last)
         if y.shape != large.shape or not torch.isfinite(y).all():
             return None
         unit = (large - mean) / deviation
-        weight, bias = (unit * y).sum((0, 1)) / unit.square().sum((0, 1)), y.mean((0, 1))
+        bias = y[:, -1].mean(0) if last else y.mean((0, 1))
+        weight = (unit * (y - bias)).sum((0, 1)) / unit.square().sum((0, 1))
         bias = torch.where(bias.abs() < 1e-9, torch.zeros_like(bias), bias)
-        mean, deviation = moments(small, 0)
+        mean, deviation = moments(small, 0, last)
         ratio = ((evaluate(norm, {source: small}) - bias) / weight / (small - mean))[0, 0, 0]
         epsilon = self.epsilon(float(ratio ** -2 - deviation[0, 0, 0].square()), norm, source)
         try:
@@ -125,7 +127,7 @@ class SampleNorms:
             return None
         if (found["weight"] is None) != (found["bias"] is None) or len(found) > 2:
             return None
-        return {"epsilon": epsilon, "weight": found["weight"], "bias": found["bias"]}
+        return {"epsilon": epsilon, "weight": found["weight"], "bias": found["bias"], "last": last}
 
     def gives_back(self, value, output, norm, source, data, turned):
         """Whether both steps are these, also with another factor and bias. `turned`: the output has a row for each feature."""
