@@ -30,8 +30,8 @@ PAGES = [
     "README.md",
     *(f"examples/guide/{page}.md" for page in (
         "first-training", "one-command", "board", "models", "fit", "choosing-a-plan", "memory", "adapting", "eight-bits", "product", "pytorch", "field",
-        "unlabeled", "power-cuts", "replay", "streaming", "same-bits", "pc", "c", "own-layer", "layers", "compile-times", "why", "errors", "limits",
-        "support")),
+        "unlabeled", "both-cores", "power-cuts", "replay", "streaming", "same-bits", "pc", "c", "own-layer", "layers", "compile-times", "why", "errors",
+        "limits", "support")),
     "lib/attune/README.md", "ports/packages/README.md", "ports/README.md", "ports/rtos/README.md", "ports/cycles/README.md",
     "examples/README.md",
     "tests/bench/README.md", "tests/budgets/README.md", "CONTRIBUTING.md", "CHANGELOG.md",
