@@ -46,12 +46,27 @@ class FeatureDistance {
   /// singular: raise it.
   Status fit(const Sums& sums, Scalar ridge = Scalar(0.01)) {
     if (!(ridge >= 0 && ridge <= Scalar(1e6))) return Status::kInvalidWeightDecay;
-    FeatureDistance fitted;
-    if (!fitted.mean_classes(sums)) return Status::kNoTargets;
-    fitted.find_covariance(sums, ridge);
-    if (!fitted.factor()) return Status::kIllConditioned;
-    for (int c = 0; c < num_classes; ++c) fitted.whiten(&fitted.means_(c, 0));
-    *this = fitted;
+    bool any = false;
+    for (int c = 0; c < num_classes; ++c) any = any || is_present(sums, c);
+    if (!any) return Status::kNoTargets;
+    // The new factor is above the diagonal until it is complete: a copy of the object would be on the stack.
+    Scalar diagonal[std::size_t{num_features}];
+    const auto lower = [&](int i, int j) -> Scalar& { return i == j ? diagonal[i] : factor_(j, i); };
+    find_covariance(sums, ridge, lower);
+    const bool is_regular = factor(lower);
+    for (int i = 0; i < num_features; ++i) {
+      if (is_regular) factor_(i, i) = diagonal[i];
+      for (int j = 0; j < i; ++j) {
+        if (is_regular) factor_(i, j) = factor_(j, i);
+        factor_(j, i) = Scalar(0);
+      }
+    }
+    if (!is_regular) return Status::kIllConditioned;
+    for (int c = 0; c < num_classes; ++c) {
+      present_[c] = is_present(sums, c);
+      for (int i = 0; i < num_features; ++i) means_(c, i) = mean_of(sums, c, i);
+      whiten(&means_(c, 0));
+    }
     return Status::kOk;
   }
   /// d² of features; infinity before fit().
@@ -73,43 +88,38 @@ class FeatureDistance {
   }
 
  private:
-  bool mean_classes(const Sums& sums) {
-    bool any = false;
-    for (int c = 0; c < num_classes; ++c) {
-      const Scalar count = sums.class_sums()(num_features, c);
-      present_[c] = count > Scalar(0.5);
-      any = any || present_[c];
-      for (int i = 0; i < num_features; ++i)
-        means_(c, i) = present_[c] ? sums.class_sums()(i, c) / count : Scalar(0);
-    }
-    return any;
+  static Scalar count_of(const Sums& sums, int label) { return sums.class_sums()(num_features, label); }
+  static bool is_present(const Sums& sums, int label) { return count_of(sums, label) > Scalar(0.5); }
+  static Scalar mean_of(const Sums& sums, int label, int i) {
+    return is_present(sums, label) ? sums.class_sums()(i, label) / count_of(sums, label) : Scalar(0);
   }
-  void find_covariance(const Sums& sums, Scalar ridge) {
+  // The lower half of S: lower(i, j), j ≤ i.
+  static void find_covariance(const Sums& sums, Scalar ridge, const auto& lower) {
     Scalar count = 0, variances = 0;
-    for (int c = 0; c < num_classes; ++c) count += sums.class_sums()(num_features, c);
+    for (int c = 0; c < num_classes; ++c) count += count_of(sums, c);
     for (int i = 0; i < num_features; ++i) {
       for (int j = 0; j <= i; ++j) {
         Scalar sum = sums.gram()(i, j);
         for (int c = 0; c < num_classes; ++c) {
-          sum = kernels::multiply_add(-sums.class_sums()(i, c), means_(c, j), sum);
+          sum = kernels::multiply_add(-sums.class_sums()(i, c), mean_of(sums, c, j), sum);
         }
-        factor_(i, j) = sum / count;
+        lower(i, j) = sum / count;
       }
-      variances += factor_(i, i);
+      variances += lower(i, i);
     }
-    for (int i = 0; i < num_features; ++i) factor_(i, i) += ridge * variances / num_features;
+    for (int i = 0; i < num_features; ++i) lower(i, i) += ridge * variances / num_features;
   }
-  // Replaces the lower half of S by L, S = L·Lᵀ.
-  bool factor() {
+  // Replaces the lower half of S by L, S = L·Lᵀ. Returns whether S is regular.
+  static bool factor(const auto& lower) {
     for (int j = 0; j < num_features; ++j) {
-      const Scalar diagonal = factor_(j, j);
+      const Scalar diagonal = lower(j, j);
       for (int i = j; i < num_features; ++i) {
-        Scalar sum = factor_(i, j);
-        for (int k = 0; k < j; ++k) sum = kernels::multiply_add(-factor_(i, k), factor_(j, k), sum);
+        Scalar sum = lower(i, j);
+        for (int k = 0; k < j; ++k) sum = kernels::multiply_add(-lower(i, k), lower(j, k), sum);
         if (i > j) {
-          factor_(i, j) = sum / factor_(j, j);
+          lower(i, j) = sum / lower(j, j);
         } else if (sum > num_features * std::numeric_limits<Scalar>::epsilon() * diagonal && sum - sum == 0) {
-          factor_(j, j) = kernels::square_root(sum);
+          lower(j, j) = kernels::square_root(sum);
         } else {
           return false;
         }

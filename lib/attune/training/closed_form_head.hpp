@@ -58,7 +58,11 @@ class ClosedFormHead {
   };
 
   /// Forgets all examples.
-  void clear() { *this = {}; }
+  void clear() {  // not by a copy of zeros, which would be on the stack without optimization
+    gram_.set_zero();
+    sums_.set_zero();
+    for (std::uint32_t& count : examples_) count = 0;
+  }
   /// Adds an example: features[1, num_features] and the class `label`. With nothing changed, returns
   /// kInvalidTarget, or kNotFinite if a feature or a sum of squares is infinite or NaN.
   Status add(ConstView<Features> features, int label) { return change(features, label, 1); }

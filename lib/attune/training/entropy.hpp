@@ -153,7 +153,10 @@ class ClassMarginal {
   using Logits = Tensor<Scalar, 1, num_classes>;
 
   /// Forgets the batch.
-  void clear() { *this = {}; }
+  void clear() {
+    sums_.set_zero();
+    count_ = 0;
+  }
   /// Adds an output, logits[1, num_classes]. Returns kNotFinite with nothing added.
   Status add(ConstView<Logits> logits) {
     Logits log_p;
