@@ -1,10 +1,7 @@
 // Dropout with recomputed tapes, and convolutions.
-#if !ATTUNE_TEST_QUICK  // tests/run compares the models of zoo_encoders_host_test.cpp
 #include "zoo/property.hpp"
 
 using Recomputed = zoo::List<zoo::Recomputed, zoo::Convolution>;
 
 TEST(Zoo, recomputed_train_to_the_same_bits_in_every_way) { zoo::expect_same_trainings(Recomputed{}); }
 TEST(Zoo, recomputed_infer_the_same_bits_in_every_way) { zoo::expect_same_inferences(Recomputed{}); }
-
-#endif

@@ -1,10 +1,7 @@
 // Models of token ids.
-#if !ATTUNE_TEST_QUICK  // tests/run compares the models of zoo_encoders_host_test.cpp
 #include "zoo/property.hpp"
 
 using Tokens = zoo::List<zoo::Llama, zoo::Translator, zoo::Words>;
 
 TEST(Zoo, tokens_train_to_the_same_bits_in_every_way) { zoo::expect_same_trainings(Tokens{}); }
 TEST(Zoo, tokens_infer_the_same_bits_in_every_way) { zoo::expect_same_inferences(Tokens{}); }
-
-#endif
