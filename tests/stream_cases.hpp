@@ -63,7 +63,7 @@ void expect_stream(const Set& parameters, const Input& x, const Output& expected
 }
 // One for all shapes of caches: boards have little RAM.
 template <class Model>
-struct Batch {
+struct BatchBuffers {
   static inline typename Model::Output y;
   static inline typename Model::InferenceScratch scratch;
 };
@@ -74,9 +74,9 @@ using ProductsOf = std::conditional_t<shape.precision == attune::CachePrecision:
 /// What Model's batch forward gives, until it is asked once more.
 template <class Model, attune::CacheShape shape, class Set>
 const typename Model::Output& batch_of(const Set& parameters, const typename Model::Input& x) {
-  (void)attune::infer<Model>(parameters, x, Batch<Model>::y, Batch<Model>::scratch, KeptKeys<shape>{},
+  (void)attune::infer<Model>(parameters, x, BatchBuffers<Model>::y, BatchBuffers<Model>::scratch, KeptKeys<shape>{},
                              ProductsOf<shape>{});
-  return Batch<Model>::y;
+  return BatchBuffers<Model>::y;
 }
 template <class Model, attune::CacheShape shape, int chunk, class Set>
 void expect_stream_of_batch(const Set& parameters, const typename Model::Input& x) {

@@ -110,11 +110,7 @@ def run_programs(folder, programs, emulator=()):
 
 
 def host_tests(preset, *options):
-    """Of all rooms or of the programs that are named. `--every`: with every case, and not only those of a quick build. `--everyday`,
-    `--composed`: only these (selection.of_kind)."""
-    if kinds := [option.removeprefix("--") for option in options if option in ("--everyday", "--composed")]:
-        import selection
-        return selection.run(selection.of_kind(*kinds))
+    """Of all rooms or of the programs that are named. `--every`: with every case, and not only those of a quick build."""
     programs = [option for option in options if option != "--every"] or room_programs()
     if "--every" not in options:
         build(preset, *programs)

@@ -14,9 +14,6 @@ from suite import ROOT
 
 LIBRARY, TESTS = ROOT / "lib/attune", ROOT / "tests"
 BUILD = ROOT / "build/quick"
-# Tests that combine what others test part by part, and take longest to compile; the zoo has the bits of the whole.
-# `tests/run` leaves them to --full.
-COMPOSITIONS = (ROOT / "tests/runner/compositions.txt").read_text().split()
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.M)
 
 
@@ -102,15 +99,6 @@ class Selection:
 
     def __contains__(self, test):
         return test in self.tests.get(room_of(test), {})
-
-
-def of_kind(kind):
-    """Tests of every room: "everyday", those that `tests/run` has, or "composed", the compositions."""
-    selection, composed = Selection(), {TESTS / f"{name}_test.cpp" for name in COMPOSITIONS}
-    for program in parts.room_programs():
-        tests = tests_of(program.removeprefix("attune_").removesuffix("_tests"))
-        selection.add(test for test in tests if (test in composed) == (kind == "composed"))
-    return selection
 
 
 def changed_since(revision):

@@ -65,11 +65,8 @@ check("what includes a header is found", ROOMS / "training/adafactor_test.cpp" i
 check("and nothing else", ROOMS / "core/rng_test.cpp" not in above)
 check("a change of a low room reaches the rooms above it", {"core", "layers", "training"} <= selection.rooms_of([ROOT / "lib/attune/core/rng.hpp"]))
 check("a program beside the rooms is in none", not selection.rooms_of([ROOT / "tests/budgets/slices.cpp"]))
-everyday = selection.of_kind("everyday")
-for name in selection.COMPOSITIONS:
-    test = ROOMS / f"{name}_test.cpp"
-    check(f"{name} is a test, and left to --full", test.is_file() and test not in everyday)
-check("tests/run has the other tests", all(ROOMS / test in everyday for test in ("core/rng_test.cpp", "models/repeat_test.cpp", "attune_test.cpp")))
+for name in (ROOT / "tests/runner/compositions.txt").read_text().split():
+    check(f"the composition {name} is a test", (ROOMS / f"{name}_test.cpp").is_file())
 for name in ("layers/nothing.hpp", "README.md", "../.."):
     try:
         selection.covering(name)

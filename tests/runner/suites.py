@@ -210,7 +210,7 @@ def everyday(usable):
             Suite("definitions that code browsers find", "tests/packaging/tags", "clang tags"),
             Suite("colors of pictures", "tests/packaging/pictures", "rsvg"),
             Suite("checks of the runner", "tests/runner/self_test.py")]),
-        host_tests("unit tests on host", "quick", "--everyday"),
+        host_tests("unit tests on host", "quick", "attune_everyday_tests"),
         Suite("rooms of the library", "tests/packaging/rooms"),
         Suite("names that are macros of Arduino cores", "tests/packaging/names/macros"),
         Suite("unit tests of kernels on mps2_an386", [*PARTS, "board-image", "mps2_an386", "attune_kernels_tests"], f"{BOARD} tests"),
@@ -226,7 +226,7 @@ def full(usable):
     return [
         *background([CONSUMERS]), *fuzz(20_000, 5_000), *background([*BACKGROUND, *at_hand(), on_every_board(usable)]),
         *target("mps2_an386", "--quick"), *(suite for suite in everyday(usable) if suite.name not in contained),
-        host_tests("unit tests on host, compositions", "quick", "--composed"),
+        host_tests("unit tests on host, compositions", "quick", "attune_composed_tests"),
         Suite("the other messages of what must not compile", "tests/compile_failure/run --others", "build gcc clang"),
         Suite("the same bits with each kind of kernels", ["tests/reproducibility/run", *(board for board in KERNELS if board in usable)],
               BOARD),
@@ -235,7 +235,6 @@ def full(usable):
         Suite("the same bits on the host, whatever the compiler", "tests/reproducibility/run host", "build gcc clang"),
         Suite("the same bits on 64-bit Arm", "tests/reproducibility/run aarch64", "build gcc aarch64"),
         aarch64("unit tests of kernels on 64-bit Arm", "max", "attune_kernels_tests"),
-        host_tests("all models of the zoo, in every way", "quick", "attune_whole_tests", "--every"),
         # Unfused, those of all models are compared above.
         Suite("golden hashes of six models of the zoo on the host, fused",
               "tests/zoo/golden --in fused Llama Translator Convolution Int8Base TokenByToken Pooled", "build clang"),

@@ -8,11 +8,11 @@ namespace {
 
 using namespace attune;
 
-using Parameters = Linear<LinearShape{1, 2, 3}>::Parameters;
+using LinearParameters = Linear<LinearShape{1, 2, 3}>::Parameters;
 
 // What is left of a trainer when it only begins.
 struct State {
-  using Parameters = ::Parameters;
+  using Parameters = LinearParameters;
   using Gradients = Parameters;
   Parameters parameters{};
   Status is = Status::kOk;
@@ -23,7 +23,7 @@ struct State {
 class Beginner : public TrainingLifecycle<Beginner, State> {
  public:
   State own{};
-  Parameters& parameters = own.parameters;
+  LinearParameters& parameters = own.parameters;
   int restarts = 0, begun = 0;
   std::uint32_t drawn = 0;  // by the last restart
 
@@ -41,7 +41,7 @@ TEST(StartingPoint, a_restart_draws_after_the_parameters) {
   Beginner beginner;
   Rng rng(1), expected(1);
   beginner.initialize(XavierUniform{}, rng);
-  Parameters parameters;
+  LinearParameters parameters;
   initialize(parameters, XavierUniform{}, expected);
   EXPECT_TRUE(check::same_bits(beginner.parameters, parameters));
   EXPECT_EQ(beginner.drawn, expected.next());
@@ -52,7 +52,7 @@ TEST(StartingPoint, a_restart_draws_after_the_parameters) {
 TEST(StartingPoint, given_parameters_replace_drawn_ones) {
   Beginner drawn, given;
   drawn.initialize(XavierUniform{}, Rng{2});
-  given.start_from([](Parameters& set) { set.bias(0, 1) = 7; }, XavierUniform{}, Rng{2});
+  given.start_from([](LinearParameters& set) { set.bias(0, 1) = 7; }, XavierUniform{}, Rng{2});
   EXPECT_EQ(given.parameters.bias(0, 1), 7.0f);
   given.parameters.bias(0, 1) = drawn.parameters.bias(0, 1);
   EXPECT_TRUE(check::same_bits(given.parameters, drawn.parameters));
@@ -61,11 +61,11 @@ TEST(StartingPoint, given_parameters_replace_drawn_ones) {
 
 TEST(StartingPoint, parameters_that_are_refused_do_not_restart) {
   Beginner beginner;
-  beginner.load(Parameters{}, Rng{3});
+  beginner.load(LinearParameters{}, Rng{3});
   EXPECT_EQ(beginner.restarts, 1);
-  EXPECT_EQ(beginner.load([](Parameters&) { return Status::kCutShort; }), Status::kCutShort);
+  EXPECT_EQ(beginner.load([](LinearParameters&) { return Status::kCutShort; }), Status::kCutShort);
   EXPECT_EQ(beginner.restarts, 1);
-  EXPECT_EQ(beginner.load([](Parameters& set) { return set.weight(0, 0) = 1, Status::kOk; }), Status::kOk);
+  EXPECT_EQ(beginner.load([](LinearParameters& set) { return set.weight(0, 0) = 1, Status::kOk; }), Status::kOk);
   EXPECT_EQ(beginner.restarts, 2);
   EXPECT_EQ(beginner.parameters.weight(0, 0), 1.0f);
 }
