@@ -77,7 +77,7 @@ namespace {
 template <attune::AttentionShape shape>
 void expect_bits_of_padding(std::initializer_list<int> lengths) {
   using Attention = attune::MultiHeadAttention<shape>;
-  static_assert(attune::detail::kTakesLength<Attention>);
+  static_assert(attune::detail::TakesLength<Attention>);
   static struct {
     typename Attention::Parameters gradients;
     typename Attention::Input x, dx;

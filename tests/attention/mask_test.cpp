@@ -184,6 +184,6 @@ TEST(Masks, say_where_keys_that_nobody_attends_to_begin) {
   EXPECT_EQ((kv_end<8>(padding && CausalMask{}, 1, 1)), 2);
   EXPECT_EQ((kv_end<8>(CausalMask{} && padding, 7, 1)), 4);
   // One that says nothing leaves nothing out.
-  static_assert(!attune::detail::kSaysEnd<attune::QueryPaddingMask<8>, 8>);
+  static_assert(!attune::detail::SaysEnd<attune::QueryPaddingMask<8>, 8>);
   EXPECT_EQ((kv_end<8>(attune::QueryPaddingMask<8>{} && padding, 0, 1)), 4);
 }

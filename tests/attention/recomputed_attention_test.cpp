@@ -194,7 +194,7 @@ Hidden<shape, Scalar>& hidden_keys() {
 // Keys that are left out are no other than keys that are computed and hidden: outputs and all gradients.
 template <AttentionShape shape, class Scalar = float, class Mask>
 void expect_bits_of_hiding(const Mask& mask) {
-  static_assert(attune::detail::kLeavesOut<Mask, shape.kv_len>);
+  static_assert(attune::detail::LeavesOut<Mask, shape.kv_len>);
   auto& left_out = problem<shape, Scalar>();
   const auto& hidden = hidden_keys<shape, Scalar>().problem;
   left_out.draw(7);

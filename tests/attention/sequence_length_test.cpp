@@ -53,5 +53,5 @@ TEST(SequenceLength, is_said_by_masks_together_with_others) {
   EXPECT_EQ((attune::CausalMask{} && three).length(), 3);
   EXPECT_EQ((three && attune::CausalMask{}).length(), 3);
   EXPECT_EQ((four && (attune::CausalMask{} && three)).length(), 3);
-  static_assert(!attune::detail::kSaysLength<decltype(attune::CausalMask{} && attune::KeyPaddingMask<4>{})>);
+  static_assert(!attune::detail::SaysLength<decltype(attune::CausalMask{} && attune::KeyPaddingMask<4>{})>);
 }

@@ -8,7 +8,7 @@ namespace conformance {
 
 template <class Layer, class Scalar = typename Layer::Scalar>
 struct LayerData {
-  const std::conditional_t<attune::detail::kTakesIds<Layer>, int, Scalar>* input;
+  const std::conditional_t<attune::detail::TakesIds<Layer>, int, Scalar>* input;
   const Scalar* parameters = nullptr;  // tensor after tensor; none where the layer has none
   const Scalar* grad_out = nullptr;
   int batch = 1;
@@ -39,7 +39,7 @@ void layer_case(const LayerData<Layer>& data) {
   static check::LayerMemory<Layer> memory;
   auto& [parameters, gradients, y, tape, scratch, inference] = memory;
   static typename Layer::Input dx;
-  constexpr bool kTakesIds = attune::detail::kTakesIds<Layer>;
+  constexpr bool kTakesIds = attune::detail::TakesIds<Layer>;
 
   load(parameters, data.parameters);
   attune::set_zero(gradients);

@@ -71,9 +71,9 @@ struct Named : Attention<float> {
 
 static_assert(attune::IsLayer<Squares<float>> && attune::IsLayer<Model<double>>);
 static_assert(!attune::IsLayer<int> && !attune::IsLayer<attune::LinearShape>);
-static_assert(!attune::detail::kTakesMask<Squares<float>> && attune::detail::kTakesMask<Attention<float>>);
-static_assert(attune::detail::kTakesMask<attune::Pooling<attune::PoolingShape{3, 4}>>);
-static_assert(!attune::detail::kTakesMask<
+static_assert(!attune::detail::TakesMask<Squares<float>> && attune::detail::TakesMask<Attention<float>>);
+static_assert(attune::detail::TakesMask<attune::Pooling<attune::PoolingShape{3, 4}>>);
+static_assert(!attune::detail::TakesMask<
               attune::Sequential<attune::Linear<attune::LinearShape{3, 2, 4}>, Squares<float>>>);
 
 }  // namespace
@@ -112,12 +112,12 @@ TEST(Layer, without_initialize_has_weights_drawn) {
 }
 
 TEST(Layer, inherits_abilities_if_it_says_that_it_is_the_same) {
-  EXPECT_TRUE(attune::detail::kOutputMayBeInput<Attention<float>>);
-  EXPECT_TRUE(attune::detail::kRecomputesTape<Attention<float>>);
-  EXPECT_FALSE(attune::detail::kOutputMayBeInput<Derived>);
-  EXPECT_FALSE(attune::detail::kRecomputesTape<Derived>);
-  EXPECT_TRUE(attune::detail::kOutputMayBeInput<Named>);
-  EXPECT_TRUE(attune::detail::kRecomputesTape<Named>);
-  EXPECT_TRUE(attune::detail::kUpdatesInPlace<Norm<float>>);
-  EXPECT_FALSE(attune::detail::kUpdatesInPlace<Attention<float>>);
+  EXPECT_TRUE(attune::detail::OutputMayBeInput<Attention<float>>);
+  EXPECT_TRUE(attune::detail::RecomputesTape<Attention<float>>);
+  EXPECT_FALSE(attune::detail::OutputMayBeInput<Derived>);
+  EXPECT_FALSE(attune::detail::RecomputesTape<Derived>);
+  EXPECT_TRUE(attune::detail::OutputMayBeInput<Named>);
+  EXPECT_TRUE(attune::detail::RecomputesTape<Named>);
+  EXPECT_TRUE(attune::detail::UpdatesInPlace<Norm<float>>);
+  EXPECT_FALSE(attune::detail::UpdatesInPlace<Attention<float>>);
 }

@@ -23,10 +23,10 @@ struct WithTape : PRelu<4, 3> {
 struct OfTokensThatMeet : PRelu<4, 3> {
   static constexpr Abilities kAbilities{};
 };
-static_assert(detail::kRunsByToken<PRelu<4, 3>> && detail::kTakesLength<PRelu<4, 3>>);
-static_assert(!detail::kRunsByToken<OfTokens> && !detail::kRunsByToken<WithTape>);
-static_assert(!detail::kRunsByToken<OfTokensThatMeet> && !detail::kTakesLength<OfTokensThatMeet>);
-static_assert(!detail::kRunsByToken<Linear<LinearShape{4, 3, 3}>>);  // it takes them by itself
+static_assert(detail::RunsByToken<PRelu<4, 3>> && detail::TakesLength<PRelu<4, 3>>);
+static_assert(!detail::RunsByToken<OfTokens> && !detail::RunsByToken<WithTape>);
+static_assert(!detail::RunsByToken<OfTokensThatMeet> && !detail::TakesLength<OfTokensThatMeet>);
+static_assert(!detail::RunsByToken<Linear<LinearShape{4, 3, 3}>>);  // it takes them by itself
 
 template <class Layer>
 using Updated = detail::ScratchOf<Layer, detail::NoGradientsKept<1>::GradientSet<Layer>>;

@@ -39,7 +39,7 @@ struct Pass {
     std::memset(static_cast<void*>(&tape), 0xFF, sizeof tape);  // NaN
     (void)attune::infer<Layer>(parameters, x, inferred, inference, mask);
     (void)attune::forward<Layer>(parameters, x, y, tape, scratch, mask);
-    if constexpr (attune::detail::kTakesIds<Layer>) {
+    if constexpr (attune::detail::TakesIds<Layer>) {
       attune::backward<Layer>(parameters, x, tape, dy, attune::NoGradient{}, gradients, scratch, mask);
     } else {
       attune::backward<Layer>(parameters, x, tape, dy, dx, gradients, scratch, mask);
@@ -63,7 +63,7 @@ void expect_bits_of_padding() {
     EXPECT_TRUE(check::same_bits(own.gradients, padded.gradients));
     expect_same_and_zeros_behind(own.inferred, padded.inferred, length);
     expect_same_and_zeros_behind(own.y, padded.y, length);
-    if constexpr (!attune::detail::kTakesIds<Layer>) expect_same_and_zeros_behind(own.dx, padded.dx, length);
+    if constexpr (!attune::detail::TakesIds<Layer>) expect_same_and_zeros_behind(own.dx, padded.dx, length);
   }
 }
 
@@ -110,7 +110,7 @@ TEST(TrueLength, is_begun_by_the_layer_that_is_called) {
 
 TEST(TrueLength, becomes_padding_if_one_layer_takes_no_length) {
   using Model = attune::Sequential<Encoder, AddsFirst>;
-  static_assert(!attune::detail::kTakesLength<Model>);
+  static_assert(!attune::detail::TakesLength<Model>);
   static Model::Parameters parameters;
   static Model::InferenceScratch scratch;
   Model::Input x;

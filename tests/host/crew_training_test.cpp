@@ -82,13 +82,13 @@ TEST(CrewTrainer, any_number_of_members_has_the_bits_of_a_trainer) {
 }
 
 TEST(CrewTrainer, layers_that_add_once_have_the_bits_of_a_trainer) {
-  static_assert(attune::detail::kAddsOnce<Classifier>);
+  static_assert(attune::detail::AddsOnce<Classifier>);
   expect_bits_on_crews<Classifier, attune::CrossEntropy<>>();
   expect_bits_on_crews<Classifier, attune::SemiSupervised>();
 }
 
 TEST(CrewTrainer, layers_that_add_more_than_once_have_the_bits_of_a_trainer) {
-  static_assert(!attune::detail::kAddsOnce<Convolution> && !attune::detail::kAddsOnce<TiedModel>);
+  static_assert(!attune::detail::AddsOnce<Convolution> && !attune::detail::AddsOnce<TiedModel>);
   expect_bits_on_crews<TiedModel, attune::CrossEntropy<>>();
   expect_bits_on_crews<attune::Conv2d<attune::Conv2dShape{
       .height = 4, .width = 5, .d_in = 5, .d_out = 7, .kernel_height = 2, .kernel_width = 2}>>();

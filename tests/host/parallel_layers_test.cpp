@@ -59,7 +59,7 @@ TEST(ParallelLayers, own_layers_have_the_bits_of_a_trainer) {
 }
 
 TEST(ParallelLayers, layers_made_of_others_have_the_bits_of_a_trainer) {
-  static_assert(!attune::detail::kAddsOnce<Mixed>);
+  static_assert(!attune::detail::AddsOnce<Mixed>);
   expect_bits_of_a_trainer<Mixed, attune::CrossEntropy<>>();
   expect_bits_of_a_trainer<attune::Repeat<2, attune::Residual<Convolution>>>();
   expect_bits_of_a_trainer<attune::Checkpointed<Mixed>, attune::CrossEntropy<>>();

@@ -95,7 +95,7 @@ TEST(Dropout, streams_have_masks_of_their_own_in_every_sequence) {
 }
 
 TEST(Dropout, seeds_of_several_masks_follow_each_other) {
-  static_assert(attune::detail::kDropsIn<Pair> && !attune::detail::kDropsIn<Never::Tape>);
+  static_assert(attune::detail::DropsIn<Pair> && !attune::detail::DropsIn<Never::Tape>);
   Pair pair{};
   attune::Rng rng(6), same(6);
   attune::draw_seeds(pair, rng);

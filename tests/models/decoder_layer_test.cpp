@@ -59,7 +59,7 @@ void check_derivatives() {
     a.forward();
   };
   const auto loss = [&] {
-    if constexpr (attune::detail::kDropsIn<typename Layer::Tape>) {
+    if constexpr (attune::detail::DropsIn<typename Layer::Tape>) {
       forward();
     } else {
       a.infer();

@@ -44,7 +44,7 @@ Tokens tokens() {
 
 template <class Layer, class Mask = attune::NoMask>
 void expect_same_in_place(const Mask& mask = {}) {
-  static_assert(attune::detail::kReplacesInput<Layer>);
+  static_assert(attune::detail::ReplacesInput<Layer>);
   static const typename Layer::Parameters parameters = drawn<Layer>();
   static typename Layer::InferenceScratch scratch;
   const Tokens x = tokens();
@@ -129,7 +129,8 @@ TEST(InferenceInPlace, a_model_has_the_bits_of_its_layers) {
     using Layer = Model::Layer<index>;
     static typename Layer::InferenceScratch own;
     const auto mask = [] {
-      if constexpr (attune::detail::kTakesMask<Layer> && !attune::detail::kTakesPaddingOnly<Layer>) {
+      if constexpr (attune::detail::TakesMask<Layer> &&
+                    !(attune::detail::kAbilities<Layer>.mask == attune::MaskUse::kPadding)) {
         return attune::CausalMask{};
       } else {
         return attune::NoMask{};

@@ -62,8 +62,8 @@ TEST(WhatIsTrained, has_gradients_in_the_form_that_takes_them) {
   using Sinks = detail::WeightGradientSinks<What, detail::Rebind<What, Sink, Sink>, 5>;
   using Nothing = detail::WeightGradientSinks<What, detail::Rebind<What, Untrained, Untrained>, 5>;
   static_assert(std::is_same_v<Matrix<Tensors, Role::kQueries>, attune::LowRankGradient<Factors, 5>>);
-  static_assert(!detail::kUpdatesAtOnce<Matrix<Tensors, Role::kQueries>>);
-  static_assert(detail::kUpdatesAtOnce<Matrix<Sinks, Role::kQueries>>);
+  static_assert(!detail::UpdatesAtOnce<Matrix<Tensors, Role::kQueries>>);
+  static_assert(detail::UpdatesAtOnce<Matrix<Sinks, Role::kQueries>>);
   static_assert(std::is_same_v<Matrix<Sinks, Role::kKeys>, Untrained<float, 4, 3>>);
   static_assert(std::is_same_v<Matrix<Nothing, Role::kQueries>, Untrained<float, 4, 3>>);
   using Vectors = detail::TrainVectors;

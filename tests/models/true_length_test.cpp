@@ -235,6 +235,6 @@ TEST(TrueLength, computes_no_token_beyond_it) {
 
 TEST(TrueLength, becomes_padding_in_a_model_with_a_layer_without_lengths) {
   static Pair<With<Plain>> both;
-  static_assert(!attune::detail::kTakesLength<With<Plain>>);
+  static_assert(!attune::detail::TakesLength<With<Plain>>);
   expect_bits_of_padding(both, 4);
 }

@@ -16,7 +16,7 @@ using attune::detail::TargetsOf;
 using Rows = attune::Linear<attune::LinearShape{.rows = 2, .d_in = 3, .d_out = 4}>;
 using Tokens = attune::Embedding<attune::EmbeddingShape{.seq_len = 3, .vocabulary = 5, .d_model = 4}>;
 
-static_assert(!attune::detail::kTakesIds<Rows> && attune::detail::kTakesIds<Tokens>);
+static_assert(!attune::detail::TakesIds<Rows> && attune::detail::TakesIds<Tokens>);
 static_assert(std::is_void_v<attune::detail::ForwardResult<Rows>>);
 static_assert(std::is_same_v<attune::detail::ForwardResult<Tokens>, attune::Status>);
 

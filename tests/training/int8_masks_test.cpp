@@ -42,7 +42,7 @@ template <class Mask>
 struct WithoutEnd {
   Mask mask;
   template <int kv_len>
-    requires(detail::kSaysPadding<Mask>)
+    requires(detail::SaysPadding<Mask>)
   [[nodiscard]] constexpr bool keeps_key(int key) const { return mask.template keeps_key<kv_len>(key); }
   template <int kv_len, class Scalar>
   constexpr void hide(int head, int query, Scalar* row) const {

@@ -82,7 +82,7 @@ struct Both {
 
 template <class Model>
 void expect_the_bits_of_padding() {
-  static_assert(attune::detail::kTakesLength<Model>);
+  static_assert(attune::detail::TakesLength<Model>);
   static Both<Model> both;
   both.expect_every_length();
 }

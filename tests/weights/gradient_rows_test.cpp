@@ -33,11 +33,11 @@ TEST(AddRows, skips_constant_tensors) {
 
 TEST(UpdatesInSet, is_where_backward_updates) {
   struct OfItsOwn {};
-  static_assert(!attune::detail::kUpdatesInSet<OfItsOwn>);
+  static_assert(!attune::detail::UpdatesInSet<OfItsOwn>);
   struct Updating {
     using Form = attune::Form<attune::Untrained, attune::detail::UpdatedAtOnce>;
   };
-  static_assert(attune::detail::kUpdatesInSet<Updating>);
+  static_assert(attune::detail::UpdatesInSet<Updating>);
 }
 
 namespace {
@@ -62,9 +62,9 @@ struct SetByRole {
 }  // namespace
 
 TEST(UpdatesInSet, is_where_backward_updates_in_some_role) {
-  static_assert(attune::detail::kUpdatesInSet<SetByRole<attune::Role::kValues>>);
-  static_assert(attune::detail::kUpdatesInSet<SetByRole<attune::Role::kGate>>);
-  static_assert(!attune::detail::kUpdatesInSet<SetByRole<attune::Role{}>>);
+  static_assert(attune::detail::UpdatesInSet<SetByRole<attune::Role::kValues>>);
+  static_assert(attune::detail::UpdatesInSet<SetByRole<attune::Role::kGate>>);
+  static_assert(!attune::detail::UpdatesInSet<SetByRole<attune::Role{}>>);
 }
 
 TEST(UpdateInPlace, makes_dx_of_x_and_adds_the_gradient) {

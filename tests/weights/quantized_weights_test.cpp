@@ -140,7 +140,7 @@ void make_plain(const Form& from, Tensor<Scalar, rows, cols>& plain) {
 template <class Layer>
 struct Pass {
   using Gradients = typename Layer::template ParametersOf<Untrained, Tensor>;
-  static constexpr bool kTakesIds = attune::detail::kTakesIds<Layer>;
+  static constexpr bool kTakesIds = attune::detail::TakesIds<Layer>;
   typename Layer::Output y, inferred;
   std::conditional_t<kTakesIds, int, typename Layer::Input> dx{};
   Gradients gradients;

@@ -49,7 +49,7 @@ struct Pass {
     static typename Layer::InferenceScratch inference;
     (void)Layer::forward(parameters, x, inferred, inference);
     (void)Layer::forward(parameters, x, y, tape, scratch);
-    if constexpr (attune::detail::kTakesIds<Layer>) {
+    if constexpr (attune::detail::TakesIds<Layer>) {
       Layer::backward(parameters, x, tape, dy, attune::NoGradient{}, gradients, scratch);
     } else {
       Layer::backward(parameters, x, tape, dy, dx, gradients, scratch);
@@ -80,7 +80,7 @@ void expect_the_same_of_every_form(const typename Layer::Input& x) {
   const auto expect_same = [&] {
     EXPECT_TRUE(check::same_bits(run.y, expected.y));
     EXPECT_TRUE(check::same_bits(run.inferred, expected.inferred));
-    if constexpr (!attune::detail::kTakesIds<Layer>) {
+    if constexpr (!attune::detail::TakesIds<Layer>) {
       EXPECT_TRUE(check::same_bits(run.dx, expected.dx));
     }
   };

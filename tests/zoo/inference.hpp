@@ -70,7 +70,7 @@ Status infer_once(auto& trainer, const auto& x, auto& y, const auto& mask) {
     constexpr int kBlock = way == Inference::kTokens ? 1 : std::min(4, Entry::kTokens);
     return stream<Entry, key, kBlock>(trainer.parameters(), x, y);
   } else if constexpr (way == Inference::kWhole) {
-    if constexpr (attune::detail::kTakesIds<Model>) {
+    if constexpr (attune::detail::TakesIds<Model>) {
       return infer<Model>(trainer.parameters(), x, y, scratch, mask, ProductsOf<key>{});
     } else {
       infer<Model>(trainer.parameters(), x, y, scratch, mask, ProductsOf<key>{});

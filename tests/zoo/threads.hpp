@@ -28,7 +28,7 @@ template <class Entry, Key key>
 Outcome infer_on_threads() {
   return infer_each<Entry, key>([](auto& trainer, const auto& x, auto& y, const auto& mask) {
     host::ParallelInference<typename Entry::Model> inference(3);
-    if constexpr (attune::detail::kTakesIds<typename Entry::Model>) {
+    if constexpr (attune::detail::TakesIds<typename Entry::Model>) {
       return inference.forward(trainer.parameters(), x, y, mask);
     } else {
       inference.forward(trainer.parameters(), x, y, mask);

@@ -96,8 +96,7 @@ template <class Query, class Key, class Value, class DContext, class Scores, Any
 struct HeadBackward {
   static constexpr int kQueries = Query::rows, kKeys = Key::rows, kDk = Query::cols, kDv = Value::cols;
   /// Whether keys that the mask hides from a whole block of queries are skipped.
-  static constexpr bool kByMask =
-      kLeavesOut<typename Call::Mask, kKeys> && !kIsPart<Key> && !Call::kHasLength;
+  static constexpr bool kByMask = LeavesOut<typename Call::Mask, kKeys> && !kIsPart<Key> && !Call::kHasLength;
   using Dense = kernels::DenseTermsOf<typename Call::Products>;
 
   Query query;

@@ -87,7 +87,7 @@ ATTUNE_INLINE void weigh(const Query& query, const Key& key, const Weights& p, c
   using Scalar = typename Weights::Scalar;
   constexpr int kKeys = Weights::cols;
   // With a valid length, the key view already ends at the valid keys.
-  constexpr bool kByMask = kLeavesOut<Mask, kKeys> && !kIsPart<Key> && !kIsPart<Weights>;
+  constexpr bool kByMask = LeavesOut<Mask, kKeys> && !kIsPart<Key> && !kIsPart<Weights>;
   const auto some = [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
     const auto p_rows = p.template rows_at<count>(first);
     const auto end = [&]() ATTUNE_INLINE_LAMBDA {

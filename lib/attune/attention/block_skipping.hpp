@@ -16,12 +16,12 @@ namespace ATTUNE_NAMESPACE::detail {
 
 // Whether a mask tells the end of visible keys, and there are enough keys to skip some.
 template <class Mask, int kKeys>
-inline constexpr bool kLeavesOut = kSaysEnd<Mask, kKeys>&& kKeys > kernels::kKeyBlock;
+concept LeavesOut = SaysEnd<Mask, kKeys> &&(kKeys > kernels::kKeyBlock);
 // The end of visible keys: these queries see none from here on. NoEnd if unknown.
 template <int kKeys, class Mask>
 ATTUNE_INLINE auto end_of_keys([[maybe_unused]] const Mask& mask, [[maybe_unused]] int first_query,
                                [[maybe_unused]] int queries) {
-  if constexpr (kLeavesOut<Mask, kKeys>) {
+  if constexpr (LeavesOut<Mask, kKeys>) {
     return kv_end<kKeys>(mask, first_query, queries);
   } else {
     return kernels::NoEnd{};

@@ -30,12 +30,12 @@ inline constexpr auto kHidden = -std::numeric_limits<kernels::Real<Scalar>>::inf
 
 // Whether a type owns its scalars: a Tensor, an Eigen matrix, an array.
 template <class Source>
-inline constexpr bool kOwnsStorage = requires {
+concept OwnsStorage = requires {
   requires Storage<std::remove_cvref_t<Source>>::kOwns;
 };
 template <class Source>
 constexpr void check_lifetime() {
-  static_assert(Holds<(!kOwnsStorage<Source> || std::is_lvalue_reference_v<Source>)>,
+  static_assert(Holds<(!OwnsStorage<Source> || std::is_lvalue_reference_v<Source>)>,
                 "attune::AdditiveMask: the matrix is a temporary and does not outlive the mask; store it in "
                 "a variable");
 }
@@ -43,12 +43,12 @@ constexpr void check_lifetime() {
 /// Whether a mask has kv_end<kv_len>(first_query, queries): one more than the last key that any of these
 /// queries may attend to.
 template <class Mask, int kv_len>
-inline constexpr bool kSaysEnd = requires(const Mask& mask) {
+concept SaysEnd = requires(const Mask& mask) {
   mask.template kv_end<kv_len>(0, 1);
 };
 template <int kv_len, class Mask>
 constexpr int kv_end(const Mask& mask, int first_query, int queries) {
-  if constexpr (kSaysEnd<Mask, kv_len>) {
+  if constexpr (SaysEnd<Mask, kv_len>) {
     return mask.template kv_end<kv_len>(first_query, queries);
   } else {
     return kv_len;
@@ -168,7 +168,7 @@ struct AdditiveMask {
       : matrix(values) {}
   /// Views an owner's numbers. The owner must outlive the mask; a temporary is a compile error.
   template <class Owner>
-    requires(detail::kOwnsStorage<Owner>)
+    requires(detail::OwnsStorage<Owner>)
   explicit constexpr AdditiveMask(Owner&& values) : matrix(values) { detail::check_lifetime<Owner>(); }
 
   template <ScoreShape shape>
@@ -239,18 +239,18 @@ struct BothMasks {
   Second second;  // applied second
   /// Whether both keep the key.
   template <int kv_len>
-    requires(detail::kSaysPadding<First> || detail::kSaysPadding<Second>)
+    requires(detail::SaysPadding<First> || detail::SaysPadding<Second>)
   [[nodiscard]] constexpr bool keeps_key(int key) const {
     return detail::keeps_key<kv_len>(first, key) && detail::keeps_key<kv_len>(second, key);
   }
   [[nodiscard]] constexpr int length() const
-      requires(detail::kSaysLength<First> || detail::kSaysLength<Second>) {
+      requires(detail::SaysLength<First> || detail::SaysLength<Second>) {
     constexpr int kAny = (std::numeric_limits<int>::max)();
     return (std::min)(detail::length_of<kAny>(first), detail::length_of<kAny>(second));
   }
   /// The smaller end of the two.
   template <int kv_len>
-    requires(detail::kSaysEnd<First, kv_len> || detail::kSaysEnd<Second, kv_len>)
+    requires(detail::SaysEnd<First, kv_len> || detail::SaysEnd<Second, kv_len>)
   [[nodiscard]] constexpr int kv_end(int first_query, int queries) const {
     return (std::min)(detail::kv_end<kv_len>(first, first_query, queries),
                       detail::kv_end<kv_len>(second, first_query, queries));

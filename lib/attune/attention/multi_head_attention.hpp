@@ -191,7 +191,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
                                                   keys.first(key), keys.first(value));
     const auto products = all.without_mask();
     backward_heads(parameters, tape, dy, gradients, scratch, all);
-    in_order_of_updates<detail::kUpdatesInSet<Gradients>>(
+    in_order_of_updates<detail::UpdatesInSet<Gradients>>(
         [&]() ATTUNE_INLINE_LAMBDA {
           Operands::backward_parameters(query, key, value, tape, gradients, products);
         },
@@ -225,7 +225,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
     const auto products =
         all.without_mask().skipping_zeros(context.first(x), context.first(view(tape.query)),
                                           keys.first(view(tape.key)), keys.first(view(tape.value)));
-    in_order_of_updates<detail::kUpdatesInSet<Gradients>>(
+    in_order_of_updates<detail::UpdatesInSet<Gradients>>(
         [&]() ATTUNE_INLINE_LAMBDA { Operands::backward_parameters(x, x, x, tape, gradients, products); },
         [&]() ATTUNE_INLINE_LAMBDA {
           const auto to = detail::sink<Input>(dx);

@@ -66,7 +66,7 @@ struct ScoreScales {
 
   /// Q before the factor, for the gradient of a trained factor.
   template <template <class, int, int> class Matrix, class Gradients,
-            bool = kTrained<decltype(Gradients::score_scale)>>
+            bool = IsTrained<decltype(Gradients::score_scale)>>
   struct StoredIn {
     Matrix<Scalar, shape.seq_len, kWidth> query;
     static void visit(const auto& visitor, const auto& context, auto&... kept) {

@@ -235,15 +235,19 @@ constexpr const auto& checked_parameters(const Set& set) {
 
 /// Whether a sink for a tensor's gradient is in use.
 template <class Leaf>
-inline constexpr bool kTrained = !requires {
+concept IsTrained = !requires {
   requires std::remove_cvref_t<Leaf>::kUntrained;
 };
 /// Whether a sink for a tensor's gradient updates the parameter at once. backward must then read the
 /// parameter first.
 template <class Leaf>
-inline constexpr bool kUpdatesAtOnce = requires {
+concept UpdatesAtOnce = requires {
   requires std::remove_cvref_t<Leaf>::kUpdatesAtOnce;
 };
+/// The same for any tensor of a set with such storage.
+template <class Form>
+concept UpdatesAnyAtOnce = UpdatesAtOnce<typename Form::template Matrix<float, 1, 1>> ||
+    UpdatesAtOnce<typename Form::template Vector<float, 1, 1>>;
 
 }  // namespace detail
 
@@ -253,7 +257,7 @@ template <class Visitor, class Set, class... Sets>
 constexpr void for_each_tensor(const Visitor& visitor, Set& set, Sets&... sets) {
   std::remove_const_t<Set>::visit(
       [&visitor]<class... Leaves>(const TensorPath& path, Leaves&&... leaves) {
-        if constexpr ((detail::kTrained<Leaves> && ...)) visitor(path, leaves...);
+        if constexpr ((detail::IsTrained<Leaves> && ...)) visitor(path, leaves...);
       },
       static_cast<const TensorPath*>(nullptr), set, sets...);
 }

@@ -22,7 +22,7 @@ struct OwnNames {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     Model::Parameters::visit(
         [&visitor](const TensorPath& path, auto&& leaf) {
-          if constexpr (detail::kTrained<decltype(leaf)>) {
+          if constexpr (detail::IsTrained<decltype(leaf)>) {
             visitor(StateDictPlace<StateDictLayout::kTable>{path}, leaf);
           }
         },

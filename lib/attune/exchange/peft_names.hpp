@@ -29,12 +29,12 @@ struct AdapterVisitor {
 
   constexpr void operator()(const auto& place, auto&& leaf) const {
     using Leaf = std::remove_cvref_t<decltype(leaf)>;
-    if constexpr (kIsLowRank<Leaf>) {
+    if constexpr (IsLowRank<Leaf>) {
       constexpr auto kWeight = StateDictLayout::kTransposed;
       const TensorPath a{"lora_A", place.path.parent}, b{"lora_B", place.path.parent};
       visitor(StateDictPlace<kWeight>{{"weight", &a}}, leaf.a);
       visitor(StateDictPlace<kWeight>{{"weight", &b}}, leaf.b);
-    } else if constexpr (kTrained<Leaf>) {
+    } else if constexpr (IsTrained<Leaf>) {
       visitor(place, leaf);
     }
   }
@@ -44,7 +44,7 @@ struct AdapterVisitor {
 template <class Names>
 constexpr void for_each_adapter(const auto& visitor) {
   const auto one = [&](const auto& place, auto&& leaf) {
-    if constexpr (kIsLowRank<std::remove_cvref_t<decltype(leaf)>>) visitor(place, leaf);
+    if constexpr (IsLowRank<std::remove_cvref_t<decltype(leaf)>>) visitor(place, leaf);
   };
   Names::visit(one, nullptr, SetOf<typename Names::Model, detail::Extents, detail::Extents>{});
 }

@@ -311,7 +311,7 @@ constexpr SafetensorsResult refer_to_safetensors(const SafetensorsLayout<Names>&
   SafetensorsResult result;
   detail::for_each_part<Names>(
       [&](const auto&, detail::StateDictPart part, const auto& tensor) {
-        if constexpr (detail::kTrained<decltype(tensor)>) {
+        if constexpr (detail::IsTrained<decltype(tensor)>) {
           using Element = detail::ElementOfForm<std::remove_cvref_t<decltype(tensor)>>;
           if (result != Status::kOk || detail::kIsTensor<decltype(tensor)>) return;
           const Status status = detail::check_in_place<Names, Element>(layout, part.tensor, kScalar);
@@ -322,7 +322,7 @@ constexpr SafetensorsResult refer_to_safetensors(const SafetensorsLayout<Names>&
   if (result != Status::kOk) return result;
   detail::for_each_part<Names>(
       [&](const auto& place, detail::StateDictPart part, auto& tensor) {
-        if constexpr (detail::kTrained<decltype(tensor)>) {
+        if constexpr (detail::IsTrained<decltype(tensor)>) {
           using Form = std::remove_cvref_t<decltype(tensor)>;
           const std::size_t first = layout.body + layout.begin[part.tensor];
           if constexpr (detail::kIsQuantizedForm<Form>) {

@@ -49,7 +49,7 @@ namespace detail {
 
 /// Whether a mask marks padding.
 template <class Mask>
-inline constexpr bool kSaysPadding = requires(const Mask& mask) {
+concept SaysPadding = requires(const Mask& mask) {
   mask.template keeps_key<1>(0);
 };
 
@@ -65,13 +65,13 @@ template <int tokens, class Mask>
 
 /// Whether a mask has a length.
 template <class Mask>
-inline constexpr bool kSaysLength = requires(const Mask& mask) {
+concept SaysLength = requires(const Mask& mask) {
   mask.length();
 };
 /// The mask's length, at most `tokens`.
 template <int tokens, class Mask>
 [[nodiscard]] constexpr int length_of(const Mask& mask) {
-  if constexpr (kSaysLength<Mask>) {
+  if constexpr (SaysLength<Mask>) {
     const int length = mask.length();
     return length < tokens ? length : tokens;
   } else {

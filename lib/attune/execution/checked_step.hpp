@@ -2,11 +2,11 @@
 // value:
 //
 // A call of a layer, to completion, writes no NaN to y, dx or its gradients if x, dy and its parameters are
-// below 1e9. Larger numbers may overflow: trainers return kNotFinite. Tokens after the valid ones may have any
-// numbers, as may a mask's scores.
+// below 1e9. Larger numbers may overflow: trainers return kNotFinite. Tokens after the valid ones may have
+// any numbers, as may a mask's scores.
 //
-// A step of a program (core/program.hpp) changes no other value of it: in tape and scratch, it writes only its
-// own tape, its own scratch, and y or dx.
+// A step of a program (core/program.hpp) changes no other value of it: in tape and scratch, it writes only
+// its own tape, its own scratch, and y or dx.
 //
 //   attune: PRelu (8x6 to 8x6) wrote NaN to dx in backward, from numbers below 1e9
 //   attune: layer 1, PRelu (8x6 to 8x6), changed the tape of layer 0 in forward
@@ -51,7 +51,7 @@ class CheckMessage {
   template <class Layer>
   CheckMessage& add_layer() {
     *this << class_name<Layer>() << " (";
-    if constexpr (kTakesIds<Layer>) {
+    if constexpr (TakesIds<Layer>) {
       *this << "ids";
     } else {
       *this << Layer::Input::rows << "x" << Layer::Input::cols;
@@ -121,7 +121,7 @@ class CheckedNumbers {
     if constexpr (kLooks) small_ = small_ && numbers_in(context_, matrix) == Numbers::kSmall;
   }
   void reads_input(const auto& x) {
-    if constexpr (!kTakesIds<Layer>) reads(ConstView<typename Layer::Input>(x));
+    if constexpr (!TakesIds<Layer>) reads(ConstView<typename Layer::Input>(x));
   }
   /// Looks at a matrix that it has written.
   void wrote(const char* matrix, const char* call, const auto& view, const auto& parameters) const {
@@ -173,7 +173,7 @@ void checked_backward(const Call& context, const auto& backward, const auto& par
                       const auto&, const auto& dy, const auto& dx, const Gradients& gradients, const auto&) {
   CheckedNumbers<Layer, Call> numbers(context);
   numbers.reads(ConstView<typename Layer::Output>(dy));
-  if constexpr (kReadsInput<Layer, Gradients>) numbers.reads_input(x);
+  if constexpr (ReadsInput<Layer, Gradients>) numbers.reads_input(x);
   const bool were_small = numbers.are_small(gradients);
   backward();
   if constexpr (kWanted<decltype(dx)>) {

@@ -133,7 +133,7 @@ class Context {
   /// All tokens, with a mask, or slice by slice.
   constexpr explicit Context(const Mask& mask ATTUNE_LIFETIME_BOUND, const Slices& slices = {})
       : slices_(slices), mask_(mask) {
-    static_assert(detail::Holds<!detail::kSaysLength<Mask>>,
+    static_assert(detail::Holds<!detail::SaysLength<Mask>>,
                   "attune::Context: the mask gives a sequence's length; create the context with "
                   "context_for<Layer>(mask), or call attune::infer, forward or backward");
   }

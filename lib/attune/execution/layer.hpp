@@ -205,14 +205,12 @@ ATTUNE_INLINE auto sink(Sink&& dx) {
 
 /// Whether a layer's input is ids.
 template <class Layer>
-inline constexpr bool kTakesIds = requires {
-  requires std::is_same_v<typename Layer::Input::value_type, int>;
-};
+concept TakesIds = std::is_same_v<typename Layer::Input::value_type, int>;
 
 /// Number of ids of each token, in a model whose input is ids; else 1.
 template <class Layer>
 constexpr int ids_per_token() {
-  if constexpr (!kTakesIds<Layer>) {
+  if constexpr (!TakesIds<Layer>) {
     return 1;
   } else if constexpr (requires { Layer::kIdsPerToken; }) {
     return Layer::kIdsPerToken;
@@ -229,7 +227,7 @@ constexpr int ids_per_token() {
 
 /// The result of a layer's forward: a Status for ids, else void.
 template <class Layer>
-using ForwardResult = std::conditional_t<kTakesIds<Layer>, Status, void>;
+using ForwardResult = std::conditional_t<TakesIds<Layer>, Status, void>;
 
 // Calls first(), then rest() unless first refuses its input. Returns first's result.
 template <class First, class Rest>
@@ -250,7 +248,7 @@ struct InputSink {
   using type = View<typename Layer::Input>;
 };
 template <class Layer>
-  requires kTakesIds<Layer>
+  requires TakesIds<Layer>
 struct InputSink<Layer> {
   using type = NoGradient;
 };
@@ -381,50 +379,42 @@ template <class Layer, int tokens>
 using OfLength = typename Layer::template Stream<tokens, CacheShape{.capacity = 1}>;
 /// Whether tokens do not meet in a layer: its Stream for its own number of tokens is the layer itself.
 template <class Layer>
-inline constexpr bool kByToken = requires {
-  requires std::is_same_v<OfLength<Layer, Layer::Output::rows>, Layer>;
-};
+concept RunsOnAnyTokens = std::is_same_v<OfLength<Layer, Layer::Output::rows>, Layer>;
 
 // A layer's declared abilities. By default, tokens do not meet in a layer whose Stream is a layer.
 template <class Layer>
 inline constexpr Abilities kAbilities = [] {
   if constexpr (requires { Layer::kAbilities; }) {
     return Layer::kAbilities;
-  } else if constexpr (kTakesIds<Layer>) {
+  } else if constexpr (TakesIds<Layer>) {
     return Abilities{};
   } else {
-    return Abilities{.mixes_tokens = Layer::Input::rows > 1 && !kByToken<Layer>};
+    return Abilities{.mixes_tokens = Layer::Input::rows > 1 && !RunsOnAnyTokens<Layer>};
   }
 }();
 
 /// Whether a layer uses a mask.
 template <class Layer>
-inline constexpr bool kTakesMask = kAbilities<Layer>.mask != MaskUse::kNone;
-/// Whether a layer reads only padding from a mask.
-template <class Layer>
-inline constexpr bool kTakesPaddingOnly = kAbilities<Layer>.mask == MaskUse::kPadding;
+concept TakesMask = (kAbilities<Layer>.mask != MaskUse::kNone);
 /// Whether a layer without slices can run on some of its tokens (own_layer.hpp): tokens do not meet, and it
 /// keeps nothing for them in memory.
 template <class Layer>
-inline constexpr bool kRunsByToken = requires {
-  requires !kTakesIds<Layer> && !kAbilities<Layer>.mixes_tokens && !kAbilities<Layer>.takes_context;
-  requires kByToken<Layer>;
-  requires std::is_empty_v<typename OfLength<Layer, 1>::Tape>;
-  requires std::is_empty_v<typename OfLength<Layer, 1>::Scratch>;
-  requires std::is_empty_v<typename OfLength<Layer, 1>::InferenceScratch>;
-};
+concept RunsByToken =
+    !TakesIds<Layer> && (!kAbilities<Layer>.mixes_tokens && !kAbilities<Layer>.takes_context) &&
+    RunsOnAnyTokens<Layer> && std::is_empty_v<typename OfLength<Layer, 1>::Tape> &&
+    std::is_empty_v<typename OfLength<Layer, 1>::Scratch> &&
+    std::is_empty_v<typename OfLength<Layer, 1>::InferenceScratch>;
 /// Whether a layer computes only the tokens from slices, so that its time depends on their number.
 template <class Layer>
-inline constexpr bool kTakesLength = kAbilities<Layer>.takes_length || kRunsByToken<Layer> || requires {
-  requires Layer::Input::rows == 1;  // which needs no length
-};
+concept TakesLength = (kAbilities<Layer>.takes_length || RunsByToken<Layer> ||
+                       Layer::Input::rows == 1);  // which needs no length
 /// Whether backward adds at most once to each gradient for each sequence.
 template <class Layer>
-inline constexpr bool kAddsOnce =
-    std::is_empty_v<typename Layer::Parameters> || kAbilities<Layer>.additions == Additions::kOnce;
+concept AddsOnce = std::is_empty_v<typename Layer::Parameters> ||
+    (kAbilities<Layer>.additions == Additions::kOnce);
 /// The additions of a layer that does not pass on its context: of its parts, as a whole.
 template <class... Layers>
-inline constexpr Additions kAdditionsOfAll = (kAddsOnce<Layers> && ...) ? Additions::kOnce : Additions::kMany;
+inline constexpr Additions kAdditionsOfAll = (AddsOnce<Layers> && ...) ? Additions::kOnce : Additions::kMany;
 constexpr ScoreShape first_scores(std::initializer_list<ScoreShape> layers) {
   for (const ScoreShape& scores : layers) {
     if (scores.num_heads > 0) return scores;
@@ -434,17 +424,17 @@ constexpr ScoreShape first_scores(std::initializer_list<ScoreShape> layers) {
 /// The abilities of a layer that is called in a context.
 template <class Layer>
 inline constexpr Abilities kAbilitiesInContext = with(kAbilities<Layer>, &Abilities::takes_context, true,
-                                                      &Abilities::takes_length, kTakesLength<Layer>);
+                                                      &Abilities::takes_length, TakesLength<Layer>);
 /// The abilities of a layer made of other layers, which have their own slices.
 template <class... Layers>
 inline constexpr Abilities kAbilitiesOfAll{
     .mixes_tokens = (kAbilities<Layers>.mixes_tokens || ...),
     .mask = (std::max)({kAbilities<Layers>.mask...}),
     .takes_context = true,
-    .takes_length = (kTakesLength<Layers> && ...),
+    .takes_length = (TakesLength<Layers> && ...),
     .scores = first_scores({kAbilities<Layers>.scores...}),
     .lanes = ((kAbilities<Layers>.lanes == Lanes::kAll) && ...) ? Lanes::kAll : Lanes::kBetweenParts,
-    .additions = (kAddsOnce<Layers> && ...) ? Additions::kOnce : Additions::kByParts};
+    .additions = (AddsOnce<Layers> && ...) ? Additions::kOnce : Additions::kByParts};
 
 // ---- Optional members of a layer, or their defaults. ----
 
@@ -460,20 +450,18 @@ struct WithScalarOf<Layer, Other> {
 };
 /// Whether a scalar has lanes of several sequences (kernels/simd/lanes.hpp).
 template <class Scalar>
-inline constexpr bool kInLanes = !std::is_same_v<kernels::Real<Scalar>, Scalar>;
+concept InLanes = !std::is_same_v<kernels::Real<Scalar>, Scalar>;
 template <class Layer>
 inline constexpr Lanes kLanesOf = kAbilities<Layer>.lanes;
 /// Whether any part of the layer uses lanes. Ignores the declaration of a base class.
 template <class Layer>
-inline constexpr bool kIsInLanes = requires {
-  requires std::is_same_v<typename Layer::template WithScalar<typename Layer::Scalar>, Layer>;
-  requires(kLanesOf<Layer> != Lanes::kNone);
-};
+concept IsInLanes = std::is_same_v<typename Layer::template WithScalar<typename Layer::Scalar>, Layer> &&
+    (kLanesOf<Layer> != Lanes::kNone);
 template <class Layer, class Lanes>
 struct PerSequence;
 /// With lanes as scalars: the layer itself, or one sequence after the other (layers/per_sequence.hpp).
 template <class Layer, class Other>
-  requires(kInLanes<Other> && !kIsInLanes<Layer>)
+  requires(InLanes<Other> && !IsInLanes<Layer>)
 struct WithScalarOf<Layer, Other> {
   using type = PerSequence<Layer, Other>;
 };
@@ -508,7 +496,7 @@ constexpr std::uint32_t fingerprint_of_tensors() {
 }
 /// Whether a layer and all layers inside it support sets with other storage than tensors.
 template <class Layer>
-inline constexpr bool kHasSets = std::is_empty_v<SetOf<Layer, Untrained, Untrained>>;
+concept HasSets = std::is_empty_v<SetOf<Layer, Untrained, Untrained>>;
 
 // A layer's tape and scratch, for a backward to such gradients.
 template <class Layer, class Gradients>
@@ -529,37 +517,29 @@ using ScratchOf = typename LayerMemory<Layer, Gradients>::Scratch;
 
 /// Whether a backward to such gradients reads the layer's input.
 template <class Layer, class Gradients>
-inline constexpr bool kReadsInput = !requires {
+concept ReadsInput = !requires {
   requires !Layer::template kReadsInput<Gradients>;
 };
 
 /// Whether the layer computes the function that its members declare, by `using SteppedAs = itself`. A derived
 /// type inherits the members, and may compute another function.
 template <class Layer>
-inline constexpr bool kIsItself = requires {
-  requires std::is_same_v<typename Layer::SteppedAs, Layer>;
-};
+concept IsItself = std::is_same_v<typename Layer::SteppedAs, Layer>;
 /// Whether models may rely on output_may_be_input and gradient_may_be_input.
 template <class Layer>
-inline constexpr bool kWorksInPlace = [] {
-  if constexpr (kIsItself<Layer>) {
-    return true;
-  } else {
-    return kByToken<Layer>;
-  }
-}();
+concept WorksInPlace = IsItself<Layer> || RunsOnAnyTokens<Layer>;
 template <class Layer>
-inline constexpr bool kOutputMayBeInput = kAbilities<Layer>.output_may_be_input&& kWorksInPlace<Layer>;
+concept OutputMayBeInput = (kAbilities<Layer>.output_may_be_input && WorksInPlace<Layer>);
 template <class Layer>
-inline constexpr bool kGradientMayBeInput = kAbilities<Layer>.gradient_may_be_input&& kWorksInPlace<Layer>;
+concept GradientMayBeInput = (kAbilities<Layer>.gradient_may_be_input && WorksInPlace<Layer>);
 template <class Layer>
-inline constexpr bool kUpdatesInPlace = kAbilities<Layer>.updates_in_place&& kIsItself<Layer>;
+concept UpdatesInPlace = (kAbilities<Layer>.updates_in_place && IsItself<Layer>);
 template <class Layer>
-inline constexpr bool kRecomputesTape = kAbilities<Layer>.recomputes_tape&& kIsItself<Layer>;
+concept RecomputesTape = (kAbilities<Layer>.recomputes_tape && IsItself<Layer>);
 
 /// Whether a layer's parameters are constants (models/frozen.hpp).
 template <class Layer>
-inline constexpr bool kFrozen = requires {
+concept IsFrozen = requires {
   requires Layer::kFrozen;
 };
 
@@ -591,11 +571,6 @@ std::uint32_t hash_constants(HashedPrecision precision, std::uint32_t before = f
   }
   return before;
 }
-
-/// Whether a layer's parameters may be updated as soon as their gradients are known.
-template <class Layer>
-inline constexpr bool kUpdatesInBackward =
-    std::is_empty_v<typename Layer::Parameters> || kAbilities<Layer>.updates_in_backward;
 
 }  // namespace detail
 

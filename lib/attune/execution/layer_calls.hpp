@@ -22,9 +22,9 @@ constexpr bool check_mask() {
         AttentionMask<Mask>,
         "attune: this argument is not a mask; masks have hide and bias (execution/attention_mask.hpp)");
   } else if constexpr (kMasks<Mask>) {
-    static_assert(Holds<kTakesMask<Layer>>,
+    static_assert(Holds<TakesMask<Layer>>,
                   "attune: no layer of this model uses a mask; leave it out, or add attention or pooling");
-    static_assert(Holds<(!kTakesPaddingOnly<Layer> || kSaysPadding<Mask>)>,
+    static_assert(Holds<(kAbilities<Layer>.mask != MaskUse::kPadding || SaysPadding<Mask>)>,
                   "attune: this model uses only a mask's padding, and this mask has none; leave it out, or "
                   "add attention");
     if constexpr (kAbilities<Layer>.scores.num_heads > 0) check_fit<kAbilities<Layer>.scores, Mask>();
@@ -89,13 +89,13 @@ ATTUNE_INLINE ForwardResult<Layer> forward_in(const Call& context, Arguments&&..
         context, [&] { return forward_in<Layer, false>(context, arguments...); }, arguments...);
   } else if constexpr ((Collects<Arguments> || ...)) {
     return forward_in<Layer, false>(context, without_collected(arguments)...);
-  } else if constexpr (kTakesMask<Layer>) {
+  } else if constexpr (TakesMask<Layer>) {
     return Layer::forward(std::forward<Arguments>(arguments)..., context);
   } else if constexpr (kAbilities<Layer>.takes_context) {
     return Layer::forward(std::forward<Arguments>(arguments)..., context.unmasked());
-  } else if constexpr (kTakesIds<Layer>) {
+  } else if constexpr (TakesIds<Layer>) {
     return context.answer([&] { return Layer::forward(std::forward<Arguments>(arguments)...); });
-  } else if constexpr (kRunsByToken<Layer> && (Call::kHasLength || !Call::kRunsToCompletion)) {
+  } else if constexpr (RunsByToken<Layer> && (Call::kHasLength || !Call::kRunsToCompletion)) {
     forward_by_token<Layer>(context, arguments...);
   } else {
     context.stage([&]() ATTUNE_INLINE_LAMBDA { Layer::forward(std::forward<Arguments>(arguments)...); });
@@ -104,7 +104,7 @@ ATTUNE_INLINE ForwardResult<Layer> forward_in(const Call& context, Arguments&&..
 /// The same, with kOk if forward returns nothing.
 template <class Layer, AnyContext Call, class... Arguments>
 ATTUNE_INLINE Status forward_status(const Call& context, Arguments&&... arguments) {
-  if constexpr (kTakesIds<Layer>) {
+  if constexpr (TakesIds<Layer>) {
     return forward_in<Layer>(context, std::forward<Arguments>(arguments)...);
   } else {
     forward_in<Layer>(context, std::forward<Arguments>(arguments)...);
@@ -132,7 +132,7 @@ void backward_in_batch_order(const auto& context, const auto& parameters, const 
   };
   if constexpr (std::is_empty_v<typename Layer::Parameters>) {
     run(context.to_completion(), gradients);
-  } else if constexpr (kAddsOnce<Layer>) {
+  } else if constexpr (AddsOnce<Layer>) {
     run(context.with_slices(context.slices().order().slices_of_one_addition()), gradients);
   } else {
     add_in_batch_order(context, gradients, run);
@@ -149,11 +149,11 @@ ATTUNE_INLINE void backward_in(const Call& context, Arguments&&... arguments) {
     collect<Layer>([&](auto&&... own) { backward_in<Layer>(context, own...); }, arguments...);
   } else if constexpr (Call::kInBatchOrder && kAbilities<Layer>.additions != Additions::kByParts) {
     backward_in_batch_order<Layer>(context, arguments...);
-  } else if constexpr (kTakesMask<Layer>) {
+  } else if constexpr (TakesMask<Layer>) {
     Layer::backward(std::forward<Arguments>(arguments)..., context);
   } else if constexpr (kAbilities<Layer>.takes_context) {
     Layer::backward(std::forward<Arguments>(arguments)..., context.without_mask());
-  } else if constexpr (kRunsByToken<Layer> && (Call::kSkipsZeros || Call::kHasLength || Call::kStopsWithin)) {
+  } else if constexpr (RunsByToken<Layer> && (Call::kSkipsZeros || Call::kHasLength || Call::kStopsWithin)) {
     backward_by_token<Layer>(context, arguments...);
   } else {
     context.stage([&]() ATTUNE_INLINE_LAMBDA { Layer::backward(std::forward<Arguments>(arguments)...); });

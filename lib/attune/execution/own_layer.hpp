@@ -81,8 +81,8 @@ void backward_by_token(const Call& context, const auto& parameters, ConstView<ty
 // their own place (weights/low_rank.hpp).
 template <class Leaf, class Scalar, int rows, int cols>
 struct CollectedLeaf {
-  using Storage = std::conditional_t<kTrained<Leaf>, Tensor<Scalar, rows, cols>, Leaf>;
-  using Sink = std::conditional_t<kTrained<Leaf>, GradientReference<Scalar, rows, cols>, Leaf>;
+  using Storage = std::conditional_t<IsTrained<Leaf>, Tensor<Scalar, rows, cols>, Leaf>;
+  using Sink = std::conditional_t<IsTrained<Leaf>, GradientReference<Scalar, rows, cols>, Leaf>;
 
   static void clear(auto& storage) { storage.set_zero(); }
   // The sink that adds to `storage`, instead of `updated`.
@@ -117,17 +117,12 @@ struct CollectingSinks {
 /// Whether a backward to such gradients needs its own gradients, because the layer does not declare its order
 /// of reads.
 template <class Layer, class Gradients>
-inline constexpr bool kCollects = [] {
-  using Form = typename FormOf<std::remove_cvref_t<Gradients>>::type;
-  if constexpr (kUpdatesInBackward<Layer> || requires { typename Layer::template ScratchOf<Gradients>; }) {
-    return false;
-  } else {
-    return kUpdatesAtOnce<typename Form::template Matrix<float, 1, 1>> ||
-           kUpdatesAtOnce<typename Form::template Vector<float, 1, 1>>;
-  }
-}();
+concept CollectsGradients =
+    !(std::is_empty_v<typename Layer::Parameters> || kAbilities<Layer>.updates_in_backward ||
+      requires { typename Layer::template ScratchOf<Gradients>; }) &&
+    UpdatesAnyAtOnce<typename FormOf<std::remove_cvref_t<Gradients>>::type>;
 template <class Layer, class Gradients>
-  requires kCollects<Layer, Gradients>
+  requires CollectsGradients<Layer, Gradients>
 struct LayerMemory<Layer, Gradients> {
   using Tape = typename Layer::Tape;
   struct Scratch {

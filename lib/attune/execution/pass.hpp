@@ -29,7 +29,7 @@ namespace detail {
 /// The largest number of tokens in a layer's input, per sequence.
 template <class Layer>
 inline constexpr int kTokens = [] {
-  if constexpr (kTakesIds<Layer>) {
+  if constexpr (TakesIds<Layer>) {
     return static_cast<int>(std::tuple_size_v<typename Layer::Input>) /
            (ids_per_token<Layer>() * kernels::kSequencesIn<typename Layer::Scalar>);
   } else {
@@ -40,7 +40,7 @@ inline constexpr int kTokens = [] {
 /// The number of valid tokens, at most `tokens`: the mask's length, if layers can skip tokens.
 template <int tokens, bool kTakes, class Mask>
 constexpr auto valid_tokens([[maybe_unused]] const Mask& mask) {
-  if constexpr (kSaysLength<Mask> && kTakes) {
+  if constexpr (SaysLength<Mask> && kTakes) {
     return FirstTokens<tokens>{length_of<tokens>(mask)};
   } else {
     return AllTokens{};
@@ -95,7 +95,7 @@ template <class Scalar>
 template <class Model, class Mask, class Y>
 Status status_of_output(Status status, [[maybe_unused]] const Mask& mask, const Y& y) {
   if (status != Status::kOk || few_are_finite(Y::rows * Y::cols, y.data)) return status;
-  if constexpr (kSaysPadding<Mask> && Y::rows == kTokens<Model>) {
+  if constexpr (SaysPadding<Mask> && Y::rows == kTokens<Model>) {
     for (int i = 0; i < Y::rows; ++i) {
       if (keeps_key<Y::rows>(mask, i) && !few_are_finite(Y::cols, &y(i, 0))) return Status::kNotFinite;
     }
@@ -111,7 +111,7 @@ ATTUNE_INLINE void backward_pass(const Call& context, const auto& parameters, co
 #if ATTUNE_CHECKED
   if constexpr (kWanted<Dx>) {
     check_views<false>(dy, dx);
-    constexpr bool kReads = kReadsInput<Model, std::remove_cvref_t<decltype(gradients)>>;
+    constexpr bool kReads = ReadsInput<Model, std::remove_cvref_t<decltype(gradients)>>;
     check_views<kAbilities<Model>.gradient_may_be_input || !kReads>(x, dx);
   }
 #endif
@@ -130,7 +130,7 @@ template <class Layer, class Mask = NoMask, class Slices = RunToCompletion>
 [[nodiscard]] constexpr auto context_for(const Mask& mask ATTUNE_LIFETIME_BOUND = {},
                                          const Slices& slices = {}) {
   if constexpr (detail::check_mask<Layer, Mask>()) {
-    const auto tokens = detail::valid_tokens<detail::kTokens<Layer>, detail::kTakesLength<Layer>>(mask);
+    const auto tokens = detail::valid_tokens<detail::kTokens<Layer>, detail::TakesLength<Layer>>(mask);
     return detail::context_of(mask, slices, tokens, tokens);
   } else {
     return Context<NoMask, Slices>(NoMask{}, slices);

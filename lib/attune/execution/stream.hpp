@@ -73,7 +73,7 @@ using StepOutput = typename OfTokens<typename Layer::Output, tokens>::type;
 
 // Whether the layer declares its Stream itself. An inherited one may compute another function.
 template <class Layer, int tokens, CacheShape cache>
-inline constexpr bool kSaysOwnStream = kIsItself<Layer> || !requires {
+concept SaysOwnStream = IsItself<Layer> || !requires {
   requires(std::is_same_v<typename Layer::template Stream<tokens, cache>,
                           typename Layer::SteppedAs::template Stream<tokens, cache>>);
 };
@@ -81,7 +81,7 @@ inline constexpr bool kSaysOwnStream = kIsItself<Layer> || !requires {
 // The Stream of a layer whose tokens do not meet.
 template <class Layer>
 struct StreamByToken {
-  static constexpr bool kOutputMayBeInput = detail::kOutputMayBeInput<Layer>;
+  static constexpr bool kOutputMayBeInput = detail::OutputMayBeInput<Layer>;
   struct Memory {};
   using Scratch = typename Layer::InferenceScratch;
 
@@ -95,7 +95,7 @@ struct StreamByToken {
 
 template <class Layer, int tokens, CacheShape cache>
 constexpr auto stream_of() {
-  if constexpr (kByToken<Layer>) {
+  if constexpr (RunsOnAnyTokens<Layer>) {
     return std::type_identity<StreamByToken<OfLength<Layer, tokens>>>{};
   } else if constexpr (requires { typename Layer::template Stream<tokens, cache>; }) {
     using Declared = typename Layer::template Stream<tokens, cache>;
@@ -107,7 +107,7 @@ constexpr auto stream_of() {
                     "attune: a layer's Stream is another layer: for its own number of tokens it must be the "
                     "layer itself, or have a Memory and a step; a layer that inherits needs its own Stream");
       static_assert(
-          Holds<(!kSteps || kSaysOwnStream<Layer, tokens, cache>)>,
+          Holds<(!kSteps || SaysOwnStream<Layer, tokens, cache>)>,
           "attune: a layer would inherit its base's Stream: give it its own, or `using SteppedAs` of "
           "its own type if both compute the same function");
       return std::type_identity<std::conditional_t<kSteps, Declared, StreamByToken<Layer>>>{};
@@ -124,9 +124,7 @@ template <class Layer, int tokens, CacheShape cache>
 using StreamOf = typename decltype(stream_of<Layer, tokens, cache>())::type;
 /// Whether y of a step may be x: the stream says so.
 template <class Layer, int tokens, CacheShape cache>
-inline constexpr bool kStepsInPlace = kWorksInPlace<Layer>&& requires {
-  requires StreamOf<Layer, tokens, cache>::kOutputMayBeInput;
-};
+concept StepsInPlace = WorksInPlace<Layer> && StreamOf<Layer, tokens, cache>::kOutputMayBeInput;
 /// The memory of a layer's stream, for steps of any number of tokens.
 template <class Layer, CacheShape cache>
 using StreamMemoryOf = typename StreamOf<Layer, 1, cache>::Memory;
@@ -225,7 +223,7 @@ Status step(const Set& parameters, ConstView<detail::StepInput<Model, tokens>> x
                         scratch.layers, more...);
   };
   const auto count = [&] { cache.tokens += std::uint64_t{tokens}; };
-  if constexpr (detail::kTakesIds<Model>) {
+  if constexpr (detail::TakesIds<Model>) {
     const Status status = through();
     if (status == Status::kOk) count();
     return status;

@@ -66,7 +66,7 @@ Adapters adapters() {
   ModuleOf<Names>::type::visit(
       [&all](const auto& place, auto&& leaf) {
         using Leaf = std::remove_cvref_t<decltype(leaf)>;
-        if constexpr (attune::detail::kTrained<Leaf> && !attune::detail::kIsLowRank<Leaf>) {
+        if constexpr (attune::detail::IsTrained<Leaf> && !attune::detail::IsLowRank<Leaf>) {
           if (place.path.parent != nullptr) all.trained.push_back(path_of(*place.path.parent));
         }
       },

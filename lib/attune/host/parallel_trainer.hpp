@@ -48,7 +48,7 @@ namespace detail {
 /// A plan for a trainer on several threads: it keeps gradients, and its memory is not shared.
 template <class Plan, class Model>
 constexpr bool check_parallel_plan() {
-  constexpr bool kParallel = attune::detail::kTakesSequences<Plan, Model>;
+  constexpr bool kParallel = attune::detail::TakesSequences<Plan, Model>;
   static_assert(attune::detail::Holds<kParallel>,
                 "attune::host::ParallelTrainer: the plan must be BySequence or Int8Training; threads take "
                 "one sequence at a time, keep its gradients, and share no memory");
@@ -71,10 +71,10 @@ template <attune::detail::CheckedLayer Model, class Loss = MeanSquaredError, cla
 class ParallelTrainer
     : public TrainingLifecycle<ParallelTrainer<Model, Loss, Optimizer, batch, Plan>,
                                typename Trainer<Model, Loss, Optimizer, batch, Plan>::State> {
-  static constexpr bool kDrops = attune::detail::kDropsIn<typename Model::Tape>;
+  static constexpr bool kDrops = attune::detail::DropsIn<typename Model::Tape>;
   // Whether threads may share a sequence: one large enough for them to wait for each other at every stage.
   static constexpr bool kSharesSequences = !kDrops && sizeof(typename Model::Tape) >= 256 * 1024;
-  static constexpr bool kAddsOnce = attune::detail::kAddsOnce<Model>;
+  static constexpr bool kAddsOnce = attune::detail::AddsOnce<Model>;
   using Inputs = attune::detail::InputsOf<Model, batch>;
   using Targets = attune::detail::TargetsOf<Loss, typename Model::Output, batch>;
 

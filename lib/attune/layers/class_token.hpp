@@ -77,7 +77,7 @@ struct ClassToken : detail::Tapeless<ClassToken<shape, ScalarType>> {
   static void backward(const Set&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,
                        [[maybe_unused]] Gradients& gradients, Scratch&, const Call& context = {}) {
     context.stage([&] {
-      if constexpr (detail::kTrained<decltype(gradients.weight)>) {
+      if constexpr (detail::IsTrained<decltype(gradients.weight)>) {
         add_rows(view(gradients.weight), [&](int first, const auto& rows) ATTUNE_INLINE_LAMBDA {
           const int count = (std::min)(rows.rows, shape.tokens - first);
           kernels::add_to(count * shape.d_model, dy.data + first * shape.d_model, rows.data);

@@ -236,7 +236,7 @@ struct Convolution {
                   "as the model was trained");
   };
   template <class Gradients>
-  static constexpr bool kReadsInput = kTrained<decltype(Gradients::weight)>;
+  static constexpr bool kReadsInput = IsTrained<decltype(Gradients::weight)>;
   static constexpr Abilities kAbilities{
       .mixes_tokens = true, .mask = MaskUse::kPadding, .takes_context = true, .takes_length = true};
 
@@ -424,7 +424,7 @@ struct Convolution {
   static void backward_block(int block, const auto& parameters, [[maybe_unused]] ConstView<Input> x,
                              const auto& of_taps, ConstView<Output> dy, const auto& dx, auto& gradients,
                              Scratch& scratch, const auto& context) {
-    constexpr bool kTrains = kTrained<decltype(gradients.weight)>;
+    constexpr bool kTrains = IsTrained<decltype(gradients.weight)>;
     const int first = block * kBlock;
     const int count = (std::min<int>)(kRows, context.template count<kOutRows>() - first);
     if (count <= 0) return;
@@ -464,7 +464,7 @@ struct Convolution {
   static void depthwise_backward(const auto& parameters, ConstView<Input>, const auto& of_taps,
                                  ConstView<Output> dy, const auto& dx, auto& gradients, Scratch& scratch,
                                  const auto& context) {
-    constexpr bool kTrains = kTrained<decltype(gradients.weight)>;
+    constexpr bool kTrains = IsTrained<decltype(gradients.weight)>;
     context.stage([&] {
       if constexpr (kWanted<decltype(dx)>) take_filters(parameters, scratch.filters);
       if constexpr (kTrains) {

@@ -46,7 +46,7 @@ inline constexpr int kWorkOfDraw = 8;
 /// Whether a tape has dropout masks. Its for_each_dropout(visitor) then calls visitor(DropoutTape&) for each
 /// of them, always in the same order.
 template <class Tape>
-inline constexpr bool kDropsIn = requires(Tape& tape, void (*visitor)(DropoutTape&)) {
+concept DropsIn = requires(Tape& tape, void (*visitor)(DropoutTape&)) {
   tape.for_each_dropout(visitor);
 };
 
@@ -54,7 +54,7 @@ inline constexpr bool kDropsIn = requires(Tape& tape, void (*visitor)(DropoutTap
 template <class Visitor, class... Tapes>
 constexpr void for_each_dropout(const Visitor& visitor, Tapes&&... tapes) {
   const auto visit = [&visitor](auto&& tape) {
-    if constexpr (kDropsIn<std::remove_reference_t<decltype(tape)>>) tape.for_each_dropout(visitor);
+    if constexpr (DropsIn<std::remove_reference_t<decltype(tape)>>) tape.for_each_dropout(visitor);
   };
   (visit(tapes), ...);
 }
@@ -63,7 +63,7 @@ constexpr void for_each_dropout(const Visitor& visitor, Tapes&&... tapes) {
 template <class Tape>
 constexpr int count_masks() {
   int count = 0;
-  if constexpr (kDropsIn<Tape>) {
+  if constexpr (DropsIn<Tape>) {
     Tape tape;
     tape.for_each_dropout([&count](DropoutTape&) { ++count; });
   }
@@ -86,7 +86,7 @@ using MasksOf = KeptMasks<count_masks<Tape>()>;
 /// Copies the masks to another tape.
 template <class From, class To>
 constexpr void copy_masks([[maybe_unused]] From& from, [[maybe_unused]] To& to) {
-  if constexpr (kDropsIn<From>) {
+  if constexpr (DropsIn<From>) {
     constexpr int kCount = count_masks<From>();
     DropoutTape masks[std::size_t{kCount}];
     DropoutTape* mask = masks;

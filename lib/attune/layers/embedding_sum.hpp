@@ -21,16 +21,16 @@ namespace ATTUNE_NAMESPACE {
 namespace detail {
 
 template <class Layer>
-inline constexpr bool kIsEmbedding = requires {
+concept IsEmbedding = requires {
   Layer::kIdsPerToken;
 };
 // In place of a layer that is none, the other one: after the one error, the class compiles.
 template <class Layer, class Other>
-using EmbeddingOr = std::conditional_t<kIsEmbedding<Layer>, Layer, Other>;
+using EmbeddingOr = std::conditional_t<IsEmbedding<Layer>, Layer, Other>;
 
 template <class First, class Second>
 constexpr bool check_embeddings() {
-  constexpr bool kEmbeddings = kIsEmbedding<First> && kIsEmbedding<Second>;
+  constexpr bool kEmbeddings = IsEmbedding<First> && IsEmbedding<Second>;
   static_assert(Holds<kEmbeddings>,
                 "attune::EmbeddingSum: it adds two Embeddings, or an EmbeddingSum and an Embedding");
   if constexpr (kEmbeddings) {

@@ -280,7 +280,7 @@ struct FeedForwardNetwork {
         });
     const ConstView<Input> x = input();
     const auto& zero_skipping_context = context.skipping_zeros(context.first(x));
-    in_order_of_updates<kUpdatesInSet<Gradients>>(
+    in_order_of_updates<UpdatesInSet<Gradients>>(
         [&]() ATTUNE_INLINE_LAMBDA { tape.kept.backward_parameters(x, gradients, zero_skipping_context); },
         [&]() ATTUNE_INLINE_LAMBDA {
           if constexpr (kWanted<Dx>) tape.kept.backward_input(parameters, sink<Input>(dx), dense);

@@ -149,9 +149,9 @@ struct Norm {
                        Dx&& dx, [[maybe_unused]] Gradients& gradients, Scratch&, const Call& context = {}) {
     if constexpr (!shape.weight) {
       backward_input(parameters, x, tape, dy, dx, context);
-    } else if constexpr (!detail::kTrained<decltype(gradients.weight)>) {
+    } else if constexpr (!detail::IsTrained<decltype(gradients.weight)>) {
       backward_input(parameters, x, tape, dy, dx, context);
-    } else if constexpr (detail::kUpdatesAtOnce<decltype(gradients.weight)>) {
+    } else if constexpr (detail::UpdatesAtOnce<decltype(gradients.weight)>) {
       // dx reads the weights and may overwrite x. So it comes after the weights' gradient and before their
       // update.
       if constexpr (kBias) add_column_sums(context.first(dy), view(gradients.bias));

@@ -55,7 +55,7 @@ struct LayerScale : detail::Tapeless<LayerScale<scale_shape, ScalarType>> {
   using Output = Input;
   /// Whether backward reads x.
   template <class Gradients>
-  static constexpr bool kReadsInput = detail::kTrained<decltype(Gradients::weight)>;
+  static constexpr bool kReadsInput = detail::IsTrained<decltype(Gradients::weight)>;
   static constexpr Abilities kAbilities = detail::kInPlaceByToken;
   using Base = detail::Tapeless<LayerScale>;
   using Base::forward;

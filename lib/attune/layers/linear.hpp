@@ -70,7 +70,7 @@ struct Linear : detail::Tapeless<Linear<linear_shape, ScalarType>> {
   using Parameters = ParametersOf<Tensor>;
   /// Whether backward reads x.
   template <class Gradients>
-  static constexpr bool kReadsInput = detail::kTrained<decltype(Gradients::weight)>;
+  static constexpr bool kReadsInput = detail::IsTrained<decltype(Gradients::weight)>;
   static constexpr Abilities kAbilities = [] {
     Abilities abilities = detail::kInPlaceByToken;
     abilities.output_may_be_input = false;
@@ -141,7 +141,7 @@ struct Linear : detail::Tapeless<Linear<linear_shape, ScalarType>> {
                                   const Call& context = {}) {
     if constexpr (std::is_same_v<decltype(gradients.weight), Tensor<Scalar, shape.d_in, shape.d_out>>) {
       add_to_weight(x, dy, view(gradients.weight), context, context.in_any_order());
-    } else if constexpr (detail::kTrained<decltype(gradients.weight)>) {
+    } else if constexpr (detail::IsTrained<decltype(gradients.weight)>) {
       add_to_factors(x, dy, view(gradients.weight), context);
     }
     if constexpr (shape.bias) {
@@ -168,7 +168,7 @@ struct Linear : detail::Tapeless<Linear<linear_shape, ScalarType>> {
   template <class Set, class Gradients, AnyContext Call>
   ATTUNE_INLINE static void backward_over_input(const Set& parameters, Input& x, ConstView<Output> dy,
                                                 Gradients& gradients, const Call& context) {
-    if constexpr (detail::kUpdatesAtOnce<decltype(gradients.weight)>) {
+    if constexpr (detail::UpdatesAtOnce<decltype(gradients.weight)>) {
       const auto d_rows = context.first(dy);
       update_in_place(context.first(view(x)), d_rows, parameters.weight, view(gradients.weight),
                       context.zeros());
@@ -196,7 +196,7 @@ struct Linear : detail::Tapeless<Linear<linear_shape, ScalarType>> {
   static void backward(const Set& parameters, ConstView<Input> x, const Tape&, ConstView<Output> dy, Dx&& dx,
                        Gradients& gradients, Scratch&, const Call& context = {}) {
     const auto& zero_skipping_context = context.skipping_zeros(context.first(x));
-    in_order_of_updates<detail::kUpdatesAtOnce<decltype(gradients.weight)>>(
+    in_order_of_updates<detail::UpdatesAtOnce<decltype(gradients.weight)>>(
         [&]() ATTUNE_INLINE_LAMBDA { backward_parameters(x, dy, gradients, zero_skipping_context); },
         [&]() ATTUNE_INLINE_LAMBDA { backward_input(parameters, dy, dx, kernels::Assign{}, context); });
   }

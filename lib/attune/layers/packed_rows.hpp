@@ -36,7 +36,7 @@ template <TapePrecision precision, class Matrix>
 using PackedMatrix =
     typename PackedAs<precision>::template Matrix<typename Matrix::Scalar, Matrix::rows, Matrix::cols>;
 template <class Rows>
-inline constexpr bool kIsPacked = requires(const Rows& rows) {
+concept IsPacked = requires(const Rows& rows) {
   rows.elements;
 };
 
@@ -44,7 +44,7 @@ inline constexpr bool kIsPacked = requires(const Rows& rows) {
 /// neither read nor written.
 struct CopyTape {
   template <class To, class From>
-  using Packed = std::conditional_t<kIsPacked<To>, To, From>;
+  using Packed = std::conditional_t<IsPacked<To>, To, From>;
 
   template <class To, class From>
   ATTUNE_INLINE static void rows(const auto& context, To& to, const From& from) {
@@ -67,7 +67,7 @@ struct CopyTape {
   template <class To, class From>
   ATTUNE_INLINE static void copy_row(int cols, int row, To& to, const From& from) {
     using Element = typename Packed<To, From>::Element;
-    if constexpr (!kIsPacked<To>) {
+    if constexpr (!IsPacked<To>) {
       const Element* const elements = from.elements + row * from.length;
       if constexpr (Element::kScaled) {
         kernels::unpack_row(cols, elements, from.scales[row], &to(row, 0));

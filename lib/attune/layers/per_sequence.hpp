@@ -28,7 +28,7 @@ struct EachLane<Each, count> {
 /// One of the sequences in a matrix, limited to the tokens of a slice: the matrix itself if its scalar is a
 /// number, else a copy of a lane, in a Storage. Each `place` is another type, so that two empty objects can
 /// share an address.
-template <class Matrix, bool = kInLanes<typename Matrix::Scalar>>
+template <class Matrix, bool = InLanes<typename Matrix::Scalar>>
 struct SequenceOf {
   using type = Matrix;
   template <int place = 0>
@@ -96,10 +96,10 @@ struct PerSequence<Layer, kernels::LanesOf<Number, lanes>> {
   using ParametersOf = SetOf<Layer, Matrix, Vector>;
   using Parameters = typename Layer::Parameters;
   template <class Gradients>
-  static constexpr bool kReadsInput = detail::kReadsInput<Layer, Gradients>;
-  static constexpr bool kFrozen = detail::kFrozen<Layer>;
+  static constexpr bool kReadsInput = detail::ReadsInput<Layer, Gradients>;
+  static constexpr bool kFrozen = detail::IsFrozen<Layer>;
   static constexpr Abilities kAbilities =
-      with(detail::kAbilitiesOfAll<Layer>, &Abilities::gradient_may_be_input, !kTakesIds<Layer>);
+      with(detail::kAbilitiesOfAll<Layer>, &Abilities::gradient_may_be_input, !TakesIds<Layer>);
 
   template <class Gradients>
   struct TapeOf {
@@ -109,7 +109,7 @@ struct PerSequence<Layer, kernels::LanesOf<Number, lanes>> {
     /// Visits the masks of the first sequence. forward draws those for the others from the sequences after
     /// it.
     template <class Visitor>
-    constexpr void for_each_dropout(const Visitor& visitor) requires kDropsIn<Each> {
+    constexpr void for_each_dropout(const Visitor& visitor) requires DropsIn<Each> {
       layers[0].for_each_dropout(visitor);
     }
   };
@@ -141,7 +141,7 @@ struct PerSequence<Layer, kernels::LanesOf<Number, lanes>> {
                                       const Call& context = {}) {
     return for_each_sequence(x, y, scratch, context, [&](int lane, auto of_sequence, auto to) {
       auto&& own = tape.layers[lane];
-      if constexpr (kDropsIn<typename TapeOf<GradientSet>::Each>) {
+      if constexpr (DropsIn<typename TapeOf<GradientSet>::Each>) {
         if (lane > 0) copy_masks(tape.layers[0], own);
         skip_masks(own, lane);
       }
@@ -177,7 +177,7 @@ struct PerSequence<Layer, kernels::LanesOf<Number, lanes>> {
     for (int lane = 0; lane < lanes; ++lane) {
       [[maybe_unused]] const Status status = forward_one(
           lane, InputSequence::take(x, lane, scratch.x, context), OutputSequence::room(y, scratch.y));
-      if constexpr (kTakesIds<Layer>) {
+      if constexpr (TakesIds<Layer>) {
         if (status != Status::kOk) return status;
       }
       OutputSequence::put(scratch.y, lane, y, context);

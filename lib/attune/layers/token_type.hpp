@@ -81,7 +81,7 @@ struct TokenType : detail::AddedRows<TokenType<shape, ScalarType>, shape.seq_len
                        [[maybe_unused]] Gradients& gradients, Scratch&, const Call& context = {}) {
     context.stage([&]() ATTUNE_INLINE_LAMBDA {
       const int tokens = context.template count<shape.seq_len>();
-      if constexpr (detail::kTrained<decltype(gradients.weight)>) {
+      if constexpr (detail::IsTrained<decltype(gradients.weight)>) {
         add_rows(view(gradients.weight), [&](int first, const auto& rows) ATTUNE_INLINE_LAMBDA {
           if (shape.type < first || shape.type >= first + rows.rows) return;
           Scalar* row = rows.data + (shape.type - first) * shape.d_model;

@@ -60,9 +60,9 @@ struct PackedTapes {
 /// The abilities of a layer under a policy.
 template <class Layer, class Policy>
 inline constexpr Abilities kAbilitiesWith = with(kAbilitiesInContext<Layer>, &Abilities::output_may_be_input,
-                                                 kOutputMayBeInput<Layer>, &Abilities::gradient_may_be_input,
-                                                 kGradientMayBeInput<Layer>, &Abilities::updates_in_place,
-                                                 Policy::kRecomputes&& kUpdatesInPlace<Layer>,
+                                                 OutputMayBeInput<Layer>, &Abilities::gradient_may_be_input,
+                                                 GradientMayBeInput<Layer>, &Abilities::updates_in_place,
+                                                 Policy::kRecomputes&& UpdatesInPlace<Layer>,
                                                  &Abilities::recomputes_tape, false, &Abilities::lanes,
                                                  Policy::kPacks ? Lanes::kNone : kAbilities<Layer>.lanes);
 
@@ -91,7 +91,7 @@ struct BranchBuffers<Stack, Gradients, Policy, std::integer_sequence<int, index.
   using TapeOfPolicy = typename Policy::template Tape<typename Branch<i>::Part, OwnGradients<i>>;
   template <int i>
   using BranchScratch = typename Branch<i>::template ScratchOf<OwnGradients<i>>;
-  static constexpr bool kDrops = Stack::kDrops || (kDropsIn<TapeOfPolicy<index>> || ...);
+  static constexpr bool kDrops = Stack::kDrops || (DropsIn<TapeOfPolicy<index>> || ...);
 
   // Everything of the tape except the branches' own.
   struct Sums {

@@ -54,7 +54,7 @@ struct StreamBranch {
   using Member = MemberType;
   using Stream = StreamOf<Part, tokens, cache>;
   using InferenceScratch = typename Stream::Scratch;
-  static constexpr bool kOutputMayBeInput = kStepsInPlace<Part, tokens, cache>;
+  static constexpr bool kOutputMayBeInput = StepsInPlace<Part, tokens, cache>;
 
   ATTUNE_INLINE static void forward(const auto& parameters, auto x, auto y, const auto& context,
                                     InferenceScratch& scratch) {
@@ -98,10 +98,10 @@ struct LayerBranch {
   /// The context of the rows of its tape.
   ATTUNE_INLINE static const auto& context_of_tape(const auto& context) { return tokens_of(context); }
   /// Whether it can recompute its tape without writing its output, and takes its input once scratch is dead.
-  static constexpr bool kRecomputesTape = detail::kRecomputesTape<Part>;
-  static constexpr bool kTakesLength = detail::kTakesLength<Part>;
+  static constexpr bool kRecomputesTape = detail::RecomputesTape<Part>;
+  static constexpr bool kTakesLength = detail::TakesLength<Part>;
   static constexpr Lanes kLanes = (std::max)(kLanesOf<Part>, Lanes::kBetweenParts);
-  static constexpr bool kOutputMayBeInput = detail::kOutputMayBeInput<Part>;
+  static constexpr bool kOutputMayBeInput = detail::OutputMayBeInput<Part>;
 
   template <CacheShape cache>
   using StreamMemory = StreamMemoryOf<Part, cache>;
@@ -142,7 +142,7 @@ struct CrossAttentionBranch {
   static constexpr bool kRecomputesTape = false;
   static constexpr bool kTakesLength = detail::kAbilities<Attention>.takes_context;  // of queries and keys
   static constexpr Lanes kLanes = kLanesOf<Attention> == Lanes::kAll ? Lanes::kAll : Lanes::kNone;
-  static constexpr bool kOutputMayBeInput = detail::kOutputMayBeInput<Attention>;
+  static constexpr bool kOutputMayBeInput = detail::OutputMayBeInput<Attention>;
 
   template <CacheShape cache>
   using StreamMemory = typename MemoryStream<Attention>::Memory;

@@ -35,7 +35,7 @@ struct WholeLayer : Layer {
   template <class Gradients>
   static constexpr bool kKeepsTape = std::is_same_v<OfPolicy<Gradients>, OfLayer<Gradients>>;
   template <class Gradients>
-  static constexpr bool kPacksInput = Policy::kPacks&& detail::kReadsInput<Layer, Gradients>;
+  static constexpr bool kPacksInput = Policy::kPacks&& detail::ReadsInput<Layer, Gradients>;
 
  public:
   template <class Gradients>
@@ -121,12 +121,12 @@ struct BranchByBranch : Layer {
 
 /// Whether a layer's memory takes a policy.
 template <class Layer>
-inline constexpr bool kRunsByBranches = kIsItself<Layer>&& requires {
+concept RunsByBranches = IsItself<Layer> && requires {
   typename Layer::template TapeOf<typename Layer::Parameters, RecomputedTapes>;
 };
 template <class Layer, class Policy>
 using WithTapes =
-    std::conditional_t<kRunsByBranches<Layer>, BranchByBranch<Layer, Policy>, WholeLayer<Layer, Policy>>;
+    std::conditional_t<RunsByBranches<Layer>, BranchByBranch<Layer, Policy>, WholeLayer<Layer, Policy>>;
 
 }  // namespace detail
 

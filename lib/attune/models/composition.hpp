@@ -94,10 +94,10 @@ constexpr bool output_fits_input() {
 }
 template <class Layer, class Next = Layer>
 inline constexpr bool kFits = [] {
-  static_assert(Holds<!kTakesIds<Next>>,
+  static_assert(Holds<!TakesIds<Next>>,
                 "attune: a layer that takes token ids must be the first of a Sequential; it cannot follow "
                 "another layer or stand in a Repeat or Residual");
-  if constexpr (!kTakesIds<Next>) {
+  if constexpr (!TakesIds<Next>) {
     return output_fits_input<Layer, Next, Layer::Output::rows, Layer::Output::cols, Next::Input::rows,
                              Next::Input::cols>();
   } else {
@@ -141,7 +141,7 @@ inline constexpr bool kInfersMemory = [] {
 }();
 /// Whether backward in this context computes the gradient of that memory.
 template <class Call>
-inline constexpr bool kGivesMemoryGradient = requires {
+concept GivesMemoryGradient = requires {
   requires Call::Mask::kGivesGradient;
 };
 
@@ -293,10 +293,10 @@ constexpr auto& one_of(Union& storage) {
 
 // Whether a layer's output has the shape of its input.
 template <class Layer>
-inline constexpr bool kSameShape = std::is_same_v<typename Layer::Input, typename Layer::Output>;
+concept SameShape = std::is_same_v<typename Layer::Input, typename Layer::Output>;
 // Whether it may take the memory of its input in inference.
 template <class Layer>
-inline constexpr bool kReplacesInput = kSameShape<Layer>&& kOutputMayBeInput<Layer>;
+concept ReplacesInput = SameShape<Layer> && OutputMayBeInput<Layer>;
 
 }  // namespace detail
 

@@ -106,7 +106,7 @@ constexpr bool check_encoder_decoder() {
       Holds<!kTakesOtherMemory<Decoder, typename Encoder::Output>>,
       "attune::EncoderDecoder: the encoder's output is not the memory of a decoder layer; memory_len "
       "and d_model are its rows and columns");
-  static_assert(Holds<(kFrozen<Encoder> || !kInfersMemory<Decoder>)>,
+  static_assert(Holds<(IsFrozen<Encoder> || !kInfersMemory<Decoder>)>,
                 "attune::EncoderDecoder: a Frozen first decoder layer keeps no tape for the memory's "
                 "gradient; freeze the encoder, too, or the whole decoder as one");
   return true;
@@ -146,7 +146,7 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
   using Parameters = ParametersOf<Tensor>;
 
  private:
-  static constexpr bool kInfersEncoder = detail::kFrozen<Encoder>;
+  static constexpr bool kInfersEncoder = detail::IsFrozen<Encoder>;
   template <class Gradients>
   using OfEncoder = decltype(Gradients::encoder);
   template <class Gradients>
@@ -178,8 +178,8 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
     Memory memory;
 
     template <class Visitor>
-    constexpr void for_each_dropout(const Visitor& visitor) requires(detail::kDropsIn<OfEncoder> ||
-                                                                     detail::kDropsIn<OfDecoder>) {
+    constexpr void for_each_dropout(const Visitor& visitor) requires(detail::DropsIn<OfEncoder> ||
+                                                                     detail::DropsIn<OfDecoder>) {
       detail::for_each_dropout(visitor, encoder, decoder);
     }
   };
@@ -345,7 +345,7 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
     const auto& masks = masks_of(context.mask());
     using Target = std::remove_cvref_t<decltype(masks.target)>;
     using OfMemory = std::remove_cvref_t<decltype(masks.memory)>;
-    const auto keys = detail::valid_tokens<Memory::rows, detail::kTakesLength<Decoder>>(masks.memory);
+    const auto keys = detail::valid_tokens<Memory::rows, detail::TakesLength<Decoder>>(masks.memory);
     const detail::MaskWithMemory<Target, OfMemory, std::remove_const_t<decltype(keys)>, Memory, DMemory>
         target{masks.target, masks.memory, keys, memory, d_memory, own};
     using Products = typename Call::Products;

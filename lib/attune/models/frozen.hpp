@@ -25,7 +25,7 @@ constexpr int most_tokens_in(LayerList<Layers...>);
 template <class Layer>
 constexpr int most_tokens() {
   int most = Layer::Output::rows;
-  if constexpr (kTakesIds<Layer>) {
+  if constexpr (TakesIds<Layer>) {
     most = (std::max)(most, static_cast<int>(std::tuple_size_v<typename Layer::Input>));
   } else {
     most = (std::max)(most, Layer::Input::rows);
@@ -77,7 +77,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   static constexpr Abilities kAbilities =
       detail::with(detail::kAbilitiesOfAll<Layer>, &Abilities::lanes,
                    detail::kLanesOf<Layer> == Lanes::kAll ? Lanes::kAll : Lanes::kNone,
-                   &Abilities::output_may_be_input, detail::kReplacesInput<Layer>, &Abilities::additions,
+                   &Abilities::output_may_be_input, detail::ReplacesInput<Layer>, &Abilities::additions,
                    detail::kAdditionsOfAll<Layer>);  // gradients are references
 
  private:
@@ -96,7 +96,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   template <class Own, class Gradients>
   using SinksOf = SetIn<detail::WeightGradientSinks<Own, Gradients, kTokens>>;
 
-  static constexpr bool kInLanes = detail::kInLanes<Scalar>;
+  static constexpr bool kInLanes = detail::InLanes<Scalar>;
   template <int tokens>
   struct Room {  // for x·A of one weight
     Tensor<Scalar, tokens, kRank> values;
@@ -136,8 +136,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
       OfLayer::visit(
           [&visitor]<class First, class... Rest>(const TensorPath& path, First&& first, Rest&&... rest) {
             using Leaf = std::remove_cvref_t<First>;
-            if constexpr (detail::kIsLowRank<Leaf> &&
-                          (detail::kIsLowRank<std::remove_cvref_t<Rest>> && ...)) {
+            if constexpr (detail::IsLowRank<Leaf> && (detail::IsLowRank<std::remove_cvref_t<Rest>> && ...)) {
               Leaf::visit(visitor, &path, first, rest...);
             } else {
               visitor(path, first, rest...);
@@ -151,7 +150,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
     void initialize(const Initializer&, Rng& rng) {
       for_each_tensor(
           [&rng](const TensorPath&, auto& trained, const auto& initial) {
-            if constexpr (detail::kIsLowRank<std::remove_cvref_t<decltype(trained)>>) {
+            if constexpr (detail::IsLowRank<std::remove_cvref_t<decltype(trained)>>) {
               detail::fill_normal(trained.a, Scalar(0), detail::root_of_ratio<Scalar>(1, trained.rows), rng);
               trained.b.set_zero();
             } else {
@@ -185,12 +184,12 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
 
  public:
   template <class Set>
-  static constexpr bool kReadsInput = detail::kReadsInput<Layer, GradientsOf<Set>>;
+  static constexpr bool kReadsInput = detail::ReadsInput<Layer, GradientsOf<Set>>;
   template <class Set>
   using TapeOf = detail::TapeOf<Layer, GradientsOf<Set>>;
   template <class Set>
   using ScratchOf = ScratchWith<detail::ScratchOf<Layer, GradientsOf<Set>>,
-                                detail::kUpdatesInSet<GradientsOf<Set>> ? detail::kRoomsOfUpdates<kRank> : 1>;
+                                detail::UpdatesInSet<GradientsOf<Set>> ? detail::kRoomsOfUpdates<kRank> : 1>;
   using Tape = TapeOf<Parameters>;
   using Scratch = ScratchOf<Parameters>;
   using InferenceScratch = ScratchWith<typename Layer::InferenceScratch>;
@@ -239,11 +238,11 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   static void backward(const Set& trained, ConstView<Input> x, Tape& tape, ConstView<Output> dy, Dx&& dx,
                        Gradients& gradients, Used& scratch, const Call& context = {}) {
     constexpr bool kReached =
-        kWanted<Dx> || (detail::kGivesMemoryGradient<Call> && detail::kAttendsToMemory<Layer>);
+        kWanted<Dx> || (detail::GivesMemoryGradient<Call> && detail::kAttendsToMemory<Layer>);
     if constexpr (kFrozen && !kReached) {
       context.stage([&]() ATTUNE_INLINE_LAMBDA { skip_masks(tape, 1); });
     } else if constexpr (kFrozen) {
-      static_assert(detail::Holds<detail::kHasSets<Layer>>,
+      static_assert(detail::Holds<detail::HasSets<Layer>>,
                     "attune::Frozen: after a trained layer, this layer and its parts need "
                     "ParametersOf<Matrix, Vector>, for sets without gradients");
       Trained nothing;
@@ -292,7 +291,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
     typename SinksOf<typename Set::Forms, typename Gradients::Forms>::type all{};
     decltype(all)::visit(
         [room](const TensorPath&, auto& leaf, const auto& own, auto& gradient) {
-          if constexpr (detail::kTrained<std::remove_cvref_t<decltype(leaf)>>) {
+          if constexpr (detail::IsTrained<std::remove_cvref_t<decltype(leaf)>>) {
             leaf = detail::weight_gradient_sink<kTokens>(own, gradient, room);
           }
         },

@@ -21,7 +21,7 @@ namespace detail {
 
 /// Whether a layer is a transformer layer, or some of them.
 template <class Layer>
-inline constexpr bool kIsBlock = kRunsByBranches<Layer>;
+inline constexpr bool kIsBlock = RunsByBranches<Layer>;
 template <class Layer>
 inline constexpr bool kIsBlock<Checkpointed<Layer>> = kIsBlock<Layer>;
 template <class Layer, TapePrecision precision>

@@ -67,10 +67,10 @@ inline constexpr bool kIsEncoderDecoder<EncoderDecoder<Encoder, Decoder>> = true
 
 template <class Model, MaskFromIdsOptions options>
 constexpr bool check_mask_from_ids() {
-  static_assert(Holds<kTakesIds<Model>>,
+  static_assert(Holds<TakesIds<Model>>,
                 "attune::MaskFromIds: the model takes no token ids; give padding with each call, as in a "
                 "SequenceLength");
-  static_assert(Holds<kTakesMask<Model>>,
+  static_assert(Holds<TakesMask<Model>>,
                 "attune::MaskFromIds: no layer of the model uses a mask; put attention or pooling into it");
   static_assert(
       Holds<(options.padding >= (kIsEncoderDecoder<Model> ? -1 : 0) && options.target_padding >= -1 &&
@@ -78,7 +78,7 @@ constexpr bool check_mask_from_ids() {
       "attune::MaskFromIds: padding must be an id, at least 0");
   static_assert(Holds<(kIsEncoderDecoder<Model> || options.target_padding < 0)>,
                 "attune::MaskFromIds: only an EncoderDecoder has a target; leave target_padding out");
-  if constexpr (kTakesIds<Model>) {
+  if constexpr (TakesIds<Model>) {
     static_assert(Holds<(options.table >= 0 && options.table < ids_per_token<Model>())>,
                   "attune::MaskFromIds: table must be less than the number of ids for each token");
   }
@@ -140,8 +140,8 @@ struct MaskFromIds : detail::Steps<MaskFromIds<ModelType, options>> {
   using Parts = LayerList<Model>;
   static constexpr std::uint32_t kFingerprint = fingerprint("MaskFromIds", options.padding, options.table,
                                                             options.target_padding, kFingerprintOf<Model>);
-  static constexpr bool kAttendsToMemory = false;          // a decoder's memory is inside
-  static constexpr bool kFrozen = detail::kFrozen<Model>;  // whether no parameter is trained
+  static constexpr bool kAttendsToMemory = false;           // a decoder's memory is inside
+  static constexpr bool kFrozen = detail::IsFrozen<Model>;  // whether no parameter is trained
 
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   using ParametersOf = detail::SetOf<Model, Matrix, Vector>;

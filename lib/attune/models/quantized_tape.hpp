@@ -45,14 +45,14 @@ enum class InputFrom {
 template <class Layer, TapePrecision precision, InputFrom input = InputFrom::kCaller>
 struct WithQuantizedTape {
   static constexpr bool kPacks = [] {
-    if constexpr (kTakesIds<Layer>) {
+    if constexpr (TakesIds<Layer>) {
       return false;
     } else {
       using Set = typename Layer::Parameters;
       constexpr bool kTape =
           !std::is_same_v<typename QuantizedTapeOf<Layer, Set, precision>::type, TapeOf<Layer, Set>>;
-      return kTape || kRunsByBranches<Layer> ||
-             (input == InputFrom::kLayer && kReadsInput<Layer, Set> && Layer::Input::rows > 1);
+      return kTape || RunsByBranches<Layer> ||
+             (input == InputFrom::kLayer && ReadsInput<Layer, Set> && Layer::Input::rows > 1);
     }
   }();
   using type = typename std::conditional_t<kPacks, std::type_identity<PackedLayer<Layer, precision>>,
@@ -106,7 +106,7 @@ template <class Layer, TapePrecision precision>
 constexpr bool check_packing() {
   constexpr bool kMadeOfLayers = !requires { WithQuantizedTape<Layer, precision>::kPacks; };
   static_assert(
-      Holds<(kMadeOfLayers || kRunsByBranches<Layer>)>,
+      Holds<(kMadeOfLayers || RunsByBranches<Layer>)>,
       "attune::QuantizedTape: packing the tape of a single layer saves nothing; use QuantizedTape on the "
       "whole model, and .keep_weights = false in attention");
   return true;

@@ -34,11 +34,11 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   using Parameters = ParametersOf<Tensor>;
   /// Whether backward reads x.
   template <class Gradients>
-  static constexpr bool kReadsInput = detail::kReadsInput<Layer, typename Gradients::Each>;
+  static constexpr bool kReadsInput = detail::ReadsInput<Layer, typename Gradients::Each>;
   static constexpr Abilities kAbilities = detail::with(
-      detail::kAbilitiesOfAll<Layer>, &Abilities::output_may_be_input, detail::kReplacesInput<Layer>,
-      &Abilities::gradient_may_be_input, detail::kGradientMayBeInput<Layer>, &Abilities::updates_in_place,
-      detail::kUpdatesInPlace<Layer>);
+      detail::kAbilitiesOfAll<Layer>, &Abilities::output_may_be_input, detail::ReplacesInput<Layer>,
+      &Abilities::gradient_may_be_input, detail::GradientMayBeInput<Layer>, &Abilities::updates_in_place,
+      detail::UpdatesInPlace<Layer>);
 
  private:
   using Values = detail::SequenceValues<count, true>;
@@ -58,7 +58,7 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
               .scratch = detail::kExtent<EachScratch<Gradients>>,
               .tape = detail::kExtent<EachTape<Gradients>>,
               .reads_input = kReadsInput<Gradients>,
-              .gradient_may_be_input = detail::kGradientReplacesInput<Layer, typename Gradients::Each>}})
+              .gradient_may_be_input = detail::GradientReplacesInput<Layer, typename Gradients::Each>}})
           .training());
   template <class Scratch, class Matrix, bool in_place>
   static constexpr auto kPlanOfInference = detail::Plan(Trace({{.output = detail::kExtent<Matrix>,
@@ -85,7 +85,7 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
       return nullptr;
     }
     template <class Visitor>
-    constexpr void for_each_dropout(const Visitor& visitor) requires detail::kDropsIn<Each> {
+    constexpr void for_each_dropout(const Visitor& visitor) requires detail::DropsIn<Each> {
       for (Each& layer : layers.elements) layer.for_each_dropout(visitor);
     }
   };
@@ -102,7 +102,7 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
     using Memory = detail::Copies<detail::StreamMemoryOf<Layer, cache>, count>;
     static constexpr std::uint64_t kMaxTokens = detail::kMaxTokens<Layer, cache>;
     /// Whether y of a step may be x.
-    static constexpr bool kOutputMayBeInput = detail::kStepsInPlace<Layer, tokens, cache>;
+    static constexpr bool kOutputMayBeInput = detail::StepsInPlace<Layer, tokens, cache>;
     struct Scratch
         : detail::SequenceScratch<kPlanOfInference<typename Each::Scratch, detail::StepOutput<Layer, tokens>,
                                                    kOutputMayBeInput>> {};

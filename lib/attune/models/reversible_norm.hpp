@@ -28,10 +28,10 @@ namespace detail {
 
 template <class Model>
 constexpr bool check_reversible_norm() {
-  static_assert(Holds<!kTakesIds<Model>>,
+  static_assert(Holds<!TakesIds<Model>>,
                 "attune::ReversibleNorm: the model takes token ids, which have no mean; give it a model of "
                 "matrices");
-  if constexpr (!kTakesIds<Model>) {
+  if constexpr (!TakesIds<Model>) {
     static_assert(
         Holds<(Model::Input::cols == Model::Output::cols)>,
         "attune::ReversibleNorm: the model's output needs the features of its input, whose mean and "
@@ -42,7 +42,7 @@ constexpr bool check_reversible_norm() {
 // One group for each feature of the model's input.
 template <class Model, ReversibleNormOptions options>
 constexpr GroupNormShape norm_of_features() {
-  if constexpr (kTakesIds<Model>) {
+  if constexpr (TakesIds<Model>) {
     return {1, 1, 1};
   } else {
     return {Model::Input::rows, Model::Input::cols, Model::Input::cols, options.epsilon, false};
@@ -109,7 +109,7 @@ struct ReversibleNorm {
     Output output;  // of the model
 
     template <class Visitor>
-    constexpr void for_each_dropout(const Visitor& visitor) requires detail::kDropsIn<decltype(model)> {
+    constexpr void for_each_dropout(const Visitor& visitor) requires detail::DropsIn<decltype(model)> {
       model.for_each_dropout(visitor);
     }
   };
@@ -379,7 +379,7 @@ struct ReversibleNorm {
     });
   }
   static void add_vector(auto& gradient, const Features& sums) {
-    if constexpr (detail::kTrained<decltype(gradient)>) {
+    if constexpr (detail::IsTrained<decltype(gradient)>) {
       add_rows(view(gradient), [&](int, const auto& row) ATTUNE_INLINE_LAMBDA {
         kernels::add_to(kFeatures, sums.data(), row.data);
       });

@@ -44,8 +44,8 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   /// Whether backward reads x.
   template <class Gradients>
   static constexpr bool kReadsInput =
-      detail::kReadsInput<Layer<0>,
-                          std::remove_cvref_t<decltype(std::declval<Gradients&>().template layer<0>())>>;
+      detail::ReadsInput<Layer<0>,
+                         std::remove_cvref_t<decltype(std::declval<Gradients&>().template layer<0>())>>;
   static constexpr Abilities kAbilities = detail::kAbilitiesOfAll<Layers...>;
 
  private:
@@ -59,12 +59,12 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   // Whether a layer has no trained parameters and no dropout.
   template <class Each>
   static constexpr bool kFixed = std::is_empty_v<typename Each::Parameters> &&
-                                 (detail::kFrozen<Each> || !detail::kDropsIn<typename Each::Tape>);
+                                 (detail::IsFrozen<Each> || !detail::DropsIn<typename Each::Tape>);
   // The number of layers at the front that run inference only in training: up to the last Frozen one before
   // the first that is not fixed.
   static constexpr int kInferred = [] {
     const bool fixed[] = {kFixed<Layers>...};
-    const bool frozen[] = {detail::kFrozen<Layers>...};
+    const bool frozen[] = {detail::IsFrozen<Layers>...};
     int count = 0;
     for (int i = 0; i < kLayers && fixed[i]; ++i) {
       if (frozen[i]) count = i + 1;
@@ -91,9 +91,9 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
         .output = detail::kExtent<typename Layer<index>::Output>,
         .scratch = detail::kExtent<Scratch>,
         .tape = detail::kExtent<Tape>,
-        .reads_input = detail::kReadsInput<Layer<index>, Own>,
+        .reads_input = detail::ReadsInput<Layer<index>, Own>,
         .may_read_output = detail::kAbilities<Layer<index>>.backward_may_read_output,
-        .gradient_may_be_input = detail::kGradientReplacesInput<Layer<index>, Own>};
+        .gradient_may_be_input = detail::GradientReplacesInput<Layer<index>, Own>};
   };
   template <class Scratch, class Matrix, bool in_place>
   static constexpr detail::LayerInSequence kInferredFacts{.output = detail::kExtent<Matrix>,
@@ -105,7 +105,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
     using Tape = Nothing;
     using Scratch = typename Layer<index>::InferenceScratch;
     static constexpr detail::LayerInSequence kFacts =
-        kInferredFacts<Scratch, typename Layer<index>::Output, detail::kReplacesInput<Layer<index>>>;
+        kInferredFacts<Scratch, typename Layer<index>::Output, detail::ReplacesInput<Layer<index>>>;
   };
   template <class Gradients, int index>
   using MemoryOf = std::conditional_t<(index < kInferred), InferredOf<index>, TrainedOf<Gradients, index>>;
@@ -118,11 +118,11 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
     using Tapes = detail::Members<typename MemoryOf<Gradients, index>::Tape...>;
     using Outputs = detail::Members<std::conditional_t<kPlan.places.keeps(Values::output(index)),
                                                        typename Layer<index>::Output, Nothing>...>;
-    static constexpr bool kDrops = (detail::kDropsIn<typename MemoryOf<Gradients, index>::Tape> || ...);
+    static constexpr bool kDrops = (detail::DropsIn<typename MemoryOf<Gradients, index>::Tape> || ...);
   };
   static constexpr auto kInferencePlan =
       detail::Plan(Trace({kInferredFacts<typename Layers::InferenceScratch, typename Layers::Output,
-                                         detail::kReplacesInput<Layers>>...})
+                                         detail::ReplacesInput<Layers>>...})
                        .inference());
   // The first layer that attends to a memory (models/encoder_decoder.hpp).
   static constexpr int kFirstOfMemory = [] {
@@ -134,13 +134,13 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   // The first layer that backward reaches without dx.
   template <class Gradients, class Call>
   static constexpr int kFirstReached = (std::min)(kFirstTrained<Gradients>,
-                                                  detail::kGivesMemoryGradient<std::remove_cvref_t<Call>>
+                                                  detail::GivesMemoryGradient<std::remove_cvref_t<Call>>
                                                       ? kFirstOfMemory
                                                       : kLayers - 1);
 
  public:
   /// Whether a layer is Frozen, and the others have no parameters and no dropout.
-  static constexpr bool kFrozen = (detail::kFrozen<Layers> || ...) && (kFixed<Layers> && ...);
+  static constexpr bool kFrozen = (detail::IsFrozen<Layers> || ...) && (kFixed<Layers> && ...);
   /// Whether decoder layers run inference only in training, so that their memory gets no gradient.
   static constexpr bool kInfersMemory = kFirstOfMemory < kInferred || (detail::kInfersMemory<Layers> || ...);
 
@@ -176,7 +176,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   struct Stream {
    private:
     template <class Each>
-    static constexpr bool kInPlace = detail::kSameShape<Each>&& detail::kStepsInPlace<Each, tokens, cache>;
+    static constexpr bool kInPlace = detail::SameShape<Each>&& detail::StepsInPlace<Each, tokens, cache>;
     template <class Each>
     static constexpr auto kFacts = kInferredFacts<typename detail::StreamOf<Each, tokens, cache>::Scratch,
                                                   detail::StepOutput<Each, tokens>, kInPlace<Each>>;
@@ -412,7 +412,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   template <int end, class Gradients>
   static constexpr void skip_masks_before(TapeOf<Gradients>& tape) {
     detail::for_each_index<kLayers>([&tape]<int index>() {
-      if constexpr (index < end && detail::kDropsIn<typename MemoryOf<Gradients, index>::Tape>) {
+      if constexpr (index < end && detail::DropsIn<typename MemoryOf<Gradients, index>::Tape>) {
         skip_masks(detail::member<index>(tape.layers), 1);
       }
     });

@@ -21,7 +21,7 @@ template <class First, class... Rest>
 constexpr bool check_sum() {
   static_assert(Holds<(sizeof...(Rest) > 0 && sizeof...(Rest) < kMaxLayers)>,
                 "attune::Sum: use 2 to 24 layers");
-  static_assert(Holds<(!kTakesIds<First> && (!kTakesIds<Rest> && ...))>,
+  static_assert(Holds<(!TakesIds<First> && (!TakesIds<Rest> && ...))>,
                 "attune::Sum: a layer that takes token ids cannot be a term; use EmbeddingSum");
   constexpr bool kAlike = (std::is_same_v<typename First::Input, typename Rest::Input> && ...) &&
                           (std::is_same_v<typename First::Output, typename Rest::Output> && ...);
@@ -64,9 +64,9 @@ struct Sum : detail::Steps<Sum<Layers...>> {
   struct MemoryOf<Gradients, std::integer_sequence<int, index...>> {
     using Tapes = detail::Members<detail::TapeOf<Layers, GradientsOf<Gradients, index>>...>;
     using Scratches = detail::OneOf<detail::ScratchOf<Layers, GradientsOf<Gradients, index>>...>;
-    static constexpr bool kReads = (detail::kReadsInput<Layers, GradientsOf<Gradients, index>> || ...);
+    static constexpr bool kReads = (detail::ReadsInput<Layers, GradientsOf<Gradients, index>> || ...);
     static constexpr bool kDrops =
-        (detail::kDropsIn<detail::TapeOf<Layers, GradientsOf<Gradients, index>>> || ...);
+        (detail::DropsIn<detail::TapeOf<Layers, GradientsOf<Gradients, index>>> || ...);
   };
 
  public:

@@ -88,7 +88,7 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
   template <class Gradients>
   using OfBody = decltype(Gradients::body);
   template <class Gradients>
-  static constexpr bool kTrainsTable = detail::kTrained<decltype(Gradients::embedding.weight)>;
+  static constexpr bool kTrainsTable = detail::IsTrained<decltype(Gradients::embedding.weight)>;
   template <int>
   struct None {};
 
@@ -97,14 +97,14 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
   template <class Gradients>
   struct TapeOf {
     using OfLayers = detail::TapeOf<Body, OfBody<Gradients>>;
-    static constexpr bool kKeepsTokens = detail::kReadsInput<Body, OfBody<Gradients>>;
+    static constexpr bool kKeepsTokens = detail::ReadsInput<Body, OfBody<Gradients>>;
     static constexpr bool kKeepsHidden = kTrainsTable<Gradients>;
     [[no_unique_address]] OfLayers body;
     [[no_unique_address]] std::conditional_t<kKeepsTokens, Tokens, None<0>> tokens;
     [[no_unique_address]] std::conditional_t<kKeepsHidden, Tokens, None<1>> hidden;
 
     template <class Visitor>
-    constexpr void for_each_dropout(const Visitor& visitor) requires detail::kDropsIn<OfLayers> {
+    constexpr void for_each_dropout(const Visitor& visitor) requires detail::DropsIn<OfLayers> {
       body.for_each_dropout(visitor);
     }
   };
@@ -212,7 +212,7 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
                                          ConstView<typename Embeds::Output> d_tokens, auto& gradients,
                                          auto& scratch, const Call& context) {
     const auto zero_skipping_context = context.without_mask().skipping_zeros(context.first(hidden));
-    if constexpr (detail::kUpdatesAtOnce<decltype(gradients.weight)>) {
+    if constexpr (detail::UpdatesAtOnce<decltype(gradients.weight)>) {
       add_rows(view(gradients.weight), [&]<class Rows>(int first, const Rows& rows) ATTUNE_INLINE_LAMBDA {
         add_product(context.first(dy).transpose().template rows_at<Rows::rows>(first), context.first(hidden),
                     rows, zero_skipping_context.zeros());

@@ -67,7 +67,7 @@ inline constexpr int kRankOf<What> = What::kRank;
 template <class Layer>
 constexpr bool has_factors() {
   bool found = false;
-  if constexpr (kHasSets<Layer>) {
+  if constexpr (HasSets<Layer>) {
     using Set = SetOf<Layer, Extents, Extents>;
     Set::visit([&found](const TensorPath& path,
                         auto&&) { found = found || std::string_view(path.name) == "lora_A"; },
@@ -79,7 +79,7 @@ template <class Layer, class What, class Trained>
 constexpr bool check_trained() {
   constexpr bool kLowRank = kRankOf < What >> 0;
   constexpr bool kVectorsAlone = std::is_same_v<What, TrainVectors>;
-  static_assert(Holds<(!kVectorsAlone || kHasSets<Layer>)>,
+  static_assert(Holds<(!kVectorsAlone || HasSets<Layer>)>,
                 "attune::BiasesAndNorms: the layer and its parts need ParametersOf<Matrix, Vector>, for sets "
                 "without weights");
   static_assert(Holds<(!kVectorsAlone || !std::is_empty_v<Trained>)>,
@@ -88,7 +88,7 @@ constexpr bool check_trained() {
   static_assert(
       Holds<!kOfFactors>,
       "attune::BiasesAndNorms, Adapted: the layer contains an Adapted layer; merge() its factors first");
-  static_assert(Holds<(!kLowRank || kHasSets<Layer>)>,
+  static_assert(Holds<(!kLowRank || HasSets<Layer>)>,
                 "attune::Adapted: the layer and its parts need ParametersOf<Matrix, Vector>, for sets with "
                 "factors instead of weights");
   static_assert(Holds<(!kLowRank || !std::is_empty_v<Trained>)>,
@@ -106,7 +106,7 @@ constexpr bool are_constants_of() {
   constexpr const TensorPath* kNoParent = nullptr;
   if constexpr (!requires { Constants::visit(AnyVisitor{}, kNoParent, kConstants); }) {
     return false;
-  } else if constexpr (!kHasSets<Layer>) {
+  } else if constexpr (!HasSets<Layer>) {
     return true;  // the layer accepts any constants
   } else {
     constexpr auto kCount = [] {
@@ -149,7 +149,7 @@ concept CheckedConstants = check_constants<Layer, kConstants>();
 // A reference to a constant weight.
 template <class Scalar, class Constant>
 constexpr auto weight_of(const Constant& constant) {
-  if constexpr (kInLanes<Scalar>) {
+  if constexpr (InLanes<Scalar>) {
     return WeightOfLanes<Scalar, decltype(reference_to(constant))>{reference_to(constant)};
   } else {
     return reference_to(constant);
@@ -159,9 +159,9 @@ constexpr auto weight_of(const Constant& constant) {
 template <int tokens, class Constant, class Own, class Scalar>
 constexpr auto effective_weight([[maybe_unused]] const Constant& constant, [[maybe_unused]] const Own& own,
                                 [[maybe_unused]] Scalar* room) {
-  if constexpr (!kTrained<Own>) {
+  if constexpr (!IsTrained<Own>) {
     return weight_of<Scalar>(constant);
-  } else if constexpr (kIsLowRank<Own>) {
+  } else if constexpr (IsLowRank<Own>) {
     using Base = decltype(weight_of<Scalar>(constant));
     return LowRankWeight<Base, Own, tokens>{weight_of<Scalar>(constant), &own, room};
   } else {
@@ -176,10 +176,10 @@ inline constexpr bool kIsCopied<Tensor<Scalar, rows, cols>> = true;
 // The gradient of such a tensor, given the `gradient` of the trained one.
 template <int tokens, class Own, class Gradient, class Scalar>
 constexpr auto weight_gradient_sink(const Own& own, Gradient& gradient, [[maybe_unused]] Scalar* room) {
-  if constexpr (!kTrained<Own>) {
+  if constexpr (!IsTrained<Own>) {
     return own;
-  } else if constexpr (kIsLowRank<Own>) {
-    if constexpr (kTrained<decltype(gradient.a)>) {
+  } else if constexpr (IsLowRank<Own>) {
+    if constexpr (IsTrained<decltype(gradient.a)>) {
       return LowRankGradient<Own, tokens, Gradient>{&own, &gradient, room};
     } else {
       return Untrained<Scalar, Own::rows, Own::cols>{};
@@ -228,7 +228,7 @@ struct EffectiveWeights {
                       typename Own::template Matrix<Scalar, rows, cols>, Scalar>;
     template <class Scalar, int rows, int cols>
     using Vector = typename std::conditional_t<
-        kInLanes<Scalar> && !kTrained<typename Own::template Vector<Scalar, rows, cols>>,
+        InLanes<Scalar> && !IsTrained<typename Own::template Vector<Scalar, rows, cols>>,
         std::type_identity<Tensor<Scalar, rows, cols>>,
         std::type_identity<Of<typename Form::template Vector<kernels::Real<Scalar>, rows, cols>,
                               typename Own::template Vector<Scalar, rows, cols>, Scalar>>>::type;

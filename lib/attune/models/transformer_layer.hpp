@@ -158,25 +158,24 @@ struct ResidualStack {
       {detail::kLanesOf<NormLayer> == Lanes::kAll ? Lanes::kAll : Lanes::kNone, Branches::kLanes...});
   static constexpr Additions kStackAdditions = kAdditionsOfAll<typename Branches::Part..., NormLayer>;
   // Whether tokens beyond a length are skipped.
-  static constexpr bool kStackTakesLength =
-      (Branches::kTakesLength && ... && detail::kTakesLength<NormLayer>);
+  static constexpr bool kStackTakesLength = (Branches::kTakesLength && ... && detail::TakesLength<NormLayer>);
   template <class Gradients, int index>
   using BranchGradients =
       std::remove_cvref_t<decltype(Branch<index>::Member::of(std::declval<Gradients&>()))>;
   // Whether backward of a branch reads its input.
   template <class Gradients, int index>
   static constexpr bool kBranchReads =
-      detail::kReadsInput<typename Branch<index>::Part, BranchGradients<Gradients, index>>;
+      detail::ReadsInput<typename Branch<index>::Part, BranchGradients<Gradients, index>>;
   template <class Gradients>
   static constexpr bool kReadsLayerInput = kNormBefore || kBranchReads<Gradients, 0>;
   // Whether the layer's dx may be its x.
   static constexpr bool kGradientMayBeLayerInput =
-      detail::kGradientMayBeInput<std::conditional_t<kNormBefore, NormLayer, typename Branch<0>::Part>>;
-  static constexpr bool kStackUpdatesInPlace = kNormBefore && detail::kUpdatesInPlace<NormLayer>;
+      detail::GradientMayBeInput<std::conditional_t<kNormBefore, NormLayer, typename Branch<0>::Part>>;
+  static constexpr bool kStackUpdatesInPlace = kNormBefore && detail::UpdatesInPlace<NormLayer>;
   // Whether the gradient of a norm's output overwrites that output.
   template <class Gradients>
   static constexpr bool kGradientsInPlace =
-      !kUpdatesInSet<Gradients> && (detail::kGradientMayBeInput<typename Branches::Part> && ...);
+      !UpdatesInSet<Gradients> && (detail::GradientMayBeInput<typename Branches::Part> && ...);
 
   // ---- Memory. ----
 

@@ -41,12 +41,12 @@ struct OneMaskOf<Masks> {
 template <class Masks>
 using OneMask = typename OneMaskOf<Masks>::type;
 template <class Masks>
-inline constexpr bool kOneForAll = std::is_same_v<OneMask<Masks>, Masks>;
+concept OneForAll = std::is_same_v<OneMask<Masks>, Masks>;
 
 /// The mask of one sequence.
 template <class Masks>
 ATTUNE_INLINE constexpr const OneMask<Masks>& mask_of(const Masks& masks, int sequence) {
-  if constexpr (kOneForAll<Masks>) {
+  if constexpr (OneForAll<Masks>) {
     return masks;
   } else {
     return masks[static_cast<std::size_t>(sequence)];
@@ -55,7 +55,7 @@ ATTUNE_INLINE constexpr const OneMask<Masks>& mask_of(const Masks& masks, int se
 /// Whether `sequences` sequences from `first` on have the same mask, compared byte by byte.
 template <int sequences, class Masks>
 constexpr bool have_one_mask([[maybe_unused]] const Masks& masks, [[maybe_unused]] int first) {
-  if constexpr (kOneForAll<Masks>) {
+  if constexpr (OneForAll<Masks>) {
     return true;
   } else if constexpr (std::has_unique_object_representations_v<OneMask<Masks>>) {
     const void* const mask = &mask_of(masks, first);
@@ -71,7 +71,7 @@ constexpr bool have_one_mask([[maybe_unused]] const Masks& masks, [[maybe_unused
 /// for too few masks.
 template <class Model, class Masks, int batch>
 constexpr bool check_masks() {
-  if constexpr (!kOneForAll<Masks> && AttentionMask<OneMask<Masks>>) {
+  if constexpr (!OneForAll<Masks> && AttentionMask<OneMask<Masks>>) {
     static_assert(Holds<(decltype(std::span(std::declval<const Masks&>()))::extent == std::size_t{batch})>,
                   "attune::Trainer: pass one mask for the batch, or one for each sequence in a std::array or "
                   "std::span of that size");

@@ -7,8 +7,8 @@
 // Parameters, input and dL/dy are random, and L = Σ dy ∘ y. Every scalar of every tensor moves by ±step, at
 // two inferences each. Differences use the inference forward, so a training forward that computes something
 // else fails as well. A layer with dropout is differentiated in training, with the same masks for all passes.
-// Gradients start from 1 and dx from 1e300: backward must add to gradients and overwrite dx. If the layer says
-// that it adds once (Additions, execution/layer.hpp), a backward from 0 must give the same sums.
+// Gradients start from 1 and dx from 1e300: backward must add to gradients and overwrite dx. If the layer
+// says that it adds once (Additions, execution/layer.hpp), a backward from 0 must give the same sums.
 #pragma once
 
 #include <cstddef>
@@ -105,7 +105,7 @@ double compare_gradient(const Loss& loss, const TensorPath& path, auto& value, c
 /// A layer's memory with random parameters, input and dL/dy.
 template <class Layer>
 struct GradientProblem {
-  static constexpr bool kDrops = kDropsIn<typename Layer::Tape>;
+  static constexpr bool kDrops = DropsIn<typename Layer::Tape>;
 
   typename Layer::Parameters parameters, gradients;
   typename Layer::Input x, dx;
@@ -121,7 +121,7 @@ struct GradientProblem {
     };
     for_each_tensor([&](const TensorPath&, auto& tensor) { fill(tensor.values, options.low, options.high); },
                     parameters);
-    if constexpr (kTakesIds<Layer>) {
+    if constexpr (TakesIds<Layer>) {
       for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<int>(i % 2);
     } else {
       fill(x.values, options.low, options.high);
@@ -182,7 +182,7 @@ GradientCheck check_gradients(GradientProblem<Layer>& problem, const GradientChe
   const auto add_to = [&](double start) {
     (void)problem.forward(mask...);
     for_each_gradient([start](double& g) { g = start; });
-    if constexpr (kTakesIds<Layer>) {
+    if constexpr (TakesIds<Layer>) {
       problem.backward(NoGradient{}, mask...);
     } else {
       constexpr double kUnwritten = 1e300;  // no NaN, which checked mode stops at
@@ -211,7 +211,7 @@ GradientCheck check_gradients(GradientProblem<Layer>& problem, const GradientChe
             check.largest_of_parameters, compare_gradient(loss, path, value, gradient, options.step, check));
       },
       problem.parameters, problem.gradients);
-  if constexpr (!kTakesIds<Layer>) {
+  if constexpr (!TakesIds<Layer>) {
     check.largest_of_input = compare_gradient(loss, {"x"}, problem.x, problem.dx, options.step, check);
   }
   return check;

@@ -29,10 +29,10 @@ namespace detail {
 
 template <class Plan, class Model>
 constexpr bool check_crew_plan() {
-  static_assert(Holds<kTakesSequences<Plan, Model>>,
+  static_assert(Holds<TakesSequences<Plan, Model>>,
                 "attune::CrewTrainer: the plan must be BySequence or Int8Training; members take one sequence "
                 "at a time, keep its gradients, and share no memory");
-  return kTakesSequences<Plan, Model>;
+  return TakesSequences<Plan, Model>;
 }
 template <class Plan, class Model>
 concept CheckedCrewPlan = check_crew_plan<Plan, Model>();
@@ -49,7 +49,7 @@ template <detail::CheckedCrew Members, detail::CheckedLayer Model, class Loss = 
 class CrewTrainer : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, Optimizer, batch, Plan>,
                                              typename Trainer<Model, Loss, Optimizer, batch, Plan>::State> {
   static constexpr int kMembers = Members::kMembers;
-  static constexpr bool kDrops = detail::kDropsIn<typename Model::Tape>;
+  static constexpr bool kDrops = detail::DropsIn<typename Model::Tape>;
   static constexpr bool kSharesSequences = batch < kMembers && !kDrops;
   static constexpr int kSequences = kSharesSequences ? 1 : kMembers;  // at the same time
   using Inputs = detail::InputsOf<Model, batch>;

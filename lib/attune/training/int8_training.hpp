@@ -76,7 +76,7 @@ constexpr auto plan_by_sequence() {
 /// Integers are weights of their own.
 template <class Plan, class Model>
 constexpr bool check_own_weights() {
-  constexpr bool kOwn = !kOwnWeights<typename Plan::template BatchExecutor<Model>>;
+  constexpr bool kOwn = !HasOwnWeights<typename Plan::template BatchExecutor<Model>>;
   static_assert(
       Holds<kOwn>,
       "attune::Int8TrainingWith: the plan inside has weights of its own; for a place of the integers, "

@@ -42,7 +42,7 @@ class LockstepExecutor {
   using P = kernels::Packet<Scalar>;
   static_assert(kernels::kLanes<P> == kLanesOf);
   struct Nothing {};
-  using Input = std::conditional_t<kTakesIds<Model>, Nothing, typename LaneModel::Input>;
+  using Input = std::conditional_t<TakesIds<Model>, Nothing, typename LaneModel::Input>;
 
  public:
   static constexpr int kSequences = kLanesOf;
@@ -103,7 +103,7 @@ class LockstepExecutor {
   template <AnyContext Call>
   ConstView<typename LaneModel::Input> stacked(ConstView<typename Model::Input> first,
                                                [[maybe_unused]] const Call& context) {
-    if constexpr (kTakesIds<Model>) {
+    if constexpr (TakesIds<Model>) {
       return ConstView<typename LaneModel::Input>(first.data());
     } else {
       using X = typename Model::Input;

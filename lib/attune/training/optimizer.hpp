@@ -65,7 +65,7 @@ struct MomentPointerOf<O> {
 
 /// Whether an optimizer has its own storage of parameters, and their set.
 template <class O>
-inline constexpr bool kHasMasters = requires {
+concept HasMasters = requires {
   typename O::ParameterPointer;
 };
 template <class Model, class O>
@@ -73,7 +73,7 @@ struct MastersOfModel {
   using type = typename Model::Parameters;
 };
 template <class Model, class O>
-  requires kHasMasters<O>
+  requires HasMasters<O>
 struct MastersOfModel<Model, O> {
   using type = typename O::template Masters<Model>;
 };
@@ -85,7 +85,7 @@ struct ParameterPointerOf {
   using type = typename O::Scalar*;
 };
 template <class O>
-  requires kHasMasters<O>
+  requires HasMasters<O>
 struct ParameterPointerOf<O> {
   using type = typename O::ParameterPointer;
 };
@@ -190,7 +190,7 @@ Status optimizer_step(Parameters& parameters, const Gradients& gradients,
                       typename Optimizer::template Moments<Gradients>& moments,
                       const typename Optimizer::Options& options,
                       typename Optimizer::Scalar gradient_scale = 1) {
-  static_assert(detail::Holds<(detail::kHasMasters<Optimizer> || std::is_same_v<Parameters, Gradients>)>,
+  static_assert(detail::Holds<(detail::HasMasters<Optimizer> || std::is_same_v<Parameters, Gradients>)>,
                 "attune::optimizer_step: gradients and parameters have different types; use one type");
   if (const Status status = Optimizer::check(options); status != Status::kOk) return status;
   const typename Optimizer::Coefficients coefficients = Optimizer::advance(moments, options, gradient_scale);

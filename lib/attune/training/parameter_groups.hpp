@@ -18,7 +18,7 @@ template <class Base>
 struct ParameterGroups : OptimizerStep<ParameterGroups<Base>> {
   using Scalar = typename Base::Scalar;
   static constexpr std::uint32_t kFingerprint = fingerprint("ParameterGroups", kFingerprintOf<Base>);
-  static_assert(detail::Holds<!detail::kHasMasters<Base>>,
+  static_assert(detail::Holds<!detail::HasMasters<Base>>,
                 "attune::ParameterGroups: weights in bf16 go around the groups: "
                 "StochasticBfloat16<ParameterGroups<...>>");
 

@@ -38,7 +38,7 @@ class CopiedWeights {
   typename Model::Parameters weights_;
 };
 template <class Model, class Executor>
-using WeightsFor = std::conditional_t<kOwnWeights<Executor>, Executor, CopiedWeights<Model>>;
+using WeightsFor = std::conditional_t<HasOwnWeights<Executor>, Executor, CopiedWeights<Model>>;
 
 /// The plan inside of another one. A plan with lanes is an error.
 template <class Plan>

@@ -62,14 +62,14 @@ using PlanWith = typename PlanFor<Plan, Optimizer>::type;
 /// Whether products read weights that the plan's executor made from the parameters, instead of the
 /// parameters.
 template <class BatchExecutor>
-inline constexpr bool kOwnWeights = requires(const BatchExecutor& executor) {
+concept HasOwnWeights = requires(const BatchExecutor& executor) {
   executor.weights();
 };
 /// The weights that products read.
 template <class BatchExecutor, class Parameters>
 const auto& weights_of([[maybe_unused]] const BatchExecutor& executor,
                        [[maybe_unused]] const Parameters& parameters) {
-  if constexpr (kOwnWeights<BatchExecutor>) {
+  if constexpr (HasOwnWeights<BatchExecutor>) {
     return executor.weights();
   } else {
     return parameters;
@@ -78,17 +78,17 @@ const auto& weights_of([[maybe_unused]] const BatchExecutor& executor,
 /// Makes these weights, if the parameters have changed. Returns kNotFinite if a parameter is not finite.
 template <class BatchExecutor, class Parameters>
 Status load_weights([[maybe_unused]] BatchExecutor& executor, [[maybe_unused]] const Parameters& parameters) {
-  if constexpr (kOwnWeights<BatchExecutor>) return executor.load(parameters);
+  if constexpr (HasOwnWeights<BatchExecutor>) return executor.load(parameters);
   return Status::kOk;
 }
 /// Marks these weights as outdated.
 template <class BatchExecutor>
 void parameters_changed([[maybe_unused]] BatchExecutor& executor) {
-  if constexpr (kOwnWeights<BatchExecutor>) executor.invalidate();
+  if constexpr (HasOwnWeights<BatchExecutor>) executor.invalidate();
 }
 /// Whether the memory of a plan's trainers, or a part of it, lies outside of them.
 template <class Plan>
-inline constexpr bool kPlacesMemory = requires {
+concept PlacesMemory = requires {
   Plan::buffers();
 }
 || requires { Plan::working_weights(); }
@@ -96,7 +96,7 @@ inline constexpr bool kPlacesMemory = requires {
 /// The context of a call in the plan's arithmetic.
 template <class Model, class BatchExecutor, class Mask, class Slices = RunToCompletion>
 constexpr auto context_in_plan(const Mask& mask ATTUNE_LIFETIME_BOUND, const Slices& slices = {}) {
-  if constexpr (kOwnWeights<BatchExecutor>) {
+  if constexpr (HasOwnWeights<BatchExecutor>) {
     return context_for<Model>(mask, slices).template with_products<typename BatchExecutor::Products>();
   } else {
     return context_for<Model>(mask, slices);
@@ -122,11 +122,8 @@ namespace detail {
 
 /// Whether trainers of a plan take one sequence at a time, keep all gradients, and have their memory in them.
 template <class Plan, class Model>
-inline constexpr bool kTakesSequences = requires {
-  requires std::is_base_of_v<BySequence, Plan> && !kPlacesMemory<Plan>;
-  requires std::is_same_v < typename Plan::template Gradients<Model>,
-  typename Model::Parameters > ;
-};
+concept TakesSequences = std::is_base_of_v<BySequence, Plan> && !PlacesMemory<Plan> &&
+                         std::is_same_v<typename Plan::template Gradients<Model>, typename Model::Parameters>;
 
 }  // namespace detail
 

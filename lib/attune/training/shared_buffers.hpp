@@ -40,7 +40,7 @@ struct GradientSetIn<Plan, Model> {
 
 // Scratch for training or prediction, one at a time.
 template <class Model, class Gradients = typename Model::Parameters,
-          bool kDrops = kDropsIn<typename Model::Tape>>
+          bool kDrops = DropsIn<typename Model::Tape>>
 struct EitherScratch {
   [[no_unique_address]] ScratchOf<Model, Gradients> training;
 

@@ -83,7 +83,7 @@ struct TrainingState {
   using Parameters = detail::MastersOf<Model, Optimizer>;
   using Moments = typename Optimizer::template Moments<Gradients>;
   /// Whether the model has dropout.
-  static constexpr bool kDrops = detail::kDropsIn<typename Model::Tape>;
+  static constexpr bool kDrops = detail::DropsIn<typename Model::Tape>;
 
   /// The fingerprint of model and optimizer: their types, shapes, names and options.
   static constexpr std::uint32_t kFingerprint = detail::training_fingerprint<Model, Optimizer>();

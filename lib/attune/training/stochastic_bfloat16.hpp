@@ -68,7 +68,7 @@ struct StochasticBfloat16 : OptimizerStep<StochasticBfloat16<Base>> {
   static constexpr std::uint32_t kFingerprint = fingerprint("Bfloat16MasterWeights", kFingerprintOf<Base>);
   static_assert(detail::Holds<std::is_same_v<Scalar, float>>,
                 "attune::StochasticBfloat16: bf16 weights need a model in float");
-  static_assert(detail::Holds<!detail::kHasMasters<Base>>,
+  static_assert(detail::Holds<!detail::HasMasters<Base>>,
                 "attune::StochasticBfloat16: the optimizer already has bf16 weights; leave out one");
   static_assert(detail::Holds<(detail::kUpdateBlockIn<Base> == 0 ||
                                kernels::kBfloat16Block % detail::kUpdateBlockIn<Base> == 0)>,

@@ -50,7 +50,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   using Planned = detail::PlanWith<Plan, Optimizer>;
   static constexpr bool kKeepsGradients =
       std::is_same_v<typename Planned::template Gradients<Model>, typename Model::Parameters>;
-  static constexpr bool kDrops = detail::kDropsIn<typename Model::Tape>;
+  static constexpr bool kDrops = detail::DropsIn<typename Model::Tape>;
   using Inputs = detail::InputsOf<Model, batch>;
   using Targets = detail::TargetsOf<Loss, typename Model::Output, batch>;
   static_assert(detail::Holds<(batch > 0)>, "attune::Trainer: batch must be at least 1");
@@ -299,7 +299,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   ATTUNE_INLINE Status load_weights([[maybe_unused]] const Call& context) {
     if constexpr (requires { Plan::working_weights(); }) {
       return detail::load_weights(executor_, state_.parameters);
-    } else if constexpr (detail::kOwnWeights<BatchExecutor>) {
+    } else if constexpr (detail::HasOwnWeights<BatchExecutor>) {
       return context.answer([&] { return detail::load_weights(executor_, state_.parameters); });
     } else {
       return Status::kOk;

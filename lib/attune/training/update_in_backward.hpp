@@ -56,11 +56,11 @@ constexpr int updated_rows(int rows, int cols) {
 /// The number of scalars in the rows of gradients that exist at one time.
 template <class Model, int together>
 constexpr int updated_scalars() {
-  static_assert(Holds<kHasSets<Model>>,
+  static_assert(Holds<HasSets<Model>>,
                 "attune::UpdateInBackward: the model and its layers need ParametersOf<Matrix, Vector>, for "
                 "sets with updates instead of gradients");
   int most = 1;
-  if constexpr (kHasSets<Model>) {
+  if constexpr (HasSets<Model>) {
     typename Model::template ParametersOf<detail::Extents> extents{};
     for_each_tensor(
         [&most](const TensorPath&, auto tensor) {
@@ -91,7 +91,7 @@ struct NoMemory {};
 // moments are sets of parameters.
 template <class Optimizer, class Parameters>
 inline constexpr bool kOneLayout =
-    kUpdateBlockIn<Optimizer> == 1 && !kHasMasters<Optimizer> &&
+    kUpdateBlockIn<Optimizer> == 1 && !HasMasters<Optimizer> &&
     (sizeof(typename Optimizer::Scalar) * std::size_t{kEndOfMoments<Parameters>.scalars} ==
          sizeof(Parameters) ||
      Optimizer::kMoments == 0 || requires(typename Optimizer::template Moments<Parameters> & moments) {
@@ -220,7 +220,7 @@ inline constexpr std::size_t kWorkingBytes =
 template <class Model, int together>
 constexpr auto smaller_plan() {
   using Without = NoGradientsKept<together>;
-  if constexpr (!kHasSets<Model>) {
+  if constexpr (!HasSets<Model>) {
     return Without{};  // whose error says why it is not a plan
   } else if constexpr (kWorkingBytes<Model, Without> < kWorkingBytes<Model, BySequence>) {
     return Without{};
@@ -327,7 +327,7 @@ ATTUNE_INLINE StepResult<typename Model::Scalar> step_in_backward(
   auto& scratch = work.scratch().training;
   const View<Output> output(work.output());
   if constexpr (std::remove_reference_t<decltype(work)>::kShared) stand_at_masks(state, tape);
-  if constexpr (!kMasks<Mask> && !kTakesIds<Model>) {
+  if constexpr (!kMasks<Mask> && !TakesIds<Model>) {
     if (!finite(kernels::sum_of_squares(Model::Input::size, x.data)))
       return Result::refused(Status::kNotFinite);
   }

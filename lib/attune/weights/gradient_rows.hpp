@@ -30,9 +30,9 @@ template <class Gradient, class Call, class Add, class Input>
 ATTUNE_INLINE void add_gradient_then_input([[maybe_unused]] Gradient& gradient,
                                            [[maybe_unused]] const Call& context,
                                            [[maybe_unused]] const Add& add, const Input& input) {
-  if constexpr (!detail::kTrained<Gradient>) {
+  if constexpr (!detail::IsTrained<Gradient>) {
     input();
-  } else if constexpr (detail::kUpdatesAtOnce<Gradient>) {
+  } else if constexpr (detail::UpdatesAtOnce<Gradient>) {
     add_rows(view(gradient), [&](int, const auto& to) {
       add(to.data);
       input();
@@ -66,12 +66,9 @@ ATTUNE_INLINE void update_in_place(const X& x, const Dy& dy, const Weight& weigh
 
 namespace detail {
 
-template <class Forms>
-inline constexpr bool kUpdatesInAnyRole = kUpdatesAtOnce<typename Forms::template Matrix<float, 1, 1>> ||
-                                          kUpdatesAtOnce<typename Forms::template Vector<float, 1, 1>>;
 template <class Forms, Role... roles>
 constexpr bool updates_in() {
-  return (kUpdatesInAnyRole<typename Forms::template In<roles>> || ...);
+  return (UpdatesAnyAtOnce<typename Forms::template In<roles>> || ...);
 }
 template <class Asked>
 inline constexpr bool kUpdatesInRole = false;
@@ -83,13 +80,12 @@ inline constexpr bool kUpdatesInRole<ByRole<Forms>> =
 /// Whether a set of gradients updates any parameter at once. If so, backward computes dx before the gradients
 /// of parameters, and may not write dx over x, which it reads again.
 template <class Gradients>
-inline constexpr bool kUpdatesInSet =
-    kUpdatesInAnyRole<typename FormOf<std::remove_cvref_t<Gradients>>::type> ||
+concept UpdatesInSet = UpdatesAnyAtOnce<typename FormOf<std::remove_cvref_t<Gradients>>::type> ||
     kUpdatesInRole<typename FormOf<std::remove_cvref_t<Gradients>>::type::template Matrix<float, 0, 0>>;
 /// Whether a layer's dx may be x in a backward to such gradients.
 template <class Layer, class Gradients>
-inline constexpr bool kGradientReplacesInput = kGradientMayBeInput<Layer> &&
-                                               (kUpdatesInPlace<Layer> || !kUpdatesInSet<Gradients>);
+concept GradientReplacesInput = GradientMayBeInput<Layer> &&
+    (UpdatesInPlace<Layer> || !UpdatesInSet<Gradients>);
 
 }  // namespace detail
 

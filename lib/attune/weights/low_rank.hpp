@@ -56,7 +56,7 @@ struct LowRankFactors {
 namespace detail {
 
 template <class Leaf>
-inline constexpr bool kIsLowRank = requires {
+concept IsLowRank = requires {
   Leaf::kLowRank;
 };
 
@@ -88,7 +88,7 @@ struct LowRankWeight {
 /// The gradient of such a weight, or of kRows of its rows: adds to the gradients of A and B.
 template <class Factors, int tokens, class Gradients = Factors, int kRows = Factors::rows>
 struct LowRankGradient {
-  static constexpr bool kUpdatesAtOnce = detail::kUpdatesAtOnce<decltype(Gradients::a)>;
+  static constexpr bool kUpdatesAtOnce = detail::UpdatesAtOnce<decltype(Gradients::a)>;
   const Factors* factors;
   Gradients* gradients;
   typename Factors::Scalar* room;
