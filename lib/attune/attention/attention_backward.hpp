@@ -38,9 +38,9 @@ template <class Weights, int kKeys>
 ATTUNE_INLINE void clear_keys_behind(std::integral_constant<int, kKeys>, const Weights&) {}
 template <class Weights>
 [[gnu::noinline]] void clear_keys_behind(int keys, const Weights& weights) {
-  constexpr bool kInLanes = kernels::kPrefixPays<Weights::cols>;  // softmax's backward reads no other keys
-  const int end = kInLanes ? kernels::detail::whole_lanes<(std::max)(Weights::cols, kernels::kSumLanes)>(keys)
-                           : Weights::cols;
+  const int end = kernels::kPrefixPays<Weights::cols>  // softmax's backward reads no other keys
+                      ? kernels::detail::whole_lanes<(std::max)(Weights::cols, kernels::kSumLanes)>(keys)
+                      : Weights::cols;
   for (int i = 0; i < used_rows(weights); ++i) {
     for (int j = keys; j < end; ++j) weights(i, j) = typename Weights::Scalar(0);
   }

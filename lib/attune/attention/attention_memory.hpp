@@ -144,8 +144,6 @@ struct AttentionMemory {
     constexpr int kMax = std::clamp(kFitting / 4 * 4, 4, 32), kBlocks = (shape.seq_len + kMax - 1) / kMax;
     return (std::min)(shape.seq_len, ((shape.seq_len + kBlocks - 1) / kBlocks + 3) / 4 * 4);
   }();
-  static constexpr bool kTransposesKeys =
-      kernels::kCopiesTransposed<Scalar> && kQueriesAtOnce < shape.seq_len;
   /// Sums of the gradients of keys and values, and memory to recompute weights.
   using KeyGradients = std::conditional_t<
       !shape.keep_weights,
@@ -196,7 +194,9 @@ struct AttentionMemory {
     Tensor<Scalar, kKeys, shape.num_kv_heads * shape.d_v> value;
     [[no_unique_address]] std::conditional_t<shape.d_k == shape.d_v, None<1>, HeadOutputs> outputs_beside;
     Tensor<Scalar, kQueriesAtOnce, kKeys> weights;
-    [[no_unique_address]] std::conditional_t<kTransposesKeys, TransposedKeys, None<0>> transposed;
+    [[no_unique_address]] std::conditional_t<
+        (kernels::kCopiesTransposed<Scalar> && kQueriesAtOnce < shape.seq_len), TransposedKeys, None<0>>
+        transposed;
 
     HeadOutputs& outputs() {
       if constexpr (shape.d_k == shape.d_v) {

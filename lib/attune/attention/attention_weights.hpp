@@ -23,11 +23,11 @@ namespace ATTUNE_NAMESPACE::detail {
 template <class Scalar, class Stored>
 ATTUNE_INLINE auto values_from(Stored kept, [[maybe_unused]] int row) {
   if constexpr (kernels::kRowValuesAtRunTime) {
-    constexpr bool kGiven = std::is_same_v<Stored, const Scalar*>;
     if constexpr (std::is_null_pointer_v<Stored>) {
       return kernels::RowValues<Scalar>{nullptr, false};
     } else {
-      return kernels::RowValues<Scalar>{const_cast<Scalar*>(kept) + 2 * row, kGiven};
+      return kernels::RowValues<Scalar>{const_cast<Scalar*>(kept) + 2 * row,
+                                        std::is_same_v<Stored, const Scalar*>};
     }
   } else if constexpr (std::is_null_pointer_v<Stored>) {
     return kept;

@@ -342,10 +342,9 @@ class Context {
 
 namespace detail {
 
-template <class>
-inline constexpr bool kIsContext = false;
-template <class Mask, class Slices, class Tokens, class Keys, class Zeros>
-inline constexpr bool kIsContext<Context<Mask, Slices, Tokens, Keys, Zeros>> = true;
+// Takes any context.
+template <class... Types>
+void take_context(const Context<Types...>&);
 
 // A mask in place of a context is a compile error.
 template <class Type>
@@ -360,7 +359,7 @@ constexpr bool refuse_mask() {
 
 /// The last argument of a layer's forward and backward.
 template <class Type>
-concept AnyContext = detail::kIsContext<std::remove_cvref_t<Type>> ||
+concept AnyContext = requires(const Type& context) { detail::take_context(context); } ||
     detail::refuse_mask<std::remove_cvref_t<Type>>();
 
 }  // namespace ATTUNE_NAMESPACE

@@ -374,17 +374,10 @@ class ParallelTrainer
                      [&](const SharedSlices& slices) { (void)predict_on(workers_[0], x, y, mask, slices); });
   }
 
-  // The interface for TrainingLifecycle.
-  State& own_state() { return shared_->state; }
-  [[nodiscard]] const State& own_state() const { return shared_->state; }
-  void restart(Rng& rng) {
-    attune::detail::restart(shared_->state, rng);
-    draw_seeds(workers_[0].tape, rng);
-    begin_at_state();
-  }
-  // All threads have the same masks.
+  // For TrainingLifecycle. All threads have the same masks.
+  static auto& own_state(auto& self) { return self.shared_->state; }
+  auto& own_tape() { return workers_[0].tape; }
   void begin_at_state() {
-    attune::detail::clear_padding(shared_->state);
     attune::detail::parameters_changed(shared_->executor);
     shared_->trained = 0;
     for (int thread = 0; thread < pool_.threads(); ++thread) {

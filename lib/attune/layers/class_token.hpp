@@ -40,11 +40,7 @@ struct ClassToken : detail::Tapeless<ClassToken<shape, ScalarType>> {
   template <class Other>
   using WithScalar = ClassToken<shape, Other>;
   template <int tokens, CacheShape>
-  struct Stream : detail::NoStream {
-    static_assert(detail::Holds<(tokens < 0)>,
-                  "attune: ClassToken needs the whole sequence, so it does not run token by token; leave it "
-                  "out, and use the output at the last token");
-  };
+  struct Stream : detail::NoStreamOf<tokens> {};
   static constexpr std::uint32_t kFingerprint = fingerprint("ClassToken");
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
   using Output = Tensor<Scalar, shape.tokens + shape.seq_len, shape.d_model>;

@@ -18,11 +18,7 @@ struct DropTokens : detail::Tapeless<DropTokens<shape, ScalarType>> {
   template <class Other>
   using WithScalar = DropTokens<shape, Other>;
   template <int tokens, CacheShape>
-  struct Stream : detail::NoStream {
-    static_assert(detail::Holds<(tokens < 0)>,
-                  "attune: DropTokens needs the whole sequence, so it does not run token by token; leave it "
-                  "out, and use the outputs of the other tokens");
-  };
+  struct Stream : detail::NoStreamOf<tokens> {};
   static constexpr std::uint32_t kFingerprint = fingerprint("DropTokens", shape.tokens);
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
   using Output = Tensor<Scalar, detail::at_least_one(shape.seq_len - shape.tokens), shape.d_model>;

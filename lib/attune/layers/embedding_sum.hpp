@@ -30,10 +30,9 @@ using EmbeddingOr = std::conditional_t<IsEmbedding<Layer>, Layer, Other>;
 
 template <class First, class Second>
 constexpr bool check_embeddings() {
-  constexpr bool kEmbeddings = IsEmbedding<First> && IsEmbedding<Second>;
-  static_assert(Holds<kEmbeddings>,
+  static_assert(Holds<(IsEmbedding<First> && IsEmbedding<Second>)>,
                 "attune::EmbeddingSum: it adds two Embeddings, or an EmbeddingSum and an Embedding");
-  if constexpr (kEmbeddings) {
+  if constexpr (IsEmbedding<First> && IsEmbedding<Second>) {
     static_assert(Holds<std::is_same_v<typename First::Output, typename Second::Output>>,
                   "attune::EmbeddingSum: both tables need the same seq_len, d_model and scalar");
   }

@@ -262,14 +262,14 @@ struct FeedForwardNetwork {
     auto& out_gradients = Projections::out(gradients);
     const auto& dense = context.unmasked().in_any_order();  // rows with dy zero are cleared or left out
     if constexpr (Call::kSkipsZeros) dense.stage([&]() ATTUNE_INLINE_LAMBDA { tape.kept.clear(dy); });
-    constexpr bool kOnceMore = OutLinear::template kReadsInput<std::remove_cvref_t<decltype(out_gradients)>>;
-    constexpr bool kOfSlopes = kOnceMore && TapePolicy::kFindsSlopes;
+    using OutGradients = std::remove_cvref_t<decltype(out_gradients)>;
+    constexpr bool kOfSlopes = ReadsInput<OutLinear, OutGradients> && TapePolicy::kFindsSlopes;
     if constexpr (kOfSlopes) {
       dense.template token_elements<Hidden::rows, Hidden::cols, kWorkOfActivation>(
           [&](int first, int count)
               ATTUNE_INLINE_LAMBDA { tape.kept.activate_with_slopes(scratch.activated, first, count); });
       HiddenDropout::apply(scratch.activated, tape.dropout, scratch.activated, dense);
-    } else if constexpr (kOnceMore) {
+    } else if constexpr (ReadsInput<OutLinear, OutGradients>) {
       activate_and_drop(tape, scratch, dense);
     }
     OutLinear::backward_over_input(Projections::out(parameters), scratch.activated, dy, out_gradients, dense);

@@ -109,8 +109,6 @@ struct Norm {
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   using ParametersOf = NormParameters<Scalar, shape.d_model, shape.weight, kBias, Vector>;
   using Parameters = ParametersOf<Tensor>;
-  template <class Gradients>
-  static constexpr bool kReadsInput = true;
   static constexpr Abilities kAbilities =
       detail::with(detail::kInPlaceByToken, &Abilities::updates_in_place, true);
   using Tape = NormTape<Scalar, shape.rows, shape.d_model, kind>;

@@ -73,11 +73,7 @@ struct Pooling {
   template <class Other>
   using WithScalar = Pooling<shape, Other>;
   template <int tokens, CacheShape>
-  struct Stream : detail::NoStream {
-    static_assert(detail::Holds<(tokens < 0)>,
-                  "attune: Pooling needs the whole sequence, so it does not run token by token; leave it "
-                  "out, and use the output at the last token");
-  };
+  struct Stream : detail::NoStreamOf<tokens> {};
   static constexpr std::uint32_t kFingerprint = fingerprint("Pooling", shape.kind);
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
   using Output = Tensor<Scalar, 1, shape.d_model>;

@@ -60,10 +60,7 @@ struct Reshape : detail::Tapeless<Reshape<reshape_shape, ScalarType>> {
   template <class Other>
   using WithScalar = Reshape<shape, Other>;
   template <int tokens, CacheShape>
-  struct Stream : detail::NoStream {
-    static_assert(detail::Holds<(tokens < 0)>,
-                  "attune: Reshape and Flatten need the whole sequence, so they do not run token by token");
-  };
+  struct Stream : detail::NoStreamOf<tokens> {};
   static constexpr std::uint32_t kFingerprint =
       shape.order == ReshapeOrder::kTokens ? fingerprint("Reshape") : fingerprint("Reshape", shape.order);
   using Input = Tensor<Scalar, shape.rows, shape.d_model>;
@@ -80,10 +77,9 @@ struct Reshape : detail::Tapeless<Reshape<reshape_shape, ScalarType>> {
   /// `y` may not overlap `x`.
   template <AnyContext Call = Context<>>
   static void forward(const Parameters&, ConstView<Input> x, View<Output> y, const Call& context = {}) {
-    constexpr bool kHides = Call::kHasLength || kMasks<typename Call::Mask>;
-    constexpr bool kHidesFeatures = shape.order == ReshapeOrder::kFeatures && Output::rows == shape.rows;
     static_assert(
-        detail::Holds<(!kHidesFeatures || !kHides)>,
+        detail::Holds<(shape.order != ReshapeOrder::kFeatures || Output::rows != shape.rows ||
+                       !(Call::kHasLength || kMasks<typename Call::Mask>))>,
         "attune::Reshape: feature by feature, with as many rows as tokens, a length or a mask would "
         "hide features; leave it out");
     context.stage([&] { copy_valid<false>(x.data, y.data, context); });
@@ -101,11 +97,11 @@ struct Reshape : detail::Tapeless<Reshape<reshape_shape, ScalarType>> {
   // Numbers of valid tokens, zeros for others; `back`, from y's order to x's.
   template <bool back, class Call>
   static void copy_valid(const Scalar* from, Scalar* to, const Call& context) {
-    constexpr bool kTurns = shape.order == ReshapeOrder::kFeatures;
     for (int token = 0; token < shape.rows; ++token) {
       const bool valid = context.template is_valid<shape.rows>(token);
       for (int feature = 0; feature < shape.d_model; ++feature) {
-        const int x = token * shape.d_model + feature, y = kTurns ? feature * shape.rows + token : x;
+        const int x = token * shape.d_model + feature;
+        const int y = shape.order == ReshapeOrder::kFeatures ? feature * shape.rows + token : x;
         to[back ? x : y] = valid ? from[back ? y : x] : Scalar(0);
       }
     }

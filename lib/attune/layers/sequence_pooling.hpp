@@ -44,12 +44,7 @@ struct SequencePooling {
   template <class Other>
   using WithScalar = SequencePooling<shape, Other>;
   template <int tokens, CacheShape>
-  struct Stream : detail::NoStream {
-    static_assert(
-        detail::Holds<(tokens < 0)>,
-        "attune: SequencePooling needs the whole sequence, so it does not run token by token; leave "
-        "it out, and use the output at the last token");
-  };
+  struct Stream : detail::NoStreamOf<tokens> {};
   /// The layer of the scores s.
   using Scores = Linear<LinearShape{shape.seq_len, shape.d_model, 1, shape.bias}, Scalar>;
   static constexpr std::uint32_t kFingerprint = fingerprint("SequencePooling");

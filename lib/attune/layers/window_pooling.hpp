@@ -120,11 +120,7 @@ struct PooledWindows : Tapeless<PooledWindows<of, kind, ScalarType>> {
   using Base::forward;
   using typename Base::Tape, typename Base::Scratch, typename Base::InferenceScratch;
   template <int tokens, CacheShape>
-  struct Stream : detail::NoStream {
-    static_assert(Holds<(tokens < 0)>,
-                  "attune: AvgPool1d, AvgPool2d, MaxPool1d and MaxPool2d need whole windows, so they do not "
-                  "run token by token");
-  };
+  struct Stream : detail::NoStreamOf<tokens> {};
 
   /// y of x. `y` may not overlap `x`. Does not read rows of x that are padding.
   template <AnyContext Call = Context<>>

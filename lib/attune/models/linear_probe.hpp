@@ -72,8 +72,7 @@ struct LinearProbeOf<Sequential<Layers...>, kConstants> {
 };
 template <class Model, const auto& kConstants>
 constexpr bool check_features() {
-  constexpr bool kHasBody = check_head<Model, kConstants>() && LinearProbeOf<Model, kConstants>::kHead > 0;
-  static_assert(Holds<kHasBody>,
+  static_assert(Holds<(check_head<Model, kConstants>() && LinearProbeOf<Model, kConstants>::kHead > 0)>,
                 "attune::LinearProbeFeatures: no layer is before the head, so features are the inputs");
   return true;
 }

@@ -69,12 +69,7 @@ struct ReversibleNorm {
   using Input = typename Norm::Input;
   using Parts = LayerList<Norm, Model>;
   template <int tokens, CacheShape>
-  struct Stream : detail::NoStream {
-    static_assert(
-        detail::Holds<(tokens < 0)>,
-        "attune: ReversibleNorm needs statistics of the whole sequence, so it does not run token by "
-        "token");
-  };
+  struct Stream : detail::NoStreamOf<tokens> {};
   static constexpr std::uint32_t kFingerprint = [] {
     const auto state = fingerprint("ReversibleNorm", options.epsilon, options.affine, kFingerprintOf<Model>);
     return options.subtract_last ? fingerprint(state, "subtract_last") : state;

@@ -23,9 +23,9 @@ constexpr bool check_sum() {
                 "attune::Sum: use 2 to 24 layers");
   static_assert(Holds<(!TakesIds<First> && (!TakesIds<Rest> && ...))>,
                 "attune::Sum: a layer that takes token ids cannot be a term; use EmbeddingSum");
-  constexpr bool kAlike = (std::is_same_v<typename First::Input, typename Rest::Input> && ...) &&
-                          (std::is_same_v<typename First::Output, typename Rest::Output> && ...);
-  static_assert(Holds<kAlike>, "attune::Sum: the layers' inputs, and their outputs, need the same shape");
+  static_assert(Holds<((std::is_same_v<typename First::Input, typename Rest::Input> && ...) &&
+                       (std::is_same_v<typename First::Output, typename Rest::Output> && ...))>,
+                "attune::Sum: the layers' inputs, and their outputs, need the same shape");
   return true;
 }
 template <class... Layers>
@@ -106,19 +106,15 @@ struct Sum : detail::Steps<Sum<Layers...>> {
       detail::StepOutput<Sum, tokens> term;
       detail::OneOf<typename detail::StreamOf<Layers, tokens, cache>::Scratch...> layers;
     };
-    template <int index = 0>
     static void step(std::uint64_t position, const auto& parameters,
                      ConstView<detail::StepInput<Sum, tokens>> x, View<detail::StepOutput<Sum, tokens>> y,
                      Memory& memory, Scratch& scratch, const auto&... more) {
-      auto&& own = parameters.template layer<index>();
-      auto&& layer_memory = detail::member<index>(memory);
-      const View<detail::StepOutput<Sum, tokens>> to =
-          index == 0 ? y : View<detail::StepOutput<Sum, tokens>>(scratch.term);
-      detail::step_in<Layer<index>, cache, tokens>(position, own, x, to, layer_memory,
-                                                   detail::one_of<index>(scratch.layers), more...);
-      if constexpr (index > 0) kernels::add_to(tokens * Output::cols, to.data, y.data);
-      if constexpr (index + 1 < kLayers)
-        step<index + 1>(position, parameters, x, y, memory, scratch, more...);
+      add_terms(Context<>{}, y, scratch.term, [&]<int index>(auto to) ATTUNE_INLINE_LAMBDA {
+        auto&& layer_memory = detail::member<index>(memory);
+        detail::step_in<Layer<index>, cache, tokens>(position, parameters.template layer<index>(), x, to,
+                                                     layer_memory, detail::one_of<index>(scratch.layers),
+                                                     more...);
+      });
     }
     static void remember(const auto& parameters, const auto& remembered, Memory& memory) {
       detail::LayerSets<Layers...>::template remember<tokens, cache>(parameters, remembered, memory);

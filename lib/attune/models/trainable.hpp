@@ -84,9 +84,8 @@ constexpr bool check_trained() {
                 "without weights");
   static_assert(Holds<(!kVectorsAlone || !std::is_empty_v<Trained>)>,
                 "attune::BiasesAndNorms: the layer has no bias and no normalization to train; use Frozen");
-  constexpr bool kOfFactors = !std::is_same_v<What, TrainNothing> && has_factors<Layer>();
   static_assert(
-      Holds<!kOfFactors>,
+      Holds<(std::is_same_v<What, TrainNothing> || !has_factors<Layer>())>,
       "attune::BiasesAndNorms, Adapted: the layer contains an Adapted layer; merge() its factors first");
   static_assert(Holds<(!kLowRank || HasSets<Layer>)>,
                 "attune::Adapted: the layer and its parts need ParametersOf<Matrix, Vector>, for sets with "
@@ -137,8 +136,7 @@ constexpr bool are_constants_of() {
 }
 template <class Layer, const auto& kConstants>
 constexpr bool check_constants() {
-  constexpr bool kFit = are_constants_of<Layer, kConstants>();
-  static_assert(Holds<kFit>,
+  static_assert(Holds<are_constants_of<Layer, kConstants>()>,
                 "attune::Frozen, BiasesAndNorms, Adapted: the constants do not match the layer: they differ "
                 "in tensors or shapes");
   return true;

@@ -22,8 +22,7 @@ struct FactoredSet {
 
   template <int rows, int cols>
   [[nodiscard]] MomentTensor<kernels::FactoredMoments<Scalar>> at(const MomentPlace& place) {
-    constexpr bool kVector = rows == 1 || cols == 1;
-    return {{values + place.factors, kVector ? 1 : rows, kVector ? rows * cols : cols}};
+    return {{values + place.factors, cols == 1 ? 1 : rows, cols == 1 ? rows : cols}};
   }
 };
 

@@ -45,31 +45,20 @@ struct ClosedForm {
 /// Whether a Sequential ends with a layer that a ClosedFormHead can be: Linear of one row, with a bias,
 /// behind other layers.
 template <class Model>
-inline constexpr bool kEndsWithHead = false;
-template <class Model>
-  requires requires { typename Model::template Layer<Model::kLayers - 1>::Parameters; }
-inline constexpr bool kEndsWithHead<Model> = [] {
-  using Head = typename Model::template Layer<Model::kLayers - 1>;
-  if constexpr (Model::kLayers > 1 && requires(typename Head::Parameters & head) {
-                  head.weight(0, 0);
-                  head.bias(0, 0);
-                  Head::Input::cols;
-                }) {
-    using Parameters = typename Head::Parameters;
-    return Head::Input::rows == 1 && Head::Output::rows == 1 && Head::Output::cols > 1 &&
-           sizeof(Parameters) == sizeof(Parameters::weight) + sizeof(Parameters::bias) &&
-           decltype(Parameters::weight)::rows == Head::Input::cols;
-  } else {
-    return false;
-  }
-}();
+concept EndsWithHead = requires(typename Model::template Layer<Model::kLayers - 1> last,
+                                typename decltype(last)::Parameters head) {
+  head.weight(0, 0);
+  head.bias(0, 0);
+  requires Model::kLayers > 1 && decltype(last)::Input::rows == 1 && decltype(last)::Output::rows == 1;
+  requires decltype(last)::Output::cols > 1 && decltype(head.weight)::rows == decltype(last)::Input::cols;
+  requires sizeof head == sizeof head.weight + sizeof head.bias;
+};
 template <class Trained, class Features>
 constexpr bool check_closed_form() {
-  constexpr bool kHasHead = kEndsWithHead<Trained>;
-  static_assert(Holds<kHasHead>,
+  static_assert(Holds<EndsWithHead<Trained>>,
                 "attune::ClosedFormTrainer: the model must end with a Linear of one row with a bias; train "
                 "another one with attune::Trainer");
-  if constexpr (kHasHead) {
+  if constexpr (EndsWithHead<Trained>) {
     using Head = typename Trained::template Layer<Trained::kLayers - 1>;
     constexpr bool kFits = std::is_same_v<typename Features::Input, typename Trained::Input> &&
                            std::is_same_v<typename Features::Output, typename Head::Input> &&
@@ -180,10 +169,8 @@ class ClosedFormTrainer
   }
 
   // For TrainingLifecycle.
-  State& own_state() { return state_; }
-  [[nodiscard]] const State& own_state() const { return state_; }
-  void begin_at_state() { detail::clear_padding(state_); }
-  void restart(Rng& rng) { detail::restart(state_, rng); }
+  static auto& own_state(auto& self) { return self.state_; }
+  static void begin_at_state() {}
 
   struct Pass {
     [[no_unique_address]] typename FeatureLayers::InferenceScratch scratch;

@@ -245,17 +245,10 @@ class CrewTrainer : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, O
     return detail::status_of_output<Model>(status, mask, y);
   }
 
-  // The interface for TrainingLifecycle.
-  State& own_state() { return state_; }
-  [[nodiscard]] const State& own_state() const { return state_; }
-  void restart(Rng& rng) {
-    detail::restart(state_, rng);
-    draw_seeds(tapes_[0], rng);
-    begin_at_state();
-  }
-  // All tapes have the same masks.
+  // For TrainingLifecycle. All tapes have the same masks.
+  static auto& own_state(auto& self) { return self.state_; }
+  auto& own_tape() { return tapes_[0]; }
   void begin_at_state() {
-    detail::clear_padding(state_);
     detail::parameters_changed(executor_);
     clear_gradients();
     for (auto& tape : tapes_) detail::stand_at_masks(state_, tape);

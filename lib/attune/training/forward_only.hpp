@@ -237,16 +237,8 @@ class ForwardOnlyTrainer
   }
 
   // For TrainingLifecycle.
-  State& own_state() { return state_; }
-  [[nodiscard]] const State& own_state() const { return state_; }
-  void begin_at_state() {
-    detail::clear_padding(state_);
-    discard();
-  }
-  void restart(Rng& rng) {
-    detail::restart(state_, rng);
-    discard();
-  }
+  static auto& own_state(auto& self) { return self.state_; }
+  void begin_at_state() { discard(); }
 
   State state_;
   Parameters moved_;

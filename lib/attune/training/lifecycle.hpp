@@ -6,12 +6,15 @@
 #include <attune/core/initialize.hpp>
 #include <attune/core/rng.hpp>
 #include <attune/core/status.hpp>
+#include <attune/layers/dropout.hpp>
+#include <attune/training/state.hpp>
 #include <attune/weights/weights.hpp>
 
 namespace ATTUNE_NAMESPACE {
 
-/// The common start of Trainer and ParallelTrainer. Self has own_state(), restart(rng), which forgets all
-/// training, and begin_at_state(), which forgets accumulated sequences.
+/// The common start of all trainers. Self has own_state(self) and begin_at_state(), which forgets accumulated
+/// sequences and takes the masks of the next one. With dropout in training, it has own_tape(), whose masks
+/// start from the state.
 template <class Self, class State>
 class TrainingLifecycle {
  public:
@@ -19,14 +22,14 @@ class TrainingLifecycle {
 
   /// The whole training after its last step, as a value (state.hpp). Excludes sequences accumulated since
   /// then.
-  [[nodiscard]] const State& state() const { return static_cast<const Self&>(*this).own_state(); }
+  [[nodiscard]] const State& state() const { return Self::own_state(static_cast<const Self&>(*this)); }
   /// Resumes from a state, bit-identically to the training that saved it, on any trainer. Forgets accumulated
   /// sequences. The values are not checked, so protect states with a checksum, as a FlashStore does. On an
   /// error nothing changes: see State::check().
   Status resume(const State& state) {
     if (const Status status = state.check(); status != Status::kOk) return status;
-    if (&state != &self().own_state()) self().own_state() = state;
-    self().begin_at_state();
+    if (&state != &own()) own() = state;
+    begin();
     return Status::kOk;
   }
   /// Resumes from a state that is read into the trainer itself, without a second State in RAM. `read` takes a
@@ -36,9 +39,9 @@ class TrainingLifecycle {
   /// then it returns kNotInitialized.
   template <class Read>
     requires std::is_invocable_r_v<Status, const Read&, State&> Status resume(const Read& read) {
-      Status status = read(self().own_state());
-      if (status == Status::kOk) status = self().own_state().claim();
-      self().begin_at_state();
+      Status status = read(own());
+      if (status == Status::kOk) status = own().claim();
+      begin();
       return status;
     }
 
@@ -46,8 +49,8 @@ class TrainingLifecycle {
   /// training: gradients, moments and counters become zero.
   template <class Initializer>
   void initialize(const Initializer& initializer, Rng& rng) {
-    attune::initialize(own_parameters(), initializer, rng);
-    self().restart(rng);
+    attune::initialize(own().parameters, initializer, rng);
+    restart(rng);
   }
   template <class Initializer>
   void initialize(const Initializer& initializer, Rng&& rng) {
@@ -59,9 +62,9 @@ class TrainingLifecycle {
   template <class Initializer, class Give>
     requires std::is_invocable_r_v<void, const Give&, Parameters&>
   void start_from(const Give& give, const Initializer& initializer, Rng& rng) {
-    attune::initialize(own_parameters(), initializer, rng);
-    give(own_parameters());
-    self().restart(rng);
+    attune::initialize(own().parameters, initializer, rng);
+    give(own().parameters);
+    restart(rng);
   }
   template <class Initializer, class Give>
     requires std::is_invocable_r_v<void, const Give&, Parameters&>
@@ -71,16 +74,16 @@ class TrainingLifecycle {
   /// Starts from given parameters, such as those trained elsewhere, and forgets all training. Dropout starts
   /// from `rng`, which advances.
   void load(const Parameters& parameters, Rng& rng) {
-    own_parameters() = parameters;
-    self().restart(rng);
+    own().parameters = parameters;
+    restart(rng);
   }
   void load(const Parameters& parameters, Rng&& rng = Rng{0}) { load(parameters, rng); }
   /// The same from floats, if the trainer's parameters are in 16 bits: rounds to nearest.
   template <class Floats, class Generator = Rng>
     requires(std::is_same_v<Floats, typename State::Gradients> && !std::is_same_v<Floats, Parameters>)
   void load(const Floats& parameters, Generator&& rng = Rng{0}) {
-    copy_parameters(parameters, own_parameters());
-    self().restart(rng);
+    copy_parameters(parameters, own().parameters);
+    restart(rng);
   }
   /// Starts from parameters that `read(set)` fills in place, such as from a file. If it returns an error, it
   /// must have changed nothing, as read_safetensors and read_flat guarantee; training then continues
@@ -88,14 +91,26 @@ class TrainingLifecycle {
   template <class Read>
     requires std::is_invocable_r_v<Status, const Read&, Parameters&> Status load(const Read& read,
                                                                                  Rng&& rng = Rng{0}) {
-      const Status status = read(own_parameters());
-      if (status == Status::kOk) self().restart(rng);
+      const Status status = read(own().parameters);
+      if (status == Status::kOk) restart(rng);
       return status;
     }
 
  private:
-  Self& self() { return static_cast<Self&>(*this); }
-  Parameters& own_parameters() { return self().own_state().parameters; }
+  State& own() { return Self::own_state(static_cast<Self&>(*this)); }
+  void begin() {
+    detail::clear_padding(own());
+    static_cast<Self&>(*this).begin_at_state();
+  }
+  // Forgets all training. The state keeps `rng`, from which masks start.
+  void restart(Rng& rng) {
+    Self& self = static_cast<Self&>(*this);
+    detail::restart(own(), rng);
+    self.begin_at_state();
+    if constexpr (requires { self.own_tape(); }) {
+      detail::for_each_dropout([&rng](const DropoutTape&) { (void)(rng.next(), rng.next()); }, self.own_tape());
+    }
+  }
 };
 
 }  // namespace ATTUNE_NAMESPACE

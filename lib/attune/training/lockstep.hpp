@@ -150,11 +150,8 @@ class LockstepExecutor {
   bool add_losses(const auto& target_of, const Loss& loss, LossSum<Scalar>* losses) {
     using Output = typename LaneModel::Output;
     constexpr int kSize = Model::Output::size;
-    constexpr bool kClasses = requires { Loss::kClassTargets; };
-    constexpr bool kLossInLanes = !kClasses && requires(ConstView<Output> y, View<Output> dy) {
-      loss.sum(y, y, dy);
-    };
-    if constexpr (kLossInLanes) {
+    if constexpr (!requires { Loss::kClassTargets; } &&
+                  requires(ConstView<Output> y, View<Output> dy) { loss.sum(y, y, dy); }) {
       interleave<kSize>(target_of(0).data, shared_.target.values);
       const LossSum<LaneScalar> lanes =
           loss.sum(ConstView<Output>(output_), ConstView<Output>(shared_.target), View<Output>(output_));

@@ -94,12 +94,11 @@ struct ExecutorWithWeights {
 
 template <class Weights, class Model, class Plan>
 constexpr bool check_working_weights() {
-  constexpr bool kFit =
-      std::is_base_of_v<WeightsFor<Model, typename Plan::template BatchExecutor<Model>>, Weights>;
-  static_assert(Holds<kFit>,
+  using Needed = WeightsFor<Model, typename Plan::template BatchExecutor<Model>>;
+  static_assert(Holds<std::is_base_of_v<Needed, Weights>>,
                 "attune::WeightsIn: the weights are those of another model or plan; declare "
                 "WorkingWeights<Model>, or WorkingWeights<Model, Int8Training> for training in integers");
-  return kFit;
+  return std::is_base_of_v<Needed, Weights>;
 }
 template <class Gradients, class Model, class Plan>
 constexpr bool check_placed_gradients() {

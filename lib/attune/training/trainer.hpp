@@ -440,31 +440,14 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     }
   }
 
-  // For TrainingLifecycle: the state, and two ways to begin. begin_at_state() clears sequences and passes and
-  // takes the masks of the next sequence; restart() forgets all training.
-  State& own_state() { return state_; }
-  [[nodiscard]] const State& own_state() const { return state_; }
+  // For TrainingLifecycle.
+  static auto& own_state(auto& self) { return self.state_; }
+  auto& own_tape() { return work_.tape(); }
   void begin_at_state() {
-    detail::clear_padding(state_);
     detail::parameters_changed(executor_);
     work_.end_pass(this);
     if constexpr (!Work::kShared) detail::stand_at_masks(state_, work_.tape());
     if constexpr (kKeepsGradients) clear_all();
-  }
-  void restart(Rng& rng) {
-    detail::restart(state_, rng);
-    detail::parameters_changed(executor_);
-    work_.end_pass(this);
-    if constexpr (kDrops) draw_masks(rng);
-    if constexpr (kKeepsGradients) clear_all();
-  }
-
-  void draw_masks(Rng& rng) {
-    if constexpr (Work::kShared) {  // the tape may be another's; the state has the masks' start
-      detail::for_each_dropout([&rng](const DropoutTape&) { (void)(rng.next(), rng.next()); }, work_.tape());
-    } else {
-      draw_seeds(work_.tape(), rng);
-    }
   }
 
   // Forgets the batch. Placed gradients that another trainer has taken are left.

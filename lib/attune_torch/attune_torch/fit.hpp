@@ -37,7 +37,7 @@ constexpr Figures figures() {
 /// classes.
 template <bool is_wanted, class Model, const auto& base, class Loss>
 constexpr Figures figures_of_closed_form() {
-  if constexpr (is_wanted && attune::detail::kEndsWithHead<Model>) {
+  if constexpr (is_wanted && attune::detail::EndsWithHead<Model>) {
     if constexpr (std::is_same_v<typename attune::detail::TargetOf<Loss, typename Model::Output>::type,
                                  std::array<int, 1>>) {
       return as_figures(attune::ClosedFormTrainer<attune::LinearProbe<Model, base>,
