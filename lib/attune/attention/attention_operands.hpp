@@ -40,6 +40,19 @@ struct AttentionOperands {
     return static_cast<Real>(1.0 / fourth);
   }();
 
+  /// The rotation of `heads` heads, if there is one.
+  static constexpr bool kRotates = shape.rotary_dim > 0;
+  template <int tokens, int heads, int offset = 0>
+  using Rotation = RotaryPositions<RotaryShape{.seq_len = tokens,
+                                               .num_heads = heads,
+                                               .d_k = shape.d_k,
+                                               .rotary_dim = kRotates ? shape.rotary_dim : 2,
+                                               .pairs = shape.rotary_pairs,
+                                               .base = shape.rotary_base,
+                                               .scaling = shape.rotary_scaling,
+                                               .offset = offset},
+                                   Scalar>;
+
   /// Writes Q, K and V to `kept`.
   static void forward(const auto& parameters, Query query, Key key, Value value, auto& kept,
                       const auto& context) {
@@ -99,19 +112,8 @@ struct AttentionOperands {
   }
 
  private:
-  static constexpr bool kRotates = shape.rotary_dim > 0;
-  template <int tokens, int heads, int offset>
-  using Rotation = RotaryPositions<RotaryShape{.seq_len = tokens,
-                                               .num_heads = heads,
-                                               .d_k = shape.d_k,
-                                               .rotary_dim = kRotates ? shape.rotary_dim : 2,
-                                               .pairs = shape.rotary_pairs,
-                                               .base = shape.rotary_base,
-                                               .scaling = shape.rotary_scaling,
-                                               .offset = offset},
-                                   Scalar>;
   using QueryRotation = Rotation<shape.seq_len, shape.num_heads, shape.offset>;
-  using KeyRotation = Rotation<shape.kv_len, shape.num_kv_heads, 0>;
+  using KeyRotation = Rotation<shape.kv_len, shape.num_kv_heads>;
 
   // The rows of K or V that a projection writes: all except appended keys.
   template <class Projection, class Keys>

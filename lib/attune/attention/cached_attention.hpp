@@ -47,17 +47,9 @@ struct AttentionParts {
     OfLength<Projection, tokens>::forward(parameters, x, y);
   }
 
-  static constexpr bool kRotates = kShape.rotary_dim > 0;
-  static constexpr int kRotaryDim = kRotates ? kShape.rotary_dim : 2;
+  static constexpr bool kRotates = Operands::kRotates;
   template <int tokens, int heads>
-  using Rotation = RotaryPositions<RotaryShape{.seq_len = tokens,
-                                               .num_heads = heads,
-                                               .d_k = kDk,
-                                               .rotary_dim = kRotaryDim,
-                                               .pairs = kShape.rotary_pairs,
-                                               .base = kShape.rotary_base,
-                                               .scaling = kShape.rotary_scaling},
-                                   Scalar>;
+  using Rotation = typename Operands::template Rotation<tokens, heads>;
   struct NoAngles {};
   template <CacheShape cache>
   static auto angles_or_none() {
@@ -72,7 +64,7 @@ struct AttentionParts {
   using ExtendedAngles = decltype(angles_or_none<cache>());
   /// The angles of the positions of a step.
   template <int tokens>
-  using Angles = std::conditional_t<kRotates, detail::SineTable<Scalar, tokens, kRotaryDim / 2>, NoAngles>;
+  using Angles = std::conditional_t<kRotates, SineTable<Scalar, tokens, kShape.rotary_dim / 2>, NoAngles>;
   template <int tokens>
   static void compute_angles([[maybe_unused]] std::uint64_t position, [[maybe_unused]] Angles<tokens>& angles,
                              [[maybe_unused]] auto& beyond) {

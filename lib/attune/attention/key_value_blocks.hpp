@@ -35,6 +35,13 @@ struct CachePlaces {
     return (kSinkBlocks + static_cast<int>(position / kBlock % kBlocks)) * kBlock +
            static_cast<int>(position % kBlock);
   }
+  /// Calls body(slot) for each slot that stores a token: one, or two of a sink in a ring.
+  ATTUNE_INLINE static void for_each_slot(std::uint64_t position, const auto& body) {
+    body(slot(position));
+    if constexpr (shape.sinks > 0) {
+      if (position < std::uint64_t{shape.sinks}) body(static_cast<int>(position));
+    }
+  }
 };
 
 /// The keys that the token at `position` attends to, from oldest to newest, in runs of adjacent slots. Their
@@ -118,10 +125,7 @@ struct KeyValueBlocks {
 
   /// Stores key[kHeads · d_k] and value[kHeads · d_v] of the token at `position`.
   void append(std::uint64_t position, const Scalar* key, const Scalar* value) {
-    put(Places::slot(position), key, value);
-    if constexpr (shape.sinks > 0) {
-      if (position < std::uint64_t{shape.sinks}) put(static_cast<int>(position), key, value);
-    }
+    Places::for_each_slot(position, [&](int slot) { put(slot, key, value); });
   }
 
  private:
@@ -159,10 +163,7 @@ struct Int8KeyValueBlocks {
 
   /// Stores key[kHeads · d_k] and value[kHeads · d_v] of the token at `position`.
   void append(std::uint64_t position, const float* key, const float* value) {
-    put(Places::slot(position), key, value);
-    if constexpr (shape.sinks > 0) {
-      if (position < std::uint64_t{shape.sinks}) put(static_cast<int>(position), key, value);
-    }
+    Places::for_each_slot(position, [&](int slot) { put(slot, key, value); });
   }
 
  private:

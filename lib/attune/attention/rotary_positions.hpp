@@ -50,7 +50,7 @@ struct RotaryShape {
 /// Rotates queries or keys [seq_len, num_heads·d_k], heads side by side as in MultiHeadAttention. Call it on
 /// both, after their projections. No parameters, no tape.
 template <RotaryShape shape, class ScalarType = float>
-struct RotaryPositions {
+struct RotaryPositions : detail::InputUnread {
   static_assert(
       detail::Holds<(shape.seq_len > 0 && shape.num_heads > 0 && shape.d_k > 0)>,
       "attune::RotaryPositions: seq_len, num_heads and d_k must be positive; set all three in RotaryShape");
@@ -70,19 +70,15 @@ struct RotaryPositions {
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = RotaryPositions<shape, Other>;
-  static constexpr std::uint32_t kFingerprint = detail::add_scaling(
-      shape.offset == 0
-          ? fingerprint("RotaryPositions", shape.num_heads, shape.rotary_dim, shape.pairs, shape.base)
-          : fingerprint("RotaryPositions", shape.num_heads, shape.rotary_dim, shape.pairs, shape.base,
-                        shape.offset),
-      shape.scaling);
+  static constexpr std::uint32_t kFingerprint =
+      detail::add_scaling(fingerprint("RotaryPositions", shape.num_heads, shape.rotary_dim, shape.pairs,
+                                      shape.base, detail::OnlyIf{shape.offset != 0}, shape.offset),
+                          shape.scaling);
   /// Number of rotated pairs of features.
   static constexpr int kPairs = shape.rotary_dim / 2;
   using Input = Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_k>;
   using Output = Input;
   using Parameters = NoParameters;
-  template <class Gradients>
-  static constexpr bool kReadsInput = false;
   static constexpr Abilities kAbilities{.mixes_tokens = false,
                                         .output_may_be_input = true,
                                         .gradient_may_be_input = true,

@@ -53,13 +53,27 @@ constexpr std::uint32_t add_to_fingerprint(Value value, std::uint32_t state) {
   }
 }
 
+// In a list of values: the others count only if `said`. An option at its default leaves the fingerprints of
+// versions before it.
+struct OnlyIf {
+  bool said;
+};
+
 }  // namespace detail
 
 /// The fingerprint of numbers, enumerators and texts, in order.
 template <class... Values>
 [[nodiscard]] constexpr std::uint32_t fingerprint(const Values&... values) {
   std::uint32_t state = 2166136261u;
-  ((state = detail::add_to_fingerprint(values, state)), ...);
+  bool said = true;
+  const auto add = [&]<class Value>(const Value& value) {
+    if constexpr (std::is_same_v<Value, detail::OnlyIf>) {
+      said = value.said;
+    } else if (said) {
+      state = detail::add_to_fingerprint(value, state);
+    }
+  };
+  (add(values), ...);
   return state;
 }
 

@@ -36,6 +36,27 @@ enum class Feeding {
 namespace detail {
 template <class T>
 inline constexpr std::size_t kBytes = std::is_empty_v<T> ? 0 : sizeof(T);
+
+/// A member that is only there on a condition. Each of an object, with the objects in it, has a number of its
+/// own, so that none takes a byte where there is none.
+template <int>
+struct NoMember {};
+template <bool exists, class Member, int number>
+using MemberIf = std::conditional_t<exists, Member, NoMember<number>>;
+
+/// An array that takes no byte if its elements are empty.
+template <class Element, int count>
+struct Copies {
+  Element elements[std::size_t{count}];
+  constexpr Element& operator[](int i) { return elements[i]; }
+  constexpr const Element& operator[](int i) const { return elements[i]; }
+};
+template <class Element, int count>
+  requires std::is_empty_v<Element>
+struct Copies<Element, count> {
+  constexpr Element operator[](int) { return {}; }
+  constexpr const Element operator[](int) const { return {}; }  // NOLINT: const as the set
+};
 }  // namespace detail
 
 /// Memory of inference with one model: its parameters (RAM, or flash when const), scratch, one input and one

@@ -33,32 +33,10 @@ namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
-/// Whether a layer has tensors in a state_dict, trained or constant.
+/// Whether a layer, or one inside it, has tensors in a state_dict, trained or constant.
 template <class Layer>
-inline constexpr bool kHasTensors = !std::is_empty_v<typename Layer::Parameters>;
-template <class Layer, const auto& kConstants, class What>
-inline constexpr bool kHasTensors<PartlyTrained<Layer, kConstants, What>> = kHasTensors<Layer>;
-template <int count, class Layer>
-inline constexpr bool kHasTensors<Repeat<count, Layer>> = kHasTensors<Layer>;
-template <class Layer>
-inline constexpr bool kHasTensors<Residual<Layer>> = kHasTensors<Layer>;
-template <class Model, ReversibleNormOptions options>
-inline constexpr bool kHasTensors<ReversibleNorm<Model, options>> = options.affine || kHasTensors<Model>;
-template <class Layer>
-inline constexpr bool kHasTensors<Checkpointed<Layer>> = kHasTensors<Layer>;
-template <class Model, MaskFromIdsOptions options>
-inline constexpr bool kHasTensors<MaskFromIds<Model, options>> = kHasTensors<Model>;
-template <class Layer, TapePrecision precision>
-inline constexpr bool kHasTensors<PackedLayer<Layer, precision>> = kHasTensors<Layer>;
-template <class... Layers>
-inline constexpr bool kHasTensors<Sequential<Layers...>> = (kHasTensors<Layers> || ...);
-template <class... Layers>
-inline constexpr bool kHasTensors<Sum<Layers...>> = (kHasTensors<Layers> || ...);
-template <class EmbeddingLayer, class Body>
-inline constexpr bool kHasTensors<Tied<EmbeddingLayer, Body>> = true;
-template <class Encoder, class Decoder>
-inline constexpr bool kHasTensors<EncoderDecoder<Encoder, Decoder>> =
-    kHasTensors<Encoder> || kHasTensors<Decoder>;
+inline constexpr bool kHasTensors = !std::is_empty_v<typename Layer::Parameters> ||
+                                    any_part<Layer>([]<class Part>() { return kHasTensors<Part>; });
 
 /// The layers of a model that each need a name.
 template <class Layer, const EncoderLayerNames* table>

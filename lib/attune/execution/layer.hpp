@@ -377,9 +377,10 @@ struct NoStream {
 /// The same, of a layer that needs the whole sequence.
 template <int tokens>
 struct NoStreamOf : NoStream {
-  static_assert(Holds<(tokens < 0)>,
-                "attune: a pooling, ClassToken, DropTokens, Reshape or ReversibleNorm needs the whole sequence, "
-                "so it does not run token by token; leave it out, and use the output at the last token");
+  static_assert(
+      Holds<(tokens < 0)>,
+      "attune: a pooling, ClassToken, DropTokens, Reshape or ReversibleNorm needs the whole sequence, "
+      "so it does not run token by token; leave it out, and use the output at the last token");
 };
 /// A layer in which tokens do not meet, for another number of tokens.
 template <class Layer, int tokens>
@@ -526,6 +527,16 @@ using ScratchOf = typename LayerMemory<Layer, Gradients>::Scratch;
 template <class Layer, class Gradients>
 concept ReadsInput = !requires {
   requires !Layer::template kReadsInput<Gradients>;
+};
+/// The base of layers whose backward does not read x.
+struct InputUnread {
+  template <class Gradients>
+  static constexpr bool kReadsInput = false;
+};
+/// The base of layers whose backward reads x to train the weight.
+struct InputReadForWeight {
+  template <class Gradients>
+  static constexpr bool kReadsInput = IsTrained<decltype(Gradients::weight)>;
 };
 
 /// Whether the layer computes the function that its members declare, by `using SteppedAs = itself`. A derived

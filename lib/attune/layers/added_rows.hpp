@@ -9,12 +9,10 @@ namespace detail {
 
 /// x[seq_len, d_model] to y[seq_len, d_model] token by token, and dx = dy. No tape.
 template <class Self, int seq_len, int d_model, class ScalarType>
-struct AddedRows : Tapeless<Self> {
+struct AddedRows : Tapeless<Self>, InputUnread {
   using Scalar = ScalarType;
   using Input = Tensor<Scalar, seq_len, d_model>;
   using Output = Input;
-  template <class Gradients>
-  static constexpr bool kReadsInput = false;
   static constexpr Abilities kAbilities = kInPlaceByToken;
 
  protected:

@@ -31,7 +31,7 @@ struct TokenShape {
 /// y[tokens + seq_len, d_model] of x[seq_len, d_model]. No tape. A mask of the model counts these tokens as
 /// the first valid ones.
 template <TokenShape shape, class ScalarType = float>
-struct ClassToken : detail::Tapeless<ClassToken<shape, ScalarType>> {
+struct ClassToken : detail::Tapeless<ClassToken<shape, ScalarType>>, detail::InputUnread {
   static_assert(detail::Holds<(shape.seq_len > 0 && shape.d_model > 0 && shape.tokens > 0)>,
                 "attune::ClassToken: seq_len, d_model and tokens must be positive; set the first two in "
                 "TokenShape");
@@ -44,8 +44,6 @@ struct ClassToken : detail::Tapeless<ClassToken<shape, ScalarType>> {
   static constexpr std::uint32_t kFingerprint = fingerprint("ClassToken");
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
   using Output = Tensor<Scalar, shape.tokens + shape.seq_len, shape.d_model>;
-  template <class Gradients>
-  static constexpr bool kReadsInput = false;
   static constexpr Abilities kAbilities{.takes_context = true, .additions = Additions::kOnce};
   using Base = detail::Tapeless<ClassToken>;
   using Base::forward;

@@ -215,7 +215,7 @@ struct TokensOfTaps {
 };
 
 template <ConvolvedImage of, class ScalarType>
-struct Convolution {
+struct Convolution : InputReadForWeight {
   static constexpr ConvolvedImage image = of;
   static constexpr int kInRows = image.in_rows(), kOutRows = image.out_rows(), kTaps = image.taps();
   static constexpr int kIn = image.d_in / image.groups, kOut = image.d_out / image.groups;
@@ -235,8 +235,6 @@ struct Convolution {
                   "attune: only a causal Conv1d of stride 1 runs token by token; set .causal in Conv1dShape, "
                   "as the model was trained");
   };
-  template <class Gradients>
-  static constexpr bool kReadsInput = IsTrained<decltype(Gradients::weight)>;
   static constexpr Abilities kAbilities{
       .mixes_tokens = true, .mask = MaskUse::kPadding, .takes_context = true, .takes_length = true};
 
@@ -511,11 +509,8 @@ struct Conv1d : detail::Convolution<detail::kImageOf<conv_shape>, ScalarType> {
   template <class Other>
   using WithScalar = Conv1d<conv_shape, Other>;
   static constexpr std::uint32_t kFingerprint =
-      conv_shape.dilation == 1
-          ? fingerprint("Conv1d", conv_shape.kernel, conv_shape.stride, conv_shape.padding, conv_shape.groups,
-                        int{conv_shape.causal})
-          : fingerprint("Conv1d", conv_shape.kernel, conv_shape.stride, conv_shape.padding, conv_shape.groups,
-                        int{conv_shape.causal}, conv_shape.dilation);
+      fingerprint("Conv1d", conv_shape.kernel, conv_shape.stride, conv_shape.padding, conv_shape.groups,
+                  int{conv_shape.causal}, detail::OnlyIf{conv_shape.dilation != 1}, conv_shape.dilation);
 
   /// Runs the layer token by token.
   template <int tokens, CacheShape>
@@ -570,15 +565,11 @@ struct Conv2d : detail::Convolution<detail::kImageOf<conv_shape>, ScalarType> {
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = Conv2d<conv_shape, Other>;
-  static constexpr std::uint32_t kFingerprint =
-      conv_shape.dilation_height == 1 && conv_shape.dilation_width == 1
-          ? fingerprint("Conv2d", conv_shape.height, conv_shape.kernel_height, conv_shape.kernel_width,
-                        conv_shape.stride_height, conv_shape.stride_width, conv_shape.padding_height,
-                        conv_shape.padding_width, conv_shape.groups)
-          : fingerprint("Conv2d", conv_shape.height, conv_shape.kernel_height, conv_shape.kernel_width,
-                        conv_shape.stride_height, conv_shape.stride_width, conv_shape.padding_height,
-                        conv_shape.padding_width, conv_shape.groups, conv_shape.dilation_height,
-                        conv_shape.dilation_width);
+  static constexpr std::uint32_t kFingerprint = fingerprint(
+      "Conv2d", conv_shape.height, conv_shape.kernel_height, conv_shape.kernel_width,
+      conv_shape.stride_height, conv_shape.stride_width, conv_shape.padding_height, conv_shape.padding_width,
+      conv_shape.groups, detail::OnlyIf{conv_shape.dilation_height != 1 || conv_shape.dilation_width != 1},
+      conv_shape.dilation_height, conv_shape.dilation_width);
   /// Height of y.
   static constexpr int kOutHeight = Base::image.height.out;
   /// Width of y.

@@ -10,7 +10,7 @@ namespace ATTUNE_NAMESPACE {
 
 /// y[seq_len − tokens, d_model] of x[seq_len, d_model]. No tape.
 template <TokenShape shape, class ScalarType = float>
-struct DropTokens : detail::Tapeless<DropTokens<shape, ScalarType>> {
+struct DropTokens : detail::Tapeless<DropTokens<shape, ScalarType>>, detail::InputUnread {
   static_assert(detail::Holds<(shape.d_model > 0 && shape.tokens > 0 && shape.seq_len > shape.tokens)>,
                 "attune::DropTokens: d_model and tokens must be positive, and seq_len more than tokens");
 
@@ -23,8 +23,6 @@ struct DropTokens : detail::Tapeless<DropTokens<shape, ScalarType>> {
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
   using Output = Tensor<Scalar, detail::at_least_one(shape.seq_len - shape.tokens), shape.d_model>;
   using Parameters = NoParameters;
-  template <class Gradients>
-  static constexpr bool kReadsInput = false;
   static constexpr Abilities kAbilities{.takes_context = true, .lanes = Lanes::kAll};
   using Base = detail::Tapeless<DropTokens>;
   using Base::forward;

@@ -134,7 +134,7 @@ constexpr DropoutShape checked_dropout_shape() {
 /// by 1 − probability; in inference y = x. The mask depends only on tape and stream, and is the same on every
 /// target.
 template <DropoutShape dropout_shape, class ScalarType = float>
-struct Dropout {
+struct Dropout : detail::InputUnread {
   static constexpr DropoutShape shape = detail::checked_dropout_shape<dropout_shape>();
   using Scalar = ScalarType;
   /// Number of sequences in a scalar (kernels/simd/lanes.hpp).
@@ -149,8 +149,6 @@ struct Dropout {
   using Input = Tensor<Scalar, shape.rows, shape.d_model>;
   using Output = Input;
   using Parameters = NoParameters;
-  template <class Gradients>
-  static constexpr bool kReadsInput = false;
   static constexpr Abilities kAbilities = detail::kInPlaceByToken;
   /// The tape if nothing is dropped.
   struct NoTape {};

@@ -43,7 +43,7 @@ constexpr ScaleShape checked_scale_shape() {
 
 /// y = x ∘ w, for x[rows, d_model], w[1, d_model], y[rows, d_model]. No tape.
 template <ScaleShape scale_shape, class ScalarType = float>
-struct LayerScale : detail::Tapeless<LayerScale<scale_shape, ScalarType>> {
+struct LayerScale : detail::Tapeless<LayerScale<scale_shape, ScalarType>>, detail::InputReadForWeight {
   static constexpr ScaleShape shape = detail::checked_scale_shape<scale_shape, ScalarType>();
   using Scalar = ScalarType;
   template <class Other>
@@ -53,9 +53,6 @@ struct LayerScale : detail::Tapeless<LayerScale<scale_shape, ScalarType>> {
   static constexpr std::uint32_t kFingerprint = fingerprint("LayerScale");
   using Input = Tensor<Scalar, shape.rows, shape.d_model>;
   using Output = Input;
-  /// Whether backward reads x.
-  template <class Gradients>
-  static constexpr bool kReadsInput = detail::IsTrained<decltype(Gradients::weight)>;
   static constexpr Abilities kAbilities = detail::kInPlaceByToken;
   using Base = detail::Tapeless<LayerScale>;
   using Base::forward;

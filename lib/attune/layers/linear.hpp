@@ -55,7 +55,7 @@ constexpr LinearShape checked_linear_shape() {
 /// y = x·W + b, for x[rows, d_in], W[d_in, d_out], y[rows, d_out]. dx = dy·Wᵀ, dW += xᵀ·dy, db += Σ rows of
 /// dy.
 template <LinearShape linear_shape, class ScalarType = float>
-struct Linear : detail::Tapeless<Linear<linear_shape, ScalarType>> {
+struct Linear : detail::Tapeless<Linear<linear_shape, ScalarType>>, detail::InputReadForWeight {
   static constexpr LinearShape shape = detail::checked_linear_shape<linear_shape>();
   using Scalar = ScalarType;
   static constexpr std::uint32_t kFingerprint = fingerprint("Linear");
@@ -68,9 +68,6 @@ struct Linear : detail::Tapeless<Linear<linear_shape, ScalarType>> {
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   using ParametersOf = LinearParameters<Scalar, shape.d_in, shape.d_out, shape.bias, Matrix, Vector>;
   using Parameters = ParametersOf<Tensor>;
-  /// Whether backward reads x.
-  template <class Gradients>
-  static constexpr bool kReadsInput = detail::IsTrained<decltype(Gradients::weight)>;
   static constexpr Abilities kAbilities = [] {
     Abilities abilities = detail::kInPlaceByToken;
     abilities.output_may_be_input = false;

@@ -5,6 +5,7 @@
 // parameters and gradients are numbers, not lanes. Sequences add to the gradients in their order.
 #pragma once
 
+#include <attune/core/memory.hpp>
 #include <attune/execution/layer.hpp>
 #include <attune/execution/layer_calls.hpp>
 #include <attune/execution/pass.hpp>
@@ -12,18 +13,6 @@
 #include <attune/layers/dropout.hpp>
 
 namespace ATTUNE_NAMESPACE::detail {
-
-// A layer's memory for each of several sequences; no byte if it is empty.
-template <class Each, int count>
-struct EachLane {
-  Each of[std::size_t{count}];
-  constexpr Each& operator[](int lane) { return of[lane]; }
-};
-template <class Each, int count>
-  requires std::is_empty_v<Each>
-struct EachLane<Each, count> {
-  constexpr Each operator[](int) { return {}; }
-};
 
 /// One of the sequences in a matrix, limited to the tokens of a slice: the matrix itself if its scalar is a
 /// number, else a copy of a lane, in a Storage. Each `place` is another type, so that two empty objects can
@@ -104,7 +93,7 @@ struct PerSequence<Layer, kernels::LanesOf<Number, lanes>> {
   template <class Gradients>
   struct TapeOf {
     using Each = detail::TapeOf<Layer, Gradients>;
-    [[no_unique_address]] EachLane<Each, lanes> layers;
+    [[no_unique_address]] Copies<Each, lanes> layers;
 
     /// Visits the masks of the first sequence. forward draws those for the others from the sequences after
     /// it.

@@ -40,8 +40,7 @@ struct AddedPositions : AddedRows<Self, shape.seq_len, shape.d_model, ScalarType
   using Scalar = ScalarType;
   using typename Base::Input, typename Base::Output;
   static constexpr std::uint32_t kFingerprint =
-      shape.first == 0 ? fingerprint("SinusoidalPositions", shape.base)
-                       : fingerprint("SinusoidalPositions", shape.base, shape.first);
+      fingerprint("SinusoidalPositions", shape.base, OnlyIf{shape.first != 0}, shape.first);
 
  protected:
   static void add(const auto& positions, ConstView<Input> x, View<Output> y, const auto& context) {

@@ -54,7 +54,7 @@ constexpr ReshapeShape checked_reshape_shape() {
 /// is zeros, without a gradient. Feature by feature, with as many rows as tokens, it takes no mask and no
 /// length, which would hide features in the layers behind.
 template <ReshapeShape reshape_shape, class ScalarType = float>
-struct Reshape : detail::Tapeless<Reshape<reshape_shape, ScalarType>> {
+struct Reshape : detail::Tapeless<Reshape<reshape_shape, ScalarType>>, detail::InputUnread {
   static constexpr ReshapeShape shape = detail::checked_reshape_shape<reshape_shape>();
   using Scalar = ScalarType;
   template <class Other>
@@ -62,12 +62,10 @@ struct Reshape : detail::Tapeless<Reshape<reshape_shape, ScalarType>> {
   template <int tokens, CacheShape>
   struct Stream : detail::NoStreamOf<tokens> {};
   static constexpr std::uint32_t kFingerprint =
-      shape.order == ReshapeOrder::kTokens ? fingerprint("Reshape") : fingerprint("Reshape", shape.order);
+      fingerprint("Reshape", detail::OnlyIf{shape.order != ReshapeOrder::kTokens}, shape.order);
   using Input = Tensor<Scalar, shape.rows, shape.d_model>;
   using Output = Tensor<Scalar, shape.out_rows, Input::size / shape.out_rows>;
   using Parameters = NoParameters;
-  template <class Gradients>
-  static constexpr bool kReadsInput = false;
   static constexpr Abilities kAbilities{
       .mask = MaskUse::kPadding, .takes_context = true, .takes_length = true, .lanes = Lanes::kAll};
   using Base = detail::Tapeless<Reshape>;

@@ -42,7 +42,7 @@ struct LogSoftmaxRow {
 };
 
 template <class Row, int kRows, int kCols, class ScalarType>
-struct RowByRow {
+struct RowByRow : InputUnread {
   static_assert(Holds<(kRows > 0 && kCols > 0)>,
                 "attune::Softmax, LogSoftmax: rows and cols must be positive");
 
@@ -50,8 +50,6 @@ struct RowByRow {
   using Input = Tensor<Scalar, kRows, kCols>;
   using Output = Input;
   using Parameters = NoParameters;
-  template <class Gradients>
-  static constexpr bool kReadsInput = false;
   static constexpr Abilities kAbilities =
       detail::with(detail::kInPlaceByToken, &Abilities::lanes, Lanes::kNone);
   /// The output y; backward needs nothing else.

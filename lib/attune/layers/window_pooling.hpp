@@ -217,18 +217,14 @@ inline constexpr WindowPooling kMeanOf = is_padded(shape) && shape.count_padding
 
 // A hash of a window's options; of an option that is not used, as before there was one.
 constexpr std::uint32_t pool_fingerprint(const char* name, const Pool1dShape& shape) {
-  const std::uint32_t plain = !is_padded(shape) ? fingerprint(name, shape.kernel, shape.stride)
-                                                : fingerprint(name, shape.kernel, shape.stride, shape.padding,
-                                                              int{shape.count_padding});
+  const std::uint32_t plain = fingerprint(name, shape.kernel, shape.stride, OnlyIf{is_padded(shape)},
+                                          shape.padding, int{shape.count_padding});
   return shape.ceil ? fingerprint(plain, "ceil") : plain;
 }
 constexpr std::uint32_t pool_fingerprint(const char* name, const Pool2dShape& shape) {
-  const std::uint32_t plain = !is_padded(shape)
-                                  ? fingerprint(name, shape.height, shape.kernel_height, shape.kernel_width,
-                                                shape.stride_height, shape.stride_width)
-                                  : fingerprint(name, shape.height, shape.kernel_height, shape.kernel_width,
-                                                shape.stride_height, shape.stride_width, shape.padding_height,
-                                                shape.padding_width, int{shape.count_padding});
+  const std::uint32_t plain = fingerprint(
+      name, shape.height, shape.kernel_height, shape.kernel_width, shape.stride_height, shape.stride_width,
+      OnlyIf{is_padded(shape)}, shape.padding_height, shape.padding_width, int{shape.count_padding});
   return shape.ceil ? fingerprint(plain, "ceil") : plain;
 }
 

@@ -66,13 +66,6 @@ inline constexpr Abilities kAbilitiesWith = with(kAbilitiesInContext<Layer>, &Ab
                                                  &Abilities::recomputes_tape, false, &Abilities::lanes,
                                                  Policy::kPacks ? Lanes::kNone : kAbilities<Layer>.lanes);
 
-/// A member that only some policies have. Each of an object has a number of its own, so that none takes a
-/// byte where there is none.
-template <int>
-struct NoMember {};
-template <bool exists, class Member, int number>
-using MemberIf = std::conditional_t<exists, Member, NoMember<number>>;
-
 template <class Stack, class Gradients, class Policy,
           class Indices = std::make_integer_sequence<int, Stack::kBranches>>
 struct BranchBuffers;

@@ -7,6 +7,7 @@
 
 #include <attune/core/fingerprint.hpp>
 #include <attune/core/initialize.hpp>
+#include <attune/core/memory.hpp>
 #include <attune/execution/layer.hpp>
 #include <attune/execution/layer_calls.hpp>
 #include <attune/execution/pass.hpp>
@@ -174,20 +175,6 @@ inline constexpr const char* kNumbers[] = {"0",  "1",  "2",  "3",  "4",  "5",  "
                                            "8",  "9",  "10", "11", "12", "13", "14", "15",
                                            "16", "17", "18", "19", "20", "21", "22", "23"};
 inline constexpr int kMaxLayers = static_cast<int>(std::size(kNumbers));
-
-// An array that takes no byte if its elements are empty.
-template <class Element, int count>
-struct Copies {
-  Element elements[std::size_t{count}];
-  constexpr Element& operator[](int i) { return elements[i]; }
-  constexpr const Element& operator[](int i) const { return elements[i]; }
-};
-template <class Element, int count>
-  requires std::is_empty_v<Element>
-struct Copies<Element, count> {
-  constexpr Element operator[](int) { return {}; }
-  constexpr const Element operator[](int) const { return {}; }  // NOLINT: const as the set
-};
 
 // The sets of layers in Members or in Copies: "0.…", "1.…".
 template <class Layers>

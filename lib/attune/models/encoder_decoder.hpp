@@ -151,8 +151,6 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
   using OfEncoder = decltype(Gradients::encoder);
   template <class Gradients>
   using OfDecoder = decltype(Gradients::decoder);
-  template <int>
-  struct None {};
   // Memory of the encoder in training.
   template <class Gradients, bool kInfers = kInfersEncoder>
   struct EncoderKept {
@@ -162,9 +160,9 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
   };
   template <class Gradients>
   struct EncoderKept<Gradients, true> {
-    using Tape = None<0>;
+    using Tape = detail::NoMember<10>;
     using Scratch = typename Encoder::InferenceScratch;
-    using DMemory = None<1>;
+    using DMemory = detail::NoMember<11>;
   };
 
  public:

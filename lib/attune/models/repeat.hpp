@@ -43,7 +43,6 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
  private:
   using Values = detail::SequenceValues<count, true>;
   using Trace = detail::SequenceTrace<count, true>;
-  struct Nothing {};
   struct Outputs {
     Output outputs[std::size_t{count > 1 ? count - 1 : 1}];
   };
@@ -74,8 +73,7 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   struct TapeOf {
     using Each = EachTape<Gradients>;
     [[no_unique_address]] detail::Copies<Each, count> layers;
-    [[no_unique_address]] std::conditional_t<kPlan<Gradients>.places.keeps(Values::output()), Outputs,
-                                             Nothing>
+    [[no_unique_address]] detail::MemberIf<kPlan<Gradients>.places.keeps(Values::output()), Outputs, 12>
         between;
 
     /// The address of a value of the program, or null if it has another memory. For checked mode.

@@ -51,7 +51,6 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
  private:
   using Values = detail::SequenceValues<kLayers, false>;
   using Trace = detail::SequenceTrace<kLayers, false>;
-  struct Nothing {};
 
   template <class Gradients, int index>
   using GradientsOf = std::remove_cvref_t<decltype(std::declval<Gradients&>().template layer<index>())>;
@@ -102,7 +101,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
                                                           .runs_backward = false};
   template <int index>
   struct InferredOf {
-    using Tape = Nothing;
+    using Tape = detail::NoMember<13>;
     using Scratch = typename Layer<index>::InferenceScratch;
     static constexpr detail::LayerInSequence kFacts =
         kInferredFacts<Scratch, typename Layer<index>::Output, detail::ReplacesInput<Layer<index>>>;
@@ -116,8 +115,8 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   struct All<Gradients, std::integer_sequence<int, index...>> {
     static constexpr auto kPlan = detail::Plan(Trace({MemoryOf<Gradients, index>::kFacts...}).training());
     using Tapes = detail::Members<typename MemoryOf<Gradients, index>::Tape...>;
-    using Outputs = detail::Members<std::conditional_t<kPlan.places.keeps(Values::output(index)),
-                                                       typename Layer<index>::Output, Nothing>...>;
+    using Outputs = detail::Members<
+        detail::MemberIf<kPlan.places.keeps(Values::output(index)), typename Layer<index>::Output, 13>...>;
     static constexpr bool kDrops = (detail::DropsIn<typename MemoryOf<Gradients, index>::Tape> || ...);
   };
   static constexpr auto kInferencePlan =

@@ -89,8 +89,6 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
   using OfBody = decltype(Gradients::body);
   template <class Gradients>
   static constexpr bool kTrainsTable = detail::IsTrained<decltype(Gradients::embedding.weight)>;
-  template <int>
-  struct None {};
 
  public:
   /// The body's tape, x if its backward reads it, and h if the table is trained.
@@ -100,8 +98,8 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
     static constexpr bool kKeepsTokens = detail::ReadsInput<Body, OfBody<Gradients>>;
     static constexpr bool kKeepsHidden = kTrainsTable<Gradients>;
     [[no_unique_address]] OfLayers body;
-    [[no_unique_address]] std::conditional_t<kKeepsTokens, Tokens, None<0>> tokens;
-    [[no_unique_address]] std::conditional_t<kKeepsHidden, Tokens, None<1>> hidden;
+    [[no_unique_address]] detail::MemberIf<kKeepsTokens, Tokens, 14> tokens;
+    [[no_unique_address]] detail::MemberIf<kKeepsHidden, Tokens, 15> hidden;
 
     template <class Visitor>
     constexpr void for_each_dropout(const Visitor& visitor) requires detail::DropsIn<OfLayers> {

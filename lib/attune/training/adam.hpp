@@ -107,9 +107,8 @@ struct Adam : OptimizerStep<Adam<variant, ScalarType>> {
   static_assert(detail::Holds<(kHasFirst || kPrecision != MomentPrecision::kBfloat16)>,
                 "attune::Adam: without a first moment, the second is kept in scalars or in 8 bits");
   static constexpr std::uint32_t kFingerprint = [] {
-    const std::uint32_t adam = kInScalars
-                                   ? fingerprint("Adam", variant.weight_decay, variant.epsilon)
-                                   : fingerprint("Adam", variant.weight_decay, variant.epsilon, kPrecision);
+    const std::uint32_t adam =
+        fingerprint("Adam", variant.weight_decay, variant.epsilon, detail::OnlyIf{!kInScalars}, kPrecision);
     return kHasFirst ? adam : fingerprint(adam, variant.first_moment);
   }();
 

@@ -265,7 +265,6 @@ class CrewTrainer : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, O
     std::int64_t trained;
     std::int64_t next[std::size_t{kSequences}];  // whose masks a tape has
   };
-  struct NoMasks {};
 
   State state_;
   Gradients gradients_;
@@ -276,7 +275,7 @@ class CrewTrainer : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, O
   SequenceLoss losses_[std::size_t{batch}];
   Flag turns_[std::size_t{batch}];  // of sequences in backward
   CrewPass<Members> pass_;
-  [[no_unique_address]] std::conditional_t<kDrops, MaskNumbers, NoMasks> masks_;
+  [[no_unique_address]] detail::MemberIf<kDrops, MaskNumbers, 16> masks_;
 };
 
 }  // namespace ATTUNE_NAMESPACE

@@ -18,6 +18,7 @@
 // lanes all would take the longest.
 #pragma once
 
+#include <attune/core/memory.hpp>
 #include <attune/core/parameters.hpp>
 #include <attune/execution/layer_calls.hpp>
 #include <attune/execution/pass.hpp>
@@ -41,8 +42,7 @@ class LockstepExecutor {
   using LaneModel = typename WithScalarOf<Model, LaneScalar>::type;
   using P = kernels::Packet<Scalar>;
   static_assert(kernels::kLanes<P> == kLanesOf);
-  struct Nothing {};
-  using Input = std::conditional_t<TakesIds<Model>, Nothing, typename LaneModel::Input>;
+  using Input = MemberIf<!TakesIds<Model>, typename LaneModel::Input, 17>;
 
  public:
   static constexpr int kSequences = kLanesOf;
@@ -150,8 +150,9 @@ class LockstepExecutor {
   bool add_losses(const auto& target_of, const Loss& loss, LossSum<Scalar>* losses) {
     using Output = typename LaneModel::Output;
     constexpr int kSize = Model::Output::size;
-    if constexpr (!requires { Loss::kClassTargets; } &&
-                  requires(ConstView<Output> y, View<Output> dy) { loss.sum(y, y, dy); }) {
+    if constexpr (
+        !requires { Loss::kClassTargets; } &&
+        requires(ConstView<Output> y, View<Output> dy) { loss.sum(y, y, dy); }) {
       interleave<kSize>(target_of(0).data, shared_.target.values);
       const LossSum<LaneScalar> lanes =
           loss.sum(ConstView<Output>(output_), ConstView<Output>(shared_.target), View<Output>(output_));

@@ -23,6 +23,7 @@
 #include <limits>
 #include <type_traits>
 
+#include <attune/core/memory.hpp>
 #include <attune/core/status.hpp>
 #include <attune/core/tensor.hpp>
 #include <attune/kernels/ops/reduce.hpp>
@@ -95,10 +96,9 @@ namespace detail {
 template <class Loss, class Scalar>
 struct BatchSums {
   static constexpr bool kCounts = !Loss::kMeanOverBatch || requires { requires Loss::kCountsSequences; };
-  struct Counted {};
 
   Scalar loss;
-  [[no_unique_address]] std::conditional_t<kCounts, Counted, Scalar> normalizer;
+  [[no_unique_address]] MemberIf<!kCounts, Scalar, 18> normalizer;
   int sequences;
 
   void clear() {

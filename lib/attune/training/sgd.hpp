@@ -26,7 +26,7 @@ struct Sgd : OptimizerStep<Sgd<kind, ScalarType, precision>> {
   static_assert(detail::Holds<(kInScalars || (std::is_same_v<Scalar, float> && kind != Momentum::kNone))>,
                 "attune::Sgd: 8- and 16-bit momentum needs float parameters");
   static constexpr std::uint32_t kFingerprint =
-      kInScalars ? fingerprint("Sgd", kind) : fingerprint("Sgd", kind, precision);
+      fingerprint("Sgd", kind, detail::OnlyIf{!kInScalars}, precision);
 
   struct Options {
     Scalar learning_rate = Scalar(1e-2);

@@ -33,7 +33,6 @@ struct MaskState {
   std::uint64_t generator;
   std::uint64_t sequences;
 };
-struct NoMaskState {};
 
 /// The fingerprint of a model and its optimizer: shapes, names and options.
 template <class Model, class Optimizer>
@@ -99,7 +98,7 @@ struct TrainingState {
   [[no_unique_address]] Moments moments;  // of the optimizer
   std::uint64_t steps;                    // of the optimizer
   /// The position of dropout's masks.
-  [[no_unique_address]] std::conditional_t<kDrops, detail::MaskState, detail::NoMaskState> masks;
+  [[no_unique_address]] detail::MemberIf<kDrops, detail::MaskState, 19> masks;
   std::uint32_t fingerprint_of_type;     // kFingerprint of the program that wrote it
   std::uint32_t fingerprint_of_numbers;  // numbers() of that program
 
