@@ -66,7 +66,7 @@ template <class... Values>
 [[nodiscard]] constexpr std::uint32_t fingerprint(const Values&... values) {
   std::uint32_t state = 2166136261u;
   bool said = true;
-  const auto add = [&]<class Value>(const Value& value) {
+  [[maybe_unused]] const auto add = [&]<class Value>(const Value& value) {
     if constexpr (std::is_same_v<Value, detail::OnlyIf>) {
       said = value.said;
     } else if (said) {

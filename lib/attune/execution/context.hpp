@@ -359,7 +359,9 @@ constexpr bool refuse_mask() {
 
 /// The last argument of a layer's forward and backward.
 template <class Type>
-concept AnyContext = requires(const Type& context) { detail::take_context(context); } ||
-    detail::refuse_mask<std::remove_cvref_t<Type>>();
+concept AnyContext = requires(const Type& context) {
+  detail::take_context(context);
+}
+|| detail::refuse_mask<std::remove_cvref_t<Type>>();
 
 }  // namespace ATTUNE_NAMESPACE

@@ -297,72 +297,74 @@ struct AnyVisitor {
   void operator()(const TensorPath&, auto&&...) const {}
 };
 
-/// Whether L has a layer's calls. If not, one error names the missing one.
+/// The first thing that L lacks to be a layer, by the number of its message in check_layer(); 0 if it has
+/// all.
 template <class L>
-constexpr bool check_calls() {
-  if constexpr (!RunsForward<L>) {
-    static_assert(
-        Holds<(sizeof(L) == 0)>,
-        "attune::IsLayer: there is no forward(parameters, x, y, tape, scratch[, mask]) for ConstView<Input> "
-        "x and View<Output> y; a layer with two inputs needs a struct that splits one");
-  } else if constexpr (!RunsBackward<L>) {
-    static_assert(Holds<(sizeof(L) == 0)>,
-                  "attune::IsLayer: there is no backward(parameters, x, tape, dy, dx, gradients, scratch[, "
-                  "mask]) for a "
-                  "dx of View<Input> and of NoGradient");
-  } else if constexpr (!Infers<L>) {
-    static_assert(Holds<(sizeof(L) == 0)>,
-                  "attune::IsLayer: there is no forward(parameters, x, y, inference_scratch[, mask])");
+constexpr int lacking_in_layer() {
+  if (!requires { typename L::Scalar; }) return 1;
+  if (
+      requires { L::kTakesLength; } || requires { L::kTakesMask; } || requires { L::kRunsInLockstep; } ||
+      requires { L::kRunsPerSequence; } || requires { L::kOutputMayBeInput; } ||
+      requires { L::kGradientMayBeInput; } || requires { L::kUpdatesInBackward; }) {
+    return 2;
   }
-  return IsLayer<L>;
+  if (
+      requires { typename L::template WithLength<1>; } ||
+      requires { typename L::template Stream<CacheShape{.capacity = 1}>; }) {
+    return 3;
+  }
+  if (!requires {
+        typename L::Input;
+        typename L::Output;
+      })
+    return 4;
+  if (!requires { typename L::Parameters; }) return 5;
+  if (!requires(typename L::Parameters & set) {
+        L::Parameters::visit(AnyVisitor{}, static_cast<const TensorPath*>(nullptr), set);
+      }) {
+    return 6;
+  }
+  if (!NamesItsMemory<L>) return 7;
+  if (!RunsForward<L>) return 8;
+  if (!RunsBackward<L>) return 9;
+  return Infers<L> ? 0 : 10;
 }
 /// Whether L is a layer. If not, one error names the missing member.
 template <class L>
 constexpr bool check_layer() {
-  if constexpr (!requires { typename L::Scalar; }) {
-    static_assert(Holds<(sizeof(L) == 0)>,
-                  "attune::IsLayer: the type has no Scalar; execution/layer.hpp shows a layer's members");
-  } else if constexpr (
-      requires { L::kTakesLength; } || requires { L::kTakesMask; } || requires { L::kRunsInLockstep; } ||
-      requires { L::kRunsPerSequence; } || requires { L::kOutputMayBeInput; } ||
-      requires { L::kGradientMayBeInput; } || requires { L::kUpdatesInBackward; }) {
-    static_assert(Holds<(sizeof(L) == 0)>,
-                  "attune::IsLayer: declare abilities in static constexpr attune::Abilities "
-                  "kAbilities{.takes_length = …}; constants such as kTakesLength have no effect");
-  } else if constexpr (
-      requires { typename L::template WithLength<1>; } ||
-      requires { typename L::template Stream<CacheShape{.capacity = 1}>; }) {
-    static_assert(Holds<(sizeof(L) == 0)>,
-                  "attune::IsLayer: the type has no Stream<tokens, cache>: the same layer for that many "
-                  "tokens if tokens do not mix, else a Memory and a step (execution/stream.hpp)");
-  } else if constexpr (!requires {
-                         typename L::Input;
-                         typename L::Output;
-                       }) {
-    static_assert(Holds<(sizeof(L) == 0)>,
-                  "attune::IsLayer: the type has no Input and Output, each a Tensor (or an Input of ids, a "
-                  "std::array of int)");
-  } else if constexpr (!requires { typename L::Parameters; }) {
-    static_assert(Holds<(sizeof(L) == 0)>,
-                  "attune::IsLayer: the type has no Parameters; use NoParameters if it has none");
-  } else if constexpr (!requires(typename L::Parameters & set) {
-                         L::Parameters::visit(AnyVisitor{}, static_cast<const TensorPath*>(nullptr), set);
-                       }) {
-    static_assert(Holds<(sizeof(L) == 0)>,
-                  "attune::IsLayer: its Parameters have no ATTUNE_FIELDS(Weight(w), ...) that lists their "
-                  "members (core/fields.hpp)");
-  } else if constexpr (!requires {
-                         typename L::Tape;
-                         typename L::Scratch;
-                         typename L::InferenceScratch;
-                       }) {
-    static_assert(
-        Holds<(sizeof(L) == 0)>,
-        "attune::IsLayer: the type has no Tape, Scratch or InferenceScratch; each may be an empty struct");
-  } else {
-    return check_calls<L>();
-  }
-  return IsLayer<L>;
+  constexpr int kLacks = lacking_in_layer<L>();
+  static_assert(Holds<(kLacks != 1)>,
+                "attune::IsLayer: the type has no Scalar; execution/layer.hpp shows a layer's members");
+  static_assert(Holds<(kLacks != 2)>,
+                "attune::IsLayer: declare abilities in static constexpr attune::Abilities "
+                "kAbilities{.takes_length = …}; constants such as kTakesLength have no effect");
+  static_assert(
+      Holds<(kLacks != 3)>,
+      "attune::IsLayer: the type has no Stream<tokens, cache>: the same layer for that many tokens if "
+      "tokens do not mix, else a Memory and a step (execution/stream.hpp)");
+  static_assert(Holds<(kLacks != 4)>,
+                "attune::IsLayer: the type has no Input and Output, each a Tensor (or an Input of ids, a "
+                "std::array of int)");
+  static_assert(Holds<(kLacks != 5)>,
+                "attune::IsLayer: the type has no Parameters; use NoParameters if it has none");
+  static_assert(
+      Holds<(kLacks != 6)>,
+      "attune::IsLayer: its Parameters have no ATTUNE_FIELDS(Weight(w), ...) that lists their members "
+      "(core/fields.hpp)");
+  static_assert(
+      Holds<(kLacks != 7)>,
+      "attune::IsLayer: the type has no Tape, Scratch or InferenceScratch; each may be an empty struct");
+  static_assert(Holds<(kLacks != 8)>,
+                "attune::IsLayer: there is no forward(parameters, x, y, tape, scratch[, mask]) for "
+                "ConstView<Input> x and "
+                "View<Output> y; a layer with two inputs needs a struct that splits one");
+  static_assert(
+      Holds<(kLacks != 9)>,
+      "attune::IsLayer: there is no backward(parameters, x, tape, dy, dx, gradients, scratch[, mask]) "
+      "for a dx of View<Input> and of NoGradient");
+  static_assert(Holds<(kLacks != 10)>,
+                "attune::IsLayer: there is no forward(parameters, x, y, inference_scratch[, mask])");
+  return kLacks == 0;
 }
 /// Requires a layer.
 template <class L>

@@ -49,7 +49,8 @@ concept EndsWithHead = requires(typename Model::template Layer<Model::kLayers - 
                                 typename decltype(last)::Parameters head) {
   head.weight(0, 0);
   head.bias(0, 0);
-  requires Model::kLayers > 1 && decltype(last)::Input::rows == 1 && decltype(last)::Output::rows == 1;
+  requires(Model::kLayers > 1);
+  requires decltype(last)::Input::rows == 1 && decltype(last)::Output::rows == 1;
   requires decltype(last)::Output::cols > 1 && decltype(head.weight)::rows == decltype(last)::Input::cols;
   requires sizeof head == sizeof head.weight + sizeof head.bias;
 };

@@ -108,7 +108,8 @@ class TrainingLifecycle {
     detail::restart(own(), rng);
     self.begin_at_state();
     if constexpr (requires { self.own_tape(); }) {
-      detail::for_each_dropout([&rng](const DropoutTape&) { (void)(rng.next(), rng.next()); }, self.own_tape());
+      detail::for_each_dropout([&rng](const DropoutTape&) { (void)(rng.next(), rng.next()); },
+                               self.own_tape());
     }
   }
 };
