@@ -153,7 +153,7 @@ class Capture(TorchDispatchMode):
         state = module.state_dict(keep_vars=True)
         self.stored = set(state)
         self.in_training = {path for path, inside in module.named_modules() if inside.training}
-        for name, tensor in [*state.items(), *((name, item) for name, item in module.named_buffers() if name not in state)]:
+        for name, tensor in [*state.items(), *((name, item) for name, item in module.named_buffers() if name not in state and item.layout == torch.strided)]:
             tensor = real(tensor)
             first = self.names.setdefault((self.key(tensor), tensor.storage_offset(), tuple(tensor.shape), tensor.stride()), [])
             if not first:
@@ -331,7 +331,7 @@ class Capture(TorchDispatchMode):
         """The addresses of what an operation moves; None if it computes."""
         if name not in MOVES or name in MASKS and derived or kwargs.get("accumulate") or name.lstrip("_").startswith("index_put") and True in args[3:4]:
             return None
-        if name == "_to_copy" and args[0].is_floating_point() and not target.is_floating_point():
+        if name == "_to_copy" and args[0].is_floating_point() and target.dtype not in (torch.float32, torch.float64):
             return None  # rounds
         data, moved = MOVES[name], []
         for index, value in enumerate(args):

@@ -17,6 +17,7 @@ SMOOTH = AFFINE | {"relu", "gelu", "silu", "sigmoid", "tanh", "erf", "exp", "pow
 LIMITS = {"clamp", "clamp_min", "maximum", "hardtanh"}  # of numbers that the ones drawn here pass
 FAR = 7  # the largest of them
 SMALL = 1e-6  # the largest length that a norm may divide by in place of a shorter one
+BESIDE = (1e-2, 1e-15)  # rows beside which an epsilon is seen, and one that is a least norm, as in F.normalize
 # Functions that attune has not, to be called by their names.
 OTHERS = {"ELU": F.elu, "softplus": F.softplus, "leaky ReLU": F.leaky_relu, "Mish": F.mish, "ReLU that ends at 6": F.relu6,
           "hard sigmoid": F.hardsigmoid, "L2 normalization": lambda x: F.normalize(x, dim=-1)}
@@ -144,11 +145,21 @@ class Formulas:
             return None
         far = torch.linspace(-3 * FAR, 3 * FAR, x.numel()).double().view(x.shape)
         for name, known in ACTIVATIONS.items():
-            if all(close(function(item), known.formula(item), 1e-6) for item in (0.3 * x, x, 4 * x, far)):
+            if all(close(function(item), known.formula(item), 1e-6) for item in (0.3 * x, x, 4 * x, far)) and self.also_far(function, known.formula, far):
                 if self.parameters(*self.constants(value, cut)):
                     self.refuse_parameters("an activation", value, cut)
                 return self.new("activation", [self.layer(cut)], value, name=name)
         return None
+
+    @staticmethod
+    def also_far(function, formula, x):
+        """Whether two functions are the same far from 0, where the first has finite numbers."""
+        for scale in (10, 1e3, 1e6):
+            found, wanted = function(scale * x), formula(scale * x)
+            finite = torch.isfinite(found) & torch.isfinite(wanted)
+            if finite.any() and not close(found[finite], wanted[finite], 1e-6):
+                return False
+        return True
 
     def literals(self, value, *cuts):
         """Numbers that the operations of a region have."""
@@ -173,26 +184,26 @@ class Formulas:
             weight = ((one - bias) * two).sum((0, 1)) / two.square().sum((0, 1))
             if not torch.isfinite(weight).all() or not weight.abs().max():
                 continue
-            small = draw(1, 1, cut.features, scale=1e-2, seed=6)
-            at = int(weight.abs().argmax())
-            ratio = (function(small.expand(1, cut.tokens, -1))[0, 0, at] - bias[at]) / weight[at] / centered(small)[0, 0, at]
-            outside = kind == "DeviationNorm"
-            epsilon = self.epsilon(float(1 / ratio - spread(small)) if outside else float(ratio ** -2 - spread(small).square()), value, cut)
-            root = (lambda x: spread(x) + epsilon) if outside else (lambda x: (spread(x).square() + epsilon).sqrt())
-            known = lambda x: centered(x) / root(x) * weight + bias  # noqa: E731
-            x = draw(2, cut.tokens, cut.features)
-            if all(close(function(scale * x), known(scale * x), 1e-5) for scale in (0.05, 1, 9)):
-                tensors = self.vectors(weight, bias, self.constants(value, cut))
-                if kind == "RmsNorm" and tensors["bias"] is not None:
-                    raise Unsupported("an RMSNorm with a bias")
-                return self.new("norm", [self.layer(cut)], value, type=kind, epsilon=epsilon, **tensors)
+            at, outside, x = int(weight.abs().argmax()), kind == "DeviationNorm", draw(2, cut.tokens, cut.features)
+            scales = (2e-3, 0.05, 1, 9) if self.only(NORMS - LIMITS, value, cut) else (1e-5, 1e-4, 2e-3, 0.05, 1, 9)
+            for small in (draw(1, 1, cut.features, scale=scale, seed=6) for scale in BESIDE):
+                ratio = (function(small.expand(1, cut.tokens, -1))[0, 0, at] - bias[at]) / weight[at] / centered(small)[0, 0, at]
+                epsilon = self.epsilon(float(1 / ratio - spread(small)) if outside else float(ratio ** -2 - spread(small).square()), value, cut)
+                root = (lambda x: spread(x) + epsilon) if outside else (lambda x: (spread(x).square() + epsilon).sqrt())
+                known = lambda x: centered(x) / root(x) * weight + bias  # noqa: E731
+                if all(close(function(scale * x), known(scale * x), 1e-5) for scale in scales) and torch.allclose(
+                        zero[:1, :1], known(torch.zeros_like(small)), equal_nan=True):
+                    tensors = self.vectors(weight, bias, self.constants(value, cut))
+                    if kind == "RmsNorm" and tensors["bias"] is not None:
+                        raise Unsupported("an RMSNorm with a bias")
+                    return self.new("norm", [self.layer(cut)], value, type=kind, epsilon=epsilon, **tensors)
         return None
 
     def epsilon(self, found, value, *cuts):
         """An epsilon as the code has it, from its value by numbers."""
         fitting = [item for item in self.literals(value, *cuts) if item > 0 and abs(item - found) <= 0.02 * item + 1e-13]
         if not fitting:
-            return max(0.0, float(f"{found:.3g}"))
+            return max(0.0, float(f"{found:.6g}"))
         nearest = min(fitting, key=lambda item: abs(item - found))
         short = float(f"{nearest:.6g}")  # as people wrote what is a float of 32 bits
         return short if torch.tensor(short) == torch.tensor(nearest) else nearest
@@ -237,9 +248,9 @@ class Formulas:
             return None
         x = derived[0]
         if name == "_to_copy":
-            if value.data["type"] in (torch.float32, torch.float64) or not value.data["type"].is_floating_point and x.kind in ("input", "gather"):
+            if value.data["type"] in (torch.float32, torch.float64):
                 return self.layer(x)
-            raise Unsupported("a conversion that changes numbers or their kind; make inputs that are no ids floats")
+            raise Unsupported(f"a conversion to {str(value.data['type']).removeprefix('torch.')}, which rounds; ids are integers in sample_input, and all else floats of 32 bits")
         if name == "batch_norm":
             return self.batch_norm(value, x)
         others = [item for item in value.sources if isinstance(item, Constant)]

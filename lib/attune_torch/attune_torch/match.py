@@ -28,6 +28,7 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
         self.output = self.layer(end)
         self.end = end
         self.check_order()
+        self.check_ids()
         if not self.refusals:
             self.check_tensors()
 
@@ -344,6 +345,19 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
                 found[item] = None
                 stack += item.derived()
         return sorted(found, key=lambda item: item.number)
+
+    def check_ids(self):
+        """Refuses ids that are changed before an embedding looks them up, and integers that none looks up."""
+        floats = {value for value, given in zip(self.graph.values, self.graph.captured.given) if given.is_floating_point()}
+        changed = set()
+        for layer in self.layers()[::-1]:
+            for source in () if layer in changed or layer.kind in ("rearranged", "refused") else layer.derived():
+                given = source.sources[0] if source.kind == "rearranged" else source
+                if layer.kind == "embedding" and source.kind != "refused" and (given.kind != "input" or given in floats):
+                    self.refuse(layer, "ids that are computed from the input; give the model those that the embedding looks up, as integers")
+                    changed |= set(numbers.region(source))
+                elif layer.kind != "embedding" and given.kind == "input" and given not in floats:
+                    self.refuse(layer, "integers that no embedding looks up; give the model floats, sample_input.float()")
 
     def check_tensors(self):
         """Refuses tensors of two layers, except for an embedding that is the head, too, and tensors that are computed."""
