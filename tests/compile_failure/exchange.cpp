@@ -366,6 +366,26 @@ attune::Status f(const Block::Parameters& parameters) {
       parameters, [](const char*, std::size_t) {});
 }
 
+// case: table_of_names_without_a_decoder_s_memory
+// error: attune::EncoderLayerNames: the table lacks a name for a part of the layer: gate, query_norm
+// kilobytes: 23  the way from the call to the layer
+constexpr attune::DecoderLayerShape kBlock{.attention = {.seq_len = 4, .d_model = 8, .num_heads = 2},
+                                           .d_ff = 8};
+using Block = attune::DecoderLayer<kBlock>;
+constexpr attune::EncoderLayerNames kNames{.query = "q",
+                                           .key = "k",
+                                           .value = "v",
+                                           .output = "o",
+                                           .linear1 = "1",
+                                           .linear2 = "2",
+                                           .norm1 = "3",
+                                           .norm2 = "4",
+                                           .norm3 = "5"};
+attune::Status f(const Block::Parameters& parameters) {
+  return attune::write_safetensors<attune::HuggingFaceModule<kNames, Block, "block">>(
+      parameters, [](const char*, std::size_t) {});
+}
+
 // case: model_file_of_int8_packed
 // error: attune::kQuantized, kPackedInt8: the compiler quantizes files of floats only; call pack() at
 // errors: 2  the copy of such a file is none, either

@@ -123,6 +123,47 @@ class Translation(nn.Module):
                                    memory_key_padding_mask=pad, tgt_key_padding_mask=target == 2))
 
 
+class Mixing(nn.Module):
+    """Attention to `memory` with its residual connection and norm; its projections have a bias or none."""
+
+    def __init__(self, bias, before):
+        super().__init__()
+        self.q, self.k, self.v, self.o = (nn.Linear(WIDTH, WIDTH, bias) for _ in range(4))
+        self.norm, self.before = nn.LayerNorm(WIDTH), before
+
+    def forward(self, x, memory=None, mask=None):
+        y = self.norm(x) if self.before else x
+        memory = y if memory is None else memory
+        q, k, v = (part.unflatten(-1, (HEADS, -1)).transpose(1, 2) for part in (self.q(y), self.k(memory), self.v(memory)))
+        weights = (q @ k.mT / 2).masked_fill(~mask[:, None], -1e9).softmax(-1)
+        y = x + self.o((weights @ v).transpose(1, 2).flatten(2))
+        return y if self.before else self.norm(y)
+
+
+class WrittenTranslation(nn.Module):
+    """An encoder and a decoder that are written out, with names of their own and the padding of both."""
+
+    def __init__(self, bias=False, before=False, layers=2):
+        super().__init__()
+        self.source, self.target, self.head = nn.Embedding(15, WIDTH), nn.Embedding(14, WIDTH), nn.Linear(WIDTH, 14)
+        mixing, network = lambda: Mixing(bias, before), lambda: nn.Sequential(nn.Linear(WIDTH, 20), nn.GELU(), nn.Linear(20, WIDTH))  # noqa: E731
+        self.reading = nn.ModuleList(nn.ModuleDict({"mix": mixing(), "net": network(), "last": nn.LayerNorm(WIDTH)}) for _ in range(layers))
+        self.writing = nn.ModuleList(nn.ModuleDict({"own": mixing(), "other": mixing(), "net": network(), "last": nn.LayerNorm(WIDTH)}) for _ in range(layers))
+        self.before = before
+
+    def networked(self, x, layer):
+        return x + layer["net"](layer["last"](x)) if self.before else layer["last"](x + layer["net"](x))
+
+    def forward(self, source, target):
+        seen, later = (source != 0)[:, None], torch.ones(1, TOKENS, TOKENS, dtype=torch.bool).tril()
+        x, y = self.source(source), self.target(target)
+        for layer in self.reading:
+            x = self.networked(layer["mix"](x, None, seen), layer)
+        for layer in self.writing:
+            y = self.networked(layer["other"](layer["own"](y, None, (target != 2)[:, None] & later), x, seen), layer)
+        return self.head(y)
+
+
 class Forecast(nn.Module):
     """Time steps ahead of features that are normalized over time, as RevIN has it."""
 

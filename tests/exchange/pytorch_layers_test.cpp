@@ -76,3 +76,35 @@ TEST(PyTorchLayers, of_transformer_layers) {
       "norm3.*[6] self_attn.in_proj_bias[18] self_attn.in_proj_weight[18,6] "
       "self_attn.out_proj.*[6,6]");
 }
+
+TEST(PyTorchLayers, of_a_decoder_layer_have_the_names_of_a_table_of_its_own) {
+  static constexpr EncoderLayerNames kMemory{
+      .query = "cross.q", .key = "cross.k", .value = "cross.v", .output = "cross.o"};
+  static constexpr EncoderLayerNames kOfDecoder{.query = "own.q",
+                                                .key = "own.k",
+                                                .value = "own.v",
+                                                .output = "own.o",
+                                                .linear1 = "wide",
+                                                .linear2 = "narrow",
+                                                .norm1 = "a",
+                                                .norm2 = "b",
+                                                .norm3 = "c",
+                                                .memory = &kMemory};
+  static constexpr EncoderLayerNames kNames{.query = "q",
+                                            .key = "k",
+                                            .value = "v",
+                                            .output = "o",
+                                            .linear1 = "1",
+                                            .linear2 = "2",
+                                            .norm1 = "3",
+                                            .norm2 = "4",
+                                            .decoder = &kOfDecoder};
+  constexpr const char* kTensors =
+      "0.a.*[6] 0.b.*[6] 0.c.*[6] 0.cross.k.*[6,6] 0.cross.o.*[6,6] 0.cross.q.*[6,6] 0.cross.v.*[6,6] "
+      "0.narrow.*[6,7] 0.own.k.*[6,6] 0.own.o.*[6,6] 0.own.q.*[6,6] 0.own.v.*[6,6] 0.wide.*[7,6]";
+  using Layers = Sequential<DecoderLayer<kDecoder>>;
+  expect_tensors<HuggingFaceModule<kNames, Layers>>(kTensors);
+  expect_tensors<HuggingFaceModule<kOfDecoder, Layers>>(kTensors);
+  expect_tensors<HuggingFaceModule<kNames, Sequential<EncoderLayer<kEncoder>>>>(
+      "0.1.*[7,6] 0.2.*[6,7] 0.3.*[6] 0.4.*[6] 0.k.*[6,6] 0.o.*[6,6] 0.q.*[6,6] 0.v.*[6,6]");
+}

@@ -35,17 +35,19 @@
 
 namespace ATTUNE_NAMESPACE {
 
-/// Names of the modules in an encoder layer, relative to the layer. Absent modules need no name.
+/// Names of the modules in an encoder layer, or in a decoder layer, relative to the layer. Absent modules
+/// need no name.
 struct EncoderLayerNames {
-  const char* query = nullptr;       // projection of queries
-  const char* key = nullptr;         // projection of keys
-  const char* value = nullptr;       // projection of values
-  const char* output = nullptr;      // projection of the heads' outputs
-  const char* linear1 = nullptr;     // network: d_model to d_ff; in a gated network, the gated projection
-  const char* linear2 = nullptr;     // network: d_ff to d_model
-  const char* norm1 = nullptr;       // norm of the attention, before or after it
-  const char* norm2 = nullptr;       // norm of the network
-  const char* gate = nullptr;        // gate of a gated network
+  const char* query = nullptr;    // projection of queries
+  const char* key = nullptr;      // projection of keys
+  const char* value = nullptr;    // projection of values
+  const char* output = nullptr;   // projection of the heads' outputs
+  const char* linear1 = nullptr;  // network: d_model to d_ff; in a gated network, the gated projection
+  const char* linear2 = nullptr;  // network: d_ff to d_model
+  const char* norm1 = nullptr;    // norm of the attention, before or after it
+  const char* norm2 = nullptr;    // norm of the network; in a decoder layer, of the attention to the memory
+  const char* norm3 = nullptr;    // norm of a decoder layer's network
+  const char* gate = nullptr;     // gate of a gated network
   const char* query_norm = nullptr;  // norm of each head's queries
   const char* key_norm = nullptr;    // norm of each head's keys
   // Trained factor of the scores: the full name of its tensor
@@ -58,6 +60,8 @@ struct EncoderLayerNames {
   StateDictLayout linear = StateDictLayout::kTransposed;  // layout of all weights: kConv1D in GPT-2
   double epsilon = 0;                                  // of norms, if config.json gives no other; 0: unknown
   const EncoderLayerNames* attention_alone = nullptr;  // attention outside of encoder layers
+  const EncoderLayerNames* memory = nullptr;           // in a decoder layer, its attention to the memory
+  const EncoderLayerNames* decoder = nullptr;          // decoder layers; null: this table, with its `memory`
 };
 
 namespace detail {
@@ -79,6 +83,7 @@ inline constexpr EncoderLayerNames kLayersAlone{.query = "q_proj",
                                                 .linear2 = "linear2",
                                                 .norm1 = "norm1",
                                                 .norm2 = "norm2",
+                                                .norm3 = "norm3",
                                                 .query_norm = "q_norm",
                                                 .key_norm = "k_norm",
                                                 .score_scale = "temperature",
@@ -451,37 +456,64 @@ concept IsTransformerLayer = requires {
   typename Layer::Norm;
 };
 
-/// Whether a table has a name for each part of an encoder layer.
+/// Whether a table has names for the attention of a layer, by its shape.
+constexpr bool names_attention(const EncoderLayerNames& names, const AttentionShape& shape) {
+  return names_projections(names, shape.bias) && names_options(names, shape);
+}
+/// Whether a table has a name for each part that only decoder layers have.
+template <class Layer>
+constexpr bool names_memory(const EncoderLayerNames& names) {
+  if constexpr (requires { typename Layer::CrossAttention; }) {
+    return (names.norm3 || std::is_empty_v<typename Layer::Norm::Parameters>)&&names.memory &&
+           names_attention(*names.memory, Layer::CrossAttention::kShape);
+  } else {
+    return true;
+  }
+}
+/// The table of a layer: a decoder layer may have its own.
+template <const EncoderLayerNames* table, bool decoder>
+inline constexpr const EncoderLayerNames* kTableOfLayer = [] {
+  if constexpr (table != nullptr && decoder) {
+    return table->decoder != nullptr ? table->decoder : table;
+  } else {
+    return table;
+  }
+}();
+
+/// Whether a table has a name for each part of a layer.
 template <class Layer>
 constexpr bool names_all_of(const EncoderLayerNames& names) {
   using Attention = ScaledBranch<typename Layer::SelfAttention>;
   using Network = ScaledBranch<typename Layer::Network>;
   constexpr auto& kAttention = Attention::Layer::kShape;
   constexpr bool kGated = requires(typename Network::Layer::Parameters set) { set.gate; };
-  return names_projections(names, kAttention.bias) && names.linear1 && names.linear2 &&
+  return names_attention(names, kAttention) && names_memory<Layer>(names) && names.linear1 && names.linear2 &&
          (names.gate || !kGated) &&
          (names.scale1 || std::is_same_v<typename Attention::Scale, NoParameters>)&&(
              names.scale2 ||
-             std::is_same_v<typename Network::Scale, NoParameters>)&&names_options(names, kAttention) &&
-         ((names.norm1 && names.norm2) || std::is_empty_v<typename Layer::Norm::Parameters>);
+             std::is_same_v<typename Network::Scale,
+                            NoParameters>)&&((names.norm1 && names.norm2) ||
+                                             std::is_empty_v<typename Layer::Norm::Parameters>);
 }
 
 }  // namespace detail
 
 /// nn.TransformerEncoderLayer and nn.TransformerDecoderLayer, made of any parts. The network's modules are
-/// members of the layer, next to the attention. With a table, an encoder layer uses its names.
-template <class Layer, const EncoderLayerNames* table>
+/// members of the layer, next to the attention. With a table, the layer uses its names.
+template <class Layer, const EncoderLayerNames* model_table>
   requires detail::IsTransformerLayer<Layer>
-struct PyTorchNames<Layer, table> {
+struct PyTorchNames<Layer, model_table> {
   /// Whether the layer also attends to an encoder's output.
   static constexpr bool kDecoder = requires { typename Layer::CrossAttention; };
+  /// The names of its parts.
+  static constexpr const EncoderLayerNames* table = detail::kTableOfLayer<model_table, kDecoder>;
 
   /// Refuses a table that lacks a name, with one error for all visitors.
   template <bool complete>
   static constexpr bool check_table() {
     static_assert(detail::Holds<complete>,
                   "attune::EncoderLayerNames: the table lacks a name for a part of the layer: gate, "
-                  "query_norm, key_norm, score_scale, scale1 or scale2");
+                  "query_norm, key_norm, score_scale, scale1, scale2; norm3 or memory of a decoder layer");
     return complete;
   }
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
@@ -494,8 +526,6 @@ struct PyTorchNames<Layer, table> {
     } else if constexpr (!check_table<detail::names_all_of<Layer>(kNames)>()) {
       return PyTorchNames<Layer>::visit(visitor, parent, set);
     } else {
-      static_assert(detail::Holds<!kDecoder>,
-                    "attune::EncoderLayerNames: the table is for encoder layers only");
       static_assert(
           detail::Holds<!Attention::Layer::kShape.add_bias_kv>,
           "attune::EncoderLayerNames: a table has no names for the key and the value of add_bias_kv");
@@ -504,9 +534,14 @@ struct PyTorchNames<Layer, table> {
           visitor, parent, Attention::layer(set.self_attention));
     }
     if constexpr (kDecoder) {
-      detail::visit_named<typename Layer::CrossAttention>("multihead_attn", visitor, parent,
-                                                          set.cross_attention);
-      detail::visit_named<typename Layer::Norm>("norm3", visitor, parent, set.norm3);
+      if constexpr (table == nullptr || table->memory == nullptr) {
+        detail::visit_named<typename Layer::CrossAttention>("multihead_attn", visitor, parent,
+                                                            set.cross_attention);
+      } else {
+        PyTorchNames<typename Layer::CrossAttention>::template visit_by<*table->memory>(visitor, parent,
+                                                                                        set.cross_attention);
+      }
+      detail::visit_named<typename Layer::Norm>(kNames.norm3, visitor, parent, set.norm3);
     }
     PyTorchNames<typename Network::Layer, table>::visit(visitor, parent, Network::layer(set.feed_forward));
     detail::visit_scale<typename Layer::SelfAttention>(kNames.scale1, visitor, parent, set.self_attention);

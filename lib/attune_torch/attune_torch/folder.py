@@ -15,12 +15,12 @@ from .folding import metadata_of
 from .layers import Layer, feature_bias_type, masked_type, reversible_type
 from .match import Matcher
 from .normal import Graph, Value
-from .structure import MULTIHEAD_NAMES, TORCH_NAMES, Structure
+from .structure import DECODER_NAMES, MULTIHEAD_NAMES, TORCH_NAMES, Structure
 
 LAYERS = "Layers"
 HEADER_LINE = " of PyTorch, as a type of attune."
 # The members of attune::EncoderLayerNames.
-NAMES_IN_ORDER = ("query", "key", "value", "output", "linear1", "linear2", "norm1", "norm2", "gate", "query_norm", "key_norm",
+NAMES_IN_ORDER = ("query", "key", "value", "output", "linear1", "linear2", "norm1", "norm2", "norm3", "gate", "query_norm", "key_norm",
                   "score_scale", "scale1", "scale2", "qkv_weight", "qkv_bias")
 
 
@@ -59,7 +59,7 @@ class Exported:
             self.answer = answer(module, self.inputs[:len(args)], dict(zip(kwargs, self.inputs[len(args):])), steps=True)
         if not any(inner.tensors for layer in self.layers for inner in layer.every()):
             raise Unsupported("a model without parameters, which has nothing to put into flash")
-        self.declarations, self.keys, self.tables = [], {}, []
+        self.declarations, self.keys, self.tables, self.decoders = [], {}, [], []  # tables of the names in encoder layers, and in decoder layers
         for layer in [inner for layer in self.layers for inner in layer.every()]:
             if layer.kind == "block":
                 self.declare(layer)
@@ -155,9 +155,10 @@ class Exported:
             self.declarations += lines
             self.keys[key] = type_
         layer.type = self.keys[key]
-        if layer.block.names not in self.tables:
-            self.tables.append(layer.block.names)
-        if len(self.tables) > 1:
+        tables = self.decoders if layer.block.cross else self.tables
+        if layer.block.names not in tables:
+            tables.append(layer.block.names)
+        if len(tables) > 1:
             raise Unsupported("transformer blocks of two kinds of names in one model: " + layer.path)
 
     def enclose(self, layer):
@@ -275,18 +276,22 @@ class Exported:
 
     def table(self):
         """C++ of the names in blocks, and in attention outside of them, where they are not those of torch.nn."""
-        blocks, alone = self.tables[0] if self.tables else {}, self.structure.attention_names or {}
+        blocks, decoder, alone = *(tables[0] if tables else None for tables in (self.tables, self.decoders)), self.structure.attention_names or {}
         if alone.items() <= MULTIHEAD_NAMES.items():
             alone = {}
-        if not blocks and not alone:
+        if not blocks and not decoder and not alone:
             return []
-        if alone and self.tables and not blocks:
-            blocks = TORCH_NAMES
-            if any(layer.block.memory_len for part in self.parts for layer in part if layer.kind == "block"):
-                raise Unsupported("attention with names of its own beside an nn.TransformerDecoderLayer; write it as an nn.MultiheadAttention")
-        lines = [f"inline constexpr attune::EncoderLayerNames kAttentionNames{{\n    {self.entries(alone)}}};"] if alone else []
-        entries = [self.entries(blocks)] * bool(blocks) + [".attention_alone = &kAttentionNames"] * bool(alone)
-        return [*lines, "inline constexpr attune::EncoderLayerNames kBlockNames{\n    " + ",\n    ".join(entries) + "};"]
+        declare = lambda name, *entries: "inline constexpr attune::EncoderLayerNames " + name + "{\n    " + ",\n    ".join(filter(None, entries)) + "};"  # noqa: E731
+        lines, entries = [], [self.entries(blocks or TORCH_NAMES) if blocks is not None else ""]
+        if alone:
+            lines.append(declare("kAttentionNames", self.entries(alone)))
+            entries.append(".attention_alone = &kAttentionNames")
+        if decoder is not None:
+            decoder, start = decoder or DECODER_NAMES, "memory."
+            lines += [declare("kMemoryNames", self.entries({name[len(start):]: text for name, text in decoder.items() if name.startswith(start)})),
+                      declare("kDecoderNames", self.entries(decoder), ".memory = &kMemoryNames")]
+            entries.append(".decoder = &kDecoderNames")
+        return [*lines, declare("kBlockNames", *entries)]
 
     @staticmethod
     def entries(table):

@@ -296,7 +296,8 @@ class LayerTypes:
         if data["temperature"] is not None:
             names["score_scale"], count = self.temperature(value, data["temperature"], tensors), len(data["temperature"].parameter.addresses)
             found.score_scale = (data["temperature"].kind, count)
-        found.memory = value.sources[0] is not value.sources[1]
+        if value.sources[0] is not value.sources[1]:
+            found.memory = (value.sources[1].tokens, value.sources[1].features)
         layer = self.plain(last, "attention", f"attune::MultiHeadAttention<attune::AttentionShape{found.shape()}>", (), tensors)
         layer.attention, layer.core = found, value
         return layer

@@ -169,15 +169,16 @@ class Attention:
     names: dict = field(default_factory=dict)  # of EncoderLayerNames, whole paths
     tensors: list = field(default_factory=list)
     window: tuple = None  # keys to the left and to the right that a query sees, None where all; a causal mask is none
-    memory: bool = False  # attends to an encoder's output
+    memory: tuple = ()  # tokens and features of an encoder's output that it attends to
     head_norm: tuple = ()  # QueryKeyNorm's enumerator, and epsilon
     score_scale: tuple = ()  # ScoreScale's enumerator, and how many there are
 
     def shape(self):
         return options(
             seq_len=self.seq_len, d_model=self.d_model, num_heads=self.num_heads,
-            num_kv_heads=unless(self.num_kv_heads, self.num_heads),
+            num_kv_heads=unless(self.num_kv_heads, self.num_heads), kv_len=unless(self.memory[0], self.seq_len) if self.memory else None,
             d_k=unless(self.d_k, self.d_model // self.num_heads if self.d_model % self.num_heads == 0 else -1),
+            **(dict.fromkeys(("d_key", "d_value"), unless(self.memory[1], self.d_model)) if self.memory else {}),
             bias=unless(self.bias, True), output_bias=unless(self.output_bias, self.bias),
             scaling="attune::Scaling::kOne" if self.score_scale else None,
             rotary_dim=unless(self.rotary_dim, 0),
@@ -230,15 +231,18 @@ class Block:
     norm: Norm
     before: bool
     names: dict  # of EncoderLayerNames, relative; empty of torch.nn's own module
-    memory_len: int = 0  # of a decoder layer
+    cross: Attention = None  # of a decoder layer, to the encoder's output
 
     def shape_key(self):
-        attention = {name: value for name, value in vars(self.attention).items() if name not in ("names", "tensors")}
-        return repr((attention, self.network, self.norm, self.before, sorted(self.names.items()), self.memory_len))
+        attentions = [{name: value for name, value in vars(item).items() if name not in ("names", "tensors")} for item in (self.attention, self.cross) if item]
+        return repr((attentions, self.network, self.norm, self.before, sorted(self.names.items())))
 
     def plain(self):
-        """Whether EncoderLayerShape says all of it."""
-        a, n = self.attention, self.network
+        """Whether EncoderLayerShape, or DecoderLayerShape, says all of it."""
+        a, n, c = self.attention, self.network, self.cross
+        if c and (c.memory[1] != a.d_model or any(getattr(a, name) != getattr(c, name) for name in (
+                "num_heads", "num_kv_heads", "d_k", "bias", "output_bias", "head_norm", "score_scale"))):
+            return False
         return (a.bias == a.output_bias == n.bias == self.norm.bias and self.norm.weight and not n.gated and
                 not self.norm.root_mean_square and not self.norm.deviation and not {"scale1", "scale2"} & set(self.names))
 
@@ -247,9 +251,9 @@ class Block:
         placement = "attune::NormPlacement::kBefore" if self.before else None
         if self.plain():
             n = self.network
-            kind = "Decoder" if self.memory_len else "Encoder"
+            kind, memory = ("Decoder", self.cross.memory[0]) if self.cross else ("Encoder", None)
             shape = options(attention=self.attention.shape(), d_ff=n.d_ff,
-                            memory_len=unless(self.memory_len, self.attention.seq_len) if self.memory_len else None,
+                            memory_len=unless(memory, self.attention.seq_len),
                             activation=unless(n.activation, "attune::Activation::kRelu"), norm=placement,
                             epsilon=unless(self.norm.epsilon, 1e-5))
             return [f"inline constexpr attune::{kind}LayerShape k{name}{shape};"], f"attune::{kind}Layer<k{name}>"
@@ -263,9 +267,11 @@ class Block:
         for index, scale in enumerate(("scale1", "scale2")):
             if scale in self.names:
                 branches[index] = f"attune::Sequential<{branches[index]}, {scale_type(n.rows, n.d_model)}>"
-        return [f"inline constexpr attune::AttentionShape k{name}Attention{self.attention.shape()};",
+        cross = [f"inline constexpr attune::AttentionShape k{name}Memory{self.cross.shape()};"] if self.cross else []
+        if cross:
+            branches.insert(1, f"attune::MultiHeadAttention<k{name}Memory>")
+        return [f"inline constexpr attune::AttentionShape k{name}Attention{self.attention.shape()};", *cross,
                 f"inline constexpr attune::FeedForwardShape k{name}Network{network};",
-                f"using {name} = attune::EncoderLayerOf<",
-                f"    {branches[0]},",
-                f"    {branches[1]},",
+                f"using {name} = attune::{'Decoder' if self.cross else 'Encoder'}LayerOf<",
+                *(f"    {branch}," for branch in branches),
                 f"    {self.norm.type()}" + (f",\n    attune::BranchOptions{{.norm = {placement}}}" if placement else "") + ">;"], name

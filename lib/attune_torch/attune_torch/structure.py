@@ -15,6 +15,9 @@ from .naming import Tensors, joined, shared_path
 # Of an nn.TransformerEncoderLayer that is written out.
 TORCH_NAMES = {"qkv_weight": "self_attn.in_proj_weight", "qkv_bias": "self_attn.in_proj_bias", "output": "self_attn.out_proj",
                "linear1": "linear1", "linear2": "linear2", "norm1": "norm1", "norm2": "norm2"}
+# Of an nn.TransformerDecoderLayer.
+DECODER_NAMES = TORCH_NAMES | {"norm3": "norm3", "memory.qkv_weight": "multihead_attn.in_proj_weight", "memory.qkv_bias": "multihead_attn.in_proj_bias",
+                               "memory.output": "multihead_attn.out_proj"}
 # Of an nn.MultiheadAttention; without biases it has no qkv_bias.
 MULTIHEAD_NAMES = {"qkv_weight": "in_proj_weight", "qkv_bias": "in_proj_bias", "output": "out_proj"}
 # Branches of a block.
@@ -418,34 +421,37 @@ class Structure(LayerTypes):
             return None
         before = count == 3
         branches = [layer.inside for layer in (chain[at:at + 3] if before else chain[at:at + 6:2])]
-        wanted = [["norm"] * before + part for part in (["attention"], ["attention"], NETWORKS[0])]
-        if [[layer.kind for layer in branch] for branch in branches] != wanted or not branches[1][-1].attention.memory:
+        kinds = [[layer.kind for layer in branch][before:] for branch in branches]
+        if kinds[:2] != [["attention"]] * 2 or kinds[2] not in NETWORKS or not branches[1][-1].attention.memory or before and any(
+                branch[0].kind != "norm" for branch in branches):
             return None
         norms = [branch[0] for branch in branches] if before else chain[at + 1:at + 6:2]
         attention, cross = branches[0][-1], branches[1][-1]
         parts = [layer for branch in branches for layer in branch] + ([] if before else norms)
-        names = {f"self_attn.{key}": name for key, name in attention.attention.names.items()}
-        names |= {f"multihead_attn.{key}": name for key, name in cross.attention.names.items()}
+        network, own = self.network_of(attention.attention.seq_len, branches[2][before:])
+        names = attention.attention.names | own | {f"memory.{key}": name for key, name in cross.attention.names.items()}
         names |= {f"norm{index}": norm.names[0] for index, norm in enumerate(norms, 1) if norm.names}
-        first, function, second = branches[2][-3:]
-        names |= {"linear1": first.names[0], "linear2": second.names[0]}
         path, names = relative(names)
-        own = {f"{name}.{key}": f"{name}.{value}" for name in ("self_attn", "multihead_attn") for key, value in MULTIHEAD_NAMES.items()}
-        own |= {name: name for name in ("norm1", "norm2", "norm3", "linear1", "linear2")}
-        if any(own.get(key) != name for key, name in names.items()):
-            raise refused(attention.core, "a decoder layer whose tensors are not called as those of an nn.TransformerDecoderLayer")
         if attention.core.tokens > 1 and not attention.attention.causal:
             raise refused(attention.core, "a decoder layer without a causal tgt_mask")
         attention.attention.causal = False
         block = self.plain(parts[-1].value if not before else chain[at + 2].value, "block", "", [path], [tensor for part in parts for tensor in part.tensors])
         block.path = path
-        block.block = Block(attention.attention, Network(attention.attention.seq_len, first.d_in, first.d_out, function.activation, first.bias), norms[0].norm,
-                            before, {}, self.memory.tokens)
-        a, b = attention.attention, cross.attention
-        alike = all(norm.norm == norms[0].norm for norm in norms) and (a.bias, a.output_bias, a.num_heads, a.d_k) == (b.bias, b.output_bias, b.num_heads, b.d_k)
-        if not alike or first.bias != second.bias or not block.block.plain():
-            raise refused(attention.core, "a decoder layer with parts exchanged, or of which a part alone has biases")
+        block.shapes = {name: shape for part in parts for name, shape in part.shapes.items()}
+        block.block = Block(attention.attention, network, norms[0].norm, before, names, cross.attention)
+        if block.block.plain() and names.items() <= DECODER_NAMES.items():
+            block.block.names = {}
+        if not all(self.alike(norms[0], norm, branches[2][before:]) for norm in norms):
+            raise refused(attention.core, "a decoder layer with norms of several kinds, or a network that has one bias alone")
         return block, count
+
+    @staticmethod
+    def network_of(rows, network):
+        """A Network of a block, and the names of its parts."""
+        if len(network) == 1:
+            return network[0].network, network[0].network_names
+        first, function, second = network
+        return Network(rows, first.d_in, first.d_out, function.activation, first.bias), {"linear1": first.names[0], "linear2": second.names[0]}
 
     def block(self, attending, network, norm1, norm2, before, last):
         attention, *scale1 = attending
@@ -456,13 +462,8 @@ class Structure(LayerTypes):
         network = network[:len(network) - len(scale2)]
         names = dict(attention.attention.names)
         names |= {name: scale[0].names[0] for name, scale in (("scale1", scale1), ("scale2", scale2)) if scale}
-        if len(network) == 1:
-            parts = network[0].network
-            names |= network[0].network_names
-        else:
-            first, second = network[0], network[2]
-            parts = Network(attention.attention.seq_len, first.d_in, first.d_out, network[1].activation, first.bias)
-            names |= {"linear1": first.names[0], "linear2": second.names[0]}
+        parts, own = self.network_of(attention.attention.seq_len, network)
+        names |= own
         if norm1.names:
             names |= {"norm1": norm1.names[0], "norm2": norm2.names[0]}
         path, names = relative(names)
