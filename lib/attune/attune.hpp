@@ -135,6 +135,7 @@
 #include <attune/training/trainer.hpp>
 #include <attune/training/training_in_slices.hpp>
 #include <attune/training/unlabeled_head.hpp>
+#include <attune/training/unlabeled_trainer.hpp>
 #include <attune/training/update_in_backward.hpp>
 
 #include <attune/exchange/average_safetensors.hpp>

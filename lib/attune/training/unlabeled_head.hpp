@@ -79,10 +79,10 @@ class UnlabeledHead {
     int rounds = 4;                               // in [1, 100]
   };
 
-  /// Learns from `count` examples, and writes the head to `head`. If the guard rejects all heads, or on an
-  /// error, `head` becomes `base`. `base` must have all classes and a bias. It may be in any storage, but not
-  /// `head`. `factory` is as for ClosedFormHead::solve(). `known` has a label for each example, or
-  /// kUnlabeled. Empty, there are none. The callbacks are
+  /// Learns from `count` examples, and writes the head to `head`, of Head's tensors. If the guard rejects all
+  /// heads, or on an error, `head` becomes `base`. `base` must have all classes and a bias. It may be in any
+  /// storage, but not `head`. `factory` is as for ClosedFormHead::solve(). `known` has a label for each
+  /// example, or kUnlabeled. Empty, there are none. The callbacks are
   ///
   ///   Status features(int i, Features& to);                    // of example i, stored or computed again
   ///   Evaluation<Scalar> probe(const Head::Parameters& head);  // on factory examples, or empty
@@ -90,22 +90,43 @@ class UnlabeledHead {
   /// features() is called for all examples in order, in 1 + 2·rounds passes. Errors: kInvalidLength for
   /// `count`, kInvalidWeightDecay for options, and any error of balanced_labels(), ClosedFormHead or
   /// features().
-  template <class Base, int factory_classes, class GetFeatures, class Probe>
+  template <class Base, int factory_classes, class GetFeatures, class Probe, class HeadParameters>
   UnlabeledResult<Scalar> learn(const Base& base,
                                 const ClosedFormHead<num_features, factory_classes, Scalar>& factory,
                                 int count, const GetFeatures& features, const Probe& probe,
-                                typename Head::Parameters& head, std::span<const int> known = {},
+                                HeadParameters& head, std::span<const int> known = {},
                                 const Options& options = {}) {
+    return learn_beside(base, factory, count, features, probe, head, known, options);
+  }
+  /// The same without sums of the factory and a probe.
+  template <class Base, class GetFeatures, class HeadParameters>
+  UnlabeledResult<Scalar> learn(const Base& base, int count, const GetFeatures& features,
+                                HeadParameters& head, std::span<const int> known = {},
+                                const Options& options = {}) {
+    Options without_factory = options;
+    without_factory.head.rehearsal = 0;
+    const auto no_probe = [](const typename Head::Parameters&) { return Evaluation<Scalar>{}; };
+    return learn_beside(base, sums_, count, features, no_probe, head, known, without_factory);
+  }
+
+ private:
+  using Logits = typename Head::Output;
+
+  template <class Base, class Factory, class GetFeatures, class Probe, class HeadParameters>
+  UnlabeledResult<Scalar> learn_beside(const Base& base, const Factory& factory, int count,
+                                       const GetFeatures& features, const Probe& probe, HeadParameters& head,
+                                       std::span<const int> known, const Options& options) {
+    copy_parameters(base, candidate_);
     copy_parameters(base, head);
     UnlabeledResult<Scalar> result;
     if (count <= 0 || count > max_examples) return {Status::kInvalidLength};
     if (const Status status = check(options); status != Status::kOk) return {status};
-    result.status = infer(head, count, features);
+    result.status = infer(candidate_, count, features);
     if (result.status != Status::kOk) return result;
     note_clear(count, options, result);
     result.objection = objection_to(result, options.guard);
     if (result.objection != Objection::kNone) return result;
-    const Evaluation<Scalar> probe_before = probe(head);
+    const Evaluation<Scalar> probe_before = probe(candidate_);
     for (int pass = 1; pass <= options.rounds; ++pass) {
       result.status = solve(base, factory, count, features, known, options);
       if (result.status == Status::kOk) result.status = infer(candidate_, count, features);
@@ -121,15 +142,11 @@ class UnlabeledHead {
         result.objection = Objection::kForgetting;
       }
       if (result.objection != Objection::kNone) return result;
-      head = candidate_;
+      copy_parameters(candidate_, head);
       result.rounds = pass;
     }
     return result;
   }
-
- private:
-  using Logits = typename Head::Output;
-
   static Status check(const Options& options) {
     bool valid = options.rounds >= 1 && options.rounds <= 100;
     const UnlabeledGuard<Scalar>& guard = options.guard;
@@ -196,9 +213,9 @@ class UnlabeledHead {
     return sure > 0 ? static_cast<Scalar>(same) / static_cast<Scalar>(sure) : Scalar(1);
   }
   // The head of balanced labels, from logits.
-  template <class Base, int factory_classes, class GetFeatures>
-  Status solve(const Base& base, const ClosedFormHead<num_features, factory_classes, Scalar>& factory,
-               int count, const GetFeatures& features, std::span<const int> known, const Options& options) {
+  template <class Base, class Factory, class GetFeatures>
+  Status solve(const Base& base, const Factory& factory, int count, const GetFeatures& features,
+               std::span<const int> known, const Options& options) {
     Status status = balanced_labels<num_classes, Scalar>(labels(count), options.balance, known);
     sums_.clear();
     Features z;
