@@ -3,7 +3,8 @@
 
 usage: vit.py train FOLDER            trains, and exports into FOLDER
        vit.py untrained FOLDER        exports into FOLDER as it is
-       vit.py writers FILE            writes takes of six made-up writers, for python3 -m attune_torch fit --data
+       vit.py writers FILE [LABELS]   writes takes of six made-up writers, for python3 -m attune_torch fit --data; with LABELS, 0 or more,
+                                      only so many takes of each class and writer have a label
        vit.py learned FOLDER FILE     loads a board's FILE, and counts the recognized images with white and black exchanged
 
 examples/run exported trains and loads, with the board in between. Needs torch alone.
@@ -86,7 +87,7 @@ def trained(seed=1):
     return model.eval()
 
 
-def writers(count=6):
+def writers(labels=None, count=6):
     """The test images, as each of some writers writes them: at a slant and in a size of their own, with a pen of their own."""
     images, classes = part("Test")
     torch.manual_seed(1)
@@ -98,7 +99,11 @@ def writers(count=6):
         written = functional.grid_sample(images, functional.affine_grid(moves, images.shape, align_corners=False), align_corners=False)
         rows.append(functional.unfold(written ** (0.5 + torch.rand(1)), 2, stride=2).transpose(1, 2))
         users += [user] * len(images)
-    return {"x": torch.cat(rows), "y": classes.repeat(count).int(), "user": torch.tensor(users, dtype=torch.int32)}
+    takes = {"x": torch.cat(rows), "y": classes.repeat(count).int(), "user": torch.tensor(users, dtype=torch.int32)}
+    if labels is None:
+        return takes
+    number = (functional.one_hot(classes).cumsum(0).gather(1, classes[:, None]) - 1).flatten()  # of its class
+    return {**takes, "y": torch.where(number < labels, classes, -1).repeat(count).int(), "y_test": takes["y"]}
 
 
 @torch.no_grad()
@@ -114,8 +119,8 @@ def main():
         attune_torch.export(model, images[:8], sys.argv[2])
     elif sys.argv[1:2] == ["untrained"] and len(sys.argv) == 3:
         attune_torch.export(Vit().eval(), images[:8], sys.argv[2])
-    elif sys.argv[1:2] == ["writers"] and len(sys.argv) == 3:
-        tensors.write(sys.argv[2], writers())
+    elif sys.argv[1:2] == ["writers"] and len(sys.argv) in (3, 4):
+        tensors.write(sys.argv[2], writers(*map(int, sys.argv[3:])))
     elif sys.argv[1:2] == ["learned"] and len(sys.argv) == 4:
         model = Vit().eval()
         moved = attune_torch.load(model, sys.argv[3], say=lambda line: None)

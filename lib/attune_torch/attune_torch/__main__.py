@@ -7,6 +7,7 @@ python3 -m attune_torch receive LOG --out learned.safetensors"""
 import argparse
 import importlib.util
 import re
+import signal
 import sys
 import traceback
 import warnings
@@ -58,8 +59,25 @@ def size(text):
     return name, int(number)
 
 
+def as_argument(parse):
+    """For argparse, which keeps the sentence of such an error alone."""
+    def parsed(text):
+        try:
+            return parse(text)
+        except ValueError as problem:
+            raise argparse.ArgumentTypeError(str(problem)) from problem
+    return parsed
+
+
+class Parser(argparse.ArgumentParser):
+    """Wrong options are one sentence."""
+
+    def error(self, message):
+        self.exit(2, f"attune_torch: {message}; see {self.prog} --help\n")
+
+
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="attune_torch", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(prog="attune_torch", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("export", help="write a folder with a model as a type of attune")
     one.add_argument("model", help="FILE.py:make_model, a function that answers (module, sample_input), a file model.onnx, or the "
@@ -79,15 +97,16 @@ def main(arguments=None):
     one.add_argument("--header", help="the header of --model")
     one.add_argument("--board", help="a board or part of boards.csv, as stm32f411: its memory is the limit")
     one.add_argument("--core", help="without a board: its core, as cortex-m7. Default: cortex-m4")
-    one.add_argument("--ram", type=fit.bytes_of, help="at most so much RAM, stack included, as 64K")
-    one.add_argument("--flash", type=fit.bytes_of, help="at most so much flash, weights included, as 256K")
-    one.add_argument("--step", type=fit.seconds_of, help="at most so long for a step with one sequence, as 100ms, by estimated cycles")
+    one.add_argument("--ram", type=as_argument(fit.bytes_of), help="at most so much RAM, stack included, as 64K")
+    one.add_argument("--flash", type=as_argument(fit.bytes_of), help="at most so much flash, weights included, as 256K")
+    one.add_argument("--step", type=as_argument(fit.seconds_of), help="at most so long for a step with one sequence, as 100ms, by estimated cycles")
     one.add_argument("--loss", help="the C++ type of the loss. Default: attune::CrossEntropy<>")
     one.add_argument("--base", choices=["float", "int8"], default="float", help="the numbers of constant weights in flash")
     one.add_argument("--only", default="", help="only ways to train with this in their names, as 'LoRA, rank 4'")
     one.add_argument("--all", action="store_true", help="print all candidates instead of one for each part that is trained")
     one.add_argument("--attempts", type=int, default=3, help="candidates to measure until one is within all limits. Default: 3")
-    one.add_argument("--data", help="a .safetensors file with x, y and, by option, user: takes to learn from and to be tested with")
+    one.add_argument("--data", help="a .safetensors file with x, y and, by option, y_test and user: takes to learn from and to be tested with")
+    one.add_argument("--unlabeled", type=int, default=0, metavar="TAKES", help="without --data: ways that learn without labels, from so many takes at most")
     one.add_argument("--takes", type=int, default=5, help="takes of each class that a new user gives. Default: 5")
     one.add_argument("--batch", type=int, default=8, help="takes of a step, but of plans that update after each. Default: 8")
     one.add_argument("--seeds", type=int, default=2, help="how often each user is new, with other takes. Default: 2")
@@ -117,7 +136,8 @@ def main(arguments=None):
         elif options.command == "fit":
             fit.fit(options.folder, options.board, options.core, options.ram, options.flash, options.step, options.loss, options.base, options.all,
                     options.attempts, options.attune, data=options.data, takes=options.takes, batch=options.batch, seeds=options.seeds,
-                    passes=options.passes, confirm=options.confirm, model=options.model, header=options.header, only=options.only)
+                    passes=options.passes, confirm=options.confirm, model=options.model, header=options.header, only=options.only,
+                    unlabeled=options.unlabeled)
         else:
             print(receive(options.source, options.out, options.attune))
     except ModuleNotFoundError as missing:
@@ -130,6 +150,7 @@ def main(arguments=None):
         print(f"attune_torch: {problem}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # another one would end this one's words
         print("attune_torch: interrupted" + ("; what is measured is kept, and the same command goes on from there" if options.command == "fit" else ""),
               file=sys.stderr)
         return 130

@@ -68,7 +68,7 @@ def configure(folder, root, target, cpu=None, options=()):
         compiler = "riscv-unknown-elf" if board_value(root, target, "emulator").endswith("riscv32") else "arm-none-eabi"
         command += ["--toolchain", root / f"cmake/{compiler}.cmake", f"-DATTUNE_CPU={cpu or board_value(root, target, 'cpu')}",
                     f"-DATTUNE_PORT={target}"]
-    if not (build / "CMakeCache.txt").exists():
+    if not any((build / file).exists() for file in ("build.ninja", "Makefile")):  # written last
         run(command, "cmake")
     return build
 

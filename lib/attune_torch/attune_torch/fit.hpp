@@ -33,15 +33,20 @@ constexpr Figures figures() {
     return as_figures(attune::Trainer<Model, Loss, Optimizer, 1, Plan>::memory(attune::Feeding::kOneByOne));
   }
 }
-/// The same of the head in closed form; zeros if the model does not end with one, or the loss takes no
-/// classes.
-template <bool is_wanted, class Model, const auto& base, class Loss>
+/// The same of the head in closed form, and without labels from at most `takes`; zeros if the model does not
+/// end with one, or the loss takes no classes.
+template <bool is_wanted, class Model, const auto& base, class Loss, int takes>
 constexpr Figures figures_of_closed_form() {
   if constexpr (is_wanted && attune::detail::EndsWithHead<Model>) {
     if constexpr (std::is_same_v<typename attune::detail::TargetOf<Loss, typename Model::Output>::type,
                                  std::array<int, 1>>) {
-      return as_figures(attune::ClosedFormTrainer<attune::LinearProbe<Model, base>,
-                                                  attune::LinearProbeFeatures<Model, base>>::memory());
+      using Trained = attune::LinearProbe<Model, base>;
+      using Features = attune::LinearProbeFeatures<Model, base>;
+      if constexpr (takes > 0) {
+        return as_figures(attune::UnlabeledHeadTrainer<Trained, Features, takes>::memory());
+      } else {
+        return as_figures(attune::ClosedFormTrainer<Trained, Features>::memory());
+      }
     }
   }
   return {};
@@ -112,11 +117,17 @@ template <class Parameters>
 }
 #endif
 
-/// A step with one sequence, as an image counts it.
+/// A step with one sequence, as an image counts it. No guard ends it.
 template <class Trainer>
 [[gnu::always_inline]] inline bool step(Trainer& trainer, const auto& input, const auto& target, float rate) {
-  const auto options = options_with<Trainer>(rate);
-  if constexpr (requires { trainer.step(input, target, options); }) {
+  auto options = options_with<Trainer>(rate);
+  if constexpr (LearnsTakes<Trainer>) {
+    if constexpr (requires { options.guard; }) {
+      options.guard = {.least_clear = 0, .most_clear = 1, .largest_imbalance = 1, .least_agreement = 0};
+    }
+    const auto take = [&input](int, const auto& learn) { return learn(input, attune::kUnlabeled); };
+    return trainer.learn(1, take, options).ok();
+  } else if constexpr (requires { trainer.step(input, target, options); }) {
     return trainer.step(input, target, options).ok();
   } else {
     return trainer.accumulate(input, target).ok() && trainer.update(options).ok();

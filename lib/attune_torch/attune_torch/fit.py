@@ -3,6 +3,7 @@
 RAM is exact: the types' own sizes, for the board's core. Flash, stack, instructions and estimated cycles are those of an image that trains
 one sequence on an emulated board with the same core. With takes of users, accuracy decides (fit_data.py). Nothing is printed that was not
 measured. Needs no PyTorch."""
+import contextlib
 import csv
 import dataclasses
 import hashlib
@@ -18,7 +19,7 @@ from pathlib import Path
 from . import fit_data
 from .building import compiler_prefix, configure, refuse_board, run, sources
 from .errors import CheckFailed
-from .fit_page import Point, write_page
+from .fit_page import Point, page_of
 
 PARTS = ("parameters", "gradients", "moments", "tape", "scratch", "inputs", "state")
 # The emulated board with a core, and the core to compile for. Without an FPU the board only lends its memory.
@@ -48,6 +49,7 @@ TAPE_TYPES = {"attention recomputed": "AttentionRecomputed", "blocks recomputed"
 IN_THE_MODEL = {"attention recomputed": " with .keep_weights = false in its attention", "blocks recomputed": " with each EncoderLayer in a Checkpointed",
                 "tape in 8 bits": " in a QuantizedTape", "kept": ""}
 VOLTS = 3.3  # of which energy is told
+INFOMAX = "attune::SemiSupervised"  # the loss without labels
 NUMBERS = ("floats", "products in integers", "weights in bf16")
 PLANS = {"batches": "attune::BySequence", "one sequence": "attune::UpdateInBackward"}
 
@@ -75,13 +77,14 @@ class Candidate:
     optimizer: str
     plan: str
     tape: str
-    batch: int = 1  # takes of a step; of RAM it changes nothing
+    batch: int = 1  # takes of a step; of RAM it changes nothing, but where there are no labels
     numbers: str = NUMBERS[0]
+    unlabeled: bool = False  # learns from all takes at once, `batch` at most
 
     def __str__(self):
         parts = [self.trains, self.optimizer]
         parts += [self.numbers] if self.numbers != NUMBERS[0] else []
-        parts += [f"batches of {self.batch}"] if self.batch > 1 else []
+        parts += ["without labels"] if self.unlabeled else [f"batches of {self.batch}"] if self.batch > 1 else []
         parts += ["updates in backward"] if self.plan == "one sequence" else []
         parts += [self.tape] if self.tape != "kept" else []
         return "; ".join(parts)
@@ -93,12 +96,17 @@ class Candidate:
 
     @property
     def takes_batches(self):
-        return self.plan == "batches" and self.optimizer != CLOSED_FORM
+        return self.plan == "batches" and self.optimizer != CLOSED_FORM and not self.unlabeled
 
     @property
     def number(self):
         """What the search varies, and its name as a member of the trainer's options."""
         return "ridge" if self.optimizer == CLOSED_FORM else "learning_rate"
+
+    def options(self, value):
+        """C++ of the trainer's options with that number."""
+        own = f"{{.{self.number} = {value}f}}"
+        return f"{{.head = {own}}}" if self.unlabeled and self.optimizer == CLOSED_FORM else own
 
     def trained(self, scope):
         """(what it needs to have parameters, the model's type); `scope`: where Model and kBase are, as "vit::"."""
@@ -129,7 +137,10 @@ class Candidate:
     def trainer(self, scope, loss, batch=None):
         trained, batch = self.trained(scope)[1], batch or self.batch
         if self.optimizer == CLOSED_FORM:
-            return f"attune::ClosedFormTrainer<{trained}, attune::LinearProbeFeatures<{scope}Model, {scope}kBase>>"
+            features = f"attune::LinearProbeFeatures<{scope}Model, {scope}kBase>"
+            return f"attune::UnlabeledHeadTrainer<{trained}, {features}, {batch}>" if self.unlabeled else f"attune::ClosedFormTrainer<{trained}, {features}>"
+        if self.unlabeled:
+            return f"attune::InfoMaxTrainer<{trained}, {self.optimizer_type}, {batch}, {self.plan_type}>"
         if self.optimizer == FORWARD_ONLY:
             return f"attune::ForwardOnlyTrainer<{trained}, {loss}, {batch}, attune::Perturbation{{.size = 1e-2}}>"
         return f"attune::Trainer<{trained}, {loss}, {self.optimizer_type}, {batch}, {self.plan_type}>"
@@ -194,10 +205,19 @@ NONSENSE = {
     "products in integers, attention recomputed: other bits than attention that is kept":
         lambda way: way.numbers == "products in integers" and way.tape == "attention recomputed",
 }
+NONSENSE_WITHOUT_LABELS = {
+    "without labels, head by gradients: in closed form it learns from balanced labels":
+        lambda way: way.trains == "head" and way.optimizer != CLOSED_FORM,
+    "without labels, updates in backward: gradients of all takes are added":
+        lambda way: way.plan == "one sequence",
+    "without labels, in other numbers than floats, by Adafactor or forward only: nobody has measured their worth":
+        lambda way: way.numbers != NUMBERS[0] or way.optimizer in ("Adafactor", FORWARD_ONLY),
+}
 
 
-def candidates(header):
-    """(candidates in the order in which they are taken, what was left out and why)."""
+def candidates(header, takes=0, labeled=True):
+    """(candidates in the order in which they are taken, what was left out and why). `takes`: at most so many to learn from without labels, or
+    with a few. `labeled`: whether any has one."""
     has_blocks, is_sequence = "EncoderLayer<" in header, re.search(r"using Model = attune::Sequential<", header) is not None
     kept, left_out = [], []
     for trains in TRAINED:
@@ -214,6 +234,12 @@ def candidates(header):
         left_out.append("head, recomputed: no block is trained")
     left_out.extend(NONSENSE)
     kept.sort(key=lambda candidate: {"SGD": 1, FORWARD_ONLY: 2}.get(candidate.optimizer, 0))
+    if takes:
+        unlabeled = [dataclasses.replace(candidate, unlabeled=True, batch=takes) for candidate in kept if not any(leaves_out(candidate) for leaves_out in NONSENSE_WITHOUT_LABELS.values())]
+        left_out.extend(NONSENSE_WITHOUT_LABELS)
+        if not labeled:
+            left_out.append("with labels: no take to learn from has one")
+        kept = kept * labeled + unlabeled
     return kept, left_out
 
 
@@ -249,8 +275,8 @@ class ExportedModel:
         self.add_to = f"{self.name}_add_to(${{target}}{self.quantize})"
         self.base = ""  # the folder's CMake has it
 
-    def candidates(self):
-        return candidates(self.header)
+    def candidates(self, **takes):
+        return candidates(self.header, **takes)
 
     def variants(self):
         """The declarations once for each tape."""
@@ -276,9 +302,9 @@ class ModelType:
         self.quantize = self.subdirectory = self.add_to = ""
         self.base = f"template void attune_torch::define_weights<{model}::Parameters>();\n"
 
-    def candidates(self):
+    def candidates(self, **takes):
         """All: the compiler tells what the type does not have."""
-        return candidates("EncoderLayer< using Model = attune::Sequential<")
+        return candidates("EncoderLayer< using Model = attune::Sequential<", **takes)
 
     def variants(self):
         lines = ["#pragma once", "", f'#include "{self.path}"', "#include <attune_torch/fit.hpp>", "", f"using attune_fit_model = {self.model};",
@@ -302,11 +328,11 @@ def sizes_source(name, every, loss):
         if candidate.tape != TAPES[0]:
             condition += f" && !std::is_same_v<{scope}Model, {space(name, TAPES[0])}::Model>"
         if candidate.optimizer == CLOSED_FORM:
-            rows.append(f"    attune_torch::figures_of_closed_form<{condition}, {scope}Model, {scope}kBase, {loss}>(),")
+            rows.append(f"    attune_torch::figures_of_closed_form<{condition}, {scope}Model, {scope}kBase, {loss}, {candidate.batch if candidate.unlabeled else 0}>(),")
             continue
         part = {"head": "kHead", "last block": "kLastBlock"}.get(candidate.trains)
         call = f"figures_of<attune_torch::Part::{part}, {condition}, {scope}Model, {scope}kBase" if part else f"figures<{condition}, {model}"
-        rows.append(f"    attune_torch::{call}, {loss}, {candidate.optimizer_type}, {candidate.plan_type}>(),")
+        rows.append(f"    attune_torch::{call}, {INFOMAX if candidate.unlabeled else loss}, {candidate.optimizer_type}, {candidate.plan_type}>(),")
     return "\n".join(['#include "variants.hpp"', "", f'extern "C" [[gnu::section(".attune_fit"), gnu::used]] const attune_torch::Figures '
                       f"attune_fit[{len(every)}] = {{", *rows, "};", ""])
 
@@ -379,20 +405,45 @@ def exported(folder):
     return path
 
 
+def alone_in(home):
+    """Makes the folder of a search, and opens a file in it that one search at a time has locked."""
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        lock = open(home / "lock", "w", encoding="utf-8")
+    except OSError as problem:
+        raise CheckFailed(f"{home} cannot be written: {problem.strerror}") from problem
+    try:
+        import fcntl
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except ImportError:  # no such locks on this system
+        pass
+    except OSError as problem:
+        lock.close()
+        raise CheckFailed(f"another search is at work in {home}; wait for its end") from problem
+    return lock
+
+
+def write_whole(path, text):
+    """All of a file, or nothing."""
+    part = path.with_name(path.name + ".part")
+    part.write_text(text, encoding="utf-8")
+    os.replace(part, path)
+
+
 class Search:
     """Builds and measures candidates of one folder, for one core."""
 
-    def __init__(self, model, core, loss, attune, only=""):
+    def __init__(self, model, core, loss, attune, only="", **takes):
         self.model, self.folder, self.name, self.loss, self.core = model, model.folder, model.name, loss, core
         self.root = sources(attune)
         self.target, self.cpu = EMULATED[core]
         refuse_board(self.root, self.target)
-        every, self.left_out = model.candidates()
+        every, self.left_out = model.candidates(**takes)
         self.every = [candidate for candidate in every if only.lower() in str(candidate).lower()]
         if not self.every:
             raise CheckFailed(f"no way to train is called '{only}'; some are: " + ", ".join(TRAINED))
         self.home = self.folder / "build" / "fit"
-        self.home.mkdir(parents=True, exist_ok=True)
+        self.lock = alone_in(self.home)
         self.measured = fit_data.Cache(self.home / "measured.jsonl")
         self.write("variants.hpp", model.variants())
         self.write("sizes.cpp", sizes_source(self.name, self.every, loss))
@@ -401,6 +452,10 @@ class Search:
         if not (self.home / "train.cmake").is_file():
             self.write("train.cmake", "")
         self.build = configure(self.home, self.root, self.target, self.cpu)
+
+    def close(self):
+        """Lets another search work in the folder."""
+        self.lock.close()
 
     def write(self, file, text):
         """An unchanged file keeps its time."""
@@ -414,7 +469,8 @@ class Search:
     def image(self, candidate):
         """A step with one sequence, whatever the batch."""
         scope = self.scope(candidate)
-        return IMAGE.format(trainer=candidate.trainer(scope, self.loss, batch=1), model=f"{scope}Model", loss=self.loss, base=self.model.base,
+        loss = INFOMAX if candidate.unlabeled and candidate.optimizer != CLOSED_FORM else self.loss
+        return IMAGE.format(trainer=candidate.trainer(scope, self.loss, candidate.batch if candidate.unlabeled else 1), model=f"{scope}Model", loss=loss, base=self.model.base,
                             start=candidate.start(scope), number="1.0f" if candidate.optimizer == CLOSED_FORM else "1e-3f")
 
     def sizes(self):
@@ -565,7 +621,7 @@ using Trainer = {trainer};
 static_assert({memory}.total() == {ram}, "another size than fit measured");
 
 /// Starts at the weights in flash. Factors of low rank are drawn from the seed.
-inline void start(Trainer& trainer, std::uint64_t seed = 1) {{
+{learn}inline void start(Trainer& trainer, std::uint64_t seed = 1) {{
   {start}
 }}
 {options}
@@ -573,9 +629,10 @@ inline void start(Trainer& trainer, std::uint64_t seed = 1) {{
 """
 OPTIONS = """
 /// What won: {new} of the new user's takes were recognized, {others} of everybody else's.
-inline constexpr Trainer::Options kOptions{{.{number} = {rate}f}};
+inline constexpr Trainer::Options kOptions{options};
 inline constexpr int kSteps = {steps};
 """
+LEARN = "/// Without labels: each step is trainer.learn(count, takes, kOptions), with at most kBatch takes.\n"
 
 
 def write_adapt(search, candidate, ram, figures, options=""):
@@ -583,8 +640,8 @@ def write_adapt(search, candidate, ram, figures, options=""):
     text = ADAPT.format(name=search.name, candidate=candidate, target=search.target, cpu=search.cpu, ram=f"{ram:,}".replace(",", "'"),
                         declarations=declarations(search.name, search.model.header, candidate.tape, f"{search.name}_fit"),
                         trained=candidate.trained("")[1], loss=search.loss, trainer=candidate.trainer("", "Loss", "kBatch").replace(candidate.trained("")[1], "Trained"), memory=candidate.memory, batch=candidate.batch,
-                        export=search.model.export(), quantize="\n// QUANTIZE int8" if search.model.quantize else "", start=candidate.start(""), options=options, **figures)
-    (search.folder / "adapt.hpp").write_text(text, encoding="utf-8")
+                        export=search.model.export(), quantize="\n// QUANTIZE int8" if search.model.quantize else "", start=candidate.start(""), options=options, learn=LEARN if candidate.unlabeled else "", **figures)
+    write_whole(search.folder / "adapt.hpp", text)
 
 
 def report(search, sizes, limits, everything, say):
@@ -645,10 +702,12 @@ class Found:
 
     @property
     def settings(self):
-        return f"{self.way.setting}, {self.steps} {'takes' if self.way.candidate.optimizer == CLOSED_FORM else 'steps'}"
+        return self.way.setting + ("" if self.way.candidate.optimizer == CLOSED_FORM else f", {self.steps} steps")
 
     def text(self, candidate):
-        return f"{candidate}; {self.settings}"
+        refused = self.trained.objections
+        guard = f"; the guard refuses {len(refused)} of {len(self.trained.own)}, first because {fit_data.OBJECTIONS[refused[0]]}" if refused else ""
+        return f"{candidate}; {self.settings}{guard}"
 
     def least(self, sizes):
         return min(self.variants, key=lambda candidate: ram_of(sizes[candidate]))
@@ -660,7 +719,7 @@ def by_accuracy(search, trainings, sizes, fitting, batch, passes, everything, sa
     for candidate in fitting:
         if candidate.tape == ROUNDED_TAPE and dataclasses.replace(candidate, tape=TAPES[0]) in exact:
             continue
-        key = dataclasses.replace(candidate.exact, batch=batch if candidate.takes_batches else 1)
+        key = dataclasses.replace(candidate.exact, batch=batch if candidate.takes_batches else candidate.batch)
         variants.setdefault(key, []).append(candidate)
     least = {key: min(ram_of(sizes[candidate]) for candidate in own) for key, own in variants.items()}
     trainings.build(list(variants), lambda line: progress(f"compiles {len(variants)} trainings: {line.partition(' ')[0]}"))
@@ -674,8 +733,9 @@ def by_accuracy(search, trainings, sizes, fitting, batch, passes, everything, sa
         raise CheckFailed(f"every training stopped, the first with: {next(iter(dropped.values())).stopped}")
     run, users = trainings.runs[0], len(trainings.takes.users)
     seeds = len(trainings.runs) // users
+    told = "" if run.labeled == len(run.takes) else f", {run.labeled or 'none'} of them with a label"
     say(f"accuracy of {len(variants)} trainings, {seeds} seed{'s' * (seeds > 1)}" + (f", {users} users, each new once a seed: " if run.others else ": ")
-        + f"learns from {len(run.takes)} takes, is tested with {len(run.own)} others" + (f" and with {len(run.others)} of everybody else" if run.others else ""))
+        + f"learns from {len(run.takes)} takes{told}, is tested with {len(run.own)} others" + (f" and with {len(run.others)} of everybody else" if run.others else ""))
     say(f"{'new user':>14} {'everybody else':>16} {'RAM':>10}  training")
 
     def row(trained, ram, text):
@@ -720,66 +780,72 @@ def write_report(search, facts, before, found, sizes, chosen, candidate, limits,
     plans = {one: one.variants[0] for one in best[-6:]} | {chosen: candidate}
     times = [point(one, plan, time_of(search.measure(plan), place)) for one, plan in plans.items()]
     short = refused + ([line for line in shortfall(sizes, limits) if " -" not in line] if limits.ram is not None else [])
-    write_page(search.folder / "fit.html", facts, before, ram, [point for point in times if point.x], "ms" if place else "million cycles", short)
+    write_whole(search.folder / "fit.html", page_of(search.folder.name, facts, before, ram, [point for point in times if point.x], "ms" if place else "million cycles", short))
 
 
 def fit(folder, board=None, core=None, ram=None, flash=None, step=None, loss=None, base="float", everything=False, attempts=3, attune=None, say=print,
-        data=None, takes=5, batch=8, seeds=2, passes=20, confirm=False, model=None, header=None, only=""):
+        data=None, takes=5, batch=8, seeds=2, passes=20, confirm=False, model=None, header=None, only="", unlabeled=0):
     """Finds a way to train within the limits, says what it takes, and writes adapt.hpp into the folder. Returns its figures.
 
     Raises CheckFailed, and says by how much, if nothing fits. `board`: a row of boards.csv, whose memory is the limit unless `ram` or
     `flash` is given. `step`: seconds for a step with one sequence, by estimated cycles at the board's clock. `model`, `header`: a C++ type instead of an exported
     folder; the search works in `folder`, and writes no adapt.hpp. `only`: ways with this in their names. `data`: a .safetensors file with
-    x, y and, by option, user; then the most accurate way within the limits is taken, and fit.html is written, too. `confirm`: trains it on
-    the emulated board as well."""
+    x, y and, by option, user; then the most accurate way within the limits is taken, and fit.html is written, too. Takes with -1 in y, or
+    without y, have no label; y_test has the classes that accuracy is measured with. `unlabeled`: without `data`, ways that learn from so many
+    takes without labels. `confirm`: trains it on the emulated board as well."""
     place = board_named(board) if board else None
     if place is None and step is not None:
         raise ValueError("--step is a time on a board: give --board, too")
     if core is not None and core not in EMULATED:
         raise ValueError(f"there is no core '{core}'; there are: " + ", ".join(EMULATED))
-    if min(takes, batch, seeds, passes) < 1:
-        raise ValueError("--takes, --batch, --seeds and --passes are 1 or more")
+    if min(takes, batch, seeds, passes, attempts) < 1 or unlabeled < 0:
+        raise ValueError("--takes, --batch, --seeds, --passes, --attempts and --unlabeled are 1 or more")
     if (model is None) != (header is None):
         raise ValueError("--model is a C++ type of the header --header: give both")
     if model and (data or base == "int8"):
         raise ValueError("--model has no weights to start at: --data and --base take a folder that attune_torch.export wrote")
+    if unlabeled and data:
+        raise ValueError("--unlabeled is for a search without --data, whose y says which takes have a label")
+    labeled = not unlabeled
     if data:
         had = fit_data.Takes(Path(data), exported(folder))
         runs = had.runs(takes, seeds, batch)
+        learned = max(len(run.takes) for run in runs)
+        labeled, unlabeled = runs[0].labeled > 0, learned if runs[0].labeled < learned else 0
     limits = Limits(ram or (place and place.ram) or None, flash or (place and place.flash) or None, step)
     source = ModelType(folder, model, header) if model else ExportedModel(folder, base)
-    search = Search(source, core or (place.core if place else "cortex-m4"), loss or "attune::CrossEntropy<>", attune, only)
-    sizes = search.sizes()
-    report(search, sizes, limits, everything, say)
-    ordered, mhz, options, result = fitting_of(sizes, limits), place.mhz if place else 1, "", {}
-    if data:
-        trainings = fit_data.Trainings(search, had, runs)
-        before, found = by_accuracy(search, trainings, sizes, ordered, batch, passes, everything, say, fit_data.Progress())
-        ordered = [candidate for one in found for candidate in one.variants]
-    candidate, figures, refused = choose(search, ordered, sizes, limits, mhz, attempts, say)
-    parts, facts = sizes[candidate], []
-    if data:
-        chosen = next(one for one in found if candidate in one.variants)
-        candidate = dataclasses.replace(candidate, batch=chosen.way.candidate.batch)
-        options = OPTIONS.format(new=fit_data.percent(chosen.trained.own), others=fit_data.percent(chosen.trained.others), rate=chosen.way.rate,
-                                 number=candidate.number, steps=chosen.steps)
-    tell(search, place, candidate, figures, lambda text: (say(text), facts.append(text)))
-    if data:
-        own, others, hash = first = trainings.first(chosen.way)
-        say(f"  {chosen.settings}: the first run recognizes {own} of {len(runs[0].own)} takes of the new user"
-            + (f", {others} of {len(runs[0].others)} of everybody else's" if runs[0].others else "") + f"; hash of its parameters {hash}")
-        result = {"found": found, "trainings": trainings, "chosen": chosen}
-    if data and confirm:
-        learned = trainings.on_board(chosen.way, candidate)
-        if learned != first:
-            raise CheckFailed(f"{search.target} learns {learned}, and this PC {first}")
-        say(f"  trained on {search.target} as {search.cpu}, too: it recognizes as many, and the hash is the same")
-    if model:
-        say(f"  type, where kBase has the weights in flash: {source.type_of(candidate, search.loss)}")
-    else:
-        write_adapt(search, candidate, ram_of(parts), figures, options)
-        say(f"wrote {search.folder / 'adapt.hpp'}")
-    if data:
-        write_report(search, facts, before, found, sizes, chosen, candidate, limits, place, refused)
-        say(f"wrote {search.folder / 'fit.html'}")
-    return {"candidate": candidate, "parts": parts, **figures, **result}
+    with contextlib.closing(Search(source, core or (place.core if place else "cortex-m4"), loss or "attune::CrossEntropy<>", attune, only, takes=unlabeled, labeled=labeled)) as search:
+        sizes = search.sizes()
+        report(search, sizes, limits, everything, say)
+        ordered, mhz, options, result = fitting_of(sizes, limits), place.mhz if place else 1, "", {}
+        if data:
+            trainings = fit_data.Trainings(search, had, runs)
+            before, found = by_accuracy(search, trainings, sizes, ordered, batch, passes, everything, say, fit_data.Progress())
+            ordered = [candidate for one in found for candidate in one.variants]
+        candidate, figures, refused = choose(search, ordered, sizes, limits, mhz, attempts, say)
+        parts, facts = sizes[candidate], []
+        if data:
+            chosen = next(one for one in found if candidate in one.variants)
+            candidate = dataclasses.replace(candidate, batch=chosen.way.candidate.batch)
+            options = OPTIONS.format(new=fit_data.percent(chosen.trained.own), others=fit_data.percent(chosen.trained.others),
+                                     options=candidate.options(chosen.way.rate), steps=chosen.steps)
+        tell(search, place, candidate, figures, lambda text: (say(text), facts.append(text)))
+        if data:
+            own, others, hash = first = trainings.first(chosen.way)
+            say(f"  {chosen.settings}: the first run recognizes {own} of {len(runs[0].own)} takes of the new user"
+                + (f", {others} of {len(runs[0].others)} of everybody else's" if runs[0].others else "") + f"; hash of its parameters {hash}")
+            result = {"found": found, "trainings": trainings, "chosen": chosen}
+        if data and confirm:
+            learned = trainings.on_board(chosen.way, candidate)
+            if learned != first:
+                raise CheckFailed(f"{search.target} learns {learned}, and this PC {first}")
+            say(f"  trained on {search.target} as {search.cpu}, too: it recognizes as many, and the hash is the same")
+        if model:
+            say(f"  type, where kBase has the weights in flash: {source.type_of(candidate, search.loss)}")
+        else:
+            write_adapt(search, candidate, ram_of(parts), figures, options)
+            say(f"wrote {search.folder / 'adapt.hpp'}")
+        if data:
+            write_report(search, facts, before, found, sizes, chosen, candidate, limits, place, refused)
+            say(f"wrote {search.folder / 'fit.html'}")
+        return {"candidate": candidate, "parts": parts, **figures, **result}

@@ -1,7 +1,7 @@
 """Accuracy of ways to train, from takes of users, for fit.py: trained on this machine, with the bits of the device.
 
 Each user is new once: a candidate starts at the folder's weights, learns from a few takes of this user, and is tested with the user's other
-takes and with everybody else's. Candidates and learning rates are halved successively, with ever more passes over the takes; what no other
+takes and with everybody else's. Ways with labels learn from the takes that have one, others from all. Candidates and learning rates are halved successively, with ever more passes over the takes; what no other
 beats with less RAM stays. Results are cached by content. Needs no PyTorch."""
 import concurrent.futures
 import dataclasses
@@ -24,7 +24,9 @@ from .errors import CheckFailed
 CODES = {"F32": "f", "F64": "d", "I64": "q", "I32": "i", "I16": "h", "I8": "b", "U8": "B"}
 # The numbers that are tried: ridges of a head in closed form, else learning rates.
 RATES = {"SGD": (0.01, 0.03, 0.1, 0.3, 1.0), "closed form": (0.1, 1.0, 10.0, 100.0, 1000.0), "": (0.001, 0.003, 0.01, 0.03, 0.1)}
-FORWARD_ONLY_PASSES = 4  # for one with backward
+FORWARD_ONLY_PASSES, INFOMAX_PASSES = 4, 2  # for one with backward and labels
+UNLABELED = -1  # the label of a take without one
+OBJECTIONS = ("", "too few takes are clear", "almost all takes are clear", "classes are not equally frequent", "a head changes clear takes")  # attune::Objection
 TESTED = 250  # takes at most of the new user, and of everybody else, that a training is tested with
 PARTS = (4, 2, 1)  # of the passes, in the rounds of the halving
 
@@ -72,6 +74,7 @@ class Run:
     takes: tuple
     own: tuple
     others: tuple
+    labeled: int  # of the takes to learn from, in each run at least
 
     def words(self):
         return [self.seed, len(self.takes), len(self.own), len(self.others), *self.takes, *self.own, *self.others]
@@ -81,53 +84,79 @@ class Takes:
     """What --data has: x, y and users, checked against the folder's model."""
 
     def __init__(self, path, folder):
-        found = read(path, {"x", "y", "user"})
+        found = read(path, {"x", "y", "y_test", "user"})
         for name in ("x", "y"):
-            if name not in found:
-                raise CheckFailed(f"{path} has no tensor {name}: give x, y and, by option, user")
+            if name not in found and not (name == "y" and "y_test" in found):
+                raise CheckFailed(f"{path} has no tensor {name}: give x, y and, by option, user; without labels y_test instead of y, the classes to be tested with")
         model = read(folder / "check.safetensors", {"input", "output"})
         (_, *row), numbers = model["input"]
         _, *answer = model["output"][0]
-        (shape, x), (_, y) = found["x"], found["y"]
+        shape, x = found["x"]
         users = found["user"][1] if "user" in found else None
         if math.prod(answer[:-1]) != 1:
             raise CheckFailed(f"the model answers {answer} a take, and --data has one class for each")
         if not shape or [size for size in shape[1:] if size != 1] != [size for size in row if size != 1]:
             raise CheckFailed(f"{path}: x is {shape}, and the model takes [takes, {', '.join(map(str, row))}]; the folder's README says how its rows are made")
         self.count, self.size, classes = shape[0], math.prod(row), answer[-1]
-        for name, numbers_of in (("y", y), ("user", users)):
-            if numbers_of is not None and (len(numbers_of) != self.count or numbers_of.typecode in "fd"):
+        for name in [name for name in ("y", "y_test", "user") if name in found]:
+            if len(found[name][1]) != self.count or found[name][1].typecode in "fd":
                 raise CheckFailed(f"{path}: {name} is to have a whole number for each of the {self.count} takes of x")
-        self.x, self.y = array("f" if numbers.typecode == "f" else "i", x), array("i", y)
+        given, wanted = ("floats" if of.typecode in "fd" else "whole numbers" for of in (x, numbers))
+        if given != wanted:
+            raise CheckFailed(f"{path}: x has {given}, and the model takes {wanted}")
+        try:
+            self.x = array("f" if wanted == "floats" else "i", x)
+        except OverflowError as problem:
+            raise CheckFailed(f"{path}: x has a number that is too large for 32 bits") from problem
         bad = next((i for i, value in enumerate(self.x) if not math.isfinite(value)), None)
         if bad is not None:
             raise CheckFailed(f"{path}: x has numbers that are NaN or infinite, first in take {bad // self.size}")
-        bad = next((i for i, label in enumerate(y) if not 0 <= label < classes), None)
-        if bad is not None:
-            raise CheckFailed(f"{path}: take {bad} has the label {y[bad]}, and the model tells classes 0 to {classes - 1}")
-        self.path, self.classes = path, sorted(set(y))
+        for name, (_, labels) in found.items():
+            bad = next((i for i, label in enumerate(labels) if not UNLABELED <= label < classes), None) if name in ("y", "y_test") else None
+            if bad is not None:
+                raise CheckFailed(f"{path}: take {bad} has the label {labels[bad]} in {name}, and the model tells classes 0 to {classes - 1}; {UNLABELED} is no label")
+        self.y = array("i", found["y"][1] if "y" in found else [UNLABELED] * self.count)  # what the device is told
+        self.y_test = array("i", found["y_test"][1]) if "y_test" in found else self.y
+        self.path, self.classes = path, sorted({*self.y_test} - {UNLABELED})
+        if not self.classes:
+            raise CheckFailed(f"{path}: no take has a class to be tested with, in y_test or else in y")
         self.users = {user: [i for i in range(self.count) if users[i] == user] for user in sorted(set(users))} if users else {None: range(self.count)}
         if users and len(self.users) == 1:
             raise CheckFailed(f"{path}: all takes are of one user, and nobody is left to tell what is forgotten; leave user out")
 
     def runs(self, count, seeds, batch):
-        """Every user is new once for each seed, which chooses the takes to learn from."""
-        if count * len(self.classes) < batch:
-            raise CheckFailed(f"{count * len(self.classes)} takes to learn from are less than a batch of {batch}")
-        of = {user: {label: [i for i in own if self.y[i] == label] for label in self.classes} for user, own in self.users.items()}
+        """Every user is new once for each seed, which chooses the takes to learn from: `count` of each class, those with a label first, and at
+        most as many whose class nobody knows."""
+        of = {user: {label: [i for i in own if self.y_test[i] == label] for label in self.classes} for user, own in self.users.items()}
         for user, takes in of.items():
             who = f"{self.path}: user {user}" if user is not None else f"{self.path}"
             for label, own in takes.items():
                 if len(own) <= count:
                     raise CheckFailed(f"{who} has {len(own) or 'no'} takes of class {label}: to learn from {count} and be tested takes {count + 1}")
+        def tested(i):
+            return self.y_test[i] != UNLABELED
+
+        def turned(takes, first, chosen):
+            """The chosen ones, from another one on for each seed."""
+            own = list(filter(chosen, takes))
+            return own[first % len(own):] + own[:first % len(own)] if own else []
         result = []
         for seed in range(seeds):
             for user in self.users:
-                takes = [of[user][label][(seed * count + i) % len(of[user][label])] for i in range(count) for label in self.classes]
-                own = sorted(set(self.users[user]) - set(takes))
-                others = [i for other, theirs in self.users.items() if other != user for i in theirs]
-                result.append(Run(seed + 1, user, tuple(takes), spread(own), spread(others)))
-        return result
+                known = [turned(own, seed * count, lambda i: self.y[i] != UNLABELED) + turned(own, seed * count, lambda i: self.y[i] == UNLABELED)
+                         for own in of[user].values()]
+                most = count * len(self.classes)
+                takes = [own[i] for i in range(count) for own in known] + turned(self.users[user], seed * most, lambda i: not tested(i))[:most]
+                own = sorted(filter(tested, set(self.users[user]) - set(takes)))
+                others = [i for other, theirs in self.users.items() if other != user for i in filter(tested, theirs)]
+                result.append(Run(seed + 1, user, tuple(takes), spread(own), spread(others), sum(self.y[i] != UNLABELED for i in takes)))
+        labeled = min(run.labeled for run in result)
+        if labeled == 0 and any(run.labeled for run in result):
+            user = next(run.user for run in result if not run.labeled)
+            raise CheckFailed(f"{self.path}: user {user} has no label to learn from, and others have; label some takes of each user, or none")
+        if 0 < labeled < batch:
+            raise CheckFailed(f"{self.path}: {labeled} takes with a label to learn from are less than a batch of {batch}")
+        return [dataclasses.replace(run, labeled=labeled) for run in result]
 
 
 def spread(takes):
@@ -143,6 +172,7 @@ class Trained:
     others: tuple
     hash: str
     stopped: str = ""
+    objections: tuple = ()  # of the guard of a head without labels: a number for each run that it ended
 
     @property
     def score(self):
@@ -166,11 +196,13 @@ class Way:
         return f"{self.candidate.number.replace('_', ' ')} {self.rate:g}"
 
     def steps(self, run):
-        """Of a head in closed form: one for each take, whatever the passes."""
+        """Of a head in closed form: one for each take, whatever the passes. Without labels, a step takes them all."""
         if self.candidate.optimizer == "closed form":
-            return min(1, self.passes) * len(run.takes)
+            return min(1, self.passes) * (1 if self.candidate.unlabeled else run.labeled)
+        if self.candidate.unlabeled:
+            return self.passes * INFOMAX_PASSES
         passes = self.passes * (FORWARD_ONLY_PASSES if self.candidate.optimizer == "forward only" else 1)
-        return max(min(1, passes), passes * len(run.takes) // self.candidate.batch)
+        return max(min(1, passes), passes * run.labeled // self.candidate.batch)
 
 
 def front(ways, cost, gain):
@@ -239,7 +271,7 @@ class Trainings:
         self.place = {}  # of a candidate in the program
         self.program = None
         self.known = Cache(search.home / "accuracy.jsonl")
-        self.content = search.content(".hpp") + hashlib.sha256(takes.x.tobytes() + takes.y.tobytes()).hexdigest()
+        self.content = search.content(".hpp") + hashlib.sha256(takes.x.tobytes() + takes.y.tobytes() + takes.y_test.tobytes()).hexdigest()
 
     def key(self, way, run):
         return [self.content, self.function(way.candidate)[1], way.rate, way.steps(run), run.words()]
@@ -259,7 +291,7 @@ class Trainings:
     def build(self, candidates, watch):
         """One program for all; what is trained shares a source."""
         write(self.search.home / "takes.safetensors",
-              {"x": self.takes.x, "y": self.takes.y, "runs": array("i", [word for run in self.runs for word in run.words()])})
+              {"x": self.takes.x, "y": self.takes.y, "y_test": self.takes.y_test, "runs": array("i", [word for run in self.runs for word in run.words()])})
         sources = {}
         for candidate in candidates:
             file = re.sub(r"\W+", "_", f"train_{candidate.trains}") + ".cpp"
@@ -283,14 +315,15 @@ class Trainings:
             words = " ".join(map(str, self.arguments(way, missing, count - missing)))
             with subprocess.Popen([self.program], stdout=subprocess.PIPE, text=True, env={**os.environ, "ATTUNE_ARGUMENTS": words}) as process:
                 for line in process.stdout:
-                    number, own, others, *rest = line.split(maxsplit=5)[1:]
-                    self.known.put(self.key(way, self.runs[int(number)]), [int(own), int(others), *map(str.strip, rest)])
+                    number, own, others, hash, objection, text = line.split(maxsplit=6)[1:]
+                    self.known.put(self.key(way, self.runs[int(number)]), [int(own), int(others), hash, text.strip(), int(objection)])
             if process.returncode:
                 raise CheckFailed(f"the training of '{way.candidate}' ended with {process.returncode}")
         results = [self.known.get(self.key(way, own)) for own in self.runs[:count]]
-        stopped = next((text for *_, text in results if text != "ok"), "")
+        stopped = next((text for *_, text, _ in results if text != "ok"), "")
         return Trained(tuple(own / len(run.own) for (own, *_), run in zip(results, self.runs)),
-                       tuple(others / len(run.others) for (_, others, *_), run in zip(results, self.runs) if run.others), results[0][2], stopped)
+                       tuple(others / len(run.others) for (_, others, *_), run in zip(results, self.runs) if run.others), results[0][2], stopped,
+                       tuple(objection for *_, objection in results if objection))
 
     def first(self, way):
         """(new user, everybody else, hash) of the first run, as takes that are recognized."""
@@ -336,14 +369,15 @@ class Trainings:
         x = array(self.takes.x.typecode)
         for take in used:
             x.extend(self.takes.x[take * self.takes.size:(take + 1) * self.takes.size])
-        write(search.home / "board.safetensors", {"x": x, "y": array("i", [self.takes.y[take] for take in used]), "runs": array("i", moved.words())})
+        labels = {name: array("i", [numbers[take] for take in used]) for name, numbers in (("y", self.takes.y), ("y_test", self.takes.y_test))}
+        write(search.home / "board.safetensors", {"x": x, **labels, "runs": array("i", moved.words())})
         search.write("board.cpp", self.main([candidate]) + '\n#include "variants.hpp"\n\n' + self.function(candidate)[1])
         text = (search.home / "train.cmake").read_text(encoding="utf-8").splitlines()[0]
         search.write("train.cmake", f"{text}\nfit_program(board board.safetensors board.cpp)\n")
         run(["cmake", "--build", search.build, "--target", "board"], f"the build of '{candidate}'")
         words = [str(word) for word in ("--steps", way.steps(first), "--rate", round(way.rate * 1e6))]
         done = subprocess.run([search.root / "ports/run", search.target, search.build / "board.elf", *words], capture_output=True, text=True)
-        found = re.search(r"^trained 0 (\d+) (\d+) (\w+) ok$", done.stdout, re.M)
+        found = re.search(r"^trained 0 (\d+) (\d+) (\w+) \d ok$", done.stdout, re.M)
         if done.returncode or not found:
             raise CheckFailed(f"'{candidate}' on {search.target} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
         return int(found[1]), int(found[2]), found[3]

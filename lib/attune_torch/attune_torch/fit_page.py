@@ -107,9 +107,9 @@ def table(points, name, form):
     return '<div class="wide"><table>' + "\n".join(rows) + "</table></div>"
 
 
-def write_page(path, facts, before, ram, times, unit, short):
-    """`facts`: sentences on the chosen one; `ram`, `times`: points; `short`: what does not fit, and by how much."""
-    title = f"Ways to train {path.parent.name}"
+def page_of(name, facts, before, ram, times, unit, short):
+    """The text of fit.html. `facts`: sentences on the chosen one; `ram`, `times`: points; `short`: what does not fit, and by how much."""
+    title = f"Ways to train {name}"
     chosen = next(point for point in ram if point.chosen)
     sections = {"The best within the limits": [f"<p>{html.escape(text[0].upper() + text[1:])}.</p>" for text in map(str.strip, [chosen.text, *facts[1:]])],
                 "Accuracy against RAM": ['<p class="soft">Accuracy on a new user, of each training with its smallest plan. The line joins those that no other beats '
@@ -122,4 +122,4 @@ def write_page(path, facts, before, ram, times, unit, short):
     page = ['<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8"/>\n<meta name="viewport" content="width=device-width, initial-scale=1"/>',
             f"<title>{html.escape(title)}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{html.escape(title)}</h1>"]
     page += [f"<section><h2>{name}</h2>\n" + "\n".join(parts) + "\n</section>" for name, parts in sections.items() if parts]
-    path.write_text("\n".join([*page, "</body>\n</html>\n"]), encoding="utf-8")
+    return "\n".join([*page, "</body>\n</html>\n"])

@@ -28,11 +28,12 @@ struct Run {
   Indices takes, own, others;
 };
 
-/// All takes of a file: x [count, …] of floats or ids, y [count]; and the runs behind each other, each as its
-/// seed, three numbers of indices, and the indices.
+/// All takes of a file: x [count, …] of floats or ids; y [count], their classes, or −1 where the device has
+/// no label; y_test [count], the classes to be recognized; and the runs behind each other, each as its seed,
+/// three numbers of indices, and the indices.
 struct Takes {
   const char* x = nullptr;
-  const std::int32_t* y = nullptr;
+  const std::int32_t *y = nullptr, *y_test = nullptr;
   Indices runs;
 
   template <class Input>
@@ -67,6 +68,7 @@ Takes takes_of() {
     const void* const words = data;
     if (entry.name == "x") takes.x = data;
     if (entry.name == "y") takes.y = static_cast<const std::int32_t*>(words);
+    if (entry.name == "y_test") takes.y_test = static_cast<const std::int32_t*>(words);
     if (entry.name == "runs") takes.runs = {static_cast<const std::int32_t*>(words), entry.bytes() / 4};
   }
   return takes;
@@ -77,18 +79,19 @@ struct Trained {
   attune::Status status = attune::Status::kOk;
   int own = 0, others = 0;
   std::uint32_t hash = 0;
+  attune::Objection objection = attune::Objection::kNone;
 };
 using Training = Trained (*)(const Takes&, const Run&, int steps, float rate);
 
-/// Starts at the base, and trains on the run's takes.
+/// Trains on the run's takes with a label.
 template <class Trainer, class Input>
-attune::Status learn(Trainer& trainer, const auto& start, const Takes& takes, const Run& run, Input& input,
-                     int steps, int batch, float rate) {
-  start(trainer, run.seed);
+attune::Status learn(Trainer& trainer, const Takes& takes, const Run& run, Input& input, int steps, int batch,
+                     float rate) {
   const auto options = options_with<Trainer>(rate);
   std::size_t next = 0;
   for (int step = 0; step < steps; ++step) {
     for (int i = 0; i < batch; ++i, ++next) {
+      while (takes.y[run.takes[next % run.takes.size()]] < 0) ++next;
       const std::int32_t take = run.takes[next % run.takes.size()];
       takes.load(take, input);
       const std::array<int, 1> label{static_cast<int>(takes.y[take])};
@@ -106,17 +109,38 @@ attune::Status learn(Trainer& trainer, const auto& start, const Takes& takes, co
   }
   return attune::Status::kOk;
 }
+/// Trains on all of the run's takes. Sets the objection of a guard.
+template <LearnsTakes Trainer, class Input>
+attune::Status learn_takes(Trainer& trainer, const Takes& takes, const Run& run, Input& input, int steps,
+                           float rate, attune::Objection& objection) {
+  const auto take = [&](int i, const auto& learn) {
+    const std::int32_t number = run.takes[static_cast<std::size_t>(i)];
+    takes.load(number, input);
+    return learn(input, static_cast<int>(takes.y[number]));
+  };
+  for (int step = 0; step < steps; ++step) {
+    const auto result = trainer.learn(static_cast<int>(run.takes.size()), take, options_with<Trainer>(rate));
+    if (!result.ok()) return result.status;
+    if constexpr (requires { result.objection; }) objection = result.objection;
+  }
+  return attune::Status::kOk;
+}
 
 /// One candidate's training and test. `start(trainer, seed)` begins it at the base.
 template <class Model, class Trainer, int batch, auto start>
 Trained train(const Takes& takes, const Run& run, int steps, float rate) {
-  static_assert(std::is_same_v<typename Trainer::TargetView, attune::Ids<1>>,
-                "fit --data: y has one class a take; give --loss a loss of classes");
   static Trainer trainer;
   static typename Model::Input input;
   static typename Model::Output output;
   Trained result;
-  result.status = learn(trainer, start, takes, run, input, steps, batch, rate);
+  start(trainer, run.seed);
+  if constexpr (LearnsTakes<Trainer>) {
+    result.status = learn_takes(trainer, takes, run, input, steps, rate, result.objection);
+  } else {
+    static_assert(std::is_same_v<typename Trainer::TargetView, attune::Ids<1>>,
+                  "fit --data: y has one class a take; give --loss a loss of classes");
+    result.status = learn(trainer, takes, run, input, steps, batch, rate);
+  }
   const auto recognized = [&](Indices tested) {
     int right = 0;
     for (const std::int32_t take : tested) {
@@ -124,7 +148,7 @@ Trained train(const Takes& takes, const Run& run, int steps, float rate) {
       if (trainer.predict(input, output) != attune::Status::kOk) continue;
       int best = 0;
       for (int i = 1; i < Model::Output::cols; ++i) best = output(0, i) > output(0, best) ? i : best;
-      right += best == takes.y[take];
+      right += best == takes.y_test[take];
     }
     return right;
   };
@@ -147,7 +171,7 @@ int train_candidates(std::span<const Training> trainings) {
     const Trained trained = trainings[candidate](takes, takes.run(run), port::argument("--steps", 0), rate);
     const bool ok = trained.status == attune::Status::kOk;
     port::print("trained ", run, ' ', trained.own, ' ', trained.others, ' ', port::hex8(trained.hash), ' ',
-                ok ? "ok" : attune::message(trained.status), '\n');
+                static_cast<int>(trained.objection), ' ', ok ? "ok" : attune::message(trained.status), '\n');
   }
   return 0;
 }
