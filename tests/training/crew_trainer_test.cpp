@@ -4,6 +4,7 @@
 
 #include <attune/layers/dropout.hpp>
 #include <attune/layers/linear.hpp>
+#include <attune/models/encoder_layer.hpp>
 #include <attune/models/sequential.hpp>
 
 #include "training/batch_data.hpp"
@@ -50,4 +51,22 @@ TEST(CrewTrainer, one_core_has_the_state_of_a_trainer) {
   EXPECT_EQ(expected.predict(attune::view(data.x).rows_at<2>(2), wanted), Status::kOk);
   EXPECT_TRUE(check::same_bits(y, wanted));
   EXPECT_EQ(std::memcmp(&outputs.values[4], &wanted, sizeof wanted), 0);
+}
+
+TEST(CrewTrainer, a_refused_batch_moves_no_mask_of_dropout) {
+  using Drops = attune::EncoderLayer<attune::EncoderLayerShape{
+      .attention = {.seq_len = 2, .d_model = 4, .num_heads = 2, .dropout = 0.25}, .d_ff = 5}>;
+  using One = attune::Trainer<Drops, Loss, attune::AdamW, kBatch>;
+  static One one;
+  static attune::CrewTrainer<attune::OneCore, Drops, Loss, attune::AdamW, kBatch> crew;
+  one.initialize(attune::XavierUniform{}, attune::Rng{3});
+  crew.initialize(attune::XavierUniform{}, attune::Rng{3});
+  for (int step = 0; step < 6; ++step) {
+    check::Batch<One> data(static_cast<std::uint64_t>(step));
+    if (step % 2 == 1) data.x(step / 2 * 2, 0) = check::kNan<float>;  // of one sequence
+    const Status status = one.step(data.x, data.target).status;
+    EXPECT_EQ(status, step % 2 == 1 ? Status::kNotFinite : Status::kOk);
+    EXPECT_EQ(crew.step(core, data.x, data.target).status, status);
+    EXPECT_EQ(std::memcmp(&crew.state(), &one.state(), sizeof one.state()), 0);
+  }
 }

@@ -218,8 +218,10 @@ class CrewTrainer : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, O
     detail::count_step(state_, batch);
     return update.result;
   }
+  // Layers whose turn never came have not moved on to the next masks.
   Result refuse(Status status) {
     clear_gradients();
+    stand_at_masks();
     return Result::refused(status);
   }
   void clear_gradients() { std::memset(static_cast<void*>(&gradients_), 0, sizeof gradients_); }
@@ -251,6 +253,9 @@ class CrewTrainer : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, O
   void begin_at_state() {
     detail::parameters_changed(executor_);
     clear_gradients();
+    stand_at_masks();
+  }
+  void stand_at_masks() {
     for (auto& tape : tapes_) detail::stand_at_masks(state_, tape);
     masks_ = {};
   }
