@@ -644,6 +644,21 @@ class WrittenAttention(nn.Module):
         return self.proj(scores.softmax(-1) @ self.v(x))
 
 
+class CosineAttention(nn.Module):
+    """Cosines as scores, times a trained scale of each head that ends at 100, as in Swin V2."""
+
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.v, self.proj = (nn.Linear(8, 8) for _ in range(4))
+        self.logit_scale = nn.Parameter(torch.tensor([2.0, 1.5]).view(2, 1, 1))
+
+    def forward(self, x):
+        q, k, v = (layer(x).view(-1, x.shape[1], 2, 4).transpose(1, 2) for layer in (self.q, self.k, self.v))
+        scores = nn.functional.normalize(q, dim=-1) @ nn.functional.normalize(k, dim=-1).transpose(-2, -1)
+        weights = (scores * torch.clamp(self.logit_scale, max=math.log(100)).exp()).softmax(-1)
+        return x + self.proj((weights @ v).transpose(1, 2).reshape(-1, x.shape[1], 8))
+
+
 class WrittenWords(nn.Module):
     def __init__(self, change):
         super().__init__()

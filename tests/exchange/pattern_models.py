@@ -318,6 +318,18 @@ def with_temperature(change, values=0.3, shape=(HEADS, 1, 1), scale=1.0):
     return with_parts(Block(Attention(lambda own, x, scores: change(own.temperature, scores), scale)), temperature=nn.Parameter(values + 0.5 * torch.rand(shape)))
 
 
+class ShiftedPatches(nn.Module):
+    """Patches of an image, and of the image one pixel beside itself, with a norm and a Linear."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.mix, self.head = nn.LayerNorm(24), nn.Linear(24, WIDTH), nn.Linear(WIDTH, 3)
+
+    def forward(self, x):
+        x = torch.cat([x, F.pad(x, (1, -1, 0, 0)), F.pad(x, (0, 0, -1, 1))], 1).unfold(2, 2, 2).unfold(3, 2, 2)
+        return self.head(torch.relu(self.mix(self.norm(x.permute(0, 2, 3, 4, 5, 1).flatten(3).flatten(1, 2)))).mean(1))
+
+
 def without_last(own, x):
     n = (x - x[:, -1:]) / own.deviation(x)
     return n if own.w is None else n * own.w + own.b
@@ -381,6 +393,7 @@ def exported():
         "a temperature at its start": (with_parts(Block(Attention(lambda own, x, s: s * own.temperature)), temperature=nn.Parameter(torch.ones(1))), rows()),
         "cosines with a clamped scale": (Block(Cosines(lambda own, s: s * torch.clamp(own.scale, max=math.log(100)).exp(), scale=nn.Parameter(2 + torch.rand(HEADS, 1, 1)))), rows()),
         "cosines with a trained scale": (Block(Cosines(lambda own, s: s * own.scale * 2, scale=nn.Parameter(torch.tensor(5.0)))), rows()),
+        "patches of an image beside itself": (ShiftedPatches(), torch.randn(BATCH, 2, 6, 4)),
         "packed projections by index": (Step(packed_attention, qkv=nn.Linear(WIDTH, 3 * WIDTH), proj=nn.Linear(WIDTH, WIDTH)), rows()),
         "projections that are tensors": (Step(by_einsum, q=parameter(WIDTH, HEADS, 4), k=parameter(WIDTH, HEADS, 4), v=parameter(WIDTH, HEADS, 4),
                                               proj=nn.Linear(WIDTH, WIDTH)), rows()),
@@ -751,6 +764,9 @@ def deceptive():
         "a temperature and a bias of scores": (with_temperature(lambda t, s: s * t + t), rows()),
         "cosines of long queries alone": (Block(Cosines(lambda own, s: s * own.scale, eps=0.01, scale=nn.Parameter(torch.rand(HEADS, 1, 1)))), rows()),
         "a mask of the diagonal beside": (masked(lambda own, x, s: s.masked_fill(torch.eye(TOKENS).roll(1, 1).bool(), -1e9)), rows()),
+        "an input with some numbers of zero": (nn.Sequential(Function(lambda x: torch.cat([x[..., :3], x[..., 3:] * 0], -1)), nn.Linear(WIDTH, 3)), rows()),
+        "an input with other numbers at its edge": (nn.Sequential(Function(lambda x: F.pad(x, (1, -1), value=2.0)), nn.Linear(WIDTH, 3)), rows()),
+        "an input that loses its first numbers": (nn.Sequential(Function(lambda x: F.pad(x, (1, -1))), nn.Linear(WIDTH, 3)), rows()),
         "a mask of a part of the diagonal": (masked(lambda own, x, s: s.masked_fill(torch.diag(torch.arange(TOKENS) > 1), -1e9)), rows()),
         "a forecast with half of the steps' mean": (Forecast(norm=lambda own, x: (x - x[:, :3].mean(1, keepdim=True)) / own.deviation(x)), rows()),
         "a forecast by statistics of features": (Forecast(norm=lambda own, x: (x - x.mean(2, keepdim=True)) / (x.var(2, keepdim=True, unbiased=False) + 1e-5).sqrt()), rows()),

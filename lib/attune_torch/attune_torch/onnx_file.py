@@ -630,7 +630,9 @@ def filled(step, extents):
 
 def clipped(step, x, least=None, most=None):
     least, most = given(step, least, "min"), given(step, most, "max")
-    return x.clamp(None if least is None else float(least), None if most is None else float(most))
+    if most is None:
+        return x if least is None else x.clamp_min(float(least))
+    return x.clamp(None if least is None else float(least), float(most))
 
 
 def softmax(step, x):
@@ -686,4 +688,5 @@ OPERATIONS = {
     "ReduceMean": reduced(lambda x, axes, keep: x.mean(axes, keep)),
     "ReduceSum": reduced(lambda x, axes, keep: x.sum(axes, keep)),
     "ReduceMax": reduced(maximum_of),
+    "ReduceL2": reduced(lambda x, axes, keep: torch.linalg.vector_norm(x, 2, axes, keep)),
 }

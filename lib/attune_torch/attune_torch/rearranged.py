@@ -19,7 +19,8 @@ class Rearranged:
     def on_gather(self, value):
         index, first = value.data["index"], value.sources[0]
         if len(value.sources) == 1 and first.kind == "input":
-            if bool((index < 0).any()):
+            zeros = not bool(value.data["constants"].any())  # as of patches that reach over the edge
+            if bool((index < 0).any()) and not (zeros and bool((index >= 0).any(1).all())):
                 return self.with_constants(value, first)
             return self.new("rearranged", [first], value, **value.data)
         if len(value.sources) > 1:
