@@ -1,12 +1,12 @@
-"""Draws the pictures of README and guide, as SVG with colors for light and dark pages.
+"""Draws the pictures of README and guide, as SVG with colors for light and dark pages, and writes the tables of pages that fit measures.
 
 usage: examples/guide/pictures/draw [--measure] [--check]
        examples/guide/pictures/draw --program FILE >PICTURE.svg
 
-  (nothing)          draw all pictures
-  --measure          first run the programs of this folder on an emulated Cortex-M4 and on this PC (a minute), and write
-                     figures.txt
-  --check            write nothing; exit with 1 if a picture differs from its figures
+  (nothing)          draw all pictures, and write the tables
+  --measure          first run the programs of this folder and the search of plans.py on an emulated Cortex-M4 and on this PC (two
+                     minutes), and write figures.txt
+  --check            write nothing; exit with 1 if a picture or a table differs from its figures
   --measure --check  run the programs, and compare their figures with figures.txt, except estimated cycles. Ends with
                      `N passed, N failed`
   --program FILE     the picture of a model's memory, from what host::program_text<Trainer>() prints
@@ -26,6 +26,7 @@ ROOT = HERE.parents[2]
 sys.path.insert(0, str(HERE))
 sys.dont_write_bytecode = True
 import growth  # noqa: E402
+import plans  # noqa: E402
 import program  # noqa: E402
 
 WIDTH = 660
@@ -178,22 +179,22 @@ def learning():
 
 
 def ram():
-    plans = [(name, [int(part) for part in parts.split()]) for name, parts in
-             (line.split(": ") for line in figures()["plan"])]
-    steps = [int(line.split()[1]) / 168e3 for line in figures()["region"]]  # estimated cycles at 168 MHz, in milliseconds
-    most = max(sum(parts) for _, parts in plans)
-    picture = Picture("RAM of training by part, for each memory plan", 92 + 30 * len(plans))
+    # Scratch and state are one part.
+    shown = {way: [*parts[:4], parts[4] + parts[6], parts[5]] for way, parts in plans.values(figures()["plan"]).items()}
+    cycles = plans.values(figures()["time"])
+    most = max(map(sum, shown.values()))
+    picture = Picture("RAM of training by part, for each memory plan", 80 + 44 * len(shown))
     picture.text(24, 30, "RAM of training by part, and a step's time on a Cortex-M4", "title")
-    left, width = 272, 250
-    picture.legend(24, 56, PARTS[:5], 110)
-    for row, (name, parts) in enumerate(plans):
-        y, x = 78 + 30 * row, left
-        picture.text(left - 10, y + 14, name, "ink end")
+    left, width = 24, 480
+    picture.legend(24, 56, PARTS, 104)
+    for row, (name, parts) in enumerate(shown.items()):
+        y, x = 92 + 44 * row, left
+        picture.text(left, y - 5, name, "ink")
         for i, part in enumerate(parts):
-            picture.rect(x, y, max(width * part / most - 1, 0), 20, f"c{i}", f"<title>{PARTS[i]}: {part:,} bytes</title>")
+            picture.rect(x, y, max(width * part / most - 1, 0), 16, f"c{i}", f"<title>{PARTS[i]}: {part:,} bytes</title>")
             x += width * part / most
-        picture.text(x + 6, y + 14, f"{sum(parts) / 1000:.0f} KB")
-        picture.text(WIDTH - 24, y + 14, f"{steps[row]:.0f} ms", "end")
+        picture.text(x + 6, y + 13, f"{sum(parts) / 1000:.0f} KB")
+        picture.text(WIDTH - 24, y + 13, f"{cycles[name][0] / 168e3:.0f} ms", "end")
     return picture.end()
 
 
@@ -416,8 +417,8 @@ PICTURES = {"steps": steps, "learning": learning, "ram": ram, "first-program": f
             "growth": growing, "layer": layer, "rooms": rooms, "pytorch": pytorch, "power-cut": power_cut}
 
 
-def measure():
-    """{program: its figures}"""
+def measure(with_times):
+    """{program: its figures}; the times of plans take a minute."""
 
     def run(*command):
         return subprocess.run([str(part) for part in command], check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout
@@ -425,15 +426,13 @@ def measure():
     run("cmake/bootstrap.sh", "build", "arm", "qemu")
     build, found = ROOT / "build/pictures", {}
     board = ["--toolchain", ROOT / "cmake/arm-none-eabi.cmake", "-DATTUNE_CPU=cortex-m4", "-DATTUNE_PORT=mps2_an386"]
-    for target, options, programs in (("board", board, ["learning", "plans"]), ("host", [], ["power_cut", "program"])):
+    for target, options, programs in (("board", board, ["learning"]), ("host", [], ["power_cut", "program"])):
         run("cmake", "-S", HERE, "-B", build / target, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", *options)
         run("cmake", "--build", build / target, "--target", *programs)
         for program in programs:
             start = ["ports/run", "mps2_an386", build / target / f"{program}.elf"] if options else [build / target / program]
-            counts = build / f"{program}.counts"
-            found[program] = run("env", f"ATTUNE_COUNTS={counts}", "ATTUNE_CYCLES=1", *start)
-            if counts.is_file():
-                found[program] += counts.read_text()
+            found[program] = run(*start)
+    found["plans.py"] = plans.measured(build / "plans", with_times)
     return found
 
 
@@ -441,7 +440,7 @@ def differing(measured):
     """Programs whose figures are others than those in figures.txt."""
     known = (HERE / "figures.txt").read_text().splitlines()
     for program, lines in measured.items():
-        missing = [line for line in lines.splitlines() if line not in known and not line.startswith("region")]
+        missing = [line for line in lines.splitlines() if line not in known]
         if missing:
             yield f"{program}: {missing[0][:100]}"
 
@@ -457,12 +456,12 @@ def main():
             sys.exit(f"examples/guide/pictures/draw: --program takes a file of program_text; {error}")
         return 0
     if "--measure" in sys.argv and "--check" in sys.argv:
-        measured = measure()
+        measured = measure(with_times=False)
         wrong = list(differing(measured))
         print("".join(f"FAILED figures of {line}\n" for line in wrong) + f"{len(measured) - len(wrong)} passed, {len(wrong)} failed")
         return 1 if wrong else 0
     if "--measure" in sys.argv:
-        (HERE / "figures.txt").write_text("".join(measure().values()))
+        (HERE / "figures.txt").write_text("".join(measure(with_times=True).values()))
     wrong = 0
     for name, draw in PICTURES.items():
         file = HERE / f"{name}.svg"
@@ -471,6 +470,15 @@ def main():
         elif not file.is_file() or file.read_text() != draw():
             wrong += 1
             print(f"{file.relative_to(ROOT)} is not what its figures say; draw it: examples/guide/pictures/draw")
+    for page in (ROOT / "examples/guide" / name for name in plans.TABLES):
+        text = plans.with_table(page, figures())
+        if page.read_text() == text:
+            continue
+        if "--check" in sys.argv:
+            wrong += 1
+            print(f"the table of {page.relative_to(ROOT)} is not what its figures say; write it: examples/guide/pictures/draw")
+        else:
+            page.write_text(text)
     return 1 if wrong else 0
 
 
