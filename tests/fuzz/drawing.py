@@ -24,6 +24,7 @@ class Layer:
     cols: int
     attends: bool = False  # takes masks
     mixes: bool = False    # tokens meet without a mask
+    pads: bool = False     # leaves padding out where they meet
     streams: bool = True   # runs token by token
     drops: bool = False    # has dropout
     ids: int = 0           # takes token ids below this
@@ -214,8 +215,7 @@ def draw_of_sequence(r, rows, cols):
         tokens = r.choice([1, 1, 3])
         return layer(f"ClassToken<TokenShape{fields(seq_len=rows, d_model=cols, tokens=tokens)}>", rows + tokens)
     if kind == 1:
-        groups = r.choice([groups for groups in (1, 2, 3, cols) if cols % groups == 0])
-        return layer(f"GroupNorm<GroupNormShape{fields(rows=rows, d_model=cols, groups=groups)}>", rows)
+        return draw_padded(r, rows, cols)
     if kind == 2:
         return layer(f"SequencePooling<SequencePoolingShape{fields(seq_len=rows, d_model=cols)}>", 1)
     if rows < 2:
@@ -229,12 +229,44 @@ def draw_of_sequence(r, rows, cols):
     shape = dict(seq_len=rows, d_model=cols, kernel=2)
     if r.random() < 0.5:
         shape["padding"] = 1
+    windows = (rows + 2 * shape.get("padding", 0)) // 2
+    if r.random() < 0.4:
+        shape["ceil"] = True
+        windows += rows % 2 if "padding" not in shape else 0  # padding alone is no window
     name = r.choice(["AvgPool1d", "MaxPool1d"])
-    return layer(f"{name}<Pool1dShape{fields(**shape)}>", (rows + 2 * shape.get("padding", 0)) // 2)
+    return layer(f"{name}<Pool1dShape{fields(**shape)}>", windows)
+
+
+def draw_padded(r, rows, cols):
+    """A layer in which tokens meet, of as many tokens, that leaves padding out."""
+    kind = r.randrange(3)
+    if kind == 0:
+        groups = r.choice([groups for groups in (1, 2, 3, cols) if cols % groups == 0])
+        text = f"GroupNorm<GroupNormShape{fields(rows=rows, d_model=cols, groups=groups)}>"
+    elif kind == 1:
+        shape = dict(seq_len=rows, d_model=cols, kernel=3, stride=1, padding=1, count_padding=r.random() < 0.5)
+        text = f"{r.choice(['AvgPool1d', 'MaxPool1d'])}<Pool1dShape{fields(**shape)}>"
+    else:
+        dilation = r.choice([1, 2])
+        shape = dict(seq_len=rows, d_in=cols, d_out=cols, kernel=3, padding=dilation, groups=r.choice([1, cols]), dilation=dilation)
+        text = f"Conv1d<Conv1dShape{fields(**shape)}>"
+    return Layer(text, rows, cols, mixes=True, pads=True, streams=False)
+
+
+def draw_composed(r, rows, cols):
+    """Layers side by side, beside their input, or with the statistics of a sequence around them."""
+    kind = r.choice(["Sum", "Residual", "ReversibleNorm"])
+    drawers = [r.choice([draw_attention, draw_feed_forward]), *r.choices([draw_attention, draw_norm, draw_padded], k=r.choice([1, 1, 2]))]
+    parts = [draw(r, rows, cols) for draw in drawers]
+    text = f"Sum<{', '.join(part.text for part in parts)}>" if kind == "Sum" else f"{kind}<{sequential(parts)}>"
+    if kind == "ReversibleNorm":
+        text = f"{text[:-1]}, ReversibleNormOptions{fields(epsilon=0.1, affine=r.random() < 0.5)}>"
+    mixes = kind == "ReversibleNorm" or any(part.mixes for part in parts)
+    return Layer(text, rows, cols, any(part.attends for part in parts), mixes, mixes, not mixes and all(part.streams for part in parts))
 
 
 DRAWERS = [(draw_attention, 5), (draw_encoder, 3), (draw_linear, 4), (draw_feed_forward, 2), (draw_conv, 3), (draw_norm, 2),
-           (draw_activation, 1), (draw_small, 2), (draw_of_sequence, 1)]
+           (draw_activation, 1), (draw_small, 2), (draw_of_sequence, 1), (draw_padded, 1), (draw_composed, 2)]
 
 
 def draw_layer(r, rows, cols):
@@ -253,7 +285,19 @@ def draw_layers(r, first=None):
         draw = first if first and number == 0 else draw_layer
         layers.append(draw(r, rows, cols))
         rows, cols = layers[-1].rows, layers[-1].cols
+    if layers[0].ids and any(layer.attends or layer.pads for layer in layers) and r.random() < 0.8:
+        return [masked_by_ids(r, layers)]
     return layers
+
+
+def masked_by_ids(r, layers):
+    """The same layers, which hide an id themselves."""
+    first, last = layers[0], layers[-1]
+    text = f"MaskFromIds<{sequential(layers)}, MaskFromIdsOptions{fields(padding=r.randrange(first.ids))}>"
+    masked = Layer(text, last.rows, last.cols, any(layer.attends for layer in layers), any(layer.mixes for layer in layers), False,
+                   False, any(layer.drops for layer in layers), first.ids)
+    masked.first_rows = first.rows
+    return masked
 
 
 def sequential(layers):
@@ -292,9 +336,10 @@ def draw_optimizer(r, program):
 def draw_mask(r, program, pooled):
     """A mask that all layers of the model understand."""
     layers = program.layers
-    if not any(layer.attends for layer in layers) or any(layer.mixes for layer in layers) or r.random() < 0.25:
+    attends, pads = (any(getattr(layer, name) for layer in layers) for name in ("attends", "pads"))
+    if not (attends or pads) or any(layer.mixes and not layer.pads for layer in layers) or r.random() < 0.25:
         return
-    program.masking = "kPadding" if pooled else r.choice(["kCausal", "kCausal", "kPadding", "kPadding"])
+    program.masking = "kPadding" if pooled or pads else r.choice(["kCausal", "kCausal", "kPadding", "kPadding"])
     program.padded = r.random() < 0.5
     program.lengths = pooled or program.classes > 0
     if program.masking == "kCausal" and r.random() < 0.25:
@@ -336,9 +381,9 @@ def draw_adapted(r, program):
     roles = r.choice(["kEverything", "kEverything", "kProjections" if projects else "kEverything"])
     rank = fields(rank=r.choice([1, 2, 4, 9]), roles=f"Role::{roles}", biases_and_norms=r.random() < 0.3)
     kind = r.choice([f"Adapted<Front, front, LowRank{rank}>"] * 3 * adapted + ["Frozen<Front, front>"])
-    merged = Layer(kind, layers[-1].rows, layers[-1].cols, any(x.attends for x in layers), any(x.mixes for x in layers), False,
-                   any(x.drops for x in layers), layers[0].ids)
-    merged.first_rows = layers[0].rows
+    merged = Layer(kind, layers[-1].rows, layers[-1].cols, any(x.attends for x in layers), any(x.mixes for x in layers),
+                   any(x.pads for x in layers), False, any(x.drops for x in layers), layers[0].ids)
+    merged.first_rows = getattr(layers[0], "first_rows", layers[0].rows)
     program.layers = [merged]
 
 
