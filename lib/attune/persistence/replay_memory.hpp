@@ -167,7 +167,8 @@ class ReplaySampler {
   /// Draws `count` stored examples, and accumulates them into the trainer's batch, from the input of layer
   /// `layer` on (Trainer::accumulate_from). 0: they are inputs of the model; a TrainingJournal in the place
   /// of the trainer then writes them byte by byte. Returns the first error of draw() or accumulate_from();
-  /// examples accumulated before it stay in the batch.
+  /// examples accumulated before it stay in the batch. A Drawn is on the stack, with features as floats: for
+  /// large ones, call draw() with a static one.
   template <int layer = 0, class Trainer>
   Status replay(Trainer& trainer, int count, Rng& rng) {
     constexpr bool kIsJournal = requires(const Drawn& drawn) { trainer.note_sequence(drawn); };
