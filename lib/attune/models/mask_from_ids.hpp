@@ -98,7 +98,7 @@ bool queries_have_keys(const Given& given, const Padding& padding, int tokens) {
     if constexpr (Layer::kShape.num_keys() > Layer::kShape.kv_len) return true;  // appended keys
     const auto& visible = both_masks(window_of<Layer::kShape>(), given);
     constexpr bool kSeesAll = !kMasks<std::remove_cvref_t<decltype(visible)>>;  // then queries are alike
-    for (int head = 0; head < (kSeesAll ? 1 : Layer::kShape.num_heads); ++head) {
+    for (int head = 0; head < (kMasks<Given> ? Layer::kShape.num_heads : 1); ++head) {
       for (int query = 0; query < (kSeesAll ? 1 : tokens); ++query) {
         float scores[std::size_t{kKeys}] = {};
         visible.template hide<kKeys>(head, query, scores);
