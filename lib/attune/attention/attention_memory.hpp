@@ -9,6 +9,7 @@
 #include <attune/attention/attention_shape.hpp>
 #include <attune/attention/bias_kv.hpp>
 #include <attune/attention/recomputed_attention.hpp>
+#include <attune/core/memory.hpp>
 #include <attune/kernels/portable/prefetch.hpp>
 #include <attune/kernels/portable/transpose.hpp>
 #include <attune/layers/dropout.hpp>
@@ -198,23 +199,13 @@ struct AttentionMemory {
         (kernels::kCopiesTransposed<Scalar> && kQueriesAtOnce < shape.seq_len), TransposedKeys, None<0>>
         transposed;
 
-    HeadOutputs& outputs() {
-      if constexpr (shape.d_k == shape.d_v) {
-        return query;
-      } else {
-        return outputs_beside;
-      }
-    }
+    HeadOutputs& outputs() { return first_if<shape.d_k == shape.d_v>(query, outputs_beside); }
   };
 
   /// The memory of the outputs of the heads.
   template <class GradientSet>
   static HeadOutputs& outputs_of(TapeOf<GradientSet>& tape, ScratchOf<GradientSet>& scratch) {
-    if constexpr (TapeOf<GradientSet>::kKeepsOutputs) {
-      return tape.outputs;
-    } else {
-      return scratch.outputs;
-    }
+    return first_if<TapeOf<GradientSet>::kKeepsOutputs>(tape.outputs, scratch.outputs);
   }
 };
 

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <attune/attention/attention_backward.hpp>
+#include <attune/core/memory.hpp>
 
 namespace ATTUNE_NAMESPACE::detail {
 
@@ -32,13 +33,7 @@ struct RecomputeInBlocks : KeyValueSums<ScalarType, kKvLen, kDk, kDv> {
     kernels::add_to(used_rows(values) * kDv, sums.d_value.data(), this->d_value.data());
   }
   // The memory for the sums of a block.
-  Sums& of_block() {
-    if constexpr (kOneBlock) {
-      return *this;
-    } else {
-      return block;
-    }
-  }
+  Sums& of_block() { return first_if<kOneBlock>(static_cast<Sums&>(*this), block); }
 };
 
 /// The same in one block: P, besides room for the larger of P and dQ.

@@ -37,6 +37,16 @@ namespace detail {
 template <class T>
 inline constexpr std::size_t kBytes = std::is_empty_v<T> ? 0 : sizeof(T);
 
+/// `one` if `first`, else `other`: a reference to a name, the value of an expression.
+template <bool first, class One, class Other>
+ATTUNE_INLINE constexpr std::conditional_t<first, One, Other> first_if(One&& one, Other&& other) {
+  if constexpr (first) {
+    return static_cast<One&&>(one);
+  } else {
+    return static_cast<Other&&>(other);
+  }
+}
+
 /// A member that is only there on a condition. Each of an object, with the objects in it, has a number of its
 /// own, so that none takes a byte where there is none.
 template <int>

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <attune/core/initialize.hpp>
+#include <attune/core/memory.hpp>
 #include <attune/execution/layer.hpp>
 #include <attune/execution/stream.hpp>
 #include <attune/layers/tapeless.hpp>
@@ -101,11 +102,8 @@ struct Linear : detail::Tapeless<Linear<linear_shape, ScalarType>>, detail::Inpu
         [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
           const auto from = x.template rows_at<count>(first);
           const auto to = y.template rows_at<count>(first);
-          if constexpr (shape.bias) {
-            multiply(from, weight, to, kernels::AddBias<Scalar>{bias});
-          } else {
-            multiply(from, weight, to);
-          }
+          multiply(from, weight, to,
+                   detail::first_if<shape.bias>(kernels::AddBias<Scalar>{bias}, kernels::Assign{}));
         });
   }
   // A set has its role in its type, a weight does not: constants of one shape and storage share

@@ -20,6 +20,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <attune/core/memory.hpp>
 #include <attune/execution/layer.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/layers/packed_rows.hpp>
@@ -235,14 +236,6 @@ struct BranchAccess {
   }
 
  private:
-  template <bool first>
-  static constexpr auto& first_if(auto& one, auto& other) {
-    if constexpr (first) {
-      return one;
-    } else {
-      return other;
-    }
-  }
   template <int index>
   auto& work() const {
     return one_of<index>(scratch.works);

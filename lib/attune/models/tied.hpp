@@ -12,6 +12,7 @@
 // The table is one tensor with one gradient, one set of moments, and one place in a file.
 #pragma once
 
+#include <attune/core/memory.hpp>
 #include <attune/layers/embedding.hpp>
 #include <attune/layers/linear.hpp>
 #include <attune/layers/per_sequence.hpp>
@@ -253,18 +254,12 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
 
   // On the tape if backward reads them, otherwise in scratch, which is overwritten by then.
   static Tokens& tokens_of(auto& tape, auto& scratch) {
-    if constexpr (std::remove_reference_t<decltype(tape)>::kKeepsTokens) {
-      return tape.tokens;
-    } else {
-      return scratch.tokens;
-    }
+    return detail::first_if<std::remove_reference_t<decltype(tape)>::kKeepsTokens>(tape.tokens,
+                                                                                   scratch.tokens);
   }
   static Tokens& hidden_of(auto& tape, auto& scratch) {
-    if constexpr (std::remove_reference_t<decltype(tape)>::kKeepsHidden) {
-      return tape.hidden;
-    } else {
-      return scratch.hidden;
-    }
+    return detail::first_if<std::remove_reference_t<decltype(tape)>::kKeepsHidden>(tape.hidden,
+                                                                                   scratch.hidden);
   }
 };
 

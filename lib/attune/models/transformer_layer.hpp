@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include <attune/attention/multi_head_attention.hpp>
+#include <attune/core/memory.hpp>
 #include <attune/kernels/ops/residual.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/layers/feed_forward.hpp>
@@ -75,13 +76,7 @@ struct StackInference {
     [[no_unique_address]] std::conditional_t<kInPlace, None, Tokens> branch;
     OneOf<typename Branches::InferenceScratch...> branches;
 
-    View<Tokens> output() {
-      if constexpr (kInPlace) {
-        return tokens;
-      } else {
-        return branch;
-      }
-    }
+    View<Tokens> output() { return first_if<kInPlace>(tokens, branch); }
   };
   using Scratch = ScratchIn<std::make_integer_sequence<int, kLast + 1>>;
 
