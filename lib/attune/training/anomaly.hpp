@@ -88,15 +88,15 @@ class FeatureDistance {
   }
 
  private:
-  static Scalar count_of(const Sums& sums, int label) { return sums.class_sums()(num_features, label); }
-  static bool is_present(const Sums& sums, int label) { return count_of(sums, label) > Scalar(0.5); }
+  static Scalar examples_of(const Sums& sums, int label) { return sums.class_sums()(num_features, label); }
+  static bool is_present(const Sums& sums, int label) { return examples_of(sums, label) > Scalar(0.5); }
   static Scalar mean_of(const Sums& sums, int label, int i) {
-    return is_present(sums, label) ? sums.class_sums()(i, label) / count_of(sums, label) : Scalar(0);
+    return is_present(sums, label) ? sums.class_sums()(i, label) / examples_of(sums, label) : Scalar(0);
   }
   // The lower half of S: lower(i, j), j ≤ i.
   static void find_covariance(const Sums& sums, Scalar ridge, const auto& lower) {
     Scalar count = 0, variances = 0;
-    for (int c = 0; c < num_classes; ++c) count += count_of(sums, c);
+    for (int c = 0; c < num_classes; ++c) count += examples_of(sums, c);
     for (int i = 0; i < num_features; ++i) {
       for (int j = 0; j <= i; ++j) {
         Scalar sum = sums.gram()(i, j);
