@@ -277,7 +277,8 @@ struct TokenByToken : Defaults {
                                                     .window = {.left = 9, .sinks = 1},
                                                     .alibi = true,
                                                     .softcap = 5,
-                                                    .query_key_norm = QueryKeyNorm::kLayerNorm}>;
+                                                    .query_key_norm = QueryKeyNorm::kLayerNorm,
+                                                    .score_scale = ScoreScale::kExponential}>;
   using Middle = Sequential<
       Conv1d<Conv1dShape{.seq_len = zoo::kTokens,
                          .d_in = kWidth,
