@@ -186,10 +186,8 @@ class UnlabeledHeadTrainer
   }
 
   // For TrainingLifecycle.
-  State& own_state() { return state_; }
-  [[nodiscard]] const State& own_state() const { return state_; }
-  void begin_at_state() { detail::clear_padding(state_); }
-  void restart(Rng& rng) { detail::restart(state_, rng); }
+  static auto& own_state(auto& self) { return self.state_; }
+  static void begin_at_state() {}
 
   union Scratch {
     typename FeatureLayers::InferenceScratch features;
