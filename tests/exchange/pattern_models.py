@@ -38,11 +38,13 @@ class Attention(nn.Module):
 class Block(nn.Module):
     """A transformer block of other names, and a head."""
 
-    def __init__(self, attention, tokenwise=False, embed=None):
+    def __init__(self, attention, tokenwise=False, embed=None, filters=False):
         super().__init__()
         self.embed, self.attention, self.tokenwise = embed, attention, tokenwise
         self.before, self.after = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
         self.wide, self.narrow, self.head = nn.Linear(WIDTH, 20), nn.Linear(20, WIDTH), nn.Linear(WIDTH, 4)
+        if filters:
+            self.wide, self.narrow = Over(nn.Conv1d(WIDTH, 20, 1)), Over(nn.Conv1d(20, WIDTH, 1))
 
     def forward(self, x):
         x = x if self.embed is None else self.embed(x)
@@ -361,6 +363,30 @@ def by_halves(y):
     return y * cos + torch.cat([-y[..., 2:], y[..., :2]], -1) * sin
 
 
+class FlatList(nn.Module):
+    """Two blocks as a list of attention and networks."""
+
+    def __init__(self):
+        super().__init__()
+        network = lambda: nn.Sequential(nn.Linear(WIDTH, 20), nn.GELU(), nn.Linear(20, WIDTH))  # noqa: E731
+        self.parts = nn.ModuleList(nn.ModuleList([nn.LayerNorm(WIDTH), part]) for part in (Attention(), network(), Attention(), network()))
+        self.head = nn.Linear(WIDTH, 4)
+
+    def forward(self, x):
+        for norm, part in self.parts:
+            x = x + part(norm(x))
+        return self.head(x[:, 0])
+
+
+def one_key(own, x, scores, token_at=2, heads=HEADS):
+    """Attention whose heads share keys and values, by einsum."""
+    q = own.q(x).unflatten(-1, (heads, -1))
+    q = q if token_at == 1 else q.transpose(1, 2)
+    weights = (torch.einsum(scores, q, own.k(x)) * (WIDTH // heads) ** -0.5).softmax(-1)
+    y = torch.einsum(scores.replace("d, b j d -> b", "j, b j d -> b").rpartition(" ")[0] + " d", weights, own.v(x))
+    return (y if token_at == 1 else y.transpose(1, 2)).flatten(2)
+
+
 def exported():
     """name -> (module, sample)"""
     torch.manual_seed(11)
@@ -418,6 +444,19 @@ def exported():
         "gamma and beta": (Step(gamma_norm, **dim), rows()),
         "a norm by F.normalize": (Step(lambda own, x: F.normalize(x, dim=-1) * WIDTH ** 0.5 * own.gamma, gamma=dim["gamma"]), rows()),
         "a norm of the input by F.normalize": (nn.Sequential(Function(lambda x: F.normalize(x, dim=-1)), nn.Linear(WIDTH, 4)), rows()),
+        "a norm of rows that are not shorter than a number": (Step(lambda own, x: x / (x.norm(dim=-1, keepdim=True) * WIDTH ** -0.5).clamp(min=1e-8) * own.gamma, gamma=dim["gamma"]), rows()),
+        "positions times a number": (Step(lambda own, x: x + own.places(torch.arange(TOKENS)) * 0.25, places=nn.Embedding(9, WIDTH)), rows()),
+        "a sum of positions of all samples": (Step(lambda own, x: x + (own.a.repeat(len(x), 1, 1) * 0.5 + own.b[:TOKENS]), a=parameter(1, TOKENS, WIDTH), b=parameter(9, WIDTH)), rows()),
+        "a BatchNorm of what a residual connection takes, too": (Step(lambda own, x: x + torch.relu(own.norm(x.mT).mT), norm=norm), rows()),
+        "an InstanceNorm": (Step(lambda own, x: own.norm(x.mT).mT, norm=nn.InstanceNorm1d(WIDTH, affine=True)), rows()),
+        "a GLU that no Linear follows": (Step(lambda own, x: x + F.glu(own.wide(x)), wide=nn.Linear(WIDTH, 2 * WIDTH)), rows()),
+        "a GLU of a convolution of one token": (Step(lambda own, x: own.deep(F.glu(own.wide(x.mT), 1)).mT, wide=nn.Conv1d(WIDTH, 2 * WIDTH, 1), deep=nn.Conv1d(WIDTH, WIDTH, 3, padding=1, groups=WIDTH)), rows()),
+        "a network of convolutions of one token": (Block(Attention(), filters=True), rows()),
+        "blocks in a flat list": (FlatList(), rows()),
+        "one head of keys and values": (Step(lambda own, x: x + own.o(one_key(own, x, "b h i d, b j d -> b h i j")), q=nn.Linear(WIDTH, WIDTH), k=nn.Linear(WIDTH, WIDTH // HEADS),
+                                             v=nn.Linear(WIDTH, WIDTH // HEADS), o=nn.Linear(WIDTH, WIDTH)), rows()),
+        "one head of keys and values, heads last": (Step(lambda own, x: x + own.o(one_key(own, x, "b i h d, b j d -> b i h j", 1)), q=nn.Linear(WIDTH, WIDTH), k=nn.Linear(WIDTH, WIDTH // HEADS),
+                                                         v=nn.Linear(WIDTH, WIDTH // HEADS), o=nn.Linear(WIDTH, WIDTH)), rows()),
         "norms of two epsilons": (Step(lambda own, x: own.two(own.one(x)), one=encoder(layer_norm_eps=1e-3), two=encoder()), rows()),
         "a matrix that is a parameter": (Step(lambda own, x: torch.relu(x @ own.matrix + own.bias), matrix=parameter(WIDTH, WIDTH), bias=parameter(WIDTH)), rows()),
         "a transposed matrix": (Step(lambda own, x: torch.relu(torch.matmul(x, own.matrix.t())), matrix=parameter(WIDTH, WIDTH)), rows()),

@@ -95,7 +95,7 @@ class Block:
     shape: tuple
     values: torch.Tensor
     computed: bool = False
-    terms: tuple = ()  # of a sum of two constants: their addresses
+    terms: tuple = ()  # of a sum of two constants, or of a constant times a number: their addresses and factors
     recipe: tuple = ()  # of few numbers that are computed: the operation, and its arguments with addresses in place of tensors
 
     def has(self, addresses):
@@ -308,8 +308,7 @@ class Capture(TorchDispatchMode):
         else:
             plain = name in ("add", "sub", "mul", "div") and not written
             same = self.unchanged(args, seen, targets[0]) if plain else None
-            terms = tuple(item.expand(targets[0].shape) for item in seen[0]) if name == "add" and plain and not kwargs and all(
-                isinstance(item, torch.Tensor) and self.origin(item) for item in seen[0]) else ()
+            terms = self.terms(name, args, seen[0], targets[0].shape) if plain and not kwargs else ()
             few = not written and len(targets) == 1 and targets[0].numel() <= FEW and targets[0].is_floating_point()
             recipe = (name, *seen) if few else ()
             news = [same] if same is not None else [self.fresh(item, False, self.origin(seen), True, terms, recipe) for item in targets]
@@ -321,6 +320,16 @@ class Capture(TorchDispatchMode):
             # What was recorded before keeps the old addresses.
             self.shadows[key] = self.shadow(target).clone() if written else torch.zeros(self.size(target), dtype=torch.int64)
             self.addresses(target).copy_(new)
+
+    def terms(self, name, args, seen, shape):
+        """Addresses and factors of parameters whose sum a constant is."""
+        named = [isinstance(item, torch.Tensor) and self.origin(item) is not None for item in seen]
+        if name == "add" and all(named):
+            return tuple((item.expand(shape), 1.0) for item in seen)
+        numbers = [float(item) for item, own in zip(args, named) if not own and (not isinstance(item, torch.Tensor) or item.numel() == 1)]
+        if sum(named) != 1 or len(numbers) != 1 or name not in ("mul", "div") or name == "div" and named[1] or not numbers[0]:
+            return ()
+        return ((seen[named.index(True)].expand(shape), numbers[0] if name == "mul" else 1 / numbers[0]),)
 
     def mask(self, args):
         mask = torch.zeros(args[0].shape, dtype=torch.bool)

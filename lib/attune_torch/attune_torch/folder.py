@@ -158,8 +158,6 @@ class Exported:
         tables = self.decoders if layer.block.cross else self.tables
         if layer.block.names not in tables:
             tables.append(layer.block.names)
-        if len(tables) > 1:
-            raise Unsupported("transformer blocks of two kinds of names in one model: " + layer.path)
 
     def enclose(self, layer):
         """The type, names and tensors of a layer around a model."""

@@ -284,19 +284,18 @@ class Formulas:
                 return self.positions(value, self.layer(x), Constant(torch.zeros_like(constant.addresses), -constant.values))
         raise Unsupported("a product with a constant for each token" if name in ("mul", "div") else "a constant for each token that is not added")
 
-    def positions(self, value, before, constant):
+    def positions(self, value, before, constant, factor=1.0):
         """Layers that add a constant [tokens, features]; a sum of two parameters is two of them."""
         blocks = self.graph.blocks_of(constant.addresses)
-        if len(blocks) == 1 and blocks[0].terms and constant.addresses.numel() == blocks[0].values.numel():
-            for term in blocks[0].terms:
-                shape = [1] * (3 - term.dim()) + list(term.shape)
-                part = self.graph.operand(term.reshape(shape).expand(1, value.tokens, value.features).contiguous())
-                before = self.positions(value, before, part)
+        if len(blocks) == 1 and blocks[0].terms and bool((constant.addresses < 0).all()):
+            at = -constant.addresses.expand(1, value.tokens, value.features) - blocks[0].begin
+            for term, own in blocks[0].terms:
+                before = self.positions(value, before, self.graph.operand(term.reshape(-1)[at]), factor * own)
             return before
-        if not constant.per_token:
+        if not constant.per_token and value.tokens > 1 and factor == 1:
             return self.row(value, before, constant)
-        whole = Constant(constant.addresses.expand(value.layout.shape[1:]), constant.values.expand(value.layout.shape[1:]))
-        return self.new("positions", [before], value, table=whole)
+        whole = Constant(constant.addresses.expand(value.layout.shape[1:]), constant.values.expand(value.layout.shape[1:]) * factor)
+        return self.new("positions", [before], value, table=whole, folds=[("factor", factor)])
 
     def row(self, value, before, constant):
         """A row of a table that is added to every token."""
@@ -394,9 +393,7 @@ class Formulas:
         if path in self.graph.captured.in_training:
             raise Unsupported(f"BatchNorm {path} is in training mode, where its numbers depend on the batch: call module.eval() after training")
         earlier = before.data.get("folds", ())
-        if before.kind in ("linear", "convolution") and not earlier:
-            if self.uses[x] > 1:
-                raise Unsupported(f"BatchNorm {path} follows a layer whose output another step takes, too")
+        if before.kind in ("linear", "convolution") and not earlier and self.uses[x] == 1:
             return self.folded(value, before, scale, shift, fold)
         if not value.data["affine"]:
             raise Unsupported(f"BatchNorm {path} has no convolution or Linear before it, into which it could be folded, and no weights that could be a "

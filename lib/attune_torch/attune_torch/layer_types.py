@@ -184,6 +184,7 @@ class LayerTypes:
             if "shared" in value.data:
                 raise refused(value, f"{value.data['shared']} is a tensor of two layers; attune ties a head to the embedding before it, and nothing else")
         name, extents = self.tensors.vector(table, joined(self.place(value), "positions"))
+        self.scaled(value, [name])
         return self.vectors(value, f"attune::LearnedPositions<{shape}>", name, extents, 2)
 
     def token_type(self, value):
@@ -211,8 +212,8 @@ class LayerTypes:
             value.data["weight"].addresses.reshape(-1, 1, 1), value.data["weight"].values.reshape(-1, 1, 1))), self.tensors.take(joined(path, "bias"), value.data["bias"])])
 
     def glu(self, gated):
-        """A gated network outside of a block: one Linear, the gate, another Linear."""
-        gate, up, down = (gated.parts[name] for name in ("gate", "linear1", "linear2"))
+        """A gated network outside of a block: one Linear, the gate, and the Linear that follows, if any."""
+        gate, up = gated.parts["gate"], gated.parts["linear1"]
         first = self.tensors.begins_with(gate.value, up.value)
         order = (gate, up) if first else (up, gate)
         weight, bias = (Constant(*(torch.cat([getattr(item.value.data[name], own).t() for item in order]) for own in ("addresses", "values")))
@@ -224,7 +225,7 @@ class LayerTypes:
         packed = self.plain(gate.value, "linear", linear(rows, gate.d_in, 2 * width, gate.bias), [path], tensors)
         packed.value = [Constant(weight.addresses, weight.values.t()), bias, gate.value.sources[0]]
         middle = self.plain(gated.product, "glu", glu_type(rows, width, gated.network.activation, first))
-        return [packed, middle, down]
+        return [packed, middle, *list(gated.parts.values())[2:]]
 
     def by_feature(self, value, path, tensors):
         """A factor and a bias for each feature: a convolution of one token, of one feature in each group."""

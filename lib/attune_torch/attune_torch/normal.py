@@ -422,6 +422,8 @@ class Graph(Layouts):
 
     def on_pointwise(self, operation, *arguments, **options):
         out, failed = operation.outputs[0], None
+        if operation.name == "clamp" and options.get("max", (*arguments, None, None)[2]) is None:
+            operation, arguments, options = replace(operation, name="clamp_min"), (arguments[0], options.get("min", (*arguments, None)[1])), {}
         if operation.name in ("prelu", "_prelu_kernel") and arguments[1].dim() == 1 and out.dim() > 2:  # slopes of the channels
             arguments = (arguments[0], arguments[1].view(-1, *[1] * (out.dim() - 2)), *arguments[2:])
         tensors = [item for item in arguments if isinstance(item, torch.Tensor) and (item > 0).any()]
@@ -456,6 +458,11 @@ class Graph(Layouts):
         return out
 
     def on_native_batch_norm(self, operation, x, weight, bias, mean, variance, training, momentum, epsilon):
+        count = len(operation.outputs[0]) == 1 < self.batch and x.dim() > 2 and x.shape[1] % self.batch == 0 and x.shape[1] // self.batch
+        if training and count:  # an InstanceNorm, of each sample's channels
+            one = lambda item: item[:count] if item is not None else None  # noqa: E731
+            samples = lambda item: item.reshape(self.batch, count, *item.shape[2:])  # noqa: E731
+            return self.on_native_group_norm(replace(operation, outputs=[samples(operation.outputs[0])]), samples(x), one(weight), one(bias), self.batch, count, 0, count, epsilon)
         if training or mean is None:
             raise Unsupported(f"BatchNorm {operation.path} has no running statistics (track_running_stats=False): its numbers depend on the batch")
         value, grid = self.view(x)
@@ -673,6 +680,10 @@ class Graph(Layouts):
             whole[group * part.shape[0]:(group + 1) * part.shape[0], group * part.shape[1]:(group + 1) * part.shape[1]] = part
         value, places, samples = self.positions(inner)
         layout, result = windows(inner), out.flatten(2).transpose(1, 2)
+        if set((*kernel, *stride, groups)) == {1} and not any(sum(around, ())) and torch.equal(layout, value.layout):
+            self.define("linear", [value], result, {"weight": self.constant(whole), "bias": self.constant(bias) if bias is not None else None,
+                                                    "shape": self.constant(weight)}, operation)
+            return
         if bool((samples.flatten(1) != torch.arange(len(inner))[:, None]).any()) or len(inner) != self.batch:
             self.on_linear_rows(operation, layout.flatten(0, 1), whole, bias, result.flatten(0, 1))
             return
@@ -703,9 +714,24 @@ class Graph(Layouts):
             raise Unsupported("attention over the batch; make the batch the first dimension of the input and of every value (batch_first=True)")
         order = label.sort(stable=True).indices.view(self.batch, -1)
         index_a, index_b = places_a[order], places_b[order]
+        if order.shape[1] == 1 and a.shape[1] > left.tokens:  # heads beside each other, whose keys are the same
+            index_a, index_b, out = self.heads(index_a, left), index_b.expand(-1, a.shape[1] // left.tokens, -1, -1), self.heads(out[order], left, index_a)
+            order = slice(None)
         if bool((index_a != index_a[:1]).any()) or bool((index_b != index_b[:1]).any()):
             raise Unsupported("samples of the batch are treated differently")
         self.define("contract", [left, right], out[order].permute(0, 2, 1, 3).flatten(2), {"left": index_a[0], "right": index_b[0]}, operation)
+
+    @staticmethod
+    def heads(rows, value, places=None):
+        """Rows [batch, 1, heads × tokens, …] as [batch, heads, tokens, …]; `places` are those of the rows in a value."""
+        token, count = (rows if places is None else places)[0, 0] // value.features, value.tokens
+        if rows.shape[2] % count or bool((token != token[:, :1]).any()):
+            raise Unsupported("a product of rows that are no tokens")
+        if torch.equal(token[:, 0], torch.arange(count).repeat(len(token) // count)):
+            return rows.view(len(rows), -1, count, rows.shape[3])
+        if torch.equal(token[:, 0], torch.arange(count).repeat_interleave(len(token) // count)):
+            return rows.view(len(rows), count, -1, rows.shape[3]).transpose(1, 2)
+        raise Unsupported("a product of rows that are no tokens")
 
     # ---- Tables ----
 

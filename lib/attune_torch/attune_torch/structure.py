@@ -76,9 +76,12 @@ class Structure(LayerTypes):
             if not encoder:
                 raise Unsupported("a decoder that attends to an input itself; give the model an encoder, as an nn.Linear before")
             self.parts = [self.blocks(encoder), layers]
-        for layer in [inner for part in self.parts for layer in part for inner in layer.every()]:
+        every = [inner for part in self.parts for layer in part for inner in layer.every()]
+        for layer in every:
             if "" in layer.names:
                 self.give_path(layer)
+        for decodes in (False, True):
+            self.same_names([layer for layer in every if layer.kind == "block" and bool(layer.block.cross) == decodes])
         self.check_inputs()
         self.padding = self.find_padding()
         self.tied = self.tie()
@@ -146,21 +149,42 @@ class Structure(LayerTypes):
 
     def give_path(self, layer):
         """A path for a layer that is the module itself, whose tensors have none in common."""
-        tensors, path = self.tensors, layer.kind
-        while any(name.startswith(f"{path}.") for name in [*tensors.file, *tensors.state]):
+        path = self.free_path(layer.kind)
+        self.rename(layer, {name: joined(path, name) for name in layer.tensors})
+        for change in self.changes:
+            if isinstance(change, Folded) and joined(path, joined(change.layer, "weight")) in layer.tensors:
+                change.layer = joined(path, change.layer)
+        layer.names = [path if name == "" else joined(path, name) for name in layer.names]
+
+    def free_path(self, path):
+        while any(name.startswith(f"{path}.") for name in [*self.tensors.file, *self.tensors.state]):
             path += "_"
-        new = {name: joined(path, name) for name in layer.tensors}
-        for name in layer.tensors:
-            tensors.rename(name, new[name])
+        return path
+
+    def rename(self, layer, new):
+        """Gives tensors of a layer other names in the file."""
+        for name in new:
+            self.tensors.rename(name, new[name])
         for change in self.changes:
             if isinstance(change, Scaled):
                 change.tensor = new.get(change.tensor, change.tensor)
-            elif isinstance(change, Folded) and joined(change.layer, "weight") in new:
-                change.layer = joined(path, change.layer)
-        layer.names = [path if name == "" else joined(path, name) for name in layer.names]
-        layer.tensors = list(new.values())
+        layer.tensors = [new.get(name, name) for name in layer.tensors]
         layer.shapes = {new.get(name, name): shape for name, shape in layer.shapes.items()}
         self.floats = {new.get(name, name) for name in self.floats}
+
+    def same_names(self, blocks):
+        """Blocks whose tensors have several kinds of names, as in a flat list of modules, get those of one kind in the file."""
+        if len({repr(sorted(layer.block.names.items())) for layer in blocks}) < 2:
+            return
+        tables = [layer.block.names or TORCH_NAMES for layer in blocks]
+        if any(layer.block.cross and not layer.block.names for layer in blocks) or len({"qkv_weight" in table for table in tables}) > 1:
+            raise Unsupported(f"transformer blocks of two kinds of names in one model: {blocks[0].path}, {blocks[-1].path}")
+        path = self.free_path(joined(shared_path([name for layer in blocks for name in layer.names]), "blocks"))
+        for index, (layer, table) in enumerate(zip(blocks, tables)):
+            own = {joined(layer.names[0], name): f"{path}.{index}.{key}" for key, name in table.items()}
+            self.rename(layer, {tensor: new + tensor[len(old):] for tensor in layer.tensors for old, new in own.items()
+                                if tensor == old or tensor.startswith(f"{old}.")})
+            layer.names, layer.block.names = [f"{path}.{index}"], {key: key for one in tables for key in one}
 
     # ---- Chains ----
 
@@ -306,19 +330,17 @@ class Structure(LayerTypes):
             layer = layers[at]
             if layer.kind == "gate":
                 down = layers[at + 1] if at + 1 < len(layers) and layers[at + 1].kind == "linear" else None
-                if down is None:
-                    raise refused(layer.value, "a product of two values, as of GLU, that no Linear follows")
-                parts = {"gate": layer.gate, "linear1": layer.up, "linear2": down}
+                parts = {"gate": layer.gate, "linear1": layer.up} | ({} if down is None else {"linear2": down})
                 biases = {part.bias for part in parts.values()}
                 if len(biases) > 1:
                     raise refused(layer.value, "biases of a part of a gated network")
-                whole = self.plain(down.value, "gated")
-                whole.network = Network(layer.value.tokens, down.d_out, layer.gate.d_out, layer.activation, biases.pop(), True)
+                whole = self.plain((down or layer).value, "gated")
+                whole.network = Network(layer.value.tokens, (down or layer.gate).d_out, layer.gate.d_out, layer.activation, biases.pop(), True)
                 whole.parts, whole.product = parts, layer.value
                 whole.network_names = {name: part.names[0] for name, part in parts.items()}
                 whole.tensors = [tensor for part in parts.values() for tensor in part.tensors]
-                found.append(whole)
-                at += 2
+                found += [whole] if down is not None else self.glu(whole)
+                at += 1 + (down is not None)
             else:
                 found.append(layer)
                 at += 1
