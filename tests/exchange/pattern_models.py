@@ -147,7 +147,7 @@ class WrittenTranslation(nn.Module):
 
     def __init__(self, bias=False, before=False, layers=2):
         super().__init__()
-        self.source, self.target, self.head = nn.Embedding(15, WIDTH), nn.Embedding(14, WIDTH), nn.Linear(WIDTH, 14)
+        self.source, self.target, self.head = nn.Embedding(15, WIDTH), nn.Embedding(15, WIDTH), nn.Linear(WIDTH, 9)
         mixing, network = lambda: Mixing(bias, before), lambda: nn.Sequential(nn.Linear(WIDTH, 20), nn.GELU(), nn.Linear(20, WIDTH))  # noqa: E731
         self.reading = nn.ModuleList(nn.ModuleDict({"mix": mixing(), "net": network(), "last": nn.LayerNorm(WIDTH)}) for _ in range(layers))
         self.writing = nn.ModuleList(nn.ModuleDict({"own": mixing(), "other": mixing(), "net": network(), "last": nn.LayerNorm(WIDTH)}) for _ in range(layers))
