@@ -650,6 +650,7 @@ def refused():
         "a mask of two ids": (Padded(lambda own, ids, s: s.masked_fill((ids < 2)[:, None, None, :], -1e9)), words(), ["comparing them with one id"]),
         "a padding mask of one layer alone": (Padded(hide_keys(-1e9), seen=(0,)), words(), ["attention that hides padding beside attention that hides none"]),
         "a padding mask behind a convolution": (Padded(hide_keys(-1e9), before=nn.Conv1d(WIDTH, WIDTH, 3, padding=1)), words(), ["Conv1d before before attention that hides padding"]),
+        "an output of all tokens of all samples": (Step(lambda own, x: x.flatten(0, 1)), rows(), ["whose first dimension is not the batch"]),
         "ids with an offset": (Words(lambda own, ids: own.table(ids + 2)), words().clamp(max=9), ["ids that are computed from the input"]),
         "ids with an offset for each token": (Words(lambda own, ids: own.table(ids + torch.arange(TOKENS))), words().clamp(max=9), ["ids that are computed from the input"]),
         "ids in floats": (Words(lambda own, ids: own.table(ids.long())), words().float(), ["a conversion to int64", "ids are integers in sample_input"]),

@@ -43,6 +43,9 @@ class Exported:
         self.answer = answer(module, args, kwargs)
         if not bool(torch.isfinite(self.answer).all()):
             raise Unsupported("numbers that are NaN or infinite on sample_input, which is to have real inputs")
+        if self.answer.shape[:1] != [*args, *kwargs.values()][0].shape[:1]:
+            raise Unsupported(f"an output {list(self.answer.shape)} whose first dimension is not the batch; export a module whose forward returns it as "
+                              "[batch, tokens, features]")
         captured, output = capture(module, args, kwargs, hints)
         if not captured.operations:
             raise Unsupported("forward answers its input as it is, and there is no layer to export")
