@@ -33,6 +33,7 @@ def recognizes(name, least, *arguments):
 
 
 BACKGROUND = [
+    Suite("fields of shapes, by clang", "tests/packaging/shapes", "build clang tests"),
     Suite("a program for several processors", "tests/packaging/dispatched", "build gcc clang", "qemu-user"),
     Suite("programs of READMEs and pages", "tests/packaging/pages", "build clang", "mpi"),
     Suite("models behind plain C", "tests/packaging/c_models", f"{BOARD} python", "arduino"),

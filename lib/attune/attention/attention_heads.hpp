@@ -42,7 +42,8 @@ struct AttentionHeads {
   using Scores = std::conditional_t<(shape.softcap > 0), CappedScores<Scalar>, ScaledScores<Scalar>>;
   static constexpr Scores scores() {
     if constexpr (shape.softcap > 0) {
-      return {Scalar(kScoreScale), Scalar(static_cast<Real>(shape.softcap))};
+      constexpr auto kCap = static_cast<Real>(shape.softcap);
+      return {Scalar(kScoreScale), Scalar(kCap)};
     } else {
       return {Scalar(kScoreScale)};
     }

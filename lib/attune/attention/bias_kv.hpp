@@ -29,9 +29,9 @@ constexpr auto appended_at(const auto& keys) {
   if constexpr (std::is_same_v<decltype(tokens), const int>) {
     constexpr bool kOneBlock = shape.num_keys() <= kernels::kDepthBlock;
     constexpr int kStep = kOneBlock ? kernels::kSumLanes : kernels::kDepthBlock;
-    constexpr int kRest = shape.kv_len % kStep;
+    constexpr int kKeys = shape.kv_len, kRest = kKeys % kStep;
     const int before = kOneBlock ? tokens - kRest : tokens;  // tokens covered by whole steps
-    return (std::min)((before + kStep - 1) / kStep * kStep + kRest, shape.kv_len);
+    return (std::min)((before + kStep - 1) / kStep * kStep + kRest, kKeys);
   } else {
     return tokens;
   }

@@ -107,12 +107,17 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   struct Room<tokens> {
     static Scalar* first() { return nullptr; }
   };
-  template <class OfLayer, int rooms = 1>
-  struct ScratchWith {
+  struct NoCopies {};
+  template <class OfLayer, int rooms>
+  struct WithRoom {
     [[no_unique_address]] OfLayer layer;
     [[no_unique_address]] Room<rooms * kTokens> room;
-    [[no_unique_address]] detail::MemberIf<kInLanes, All, 20> all;
+    [[no_unique_address]] std::conditional_t<kInLanes, All, NoCopies> all;
   };
+  template <class OfLayer, int rooms = 1>
+  using ScratchWith =
+      typename std::conditional_t<(kRank > 0 || kInLanes), std::type_identity<WithRoom<OfLayer, rooms>>,
+                                  std::type_identity<OfLayer>>::type;
 
  public:
   /// The trained part, or a reference to it.
@@ -216,14 +221,15 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   template <class Set = Parameters, AnyContext Call = Context<>>
   static detail::ForwardResult<Layer> forward(const Set& trained, ConstView<Input> x, View<Output> y,
                                               InferenceScratch& scratch, const Call& context = {}) {
-    return detail::forward_in<Layer>(context, all_in(scratch, trained, context), x, y, scratch.layer);
+    return detail::forward_in<Layer>(context, all_in(scratch, trained, context), x, y, of_layer(scratch));
   }
   /// Training, with tape and scratch for any gradients. `y` may not overlap `x`.
   template <class Set = Parameters, class Tape, class Used, AnyContext Call = Context<>>
     requires(!AnyContext<Used>)
   static detail::ForwardResult<Layer> forward(const Set& trained, ConstView<Input> x, View<Output> y,
                                               Tape& tape, Used& scratch, const Call& context = {}) {
-    return detail::forward_in<Layer>(context, all_in(scratch, trained, context), x, y, tape, scratch.layer);
+    return detail::forward_in<Layer>(context, all_in(scratch, trained, context), x, y, tape,
+                                     of_layer(scratch));
   }
   /// dx from dy, overwritten; gradients accumulate. Uses up the tape. `dx` may overlap neither `dy` nor `x`.
   /// If nothing is trained and dx is not requested, the tape advances to the next sequence's dropout masks.
@@ -241,11 +247,11 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
                     "ParametersOf<Matrix, Vector>, for sets without gradients");
       Trained nothing;
       detail::backward_in<Layer>(context, all_in(scratch, trained, context), x, tape, dy, dx, nothing,
-                                 scratch.layer);
+                                 of_layer(scratch));
     } else {
-      auto&& of_tensors = gradients_of(trained, gradients, context.own(scratch.room.first()));
+      auto&& of_tensors = gradients_of(trained, gradients, context.own(room_in(scratch)));
       detail::backward_in<Layer>(context, all_in(scratch, trained, context), x, tape, dy, dx, of_tensors,
-                                 scratch.layer);
+                                 of_layer(scratch));
     }
   }
 
@@ -315,13 +321,27 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   static constexpr decltype(auto) all_in([[maybe_unused]] auto& scratch, const auto& trained,
                                          [[maybe_unused]] const auto& context) {
     if constexpr (!kInLanes) {
-      return all(trained, context.own(scratch.room.first()));
+      return all(trained, context.own(room_in(scratch)));
     } else if constexpr (kFrozen) {
       refer(TrainedSet<Tensor, Tensor>{}, nullptr, scratch.all);
       return (scratch.all);
     } else {
-      refer(trained, context.own(scratch.room.first()), scratch.all);
+      refer(trained, context.own(room_in(scratch)), scratch.all);
       return (scratch.all);
+    }
+  }
+  static constexpr auto& of_layer(auto& scratch) {
+    if constexpr (kRank > 0 || kInLanes) {
+      return scratch.layer;
+    } else {
+      return scratch;
+    }
+  }
+  static constexpr Scalar* room_in([[maybe_unused]] auto& scratch) {
+    if constexpr (kRank > 0) {
+      return scratch.room.first();
+    } else {
+      return nullptr;
     }
   }
 };

@@ -248,9 +248,9 @@ struct ReversibleNorm {
   ATTUNE_INLINE static P without_factor(const P& value, [[maybe_unused]] const auto& parameters,
                                         [[maybe_unused]] int j) {
     if constexpr (options.affine) {
-      const auto square = Scalar(static_cast<kernels::Real<Scalar>>(options.epsilon * options.epsilon));
+      constexpr auto kSquare = static_cast<kernels::Real<Scalar>>(options.epsilon * options.epsilon);
       const P factor = load<P>(parameters.norm.weight, j);
-      return kernels::divide(value, kernels::add(factor, kernels::broadcast<P>(square)));
+      return kernels::divide(value, kernels::add(factor, kernels::broadcast<P>(Scalar(kSquare))));
     } else {
       return value;
     }

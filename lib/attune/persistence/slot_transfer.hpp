@@ -40,6 +40,7 @@ template <class Flash, SlotTypes types>
 class SlotSave {
   using Layout = SlotLayout<Flash>;
   static constexpr bool kMark = Layout::has_mark(types.size);
+  static constexpr auto kSlots = types.slots;
   static constexpr std::uint32_t kUnit = Layout::kUnit, kPageSize = Layout::kPageSize;
   static constexpr int kSurveys = 4;  // of flash that reads differently each time
 
@@ -107,8 +108,8 @@ class SlotSave {
   /// The slot that is worth least, and after failures another one. It does not touch the best state, unless a
   /// state of other types is in every slot.
   [[nodiscard]] std::uint32_t target() const {
-    const std::uint32_t first = (std::min)(best_.page / types.pages, types.slots),
-                        end = (std::min)((best_.page + best_.pages - 1u) / types.pages + 1, types.slots),
+    const std::uint32_t first = (std::min)(best_.page / types.pages, kSlots),
+                        end = (std::min)((best_.page + best_.pages - 1u) / types.pages + 1, kSlots),
                         touched = best_.pages == 0 ? 0 : end - first, count = types.slots - touched;
     if (count == 0) return failures_ % types.slots;
     const std::uint32_t victim = survey_.victim();
