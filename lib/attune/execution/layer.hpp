@@ -364,7 +364,7 @@ constexpr bool check_layer() {
       "for a dx of View<Input> and of NoGradient");
   static_assert(Holds<(kLacks != 10)>,
                 "attune::IsLayer: there is no forward(parameters, x, y, inference_scratch[, mask])");
-  return kLacks == 0;
+  return IsLayer<L>;
 }
 /// Requires a layer.
 template <class L>
