@@ -113,6 +113,7 @@ attune::MultiHeadAttention<kShape>::Parameters parameters;
 // case: one_input_for_cross_attention
 // error: attune::MultiHeadAttention: self-attention needs kv_len, d_key and d_value equal to seq_len and d_model; pass query, key and value
 // errors: 2  the one input has the shape of no key, either
+// kilobytes: 9  the way from the call to the layer
 constexpr attune::AttentionShape kShape{.seq_len = 4, .d_model = 8, .num_heads = 2, .kv_len = 5};
 using Layer = attune::MultiHeadAttention<kShape>;
 

@@ -66,11 +66,11 @@ template <class... Values>
 [[nodiscard]] constexpr std::uint32_t fingerprint(const Values&... values) {
   std::uint32_t state = 2166136261u;
   bool said = true;
-  [[maybe_unused]] const auto add = [&]<class Value>(const Value& value) {
+  [[maybe_unused]] const auto add = [&]<class Value>(const Value& each) {
     if constexpr (std::is_same_v<Value, detail::OnlyIf>) {
-      said = value.said;
+      said = each.said;
     } else if (said) {
-      state = detail::add_to_fingerprint(value, state);
+      state = detail::add_to_fingerprint(each, state);
     }
   };
   (add(values), ...);

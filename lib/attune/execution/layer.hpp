@@ -382,7 +382,7 @@ struct NoStreamOf : NoStream {
   static_assert(
       Holds<(tokens < 0)>,
       "attune: a pooling, ClassToken, DropTokens, Reshape or ReversibleNorm needs the whole sequence, "
-      "so it does not run token by token; leave it out, and use the output at the last token");
+      "so it cannot run token by token; leave it out and use the output at the last token");
 };
 /// A layer in which tokens do not meet, for another number of tokens.
 template <class Layer, int tokens>
