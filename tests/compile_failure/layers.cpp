@@ -69,7 +69,7 @@ using Model = attune::Sequential<
 attune::KeyValueCache<Model, attune::CacheShape{.capacity = 8}>::Scratch<> scratch;
 
 // case: stream_of_a_pooling
-// error: attune: a pooling, ClassToken, DropTokens, Reshape or ReversibleNorm needs the whole sequence, so it does not
+// error: attune: a pooling, ClassToken, DropTokens, Reshape or ReversibleNorm needs the whole sequence, so it cannot
 using Model = attune::Sequential<attune::Linear<attune::LinearShape{8, 4, 4}>,
                                  attune::Pooling<attune::PoolingShape{8, 4}>>;
 attune::KeyValueCache<Model, attune::CacheShape{.capacity = 8}>::Scratch<> scratch;
@@ -101,7 +101,7 @@ void call(const Square::Input& x, Square::Output& y, Square::InferenceScratch& s
 }
 
 // case: stream_of_a_sequence_pooling
-// error: attune: a pooling, ClassToken, DropTokens, Reshape or ReversibleNorm needs the whole sequence, so it does not
+// error: attune: a pooling, ClassToken, DropTokens, Reshape or ReversibleNorm needs the whole sequence, so it cannot
 using Model = attune::Sequential<attune::Linear<attune::LinearShape{8, 4, 4}>,
                                  attune::SequencePooling<attune::SequencePoolingShape{8, 4}>>;
 attune::KeyValueCache<Model, attune::CacheShape{.capacity = 8}>::Scratch<> scratch;
