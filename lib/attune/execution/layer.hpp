@@ -376,14 +376,15 @@ struct NoStream {
   struct Scratch {};
   static void step(const auto&...) {}
 };
-/// The same, of a layer that needs the whole sequence.
+/// Says it of a layer that needs the whole sequence.
 template <int tokens>
-struct NoStreamOf : NoStream {
+constexpr bool needs_whole_sequence() {
   static_assert(
       Holds<(tokens < 0)>,
       "attune: a pooling, ClassToken, DropTokens, Reshape or ReversibleNorm needs the whole sequence, "
-      "so it cannot run token by token; leave it out and use the output at the last token");
-};
+      "so it cannot run token by token; use the output at the last token");
+  return true;
+}
 /// A layer in which tokens do not meet, for another number of tokens.
 template <class Layer, int tokens>
 using OfLength = typename Layer::template Stream<tokens, CacheShape{.capacity = 1}>;

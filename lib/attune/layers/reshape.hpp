@@ -60,7 +60,9 @@ struct Reshape : detail::Tapeless<Reshape<reshape_shape, ScalarType>>, detail::I
   template <class Other>
   using WithScalar = Reshape<shape, Other>;
   template <int tokens, CacheShape>
-  struct Stream : detail::NoStreamOf<tokens> {};
+  struct Stream : detail::NoStream {
+    static_assert(detail::needs_whole_sequence<tokens>());
+  };
   static constexpr std::uint32_t kFingerprint =
       fingerprint("Reshape", detail::OnlyIf{shape.order != ReshapeOrder::kTokens}, shape.order);
   using Input = Tensor<Scalar, shape.rows, shape.d_model>;

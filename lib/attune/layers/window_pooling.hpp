@@ -120,7 +120,9 @@ struct PooledWindows : Tapeless<PooledWindows<of, kind, ScalarType>> {
   using Base::forward;
   using typename Base::Tape, typename Base::Scratch, typename Base::InferenceScratch;
   template <int tokens, CacheShape>
-  struct Stream : detail::NoStreamOf<tokens> {};
+  struct Stream : detail::NoStream {
+    static_assert(detail::needs_whole_sequence<tokens>());
+  };
 
   /// y of x. `y` may not overlap `x`. Does not read rows of x that are padding.
   template <AnyContext Call = Context<>>
