@@ -182,7 +182,7 @@ attune::MultiHeadAttention<kShape>::Parameters parameters;
 
 // case: stream_of_a_mask_of_another_seq_len
 // error: attune::AdditiveMask: the mask's seq_len differs from the layer's, or from the cache's capacity in
-// kilobytes: 39  the way from the call to the layer
+// kilobytes: 42  the way from the call to the layer
 constexpr attune::DecoderLayerShape kShape{
     .attention = {.seq_len = 4, .d_model = 8, .num_heads = 2}, .d_ff = 5, .memory_len = 3};
 using Layer = attune::DecoderLayer<kShape>;
