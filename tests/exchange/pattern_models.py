@@ -799,7 +799,7 @@ def deceptive():
         "a temperature of another head": (with_temperature(lambda t, s: s * t.flip(0)), rows()),
         "a temperature of keys": (with_temperature(lambda t, s: s * t, shape=(TOKENS,)), rows()),
         "a temperature of two heads": (with_temperature(lambda t, s: s * torch.cat([t, t[:1]]), shape=(HEADS - 1, 1, 1)), rows()),
-        "a temperature behind the mask": (with_temperature(lambda t, s: (s - 1e9 * torch.ones(TOKENS, TOKENS).triu(1)) * t), rows()),
+        "a temperature applied after the mask": (with_temperature(lambda t, s: (s - 1e9 * torch.ones(TOKENS, TOKENS).triu(1)) * t), rows()),
         "a temperature of the weights": (Block(Attention(lambda own, x, s: (s.softmax(-1) * own.query.bias[0].exp()).log())), rows()),
         "a temperature and a bias of scores": (with_temperature(lambda t, s: s * t + t), rows()),
         "cosines of long queries alone": (Block(Cosines(lambda own, s: s * own.scale, eps=0.01, scale=nn.Parameter(torch.rand(HEADS, 1, 1)))), rows()),
