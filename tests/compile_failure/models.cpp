@@ -328,6 +328,33 @@ attune::MaskFromIds<
     attune::MaskFromIdsOptions{.table = 1}>
     layer;
 
+// case: mask_from_ids_whose_padding_is_no_id
+// error: attune::MaskFromIds: padding must be below the vocabulary: it is an id, with a row of the embedding
+#include <attune/layers/embedding.hpp>
+#include <attune/layers/pooling.hpp>
+#include <attune/models/mask_from_ids.hpp>
+#include <attune/models/sequential.hpp>
+
+attune::MaskFromIds<
+    attune::Sequential<attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 9, .d_model = 8}>,
+                       attune::Pooling<attune::PoolingShape{4, 8}>>,
+    attune::MaskFromIdsOptions{.padding = 9}>
+    layer;
+
+// case: mask_from_ids_whose_padding_is_an_id_of_another_table
+// error: attune::MaskFromIds: padding must be below the vocabulary: it is an id, with a row of the embedding
+#include <attune/layers/embedding_sum.hpp>
+#include <attune/layers/pooling.hpp>
+#include <attune/models/mask_from_ids.hpp>
+#include <attune/models/sequential.hpp>
+
+using Words = attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 9, .d_model = 8}>;
+using Types = attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 2, .d_model = 8}>;
+attune::MaskFromIds<
+    attune::Sequential<attune::EmbeddingSum<Words, Types>, attune::Pooling<attune::PoolingShape{4, 8}>>,
+    attune::MaskFromIdsOptions{.padding = 5, .table = 1}>
+    layer;
+
 // case: reversible_norm_of_ids
 // error: attune::ReversibleNorm: the model takes token ids, which have no mean; give it a model of matrices
 #include <attune/layers/embedding.hpp>

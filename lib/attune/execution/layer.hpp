@@ -47,6 +47,7 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
+#include <limits>
 #include <type_traits>
 
 #include <attune/core/fingerprint.hpp>
@@ -224,6 +225,20 @@ constexpr int ids_per_token() {
     return 1;
   }
 }
+
+/// How many ids a table of a layer has. Known of embeddings; of other layers, any id may be one.
+template <class Layer>
+struct Vocabulary {
+  static constexpr int of([[maybe_unused]] int table) {
+    if constexpr (requires { typename Layer::Parts; }) {
+      return []<class First, class... Rest>(LayerList<First, Rest...>, int of_first) {
+        return Vocabulary<First>::of(of_first);
+      }(typename Layer::Parts{}, table);
+    } else {
+      return (std::numeric_limits<int>::max)();
+    }
+  }
+};
 
 /// The result of a layer's forward: a Status for ids, else void.
 template <class Layer>

@@ -161,4 +161,13 @@ struct Embedding : detail::Tapeless<Embedding<shape, ScalarType>> {
   static int id_of(ConstView<Input> ids, int i) { return ids[static_cast<std::size_t>(i)]; }
 };
 
+namespace detail {
+
+template <EmbeddingShape shape, class Scalar>
+struct Vocabulary<Embedding<shape, Scalar>> {
+  static constexpr int of(int) { return shape.vocabulary; }
+};
+
+}  // namespace detail
+
 }  // namespace ATTUNE_NAMESPACE

@@ -131,4 +131,16 @@ struct EmbeddingSum {
   }
 };
 
+namespace detail {
+
+template <class First, class Second>
+struct Vocabulary<EmbeddingSum<First, Second>> {
+  static constexpr int of(int table) {
+    constexpr int kFirst = EmbeddingSum<First, Second>::First::kIdsPerToken;
+    return table < kFirst ? Vocabulary<First>::of(table) : Vocabulary<Second>::of(table - kFirst);
+  }
+};
+
+}  // namespace detail
+
 }  // namespace ATTUNE_NAMESPACE

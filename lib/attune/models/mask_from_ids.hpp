@@ -21,8 +21,9 @@ namespace ATTUNE_NAMESPACE {
 
 /// Options of `MaskFromIds`.
 struct MaskFromIdsOptions {
-  int padding = 0;          // the id of padding; in an EncoderDecoder, of the source's, or −1: it has none
-  int table = 0;            // with several ids for each token (EmbeddingSum): the index of these ids
+  int padding = 0;  // the id of padding, below the vocabulary; in an EncoderDecoder, of the source's, or
+                    // −1: it has none
+  int table = 0;    // with several ids for each token (EmbeddingSum): the index of these ids
   int target_padding = -1;  // in an EncoderDecoder, the id of the target's padding; −1: it has none
 };
 
@@ -65,6 +66,21 @@ inline constexpr bool kIsEncoderDecoder = false;
 template <class Encoder, class Decoder>
 inline constexpr bool kIsEncoderDecoder<EncoderDecoder<Encoder, Decoder>> = true;
 
+// Whether an id of padding can occur in a table.
+template <class Model>
+constexpr bool is_in_vocabulary(int padding, int table) {
+  return padding < Vocabulary<Model>::of(table);
+}
+template <class Model, MaskFromIdsOptions options>
+constexpr bool has_padding_in_vocabulary() {
+  if constexpr (kIsEncoderDecoder<Model>) {
+    return is_in_vocabulary<typename Model::Encoder>(options.padding, 0) &&
+           is_in_vocabulary<typename Model::Decoder>(options.target_padding, 0);
+  } else {
+    return is_in_vocabulary<Model>(options.padding, options.table);
+  }
+}
+
 template <class Model, MaskFromIdsOptions options>
 constexpr bool check_mask_from_ids() {
   static_assert(Holds<TakesIds<Model>>,
@@ -79,8 +95,14 @@ constexpr bool check_mask_from_ids() {
   static_assert(Holds<(kIsEncoderDecoder<Model> || options.target_padding < 0)>,
                 "attune::MaskFromIds: only an EncoderDecoder has a target; leave target_padding out");
   if constexpr (TakesIds<Model>) {
-    static_assert(Holds<(options.table >= 0 && options.table < ids_per_token<Model>())>,
+    constexpr bool kHasTable = options.table >= 0 && options.table < ids_per_token<Model>();
+    static_assert(Holds<kHasTable>,
                   "attune::MaskFromIds: table must be less than the number of ids for each token");
+    if constexpr (kHasTable) {
+      static_assert(Holds<has_padding_in_vocabulary<Model, options>()>,
+                    "attune::MaskFromIds: padding must be below the vocabulary: it is an id, with a row of "
+                    "the embedding");
+    }
   }
   static_assert(Holds<!kAttendsToMemory<Model>>,
                 "attune::MaskFromIds: a decoder alone does not know the ids of its memory; put the whole "
