@@ -69,7 +69,7 @@ class FeatureDistance {
     }
     return Status::kOk;
   }
-  /// d² of features; infinity before fit().
+  /// d² of features; infinity before fit(), and where it is not finite: such an input is above any threshold.
   [[nodiscard]] Scalar operator()(ConstView<Features> features) const {
     Scalar white[std::size_t{num_features}];
     for (int i = 0; i < num_features; ++i) white[i] = features(0, i);
@@ -82,7 +82,7 @@ class FeatureDistance {
         const Scalar away = white[i] - means_(c, i);
         squares = kernels::multiply_add(away, away, squares);
       }
-      if (!(squares >= nearest)) nearest = squares;  // NaN stays
+      if (squares < nearest) nearest = squares;  // never NaN
     }
     return nearest;
   }
@@ -185,7 +185,7 @@ class Quantile {
     for (int i = 1; i < kMarkers - 1; ++i) move(i);
     return Status::kOk;
   }
-  /// The quantile of the numbers so far; infinity without any.
+  /// The quantile of the numbers so far, from the least to the largest; infinity without any.
   [[nodiscard]] Scalar value() const {
     if (count_ == 0) return std::numeric_limits<Scalar>::infinity();
     if (count_ > kMarkers) return heights_[kMarkers / 2];
@@ -222,7 +222,8 @@ class Quantile {
     const Scalar curved =
         heights_[i] + step / (below + above) * ((below + step) * rise + (above - step) * before);
     if (heights_[i - 1] < curved && curved < heights_[i + 1]) return curved;
-    return heights_[i] + step * (by > 0 ? rise : before);
+    // The difference of two heights may overflow.
+    return std::clamp(heights_[i] + step * (by > 0 ? rise : before), heights_[i - 1], heights_[i + 1]);
   }
 
   std::uint32_t count_ = 0;
