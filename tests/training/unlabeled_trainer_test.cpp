@@ -116,6 +116,13 @@ TEST(InfoMaxTrainer, changes_nothing_on_an_error) {
   refused(Status::kFlashFault, kTakes, [](int i, const auto& learn) {
     return i < 20 ? learn(example(i), kUnknown) : Status::kFlashFault;
   });
+  refused(Status::kIncompleteBatch, kTakes, [](int i, const auto& learn) {
+    return i == 7 ? Status::kOk : learn(example(i), kUnknown);  // skips a take
+  });
+  refused(Status::kIncompleteBatch, kTakes / 2, [](int i, const auto& learn) {
+    if (i == 3) (void)learn(example(i + kTakes), kUnknown);  // two takes as one
+    return learn(example(i), kUnknown);
+  });
   refused(Status::kNotFinite, kTakes, [](int i, const auto& learn) {
     Model::Input x = example(i);
     if (i == 25) x(0, 0) = std::numeric_limits<float>::infinity();
@@ -209,6 +216,17 @@ TEST(UnlabeledHeadTrainer, returns_to_the_base_if_the_guard_objects_or_on_an_err
     return i < 7 ? learn(example(i), kUnknown) : Status::kFlashFault;
   };
   EXPECT_EQ(returns(faulty, kTakes, options).status, Status::kFlashFault);
+  const auto skipping = [](int i, const auto& learn) {
+    return i == 7 ? Status::kOk : learn(example(i), kUnknown);
+  };
+  EXPECT_EQ(returns(skipping, kTakes, options).status, Status::kIncompleteBatch);
+  const auto forgetful = [](int i, const auto& learn) {
+    Model::Input x = example(i);
+    if (i == 7) x(0, 0) = std::numeric_limits<float>::quiet_NaN();
+    (void)learn(x, kUnknown);
+    return Status::kOk;
+  };
+  EXPECT_EQ(returns(forgetful, kTakes, options).status, Status::kNotFinite);
   static ByHead unborn;
   EXPECT_EQ(unborn.learn(kTakes, takes()).status, Status::kNotInitialized);
 }

@@ -43,6 +43,17 @@ struct BalancedLabels {
   };
 };
 
+/// Asks for a take. An error of takes(i, learn), or of the learn that it must call once.
+inline Status ask_for_take(int i, const auto& takes, const auto& learn) {
+  int calls = 0;
+  Status learned = Status::kIncompleteBatch;
+  const Status status = takes(i, [&](const auto& x, int label, const auto&... mask) {
+    learned = ++calls == 1 ? learn(x, label, mask...) : Status::kIncompleteBatch;
+    return learned;
+  });
+  return status == Status::kOk ? learned : status;
+}
+
 }  // namespace detail
 
 /// A Trainer that minimizes SemiSupervised: InfoMax of takes without labels, cross-entropy of the others. The
@@ -59,8 +70,8 @@ class InfoMaxTrainer : public Trainer<Model, SemiSupervised, Optimizer, max_take
   /// One step on `count` takes: a pass for the mean probabilities of those without labels, and one for the
   /// gradients of all. In each pass, takes(i, learn) is called in order. It returns learn(x, label), or
   /// learn(x, label, mask), where `label` is a class or kUnlabeled; or an error. Discards accumulated
-  /// sequences. On an error nothing changes: kInvalidLength for `count`, kInvalidTarget for a label, any of
-  /// accumulate() and update().
+  /// sequences. On an error nothing changes: kInvalidLength for `count`, kIncompleteBatch for a take that
+  /// did not call learn once, kInvalidTarget for a label, any of accumulate() and update().
   template <class Takes>
   Result learn(int count, const Takes& takes, const Options& options = {}) {
     if (count <= 0 || count > max_takes) return Result::refused(Status::kInvalidLength);
@@ -90,7 +101,9 @@ class InfoMaxTrainer : public Trainer<Model, SemiSupervised, Optimizer, max_take
  private:
   static Status in_order(int count, const auto& takes, const auto& learn) {
     Status status = Status::kOk;
-    for (int i = 0; i < count && status == Status::kOk; ++i) status = takes(i, learn);
+    for (int i = 0; i < count && status == Status::kOk; ++i) {
+      status = detail::ask_for_take(i, takes, learn);
+    }
     return status;
   }
 };
@@ -120,7 +133,8 @@ class UnlabeledHeadTrainer
   /// Learns from `count` takes, from the constants' head on. takes(i, learn) is called for all takes in
   /// order, in 1 + 2·rounds passes. It returns learn(x, label), or learn(x, label, mask), where `label` is a
   /// class or kUnlabeled; or an error. If the guard objects, or on an error of UnlabeledHead::learn(), the
-  /// head becomes the constants'. Returns kNotInitialized with nothing changed.
+  /// head becomes the constants', also on kIncompleteBatch for a take that did not call learn once. Returns
+  /// kNotInitialized, or kInvalidLength for `count`, with nothing changed.
   template <class Takes>
   Result learn(int count, const Takes& takes, const Options& options = {}) {
     return learn_by(count, takes, [&](const auto& base, const auto& features, auto& head, auto known) {
@@ -168,7 +182,7 @@ class UnlabeledHeadTrainer
     if (const Status status = state_.ready(); status != Status::kOk) return {status};
     if (count <= 0 || count > max_takes) return {Status::kInvalidLength};
     const auto features = [&](int i, typename Learning::Features& to) {
-      return takes(i, [&](InputView x, int label, const auto&... mask) {
+      return detail::ask_for_take(i, takes, [&](InputView x, int label, const auto&... mask) {
         known_[i] = label;
         return features_of(x, to, mask...);
       });
