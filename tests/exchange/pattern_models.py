@@ -7,6 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+import pytorch2  # noqa: F401: operators of PyTorch 2, in torch.ops.pytorch2
+
 WIDTH, HEADS, TOKENS, BATCH = 12, 3, 5, 4
 
 
@@ -300,6 +302,25 @@ class Turned(nn.Module):
         return self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
 
 
+class Fused(nn.Module):
+    """Attention that is one operation, `attend(self, queries, keys, values, what the mask is made of)`."""
+
+    def __init__(self, attend, shared=1, **parts):
+        super().__init__()
+        self.attend, self.shared = attend, shared
+        self.query, self.key, self.value, self.out = nn.Linear(WIDTH, WIDTH), *(nn.Linear(WIDTH, WIDTH // shared) for _ in range(2)), nn.Linear(WIDTH, WIDTH)
+        for name, part in parts.items():
+            setattr(self, name, part)
+
+    def forward(self, x, given=None):
+        split = lambda y: y.unflatten(-1, (-1, WIDTH // HEADS)).transpose(1, 2)  # noqa: E731
+        return self.out(self.attend(self, split(self.query(x)), split(self.key(x)), split(self.value(x)), given).transpose(1, 2).flatten(2))
+
+
+def on_cpu(own, q, k, v, given):
+    return torch.ops.pytorch2._scaled_dot_product_flash_attention_for_cpu(q, k, v)[0]
+
+
 class Cosines(nn.Module):
     """Attention whose scores are cosines; `change(self, scores)` is before the softmax."""
 
@@ -563,7 +584,51 @@ def exported():
         "a batch of as many as tokens": (Block(Attention()), torch.randn(TOKENS, TOKENS, WIDTH)),
         "as many tokens as features": (Block(Attention()).requires_grad_(True), torch.randn(2, TOKENS, WIDTH)),
         "frozen weights": (Block(Attention()).requires_grad_(False), rows()),
+        **of_pytorch2(),
     }
+
+
+def of_pytorch2():
+    """The same by operators of PyTorch 2."""
+    ops, root = torch.ops.pytorch2, lambda **more: Turned(lambda own, y, part: torch.ops.pytorch2._fused_rms_norm(y, [4], part.weight, 1e-6)[0], **more)  # noqa: E731
+    seen = torch.ones(TOKENS, TOKENS, dtype=torch.bool).tril()
+    added = torch.zeros(TOKENS, TOKENS).masked_fill(~seen, -math.inf)
+    norms = {name: (nn.Sequential(nn.Conv1d(WIDTH, 8, 3), Normed(function, 8), nn.ReLU(), nn.Conv1d(8, 4, 1)), torch.randn(BATCH, WIDTH, 9)) for name, function in {
+        "a BatchNorm in one operation": lambda own, x: ops._native_batch_norm_legit(x, own.weight, own.bias, own.running_mean, own.running_var, False, 0.1, 1e-5)[0],
+        "a BatchNorm of an exported program": lambda own, x: ops._native_batch_norm_legit_no_training(x, own.weight, own.bias, own.running_mean, own.running_var, 0.1, 1e-5)[0],
+        "a BatchNorm without an update": lambda own, x: ops._batch_norm_no_update(x, own.weight, own.bias, own.running_mean, own.running_var, 0.1, 1e-5)[0]}.items()}
+    return {
+        "attention in one operation": (Block(Fused(on_cpu)), rows()),
+        "causal attention in one operation": (Block(Fused(lambda own, q, k, v, _: ops._scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, True)[0]), tokenwise=True), rows()),
+        "attention in one operation with a mask": (Block(Fused(lambda own, q, k, v, _: ops._scaled_dot_product_flash_attention_for_cpu(q, k, v, attn_mask=added)[0])), rows()),
+        "attention in one operation with a mask of bool": (Block(Fused(lambda own, q, k, v, _: ops._scaled_dot_product_flash_attention_for_cpu(q, k, v, attn_mask=seen)[0])), rows()),
+        "attention in one operation with its own scale": (Block(Fused(lambda own, q, k, v, _: ops._scaled_dot_product_flash_attention_for_cpu(q, k, v, scale=0.3)[0])), rows()),
+        "attention in one operation, of few heads of keys": (Block(Fused(lambda own, q, k, v, _: ops._scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, True)[0], shared=3)), rows()),
+        "attention of PyTorch 2.1": (Block(Fused(lambda own, q, k, v, _: ops._scaled_dot_product_flash_attention(q, k, v, 0.0, True)[0])), rows()),
+        "attention in one operation with a mask, of CUDA": (Block(Fused(lambda own, q, k, v, _: ops._scaled_dot_product_efficient_attention(q, k, v, added.expand(len(q), HEADS, -1, -1), True)[0])),
+                                                            rows()),
+        "attention in one operation of another device": (Block(Fused(lambda own, q, k, v, _: ops._scaled_dot_product_fused_attention_overrideable(q, k, v, is_causal=True)[0])), rows()),
+        "attention that is not taken apart": (Block(Fused(lambda own, q, k, v, _: ops.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True), shared=3)), rows()),
+        "attention in one operation with a padding mask": (Words(lambda own, ids: own.mix(own.table(ids), (ids != 0)[:, None, None]), mix=Fused(
+            lambda own, q, k, v, mask: ops._scaled_dot_product_flash_attention_for_cpu(q, k, v, attn_mask=mask)[0])), words()),
+        "attention in one operation with an added padding mask": (Words(lambda own, ids: own.mix(own.table(ids), (ids == 0)[:, None, None].float() * -1e9), mix=Fused(
+            lambda own, q, k, v, mask: ops._scaled_dot_product_flash_attention_for_cpu(q, k, v, attn_mask=mask)[0])), words()),
+        "a softmax of PyTorch 2.5": (Block(Fused(lambda own, q, k, v, _: ops._safe_softmax(q @ k.mT / 2 + added, -1) @ v)), rows()),
+        "RMSNorm in one operation": (Step(lambda own, x: ops._fused_rms_norm(x, [WIDTH], own.gamma, None)[0], gamma=parameter(WIDTH)), rows()),
+        "norms of heads in one operation": (Block(root()), rows()),
+        "norms of heads in one operation, and rotary positions": (Block(root(turn=by_halves)), rows()),
+        **norms,
+    }
+
+
+class Normed(nn.BatchNorm1d):
+    def __init__(self, function, width):
+        super().__init__(width)
+        self.function = function
+        self.running_mean.normal_(), self.running_var.uniform_(0.5, 2)
+
+    def forward(self, x):
+        return self.function(self, x)
 
 
 class Doubled(torch.autograd.Function):
@@ -679,6 +744,20 @@ def refused():
                                 ["in mix"]),
         "three obstacles": (Step(lambda own, x: F.softplus(own.b(F.elu(own.a(F.mish(x))))), a=nn.Linear(WIDTH, WIDTH), b=nn.Linear(WIDTH, WIDTH)), rows(),
                             ["3 steps of forward are in the way", "1. attune has no Mish", "2. attune has no ELU", "3. attune has no softplus"]),
+        **refused_of_pytorch2(),
+    }
+
+
+def refused_of_pytorch2():
+    cpu, heads = torch.ops.pytorch2._scaled_dot_product_flash_attention_for_cpu, torch.ops.pytorch2._native_multi_head_attention
+    linears = {name: nn.Linear(WIDTH, WIDTH) for name in ("a", "b")}
+    return {
+        "dropout of attention in one operation": (Block(Fused(lambda own, q, k, v, _: cpu(q, k, v, 0.1)[0])), rows(), ["dropout is active in evaluation", "self.training"]),
+        "positions that are added in one operation": (Block(Fused(lambda own, q, k, v, _: cpu(q, k, v, attn_mask=own.table)[0], table=parameter(TOKENS, TOKENS))), rows(),
+                                                      ["takes part in forward", "attention.table"]),
+        "the logarithms of attention's sums": (Block(Fused(lambda own, q, k, v, _: v * cpu(q, k, v)[1][..., None])), rows(), ["scaled_dot_product_flash_attention_for_cpu in attention"]),
+        "PyTorch's whole attention as one operation": (Step(lambda own, x: heads(x, x, x, WIDTH, HEADS, own.a.weight, own.a.bias, own.b.weight, own.b.bias)[0], **linears), rows(),
+                                                       ["attune has no layer for this", "native_multi_head_attention"]),
     }
 
 

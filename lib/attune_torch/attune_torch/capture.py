@@ -252,7 +252,7 @@ class Capture(TorchDispatchMode):
         if self.paused:
             return result
         name = function._schema.name.split("::")[1]
-        if name in ("empty", "empty_like", "new_empty", "empty_strided"):
+        if name in ("empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted"):
             result.zero_()  # the same numbers in every run
         is_complex = any(isinstance(item, torch.Tensor) and item.is_complex() for item in tree_flatten((args, kwargs, result))[0])
         args, kwargs, result, of_torch = *tree_map(real, (args, kwargs, result)), result
@@ -271,6 +271,9 @@ class Capture(TorchDispatchMode):
             self.decisions.append(self.operation(DECISIONS[name], *seen, [], []))
         if is_complex and name not in ("clone", "detach"):
             self.of_complex(name, args, seen, outputs, written, derived)
+        elif "scaled_dot_product" in name and derived:
+            named = [argument.name for argument in function._schema.arguments]
+            self.of_attention(name, {**dict(zip(named, args)), **kwargs}, {**dict(zip(named, seen[0])), **seen[1]}, outputs)
         else:
             self.give(name, args, kwargs, seen, written or outputs, written, derived)
         return of_torch
@@ -289,6 +292,38 @@ class Capture(TorchDispatchMode):
         for out, arguments in zip(parts, ((x, turn[..., :1].expand(turn.shape)), (x.flip(-1), across))):
             self.operations.append(self.operation("mul", arguments, {}, [out], [outputs[0].dtype]))
         self.give("add", args, {}, (tuple(parts), {}), outputs, written, True)
+
+    def of_attention(self, name, given, seen, outputs):
+        """Attention that is one operation, as in PyTorch 2: scores, their factor, a mask, softmax, and a weighted sum."""
+        query, key, value = (seen[part] for part in ("query", "key", "value"))
+        if given.get("dropout_p"):
+            raise Unsupported(f"attention whose dropout is active in evaluation: {self.operation(name, (query, key, value), {}, [], []).describe()}\n"
+                              "  dropout_p=self.dropout if self.training else 0.0")
+
+        def record(name, shape, *arguments):
+            out = self.fresh(torch.empty(shape), True)
+            self.operations.append(self.operation(name, arguments, {}, [out], [outputs[0].dtype]))
+            return out
+
+        key, value = (item.repeat_interleave(query.shape[-3] // item.shape[-3], -3) if item.dim() > 3 else item for item in (key, value))
+        queries, keys, values = (item.flatten(0, -3) for item in (query, key, value))
+        shape, scale = (*query.shape[:-1], key.shape[-2]), given.get("scale")
+        scores = record("bmm", (*queries.shape[:2], keys.shape[1]), queries, keys.transpose(1, 2)).view(shape)
+        scores = record("mul", shape, scores, query.shape[-1] ** -0.5 if scale is None else scale)
+        part = "attn_mask" if given.get("attn_mask") is not None else "attn_bias"
+        if given.get("is_causal"):
+            hidden = torch.ones(shape[-2:], dtype=torch.bool).triu(1)
+            scores = record("masked_fill", shape, scores, self.fresh(hidden, False), self.number(-math.inf))
+        if given.get(part) is not None and given[part].dtype == torch.bool:
+            scores = record("where", shape, seen[part].expand(shape), scores, self.number(-math.inf))
+        elif given.get(part) is not None:
+            scores = record("add", shape, scores, seen[part])
+        weights = record("_softmax", shape, scores, -1, False).flatten(0, -3)
+        self.place(outputs[0], record("bmm", (*queries.shape[:2], values.shape[2]), weights, values).view(outputs[0].shape))
+        rest = [self.fresh(item, True) for item in outputs[1:]]
+        self.operations.append(self.operation(name, (query, key, value), {}, rest, [item.dtype for item in outputs[1:]]))
+        for target, new in zip(outputs[1:], rest):
+            self.place(target, new)
 
     def operation(self, name, arguments, options, outputs, types):
         return Operation(name, arguments, options, outputs, types, *self.where.place())
@@ -313,13 +348,17 @@ class Capture(TorchDispatchMode):
             recipe = (name, *seen) if few else ()
             news = [same] if same is not None else [self.fresh(item, False, self.origin(seen), True, terms, recipe) for item in targets]
         for target, new in zip(targets, news):
-            key = self.key(target)
-            if not written and target.is_contiguous() and target.numel() == self.size(target):
-                self.shadows[key] = new.expand(target.shape).reshape(-1).clone()  # memory of its own: the other's may be forgotten
-                continue
-            # What was recorded before keeps the old addresses.
-            self.shadows[key] = self.shadow(target).clone() if written else torch.zeros(self.size(target), dtype=torch.int64)
-            self.addresses(target).copy_(new)
+            self.place(target, new, written)
+
+    def place(self, target, new, written=()):
+        """Gives a tensor its addresses."""
+        key = self.key(target)
+        if not written and target.is_contiguous() and target.numel() == self.size(target):
+            self.shadows[key] = new.expand(target.shape).reshape(-1).clone()  # memory of its own: the other's may be forgotten
+            return
+        # What was recorded before keeps the old addresses.
+        self.shadows[key] = self.shadow(target).clone() if written else torch.zeros(self.size(target), dtype=torch.int64)
+        self.addresses(target).copy_(new)
 
     def terms(self, name, args, seen, shape):
         """Addresses and factors of parameters whose sum a constant is."""

@@ -28,8 +28,8 @@ POINTWISE = set("""add sub rsub mul div neg pow square sqrt rsqrt exp log log1p 
  log_sigmoid_forward special_erf remainder floor_divide _prelu_kernel prelu""".split())
 REDUCE = {"mean", "sum", "amax", "amin", "var", "std", "norm", "linalg_vector_norm", "max", "logsumexp", "var_mean", "min"}
 REFUSED = "it takes a refused value"
-CHANNELS_FIRST = {"convolution", "native_batch_norm", "cudnn_batch_norm", "_native_batch_norm_legit_no_training", "avg_pool2d", "max_pool2d_with_indices",
-                  "_adaptive_avg_pool2d"}
+CHANNELS_FIRST = {"convolution", "native_batch_norm", "cudnn_batch_norm", "_native_batch_norm_legit", "_native_batch_norm_legit_no_training",
+                  "_batch_norm_no_update", "avg_pool2d", "max_pool2d_with_indices", "_adaptive_avg_pool2d"}
 
 
 def in_memory_order(numbers):
@@ -479,8 +479,14 @@ class Graph(Layouts):
 
     on_cudnn_batch_norm = on_native_batch_norm
 
+    def on__native_batch_norm_legit(self, operation, x, weight, bias, *rest):
+        """With running statistics, or by an overload that has none."""
+        self.on_native_batch_norm(operation, x, weight, bias, *((None, None) if len(rest) < 5 else ()), *rest)
+
     def on__native_batch_norm_legit_no_training(self, operation, x, weight, bias, mean, variance, momentum, epsilon):
         self.on_native_batch_norm(operation, x, weight, bias, mean, variance, False, momentum, epsilon)
+
+    on__batch_norm_no_update = on__native_batch_norm_legit_no_training
 
     def on_glu(self, operation, x, dim=-1):
         a, b = x.chunk(2, dim)
@@ -592,14 +598,17 @@ class Graph(Layouts):
         self.on__softmax(replace(operation, outputs=[middle]), x, dim)
         self.also(operation, "log", operation.outputs[0], middle)
 
-    def on_native_layer_norm(self, operation, x, shape, weight, bias, epsilon):
+    def on_native_layer_norm(self, operation, x, shape, weight, bias, epsilon, kind="LayerNorm"):
         width = 1
         for extent in shape:
             width *= extent
         value, rows, columns = self.matrix(x.reshape(-1, width))
         take = lambda item: self.constant(item.reshape(-1)[columns]) if item is not None else None  # noqa: E731
         self.define("norm", [value], operation.outputs[0].reshape(-1, width)[rows][:, :, columns],
-                    {"type": "LayerNorm", "weight": take(weight), "bias": take(bias), "epsilon": epsilon}, operation)
+                    {"type": kind, "weight": take(weight), "bias": take(bias), "epsilon": epsilon}, operation)
+
+    def on__fused_rms_norm(self, operation, x, shape, weight, epsilon):
+        self.on_native_layer_norm(operation, x, shape, weight, None, torch.finfo(operation.types[0]).eps if epsilon is None else epsilon, "RmsNorm")
 
     def on_native_group_norm(self, operation, x, weight, bias, batch, channels, positions, groups, epsilon):
         value, grid = self.view(x)
