@@ -103,7 +103,7 @@ struct RotaryPositions : detail::InputUnread {
   /// Computes the table.
   static constexpr void fill(Table& table) {
     constexpr RotaryShape kOptions =
-        shape;  // at run time, clang 14 reads wrong numbers from a template's argument
+        shape;  // at run time, clang reads wrong numbers from a template's argument
     detail::fill(table, kOptions.base, kOptions.rotary_dim, kOptions.offset, kOptions.scaling);
   }
 

@@ -176,7 +176,7 @@ struct SinusoidalPositions
   /// Computes the table.
   static constexpr void fill(Vectors& vectors) {
     constexpr PositionShape kOptions =
-        shape;  // at run time, clang 14 reads wrong numbers from a template's argument
+        shape;  // at run time, clang reads wrong numbers from a template's argument
     detail::for_each_angle<shape.seq_len, kFrequencies>(
         kOptions.base, shape.d_model, kOptions.first, [&](int t, int i, const detail::CosineSine& angle) {
           auto* const vector = vectors.values + t * shape.d_model;

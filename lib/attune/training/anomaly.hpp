@@ -161,7 +161,7 @@ template <QuantileOptions options, class Scalar = float>
 class Quantile {
   static_assert(detail::Holds<(options.share > 0 && options.share < 1)>,
                 "attune::Quantile: share must be in (0, 1)");
-  // A constant of its own: clang 14 reads a double of a template argument as 0 outside a constant expression.
+  // A constant of its own: outside a constant expression, clang reads another field of a template argument.
   static constexpr double kShare = options.share;
 
  public:

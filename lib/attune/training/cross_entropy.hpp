@@ -132,7 +132,7 @@ struct CrossEntropy {
   }
 
  private:
-  // Separate constants: clang 14 reads a double of a template argument as 0 outside a constant expression.
+  // Separate constants: outside a constant expression, clang reads another field of a template argument.
   static constexpr double kSmoothing = options.label_smoothing;
   static constexpr bool kSmooth = kSmoothing > 0;
   static constexpr double kExponent = options.noise_exponent;
