@@ -11,10 +11,14 @@ constexpr int kKeys = 9;
 
 template <class Mask>
 void expect_visible(const Mask& mask, int query, const auto& sees) {
-  attune::Tensor<float, 1, kKeys> row{};
-  mask.template hide<kKeys>(0, query, row.data());
-  mask.template bias<kKeys>(0, query, row.data());
-  for (int key = 0; key < kKeys; ++key) EXPECT_EQ(row.values[key], sees(key) ? 0 : -check::kInfinity<float>);
+  attune::Tensor<float, 3, kKeys> rows{};  // nothing is written around the second one
+  mask.template hide<kKeys>(0, query, &rows(1, 0));
+  mask.template bias<kKeys>(0, query, &rows(1, 0));
+  for (int key = 0; key < kKeys; ++key) {
+    EXPECT_EQ(rows(1, key), sees(key) ? 0 : -check::kInfinity<float>);
+    EXPECT_EQ(rows(0, key), 0);
+    EXPECT_EQ(rows(2, key), 0);
+  }
 }
 
 static_assert(attune::AttentionMask<SlidingWindowMask>);

@@ -126,6 +126,10 @@ constexpr AttentionShape checked_attention_shape() {
   constexpr bool kScales = shape.score_scale == ScoreScale::kNone || shape.score_scales == 1 ||
                            shape.score_scales == shape.num_heads;
   constexpr bool kStarts = shape.offset >= 0 && shape.offset <= 1 << 30;
+  // The only key of a window, or of the layer, may be the query's own.
+  constexpr bool kSees = shape.window.own_key == OwnKey::kSeen || shape.num_keys() > shape.kv_len ||
+                         ((shape.window.left != 0 || shape.window.right != 0 || shape.window.sinks > 0) &&
+                          (shape.seq_len != 1 || shape.kv_len != 1 || shape.offset > 0));
   static_assert(
       Holds<kHasTokens>,
       "attune::MultiHeadAttention: seq_len and kv_len must be positive; set them in AttentionShape");
@@ -151,10 +155,13 @@ constexpr AttentionShape checked_attention_shape() {
   static_assert(Holds<kSpins>,
                 "attune::MultiHeadAttention: left, right and sinks of a window must not be negative; use "
                 "kUnlimited for no bound");
+  static_assert(Holds<kSees>,
+                "attune::MultiHeadAttention: no query sees a key but its own, which OwnKey::kHidden hides; "
+                "leave it out, or widen the window");
   static_assert(Holds<kScales>,
                 "attune::MultiHeadAttention: score_scales must be 1 for all heads, or num_heads");
   static_assert(Holds<kStarts>, "attune::MultiHeadAttention: offset must be in [0, 2^30]");
-  if constexpr (kHasSizes && kRotates && kCaps && kSpins && kScales && kStarts) {
+  if constexpr (kHasSizes && kRotates && kCaps && kSpins && kSees && kScales && kStarts) {
     return shape;
   } else {
     return {.seq_len = at_least_one(shape.seq_len),

@@ -48,7 +48,8 @@ struct SlidingWindowMask {
     const int end = right >= kv_len - 1 - position ? kv_len : position + right + 1;
     for (int key = sinks; key < first; ++key) row[key] = detail::kHidden<Scalar>;
     detail::hide_from(row, end, kv_len);
-    if (own_key == OwnKey::kHidden && position < kv_len) row[position] = detail::kHidden<Scalar>;
+    if (own_key == OwnKey::kHidden && position >= 0 && position < kv_len)
+      row[position] = detail::kHidden<Scalar>;
   }
   template <int kv_len, class Scalar>
   constexpr void bias(int, int, Scalar*) const {}

@@ -33,7 +33,7 @@ constexpr GroupNormShape checked_group_norm_shape() {
   static_assert(Holds<(shape.epsilon >= 0 && shape.epsilon <= 1e30)>,
                 "attune::GroupNorm, ReversibleNorm: epsilon must be in [0, 1e30]");
   static_assert(
-      Holds<(shape.epsilon <= 0 || static_cast<kernels::Real<Scalar>>(shape.epsilon) > 0)>,
+      Holds<(!(shape.epsilon > 0) || static_cast<kernels::Real<Scalar>>(shape.epsilon) > 0)>,
       "attune::GroupNorm, ReversibleNorm: epsilon is too small for the scalar, which rounds it to 0");
   return at_least_one(shape, &GroupNormShape::rows, &GroupNormShape::d_model, &GroupNormShape::groups);
 }

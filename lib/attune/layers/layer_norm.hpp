@@ -89,7 +89,7 @@ constexpr NormShape checked_norm_shape() {
   static_assert(Holds<(shape.epsilon >= 0 && shape.epsilon <= 1e30)>,
                 "attune::LayerNorm, RmsNorm, DeviationNorm: epsilon must be in [0, 1e30]");
   static_assert(
-      Holds<(shape.epsilon <= 0 || static_cast<kernels::Real<ScalarType>>(shape.epsilon) > 0)>,
+      Holds<(!(shape.epsilon > 0) || static_cast<kernels::Real<ScalarType>>(shape.epsilon) > 0)>,
       "attune::LayerNorm, RmsNorm, DeviationNorm: epsilon is too small for the scalar, which rounds it to 0");
   static_assert(
       Holds<(shape.weight || !shape.bias)>,
