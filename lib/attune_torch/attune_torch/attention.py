@@ -10,7 +10,7 @@ from .errors import Unsupported
 from .evaluate import evaluate, region
 from .formulas import AFFINE, NORMS, close, draw
 from .layers import rotary_frequencies
-from .normal import REFUSED, Constant
+from .normal import REFUSED, Constant, side_by_side
 from .padding_masks import HIDDEN, PaddingMasks
 from .temperature import Temperatures
 
@@ -68,7 +68,7 @@ class Projection:
         return turned(y, self.rotary) if self.rotary else y
 
     def heads(self, index):
-        take = lambda item: None if item is None else Constant(item.addresses[index], item.values[index])  # noqa: E731
+        take = lambda item: item and item.each(lambda numbers: numbers[index])  # noqa: E731
         return Projection(self.source, take(self.weight), take(self.bias), self.factor, self.rotary, self.norm)
 
 
@@ -107,7 +107,7 @@ class AttentionMatch(PaddingMasks, Temperatures):
         key.factor = 1.0
         if temperature is not None:
             if len(temperature.parameter.values) > 1:
-                temperature.parameter = Constant(temperature.parameter.addresses[head], temperature.parameter.values[head])
+                temperature.parameter = temperature.parameter.each(lambda item: item[head])
             self.cosines(query, key, temperature)
         found = self.new("attention", [query.source, key.source], value, query=query, key=key, values=context, window=window, width=width,
                          mask=mask[:, head].permute(1, 0, 2), padding=padding, temperature=temperature)
@@ -312,24 +312,16 @@ class AttentionMatch(PaddingMasks, Temperatures):
     @staticmethod
     def of_head(constant, width):
         """A constant of all heads' features as one head's, where they share it."""
-        rows = constant.addresses.reshape(-1, width) if constant.addresses.numel() % width == 0 else None
-        same = rows is not None and bool((rows == rows[:1]).all())
-        return Constant(rows[0], constant.values.reshape(-1, width)[0]) if same else constant
+        rows = constant.each(lambda item: item.reshape(-1, width)) if constant.addresses.numel() % width == 0 else None
+        same = rows is not None and bool((rows.addresses == rows.addresses[:1]).all())
+        return rows.each(lambda item: item[0]) if same else constant
 
     def projected(self, value, ends, features, start, factor, rotary, norm):
         """A Projection of these features [heads, width] of the ends, times a factor, plus `start`."""
         if ends[0].kind != "linear" or "convolution" in ends[0].data:  # the features themselves: an identity
-            one = F.one_hot(features, ends[0].features).double()
-            weight = Constant(torch.zeros_like(one, dtype=torch.int64), one)
-            bias = Constant(torch.zeros(features.shape, dtype=torch.int64), start / factor) if start.any() else None
-            return Projection(self.layer(ends[0]), weight, bias, factor, rotary)
-        weight = Constant(*(torch.cat([getattr(item.data["weight"], part) for item in ends], 1).t()[features] for part in ("addresses", "values")))
-        biases = [item.data["bias"] for item in ends]
-        bias = None
-        if any(item is not None for item in biases):
-            filled = [item.data["bias"] or self.unnamed(torch.zeros(item.features).double()) for item in ends]
-            bias = Constant(*(torch.cat([getattr(item, part).expand(end.features) for item, end in zip(filled, ends)])[features]
-                              for part in ("addresses", "values")))
+            weight = Constant.unnamed(F.one_hot(features, ends[0].features).double())
+            return Projection(self.layer(ends[0]), weight, Constant.unnamed(start / factor) if start.any() else None, factor, rotary)
+        weight, bias = side_by_side(ends, features)
         if norm is None and (start.any() or self.parameters(*self.constants(value, *ends))):
             bias = self.added_bias(value, ends, features, start / factor, bias)
         return Projection(self.layer(ends[0].sources[0]), weight, bias, factor, rotary, norm)
@@ -345,8 +337,7 @@ class AttentionMatch(PaddingMasks, Temperatures):
                     return Constant(flat[index], numbers[index])
         if named:
             raise Unsupported(f"a parameter that is added to queries, keys or values, and is no bias of a Linear without one: {self.parameters(named[0])[0]}")
-        zero = Constant(torch.zeros(features.shape, dtype=torch.int64), torch.zeros(features.shape).double())
-        return Constant((bias or zero).addresses, (bias or zero).values + start)
+        return Constant(bias.addresses, bias.values + start) if bias else Constant.unnamed(start)
 
     def rotary(self, rows):
         """(dimension, base, whether neighbors are turned together, scaling) of one row that is turned by each position, [positions, features]."""

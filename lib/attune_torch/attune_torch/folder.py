@@ -12,7 +12,7 @@ from .errors import ExportWarning, Unsupported
 from .capture import answer, capture, in_evaluation
 from .evaluate import evaluate
 from .folding import metadata_of
-from .layers import Layer, feature_bias_type, masked_type, reversible_type
+from .layers import Layer, around, layer_type
 from .match import Matcher
 from .normal import Graph, Value
 from .structure import DECODER_NAMES, MULTIHEAD_NAMES, TORCH_NAMES, Structure
@@ -165,7 +165,8 @@ class Exported:
     def enclose(self, layer):
         """The type, names and tensors of a layer around a model."""
         pairs, data = self.repeated(layer.inner), layer.value.data
-        layer.type = reversible_type(self.sequential([type_ for type_, _ in pairs], "        "), data["epsilon"], data["weight"] is not None, data["last"])
+        layer.type = around("ReversibleNorm", self.sequential([type_ for type_, _ in pairs], "        "), epsilon=data["epsilon"],
+                            affine=data["weight"] is not None, subtract_last=data["last"])
         layer.names += [name for _, names in pairs for name in names]
         layer.tensors += [name for inner in layer.inner for name in inner.tensors]
         layer.shapes = {name: shape for inner in layer.inner for name, shape in inner.shapes.items()}
@@ -254,7 +255,7 @@ class Exported:
             raise Unsupported(f"{self.kind_of(other)} {other.path} before attention that hides padding: attune leaves padding out of it, and PyTorch does not")
         pairs = self.repeated(inner)
         model = self.sequential([type_ for type_, _ in pairs], "        ")
-        return [Layer(masked_type(model, **options), [name for _, names in pairs for name in names],
+        return [Layer(around("MaskFromIds", model, **options), [name for _, names in pairs for name in names],
                       [name for layer in inner for name in layer.tensors], "masked", inner[-1].value, inner[-1].path,
                       {name: shape for layer in inner for name, shape in layer.shapes.items()}), *layers[last + 1:]]
 
@@ -306,15 +307,15 @@ class Exported:
         if self.tied:
             embedding = self.layers[0]
             model = f"attune::Tied<\n    {embedding.type},\n    {self.sequential(types[0], '        ')}>"
-            model = masked_type(model, **padding[1]) if padding else model
+            model = around("MaskFromIds", model, **padding[1]) if padding else model
             names = embedding.names + names
             head = self.layers[-1]
             if head.bias:
-                model = self.sequential([model, feature_bias_type(head.value.tokens, head.d_out)])
+                model = self.sequential([model, layer_type("FeatureBias", rows=head.value.tokens, d_model=head.d_out)])
                 names.append(head.tensors[1])
         elif len(types) > 1:
             model = "attune::EncoderDecoder<" + ",".join(f"\n    {self.sequential(part, '        ')}" for part in types) + ">"
-            model = masked_type(model, **padding[1]) if padding else model
+            model = around("MaskFromIds", model, **padding[1]) if padding else model
         else:
             model = self.sequential(types[0])
         lines = [f"// {class_name}{HEADER_LINE} Its weights are model.safetensors, under the same names.",

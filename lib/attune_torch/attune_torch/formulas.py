@@ -217,15 +217,15 @@ class Formulas:
                        and not any(item is other for other in found.values())]
             fitting = fitting or [item for item in candidates if not any(item is other for other in found.values()) and self.proportional(item, wanted)]
             if fitting:
-                found[name] = Constant(fitting[0].addresses.reshape(-1), fitting[0].values.reshape(-1))
+                found[name] = fitting[0].each(torch.flatten)
                 candidates = [item for item in candidates if item is not fitting[0]]
                 factor = self.proportional(fitting[0], wanted)
                 if factor and abs(factor - 1) > 1e-6:
                     found[f"{name}_factor"] = factor
-                    found[name] = Constant(found[name].addresses, found[name].values * factor)
+                    found[name] = found[name].times(factor)
             else:
                 far = float((wanted - plain).abs().max()) > 1e-6
-                found[name] = Constant(torch.zeros(features, dtype=torch.int64), wanted) if far else None
+                found[name] = Constant.unnamed(wanted) if far else None
         left = learned - set(self.parameters(*(item for item in (found["weight"], found["bias"]) if item is not None)))
         if left:
             raise Unsupported(f"a norm with more than a weight and a bias: {sorted(left)[0]}")
@@ -271,7 +271,7 @@ class Formulas:
         if bool((slope == 1).all()) and bool((shift == 0).all()):
             return self.layer(x)
         if name == "add" and value.tokens == 1 and torch.equal(shift[::2], torch.zeros_like(shift[::2])) and torch.equal(shift[1::2], torch.ones_like(shift[1::2])):
-            return self.new("positions", [self.layer(x)], value, table=self.unnamed(shift[None]))  # sinusoidal, of the first token
+            return self.new("positions", [self.layer(x)], value, table=Constant.unnamed(shift[None]))  # sinusoidal, of the first token
         return self.affine(value, x, slope, shift, others)
 
     def table(self, value, x, others):
@@ -281,7 +281,7 @@ class Formulas:
             if name == "add":
                 return self.positions(value, self.layer(x), constant)
             if value.sources[0] is x and not self.parameters(constant):
-                return self.positions(value, self.layer(x), Constant(torch.zeros_like(constant.addresses), -constant.values))
+                return self.positions(value, self.layer(x), Constant.unnamed(-constant.values))
         raise Unsupported("a product with a constant for each token" if name in ("mul", "div") else "a constant for each token that is not added")
 
     def positions(self, value, before, constant, factor=1.0):
@@ -294,7 +294,7 @@ class Formulas:
             return before
         if not constant.per_token and value.tokens > 1 and factor == 1:
             return self.row(value, before, constant)
-        whole = Constant(constant.addresses.expand(value.layout.shape[1:]), constant.values.expand(value.layout.shape[1:]) * factor)
+        whole = constant.each(lambda item: item.expand(value.layout.shape[1:])).times(factor)
         return self.new("positions", [before], value, table=whole, folds=[("factor", factor)])
 
     def row(self, value, before, constant):
@@ -315,7 +315,7 @@ class Formulas:
         """A parameter with a number for each feature."""
         name, before, width = value.data["name"], self.layer(x), value.features
         vector = constant.values.numel() == width
-        flat = Constant(constant.addresses.reshape(-1), constant.values.reshape(-1)) if vector else None
+        flat = constant.each(torch.flatten) if vector else None
         if name == "add" and vector and not self.alpha(value):
             found = self.row(value, before, constant)
             if found is not None:
@@ -327,7 +327,7 @@ class Formulas:
                 return self.new("norm", before.sources, value, **dict(before.data, bias=flat))
             found = self.row(value, before, constant)
             if found is not None or value.tokens == 1:
-                return found or self.new("positions", [before], value, table=Constant(constant.addresses.reshape(1, -1), constant.values.reshape(1, -1)))
+                return found or self.new("positions", [before], value, table=flat.each(lambda item: item[None]))
             return self.new("feature_bias", [before], value, bias=flat)
         if name == "mul" and vector:
             if before.kind == "norm" and before.data["weight"] is None and before.data["bias"] is None and self.uses[x] == 1:
@@ -350,7 +350,7 @@ class Formulas:
             slope, shift, before = slope * before.data["weight"].values, slope * before.data["bias"].values + shift, before.sources[0]
             if close(slope, torch.ones_like(slope), 1e-6) and not shift.any():
                 return before
-        return self.new("affine", [before], value, weight=self.unnamed(slope), bias=self.unnamed(shift))
+        return self.new("affine", [before], value, weight=Constant.unnamed(slope), bias=Constant.unnamed(shift))
 
     def factor(self, value, slope):
         """A factor as PyTorch takes it, whose numbers of Python become floats of 32 bits."""
@@ -361,11 +361,6 @@ class Formulas:
         return number if name == "mul" else 1 / number
 
     @staticmethod
-    def unnamed(values):
-        """Numbers that no tensor of the module has."""
-        return Constant(torch.zeros(values.shape, dtype=torch.int64), values)
-
-    @staticmethod
     def may_scale(layer):
         """Whether a factor of a layer's output is one of its tensors."""
         return layer.kind in ("linear", "convolution", "embedding", "scale", "batch_norm") or layer.kind == "norm" and layer.data["weight"] is not None
@@ -374,14 +369,13 @@ class Formulas:
         data = dict(before.data, folds=[*before.data.get("folds", ()), ("factor", factor)])
         for name in ("weight", "bias", "table"):
             if data.get(name) is not None:
-                data[name] = Constant(data[name].addresses, data[name].values * factor)
+                data[name] = data[name].times(factor)
         return self.new(before.kind, before.sources, value, **data)
 
     def folded(self, value, before, slope, shift, fold):
-        weight, bias = before.data["weight"], before.data["bias"]
-        zero = self.unnamed(torch.zeros(value.features).double())
-        data = dict(before.data, weight=Constant(weight.addresses, weight.values * slope), folds=[*before.data.get("folds", ()), fold],
-                    bias=Constant((bias or zero).addresses, (bias or zero).values * slope + shift))
+        bias = before.data["bias"] or Constant.unnamed(torch.zeros(value.features).double())
+        data = dict(before.data, weight=before.data["weight"].times(slope), folds=[*before.data.get("folds", ()), fold],
+                    bias=Constant(bias.addresses, bias.values * slope + shift))
         return self.new(before.kind, before.sources, value, **data)
 
     def batch_norm(self, value, x):
@@ -398,12 +392,8 @@ class Formulas:
         if not value.data["affine"]:
             raise Unsupported(f"BatchNorm {path} has no convolution or Linear before it, into which it could be folded, and no weights that could be a "
                               "layer (affine=False)")
-        return self.new("batch_norm", [before], value, weight=self.graph_constant(scale, value.sources[1]), bias=self.graph_constant(shift, value.sources[2]),
-                        path=path, fold=fold, operation_path=operation.path)
-
-    @staticmethod
-    def graph_constant(values, like):
-        return Constant(like.addresses.reshape(-1), values)
+        weight, bias = (item.each(torch.flatten) for item in value.sources[1:])
+        return self.new("batch_norm", [before], value, weight=weight, bias=bias, path=path, fold=fold, operation_path=operation.path)
 
     def normalization(self, value, x, others):
         """(x - mean) / std by two tensors of the state_dict; or None."""
@@ -422,7 +412,7 @@ class Formulas:
         if not close((x * weight + bias).double(), ((x - values[0].float()) / values[1].float()).double(), 1e-4):
             raise Unsupported("a normalization whose mean is so far from 0 that x / std - mean / std loses what (x - mean) / std keeps; normalize "
                               "samples before the model, in Python and on the device")
-        return self.new("normalization", [self.layer(inner)], value, weight=self.unnamed(1 / values[1]), bias=self.unnamed(-values[0] / values[1]),
+        return self.new("normalization", [self.layer(inner)], value, weight=Constant.unnamed(1 / values[1]), bias=Constant.unnamed(-values[0] / values[1]),
                         names=named, mean=values[0], deviation=values[1])
 
     def named_vector(self, constant, features):

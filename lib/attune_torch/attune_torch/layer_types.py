@@ -1,12 +1,13 @@
 """Layers one by one: their C++ types, and the names of their tensors."""
+import math
+
 import torch
 
 from .errors import Unsupported
 from .folding import Alone, Folded, Normalized, Scaled, warnings_of
-from .layers import (Attention, Layer, Norm, convolution_type, drop_type, feature_bias_type, glu_type, group_norm_type, linear, options, pool_type, prefix_type,
-                     prelu_type, reshape_type, scale_type, sequence_pooling_type, unless)
+from .layers import Attention, Layer, Norm, layer_type, shape, spatial
 from .naming import joined, shared_path
-from .normal import Constant
+from .normal import Constant, side_by_side
 
 
 def refused(value, text):
@@ -14,31 +15,53 @@ def refused(value, text):
     return Unsupported(f"{text}: {value.operation.describe()}" if value.operation else text)
 
 
+def activation_of(value):
+    """The enumerator of an activation."""
+    return f"attune::Activation::{value.data['name']}"
+
+
+# The types of layers without tensors, of a value and the one that it takes.
+PLAIN = {
+    "activation": lambda value, x: f"attune::ActivationLayer<{activation_of(value)}, {value.tokens}, {value.features}>",
+    "drop_tokens": lambda value, x: layer_type("DropTokens", seq_len=x.tokens, d_model=value.features, tokens=x.tokens - value.tokens),
+    "reshape": lambda value, x: layer_type("Reshape", rows=x.tokens, d_model=x.features, out_rows=value.tokens),
+    "transpose": lambda value, x: f"attune::Transpose<{value.features}, {value.tokens}>",
+    "pooling": lambda value, x: layer_type("Pooling", seq_len=x.tokens, d_model=value.features, kind=f"attune::PoolingKind::{value.data['type']}"),
+}
+
+
 class LayerTypes:
     """The part of a Structure that knows single layers."""
 
     @staticmethod
-    def plain(value, kind, type_="", names=(), tensors=()):
-        return Layer(type_, list(names), list(tensors), kind, value, value.operation.path if value.operation else "")
+    def plain(value, type_="", names=(), tensors=(), kind=""):
+        return Layer(type_, list(names), list(tensors), kind or value.kind, value, LayerTypes.place(value))
 
     @staticmethod
     def place(value):
         return value.operation.path if value.operation else ""
 
+    def single(self, value):
+        """The layer of a value, and of nothing but it."""
+        if value.kind in PLAIN:
+            return self.plain(value, PLAIN[value.kind](value, value.sources[0]))
+        if not hasattr(self, value.kind):
+            raise refused(value, "attune has no layer for this")
+        return getattr(self, value.kind)(value)
+
     def scaled(self, value, tensors):
         """The factors that forward multiplies a layer by, in its tensors."""
-        factor = 1.0
-        for fold in value.data.get("folds", ()):
-            factor *= fold[1] if fold[0] == "factor" else 1.0
-        if factor != 1.0:
+        factor = math.prod(fold[1] for fold in value.data.get("folds", ()) if fold[0] == "factor")
+        if factor != 1:
             self.changes += [Scaled(tensor, factor) for tensor in tensors]
 
     def projection(self, value, weight, role="linear"):
         """Path and tensors of a Linear or a convolution, with the BatchNorm that is folded into it."""
-        data = value.data
-        fold = next((item for item in data.get("folds", ()) if item[0] == "batch_norm"), None)
-        original = self.original(data, fold)
-        path, tensors = self.tensors.layer(role, self.place(value), weight, original)
+        fold = next((item for item in value.data.get("folds", ()) if item[0] == "batch_norm"), None)
+        bias = value.data["bias"]
+        if fold is not None and not bool((bias.addresses != 0).any()):
+            bias = None  # the BatchNorm has made it
+        path, tensors = self.tensors.layer(role, self.place(value), weight, bias)
         if fold is not None:
             _, norm, scale, shift, mean, deviation = fold
             self.changes.append(Folded(norm, path, scale, shift, warnings=warnings_of(mean, deviation, f"{norm}.running_mean")))
@@ -48,64 +71,48 @@ class LayerTypes:
         return path, tensors
 
     @staticmethod
-    def original(data, fold):
-        """The bias before folds; None if a BatchNorm has made it."""
-        bias = data["bias"]
-        if bias is None or fold is not None and not bool((bias.addresses != 0).any()):
-            return None
-        return bias
-
-    @staticmethod
     def oriented(value):
         """A Linear's weight as it is in the file: [outputs, inputs], or the shape of the convolution that cuts patches."""
-        data = value.data
-        if "shape" in data:
-            return data["shape"]
-        return Constant(data["weight"].addresses.t(), data["weight"].values.t())
+        return value.data["shape"] if "shape" in value.data else value.data["weight"].each(torch.t)
 
     def linear(self, value):
-        d_in, d_out, rows = value.sources[0].features, value.features, value.tokens
-        weight = self.oriented(value)
+        rows, d_in, d_out, weight = value.tokens, value.sources[0].features, value.features, self.oriented(value)
         path, tensors = self.projection(value, weight)
         bias = len(tensors) > 1
-        layer = self.plain(value, "linear", linear(rows, d_in, d_out, bias), [path], tensors)
+        layer = self.plain(value, layer_type("Linear", rows=rows, d_in=d_in, d_out=d_out, bias=bias), [path], tensors)
         layer.bias, layer.d_in, layer.d_out = bias, d_in, d_out
         if "shape" in value.data:
             layer.shapes = {tensors[0]: tuple(weight.addresses.shape)}
         return layer
 
     def convolution(self, value):
-        data = value.data["convolution"]
+        data, rank = value.data["convolution"], len(value.data["convolution"]["extents"])
         path, tensors = self.projection(value, data["weight"])
-        padding = tuple(0 if data["causal"] else ahead for ahead, _ in data["around"])
-        groups = data["groups"]
-        d_in = data["weight"].addresses.shape[1] * groups
-        type_ = convolution_type(data["extents"], d_in, value.features, data["kernel"], data["stride"], padding, groups, data["causal"], len(tensors) > 1,
-                                 data.get("dilation", (1, 1)))
-        layer = self.plain(value, "convolution", type_, [path], tensors)
-        layer.bias = len(tensors) > 1
-        shape = tuple(self.tensors.file[tensors[0]].shape)
-        if shape != tuple(data["weight"].addresses.shape):
-            layer.shapes = {tensors[0]: shape}
+        d_in, own = data["weight"].addresses.shape[1] * data["groups"], tuple(data["weight"].addresses.shape)
+        type_ = layer_type(f"Conv{rank}d", d_in=d_in, d_out=value.features, groups=data["groups"], bias=len(tensors) > 1, causal=data["causal"] or None, **spatial(
+            data["extents"], kernel=data["kernel"], stride=data["stride"], padding=[0 if data["causal"] else ahead for ahead, _ in data["around"]],
+            dilation=data.get("dilation", (1, 1))))
+        layer = self.plain(value, type_, [path], tensors)
+        layer.bias, found = len(tensors) > 1, tuple(self.tensors.file[tensors[0]].shape)
+        if found != own:
+            layer.shapes = {tensors[0]: found}
         return layer
 
     def embedding(self, value):
         table, padding = value.data["table"], value.data["padding"]
-        type_ = f"attune::Embedding<attune::EmbeddingShape{options(seq_len=value.tokens, vocabulary=len(table.addresses), d_model=value.features, padding=padding if padding >= 0 else None)}>"
+        type_ = layer_type("Embedding", seq_len=value.tokens, vocabulary=len(table.addresses), d_model=value.features, padding=max(padding, -1))
         path, tensors = self.tensors.layer("embedding", self.place(value), table, None)
         self.scaled(value, tensors)
-        layer = self.plain(value, "embedding", type_, [path], tensors)
+        layer = self.plain(value, type_, [path], tensors)
         layer.scaled = bool(value.data.get("folds"))
         return layer
 
     def norm(self, value):
-        data = value.data
+        data, names, tensors = value.data, [], []
         weight, bias = data["weight"], data["bias"]
-        norm = Norm(value.tokens, value.features, data["epsilon"], weight is not None or bias is not None, bias is not None, data["type"] == "RmsNorm",
-                    data["type"] == "DeviationNorm")
-        names, tensors = [], []
+        norm = Norm(data["type"], value.tokens, value.features, data["epsilon"], weight is not None or bias is not None, bias is not None)
         if weight is None and bias is not None:
-            weight = Constant(torch.zeros_like(bias.addresses), torch.ones(value.features).double())
+            weight = Constant.unnamed(torch.ones(value.features).double())
         if weight is not None:
             path, tensors = self.tensors.layer("norm", self.place(value), weight, bias)
             names = [path]
@@ -113,125 +120,98 @@ class LayerTypes:
                 raise refused(value, "a norm whose bias is a constant")
             self.changes += [Scaled(tensor, data[key]) for tensor, key in zip(tensors, ("weight_factor", "bias_factor")) if key in data]
             self.scaled(value, tensors)
-        layer = self.plain(value, "norm", norm.type(), names, tensors)
+        layer = self.plain(value, norm.type(), names, tensors)
         layer.norm = norm
         return layer
 
-    def activation(self, value):
-        name = f"attune::Activation::{value.data['name']}"
-        layer = self.plain(value, "activation", f"attune::ActivationLayer<{name}, {value.tokens}, {value.features}>")
-        layer.activation = name
-        return layer
+    def of_floats(self, value, role, kind, weight, bias=None, **members):
+        """A layer whose tensors QUANTIZE leaves floats."""
+        path, tensors = self.tensors.layer(role, self.place(value), weight, bias)
+        self.floats.update(tensors)
+        return self.plain(value, layer_type(kind, **members), [path], tensors)
 
-    def vectors(self, value, type_, name, shape, rank, kind=""):
-        """A layer whose tensor has vectors for tokens or features; QUANTIZE leaves it floats."""
+    def vectors(self, value, role, constant, rank, kind, **members):
+        """A layer whose one tensor, which has no leaf in its name, has vectors for tokens or features."""
+        name, extents = self.tensors.vector(constant, joined(self.place(value), role))
         self.floats.add(name)
-        layer = self.plain(value, kind or value.kind, type_, [name], [name])
-        if len(shape) != rank:
-            layer.shapes = {name: shape}
+        self.scaled(value, [name])
+        layer = self.plain(value, layer_type(kind, d_model=value.features, **members), [name], [name])
+        if len(extents) != rank:
+            layer.shapes = {name: extents}
         return layer
 
     def class_token(self, value):
-        name, shape = self.tensors.vector(value.data["tokens"], joined(self.place(value), "class_token"))
         seq_len = value.sources[0].tokens
         tokens = value.tokens - seq_len
-        return self.vectors(value, prefix_type(seq_len, value.features, tokens), name, shape, 1 if tokens == 1 else 2)
+        return self.vectors(value, "class_token", value.data["tokens"], 1 if tokens == 1 else 2, "ClassToken", seq_len=seq_len, tokens=tokens)
+
+    def scale(self, value):
+        layer = self.vectors(value, "scale", value.data["weight"], 1, "LayerScale", rows=value.tokens)
+        layer.kind = "scale"  # also of constants on features
+        return layer
+
+    def feature_bias(self, value):
+        return self.vectors(value, "bias", value.data["bias"], 1, "FeatureBias", rows=value.tokens)
+
+    def positions(self, value):
+        rows, d_model, table = value.tokens, value.features, value.data["table"]
+        if not self.tensors.owners(table.addresses) or "shared" in value.data:
+            angles = torch.arange(rows).double()[:, None] * 10000.0 ** (-torch.arange(0, d_model, 2).double() / d_model)
+            known = torch.stack([angles.sin(), angles.cos()], -1).reshape(rows, -1)[:, :d_model]
+            if float((table.values - known).abs().max()) <= 1e-5:
+                return self.plain(value, layer_type("SinusoidalPositions", seq_len=rows, d_model=d_model))
+            if "shared" in value.data:
+                raise refused(value, f"{value.data['shared']} is a tensor of two layers; attune ties a head to the embedding before it, and nothing else")
+        return self.vectors(value, "positions", table, 2, "LearnedPositions", seq_len=rows)
 
     def group_norm(self, value):
-        data, affine = value.data, value.data["weight"] is not None
-        path, tensors = self.tensors.layer("norm", self.place(value), data["weight"], data["bias"]) if affine else ("", [])
-        self.floats.update(tensors)
-        return self.plain(value, "group_norm", group_norm_type(value.tokens, value.features, data["groups"], data["epsilon"], affine), [path] * affine, tensors)
-
-    def drop_tokens(self, value):
-        seq_len = value.sources[0].tokens
-        return self.plain(value, "drop_tokens", drop_type(seq_len, value.features, seq_len - value.tokens))
-
-    def reshape(self, value):
-        before = value.sources[0]
-        return self.plain(value, "reshape", reshape_type(before.tokens, before.features, value.tokens))
-
-    def transpose(self, value):
-        return self.plain(value, "transpose", f"attune::Transpose<{value.features}, {value.tokens}>")
+        weight, own = value.data["weight"], {"rows": value.tokens, "d_model": value.features, "groups": value.data["groups"], "epsilon": value.data["epsilon"]}
+        if weight is None:
+            return self.plain(value, layer_type("GroupNorm", affine=False, **own))
+        return self.of_floats(value, "norm", "GroupNorm", weight, value.data["bias"], **own)
 
     def prelu(self, value):
         slopes = value.data["weight"]
-        path, tensors = self.tensors.layer("prelu", self.place(value), slopes, None)
-        self.floats.update(tensors)
-        return self.plain(value, "prelu", prelu_type(value.tokens, value.features, len(slopes.addresses)), [path], tensors)
+        return self.of_floats(value, "prelu", "Prelu", slopes, rows=value.tokens, d_model=value.features, slopes=len(slopes.addresses))
+
+    def token_type(self, value):
+        block, row = value.data["block"], value.data["row"]
+        return self.of_floats(value, "token_type", "TokenType", value.data["table"], seq_len=value.tokens, d_model=value.features, types=block.shape[0], type=row)
 
     def sequence_pooling(self, value):
         path, tensors = self.projection(value, self.oriented(value))
-        return self.plain(value, "sequence_pooling", sequence_pooling_type(value.sources[0].tokens, value.features, len(tensors) > 1), [path], tensors)
+        return self.plain(value, layer_type("SequencePooling", seq_len=value.sources[0].tokens, d_model=value.features, bias=len(tensors) > 1), [path], tensors)
+
+    def window_pooling(self, value):
+        data, rank = value.data, len(value.data["extents"])
+        mean = data["name"] != "amax"
+        return self.plain(value, layer_type(
+            f"{'Avg' if mean else 'Max'}Pool{rank}d", d_model=value.features, count_padding=data["include"] or not mean or not any(data["padding"]),
+            ceil=data["ceil"], **spatial(data["extents"], kernel=data["kernel"], stride=data["stride"], padding=data["padding"])))
 
     def sample_norm(self, value):
         """Mean and deviation of the input that a model inside does not see; the type of the whole is known when the model's is."""
-        layer = self.plain(value, "reversible")
+        layer = self.plain(value)
         if value.data["weight"] is not None:
             path, layer.tensors = self.tensors.layer("revin", self.place(value), value.data["weight"], value.data["bias"])
             self.floats.update(layer.tensors)
             layer.names = [path]
         return layer
 
-    def positions(self, value):
-        rows, d_model = value.tokens, value.features
-        shape, table = f"attune::PositionShape{options(seq_len=rows, d_model=d_model)}", value.data["table"]
-        if not self.tensors.owners(table.addresses) or "shared" in value.data:
-            angles = torch.arange(rows).double()[:, None] * 10000.0 ** (-torch.arange(0, d_model, 2).double() / d_model)
-            known = torch.stack([angles.sin(), angles.cos()], -1).reshape(rows, -1)[:, :d_model]
-            if float((table.values - known).abs().max()) <= 1e-5:
-                return self.plain(value, "positions", f"attune::SinusoidalPositions<{shape}>")
-            if "shared" in value.data:
-                raise refused(value, f"{value.data['shared']} is a tensor of two layers; attune ties a head to the embedding before it, and nothing else")
-        name, extents = self.tensors.vector(table, joined(self.place(value), "positions"))
-        self.scaled(value, [name])
-        return self.vectors(value, f"attune::LearnedPositions<{shape}>", name, extents, 2)
-
-    def token_type(self, value):
-        block, row = value.data["block"], value.data["row"]
-        shape = options(seq_len=value.tokens, d_model=value.features, types=unless(block.shape[0], 2), type=unless(row, 0))
-        path, tensors = self.tensors.layer("token_type", self.place(value), value.data["table"], None)
-        self.floats.update(tensors)
-        return self.plain(value, "token_type", f"attune::TokenType<attune::TokenTypeShape{shape}>", [path], tensors)
-
-    def scale(self, value):
-        name, shape = self.tensors.vector(value.data["weight"], joined(self.place(value), "scale"))
-        self.scaled(value, [name])
-        return self.vectors(value, scale_type(value.tokens, value.features), name, shape, 1, "scale")
-
-    def feature_bias(self, value):
-        name, shape = self.tensors.vector(value.data["bias"], joined(self.place(value), "bias"))
-        return self.vectors(value, feature_bias_type(value.tokens, value.features), name, shape, 1)
-
-    def affine(self, value):
-        """Constants on each feature."""
-        if not value.data["bias"].values.any():
-            return self.scale(value)
-        path = self.tensors.free(joined(joined(self.place(value), "affine"), "weight"))[:-len(".weight")]
-        return self.by_feature(value, path, [self.tensors.take(joined(path, "weight"), Constant(
-            value.data["weight"].addresses.reshape(-1, 1, 1), value.data["weight"].values.reshape(-1, 1, 1))), self.tensors.take(joined(path, "bias"), value.data["bias"])])
-
-    def glu(self, gated):
-        """A gated network outside of a block: one Linear, the gate, and the Linear that follows, if any."""
-        gate, up = gated.parts["gate"], gated.parts["linear1"]
-        first = self.tensors.begins_with(gate.value, up.value)
-        order = (gate, up) if first else (up, gate)
-        weight, bias = (Constant(*(torch.cat([getattr(item.value.data[name], own).t() for item in order]) for own in ("addresses", "values")))
-                        if gate.bias or name == "weight" else None for name in ("weight", "bias"))
-        for name in gate.tensors + up.tensors:
-            self.tensors.forget(name)
-        path, tensors = self.tensors.layer("linear", gate.path, weight, bias)
-        rows, width = gated.network.rows, gated.network.d_ff
-        packed = self.plain(gate.value, "linear", linear(rows, gate.d_in, 2 * width, gate.bias), [path], tensors)
-        packed.value = [Constant(weight.addresses, weight.values.t()), bias, gate.value.sources[0]]
-        middle = self.plain(gated.product, "glu", glu_type(rows, width, gated.network.activation, first))
-        return [packed, middle, *list(gated.parts.values())[2:]]
+    # ---- Constants on each feature ----
 
     def by_feature(self, value, path, tensors):
         """A factor and a bias for each feature: a convolution of one token, of one feature in each group."""
-        d_model = value.features
-        type_ = convolution_type((value.tokens,), d_model, d_model, (1,), (1,), (0,), d_model, False, True)
-        return self.plain(value, "by_feature", type_, [path], tensors)
+        type_ = layer_type("Conv1d", seq_len=value.tokens, d_in=value.features, d_out=value.features, kernel=1, groups=value.features)
+        return self.plain(value, type_, [path], tensors, "by_feature")
+
+    def affine(self, value):
+        weight, bias = value.data["weight"], value.data["bias"]
+        if not bias.values.any():
+            return self.scale(value)
+        path = self.tensors.free(joined(joined(self.place(value), "affine"), "weight"))[:-len(".weight")]
+        return self.by_feature(value, path, [self.tensors.take(joined(path, "weight"), weight.each(lambda item: item.reshape(-1, 1, 1))),
+                                             self.tensors.take(joined(path, "bias"), bias)])
 
     def batch_norm(self, value):
         _, norm, scale, shift, mean, deviation = value.data["fold"]
@@ -245,24 +225,33 @@ class LayerTypes:
     def normalization(self, value):
         mean, std = value.data["names"]
         path = joined(mean.rpartition(".")[0], "normalization")
-        if joined(path, "weight") in self.tensors.file or joined(path, "weight") in self.tensors.state:
+        tensors = [joined(path, "weight"), joined(path, "bias")]
+        if tensors[0] in self.tensors.file or tensors[0] in self.tensors.state:
             raise refused(value, f"a second normalization beside {path}")
         for name in (mean, std):
             self.tensors.use(name, self.tensors.state[name])
-        self.tensors.file[joined(path, "weight")] = self.tensors.file[joined(path, "bias")] = value.data["mean"]  # until it is applied
+        self.tensors.file |= dict.fromkeys(tensors, value.data["mean"])  # until it is applied
         self.changes.append(Normalized(path, mean, std, warnings=warnings_of(value.data["mean"], value.data["deviation"], std)))
-        self.scaled(value, [joined(path, "weight"), joined(path, "bias")])
-        return self.by_feature(value, path, [joined(path, "weight"), joined(path, "bias")])
+        self.scaled(value, tensors)
+        return self.by_feature(value, path, tensors)
 
-    def pooling(self, value):
-        kind = value.data["type"]
-        shape = options(seq_len=value.sources[0].tokens, d_model=value.features, kind=None if kind == "kMean" else f"attune::PoolingKind::{kind}")
-        return self.plain(value, "pooling", f"attune::Pooling<attune::PoolingShape{shape}>")
+    # ---- Gated networks outside of blocks ----
 
-    def window_pooling(self, value):
-        data = value.data
-        return self.plain(value, "window_pooling", pool_type(
-            data["extents"], value.features, data["kernel"], data["stride"], data["padding"], data["include"], "Max" if data["name"] == "amax" else "Avg", data["ceil"]))
+    def glu(self, gated):
+        """One Linear, the gate, and the Linear that follows, if any."""
+        gate, up = gated.parts["gate"], gated.parts["linear1"]
+        first = self.tensors.begins_with(gate.value, up.value)
+        order = (gate, up) if first else (up, gate)
+        rows, width = gated.network.rows, gated.network.d_ff
+        weight, bias = side_by_side([item.value for item in order], torch.arange(2 * width))
+        for name in gate.tensors + up.tensors:
+            self.tensors.forget(name)
+        path, tensors = self.tensors.layer("linear", gate.path, weight, bias)
+        packed = self.plain(gate.value, layer_type("Linear", rows=rows, d_in=gate.d_in, d_out=2 * width, bias=gate.bias), [path], tensors)
+        packed.value = [weight.each(torch.t), bias, gate.value.sources[0]]
+        middle = self.plain(gated.product, layer_type("Glu", rows=rows, d_model=width, activation=gated.network.activation,
+                                                      gate="attune::GluGate::kFirst" if first else None), kind="glu")
+        return [packed, middle, *list(gated.parts.values())[2:]]
 
     # ---- Attention ----
 
@@ -299,7 +288,7 @@ class LayerTypes:
             found.score_scale = (data["temperature"].kind, count)
         if value.sources[0] is not value.sources[1]:
             found.memory = (value.sources[1].tokens, value.sources[1].features)
-        layer = self.plain(last, "attention", f"attune::MultiHeadAttention<attune::AttentionShape{found.shape()}>", (), tensors)
+        layer = self.plain(last, f"attune::MultiHeadAttention<attune::AttentionShape{found.shape()}>", (), tensors, "attention")
         layer.attention, layer.core = found, value
         return layer
 
@@ -320,9 +309,9 @@ class LayerTypes:
         norm, plain = part.norm, torch.ones(part.weight.values.shape[1]).double()
         if norm.bias is not None and not biased:
             raise refused(value, "a norm of queries and keys that has a bias, behind projections that have none")
-        path, made = self.tensors.layer(role, self.place(value), norm.weight or Constant(torch.zeros(len(plain), dtype=torch.int64), plain), norm.bias)
+        path, made = self.tensors.layer(role, self.place(value), norm.weight or Constant.unnamed(plain), norm.bias)
         if norm.kind == "LayerNorm" and biased and len(made) < 2:
-            made.append(self.tensors.take(joined(path, "bias"), norm.bias or Constant(torch.zeros(len(plain), dtype=torch.int64), 0 * plain)))
+            made.append(self.tensors.take(joined(path, "bias"), norm.bias or Constant.unnamed(0 * plain)))
         for tensor, factor in zip(made, (norm.weight_factor, norm.bias_factor)):
             if abs(part.factor * factor - 1) > 1e-6:
                 self.changes.append(Scaled(tensor, part.factor * factor))
@@ -346,10 +335,9 @@ class LayerTypes:
     def projections(self, value, parts, bias):
         """The names of queries, keys and values, packed in one tensor or each for itself."""
         place, roles = self.place(value), ("query", "key", "value")
-        rows = [Constant(*(getattr(part.weight, own).flatten(0, 1) for own in ("addresses", "values"))) for part in parts]
-        zero = lambda part: torch.zeros(part.weight.values.shape[:2])  # noqa: E731
-        biases = [Constant(part.bias.addresses.flatten(), part.bias.values.flatten()) if part.bias is not None else
-                  Constant(zero(part).long().flatten(), zero(part).double().flatten()) for part in parts]
+        rows = [part.weight.each(lambda item: item.flatten(0, 1)) for part in parts]
+        biases = [part.bias.each(torch.flatten) if part.bias is not None else Constant.unnamed(torch.zeros(len(item.values)).double())
+                  for part, item in zip(parts, rows)]
         factors = [part.factor if abs(part.factor - 1) > 1e-6 and part.norm is None else 1.0 for part in parts]
         owners = {name for item in rows for name in self.tensors.owners(item.addresses)}
         blocks = {block.begin for item in rows for block in self.graph.blocks_of(item.addresses)}
@@ -369,12 +357,12 @@ class LayerTypes:
 
     def packed(self, place, rows, biases, factors, owner):
         """Queries, keys and values in one tensor, if that is a whole tensor of the module; else None."""
-        weight = Constant(*(torch.cat([getattr(item, own) for item in rows]) for own in ("addresses", "values")))
+        weight = Constant.joined(rows)
         if not self.tensors.covers(weight.addresses, owner):
             return None
         scale = torch.cat([torch.full((len(item.values),), factor) for item, factor in zip(rows, factors)])
         plain = bool((scale == 1).all())
-        bias = Constant(*(torch.cat([getattr(item, own) for item in biases]) for own in ("addresses", "values"))) if biases else None
+        bias = Constant.joined(biases) if biases else None
         turned = [name for name in self.tensors.whole(weight.addresses.t()) if name in self.tensors.transposed]
         names = turned or self.tensors.whole(weight.addresses)
         state = self.tensors.state
@@ -391,7 +379,6 @@ class LayerTypes:
         if width != d_model:
             raise refused(value, "attention without an output projection whose heads are not as wide as its input")
         path = joined(shared_path(list(names.values())), "output")
-        one = torch.eye(d_model).double()
         path = self.tensors.free(joined(path, "weight"))[:-len(".weight")]
-        tensors.append(self.tensors.take(joined(path, "weight"), Constant(torch.zeros(d_model, d_model, dtype=torch.int64), one)))
+        tensors.append(self.tensors.take(joined(path, "weight"), Constant.unnamed(torch.eye(d_model).double())))
         return path

@@ -4,22 +4,79 @@ from dataclasses import dataclass, field
 
 import torch
 
-
-def options(**values):
-    """Designated initializers, without those that are None."""
-    return "{" + ", ".join(f".{name} = {text(value)}" for name, value in values.items() if value is not None) + "}"
+# Members of attune's shapes, in their order, with their defaults: a value, or another member.
+SHAPES = {
+    "LinearShape": "rows d_in d_out bias=true",
+    "Conv1dShape": "seq_len d_in d_out kernel stride=1 padding=0 groups=1 bias=true causal=false dilation=1",
+    "Conv2dShape": "height width d_in d_out kernel_height kernel_width stride_height=1 stride_width=1 padding_height=0 padding_width=0 groups=1 "
+                   "bias=true dilation_height=1 dilation_width=1",
+    "Pool1dShape": "seq_len d_model kernel stride=kernel padding=0 count_padding=true ceil=false",
+    "Pool2dShape": "height width d_model kernel_height kernel_width stride_height=kernel_height stride_width=kernel_width padding_height=0 "
+                   "padding_width=0 count_padding=true ceil=false",
+    "EmbeddingShape": "seq_len vocabulary d_model padding=-1",
+    "ScaleShape": "rows d_model",
+    "PreluShape": "rows d_model slopes=1",
+    "SequencePoolingShape": "seq_len d_model bias=true",
+    "GluShape": "rows d_model activation=attune::Activation::kSigmoid gate=attune::GluGate::kSecond",
+    "GroupNormShape": "rows d_model groups epsilon=1e-05 affine=true",
+    "NormShape": "rows d_model epsilon=1e-05 weight=true bias=weight",
+    "TokenShape": "seq_len d_model tokens=1",
+    "ReshapeShape": "rows d_model out_rows=1",
+    "FeatureBiasShape": "rows d_model",
+    "PositionShape": "seq_len d_model",
+    "TokenTypeShape": "seq_len d_model types=2 type=0",
+    "PoolingShape": "seq_len d_model kind=attune::PoolingKind::kMean",
+    "ReversibleNormOptions": "epsilon=1e-05 affine=false subtract_last=false",
+    "MaskFromIdsOptions": "padding=0 table=0 target_padding",
+    "RotaryScaling": "factor low_frequency_factor=1.0 high_frequency_factor=4.0 original_length=8192",
+    "AttentionWindow": "left right own_key=attune::OwnKey::kSeen",
+    "AttentionShape": "seq_len d_model num_heads num_kv_heads=num_heads kv_len=seq_len d_k d_key=d_model d_value=d_model bias=true output_bias=bias scaling "
+                      "rotary_dim=0 rotary_pairs rotary_base=10000.0 rotary_scaling window query_key_norm query_key_epsilon=1e-05 score_scale "
+                      "score_scales=num_heads",
+    "FeedForwardShape": "rows d_model d_ff activation=attune::Activation::kRelu bias=true",
+    "EncoderLayerShape": "attention d_ff activation=attune::Activation::kRelu norm epsilon=1e-05",
+    "DecoderLayerShape": "attention d_ff memory_len activation=attune::Activation::kRelu norm epsilon=1e-05",
+}
+# Layers whose shape is not called after them.
+SHAPE_OF = {"AvgPool1d": "Pool1dShape", "MaxPool1d": "Pool1dShape", "AvgPool2d": "Pool2dShape", "MaxPool2d": "Pool2dShape", "LayerScale": "ScaleShape",
+            "ClassToken": "TokenShape", "DropTokens": "TokenShape", "LayerNorm": "NormShape", "RmsNorm": "NormShape", "DeviationNorm": "NormShape",
+            "LearnedPositions": "PositionShape", "SinusoidalPositions": "PositionShape"}
 
 
 def text(value):
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return repr(value)
-    return str(value)
+    return str(value).lower() if isinstance(value, bool) else repr(value) if isinstance(value, float) else str(value)
 
 
-def unless(value, default):
-    return None if value == default else value
+def shape(name, /, **values):
+    """Designated initializers of a shape, without members that are None or have their default."""
+    texts, members = {member: text(value) for member, value in values.items() if value is not None}, []
+    defaults = dict(member.partition("=")[::2] for member in SHAPES[name].split())
+    unknown = texts.keys() - defaults.keys()
+    assert not unknown, f"{name} has no {unknown}"
+    for member, default in defaults.items():
+        if member in texts and texts[member] != texts.get(default, default):
+            members.append(f".{member} = {texts[member]}")
+    return "{" + ", ".join(members) + "}"
+
+
+def layer_type(kind, /, **values):
+    """The C++ type of a layer with a shape."""
+    name = SHAPE_OF.get(kind, f"{kind}Shape")
+    return f"attune::{kind}<attune::{name}{shape(name, **values)}>"
+
+
+def around(kind, model, /, **values):
+    """The C++ type of a layer around a model, with its options."""
+    own = shape(f"{kind}Options", **values)
+    return f"attune::{kind}<{model}{f', attune::{kind}Options{own}' if own != '{}' else ''}>"
+
+
+def spatial(extents, /, **pairs):
+    """Members of a shape over a sequence of one extent, or an image of two, with what it has for each of them."""
+    if len(extents) == 1:
+        return {"seq_len": extents[0]} | {name: pair[0] for name, pair in pairs.items()}
+    return {"height": extents[0], "width": extents[1]} | {
+        f"{name}_{side}": amount for name, pair in pairs.items() for side, amount in zip(("height", "width"), pair)}
 
 
 def llama3_scaling(config):
@@ -56,101 +113,6 @@ class Layer:
         return [layer for inner in self.inner for layer in inner.every()] + [self]
 
 
-def convolution_type(extents, d_in, d_out, kernel, stride, padding, groups, causal, bias, dilation=(1, 1)):
-    """Conv1d of one extent, Conv2d of two."""
-    common = dict(groups=unless(groups, 1), bias=None if bias else False)
-    if len(extents) == 1:
-        shape = options(seq_len=extents[0], d_in=d_in, d_out=d_out, kernel=kernel[0], stride=unless(stride[0], 1),
-                        padding=unless(padding[0], 0), **common, causal=causal or None, dilation=unless(dilation[0], 1))
-        return f"attune::Conv1d<attune::Conv1dShape{shape}>"
-    shape = options(height=extents[0], width=extents[1], d_in=d_in, d_out=d_out, kernel_height=kernel[0], kernel_width=kernel[1],
-                    stride_height=unless(stride[0], 1), stride_width=unless(stride[1], 1), padding_height=unless(padding[0], 0),
-                    padding_width=unless(padding[1], 0), **common,
-                    dilation_height=unless(dilation[0], 1), dilation_width=unless(dilation[1], 1))
-    return f"attune::Conv2d<attune::Conv2dShape{shape}>"
-
-
-def pool_type(extents, d_model, kernel, stride, padding=(0, 0), count_padding=True, kind="Avg", ceil=False):
-    """AvgPool1d of one extent, AvgPool2d of two; MaxPool1d and MaxPool2d with kind="Max"."""
-    counts = False if kind == "Avg" and any(padding) and not count_padding else None
-    if len(extents) == 1:
-        shape = options(seq_len=extents[0], d_model=d_model, kernel=kernel[0], stride=unless(stride[0], kernel[0]),
-                        padding=unless(padding[0], 0), count_padding=counts, ceil=unless(ceil, False))
-        return f"attune::{kind}Pool1d<attune::Pool1dShape{shape}>"
-    shape = options(height=extents[0], width=extents[1], d_model=d_model, kernel_height=kernel[0], kernel_width=kernel[1],
-                    stride_height=unless(stride[0], kernel[0]), stride_width=unless(stride[1], kernel[1]),
-                    padding_height=unless(padding[0], 0), padding_width=unless(padding[1], 0), count_padding=counts, ceil=unless(ceil, False))
-    return f"attune::{kind}Pool2d<attune::Pool2dShape{shape}>"
-
-
-def linear(rows, d_in, d_out, bias):
-    return f"attune::Linear<attune::LinearShape{options(rows=rows, d_in=d_in, d_out=d_out, bias=None if bias else False)}>"
-
-
-def scale_type(rows, d_model):
-    return f"attune::LayerScale<attune::ScaleShape{options(rows=rows, d_model=d_model)}>"
-
-
-def prelu_type(rows, d_model, slopes):
-    """nn.PReLU: one slope, or one for each feature."""
-    return f"attune::Prelu<attune::PreluShape{options(rows=rows, d_model=d_model, slopes=unless(slopes, 1))}>"
-
-
-def sequence_pooling_type(seq_len, d_model, bias=True):
-    """CCT's pooling: the weight [1, d_model] and the bias [1] of an nn.Linear."""
-    shape = options(seq_len=seq_len, d_model=d_model, bias=None if bias else False)
-    return f"attune::SequencePooling<attune::SequencePoolingShape{shape}>"
-
-
-def glu_type(rows, d_model, activation="attune::Activation::kSigmoid", first=False):
-    """nn.GLU of 2·d_model features: the second half, or the first, is the gate."""
-    shape = options(rows=rows, d_model=d_model, activation=unless(activation, "attune::Activation::kSigmoid"),
-                    gate="attune::GluGate::kFirst" if first else None)
-    return f"attune::Glu<attune::GluShape{shape}>"
-
-
-def group_norm_type(rows, d_model, groups, epsilon, affine=True):
-    """nn.GroupNorm of [batch, d_model, rows]."""
-    shape = options(rows=rows, d_model=d_model, groups=groups, epsilon=unless(epsilon, 1e-5), affine=unless(affine, True))
-    return f"attune::GroupNorm<attune::GroupNormShape{shape}>"
-
-
-def reversible_type(model, epsilon, affine=False, last=False):
-    """RevIN around a model."""
-    shape = options(epsilon=unless(epsilon, 1e-5), affine=unless(affine, False), subtract_last=unless(last, False))
-    return f"attune::ReversibleNorm<{model}{f', attune::ReversibleNormOptions{shape}' if shape != '{}' else ''}>"
-
-
-def masked_type(model, padding, table=0, target_padding=None):
-    """A model whose padding is hidden from attention."""
-    shape = options(padding=unless(padding, 0), table=unless(table, 0), target_padding=target_padding)
-    return f"attune::MaskFromIds<{model}{f', attune::MaskFromIdsOptions{shape}' if shape != '{}' else ''}>"
-
-
-def feature_bias_type(rows, d_model):
-    """A bias alone, such as that of a tied head."""
-    return f"attune::FeatureBias<attune::FeatureBiasShape{options(rows=rows, d_model=d_model)}>"
-
-
-def prefix_type(seq_len, d_model, tokens=1):
-    """Trained tokens in front of seq_len others: a class token, or registers."""
-    return f"attune::ClassToken<attune::TokenShape{options(seq_len=seq_len, d_model=d_model, tokens=unless(tokens, 1))}>"
-
-
-def drop_type(seq_len, d_model, tokens=1):
-    """Without the first of seq_len tokens."""
-    return f"attune::DropTokens<attune::TokenShape{options(seq_len=seq_len, d_model=d_model, tokens=unless(tokens, 1))}>"
-
-
-def reshape_type(rows, d_model, out_rows=1):
-    """The numbers of all tokens in rows of another length; one row is a flattened sequence."""
-    return f"attune::Reshape<attune::ReshapeShape{options(rows=rows, d_model=d_model, out_rows=unless(out_rows, 1))}>"
-
-
-def norm_shape(rows, d_model, epsilon, weight=True, bias=True):
-    return f"attune::NormShape{options(rows=rows, d_model=d_model, epsilon=unless(epsilon, 1e-5), weight=unless(weight, True), bias=unless(bias, weight))}"
-
-
 @dataclass
 class Attention:
     """What is recognized of self-attention."""
@@ -174,43 +136,32 @@ class Attention:
     score_scale: tuple = ()  # ScoreScale's enumerator, and how many there are
 
     def shape(self):
-        return options(
-            seq_len=self.seq_len, d_model=self.d_model, num_heads=self.num_heads,
-            num_kv_heads=unless(self.num_kv_heads, self.num_heads), kv_len=unless(self.memory[0], self.seq_len) if self.memory else None,
-            d_k=unless(self.d_k, self.d_model // self.num_heads if self.d_model % self.num_heads == 0 else -1),
-            **(dict.fromkeys(("d_key", "d_value"), unless(self.memory[1], self.d_model)) if self.memory else {}),
-            bias=unless(self.bias, True), output_bias=unless(self.output_bias, self.bias),
-            scaling="attune::Scaling::kOne" if self.score_scale else None,
-            rotary_dim=unless(self.rotary_dim, 0),
+        (kv_len, d_key), (norm, epsilon), (scale, scales) = (pair or (None, None) for pair in (self.memory, self.head_norm, self.score_scale))
+        left, right, own = (None, 0, True) if self.causal else self.window or (None, None, True)
+        window = shape("AttentionWindow", left=left, right=right, own_key=None if own else "attune::OwnKey::kHidden")
+        factors = dict(zip(("factor", "low_frequency_factor", "high_frequency_factor", "original_length"), self.rotary_scaling))
+        return shape(
+            "AttentionShape", seq_len=self.seq_len, d_model=self.d_model, num_heads=self.num_heads, num_kv_heads=self.num_kv_heads, kv_len=kv_len,
+            d_k=None if self.d_k * self.num_heads == self.d_model else self.d_k, d_key=d_key, d_value=d_key, bias=self.bias, output_bias=self.output_bias,
+            scaling="attune::Scaling::kOne" if scale else None, rotary_dim=self.rotary_dim,
             rotary_pairs="attune::RotaryPairs::kInterleaved" if self.rotary_dim and self.rotary_adjacent else None,
-            rotary_base=unless(self.rotary_base, 10000.0) if self.rotary_dim else None,
-            rotary_scaling=options(factor=self.rotary_scaling[0], low_frequency_factor=unless(self.rotary_scaling[1], 1.0),
-                                   high_frequency_factor=unless(self.rotary_scaling[2], 4.0),
-                                   original_length=unless(self.rotary_scaling[3], 8192)) if self.rotary_scaling else None,
-            window="{.right = 0}" if self.causal else options(
-                left=self.window[0], right=self.window[1], own_key=None if self.window[2] else "attune::OwnKey::kHidden") if self.window else None,
-            query_key_norm=f"attune::QueryKeyNorm::{self.head_norm[0]}" if self.head_norm else None,
-            query_key_epsilon=unless(self.head_norm[1], 1e-5) if self.head_norm else None,
-            score_scale=f"attune::ScoreScale::{self.score_scale[0]}" if self.score_scale else None,
-            score_scales=unless(self.score_scale[1], self.num_heads) if self.score_scale else None)
+            rotary_base=self.rotary_base if self.rotary_dim else None, rotary_scaling=shape("RotaryScaling", **factors) if factors else None,
+            window=window if window != "{}" else None, query_key_norm=norm and f"attune::QueryKeyNorm::{norm}", query_key_epsilon=epsilon,
+            score_scale=scale and f"attune::ScoreScale::{scale}", score_scales=scales)
 
 
 @dataclass
 class Norm:
+    kind: str  # LayerNorm, RmsNorm, or DeviationNorm, by the unbiased standard deviation, as in The Annotated Transformer
     rows: int
     d_model: int
     epsilon: float
     weight: bool
     bias: bool
-    root_mean_square: bool = False
-    deviation: bool = False  # by the unbiased standard deviation, as in The Annotated Transformer
 
     def type(self):
-        if self.root_mean_square:
-            shape = f"attune::NormShape{options(rows=self.rows, d_model=self.d_model, epsilon=unless(self.epsilon, 1e-5), weight=unless(self.weight, True))}"
-            return f"attune::RmsNorm<{shape}>"
-        kind = "DeviationNorm" if self.deviation else "LayerNorm"
-        return f"attune::{kind}<{norm_shape(self.rows, self.d_model, self.epsilon, self.weight, self.bias)}>"
+        bias = None if self.kind == "RmsNorm" else self.bias
+        return layer_type(self.kind, rows=self.rows, d_model=self.d_model, epsilon=self.epsilon, weight=self.weight, bias=bias)
 
 
 @dataclass
@@ -244,34 +195,28 @@ class Block:
                 "num_heads", "num_kv_heads", "d_k", "bias", "output_bias", "head_norm", "score_scale"))):
             return False
         return (a.bias == a.output_bias == n.bias == self.norm.bias and self.norm.weight and not n.gated and
-                not self.norm.root_mean_square and not self.norm.deviation and not {"scale1", "scale2"} & set(self.names))
+                self.norm.kind == "LayerNorm" and not {"scale1", "scale2"} & set(self.names))
 
     def declare(self, name):
         """C++ of a block called `name`: lines, and its type."""
-        placement = "attune::NormPlacement::kBefore" if self.before else None
+        n, cross, placement = self.network, self.cross, "attune::NormPlacement::kBefore" if self.before else None
+        kind = "Decoder" if cross else "Encoder"
         if self.plain():
-            n = self.network
-            kind, memory = ("Decoder", self.cross.memory[0]) if self.cross else ("Encoder", None)
-            shape = options(attention=self.attention.shape(), d_ff=n.d_ff,
-                            memory_len=unless(memory, self.attention.seq_len),
-                            activation=unless(n.activation, "attune::Activation::kRelu"), norm=placement,
-                            epsilon=unless(self.norm.epsilon, 1e-5))
-            return [f"inline constexpr attune::{kind}LayerShape k{name}{shape};"], f"attune::{kind}Layer<k{name}>"
-        n = self.network
+            memory = {"memory_len": None if cross.memory[0] == self.attention.seq_len else cross.memory[0]} if cross else {}
+            own = shape(f"{kind}LayerShape", attention=self.attention.shape(), d_ff=n.d_ff, activation=n.activation, norm=placement,
+                        epsilon=self.norm.epsilon, **memory)
+            return [f"inline constexpr attune::{kind}LayerShape k{name}{own};"], f"attune::{kind}Layer<k{name}>"
         swish = n.gated and n.activation == "attune::Activation::kSilu"
-        network = options(rows=n.rows, d_model=n.d_model, d_ff=n.d_ff,
-                          activation=None if swish else unless(n.activation, "attune::Activation::kRelu"),
-                          bias=unless(n.bias, True))
-        kind = "SwiGlu" if swish else "GatedFeedForward" if n.gated else "FeedForward"
-        branches = [f"attune::MultiHeadAttention<k{name}Attention>", f"attune::{kind}<k{name}Network>"]
+        network = shape("FeedForwardShape", rows=n.rows, d_model=n.d_model, d_ff=n.d_ff, activation=None if swish else n.activation, bias=n.bias)
+        feed_forward = "SwiGlu" if swish else "GatedFeedForward" if n.gated else "FeedForward"
+        branches = [f"attune::MultiHeadAttention<k{name}Attention>", f"attune::{feed_forward}<k{name}Network>"]
         for index, scale in enumerate(("scale1", "scale2")):
             if scale in self.names:
-                branches[index] = f"attune::Sequential<{branches[index]}, {scale_type(n.rows, n.d_model)}>"
-        cross = [f"inline constexpr attune::AttentionShape k{name}Memory{self.cross.shape()};"] if self.cross else []
-        if cross:
-            branches.insert(1, f"attune::MultiHeadAttention<k{name}Memory>")
-        return [f"inline constexpr attune::AttentionShape k{name}Attention{self.attention.shape()};", *cross,
+                branches[index] = f"attune::Sequential<{branches[index]}, {layer_type('LayerScale', rows=n.rows, d_model=n.d_model)}>"
+        memory = [f"inline constexpr attune::AttentionShape k{name}Memory{cross.shape()};"] if cross else []
+        branches[1:1] = [f"attune::MultiHeadAttention<k{name}Memory>"] if cross else []
+        return [f"inline constexpr attune::AttentionShape k{name}Attention{self.attention.shape()};", *memory,
                 f"inline constexpr attune::FeedForwardShape k{name}Network{network};",
-                f"using {name} = attune::{'Decoder' if self.cross else 'Encoder'}LayerOf<",
+                f"using {name} = attune::{kind}LayerOf<",
                 *(f"    {branch}," for branch in branches),
                 f"    {self.norm.type()}" + (f",\n    attune::BranchOptions{{.norm = {placement}}}" if placement else "") + ">;"], name

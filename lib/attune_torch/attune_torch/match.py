@@ -146,7 +146,7 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
         x, slopes = value.sources
         if not isinstance(slopes, Constant) or slopes.values.numel() not in (1, value.features):
             raise Unsupported("nn.PReLU of something else than the features of each token")
-        return self.new("prelu", [self.layer(x)], value, weight=Constant(slopes.addresses.reshape(-1), slopes.values.reshape(-1)))
+        return self.new("prelu", [self.layer(x)], value, weight=slopes.each(torch.flatten))
 
     # ---- Linear layers and convolutions ----
 
@@ -223,7 +223,7 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
             raise Unsupported("a Linear of some numbers of all tokens")
         extents = self.extents(before)
         column = order.argsort().view(inner.tokens, inner.features).t()  # [features, tokens]
-        shaped = Constant(*(getattr(weight, part).t()[:, column].reshape(value.features, inner.features, *extents) for part in ("addresses", "values")))
+        shaped = weight.each(lambda item: item.t()[:, column].reshape(value.features, inner.features, *extents))
         convolution = {"extents": extents, "kernel": extents, "stride": (1,) * len(extents), "around": ((0, 0),) * len(extents), "groups": 1,
                        "causal": False, "weight": shaped}
         return self.new("convolution", [before], value, weight=weight, bias=value.data["bias"], convolution=convolution, index=source.data["index"])
@@ -262,8 +262,8 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
             before = Value("drop_tokens", [before], source.layout[:, -size:], {}, value.operation, value.number)
         if name == "sum":
             mean = self.new("pooling", [before], value, type="kMean", index=index)
-            return self.new("affine", [mean], value, weight=self.unnamed(torch.full((features,), float(size)).double()),
-                            bias=self.unnamed(torch.zeros(features).double()), sum=True)
+            return self.new("affine", [mean], value, weight=Constant.unnamed(torch.full((features,), float(size)).double()),
+                            bias=Constant.unnamed(torch.zeros(features).double()), sum=True)
         return self.new("pooling", [before], value, type="kMean" if name == "mean" else "kMax", index=index)
 
     @staticmethod

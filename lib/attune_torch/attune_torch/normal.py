@@ -55,9 +55,21 @@ class Constant:
     def per_token(self):
         return self.values.dim() == 2 and self.values.shape[0] > 1
 
-    def at(self, index):
-        """A part of its features."""
-        return Constant(self.addresses[..., index], self.values[..., index])
+    def each(self, change):
+        """The same numbers in another order or shape."""
+        return Constant(change(self.addresses), change(self.values))
+
+    def times(self, factor):
+        return Constant(self.addresses, self.values * factor)
+
+    @staticmethod
+    def unnamed(values):
+        """Numbers that no tensor of the module has."""
+        return Constant(torch.zeros(values.shape, dtype=torch.int64), values)
+
+    @staticmethod
+    def joined(constants, dim=0):
+        return Constant(*(torch.cat([getattr(item, part) for item in constants], dim) for part in ("addresses", "values")))
 
 
 @dataclass(eq=False)
@@ -80,6 +92,15 @@ class Value:
 
     def derived(self):
         return [item for item in self.sources if isinstance(item, Value)]
+
+
+def side_by_side(linears, index):
+    """The weight [index, inputs] and the bias [index] or None of some features of several Linears of one source."""
+    weight = Constant.joined([item.data["weight"] for item in linears], 1).each(lambda item: item.t()[index])
+    if all(item.data["bias"] is None for item in linears):
+        return weight, None
+    biases = [item.data["bias"] or Constant.unnamed(torch.zeros(item.features).double()) for item in linears]
+    return weight, Constant.joined(biases).each(lambda item: item[index])
 
 
 class Layouts:

@@ -2,7 +2,7 @@
 import torch
 
 from .errors import Unsupported
-from .normal import Constant, Value
+from .normal import Constant, Value, side_by_side
 
 NOT_FIRST = "some of the tokens; attune takes the first, the last, or all but some in front. Export the model without this step, and take the rows on the device"
 
@@ -33,8 +33,8 @@ class Rearranged:
         if value.tokens == first.tokens and bool((token == torch.arange(first.tokens)[:, None]).all()) and bool((feature == feature[0]).all()):
             before = self.layer(first)
             if before.kind == "linear" and not before.data.get("folds"):
-                bias = before.data["bias"]
-                return self.new("linear", before.sources, value, weight=before.data["weight"].at(feature[0]), bias=bias.at(feature[0]) if bias is not None else None)
+                weight, bias = side_by_side([before], feature[0])
+                return self.new("linear", before.sources, value, weight=weight.each(torch.t), bias=bias)
             raise Unsupported(f"a part of the features of {self.said(before)}")
         if torch.equal(index, torch.arange(first.layout[0].numel()).view(first.tokens, -1).t()):
             return self.new("transpose", [self.layer(first)], value)
@@ -100,10 +100,8 @@ class Rearranged:
         if all(item.kind == "attention" for item in layers) and torch.equal(chosen, torch.arange(len(chosen))):
             return self.heads_side_by_side(value, layers)
         if all(item.kind == "linear" and item.sources == layers[0].sources and not item.data.get("folds") and "shape" not in item.data for item in layers):
-            weight = Constant(*(torch.cat([getattr(item.data["weight"], part) for item in layers], 1)[:, chosen] for part in ("addresses", "values")))
-            biases = [item.data["bias"] or self.unnamed(torch.zeros(item.features).double()) for item in layers]
-            bias = Constant(*(torch.cat([getattr(item, part) for item in biases])[chosen] for part in ("addresses", "values")))
-            return self.new("linear", layers[0].sources, value, weight=weight, bias=bias if any(item.data["bias"] is not None for item in layers) else None)
+            weight, bias = side_by_side(layers, chosen)
+            return self.new("linear", layers[0].sources, value, weight=weight.each(torch.t), bias=bias)
         raise Unsupported(f"a concatenation of {' and '.join(sorted({self.said(item) for item in layers}))}")
 
     def heads_side_by_side(self, value, layers):
@@ -118,7 +116,6 @@ class Rearranged:
             projection = first[part].heads(slice(None))
             for tensor in ("weight", "bias"):
                 if getattr(projection, tensor) is not None:
-                    setattr(projection, tensor, Constant(*(torch.cat([getattr(getattr(item.data[part], tensor), own) for item in layers])
-                                                          for own in ("addresses", "values"))))
+                    setattr(projection, tensor, Constant.joined([getattr(item.data[part], tensor) for item in layers]))
             joined[part] = projection
         return self.new("attention", layers[0].sources, value, **dict(first, **joined, mask=torch.cat([item.data["mask"] for item in layers])))

@@ -7,7 +7,7 @@ import torch
 from .errors import Unsupported
 from .evaluate import region
 from .folding import Alone, Folded, LeftOut, Normalized, Scaled
-from .layer_types import LayerTypes, refused
+from .layer_types import PLAIN, LayerTypes, activation_of, refused
 from .layers import Block, Network
 from .match import NO_RESIDUAL
 from .naming import Tensors, joined, shared_path
@@ -193,7 +193,7 @@ class Structure(LayerTypes):
         found = []
         while value is not stop:
             if value.kind == "rearranged" and value.sources[0] is stop and torch.equal(value.data["index"].t().flatten(), torch.arange(value.layout[0].numel())):
-                found.append(self.transpose(value))
+                found.append(self.plain(value, PLAIN["transpose"](value, None), kind="transpose"))
                 value = stop
                 continue
             if value.kind in ("input", "rearranged"):
@@ -216,11 +216,11 @@ class Structure(LayerTypes):
             order = sorted(branches, key=len)
             if [[layer.kind for layer in branch] for branch in order] != [["linear"], ["linear", "activation"]]:
                 raise refused(value, "a product of two values")
-            layer = self.plain(value, "gate")
-            layer.up, layer.gate, layer.activation = order[0][0], order[1][0], order[1][1].activation
+            layer = self.plain(value, kind="gate")
+            layer.up, layer.gate, layer.activation = order[0][0], order[1][0], activation_of(order[1][1].value)
             return [layer], meeting
         if value.kind == "attention":
-            layer = self.plain(value, "core")
+            layer = self.plain(value, kind="core")
             if sources[0] is not sources[1]:
                 self.attend_to(value, stop)
             return [layer], sources[0]
@@ -228,16 +228,14 @@ class Structure(LayerTypes):
             layer = self.sample_norm(value)
             layer.inner, _ = self.chain(sources[0], value.data["inner"])
             return [layer], sources[1]
-        if not hasattr(self, value.kind):
-            raise refused(value, "attune has no layer for this")
-        return [getattr(self, value.kind)(value)], sources[0]
+        return [self.single(value)], sources[0]
 
     def sum(self, value, stop):
         terms = self.terms_of(value)
         skip = next((item for item in terms if all(computed_from(other, item) for other in terms)), None)
         branches = [item for item in terms if item is not skip]
         if skip is not None and branches:
-            layer = self.plain(value, "residual")
+            layer = self.plain(value, kind="residual")
             layer.inside = self.branches(value, branches, skip)
             return [layer], skip
         meeting = meet(*terms) if skip is None else None
@@ -265,7 +263,7 @@ class Structure(LayerTypes):
         if meeting is None:
             raise refused(value, NO_RESIDUAL)
         before = self.chain(meeting, source)[0]
-        layer = self.plain(value, "sum")
+        layer = self.plain(value, kind="sum")
         layer.terms = [self.chain(item, meeting)[0] for item in terms]
         return [*before, layer]
 
@@ -284,7 +282,7 @@ class Structure(LayerTypes):
             else:
                 raise refused(value, NO_RESIDUAL)
         parts = [self.embedding(item) for item in tables]
-        layer, type_ = self.plain(tables[-1], "embeddings"), parts[0].type
+        layer, type_ = self.plain(tables[-1], kind="embeddings"), parts[0].type
         for part in parts[1:]:
             type_ = f"attune::EmbeddingSum<{type_}, {part.type}>"
         layer.type, layer.value = type_, tables
@@ -334,7 +332,7 @@ class Structure(LayerTypes):
                 biases = {part.bias for part in parts.values()}
                 if len(biases) > 1:
                     raise refused(layer.value, "biases of a part of a gated network")
-                whole = self.plain((down or layer).value, "gated")
+                whole = self.plain((down or layer).value, kind="gated")
                 whole.network = Network(layer.value.tokens, (down or layer.gate).d_out, layer.gate.d_out, layer.activation, biases.pop(), True)
                 whole.parts, whole.product = parts, layer.value
                 whole.network_names = {name: part.names[0] for name, part in parts.items()}
@@ -457,7 +455,7 @@ class Structure(LayerTypes):
         if attention.core.tokens > 1 and not attention.attention.causal:
             raise refused(attention.core, "a decoder layer without a causal tgt_mask")
         attention.attention.causal = False
-        block = self.plain(parts[-1].value if not before else chain[at + 2].value, "block", "", [path], [tensor for part in parts for tensor in part.tensors])
+        block = self.plain(parts[-1].value if not before else chain[at + 2].value, "", [path], [tensor for part in parts for tensor in part.tensors], "block")
         block.path = path
         block.shapes = {name: shape for part in parts for name, shape in part.shapes.items()}
         block.block = Block(attention.attention, network, norms[0].norm, before, names, cross.attention)
@@ -473,7 +471,7 @@ class Structure(LayerTypes):
         if len(network) == 1:
             return network[0].network, network[0].network_names
         first, function, second = network
-        return Network(rows, first.d_in, first.d_out, function.activation, first.bias), {"linear1": first.names[0], "linear2": second.names[0]}
+        return Network(rows, first.d_in, first.d_out, activation_of(function.value), first.bias), {"linear1": first.names[0], "linear2": second.names[0]}
 
     def block(self, attending, network, norm1, norm2, before, last):
         attention, *scale1 = attending
@@ -489,7 +487,7 @@ class Structure(LayerTypes):
         if norm1.names:
             names |= {"norm1": norm1.names[0], "norm2": norm2.names[0]}
         path, names = relative(names)
-        layer = self.plain(last.value, "block", "", [path], [tensor for member in members for tensor in member.tensors])
+        layer = self.plain(last.value, "", [path], [tensor for member in members for tensor in member.tensors], "block")
         layer.path = path
         layer.shapes = {name: shape for member in members for name, shape in member.shapes.items()}
         layer.block = Block(attention.attention, parts, norm1.norm, before, names)

@@ -32,7 +32,7 @@ class Temperature:
 
     def scaled(self, factor):
         """The same with a constant factor in the parameter, or None."""
-        return Temperature(self.kind, Constant(self.parameter.addresses, self.parameter.values * factor)) if self.kind == "kFactor" else None
+        return Temperature(self.kind, self.parameter.times(factor)) if self.kind == "kFactor" else None
 
 
 class Temperatures:
