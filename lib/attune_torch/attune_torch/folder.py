@@ -205,10 +205,7 @@ class Exported:
         """Refuses a parameter that the output is computed from, and that no layer has: its value changes nothing now, and training would."""
         found = set(self.structure.tensors.file)
         for change in self.changes:
-            found |= change.sources() if hasattr(change, "sources") else set()
-            norm = getattr(change, "norm", None)
-            found |= {f"{norm}.{leaf}" for leaf in ("weight", "bias", "running_mean", "running_var")} if norm else set()
-            found |= {change.mean, change.std} if hasattr(change, "std") else set()
+            found |= change.sources()
         found |= {alias for name in found for alias in self.captured.aliases.get(name, ())}
         for name in sorted(self.captured.parameters & self.graph.read - found):
             raise Unsupported(f"{name}, {list(module.state_dict()[name].shape)}, takes part in forward, and no layer of attune has it: its value changes nothing "

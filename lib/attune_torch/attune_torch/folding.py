@@ -15,6 +15,7 @@ NORMALIZED = "attune.normalized"  # of each layer that normalizes by buffers, th
 SCALED = "attune.scaled"          # of each tensor, the factor that it was multiplied by
 TAKEN = "attune.taken"            # of each tensor that is made of parts of others, its shape and the parts
 LEFT_OUT = "attune.left_out"      # tensors that no layer reads
+KINDS = {FOLDED: dict, ALONE: list, NORMALIZED: dict, SCALED: dict, TAKEN: dict, LEFT_OUT: list}
 
 
 def scale_and_shift(mean, variance, weight, bias, epsilon):
@@ -32,11 +33,6 @@ def warnings_of(mean, deviation, where):
                  for feature in (deviation < least).nonzero().flatten().tolist())
 
 
-def without(state, path):
-    """The tensors of all other modules."""
-    return {name: value for name, value in state.items() if name.rpartition(".")[0] != path}
-
-
 def identity(norm, weight, bias):
     """The tensors of a BatchNorm whose statistics do nothing."""
     found = {"running_mean": torch.zeros_like(bias) if norm.affine else -bias, "running_var": torch.ones_like(bias) - norm.eps}
@@ -47,71 +43,77 @@ def identity(norm, weight, bias):
     return found
 
 
+class Change:
+    """`key` of the metadata, where `entries()` are its pairs or names; `sources()`: tensors of the module that it stands for."""
+    warnings = ()
+
+    def sources(self):
+        return set()
+
+
 @dataclass
-class Folded:
-    """A BatchNorm in the convolution or Linear before it."""
+class Folded(Change):
+    """A BatchNorm in the convolution or Linear before it; without one, as a convolution of one token and one feature."""
     norm: str   # path of the BatchNorm
-    layer: str  # path of the layer
+    layer: str  # path of the layer, or None
     scale: torch.Tensor
     shift: torch.Tensor
     module: object = None  # the BatchNorm, and whether the layer has a bias, for undo
     biased: bool = False
     warnings: tuple = ()
 
+    @property
+    def key(self):
+        return ALONE if self.layer is None else FOLDED
+
+    def entries(self):
+        return [self.norm] if self.layer is None else [(self.norm, self.layer)]
+
+    def sources(self):
+        return {f"{self.norm}.{leaf}" for leaf in ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")}
+
     def names(self):
         """Of the layer's weight and bias."""
-        return [f"{self.layer}.{name}" if self.layer else name for name in ("weight", "bias")]
+        path = self.norm if self.layer is None else self.layer
+        return [f"{path}.{name}" if path else name for name in ("weight", "bias")]
 
     def apply(self, state):
         """The state_dict without the BatchNorm."""
-        weight, bias = self.names()
-        scale = self.scale.reshape(-1, *[1] * (state[weight].dim() - 1))
-        shift = self.shift + (state[bias].double() * self.scale if bias in state else 0)
-        return without(state, self.norm) | {weight: (state[weight].double() * scale).to(state[weight].dtype),
-                                            bias: shift.to(state[weight].dtype)}
+        (weight, bias), shift = self.names(), self.shift
+        dtype = state[weight].dtype
+        before = torch.ones(len(self.scale), 1, 1).double() if self.layer is None else state[weight].double()
+        if self.layer is not None and bias in state:
+            shift = shift + state[bias].double() * self.scale
+        rest = {name: value for name, value in state.items() if name.rpartition(".")[0] != self.norm}
+        return rest | {weight: (before * self.scale.reshape(-1, *[1] * (before.dim() - 1))).to(dtype), bias: shift.to(dtype)}
 
     def undo(self, learned):
-        """The state_dict with a BatchNorm that is the identity; it has the bias where the layer has none."""
-        bias = self.names()[1]
+        """The state_dict with a BatchNorm that is the identity; it has the bias where the layer has none, and both where there is no layer."""
+        weight, bias = self.names()
         rest = {name: value for name, value in learned.items() if self.biased or name != bias}
         shift = torch.zeros_like(learned[bias]) if self.biased else learned[bias]
-        tensors = identity(self.module, torch.ones_like(shift), shift)
-        return rest | {f"{self.norm}.{name}": value for name, value in tensors.items()}
+        scale = learned[weight].flatten() if self.layer is None else torch.ones_like(shift)
+        return rest | {f"{self.norm}.{name}": value for name, value in identity(self.module, scale, shift).items()}
 
     def text(self):
-        return f"{self.norm}: folded into {self.layer}, and the identity now"
+        return f"{self.norm}: " + ("its statistics are in its weight and bias now" if self.layer is None else f"folded into {self.layer}, and the identity now")
 
 
 @dataclass
-class Alone:
-    """A BatchNorm as a convolution of one token and one feature: a factor and a bias for each."""
-    norm: str
-    scale: torch.Tensor
-    shift: torch.Tensor
-    module: object = None
-    warnings: tuple = ()
-
-    def apply(self, state):
-        weight = f"{self.norm}.weight"
-        dtype = state[weight].dtype
-        return without(state, self.norm) | {weight: self.scale.reshape(-1, 1, 1).to(dtype), f"{self.norm}.bias": self.shift.to(dtype)}
-
-    def undo(self, learned):
-        weight, bias = (learned[f"{self.norm}.{name}"] for name in ("weight", "bias"))
-        return learned | {f"{self.norm}.{name}": value for name, value in identity(self.module, weight.flatten(), bias).items()}
-
-    def text(self):
-        return f"{self.norm}: its statistics are in its weight and bias now"
-
-
-@dataclass
-class Normalized:
+class Normalized(Change):
     """(x - mean) / std by two tensors of the state_dict, as such a convolution: its weight is 1 / std, its bias -mean / std."""
     layer: str
     mean: str
     std: str
     shapes: tuple = ()  # of mean and std, for undo
     warnings: tuple = ()
+    key = NORMALIZED
+
+    def entries(self):
+        return [(self.layer, [self.mean, self.std])]
+
+    def sources(self):
+        return {self.mean, self.std}
 
     def apply(self, state):
         mean, std = (state[name].double().flatten() for name in (self.mean, self.std))
@@ -133,11 +135,14 @@ class Normalized:
 
 
 @dataclass
-class Scaled:
+class Scaled(Change):
     """A tensor times a constant, which forward multiplies a value by."""
     tensor: str
     factor: float
-    warnings = ()
+    key = SCALED
+
+    def entries(self):
+        return [(self.tensor, self.factor)]
 
     def apply(self, state):
         value = state[self.tensor]
@@ -191,14 +196,14 @@ class Part:
 
 
 @dataclass
-class Taken:
+class Taken(Change):
     """Tensors that are slices, permutations or stacks of others: by name, the shape and the parts in order of their rows."""
     tensors: dict
     own: dict = field(default_factory=dict)  # the state_dict of the module, for undo
-    warnings = ()
+    key = TAKEN
 
-    def names(self):
-        return list(self.tensors)
+    def entries(self):
+        return [(name, [shape, [part.packed() for part in parts]]) for name, (shape, parts) in self.tensors.items()]
 
     def homeless(self):
         """Tensors that no tensor of the module has."""
@@ -232,11 +237,14 @@ class Taken:
 
 
 @dataclass
-class LeftOut:
+class LeftOut(Change):
     """Tensors that no layer reads, and second names of tied ones: they stay in the module as they are."""
     tensors: list
     own: dict = field(default_factory=dict)
-    warnings = ()
+    key = LEFT_OUT
+
+    def entries(self):
+        return self.tensors
 
     def apply(self, state):
         return {name: value for name, value in state.items() if name not in self.tensors}
@@ -256,85 +264,78 @@ def same_storage(a, b):
     return a is b or a.shape == b.shape and a.data_ptr() == b.data_ptr() and a.numel() > 0
 
 
+def in_order(changes):
+    """As an export makes them: tensors that are left out or made of others, what is folded into layers, factors."""
+    return sorted(changes, key=lambda change: (LEFT_OUT, TAKEN, FOLDED, ALONE, NORMALIZED, SCALED).index(change.key))
+
+
 def metadata_of(changes):
-    kinds = {FOLDED: {change.norm: change.layer for change in changes if isinstance(change, Folded)},
-             ALONE: [change.norm for change in changes if isinstance(change, Alone)],
-             NORMALIZED: {change.layer: [change.mean, change.std] for change in changes if isinstance(change, Normalized)},
-             SCALED: {change.tensor: change.factor for change in changes if isinstance(change, Scaled)},
-             TAKEN: {name: [shape, [part.packed() for part in parts]] for change in changes if isinstance(change, Taken)
-                     for name, (shape, parts) in change.tensors.items()},
-             LEFT_OUT: [name for change in changes if isinstance(change, LeftOut) for name in change.tensors]}
-    return {key: json.dumps(value, separators=(",", ":") if key == TAKEN else None) for key, value in kinds.items() if value} or None
+    found = {key: [entry for change in changes if change.key == key for entry in change.entries()] for key in KINDS}
+    return {key: json.dumps(KINDS[key](entries), separators=(",", ":") if key == TAKEN else None) for key, entries in found.items() if entries} or None
 
 
-def entry_of(metadata, key, kind):
-    """An entry of the metadata; None where it is damaged."""
+def entries_of(metadata, key):
+    """An entry's pairs, or names beside None; where it is damaged, its key beside None."""
     try:
-        found = json.loads(metadata.get(key, json.dumps(kind())))
+        found = json.loads(metadata[key]) if key in metadata else KINDS[key]()
     except (TypeError, ValueError):
-        return None
-    return found if isinstance(found, kind) else None
+        found = None
+    if not isinstance(found, KINDS[key]):
+        return [(key, None)]
+    return list(found.items()) if isinstance(found, dict) else [(name, None) for name in found]
 
 
-def taken_of(metadata, file, state):
-    """The tensors that are made of others, and those that are left out."""
-    found, entries = [], entry_of(metadata, TAKEN, dict)
-    left = entry_of(metadata, LEFT_OUT, list)
-    if left is None or not all(isinstance(name, str) and name in state for name in left):
-        raise ValueError(f"{file}: tensors were left out that the module does not have: {left}")
-    if left:
-        found.append(LeftOut(left, state))
-    try:
-        tensors = {name: (shape, [Part(part[0], numbers_of(part[1]), numbers_of(part[2]), float(part[3]), sum(run[2] for run in part[1])) if part[0] else
-                                  Part(None, [], [], 1.0, part[1]) for part in parts]) for name, (shape, parts) in entries.items()}
-        for shape, parts in tensors.values():
-            fits = all(part.source is None or part.factor and 0 <= int(part.index().min()) and int(part.index().max()) < state[part.source].numel()
-                       and len(part.columns) == math.prod(shape[1:]) for part in parts)
-            if not fits or parts and sum(part.count for part in parts) != (shape[0] if shape else 1):
-                raise ValueError
-    except (AttributeError, KeyError, TypeError, ValueError, IndexError, RuntimeError):
-        raise ValueError(f"{file}: its tensors are parts of others that the module does not have") from None
-    return [*found, Taken(tensors, state)] if tensors else found
+def taken_of(metadata, state):
+    """The tensors that are made of others. Raises of entries that are not of this state_dict."""
+    tensors = {name: (shape, [Part(part[0], numbers_of(part[1]), numbers_of(part[2]), float(part[3]), sum(run[2] for run in part[1])) if part[0] else
+                              Part(None, [], [], 1.0, part[1]) for part in parts]) for name, (shape, parts) in entries_of(metadata, TAKEN)}
+    for shape, parts in tensors.values():
+        fits = all(part.source is None or part.factor and 0 <= int(part.index().min()) and int(part.index().max()) < state[part.source].numel()
+                   and len(part.columns) == math.prod(shape[1:]) for part in parts)
+        if not fits or parts and sum(part.count for part in parts) != (shape[0] if shape else 1):
+            raise ValueError
+    return tensors
 
 
 def changes_of(module, metadata, file):
-    """The changes that a file's tensors have, for a module of the same kind. Factors come last, as they do in an export."""
-    found, modules, state = [], dict(module.named_modules()), module.state_dict(keep_vars=True)
-    found += taken_of(metadata, file, state)
-    made = {name for change in found if isinstance(change, Taken) for name in change.tensors}
+    """The changes that a file's tensors have, for a module of the same kind, in the order of an export."""
+    modules, state = dict(module.named_modules()), module.state_dict(keep_vars=True)
+    left = [name for name, _ in entries_of(metadata, LEFT_OUT)]
+    if not all(isinstance(name, str) and name in state for name in left):
+        raise ValueError(f"{file}: tensors were left out that the module does not have: {left}")
+    try:
+        made = taken_of(metadata, state)
+    except (AttributeError, KeyError, TypeError, ValueError, IndexError, RuntimeError):
+        raise ValueError(f"{file}: its tensors are parts of others that the module does not have") from None
+    found = [LeftOut(left, state)] * bool(left) + [Taken(made, state)] * bool(made)
 
-    def norm_of(path):
+    def fold(path, layer):
+        """The BatchNorm of a path, in a layer; None if the module has none there."""
         norm = modules.get(path) if isinstance(path, str) else None
-        return norm if isinstance(norm, torch.nn.modules.batchnorm._BatchNorm) and norm.running_var is not None else None
+        if not isinstance(norm, torch.nn.modules.batchnorm._BatchNorm) or norm.running_var is None:
+            return None
+        fold = Folded(path, layer, *scale_and_shift(norm.running_mean, norm.running_var, norm.weight, norm.bias, norm.eps), norm)
+        fold.biased = layer is not None and fold.names()[1] in state
+        return fold
 
-    def numbers(norm):
-        return scale_and_shift(norm.running_mean, norm.running_var, norm.weight, norm.bias, norm.eps)
-
-    pairs = entry_of(metadata, FOLDED, dict)
-    for path, layer in pairs.items() if pairs is not None else [(FOLDED, None)]:
-        norm = norm_of(path)
-        if norm is None or not isinstance(layer, str) or layer == path or f"{layer}.weight" not in made and \
-                norm.num_features not in getattr(getattr(modules.get(layer), "weight", None), "shape", ()):
+    for path, layer in entries_of(metadata, FOLDED):
+        known = fold(path, layer) if isinstance(layer, str) and layer != path else None
+        if known is None or f"{layer}.weight" not in made and known.module.num_features not in getattr(getattr(modules.get(layer), "weight", None), "shape", ()):
             raise ValueError(f"{file}: BatchNorm {path} was folded into {layer}, and the module has no such layers")
-        fold = Folded(path, layer, *numbers(norm), norm)
-        fold.biased = fold.names()[1] in state
-        found.append(fold)
-    paths = entry_of(metadata, ALONE, list)
-    for path in paths if paths is not None else [ALONE]:
-        norm = norm_of(path)
-        if norm is None or not norm.affine:
+        found.append(known)
+    for path, _ in entries_of(metadata, ALONE):
+        known = fold(path, None)
+        if known is None or not known.module.affine:
             raise ValueError(f"{file}: the file has a BatchNorm {path} with weights, and the module has not")
-        found.append(Alone(path, *numbers(norm), norm))
-    names = entry_of(metadata, NORMALIZED, dict)
-    for layer, pair in names.items() if names is not None else [(NORMALIZED, None)]:
+        found.append(known)
+    for layer, pair in entries_of(metadata, NORMALIZED):
         if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(name, str) and name in state for name in pair) or \
                 len({state[name].numel() for name in pair}) > 1:
             raise ValueError(f"{file}: {layer} was made of {pair}, and the module has no such tensors")
         found.append(Normalized(layer, *pair, tuple(state[name].shape for name in pair)))
-    factors = entry_of(metadata, SCALED, dict)
-    for tensor, factor in factors.items() if factors is not None else [(SCALED, None)]:
-        known = tensor in state or tensor in made or any(tensor in change.names() for change in found if isinstance(change, Folded))
-        if not known or type(factor) not in (int, float) or not math.isfinite(factor) or factor == 0:
+    known = {*state, *made, *(name for change in found if change.key == FOLDED for name in change.names())}
+    for tensor, factor in entries_of(metadata, SCALED):
+        if tensor not in known or type(factor) not in (int, float) or not math.isfinite(factor) or factor == 0:
             raise ValueError(f"{file}: {tensor} was multiplied by {factor}, and the module has no such tensor")
         found.append(Scaled(tensor, factor))
     return found

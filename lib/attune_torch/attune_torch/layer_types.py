@@ -4,7 +4,7 @@ import math
 import torch
 
 from .errors import Unsupported
-from .folding import Alone, Folded, Normalized, Scaled, warnings_of
+from .folding import Folded, Normalized, Scaled, warnings_of
 from .layers import Attention, Layer, Norm, layer_type, shape, spatial
 from .naming import joined, shared_path
 from .normal import Constant, side_by_side
@@ -218,7 +218,7 @@ class LayerTypes:
         tensors = [joined(norm, "weight"), joined(norm, "bias")]
         for name in tensors:
             self.tensors.use(name, self.tensors.state[name])
-        self.changes.append(Alone(norm, scale, shift, warnings=warnings_of(mean, deviation, f"{norm}.running_mean")))
+        self.changes.append(Folded(norm, None, scale, shift, warnings=warnings_of(mean, deviation, f"{norm}.running_mean")))
         self.scaled(value, tensors)
         return self.by_feature(value, norm, tensors)
 

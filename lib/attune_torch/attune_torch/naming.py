@@ -2,8 +2,7 @@
 permutations and stacks of parameters find their way back (folding.Taken)."""
 import torch
 
-from .folding import Part, Taken
-
+from .folding import Part
 
 
 def shared_path(names):
@@ -178,8 +177,3 @@ class Tensors:
         part = Part(name, list(range(0, rows if turned else value.numel(), 1 if turned else width)), list(range(0, value.numel(), rows) if turned else range(width)),
                     1.0, rows)
         self.taken[new] = (list(value.shape), [part])
-
-    def changes(self):
-        return [Taken(self.taken)] if self.taken else []
-
-

@@ -6,7 +6,7 @@ import torch
 
 from .errors import Unsupported
 from .evaluate import region
-from .folding import Alone, Folded, LeftOut, Normalized, Scaled
+from .folding import Folded, LeftOut, Scaled, Taken, in_order
 from .layer_types import PLAIN, LayerTypes, activation_of, refused
 from .layers import Block, Network
 from .match import NO_RESIDUAL
@@ -134,25 +134,19 @@ class Structure(LayerTypes):
     def leave_out(self, state):
         """What of the state_dict is not in the file."""
         tensors = self.tensors
-        taken = {name for change in tensors.changes() for name in change.sources()}
-        others = {name for change in self.changes for name in (
-            [f"{change.norm}.{leaf}" for leaf in ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")] if isinstance(change, (Folded, Alone))
-            else [change.mean, change.std] if isinstance(change, Normalized) else [])}
-        left = [name for name in state if name not in tensors.file and name not in taken and name not in others]
-        order = (Folded, Alone, Normalized, Scaled)
-        self.changes = [*([LeftOut(left)] if left else []), *tensors.changes(),
-                        *sorted(self.changes, key=lambda change: next(at for at, kind in enumerate(order) if isinstance(change, kind)))]
-        for change in self.changes:
-            if not hasattr(change, "tensors"):
-                tensors.file = change.apply(tensors.file)
-        self.left = left
+        taken = [Taken(tensors.taken)] if tensors.taken else []
+        others = {name for change in taken + self.changes for name in change.sources()}
+        self.left = [name for name in state if name not in tensors.file and name not in others]
+        for change in in_order(self.changes):
+            tensors.file = change.apply(tensors.file)
+        self.changes = in_order([*([LeftOut(self.left)] if self.left else []), *taken, *self.changes])
 
     def give_path(self, layer):
         """A path for a layer that is the module itself, whose tensors have none in common."""
         path = self.free_path(layer.kind)
         self.rename(layer, {name: joined(path, name) for name in layer.tensors})
         for change in self.changes:
-            if isinstance(change, Folded) and joined(path, joined(change.layer, "weight")) in layer.tensors:
+            if isinstance(change, Folded) and change.layer is not None and joined(path, joined(change.layer, "weight")) in layer.tensors:
                 change.layer = joined(path, change.layer)
         layer.names = [path if name == "" else joined(path, name) for name in layer.names]
 
