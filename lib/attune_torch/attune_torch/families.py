@@ -5,7 +5,9 @@ et al., 2019), ViT and DeiT (Dosovitskiy et al., 2021; Touvron et al., 2021), GP
 (Touvron et al., 2023; Yang et al., 2024). timm's ViT and DeiT, whose checkpoints stand in such folders, too, have LayerScale.
 """
 import json
+import operator
 import re
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -29,14 +31,6 @@ def activation(config, key="hidden_act"):
     return FUNCTIONS[name]
 
 
-def holder(**children):
-    """A module that only holds others, under the names of the checkpoint."""
-    module = nn.Module()
-    for name, child in children.items():
-        setattr(module, name, child)
-    return module
-
-
 def attend(q, k, v, heads, causal=False):
     """Scaled dot-product attention of [batch, tokens, features], keys and values of as many heads or of fewer."""
     head = q.shape[-1] // heads
@@ -54,253 +48,12 @@ def attend(q, k, v, heads, causal=False):
 class Conv1D(nn.Module):
     """A linear layer whose weight is [in, out], as GPT-2's."""
 
-    def __init__(self, d_out, d_in):
+    def __init__(self, d_in, d_out, bias):
         super().__init__()
         self.weight, self.bias = nn.Parameter(torch.empty(d_in, d_out)), nn.Parameter(torch.empty(d_out))
 
     def forward(self, x):
         return torch.addmm(self.bias, x.view(-1, x.size(-1)), self.weight).view(*x.shape[:-1], -1)
-
-
-# ---- BERT ----
-
-class BertLayer(nn.Module):
-    def __init__(self, config):
-        super().__init__()
-        width, inner, eps = config["hidden_size"], config["intermediate_size"], config.get("layer_norm_eps", 1e-12)
-        self.heads, self.activation = config["num_attention_heads"], activation(config)
-        self.attention = holder(
-            self=holder(query=nn.Linear(width, width), key=nn.Linear(width, width), value=nn.Linear(width, width)),
-            output=holder(dense=nn.Linear(width, width), LayerNorm=nn.LayerNorm(width, eps)))
-        self.intermediate = holder(dense=nn.Linear(width, inner))
-        self.output = holder(dense=nn.Linear(inner, width), LayerNorm=nn.LayerNorm(width, eps))
-
-    def forward(self, x):
-        of, out = self.attention.self, self.attention.output
-        x = out.LayerNorm(out.dense(attend(of.query(x), of.key(x), of.value(x), self.heads)) + x)
-        return self.output.LayerNorm(self.output.dense(self.activation(self.intermediate.dense(x))) + x)
-
-
-class Bert(nn.Module):
-    def __init__(self, config, classes=0, tokenwise=False, prefix="bert"):
-        super().__init__()
-        if config.get("position_embedding_type", "absolute") != "absolute":
-            raise Unsupported(f"config.json: position_embedding_type is '{config['position_embedding_type']}'; attune has 'absolute'")
-        width, eps = config["hidden_size"], config.get("layer_norm_eps", 1e-12)
-        parts = dict(
-            embeddings=holder(word_embeddings=nn.Embedding(config["vocab_size"], width),
-                              position_embeddings=nn.Embedding(config["max_position_embeddings"], width),
-                              token_type_embeddings=nn.Embedding(config.get("type_vocab_size", 2), width),
-                              LayerNorm=nn.LayerNorm(width, eps)),
-            encoder=holder(layer=nn.ModuleList([BertLayer(config) for _ in range(config["num_hidden_layers"])])))
-        self.tokenwise, self.prefix = tokenwise or not classes, prefix
-        if not self.tokenwise or not classes:
-            parts["pooler"] = holder(dense=nn.Linear(width, width))
-        if prefix:
-            self.bert = holder(**parts)
-        else:
-            for name, part in parts.items():
-                setattr(self, name, part)
-        self.classifier = nn.Linear(width, classes) if classes else None
-
-    def forward(self, ids, types=None):
-        bert = self.bert if self.prefix else self
-        types = torch.zeros_like(ids[:1]) if types is None else types
-        x = bert.embeddings.word_embeddings(ids) + bert.embeddings.token_type_embeddings(types)
-        x = x + bert.embeddings.position_embeddings(torch.arange(ids.shape[1]))
-        x = bert.embeddings.LayerNorm(x)
-        for layer in bert.encoder.layer:
-            x = layer(x)
-        if not self.tokenwise:
-            x = torch.tanh(bert.pooler.dense(x[:, 0]))
-        return self.classifier(x) if self.classifier is not None else x
-
-
-class DistilBertLayer(nn.Module):
-    def __init__(self, config):
-        super().__init__()
-        width, inner = config["dim"], config["hidden_dim"]
-        self.heads, self.activation = config["n_heads"], activation(config, "activation")
-        self.attention = holder(q_lin=nn.Linear(width, width), k_lin=nn.Linear(width, width), v_lin=nn.Linear(width, width),
-                                out_lin=nn.Linear(width, width))
-        self.sa_layer_norm, self.output_layer_norm = nn.LayerNorm(width, 1e-12), nn.LayerNorm(width, 1e-12)
-        self.ffn = holder(lin1=nn.Linear(width, inner), lin2=nn.Linear(inner, width))
-
-    def forward(self, x):
-        of = self.attention
-        x = self.sa_layer_norm(of.out_lin(attend(of.q_lin(x), of.k_lin(x), of.v_lin(x), self.heads)) + x)
-        return self.output_layer_norm(self.ffn.lin2(self.activation(self.ffn.lin1(x))) + x)
-
-
-class DistilBert(nn.Module):
-    def __init__(self, config, classes):
-        super().__init__()
-        width = config["dim"]
-        self.distilbert = holder(
-            embeddings=holder(word_embeddings=nn.Embedding(config["vocab_size"], width),
-                              position_embeddings=nn.Embedding(config["max_position_embeddings"], width),
-                              LayerNorm=nn.LayerNorm(width, 1e-12)),
-            transformer=holder(layer=nn.ModuleList([DistilBertLayer(config) for _ in range(config["n_layers"])])))
-        self.pre_classifier, self.classifier = nn.Linear(width, width), nn.Linear(width, classes)
-
-    def forward(self, ids):
-        embeddings = self.distilbert.embeddings
-        x = embeddings.word_embeddings(ids) + embeddings.position_embeddings(torch.arange(ids.shape[1]))
-        x = embeddings.LayerNorm(x)
-        for layer in self.distilbert.transformer.layer:
-            x = layer(x)
-        return self.classifier(F.relu(self.pre_classifier(x[:, 0])))
-
-
-# ---- ViT ----
-
-class VitLayer(nn.Module):
-    def __init__(self, config):
-        super().__init__()
-        width, inner, eps = config["hidden_size"], config["intermediate_size"], config.get("layer_norm_eps", 1e-12)
-        bias = config.get("qkv_bias", True)
-        self.heads, self.activation = config["num_attention_heads"], activation(config)
-        self.attention = holder(
-            attention=holder(query=nn.Linear(width, width, bias), key=nn.Linear(width, width, bias),
-                             value=nn.Linear(width, width, bias)),
-            output=holder(dense=nn.Linear(width, width)))
-        self.intermediate, self.output = holder(dense=nn.Linear(width, inner)), holder(dense=nn.Linear(inner, width))
-        self.layernorm_before, self.layernorm_after = nn.LayerNorm(width, eps), nn.LayerNorm(width, eps)
-
-    def forward(self, x):
-        of, y = self.attention.attention, self.layernorm_before(x)
-        x = self.attention.output.dense(attend(of.query(y), of.key(y), of.value(y), self.heads)) + x
-        return self.output.dense(self.activation(self.intermediate.dense(self.layernorm_after(x)))) + x
-
-
-class Vit(nn.Module):
-    """ViT, and DeiT, which has one more token."""
-
-    def __init__(self, config, classes, name):
-        super().__init__()
-        width, size, patch = config["hidden_size"], config["image_size"], config["patch_size"]
-        if not isinstance(size, int) or not isinstance(patch, int):
-            raise Unsupported("config.json: image_size and patch_size that are not single numbers")
-        tokens = ["cls_token"] + (["distillation_token"] if name == "deit" else [])
-        embeddings = holder(
-            **{token: nn.Parameter(torch.zeros(1, 1, width)) for token in tokens},
-            position_embeddings=nn.Parameter(torch.zeros(1, (size // patch) ** 2 + len(tokens), width)),
-            patch_embeddings=holder(projection=nn.Conv2d(config.get("num_channels", 3), width, patch, stride=patch)))
-        layers = nn.ModuleList([VitLayer(config) for _ in range(config["num_hidden_layers"])])
-        self.name, self.tokens = name, tokens[::-1]
-        setattr(self, name, holder(embeddings=embeddings, encoder=holder(layer=layers),
-                                   layernorm=nn.LayerNorm(width, config.get("layer_norm_eps", 1e-12))))
-        self.classifier = nn.Linear(width, classes)
-
-    def forward(self, image):
-        of = getattr(self, self.name)
-        x = of.embeddings.patch_embeddings.projection(image).flatten(2).transpose(1, 2)
-        for token in self.tokens:
-            x = torch.cat([getattr(of.embeddings, token).expand(x.shape[0], -1, -1), x], dim=1)
-        x = x + of.embeddings.position_embeddings
-        for layer in of.encoder.layer:
-            x = layer(x)
-        return self.classifier(of.layernorm(x)[:, 0])
-
-
-class TimmLayer(nn.Module):
-    def __init__(self, width, heads, inner, bias, scale):
-        super().__init__()
-        self.heads = heads
-        self.norm1, self.norm2 = nn.LayerNorm(width, 1e-6), nn.LayerNorm(width, 1e-6)
-        self.attn = holder(qkv=nn.Linear(width, 3 * width, bias), proj=nn.Linear(width, width))
-        self.mlp = holder(fc1=nn.Linear(width, inner), fc2=nn.Linear(inner, width))
-        self.ls1, self.ls2 = (holder(gamma=nn.Parameter(torch.full((width,), float(scale)))) if scale else None for _ in range(2))
-
-    def forward(self, x):
-        y = self.attn.proj(attend(*self.attn.qkv(self.norm1(x)).chunk(3, -1), self.heads))
-        x = x + (y * self.ls1.gamma if self.ls1 is not None else y)
-        y = self.mlp.fc2(F.gelu(self.mlp.fc1(self.norm2(x))))
-        return x + (y * self.ls2.gamma if self.ls2 is not None else y)
-
-
-class TimmVit(nn.Module):
-    """timm's VisionTransformer. Its config.json has a name with sizes, and model_args where they are others."""
-
-    SIZES = {"tiny": (192, 12, 3), "small": (384, 12, 6), "base": (768, 12, 12), "large": (1024, 24, 16)}
-    ARCHITECTURE = re.compile(r"(?:vit|deit)_(tiny|small|base|large)_patch(\d+)_(\d+)(?:\..*)?")
-    ARGUMENTS = {"img_size", "patch_size", "embed_dim", "depth", "num_heads", "mlp_ratio", "qkv_bias", "init_values", "class_token",
-                 "no_embed_class", "in_chans", "num_classes", "global_pool"}
-
-    def __init__(self, config):
-        super().__init__()
-        known = self.ARCHITECTURE.fullmatch(config["architecture"])
-        given = config.get("model_args", {})
-        if not known or set(given) - self.ARGUMENTS:
-            raise Unsupported(f"config.json: architecture {config['architecture']} of timm with {', '.join(sorted(given)) or 'no'} "
-                              "model_args; there are vit and deit of sizes tiny, small, base and large, with "
-                              f"{', '.join(sorted(self.ARGUMENTS))}")
-        width, depth, heads = self.SIZES[known[1]]
-        width, depth, heads = given.get("embed_dim", width), given.get("depth", depth), given.get("num_heads", heads)
-        patch, self.size = given.get("patch_size", int(known[2])), given.get("img_size", int(known[3]))
-        self.channels = given.get("in_chans", 3)
-        self.class_token, self.first = given.get("class_token", True), not given.get("no_embed_class", False)
-        self.pool = given.get("global_pool", config.get("global_pool", "token"))
-        if self.pool != ("token" if self.class_token else "avg"):
-            raise Unsupported(f"config.json: global_pool '{self.pool}' {'beside' if self.class_token else 'without'} a class token; attune "
-                              "has 'token' with one, and 'avg' without")
-        count = (self.size // patch) ** 2
-        self.patch_embed = holder(proj=nn.Conv2d(self.channels, width, patch, stride=patch))
-        if self.class_token:
-            self.cls_token = nn.Parameter(torch.zeros(1, 1, width))
-        self.pos_embed = nn.Parameter(torch.zeros(1, count + (self.class_token and self.first), width))
-        self.blocks = nn.Sequential(*[TimmLayer(width, heads, int(width * given.get("mlp_ratio", 4)), given.get("qkv_bias", True),
-                                                given.get("init_values")) for _ in range(depth)])
-        # Without a class token, timm puts the norm behind the mean.
-        setattr(self, "norm" if self.class_token else "fc_norm", nn.LayerNorm(width, 1e-6))
-        self.head = nn.Linear(width, given.get("num_classes", config.get("num_classes", 1000)))
-
-    def forward(self, image):
-        x = self.patch_embed.proj(image).flatten(2).transpose(1, 2)
-        x = x if self.first else x + self.pos_embed
-        if self.class_token:
-            x = torch.cat([self.cls_token.expand(x.shape[0], -1, -1), x], dim=1)
-        x = self.blocks(x + self.pos_embed if self.first else x)
-        return self.head(self.norm(x)[:, 0] if self.class_token else self.fc_norm(x.mean(1)))
-
-
-# ---- Causal language models ----
-
-class Gpt2Layer(nn.Module):
-    def __init__(self, config):
-        super().__init__()
-        width, eps = config["n_embd"], config.get("layer_norm_epsilon", 1e-5)
-        inner = config.get("n_inner") or 4 * width
-        self.heads, self.activation = config["n_head"], activation({"hidden_act": config.get("activation_function", "gelu_new")})
-        self.ln_1, self.ln_2 = nn.LayerNorm(width, eps), nn.LayerNorm(width, eps)
-        self.attn = holder(c_attn=Conv1D(3 * width, width), c_proj=Conv1D(width, width))
-        self.mlp = holder(c_fc=Conv1D(inner, width), c_proj=Conv1D(width, inner))
-
-    def forward(self, x):
-        q, k, v = self.attn.c_attn(self.ln_1(x)).chunk(3, -1)
-        x = x + self.attn.c_proj(attend(q, k, v, self.heads, causal=True))
-        return x + self.mlp.c_proj(self.activation(self.mlp.c_fc(self.ln_2(x))))
-
-
-class Gpt2(nn.Module):
-    def __init__(self, config):
-        super().__init__()
-        for option in ("scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn"):
-            if config.get(option):
-                raise Unsupported(f"config.json: {option}, which attune does not have")
-        width = config["n_embd"]
-        self.transformer = holder(wte=nn.Embedding(config["vocab_size"], width), wpe=nn.Embedding(config["n_positions"], width),
-                                  h=nn.ModuleList([Gpt2Layer(config) for _ in range(config["n_layer"])]),
-                                  ln_f=nn.LayerNorm(width, config.get("layer_norm_epsilon", 1e-5)))
-        self.lm_head = nn.Linear(width, config["vocab_size"], bias=False)
-        if config.get("tie_word_embeddings", True):
-            self.lm_head.weight = self.transformer.wte.weight
-
-    def forward(self, ids):
-        x = self.transformer.wte(ids) + self.transformer.wpe(torch.arange(ids.shape[1]))
-        for layer in self.transformer.h:
-            x = layer(x)
-        return self.lm_head(self.transformer.ln_f(x))
 
 
 class RMSNorm(nn.Module):
@@ -312,59 +65,246 @@ class RMSNorm(nn.Module):
         return self.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps))
 
 
-class LlamaLayer(nn.Module):
-    def __init__(self, config, bias):
+class Parts(nn.Module):
+    """A module whose parts have the paths of a checkpoint: `names`, by their roles here."""
+
+    def __init__(self, names):
         super().__init__()
-        width, inner, eps = config["hidden_size"], config["intermediate_size"], config.get("rms_norm_eps", 1e-6)
-        self.heads = config["num_attention_heads"]
-        self.head = config.get("head_dim") or width // self.heads
-        self.theta, shared = config.get("rope_theta", 10000.0), config.get("num_key_value_heads") or self.heads
-        self.scaling = llama3_scaling(config["rope_scaling"]) if config.get("rope_scaling") else ()
-        if config.get("hidden_act", "silu") not in ("silu", "swish"):
-            raise Unsupported(f"config.json: hidden_act is '{config['hidden_act']}'; a gated network of attune has silu")
-        self.self_attn = holder(q_proj=nn.Linear(width, self.heads * self.head, bias), k_proj=nn.Linear(width, shared * self.head, bias),
-                                v_proj=nn.Linear(width, shared * self.head, bias),
-                                o_proj=nn.Linear(self.heads * self.head, width, config.get("attention_bias", False)))
-        gate = config.get("mlp_bias", False)
-        self.mlp = holder(gate_proj=nn.Linear(width, inner, gate), up_proj=nn.Linear(width, inner, gate),
-                          down_proj=nn.Linear(inner, width, gate))
-        self.input_layernorm, self.post_attention_layernorm = RMSNorm(width, eps), RMSNorm(width, eps)
+        self.names = names
+
+    def put(self, **parts):
+        for role, part in parts.items():
+            *path, leaf = self.names[role].split(".")
+            owner = self
+            for name in path:
+                owner = owner._modules.setdefault(name, nn.Module())
+            setattr(owner, leaf, part)
+
+    def __getitem__(self, role):
+        return operator.attrgetter(self.names[role])(self)
+
+
+# ---- Blocks ----
+
+def roles(qkv, *others):
+    """Names of a block's parts. `qkv`: of queries, keys and values, or of the one that has all three."""
+    own = ("query", "key", "value") if len(qkv) > 1 else ("qkv",)
+    return dict(zip((*own, "output", "norm1", "norm2", "linear1", "linear2", "gate"), (*qkv, *others)))
+
+
+BERT = roles(["attention.self.query", "attention.self.key", "attention.self.value"], "attention.output.dense", "attention.output.LayerNorm",
+             "output.LayerNorm", "intermediate.dense", "output.dense")
+DISTILBERT = roles(["attention.q_lin", "attention.k_lin", "attention.v_lin"], "attention.out_lin", "sa_layer_norm", "output_layer_norm", "ffn.lin1", "ffn.lin2")
+VIT = roles(["attention.attention.query", "attention.attention.key", "attention.attention.value"], "attention.output.dense", "layernorm_before",
+            "layernorm_after", "intermediate.dense", "output.dense")
+TIMM = roles(["attn.qkv"], "attn.proj", "norm1", "norm2", "mlp.fc1", "mlp.fc2")
+GPT2 = roles(["attn.c_attn"], "attn.c_proj", "ln_1", "ln_2", "mlp.c_fc", "mlp.c_proj")
+LLAMA = roles(["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"], "self_attn.o_proj", "input_layernorm", "post_attention_layernorm", "mlp.up_proj",
+              "mlp.down_proj", "mlp.gate_proj")
+
+
+class Block(Parts):
+    """A transformer block with norms `before` its branches or behind their sums. `norm` makes one. `heads` are of `head` features, with `shared` of
+    keys and values. `rotary`: base and scaling. `scale`: the initial factors of a LayerScale."""
+
+    def __init__(self, names, width, heads, inner, norm, function=F.gelu, before=True, causal=False, linear=nn.Linear, qkv_bias=True, output_bias=True,
+                 bias=True, head=None, shared=None, rotary=None, scale=None):
+        super().__init__(names | ({"scale1": "ls1.gamma", "scale2": "ls2.gamma"} if scale else {}))
+        self.heads, self.head, self.function, self.before, self.causal, self.rotary = heads, head or width // heads, function, before, causal, rotary
+        queries, keys = heads * self.head, (shared or heads) * self.head
+        linears = {"query": (width, queries, qkv_bias), "key": (width, keys, qkv_bias), "value": (width, keys, qkv_bias),
+                   "qkv": (width, queries + 2 * keys, qkv_bias), "output": (queries, width, output_bias), "linear1": (width, inner, bias),
+                   "linear2": (inner, width, bias), "gate": (width, inner, bias)}
+        self.put(**{role: linear(*linears[role]) for role in names if role in linears}, norm1=norm(), norm2=norm())
+        if scale:
+            self.put(**{role: nn.Parameter(torch.full((width,), float(scale))) for role in ("scale1", "scale2")})
 
     def rotate(self, x):
         """Rotary positions of halves (Su et al., 2021)."""
         x = x.view(*x.shape[:2], -1, self.head)
-        angles = (torch.arange(x.shape[1])[:, None, None] * rotary_frequencies(self.head, self.theta, self.scaling)).float()
+        angles = (torch.arange(x.shape[1])[:, None, None] * rotary_frequencies(self.head, *self.rotary)).float()
         a, b = x.chunk(2, -1)
         return torch.cat([a * angles.cos() - b * angles.sin(), b * angles.cos() + a * angles.sin()], -1).flatten(2)
 
+    def attended(self, x):
+        q, k, v = self["qkv"](x).chunk(3, -1) if "qkv" in self.names else (self[role](x) for role in ("query", "key", "value"))
+        q, k = (self.rotate(q), self.rotate(k)) if self.rotary else (q, k)
+        return self["output"](attend(q, k, v, self.heads, self.causal))
+
+    def fed_forward(self, x):
+        return self["linear2"](F.silu(self["gate"](x)) * self["linear1"](x) if "gate" in self.names else self.function(self["linear1"](x)))
+
     def forward(self, x):
-        of, y = self.self_attn, self.input_layernorm(x)
-        x = x + of.o_proj(attend(self.rotate(of.q_proj(y)), self.rotate(of.k_proj(y)), of.v_proj(y), self.heads, causal=True))
-        y, of = self.post_attention_layernorm(x), self.mlp
-        return x + of.down_proj(F.silu(of.gate_proj(y)) * of.up_proj(y))
+        for branch, norm, scale in ((self.attended, "norm1", "scale1"), (self.fed_forward, "norm2", "scale2")):
+            if self.before:
+                y = branch(self[norm](x))
+                x = x + (y * self[scale] if scale in self.names else y)
+            else:
+                x = self[norm](branch(x) + x)
+        return x
 
 
-class Llama(nn.Module):
+# ---- Models of ids ----
+
+class Words(Parts):
+    """Embeddings, blocks, and what follows; `pooled`: the function of the first token's pooler."""
+    pooled = None
+
+    def forward(self, ids, types=None):
+        x = self["words"](ids)
+        if "types" in self.names:
+            x = x + self["types"](torch.zeros_like(ids[:1]) if types is None else types)
+        if "positions" in self.names:
+            x = x + self["positions"](torch.arange(ids.shape[1]))
+        if "norm" in self.names:
+            x = self["norm"](x)
+        for layer in self["layers"]:
+            x = layer(x)
+        if "last_norm" in self.names:
+            x = self["last_norm"](x)
+        if self.pooled:
+            x = self.pooled(self["pooler"](x[:, 0]))
+        return self["head"](x) if "head" in self.names else x
+
+    def tie(self, tied):
+        if tied:
+            self["head"].weight = self["words"].weight
+
+
+class Bert(Words):
+    def __init__(self, config, classes=0, tokenwise=False, prefix="bert."):
+        if config.get("position_embedding_type", "absolute") != "absolute":
+            raise Unsupported(f"config.json: position_embedding_type is '{config['position_embedding_type']}'; attune has 'absolute'")
+        names = {"words": "embeddings.word_embeddings", "positions": "embeddings.position_embeddings", "types": "embeddings.token_type_embeddings",
+                 "norm": "embeddings.LayerNorm", "layers": "encoder.layer", "pooler": "pooler.dense"}
+        super().__init__({role: prefix + name for role, name in names.items()} | ({"head": "classifier"} if classes else {}))
+        width, norm = config["hidden_size"], partial(nn.LayerNorm, config["hidden_size"], config.get("layer_norm_eps", 1e-12))
+        self.put(words=nn.Embedding(config["vocab_size"], width), positions=nn.Embedding(config["max_position_embeddings"], width),
+                 types=nn.Embedding(config.get("type_vocab_size", 2), width), norm=norm(),
+                 layers=nn.ModuleList([Block(BERT, width, config["num_attention_heads"], config["intermediate_size"], norm, activation(config), before=False)
+                                       for _ in range(config["num_hidden_layers"])]))
+        self.pooled = torch.tanh if classes and not tokenwise else None
+        if not tokenwise:
+            self.put(pooler=nn.Linear(width, width))
+        if classes:
+            self.put(head=nn.Linear(width, classes))
+
+
+class DistilBert(Words):
+    pooled = staticmethod(F.relu)
+
+    def __init__(self, config, classes):
+        super().__init__({"words": "distilbert.embeddings.word_embeddings", "positions": "distilbert.embeddings.position_embeddings",
+                          "norm": "distilbert.embeddings.LayerNorm", "layers": "distilbert.transformer.layer", "pooler": "pre_classifier", "head": "classifier"})
+        width, norm = config["dim"], partial(nn.LayerNorm, config["dim"], 1e-12)
+        self.put(words=nn.Embedding(config["vocab_size"], width), positions=nn.Embedding(config["max_position_embeddings"], width), norm=norm(),
+                 layers=nn.ModuleList([Block(DISTILBERT, width, config["n_heads"], config["hidden_dim"], norm, activation(config, "activation"), before=False)
+                                       for _ in range(config["n_layers"])]),
+                 pooler=nn.Linear(width, width), head=nn.Linear(width, classes))
+
+
+class Gpt2(Words):
+    def __init__(self, config):
+        super().__init__({"words": "transformer.wte", "positions": "transformer.wpe", "layers": "transformer.h", "last_norm": "transformer.ln_f", "head": "lm_head"})
+        for option in ("scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn"):
+            if config.get(option):
+                raise Unsupported(f"config.json: {option}, which attune does not have")
+        width = config["n_embd"]
+        norm = partial(nn.LayerNorm, width, config.get("layer_norm_epsilon", 1e-5))
+        function = activation({"hidden_act": config.get("activation_function", "gelu_new")})
+        self.put(words=nn.Embedding(config["vocab_size"], width), positions=nn.Embedding(config["n_positions"], width), last_norm=norm(),
+                 layers=nn.ModuleList([Block(GPT2, width, config["n_head"], config.get("n_inner") or 4 * width, norm, function, causal=True, linear=Conv1D)
+                                       for _ in range(config["n_layer"])]),
+                 head=nn.Linear(width, config["vocab_size"], bias=False))
+        self.tie(config.get("tie_word_embeddings", True))
+
+
+class Llama(Words):
     """Llama, and Qwen2, whose queries, keys and values have biases."""
 
-    def __init__(self, config, bias):
-        super().__init__()
+    def __init__(self, config, qkv_bias):
+        super().__init__({"words": "model.embed_tokens", "layers": "model.layers", "last_norm": "model.norm", "head": "lm_head"})
         self.rope_scaling = config.get("rope_scaling")
         if self.rope_scaling and (self.rope_scaling.get("rope_type") or self.rope_scaling.get("type")) != "llama3":
             raise Unsupported(f"config.json: rope_scaling {json.dumps(self.rope_scaling)}; attune has Llama 3's")
-        self.model = holder(embed_tokens=nn.Embedding(config["vocab_size"], config["hidden_size"]),
-                            layers=nn.ModuleList([LlamaLayer(config, bias) for _ in range(config["num_hidden_layers"])]),
-                            norm=RMSNorm(config["hidden_size"], config.get("rms_norm_eps", 1e-6)))
-        self.rope_theta = config.get("rope_theta", 10000.0)
-        self.lm_head = nn.Linear(config["hidden_size"], config["vocab_size"], bias=False)
-        if config.get("tie_word_embeddings", False):
-            self.lm_head.weight = self.model.embed_tokens.weight
+        if config.get("hidden_act", "silu") not in ("silu", "swish"):
+            raise Unsupported(f"config.json: hidden_act is '{config['hidden_act']}'; a gated network of attune has silu")
+        width, norm = config["hidden_size"], partial(RMSNorm, config["hidden_size"], config.get("rms_norm_eps", 1e-6))
+        rotary = (config.get("rope_theta", 10000.0), llama3_scaling(self.rope_scaling) if self.rope_scaling else ())
+        blocks = [Block(LLAMA, width, config["num_attention_heads"], config["intermediate_size"], norm, causal=True, qkv_bias=qkv_bias,
+                        output_bias=config.get("attention_bias", False), bias=config.get("mlp_bias", False), head=config.get("head_dim"),
+                        shared=config.get("num_key_value_heads"), rotary=rotary)
+                  for _ in range(config["num_hidden_layers"])]
+        self.put(words=nn.Embedding(config["vocab_size"], width), layers=nn.ModuleList(blocks), last_norm=norm(),
+                 head=nn.Linear(width, config["vocab_size"], bias=False))
+        self.tie(config.get("tie_word_embeddings", False))
 
-    def forward(self, ids):
-        x = self.model.embed_tokens(ids)
-        for layer in self.model.layers:
+
+# ---- Models of images ----
+
+class Images(Parts):
+    """Patches, `tokens` in front, and positions: of all, or of patches alone (`first` is False). Without a token, the mean is normalized."""
+
+    def __init__(self, names, tokens, width, channels, size, patch, blocks, eps, classes, first=True):
+        super().__init__(names)
+        self.tokens, self.channels, self.size, self.first = tokens, channels, size, first
+        self.put(**{token: nn.Parameter(torch.zeros(1, 1, width)) for token in tokens}, patches=nn.Conv2d(channels, width, patch, stride=patch),
+                 positions=nn.Parameter(torch.zeros(1, (size // patch) ** 2 + len(tokens) * first, width)), layers=nn.ModuleList(blocks),
+                 norm=nn.LayerNorm(width, eps), head=nn.Linear(width, classes))
+
+    def forward(self, image):
+        x = self["patches"](image).flatten(2).transpose(1, 2)
+        x = x if self.first else x + self["positions"]
+        for token in self.tokens[::-1]:
+            x = torch.cat([self[token].expand(x.shape[0], -1, -1), x], dim=1)
+        x = x + self["positions"] if self.first else x
+        for layer in self["layers"]:
             x = layer(x)
-        return self.lm_head(self.model.norm(x))
+        return self["head"](self["norm"](x)[:, 0] if self.tokens else self["norm"](x.mean(1)))
+
+
+class Vit(Images):
+    """ViT, and DeiT, which has one more token."""
+
+    def __init__(self, config, classes, name):
+        width, size, patch, eps = config["hidden_size"], config["image_size"], config["patch_size"], config.get("layer_norm_eps", 1e-12)
+        if not isinstance(size, int) or not isinstance(patch, int):
+            raise Unsupported("config.json: image_size and patch_size that are not single numbers")
+        tokens = ["cls_token"] + (["distillation_token"] if name == "deit" else [])
+        names = {token: f"embeddings.{token}" for token in tokens} | {
+            "patches": "embeddings.patch_embeddings.projection", "positions": "embeddings.position_embeddings", "layers": "encoder.layer", "norm": "layernorm"}
+        blocks = [Block(VIT, width, config["num_attention_heads"], config["intermediate_size"], partial(nn.LayerNorm, width, eps), activation(config),
+                        qkv_bias=config.get("qkv_bias", True)) for _ in range(config["num_hidden_layers"])]
+        super().__init__({role: f"{name}.{own}" for role, own in names.items()} | {"head": "classifier"}, tokens, width, config.get("num_channels", 3), size,
+                         patch, blocks, eps, classes)
+
+
+class TimmVit(Images):
+    """timm's VisionTransformer. Its config.json has a name with sizes, and model_args where they are others."""
+
+    SIZES = {"tiny": (192, 12, 3), "small": (384, 12, 6), "base": (768, 12, 12), "large": (1024, 24, 16)}
+    ARCHITECTURE = re.compile(r"(?:vit|deit)_(tiny|small|base|large)_patch(\d+)_(\d+)(?:\..*)?")
+    ARGUMENTS = {"img_size", "patch_size", "embed_dim", "depth", "num_heads", "mlp_ratio", "qkv_bias", "init_values", "class_token",
+                 "no_embed_class", "in_chans", "num_classes", "global_pool"}
+
+    def __init__(self, config):
+        known, given = self.ARCHITECTURE.fullmatch(config["architecture"]), config.get("model_args", {})
+        if not known or set(given) - self.ARGUMENTS:
+            raise Unsupported(f"config.json: architecture {config['architecture']} of timm with {', '.join(sorted(given)) or 'no'} "
+                              "model_args; there are vit and deit of sizes tiny, small, base and large, with "
+                              f"{', '.join(sorted(self.ARGUMENTS))}")
+        width, depth, heads = (given.get(name, own) for name, own in zip(("embed_dim", "depth", "num_heads"), self.SIZES[known[1]]))
+        token, pool = given.get("class_token", True), given.get("global_pool", config.get("global_pool", "token"))
+        if pool != ("token" if token else "avg"):
+            raise Unsupported(f"config.json: global_pool '{pool}' {'beside' if token else 'without'} a class token; attune "
+                              "has 'token' with one, and 'avg' without")
+        names = {"cls_token": "cls_token", "patches": "patch_embed.proj", "positions": "pos_embed", "layers": "blocks", "norm": "norm" if token else "fc_norm",
+                 "head": "head"}
+        blocks = [Block(TIMM, width, heads, int(width * given.get("mlp_ratio", 4)), partial(nn.LayerNorm, width, 1e-6), qkv_bias=given.get("qkv_bias", True),
+                        scale=given.get("init_values")) for _ in range(depth)]
+        super().__init__(names, ["cls_token"] * token, width, given.get("in_chans", 3), given.get("img_size", int(known[3])),
+                         given.get("patch_size", int(known[2])), blocks, 1e-6, given.get("num_classes", config.get("num_classes", 1000)),
+                         not given.get("no_embed_class", False))
 
 
 # ---- Checkpoints ----
@@ -457,10 +397,8 @@ def from_checkpoint(folder, tokens=None, seed=1, token_types=False):
     module.load_state_dict(state, strict=not aliases)
     module.eval()
     draw = torch.Generator().manual_seed(seed)
-    if isinstance(module, TimmVit):
+    if isinstance(module, Images):
         return module, torch.randn(3, module.channels, module.size, module.size, generator=draw)
-    if "image_size" in config:
-        return module, torch.randn(3, config.get("num_channels", 3), config["image_size"], config["image_size"], generator=draw)
     most = config.get("max_position_embeddings", config.get("n_positions"))
     if not isinstance(most, int):
         raise ValueError(f"{folder}/config.json does not say how many tokens {named} takes, in max_position_embeddings")
