@@ -1,5 +1,6 @@
 """Layers as attune composes them: chains, residual connections, gated networks, transformer blocks, an encoder and a decoder; with C++ types
 and names."""
+import itertools
 from collections import Counter
 
 import torch
@@ -197,7 +198,7 @@ class Structure(LayerTypes):
             layers, value = self.step(value, stop)
             found += layers[::-1]
         found = found[::-1]
-        return self.gated(self.attentions(found)), value
+        return self.completed(found), value
 
     def step(self, value, stop):
         """The layers that end in a value, and the value that they take."""
@@ -300,43 +301,36 @@ class Structure(LayerTypes):
             raise refused(value, "a mask of the encoder's tokens; padding is given at run time, in an EncoderDecoderMask")
         self.memory = memory
 
-    def attentions(self, layers):
-        """Attention with the Linear behind it as one layer."""
-        found, at = [], 0
-        while at < len(layers):
-            layer = layers[at]
+    def completed(self, layers):
+        """Attention, and gates, with the Linear behind them as one layer."""
+        found, queue = [], list(layers)
+        while queue:
+            layer = queue.pop(0)
+            after = queue[0] if queue and queue[0].kind == "linear" else None
             if layer.kind == "core":
-                after = layers[at + 1] if at + 1 < len(layers) and layers[at + 1].kind == "linear" else None
                 after = after if after is not None and after.d_out == layer.value.sources[0].features else None
                 found.append(self.attention(layer, after))
-                at += 1 + (after is not None)
+            elif layer.kind == "gate":
+                found += self.gated(layer, after)
             else:
                 found.append(layer)
-                at += 1
+                continue
+            if after is not None:
+                queue.pop(0)
         return found
 
-    def gated(self, layers):
-        """down(f(gate(x)) * up(x)) as one layer."""
-        found, at = [], 0
-        while at < len(layers):
-            layer = layers[at]
-            if layer.kind == "gate":
-                down = layers[at + 1] if at + 1 < len(layers) and layers[at + 1].kind == "linear" else None
-                parts = {"gate": layer.gate, "linear1": layer.up} | ({} if down is None else {"linear2": down})
-                biases = {part.bias for part in parts.values()}
-                if len(biases) > 1:
-                    raise refused(layer.value, "biases of a part of a gated network")
-                whole = self.plain((down or layer).value, kind="gated")
-                whole.network = Network(layer.value.tokens, (down or layer.gate).d_out, layer.gate.d_out, layer.activation, biases.pop(), True)
-                whole.parts, whole.product = parts, layer.value
-                whole.network_names = {name: part.names[0] for name, part in parts.items()}
-                whole.tensors = [tensor for part in parts.values() for tensor in part.tensors]
-                found += [whole] if down is not None else self.glu(whole)
-                at += 1 + (down is not None)
-            else:
-                found.append(layer)
-                at += 1
-        return found
+    def gated(self, layer, down):
+        """down(f(gate(x)) * up(x)) as one layer; without `down` as a GLU."""
+        parts = {"gate": layer.gate, "linear1": layer.up} | ({} if down is None else {"linear2": down})
+        biases = {part.bias for part in parts.values()}
+        if len(biases) > 1:
+            raise refused(layer.value, "biases of a part of a gated network")
+        whole = self.plain((down or layer).value, kind="gated")
+        whole.network = Network(layer.value.tokens, (down or layer.gate).d_out, layer.gate.d_out, layer.activation, biases.pop(), True)
+        whole.parts, whole.product = parts, layer.value
+        whole.network_names = {name: part.names[0] for name, part in parts.items()}
+        whole.tensors = [tensor for part in parts.values() for tensor in part.tensors]
+        return [whole] if down is not None else self.glu(whole)
 
     # ---- Blocks ----
 
@@ -399,25 +393,16 @@ class Structure(LayerTypes):
         return types if len(inside) == 1 else f"attune::Sequential<{types}>"
 
     def block_at(self, chain, at):
-        def kind(index):
-            return chain[index].kind if index < len(chain) else ""
-
-        def inside(index):
-            kinds_ = [layer.kind for layer in chain[index].inside]
-            return kinds_[:-1] if kinds_[-1] == "scale" else kinds_
-
-        decodes = self.decoder_at(chain, at, kind, inside)
-        if decodes is not None:
-            return decodes
-        if kind(at) == "residual" and kind(at + 1) == "residual" and inside(at) == ["norm", "attention"] and \
-                inside(at + 1)[:1] == ["norm"] and inside(at + 1)[1:] in NETWORKS:
-            first, second = chain[at].inside, chain[at + 1].inside
-            if not self.alike(first[0], second[0], second[1:]):
-                return None, 0
-            return self.block(first[1:], second[1:], first[0], second[0], True, chain[at + 1]), 2
-        if [kind(at + i) for i in range(4)] == ["residual", "norm", "residual", "norm"] and inside(at) == ["attention"] and inside(at + 2) in NETWORKS and \
-                self.alike(chain[at + 1], chain[at + 3], chain[at + 2].inside):
-            return self.block(chain[at].inside, chain[at + 2].inside, chain[at + 1], chain[at + 3], False, chain[at + 3]), 4
+        """A transformer block, which has three branches in a decoder, and how many layers of the chain it takes; or None and 0."""
+        for count, before in itertools.product((3, 2), (True, False)):
+            layers = chain[at:at + (count if before else 2 * count)]
+            if [layer.kind for layer in layers] != (["residual"] if before else ["residual", "norm"]) * count:
+                continue
+            branches = [layer.inside for layer in layers if layer.kind == "residual"]
+            norms = [branch[0] for branch in branches] if before else layers[1::2]
+            block = self.block([branch[before:] for branch in branches], norms, before, layers[-1]) if all(norm.kind == "norm" for norm in norms) else None
+            if block is not None:
+                return block, len(layers)
         return None, 0
 
     @staticmethod
@@ -428,37 +413,6 @@ class Structure(LayerTypes):
             return False
         return norm1.norm == norm2.norm and (len(network) < 3 or network[0].bias == network[2].bias)
 
-    def decoder_at(self, chain, at, kind, inside):
-        """A decoder layer: attention to itself, to the encoder, a network."""
-        count = 3 if [kind(at + i) for i in range(3)] == ["residual"] * 3 else 6 if [kind(at + i) for i in range(6)] == ["residual", "norm"] * 3 else 0
-        if not count:
-            return None
-        before = count == 3
-        branches = [layer.inside for layer in (chain[at:at + 3] if before else chain[at:at + 6:2])]
-        kinds = [[layer.kind for layer in branch][before:] for branch in branches]
-        if kinds[:2] != [["attention"]] * 2 or kinds[2] not in NETWORKS or not branches[1][-1].attention.memory or before and any(
-                branch[0].kind != "norm" for branch in branches):
-            return None
-        norms = [branch[0] for branch in branches] if before else chain[at + 1:at + 6:2]
-        attention, cross = branches[0][-1], branches[1][-1]
-        parts = [layer for branch in branches for layer in branch] + ([] if before else norms)
-        network, own = self.network_of(attention.attention.seq_len, branches[2][before:])
-        names = attention.attention.names | own | {f"memory.{key}": name for key, name in cross.attention.names.items()}
-        names |= {f"norm{index}": norm.names[0] for index, norm in enumerate(norms, 1) if norm.names}
-        path, names = relative(names)
-        if attention.core.tokens > 1 and not attention.attention.causal:
-            raise refused(attention.core, "a decoder layer without a causal tgt_mask")
-        attention.attention.causal = False
-        block = self.plain(parts[-1].value if not before else chain[at + 2].value, "", [path], [tensor for part in parts for tensor in part.tensors], "block")
-        block.path = path
-        block.shapes = {name: shape for part in parts for name, shape in part.shapes.items()}
-        block.block = Block(attention.attention, network, norms[0].norm, before, names, cross.attention)
-        if block.block.plain() and names.items() <= DECODER_NAMES.items():
-            block.block.names = {}
-        if not all(self.alike(norms[0], norm, branches[2][before:]) for norm in norms):
-            raise refused(attention.core, "a decoder layer with norms of several kinds, or a network that has one bias alone")
-        return block, count
-
     @staticmethod
     def network_of(rows, network):
         """A Network of a block, and the names of its parts."""
@@ -467,24 +421,34 @@ class Structure(LayerTypes):
         first, function, second = network
         return Network(rows, first.d_in, first.d_out, activation_of(function.value), first.bias), {"linear1": first.names[0], "linear2": second.names[0]}
 
-    def block(self, attending, network, norm1, norm2, before, last):
-        attention, *scale1 = attending
+    def block(self, branches, norms, before, last):
+        """A block of branches without their norms: attention to itself, to the encoder if there are three, and a network; or None."""
+        decodes, members = len(branches) > 2, [layer for branch in branches for layer in branch] + norms
+        scales = {} if decodes else {f"scale{index}": branch[-1] for index, branch in enumerate(branches, 1) if branch and branch[-1].kind == "scale"}
+        branches = [branch[:-1] if f"scale{index}" in scales else branch for index, branch in enumerate(branches, 1)]
+        attentions, network = [branch[0] for branch in branches[:-1] if [layer.kind for layer in branch] == ["attention"]], branches[-1]
+        if len(attentions) < len(branches) - 1 or [layer.kind for layer in network] not in NETWORKS or decodes and not attentions[1].attention.memory:
+            return None
+        attention, alike = attentions[0], all(self.alike(norms[0], norm, network) for norm in norms)
+        if not decodes and not alike:
+            return None
         if attention.attention.memory:
             raise refused(attention.core, "attention to another sequence, outside of a decoder layer")
-        scale2 = network[-1:] if network[-1].kind == "scale" else []
-        members = [*attending, *network, norm1, norm2]
-        network = network[:len(network) - len(scale2)]
-        names = dict(attention.attention.names)
-        names |= {name: scale[0].names[0] for name, scale in (("scale1", scale1), ("scale2", scale2)) if scale}
+        if decodes and attention.core.tokens > 1 and not attention.attention.causal:
+            raise refused(attention.core, "a decoder layer without a causal tgt_mask")
+        if not alike:
+            raise refused(attention.core, "a decoder layer with norms of several kinds, or a network that has one bias alone")
         parts, own = self.network_of(attention.attention.seq_len, network)
-        names |= own
-        if norm1.names:
-            names |= {"norm1": norm1.names[0], "norm2": norm2.names[0]}
+        names = attention.attention.names | own | {name: scale.names[0] for name, scale in scales.items()}
+        names |= {f"norm{index}": norm.names[0] for index, norm in enumerate(norms, 1) if norm.names}
+        cross = None
+        if decodes:
+            attention.attention.causal, cross = False, attentions[1].attention
+            names |= {f"memory.{key}": name for key, name in cross.names.items()}
         path, names = relative(names)
         layer = self.plain(last.value, "", [path], [tensor for member in members for tensor in member.tensors], "block")
-        layer.path = path
-        layer.shapes = {name: shape for member in members for name, shape in member.shapes.items()}
-        layer.block = Block(attention.attention, parts, norm1.norm, before, names)
-        if layer.block.plain() and names == TORCH_NAMES:
+        layer.path, layer.shapes = path, {name: shape for member in members for name, shape in member.shapes.items()}
+        layer.block = Block(attention.attention, parts, norms[0].norm, before, names, cross)
+        if layer.block.plain() and (names.items() <= DECODER_NAMES.items() if decodes else names == TORCH_NAMES):
             layer.block.names = {}
         return layer
