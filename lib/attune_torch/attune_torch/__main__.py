@@ -79,6 +79,8 @@ class Parser(argparse.ArgumentParser):
 def main(arguments=None):
     parser = Parser(prog="attune_torch", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
+    attune = argparse.ArgumentParser(add_help=False)
+    attune.add_argument("--attune", help="the folder of attune, if it is not this package's")
     one = commands.add_parser("export", help="write a folder with a model as a type of attune")
     one.add_argument("model", help="FILE.py:make_model, a function that answers (module, sample_input), a file model.onnx, or the "
                                    "folder of a Hugging Face checkpoint")
@@ -87,11 +89,10 @@ def main(arguments=None):
     one.add_argument("--out", required=True, help="the folder; its last name is the C++ namespace")
     one.add_argument("--size", action="append", default=[], type=size, metavar="NAME=NUMBER",
                      help="an extent of an .onnx file's input that has a name instead of a number")
-    one = commands.add_parser("check", help="build a folder, run it, and name the first layer that differs from PyTorch")
+    one = commands.add_parser("check", parents=[attune], help="build a folder, run it, and name the first layer that differs from PyTorch")
     one.add_argument("folder")
     one.add_argument("--on", action="append", default=[], help="also check on a board, as mps2_an386; may be repeated")
-    one.add_argument("--attune", help="the folder of attune, if it is not this package's")
-    one = commands.add_parser("fit", help="find a way to train a folder's model within a board's memory and time")
+    one = commands.add_parser("fit", parents=[attune], help="find a way to train a folder's model within a board's memory and time")
     one.add_argument("folder")
     one.add_argument("--model", help="a C++ type instead of an exported folder, as small::Model; then the search works in the folder, which may be new")
     one.add_argument("--header", help="the header of --model")
@@ -103,7 +104,7 @@ def main(arguments=None):
     one.add_argument("--loss", help="the C++ type of the loss. Default: attune::CrossEntropy<>")
     one.add_argument("--base", choices=["float", "int8"], default="float", help="the numbers of constant weights in flash")
     one.add_argument("--only", default="", help="only ways to train with this in their names, as 'LoRA, rank 4'")
-    one.add_argument("--all", action="store_true", help="print all candidates instead of one for each part that is trained")
+    one.add_argument("--all", action="store_true", dest="everything", help="print all candidates instead of one for each part that is trained")
     one.add_argument("--attempts", type=int, default=3, help="candidates to measure until one is within all limits. Default: 3")
     one.add_argument("--data", help="a .safetensors file with x, y and, by option, y_test and user: takes to learn from and to be tested with")
     one.add_argument("--unlabeled", type=int, default=0, metavar="TAKES", help="without --data: ways that learn without labels, from so many takes at most")
@@ -112,38 +113,32 @@ def main(arguments=None):
     one.add_argument("--seeds", type=int, default=2, help="how often each user is new, with other takes. Default: 2")
     one.add_argument("--passes", type=int, default=20, help="passes over the takes at most. Default: 20")
     one.add_argument("--confirm", action="store_true", help="train the chosen way on the emulated board, too, and compare")
-    one.add_argument("--attune", help="the folder of attune, if it is not this package's")
-    one = commands.add_parser("receive", help="restore a file from a board's hex lines")
+    one = commands.add_parser("receive", parents=[attune], help="restore a file from a board's hex lines")
     one.add_argument("source", help="a log, or a serial port")
-    one.add_argument("--out", required=True)
-    one.add_argument("--attune")
-    options = parser.parse_args(arguments)
+    one.add_argument("--out", required=True, dest="file")
+    options = vars(parser.parse_args(arguments))
+    command = options.pop("command")
     try:
-        if options.command == "export":
+        if command == "export":
             from .folder import export
-            module, sample, *hints = made(options.model, options.tokens, options.token_types, dict(options.size))
+            module, sample, *hints = made(options["model"], options["tokens"], options["token_types"], dict(options["size"]))
             with warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("ignore")
                 warnings.simplefilter("always", ExportWarning)
-                found = export(module, sample, options.out, *hints)
-            for warning in said:
-                print(f"attune_torch: warning: {warning.message}", file=sys.stderr)
-            for text in found.remarks():
+                found = export(module, sample, options["out"], *hints)
+            for text in [*(f"warning: {warning.message}" for warning in said), *found.remarks()]:
                 print(f"attune_torch: {text}", file=sys.stderr)
-            print(f"wrote {options.out}: {len(found.layers)} layers; python3 -m attune_torch check {options.out}")
-        elif options.command == "check":
-            check(options.folder, options.on, options.attune)
-        elif options.command == "fit":
-            fit.fit(options.folder, options.board, options.core, options.ram, options.flash, options.step, options.loss, options.base, options.all,
-                    options.attempts, options.attune, data=options.data, takes=options.takes, batch=options.batch, seeds=options.seeds,
-                    passes=options.passes, confirm=options.confirm, model=options.model, header=options.header, only=options.only,
-                    unlabeled=options.unlabeled)
+            print(f"wrote {options['out']}: {len(found.layers)} layers; python3 -m attune_torch check {options['out']}")
+        elif command == "check":
+            check(**options)
+        elif command == "fit":
+            fit.fit(**options)
         else:
-            print(receive(options.source, options.out, options.attune))
+            print(receive(**options))
     except ModuleNotFoundError as missing:
         lines = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(missing.__traceback__)
                  if not re.search(r"/(attune_torch|python3[^/]*|(site|dist)-packages)/|^<", frame.filename)]
-        needs = f"{lines[-1]} imports the" if lines else f"{options.command} needs the"
+        needs = f"{lines[-1]} imports the" if lines else f"{command} needs the"
         print(f"attune_torch: {needs} Python package {missing.name}, which {sys.executable} lacks", file=sys.stderr)
         return 1
     except (Unsupported, CheckFailed, ValueError, OSError) as problem:
@@ -151,7 +146,7 @@ def main(arguments=None):
         return 1
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # another one would end this one's words
-        print("attune_torch: interrupted" + ("; what is measured is kept, and the same command goes on from there" if options.command == "fit" else ""),
+        print("attune_torch: interrupted" + ("; what is measured is kept, and the same command goes on from there" if command == "fit" else ""),
               file=sys.stderr)
         return 130
     return 0

@@ -18,6 +18,19 @@ def region(value, ends=()):
     return list(seen)
 
 
+def computed_from(value, other):
+    """Whether a value is another one, or computed from it."""
+    stack, seen = [value], set()
+    while stack:
+        item = stack.pop()
+        if item is other:
+            return True
+        if item not in seen and item.number >= other.number:
+            seen.add(item)
+            stack += item.derived()
+    return False
+
+
 def evaluate(value, known, kept=None):
     """[batch, tokens, features] of a value. `known` has those of others, by value, and gets all that are computed; or those that are `kept`."""
     if isinstance(value, Constant):

@@ -380,7 +380,7 @@ class Formulas:
 
     def batch_norm(self, value, x):
         """In the convolution or Linear before it, or a layer by itself."""
-        operation, before = value.operation, self.layer(x)
+        before = self.layer(x)
         scale, shift = (item.values[0] for item in value.sources[1:])
         path = self.graph.names(value.data["mean"].addresses)[0].rpartition(".")[0]
         fold = ("batch_norm", path, scale, shift, value.data["mean"].values, value.data["deviation"])
@@ -393,7 +393,7 @@ class Formulas:
             raise Unsupported(f"BatchNorm {path} has no convolution or Linear before it, into which it could be folded, and no weights that could be a "
                               "layer (affine=False)")
         weight, bias = (item.each(torch.flatten) for item in value.sources[1:])
-        return self.new("batch_norm", [before], value, weight=weight, bias=bias, path=path, fold=fold, operation_path=operation.path)
+        return self.new("batch_norm", [before], value, weight=weight, bias=bias, fold=fold)
 
     def normalization(self, value, x, others):
         """(x - mean) / std by two tensors of the state_dict; or None."""

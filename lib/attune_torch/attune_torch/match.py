@@ -1,5 +1,7 @@
 """From the normal form to attune's layers, which are Values of other kinds. A refused step becomes a stand-in, and matching goes on: every
 step that attune has no layer for is told at once."""
+import math
+
 import torch
 
 from . import evaluate as numbers
@@ -15,7 +17,6 @@ from .sample_norms import KINDS as SAMPLE_NORMS, SampleNorms
 # Functions that stand for themselves; others may be parts of a formula.
 NAMED = {"softplus", "elu", "leaky_relu", "hardtanh", "hardswish", "hardsigmoid", "mish", "gelu", "silu", "relu", "softmax", "log_sigmoid_forward", "prelu"}
 NO_RESIDUAL = "a sum of two values that is no residual connection: one is to be computed from the other, and have its shape"
-MEAN = "a sum over tokens; divide it by their number, x.sum(1) / x.shape[1], or take x.mean(1), which is a Pooling"
 
 
 class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
@@ -106,14 +107,10 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
             self.refuse(value, value.data["why"])
         return self.new("refused", [self.layer(item) for item in self.beyond(value)], value)
 
-    def on_embedding(self, value):
-        return self.new("embedding", [self.layer(value.sources[0])], value, **value.data)
+    def on_same(self, value):
+        return self.new(value.kind, [self.layer(value.sources[0])], value, **value.data)
 
-    def on_norm(self, value):
-        return self.new("norm", [self.layer(value.sources[0])], value, **value.data)
-
-    def on_group_norm(self, value):
-        return self.new("group_norm", [self.layer(value.sources[0])], value, **value.data)
+    on_embedding = on_norm = on_group_norm = on_same
 
     def on_row(self, value):
         cuts = [cut for cut in self.cuts(value)[0] if cut.layout.shape == value.layout.shape and value.data.get("name") != "batch_norm"]
@@ -199,10 +196,7 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
     def is_image(inner, source, convolution, window=0):
         """Whether windows are those of the tokens of a value, as rows of an image; in any order inside of a `window`."""
         extents, kernel, stride, around = (convolution[name] for name in ("extents", "kernel", "stride", "around"))
-        count = 1
-        for extent in extents:
-            count *= extent
-        if inner.tokens != count:
+        if inner.tokens != math.prod(extents):
             return False
         places = torch.arange(inner.layout[0].numel()).view(*extents, inner.features).movedim(-1, 0) + 1
         places = torch.nn.functional.pad(places, [amount for pair in around[::-1] for amount in pair]) - 1
@@ -236,11 +230,9 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
         if layer.kind == "convolution":
             data = layer.data["convolution"]
             return tuple((extent + sum(pair) - size) // step + 1 for extent, pair, size, step in zip(
-                data["extents"], data["around"], Matcher.spans(data), data["stride"]))[:] if layer.tokens > 1 or len(data["extents"]) > 1 else (1,)
+                data["extents"], data["around"], Matcher.spans(data), data["stride"])) if layer.tokens > 1 or len(data["extents"]) > 1 else (1,)
         if layer.kind == "window_pooling":
             return layer.data["out"]
-        if layer.kind == "input" and len(layer.data.get("extents", ())) == 2:
-            return layer.data["extents"]
         return (layer.tokens,)
 
     # ---- Pooling, sums and products ----
@@ -261,10 +253,10 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
                 raise Unsupported("pooling of some tokens; attune pools all of them, or all but some in front")
             before = Value("drop_tokens", [before], source.layout[:, -size:], {}, value.operation, value.number)
         if name == "sum":
-            mean = self.new("pooling", [before], value, type="kMean", index=index)
+            mean = self.new("pooling", [before], value, type="kMean")
             return self.new("affine", [mean], value, weight=Constant.unnamed(torch.full((features,), float(size)).double()),
-                            bias=Constant.unnamed(torch.zeros(features).double()), sum=True)
-        return self.new("pooling", [before], value, type="kMean" if name == "mean" else "kMax", index=index)
+                            bias=Constant.unnamed(torch.zeros(features).double()))
+        return self.new("pooling", [before], value, type="kMean" if name == "mean" else "kMax")
 
     @staticmethod
     def windows_of(extent, size, step, amount, ceil):

@@ -15,6 +15,7 @@ Kinds of values:
   unknown    a refused operation
 """
 import bisect
+import math
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -28,6 +29,7 @@ POINTWISE = set("""add sub rsub mul div neg pow square sqrt rsqrt exp log log1p 
  log_sigmoid_forward special_erf remainder floor_divide _prelu_kernel prelu""".split())
 REDUCE = {"mean", "sum", "amax", "amin", "var", "std", "norm", "linalg_vector_norm", "max", "logsumexp", "var_mean", "min"}
 REFUSED = "it takes a refused value"
+DIFFERENTLY = "samples of the batch are treated differently"
 CHANNELS_FIRST = {"convolution", "native_batch_norm", "cudnn_batch_norm", "_native_batch_norm_legit", "_native_batch_norm_legit_no_training",
                   "_batch_norm_no_update", "avg_pool2d", "max_pool2d_with_indices", "_adaptive_avg_pool2d"}
 
@@ -158,8 +160,15 @@ class Layouts:
                 raise Unsupported("constants whose sample is not told by their place")
             labels = fitting[0]
         if count % self.batch or bool((torch.bincount(labels, minlength=self.batch) != count // self.batch).any()):
-            raise Unsupported("samples of the batch are treated differently")
+            raise Unsupported(DIFFERENTLY)
         return labels.sort(stable=True).indices.view(self.batch, -1)
+
+    @staticmethod
+    def of_each(numbers):
+        """Numbers [batch, …] of one sample, which are all samples'."""
+        if bool((numbers != numbers[:1]).any()):
+            raise Unsupported(DIFFERENTLY)
+        return numbers[0]
 
     def matrix(self, rows):
         """Of rows [R, K]: a value, the row of each of its tokens [batch, tokens], and the column of each feature."""
@@ -196,9 +205,10 @@ class Layouts:
                 offset += source.layout[0].numel()
             numbers = self.numbers[-layout.clamp(max=0)]
             samples = torch.where(derived, samples, torch.arange(self.batch)[:, None, None])
-            if bool((index != index[:1]).any()) or bool((numbers != numbers[:1]).any()) or bool((samples != samples[:, :1, :1]).any()):
-                raise Unsupported("samples of the batch are treated differently")
-            self.gathers[key] = self.define("gather", sources, layout, {"index": index[0], "numbers": numbers[0], "constants": layout[0].clamp(max=0)})
+            if bool((samples != samples[:, :1, :1]).any()):
+                raise Unsupported(DIFFERENTLY)
+            self.gathers[key] = self.define("gather", sources, layout, {
+                "index": self.of_each(index), "numbers": self.of_each(numbers), "constants": layout[0].clamp(max=0)})
         return self.gathers[key]
 
     def view(self, operand):
@@ -220,10 +230,7 @@ class Layouts:
                     return value, grid
         features = self.feature_dimensions(operand)
         order = [dim for dim in range(operand.dim()) if dim not in features] + features
-        width = 1
-        for dim in features:
-            width *= operand.shape[dim]
-        index = torch.arange(len(flat)).view(operand.shape).permute(order).reshape(-1, width)
+        index = torch.arange(len(flat)).view(operand.shape).permute(order).reshape(-1, math.prod(operand.shape[dim] for dim in features))
         value, rows, columns = self.matrix(flat[index])
         return value, index[rows][:, :, columns]
 
@@ -260,7 +267,7 @@ class Layouts:
     # ---- Constants ----
 
     def constant(self, addresses):
-        return Constant(addresses, self.numbers[-addresses])
+        return None if addresses is None else Constant(addresses, self.numbers[-addresses])
 
     def blocks_of(self, addresses):
         """The blocks that constants belong to."""
@@ -489,8 +496,7 @@ class Graph(Layouts):
         value, grid = self.view(x)
         if not self.is_transposed(x, value) and not (x.dim() == 2 and torch.equal(x, value.layout.reshape(x.shape))):
             raise Unsupported(f"BatchNorm {operation.path} of something else than the features of each token")
-        take = lambda item: self.constant(item) if item is not None else None  # noqa: E731
-        mean, variance, weight, bias = map(take, (mean, variance, weight, bias))
+        mean, variance, weight, bias = map(self.constant, (mean, variance, weight, bias))
         scale = torch.rsqrt(variance.values + epsilon) * (weight.values if weight else 1)
         shift = (bias.values if bias else 0) - mean.values * scale
         tensors = [Constant((weight or variance).addresses[None], scale[None]), Constant((bias or mean).addresses[None], shift[None])]
@@ -552,8 +558,7 @@ class Graph(Layouts):
             raise Unsupported("windows of different sizes")
         order = order.view(self.batch, tokens, -1)
         index = places[order]
-        if bool((index.sort(-1).values != index[:1].sort(-1).values).any()):
-            raise Unsupported("samples of the batch are treated differently")
+        self.of_each(index.sort(-1).values)
         data = dict(data or {}, name=name, index=index[0])
         if name == "mean" and divisor is not None:
             data |= {"index": torch.where(outside[order][0], -1, index[0]), "divisor": divisor[order][0]}
@@ -572,22 +577,19 @@ class Graph(Layouts):
                   zip(x.shape[-2:], kernel, stride, padding, out.shape[-2:])]  # with ceil_mode, a last window may reach over the end
         longer = any(more > amount for more, amount in zip(behind, padding))
 
-        def windows(numbers):
-            around = torch.nn.functional.pad(numbers, (padding[1], max(padding[1], behind[1]), padding[0], max(padding[0], behind[0])))
-            return around.unfold(-2, kernel[0], stride[0]).unfold(-2, kernel[1], stride[1])
+        def windows(numbers, around=0):
+            """Windows of numbers with `around` in the padding, and 0 where a last one reaches over it."""
+            found = torch.nn.functional.pad(numbers, (padding[1],) * 2 + (padding[0],) * 2, value=around)
+            found = torch.nn.functional.pad(found, (0, max(0, behind[1] - padding[1]), 0, max(0, behind[0] - padding[0])))
+            return found.unfold(-2, kernel[0], stride[0]).unfold(-2, kernel[1], stride[1])
 
-        squares = windows(x)
+        squares, ones = windows(x), torch.ones_like(x)
         if squares.shape[:-2] != out.shape:
             raise Unsupported("pooling whose windows are not those of its kernel and stride")
-        squares, outside = squares.reshape(out.numel(), -1), windows(torch.ones_like(x)).reshape(out.numel(), -1) == 0
+        squares, outside, counted = (item.reshape(out.numel(), -1) for item in (squares, windows(ones) == 0, windows(ones, int(include))))
         if bool(outside.any()):  # what is outside is the window's first number inside
             first = squares.gather(1, (~outside).int().argmax(1, keepdim=True))
             squares = torch.where(outside, first, squares)
-        counted = ~outside
-        if include and any(padding):
-            inner = torch.nn.functional.pad(torch.ones_like(x), (padding[1],) * 2 + (padding[0],) * 2, value=1)
-            counted = torch.nn.functional.pad(inner, (0, max(0, behind[1] - padding[1]), 0, max(0, behind[0] - padding[0])))
-            counted = counted.unfold(-2, kernel[0], stride[0]).unfold(-2, kernel[1], stride[1]).reshape(out.numel(), -1) > 0
         data = {"pool": (tuple(x.shape[-2:]), tuple(kernel), tuple(stride), tuple(padding)), "include": include, "ceil": longer, "out": tuple(out.shape[-2:])}
         value = self.window(operation, name, squares, out, data, outside, counted.sum(1))
         if name == "mean" and not bool(outside.any()):
@@ -620,21 +622,18 @@ class Graph(Layouts):
         self.also(operation, "log", operation.outputs[0], middle)
 
     def on_native_layer_norm(self, operation, x, shape, weight, bias, epsilon, kind="LayerNorm"):
-        width = 1
-        for extent in shape:
-            width *= extent
+        width = math.prod(shape)
         value, rows, columns = self.matrix(x.reshape(-1, width))
-        take = lambda item: self.constant(item.reshape(-1)[columns]) if item is not None else None  # noqa: E731
+        weight, bias = (self.constant(item if item is None else item.reshape(-1)[columns]) for item in (weight, bias))
         self.define("norm", [value], operation.outputs[0].reshape(-1, width)[rows][:, :, columns],
-                    {"type": kind, "weight": take(weight), "bias": take(bias), "epsilon": epsilon}, operation)
+                    {"type": kind, "weight": weight, "bias": bias, "epsilon": epsilon}, operation)
 
     def on__fused_rms_norm(self, operation, x, shape, weight, epsilon):
         self.on_native_layer_norm(operation, x, shape, weight, None, torch.finfo(operation.types[0]).eps if epsilon is None else epsilon, "RmsNorm")
 
     def on_native_group_norm(self, operation, x, weight, bias, batch, channels, positions, groups, epsilon):
         value, grid = self.view(x)
-        take = lambda item: self.constant(item) if item is not None else None  # noqa: E731
-        weight, bias, out = take(weight), take(bias), operation.outputs[0]
+        weight, bias, out = self.constant(weight), self.constant(bias), operation.outputs[0]
         if not self.is_transposed(x, value) and not (value.tokens == 1 and torch.equal(x.flatten(1), value.layout.flatten(1))):
             # A channel each, whose numbers are those of a group of features, as in ONNX files.
             owners = self.owned(x)
@@ -653,8 +652,7 @@ class Graph(Layouts):
         """rows [R, K] × weight [K, N] (+ bias [N]) = out [R, N]."""
         value, order, columns = self.matrix(rows)
         weight = weight if torch.equal(columns, torch.arange(len(columns))) else weight[columns]
-        data = {"weight": self.constant(weight), "bias": self.constant(bias) if bias is not None else None}
-        return self.define("linear", [value], out[order], data, operation)
+        return self.define("linear", [value], out[order], {"weight": self.constant(weight), "bias": self.constant(bias)}, operation)
 
     def product(self, operation, a, b, out, bias=None):
         """a [G, M, K] × b [G, K, N] = out [G, M, N]."""
@@ -710,9 +708,9 @@ class Graph(Layouts):
             whole[group * part.shape[0]:(group + 1) * part.shape[0], group * part.shape[1]:(group + 1) * part.shape[1]] = part
         value, places, samples = self.positions(inner)
         layout, result = windows(inner), out.flatten(2).transpose(1, 2)
+        data = {"weight": self.constant(whole), "bias": self.constant(bias)}
         if set((*kernel, *stride, groups)) == {1} and not any(sum(around, ())) and torch.equal(layout, value.layout):
-            self.define("linear", [value], result, {"weight": self.constant(whole), "bias": self.constant(bias) if bias is not None else None,
-                                                    "shape": self.constant(weight)}, operation)
+            self.define("linear", [value], result, data | {"shape": self.constant(weight)}, operation)
             return
         if bool((samples.flatten(1) != torch.arange(len(inner))[:, None]).any()) or len(inner) != self.batch:
             self.on_linear_rows(operation, layout.flatten(0, 1), whole, bias, result.flatten(0, 1))
@@ -720,10 +718,9 @@ class Graph(Layouts):
         index = windows(places + 1)[0] - 1
         source = value if torch.equal(layout, value.layout) else self.define(
             "gather", [value], layout, {"index": index, "numbers": torch.zeros(index.shape).double(), "constants": torch.zeros_like(index)})
-        self.define("linear", [source], result, {
-            "weight": self.constant(whole), "bias": self.constant(bias) if bias is not None else None,
-            "convolution": {"extents": tuple(inner.shape[2:]), "kernel": kernel, "stride": tuple(stride), "around": around, "groups": groups,
-                            "dilation": tuple(dilation), "weight": self.constant(weight)}}, operation)
+        self.define("linear", [source], result, data | {"convolution": {
+            "extents": tuple(inner.shape[2:]), "kernel": kernel, "stride": tuple(stride), "around": around, "groups": groups, "dilation": tuple(dilation),
+            "weight": self.constant(weight)}}, operation)
 
     @staticmethod
     def zeros_around(x):
@@ -747,9 +744,7 @@ class Graph(Layouts):
         if order.shape[1] == 1 and a.shape[1] > left.tokens:  # heads beside each other, whose keys are the same
             index_a, index_b, out = self.heads(index_a, left), index_b.expand(-1, a.shape[1] // left.tokens, -1, -1), self.heads(out[order], left, index_a)
             order = slice(None)
-        if bool((index_a != index_a[:1]).any()) or bool((index_b != index_b[:1]).any()):
-            raise Unsupported("samples of the batch are treated differently")
-        self.define("contract", [left, right], out[order].permute(0, 2, 1, 3).flatten(2), {"left": index_a[0], "right": index_b[0]}, operation)
+        self.define("contract", [left, right], out[order].permute(0, 2, 1, 3).flatten(2), {"left": self.of_each(index_a), "right": self.of_each(index_b)}, operation)
 
     @staticmethod
     def heads(rows, value, places=None):

@@ -2,7 +2,7 @@
 import torch
 
 from .errors import Unsupported
-from .evaluate import KINDS, evaluate, region
+from .evaluate import KINDS, computed_from, evaluate, region
 from .formulas import AFFINE, close, draw
 from .normal import Constant
 
@@ -94,18 +94,14 @@ class PaddingMasks:
         found = [(x, ids) for x in product.derived() for ids in inputs if x.layout.shape[1:] == (ids.tokens, value.features) and ids.features == 1]
         for x, ids in found:
             items = sorted(region(value, [x, ids]), key=lambda item: item.number)
-            names = {item.data.get("name", item.kind) for item in items if self.is_computed_from(item, x)}
+            names = {item.data.get("name", item.kind) for item in items if computed_from(item, x)}
             if names <= {"mul", "div", "where", "masked_fill", "sum", "gather", "_to_copy"} and all(item.kind in ("pointwise", "gather", "reduce") for item in items):
-                padding = self.padding_id(ids, [item for item in items if not self.is_computed_from(item, x)], items)
+                padding = self.padding_id(ids, [item for item in items if not computed_from(item, x)], items)
                 if self.is_mean(value, x, ids, padding):
                     layer = self.new("pooling", [self.layer(x)], value, type="kMean", padding=(ids, padding))
                     layer.reads = [ids]
                     return layer
         return None
-
-    @staticmethod
-    def is_computed_from(item, other):
-        return other in region(item)
 
     @staticmethod
     def is_mean(value, x, ids, padding):

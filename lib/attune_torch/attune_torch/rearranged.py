@@ -39,7 +39,7 @@ class Rearranged:
         if torch.equal(index, torch.arange(first.layout[0].numel()).view(first.tokens, -1).t()):
             return self.new("transpose", [self.layer(first)], value)
         if torch.equal(index.flatten(), torch.arange(first.layout[0].numel())):
-            return self.new("reshape", [self.layer(first)], value, index=index)
+            return self.new("reshape", [self.layer(first)], value)
         raise Unsupported(f"[{first.tokens}, {first.features}] rearranged to [{value.tokens}, {value.features}]")
 
     @staticmethod
@@ -55,12 +55,10 @@ class Rearranged:
             if cut == size - 1 and convolution["stride"] == (1,) and convolution["around"] == ((cut, cut),):
                 data = dict(before.data, convolution=dict(convolution, causal=True, around=((cut, 0),)), index=before.data["index"][:value.tokens])
                 return self.new("convolution", before.sources, value, **data)
-        if value.tokens == 1 and int(token[0]) == 0:
-            return self.new("pooling", [before], value, type="kFirst", index=value.data["index"])
-        if value.tokens == 1 and int(token[0]) == first.tokens - 1:
-            return self.new("pooling", [before], value, type="kLast", index=value.data["index"])
+        if value.tokens == 1 and int(token[0]) in (0, first.tokens - 1):
+            return self.new("pooling", [before], value, type="kFirst" if int(token[0]) == 0 else "kLast")
         if bool((token.diff() == 1).all()) and int(token[-1]) == first.tokens - 1:
-            return self.new("drop_tokens", [before], value, index=value.data["index"])
+            return self.new("drop_tokens", [before], value)
         raise Unsupported("tokens in another order" if value.tokens >= first.tokens else NOT_FIRST)
 
     def with_constants(self, value, first):

@@ -6,7 +6,7 @@ from collections import Counter
 import torch
 
 from .errors import Unsupported
-from .evaluate import region
+from .evaluate import computed_from, region
 from .folding import Folded, LeftOut, Scaled, Taken, in_order
 from .layer_types import PLAIN, LayerTypes, activation_of, refused
 from .layers import Block, Network
@@ -29,19 +29,6 @@ def relative(names):
     """The path that names of tensors and modules share, and the names below it."""
     path = shared_path(list(names.values()))
     return path, {key: name[len(path) + 1 if path else 0:] for key, name in names.items()}
-
-
-def computed_from(value, other):
-    """Whether a value is computed from another one."""
-    stack, seen = [value], set()
-    while stack:
-        item = stack.pop()
-        if item is other:
-            return True
-        if item not in seen and item.number >= other.number:
-            seen.add(item)
-            stack += item.derived()
-    return False
 
 
 def meet(*values):
@@ -96,7 +83,7 @@ class Structure(LayerTypes):
         unused = [index for index, value in enumerate(inputs) if value not in taken and not self.is_taken(value, taken)]
         if not unused:
             return
-        if not any(value in read for value in [inputs[unused[0]]]):
+        if inputs[unused[0]] not in read:
             raise Unsupported(f"forward does not use input {unused[0]}; of a padding mask: export without it; padding is given at run time")
         raise Unsupported("a model with several inputs that are neither ids whose embeddings are added up, nor a source and a target")
 
