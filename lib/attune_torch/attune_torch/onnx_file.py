@@ -1,5 +1,6 @@
 """A model that torch.onnx exported, as a module: its nodes become torch functions, its tensors have PyTorch's names again."""
 import math
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -183,18 +184,21 @@ class Names:
         return found
 
 
+@dataclass
 class Linear:
-    """A product with a constant matrix, and the sum with a bias, as one step."""
-
-    def __init__(self, matrix, transposed, bias, step):
-        self.matrix, self.transposed, self.bias, self.step = matrix, transposed, bias, step
-        self.weight_name = self.bias_name = ""
+    """A product with a constant matrix at step `index`, and the sum with a bias, if any, at step `end`: one step here."""
+    index: int
+    matrix: str
+    transposed: bool  # whether the matrix is a transposed weight
+    bias: str
+    end: int
+    weight: nn.Parameter = None
+    addend: nn.Parameter = None
 
 
 def linears(graph):
-    """Of the step that ends each: Linear. Steps that it contains have None."""
-    found = {}
-    writer = {name: step for step in graph.steps for name in step.outputs}
+    """The Linears of a graph."""
+    found, writer = [], {name: step for step in graph.steps for name in step.outputs}
 
     def matrix(name):
         """The constant behind a name, and whether it is a transposed weight."""
@@ -229,11 +233,8 @@ def linears(graph):
                 columns = graph.constants[name].shape[1 if transposed else 0]
                 if len(others) == 1 and is_float(others[0], 1) and graph.constants[others[0]].shape[0] == columns:
                     bias, end = others[0], readers[0]
-        if transposed and name in graph.initializers and Names.of_pytorch(name) and name.endswith("weight"):
-            continue  # the module itself has the weight as [inputs, outputs]
-        if end != index:
-            found[index] = None
-        found[end] = Linear(name, transposed, bias, step)
+        if not (transposed and name in graph.initializers and Names.of_pytorch(name) and name.endswith("weight")):  # else the module's own is [inputs, outputs]
+            found.append(Linear(index, name, transposed, bias, end))
     return found
 
 
@@ -243,12 +244,9 @@ class OnnxModule(NodeByNode):
     def __init__(self, path, sizes):
         super().__init__()
         self.file, self.graph = path.name, Graph(path)
-        self.tensors = {}  # constants by the file's name
-        self.linears = linears(self.graph)
+        self.names = Names(self.graph)
+        self.tensors, self.linears = {}, linears(self.graph)  # constants by the file's name
         self.shape, self.is_integer = self.input_shape(sizes)
-        # Scalars that may be the base of rotary positions.
-        self.rotary_bases = sorted({float(value) for value in self.graph.constants.values()
-                                    if value.is_floating_point() and value.numel() == 1 and 100 <= float(value) < math.inf})
         self.name_tensors()
         self.name_tables()
         self.eval()
@@ -271,30 +269,22 @@ class OnnxModule(NodeByNode):
         return nn.Parameter(tensor.contiguous(), requires_grad=False)
 
     def name_tensors(self):
-        graph, names = self.graph, Names(self.graph)
-        self.names = names
-        folded = {linear.matrix for linear in self.linears.values() if linear is not None and linear.transposed}
-        renamed = set()
+        graph, names = self.graph, self.names
         looked_up = {step.inputs[0] for step in graph.steps if step.operation == "Gather"}
-        for linear in self.linears.values():
-            if linear is None:
-                continue
-            path = names.path(linear.step.scope)
+        folded = {linear.matrix for linear in self.linears if linear.transposed}
+        renamed, wanted = set(), []  # biases with other names than the file's; names of each product's weight and bias
+        for linear in self.linears:
+            path, own = names.path(graph.steps[linear.index].scope), names.of_pytorch(linear.matrix) and linear.matrix.endswith("weight")
             tied = linear.matrix in looked_up and path  # a head that is an embedding, too, has its own name beside it
-            if linear.bias is not None and linear.bias in graph.initializers and names.of_pytorch(linear.bias) and \
-                    linear.bias.endswith("bias"):
-                linear.bias_name = linear.bias
-                linear.weight_name = linear.bias[: -len("bias")] + "weight"
-            else:
-                path = path or f"linear_{linear.matrix.rpartition('_')[2]}".replace(":", "_").replace(".", "_").replace("/", "_")
-                linear.weight_name = f"{path}.weight"
-                if linear.bias is not None:
-                    linear.bias_name = f"{path}.bias"
-                    renamed.add(linear.bias)
-            if not linear.transposed and names.of_pytorch(linear.matrix) and linear.matrix.endswith("weight") and not tied:
-                linear.weight_name = linear.matrix
-                if linear.bias_name and linear.bias in renamed:
-                    linear.bias_name = linear.matrix[: -len("weight")] + "bias"
+            stem = f"{path}." if path else f"linear_{linear.matrix.rpartition('_')[2]}".replace(":", "_").replace(".", "_").replace("/", "_") + "."
+            if linear.bias in graph.initializers and names.of_pytorch(linear.bias) and linear.bias.endswith("bias"):
+                stem = linear.bias[: -len("bias")]
+            elif linear.bias is not None:
+                renamed.add(linear.bias)
+            keeps = not linear.transposed and own and not tied
+            weight = linear.matrix if keeps else f"{stem}weight"
+            bias = weight[: -len("weight")] + "bias" if linear.bias in renamed else f"{stem}bias"
+            wanted.append((weight, bias))
         # The order of the file, which is that of the module.
         for name, value in graph.constants.items():
             if name in folded or name in renamed or name not in graph.initializers or not names.of_pytorch(name) or \
@@ -304,12 +294,9 @@ class OnnxModule(NodeByNode):
             self.tensors[name] = self.place(name, self.parameter(value))
         tables = [self.tensors[name] for name in sorted(looked_up) if name in self.tensors and self.tensors[name].dim() == 2]
         made = {}
-        for linear in self.linears.values():
-            if linear is None:
-                continue
-            linear.weight = self.linear_tensor(linear.matrix, linear.weight_name, linear.transposed, tables, made)
-            linear.bias_tensor = None if linear.bias is None else \
-                self.linear_tensor(linear.bias, linear.bias_name, False, [], made)
+        for linear, (weight, bias) in zip(self.linears, wanted):
+            linear.weight = self.linear_tensor(linear.matrix, weight, linear.transposed, tables, made)
+            linear.addend = None if linear.bias is None else self.linear_tensor(linear.bias, bias, False, [], made)
         # torch.onnx folds BatchNorm into convolutions, and their tensors lose their names.
         for step in graph.steps:
             for name, leaf in zip(step.inputs[1:], ("weight", "bias")) if step.operation == "Conv" else ():
@@ -318,17 +305,14 @@ class OnnxModule(NodeByNode):
                     self.tensors[name] = self.place(names.free(f"{path}.{leaf}"), self.parameter(graph.constants[name]))
 
     def linear_tensor(self, name, wanted, transposed, tables, made):
+        """The parameter [outputs, inputs] of a matrix, or that of a bias. A head that is tied to an embedding is the same under two names."""
         if name in self.tensors and not transposed and wanted == name:
             return self.tensors[name]
-        if (name, wanted) in made:
-            return made[name, wanted]
-        value = self.graph.constants[name]
-        value = value.t() if transposed else value
-        same = [table for table in tables if table.shape == value.shape and torch.equal(table, value)]
-        # A head that is tied to an embedding is the same parameter under two names.
-        tensor = same[0] if same else self.parameter(value)
-        made[name, wanted] = self.place(self.names.free(wanted), tensor)
-        return tensor
+        if (name, wanted) not in made:
+            value = self.graph.constants[name].t() if transposed else self.graph.constants[name]
+            same = [table for table in tables if table.shape == value.shape and torch.equal(table, value)]
+            made[name, wanted] = self.place(self.names.free(wanted), same[0] if same else self.parameter(value))
+        return made[name, wanted]
 
     def name_tables(self):
         """Folded tables of positions are parameters, too; their module's name is lost."""
@@ -397,17 +381,16 @@ class OnnxModule(NodeByNode):
 
     def run(self, x):
         values = {**self.graph.constants, **self.tensors, self.graph.input.name: x}
+        begun, ended = {linear.index for linear in self.linears if linear.index != linear.end}, {linear.end: linear for linear in self.linears}
         for index, step in enumerate(self.graph.steps):
             self.__dict__["position"] = (self.names.path(step.scope), f"{step.describe()} of {self.file}")  # a layer may be called so, too
-            linear = self.linears.get(index, False)
-            if linear is None:
+            if index in begun:
                 continue
-            if linear:
-                results = F.linear(values[linear.step.inputs[0]], linear.weight, linear.bias_tensor)
+            if index in ended:
+                results = F.linear(values[self.graph.steps[ended[index].index].inputs[0]], ended[index].weight, ended[index].addend)
             else:
                 results = self.results(step, [values[name] if name else None for name in step.inputs])
-            results = results if isinstance(results, (list, tuple)) else [results]
-            values.update(zip(step.outputs, results))
+            values.update(zip(step.outputs, results if isinstance(results, (list, tuple)) else [results]))
         return values
 
     def results(self, step, inputs):
