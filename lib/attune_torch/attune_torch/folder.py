@@ -71,8 +71,7 @@ class Exported:
         self.tied = self.structure.tied
         self.check_tensors(module)
         values = [item for layer in self.layers for item in (layer.value if isinstance(layer.value, list) else [layer.value])]
-        sources = [value for value in self.graph.values if value.kind == "input"]
-        self.known = self.computed([item[:8] for item in self.inputs], {*values, *sources})
+        self.known = self.computed([item[:8] for item in self.inputs], {*values, *self.graph.inputs})
         self.check_numbers(module, args, kwargs)
 
     @staticmethod
@@ -94,7 +93,7 @@ class Exported:
     def with_padding(self, inputs, some=True):
         """The samples. Every other one has padding, at its end or within it, but not at its beginning. Without `some`, none has padding."""
         padding, found = self.structure.padding[0], []
-        for value, x in zip((value for value in self.graph.values if value.kind == "input"), inputs):
+        for value, x in zip(self.graph.inputs, inputs):
             if value in padding:
                 x, tokens, pad = x.clone(), x.shape[1], padding[value]
                 other = x[x != pad][:1] if bool((x != pad).any()) else torch.tensor([int(pad == 0)])
@@ -108,7 +107,7 @@ class Exported:
     def computed(self, inputs, kept=()):
         """Values and layers for other inputs, in double: the output, and those that are kept."""
         known = {}
-        for value, first, x in zip((value for value in self.graph.values if value.kind == "input"), self.captured.inputs, inputs):
+        for value, first, x in zip(self.graph.inputs, self.captured.inputs, inputs):
             known[value] = x.double().reshape(len(x), -1)[:, value.layout[0] - int(first.flatten()[0])]
         evaluate(self.matcher.output, known, kept)
         return known
@@ -168,8 +167,7 @@ class Exported:
         layer.type = around("ReversibleNorm", self.sequential([type_ for type_, _ in pairs], "        "), epsilon=data["epsilon"],
                             affine=data["weight"] is not None, subtract_last=data["last"])
         layer.names += [name for _, names in pairs for name in names]
-        layer.tensors += [name for inner in layer.inner for name in inner.tensors]
-        layer.shapes = {name: shape for inner in layer.inner for name, shape in inner.shapes.items()}
+        layer.take(*layer.inner)
 
     def without_home(self):
         """Tensors of the file, or rows of them, that no tensor of the module has: what they learn has no place to return to."""
@@ -252,9 +250,8 @@ class Exported:
             raise Unsupported(f"{self.kind_of(other)} {other.path} before attention that hides padding: attune leaves padding out of it, and PyTorch does not")
         pairs = self.repeated(inner)
         model = self.sequential([type_ for type_, _ in pairs], "        ")
-        return [Layer(around("MaskFromIds", model, **options), [name for _, names in pairs for name in names],
-                      [name for layer in inner for name in layer.tensors], "masked", inner[-1].value, inner[-1].path,
-                      {name: shape for layer in inner for name, shape in layer.shapes.items()}), *layers[last + 1:]]
+        return [Layer(around("MaskFromIds", model, **options), [name for _, names in pairs for name in names], [], "masked", inner[-1].value,
+                      inner[-1].path).take(*inner), *layers[last + 1:]]
 
     @staticmethod
     def sequential(types, indent="    "):

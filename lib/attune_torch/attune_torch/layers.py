@@ -108,6 +108,12 @@ class Layer:
     inner: list = field(default_factory=list)   # the layers of a model inside it
     terms: list = field(default_factory=list)   # of a sum, the layers of each
 
+    def take(self, *layers):
+        """Gets the tensors of layers that it is made of."""
+        self.tensors += [name for layer in layers for name in layer.tensors]
+        self.shapes |= {name: extents for layer in layers for name, extents in layer.shapes.items()}
+        return self
+
     def every(self):
         """The layers inside, and it."""
         return [layer for inner in self.inner for layer in inner.every()] + [self]

@@ -340,7 +340,7 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
 
     def check_ids(self):
         """Refuses ids that are changed before an embedding looks them up, and integers that none looks up."""
-        floats = {value for value, given in zip(self.graph.values, self.graph.captured.given) if given.is_floating_point()}
+        floats = {value for value, given in zip(self.graph.inputs, self.graph.captured.given) if given.is_floating_point()}
         changed = set()
         for layer in self.layers()[::-1]:
             for source in () if layer in changed or layer.kind in ("rearranged", "refused") else layer.derived():

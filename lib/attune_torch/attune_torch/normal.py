@@ -359,8 +359,8 @@ class Graph(Layouts):
         for decision in captured.decisions:
             self.refusals.append((-1, f"forward takes numbers out of its input ({decision.name}), and those of one sample would be exported: "
                                   f"{decision.describe()}"))
-        for addresses, given in zip(captured.inputs, captured.given):
-            self.define("input", [], self.input_layout(addresses, given.is_floating_point(), needed))
+        self.inputs = [self.define("input", [], self.input_layout(addresses, given.is_floating_point(), needed))
+                       for addresses, given in zip(captured.inputs, captured.given)]
         for operation in needed:
             if operation.name == "embedding_renorm":
                 self.unknown(operation, "an embedding with max_norm, which changes rows as they are looked up; set it to None, with rows as they are to be")

@@ -641,7 +641,12 @@ def lower_or_upper(step, x, diagonal=None):
     return x.triu(at) if step.get("upper", 1) else x.tril(at)
 
 
-OPERATIONS = {
+# Those that are functions of torch.
+FUNCTIONS = dict(
+    Add="add", Sub="sub", Mul="mul", MatMul="matmul", Pow="pow", Max="maximum", Min="minimum", Sqrt="sqrt", Reciprocal="reciprocal", Neg="neg", Abs="abs", Exp="exp",
+    Log="log", Floor="floor", Sin="sin", Cos="cos", Erf="erf", Tanh="tanh", Sigmoid="sigmoid", Relu="relu", Where="where", Equal="eq", Less="lt", Greater="gt",
+    LessOrEqual="le", GreaterOrEqual="ge", Not="logical_not", And="logical_and", Or="logical_or", IsNaN="isnan")
+OPERATIONS = {name: lambda step, *inputs, own=getattr(torch, own): own(*inputs) for name, own in FUNCTIONS.items()} | {
     "Constant": constant, "Identity": lambda step, x: x, "Reshape": reshape, "Squeeze": squeeze, "Unsqueeze": unsqueeze,
     "Flatten": flatten, "Gather": gather, "Slice": slice_, "Split": split, "Expand": expand, "Cast": cast, "Shape": shape,
     "SplitToSequence": split_to_sequence, "SequenceAt": lambda step, parts, at: parts[int(at)],
@@ -652,22 +657,12 @@ OPERATIONS = {
     "Tile": lambda step, x, counts: x.repeat(whole(counts)),
     "Range": lambda step, begin, end, stride: torch.arange(begin.item(), end.item(), stride.item(), dtype=begin.dtype),
     "Size": lambda step, x: torch.tensor(x.numel()), "NonZero": lambda step, x: x.nonzero().t(),
-    "Trilu": lower_or_upper, "Where": lambda step, choice, a, b: torch.where(choice, a, b),
-    "Equal": lambda step, a, b: a == b, "Less": lambda step, a, b: a < b, "Greater": lambda step, a, b: a > b,
-    "LessOrEqual": lambda step, a, b: a <= b, "GreaterOrEqual": lambda step, a, b: a >= b,
-    "Not": lambda step, a: a.logical_not(), "And": lambda step, a, b: a.logical_and(b), "Or": lambda step, a, b: a.logical_or(b),
-    "IsNaN": lambda step, a: a.isnan(),
-    "Add": lambda step, a, b: a + b, "Sub": lambda step, a, b: a - b, "Mul": lambda step, a, b: a * b, "Div": divide,
+    "Trilu": lower_or_upper, "Div": divide, "Clip": clipped,
     "Mod": lambda step, a, b: torch.fmod(a, b) if step.get("fmod", 0) else torch.remainder(a, b),
-    "Pow": lambda step, a, b: a.pow(b), "Sqrt": lambda step, a: a.sqrt(), "Reciprocal": lambda step, a: a.reciprocal(),
-    "Neg": lambda step, a: -a, "Abs": lambda step, a: a.abs(), "Exp": lambda step, a: a.exp(), "Log": lambda step, a: a.log(),
-    "Floor": lambda step, a: a.floor(), "Sin": lambda step, a: a.sin(), "Cos": lambda step, a: a.cos(),
-    "Max": lambda step, a, b: torch.maximum(a, b), "Min": lambda step, a, b: torch.minimum(a, b), "Clip": clipped,
-    "Erf": lambda step, a: a.erf(), "Tanh": lambda step, a: a.tanh(), "Sigmoid": lambda step, a: a.sigmoid(),
-    "Relu": lambda step, a: F.relu(a), "Gelu": lambda step, a: F.gelu(a, approximate=step.get("approximate", "none")),
+    "Gelu": lambda step, a: F.gelu(a, approximate=step.get("approximate", "none")),
     "Softmax": softmax, "LayerNormalization": layer_norm, "Conv": convolution, "Gemm": gemm,
     "BatchNormalization": batch_norm, "AveragePool": average_pool, "MaxPool": max_pool, "InstanceNormalization": instance_norm, "GlobalAveragePool": global_average_pool, "Pad": padded,
-    "MatMul": lambda step, a, b: torch.matmul(a, b), "Einsum": lambda step, *parts: torch.einsum(step.get("equation"), *parts),
+    "Einsum": lambda step, *parts: torch.einsum(step.get("equation"), *parts),
     "ReduceMean": reduced(lambda x, axes, keep: x.mean(axes, keep)),
     "ReduceSum": reduced(lambda x, axes, keep: x.sum(axes, keep)),
     "ReduceMax": reduced(maximum_of),

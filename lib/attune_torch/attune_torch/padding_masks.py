@@ -16,7 +16,7 @@ class PaddingMasks:
 
     def ids_of_mask(self, ends, inner):
         """Scores and ids, if these two are what scores with a mask are computed from; or None twice."""
-        given = dict(zip((item for item in self.graph.values if item.kind == "input"), self.graph.captured.given))
+        given = dict(zip(self.graph.inputs, self.graph.captured.given))
         scores = [item for item in ends if item.kind == "contract" and item.layout.shape == inner.layout.shape]
         ids = [item for item in ends if item in given and not given[item].is_floating_point()]
         return (scores[0], ids[0]) if len(scores) == len(ids) == 1 and len(ends) == 2 else (None, None)
@@ -89,7 +89,7 @@ class PaddingMasks:
         total = value.sources[0]
         if value.data.get("name") != "div" or getattr(total, "kind", "") != "reduce" or total.data["name"] != "sum" or value.tokens != 1:
             return None
-        inputs = [item for item in self.graph.values if item.kind == "input" and not self.graph.captured.given[item.number].is_floating_point()]
+        inputs = [item for item in self.graph.inputs if not self.graph.captured.given[item.number].is_floating_point()]
         product = total.sources[0]
         found = [(x, ids) for x in product.derived() for ids in inputs if x.layout.shape[1:] == (ids.tokens, value.features) and ids.features == 1]
         for x, ids in found:

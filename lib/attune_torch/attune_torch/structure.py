@@ -77,19 +77,14 @@ class Structure(LayerTypes):
 
     def check_inputs(self):
         """Refuses inputs that no layer takes."""
-        inputs = [value for value in self.graph.values if value.kind == "input"]
         taken = {self.source, self.memory_source, *self.tables}
-        read = {item for value in self.graph.values for item in value.derived()}
-        unused = [index for index, value in enumerate(inputs) if value not in taken and not self.is_taken(value, taken)]
+        taken |= {item.sources[0] for item in taken if item is not None and item.kind == "rearranged"}
+        unused = [index for index, value in enumerate(self.graph.inputs) if value not in taken]
         if not unused:
             return
-        if inputs[unused[0]] not in read:
+        if not any(self.graph.inputs[unused[0]] in value.sources for value in self.graph.values):
             raise Unsupported(f"forward does not use input {unused[0]}; of a padding mask: export without it; padding is given at run time")
         raise Unsupported("a model with several inputs that are neither ids whose embeddings are added up, nor a source and a target")
-
-    @staticmethod
-    def is_taken(value, taken):
-        return any(item is not None and item.kind == "rearranged" and item.sources[0] is value for item in taken)
 
     def find_padding(self):
         """The padding of ids by inputs, and the options of a MaskFromIds; or None."""
@@ -268,9 +263,8 @@ class Structure(LayerTypes):
         for part in parts[1:]:
             type_ = f"attune::EmbeddingSum<{type_}, {part.type}>"
         layer.type, layer.value = type_, tables
-        for part in parts:
-            layer.names += part.names
-            layer.tensors += part.tensors
+        layer.names = [name for part in parts for name in part.names]
+        layer.take(*parts)
         layer.path = value.operation.path
         found = [layer]
         self.tables = [item.sources[0] for item in tables]
@@ -316,7 +310,7 @@ class Structure(LayerTypes):
         whole.network = Network(layer.value.tokens, (down or layer.gate).d_out, layer.gate.d_out, layer.activation, biases.pop(), True)
         whole.parts, whole.product = parts, layer.value
         whole.network_names = {name: part.names[0] for name, part in parts.items()}
-        whole.tensors = [tensor for part in parts.values() for tensor in part.tensors]
+        whole.take(*parts.values())
         return [whole] if down is not None else self.glu(whole)
 
     # ---- Blocks ----
@@ -372,10 +366,8 @@ class Structure(LayerTypes):
         inside = self.blocks(inside)
         if any(inner.kind == "block" for inner in inside):
             raise Unsupported(f"a residual connection around a transformer block in {layer.path or 'the model'}")
-        for inner in inside:
-            layer.names += inner.names
-            layer.tensors += inner.tensors
-            layer.shapes |= inner.shapes
+        layer.names += [name for inner in inside for name in inner.names]
+        layer.take(*inside)
         types = ", ".join(inner.type for inner in inside)
         return types if len(inside) == 1 else f"attune::Sequential<{types}>"
 
@@ -433,8 +425,8 @@ class Structure(LayerTypes):
             attention.attention.causal, cross = False, attentions[1].attention
             names |= {f"memory.{key}": name for key, name in cross.names.items()}
         path, names = relative(names)
-        layer = self.plain(last.value, "", [path], [tensor for member in members for tensor in member.tensors], "block")
-        layer.path, layer.shapes = path, {name: shape for member in members for name, shape in member.shapes.items()}
+        layer = self.plain(last.value, "", [path], kind="block").take(*members)
+        layer.path = path
         layer.block = Block(attention.attention, parts, norms[0].norm, before, names, cross)
         if layer.block.plain() and (names.items() <= DECODER_NAMES.items() if decodes else names == TORCH_NAMES):
             layer.block.names = {}
