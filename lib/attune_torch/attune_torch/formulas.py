@@ -320,14 +320,11 @@ class Formulas:
             found = self.row(value, before, constant)
             if found is not None:
                 return found
-            alone = self.uses[x] == 1 and not before.data.get("folds")
-            if alone and before.kind in ("linear", "convolution") and before.data["bias"] is None:
+            takes_bias = before.kind in ("linear", "convolution") or before.kind == "norm" and before.data["type"] == "LayerNorm"
+            if takes_bias and before.data["bias"] is None and self.uses[x] == 1 and not before.data.get("folds"):
                 return self.new(before.kind, before.sources, value, **dict(before.data, bias=flat))
-            if alone and before.kind == "norm" and before.data["type"] == "LayerNorm" and before.data["bias"] is None:
-                return self.new("norm", before.sources, value, **dict(before.data, bias=flat))
-            found = self.row(value, before, constant)
-            if found is not None or value.tokens == 1:
-                return found or self.new("positions", [before], value, table=flat.each(lambda item: item[None]))
+            if value.tokens == 1:
+                return self.new("positions", [before], value, table=flat.each(lambda item: item[None]))
             return self.new("feature_bias", [before], value, bias=flat)
         if name == "mul" and vector:
             if before.kind == "norm" and before.data["weight"] is None and before.data["bias"] is None and self.uses[x] == 1:
@@ -354,7 +351,7 @@ class Formulas:
 
     def factor(self, value, slope):
         """A factor as PyTorch takes it, whose numbers of Python become floats of 32 bits."""
-        literals, (name, *_) = self.literals(value, *value.derived()), (value.data["name"],)
+        literals, name = self.literals(value, *value.derived()), value.data["name"]
         if len(literals) != 1 or name not in ("mul", "div"):
             return slope
         number = float(torch.tensor(literals[0], dtype=torch.float32))

@@ -209,7 +209,7 @@ class LayerTypes:
         weight, bias = value.data["weight"], value.data["bias"]
         if not bias.values.any():
             return self.scale(value)
-        path = self.tensors.free(joined(joined(self.place(value), "affine"), "weight"))[:-len(".weight")]
+        path = self.tensors.free_path(joined(self.place(value), "affine"))
         return self.by_feature(value, path, [self.tensors.take(joined(path, "weight"), weight.each(lambda item: item.reshape(-1, 1, 1))),
                                              self.tensors.take(joined(path, "bias"), bias)])
 
@@ -378,7 +378,6 @@ class LayerTypes:
         """An output projection that changes nothing, where the module has none."""
         if width != d_model:
             raise refused(value, "attention without an output projection whose heads are not as wide as its input")
-        path = joined(shared_path(list(names.values())), "output")
-        path = self.tensors.free(joined(path, "weight"))[:-len(".weight")]
+        path = self.tensors.free_path(joined(shared_path(list(names.values())), "output"))
         tensors.append(self.tensors.take(joined(path, "weight"), Constant.unnamed(torch.eye(d_model).double())))
         return path

@@ -24,7 +24,7 @@ class Tensors:
 
     def __init__(self, graph, state, transposed):
         self.graph, self.captured, self.state, self.transposed = graph, graph.captured, state, transposed
-        self.file, self.taken, self.homeless, self.sources = {}, {}, {}, {}
+        self.file, self.taken, self.homeless = {}, {}, {}  # `homeless`: names of tensors with rows that no tensor of the module has
 
     # ---- Names of whole tensors ----
 
@@ -69,9 +69,12 @@ class Tensors:
             found = f"{path}_{count}.{leaf}" if path else f"{leaf}_{count}"
         return found
 
+    def free_path(self, path):
+        """The path of a layer, with a number behind it if another one has it."""
+        return self.free(joined(path, "weight")).removesuffix(".weight")
+
     def use(self, name, value):
         self.file[name] = value
-        self.sources.setdefault(name, name)
         return name
 
     def take(self, name, constant, factor=None):
@@ -81,67 +84,46 @@ class Tensors:
         rows = addresses.reshape(len(addresses), -1) if addresses.dim() else addresses.reshape(1, 1)
         factors = torch.ones(len(rows)).double() if factor is None else torch.as_tensor(factor).double().expand(len(rows))
         parts = []
-        for at, row in enumerate(rows):
-            part = self.part_of(row, float(factors[at]))
-            if part is None:
-                part = Part(None, [], [], 1.0, 1)
+        for row, own in zip(rows, factors.tolist()):
+            part = self.part_of(row, own)
             if parts and parts[-1].takes(part):
                 parts[-1].extend(part)
             else:
                 parts.append(part)
         if any(part.source is None for part in parts):
-            self.homeless[name] = "" if all(part.source is None for part in parts) else "in part"
-        if any(part.source is not None for part in parts):
-            self.taken[name] = (list(addresses.shape), parts)
-        else:
-            self.taken[name] = (list(addresses.shape), [])
+            self.homeless[name] = True
+        self.taken[name] = (list(addresses.shape), parts if any(part.source is not None for part in parts) else [])
         scale = factors.reshape(-1, *[1] * (values.dim() - 1)) if values.dim() else factors[0]
         return self.use(name, (values * scale).float().contiguous())
 
     def part_of(self, row, factor):
-        """A row as offsets of one tensor."""
+        """A row as offsets of one tensor, or as one that no tensor has."""
         block, offsets = self.block_of(row)
         if block is None or block.computed or block.name not in self.state:
-            return None
+            return Part(None, [], [], 1.0, 1)
         return Part(block.name, [int(offsets[0])], (offsets - offsets[0]).tolist(), factor, 1)
 
-    def vector(self, constant, wanted, shape=None):
+    def vector(self, constant, wanted):
         """The name of a tensor without a leaf, as positions; and the shape that the file has if it is another one than the model's."""
         names = self.whole(constant.addresses)
         if names:
-            name = self.use(names[0], self.state[names[0]])
-            return name, tuple(self.state[name].shape)
+            return self.use(names[0], self.state[names[0]]), tuple(self.state[names[0]].shape)
         owners = self.owners(constant.addresses)
         name = owners[0] if len(owners) == 1 and bool((constant.addresses < 0).all()) and owners[0] not in self.file else self.free(wanted)
         return self.take(name, constant), tuple(constant.addresses.shape)
 
-    def layer(self, role, place, weight, bias, shape=None):
+    def layer(self, role, place, weight, bias):
         """The path of a layer in the file, and the names of its weight and bias. `role` and `place` name tensors that have no names of their own."""
         turned = [name for name in self.whole(weight.addresses.t()) if name in self.transposed] if self.transposed and weight.addresses.dim() == 2 else []
         names = turned or self.whole(weight.addresses)
         biased = bias is not None and bool((bias.addresses != 0).any())
         beside = self.whole(bias.addresses) if biased else []
-        for name in names:
-            path = name[:-len(".weight")] if name.endswith(".weight") else None
-            if path is not None and (not biased or joined(path, "bias") in beside):
-                return self.named(path, name, joined(path, "bias") if biased else None)
-        path = self.path_for(role, place, weight)
-        weight_name = joined(path, "weight")
-        if weight_name in names:
-            self.use(weight_name, self.state[weight_name])
-        else:
-            self.take(weight_name, weight)
-        found = [weight_name]
-        if biased:
-            name = joined(path, "bias")
-            found.append(self.use(name, self.state[name]) if name in beside else self.take(name, bias))
-        return path, found
-
-    def named(self, path, weight, bias):
-        found = [self.use(weight, self.state[weight])]
-        if bias is not None:
-            found.append(self.use(bias, self.state[bias]))
-        return path, found
+        paths = [name.removesuffix(".weight") for name in names if name.endswith(".weight")]
+        path = next((path for path in paths if not biased or joined(path, "bias") in beside), None)
+        path = self.path_for(role, place, weight) if path is None else path
+        tensors = [("weight", weight, names), ("bias", bias, beside)] if biased else [("weight", weight, names)]
+        return path, [self.use(name, self.state[name]) if name in own else self.take(name, constant)
+                      for name, constant, own in ((joined(path, leaf), *rest) for leaf, *rest in tensors)]
 
     def path_for(self, role, place, weight):
         """A path for a layer whose tensors are not called weight and bias beside each other."""
@@ -149,15 +131,15 @@ class Tensors:
         path = joined(place, role)
         if len(owners) == 1 and self.covers(weight.addresses, owners[0]):
             name = owners[0]
-            path = name[:-len(".weight")] if name.endswith(".weight") else role if name == "weight" else name
+            path = role if name == "weight" else name.removesuffix(".weight")
             own = joined(path, "weight")
             if own not in self.file and (own == name or own not in self.state):
                 return path
         elif len(owners) == 1:
-            path = joined(owners[0].rpartition(".")[0] if not owners[0].endswith(".weight") else owners[0][:-len(".weight")], role)
+            path = joined(owners[0].removesuffix(".weight") if owners[0].endswith(".weight") else owners[0].rpartition(".")[0], role)
         elif owners:
             path = joined(shared_path(owners), role)
-        return self.free(joined(path, "weight"))[:-len(".weight")]
+        return self.free_path(path)
 
     def covers(self, addresses, name):
         """Whether addresses are all numbers of a tensor, in any order."""
@@ -167,10 +149,10 @@ class Tensors:
         """Another name in the file for a tensor."""
         value = self.file.pop(name)
         self.file[new] = value
-        if name in self.homeless:
-            self.homeless[new] = self.homeless.pop(name)
-        if name in self.taken:
-            self.taken[new] = self.taken.pop(name)
+        for table in (self.homeless, self.taken):
+            if name in table:
+                table[new] = table.pop(name)
+        if new in self.taken:
             return
         rows, width = len(value), value[0].numel()
         turned = name in self.transposed
