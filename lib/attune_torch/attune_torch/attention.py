@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from .errors import Unsupported
-from .evaluate import evaluate, region
+from .evaluate import evaluate, normed, region
 from .formulas import AFFINE, NORMS, close, draw
 from .layers import rotary_frequencies
 from .normal import REFUSED, Constant, side_by_side
@@ -46,12 +46,9 @@ class HeadNorm:
     bias_factor: float
 
     def of(self, y):
-        weight, bias = (1 if item is None else item.values for item in (self.weight, self.bias))
         if self.kind == "UnitLength":
             return y * torch.rsqrt(y.square().sum(-1, keepdim=True) + self.epsilon)
-        y = y - y.mean(-1, keepdim=True) if self.kind == "LayerNorm" else y
-        y = y * torch.rsqrt(y.square().mean(-1, keepdim=True) + self.epsilon) * weight
-        return y if self.bias is None else y + bias
+        return normed(self.kind, y, self.weight, self.bias, self.epsilon)
 
 
 class Projection:

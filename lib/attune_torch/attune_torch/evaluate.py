@@ -102,20 +102,22 @@ def softmax(value, sources):
     return result.view_as(sources[0])
 
 
+def normed(kind, x, weight, bias, epsilon):
+    """A norm of each row. `weight`, `bias`: Constants or None."""
+    weight, bias = (item and item.values for item in (weight, bias))
+    if kind == "LayerNorm":
+        return F.layer_norm(x, x.shape[-1:], weight, bias, epsilon)
+    x = (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + epsilon) if kind == "DeviationNorm" else \
+        x * torch.rsqrt(x.square().mean(-1, keepdim=True) + epsilon)
+    return x * (1 if weight is None else weight) + (0 if bias is None else bias)
+
+
 def norm(value, sources):
-    x, data = sources[0], value.data
-    weight, bias = (data[name].values if data.get(name) is not None else None for name in ("weight", "bias"))
-    if data["type"] == "LayerNorm":
-        return F.layer_norm(x, x.shape[-1:], weight, bias, data["epsilon"])
-    if data["type"] == "DeviationNorm":
-        result = (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + data["epsilon"])
-        return result * (1 if weight is None else weight) + (0 if bias is None else bias)
-    result = x * torch.rsqrt(x.square().mean(-1, keepdim=True) + data["epsilon"])
-    return result if weight is None else result * weight
+    return normed(value.data["type"], sources[0], *(value.data[name] for name in ("weight", "bias", "epsilon")))
 
 
 def group_norm(value, sources):
-    weight, bias = (value.data[name].values if value.data[name] is not None else None for name in ("weight", "bias"))
+    weight, bias = (value.data[name] and value.data[name].values for name in ("weight", "bias"))
     return F.group_norm(sources[0].transpose(1, 2), value.data["groups"], weight, bias, value.data["epsilon"]).transpose(1, 2)
 
 

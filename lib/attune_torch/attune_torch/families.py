@@ -383,15 +383,15 @@ def from_checkpoint(folder, tokens=None, seed=1, token_types=False):
     config = json_of(folder / "config.json")
     named, module = module_of(config, f"{folder}/config.json")
     state = {name: value.float() for name, value in stored(folder).items() if not COMPUTED.search(name)}
-    aliases = {name for name, value in module.state_dict(keep_vars=True).items()
-               if name not in state and any(value is other for key, other in module.state_dict(keep_vars=True).items() if key in state)}
-    missing = set(module.state_dict()) - set(state) - aliases
+    own = module.state_dict(keep_vars=True)
+    aliases = {name for name, value in own.items() if name not in state and any(value is own[key] for key in own.keys() & state.keys())}
+    missing = set(own) - set(state) - aliases
     if missing:
         raise ValueError(f"{folder}: the checkpoint has no {', '.join(sorted(missing)[:3])}")
-    unknown = set(state) - set(module.state_dict())
+    unknown = set(state) - set(own)
     if unknown:
         raise Unsupported(f"{folder}: {named} has no tensor {', '.join(sorted(unknown)[:3])}")
-    for name, value in module.state_dict().items():
+    for name, value in own.items():
         if name in state and state[name].shape != value.shape:
             raise ValueError(f"{folder}: {name} is {list(state[name].shape)}, and of config.json {list(value.shape)}")
     module.load_state_dict(state, strict=not aliases)

@@ -163,10 +163,10 @@ class Exported:
 
     def enclose(self, layer):
         """The type, names and tensors of a layer around a model."""
-        pairs, data = self.repeated(layer.inner), layer.value.data
-        layer.type = around("ReversibleNorm", self.sequential([type_ for type_, _ in pairs], "        "), epsilon=data["epsilon"],
-                            affine=data["weight"] is not None, subtract_last=data["last"])
-        layer.names += [name for _, names in pairs for name in names]
+        (types, names), data = self.repeated(layer.inner), layer.value.data
+        layer.type = around("ReversibleNorm", self.sequential(types, "        "), epsilon=data["epsilon"], affine=data["weight"] is not None,
+                            subtract_last=data["last"])
+        layer.names += names
         layer.take(*layer.inner)
 
     def without_home(self):
@@ -221,21 +221,16 @@ class Exported:
 
     @staticmethod
     def repeated(layers):
-        """Layers with equal blocks as one Repeat: (type, names)."""
-        found, at = [], 0
-        while at < len(layers):
-            layer, count = layers[at], 1
-            match = re.fullmatch(r"(.*)\.0", layer.names[0]) if layer.kind == "block" else None
-            if match:
-                while at + count < len(layers) and layers[at + count].type == layer.type and \
-                        layers[at + count].names == [f"{match[1]}.{count}"]:
-                    count += 1
-            if count > 1:
-                found.append((f"attune::Repeat<{count}, {layer.type}>", [match[1]]))
+        """The types and the names of layers, with equal blocks as one Repeat."""
+        groups = []
+        for layer in layers:
+            path, _, number = layer.names[0].rpartition(".") if layer.kind == "block" else ("", "", "")
+            if groups and number == str(len(groups[-1])) and (groups[-1][0].type, groups[-1][0].names) == (layer.type, [f"{path}.0"]):
+                groups[-1].append(layer)
             else:
-                found.append((layer.type, layer.names))
-            at += count
-        return found
+                groups.append([layer])
+        types = [f"attune::Repeat<{len(group)}, {group[0].type}>" if len(group) > 1 else group[0].type for group in groups]
+        return types, [name.removesuffix(".0") if len(group) > 1 else name for group in groups for name in group[0].names]
 
     def masked(self, layers):
         """The layers, with those down to the last attention in one that hides padding, if forward makes a mask of it."""
@@ -248,10 +243,9 @@ class Exported:
         other = next((layer for layer in inner if layer not in means and re.search("Conv|Pool|GroupNorm|ReversibleNorm", layer.type)), None)
         if other is not None:
             raise Unsupported(f"{self.kind_of(other)} {other.path} before attention that hides padding: attune leaves padding out of it, and PyTorch does not")
-        pairs = self.repeated(inner)
-        model = self.sequential([type_ for type_, _ in pairs], "        ")
-        return [Layer(around("MaskFromIds", model, **options), [name for _, names in pairs for name in names], [], "masked", inner[-1].value,
-                      inner[-1].path).take(*inner), *layers[last + 1:]]
+        types, names = self.repeated(inner)
+        whole = Layer(around("MaskFromIds", self.sequential(types, "        "), **options), names, [], "masked", inner[-1].value, inner[-1].path)
+        return [whole.take(*inner), *layers[last + 1:]]
 
     @staticmethod
     def sequential(types, indent="    "):
@@ -296,8 +290,7 @@ class Exported:
     def header(self, name, class_name):
         whole = self.tied or len(self.parts) > 1  # is masked as one
         lists = [self.repeated(part[1:-1] if self.tied else part if whole else self.masked(part)) for part in self.parts]
-        names = [item for pairs in lists for _, items in pairs for item in items]
-        types, padding = [[type_ for type_, _ in pairs] for pairs in lists], self.structure.padding
+        types, names, padding = [own for own, _ in lists], [name for _, own in lists for name in own], self.structure.padding
         if self.tied:
             embedding = self.layers[0]
             model = f"attune::Tied<\n    {embedding.type},\n    {self.sequential(types[0], '        ')}>"
