@@ -408,6 +408,13 @@ def one_key(own, x, scores, token_at=2, heads=HEADS):
     return (y if token_at == 1 else y.transpose(1, 2)).flatten(2)
 
 
+def shifted_queries(bias):
+    """Attention whose queries have constants added to them, beside their Linear's bias or without one."""
+    attention = Attention()
+    attention.query = nn.Sequential(nn.Linear(WIDTH, WIDTH, bias), Function(lambda y: y + torch.linspace(0.1, 1, WIDTH)))
+    return Block(attention)
+
+
 def exported():
     """name -> (module, sample)"""
     torch.manual_seed(11)
@@ -585,6 +592,10 @@ def exported():
         "as many tokens as features": (Block(Attention()).requires_grad_(True), torch.randn(2, TOKENS, WIDTH)),
         "frozen weights": (Block(Attention()).requires_grad_(False), rows()),
         **of_pytorch2(),
+        "a constant behind a Linear without a bias": (Step(lambda own, x: own.mix(x) + own.shift, mix=nn.Linear(WIDTH, WIDTH, bias=False), shift=torch.rand(WIDTH)), rows()),
+        "a constant behind a Linear with a bias": (Step(lambda own, x: x + own.shift, shift=torch.rand(WIDTH)), rows()),
+        "constant factors behind a Linear": (Step(lambda own, x: x * own.factors, factors=torch.rand(WIDTH) + 0.5), rows()),
+        "constants that are added to queries": (shifted_queries(False), rows()),
     }
 
 
@@ -708,6 +719,7 @@ def refused():
     scores = lambda change, **parts: (with_parts(Block(Attention(change)), **parts), rows())  # noqa: E731
     queries = lambda own, ids, s: s.masked_fill((ids == 0)[:, None, :, None], -1e9)  # noqa: E731
     return {
+        "constants beside the bias of queries": (shifted_queries(True), rows(), ["a constant that is added to queries, keys or values, beside the bias of their Linear"]),
         "a mask of -10": (*scores(causal(-10.0)), ["numbers that are added to scores"]),
         "a mask of rows of zeros": (Block(Attention(lambda own, x, s: s.masked_fill((x.abs().sum(-1) == 0)[:, None, None], -1e9))), rows(), ["attention"]),
         "a padding mask of queries": (Padded(queries), words(1), ["hides all keys from padding", "hides keys alone"]),

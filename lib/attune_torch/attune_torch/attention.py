@@ -334,7 +334,9 @@ class AttentionMatch(PaddingMasks, Temperatures):
                     return Constant(flat[index], numbers[index])
         if named:
             raise Unsupported(f"a parameter that is added to queries, keys or values, and is no bias of a Linear without one: {self.parameters(named[0])[0]}")
-        return Constant(bias.addresses, bias.values + start) if bias else Constant.unnamed(start)
+        if bias is not None:
+            raise Unsupported("a constant that is added to queries, keys or values, beside the bias of their Linear; add it to that bias before")
+        return Constant.unnamed(start)
 
     def rotary(self, rows):
         """(dimension, base, whether neighbors are turned together, scaling) of one row that is turned by each position, [positions, features]."""

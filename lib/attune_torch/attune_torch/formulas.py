@@ -341,8 +341,8 @@ class Formulas:
         plain = bool((slope == slope[0]).all()) and not shift.any() and float(slope[0]) != 0
         if plain and self.uses[x] == 1 and self.may_scale(before):
             return self.scaled(value, before, self.factor(value, float(slope[0])))
-        if before.kind in ("linear", "convolution") and self.uses[x] == 1 and not before.data.get("folds") and bool((slope != 0).all()):
-            return self.folded(value, before, slope, shift, ("affine", slope, shift))
+        if before.kind in ("linear", "convolution") and before.data["bias"] is None and self.uses[x] == 1 and not before.data.get("folds") and bool((slope == 1).all()):
+            return self.new(before.kind, before.sources, value, **dict(before.data, bias=Constant.unnamed(shift)))
         if before.kind == "affine" and self.uses[x] == 1:
             slope, shift, before = slope * before.data["weight"].values, slope * before.data["bias"].values + shift, before.sources[0]
             if close(slope, torch.ones_like(slope), 1e-6) and not shift.any():

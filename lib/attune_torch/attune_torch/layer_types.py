@@ -116,7 +116,7 @@ class LayerTypes:
         if weight is not None:
             path, tensors = self.tensors.layer("norm", self.place(value), weight, bias)
             names = [path]
-            if bias is not None and len(tensors) < 2:
+            if bias is not None and not bool(bias.addresses.any()):
                 raise refused(value, "a norm whose bias is a constant")
             self.changes += [Scaled(tensor, data[key]) for tensor, key in zip(tensors, ("weight_factor", "bias_factor")) if key in data]
             self.scaled(value, tensors)
@@ -309,9 +309,8 @@ class LayerTypes:
         norm, plain = part.norm, torch.ones(part.weight.values.shape[1]).double()
         if norm.bias is not None and not biased:
             raise refused(value, "a norm of queries and keys that has a bias, behind projections that have none")
-        path, made = self.tensors.layer(role, self.place(value), norm.weight or Constant.unnamed(plain), norm.bias)
-        if norm.kind == "LayerNorm" and biased and len(made) < 2:
-            made.append(self.tensors.take(joined(path, "bias"), norm.bias or Constant.unnamed(0 * plain)))
+        bias = norm.bias or (Constant.unnamed(0 * plain) if norm.kind == "LayerNorm" and biased else None)
+        path, made = self.tensors.layer(role, self.place(value), norm.weight or Constant.unnamed(plain), bias)
         for tensor, factor in zip(made, (norm.weight_factor, norm.bias_factor)):
             if abs(part.factor * factor - 1) > 1e-6:
                 self.changes.append(Scaled(tensor, part.factor * factor))
@@ -348,8 +347,6 @@ class LayerTypes:
         names, tensors = {}, []
         for role, item, own, factor in zip(roles, rows, biases, factors):
             names[role], made = self.tensors.layer(role, place, item, own if bias else None)
-            if bias and len(made) < 2:
-                made.append(self.tensors.take(joined(names[role], "bias"), own))
             if factor != 1.0:
                 self.changes += [Scaled(name, factor) for name in made]
             tensors += made

@@ -116,7 +116,7 @@ class Tensors:
         """The path of a layer in the file, and the names of its weight and bias. `role` and `place` name tensors that have no names of their own."""
         turned = [name for name in self.whole(weight.addresses.t()) if name in self.transposed] if self.transposed and weight.addresses.dim() == 2 else []
         names = turned or self.whole(weight.addresses)
-        biased = bias is not None and bool((bias.addresses != 0).any())
+        biased = bias is not None
         beside = self.whole(bias.addresses) if biased else []
         paths = [name.removesuffix(".weight") for name in names if name.endswith(".weight")]
         path = next((path for path in paths if not biased or joined(path, "bias") in beside), None)
