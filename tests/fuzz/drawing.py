@@ -76,12 +76,17 @@ def attention_shape(r, rows, cols, streams=False, keep=None):
         shape["keep_weights"] = False
     if r.random() < 0.12:
         shape["window"] = fields(left=r.choice([1, 3, 6]), right=0)
+    elif not streams and r.random() < 0.15:
+        shape["window"] = fields(own_key="OwnKey::kHidden")
     if r.random() < 0.12:
         shape["alibi"] = True
     if r.random() < 0.12:
         shape["softcap"] = 5
     if r.random() < 0.15:
-        shape["query_key_norm"] = r.choice(["QueryKeyNorm::kRootMeanSquare", "QueryKeyNorm::kLayerNorm"])
+        shape["query_key_norm"] = f"QueryKeyNorm::{r.choice(['kRootMeanSquare', 'kLayerNorm', 'kUnitLength'])}"
+    if r.random() < 0.2:
+        shape["score_scale"] = f"ScoreScale::{r.choice(['kFactor', 'kInverse', 'kExponential', 'kClampedExponential'])}"
+        shape["score_scales"] = r.choice([1, heads])
     if not streams and r.random() < 0.12:
         shape["add_bias_kv"] = True
     if not streams and r.random() < 0.08:
@@ -94,7 +99,7 @@ def attention_shape(r, rows, cols, streams=False, keep=None):
 
 
 ORDER = ["seq_len", "d_model", "num_heads", "num_kv_heads", "d_k", "d_v", "bias", "rotary_dim", "rotary_pairs", "keep_weights", "window",
-         "alibi", "softcap", "query_key_norm", "add_bias_kv", "add_zero_attn"]
+         "alibi", "softcap", "query_key_norm", "score_scale", "score_scales", "add_bias_kv", "add_zero_attn"]
 
 
 def in_order(shape):
@@ -106,7 +111,7 @@ def attention(shape):
 
 
 def draw_attention(r, rows, cols):
-    streams = r.random() < 0.8
+    streams = r.random() < 0.7
     shape = attention_shape(r, rows, cols, streams)
     return Layer(attention(shape), rows, cols, attends=True, streams=streams)
 
@@ -260,7 +265,7 @@ def draw_composed(r, rows, cols):
     parts = [draw(r, rows, cols) for draw in drawers]
     text = f"Sum<{', '.join(part.text for part in parts)}>" if kind == "Sum" else f"{kind}<{sequential(parts)}>"
     if kind == "ReversibleNorm":
-        text = f"{text[:-1]}, ReversibleNormOptions{fields(epsilon=0.1, affine=r.random() < 0.5)}>"
+        text = f"{text[:-1]}, ReversibleNormOptions{fields(epsilon=0.1, affine=r.random() < 0.5, subtract_last=r.random() < 0.5)}>"
     mixes = kind == "ReversibleNorm" or any(part.mixes for part in parts)
     return Layer(text, rows, cols, any(part.attends for part in parts), mixes, mixes, not mixes and all(part.streams for part in parts))
 
@@ -406,7 +411,7 @@ def recomputed(model):
     if not shape:
         return ""
     inside, _, rest = after.partition("}>")
-    names = [name for name in ORDER if name in inside]
+    names = [name for name in ORDER if f".{name} =" in inside]
     later = [f".{name} =" for name in names if ORDER.index(name) > ORDER.index("keep_weights")]
     at = min([inside.index(name) for name in later], default=None)
     inside = f"{inside}, .keep_weights = false" if at is None else f"{inside[:at]}.keep_weights = false, {inside[at:]}"
