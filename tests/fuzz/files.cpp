@@ -14,6 +14,8 @@
 #include <attune/exchange/write_safetensors.hpp>
 #include <attune/layers/linear.hpp>
 
+#include "command_line.hpp"
+
 namespace {
 
 using attune::Status;
@@ -238,12 +240,7 @@ Status try_file(std::string_view file) {
 
 int main(int count, char** arguments) {
   std::uint64_t runs = 1000000;
-  for (int i = 1; i + 1 < count; i += 2) {
-    const std::uint64_t value = std::strtoull(arguments[i + 1], nullptr, 10);
-    if (std::strcmp(arguments[i], "--runs") == 0) runs = value;
-    if (std::strcmp(arguments[i], "--seed") == 0) seed = value;
-    if (std::strcmp(arguments[i], "--first") == 0) run = value;
-  }
+  read_options(count, arguments, runs, seed, run);
   const std::string files[] = {valid_file<Names>(""), valid_file<Names>(R"({"format":"pt","a":"\"}"})"),
                                valid_file<Part>("")};
   for (const std::uint64_t end = run + runs; run < end; ++run) {
@@ -269,6 +266,5 @@ int main(int count, char** arguments) {
     std::printf("%llu times: %s\n", static_cast<unsigned long long>(times), attune::message(status));
     ++(times > 0 || runs < kEnough ? passed : failed);
   }
-  std::printf("%d passed, %d failed\n", passed, failed);
-  return failed == 0 ? 0 : 1;
+  return close(passed, failed);
 }

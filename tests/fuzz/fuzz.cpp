@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "command_line.hpp"
 #include "sessions.hpp"
 
 namespace fuzz {
@@ -79,12 +80,7 @@ using fuzz::Status;
 
 int main(int count, char** arguments) {
   std::uint64_t runs = 1000000;
-  for (int i = 1; i + 1 < count; i += 2) {
-    const std::uint64_t value = std::strtoull(arguments[i + 1], nullptr, 10);
-    if (std::strcmp(arguments[i], "--runs") == 0) runs = value;
-    if (std::strcmp(arguments[i], "--seed") == 0) fuzz::seed = value;
-    if (std::strcmp(arguments[i], "--first") == 0) fuzz::run = value;
-  }
+  read_options(count, arguments, runs, fuzz::seed, fuzz::run);
   for (const std::uint64_t end = fuzz::run + runs; fuzz::run < end; ++fuzz::run) {
     attune::Rng rng(fuzz::seed << 40 ^ fuzz::run);
     std::uint8_t data[128];
@@ -103,6 +99,5 @@ int main(int count, char** arguments) {
     std::printf("%llu times: %s\n", static_cast<unsigned long long>(times), attune::message(status));
     ++(times > 0 || runs < kEnough ? passed : failed);
   }
-  std::printf("%d passed, %d failed\n", passed, failed);
-  return failed == 0 ? 0 : 1;
+  return close(passed, failed);
 }

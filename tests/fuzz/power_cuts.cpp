@@ -9,11 +9,11 @@
 // always the same. Ends with `N passed, N failed`: one for each flash.
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
 #include <attune/persistence/flash_store.hpp>
 
+#include "command_line.hpp"
 #include "exchange/nor_flash.hpp"
 
 namespace {
@@ -231,12 +231,7 @@ void sweep_unit(Run& run, bool* good) {
 
 int main(int count, char** arguments) {
   Run run;
-  for (int i = 1; i + 1 < count; i += 2) {
-    const std::uint64_t value = std::strtoull(arguments[i + 1], nullptr, 10);
-    if (std::strcmp(arguments[i], "--runs") == 0) run.runs = value;
-    if (std::strcmp(arguments[i], "--seed") == 0) run.seed = value;
-    if (std::strcmp(arguments[i], "--first") == 0) run.first = value;
-  }
+  read_options(count, arguments, run.runs, run.seed, run.first);
   run.end = run.first + run.runs;
   bool good[kFlashes];
   for (bool& each : good) each = true;
@@ -255,8 +250,5 @@ int main(int count, char** arguments) {
   std::printf("stuck bits: found %llu times, harmless %llu times\n",
               static_cast<unsigned long long>(run.stuck_found),
               static_cast<unsigned long long>(run.stuck_harmless));
-  int passed = 0, failed = 0;
-  for (const bool each : good) ++(each ? passed : failed);
-  std::printf("%d passed, %d failed\n", passed, failed);
-  return failed == 0 ? 0 : 1;
+  return close(good);
 }

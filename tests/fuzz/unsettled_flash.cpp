@@ -14,7 +14,6 @@
 // histories are counted, and a loss in them is not a failure. Three slots have none. A replay memory with one
 // slot more than blocks is as a store with two.
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <span>
 #include <vector>
@@ -23,6 +22,7 @@
 #include <attune/persistence/flash_store.hpp>
 #include <attune/persistence/training_journal.hpp>
 
+#include "command_line.hpp"
 #include "exchange/unsettled_flash.hpp"
 #include "persistence/replay_history.hpp"
 
@@ -341,12 +341,7 @@ void next_of_journals(Run& run, bool* good) {
 
 int main(int count, char** arguments) {
   Run run;
-  for (int i = 1; i + 1 < count; i += 2) {
-    const std::uint64_t value = std::strtoull(arguments[i + 1], nullptr, 10);
-    if (std::strcmp(arguments[i], "--runs") == 0) run.runs = value;
-    if (std::strcmp(arguments[i], "--seed") == 0) run.seed = value;
-    if (std::strcmp(arguments[i], "--first") == 0) run.first = value;
-  }
+  read_options(count, arguments, run.runs, run.seed, run.first);
   run.end = run.first + run.runs;
   constexpr int kStores = 8, kJournals = 4, kReplays = 4, kAll = kStores + kJournals + kReplays;
   run.index = run.first - run.first % kAll;
@@ -372,8 +367,5 @@ int main(int count, char** arguments) {
   std::printf("%llu of them undecidable with two slots, a state lost in %llu\n",
               static_cast<unsigned long long>(undecidable),
               static_cast<unsigned long long>(undecidable_losses));
-  int passed = 0, failed = 0;
-  for (const bool each : good) ++(each ? passed : failed);
-  std::printf("%d passed, %d failed\n", passed, failed);
-  return failed == 0 ? 0 : 1;
+  return close(good);
 }
