@@ -46,13 +46,6 @@ struct Problem {
     EXPECT_TRUE(same_bits(dx, in_place));
     EXPECT_TRUE(same_bits(gradients, again));
   }
-  /// Forward and backward, and the bits of y and dx.
-  void add_bits(BitHash& hash) {
-    forward();
-    backward();
-    for (const auto value : y.values) hash.add(value);
-    for (const auto value : dx.values) hash.add(value);
-  }
 };
 
 /// Attention of queries, keys and values.

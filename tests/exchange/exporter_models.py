@@ -897,17 +897,6 @@ class DecoderAlone(nn.Module):
         return self.layer(self.inward(x), memory, tgt_mask=nn.Transformer.generate_square_subsequent_mask(x.shape[1]))
 
 
-class ChannelScale(nn.Module):
-    """A factor for each channel, of [channels, 1]."""
-
-    def __init__(self):
-        super().__init__()
-        self.layer, self.gamma = nn.Conv1d(5, 4, 1), nn.Parameter(torch.rand(4, 1))
-
-    def forward(self, x):
-        return self.layer(x) * self.gamma
-
-
 class TiedAside(nn.Module):
     """A weight of two layers with biases of their own, of which one is called."""
 
@@ -918,15 +907,6 @@ class TiedAside(nn.Module):
 
     def forward(self, x):
         return self.head(torch.relu(self.second(x)))
-
-
-class ValueBias(AttentionAlone):
-    """BEiT's attention: queries and values have a bias."""
-
-    def forward(self, x):
-        bias = torch.cat([self.qkv.bias[:8], torch.zeros(8), self.qkv.bias[16:]])
-        q, k, v = F.linear(x, self.qkv.weight, bias).chunk(3, -1)
-        return x + self.proj((q @ k.transpose(1, 2) / 8 ** 0.5).softmax(-1) @ v)
 
 
 class Noise(nn.Module):
