@@ -105,6 +105,7 @@
 #include <attune/training/batch.hpp>
 #include <attune/training/batch_update.hpp>
 #include <attune/training/check_gradients.hpp>
+#include <attune/training/cholesky.hpp>
 #include <attune/training/closed_form_head.hpp>
 #include <attune/training/closed_form_trainer.hpp>
 #include <attune/training/crew_inference.hpp>

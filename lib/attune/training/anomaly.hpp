@@ -25,6 +25,7 @@
 #include <attune/core/status.hpp>
 #include <attune/core/tensor.hpp>
 #include <attune/kernels/ops/log_softmax.hpp>
+#include <attune/training/cholesky.hpp>
 #include <attune/training/closed_form_head.hpp>
 
 namespace ATTUNE_NAMESPACE {
@@ -53,7 +54,8 @@ class FeatureDistance {
     Scalar diagonal[std::size_t{num_features}];
     const auto lower = [&](int i, int j) -> Scalar& { return i == j ? diagonal[i] : factor_(j, i); };
     find_covariance(sums, ridge, lower);
-    const bool is_regular = factor(lower);
+    constexpr Scalar kNoise = num_features * std::numeric_limits<Scalar>::epsilon();
+    const bool is_regular = detail::factor_cholesky<num_features>(lower, kNoise) > 0;
     for (int i = 0; i < num_features; ++i) {
       if (is_regular) factor_(i, i) = diagonal[i];
       for (int j = 0; j < i; ++j) {
@@ -65,7 +67,7 @@ class FeatureDistance {
     for (int c = 0; c < num_classes; ++c) {
       present_[c] = is_present(sums, c);
       for (int i = 0; i < num_features; ++i) means_(c, i) = mean_of(sums, c, i);
-      whiten(&means_(c, 0));
+      detail::solve_lower<num_features>(factor_, &means_(c, 0));
     }
     return Status::kOk;
   }
@@ -73,7 +75,7 @@ class FeatureDistance {
   [[nodiscard]] Scalar operator()(ConstView<Features> features) const {
     Scalar white[std::size_t{num_features}];
     for (int i = 0; i < num_features; ++i) white[i] = features(0, i);
-    whiten(white);
+    detail::solve_lower<num_features>(factor_, white);
     Scalar nearest = std::numeric_limits<Scalar>::infinity();
     for (int c = 0; c < num_classes; ++c) {
       if (!present_[c]) continue;
@@ -108,32 +110,6 @@ class FeatureDistance {
       variances += lower(i, i);
     }
     for (int i = 0; i < num_features; ++i) lower(i, i) += ridge * variances / num_features;
-  }
-  // Replaces the lower half of S by L, S = L·Lᵀ. Returns whether S is regular.
-  static bool factor(const auto& lower) {
-    for (int j = 0; j < num_features; ++j) {
-      const Scalar diagonal = lower(j, j);
-      for (int i = j; i < num_features; ++i) {
-        Scalar sum = lower(i, j);
-        for (int k = 0; k < j; ++k) sum = kernels::multiply_add(-lower(i, k), lower(j, k), sum);
-        if (i > j) {
-          lower(i, j) = sum / lower(j, j);
-        } else if (sum > num_features * std::numeric_limits<Scalar>::epsilon() * diagonal && sum - sum == 0) {
-          lower(j, j) = kernels::square_root(sum);
-        } else {
-          return false;
-        }
-      }
-    }
-    return true;
-  }
-  // x ← L⁻¹·x.
-  void whiten(Scalar* x) const {
-    for (int i = 0; i < num_features; ++i) {
-      Scalar sum = x[i];
-      for (int k = 0; k < i; ++k) sum = kernels::multiply_add(-factor_(i, k), x[k], sum);
-      x[i] = sum / factor_(i, i);
-    }
   }
 
   Tensor<Scalar, num_features, num_features> factor_{};

@@ -13,11 +13,10 @@
 //   status = device.add(features, label);
 //   status = device.solve(kHead, kFactory, head, room);     // kFactory: another one, filled on the PC
 //
-// Only the sums over examples are stored. The solver is a Cholesky factorization with a fixed order of
-// additions, so every target gets the same bits. Eigen's result differs by vector unit.
+// Only the sums over examples are stored. The solver is a Cholesky factorization (cholesky.hpp), with the
+// same bits on every target.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <limits>
 
@@ -25,6 +24,7 @@
 #include <attune/core/tensor.hpp>
 #include <attune/kernels/ops/finite.hpp>
 #include <attune/layers/linear.hpp>
+#include <attune/training/cholesky.hpp>
 
 namespace ATTUNE_NAMESPACE {
 
@@ -130,9 +130,12 @@ class ClosedFormHead {
       scratch.matrix(i, i) += options.ridge;
     }
     right_side(base, options.scale, scratch.solution);
-    const Scalar least_pivot = factor(scratch.matrix);
+    const Scalar least_pivot = detail::factor_cholesky<kSize>(scratch.matrix, kNoise);
     if (least_pivot == 0) return Status::kIllConditioned;
-    substitute(scratch.matrix, scratch.solution);
+    for (int label = 0; label < num_classes; ++label) {
+      detail::solve_lower<kSize>(scratch.matrix, &scratch.solution(0, label), num_classes);
+      detail::solve_lower_transposed<kSize>(scratch.matrix, &scratch.solution(0, label), num_classes);
+    }
     // Rounding changes outputs by about kNoise·√(Σ_i A_ii·ΔW_i² / (examples · least pivot)).
     const Scalar largest_error = options.scale / 16;
     const Scalar bound = largest_error * largest_error * static_cast<Scalar>(count) * least_pivot;
@@ -223,42 +226,6 @@ class ClosedFormHead {
           sum = kernels::multiply_add(-of_gram, element(base, j, label), sum);
         }
         to(i, label) = sum;
-      }
-    }
-  }
-  // Replaces the lower half of A by L, A = L·Lᵀ. Returns the least pivot, relative to its element of A: the
-  // share of a feature that does not follow from those before it. 0 if that may be rounding alone.
-  static Scalar factor(Tensor<Scalar, kSize, kSize>& matrix) {
-    Scalar least = 1;
-    for (int j = 0; j < kSize; ++j) {
-      const Scalar diagonal = matrix(j, j);
-      for (int i = j; i < kSize; ++i) {
-        Scalar sum = matrix(i, j);
-        for (int k = 0; k < j; ++k) sum = kernels::multiply_add(-matrix(i, k), matrix(j, k), sum);
-        if (i > j) {
-          matrix(i, j) = sum / matrix(j, j);
-        } else if (sum > kNoise * diagonal) {
-          least = (std::min)(least, sum / diagonal);
-          matrix(j, j) = kernels::square_root(sum);
-        } else {
-          return 0;
-        }
-      }
-    }
-    return least;
-  }
-  // B ← A⁻¹·B: forward through L, then backward through Lᵀ.
-  static void substitute(const Tensor<Scalar, kSize, kSize>& lower, Tensor<Scalar, kSize, num_classes>& b) {
-    for (int label = 0; label < num_classes; ++label) {
-      for (int i = 0; i < kSize; ++i) {
-        Scalar sum = b(i, label);
-        for (int k = 0; k < i; ++k) sum = kernels::multiply_add(-lower(i, k), b(k, label), sum);
-        b(i, label) = sum / lower(i, i);
-      }
-      for (int i = kSize - 1; i >= 0; --i) {
-        Scalar sum = b(i, label);
-        for (int k = i + 1; k < kSize; ++k) sum = kernels::multiply_add(-lower(k, i), b(k, label), sum);
-        b(i, label) = sum / lower(i, i);
       }
     }
   }
