@@ -37,10 +37,7 @@ namespace ATTUNE_NAMESPACE {
 
 /// Σ_c p_c·(t_c − ln p_c) of logits, the mean over rows: with targets t = 0 the entropy, with ln m of the
 /// batch InfoMax. Targets have the logits' shape.
-struct Entropy {
-  static constexpr bool kMeanOverBatch = true;
-  static constexpr bool kCountsSequences = true;
-
+struct Entropy : detail::LossOfSequences<Entropy> {
   /// Returns the loss of y[rows, classes], times `weight`. Writes dy = weight · dL/dy. `dy` may be `y`.
   template <class Output, class Target, class Gradient>
   static auto forward(const Output& y_matrix, const Target& target_matrix, Gradient&& dy_matrix,
@@ -48,12 +45,6 @@ struct Entropy {
       typename std::remove_cvref_t<Gradient>::Scalar {
     return mean_of_rows(y_matrix, target_matrix, dy_matrix, weight,
                         [](auto... row) { return of_row(row...); });
-  }
-
-  /// For trainers: the normalizer of a sequence's mean is 1.
-  template <class Output, class Target, class Gradient>
-  static LossSum<typename Gradient::Scalar> sum(const Output& y, const Target& target, const Gradient& dy) {
-    return {forward(y, target, dy)};
   }
 
  private:
@@ -101,10 +92,7 @@ struct Entropy {
 /// Cross-entropy of labeled examples, Entropy of the others, the mean over rows. A row of targets with a
 /// positive entry is a label: a probability of each class. Any other row is Entropy's target: 0, or ln m of
 /// the unlabeled examples. Targets have the logits' shape.
-struct SemiSupervised {
-  static constexpr bool kMeanOverBatch = true;
-  static constexpr bool kCountsSequences = true;
-
+struct SemiSupervised : detail::LossOfSequences<SemiSupervised> {
   /// Returns the loss of y[rows, classes], times `weight`. Writes dy = weight · dL/dy. `dy` may be `y`.
   template <class Output, class Target, class Gradient>
     requires std::floating_point<typename std::remove_cvref_t<Gradient>::Scalar>
@@ -116,13 +104,6 @@ struct SemiSupervised {
           const bool labeled = std::any_of(t, t + classes, [](auto value) { return value > 0; });
           return labeled ? of_labeled_row(classes, x, t, to...) : Entropy::of_row(classes, x, t, to...);
         });
-  }
-
-  /// For trainers: the normalizer of a sequence's mean is 1.
-  template <class Output, class Target, class Gradient>
-    requires std::floating_point<typename Gradient::Scalar>
-  static LossSum<typename Gradient::Scalar> sum(const Output& y, const Target& target, const Gradient& dy) {
-    return {forward(y, target, dy)};
   }
 
  private:

@@ -29,42 +29,26 @@ struct Huber : detail::ElementwiseLoss<Huber<options>, options.reduction> {
  private:
   friend detail::ElementwiseLoss<Huber, options.reduction>;
 
-  template <int kSize, class Scalar>
-  static Scalar of_elements(const Scalar* y, const Scalar* target, Scalar* dy, kernels::Real<Scalar> weight) {
-    using Real = kernels::Real<Scalar>;
-    constexpr Real kFactor = options.reduction == Reduction::kMean ? Real(1) / kSize : Real(1);
-    const Scalar factor(kFactor * weight);
-    return kernels::multiply(huber<kSize>(y, target, dy, factor), factor);
-  }
   static constexpr double kDelta = options.delta;
+  static constexpr int kSlopeFactor = 1;
 
+  // c·(e − c/2).
+  template <class P>
+  ATTUNE_INLINE static P term(const P& error) {
+    using Scalar = kernels::ScalarOf<P>;
+    const P clipped = slope(error);
+    const P half = kernels::broadcast<P>(Scalar(kernels::Real<Scalar>(0.5)));
+    return kernels::multiply(clipped, kernels::subtract_product(error, clipped, half));
+  }
   // c of e.
   template <class P>
-  ATTUNE_INLINE static P clipped(const P& error) {
+  ATTUNE_INLINE static P slope(const P& error) {
     using Scalar = kernels::ScalarOf<P>;
     constexpr auto kBound = static_cast<kernels::Real<Scalar>>(kDelta);
     const P delta = kernels::broadcast<P>(Scalar(kBound));
     const P minus_delta = kernels::broadcast<P>(Scalar(-kBound));
     const P below = kernels::select_less(error, minus_delta, minus_delta, error);
     return kernels::select_less(delta, below, delta, below);
-  }
-
-  template <int kSize, class Scalar>
-  [[gnu::noinline]] static Scalar huber(const Scalar* y, const Scalar* target, Scalar* dy, Scalar factor) {
-    kernels::for_each_packet<Scalar>(kSize, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
-      kernels::store(dy + i, kernels::subtract(kernels::load<P>(y + i), kernels::load<P>(target + i)));
-    });
-    const Scalar total = kernels::sum<Scalar, kSize>([&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
-      const P error = kernels::load<P>(dy + i);
-      const P slope = clipped(error);
-      const P half = kernels::broadcast<P>(Scalar(kernels::Real<Scalar>(0.5)));
-      return kernels::multiply(slope, kernels::subtract_product(error, slope, half));
-    });
-    kernels::for_each_packet<Scalar>(kSize, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
-      kernels::store(dy + i,
-                     kernels::multiply(clipped(kernels::load<P>(dy + i)), kernels::broadcast<P>(factor)));
-    });
-    return total;
   }
 };
 

@@ -88,9 +88,11 @@ constexpr bool check_loss() {
 template <class L, class Output>
 concept CheckedLoss = check_loss<L, Output>();
 
-}  // namespace detail
-
-namespace detail {
+/// The loss of sequences with this sum.
+template <class Loss, class Scalar>
+Scalar loss_of(const LossSum<Scalar>& all) {
+  return Loss::kMeanOverBatch && all.normalizer > 0 ? all.sum / all.normalizer : all.sum;
+}
 
 /// The added losses of a batch's sequences. Normalizers take no memory if they are always 1 or never used.
 template <class Loss, class Scalar>
@@ -131,14 +133,25 @@ enum class Reduction {
 
 namespace detail {
 
-/// The common part of losses that are sums or means over elements. Loss::of_elements<size>(y, target, dy,
-/// weight) returns the loss times weight, and writes dy = weight · dL/dy.
-template <class Loss, Reduction reduction>
-struct ElementwiseLoss {
-  /// Sequences have the same size, so the mean over a batch is the mean of their means.
+/// The common part of losses of whole sequences. Sequences have the same size, so the mean over a batch is
+/// the mean of their means. Loss::forward(y, target, dy) returns the loss, and writes dy = dL/dy.
+template <class Loss, Reduction reduction = Reduction::kMean>
+struct LossOfSequences {
   static constexpr bool kMeanOverBatch = reduction == Reduction::kMean;
   static constexpr bool kCountsSequences = true;
 
+  /// For trainers: the normalizer of a sequence's mean is 1.
+  template <class Output, class Target, class Gradient, class Own = Loss>
+  static auto sum(const Output& y, const Target& target, const Gradient& dy)
+      -> LossSum<decltype(Own::forward(y, target, dy))> {
+    return {Own::forward(y, target, dy)};
+  }
+};
+
+/// The common part of losses that are sums or means over elements. Of an error e = y − target, Loss::term(e)
+/// is the loss, and Loss::slope(e) times kSlopeFactor its derivative.
+template <class Loss, Reduction reduction>
+struct ElementwiseLoss : LossOfSequences<Loss, reduction> {
   /// Returns the loss of y[rows, cols] and target[rows, cols], times `weight`. Writes dy = weight · dL/dy.
   /// `dy` may be `y`. Sums run in the library's order (kernels/ops/reduce.hpp).
   template <class Output, class Target, class Gradient>
@@ -151,13 +164,32 @@ struct ElementwiseLoss {
     static_assert(
         Holds<(y.rows == target.rows && y.cols == target.cols && y.rows == dy.rows && y.cols == dy.cols)>,
         "attune: output, target and gradient of a loss must have one shape");
-    return Loss::template of_elements<y.rows * y.cols>(y.data, target.data, dy.data, weight);
+    using Scalar = typename decltype(dy)::Scalar;
+    using Real = kernels::Real<Scalar>;
+    constexpr int kSize = y.rows * y.cols;
+    constexpr Real kFactor = reduction == Reduction::kMean      ? Real(1) / kSize
+                             : reduction == Reduction::kHalfSum ? Real(0.5)
+                                                                : Real(1);
+    constexpr Real kSlopeFactor = Loss::kSlopeFactor * kFactor;
+    const Scalar total = sum_of_terms<kSize, Scalar>(y.data, target.data, dy.data, kSlopeFactor * weight);
+    return kernels::multiply(Scalar(kFactor * weight), total);
   }
 
-  /// For trainers: the normalizer of a sequence's mean is 1.
-  template <class Output, class Target, class Gradient>
-  static LossSum<typename Gradient::Scalar> sum(const Output& y, const Target& target, const Gradient& dy) {
-    return {forward(y, target, dy)};
+ private:
+  // Writes dy = slope_factor · slope(y − target).
+  template <int kSize, class Scalar>
+  [[gnu::noinline]] static Scalar sum_of_terms(const Scalar* y, const Scalar* target, Scalar* dy,
+                                               kernels::Real<Scalar> slope_factor) {
+    kernels::for_each_packet<Scalar>(kSize, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
+      kernels::store(dy + i, kernels::subtract(kernels::load<P>(y + i), kernels::load<P>(target + i)));
+    });
+    const Scalar total = kernels::sum<Scalar, kSize>(
+        [&]<class P>(int i) ATTUNE_INLINE_LAMBDA { return Loss::term(kernels::load<P>(dy + i)); });
+    kernels::for_each_packet<Scalar>(kSize, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
+      const P slope = Loss::slope(kernels::load<P>(dy + i));
+      kernels::store(dy + i, kernels::multiply(slope, kernels::broadcast<P>(slope_factor)));
+    });
+    return total;
   }
 };
 
@@ -169,30 +201,14 @@ struct SquaredError : detail::ElementwiseLoss<SquaredError<reduction>, reduction
  private:
   friend detail::ElementwiseLoss<SquaredError, reduction>;
 
-  template <int kSize, class Scalar>
-  static Scalar of_elements(const Scalar* y, const Scalar* target, Scalar* dy, kernels::Real<Scalar> weight) {
-    using Real = kernels::Real<Scalar>;
-    constexpr Real kLossFactor = reduction == Reduction::kMean      ? Real(1) / kSize
-                                 : reduction == Reduction::kHalfSum ? Real(0.5)
-                                                                    : Real(1);
-    constexpr Real kGradientFactor = 2 * kLossFactor;
-    return Scalar(kLossFactor * weight) *
-           squared_error<kSize, Scalar>(y, target, dy, kGradientFactor * weight);
+  static constexpr int kSlopeFactor = 2;
+  template <class P>
+  ATTUNE_INLINE static P term(const P& error) {
+    return kernels::multiply(error, error);
   }
-  template <int kSize, class Scalar>
-  [[gnu::noinline]] static Scalar squared_error(const Scalar* y, const Scalar* target, Scalar* dy,
-                                                kernels::Real<Scalar> factor) {
-    kernels::for_each_packet<Scalar>(kSize, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
-      kernels::store(dy + i, kernels::subtract(kernels::load<P>(y + i), kernels::load<P>(target + i)));
-    });
-    const Scalar total = kernels::sum<Scalar, kSize>([&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
-      const P error = kernels::load<P>(dy + i);
-      return kernels::multiply(error, error);
-    });
-    kernels::for_each_packet<Scalar>(kSize, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
-      kernels::store(dy + i, kernels::multiply(kernels::load<P>(dy + i), kernels::broadcast<P>(factor)));
-    });
-    return total;
+  template <class P>
+  ATTUNE_INLINE static P slope(const P& error) {
+    return error;
   }
 };
 
