@@ -71,9 +71,9 @@ template <attune::detail::CheckedLayer Model, class Loss = MeanSquaredError, cla
 class ParallelTrainer
     : public TrainingLifecycle<ParallelTrainer<Model, Loss, Optimizer, batch, Plan>,
                                typename Trainer<Model, Loss, Optimizer, batch, Plan>::State> {
-  static constexpr bool kDrops = attune::detail::DropsIn<typename Model::Tape>;
   // Whether threads may share a sequence: one large enough for them to wait for each other at every stage.
-  static constexpr bool kSharesSequences = !kDrops && sizeof(typename Model::Tape) >= 256 * 1024;
+  static constexpr bool kSharesSequences =
+      !attune::detail::DropsIn<typename Model::Tape> && sizeof(typename Model::Tape) >= 256 * 1024;
   static constexpr bool kAddsOnce = attune::detail::AddsOnce<Model>;
   using Inputs = attune::detail::InputsOf<Model, batch>;
   using Targets = attune::detail::TargetsOf<Loss, typename Model::Output, batch>;
@@ -162,7 +162,7 @@ class ParallelTrainer
   [[nodiscard]] const Parameters& parameters() const { return shared_->state.parameters; }
   /// The tape of the last predict(), with attention weights. Not for models with dropout, which predict
   /// without a tape.
-  [[nodiscard]] const typename Model::Tape& tape() const requires(!kDrops) { return workers_[0].tape; }
+  [[nodiscard]] const typename Model::Tape& tape() const requires(!State::kDrops) { return workers_[0].tape; }
   [[nodiscard]] int threads() const { return pool_.threads(); }
 
   /// Memory of this training: tape and scratch of every thread, gradients of every slot.

@@ -21,6 +21,7 @@
 #include <attune/execution/pass.hpp>
 #include <attune/training/batch.hpp>
 #include <attune/training/closed_form_head.hpp>
+#include <attune/training/forward_loss.hpp>
 #include <attune/training/lifecycle.hpp>
 #include <attune/training/loss.hpp>
 #include <attune/training/state.hpp>
@@ -79,6 +80,14 @@ concept SolvesHead = check_closed_form<Trained, Features>();
 template <class Trained, class Head = typename Trained::template Layer<Trained::kLayers - 1>>
 using HeadSumsOf = ClosedFormHead<Head::Input::cols, Head::Output::cols, typename Trained::Scalar>;
 
+/// The features of x[rows, cols] or ids, which the head reads.
+template <class FeatureLayers, class Mask>
+Status features_of(ConstView<typename FeatureLayers::Input> x, View<typename FeatureLayers::Output> features,
+                   const Mask& mask, typename FeatureLayers::InferenceScratch& scratch) {
+  return forward_pass<FeatureLayers>(context_for<FeatureLayers>(mask), typename FeatureLayers::Parameters{},
+                                     x, features, scratch);
+}
+
 }  // namespace detail
 
 /// Learns the last layer of `Trained`, a LinearProbe (models/linear_probe.hpp), in closed form, from examples
@@ -110,9 +119,7 @@ class ClosedFormTrainer
     auto& pass = scratch_.pass;
     Status status = state_.ready();
     if (status == Status::kOk) {
-      status = detail::forward_pass<FeatureLayers>(
-          context_for<FeatureLayers>(mask), typename FeatureLayers::Parameters{}, x,
-          View<typename FeatureLayers::Output>(pass.features), pass.scratch);
+      status = detail::features_of<FeatureLayers>(x, pass.features, mask, pass.scratch);
     }
     if (status == Status::kOk) status = state_.moments.sums.add(pass.features, label[0]);
     return result(status);
@@ -142,10 +149,7 @@ class ClosedFormTrainer
   /// y[rows, cols] for x with the head so far. Returns a Status as Trainer::predict. `y` may not overlap `x`.
   template <class Mask = NoMask>
   Status predict(InputView x, OutputView y, const Mask& mask = {}) {
-    if (const Status status = state_.ready(); status != Status::kOk) return status;
-    const Status status = detail::forward_pass<Trained>(context_for<Trained>(mask), state_.parameters, x, y,
-                                                        scratch_.inference);
-    return detail::status_of_output<Trained>(status, mask, y);
+    return detail::predict_without_tape<Trained>(state_, x, y, mask, scratch_.inference);
   }
 
   /// The head so far.

@@ -49,8 +49,7 @@ template <detail::CheckedCrew Members, detail::CheckedLayer Model, class Loss = 
 class CrewTrainer : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, Optimizer, batch, Plan>,
                                              typename Trainer<Model, Loss, Optimizer, batch, Plan>::State> {
   static constexpr int kMembers = Members::kMembers;
-  static constexpr bool kDrops = detail::DropsIn<typename Model::Tape>;
-  static constexpr bool kSharesSequences = batch < kMembers && !kDrops;
+  static constexpr bool kSharesSequences = batch < kMembers && !detail::DropsIn<typename Model::Tape>;
   static constexpr int kSequences = kSharesSequences ? 1 : kMembers;  // at the same time
   using Inputs = detail::InputsOf<Model, batch>;
   using Targets = detail::TargetsOf<Loss, typename Model::Output, batch>;
@@ -122,7 +121,7 @@ class CrewTrainer : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, O
   [[nodiscard]] const Parameters& parameters() const { return state_.parameters; }
   /// The tape of the last predict(), with attention weights. Not for models with dropout, which predict
   /// without a tape.
-  [[nodiscard]] const typename Model::Tape& tape() const requires(!kDrops) { return tapes_[0]; }
+  [[nodiscard]] const typename Model::Tape& tape() const requires(!State::kDrops) { return tapes_[0]; }
 
   /// RAM of training. object() is sizeof(CrewTrainer), in which `state` has the crew's flags, too.
   [[nodiscard]] static constexpr MemoryReport memory() {
@@ -178,14 +177,14 @@ class CrewTrainer : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, O
       } else {
         backward(InBatchOrder(order));
         order.end();
-        if constexpr (kDrops) ++masks_.next[member];
+        if constexpr (State::kDrops) ++masks_.next[member];
       }
       return status;
     }
   }
   // Moves a member's tape to the dropout masks of a sequence of the batch. Backward moves on by one.
   void move_to_masks([[maybe_unused]] int member, [[maybe_unused]] int sequence) {
-    if constexpr (kDrops) {
+    if constexpr (State::kDrops) {
       const std::int64_t number = masks_.trained + sequence;
       skip_masks(tapes_[member], number - masks_.next[member]);
       masks_.next[member] = number;
@@ -214,7 +213,7 @@ class CrewTrainer : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, O
                                               state_.moments, Context(NoMask{}, slices));
     });
     detail::parameters_changed(executor_);
-    if constexpr (kDrops) masks_.trained += batch;
+    if constexpr (State::kDrops) masks_.trained += batch;
     detail::count_step(state_, batch);
     return update.result;
   }
@@ -280,7 +279,7 @@ class CrewTrainer : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, O
   SequenceLoss losses_[std::size_t{batch}];
   Flag turns_[std::size_t{batch}];  // of sequences in backward
   CrewPass<Members> pass_;
-  [[no_unique_address]] detail::MemberIf<kDrops, MaskNumbers, 16> masks_;
+  [[no_unique_address]] detail::MemberIf<State::kDrops, MaskNumbers, 16> masks_;
 };
 
 }  // namespace ATTUNE_NAMESPACE

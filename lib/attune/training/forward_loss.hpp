@@ -1,4 +1,4 @@
-// Forward and loss of one sequence, shared by all trainers.
+// Forward and loss of one sequence, and predictions, shared by trainers.
 #pragma once
 
 #include <attune/core/tensor.hpp>
@@ -35,6 +35,16 @@ ATTUNE_INLINE Status forward_loss(const auto& context, const auto& parameters,
     sum = loss.sum(ConstView<Output>(output), target, output);
     return sum.status == Status::kOk && !finite(sum.sum) ? Status::kNotFinite : sum.status;
   });
+}
+
+/// y for x with the parameters of a training, without a tape. Returns a Status as Trainer::predict.
+template <class Model, class Mask>
+Status predict_without_tape(const auto& state, ConstView<typename Model::Input> x,
+                            View<typename Model::Output> y, const Mask& mask,
+                            typename Model::InferenceScratch& scratch) {
+  if (const Status status = state.ready(); status != Status::kOk) return status;
+  const Status status = forward_pass<Model>(context_for<Model>(mask), state.parameters, x, y, scratch);
+  return status_of_output<Model>(status, mask, y);
 }
 
 }  // namespace ATTUNE_NAMESPACE::detail

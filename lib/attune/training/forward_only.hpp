@@ -31,6 +31,7 @@
 #include <attune/execution/layer.hpp>
 #include <attune/execution/pass.hpp>
 #include <attune/training/batch.hpp>
+#include <attune/training/forward_loss.hpp>
 #include <attune/training/lifecycle.hpp>
 #include <attune/training/loss.hpp>
 #include <attune/training/optimizer.hpp>
@@ -140,7 +141,7 @@ class ForwardOnlyTrainer
       if (status != Status::kOk) return {std::numeric_limits<Scalar>::quiet_NaN(), status};
       above_.add(above);
       below_.add(below);
-      return {(mean_of(above) + mean_of(below)) / 2, Status::kOk};
+      return {(detail::loss_of<Loss>(above) + detail::loss_of<Loss>(below)) / 2, Status::kOk};
     } else {
       return {std::numeric_limits<Scalar>::quiet_NaN(), Status::kOk};
     }
@@ -170,10 +171,7 @@ class ForwardOnlyTrainer
   /// overlap `x`.
   template <class Mask = NoMask>
   Status predict(InputView x, OutputView y, const Mask& mask = {}) {
-    if (const Status status = state_.ready(); status != Status::kOk) return status;
-    const Status status =
-        detail::forward_pass<Model>(context_for<Model>(mask), state_.parameters, x, y, scratch_);
-    return detail::status_of_output<Model>(status, mask, y);
+    return detail::predict_without_tape<Model>(state_, x, y, mask, scratch_);
   }
 
   [[nodiscard]] const Parameters& parameters() const { return state_.parameters; }
@@ -192,10 +190,6 @@ class ForwardOnlyTrainer
   static constexpr auto kSize = static_cast<Scalar>(perturbation.size);
   static_assert(std::is_trivially_copyable_v<Parameters>);
   friend TrainingLifecycle<ForwardOnlyTrainer, State>;
-
-  static Scalar mean_of(const LossSum<Scalar>& sum) {
-    return Loss::kMeanOverBatch && sum.normalizer > 0 ? sum.sum / sum.normalizer : sum.sum;
-  }
 
   // The loss on one side.
   Status pass(InputView x, TargetView target, const auto& mask, const Loss& loss, Scalar size,
@@ -220,10 +214,10 @@ class ForwardOnlyTrainer
       discard();
       return refused(Status::kNoTargets);
     }
-    const Scalar slope = (mean_of(above) - mean_of(below)) / (2 * kSize);
+    const Scalar slope = (detail::loss_of<Loss>(above) - detail::loss_of<Loss>(below)) / (2 * kSize);
     const Change change{state_.steps, options.learning_rate * slope};
     if (const Status status = apply(change); status != Status::kOk) return refused(status);
-    return {(mean_of(above) + mean_of(below)) / 2, Status::kOk, change};
+    return {(detail::loss_of<Loss>(above) + detail::loss_of<Loss>(below)) / 2, Status::kOk, change};
   }
   Status apply(const Change& change) {
     ATTUNE_ASSERT_ROUNDING();

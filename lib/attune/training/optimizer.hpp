@@ -90,6 +90,12 @@ struct ParameterPointerOf<O> {
   using type = typename O::ParameterPointer;
 };
 
+/// An optimizer whose updates depend on the TensorKind.
+template <class O>
+concept UpdatesByKind = requires {
+  requires O::kByKind;
+};
+
 /// The number of elements that an update takes together; 0: a whole tensor.
 template <class O>
 inline constexpr int kUpdateBlockIn = 1;

@@ -107,7 +107,7 @@ struct StochasticBfloat16 : OptimizerStep<StochasticBfloat16<Base>> {
   using MomentPointer = typename detail::MomentPointerOf<Base>::type;
   static constexpr int kMoments = Base::kMoments;
   static constexpr int kUpdateBlock = detail::kUpdateBlockIn<Base>;
-  static constexpr bool kByKind = requires { requires Base::kByKind; };
+  static constexpr bool kByKind = detail::UpdatesByKind<Base>;
 
   /// Counts a step. check() must have accepted the options.
   template <class Parameters>

@@ -50,7 +50,6 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   using Planned = detail::PlanWith<Plan, Optimizer>;
   static constexpr bool kKeepsGradients =
       std::is_same_v<typename Planned::template Gradients<Model>, typename Model::Parameters>;
-  static constexpr bool kDrops = detail::DropsIn<typename Model::Tape>;
   using Inputs = detail::InputsOf<Model, batch>;
   using Targets = detail::TargetsOf<Loss, typename Model::Output, batch>;
   static_assert(detail::Holds<(batch > 0)>, "attune::Trainer: batch must be at least 1");
@@ -127,10 +126,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   [[nodiscard]] AccumulationInSlices<Trainer, Loss, Mask, most_work, Model, InputView> accumulate_in_slices(
       X&& x, Target&& target, const Mask& mask = {},
       const Loss& loss = detail::default_loss<Loss, Mask>()) requires kKeepsGradients {
-    detail::check_mask<Model, Mask>();
-    detail::check_stays<X>();
-    detail::check_stays<Target>();
-    return {*this, InputView(x), TargetView(target), mask, loss, may_accumulate()};
+    return in_slices<most_work, Model, X, Target>(x, target, mask, loss);
   }
   /// accumulate_from() in slices. Both must stay unchanged until the pass is done.
   template <int layer, int most_work = kSliceWork, class X, class Target, class Mask = NoMask,
@@ -139,13 +135,8 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   [[nodiscard]] auto accumulate_from_in_slices(X&& features, Target&& target, const Mask& mask = {},
                                                const Loss& loss = detail::default_loss<Loss, Mask>()) requires
       kKeepsGradients {
-    using Computed = typename Whole::template From<layer>;
-    using FeaturesView = ConstView<typename Computed::Input>;
-    detail::check_mask<Computed, Mask>();
-    detail::check_stays<X>();
-    detail::check_stays<Target>();
-    return AccumulationInSlices<Trainer, Loss, Mask, most_work, Computed, FeaturesView>(
-        *this, FeaturesView(features), TargetView(target), mask, loss, may_accumulate());
+    return in_slices<most_work, typename Whole::template From<layer>, X, Target>(features, target, mask,
+                                                                                 loss);
   }
 
   /// Ends a batch: one optimizer step with the accumulated gradients, which are then zeroed. Refused options
@@ -185,7 +176,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   /// has continues.
   void discard() requires kKeepsGradients {
     if (updating()) return;
-    if constexpr (kDrops && !Work::kShared) {
+    if constexpr (State::kDrops && !Work::kShared) {
       if (work_.under_way()) {
         detail::stand_at_masks(state_, work_.tape());
       } else {
@@ -222,7 +213,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   [[nodiscard]] const Gradients& gradients() const requires kKeepsGradients { return gradients_.values(); }
   /// The tape of the last predict(), with attention weights. Not for models with dropout, which predict
   /// without a tape.
-  [[nodiscard]] const auto& tape() const requires(!kDrops) { return work_.tape(); }
+  [[nodiscard]] const auto& tape() const requires(!State::kDrops) { return work_.tape(); }
 
   /// RAM of training. object() is sizeof(Trainer). `inputs` is the caller's memory: inputs and targets of a
   /// whole batch for step(), of one sequence for accumulate().
@@ -276,7 +267,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
 
   static LossResult<Scalar> own_loss(Status status, const LossSum<Scalar>& of) {
     if (status != Status::kOk) return {std::numeric_limits<Scalar>::quiet_NaN(), status};
-    return {Loss::kMeanOverBatch && of.normalizer > 0 ? of.sum / of.normalizer : of.sum, status};
+    return {detail::loss_of<Loss>(of), status};
   }
 
   [[nodiscard]] const auto& weights() const { return detail::weights_of(executor_, state_.parameters); }
@@ -329,6 +320,15 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     }
     return own_loss(status, added);
   }
+  template <int most_work, class Computed, class X, class Target, class Mask>
+  auto in_slices(X& x, Target& target, const Mask& mask, const Loss& loss) {
+    using XView = ConstView<typename Computed::Input>;
+    detail::check_mask<Computed, Mask>();
+    detail::check_stays<X>();
+    detail::check_stays<Target>();
+    return AccumulationInSlices<Trainer, Loss, Mask, most_work, Computed, XView>(
+        *this, XView(x), TargetView(target), mask, loss, may_accumulate());
+  }
   template <class Computed = Model, class OnOutput, AnyContext Call>
   ATTUNE_INLINE Status add_sequence(const auto& x, TargetView target, const Loss& loss,
                                     const OnOutput& on_output, LossSum<Scalar>& added, const Call& context) {
@@ -336,7 +336,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     auto& scratch = work_.scratch().training;
     const OutputView output(work_.output());
     Status status = take_gradients(context);  // the first stage, so that the first slice has it
-    if constexpr (Work::kShared && kDrops) {
+    if constexpr (Work::kShared && State::kDrops) {
       context.stage([&] { stand_at_masks(); });
     }
     if (status == Status::kOk) status = load_weights(context);
@@ -372,7 +372,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
             detail::have_one_mask<kLanes>(masks, sums_.sequences)) {
           if (!loaded) executor_.load(state_.parameters);
           loaded = true;
-          if constexpr (Work::kShared && kDrops) stand_at_masks();
+          if constexpr (Work::kShared && State::kDrops) stand_at_masks();
           const bool added = executor_.accumulate(
               Inputs::at(inputs, sums_.sequences),
               [&](int s) { return Targets::at(targets, sums_.sequences + s); }, work_.tape(),

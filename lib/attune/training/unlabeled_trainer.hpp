@@ -155,10 +155,7 @@ class UnlabeledHeadTrainer
   /// y[rows, cols] for x with the head so far. Returns a Status as Trainer::predict. `y` may not overlap `x`.
   template <class Mask = NoMask>
   Status predict(InputView x, OutputView y, const Mask& mask = {}) {
-    if (const Status status = state_.ready(); status != Status::kOk) return status;
-    const Status status = detail::forward_pass<Trained>(context_for<Trained>(mask), state_.parameters, x, y,
-                                                        scratch_.inference);
-    return detail::status_of_output<Trained>(status, mask, y);
+    return detail::predict_without_tape<Trained>(state_, x, y, mask, scratch_.inference);
   }
 
   /// The head so far.
@@ -182,21 +179,16 @@ class UnlabeledHeadTrainer
     if (const Status status = state_.ready(); status != Status::kOk) return {status};
     if (count <= 0 || count > max_takes) return {Status::kInvalidLength};
     const auto features = [&](int i, typename Learning::Features& to) {
-      return detail::ask_for_take(i, takes, [&](InputView x, int label, const auto&... mask) {
+      const auto learn_from = [&]<class Mask = NoMask>(InputView x, int label, const Mask& mask = {}) {
         known_[i] = label;
-        return features_of(x, to, mask...);
-      });
+        return detail::features_of<FeatureLayers>(x, to, mask, scratch_.features);
+      };
+      return detail::ask_for_take(i, takes, learn_from);
     };
     const Result result = learn(HeadLayer::constants(), features, state_.parameters.template layer<kHead>(),
                                 std::span<const int>(known_, static_cast<std::size_t>(count)));
     if (result.ok()) detail::count_step(state_, 0);
     return result;
-  }
-  template <class Mask = NoMask>
-  Status features_of(InputView x, typename Learning::Features& to, const Mask& mask = {}) {
-    return detail::forward_pass<FeatureLayers>(context_for<FeatureLayers>(mask),
-                                               typename FeatureLayers::Parameters{}, x,
-                                               View<typename FeatureLayers::Output>(to), scratch_.features);
   }
 
   // For TrainingLifecycle.

@@ -130,11 +130,7 @@ struct UpdateContext {
   }
 };
 
-// The kind of a tensor, for optimizers that use it.
-template <class Optimizer>
-inline constexpr bool kByKind = requires {
-  requires Optimizer::kByKind;
-};
+// The kind of a tensor, for optimizers that do not use it.
 struct AnyKind {
   constexpr AnyKind() = default;
   constexpr AnyKind(TensorKind) {}
@@ -152,7 +148,7 @@ struct Updates {
 
     Place first;  // of the tensor's first scalar
     UpdateContext<Optimizer, one_layout>* context;
-    [[no_unique_address]] std::conditional_t<kByKind<Optimizer>, TensorKind, AnyKind> kind;
+    [[no_unique_address]] std::conditional_t<UpdatesByKind<Optimizer>, TensorKind, AnyKind> kind;
 
     friend const Leaf& view(const Leaf& leaf) { return leaf; }
     template <int kCount>
