@@ -142,6 +142,25 @@ template <class Flash>
   return valid ? Status::kOk : Status::kNothingStored;
 }
 
+/// Reads a slice of `size` bytes behind a head, from `at` on, which advances: visit(bytes, at, count) gets it
+/// in chunks, and `crc` goes on over them. kUnderWay: there is more. Otherwise returns Flash's status.
+template <class Flash, class Visitor>
+Status read_body(Flash& flash, std::uint32_t page, std::uint32_t size, std::uint32_t& at, std::uint32_t& crc,
+                 const Visitor& visit) {
+  using Layout = SlotLayout<Flash>;
+  const std::uint32_t first = page * Layout::kPageSize + Layout::kHeadSize;
+  for (std::uint32_t slice = 0; at < size && slice < Layout::kSlice;) {
+    unsigned char chunk[Layout::kChunk];
+    const std::uint32_t count = (std::min)(size - at, Layout::kChunk);
+    if (const Status status = flash.read(first + at, chunk, count); status != Status::kOk) return status;
+    visit(chunk, at, count);
+    crc = crc32(chunk, count, crc);
+    at += count;
+    slice += count;
+  }
+  return at < size ? Status::kUnderWay : Status::kOk;
+}
+
 /// A mark as it was read.
 struct SlotMark {
   bool begun = false;          // at least a quarter of its bits are programmed, or error correction gives up
@@ -185,17 +204,10 @@ class SlotSurvey {
   [[gnu::noinline]] Status advance(Flash& flash) {
     if (page_ >= end_) return Status::kOk;
     if (!in_body_) return start_state(flash);
-    for (std::uint32_t slice = 0; left_ > 0 && slice < Layout::kSlice;) {
-      unsigned char chunk[Layout::kChunk];
-      const std::uint32_t bytes = (std::min)(left_, Layout::kChunk);
-      const Status status = flash.read(at_, chunk, bytes);
-      if (status != Status::kOk) return not_valid(flash, status);
-      crc_ = crc32(chunk, bytes, crc_);
-      at_ += bytes;
-      left_ -= bytes;
-      slice += bytes;
-    }
-    return left_ > 0 ? Status::kUnderWay : end_state(flash);
+    const Status status =
+        read_body(flash, page_, size_, at_, crc_, [](const unsigned char*, std::uint32_t, std::uint32_t) {});
+    if (status == Status::kUnderWay) return status;
+    return status == Status::kOk ? end_state(flash) : not_valid(flash, status);
   }
   /// The state to load; the one with the newest sequence number, which may be incomplete or unreadable.
   [[nodiscard]] const SlotPlace& best() const { return best_; }
@@ -216,8 +228,8 @@ class SlotSurvey {
     if (const Status status = read_head(flash, page_, head); status != Status::kOk)
       return not_valid(flash, status);
     in_body_ = has_head_ = true;
-    at_ = page_ * Layout::kPageSize + Layout::kHeadSize;
-    left_ = size_ = head.size;
+    at_ = 0;
+    size_ = head.size;
     sequence_ = head.sequence;
     body_crc_ = head.body_crc;
     crc_ = 0;
@@ -305,7 +317,7 @@ class SlotSurvey {
   std::uint32_t page_ = 0, end_ = 0;
   std::uint32_t oldest_ = 0;  // sequence number
   // Of the state at page_:
-  std::uint32_t at_ = 0, left_ = 0, size_ = 0, sequence_ = 0, body_crc_ = 0, crc_ = 0;
+  std::uint32_t at_ = 0, size_ = 0, sequence_ = 0, body_crc_ = 0, crc_ = 0;
   int reads_ = 0;
   bool in_body_ = false, has_head_ = false;  // has_head_: in one of the reads
 };

@@ -193,20 +193,15 @@ class SlotSave {
   /// A record that changed between two slices must not get a head: it would be half of each.
   template <class Check>
   Status compare(Flash& flash, Parts parts, const Check& check) {
-    for (std::uint32_t slice = 0; at_ < types.size && slice < Layout::kSlice;) {
-      unsigned char chunk[Layout::kChunk];
-      const std::uint32_t bytes = (std::min)(types.size - at_, Layout::kChunk);
-      const Status status = flash.read(first_byte() + Layout::kHeadSize + at_, chunk, bytes);
-      if (status != Status::kOk) return status == Status::kUnreadable ? Status::kNotProgrammed : status;
-      for_each_part<Flash>(parts, at_, bytes,
+    const auto compare_chunk = [&](const unsigned char* chunk, std::uint32_t at, std::uint32_t bytes) {
+      for_each_part<Flash>(parts, at, bytes,
                            [&](const unsigned char* record, std::uint32_t place, std::uint32_t count) {
                              same_ = same_ && std::memcmp(chunk + place, record, count) == 0;
                            });
-      crc_ = crc32(chunk, bytes, crc_);
-      at_ += bytes;
-      slice += bytes;
-    }
-    if (at_ < types.size) return Status::kUnderWay;
+    };
+    const Status read = read_body(flash, page_, types.size, at_, crc_, compare_chunk);
+    if (read == Status::kUnreadable) return Status::kNotProgrammed;
+    if (read != Status::kOk) return read;
     if (crc_ != body_crc_) return Status::kNotProgrammed;
     if (const Status status = check(); status != Status::kOk) return status;
     return same_ ? next(Stage::kHead) : Status::kChangedDuringSave;
@@ -334,21 +329,15 @@ class SlotLoad {
     return Status::kUnderWay;
   }
   Status copy(Flash& flash, Parts parts) {
-    for (std::uint32_t slice = 0; at_ < types.size && slice < Layout::kSlice;) {
-      unsigned char chunk[Layout::kChunk];
-      const std::uint32_t bytes = (std::min)(types.size - at_, Layout::kChunk);
-      const std::uint32_t from = place_.page * Layout::kPageSize + Layout::kHeadSize + at_;
-      if (flash.read(from, chunk, bytes) != Status::kOk) return not_copied();
-      crc_ = crc32(chunk, bytes, crc_);
-      for_each_part<Flash>(parts, at_, bytes,
+    const auto copy_chunk = [&](const unsigned char* chunk, std::uint32_t at, std::uint32_t bytes) {
+      for_each_part<Flash>(parts, at, bytes,
                            [&](unsigned char* record, std::uint32_t place, std::uint32_t count) {
                              std::memcpy(record, chunk + place, count);
                            });
-      at_ += bytes;
-      slice += bytes;
-    }
-    if (at_ < types.size) return Status::kUnderWay;
-    return crc_ == body_crc_ ? Status::kOk : not_copied();
+    };
+    const Status read = read_body(flash, place_.page, types.size, at_, crc_, copy_chunk);
+    if (read == Status::kUnderWay) return read;
+    return read == Status::kOk && crc_ == body_crc_ ? Status::kOk : not_copied();
   }
   /// Copies again, or goes on to an older state.
   Status not_copied() {
