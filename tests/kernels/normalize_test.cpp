@@ -37,7 +37,7 @@ struct Plain {
   }
   explicit Plain(int width, const float* values) : x(values) {
     const auto count = static_cast<float>(width);
-    if constexpr (kernels::kCenters<kind>) {
+    if constexpr (kernels::centers(kind)) {
       first = x[0];
       offset = plain_sum(width, [&](int i) { return x[i] - first; }) / count;
     }

@@ -87,6 +87,13 @@
 #endif
 #endif
 
+// Whether the compiler optimizes for size (-Os, -Oz): smaller loops then take the place of faster ones.
+#if defined(__OPTIMIZE_SIZE__)
+#define ATTUNE_FOR_SIZE 1
+#else
+#define ATTUNE_FOR_SIZE 0
+#endif
+
 #if !defined(ATTUNE_CHECKED)
 #define ATTUNE_CHECKED 0  // 1: run-time assertions (kernels/checked.hpp)
 #endif
@@ -152,9 +159,15 @@ namespace detail {
 /// condition of types and shapes below it.
 template <bool condition>
 concept Holds = condition;
+/// Whether T is Template<…>, a template of types.
+template <class T, template <class...> class Template>
+inline constexpr bool kIsSpecialization = false;
+template <template <class...> class Template, class... Arguments>
+inline constexpr bool kIsSpecialization<Template<Arguments...>, Template> = true;
 }  // namespace detail
 namespace kernels::detail {
 using attune::detail::Holds;
+using attune::detail::kIsSpecialization;
 // Whether assembly may have more than seven operands. At -O0 GCC runs out of registers.
 #if defined(__OPTIMIZE__)
 inline constexpr bool kManyOperands = true;

@@ -103,7 +103,7 @@ struct Norm {
   using Scalar = ScalarType;
   static constexpr const NormShape& kShape = shape;
   static constexpr std::uint32_t kFingerprint = fingerprint("Norm", kind, shape.epsilon);
-  static constexpr bool kBias = shape.bias && kernels::kCenters<kind>;
+  static constexpr bool kBias = shape.bias && kernels::centers(kind);
   using Input = Tensor<Scalar, shape.rows, shape.d_model>;
   using Output = Input;
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>

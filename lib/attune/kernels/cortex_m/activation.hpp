@@ -104,7 +104,7 @@ namespace ATTUNE_NAMESPACE::kernels::detail {
 ///
 /// Each element has its own row of coefficients, which the integer unit finds.
 [[gnu::noinline]] inline void gelu_of_fours(int fours, const float* x, float* y) {
-#if defined(__OPTIMIZE_SIZE__)
+#if ATTUNE_FOR_SIZE
   for (; fours > 0; x += 4, y += 4, --fours) gelu_of_far(x, y);
   return;
 #endif
@@ -165,7 +165,7 @@ inline constexpr DensityTable kDensityTable = [] {
 /// `slopes` may be `x` or, without kValues, `y`.
 template <bool kValues, class Other>
 [[gnu::noinline]] void gelu_slopes_of_fours(int fours, const float* x, Other* y, float* slopes) {
-#if defined(__OPTIMIZE_SIZE__)
+#if ATTUNE_FOR_SIZE
   for (; fours > 0; x += 4, y += 4, slopes += 4, --fours) gelu_slopes_of_far<kValues>(x, y, slopes);
   return;
 #endif

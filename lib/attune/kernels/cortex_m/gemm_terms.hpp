@@ -14,7 +14,7 @@
 
 // Whether a block with more words and fewer load instructions is faster: on M4, where a multiple load takes a
 // cycle more than its words. Its code is larger.
-#if !defined(__OPTIMIZE_SIZE__) && __ARM_ARCH == 7 && !ATTUNE_DOUBLE_FPU && \
+#if !ATTUNE_FOR_SIZE && __ARM_ARCH == 7 && !ATTUNE_DOUBLE_FPU && \
     !(defined(ATTUNE_SPLIT_VMLA) && ATTUNE_SPLIT_VMLA == 0)
 #define ATTUNE_WIDE_TILES 1
 #else
@@ -36,7 +36,7 @@
 
 // Whether consecutive single loads, which pipeline (ports/cycles/README.md), are faster than multiple loads
 // beside vmul and vadd: on M4. Their code is larger, so not at -Os.
-#if ATTUNE_SPLIT_VMLA && __ARM_ARCH == 7 && !defined(__OPTIMIZE_SIZE__)
+#if ATTUNE_SPLIT_VMLA && __ARM_ARCH == 7 && !ATTUNE_FOR_SIZE
 #define ATTUNE_LOADS_PIPELINE 1
 #else
 #define ATTUNE_LOADS_PIPELINE 0

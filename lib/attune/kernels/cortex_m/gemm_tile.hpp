@@ -372,7 +372,7 @@ template <TileShape shape, class Epilogue, class Grid, class... State>
 /// C = epilogue(A·B) over a grid of tiles; with Continue, C + A·B, term by term.
 template <TileShape shape, class Epilogue, class Grid, class... State>
 ATTUNE_INLINE void tiles_product(const float* a, const float* b, float* c, const Grid& grid, State... state) {
-#if defined(__OPTIMIZE_SIZE__)
+#if ATTUNE_FOR_SIZE
   if constexpr (std::is_same_v<Grid, TileGrid>) {
     const auto loop = [=, &grid](std::uintptr_t addend) ATTUNE_INLINE_LAMBDA {
       tiles_loop<shape, AnyAddend>(a, b, c, grid, AnyAddend{addend});

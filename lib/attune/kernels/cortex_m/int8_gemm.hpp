@@ -94,8 +94,7 @@ struct Int8FinishedLoops {
 
 // Whether to interleave SMLADs with loads and extractions, which an M7 issues together. On M4 and M33, a load
 // behind a load takes one cycle instead of two.
-#if __ARM_ARCH == 7 && !defined(__OPTIMIZE_SIZE__) && \
-    (ATTUNE_DOUBLE_FPU || (!ATTUNE_FUSED && !ATTUNE_SPLIT_VMLA))
+#if __ARM_ARCH == 7 && !ATTUNE_FOR_SIZE && (ATTUNE_DOUBLE_FPU || (!ATTUNE_FUSED && !ATTUNE_SPLIT_VMLA))
 #define ATTUNE_ISSUES_TWO 1
 #else
 #define ATTUNE_ISSUES_TWO 0
@@ -441,7 +440,7 @@ ATTUNE_INLINE TileRow load_int8_sums(const std::int32_t* sums) {
 #undef ATTUNE_LOAD_SUMS
 }
 
-#if defined(__OPTIMIZE_SIZE__)
+#if ATTUNE_FOR_SIZE
 #define ATTUNE_UNROLL_ROWS
 #else
 #define ATTUNE_UNROLL_ROWS ATTUNE_UNROLL

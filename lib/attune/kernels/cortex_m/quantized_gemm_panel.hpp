@@ -83,7 +83,7 @@ namespace ATTUNE_NAMESPACE::kernels::detail {
 // quantized_panels_product calls it with this convention, which is not C++'s. Four rows at a time; an odd
 // number of rows starts with one row, an odd number of pairs with the second half. For size, two rows at a
 // time.
-#if defined(__OPTIMIZE_SIZE__)
+#if ATTUNE_FOR_SIZE
 #define ATTUNE_ROWS_OF_PANEL(layout) "1:\n" layout(ATTUNE_PANEL_ROWS)
 #define ATTUNE_BEHIND_ONE_ROW "1b"
 #else

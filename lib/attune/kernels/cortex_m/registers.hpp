@@ -67,7 +67,7 @@ ATTUNE_INLINE ManyRegisters load_many(const float* from) {
   "vadd.f32 s4,s4,s12\n vadd.f32 s5,s5,s13\n vadd.f32 s6,s6,s14\n vadd.f32 s7,s7,s15\n " \
   "vadd.f32 s0,s0,s4\n vadd.f32 s1,s1,s5\n vadd.f32 s2,s2,s6\n vadd.f32 s3,s3,s7\n "     \
   "vadd.f32 s0,s0,s2\n vadd.f32 s1,s1,s3\n vadd.f32 s0,s0,s1\n "
-#if defined(__OPTIMIZE_SIZE__)
+#if ATTUNE_FOR_SIZE
 // A shared copy for -Os. Clobbers those registers alone.
 [[gnu::naked]] inline void fold_registers() { asm(ATTUNE_FOLD "bx lr\n"); }
 #define ATTUNE_FOLD_CALLED "bl %c[fold]\n "

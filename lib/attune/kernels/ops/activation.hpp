@@ -175,9 +175,7 @@ template <Activation kind, bool kZeroStays, class Scalar>
   using P = Packet<Scalar>;
   for (int i = 0; i < size; i += kLanes<P>) {
     const P gradient = load<P>(dy + i);
-    P product = activate_backward<kind>(load<P>(x + i), gradient);
-    if constexpr (kZeroStays) product = unless_zero(gradient, product);
-    store(dx + i, product);
+    store(dx + i, unless_zero<kZeroStays>(gradient, activate_backward<kind>(load<P>(x + i), gradient)));
   }
 }
 template <Activation kind, class Scalar>
@@ -216,26 +214,32 @@ template <Activation kind, class Scalar>
   }
 }
 
+#if ATTUNE_CORTEX_M_FPU
+// Functions with assembly for four floats at a time.
+template <Activation kind>
+using InFours = std::conditional_t<kind == Activation::kGelu, GeluInFours, SiluInFours>;
+template <Activation kind, class Scalar>
+concept ComputesFours = std::is_same_v<Scalar, float> &&
+    (kind == Activation::kGelu || kind == Activation::kSilu);
+#endif
+
 }  // namespace detail
 
 /// y = activation(x), for `size` scalars. `y` may be `x`.
 template <Activation kind, class Scalar>
 [[gnu::noinline]] void activate(int size, const Scalar* x, Scalar* y) {
 #if ATTUNE_CORTEX_M_FPU
-  if constexpr (std::is_same_v<Scalar, float>) {
-    if constexpr (kind == Activation::kGelu)
-      return detail::activate_in_fours<detail::GeluInFours>(size, x, y);
-    if constexpr (kind == Activation::kSilu)
-      return detail::activate_in_fours<detail::SiluInFours>(size, x, y);
-#if defined(__ARM_FEATURE_DSP)
-    if constexpr (kind == Activation::kRelu) {
-      if (const int fours = size & ~3; fours > 0) {
-        detail::relu_in_fours(fours, x, y);
-        size -= fours, x += fours, y += fours;
-      }
-    }
-#endif
+  if constexpr (detail::ComputesFours<kind, Scalar>) {
+    return detail::activate_in_fours<detail::InFours<kind>>(size, x, y);
   }
+#if defined(__ARM_FEATURE_DSP)
+  if constexpr (kind == Activation::kRelu && std::is_same_v<Scalar, float>) {
+    if (const int fours = size & ~3; fours > 0) {
+      detail::relu_in_fours(fours, x, y);
+      size -= fours, x += fours, y += fours;
+    }
+  }
+#endif
 #endif
   in_whole_packets<Scalar>(detail::activate_packets<kind, Scalar>, size, x, y);
 }
@@ -245,21 +249,17 @@ template <Activation kind, class Scalar>
 template <Activation kind, bool kZeroStays = false, class Scalar>
 [[gnu::noinline]] void activate_backward(int size, const Scalar* x, const Scalar* dy, Scalar* dx) {
 #if ATTUNE_CORTEX_M_FPU
-  if constexpr (std::is_same_v<Scalar, float> && !kZeroStays) {
-    using detail::activate_in_fours_backward;
-    if constexpr (kind == Activation::kGelu)
-      return activate_in_fours_backward<detail::GeluInFours>(size, x, dy, dx);
-    if constexpr (kind == Activation::kSilu)
-      return activate_in_fours_backward<detail::SiluInFours>(size, x, dy, dx);
-#if defined(__ARM_FEATURE_DSP)
-    if constexpr (kind == Activation::kRelu) {
-      if (const int pairs = size & ~1; pairs > 0) {
-        detail::relu_backward_in_pairs(pairs, x, dy, dx);
-        size -= pairs, x += pairs, dy += pairs, dx += pairs;
-      }
-    }
-#endif
+  if constexpr (detail::ComputesFours<kind, Scalar> && !kZeroStays) {
+    return detail::activate_in_fours_backward<detail::InFours<kind>>(size, x, dy, dx);
   }
+#if defined(__ARM_FEATURE_DSP)
+  if constexpr (kind == Activation::kRelu && std::is_same_v<Scalar, float> && !kZeroStays) {
+    if (const int pairs = size & ~1; pairs > 0) {
+      detail::relu_backward_in_pairs(pairs, x, dy, dx);
+      size -= pairs, x += pairs, dy += pairs, dx += pairs;
+    }
+  }
+#endif
 #endif
   in_whole_packets<Scalar>(detail::activate_packets_backward<kind, kZeroStays, Scalar>, size, x, dy, dx);
 }
@@ -268,12 +268,8 @@ template <Activation kind, bool kZeroStays = false, class Scalar>
 template <Activation kind, class Scalar>
 [[gnu::noinline]] void activate_with_slopes(int size, Scalar* x, Scalar* y) {
 #if ATTUNE_CORTEX_M_FPU
-  if constexpr (std::is_same_v<Scalar, float>) {
-    using detail::activate_in_fours_with_slopes;
-    if constexpr (kind == Activation::kGelu)
-      return activate_in_fours_with_slopes<detail::GeluInFours>(size, x, y);
-    if constexpr (kind == Activation::kSilu)
-      return activate_in_fours_with_slopes<detail::SiluInFours>(size, x, y);
+  if constexpr (detail::ComputesFours<kind, Scalar>) {
+    return detail::activate_in_fours_with_slopes<detail::InFours<kind>>(size, x, y);
   }
 #endif
   in_whole_packets<Scalar>(detail::activate_packets_with_slopes<kind, Scalar>, size, x, y);
@@ -302,12 +298,8 @@ template <Activation kind, class Scalar>
 template <Activation kind, class Scalar>
 [[gnu::noinline]] void gate_backward(int size, const Scalar* da, Scalar* gate, Scalar* up) {
 #if ATTUNE_CORTEX_M_FPU
-  if constexpr (std::is_same_v<Scalar, float>) {
-    using detail::gate_in_fours_backward;
-    if constexpr (kind == Activation::kGelu)
-      return gate_in_fours_backward<detail::GeluInFours>(size, da, gate, up);
-    if constexpr (kind == Activation::kSilu)
-      return gate_in_fours_backward<detail::SiluInFours>(size, da, gate, up);
+  if constexpr (detail::ComputesFours<kind, Scalar>) {
+    return detail::gate_in_fours_backward<detail::InFours<kind>>(size, da, gate, up);
   }
 #endif
   in_whole_packets<Scalar>(detail::gate_packets_backward<kind, Scalar>, size, da, gate, up);

@@ -15,7 +15,7 @@ template <class Scalar>
     // 0·x is 0 for a finite x and NaN otherwise, and a NaN stays in the sum.
     Scalar total = 0;
     int i = 0;
-#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
+#if ATTUNE_CORTEX_M_FPU && !ATTUNE_FOR_SIZE
     if constexpr (std::is_same_v<Scalar, float>) {
       i = size - size % detail::kManyRegisters;
       if (i > 0) total = detail::zeros_of_many(values, values + i);

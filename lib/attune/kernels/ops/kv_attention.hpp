@@ -71,8 +71,6 @@ namespace detail {
 
 template <class Scalar>
 [[gnu::noinline]] void portable_block_softmax(int blocks, Scalar* row, Scalar scale) {
-  using P = Packet<Scalar, kCacheBlock>;
-  constexpr int kPackets = kCacheBlock / kLanes<P>;
   constexpr auto kMinusInfinity = -std::numeric_limits<Scalar>::infinity();
   const Scalar* const end = row + blocks * kCacheBlock;
   Scalar best = kMinusInfinity;
@@ -80,21 +78,13 @@ template <class Scalar>
     best = maximum(largest_of<kCacheBlock>(from), best);
   }
   const Scalar shift = select_less(kMinusInfinity, best, multiply(best, scale), Scalar(0));
-  Array<P, kPackets> lanes;
-  ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) lanes[p] = broadcast<P>(Scalar(-0.0));
+  PartialSums<Scalar, kCacheBlock> sums;
   for (Scalar* from = row; from < end; from += kCacheBlock) {
     detail::scale_row<kCacheBlock>(from, scale);
     detail::shifted_exponentials<kCacheBlock>(from, shift);
-    ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) {
-      lanes[p] = add(lanes[p], load<P>(from + p * kLanes<P>));
-    }
+    sums.add_lanes(0, [from]<class P>(int j) ATTUNE_INLINE_LAMBDA { return load<P>(from + j); });
   }
-  ATTUNE_UNROLL for (int half = kPackets / 2; half >= 1; half /= 2) {
-    ATTUNE_UNROLL for (int p = 0; p < half; ++p) lanes[p] = add(lanes[p], lanes[p + half]);
-  }
-  const Scalar total = fold(
-      lanes[0], [](const auto& left, const auto& right) ATTUNE_INLINE_LAMBDA { return add(left, right); });
-  const Scalar inverse = select_less(total, Scalar(0.5), Scalar(0), divide(Scalar(1), total));
+  const Scalar inverse = softmax_inverse(sums.total());
   for (Scalar* from = row; from < end; from += kCacheBlock) detail::scale_row<kCacheBlock>(from, inverse);
 }
 

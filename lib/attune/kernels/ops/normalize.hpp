@@ -16,8 +16,7 @@ enum class Normalization {
   kMeanAndDeviation = 2,  // x̂ = (x − mean) / (s + ε), of the unbiased deviation s
 };
 /// Whether a row's mean is subtracted.
-template <Normalization kind>
-inline constexpr bool kCenters = kind != Normalization::kRootMeanSquare;
+constexpr bool centers(Normalization kind) { return kind != Normalization::kRootMeanSquare; }
 
 /// The statistics of one row. The mean is stored as two numbers, first + offset, so that tokens with a large
 /// common offset lose no precision: x − first is small and nearly always exact. Both are zero for
@@ -32,7 +31,7 @@ struct RowStatistics {
 /// x̂ of one element or of a packet.
 template <Normalization kind, class P, class Scalar>
 ATTUNE_INLINE P normalized(const P& x, const RowStatistics<Scalar>& row) {
-  if constexpr (kCenters<kind>) {
+  if constexpr (centers(kind)) {
     const P centered = subtract(subtract(x, broadcast<P>(row.first)), broadcast<P>(row.offset));
     return multiply(centered, broadcast<P>(row.inverse));
   } else {
@@ -45,7 +44,7 @@ namespace detail {
 // Σ (x − first), and Σ x̂² before the row is scaled.
 template <class Scalar, class Width>
 ATTUNE_INLINE Scalar differences(Width width, const Scalar* x, Scalar first) {
-#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
+#if ATTUNE_CORTEX_M_FPU && !ATTUNE_FOR_SIZE
   if constexpr (std::is_same_v<Scalar, float>) return sum_of_differences(width, x, first);
 #endif
   return sum<Scalar>(width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
@@ -54,8 +53,8 @@ ATTUNE_INLINE Scalar differences(Width width, const Scalar* x, Scalar first) {
 }
 template <Normalization kind, class Scalar, class Width>
 ATTUNE_INLINE Scalar squares(Width width, const Scalar* x, const RowStatistics<Scalar>& row) {
-#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
-  if constexpr (std::is_same_v<Scalar, float> && kCenters<kind>) {
+#if ATTUNE_CORTEX_M_FPU && !ATTUNE_FOR_SIZE
+  if constexpr (std::is_same_v<Scalar, float> && centers(kind)) {
     return sum_of_squared_differences(width, x, row.first, row.offset);
   } else if constexpr (std::is_same_v<Scalar, float>) {
     return sum_of_row_squares(width, x);
@@ -82,7 +81,7 @@ template <Normalization kind, class Scalar, class Width>
 [[gnu::noinline]] RowStatistics<Scalar> row_statistics(Width width, const Scalar* x, Scalar epsilon) {
   const auto count = Scalar(static_cast<Real<Scalar>>(width));
   RowStatistics<Scalar> row{Scalar(0), Scalar(0), Scalar(1)};
-  if constexpr (kCenters<kind>) {
+  if constexpr (centers(kind)) {
     row.first = x[0];
     row.offset = divide(detail::differences(width, x, row.first), count);
   }
@@ -102,12 +101,12 @@ template <Normalization kind, bool kWeight, bool kBias, class Scalar, class Widt
 [[gnu::noinline]] void normalize_row(Width width, const Scalar* x, RowStatistics<Scalar> row,
                                      const Scalar* weight, const Scalar* bias, Scalar* y) {
   int first = 0;
-#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
+#if ATTUNE_CORTEX_M_FPU && !ATTUNE_FOR_SIZE
   if constexpr (std::is_same_v<Scalar, float>) {
     first = width & -4;
     if (first > 0) {
-      detail::normalize_fours<kCenters<kind>, kWeight, kBias>(width, x, row.first, row.offset, row.inverse,
-                                                              weight, bias, y);
+      detail::normalize_fours<centers(kind), kWeight, kBias>(width, x, row.first, row.offset, row.inverse,
+                                                             weight, bias, y);
     }
   }
 #endif
@@ -140,11 +139,11 @@ template <Normalization kind, bool kBias, bool kZeroStays, class Scalar, class R
     const Scalar *x_row = x, *dy_row = dy + first;
     for (int i = 0; i < rows; ++i, x_row += width, dy_row += width) {
       RowStatistics<Scalar> row{Scalar(0), Scalar(0), inverse[i]};
-      if constexpr (kCenters<kind>) row.first = x_row[0], row.offset = offset[i];
+      if constexpr (centers(kind)) row.first = x_row[0], row.offset = offset[i];
       ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) {
         const P gradient = load<P>(dy_row + p * kLanes<P>);
-        P value = normalized<kind>(load<P>(x_row + first + p * kLanes<P>), row);
-        if constexpr (kZeroStays) value = unless_zero(gradient, value);
+        const P value =
+            unless_zero<kZeroStays>(gradient, normalized<kind>(load<P>(x_row + first + p * kLanes<P>), row));
         weight_sum[p] = multiply_add(gradient, value, weight_sum[p]);
         if constexpr (kBias) bias_sum[p] = add(bias_sum[p], gradient);
       }
@@ -178,49 +177,64 @@ ATTUNE_INLINE Scalar gradient_divisor(Width width, [[maybe_unused]] const RowSta
   return count;
 }
 
+namespace detail {
+
+// dx̂ = dy ∘ weight of one element or of a packet.
+template <bool kWeight, class P, class Scalar>
+ATTUNE_INLINE P weighted(int j, const Scalar* dy, [[maybe_unused]] const Scalar* weight) {
+  if constexpr (kWeight) return multiply(load<P>(dy + j), load<P>(weight + j));
+  return load<P>(dy + j);
+}
+// Σ dx̂, and Σ dx̂ ∘ x̂.
+template <bool kWeight, class Scalar, class Width>
+ATTUNE_INLINE Scalar gradient_sum(Width width, const Scalar* dy, const Scalar* weight) {
+#if ATTUNE_CORTEX_M_FPU && !ATTUNE_FOR_SIZE
+  if constexpr (std::is_same_v<Scalar, float> && kWeight) return sum_of_gradients(width, dy, weight);
+#endif
+  return sum<Scalar>(
+      width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA { return weighted<kWeight, P>(j, dy, weight); });
+}
+template <Normalization kind, bool kWeight, class Scalar, class Width>
+ATTUNE_INLINE Scalar gradient_dot(Width width, const Scalar* x, const RowStatistics<Scalar>& row,
+                                  const Scalar* dy, const Scalar* weight) {
+#if ATTUNE_CORTEX_M_FPU && !ATTUNE_FOR_SIZE
+  if constexpr (std::is_same_v<Scalar, float> && kWeight) {
+    return dot_with_gradients<centers(kind)>(width, x, row.first, row.offset, row.inverse, weight, dy);
+  }
+#endif
+  return sum<Scalar>(width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+    return multiply(weighted<kWeight, P>(j, dy, weight), normalized<kind>(load<P>(x + j), row));
+  });
+}
+
+}  // namespace detail
+
 /// dx = inverse · (dx̂ − mean(dx̂) − x̂ · Σ(dx̂ ∘ x̂)/divisor) of one row, dx̂ = dy ∘ weight, with the divisor from
 /// gradient_divisor(). kRootMeanSquare omits the mean of dx̂. `dx` may be `x` or `dy`.
 template <Normalization kind, bool kWeight, class Scalar, class Width>
 [[gnu::noinline]] void normalize_row_backward(Width width, const Scalar* x, RowStatistics<Scalar> row,
                                               Scalar divisor, const Scalar* weight, const Scalar* dy,
                                               Scalar* dx) {
-  constexpr bool kCentered = kCenters<kind>;
-  [[maybe_unused]] const auto count = Scalar(static_cast<Real<Scalar>>(width));  // of a mean
-  const auto gradient = [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
-    if constexpr (kWeight) return multiply(load<P>(dy + j), load<P>(weight + j));
-    return load<P>(dy + j);
-  };
-  Scalar mean_gradient = 0, dot;
-  int first = 0;
-#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
-  constexpr bool kInAssembly = std::is_same_v<Scalar, float> && kWeight;
-#else
-  constexpr bool kInAssembly = false;
-#endif
-  if constexpr (kInAssembly) {
-#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
-    if constexpr (kCentered) mean_gradient = divide(detail::sum_of_gradients(width, dy, weight), count);
-    dot = detail::dot_with_gradients<kCentered>(width, x, row.first, row.offset, row.inverse, weight, dy);
-    first = width & -4;
-#endif
-  } else {
-    if constexpr (kCentered) mean_gradient = divide(sum<Scalar>(width, gradient), count);
-    dot = sum<Scalar>(width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
-      return multiply(gradient.template operator()<P>(j), normalized<kind>(load<P>(x + j), row));
-    });
+  Scalar mean_gradient = 0;
+  if constexpr (centers(kind)) {
+    const auto count = Scalar(static_cast<Real<Scalar>>(width));
+    mean_gradient = divide(detail::gradient_sum<kWeight>(width, dy, weight), count);
   }
+  const Scalar dot = detail::gradient_dot<kind, kWeight>(width, x, row, dy, weight);
   const Scalar projection = divide(dot, divisor);
-#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
-  if constexpr (kInAssembly) {
+  int first = 0;
+#if ATTUNE_CORTEX_M_FPU && !ATTUNE_FOR_SIZE
+  if constexpr (std::is_same_v<Scalar, float> && kWeight) {
+    first = width & -4;
     if (first > 0) {
-      detail::normalize_fours_backward<kCentered>(width, x, row.first, row.offset, row.inverse, weight, dy,
-                                                  mean_gradient, projection, dx);
+      detail::normalize_fours_backward<centers(kind)>(width, x, row.first, row.offset, row.inverse, weight,
+                                                      dy, mean_gradient, projection, dx);
     }
   }
 #endif
   const auto element = [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
-    P centered = gradient.template operator()<P>(j);
-    if constexpr (kCentered) centered = subtract(centered, broadcast<P>(mean_gradient));
+    P centered = detail::weighted<kWeight, P>(j, dy, weight);
+    if constexpr (centers(kind)) centered = subtract(centered, broadcast<P>(mean_gradient));
     const P result =
         subtract_product(centered, normalized<kind>(load<P>(x + j), row), broadcast<P>(projection));
     store(dx + j, multiply(result, broadcast<P>(row.inverse)));

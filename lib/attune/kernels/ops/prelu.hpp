@@ -18,9 +18,7 @@ ATTUNE_INLINE P slope_at(const Scalar* slopes, int j) {
 template <bool kZeroStays, class P>
 ATTUNE_INLINE P slope_gradient(const P& x, const P& dy) {
   const P zero = broadcast<P>(ScalarOf<P>(0));
-  P below = select_less(zero, x, zero, x);
-  if constexpr (kZeroStays) below = unless_zero(dy, below);
-  return multiply(dy, below);
+  return multiply(dy, unless_zero<kZeroStays>(dy, select_less(zero, x, zero, x)));
 }
 
 }  // namespace detail

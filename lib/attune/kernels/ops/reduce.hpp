@@ -22,7 +22,7 @@ ATTUNE_INLINE Scalar lane_sum(int lane, const Term& term) {
 }
 
 // The longest sum that is unrolled on a scalar unit, and the lanes of others that are summed together.
-#if defined(__OPTIMIZE_SIZE__)
+#if ATTUNE_FOR_SIZE
 inline constexpr int kUnrolledSum = kSumLanes - 1, kLanesTogether = 1;
 #else
 inline constexpr int kUnrolledSum = 4 * kSumLanes, kLanesTogether = 4;
@@ -69,11 +69,7 @@ ATTUNE_INLINE Scalar sum(const Term& term) {
   } else {
     constexpr int kStep = detail::kUsedLanes<kSize>;
     detail::PartialSums<Scalar, kSize> sums;
-    for (int i = 0; i + kStep <= kSize; i += kStep) {
-      ATTUNE_UNROLL for (int p = 0; p < sums.kPackets; ++p) {
-        sums.add_terms(p, term.template operator()<P>(i + p * kLanes<P>));
-      }
-    }
+    for (int i = 0; i + kStep <= kSize; i += kStep) sums.add_lanes(i, term);
     if constexpr (kSize % kStep != 0) sums.add_rest(term);
     return sums.total();
   }
@@ -119,7 +115,7 @@ ATTUNE_INLINE Scalar sum(int size, const Term& term) {
 /// Σ of kSize contiguous scalars, in the same order.
 template <int kSize, class Scalar>
 ATTUNE_INLINE Scalar sum_of(const Scalar* x) {
-#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
+#if ATTUNE_CORTEX_M_FPU && !ATTUNE_FOR_SIZE
   if constexpr (std::is_same_v<Scalar, float> && kSize >= kSumLanes) {
     constexpr int kRest = kSize % kSumLanes;
     detail::ManyRegisters lanes = detail::load_many(x);
@@ -148,7 +144,7 @@ ATTUNE_INLINE Scalar sum_of(const Scalar* x) {
 /// Σ xᵢ·yᵢ of kSize scalars, in the same order.
 template <int kSize, class Scalar>
 ATTUNE_INLINE Scalar dot_of(const Scalar* x, const Scalar* y) {
-#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
+#if ATTUNE_CORTEX_M_FPU && !ATTUNE_FOR_SIZE
   if constexpr (std::is_same_v<Scalar, float>) {
     if constexpr (kSize == detail::kManyRegisters) return detail::dot_of_many(x, y);
     if constexpr (kSize > detail::kManyRegisters) return detail::dot_of_many(kSize, x, y);
@@ -185,7 +181,7 @@ ATTUNE_INLINE Scalar largest(const Term& term) {
 /// The largest of kSize contiguous scalars.
 template <int kSize, class Scalar>
 ATTUNE_INLINE Scalar largest_of(const Scalar* x) {
-#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
+#if ATTUNE_CORTEX_M_FPU && !ATTUNE_FOR_SIZE
   if constexpr (std::is_same_v<Scalar, float> && kSize >= detail::kManyRegisters) {
     return detail::largest_of_many(x, kSize);
   }

@@ -35,7 +35,7 @@ namespace detail {
 
 template <int kSize, class Scalar>
 ATTUNE_INLINE void scale_row(Scalar* x, Scalar alpha) {
-#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
+#if ATTUNE_CORTEX_M_FPU && !ATTUNE_FOR_SIZE
   if constexpr (std::is_same_v<Scalar, float> && kSize >= kManyRegisters) {
     constexpr int kWhole = kSize / kManyRegisters * kManyRegisters;
     for (int i = 0; i < kWhole; i += kManyRegisters) {

@@ -24,8 +24,7 @@ template <bool kZeroStays, class Scalar, class Rows, class Width>
     P sum = broadcast<P>(Scalar(0));
     for (int i = 0; i < rows; ++i) {
       const P gradient = load<P>(dy + i * width + j);
-      P value = load<P>(x + i * width + j);
-      if constexpr (kZeroStays) value = unless_zero(gradient, value);
+      const P value = unless_zero<kZeroStays>(gradient, load<P>(x + i * width + j));
       sum = multiply_add(gradient, value, sum);
     }
     store(sums + j, add(load<P>(sums + j), sum));
@@ -40,9 +39,7 @@ template <int kSize, bool kZeroStays, class Scalar>
   for (int i = 0; i < rows; ++i, dy += stride, x += stride) {
     total = add(total, sum<Scalar, kSize>([dy, x]<class P>(int j) ATTUNE_INLINE_LAMBDA {
                   const P gradient = load<P>(dy + j);
-                  P value = load<P>(x + j);
-                  if constexpr (kZeroStays) value = unless_zero(gradient, value);
-                  return multiply(gradient, value);
+                  return multiply(gradient, unless_zero<kZeroStays>(gradient, load<P>(x + j)));
                 }));
   }
   return total;

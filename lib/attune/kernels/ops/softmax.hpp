@@ -17,13 +17,16 @@ namespace ATTUNE_NAMESPACE::kernels {
 
 namespace detail {
 
-// The shift that is subtracted from a row before its exponentials.
-template <int kCols, class Scalar>
-ATTUNE_INLINE Scalar softmax_shift(const Scalar* row) {
+// The shift that is subtracted from a row before its exponentials, and the factor behind them, from the
+// largest score and the sum. If every key is masked, e^(−∞ − 0) = 0, and so is the factor.
+template <class Scalar>
+ATTUNE_INLINE Scalar softmax_shift(const Scalar& largest) {
   constexpr auto kMinusInfinity = -std::numeric_limits<Real<Scalar>>::infinity();
-  const Scalar largest = largest_of<kCols>(row);
-  // If every key is masked: e^(−∞ − 0) = 0.
   return select_less(Scalar(kMinusInfinity), largest, largest, Scalar(0));
+}
+template <class Scalar>
+ATTUNE_INLINE Scalar softmax_inverse(const Scalar& total) {
+  return select_less(total, Scalar(0.5), Scalar(0), divide(Scalar(1), total));
 }
 
 template <class Scalar>
@@ -45,7 +48,7 @@ ATTUNE_INLINE void shifted_exponentials(Scalar* row, Scalar shift) {
     detail::exponentials_in_place<kCols / 4>(row, shift);
     for (int j = kCols / 4 * 4; j < kCols; ++j) row[j] = exponential(row[j] - shift);
   } else
-#elif ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
+#elif ATTUNE_CORTEX_M_FPU && !ATTUNE_FOR_SIZE
   if constexpr (std::is_same_v<Scalar, float> && kCols >= 8) {
     exponentials_of_pairs(kCols / 2, row, shift);
     if constexpr (kCols % 2 != 0) row[kCols - 1] = exponential(row[kCols - 1] - shift);
@@ -58,7 +61,7 @@ ATTUNE_INLINE void shifted_exponentials(Scalar* row, Scalar shift) {
       std::memcpy(row + j, &bits, sizeof bits);
     };
     int j = 0;
-#if !defined(__OPTIMIZE_SIZE__)
+#if !ATTUNE_FOR_SIZE
     for (; j + 2 <= kCols; j += 2) replace(j), replace(j + 1);
 #endif
     for (; j < kCols; ++j) replace(j);
@@ -89,7 +92,7 @@ ATTUNE_INLINE void shifted_exponentials_of_prefix(int end, Scalar* row, Scalar s
   int first = 0;
   if constexpr (kIsScalar<Packet<Scalar>>) {  // one loop takes less flash
     const int size = (std::min)((end + kBlock - 1) / kBlock * kBlock, kCols);
-#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
+#if ATTUNE_CORTEX_M_FPU && !ATTUNE_FOR_SIZE
     constexpr bool kPairs = std::is_same_v<Scalar, float>;
     if constexpr (kPairs) {
       first = size & -2;
@@ -140,11 +143,7 @@ struct RowValues {
   Scalar* values;  // nullptr: nobody asks for them
   bool given;
 };
-#if defined(__OPTIMIZE_SIZE__) && !ATTUNE_MVE
-inline constexpr bool kRowValuesAtRunTime = true;
-#else
-inline constexpr bool kRowValuesAtRunTime = false;
-#endif
+inline constexpr bool kRowValuesAtRunTime = ATTUNE_FOR_SIZE && !ATTUNE_MVE;
 
 namespace detail {
 
@@ -202,8 +201,8 @@ ATTUNE_INLINE void softmax_rows(Scalar* rows, [[maybe_unused]] Stored kept = {},
 #endif
   Array<Scalar, kRows> shift, inverse;
   for (int i = 0; i < kRows; ++i) {
-    shift[i] =
-        given ? detail::given_value<Scalar>(kept, 2 * i) : detail::softmax_shift<kCols>(rows + i * kCols);
+    shift[i] = given ? detail::given_value<Scalar>(kept, 2 * i)
+                     : detail::softmax_shift(largest_of<kCols>(rows + i * kCols));
   }
   for (int i = 0; i < kRows; ++i) {
     Scalar* row = rows + i * kCols;
@@ -216,8 +215,7 @@ ATTUNE_INLINE void softmax_rows(Scalar* rows, [[maybe_unused]] Stored kept = {},
     } else {
       total = detail::sum_of_shifted_exponentials<kCols>(row, shift[i]);
     }
-    inverse[i] = given ? detail::given_value<Scalar>(kept, 2 * i + 1)
-                       : select_less(total, Scalar(0.5), Scalar(0), divide(Scalar(1), total));
+    inverse[i] = given ? detail::given_value<Scalar>(kept, 2 * i + 1) : detail::softmax_inverse(total);
   }
   for (int i = 0; i < kRows; ++i) detail::store_values(kept, i, shift[i], inverse[i]);
   for (int i = 0; i < kRows; ++i) detail::scale_row<kCols>(rows + i * kCols, inverse[i]);
@@ -228,7 +226,7 @@ template <class Scalar, int kCols>
 ATTUNE_INLINE void softmax_row_backward(const Scalar* p, const Scalar* dp, Scalar* ds, Scalar scale) {
   const Scalar dot = dot_of<kCols>(p, dp);
   int first = 0;
-#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
+#if ATTUNE_CORTEX_M_FPU && !ATTUNE_FOR_SIZE
   constexpr int kFours = kCols & -4;
   if constexpr (std::is_same_v<Scalar, float> && kFours > 0) {
     detail::multiply_shifted(kFours, p, dp, ds, dot, scale);

@@ -42,24 +42,14 @@ ATTUNE_INLINE Scalar sum_of_prefix(int size, const Term& term) {
     if constexpr (kCols % kSumLanes != 0) {
       if (size == kCols) return sum<Scalar, kCols>(term);
     }
-    constexpr int kPackets = kSumLanes / kLanes<P>;
-    Array<P, kPackets> partial;
-    ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) partial[p] = broadcast<P>(behind);
-    for (int i = 0; i < size; i += kSumLanes) {
-      ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) {
-        partial[p] = add(partial[p], term.template operator()<P>(i + p * kLanes<P>));
-      }
-    }
-    ATTUNE_UNROLL for (int half = kPackets / 2; half >= 1; half /= 2) {
-      ATTUNE_UNROLL for (int p = 0; p < half; ++p) partial[p] = add(partial[p], partial[p + half]);
-    }
-    return fold(partial[0],
-                [](const auto& left, const auto& right) ATTUNE_INLINE_LAMBDA { return add(left, right); });
+    PartialSums<Scalar, kSumLanes> sums(behind);
+    for (int i = 0; i < size; i += kSumLanes) sums.add_lanes(i, term);
+    return sums.total();
   }
 }
 template <int kCols, class Scalar>
 ATTUNE_INLINE Scalar largest_of_prefix(int size, const Scalar* row) {
-#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
+#if ATTUNE_CORTEX_M_FPU && !ATTUNE_FOR_SIZE
   if constexpr (std::is_same_v<Scalar, float>) return largest_of_many(row, size);
 #endif
   Scalar best = row[0];
@@ -92,8 +82,8 @@ ATTUNE_INLINE void softmax_rows(Scalar* rows, Stored kept, Before before) {
     if (given) {
       shift = detail::given_value<Scalar>(kept, 2 * i);
     } else {
-      const Scalar largest = size == 0 ? Scalar(kMinusInfinity) : detail::largest_of_prefix<kCols>(size, row);
-      shift = select_less(Scalar(kMinusInfinity), largest, largest, Scalar(0));
+      shift = detail::softmax_shift(size == 0 ? Scalar(kMinusInfinity)
+                                              : detail::largest_of_prefix<kCols>(size, row));
     }
     detail::shifted_exponentials_of_prefix<kCols, kKeyBlock>(before.end, row, shift);
     if (given) {
@@ -101,7 +91,7 @@ ATTUNE_INLINE void softmax_rows(Scalar* rows, Stored kept, Before before) {
     } else {
       const Scalar total = detail::sum_of_prefix<Scalar, kCols>(
           size, [row]<class P>(int j) ATTUNE_INLINE_LAMBDA { return load<P>(row + j); });
-      inverse = select_less(total, Scalar(0.5), Scalar(0), divide(Scalar(1), total));
+      inverse = detail::softmax_inverse(total);
     }
     detail::store_values(kept, i, shift, inverse);
     detail::for_whole_lanes<kCols>(size, [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {

@@ -67,7 +67,7 @@ struct PartialSquares {
     };
     if (first == 0) std::fill_n(lanes, kLanes, Scalar(0));
     int i = first;
-#if !defined(__OPTIMIZE_SIZE__)
+#if !ATTUNE_FOR_SIZE
     if (i % kLanes == 0) {
       Scalar sums[kLanes];  // stay in registers
       std::copy_n(lanes, kLanes, sums);

@@ -43,10 +43,6 @@ ATTUNE_INLINE void adam_packet(P& parameter, P gradient, P& first, P& second,
   parameter = subtract(parameter, step);
 }
 
-}  // namespace detail
-
-namespace detail {
-
 // adam_update(). Unless `cleared` is null, zeros the first gradients there, and returns their number.
 template <bool kEpsilonInside, bool kCoupled, class Scalar>
 ATTUNE_INLINE int adam_elements(int size, Scalar* p, const Scalar* g, Scalar* m, Scalar* v,
@@ -67,7 +63,7 @@ ATTUNE_INLINE int adam_elements(int size, Scalar* p, const Scalar* g, Scalar* m,
       }
       size &= 1;
     }
-#if !defined(__OPTIMIZE_SIZE__)
+#if !ATTUNE_FOR_SIZE
     for (int pairs = size >> 1; pairs > 0; --pairs) {
       FourPairs r = load_pairs(p, g, m, v);
       ATTUNE_UNROLL for (int i = 0; i < 2; ++i) {
@@ -86,7 +82,7 @@ ATTUNE_INLINE int adam_elements(int size, Scalar* p, const Scalar* g, Scalar* m,
     store(v + i, second);
     store(p + i, parameter);
   };
-#if ATTUNE_CORTEX_M_FPU && defined(__OPTIMIZE_SIZE__)
+#if ATTUNE_CORTEX_M_FPU && ATTUNE_FOR_SIZE
   if constexpr (std::is_same_v<Scalar, float>) {
     if (size <= 0) return cleared_count;
     int i = 0;
@@ -167,7 +163,7 @@ template <bool kMomentum, bool kNesterov, class Scalar>
                                   const SgdCoefficients<Scalar>& coefficients) {
   const SgdCoefficients<Scalar> c = coefficients;  // a copy stays in registers
   int done = 0;
-#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
+#if ATTUNE_CORTEX_M_FPU && !ATTUNE_FOR_SIZE
   if constexpr (std::is_same_v<Scalar, float>) {
     // Four at a time do not wait for each other's results.
     for (; done + 4 <= size; done += 4) {

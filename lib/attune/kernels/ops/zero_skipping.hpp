@@ -15,6 +15,12 @@ template <class P>
 ATTUNE_INLINE P unless_zero(const P& factor, const P& value) {
   return select_less(broadcast<P>(ScalarOf<P>(0)), magnitude(factor), value, factor);
 }
+/// The same with kZeroStays; `value` without.
+template <bool kZeroStays, class P>
+ATTUNE_INLINE P unless_zero([[maybe_unused]] const P& factor, const P& value) {
+  if constexpr (kZeroStays) return unless_zero(factor, value);
+  return value;
+}
 /// The same for `size` scalars, in place.
 template <class Scalar>
 [[gnu::noinline]] void clear_where_zero(int size, const Scalar* factors, Scalar* values) {

@@ -24,11 +24,20 @@ struct PartialSums {
   static constexpr int kPackets = kUsedLanes<kSize> / kLanes<P>;
 
   // Adding −0 leaves every number unchanged, even +0.
-  ATTUNE_INLINE PartialSums() { ATTUNE_UNROLL for (P& some : partial) some = broadcast<P>(Scalar(-0.0)); }
+  ATTUNE_INLINE explicit PartialSums(Scalar start = Scalar(-0.0)) {
+    ATTUNE_UNROLL for (P& some : partial) some = broadcast<P>(start);
+  }
   // Adds the terms of packet number `packet`.
   ATTUNE_INLINE void add_terms(int packet, const P& terms) {
     P& some = partial[packet % kPackets];
     some = add(some, terms);
+  }
+  // Adds the terms from `first` on, one in each lane.
+  template <class Term>
+  ATTUNE_INLINE void add_lanes(int first, const Term& term) {
+    ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) {
+      add_terms(p, term.template operator()<P>(first + p * kLanes<P>));
+    }
   }
   // Adds the last terms, which fill only some of the lanes.
   template <class Term>

@@ -52,10 +52,6 @@ ATTUNE_INLINE P power_of_two(const P& z) {
   return std::bit_cast<P>((std::bit_cast<Bits>(z) + C::kExponentBias) << C::kMantissaBits);
 }
 
-}  // namespace detail
-
-namespace detail {
-
 // e^r as a polynomial, and z = n + kRound, for x = n·ln2 + r.
 template <class P>
 ATTUNE_INLINE P reduced_exponential(const P& x, P& z, ScalarOf<P> one) {
@@ -74,10 +70,6 @@ ATTUNE_INLINE P reduced_exponential(const P& x, P& z, ScalarOf<P> one) {
   return add(multiply_add(multiply(p, r), r, r), broadcast<P>(one));
 }
 
-}  // namespace detail
-
-namespace detail {
-
 // The bits of e^x. A branch costs less than a selection. The result is a normal number, so multiplication by
 // 2ⁿ is an addition to the exponent of e^r, and the bits are stored from integer registers.
 template <class Scalar>
@@ -91,10 +83,6 @@ ATTUNE_INLINE auto exponential_bits(Scalar x, Scalar one = 1) {
   }
   return x < C::kLowest ? Bits(0) : std::bit_cast<Bits>(x);
 }
-
-}  // namespace detail
-
-namespace detail {
 
 // e^x from e^r and z of reduced_exponential().
 template <class P>
