@@ -114,8 +114,9 @@ template <class Scalar>
   }
 }
 
+/// A tensor that owns its numbers.
 template <class Leaf>
-inline constexpr bool kIsTensor = requires(std::remove_cvref_t<Leaf>& leaf) {
+concept IsTensor = requires(std::remove_cvref_t<Leaf>& leaf) {
   leaf.values[0] = leaf.values[0];
 };
 
@@ -123,7 +124,7 @@ inline constexpr bool kIsTensor = requires(std::remove_cvref_t<Leaf>& leaf) {
 template <class Names, class Element>
 constexpr Status check_in_place(const SafetensorsLayout<Names>& layout, int tensor, ElementType scalar) {
   ElementType type = scalar;
-  if constexpr (kIsNarrowElement<Element>) type = kElementTypeOfNarrow<Element>;
+  if constexpr (IsNarrowElement<Element>) type = kElementTypeOfNarrow<Element>;
   if (layout.type[tensor] != type) return Status::kInvalidType;
   const auto stands_at = [&](std::size_t begin, ElementType of) {
     return (layout.body + begin) % static_cast<std::size_t>(bytes_of(of)) == 0;
@@ -269,7 +270,7 @@ constexpr SafetensorsResult read_safetensors(Source&& file, Set& set) {
   const char* const body = detail::bytes_of_file(file).data() + layout.body;
   detail::for_each_part<Names>(
       [&](const auto& place, detail::StateDictPart part, auto& tensor) {
-        if constexpr (detail::kIsQuantizedForm<std::remove_cvref_t<decltype(tensor)>>) {
+        if constexpr (detail::IsQuantizedForm<decltype(tensor)>) {
           detail::refuse_quantized<std::remove_cvref_t<decltype(tensor)>>();
         } else if constexpr (requires { view(tensor).data; }) {
           const auto to = view(tensor);
@@ -313,7 +314,7 @@ constexpr SafetensorsResult refer_to_safetensors(const SafetensorsLayout<Names>&
       [&](const auto&, detail::StateDictPart part, const auto& tensor) {
         if constexpr (detail::IsTrained<decltype(tensor)>) {
           using Element = detail::ElementOfForm<std::remove_cvref_t<decltype(tensor)>>;
-          if (result != Status::kOk || detail::kIsTensor<decltype(tensor)>) return;
+          if (result != Status::kOk || detail::IsTensor<decltype(tensor)>) return;
           const Status status = detail::check_in_place<Names, Element>(layout, part.tensor, kScalar);
           if (status != Status::kOk) result = {status, detail::kStateDict<Names>.name(part.tensor)};
         }
@@ -325,7 +326,7 @@ constexpr SafetensorsResult refer_to_safetensors(const SafetensorsLayout<Names>&
         if constexpr (detail::IsTrained<decltype(tensor)>) {
           using Form = std::remove_cvref_t<decltype(tensor)>;
           const std::size_t first = layout.body + layout.begin[part.tensor];
-          if constexpr (detail::kIsQuantizedForm<Form>) {
+          if constexpr (detail::IsQuantizedForm<Form>) {
             using Rows = decltype(tensor.stored);
             constexpr bool kByOutputs = std::is_same_v<Form, QuantizedWeights<Rows>>;
             static_assert(
@@ -339,7 +340,7 @@ constexpr SafetensorsResult refer_to_safetensors(const SafetensorsLayout<Names>&
             if constexpr (Rows::Element::kScaled) {
               tensor.stored.scales = file + (layout.body + layout.scale[part.tensor]) / sizeof(Scalar) + row;
             }
-          } else if constexpr (detail::kIsTensor<Form> && Form::rows == 1) {
+          } else if constexpr (detail::IsTensor<Form> && Form::rows == 1) {
             const char* const bytes =
                 std::is_constant_evaluated() ? constant_bytes : reinterpret_cast<const char*>(file);
             const ElementType type = layout.type[part.tensor];

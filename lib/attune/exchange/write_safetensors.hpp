@@ -191,6 +191,11 @@ template <bool kTransposed, class Weight, class Visitor>
     for (int col = 0; col < kCols; ++col) visitor(kTransposed ? weight(col, row) : weight(row, col));
   }
 }
+/// A tensor whose numbers are in memory.
+template <class Leaf>
+concept IsInMemory = !IsQuantizedForm<Leaf> && requires(const Leaf& leaf) {
+  view(leaf).data;
+};
 /// The same for a tensor of the state_dict, part by part; for a Conv1D row by row.
 template <class Names, class Set, class Visitor>
 void for_each_value(int index, const Set& set, const Visitor& visitor) {
@@ -200,14 +205,7 @@ void for_each_value(int index, const Set& set, const Visitor& visitor) {
     using Leaf = std::remove_cvref_t<decltype(tensor)>;
     constexpr StateDictLayout kLayout = std::remove_cvref_t<decltype(place)>::layout;
     constexpr bool kByRow = kLayout == StateDictLayout::kConv1D;
-    constexpr bool kInMemory = [] {
-      if constexpr (kIsQuantizedForm<Leaf>) {
-        return false;
-      } else {
-        return requires(const Leaf& leaf) { view(leaf).data; };
-      }
-    }();
-    if constexpr (kInMemory) {
+    if constexpr (IsInMemory<Leaf>) {
       const auto from = view(tensor);
       static_assert(
           Holds<std::is_same_v<NumberOf<std::remove_const_t<typename decltype(from)::Scalar>>,

@@ -47,22 +47,23 @@ struct RowRange {
 
 namespace detail {
 
+/// A source that is a MatrixView itself.
+template <class Source>
+concept IsView = requires {
+  std::remove_cvref_t<Source>::kMajor;
+};
+
 template <class P>
 concept Pointer = std::is_pointer_v<P>;
 template <class P, class Scalar>
 concept PointerTo = Pointer<P> && std::is_convertible_v<P, Scalar*>;
 
-template <class>
-inline constexpr bool kIsView = false;
-template <class Scalar, int kRows, int kCols, int kRowStride, int kColStride, Major kMajor>
-inline constexpr bool kIsView<MatrixView<Scalar, kRows, kCols, kRowStride, kColStride, kMajor>> = true;
-
 /// Sources that a constructor of `View` accepts or explains: anything that holds numbers. Views of the same
 /// type are copied. A read-only view never becomes a mutable one.
 template <class Source, class View>
-concept SourceOf = Stored<Source> && !std::is_same_v<std::remove_cvref_t<Source>, View> &&
-                   !(kIsView<std::remove_cvref_t<Source>> && std::is_const_v<ElementOf<Source>> &&
-                     !std::is_const_v<typename View::Scalar>);
+concept SourceOf =
+    Stored<Source> && !std::is_same_v<std::remove_cvref_t<Source>, View> &&
+    !(IsView<Source> && std::is_const_v<ElementOf<Source>> && !std::is_const_v<typename View::Scalar>);
 
 }  // namespace detail
 
@@ -258,12 +259,8 @@ struct PartView : View {
 };
 
 /// Whether a view is a PartView.
-template <class>
-inline constexpr bool kIsPart = false;
-template <class View, class Rows, class Cols>
-inline constexpr bool kIsPart<PartView<View, Rows, Cols>> = true;
 template <class View>
-inline constexpr bool kIsPart<const View> = kIsPart<View>;
+inline constexpr bool kIsPart = detail::kIsSpecialization<std::remove_const_t<View>, PartView>;
 
 /// Number of used rows of a view: a constant, or a PartView's number.
 template <class View>
@@ -297,7 +294,7 @@ template <int kCount>
 /// The view of a Tensor, a fixed-size row-major Eigen matrix or map, or an array of arrays. A flat array is
 /// one row, [1, n].
 template <detail::Stored Source>
-  requires(!detail::kIsView<std::remove_const_t<Source>>)
+  requires(!detail::IsView<Source>)
 [[nodiscard]] constexpr auto view(Source& source) {
   using From = detail::Storage<std::remove_const_t<Source>>;
   static_assert(detail::Holds<(From::cols > 0)>,

@@ -164,7 +164,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   using ParametersOf =
       typename std::conditional_t<kFrozen, std::type_identity<NoParameters>,
-                                  std::conditional_t<detail::kIsQuantizedForm<Matrix<float, 1, 1>>,
+                                  std::conditional_t<detail::IsQuantizedForm<Matrix<float, 1, 1>>,
                                                      std::type_identity<TrainedSet<Tensor, Tensor>>,
                                                      std::type_identity<TrainedSet<Matrix, Vector>>>>::type;
   using Parameters = ParametersOf<Tensor>;

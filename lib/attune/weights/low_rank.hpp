@@ -151,13 +151,8 @@ struct CollectedLeaf<LowRankGradient<Factors, tokens, Gradients>, Scalar, rows, 
 };
 
 template <class Epilogue>
-inline constexpr bool kOnlyAdds = false;
-template <>
-inline constexpr bool kOnlyAdds<kernels::Assign> = true;
-template <>
-inline constexpr bool kOnlyAdds<kernels::Accumulate> = true;
-template <class Scalar>
-inline constexpr bool kOnlyAdds<kernels::AddBias<Scalar>> = true;
+concept OnlyAdds = std::is_same_v<Epilogue, kernels::Assign> ||
+    std::is_same_v<Epilogue, kernels::Accumulate> || kIsSpecialization<Epilogue, kernels::AddBias>;
 
 /// room[rows, r] = s·(x·a), over the terms that count.
 template <class Factors, int tokens, class X, class A, class Terms = kernels::DenseTerms>
@@ -195,7 +190,7 @@ ATTUNE_INLINE auto update_second_factor(const X& x, const Dy& dy, const Factors&
 template <class X, class Base, class Factors, int tokens, class Y, class Epilogue = kernels::Assign>
 ATTUNE_INLINE void multiply(const X& x, const LowRankWeight<Base, Factors, tokens>& weight, const Y& y,
                             Epilogue epilogue = {}) {
-  static_assert(detail::Holds<detail::kOnlyAdds<Epilogue>>,
+  static_assert(detail::Holds<detail::OnlyAdds<Epilogue>>,
                 "attune::LowRankWeight: LoRA supports only epilogues that add to x·W");
   multiply(x, weight.base, y, epilogue);
   const auto t = detail::narrowed<Factors, tokens>(x, view(weight.factors->a), weight.room);
@@ -204,7 +199,7 @@ ATTUNE_INLINE void multiply(const X& x, const LowRankWeight<Base, Factors, token
 template <class Dy, class Base, class Factors, int tokens, class Dx, class Epilogue = kernels::Assign>
 ATTUNE_INLINE void multiply_transposed(const Dy& dy, const LowRankWeight<Base, Factors, tokens>& weight,
                                        const Dx& dx, Epilogue epilogue = {}) {
-  static_assert(detail::Holds<detail::kOnlyAdds<Epilogue>>,
+  static_assert(detail::Holds<detail::OnlyAdds<Epilogue>>,
                 "attune::LowRankWeight: LoRA supports only epilogues that add to dy·Wᵀ");
   multiply_transposed(dy, weight.base, dx, epilogue);
   const auto u = detail::narrowed<Factors, tokens>(dy, view(weight.factors->b).transpose(), weight.room);

@@ -112,10 +112,23 @@ constexpr void with_rows(const Visitor& visitor, const Source& source, Quantized
   visitor(to.stored, from.data, from.row_stride, from.col_stride);
 }
 
-// Calls visitor(path, source, target) for each tensor of two sets of one layer.
+// Calls visitor(path, source, target) for each quantized tensor of two sets of one layer.
 template <class Visitor, class From, class To>
-constexpr void for_each_pair(const Visitor& visitor, const From& from, To& to) {
-  To::visit(visitor, static_cast<const TensorPath*>(nullptr), from, to);
+constexpr void for_each_quantized(const Visitor& visitor, const From& from, To& to) {
+  for_each_tensor(
+      [&visitor](const TensorPath& path, auto& target, const auto& source) {
+        if constexpr (IsQuantizedForm<decltype(target)>) visitor(path, source, target);
+      },
+      to, from);
+}
+// Copies the other tensors.
+template <class From, class To>
+constexpr void copy_floats(const From& from, To& to) {
+  for_each_tensor(
+      [](const TensorPath&, auto& target, const auto& source) {
+        if constexpr (!IsQuantizedForm<decltype(target)>) copy_elements(source, target);
+      },
+      to, from);
 }
 
 }  // namespace detail
@@ -126,28 +139,21 @@ constexpr void for_each_pair(const Visitor& visitor, const From& from, To& to) {
 template <class From, class To>
 constexpr Status quantize(const From& parameters, To& quantized) {
   bool possible = true;
-  detail::for_each_pair(
-      [&possible](const TensorPath&, const auto& source, auto& to) {
-        if constexpr (detail::kIsQuantizedForm<std::remove_cvref_t<decltype(to)>>) {
-          using Element = typename std::remove_cvref_t<decltype(to.stored)>::Element;
-          possible &= detail::all_can_be_quantized<Element>(view(source));
-        }
+  detail::for_each_quantized(
+      [&possible](const TensorPath&, const auto& source, const auto& to) {
+        using Element = typename std::remove_cvref_t<decltype(to.stored)>::Element;
+        possible &= detail::all_can_be_quantized<Element>(view(source));
       },
       parameters, quantized);
   if (!possible) return Status::kNotFinite;
-  detail::for_each_pair(
+  detail::for_each_quantized(
       [](const TensorPath&, const auto& source, auto& to) {
-        if constexpr (detail::kIsQuantizedForm<std::remove_cvref_t<decltype(to)>>) {
-          detail::with_rows([](auto& rows, const auto* first, int row_stride,
-                               int stride) { detail::quantized_rows(rows, first, row_stride, stride); },
-                            source, to);
-        } else {
-          for (int i = 0; i < to.rows; ++i) {
-            for (int j = 0; j < to.cols; ++j) to(i, j) = view(source)(i, j);
-          }
-        }
+        detail::with_rows([](auto& rows, const auto* first, int row_stride,
+                             int stride) { detail::quantized_rows(rows, first, row_stride, stride); },
+                          source, to);
       },
       parameters, quantized);
+  detail::copy_floats(parameters, quantized);
   return Status::kOk;
 }
 
@@ -162,28 +168,21 @@ constexpr Status pack(const From& quantized, To& packed) {
       for (int j = 0; j < rows.length; ++j) visitor(i, j, rows.at(i, j));
     }
   };
-  detail::for_each_pair(
-      [&](const TensorPath&, const auto& source, const auto& to) {
-        if constexpr (detail::kIsQuantizedForm<std::remove_cvref_t<decltype(to)>>) {
-          for_each_element(source.stored,
-                           [&](int, int, Int8 element) { possible &= element.value >= -Int8::kLargest; });
-        }
+  detail::for_each_quantized(
+      [&](const TensorPath&, const auto& source, const auto&) {
+        for_each_element(source.stored,
+                         [&](int, int, Int8 element) { possible &= element.value >= -Int8::kLargest; });
       },
       quantized, packed);
   if (!possible) return Status::kOverflow;
-  detail::for_each_pair(
+  detail::for_each_quantized(
       [&](const TensorPath&, const auto& source, auto& to) {
-        if constexpr (detail::kIsQuantizedForm<std::remove_cvref_t<decltype(to)>>) {
-          if constexpr (requires { to.stored.clear(); }) to.stored.clear();
-          for (int i = 0; i < source.stored.count; ++i) to.stored.scales[i] = source.stored.scale()[i];
-          for_each_element(source.stored, [&](int i, int j, Int8 element) { to.stored.set(i, j, element); });
-        } else {
-          for (int i = 0; i < to.rows; ++i) {
-            for (int j = 0; j < to.cols; ++j) to(i, j) = view(source)(i, j);
-          }
-        }
+        if constexpr (requires { to.stored.clear(); }) to.stored.clear();
+        for (int i = 0; i < source.stored.count; ++i) to.stored.scales[i] = source.stored.scale()[i];
+        for_each_element(source.stored, [&](int i, int j, Int8 element) { to.stored.set(i, j, element); });
       },
       quantized, packed);
+  detail::copy_floats(quantized, packed);
   return Status::kOk;
 }
 
@@ -220,18 +219,15 @@ class ErrorSums {
 /// Calls visitor(path, error) for each quantized tensor of a set.
 template <class Visitor, class From, class To>
 void for_each_quantization_error(const Visitor& visitor, const From& parameters, const To& quantized) {
-  detail::for_each_pair(
+  detail::for_each_quantized(
       [&visitor](const TensorPath& path, const auto& source, const auto& narrow) {
-        using Narrow = std::remove_cvref_t<decltype(narrow)>;
-        if constexpr (detail::kIsQuantizedForm<Narrow>) {
-          detail::ErrorSums sums;
-          for (int i = 0; i < Narrow::rows; ++i) {
-            for (int j = 0; j < Narrow::cols; ++j) {
-              sums.add(static_cast<double>(view(source)(i, j)), static_cast<double>(narrow(i, j)));
-            }
+        detail::ErrorSums sums;
+        for (int i = 0; i < narrow.rows; ++i) {
+          for (int j = 0; j < narrow.cols; ++j) {
+            sums.add(static_cast<double>(view(source)(i, j)), static_cast<double>(narrow(i, j)));
           }
-          visitor(path, sums.error());
         }
+        visitor(path, sums.error());
       },
       parameters, quantized);
 }

@@ -149,15 +149,13 @@ struct QuantizedTable {
 
 namespace detail {
 
-template <class>
-inline constexpr bool kIsQuantizedForm = false;
-template <class Rows>
-inline constexpr bool kIsQuantizedForm<QuantizedWeights<Rows>> = true;
-template <class Rows>
-inline constexpr bool kIsQuantizedForm<QuantizedTable<Rows>> = true;
-
+/// Weights or a table of 8 or 16 bits, const or not.
+template <class Form>
+concept IsQuantizedForm = kIsSpecialization<std::remove_cvref_t<Form>, QuantizedWeights> ||
+    kIsSpecialization<std::remove_cvref_t<Form>, QuantizedTable>;
+/// A number of such a form.
 template <class Element>
-inline constexpr bool kIsNarrowElement = requires {
+concept IsNarrowElement = requires {
   Element::kScaled;
 };
 
@@ -167,7 +165,7 @@ struct ElementOfFormIs {
   using type = typename Form::Scalar;
 };
 template <class Form>
-  requires kIsQuantizedForm<Form>
+  requires IsQuantizedForm<Form>
 struct ElementOfFormIs<Form> {
   using type = typename decltype(Form::stored)::Element;
 };

@@ -88,13 +88,9 @@ ATTUNE_INLINE const float* scales_of(const ScaledRows<Int8, float>& b) { return 
 
 // An epilogue in two parts, so that many rows share one load of the scales: the scales of columns from `col`
 // on, if any, then the rest of the epilogue.
-template <class Epilogue>
-inline constexpr bool kScalesColumns = false;
-template <class Epilogue>
-inline constexpr bool kScalesColumns<ScaleColumns<float, Epilogue>> = true;
 template <class P, class Epilogue>
 ATTUNE_INLINE P column_scales(const Epilogue& epilogue, int col) {
-  if constexpr (kScalesColumns<Epilogue>) {
+  if constexpr (kIsSpecialization<Epilogue, ScaleColumns>) {
     return load<P>(epilogue.scale + col);
   } else {
     return {};
@@ -112,16 +108,17 @@ ATTUNE_INLINE const Epilogue& behind_scales(const ScaleColumns<float, Epilogue>&
 // Applies the epilogue to four sums of a row of C, in consecutive registers, stores them at `to`, and
 // advances `to` by a row. The surrounding loop defines `finish`, the scales q0 … q3, `col` and `stride`
 // (bytes).
-#define ATTUNE_FINISH_ROW(to, c0, c1, c2, c3)                                                             \
-  {                                                                                                       \
-    const TileRow sum =                                                                                   \
-        kScalesColumns<Epilogue> ? TileRow{c0 * q0, c1 * q1, c2 * q2, c3 * q3} : TileRow{c0, c1, c2, c3}; \
-    const TileRow done = finish(sum, static_cast<const float*>(to), col);                                 \
-    c0 = done.lane[0], c1 = done.lane[1], c2 = done.lane[2], c3 = done.lane[3];                           \
-    asm volatile("vstmia %0,{" #c0 "-" #c3 "}\n add %0,%0,%1"                                             \
-                 : "+r"(to)                                                                               \
-                 : "r"(stride), "t"(c0), "t"(c1), "t"(c2), "t"(c3)                                        \
-                 : "memory");                                                                             \
+#define ATTUNE_FINISH_ROW(to, c0, c1, c2, c3)                                   \
+  {                                                                             \
+    const TileRow sum = kIsSpecialization<Epilogue, ScaleColumns>               \
+                            ? TileRow{c0 * q0, c1 * q1, c2 * q2, c3 * q3}       \
+                            : TileRow{c0, c1, c2, c3};                          \
+    const TileRow done = finish(sum, static_cast<const float*>(to), col);       \
+    c0 = done.lane[0], c1 = done.lane[1], c2 = done.lane[2], c3 = done.lane[3]; \
+    asm volatile("vstmia %0,{" #c0 "-" #c3 "}\n add %0,%0,%1"                   \
+                 : "+r"(to)                                                     \
+                 : "r"(stride), "t"(c0), "t"(c1), "t"(c2), "t"(c3)              \
+                 : "memory");                                                   \
   }
 
 }  // namespace ATTUNE_NAMESPACE::kernels::detail

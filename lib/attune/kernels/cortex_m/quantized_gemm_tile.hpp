@@ -239,13 +239,8 @@ ATTUNE_NARROW_BLOCKS(kSmallTile, small);
 // Rows in blocks of eight: all of exactly eight rows. On M33 and M55, where memory takes as long as
 // multiplying, also whole eights of more rows, if B has no scales and is therefore dequantized fast enough.
 // For size, panels take all rows.
-#if defined(__OPTIMIZE_SIZE__)
-inline constexpr bool kPanelsAlone = true;
-#else
-inline constexpr bool kPanelsAlone = false;
-#endif
 constexpr int eight_rows(int rows, [[maybe_unused]] bool scaled) {
-  if (kPanelsAlone) return 0;
+  if (ATTUNE_FOR_SIZE) return 0;
 #if __ARM_ARCH >= 8
   if (!scaled || rows == 2 * kQuantizedRows) return rows / kQuantizedRows * kQuantizedRows;
 #endif
@@ -308,7 +303,8 @@ template <bool kSmall, class Epilogue>
       float* to = c_row;
 #define ATTUNE_FINISH_PAIR(c0, c1)                                                                 \
   {                                                                                                \
-    const TilePair sum = kScalesColumns<Epilogue> ? TilePair{c0 * q0, c1 * q1} : TilePair{c0, c1}; \
+    const TilePair sum =                                                                           \
+        kIsSpecialization<Epilogue, ScaleColumns> ? TilePair{c0 * q0, c1 * q1} : TilePair{c0, c1}; \
     const TilePair done = finish(sum, static_cast<const float*>(to), col);                         \
     c0 = done.lane[0], c1 = done.lane[1];                                                          \
     asm volatile("vstmia %0,{" #c0 "-" #c1 "}\n add %0,%0,%1"                                      \

@@ -78,7 +78,7 @@ ATTUNE_INLINE void quantized_gemm(const float* a, const B& b, float* c, const Ep
     columns_from.template operator()<kTiledCols, kFirstRow, kCount>();
   };
   if constexpr (kEights > 0) tiles.template operator()<false, 0, kEights>();
-  if constexpr (kLeft == kTileSide && !kPanelsAlone) {
+  if constexpr (kLeft == kTileSide && !ATTUNE_FOR_SIZE) {
     tiles.template operator()<true, kEights, kTileSide>();
   } else if constexpr (kLeft >= kTileSide) {
     constexpr int kRest = shape.cols % kTileSide, kColsAgain = kRest > 1 ? kRest : 0;
@@ -169,7 +169,7 @@ template <GemmShape shape, class Scalar, class B, class Epilogue>
   if constexpr (shape.depth <= kDepthBlock) {
     gemm_block<shape>(a, b, c, epilogue);
   } else {
-    static_assert(kAddsUp<Epilogue>);
+    static_assert(AddsUp<Epilogue>);
     gemm_block<shape.with_depth(kDepthBlock)>(a, b, c, epilogue);
     int k = kDepthBlock;
     for (; k + kDepthBlock <= shape.depth; k += kDepthBlock) {
@@ -236,7 +236,7 @@ ATTUNE_INLINE void gemm(const A& a, const B& b, const C& c, Epilogue epilogue = 
                 "attune::kernels::gemm: C must be row-major; swap and transpose the operands");
   constexpr bool kBlas = goes_to_blas(C::rows, C::cols, A::cols) && !detail::kIsQuantized<B>;
   // A sum of several blocks is finished first; its epilogue then runs as a separate pass.
-  constexpr bool kEpilogueLast = !detail::kAddsUp<Epilogue> && (A::cols > kDepthBlock || kBlas);
+  constexpr bool kEpilogueLast = !detail::AddsUp<Epilogue> && (A::cols > kDepthBlock || kBlas);
   std::conditional_t<kEpilogueLast, Assign, Epilogue> during{};
   if constexpr (!kEpilogueLast) during = epilogue;
   constexpr GemmShape kGemm = kGemmShape<A, B, C>;

@@ -165,7 +165,7 @@ template <GemmShape shape, class Scalar, class Epilogue>
         {used.rows, used.cols, (std::min)(used.depth - k, kTerms)}, sum);
   };
   // Blocks after the first are added; any epilogue that is not a sum comes last.
-  constexpr bool kLast = !kAddsUp<Epilogue>;
+  constexpr bool kLast = !AddsUp<Epilogue>;
   constexpr int kRest = shape.depth % kDepthBlock, kWhole = shape.depth - kRest;
   if constexpr (kLast) {
     block.template operator()<kDepthBlock>(0, Assign{});

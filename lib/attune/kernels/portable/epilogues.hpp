@@ -65,23 +65,24 @@ struct ScaleColumns {
 
 namespace detail {
 
-// Epilogues for sums of several blocks: one for the first block, and one that adds the others.
+// Sums of several blocks: the epilogue of the first block, and the one that adds the others to it.
 template <class Epilogue>
-inline constexpr bool kAddsUp = false;
-template <>
-inline constexpr bool kAddsUp<Assign> = true;
-template <>
-inline constexpr bool kAddsUp<Accumulate> = true;
+  requires(std::is_same_v<Epilogue, Assign> || std::is_same_v<Epilogue, Accumulate>)
+ATTUNE_INLINE Accumulate adding(const Epilogue&) { return {}; }
 template <class Scalar, class Epilogue>
-inline constexpr bool kAddsUp<ScaleColumns<Scalar, Epilogue>> = kAddsUp<Epilogue>;
+ATTUNE_INLINE auto adding(const ScaleColumns<Scalar, Epilogue>& first)
+    -> ScaleColumns<Scalar, decltype(adding(first.epilogue))> {
+  return {first.scale, {}};
+}
+template <class Epilogue>
+concept AddsUp = requires(const Epilogue& first) {
+  adding(first);
+};
 
 // Whether a sum may be computed twice: the epilogue does not read C.
 template <class Epilogue>
-inline constexpr bool kMayRepeat = std::is_same_v<Epilogue, Assign>;
-template <class Scalar>
-inline constexpr bool kMayRepeat<Scale<Scalar>> = true;
-template <class Scalar>
-inline constexpr bool kMayRepeat<AddBias<Scalar>> = true;
+inline constexpr bool kMayRepeat = std::is_same_v<Epilogue, Assign> || kIsSpecialization<Epilogue, Scale> ||
+                                   kIsSpecialization<Epilogue, AddBias>;
 
 // Whether the sums of a weight gradient have so few terms that they begin with the first one instead of +0. A
 // difference shows only where C is −0 and all terms are.
@@ -90,15 +91,6 @@ template <class Epilogue>
 constexpr bool begins_with_a_term(const GemmShape& shape) {
   return std::is_same_v<Epilogue, Accumulate> && shape.depth <= kFewTerms && shape.a_row == 1 &&
          shape.b_col == 1;
-}
-
-template <class Epilogue>
-ATTUNE_INLINE Accumulate adding(const Epilogue&) {
-  return {};
-}
-template <class Scalar, class Epilogue>
-ATTUNE_INLINE ScaleColumns<Scalar, Accumulate> adding(const ScaleColumns<Scalar, Epilogue>& first) {
-  return {first.scale, {}};
 }
 
 }  // namespace detail
