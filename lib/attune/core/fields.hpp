@@ -28,7 +28,7 @@
 #include <attune/kernels/policy.hpp>
 
 // Without inlining, as compilers prefer at -Os, visits build unused paths on the stack.
-#if defined(__OPTIMIZE_SIZE__)
+#if ATTUNE_FOR_SIZE
 #define ATTUNE_INLINE_VISIT ATTUNE_INLINE
 #else
 #define ATTUNE_INLINE_VISIT
@@ -55,19 +55,18 @@ struct AnyMember {
   template <class Member>
   constexpr operator Member() const;
 };
-template <class Set, class Indices>
-inline constexpr bool kHasMembers = false;
+/// Whether a set has as many members as there are indices, or more.
 template <class Set, std::size_t... indices>
-inline constexpr bool kHasMembers<Set, std::index_sequence<indices...>> = requires {
-  Set{AnyMember<indices>{}...};
-};
+consteval bool has_members(std::index_sequence<indices...>) {
+  return requires { Set{AnyMember<indices>{}...}; };
+}
 
 /// Checks that a list of `listed` names has all members of a set.
 template <int listed, class Set>
 constexpr bool check_fields() {
   static_assert(Holds<(listed >= 0)>, "attune: ATTUNE_FIELDS lists a member twice");
   static_assert(Holds<(listed < 0 || std::is_empty_v<Set> ||
-                       !kHasMembers<Set, std::make_index_sequence<static_cast<std::size_t>(listed + 1)>>)>,
+                       !has_members<Set>(std::make_index_sequence<static_cast<std::size_t>(listed + 1)>{}))>,
                 "attune: a member is missing from ATTUNE_FIELDS");
   return true;
 }

@@ -91,17 +91,16 @@ inline constexpr EncoderLayerNames kLayersAlone{.query = "q_proj",
                                                 .scale2 = "ls2.gamma"};
 inline constexpr EncoderLayerNames kGatedAlone{.linear1 = "up", .linear2 = "down", .gate = "gate"};
 
-template <bool same>
-inline constexpr bool kSameEpsilon = true;
-template <>
-[[deprecated("attune: set config.json's epsilon in the norm and in EncoderLayerNames")]] inline constexpr bool
-    kSameEpsilon<false> = false;
+template <bool other>
+[[deprecated("attune: set config.json's epsilon in the norm and in EncoderLayerNames")]] constexpr void
+has_another_epsilon() {}
 /// Warns of a norm whose epsilon differs from the table's.
 template <class Norm, const EncoderLayerNames& names>
 constexpr void check_epsilon() {
   if constexpr (requires { Norm::kShape.epsilon; }) {
-    constexpr bool kSame = !(Norm::kShape.epsilon < names.epsilon) && !(names.epsilon < Norm::kShape.epsilon);
-    static_cast<void>(kSameEpsilon<(kSame || names.epsilon <= 0)>);
+    constexpr double kEpsilon = Norm::kShape.epsilon;
+    constexpr bool kOther = names.epsilon > 0 && (kEpsilon < names.epsilon || names.epsilon < kEpsilon);
+    if constexpr (kOther) has_another_epsilon<kOther>();
   }
 }
 

@@ -93,7 +93,6 @@ class Replay {
   static constexpr bool kLoads = requires(Loaded & sequence) {
     { Setup::load(std::uint32_t{}, sequence) } -> std::same_as<Status>;
   };
-  static constexpr bool kAccumulates = requires(Trainer & trainer) { trainer.discard(); };
   static constexpr std::size_t kMaxStates = 64;  // a device resumes from one of its last two or three
 
   void replay(const JournalEntry& entry) {
@@ -114,7 +113,7 @@ class Replay {
       case JournalEvent::kUpdated:
         return update(entry);
       case JournalEvent::kDiscarded:
-        if constexpr (kAccumulates) trainer().discard();
+        if constexpr (attune::detail::Accumulates<Trainer>) trainer().discard();
         pending_ = false;
         return;
       case JournalEvent::kHash:
@@ -209,7 +208,7 @@ class Replay {
     }
     ++report_.sequences;
     pending_ = true;
-    if constexpr (kAccumulates) {
+    if constexpr (attune::detail::Accumulates<Trainer>) {
       const auto added = with_loss([&](const auto&... loss) {
         return trainer().accumulate(sequence_->x, sequence_->target, sequence_->mask, loss...);
       });
@@ -250,7 +249,7 @@ class Replay {
   }
   template <class Clipping>
   Status update(const typename Trainer::Options& options, const Clipping& clipping) {
-    if constexpr (kAccumulates) {
+    if constexpr (attune::detail::Accumulates<Trainer>) {
       return trainer().update_incomplete(options, clipping).status;
     } else if constexpr (std::is_same_v<Clipping, NoClipping>) {
       return with_loss([&](const auto&... loss) {

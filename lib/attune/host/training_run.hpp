@@ -73,7 +73,7 @@ namespace detail {
 
 /// A trainer of several processes, which end together and share files (distributed_trainer.hpp).
 template <class Trainer>
-inline constexpr bool kOfSeveralProcesses = requires(Trainer& trainer) {
+concept OfSeveralProcesses = requires(Trainer& trainer) {
   trainer.ranks();
 };
 
@@ -101,7 +101,7 @@ Status save_run(const TrainingOptions& options, Trainer& trainer, const Training
   const std::initializer_list<std::span<const std::byte>> parts{
       std::as_bytes(std::span(&trainer.state(), 1)), std::as_bytes(std::span(record.get(), 1)),
       options.beside, std::as_bytes(std::span(run.losses)), std::as_bytes(std::span(run.validations))};
-  if constexpr (kOfSeveralProcesses<Trainer>) {
+  if constexpr (OfSeveralProcesses<Trainer>) {
     return trainer.save_run(options.file, Trainer::State::kFingerprint, parts);
   } else {
     return save_whole_file(options.file, Trainer::State::kFingerprint, parts);
@@ -115,7 +115,7 @@ Status load_run(const TrainingOptions& options, Trainer& trainer, TrainingRun<Pa
   using State = typename Trainer::State;
   std::vector<std::byte> bytes;
   Status status;
-  if constexpr (kOfSeveralProcesses<Trainer>) {
+  if constexpr (OfSeveralProcesses<Trainer>) {
     status = trainer.load_run(options.file, State::kFingerprint, bytes);
   } else {
     status = load_whole_file(options.file, State::kFingerprint, bytes);
@@ -206,7 +206,7 @@ class Runner {
     }
     progress_.step_done(run_.losses.back());
     if (options_.save_every > 0 && run_.steps % options_.save_every == 0) save();
-    if constexpr (!kOfSeveralProcesses<Trainer>) {
+    if constexpr (!OfSeveralProcesses<Trainer>) {
       if (run_.end == TrainingEnd::kAllSteps && interrupt_.requested()) run_.end = TrainingEnd::kInterrupted;
     }
   }

@@ -87,6 +87,12 @@ struct JournalEntry {
 
 namespace detail {
 
+/// A trainer that adds up batches; one without gradients takes whole steps.
+template <class Trainer>
+concept Accumulates = requires(Trainer& trainer) {
+  trainer.discard();
+};
+
 /// The first word of an entry.
 class JournalHead {
  public:

@@ -182,7 +182,7 @@ class TrainingJournal {
     (void)synchronize();
     const auto done = trainer_.step(x, target, options, clipping, mask, loss...);
     if (done.status == Status::kUnderWay || done.status == Status::kNotInitialized) return done;
-    if (kAccumulates) note_discard();
+    if (detail::Accumulates<Trainer>) note_discard();
     if (steps() != steps_) {  // a refused step changes nothing else
       steps_ = steps();
       note_sequence(number);
@@ -254,7 +254,6 @@ class TrainingJournal {
 
  private:
   static constexpr bool kForwardOnly = requires { typename Trainer::Change; };
-  static constexpr bool kAccumulates = requires(Trainer & trainer) { trainer.discard(); };
 
   // The number of steps, modulo 2^32.
   [[nodiscard]] std::uint32_t steps() const { return static_cast<std::uint32_t>(trainer_.state().steps); }

@@ -104,6 +104,18 @@ struct ProgramsOf {
   static void append(std::string&) {}
 };
 template <class... Layers>
+struct ProgramsOf<Sum<Layers...>> {
+  template <class Gradients>
+  static void append(std::string& text) {
+    [&]<int... index>(std::integer_sequence<int, index...>) {
+      (ProgramsOf<Layers>::template append<
+           std::remove_cvref_t<decltype(std::declval<Gradients&>().template layer<index>())>>(text),
+       ...);
+    }
+    (std::make_integer_sequence<int, static_cast<int>(sizeof...(Layers))>{});
+  }
+};
+template <class... Layers>
 struct ProgramsOf<Sequential<Layers...>> {
   template <class Gradients>
   static void append(std::string& text) {
@@ -111,12 +123,7 @@ struct ProgramsOf<Sequential<Layers...>> {
     std::vector<std::string> names;
     (names.push_back(std::to_string(names.size()) + " " + class_name<Layers>()), ...);
     text += ProgramTable(Scratch::kPlan, names).text("Sequential");
-    [&]<int... index>(std::integer_sequence<int, index...>) {
-      (ProgramsOf<Layers>::template append<
-           std::remove_cvref_t<decltype(std::declval<Gradients&>().template layer<index>())>>(text),
-       ...);
-    }
-    (std::make_integer_sequence<int, static_cast<int>(sizeof...(Layers))>{});
+    ProgramsOf<Sum<Layers...>>::template append<Gradients>(text);
   }
 };
 template <int count, class Layer>
@@ -131,18 +138,6 @@ struct ProgramsOf<Repeat<count, Layer>> {
 };
 template <class Layer>
 struct ProgramsOf<Residual<Layer>> : ProgramsOf<Layer> {};
-template <class... Layers>
-struct ProgramsOf<Sum<Layers...>> {
-  template <class Gradients>
-  static void append(std::string& text) {
-    [&]<int... index>(std::integer_sequence<int, index...>) {
-      (ProgramsOf<Layers>::template append<
-           std::remove_cvref_t<decltype(std::declval<Gradients&>().template layer<index>())>>(text),
-       ...);
-    }
-    (std::make_integer_sequence<int, static_cast<int>(sizeof...(Layers))>{});
-  }
-};
 template <class Model, ReversibleNormOptions options>
 struct ProgramsOf<ReversibleNorm<Model, options>> {
   template <class Gradients>
