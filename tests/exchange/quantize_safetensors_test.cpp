@@ -56,13 +56,13 @@ void expect_in_place(ElementType type) {
   ASSERT_EQ(refer_to_safetensors<Names>(quantized, in_place), Status::kOk);
   EXPECT_TRUE(check::same_bits(forward(in_place), forward(own)));
   ASSERT_EQ(read_safetensors<Names>(quantized, copied), Status::kOk);
-  attune::detail::for_each_pair(
-      [](const TensorPath&, const auto& expected, const auto& tensor) {
+  attune::for_each_tensor(
+      [](const TensorPath&, const auto& tensor, const auto& expected) {
         for (int i = 0; i < tensor.rows; ++i) {
           for (int j = 0; j < tensor.cols; ++j) EXPECT_EQ(tensor(i, j), expected(i, j));
         }
       },
-      own, static_cast<const Model::Parameters&>(copied));
+      copied, own);
 
   file.size_ = 0;
   ASSERT_EQ(write_safetensors<Names>(copied, file), Status::kOk);

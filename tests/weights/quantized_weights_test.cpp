@@ -168,8 +168,7 @@ void expect_plain_bits(const typename Layer::Input& x) {
   check::fill_set(parameters, rng);
   check::fill(dy, rng);
   ASSERT_EQ(attune::quantize(parameters, narrow), attune::Status::kOk);
-  attune::detail::for_each_pair([](const auto&, const auto& from, auto& to) { make_plain(from, to); }, narrow,
-                                plain);
+  attune::for_each_tensor([](const auto&, auto& to, const auto& from) { make_plain(from, to); }, plain, narrow);
   expected.run(plain, x, dy);
   pass.run(narrow, x, dy);
   EXPECT_TRUE(check::same_bits(pass.y, expected.y));
@@ -182,8 +181,8 @@ void expect_plain_bits(const typename Layer::Input& x) {
   // The same where the set refers to it.
   const auto referred = [&]<template <class, int, int> class Form>() {
     typename Layer::template ParametersOf<Form, attune::Reference> references;
-    attune::detail::for_each_pair(
-        [](const auto&, const auto& from, auto& to) { to = attune::reference_to(from); }, narrow, references);
+    attune::for_each_tensor([](const auto&, auto& to, const auto& from) { to = attune::reference_to(from); },
+                            references, narrow);
     pass.run(references, x, dy);
     EXPECT_TRUE(check::same_bits(pass.y, expected.y));
     EXPECT_TRUE(check::same_bits(pass.dx, expected.dx));
