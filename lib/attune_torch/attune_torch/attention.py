@@ -354,13 +354,11 @@ class AttentionMatch(PaddingMasks, Temperatures):
 
     def bases(self, dimension, angles):
         """Bases of rotary positions that the angles of one position may have, and scalings."""
-        yield from ((10000.0, scaling) for scaling in self.scalings)
+        found = [10000.0, 500000.0, 1000000.0]
         if dimension > 2 and 0 < float(angles[1]) < 1:
             base = float(angles[1]) ** (-dimension / 2)
-            for digits in (1, 2, 3, 4, 6, 9):
-                yield from ((float(f"{base:.{digits}g}"), scaling) for scaling in self.scalings)
-        for base in (500000.0, 1000000.0):
-            yield from ((base, scaling) for scaling in self.scalings)
+            found[1:1] = [float(f"{base:.{digits}g}") for digits in (1, 2, 3, 4, 6, 9)]
+        return itertools.product(found, self.scalings)
 
 
 def attention(value, sources):

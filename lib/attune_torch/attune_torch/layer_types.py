@@ -262,13 +262,13 @@ class LayerTypes:
         heads, width, d_model = parts[0].weight.values.shape
         if parts[2].weight.values.shape[1] != width:
             raise refused(value, "values of another width than keys")
-        if value.tokens not in (value.sources[0].tokens,):
+        if value.tokens != value.sources[0].tokens:
             raise refused(value, "attention whose queries are some of the tokens")
         shared = self.key_heads(value, parts)
         parts[1:] = [part.heads(shared) for part in parts[1:]]
         bias = any(part.bias is not None for part in parts)
         names, tensors = self.projections(value, parts, bias)
-        norm = parts[0].norm
+        norm, temperature = parts[0].norm, data["temperature"]
         for name, part in zip(("query_norm", "key_norm"), parts if norm and norm.kind != "UnitLength" else ()):
             names[name] = self.head_norm(value, name, part, bias, tensors)
         if after is not None:
@@ -276,18 +276,15 @@ class LayerTypes:
             tensors += after.tensors
         else:
             names["output"], output_bias, last = self.identity(value, names, d_model, heads * width, tensors), False, value
-        left, right, own = data["window"]
-        causal = right == 0 and left is None and own and value.tokens > 1
-        rotary = parts[0].rotary or (0, 10000.0, False, ())
-        found = Attention(value.tokens, d_model, heads, len(shared), width, bias, output_bias, causal, *rotary, names, tensors)
-        found.window = None if causal or left is None and right is None and own else (left, right, own)
-        if norm:
-            found.head_norm = ({"LayerNorm": "kLayerNorm", "RmsNorm": "kRootMeanSquare", "UnitLength": "kUnitLength"}[norm.kind], norm.epsilon)
-        if data["temperature"] is not None:
-            names["score_scale"], count = self.temperature(value, data["temperature"], tensors), len(data["temperature"].parameter.addresses)
-            found.score_scale = (data["temperature"].kind, count)
-        if value.sources[0] is not value.sources[1]:
-            found.memory = (value.sources[1].tokens, value.sources[1].features)
+        if temperature is not None:
+            names["score_scale"] = self.temperature(value, temperature, tensors)
+        causal, (own, memory) = data["window"] == (None, 0, True) and value.tokens > 1, value.sources[:2]
+        norms = {"LayerNorm": "kLayerNorm", "RmsNorm": "kRootMeanSquare", "UnitLength": "kUnitLength"}
+        found = Attention(
+            value.tokens, d_model, heads, len(shared), width, bias, output_bias, causal, *(parts[0].rotary or (0, 10000.0, False, ())), names, tensors,
+            window=() if causal else data["window"], memory=() if own is memory else (memory.tokens, memory.features),
+            head_norm=(norms[norm.kind], norm.epsilon) if norm else (),
+            score_scale=(temperature.kind, len(temperature.parameter.addresses)) if temperature is not None else ())
         layer = self.plain(last, f"attune::MultiHeadAttention<attune::AttentionShape{found.shape()}>", (), tensors, "attention")
         layer.attention, layer.core = found, value
         return layer

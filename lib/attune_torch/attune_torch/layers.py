@@ -136,7 +136,7 @@ class Attention:
     rotary_scaling: tuple = ()  # Llama 3's: factor, low and high frequency factor, original length
     names: dict = field(default_factory=dict)  # of EncoderLayerNames, whole paths
     tensors: list = field(default_factory=list)
-    window: tuple = None  # keys to the left and to the right that a query sees, None where all; a causal mask is none
+    window: tuple = ()  # keys to the left and to the right that a query sees, None where all, and whether its own; empty beside `causal`
     memory: tuple = ()  # tokens and features of an encoder's output that it attends to
     head_norm: tuple = ()  # QueryKeyNorm's enumerator, and epsilon
     score_scale: tuple = ()  # ScoreScale's enumerator, and how many there are

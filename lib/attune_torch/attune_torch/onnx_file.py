@@ -539,16 +539,19 @@ def gemm(step, a, b, c=None):
     return torch.addmm(c, a, b, beta=step.get("beta", 1.0), alpha=step.get("alpha", 1.0))
 
 
+def windows(step, x, what):
+    """Strides, padding and dilations of windows over a sequence or an image."""
+    rank, ones = x.dim() - 2, [1] * (x.dim() - 2)
+    pads = list(step.get("pads", [0] * 2 * rank))
+    if step.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID") or pads[:rank] != pads[rank:]:
+        raise Unsupported(f"{what} with padding on one side")
+    if rank not in (1, 2):
+        raise Unsupported(f"{what} over more than two dimensions")
+    return list(step.get("strides", ones)), pads[:rank], list(step.get("dilations", ones))
+
+
 def convolution(step, x, weight, bias=None):
-    pads = list(step.get("pads", [0] * 2 * (x.dim() - 2)))
-    if step.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID") or pads[: len(pads) // 2] != pads[len(pads) // 2:]:
-        raise Unsupported("a convolution with padding on one side")
-    call = {3: F.conv1d, 4: F.conv2d}.get(x.dim())
-    if call is None:
-        raise Unsupported("a convolution over more than two dimensions")
-    ones = [1] * (x.dim() - 2)
-    return call(x, weight, bias, stride=list(step.get("strides", ones)), padding=pads[: len(pads) // 2],
-                dilation=list(step.get("dilations", ones)), groups=step.get("group", 1))
+    return (F.conv1d if x.dim() == 3 else F.conv2d)(x, weight, bias, *windows(step, x, "a convolution"), groups=step.get("group", 1))
 
 
 def padded(step, x, pads=None, value=None):
@@ -564,16 +567,10 @@ def padded(step, x, pads=None, value=None):
     return F.pad(x, [amount for pair in pairs[::-1] for amount in pair], value=float(value) if value is not None else 0.0)
 
 
-def windows(step, x):
-    """Kernel, strides and padding of a pooling."""
-    kernel, pads = list(step.get("kernel_shape")), list(step.get("pads", [0] * 2 * (x.dim() - 2)))
-    if x.dim() not in (3, 4) or step.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID") or pads[: len(pads) // 2] != pads[len(pads) // 2:]:
-        raise Unsupported("pooling with padding on one side, or over more than two dimensions")
-    return kernel, list(step.get("strides", [1] * len(kernel))), pads[: len(pads) // 2]
-
-
 def average_pool(step, x):
-    return (F.avg_pool1d if x.dim() == 3 else F.avg_pool2d)(x, *windows(step, x), bool(step.get("ceil_mode", 0)), bool(step.get("count_include_pad", 0)))
+    strides, pads, _ = windows(step, x, "pooling")
+    return (F.avg_pool1d if x.dim() == 3 else F.avg_pool2d)(
+        x, list(step.get("kernel_shape")), strides, pads, bool(step.get("ceil_mode", 0)), bool(step.get("count_include_pad", 0)))
 
 
 def global_average_pool(step, x):
@@ -627,8 +624,7 @@ def softmax(step, x):
 def max_pool(step, x):
     if len(step.outputs) > 1:
         raise Unsupported("maximum pooling with indices")
-    kernel, strides, pads = windows(step, x)
-    return (F.max_pool1d if x.dim() == 3 else F.max_pool2d)(x, kernel, strides, pads, list(step.get("dilations", [1] * len(kernel))), bool(step.get("ceil_mode", 0)))
+    return (F.max_pool1d if x.dim() == 3 else F.max_pool2d)(x, list(step.get("kernel_shape")), *windows(step, x, "pooling"), bool(step.get("ceil_mode", 0)))
 
 
 def instance_norm(step, x, weight, bias):
