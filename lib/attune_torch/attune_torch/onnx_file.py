@@ -568,7 +568,9 @@ def padded(step, x, pads=None, value=None):
 
 
 def average_pool(step, x):
-    strides, pads, _ = windows(step, x, "pooling")
+    strides, pads, dilations = windows(step, x, "pooling")
+    if set(dilations) != {1}:
+        raise Unsupported("pooling with dilation")
     return (F.avg_pool1d if x.dim() == 3 else F.avg_pool2d)(
         x, list(step.get("kernel_shape")), strides, pads, bool(step.get("ceil_mode", 0)), bool(step.get("count_include_pad", 0)))
 
