@@ -38,13 +38,13 @@ struct ViewOf<std::array<int, size>, const int> {
 };
 
 template <class Matrix>
-inline constexpr bool kIds = requires {
+concept AreIds = requires {
   typename Matrix::value_type;
 };
 
 template <class Matrix, class Element>
 constexpr auto checked_view(Element* first, std::size_t size) {
-  using Viewed = std::conditional_t<kIds<Matrix>, const Element, Element>;
+  using Viewed = std::conditional_t<AreIds<Matrix>, const Element, Element>;
   using View = typename ViewOf<Matrix, Viewed>::type;
   const bool fits = size == ViewOf<Matrix, Viewed>::kSize;
   return CheckedView<View>{View(fits ? first : static_cast<Viewed*>(nullptr)),
@@ -65,7 +65,7 @@ template <class Matrix, EigenLike Source>
 constexpr bool lies_as(const Source& source) {
   if constexpr (Source::IsVectorAtCompileTime) {
     return source.innerStride() == 1;
-  } else if constexpr (kIds<Matrix>) {
+  } else if constexpr (AreIds<Matrix>) {
     return false;
   } else {
     return source.rows() == Matrix::rows && source.cols() == Matrix::cols && source.innerStride() == 1 &&

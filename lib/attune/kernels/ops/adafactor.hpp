@@ -115,13 +115,7 @@ template <class Scalar>
   }();
   Scalar sum = 0;
   for (int i = 0; i < size; ++i) {
-    Scalar x = 0;
-    if constexpr (requires { p.values; }) {
-      x = p.values[i];
-    } else {
-      x = p[i];
-    }
-    x = x / kUnit;
+    const Scalar x = p[i] / kUnit;
     sum = multiply_add(x, x, sum);
   }
   return multiply(root_mean_square(sum, size), kUnit);

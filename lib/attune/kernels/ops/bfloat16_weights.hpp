@@ -23,6 +23,7 @@ struct Bfloat16Parameters {
   std::uint32_t position;
   PositionBits bits;
 
+  [[nodiscard]] float operator[](int i) const { return values[i]; }
   friend Bfloat16Parameters operator+(const Bfloat16Parameters& weights, int count) {
     return {weights.values + count, weights.position + static_cast<std::uint32_t>(count), weights.bits};
   }

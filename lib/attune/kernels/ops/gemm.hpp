@@ -183,16 +183,12 @@ template <GemmShape shape, class Scalar, class B, class Epilogue>
   }
 }
 
-template <class>
-inline constexpr bool kIsQuantized = false;
-template <class Element, class Scalar, int kRows, int kCols, int kRowStride, int kColStride,
-          ScalesOf kScalesOf>
-inline constexpr bool
-    kIsQuantized<QuantizedView<Element, Scalar, kRows, kCols, kRowStride, kColStride, kScalesOf>> = true;
-
-template <class Element, int kRows, int kCols, int kRowStride, int kColStride, Major kMajor>
-inline constexpr bool kIsQuantized<MatrixView<Element, kRows, kCols, kRowStride, kColStride, kMajor>> =
-    std::is_same_v<std::remove_const_t<Element>, Bfloat16>;
+/// A QuantizedView, or all of a matrix in Bfloat16.
+template <class B>
+concept IsQuantized = requires {
+  typename B::Element;
+}
+|| (std::is_same_v<std::remove_const_t<typename B::Scalar>, Bfloat16> && !kIsPart<B>);
 
 /// Whether a product consists only of assembly blocks, which have a separate call.
 template <class A, class B, class C, class Epilogue>
@@ -200,7 +196,7 @@ inline constexpr bool kIsWholeBlocks = [] {
 #if ATTUNE_CORTEX_M_FPU
   constexpr GemmShape kGemm = kGemmShape<A, B, C>;
   constexpr TiledExtents kTiled = tiled(tile_shape<Epilogue>(kGemm), kGemm.rows, kGemm.cols);
-  return std::is_same_v<typename C::Scalar, float> && kGemm.depth <= kDepthBlock && !kIsQuantized<B> &&
+  return std::is_same_v<typename C::Scalar, float> && kGemm.depth <= kDepthBlock && !IsQuantized<B> &&
          (fits_skinny_gemm(kGemm) ||
           (fits_few_terms<Epilogue>(kGemm) && kGemm.rows % 2 == 0 &&
            kGemm.cols % few_terms_cols(kGemm.depth) == 0) ||
@@ -234,7 +230,7 @@ ATTUNE_INLINE void gemm(const A& a, const B& b, const C& c, Epilogue epilogue = 
                 "attune::kernels::gemm: shapes do not chain; C[M, N] = A[M, K] * B[K, N]");
   static_assert(detail::Holds<(C::col_stride == 1)>,
                 "attune::kernels::gemm: C must be row-major; swap and transpose the operands");
-  constexpr bool kBlas = goes_to_blas(C::rows, C::cols, A::cols) && !detail::kIsQuantized<B>;
+  constexpr bool kBlas = goes_to_blas(C::rows, C::cols, A::cols) && !detail::IsQuantized<B>;
   // A sum of several blocks is finished first; its epilogue then runs as a separate pass.
   constexpr bool kEpilogueLast = !detail::AddsUp<Epilogue> && (A::cols > kDepthBlock || kBlas);
   std::conditional_t<kEpilogueLast, Assign, Epilogue> during{};

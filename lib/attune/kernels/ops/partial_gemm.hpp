@@ -205,7 +205,7 @@ ATTUNE_INLINE void gemm(const A& a, const B& b, const C& c, Epilogue epilogue = 
   static_assert(
       detail::Holds<(A::rows == C::rows && B::cols == C::cols && A::cols == B::rows && C::col_stride == 1)>,
       "attune::kernels::gemm: shapes do not chain; C[M, N] = A[M, K] * B[K, N]");
-  if constexpr (detail::kIsQuantized<B>) {
+  if constexpr (detail::IsQuantized<B>) {
     gemm(view(a), b, view(c), epilogue);
   } else if constexpr (!std::is_same_v<std::remove_const_t<typename B::Scalar>, Scalar>) {
     // Plain numbers times lanes (simd/lanes.hpp): some rows at a time.

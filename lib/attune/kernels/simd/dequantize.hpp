@@ -19,9 +19,10 @@ namespace ATTUNE_NAMESPACE::kernels {
 enum class ScalesOf { kNothing, kRows, kColumns };
 
 /// A matrix of quantized elements in someone else's storage, with strides as in MatrixView.
-template <class Element, class ScalarType, int kRows, int kCols, int kRowStride, int kColStride,
+template <class ElementType, class ScalarType, int kRows, int kCols, int kRowStride, int kColStride,
           ScalesOf kScalesOf>
 struct QuantizedView {
+  using Element = ElementType;
   using Scalar = ScalarType;
   static constexpr int rows = kRows;
   static constexpr int cols = kCols;
