@@ -51,6 +51,36 @@ def made(place, tokens, token_types, sizes):
     return pair
 
 
+def export_to(out, place, tokens=None, token_types=False, sizes=()):
+    """Exports what `place` names into the folder, and says what there is to say."""
+    from .folder import export
+    module, sample, *hints = made(place, tokens, token_types, dict(sizes))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", ExportWarning)
+        found = export(module, sample, out, *hints)
+    for text in [*(f"warning: {warning.message}" for warning in said), *found.remarks()]:
+        print(f"attune_torch: {text}", file=sys.stderr)
+    print(f"wrote {out}: {len(found.layers)} layers; python3 -m attune_torch check {out}")
+
+
+def exported_folder(place, out):
+    """The folder that fit works in: `place`, or what is exported of an .onnx file or FILE.py:function into `out`, by default a folder named after
+    the file."""
+    file, _, function = place.partition(":")
+    if file.endswith(".py") and not function and not Path(place).is_dir():
+        raise ValueError(f"'{place}': name the function, too, as {place}:make_model")
+    if Path(place).is_dir() or not (place.endswith(".onnx") or (file.endswith(".py") and function)):
+        if out:
+            raise ValueError(f"--out is the folder of an .onnx file or FILE.py:make_model, and '{place}' is neither")
+        return place
+    out = Path(out or re.sub(r"\W+", "_", Path(file).stem, flags=re.ASCII))
+    if out.exists() and not (out / "check.safetensors").is_file():
+        raise ValueError(f"'{out}' is there already, and was not written by attune_torch.export; give another folder with --out")
+    export_to(out, place)
+    return out
+
+
 def size(text):
     """NAME=NUMBER, an extent of an .onnx file's input."""
     name, _, number = text.partition("=")
@@ -92,8 +122,9 @@ def main(arguments=None):
     one = commands.add_parser("check", parents=[attune], help="build a folder, run it, and name the first layer that differs from PyTorch")
     one.add_argument("folder")
     one.add_argument("--on", action="append", default=[], help="also check on a board, as mps2_an386; may be repeated")
-    one = commands.add_parser("fit", parents=[attune], help="find a way to train a folder's model within a board's memory and time")
-    one.add_argument("folder")
+    one = commands.add_parser("fit", parents=[attune], help="find a way to train a model within a board's memory and time")
+    one.add_argument("folder", help="an exported folder; or FILE.py:make_model or a file model.onnx, which is exported first")
+    one.add_argument("--out", help="of FILE.py:make_model or model.onnx: the folder to export into. Default: named after the file")
     one.add_argument("--model", help="a C++ type instead of an exported folder, as small::Model; then the search works in the folder, which may be new")
     one.add_argument("--header", help="the header of --model")
     one.add_argument("--board", help="a board or part of boards.csv, as stm32f411: its memory is the limit")
@@ -106,7 +137,8 @@ def main(arguments=None):
     one.add_argument("--only", default="", help="only ways to train with this in their names, as 'LoRA, rank 4'")
     one.add_argument("--all", action="store_true", dest="everything", help="print all candidates instead of one for each part that is trained")
     one.add_argument("--attempts", type=int, default=3, help="candidates to measure until one is within all limits. Default: 3")
-    one.add_argument("--data", help="a .safetensors file with x, y and, by option, y_test and user: takes to learn from and to be tested with")
+    one.add_argument("--data", help="a .safetensors file with x, y and, by option, y_test, length and user: takes to learn from and to be tested with")
+    one.add_argument("--new", type=int, metavar="USER", help="of --data: only this user is new, as the model was trained with the others. Default: each once")
     one.add_argument("--unlabeled", type=int, default=0, metavar="TAKES", help="without --data: ways that learn without labels, from so many takes at most")
     one.add_argument("--takes", type=int, default=5, help="takes of each class that a new user gives. Default: 5")
     one.add_argument("--batch", type=int, default=8, help="takes of a step, but of plans that update after each. Default: 8")
@@ -120,19 +152,12 @@ def main(arguments=None):
     command = options.pop("command")
     try:
         if command == "export":
-            from .folder import export
-            module, sample, *hints = made(options["model"], options["tokens"], options["token_types"], dict(options["size"]))
-            with warnings.catch_warnings(record=True) as said:
-                warnings.simplefilter("ignore")
-                warnings.simplefilter("always", ExportWarning)
-                found = export(module, sample, options["out"], *hints)
-            for text in [*(f"warning: {warning.message}" for warning in said), *found.remarks()]:
-                print(f"attune_torch: {text}", file=sys.stderr)
-            print(f"wrote {options['out']}: {len(found.layers)} layers; python3 -m attune_torch check {options['out']}")
+            export_to(options["out"], options["model"], options["tokens"], options["token_types"], options["size"])
         elif command == "check":
             check(**options)
         elif command == "fit":
-            fit.fit(**options)
+            out = options.pop("out")
+            fit.fit(**options if options["model"] else {**options, "folder": exported_folder(options["folder"], out)})
         else:
             print(receive(**options))
     except ModuleNotFoundError as missing:

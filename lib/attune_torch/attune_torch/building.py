@@ -1,5 +1,6 @@
 """Builds an exported folder and runs it, on this machine and on emulated boards; takes what a board sends. Needs no PyTorch."""
 import concurrent.futures
+import hashlib
 import os
 import re
 import shutil
@@ -122,7 +123,82 @@ def check(folder, on=(), attune=None, precisions=("float", "int8"), say=print):
     write_sizes(folder, plans, results)
     if wrong:
         raise CheckFailed("\n".join(wrong))
+    check_adapt(folder, root, targets, say)
     return results
+
+
+LEARNS = """#include <attune_torch/takes.hpp>
+
+#include <adapt.hpp>
+#include <takes_file.hpp>
+
+namespace {{
+attune_torch::Trained train(const attune_torch::Takes& takes, const attune_torch::Run& run, int steps, float rate) {{
+  using Trainer = {name}_fit::Trainer;
+  constexpr auto start = [](Trainer& trainer, std::uint64_t seed) {{ {name}_fit::start(trainer, seed); }};
+  return attune_torch::train<{name}_fit::Model, Trainer, {name}_fit::kBatch, start, {mask}>(takes, run, steps, rate);
+}}
+}}  // namespace
+
+int main() {{
+  static constexpr attune_torch::Training kTrainings[] = {{train}};
+  return attune_torch::train_candidates<takes_file>(kTrainings);
+}}
+"""
+LEARNS_PROJECT = """cmake_minimum_required(VERSION 3.25)
+project(learns LANGUAGES CXX)
+set(ATTUNE_BUILD_PORTS ON)
+set(ATTUNE_BUILD_EXAMPLES OFF)
+set(ATTUNE_BUILD_TESTS OFF)
+add_subdirectory("${{ATTUNE_DIR}}" attune)
+add_subdirectory("{folder}" model EXCLUDE_FROM_ALL)
+attune_add_program(learns SOURCES learns.cpp)
+target_include_directories(learns PRIVATE "${{ATTUNE_DIR}}/lib/attune_torch")
+{name}_add_to(learns{quantize})
+attune_add_model(learns NAME takes_file FILE "{folder}/adapt.safetensors")
+"""
+
+
+def check_adapt(folder, root, targets, say):
+    """Trains as the folder's adapt.hpp says, where fit has written the takes of its first run, and compares with the search. Says a result
+    line for each target."""
+    adapt = (folder / "adapt.hpp").read_text(encoding="utf-8") if (folder / "adapt.hpp").is_file() and (folder / "adapt.safetensors").is_file() else ""
+    found = re.search(r"kOptions\{.*?= ([\d.e+-]+)f\}.*?kSteps = (\d+);\n.*adapt.safetensors: (\d+ \d+ \w+)$", adapt, re.M | re.S)
+    if not found:
+        return
+    rate, steps, expected = found.groups()
+    name, home = re.search(r"^namespace (\w+)_fit \{", adapt, re.M)[1], folder / "build" / "adapt"
+    if f"// Export {export_hash(folder, name)}" not in adapt:
+        raise CheckFailed(f"{folder / 'adapt.hpp'} is of another export; run python3 -m attune_torch fit again")
+    mask = f"{name}_fit::Length" if "using Length = " in adapt else "attune::NoMask"
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "learns.cpp").write_text(LEARNS.format(name=name, mask=mask))
+    (home / "CMakeLists.txt").write_text(LEARNS_PROJECT.format(name=name, folder=folder, quantize=" QUANTIZE int8" if "// QUANTIZE int8" in adapt else ""))
+    for target in targets:
+        build = configure(home, root, target, options=["-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG"] if target == "host" else [])
+        try:
+            run(["cmake", "--build", build, "--target", "learns"], f"the build for {target}")
+        except CheckFailed as problem:
+            if "overflowed by" not in str(problem):
+                raise
+            say(f"{target} has no room for the takes of adapt.safetensors beside the firmware, so the training of adapt.hpp was not run there")
+            continue
+        words = ["--steps", steps, "--rate", str(round(float(rate) * 1e6))]
+        command = [build / "learns"] if target == "host" else [root / "ports/run", target, build / "learns.elf", *words]
+        done = subprocess.run([str(part) for part in command], capture_output=True, text=True, env={**os.environ, "ATTUNE_ARGUMENTS": " ".join(words)})
+        learned = re.search(r"^trained 0 (\d+ \d+ \w+) \d ok$", done.stdout, re.M)
+        if done.returncode or not learned:
+            raise CheckFailed(f"the training of adapt.hpp on {target} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+        own, others, hash = learned[1].split()
+        say(f"result training=adapt target={target} recognized_new={own} recognized_others={others} parameters_hash={hash}")
+        if learned[1] != expected:
+            raise CheckFailed(f"the training of adapt.hpp on {target} ends with {learned[1]}, and the search with {expected}")
+
+
+def export_hash(folder, name):
+    """A hash of what was exported, by which adapt.hpp tells of which it is."""
+    files = (folder / f"{name}.hpp", folder / "model.safetensors")
+    return hashlib.sha256("".join(hashlib.sha256(file.read_bytes()).hexdigest() for file in files).encode()).hexdigest()
 
 
 PLANS = {"inference": "inference, weights in flash", "everything": "training everything, `AdamW`",

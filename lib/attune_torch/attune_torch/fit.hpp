@@ -83,6 +83,14 @@ using BlocksRecomputed = typename Recomputed<Model, true>::type;
 template <class Model>
 using TapeInInt8 = typename attune::detail::WithQuantizedTape<Model, attune::TapePrecision::kInt8>::type;
 
+/// Does not compile if a model takes no such mask.
+template <class Model, class Mask>
+[[gnu::used]] void takes_mask(const typename Model::Parameters& parameters, const typename Model::Input& x,
+                              typename Model::Output& y, typename Model::InferenceScratch& scratch,
+                              const Mask& mask) {
+  static_cast<void>(attune::infer<Model>(parameters, x, y, scratch, mask));
+}
+
 /// The trained end of a Sequential.
 enum class Part { kHead = 0, kLastBlock = 1 };
 /// figures() of that part; zeros if the model has none.
@@ -117,20 +125,33 @@ template <class Parameters>
 }
 #endif
 
+/// The mask of a sequence that is as long as its model's, which the compiler does not know.
+template <class Mask>
+Mask longest() {
+  Mask mask{};
+  if constexpr (attune::kMasks<Mask>) {
+    int length = mask.length();
+    asm volatile("" : "+r"(length));
+    static_cast<void>(mask.set_length(length));
+  }
+  return mask;
+}
+
 /// A step with one sequence, as an image counts it. No guard ends it.
 template <class Trainer>
-[[gnu::always_inline]] inline bool step(Trainer& trainer, const auto& input, const auto& target, float rate) {
+[[gnu::always_inline]] inline bool step(Trainer& trainer, const auto& input, const auto& target,
+                                        const auto& mask, float rate) {
   auto options = options_with<Trainer>(rate);
   if constexpr (LearnsTakes<Trainer>) {
     if constexpr (requires { options.guard; }) {
       options.guard = {.least_clear = 0, .most_clear = 1, .largest_imbalance = 1, .least_agreement = 0};
     }
-    const auto take = [&input](int, const auto& learn) { return learn(input, attune::kUnlabeled); };
+    const auto take = [&](int, const auto& learn) { return learn(input, attune::kUnlabeled, mask); };
     return trainer.learn(1, take, options).ok();
   } else if constexpr (requires { trainer.step(input, target, options); }) {
-    return trainer.step(input, target, options).ok();
+    return trainer.step(input, target, options, attune::NoClipping{}, mask).ok();
   } else {
-    return trainer.accumulate(input, target).ok() && trainer.update(options).ok();
+    return trainer.accumulate(input, target, mask).ok() && trainer.update(options).ok();
   }
 }
 

@@ -6,6 +6,7 @@ measured. Needs no PyTorch."""
 import contextlib
 import csv
 import dataclasses
+import difflib
 import hashlib
 import itertools
 import math
@@ -17,7 +18,7 @@ import textwrap
 from pathlib import Path
 
 from . import fit_data
-from .building import compiler_prefix, configure, refuse_board, run, sources
+from .building import compiler_prefix, configure, export_hash, refuse_board, run, sources
 from .errors import CheckFailed
 from .fit_page import Point, page_of
 
@@ -50,6 +51,7 @@ IN_THE_MODEL = {"attention recomputed": " with .keep_weights = false in its atte
                 "tape in 8 bits": " in a QuantizedTape", "kept": ""}
 VOLTS = 3.3  # of which energy is told
 INFOMAX = "attune::SemiSupervised"  # the loss without labels
+NO_MASK = "attune::NoMask"  # of takes without lengths
 NUMBERS = ("floats", "products in integers", "weights in bf16")
 PLANS = {"batches": "attune::BySequence", "one sequence": "attune::UpdateInBackward"}
 
@@ -176,11 +178,16 @@ def boards():
 
 
 def board_named(name):
-    """The board, or the part, that is called so or begins so."""
+    """The board, or the part, that is called so, begins so or has all of these words."""
     every, wanted = boards(), plain(name)
     found = [board for board in every if wanted in board.names] or [board for board in every if any(wanted and own.startswith(wanted) for own in board.names)]
+    words = [plain(word) for word in name.split()]
+    found = found or [board for board in every if len(wanted) > 2 and all(word in plain(board.board + board.part) for word in words)]
     if not found:
-        raise CheckFailed(f"there is no board '{name}' in boards.csv, which has: " + ", ".join(board.board for board in every))
+        names = {plain(own): own for board in every for own in (board.part, board.board)}
+        nearest = [names[own] for own in difflib.get_close_matches(wanted, names, 3)]
+        raise CheckFailed(f"there is no board '{name}' in boards.csv" + (f"; the nearest names are {', '.join(nearest)}" if nearest else
+                          ", which has: " + ", ".join(board.board for board in every)))
     if len({(board.core, board.mhz, board.ram, board.flash) for board in found}) > 1:
         raise CheckFailed(f"'{name}' is more than one board: " + ", ".join(f"{board.board} ({board.part})" for board in found))
     return found[0]
@@ -271,7 +278,7 @@ class ExportedModel:
         self.header = (self.folder / f"{self.name}.hpp").read_text(encoding="utf-8")
         self.files = [self.folder / "model.safetensors"]
         self.quantize = " QUANTIZE int8" if base == "int8" else ""
-        self.subdirectory = f"add_subdirectory({self.folder} model EXCLUDE_FROM_ALL)"
+        self.subdirectory = f'add_subdirectory("{self.folder}" model EXCLUDE_FROM_ALL)'
         self.add_to = f"{self.name}_add_to(${{target}}{self.quantize})"
         self.base = ""  # the folder's CMake has it
 
@@ -283,11 +290,6 @@ class ExportedModel:
         tapes = TAPES if "EncoderLayer<" in self.header else TAPES[:1]
         spaces = [f"{declarations(self.name, self.header, tape, space(self.name, tape))}\n}}  // namespace {space(self.name, tape)}\n" for tape in tapes]
         return "\n".join(["#pragma once", "", "#include <attune/attune.hpp>", "#include <attune_torch/fit.hpp>", f"#include <{self.name}_file.hpp>", "", *spaces])
-
-    def export(self):
-        """A hash of what was exported, by which CMake knows that adapt.hpp is of it."""
-        files = (self.folder / f"{self.name}.hpp", self.folder / "model.safetensors")
-        return hashlib.sha256("".join(hashlib.sha256(file.read_bytes()).hexdigest() for file in files).encode()).hexdigest()
 
 
 class ModelType:
@@ -320,8 +322,10 @@ class ModelType:
         return written + (f"; {self.model}{IN_THE_MODEL[candidate.tape]}" if IN_THE_MODEL[candidate.tape] else "")
 
 
-def sizes_source(name, every, loss):
-    rows = []
+def sizes_source(name, every, loss, mask):
+    rows, model = [], f"{space(name, TAPES[0])}::Model"
+    takes_mask = (f"template void attune_torch::takes_mask<{model}>(const {model}::Parameters&, const {model}::Input&, {model}::Output&, "
+                  f"{model}::InferenceScratch&, const {mask}&);\n" if mask != NO_MASK else "")
     for candidate in every:
         scope = space(name, candidate.tape) + "::"
         condition, model = candidate.trained(scope)
@@ -333,7 +337,7 @@ def sizes_source(name, every, loss):
         part = {"head": "kHead", "last block": "kLastBlock"}.get(candidate.trains)
         call = f"figures_of<attune_torch::Part::{part}, {condition}, {scope}Model, {scope}kBase" if part else f"figures<{condition}, {model}"
         rows.append(f"    attune_torch::{call}, {INFOMAX if candidate.unlabeled else loss}, {candidate.optimizer_type}, {candidate.plan_type}>(),")
-    return "\n".join(['#include "variants.hpp"', "", f'extern "C" [[gnu::section(".attune_fit"), gnu::used]] const attune_torch::Figures '
+    return "\n".join(['#include "variants.hpp"', "", takes_mask + f'extern "C" [[gnu::section(".attune_fit"), gnu::used]] const attune_torch::Figures '
                       f"attune_fit[{len(every)}] = {{", *rows, "};", ""])
 
 
@@ -343,11 +347,18 @@ IMAGE = """#include <console.hpp>
 
 #include "variants.hpp"
 {base}
-// A step with one sequence. The second one counts: moments are zero before the first.
+// A step with one sequence, and an inference. The second step counts: moments are zero before the first.
 extern "C" {{
 {trainer} trainer;
 {model}::Input input;
 attune::detail::TargetOf<{loss}, {model}::Output>::type target;
+}}
+
+[[gnu::noinline]] bool infers(const auto& mask) {{
+  {model}::Output output;
+  const bool is_done = trainer.predict(input, output, mask) == attune::Status::kOk;
+  asm volatile("" : : "r"(&output) : "memory");
+  return is_done;
 }}
 
 int main() {{
@@ -356,12 +367,16 @@ int main() {{
   attune_torch::draw(target, rng);
   constexpr std::uint64_t seed = 42;
   {start}
-  const bool started = attune_torch::step(trainer, input, target, {number});
+  const auto mask = attune_torch::longest<{mask}>();
+  const bool started = attune_torch::step(trainer, input, target, mask, {number});
   port::begin_counting();
-  const bool trained = attune_torch::step(trainer, input, target, {number});
+  const bool trained = attune_torch::step(trainer, input, target, mask, {number});
   port::end_counting();
   port::print("stack_bytes ", port::stack_high_water(), '\\n');
-  return started && trained ? 0 : 1;
+  port::begin_counting();
+  const bool inferred = infers(mask);
+  port::end_counting();
+  return started && trained && inferred ? 0 : 1;
 }}
 """
 PROJECT = """cmake_minimum_required(VERSION 3.25)
@@ -369,7 +384,7 @@ project(fit LANGUAGES CXX)
 set(ATTUNE_BUILD_PORTS ON)
 set(ATTUNE_BUILD_EXAMPLES OFF)
 set(ATTUNE_BUILD_TESTS OFF)
-add_subdirectory(${{ATTUNE_DIR}} attune)
+add_subdirectory("${{ATTUNE_DIR}}" attune)
 {subdirectory}
 add_library(sizes OBJECT EXCLUDE_FROM_ALL sizes.cpp)
 target_link_libraries(sizes PRIVATE attune::attune)
@@ -401,8 +416,15 @@ def exported(folder):
     """The folder as a path, if attune_torch.export wrote it."""
     path = Path(folder).resolve()
     if not (path / f"{name_of(path)}.hpp").is_file() or not (path / "model.safetensors").is_file():
-        raise CheckFailed(f"{folder} was not written by attune_torch.export")
+        raise CheckFailed(f"{folder} was not written by attune_torch.export" + ("; export it first: python3 -m attune_torch export"
+                          if (path / "config.json").is_file() else "" if path.is_dir() else ": there is no such folder"))
     return path
+
+
+def vocabulary_of(folder):
+    """How many ids the model takes, where one table looks them up."""
+    found = re.findall(r"\.vocabulary = (\d+)", (folder / f"{name_of(folder)}.hpp").read_text(encoding="utf-8"))
+    return int(found[0]) if len(found) == 1 else math.inf
 
 
 def alone_in(home):
@@ -433,8 +455,9 @@ def write_whole(path, text):
 class Search:
     """Builds and measures candidates of one folder, for one core."""
 
-    def __init__(self, model, core, loss, attune, only="", **takes):
+    def __init__(self, model, core, loss, attune, only="", tokens=0, **takes):
         self.model, self.folder, self.name, self.loss, self.core = model, model.folder, model.name, loss, core
+        self.mask = f"attune::SequenceLength<{tokens}>" if tokens else NO_MASK
         self.root = sources(attune)
         self.target, self.cpu = EMULATED[core]
         refuse_board(self.root, self.target)
@@ -446,7 +469,7 @@ class Search:
         self.lock = alone_in(self.home)
         self.measured = fit_data.Cache(self.home / "measured.jsonl")
         self.write("variants.hpp", model.variants())
-        self.write("sizes.cpp", sizes_source(self.name, self.every, loss))
+        self.write("sizes.cpp", sizes_source(self.name, self.every, loss, self.mask))
         self.write("image.cpp", self.image(self.every[0]))
         self.write("CMakeLists.txt", PROJECT.format(subdirectory=model.subdirectory, add_to=model.add_to))
         if not (self.home / "train.cmake").is_file():
@@ -471,11 +494,18 @@ class Search:
         scope = self.scope(candidate)
         loss = INFOMAX if candidate.unlabeled and candidate.optimizer != CLOSED_FORM else self.loss
         return IMAGE.format(trainer=candidate.trainer(scope, self.loss, candidate.batch if candidate.unlabeled else 1), model=f"{scope}Model", loss=loss, base=self.model.base,
-                            start=candidate.start(scope), number="1.0f" if candidate.optimizer == CLOSED_FORM else "1e-3f")
+                            start=candidate.start(scope), mask=self.mask, number="1.0f" if candidate.optimizer == CLOSED_FORM else "1e-3f")
 
     def sizes(self):
         """{candidate: {part: bytes}} of all that the model has parameters for."""
-        run(["cmake", "--build", self.build, "--target", "sizes"], "the build of the sizes")
+        self.write("sizes.cpp", sizes_source(self.name, self.every, self.loss, self.mask))
+        try:
+            run(["cmake", "--build", self.build, "--target", "sizes"], "the build of the sizes")
+        except CheckFailed as problem:
+            if self.mask != NO_MASK and re.search("have different seq_len|no layer of this model uses a mask", str(problem)):
+                raise CheckFailed("length is for a model with attention or pooling over the tokens of its input, with nothing before that changes their number; "
+                                  "this one takes whole sequences") from problem
+            raise
         made = next(self.build.glob("CMakeFiles/sizes.dir/sizes.cpp.*"))
         words = self.build / "sizes.bin"
         run([compiler_prefix(self.root, self.target) + "objcopy", "-O", "binary", "--only-section=.attune_fit", "--set-section-flags",
@@ -524,9 +554,10 @@ class Search:
         stack = re.search(r"^stack_bytes (\d+)$", done.stdout, re.M)
         if done.returncode or not stack:
             raise CheckFailed(f"'{candidate}' on {self.target} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
-        region = re.search(r"^region (\d+)(?: (\d+))?", counts.read_text() if counts.is_file() else "", re.M)
-        return {"flash": sections[".text"] + sections[".data"], "static": sections[".data"] + sections[".bss"], "stack": int(stack[1]), "instructions": int(region[1]) if region else None,
-                "cycles": int(region[2]) if region and region[2] else None}
+        regions = re.findall(r"^region (\d+)(?: (\d+))?", counts.read_text() if counts.is_file() else "", re.M)
+        (instructions, cycles), inference = [tuple(int(number) if number else None for number in region) for region in regions] or [(None, None)] * 2
+        return {"flash": sections[".text"] + sections[".data"], "static": sections[".data"] + sections[".bss"], "stack": int(stack[1]), "instructions": instructions,
+                "cycles": cycles, "inference": inference}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -579,6 +610,14 @@ def savings(sizes, candidate):
             yield f"{words} saves {saved:,} bytes"
 
 
+def helps(search, sizes, candidate, beyond):
+    """What would help, in words, if it takes more than a limit."""
+    if any(text.startswith("RAM") for text in beyond):
+        yield from savings(sizes, candidate)
+    if any(text.startswith("flash") for text in beyond) and isinstance(search.model, ExportedModel) and not search.model.quantize:
+        yield f"--base int8 saves most of 3/4 of the weights, {search.model.files[0].stat().st_size:,} bytes"
+
+
 def shortfall(sizes, limits):
     """Why no candidate is within the limit of RAM."""
     lines = []
@@ -618,7 +657,7 @@ using Trained = {trained};
 using Loss = {loss};
 inline constexpr int kBatch = {batch};
 using Trainer = {trainer};
-static_assert({memory}.total() == {ram}, "another size than fit measured");
+{length}static_assert({memory}.total() == {ram}, "another size than fit measured");
 
 /// Starts at the weights in flash. Factors of low rank are drawn from the seed.
 {learn}inline void start(Trainer& trainer, std::uint64_t seed = 1) {{
@@ -631,7 +670,9 @@ OPTIONS = """
 /// What won: {new} of the new user's takes were recognized, {others} of everybody else's.
 inline constexpr Trainer::Options kOptions{options};
 inline constexpr int kSteps = {steps};
+// Learns from the first run of adapt.safetensors: {first}
 """
+LENGTH = "/// The tokens in use of a take: the mask of each call.\nusing Length = {mask};\n"
 LEARN = "/// Without labels: each step is trainer.learn(count, takes, kOptions), with at most kBatch takes.\n"
 
 
@@ -640,7 +681,8 @@ def write_adapt(search, candidate, ram, figures, options=""):
     text = ADAPT.format(name=search.name, candidate=candidate, target=search.target, cpu=search.cpu, ram=f"{ram:,}".replace(",", "'"),
                         declarations=declarations(search.name, search.model.header, candidate.tape, f"{search.name}_fit"),
                         trained=candidate.trained("")[1], loss=search.loss, trainer=candidate.trainer("", "Loss", "kBatch").replace(candidate.trained("")[1], "Trained"), memory=candidate.memory, batch=candidate.batch,
-                        export=search.model.export(), quantize="\n// QUANTIZE int8" if search.model.quantize else "", start=candidate.start(""), options=options, learn=LEARN if candidate.unlabeled else "", **figures)
+                        export=export_hash(search.folder, search.name), quantize="\n// QUANTIZE int8" if search.model.quantize else "", start=candidate.start(""), options=options, learn=LEARN if candidate.unlabeled else "",
+                        length=LENGTH.format(mask=search.mask) if search.mask != NO_MASK else "", **figures)
     write_whole(search.folder / "adapt.hpp", text)
 
 
@@ -686,7 +728,7 @@ def choose(search, ordered, sizes, limits, mhz, attempts, say):
             most = ram_of(sizes[candidate]) - (figures["static"] + figures["stack"] - limits.ram)
         if beyond[-1].startswith("a step"):
             slow.add(dataclasses.replace(candidate, tape=TAPES[0]))
-        refused.append(f"{candidate}: " + "; ".join([*beyond, *savings(sizes, candidate)]))
+        refused.append(f"{candidate}: " + "; ".join([*beyond, *helps(search, sizes, candidate, beyond)]))
         say("measured, and left out: " + refused[-1])
     raise CheckFailed(f"nothing of the first {len(refused)} that were measured is within all limits; --attempts measures more")
 
@@ -731,11 +773,11 @@ def by_accuracy(search, trainings, sizes, fitting, batch, passes, everything, sa
         found.setdefault(way.candidate, Found(way, trained, variants[way.candidate], way.steps(trainings.runs[0])))
     if not found:
         raise CheckFailed(f"every training stopped, the first with: {next(iter(dropped.values())).stopped}")
-    run, users = trainings.runs[0], len(trainings.takes.users)
+    run, users = trainings.runs[0], len({run.user for run in trainings.runs})
     seeds = len(trainings.runs) // users
+    new = f", {users} users, each new once a seed: " if users > 1 else f", user {run.user} is new: " if run.others else ": "
     told = "" if run.labeled == len(run.takes) else f", {run.labeled or 'none'} of them with a label"
-    say(f"accuracy of {len(variants)} trainings, {seeds} seed{'s' * (seeds > 1)}" + (f", {users} users, each new once a seed: " if run.others else ": ")
-        + f"learns from {len(run.takes)} takes{told}, is tested with {len(run.own)} others" + (f" and with {len(run.others)} of everybody else" if run.others else ""))
+    say(f"accuracy of {len(variants)} trainings, {seeds} seed{'s' * (seeds > 1)}{new}learns from {len(run.takes)} takes{told}, is tested with {len(run.own)} others" + (f" and with {len(run.others)} of everybody else" if run.others else ""))
     say(f"{'new user':>14} {'everybody else':>16} {'RAM':>10}  training")
 
     def row(trained, ram, text):
@@ -752,14 +794,17 @@ def by_accuracy(search, trainings, sizes, fitting, batch, passes, everything, sa
 
 
 def tell(search, place, candidate, figures, say):
-    cycles = f", about {figures['cycles']:,} cycles" if figures["cycles"] else ""
-    counted = f", {figures['instructions']:,} instructions{cycles} a step with one sequence" if figures["instructions"] else ""
+    def counted(instructions, cycles):
+        return f"{instructions:,} instructions" + (f", about {cycles:,} cycles" if cycles else "")
+    counts = (f"; {counted(figures['instructions'], figures['cycles'])} a step with one sequence; {counted(*figures['inference'])} an inference"
+              if figures["instructions"] else "")
     say(f"chosen: {candidate}")
     say(f"  measured on {search.target} as {search.cpu}: {figures['flash']:,} bytes of flash, {figures['static']:,} of RAM with the port, "
-        f"{figures['stack']:,} of stack{counted}")
+        f"{figures['stack']:,} of stack{counts}")
     if place and figures["cycles"]:
-        energy = f", and {figures['cycles'] * place.current * VOLTS / 1e6:,.0f} µJ at {VOLTS} V, by the {place.current:g} µA/MHz of its data sheet" if place.current else ""
-        say(f"  on {place.board}, {place.mhz} MHz: about {figures['cycles'] / (place.mhz * 1e3):,.1f} ms a step{energy}")
+        energy = f"; a step takes {figures['cycles'] * place.current * VOLTS / 1e6:,.0f} µJ at {VOLTS} V, by the {place.current:g} µA/MHz of its data sheet" if place.current else ""
+        inference = f" and {figures['inference'][1] / (place.mhz * 1e3):,.1f} ms an inference" if figures["inference"][1] else ""
+        say(f"  on {place.board}, {place.mhz} MHz: about {figures['cycles'] / (place.mhz * 1e3):,.1f} ms a step{inference}{energy}")
     others = [f"{board.board}{f' ({time:,.1f} ms)' if time else ''}" for board, time in boards_that_fit(figures, search.core)]
     say(textwrap.fill(f"boards with this core that fit: {', '.join(others) or 'none in boards.csv'}", 150, initial_indent="  ", subsequent_indent="    "))
 
@@ -784,15 +829,15 @@ def write_report(search, facts, before, found, sizes, chosen, candidate, limits,
 
 
 def fit(folder, board=None, core=None, ram=None, flash=None, step=None, loss=None, base="float", everything=False, attempts=3, attune=None, say=print,
-        data=None, takes=5, batch=8, seeds=2, passes=20, confirm=False, model=None, header=None, only="", unlabeled=0):
+        data=None, takes=5, batch=8, seeds=2, passes=20, confirm=False, model=None, header=None, only="", unlabeled=0, new=None):
     """Finds a way to train within the limits, says what it takes, and writes adapt.hpp into the folder. Returns its figures.
 
     Raises CheckFailed, and says by how much, if nothing fits. `board`: a row of boards.csv, whose memory is the limit unless `ram` or
     `flash` is given. `step`: seconds for a step with one sequence, by estimated cycles at the board's clock. `model`, `header`: a C++ type instead of an exported
     folder; the search works in `folder`, and writes no adapt.hpp. `only`: ways with this in their names. `data`: a .safetensors file with
-    x, y and, by option, user; then the most accurate way within the limits is taken, and fit.html is written, too. Takes with -1 in y, or
+    x, y and, by option, length (tokens in use of a take) and user; then the most accurate way within the limits is taken, and fit.html is written, too. Takes with -1 in y, or
     without y, have no label; y_test has the classes that accuracy is measured with. `unlabeled`: without `data`, ways that learn from so many
-    takes without labels. `confirm`: trains it on the emulated board as well."""
+    takes without labels. `new`: the one user who is new. `confirm`: trains it on the emulated board as well."""
     place = board_named(board) if board else None
     if place is None and step is not None:
         raise ValueError("--step is a time on a board: give --board, too")
@@ -806,15 +851,17 @@ def fit(folder, board=None, core=None, ram=None, flash=None, step=None, loss=Non
         raise ValueError("--model has no weights to start at: --data and --base take a folder that attune_torch.export wrote")
     if unlabeled and data:
         raise ValueError("--unlabeled is for a search without --data, whose y says which takes have a label")
+    if new is not None and not data:
+        raise ValueError("--new is a user of --data: give both")
     labeled = not unlabeled
     if data:
-        had = fit_data.Takes(Path(data), exported(folder))
-        runs = had.runs(takes, seeds, batch)
+        had = fit_data.Takes(Path(data), exported(folder), vocabulary_of(exported(folder)))
+        runs = had.runs(takes, seeds, batch, new)
         learned = max(len(run.takes) for run in runs)
         labeled, unlabeled = runs[0].labeled > 0, learned if runs[0].labeled < learned else 0
     limits = Limits(ram or (place and place.ram) or None, flash or (place and place.flash) or None, step)
     source = ModelType(folder, model, header) if model else ExportedModel(folder, base)
-    with contextlib.closing(Search(source, core or (place.core if place else "cortex-m4"), loss or "attune::CrossEntropy<>", attune, only, takes=unlabeled, labeled=labeled)) as search:
+    with contextlib.closing(Search(source, core or (place.core if place else "cortex-m4"), loss or "attune::CrossEntropy<>", attune, only, tokens=had.tokens if data and had.length else 0, takes=unlabeled, labeled=labeled)) as search:
         sizes = search.sizes()
         report(search, sizes, limits, everything, say)
         ordered, mhz, options, result = fitting_of(sizes, limits), place.mhz if place else 1, "", {}
@@ -828,13 +875,13 @@ def fit(folder, board=None, core=None, ram=None, flash=None, step=None, loss=Non
             chosen = next(one for one in found if candidate in one.variants)
             candidate = dataclasses.replace(candidate, batch=chosen.way.candidate.batch)
             options = OPTIONS.format(new=fit_data.percent(chosen.trained.own), others=fit_data.percent(chosen.trained.others),
-                                     options=candidate.options(chosen.way.rate), steps=chosen.steps)
+                                     options=candidate.options(chosen.way.rate), steps=chosen.steps, first="{} {} {}".format(*trainings.first(chosen.way)))
         tell(search, place, candidate, figures, lambda text: (say(text), facts.append(text)))
         if data:
             own, others, hash = first = trainings.first(chosen.way)
             say(f"  {chosen.settings}: the first run recognizes {own} of {len(runs[0].own)} takes of the new user"
                 + (f", {others} of {len(runs[0].others)} of everybody else's" if runs[0].others else "") + f"; hash of its parameters {hash}")
-            result = {"found": found, "trainings": trainings, "chosen": chosen}
+            result = {"before": before, "found": found, "trainings": trainings, "chosen": chosen}
         if data and confirm:
             learned = trainings.on_board(chosen.way, candidate)
             if learned != first:
@@ -843,6 +890,8 @@ def fit(folder, board=None, core=None, ram=None, flash=None, step=None, loss=Non
         if model:
             say(f"  type, where kBase has the weights in flash: {source.type_of(candidate, search.loss)}")
         else:
+            if data:
+                trainings.write_first(search.folder / "adapt.safetensors")
             write_adapt(search, candidate, ram_of(parts), figures, options)
             say(f"wrote {search.folder / 'adapt.hpp'}")
         if data:

@@ -81,13 +81,13 @@ class Run:
 
 
 class Takes:
-    """What --data has: x, y and users, checked against the folder's model."""
+    """What --data has: x, y, lengths and users, checked against the folder's model."""
 
-    def __init__(self, path, folder):
-        found = read(path, {"x", "y", "y_test", "user"})
+    def __init__(self, path, folder, vocabulary=math.inf):
+        found = read(path, {"x", "y", "y_test", "user", "length"})
         for name in ("x", "y"):
             if name not in found and not (name == "y" and "y_test" in found):
-                raise CheckFailed(f"{path} has no tensor {name}: give x, y and, by option, user; without labels y_test instead of y, the classes to be tested with")
+                raise CheckFailed(f"{path} has no tensor {name}: give x, y and, by option, length and user; without labels y_test instead of y, the classes to be tested with")
         model = read(folder / "check.safetensors", {"input", "output"})
         (_, *row), numbers = model["input"]
         _, *answer = model["output"][0]
@@ -97,8 +97,8 @@ class Takes:
             raise CheckFailed(f"the model answers {answer} a take, and --data has one class for each")
         if not shape or [size for size in shape[1:] if size != 1] != [size for size in row if size != 1]:
             raise CheckFailed(f"{path}: x is {shape}, and the model takes [takes, {', '.join(map(str, row))}]; the folder's README says how its rows are made")
-        self.count, self.size, classes = shape[0], math.prod(row), answer[-1]
-        for name in [name for name in ("y", "y_test", "user") if name in found]:
+        self.path, self.count, self.size, classes = path, shape[0], math.prod(row), answer[-1]
+        for name in [name for name in ("y", "y_test", "user", "length") if name in found]:
             if len(found[name][1]) != self.count or found[name][1].typecode in "fd":
                 raise CheckFailed(f"{path}: {name} is to have a whole number for each of the {self.count} takes of x")
         given, wanted = ("floats" if of.typecode in "fd" else "whole numbers" for of in (x, numbers))
@@ -108,27 +108,56 @@ class Takes:
             self.x = array("f" if wanted == "floats" else "i", x)
         except OverflowError as problem:
             raise CheckFailed(f"{path}: x has a number that is too large for 32 bits") from problem
+        self.tokens = row[0]
+        self.length = self.padded(found["length"][1]) if "length" in found else None
         bad = next((i for i, value in enumerate(self.x) if not math.isfinite(value)), None)
         if bad is not None:
             raise CheckFailed(f"{path}: x has numbers that are NaN or infinite, first in take {bad // self.size}")
+        bad = next((i for i, value in enumerate(self.x) if wanted != "floats" and not 0 <= value < vocabulary), None)
+        if bad is not None:
+            raise CheckFailed(f"{path}: take {bad // self.size} has the id {self.x[bad]}, and the model takes ids from 0 " + (f"to {vocabulary - 1}" if vocabulary < math.inf else "on"))
         for name, (_, labels) in found.items():
             bad = next((i for i, label in enumerate(labels) if not UNLABELED <= label < classes), None) if name in ("y", "y_test") else None
             if bad is not None:
                 raise CheckFailed(f"{path}: take {bad} has the label {labels[bad]} in {name}, and the model tells classes 0 to {classes - 1}; {UNLABELED} is no label")
         self.y = array("i", found["y"][1] if "y" in found else [UNLABELED] * self.count)  # what the device is told
         self.y_test = array("i", found["y_test"][1]) if "y_test" in found else self.y
-        self.path, self.classes = path, sorted({*self.y_test} - {UNLABELED})
+        self.classes = sorted({*self.y_test} - {UNLABELED})
         if not self.classes:
             raise CheckFailed(f"{path}: no take has a class to be tested with, in y_test or else in y")
+        if len(self.classes) == 1:
+            raise CheckFailed(f"{path}: all takes are of class {self.classes[0]}, so whatever answers it always would be right; give takes of other classes, too")
         self.users = {user: [i for i in range(self.count) if users[i] == user] for user in sorted(set(users))} if users else {None: range(self.count)}
         if users and len(self.users) == 1:
             raise CheckFailed(f"{path}: all takes are of one user, and nobody is left to tell what is forgotten; leave user out")
 
-    def runs(self, count, seeds, batch):
-        """Every user is new once for each seed, which chooses the takes to learn from: `count` of each class, those with a label first, and at
+    def padded(self, lengths):
+        """Tokens in use of each take. The others become zeros, whatever they were."""
+        width = self.size // self.tokens
+        for i, length in enumerate(lengths):
+            if not 1 <= length <= self.tokens:
+                raise CheckFailed(f"{self.path}: take {i} has the length {length}, and a take of the model has 1 to {self.tokens} tokens")
+            self.x[i * self.size + length * width:(i + 1) * self.size] = array(self.x.typecode, [0] * ((self.tokens - length) * width))
+        return array("i", lengths)
+
+    def tensors(self, takes=None):
+        """What a program trains with, of these takes or all."""
+        takes = range(self.count) if takes is None else takes
+        x = array(self.x.typecode)
+        for take in takes:
+            x.extend(self.x[take * self.size:(take + 1) * self.size])
+        words = {"y": self.y, "y_test": self.y_test, **({"length": self.length} if self.length else {})}
+        return {"x": x, **{name: array("i", [numbers[take] for take in takes]) for name, numbers in words.items()}}
+
+    def runs(self, count, seeds, batch, new=None):
+        """Every user, or `new` alone, is new once for each seed, which chooses the takes to learn from: `count` of each class, those with a label first, and at
         most as many whose class nobody knows."""
         of = {user: {label: [i for i in own if self.y_test[i] == label] for label in self.classes} for user, own in self.users.items()}
-        for user, takes in of.items():
+        if new is not None and new not in self.users:
+            raise CheckFailed(f"{self.path} has no user {new}; " + ("there are: " + ", ".join(map(str, self.users)) if None not in self.users else "it has no users"))
+        learning = self.users if new is None else [new]
+        for user in learning:
+            takes = of[user]
             who = f"{self.path}: user {user}" if user is not None else f"{self.path}"
             for label, own in takes.items():
                 if len(own) <= count:
@@ -142,7 +171,7 @@ class Takes:
             return own[first % len(own):] + own[:first % len(own)] if own else []
         result = []
         for seed in range(seeds):
-            for user in self.users:
+            for user in learning:
                 known = [turned(own, seed * count, lambda i: self.y[i] != UNLABELED) + turned(own, seed * count, lambda i: self.y[i] == UNLABELED)
                          for own in of[user].values()]
                 most = count * len(self.classes)
@@ -218,7 +247,7 @@ def front(ways, cost, gain):
 TRAINING = """attune_torch::Trained {function}(const attune_torch::Takes& takes, const attune_torch::Run& run, int steps, float rate) {{
   using Trainer = {trainer};
   constexpr auto start = [](Trainer& trainer, std::uint64_t seed) {{ {start} }};
-  return attune_torch::train<{scope}Model, Trainer, {batch}, start>(takes, run, steps, rate);
+  return attune_torch::train<{scope}Model, Trainer, {batch}, start, {mask}>(takes, run, steps, rate);
 }}
 """
 MAIN = """#include <attune_torch/takes.hpp>
@@ -271,7 +300,7 @@ class Trainings:
         self.place = {}  # of a candidate in the program
         self.program = None
         self.known = Cache(search.home / "accuracy.jsonl")
-        self.content = search.content(".hpp") + hashlib.sha256(takes.x.tobytes() + takes.y.tobytes() + takes.y_test.tobytes()).hexdigest()
+        self.content = search.content(".hpp") + hashlib.sha256(b"".join(numbers.tobytes() for numbers in takes.tensors().values())).hexdigest()
 
     def key(self, way, run):
         return [self.content, self.function(way.candidate)[1], way.rate, way.steps(run), run.words()]
@@ -281,7 +310,7 @@ class Trainings:
         scope = self.search.scope(candidate)
         trainer, start = candidate.trainer(scope, self.search.loss), candidate.start(scope)
         name = "training_" + hashlib.sha256((trainer + start).encode()).hexdigest()[:12]
-        return name, TRAINING.format(function=name, trainer=trainer, start=start, scope=scope, batch=candidate.batch)
+        return name, TRAINING.format(function=name, trainer=trainer, start=start, scope=scope, batch=candidate.batch, mask=self.search.mask)
 
     def main(self, candidates):
         names = [self.function(candidate)[0] for candidate in candidates]
@@ -290,8 +319,7 @@ class Trainings:
 
     def build(self, candidates, watch):
         """One program for all; what is trained shares a source."""
-        write(self.search.home / "takes.safetensors",
-              {"x": self.takes.x, "y": self.takes.y, "y_test": self.takes.y_test, "runs": array("i", [word for run in self.runs for word in run.words()])})
+        write(self.search.home / "takes.safetensors", {**self.takes.tensors(), "runs": array("i", [word for run in self.runs for word in run.words()])})
         sources = {}
         for candidate in candidates:
             file = re.sub(r"\W+", "_", f"train_{candidate.trains}") + ".cpp"
@@ -344,7 +372,7 @@ class Trainings:
 
     def halve(self, candidates, ram, passes, progress):
         """{way: Trained} of the last round, and what was dropped before with its accuracy then. `ram`: least bytes of a candidate."""
-        users = len(self.takes.users)
+        users = len({run.user for run in self.runs})
         ways = [Way(candidate, rate, 0) for candidate in candidates for rate in RATES.get(candidate.optimizer, RATES[""])]
         dropped = {}
         for part in PARTS:
@@ -360,17 +388,18 @@ class Trainings:
             dropped.update({way: found[way] for way in ways if way not in kept})
             ways = [way for way in ways if way in kept and not found[way].stopped]
 
-    def on_board(self, way, candidate):
-        """(new user, everybody else, hash) of the first run on the emulated board, by a candidate with any tape."""
-        search, first = self.search, self.runs[0]
+    def write_first(self, path):
+        """The takes of the first run, and the run, for a board."""
+        first = self.runs[0]
         used = sorted({*first.takes, *first.own, *first.others})
         place = {take: i for i, take in enumerate(used)}
         moved = dataclasses.replace(first, **{part: tuple(place[i] for i in getattr(first, part)) for part in ("takes", "own", "others")})
-        x = array(self.takes.x.typecode)
-        for take in used:
-            x.extend(self.takes.x[take * self.takes.size:(take + 1) * self.takes.size])
-        labels = {name: array("i", [numbers[take] for take in used]) for name, numbers in (("y", self.takes.y), ("y_test", self.takes.y_test))}
-        write(search.home / "board.safetensors", {"x": x, **labels, "runs": array("i", moved.words())})
+        write(path, {**self.takes.tensors(used), "runs": array("i", moved.words())})
+
+    def on_board(self, way, candidate):
+        """(new user, everybody else, hash) of the first run on the emulated board, by a candidate with any tape."""
+        search, first = self.search, self.runs[0]
+        self.write_first(search.home / "board.safetensors")
         search.write("board.cpp", self.main([candidate]) + '\n#include "variants.hpp"\n\n' + self.function(candidate)[1])
         text = (search.home / "train.cmake").read_text(encoding="utf-8").splitlines()[0]
         search.write("train.cmake", f"{text}\nfit_program(board board.safetensors board.cpp)\n")

@@ -29,16 +29,23 @@ struct Run {
 };
 
 /// All takes of a file: x [count, …] of floats or ids; y [count], their classes, or −1 where the device has
-/// no label; y_test [count], the classes to be recognized; and the runs behind each other, each as its seed,
-/// three numbers of indices, and the indices.
+/// no label; y_test [count], the classes to be recognized; by option length [count], their tokens in use; and
+/// the runs behind each other, each as its seed, three numbers of indices, and the indices.
 struct Takes {
   const char* x = nullptr;
-  const std::int32_t *y = nullptr, *y_test = nullptr;
+  const std::int32_t *y = nullptr, *y_test = nullptr, *length = nullptr;
   Indices runs;
 
   template <class Input>
   void load(std::int32_t take, Input& input) const {
     std::memcpy(&input, x + static_cast<std::size_t>(take) * sizeof input, sizeof input);
+  }
+  /// The mask of a take: its length, if the mask is one.
+  template <class Mask>
+  [[nodiscard]] Mask mask(std::int32_t take) const {
+    Mask mask{};
+    if constexpr (attune::kMasks<Mask>) static_cast<void>(mask.set_length(length[take]));  // as checked
+    return mask;
   }
   [[nodiscard]] Run run(int number) const {
     Indices rest = runs;
@@ -69,6 +76,7 @@ Takes takes_of() {
     if (entry.name == "x") takes.x = data;
     if (entry.name == "y") takes.y = static_cast<const std::int32_t*>(words);
     if (entry.name == "y_test") takes.y_test = static_cast<const std::int32_t*>(words);
+    if (entry.name == "length") takes.length = static_cast<const std::int32_t*>(words);
     if (entry.name == "runs") takes.runs = {static_cast<const std::int32_t*>(words), entry.bytes() / 4};
   }
   return takes;
@@ -84,7 +92,7 @@ struct Trained {
 using Training = Trained (*)(const Takes&, const Run&, int steps, float rate);
 
 /// Trains on the run's takes with a label.
-template <class Trainer, class Input>
+template <class Mask, class Trainer, class Input>
 attune::Status learn(Trainer& trainer, const Takes& takes, const Run& run, Input& input, int steps, int batch,
                      float rate) {
   const auto options = options_with<Trainer>(rate);
@@ -95,11 +103,12 @@ attune::Status learn(Trainer& trainer, const Takes& takes, const Run& run, Input
       const std::int32_t take = run.takes[next % run.takes.size()];
       takes.load(take, input);
       const std::array<int, 1> label{static_cast<int>(takes.y[take])};
+      const Mask mask = takes.mask<Mask>(take);
       attune::Status status;
       if constexpr (requires { trainer.update(options); }) {
-        status = trainer.accumulate(input, label).status;
+        status = trainer.accumulate(input, label, mask).status;
       } else {
-        status = trainer.step(input, label, options).status;
+        status = trainer.step(input, label, options, attune::NoClipping{}, mask).status;
       }
       if (status != attune::Status::kOk) return status;
     }
@@ -110,13 +119,13 @@ attune::Status learn(Trainer& trainer, const Takes& takes, const Run& run, Input
   return attune::Status::kOk;
 }
 /// Trains on all of the run's takes. Sets the objection of a guard.
-template <LearnsTakes Trainer, class Input>
+template <class Mask, LearnsTakes Trainer, class Input>
 attune::Status learn_takes(Trainer& trainer, const Takes& takes, const Run& run, Input& input, int steps,
                            float rate, attune::Objection& objection) {
   const auto take = [&](int i, const auto& learn) {
     const std::int32_t number = run.takes[static_cast<std::size_t>(i)];
     takes.load(number, input);
-    return learn(input, static_cast<int>(takes.y[number]));
+    return learn(input, static_cast<int>(takes.y[number]), takes.mask<Mask>(number));
   };
   for (int step = 0; step < steps; ++step) {
     const auto result = trainer.learn(static_cast<int>(run.takes.size()), take, options_with<Trainer>(rate));
@@ -126,8 +135,9 @@ attune::Status learn_takes(Trainer& trainer, const Takes& takes, const Run& run,
   return attune::Status::kOk;
 }
 
-/// One candidate's training and test. `start(trainer, seed)` begins it at the base.
-template <class Model, class Trainer, int batch, auto start>
+/// One candidate's training and test. `start(trainer, seed)` begins it at the base. `Mask`: a SequenceLength
+/// if takes have lengths, or NoMask.
+template <class Model, class Trainer, int batch, auto start, class Mask>
 Trained train(const Takes& takes, const Run& run, int steps, float rate) {
   static Trainer trainer;
   static typename Model::Input input;
@@ -135,17 +145,17 @@ Trained train(const Takes& takes, const Run& run, int steps, float rate) {
   Trained result;
   start(trainer, run.seed);
   if constexpr (LearnsTakes<Trainer>) {
-    result.status = learn_takes(trainer, takes, run, input, steps, rate, result.objection);
+    result.status = learn_takes<Mask>(trainer, takes, run, input, steps, rate, result.objection);
   } else {
     static_assert(std::is_same_v<typename Trainer::TargetView, attune::Ids<1>>,
                   "fit --data: y has one class a take; give --loss a loss of classes");
-    result.status = learn(trainer, takes, run, input, steps, batch, rate);
+    result.status = learn<Mask>(trainer, takes, run, input, steps, batch, rate);
   }
   const auto recognized = [&](Indices tested) {
     int right = 0;
     for (const std::int32_t take : tested) {
       takes.load(take, input);
-      if (trainer.predict(input, output) != attune::Status::kOk) continue;
+      if (trainer.predict(input, output, takes.mask<Mask>(take)) != attune::Status::kOk) continue;
       int best = 0;
       for (int i = 1; i < Model::Output::cols; ++i) best = output(0, i) > output(0, best) ? i : best;
       right += best == takes.y_test[take];
