@@ -1,19 +1,18 @@
-"""Draws the pictures of README and guide, as SVG with colors for light and dark pages, and writes the tables of pages that fit measures.
+"""Draws the pictures of README and guide, as SVG with colors for light and dark pages, and writes the tables and answers of fit on pages.
 
 usage: examples/guide/pictures/draw [--measure] [--check]
        examples/guide/pictures/draw --program FILE >PICTURE.svg
 
   (nothing)          draw all pictures, and write the tables
-  --measure          first run the programs of this folder and the search of plans.py on an emulated Cortex-M4 and on this PC (two
-                     minutes), and write figures.txt
+  --measure          first run the programs of this folder, the search of plans.py and those of fit.md on an emulated Cortex-M4 and on this
+                     PC (ten minutes), and write figures.txt. Needs torch, for the takes of fit.md
   --check            write nothing; exit with 1 if a picture or a table differs from its figures
-  --measure --check  run the programs, and compare their figures with figures.txt, except estimated cycles. Ends with
+  --measure --check  run the programs, and compare their figures with figures.txt, except estimated cycles and trainings. Ends with
                      `N passed, N failed`
   --program FILE     the picture of a model's memory, from what host::program_text<Trainer>() prints
 
 Figures come from figures.txt and from tables of the project: tests/bench/README.md (speed, growth), examples/README.md
-(adapting), examples/guide/memory.md (first-program), lib/attune/README.md (rooms), and from a search on
-examples/guide/fit.md (fit).
+(adapting), examples/guide/memory.md (first-program) and lib/attune/README.md (rooms).
 """
 import re
 import subprocess
@@ -28,6 +27,7 @@ sys.dont_write_bytecode = True
 import growth  # noqa: E402
 import plans  # noqa: E402
 import program  # noqa: E402
+import searches  # noqa: E402
 
 WIDTH = 660
 PARTS = ("parameters", "gradients", "optimizer", "tape", "scratch", "input, target")
@@ -248,9 +248,7 @@ def adapting():
 
 def search():
     """The search with takes of users, as its page shows it: (limit of RAM in KB, [(accuracy, deviation, RAM or None, training)], chosen, board)"""
-    page = (ROOT / "examples/guide/fit.md").read_text()
-    limit, block = re.search(r"--ram (\d+)K --data.*?```\n+```\n(.*?)```", page, flags=re.S).groups()
-    lines = re.sub(r"\n {4,}(?=[a-z0-9])(?![\d.]+ ±)", " ", block)  # a line that was too long for the page
+    limit, lines = re.search(r"--ram (\d+)K --data", searches.PAGE.read_text())[1], "\n".join(searches.lines_of(figures())["users"])
     rows = [(float(accuracy), float(deviation), None if ram == "–" else number(ram), training)
             for accuracy, deviation, ram, training in re.findall(r"^ *([\d.]+) ± ([\d.]+) % .*? % +([\d,]+|–)  (\S.*)$", lines, flags=re.M)]
     chosen = re.search(r"^chosen: (.*)$", lines, flags=re.M)[1]
@@ -418,7 +416,7 @@ PICTURES = {"steps": steps, "learning": learning, "ram": ram, "first-program": f
 
 
 def measure(with_times):
-    """{program: its figures}; the times of plans take a minute."""
+    """{program: its figures}; the times of plans take a minute, and the trainings of searches some."""
 
     def run(*command):
         return subprocess.run([str(part) for part in command], check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout
@@ -433,6 +431,7 @@ def measure(with_times):
             start = ["ports/run", "mps2_an386", build / target / f"{program}.elf"] if options else [build / target / program]
             found[program] = run(*start)
     found["plans.py"] = plans.measured(build / "plans", with_times)
+    found["searches.py"] = searches.measured(build / "searches", searches.lines_of(figures()), with_times)
     return found
 
 
@@ -470,13 +469,14 @@ def main():
         elif not file.is_file() or file.read_text() != draw():
             wrong += 1
             print(f"{file.relative_to(ROOT)} is not what its figures say; draw it: examples/guide/pictures/draw")
-    for page in (ROOT / "examples/guide" / name for name in plans.TABLES):
-        text = plans.with_table(page, figures())
+    pages = {ROOT / "examples/guide" / name: plans.with_table for name in plans.TABLES} | {searches.PAGE: searches.with_blocks}
+    for page, write in pages.items():
+        text = write(page, figures())
         if page.read_text() == text:
             continue
         if "--check" in sys.argv:
             wrong += 1
-            print(f"the table of {page.relative_to(ROOT)} is not what its figures say; write it: examples/guide/pictures/draw")
+            print(f"{page.relative_to(ROOT)} does not show its figures; write them: examples/guide/pictures/draw")
         else:
             page.write_text(text)
     return 1 if wrong else 0
