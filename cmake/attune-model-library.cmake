@@ -17,7 +17,8 @@
 # The head is the last layer with parameters of a Sequential. `fit`, with FOLDER: as `python3 -m attune_torch fit` chose, in the
 # folder's adapt.hpp, which has the loss, the optimizer, the batch, the plan and the form of the weights, too.
 # LOSS is attune::CrossEntropy<>, OPTIMIZER attune::AdamW, BATCH 1, PLAN attune::BySequence. attune::UpdateInBackward has no
-# functions that accumulate, and none in slices: name_learn trains. A training without backward, of `fit`, has none in slices.
+# functions that accumulate, and none in slices: name_learn trains. A training without backward, of `fit`, has none in slices, and one
+# without labels has name_learn_from instead, which asks for its takes.
 # STREAM: token by token with a cache of that many tokens.
 # LENGTHS: functions take the number of valid tokens of a sequence that is shorter than the model's (attention/sequence_length.hpp).
 # PREDICT_IN_SLICES: predictions in slices beside a training, with scratch of their own; with TRAINS nothing they are always there.
@@ -84,10 +85,14 @@ macro(_attune_read_fit)
     set(NUMBER ridge)
   elseif(trainer MATCHES "^attune::ForwardOnlyTrainer")
     set(KIND forward_only)
-  elseif(trainer MATCHES "^attune::(InfoMax|UnlabeledHead)Trainer")
-    message(FATAL_ERROR "attune_add_model_library: TRAINS fit: adapt.hpp learns without labels: include it in C++, or take TRAINS head and UNLABELED")
+  elseif(trainer MATCHES "^attune::InfoMaxTrainer")
+    set(KIND info_max)
+  elseif(trainer MATCHES "^attune::UnlabeledHeadTrainer")
+    set(KIND balanced_labels)
+    set(NUMBER ridge)
+    set(OPTIONS ".head = {.ridge = ridge}")
   endif()
-  if(adapt MATCHES "kOptions{[.]${NUMBER} = ([^}]+)}")
+  if(adapt MATCHES "kOptions{[^;]*[.]${NUMBER} = ([^};]+)}")
     set(VALUE ${CMAKE_MATCH_1})
   endif()
   if(adapt MATCHES "kSteps = ([0-9]+)")
@@ -147,6 +152,7 @@ function(attune_add_model_library name)
   set(file_name ${name}_file)
   set(KIND backward)
   set(NUMBER learning_rate)
+  set(OPTIONS ".learning_rate = learning_rate")
   set(VALUE "")
   set(STEPS "")
   set(STARTS 0)
@@ -178,6 +184,14 @@ function(attune_add_model_library name)
     message(FATAL_ERROR "attune_add_model_library: REPLAY: a head in closed form forgets no example; leave it out")
   endif()
   set(ACCUMULATES 1)
+  set(LEARNS_TAKES 0)
+  if(KIND MATCHES "^(info_max|balanced_labels)$")
+    set(ACCUMULATES 0)
+    set(LEARNS_TAKES 1)
+    if(library_REPLAY)
+      message(FATAL_ERROR "attune_add_model_library: REPLAY: stored examples have labels, and adapt.hpp learns without; leave it out")
+    endif()
+  endif()
   if(library_PLAN MATCHES "UpdateInBackward")
     set(ACCUMULATES 0)
     if(library_REPLAY)
@@ -318,7 +332,7 @@ function(attune_add_model_library name)
   endforeach()
   add_custom_command(OUTPUT ${folder}/${name}.h
     COMMAND ${CMAKE_COMMAND} "-DOBJECTS=$<TARGET_OBJECTS:${name}_sizes>" -DNAME=${name} -DTRAINS=${TRAINS} -DBATCH=${BATCH} -DACCUMULATES=${ACCUMULATES}
-      -DKIND=${KIND} -DNUMBER=${NUMBER} -DVALUE=${VALUE} -DSTEPS=${STEPS} -DSTREAM=${STREAM} -DLENGTHS=${LENGTHS} -DSLICED=${SLICED}
+      -DKIND=${KIND} -DLEARNS_TAKES=${LEARNS_TAKES} -DNUMBER=${NUMBER} -DVALUE=${VALUE} -DSTEPS=${STEPS} -DSTREAM=${STREAM} -DLENGTHS=${LENGTHS} -DSLICED=${SLICED}
       -DUNLABELED=${UNLABELED} -DANOMALIES=${ANOMALIES} -DREPLAY=${REPLAY}
       -DFLASH_PAGES=${FLASH_PAGES} -DFLASH_PAGE_SIZE=${FLASH_PAGE_SIZE} -DFLASH_PROGRAM_UNIT=${FLASH_PROGRAM_UNIT}
       "-DHEADER=${folder}/${name}.h" "-DINCLUDES=$<JOIN:$<TARGET_PROPERTY:attune::attune,INTERFACE_INCLUDE_DIRECTORIES>,|>" -P ${ATTUNE_MODEL_LIBRARY_FOLDER}/attune-model-library/header.cmake

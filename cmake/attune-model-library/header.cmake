@@ -1,5 +1,5 @@
 # Writes name.h: sizes as the target's compiler left them in OBJECTS, statuses as they are in core/status.hpp.
-#   cmake -DOBJECTS=… -DNAME=… -DTRAINS=… -DBATCH=… -DACCUMULATES=… -DKIND=backward|forward_only|closed_form -DNUMBER=learning_rate|ridge -DVALUE=… -DSTEPS=… -DSTREAM=… -DLENGTHS=… -DSLICED=… -DUNLABELED=… -DANOMALIES=… -DREPLAY=… [-DFLASH_PAGES=… -DFLASH_PAGE_SIZE=… -DFLASH_PROGRAM_UNIT=…]
+#   cmake -DOBJECTS=… -DNAME=… -DTRAINS=… -DBATCH=… -DACCUMULATES=… -DKIND=backward|forward_only|closed_form|info_max|balanced_labels -DLEARNS_TAKES=… -DNUMBER=learning_rate|ridge -DVALUE=… -DSTEPS=… -DSTREAM=… -DLENGTHS=… -DSLICED=… -DUNLABELED=… -DANOMALIES=… -DREPLAY=… [-DFLASH_PAGES=… -DFLASH_PAGE_SIZE=… -DFLASH_PROGRAM_UNIT=…]
 #     -DHEADER=… -DINCLUDES=…|… -P header.cmake
 set(found "")
 foreach(object IN LISTS OBJECTS)
@@ -55,6 +55,12 @@ foreach(status IN LISTS names)
 endforeach()
 string(REGEX REPLACE "\n$" "" STATUSES "${STATUSES}")
 
+set(OBJECTIONS "#define ${UPPER}_UNSURE 1        /* too few clear takes: noise, silence, another sensor */
+#define ${UPPER}_NOTHING_NEW 2   /* almost all takes are clear */
+#define ${UPPER}_IMBALANCE 3     /* classes are not as frequent as the prior says */
+#define ${UPPER}_DISAGREEMENT 4  /* a head gives clear takes other classes */
+#define ${UPPER}_FORGETTING 5    /* not answered in C, where there is no probe */
+")
 set(TRAINING_FUNCTIONS "")
 set(BATCHES "")
 if(NOT TRAINS STREQUAL "nothing")
@@ -81,6 +87,35 @@ if(NOT TRAINS STREQUAL "nothing")
     set(accumulates "A forward pass; the sequence is counted, without an update.")
     set(updates "Computes the head of all sequences so far.")
   endif()
+  set(learning "/* Learns from a sequence: ${learns} */
+${NAME}_status ${NAME}_learn(${NAME}_model* model, const ${NAME}_input* x${AND_TOKENS}, const ${NAME}_target* target, float ${NUMBER}, float* loss);
+")
+  if(LEARNS_TAKES)
+    string(REPLACE "sequences of a step of the optimizer" "takes to learn from, at most" BATCHES "${BATCHES}")
+    set(tokens_too "")
+    set(says_tokens "")
+    if(LENGTHS)
+      set(tokens_too ", int* tokens")
+      set(says_tokens ", how many `tokens` of it are in use (${UPPER}_TOKENS before the call)")
+    endif()
+    set(learns "a step of the optimizer by gradients of them all. `objection`, where it is not NULL: 0.")
+    set(objections "")
+    set(otherwise "")
+    if(KIND STREQUAL "balanced_labels")
+      set(otherwise "; the head is then that in flash")
+      set(learns "the head in closed form, from balanced labels. A larger ridge stays closer to the weights in
+   flash. `objection`, where it is not NULL: 0, or why the takes are unsuitable. Then the head is that of the rounds before, and without
+   any that in flash.")
+      set(objections "${OBJECTIONS}")
+    endif()
+    set(learning "/* A program's function that gives take i: it writes its x[${UPPER}_INPUTS]${says_tokens}, and its class, if the take has a label
+   (-1 before the call). It answers ${UPPER}_OK, or another status, with which the learning ends${otherwise}. */
+typedef ${NAME}_status (*${NAME}_take)(void* context, int i, ${NAME}_input* x${tokens_too}, int* label);
+${objections}/* Learns from `count` takes, ${UPPER}_BATCH at most, most of them without a label. Asks for all in order, several times, with `context`:
+   ${learns} */
+${NAME}_status ${NAME}_learn_from(${NAME}_model* model, int count, ${NAME}_take take, void* context, float ${NUMBER}, int* objection);
+")
+  endif()
   set(accumulating "")
   if(ACCUMULATES)
     set(accumulating "/* ${accumulates} */
@@ -103,9 +138,7 @@ ${NAME}_status ${NAME}_discard(${NAME}_model* model);
 /* Begins a training: with the weights of the flash, or drawn from the seed. Forgets what was before it, a pass in slices
    included. Before it, and before a resume, the functions below answer ${UPPER}_NOT_INITIALIZED. */
 ${NAME}_status ${NAME}_start(${NAME}_model* model, uint64_t seed);
-/* Learns from a sequence: ${learns} */
-${NAME}_status ${NAME}_learn(${NAME}_model* model, const ${NAME}_input* x${AND_TOKENS}, const ${NAME}_target* target, float ${NUMBER}, float* loss);
-${accumulating}/* All that the training is, ${UPPER}_STATE bytes, to be stored behind a checksum; and on from there, to the same bits.
+${learning}${accumulating}/* All that the training is, ${UPPER}_STATE bytes, to be stored behind a checksum; and on from there, to the same bits.
    ${UPPER}_OTHER_BASE: the state was trained beside other weights in flash, or in another arithmetic. */
 ${NAME}_status ${NAME}_save(const ${NAME}_model* model, void* bytes, size_t size);
 ${NAME}_status ${NAME}_resume(${NAME}_model* model, const void* bytes, size_t size);
@@ -191,12 +224,7 @@ typedef struct ${NAME}_learning {
   float agreement;  /* share of those that keep their class */
   float imbalance;  /* how far its classes are from the prior, 0 to 1 */
 } ${NAME}_learning;
-#define ${UPPER}_UNSURE 1        /* too few clear takes: noise, silence, another sensor */
-#define ${UPPER}_NOTHING_NEW 2   /* almost all takes are clear */
-#define ${UPPER}_IMBALANCE 3     /* classes are not as frequent as the prior says */
-#define ${UPPER}_DISAGREEMENT 4  /* a head gives clear takes other classes */
-#define ${UPPER}_FORGETTING 5    /* not answered in C, where there is no probe */
-/* Begins a training whose head has learned from the takes, most of them without a label. `prior`: how frequent classes are,
+${OBJECTIONS}/* Begins a training whose head has learned from the takes, most of them without a label. `prior`: how frequent classes are,
    ${UPPER}_OUTPUTS numbers whose sum is 1; NULL: equally. ${UPPER}_NOTHING_STORED without takes. */
 ${NAME}_status ${NAME}_learn_takes(${NAME}_model* model, const float* prior, ${NAME}_learning* learning);
 ")
