@@ -54,7 +54,7 @@ shown() {
 }
 
 # make_base: has the host train what $program is to have in flash, unless that has been done with the same program, data and
-# options. Data that are not given are what the example's default_data writes, if it has one.
+# options. Sets $base_files, with which their names begin. Data that are not given are what the example's default_data writes, if it has one.
 make_base() {
   local base=${program%_"$method"}_base kept file data
   if [ -x "$root/examples/$name/default_data" ] && [[ " ${base_arguments[*]:-} " != *' --data '* ]]; then
@@ -71,6 +71,7 @@ make_base() {
     ATTUNE_ARGUMENTS="--out $kept ${base_arguments[*]:-}" "$root/build/host/examples/$base" || return
     touch "$kept"
   fi
+  base_files=$kept
   [ ! -f "$kept.txt" ] || cat "$kept.txt"
   put_weights "$kept.safetensors"
   for file in $(fact "$name" files); do

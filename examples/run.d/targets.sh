@@ -39,6 +39,13 @@ list() {
   describe_targets | sed 's/^/  /'
 }
 
+# searches: whether the example gives its data to fit, with options that fit has.
+searches() {
+  local given
+  [ -f "$root/examples/$name/fit.py" ] && [[ ${targets[*]:-host} == host && ${precision:-float} == float && -z $functions ]] || return 1
+  for given in ${options[@]+"${options[@]}"}; do [[ " --data --seed --speaker --steps " == *" $given "* ]] || return 1; done
+}
+
 # overview: without arguments, the examples with a line about each, and their time.
 overview() {
   local name
