@@ -3,7 +3,7 @@
 //
 //   ok llama floats causal 18 1a2b3c4d
 //
-// ATTUNE_ZOO_MODEL: one model instead of all. ATTUNE_ZOO_EVERY_KEY: every precision, batch and mask instead
+// ATTUNE_ZOO_MODELS: these models instead of all. ATTUNE_ZOO_EVERY_KEY: every precision, batch and mask instead
 // of one.
 #include "zoo/golden.hpp"
 #include "console.hpp"
@@ -78,8 +78,8 @@ void run_all(List<Entries...>) {
 }  // namespace
 
 int main() {
-#ifdef ATTUNE_ZOO_MODEL
-  run_keys<ATTUNE_ZOO_MODEL>();
+#ifdef ATTUNE_ZOO_MODELS
+  run_all(List<ATTUNE_ZOO_MODELS>{});
 #else
   run_all(Zoo{});
 #endif
