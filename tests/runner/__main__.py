@@ -34,8 +34,9 @@ Prints the suites that it will run, then each suite with its time, then the sum.
                   unit tests of the rooms that differ from REVISION (HEAD, if you leave it out), and of the rooms that include them
   --full          what a change must pass before it lands. The tests above (not again, if they passed with the same files), and:
                   compositions on the host, unit tests on mps2_an386, kernels and equal bits on 64-bit Arm. On every other board: some steps
-                  of the example; of every core one has a fault, a stack overflow and interrupts. Flash, RAM, stack,
-                  instructions and symbols of every board's firmware. Packages, examples, pages and the site. Unit tests and the
+                  of the example; of every core one has a fault, a stack overflow and interrupts. Flash, RAM, stack and
+                  instructions of firmware on a board for each kind of kernels, and on one with two cores. Symbols of every board's
+                  firmware. Packages, examples, pages and the site. Unit tests and the
                   host's vectors are barely optimized. The host leaves cases that combine what others check to --on host. A board
                   has unit tests of kernels, single layers and what does no arithmetic, skips those that are the same on every
                   machine, and prints their number; it leaves images of models, training and files to --on

@@ -232,7 +232,7 @@ def built_images(usable, folder, pattern):
 
 
 def memory_maps(*usable):
-    """The memory report of every plan is the linker's, on every board."""
+    """The memory report of every plan is the linker's, on every board that has images of budgets."""
     counts = Counts()
     for empty in built_images(usable, "tests/budgets", "empty.elf"):
         reporting = [image for image in sorted(empty.parent.glob("*" + SHAPE)) if not WITHOUT_REPORT.search(image.name)]

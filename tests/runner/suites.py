@@ -167,12 +167,17 @@ def on_every_board(usable):
     return same_bits("example on every board, the first steps", len(usable), "argmax_copy", "--on", "all", "--steps", "10")
 
 
+def memory_reports(usable):
+    """Of the images that tests/budgets/run has built."""
+    return Suite("memory reports and the linker's sizes on boards", [*PARTS, "memory-maps", *usable], BOARD, last=True)
+
+
 def images(usable):
     """Memory reports and symbols of firmware that the other suites have built."""
     return [
         Suite("memory reports and the linker's sizes, a batch",
               "tests/packaging/memory_map build/cortex-m4/tests/budgets/empty.elf build/cortex-m4/tests/memory_image.elf", BOARD, last=True),
-        Suite("memory reports and the linker's sizes on every board", [*PARTS, "memory-maps", *usable], BOARD, last=True),
+        memory_reports(usable),
         Suite("firmware symbols", [*PARTS, "firmware-symbols", *usable], BOARD, last=True),
         Suite("symbols of the tests", [*PARTS, "test-symbols"], BOARD, last=True),
     ]
@@ -242,7 +247,7 @@ def full(usable):
         *images_by_clang("clang++-14", ["mps3_an547"]),
         # mps2_an386 has had all of its tests. Steps of an example tell of the boards whose core another one has.
         *quick_boards(board for board in usable if board != "mps2_an386" and not boards.has_core_of_another(board)),
-        Suite("budgets on every board", "tests/budgets/run --quick", f"{BOARD} tests"), *images(usable),
+        Suite("budgets on a board of each kind", "tests/budgets/run --quick", f"{BOARD} tests"), *images(usable),
     ]
 
 
@@ -306,7 +311,7 @@ def everywhere(usable):
         PICO, Suite("an ESP8266's processor in QEMU", "tests/ports/xtensa", "build gcc arm xtensa"),
         Suite("the same bits on every board", ["tests/reproducibility/run", *usable], BOARD),
         Suite("the same bits with compiler options", "tests/reproducibility/flags", f"{BOARD} gcc clang++-19"),
-        Suite("all budgets on every board", "tests/budgets/run", f"{BOARD} tests"),
+        Suite("all budgets on every board", "tests/budgets/run", f"{BOARD} tests"), memory_reports(usable),
         Suite("spoken digits of a new speaker, every method", "tests/examples/personalise_test --all", BOARD),
         Suite("text, token by token, from all of the training", "tests/examples/stream_test --all", BOARD, "bible"),
         Suite("models behind plain C, every library on a board", "tests/packaging/c_models --all", f"{BOARD} python", "arduino"),
