@@ -348,7 +348,95 @@ class Layouts:
         return torch.arange(old, old + count).view(like.shape)
 
 
-class Graph(Layouts):
+class Windows(Layouts):
+    """The operations that reduce windows of a value."""
+
+    def on_reduce(self, operation, x, *arguments, **options):
+        name, out = operation.name, operation.outputs[0]
+        if name in ("max", "min") and len(operation.outputs) < 2 and arguments:
+            raise Unsupported("attune has no layer for this")
+        dims = next((item for item in arguments if isinstance(item, (list, tuple))), None)
+        if dims is None:
+            dims = options.get("dim", [arguments[0]] if name in ("max", "min") and arguments else None)
+        dims = [dim % x.dim() for dim in dims] if dims else list(range(x.dim()))
+        order = [dim for dim in range(x.dim()) if dim not in dims]
+        windows = x.permute(order + dims).reshape(out.numel(), -1)
+        unbiased = options.get("unbiased", True) and not (len(arguments) > 1 and arguments[1] is False)
+        plain = arguments and not isinstance(arguments[0], (list, tuple)) and arguments[0] is not None
+        data = {"correction": options.get("correction", 1 if unbiased else 0),
+                "p": float(arguments[0]) if name in ("norm", "linalg_vector_norm") and plain else 2.0}
+        if name == "var_mean":
+            self.window(operation, "var", windows, out, data)
+            return self.window(operation, "mean", windows, operation.outputs[1], data)
+        return self.window(operation, {"max": "amax", "min": "amin", "linalg_vector_norm": "norm"}.get(name, name), windows, out, data)
+
+    def window(self, operation, name, windows, out, data=None, outside=None, divisor=None):
+        """A reduction of windows [numbers of out, size]; without those that are `outside`, and with the divisors of means."""
+        owners = self.owned(windows)
+        if len(owners) == 1 and owners[0] >= 0 and bool((windows > 0).all()):
+            value, (_, samples, places) = self.values[owners[0]], self.homes(windows)
+        else:
+            value, places, samples = self.positions(windows.view(*out.shape, -1) if out.dim() else windows)
+            places, samples = places.view(out.numel(), -1), samples.view(out.numel(), -1)
+        if bool((samples != samples[:, :1]).any()):
+            raise Unsupported("a mean, a sum or a maximum of another dimension than the tokens'; make the batch the first dimension of the input "
+                              "and of every value (batch_first=True)")
+        first = places.amin(1)
+        order = (samples[:, 0] * value.layout[0].numel() + first).sort(stable=True).indices.view(self.batch, -1)
+        tokens = len((first[order[0]] // value.features).unique())
+        if order.shape[1] % tokens:
+            raise Unsupported("windows of different sizes")
+        order = order.view(self.batch, tokens, -1)
+        index = places[order]
+        self.of_each(index.sort(-1).values)
+        data = dict(data or {}, name=name, index=index[0])
+        if name == "mean" and divisor is not None:
+            data |= {"index": torch.where(outside[order][0], -1, index[0]), "divisor": divisor[order][0]}
+        return self.define("reduce", [value], out.flatten()[order], data, operation)
+
+    def on_avg_pool2d(self, operation, x, kernel, stride=(), padding=(0,), ceil=False, include=True, divisor=None, name="mean"):
+        pair = lambda given: list(given) * (2 // len(given)) if given else list(kernel) * (2 // len(kernel))  # noqa: E731
+        kernel, stride, padding, out = pair(kernel), pair(stride), pair(padding), operation.outputs[0]
+        if divisor is not None:
+            raise Unsupported("average pooling with divisor_override")
+        if name == "mean" and not any(padding) and bool((x == 0).any()):  # zeros that were put around
+            zeros, inner = self.zeros_around(x)
+            if all(ahead == after and 2 * ahead <= size for (ahead, after), size in zip(zeros, kernel)):
+                padding, x, include = [ahead for ahead, _ in zeros], inner, True
+        behind = [max(0, (count - 1) * step + size - extent - amount) for extent, size, step, amount, count in
+                  zip(x.shape[-2:], kernel, stride, padding, out.shape[-2:])]  # with ceil_mode, a last window may reach over the end
+        longer = any(more > amount for more, amount in zip(behind, padding))
+
+        def windows(numbers, around=0):
+            """Windows of numbers with `around` in the padding, and 0 where a last one reaches over it."""
+            found = torch.nn.functional.pad(numbers, (padding[1],) * 2 + (padding[0],) * 2, value=around)
+            found = torch.nn.functional.pad(found, (0, max(0, behind[1] - padding[1]), 0, max(0, behind[0] - padding[0])))
+            return found.unfold(-2, kernel[0], stride[0]).unfold(-2, kernel[1], stride[1])
+
+        squares, ones = windows(x), torch.ones_like(x)
+        if squares.shape[:-2] != out.shape:
+            raise Unsupported("pooling whose windows are not those of its kernel and stride")
+        squares, outside, counted = (item.reshape(out.numel(), -1) for item in (squares, windows(ones) == 0, windows(ones, int(include))))
+        if bool(outside.any()):  # what is outside is the window's first number inside
+            first = squares.gather(1, (~outside).int().argmax(1, keepdim=True))
+            squares = torch.where(outside, first, squares)
+        data = {"pool": (tuple(x.shape[-2:]), tuple(kernel), tuple(stride), tuple(padding)), "include": include, "ceil": longer, "out": tuple(out.shape[-2:])}
+        value = self.window(operation, name, squares, out, data, outside, counted.sum(1))
+        if name == "mean" and not bool(outside.any()):
+            del value.data["divisor"]
+
+    def on_max_pool2d_with_indices(self, operation, x, kernel, stride=(), padding=(0,), dilation=(1,), *_):
+        if set(dilation) != {1}:
+            raise Unsupported("pooling with dilation")
+        self.on_avg_pool2d(operation, x, kernel, stride, padding, name="amax")
+
+    def on__adaptive_avg_pool2d(self, operation, x, size):
+        if any(extent % count for extent, count in zip(x.shape[-2:], size)):
+            raise Unsupported("an adaptive average whose windows have different sizes")
+        self.on_avg_pool2d(operation, x, [extent // count for extent, count in zip(x.shape[-2:], size)])
+
+
+class Graph(Windows):
     """The values of a capture; `output` is the last. `refusals`: (number of a value, message)."""
 
     def __init__(self, captured, output, channels_first=False):
@@ -518,92 +606,6 @@ class Graph(Layouts):
     def on_glu(self, operation, x, dim=-1):
         a, b = x.chunk(2, dim)
         self.also(operation, "mul", operation.outputs[0], a, self.also(operation, "sigmoid", self.more(b), b))
-
-    # ---- Windows ----
-
-    def on_reduce(self, operation, x, *arguments, **options):
-        name, out = operation.name, operation.outputs[0]
-        if name in ("max", "min") and len(operation.outputs) < 2 and arguments:
-            raise Unsupported("attune has no layer for this")
-        dims = next((item for item in arguments if isinstance(item, (list, tuple))), None)
-        if dims is None:
-            dims = options.get("dim", [arguments[0]] if name in ("max", "min") and arguments else None)
-        dims = [dim % x.dim() for dim in dims] if dims else list(range(x.dim()))
-        order = [dim for dim in range(x.dim()) if dim not in dims]
-        windows = x.permute(order + dims).reshape(out.numel(), -1)
-        unbiased = options.get("unbiased", True) and not (len(arguments) > 1 and arguments[1] is False)
-        plain = arguments and not isinstance(arguments[0], (list, tuple)) and arguments[0] is not None
-        data = {"correction": options.get("correction", 1 if unbiased else 0),
-                "p": float(arguments[0]) if name in ("norm", "linalg_vector_norm") and plain else 2.0}
-        if name == "var_mean":
-            self.window(operation, "var", windows, out, data)
-            return self.window(operation, "mean", windows, operation.outputs[1], data)
-        return self.window(operation, {"max": "amax", "min": "amin", "linalg_vector_norm": "norm"}.get(name, name), windows, out, data)
-
-    def window(self, operation, name, windows, out, data=None, outside=None, divisor=None):
-        """A reduction of windows [numbers of out, size]; without those that are `outside`, and with the divisors of means."""
-        owners = self.owned(windows)
-        if len(owners) == 1 and owners[0] >= 0 and bool((windows > 0).all()):
-            value, (_, samples, places) = self.values[owners[0]], self.homes(windows)
-        else:
-            value, places, samples = self.positions(windows.view(*out.shape, -1) if out.dim() else windows)
-            places, samples = places.view(out.numel(), -1), samples.view(out.numel(), -1)
-        if bool((samples != samples[:, :1]).any()):
-            raise Unsupported("a mean, a sum or a maximum of another dimension than the tokens'; make the batch the first dimension of the input "
-                              "and of every value (batch_first=True)")
-        first = places.amin(1)
-        order = (samples[:, 0] * value.layout[0].numel() + first).sort(stable=True).indices.view(self.batch, -1)
-        tokens = len((first[order[0]] // value.features).unique())
-        if order.shape[1] % tokens:
-            raise Unsupported("windows of different sizes")
-        order = order.view(self.batch, tokens, -1)
-        index = places[order]
-        self.of_each(index.sort(-1).values)
-        data = dict(data or {}, name=name, index=index[0])
-        if name == "mean" and divisor is not None:
-            data |= {"index": torch.where(outside[order][0], -1, index[0]), "divisor": divisor[order][0]}
-        return self.define("reduce", [value], out.flatten()[order], data, operation)
-
-    def on_avg_pool2d(self, operation, x, kernel, stride=(), padding=(0,), ceil=False, include=True, divisor=None, name="mean"):
-        pair = lambda given: list(given) * (2 // len(given)) if given else list(kernel) * (2 // len(kernel))  # noqa: E731
-        kernel, stride, padding, out = pair(kernel), pair(stride), pair(padding), operation.outputs[0]
-        if divisor is not None:
-            raise Unsupported("average pooling with divisor_override")
-        if name == "mean" and not any(padding) and bool((x == 0).any()):  # zeros that were put around
-            zeros, inner = self.zeros_around(x)
-            if all(ahead == after and 2 * ahead <= size for (ahead, after), size in zip(zeros, kernel)):
-                padding, x, include = [ahead for ahead, _ in zeros], inner, True
-        behind = [max(0, (count - 1) * step + size - extent - amount) for extent, size, step, amount, count in
-                  zip(x.shape[-2:], kernel, stride, padding, out.shape[-2:])]  # with ceil_mode, a last window may reach over the end
-        longer = any(more > amount for more, amount in zip(behind, padding))
-
-        def windows(numbers, around=0):
-            """Windows of numbers with `around` in the padding, and 0 where a last one reaches over it."""
-            found = torch.nn.functional.pad(numbers, (padding[1],) * 2 + (padding[0],) * 2, value=around)
-            found = torch.nn.functional.pad(found, (0, max(0, behind[1] - padding[1]), 0, max(0, behind[0] - padding[0])))
-            return found.unfold(-2, kernel[0], stride[0]).unfold(-2, kernel[1], stride[1])
-
-        squares, ones = windows(x), torch.ones_like(x)
-        if squares.shape[:-2] != out.shape:
-            raise Unsupported("pooling whose windows are not those of its kernel and stride")
-        squares, outside, counted = (item.reshape(out.numel(), -1) for item in (squares, windows(ones) == 0, windows(ones, int(include))))
-        if bool(outside.any()):  # what is outside is the window's first number inside
-            first = squares.gather(1, (~outside).int().argmax(1, keepdim=True))
-            squares = torch.where(outside, first, squares)
-        data = {"pool": (tuple(x.shape[-2:]), tuple(kernel), tuple(stride), tuple(padding)), "include": include, "ceil": longer, "out": tuple(out.shape[-2:])}
-        value = self.window(operation, name, squares, out, data, outside, counted.sum(1))
-        if name == "mean" and not bool(outside.any()):
-            del value.data["divisor"]
-
-    def on_max_pool2d_with_indices(self, operation, x, kernel, stride=(), padding=(0,), dilation=(1,), *_):
-        if set(dilation) != {1}:
-            raise Unsupported("pooling with dilation")
-        self.on_avg_pool2d(operation, x, kernel, stride, padding, name="amax")
-
-    def on__adaptive_avg_pool2d(self, operation, x, size):
-        if any(extent % count for extent, count in zip(x.shape[-2:], size)):
-            raise Unsupported("an adaptive average whose windows have different sizes")
-        self.on_avg_pool2d(operation, x, [extent // count for extent, count in zip(x.shape[-2:], size)])
 
     def on__softmax(self, operation, x, dim, *_):
         value, places, samples = self.positions(x)
