@@ -44,6 +44,18 @@ void use(const Layer::Parameters& parameters, Layer::Output& y, Layer::Inference
   Layer::forward(parameters, x, y, scratch);
 }
 
+// case: eigen_expression
+// error: attune::MatrixView: an expression of Eigen has no numbers in memory; call eval(), or copy it into a matrix
+#include <Eigen/Core>
+
+constexpr attune::AttentionShape kShape{.seq_len = 4, .d_model = 8, .num_heads = 2};
+using Layer = attune::MultiHeadAttention<kShape>;
+
+void use(const Layer::Parameters& parameters, Layer::Output& y, Layer::InferenceScratch& scratch) {
+  Eigen::Matrix<float, 4, 8, Eigen::RowMajor> x;
+  Layer::forward(parameters, x * 2, y, scratch);
+}
+
 // case: constant_written_to
 // error: attune::MatrixView: the destination is const; pass a matrix that can change
 #include <attune/kernels/matrix_view.hpp>

@@ -105,6 +105,15 @@ struct MatrixView {
                   "the size with MatrixView{pointer}");
   }
 
+  /// An expression of Eigen is a compile error: it has no numbers in memory.
+  template <detail::EigenExpression Source>
+  constexpr MatrixView(const Source&) : data(nullptr) {
+    static_assert(
+        detail::Holds<!detail::EigenExpression<Source>>,
+        "attune::MatrixView: an expression of Eigen has no numbers in memory; call eval(), or copy it "
+        "into a matrix");
+  }
+
   // Takes any source that holds numbers, so that the error can name the mistake.
   /// Views a source with such a matrix: see above.
   template <detail::SourceOf<MatrixView> Source>

@@ -96,6 +96,13 @@ struct Storage<Source> {
   static constexpr auto* first(auto& source) { return source.data(); }
 };
 
+/// An expression of Eigen, whose numbers are nowhere yet.
+template <class Source>
+concept EigenExpression = !Stored<Source> && requires {
+  Source::RowsAtCompileTime;
+  typename Source::PlainObject;
+};
+
 /// Containers.
 template <class Source>
   requires(
