@@ -106,73 +106,74 @@ constexpr std::uint32_t fingerprint_of(const AttentionShape& shape) {
   return add_scaling(state, shape.rotary_scaling);
 }
 
+/// The first wrong option of a shape, by the number of its message in checked_attention_shape(); 0 if all are
+/// right.
+constexpr int wrong_option(const AttentionShape& shape) {
+  if (shape.seq_len <= 0 || shape.kv_len <= 0) return 1;
+  if (shape.d_model <= 0 || shape.d_key <= 0 || shape.d_value <= 0 || shape.d_out <= 0) return 2;
+  if (shape.num_heads <= 0) return 3;
+  if (shape.num_kv_heads <= 0 || shape.num_heads % shape.num_kv_heads != 0) return 4;
+  if (shape.d_k == -1) return 5;
+  if (shape.d_k <= 0 || shape.d_v <= 0) return 6;
+  if (shape.rotary_dim < 0 || shape.rotary_dim % 2 != 0 || shape.rotary_dim > shape.d_k) return 7;
+  if (shape.softcap != 0 && !(shape.softcap >= 1e-30 && shape.softcap <= 1e30)) return 8;
+  if (shape.window.left < 0 || shape.window.right < 0 || shape.window.sinks < 0) return 9;
+  // The only key of a window, or of the layer, may be the query's own.
+  if (shape.window.own_key == OwnKey::kHidden && shape.num_keys() == shape.kv_len &&
+      ((shape.window.left == 0 && shape.window.right == 0 && shape.window.sinks == 0) ||
+       (shape.seq_len == 1 && shape.kv_len == 1 && shape.offset == 0))) {
+    return 10;
+  }
+  if (shape.score_scale != ScoreScale::kNone && shape.score_scales != 1 &&
+      shape.score_scales != shape.num_heads) {
+    return 11;
+  }
+  return shape.offset >= 0 && shape.offset <= 1 << 30 ? 0 : 12;
+}
 /// The layer's shape; after an error, a valid shape with the same tokens, so that no other check fails.
 template <AttentionShape shape>
 constexpr AttentionShape checked_attention_shape() {
-  constexpr bool kHasTokens = shape.seq_len > 0 && shape.kv_len > 0;
-  constexpr bool kHasWidths = shape.d_model > 0 && shape.d_key > 0 && shape.d_value > 0 && shape.d_out > 0;
-  constexpr bool kHasHeads = shape.num_heads > 0;
-  constexpr bool kSharesHeads =
-      !kHasHeads || (shape.num_kv_heads > 0 && shape.num_heads % at_least_one(shape.num_kv_heads) == 0);
-  constexpr bool kDivides = !kHasHeads || !kHasWidths || shape.d_k != -1;
-  constexpr bool kHasFeatures =
-      !kHasHeads || !kHasWidths || shape.d_k == -1 || (shape.d_k > 0 && shape.d_v > 0);
-  constexpr bool kHasSizes =
-      kHasTokens && kHasWidths && kHasHeads && kSharesHeads && kDivides && kHasFeatures;
-  constexpr bool kRotates =
-      !kHasSizes || (shape.rotary_dim >= 0 && shape.rotary_dim % 2 == 0 && shape.rotary_dim <= shape.d_k);
-  constexpr bool kCaps = shape.softcap == 0 || (shape.softcap >= 1e-30 && shape.softcap <= 1e30);
-  constexpr bool kSpins = shape.window.left >= 0 && shape.window.right >= 0 && shape.window.sinks >= 0;
-  constexpr bool kScales = shape.score_scale == ScoreScale::kNone || shape.score_scales == 1 ||
-                           shape.score_scales == shape.num_heads;
-  constexpr bool kStarts = shape.offset >= 0 && shape.offset <= 1 << 30;
-  // The only key of a window, or of the layer, may be the query's own.
-  constexpr bool kSees = shape.window.own_key == OwnKey::kSeen || shape.num_keys() > shape.kv_len ||
-                         ((shape.window.left != 0 || shape.window.right != 0 || shape.window.sinks > 0) &&
-                          (shape.seq_len != 1 || shape.kv_len != 1 || shape.offset > 0));
+  constexpr int kWrong = wrong_option(shape);
   static_assert(
-      Holds<kHasTokens>,
+      Holds<(kWrong != 1)>,
       "attune::MultiHeadAttention: seq_len and kv_len must be positive; set them in AttentionShape");
-  static_assert(Holds<kHasWidths>,
+  static_assert(Holds<(kWrong != 2)>,
                 "attune::MultiHeadAttention: d_model, d_key, d_value and d_out must be positive");
-  static_assert(Holds<kHasHeads>,
+  static_assert(Holds<(kWrong != 3)>,
                 "attune::MultiHeadAttention: num_heads must be positive; 1 is a single head");
-  static_assert(Holds<kSharesHeads>,
+  static_assert(Holds<(kWrong != 4)>,
                 "attune::MultiHeadAttention: num_kv_heads must divide num_heads; num_heads / num_kv_heads "
                 "query heads share one key and value head");
   static_assert(
-      Holds<kDivides>,
+      Holds<(kWrong != 5)>,
       "attune::MultiHeadAttention: d_model is not divisible by num_heads; choose num_heads that divides "
       "d_model, or set d_k and d_v in AttentionShape");
-  static_assert(Holds<kHasFeatures>,
+  static_assert(Holds<(kWrong != 6)>,
                 "attune::MultiHeadAttention: d_k and d_v must be positive; with more heads "
                 "than d_model, set them in AttentionShape");
-  static_assert(Holds<kRotates>,
+  static_assert(Holds<(kWrong != 7)>,
                 "attune::MultiHeadAttention: rotary_dim must be even and at most d_k: features of a head are "
                 "rotated in pairs; 0 rotates none");
-  static_assert(Holds<kCaps>,
+  static_assert(Holds<(kWrong != 8)>,
                 "attune::MultiHeadAttention: softcap must be in [1e-30, 1e30], or 0 for no cap");
-  static_assert(Holds<kSpins>,
+  static_assert(Holds<(kWrong != 9)>,
                 "attune::MultiHeadAttention: left, right and sinks of a window must not be negative; use "
                 "kUnlimited for no bound");
-  static_assert(Holds<kSees>,
+  static_assert(Holds<(kWrong != 10)>,
                 "attune::MultiHeadAttention: no query sees a key but its own, which OwnKey::kHidden hides; "
                 "leave it out, or widen the window");
-  static_assert(Holds<kScales>,
+  static_assert(Holds<(kWrong != 11)>,
                 "attune::MultiHeadAttention: score_scales must be 1 for all heads, or num_heads");
-  static_assert(Holds<kStarts>, "attune::MultiHeadAttention: offset must be in [0, 2^30]");
-  if constexpr (kHasSizes && kRotates && kCaps && kSpins && kSees && kScales && kStarts) {
-    return shape;
-  } else {
-    return {.seq_len = at_least_one(shape.seq_len),
-            .d_model = at_least_one(shape.d_model),
-            .num_heads = 1,
-            .kv_len = at_least_one(shape.kv_len),
-            .d_key = at_least_one(shape.d_key),
-            .d_value = at_least_one(shape.d_value),
-            .d_out = at_least_one(shape.d_out),
-            .bias = shape.bias};
-  }
+  static_assert(Holds<(kWrong != 12)>, "attune::MultiHeadAttention: offset must be in [0, 2^30]");
+  if (kWrong == 0) return shape;
+  return {.seq_len = at_least_one(shape.seq_len),
+          .d_model = at_least_one(shape.d_model),
+          .num_heads = 1,
+          .kv_len = at_least_one(shape.kv_len),
+          .d_key = at_least_one(shape.d_key),
+          .d_value = at_least_one(shape.d_value),
+          .d_out = at_least_one(shape.d_out),
+          .bias = shape.bias};
 }
 
 }  // namespace detail
