@@ -53,32 +53,40 @@ struct AttentionOperands {
                                                .offset = offset},
                                    Scalar>;
 
-  /// Writes Q, K and V to `kept`.
-  static void forward(const auto& parameters, Query query, Key key, Value value, auto& kept,
-                      const auto& context) {
-    const auto& query_context = context.unmasked();
-    const auto& key_context = query_context.keys();
-    QueryProjection::forward(parameters.query, query, kept.query, query_context);
-    KeyProjection::forward(parameters.key, key, projected<KeyProjection>(kept.key), key_context);
-    ValueProjection::forward(parameters.value, value, projected<ValueProjection>(kept.value), key_context);
-    Parts::Norms::forward(parameters.norms, kept, query_context);
-    Parts::Scale::forward(parameters.scores, kept, query_context);
+  /// Writes Q to `kept`. Rotates by the positions of a sequence, or by `angles`.
+  static void queries(const auto& parameters, Query query, auto& kept, const auto& context,
+                      const auto&... angles) {
+    QueryProjection::forward(parameters.query, query, kept.query, context);
+    Parts::Norms::forward_queries(parameters.norms, kept, context);
+    Parts::Scale::forward(parameters.scores, kept, context);
     if constexpr (kRotates) {
       context.stage([&]() ATTUNE_INLINE_LAMBDA {
-        QueryRotation::forward(kept.query, kept.query, context.template count<shape.seq_len>());
+        QueryRotation::forward(kept.query, kept.query, angles..., context.template count<shape.seq_len>());
       });
+    }
+    scale(kept.query, context);
+  }
+  /// Writes K and V to `kept`.
+  static void keys_and_values(const auto& parameters, Key key, Value value, auto& kept, const auto& context,
+                              const auto&... angles) {
+    const auto& key_context = context.keys();
+    KeyProjection::forward(parameters.key, key, projected<KeyProjection>(kept.key), key_context);
+    ValueProjection::forward(parameters.value, value, projected<ValueProjection>(kept.value), key_context);
+    Parts::Norms::forward_keys(parameters.norms, kept, context);
+    if constexpr (kRotates) {
       context.stage([&]() ATTUNE_INLINE_LAMBDA {
-        const auto key_rows = projected<KeyProjection>(kept.key);
-        KeyRotation::forward(key_rows, key_rows, key_context.template count<shape.kv_len>());
+        const auto rows = projected<KeyProjection>(kept.key);
+        KeyRotation::forward(rows, rows, angles..., key_context.template count<shape.kv_len>());
       });
     }
     append_keys<shape, Scalar>(parameters.appended, kept, context);
-    scale_operands(kept.query, kept.key, context);
+    scale(kept.key, with_appended<shape>(context).keys());
   }
   /// Turns dQ, dK and dV, stored in place of Q, K and V, into gradients of the projections' outputs.
   ATTUNE_INLINE static void backward(const auto& parameters, auto& tape, auto& gradients,
                                      const auto& context) {
-    scale_operands(tape.query, tape.key, context);
+    scale(tape.query, context);
+    scale(tape.key, with_appended<shape>(context).keys());
     Parts::Appended::backward(tape, gradients.appended, context);
     if constexpr (kRotates) {
       context.stage([&]() ATTUNE_INLINE_LAMBDA {
@@ -120,20 +128,17 @@ struct AttentionOperands {
   ATTUNE_INLINE static View<typename Projection::Output> projected(Keys& keys) {
     return View<typename Projection::Output>(keys.data());
   }
-  static void scale_operands(auto& query, auto& key, const auto& context) {
+  // Multiplies Q or K by d_k^-¼.
+  template <class Operand, class Call>
+  static void scale([[maybe_unused]] Operand& operand, [[maybe_unused]] const Call& context) {
     if constexpr (kScaleOperands) {
       context.stage([&]() ATTUNE_INLINE_LAMBDA {
-        const auto scale = []<class Operand, class Of>(Operand& operand, const Of& of) {
-          const auto rows = of.template count<Operand::rows>();
-          if constexpr (Of::kHasLength) {
-            for (int i = 0; i < rows; ++i)
-              kernels::scale<Operand::cols>(&operand(i, 0), Scalar(kOperandScale));
-          } else {
-            kernels::scale<Operand::size>(operand.data(), Scalar(kOperandScale));
-          }
-        };
-        scale(query, context);
-        scale(key, with_appended<shape>(context).keys());
+        const auto rows = context.template count<Operand::rows>();
+        if constexpr (Call::kHasLength) {
+          for (int i = 0; i < rows; ++i) kernels::scale<Operand::cols>(&operand(i, 0), Scalar(kOperandScale));
+        } else {
+          kernels::scale<Operand::size>(operand.data(), Scalar(kOperandScale));
+        }
       });
     }
   }

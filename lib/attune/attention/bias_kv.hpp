@@ -83,8 +83,6 @@ struct BiasKv<shape, ScalarType> {
   struct Parameters {
     ATTUNE_FIELDS()
   };
-  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
-  using ParametersOf = Parameters;
   ATTUNE_INLINE static void forward(const auto&, const auto&, auto) {}
   ATTUNE_INLINE static void backward(const auto&, const auto&, const auto&) {}
 };

@@ -41,19 +41,20 @@ struct AttentionParts {
   static constexpr Scalar kScoreScale = Scalar(Heads::kScoreScale);
   static constexpr auto scores() { return Heads::scores(); }
 
-  // y[tokens, …] = x[tokens, …]·W + b, by one of Attention's projections.
-  template <class Projection, int tokens>
-  static void project(const auto& parameters, const auto& x, const auto& y) {
-    OfLength<Projection, tokens>::forward(parameters, x, y);
-  }
+  /// Q, K and V of so many tokens.
+  template <int tokens>
+  using OperandsOf =
+      AttentionOperands<with(kShape, &AttentionShape::seq_len, tokens, &AttentionShape::kv_len, tokens),
+                        Scalar>;
+  template <int tokens>
+  using OutputProjection = OfLength<typename Attention::OutputProjection, tokens>;
 
-  static constexpr bool kRotates = Operands::kRotates;
   template <int tokens, int heads>
   using Rotation = typename Operands::template Rotation<tokens, heads>;
   struct NoAngles {};
   template <CacheShape cache>
   static auto angles_or_none() {
-    if constexpr (kRotates) {
+    if constexpr (Operands::kRotates) {
       return typename Rotation<kShape.seq_len, kHeads>::template ExtendedAngles<cache>{};
     } else {
       return NoAngles{};
@@ -64,56 +65,12 @@ struct AttentionParts {
   using ExtendedAngles = decltype(angles_or_none<cache>());
   /// The angles of the positions of a step.
   template <int tokens>
-  using Angles = std::conditional_t<kRotates, SineTable<Scalar, tokens, kShape.rotary_dim / 2>, NoAngles>;
+  using Angles =
+      std::conditional_t<Operands::kRotates, SineTable<Scalar, tokens, kShape.rotary_dim / 2>, NoAngles>;
   template <int tokens>
   static void compute_angles([[maybe_unused]] std::uint64_t position, [[maybe_unused]] Angles<tokens>& angles,
                              [[maybe_unused]] auto& beyond) {
-    if constexpr (kRotates) Rotation<kShape.seq_len, kHeads>::angles_from(position, angles, beyond);
-  }
-
-  /// Normalizes projected queries or keys of `heads` heads, before rotation.
-  template <class Norm, int tokens, int heads>
-  static void normalize([[maybe_unused]] const auto& norm, [[maybe_unused]] Scalar* operand) {
-    if constexpr (kShape.query_key_norm != QueryKeyNorm::kNone) {
-      using AllHeads = OfLength<Norm, tokens * heads>;
-      typename AllHeads::InferenceScratch none;
-      const View<typename AllHeads::Input> rows(operand);
-      AllHeads::forward(norm, rows, rows, none);
-    }
-  }
-  template <int tokens, int heads>
-  static void rotate([[maybe_unused]] Scalar* operand, [[maybe_unused]] const Angles<tokens>& angles) {
-    if constexpr (kRotates) {
-      const View<Tensor<Scalar, tokens, heads * kDk>> rows(operand);
-      Rotation<tokens, heads>::forward(rows, rows, angles);
-    }
-  }
-  template <int size>
-  static void scale([[maybe_unused]] Scalar* operand) {
-    if constexpr (Operands::kScaleOperands) kernels::scale<size>(operand, Scalar(Operands::kOperandScale));
-  }
-  /// Q of x[tokens, d_model]: projected, normalized, times its trained factor, rotated and scaled.
-  template <int tokens>
-  static void compute_queries(const auto& parameters, const auto& x, auto& query,
-                              const Angles<tokens>& angles) {
-    project<typename Attention::QueryProjection, tokens>(parameters.query, x, view(query));
-    if constexpr (kShape.query_key_norm != QueryKeyNorm::kNone) {
-      normalize<typename Attention::Norms::QueryNorm, tokens, kHeads>(parameters.norms.query_norm,
-                                                                      query.data());
-    }
-    Attention::Scale::multiply(parameters.scores, tokens, query.data());
-    rotate<tokens, kHeads>(query.data(), angles);
-    scale<tokens * kHeads * kDk>(query.data());
-  }
-  /// K of tokens[tokens, d_key], before keys are appended.
-  template <int tokens>
-  static void compute_keys(const auto& parameters, const auto& x, Scalar* key, const Angles<tokens>& angles) {
-    project<typename Attention::KeyProjection, tokens>(parameters.key, x,
-                                                       View<Tensor<Scalar, tokens, kKvHeads * kDk>>(key));
-    if constexpr (kShape.query_key_norm != QueryKeyNorm::kNone) {
-      normalize<typename Attention::Norms::KeyNorm, tokens, kKvHeads>(parameters.norms.key_norm, key);
-    }
-    rotate<tokens, kKvHeads>(key, angles);
+    if constexpr (Operands::kRotates) Rotation<kShape.seq_len, kHeads>::angles_from(position, angles, beyond);
   }
 };
 
@@ -295,11 +252,9 @@ struct AttentionStream : AttentionParts<Attention> {
                    ConstView<Tensor<Scalar, tokens, kShape.d_model>> x,
                    View<Tensor<Scalar, tokens, kShape.d_out>> y, auto& memory, Scratch& scratch) {
     Parts::template compute_angles<tokens>(position, scratch.angles, memory.beyond);
-    Parts::template compute_queries<tokens>(parameters, x, scratch.query, scratch.angles);
-    Parts::template compute_keys<tokens>(parameters, x, scratch.key.data(), scratch.angles);
-    Parts::template scale<tokens * kKvHeads * kDk>(scratch.key.data());
-    Parts::template project<typename Attention::ValueProjection, tokens>(parameters.value, x,
-                                                                         view(scratch.value));
+    using Operands = typename Parts::template OperandsOf<tokens>;
+    Operands::queries(parameters, x, scratch, Context<>{}, scratch.angles);
+    Operands::keys_and_values(parameters, x, x, scratch, Context<>{}, scratch.angles);
     for (int i = 0; i < tokens; ++i) {
       const std::uint64_t at = position + static_cast<std::uint64_t>(i);
       memory.append(at, &scratch.key(i, 0), &scratch.value(i, 0));
@@ -325,8 +280,7 @@ struct AttentionStream : AttentionParts<Attention> {
         }
       }
     }
-    Parts::template project<typename Attention::OutputProjection, tokens>(parameters.output,
-                                                                          view(scratch.outputs), y);
+    Parts::template OutputProjection<tokens>::forward(parameters.output, view(scratch.outputs), y);
   }
 };
 
@@ -356,16 +310,7 @@ struct MemoryStream : AttentionParts<Attention> {
 
   static void remember(const auto& parameters, ConstView<typename Attention::KeyInput> tokens,
                        Memory& memory) {
-    if constexpr (Parts::kRotates) {
-      Parts::template compute_keys<kShape.kv_len>(parameters, tokens, memory.key.data(),
-                                                  Parts::template Rotation<kShape.kv_len, kKvHeads>::kTable);
-    } else {
-      Parts::template compute_keys<kShape.kv_len>(parameters, tokens, memory.key.data(), {});
-    }
-    Attention::ValueProjection::forward(parameters.value, tokens,
-                                        view(memory.value).template rows_at<kShape.kv_len>(0));
-    append_keys<kShape, Scalar>(parameters.appended, memory, Context<>{});
-    Parts::template scale<decltype(memory.key)::size>(memory.key.data());
+    Parts::Operands::keys_and_values(parameters, tokens, tokens, memory, Context<>{});
     memory.remembered = 1;
   }
   static Status ready(const Memory& memory) {
@@ -379,7 +324,7 @@ struct MemoryStream : AttentionParts<Attention> {
                    View<Tensor<Scalar, tokens, kShape.d_out>> y, Memory& memory, Scratch<tokens>& scratch,
                    const Mask& mask) {
     Parts::template compute_angles<tokens>(position, scratch.angles, memory.beyond);
-    Parts::template compute_queries<tokens>(parameters, x, scratch.query, scratch.angles);
+    Parts::template OperandsOf<tokens>::queries(parameters, x, scratch, Context<>{}, scratch.angles);
     const auto& masks = with_options<kShape>(mask);
     const auto key = view(std::as_const(memory.key)), value = view(std::as_const(memory.value));
     const auto context = Context(masks).template with_products<Products>().skipping_zeros(value);
@@ -392,8 +337,7 @@ struct MemoryStream : AttentionParts<Attention> {
           value.template columns<kDv>(kv_head * kDv), view(scratch.outputs).template columns<kDv>(head * kDv),
           view(scratch.weights), Parts::scores(), head, first_query, AllWeights{}, context);
     }
-    Parts::template project<typename Attention::OutputProjection, tokens>(parameters.output,
-                                                                          view(scratch.outputs), y);
+    Parts::template OutputProjection<tokens>::forward(parameters.output, view(scratch.outputs), y);
   }
 };
 

@@ -125,10 +125,12 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
   static void forward(const Set& parameters, ConstView<Input> query, ConstView<KeyInput> key,
                       ConstView<ValueInput> value, View<Output> y, InferenceScratch& scratch,
                       const Call& context = {}) {
+    const auto& dense = context.unmasked();
     const auto& mask = with_options(context);
-    Operands::forward(parameters, query, key, value, scratch, context);
+    Operands::queries(parameters, query, scratch, dense);
+    Operands::keys_and_values(parameters, key, value, scratch, dense);
     Heads::infer(scratch, context.with_mask(mask));
-    OutputProjection::forward(parameters.output, scratch.outputs(), y, context.unmasked());
+    OutputProjection::forward(parameters.output, scratch.outputs(), y, dense);
   }
   /// Self-attention: x[seq_len, d_model] is query, key and value.
   template <class Set = Parameters, AnyContext Call = Context<>>
@@ -145,8 +147,12 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
                       ConstView<ValueInput> value, View<Output> y, TapeOf<GradientSet>& tape,
                       ScratchOf<GradientSet>& scratch, const Call& context = {}) {
     HeadOutputs& outputs = Memory::outputs_of(tape, scratch);
-    fill_tape(parameters, query, key, value, tape, outputs, scratch, context);
-    OutputProjection::forward(parameters.output, outputs, y, context.unmasked());
+    const auto& dense = context.unmasked();
+    const auto& mask = with_options(context);
+    Operands::queries(parameters, query, tape, dense);
+    Operands::keys_and_values(parameters, key, value, tape, dense);
+    Heads::forward(tape, scratch, outputs, context.with_mask(mask));
+    OutputProjection::forward(parameters.output, outputs, y, dense);
   }
   template <class Set = Parameters, class GradientSet, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<GradientSet>& tape,
@@ -159,12 +165,12 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
   static void recompute_tape(const Set& parameters, ConstView<Input> query, ConstView<KeyInput> key,
                              ConstView<ValueInput> value, TapeOf<GradientSet>& tape,
                              ScratchOf<GradientSet>& scratch, const Call& context = {}) {
-    if constexpr (TapeOf<GradientSet>::kKeepsOutputs) {
-      fill_tape(parameters, query, key, value, tape, tape.outputs, scratch, context);
-    } else {
-      detail::NoOutput none;
-      fill_tape(parameters, query, key, value, tape, none, scratch, context);
-    }
+    detail::NoOutput none;
+    const auto& dense = context.unmasked();
+    const auto& mask = with_options(context);
+    Operands::queries(parameters, query, tape, dense);
+    Operands::keys_and_values(parameters, key, value, tape, dense);
+    Heads::forward(tape, scratch, detail::existing(tape.outputs, none), context.with_mask(mask));
   }
   /// The same for self-attention.
   template <class Set = Parameters, class GradientSet, AnyContext Call = Context<>>
@@ -245,15 +251,6 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
                   "seq_len and d_model; pass query, key and value");
   }
 
-  template <class GradientSet, class Outputs>
-  ATTUNE_INLINE static void fill_tape(const auto& parameters, ConstView<Input> query, ConstView<KeyInput> key,
-                                      ConstView<ValueInput> value, TapeOf<GradientSet>& tape,
-                                      Outputs& outputs, ScratchOf<GradientSet>& scratch,
-                                      const auto& context) {
-    const auto& mask = with_options(context);
-    Operands::forward(parameters, query, key, value, tape, context);
-    Heads::forward(tape, scratch, outputs, context.with_mask(mask));
-  }
   // Writes the gradients of the projections' outputs to tape.query, tape.key and tape.value, from dy.
   template <class GradientSet, class Gradients>
   ATTUNE_INLINE static void backward_heads(const auto& parameters, TapeOf<GradientSet>& tape,
@@ -287,7 +284,7 @@ template <class Attention, AttentionMask Mask = NoMask, class Slices = RunToComp
                                                const Slices& slices = {}) {
   detail::check_mask<Attention, Mask>();
   const auto keys = detail::valid_tokens<Attention::KeyInput::rows, true>(mask);
-  return detail::context_of(mask, slices, detail::AllTokens{}, keys);
+  return Context(mask, slices, detail::AllTokens{}, keys);
 }
 /// Inference of cross-attention with a mask, as for other layers (execution/pass.hpp).
 template <class Attention, class Set = typename Attention::Parameters, AttentionMask Mask = NoMask>

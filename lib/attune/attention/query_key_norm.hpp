@@ -35,47 +35,37 @@ struct QueryKeyNorms {
   };
   using Parameters = ParametersOf<Tensor>;
 
-  /// The projected Q and K, and the statistics of their rows.
+  /// A projected operand, and the statistics of its rows.
+  template <class Norm, template <class, int, int> class Matrix>
+  struct StoredOperand {
+    Matrix<Scalar, Norm::Input::rows, shape.d_k> rows;
+    typename Norm::Tape statistics;
+  };
   template <template <class, int, int> class Matrix>
   struct StoredIn {
-    Matrix<Scalar, QueryNorm::Input::rows, shape.d_k> query;
-    Matrix<Scalar, KeyNorm::Input::rows, shape.d_k> key;
-    typename QueryNorm::Tape of_query;
-    typename KeyNorm::Tape of_key;
+    StoredOperand<QueryNorm, Matrix> query;
+    StoredOperand<KeyNorm, Matrix> key;
   };
 
   /// Visits the members of some tape (attention_memory.hpp).
   static void visit(const auto& visitor, const auto& context, auto&... kept) {
-    visitor.rows(context.template parts<shape.num_heads>(), kept.query...);
-    visitor.rows(context.keys().template parts<shape.num_kv_heads>(), kept.key...);
-    visitor.member(context, kept.of_query...);
-    visitor.member(context, kept.of_key...);
+    visitor.rows(context.template parts<shape.num_heads>(), kept.query.rows...);
+    visitor.rows(context.keys().template parts<shape.num_kv_heads>(), kept.key.rows...);
+    visitor.member(context, kept.query.statistics...);
+    visitor.member(context, kept.key.statistics...);
   }
 
-  static void forward(const auto& parameters, auto& kept, const auto& context) {
-    const auto& query_context = context.template parts<shape.num_heads>();
-    const auto& key_context = context.keys().template parts<shape.num_kv_heads>();
-    const View<typename QueryNorm::Input> query(kept.query.data());
-    const View<typename KeyNorm::Input> key(kept.key.data());
-    if constexpr (requires { kept.norms; }) {
-      typename QueryNorm::Scratch of_query;
-      typename KeyNorm::Scratch of_key;
-      context.stage([&] {
-        const auto copy = [](auto rows, const auto& from, auto& to) {
-          std::copy_n(from.data, rows * shape.d_k, to.data());
-        };
-        copy(query_context.template count<QueryNorm::Input::rows>(), query, kept.norms.query);
-        copy(key_context.template count<KeyNorm::Input::rows>(), key, kept.norms.key);
-      });
-      QueryNorm::forward(parameters.query_norm, kept.norms.query, query, kept.norms.of_query, of_query,
-                         query_context);
-      KeyNorm::forward(parameters.key_norm, kept.norms.key, key, kept.norms.of_key, of_key, key_context);
-    } else {
-      typename QueryNorm::InferenceScratch of_query;
-      typename KeyNorm::InferenceScratch of_key;
-      QueryNorm::forward(parameters.query_norm, query, query, of_query, query_context);
-      KeyNorm::forward(parameters.key_norm, key, key, of_key, key_context);
-    }
+  static void forward_queries(const auto& parameters, auto& kept, const auto& context) {
+    with_stored(kept, [&](auto&... stored) {
+      forward<QueryNorm>(parameters.query_norm, kept.query.data(), context.template parts<shape.num_heads>(),
+                         stored.query...);
+    });
+  }
+  static void forward_keys(const auto& parameters, auto& kept, const auto& context) {
+    with_stored(kept, [&](auto&... stored) {
+      forward<KeyNorm>(parameters.key_norm, kept.key.data(),
+                       context.keys().template parts<shape.num_kv_heads>(), stored.key...);
+    });
   }
 
   /// Overwrites dQ and dK with the gradients before normalization.
@@ -84,10 +74,37 @@ struct QueryKeyNorms {
     typename KeyNorm::Scratch of_key;
     const View<typename QueryNorm::Input> query(tape.query.data());
     const View<typename KeyNorm::Input> key(tape.key.data());
-    QueryNorm::backward(parameters.query_norm, tape.norms.query, tape.norms.of_query, query, query,
-                        gradients.query_norm, of_query, context.template parts<shape.num_heads>());
-    KeyNorm::backward(parameters.key_norm, tape.norms.key, tape.norms.of_key, key, key, gradients.key_norm,
-                      of_key, context.keys().template parts<shape.num_kv_heads>());
+    QueryNorm::backward(parameters.query_norm, tape.norms.query.rows, tape.norms.query.statistics, query,
+                        query, gradients.query_norm, of_query, context.template parts<shape.num_heads>());
+    KeyNorm::backward(parameters.key_norm, tape.norms.key.rows, tape.norms.key.statistics, key, key,
+                      gradients.key_norm, of_key, context.keys().template parts<shape.num_kv_heads>());
+  }
+
+ private:
+  // body(kept.norms) with a tape, else body().
+  static void with_stored(auto& kept, const auto& body) {
+    if constexpr (requires { kept.norms; }) {
+      body(kept.norms);
+    } else {
+      body();
+    }
+  }
+  // An operand, in place. Inference.
+  template <class Norm>
+  static void forward(const auto& parameters, Scalar* operand, const auto& context) {
+    typename Norm::InferenceScratch none;
+    const View<typename Norm::Input> rows(operand);
+    Norm::forward(parameters, rows, rows, none, context);
+  }
+  // Training.
+  template <class Norm>
+  static void forward(const auto& parameters, Scalar* operand, const auto& context, auto& stored) {
+    typename Norm::Scratch none;
+    context.stage([&] {
+      std::copy_n(operand, context.template count<Norm::Input::rows>() * shape.d_k, stored.rows.data());
+    });
+    Norm::forward(parameters, stored.rows, View<typename Norm::Input>(operand), stored.statistics, none,
+                  context);
   }
 };
 
@@ -98,12 +115,11 @@ struct QueryKeyNorms<shape, ScalarType> {
   struct Parameters {
     ATTUNE_FIELDS()
   };
-  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
-  using ParametersOf = Parameters;
   template <template <class, int, int> class>
   struct StoredIn {};
   ATTUNE_INLINE static void visit(const auto&, const auto&, const auto&...) {}
-  ATTUNE_INLINE static void forward(const auto&, const auto&, const auto&) {}
+  ATTUNE_INLINE static void forward_queries(const auto&, const auto&, const auto&) {}
+  ATTUNE_INLINE static void forward_keys(const auto&, const auto&, const auto&) {}
   ATTUNE_INLINE static void backward(const auto&, const auto&, const auto&, const auto&) {}
 };
 

@@ -162,7 +162,10 @@ struct RotaryPositions : detail::InputUnread {
   static void forward(ConstView<Input> x, View<Output> y, Used tokens = {}) {
     rotate<false>(x, y, kTable, tokens);
   }
-  static void forward(ConstView<Input> x, View<Output> y, const Table& table) { rotate<false>(x, y, table); }
+  template <std::convertible_to<int> Used = AllTokens>
+  static void forward(ConstView<Input> x, View<Output> y, const Table& table, Used tokens = {}) {
+    rotate<false>(x, y, table, tokens);
+  }
   static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&) {
     forward(x, y);
   }

@@ -107,7 +107,9 @@ struct ScoreScales {
     };
     add_gradient_then_input(gradients.score_scale, context, add, input);
   }
-  /// Multiplies the first rows of queries[rows, num_heads·d_k] by their heads' factors.
+
+ private:
+  // Multiplies the first rows of queries[rows, num_heads·d_k] by their heads' factors.
   static void multiply(const auto& parameters, int rows, Scalar* queries) {
     for (int head = 0; head < shape.num_heads; ++head) {
       const Scalar factor = factor_of(parameters, head).value;
@@ -116,8 +118,6 @@ struct ScoreScales {
       }
     }
   }
-
- private:
   static constexpr int index_of(int head) { return shape.score_scales == 1 ? 0 : head; }
   static ScoreFactor<Scalar> factor_of(const auto& parameters, int head) {
     return score_factor<shape.score_scale>(Scalar(parameters.score_scale.data()[index_of(head)]));
@@ -131,15 +131,12 @@ struct ScoreScales<shape, ScalarType> {
   struct Parameters {
     ATTUNE_FIELDS()
   };
-  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
-  using ParametersOf = Parameters;
   template <template <class, int, int> class, class>
   struct StoredIn {
     ATTUNE_INLINE static void visit(const auto&, const auto&, const auto&...) {}
   };
   ATTUNE_INLINE static void forward(const auto&, const auto&, const auto&) {}
   ATTUNE_INLINE static void backward(const auto&, const auto&, const auto&, const auto&) {}
-  ATTUNE_INLINE static void multiply(const auto&, int, const auto*) {}
 };
 
 }  // namespace ATTUNE_NAMESPACE::detail
