@@ -85,7 +85,6 @@ struct BranchBuffers<Stack, Gradients, Policy, std::integer_sequence<int, index.
   using TapeOfPolicy = typename Policy::template Tape<typename Branch<i>::Part, OwnGradients<i>>;
   template <int i>
   using BranchScratch = typename Branch<i>::template ScratchOf<OwnGradients<i>>;
-  static constexpr bool kDrops = Stack::kDrops || (DropsIn<TapeOfPolicy<index>> || ...);
 
   // Everything of the tape except the branches' own.
   struct Sums {
@@ -93,7 +92,7 @@ struct BranchBuffers<Stack, Gradients, Policy, std::integer_sequence<int, index.
     // s_i, then their gradients; with norms before branches, the last is y.
     [[no_unique_address]] Copies<typename Policy::template Rows<Tokens>, Stack::kSums> sums;
     [[no_unique_address]] MemberIf<!Policy::kRecomputes, Norms, 0> norms;
-    [[no_unique_address]] MemberIf<Policy::kPacks && Stack::template kReadsLayerInput<Gradients>,
+    [[no_unique_address]] MemberIf<Policy::kPacks && Stack::template kReadsInput<Gradients>,
                                    typename Policy::template Rows<Tokens>, 1>
         x;
   };
@@ -102,7 +101,8 @@ struct BranchBuffers<Stack, Gradients, Policy, std::integer_sequence<int, index.
 
     // Dropout after the branches, then in the network, then in the attentions.
     template <class Visitor>
-    constexpr void for_each_dropout(const Visitor& visitor) requires(kDrops) {
+    constexpr void for_each_dropout(const Visitor& visitor) requires(Stack::kDrops ||
+                                                                     (DropsIn<TapeOfPolicy<index>> || ...)) {
       detail::for_each_dropout(visitor, this->dropout, Branch<Stack::kLast>::Member::of(*this));
       (visit_attention<index>(visitor), ...);
     }
@@ -144,11 +144,13 @@ struct BranchBuffers<Stack, Gradients, Policy, std::integer_sequence<int, index.
     [[no_unique_address]] MemberIf<!Policy::kStores, Copies<Tokens, (std::min)(i + 1, Stack::kSums)>, 4> sums;
     [[no_unique_address]] MemberIf<!Policy::kStores, BranchTape<i>, 5> tape;
     [[no_unique_address]] MemberIf<Policy::kStores && kNormed<i>, Tokens, 6> normalized;
-    [[no_unique_address]] std::conditional_t<Branch<i>::kRecomputesTape, Shared<BranchScratch<i>, Input<i>>,
+    [[no_unique_address]] std::conditional_t<Branch<i>::kAbilities.recomputes_tape,
+                                             Shared<BranchScratch<i>, Input<i>>,
                                              Apart<BranchScratch<i>, Input<i>>>
         rest;
     // Written again, and not read.
-    [[no_unique_address]] MemberIf<Policy::kRecomputes && !Branch<i>::kRecomputesTape, Tokens, 7> output;
+    [[no_unique_address]] MemberIf<Policy::kRecomputes && !Branch<i>::kAbilities.recomputes_tape, Tokens, 7>
+        output;
   };
   struct Scratch {
     OneOf<Work<index>...> works;

@@ -54,7 +54,7 @@ struct StreamBranch {
   using Member = MemberType;
   using Stream = StreamOf<Part, tokens, cache>;
   using InferenceScratch = typename Stream::Scratch;
-  static constexpr bool kOutputMayBeInput = StepsInPlace<Part, tokens, cache>;
+  static constexpr Abilities kAbilities{.output_may_be_input = StepsInPlace<Part, tokens, cache>};
 
   ATTUNE_INLINE static void forward(const auto& parameters, auto x, auto y, const auto& context,
                                     InferenceScratch& scratch) {
@@ -70,7 +70,7 @@ struct MemoryStreamBranch {
   using Products = std::conditional_t<cache.precision == CachePrecision::kInt8, kernels::Int8CacheProducts,
                                       kernels::FloatProducts>;
   using InferenceScratch = typename Stream::template Scratch<tokens>;
-  static constexpr bool kOutputMayBeInput = true;
+  static constexpr Abilities kAbilities{.output_may_be_input = true};
 
   ATTUNE_INLINE static void forward(const auto& parameters, auto x, auto y, const auto& context,
                                     InferenceScratch& scratch) {
@@ -97,11 +97,10 @@ struct LayerBranch {
   using ScratchOf = detail::ScratchOf<Part, Gradients>;
   /// The context of the rows of its tape.
   ATTUNE_INLINE static const auto& context_of_tape(const auto& context) { return tokens_of(context); }
-  /// Whether it can recompute its tape without writing its output, and takes its input once scratch is dead.
-  static constexpr bool kRecomputesTape = detail::RecomputesTape<Part>;
-  static constexpr bool kTakesLength = detail::TakesLength<Part>;
-  static constexpr Lanes kLanes = (std::max)(kLanesOf<Part>, Lanes::kBetweenParts);
-  static constexpr bool kOutputMayBeInput = detail::OutputMayBeInput<Part>;
+  static constexpr Abilities kAbilities =
+      with(kAbilitiesInContext<Part>, &Abilities::output_may_be_input, OutputMayBeInput<Part>,
+           &Abilities::recomputes_tape, RecomputesTape<Part>, &Abilities::lanes,
+           (std::max)(kLanesOf<Part>, Lanes::kBetweenParts));
 
   template <CacheShape cache>
   using StreamMemory = StreamMemoryOf<Part, cache>;
@@ -139,10 +138,8 @@ struct CrossAttentionBranch {
     Memory d_value;  // gradient of the memory as values; as keys, it goes to d_memory
   };
   ATTUNE_INLINE static const auto& context_of_tape(const auto& context) { return context.cross; }
-  static constexpr bool kRecomputesTape = false;
-  static constexpr bool kTakesLength = detail::kAbilities<Attention>.takes_context;  // of queries and keys
-  static constexpr Lanes kLanes = kLanesOf<Attention> == Lanes::kAll ? Lanes::kAll : Lanes::kNone;
-  static constexpr bool kOutputMayBeInput = detail::OutputMayBeInput<Attention>;
+  static constexpr Abilities kAbilities{.takes_length = detail::kAbilities<Attention>.takes_context,
+                                        .output_may_be_input = OutputMayBeInput<Attention>};
 
   template <CacheShape cache>
   using StreamMemory = typename MemoryStream<Attention>::Memory;

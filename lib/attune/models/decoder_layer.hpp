@@ -28,6 +28,8 @@ struct DecoderContext {
   TokensContext tokens;  // for self-attention, norms and the network
   CrossContext cross;    // for the attention to the memory
 };
+template <class TokensContext, class CrossContext>
+DecoderContext(TokensContext, CrossContext) -> DecoderContext<TokensContext, CrossContext>;
 
 namespace detail {
 
@@ -51,7 +53,6 @@ struct MaskWithMemory : Mask {
   Keys keys;  // valid tokens of the memory
   ConstView<Memory> memory;
   DMemory d_memory, own;
-  static constexpr bool kGivesGradient = kWanted<DMemory>;
   [[nodiscard]] constexpr const Mask& of_tokens() const { return *this; }
 };
 
@@ -111,14 +112,9 @@ struct DecoderLayerOf
   using Parameters = ParametersOf<Tensor>;
 
   static constexpr bool kAttendsToMemory = true;  // the layer needs a memory beside its input
-  static constexpr Abilities kAbilities{.mask = MaskUse::kScores,
-                                        .takes_context = true,
-                                        .takes_length = Stack::kStackTakesLength,
-                                        .scores = detail::kAbilities<Attention>.scores,
-                                        .output_may_be_input = Stack::Inference::kOutputMayBeInput,
-                                        .gradient_may_be_input = Stack::kGradientMayBeLayerInput,
-                                        .updates_in_place = Stack::kStackUpdatesInPlace,
-                                        .additions = Stack::kStackAdditions};
+  static constexpr Abilities kAbilities =
+      detail::with(Stack::kAbilities, &Abilities::scores, detail::kAbilities<Attention>.scores,
+                   &Abilities::lanes, Lanes::kNone);  // one sequence at a time has a memory
   using Tape = typename Stack::template TapeOf<Parameters>;
   using Scratch = typename Stack::template ScratchOf<Parameters>;
   using typename Stack::InferenceScratch;
@@ -186,7 +182,7 @@ struct DecoderLayerOf
       context.inside([&]() ATTUNE_INLINE_LAMBDA {
         backward(parameters, x, mask.memory, tape, dy, dx, mask.own, gradients, scratch, contexts);
       });
-      if constexpr (Call::Mask::kGivesGradient) {
+      if constexpr (detail::GivesMemoryGradient<Call>) {
         detail::add_to<Memory>(contexts.cross.keys(), mask.own.data, mask.d_memory.data);
       }
     }
@@ -214,10 +210,8 @@ struct DecoderLayerOf
     if constexpr (kMasks<OfMemory>) {
       detail::check_fit<detail::kAbilities<CrossAttention>.scores, OfMemory>();
     }
-    const auto tokens = context.with_mask(mask.of_tokens());
-    const auto cross = context.unmasked().with_keys(mask.keys).with_mask(mask.memory_mask);
-    return DecoderContext<std::remove_const_t<decltype(tokens)>, std::remove_const_t<decltype(cross)>>{tokens,
-                                                                                                       cross};
+    return DecoderContext{context.with_mask(mask.of_tokens()),
+                          context.unmasked().with_keys(mask.keys).with_mask(mask.memory_mask)};
   }
 };
 
@@ -276,12 +270,9 @@ template <class Layer, AttentionMask Mask = CausalMask, AttentionMask MemoryMask
 [[nodiscard]] constexpr auto decoder_context_for(const Mask& mask ATTUNE_LIFETIME_BOUND,
                                                  const MemoryMask& memory_mask ATTUNE_LIFETIME_BOUND,
                                                  const Slices& slices = {}) {
-  const auto tokens = detail::valid_tokens<Layer::Input::rows, Layer::kStackTakesLength>(mask);
-  const auto keys = detail::valid_tokens<Layer::Memory::rows, Layer::kStackTakesLength>(memory_mask);
-  const auto token_context = detail::context_of(mask, slices, tokens, tokens);
-  const auto memory_context = detail::context_of(memory_mask, slices, tokens, keys);
-  return DecoderContext<std::remove_const_t<decltype(token_context)>,
-                        std::remove_const_t<decltype(memory_context)>>{token_context, memory_context};
+  const auto tokens = detail::valid_tokens<Layer::Input::rows, Layer::kAbilities.takes_length>(mask);
+  const auto keys = detail::valid_tokens<Layer::Memory::rows, Layer::kAbilities.takes_length>(memory_mask);
+  return DecoderContext{Context(mask, slices, tokens, tokens), Context(memory_mask, slices, tokens, keys)};
 }
 /// Inference of a decoder layer, as of other layers (execution/pass.hpp), with a mask for self-attention and
 /// one for attention to memory[memory_len, …].

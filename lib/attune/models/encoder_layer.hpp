@@ -53,17 +53,6 @@ struct EncoderLayerOf : detail::EncoderStack<options, NormLayer, Attention, Netw
   };
   using Parameters = ParametersOf<Tensor>;
 
-  /// Whether backward reads x.
-  template <class Gradients>
-  static constexpr bool kReadsInput = Stack::template kReadsLayerInput<Gradients>;
-  static constexpr Abilities kAbilities{.mask = MaskUse::kScores,
-                                        .takes_context = true,
-                                        .takes_length = Stack::kStackTakesLength,
-                                        .output_may_be_input = Stack::Inference::kOutputMayBeInput,
-                                        .gradient_may_be_input = Stack::kGradientMayBeLayerInput,
-                                        .updates_in_place = Stack::kStackUpdatesInPlace,
-                                        .lanes = Stack::kStackLanes,
-                                        .additions = Stack::kStackAdditions};
   using Tape = typename Stack::template TapeOf<Parameters>;
   using Scratch = typename Stack::template ScratchOf<Parameters>;
   using Stack::forward, Stack::backward;

@@ -60,9 +60,8 @@ struct StackInference {
   static constexpr int kLast = static_cast<int>(sizeof...(Branches)) - 1;
   static constexpr bool kNormBefore = placement == NormPlacement::kBefore;
   using Tokens = typename NormLayer::Input;
-  struct None {};
   /// Whether y may be x. All branches then write to `tokens`, which has their input if norms are before them.
-  static constexpr bool kOutputMayBeInput = !kNormBefore || (Branches::kOutputMayBeInput && ...);
+  static constexpr bool kOutputMayBeInput = !kNormBefore || (Branches::kAbilities.output_may_be_input && ...);
 
   // Otherwise the first branch writes to y. The others write to their own buffer, unless all of them may
   // overwrite their input.
@@ -70,13 +69,14 @@ struct StackInference {
   struct ScratchIn;
   template <int... index>
   struct ScratchIn<std::integer_sequence<int, index...>> {
-    static constexpr bool kInPlace =
-        StackInference::kOutputMayBeInput || ((index == 0 || Branches::kOutputMayBeInput) && ...);
     Tokens tokens;
-    [[no_unique_address]] std::conditional_t<kInPlace, None, Tokens> branch;
+    [[no_unique_address]] MemberIf<!StackInference::kOutputMayBeInput &&
+                                       !((index == 0 || Branches::kAbilities.output_may_be_input) && ...),
+                                   Tokens, 21>
+        branch;
     OneOf<typename Branches::InferenceScratch...> branches;
 
-    View<Tokens> output() { return first_if<kInPlace>(tokens, branch); }
+    View<Tokens> output() { return existing(branch, tokens); }
   };
   using Scratch = ScratchIn<std::make_integer_sequence<int, kLast + 1>>;
 
@@ -106,7 +106,7 @@ struct StackInference {
 
 template <class NormLayer, class... Parts>
 constexpr bool check_stack() {
-  static_assert(kFitInSequence<Parts...>);
+  static_assert(check_sequence<Parts...>());
   using Tokens = typename NormLayer::Input;
   static_assert(
       Holds<(requires(const typename NormLayer::Parameters& parameters, ConstView<Tokens> x,
@@ -149,11 +149,6 @@ struct ResidualStack {
   static constexpr std::uint32_t kFingerprint =
       fingerprint("ResidualStack", options.norm, options.dropout, kFingerprintOf<typename Branches::Part>...,
                   kFingerprintOf<NormLayer>);
-  static constexpr Lanes kStackLanes = (std::min)(
-      {detail::kLanesOf<NormLayer> == Lanes::kAll ? Lanes::kAll : Lanes::kNone, Branches::kLanes...});
-  static constexpr Additions kStackAdditions = kAdditionsOfAll<typename Branches::Part..., NormLayer>;
-  // Whether tokens beyond a length are skipped.
-  static constexpr bool kStackTakesLength = (Branches::kTakesLength && ... && detail::TakesLength<NormLayer>);
   template <class Gradients, int index>
   using BranchGradients =
       std::remove_cvref_t<decltype(Branch<index>::Member::of(std::declval<Gradients&>()))>;
@@ -161,20 +156,28 @@ struct ResidualStack {
   template <class Gradients, int index>
   static constexpr bool kBranchReads =
       detail::ReadsInput<typename Branch<index>::Part, BranchGradients<Gradients, index>>;
+  /// Whether backward reads x.
   template <class Gradients>
-  static constexpr bool kReadsLayerInput = kNormBefore || kBranchReads<Gradients, 0>;
-  // Whether the layer's dx may be its x.
-  static constexpr bool kGradientMayBeLayerInput =
-      detail::GradientMayBeInput<std::conditional_t<kNormBefore, NormLayer, typename Branch<0>::Part>>;
-  static constexpr bool kStackUpdatesInPlace = kNormBefore && detail::UpdatesInPlace<NormLayer>;
+  static constexpr bool kReadsInput = kNormBefore || kBranchReads<Gradients, 0>;
+  using Inference = StackInference<options.norm, NormLayer, Branches...>;
+  static constexpr Abilities kAbilities{
+      .mask = MaskUse::kScores,
+      .takes_context = true,
+      .takes_length = (Branches::kAbilities.takes_length && ... && TakesLength<NormLayer>),
+      .output_may_be_input = Inference::kOutputMayBeInput,
+      .gradient_may_be_input =
+          GradientMayBeInput<std::conditional_t<kNormBefore, NormLayer, typename Branch<0>::Part>>,
+      .updates_in_place = kNormBefore && UpdatesInPlace<NormLayer>,
+      .lanes = (std::min)(
+          {kLanesOf<NormLayer> == Lanes::kAll ? Lanes::kAll : Lanes::kNone, Branches::kAbilities.lanes...}),
+      .additions = kAdditionsOfAll<typename Branches::Part..., NormLayer>};
   // Whether the gradient of a norm's output overwrites that output.
   template <class Gradients>
   static constexpr bool kGradientsInPlace =
-      !UpdatesInSet<Gradients> && (detail::GradientMayBeInput<typename Branches::Part> && ...);
+      !UpdatesInSet<Gradients> && (GradientMayBeInput<typename Branches::Part> && ...);
 
   // ---- Memory. ----
 
-  using Inference = StackInference<options.norm, NormLayer, Branches...>;
   using InferenceScratch = typename Inference::Scratch;
   /// Memory for backward, besides x if the policy stores or recomputes tapes.
   template <class Gradients, class Policy = StoredTapes>
@@ -200,12 +203,8 @@ struct ResidualStack {
     static constexpr bool kOutputMayBeInput = Stack::kOutputMayBeInput;
     using Scratch = typename Stack::Scratch;
     // The branch that attends to a memory.
-    static constexpr int kCrossAttentionBranch = [] {
-      constexpr bool kAttends[] = {std::is_same_v<typename Branches::Member, CrossAttentionMember>...};
-      int index = 0;
-      while (index < kBranches && !kAttends[index]) ++index;
-      return index;
-    }();
+    static constexpr int kCrossAttentionBranch =
+        first_true({std::is_same_v<typename Branches::Member, CrossAttentionMember>...});
     static constexpr bool kHasMemory = kCrossAttentionBranch < kBranches;
 
     /// Returns kOk once remember() has been called.
@@ -315,7 +314,7 @@ struct ResidualStack {
       const ConstView<Tokens> before = before_norm<index>(x, memory);
       const auto& tape = memory.norms()[kNormOf<index>];
       const View<Tokens> y = memory.template normalized<index>();
-      if constexpr (kAbilities<NormLayer>.takes_context) {
+      if constexpr (detail::kAbilities<NormLayer>.takes_context) {
         NormLayer::recompute(norm, before, tape, y, tokens_of(context).unmasked());
       } else {
         tokens_of(context).stage([&]() ATTUNE_INLINE_LAMBDA { NormLayer::recompute(norm, before, tape, y); });
@@ -443,7 +442,7 @@ struct ResidualStack {
     auto& tape = memory.template branch_tape<index>();
     auto& scratch = memory.template branch_scratch<index>();
     tokens_of(context).inside([&]() ATTUNE_INLINE_LAMBDA {
-      if constexpr (!decltype(memory)::Policy::kStores && Branch<index>::kRecomputesTape) {
+      if constexpr (!decltype(memory)::Policy::kStores && Branch<index>::kAbilities.recomputes_tape) {
         Branch<index>::backward_from(own, tokens_in, tape, d_branch, d_input, own_gradients, scratch,
                                      context);
       } else {
@@ -462,7 +461,7 @@ struct ResidualStack {
     memory.template begin<index>(context);
     const ConstView<Tokens> tokens_in = branch_input<index>(parameters, x, memory, context);
     tokens_of(context).inside([&]() ATTUNE_INLINE_LAMBDA {
-      if constexpr (Branch<index>::kRecomputesTape) {
+      if constexpr (Branch<index>::kAbilities.recomputes_tape) {
         Branch<index>::Part::recompute_tape(own, tokens_in, tape, scratch, tokens_of(context));
       } else {
         Branch<index>::forward(own, tokens_in, memory.template output<index>(), context, tape, scratch);
