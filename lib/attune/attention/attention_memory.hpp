@@ -199,13 +199,13 @@ struct AttentionMemory {
         (kernels::kCopiesTransposed<Scalar> && kQueriesAtOnce < shape.seq_len), TransposedKeys, None<0>>
         transposed;
 
-    HeadOutputs& outputs() { return first_if<shape.d_k == shape.d_v>(query, outputs_beside); }
+    HeadOutputs& outputs() { return existing(outputs_beside, query); }
   };
 
   /// The memory of the outputs of the heads.
   template <class GradientSet>
   static HeadOutputs& outputs_of(TapeOf<GradientSet>& tape, ScratchOf<GradientSet>& scratch) {
-    return first_if<TapeOf<GradientSet>::kKeepsOutputs>(tape.outputs, scratch.outputs);
+    return existing(tape.outputs, scratch.outputs);
   }
 };
 

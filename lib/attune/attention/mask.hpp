@@ -28,11 +28,6 @@ namespace detail {
 template <class Scalar>
 inline constexpr auto kHidden = -std::numeric_limits<kernels::Real<Scalar>>::infinity();
 
-// Whether a type owns its scalars: a Tensor, an Eigen matrix, an array.
-template <class Source>
-concept OwnsStorage = requires {
-  requires Storage<std::remove_cvref_t<Source>>::kOwns;
-};
 template <class Source>
 constexpr void check_lifetime() {
   static_assert(Holds<(!OwnsStorage<Source> || std::is_lvalue_reference_v<Source>)>,

@@ -22,9 +22,9 @@ template <class ScalarType, int kQueries, int kKvLen, int kDk, int kDv, bool kSh
 struct RecomputeInBlocks : KeyValueSums<ScalarType, kKvLen, kDk, kDv> {
   using Scalar = ScalarType;
   using Sums = KeyValueSums<Scalar, kKvLen, kDk, kDv>;
-  static constexpr bool kOneBlock = kQueries <= kernels::kDepthBlock && !kShared;
-  Tensor<Scalar, recomputed_queries(kQueries), kKvLen> d_weights;                 // dP of a block of queries
-  [[no_unique_address]] std::conditional_t<kOneBlock, NoParameters, Sums> block;  // of one block
+  Tensor<Scalar, recomputed_queries(kQueries), kKvLen> d_weights;  // dP of a block of queries
+  [[no_unique_address]] MemberIf<kShared || (kQueries > kernels::kDepthBlock), Sums, 20>
+      block;  // of one block
 
   // Adds the sums of a block.
   void add_block(const auto& keys, const auto& values) {
@@ -33,7 +33,7 @@ struct RecomputeInBlocks : KeyValueSums<ScalarType, kKvLen, kDk, kDv> {
     kernels::add_to(used_rows(values) * kDv, sums.d_value.data(), this->d_value.data());
   }
   // The memory for the sums of a block.
-  Sums& of_block() { return first_if<kOneBlock>(static_cast<Sums&>(*this), block); }
+  Sums& of_block() { return existing(block, static_cast<Sums&>(*this)); }
 };
 
 /// The same in one block: P, besides room for the larger of P and dQ.

@@ -53,6 +53,15 @@ template <int>
 struct NoMember {};
 template <bool exists, class Member, int number>
 using MemberIf = std::conditional_t<exists, Member, NoMember<number>>;
+/// The one of two members that exists: `one`, unless it is empty.
+template <class One, class Other>
+ATTUNE_INLINE constexpr auto& existing(One& one, Other& other) {
+  if constexpr (std::is_empty_v<One>) {
+    return other;
+  } else {
+    return one;
+  }
+}
 
 /// An array that takes no byte if its elements are empty.
 template <class Element, int count>

@@ -56,7 +56,7 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
   using Parts = LayerList<EmbeddingLayer, Body>;
   static constexpr std::uint32_t kFingerprint =
       fingerprint("tied", kFingerprintOf<EmbeddingLayer>, kFingerprintOf<Body>);
-  static_assert(detail::kFits<EmbeddingLayer, Body>);
+  static_assert(detail::check_next<EmbeddingLayer, Body>());
   static_assert(detail::output_fits_input<Body, Tied, Body::Output::rows, Body::Output::cols, Tokens::rows,
                                           Tokens::cols>());
 
@@ -89,18 +89,16 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
   template <class Gradients>
   using OfBody = decltype(Gradients::body);
   template <class Gradients>
-  static constexpr bool kTrainsTable = detail::IsTrained<decltype(Gradients::embedding.weight)>;
+  using OfTable = decltype(Gradients::embedding);
 
  public:
   /// The body's tape, x if its backward reads it, and h if the table is trained.
   template <class Gradients>
   struct TapeOf {
     using OfLayers = detail::TapeOf<Body, OfBody<Gradients>>;
-    static constexpr bool kKeepsTokens = detail::ReadsInput<Body, OfBody<Gradients>>;
-    static constexpr bool kKeepsHidden = kTrainsTable<Gradients>;
     [[no_unique_address]] OfLayers body;
-    [[no_unique_address]] detail::MemberIf<kKeepsTokens, Tokens, 14> tokens;
-    [[no_unique_address]] detail::MemberIf<kKeepsHidden, Tokens, 15> hidden;
+    [[no_unique_address]] detail::MemberIf<detail::ReadsInput<Body, OfBody<Gradients>>, Tokens, 14> tokens;
+    [[no_unique_address]] detail::MemberIf<detail::TrainsWeight<OfTable<Gradients>>, Tokens, 15> hidden;
 
     template <class Visitor>
     constexpr void for_each_dropout(const Visitor& visitor) requires detail::DropsIn<OfLayers> {
@@ -181,7 +179,7 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
                                 tape.body, ConstView<Tokens>(d_hidden), d_tokens, gradients.body,
                                 scratch.body);
     };
-    if constexpr (kTrainsTable<Gradients>) {
+    if constexpr (detail::TrainsWeight<OfTable<Gradients>>) {
       backward_body(View<Tokens>(scratch.tokens));
       for_each_sequence([&](int sequence) ATTUNE_INLINE_LAMBDA {
         Sequence& one = scratch.sequence;
@@ -254,12 +252,10 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
 
   // On the tape if backward reads them, otherwise in scratch, which is overwritten by then.
   static Tokens& tokens_of(auto& tape, auto& scratch) {
-    return detail::first_if<std::remove_reference_t<decltype(tape)>::kKeepsTokens>(tape.tokens,
-                                                                                   scratch.tokens);
+    return detail::existing(tape.tokens, scratch.tokens);
   }
   static Tokens& hidden_of(auto& tape, auto& scratch) {
-    return detail::first_if<std::remove_reference_t<decltype(tape)>::kKeepsHidden>(tape.hidden,
-                                                                                   scratch.hidden);
+    return detail::existing(tape.hidden, scratch.hidden);
   }
 };
 
