@@ -73,12 +73,10 @@ struct ClassToken : detail::Tapeless<ClassToken<shape, ScalarType>>, detail::Inp
   static void backward(const Set&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,
                        [[maybe_unused]] Gradients& gradients, Scratch&, const Call& context = {}) {
     context.stage([&] {
-      if constexpr (detail::IsTrained<decltype(gradients.weight)>) {
-        add_rows(view(gradients.weight), [&](int first, const auto& rows) ATTUNE_INLINE_LAMBDA {
-          const int count = (std::min)(rows.rows, shape.tokens - first);
-          kernels::add_to(count * shape.d_model, dy.data + first * shape.d_model, rows.data);
-        });
-      }
+      add_rows(view(gradients.weight), [&](int first, const auto& rows) ATTUNE_INLINE_LAMBDA {
+        const int count = (std::min)(rows.rows, shape.tokens - first);
+        kernels::add_to(count * shape.d_model, dy.data + first * shape.d_model, rows.data);
+      });
       if constexpr (kWanted<Dx>) {
         std::memcpy(detail::sink<Input>(dx).data, dy.data + kInFront, sizeof(Input));
       }

@@ -348,17 +348,10 @@ struct Convolution : InputReadForWeight {
               if constexpr (kGrouped) {
                 take_filters_of(parameters, group, own->filters);
                 const MatrixView<const Scalar, kOut, kTerms> filters(own->filters);
-                const auto of_group = to.template columns<kOut>(group * kOut);
-                if constexpr (image.bias) {
-                  kernels::gemm(from, filters.transpose(), of_group,
-                                kernels::AddBias<Scalar>{parameters.bias.data() + group * kOut});
-                } else {
-                  kernels::gemm(from, filters.transpose(), of_group);
-                }
-              } else if constexpr (image.bias) {
-                multiply(from, parameters.weight, to, kernels::AddBias<Scalar>{parameters.bias.data()});
+                kernels::gemm(from, filters.transpose(), to.template columns<kOut>(group * kOut),
+                              epilogue(parameters, group * kOut));
               } else {
-                multiply(from, parameters.weight, to);
+                multiply(from, parameters.weight, to, epilogue(parameters, 0));
               }
             }
           });
@@ -366,6 +359,14 @@ struct Convolution : InputReadForWeight {
   }
 
  private:
+  // Adds the bias of the features from `first` on, if there is one.
+  static auto epilogue([[maybe_unused]] const auto& parameters, [[maybe_unused]] int first) {
+    if constexpr (image.bias) {
+      return kernels::AddBias<Scalar>{parameters.bias.data() + first};
+    } else {
+      return kernels::Assign{};
+    }
+  }
   static constexpr RowRange at_start(RowRange rows) { return {0, rows.count}; }
   static constexpr int at_start(int) { return 0; }
 
@@ -418,11 +419,10 @@ struct Convolution : InputReadForWeight {
   }
 
   // Outputs of a block. Blocks are the same whatever the slices, and so are the sums of gradients.
-  template <int kRows>
+  template <int kRows, class Gradients>
   static void backward_block(int block, const auto& parameters, [[maybe_unused]] ConstView<Input> x,
-                             const auto& of_taps, ConstView<Output> dy, const auto& dx, auto& gradients,
+                             const auto& of_taps, ConstView<Output> dy, const auto& dx, Gradients& gradients,
                              Scratch& scratch, const auto& context) {
-    constexpr bool kTrains = IsTrained<decltype(gradients.weight)>;
     const int first = block * kBlock;
     const int count = (std::min<int>)(kRows, context.template count<kOutRows>() - first);
     if (count <= 0) return;
@@ -433,7 +433,7 @@ struct Convolution : InputReadForWeight {
         OfBlock(dy.data + first * image.d_out), count, {});
     for (int group = 0; group < image.groups; ++group) {
       const auto of_group = of_block.template columns<kOut>(group * kOut);
-      if constexpr (kTrains) {
+      if constexpr (TrainsWeight<Gradients>) {
         context.stage([&] {
           gather(of_taps, first, count, group, scratch.tokens);
           if constexpr (kGrouped) {
@@ -459,13 +459,13 @@ struct Convolution : InputReadForWeight {
     }
   }
 
+  template <class Gradients>
   static void depthwise_backward(const auto& parameters, ConstView<Input>, const auto& of_taps,
-                                 ConstView<Output> dy, const auto& dx, auto& gradients, Scratch& scratch,
+                                 ConstView<Output> dy, const auto& dx, Gradients& gradients, Scratch& scratch,
                                  const auto& context) {
-    constexpr bool kTrains = IsTrained<decltype(gradients.weight)>;
     context.stage([&] {
       if constexpr (kWanted<decltype(dx)>) take_filters(parameters, scratch.filters);
-      if constexpr (kTrains) {
+      if constexpr (TrainsWeight<Gradients>) {
         for (Scalar& value : scratch.gradients) value = Scalar(0);
       }
     });
@@ -475,7 +475,7 @@ struct Convolution : InputReadForWeight {
       for (int tap = 0; tap < kTaps; ++tap) {
         const int token = image.token(o, tap);
         if (!context.template is_valid<kInRows>(token)) continue;
-        if constexpr (kTrains) {
+        if constexpr (TrainsWeight<Gradients>) {
           add_products(gradient, of_taps(o, tap), scratch.gradients + tap * image.d_out);
         }
         if constexpr (kWanted<decltype(dx)>) {
@@ -483,7 +483,7 @@ struct Convolution : InputReadForWeight {
         }
       }
     });
-    if constexpr (kTrains) {
+    if constexpr (TrainsWeight<Gradients>) {
       context.stage([&] {
         const auto to = view(gradients.weight);
         for (int c = 0; c < image.d_out; ++c) {

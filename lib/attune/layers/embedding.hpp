@@ -104,7 +104,7 @@ struct Embedding : detail::Tapeless<Embedding<shape, ScalarType>> {
   static void backward(const Set&, ConstView<Input> ids, const Tape&, [[maybe_unused]] ConstView<Output> dy,
                        NoGradient, [[maybe_unused]] Gradients& gradients, [[maybe_unused]] Scratch& scratch,
                        const Call& context = {}) {
-    if constexpr (detail::IsTrained<decltype(gradients.weight)>) {
+    if constexpr (detail::TrainsWeight<Gradients>) {
       context.stage([&]() ATTUNE_INLINE_LAMBDA {
         add_gradients(ids, dy, gradients, scratch, context.template count<shape.seq_len>());
       });

@@ -74,9 +74,9 @@ struct OneProjection : FeedForwardLayers<shape, ScalarType> {
     void activate(Hidden& a, int first, int count) const {
       kernels::activate<shape.activation>(count, hidden.data() + first, a.data() + first);
     }
-    /// Whether backward computes f′(h) together with the recomputed a, in place of h.
-    static constexpr bool kFindsSlopes = kernels::shares_evaluation(shape.activation);
-    void activate_with_slopes(Hidden& a, int first, int count) {
+    /// Computes f′(h) together with the recomputed a, in place of h.
+    void activate_with_slopes(Hidden& a, int first,
+                              int count) requires(kernels::shares_evaluation(shape.activation)) {
       kernels::activate_with_slopes<shape.activation>(count, hidden.data() + first, a.data() + first);
     }
     /// Overwrites h with dh.
@@ -138,7 +138,6 @@ struct GatedProjections : FeedForwardLayers<shape, ScalarType> {
     void activate(Hidden& a, int first, int count) const {
       kernels::gate<shape.activation>(count, gate.data() + first, up.data() + first, a.data() + first);
     }
-    static constexpr bool kFindsSlopes = false;  // dg and du need g itself
     /// Overwrites g with dg and u with du.
     template <bool>
     void activate_backward(const Hidden& da, int first, int count) {
@@ -190,7 +189,7 @@ struct FeedForwardNetwork {
   template <class Gradients>
   static constexpr bool kReadsInput = Projections::template kReadsInput<Gradients>;
 
-  using TapePolicy = typename Projections::template StoredIn<Tensor>;
+  using Stored = typename Projections::template StoredIn<Tensor>;
   /// The projections. Backward recomputes a, and stores the gradients of the projections in the same memory.
   /// Matrix is their storage (layers/packed_rows.hpp).
   template <template <class, int, int> class Matrix>
@@ -200,7 +199,7 @@ struct FeedForwardNetwork {
 
     /// Visits the members of some tapes.
     static void visit(const auto& visitor, const auto& context, auto&... tapes) {
-      TapePolicy::visit(visitor, context, tapes.kept...);
+      Stored::visit(visitor, context, tapes.kept...);
       visitor.member(context, tapes.dropout...);
     }
 
@@ -218,7 +217,7 @@ struct FeedForwardNetwork {
     Hidden activated;
   };
   struct InferenceScratch {
-    TapePolicy kept;
+    Stored kept;
   };
 
   /// y[rows, d_model] of x[rows, d_model]. `y` may be `x`.
@@ -263,7 +262,9 @@ struct FeedForwardNetwork {
     const auto& dense = context.unmasked().in_any_order();  // rows with dy zero are cleared or left out
     if constexpr (Call::kSkipsZeros) dense.stage([&]() ATTUNE_INLINE_LAMBDA { tape.kept.clear(dy); });
     using OutGradients = std::remove_cvref_t<decltype(out_gradients)>;
-    constexpr bool kOfSlopes = ReadsInput<OutLinear, OutGradients> && TapePolicy::kFindsSlopes;
+    constexpr bool kOfSlopes = ReadsInput<OutLinear, OutGradients> && requires {
+      tape.kept.activate_with_slopes(scratch.activated, 0, 0);
+    };
     if constexpr (kOfSlopes) {
       dense.template token_elements<Hidden::rows, Hidden::cols, kWorkOfActivation>(
           [&](int first, int count)
@@ -304,11 +305,6 @@ template <FeedForwardShape shape, template <FeedForwardShape, class> class Proje
 using NetworkOf = FeedForwardNetwork<checked_feed_forward_shape<shape>(),
                                      Projections<checked_feed_forward_shape<shape>(), Scalar>>;
 
-constexpr FeedForwardShape with_silu(FeedForwardShape shape) {
-  shape.activation = Activation::kSilu;
-  return shape;
-}
-
 }  // namespace detail
 
 /// y = f(x·W₁ + b₁)·W₂ + b₂; x and y are [rows, d_model], with d_ff hidden features.
@@ -339,7 +335,7 @@ namespace detail {
 // A struct, as GCC 12 crashes on an alias whose shape depends on a template parameter.
 template <FeedForwardShape shape, class Scalar>
 struct GatedBySilu {
-  using type = GatedFeedForward<with_silu(shape), Scalar>;
+  using type = GatedFeedForward<with(shape, &FeedForwardShape::activation, Activation::kSilu), Scalar>;
 };
 
 }  // namespace detail

@@ -210,16 +210,12 @@ struct GroupNorm {
     });
   }
   static void add_to_parameters(const Scratch& scratch, auto& gradients) {
-    if constexpr (detail::IsTrained<decltype(gradients.weight)>) {
-      add_rows(view(gradients.weight), [&](int, const auto& row) ATTUNE_INLINE_LAMBDA {
-        kernels::add_to(shape.d_model, scratch.products.data(), row.data);
-      });
-    }
-    if constexpr (detail::IsTrained<decltype(gradients.bias)>) {
-      add_rows(view(gradients.bias), [&](int, const auto& row) ATTUNE_INLINE_LAMBDA {
-        kernels::add_to(shape.d_model, scratch.gradients.data(), row.data);
-      });
-    }
+    add_rows(view(gradients.weight), [&](int, const auto& row) ATTUNE_INLINE_LAMBDA {
+      kernels::add_to(shape.d_model, scratch.products.data(), row.data);
+    });
+    add_rows(view(gradients.bias), [&](int, const auto& row) ATTUNE_INLINE_LAMBDA {
+      kernels::add_to(shape.d_model, scratch.gradients.data(), row.data);
+    });
   }
   static void mean_of_groups(const auto& parameters, Features& sums, const auto& context) {
     kernels::for_each_packet<Scalar>(shape.d_model, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {

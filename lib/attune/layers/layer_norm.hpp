@@ -145,9 +145,7 @@ struct Norm {
   template <class Set = Parameters, class Dx, class Gradients, AnyContext Call = Context<>>
   static void backward(const Set& parameters, ConstView<Input> x, const Tape& tape, ConstView<Output> dy,
                        Dx&& dx, [[maybe_unused]] Gradients& gradients, Scratch&, const Call& context = {}) {
-    if constexpr (!shape.weight) {
-      backward_input(parameters, x, tape, dy, dx, context);
-    } else if constexpr (!detail::IsTrained<decltype(gradients.weight)>) {
+    if constexpr (!detail::TrainsWeight<Gradients>) {
       backward_input(parameters, x, tape, dy, dx, context);
     } else if constexpr (detail::UpdatesAtOnce<decltype(gradients.weight)>) {
       // dx reads the weights and may overwrite x. So it comes after the weights' gradient and before their

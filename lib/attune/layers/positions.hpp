@@ -113,7 +113,7 @@ struct LearnedPositions : detail::AddedPositions<LearnedPositions<shape, ScalarT
   template <class Set = Parameters, class Dx, class Gradients, AnyContext Call = Context<>>
   static void backward(const Set&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,
                        [[maybe_unused]] Gradients& gradients, Scratch&, const Call& context = {}) {
-    if constexpr (detail::IsTrained<decltype(gradients.weight)>) {
+    if constexpr (detail::TrainsWeight<Gradients>) {
       context.stage([&]() ATTUNE_INLINE_LAMBDA {
         add_rows(view(gradients.weight), [&](int first, const auto& rows) ATTUNE_INLINE_LAMBDA {
           const int tokens = (std::min<int>)(rows.rows, context.template count<shape.seq_len>() - first);

@@ -81,13 +81,11 @@ struct TokenType : detail::AddedRows<TokenType<shape, ScalarType>, shape.seq_len
                        [[maybe_unused]] Gradients& gradients, Scratch&, const Call& context = {}) {
     context.stage([&]() ATTUNE_INLINE_LAMBDA {
       const int tokens = context.template count<shape.seq_len>();
-      if constexpr (detail::IsTrained<decltype(gradients.weight)>) {
-        add_rows(view(gradients.weight), [&](int first, const auto& rows) ATTUNE_INLINE_LAMBDA {
-          if (shape.type < first || shape.type >= first + rows.rows) return;
-          Scalar* row = rows.data + (shape.type - first) * shape.d_model;
-          for (int i = 0; i < tokens; ++i) kernels::add_to(shape.d_model, dy.data + i * shape.d_model, row);
-        });
-      }
+      add_rows(view(gradients.weight), [&](int first, const auto& rows) ATTUNE_INLINE_LAMBDA {
+        if (shape.type < first || shape.type >= first + rows.rows) return;
+        Scalar* row = rows.data + (shape.type - first) * shape.d_model;
+        for (int i = 0; i < tokens; ++i) kernels::add_to(shape.d_model, dy.data + i * shape.d_model, row);
+      });
       if constexpr (kWanted<Dx>) {
         TokenType::copy(tokens, dy.data, detail::sink<Input>(dx).data);
       }
