@@ -45,7 +45,7 @@ TEST(Context, of_a_model_that_takes_no_length_has_all_tokens) {
 
 TEST(Context, hands_out_the_valid_rows_of_tokens) {
   const detail::FirstTokens<kTokens> tokens{3};
-  const auto context = detail::context_of(NoMask{}, RunToCompletion{}, tokens, detail::AllTokens{});
+  const auto context = Context(NoMask{}, RunToCompletion{}, tokens, detail::AllTokens{});
   int rows = 0, elements = 0, others = 0;
   context.tokens<kTokens, 1>([&]<int count>(auto first) { rows += rows_in<count>(first); });
   context.token_elements<kTokens, 2, 1>([&](int, int count) { elements += count; });

@@ -16,7 +16,7 @@ auto in_slice(attune::detail::SliceWalk& walk) {
 template <class Slices>
 auto of_length(const Slices& slices, int length) {
   const attune::detail::FirstTokens<21> tokens{length};
-  return attune::detail::context_of(attune::NoMask{}, slices, tokens, tokens);
+  return attune::Context(attune::NoMask{}, slices, tokens, tokens);
 }
 
 // What a sequence of slices writes: how often each row and each element was done.

@@ -72,7 +72,7 @@ TEST(SharedSlices, cover_only_the_first_tokens) {
     int none = 0;
     (void)threads.pass.run(&none, [&](const SharedSlices& all) {
       const detail::FirstTokens<103> tokens{length};
-      const auto context = detail::context_of(NoMask{}, all, tokens, tokens);
+      const auto context = Context(NoMask{}, all, tokens, tokens);
       context.tokens<103, 1>([&]<int count>(auto first) {
         for (int i = 0; i < rows_in<count>(first); ++i) ++rows[static_cast<std::size_t>(first + i)];
       });

@@ -34,7 +34,7 @@ void expect_valid_rows_only(int length) {
   using Packed = Tape<attune::detail::PackedAs<precision>::template Matrix>;
   const attune::NoMask none;
   const attune::detail::FirstTokens<kTokens> tokens{length};
-  const auto context = attune::detail::context_of(none, attune::RunToCompletion{}, tokens, tokens);
+  const auto context = attune::Context(none, attune::RunToCompletion{}, tokens, tokens);
   static Tape<> tape, again;
   static Packed packed;
   std::memset(static_cast<void*>(&tape), 0xFF, sizeof tape);

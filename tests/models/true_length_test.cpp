@@ -131,7 +131,7 @@ void expect_bits_of_padding_of(std::initializer_list<int> lengths) {
     const auto mask = of_length<attune::SequenceLength<seq_len>>(length);
     const auto masks = attune::CausalMask{} && mask;
     const auto run = [&](auto& on, const auto& tokens) {
-      const auto context = attune::detail::context_of(masks, attune::RunToCompletion{}, tokens, tokens);
+      const auto context = attune::Context(masks, attune::RunToCompletion{}, tokens, tokens);
       on.gradients = {};
       std::memset(static_cast<void*>(&on.tape), 0xFF, sizeof on.tape);  // NaN
       std::memset(static_cast<void*>(&scratch), 0xFF, sizeof scratch);

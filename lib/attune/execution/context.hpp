@@ -197,10 +197,10 @@ class Context {
   }
   template <int count, int work, class Body>
   ATTUNE_INLINE void tokens(Body&& body) const {
-    if constexpr (kHasLength) {
-      tokens_at_once<count, count, work>(body);
+    if constexpr (kRunsToCompletion && !kHasLength) {
+      body.template operator()<count>(0);
     } else {
-      rows<count, work>(body);
+      tokens_at_once<count, count, work>(body);
     }
   }
   template <int rows, int at_once, int work, class Body>

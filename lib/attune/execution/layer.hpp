@@ -551,10 +551,13 @@ struct InputUnread {
   template <class Gradients>
   static constexpr bool kReadsInput = false;
 };
+/// Whether a set of gradients has a weight that is trained.
+template <class Gradients>
+concept TrainsWeight = IsTrained<decltype(Gradients::weight)>;
 /// The base of layers whose backward reads x to train the weight.
 struct InputReadForWeight {
   template <class Gradients>
-  static constexpr bool kReadsInput = IsTrained<decltype(Gradients::weight)>;
+  static constexpr bool kReadsInput = TrainsWeight<Gradients>;
 };
 
 /// Whether the layer computes the function that its members declare, by `using SteppedAs = itself`. A derived
@@ -579,16 +582,21 @@ concept IsFrozen = requires {
   requires Layer::kFrozen;
 };
 
-/// Whether any layer listed as a part has a property: holds.operator()<Part>().
-template <class Layer, class Property>
-constexpr bool any_part(const Property& holds) {
+/// Calls body.operator()<Part>() for each layer listed as a part.
+template <class Layer>
+constexpr void for_each_part([[maybe_unused]] const auto& body) {
   if constexpr (requires { typename Layer::Parts; }) {
-    return [&holds]<class... Parts>(LayerList<Parts...>) {
-      return (holds.template operator()<Parts>() || ...);
+    [&body]<class... Parts>(LayerList<Parts...>) {
+      (body.template operator()<Parts>(), ...);
     }(typename Layer::Parts{});
-  } else {
-    return false;
   }
+}
+/// Whether any of them has a property: holds.operator()<Part>().
+template <class Layer>
+constexpr bool any_part(const auto& holds) {
+  bool any = false;
+  for_each_part<Layer>([&]<class Part>() { any = any || holds.template operator()<Part>(); });
+  return any;
 }
 /// Whether a layer or a part of it has constants (models/frozen.hpp).
 template <class Layer>
@@ -600,11 +608,7 @@ inline constexpr bool kHasConstants = requires {
 template <class Layer>
 std::uint32_t hash_constants(HashedPrecision precision, std::uint32_t before = fingerprint()) {
   if constexpr (requires { Layer::constants(); }) before = hash_set(Layer::constants(), before, precision);
-  if constexpr (requires { typename Layer::Parts; }) {
-    [&before, precision]<class... Parts>(LayerList<Parts...>) {
-      ((before = hash_constants<Parts>(precision, before)), ...);
-    }(typename Layer::Parts{});
-  }
+  for_each_part<Layer>([&]<class Part>() { before = hash_constants<Part>(precision, before); });
   return before;
 }
 

@@ -46,12 +46,6 @@ constexpr auto valid_tokens([[maybe_unused]] const Mask& mask) {
     return AllTokens{};
   }
 }
-/// The context with these valid queries and keys.
-template <class Mask, class Slices, class Tokens, class Keys>
-constexpr auto context_of(const Mask& mask ATTUNE_LIFETIME_BOUND, const Slices& slices, const Tokens& tokens,
-                          const Keys& keys) {
-  return Context<Mask, Slices, Tokens, Keys>(mask, slices, tokens, keys);
-}
 
 /// Zeroes the rows of y after the valid tokens.
 template <AnyContext Call, class Y>
@@ -111,8 +105,8 @@ ATTUNE_INLINE void backward_pass(const Call& context, const auto& parameters, co
 #if ATTUNE_CHECKED
   if constexpr (kWanted<Dx>) {
     check_views<false>(dy, dx);
-    constexpr bool kReads = ReadsInput<Model, std::remove_cvref_t<decltype(gradients)>>;
-    check_views<kAbilities<Model>.gradient_may_be_input || !kReads>(x, dx);
+    check_views<kAbilities<Model>.gradient_may_be_input ||
+                !ReadsInput<Model, std::remove_cvref_t<decltype(gradients)>>>(x, dx);
   }
 #endif
   backward_in<Model>(context, parameters, x, tape, dy, dx, gradients, scratch);
@@ -131,7 +125,7 @@ template <class Layer, class Mask = NoMask, class Slices = RunToCompletion>
                                          const Slices& slices = {}) {
   if constexpr (detail::check_mask<Layer, Mask>()) {
     const auto tokens = detail::valid_tokens<detail::kTokens<Layer>, detail::TakesLength<Layer>>(mask);
-    return detail::context_of(mask, slices, tokens, tokens);
+    return Context(mask, slices, tokens, tokens);
   } else {
     return Context<NoMask, Slices>(NoMask{}, slices);
   }

@@ -351,15 +351,8 @@ namespace detail {
 // Arguments of a pass in slices must be named objects that outlive it.
 template <class Source>
 constexpr void check_stays() {
-  using Held = std::remove_cvref_t<Source>;
-  constexpr bool kHolds = [] {
-    if constexpr (Stored<Held>) {
-      return Storage<Held>::kOwns;
-    } else {
-      return std::is_arithmetic_v<Held>;
-    }
-  }();
-  static_assert(Holds<(!kHolds || std::is_lvalue_reference_v<Source>)>,
+  static_assert(Holds<(std::is_lvalue_reference_v<Source> ||
+                       !(OwnsStorage<Source> || std::is_arithmetic_v<std::remove_cvref_t<Source>>))>,
                 "attune: a pass in slices reads its data until it ends, and this is a temporary; store it in "
                 "a variable");
 }

@@ -28,6 +28,11 @@ template <class Source>
 concept Stored = requires {
   Storage<std::remove_cvref_t<Source>>::kOwns;
 };
+/// Whether a type owns its numbers: a Tensor, an Eigen matrix, an array.
+template <class Source>
+concept OwnsStorage = requires {
+  requires Storage<std::remove_cvref_t<Source>>::kOwns;
+};
 
 /// `count` consecutive elements: scalars, or stacked matrices.
 template <class Element, std::size_t count>

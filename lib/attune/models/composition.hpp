@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <iterator>
 
 #include <attune/core/fingerprint.hpp>
@@ -72,11 +73,24 @@ constexpr void for_each_index(const auto& body) {
   [&]<int... index>(std::integer_sequence<int, index...>) { (body.template operator()<index>(), ...); }
   (std::make_integer_sequence<int, count>{});
 }
-/// Visits the dropout masks of tapes.
-template <class... Tapes>
-constexpr void for_each_dropout_of(const auto& visitor, Members<Tapes...>& tapes) {
-  for_each_index<sizeof...(Tapes)>([&]<int index>() { for_each_dropout(visitor, member<index>(tapes)); });
+/// The index of the first true value; the number of values without one.
+constexpr int first_true(std::initializer_list<bool> values) {
+  return static_cast<int>(std::find(values.begin(), values.end(), true) - values.begin());
 }
+/// The index of the last true value; -1 without one.
+constexpr int last_true(std::initializer_list<bool> values) {
+  int last = static_cast<int>(values.size()) - 1;
+  while (last >= 0 && !values.begin()[last]) --last;
+  return last;
+}
+/// The tapes of different layers.
+template <class... Tapes>
+struct TapesOfLayers : Members<Tapes...> {
+  constexpr void for_each_dropout(const auto& visitor) requires(DropsIn<Tapes> || ...) {
+    for_each_index<sizeof...(Tapes)>(
+        [&]<int index>() { detail::for_each_dropout(visitor, member<index>(*this)); });
+  }
+};
 
 template <int index, class First, class... Rest>
 struct TypeAt : TypeAt<index - 1, Rest...> {};
@@ -94,64 +108,63 @@ constexpr bool output_fits_input() {
   return true;
 }
 template <class Layer, class Next = Layer>
-inline constexpr bool kFits = [] {
+constexpr bool check_next() {
   static_assert(Holds<!TakesIds<Next>>,
                 "attune: a layer that takes token ids must be the first of a Sequential; it cannot follow "
                 "another layer or stand in a Repeat or Residual");
   if constexpr (!TakesIds<Next>) {
-    return output_fits_input<Layer, Next, Layer::Output::rows, Layer::Output::cols, Next::Input::rows,
-                             Next::Input::cols>();
-  } else {
-    return true;
+    output_fits_input<Layer, Next, Layer::Output::rows, Layer::Output::cols, Next::Input::rows,
+                      Next::Input::cols>();
   }
-}();
-
+  return true;
+}
 // A sequence of parts; each output is the next part's input.
-template <class First, class... Rest>
-inline constexpr bool kFitInSequence = true;
+template <class Last>
+constexpr bool check_sequence() {
+  return true;
+}
 template <class First, class Next, class... Rest>
-inline constexpr bool kFitInSequence<First, Next, Rest...> =
-    kFits<First, Next>&& kFitInSequence<Next, Rest...>;
+constexpr bool check_sequence() {
+  return check_next<First, Next>() && check_sequence<Next, Rest...>();
+}
 
 /// Whether a layer, or one inside it, is a DecoderLayer whose memory comes from the model around it.
 template <class Layer>
-inline constexpr bool kAttendsToMemory = [] {
+constexpr bool attends_to_memory() {
   if constexpr (requires { Layer::kAttendsToMemory; }) {
     return Layer::kAttendsToMemory;
   } else {
-    return any_part<Layer>([]<class Part>() { return kAttendsToMemory<Part>; });
+    return any_part<Layer>([]<class Part>() { return attends_to_memory<Part>(); });
   }
-}();
+}
 /// Whether such a layer takes another memory than `Memory`.
 template <class Layer, class Memory>
-inline constexpr bool kTakesOtherMemory = [] {
+constexpr bool takes_other_memory() {
   if constexpr (requires { Layer::kAttendsToMemory; }) {
     return Layer::kAttendsToMemory && !std::is_same_v<typename Layer::Memory, Memory>;
   } else {
-    return any_part<Layer>([]<class Part>() { return kTakesOtherMemory<Part, Memory>; });
+    return any_part<Layer>([]<class Part>() { return takes_other_memory<Part, Memory>(); });
   }
-}();
+}
 /// Whether a Sequential runs such layers without a tape, because they are Frozen and at its front.
 template <class Layer>
-inline constexpr bool kInfersMemory = [] {
+constexpr bool infers_memory() {
   if constexpr (requires { Layer::kInfersMemory; }) {
     return Layer::kInfersMemory;
   } else {
-    return any_part<Layer>([]<class Part>() { return kInfersMemory<Part>; });
+    return any_part<Layer>([]<class Part>() { return infers_memory<Part>(); });
   }
-}();
+}
 /// Whether backward in this context computes the gradient of that memory.
 template <class Call>
-concept GivesMemoryGradient = requires {
-  requires Call::Mask::kGivesGradient;
-};
+concept GivesMemoryGradient = kWanted<decltype(Call::Mask::d_memory)>;
 
 /// A step of a layer within a stream. `more`, the mask of a memory, is for layers that attend to one.
 template <class Layer, CacheShape cache, int tokens>
 ATTUNE_INLINE ForwardResult<Layer> step_in(std::uint64_t position, const auto& parameters, const auto& x,
                                            const auto& y, auto& memory, auto& scratch, const auto&... more) {
   using Stream = StreamOf<Layer, tokens, cache>;
-  if constexpr (kAttendsToMemory<Layer>) {
+  if constexpr (attends_to_memory<Layer>()) {
     return Stream::step(position, parameters, x, y, memory, scratch, more...);
   } else {
     return Stream::step(position, parameters, x, y, memory, scratch);
@@ -253,7 +266,7 @@ struct LayerSets {
   static void remember(const auto& parameters, const auto& remembered, auto& memory) {
     for_each_index<kLayers>([&]<int index>() {
       using Layer = typename TypeAt<index, Layers...>::type;
-      if constexpr (kAttendsToMemory<Layer>) {
+      if constexpr (attends_to_memory<Layer>()) {
         StreamOf<Layer, tokens, cache>::remember(parameters.template layer<index>(), remembered,
                                                  member<index>(memory));
       }

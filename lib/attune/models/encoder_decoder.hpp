@@ -67,21 +67,15 @@ EncoderDecoderMask(SourceMask, TargetMask, MemoryMask)
 namespace detail {
 
 // Two inputs as one: rows or ids of the first, then of the second.
-template <class First, class Second>
-struct Joined {
-  static constexpr bool kFits = false;
-  using type = First;
-};
 template <class Scalar, int first, int second, int cols>
-struct Joined<Tensor<Scalar, first, cols>, Tensor<Scalar, second, cols>> {
-  static constexpr bool kFits = true;
-  using type = Tensor<Scalar, first + second, cols>;
-};
+Tensor<Scalar, first + second, cols> joined(Tensor<Scalar, first, cols>&, Tensor<Scalar, second, cols>&);
 template <std::size_t first, std::size_t second>
-struct Joined<std::array<int, first>, std::array<int, second>> {
-  static constexpr bool kFits = true;
-  using type = std::array<int, first + second>;
-};
+std::array<int, first + second> joined(std::array<int, first>&, std::array<int, second>&);
+// After an error, the first one.
+template <class First>
+First joined(First&, ...);
+template <class First, class Second>
+using Joined = decltype(joined(std::declval<First&>(), std::declval<Second&>()));
 // The part with the rows or ids of Matrix that begins at `from`.
 template <class Matrix, class Joined>
 ATTUNE_INLINE constexpr auto part_of(const Joined& joined, int from) {
@@ -96,17 +90,18 @@ ATTUNE_INLINE constexpr auto part_of(const Joined& joined, int from) {
 
 template <class Encoder, class Decoder>
 constexpr bool check_encoder_decoder() {
-  static_assert(Holds<Joined<typename Encoder::Input, typename Decoder::Input>::kFits>,
+  using Input = Joined<typename Encoder::Input, typename Decoder::Input>;
+  static_assert(Holds<!std::is_same_v<Input, typename Encoder::Input>>,
                 "attune::EncoderDecoder: source and target must both be token ids, or matrices with the same "
                 "number of columns");
-  static_assert(Holds<kAttendsToMemory<Decoder>>,
+  static_assert(Holds<attends_to_memory<Decoder>()>,
                 "attune::EncoderDecoder: no layer of the decoder attends to the encoder's output; put "
                 "DecoderLayers into it");
   static_assert(
-      Holds<!kTakesOtherMemory<Decoder, typename Encoder::Output>>,
+      Holds<!takes_other_memory<Decoder, typename Encoder::Output>()>,
       "attune::EncoderDecoder: the encoder's output is not the memory of a decoder layer; memory_len "
       "and d_model are its rows and columns");
-  static_assert(Holds<(IsFrozen<Encoder> || !kInfersMemory<Decoder>)>,
+  static_assert(Holds<(IsFrozen<Encoder> || !infers_memory<Decoder>())>,
                 "attune::EncoderDecoder: a Frozen first decoder layer keeps no tape for the memory's "
                 "gradient; freeze the encoder, too, or the whole decoder as one");
   return true;
@@ -122,7 +117,7 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
   using Encoder = EncoderModel;
   using Decoder = DecoderModel;
   using Scalar = typename Decoder::Scalar;
-  using Input = typename detail::Joined<typename Encoder::Input, typename Decoder::Input>::type;
+  using Input = detail::Joined<typename Encoder::Input, typename Decoder::Input>;
   using Output = typename Decoder::Output;
   using Memory = typename Encoder::Output;
   template <class Other>

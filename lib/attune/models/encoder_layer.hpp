@@ -53,6 +53,10 @@ struct EncoderLayerOf : detail::EncoderStack<options, NormLayer, Attention, Netw
   };
   using Parameters = ParametersOf<Tensor>;
 
+  /// Whether backward reads x.
+  template <class Gradients>
+  static constexpr bool kReadsInput = Stack::template kReadsInput<Gradients>;
+  static constexpr Abilities kAbilities = Stack::kAbilities;
   using Tape = typename Stack::template TapeOf<Parameters>;
   using Scratch = typename Stack::template ScratchOf<Parameters>;
   using Stack::forward, Stack::backward;

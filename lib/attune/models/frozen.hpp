@@ -19,8 +19,6 @@ namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
-template <class... Layers>
-constexpr int most_tokens_in(LayerList<Layers...>);
 /// The largest number of rows among the input, output and memory of a layer and of its listed layers.
 template <class Layer>
 constexpr int most_tokens() {
@@ -32,15 +30,7 @@ constexpr int most_tokens() {
   }
   if constexpr (requires { Layer::KeyInput::rows; }) most = (std::max)(most, Layer::KeyInput::rows);
   if constexpr (requires { Layer::Memory::rows; }) most = (std::max)(most, Layer::Memory::rows);
-  if constexpr (requires { most_tokens_in(typename Layer::Parts{}); }) {
-    most = (std::max)(most, most_tokens_in(typename Layer::Parts{}));
-  }
-  return most;
-}
-template <class... Layers>
-constexpr int most_tokens_in(LayerList<Layers...>) {
-  int most = 0;
-  ((most = (std::max)(most, most_tokens<Layers>())), ...);
+  for_each_part<Layer>([&]<class Part>() { most = (std::max)(most, most_tokens<Part>()); });
   return most;
 }
 
@@ -96,7 +86,6 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   template <class Own, class Gradients>
   using SinksOf = SetIn<detail::WeightGradientSinks<Own, Gradients, kTokens>>;
 
-  static constexpr bool kInLanes = detail::InLanes<Scalar>;
   template <int tokens>
   struct Room {  // for x·A of one weight
     Tensor<Scalar, tokens, kRank> values;
@@ -112,12 +101,12 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   struct WithRoom {
     [[no_unique_address]] OfLayer layer;
     [[no_unique_address]] Room<rooms * kTokens> room;
-    [[no_unique_address]] std::conditional_t<kInLanes, All, NoCopies> all;
+    [[no_unique_address]] std::conditional_t<detail::InLanes<Scalar>, All, NoCopies> all;
   };
   template <class OfLayer, int rooms = 1>
-  using ScratchWith =
-      typename std::conditional_t<(kRank > 0 || kInLanes), std::type_identity<WithRoom<OfLayer, rooms>>,
-                                  std::type_identity<OfLayer>>::type;
+  using ScratchWith = typename std::conditional_t<(kRank > 0 || detail::InLanes<Scalar>),
+                                                  std::type_identity<WithRoom<OfLayer, rooms>>,
+                                                  std::type_identity<OfLayer>>::type;
 
  public:
   /// The trained part, or a reference to it.
@@ -238,7 +227,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   static void backward(const Set& trained, ConstView<Input> x, Tape& tape, ConstView<Output> dy, Dx&& dx,
                        Gradients& gradients, Used& scratch, const Call& context = {}) {
     constexpr bool kReached =
-        kWanted<Dx> || (detail::GivesMemoryGradient<Call> && detail::kAttendsToMemory<Layer>);
+        kWanted<Dx> || (detail::GivesMemoryGradient<Call> && detail::attends_to_memory<Layer>());
     if constexpr (kFrozen && !kReached) {
       context.stage([&]() ATTUNE_INLINE_LAMBDA { skip_masks(tape, 1); });
     } else if constexpr (kFrozen) {
@@ -309,7 +298,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   static constexpr void refer(const Set& trained, Scalar* room, All& all) {
     All::visit(
         [room](const TensorPath&, auto& leaf, const auto& constant, const auto& own) {
-          if constexpr (detail::kIsCopied<std::remove_cvref_t<decltype(leaf)>>) {
+          if constexpr (detail::IsCopied<std::remove_cvref_t<decltype(leaf)>>) {
             detail::copy_elements(constant, leaf);
           } else {
             leaf = detail::effective_weight<kTokens>(constant, own, room);
@@ -320,7 +309,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   }
   static constexpr decltype(auto) all_in([[maybe_unused]] auto& scratch, const auto& trained,
                                          [[maybe_unused]] const auto& context) {
-    if constexpr (!kInLanes) {
+    if constexpr (!detail::InLanes<Scalar>) {
       return all(trained, context.own(room_in(scratch)));
     } else if constexpr (kFrozen) {
       refer(TrainedSet<Tensor, Tensor>{}, nullptr, scratch.all);
@@ -331,7 +320,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
     }
   }
   static constexpr auto& of_layer(auto& scratch) {
-    if constexpr (kRank > 0 || kInLanes) {
+    if constexpr (kRank > 0 || detail::InLanes<Scalar>) {
       return scratch.layer;
     } else {
       return scratch;

@@ -19,13 +19,11 @@ namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
-/// Whether a layer is a transformer layer, or some of them.
+/// Whether a layer is a transformer layer, with any policy of its tape, or some of them.
 template <class Layer>
-inline constexpr bool kIsBlock = RunsByBranches<Layer>;
-template <class Layer>
-inline constexpr bool kIsBlock<Checkpointed<Layer>> = kIsBlock<Layer>;
-template <class Layer, TapePrecision precision>
-inline constexpr bool kIsBlock<PackedLayer<Layer, precision>> = kIsBlock<Layer>;
+inline constexpr bool kIsBlock = requires {
+  Layer::kBranches;
+};
 template <int count, class Layer>
 inline constexpr bool kIsBlock<Repeat<count, Layer>> = kIsBlock<Layer>;
 
@@ -33,12 +31,7 @@ inline constexpr bool kIsBlock<Repeat<count, Layer>> = kIsBlock<Layer>;
 template <class Model>
 inline constexpr int kLastBlock = -1;
 template <class... Layers>
-inline constexpr int kLastBlock<Sequential<Layers...>> = [] {
-  constexpr bool kBlocks[] = {kIsBlock<Layers>...};
-  int last = static_cast<int>(sizeof...(Layers)) - 1;
-  while (last >= 0 && !kBlocks[last]) --last;
-  return last;
-}();
+inline constexpr int kLastBlock<Sequential<Layers...>> = last_true({kIsBlock<Layers>...});
 template <class Model, const auto& kConstants>
 constexpr bool check_last_block() {
   static_assert(Holds<(kLastBlock<Model> >= 0)>,

@@ -62,9 +62,10 @@ struct IdPaddingMask {
 namespace detail {
 
 template <class Model>
-inline constexpr bool kIsEncoderDecoder = false;
-template <class Encoder, class Decoder>
-inline constexpr bool kIsEncoderDecoder<EncoderDecoder<Encoder, Decoder>> = true;
+concept IsEncoderDecoder = requires {
+  typename Model::Encoder;
+  typename Model::Decoder;
+};
 
 // Whether an id of padding can occur in a table.
 template <class Model>
@@ -73,7 +74,7 @@ constexpr bool is_in_vocabulary(int padding, int table) {
 }
 template <class Model, MaskFromIdsOptions options>
 constexpr bool has_padding_in_vocabulary() {
-  if constexpr (kIsEncoderDecoder<Model>) {
+  if constexpr (IsEncoderDecoder<Model>) {
     return is_in_vocabulary<typename Model::Encoder>(options.padding, 0) &&
            is_in_vocabulary<typename Model::Decoder>(options.target_padding, 0);
   } else {
@@ -89,10 +90,10 @@ constexpr bool check_mask_from_ids() {
   static_assert(Holds<TakesMask<Model>>,
                 "attune::MaskFromIds: no layer of the model uses a mask; put attention or pooling into it");
   static_assert(
-      Holds<(options.padding >= (kIsEncoderDecoder<Model> ? -1 : 0) && options.target_padding >= -1 &&
+      Holds<(options.padding >= (IsEncoderDecoder<Model> ? -1 : 0) && options.target_padding >= -1 &&
              (options.padding >= 0 || options.target_padding >= 0))>,
       "attune::MaskFromIds: padding must be an id, at least 0");
-  static_assert(Holds<(kIsEncoderDecoder<Model> || options.target_padding < 0)>,
+  static_assert(Holds<(IsEncoderDecoder<Model> || options.target_padding < 0)>,
                 "attune::MaskFromIds: only an EncoderDecoder has a target; leave target_padding out");
   if constexpr (TakesIds<Model>) {
     constexpr bool kHasTable = options.table >= 0 && options.table < ids_per_token<Model>();
@@ -104,7 +105,7 @@ constexpr bool check_mask_from_ids() {
                     "the embedding");
     }
   }
-  static_assert(Holds<!kAttendsToMemory<Model>>,
+  static_assert(Holds<!attends_to_memory<Model>()>,
                 "attune::MaskFromIds: a decoder alone does not know the ids of its memory; put the whole "
                 "EncoderDecoder into it");
   return true;
@@ -134,12 +135,9 @@ bool queries_have_keys(const Given& given, const Padding& padding, int tokens) {
       }
     }
     return true;
-  } else if constexpr (requires { typename Layer::Parts; }) {
-    return [&]<class... Parts>(LayerList<Parts...>) {
-      return (queries_have_keys<Parts, kKeys>(given, padding, tokens) && ...);
-    }(typename Layer::Parts{});
   } else {
-    return true;
+    return !any_part<Layer>(
+        [&]<class Part>() { return !queries_have_keys<Part, kKeys>(given, padding, tokens); });
   }
 }
 
@@ -162,7 +160,6 @@ struct MaskFromIds : detail::Steps<MaskFromIds<ModelType, options>> {
   using Parts = LayerList<Model>;
   static constexpr std::uint32_t kFingerprint = fingerprint("MaskFromIds", options.padding, options.table,
                                                             options.target_padding, kFingerprintOf<Model>);
-  static constexpr bool kAttendsToMemory = false;           // a decoder's memory is inside
   static constexpr bool kFrozen = detail::IsFrozen<Model>;  // whether no parameter is trained
 
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
@@ -231,7 +228,7 @@ struct MaskFromIds : detail::Steps<MaskFromIds<ModelType, options>> {
   }
   // The model's mask.
   static constexpr auto mask_of(ConstView<Input> ids) {
-    if constexpr (detail::kIsEncoderDecoder<Model>) {
+    if constexpr (detail::IsEncoderDecoder<Model>) {
       constexpr int kSource = detail::kTokens<typename Model::Encoder>;
       constexpr int kTarget = detail::kTokens<typename Model::Decoder>;
       const auto source = padding_of<kSource, options.padding>(ids.data());
@@ -248,7 +245,7 @@ struct MaskFromIds : detail::Steps<MaskFromIds<ModelType, options>> {
     if constexpr (std::is_same_v<typename Call::Mask, NoMask>) {
       return body(context.with_mask(own));
     } else {
-      static_assert(detail::Holds<!detail::kIsEncoderDecoder<Model>>,
+      static_assert(detail::Holds<!detail::IsEncoderDecoder<Model>>,
                     "attune::MaskFromIds: an EncoderDecoder whose ids give the masks takes no other mask");
       const auto both = context.mask() && own;
       return body(context.with_mask(both));
@@ -266,7 +263,7 @@ struct MaskFromIds : detail::Steps<MaskFromIds<ModelType, options>> {
   // Whether no query has padding alone.
   static bool has_keys(ConstView<Input> ids, const auto& context) {
     const auto padding = mask_of(ids);
-    if constexpr (detail::kIsEncoderDecoder<Model>) {
+    if constexpr (detail::IsEncoderDecoder<Model>) {
       constexpr int kSource = detail::kTokens<typename Model::Encoder>;
       constexpr int kTarget = detail::kTokens<typename Model::Decoder>;
       int key = 0;

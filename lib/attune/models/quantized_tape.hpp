@@ -49,9 +49,8 @@ struct WithQuantizedTape {
       return false;
     } else {
       using Set = typename Layer::Parameters;
-      constexpr bool kTape =
-          !std::is_same_v<typename QuantizedTapeOf<Layer, Set, precision>::type, TapeOf<Layer, Set>>;
-      return kTape || RunsByBranches<Layer> ||
+      return !std::is_same_v<typename QuantizedTapeOf<Layer, Set, precision>::type, TapeOf<Layer, Set>> ||
+             RunsByBranches<Layer> ||
              (input == InputFrom::kLayer && ReadsInput<Layer, Set> && Layer::Input::rows > 1);
     }
   }();

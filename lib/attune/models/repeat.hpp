@@ -14,7 +14,7 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
  public:
   static_assert(detail::Holds<(count > 0 && count <= detail::kMaxLayers)>,
                 "attune::Repeat: use 1 to 24 layers");
-  static_assert(detail::kFits<Layer>);
+  static_assert(detail::check_next<Layer>());
 
   using Scalar = typename Layer::Scalar;
   using Input = typename Layer::Input;

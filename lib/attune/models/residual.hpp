@@ -9,7 +9,7 @@ namespace ATTUNE_NAMESPACE {
 /// x + f(x); the output of the layer has the shape of its input.
 template <detail::CheckedLayer Layer>
 struct Residual : Layer {
-  static_assert(detail::kFits<Layer>);
+  static_assert(detail::check_next<Layer>());
   using typename Layer::Scalar, typename Layer::Input, typename Layer::Output, typename Layer::Parameters;
   using typename Layer::Tape, typename Layer::Scratch, typename Layer::InferenceScratch;
   template <class Other>

@@ -376,11 +376,8 @@ struct ReversibleNorm {
     });
   }
   static void add_vector(auto& gradient, const Features& sums) {
-    if constexpr (detail::IsTrained<decltype(gradient)>) {
-      add_rows(view(gradient), [&](int, const auto& row) ATTUNE_INLINE_LAMBDA {
-        kernels::add_to(kFeatures, sums.data(), row.data);
-      });
-    }
+    add_rows(view(gradient), [&](int, const auto& row)
+                                 ATTUNE_INLINE_LAMBDA { kernels::add_to(kFeatures, sums.data(), row.data); });
   }
   // dx += (Σ dy + (x − μ)/σ ∘ Σ dy ∘ p)/tokens; with subtract_last, Σ dy goes to the last token.
   static void add_statistics(ConstView<Input> x, const typename Norm::Tape& statistics, View<Input> dx,

@@ -114,22 +114,16 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   template <class Gradients, int... index>
   struct All<Gradients, std::integer_sequence<int, index...>> {
     static constexpr auto kPlan = detail::Plan(Trace({MemoryOf<Gradients, index>::kFacts...}).training());
-    using Tapes = detail::Members<typename MemoryOf<Gradients, index>::Tape...>;
+    using Tapes = detail::TapesOfLayers<typename MemoryOf<Gradients, index>::Tape...>;
     using Outputs = detail::Members<
         detail::MemberIf<kPlan.places.keeps(Values::output(index)), typename Layer<index>::Output, 13>...>;
-    static constexpr bool kDrops = (detail::DropsIn<typename MemoryOf<Gradients, index>::Tape> || ...);
   };
   static constexpr auto kInferencePlan =
       detail::Plan(Trace({kInferredFacts<typename Layers::InferenceScratch, typename Layers::Output,
                                          detail::ReplacesInput<Layers>>...})
                        .inference());
   // The first layer that attends to a memory (models/encoder_decoder.hpp).
-  static constexpr int kFirstOfMemory = [] {
-    constexpr bool kAttends[] = {detail::kAttendsToMemory<Layers>...};
-    int first = 0;
-    while (first < kLayers && !kAttends[first]) ++first;
-    return first;
-  }();
+  static constexpr int kFirstOfMemory = detail::first_true({detail::attends_to_memory<Layers>()...});
   // The first layer that backward reaches without dx.
   template <class Gradients, class Call>
   static constexpr int kFirstReached = (std::min)(kFirstTrained<Gradients>,
@@ -141,7 +135,8 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   /// Whether a layer is Frozen, and the others have no parameters and no dropout.
   static constexpr bool kFrozen = (detail::IsFrozen<Layers> || ...) && (kFixed<Layers> && ...);
   /// Whether decoder layers run inference only in training, so that their memory gets no gradient.
-  static constexpr bool kInfersMemory = kFirstOfMemory < kInferred || (detail::kInfersMemory<Layers> || ...);
+  static constexpr bool kInfersMemory =
+      kFirstOfMemory < kInferred || (detail::infers_memory<Layers>() || ...);
 
   /// The layers' tapes, and the matrices between them that backward reads.
   template <class Gradients>
@@ -160,8 +155,9 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
       return place;
     }
     template <class Visitor>
-    constexpr void for_each_dropout(const Visitor& visitor) requires Members::kDrops {
-      detail::for_each_dropout_of(visitor, layers);
+    constexpr void for_each_dropout(
+        const Visitor& visitor) requires detail::DropsIn<typename Members::Tapes> {
+      layers.for_each_dropout(visitor);
     }
   };
   using Tape = TapeOf<Parameters>;
@@ -417,7 +413,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
     });
   }
 
-  static_assert(detail::kFitInSequence<Layers...>);
+  static_assert(detail::check_sequence<Layers...>());
 };
 
 }  // namespace ATTUNE_NAMESPACE

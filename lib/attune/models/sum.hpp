@@ -62,11 +62,9 @@ struct Sum : detail::Steps<Sum<Layers...>> {
   struct MemoryOf;
   template <class Gradients, int... index>
   struct MemoryOf<Gradients, std::integer_sequence<int, index...>> {
-    using Tapes = detail::Members<detail::TapeOf<Layers, GradientsOf<Gradients, index>>...>;
+    using Tapes = detail::TapesOfLayers<detail::TapeOf<Layers, GradientsOf<Gradients, index>>...>;
     using Scratches = detail::OneOf<detail::ScratchOf<Layers, GradientsOf<Gradients, index>>...>;
     static constexpr bool kReads = (detail::ReadsInput<Layers, GradientsOf<Gradients, index>> || ...);
-    static constexpr bool kDrops =
-        (detail::DropsIn<detail::TapeOf<Layers, GradientsOf<Gradients, index>>> || ...);
   };
 
  public:
@@ -76,11 +74,12 @@ struct Sum : detail::Steps<Sum<Layers...>> {
   /// The layers' tapes.
   template <class Gradients>
   struct TapeOf {
-    [[no_unique_address]] typename MemoryOf<Gradients>::Tapes layers;
+    using Tapes = typename MemoryOf<Gradients>::Tapes;
+    [[no_unique_address]] Tapes layers;
 
     template <class Visitor>
-    constexpr void for_each_dropout(const Visitor& visitor) requires MemoryOf<Gradients>::kDrops {
-      detail::for_each_dropout_of(visitor, layers);
+    constexpr void for_each_dropout(const Visitor& visitor) requires detail::DropsIn<Tapes> {
+      layers.for_each_dropout(visitor);
     }
   };
   using Tape = TapeOf<Parameters>;

@@ -168,9 +168,7 @@ constexpr auto effective_weight([[maybe_unused]] const Constant& constant, [[may
 }
 // Constants that no product reads have copies in lanes, made for each call.
 template <class Leaf>
-inline constexpr bool kIsCopied = false;
-template <class Scalar, int rows, int cols>
-inline constexpr bool kIsCopied<Tensor<Scalar, rows, cols>> = true;
+concept IsCopied = std::is_same_v<Leaf, Tensor<typename Leaf::Scalar, Leaf::rows, Leaf::cols>>;
 // The gradient of such a tensor, given the `gradient` of the trained one.
 template <int tokens, class Own, class Gradient, class Scalar>
 constexpr auto weight_gradient_sink(const Own& own, Gradient& gradient, [[maybe_unused]] Scalar* room) {
