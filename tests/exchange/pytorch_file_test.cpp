@@ -106,6 +106,22 @@ TEST(PyTorchFile, shapes_of_the_file_are_written) {
   EXPECT_TRUE(written.text() == file.text());
 }
 
+TEST(PyTorchFile, a_dimension_of_one_may_be_anywhere_in_positions_and_vectors) {
+  using TokensFirst = PyTorchFile<PyTorchModule<Sequential<LearnedPositions<PositionShape{3, 2}>,
+                                                           attune::LayerScale<attune::ScaleShape{3, 2}>>,
+                                                "pos", "scale">,
+                                  TensorShape<"pos", 3, 1, 2>, TensorShape<"scale", 2, 1, 1>>;
+  MemoryFile file, written;
+  file.start<float>(R"({"pos":{"dtype":"F32","shape":[3,1,2],"data_offsets":[0,24]},)"
+                    R"("scale":{"dtype":"F32","shape":[2,1,1],"data_offsets":[24,32]}})",
+                    {1, 2, 3, 4, 5, 6, 7, 8});
+  TokensFirst::Model::Parameters parameters;
+  ASSERT_EQ(read_safetensors<TokensFirst>(file, parameters), Status::kOk);
+  EXPECT_EQ(parameters.layer<0>().weight(2, 0), 5.0f);
+  ASSERT_EQ(write_safetensors<TokensFirst>(parameters, written), Status::kOk);
+  EXPECT_TRUE(written.text() == file.text());
+}
+
 TEST(PyTorchFile, fewer_positions_than_the_file_has_are_its_first) {
   using Shorter = Sequential<Linear<LinearShape{.rows = 2, .d_in = 4, .d_out = 2, .bias = false}>,
                              LearnedPositions<PositionShape{2, 2}>>;

@@ -47,9 +47,9 @@ struct StateDictTensor {
   }
 };
 /// Whether a file's tensor of this shape has these rows and columns. Leading dimensions of 1 do not count, as
-/// in positions of [1, tokens, d_model]. For a weight or a table, the dimensions after the first form the
-/// columns. Examples are convolutions over patches, [out, channels, height, width], and by channels,
-/// [channels, 1, taps].
+/// in positions of [1, tokens, d_model], and none in [tokens, 1, d_model] or a vector's [d_model, 1, 1]. For
+/// a weight or a table, the dimensions after the first form the columns. Examples are convolutions over
+/// patches, [out, channels, height, width], and by channels, [channels, 1, taps].
 template <class Extent>
 constexpr bool has_shape(int rank, const Extent* shape, const StateDictTensor& tensor) {
   const auto rows = static_cast<Extent>(tensor.rows), cols = static_cast<Extent>(tensor.cols);
@@ -61,13 +61,20 @@ constexpr bool has_shape(int rank, const Extent* shape, const StateDictTensor& t
     for (int i = 1; i < rank; ++i) size *= shape[i];
     return shape[0] == rows && size == cols;
   }
+  const Extent* const last = shape + rank;
+  if (own_rank == 1 ||
+      tensor.layout == StateDictLayout::kPositions) {  // [rows, 1, cols] where tokens come first
+    Extent count = 1;
+    for (const Extent* extent = shape; extent < last - (own_rank - 1); ++extent) {
+      if (*extent != 1 && count != 1) return false;
+      count *= *extent;
+    }
+    return own_rank == 1 ? count == rows : last[-1] == cols && count >= rows;
+  }
   for (int i = 0; i < rank - own_rank; ++i) {
     if (shape[i] != 1) return false;
   }
-  const Extent* const last = shape + rank;
-  if (own_rank == 1) return last[-1] == rows;
-  return last[-1] == cols &&
-         (tensor.layout == StateDictLayout::kPositions ? last[-2] >= rows : last[-2] == rows);
+  return last[-1] == cols && last[-2] == rows;
 }
 /// The start of a model's tensor in the file's tensor, and its own shape.
 struct StateDictPart {
