@@ -25,6 +25,8 @@ template <>
 constexpr Limits kLimits<Activation::kSigmoid>{0, 1, 0, 0};
 template <>
 constexpr Limits kLimits<Activation::kSquaredRelu>{.high_slope = check::kInfinity<double>};
+template <>
+constexpr Limits kLimits<Activation::kElu>{.low = -1};
 
 // Calls body(value, slope) for `at` in a vector of some length, by every function that has them.
 template <Activation kind, class Scalar, class Body>

@@ -33,7 +33,7 @@ template <class Visit>
 void for_each_rectifier(const Visit& visit) {
   for_each_activation([&]<Activation kind>(const char* number) {
     if constexpr (kind != Activation::kTanh && kind != Activation::kSigmoid &&
-                  kind != Activation::kSquaredRelu)
+                  kind != Activation::kSquaredRelu && kind != Activation::kElu)
       visit.template operator()<kind>(number);
   });
 }
@@ -65,6 +65,9 @@ TEST(Activation, has_the_values_of_its_definition) {
   EXPECT_NEAR(value_at<Activation::kHardSwish>(1.5), 1.125, 1e-15);
   EXPECT_NEAR(value_at<Activation::kHardSwish>(-1.5), -0.375, 1e-16);
   EXPECT_EQ(value_at<Activation::kHardSwish>(3.0), 3.0);
+  EXPECT_EQ(value_at<Activation::kElu>(2.5), 2.5);
+  EXPECT_NEAR(value_at<Activation::kElu>(-1.0), -0.63212055882855768, 1e-15);
+  EXPECT_NEAR(value_at<Activation::kElu>(-1e-9), -9.999999995e-10, 1e-24);
 }
 
 // Where vectors and blocks end, and for every kind of number, each element is that of a single scalar.
@@ -134,6 +137,8 @@ TEST(Activation, of_tanh_sigmoid_and_squared_relu_have_limits) {
     EXPECT_EQ(activate<Activation::kSigmoid>(x), 1.0f);
     EXPECT_NEAR(activate<Activation::kSigmoid>(-x), 0.0f, 3e-9f);
     EXPECT_EQ(activate<Activation::kSquaredRelu>(-x), 0.0f);
+    EXPECT_EQ(activate<Activation::kElu>(x), x);
+    EXPECT_EQ(activate<Activation::kElu>(-x), -1.0f);
     EXPECT_NEAR(attune::kernels::activate_backward<Activation::kTanh>(x, 3.0f), 0.0f, 1e-12f);
     EXPECT_EQ(attune::kernels::activate_backward<Activation::kSquaredRelu>(-x, 3.0f), 0.0f);
   }
@@ -211,5 +216,5 @@ TEST(Activation, has_the_same_bits_everywhere) {
     for (const float value : y.values) hash.add(value);
     for (const float value : dx.values) hash.add(value);
   });
-  EXPECT_EQ(hash.value(), check::by_policy(0x75F464E2u, 0xD11D877u));
+  EXPECT_EQ(hash.value(), check::by_policy(0x85CAB9C3u, 0x7A63A7E0u));
 }

@@ -1,5 +1,5 @@
-// Activation functions by element: ReLU and its square, SiLU, hard-swish, GELU (exact, and approximated by
-// tanh or a sigmoid), tanh and sigmoid. kernels/ops/activation.hpp has their formulas and papers.
+// Activation functions by element: ReLU and its square, SiLU, hard-swish, ELU, GELU (exact, and approximated
+// by tanh or a sigmoid), tanh and sigmoid. kernels/ops/activation.hpp has their formulas and papers.
 //
 //   y = f(x),      dx = dy ∘ f′(x)
 //
@@ -95,5 +95,8 @@ using SquaredRelu = ActivationLayer<Activation::kSquaredRelu, kRows, kCols, Scal
 /// x·min(max(x + 3, 0), 6)/6 (Howard et al., 2019).
 template <int kRows, int kCols, class Scalar = float>
 using HardSwish = ActivationLayer<Activation::kHardSwish, kRows, kCols, Scalar>;
+/// x where x > 0, else eˣ − 1 (Clevert et al., 2016).
+template <int kRows, int kCols, class Scalar = float>
+using Elu = ActivationLayer<Activation::kElu, kRows, kCols, Scalar>;
 
 }  // namespace ATTUNE_NAMESPACE

@@ -10,6 +10,8 @@
 //   squared_relu(x) = max(x, 0)²                 2·max(x, 0)
 //   hard_swish(x) = x·g,  g = min(max(x + 3, 0), 6)/6
 //                                                g + x/6 for |x| < 3, else g
+//   elu(x) = x for x > 0, else eˣ − 1 = 2t/(1 − t),  t = tanh(x/2)
+//                                                1 for x > 0, else elu + 1
 #pragma once
 
 #include <attune/kernels/cortex_m/activation.hpp>
@@ -19,8 +21,8 @@
 
 namespace ATTUNE_NAMESPACE {
 
-/// The activation function: PyTorch's relu, silu, gelu, gelu(approximate="tanh"), tanh, sigmoid and
-/// hardswish, and two from published models. Fingerprints hash the numbers.
+/// The activation function: PyTorch's relu, silu, gelu, gelu(approximate="tanh"), tanh, sigmoid,
+/// hardswish and elu, and two from published models. Fingerprints hash the numbers.
 enum class Activation {
   kRelu = 0,       // Nair and Hinton, "Rectified Linear Units Improve Restricted Boltzmann Machines", 2010
   kSilu = 1,       // Elfwing et al., "Sigmoid-Weighted Linear Units", 2017
@@ -31,9 +33,10 @@ enum class Activation {
   kQuickGelu = 6,  // Hendrycks and Gimpel's approximation by a sigmoid, in CLIP (Radford et al., 2021)
   kSquaredRelu = 7,  // So et al., "Primer: Searching for Efficient Transformers for Language Modeling", 2021
   kHardSwish = 8,    // Howard et al., "Searching for MobileNetV3", 2019
+  kElu = 9,          // Clevert et al., "Exponential Linear Units", 2016, with alpha = 1
 };
 /// As many functions: kRelu to the last one.
-inline constexpr int kActivationCount = static_cast<int>(Activation::kHardSwish) + 1;
+inline constexpr int kActivationCount = static_cast<int>(Activation::kElu) + 1;
 
 namespace kernels {
 
@@ -121,6 +124,14 @@ ATTUNE_INLINE P activate(const P& x, P& slope) {
     const P gate = select_less(x, broadcast<P>(Constant(-3)), zero, select_less(three, x, one, rising));
     slope = multiply_add(select_less(magnitude(x), three, x, zero), sixth, gate);
     return multiply(x, gate);
+  } else if constexpr (kind == Activation::kElu) {
+    const P zero = broadcast<P>(Constant(0)), one = broadcast<P>(Constant(1));
+    const P half = multiply(select_less(x, zero, x, zero), broadcast<P>(Constant(0.5)));
+    const P tanh = hyperbolic_tangent(half);  // eˣ − 1 would cancel near 0
+    const P value =
+        select_less(x, zero, divide(add(tanh, tanh), subtract(one, tanh)), x);  // a NaN stays here
+    slope = select_less(zero, x, one, add(value, one));
+    return value;
   } else {
     static_assert(kind == Activation::kGeluTanh, "attune::Activation: activate() lacks this function");
     if constexpr (kIsScalar<P>) {
