@@ -31,6 +31,19 @@ constexpr Conv1dShape kDilated{
     .seq_len = 12, .d_in = 3, .d_out = 4, .kernel = 3, .padding = 2, .dilation = 3};
 constexpr Conv1dShape kDilatedCausal{
     .seq_len = 12, .d_in = 3, .d_out = 3, .kernel = 3, .groups = 3, .causal = true, .dilation = 2};
+constexpr Conv1dShape kEven{
+    .seq_len = 9, .d_in = 2, .d_out = 3, .kernel = 4, .padding = 1, .extra_padding = 1};
+constexpr Conv1dShape kInFront{
+    .seq_len = 8, .d_in = 4, .d_out = 4, .kernel = 5, .padding = 3, .groups = 4, .extra_padding = -2};
+constexpr Conv2dShape kEvenImage{.height = 4,
+                                 .width = 5,
+                                 .d_in = 2,
+                                 .d_out = 3,
+                                 .kernel_height = 3,
+                                 .kernel_width = 2,
+                                 .padding_height = 2,
+                                 .extra_padding_height = -1,
+                                 .extra_padding_width = 1};
 constexpr Conv2dShape kDilatedImage{.height = 5,
                                     .width = 6,
                                     .d_in = 2,
@@ -72,7 +85,8 @@ constexpr Conv2dShape as_image(Conv1dShape s) {
           .stride_width = s.stride,
           .padding_width = s.padding,
           .groups = s.groups,
-          .bias = s.bias};
+          .bias = s.bias,
+          .extra_padding_width = s.extra_padding};
 }
 
 // y by the formula, in double, for x that is zero in front of `left` more tokens.
@@ -80,9 +94,10 @@ template <Conv2dShape s, int left = 0, class Layer>
 void expect_formula() {
   static check::Problem<Layer> a(1);
   a.forward();
-  constexpr int kOutWidth =
-      left > 0 ? s.width : (s.width + 2 * s.padding_width - s.kernel_width) / s.stride_width + 1;
-  constexpr int kOutHeight = (s.height + 2 * s.padding_height - s.kernel_height) / s.stride_height + 1;
+  constexpr int kWidth = s.width + 2 * s.padding_width + s.extra_padding_width,
+                kHeight = s.height + 2 * s.padding_height + s.extra_padding_height;
+  constexpr int kOutWidth = left > 0 ? s.width : (kWidth - s.kernel_width) / s.stride_width + 1;
+  constexpr int kOutHeight = (kHeight - s.kernel_height) / s.stride_height + 1;
   static_assert(Layer::Output::rows == kOutHeight * kOutWidth && Layer::Output::cols == s.d_out);
   constexpr int kIn = s.d_in / s.groups, kOut = s.d_out / s.groups;
   const auto weight = [&](int j, int c, int ky, int kx) {
@@ -181,6 +196,9 @@ TEST(Convolution, has_the_values_of_its_formula) {
   expect_formula<as_image(kDepthwise), 0, Conv1d<kDepthwise>>();
   expect_formula<as_image(kCausal), kCausal.kernel - 1, Conv1d<kCausal>>();
   expect_formula<as_image(kCausalDepthwise), kCausalDepthwise.kernel - 1, Conv1d<kCausalDepthwise>>();
+  expect_formula<as_image(kEven), 0, Conv1d<kEven>>();
+  expect_formula<as_image(kInFront), 0, Conv1d<kInFront>>();
+  expect_formula<kEvenImage, 0, Conv2d<kEvenImage>>();
   expect_formula<kImage, 0, Conv2d<kImage>>();
   expect_formula<kDepthwiseImage, 0, Conv2d<kDepthwiseImage>>();
 }
@@ -193,6 +211,9 @@ TEST(Convolution, has_the_gradients_of_finite_differences) {
   expect_derivatives<Conv1d<kCausal, double>>();
   expect_derivatives<Conv1d<kDilated, double>>();
   expect_derivatives<Conv1d<kDilatedCausal, double>>();
+  expect_derivatives<Conv1d<kEven, double>>();
+  expect_derivatives<Conv1d<kInFront, double>>();
+  expect_derivatives<Conv2d<kEvenImage, double>>();
   expect_derivatives<Conv2d<kDilatedImage, double>>();
   expect_derivatives<Conv2d<kImage, double>>();
   expect_derivatives<Conv2d<kDepthwiseImage, double>>();
@@ -205,6 +226,7 @@ TEST(Convolution, reads_no_padding) {
   expect_no_padding<Conv1d<kDepthwise>>();
   expect_no_padding<Conv1d<kCausal>>();
   expect_no_padding<Conv1d<kDilated>>();
+  expect_no_padding<Conv1d<kEven>>();
 }
 
 TEST(Convolution, streams_where_it_is_causal) {

@@ -35,24 +35,29 @@ struct Conv1dShape {
   bool causal =
       false;  // (kernel − 1)·dilation tokens of zeros before the sequence, none after it; padding is 0
   int dilation = 1;  // distance between the tokens that a kernel sees
+  // Tokens of zeros after the sequence besides padding, as of padding="same" with an even kernel. May be
+  // negative.
+  int extra_padding = 0;
 };
 
 /// Dimensions and options of `Conv2d`, PyTorch's nn.Conv2d.
 struct Conv2dShape {
-  int height;               // rows of pixels of x
-  int width;                // pixels of a row; token i is pixel (i / width, i % width)
-  int d_in;                 // features of an input pixel: in_channels
-  int d_out;                // features of an output pixel: out_channels
-  int kernel_height;        // rows of x that a pixel of y sees
-  int kernel_width;         // pixels in each of these rows
-  int stride_height = 1;    // distance between kernels, in rows
-  int stride_width = 1;     // distance between kernels, in pixels
-  int padding_height = 0;   // rows of zeros above the image, and as many below
-  int padding_width = 0;    // pixels of zeros left of the image, and as many right of it
-  int groups = 1;           // groups of features that do not meet; d_in groups: depthwise
-  bool bias = true;         // whether there is a bias
-  int dilation_height = 1;  // distance between the rows that a kernel sees
-  int dilation_width = 1;   // distance between the pixels of a row that a kernel sees
+  int height;                    // rows of pixels of x
+  int width;                     // pixels of a row; token i is pixel (i / width, i % width)
+  int d_in;                      // features of an input pixel: in_channels
+  int d_out;                     // features of an output pixel: out_channels
+  int kernel_height;             // rows of x that a pixel of y sees
+  int kernel_width;              // pixels in each of these rows
+  int stride_height = 1;         // distance between kernels, in rows
+  int stride_width = 1;          // distance between kernels, in pixels
+  int padding_height = 0;        // rows of zeros above the image, and as many below
+  int padding_width = 0;         // pixels of zeros left of the image, and as many right of it
+  int groups = 1;                // groups of features that do not meet; d_in groups: depthwise
+  bool bias = true;              // whether there is a bias
+  int dilation_height = 1;       // distance between the rows that a kernel sees
+  int dilation_width = 1;        // distance between the pixels of a row that a kernel sees
+  int extra_padding_height = 0;  // rows of zeros below besides padding_height; may be negative
+  int extra_padding_width = 0;   // pixels of zeros right of the image besides padding_width; may be negative
 };
 
 namespace detail {
@@ -109,18 +114,20 @@ constexpr ConvolvedImage convolved_image() {
                 "attune::Conv1d: seq_len, d_in, d_out, kernel, stride and dilation must be positive, and "
                 "padding not negative; set the first four in Conv1dShape");
   static_assert(
-      Holds<(!shape.causal || shape.padding == 0)>,
+      Holds<(!shape.causal || (shape.padding == 0 && shape.extra_padding == 0))>,
       "attune::Conv1d: a causal convolution has its zeros in front of the sequence; leave padding at 0");
+  static_assert(Holds<(shape.padding + shape.extra_padding >= 0)>,
+                "attune::Conv1d: extra_padding takes away more tokens than padding has");
   static_assert(Holds<(shape.groups > 0 && shape.d_in % at_least_one(shape.groups) == 0 &&
                        shape.d_out % at_least_one(shape.groups) == 0)>,
                 "attune::Conv1d: d_in and d_out must be multiples of groups");
-  static_assert(
-      Holds<(shape.causal || dilated(shape.kernel, shape.dilation) <= shape.seq_len + 2 * shape.padding)>,
-      "attune::Conv1d: the kernel is longer than the sequence with its padding");
+  static_assert(Holds<(shape.causal || dilated(shape.kernel, shape.dilation) <=
+                                           shape.seq_len + 2 * shape.padding + shape.extra_padding)>,
+                "attune::Conv1d: the kernel is longer than the sequence with its padding");
   const int before = shape.causal ? dilated(shape.kernel, shape.dilation) - 1 : shape.padding;
   return {convolved(1, 1, 1, 0, 0),
-          convolved(shape.seq_len, shape.kernel, shape.stride, before, shape.causal ? 0 : shape.padding,
-                    shape.dilation),
+          convolved(shape.seq_len, shape.kernel, shape.stride, before,
+                    shape.causal ? 0 : shape.padding + shape.extra_padding, shape.dilation),
           at_least_one(shape.d_in),
           at_least_one(shape.d_out),
           at_least_one(shape.groups),
@@ -138,13 +145,18 @@ constexpr ConvolvedImage convolved_image() {
                        shape.d_out % at_least_one(shape.groups) == 0)>,
                 "attune::Conv2d: d_in and d_out must be multiples of groups");
   static_assert(
-      Holds<(dilated(shape.kernel_height, shape.dilation_height) <= shape.height + 2 * shape.padding_height &&
-             dilated(shape.kernel_width, shape.dilation_width) <= shape.width + 2 * shape.padding_width)>,
-      "attune::Conv2d: the kernel is larger than the image with its padding");
+      Holds<(shape.padding_height + shape.extra_padding_height >= 0 &&
+             shape.padding_width + shape.extra_padding_width >= 0)>,
+      "attune::Conv2d: extra_padding_height and extra_padding_width take away more than padding has");
+  static_assert(Holds<(dilated(shape.kernel_height, shape.dilation_height) <=
+                           shape.height + 2 * shape.padding_height + shape.extra_padding_height &&
+                       dilated(shape.kernel_width, shape.dilation_width) <=
+                           shape.width + 2 * shape.padding_width + shape.extra_padding_width)>,
+                "attune::Conv2d: the kernel is larger than the image with its padding");
   return {convolved(shape.height, shape.kernel_height, shape.stride_height, shape.padding_height,
-                    shape.padding_height, shape.dilation_height),
+                    shape.padding_height + shape.extra_padding_height, shape.dilation_height),
           convolved(shape.width, shape.kernel_width, shape.stride_width, shape.padding_width,
-                    shape.padding_width, shape.dilation_width),
+                    shape.padding_width + shape.extra_padding_width, shape.dilation_width),
           at_least_one(shape.d_in),
           at_least_one(shape.d_out),
           at_least_one(shape.groups),
@@ -496,10 +508,10 @@ struct Convolution : InputReadForWeight {
 
 }  // namespace detail
 
-/// PyTorch's nn.Conv1d of x[seq_len, d_in], whose rows are time steps: y[(seq_len + 2·padding −
-/// (kernel − 1)·dilation − 1)/stride + 1, d_out]. In a file its weight is [d_out, d_in/groups, kernel]. A
-/// causal one with stride 1 runs on a stream; its memory is the last (kernel − 1)·dilation tokens. With
-/// groups, the weight is a table (TableOf).
+/// PyTorch's nn.Conv1d of x[seq_len, d_in], whose rows are time steps: y[(seq_len + 2·padding +
+/// extra_padding − (kernel − 1)·dilation − 1)/stride + 1, d_out]. In a file its weight is [d_out,
+/// d_in/groups, kernel]. A causal one with stride 1 runs on a stream; its memory is the last (kernel −
+/// 1)·dilation tokens. With groups, the weight is a table (TableOf).
 template <Conv1dShape conv_shape, class ScalarType = float>
 struct Conv1d : detail::Convolution<detail::kImageOf<conv_shape>, ScalarType> {
   static constexpr const Conv1dShape& shape = conv_shape;
@@ -510,7 +522,8 @@ struct Conv1d : detail::Convolution<detail::kImageOf<conv_shape>, ScalarType> {
   using WithScalar = Conv1d<conv_shape, Other>;
   static constexpr std::uint32_t kFingerprint =
       fingerprint("Conv1d", conv_shape.kernel, conv_shape.stride, conv_shape.padding, conv_shape.groups,
-                  int{conv_shape.causal}, detail::OnlyIf{conv_shape.dilation != 1}, conv_shape.dilation);
+                  int{conv_shape.causal}, detail::OnlyIf{conv_shape.dilation != 1}, conv_shape.dilation,
+                  detail::OnlyIf{conv_shape.extra_padding != 0}, conv_shape.extra_padding);
 
   /// Runs the layer token by token.
   template <int tokens, CacheShape>
@@ -569,7 +582,9 @@ struct Conv2d : detail::Convolution<detail::kImageOf<conv_shape>, ScalarType> {
       "Conv2d", conv_shape.height, conv_shape.kernel_height, conv_shape.kernel_width,
       conv_shape.stride_height, conv_shape.stride_width, conv_shape.padding_height, conv_shape.padding_width,
       conv_shape.groups, detail::OnlyIf{conv_shape.dilation_height != 1 || conv_shape.dilation_width != 1},
-      conv_shape.dilation_height, conv_shape.dilation_width);
+      conv_shape.dilation_height, conv_shape.dilation_width,
+      detail::OnlyIf{conv_shape.extra_padding_height != 0 || conv_shape.extra_padding_width != 0},
+      conv_shape.extra_padding_height, conv_shape.extra_padding_width);
   /// Height of y.
   static constexpr int kOutHeight = Base::image.height.out;
   /// Width of y.
