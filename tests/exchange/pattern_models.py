@@ -467,6 +467,8 @@ def exported():
         "positions from an offset": (Step(lambda own, x: x + own.positions(torch.arange(TOKENS) + 2), positions=nn.Embedding(9, WIDTH)), rows()),
         "positions that are no tensor of the module": (Step(lambda own, x: x + own.positions[0], positions=[torch.randn(TOKENS, WIDTH)]), rows()),
         "sinusoidal positions": (Step(lambda own, x: x + torch.stack([sine.sin(), sine.cos()], -1).flatten(1)), rows()),
+        "positions of tokens that come first": (Step(lambda own, x: (x.transpose(0, 1) + own.positions).transpose(0, 1), positions=parameter(TOKENS, 1, WIDTH)), rows()),
+        "factors of channels": (nn.Sequential(nn.Conv2d(2, 4, 2), Scaled(4), nn.ReLU(), nn.Flatten(), nn.Linear(48, 3)), torch.randn(BATCH, 2, 4, 5)),
         "positions of zero": (Step(lambda own, x: x + own.positions, positions=nn.Parameter(torch.zeros(1, TOKENS, WIDTH))), rows()),
         "a class token behind a Linear": (Step(lambda own, x: own.layer(torch.cat([own.token.expand(len(x), 1, -1), x], 1))[:, 0], token=parameter(WIDTH), layer=encoder()), rows()),
         "gamma and beta": (Step(gamma_norm, **dim), rows()),
@@ -539,6 +541,12 @@ def exported():
         "a dilated causal convolution": (Step(lambda own, x: torch.relu(own.filter(x.mT)[..., :TOKENS]).mT, filter=nn.Conv1d(WIDTH, WIDTH, 3, padding=4, dilation=2)), rows()),
         "a dilated convolution of an image": (nn.Sequential(nn.Conv2d(2, 4, (3, 2), dilation=(2, 1), stride=2, padding=(1, 0)), nn.ReLU(), nn.Flatten(), nn.Linear(24, 3)),
                                               torch.randn(BATCH, 2, 7, 4)),
+        "an even kernel with padding 'same'": (nn.Sequential(nn.Conv1d(WIDTH, 8, 4, padding="same"), nn.ReLU(), nn.Conv1d(8, 4, 2, padding="same", dilation=3)), torch.randn(BATCH, WIDTH, 9)),
+        "an even kernel with padding 'same', of an image": (nn.Sequential(nn.Conv2d(2, 4, (2, 3), padding="same"), nn.ReLU(), nn.ConstantPad2d((0, 2, 2, 1), 0.0), nn.Conv2d(4, 4, 3, 2, groups=4),
+                                                                          nn.Flatten(), nn.Linear(36, 3)), torch.randn(BATCH, 2, 4, 5)),
+        "an image without padding": (nn.Sequential(nn.Conv2d(2, 4, (2, 3), padding="valid"), nn.ReLU(), nn.Flatten(), nn.Linear(36, 3)), torch.randn(BATCH, 2, 4, 5)),
+        "zeros in front alone": (nn.Sequential(nn.ConstantPad1d((1, 0), 0.0), nn.Conv1d(WIDTH, 8, 3), nn.ReLU(), nn.Conv1d(8, 4, 1)), torch.randn(BATCH, WIDTH, 9)),
+        "a convolution without some of its last tokens": (nn.Sequential(nn.Conv1d(WIDTH, 8, 5, padding=3), Function(lambda x: x[..., :-2]), nn.ReLU(), nn.Conv1d(8, 4, 1)), torch.randn(BATCH, WIDTH, 9)),
         "averages that count padding": (nn.Sequential(nn.Conv1d(WIDTH, 8, 1), nn.AvgPool1d(3, 2, 1), nn.Conv1d(8, 4, 1)), torch.randn(BATCH, WIDTH, 9)),
         "averages without padding over the end": (nn.Sequential(nn.Conv2d(2, 4, 1), nn.AvgPool2d((3, 2), (2, 3), 1, ceil_mode=True, count_include_pad=False), nn.Flatten(),
                                                                 nn.Linear(64, 3)), torch.randn(BATCH, 2, 7, 9)),
@@ -553,6 +561,8 @@ def exported():
         "PReLU of channels": (nn.Sequential(nn.Conv1d(WIDTH, 6, 3), nn.PReLU(6), nn.Conv1d(6, 4, 1)), torch.randn(BATCH, WIDTH, 9)),
         "a circular convolution of the input": (nn.Sequential(nn.Conv1d(WIDTH, 8, 3, padding=1, padding_mode="circular"), nn.Flatten(), nn.Linear(8 * TOKENS, 3)),
                                                 torch.randn(BATCH, WIDTH, TOKENS)),
+        "ELU": (Step(lambda own, x: F.elu(own.mix(F.elu(x, inplace=True))), mix=nn.Linear(WIDTH, WIDTH)), rows()),
+        "leaky ReLU": (Step(lambda own, x: F.leaky_relu(own.mix(F.leaky_relu(x)), 0.2), mix=nn.Linear(WIDTH, WIDTH)), rows()),
         "hard-swish": (Step(lambda own, x: x * F.relu6(x + 3) / 6), rows()),
         "tokens that are cut into more": (Step(lambda own, x: own.layer(x.reshape(len(x), 2 * TOKENS, -1)).mean(1), layer=nn.Linear(WIDTH // 2, WIDTH)), rows()),
         "a BatchNorm behind a Linear": (Step(lambda own, x: torch.relu(own.norm(x.mT).mT), norm=norm), rows()),
@@ -590,6 +600,9 @@ def exported():
         "a batch of one": (Block(Attention()), rows()[:1]),
         "a batch of as many as tokens": (Block(Attention()), torch.randn(TOKENS, TOKENS, WIDTH)),
         "as many tokens as features": (Block(Attention()).requires_grad_(True), torch.randn(2, TOKENS, WIDTH)),
+        "constants by torch.Tensor": (Step(lambda own, x: x * torch.Tensor([2.0] * WIDTH) + torch.Tensor(WIDTH).fill_(1) + torch.Tensor(range(WIDTH))), rows()),
+        "a mask in a frozen parameter": (with_parts(Block(Attention(lambda own, x, s: s + own.hidden)), hidden=nn.Parameter(torch.full((TOKENS, TOKENS), -math.inf).triu(1), False)), rows()),
+        "sharp weights that floats round": (sharp(), rows()),
         "frozen weights": (Block(Attention()).requires_grad_(False), rows()),
         **of_pytorch2(),
         "a constant behind a Linear without a bias": (Step(lambda own, x: own.mix(x) + own.shift, mix=nn.Linear(WIDTH, WIDTH, bias=False), shift=torch.rand(WIDTH)), rows()),
@@ -597,6 +610,14 @@ def exported():
         "constant factors behind a Linear": (Step(lambda own, x: x * own.factors, factors=torch.rand(WIDTH) + 0.5), rows()),
         "constants that are added to queries": (shifted_queries(False), rows()),
     }
+
+
+def sharp():
+    """Blocks whose scores are so large that an error of rounding chooses another token."""
+    blocks = nn.Sequential(*(Block(Attention(weights=6.0), tokenwise=True) for _ in range(3)))
+    for block in blocks[:-1]:
+        block.head = nn.Linear(WIDTH, WIDTH)
+    return blocks
 
 
 def of_pytorch2():
@@ -671,6 +692,17 @@ class Added(Step):
 
     def forward(self, x):
         return x + self.step(self, x)
+
+
+class Scaled(nn.Module):
+    """Factors and a bias of channels."""
+
+    def __init__(self, channels):
+        super().__init__()
+        self.gamma, self.beta = nn.Parameter(torch.rand(channels, 1, 1)), parameter(channels, 1, 1)
+
+    def forward(self, x):
+        return x * self.gamma + self.beta
 
 
 class Rows(nn.Module):
@@ -750,14 +782,24 @@ def refused():
                                                       ["other weights for each head"]),
         "a Fourier transform": (Step(lambda own, x: torch.view_as_real(torch.fft.fft(x))[..., 0]), rows(), ["complex numbers", "fft"]),
         "a step that is too small to be seen": (Step(lambda own, x: x + 1e-6 * torch.sin(100 * x)), rows(), ["sin of"]),
-        "leaky ReLU": (Step(lambda own, x: F.leaky_relu(x)), rows(), ["attune has no leaky ReLU"]),
+        "a leaky ReLU that is written out": (Step(lambda own, x: torch.where(x > 0, x, 0.01 * x)), rows(), ["attune has no leaky ReLU"]),
+        "an ELU that ends elsewhere": (Step(lambda own, x: F.elu(x, 0.5)), rows(), ["elu of"]),
         "probabilities": (nn.Sequential(nn.Linear(WIDTH, 3), nn.Softmax(-1)), rows(), ["CrossEntropy takes logits"]),
         "attention's weights": (Step(lambda own, x: x + own.mix(x, x, x)[1].mean(-1, keepdim=True), mix=nn.MultiheadAttention(WIDTH, HEADS, batch_first=True)), rows(),
                                 ["in mix"]),
-        "three obstacles": (Step(lambda own, x: F.softplus(own.b(F.elu(own.a(F.mish(x))))), a=nn.Linear(WIDTH, WIDTH), b=nn.Linear(WIDTH, WIDTH)), rows(),
-                            ["3 steps of forward are in the way", "1. attune has no Mish", "2. attune has no ELU", "3. attune has no softplus"]),
+        "three obstacles": (Step(lambda own, x: F.softplus(own.b(F.hardsigmoid(own.a(F.mish(x))))), a=nn.Linear(WIDTH, WIDTH), b=nn.Linear(WIDTH, WIDTH)), rows(),
+                            ["3 steps of forward are in the way", "1. attune has no Mish", "2. attune has no hard sigmoid", "3. attune has no softplus"]),
+        "a tied head of the last token": (tied_last(), words(), ["tied to their embedding", "logits of all tokens"]),
         **refused_of_pytorch2(),
     }
+
+
+def tied_last():
+    """The logits of the last token by a head that is the embedding."""
+    found = Words(lambda own, ids: own.mix(own.table(ids))[:, -1:], mix=nn.Linear(WIDTH, WIDTH))
+    found.head = nn.Linear(WIDTH, 15, bias=False)
+    found.head.weight = found.table.weight
+    return found
 
 
 def refused_of_pytorch2():

@@ -45,7 +45,7 @@ def safe_softmax(x, dim, dtype=None):
 
 
 def rms_norm(x, shape, weight, eps):
-    root = torch.rsqrt(x.square().mean(-1, keepdim=True) + (torch.finfo(x.dtype).eps if eps is None else eps))
+    root = torch.rsqrt(x.square().mean(-1, keepdim=True) + (torch.finfo(torch.float32).eps if eps is None else eps))
     return x * root * (1 if weight is None else weight), root
 
 

@@ -27,4 +27,5 @@ ACTIVATIONS = {
     "kQuickGelu": Activation(lambda x: x * torch.sigmoid(1.702 * x), [], ["quick_gelu"]),
     "kSquaredRelu": Activation(lambda x: F.relu(x).square(), [], ["relu2"]),
     "kHardSwish": Activation(lambda x: x * F.relu6(x + 3) / 6, ["hardswish", "hardswish_"], ["hardswish"]),
+    "kElu": Activation(F.elu, ["elu", "elu_"], ["elu"]),
 }

@@ -461,7 +461,7 @@ class Capture(TorchDispatchMode):
         """The addresses of the one tensor that `call` answers to the inputs."""
         inference, torch._C._InferenceMode = torch._C._InferenceMode, lambda mode=True: nullcontext()  # whose tensors have no versions
         try:
-            with torch.enable_grad(), step_by_step(), self.where, self.hinted(hints), self:
+            with torch.enable_grad(), step_by_step(), plain_constructor(), self.where, self.hinted(hints), self:
                 output = the_output(call(*self.given))
         finally:
             torch._C._InferenceMode = inference
@@ -499,6 +499,21 @@ class Capture(TorchDispatchMode):
     def values(self):
         """The numbers of constants in double, by −address; [0] is zero."""
         return torch.cat([torch.zeros(1).double(), *(block.values.double() for block in self.blocks)])
+
+
+@contextmanager
+def plain_constructor():
+    """torch.Tensor(…) as a function: in a mode, the constructor of PyTorch 1.13 fails."""
+    own, made = torch.Tensor.__new__, {torch.float32: torch.FloatTensor, torch.float64: torch.DoubleTensor}
+
+    def new(kind, *args, **kwargs):
+        return made[torch.get_default_dtype()](*args) if kind is torch.Tensor and not kwargs else own(kind, *args, **kwargs)
+
+    torch.Tensor.__new__ = new
+    try:
+        yield
+    finally:
+        del torch.Tensor.__new__
 
 
 # ---- The module itself ----

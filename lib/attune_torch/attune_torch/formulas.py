@@ -13,13 +13,13 @@ from .normal import Constant, Value
 
 AFFINE = {"add", "sub", "rsub", "mul", "div", "neg", "batch_norm", "_to_copy", "where", "masked_fill"}
 NORMS = AFFINE - {"where", "masked_fill"} | {"mean", "sum", "var", "std", "norm", "pow", "square", "sqrt", "rsqrt", "reciprocal", "clamp_min"}
-SMOOTH = AFFINE | {"relu", "gelu", "silu", "sigmoid", "tanh", "erf", "exp", "pow", "square", "reciprocal", "special_erf", "hardswish", "hardsigmoid"}
+SMOOTH = AFFINE | {"relu", "gelu", "silu", "sigmoid", "tanh", "erf", "exp", "pow", "square", "reciprocal", "special_erf", "hardswish", "hardsigmoid", "elu"}
 LIMITS = {"clamp", "clamp_min", "maximum", "hardtanh"}  # of numbers that the ones drawn here pass
 FAR = 7  # the largest of them
 SMALL = 1e-6  # the largest length that a norm may divide by in place of a shorter one
 BESIDE = (1e-2, 1e-15)  # rows beside which an epsilon is seen, and one that is a least norm, as in F.normalize
 # Functions that attune has not, to be called by their names.
-OTHERS = {"ELU": F.elu, "softplus": F.softplus, "leaky ReLU": F.leaky_relu, "Mish": F.mish, "ReLU that ends at 6": F.relu6,
+OTHERS = {"softplus": F.softplus, "leaky ReLU": F.leaky_relu, "Mish": F.mish, "ReLU that ends at 6": F.relu6,
           "hard sigmoid": F.hardsigmoid, "L2 normalization": lambda x: F.normalize(x, dim=-1)}
 OWN_FACTORS = "make the factors of features a parameter, nn.Parameter(torch.full(({},), …)), which becomes a LayerScale"
 

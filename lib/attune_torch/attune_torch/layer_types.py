@@ -91,7 +91,7 @@ class LayerTypes:
         d_in, own = data["weight"].addresses.shape[1] * data["groups"], tuple(data["weight"].addresses.shape)
         type_ = layer_type(f"Conv{rank}d", d_in=d_in, d_out=value.features, groups=data["groups"], bias=len(tensors) > 1, causal=data["causal"] or None, **spatial(
             data["extents"], kernel=data["kernel"], stride=data["stride"], padding=[0 if data["causal"] else ahead for ahead, _ in data["around"]],
-            dilation=data.get("dilation", (1, 1))))
+            dilation=data.get("dilation", (1, 1)), extra_padding=[0 if data["causal"] else behind - ahead for ahead, behind in data["around"]]))
         layer = self.plain(value, type_, [path], tensors)
         layer.bias, found = len(tensors) > 1, tuple(self.tensors.file[tensors[0]].shape)
         if found != own:

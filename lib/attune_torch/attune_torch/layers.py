@@ -7,9 +7,9 @@ import torch
 # Members of attune's shapes, in their order, with their defaults: a value, or another member.
 SHAPES = {
     "LinearShape": "rows d_in d_out bias=true",
-    "Conv1dShape": "seq_len d_in d_out kernel stride=1 padding=0 groups=1 bias=true causal=false dilation=1",
+    "Conv1dShape": "seq_len d_in d_out kernel stride=1 padding=0 groups=1 bias=true causal=false dilation=1 extra_padding=0",
     "Conv2dShape": "height width d_in d_out kernel_height kernel_width stride_height=1 stride_width=1 padding_height=0 padding_width=0 groups=1 "
-                   "bias=true dilation_height=1 dilation_width=1",
+                   "bias=true dilation_height=1 dilation_width=1 extra_padding_height=0 extra_padding_width=0",
     "Pool1dShape": "seq_len d_model kernel stride=kernel padding=0 count_padding=true ceil=false",
     "Pool2dShape": "height width d_model kernel_height kernel_width stride_height=kernel_height stride_width=kernel_width padding_height=0 "
                    "padding_width=0 count_padding=true ceil=false",

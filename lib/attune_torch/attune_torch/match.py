@@ -113,6 +113,8 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
     on_embedding = on_norm = on_group_norm = on_same
 
     def on_row(self, value):
+        if value.data.get("name") in ("prelu", "_prelu_kernel", "leaky_relu"):
+            return self.prelu(value)
         cuts = [cut for cut in self.cuts(value)[0] if cut.layout.shape == value.layout.shape and value.data.get("name") != "batch_norm"]
         problem = None
         for cut in reversed(cuts):
@@ -128,7 +130,7 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
         found = self.mean_of_tokens(value)
         if found is not None:
             return found
-        found = self.prelu(value) if value.data.get("name") in ("prelu", "_prelu_kernel") else self.step(value) or self.reversible(value) or self.sample_norm(value)
+        found = self.step(value) or self.reversible(value) or self.sample_norm(value)
         if found is not None:
             return found
         if problem is not None:
@@ -140,7 +142,8 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
         return self.sum_or_product(value)
 
     def prelu(self, value):
-        x, slopes = value.sources
+        """Also a leaky ReLU, whose slope is a constant."""
+        x, slopes = value.sources if len(value.sources) > 1 else (*value.sources, self.unnamed(torch.tensor((self.literals(value, *value.sources) or [0.01])[0]).double()))
         if not isinstance(slopes, Constant) or slopes.values.numel() not in (1, value.features):
             raise Unsupported("nn.PReLU of something else than the features of each token")
         return self.new("prelu", [self.layer(x)], value, weight=slopes.each(torch.flatten))
@@ -172,10 +175,7 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
             if len(source.data.get("index", ())) == value.tokens and set(kernel) == {1} and convolution["groups"] == 1:  # a Linear
                 return self.new("linear", [self.layer(source)], value, weight=data["weight"], bias=data["bias"], shape=convolution["weight"])
             raise Unsupported("a convolution whose channels are not the features of tokens, or with padding that is not zeros")
-        causal = len(kernel) == 1 and around == ((span[0] - 1, 0),) and kernel[0] > 1
-        if not causal and any(ahead != behind for ahead, behind in around):
-            raise Unsupported("a convolution with more zeros on one side, and not causal")
-        data["convolution"] = dict(convolution, causal=causal)
+        data["convolution"] = dict(convolution, causal=self.is_causal(kernel, span, around))
         return self.new("convolution", [self.layer(inner)], value, index=source.data["index"] if source.kind == "gather" else None, **data)
 
     def input_windows(self, source, inner):
@@ -186,6 +186,10 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
         if inner.kind != "input" or index is None or bool((index < 0).any()):
             return None
         return self.new("rearranged", [inner], source, index=index, numbers=source.data["numbers"])
+
+    @staticmethod
+    def is_causal(kernel, span, around):
+        return len(kernel) == 1 and around == ((span[0] - 1, 0),) and kernel[0] > 1
 
     @staticmethod
     def spans(convolution):

@@ -694,6 +694,7 @@ class Graph(Windows):
         if transposed or (weight > 0).any():
             raise Unsupported("a transposed convolution" if transposed else "a convolution with computed weights")
         rank, out, kernel = weight.dim() - 2, operation.outputs[0], tuple(weight.shape[2:])
+        stride, padding, dilation = (list(given) * (rank // len(given)) for given in (stride, padding, dilation))
         zeros, inner = self.zeros_around(x)
         around = tuple((ahead + own, behind + own) for (ahead, behind), own in zip(zeros, padding))
 

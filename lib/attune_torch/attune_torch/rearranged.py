@@ -51,9 +51,11 @@ class Rearranged:
         before = self.layer(first)
         convolution = before.data.get("convolution")
         if before.kind == "convolution" and len(convolution["kernel"]) == 1 and torch.equal(token, torch.arange(value.tokens)):
-            size, cut = self.spans(convolution)[0], first.tokens - value.tokens
-            if cut == size - 1 and convolution["stride"] == (1,) and convolution["around"] == ((cut, cut),):
-                data = dict(before.data, convolution=dict(convolution, causal=True, around=((cut, 0),)), index=before.data["index"][:value.tokens])
+            cut, ((ahead, behind),) = first.tokens - value.tokens, convolution["around"]
+            if 0 < cut <= behind and convolution["stride"] == (1,):
+                around = ((ahead, behind - cut),)
+                causal = self.is_causal(convolution["kernel"], self.spans(convolution), around)
+                data = dict(before.data, convolution=dict(convolution, causal=causal, around=around), index=before.data["index"][:value.tokens])
                 return self.new("convolution", before.sources, value, **data)
         if value.tokens == 1 and int(token[0]) in (0, first.tokens - 1):
             return self.new("pooling", [before], value, type="kFirst" if int(token[0]) == 0 else "kLast")
