@@ -143,7 +143,7 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
 
     def prelu(self, value):
         """Also a leaky ReLU, whose slope is a constant."""
-        x, slopes = value.sources if len(value.sources) > 1 else (*value.sources, self.unnamed(torch.tensor((self.literals(value, *value.sources) or [0.01])[0]).double()))
+        x, slopes = value.sources if len(value.sources) > 1 else (*value.sources, Constant.unnamed(torch.tensor((self.literals(value, *value.sources) or [0.01])[0]).double()))
         if not isinstance(slopes, Constant) or slopes.values.numel() not in (1, value.features):
             raise Unsupported("nn.PReLU of something else than the features of each token")
         return self.new("prelu", [self.layer(x)], value, weight=slopes.each(torch.flatten))
