@@ -45,26 +45,31 @@ namespace ATTUNE_NAMESPACE {
 namespace detail {
 
 /// The number of rows updated at a time: whole register tiles of a product, and whole groups of `together`
-/// elements (optimizer.hpp).
-template <int together>
-constexpr int updated_rows(int rows, int cols) {
+/// elements (optimizer.hpp), a power of two, so that their gcd is one.
+constexpr int updated_rows(int together, int rows, int cols) {
   if (together == 0) return rows;
-  static_assert((together & (together - 1)) == 0);  // so the gcd is a power of two
   return (std::min)(rows, (std::max)(kMinUpdatedRows, together / (std::min)(together, cols & -cols)));
 }
 
-/// The number of scalars in the rows of gradients that exist at one time.
-template <class Model, int together>
-constexpr int updated_scalars() {
+// Stands for gradients that are applied at once, in the types of tape and scratch, for any optimizer.
+template <class Scalar, int rows, int cols>
+struct UpdatedAtOnce : detail::Extents<Scalar, rows, cols> {
+  static constexpr bool kUpdatesAtOnce = true;
+};
+
+/// The number of scalars in the rows of gradients that exist at one time. One function for all `together`:
+/// its instantiation for a large model takes the compiler a while.
+template <class Model>
+constexpr int updated_scalars(int together) {
   static_assert(Holds<HasSets<Model>>,
                 "attune::UpdateInBackward: the model and its layers need ParametersOf<Matrix, Vector>, for "
                 "sets with updates instead of gradients");
   int most = 1;
   if constexpr (HasSets<Model>) {
-    typename Model::template ParametersOf<detail::Extents> extents{};
+    SetOf<Model, UpdatedAtOnce, UpdatedAtOnce> extents{};
     for_each_tensor(
-        [&most](const TensorPath&, auto tensor) {
-          most = (std::max)(most, updated_rows<together>(tensor.rows, tensor.cols) * tensor.cols);
+        [&most, together](const TensorPath&, auto tensor) {
+          most = (std::max)(most, updated_rows(together, tensor.rows, tensor.cols) * tensor.cols);
         },
         extents);
   }
@@ -183,7 +188,7 @@ struct Updates {
         gradient(row, MatrixView<Scalar, kCount, kCols>(context->rows));
         context->update(kind, first + row * kCols, kCount * kCols);
       };
-      constexpr int kUpdated = updated_rows<kUpdateBlockIn<Optimizer>>(kRows, kCols);
+      constexpr int kUpdated = updated_rows(kUpdateBlockIn<Optimizer>, kRows, kCols);
       constexpr int kRest = kRows % kUpdated;
       for (int row = 0; row < kRows - kRest; row += kUpdated) rows.template operator()<kUpdated>(row);
       if constexpr (kRest > 0) rows.template operator()<kRest>(kRows - kRest);
@@ -191,17 +196,12 @@ struct Updates {
   };
 };
 
-// Stands for such gradients in the types of tape and scratch, for any optimizer.
-template <class Scalar, int rows, int cols>
-struct UpdatedAtOnce : detail::Extents<Scalar, rows, cols> {
-  static constexpr bool kUpdatesAtOnce = true;
-};
-
 // The plan without gradients, for any model and optimizers with kUpdateBlock = together.
 template <int together>
 struct NoGradientsKept : BySequence {
+  static_assert((together & (together - 1)) == 0, "kUpdateBlock is a power of two, or 0");
   template <class Model>
-  using Gradients = Tensor<typename Model::Scalar, 1, updated_scalars<Model, together>()>;  // a few rows
+  using Gradients = Tensor<typename Model::Scalar, 1, updated_scalars<Model>(together)>;  // a few rows
   /// The set that tape and scratch are made for.
   template <class Model>
   using GradientSet = SetOf<Model, UpdatedAtOnce, UpdatedAtOnce>;
