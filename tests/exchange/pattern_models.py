@@ -551,6 +551,7 @@ def exported():
         "averages without padding over the end": (nn.Sequential(nn.Conv2d(2, 4, 1), nn.AvgPool2d((3, 2), (2, 3), 1, ceil_mode=True, count_include_pad=False), nn.Flatten(),
                                                                 nn.Linear(64, 3)), torch.randn(BATCH, 2, 7, 9)),
         "averages of padding over the end": (nn.Sequential(nn.Conv1d(WIDTH, 8, 1), nn.AvgPool1d(3, 2, 1, ceil_mode=True), nn.Conv1d(8, 4, 1)), torch.randn(BATCH, WIDTH, 10)),
+        "maxima with more padding than stride": (nn.Sequential(nn.Conv1d(WIDTH, 8, 1), nn.MaxPool1d(8, 2, 4), nn.Conv1d(8, 4, 1)), torch.randn(BATCH, WIDTH, 21)),
         "maxima over the end": (nn.Sequential(nn.Conv2d(2, 4, 1), nn.MaxPool2d(2, ceil_mode=True), nn.ReLU(), nn.Conv2d(4, 3, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten()),
                                 torch.randn(BATCH, 2, 5, 7)),
         "a GroupNorm": (nn.Sequential(nn.Conv1d(WIDTH, 8, 3), nn.GroupNorm(2, 8), nn.ReLU(), nn.Conv1d(8, 4, 1)), torch.randn(BATCH, WIDTH, 9)),

@@ -381,9 +381,10 @@ class Windows(Layouts):
         if bool((samples != samples[:, :1]).any()):
             raise Unsupported("a mean, a sum or a maximum of another dimension than the tokens'; make the batch the first dimension of the input "
                               "and of every value (batch_first=True)")
-        first = places.amin(1)
-        order = (samples[:, 0] * value.layout[0].numel() + first).sort(stable=True).indices.view(self.batch, -1)
-        tokens = len((first[order[0]] // value.features).unique())
+        first, last = (end // value.features for end in (places.amin(1), places.amax(1)))  # tokens; at an edge, several windows begin at one
+        token, feature = first * value.tokens + last, places.amin(1) % value.features
+        order = ((samples[:, 0] * value.tokens ** 2 + token) * value.features + feature).sort(stable=True).indices.view(self.batch, -1)
+        tokens = len(token[order[0]].unique())
         if order.shape[1] % tokens:
             raise Unsupported("windows of different sizes")
         order = order.view(self.batch, tokens, -1)
