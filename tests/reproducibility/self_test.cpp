@@ -1,4 +1,5 @@
-// SelfTest in a build whose options break the arithmetic: what golden.cpp reports of it, without the training.
+// SelfTest in a build whose options break the arithmetic: what golden.cpp reports of it, without the
+// training.
 #include <attune/attune.hpp>
 
 #include "console.hpp"

@@ -3,8 +3,8 @@
 //
 //   ok llama floats causal 18 1a2b3c4d
 //
-// ATTUNE_ZOO_MODELS: these models instead of all. ATTUNE_ZOO_EVERY_KEY: every precision, batch and mask instead
-// of one.
+// ATTUNE_ZOO_MODELS: these models instead of all. ATTUNE_ZOO_EVERY_KEY: every precision, batch and mask
+// instead of one.
 #include "zoo/golden.hpp"
 #include "console.hpp"
 #include "zoo/inference.hpp"
