@@ -134,7 +134,7 @@ def main(arguments=None):
     one.add_argument("--step", type=as_argument(fit.seconds_of), help="at most so long for a step with one sequence, as 100ms, by estimated cycles")
     one.add_argument("--loss", help="the C++ type of the loss. Default: attune::CrossEntropy<>")
     one.add_argument("--base", choices=["float", "int8"], default="float", help="the numbers of constant weights in flash")
-    one.add_argument("--only", default="", help="only ways to train with this in their names, as 'LoRA, rank 4'")
+    one.add_argument("--only", default="", help="only ways to train with this in their names, as 'LoRA, rank 4', or with one of several, as 'head|LoRA'")
     one.add_argument("--all", action="store_true", dest="everything", help="print all candidates instead of one for each part that is trained")
     one.add_argument("--attempts", type=int, default=3, help="candidates to measure until one is within all limits. Default: 3")
     one.add_argument("--data", help="a .safetensors file with x, y and, by option, y_test, length and user: takes to learn from and to be tested with")

@@ -50,6 +50,7 @@ TAPE_TYPES = {"attention recomputed": "AttentionRecomputed", "blocks recomputed"
 IN_THE_MODEL = {"attention recomputed": " with .keep_weights = false in its attention", "blocks recomputed": " with each EncoderLayer in a Checkpointed",
                 "tape in 8 bits": " in a QuantizedTape", "kept": ""}
 VOLTS = 3.3  # of which energy is told
+DRAWN = 6  # trainings whose time is measured for the page
 INFOMAX = "attune::SemiSupervised"  # the loss without labels
 NO_MASK = "attune::NoMask"  # of takes without lengths
 NUMBERS = ("floats", "products in integers", "weights in bf16")
@@ -292,6 +293,16 @@ class ExportedModel:
         return "\n".join(["#pragma once", "", "#include <attune/attune.hpp>", "#include <attune_torch/fit.hpp>", f"#include <{self.name}_file.hpp>", "", *spaces])
 
 
+def included(path, found):
+    """Adds what a header includes in quotes, and what that does."""
+    for name in re.findall(r'^\s*#\s*include\s*"([^"]+)"', path.read_text(encoding="utf-8", errors="replace"), re.M):
+        other = (path.parent / name).resolve()
+        if other.is_file() and other not in found:
+            found.add(other)
+            included(other, found)
+    return found
+
+
 class ModelType:
     """A C++ type of a header. Weights in flash are drawn by the assembler: bytes and times are those of a trained model."""
 
@@ -300,7 +311,7 @@ class ModelType:
         if not self.path.is_file():
             raise CheckFailed(f"there is no header {header}")
         self.name = name_of(self.folder)
-        self.files = sorted(path for path in self.path.parent.iterdir() if path.suffix in (".h", ".hpp", ".hh"))
+        self.files = sorted(included(self.path, {self.path}))
         self.quantize = self.subdirectory = self.add_to = ""
         self.base = f"template void attune_torch::define_weights<{model}::Parameters>();\n"
 
@@ -322,23 +333,25 @@ class ModelType:
         return written + (f"; {self.model}{IN_THE_MODEL[candidate.tape]}" if IN_THE_MODEL[candidate.tape] else "")
 
 
-def sizes_source(name, every, loss, mask):
-    rows, model = [], f"{space(name, TAPES[0])}::Model"
+def size_of(name, candidate, loss):
+    """C++ of a candidate's figures."""
+    scope = space(name, candidate.tape) + "::"
+    condition, model = candidate.trained(scope)
+    if candidate.tape != TAPES[0]:
+        condition += f" && !std::is_same_v<{scope}Model, {space(name, TAPES[0])}::Model>"
+    if candidate.optimizer == CLOSED_FORM:
+        return f"attune_torch::figures_of_closed_form<{condition}, {scope}Model, {scope}kBase, {loss}, {candidate.batch if candidate.unlabeled else 0}>()"
+    part = {"head": "kHead", "last block": "kLastBlock"}.get(candidate.trains)
+    call = f"figures_of<attune_torch::Part::{part}, {condition}, {scope}Model, {scope}kBase" if part else f"figures<{condition}, {model}"
+    return f"attune_torch::{call}, {INFOMAX if candidate.unlabeled else loss}, {candidate.optimizer_type}, {candidate.plan_type}>()"
+
+
+def sizes_source(name, rows, mask):
+    model = f"{space(name, TAPES[0])}::Model"
     takes_mask = (f"template void attune_torch::takes_mask<{model}>(const {model}::Parameters&, const {model}::Input&, {model}::Output&, "
                   f"{model}::InferenceScratch&, const {mask}&);\n" if mask != NO_MASK else "")
-    for candidate in every:
-        scope = space(name, candidate.tape) + "::"
-        condition, model = candidate.trained(scope)
-        if candidate.tape != TAPES[0]:
-            condition += f" && !std::is_same_v<{scope}Model, {space(name, TAPES[0])}::Model>"
-        if candidate.optimizer == CLOSED_FORM:
-            rows.append(f"    attune_torch::figures_of_closed_form<{condition}, {scope}Model, {scope}kBase, {loss}, {candidate.batch if candidate.unlabeled else 0}>(),")
-            continue
-        part = {"head": "kHead", "last block": "kLastBlock"}.get(candidate.trains)
-        call = f"figures_of<attune_torch::Part::{part}, {condition}, {scope}Model, {scope}kBase" if part else f"figures<{condition}, {model}"
-        rows.append(f"    attune_torch::{call}, {INFOMAX if candidate.unlabeled else loss}, {candidate.optimizer_type}, {candidate.plan_type}>(),")
     return "\n".join(['#include "variants.hpp"', "", takes_mask + f'extern "C" [[gnu::section(".attune_fit"), gnu::used]] const attune_torch::Figures '
-                      f"attune_fit[{len(every)}] = {{", *rows, "};", ""])
+                      f"attune_fit[{len(rows)}] = {{", *(f"    {row}," for row in rows), "};", ""])
 
 
 IMAGE = """#include <console.hpp>
@@ -388,6 +401,7 @@ add_subdirectory("${{ATTUNE_DIR}}" attune)
 {subdirectory}
 add_library(sizes OBJECT EXCLUDE_FROM_ALL sizes.cpp)
 target_link_libraries(sizes PRIVATE attune::attune)
+target_compile_options(sizes PRIVATE -O0)  # constants are the same, sooner
 attune_add_program(image SOURCES image.cpp)
 foreach(target sizes image)
   target_include_directories(${{target}} PRIVATE ${{ATTUNE_DIR}}/lib/attune_torch)
@@ -462,14 +476,14 @@ class Search:
         self.target, self.cpu = EMULATED[core]
         refuse_board(self.root, self.target)
         every, self.left_out = model.candidates(**takes)
-        self.every = [candidate for candidate in every if only.lower() in str(candidate).lower()]
+        self.every = [candidate for candidate in every if any(part.strip() in str(candidate).lower() for part in only.lower().split("|"))]
         if not self.every:
             raise CheckFailed(f"no way to train is called '{only}'; some are: " + ", ".join(TRAINED))
         self.home = self.folder / "build" / "fit"
         self.lock = alone_in(self.home)
         self.measured = fit_data.Cache(self.home / "measured.jsonl")
         self.write("variants.hpp", model.variants())
-        self.write("sizes.cpp", sizes_source(self.name, self.every, loss, self.mask))
+        self.write("sizes.cpp", "")
         self.write("image.cpp", self.image(self.every[0]))
         self.write("CMakeLists.txt", PROJECT.format(subdirectory=model.subdirectory, add_to=model.add_to))
         if not (self.home / "train.cmake").is_file():
@@ -498,20 +512,14 @@ class Search:
 
     def sizes(self):
         """{candidate: {part: bytes}} of all that the model has parameters for."""
-        self.write("sizes.cpp", sizes_source(self.name, self.every, self.loss, self.mask))
-        try:
-            run(["cmake", "--build", self.build, "--target", "sizes"], "the build of the sizes")
-        except CheckFailed as problem:
-            if self.mask != NO_MASK and re.search("have different seq_len|no layer of this model uses a mask", str(problem)):
-                raise CheckFailed("length is for a model with attention or pooling over the tokens of its input, with nothing before that changes their number; "
-                                  "this one takes whole sequences") from problem
-            raise
-        made = next(self.build.glob("CMakeFiles/sizes.dir/sizes.cpp.*"))
-        words = self.build / "sizes.bin"
-        run([compiler_prefix(self.root, self.target) + "objcopy", "-O", "binary", "--only-section=.attune_fit", "--set-section-flags",
-             ".attune_fit=alloc,load,contents", made, words], "objcopy")
-        rows = struct.iter_unpack(f"<{len(PARTS)}I", words.read_bytes())
-        found = {candidate: dict(zip(PARTS, row)) for candidate, row in zip(self.every, rows) if any(row)}
+        rows = {candidate: size_of(self.name, candidate, self.loss) for candidate in self.every}
+        where = [self.content(".hpp"), self.compiler(), self.cpu, self.mask]
+        unknown = [row for row in rows.values() if not self.measured.has([*where, row])]
+        if unknown:
+            for row, figures in zip(unknown, self.compile_sizes(unknown)):
+                self.measured.put([*where, row], figures)
+        figures = {candidate: self.measured.get([*where, row]) for candidate, row in rows.items()}
+        found = {candidate: dict(zip(PARTS, own)) for candidate, own in figures.items() if any(own)}
         for trains in TRAINED:
             if any(candidate.trains == trains for candidate in self.every) and not any(candidate.trains == trains for candidate in found):
                 self.left_out.append(f"{trains}: the model has no such parameters, or is not a Sequential of its layers" if trains in ("head", "last block")
@@ -526,6 +534,25 @@ class Search:
             self.left_out.append(f"{len(useless)} with another tape than one that is kept: they take as much RAM")
         return {candidate: parts for candidate, parts in found.items() if candidate not in useless}
 
+    def compile_sizes(self, rows):
+        """The figures that these are, from one translation unit."""
+        self.write("sizes.cpp", sizes_source(self.name, rows, self.mask))
+        try:
+            run(["cmake", "--build", self.build, "--target", "sizes"], "the build of the sizes")
+        except CheckFailed as problem:
+            if self.mask != NO_MASK and re.search("have different seq_len|no layer of this model uses a mask", str(problem)):
+                raise CheckFailed("length is for a model with attention or pooling over the tokens of its input, with nothing before that changes their number; "
+                                  "this one takes whole sequences") from problem
+            raise
+        made = next(self.build.glob("CMakeFiles/sizes.dir/sizes.cpp.*"))
+        words = self.build / "sizes.bin"
+        run([compiler_prefix(self.root, self.target) + "objcopy", "-O", "binary", "--only-section=.attune_fit", "--set-section-flags",
+             ".attune_fit=alloc,load,contents", made, words], "objcopy")
+        return struct.iter_unpack(f"<{len(PARTS)}I", words.read_bytes())
+
+    def compiler(self):
+        return run([compiler_prefix(self.root, self.target) + "gcc", "--version"], "gcc")
+
     def content(self, *kinds):
         """A hash of the model, of its weights, and of the library's sources of these kinds."""
         found = hashlib.sha256((self.home / "variants.hpp").read_bytes() + self.model.quantize.encode())
@@ -536,8 +563,7 @@ class Search:
 
     def measure(self, candidate):
         """Flash and static RAM of an image that trains like this; its stack, instructions and estimated cycles."""
-        compiler = run([compiler_prefix(self.root, self.target) + "gcc", "--version"], "gcc")
-        key = [self.content(".hpp", ".cpp", ".S", ".ld", ".cmake", ".conf", ".c"), compiler, self.target, self.cpu, self.image(candidate)]
+        key = [self.content(".hpp", ".cpp", ".S", ".ld", ".cmake", ".conf", ".c"), self.compiler(), self.target, self.cpu, self.image(candidate)]
         return self.measured.get(key, lambda: self.measure_image(candidate))
 
     def measure_image(self, candidate):
@@ -815,14 +841,14 @@ def time_of(figures, place):
 
 
 def write_report(search, facts, before, found, sizes, chosen, candidate, limits, place, refused):
-    """fit.html. Of those that no other beats with less RAM, the six most accurate are measured."""
+    """fit.html. Of those that no other beats with less RAM, the most accurate are measured."""
     best = fit_data.front(found, lambda one: ram_of(sizes[one.least(sizes)]), lambda one: one.trained.score)
 
     def point(one, candidate, x):
         candidate = dataclasses.replace(candidate, batch=one.way.candidate.batch)
         return Point(one.trained, x, one.text(candidate), candidate.trainer("", search.loss), one is chosen)
     ram = [point(one, one.least(sizes), ram_of(sizes[one.least(sizes)])) for one in found]
-    plans = {one: one.variants[0] for one in best[-6:]} | {chosen: candidate}
+    plans = {one: one.variants[0] for one in best[-DRAWN:]} | {chosen: candidate}
     times = [point(one, plan, time_of(search.measure(plan), place)) for one, plan in plans.items()]
     short = refused + ([line for line in shortfall(sizes, limits) if " -" not in line] if limits.ram is not None else [])
     write_whole(search.folder / "fit.html", page_of(search.folder.name, facts, before, ram, [point for point in times if point.x], "ms" if place else "million cycles", short))
@@ -834,7 +860,7 @@ def fit(folder, board=None, core=None, ram=None, flash=None, step=None, loss=Non
 
     Raises CheckFailed, and says by how much, if nothing fits. `board`: a row of boards.csv, whose memory is the limit unless `ram` or
     `flash` is given. `step`: seconds for a step with one sequence, by estimated cycles at the board's clock. `model`, `header`: a C++ type instead of an exported
-    folder; the search works in `folder`, and writes no adapt.hpp. `only`: ways with this in their names. `data`: a .safetensors file with
+    folder; the search works in `folder`, and writes no adapt.hpp. `only`: ways with this in their names, or with one of several, as "head|LoRA". `data`: a .safetensors file with
     x, y and, by option, length (tokens in use of a take) and user; then the most accurate way within the limits is taken, and fit.html is written, too. Takes with -1 in y, or
     without y, have no label; y_test has the classes that accuracy is measured with. `unlabeled`: without `data`, ways that learn from so many
     takes without labels. `new`: the one user who is new. `confirm`: trains it on the emulated board as well."""
