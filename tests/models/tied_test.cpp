@@ -1,12 +1,16 @@
 // Language models whose head is their embedding; a Llama is one of them.
 #include <attune/models/tied.hpp>
 
+#include <attune/layers/pooling.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/frozen.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/sequential.hpp>
 #include <attune/training/cross_entropy.hpp>
+#include <attune/training/lockstep.hpp>
+#include <attune/training/sgd.hpp>
 #include <attune/training/trainer.hpp>
+#include <attune/training/update_in_backward.hpp>
 #include <attune/weights/quantize.hpp>
 
 #include "check.hpp"
@@ -88,6 +92,60 @@ TEST(Tied, the_gradient_of_the_table_is_that_of_both_uses) {
         for (int i = 0; i < one.size; ++i) EXPECT_NEAR(two.values[i], 2 * one.values[i], 1e-12);
       },
       once, a.gradients);
+}
+
+// As nanoGPT's logits when it writes a text: those of the last token alone.
+template <class Scalar>
+using LastToken = attune::Tied<
+    Embed<Scalar>,
+    attune::Sequential<
+        attune::Repeat<2, Block<Scalar>>, attune::RmsNorm<kNorm, Scalar>,
+        attune::Pooling<attune::PoolingShape{kTokens, kWidth, attune::PoolingKind::kLast}, Scalar>>>;
+
+TEST(Tied, a_body_that_ends_with_the_last_token_predicts_once) {
+  using Model = LastToken<double>;
+  static_assert(Model::Output::rows == 1 && Model::Output::cols == kVocabulary);
+  auto& a = cleared_pass<double>();
+  static Pass<Model> b;
+  attune::Rng rng(10);
+  check::fill_set(a.parameters, rng);
+  attune::copy_parameters(a.parameters.embedding, b.parameters.embedding);
+  attune::copy_parameters(a.parameters.body.layer<0>(), b.parameters.body.layer<0>());
+  attune::copy_parameters(a.parameters.body.layer<1>(), b.parameters.body.layer<1>());
+  check::fill(b.dy, rng);
+  for (int word = 0; word < kVocabulary; ++word) a.dy(kTokens - 1, word) = b.dy(0, word);
+  const auto loss = [&] {
+    EXPECT_EQ(Model::forward(b.parameters, kIds, b.inferred, b.inference), Status::kOk);
+    return check::dot(b.inferred, b.dy);
+  };
+  b.run();
+  EXPECT_GT(check::expect_set_gradients(loss, b.parameters, b.gradients), 0.1);
+  a.run();
+  for (int word = 0; word < kVocabulary; ++word) {
+    EXPECT_NEAR(b.y(0, word), a.y(kTokens - 1, word), 1e-12);
+    EXPECT_NEAR(b.gradients.embedding.weight(word, 0), a.gradients.embedding.weight(word, 0), 1e-12);
+  }
+}
+
+TEST(Tied, the_last_token_alone_has_the_same_bits_under_every_plan) {
+  using Model = LastToken<float>;
+  using Loss = attune::CrossEntropy<>;
+  static attune::Trainer<Model, Loss, attune::Sgd<>> plain;
+  static attune::Trainer<Model, Loss, attune::Sgd<>, 1, attune::UpdateInBackward> in_backward;
+  static attune::Trainer<Model, Loss, attune::Sgd<>, 1, attune::Lockstep> in_lanes;
+  const auto train = [](auto& trainer) {
+    trainer.initialize(attune::Normal{.standard_deviation = 0.2f}, attune::Rng{5});
+    attune::KeyPaddingMask<kTokens> mask;
+    for (int step = 0; step < 3; ++step) {
+      EXPECT_EQ(mask.set_length(kTokens - step), Status::kOk);
+      EXPECT_TRUE(trainer.step(kIds, step, {.learning_rate = 0.1f}, attune::NoClipping{}, mask).ok());
+    }
+  };
+  train(plain);
+  train(in_backward);
+  train(in_lanes);
+  check::expect_same_set(plain.parameters(), in_backward.parameters());
+  check::expect_same_set(plain.parameters(), in_lanes.parameters());
 }
 
 TEST(Tied, refuses_ids_outside_the_vocabulary_and_writes_nothing) {

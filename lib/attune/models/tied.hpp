@@ -37,8 +37,9 @@ struct OfSequence<Layer> {
 
 }  // namespace detail
 
-/// Token ids to logits [seq_len, vocabulary]: an Embedding, a Body from [seq_len, d_model] to [seq_len,
-/// d_model], and the transposed embedding. The table's gradient sums both uses. It is added, or the table
+/// Token ids to logits [rows, vocabulary]: an Embedding, a Body from [seq_len, d_model] to [rows, d_model],
+/// and the transposed embedding. A Body of seq_len rows predicts behind each token; one that ends with a
+/// Pooling of the last token predicts once. The table's gradient sums both uses. It is added, or the table
 /// updated, after both.
 template <class EmbeddingLayer, detail::CheckedLayer BodyLayer>
 struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
@@ -48,17 +49,18 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
                           typename detail::WithScalarOf<BodyLayer, Other>::type>;
   using Body = BodyLayer;
   using Tokens = typename EmbeddingLayer::Output;
+  using Hidden = typename Body::Output;
   /// Rows of the table, and columns of the logits.
   static constexpr int kVocabulary =
       decltype(detail::SetOf<EmbeddingLayer, detail::Extents, detail::Extents>::weight)::rows;
   using Input = typename EmbeddingLayer::Input;
-  using Output = Tensor<Scalar, Tokens::rows, kVocabulary>;
+  using Output = Tensor<Scalar, Hidden::rows, kVocabulary>;
   using Parts = LayerList<EmbeddingLayer, Body>;
   static constexpr std::uint32_t kFingerprint =
       fingerprint("tied", kFingerprintOf<EmbeddingLayer>, kFingerprintOf<Body>);
   static_assert(detail::check_next<EmbeddingLayer, Body>());
-  static_assert(detail::output_fits_input<Body, Tied, Body::Output::rows, Body::Output::cols, Tokens::rows,
-                                          Tokens::cols>());
+  static_assert(
+      detail::output_fits_input<Body, Tied, Hidden::rows, Hidden::cols, Hidden::rows, Tokens::cols>());
 
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
@@ -74,16 +76,17 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
 
  private:
   // y = x·E with the vocabulary's rows: the head is its transpose. For one sequence, as the table.
-  using Head = Linear<LinearShape{Tokens::rows, kVocabulary, Tokens::cols, false}, kernels::Real<Scalar>>;
+  using Head = Linear<LinearShape{Hidden::rows, kVocabulary, Tokens::cols, false}, kernels::Real<Scalar>>;
   using Embeds = typename detail::OfSequence<EmbeddingLayer>::type;
   static constexpr int kSequences = kernels::kSequencesIn<Scalar>;
   using OfIds = detail::SequenceOfIds<std::tuple_size_v<typename Embeds::Input>, kSequences>;
   using OfTokens = detail::SequenceOf<Tokens>;
+  using OfHidden = detail::SequenceOf<Hidden>;
   using OfLogits = detail::SequenceOf<Output>;
   // Memory of one sequence, if there are several.
   struct Sequence {
     [[no_unique_address]] typename OfTokens::template Storage<0> tokens;
-    [[no_unique_address]] typename OfTokens::template Storage<1> hidden;
+    [[no_unique_address]] typename OfHidden::template Storage<1> hidden;
     [[no_unique_address]] typename OfLogits::template Storage<2> logits;
   };
   template <class Gradients>
@@ -98,7 +101,7 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
     using OfLayers = detail::TapeOf<Body, OfBody<Gradients>>;
     [[no_unique_address]] OfLayers body;
     [[no_unique_address]] detail::MemberIf<detail::ReadsInput<Body, OfBody<Gradients>>, Tokens, 14> tokens;
-    [[no_unique_address]] detail::MemberIf<detail::TrainsWeight<OfTable<Gradients>>, Tokens, 15> hidden;
+    [[no_unique_address]] detail::MemberIf<detail::TrainsWeight<OfTable<Gradients>>, Hidden, 15> hidden;
 
     template <class Visitor>
     constexpr void for_each_dropout(const Visitor& visitor) requires detail::DropsIn<OfLayers> {
@@ -111,14 +114,14 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
     [[no_unique_address]] detail::ScratchOf<Body, OfBody<Gradients>> body;
     [[no_unique_address]] typename Embeds::Scratch embedding;
     Tokens tokens;  // or their gradient
-    Tokens hidden;
+    Hidden hidden;
     [[no_unique_address]] Sequence sequence;
   };
   using Scratch = ScratchOf<Parameters>;
   struct InferenceScratch {
     [[no_unique_address]] typename Body::InferenceScratch body;
     Tokens tokens;
-    Tokens hidden;
+    Hidden hidden;
     [[no_unique_address]] Sequence sequence;
   };
 
@@ -167,16 +170,16 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
   static void backward(const Set& parameters, ConstView<Input> ids, TapeOf<GradientSet>& tape,
                        ConstView<Output> dy, NoGradient, Gradients& gradients,
                        ScratchOf<GradientSet>& scratch, const Call& context = {}) {
-    const View<Tokens> d_hidden = scratch.hidden;
-    const ConstView<Tokens> hidden = hidden_of(tape, scratch);
+    const View<Hidden> d_hidden = scratch.hidden;
+    const ConstView<Hidden> hidden = hidden_of(tape, scratch);
     for_each_sequence([&](int sequence) ATTUNE_INLINE_LAMBDA {
       Head::forward(parameters.embedding, OfLogits::take(dy, sequence, scratch.sequence.logits, context),
-                    OfTokens::room(d_hidden, scratch.sequence.hidden), context.unmasked());
-      OfTokens::put(scratch.sequence.hidden, sequence, d_hidden, context);
+                    OfHidden::room(d_hidden, scratch.sequence.hidden), context.unmasked());
+      OfHidden::put(scratch.sequence.hidden, sequence, d_hidden, context);
     });
     const auto backward_body = [&](auto d_tokens) ATTUNE_INLINE_LAMBDA {
       detail::backward_in<Body>(context, parameters.body, ConstView<Tokens>(tokens_of(tape, scratch)),
-                                tape.body, ConstView<Tokens>(d_hidden), d_tokens, gradients.body,
+                                tape.body, ConstView<Hidden>(d_hidden), d_tokens, gradients.body,
                                 scratch.body);
     };
     if constexpr (detail::TrainsWeight<OfTable<Gradients>>) {
@@ -186,7 +189,7 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
         detail::add_in_batch_order(
             context, gradients.embedding, [&](const auto& own, auto& of_table) ATTUNE_INLINE_LAMBDA {
               add_to_table(OfIds::take(ids, sequence, one, context),
-                           OfTokens::take(hidden, sequence, one.hidden, context),
+                           OfHidden::take(hidden, sequence, one.hidden, context),
                            OfLogits::take(dy, sequence, one.logits, context),
                            OfTokens::take(scratch.tokens, sequence, one.tokens, context), of_table, scratch,
                            own);
@@ -204,7 +207,7 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
   // The gradient of one sequence: from the head, then from the embedding.
   template <AnyContext Call>
   ATTUNE_INLINE static void add_to_table(ConstView<typename Embeds::Input> ids,
-                                         ConstView<typename Embeds::Output> hidden,
+                                         ConstView<typename Head::Output> hidden,
                                          ConstView<typename Head::Input> dy,
                                          ConstView<typename Embeds::Output> d_tokens, auto& gradients,
                                          auto& scratch, const Call& context) {
@@ -225,7 +228,7 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
   }
 
   static Status forward_into(const auto& parameters, ConstView<Input> ids, View<Tokens> tokens,
-                             View<Tokens> hidden, View<Output> y, const auto& context, Sequence& one,
+                             View<Hidden> hidden, View<Output> y, const auto& context, Sequence& one,
                              auto&... of_body) {
     return detail::then(
         [&]() ATTUNE_INLINE_LAMBDA {
@@ -243,7 +246,7 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
         [&]() ATTUNE_INLINE_LAMBDA {
           detail::forward_in<Body>(context, parameters.body, ConstView<Tokens>(tokens), hidden, of_body...);
           for_each_sequence([&](int sequence) ATTUNE_INLINE_LAMBDA {
-            Head::backward_input(parameters.embedding, OfTokens::take(hidden, sequence, one.hidden, context),
+            Head::backward_input(parameters.embedding, OfHidden::take(hidden, sequence, one.hidden, context),
                                  OfLogits::room(y, one.logits), kernels::Assign{}, context.unmasked());
             OfLogits::put(one.logits, sequence, y, context);
           });
@@ -254,7 +257,7 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
   static Tokens& tokens_of(auto& tape, auto& scratch) {
     return detail::existing(tape.tokens, scratch.tokens);
   }
-  static Tokens& hidden_of(auto& tape, auto& scratch) {
+  static Hidden& hidden_of(auto& tape, auto& scratch) {
     return detail::existing(tape.hidden, scratch.hidden);
   }
 };
