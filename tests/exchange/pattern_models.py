@@ -587,6 +587,7 @@ def exported():
                                                          words(1)),
         "a tied head": (tied, words()),
         "a tied head with a bias": (biased, words()),
+        "a tied head of the last token": (tied_last(), words()),
         "rotary positions by complex numbers": (Block(Turned(turn=by_complex(angles))), rows()),
         "norms of heads": (Block(Turned(of_heads)), rows()),
         "norms of heads before rotary positions": (Block(Turned(root_mean_square, by_halves)), rows()),
@@ -790,7 +791,6 @@ def refused():
                                 ["in mix"]),
         "three obstacles": (Step(lambda own, x: F.softplus(own.b(F.hardsigmoid(own.a(F.mish(x))))), a=nn.Linear(WIDTH, WIDTH), b=nn.Linear(WIDTH, WIDTH)), rows(),
                             ["3 steps of forward are in the way", "1. attune has no Mish", "2. attune has no hard sigmoid", "3. attune has no softplus"]),
-        "a tied head of the last token": (tied_last(), words(), ["tied to their embedding", "logits of all tokens"]),
         **refused_of_pytorch2(),
     }
 

@@ -107,9 +107,6 @@ class Structure(LayerTypes):
         one = lambda layer: self.tensors.captured.aliases.get(layer.tensors[0], layer.tensors)[0]  # noqa: E731
         if len(self.parts) > 1 or first.kind != "embedding" or last.kind != "linear" or one(first) != one(last):
             return False
-        if last.value.tokens != first.value.tokens:
-            raise Unsupported(f"a head of {last.value.tokens} of {first.value.tokens} tokens that is tied to their embedding; export a module whose forward answers "
-                              "the logits of all tokens, and take the last row on the device")
         if first.scaled:
             raise Unsupported("an embedding times a constant, and a head that is tied to it; make the factors of features a parameter, "
                               f"nn.Parameter(torch.full(({first.value.features},), …)), which becomes a LayerScale: {first.names[0]}")
