@@ -190,7 +190,7 @@ TEST(ReadSafetensors, tensors_match_the_model) {
           R"({"bias":{"dtype":"F32","shape":[3],"data_offsets":[0,12]},"weight":{"dtype":"F32","shape":[2,3],"data_offsets":[12,36]}})",
           36, "weight"),
       Status::kInvalidShape);
-  EXPECT_EQ(status_of(R"({"bias":{"dtype":"F32","shape":[3,1],"data_offsets":[0,12]}})", 12, "bias"),
+  EXPECT_EQ(status_of(R"({"bias":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]}})", 8, "bias"),
             Status::kInvalidShape);
   EXPECT_EQ(
       status_of(
@@ -238,7 +238,7 @@ TEST(ReadSafetensors, part_of_a_module_leaves_the_rest_of_the_file_alone) {
   EXPECT_EQ(safetensors_layout<Part>(kMore, 45).status, Status::kTrailingBytes);
 }
 
-TEST(ReadSafetensors, dimensions_of_one_in_front_and_of_patches_are_taken_and_others_are_not) {
+TEST(ReadSafetensors, dimensions_of_one_and_of_patches_are_taken_and_others_are_not) {
   const auto shape = [](std::string_view bias, std::string_view weight) {
     file.size_ = 0;
     file.add(R"({"bias":{"dtype":"F32","shape":[)");
@@ -251,10 +251,11 @@ TEST(ReadSafetensors, dimensions_of_one_in_front_and_of_patches_are_taken_and_ot
   EXPECT_EQ(shape("3", "3,2"), Status::kOk);
   EXPECT_EQ(shape("1,1,3", "3,2,1,1"), Status::kOk);
   EXPECT_EQ(shape("1,3", "3,1,2"), Status::kOk);
+  EXPECT_EQ(shape("3,1,1", "3,2"), Status::kOk);
   for (const std::string_view weight : {"2,3", "6", "1,3,2", "3,2,1,2"}) {
     EXPECT_NE(shape("3", weight), Status::kOk);
   }
-  for (const std::string_view bias : {"3,1", "1,3,1", "", "3,3"}) {
+  for (const std::string_view bias : {"1", "2,1", "1,2,1", "", "3,3", "3,1,3"}) {
     EXPECT_NE(shape(bias, "3,2"), Status::kOk);
   }
 }

@@ -114,14 +114,14 @@ TEST(DistributedTrainer, keeps_moments_in_8_bits_factored_moments_and_bf16_weigh
   const auto expect_same = []<class Optimizer>(std::type_identity<Optimizer>) {
     static attune::Trainer<Model, attune::CrossEntropy<>, Optimizer, kBatch> one;
     one.initialize(attune::XavierUniform{}, attune::Rng{42});
-    for (const std::uint64_t seed : {1, 2}) {
+    for (const std::uint64_t seed : {1u, 2u}) {
       const Data data(seed);
       ASSERT_TRUE(one.step(data.x, data.target, {}, kClipping).ok());
     }
     expect_nothing_thrown(check::on_ranks(2, [&](Ranks& ranks) {
       DistributedTrainer<Model, attune::CrossEntropy<>, Optimizer, kBatch> distributed(ranks, {.threads = 2});
       distributed.initialize(attune::XavierUniform{}, attune::Rng{42});
-      for (const std::uint64_t seed : {1, 2}) {
+      for (const std::uint64_t seed : {1u, 2u}) {
         const Data data(seed);
         EXPECT_TRUE(distributed.step(data.x, data.target, {}, kClipping).ok());
       }
@@ -145,7 +145,7 @@ TEST(DistributedTrainer, trains_in_integers_as_a_trainer) {
   static attune::Trainer<Model, attune::CrossEntropy<>, attune::AdamW, kBatch, attune::Int8Training> one;
   one.initialize(attune::XavierUniform{}, attune::Rng{42});
   static Model::Parameters overflowing;
-  for (const std::uint64_t seed : {1, 2}) {
+  for (const std::uint64_t seed : {1u, 2u}) {
     const Data data(seed);
     ASSERT_TRUE(one.step(data.x, data.target, kOptions, kClipping).ok());
   }
@@ -154,7 +154,7 @@ TEST(DistributedTrainer, trains_in_integers_as_a_trainer) {
   expect_nothing_thrown(check::on_ranks(2, [&](Ranks& ranks) {
     DistributedWith<attune::Int8Training> distributed(ranks, {.threads = 2});
     distributed.initialize(attune::XavierUniform{}, attune::Rng{42});
-    for (const std::uint64_t seed : {1, 2}) {
+    for (const std::uint64_t seed : {1u, 2u}) {
       const Data data(seed);
       EXPECT_TRUE(distributed.step(data.x, data.target, kOptions, kClipping).ok());
     }

@@ -103,16 +103,21 @@ struct ProgramsOf {
   template <class Gradients>
   static void append(std::string&) {}
 };
+// The programs of each layer.
+template <class Gradients, class... Layers>
+void append_each(std::string& text) {
+  [&]<int... index>(std::integer_sequence<int, index...>) {
+    (ProgramsOf<Layers>::template append<
+         std::remove_cvref_t<decltype(std::declval<Gradients&>().template layer<index>())>>(text),
+     ...);
+  }
+  (std::make_integer_sequence<int, static_cast<int>(sizeof...(Layers))>{});
+}
 template <class... Layers>
 struct ProgramsOf<Sum<Layers...>> {
   template <class Gradients>
   static void append(std::string& text) {
-    [&]<int... index>(std::integer_sequence<int, index...>) {
-      (ProgramsOf<Layers>::template append<
-           std::remove_cvref_t<decltype(std::declval<Gradients&>().template layer<index>())>>(text),
-       ...);
-    }
-    (std::make_integer_sequence<int, static_cast<int>(sizeof...(Layers))>{});
+    append_each<Gradients, Layers...>(text);
   }
 };
 template <class... Layers>
@@ -123,7 +128,7 @@ struct ProgramsOf<Sequential<Layers...>> {
     std::vector<std::string> names;
     (names.push_back(std::to_string(names.size()) + " " + class_name<Layers>()), ...);
     text += ProgramTable(Scratch::kPlan, names).text("Sequential");
-    ProgramsOf<Sum<Layers...>>::template append<Gradients>(text);
+    append_each<Gradients, Layers...>(text);
   }
 };
 template <int count, class Layer>
