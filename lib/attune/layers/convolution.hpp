@@ -34,10 +34,8 @@ struct Conv1dShape {
   bool bias = true;  // whether there is a bias
   bool causal =
       false;  // (kernel − 1)·dilation tokens of zeros before the sequence, none after it; padding is 0
-  int dilation = 1;  // distance between the tokens that a kernel sees
-  // Tokens of zeros after the sequence besides padding, as of padding="same" with an even kernel. May be
-  // negative.
-  int extra_padding = 0;
+  int dilation = 1;       // distance between the tokens that a kernel sees
+  int extra_padding = 0;  // tokens of zeros after the sequence besides padding; may be negative
 };
 
 /// Dimensions and options of `Conv2d`, PyTorch's nn.Conv2d.
