@@ -49,7 +49,7 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
                           typename detail::WithScalarOf<BodyLayer, Other>::type>;
   using Body = BodyLayer;
   using Tokens = typename EmbeddingLayer::Output;
-  /// What the body hands to the head, [rows, d_model].
+  /// The body's output and the head's input, [rows, d_model].
   using Hidden = typename Body::Output;
   /// Rows of the table, and columns of the logits.
   static constexpr int kVocabulary =
