@@ -196,7 +196,7 @@ def check_adapt(folder, root, targets, say):
 
 
 def export_hash(folder, name):
-    """A hash of what was exported, by which adapt.hpp tells of which it is."""
+    """A hash of what was exported. adapt.hpp has it, to tell whether it belongs to this export."""
     files = (folder / f"{name}.hpp", folder / "model.safetensors")
     return hashlib.sha256("".join(hashlib.sha256(file.read_bytes()).hexdigest() for file in files).encode()).hexdigest()
 
