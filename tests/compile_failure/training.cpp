@@ -260,6 +260,10 @@ using Layer = attune::Linear<attune::LinearShape{.rows = 4, .d_in = 8, .d_out = 
 constexpr Layer::Parameters kLayer{};
 attune::Trainer<attune::Sequential<attune::Frozen<Layer, kLayer>, attune::Relu<4, 8>>> trainer;
 
+// case: unlabeled_head_with_too_many_classes
+// error: attune::UnlabeledHead: at most 32767 classes
+constexpr auto kSize = sizeof(attune::UnlabeledHead<1, 32768, 1>);
+
 // case: unlabeled_head_without_room
 // error: attune::UnlabeledHead: room for at least one example is required
 constexpr auto kSize = sizeof(attune::UnlabeledHead<8, 3, 0>);

@@ -62,6 +62,7 @@ template <int num_features, int num_classes, int max_examples, class ScalarType 
 class UnlabeledHead {
   static_assert(detail::Holds<(max_examples > 0)>,
                 "attune::UnlabeledHead: room for at least one example is required");
+  static_assert(detail::Holds<(num_classes <= 32767)>, "attune::UnlabeledHead: at most 32767 classes");
   static constexpr std::size_t kCapacity = max_examples;
 
  public:
