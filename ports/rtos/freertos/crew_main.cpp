@@ -5,8 +5,8 @@
 
 #include <cstring>
 
-#include "../crew_application.hpp"
 #include "console.hpp"
+#include "crew_application.hpp"
 #include "port.hpp"
 
 void start_training();

@@ -6,7 +6,7 @@
 
 #include <attune/training/self_test.hpp>
 
-#include "../application.hpp"
+#include "application.hpp"
 #include "console.hpp"
 #include "port.hpp"
 
