@@ -7,7 +7,7 @@
   --quick      all images of mps2_an386 and microbit, two images of a board for each other kind of kernels and of one with two cores
   --record     write the measured figures to budgets.json
   --clock MHZ  the clock for converting estimated cycles to milliseconds. Default: the board's own
-  --table      print the table of README.md from budgets.json
+  --table      print the tables of README.md from budgets.json
 
 Figures of every image, at -O2 unless its name has another level, and unfused arithmetic:
   text          bytes of flash: code and constants, the port included
@@ -43,6 +43,7 @@ from boards import has_core_of_another, names as board_names, value as board_val
 FILE = ROOT / "tests/budgets/budgets.json"
 README = ROOT / "tests" / "budgets" / "README.md"
 GROWTH = 0.01
+SHOWN = ("microbit", "mps2_an385", "mps2_an386", "mps2_an500", "mps2_an505", "mps3_an547")  # one board of each core, in README
 FIGURES = ("text", "ram", "stack", "stack_bound", "second_stack", "second_stack_bound", "instructions")
 EXAMPLE = "argmax_copy_8x4x1"
 # Examples, with what makes them do what is counted once. They print, so README's bound of the stack is not theirs.
@@ -311,29 +312,31 @@ def text_of(recorded):
 
 
 def table(recorded):
-    """README's table."""
-    columns = sorted({board for by_board in recorded["budgets"].values() for board in by_board})
-    rows = [["", *(f"`{board}`, {board_value(board, 'cpu').removeprefix('cortex-').upper()}" for board in columns)],
-            ["---"] * (len(columns) + 1)]
+    """README's tables: images of several boards, on SHOWN, and images of one board."""
+    labels = {"text": "text", "ram": "RAM", "stack_bound": "stack, at most", "second_stack_bound": "second core's", "instructions": "instructions"}
+
+    def cell(figures, figure):
+        return f"{figures[figure]:,}" if figure in figures else "–"
+
+    several = [["", *(board_value(board, "cpu").removeprefix("cortex-").upper() for board in SHOWN)], ["---"] * (len(SHOWN) + 1)]
+    one = [["on one board", *labels.values()], ["---"] * (len(labels) + 1)]
     for image, by_board in recorded["budgets"].items():
-        cells = [by_board.get(board, {}) for board in columns]
-        for figure, label in (("text", ": text"), ("ram", "RAM"), ("stack", "stack, measured ≤ bound"),
-                              ("second_stack", "stack of the second core"), ("instructions", "instructions")):
-            if figure == "second_stack" and image not in CREWS:
-                continue
-            row = [IMAGES[image] + label if figure == "text" else label]
-            for figures in cells:
-                value = f"{figures[figure]:,}" if figure in figures else "–"
-                row.append(f"{value} ≤ {figures[f'{figure}_bound']:,}" if f"{figure}_bound" in figures else value)
-            rows.append(row)
-    return "".join("| " + " | ".join(row) + " |\n" for row in rows)
+        if len(by_board) == 1:
+            (board, figures), = by_board.items()
+            one.append([f"{IMAGES[image]}, `{board}`", *(cell(figures, figure) for figure in labels)])
+            continue
+        for figure, label in labels.items():
+            if figure != "second_stack_bound":
+                name = f"{IMAGES[image]}: {label}" if figure == "text" else label
+                several.append([name, *(cell(by_board.get(board, {}), figure) for board in SHOWN)])
+    return "\n".join("".join("| " + " | ".join(row) + " |\n" for row in rows) for rows in (several, one))
 
 
 def check_readme(recorded, report):
     if table(recorded) in README.read_text(encoding="utf-8"):
         report.ok()
     else:
-        report.fail("tests/budgets/README.md: its table is not the one of tests/budgets/run --table")
+        report.fail("tests/budgets/README.md: its tables are not those of tests/budgets/run --table")
 
 
 def main():
