@@ -1,4 +1,4 @@
-"""RAM and time of ways to train the model of examples/guide/choosing-a-plan.md, as fit tells them: for a picture, and for tables of pages."""
+"""RAM and time of ways to train the model of examples/guide/choosing-a-plan.md, as fit tells them: for a picture, and for the table of that page."""
 import re
 import sys
 from pathlib import Path
@@ -8,7 +8,6 @@ sys.path.insert(0, str(ROOT / "lib/attune_torch"))
 from attune_torch import fit  # noqa: E402
 
 PAGE = ROOT / "examples/guide/choosing-a-plan.md"
-LIMIT = 64  # KB
 SHOWN = ("everything; AdamW", "everything; AdamW; blocks recomputed", "everything; AdamW; tape in 8 bits", "everything; AdamW, moments in bf16",
          "everything; AdamW; updates in backward", "everything; AdamW, moments in bf16; updates in backward",
          "everything; SGD; updates in backward; blocks recomputed", "last block; AdamW", "LoRA, rank 4, all weights; AdamW", "biases and norms; AdamW",
@@ -17,8 +16,7 @@ ADAPTING = ("everything; AdamW", "last block; AdamW", "LoRA, rank 4, all weights
 
 
 def measured(home, with_times):
-    """Lines of figures.txt: `plan WAY: BYTES…` of what is shown, by part; `fits WAY: BYTES` of the first of each part of the model within the
-    limit; and `time WAY: CYCLES`, estimated."""
+    """Lines of figures.txt: `plan WAY: BYTES…` of what is shown, by part, and `time WAY: CYCLES`, estimated."""
     home.mkdir(parents=True, exist_ok=True)
     program = re.search(r"```cpp\n(.*?\nusing Model = [^;]*;\n)", PAGE.read_text(), re.S)[1]
     header = home / "model.hpp"
@@ -28,7 +26,6 @@ def measured(home, with_times):
     sizes = search.sizes()
     named = {str(candidate): candidate for candidate in sizes}
     lines = [f"plan {way}: {' '.join(str(sizes[named[way]][part]) for part in fit.PARTS)}" for way in SHOWN]
-    lines += [f"fits {way}: {fit.ram_of(sizes[way])}" for way in fit.first_of_each(sizes, LIMIT * 1024)]
     if with_times:
         lines += [f"time {way}: {search.measure(named[way])['cycles']}" for way in SHOWN]
     search.close()
@@ -40,12 +37,6 @@ def values(lines):
     return {way: [int(number) for number in numbers.split()] for way, numbers in (line.split(": ") for line in lines)}
 
 
-def fitting(figures):
-    """The table of what fits."""
-    rows = [f"| {ram:,} bytes | {way}{'' if ram <= LIMIT * 1024 else ' (does not fit)'} |" for way, (ram,) in values(figures["fits"]).items()]
-    return "\n".join(["| RAM | training |", "|---|---|", *rows])
-
-
 def adapting(figures):
     """The table of parts of the model."""
     ram, cycles = values(figures["plan"]), values(figures["time"])
@@ -55,9 +46,6 @@ def adapting(figures):
     return "\n".join(["| trained | RAM | a step | type |", "|---|---|---|---|", *rows])
 
 
-TABLES = {"choosing-a-plan.md": fitting, "adapting.md": adapting}
-
-
 def with_table(page, figures):
-    """The text of a page with its table."""
-    return re.sub(r"(<!-- draw -->\n).*?(\n<!-- end -->)", lambda found: found[1] + TABLES[page.name](figures) + found[2], page.read_text(), flags=re.S)
+    """The text of the page with its table."""
+    return re.sub(r"(<!-- draw -->\n).*?(\n<!-- end -->)", lambda found: found[1] + adapting(figures) + found[2], page.read_text(), flags=re.S)
