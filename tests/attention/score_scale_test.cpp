@@ -5,6 +5,7 @@
 
 #include <attune/attention/multi_head_attention.hpp>
 #include <attune/models/frozen.hpp>
+#include <attune/training/check_gradients.hpp>
 
 #include "check.hpp"
 
@@ -129,6 +130,20 @@ TEST(ScoreScale, of_cosines_is_all_that_scores_depend_on_beside_angles) {
     }
     for (int j = 0; j < 5; ++j) EXPECT_NEAR(a.tape.head_weights(0)(i, j), weights[j] / sum, 1e-5);
   }
+}
+
+TEST(ScoreScale, adds_once_to_a_gradient_of_several_heads) {
+  const auto expect = []<int count>() {
+    constexpr AttentionShape kShape = with(ScoreScale::kExponential, count);
+    for (std::uint64_t seed = 1; seed <= 8; ++seed) {  // one rounding may hide another
+      const attune::GradientCheck check =
+          attune::check_gradients<attune::MultiHeadAttention<kShape, double>>({.seed = seed});
+      EXPECT_FALSE(check.adds_again) << seed;
+      EXPECT_LT(check.error, 1e-7);
+    }
+  };
+  expect.operator()<1>();
+  expect.operator()<kHeads>();
 }
 
 TEST(ScoreScale, begins_with_a_factor_of_one_and_of_ten_for_cosines) {

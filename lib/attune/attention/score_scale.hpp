@@ -96,12 +96,16 @@ struct ScoreScales {
     const auto add = [&]([[maybe_unused]] Scalar* sums) {
       if constexpr (requires { tape.scores.query; }) {
         constexpr bool kSkipsZeros = std::remove_cvref_t<decltype(context)>::kSkipsZeros;
+        Scalar total(0);  // of the heads with one factor: a gradient gets one addition
         for (int head = 0; head < shape.num_heads; ++head) {
           const Scalar sum = kernels::sum_of_products<shape.d_k, kSkipsZeros>(
               static_cast<int>(context.template count<shape.seq_len>()), kWidth,
               tape.query.data() + head * shape.d_k, tape.scores.query.data() + head * shape.d_k);
+          total = kernels::multiply_add(factor_of(parameters, head).slope, sum, total);
+          if (shape.score_scales == 1 && head + 1 < shape.num_heads) continue;
           Scalar& to = sums[index_of(head)];
-          to = kernels::multiply_add(factor_of(parameters, head).slope, sum, to);
+          to = kernels::add(to, total);
+          total = Scalar(0);
         }
       }
     };
