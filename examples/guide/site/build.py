@@ -30,7 +30,7 @@ PAGES = [
     "README.md",
     *(f"examples/guide/{page}.md" for page in (
         "first-training", "one-command", "board", "models", "fit", "choosing-a-plan", "memory", "eight-bits", "product", "exporting", "pytorch",
-        "field", "unlabeled", "both-cores", "power-cuts", "replay", "streaming", "same-bits", "pc", "c", "own-layer", "layers", "compile-times", "why", "errors",
+        "field", "unlabeled", "both-cores", "power-cuts", "replay", "streaming", "same-bits", "pc", "c", "own-layer", "layers", "why", "errors",
         "limits", "support")),
     "lib/attune/README.md", "ports/packages/README.md", "ports/README.md", "ports/rtos/README.md", "ports/cycles/README.md",
     "examples/README.md",
