@@ -338,6 +338,19 @@ attune::Trainer<Model, attune::MeanSquaredError, attune::AdamW, 1,
                 attune::Int8TrainingWith<attune::WeightsIn<weights>>>
     trainer;
 
+// case: copy_of_a_trainer_with_placed_parts
+// error: attune::Trainer: placed weights and gradients belong to one trainer, not to its copies; copy its state()
+using Model = attune::Linear<attune::LinearShape{2, 3, 3}>;
+attune::WorkingWeights<Model> weights;
+attune::PlacedGradients<Model> gradients;
+using Plan = attune::WeightsIn<weights, attune::GradientsIn<gradients>>;
+attune::Trainer<Model, attune::MeanSquaredError, attune::AdamW, 2, Plan> trainer, backup;
+
+int main() {
+  backup = trainer;
+  trainer = backup;
+}
+
 // case: placed_gradients_of_another_model
 // error: attune::GradientsIn: the gradients are those of another model; declare PlacedGradients<Model>
 using Model = attune::Linear<attune::LinearShape{2, 3, 3}>;

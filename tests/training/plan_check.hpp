@@ -48,7 +48,9 @@ template <class Plan, class Model, int batch, class Loss = attune::MeanSquaredEr
 void expect_same_training(const Masks& masks = {}, const Clipping& clipping = {}, const Loss& loss = {}) {
   using Planned = attune::Trainer<Model, Loss, Optimizer, batch, typename TestedPlan<Plan, Optimizer>::type>;
   static_assert(Planned::memory().object() == sizeof(Planned));
-  static_assert(std::is_trivially_copyable_v<Planned>);
+  constexpr bool kPlaced = requires { Plan::working_weights(); }
+  || requires { Plan::placed_gradients(); };
+  static_assert(std::is_trivially_copyable_v<Planned> == !kPlaced);
   auto& planned = fresh<0, Planned>();
   auto& plain = fresh<1, attune::Trainer<Model, Loss, Optimizer, batch, Plain>>();
   typename Planned::BatchInput x;

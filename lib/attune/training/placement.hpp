@@ -9,6 +9,7 @@
 //       trainer;
 //
 // Each of the three may be left out: the trainer then has the part. No placement changes a bit or a state.
+// A trainer with placed weights or gradients has no copies; its state() has.
 // Memory may hold anything before initialize(), load() or resume(), but a SharedBuffers must be zero.
 #pragma once
 
@@ -140,6 +141,30 @@ class GradientsOfTrainer<Plan, Model> {
     return of == trainer || (of == nullptr && sequences == 0);
   }
   static void give_to(const void* trainer) { Plan::placed_gradients().of = trainer; }
+};
+
+// A member of trainers whose copies are an error, because placed weights and gradients know a trainer by its
+// address; empty for others.
+template <class Plan>
+struct CopiesOfTrainer {};
+template <class Plan>
+  requires requires { Plan::working_weights(); } || requires {
+    Plan::placed_gradients();
+  }
+struct CopiesOfTrainer<Plan> {
+  CopiesOfTrainer() = default;
+  CopiesOfTrainer(const CopiesOfTrainer&) { refuse(); }
+  CopiesOfTrainer& operator=(const CopiesOfTrainer&) {
+    refuse();
+    return *this;
+  }
+
+ private:
+  static constexpr void refuse() {
+    static_assert(Holds<(sizeof(Plan) == 0)>,
+                  "attune::Trainer: placed weights and gradients belong to one trainer, not to its copies; "
+                  "copy its state(), and resume() from that");
+  }
 };
 
 }  // namespace detail

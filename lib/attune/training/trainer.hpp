@@ -474,6 +474,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   [[no_unique_address]] Work work_;
   [[no_unique_address]] BatchExecutor executor_;
   detail::BatchSums<Loss, Scalar> sums_;  // its count of sequences is negative while an update is under way
+  [[no_unique_address]] detail::CopiesOfTrainer<Plan> copies_;
 };
 
 /// @cond
