@@ -325,10 +325,10 @@ def table(recorded):
             (board, figures), = by_board.items()
             one.append([f"{IMAGES[image]}, `{board}`", *(cell(figures, figure) for figure in labels)])
             continue
-        for figure, label in labels.items():
-            if figure != "second_stack_bound":
-                name = f"{IMAGES[image]}: {label}" if figure == "text" else label
-                several.append([name, *(cell(by_board.get(board, {}), figure) for board in SHOWN)])
+        rams = {by_board[board]["ram"] for board in SHOWN if board in by_board}
+        for figure in ("text", *(["ram"] if len(rams) > 1 else []), "stack_bound", "instructions"):
+            name = f"{IMAGES[image]}{'' if len(rams) > 1 else f', RAM {rams.pop():,}'}: text" if figure == "text" else labels[figure]
+            several.append([name, *(cell(by_board.get(board, {}), figure) for board in SHOWN)])
     return "\n".join("".join("| " + " | ".join(row) + " |\n" for row in rows) for rows in (several, one))
 
 
