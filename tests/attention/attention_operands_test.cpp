@@ -36,21 +36,3 @@ TEST(AttentionOperands, are_rotated_after_their_projection) {
   EXPECT_TRUE(check::same_bits(tape.key, expected.key));
   EXPECT_TRUE(check::same_bits(tape.value, expected.value));
 }
-
-TEST(AttentionOperands, attend_by_the_distance_of_tokens_where_they_are_rotated) {
-  // Two tokens, then the same two later: with a causal window of two they attend alike.
-  using Layer = attune::MultiHeadAttention<kRotated>;
-  static Layer::Parameters parameters;
-  static Layer::InferenceScratch scratch;
-  Layer::Input x, y;
-  attune::Rng rng(9);
-  check::fill_set(parameters, rng);
-  check::fill(x, rng);
-  for (int j = 0; j < 8; ++j) x(3, j) = x(0, j), x(4, j) = x(1, j);
-  attune::Tensor<float, 5, 5> window;
-  for (int i = 0; i < 5; ++i) {
-    for (int j = 0; j < 5; ++j) window(i, j) = j == i || j == i - 1 ? 0.0f : -INFINITY;
-  }
-  attune::infer<Layer>(parameters, x, y, scratch, attune::AdditiveMask(window));
-  for (int j = 0; j < 8; ++j) EXPECT_NEAR(y(4, j), y(1, j), 1e-6);
-}

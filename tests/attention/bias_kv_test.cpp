@@ -21,29 +21,6 @@ using Layer = attune::MultiHeadAttention<kShape>;
 
 }  // namespace
 
-TEST(BiasKv, follow_the_keys_of_the_tokens) {
-  static Layer::Parameters parameters;
-  static Layer::Tape tape;
-  Layer::Scratch scratch;
-  Layer::Input query;
-  Layer::KeyInput key;
-  Layer::Output y;
-  attune::Rng rng(3);
-  check::fill_set(parameters, rng);
-  check::fill(query, rng);
-  check::fill(key, rng);
-  Layer::forward(parameters, query, key, key, y, tape, scratch);
-  static_assert(Layer::Weights::cols == 5);
-  for (int d = 0; d < 6; ++d) {
-    EXPECT_EQ(tape.key(3, d), parameters.appended.bias_k(0, d));
-    EXPECT_EQ(tape.key(4, d), 0.0f);
-  }
-  for (int d = 0; d < 4; ++d) {
-    EXPECT_EQ(tape.value(3, d), parameters.appended.bias_v(0, d));
-    EXPECT_EQ(tape.value(4, d), 0.0f);
-  }
-}
-
 TEST(BiasKv, are_visible_when_all_other_keys_are_hidden) {
   static Layer::Parameters parameters{};
   static Layer::Tape tape;

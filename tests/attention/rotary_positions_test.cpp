@@ -24,23 +24,6 @@ typename Layer::Input same_token_everywhere(std::uint64_t seed) {
 }
 
 template <class Layer>
-void expect_scores_by_distance() {
-  static typename Layer::Input query, key;
-  Layer::forward(same_token_everywhere<Layer>(1), query);
-  Layer::forward(same_token_everywhere<Layer>(2), key);
-  const auto score = [](int q, int k) {
-    double sum = 0;
-    for (int j = 0; j < 6; ++j) sum += static_cast<double>(query(q, j)) * static_cast<double>(key(k, j));
-    return sum;
-  };
-  for (int t = 0; t < 30; ++t) {
-    EXPECT_NEAR(score(t + 7, t), score(7, 0), 1e-6);
-    EXPECT_NEAR(score(t, t + 3), score(0, 3), 1e-6);
-  }
-  EXPECT_GT(kernels::magnitude(score(7, 0) - score(3, 0)), 1e-3);
-}
-
-template <class Layer>
 void expect_rotation() {
   attune::Rng rng(3);
   static typename Layer::Input x, y, back;
@@ -57,34 +40,9 @@ void expect_rotation() {
 
 // Gradients: transformer_gradients_test.cpp.
 
-TEST(RotaryPositions, scores_depend_on_the_distance_alone) {
-  expect_scores_by_distance<Rotary>();
-  expect_scores_by_distance<Interleaved>();
-}
-
 TEST(RotaryPositions, rotate_and_rotate_back) {
   expect_rotation<Rotary>();
   expect_rotation<Interleaved>();
-}
-
-TEST(RotaryPositions, pair_halves_or_neighbors) {
-  constexpr RotaryShape kHalves{.seq_len = 2, .num_heads = 1, .d_k = 5, .rotary_dim = 4};
-  constexpr RotaryShape kNeighbors{
-      .seq_len = 2, .num_heads = 1, .d_k = 5, .rotary_dim = 4, .pairs = RotaryPairs::kInterleaved};
-  attune::RotaryPositions<kHalves>::Input x{}, y;
-  x(1, 0) = 1;
-  x(1, 4) = 7;
-  attune::RotaryPositions<kHalves>::forward(x, y);
-  const auto cosine = static_cast<float>(0.54030230586813972);
-  const auto sine = static_cast<float>(0.84147098480789651);
-  EXPECT_EQ(y(1, 0), cosine);
-  EXPECT_EQ(y(1, 1), 0.0f);
-  EXPECT_EQ(y(1, 2), sine);
-  EXPECT_EQ(y(1, 4), 7.0f);  // beyond rotary_dim
-  attune::RotaryPositions<kNeighbors>::forward(x, y);
-  EXPECT_EQ(y(1, 0), cosine);
-  EXPECT_EQ(y(1, 1), sine);
-  EXPECT_EQ(y(1, 2), 0.0f);
 }
 
 TEST(RotaryPositions, have_the_same_bits_everywhere) {

@@ -7,30 +7,6 @@
 
 using attune::Tensor;
 
-TEST(CappedScale, caps_scaled_scores_before_the_mask) {
-  attune::Rng rng(5);
-  Tensor<double, 2, 3> query, context;
-  Tensor<double, 4, 3> key, value;
-  Tensor<double, 2, 4> weights, bias;
-  check::fill(query, rng, -3, 3);
-  check::fill(key, rng, -3, 3);
-  check::fill(value, rng);
-  check::fill(bias, rng, -4, 4);
-  bias(1, 2) = -check::kInfinity<double>;
-  attune::scaled_dot_product_attention(query, key, value, context, weights, attune::CappedScale{0.7, 1.5},
-                                       attune::AdditiveMask(bias));
-  for (int i = 0; i < 2; ++i) {
-    double expected[4], total = 0;
-    for (int j = 0; j < 4; ++j) {
-      double score = 0;
-      for (int d = 0; d < 3; ++d) score += query(i, d) * key(j, d);
-      score = 1.5 * attune::kernels::hyperbolic_tangent(0.7 * score / 1.5);
-      total += expected[j] = attune::kernels::exponential(score + bias(i, j));
-    }
-    for (int j = 0; j < 4; ++j) EXPECT_NEAR(weights(i, j), expected[j] / total, 1e-15);
-  }
-}
-
 TEST(CappedScale, backward_is_the_derivative) {
   check::check_attention_gradients(6, attune::CappedScale{0.7, 0.4}, attune::CausalMask{.offset = 1});
 }

@@ -38,37 +38,9 @@ void for_each_rectifier(const Visit& visit) {
   });
 }
 
-template <Activation kind>
-double value_at(double x) {
-  return attune::kernels::activate<kind>(x);
-}
-
 }  // namespace
 
 // Gradients: transformer_gradients_test.cpp; the functions underneath: kernels/sigmoids_test.cpp.
-
-TEST(Activation, has_the_values_of_its_definition) {
-  EXPECT_EQ(value_at<Activation::kRelu>(2.5), 2.5);
-  EXPECT_EQ(value_at<Activation::kRelu>(-2.5), 0.0);
-  EXPECT_NEAR(value_at<Activation::kSilu>(1.0), 0.73105857863000488, 1e-15);
-  EXPECT_NEAR(value_at<Activation::kSilu>(-3.0), -0.14227761953270035, 1e-15);
-  EXPECT_NEAR(value_at<Activation::kGelu>(1.0), 0.84134474606854293, 1e-15);
-  EXPECT_NEAR(value_at<Activation::kGelu>(-2.0), -0.045500263896358417, 1e-16);
-  // ½(1 + tanh(√(2/π)(1 + 0.044715)))
-  EXPECT_NEAR(value_at<Activation::kGeluTanh>(1.0), 0.84119199060827676, 1e-15);
-  EXPECT_NEAR(value_at<Activation::kTanh>(1.0), 0.76159415595576489, 1e-15);
-  EXPECT_NEAR(value_at<Activation::kTanh>(-0.25), -0.24491866240370913, 1e-16);
-  EXPECT_NEAR(value_at<Activation::kSigmoid>(1.0), 0.73105857863000488, 1e-15);
-  EXPECT_NEAR(value_at<Activation::kQuickGelu>(1.0), 0.8457957659328212, 1e-15);
-  EXPECT_EQ(value_at<Activation::kSquaredRelu>(3.0), 9.0);
-  EXPECT_EQ(value_at<Activation::kSquaredRelu>(-3.0), 0.0);
-  EXPECT_NEAR(value_at<Activation::kHardSwish>(1.5), 1.125, 1e-15);
-  EXPECT_NEAR(value_at<Activation::kHardSwish>(-1.5), -0.375, 1e-16);
-  EXPECT_EQ(value_at<Activation::kHardSwish>(3.0), 3.0);
-  EXPECT_EQ(value_at<Activation::kElu>(2.5), 2.5);
-  EXPECT_NEAR(value_at<Activation::kElu>(-1.0), -0.63212055882855768, 1e-15);
-  EXPECT_NEAR(value_at<Activation::kElu>(-1e-9), -9.999999995e-10, 1e-24);
-}
 
 // Where vectors and blocks end, and for every kind of number, each element is that of a single scalar.
 TEST(Activation, relu_has_one_arithmetic) {

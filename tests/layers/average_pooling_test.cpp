@@ -17,35 +17,6 @@ constexpr Pool2dShape kImage{
 
 }  // namespace
 
-TEST(AveragePooling, is_the_mean_of_each_window) {
-  using Layer = AvgPool1d<Pool1dShape{.seq_len = 5, .d_model = 2, .kernel = 2}>;
-  Layer::Input x{{1, 2, 3, 4, 5, 6, 7, 8, 100, 100}}, dx;
-  Layer::Output y, dy{{2, 4, 6, 8}};
-  Layer::InferenceScratch scratch;
-  Layer::Tape tape;
-  Layer::Scratch training;
-  NoParameters none;
-  Layer::forward({}, x, y, scratch);
-  EXPECT_TRUE(check::same_bits(y, Layer::Output{{2, 3, 6, 7}}));
-  Layer::backward({}, x, tape, dy, dx, none, training);
-  EXPECT_TRUE(check::same_bits(dx, Layer::Input{{1, 2, 1, 2, 3, 4, 3, 4, 0, 0}}));
-}
-
-TEST(AveragePooling, adds_up_the_shares_of_windows_that_overlap) {
-  using Layer = AvgPool2d<Pool2dShape{
-      .height = 2, .width = 3, .d_model = 1, .kernel_height = 2, .kernel_width = 2, .stride_width = 1}>;
-  Layer::Input x{{1, 2, 3, 5, 6, 7}}, dx;
-  Layer::Output y, dy{{4, 8}};
-  Layer::InferenceScratch scratch;
-  Layer::Tape tape;
-  Layer::Scratch training;
-  NoParameters none;
-  Layer::forward({}, x, y, scratch);
-  EXPECT_TRUE(check::same_bits(y, Layer::Output{{3.5f, 4.5f}}));
-  Layer::backward({}, x, tape, dy, dx, none, training);
-  EXPECT_TRUE(check::same_bits(dx, Layer::Input{{1, 3, 2, 1, 3, 2}}));
-}
-
 TEST(AveragePooling, has_the_gradients_of_finite_differences) {
   check::check_layer_gradients<AvgPool1d<kWindows, double>>(-1, 1);
   check::check_layer_gradients<AvgPool2d<kImage, double>>(-1, 1);

@@ -1,8 +1,8 @@
+#include <attune/core/gradients.hpp>
 #include <attune/core/initialize.hpp>
 #include <attune/layers/embedding.hpp>
 
 #include "check.hpp"
-#include "gradient_suite.hpp"
 
 namespace {
 
@@ -15,13 +15,6 @@ constexpr Layer::Parameters kTable{.weight = {{0, 1, 10, 11, 20, 21, 30, 31, 40,
 constexpr Layer::Output kGradient{{1, 2, 3, 4, 5, 6}};
 
 }  // namespace
-
-TEST(Embedding, looks_up_the_row_of_every_token) {
-  Layer::Output y;
-  EXPECT_EQ(Layer::forward(kTable, {{3, 0, 3}}, y), Status::kOk);
-  const Layer::Output expected{{30, 31, 0, 1, 30, 31}};
-  EXPECT_TRUE(check::same_bits(y, expected));
-}
 
 TEST(Embedding, adds_gradients_to_the_rows_that_were_used) {
   Layer::Parameters gradients{};
@@ -77,22 +70,4 @@ TEST(Embedding, the_padding_id_learns_nothing_and_starts_at_zero) {
   for (int id = 0; id < 5; ++id) {
     for (int j = 0; j < 2; ++j) EXPECT_EQ(parameters.weight(id, j) == 0.0f, id == 4);
   }
-}
-
-TEST(Embedding, gradient_is_the_derivative_of_forward) {
-  using Double = attune::Embedding<EmbeddingShape{.seq_len = 4, .vocabulary = 3, .d_model = 5}, double>;
-  attune::Rng rng(2);
-  Double::Parameters parameters, gradients{};
-  Double::Output y, dy;
-  Double::Tape tape;
-  Double::Scratch scratch;
-  check::fill_set(parameters, rng);
-  check::fill(dy, rng);
-  const int ids[] = {2, 0, 2, 2};
-  const auto loss = [&] {
-    EXPECT_EQ(Double::forward(parameters, ids, y), Status::kOk);
-    return check::dot(y, dy);
-  };
-  Double::backward(parameters, ids, tape, dy, attune::NoGradient{}, gradients, scratch);
-  EXPECT_GT(check::expect_set_gradients(loss, parameters, gradients), 0.1);
 }

@@ -35,16 +35,6 @@ using WithBias = attune::Sequential<Head<Scalar>, FeatureBias<FeatureBiasShape{4
 ATTUNE_TEST_BRIEFLY_IN_MODELS(FeatureBias, , OfBias)
 ATTUNE_TEST_IN_MODEL(FeatureBias, trains_biases_and_norms, trains_biases_and_norms, OfBias)
 
-TEST(FeatureBias, adds_one_row_to_every_token) {
-  check::Problem<Layer> a(1);
-  a.forward();
-  a.backward();
-  for (int i = 0; i < kTokens; ++i) {
-    for (int j = 0; j < kWidth; ++j) EXPECT_EQ(a.y(i, j), a.x(i, j) + a.parameters.bias(0, j));
-  }
-  EXPECT_TRUE(check::same_bits(a.dx, a.dy));
-}
-
 TEST(FeatureBias, ends_a_tied_model) {
   const attune::GradientCheck check = attune::check_gradients<WithBias<double>>();
   EXPECT_TRUE(check.ok()) << check.tensor;

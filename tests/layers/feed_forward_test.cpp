@@ -17,28 +17,6 @@ using WithDropout = attune::FeedForward<kDropped>;
 
 using check::Problem;
 
-// One token through one linear layer, in double.
-template <class Linear>
-double project(const Linear& linear, const double* x, int d_in, int col) {
-  double sum = static_cast<double>(linear.bias.values[col]);
-  for (int k = 0; k < d_in; ++k) sum += x[k] * static_cast<double>(linear.weight(k, col));
-  return sum;
-}
-
-const auto& last(const Layer::Parameters& parameters) { return parameters.linear2; }
-const auto& last(const Gated::Parameters& parameters) { return parameters.down; }
-
-template <class LayerType, class Activated>
-void expect_definition(const Activated& activated) {
-  Problem<LayerType> a(1);
-  a.forward();
-  for (int i = 0; i < 3; ++i) {
-    double x[4], hidden[6];
-    for (int j = 0; j < 4; ++j) x[j] = static_cast<double>(a.x(i, j));
-    for (int h = 0; h < 6; ++h) hidden[h] = activated(a.parameters, x, h);
-    for (int j = 0; j < 4; ++j) EXPECT_NEAR(a.y(i, j), project(last(a.parameters), hidden, 6, j), 2e-6);
-  }
-}
 }  // namespace
 
 // Gradients: transformer_gradients_test.cpp.
@@ -49,19 +27,6 @@ constexpr attune::FeedForwardShape kOfRows{.rows = rows, .d_model = 2, .d_ff = 3
 template <int rows>
 using GatedOfRows = attune::SwiGlu<kOfRows<rows>>;
 static_assert(std::is_same_v<GatedOfRows<4>, attune::SwiGlu<attune::FeedForwardShape{4, 2, 3}>>);
-
-TEST(FeedForward, is_two_linear_layers_with_an_activation_between) {
-  expect_definition<Layer>([](const auto& parameters, const double* x, int h) {
-    return attune::kernels::activate<Activation::kGelu>(project(parameters.linear1, x, 4, h));
-  });
-}
-
-TEST(GatedFeedForward, multiplies_by_the_activated_gate) {
-  expect_definition<Gated>([](const auto& parameters, const double* x, int h) {
-    return attune::kernels::activate<Activation::kSilu>(project(parameters.gate, x, 4, h)) *
-           project(parameters.up, x, 4, h);
-  });
-}
 
 TEST(FeedForward, tapes_the_hidden_tokens_alone) {
   static_assert(sizeof(Layer::Tape) == 3 * 6 * sizeof(float));

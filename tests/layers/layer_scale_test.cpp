@@ -58,22 +58,6 @@ using Layered = attune::EncoderLayerOf<
 ATTUNE_TEST_BRIEFLY_IN_MODELS(LayerScale, , OfScale)
 ATTUNE_TEST_IN_MODEL(LayerScale, trains_biases_and_norms, trains_biases_and_norms, OfScale)
 
-TEST(LayerScale, multiplies_each_feature_by_its_factor) {
-  const Layer::Parameters parameters{.weight = {{1, 2, -3, 0, 0.5f}}};
-  Layer::Parameters gradients{};
-  const Layer::Input x{{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0, 0, 0, 0, 0}};
-  const Layer::Output dy{{1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3}};
-  Layer::Output y;
-  Layer::Input dx;
-  Layer::Tape tape;
-  Layer::Scratch scratch;
-  Layer::forward(parameters, x, y, tape, scratch);
-  EXPECT_TRUE(check::same_bits(y, Layer::Output{{1, 4, -9, 0, 2.5f, 6, 14, -24, 0, 5, 0, 0, -0.0f, 0, 0}}));
-  Layer::backward(parameters, x, tape, dy, dx, gradients, scratch);
-  EXPECT_TRUE(check::same_bits(dx, Layer::Input{{1, 2, -3, 0, 0.5f, 2, 4, -6, 0, 1, 3, 6, -9, 0, 1.5f}}));
-  EXPECT_TRUE(check::same_bits(gradients.weight, attune::Tensor<float, 1, 5>{{13, 16, 19, 22, 25}}));
-}
-
 TEST(LayerScale, starts_with_the_value_of_its_option) {
   Layer::Parameters parameters;
   attune::Rng rng(1);

@@ -10,20 +10,6 @@ using Layer = attune::LogSoftmax<3, 5>;
 
 // Gradients: transformer_gradients_test.cpp; against double, in place and with NaN: cross_entropy_test.cpp.
 
-TEST(LogSoftmax, exponentials_are_the_weights_of_softmax) {
-  attune::Rng rng(1);
-  Layer::Input x;
-  Layer::Output y;
-  attune::Softmax<3, 5>::Output weights;
-  check::fill(x, rng, -5, 5);
-  Layer::forward(x, y);
-  attune::Softmax<3, 5>::forward(x, weights);
-  for (int i = 0; i < y.size; ++i) {
-    EXPECT_NEAR(attune::kernels::exponential(y.values[i]), weights.values[i], 1e-6);
-    EXPECT_LE(y.values[i], 0.0f);
-  }
-}
-
 TEST(LogSoftmax, of_large_scores_is_finite) {
   Layer::Input x{};
   x(0, 1) = 1e4f;

@@ -35,37 +35,6 @@ ATTUNE_TEST_BRIEFLY_IN_MODELS(Prelu, , OfSlopes)
 ATTUNE_TEST_IN_MODEL(Prelu, trains_biases_and_norms, trains_biases_and_norms, OfSlopes)
 ATTUNE_TEST_BRIEFLY_IN_MODELS(Prelu, of_one_slope_, OfOneSlope)
 
-TEST(Prelu, scales_numbers_below_zero) {
-  using Layer = Small<3>;
-  const Layer::Parameters parameters{.weight = {{0.5f, 2, -1}}};
-  Layer::Parameters gradients{};
-  const Layer::Input x{{-2, -3, -4, 2, 0, -1}};
-  const Layer::Output dy{{1, 2, 3, 4, 5, 6}};
-  Layer::Output y;
-  Layer::Input dx;
-  Layer::Tape tape;
-  Layer::Scratch scratch;
-  Layer::forward(parameters, x, y, tape, scratch);
-  EXPECT_TRUE(check::same_bits(y, Layer::Output{{-1, -6, 4, 2, 0, 1}}));
-  Layer::backward(parameters, x, tape, dy, dx, gradients, scratch);
-  EXPECT_TRUE(check::same_bits(dx, Layer::Input{{0.5f, 4, -3, 4, 10, -6}}));
-  EXPECT_TRUE(check::same_bits(gradients.weight, attune::Tensor<float, 1, 3>{{-2, -6, -18}}));
-}
-
-TEST(Prelu, of_one_slope_sums_over_all_features) {
-  using Layer = Small<1>;
-  const Layer::Parameters parameters{.weight = {{0.5f}}};
-  Layer::Parameters gradients{};
-  const Layer::Input x{{-2, -3, -4, 2, 0, -1}};
-  const Layer::Output dy{{1, 2, 3, 4, 5, 6}};
-  Layer::Input dx;
-  Layer::Tape tape;
-  Layer::Scratch scratch;
-  Layer::backward(parameters, x, tape, dy, dx, gradients, scratch);
-  EXPECT_TRUE(check::same_bits(dx, Layer::Input{{0.5f, 1, 1.5f, 4, 2.5f, 3}}));
-  EXPECT_EQ(gradients.weight(0, 0), -26.0f);
-}
-
 TEST(Prelu, has_the_gradients_of_wide_rows) {
   check::check_layer_gradients<Prelu<PreluShape{.rows = 3, .d_model = 21, .slopes = 21}, double>>(-1, 1);
   check::check_layer_gradients<Prelu<PreluShape{.rows = 3, .d_model = 21}, double>>(-1, 1);

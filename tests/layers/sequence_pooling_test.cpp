@@ -1,8 +1,6 @@
 // SequencePooling: values, derivatives, padding, forms of its weights, and its name in files.
 #include <attune/layers/sequence_pooling.hpp>
 
-#include <cmath>
-
 #include <attune/attune.hpp>
 
 #include "check.hpp"
@@ -49,28 +47,6 @@ void expect_near() {
 }
 
 }  // namespace
-
-TEST(SequencePooling, weighs_tokens_by_the_softmax_of_their_scores) {
-  using Two = SequencePooling<SequencePoolingShape{.seq_len = 2, .d_model = 2}, double>;
-  const Two::Parameters parameters{.weight = {{1, -1}}, .bias = {{3}}};
-  const Two::Input x{{1, 2, 0.5, 0}};
-  Two::Output y;
-  Two::InferenceScratch scratch;
-  Two::forward(parameters, x, y, scratch);
-  const double first = 1 / (1 + std::exp(1.5));  // scores −1 and 0.5
-  EXPECT_NEAR(y(0, 0), first + (1 - first) * 0.5, 1e-15);
-  EXPECT_NEAR(y(0, 1), first * 2, 1e-15);
-}
-
-TEST(SequencePooling, of_equal_scores_is_the_mean) {
-  check::Problem<Layer> a(2);
-  for (float& value : a.parameters.weight.values) value = 0;
-  a.infer();
-  Pooling<PoolingShape{5, 6}>::Output mean;
-  Pooling<PoolingShape{5, 6}>::InferenceScratch none;
-  Pooling<PoolingShape{5, 6}>::forward({}, a.x, mean, none);
-  for (int j = 0; j < 6; ++j) EXPECT_NEAR(a.y(0, j), mean(0, j), 1e-6);
-}
 
 TEST(SequencePooling, has_the_gradients_of_finite_differences) {
   check::check_layer_gradients<SequencePooling<kShape, double>>(-1, 1);

@@ -42,32 +42,13 @@ void expect_pooled(const typename Layer::Input& x, const typename Layer::Output&
 
 }  // namespace
 
-TEST(WindowPooling, takes_the_maximum_of_each_window) {
-  expect_pooled<MaxPool1d<Pool1dShape{.seq_len = 5, .d_model = 2, .kernel = 2}>>(
-      {{1, -2, 3, -4, 5, 8, 7, 6, 100, 100}}, {{1, 2, 3, 4}}, {{3, -2, 7, 8}},
-      {{0, 2, 1, 0, 0, 4, 3, 0, 0, 0}});
-}
-
 TEST(WindowPooling, gives_the_gradient_to_the_first_of_equal_maxima) {
   expect_pooled<MaxPool1d<Pool1dShape{.seq_len = 4, .d_model = 1, .kernel = 3, .stride = 1}>>(
       {{2, 5, 5, 5}}, {{1, 2}}, {{5, 5}}, {{0, 3, 0, 0}});
 }
 
-TEST(WindowPooling, adds_up_the_gradients_of_windows_that_overlap) {
-  expect_pooled<MaxPool2d<Pool2dShape{
-      .height = 2, .width = 3, .d_model = 1, .kernel_height = 2, .kernel_width = 2, .stride_width = 1}>>(
-      {{1, 9, 3, 5, 6, 7}}, {{4, 8}}, {{9, 9}}, {{0, 12, 0, 0, 0, 0}});
-}
-
 TEST(WindowPooling, takes_no_maximum_outside_of_the_sequence) {
   expect_pooled<MaxPool1d<kAlone>>({{-3, -2, -4, -1, -5}}, {{1, 2, 3}}, {{-2, -1, -1}}, {{0, 1, 0, 5, 0}});
-}
-
-TEST(WindowPooling, counts_places_outside_of_the_sequence_on_request) {
-  constexpr Pool1dShape kValid{
-      .seq_len = 5, .d_model = 1, .kernel = 3, .stride = 2, .padding = 1, .count_padding = false};
-  expect_pooled<AvgPool1d<kAlone>>({{3, 6, 9, 12, 15}}, {{3, 6, 9}}, {{3, 9, 9}}, {{1, 3, 2, 5, 3}});
-  expect_pooled<AvgPool1d<kValid>>({{3, 6, 9, 12, 15}}, {{2, 6, 4}}, {{4.5f, 9, 13.5f}}, {{1, 3, 2, 4, 2}});
 }
 
 TEST(WindowPooling, reaches_over_the_end_on_request) {

@@ -92,40 +92,6 @@ void check_gradients() {
   }
 }
 
-// The layer from its parts.
-template <DecoderLayerShape shape>
-void expect_parts_and_inference() {
-  using Layer = DecoderLayer<shape>;
-  Problem<Layer> a(2);
-  typename Layer::Norm::InferenceScratch none;
-  typename Layer::SelfAttention::InferenceScratch self_attention;
-  typename Layer::CrossAttention::InferenceScratch cross_attention;
-  typename Layer::Network::InferenceScratch feed_forward;
-  const auto branch = [&](const auto& tokens, const auto& norm, const auto& function) {
-    typename Layer::Output input = tokens, sum, output;
-    if ((shape.norm == attune::NormPlacement::kBefore)) Layer::Norm::forward(norm, tokens, input, none);
-    function(input, output);
-    for (int i = 0; i < sum.size; ++i) sum.values[i] = output.values[i] + tokens.values[i];
-    if (!(shape.norm == attune::NormPlacement::kBefore)) Layer::Norm::forward(norm, sum, sum, none);
-    return sum;
-  };
-  const auto h = branch(a.x, a.parameters.norm1, [&](const auto& in, auto& out) {
-    attune::infer<typename Layer::SelfAttention>(a.parameters.self_attention, in, out, self_attention,
-                                                 attune::CausalMask{});
-  });
-  const auto g = branch(h, a.parameters.norm2, [&](const auto& in, auto& out) {
-    Layer::CrossAttention::forward(a.parameters.cross_attention, in, a.memory, a.memory, out,
-                                   cross_attention);
-  });
-  const auto expected = branch(g, a.parameters.norm3, [&](const auto& in, auto& out) {
-    Layer::Network::forward(a.parameters.feed_forward, in, out, feed_forward);
-  });
-  a.forward();
-  EXPECT_TRUE(check::same_bits(a.y, expected));
-  a.infer();
-  EXPECT_TRUE(check::same_bits(a.y, expected));
-}
-
 }  // namespace
 
 TEST(DecoderLayer, backward_is_the_derivative_of_forward) {
@@ -136,11 +102,6 @@ TEST(DecoderLayer, backward_is_the_derivative_of_forward) {
 TEST(DecoderLayer, backward_is_the_derivative_of_forward_with_dropout) {
   check_gradients<with_dropout(kAfter)>();
   check_gradients<with_dropout(kBefore)>();
-}
-
-TEST(DecoderLayer, is_made_of_its_parts_in_training_and_inference) {
-  expect_parts_and_inference<kAfter>();
-  expect_parts_and_inference<kBefore>();
 }
 
 TEST(DecoderLayer, later_tokens_are_hidden_and_masks_reach_attention) {

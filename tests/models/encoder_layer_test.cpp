@@ -23,52 +23,6 @@ constexpr EncoderLayerShape with_dropout(EncoderLayerShape shape) {
 
 using check::Problem;
 
-// The layer from its parts.
-template <EncoderLayerShape shape>
-typename EncoderLayer<shape>::Output from_parts(Problem<EncoderLayer<shape>>& a) {
-  using Layer = EncoderLayer<shape>;
-  typename Layer::Norm::InferenceScratch none;
-  typename Layer::SelfAttention::InferenceScratch self_attention;
-  typename Layer::Network::InferenceScratch feed_forward;
-  const auto attend = [&](const auto& tokens) {
-    typename Layer::Output branch;
-    Layer::SelfAttention::forward(a.parameters.self_attention, tokens, branch, self_attention);
-    return branch;
-  };
-  const auto feed = [&](const auto& tokens) {
-    typename Layer::Output branch;
-    Layer::Network::forward(a.parameters.feed_forward, tokens, branch, feed_forward);
-    return branch;
-  };
-  const auto normalize = [&](const auto& parameters, const auto& tokens) {
-    typename Layer::Output normalized;
-    Layer::Norm::forward(parameters, tokens, normalized, none);
-    return normalized;
-  };
-  const auto sum = [](auto tokens, const auto& branch) {
-    for (int i = 0; i < tokens.size; ++i) tokens.values[i] += branch.values[i];
-    return tokens;
-  };
-  if constexpr (shape.norm == attune::NormPlacement::kBefore) {
-    const auto h = sum(a.x, attend(normalize(a.parameters.norm1, a.x)));
-    return sum(h, feed(normalize(a.parameters.norm2, h)));
-  } else {
-    const auto h = normalize(a.parameters.norm1, sum(a.x, attend(a.x)));
-    return normalize(a.parameters.norm2, sum(h, feed(h)));
-  }
-}
-
-template <EncoderLayerShape shape>
-void expect_parts_and_inference() {
-  Problem<EncoderLayer<shape>> a(1);
-  const auto expected = from_parts<shape>(a);
-  typename EncoderLayer<shape>::Output inferred;
-  a.forward();
-  EncoderLayer<shape>::forward(a.parameters, a.x, inferred, a.inference);
-  EXPECT_TRUE(check::same_bits(a.y, expected));
-  EXPECT_TRUE(check::same_bits(a.y, inferred));
-}
-
 template <EncoderLayerShape shape>
 void expect_dx_over_dy() {
   Problem<EncoderLayer<shape>> a(2), b(2);
@@ -83,11 +37,6 @@ void expect_dx_over_dy() {
 }  // namespace
 
 // Gradients: transformer_gradients_test.cpp.
-
-TEST(EncoderLayer, is_made_of_its_parts_in_training_and_inference) {
-  expect_parts_and_inference<kAfter>();
-  expect_parts_and_inference<kBefore>();
-}
 
 TEST(EncoderLayer, passes_the_mask_to_attention) {
   Problem<EncoderLayer<kBefore>> a(4), b(4);

@@ -48,37 +48,6 @@ TEST(Sequential, gradients_are_derivatives) {
       Sequential<Sequential<Embed<double>, attune::Gelu<4, 6, double>>, Mean<double>>>(-1, 1);
 }
 
-TEST(Sequential, is_its_layers_by_hand) {
-  using M = Model<float>;
-  static M::Parameters parameters;
-  static M::Tape tape;
-  static M::Scratch scratch;
-  static M::InferenceScratch inference;
-  attune::Rng rng(1);
-  attune::initialize(parameters, attune::LinearDefault{}, rng);
-  M::Input x;
-  check::fill(x, rng);
-  attune::KeyPaddingMask<4> mask;
-  EXPECT_EQ(mask.set_length(3), attune::Status::kOk);
-
-  static Encoder<float>::InferenceScratch encoder_scratch;
-  Embed<float>::Output embedded, placed, encoded;
-  Mean<float>::Output pooled;
-  M::Output by_hand, inferred, trained;
-  Embed<float>::forward(parameters.layer<0>(), x, embedded);
-  Positions<float>::InferenceScratch none;
-  Positions<float>::forward(parameters.layer<1>(), embedded, placed, none);
-  attune::infer<Encoder<float>>(parameters.layer<2>(), placed, encoded, encoder_scratch, mask);
-  Mean<float>::InferenceScratch pooling_scratch;
-  attune::infer<Mean<float>>({}, encoded, pooled, pooling_scratch, mask);
-  Head<float>::forward(parameters.layer<4>(), pooled, by_hand);
-
-  attune::infer<M>(parameters, x, inferred, inference, mask);
-  attune::forward<M>(parameters, x, trained, tape, scratch, mask);
-  EXPECT_TRUE(check::same_bits(by_hand, inferred));
-  EXPECT_TRUE(check::same_bits(by_hand, trained));
-}
-
 TEST(Sequential, memory_is_that_of_its_layers_and_scratch_is_shared) {
   using M = Model<float>;
   constexpr std::size_t kTokens = sizeof(Embed<float>::Output);

@@ -66,32 +66,6 @@ void expect_formula() {
 
 }  // namespace
 
-TEST(AdamW, first_step_moves_by_the_learning_rate_against_the_gradient) {
-  State<attune::AdamW> state;
-  const auto before = state.parameters;
-  EXPECT_EQ(state.step({.learning_rate = 0.125f, .weight_decay = 0.0f}), Status::kOk);
-  for (int i = 0; i < 15; ++i) {
-    const float direction = state.gradients.weight.values[i] > 0 ? 1.0f : -1.0f;
-    // m̂/√v̂ is ±1 to the roundings of two moments, two corrections and the division.
-    EXPECT_NEAR(state.parameters.weight.values[i], before.weight.values[i] - 0.125f * direction,
-                0.125f * 8 * 0x1p-24f + 0x1p-24f);
-  }
-}
-
-TEST(AdamW, first_step_by_hand) {
-  // p = 1, g = 0.5, lr = 0.1, λ = 0.1: 1·(1 − 0.01) − 0.1·0.5/(0.5 + 0.5) = 0.94 with ε = 0.5.
-  using Optimizer = attune::Adam<AdamVariant{}, double>;
-  using One = attune::LinearParameters<double, 1, 1, false>;
-  One p{{{1.0}}}, g{{{0.5}}};
-  Optimizer::Moments<One> moments{};
-  EXPECT_EQ(Optimizer::step(p, g, moments, {.learning_rate = 0.1, .epsilon = 0.5, .weight_decay = 0.1}),
-            Status::kOk);
-  EXPECT_NEAR(p.weight(0, 0), 0.94, 1e-15);
-  // 1 − β carries the rounding of β: 2⁻⁵³ of 0.1 and of 0.001, times g and g².
-  EXPECT_NEAR(moments.first.weight(0, 0), 0.05, 0.5 * 0x1p-53);
-  EXPECT_NEAR(moments.second.weight(0, 0), 0.00025, 0.25 * 0x1p-53);
-}
-
 TEST(Adam, epsilon_and_weight_decay_are_applied_as_configured) {
   expect_formula<AdamVariant{}>();
   expect_formula<AdamVariant{.epsilon = EpsilonPlacement::kInsideRoot}>();

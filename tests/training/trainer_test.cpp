@@ -95,45 +95,6 @@ TEST(Trainer, step_discards_accumulated_gradients) {
   EXPECT_TRUE(check::same_bits(trainer.parameters(), stepped));
 }
 
-TEST(Trainer, loss_of_a_batch_is_the_mean_of_its_sequences) {
-  const Data data(3);
-  Single& single = initialized<Single>();
-  double mean = 0;
-  for (int sequence = 0; sequence < kBatch; ++sequence) {
-    mean += static_cast<double>(
-        single.step(data.input(sequence), data.target_of(sequence), {.learning_rate = 0.0f}).loss);
-  }
-  const float loss = initialized<Batched>().step(data.x, data.target, {.learning_rate = 0.0f}).loss;
-  EXPECT_NEAR(loss, mean / kBatch, 8 * 0x1p-24 * mean);
-}
-
-TEST(Trainer, loss_that_sums_is_summed_over_the_batch) {
-  using Sum = attune::Trainer<Layer, attune::SumSquaredError, attune::AdamW, kBatch>;
-  const Data data(4);
-  const float mean = initialized<Batched>().step(data.x, data.target, {.learning_rate = 0.0f}).loss;
-  const float sum = initialized<Sum>().step(data.x, data.target, {.learning_rate = 0.0f}).loss;
-  EXPECT_NEAR(sum, mean * kBatch * 32, 16 * 0x1p-24f * sum);
-}
-
-TEST(Trainer, gradients_of_a_batch_are_the_sum_of_its_sequences) {
-  const Data data(5);
-  Batched& batched = initialized<Batched>();
-  Single& single = initialized<Single>();
-  static Layer::Parameters expected;
-  attune::set_zero(expected);
-  for (int sequence = 0; sequence < kBatch; ++sequence) {
-    EXPECT_TRUE(batched.accumulate(data.input(sequence), data.target_of(sequence)).ok());
-    EXPECT_TRUE(single.accumulate(data.input(sequence), data.target_of(sequence)).ok());
-    attune::for_each_tensor(
-        [](const attune::TensorPath&, auto& sum, const auto& one) { sum.matrix() += one.matrix(); }, expected,
-        single.gradients());
-    single.discard();
-  }
-  attune::for_each_tensor([](const attune::TensorPath&, const auto& a,
-                             const auto& b) { EXPECT_LE(check::max_difference(a, b), 3e-6); },
-                          expected, batched.gradients());
-}
-
 TEST(Trainer, update_needs_a_full_batch) {
   Batched& trainer = initialized<Batched>();
   const Data data(6);
