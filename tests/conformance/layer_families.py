@@ -262,15 +262,15 @@ def embedding_sum(source):
 
 
 def conv1d(source):
-    return conv(source, "Conv1d", lambda size, kernel, stride, padding, dilation: dict(
-        seq_len=size[0], kernel=kernel[0], stride=stride[0], padding=padding[0], dilation=dilation[0]))
+    return conv(source, "Conv1d", lambda size, kernel, stride, padding, dilation, extra: dict(
+        seq_len=size[0], kernel=kernel[0], stride=stride[0], padding=padding[0], dilation=dilation[0], extra_padding=extra[0]))
 
 
 def conv2d(source):
-    return conv(source, "Conv2d", lambda size, kernel, stride, padding, dilation: dict(
+    return conv(source, "Conv2d", lambda size, kernel, stride, padding, dilation, extra: dict(
         height=size[0], width=size[1], kernel_height=kernel[0], kernel_width=kernel[1], stride_height=stride[0],
         stride_width=stride[1], padding_height=padding[0], padding_width=padding[1], dilation_height=dilation[0],
-        dilation_width=dilation[1]))
+        dilation_width=dilation[1], extra_padding_height=extra[0], extra_padding_width=extra[1]))
 
 
 def conv(source, layer, options):
@@ -287,7 +287,7 @@ def conv(source, layer, options):
         return table if groups > 1 else table.transpose()
 
     sizes = options(source.option("size"), kernel, source.option("stride"), source.option("padding"),
-                    source.option("dilation", [1] * len(kernel)))
+                    source.option("dilation", [1] * len(kernel)), source.option("extra_padding", [0] * len(kernel)))
     extents = [key for key in sizes if key in ("seq_len", "height", "width")]
     bias = "bias" in source
     shape = {**{key: sizes[key] for key in extents}, "d_in": d_in * groups, "d_out": d_out,
@@ -295,7 +295,7 @@ def conv(source, layer, options):
              "bias": boolean(bias)}
     if source.option("causal"):
         shape["causal"] = "true"
-    shape |= {key: shape.pop(key) for key in list(shape) if key.startswith("dilation")}  # the last ones
+    shape |= {key: shape.pop(key) for key in list(shape) if key.startswith(("dilation", "extra"))}  # the last ones
     parameters = [("weight", own("weight"))]
     gradients = [source.get("grad.input", *x.shape), own("grad.weight")]
     if bias:

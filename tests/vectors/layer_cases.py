@@ -147,8 +147,9 @@ def embedding_sum(cases, name, seq_len=6, rows=(7, 2), width=5):
 
 
 def conv(cases, name, size, d_in, d_out, kernel, stride=None, padding=None, groups=1, bias=True, causal=False,
-         dilation=None):
-    """nn.Conv1d or nn.Conv2d, of tokens: `size`, `kernel`, `stride`, `padding` and `dilation` have a number for each dimension."""
+         dilation=None, extra=None):
+    """nn.Conv1d or nn.Conv2d, of tokens: `size`, `kernel`, `stride`, `padding` and `dilation` have a number for each dimension, `extra` that of zeros
+    more behind than in front."""
     draw = cases.draw(name)
     if cases.random_shapes:
         size = [draw.integer(k * d, k * d + 9) for k, d in zip(kernel, dilation or [1] * len(kernel))]
@@ -165,13 +166,15 @@ def conv(cases, name, size, d_in, d_out, kernel, stride=None, padding=None, grou
         x = x.transpose(0, 1).reshape(1, -1, *size)
         if causal:
             x = F.pad(x, ((kernel[0] - 1) * spread[0], 0))
+        if extra:
+            x = F.pad(x, [end for zeros, more in reversed([*zip(padding, extra)]) for end in (zeros, zeros + more)])
         of = F.conv1d if len(size) == 1 else F.conv2d
-        y = of(x, weight, bias, stride=stride, padding=padding, dilation=spread, groups=groups)
+        y = of(x, weight, bias, stride=stride, padding=0 if extra else padding, dilation=spread, groups=groups)
         return y.flatten(2)[0].transpose(0, 1)
 
     write(cases, name, f"conv{len(size)}d",
           dict(size=list(size), stride=list(stride), padding=list(padding), groups=groups, causal=int(causal),
-               **(dict(dilation=list(dilation)) if dilation else {})),
+               **(dict(dilation=list(dilation)) if dilation else {}), **(dict(extra_padding=list(extra)) if extra else {})),
           draw.normal(torch.Size(size).numel(), d_in), weights, forward, draw)
 
 
@@ -218,6 +221,9 @@ def layer_cases(cases):
     conv(cases, "conv1d_dilated", [13], 3, 4, [3], padding=[2], dilation=[3])
     conv(cases, "conv1d_dilated_causal", [9], 4, 4, [3], groups=4, dilation=[2], causal=True)
     conv(cases, "conv2d_dilated", [6, 8], 2, 3, [3, 2], stride=[1, 2], padding=[1, 1], dilation=[2, 3])
+    conv(cases, "conv1d_even", [9], 2, 3, [4], padding=[1], extra=[1])
+    conv(cases, "conv1d_in_front", [8], 4, 4, [5], padding=[3], groups=4, extra=[-2])
+    conv(cases, "conv2d_even", [4, 5], 2, 3, [3, 2], padding=[2, 0], extra=[-1, 1])
     conv(cases, "conv2d_patches", [6, 9], 2, 5, [3, 3], stride=[3, 3])
     conv(cases, "conv2d_strided", [5, 6], 3, 4, [3, 2], stride=[2, 1], padding=[1, 0])
     conv(cases, "conv2d_depthwise_nobias", [4, 5], 3, 3, [3, 3], padding=[1, 1], groups=3, bias=False)
