@@ -1,6 +1,7 @@
 // A journal in flash whose power is cut.
 #include <attune/persistence/flash_journal.hpp>
 
+#include <cstring>
 #include <new>
 
 #include "check.hpp"
@@ -69,6 +70,24 @@ TEST(FlashJournal, continues_after_a_reset_in_units_of_1_to_32_bytes) {
   expect_goes_on_behind_resets<NorFlash<NorShape{.unit = 1, .pages = 40}>>();
   expect_goes_on_behind_resets<NorFlash<NorShape{.unit = 8, .pages = 40}>>();
   expect_goes_on_behind_resets<NorFlash<NorShape{.unit = 32, .pages = 40, .erased = 0x00}>>();
+}
+
+TEST(FlashJournal, programs_no_unit_twice_whose_bytes_are_those_of_erased_flash) {
+  const auto expect = []<class Flash>(Flash*) {
+    Flash& flash = erased<Flash>();
+    EXPECT_TRUE(session(flash, 1));
+    const int before = entries(flash);
+    FlashJournal<Flash> cut(flash);
+    EXPECT_EQ(cut.open(), Status::kOk);
+    char bytes[5 * Flash::kProgramUnit];  // of an entry that a cut interrupts
+    std::memset(bytes, Flash::kErased, sizeof bytes);
+    EXPECT_EQ(cut(bytes, sizeof bytes), Status::kOk);
+    EXPECT_TRUE(session(flash, 1));
+    EXPECT_EQ(entries(flash), 2 * before);
+    EXPECT_EQ(flash.misuses, 0u);
+  };
+  expect(static_cast<NorFlash<NorShape{.unit = 2, .pages = 40, .erased = 0x00}>*>(nullptr));
+  expect(static_cast<NorFlash<NorShape{.unit = 8, .pages = 40}>*>(nullptr));
 }
 
 TEST(FlashJournal, a_cut_loses_only_the_entry_being_written) {

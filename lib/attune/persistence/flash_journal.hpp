@@ -6,9 +6,9 @@
 //   …
 //   log.write_to(sink);                           // all of it, for a PC
 //
-// Every unit is programmed once, in order, after it was read as erased, and read back. A power cut may leave
-// a unit neither erased nor programmed; open() skips it. open() erases only flash without a single entry:
-// entries without the beginning of their session are reported and left.
+// Every unit is programmed once, in order, after it was read as erased, and read back; one of erased bytes is
+// only read. A power cut may leave a unit neither erased nor programmed; open() skips it. open() erases only
+// flash without a single entry: entries without the beginning of their session are reported and left.
 #pragma once
 
 #include <algorithm>
@@ -193,15 +193,18 @@ class FlashJournal {
     if (end_ >= kCapacity) return Status::kJournalFull;
     const std::uint32_t at = end_;
     end_ += kProgramUnit;
-    Status done = detail::program_unit(flash_, at, unit_);
-    if (done == Status::kOk) done = flash_.sync();
+    const bool is_blank = detail::is_erased<Flash>(unit_, kProgramUnit);
+    Status done = Status::kOk;
+    if (!is_blank) {  // programmed, a blank one could not be told from a free one after a reset
+      done = detail::program_unit(flash_, at, unit_);
+      if (done == Status::kOk) done = flash_.sync();
+    }
     if (done != Status::kOk) return done;
     unsigned char seen[kProgramUnit];
     done = flash_.read(at, seen, kProgramUnit);
-    const bool same = done == Status::kOk && std::memcmp(seen, unit_, kProgramUnit) == 0;
-    return same                                                 ? Status::kOk
-           : done == Status::kOk || done == Status::kUnreadable ? Status::kNotProgrammed
-                                                                : done;
+    if (done == Status::kOk && std::memcmp(seen, unit_, kProgramUnit) == 0) return Status::kOk;
+    if (done != Status::kOk && done != Status::kUnreadable) return done;
+    return is_blank ? Status::kNotErased : Status::kNotProgrammed;
   }
 
   Flash& flash_;
