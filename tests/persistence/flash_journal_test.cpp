@@ -72,7 +72,7 @@ TEST(FlashJournal, continues_after_a_reset_in_units_of_1_to_32_bytes) {
   expect_goes_on_behind_resets<NorFlash<NorShape{.unit = 32, .pages = 40, .erased = 0x00}>>();
 }
 
-TEST(FlashJournal, programs_no_unit_twice_whose_bytes_are_those_of_erased_flash) {
+TEST(FlashJournal, programs_no_unit_of_erased_bytes_twice) {
   const auto expect = []<class Flash>(Flash*) {
     Flash& flash = erased<Flash>();
     EXPECT_TRUE(session(flash, 1));
