@@ -41,6 +41,7 @@ void expect_integers_of_division(float size) {
     const int done = kernels::quantize_columns<Packed>(w, cols, length, cols, bytes, scales);
     EXPECT_TRUE(done <= cols && (order != Int8Order::kColumns || done == cols));
     EXPECT_TRUE(order != Int8Order::kColumnPairs || done == cols / 2 * 2);
+    EXPECT_TRUE(order != Int8Order::kEights || sizeof(Number) < 4 || done == cols / 8 * 8);
     for (int col = 0; col < done; ++col) {
       float largest = 0;
       for (int k = 0; k < length; ++k) largest = std::max(largest, std::abs(float(w[k * cols + col])));
@@ -78,4 +79,5 @@ TEST(QuantizeColumns, has_the_integers_of_a_division) {
   expect_integers_of_all_extents<Int8Order::kColumns>();
   expect_integers_of_all_extents<Int8Order::kColumnPairs>();
   expect_integers_of_all_extents<Int8Order::kColumnGroups>();
+  expect_integers_of_all_extents<Int8Order::kEights>();
 }

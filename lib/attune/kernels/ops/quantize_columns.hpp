@@ -75,13 +75,21 @@ template <class Number>
   }
 }
 
-/// Quantizes 16 columns that stand side by side to groups of four terms, in vectors of several columns.
-template <class P>
+// Columns of a group (packed_int8.hpp).
+template <Int8Order order>
+inline constexpr int kGroupColumns = order == Int8Order::kEights ? 8 : 16;
+
+/// Quantizes the columns of a group, which stand side by side, in vectors of several columns. Four terms of a
+/// column are four bytes side by side.
+template <Int8Order order, class P>
 [[gnu::noinline]] void quantize_group(const float* from, int stride, int length, std::int8_t* to,
                                       float* scales) {
   constexpr int kWidth = kLanes<P>;
+  constexpr bool kEights = order == Int8Order::kEights;
+  using Packed =
+      PackedInt8<16, kGroupColumns<order>, order>;  // in a group, places do not depend on the depth
   using Bits = Vector<std::uint32_t, kWidth>;
-  for (int col = 0; col < 16; col += kWidth) {
+  for (int col = 0; col < kGroupColumns<order>; col += kWidth) {
     P largest = broadcast<P>(0.0f);
     for (int k = 0; k < length; ++k) {
       const P size = magnitude(load<P>(from + k * stride + col));
@@ -97,15 +105,22 @@ template <class P>
         const P quotient = divide(load<P>(from + k * stride + col), divisor);
         four |= (std::bit_cast<Bits>(add(quotient, broadcast<P>(0x1.8p23f))) & 0xFF) << 8 * (k - first);
       }
-      four ^= 0x80808080u;  // + 128
-      std::memcpy(to + 16 * first + 4 * col, &four, sizeof four);
+      std::int8_t* const at = to + Packed::place(first, col);
+      if constexpr (kEights) {
+        std::uint32_t columns[kWidth];
+        std::memcpy(columns, &four, sizeof four);
+        for (int lane = 0; lane < kWidth; ++lane) std::memcpy(at + 8 * lane, &columns[lane], 4);
+      } else {
+        four ^= 0x80808080u;  // + 128
+        std::memcpy(at, &four, sizeof four);
+      }
     }
   }
-  for (int col = 0; col < 16; ++col) {
+  for (int col = 0; col < kGroupColumns<order>; ++col) {
     if (scales[col] == 0 || scales[col] >= kMinScale) continue;
     for (int k = 0; k < length; ++k) {
-      to[k / 4 * 64 + col * 4 + k % 4] =
-          static_cast<std::int8_t>((quantize_int8(from[k * stride + col], scales[col]).value + 128) & 0xFF);
+      const int integer = quantize_int8(from[k * stride + col], scales[col]).value;
+      to[Packed::place(k, col)] = static_cast<std::int8_t>((kEights ? integer : integer + 128) & 0xFF);
     }
   }
 }
@@ -131,7 +146,7 @@ template <class Number>
 
 /// Quantizes the first columns of W[length, cols], finite numbers in rows that are `stride` apart, to packed
 /// integers, and returns how many. The rest is fewer than a group of the order, or all of them for other
-/// numbers than floats and for kEights. Bytes beside the integers are left alone.
+/// numbers than floats. Bytes beside the integers are left alone.
 template <class Packed, class Number>
 [[nodiscard]] int quantize_columns(const Number* from, int stride, int length, int cols, std::int8_t* to,
                                    float* scales) {
@@ -147,11 +162,12 @@ template <class Packed, class Number>
                             scales + col);
     }
     return even;
-  } else if constexpr (Packed::kOrder == Int8Order::kColumnGroups && std::is_same_v<Number, float>) {
-    const int whole = cols / 16 * 16;
-    for (int col = 0; col < whole; col += 16) {
-      detail::quantize_group<Packet<float>>(from + col, stride, length, to + Packed::place(0, col),
-                                            scales + col);
+  } else if constexpr (std::is_same_v<Number, float>) {
+    constexpr int kColumns = detail::kGroupColumns<Packed::kOrder>;
+    const int whole = cols / kColumns * kColumns;
+    for (int col = 0; col < whole; col += kColumns) {
+      detail::quantize_group<Packed::kOrder, Packet<float, kColumns>>(
+          from + col, stride, length, to + Packed::place(0, col), scales + col);
     }
     return whole;
   } else {
