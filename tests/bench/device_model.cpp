@@ -2,7 +2,9 @@
 // forward pass, a training step on one sequence, and a step of a classifier's factors of low rank (LoRA).
 //   ATTUNE_BENCH_MODEL                    its name
 //   ATTUNE_BENCH_MEMORY, ..._MEMORY_SIZE  where its numbers stand and how many bytes are there: the emulated
-//                                         board's external RAM, larger than what the linker script has
+//                                         board's external RAM, larger than what the linker script has. Without an
+//                                         address: in the program, under an operating system
+#include <cstddef>
 #include <cstdint>
 #include <new>
 #include <type_traits>
@@ -63,9 +65,15 @@ struct LoraStep {
   Model::Parameters floats;
 };
 
+#ifdef ATTUNE_BENCH_MEMORY
+void* memory() { return reinterpret_cast<void*>(std::uintptr_t{ATTUNE_BENCH_MEMORY}); }
+#else
+alignas(64) std::byte bytes[ATTUNE_BENCH_MEMORY_SIZE];
+void* memory() { return bytes; }
+#endif
 template <class T>
 T& in_memory() {
-  return *::new (reinterpret_cast<void*>(std::uintptr_t{ATTUNE_BENCH_MEMORY})) T;
+  return *::new (memory()) T;
 }
 
 void fill(Data& data, attune::Rng& rng) {
