@@ -1,9 +1,10 @@
 """The tables of whole models for READMEs, from what tests/bench/run has measured.
 
-usage: tables.py FOLDER     with host.json, cortex-m4.json, or one of them
+usage: tables.py FOLDER     with host.json, cortex-m4.json, cortex-m7.json, cortex-m55.json and aarch64.json, or some of them
 
 Of this machine: how many times as fast as the fastest of those that are compared with, native / default. Of the Cortex-M4:
-instructions a multiply-accumulate, fused, and estimated cycles of both arithmetics.
+instructions a multiply-accumulate, fused, and estimated cycles of both arithmetics. Of all emulated processors, fused: estimated
+cycles a multiply-accumulate in floats / integers, or instructions where there is no estimate.
 """
 import json
 import os
@@ -51,12 +52,33 @@ def board(figures):
     yield ""
 
 
+def processors(figures_of):
+    """Floats / integers. `figures_of`: processor -> its figures."""
+    yield "| floats / integers | " + " | ".join(f"{processor}: {work}" for processor in figures_of for work in ("forward", "step")) + " |"
+    yield "|---" * (1 + 2 * len(figures_of)) + "|"
+    of_all = {key: value for figures in figures_of.values() for key, value in figures.items()}
+    for name in names(of_all):
+        cells = []
+        for figures in figures_of.values():
+            what = "cycles" if any(".cycles" in key for key in figures) else "instructions"
+            for work in ("forward", "step"):
+                cells.append([figures.get(f"model.{name}.{form}{work}.{what}_per_mac") for form in ("", "int8_")])
+        yield f"| {name} | " + " | ".join(" / ".join(map(number, cell)) if any(cell) else "" for cell in cells) + " |"
+    yield ""
+
+
 def main():
-    for name, table in (("host", host), ("cortex-m4", board)):
+    measured = {}
+    for name in ("host", "cortex-m4", "cortex-m7", "cortex-m55", "aarch64"):
         path = os.path.join(sys.argv[1], f"{name}.json")
         if os.path.exists(path):
             with open(path, encoding="utf-8") as figures:
-                print("\n".join(table(json.load(figures))))
+                measured[name] = json.load(figures)
+    for name, table in (("host", host), ("cortex-m4", board)):
+        if name in measured:
+            print("\n".join(table(measured[name])))
+    if emulated := {name: figures for name, figures in measured.items() if name != "host"}:
+        print("\n".join(processors(emulated)))
 
 
 main()
