@@ -24,6 +24,13 @@ struct OfScale {
   static constexpr int kScalars = kWidth, kVectors = kWidth;
 };
 
+struct OfSharedScale {
+  template <class Scalar>
+  using Own =
+      LayerScale<ScaleShape{.rows = kTokens, .d_model = kWidth, .initial = 0.5, .shared = true}, Scalar>;
+  static constexpr int kScalars = 1, kVectors = 1;
+};
+
 // x + w₁ ∘ attention(norm(x)), and the same of a network: a block of timm's and DINOv2's ViTs.
 constexpr int kSeqLen = 4, kModel = 6;
 template <class Scalar>
@@ -56,6 +63,7 @@ using Layered = attune::EncoderLayerOf<
 }  // namespace
 
 ATTUNE_TEST_BRIEFLY_IN_MODELS(LayerScale, , OfScale)
+ATTUNE_TEST_BRIEFLY_IN_MODELS(LayerScale, shared_, OfSharedScale)
 ATTUNE_TEST_IN_MODEL(LayerScale, trains_biases_and_norms, trains_biases_and_norms, OfScale)
 
 TEST(LayerScale, starts_with_the_value_of_its_option) {

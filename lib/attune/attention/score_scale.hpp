@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 
 #include <attune/attention/attention_shape.hpp>
 #include <attune/core/initialize.hpp>
@@ -98,9 +99,10 @@ struct ScoreScales {
         constexpr bool kSkipsZeros = std::remove_cvref_t<decltype(context)>::kSkipsZeros;
         Scalar total(0);  // of the heads with one factor: a gradient gets one addition
         for (int head = 0; head < shape.num_heads; ++head) {
-          const Scalar sum = kernels::sum_of_products<shape.d_k, kSkipsZeros>(
-              static_cast<int>(context.template count<shape.seq_len>()), kWidth,
-              tape.query.data() + head * shape.d_k, tape.scores.query.data() + head * shape.d_k);
+          const Scalar sum = kernels::sum_of_products<kSkipsZeros>(
+              static_cast<int>(context.template count<shape.seq_len>()),
+              std::integral_constant<int, shape.d_k>{}, kWidth, tape.query.data() + head * shape.d_k,
+              tape.scores.query.data() + head * shape.d_k);
           total = kernels::multiply_add(factor_of(parameters, head).slope, sum, total);
           if (shape.score_scales == 1 && head + 1 < shape.num_heads) continue;
           Scalar& to = sums[index_of(head)];

@@ -1,7 +1,8 @@
 // A trained factor per feature at the end of a residual branch (Touvron et al., "Going deeper with Image
-// Transformers", 2021; LayerScale in CaiT, DINOv2 and timm).
+// Transformers", 2021; LayerScale in CaiT, DINOv2 and timm), or one factor for all features (Bachlechner et
+// al., "ReZero is All You Need", 2020).
 //
-//   y = x ∘ w,      dx = dy ∘ w,   dw += Σ_rows dy ∘ x
+//   y = x ∘ w,      dx = dy ∘ w,   dw += Σ_rows dy ∘ x,  for one factor also over the features
 //
 //   using Branch = attune::Residual<attune::Sequential<Norm, Attention,
 //       attune::LayerScale<attune::ScaleShape{.rows = 17, .d_model = 32}>>>;    // x + w ∘ attention(norm(x))
@@ -26,6 +27,7 @@ struct ScaleShape {
   int rows;               // tokens
   int d_model;            // features of a token
   double initial = 1e-5;  // initial value of all factors; ImageNet's ViTs use 1e-5, CaiT 0.1 to 1e-6 by depth
+  bool shared = false;    // one factor for all features: ReZero, which starts at 0
 };
 
 namespace detail {
@@ -41,7 +43,7 @@ constexpr ScaleShape checked_scale_shape() {
 
 }  // namespace detail
 
-/// y = x ∘ w, for x[rows, d_model], w[1, d_model], y[rows, d_model]. No tape.
+/// y = x ∘ w, for x[rows, d_model], w[1, d_model] or one factor w[1, 1], y[rows, d_model]. No tape.
 template <ScaleShape scale_shape, class ScalarType = float>
 struct LayerScale : detail::Tapeless<LayerScale<scale_shape, ScalarType>>, detail::InputReadForWeight {
   static constexpr ScaleShape shape = detail::checked_scale_shape<scale_shape, ScalarType>();
@@ -62,7 +64,7 @@ struct LayerScale : detail::Tapeless<LayerScale<scale_shape, ScalarType>>, detai
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
     using Form = attune::Form<Matrix, Vector>;
-    [[no_unique_address]] Vector<Scalar, 1, shape.d_model> weight;
+    [[no_unique_address]] Vector<Scalar, 1, shape.shared ? 1 : shape.d_model> weight;
     ATTUNE_VISITED_FIELDS(NormWeight(weight))
     /// Sets all factors to `initial`.
     template <class Initializer>
@@ -86,7 +88,7 @@ struct LayerScale : detail::Tapeless<LayerScale<scale_shape, ScalarType>>, detai
       if constexpr (kWanted<Dx>) scale(parameters, dy.data, detail::sink<Input>(dx).data, context);
     };
     const auto add = [&](Scalar* sums) ATTUNE_INLINE_LAMBDA {
-      kernels::add_feature_products<Call::kSkipsZeros>(
+      kernels::add_feature_products<shape.shared, Call::kSkipsZeros>(
           kernels::size_for_rows<Scalar>(context.template count<shape.rows>()), kWidth, dy.data, x.data,
           sums);
     };
@@ -98,7 +100,8 @@ struct LayerScale : detail::Tapeless<LayerScale<scale_shape, ScalarType>>, detai
 
   static void scale(const auto& parameters, const Scalar* x, Scalar* y, const auto& context) {
     context.template each_token<shape.rows, 2 * shape.d_model>([&](int i) ATTUNE_INLINE_LAMBDA {
-      kernels::scale_features(kWidth, x + i * shape.d_model, parameters.weight.data(), y + i * shape.d_model);
+      const int row = i * shape.d_model;
+      kernels::scale_features<shape.shared>(kWidth, x + row, parameters.weight.data(), y + row);
     });
   }
 };

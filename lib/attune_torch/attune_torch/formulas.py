@@ -330,6 +330,8 @@ class Formulas:
             if before.kind == "norm" and before.data["weight"] is None and before.data["bias"] is None and self.uses[x] == 1:
                 return self.new("norm", before.sources, value, **dict(before.data, weight=flat))
             return self.new("scale", [before], value, weight=flat)
+        if name == "mul" and constant.values.numel() == 1:
+            return self.new("scale", [before], value, weight=constant.each(torch.flatten))
         if vector or constant.values.numel() > 1:
             raise Unsupported("a parameter that divides features, or is subtracted from them")
         raise Unsupported(f"a product with a constant, {self.parameters(constant)[0]}; {OWN_FACTORS.format(width)}" if name in ("mul", "div") else

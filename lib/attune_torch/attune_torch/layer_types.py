@@ -146,8 +146,10 @@ class LayerTypes:
         return self.vectors(value, "class_token", value.data["tokens"], 1 if tokens == 1 else 2, "ClassToken", seq_len=seq_len, tokens=tokens)
 
     def scale(self, value):
-        layer = self.vectors(value, "scale", value.data["weight"], 1, "LayerScale", rows=value.tokens)
-        layer.kind = "scale"  # also of constants on features
+        weight = value.data["weight"]
+        shared = value.features > 1 and weight.values.numel() == 1
+        layer = self.vectors(value, "scale", weight, 1, "LayerScale", rows=value.tokens, shared=shared or None)
+        layer.kind = "shared_scale" if shared else "scale"  # also of constants on features
         return layer
 
     def feature_bias(self, value):

@@ -14,7 +14,7 @@ SHAPES = {
     "Pool2dShape": "height width d_model kernel_height kernel_width stride_height=kernel_height stride_width=kernel_width padding_height=0 "
                    "padding_width=0 count_padding=true ceil=false",
     "EmbeddingShape": "seq_len vocabulary d_model padding=-1",
-    "ScaleShape": "rows d_model",
+    "ScaleShape": "rows d_model shared=false",
     "PreluShape": "rows d_model slopes=1",
     "SequencePoolingShape": "seq_len d_model bias=true",
     "GluShape": "rows d_model activation=attune::Activation::kSigmoid gate=attune::GluGate::kSecond",

@@ -106,7 +106,7 @@ class Tensors:
     def vector(self, constant, wanted):
         """The name of a tensor without a leaf, as positions; and the shape that the file has if it is another one than the model's."""
         names = self.whole(constant.addresses)
-        if names:
+        if names and self.state[names[0]].dim():  # else a number, which is a vector in the file
             return self.use(names[0], self.state[names[0]]), tuple(self.state[names[0]].shape)
         owners = self.owners(constant.addresses)
         name = owners[0] if len(owners) == 1 and bool((constant.addresses < 0).all()) and owners[0] not in self.file else self.free(wanted)

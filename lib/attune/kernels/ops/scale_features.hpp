@@ -7,42 +7,47 @@
 
 namespace ATTUNE_NAMESPACE::kernels {
 
-/// y = x ∘ factors, for `width` scalars. `y` may be `x`.
-template <class Scalar, class Width>
+/// y = x ∘ factors, for `width` scalars; with kShared one factor is of all features. `y` may be `x`.
+template <bool kShared, class Scalar, class Width>
 [[gnu::noinline]] void scale_features(Width width, const Scalar* x, const Scalar* factors, Scalar* y) {
   for_each_packet<Scalar>(width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
-    store(y + j, multiply(load<P>(x + j), load<P>(factors + j)));
+    store(y + j, multiply(load<P>(x + j), kShared ? broadcast<P>(*factors) : load<P>(factors + j)));
   });
 }
 
-/// sums[1, width] += Σ_rows dy ∘ x over contiguous rows of `width` scalars, in rising order. With kZeroStays
-/// a zero dy adds nothing, whatever x is.
-template <bool kZeroStays, class Scalar, class Rows, class Width>
-[[gnu::noinline]] void add_feature_products(Rows rows, Width width, const Scalar* dy, const Scalar* x,
-                                            Scalar* sums) {
-  for_each_packet<Scalar>(width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
-    P sum = broadcast<P>(Scalar(0));
-    for (int i = 0; i < rows; ++i) {
-      const P gradient = load<P>(dy + i * width + j);
-      const P value = unless_zero<kZeroStays>(gradient, load<P>(x + i * width + j));
-      sum = multiply_add(gradient, value, sum);
-    }
-    store(sums + j, add(load<P>(sums + j), sum));
-  });
-}
-
-/// Σ dy·x over rows of kSize scalars that are `stride` apart, in rising order. With kZeroStays a zero dy adds
-/// nothing, whatever x is.
-template <int kSize, bool kZeroStays, class Scalar>
-[[gnu::noinline]] Scalar sum_of_products(int rows, int stride, const Scalar* dy, const Scalar* x) {
+/// Σ dy·x over rows of `width` scalars that are `stride` apart, in rising order. With kZeroStays a zero dy
+/// adds nothing, whatever x is.
+template <bool kZeroStays, class Scalar, class Width>
+[[gnu::noinline]] Scalar sum_of_products(int rows, Width width, int stride, const Scalar* dy,
+                                         const Scalar* x) {
   Scalar total(0);
   for (int i = 0; i < rows; ++i, dy += stride, x += stride) {
-    total = add(total, sum<Scalar, kSize>([dy, x]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+    total = add(total, sum<Scalar>(width, [dy, x]<class P>(int j) ATTUNE_INLINE_LAMBDA {
                   const P gradient = load<P>(dy + j);
                   return multiply(gradient, unless_zero<kZeroStays>(gradient, load<P>(x + j)));
                 }));
   }
   return total;
+}
+
+/// sums += Σ_rows dy ∘ x over contiguous rows of `width` scalars, in rising order; with kShared one sum of
+/// all features. With kZeroStays a zero dy adds nothing, whatever x is.
+template <bool kShared, bool kZeroStays, class Scalar, class Rows, class Width>
+[[gnu::noinline]] void add_feature_products(Rows rows, Width width, const Scalar* dy, const Scalar* x,
+                                            Scalar* sums) {
+  if constexpr (kShared) {
+    *sums = add(*sums, sum_of_products<kZeroStays>(rows, width, width, dy, x));
+  } else {
+    for_each_packet<Scalar>(width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+      P sum = broadcast<P>(Scalar(0));
+      for (int i = 0; i < rows; ++i) {
+        const P gradient = load<P>(dy + i * width + j);
+        const P value = unless_zero<kZeroStays>(gradient, load<P>(x + i * width + j));
+        sum = multiply_add(gradient, value, sum);
+      }
+      store(sums + j, add(load<P>(sums + j), sum));
+    });
+  }
 }
 
 }  // namespace ATTUNE_NAMESPACE::kernels
