@@ -64,6 +64,7 @@ class Function:
         self.jumps = set()      # likewise: tail calls, and the parts of a function in assembly
         self.indirect = []      # instructions
         self.popped = ""        # the last registers from the stack, among them a return address for Thumb-1's bx
+        self.link = None        # the register that has a copy of the return address
         self.falls_into = None  # the function behind it, unless the last instruction leaves
 
     def stack(self):
@@ -89,6 +90,10 @@ def registers_in(operands):
 def read_stack_use(function, mnemonic, operands):
     """What one instruction takes off the stack pointer."""
     name = mnemonic.split(".")[0]
+    if name == "mov" and operands.endswith(", lr"):
+        function.link = operands.split(",")[0]
+    elif function.link and (operands.startswith(function.link + ",") or name.startswith(("ldm", "pop"))):
+        function.link = None
     if name in ("push", "vpush") or re.match(r"v?stm(db|fd)", name) and operands.startswith("sp!"):
         function.taken += registers_in(operands)
     elif match := re.search(r"\[sp, #-(\d+)\]!", operands):
@@ -115,7 +120,7 @@ def read_branch(function, mnemonic, operands, entries):
             if entries.get(address) in (None, function) or function.name == STUB:
                 return
         (function.calls if name in ("bl", "blx") else function.jumps).add(address)
-    elif name == "blx" or name == "bx" and operands not in ("lr", function.popped.strip("{}")) or \
+    elif name == "blx" or name == "bx" and operands not in ("lr", function.link, function.popped.strip("{}")) or \
             name == "ldr" and re.match(r"pc, \[pc(, #\d+)?\]", operands):
         function.indirect.append(f"{mnemonic} {operands}")
 

@@ -84,6 +84,11 @@ def check_stack_bound():
     expect_unbounded("a tail call through a pointer",
                      "int (*volatile pointer)(void); int main(void) { return pointer(); }",
                      "main calls through a pointer")
+    def returns(over=""):
+        return ('int main(void) { return leaf(); } __asm__(".global saver\\n.thumb_func\\n.type saver,%function\\n'
+                'saver: mov r9, lr\\nbl leaf\\n' + over + 'bx r9\\n");')
+    expect_path("a return through a copy of the return address", returns(), ["saver", "leaf"], 200, 220, root="saver")
+    check("a jump through what is written over that copy", "saver calls through a pointer: bx r9" in bound_of(returns("mov r9, r0\\n"), root="saver"))
     expect_unbounded("a call through a pointer in assembly", 'int main(void) { __asm__("blx r3" ::: "lr"); return leaf(); }',
                      "main calls through a pointer: blx r3")
     expect_unbounded("an array of variable size", "int main(void) { volatile int n = 9; volatile char a[n]; a[0] = 1; "
