@@ -55,7 +55,7 @@ def printed(home):
     first = {row[2].split("; ")[0]: f"{row[1]} {row[2]}" for row in rows if row}
     every = [line for line in answers[users + " --all"] if re.search("  head; closed form|  LoRA.*forward only", line) and ROW.match(line)]
     solved, moved = (next(line for line in every if kind in line) for kind in ("closed form", "forward only"))
-    chosen = [line.partition(" of stack")[0] + " of stack, …" if line.startswith("  measured on") else line for line in shortened(answers[board])]
+    chosen = [line.partition("; ")[0] + "; …" if line.startswith("  measured on") else line for line in shortened(answers[board])]
     return {"first": [first[part] for part in SHOWN], "board": chosen, "users": list(shortened(answers[users])), "all": [solved, moved],
             "unlabeled": [line for line in shortened(answers[unlabeled]) if not line.startswith(("  measured on", "  on ", "  boards"))]}
 
@@ -68,7 +68,7 @@ def is_near(known, line):
 
 def measured_again(known, home):
     """The known lines, with the RAM of each way, and what is measured of the chosen ones if it is not near any more, as they are now."""
-    model = fit.ExportedModel(home / "vit", "float")
+    model = fit.ExportedModel(home / "vit")
     search = fit.Search(model, "cortex-m4", "attune::CrossEntropy<>", ROOT, takes=TAKES)
     named = {str(way): way for way in search.every}
 
@@ -99,7 +99,7 @@ def measured_again(known, home):
                 line = re.sub(r"[\d,]+ bytes short", f"{figures['static'] + figures['stack'] - limit:,} bytes short", line)
             elif line.startswith("  measured on"):
                 said = []
-                fit.tell(search, None, chosen[block], search.measure(chosen[block]), said.append)
+                fit.tell(search, None, chosen[block], sizes[chosen[block]], search.measure(chosen[block]), said.append)
                 line = said[1].partition(" of stack")[0] + " of stack" + line.partition(" of stack")[2]
             made[block].append(known_line if line.startswith(("  measured on", "measured, ")) and is_near(known_line, line) else line)
     search.close()

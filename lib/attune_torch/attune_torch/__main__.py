@@ -89,6 +89,15 @@ def size(text):
     return name, int(number)
 
 
+class Once(argparse.Action):
+    """Stores the value of an option that may stand there once."""
+
+    def __call__(self, parser, options, value, name=None):
+        if getattr(options, self.dest) is not None:
+            parser.error(f"{name} is given twice")
+        setattr(options, self.dest, value)
+
+
 def as_argument(parse):
     """For argparse, which keeps the sentence of such an error alone."""
     def parsed(text):
@@ -127,21 +136,21 @@ def main(arguments=None):
     one.add_argument("--out", help="of FILE.py:make_model or model.onnx: the folder to export into. Default: named after the file")
     one.add_argument("--model", help="a C++ type instead of an exported folder, as small::Model; then the search works in the folder, which may be new")
     one.add_argument("--header", help="the header of --model")
-    one.add_argument("--board", help="a board or part of boards.csv, as stm32f411: its memory is the limit")
-    one.add_argument("--core", help="without a board: its core, as cortex-m7. Default: cortex-m4")
-    one.add_argument("--ram", type=as_argument(fit.bytes_of), help="at most so much RAM, stack included, as 64K")
-    one.add_argument("--flash", type=as_argument(fit.bytes_of), help="at most so much flash, weights included, as 256K")
-    one.add_argument("--step", type=as_argument(fit.seconds_of), help="at most so long for a step with one sequence, as 100ms, by estimated cycles")
+    one.add_argument("--board", action=Once, help="a board or part of boards.csv, as stm32f411: its memory is the limit")
+    one.add_argument("--core", action=Once, help="without a board: its core, as cortex-m7. Default: cortex-m4")
+    one.add_argument("--ram", action=Once, type=as_argument(fit.bytes_of), help="at most so much RAM, stack included, as 64K")
+    one.add_argument("--flash", action=Once, type=as_argument(fit.bytes_of), help="at most so much flash, weights included, as 256K")
+    one.add_argument("--step", action=Once, type=as_argument(fit.seconds_of), help="at most so long for a step with one sequence, as 100ms, by estimated cycles")
     one.add_argument("--loss", help="the C++ type of the loss. Default: attune::CrossEntropy<>")
-    one.add_argument("--base", choices=["float", "int8"], default="float", help="the numbers of constant weights in flash")
+    one.add_argument("--base", choices=["float", "int8"], help="the numbers of constant weights in flash. Default: 8 bits are tried where floats may not fit")
     one.add_argument("--only", default="", help="only ways to train with this in their names, as 'LoRA, rank 4', or with one of several, as 'head|LoRA'")
     one.add_argument("--all", action="store_true", dest="everything", help="print all candidates instead of one for each part that is trained")
     one.add_argument("--attempts", type=int, default=3, help="candidates to measure until one is within all limits. Default: 3")
-    one.add_argument("--data", help="a .safetensors file with x, y and, by option, y_test, length and user: takes to learn from and to be tested with")
+    one.add_argument("--data", action=Once, help="a .safetensors file with x, y and, by option, y_test, length and user: takes to learn from and to be tested with")
     one.add_argument("--new", type=int, metavar="USER", help="of --data: only this user is new, as the model was trained with the others. Default: each once")
     one.add_argument("--unlabeled", type=int, default=0, metavar="TAKES", help="without --data: ways that learn without labels, from so many takes at most")
     one.add_argument("--takes", type=int, default=5, help="takes of each class that a new user gives. Default: 5")
-    one.add_argument("--batch", type=int, default=8, help="takes of a step, but of plans that update after each. Default: 8")
+    one.add_argument("--batch", type=int, help="takes of a step, but of plans that update after each. Default: 4, 8 and 16 are tried")
     one.add_argument("--seeds", type=int, default=2, help="how often each user is new, with other takes. Default: 2")
     one.add_argument("--passes", type=int, default=20, help="passes over the takes at most. Default: 20")
     one.add_argument("--confirm", action="store_true", help="train the chosen way on the emulated board, too, and compare")

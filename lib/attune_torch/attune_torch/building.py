@@ -133,10 +133,10 @@ LEARNS = """#include <attune_torch/takes.hpp>
 #include <takes_file.hpp>
 
 namespace {{
-attune_torch::Trained train(const attune_torch::Takes& takes, const attune_torch::Run& run, int steps, float rate) {{
+attune_torch::Trained train(const attune_torch::Takes& takes, const attune_torch::Run& run, const attune_torch::Setting& setting) {{
   using Trainer = {name}_fit::Trainer;
   constexpr auto start = [](Trainer& trainer, std::uint64_t seed) {{ {name}_fit::start(trainer, seed); }};
-  return attune_torch::train<{name}_fit::Model, Trainer, {name}_fit::kBatch, start, {mask}>(takes, run, steps, rate);
+  return attune_torch::train<{name}_fit::Model, Trainer, start, {mask}>(takes, run, setting);
 }}
 }}  // namespace
 
@@ -163,13 +163,16 @@ def check_adapt(folder, root, targets, say):
     """Trains as the folder's adapt.hpp says, where fit has written the takes of its first run, and compares with the search. Says a result
     line for each target."""
     adapt = (folder / "adapt.hpp").read_text(encoding="utf-8") if (folder / "adapt.hpp").is_file() and (folder / "adapt.safetensors").is_file() else ""
-    found = re.search(r"kOptions\{.*?= ([\d.e+-]+)f\}.*?kSteps = (\d+);\n.*adapt.safetensors: (\d+ \d+ \w+)$", adapt, re.M | re.S)
+    found = re.search(r"kOptions\{.*?= ([\d.e+-]+)f\}.*?kSteps = (\d+);\n.*adapt.safetensors, SHA-256 (\w+): (\d+ \d+ \w+)$", adapt, re.M | re.S)
     if not found:
         return
-    rate, steps, expected = found.groups()
+    rate, steps, takes, expected = found.groups()
+    batch = re.search(r"kBatch = (\d+);", adapt)[1]
     name, home = re.search(r"^namespace (\w+)_fit \{", adapt, re.M)[1], folder / "build" / "adapt"
     if f"// Export {export_hash(folder, name)}" not in adapt:
         raise CheckFailed(f"{folder / 'adapt.hpp'} is of another export; run python3 -m attune_torch fit again")
+    if hashlib.sha256((folder / "adapt.safetensors").read_bytes()).hexdigest() != takes:
+        raise CheckFailed(f"{folder / 'adapt.safetensors'} has other takes than {folder / 'adapt.hpp'} learned from; run python3 -m attune_torch fit again")
     mask = f"{name}_fit::Length" if "using Length = " in adapt else "attune::NoMask"
     home.mkdir(parents=True, exist_ok=True)
     (home / "learns.cpp").write_text(LEARNS.format(name=name, mask=mask))
@@ -183,7 +186,7 @@ def check_adapt(folder, root, targets, say):
                 raise
             say(f"{target} has no room for the takes of adapt.safetensors beside the firmware, so the training of adapt.hpp was not run there")
             continue
-        words = ["--steps", steps, "--rate", str(round(float(rate) * 1e6))]
+        words = ["--steps", steps, "--batch", batch, "--rate", str(round(float(rate) * 1e6))]
         command = [build / "learns"] if target == "host" else [root / "ports/run", target, build / "learns.elf", *words]
         done = subprocess.run([str(part) for part in command], capture_output=True, text=True, env={**os.environ, "ATTUNE_ARGUMENTS": " ".join(words)})
         learned = re.search(r"^trained 0 (\d+ \d+ \w+) \d ok$", done.stdout, re.M)

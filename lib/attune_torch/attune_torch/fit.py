@@ -4,9 +4,7 @@ RAM is exact: the types' own sizes, for the board's core. Flash, stack, instruct
 one sequence on an emulated board with the same core. With takes of users, accuracy decides (fit_data.py). Nothing is printed that was not
 measured. Needs no PyTorch."""
 import contextlib
-import csv
 import dataclasses
-import difflib
 import hashlib
 import itertools
 import math
@@ -14,21 +12,17 @@ import os
 import re
 import struct
 import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
 from . import fit_data
+from .boards import EMULATED, OBJECTS, Board, board_named, boards
 from .building import compiler_prefix, configure, export_hash, refuse_board, run, sources
 from .errors import CheckFailed
 from .fit_page import Point, page_of
 
 PARTS = ("parameters", "gradients", "moments", "tape", "scratch", "inputs", "state")
-# The emulated board with a core, and the core to compile for. Without an FPU the board only lends its memory.
-EMULATED = {"cortex-m0": ("mps2_an385", "cortex-m0"), "cortex-m0plus": ("mps2_an385", "cortex-m0plus"),
-            "cortex-m3": ("mps2_an385", "cortex-m3"), "cortex-m4-nofpu": ("mps2_an385", "cortex-m3"),
-            "cortex-m4": ("mps2_an386", "cortex-m4"), "cortex-m7": ("mps2_an500", "cortex-m7"),
-            "cortex-m7-dp": ("mps2_an500_dp", "cortex-m7-dp"), "cortex-m33": ("mps2_an505", "cortex-m33"),
-            "cortex-m55": ("mps3_an547", "cortex-m55")}
 # In the order in which candidates are taken: an optimizer with moments before one without; what trains most; the most exact numbers; the
 # least time.
 LORA = [(rank, roles) for rank in (8, 4, 2, 1) for roles in ("kEverything", "kQueries | kValues")]
@@ -54,23 +48,9 @@ DRAWN = 6  # trainings whose time is measured for the page
 INFOMAX = "attune::SemiSupervised"  # the loss without labels
 NO_MASK = "attune::NoMask"  # of takes without lengths
 NUMBERS = ("floats", "products in integers", "weights in bf16")
+BASES = ("floats", "8 bits")  # of the weights in flash
+CODE = 256 * 1024  # bytes of flash beside the weights that no image takes
 PLANS = {"batches": "attune::BySequence", "one sequence": "attune::UpdateInBackward"}
-
-
-@dataclasses.dataclass(frozen=True)
-class Board:
-    """A row of boards.csv."""
-    board: str
-    part: str
-    core: str
-    mhz: int
-    ram: int
-    flash: int
-    current: float = None  # µA per MHz, of the data sheet
-
-    @property
-    def names(self):
-        return {plain(self.board), plain(self.part)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,11 +62,13 @@ class Candidate:
     tape: str
     batch: int = 1  # takes of a step; of RAM it changes nothing, but where there are no labels
     numbers: str = NUMBERS[0]
+    base: str = BASES[0]
     unlabeled: bool = False  # learns from all takes at once, `batch` at most
 
     def __str__(self):
         parts = [self.trains, self.optimizer]
         parts += [self.numbers] if self.numbers != NUMBERS[0] else []
+        parts += ["base in 8 bits"] if self.base != BASES[0] else []
         parts += ["without labels"] if self.unlabeled else [f"batches of {self.batch}"] if self.batch > 1 else []
         parts += ["updates in backward"] if self.plan == "one sequence" else []
         parts += [self.tape] if self.tape != "kept" else []
@@ -100,6 +82,10 @@ class Candidate:
     @property
     def takes_batches(self):
         return self.plan == "batches" and self.optimizer != CLOSED_FORM and not self.unlabeled
+
+    def in_batches(self, batch):
+        """With steps of so many takes, if it takes batches."""
+        return dataclasses.replace(self, batch=batch) if self.takes_batches else self
 
     @property
     def number(self):
@@ -138,6 +124,7 @@ class Candidate:
         return f"attune::Int8TrainingWith<{type}>" if self.numbers == "products in integers" else type
 
     def trainer(self, scope, loss, batch=None):
+        """Its type; `batch` instead of its own."""
         trained, batch = self.trained(scope)[1], batch or self.batch
         if self.optimizer == CLOSED_FORM:
             features = f"attune::LinearProbeFeatures<{scope}Model, {scope}kBase>"
@@ -161,37 +148,9 @@ class Candidate:
                 "attune::Rng{seed});")
 
 
-def space(name, tape):
-    """The namespace of a model with a tape, in files of this search."""
-    return f"{name}_{tape.replace(' ', '_')}"
-
-
-def plain(name):
-    return re.sub(r"[^a-z0-9]", "", name.lower())
-
-
-def boards():
-    """All rows of boards.csv. RAM and flash in bytes. Only a current that a data sheet gives is there."""
-    with open(Path(__file__).with_name("boards.csv"), newline="", encoding="utf-8") as file:
-        return [Board(row["board"], row["part"], row["core"], int(row["mhz"]), int(row["ram_kb"]) * 1024, int(row["flash_kb"]) * 1024,
-                      float(row["ua_per_mhz"]) if row["ua_per_mhz"] else None)
-                for row in csv.DictReader(file)]
-
-
-def board_named(name):
-    """The board, or the part, that is called so, begins so or has all of these words."""
-    every, wanted = boards(), plain(name)
-    found = [board for board in every if wanted in board.names] or [board for board in every if any(wanted and own.startswith(wanted) for own in board.names)]
-    words = [plain(word) for word in name.split()]
-    found = found or [board for board in every if len(wanted) > 2 and all(word in plain(board.board + board.part) for word in words)]
-    if not found:
-        names = {plain(own): own for board in every for own in (board.part, board.board)}
-        nearest = [names[own] for own in difflib.get_close_matches(wanted, names, 3)]
-        raise CheckFailed(f"there is no board '{name}' in boards.csv" + (f"; the nearest names are {', '.join(nearest)}" if nearest else
-                          ", which has: " + ", ".join(board.board for board in every)))
-    if len({(board.core, board.mhz, board.ram, board.flash) for board in found}) > 1:
-        raise CheckFailed(f"'{name}' is more than one board: " + ", ".join(f"{board.board} ({board.part})" for board in found))
-    return found[0]
+def space(name, tape, base=BASES[0]):
+    """The namespace of a model with a tape and a base, in files of this search."""
+    return f"{name}_{tape.replace(' ', '_')}" + ("" if base == BASES[0] else "_int8")
 
 
 # Never tried, and why.
@@ -223,7 +182,7 @@ NONSENSE_WITHOUT_LABELS = {
 }
 
 
-def candidates(header, takes=0, labeled=True):
+def candidates(header, bases=BASES[:1], takes=0, labeled=True):
     """(candidates in the order in which they are taken, what was left out and why). `takes`: at most so many to learn from without labels, or
     with a few. `labeled`: whether any has one."""
     has_blocks, is_sequence = "EncoderLayer<" in header, re.search(r"using Model = attune::Sequential<", header) is not None
@@ -232,8 +191,8 @@ def candidates(header, takes=0, labeled=True):
         if trains in ("head", "last block") and not is_sequence:
             left_out.append(f"{trains}: the model is not a Sequential")
             continue
-        for optimizer, numbers, plan, tape in itertools.product(OPTIMIZERS, NUMBERS, PLANS, TAPES if has_blocks and trains != "head" else TAPES[:1]):
-            way = Candidate(trains, optimizer, plan, tape, numbers=numbers)
+        for optimizer, numbers, base, plan, tape in itertools.product(OPTIMIZERS, NUMBERS, bases, PLANS, TAPES if has_blocks and trains != "head" else TAPES[:1]):
+            way = Candidate(trains, optimizer, plan, tape, numbers=numbers, base=base)
             if not any(leaves_out(way) for leaves_out in NONSENSE.values()):
                 kept.append(way)
     if not has_blocks:
@@ -257,8 +216,8 @@ RECOMPUTED = """[](attune::EncoderLayerShape shape) {{
 }}({{{fields}}});"""
 
 
-def declarations(name, header, tape, space):
-    """The model's declarations for one tape, in a namespace, with its weights in flash as kBase."""
+def declarations(name, header, tape, space, file):
+    """The model's declarations for one tape, in a namespace, with the weights of a file in flash as kBase."""
     begin, end = f"namespace {name} {{", f"}}  // namespace {name}"
     body = header[header.index(begin) + len(begin):header.index(end)]
     if tape == "attention recomputed":
@@ -267,30 +226,47 @@ def declarations(name, header, tape, space):
         body = re.sub(r"attune::EncoderLayer<(\w+)>", r"attune::Checkpointed<attune::EncoderLayer<\1>>", body)
     elif tape == ROUNDED_TAPE:
         body = re.sub(r"\bModel\b", "ModelInFloats", body) + "using Model = attune::QuantizedTape<ModelInFloats>;\n"
-    return f"namespace {space} {{{body}inline constexpr const auto& kBase = attune::kInFlash<Names, {name}_file>;\n"
+    return f"namespace {space} {{{body}inline constexpr const auto& kBase = attune::kInFlash<Names, {file}>;\n"
 
 
 class ExportedModel:
     """A folder that attune_torch.export wrote."""
 
-    def __init__(self, folder, base):
+    def __init__(self, folder):
         self.folder = exported(folder)
         self.name = name_of(self.folder)
         self.header = (self.folder / f"{self.name}.hpp").read_text(encoding="utf-8")
         self.files = [self.folder / "model.safetensors"]
-        self.quantize = " QUANTIZE int8" if base == "int8" else ""
-        self.subdirectory = f'add_subdirectory("{self.folder}" model EXCLUDE_FROM_ALL)'
-        self.add_to = f"{self.name}_add_to(${{target}}{self.quantize})"
-        self.base = ""  # the folder's CMake has it
+        self.define = ""  # the folder's CMake has the weights
 
-    def candidates(self, **takes):
-        return candidates(self.header, **takes)
+    def bases(self, wanted, limit):
+        """The bases that can win within the limit of flash, and why another one cannot. `wanted`: this one alone, if there is one."""
+        bytes_of_weights = self.files[0].stat().st_size
+        if wanted:
+            return (BASES[wanted == "int8"],), []
+        if limit is None:
+            return BASES[:1], ["base in 8 bits: it saves flash alone, and there is no limit of flash"]
+        if bytes_of_weights + CODE <= limit:
+            return BASES[:1], [f"base in 8 bits: it saves flash alone, and {bytes_of_weights:,} bytes of floats fit"]
+        return (BASES, []) if bytes_of_weights < limit else (BASES[1:], [f"base in floats: its {bytes_of_weights:,} bytes do not fit the flash"])
 
-    def variants(self):
+    def file(self, base):
+        """The type of the weights' file."""
+        return f"{self.name}_file" if base == BASES[0] else f"{self.name}_int8"
+
+    def add_to(self, bases):
+        """CMake that gives a target the files."""
+        return "\n  ".join(f'attune_add_model(${{target}} NAME {self.file(base)} FILE "{self.files[0]}"{"" if base == BASES[0] else " QUANTIZE int8"})' for base in bases)
+
+    def candidates(self, **more):
+        return candidates(self.header, **more)
+
+    def variants(self, base):
         """The declarations once for each tape."""
         tapes = TAPES if "EncoderLayer<" in self.header else TAPES[:1]
-        spaces = [f"{declarations(self.name, self.header, tape, space(self.name, tape))}\n}}  // namespace {space(self.name, tape)}\n" for tape in tapes]
-        return "\n".join(["#pragma once", "", "#include <attune/attune.hpp>", "#include <attune_torch/fit.hpp>", f"#include <{self.name}_file.hpp>", "", *spaces])
+        spaces = [(tape, space(self.name, tape, base)) for tape in tapes]
+        declared = [f"{declarations(self.name, self.header, tape, own, self.file(base))}\n}}  // namespace {own}\n" for tape, own in spaces]
+        return "\n".join(["#pragma once", "", "#include <attune/attune.hpp>", "#include <attune_torch/fit.hpp>", f"#include <{self.file(base)}.hpp>", "", *declared])
 
 
 def included(path, found):
@@ -312,14 +288,21 @@ class ModelType:
             raise CheckFailed(f"there is no header {header}")
         self.name = name_of(self.folder)
         self.files = sorted(included(self.path, {self.path}))
-        self.quantize = self.subdirectory = self.add_to = ""
-        self.base = f"template void attune_torch::define_weights<{model}::Parameters>();\n"
+        self.define = f"template void attune_torch::define_weights<{model}::Parameters>();\n"
 
-    def candidates(self, **takes):
+    @staticmethod
+    def bases(wanted, limit):
+        return BASES[:1], ["base in 8 bits: a C++ type has no weights to be rounded"]
+
+    @staticmethod
+    def add_to(bases):
+        return ""
+
+    def candidates(self, **more):
         """All: the compiler tells what the type does not have."""
-        return candidates("EncoderLayer< using Model = attune::Sequential<", **takes)
+        return candidates("EncoderLayer< using Model = attune::Sequential<", **more)
 
-    def variants(self):
+    def variants(self, base):
         lines = ["#pragma once", "", f'#include "{self.path}"', "#include <attune_torch/fit.hpp>", "", f"using attune_fit_model = {self.model};",
                  'extern "C" const attune_fit_model::Parameters attune_fit_weights;']
         for tape in TAPES:
@@ -327,18 +310,19 @@ class ModelType:
             lines.append(f"namespace {space(self.name, tape)} {{\nusing Model = {model};\ninline constexpr const auto& kBase = attune_fit_weights;\n}}")
         return "\n".join([*lines, ""])
 
-    def type_of(self, candidate, loss):
-        """As a program writes it."""
-        written = re.sub(r"\bModel\b", self.model, candidate.trainer("", loss))
-        return written + (f"; {self.model}{IN_THE_MODEL[candidate.tape]}" if IN_THE_MODEL[candidate.tape] else "")
+
+def type_of(candidate, loss, model="Model"):
+    """A candidate's type as a program writes it."""
+    written = re.sub(r"\bModel\b", model, candidate.trainer("", loss))
+    return written + (f"; {model}{IN_THE_MODEL[candidate.tape]}" if IN_THE_MODEL[candidate.tape] else "")
 
 
 def size_of(name, candidate, loss):
     """C++ of a candidate's figures."""
-    scope = space(name, candidate.tape) + "::"
+    scope = space(name, candidate.tape, candidate.base) + "::"
     condition, model = candidate.trained(scope)
     if candidate.tape != TAPES[0]:
-        condition += f" && !std::is_same_v<{scope}Model, {space(name, TAPES[0])}::Model>"
+        condition += f" && !std::is_same_v<{scope}Model, {space(name, TAPES[0], candidate.base)}::Model>"
     if candidate.optimizer == CLOSED_FORM:
         return f"attune_torch::figures_of_closed_form<{condition}, {scope}Model, {scope}kBase, {loss}, {candidate.batch if candidate.unlabeled else 0}>()"
     part = {"head": "kHead", "last block": "kLastBlock"}.get(candidate.trains)
@@ -346,11 +330,11 @@ def size_of(name, candidate, loss):
     return f"attune_torch::{call}, {INFOMAX if candidate.unlabeled else loss}, {candidate.optimizer_type}, {candidate.plan_type}>()"
 
 
-def sizes_source(name, rows, mask):
-    model = f"{space(name, TAPES[0])}::Model"
+def sizes_source(name, base, header, rows, mask):
+    model = f"{space(name, TAPES[0], base)}::Model"
     takes_mask = (f"template void attune_torch::takes_mask<{model}>(const {model}::Parameters&, const {model}::Input&, {model}::Output&, "
                   f"{model}::InferenceScratch&, const {mask}&);\n" if mask != NO_MASK else "")
-    return "\n".join(['#include "variants.hpp"', "", takes_mask + f'extern "C" [[gnu::section(".attune_fit"), gnu::used]] const attune_torch::Figures '
+    return "\n".join([f'#include "{header}"', "", takes_mask + f'extern "C" [[gnu::section(".attune_fit"), gnu::used]] const attune_torch::Figures '
                       f"attune_fit[{len(rows)}] = {{", *(f"    {row}," for row in rows), "};", ""])
 
 
@@ -358,8 +342,8 @@ IMAGE = """#include <console.hpp>
 #include <instructions.hpp>
 #include <port.hpp>
 
-#include "variants.hpp"
-{base}
+#include "{header}"
+{define}
 // A step with one sequence, and an inference. The second step counts: moments are zero before the first.
 extern "C" {{
 {trainer} trainer;
@@ -392,13 +376,13 @@ int main() {{
   return started && trained && inferred ? 0 : 1;
 }}
 """
+STACK_BOUND = "cmake/stack_bound.py"
 PROJECT = """cmake_minimum_required(VERSION 3.25)
 project(fit LANGUAGES CXX)
 set(ATTUNE_BUILD_PORTS ON)
 set(ATTUNE_BUILD_EXAMPLES OFF)
 set(ATTUNE_BUILD_TESTS OFF)
 add_subdirectory("${{ATTUNE_DIR}}" attune)
-{subdirectory}
 add_library(sizes OBJECT EXCLUDE_FROM_ALL sizes.cpp)
 target_link_libraries(sizes PRIVATE attune::attune)
 target_compile_options(sizes PRIVATE -O0)  # constants are the same, sooner
@@ -407,6 +391,9 @@ foreach(target sizes image)
   target_include_directories(${{target}} PRIVATE ${{ATTUNE_DIR}}/lib/attune_torch)
   {add_to}
 endforeach()
+# For the bound of its stack: of each function, and whom it calls.
+target_compile_options(image PRIVATE -fcallgraph-info=su)
+target_link_options(image PRIVATE -fcallgraph-info=su)
 function(fit_program target takes)
   attune_add_program(${{target}} SOURCES ${{ARGN}})
   target_include_directories(${{target}} PRIVATE ${{ATTUNE_DIR}}/lib/attune_torch)
@@ -459,33 +446,38 @@ def alone_in(home):
     return lock
 
 
-def write_whole(path, text):
-    """All of a file, or nothing."""
+def write_whole(path, content):
+    """All of a file, of text or bytes, or nothing."""
     part = path.with_name(path.name + ".part")
-    part.write_text(text, encoding="utf-8")
+    part.write_bytes(content if isinstance(content, bytes) else content.encode())
     os.replace(part, path)
 
 
 class Search:
     """Builds and measures candidates of one folder, for one core."""
 
-    def __init__(self, model, core, loss, attune, only="", tokens=0, **takes):
+    def __init__(self, model, core, loss, attune, only="", tokens=0, base=None, flash=None, **takes):
+        """`base`, `flash`: of bases()."""
         self.model, self.folder, self.name, self.loss, self.core = model, model.folder, model.name, loss, core
         self.mask = f"attune::SequenceLength<{tokens}>" if tokens else NO_MASK
         self.root = sources(attune)
         self.target, self.cpu = EMULATED[core]
         refuse_board(self.root, self.target)
-        every, self.left_out = model.candidates(**takes)
+        bases, other_base = model.bases(base, flash)
+        every, left_out = model.candidates(bases=bases, **takes)
+        self.left_out = left_out + other_base
         self.every = [candidate for candidate in every if any(part.strip() in str(candidate).lower() for part in only.lower().split("|"))]
         if not self.every:
             raise CheckFailed(f"no way to train is called '{only}'; some are: " + ", ".join(TRAINED))
         self.home = self.folder / "build" / "fit"
         self.lock = alone_in(self.home)
         self.measured = fit_data.Cache(self.home / "measured.jsonl")
-        self.write("variants.hpp", model.variants())
+        self.project = PROJECT.format(add_to=model.add_to(bases))
+        for base in bases:
+            self.write(self.header_of(base), model.variants(base))
         self.write("sizes.cpp", "")
         self.write("image.cpp", self.image(self.every[0]))
-        self.write("CMakeLists.txt", PROJECT.format(subdirectory=model.subdirectory, add_to=model.add_to))
+        self.write("CMakeLists.txt", self.project)
         if not (self.home / "train.cmake").is_file():
             self.write("train.cmake", "")
         self.build = configure(self.home, self.root, self.target, self.cpu)
@@ -500,25 +492,30 @@ class Search:
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
 
+    @staticmethod
+    def header_of(base):
+        """The file of the models with a base."""
+        return "variants.hpp" if base == BASES[0] else "variants_int8.hpp"
+
     def scope(self, candidate):
-        return space(self.name, candidate.tape) + "::"
+        return space(self.name, candidate.tape, candidate.base) + "::"
 
     def image(self, candidate):
         """A step with one sequence, whatever the batch."""
         scope = self.scope(candidate)
         loss = INFOMAX if candidate.unlabeled and candidate.optimizer != CLOSED_FORM else self.loss
-        return IMAGE.format(trainer=candidate.trainer(scope, self.loss, candidate.batch if candidate.unlabeled else 1), model=f"{scope}Model", loss=loss, base=self.model.base,
+        return IMAGE.format(trainer=candidate.trainer(scope, self.loss, candidate.batch if candidate.unlabeled else 1), model=f"{scope}Model", loss=loss, header=self.header_of(candidate.base), define=self.model.define,
                             start=candidate.start(scope), mask=self.mask, number="1.0f" if candidate.optimizer == CLOSED_FORM else "1e-3f")
 
     def sizes(self):
         """{candidate: {part: bytes}} of all that the model has parameters for."""
         rows = {candidate: size_of(self.name, candidate, self.loss) for candidate in self.every}
-        where = [self.content(".hpp"), self.compiler(), self.cpu, self.mask]
-        unknown = [row for row in rows.values() if not self.measured.has([*where, row])]
-        if unknown:
-            for row, figures in zip(unknown, self.compile_sizes(unknown)):
-                self.measured.put([*where, row], figures)
-        figures = {candidate: self.measured.get([*where, row]) for candidate, row in rows.items()}
+        where = {base: [self.content(base, ".hpp"), self.compiler(), self.cpu, self.mask] for base in {candidate.base for candidate in self.every}}
+        for base, own in where.items():
+            unknown = [row for candidate, row in rows.items() if candidate.base == base and not self.measured.has([*own, row])]
+            for row, figures in zip(unknown, self.compile_sizes(base, unknown) if unknown else ()):
+                self.measured.put([*own, row], figures)
+        figures = {candidate: self.measured.get([*where[candidate.base], row]) for candidate, row in rows.items()}
         found = {candidate: dict(zip(PARTS, own)) for candidate, own in figures.items() if any(own)}
         for trains in TRAINED:
             if any(candidate.trains == trains for candidate in self.every) and not any(candidate.trains == trains for candidate in found):
@@ -534,9 +531,9 @@ class Search:
             self.left_out.append(f"{len(useless)} with another tape than one that is kept: they take as much RAM")
         return {candidate: parts for candidate, parts in found.items() if candidate not in useless}
 
-    def compile_sizes(self, rows):
+    def compile_sizes(self, base, rows):
         """The figures that these are, from one translation unit."""
-        self.write("sizes.cpp", sizes_source(self.name, rows, self.mask))
+        self.write("sizes.cpp", sizes_source(self.name, base, self.header_of(base), rows, self.mask))
         try:
             run(["cmake", "--build", self.build, "--target", "sizes"], "the build of the sizes")
         except CheckFailed as problem:
@@ -553,9 +550,9 @@ class Search:
     def compiler(self):
         return run([compiler_prefix(self.root, self.target) + "gcc", "--version"], "gcc")
 
-    def content(self, *kinds):
+    def content(self, base, *kinds):
         """A hash of the model, of its weights, and of the library's sources of these kinds."""
-        found = hashlib.sha256((self.home / "variants.hpp").read_bytes() + self.model.quantize.encode())
+        found = hashlib.sha256((self.home / self.header_of(base)).read_bytes())
         files = [path for folder in ("lib", "ports", "cmake") for path in (self.root / folder).rglob("*") if path.suffix in kinds]
         for path in [*self.model.files, *sorted(files)]:
             found.update(path.read_bytes())
@@ -563,7 +560,8 @@ class Search:
 
     def measure(self, candidate):
         """Flash and static RAM of an image that trains like this; its stack, instructions and estimated cycles."""
-        key = [self.content(".hpp", ".cpp", ".S", ".ld", ".cmake", ".conf", ".c"), self.compiler(), self.target, self.cpu, self.image(candidate)]
+        key = [self.content(candidate.base, ".hpp", ".cpp", ".S", ".ld", ".cmake", ".conf", ".c"), self.compiler(), self.target, self.cpu, self.image(candidate), PROJECT,
+               (self.root / STACK_BOUND).read_text(encoding="utf-8")]
         return self.measured.get(key, lambda: self.measure_image(candidate))
 
     def measure_image(self, candidate):
@@ -582,8 +580,16 @@ class Search:
             raise CheckFailed(f"'{candidate}' on {self.target} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
         regions = re.findall(r"^region (\d+)(?: (\d+))?", counts.read_text() if counts.is_file() else "", re.M)
         (instructions, cycles), inference = [tuple(int(number) if number else None for number in region) for region in regions] or [(None, None)] * 2
-        return {"flash": sections[".text"] + sections[".data"], "static": sections[".data"] + sections[".bss"], "stack": int(stack[1]), "instructions": instructions,
-                "cycles": cycles, "inference": inference}
+        bound = self.stack_bound(image)
+        return {"flash": sections[".text"] + sections[".data"], "static": sections[".data"] + sections[".bss"], "stack": bound or int(stack[1]), "is_bound": bound is not None,
+                "measured_stack": int(stack[1]), "instructions": instructions, "cycles": cycles, "inference": inference}
+
+    def stack_bound(self, image):
+        """Bytes of stack that an image takes at most, by its call graph; None where that has no bound."""
+        done = subprocess.run([sys.executable, "-B", self.root / STACK_BOUND, "--tools", compiler_prefix(self.root, self.target), image,
+                               self.build / "CMakeFiles/image.dir"], capture_output=True, text=True)
+        found = re.search(r"^ *(\d+)  bytes at most$", done.stdout, re.M)
+        return int(found[1]) if found else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -640,19 +646,30 @@ def helps(search, sizes, candidate, beyond):
     """What would help, in words, if it takes more than a limit."""
     if any(text.startswith("RAM") for text in beyond):
         yield from savings(sizes, candidate)
-    if any(text.startswith("flash") for text in beyond) and isinstance(search.model, ExportedModel) and not search.model.quantize:
-        yield f"--base int8 saves most of 3/4 of the weights, {search.model.files[0].stat().st_size:,} bytes"
+    if any(text.startswith("flash") for text in beyond) and isinstance(search.model, ExportedModel) and candidate.base == BASES[0]:
+        yield f"a base in 8 bits saves most of 3/4 of the weights, {search.model.files[0].stat().st_size:,} bytes"
 
 
-def shortfall(sizes, limits):
-    """Why no candidate is within the limit of RAM."""
+def shortfall(sizes, limits, place=None):
+    """Why no candidate is within the limit of RAM, and which would be in several memories of a board."""
     lines = []
     for candidate in first_of_each(sizes, None):
-        least = min((other for other in sizes if other.trains == candidate.trains), key=lambda other: ram_of(sizes[other]))
+        own = [other for other in sizes if other.trains == candidate.trains]
+        least = min(own, key=lambda other: ram_of(sizes[other]))
+        split = next((other for other in own if place and place.places(objects_of(other, sizes[other]))), None)
         lines.append(f"{candidate.trains}: {ram_of(sizes[least]) - limits.ram:,} bytes short with {least.optimizer}"
                      f"{', ' + least.numbers if least.numbers != NUMBERS[0] else ''}"
-                     f"{', updates in backward' if least.plan == 'one sequence' else ''}{', ' + least.tape if least.tape != 'kept' else ''}")
+                     f"{', updates in backward' if least.plan == 'one sequence' else ''}{', ' + least.tape if least.tape != 'kept' else ''}"
+                     + (f"; in several memories, before the stack: {split}: {place.placed(objects_of(split, sizes[split]))}" if split else ""))
     return lines
+
+
+def objects_of(candidate, parts, stack=0):
+    """{object: bytes} of what can be in memories of its own, for Board.places."""
+    sizes = {name: sum(parts[part] for part in own) for name, own in OBJECTS.items()}
+    if candidate.optimizer in (CLOSED_FORM, FORWARD_ONLY):  # their trainers are one object
+        sizes = {"the trainer": sum(parts.values()) - parts["inputs"], "inputs": parts["inputs"]}
+    return {"stack": stack, **sizes}
 
 
 def exceeded(figures, limits, mhz):
@@ -671,7 +688,7 @@ def exceeded(figures, limits, mhz):
 
 
 ADAPT = """// The way to train {name} that `python3 -m attune_torch fit` chose: {candidate}.
-// Measured on {target} as {cpu}: {flash:,} bytes of flash, {static:,} of RAM, {stack:,} of stack.
+// Measured on {target} as {cpu}: {flash:,} bytes of flash, {static:,} of RAM, {of_stack}.
 // Export {export}{quantize}
 #pragma once
 
@@ -696,19 +713,23 @@ OPTIONS = """
 /// What won: {new} of the new user's takes were recognized, {others} of everybody else's.
 inline constexpr Trainer::Options kOptions{options};
 inline constexpr int kSteps = {steps};
-// Learns from the first run of adapt.safetensors: {first}
+// Learns from the first run of adapt.safetensors, SHA-256 {takes}: {first}
 """
 LENGTH = "/// The tokens in use of a take: the mask of each call.\nusing Length = {mask};\n"
 LEARN = "/// Without labels: each step is trainer.learn(count, takes, kOptions), with at most kBatch takes.\n"
 
 
+def of_stack(figures):
+    return f"{figures['stack']:,} of stack {'at most' if figures['is_bound'] else 'measured'}"
+
+
 def write_adapt(search, candidate, ram, figures, options=""):
     """The type that was chosen, for a firmware: adapt.hpp in the folder."""
     text = ADAPT.format(name=search.name, candidate=candidate, target=search.target, cpu=search.cpu, ram=f"{ram:,}".replace(",", "'"),
-                        declarations=declarations(search.name, search.model.header, candidate.tape, f"{search.name}_fit"),
+                        declarations=declarations(search.name, search.model.header, candidate.tape, f"{search.name}_fit", search.model.file(BASES[0])),
                         trained=candidate.trained("")[1], loss=search.loss, trainer=candidate.trainer("", "Loss", "kBatch").replace(candidate.trained("")[1], "Trained"), memory=candidate.memory, batch=candidate.batch,
-                        export=export_hash(search.folder, search.name), quantize="\n// QUANTIZE int8" if search.model.quantize else "", start=candidate.start(""), options=options, learn=LEARN if candidate.unlabeled else "",
-                        length=LENGTH.format(mask=search.mask) if search.mask != NO_MASK else "", **figures)
+                        export=export_hash(search.folder, search.name), quantize="\n// QUANTIZE int8" if candidate.base != BASES[0] else "", start=candidate.start(""), options=options, learn=LEARN if candidate.unlabeled else "",
+                        length=LENGTH.format(mask=search.mask) if search.mask != NO_MASK else "", of_stack=of_stack(figures), **figures)
     write_whole(search.folder / "adapt.hpp", text)
 
 
@@ -722,27 +743,48 @@ def report(search, sizes, limits, everything, say):
         say(f"{ram_of(parts):>10,} {''.join(f'{parts[part]:>11,}' for part in PARTS)}  {candidate}{'' if fits else '  (does not fit)'}")
 
 
-def boards_that_fit(figures, core):
-    """Boards with the core that have the RAM and the flash, and the milliseconds of a step on each."""
+def boards_that_fit(candidate, parts, figures, core):
+    """(board, milliseconds of a step, where in several memories its parts are) of those with the core that have the RAM and the flash. No
+    time is known with external RAM."""
+    port = figures["static"] - sum(parts.values())
     for board in boards():
-        if board.core == core and figures["static"] + figures["stack"] <= board.ram and figures["flash"] <= (board.flash or figures["flash"]):
-            yield board, figures["cycles"] / (board.mhz * 1e3) if figures["cycles"] else None
+        if board.core != core or figures["flash"] > (board.flash or figures["flash"]):
+            continue
+        objects, where = objects_of(candidate, parts, figures["stack"] + port), ""
+        if figures["static"] + figures["stack"] > board.ram:
+            where = board.placed(objects)
+            if not where:
+                continue
+        yield board, figures["cycles"] / (board.mhz * 1e3) if figures["cycles"] and "external" not in where else None, where
 
 
-def fitting_of(sizes, limits):
+def fitting_of(sizes, limits, place):
     """The candidates within the limit of RAM; raises CheckFailed without one."""
     fitting = [candidate for candidate in sizes if limits.ram is None or ram_of(sizes[candidate]) <= limits.ram]
     if not fitting:
-        raise CheckFailed("\n".join([f"nothing fits {limits.ram:,} bytes of RAM:", *shortfall(sizes, limits)]))
+        raise CheckFailed("\n".join([f"nothing fits {limits.ram:,} bytes of RAM:", *shortfall(sizes, limits, place)]))
     return fitting
+
+
+def without_floats(search, sizes, limits):
+    """The sizes without a base in floats, if both are there and not even the smallest image of one has room in the flash."""
+    floats = [candidate for candidate in sizes if candidate.base == BASES[0]]
+    if not floats or len(floats) == len(sizes):
+        return sizes
+    short = search.measure(min(floats, key=lambda candidate: ram_of(sizes[candidate])))["flash"] - limits.flash
+    if short <= 0:
+        return sizes
+    search.left_out.append(f"base in floats: {short:,} bytes of flash short")
+    return {candidate: parts for candidate, parts in sizes.items() if candidate.base != BASES[0]}
 
 
 def choose(search, ordered, sizes, limits, mhz, attempts, say):
     """The first candidate within all limits, its figures, and why others before it were left out; measures at most so many. Skipped is what
-    would not fit with the stack of one before, and other tapes of what is too slow, which only take longer."""
-    refused, most, slow = [], math.inf, set()
+    would not fit with the stack of one before, other tapes of what is too slow, which only take longer, and all of the same part beside a base in
+    floats that is too large."""
+    refused, most, slow, large = [], math.inf, set(), set()
     for candidate in ordered:
-        if ram_of(sizes[candidate]) > most or dataclasses.replace(candidate, tape=TAPES[0]) in slow:
+        if ram_of(sizes[candidate]) > most or dataclasses.replace(candidate, tape=TAPES[0]) in slow or (candidate.trains, candidate.base) in large:
             continue
         if len(refused) == attempts:
             break
@@ -754,6 +796,8 @@ def choose(search, ordered, sizes, limits, mhz, attempts, say):
             most = ram_of(sizes[candidate]) - (figures["static"] + figures["stack"] - limits.ram)
         if beyond[-1].startswith("a step"):
             slow.add(dataclasses.replace(candidate, tape=TAPES[0]))
+        if any(text.startswith("flash") for text in beyond) and candidate.base == BASES[0]:
+            large.add((candidate.trains, candidate.base))
         refused.append(f"{candidate}: " + "; ".join([*beyond, *helps(search, sizes, candidate, beyond)]))
         say("measured, and left out: " + refused[-1])
     raise CheckFailed(f"nothing of the first {len(refused)} that were measured is within all limits; --attempts measures more")
@@ -781,22 +825,21 @@ class Found:
         return min(self.variants, key=lambda candidate: ram_of(sizes[candidate]))
 
 
-def by_accuracy(search, trainings, sizes, fitting, batch, passes, everything, say, progress):
+def by_accuracy(search, trainings, sizes, fitting, passes, everything, say, progress):
     """(accuracies before, [Found] with the best first)."""
     variants, exact = {}, set(fitting)
     for candidate in fitting:
         if candidate.tape == ROUNDED_TAPE and dataclasses.replace(candidate, tape=TAPES[0]) in exact:
             continue
-        key = dataclasses.replace(candidate.exact, batch=batch if candidate.takes_batches else candidate.batch)
-        variants.setdefault(key, []).append(candidate)
+        variants.setdefault(candidate.exact, []).append(candidate)
     least = {key: min(ram_of(sizes[candidate]) for candidate in own) for key, own in variants.items()}
     trainings.build(list(variants), lambda line: progress(f"compiles {len(variants)} trainings: {line.partition(' ')[0]}"))
     before = trainings.train(fit_data.Way(next(iter(variants)), 0, 0), len(trainings.runs))
     last, dropped = trainings.halve(list(variants), least, passes, progress)
     progress.end()
     found = {}
-    for way, trained in sorted(last.items(), key=lambda item: ([-part for part in item[1].score], least[item[0].candidate], item[0].passes)):
-        found.setdefault(way.candidate, Found(way, trained, variants[way.candidate], way.steps(trainings.runs[0])))
+    for way, trained in sorted(last.items(), key=lambda item: ([-part for part in item[1].score], least[item[0].key], item[0].passes)):
+        found.setdefault(way.key, Found(way, trained, variants[way.key], way.steps(trainings.runs[0])))
     if not found:
         raise CheckFailed(f"every training stopped, the first with: {next(iter(dropped.values())).stopped}")
     run, users = trainings.runs[0], len({run.user for run in trainings.runs})
@@ -809,30 +852,34 @@ def by_accuracy(search, trainings, sizes, fitting, batch, passes, everything, sa
     def row(trained, ram, text):
         say(f"{fit_data.percent(trained.own):>14} {fit_data.percent(trained.others):>16} {ram:>10}  {text}")
     row(before, "–", "nothing")
-    best = fit_data.front(found.values(), lambda one: least[one.way.candidate], lambda one: one.trained.score)
+    best = fit_data.front(found.values(), lambda one: least[one.way.key], lambda one: one.trained.score)
     for one in found.values() if everything else reversed(best):
-        row(one.trained, f"{least[one.way.candidate]:,}", one.text(one.way.candidate))
+        row(one.trained, f"{least[one.way.key]:,}", one.text(one.way.candidate))
     if everything:
         for candidate in sorted(set(variants) - set(found), key=list(variants).index):
-            way, trained = max(((way, trained) for way, trained in dropped.items() if way.candidate == candidate), key=lambda item: (item[0].passes, item[1].score))
-            row(trained, f"{least[candidate]:,}", f"{candidate}; {way.setting}: " + (trained.stopped or f"dropped after {way.passes} passes, of one seed"))
+            way, trained = max(((way, trained) for way, trained in dropped.items() if way.key == candidate), key=lambda item: (item[0].passes, item[1].score))
+            row(trained, f"{least[candidate]:,}", f"{way.candidate}; {way.setting}: " + (trained.stopped or f"dropped after {way.passes} passes, of one seed"))
     return before, list(found.values())
 
 
-def tell(search, place, candidate, figures, say):
+def tell(search, place, candidate, parts, figures, say):
     def counted(instructions, cycles):
         return f"{instructions:,} instructions" + (f", about {cycles:,} cycles" if cycles else "")
     counts = (f"; {counted(figures['instructions'], figures['cycles'])} a step with one sequence; {counted(*figures['inference'])} an inference"
               if figures["instructions"] else "")
     say(f"chosen: {candidate}")
     say(f"  measured on {search.target} as {search.cpu}: {figures['flash']:,} bytes of flash, {figures['static']:,} of RAM with the port, "
-        f"{figures['stack']:,} of stack{counts}")
+        f"{of_stack(figures)}{counts}")
     if place and figures["cycles"]:
         energy = f"; a step takes {figures['cycles'] * place.current * VOLTS / 1e6:,.0f} µJ at {VOLTS} V, by the {place.current:g} µA/MHz of its data sheet" if place.current else ""
         inference = f" and {figures['inference'][1] / (place.mhz * 1e3):,.1f} ms an inference" if figures["inference"][1] else ""
         say(f"  on {place.board}, {place.mhz} MHz: about {figures['cycles'] / (place.mhz * 1e3):,.1f} ms a step{inference}{energy}")
-    others = [f"{board.board}{f' ({time:,.1f} ms)' if time else ''}" for board, time in boards_that_fit(figures, search.core)]
+    found = list(boards_that_fit(candidate, parts, figures, search.core))
+    others = [f"{board.board}{f' ({time:,.1f} ms)' if time else ''}" for board, time, where in found if not where]
     say(textwrap.fill(f"boards with this core that fit: {', '.join(others) or 'none in boards.csv'}", 150, initial_indent="  ", subsequent_indent="    "))
+    for board, time, where in found:
+        if where:
+            say(f"  in several memories of {board.board}{f', {time:,.1f} ms' if time else ''}: {where}")
 
 
 def time_of(figures, place):
@@ -846,7 +893,7 @@ def write_report(search, facts, before, found, sizes, chosen, candidate, limits,
 
     def point(one, candidate, x):
         candidate = dataclasses.replace(candidate, batch=one.way.candidate.batch)
-        return Point(one.trained, x, one.text(candidate), candidate.trainer("", search.loss), one is chosen)
+        return Point(one.trained, x, one.text(candidate), type_of(candidate, search.loss), one is chosen)
     ram = [point(one, one.least(sizes), ram_of(sizes[one.least(sizes)])) for one in found]
     plans = {one: one.variants[0] for one in best[-DRAWN:]} | {chosen: candidate}
     times = [point(one, plan, time_of(search.measure(plan), place)) for one, plan in plans.items()]
@@ -854,8 +901,8 @@ def write_report(search, facts, before, found, sizes, chosen, candidate, limits,
     write_whole(search.folder / "fit.html", page_of(search.folder.name, facts, before, ram, [point for point in times if point.x], "ms" if place else "million cycles", short))
 
 
-def fit(folder, board=None, core=None, ram=None, flash=None, step=None, loss=None, base="float", everything=False, attempts=3, attune=None, say=print,
-        data=None, takes=5, batch=8, seeds=2, passes=20, confirm=False, model=None, header=None, only="", unlabeled=0, new=None):
+def fit(folder, board=None, core=None, ram=None, flash=None, step=None, loss=None, base=None, everything=False, attempts=3, attune=None, say=print,
+        data=None, takes=5, batch=None, seeds=2, passes=20, confirm=False, model=None, header=None, only="", unlabeled=0, new=None):
     """Finds a way to train within the limits, says what it takes, and writes adapt.hpp into the folder. Returns its figures.
 
     Raises CheckFailed, and says by how much, if nothing fits. `board`: a row of boards.csv, whose memory is the limit unless `ram` or
@@ -869,11 +916,11 @@ def fit(folder, board=None, core=None, ram=None, flash=None, step=None, loss=Non
         raise ValueError("--step is a time on a board: give --board, too")
     if core is not None and core not in EMULATED:
         raise ValueError(f"there is no core '{core}'; there are: " + ", ".join(EMULATED))
-    if min(takes, batch, seeds, passes, attempts) < 1 or unlabeled < 0:
+    if min(takes, batch or 1, seeds, passes, attempts) < 1 or batch == 0 or unlabeled < 0:
         raise ValueError("--takes, --batch, --seeds, --passes, --attempts and --unlabeled are 1 or more")
     if (model is None) != (header is None):
         raise ValueError("--model is a C++ type of the header --header: give both")
-    if model and (data or base == "int8"):
+    if model and (data or base):
         raise ValueError("--model has no weights to start at: --data and --base take a folder that attune_torch.export wrote")
     if unlabeled and data:
         raise ValueError("--unlabeled is for a search without --data, whose y says which takes have a label")
@@ -886,23 +933,30 @@ def fit(folder, board=None, core=None, ram=None, flash=None, step=None, loss=Non
         learned = max(len(run.takes) for run in runs)
         labeled, unlabeled = runs[0].labeled > 0, learned if runs[0].labeled < learned else 0
     limits = Limits(ram or (place and place.ram) or None, flash or (place and place.flash) or None, step)
-    source = ModelType(folder, model, header) if model else ExportedModel(folder, base)
-    with contextlib.closing(Search(source, core or (place.core if place else "cortex-m4"), loss or "attune::CrossEntropy<>", attune, only, tokens=had.tokens if data and had.length else 0, takes=unlabeled, labeled=labeled)) as search:
-        sizes = search.sizes()
-        report(search, sizes, limits, everything, say)
-        ordered, mhz, options, result = fitting_of(sizes, limits), place.mhz if place else 1, "", {}
+    source = ModelType(folder, model, header) if model else ExportedModel(folder)
+    with contextlib.closing(Search(source, core or (place.core if place else "cortex-m4"), loss or "attune::CrossEntropy<>", attune, only, tokens=had.tokens if data and had.length else 0, base=base, flash=limits.flash,
+                                   takes=unlabeled, labeled=labeled)) as search:
+        sizes = without_floats(search, search.sizes(), limits)
         if data:
-            trainings = fit_data.Trainings(search, had, runs)
-            before, found = by_accuracy(search, trainings, sizes, ordered, batch, passes, everything, say, fit_data.Progress())
+            trainings = fit_data.Trainings(search, had, runs, batch)
+        else:
+            search.left_out.append("batches of several sizes: accuracy alone depends on them, which takes --data")
+        report(search, sizes, limits, everything, say)
+        if place and not ram and len(place.memories) > 1:
+            say(f"limit of RAM: {place.ram // 1024} KB, the largest piece of {place.board}'s " + ", ".join(map(place.called, range(len(place.memories)))))
+        ordered, mhz, options, result = fitting_of(sizes, limits, None if ram else place), place.mhz if place else 1, "", {}
+        if data:
+            before, found = by_accuracy(search, trainings, sizes, ordered, passes, everything, say, fit_data.Progress())
             ordered = [candidate for one in found for candidate in one.variants]
         candidate, figures, refused = choose(search, ordered, sizes, limits, mhz, attempts, say)
         parts, facts = sizes[candidate], []
         if data:
             chosen = next(one for one in found if candidate in one.variants)
             candidate = dataclasses.replace(candidate, batch=chosen.way.candidate.batch)
-            options = OPTIONS.format(new=fit_data.percent(chosen.trained.own), others=fit_data.percent(chosen.trained.others),
+            takes = trainings.first_takes()
+            options = OPTIONS.format(new=fit_data.percent(chosen.trained.own), others=fit_data.percent(chosen.trained.others), takes=hashlib.sha256(takes).hexdigest(),
                                      options=candidate.options(chosen.way.rate), steps=chosen.steps, first="{} {} {}".format(*trainings.first(chosen.way)))
-        tell(search, place, candidate, figures, lambda text: (say(text), facts.append(text)))
+        tell(search, place, candidate, parts, figures, lambda text: (say(text), facts.append(text)))
         if data:
             own, others, hash = first = trainings.first(chosen.way)
             say(f"  {chosen.settings}: the first run recognizes {own} of {len(runs[0].own)} takes of the new user"
@@ -914,10 +968,10 @@ def fit(folder, board=None, core=None, ram=None, flash=None, step=None, loss=Non
                 raise CheckFailed(f"{search.target} learns {learned}, and this PC {first}")
             say(f"  trained on {search.target} as {search.cpu}, too: it recognizes as many, and the hash is the same")
         if model:
-            say(f"  type, where kBase has the weights in flash: {source.type_of(candidate, search.loss)}")
+            say(f"  type, where kBase has the weights in flash: {type_of(candidate, search.loss, model)}")
         else:
             if data:
-                trainings.write_first(search.folder / "adapt.safetensors")
+                write_whole(search.folder / "adapt.safetensors", takes)
             write_adapt(search, candidate, ram_of(parts), figures, options)
             say(f"wrote {search.folder / 'adapt.hpp'}")
         if data:

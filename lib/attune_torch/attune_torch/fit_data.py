@@ -29,6 +29,8 @@ UNLABELED = -1  # the label of a take without one
 OBJECTIONS = ("", "too few takes are clear", "almost all takes are clear", "classes are not equally frequent", "a head changes clear takes")  # attune::Objection
 TESTED = 250  # takes at most of the new user, and of everybody else, that a training is tested with
 PARTS = (4, 2, 1)  # of the passes, in the rounds of the halving
+BATCHES = (8, 4, 16)  # takes of a step: the first round has the first of them
+LARGEST_BATCH = 1 << 16  # of the trainers of a PC, which take batches of any size
 
 
 def read(path, wanted):
@@ -52,8 +54,8 @@ def read(path, wanted):
         raise CheckFailed(f"{path} is no .safetensors file, or is damaged") from problem
 
 
-def write(path, tensors, shapes=()):
-    """{name: numbers} as F32 or I32, [count] unless `shapes` says another; a file that has them already keeps its time."""
+def file_of(tensors, shapes=()):
+    """A .safetensors file of {name: numbers} as F32 or I32, [count] unless `shapes` says another."""
     header, body = {}, b""
     for name, numbers in tensors.items():
         data = numbers.tobytes()
@@ -61,7 +63,12 @@ def write(path, tensors, shapes=()):
         body += data
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    data = struct.pack("<Q", len(text)) + text + body
+    return struct.pack("<Q", len(text)) + text + body
+
+
+def write(path, tensors, shapes=()):
+    """Such a file. One that has them already keeps its time."""
+    data = file_of(tensors, shapes)
     if not path.is_file() or path.read_bytes() != data:
         path.write_bytes(data)
 
@@ -149,7 +156,7 @@ class Takes:
         words = {"y": self.y, "y_test": self.y_test, **({"length": self.length} if self.length else {})}
         return {"x": x, **{name: array("i", [numbers[take] for take in takes]) for name, numbers in words.items()}}
 
-    def runs(self, count, seeds, batch, new=None):
+    def runs(self, count, seeds, batch=None, new=None):
         """Every user, or `new` alone, is new once for each seed, which chooses the takes to learn from: `count` of each class, those with a label first, and at
         most as many whose class nobody knows."""
         of = {user: {label: [i for i in own if self.y_test[i] == label] for label in self.classes} for user, own in self.users.items()}
@@ -183,9 +190,17 @@ class Takes:
         if labeled == 0 and any(run.labeled for run in result):
             user = next(run.user for run in result if not run.labeled)
             raise CheckFailed(f"{self.path}: user {user} has no label to learn from, and others have; label some takes of each user, or none")
-        if 0 < labeled < batch:
+        if 0 < labeled < (batch or 1):
             raise CheckFailed(f"{self.path}: {labeled} takes with a label to learn from are less than a batch of {batch}")
         return [dataclasses.replace(run, labeled=labeled) for run in result]
+
+
+def batch_sizes(batch, labeled):
+    """(the sizes of a batch that are tried, what was left out and why)."""
+    if batch or not labeled:
+        return (batch or 1,), []
+    sizes = tuple(size for size in BATCHES if size <= labeled) or (labeled,)
+    return sizes, ["batches of 1: updates in backward end with the same bits, and take less RAM", *(f"batches of {size}: {labeled} takes have a label" for size in BATCHES if size > labeled)]
 
 
 def spread(takes):
@@ -209,8 +224,8 @@ class Trained:
 
 
 def percent(values):
-    """Mean and standard deviation."""
-    return f"{100 * statistics.fmean(values):.1f} ± {100 * (statistics.stdev(values) if len(values) > 1 else 0):.1f} %" if values else "–"
+    """Mean and, of several, standard deviation."""
+    return f"{100 * statistics.fmean(values):.1f}" + (f" ± {100 * statistics.stdev(values):.1f}" if len(values) > 1 else "") + " %" if values else "–"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -219,6 +234,11 @@ class Way:
     candidate: object
     rate: float
     passes: int
+
+    @property
+    def key(self):
+        """The candidate, whatever its batch."""
+        return self.candidate.in_batches(1)
 
     @property
     def setting(self):
@@ -244,10 +264,10 @@ def front(ways, cost, gain):
     return kept
 
 
-TRAINING = """attune_torch::Trained {function}(const attune_torch::Takes& takes, const attune_torch::Run& run, int steps, float rate) {{
+TRAINING = """attune_torch::Trained {function}(const attune_torch::Takes& takes, const attune_torch::Run& run, const attune_torch::Setting& setting) {{
   using Trainer = {trainer};
   constexpr auto start = [](Trainer& trainer, std::uint64_t seed) {{ {start} }};
-  return attune_torch::train<{scope}Model, Trainer, {batch}, start, {mask}>(takes, run, steps, rate);
+  return attune_torch::train<{scope}Model, Trainer, start, {mask}>(takes, run, setting);
 }}
 """
 MAIN = """#include <attune_torch/takes.hpp>
@@ -295,26 +315,34 @@ class Cache:
 class Trainings:
     """Trains candidates of a search (fit.Search) on the runs of a file."""
 
-    def __init__(self, search, takes, runs):
+    def __init__(self, search, takes, runs, batch=None):
+        """`batch`: this size alone, instead of those that are tried."""
         self.search, self.takes, self.runs = search, takes, runs
+        self.batches, left_out = batch_sizes(batch, runs[0].labeled)
+        search.left_out += left_out
         self.place = {}  # of a candidate in the program
         self.program = None
         self.known = Cache(search.home / "accuracy.jsonl")
-        self.content = search.content(".hpp") + hashlib.sha256(b"".join(numbers.tobytes() for numbers in takes.tensors().values())).hexdigest()
+        self.data = hashlib.sha256(b"".join(numbers.tobytes() for numbers in takes.tensors().values())).hexdigest()
+        self.content = {}  # of a base
 
     def key(self, way, run):
-        return [self.content, self.function(way.candidate)[1], way.rate, way.steps(run), run.words()]
+        base = way.candidate.base
+        if base not in self.content:
+            self.content[base] = self.search.content(base, ".hpp") + self.data
+        return [self.content[base], self.function(way.candidate)[1], way.candidate.batch, way.rate, way.steps(run), run.words()]
 
-    def function(self, candidate):
-        """(its name, its source)."""
+    def function(self, candidate, batch=None):
+        """(its name, its source). Its trainer takes batches of any size, or of this one alone."""
         scope = self.search.scope(candidate)
-        trainer, start = candidate.trainer(scope, self.search.loss), candidate.start(scope)
+        batch = batch or (LARGEST_BATCH if candidate.takes_batches else candidate.batch)
+        trainer, start = candidate.trainer(scope, self.search.loss, batch), candidate.start(scope)
         name = "training_" + hashlib.sha256((trainer + start).encode()).hexdigest()[:12]
-        return name, TRAINING.format(function=name, trainer=trainer, start=start, scope=scope, batch=candidate.batch, mask=self.search.mask)
+        return name, TRAINING.format(function=name, trainer=trainer, start=start, scope=scope, mask=self.search.mask)
 
-    def main(self, candidates):
-        names = [self.function(candidate)[0] for candidate in candidates]
-        declare = "attune_torch::Trained {}(const attune_torch::Takes&, const attune_torch::Run&, int, float);"
+    @staticmethod
+    def main(names):
+        declare = "attune_torch::Trained {}(const attune_torch::Takes&, const attune_torch::Run&, const attune_torch::Setting&);"
         return MAIN.format(declarations="\n".join(map(declare.format, names)), functions=", ".join(names))
 
     def build(self, candidates, watch):
@@ -322,19 +350,25 @@ class Trainings:
         write(self.search.home / "takes.safetensors", {**self.takes.tensors(), "runs": array("i", [word for run in self.runs for word in run.words()])})
         sources = {}
         for candidate in candidates:
-            file = re.sub(r"\W+", "_", f"train_{candidate.trains}") + ".cpp"
-            sources.setdefault(file, ['#include <attune_torch/takes.hpp>\n\n#include "variants.hpp"\n']).append(self.function(candidate)[1])
+            header = self.search.header_of(candidate.base)
+            file = re.sub(r"\W+", "_", f"train_{candidate.trains}_{header}") + ".cpp"
+            sources.setdefault(file, [f'#include <attune_torch/takes.hpp>\n\n#include "{header}"\n']).append(self.function(candidate)[1])
         for file, texts in sources.items():
             self.search.write(file, "\n".join(texts))
-        self.search.write("train.cpp", self.main(candidates))
+        self.search.write("train.cpp", self.main([self.function(candidate)[0] for candidate in candidates]))
         self.search.write("train.cmake", f"fit_program(train takes.safetensors train.cpp {' '.join(sources)})\n")
         build = configure(self.search.home, self.search.root, "host")
         run(["cmake", "--build", build, "--target", "train"], "the build of the trainings", watch)
-        self.place = {candidate: place for place, candidate in enumerate(candidates)}
+        self.place = {candidate.in_batches(1): place for place, candidate in enumerate(candidates)}
         self.program = build / "train"
 
     def arguments(self, way, first, count):
-        return ["--candidate", self.place.get(way.candidate, 0), "--steps", way.steps(self.runs[first]), "--rate", round(way.rate * 1e6), "--run", first, "--runs", count]
+        return ["--candidate", self.place.get(way.key, 0), *self.setting(way, self.runs[first]), "--run", first, "--runs", count]
+
+    @staticmethod
+    def setting(way, run):
+        """Arguments of a program."""
+        return ["--steps", way.steps(run), "--batch", way.candidate.batch, "--rate", round(way.rate * 1e6)]
 
     def train(self, way, count):
         """Of the first runs. What is not known yet is trained, and kept as soon as it is known."""
@@ -373,38 +407,48 @@ class Trainings:
     def halve(self, candidates, ram, passes, progress):
         """{way: Trained} of the last round, and what was dropped before with its accuracy then. `ram`: least bytes of a candidate."""
         users = len({run.user for run in self.runs})
-        ways = [Way(candidate, rate, 0) for candidate in candidates for rate in RATES.get(candidate.optimizer, RATES[""])]
+        ways = [Way(candidate.in_batches(self.batches[0]), rate, 0) for candidate in candidates for rate in RATES.get(candidate.optimizer, RATES[""])]
         dropped = {}
         for part in PARTS:
             last = part == PARTS[-1]
+            ways += self.other_batches(ways, found) if part == PARTS[1] else []
             lengths = sorted({max(1, passes // part), max(1, passes // (2 * part))} if last else {max(1, passes // part)})
             ways = [dataclasses.replace(way, passes=length) for way in ways for length in lengths]
             ways = list({(way.candidate, way.rate, way.steps(self.runs[0])): way for way in reversed(ways)}.values())[::-1]
             found = self.train_all(ways, len(self.runs) if last else users, f"{lengths[-1]} passes over the takes", progress)
             if last:
                 return {way: trained for way, trained in found.items() if not trained.stopped}, dropped
-            best = sorted(ways, key=lambda way: ([-part for part in found[way].score], ram[way.candidate]))[:(len(ways) + 1) // 2]
-            kept = {*best, *front(ways, lambda way: ram[way.candidate], lambda way: found[way].score)}
+            best = sorted(ways, key=lambda way: ([-part for part in found[way].score], ram[way.key]))[:(len(ways) + 1) // 2]
+            kept = {*best, *front(ways, lambda way: ram[way.key], lambda way: found[way].score)}
             dropped.update({way: found[way] for way in ways if way not in kept})
             ways = [way for way in ways if way in kept and not found[way].stopped]
 
-    def write_first(self, path):
-        """The takes of the first run, and the run, for a board."""
+    def other_batches(self, ways, found):
+        """The best way of each candidate, with the other sizes of a batch."""
+        best = {}
+        for way in ways:
+            if way.key not in best or found[way].score > found[best[way.key]].score:
+                best[way.key] = way
+        return [dataclasses.replace(way, candidate=way.candidate.in_batches(size)) for way in best.values() if way.candidate.takes_batches for size in self.batches[1:]]
+
+    def first_takes(self):
+        """A file of the takes of the first run, and of the run, for a board."""
         first = self.runs[0]
         used = sorted({*first.takes, *first.own, *first.others})
         place = {take: i for i, take in enumerate(used)}
         moved = dataclasses.replace(first, **{part: tuple(place[i] for i in getattr(first, part)) for part in ("takes", "own", "others")})
-        write(path, {**self.takes.tensors(used), "runs": array("i", moved.words())})
+        return file_of({**self.takes.tensors(used), "runs": array("i", moved.words())})
 
     def on_board(self, way, candidate):
         """(new user, everybody else, hash) of the first run on the emulated board, by a candidate with any tape."""
         search, first = self.search, self.runs[0]
-        self.write_first(search.home / "board.safetensors")
-        search.write("board.cpp", self.main([candidate]) + '\n#include "variants.hpp"\n\n' + self.function(candidate)[1])
+        (search.home / "board.safetensors").write_bytes(self.first_takes())
+        name, source = self.function(candidate, way.candidate.batch)
+        search.write("board.cpp", self.main([name]) + f'\n#include "{search.header_of(candidate.base)}"\n\n' + source)
         text = (search.home / "train.cmake").read_text(encoding="utf-8").splitlines()[0]
         search.write("train.cmake", f"{text}\nfit_program(board board.safetensors board.cpp)\n")
         run(["cmake", "--build", search.build, "--target", "board"], f"the build of '{candidate}'")
-        words = [str(word) for word in ("--steps", way.steps(first), "--rate", round(way.rate * 1e6))]
+        words = map(str, self.setting(way, first))
         done = subprocess.run([search.root / "ports/run", search.target, search.build / "board.elf", *words], capture_output=True, text=True)
         found = re.search(r"^trained 0 (\d+) (\d+) (\w+) \d ok$", done.stdout, re.M)
         if done.returncode or not found:

@@ -89,16 +89,21 @@ struct Trained {
   std::uint32_t hash = 0;
   attune::Objection objection = attune::Objection::kNone;
 };
-using Training = Trained (*)(const Takes&, const Run&, int steps, float rate);
+/// Steps of a training, takes of each, and its ridge or learning rate.
+struct Setting {
+  int steps = 0, batch = 1;
+  float rate = 0;
+};
+using Training = Trained (*)(const Takes&, const Run&, const Setting&);
 
-/// Trains on the run's takes with a label.
+/// Trains on the run's takes with a label. A trainer of larger batches ends with the bits of one of these.
 template <class Mask, class Trainer, class Input>
-attune::Status learn(Trainer& trainer, const Takes& takes, const Run& run, Input& input, int steps, int batch,
-                     float rate) {
-  const auto options = options_with<Trainer>(rate);
+attune::Status learn(Trainer& trainer, const Takes& takes, const Run& run, Input& input,
+                     const Setting& setting) {
+  const auto options = options_with<Trainer>(setting.rate);
   std::size_t next = 0;
-  for (int step = 0; step < steps; ++step) {
-    for (int i = 0; i < batch; ++i, ++next) {
+  for (int step = 0; step < setting.steps; ++step) {
+    for (int i = 0; i < setting.batch; ++i, ++next) {
       while (takes.y[run.takes[next % run.takes.size()]] < 0) ++next;
       const std::int32_t take = run.takes[next % run.takes.size()];
       takes.load(take, input);
@@ -112,7 +117,9 @@ attune::Status learn(Trainer& trainer, const Takes& takes, const Run& run, Input
       }
       if (status != attune::Status::kOk) return status;
     }
-    if constexpr (requires { trainer.update(options); }) {
+    if constexpr (requires { trainer.update_incomplete(options); }) {
+      if (const auto updated = trainer.update_incomplete(options); !updated.ok()) return updated.status;
+    } else if constexpr (requires { trainer.update(options); }) {
       if (const auto updated = trainer.update(options); !updated.ok()) return updated.status;
     }
   }
@@ -120,15 +127,16 @@ attune::Status learn(Trainer& trainer, const Takes& takes, const Run& run, Input
 }
 /// Trains on all of the run's takes. Sets the objection of a guard.
 template <class Mask, LearnsTakes Trainer, class Input>
-attune::Status learn_takes(Trainer& trainer, const Takes& takes, const Run& run, Input& input, int steps,
-                           float rate, attune::Objection& objection) {
+attune::Status learn_takes(Trainer& trainer, const Takes& takes, const Run& run, Input& input,
+                           const Setting& setting, attune::Objection& objection) {
+  const auto options = options_with<Trainer>(setting.rate);
   const auto take = [&](int i, const auto& learn) {
     const std::int32_t number = run.takes[static_cast<std::size_t>(i)];
     takes.load(number, input);
     return learn(input, static_cast<int>(takes.y[number]), takes.mask<Mask>(number));
   };
-  for (int step = 0; step < steps; ++step) {
-    const auto result = trainer.learn(static_cast<int>(run.takes.size()), take, options_with<Trainer>(rate));
+  for (int step = 0; step < setting.steps; ++step) {
+    const auto result = trainer.learn(static_cast<int>(run.takes.size()), take, options);
     if (!result.ok()) return result.status;
     if constexpr (requires { result.objection; }) objection = result.objection;
   }
@@ -137,19 +145,19 @@ attune::Status learn_takes(Trainer& trainer, const Takes& takes, const Run& run,
 
 /// One candidate's training and test. `start(trainer, seed)` begins it at the base. `Mask`: a SequenceLength
 /// if takes have lengths, or NoMask.
-template <class Model, class Trainer, int batch, auto start, class Mask>
-Trained train(const Takes& takes, const Run& run, int steps, float rate) {
+template <class Model, class Trainer, auto start, class Mask>
+Trained train(const Takes& takes, const Run& run, const Setting& setting) {
   static Trainer trainer;
   static typename Model::Input input;
   static typename Model::Output output;
   Trained result;
   start(trainer, run.seed);
   if constexpr (LearnsTakes<Trainer>) {
-    result.status = learn_takes<Mask>(trainer, takes, run, input, steps, rate, result.objection);
+    result.status = learn_takes<Mask>(trainer, takes, run, input, setting, result.objection);
   } else {
     static_assert(std::is_same_v<typename Trainer::TargetView, attune::Ids<1>>,
                   "fit --data: y has one class a take; give --loss a loss of classes");
-    result.status = learn<Mask>(trainer, takes, run, input, steps, batch, rate);
+    result.status = learn<Mask>(trainer, takes, run, input, setting);
   }
   const auto recognized = [&](Indices tested) {
     int right = 0;
@@ -169,16 +177,18 @@ Trained train(const Takes& takes, const Run& run, int steps, float rate) {
   return result;
 }
 
-/// The program: --candidate N --steps N --rate MILLIONTHS, for runs from --run N on, as many as --runs.
+/// The program: --candidate N --steps N --batch N --rate MILLIONTHS, for runs from --run N on, as many as
+/// --runs.
 template <class File>
 int train_candidates(std::span<const Training> trainings) {
   const Takes takes = takes_of<File>();
   const auto candidate = static_cast<std::size_t>(port::argument("--candidate", 0));
   const int first = port::argument("--run", 0);
-  // Rounded once, as the decimal number is.
-  const float rate = static_cast<float>(port::argument("--rate", 0)) / 1e6f;
+  // The rate is rounded once, as the decimal number is.
+  const Setting setting{port::argument("--steps", 0), port::argument("--batch", 1),
+                        static_cast<float>(port::argument("--rate", 0)) / 1e6f};
   for (int run = first; run < first + port::argument("--runs", 1); ++run) {
-    const Trained trained = trainings[candidate](takes, takes.run(run), port::argument("--steps", 0), rate);
+    const Trained trained = trainings[candidate](takes, takes.run(run), setting);
     const bool ok = trained.status == attune::Status::kOk;
     port::print("trained ", run, ' ', trained.own, ' ', trained.others, ' ', port::hex8(trained.hash), ' ',
                 static_cast<int>(trained.objection), ' ', ok ? "ok" : attune::message(trained.status), '\n');
