@@ -15,6 +15,7 @@ EMULATED = {"cortex-m0": ("mps2_an385", "cortex-m0"), "cortex-m0plus": ("mps2_an
             "cortex-m55": ("mps3_an547", "cortex-m55")}
 # What can be objects of their own, by a plan with placement: each has these parts of a training. First what is used most, and is to be in fast memory.
 OBJECTS = {"tape and scratch": ("tape", "scratch"), "gradients": ("gradients",), "parameters and moments": ("parameters", "moments", "state"), "inputs": ("inputs",)}
+OWNED = 16  # bytes at most that one of them takes more than its parts
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,7 +17,7 @@ import textwrap
 from pathlib import Path
 
 from . import fit_data
-from .boards import EMULATED, OBJECTS, Board, board_named, boards
+from .boards import EMULATED, OBJECTS, OWNED, board_named, boards
 from .building import compiler_prefix, configure, export_hash, refuse_board, run, sources
 from .errors import CheckFailed
 from .fit_page import Point, page_of
@@ -68,10 +68,10 @@ class Candidate:
     def __str__(self):
         parts = [self.trains, self.optimizer]
         parts += [self.numbers] if self.numbers != NUMBERS[0] else []
-        parts += ["base in 8 bits"] if self.base != BASES[0] else []
         parts += ["without labels"] if self.unlabeled else [f"batches of {self.batch}"] if self.batch > 1 else []
         parts += ["updates in backward"] if self.plan == "one sequence" else []
         parts += [self.tape] if self.tape != "kept" else []
+        parts += ["base in 8 bits"] if self.base != BASES[0] else []
         return "; ".join(parts)
 
     @property
@@ -167,7 +167,7 @@ NONSENSE = {
         lambda way: way.numbers == "weights in bf16" and way.trains != "everything",
     "weights in bf16, moments in floats: the same for moments saves more":
         lambda way: way.numbers == "weights in bf16" and way.optimizer == "AdamW",
-    "products in integers beside constants: constants and factors stay floats":
+    "products in integers beside constants: this search has constants in floats or in 8 bits that products dequantize, and none that are packed":
         lambda way: way.numbers == "products in integers" and way.trains != "everything",
     "products in integers, attention recomputed: other bits than attention that is kept":
         lambda way: way.numbers == "products in integers" and way.tape == "attention recomputed",
@@ -642,12 +642,16 @@ def savings(sizes, candidate):
             yield f"{words} saves {saved:,} bytes"
 
 
-def helps(search, sizes, candidate, beyond):
+def helps(search, sizes, candidate, beyond, figures, limits):
     """What would help, in words, if it takes more than a limit."""
     if any(text.startswith("RAM") for text in beyond):
         yield from savings(sizes, candidate)
     if any(text.startswith("flash") for text in beyond) and isinstance(search.model, ExportedModel) and candidate.base == BASES[0]:
         yield f"a base in 8 bits saves most of 3/4 of the weights, {search.model.files[0].stat().st_size:,} bytes"
+    if any(text.startswith("a step") for text in beyond) and figures["cycles"]:
+        fitting = [(time, board) for board, time, _ in boards_that_fit(candidate, sizes[candidate], figures, search.core) if time and time <= limits.step * 1e3]
+        time, board = max(fitting, key=lambda one: one[0], default=(None, None))
+        yield f"{board.board} with {board.mhz} MHz takes {time:,.1f} ms" if board else f"{figures['cycles'] / (limits.step * 1e6):,.0f} MHz would do, and no board of this core has them"
 
 
 def shortfall(sizes, limits, place=None):
@@ -667,6 +671,7 @@ def shortfall(sizes, limits, place=None):
 def objects_of(candidate, parts, stack=0):
     """{object: bytes} of what can be in memories of its own, for Board.places."""
     sizes = {name: sum(parts[part] for part in own) for name, own in OBJECTS.items()}
+    sizes = {name: size + OWNED * (size > 0) for name, size in sizes.items()}
     if candidate.optimizer in (CLOSED_FORM, FORWARD_ONLY):  # their trainers are one object
         sizes = {"the trainer": sum(parts.values()) - parts["inputs"], "inputs": parts["inputs"]}
     return {"stack": stack, **sizes}
@@ -798,7 +803,7 @@ def choose(search, ordered, sizes, limits, mhz, attempts, say):
             slow.add(dataclasses.replace(candidate, tape=TAPES[0]))
         if any(text.startswith("flash") for text in beyond) and candidate.base == BASES[0]:
             large.add((candidate.trains, candidate.base))
-        refused.append(f"{candidate}: " + "; ".join([*beyond, *helps(search, sizes, candidate, beyond)]))
+        refused.append(f"{candidate}: " + "; ".join([*beyond, *helps(search, sizes, candidate, beyond, figures, limits)]))
         say("measured, and left out: " + refused[-1])
     raise CheckFailed(f"nothing of the first {len(refused)} that were measured is within all limits; --attempts measures more")
 
