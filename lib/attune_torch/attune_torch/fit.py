@@ -449,8 +449,11 @@ def alone_in(home):
 def write_whole(path, content):
     """All of a file, of text or bytes, or nothing."""
     part = path.with_name(path.name + ".part")
-    part.write_bytes(content if isinstance(content, bytes) else content.encode())
-    os.replace(part, path)
+    try:
+        part.write_bytes(content if isinstance(content, bytes) else content.encode())
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 class Search:
