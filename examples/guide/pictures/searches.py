@@ -50,13 +50,11 @@ def printed(home):
     for command in re.findall(r"^/usr/bin/python3 .*$", text, re.M):
         run(command)
     board, users, unlabeled = re.findall(r"^python3 -m attune_torch fit vit .*$", text, re.M)
-    answers = {command: run(command) for command in (board, users, users + " --all", unlabeled)}
+    answers = {command: run(command) for command in (board, users, unlabeled)}
     rows = [re.match(r" *([\d,]+) .*?  ([a-zL][^ ].*?)(?:  \(does not fit\))?$", line) for line in answers[board]]
     first = {row[2].split("; ")[0]: f"{row[1]} {row[2]}" for row in rows if row}
-    every = [line for line in answers[users + " --all"] if re.search("  head; closed form|  LoRA.*forward only", line) and ROW.match(line)]
-    solved, moved = (next(line for line in every if kind in line) for kind in ("closed form", "forward only"))
     chosen = [line.partition("; ")[0] + "; …" if line.startswith("  measured on") else line for line in shortened(answers[board])]
-    return {"first": [first[part] for part in SHOWN], "board": chosen, "users": list(shortened(answers[users])), "all": [solved, moved],
+    return {"first": [first[part] for part in SHOWN], "board": chosen, "users": list(shortened(answers[users])),
             "unlabeled": [line for line in shortened(answers[unlabeled]) if not line.startswith(("  measured on", "  on ", "  boards"))]}
 
 
