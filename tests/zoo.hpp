@@ -51,6 +51,7 @@ struct Defaults {
   static constexpr int kVocabulary = 7;                       // bound of token ids
   static constexpr int kClasses = 5;                          // bound of targets
   static constexpr bool kTranslates = false;                  // two sequences in one
+  static constexpr bool kIgnoresPadding = true;               // in its loss
   static constexpr bool kStreams = false;                     // token by token
   static constexpr bool kPacksTape = true;                    // QuantizedTape saves memory
   static constexpr bool kHasLanes = true;                     // Lockstep takes it
@@ -81,6 +82,7 @@ struct Attention : Defaults {
   using Loss = MeanSquaredError;
   static constexpr int kTokens = 16;
   static constexpr bool kPacksTape = false;
+  static constexpr bool kIgnoresPadding = false;
   static constexpr unsigned kMasks = kNoMasks | bit(Masking::kCausal) | bit(Masking::kPadding);
   static constexpr bool kStreams = true;
 };

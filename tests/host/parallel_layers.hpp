@@ -1,6 +1,9 @@
 // Models whose layers add to a gradient once, more than once, and in several places.
 #pragma once
 
+#include <cstring>
+#include <memory>
+
 #include <attune/attune.hpp>
 
 #include "models/own_layer/depthwise_convolution.hpp"
@@ -115,5 +118,41 @@ struct Backwards {
     }
   }
 };
+
+/// Numbers of an input.
+template <class Model>
+constexpr int kNumbers = static_cast<int>(sizeof(typename Model::Input) / sizeof(float));
+
+/// Four steps of a Trainer and of another trainer, the second of them refused where number `not_finite` of
+/// the batch is not: the same results and states. Each goes on from the other's. `step`(data) is one of the
+/// other.
+template <class Trainer>
+void expect_bits_of_a_trainer(auto& other, const auto& step, const typename Trainer::Options& options,
+                              const auto& clipping, const auto& masks, int not_finite) {
+  using attune::Status;
+  const auto expected = std::make_unique<Trainer>(), between = std::make_unique<Trainer>();
+  expected->initialize(attune::XavierUniform{}, attune::Rng{42});
+  other.initialize(attune::XavierUniform{}, attune::Rng{42});
+  for (std::uint64_t number = 0; number < 4; ++number) {
+    const auto data = std::make_unique<check::Batch<Trainer>>(number);
+    const bool refused = number == 1 && not_finite >= 0;
+    if constexpr (requires { data->x.values; }) {
+      if (refused) data->x.values[not_finite] = check::kNan<float>;
+    }
+    const auto one = expected->step(data->x, data->target, options, clipping, masks);
+    const auto all = step(*data);
+    ASSERT_EQ(all.status, one.status);
+    EXPECT_EQ(one.status, refused ? Status::kNotFinite : Status::kOk);
+    EXPECT_TRUE(check::same_bits(all.loss, one.loss));
+    EXPECT_TRUE(check::same_bits(all.gradient_norm, one.gradient_norm));
+    ASSERT_EQ(std::memcmp(&other.state(), &expected->state(), sizeof expected->state()), 0)
+        << "step " << number;
+    if (number == 1) {
+      ASSERT_EQ(between->resume(other.state()), Status::kOk);
+      ASSERT_EQ(other.resume(expected->state()), Status::kOk);
+      ASSERT_EQ(expected->resume(between->state()), Status::kOk);
+    }
+  }
+}
 
 }  // namespace parallel_layers

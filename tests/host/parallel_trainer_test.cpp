@@ -53,71 +53,6 @@ template <class Model, class Loss = attune::MeanSquaredError, class Optimizer = 
           class Plan = attune::BySequence>
 using Parallel = ParallelTrainer<Model, Loss, Optimizer, kBatch, Plan>;
 
-// Steps of both, on every number of threads and with room for as few gradients as may be: the same losses and
-// the same parameters, bit for bit. Other models, optimizers, masks and precisions on threads: tests/zoo.
-template <class Model, class Loss = attune::MeanSquaredError, class Optimizer = attune::AdamW,
-          class Clipping = attune::NoClipping, class Mask = attune::NoMask>
-void expect_same_training(const Clipping& clipping = {}, const Mask& mask = {}) {
-  using Trainer = PerSequence<Model, Loss, Optimizer>;
-  for (const int threads : kThreadCounts) {
-    for (const std::size_t gradient_bytes : {std::size_t{0}, std::numeric_limits<std::size_t>::max()}) {
-      static Trainer expected;
-      Parallel<Model, Loss, Optimizer> parallel({.threads = threads, .gradient_bytes = gradient_bytes});
-      ASSERT_EQ(parallel.threads(), threads);
-      expected.initialize(attune::XavierUniform{}, attune::Rng{42});
-      parallel.initialize(attune::XavierUniform{}, attune::Rng{42});
-      const std::uint32_t before = attune::hash_bits(parallel.parameters());
-      for (std::uint64_t step = 0; step < 4; ++step) {
-        const check::Batch<Trainer> data(step);
-        const auto together = parallel.step(data.x, data.target, {.learning_rate = 0.01f}, clipping, mask);
-        const auto one = expected.step(data.x, data.target, {.learning_rate = 0.01f}, clipping, mask);
-        EXPECT_TRUE(together.ok() && one.ok());
-        EXPECT_TRUE(check::same_bits(together.loss, one.loss));
-        EXPECT_TRUE(check::same_bits(parallel.parameters(), expected.parameters()));
-      }
-      EXPECT_NE(attune::hash_bits(parallel.parameters()), before);
-    }
-  }
-}
-
-}  // namespace
-
-TEST(ParallelTrainer, has_the_bits_of_a_trainer_on_any_number_of_threads) {
-  expect_same_training<Layer>();
-  if constexpr (check::kDepth >= check::kFullHost) {
-    expect_same_training<attune::MultiHeadAttention<kShape, double>, attune::MeanSquaredError,
-                         attune::Adam<attune::AdamVariant{}, double>>();
-  }
-}
-
-// Sequences that are large enough for several threads, with a batch of one and more threads.
-TEST(ParallelTrainer, shares_a_large_sequence_to_the_bits_of_a_trainer) {
-  using Large = attune::Sequential<
-      attune::EncoderLayer<attune::EncoderLayerShape{
-          .attention = {.seq_len = 128, .d_model = 16, .num_heads = 4, .num_kv_heads = 2}, .d_ff = 40}>,
-      attune::Linear<attune::LinearShape{128, 16, 6}>>;
-  static_assert(sizeof(Large::Tape) > 256 * 1024);
-  using Trainer = attune::Trainer<Large>;
-  static Trainer expected;
-  for (const int threads : kThreadCounts) {
-    ParallelTrainer<Large> shared({.threads = threads});
-    expected.initialize(attune::XavierUniform{}, attune::Rng{42});
-    shared.initialize(attune::XavierUniform{}, attune::Rng{42});
-    for (std::uint64_t step = 0; step < 3; ++step) {
-      const check::Batch<Trainer> data(step);
-      const attune::CausalMask mask;
-      const auto together =
-          shared.step(data.x, data.target, {.learning_rate = 0.01f}, attune::NoClipping{}, mask);
-      const auto one =
-          expected.step(data.x, data.target, {.learning_rate = 0.01f}, attune::NoClipping{}, mask);
-      EXPECT_TRUE(together.ok() && check::same_bits(together.loss, one.loss));
-      EXPECT_TRUE(check::same_bits(shared.parameters(), expected.parameters()));
-    }
-  }
-}
-
-namespace {
-
 // Sums of at least 16 terms, in attention too, are sums of integers.
 constexpr attune::EncoderLayerShape kLongShape{
     .attention = {.seq_len = 18, .d_model = 16, .num_heads = 1, .dropout = 0.25}, .d_ff = 20};
@@ -154,44 +89,6 @@ TEST(ParallelTrainer, predicts_in_the_integers_that_it_trains_in) {
   EXPECT_EQ(parallel.step(data.x, data.target, {}).status, Status::kNotFinite);
   EXPECT_EQ(parallel.predict(x, y), Status::kNotFinite);
   EXPECT_TRUE(check::same_bits(parallel.parameters(), parameters));
-}
-
-TEST(ParallelTrainer, drops_the_same_elements_as_a_trainer) {
-  expect_same_training<Dropping, attune::CrossEntropy<>>(attune::GradientClipping{0.05f},
-                                                         attune::CausalMask{});
-  // Backward ends behind the first mask.
-  expect_same_training<attune::Sequential<
-      attune::Dropout<attune::DropoutShape{.rows = 6, .d_model = 8, .probability = 0.5}>, Layer>>();
-}
-
-namespace {
-
-Classifier::Parameters constants;
-
-}  // namespace
-
-TEST(ParallelTrainer, starts_from_parts_that_are_given_as_a_trainer) {
-  static PerSequence<Classifier, attune::CrossEntropy<>> expected;
-  Parallel<Classifier, attune::CrossEntropy<>> parallel({.threads = 2});
-  attune::Rng rng(1);
-  check::fill_set(constants, rng);
-  const auto give = [](auto& parameters) {
-    attune::copy_parameters(constants.layer<0>(), parameters.template layer<0>());
-  };
-  expected.start_from(give, attune::XavierUniform{}, attune::Rng{5});
-  parallel.start_from(give, attune::XavierUniform{}, attune::Rng{5});
-  EXPECT_TRUE(check::same_bits(parallel.parameters().layer<0>(), constants.layer<0>()));
-  EXPECT_TRUE(check::same_bits(parallel.parameters(), expected.parameters()));
-}
-
-TEST(ParallelTrainer, may_have_more_threads_than_sequences) {
-  ParallelTrainer<Layer> single({.threads = 7});
-  static attune::Trainer<Layer> expected;
-  single.initialize(attune::XavierUniform{}, attune::Rng{42});
-  expected.initialize(attune::XavierUniform{}, attune::Rng{42});
-  const check::Batch<attune::Trainer<Layer>> data(3);
-  EXPECT_EQ(single.step(data.x, data.target, {}).loss, expected.step(data.x, data.target, {}).loss);
-  EXPECT_TRUE(check::same_bits(single.parameters(), expected.parameters()));
 }
 
 namespace {
@@ -267,39 +164,6 @@ TEST(ParallelTrainer, refuses_the_options_that_a_trainer_refuses) {
   expect_harmless(Status::kInvalidMaxNorm, [](auto& trainer, auto& data) {
     return trainer.step(data.x, data.target, {}, attune::GradientClipping{check::kNan<float>}).status;
   });
-}
-
-TEST(ParallelTrainer, load_starts_from_given_parameters_without_moments) {
-  using Trainer = Parallel<Layer>;
-  Trainer fresh({.threads = 2}), used({.threads = 2});
-  fresh.initialize(attune::XavierUniform{}, attune::Rng{1});
-  used.initialize(attune::XavierUniform{}, attune::Rng{2});
-  const check::Batch<Trainer> data(11);
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(used.step(data.x, data.target, {}).ok());
-  used.load(fresh.parameters());
-  EXPECT_TRUE(used.step(data.x, data.target, {}).ok());
-  EXPECT_TRUE(fresh.step(data.x, data.target, {}).ok());
-  EXPECT_TRUE(check::same_bits(used.parameters(), fresh.parameters()));
-}
-
-TEST(ParallelTrainer, predicts_one_or_a_batch_with_the_trained_parameters) {
-  using Trainer = Parallel<Layer>;
-  Trainer trainer({.threads = 3});
-  trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
-  const check::Batch<Trainer> data(12);
-  EXPECT_TRUE(trainer.step(data.x, data.target, {}).ok());
-  static attune::Tensor<float, kBatch * 6, 8> outputs;
-  EXPECT_EQ(trainer.predict_batch(data.x, outputs, attune::CausalMask{}), Status::kOk);
-  for (int sequence = 0; sequence < kBatch; ++sequence) {
-    Layer::Output one, inferred;
-    Layer::InferenceScratch scratch;
-    const auto x = attune::view(data.x).rows_at<6>(sequence * 6);
-    EXPECT_EQ(trainer.predict(x, one, attune::CausalMask{}), Status::kOk);
-    attune::infer<Layer>(trainer.parameters(), x, inferred, scratch, attune::CausalMask{});
-    EXPECT_TRUE(check::same_bits(one, inferred));
-    EXPECT_EQ(std::memcmp(&outputs.values[sequence * Layer::Output::size], &inferred, sizeof inferred), 0);
-  }
-  EXPECT_EQ(trainer.tape().head_weights(1)(0, 3), 0.0f);
 }
 
 TEST(ParallelTrainer, predicts_fewer_sequences_than_threads_on_all_of_them) {
@@ -394,18 +258,6 @@ TEST(ParallelTrainer, weighs_classes_and_ignores_targets_over_the_batch) {
   }
 }
 
-TEST(ParallelTrainer, moves_the_generator_on_as_a_trainer) {
-  attune::Rng of_one(5), of_many(5);
-  static PerSequence<Dropping> one;
-  one.initialize(attune::XavierUniform{}, of_one);
-  Parallel<Dropping> many({.threads = 3});
-  many.initialize(attune::XavierUniform{}, of_many);
-  EXPECT_EQ(of_one.next(), of_many.next());
-  one.load(one.parameters(), of_one);
-  many.load(one.parameters(), of_many);
-  EXPECT_EQ(of_one.next(), of_many.next());
-}
-
 TEST(ParallelTrainer, predicts_a_batch_with_a_mask_for_every_sequence) {
   Parallel<Layer> trainer({.threads = 2});
   trainer.initialize(attune::XavierUniform{}, attune::Rng{1});
@@ -421,45 +273,6 @@ TEST(ParallelTrainer, predicts_a_batch_with_a_mask_for_every_sequence) {
     EXPECT_EQ(trainer.predict(attune::view(data.x).rows_at<6>(i * 6), one, mask), Status::kOk);
     EXPECT_EQ(std::memcmp(one.data(), &outputs(i * 6, 0), sizeof one), 0);
   }
-}
-
-TEST(ParallelTrainer, shares_states_with_a_trainer) {
-  const check::Batch<PerSequence<Dropping>> data(3);
-  static PerSequence<Dropping> without_stop, one;
-  without_stop.initialize(attune::XavierUniform{}, attune::Rng{1});
-  one.initialize(attune::XavierUniform{}, attune::Rng{1});
-  for (int step = 0; step < 6; ++step) ASSERT_TRUE(without_stop.step(data.x, data.target, {}).ok());
-  for (int step = 0; step < 2; ++step) ASSERT_TRUE(one.step(data.x, data.target, {}).ok());
-  Parallel<Dropping> two({.threads = 2}), three({.threads = 3});
-  three.initialize(attune::XavierUniform{}, attune::Rng{7});
-  ASSERT_TRUE(three.step(data.x, data.target, {}).ok());
-  ASSERT_EQ(two.resume(one.state()), Status::kOk);
-  ASSERT_TRUE(two.step(data.x, data.target, {}).ok());
-  ASSERT_EQ(three.resume(two.state()), Status::kOk);
-  for (int step = 0; step < 2; ++step) ASSERT_TRUE(three.step(data.x, data.target, {}).ok());
-  ASSERT_EQ(one.resume(three.state()), Status::kOk);
-  ASSERT_TRUE(one.step(data.x, data.target, {}).ok());
-  EXPECT_EQ(attune::hash_bits(one.state()), attune::hash_bits(without_stop.state()));
-  EXPECT_EQ(one.state().steps, 6u);
-  EXPECT_EQ(one.state().masks.sequences, without_stop.state().masks.sequences);
-
-  auto other = std::make_unique<PerSequence<Dropping>::State>();
-  EXPECT_EQ(two.resume(*other), Status::kOtherState);
-  EXPECT_EQ(two.resume(two.state()), Status::kOk);
-  const auto of_one = [](auto& state) {
-    state = one.state();
-    return Status::kOk;
-  };
-  EXPECT_EQ(two.resume(of_one), Status::kOk);
-  EXPECT_EQ(attune::hash_bits(two.state()), attune::hash_bits(one.state()));
-  const auto of_three = [&three](Dropping::Parameters& parameters) {
-    parameters = three.parameters();
-    return Status::kOk;
-  };
-  EXPECT_EQ(two.load(of_three), Status::kOk);
-  EXPECT_EQ(two.state().steps, 0u);
-  EXPECT_EQ(two.load([](auto&) { return Status::kCutShort; }), Status::kCutShort);
-  EXPECT_EQ(attune::hash_bits(two.parameters()), attune::hash_bits(three.parameters()));
 }
 
 TEST(ParallelTrainer, trains_const_types_as_those_without_const) {

@@ -16,13 +16,14 @@
 #include "attention_shapes.hpp"
 #include "check.hpp"
 #include "gradient_suite.hpp"
+#include "models/stacked_decoder.hpp"
 #include "training/batch_data.hpp"
 
 namespace {
 
 using attune::Adapted, attune::LowRank, attune::Role, attune::Sequential;
 
-constexpr int kTokens = 5, kWidth = 6, kMemory = 7;
+constexpr int kTokens = 5, kWidth = 6;
 constexpr LowRank kQueriesAndValues{.rank = 2};
 constexpr LowRank kAll{.rank = 3, .roles = Role::kEverything, .alpha = 4.5};
 constexpr LowRank kAllAndVectors{.rank = 2, .roles = Role::kEverything, .alpha = 3, .biases_and_norms = true};
@@ -52,46 +53,11 @@ using Llama =
                            attune::RmsNorm<attune::NormShape{kTokens, kWidth}, Scalar>,
                            attune::BranchOptions{.norm = attune::NormPlacement::kBefore}>;
 
-// A decoder whose two inputs stand one below the other.
-template <class ScalarType>
-struct Decoder {
-  using Scalar = ScalarType;
-  using Layer = attune::DecoderLayer<attune::DecoderLayerShape{
-                                         .attention = {.seq_len = kTokens, .d_model = kWidth, .num_heads = 2},
-                                         .d_ff = 7,
-                                         .memory_len = kMemory},
-                                     Scalar>;
-  using Input = attune::Tensor<Scalar, kMemory + kTokens, kWidth>;
-  using Output = typename Layer::Output;
-  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
-  using ParametersOf = typename Layer::template ParametersOf<Matrix, Vector>;
-  using Parameters = typename Layer::Parameters;
-  template <class Gradients>
-  using TapeOf = typename Layer::template TapeOf<Gradients>;
-  using Tape = typename Layer::Tape;
-  template <class Gradients>
-  using ScratchOf = typename Layer::template ScratchOf<Gradients>;
-  using Scratch = typename Layer::Scratch;
-  using InferenceScratch = typename Layer::InferenceScratch;
-
-  static auto memory(auto x) { return x.template rows_at<kMemory>(0); }
-  static auto target(auto x) { return x.template rows_at<kTokens>(kMemory); }
-
-  static void forward(const auto& parameters, attune::ConstView<Input> x, attune::View<Output> y,
-                      auto&... memory_of_call) {
-    Layer::forward(parameters, target(x), memory(x), y, memory_of_call...);
-  }
-  static void backward(const auto& parameters, attune::ConstView<Input> x, auto& tape,
-                       attune::ConstView<Output> dy, auto&& dx, auto& gradients, auto& scratch) {
-    if constexpr (attune::kWanted<decltype(dx)>) {
-      const attune::View<Input> to(dx);
-      Layer::backward(parameters, target(x), memory(x), tape, dy, target(to), memory(to), gradients, scratch);
-    } else {
-      Layer::backward(parameters, target(x), memory(x), tape, dy, attune::NoGradient{}, attune::NoGradient{},
-                      gradients, scratch);
-    }
-  }
-};
+template <class Scalar>
+using Decoder = check::StackedDecoder<attune::DecoderLayer<
+    attune::DecoderLayerShape{
+        .attention = {.seq_len = kTokens, .d_model = kWidth, .num_heads = 2}, .d_ff = 7, .memory_len = 7},
+    Scalar>>;
 
 // Constants that are filled at run time.
 template <class Layer>
@@ -342,38 +308,6 @@ TEST(Adapted, biases_of_keys_are_trained_where_they_have_a_gradient) {
                 3 * kWidth * sizeof(float));
   static_assert(sizeof(attune::BiasesAndNorms<Rotated, Constants<Rotated>::set>::Parameters) ==
                 4 * kWidth * sizeof(float));
-}
-
-TEST(Adapted, hidden_tokens_have_no_influence) {
-  using Layer = attune::Repeat<2, Encoder<float>>;
-  using Trained = AdaptedLayer<Layer, kAllAndVectors>;
-  fill_constants<Layer>();
-  static Trained::Parameters trained, gradients[2];
-  static Trained::Tape tape;
-  static Trained::Scratch scratch;
-  Layer::Input x[2], dx[2];
-  Layer::Output y, dy;
-  attune::Rng rng(9);
-  check::fill_set(trained, rng);
-  check::fill(x[0], rng);
-  check::fill(dy, rng);
-  attune::KeyPaddingMask<kTokens> mask;
-  mask.set_valid({true, true, false, true, false});
-  for (const int hidden : {2, 4}) {
-    for (int j = 0; j < kWidth; ++j) dy(hidden, j) = 0;
-  }
-  x[1] = x[0];
-  for (int j = 0; j < kWidth; ++j) {
-    x[1](2, j) = check::kNan<float>;
-    x[1](4, j) = check::kInfinity<float>;
-  }
-  for (int i = 0; i < 2; ++i) {
-    attune::set_zero(gradients[i]);
-    attune::forward<Trained>(trained, x[i], y, tape, scratch, mask);
-    attune::backward<Trained>(trained, x[i], tape, dy, dx[i], gradients[i], scratch, mask);
-  }
-  EXPECT_TRUE(check::same_bits(gradients[0], gradients[1]));
-  EXPECT_TRUE(check::same_bits(dx[0], dx[1]));
 }
 
 TEST(Adapted, of_other_factors_have_another_state) {

@@ -1,21 +1,11 @@
 // What a mask hides has no influence, whatever it holds: NaN, infinity, numbers that overflow. Gradients and
-// what is not hidden have the same bits as with other contents.
+// what is not hidden have the same bits as with other contents. Models: tests/zoo.
 #include <attune/attention/mask.hpp>
-#include <attune/layers/activation.hpp>
-#include <attune/layers/pooling.hpp>
-#include <attune/layers/positions.hpp>
-#include <attune/layers/softmax.hpp>
 #include <attune/models/decoder_layer.hpp>
-#include <attune/models/encoder_layer.hpp>
-#include <attune/models/repeat.hpp>
-#include <attune/models/residual.hpp>
-#include <attune/models/sequential.hpp>
 
 #include "check.hpp"
 
 namespace {
-
-using attune::NormPlacement, attune::PoolingKind;
 
 constexpr int kTokens = 6, kWidth = 4;
 constexpr float kGarbage[] = {std::numeric_limits<float>::quiet_NaN(), check::kInfinity<float>,
@@ -93,56 +83,12 @@ void expect_no_influence(const Mask& mask, const Hidden& hidden) {
 }
 
 using Attention = attune::MultiHeadAttention<attune::AttentionShape{kTokens, kWidth, 2}>;
-constexpr attune::AttentionShape kEveryOption{.seq_len = kTokens,
-                                              .d_model = kWidth,
-                                              .num_heads = 2,
-                                              .scaling = attune::Scaling::kInverseFourthRootDkEach,
-                                              .rotary_dim = 2,
-                                              .dropout = 0.2};
-using Optioned = attune::MultiHeadAttention<kEveryOption>;
-template <NormPlacement placement, int percent_dropped = 0>
-using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{
-    .attention = {.seq_len = kTokens, .d_model = kWidth, .num_heads = 2, .dropout = percent_dropped / 100.0},
-    .d_ff = 5,
-    .activation = attune::Activation::kGelu,
-    .norm = placement}>;
-using Gated = attune::EncoderLayerOf<Optioned, attune::SwiGlu<attune::FeedForwardShape{kTokens, kWidth, 5}>,
-                                     attune::RmsNorm<attune::NormShape{kTokens, kWidth}>,
-                                     attune::BranchOptions{NormPlacement::kBefore}>;
-template <class Block, PoolingKind kind>
-using Classifier = attune::Sequential<
-    attune::Linear<attune::LinearShape{kTokens, 3, kWidth}>,
-    attune::LearnedPositions<attune::PositionShape{kTokens, kWidth}>, attune::GeluTanh<kTokens, kWidth>,
-    attune::LayerNorm<attune::NormShape{kTokens, kWidth}>, attune::Softmax<kTokens, kWidth>,
-    attune::LogSoftmax<kTokens, kWidth>, attune::Repeat<2, Block>, attune::Residual<Block>,
-    attune::Pooling<attune::PoolingShape{kTokens, kWidth, kind}>,
-    attune::Linear<attune::LinearShape{1, kWidth, 2}>>;
-
 }  // namespace
 
 TEST(MaskedPadding, has_no_influence_on_attention) {
   expect_no_influence<Attention>(padding(), kPadding);
-  expect_no_influence<Optioned>(padding(), kPadding);
-}
-
-TEST(MaskedPadding, later_tokens_have_no_influence_under_a_causal_mask) {
   expect_no_influence<Attention>(attune::CausalMask{}, kLater);
-  expect_no_influence<Encoder<NormPlacement::kBefore, 10>>(attune::CausalMask{}, kLater);
-}
-
-TEST(MaskedPadding, has_no_influence_on_encoder_layers) {
-  expect_no_influence<Encoder<NormPlacement::kAfter, 10>>(padding(), kPadding);
-  expect_no_influence<Encoder<NormPlacement::kBefore>>(attune::CausalMask{} && padding(), kPadding);
-  expect_no_influence<Gated>(padding(), kPadding);
-}
-
-TEST(MaskedPadding, has_no_influence_on_a_model_of_any_layers) {
-  expect_no_influence<Classifier<Encoder<NormPlacement::kBefore, 10>, PoolingKind::kMax>>(padding(),
-                                                                                          kPadding);
-  if constexpr (check::kDepth >= check::kFullHost) {
-    expect_no_influence<Classifier<Encoder<NormPlacement::kAfter>, PoolingKind::kMean>>(padding(), kPadding);
-    expect_no_influence<Classifier<Gated, PoolingKind::kFirst>>(padding(), kPadding);
-  }
+  expect_no_influence<Attention>(attune::CausalMask{} && padding(), kPadding);
 }
 
 TEST(MaskedPadding, has_no_influence_next_to_a_nan_bias) {

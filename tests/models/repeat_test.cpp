@@ -24,27 +24,6 @@ TEST(Repeat, gradients_are_derivatives) {
   check::check_layer_gradients<attune::Repeat<3, Encoder<double>>>(-1, 1);
 }
 
-TEST(Repeat, is_a_sequence_of_the_layer) {
-  using Three = attune::Repeat<3, Encoder<float>>;
-  using Sequence = attune::Sequential<Encoder<float>, Encoder<float>, Encoder<float>>;
-  static Three::Parameters parameters;
-  static Sequence::Parameters same;
-  static_assert(sizeof parameters == sizeof same);
-  attune::Rng rng(1);
-  attune::initialize(parameters, attune::LinearDefault{}, rng);
-  same.layer<0>() = parameters.layers[0];
-  same.layer<1>() = parameters.layers[1];
-  same.layer<2>() = parameters.layers[2];
-  Three::Input x;
-  check::fill(x, rng);
-  Three::Output repeated, in_sequence;
-  static Three::InferenceScratch scratch;
-  static Sequence::InferenceScratch sequence_scratch;
-  attune::infer<Three>(parameters, x, repeated, scratch, attune::CausalMask{});
-  attune::infer<Sequence>(same, x, in_sequence, sequence_scratch, attune::CausalMask{});
-  EXPECT_TRUE(check::same_bits(repeated, in_sequence));
-}
-
 TEST(Repeat, gradients_replace_inputs) {
   static_assert(attune::Repeat<3, Encoder<float>>::kAbilities.gradient_may_be_input);
   static_assert(sizeof(attune::Repeat<3, Encoder<float>>::Scratch) == sizeof(Encoder<float>::Scratch));

@@ -1,4 +1,4 @@
-// ReversibleNorm: what it computes, derivatives, padding, every plan and tapes.
+// ReversibleNorm: what it computes, derivatives, padding and tapes. Plans: tests/zoo.
 #include <attune/models/reversible_norm.hpp>
 
 #include <attune/attention/mask.hpp>
@@ -12,7 +12,6 @@
 
 #include "check.hpp"
 #include "gradient_suite.hpp"
-#include "layers/every_plan.hpp"
 #include "problem.hpp"
 
 namespace {
@@ -131,12 +130,6 @@ TEST(ReversibleNorm, leaves_padding_out) {
   };
   expect.operator()<kAffine>();
   expect.operator()<kLastAffine>();
-}
-
-TEST(ReversibleNorm, trains_to_the_same_bits_in_every_plan) {
-  check::expect_same_bits_in_every_plan<ReversibleNorm<OverTime<float>>>();
-  check::expect_same_bits_in_every_plan<ReversibleNorm<OverTime<float>, kAffine>>();
-  check::expect_same_bits_in_every_plan<ReversibleNorm<OverTime<float>, kLastAffine>>();
 }
 
 TEST(ReversibleNorm, packs_the_tape_of_its_model) {

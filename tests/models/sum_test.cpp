@@ -1,4 +1,4 @@
-// Sum: what it adds, derivatives, every plan and streams.
+// Sum: derivatives, streams and tapes. Values: vectors of PyTorch; plans: tests/zoo.
 #include <attune/models/sum.hpp>
 
 #include <attune/attention/mask.hpp>
@@ -14,7 +14,6 @@
 
 #include "check.hpp"
 #include "gradient_suite.hpp"
-#include "layers/every_plan.hpp"
 #include "problem.hpp"
 
 namespace {
@@ -38,24 +37,6 @@ using TwoNorms =
 
 }  // namespace
 
-TEST(Sum, adds_its_terms_in_order) {
-  using Three = Sum<Network<float>, Attention<float>, Network<float>>;
-  check::Problem<Three> a(1);
-  a.forward(CausalMask{});
-  Three::Output terms[3];
-  Network<float>::InferenceScratch of_network;
-  Attention<float>::InferenceScratch of_attention;
-  infer<Network<float>>(a.parameters.layer<0>(), a.x, terms[0], of_network);
-  infer<Attention<float>>(a.parameters.layer<1>(), a.x, terms[1], of_attention, CausalMask{});
-  infer<Network<float>>(a.parameters.layer<2>(), a.x, terms[2], of_network);
-  for (int i = 0; i < a.y.size; ++i) {
-    EXPECT_EQ(a.y.values[i], terms[0].values[i] + terms[1].values[i] + terms[2].values[i]);
-  }
-  const Three::Output trained = a.y;
-  a.infer(CausalMask{});
-  EXPECT_TRUE(check::same_bits(a.y, trained));
-}
-
 TEST(Sum, has_the_gradients_of_finite_differences) {
   check::check_layer_gradients<Sum<Attention<double>, Network<double>>>(-1, 1);
   check::check_layer_gradients<OneNorm<double>>(-1, 1);
@@ -63,11 +44,6 @@ TEST(Sum, has_the_gradients_of_finite_differences) {
   SequenceLength<kTokens> length;
   (void)length.set_length(3);
   check::check_layer_gradients<TwoNorms<double>>(-1, 1, length);
-}
-
-TEST(Sum, trains_to_the_same_bits_in_every_plan) {
-  check::expect_same_bits_in_every_plan<OneNorm<float>>();
-  check::expect_same_bits_in_every_plan<Repeat<2, TwoNorms<float>>>();
 }
 
 TEST(Sum, streams_with_the_bits_of_a_batch) {

@@ -213,29 +213,3 @@ TEST(Tied, tables_of_eight_bits_are_read_as_they_are_on_both_ends) {
   EXPECT_EQ(Llama<float>::forward(narrow, kIds, a.inferred, a.inference), Status::kOk);
   EXPECT_LT(check::max_difference(a.y, a.inferred), 1e-4);
 }
-
-TEST(Tied, tokens_that_padding_hides_have_no_influence) {
-  const auto gradients_with = [](int padding) {
-    auto& a = cleared_pass<float>();
-    attune::Rng rng(9);
-    check::fill_set(a.parameters, rng);
-    check::fill(a.dy, rng);
-    for (int word = 0; word < kVocabulary; ++word) a.dy(5, word) = 0;
-    attune::KeyPaddingMask<kTokens> mask;
-    EXPECT_EQ(mask.set_length(5), Status::kOk);
-    Llama<float>::Input ids = kIds;
-    ids[5] = padding;
-    EXPECT_EQ(attune::forward<Llama<float>>(a.parameters, ids, a.y, a.tape, a.scratch, mask), Status::kOk);
-    attune::backward<Llama<float>>(a.parameters, ids, a.tape, a.dy, attune::NoGradient{}, a.gradients,
-                                   a.scratch, mask);
-    return a.gradients;
-  };
-  static Llama<float>::Parameters first, second;
-  first = gradients_with(5);
-  second = gradients_with(1);
-  attune::for_each_tensor(
-      [](const attune::TensorPath&, const auto& one, const auto& other) {
-        for (int i = 0; i < one.size; ++i) EXPECT_EQ(one.values[i], other.values[i]);
-      },
-      first, second);
-}

@@ -105,35 +105,6 @@ TEST(Int8Training, predicts_in_slices) {
   EXPECT_TRUE(check::same_bits(logits, expected));  // of integers
 }
 
-namespace {
-
-constexpr int kValid = 17;
-
-template <class Mask>
-void expect_unread(const Mask& mask) {
-  auto& clean = check::fresh<0, TrainerOf<>>();
-  auto& dirty = check::fresh<1, TrainerOf<>>();
-  Rng rng(3);
-  for (int i = 0; i < kBatch; ++i) {
-    Example example(rng);
-    EXPECT_TRUE(clean.accumulate(example.x, example.label, mask).ok());
-    for (int j = kValid * kWidth; j < example.x.size; ++j) {
-      example.x.values[j] = i % 2 == 0 ? std::numeric_limits<float>::quiet_NaN() : 1e30f;
-    }
-    EXPECT_TRUE(dirty.accumulate(example.x, example.label, mask).ok());
-  }
-  EXPECT_TRUE(clean.update(kOptions).ok() && dirty.update(kOptions).ok());
-  EXPECT_EQ(hash_bits(clean.parameters()), hash_bits(dirty.parameters()));
-}
-
-}  // namespace
-
-TEST(Int8Training, reads_nothing_of_padding) {
-  KeyPaddingMask<kTokens> mask;
-  EXPECT_EQ(mask.set_length(kValid), Status::kOk);
-  expect_unread(mask);
-}
-
 TEST(Int8Training, predicts_with_the_parameters_as_they_are) {
   auto& trainer = check::fresh<0, TrainerOf<>>();
   auto& other = check::fresh<1, TrainerOf<>>();

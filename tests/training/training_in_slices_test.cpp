@@ -31,9 +31,6 @@ struct Two : Trainer<M, MeanSquaredError, AdamW, 2> {
   using Model = M;
 };
 
-using After = EncoderLayer<EncoderLayerShape{.attention = {.seq_len = kTokens, .d_model = 6, .num_heads = 3},
-                                             .d_ff = 70}>;
-
 TEST(InSlices, of_little_work_are_many) {
   using Layer = MultiHeadAttention<AttentionShape{.seq_len = kTokens, .d_model = 6, .num_heads = 3}>;
   static Trainer<Layer> trainer;
@@ -50,33 +47,6 @@ TEST(InSlices, of_little_work_are_many) {
   const int few = count(trainer.accumulate_in_slices(x, target));
   EXPECT_GT(count(trainer.accumulate_in_slices<1>(x, target)), few);
   EXPECT_GT(few, 10);
-}
-
-TEST(InSlices, hidden_tokens_have_no_influence) {
-  using Model = Sequential<Linear<LinearShape{kTokens, 6, 6}>, After, Pooling<PoolingShape{kTokens, 6}>>;
-  static Trainer<Model> at_once, in_slices;
-  static Model::Input x;
-  static Model::Output target;
-  KeyPaddingMask<kTokens> mask;
-  EXPECT_EQ(mask.set_length(4), attune::Status::kOk);
-  Rng rng(1);
-  check::fill(target, rng);
-  for (auto* trainer : {&at_once, &in_slices}) trainer->initialize(XavierUniform{}, Rng{3});
-  for (const float hidden : {0.0f, check::kInfinity<float>, std::numeric_limits<float>::quiet_NaN()}) {
-    check::fill(x, rng);
-    for (int i = 4; i < kTokens; ++i) {
-      for (int j = 0; j < 6; ++j) x(i, j) = hidden;
-    }
-    EXPECT_EQ(at_once.accumulate(x, target, mask).status, Status::kOk);
-    auto pass = in_slices.accumulate_in_slices<100>(x, target, mask);
-    while (pass.advance()) {
-    }
-    EXPECT_EQ(pass.result().status, Status::kOk);
-    EXPECT_TRUE(check::same_bits(in_slices.gradients(), at_once.gradients()));
-    EXPECT_TRUE(at_once.update({}).ok());
-    EXPECT_TRUE(in_slices.update({}).ok());
-  }
-  EXPECT_TRUE(check::same_bits(in_slices.parameters(), at_once.parameters()));
 }
 
 // ---- Sequences of calls that are not finished, or not in order. ----

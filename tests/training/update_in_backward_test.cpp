@@ -1,6 +1,5 @@
 #include <attune/training/update_in_backward.hpp>
 
-#include <attune/attention/mask.hpp>
 #include <attune/attention/multi_head_attention.hpp>
 #include <attune/layers/embedding.hpp>
 #include <attune/layers/layer_norm.hpp>
@@ -87,34 +86,6 @@ TEST(UpdateInBackward, pre_norm_layers_take_no_memory_besides_gradient_rows) {
   static_assert(InBackwardOf<Vectors>::memory().object() < attune::Trainer<Vectors>::memory().object());
 }
 
-TEST(UpdateInBackward, by_hand_is_as_with_a_trainer) {
-  using Model = Encoder<attune::NormPlacement::kBefore>;
-  using Updates = attune::detail::ParameterUpdates<Model, attune::AdamW>;
-  static attune::Trainer<Model, attune::SumSquaredError, attune::AdamW, 1, attune::UpdateInBackward> trainer;
-  trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
-  static Model::Parameters parameters = trainer.parameters();
-  static attune::AdamW::Moments<Model::Parameters> moments;
-  static Updates::Rows rows;
-  static Updates::Tape tape;
-  static Updates::Scratch scratch;
-  attune::Rng rng(1);
-  for (int step = 0; step < 3; ++step) {
-    Model::Input x;
-    Model::Output y, target;
-    check::fill(x, rng);
-    check::fill(target, rng);
-    ASSERT_TRUE(trainer.step(x, target, {}).ok());
-    Model::forward(parameters, x, y, tape, scratch);
-    (void)attune::SumSquaredError{}.sum(attune::ConstView<Model::Output>(y),
-                                        attune::ConstView<Model::Output>(target),
-                                        attune::View<Model::Output>(y));
-    Updates updates(parameters, moments, {}, rows);
-    Model::backward(parameters, x, tape, y, attune::NoGradient{}, updates.leaves, scratch);
-    EXPECT_TRUE(updates.ok());
-    EXPECT_TRUE(check::same_bits(parameters, trainer.parameters()));
-  }
-}
-
 TEST(UpdateInBackward, keeps_eight_rows_of_gradient) {
   using BySequence = attune::Trainer<Layer>;
   constexpr attune::MemoryReport with = BySequence::memory(), without = InBackward::memory();
@@ -195,25 +166,4 @@ TEST(UpdateInBackward, a_gradient_that_overflows_is_not_applied) {
   expect_finite_parameters<attune::AdamW>({});
   expect_finite_parameters<attune::Sgd<>>({});
   expect_finite_parameters<attune::Sgd<attune::Momentum::kClassic>>({});
-}
-
-TEST(UpdateInBackward, hidden_tokens_do_not_matter) {
-  static InBackward padded, clean;
-  padded.initialize(attune::XavierUniform{}, attune::Rng{42});
-  clean.initialize(attune::XavierUniform{}, attune::Rng{42});
-  attune::KeyPaddingMask<6> keys;
-  attune::QueryPaddingMask<6> queries;
-  EXPECT_EQ(keys.set_length(4), attune::Status::kOk);
-  EXPECT_EQ(queries.set_length(4), attune::Status::kOk);
-  Layer::Input x;
-  Layer::Output target;
-  attune::Rng rng(1);
-  check::fill(x, rng);
-  check::fill(target, rng);
-  Layer::Input hidden = x;
-  hidden(5, 3) = check::kNan<float>;
-  const auto a = padded.step(hidden, target, {}, attune::NoClipping{}, keys && queries);
-  const auto b = clean.step(x, target, {}, attune::NoClipping{}, keys && queries);
-  EXPECT_EQ(a.status, b.status);
-  EXPECT_TRUE(check::same_bits(padded.parameters(), clean.parameters()));
 }

@@ -20,8 +20,9 @@ enum class Way {
   kInBackward = 3,   // UpdateInBackward
   kLockstep = 4,
   kInSharedBuffers = 5,  // whose memory is overwritten between two steps
-  kThreads = 6,          // host::ParallelTrainer (zoo/property.hpp)
-  kTwin = 7              // another model of the same bits
+  kThreads = 6,          // host::ParallelTrainer (zoo/threads.hpp)
+  kTwin = 7,             // another model of the same bits
+  kCrew = 8              // CrewTrainer (zoo/threads.hpp)
 };
 
 struct Key {
@@ -100,8 +101,12 @@ auto masks_of(int step) {
   }
 }
 
-/// Draws inputs or targets of stacked sequences. Targets of padding are ignored. Behind a SequenceLength,
-/// which nothing may read, are NaN and ids outside of the vocabulary.
+inline constexpr float kHiddenNumbers[] = {std::numeric_limits<float>::quiet_NaN(),
+                                           std::numeric_limits<float>::infinity(), -3e38f};
+
+/// Draws inputs or targets of stacked sequences. Targets of padding are ignored. Padding has no influence: it
+/// is made of kHiddenNumbers, and behind a SequenceLength, which nothing may read, of ids outside of the
+/// vocabulary.
 template <class Entry, Masking masking, bool targets, class Values>
 void draw(Values& values, int step, int batch) {
   constexpr bool kIds = !requires { values.values; };
@@ -118,7 +123,7 @@ void draw(Values& values, int step, int batch) {
         if (hidden && !targets && masking == Masking::kLength) first[i] = -1;
       } else {
         first[i] = rng.uniform(-1.5f, 1.5f);
-        if (hidden && masking == Masking::kLength) first[i] = std::numeric_limits<float>::quiet_NaN();
+        if (hidden && Entry::kIgnoresPadding) first[i] = kHiddenNumbers[i % 3];
       }
     }
   };

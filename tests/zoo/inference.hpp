@@ -59,6 +59,16 @@ Status stream(const auto& parameters, const auto& x, auto& y) {
   return status;
 }
 
+/// The answer of an inference. A model of numbers gives none.
+Status answer_of(const auto& infer) {
+  if constexpr (std::is_void_v<decltype(infer())>) {
+    infer();
+    return Status::kOk;
+  } else {
+    return infer();
+  }
+}
+
 /// One output.
 template <class Entry, Key key, Inference way>
 Status infer_once(auto& trainer, const auto& x, auto& y, const auto& mask) {
@@ -70,12 +80,8 @@ Status infer_once(auto& trainer, const auto& x, auto& y, const auto& mask) {
     constexpr int kBlock = way == Inference::kTokens ? 1 : std::min(4, Entry::kTokens);
     return stream<Entry, key, kBlock>(trainer.parameters(), x, y);
   } else if constexpr (way == Inference::kWhole) {
-    if constexpr (attune::detail::TakesIds<Model>) {
-      return infer<Model>(trainer.parameters(), x, y, scratch, mask, ProductsOf<key>{});
-    } else {
-      infer<Model>(trainer.parameters(), x, y, scratch, mask, ProductsOf<key>{});
-      return Status::kOk;
-    }
+    return answer_of(
+        [&] { return infer<Model>(trainer.parameters(), x, y, scratch, mask, ProductsOf<key>{}); });
   } else {
     auto pass = [&] {
       if constexpr (way == Inference::kPredictInSlices) {

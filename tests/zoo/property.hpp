@@ -70,11 +70,11 @@ constexpr const char* training_conflict(std::size_t a, int i, std::size_t b, int
   return nullptr;
 }
 inline constexpr auto kTrainings =
-    cover<200>(std::array{kModels, 3, 4, 2, 8, 2}, training_conflict, std::uint32_t{ATTUNE_ZOO_SEED});
+    cover<200>(std::array{kModels, 3, 4, 2, 9, 2}, training_conflict, std::uint32_t{ATTUNE_ZOO_SEED});
 static_assert(kTrainings.complete);
 
-/// The same for inference; its last way is host::ParallelInference.
-inline constexpr int kOnThreads = 6;
+/// The same for inference; its last ways are host::ParallelInference and CrewInference.
+inline constexpr int kOnThreads = 6, kOnCrew = 7;
 constexpr bool is_in_stream(int way) {
   return Inference{way} == Inference::kTokens || Inference{way} == Inference::kSeveralTokens;
 }
@@ -89,7 +89,7 @@ constexpr const char* inference_conflict(std::size_t a, int i, std::size_t b, in
   return nullptr;
 }
 inline constexpr auto kInferences =
-    cover<120>(std::array{kModels, 4, 7}, inference_conflict, std::uint32_t{ATTUNE_ZOO_SEED});
+    cover<160>(std::array{kModels, 4, 8}, inference_conflict, std::uint32_t{ATTUNE_ZOO_SEED});
 static_assert(kInferences.complete);
 
 inline void expect_golden(std::string_view model, const Key& key, int way, bool resumed,
@@ -111,6 +111,8 @@ void expect_training() {
     Outcome outcome;
     if constexpr (kExecution.way == Way::kThreads) {
       outcome = train_on_threads<Entry, kExecution>();
+    } else if constexpr (kExecution.way == Way::kCrew) {
+      outcome = train_on_crew<Entry, kExecution>();
     } else {
       outcome = train<Entry, kExecution>();
     }
@@ -126,6 +128,8 @@ void expect_inference() {
     constexpr Key kFloats{Precision::kInference, kMasking}, kInt8{Precision::kInt8Inference, kMasking};
     if constexpr (kRow[2] == kOnThreads) {
       expect_golden(Entry::kName, kFloats, kRow[2], false, infer_on_threads<Entry, kFloats>());
+    } else if constexpr (kRow[2] == kOnCrew) {
+      expect_golden(Entry::kName, kFloats, kRow[2], false, infer_on_crew<Entry, kFloats>());
     } else {
       expect_golden(Entry::kName, kFloats, kRow[2], false, infer_each<Entry, kFloats, Inference{kRow[2]}>());
     }

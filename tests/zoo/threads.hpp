@@ -5,10 +5,28 @@
 
 #include <attune/host/parallel_inference.hpp>
 #include <attune/host/parallel_trainer.hpp>
+#include <attune/host/thread_pool.hpp>
 
 #include "zoo/inference.hpp"
 
 namespace zoo {
+
+/// A CrewTrainer and its crew.
+template <class Entry, Execution execution>
+struct TrainerWithCrew
+    : CrewTrainer<host::Threads<3>, typename ModelIn<Entry, execution>::type, typename Entry::Loss,
+                  typename Entry::Optimizer, execution.key.batch, decltype(plan_of<Entry, execution>())> {
+  host::Threads<3> crew;
+
+  auto step(const auto&... args) { return TrainerWithCrew::CrewTrainer::step(crew, args...); }
+};
+template <class Entry, Execution execution>
+Outcome train_on_crew() {
+  using Trainer = TrainerWithCrew<Entry, execution>;
+  const auto first = std::make_unique<Trainer>(), second = std::make_unique<Trainer>();
+  return train<Entry, execution>(*std::make_unique<Data<Trainer>>(), *first,
+                                 [&]() -> Trainer& { return *second; });
+}
 
 /// A training.
 template <class Entry, Execution execution>
@@ -25,15 +43,18 @@ Outcome train_on_threads() {
 }
 
 template <class Entry, Key key>
+Outcome infer_on_crew() {
+  host::Threads<3> crew;
+  const auto inference = std::make_unique<CrewInference<host::Threads<3>, typename Entry::Model>>();
+  return infer_each<Entry, key>([&](auto& trainer, const auto& x, auto& y, const auto& mask) {
+    return answer_of([&] { return inference->infer(crew, trainer.parameters(), x, y, mask); });
+  });
+}
+template <class Entry, Key key>
 Outcome infer_on_threads() {
   return infer_each<Entry, key>([](auto& trainer, const auto& x, auto& y, const auto& mask) {
     host::ParallelInference<typename Entry::Model> inference(3);
-    if constexpr (attune::detail::TakesIds<typename Entry::Model>) {
-      return inference.forward(trainer.parameters(), x, y, mask);
-    } else {
-      inference.forward(trainer.parameters(), x, y, mask);
-      return Status::kOk;
-    }
+    return answer_of([&] { return inference.forward(trainer.parameters(), x, y, mask); });
   });
 }
 
