@@ -2,7 +2,10 @@
 #pragma once
 
 #include <array>
+#include <cstring>
 
+#include <attune/attention/mask.hpp>
+#include <attune/attention/multi_head_attention.hpp>
 #include <attune/attention/sequence_length.hpp>
 
 #include "check.hpp"
@@ -82,6 +85,52 @@ struct Sequences {
 template <int kTokens, class LengthOf>
 [[nodiscard]] Sequences<kTokens, LengthOf> sequences(LengthOf length_of) {
   return {length_of};
+}
+
+/// Self-attention of `length` tokens behind a causal mask has the bits that it has with padding: behind them
+/// nothing of x and dy counts, nor what tape and scratch held.
+template <attune::AttentionShape shape>
+void expect_bits_of_padding(std::initializer_list<int> lengths) {
+  using Attention = attune::MultiHeadAttention<shape>;
+  static_assert(attune::detail::TakesLength<Attention>);
+  static struct {
+    typename Attention::Parameters gradients;
+    typename Attention::Input x, dx;
+    typename Attention::Output y, dy, inferred;
+    typename Attention::Tape tape;
+  } padded, own;
+  static typename Attention::Parameters parameters;
+  static typename Attention::Scratch scratch;
+  static typename Attention::InferenceScratch inference;
+  attune::Rng rng(1);
+  fill_set(parameters, rng);
+  for (const int length : lengths) {
+    fill(padded.x, rng);
+    fill(padded.dy, rng);
+    own.x = padded.x;
+    own.dy = padded.dy;
+    fill_behind(padded.dy, length, 0.0f);
+    fill_behind(own.x, length, kNan<float>);
+    fill_behind(own.dy, length, kNan<float>);
+    const auto run = [&](auto& on, const auto& tokens) {
+      const auto mask = attune::CausalMask{} && tokens;
+      on.gradients = {};
+      std::memset(static_cast<void*>(&on.tape), 0xFF, sizeof on.tape);  // NaN
+      std::memset(static_cast<void*>(&scratch), 0xFF, sizeof scratch);
+      std::memset(static_cast<void*>(&inference), 0xFF, sizeof inference);
+      attune::Rng seeds(3);
+      attune::draw_seeds(on.tape, seeds);
+      attune::infer<Attention>(parameters, on.x, on.inferred, inference, mask);
+      attune::forward<Attention>(parameters, on.x, on.y, on.tape, scratch, mask);
+      attune::backward<Attention>(parameters, on.x, on.tape, on.dy, on.dx, on.gradients, scratch, mask);
+    };
+    run(padded, of_length<attune::KeyPaddingMask<shape.seq_len>>(length));
+    run(own, of_length<attune::SequenceLength<shape.seq_len>>(length));
+    EXPECT_TRUE(same_bits(own.gradients, padded.gradients));
+    expect_same_and_zeros_behind(own.y, padded.y, length);
+    expect_same_and_zeros_behind(own.inferred, padded.inferred, length);
+    expect_same_and_zeros_behind(own.dx, padded.dx, length);
+  }
 }
 
 }  // namespace check

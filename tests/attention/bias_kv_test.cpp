@@ -1,12 +1,10 @@
 // Gradients: layer_gradients_test.cpp. Against PyTorch: vectors with add_bias_kv and add_zero_attn.
 #include <attune/attention/bias_kv.hpp>
 
-#include <cstring>
-
 #include <attune/attention/multi_head_attention.hpp>
-#include <attune/attention/sequence_length.hpp>
 
 #include "check.hpp"
+#include "lengths.hpp"
 
 namespace {
 
@@ -48,82 +46,25 @@ TEST(BiasKv, start_as_in_pytorch_whatever_the_initializer) {
   EXPECT_NEAR(square, 1.0, 0.25);  // 400 of N(0, 1/400): their squares sum to 1 ± 0.07
 }
 
-namespace {
-
-// Self-attention of `length` tokens, behind which nothing of x and dy counts, nor what tape and scratch held.
-template <attune::AttentionShape shape>
-void expect_bits_of_padding(std::initializer_list<int> lengths) {
-  using Attention = attune::MultiHeadAttention<shape>;
-  static_assert(attune::detail::TakesLength<Attention>);
-  static struct {
-    typename Attention::Parameters gradients;
-    typename Attention::Input x, dx;
-    typename Attention::Output y, dy, inferred;
-    typename Attention::Tape tape;
-  } padded, own;
-  static typename Attention::Parameters parameters;
-  static typename Attention::Scratch scratch;
-  static typename Attention::InferenceScratch inference;
-  attune::Rng rng(1);
-  check::fill_set(parameters, rng);
-  for (const int length : lengths) {
-    check::fill(padded.x, rng);
-    check::fill(padded.dy, rng);
-    own.x = padded.x;
-    own.dy = padded.dy;
-    for (int i = length; i < shape.seq_len; ++i) {
-      for (int j = 0; j < shape.d_model; ++j) {
-        padded.dy(i, j) = 0, own.x(i, j) = own.dy(i, j) = check::kNan<float>;
-      }
-    }
-    const auto run = [&](auto& on, auto tokens) {
-      ASSERT_EQ(tokens.set_length(length), attune::Status::kOk);
-      const auto mask = attune::CausalMask{} && tokens;
-      on.gradients = {};
-      std::memset(static_cast<void*>(&on.tape), 0xFF, sizeof on.tape);  // NaN
-      std::memset(static_cast<void*>(&scratch), 0xFF, sizeof scratch);
-      std::memset(static_cast<void*>(&inference), 0xFF, sizeof inference);
-      if constexpr (shape.dropout > 0) {
-        attune::Rng seeds(3);
-        attune::draw_seeds(on.tape, seeds);
-      }
-      attune::infer<Attention>(parameters, on.x, on.inferred, inference, mask);
-      attune::forward<Attention>(parameters, on.x, on.y, on.tape, scratch, mask);
-      attune::backward<Attention>(parameters, on.x, on.tape, on.dy, on.dx, on.gradients, scratch, mask);
-    };
-    run(padded, attune::KeyPaddingMask<shape.seq_len>{});
-    run(own, attune::SequenceLength<shape.seq_len>{});
-    EXPECT_TRUE(check::same_bits(own.gradients, padded.gradients));
-    for (int i = 0; i < shape.seq_len; ++i) {
-      for (int j = 0; j < shape.d_model; ++j) {
-        EXPECT_TRUE(check::same_bits(own.y(i, j), i < length ? padded.y(i, j) : 0.0f));
-        EXPECT_TRUE(check::same_bits(own.inferred(i, j), i < length ? padded.inferred(i, j) : 0.0f));
-        EXPECT_TRUE(check::same_bits(own.dx(i, j), i < length ? padded.dx(i, j) : 0.0f));
-      }
-    }
-  }
-}
-
-}  // namespace
-
 TEST(BiasKv, come_down_to_the_length_of_a_sequence_with_the_bits_of_padding) {
-  expect_bits_of_padding<attune::AttentionShape{.seq_len = 37,
-                                                .d_model = 4,
-                                                .num_heads = 2,
-                                                .num_kv_heads = 1,
-                                                .scaling = attune::Scaling::kInverseFourthRootDkEach,
-                                                .dropout = 0.25,
-                                                .alibi = true,
-                                                .add_bias_kv = true,
-                                                .add_zero_attn = true}>(
+  check::expect_bits_of_padding<attune::AttentionShape{.seq_len = 37,
+                                                       .d_model = 4,
+                                                       .num_heads = 2,
+                                                       .num_kv_heads = 1,
+                                                       .scaling = attune::Scaling::kInverseFourthRootDkEach,
+                                                       .dropout = 0.25,
+                                                       .alibi = true,
+                                                       .add_bias_kv = true,
+                                                       .add_zero_attn = true}>(
       {1, 4, 5, 6, 15, 16, 17, 20, 21, 22, 36, 37});
-  expect_bits_of_padding<attune::AttentionShape{.seq_len = 200,
-                                                .d_model = 4,
-                                                .num_heads = 1,
-                                                .dropout = 0.25,
-                                                .keep_weights = false,
-                                                .softcap = 5,
-                                                .add_bias_kv = true}>({1, 7, 8, 9, 191, 192, 193, 200});
+  check::expect_bits_of_padding<attune::AttentionShape{.seq_len = 200,
+                                                       .d_model = 4,
+                                                       .num_heads = 1,
+                                                       .dropout = 0.25,
+                                                       .keep_weights = false,
+                                                       .softcap = 5,
+                                                       .add_bias_kv = true}>(
+      {1, 7, 8, 9, 191, 192, 193, 200});
 }
 
 TEST(BiasKv, follow_the_valid_length_as_closely_as_the_order_of_sums_allows) {

@@ -2,8 +2,6 @@
 // padding and a mask around the edges of blocks, and the work of n tokens.
 #include <attune/attention/sequence_length.hpp>
 
-#include <cstring>
-
 #include <attune/execution/inference_in_slices.hpp>
 #include <attune/layers/pooling.hpp>
 #include <attune/models/encoder_layer.hpp>
@@ -17,7 +15,7 @@
 namespace {
 
 using attune::Status;
-using check::Behind, check::expect_same_and_zeros_behind, check::fill_behind, check::of_length;
+using check::Behind, check::expect_same_and_zeros_behind, check::of_length;
 
 constexpr int kTokens = 9, kWidth = 8, kClasses = 3;
 using Padding = attune::KeyPaddingMask<kTokens>;
@@ -105,49 +103,11 @@ TEST(TrueLength, predicts_in_slices_with_another_mask_and_zeros_beyond_it) {
 
 namespace {
 
-// Attention behind a causal mask, forward and backward; behind the length nothing of x and dy counts, and
-// nothing that tape and scratch held before.
 template <int seq_len, bool keep_weights>
 void expect_bits_of_padding_of(std::initializer_list<int> lengths) {
-  using Layer = attune::MultiHeadAttention<attune::AttentionShape{
-      .seq_len = seq_len, .d_model = 4, .num_heads = 2, .rotary_dim = 2, .keep_weights = keep_weights}>;
-  static struct {
-    typename Layer::Parameters gradients;
-    typename Layer::Input x, dx;
-    typename Layer::Output y, dy;
-    typename Layer::Tape tape;
-  } padded, own;
-  static typename Layer::Parameters parameters;
-  static typename Layer::Scratch scratch;
-  for (const int length : lengths) {
-    attune::Rng rng(1);
-    check::fill_set(parameters, rng);
-    check::fill(padded.x, rng);
-    check::fill(padded.dy, rng);
-    own.x = padded.x;
-    own.dy = padded.dy;
-    fill_behind(padded.dy, length, 0.0f);
-    fill_behind(own.x, length, check::kNan<float>), fill_behind(own.dy, length, check::kNan<float>);
-    const auto mask = of_length<attune::SequenceLength<seq_len>>(length);
-    const auto masks = attune::CausalMask{} && mask;
-    const auto run = [&](auto& on, const auto& tokens) {
-      const auto context = attune::Context(masks, attune::RunToCompletion{}, tokens, tokens);
-      on.gradients = {};
-      std::memset(static_cast<void*>(&on.tape), 0xFF, sizeof on.tape);  // NaN
-      std::memset(static_cast<void*>(&scratch), 0xFF, sizeof scratch);
-      Layer::forward(parameters, on.x, on.y, on.tape, scratch, context);
-      Layer::backward(parameters, on.x, on.tape, on.dy, on.dx, on.gradients, scratch, context);
-    };
-    run(padded, attune::detail::AllTokens{});
-    run(own, attune::detail::FirstTokens<seq_len>{length});
-    EXPECT_TRUE(check::same_bits(own.gradients, padded.gradients));
-    for (int i = 0; i < length; ++i) {
-      for (int j = 0; j < 4; ++j) {
-        EXPECT_TRUE(check::same_bits(own.y(i, j), padded.y(i, j)));
-        EXPECT_TRUE(check::same_bits(own.dx(i, j), padded.dx(i, j)));
-      }
-    }
-  }
+  check::expect_bits_of_padding<attune::AttentionShape{
+      .seq_len = seq_len, .d_model = 4, .num_heads = 2, .rotary_dim = 2, .keep_weights = keep_weights}>(
+      lengths);
 }
 
 }  // namespace
