@@ -74,6 +74,29 @@ int advance(Pass& pass, int most) {
 }
 constexpr int kAll = 1 << 20;
 
+Flash flash_with(unsigned number) {
+  Flash flash;
+  save(flash, number);
+  return flash;
+}
+/// State 1 in flash, and the pass that saves state 2.
+struct Saving {
+  Flash flash = flash_with(1);
+  Weights weights = weights_of(2);
+  Settings settings = settings_of(2);
+  Store store{flash};
+  decltype(store.save_in_slices(weights, settings)) pass = store.save_in_slices(weights, settings);
+};
+/// body(saving) after 0, 1, 2, … slices, up to all of them.
+void after_each_slice(const auto& body) {
+  bool more = true;
+  for (int slices = 0; more; ++slices) {
+    Saving saving;
+    more = advance(saving.pass, slices) == slices;
+    body(saving);
+  }
+}
+
 }  // namespace
 
 TEST(SaveInSlices, a_slice_does_little_work) {
@@ -114,32 +137,20 @@ TEST(SaveInSlices, writes_the_bytes_of_a_save) {
 
 TEST(SaveInSlices, a_reset_between_two_slices_leaves_the_old_state_or_the_new_one) {
   int old_states = 0, new_states = 0;
-  bool more = true;
-  for (int slices = 0; more; ++slices) {
-    Flash flash;
-    save(flash, 1);
-    const Weights weights = weights_of(2);
-    const Settings settings = settings_of(2);
-    Store store(flash);
-    auto pass = store.save_in_slices(weights, settings);
-    more = advance(pass, slices) == slices;
-    const int state = stored(flash);
-    EXPECT_TRUE(state == 2 || (state == 1 && !pass.done()));
+  after_each_slice([&](Saving& saving) {
+    const int state = stored(saving.flash);
+    EXPECT_TRUE(state == 2 || (state == 1 && !saving.pass.done()));
     ++(state == 1 ? old_states : new_states);
-    save(flash, 3);
-    EXPECT_EQ(stored(flash), 3);
-  }
+    save(saving.flash, 3);
+    EXPECT_EQ(stored(saving.flash), 3);
+  });
   EXPECT_GT(old_states, 30);
   EXPECT_GT(new_states, 0);
 }
 
 TEST(SaveInSlices, other_calls_wait_for_its_end_or_for_a_discard) {
-  Flash flash;
-  save(flash, 1);
-  Weights weights = weights_of(2);
-  Settings settings = settings_of(2);
-  Store store(flash);
-  auto pass = store.save_in_slices(weights, settings);
+  Saving saving;
+  auto& [flash, weights, settings, store, pass] = saving;
   (void)advance(pass, 30);
   EXPECT_EQ(store.save(weights, settings), Status::kUnderWay);
   EXPECT_EQ(store.load(weights, settings), Status::kUnderWay);
@@ -160,37 +171,25 @@ TEST(SaveInSlices, other_calls_wait_for_its_end_or_for_a_discard) {
 
 TEST(SaveInSlices, a_record_that_changes_during_a_save_is_not_half_saved) {
   int refused = 0, saved = 0;
-  bool more = true;
-  for (int slices = 0; more; ++slices) {
-    Flash flash;
-    save(flash, 1);
-    Weights weights = weights_of(2);
-    Settings settings = settings_of(2);
-    Store store(flash);
-    auto pass = store.save_in_slices(weights, settings);
-    more = advance(pass, slices) == slices;
-    weights = weights_of(3);
-    settings = settings_of(3);
-    (void)advance(pass, kAll);
-    const bool is_saved = pass.status() == Status::kOk;
-    EXPECT_TRUE(is_saved || pass.status() == Status::kChangedDuringSave);
-    const int state = stored(flash);
+  after_each_slice([&](Saving& saving) {
+    saving.weights = weights_of(3);
+    saving.settings = settings_of(3);
+    (void)advance(saving.pass, kAll);
+    const bool is_saved = saving.pass.status() == Status::kOk;
+    EXPECT_TRUE(is_saved || saving.pass.status() == Status::kChangedDuringSave);
+    const int state = stored(saving.flash);
     EXPECT_TRUE(is_saved ? state == 2 || state == 3 : state == 1);
     ++(is_saved ? saved : refused);
-    EXPECT_EQ(store.save(weights, settings), Status::kOk);
-    EXPECT_EQ(stored(flash), 3);
-  }
+    EXPECT_EQ(saving.store.save(saving.weights, saving.settings), Status::kOk);
+    EXPECT_EQ(stored(saving.flash), 3);
+  });
   EXPECT_GT(refused, 10);
   EXPECT_GT(saved, 10);
 }
 
 TEST(SaveInSlices, an_incomplete_update_is_refused_at_the_start_and_at_the_end) {
-  Flash flash;
-  save(flash, 1);
-  const Weights weights = weights_of(2);
-  Settings settings = settings_of(2);
-  Store store(flash);
-  auto pass = store.save_in_slices(weights, settings);
+  Saving saving;
+  auto& [flash, weights, settings, store, pass] = saving;
   (void)advance(pass, 20);
   settings.complete = 0;
   (void)advance(pass, kAll);
@@ -202,46 +201,30 @@ TEST(SaveInSlices, an_incomplete_update_is_refused_at_the_start_and_at_the_end) 
 }
 
 TEST(SaveInSlices, a_driver_that_fails_ends_it_and_leaves_the_old_state) {
-  bool more = true;
-  for (int slices = 0; more; ++slices) {
-    Flash flash;
-    save(flash, 1);
-    const Weights weights = weights_of(2);
-    const Settings settings = settings_of(2);
-    Store store(flash);
-    auto pass = store.save_in_slices(weights, settings);
-    more = advance(pass, slices) == slices;
-    if (pass.done()) break;
-    flash.broken = true;
-    (void)advance(pass, kAll);
-    EXPECT_EQ(pass.status(), Status::kFlashFault);
-    flash.broken = false;
-    const int state = stored(flash);
+  after_each_slice([](Saving& saving) {
+    if (saving.pass.done()) return;
+    saving.flash.broken = true;
+    (void)advance(saving.pass, kAll);
+    EXPECT_EQ(saving.pass.status(), Status::kFlashFault);
+    saving.flash.broken = false;
+    const int state = stored(saving.flash);
     EXPECT_TRUE(state == 1 || state == 2);
-    EXPECT_EQ(store.save(weights_of(3), settings_of(3)), Status::kOk);
-    EXPECT_EQ(stored(flash), 3);
-  }
+    EXPECT_EQ(saving.store.save(weights_of(3), settings_of(3)), Status::kOk);
+    EXPECT_EQ(stored(saving.flash), 3);
+  });
 }
 
 TEST(SaveInSlices, another_store_may_save_into_the_same_flash_meanwhile) {
   int lost_races = 0;
-  bool more = true;
-  for (int slices = 0; more; ++slices) {
-    Flash flash;
-    save(flash, 1);
-    const Weights weights = weights_of(2);
-    const Settings settings = settings_of(2);
-    Store store(flash);
-    auto pass = store.save_in_slices(weights, settings);
-    more = advance(pass, slices) == slices;
-    const bool was_done = pass.done();
-    save(flash, 3);
-    (void)advance(pass, kAll);
-    const int state = stored(flash);
-    EXPECT_TRUE(state == 3 || (state == 2 && pass.status() == Status::kOk && !was_done));
-    lost_races += pass.status() != Status::kOk;
-    EXPECT_EQ(flash.misuses, 0u);
-  }
+  after_each_slice([&](Saving& saving) {
+    const bool was_done = saving.pass.done();
+    save(saving.flash, 3);
+    (void)advance(saving.pass, kAll);
+    const int state = stored(saving.flash);
+    EXPECT_TRUE(state == 3 || (state == 2 && saving.pass.status() == Status::kOk && !was_done));
+    lost_races += saving.pass.status() != Status::kOk;
+    EXPECT_EQ(saving.flash.misuses, 0u);
+  });
   EXPECT_GT(lost_races, 10);
 }
 
