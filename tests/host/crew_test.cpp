@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "check.hpp"
+#include "host/slices_done.hpp"
 
 namespace {
 
@@ -101,38 +102,14 @@ TEST(WordFlag, numbers_wrap_like_an_unsigned_counter) {
 
 namespace {
 
-// Each row and element once, after all earlier slices.
-struct Done {
-  std::array<int, 103> rows{};
-  std::array<int, 1000> elements{};
-  int single = 0, sum = 0;
-};
-template <class Slices>
-void fill(Done& done, const Slices& slices) {
-  const NoMask mask;
-  const Context context(mask, slices);
-  context.stage([&] { ++done.single; });
-  context.template rows<103, 100>([&]<int count>(int first) {
-    for (int i = first; i < first + count; ++i) done.rows[static_cast<std::size_t>(i)] += done.single;
-  });
-  context.template elements<1000, 100>([&](int first, int count) {
-    for (int i = first; i < first + count; ++i) {
-      done.elements[static_cast<std::size_t>(i)] += done.rows[static_cast<std::size_t>(i % 103)];
-    }
-  });
-  context.stage([&] {
-    for (const int n : done.elements) done.sum += n;
-  });
-}
-
 template <int members>
 void expect_all_slices() {
   host::Threads<members> threads;
   CrewPass<host::Threads<members>> pass;
   for (int round = 0; round < 50; ++round) {
-    Done done, expected;
-    fill(expected, RunToCompletion{});
-    EXPECT_EQ(pass.run(threads, &done, [&](const auto& slices) { fill(done, slices); }), Status::kOk);
+    check::SlicesDone done, expected;
+    expected.fill(RunToCompletion{});
+    EXPECT_EQ(pass.run(threads, &done, [&](const auto& slices) { done.fill(slices); }), Status::kOk);
     EXPECT_EQ(done.rows, expected.rows);
     EXPECT_EQ(done.elements, expected.elements);
     EXPECT_EQ(done.sum, 1000);

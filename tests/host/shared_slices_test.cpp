@@ -9,6 +9,7 @@
 #include <attune/execution/pass.hpp>
 
 #include "check.hpp"
+#include "host/slices_done.hpp"
 
 namespace {
 
@@ -24,39 +25,13 @@ struct Threads {
   explicit Threads(int threads) : pool(threads), pass(pool, 1) {}
 };
 
-// What slices do, in plain integers: each row and element is one thread's, and slices are one after the
-// other.
-struct Done {
-  std::array<int, 103> rows{};
-  std::array<int, 1000> elements{};
-  int single = 0, sum = 0;
-};
-
-template <class Slices>
-void sequence(Done& done, const Slices& slices) {
-  const Context context(NoMask{}, slices);
-  context.stage([&] { ++done.single; });
-  context.template rows<103, 100>([&]<int count>(int first) {
-    for (int i = first; i < first + count; ++i) done.rows[static_cast<std::size_t>(i)] += done.single;
-  });
-  context.template elements<1000, 100>([&](int first, int count) {
-    for (int i = first; i < first + count; ++i) {
-      done.elements[static_cast<std::size_t>(i)] += done.rows[static_cast<std::size_t>(i % 103)];
-    }
-  });
-  context.stage([&] {
-    for (const int n : done.elements) done.sum += n;
-  });
-}
-
 TEST(SharedSlices, run_every_row_and_element_once_in_order) {
   for (const int count : kThreadCounts) {
     Threads threads(count);
     for (int round = 0; round < 100; ++round) {
-      Done done, expected;
-      sequence(expected, RunToCompletion{});
-      EXPECT_EQ(threads.pass.run(&done, [&](const SharedSlices& slices) { sequence(done, slices); }),
-                Status::kOk);
+      check::SlicesDone done, expected;
+      expected.fill(RunToCompletion{});
+      EXPECT_EQ(threads.pass.run(&done, [&](const SharedSlices& slices) { done.fill(slices); }), Status::kOk);
       EXPECT_EQ(done.rows, expected.rows);
       EXPECT_EQ(done.elements, expected.elements);
       EXPECT_EQ(done.sum, 1000);
