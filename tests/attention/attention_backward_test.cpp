@@ -37,33 +37,7 @@ struct Head {
   }
 };
 
-template <class Mask>
-void expect_the_same_of_stored_and_of_recomputed_weights(const Mask& mask) {
-  Head stored(mask), again(mask);
-  static float scratch[kQueries * kKeys];
-  attune::detail::attend_backward(attune::view(stored.query), attune::view(stored.key),
-                                  attune::view(stored.value), stored.weights_in_backward(),
-                                  attune::view(stored.d_context), attune::view(stored.d_query),
-                                  attune::view(stored.d_key), attune::view(stored.d_value), scratch,
-                                  Head::kScores, attune::detail::AllWeights{}, dense(mask));
-  static attune::detail::RecomputeInBlocks<float, kQueries, kKeys, kDk, kDv, false> room;
-  attune::detail::recomputed_attend_backward(
-      attune::view(again.query), attune::view(again.key), attune::view(again.value),
-      attune::view(again.d_context), scratch, room, Head::kScores, 0,
-      static_cast<const float*>(again.softmax_stats.data()), [](int) { return attune::detail::AllWeights{}; },
-      dense(mask));
-  EXPECT_TRUE(check::same_bits(stored.d_query, again.query));
-  EXPECT_TRUE(check::same_bits(stored.d_key, again.key));
-  EXPECT_TRUE(check::same_bits(stored.d_value, again.value));
-}
-
 }  // namespace
-
-TEST(AttentionBackward, has_the_same_bits_of_stored_and_of_recomputed_weights) {
-  expect_the_same_of_stored_and_of_recomputed_weights(attune::NoMask{});
-  expect_the_same_of_stored_and_of_recomputed_weights(attune::CausalMask{});
-  expect_the_same_of_stored_and_of_recomputed_weights(attune::CausalMask{20});
-}
 
 TEST(AttentionBackward, may_write_gradients_over_operands) {
   Head apart(attune::NoMask{}), in_place(attune::NoMask{});

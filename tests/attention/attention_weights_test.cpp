@@ -28,20 +28,3 @@ TEST(AttentionWeights, are_the_softmax_of_scores_whatever_rows_are_computed_toge
     EXPECT_NEAR(sum, 1.0f, 1e-6f);
   }
 }
-
-TEST(AttentionWeights, are_recomputed_from_row_statistics) {
-  constexpr int kQueries = 3, kKeys = 40;
-  attune::Tensor<float, kQueries, 2> query;
-  attune::Tensor<float, kKeys, 2> key;
-  attune::Tensor<float, kQueries, kKeys> first, second;
-  attune::Tensor<float, kQueries, 2> kept;
-  attune::Rng rng(2);
-  check::fill(query, rng);
-  check::fill(key, rng);
-  const auto scores = attune::detail::scores_of(1.0f);
-  attune::detail::weigh(attune::view(query), attune::view(key), attune::view(first), scores, attune::NoMask{},
-                        0, 0, kept.data());
-  attune::detail::weigh(attune::view(query), attune::view(key), attune::view(second), scores,
-                        attune::NoMask{}, 0, 0, static_cast<const float*>(kept.data()));
-  EXPECT_TRUE(check::same_bits(first, second));
-}

@@ -6,42 +6,9 @@ namespace {
 
 using attune::Tensor;
 
-// By hand: scores 0 and ln 3 give weights ¼ and ¾.
-struct Example {
-  Tensor<double, 1, 1> query{{1}};
-  Tensor<double, 2, 1> key{{0, 1.0986122886681098}};
-  Tensor<double, 2, 3> value{{4, 8, 0, 8, 0, 4}};
-  Tensor<double, 1, 3> context;
-  Tensor<double, 1, 2> weights;
-};
-
 }  // namespace
 
 // Gradients: layer_gradients_test.cpp.
-
-TEST(ScaledDotProductAttention, weighs_values_by_the_softmax_of_scores) {
-  Example e;
-  attune::scaled_dot_product_attention(e.query, e.key, e.value, e.context, e.weights, 1.0);
-  EXPECT_NEAR(e.weights(0, 0), 0.25, 1e-15);
-  EXPECT_NEAR(e.weights(0, 1), 0.75, 1e-15);
-  EXPECT_NEAR(e.context(0, 0), 7.0, 1e-14);
-  EXPECT_NEAR(e.context(0, 1), 2.0, 1e-14);
-  EXPECT_NEAR(e.context(0, 2), 3.0, 1e-14);
-}
-
-TEST(ScaledDotProductAttention, scale_multiplies_the_scores) {
-  Example e;
-  attune::scaled_dot_product_attention(e.query, e.key, e.value, e.context, e.weights, 2.0);
-  EXPECT_NEAR(e.weights(0, 1), 0.9, 1e-15);
-}
-
-TEST(ScaledDotProductAttention, mask_is_applied_after_scaling) {
-  Example e;
-  const Tensor<double, 1, 2> bias{{1.0986122886681098, 0}};
-  attune::scaled_dot_product_attention(e.query, e.key, e.value, e.context, e.weights, 2.0,
-                                       attune::AdditiveMask(bias));
-  EXPECT_NEAR(e.weights(0, 1), 0.75, 1e-15);
-}
 
 TEST(ScaledDotProductAttention, is_zero_for_fully_masked_queries_and_so_are_its_gradients) {
   constexpr int kSeqLen = 3, kKvLen = 4, kWidth = 2;

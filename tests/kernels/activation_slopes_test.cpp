@@ -65,30 +65,7 @@ void expect_gates_of_single_elements(float largest) {
   EXPECT_TRUE(check::same_bits(up, d_up));
 }
 
-template <Activation kind>
-void expect_those_of_double(double of_value, double of_slope) {
-  SCOPED_TRACE(kind == Activation::kGelu ? "gelu" : "silu");
-  attune::Tensor<float, 1, kSize> x, y, slopes;
-  for (int part = 0; part < 8; ++part) {
-    for (int i = 0; i < kSize; ++i) {
-      x.values[i] = static_cast<float>(i + kSize * part - 4 * kSize) * 0.0375f + 0.001f;
-    }
-    slopes = x;
-    kernels::activate_with_slopes<kind>(kSize, slopes.data(), y.data());
-    for (int i = 0; i < kSize; ++i) {
-      double slope;
-      EXPECT_NEAR(y.values[i], kernels::activate<kind>(static_cast<double>(x.values[i]), slope), of_value);
-      EXPECT_NEAR(slopes.values[i], slope, of_slope);
-    }
-  }
-}
-
 }  // namespace
-
-TEST(Activation, floats_are_near_doubles) {
-  expect_those_of_double<Activation::kGelu>(2.5e-7, 1.6e-7);
-  expect_those_of_double<Activation::kSilu>(1e-6, 2.5e-7);
-}
 
 TEST(Activation, value_and_slope_of_one_evaluation) {
   expect_bits_of_two_evaluations<Activation::kSilu>();

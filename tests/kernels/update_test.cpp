@@ -74,8 +74,6 @@ void check_every_adam(int size) {
   check_adam<true, true, Scalar>(size);
 }
 
-double root(double x) { return kernels::square_root(x); }
-
 }  // namespace
 
 TEST(Update, adam_clears_gradients_and_has_the_bits_of_the_update_alone) {
@@ -103,21 +101,5 @@ TEST(Update, sgd_of_packets_has_the_bits_of_scalars) {
     check_sgd<true, false, float>(size);
     check_sgd<true, true, float>(size);
     check_sgd<true, true, double>(size);
-  }
-}
-
-TEST(Update, adam_with_epsilon_inside_the_root_and_coupled_decay_is_its_formula) {
-  const State<double> before(83);
-  State<double> after = before;
-  auto c = kAdam<double>;
-  c.epsilon = 0.1;
-  kernels::adam_update<true, true>(kMax, after.parameter.data(), after.gradient.data(), after.first.data(),
-                                   after.second.data(), c);
-  for (int i = 0; i < kMax; ++i) {
-    const double g = before.gradient.values[i] * c.gradient_scale + c.l2 * before.parameter.values[i];
-    const double m = c.beta1 * before.first.values[i] + c.one_minus_beta1 * g;
-    const double v = c.beta2 * before.second.values[i] + c.one_minus_beta2 * g * g;
-    const double step = c.step_size * m / root(v * c.second_scale + c.epsilon);
-    EXPECT_NEAR(after.parameter.values[i], before.parameter.values[i] - step, 1e-15);
   }
 }

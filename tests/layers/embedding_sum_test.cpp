@@ -37,24 +37,6 @@ Small::Parameters constants;
 
 }  // namespace
 
-TEST(EmbeddingSum, adds_a_row_of_each_table) {
-  Rng rng(1);
-  static Three::Parameters parameters;
-  check::fill_set(parameters, rng);
-  const int ids[] = {6, 0, 6, 3, 0, 1, 1, 0, 1, 2, 3, 4};
-  Three::Output y, first_two;
-  Three::InferenceScratch scratch;
-  EXPECT_EQ(Three::forward(parameters, ids, y, scratch), Status::kOk);
-  EXPECT_EQ(Tables::forward(parameters.first, kIds, first_two, scratch), Status::kOk);
-  for (int i = 0; i < 4; ++i) {
-    for (int j = 0; j < 2; ++j) {
-      EXPECT_EQ(first_two(i, j),
-                parameters.first.first.weight(ids[i], j) + parameters.first.second.weight(ids[4 + i], j));
-      EXPECT_EQ(y(i, j), first_two(i, j) + parameters.second.weight(ids[8 + i], j));
-    }
-  }
-}
-
 TEST(EmbeddingSum, has_right_gradients) {
   const GradientCheck alone = check_gradients<SumOf<double>>();
   EXPECT_TRUE(alone.ok()) << alone.tensor;

@@ -20,16 +20,6 @@ constexpr Layer::Input kInput{{1, 0, -1, 2, 1, 0}};
 
 // Gradients: layer_gradients_test.cpp.
 
-TEST(Linear, inference_and_training_forward_agree) {
-  Layer::Output inference, training;
-  Layer::InferenceScratch inference_scratch;
-  Layer::Tape tape;
-  Layer::Scratch scratch;
-  Layer::forward(kParameters, kInput, inference, inference_scratch);
-  Layer::forward(kParameters, kInput, training, tape, scratch);
-  EXPECT_TRUE(check::same_bits(inference, training));
-}
-
 TEST(Linear, input_gradient_can_be_added_to_another) {
   Layer::Output dy{{1, 2, 3, 4}};
   Layer::Input once, twice;

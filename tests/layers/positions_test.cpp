@@ -10,7 +10,6 @@ namespace {
 using attune::PositionShape;
 
 constexpr PositionShape kShape{.seq_len = 40, .d_model = 6};
-using Learned = attune::LearnedPositions<kShape>;
 using Sinusoidal = attune::SinusoidalPositions<kShape>;
 
 }  // namespace
@@ -58,23 +57,6 @@ TEST(SinusoidalPositions, may_start_anywhere) {
   EXPECT_EQ(attune::step(attune::Sequential<From>::Parameters{}, zeros, y, cache, scratch),
             attune::Status::kOk);
   for (int j = 0; j < 6; ++j) EXPECT_NEAR(y(0, j), Long::kVectors(40, j), 1e-5);
-}
-
-TEST(LearnedPositions, are_added_and_learned) {
-  attune::Rng rng(4);
-  static Learned::Parameters parameters, gradients;
-  static Learned::Input x, dx;
-  static Learned::Output y;
-  Learned::Tape tape;
-  Learned::Scratch scratch;
-  check::fill_set(parameters, rng);
-  check::fill(x, rng);
-  Learned::forward(parameters, x, y, tape, scratch);
-  for (int i = 0; i < x.size; ++i) EXPECT_EQ(y.values[i], x.values[i] + parameters.weight.values[i]);
-  attune::set_zero(gradients);
-  Learned::backward(parameters, x, tape, y, dx, gradients, scratch);
-  EXPECT_TRUE(check::same_bits(dx, y));
-  EXPECT_TRUE(check::same_bits(gradients.weight, y));
 }
 
 TEST(SinusoidalPositions, have_the_same_bits_everywhere) {

@@ -1,5 +1,5 @@
-// Cross-entropy over a batch: weights of classes and ignored targets, as PyTorch has them for the whole
-// batch.
+// Cross-entropy over a batch: what has no targets, one sequence, and updates in backward. Values with weights
+// of classes and ignored targets: vectors of PyTorch.
 #include <attune/attention/mask.hpp>
 #include <attune/layers/linear.hpp>
 #include <attune/training/cross_entropy.hpp>
@@ -16,9 +16,6 @@ using attune::Status;
 
 constexpr int kBatch = 4, kRows = 2, kClasses = 3, kIn = 2;
 using Model = attune::Linear<attune::LinearShape{.rows = kRows, .d_in = kIn, .d_out = kClasses}>;
-using One = attune::Linear<attune::LinearShape{.rows = 1, .d_in = kIn, .d_out = kClasses}>;
-// All rows of the batch as one sequence, whose mean is that of PyTorch (tests of CrossEntropy::forward).
-using Whole = attune::Linear<attune::LinearShape{.rows = kBatch * kRows, .d_in = kIn, .d_out = kClasses}>;
 constexpr CrossEntropyOptions kSmoothing{.label_smoothing = 0.1};
 using Weighted = attune::WeightedCrossEntropy<kClasses, kSmoothing>;
 constexpr Weighted kLoss{{{0.25f, 4, 1.5f}}};
@@ -43,64 +40,7 @@ attune::Tensor<float, kBatch * kRows, kIn> inputs() {
 constexpr std::array<int, kBatch * kRows> kTargets{0, -100, 1, 1, -100, -100, 2, 0};
 constexpr std::array<int, kBatch * kRows> kIgnored{-100, -100, -100, -100, -100, -100, -100, -100};
 
-// The mean loss over all rows and its gradient, in one forward and backward.
-template <class Forward>
-attune::LossResult<float> whole_gradient(const Model::Parameters& parameters, const Forward& forward,
-                                         Model::Parameters& gradients) {
-  const auto x = inputs();
-  Whole::Output logits;
-  Whole::Tape tape;
-  Whole::Scratch scratch;
-  Whole::forward(parameters, x, logits);
-  const auto result = forward(logits);
-  attune::set_zero(gradients);
-  Whole::backward(parameters, x, tape, logits, attune::NoGradient{}, gradients, scratch);
-  return result;
-}
-
-template <class Loss, class Forward>
-void expect_mean_over_batch(const Loss& loss, const Forward& forward) {
-  constexpr float kRate = 0.5f;
-  auto trainer = fresh<TrainerOf<Loss>>();
-  const Model::Parameters before = trainer.parameters();
-  Model::Parameters gradients;
-  const auto expected = whole_gradient(before, forward, gradients);
-  const auto result =
-      trainer.step(inputs(), kTargets, {.learning_rate = kRate}, NoClipping{}, NoMask{}, loss);
-  EXPECT_TRUE(result.ok());
-  EXPECT_NEAR(result.loss, expected.loss, 1e-6f);
-  EXPECT_NEAR(result.gradient_norm, attune::gradient_norm<float>(gradients), 1e-6f);
-  attune::for_each_tensor(
-      [](const attune::TensorPath&, const auto& after, const auto& start, const auto& gradient) {
-        for (int i = 0; i < after.size; ++i) {
-          EXPECT_NEAR(after.values[i], start.values[i] - kRate * gradient.values[i], 1e-6f);
-        }
-      },
-      trainer.parameters(), before, gradients);
-}
-
 }  // namespace
-
-TEST(BatchOfClasses, ignored_targets_do_not_count_at_any_position) {
-  using Loss = attune::CrossEntropy<kSmoothing>;
-  expect_mean_over_batch(Loss{}, [](auto& logits) { return Loss::forward(logits, kTargets, logits); });
-}
-
-TEST(BatchOfClasses, class_weights_normalize_over_the_batch) {
-  using Loss = attune::CrossEntropy<kSmoothing>;
-  expect_mean_over_batch(
-      kLoss, [](auto& logits) { return Loss::forward(logits, kTargets, kLoss.class_weights, logits); });
-}
-
-TEST(BatchOfClasses, weights_matter_with_one_label_a_sequence) {
-  using Loss = attune::WeightedCrossEntropy<kClasses>;
-  using Trainer = TrainerOf<Loss, One, 2>;
-  Trainer even = fresh<Trainer>(), uneven = fresh<Trainer>();
-  const attune::Tensor<float, 2, kIn> x{{1, 2, -1, 1}};
-  EXPECT_TRUE(even.step(x, {{0, 1}}, {}, NoClipping{}, NoMask{}, Loss{{{1, 1, 1}}}).ok());
-  EXPECT_TRUE(uneven.step(x, {{0, 1}}, {}, NoClipping{}, NoMask{}, Loss{{{1, 9, 1}}}).ok());
-  EXPECT_FALSE(check::same_bits(even.parameters(), uneven.parameters()));
-}
 
 TEST(BatchOfClasses, without_targets_changes_nothing) {
   using Trainer = TrainerOf<attune::CrossEntropy<>>;
@@ -152,14 +92,4 @@ TEST(BatchOfClasses, updates_in_backward_divide_by_the_weights_too) {
   EXPECT_EQ(in_backward.step(input, {{-100, -100}}, {}, NoClipping{}, NoMask{}, kLoss).status,
             Status::kNoTargets);
   EXPECT_TRUE(check::same_bits(streaming.parameters(), in_backward.parameters()));
-}
-
-TEST(BatchOfClasses, lockstep_falls_back) {
-  using BySequence = TrainerOf<Weighted>;
-  using Lockstep = TrainerOf<Weighted, Model, kBatch, attune::Lockstep>;
-  BySequence streaming = fresh<BySequence>();
-  Lockstep lockstep = fresh<Lockstep>();
-  EXPECT_TRUE(streaming.step(inputs(), kTargets, {}, NoClipping{}, NoMask{}, kLoss).ok());
-  EXPECT_TRUE(lockstep.step(inputs(), kTargets, {}, NoClipping{}, NoMask{}, kLoss).ok());
-  EXPECT_TRUE(check::same_bits(streaming.parameters(), lockstep.parameters()));
 }

@@ -77,20 +77,6 @@ TEST(TrainerMisuse, refused_calls_have_no_loss) {
   static_assert(!std::is_convertible_v<attune::LossResult<float>, float>);
 }
 
-TEST(TrainerMisuse, initialize_and_load_move_the_generator_on) {
-  TrainerOf<> trainer;
-  attune::Rng rng(7), same(7);
-  trainer.initialize(attune::XavierUniform{}, rng);
-  EXPECT_NE(rng.next(), same.next());
-  using Drops =
-      attune::Sequential<Model,
-                         attune::Dropout<attune::DropoutShape{.rows = 2, .d_model = 2, .probability = 0.5}>>;
-  attune::Trainer<Drops> drops;
-  attune::Rng before(7), after(7);
-  drops.load(Drops::Parameters{}, after);
-  EXPECT_NE(before.next(), after.next());
-}
-
 TEST(TrainerMisuse, a_sequence_that_is_not_finite_is_refused_alone) {
   using Trainer = TrainerOf<>;
   Trainer disturbed = fresh<Trainer>(), calm = fresh<Trainer>();

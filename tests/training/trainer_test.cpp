@@ -1,9 +1,6 @@
-#include <Eigen/Core>
-
 #include <attune/training/trainer.hpp>
 
 #include <attune/attention/multi_head_attention.hpp>
-#include <attune/training/schedule.hpp>
 
 #include "check.hpp"
 #include "training/batch_data.hpp"
@@ -220,23 +217,6 @@ TEST(Trainer, initialize_and_load_forget_training) {
   EXPECT_TRUE(check::same_bits(used.parameters(), fresh.parameters()));
 }
 
-TEST(Trainer, load_takes_parameters_that_are_read_in_place) {
-  static Batched fresh, used;
-  fresh.initialize(attune::XavierUniform{}, attune::Rng{1});
-  used.initialize(attune::XavierUniform{}, attune::Rng{2});
-  const Data data(11);
-  EXPECT_TRUE(used.step(data.x, data.target, {}).ok());
-  EXPECT_TRUE(used.accumulate(data.input(0), data.target_of(0)).ok());
-  const auto read = [](Layer::Parameters& to) {
-    to = fresh.parameters();
-    return Status::kOk;
-  };
-  EXPECT_EQ(used.load(read), Status::kOk);
-  EXPECT_TRUE(used.step(data.x, data.target, {}).ok());
-  EXPECT_TRUE(fresh.step(data.x, data.target, {}).ok());
-  EXPECT_TRUE(check::same_bits(used.parameters(), fresh.parameters()));
-}
-
 TEST(Trainer, load_that_is_refused_leaves_training_as_it_was) {
   static Batched disturbed, undisturbed;
   const Data data(11);
@@ -265,41 +245,4 @@ TEST(Trainer, predict_is_inference_with_the_trained_parameters) {
   attune::infer<Layer>(trainer.parameters(), data.input(1), inferred, scratch, attune::CausalMask{});
   EXPECT_TRUE(check::same_bits(predicted, inferred));
   EXPECT_EQ(trainer.tape().head_weights(1)(0, 3), 0.0f);
-}
-
-namespace {
-
-// Copy the first token to every row: loss over fresh random sequences, first and last.
-template <class Trainer>
-void expect_learning(Trainer& trainer, const typename Trainer::Scalar learning_rate) {
-  using Scalar = typename Trainer::Scalar;
-  trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
-  attune::Rng rng(13);
-  Scalar early = 0, late = 0;
-  constexpr int kSteps = 300;
-  const attune::CosineSchedule schedule{
-      .peak = static_cast<float>(learning_rate), .total_steps = kSteps, .warmup_steps = 10};
-  for (int step = 0; step < kSteps; ++step) {
-    typename Trainer::BatchInput x;
-    typename Trainer::BatchTarget target;
-    check::fill(x, rng);
-    for (int i = 0; i < x.rows; ++i) {
-      for (int j = 0; j < x.cols; ++j) target(i, j) = x(i / 4 * 4, j);
-    }
-    const auto result = trainer.step(
-        x, target, {.learning_rate = static_cast<Scalar>(schedule(static_cast<std::uint32_t>(step)))});
-    EXPECT_TRUE(result.ok());
-    (step < 10 ? early : late) += step < 10 || step >= kSteps - 10 ? result.loss : Scalar(0);
-  }
-  EXPECT_LT(late, Scalar(0.8) * early);
-}
-
-}  // namespace
-
-TEST(Trainer, learns) {
-  static Batched adamw;
-  expect_learning(adamw, 0.02f);
-  static attune::Trainer<Layer, attune::SumSquaredError, attune::Sgd<attune::Momentum::kNesterov>, kBatch>
-      sgd;
-  expect_learning(sgd, 0.0005f);
 }
