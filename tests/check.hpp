@@ -231,12 +231,6 @@ template <class Value>
   return std::memcmp(&a, &b, sizeof(Value)) == 0;
 }
 
-/// How many representable numbers apart two of one sign are; large when one is NaN or the signs differ.
-[[nodiscard]] inline std::uint32_t ulps_apart(float a, float b) {
-  const auto x = std::bit_cast<std::uint32_t>(a), y = std::bit_cast<std::uint32_t>(b);
-  return x > y ? x - y : y - x;
-}
-
 /// FNV-1a over the bits of numbers, to pin them on every target.
 class BitHash {
  public:
