@@ -37,7 +37,7 @@ def shortened(lines):
     for line in lines[first:]:
         if line.startswith("  boards with this core that fit: "):
             line = ", ".join([*line.split(", ")[:BOARDS], "…"])
-        if not line.startswith(("wrote ", "    ")):
+        if not re.match(r"wrote | {4}\S", line):
             yield line
 
 
@@ -55,7 +55,7 @@ def printed(home):
     first = {row[2].split("; ")[0]: f"{row[1]} {row[2]}" for row in rows if row}
     chosen = [line.partition("; ")[0] + "; …" if line.startswith("  measured on") else line for line in shortened(answers[board])]
     return {"first": [first[part] for part in SHOWN], "board": chosen, "users": list(shortened(answers[users])),
-            "unlabeled": [line for line in shortened(answers[unlabeled]) if not line.startswith(("  measured on", "  on ", "  boards"))]}
+            "unlabeled": [line for line in shortened(answers[unlabeled]) if not line.startswith(("  measured on", "  on ", "  boards", "  in several"))]}
 
 
 def is_near(known, line):
