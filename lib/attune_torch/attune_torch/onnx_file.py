@@ -37,7 +37,8 @@ def read(path):
         raise ValueError(f"{path} is no ONNX file, or is cut short: {problem}") from None
     if not model.graph.node or not model.graph.output:
         raise ValueError(f"{path} is no ONNX file, or is cut short: its graph has no nodes or no outputs")
-    version = {item.domain: item.version for item in model.opset_import}.get("", 0)
+    versions = {item.domain: item.version for item in model.opset_import}
+    version = versions.get("", versions.get("ai.onnx", 0))
     if version not in OPSETS:
         raise Unsupported(f"{path} has opset {version}; export it with opset_version={OPSETS[0]} to {OPSETS[-1]}")
     return model, version, onnx
@@ -102,20 +103,23 @@ class Graph:
         graph = model.graph
         words(*(item.name for items in (graph.initializer, graph.input, graph.output) for item in items))
         self.constants = {item.name: tensor_of(item, onnx, item.name) for item in graph.initializer}
+        if len(self.constants) < len(graph.initializer):
+            raise ValueError("the file is damaged: two of its tensors have one name")
         self.initializers = set(self.constants)
         self.steps = [Step(node, index, onnx, self.opset) for index, node in enumerate(graph.node)]
         self.inputs = [item for item in graph.input if item.name not in self.initializers]
-        self.output = graph.output[0].name
+        self.outputs = [item.name for item in graph.output]
+        self.output = self.outputs[0]
         self.floats = (onnx.TensorProto.FLOAT,)
         self.integers = (onnx.TensorProto.INT64, onnx.TensorProto.INT32)
         steps = []
         for step in self.steps:
             if step.operation == "Identity" and step.inputs[0] in self.initializers:
                 # torch.onnx writes equal tensors once; each has its own name and training here.
-                self.constants[step.outputs[0]] = self.constants[step.inputs[0]].clone()
+                self.define(step, self.constants[step.inputs[0]].clone())
                 self.initializers.add(step.outputs[0])
             elif step.operation == "Constant" and "value" in step.attributes:
-                self.constants[step.outputs[0]] = step.attributes["value"]
+                self.define(step, step.attributes["value"])
             else:
                 steps.append(step)
         self.steps = steps
@@ -124,8 +128,18 @@ class Graph:
                 raise Unsupported(f"the tensor {name} is {self.constants[name].dtype}; export a model in floats of 32 bits")
         self.check()
 
+    def define(self, step, value):
+        self.refuse_twice(step, self.constants)
+        self.constants[step.outputs[0]] = value
+
+    @staticmethod
+    def refuse_twice(step, known):
+        twice = [name for name in step.outputs if name and name in known]
+        if twice:
+            raise ValueError(f"the file is damaged: {step.describe()} computes {twice[0]}, which is there already")
+
     def check(self):
-        """Every value is computed before it is read."""
+        """Every value is computed once, and before it is read."""
         known = {"", *self.constants, *(item.name for item in self.inputs)}
         self.readers = {}
         for index, step in enumerate(self.steps):
@@ -133,6 +147,7 @@ class Graph:
                 if name not in known:
                     raise ValueError(f"the file is damaged: {step.describe()} reads {name}, which nothing computes")
                 self.readers.setdefault(name, []).append(index)
+            self.refuse_twice(step, known)
             known.update(step.outputs)
         if self.output not in known:
             raise ValueError(f"the file is damaged: nothing computes its output {self.output}")
@@ -248,7 +263,9 @@ class OnnxModule(NodeByNode):
         self.tensors, self.linears = {}, linears(self.graph)  # constants by the file's name
         self.shape, self.is_integer = self.input_shape(sizes)
         self.name_tensors()
-        self.name_tables()
+        self.name_tables()  # refuses operations first
+        if len(self.graph.outputs) > 1:
+            raise Unsupported(f"a model with {len(self.graph.outputs)} outputs ({', '.join(self.graph.outputs)}); attune's has one")
         self.eval()
 
     def _get_name(self):
