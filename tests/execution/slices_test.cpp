@@ -8,15 +8,17 @@
 
 namespace {
 
+constexpr attune::NoMask kNone;  // no temporary, which clang warns of
+
 template <int most_work>
 auto in_slice(attune::detail::SliceWalk& walk) {
-  return attune::Context(attune::NoMask{}, attune::OneSlice<most_work>(walk));
+  return attune::Context(kNone, attune::OneSlice<most_work>(walk));
 }
 // Of the first tokens of 21.
 template <class Slices>
 auto of_length(const Slices& slices, int length) {
   const attune::detail::FirstTokens<21> tokens{length};
-  return attune::Context(attune::NoMask{}, slices, tokens, tokens);
+  return attune::Context(kNone, slices, tokens, tokens);
 }
 
 // What a sequence of slices writes: how often each row and each element was done.
