@@ -51,9 +51,13 @@ def read_all(path, unreadable=None):
     with open(path, "rb") as file:
         data = file.read()
     length = struct.unpack("<Q", data[:8])[0] if len(data) >= 8 else len(data)
-    header = header_of(data[8:8 + length]) if length <= len(data) - 8 else None
-    if header is None and header_of(data[8:8 + length].rstrip(b"\0 ")) is not None:
-        raise ValueError(f"{path}: its header is padded with NUL characters; the format pads it with spaces")
+    text = data[8:8 + length] if length <= len(data) - 8 else b""
+    try:
+        header = header_of(text)
+        if header is None and header_of(text.rstrip(b"\0 ")) is not None:
+            raise ValueError(f"{path}: its header is padded with NUL characters; the format pads it with spaces")
+    except Twice as name:
+        raise ValueError(f"{path} is damaged: {name} is in its header twice") from None
     if header is None:
         raise ValueError(f"{path} is no .safetensors file")
     tensors, spans, data = {}, [], data[8 + length:]
@@ -84,10 +88,23 @@ def read_all(path, unreadable=None):
     return tensors, metadata
 
 
+class Twice(Exception):
+    """A name that an object of the header has twice."""
+
+
+def once(pairs):
+    found = {}
+    for name, value in pairs:
+        if name in found:
+            raise Twice(name)
+        found[name] = value
+    return found
+
+
 def header_of(text):
     """The header's object, or None."""
     try:
-        header = json.loads(text)
+        header = json.loads(text, object_pairs_hook=once)
     except (ValueError, RecursionError):
         return None
     return header if isinstance(header, dict) else None
