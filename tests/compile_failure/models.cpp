@@ -1,5 +1,13 @@
 // Misuse of attune/models that must not compile, a case each: tests/compile_failure/run compiles them one by one.
 
+// case: repeat_of_no_layer
+// error: attune::Repeat: use 1 to 24 layers
+using Layers = attune::Repeat<0, attune::Linear<attune::LinearShape{2, 3, 3}>>;
+attune::Trainer<Layers> trainer;
+Layers::Input x{};
+
+int main() { return trainer.step(x, x).ok(); }
+
 // case: adapted_in_roles_that_nothing_has
 // error: attune::Adapted: no weight of the layer has one of these roles; name others in LowRank
 // errors: 2  then there is nothing to train, either

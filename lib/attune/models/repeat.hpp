@@ -7,13 +7,25 @@
 
 namespace ATTUNE_NAMESPACE {
 
+namespace detail {
+
+// An invalid number is one error: what follows is of one layer.
+template <int count>
+constexpr int checked_count() {
+  constexpr bool kValid = count > 0 && count <= kMaxLayers;
+  static_assert(Holds<kValid>, "attune::Repeat: use 1 to 24 layers");
+  return kValid ? count : 1;
+}
+
+}  // namespace detail
+
 /// `count` equal layers in sequence, in one copy of their code. Each layer's output is the next layer's
 /// input.
 template <int count, detail::CheckedLayer Layer>
 class Repeat : public detail::Steps<Repeat<count, Layer>> {
+  static constexpr int kCount = detail::checked_count<count>();  // of layers
+
  public:
-  static_assert(detail::Holds<(count > 0 && count <= detail::kMaxLayers)>,
-                "attune::Repeat: use 1 to 24 layers");
   static_assert(detail::check_next<Layer>());
 
   using Scalar = typename Layer::Scalar;
@@ -22,13 +34,13 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   template <class Other>
   using WithScalar = Repeat<count, typename detail::WithScalarOf<Layer, Other>::type>;
   using Parts = LayerList<Layer>;
-  static constexpr std::uint32_t kFingerprint = fingerprint("Repeat", count, kFingerprintOf<Layer>);
+  static constexpr std::uint32_t kFingerprint = fingerprint("Repeat", kCount, kFingerprintOf<Layer>);
 
   /// layers[i] has the name "i" in the names of tensors.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
     using Each = detail::SetOf<Layer, Matrix, Vector>;
-    [[no_unique_address]] detail::Copies<Each, count> layers;
+    [[no_unique_address]] detail::Copies<Each, kCount> layers;
     ATTUNE_FIELDS(Layers(layers))
   };
   using Parameters = ParametersOf<Tensor>;
@@ -41,10 +53,10 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
       detail::UpdatesInPlace<Layer>);
 
  private:
-  using Values = detail::SequenceValues<count, true>;
-  using Trace = detail::SequenceTrace<count, true>;
+  using Values = detail::SequenceValues<kCount, true>;
+  using Trace = detail::SequenceTrace<kCount, true>;
   struct Outputs {
-    Output outputs[std::size_t{count > 1 ? count - 1 : 1}];
+    Output outputs[std::size_t{kCount > 1 ? kCount - 1 : 1}];
   };
   template <class Gradients>
   using EachTape = detail::TapeOf<Layer, typename Gradients::Each>;
@@ -72,7 +84,7 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   template <class Gradients>
   struct TapeOf {
     using Each = EachTape<Gradients>;
-    [[no_unique_address]] detail::Copies<Each, count> layers;
+    [[no_unique_address]] detail::Copies<Each, kCount> layers;
     [[no_unique_address]] detail::MemberIf<kPlan<Gradients>.places.keeps(Values::output()), Outputs, 12>
         between;
 
@@ -97,7 +109,7 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   template <int tokens, CacheShape cache>
   struct Stream {
     using Each = detail::StreamOf<Layer, tokens, cache>;
-    using Memory = detail::Copies<detail::StreamMemoryOf<Layer, cache>, count>;
+    using Memory = detail::Copies<detail::StreamMemoryOf<Layer, cache>, kCount>;
     static constexpr std::uint64_t kMaxTokens = detail::kMaxTokens<Layer, cache>;
     /// Whether y of a step may be x.
     static constexpr bool kOutputMayBeInput = detail::StepsInPlace<Layer, tokens, cache>;
@@ -108,7 +120,7 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
                      ConstView<detail::StepInput<Layer, tokens>> x, View<detail::StepOutput<Layer, tokens>> y,
                      Memory& memory, Scratch& scratch, const auto&... more) {
       auto&& layer_scratch = scratch.template at<typename Each::Scratch, Values::forward_scratch()>();
-      for (int i = 0; i < count; ++i) {
+      for (int i = 0; i < kCount; ++i) {
         const auto to = output<detail::StepOutput<Layer, tokens>>(i, y, scratch);
         auto&& layer_memory = memory[i];
         detail::step_in<Layer, cache, tokens>(position, parameters.layers[i], x, to, layer_memory,
@@ -117,7 +129,7 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
       }
     }
     static void remember(const auto& parameters, const auto& remembered, Memory& memory) {
-      for (int i = 0; i < count; ++i) Each::remember(parameters.layers[i], remembered, memory[i]);
+      for (int i = 0; i < kCount; ++i) Each::remember(parameters.layers[i], remembered, memory[i]);
     }
   };
 
@@ -126,7 +138,7 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
                       const Call& context = {}) {
     auto&& layer_scratch = scratch.template at<typename Layer::InferenceScratch, Values::forward_scratch()>();
-    context.template repeat<count>([&](int i) ATTUNE_INLINE_LAMBDA {
+    context.template repeat<kCount>([&](int i) ATTUNE_INLINE_LAMBDA {
       const ConstView<Input> layer_input = i == 0 ? x : ConstView<Input>(output<Output>(i - 1, y, scratch));
       const auto to = output<Output>(i, y, scratch);
       detail::as_step<Layer>(context, i, scratch, scratch, [&]() ATTUNE_INLINE_LAMBDA {
@@ -139,13 +151,13 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Gradients>& tape,
                       ScratchOf<Gradients>& scratch, const Call& context = {}) {
     const auto output = [&](int i) ATTUNE_INLINE_LAMBDA {
-      if constexpr (count > 1) {
-        if (i < count - 1) return between<Values::output()>(i, tape, scratch);
+      if constexpr (kCount > 1) {
+        if (i < kCount - 1) return between<Values::output()>(i, tape, scratch);
       }
       return y;
     };
     auto&& layer_scratch = scratch.template at<EachScratch<Gradients>, Values::forward_scratch()>();
-    context.template repeat<count>([&](int i) ATTUNE_INLINE_LAMBDA {
+    context.template repeat<kCount>([&](int i) ATTUNE_INLINE_LAMBDA {
       const ConstView<Input> layer_input = i == 0 ? x : ConstView<Input>(output(i - 1));
       auto&& layer_tape = tape.layers[i];
       const auto to = output(i);
@@ -161,14 +173,14 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
                        ConstView<Output> dy, Dx&& dx, Gradients& gradients, ScratchOf<GradientSet>& scratch,
                        const Call& context = {}) {
     const auto d_output = [&](int i) ATTUNE_INLINE_LAMBDA -> ConstView<Output> {
-      if constexpr (count > 1) {
-        if (i < count - 1) return between<Values::gradient()>(i, tape, scratch);
+      if constexpr (kCount > 1) {
+        if (i < kCount - 1) return between<Values::gradient()>(i, tape, scratch);
       }
       return dy;
     };
-    if constexpr (count > 1) {
-      context.template repeat<count - 1>([&](int done) ATTUNE_INLINE_LAMBDA {
-        const int i = count - 1 - done;
+    if constexpr (kCount > 1) {
+      context.template repeat<kCount - 1>([&](int done) ATTUNE_INLINE_LAMBDA {
+        const int i = kCount - 1 - done;
         backward_one(i, parameters, between<Values::output()>(i - 1, tape, scratch), tape, d_output(i),
                      between<Values::gradient()>(i - 1, tape, scratch), gradients, scratch, context);
       });
@@ -186,7 +198,7 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
     auto&& layer_tape = tape.layers[i];
     auto&& gradient = gradients.layers[i];
     auto&& layer_scratch = scratch.template at<EachScratch<GradientSet>, Values::backward_scratch()>();
-    detail::as_step<Layer>(context, 2 * count - 1 - i, tape, scratch, [&]() ATTUNE_INLINE_LAMBDA {
+    detail::as_step<Layer>(context, 2 * kCount - 1 - i, tape, scratch, [&]() ATTUNE_INLINE_LAMBDA {
       detail::backward_in<Layer>(context, parameters.layers[i], x, layer_tape, dy, dx, gradient,
                                  layer_scratch);
     })();
@@ -196,7 +208,7 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   template <class Matrix>
   static View<Matrix> output(int i, View<Matrix> y, auto& scratch) {
     if constexpr (std::remove_reference_t<decltype(scratch)>::kPlan.places.life[Values::output()].used()) {
-      if (i < count - 1) return scratch.template copy<Matrix, Values::output()>(i);
+      if (i < kCount - 1) return scratch.template copy<Matrix, Values::output()>(i);
     }
     return y;
   }
