@@ -29,6 +29,20 @@ int draw_turned(attune::Rng& rng, Input& x, float turned) {
   return label;
 }
 
+/// Draws a batch of sequences of four tokens, whose classes are the features with the largest sums of the
+/// first three.
+template <class BatchInput, class BatchTarget>
+void draw_batch(attune::Rng& rng, BatchInput& x, BatchTarget& classes) {
+  for (float& value : x.values) value = rng.uniform(-1.0f, 1.0f);
+  for (int sequence = 0; sequence < static_cast<int>(classes.size()); ++sequence) {
+    float sums[3] = {};
+    for (int token = 0; token < 4; ++token) {
+      for (int j = 0; j < 3; ++j) sums[j] += x(4 * sequence + token, j);
+    }
+    classes[static_cast<std::size_t>(sequence)] = static_cast<int>(std::max_element(sums, sums + 3) - sums);
+  }
+}
+
 /// Trains on 300 batches of eight sequences, draw(rng, x, 0).
 template <class Model, class Draw>
 bool train_in_factory(typename Model::Parameters& base, attune::Rng& rng, const Draw& draw_one) {
