@@ -9,7 +9,7 @@ namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
-// An invalid number is one error: the class is then that of one layer.
+// An invalid number is one error. The class then has one layer.
 template <int count>
 constexpr int checked_count() {
   constexpr bool kValid = count > 0 && count <= kMaxLayers;
