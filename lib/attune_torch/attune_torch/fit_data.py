@@ -444,7 +444,7 @@ class Trainings:
         search, first = self.search, self.runs[0]
         (search.home / "board.safetensors").write_bytes(self.first_takes())
         name, source = self.function(candidate, way.candidate.batch)
-        search.write("board.cpp", self.main([name]) + f'\n#include "{search.header_of(candidate.base)}"\n\n' + source)
+        search.write("board.cpp", self.main([name]) + f"\n{search.include(candidate)}\n\n" + source)
         text = (search.home / "train.cmake").read_text(encoding="utf-8").splitlines()[0]
         search.write("train.cmake", f"{text}\nfit_program(board board.safetensors board.cpp)\n")
         run(["cmake", "--build", search.build, "--target", "board"], f"the build of '{candidate}'")
