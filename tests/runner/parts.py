@@ -206,9 +206,9 @@ def board_images_by(compiler, board, arithmetic, *images):
     return run_images(board, folder, [ROOT / "build" / folder / "tests" / f"{image}.elf" for image in images])
 
 
-def fuzz(program, runs):
-    build("host", program)
-    return subprocess.run([ROOT / "build/host/tests" / program, "--runs", runs], cwd=ROOT).returncode
+def fuzz(preset, program, runs):
+    build(preset, program)
+    return subprocess.run([ROOT / "build" / preset / "tests" / program, "--runs", runs], cwd=ROOT).returncode
 
 
 # Programs of boards.
