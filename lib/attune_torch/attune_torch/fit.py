@@ -377,7 +377,7 @@ int main() {{
   return started && trained && inferred ? 0 : 1;
 }}
 """
-STACK_BOUND = "cmake/stack_bound.py"
+STACK_BOUND, CALL_GRAPHS = "cmake/stack_bound.py", ("CMakeFiles/image.dir", "attune/ports")  # of the image and of the port
 PROJECT = """cmake_minimum_required(VERSION 3.25)
 project(fit LANGUAGES CXX)
 set(ATTUNE_BUILD_PORTS ON)
@@ -569,7 +569,7 @@ class Search:
     def measure(self, candidate):
         """Flash and static RAM of an image that trains like this; its stack, instructions and estimated cycles."""
         key = [self.content(candidate.base, ".hpp", ".cpp", ".S", ".ld", ".cmake", ".conf", ".c"), self.compiler(), self.target, self.cpu, self.image(candidate), PROJECT,
-               (self.root / STACK_BOUND).read_text(encoding="utf-8")]
+               (self.root / STACK_BOUND).read_text(encoding="utf-8"), CALL_GRAPHS]
         return self.measured.get(key, lambda: self.measure_image(candidate))
 
     def measure_image(self, candidate):
@@ -595,7 +595,7 @@ class Search:
     def stack_bound(self, image):
         """Bytes of stack that an image takes at most, by its call graph; None where that has no bound."""
         done = subprocess.run([sys.executable, "-B", self.root / STACK_BOUND, "--tools", compiler_prefix(self.root, self.target), image,
-                               self.build / "CMakeFiles/image.dir"], capture_output=True, text=True)
+                               *(self.build / folder for folder in CALL_GRAPHS)], capture_output=True, text=True)
         found = re.search(r"^ *(\d+)  bytes at most$", done.stdout, re.M)
         return int(found[1]) if found else None
 
