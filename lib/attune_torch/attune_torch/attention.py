@@ -42,8 +42,10 @@ class HeadNorm:
     epsilon: float
     weight: Constant
     bias: Constant
-    weight_factor: float
-    bias_factor: float
+    weight_factor: float = 1.0
+    bias_factor: float = 1.0
+    weight_shift: float = 0.0
+    bias_shift: float = 0.0
 
     def of(self, y):
         if self.kind == "UnitLength":
@@ -124,7 +126,7 @@ class AttentionMatch(PaddingMasks, Temperatures):
         scaled = temperature if abs(factor - 1) < 1e-6 else temperature.scaled(factor)
         if scaled is not None:
             temperature.parameter, temperature.factor = scaled.parameter, factor
-            query.factor, query.norm, key.norm = 1.0, *(HeadNorm("UnitLength", norm.epsilon * width, None, None, 1.0, 1.0) for norm in norms)
+            query.factor, query.norm, key.norm = 1.0, *(HeadNorm("UnitLength", norm.epsilon * width, None, None) for norm in norms)
 
     def sequence_pooling(self, value, inner, values):
         """Tokens whose weights are a softmax of a Linear of them."""
@@ -303,7 +305,7 @@ class AttentionMatch(PaddingMasks, Temperatures):
             epsilon = self.epsilon(float(ratio ** -2 - least.square().mean()), value, *ends)
             epsilon = epsilon if epsilon > 1e-15 else 1e-24  # F.normalize, whose rows of zeros stay
             constants = [self.of_head(item, width) for item in self.constants(value, *ends)]
-            return features, HeadNorm(kind, epsilon, **{"weight_factor": 1.0, "bias_factor": 1.0} | self.vectors(weight[0], bias, constants))
+            return features, HeadNorm(kind, epsilon, **self.vectors(weight[0], bias, constants))
         raise Unsupported(CHANGED)
 
     @staticmethod

@@ -95,7 +95,8 @@ class Block:
     shape: tuple
     values: torch.Tensor
     computed: bool = False
-    terms: tuple = ()  # of a sum of two constants, or of a constant times a number: their addresses and factors
+    terms: tuple = ()  # of a sum of two constants, or of a constant with a number: their addresses and factors
+    shift: float = 0.0  # the number that is added to the one term
     recipe: tuple = ()  # of few numbers that are computed: the operation, and its arguments with addresses in place of tensors
 
     def has(self, addresses):
@@ -179,7 +180,7 @@ class Capture(TorchDispatchMode):
     def size(tensor):
         return (tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()).nbytes() // tensor.element_size()
 
-    def fresh(self, tensor, derived, name=None, computed=False, terms=(), recipe=()):
+    def fresh(self, tensor, derived, name=None, computed=False, terms=(), shift=0.0, recipe=()):
         """New addresses for the numbers of a tensor, in its own order: a constant's offset in its block is the index of its number."""
         count = tensor.numel()
         if derived:
@@ -187,7 +188,7 @@ class Capture(TorchDispatchMode):
             return torch.arange(self.derived - count + 1, self.derived + 1).view(tensor.shape)
         begin = self.constants + 1
         self.constants += count
-        self.blocks.append(Block(begin, name, tuple(tensor.shape), tensor.detach().reshape(-1).clone(), computed, terms, recipe))
+        self.blocks.append(Block(begin, name, tuple(tensor.shape), tensor.detach().reshape(-1).clone(), computed, terms, shift, recipe))
         self.begins.append(begin)
         return torch.arange(-begin, -begin - count, -1).view(tensor.shape)
 
@@ -343,10 +344,10 @@ class Capture(TorchDispatchMode):
         else:
             plain = name in ("add", "sub", "mul", "div") and not written
             same = self.unchanged(args, seen, targets[0]) if plain else None
-            terms = self.terms(name, args, seen[0], targets[0].shape) if plain and not kwargs else ()
+            terms, shift = self.terms(name, args, seen[0], targets[0].shape) if plain and not kwargs else ((), 0.0)
             few = not written and len(targets) == 1 and targets[0].numel() <= FEW and targets[0].is_floating_point()
             recipe = (name, *seen) if few else ()
-            news = [same] if same is not None else [self.fresh(item, False, self.origin(seen), True, terms, recipe) for item in targets]
+            news = [same] if same is not None else [self.fresh(item, False, self.origin(seen), True, terms, shift, recipe) for item in targets]
         for target, new in zip(targets, news):
             self.place(target, new, written)
 
@@ -361,14 +362,15 @@ class Capture(TorchDispatchMode):
         self.addresses(target).copy_(new)
 
     def terms(self, name, args, seen, shape):
-        """Addresses and factors of parameters whose sum a constant is."""
+        """Addresses and factors of parameters whose sum a constant is, and the number that is added to one."""
         named = [isinstance(item, torch.Tensor) and self.origin(item) is not None for item in seen]
         if name == "add" and all(named):
-            return tuple((item.expand(shape), 1.0) for item in seen)
+            return tuple((item.expand(shape), 1.0) for item in seen), 0.0
         numbers = [float(item) for item, own in zip(args, named) if not own and (not isinstance(item, torch.Tensor) or item.numel() == 1)]
-        if sum(named) != 1 or len(numbers) != 1 or name not in ("mul", "div") or name == "div" and named[1] or not numbers[0]:
-            return ()
-        return ((seen[named.index(True)].expand(shape), numbers[0] if name == "mul" else 1 / numbers[0]),)
+        if sum(named) != 1 or len(numbers) != 1 or name in ("div", "sub") and named[1] or not numbers[0]:
+            return (), 0.0
+        factor, shift = {"add": (1.0, numbers[0]), "sub": (1.0, -numbers[0]), "mul": (numbers[0], 0.0), "div": (1 / numbers[0], 0.0)}[name]
+        return ((seen[named.index(True)].expand(shape), factor),), shift
 
     def mask(self, args):
         mask = torch.zeros(args[0].shape, dtype=torch.bool)

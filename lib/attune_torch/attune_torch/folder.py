@@ -16,7 +16,7 @@ from .folding import metadata_of
 from .layers import Layer, around, layer_type
 from .match import Matcher
 from .normal import Graph, Value
-from .structure import DECODER_NAMES, MULTIHEAD_NAMES, TORCH_NAMES, Structure
+from .structure import DECODER_NAMES, MULTIHEAD_NAMES, NO_LAYER, TORCH_NAMES, Structure
 
 LAYERS = "Layers"
 HEADER_LINE = " of PyTorch, as a type of attune."
@@ -49,7 +49,7 @@ class Exported:
                               "[batch, tokens, features]")
         captured, output = capture(module, args, kwargs, hints)
         if not captured.operations:
-            raise Unsupported("forward answers its input as it is, and there is no layer to export")
+            raise Unsupported(NO_LAYER)
         self.matcher = self.matched(captured, output)
         self.graph, self.captured = self.matcher.graph, captured
         turned = tensors.conv1d_weights(module)
@@ -136,9 +136,7 @@ class Exported:
                 expected = (self.answer[:8] if inputs is given else answer(module, inputs[:len(args)], dict(zip(kwargs, inputs[len(args):])), steps)).double()
             except Unsupported:
                 continue  # not for these inputs, as of ids that no table has
-            found = self.output_of(self.known if inputs is given else self.computed(inputs), expected.shape)
-            if self.matcher.end is not self.graph.output:
-                found = found.log_softmax(-1)
+            found = self.matcher.finished(self.output_of(self.known if inputs is given else self.computed(inputs), expected.shape))
             far = float((found - expected).abs().max())
             if not far <= 1e-4 * max(1.0, float(expected.abs().max())) and not self.in_double(module, inputs, len(args), kwargs, steps, found):
                 what = "sample_input" if inputs is given else "inputs that are not sample_input"
@@ -415,7 +413,7 @@ class Exported:
     def samples(self):
         """Inputs, outputs and every layer's output, of at most eight samples."""
         output, known = self.answer[:8], self.known[self.matcher.output]
-        if self.matcher.end is not self.graph.output:
+        if self.matcher.last is not None:
             output = known
         elif self.matcher.transposed:
             output = output.reshape(known.transpose(1, 2).shape).transpose(1, 2)

@@ -5,6 +5,7 @@ Each change has `apply(state)`, from the state_dict to the file, and `undo(learn
 """
 import json
 import math
+import operator
 from dataclasses import dataclass, field
 
 import torch
@@ -13,9 +14,10 @@ FOLDED = "attune.folded"          # of each BatchNorm in the layer before it, th
 ALONE = "attune.alone"            # BatchNorms that are a layer
 NORMALIZED = "attune.normalized"  # of each layer that normalizes by buffers, their names
 SCALED = "attune.scaled"          # of each tensor, the factor that it was multiplied by
+SHIFTED = "attune.shifted"        # of each tensor, the number that was added to it
 TAKEN = "attune.taken"            # of each tensor that is made of parts of others, its shape and the parts
 LEFT_OUT = "attune.left_out"      # tensors that no layer reads
-KINDS = {FOLDED: dict, ALONE: list, NORMALIZED: dict, SCALED: dict, TAKEN: dict, LEFT_OUT: list}
+KINDS = {FOLDED: dict, ALONE: list, NORMALIZED: dict, SCALED: dict, SHIFTED: dict, TAKEN: dict, LEFT_OUT: list}
 
 
 def scale_and_shift(mean, variance, weight, bias, epsilon):
@@ -138,22 +140,29 @@ class Normalized(Change):
 class Scaled(Change):
     """A tensor times a constant, which forward multiplies a value by."""
     tensor: str
-    factor: float
-    key = SCALED
+    number: float
+    key, done, undone, words = SCALED, operator.mul, operator.truediv, "divided by {:.6g}, which forward multiplies by"
 
     def entries(self):
-        return [(self.tensor, self.factor)]
+        return [(self.tensor, self.number)]
+
+    def changed(self, state, operation):
+        value = state[self.tensor]
+        return state | {self.tensor: operation(value.double(), self.number).to(value.dtype)}
 
     def apply(self, state):
-        value = state[self.tensor]
-        return state | {self.tensor: (value.double() * self.factor).to(value.dtype)}
+        return self.changed(state, self.done)
 
     def undo(self, learned):
-        value = learned[self.tensor]
-        return learned | {self.tensor: (value.double() / self.factor).to(value.dtype)}
+        return self.changed(learned, self.undone)
 
     def text(self):
-        return f"{self.tensor}: divided by {self.factor:.6g}, which forward multiplies by"
+        return f"{self.tensor}: {self.words.format(self.number)}"
+
+
+class Shifted(Scaled):
+    """A tensor and a number, which forward adds to it."""
+    key, done, undone, words = SHIFTED, operator.add, operator.sub, "less {:.6g}, which forward adds"
 
 
 def runs(numbers):
@@ -266,7 +275,7 @@ def same_storage(a, b):
 
 def in_order(changes):
     """As an export makes them: tensors that are left out or made of others, what is folded into layers, factors."""
-    return sorted(changes, key=lambda change: (LEFT_OUT, TAKEN, FOLDED, ALONE, NORMALIZED, SCALED).index(change.key))
+    return sorted(changes, key=lambda change: (LEFT_OUT, TAKEN, FOLDED, ALONE, NORMALIZED, SHIFTED, SCALED).index(change.key))
 
 
 def metadata_of(changes):
@@ -334,8 +343,9 @@ def changes_of(module, metadata, file):
             raise ValueError(f"{file}: {layer} was made of {pair}, and the module has no such tensors")
         found.append(Normalized(layer, *pair, tuple(state[name].shape for name in pair)))
     known = {*state, *made, *(name for change in found if change.key == FOLDED for name in change.names())}
-    for tensor, factor in entries_of(metadata, SCALED):
-        if tensor not in known or type(factor) not in (int, float) or not math.isfinite(factor) or factor == 0:
-            raise ValueError(f"{file}: {tensor} was multiplied by {factor}, and the module has no such tensor")
-        found.append(Scaled(tensor, factor))
+    for kind, words in ((Shifted, "{1} was added to {0}"), (Scaled, "{0} was multiplied by {1}")):
+        for tensor, number in entries_of(metadata, kind.key):
+            if tensor not in known or type(number) not in (int, float) or not math.isfinite(number) or number == 0:
+                raise ValueError(f"{file}: {words.format(tensor, number)}, and the module has no such tensor")
+            found.append(kind(tensor, number))
     return found

@@ -223,6 +223,9 @@ class Formulas:
                 if factor and abs(factor - 1) > 1e-6:
                     found[f"{name}_factor"] = factor
                     found[name] = found[name].times(factor)
+                else:
+                    found[name], shift = self.graph.unshifted(found[name])
+                    found |= {f"{name}_shift": shift} if shift else {}
             else:
                 far = float((wanted - plain).abs().max()) > 1e-6
                 found[name] = Constant.unnamed(wanted) if far else None
@@ -272,22 +275,25 @@ class Formulas:
             return self.layer(x)
         if name == "add" and value.tokens == 1 and torch.equal(shift[::2], torch.zeros_like(shift[::2])) and torch.equal(shift[1::2], torch.ones_like(shift[1::2])):
             return self.new("positions", [self.layer(x)], value, table=Constant.unnamed(shift[None]))  # sinusoidal, of the first token
-        return self.affine(value, x, slope, shift, others)
+        return self.affine(value, x, slope, shift)
 
     def table(self, value, x, others):
         """Numbers for each token and feature that are added."""
         name, constant = value.data["name"], others[0]
-        if name in ("add", "sub") and len(others) == 1 and not self.alpha(value):
+        if name in ("add", "sub") and len(others) == 1 and not self.alpha(value) and not (constant.values.shape[1] == 1 < x.features and self.parameters(constant)):
             if name == "add":
                 return self.positions(value, self.layer(x), constant)
             if value.sources[0] is x and not self.parameters(constant):
                 return self.positions(value, self.layer(x), Constant.unnamed(-constant.values))
+        if name in ("add", "mul") and len(others) == 1 and constant.values.shape[1] == 1 and not self.alpha(value):  # of the features of what is turned
+            before, kind, tensor = self.turned(self.layer(x), value), *(("scale", "weight") if name == "mul" else ("feature_bias", "bias"))
+            return self.turned(Value(kind, [before], before.layout, {tensor: constant.each(torch.flatten)}, value.operation, value.number), value)
         raise Unsupported("a product with a constant for each token" if name in ("mul", "div") else "a constant for each token that is not added")
 
     def positions(self, value, before, constant, factor=1.0):
         """Layers that add a constant [tokens, features]; a sum of two parameters is two of them."""
         blocks = self.graph.blocks_of(constant.addresses)
-        if len(blocks) == 1 and blocks[0].terms and bool((constant.addresses < 0).all()):
+        if len(blocks) == 1 and blocks[0].terms and not blocks[0].shift and bool((constant.addresses < 0).all()):
             at = -constant.addresses.expand(1, value.tokens, value.features) - blocks[0].begin
             for term, own in blocks[0].terms:
                 before = self.positions(value, before, self.graph.operand(term.reshape(-1)[at]), factor * own)
@@ -327,9 +333,10 @@ class Formulas:
                 return self.new("positions", [before], value, table=flat.each(lambda item: item[None]))
             return self.new("feature_bias", [before], value, bias=flat)
         if name == "mul" and vector:
+            flat, shift = self.graph.unshifted(flat)
             if before.kind == "norm" and before.data["weight"] is None and before.data["bias"] is None and self.uses[x] == 1:
-                return self.new("norm", before.sources, value, **dict(before.data, weight=flat))
-            return self.new("scale", [before], value, weight=flat)
+                return self.new("norm", before.sources, value, **dict(before.data, weight=flat, weight_shift=shift))
+            return self.new("scale", [before], value, weight=flat, weight_shift=shift)
         if name == "mul" and constant.values.numel() == 1:
             return self.new("scale", [before], value, weight=constant.each(torch.flatten))
         if vector or constant.values.numel() > 1:
@@ -337,7 +344,7 @@ class Formulas:
         raise Unsupported(f"a product with a constant, {self.parameters(constant)[0]}; {OWN_FACTORS.format(width)}" if name in ("mul", "div") else
                           "a parameter of one number that is added to each feature")
 
-    def affine(self, value, x, slope, shift, others):
+    def affine(self, value, x, slope, shift):
         """Constants on each feature, in the layer before them or as a layer."""
         before = self.layer(x)
         plain = bool((slope == slope[0]).all()) and not shift.any() and float(slope[0]) != 0

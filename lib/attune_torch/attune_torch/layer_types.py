@@ -4,7 +4,7 @@ import math
 import torch
 
 from .errors import Unsupported
-from .folding import Folded, Normalized, Scaled, warnings_of
+from .folding import Folded, Normalized, Scaled, Shifted, warnings_of
 from .layers import Attention, Layer, Norm, layer_type, shape, spatial
 from .naming import joined, shared_path
 from .normal import Constant, side_by_side
@@ -54,6 +54,11 @@ class LayerTypes:
         factor = math.prod(fold[1] for fold in value.data.get("folds", ()) if fold[0] == "factor")
         if factor != 1:
             self.changes += [Scaled(tensor, factor) for tensor in tensors]
+
+    def changed(self, tensor, factor, shift):
+        """A number that forward adds to a tensor, and a factor of the sum."""
+        self.changes += [Shifted(tensor, shift)] if shift else []
+        self.changes += [Scaled(tensor, factor)] if abs(factor - 1) > 1e-6 else []
 
     def projection(self, value, weight, role="linear"):
         """Path and tensors of a Linear or a convolution, with the BatchNorm that is folded into it."""
@@ -118,7 +123,8 @@ class LayerTypes:
             names = [path]
             if bias is not None and not bool(bias.addresses.any()):
                 raise refused(value, "a norm whose bias is a constant")
-            self.changes += [Scaled(tensor, data[key]) for tensor, key in zip(tensors, ("weight_factor", "bias_factor")) if key in data]
+            for tensor, part in zip(tensors, ("weight", "bias")):
+                self.changed(tensor, data.get(f"{part}_factor", 1.0), data.get(f"{part}_shift", 0.0))
             self.scaled(value, tensors)
         layer = self.plain(value, norm.type(), names, tensors)
         layer.norm = norm
@@ -150,6 +156,7 @@ class LayerTypes:
         shared = value.features > 1 and weight.values.numel() == 1
         layer = self.vectors(value, "scale", weight, 1, "LayerScale", rows=value.tokens, shared=shared or None)
         layer.kind = "shared_scale" if shared else "scale"  # also of constants on features
+        self.changed(layer.names[0], 1.0, value.data.get("weight_shift", 0.0))
         return layer
 
     def feature_bias(self, value):
@@ -310,9 +317,8 @@ class LayerTypes:
             raise refused(value, "a norm of queries and keys that has a bias, behind projections that have none")
         bias = norm.bias or (Constant.unnamed(0 * plain) if norm.kind == "LayerNorm" and biased else None)
         path, made = self.tensors.layer(role, self.place(value), norm.weight or Constant.unnamed(plain), bias)
-        for tensor, factor in zip(made, (norm.weight_factor, norm.bias_factor)):
-            if abs(part.factor * factor - 1) > 1e-6:
-                self.changes.append(Scaled(tensor, part.factor * factor))
+        for tensor, factor, shift in zip(made, (norm.weight_factor, norm.bias_factor), (norm.weight_shift, norm.bias_shift)):
+            self.changed(tensor, part.factor * factor, shift)
         tensors += made
         return path
 

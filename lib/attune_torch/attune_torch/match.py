@@ -25,9 +25,8 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
     def __init__(self, graph):
         super().__init__(graph)
         self.notes, self.stack, self.scalings = [], [], self.find_scalings(graph.captured.where.module)
-        end = self.without_log_softmax(graph.output)
-        self.output = self.layer(end)
-        self.end = end
+        self.last = None  # the function that is left out at the end
+        self.output = self.layer(self.without_softmax(graph.output))
         self.check_order()
         self.check_ids()
         if not self.refusals:
@@ -47,14 +46,19 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
                     found.append(own)
         return list(dict.fromkeys(found))
 
-    def without_log_softmax(self, value):
-        """The logits, where a model ends with their log-softmax."""
-        if value.data.get("name") == "log" and value.sources[0].kind == "softmax" and "log_softmax" in value.sources[0].operation.name:
-            index = value.sources[0].data["index"]
-            if torch.equal(index, torch.arange(index.numel()).view(value.tokens, value.features)):
-                self.notes.append("The log-softmax at the end is left out: the outputs are logits, which CrossEntropy takes.")
-                return value.sources[0].sources[0]
+    def without_softmax(self, value):
+        """The logits, where a model ends with their softmax or log-softmax."""
+        is_log = value.data.get("name") == "log" and value.sources[0].kind == "softmax" and "log_softmax" in value.sources[0].operation.name
+        soft = value.sources[0] if is_log else value
+        if soft.kind == "softmax" and torch.equal(soft.data["index"], torch.arange(soft.data["index"].numel()).view(value.tokens, value.features)):
+            self.last = torch.log_softmax if is_log else torch.softmax
+            self.notes.append(f"The {'log-' if is_log else ''}softmax at the end is left out: the outputs are logits, which CrossEntropy takes.")
+            return soft.sources[0]
         return value
+
+    def finished(self, logits):
+        """What the module answers, of the layers' output in its shape."""
+        return logits if self.last is None else self.last(logits, -1)
 
     # ---- Values to layers ----
 
@@ -111,6 +115,11 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
         return self.new(value.kind, [self.layer(value.sources[0])], value, **value.data)
 
     on_embedding = on_norm = on_group_norm = on_same
+
+    @staticmethod
+    def turned(layer, value):
+        """A layer with its tokens and features exchanged."""
+        return layer.sources[0] if layer.kind == "transpose" else Value("transpose", [layer], layer.layout.transpose(1, 2), {}, value.operation, value.number)
 
     def on_row(self, value):
         if value.data.get("name") in ("prelu", "_prelu_kernel", "leaky_relu"):
@@ -293,6 +302,9 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
         if len(derived) == 2 and len(value.sources) == 2 and name in ("add", "mul") and not self.alpha(value) and all(
                 item.layout.shape == value.layout.shape for item in derived):
             return self.new("sum" if name == "add" else "product", [self.layer(item) for item in derived], value)
+        if len(derived) == 2 and name == "sub" and not self.alpha(value) and all(item.layout.shape == value.layout.shape for item in value.sources):
+            minus = -torch.ones(value.features).double()
+            return self.new("sum", [self.layer(derived[0]), self.affine(value, derived[1], minus, 0 * minus)], value)
         if len(derived) == 2 and name in ("add", "sub", "mul", "div"):
             for item in derived:
                 self.layer(item)

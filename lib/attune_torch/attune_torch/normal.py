@@ -25,7 +25,7 @@ from .errors import Unsupported
 
 POINTWISE = set("""add sub rsub mul div neg pow square sqrt rsqrt exp log log1p abs relu gelu silu sigmoid tanh erf softplus elu leaky_relu
  hardtanh hardswish hardsigmoid mish clamp clamp_min clamp_max maximum minimum where masked_fill eq ne lt gt le ge logical_not logical_and
- logical_or bitwise_and bitwise_or bitwise_not reciprocal sin cos _to_copy addcmul addcdiv floor sign isinf isnan round threshold
+ logical_or bitwise_and bitwise_or bitwise_not reciprocal sin cos _to_copy floor sign isinf isnan round threshold
  log_sigmoid_forward special_erf remainder floor_divide _prelu_kernel prelu""".split())
 REDUCE = {"mean", "sum", "amax", "amin", "var", "std", "norm", "linalg_vector_norm", "max", "logsumexp", "var_mean", "min"}
 REFUSED = "it takes a refused value"
@@ -302,6 +302,13 @@ class Layouts:
                     stack += [part for part in tree_flatten(block.recipe[1:])[0] if isinstance(part, torch.Tensor)]
         return torch.tensor(sorted(found, reverse=True)), names
 
+    def unshifted(self, constant):
+        """A constant that is a parameter and a number, as the parameter's addresses with its own numbers; and the number, 0.0 of others."""
+        blocks = self.blocks_of(constant.addresses)
+        if len(blocks) != 1 or not blocks[0].shift or not bool((constant.addresses < 0).all()):
+            return constant, 0.0
+        return Constant(blocks[0].terms[0][0].reshape(-1)[-constant.addresses - blocks[0].begin], constant.values), blocks[0].shift
+
     def again(self, addresses, numbers):
         """Numbers of constants that have recipes, from others of parameters: `numbers` are by −address."""
         result = numbers[-addresses.clamp(max=0)]
@@ -370,8 +377,9 @@ class Windows(Layouts):
             return self.window(operation, "mean", windows, operation.outputs[1], data)
         return self.window(operation, {"max": "amax", "min": "amin", "linalg_vector_norm": "norm"}.get(name, name), windows, out, data)
 
-    def window(self, operation, name, windows, out, data=None, outside=None, divisor=None):
-        """A reduction of windows [numbers of out, size]; without those that are `outside`, and with the divisors of means."""
+    def window(self, operation, name, windows, out, data=None, outside=None, divisor=None, grid=None):
+        """A reduction of windows [numbers of out, size]; without those that are `outside`, and with the divisors of means. `grid`: extents of
+        windows over tokens, in the order of `out`."""
         owners = self.owned(windows)
         if len(owners) == 1 and owners[0] >= 0 and bool((windows > 0).all()):
             value, (_, samples, places) = self.values[owners[0]], self.homes(windows)
@@ -381,9 +389,10 @@ class Windows(Layouts):
         if bool((samples != samples[:, :1]).any()):
             raise Unsupported("a mean, a sum or a maximum of another dimension than the tokens'; make the batch the first dimension of the input "
                               "and of every value (batch_first=True)")
-        first, last = (end // value.features for end in (places.amin(1), places.amax(1)))  # tokens; at an edge, several windows begin at one
-        token, feature = first * value.tokens + last, places.amin(1) % value.features
-        order = ((samples[:, 0] * value.tokens ** 2 + token) * value.features + feature).sort(stable=True).indices.view(self.batch, -1)
+        token, feature = places.amin(1) // value.features, places.amin(1) % value.features
+        if grid is not None and bool((places % value.features == feature[:, None]).all()):  # at an edge, several windows begin at one token
+            token = torch.arange(math.prod(grid)).repeat(len(places) // math.prod(grid))
+        order = ((samples[:, 0] * max(len(places), value.tokens) + token) * value.features + feature).sort(stable=True).indices.view(self.batch, -1)
         tokens = len(token[order[0]].unique())
         if order.shape[1] % tokens:
             raise Unsupported("windows of different sizes")
@@ -422,7 +431,7 @@ class Windows(Layouts):
             first = squares.gather(1, (~outside).int().argmax(1, keepdim=True))
             squares = torch.where(outside, first, squares)
         data = {"pool": (tuple(x.shape[-2:]), tuple(kernel), tuple(stride), tuple(padding)), "include": include, "ceil": longer, "out": tuple(out.shape[-2:])}
-        value = self.window(operation, name, squares, out, data, outside, counted.sum(1))
+        value = self.window(operation, name, squares, out, data, outside, counted.sum(1), out.shape[-2:])
         if name == "mean" and not bool(outside.any()):
             del value.data["divisor"]
 
@@ -569,10 +578,16 @@ class Graph(Windows):
         self.define("pointwise", sources, out.flatten()[grid], {"name": operation.name, "template": template, "options": options,
                                                                "type": operation.types[0]}, operation)
 
-    def also(self, operation, name, out, *arguments):
+    def also(self, operation, name, out, *arguments, **options):
         """A further elementwise part of an operation."""
-        self.on_pointwise(replace(operation, name=name, arguments=arguments, options={}, outputs=[out], types=[None]), *arguments)
+        self.on_pointwise(replace(operation, name=name, arguments=arguments, options=options, outputs=[out], types=[None]), *arguments, **options)
         return out
+
+    def on_addcmul(self, operation, x, a, b, value=1, name="mul"):
+        self.also(operation, "add", operation.outputs[0], x, self.also(operation, name, self.more(operation.outputs[0]), a, b), alpha=value)
+
+    def on_addcdiv(self, operation, x, a, b, value=1):
+        self.on_addcmul(operation, x, a, b, value, "div")
 
     def on_native_batch_norm(self, operation, x, weight, bias, mean, variance, training, momentum, epsilon):
         count = len(operation.outputs[0]) == 1 < self.batch and x.dim() > 2 and x.shape[1] % self.batch == 0 and x.shape[1] // self.batch

@@ -37,7 +37,7 @@ class Rearranged:
                 return self.new("linear", before.sources, value, weight=weight.each(torch.t), bias=bias)
             raise Unsupported(f"a part of the features of {self.said(before)}")
         if torch.equal(index, torch.arange(first.layout[0].numel()).view(first.tokens, -1).t()):
-            return self.new("transpose", [self.layer(first)], value)
+            return self.turned(self.layer(first), value)
         if torch.equal(index.flatten(), torch.arange(first.layout[0].numel())):
             return self.new("reshape", [self.layer(first)], value)
         raise Unsupported(f"[{first.tokens}, {first.features}] rearranged to [{value.tokens}, {value.features}]")

@@ -152,9 +152,8 @@ class SampleNorms:
         inside = self.layer(output)
         if not turned:
             return self.new("reversible", [inside, before], value, inner=self.memo[norm], **data)
-        turn = lambda item: Value("transpose", [item], item.layout.transpose(1, 2), {}, value.operation, value.number)  # noqa: E731
-        inside = turn(inside)
-        return turn(Value("reversible", [inside, before], inside.layout, dict(data, inner=self.memo[norm]), value.operation, value.number))
+        inside = self.turned(inside, value)
+        return self.turned(Value("reversible", [inside, before], inside.layout, dict(data, inner=self.memo[norm]), value.operation, value.number), value)
 
 
 KINDS = {"normalized": lambda value, sources: normalized(sources[0], value.data["statistics"]),

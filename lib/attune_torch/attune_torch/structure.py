@@ -7,7 +7,7 @@ import torch
 
 from .errors import Unsupported
 from .evaluate import computed_from, region
-from .folding import Folded, LeftOut, Scaled, Taken, in_order
+from .folding import Folded, LeftOut, Scaled, Shifted, Taken, in_order
 from .layer_types import PLAIN, LayerTypes, activation_of, refused
 from .layers import Block, Network
 from .match import NO_RESIDUAL
@@ -21,6 +21,7 @@ DECODER_NAMES = TORCH_NAMES | {"norm3": "norm3", "memory.qkv_weight": "multihead
                                "memory.output": "multihead_attn.out_proj"}
 # Of an nn.MultiheadAttention; without biases it has no qkv_bias.
 MULTIHEAD_NAMES = {"qkv_weight": "in_proj_weight", "qkv_bias": "in_proj_bias", "output": "out_proj"}
+NO_LAYER = "forward answers its input as it is, and there is no layer to export"
 # Branches of a block.
 NETWORKS = (["linear", "activation", "linear"], ["gated"])
 
@@ -54,6 +55,8 @@ class Structure(LayerTypes):
         self.memory = None     # the encoder's output
         self.tables = []       # of a sum of embeddings: what their ids are
         layers, self.source = self.chain(matcher.output)
+        if not layers:
+            raise Unsupported(NO_LAYER)
         layers = self.blocks(layers)
         self.parts = [layers]
         self.memory_source = None
@@ -145,7 +148,7 @@ class Structure(LayerTypes):
         for name in new:
             self.tensors.rename(name, new[name])
         for change in self.changes:
-            if isinstance(change, Scaled):
+            if isinstance(change, (Scaled, Shifted)):
                 change.tensor = new.get(change.tensor, change.tensor)
         layer.tensors = [new.get(name, name) for name in layer.tensors]
         layer.shapes = {new.get(name, name): shape for name, shape in layer.shapes.items()}
