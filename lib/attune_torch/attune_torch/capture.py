@@ -295,34 +295,25 @@ class Capture(TorchDispatchMode):
         self.give("add", args, {}, (tuple(parts), {}), outputs, written, True)
 
     def of_attention(self, name, given, seen, outputs):
-        """Attention that is one operation, as in PyTorch 2: scores, their factor, a mask, softmax, and a weighted sum."""
-        query, key, value = (seen[part] for part in ("query", "key", "value"))
+        """Attention that is one operation, as in PyTorch 2: what it computes is captured in its place."""
+        query, key, value = (given[part] for part in ("query", "key", "value"))
         if given.get("dropout_p"):
-            raise Unsupported(f"attention whose dropout is active in evaluation: {self.operation(name, (query, key, value), {}, [], []).describe()}\n"
+            operands = tuple(seen[part] for part in ("query", "key", "value"))
+            raise Unsupported(f"attention whose dropout is active in evaluation: {self.operation(name, operands, {}, [], []).describe()}\n"
                               "  dropout_p=self.dropout if self.training else 0.0")
-
-        def record(name, shape, *arguments):
-            out = self.fresh(torch.empty(shape), True)
-            self.operations.append(self.operation(name, arguments, {}, [out], [outputs[0].dtype]))
-            return out
-
-        key, value = (item.repeat_interleave(query.shape[-3] // item.shape[-3], -3) if item.dim() > 3 else item for item in (key, value))
-        queries, keys, values = (item.flatten(0, -3) for item in (query, key, value))
-        shape, scale = (*query.shape[:-1], key.shape[-2]), given.get("scale")
-        scores = record("bmm", (*queries.shape[:2], keys.shape[1]), queries, keys.transpose(1, 2)).view(shape)
-        scores = record("mul", shape, scores, query.shape[-1] ** -0.5 if scale is None else scale)
-        part = "attn_mask" if given.get("attn_mask") is not None else "attn_bias"
-        if given.get("is_causal"):
-            hidden = torch.ones(shape[-2:], dtype=torch.bool).triu(1)
-            scores = record("masked_fill", shape, scores, self.fresh(hidden, False), self.number(-math.inf))
-        if given.get(part) is not None and given[part].dtype == torch.bool:
-            scores = record("where", shape, seen[part].expand(shape), scores, self.number(-math.inf))
-        elif given.get(part) is not None:
-            scores = record("add", shape, scores, seen[part])
-        weights = record("_softmax", shape, scores, -1, False).flatten(0, -3)
-        self.place(outputs[0], record("bmm", (*queries.shape[:2], values.shape[2]), weights, values).view(outputs[0].shape))
+        scale, mask = given.get("scale"), given.get("attn_mask") if given.get("attn_mask") is not None else given.get("attn_bias")
+        with self:  # of operations that have kernels: the others are not taken apart here
+            query, key, value = (item.index_select(-3, torch.arange(query.shape[-3]) * item.shape[-3] // query.shape[-3]).flatten(0, -3)
+                                 if item.dim() > 3 else item for item in (query, key, value))
+            scores = torch.bmm(query, key.transpose(1, 2)).mul(query.shape[-1] ** -0.5 if scale is None else scale).view(*outputs[0].shape[:-1], -1)
+            if given.get("is_causal"):
+                scores = scores.masked_fill(torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1), -math.inf)
+            if mask is not None:
+                scores = scores.masked_fill(mask.logical_not(), -math.inf) if mask.dtype == torch.bool else scores.add(mask)
+            result = torch.bmm(torch._softmax(scores, -1, False).flatten(0, -3), value)
+        self.place(outputs[0], self.addresses(result).reshape(outputs[0].shape))
         rest = [self.fresh(item, True) for item in outputs[1:]]
-        self.operations.append(self.operation(name, (query, key, value), {}, rest, [item.dtype for item in outputs[1:]]))
+        self.operations.append(self.operation(name, tuple(seen[part] for part in ("query", "key", "value")), {}, rest, [item.dtype for item in outputs[1:]]))
         for target, new in zip(outputs[1:], rest):
             self.place(target, new)
 

@@ -347,11 +347,11 @@ class Exported:
     def length_example(self, name):
         """For the README: how to give a length, of a model whose attention takes the input's tokens; or what becomes of padding among ids."""
         if self.structure.padding:
-            return PADDING
+            return filled("padding.md")
         tokens = self.device_input().shape[1]
         parts = [getattr(layer, "block", layer) for layer in self.layers if layer.kind in ("block", "attention")]
         plain = parts and len(self.inputs) == 1 and all(part.attention.seq_len == tokens for part in parts)
-        return LENGTH.format(name=name, tokens=tokens) if plain and tokens > 1 else ""
+        return filled("length.md", name=name, tokens=tokens) if plain and tokens > 1 else ""
 
     @staticmethod
     def kind_of(layer):
@@ -407,7 +407,7 @@ class Exported:
             except (RuntimeError, IndexError):
                 continue
             if made.shape == rows.shape and torch.equal(made.float(), rows):
-                return INPUT.format(line=text) if text not in ("x", "x[:, None]") else ""
+                return filled("input.md", line=text) if text not in ("x", "x[:, None]") else ""
         return ""
 
     def samples(self):
@@ -436,132 +436,13 @@ class Exported:
         return result
 
 
-OWN_FILE, OWN_LINE = "CMakeLists.txt", "# The model {name}, for a firmware of yours:"  # by which a folder is known as written here
-CMAKE = OWN_LINE + '''
-#
-#   add_subdirectory({folder})
-#   add_executable(firmware main.cpp)                    # #include <{name}.hpp>, <{name}_file.hpp>
-#   target_link_libraries(firmware PRIVATE attune::attune)
-#   {name}_add_to(firmware)                              # or {name}_add_to(firmware QUANTIZE int8)
-#
-# For a firmware in C, or to compile the model once: target_link_libraries(firmware PRIVATE {library}), #include "{library}.h".
-# Before add_subdirectory: set({name}_TRAINS head), and more of attune_add_model_library in set({name}_OPTIONS UNLABELED 50 ANOMALIES).
-#
-# By itself it builds the program that compares it with PyTorch: cmake -B build -DATTUNE_DIR=<attune's folder>.
-cmake_minimum_required(VERSION 3.25)
-project({name} LANGUAGES CXX)
-
-set({name}_FOLDER ${{CMAKE_CURRENT_LIST_DIR}} CACHE INTERNAL "")
-function({name}_add_to target)
-  attune_add_model(${{target}} NAME {name}_file FILE ${{{name}_FOLDER}}/model.safetensors ${{ARGN}})
-  target_include_directories(${{target}} PRIVATE ${{{name}_FOLDER}})
-endfunction()
-
-# The program that compares in `precisions`: float, int8 or float_int8.
-function({name}_add_check program precisions)
-  attune_add_program(${{program}} SOURCES ${{{name}_FOLDER}}/check.cpp)
-  if(precisions MATCHES float)
-    {name}_add_to(${{program}})
-    target_compile_definitions(${{program}} PRIVATE ATTUNE_CHECK_FLOAT=1)
-  endif()
-  if(precisions MATCHES int8)
-    attune_add_model(${{program}} NAME {name}_int8 FILE ${{{name}_FOLDER}}/model.safetensors QUANTIZE int8)
-    target_compile_definitions(${{program}} PRIVATE ATTUNE_CHECK_INT8=1)
-  endif()
-  attune_add_model(${{program}} NAME {name}_samples FILE ${{{name}_FOLDER}}/check.safetensors)
-  target_include_directories(${{program}} PRIVATE ${{{name}_FOLDER}} ${{ATTUNE_DIR}}/lib/attune_torch)
-endfunction()
-
-set({name}_TRAINS nothing CACHE STRING "What the library in C trains: nothing, everything, lora, biases, head or fit")
-set({name}_OPTIONS "" CACHE STRING "Further options of attune_add_model_library, such as UNLABELED;50;ANOMALIES")
-if(PROJECT_IS_TOP_LEVEL)
-  set(ATTUNE_DIR "" CACHE PATH "The folder of attune's sources")
-  set(ATTUNE_BUILD_PORTS ON)
-  set(ATTUNE_BUILD_EXAMPLES OFF)
-  set(ATTUNE_BUILD_TESTS OFF)
-  add_subdirectory(${{ATTUNE_DIR}} attune)
-  foreach(precisions float int8 float_int8)  # the last for this machine: one program, compiled once
-    {name}_add_check(check_${{precisions}} ${{precisions}})
-  endforeach()
-endif()
-attune_add_model_library({library} FOLDER ${{{name}_FOLDER}} TRAINS ${{{name}_TRAINS}} ${{{name}_OPTIONS}})
-'''
+OWN_FILE, OWN_LINE = "CMakeLists.txt", "# The model "  # by which a folder is known as written here
 
 
-README = '''# {name}
-
-`{class_name}` of PyTorch as a type of attune, with {parameters} parameters. Written by `attune_torch.export`.
-
-| file | contents |
-|---|---|
-| `{name}.hpp` | the model's type, and PyTorch's names of its tensors |
-| `model.safetensors` | its state_dict |
-| `model.safetensors.roles` | for `QUANTIZE`: tensors whose names do not tell whether they are weights |
-| `check.safetensors` | {samples} samples: inputs, outputs, and every layer's output |
-| `CMakeLists.txt` | `{name}_add_to(target)` for your firmware; by itself, the program that compares |
-
-```sh
-python3 -m attune_torch check {folder}                   # on this machine
-python3 -m attune_torch check {folder} --on mps2_an386   # and on an emulated Cortex-M4
-```
-
-In a firmware:
-
-```cpp
-#include <{name}.hpp>
-#include <{name}_file.hpp>
-
-static {name}::Model::InferenceScratch scratch;
-
-void predict(const {name}::Model::Input& x, {name}::Model::Output& y) {{
-  attune::infer<{name}::Model>(attune::kInFlash<{name}::Names, {name}_file>, x, y, scratch);
-}}
-```
-{input}{length}
-A firmware in C links the library `{library}`. If the model ends with a Linear of one row, that layer can learn on the device, also without labels:
-`{library}_add_take`, `{library}_learn_takes`, and `{library}_distance` for anomalies. Before `add_subdirectory`:
-
-```cmake
-set({name}_TRAINS head)
-set({name}_OPTIONS UNLABELED 50 ANOMALIES)
-```
-
-## RAM and flash
-
-`check` fills in this table.
-
-<!-- sizes -->
-<!-- end -->
-'''
-
-
-INPUT = '''
-The rows of the board's input, of a batch `x` of PyTorch:
-
-```python
-rows = {line}
-```
-'''
-
-
-LENGTH = '''
-Sequences shorter than {tokens} tokens give their length; what stands behind it has no influence:
-
-```cpp
-attune::Status predict_first(const {name}::Model::Input& x, int tokens, {name}::Model::Output& y) {{
-  attune::SequenceLength<{tokens}> length;
-  if (const attune::Status status = length.set_length(tokens); status != attune::Status::kOk) return status;
-  attune::infer<{name}::Model>(attune::kInFlash<{name}::Names, {name}_file>, x, y, scratch, length);
-  return attune::Status::kOk;
-}}
-```
-'''
-
-
-PADDING = '''
-Attention does not see the padding among the ids (`MaskFromIds` in the header). If a token would see padding alone, `attune::infer` returns
-`attune::Status::kPaddingToken`.
-'''
+def filled(template, **values):
+    """A text of the folder templates, with values in place of @names@."""
+    text = (Path(__file__).parent / "templates" / f"{template}.in").read_text(encoding="utf-8")
+    return re.sub(r"@(\w+)@", lambda found: str(values[found[1]]), text)
 
 
 def refuse_folder(folder):
@@ -569,7 +450,7 @@ def refuse_folder(folder):
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file; give a folder")
     others = sorted(path.name for path in folder.glob("*") if not path.name.startswith("."))
-    known = (folder / OWN_FILE).read_text(errors="replace").startswith(OWN_LINE.split("{")[0]) if OWN_FILE in others else False
+    known = (folder / OWN_FILE).read_text(errors="replace").startswith(OWN_LINE) if OWN_FILE in others else False
     if others and not known:
         raise ValueError(f"{folder} has files that attune_torch.export did not write: {', '.join(others[:3])}{', …' * (len(others) > 3)}; give a "
                          "folder that is new or empty, or one that it wrote")
@@ -656,10 +537,10 @@ def export(module, sample_input, folder, hints=None):
     refuse_without_batch(module, args, kwargs)
     found = Exported(module, args, kwargs, hints or {})
     class_name, samples = module._get_name(), found.samples()
-    texts = {OWN_FILE: CMAKE.format(name=name, folder=folder.resolve().name, library=name.lower()), f"{name}.hpp": found.header(name, class_name),
-             "check.cpp": found.check_source(name, (1e-4, 0.1)), "model.safetensors.roles": found.roles(),
-             "README.md": README.format(name=name, folder=folder.resolve().name, input=found.input_line(), length=found.length_example(name), class_name=class_name, library=name.lower(), samples=len(samples["input"]),
-                                        parameters=f"{sum(p.numel() for p in module.parameters()):,}")}
+    words = {"name": name, "folder": folder.resolve().name, "library": name.lower(), "class_name": class_name, "samples": len(samples["input"]),
+             "input": found.input_line(), "length": found.length_example(name), "parameters": f"{sum(p.numel() for p in module.parameters()):,}"}
+    texts = {f"{name}.hpp": found.header(name, class_name), "check.cpp": found.check_source(name, (1e-4, 0.1)), "model.safetensors.roles": found.roles(),
+             **{file: filled(file, **words) for file in (OWN_FILE, "README.md")}}
     folder.mkdir(parents=True, exist_ok=True)
     older = folder / "model.hpp"  # the header of an earlier export, which would still compile
     if older.is_file() and HEADER_LINE in older.read_text(errors="replace").partition("\n")[0]:
