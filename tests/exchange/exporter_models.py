@@ -697,7 +697,7 @@ class PaddedEncoder(nn.Module):
 class TokenScale(nn.Module):
     def __init__(self):
         super().__init__()
-        self.gamma = nn.Parameter(torch.rand(5, 1))
+        self.gamma = nn.Parameter(torch.rand(5, 8))
 
     def forward(self, x):
         return x * self.gamma
@@ -766,7 +766,7 @@ def no_formulas():
     return {
         "a sigmoid with another factor": (lambda x, w, b: x * torch.sigmoid(1.6 * x), None),
         "a norm divided by its weight": (lambda x, w, b: F.layer_norm(x, (8,)) / w + b, True),
-        "a norm with 1 + weight": (lambda x, w, b: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * (1 + w), False),
+        "a norm with 1 - weight": (lambda x, w, b: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * (1 - w), False),
     }
 
 
@@ -849,11 +849,11 @@ class Twice(nn.TransformerEncoderLayer):
         return 2 * super().forward(x, *args, **kwargs)
 
 
-class NormAboutOne(nn.LayerNorm):
-    """Whose weight is added to one."""
+class NormOfSquares(nn.LayerNorm):
+    """Whose weight is squared."""
 
     def forward(self, x):
-        return F.layer_norm(x, self.normalized_shape, 1 + self.weight, self.bias, self.eps)
+        return F.layer_norm(x, self.normalized_shape, self.weight.square(), self.bias, self.eps)
 
 
 def exchanged(change):

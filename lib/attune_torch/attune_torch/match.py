@@ -114,7 +114,14 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
     def on_same(self, value):
         return self.new(value.kind, [self.layer(value.sources[0])], value, **value.data)
 
-    on_embedding = on_norm = on_group_norm = on_same
+    on_embedding = on_group_norm = on_same
+
+    def on_norm(self, value):
+        data = dict(value.data)
+        for part in ("weight", "bias"):
+            if data[part] is not None:
+                data[part], data[f"{part}_shift"] = self.graph.unshifted(data[part])
+        return self.new("norm", [self.layer(value.sources[0])], value, **data)
 
     @staticmethod
     def turned(layer, value):

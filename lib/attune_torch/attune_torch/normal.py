@@ -390,8 +390,9 @@ class Windows(Layouts):
             raise Unsupported("a mean, a sum or a maximum of another dimension than the tokens'; make the batch the first dimension of the input "
                               "and of every value (batch_first=True)")
         token, feature = places.amin(1) // value.features, places.amin(1) % value.features
-        if grid is not None and bool((places % value.features == feature[:, None]).all()):  # at an edge, several windows begin at one token
-            token = torch.arange(math.prod(grid)).repeat(len(places) // math.prod(grid))
+        rows = None if grid is None else feature.view(-1, math.prod(grid))
+        if rows is not None and bool((rows == rows[:, :1]).all()):  # at an edge, several windows begin at one token
+            token = torch.arange(rows.shape[1]).repeat(len(rows))
         order = ((samples[:, 0] * max(len(places), value.tokens) + token) * value.features + feature).sort(stable=True).indices.view(self.batch, -1)
         tokens = len(token[order[0]].unique())
         if order.shape[1] % tokens:

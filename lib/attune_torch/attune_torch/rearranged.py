@@ -4,7 +4,7 @@ import torch
 from .errors import Unsupported
 from .normal import Constant, Value, side_by_side
 
-NOT_FIRST = "some of the tokens; attune takes the first, the last, or all but some in front. Export the model without this step, and take the rows on the device"
+NOT_FIRST = "some of the tokens; attune takes one, or all but some in front. Export the model without this step, and take the rows on the device"
 
 
 class Rearranged:
@@ -59,6 +59,9 @@ class Rearranged:
                 return self.new("convolution", before.sources, value, **data)
         if value.tokens == 1 and int(token[0]) in (0, first.tokens - 1):
             return self.new("pooling", [before], value, type="kFirst" if int(token[0]) == 0 else "kLast")
+        if value.tokens == 1:  # the first behind those that are dropped
+            behind = Value("drop_tokens", [before], first.layout[:, int(token[0]):], {}, value.operation, value.number)
+            return self.new("pooling", [behind], value, type="kFirst")
         if bool((token.diff() == 1).all()) and int(token[-1]) == first.tokens - 1:
             return self.new("drop_tokens", [before], value)
         raise Unsupported("tokens in another order" if value.tokens >= first.tokens else NOT_FIRST)
