@@ -13,6 +13,12 @@ from .errors import CheckFailed
 ROOT = Path(__file__).resolve().parents[3]
 
 
+def filled(template, **values):
+    """A text of the folder templates, with values in place of @names@."""
+    text = (Path(__file__).parent / "templates" / f"{template}.in").read_text(encoding="utf-8")
+    return re.sub(r"@(\w+)@", lambda found: str(values[found[1]]), text)
+
+
 def sources(attune):
     """attune's folder: given, $ATTUNE_DIR, or the one that this package stands in."""
     folder = Path(attune or os.environ.get("ATTUNE_DIR") or ROOT).resolve()
@@ -127,38 +133,6 @@ def check(folder, on=(), attune=None, precisions=("float", "int8"), say=print):
     return results
 
 
-LEARNS = """#include <attune_torch/takes.hpp>
-
-#include <adapt.hpp>
-#include <takes_file.hpp>
-
-namespace {{
-attune_torch::Trained train(const attune_torch::Takes& takes, const attune_torch::Run& run, const attune_torch::Setting& setting) {{
-  using Trainer = {name}_fit::Trainer;
-  constexpr auto start = [](Trainer& trainer, std::uint64_t seed) {{ {name}_fit::start(trainer, seed); }};
-  return attune_torch::train<{name}_fit::Model, Trainer, start, {mask}>(takes, run, setting);
-}}
-}}  // namespace
-
-int main() {{
-  static constexpr attune_torch::Training kTrainings[] = {{train}};
-  return attune_torch::train_candidates<takes_file>(kTrainings);
-}}
-"""
-LEARNS_PROJECT = """cmake_minimum_required(VERSION 3.25)
-project(learns LANGUAGES CXX)
-set(ATTUNE_BUILD_PORTS ON)
-set(ATTUNE_BUILD_EXAMPLES OFF)
-set(ATTUNE_BUILD_TESTS OFF)
-add_subdirectory("${{ATTUNE_DIR}}" attune)
-add_subdirectory("{folder}" model EXCLUDE_FROM_ALL)
-attune_add_program(learns SOURCES learns.cpp)
-target_include_directories(learns PRIVATE "${{ATTUNE_DIR}}/lib/attune_torch")
-{name}_add_to(learns{quantize})
-attune_add_model(learns NAME takes_file FILE "{folder}/adapt.safetensors")
-"""
-
-
 def check_adapt(folder, root, targets, say):
     """Trains as the folder's adapt.hpp says, where fit has written the takes of its first run, and compares with the search. Says a result
     line for each target."""
@@ -175,8 +149,8 @@ def check_adapt(folder, root, targets, say):
         raise CheckFailed(f"{folder / 'adapt.safetensors'} has other takes than {folder / 'adapt.hpp'} learned from; run python3 -m attune_torch fit again")
     mask = f"{name}_fit::Length" if "using Length = " in adapt else "attune::NoMask"
     home.mkdir(parents=True, exist_ok=True)
-    (home / "learns.cpp").write_text(LEARNS.format(name=name, mask=mask))
-    (home / "CMakeLists.txt").write_text(LEARNS_PROJECT.format(name=name, folder=folder, quantize=" QUANTIZE int8" if "// QUANTIZE int8" in adapt else ""))
+    (home / "learns.cpp").write_text(filled("learns.cpp", name=name, mask=mask))
+    (home / "CMakeLists.txt").write_text(filled("learns.cmake", name=name, folder=folder, quantize=" QUANTIZE int8" if "// QUANTIZE int8" in adapt else ""))
     for target in targets:
         build = configure(home, root, target, options=["-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG"] if target == "host" else [])
         try:

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from . import memory, tensors
+from .building import filled
 from .cpp_names import refuse_name
 from .errors import ExportWarning, Unsupported
 from .capture import answer, capture, in_evaluation
@@ -437,12 +438,6 @@ class Exported:
 
 
 OWN_FILE, OWN_LINE = "CMakeLists.txt", "# The model "  # by which a folder is known as written here
-
-
-def filled(template, **values):
-    """A text of the folder templates, with values in place of @names@."""
-    text = (Path(__file__).parent / "templates" / f"{template}.in").read_text(encoding="utf-8")
-    return re.sub(r"@(\w+)@", lambda found: str(values[found[1]]), text)
 
 
 def refuse_folder(folder):

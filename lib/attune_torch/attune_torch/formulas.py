@@ -352,10 +352,13 @@ class Formulas:
             return self.scaled(value, before, self.factor(value, float(slope[0])))
         if before.kind in ("linear", "convolution") and before.data["bias"] is None and self.uses[x] == 1 and not before.data.get("folds") and bool((slope == 1).all()):
             return self.new(before.kind, before.sources, value, **dict(before.data, bias=Constant.unnamed(shift)))
-        if before.kind == "affine" and self.uses[x] == 1:
-            slope, shift, before = slope * before.data["weight"].values, slope * before.data["bias"].values + shift, before.sources[0]
+        if before.kind in ("affine", "scale") and not before.data["weight"].addresses.any() and self.uses[x] == 1:
+            slope, shift, before = slope * before.data["weight"].values, slope * (before.data["bias"].values if "bias" in before.data else 0) + shift, before.sources[0]
             if close(slope, torch.ones_like(slope), 1e-6) and not shift.any():
                 return before
+            plain = bool((slope == slope[0]).all()) and not shift.any()
+        if plain:
+            return self.new("scale", [before], value, weight=Constant.unnamed(slope[:1]))
         return self.new("affine", [before], value, weight=Constant.unnamed(slope), bias=Constant.unnamed(shift))
 
     def factor(self, value, slope):
@@ -368,7 +371,10 @@ class Formulas:
 
     @staticmethod
     def may_scale(layer):
-        """Whether a factor of a layer's output is one of its tensors."""
+        """Whether a factor of a layer's output is one of its tensors, none of which has numbers of the module beside others."""
+        tensors = [layer.data[name] for name in ("weight", "bias", "table") if isinstance(layer.data.get(name), Constant)]
+        if any(bool((item.addresses < 0).any() & item.values[item.addresses == 0].any()) for item in tensors if item.addresses.shape == item.values.shape):
+            return False
         return layer.kind in ("linear", "convolution", "embedding", "scale", "batch_norm") or layer.kind == "norm" and layer.data["weight"] is not None
 
     def scaled(self, value, before, factor):

@@ -50,10 +50,10 @@ class LayerTypes:
         return getattr(self, value.kind)(value)
 
     def scaled(self, value, tensors):
-        """The factors that forward multiplies a layer by, in its tensors."""
+        """The factors that forward multiplies a layer by, in its tensors. Those that the module does not have are there with their factors."""
         factor = math.prod(fold[1] for fold in value.data.get("folds", ()) if fold[0] == "factor")
         if factor != 1:
-            self.changes += [Scaled(tensor, factor) for tensor in tensors]
+            self.changes += [Scaled(tensor, factor) for tensor in tensors if self.tensors.taken.get(tensor, (None, True))[1]]
 
     def changed(self, tensor, factor, shift):
         """A number that forward adds to a tensor, and a factor of the sum."""
