@@ -29,7 +29,7 @@ MOVES = {"clone": (0,), "cat": (0,), "stack": (0,), "index": (0,), "index_select
          "copy_": (0, 1), "fill_": (0, 1), "zero_": (0,), "index_put_": (0, 2), "_index_put_impl_": (0, 2), "unfold": (0,), "reflection_pad1d": (0,),
          "replication_pad1d": (0,), "channel_shuffle": (0,), "pixel_shuffle": (0,), "slice_scatter": (0, 1), "select_scatter": (0, 1), "take": (0,),
          "_pin_memory": (0,), "lift_fresh_copy": (0,), "scatter": (0, 3), "scatter_": (0, 3), "masked_fill_": (0, 2), "masked_fill": (0, 2),
-         "where": (1, 2), "split_with_sizes_copy": (0,)}
+         "where": (1, 2), "split_with_sizes_copy": (0,), "index_copy": (0, 3), "index_copy_": (0, 3)}
 MASKS = {"masked_fill", "masked_fill_", "where"}  # moves of constants; of computed numbers they are recorded
 METADATA = {"as_strided_", "t_", "transpose_", "squeeze_", "unsqueeze_", "detach_", "requires_grad_"}  # write no number
 FILLS = {"bernoulli_", "normal_", "uniform_", "random_", "exponential_"}  # the old numbers have no influence
@@ -395,7 +395,7 @@ class Capture(TorchDispatchMode):
             return torch.where(moved[1].bool(), moved[2], moved[0])
         if name == "where" and len(moved) < 3:
             return None
-        if name.lstrip("_").startswith("index_put") or name == "scatter_":
+        if name.lstrip("_").startswith("index_put") or name in ("scatter_", "index_copy_"):
             moved[0] = moved[0].clone()
         options = {key: value for key, value in kwargs.items() if key not in ("dtype", "device", "memory_format", "layout", "pin_memory")}
         return getattr(torch.ops.aten, name)(*moved, **options)

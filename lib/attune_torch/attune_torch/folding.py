@@ -222,10 +222,11 @@ class Taken(Change):
         return {part.source for _, parts in self.tensors.values() for part in parts if part.source}
 
     def apply(self, state):
+        """NaN stands for numbers that no tensor of the module has."""
         made = {}
         for name, (shape, parts) in self.tensors.items():
             width = math.prod(shape[1:])
-            rows = [state[part.source].reshape(-1)[part.index()].double() * part.factor if part.source else torch.zeros(part.count, width).double()
+            rows = [state[part.source].reshape(-1)[part.index()].double() * part.factor if part.source else torch.full((part.count, width), math.nan).double()
                     for part in parts]
             made[name] = torch.cat(rows).reshape(shape).float() if parts else torch.zeros(shape)
         return {name: value for name, value in state.items() if name not in self.sources()} | made

@@ -35,7 +35,7 @@ def load(module, file, say=print):
         if value.is_floating_point() and not torch.isfinite(value).all():
             raise ValueError(f"{file}: {name} has numbers that are not finite")
     homeless = {name for change in changes if isinstance(change, Taken) for name in change.homeless()}
-    moved = {name: float((value.double() - state[name].double()).norm()) for name, value in learned.items() if name not in homeless}
+    moved = {name: float((value.double() - state[name].double()).nan_to_num().norm()) for name, value in learned.items() if name not in homeless}
     own = module.state_dict()
     for change in reversed(changes):
         learned = change.undo(learned)
