@@ -83,7 +83,8 @@ class Tensors:
         addresses = constant.addresses
         trained = addresses[addresses < 0]
         if len(trained.unique()) < len(trained) and self.captured.parameters & set(self.owners(addresses)):
-            raise Unsupported(f"{self.owners(addresses)[0]} is in several places of a layer, whose numbers would be trained one by one")
+            raise Unsupported(f"{self.owners(addresses)[0]} is in several places of a layer, whose numbers would be trained one by one; make it a parameter of "
+                              f"{list(addresses.shape)}")
         values = torch.where(addresses < 0, self.graph.numbers[-addresses.clamp(max=0)], constant.values)
         rows = addresses.reshape(len(addresses), -1) if addresses.dim() else addresses.reshape(1, 1)
         factors = torch.ones(len(rows)).double() if factor is None else torch.as_tensor(factor).double().expand(len(rows))

@@ -68,8 +68,6 @@ class Structure(LayerTypes):
                 raise Unsupported("a decoder that attends to an input itself; give the model an encoder, as an nn.Linear before")
             self.parts = [self.blocks(encoder), layers]
         every = [inner for part in self.parts for layer in part for inner in layer.every()]
-        if not every:
-            raise Unsupported("forward answers its input as it is, and there is no layer to export")
         for layer in every:
             if "" in layer.names:
                 self.give_path(layer)
