@@ -90,6 +90,30 @@ TEST(FlashJournal, programs_no_unit_of_erased_bytes_twice) {
   expect(static_cast<NorFlash<NorShape{.unit = 8, .pages = 40}>*>(nullptr));
 }
 
+TEST(FlashJournal, goes_on_behind_an_interrupted_entry_that_ends_with_erased_bytes) {
+  const auto expect = []<class Flash>(Flash*) {
+    Flash& flash = erased<Flash>();
+    EXPECT_TRUE(session(flash, 1));
+    const int before = entries(flash);
+    FlashJournal<Flash> cut(flash);
+    EXPECT_EQ(cut.open(), Status::kOk);
+    struct {
+      unsigned char bytes[64];
+    } record;
+    std::memset(record.bytes, Flash::kErased, sizeof record.bytes);
+    flash.cut_at(2, Tear::kNotDone);  // behind the head's unit and a sync: the unit of the CRC
+    attune::detail::EntryWriter writer(cut);
+    writer.write(JournalEvent::kSequenceBytes, record);
+    EXPECT_EQ(writer.status(), Status::kFlashFault);
+    flash.power_on();
+    EXPECT_TRUE(session(flash, 1));
+    EXPECT_EQ(entries(flash), 2 * before);
+    EXPECT_EQ(flash.misuses, 0u);
+  };
+  expect(static_cast<NorFlash<NorShape{.unit = 8, .pages = 40, .erased = 0x00}>*>(nullptr));
+  expect(static_cast<NorFlash<NorShape{.unit = 8, .pages = 40}>*>(nullptr));
+}
+
 TEST(FlashJournal, a_cut_loses_only_the_entry_being_written) {
   using Flash = NorFlash<NorShape{.unit = 8, .pages = 40}>;
   EXPECT_TRUE(session(erased<Flash>(), 2));

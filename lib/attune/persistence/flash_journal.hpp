@@ -7,8 +7,9 @@
 //   log.write_to(sink);                           // all of it, for a PC
 //
 // Every unit is programmed once, in order, after it was read as erased, and read back; one of erased bytes is
-// only read. A power cut may leave a unit neither erased nor programmed; open() skips it. open() erases only
-// flash without a single entry: entries without the beginning of their session are reported and left.
+// only read. A power cut may leave a unit neither erased nor programmed; open() skips the rest of its entry.
+// open() erases only flash without a single entry: entries without the beginning of their session are
+// reported and left.
 #pragma once
 
 #include <algorithm>
@@ -63,7 +64,7 @@ class FlashJournal {
     }
     if (!is_used) return clear();
     if (const Status found = find_end(); found != Status::kOk) return found;
-    if (event == JournalEvent::kSession) return Status::kOk;
+    if (event == JournalEvent::kSession) return skip_interrupted(at);
     do {  // the first one may read differently by now
       ++stranded_;
       if (const Status found = find_entry(at, event); found != Status::kOk) return found;
@@ -149,6 +150,26 @@ class FlashJournal {
     return Status::kOk;
   }
 
+  /// Moves the end behind the entry that a power cut has interrupted. Its last units may look erased: those
+  /// of erased bytes, and the one that the cut has hit. `at` is behind the first entry.
+  Status skip_interrupted(std::uint32_t at) {
+    std::uint32_t last = at;
+    for (JournalEvent event{};; last = at) {
+      if (const Status found = find_entry(at, event); found != Status::kOk) return found;
+      if (event == kNone) break;
+    }
+    while (last < end_ && kCapacity - last >= 2 * kWord) {  // entries of any size, by their heads
+      std::uint32_t head = 0;
+      const Status read = flash_.read(last, &head, kWord);
+      if (read != Status::kOk && read != Status::kUnreadable) return read;
+      const detail::JournalHead fields(read == Status::kOk ? head : 0);
+      const bool is_head =
+          fields.is_plausible() && fields.unit() == kProgramUnit && fields.whole() <= kCapacity - last;
+      last += is_head ? static_cast<std::uint32_t>(fields.whole()) : kProgramUnit;
+    }
+    end_ = (std::max)(end_, last);
+    return Status::kOk;
+  }
   /// Finds the first complete entry of at most 252 bytes from `at` on, and goes behind it; kNone without one.
   /// The first place is read kFlashReads times.
   Status find_entry(std::uint32_t& at, JournalEvent& event) {
