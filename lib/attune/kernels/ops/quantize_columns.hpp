@@ -107,7 +107,7 @@ template <Int8Order order, class P>
       }
       std::int8_t* const at = to + Packed::place(first, col);
       if constexpr (kEights) {
-        std::uint32_t columns[kWidth];
+        std::uint32_t columns[std::size_t{kWidth}];
         std::memcpy(columns, &four, sizeof four);
         for (int lane = 0; lane < kWidth; ++lane) std::memcpy(at + 8 * lane, &columns[lane], 4);
       } else {
