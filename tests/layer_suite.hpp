@@ -1,6 +1,6 @@
-// A layer of [kTokens, kWidth] in a model: derivatives, forms of weights, parts that are trained, files. `Of`
-// has a template Own<Scalar>, the layer, and kScalars and kVectors, its numbers and the numbers of its
-// vectors.
+// A layer of [kTokens, kWidth], or one that pools these, in a model: derivatives, forms of weights, parts
+// that are trained, files. `Of` has a template Own<Scalar>, the layer, and kScalars and kVectors, its numbers
+// and the numbers of its vectors.
 #pragma once
 
 #include <attune/attune.hpp>
@@ -14,10 +14,16 @@ namespace check::in_models {
 constexpr int kTokens = 5, kWidth = 6, kClasses = 3;
 
 template <class Own>
-using ModelOf =
-    attune::Sequential<attune::Linear<attune::LinearShape{kTokens, 4, kWidth}, typename Own::Scalar>, Own,
-                       attune::Pooling<attune::PoolingShape{kTokens, kWidth}, typename Own::Scalar>,
-                       attune::Linear<attune::LinearShape{1, kWidth, kClasses}, typename Own::Scalar>>;
+struct ModelWith {
+  using Scalar = typename Own::Scalar;
+  using Embed = attune::Linear<attune::LinearShape{kTokens, 4, kWidth}, Scalar>;
+  using Pool = attune::Pooling<attune::PoolingShape{kTokens, kWidth}, Scalar>;
+  using Head = attune::Linear<attune::LinearShape{1, kWidth, kClasses}, Scalar>;
+  using type = std::conditional_t<Own::Output::rows == 1, attune::Sequential<Embed, Own, Head>,
+                                  attune::Sequential<Embed, Own, Pool, Head>>;
+};
+template <class Own>
+using ModelOf = typename ModelWith<Own>::type;
 constexpr int kScalarsBeside = 4 * kWidth + kWidth + kWidth * kClasses + kClasses;
 
 template <class Of>

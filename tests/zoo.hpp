@@ -74,6 +74,11 @@ using Encoder = EncoderLayer<EncoderLayerShape{
     .attention = kSelf, .d_ff = kInner, .activation = activation, .norm = norm}>;
 using Before = Encoder<NormPlacement::kBefore>;
 using After = Encoder<NormPlacement::kAfter, Activation::kGelu>;
+/// Without weights of attention on the tape.
+using AfterRecomputing = EncoderLayer<EncoderLayerShape{
+    .attention = {.seq_len = kTokens, .d_model = kWidth, .num_heads = 2, .keep_weights = false},
+    .d_ff = kInner,
+    .activation = Activation::kGelu}>;
 
 /// The README's first program.
 struct Attention : Defaults {
@@ -209,11 +214,18 @@ struct Constants {
 /// LoRA beside a whole model of floats.
 struct Adapters : Defaults {
   static constexpr const char* kName = "adapters";
-  using Whole = Sequential<Project, Repeat<2, After>, Pool<PoolingKind::kMean>, Classify>;
+  template <class Block>
+  using Around = Sequential<Project, Repeat<2, Block>, Pool<PoolingKind::kMean>, Classify>;
+  using Whole = Around<After>;
+  using Recomputing = Around<AfterRecomputing>;
   static constexpr LowRank kLowRank{
       .rank = 3, .roles = Role::kEverything, .alpha = 4.5, .biases_and_norms = true};
   using Model = Adapted<Whole, Constants<Whole>::floats, kLowRank>;
-  static void fill_constants() { Constants<Whole>::fill(3); }
+  using Twin = Adapted<Recomputing, Constants<Recomputing>::floats, kLowRank>;
+  static void fill_constants() {
+    Constants<Whole>::fill(3);
+    Constants<Recomputing>::fill(3);
+  }
 };
 
 /// The same beside a convolution and a layer of one's own, of more factors than rows that are updated at a
@@ -236,15 +248,19 @@ struct Int8Base : Defaults {
   static constexpr const char* kName = "int8_base";
   static constexpr LowRank kLowRank{.rank = 2, .roles = Role::kEverything, .alpha = 3};
   using Front = Sequential<Project, After>;
-  using Model =
+  template <class First, class Second>
+  using Around =
       Sequential<Frozen<Front, Constants<Front>::integers>,
-                 Adapted<Before, Constants<Before>::integers, kLowRank>,
-                 BiasesAndNorms<Before, Constants<Before>::integers>, Pool<PoolingKind::kMean>, Classify>;
+                 Adapted<First, Constants<First>::integers, kLowRank>,
+                 BiasesAndNorms<Second, Constants<Second>::integers>, Pool<PoolingKind::kMean>, Classify>;
+  using Model = Around<Before, Before>;
+  using Twin = Around<Checkpointed<Before>, Checkpointed<Before>>;
   using Optimizer = StochasticBfloat16<AdamW>;
   static constexpr Optimizer::Options kOptions{.learning_rate = 0.02f};
   static void fill_constants() {
     Constants<Front>::fill(4);
     Constants<Before>::fill(5);
+    Constants<Checkpointed<Before>>::fill(5);
   }
 };
 

@@ -1,4 +1,5 @@
-// Weights that are computed once more have the bits of weights that are kept.
+// Weights that are computed once more have the bits of weights that are kept. Beside constant weights:
+// tests/zoo.
 #include <attune/attention/recomputed_attention.hpp>
 
 #include <attune/models/decoder_layer.hpp>
@@ -307,62 +308,6 @@ TEST(RecomputedAttention, drops_the_weights_that_forward_dropped) {
         .seq_len = 200, .d_model = 4, .num_heads = 2, .kv_len = 5, .dropout = 0.5}>();
   } else {
     check::leave_case();
-  }
-}
-
-namespace {
-
-struct AllButOutputs {
-  template <attune::Role role>
-  using In = std::conditional_t<role == attune::Role::kAttentionOutput,
-                                attune::Form<attune::Untrained, Tensor>, attune::Form<Tensor, Tensor>>;
-};
-
-// Gradients with a constant W_o: dO comes head by head. Scratch begins as memory of other layers does.
-template <AttentionShape shape, class Scalar = float, class Mask = NoMask>
-void expect_bits_of_keeping_with_constant_outputs(const Mask& mask = {}) {
-  const auto run = [&]<class Layer>(Layer, auto& problem) -> auto& {
-    using Trained = attune::ByRole<AllButOutputs>;
-    using Gradients = attune::detail::SetOf<Layer, Trained::template Matrix, Trained::template Vector>;
-    static typename Layer::template TapeOf<Gradients> tape;
-    static typename Layer::template ScratchOf<Gradients> scratch;
-    static Gradients gradients;
-    problem.draw(7);
-    attune::Rng rng(9);
-    attune::draw_seeds(tape, rng);
-    std::memset(static_cast<void*>(&scratch), 0xFF, sizeof scratch);
-    gradients = {};
-    attune::forward<Layer>(problem.parameters, problem.query, problem.key, problem.value, problem.y, tape,
-                           scratch, mask);
-    std::memset(static_cast<void*>(&scratch), 0xFF, sizeof scratch);
-    attune::backward<Layer>(problem.parameters, problem.query, problem.key, problem.value, tape, problem.dy,
-                            problem.d_query, problem.d_key, problem.d_value, gradients, scratch, mask);
-    return gradients;
-  };
-  auto& kept = problem<shape, Scalar>();
-  auto& again = problem<recomputed(shape), Scalar>();
-  const auto& expected = run(attune::MultiHeadAttention<shape, Scalar>{}, kept);
-  const auto& gradients = run(attune::MultiHeadAttention<recomputed(shape), Scalar>{}, again);
-  EXPECT_TRUE(check::same_bits(kept.y, again.y));
-  EXPECT_TRUE(check::same_bits(kept.d_query, again.d_query));
-  EXPECT_TRUE(check::same_bits(kept.d_key, again.d_key));
-  EXPECT_TRUE(check::same_bits(kept.d_value, again.d_value));
-  EXPECT_EQ(std::memcmp(&expected, &gradients, sizeof gradients), 0);
-}
-
-}  // namespace
-
-TEST(RecomputedAttention, has_the_bits_where_output_weights_are_constant) {
-  expect_bits_of_keeping_with_constant_outputs<kSelf>(attune::CausalMask{});
-  expect_bits_of_keeping_with_constant_outputs<kOptions>();
-  if constexpr (check::kDepth >= check::kFullHost) {
-    expect_bits_of_keeping_with_constant_outputs<kCross>();
-    expect_bits_of_keeping_with_constant_outputs<kLong>();
-    expect_bits_of_keeping_with_constant_outputs<kDropping>();
-    expect_bits_of_keeping_with_constant_outputs<kSelf, double>();
-    attune::KeyPaddingMask<5> keys;
-    EXPECT_EQ(keys.set_length(3), attune::Status::kOk);
-    expect_bits_of_keeping_with_constant_outputs<kSelf>(keys);
   }
 }
 

@@ -6,50 +6,28 @@
 #include "check.hpp"
 #include "exchange/expect_tensors.hpp"
 #include "gradient_suite.hpp"
+#include "layer_suite.hpp"
 #include "problem.hpp"
 
 namespace {
 
 using namespace attune;
+using namespace check::in_models;
 
-constexpr SequencePoolingShape kShape{.seq_len = 5, .d_model = 6};
+constexpr SequencePoolingShape kShape{.seq_len = kTokens, .d_model = kWidth};
 using Layer = SequencePooling<kShape>;
-using Model = Sequential<Linear<LinearShape{5, 3, 6}>, Layer, Linear<LinearShape{1, 6, 2}>>;
-
-constexpr Model::Parameters kConstants = [] {
-  Model::Parameters constants{};
-  int i = 0;
-  for_each_tensor(
-      [&i](const TensorPath&, auto& tensor) {
-        for (float& value : tensor.values) value = static_cast<float>(i++ * 37 % 19 - 9) / 17;
-      },
-      constants);
-  return constants;
-}();
-
-template <class Set>
-Model::Output infer(const Set& set) {
-  Model::Input x;
-  Rng rng(3);
-  check::fill(x, rng);
-  Model::InferenceScratch scratch;
-  Model::Output y;
-  Model::forward(set, x, y, scratch);
-  return y;
-}
-template <template <class, int, int> class Weights>
-void expect_near() {
-  static Model::ParametersOf<Weights, Tensor> quantized;
-  EXPECT_EQ(quantize(kConstants, quantized), Status::kOk);
-  const auto expected = infer(kConstants), y = infer(quantized);
-  EXPECT_FALSE(check::same_bits(expected, y));
-  for (int i = 0; i < expected.size; ++i) EXPECT_NEAR(y.values[i], expected.values[i], 0.02f);
-}
+struct OfPooling {
+  template <class Scalar>
+  using Own = SequencePooling<kShape, Scalar>;
+  static constexpr int kScalars = kWidth + 1, kVectors = 1;
+};
 
 }  // namespace
 
-TEST(SequencePooling, has_the_gradients_of_finite_differences) {
-  check::check_layer_gradients<SequencePooling<kShape, double>>(-1, 1);
+ATTUNE_TEST_BRIEFLY_IN_MODELS(SequencePooling, , OfPooling)
+ATTUNE_TEST_IN_MODEL(SequencePooling, sits_in_flash, sits_in_flash, OfPooling)
+
+TEST(SequencePooling, has_the_gradients_of_wide_rows_and_lengths) {
   check::check_layer_gradients<SequencePooling<SequencePoolingShape{7, 19, false}, double>>(-1, 1);
   SequenceLength<5> length;
   (void)length.set_length(3);
@@ -88,14 +66,6 @@ TEST(SequencePooling, of_a_length_is_that_of_the_sequence) {
   Layer::Output y;
   SequencePooling<SequencePoolingShape{3, 6}>::forward(a.parameters, view(a.x).rows_at<3>(0), y, scratch);
   for (int j = 0; j < 6; ++j) EXPECT_NEAR(a.y(0, j), y(0, j), 1e-6);
-}
-
-TEST(SequencePooling, sits_in_flash_and_has_weights_of_8_and_16_bits) {
-  constexpr auto elsewhere = references_to<Model>(kConstants);
-  EXPECT_TRUE(check::same_bits(infer(elsewhere), infer(kConstants)));
-  expect_near<Int8Weights>();
-  expect_near<PackedInt8Weights>();
-  expect_near<Bfloat16Weights>();
 }
 
 TEST(SequencePooling, is_a_linear_module_in_files) {

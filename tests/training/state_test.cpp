@@ -53,47 +53,8 @@ void take_step(T& trainer, int step, const Clipping& clipping) {
   EXPECT_EQ(trainer.step(x, target, {}, clipping).status, Status::kOk);
 }
 
-// 2 + 3 steps at once and with a stop between them, behind which a trainer goes on that has done other
-// things.
-template <class T, class Clipping = NoClipping>
-void expect_resumes(const Clipping& clipping = {}) {
-  static T without_stop, first, second;
-  static typename T::State state;
-  without_stop.initialize(XavierUniform{}, Rng{1});
-  first.initialize(XavierUniform{}, Rng{1});
-  second.initialize(XavierUniform{}, Rng{2});
-  take_step(second, 50, clipping);
-  for (int step = 0; step < 5; ++step) take_step(without_stop, step, clipping);
-  for (int step = 0; step < 2; ++step) take_step(first, step, clipping);
-  state = first.state();
-  EXPECT_EQ(state.steps, 2u);
-  EXPECT_EQ(second.resume(state), Status::kOk);
-  for (int step = 2; step < 5; ++step) take_step(second, step, clipping);
-  expect_same(second.state(), without_stop.state());
-  // On the way back, and from itself.
-  EXPECT_EQ(first.resume([](auto& into) {
-    into = without_stop.state();
-    return Status::kOk;
-  }),
-            Status::kOk);
-  EXPECT_EQ(without_stop.resume(without_stop.state()), Status::kOk);
-  take_step(first, 5, clipping);
-  take_step(without_stop, 5, clipping);
-  expect_same(first.state(), without_stop.state());
-}
-
 constexpr AdamVariant kAdamOfKeras{.epsilon = EpsilonPlacement::kBeforeBiasCorrection};
 using Mse = MeanSquaredError;
-
-}  // namespace
-
-TEST(State, resumes_in_a_trainer_that_has_done_other_things) {
-  expect_resumes<Trainer<Plain, Mse, Adam<kAdamOfKeras>, 3>>();
-  expect_resumes<Trainer<Dropping, Mse, Sgd<Momentum::kClassic>, 3>>(GradientClipping{0.01f});
-  expect_resumes<Trainer<Plain::WithScalar<double>, Mse, Adam<AdamVariant{}, double>, 2>>();
-}
-
-namespace {
 
 // The bytes of the state of a training in memory that held `garbage` before; where it resumes, after a copy.
 template <class T>

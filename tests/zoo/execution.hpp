@@ -33,7 +33,7 @@ struct Key {
 struct Execution {
   Key key;
   Way way = Way::kStep;
-  bool resumed = false;  // the first step by another trainer, from whose state this one resumes
+  bool resumed = false;  // after the first step another trainer resumes from the state
 };
 
 inline constexpr int kSteps = 3, kManySequences = 18, kSliceOfWork = 50;
@@ -255,7 +255,9 @@ Outcome train(Data<Trainer>& data, Trainer& first, const auto& next) {
       std::memset(static_cast<void*>(&scratch), 0xFF, sizeof scratch);
     }
     if (number == 0 && execution.resumed) {
-      trainer = &next();
+      trainer = &next();  // which has done other things
+      trainer->initialize(XavierUniform{}, Rng{7});
+      (void)step<Entry, execution>(*trainer, data.x, data.target, number, outcome);
       outcome.check(trainer->resume(first.state()));
     }
   }
