@@ -1,9 +1,11 @@
 #include <attune/execution/batch_order.hpp>
 
+#include <attune/attention/sequence_length.hpp>
 #include <attune/execution/pass.hpp>
 #include <attune/layers/activation.hpp>
 #include <attune/layers/convolution.hpp>
 #include <attune/layers/linear.hpp>
+#include <attune/layers/pooling.hpp>
 #include <attune/layers/token_type.hpp>
 #include <attune/models/sequential.hpp>
 
@@ -113,9 +115,9 @@ TEST(RelayOrder, nothing_runs_after_a_sequence_that_was_refused) {
 }
 
 // A layer that adds once takes a turn for each stage, one that adds more often takes one, and a layer without
-// parameters takes none.
+// parameters takes none. Behind a length, which decides how many stages there are, every layer takes one.
 TEST(RelayOrder, turns_are_stages_or_whole_layers) {
-  const auto turns_of = []<class Model>(Model*) {
+  const auto turns_of = []<class Model>(Model*, const auto& mask) {
     static typename Model::Parameters parameters, gradients, expected;
     static typename Model::Tape tape;
     static typename Model::Scratch scratch;
@@ -125,22 +127,28 @@ TEST(RelayOrder, turns_are_stages_or_whole_layers) {
     typename Model::Output y, dy;
     check::fill(x, rng);
     check::fill(dy, rng);
-    attune::forward<Model>(parameters, x, y, tape, scratch);
-    attune::backward<Model>(parameters, x, tape, dy, attune::NoGradient{}, expected, scratch);
+    attune::forward<Model>(parameters, x, y, tape, scratch, mask);
+    attune::backward<Model>(parameters, x, tape, dy, attune::NoGradient{}, expected, scratch, mask);
     Flag flag;
     attune::RelayOrder<Flag> order(nullptr, flag);
-    attune::forward<Model>(parameters, x, y, tape, scratch);
-    attune::detail::backward_pass<Model>(
-        attune::context_for<Model>(attune::NoMask{}, attune::InBatchOrder(order)), parameters,
-        attune::ConstView<typename Model::Input>(x), tape, attune::ConstView<typename Model::Output>(dy),
-        attune::NoGradient{}, gradients, scratch);
+    attune::forward<Model>(parameters, x, y, tape, scratch, mask);
+    attune::detail::backward_pass<Model>(attune::context_for<Model>(mask, attune::InBatchOrder(order)),
+                                         parameters, attune::ConstView<typename Model::Input>(x), tape,
+                                         attune::ConstView<typename Model::Output>(dy), attune::NoGradient{},
+                                         gradients, scratch);
     EXPECT_TRUE(check::same_bits(gradients, expected));
     return flag.value;
   };
   using Once = attune::Linear<attune::LinearShape{3, 2, 2}>;
   using Many =
       attune::Conv1d<attune::Conv1dShape{.seq_len = 3, .d_in = 2, .d_out = 2, .kernel = 3, .padding = 1}>;
-  EXPECT_GT(turns_of(static_cast<Once*>(nullptr)), 1u);
-  EXPECT_EQ(turns_of(static_cast<Many*>(nullptr)), 1u);
-  EXPECT_EQ(turns_of(static_cast<attune::Sequential<attune::Relu<3, 2>, Many>*>(nullptr)), 1u);
+  using Pooled = attune::Sequential<Once, attune::Pooling<attune::PoolingShape{3, 2}>>;
+  const attune::NoMask all;
+  attune::SequenceLength<3> length;
+  EXPECT_EQ(length.set_length(2), attune::Status::kOk);
+  EXPECT_GT(turns_of(static_cast<Once*>(nullptr), all), 1u);
+  EXPECT_EQ(turns_of(static_cast<Many*>(nullptr), all), 1u);
+  EXPECT_EQ(turns_of(static_cast<attune::Sequential<attune::Relu<3, 2>, Many>*>(nullptr), all), 1u);
+  EXPECT_GT(turns_of(static_cast<Pooled*>(nullptr), all), 1u);
+  EXPECT_EQ(turns_of(static_cast<Pooled*>(nullptr), length), 1u);
 }

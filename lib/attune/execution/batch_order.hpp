@@ -9,7 +9,8 @@
 //
 // RelayOrder: there is one set of gradients. A stage of a layer that adds once waits for the same stage of
 // the sequence before. A layer that adds more often waits as a whole: several of its stages may add to one
-// tensor, and the next sequence would add between them. Layers without parameters wait for nobody.
+// tensor, and the next sequence would add between them. So does every layer behind a length, which decides
+// how many stages it has. Layers without parameters wait for nobody.
 //
 //   Flag flags[batch];  // zero: flags[s] counts the turns of sequence s
 //   AdditionOrder<Flag> order(s > 0 ? &flags[s - 1] : nullptr, flags[s], bytes_to_batch_set);
@@ -74,6 +75,7 @@ class Turns {
 template <class Flag>
 class AdditionOrder : public detail::Turns<Flag> {
  public:
+  static constexpr bool kStagesAreTurns = false;
   /// `before` is the flag of the sequence before, or nullptr. `to_batch` is the distance in bytes from the
   /// sequence's gradients to the batch's.
   AdditionOrder(const Flag* before, Flag& own, std::ptrdiff_t to_batch)
@@ -99,6 +101,8 @@ class AdditionOrder : public detail::Turns<Flag> {
 template <class Flag>
 class RelayOrder : public detail::Turns<Flag> {
  public:
+  /// Whether each stage of a layer that adds once is a turn.
+  static constexpr bool kStagesAreTurns = true;
   /// `before` is the flag of the sequence before, or nullptr.
   RelayOrder(const Flag* before, Flag& own) : detail::Turns<Flag>(before, own) {}
 

@@ -124,15 +124,18 @@ ATTUNE_INLINE void add_in_batch_order(const Call& context, Gradients& gradients,
 template <class Layer, bool checks = ATTUNE_CHECKED != 0, AnyContext Call, class... Arguments>
 void backward_in(const Call& context, Arguments&&... arguments);
 // The same for a layer whose parts do not wait for their turns themselves.
-template <class Layer>
-void backward_in_batch_order(const auto& context, const auto& parameters, const auto& x, auto& tape,
+template <class Layer, AnyContext Call>
+void backward_in_batch_order(const Call& context, const auto& parameters, const auto& x, auto& tape,
                              const auto& dy, auto&& dx, auto& gradients, auto& scratch) {
+  using Order = std::remove_cvref_t<decltype(context.slices().order())>;
+  // Behind a length a layer may have fewer stages than in the sequence before.
+  constexpr bool kSameStages = !Order::kStagesAreTurns || !Call::kHasLength;
   const auto run = [&](const auto& own, auto& to) {
     backward_in<Layer>(own, parameters, x, tape, dy, dx, to, scratch);
   };
   if constexpr (std::is_empty_v<typename Layer::Parameters>) {
     run(context.to_completion(), gradients);
-  } else if constexpr (AddsOnce<Layer>) {
+  } else if constexpr (AddsOnce<Layer> && kSameStages) {
     run(context.with_slices(context.slices().order().slices_of_one_addition()), gradients);
   } else {
     add_in_batch_order(context, gradients, run);
