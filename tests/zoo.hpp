@@ -74,11 +74,11 @@ using Encoder = EncoderLayer<EncoderLayerShape{
     .attention = kSelf, .d_ff = kInner, .activation = activation, .norm = norm}>;
 using Before = Encoder<NormPlacement::kBefore>;
 using After = Encoder<NormPlacement::kAfter, Activation::kGelu>;
-/// Without weights of attention on the tape.
-using AfterRecomputing = EncoderLayer<EncoderLayerShape{
+/// Before, without weights of attention on the tape.
+using BeforeRecomputing = EncoderLayer<EncoderLayerShape{
     .attention = {.seq_len = kTokens, .d_model = kWidth, .num_heads = 2, .keep_weights = false},
     .d_ff = kInner,
-    .activation = Activation::kGelu}>;
+    .norm = NormPlacement::kBefore}>;
 
 /// The README's first program.
 struct Attention : Defaults {
@@ -217,7 +217,7 @@ struct Adapters : Defaults {
   template <class Block>
   using Around = Sequential<Project, Repeat<2, Block>, Pool<PoolingKind::kMean>, Classify>;
   using Whole = Around<After>;
-  using Recomputing = Around<AfterRecomputing>;
+  using Recomputing = Around<Checkpointed<After>>;
   static constexpr LowRank kLowRank{
       .rank = 3, .roles = Role::kEverything, .alpha = 4.5, .biases_and_norms = true};
   using Model = Adapted<Whole, Constants<Whole>::floats, kLowRank>;
@@ -254,13 +254,14 @@ struct Int8Base : Defaults {
                  Adapted<First, Constants<First>::integers, kLowRank>,
                  BiasesAndNorms<Second, Constants<Second>::integers>, Pool<PoolingKind::kMean>, Classify>;
   using Model = Around<Before, Before>;
-  using Twin = Around<Checkpointed<Before>, Checkpointed<Before>>;
+  using Twin = Around<Checkpointed<Before>, BeforeRecomputing>;
   using Optimizer = StochasticBfloat16<AdamW>;
   static constexpr Optimizer::Options kOptions{.learning_rate = 0.02f};
   static void fill_constants() {
     Constants<Front>::fill(4);
     Constants<Before>::fill(5);
     Constants<Checkpointed<Before>>::fill(5);
+    Constants<BeforeRecomputing>::fill(5);
   }
 };
 
