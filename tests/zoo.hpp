@@ -57,6 +57,7 @@ struct Defaults {
   static constexpr bool kHasLanes = true;                     // Lockstep takes it
   static constexpr Precision kOnBoards = Precision::kFloats;  // in the image of all models (zoo/golden.cpp)
   static void fill_constants() {}
+  static void fill_twin_constants() {}
   static constexpr auto causal() { return CausalMask{}; }
   static auto padded(const auto& mask) { return mask; }
 };
@@ -222,10 +223,8 @@ struct Adapters : Defaults {
       .rank = 3, .roles = Role::kEverything, .alpha = 4.5, .biases_and_norms = true};
   using Model = Adapted<Whole, Constants<Whole>::floats, kLowRank>;
   using Twin = Adapted<Recomputing, Constants<Recomputing>::floats, kLowRank>;
-  static void fill_constants() {
-    Constants<Whole>::fill(3);
-    Constants<Recomputing>::fill(3);
-  }
+  static void fill_constants() { Constants<Whole>::fill(3); }
+  static void fill_twin_constants() { Constants<Recomputing>::fill(3); }
 };
 
 /// The same beside a convolution and a layer of one's own, of more factors than rows that are updated at a
@@ -260,6 +259,8 @@ struct Int8Base : Defaults {
   static void fill_constants() {
     Constants<Front>::fill(4);
     Constants<Before>::fill(5);
+  }
+  static void fill_twin_constants() {
     Constants<Checkpointed<Before>>::fill(5);
     Constants<BeforeRecomputing>::fill(5);
   }

@@ -240,6 +240,7 @@ template <class Entry, Execution execution, class Trainer>
 Outcome train(Data<Trainer>& data, Trainer& first, const auto& next) {
   Outcome outcome;
   Entry::fill_constants();
+  if constexpr (execution.way == Way::kTwin) Entry::fill_twin_constants();
   first.initialize(XavierUniform{}, Rng{42});
   Trainer* trainer = &first;
   for (int number = 0; number < kSteps; ++number) {
