@@ -1,10 +1,13 @@
 // ReversibleNorm: what it computes, derivatives, padding and tapes. Plans: tests/zoo.
 #include <attune/models/reversible_norm.hpp>
 
+#include <cmath>
+
 #include <attune/attention/mask.hpp>
 #include <attune/attention/sequence_length.hpp>
 #include <attune/layers/activation.hpp>
 #include <attune/layers/linear.hpp>
+#include <attune/layers/pooling.hpp>
 #include <attune/layers/reshape.hpp>
 #include <attune/models/quantized_tape.hpp>
 #include <attune/models/residual.hpp>
@@ -130,6 +133,31 @@ TEST(ReversibleNorm, leaves_padding_out) {
   };
   expect.operator()<kAffine>();
   expect.operator()<kLastAffine>();
+}
+
+TEST(ReversibleNorm, reads_nothing_of_a_sequence_without_a_valid_token) {
+  using Model = ReversibleNorm<Sequential<Pooling<PoolingShape{.seq_len = kTokens, .d_model = kFeatures}>,
+                                          Linear<LinearShape{1, kFeatures, kFeatures}>>,
+                               kLast>;
+  Rng rng(5);
+  Model::Parameters parameters, gradients{};
+  check::fill_set(parameters, rng);
+  KeyPaddingMask<kTokens> mask;
+  mask.set_valid({false, false, false, false, false});
+  Model::Input x, dx;
+  for (float& value : x.values) value = check::kNan<float>;
+  for (float& value : dx.values) value = check::kNan<float>;
+  Model::Output y, inferred, dy;
+  check::fill(dy, rng);
+  Model::Tape tape;
+  Model::Scratch scratch;
+  Model::InferenceScratch inference;
+  attune::forward<Model>(parameters, x, y, tape, scratch, mask);
+  attune::infer<Model>(parameters, x, inferred, inference, mask);
+  EXPECT_TRUE(check::same_bits(y, inferred));
+  for (const float value : y.values) EXPECT_TRUE(std::isfinite(value));
+  attune::backward<Model>(parameters, x, tape, dy, dx, gradients, scratch, mask);
+  for (const float value : dx.values) EXPECT_EQ(value, 0);
 }
 
 TEST(ReversibleNorm, packs_the_tape_of_its_model) {

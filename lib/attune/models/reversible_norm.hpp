@@ -221,16 +221,15 @@ struct ReversibleNorm {
     return kernels::multiply(kernels::subtract(load<P>(x, at), load<P>(statistics.mean, j)),
                              load<P>(statistics.inverse, j));
   }
-  // The center of feature j: μ, or its number in the last token.
+  // The center of feature j: μ, or its number in the last token, if any is valid.
   template <class P>
   ATTUNE_INLINE static P center_of([[maybe_unused]] ConstView<Input> x,
                                    [[maybe_unused]] const typename Norm::Tape& statistics,
                                    [[maybe_unused]] int last, int j) {
     if constexpr (options.subtract_last) {
-      return load<P>(x, last * kFeatures + j);
-    } else {
-      return load<P>(statistics.mean, j);
+      if (last >= 0) return load<P>(x, last * kFeatures + j);
     }
+    return load<P>(statistics.mean, j);
   }
   // n of element `at`, of feature j.
   template <class P>
@@ -239,10 +238,10 @@ struct ReversibleNorm {
     return kernels::multiply(kernels::subtract(load<P>(x, at), center_of<P>(x, statistics, last, j)),
                              load<P>(statistics.inverse, j));
   }
-  // The last valid token.
+  // The last valid token; −1 if there is none.
   static int last_of(const auto& context) {
     int last = Input::rows - 1;
-    while (last > 0 && !context.template is_valid<Input::rows>(last)) --last;
+    while (last >= 0 && !context.template is_valid<Input::rows>(last)) --last;
     return last;
   }
   // Divided by w + ε².
@@ -326,7 +325,9 @@ struct ReversibleNorm {
   static void backward_center(View<Input> gradient, Features& sums, const auto& context) {
     sum<Input>(sums, context,
                [&]<class P>(int at, int) ATTUNE_INLINE_LAMBDA { return load<P>(gradient, at); });
-    Scalar* row = gradient.data + last_of(context) * kFeatures;
+    const int last = last_of(context);
+    if (last < 0) return;
+    Scalar* const row = gradient.data + last * kFeatures;
     kernels::for_each_packet<Scalar>(kFeatures, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
       kernels::store(row + j, kernels::subtract(kernels::load<P>(row + j), load<P>(sums, j)));
     });
@@ -397,7 +398,8 @@ struct ReversibleNorm {
       });
     }
     if constexpr (options.subtract_last) {
-      kernels::add_to(kFeatures, scratch.sums.gradients.data(), dx.data + last_of(context) * kFeatures);
+      const int last = last_of(context);
+      if (last >= 0) kernels::add_to(kFeatures, scratch.sums.gradients.data(), dx.data + last * kFeatures);
     }
   }
 };
