@@ -90,7 +90,7 @@ TEST(FlashJournal, programs_no_unit_of_erased_bytes_twice) {
   expect(static_cast<NorFlash<NorShape{.unit = 8, .pages = 40}>*>(nullptr));
 }
 
-TEST(FlashJournal, continues_behind_an_interrupted_entry_that_ends_with_erased_bytes) {
+TEST(FlashJournal, continues_after_an_interrupted_entry_that_ends_with_erased_bytes) {
   const auto expect = []<class Flash>(Flash*) {
     Flash& flash = erased<Flash>();
     EXPECT_TRUE(session(flash, 1));
