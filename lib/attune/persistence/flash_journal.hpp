@@ -150,8 +150,8 @@ class FlashJournal {
     return Status::kOk;
   }
 
-  /// Moves the end behind the entry that a power cut has interrupted. Its last units may look erased: those
-  /// of erased bytes, and the one that the cut has hit. `at` is behind the first entry.
+  /// Moves the end behind an entry that a power cut has interrupted. Its last units may look erased: units of
+  /// erased bytes, and the unit that the cut has hit. `at` is the end of the first entry.
   Status skip_interrupted(std::uint32_t at) {
     std::uint32_t last = at;
     for (JournalEvent event{};; last = at) {
