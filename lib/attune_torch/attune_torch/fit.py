@@ -672,7 +672,7 @@ def shortfall(sizes, limits, place=None):
         lines.append(f"{candidate.trains}: {ram_of(sizes[least]) - limits.ram:,} bytes short with {least.optimizer}"
                      f"{', ' + least.numbers if least.numbers != NUMBERS[0] else ''}"
                      f"{', updates in backward' if least.plan == 'one sequence' else ''}{', ' + least.tape if least.tape != 'kept' else ''}"
-                     + (f"; in several memories, before the stack: {split}: {place.placed(objects_of(split, sizes[split]))}" if split else ""))
+                     + (f"; in several memories, without the stack, {str(split).removeprefix(split.trains + '; ')}: {place.placed(objects_of(split, sizes[split]))}" if split else ""))
     return lines
 
 
