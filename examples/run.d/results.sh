@@ -190,7 +190,7 @@ sweep() {
 }
 
 # side_by_side: a table of result lines: for each target, method and precision the means of accuracies over speakers, and what one step
-# costs, in seconds at the clock of --clock or the board's.
+# costs, in seconds at the clock of --clock or the board's; in millions of cycles where this machine searched for a board (fit).
 side_by_side() {
   local board clocks=''
   for board in $(boards | grep -vx virt); do clocks+="$board $(clock_in_mhz "$board") "; done
@@ -217,7 +217,7 @@ side_by_side() {
           mean("own_before"), mean("own_after"), mean("others_before"), mean("others_after"),
           last[row, "trained_parameters"], last[row, "ram_bytes"],
           last[row, "flash_bytes"] == "" ? "-" : last[row, "flash_bytes"], step == "" ? "-" : step,
-          cycles == "" ? "-" : sprintf("%.2f s", cycles / mhz[name[1]] / 1e6)
+          cycles == "" ? "-" : name[1] in mhz ? sprintf("%.2f s", cycles / mhz[name[1]] / 1e6) : sprintf("%.1f M", cycles / 1e6)
       }
     }'
 }
