@@ -378,10 +378,10 @@ def by_complex(angles):
     return turn
 
 
-def by_halves(y):
+def by_halves(y, turn=1):
     angles = torch.arange(TOKENS)[:, None, None] * 1e4 ** (-torch.arange(2).double() / 2)
     cos, sin = (torch.cat([f(angles)] * 2, -1).type_as(y) for f in (torch.cos, torch.sin))
-    return y * cos + torch.cat([-y[..., 2:], y[..., :2]], -1) * sin
+    return y * cos + torch.cat([-y[..., 2:], y[..., :2]], -1) * sin * turn
 
 
 class FlatList(nn.Module):
@@ -583,6 +583,8 @@ def exported():
         "ELU": (Step(lambda own, x: F.elu(own.mix(F.elu(x, inplace=True))), mix=nn.Linear(WIDTH, WIDTH)), rows()),
         "leaky ReLU": (Step(lambda own, x: F.leaky_relu(own.mix(F.leaky_relu(x)), 0.2), mix=nn.Linear(WIDTH, WIDTH)), rows()),
         "hard-swish": (Step(lambda own, x: x * F.relu6(x + 3) / 6), rows()),
+        "a Linear of windows that overlap": (Step(lambda own, x: own.mix(torch.relu(x).unfold(1, 3, 2).flatten(2)), mix=nn.Linear(3 * WIDTH, WIDTH)), rows()),
+        "a Linear of windows that overlap, tokens turned around": (Step(lambda own, x: own.mix(torch.relu(x).unfold(1, 2, 1).transpose(2, 3).flip(2).flatten(2)), mix=nn.Linear(2 * WIDTH, WIDTH)), rows()),
         "tokens that are cut into more": (Step(lambda own, x: own.layer(x.reshape(len(x), 2 * TOKENS, -1)).mean(1), layer=nn.Linear(WIDTH // 2, WIDTH)), rows()),
         "a BatchNorm behind a Linear": (Step(lambda own, x: torch.relu(own.norm(x.mT).mT), norm=norm), rows()),
         "a factor of a branch": (Step(lambda own, x: x + 0.5 * own.branch(x), branch=nn.Linear(WIDTH, WIDTH)), rows()),
@@ -608,6 +610,8 @@ def exported():
         "a tied head of the last token": (tied_last(), words()),
         "rotary positions by complex numbers": (Block(Turned(turn=by_complex(angles))), rows()),
         "norms of heads": (Block(Turned(of_heads)), rows()),
+        "rotary positions that turn backwards": (Block(Turned(turn=by_complex(-angles))), rows()),
+        "rotary positions of halves that turn backwards": (Block(Turned(turn=lambda y: by_halves(y, -1))), rows()),
         "norms of heads before rotary positions": (Block(Turned(root_mean_square, by_halves)), rows()),
         "norms of heads before complex rotary positions": (Step(lambda own, x: x + own.mix(x), mix=Turned(root_mean_square, by_complex(angles))), rows()),
         "probabilities": (nn.Sequential(nn.Linear(WIDTH, 3), nn.Softmax(-1)), rows()),
@@ -948,11 +952,18 @@ def deceptive():
         "a transposed half": (Step(lambda own, x: x + torch.cat([x[:, :6].mT, x[:, 6:].mT], 2)), torch.randn(BATCH, WIDTH, WIDTH)),
         "tokens that are copied to other places": (Step(lambda own, x: torch.zeros_like(x).index_copy(1, torch.arange(TOKENS).flip(0), torch.relu(x))), rows()),
         "tokens that are copied over others": (Step(lambda own, x: x.index_copy(1, torch.tensor([0, 0]), torch.relu(x)[:, 1:3])), rows()),
+        "a Linear of windows with a gap": (Step(lambda own, x: own.mix(torch.cat([torch.relu(x)[:, :3], torch.relu(x)[:, 2:]], 2)), mix=nn.Linear(2 * WIDTH, WIDTH)), rows()),
+        "a Linear of windows of which one is another": (Step(lambda own, x: own.mix(torch.relu(x).unfold(1, 2, 1)[:, [0, 1, 2, 2]].flatten(2)), mix=nn.Linear(2 * WIDTH, WIDTH)), rows()),
+        "a Linear of windows without the last": (Step(lambda own, x: own.mix(torch.relu(x).unfold(1, 2, 1)[:, :3].flatten(2)), mix=nn.Linear(2 * WIDTH, WIDTH)), rows()),
+        "a Linear of windows that begin behind the first token": (Step(lambda own, x: own.mix(torch.relu(x)[:, 1:].unfold(1, 2, 1).flatten(2)), mix=nn.Linear(2 * WIDTH, WIDTH)), rows()),
         "the second token of another order": (Step(lambda own, x: torch.relu(x).flip(1)[:, 1]), rows()),
         "two tokens in the middle": (Step(lambda own, x: torch.relu(x)[:, 1:3]), rows()),
         "the second and the fourth token": (Step(lambda own, x: torch.relu(x)[:, [1, 3]]), rows()),
         "the second token of other features": (Step(lambda own, x: torch.relu(x).roll(1, 2)[:, 1]), rows()),
         "rotated values": (Step(lambda own, x: x.roll(1, 1)), rows()),
+        "queries that turn backwards, and keys that do not": (Block(Turned(lambda own, y, part: by_complex(-angles if part is own.a else angles)(y))), rows()),
+        "rotary positions of which half turns backwards": (Block(Turned(turn=by_complex(angles * torch.tensor([1, -1])))), rows()),
+        "norms of heads before rotary positions that turn backwards": (Block(Turned(root_mean_square, by_complex(-angles))), rows()),
         "norms of heads behind rotary positions": (Block(Turned(root_mean_square, by_halves, first=True)), rows()),
         "norms of heads that are cut far away": (Block(Turned(lambda own, y, part: part(y).clamp(-300, 300))), rows()),
         "norms of heads and of all features": (Block(Turned(lambda own, y, part: part(y) * torch.rsqrt(y.pow(2).mean((-1, -2), keepdim=True) + 1e-6))), rows()),

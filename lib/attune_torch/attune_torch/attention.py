@@ -56,6 +56,8 @@ class HeadNorm:
 class Projection:
     """Queries, keys or values [heads, width] as features of a source: weight [heads, width, d_model], bias [heads, width] or None."""
 
+    backwards = False  # whether rotary positions turn the other way in the module; then the features of each pair have changed places here
+
     def __init__(self, source, weight, bias, factor, rotary=None, norm=None):
         self.source, self.weight, self.bias, self.factor, self.rotary, self.norm = source, weight, bias, factor, rotary, norm
 
@@ -99,7 +101,7 @@ class AttentionMatch(PaddingMasks, Temperatures):
             raise Unsupported("attention whose keys and values come from several places")
         if (query.norm is None) != (key.norm is None) or query.norm and (query.norm.kind, query.norm.epsilon) != (key.norm.kind, key.norm.epsilon):
             raise Unsupported("norms of several kinds for queries and keys")
-        if context.rotary or query.rotary != key.rotary:
+        if context.rotary or (query.rotary, query.backwards) != (key.rotary, key.backwards):
             raise Unsupported("positions that turn values, or queries and keys differently")
         width = query.weight.values.shape[1]
         query.factor *= key.factor * scale * (1 if temperature else width ** 0.5)
@@ -270,12 +272,16 @@ class AttentionMatch(PaddingMasks, Temperatures):
                 raise Unsupported(CHANGED)
             features, base = first.long(), lambda x: x * one + start[:, :1]
         known = lambda x, rotary=None: (lambda y: turned(y, rotary) if rotary else y)(base(x[:, :rows][:, :, features].permute(0, 2, 1, 3)))  # noqa: E731
-        x, rotary = draw(2, tokens, total), None
+        x, rotary, order = draw(2, tokens, total), None, torch.arange(width)
         if not close(function(x), known(x), 1e-9):
-            rotary = None if norms and close(function(x), known(x), 1e-6) else self.rotary(function(x[:1, :1].expand(1, tokens, total))[0, 0])
-            if not all(close(function(scale * x), known(scale * x, rotary), 1e-4) for scale in ((0.05, 1, 9) if norms else (1,))):
+            if not norms or not close(function(x), known(x), 1e-6):
+                rotary, order = self.rotary(function(x[:1, :1].expand(1, tokens, total))[0, 0], not norms)
+                features, start = features[:, order], start[..., order]
+            if not all(close(function(scale * x)[..., order], known(scale * x, rotary), 1e-4) for scale in ((0.05, 1, 9) if norms else (1,))):
                 raise Unsupported(CHANGED)
-        return self.projected(value, ends, features, torch.zeros_like(start[:, 0]) if norms else start[:, 0], one, rotary, norm)
+        found = self.projected(value, ends, features, torch.zeros_like(start[:, 0]) if norms else start[:, 0], one, rotary, norm)
+        found.backwards = not torch.equal(order, torch.arange(width))
+        return found
 
     def head_norm(self, value, ends, function, start):
         """The features [heads, width] of the ends that each head has, and the norm of their queries or keys."""
@@ -340,18 +346,23 @@ class AttentionMatch(PaddingMasks, Temperatures):
             raise Unsupported("a constant that is added to queries, keys or values, beside the bias of their Linear; add it to that bias before")
         return Constant.unnamed(start)
 
-    def rotary(self, rows):
-        """(dimension, base, whether neighbors are turned together, scaling) of one row that is turned by each position, [positions, features]."""
+    def rotary(self, rows, backwards):
+        """(dimension, base, whether neighbors are turned together, scaling) of one row that is turned by each position, [positions, features], and the
+        order of its features. `backwards`: perhaps the other way, which is the same of pairs whose features change places."""
         moved = ((rows - rows[:1]).abs().amax(0) > 1e-7 * float(rows.abs().max())).nonzero().flatten()
         if not len(moved) or len(rows) < 2 or (int(moved[-1]) + 1) % 2:
             raise Unsupported("queries or keys that depend on positions in another way than rotary positions")
         for tolerance in (1e-6, 1e-4):
-            for dimension, adjacent in itertools.product(dict.fromkeys((int(moved[-1]) + 1, rows.shape[1] // 2 * 2)), (False, True)):
-                (i, j), (a, b) = pairs_of(dimension, adjacent).t(), rows[:2]
+            for back, dimension, adjacent in itertools.product((False, True)[:1 + backwards], dict.fromkeys((int(moved[-1]) + 1, rows.shape[1] // 2 * 2)), (False, True)):
+                (i, j), order = pairs_of(dimension, adjacent).t(), torch.arange(rows.shape[1])
+                if back:
+                    order[i], order[j] = j, i
+                own = rows[:, order]
+                a, b = own[:2]
                 angles = torch.atan2(b[j] * a[i] - b[i] * a[j], b[i] * a[i] + b[j] * a[j])
                 for base, scaling in self.bases(dimension, angles):
-                    if close(turned(rows[:1].expand_as(rows), (dimension, base, adjacent, scaling)), rows, tolerance):
-                        return dimension, base, adjacent, scaling
+                    if close(turned(own[:1].expand_as(own), (dimension, base, adjacent, scaling)), own, tolerance):
+                        return (dimension, base, adjacent, scaling), order
         raise Unsupported("queries or keys that depend on positions in another way than rotary positions with one base")
 
     def bases(self, dimension, angles):

@@ -173,6 +173,8 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
             if source.kind == "gather" and len(source.sources) == 1 and not self.from_input(source) and source.tokens == 1 and \
                     source.features == source.sources[0].layout[0].numel():
                 return self.flattened(value, source)
+            if source.kind == "gather" and len(source.sources) == 1 and not self.from_input(source):
+                return self.overlapping(value, source) or self.new("linear", [self.layer(source)], value, **data)
             return self.new("linear", [self.layer(source)], value, **data)
         inner = source if source.kind != "gather" else source.sources[0]
         kernel, around = convolution["kernel"], convolution["around"]
@@ -228,6 +230,19 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
         if window:
             index, places = (item.reshape(len(item), -1, window).sort(-1).values for item in (index, places))
         return torch.equal(index, places)
+
+    def overlapping(self, value, source):
+        """A Linear of windows of tokens that overlap, as a convolution; or None."""
+        index, inner = source.data["index"], source.sources[0]
+        first = index[0].sort().values
+        kernel, step = len(first) // inner.features, int(index[1, 0] - index[0, 0]) // inner.features if len(index) > 1 else 0
+        if not 0 < step < kernel or len(first) % inner.features or not torch.equal(first, torch.arange(len(first))) or not torch.equal(
+                index, index[:1] + step * inner.features * torch.arange(len(index))[:, None]) or len(index) != (inner.tokens - kernel) // step + 1:
+            return None
+        column = index[0].argsort().view(kernel, inner.features).t()
+        shaped = value.data["weight"].each(lambda item: item.t()[:, column])
+        convolution = {"extents": (inner.tokens,), "kernel": (kernel,), "stride": (step,), "around": ((0, 0),), "groups": 1, "causal": False, "weight": shaped}
+        return self.new("convolution", [self.layer(inner)], value, weight=value.data["weight"], bias=value.data["bias"], convolution=convolution, index=index)
 
     def flattened(self, value, source):
         """A Linear of all tokens: a convolution whose kernel is the whole sequence or image."""
