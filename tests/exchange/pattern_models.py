@@ -520,6 +520,8 @@ def exported():
         "a Linear of time steps": (nn.Sequential(nn.Conv1d(WIDTH, 8, 3, padding=1), nn.Linear(TOKENS, 2)), torch.randn(BATCH, WIDTH, TOKENS)),
         "a LayerNorm of time steps": (nn.Sequential(nn.Conv1d(WIDTH, 8, 3, padding=1), nn.LayerNorm(TOKENS)), torch.randn(BATCH, WIDTH, TOKENS)),
         "as many tokens as features that change places": (Step(lambda own, x: x + own.mix(x.mT).mT, mix=nn.Linear(WIDTH, WIDTH)), torch.randn(BATCH, WIDTH, WIDTH)),
+        "a bias behind an activation of one token": (Step(lambda own, x: torch.tanh(x[:, 0] * own.alpha) * own.gamma + own.beta, alpha=parameter(1), gamma=parameter(WIDTH), beta=parameter(WIDTH)), rows()),
+        "positions of one token": (Step(lambda own, x: x[:, :1] + own.places, places=parameter(1, 1, WIDTH)), rows()),
         "a bias behind an activation": (Step(lambda own, x: torch.relu(x) + own.beta, beta=parameter(WIDTH)), rows()),
         "a norm without a norm": (Step(lambda own, x: torch.relu(own.mix(x * own.gamma + own.beta)), gamma=parameter(WIDTH), beta=parameter(WIDTH), mix=nn.Linear(WIDTH, WIDTH)), rows()),
         "a forecast of normalized features": (Forecast(), rows()),

@@ -329,8 +329,6 @@ class Formulas:
             takes_bias = before.kind in ("linear", "convolution") or before.kind == "norm" and before.data["type"] == "LayerNorm"
             if takes_bias and before.data["bias"] is None and self.uses[x] == 1 and not before.data.get("folds"):
                 return self.new(before.kind, before.sources, value, **dict(before.data, bias=flat))
-            if value.tokens == 1:
-                return self.new("positions", [before], value, table=flat.each(lambda item: item[None]))
             return self.new("feature_bias", [before], value, bias=flat)
         if name == "mul" and vector:
             flat, shift = self.graph.unshifted(flat)
