@@ -231,32 +231,6 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
             index, places = (item.reshape(len(item), -1, window).sort(-1).values for item in (index, places))
         return torch.equal(index, places)
 
-    def overlapping(self, value, source):
-        """A Linear of windows of tokens that overlap, as a convolution; or None."""
-        index, inner = source.data["index"], source.sources[0]
-        first = index[0].sort().values
-        kernel, step = len(first) // inner.features, int(index[1, 0] - index[0, 0]) // inner.features if len(index) > 1 else 0
-        if not 0 < step < kernel or len(first) % inner.features or not torch.equal(first, torch.arange(len(first))) or not torch.equal(
-                index, index[:1] + step * inner.features * torch.arange(len(index))[:, None]) or len(index) != (inner.tokens - kernel) // step + 1:
-            return None
-        column = index[0].argsort().view(kernel, inner.features).t()
-        shaped = value.data["weight"].each(lambda item: item.t()[:, column])
-        convolution = {"extents": (inner.tokens,), "kernel": (kernel,), "stride": (step,), "around": ((0, 0),), "groups": 1, "causal": False, "weight": shaped}
-        return self.new("convolution", [self.layer(inner)], value, weight=value.data["weight"], bias=value.data["bias"], convolution=convolution, index=index)
-
-    def flattened(self, value, source):
-        """A Linear of all tokens: a convolution whose kernel is the whole sequence or image."""
-        before, inner = self.layer(source.sources[0]), source.sources[0]
-        order, weight = source.data["index"][0], value.data["weight"]  # place of each column, [tokens · features]
-        if bool((order < 0).any()) or not torch.equal(order.sort().values, torch.arange(len(order))):
-            raise Unsupported("a Linear of some numbers of all tokens")
-        extents = self.extents(before)
-        column = order.argsort().view(inner.tokens, inner.features).t()  # [features, tokens]
-        shaped = weight.each(lambda item: item.t()[:, column].reshape(value.features, inner.features, *extents))
-        convolution = {"extents": extents, "kernel": extents, "stride": (1,) * len(extents), "around": ((0, 0),) * len(extents), "groups": 1,
-                       "causal": False, "weight": shaped}
-        return self.new("convolution", [before], value, weight=weight, bias=value.data["bias"], convolution=convolution, index=source.data["index"])
-
     @staticmethod
     def extents(layer):
         """Height and width of a layer's tokens, if it is an image's; else their number."""
