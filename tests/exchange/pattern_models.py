@@ -502,6 +502,7 @@ def exported():
         "nn.GLU": (Step(lambda own, x: own.back(F.glu(own.both(x))), both=nn.Linear(WIDTH, 40), back=nn.Linear(20, WIDTH)), rows()),
         "a gate of two Linears": (Step(lambda own, x: own.back(torch.tanh(own.a(x)) * own.b(x)), a=nn.Linear(WIDTH, 20), b=nn.Linear(WIDTH, 20), back=nn.Linear(20, WIDTH)), rows()),
         "sequence pooling": (Step(lambda own, x: (own.pool(x).softmax(1).mT @ x).squeeze(1), pool=nn.Linear(WIDTH, 1)), rows()),
+        "an adaptive maximum": (Step(lambda own, x: F.adaptive_max_pool1d(x.mT, 1).squeeze(-1)), rows()),
         "a maximum of windows": (Step(lambda own, x: F.max_pool1d(own.filter(x.mT), 3, 2, 1).mT, filter=nn.Conv1d(WIDTH, WIDTH, 1)), rows()),
         "a maximum of squares": (nn.Sequential(nn.Conv2d(2, 4, 3), nn.ReLU(), nn.MaxPool2d(3, 2, 1), nn.Flatten(), nn.Linear(36, 3)), torch.randn(BATCH, 2, 7, 7)),
         "the last token": (Step(lambda own, x: torch.relu(x)[:, -1]), rows()),

@@ -31,7 +31,7 @@ REDUCE = {"mean", "sum", "amax", "amin", "var", "std", "norm", "linalg_vector_no
 REFUSED = "it takes a refused value"
 DIFFERENTLY = "samples of the batch are treated differently"
 CHANNELS_FIRST = {"convolution", "native_batch_norm", "cudnn_batch_norm", "_native_batch_norm_legit", "_native_batch_norm_legit_no_training",
-                  "_batch_norm_no_update", "avg_pool2d", "max_pool2d_with_indices", "_adaptive_avg_pool2d"}
+                  "_batch_norm_no_update", "avg_pool2d", "max_pool2d_with_indices", "_adaptive_avg_pool2d", "adaptive_max_pool2d"}
 
 
 def in_memory_order(numbers):
@@ -441,10 +441,13 @@ class Windows(Layouts):
             raise Unsupported("pooling with dilation")
         self.on_avg_pool2d(operation, x, kernel, stride, padding, name="amax")
 
-    def on__adaptive_avg_pool2d(self, operation, x, size):
+    def on__adaptive_avg_pool2d(self, operation, x, size, name="mean"):
         if any(extent % count for extent, count in zip(x.shape[-2:], size)):
-            raise Unsupported("an adaptive average whose windows have different sizes")
-        self.on_avg_pool2d(operation, x, [extent // count for extent, count in zip(x.shape[-2:], size)])
+            raise Unsupported("an adaptive pooling whose windows have different sizes")
+        self.on_avg_pool2d(operation, x, [extent // count for extent, count in zip(x.shape[-2:], size)], name=name)
+
+    def on_adaptive_max_pool2d(self, operation, x, size):
+        self.on__adaptive_avg_pool2d(operation, x, size, "amax")
 
 
 class Graph(Windows):

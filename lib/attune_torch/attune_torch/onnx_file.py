@@ -634,10 +634,19 @@ def clipped(step, x, least=None, most=None):
     return x.clamp(None if least is None else float(least), float(most))
 
 
-def softmax(step, x):
+def softmax(step, x, function=F.softmax):
     if step.opset < 13:  # over all dimensions from the axis on
-        return F.softmax(x.flatten(step.get("axis", 1) % x.dim()), -1).view(x.shape)
-    return F.softmax(x, dim=step.get("axis", -1))
+        return function(x.flatten(step.get("axis", 1) % x.dim()), -1).view(x.shape)
+    return function(x, dim=step.get("axis", -1))
+
+
+def prelu(step, x, slope):
+    return F.prelu(x, slope.flatten()) if slope.numel() in (1, slope.shape[0]) else torch.where(x > 0, x, slope * x)
+
+
+def hard_sigmoid(step, x):
+    slope, shift = nearest(step.get("alpha", 0.2)), nearest(step.get("beta", 0.5))
+    return F.hardsigmoid(x) if (slope, shift) == (nearest(1 / 6), 0.5) else (slope * x + shift).clamp(0, 1)
 
 
 def max_pool(step, x):
@@ -675,6 +684,10 @@ OPERATIONS = {name: lambda step, *inputs, own=getattr(torch, own): own(*inputs) 
     "Trilu": lower_or_upper, "Div": divide, "Clip": clipped,
     "Mod": lambda step, a, b: torch.fmod(a, b) if step.get("fmod", 0) else torch.remainder(a, b),
     "Gelu": lambda step, a: F.gelu(a, approximate=step.get("approximate", "none")),
+    "Elu": lambda step, a: F.elu(a, nearest(step.get("alpha", 1.0))), "LeakyRelu": lambda step, a: F.leaky_relu(a, nearest(step.get("alpha", 0.01))),
+    "PRelu": prelu, "HardSwish": lambda step, a: F.hardswish(a), "HardSigmoid": hard_sigmoid, "Softplus": lambda step, a: F.softplus(a),
+    "Mish": lambda step, a: F.mish(a), "LogSoftmax": lambda step, a: softmax(step, a, F.log_softmax),
+    "GlobalMaxPool": lambda step, a: a.amax(tuple(range(2, a.dim())), True),
     "Softmax": softmax, "LayerNormalization": layer_norm, "Conv": convolution, "Gemm": gemm,
     "BatchNormalization": batch_norm, "AveragePool": average_pool, "MaxPool": max_pool, "InstanceNormalization": instance_norm, "GlobalAveragePool": global_average_pool, "Pad": padded,
     "Einsum": lambda step, *parts: torch.einsum(step.get("equation"), *parts),
