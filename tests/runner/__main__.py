@@ -36,8 +36,8 @@ Prints the suites that it will run, then each suite with its time, then the sum.
                   compositions on the host, unit tests on mps2_an386, kernels and equal bits on 64-bit Arm. On every other board: some steps
                   of the example; of every core one has a fault, a stack overflow and interrupts. Flash, RAM, stack and
                   instructions of firmware on a board for each kind of kernels, and on one with two cores. Symbols of every board's
-                  firmware. Packages, examples, pages and the site. Unit tests and the
-                  host's vectors are barely optimized. The host leaves cases that combine what others check to --on host. A board
+                  firmware. Packages, examples, pages and the site. Unit tests, fuzzing and
+                  the host's vectors are barely optimized. The host leaves cases that combine what others check to --on host. A board
                   has unit tests of kernels, single layers and what does no arithmetic, skips those that are the same on every
                   machine, and prints their number; it leaves images of models, training and files to --on
   --on TARGET     unit tests with every case and all vectors of one target: host, a board, or a processor. Vectors are optimized as
