@@ -99,6 +99,23 @@ int first() {
   return ids[0];
 }
 
+// case: ids_of_an_enumerator
+// error: attune::Ids: an id is an int; convert an enumerator with static_cast<int>
+#include <attune/core/ids.hpp>
+
+enum class Gesture { kLeft, kRight };
+void look_up(attune::Ids<1> ids);
+
+void use() { look_up(Gesture::kRight); }
+
+// case: ids_of_one_number
+// error: attune::Ids: one id is required for each token, or each sequence of a batch; accumulate() takes a single sequence
+#include <attune/core/ids.hpp>
+
+void look_up(attune::Ids<3> ids);
+
+void use() { look_up(1); }
+
 // case: ids_of_another_number
 // error: attune::Ids: the number of ids must equal the number of tokens or rows
 #include <attune/core/ids.hpp>
@@ -173,6 +190,14 @@ decltype(trainer)::BatchInput x;
 decltype(trainer)::BatchTarget target;
 
 int main() { return trainer.step(x, target, {}, attune::CausalMask{}).ok(); }
+
+// case: number_for_a_matrix
+// error: attune::MatrixView: a number is no matrix; if it is a class, the loss must take classes, as CrossEntropy does
+#include <attune/core/tensor.hpp>
+
+void look_at(attune::ConstView<attune::Tensor<float, 1, 3>> matrix);
+
+void use() { look_at(1); }
 
 // case: pointer_for_ids
 // error: attune::Ids: a pointer has no size; check it with attune::checked_view, or promise the size with Ids{pointer}

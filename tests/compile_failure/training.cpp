@@ -254,6 +254,27 @@ attune::Status step(Parameters& parameters, const Others& gradients,
   return attune::AdamW::step(parameters, gradients, moments, {});
 }
 
+// case: trainer_initialized_with_a_number
+// error: attune: initialize() takes an initializer and an Rng: initialize(attune::XavierUniform{}, attune::Rng(42))
+using Layer = attune::Linear<attune::LinearShape{.rows = 4, .d_in = 8, .d_out = 8}>;
+attune::Trainer<Layer> trainer;
+
+void start() { trainer.initialize(attune::XavierUniform{}, 42); }
+
+// case: trainer_initialized_without_an_initializer
+// error: attune: initialize() takes an initializer and an Rng: initialize(attune::XavierUniform{}, attune::Rng(42))
+using Layer = attune::Linear<attune::LinearShape{.rows = 4, .d_in = 8, .d_out = 8}>;
+attune::Trainer<Layer> trainer;
+
+void start() { trainer.initialize(); }
+
+// case: trainer_with_a_number_for_options
+// error: attune::Trainer: options have names; pass {.learning_rate = 1e-3f}
+using Layer = attune::Linear<attune::LinearShape{.rows = 4, .d_in = 8, .d_out = 8}>;
+attune::Trainer<Layer> trainer;
+
+auto step(const Layer::Input& x, const Layer::Output& target) { return trainer.step(x, target, 1e-3f); }
+
 // case: trainer_with_nothing_to_train
 // error: attune::Trainer: the model has no trainable parameters; leave a part out of Frozen
 using Layer = attune::Linear<attune::LinearShape{.rows = 4, .d_in = 8, .d_out = 8}>;

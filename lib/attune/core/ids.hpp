@@ -31,8 +31,16 @@ class Ids {
 
   /// One id.
   constexpr Ids(const int& id ATTUNE_LIFETIME_BOUND) requires(n == 1) : first_(&id) {}
-  template <std::floating_point Number>
-  Ids(Number) = delete;
+  /// One where there are several, or one of another type, is a compile error.
+  template <detail::PlainNumber Id>
+    requires(n > 1 || std::is_floating_point_v<Id> || !std::is_convertible_v<Id, int>)
+  constexpr Ids(Id) : first_(nullptr) {
+    static_assert(detail::Holds<(n == 1)>,
+                  "attune::Ids: one id is required for each token, or each sequence of a batch; accumulate() "
+                  "takes a single sequence");
+    static_assert(detail::Holds<(n > 1 || (!std::is_floating_point_v<Id> && std::is_convertible_v<Id, int>))>,
+                  "attune::Ids: an id is an int; convert an enumerator with static_cast<int>");
+  }
 
   /// An array of n ids, also in braces. Another number is a compile error.
   template <std::size_t count>

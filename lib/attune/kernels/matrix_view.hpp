@@ -57,6 +57,8 @@ template <class P>
 concept Pointer = std::is_pointer_v<P>;
 template <class P, class Scalar>
 concept PointerTo = Pointer<P> && std::is_convertible_v<P, Scalar*>;
+template <class T>
+concept PlainNumber = std::is_arithmetic_v<T> || std::is_enum_v<T>;
 
 /// Sources that a constructor of `View` accepts or explains: anything that holds numbers. Views of the same
 /// type are copied. A read-only view never becomes a mutable one.
@@ -103,6 +105,14 @@ struct MatrixView {
     static_assert(detail::Holds<!detail::Pointer<Pointer>>,
                   "attune::MatrixView: a pointer has no size; check it with attune::checked_view, or promise "
                   "the size with MatrixView{pointer}");
+  }
+
+  /// A number is a compile error: it is no matrix.
+  template <detail::PlainNumber Source>
+  constexpr MatrixView(Source) : data(nullptr) {
+    static_assert(detail::Holds<!detail::PlainNumber<Source>>,
+                  "attune::MatrixView: a number is no matrix; if it is a class, the loss must take classes, "
+                  "as CrossEntropy does");
   }
 
   /// An expression of Eigen is a compile error: it has no numbers in memory.

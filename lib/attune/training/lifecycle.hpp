@@ -56,6 +56,14 @@ class TrainingLifecycle {
   void initialize(const Initializer& initializer, Rng&& rng) {
     initialize(initializer, rng);
   }
+  /// A call without an initializer or an Rng is a compile error.
+  template <class... Arguments>
+    requires(sizeof...(Arguments) < 2 || (std::is_arithmetic_v<Arguments> || ...))
+  void initialize(const Arguments&...) {
+    static_assert(detail::Holds<(sizeof...(Arguments) > 1 && !(std::is_arithmetic_v<Arguments> || ...))>,
+                  "attune: initialize() takes an initializer and an Rng: "
+                  "initialize(attune::XavierUniform{}, attune::Rng(42))");
+  }
   /// Starts from parameters that are partly given; the rest is drawn as by initialize(). `give(set)` then
   /// writes the given part from any source, such as copy_parameters(kBody, set.layer<0>()), without a second
   /// copy.

@@ -98,6 +98,14 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     }
   }
 
+  /// A number in place of options is a compile error.
+  template <detail::PlainNumber Options>
+  StepResult<Scalar> step(BatchInputView, BatchTargetView, Options, const auto&...) {
+    static_assert(detail::Holds<!detail::PlainNumber<Options>>,
+                  "attune::Trainer: options have names; pass {.learning_rate = 1e-3f}");
+    return {};
+  }
+
   /// Forward, loss and backward of one sequence, x[rows, cols] and target[rows, cols]; adds to the batch's
   /// gradients. Use it for data that arrives one sequence at a time: only one x and target need to exist.
   /// Returns the sequence's own loss. On an error (an invalid token or class, a loss that is not finite)
