@@ -83,7 +83,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     case Status::kNotInitialized:
       return "no parameters: initialize(), load() or resume() first";
     case Status::kUnderWay:
-      return "a pass in slices is unfinished: advance() it to its end";
+      return "a pass in slices is unfinished: advance() it to its end, or discard() it";
     case Status::kInvalidLearningRate:
       return "learning rate is negative, NaN or too large";
     case Status::kInvalidBeta:

@@ -173,7 +173,7 @@ def main(arguments=None):
         lines = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(missing.__traceback__)
                  if not re.search(r"/(attune_torch|python3[^/]*|(site|dist)-packages)/|^<", frame.filename)]
         needs = f"{lines[-1]} imports the" if lines else f"{command} needs the"
-        print(f"attune_torch: {needs} Python package {missing.name}, which {sys.executable} lacks", file=sys.stderr)
+        print(f"attune_torch: {needs} Python package {missing.name}, which {sys.executable} lacks: install it, or run {command} with a Python that has it", file=sys.stderr)
         return 1
     except (Unsupported, CheckFailed, ValueError, OSError) as problem:
         print(f"attune_torch: {problem}", file=sys.stderr)

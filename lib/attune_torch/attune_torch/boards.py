@@ -90,5 +90,5 @@ def board_named(name):
         raise CheckFailed(f"there is no board '{name}' in boards.csv" + (f"; the nearest names are {', '.join(nearest)}" if nearest else
                           ", which has: " + ", ".join(board.board for board in every)))
     if len({(board.core, board.mhz, board.memories, board.flash) for board in found}) > 1:
-        raise CheckFailed(f"'{name}' is more than one board: " + ", ".join(f"{board.board} ({board.part})" for board in found))
+        raise CheckFailed(f"'{name}' is more than one board; give the part: " + ", ".join(f"{board.part} ({board.board})" for board in found))
     return found[0]

@@ -63,7 +63,7 @@ class Structure(LayerTypes):
         if self.memory is not None:
             encoder, self.memory_source = self.chain(self.memory)
             if self.memory_source is self.source:
-                raise Unsupported("a decoder whose target is the encoder's source")
+                raise Unsupported("a decoder whose target is the encoder's source; attune's decoders have an input of their own: give forward a second input for the target")
             if not encoder:
                 raise Unsupported("a decoder that attends to an input itself; give the model an encoder, as an nn.Linear before")
             self.parts = [self.blocks(encoder), layers]
