@@ -192,7 +192,7 @@ decltype(trainer)::BatchTarget target;
 int main() { return trainer.step(x, target, {}, attune::CausalMask{}).ok(); }
 
 // case: number_for_a_matrix
-// error: attune::MatrixView: a number is no matrix; if it is a class, the loss must take classes, as CrossEntropy does
+// error: attune::MatrixView: a number cannot be a matrix; if it is a class, the loss must take classes, as CrossEntropy does
 #include <attune/core/tensor.hpp>
 
 void look_at(attune::ConstView<attune::Tensor<float, 1, 3>> matrix);

@@ -75,6 +75,7 @@ class Turns {
 template <class Flag>
 class AdditionOrder : public detail::Turns<Flag> {
  public:
+  /// Whether each stage of a layer that adds once is a turn.
   static constexpr bool kStagesAreTurns = false;
   /// `before` is the flag of the sequence before, or nullptr. `to_batch` is the distance in bytes from the
   /// sequence's gradients to the batch's.

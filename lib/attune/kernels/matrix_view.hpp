@@ -107,12 +107,13 @@ struct MatrixView {
                   "the size with MatrixView{pointer}");
   }
 
-  /// A number is a compile error: it is no matrix.
+  /// A number is a compile error.
   template <detail::PlainNumber Source>
   constexpr MatrixView(Source) : data(nullptr) {
-    static_assert(detail::Holds<!detail::PlainNumber<Source>>,
-                  "attune::MatrixView: a number is no matrix; if it is a class, the loss must take classes, "
-                  "as CrossEntropy does");
+    static_assert(
+        detail::Holds<!detail::PlainNumber<Source>>,
+        "attune::MatrixView: a number cannot be a matrix; if it is a class, the loss must take classes, "
+        "as CrossEntropy does");
   }
 
   /// An expression of Eigen is a compile error: it has no numbers in memory.
