@@ -110,6 +110,7 @@ TEST(ResumedRun, resumes_to_the_same_bits_when_killed_at_any_time) {
 }
 
 TEST(ResumedRun, resumes_after_ctrl_c_and_with_more_steps) {
+  signal(SIGINT, SIG_DFL);  // the background job of a shell ignores it
   const File file;
   Training without_stop, first, second;
   const auto expected = without_stop("");
