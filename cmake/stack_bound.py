@@ -143,7 +143,7 @@ def read_image(elf):
                 if function is not None and falls_through:
                     function.falls_into = address
                 function, falls_through = entries[address], False
-            if mnemonic.startswith((".", "nop")):
+            if function is None or mnemonic.startswith((".", "nop")):  # words in front of all functions are data
                 continue
             read_stack_use(function, mnemonic, operands)
             read_branch(function, mnemonic, operands, entries)
