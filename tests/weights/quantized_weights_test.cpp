@@ -1,5 +1,5 @@
-// Weights of 8 and 16 bits in every layer that has weights, forward and backward, and behind what is trained
-// the gradients of finite differences. The bits of products: tests/kernels, of models: tests/zoo.
+// Weights of 8 and 16 bits in every layer that has weights: the bits of plain loops in the documented
+// arithmetic, forward and backward, and behind what is trained the gradients of finite differences.
 #include <attune/weights/quantized_weights.hpp>
 
 #include <attune/attention/multi_head_attention.hpp>
@@ -27,6 +27,115 @@ using attune::Bfloat16Weights, attune::Float16Weights, attune::Int8Weights, attu
     attune::Tensor;
 using attune::Untrained;
 
+// A form of weights in memory: the numbers as floats and, if they have one, each output's scale; its products
+// are plain loops, of packed weights over integers.
+template <class Scalar, int kRows, int kCols>
+struct Plain {
+  static constexpr int rows = kRows;
+  static constexpr int cols = kCols;
+  Scalar numbers[std::size_t{kRows}][std::size_t{kCols}];
+  Scalar scale[std::size_t{kCols}];
+  bool scaled, packed;
+};
+
+// epilogue(Σ q_k·w(k)·(s·scale)) with the integers q and the scale s of value(k).
+template <class Value, class Weight, class Epilogue>
+float of_integers(int depth, const Value& value, const Weight& weight, float scale, const float* to, int col,
+                  const Epilogue& epilogue) {
+  float largest = 0;
+  for (int k = 0; k < depth; ++k) largest = std::max(largest, std::fabs(value(k)));
+  const float inverse = largest < 0x1p-100f ? 0 : 127 / largest;
+  int sum = 0;
+  for (int k = 0; k < depth; ++k) {
+    const float scaled = value(k) * inverse;
+    sum += static_cast<int>(std::nearbyint(scaled)) * static_cast<int>(weight(k));
+  }
+  const float row_scale = largest < 0x1p-100f ? 0 : largest / 127, both = row_scale * scale;
+  const float product = static_cast<float>(sum) * both;
+  return epilogue(product, to, col);
+}
+
+template <class X, class Scalar, int kRows, int kCols, class Y, class Epilogue = attune::kernels::Assign>
+void multiply(const X& x, const Plain<Scalar, kRows, kCols>& weight, const Y& y, Epilogue epilogue = {}) {
+  static_assert(kRows <= attune::kernels::kDepthBlock);
+  for (int i = 0; i < X::rows; ++i) {
+    for (int j = 0; j < kCols; ++j) {
+      if constexpr (std::is_same_v<Scalar, float>) {
+        if (weight.packed) {
+          y(i, j) = of_integers(
+              kRows, [&](int k) { return x(i, k); }, [&](int k) { return weight.numbers[k][j]; },
+              weight.scale[j], &y(i, j), j, epilogue);
+          continue;
+        }
+      }
+      Scalar sum = 0;
+      for (int k = 0; k < kRows; ++k) {
+        sum = attune::kernels::multiply_add<Scalar>(x(i, k), weight.numbers[k][j], sum);
+      }
+      if (weight.scaled) sum = weight.scale[j] * sum;
+      y(i, j) = epilogue(sum, static_cast<const Scalar*>(&y(i, j)), j);
+    }
+  }
+}
+template <class Dy, class Scalar, int kRows, int kCols, class Dx, class Epilogue = attune::kernels::Assign>
+void multiply_transposed(const Dy& dy, const Plain<Scalar, kRows, kCols>& weight, const Dx& dx,
+                         Epilogue epilogue = {}, int first = 0) {
+  static_assert(kCols <= attune::kernels::kDepthBlock);
+  for (int i = 0; i < Dy::rows; ++i) {
+    for (int k = 0; k < Dx::cols; ++k) {
+      const auto& numbers = weight.numbers[first + k];
+      if constexpr (std::is_same_v<Scalar, float>) {
+        if (weight.packed) {
+          dx(i, k) = of_integers(
+              kCols, [&](int j) { return dy(i, j) * weight.scale[j]; }, [&](int j) { return numbers[j]; }, 1,
+              &dx(i, k), k, epilogue);
+          continue;
+        }
+      }
+      Scalar sum = 0;
+      for (int j = 0; j < kCols; ++j) {
+        const Scalar w = weight.scaled ? weight.scale[j] * numbers[j] : numbers[j];
+        sum = attune::kernels::multiply_add<Scalar>(dy(i, j), w, sum);
+      }
+      dx(i, k) = epilogue(sum, static_cast<const Scalar*>(&dx(i, k)), k);
+    }
+  }
+}
+template <class Dy, class Scalar, int kRows, int kCols, class Dx>
+void multiply_transposed_rows(const Dy& dy, const Plain<Scalar, kRows, kCols>& weight, int first,
+                              const Dx& dx) {
+  multiply_transposed(dy, weight, dx, attune::kernels::Assign{}, first);
+}
+
+}  // namespace
+
+namespace ATTUNE_NAMESPACE {
+template <class Scalar, int rows, int cols>
+struct detail::TableForm<::Plain<Scalar, rows, cols>> {
+  using type = Tensor<Scalar, rows, cols>;
+};
+}  // namespace ATTUNE_NAMESPACE
+
+namespace {
+
+template <class Rows, class Scalar, int rows, int cols>
+void make_plain(const attune::QuantizedWeights<Rows>& narrow, Plain<Scalar, rows, cols>& plain) {
+  plain.scaled = Rows::Element::kScaled;
+  plain.packed = requires { narrow.stored.packed_view(); };
+  for (int j = 0; j < cols; ++j) {
+    if constexpr (Rows::Element::kScaled) plain.scale[j] = narrow.stored.scales[j];
+    for (int i = 0; i < rows; ++i) {
+      plain.numbers[i][j] = static_cast<Scalar>(attune::dequantize(narrow.stored.at(j, i)));
+    }
+  }
+}
+template <class Form, class Scalar, int rows, int cols>
+void make_plain(const Form& from, Tensor<Scalar, rows, cols>& plain) {
+  for (int i = 0; i < rows; ++i) {
+    for (int j = 0; j < cols; ++j) plain(i, j) = from(i, j);
+  }
+}
+
 // Everything that a layer computes of a set, with biases and norms trained.
 template <class Layer>
 struct Pass {
@@ -48,48 +157,28 @@ struct Pass {
   }
 };
 
-// Equal but for roundings, of integers those of every row. What is compared may be empty.
-template <class Set>
-void expect_near(const Set& set, const Set& expected, double tolerance) {
-  attune::for_each_tensor(
-      [tolerance](const attune::TensorPath& path, const auto& one, const auto& other) {
-        SCOPED_TRACE(path.name);
-        double largest = 0;
-        for (const float value : other.values) largest = std::max(largest, std::fabs(double(value)));
-        EXPECT_LE(check::max_difference(one, other), tolerance * largest);
-      },
-      set, expected);
-}
-template <int rows, int cols>
-void expect_near(const Tensor<float, rows, cols>& y, const Tensor<float, rows, cols>& expected,
-                 double tolerance) {
-  using Set = attune::LinearParameters<float, rows, cols, false>;
-  expect_near(Set{y}, Set{expected}, tolerance);
-}
-
-// A layer computes with quantized weights what it does with the floats that they stand for.
 template <class Layer, template <class, int, int> class Weights>
-void expect_values_of_floats(const typename Layer::Input& x) {
-  static typename Layer::Parameters parameters, floats;
+void expect_plain_bits(const typename Layer::Input& x) {
+  static typename Layer::Parameters parameters;
   static typename Layer::template ParametersOf<Weights, Tensor> narrow;
+  static typename Layer::template ParametersOf<Plain, Tensor> plain;
   static Pass<Layer> expected, pass;
   typename Layer::Output dy;
   attune::Rng rng(8);
   check::fill_set(parameters, rng);
   check::fill(dy, rng);
   ASSERT_EQ(attune::quantize(parameters, narrow), attune::Status::kOk);
-  attune::copy_parameters(narrow, floats);
-  expected.run(floats, x, dy);
+  attune::for_each_tensor([](const auto&, auto& to, const auto& from) { make_plain(from, to); }, plain, narrow);
+  expected.run(plain, x, dy);
   pass.run(narrow, x, dy);
-  constexpr bool kPacked = std::is_same_v<Weights<float, 1, 1>, PackedInt8Weights<float, 1, 1>>;
-  constexpr double kTolerance = kPacked ? 0.03 : 1e-5;
-  EXPECT_TRUE(check::same_bits(pass.y, pass.inferred));
-  expect_near(pass.y, expected.y, kTolerance);
-  if constexpr (!Pass<Layer>::kTakesIds) expect_near(pass.dx, expected.dx, kTolerance);
-  expect_near(pass.gradients, expected.gradients, kTolerance);
-  expected = pass;
+  EXPECT_TRUE(check::same_bits(pass.y, expected.y));
+  EXPECT_TRUE(check::same_bits(pass.inferred, expected.inferred));
+  EXPECT_TRUE(check::same_bits(pass.dx, expected.dx));
+  if constexpr (!std::is_empty_v<typename Pass<Layer>::Gradients>) {
+    EXPECT_TRUE(check::same_bits(pass.gradients, expected.gradients));
+  }
 
-  // The same bits where the set refers to it.
+  // The same where the set refers to it.
   const auto referred = [&]<template <class, int, int> class Form>() {
     typename Layer::template ParametersOf<Form, attune::Reference> references;
     attune::for_each_tensor([](const auto&, auto& to, const auto& from) { to = attune::reference_to(from); },
@@ -109,18 +198,18 @@ void expect_values_of_floats(const typename Layer::Input& x) {
   }
 }
 template <class Layer>
-void expect_values_of_floats(const typename Layer::Input& x) {
-  expect_values_of_floats<Layer, Int8Weights>(x);
-  expect_values_of_floats<Layer, PackedInt8Weights>(x);
-  expect_values_of_floats<Layer, Bfloat16Weights>(x);
-  expect_values_of_floats<Layer, Float16Weights>(x);
+void expect_plain_bits(const typename Layer::Input& x) {
+  expect_plain_bits<Layer, Int8Weights>(x);
+  if constexpr (std::is_same_v<typename Layer::Scalar, float>) expect_plain_bits<Layer, PackedInt8Weights>(x);
+  expect_plain_bits<Layer, Bfloat16Weights>(x);
+  expect_plain_bits<Layer, Float16Weights>(x);
 }
 template <class Layer>
-void expect_values_of_floats() {
+void expect_plain_bits() {
   typename Layer::Input x;
   attune::Rng rng(7);
   check::fill(x, rng);
-  expect_values_of_floats<Layer>(x);
+  expect_plain_bits<Layer>(x);
 }
 
 constexpr attune::AttentionShape kAttention{.seq_len = 9,
@@ -141,39 +230,38 @@ static_assert(std::is_trivially_copyable_v<Int8Weights<float, 3, 4>>);
 
 }  // namespace
 
-TEST(QuantizedWeights, of_linear_layers_compute_with_the_floats_they_stand_for) {
-  expect_values_of_floats<attune::Linear<attune::LinearShape{5, 3, 7}>>();
+TEST(QuantizedWeights, of_linear_layers_have_the_bits_of_plain_loops) {
+  expect_plain_bits<attune::Linear<attune::LinearShape{5, 3, 7}>>();
   if constexpr (check::kDepth >= check::kFullHost) {
-    expect_values_of_floats<attune::Linear<attune::LinearShape{16, 33, 18, false}>>();
+    expect_plain_bits<attune::Linear<attune::LinearShape{16, 33, 18, false}>>();
   }
-  expect_values_of_floats<attune::Linear<attune::LinearShape{1, 64, 5}>>();
+  expect_plain_bits<attune::Linear<attune::LinearShape{1, 64, 5}>>();
 }
 
-TEST(QuantizedWeights, of_attention_compute_with_the_floats_they_stand_for) {
-  expect_values_of_floats<attune::MultiHeadAttention<kAttention>>();
+TEST(QuantizedWeights, of_attention_have_the_bits_of_plain_loops) {
+  expect_plain_bits<attune::MultiHeadAttention<kAttention>>();
 }
 
-TEST(QuantizedWeights, of_networks_compute_with_the_floats_they_stand_for) {
+TEST(QuantizedWeights, of_networks_have_the_bits_of_plain_loops) {
   constexpr attune::FeedForwardShape kNetwork{.rows = 8, .d_model = 6, .d_ff = 9};
   if constexpr (check::kDepth >= check::kFullHost) {
-    expect_values_of_floats<attune::FeedForward<kNetwork>>();
+    expect_plain_bits<attune::FeedForward<kNetwork>>();
   }
-  expect_values_of_floats<attune::SwiGlu<kNetwork>>();
+  expect_plain_bits<attune::SwiGlu<kNetwork>>();
 }
 
 #if !ATTUNE_TEST_QUICK
-TEST(QuantizedWeights, of_encoders_compute_with_the_floats_they_stand_for) {
+TEST(QuantizedWeights, of_encoders_have_the_bits_of_plain_loops) {
   using Blocks = attune::Repeat<2, attune::EncoderLayer<kEncoder>>;
-  expect_values_of_floats<
-      attune::Sequential<attune::Linear<attune::LinearShape{5, 3, 6}>,
-                         attune::LearnedPositions<attune::PositionShape{5, 6}>, Blocks>>();
+  expect_plain_bits<attune::Sequential<attune::Linear<attune::LinearShape{5, 3, 6}>,
+                                       attune::LearnedPositions<attune::PositionShape{5, 6}>, Blocks>>();
 }
 #endif
 
 TEST(QuantizedWeights, of_tables_are_scaled_by_row) {
   using Layer = attune::Embedding<attune::EmbeddingShape{.seq_len = 3, .vocabulary = 4, .d_model = 5}>;
-  expect_values_of_floats<Layer>(Layer::Input{2, 0, 2});
-  expect_values_of_floats<attune::LearnedPositions<attune::PositionShape{3, 5}>>();
+  expect_plain_bits<Layer>(Layer::Input{2, 0, 2});
+  expect_plain_bits<attune::LearnedPositions<attune::PositionShape{3, 5}>>();
   Layer::Parameters parameters{};
   for (int j = 0; j < 5; ++j) parameters.weight(0, j) = 100, parameters.weight(1, j) = 0.01f;
   Layer::ParametersOf<Int8Weights, Tensor> narrow;
