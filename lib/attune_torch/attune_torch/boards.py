@@ -44,7 +44,7 @@ class Board:
         return f"{size // 1024} MB of external RAM" if memory >= self.internal else f"{size} KB"
 
     def places(self, sizes):
-        """{memory: what is in it} with room for all of {what: bytes}, what comes first in the first memory with room; {} if there is none."""
+        """{memory: parts} for parts of {part: bytes}, earlier parts in earlier memories as far as all have room; {} if they do not fit."""
         def place(rest, room):
             if not rest:
                 return []
