@@ -395,6 +395,22 @@ struct Forecast : Defaults {
   using Twin = Around<Checkpointed<Branches>>;
 };
 
+/// Attention gated token by token, and features by their mean over all tokens.
+struct Gated : Defaults {
+  static constexpr const char* kName = "gated";
+  using Gates = Residual<Sequential<
+      Norm,
+      Product<MultiHeadAttention<kSelf>,
+              Sequential<Linear<LinearShape{zoo::kTokens, kWidth, kWidth}>, Sigmoid<zoo::kTokens, kWidth>>>,
+      Product<
+          Identity<zoo::kTokens, kWidth>,
+          Sequential<Pool<PoolingKind::kMean>, Linear<LinearShape{1, kWidth, kWidth}>, Sigmoid<1, kWidth>>>>>;
+  template <class Layers>
+  using Around = Sequential<Project, Layers, Pool<PoolingKind::kMean>, Classify>;
+  using Model = Around<Gates>;
+  using Twin = Around<Checkpointed<Gates>>;
+};
+
 /// A layer of one's own, in as little memory as a Cortex-M0 has.
 struct OwnLayer : Defaults {
   static constexpr const char* kName = "own_layer";
@@ -415,6 +431,6 @@ struct List {};
 /// All of them.
 using Zoo =
     List<Attention, EncoderAfter, Repeated, Recomputed, Llama, Translator, Words, Convolution, Adapters,
-         AdaptedLayers, Int8Base, PackedBase, TokenByToken, Pooled, Image, Forecast, OwnLayer>;
+         AdaptedLayers, Int8Base, PackedBase, TokenByToken, Pooled, Image, Forecast, Gated, OwnLayer>;
 
 }  // namespace zoo

@@ -46,6 +46,7 @@
 #include <attune/layers/feed_forward.hpp>
 #include <attune/layers/glu.hpp>
 #include <attune/layers/group_norm.hpp>
+#include <attune/layers/identity.hpp>
 #include <attune/layers/layer_norm.hpp>
 #include <attune/layers/layer_scale.hpp>
 #include <attune/layers/linear.hpp>
@@ -86,6 +87,7 @@
 #include <attune/models/last_block.hpp>
 #include <attune/models/linear_probe.hpp>
 #include <attune/models/mask_from_ids.hpp>
+#include <attune/models/product.hpp>
 #include <attune/models/quantized_tape.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>

@@ -35,6 +35,12 @@ attune::Sequential<attune::EmbeddingSum<Words, Types>> model;
 using Norm = attune::LayerNorm<attune::NormShape{.rows = 4, .d_model = 8, .epsilon = 1e-50}>;
 Norm::Tape tape;
 
+// case: identity_without_rows
+// error: attune::Identity: rows and features must be positive
+#include <attune/layers/identity.hpp>
+
+attune::Identity<0, 8> layer;
+
 // case: ignored_token_status
 // error: nodiscard
 #pragma GCC diagnostic error "-Wunused-result"

@@ -386,6 +386,44 @@ attune::Sampled use(const attune::Tensor<double, 1, 5>& logits, attune::Rng& rng
   return attune::sample(logits, {}, rng, scratch);
 }
 
+// case: product_of_an_embedding
+// error: attune::Product: a layer that takes token ids cannot be a factor; put the embedding in front
+#include <attune/layers/embedding.hpp>
+#include <attune/models/product.hpp>
+
+using Table = attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 9, .d_model = 8}>;
+attune::Product<Table, Table> layer;
+
+// case: product_of_other_inputs
+// error: attune::Product: both layers need inputs of one shape
+#include <attune/layers/linear.hpp>
+#include <attune/models/product.hpp>
+
+attune::Product<attune::Identity<8, 9>, attune::Linear<attune::LinearShape{8, 8, 9}>> layer;
+
+// case: product_of_other_widths
+// error: attune::Product: both outputs need one shape, or the second one a single row, which
+#include <attune/layers/linear.hpp>
+#include <attune/models/product.hpp>
+
+attune::Product<attune::Identity<8, 8>, attune::Linear<attune::LinearShape{8, 8, 9}>> layer;
+
+// case: product_whose_gate_is_its_input
+// error: attune::Product: an Identity must be the first layer; exchange the two
+#include <attune/layers/linear.hpp>
+#include <attune/models/product.hpp>
+
+attune::Product<attune::Linear<attune::LinearShape{8, 8, 8}>, attune::Identity<8, 8>> layer;
+
+// case: product_with_one_row_in_a_stream
+// error: attune: a pooling, ClassToken, DropTokens, Reshape or ReversibleNorm needs the whole sequence, so it cannot run
+#include <attune/execution/stream.hpp>
+#include <attune/layers/pooling.hpp>
+#include <attune/models/product.hpp>
+
+using Layer = attune::Product<attune::Identity<8, 4>, attune::Pooling<attune::PoolingShape{8, 4}>>;
+attune::KeyValueCache<Layer, attune::CacheShape{.capacity = 8}> cache;
+
 // case: sequential_that_does_not_fit
 // error: the output of a layer does not fit the input of the next
 // error: output_fits_input

@@ -235,6 +235,20 @@ def sum_of_layers(source):
                       terms=max(rows, 2 * cols, 2 * width))
 
 
+def product_of_layers(source):
+    x, scalar = source.get("input"), source.scalar("input")
+    (rows, cols), width = x.shape, source.get("second.weight").shape[0]
+    excites = "first.weight" not in source
+    linear = lambda rows: f"attune::Linear<attune::LinearShape{braces(rows=rows, d_in=cols, d_out=width)}, {scalar}>"  # noqa: E731
+    gate = lambda rows: f"{linear(rows)}, attune::Sigmoid<{rows}, {width}, {scalar}>"  # noqa: E731
+    pooling = "attune::Pooling<attune::PoolingShape" + braces(seq_len=rows, d_model=cols) + f", {scalar}>"
+    layer = f"attune::Product<attune::Identity<{rows}, {cols}, {scalar}>, attune::Sequential<{pooling}, {gate(1)}>>" if excites else \
+        f"attune::Product<{linear(rows)}, attune::Sequential<{gate(rows)}>>"
+    parameters, gradients = linears(source, {"second": "1.1"} if excites else {"first": "0", "second": "1.0"})
+    return layer_case(source, layer, x, source.get("out", rows, width), parameters, [source.get("grad.input", *x.shape), *gradients],
+                      terms=max(2 * rows, 2 * cols, 2 * width))
+
+
 def sequence_pooling(source):
     x = source.get("input")
     rows, cols = x.shape
@@ -430,6 +444,7 @@ FAMILIES = {
     "group_norm": group_norm,
     "reversible_norm": reversible_norm,
     "sum": sum_of_layers,
+    "product": product_of_layers,
     "glu": glu,
     "embedding_sum": embedding_sum,
     "conv1d": conv1d,

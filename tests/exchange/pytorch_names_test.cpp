@@ -22,6 +22,15 @@ TEST(PyTorchNames, of_layers_in_a_sum_are_given_one_by_one) {
   expect_tensors<PyTorchModule<Linears, "a", "b">>("a.*[4,3] b.weight[4,3]");
   expect_tensors<PyTorchModule<Linears>>("0.*[4,3] 1.weight[4,3]");
 }
+TEST(PyTorchNames, of_the_factors_of_a_product_are_given_one_by_one) {
+  using Squeeze = Sequential<Pooling<PoolingShape{.seq_len = 2, .d_model = 3}>, Linear<LinearShape{1, 3, 4}>,
+                             Linear<LinearShape{1, 4, 3}>>;
+  using Excited = Product<Identity<2, 3>, Squeeze>;
+  expect_tensors<PyTorchModule<Excited, "down", "up">>("down.*[4,3] up.*[3,4]");
+  expect_tensors<PyTorchModule<Excited>>("1.1.*[4,3] 1.2.*[3,4]");
+  using Gated = Product<Linear<LinearShape{2, 3, 4}>, Linear<LinearShape{2, 3, 4, false}>>;
+  expect_tensors<PyTorchModule<Gated, "a", "b">>("a.*[4,3] b.weight[4,3]");
+}
 TEST(PyTorchNames, of_a_reversible_norm_name_its_model) {
   using Square = Linear<LinearShape{5, 3, 3, false}>;
   using Affine = ReversibleNorm<Square, ReversibleNormOptions{.affine = true}>;

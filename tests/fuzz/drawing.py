@@ -259,11 +259,14 @@ def draw_padded(r, rows, cols):
 
 
 def draw_composed(r, rows, cols):
-    """Layers side by side, beside their input, or with the statistics of a sequence around them."""
-    kind = r.choice(["Sum", "Residual", "ReversibleNorm"])
+    """Layers side by side, times each other or their input, beside it, or with the statistics of a sequence around them."""
+    kind = r.choice(["Sum", "Product", "Residual", "ReversibleNorm"])
     drawers = [r.choice([draw_attention, draw_feed_forward]), *r.choices([draw_attention, draw_norm, draw_padded], k=r.choice([1, 1, 2]))]
     parts = [draw(r, rows, cols) for draw in drawers]
-    text = f"Sum<{', '.join(part.text for part in parts)}>" if kind == "Sum" else f"{kind}<{sequential(parts)}>"
+    if kind == "Product":
+        parts = parts[:2] if r.random() < 0.7 else parts[:1]
+    factors = [f"Identity<{rows}, {cols}>"] * (kind == "Product" and len(parts) < 2) + [part.text for part in parts]
+    text = f"{kind}<{', '.join(factors)}>" if kind in ("Sum", "Product") else f"{kind}<{sequential(parts)}>"
     if kind == "ReversibleNorm":
         text = f"{text[:-1]}, ReversibleNormOptions{fields(epsilon=0.1, affine=r.random() < 0.5, subtract_last=r.random() < 0.5)}>"
     mixes = kind == "ReversibleNorm" or any(part.mixes for part in parts)

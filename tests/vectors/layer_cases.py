@@ -116,6 +116,22 @@ def sum_of_layers(cases, name, shape, width):
     write(cases, name, "sum", {}, draw.normal(*shape), weights, forward, draw)
 
 
+def product_of_layers(cases, name, shape, width=None):
+    """A Linear times the sigmoid of another Linear; without a width, the input times that of a Linear of its mean."""
+    draw, excites = cases.draw(name), width is None
+    if cases.random_shapes:
+        shape, width = random_shape(draw, len(shape)), draw.integer(1, 20)
+    width = shape[1] if excites else width
+    weights = {f"{part}.{leaf_}": draw.normal(*((width, shape[1]) if leaf_ == "weight" else (width,)), scale=0.5)
+               for part in ("first", "second")[excites:] for leaf_ in ("weight", "bias")}
+
+    def forward(x, **weights):
+        linear = lambda part, x: F.linear(x, weights[f"{part}.weight"], weights[f"{part}.bias"])  # noqa: E731
+        return x * torch.sigmoid(linear("second", x.mean(0, keepdim=True))) if excites else linear("first", x) * torch.sigmoid(linear("second", x))
+
+    write(cases, name, "product", {}, draw.normal(*shape), weights, forward, draw)
+
+
 def deviation_norm(cases, name, shape, eps):
     """The Annotated Transformer's norm of tokens, by the unbiased standard deviation."""
     draw = cases.draw(name)
@@ -209,6 +225,8 @@ def layer_cases(cases):
     reversible_norm(cases, "reversible_norm_last", (7, 5), 3, eps=1e-2, subtract_last=True)
     reversible_norm(cases, "reversible_norm_last_noaffine", (6, 4), 6, affine=False, subtract_last=True)
     sum_of_layers(cases, "sum", (5, 7), 9)
+    product_of_layers(cases, "product", (5, 7), 9)
+    product_of_layers(cases, "product_excitation", (6, 8))
     deviation_norm(cases, "deviation_norm", (6, 16), 1e-6)
     deviation_norm(cases, "deviation_norm_eps", (3, 7), 0.25)
     sequence_pooling(cases, "sequence_pooling", 7, 10)

@@ -25,6 +25,7 @@
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/frozen.hpp>
 #include <attune/models/mask_from_ids.hpp>
+#include <attune/models/product.hpp>
 #include <attune/models/quantized_tape.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
@@ -633,6 +634,9 @@ struct PyTorchNames<Sequential<Layers...>, table> : detail::NumberedLayers<table
 /// nn.ModuleList.
 template <class... Layers, const EncoderLayerNames* table>
 struct PyTorchNames<Sum<Layers...>, table> : detail::NumberedLayers<table, Layers...> {};
+/// nn.ModuleList.
+template <class Layer, class Gate, const EncoderLayerNames* table>
+struct PyTorchNames<Product<Layer, Gate>, table> : detail::NumberedLayers<table, Layer, Gate> {};
 
 namespace detail {
 

@@ -70,6 +70,8 @@ template <class... Layers, const EncoderLayerNames* table>
 struct NamedLayers<Sequential<Layers...>, table> : NamedInOrder<table, Layers...> {};
 template <class... Layers, const EncoderLayerNames* table>
 struct NamedLayers<Sum<Layers...>, table> : NamedInOrder<table, Layers...> {};
+template <class Layer, class Gate, const EncoderLayerNames* table>
+struct NamedLayers<Product<Layer, Gate>, table> : NamedInOrder<table, Layer, Gate> {};
 template <class Layer, const EncoderLayerNames* table>
 struct NamedLayers<Residual<Layer>, table> : NamedLayers<Layer, table> {};
 template <class Model, MaskFromIdsOptions options, const EncoderLayerNames* table>

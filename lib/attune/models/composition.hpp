@@ -237,6 +237,23 @@ void initialize_layers(Layers& sets, const auto& initializer, Rng& rng) {
   SetsOfLayers<Layers>::initialize(sets, initializer, rng);
 }
 
+// Storage for one of several types at a time.
+template <class...>
+union OneOf {};
+template <class First, class... Rest>
+union OneOf<First, Rest...> {
+  First first;
+  OneOf<Rest...> rest;
+};
+template <int index, class Union>
+constexpr auto& one_of(Union& storage) {
+  if constexpr (index > 0) {
+    return one_of<index - 1>(storage.rest);
+  } else {
+    return storage.first;
+  }
+}
+
 /// Different layers in a model.
 template <class... Layers>
 struct LayerSets {
@@ -261,6 +278,19 @@ struct LayerSets {
     ATTUNE_FIELDS(Layers(members))
   };
 
+  /// The memory of layers side by side, for a backward to such gradients: their tapes, the scratch of one of
+  /// them, and whether any reads x.
+  template <class Gradients, class = std::make_integer_sequence<int, kLayers>>
+  struct MemoryOf;
+  template <class Gradients, int... index>
+  struct MemoryOf<Gradients, std::integer_sequence<int, index...>> {
+    template <int at>
+    using Of = std::remove_cvref_t<decltype(std::declval<Gradients&>().template layer<at>())>;
+    using Tapes = TapesOfLayers<TapeOf<Layers, Of<index>>...>;
+    using Scratches = OneOf<ScratchOf<Layers, Of<index>>...>;
+    static constexpr bool kReads = (ReadsInput<Layers, Of<index>> || ...);
+  };
+
   /// Writes keys and values of a memory for the layers of a stream that attend to one.
   template <int tokens, CacheShape cache>
   static void remember(const auto& parameters, const auto& remembered, auto& memory) {
@@ -273,23 +303,6 @@ struct LayerSets {
     });
   }
 };
-
-// Storage for one of several types at a time.
-template <class...>
-union OneOf {};
-template <class First, class... Rest>
-union OneOf<First, Rest...> {
-  First first;
-  OneOf<Rest...> rest;
-};
-template <int index, class Union>
-constexpr auto& one_of(Union& storage) {
-  if constexpr (index > 0) {
-    return one_of<index - 1>(storage.rest);
-  } else {
-    return storage.first;
-  }
-}
 
 // Whether a layer's output has the shape of its input.
 template <class Layer>

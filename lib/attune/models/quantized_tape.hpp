@@ -14,6 +14,7 @@
 #include <attune/models/encoder_decoder.hpp>
 #include <attune/models/frozen.hpp>
 #include <attune/models/mask_from_ids.hpp>
+#include <attune/models/product.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/reversible_norm.hpp>
@@ -77,6 +78,11 @@ struct WithQuantizedTape<Residual<Layer>, precision, input> {
 template <class... Layers, TapePrecision precision, InputFrom input>
 struct WithQuantizedTape<Sum<Layers...>, precision, input> {
   using type = Sum<typename WithQuantizedTape<Layers, precision, input>::type...>;
+};
+template <class Layer, class Gate, TapePrecision precision, InputFrom input>
+struct WithQuantizedTape<Product<Layer, Gate>, precision, input> {
+  using type = Product<typename WithQuantizedTape<Layer, precision, input>::type,
+                       typename WithQuantizedTape<Gate, precision, input>::type>;
 };
 template <class Model, ReversibleNormOptions options, TapePrecision precision, InputFrom input>
 struct WithQuantizedTape<ReversibleNorm<Model, options>, precision, input> {

@@ -55,17 +55,8 @@ struct Sum : detail::Steps<Sum<Layers...>> {
   static constexpr Abilities kAbilities = detail::kAbilitiesOfAll<Layers...>;
 
  private:
-  template <class Gradients, int index>
-  using GradientsOf = std::remove_cvref_t<decltype(std::declval<Gradients&>().template layer<index>())>;
-  using Indices = std::make_integer_sequence<int, kLayers>;
-  template <class Gradients, class = Indices>
-  struct MemoryOf;
-  template <class Gradients, int... index>
-  struct MemoryOf<Gradients, std::integer_sequence<int, index...>> {
-    using Tapes = detail::TapesOfLayers<detail::TapeOf<Layers, GradientsOf<Gradients, index>>...>;
-    using Scratches = detail::OneOf<detail::ScratchOf<Layers, GradientsOf<Gradients, index>>...>;
-    static constexpr bool kReads = (detail::ReadsInput<Layers, GradientsOf<Gradients, index>> || ...);
-  };
+  template <class Gradients>
+  using MemoryOf = typename detail::LayerSets<Layers...>::template MemoryOf<Gradients>;
 
  public:
   /// Whether backward reads x.

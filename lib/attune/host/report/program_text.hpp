@@ -18,6 +18,7 @@
 #include <vector>
 
 #include <attune/models/mask_from_ids.hpp>
+#include <attune/models/product.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/reversible_norm.hpp>
@@ -118,6 +119,13 @@ struct ProgramsOf<Sum<Layers...>> {
   template <class Gradients>
   static void append(std::string& text) {
     append_each<Gradients, Layers...>(text);
+  }
+};
+template <class Layer, class Gate>
+struct ProgramsOf<Product<Layer, Gate>> {
+  template <class Gradients>
+  static void append(std::string& text) {
+    append_each<Gradients, Layer, Gate>(text);
   }
 };
 template <class... Layers>

@@ -7,11 +7,13 @@
 
 namespace ATTUNE_NAMESPACE::kernels {
 
-/// y = x ∘ factors, for `width` scalars; with kShared one factor is of all features. `y` may be `x`.
-template <bool kShared, class Scalar, class Width>
+/// y = x ∘ factors, for `width` scalars; with kShared one factor is of all features. `y` may be `x` or
+/// `factors`. With kZeroStays, y is zero for a zero x, whatever the factor is.
+template <bool kShared, bool kZeroStays = false, class Scalar, class Width>
 [[gnu::noinline]] void scale_features(Width width, const Scalar* x, const Scalar* factors, Scalar* y) {
   for_each_packet<Scalar>(width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
-    store(y + j, multiply(load<P>(x + j), kShared ? broadcast<P>(*factors) : load<P>(factors + j)));
+    const P value = load<P>(x + j), factor = kShared ? broadcast<P>(*factors) : load<P>(factors + j);
+    store(y + j, multiply(value, unless_zero<kZeroStays>(value, factor)));
   });
 }
 
