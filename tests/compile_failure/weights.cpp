@@ -64,3 +64,29 @@ attune::Status load(std::string_view file, Layer::ParametersOf<attune::Int8Weigh
 // error: packed int8 weights need a model in float; use Int8Weights for double
 using Layer = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 16, .d_out = 16}, double>;
 static Layer::ParametersOf<attune::PackedInt8Weights, attune::Tensor> base;
+
+// case: copy_of_another_layers_parameters
+// error: attune: a tensor has different shapes in these sets of parameters; both must belong to one layer
+void grow(const attune::Linear<attune::LinearShape{1, 4, 3}>::Parameters& from,
+          attune::Linear<attune::LinearShape{1, 4, 5}>::Parameters& to) {
+  attune::copy_parameters(from, to);
+}
+
+// case: quantized_weights_of_another_layer
+// error: attune: a tensor has different shapes in these sets of parameters; both must belong to one layer
+// kilobytes: 14  the way from the call to the tensor
+using Layer = attune::Linear<attune::LinearShape{1, 4, 5, false}>;
+attune::Status load(const attune::Linear<attune::LinearShape{1, 4, 3, false}>::Parameters& from,
+                    Layer::ParametersOf<attune::Int8Weights, attune::Tensor>& to) {
+  return attune::quantize(from, to);
+}
+
+// case: packed_weights_of_another_layer
+// error: attune: a tensor has different shapes in these sets of parameters; both must belong to one layer
+// kilobytes: 14  the way from the call to the tensor
+using Layer = attune::Linear<attune::LinearShape{1, 4, 5, false}>;
+using Other = attune::Linear<attune::LinearShape{1, 4, 3, false}>;
+attune::Status load(const Layer::ParametersOf<attune::Int8Weights, attune::Tensor>& from,
+                    Other::ParametersOf<attune::PackedInt8Weights, attune::Tensor>& to) {
+  return attune::pack(from, to);
+}

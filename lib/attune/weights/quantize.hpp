@@ -117,7 +117,10 @@ template <class Visitor, class From, class To>
 constexpr void for_each_quantized(const Visitor& visitor, const From& from, To& to) {
   for_each_tensor(
       [&visitor](const TensorPath& path, auto& target, const auto& source) {
-        if constexpr (IsQuantizedForm<decltype(target)>) visitor(path, source, target);
+        if constexpr (IsQuantizedForm<decltype(target)>) {
+          require_same_shape(source, target);
+          visitor(path, source, target);
+        }
       },
       to, from);
 }

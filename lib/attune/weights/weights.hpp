@@ -132,8 +132,21 @@ constexpr auto element_of(const Weight& weight, int row, int col) {
   }
 }
 
+/// Two tensors of different shapes are a compile error: one for all tensors of two sets.
+template <bool kSame>
+constexpr void require_same_shape() {
+  static_assert(Holds<kSame>,
+                "attune: a tensor has different shapes in these sets of parameters; both must belong to one "
+                "layer or model");
+}
+template <class From, class To>
+constexpr void require_same_shape(const From&, const To&) {
+  require_same_shape<From::rows == To::rows && From::cols == To::cols>();
+}
+
 template <class From, class To>
 constexpr void copy_elements(const From& from, To& to) {
+  require_same_shape(from, to);
   for (int i = 0; i < To::rows; ++i) {
     for (int j = 0; j < To::cols; ++j) to(i, j) = element_of(from, i, j);
   }
@@ -141,7 +154,8 @@ constexpr void copy_elements(const From& from, To& to) {
 
 }  // namespace detail
 
-/// Copies a set in any storage, such as flash, to another set of the same layer or model.
+/// Copies a set in any storage, such as flash, to another set of the same layer or model. A tensor of another
+/// shape is a compile error.
 template <class From, class To>
 constexpr void copy_parameters(const From& from, To& to) {
   for_each_tensor(
