@@ -8,6 +8,14 @@
 using Layer = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 16, .d_out = 16}>;
 attune::host::ParallelTrainer<Layer, attune::MeanSquaredError, attune::AdamW, 17, attune::Lockstep> trainer;
 
+// case: parallel_trainer_with_a_number_for_options
+// error: attune: options have names, such as {.learning_rate = 1e-3f}
+#include <attune/host/parallel_trainer.hpp>
+
+using Layer = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 16, .d_out = 16}>;
+using Trainer = attune::host::ParallelTrainer<Layer>;
+bool step(Trainer& trainer, const Layer::Input& x) { return trainer.step(x, x, 1e-3f).ok(); }
+
 // case: replay_of_a_view_without_its_owner
 // error: attune::Replay: a Sequence with a view has no default; load(std::uint32_t number, std::unique_ptr<Sequence>&) of the Setup makes it, and returns a Status
 #include <attune/host/replay.hpp>

@@ -168,6 +168,21 @@ auto replay(attune::TrainingJournal<Trainer, Sink>& journal, attune::Rng& rng) {
   return memory.replay<1>(journal, 2, rng);
 }
 
+// case: replay_memory_of_doubles
+// error: attune::ReplayMemory: examples are a Tensor of floats, the Input of a model or of one of its layers
+#include <attune/persistence/replay_memory.hpp>
+
+using Features = attune::Tensor<double, 1, 32>;
+attune::ReplayMemory<Features, attune::ReplayShape{30, 10}> memory;
+
+// case: replay_memory_of_ids
+// error: attune::ReplayMemory: examples are a Tensor of floats, the Input of a model or of one of its layers
+#include <array>
+
+#include <attune/persistence/replay_memory.hpp>
+
+attune::ReplayMemory<std::array<int, 8>, attune::ReplayShape{30, 10}> memory;
+
 // case: replay_memory_that_cannot_be_balanced
 // error: attune::ReplayMemory: kClassBalanced needs a capacity that is a multiple of num_classes
 #include <attune/persistence/replay_memory.hpp>

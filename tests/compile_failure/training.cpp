@@ -269,11 +269,52 @@ attune::Trainer<Layer> trainer;
 void start() { trainer.initialize(); }
 
 // case: trainer_with_a_number_for_options
-// error: attune::Trainer: options have names; pass {.learning_rate = 1e-3f}
+// error: attune: options have names, such as {.learning_rate = 1e-3f}
 using Layer = attune::Linear<attune::LinearShape{.rows = 4, .d_in = 8, .d_out = 8}>;
 attune::Trainer<Layer> trainer;
 
 auto step(const Layer::Input& x, const Layer::Output& target) { return trainer.step(x, target, 1e-3f); }
+
+// case: update_with_a_number_for_options
+// error: attune: options have names, such as {.learning_rate = 1e-3f}
+using Layer = attune::Linear<attune::LinearShape{.rows = 4, .d_in = 8, .d_out = 8}>;
+attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW, 2> trainer;
+bool update() { return trainer.update(1e-3f).ok(); }
+
+// case: update_of_fewer_sequences_with_a_number_for_options
+// error: attune: options have names, such as {.learning_rate = 1e-3f}
+using Layer = attune::Linear<attune::LinearShape{.rows = 4, .d_in = 8, .d_out = 8}>;
+attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW, 2> trainer;
+bool update() { return trainer.update_incomplete(1e-3, attune::GradientClipping{1}).ok(); }
+
+// case: update_without_backward_with_a_number_for_options
+// error: attune: options have names, such as {.learning_rate = 1e-3f}
+using Layer = attune::Linear<attune::LinearShape{.rows = 4, .d_in = 8, .d_out = 8}>;
+attune::ForwardOnlyTrainer<Layer> trainer;
+bool update() { return trainer.update(1e-3f).change.size > 0; }
+
+// case: update_in_closed_form_with_a_number_for_options
+// error: attune: options have names, such as {.learning_rate = 1e-3f}
+using First = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 4, .d_out = 5}>;
+using Model = attune::Sequential<First, attune::Linear<attune::LinearShape{.rows = 1, .d_in = 5, .d_out = 3}>>;
+static Model::Parameters base;
+attune::ClosedFormTrainer<attune::LinearProbe<Model, base>, attune::LinearProbeFeatures<Model, base>> trainer;
+bool update() { return trainer.update(1).ok(); }
+
+// case: crew_trainer_with_a_number_for_options
+// error: attune: options have names, such as {.learning_rate = 1e-3f}
+using Layer = attune::Linear<attune::LinearShape{.rows = 4, .d_in = 8, .d_out = 8}>;
+attune::CrewTrainer<attune::OneCore, Layer> trainer;
+attune::OneCore core;
+auto step(const Layer::Input& x, const Layer::Output& target) { return trainer.step(core, x, target, 1e-3f); }
+
+// case: step_without_labels_with_a_number_for_options
+// error: attune: options have names, such as {.learning_rate = 1e-3f}
+using Layer = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 8, .d_out = 3}>;
+attune::InfoMaxTrainer<Layer, attune::AdamW, 2> trainer;
+bool step(const Layer::Input& x) {
+  return trainer.learn(2, [&](int, const auto& learn) { return learn(x, attune::kUnlabeled); }, 1e-3f).ok();
+}
 
 // case: trainer_with_nothing_to_train
 // error: attune::Trainer: the model has no trainable parameters; leave a part out of Frozen
@@ -284,6 +325,40 @@ attune::Trainer<attune::Sequential<attune::Frozen<Layer, kLayer>, attune::Relu<4
 // case: unlabeled_head_with_too_many_classes
 // error: attune::UnlabeledHead: at most 32767 classes
 constexpr auto kSize = sizeof(attune::UnlabeledHead<1, 32768, 1>);
+
+// case: unlabeled_head_of_fewer_classes
+// error: attune::UnlabeledHead: the base must be the parameters of a Linear with a bias, with the features and
+attune::UnlabeledHead<4, 3, 5> learning;
+attune::Linear<attune::LinearShape{1, 4, 2}>::Parameters base;
+attune::Linear<attune::LinearShape{1, 4, 3}>::Parameters head;
+bool learn() {
+  return learning.learn(base, 5, [](int, attune::Tensor<float, 1, 4>&) { return attune::Status::kOk; }, head).ok();
+}
+
+// case: unlabeled_head_near_a_head_without_bias
+// error: attune::UnlabeledHead: the base must be the parameters of a Linear with a bias, with the features and
+attune::UnlabeledHead<4, 3, 5> learning;
+attune::Linear<attune::LinearShape{1, 4, 3, false}>::Parameters base;
+attune::Linear<attune::LinearShape{1, 4, 3}>::Parameters head;
+bool learn() {
+  return learning.learn(base, 5, [](int, attune::Tensor<float, 1, 4>&) { return attune::Status::kOk; }, head).ok();
+}
+
+// case: info_max_of_each_token
+// error: attune::InfoMaxTrainer: the model must end with one row of logits
+using Layer = attune::Linear<attune::LinearShape{.rows = 4, .d_in = 8, .d_out = 3}>;
+attune::InfoMaxTrainer<Layer, attune::AdamW, 2> trainer;
+bool step(const Layer::Input& x) {
+  return trainer.learn(2, [&](int, const auto& learn) { return learn(x, attune::kUnlabeled); }).ok();
+}
+
+// case: info_max_with_updates_in_backward
+// error: attune::InfoMaxTrainer: a step adds up gradients, which UpdateInBackward does not keep; use BySequence
+using Layer = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 8, .d_out = 3}>;
+attune::InfoMaxTrainer<Layer, attune::AdamW, 1, attune::UpdateInBackward> trainer;
+bool step(const Layer::Input& x) {
+  return trainer.learn(1, [&](int, const auto& learn) { return learn(x, attune::kUnlabeled); }).ok();
+}
 
 // case: unlabeled_head_without_room
 // error: attune::UnlabeledHead: room for at least one example is required

@@ -194,6 +194,12 @@ class DistributedTrainer : private ParallelTrainer<Model, Loss, Optimizer, batch
     }
   }
 
+  /// A number in place of options is a compile error.
+  template <attune::detail::PlainNumber Number>
+  Result step(BatchInputView, BatchTargetView, Number, const auto&...) {
+    return attune::detail::number_for_options<Scalar, Number>();
+  }
+
   /// The first sequence that this rank reads.
   [[nodiscard]] int first_sequence() { return part().first(); }
   /// The end of the sequences that this rank reads.

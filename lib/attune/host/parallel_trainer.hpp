@@ -121,6 +121,12 @@ class ParallelTrainer
     }
   }
 
+  /// A number in place of options is a compile error.
+  template <attune::detail::PlainNumber Number>
+  Result step(BatchInputView, BatchTargetView, Number, const auto&...) {
+    return attune::detail::number_for_options<Scalar, Number>();
+  }
+
   /// y[rows, cols] for x[rows, cols] with the current parameters and without dropout, on all threads
   /// (shared_slices.hpp). Returns a Status as Trainer::predict. If the model has no dropout, tape() then has
   /// its tape. `y` may not overlap `x`.

@@ -68,6 +68,23 @@ struct ReplayEntry {
 
 namespace detail {
 
+template <class Features>
+constexpr bool check_replay_features() {
+  constexpr bool kFloats = requires {
+    requires std::is_same_v<Features, Tensor<float, Features::rows, Features::cols>>;
+  };
+  static_assert(
+      Holds<kFloats>,
+      "attune::ReplayMemory: examples are a Tensor of floats, the Input of a model or of one of its "
+      "layers");
+  return kFloats;
+}
+/// The features of examples; others after an error.
+template <class Features>
+using ReplayFeatures =
+    typename std::conditional_t<check_replay_features<Features>(), std::type_identity<Features>,
+                                std::type_identity<Tensor<float, 1, 1>>>::type;
+
 /// The sampling and the calls of a replay memory. `Self` has read(slot, entry) and write(slot, entry), which
 /// return a Status.
 template <class Self, class FeaturesType, ReplayShape shape>
@@ -79,7 +96,7 @@ class ReplaySampler {
       "attune::ReplayMemory: kClassBalanced needs a capacity that is a multiple of num_classes");
 
  public:
-  using Features = FeaturesType;
+  using Features = ReplayFeatures<FeaturesType>;
   using Entry = ReplayEntry<Features>;
   static constexpr int kCapacity = shape.capacity;
   /// The number of reservoirs: one, or one for each class.

@@ -25,6 +25,7 @@
 #include <attune/training/lifecycle.hpp>
 #include <attune/training/loss.hpp>
 #include <attune/training/state.hpp>
+#include <attune/training/step_result.hpp>
 
 namespace ATTUNE_NAMESPACE {
 
@@ -144,6 +145,13 @@ class ClosedFormTrainer
     }
     if (status == Status::kOk) detail::count_step(state_, 0);
     return result(status);
+  }
+
+  /// A number in place of options is a compile error.
+  template <detail::PlainNumber Number>
+  Result update(Number, const auto&...) {
+    (void)detail::number_for_options<Scalar, Number>();
+    return {};
   }
 
   /// y[rows, cols] for x with the head so far. Returns a Status as Trainer::predict. `y` may not overlap `x`.

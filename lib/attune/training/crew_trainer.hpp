@@ -91,6 +91,12 @@ class CrewTrainer : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, O
     }
   }
 
+  /// A number in place of options is a compile error.
+  template <detail::PlainNumber Number>
+  Result step(Members&, BatchInputView, BatchTargetView, Number, const auto&...) {
+    return detail::number_for_options<Scalar, Number>();
+  }
+
   /// y[rows, cols] for x[rows, cols], by all members, as Trainer::predict. `y` may not overlap `x`.
   template <class Mask = NoMask>
   Status predict(Members& crew, InputView x, OutputView y, const Mask& mask = {}) {

@@ -36,6 +36,7 @@
 #include <attune/training/loss.hpp>
 #include <attune/training/optimizer.hpp>
 #include <attune/training/state.hpp>
+#include <attune/training/step_result.hpp>
 
 namespace ATTUNE_NAMESPACE {
 
@@ -152,6 +153,12 @@ class ForwardOnlyTrainer
   ForwardOnlyResult<Scalar> update(const Options& options = {}) { return update_from(batch, options); }
   /// The same with the sequences accumulated so far, at least one.
   ForwardOnlyResult<Scalar> update_incomplete(const Options& options = {}) { return update_from(1, options); }
+  /// A number in place of options is a compile error.
+  template <detail::PlainNumber Number>
+  ForwardOnlyResult<Scalar> update(Number) {
+    (void)detail::number_for_options<Scalar, Number>();
+    return {};
+  }
   /// Forgets the sequences accumulated since the last update().
   void discard() {
     above_.clear();

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include <attune/core/status.hpp>
+#include <attune/kernels/matrix_view.hpp>
 
 namespace ATTUNE_NAMESPACE {
 
@@ -21,5 +22,16 @@ struct [[nodiscard]] StepResult {
     return {kNan, status, kNan};
   }
 };
+
+namespace detail {
+
+/// A number in place of options is a compile error.
+template <class Scalar, PlainNumber Number>
+constexpr StepResult<Scalar> number_for_options() {
+  static_assert(Holds<!PlainNumber<Number>>, "attune: options have names, such as {.learning_rate = 1e-3f}");
+  return {};
+}
+
+}  // namespace detail
 
 }  // namespace ATTUNE_NAMESPACE

@@ -99,11 +99,9 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   }
 
   /// A number in place of options is a compile error.
-  template <detail::PlainNumber Options>
-  StepResult<Scalar> step(BatchInputView, BatchTargetView, Options, const auto&...) {
-    static_assert(detail::Holds<!detail::PlainNumber<Options>>,
-                  "attune::Trainer: options have names; pass {.learning_rate = 1e-3f}");
-    return {};
+  template <detail::PlainNumber Number>
+  StepResult<Scalar> step(BatchInputView, BatchTargetView, Number, const auto&...) {
+    return detail::number_for_options<Scalar, Number>();
   }
 
   /// Forward, loss and backward of one sequence, x[rows, cols] and target[rows, cols]; adds to the batch's
@@ -162,6 +160,15 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
                                        const Clipping& clipping = {}) requires kKeepsGradients {
     const Status may = may_update(1);
     return may == Status::kOk ? finish(options, clipping) : Result::refused(may);
+  }
+  /// A number in place of options is a compile error.
+  template <detail::PlainNumber Number>
+  StepResult<Scalar> update(Number, const auto&...) {
+    return detail::number_for_options<Scalar, Number>();
+  }
+  template <detail::PlainNumber Number>
+  StepResult<Scalar> update_incomplete(Number, const auto&...) {
+    return detail::number_for_options<Scalar, Number>();
   }
   /// update() in slices (training_in_slices.hpp). The first slices compute the norm of the gradients and
   /// change nothing. Between the others, some parameters are updated and others not.

@@ -97,22 +97,37 @@ class UnlabeledHead {
                                 int count, const GetFeatures& features, const Probe& probe,
                                 HeadParameters& head, std::span<const int> known = {},
                                 const Options& options = {}) {
-    return learn_beside(base, factory, count, features, probe, head, known, options);
+    if constexpr (check_base<Base>()) {
+      return learn_beside(base, factory, count, features, probe, head, known, options);
+    }
   }
   /// The same without sums of the factory and a probe.
   template <class Base, class GetFeatures, class HeadParameters>
   UnlabeledResult<Scalar> learn(const Base& base, int count, const GetFeatures& features,
                                 HeadParameters& head, std::span<const int> known = {},
                                 const Options& options = {}) {
-    Options without_factory = options;
-    without_factory.head.rehearsal = 0;
-    const auto no_probe = [](const typename Head::Parameters&) { return Evaluation<Scalar>{}; };
-    return learn_beside(base, sums_, count, features, no_probe, head, known, without_factory);
+    if constexpr (check_base<Base>()) {
+      Options without_factory = options;
+      without_factory.head.rehearsal = 0;
+      const auto no_probe = [](const typename Head::Parameters&) { return Evaluation<Scalar>{}; };
+      return learn_beside(base, sums_, count, features, no_probe, head, known, without_factory);
+    }
   }
 
  private:
   using Logits = typename Head::Output;
 
+  template <class Base>
+  static constexpr bool check_base() {
+    constexpr bool kIsHead = requires(const Base& base) {
+      decltype(base.bias)::cols;
+      requires decltype(base.weight)::rows == num_features&& decltype(base.weight)::cols == num_classes;
+    };
+    static_assert(detail::Holds<kIsHead>,
+                  "attune::UnlabeledHead: the base must be the parameters of a Linear with a bias, with the "
+                  "features and all classes of the head");
+    return kIsHead;
+  }
   template <class Base, class Factory, class GetFeatures, class Probe, class HeadParameters>
   UnlabeledResult<Scalar> learn_beside(const Base& base, const Factory& factory, int count,
                                        const GetFeatures& features, const Probe& probe, HeadParameters& head,

@@ -43,6 +43,16 @@ struct BalancedLabels {
   };
 };
 
+template <class Model, bool keeps_gradients>
+constexpr bool check_info_max() {
+  static_assert(Holds<keeps_gradients>,
+                "attune::InfoMaxTrainer: a step adds up gradients, which UpdateInBackward does not keep; use "
+                "BySequence");
+  static_assert(Holds<(Model::Output::rows == 1)>,
+                "attune::InfoMaxTrainer: the model must end with one row of logits, as behind a Pooling");
+  return keeps_gradients && Model::Output::rows == 1;
+}
+
 /// Asks for a take. An error of takes(i, learn), or of the learn that it must call once.
 inline Status ask_for_take(int i, const auto& takes, const auto& learn) {
   int calls = 0;
@@ -62,6 +72,10 @@ template <detail::CheckedLayer Model, class Optimizer, int max_takes, class Plan
 class InfoMaxTrainer : public Trainer<Model, SemiSupervised, Optimizer, max_takes, Plan> {
   using Base = Trainer<Model, SemiSupervised, Optimizer, max_takes, Plan>;
   using Output = typename Model::Output;
+  static constexpr bool kLearns = detail::check_info_max < Model, requires(Base&trainer) {
+    trainer.gradients();
+  }
+  > ();
 
  public:
   using Options = typename Base::Options;
@@ -74,28 +88,35 @@ class InfoMaxTrainer : public Trainer<Model, SemiSupervised, Optimizer, max_take
   /// did not call learn once, kInvalidTarget for a label, any of accumulate() and update().
   template <class Takes>
   Result learn(int count, const Takes& takes, const Options& options = {}) {
-    if (count <= 0 || count > max_takes) return Result::refused(Status::kInvalidLength);
-    this->discard();
-    ClassMarginal<Output::cols, typename Base::Scalar> marginal{};
-    Output logits{};
-    Status status = in_order(count, takes, [&](const auto& x, int label, const auto&... mask) {
-      if (label < kUnlabeled || label >= Output::cols) return Status::kInvalidTarget;
-      if (label != kUnlabeled) return Status::kOk;
-      const Status predicted = this->predict(x, logits, mask...);
-      return predicted == Status::kOk ? marginal.add(logits) : predicted;
-    });
-    if (status == Status::kOk && marginal.count() > 0) status = marginal.logarithms(logits);
-    if (status == Status::kOk) {
-      status = in_order(count, takes, [&](const auto& x, int label, const auto&... mask) {
-        if (label == kUnlabeled) return this->accumulate(x, logits, mask...).status;
-        Output labeled{};
-        labeled(0, label) = 1;
-        return this->accumulate(x, labeled, mask...).status;
+    if constexpr (kLearns) {
+      if (count <= 0 || count > max_takes) return Result::refused(Status::kInvalidLength);
+      this->discard();
+      ClassMarginal<Output::cols, typename Base::Scalar> marginal{};
+      Output logits{};
+      Status status = in_order(count, takes, [&](const auto& x, int label, const auto&... mask) {
+        if (label < kUnlabeled || label >= Output::cols) return Status::kInvalidTarget;
+        if (label != kUnlabeled) return Status::kOk;
+        const Status predicted = this->predict(x, logits, mask...);
+        return predicted == Status::kOk ? marginal.add(logits) : predicted;
       });
+      if (status == Status::kOk && marginal.count() > 0) status = marginal.logarithms(logits);
+      if (status == Status::kOk) {
+        status = in_order(count, takes, [&](const auto& x, int label, const auto&... mask) {
+          if (label == kUnlabeled) return this->accumulate(x, logits, mask...).status;
+          Output labeled{};
+          labeled(0, label) = 1;
+          return this->accumulate(x, labeled, mask...).status;
+        });
+      }
+      if (status == Status::kOk) return this->update_incomplete(options);
+      this->discard();
+      return Result::refused(status);
     }
-    if (status == Status::kOk) return this->update_incomplete(options);
-    this->discard();
-    return Result::refused(status);
+  }
+  /// A number in place of options is a compile error.
+  template <detail::PlainNumber Number>
+  Result learn(int, const auto&, Number) {
+    return detail::number_for_options<typename Base::Scalar, Number>();
   }
 
  private:
