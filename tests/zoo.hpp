@@ -348,7 +348,7 @@ struct Pooled : Defaults {
   static constexpr Optimizer::Options kOptions{.learning_rate = 0.02f};
 };
 
-/// An image: layers that change the number of tokens, and norms without weights.
+/// An image: layers that change the number of tokens, attention along its columns, and norms without weights.
 struct Image : Defaults {
   static constexpr const char* kName = "image";
   static constexpr int kPixels = 9, kPatches = kPixels + 1, kFeatures = 8;
@@ -356,12 +356,15 @@ struct Image : Defaults {
       MultiHeadAttention<AttentionShape{.seq_len = kPatches, .d_model = kFeatures, .num_heads = 2}>,
       FeedForward<FeedForwardShape{.rows = kPatches, .d_model = kFeatures, .d_ff = 17}>,
       LayerNorm<NormShape{.rows = kPatches, .d_model = kFeatures, .weight = false}>>;
+  using AlongColumn =
+      Residual<MultiHeadAttention<AttentionShape{.seq_len = 3, .d_model = kFeatures, .num_heads = 2}>>;
   using Middle =
       Sequential<MaxPool2d<Pool2dShape{
                      .height = 6, .width = 6, .d_model = kFeatures, .kernel_height = 2, .kernel_width = 2}>,
                  AvgPool1d<Pool1dShape{
                      .seq_len = kPixels, .d_model = kFeatures, .kernel = 3, .stride = 1, .padding = 1}>,
-                 ClassToken<TokenShape{kPixels, kFeatures}>, Repeat<2, Block>,
+                 TransposeGrid<TransposeGridShape{.rows = 3, .cols = 3, .d_model = kFeatures}>,
+                 EachGroup<3, AlongColumn>, ClassToken<TokenShape{kPixels, kFeatures}>, Repeat<2, Block>,
                  DropTokens<TokenShape{kPatches, kFeatures}>, Flatten<kPixels, kFeatures>>;
   template <class Layers>
   using Around = Sequential<Conv2d<Conv2dShape{.height = 6,

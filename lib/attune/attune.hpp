@@ -58,6 +58,7 @@
 #include <attune/layers/sequence_pooling.hpp>
 #include <attune/layers/softmax.hpp>
 #include <attune/layers/token_type.hpp>
+#include <attune/layers/transpose_grid.hpp>
 #include <attune/layers/window_pooling.hpp>
 
 #include <attune/attention/alibi.hpp>
@@ -80,6 +81,7 @@
 #include <attune/models/checkpointed.hpp>
 #include <attune/models/composition.hpp>
 #include <attune/models/decoder_layer.hpp>
+#include <attune/models/each_group.hpp>
 #include <attune/models/encoder_decoder.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/frozen.hpp>

@@ -75,7 +75,7 @@ using Model = attune::Sequential<
 attune::KeyValueCache<Model, attune::CacheShape{.capacity = 8}>::Scratch<> scratch;
 
 // case: stream_of_a_pooling
-// error: attune: a pooling, ClassToken, DropTokens, Reshape or ReversibleNorm needs the whole sequence, so it cannot
+// error: attune: a pooling, ClassToken, DropTokens, Reshape, TransposeGrid, EachGroup or ReversibleNorm needs all
 using Model = attune::Sequential<attune::Linear<attune::LinearShape{8, 4, 4}>,
                                  attune::Pooling<attune::PoolingShape{8, 4}>>;
 attune::KeyValueCache<Model, attune::CacheShape{.capacity = 8}>::Scratch<> scratch;
@@ -106,8 +106,20 @@ void call(const Square::Input& x, Square::Output& y, Square::InferenceScratch& s
   attune::infer<Square>({}, x, y, scratch, length);
 }
 
+// case: grid_without_columns
+// error: attune::TransposeGrid: rows, cols, d_model and cell must be positive; set the first three in TransposeGridShape
+attune::TransposeGrid<attune::TransposeGridShape{.rows = 3, .d_model = 3}>::Output y;
+
+// case: grid_with_a_length
+// error: attune::TransposeGrid: tokens change their places, so a mask or a length of the call would hide others in the
+using Grid = attune::TransposeGrid<attune::TransposeGridShape{.rows = 2, .cols = 2, .d_model = 3}>;
+void call(const Grid::Input& x, Grid::Output& y, Grid::InferenceScratch& scratch) {
+  const attune::SequenceLength<4> length;
+  attune::infer<Grid>({}, x, y, scratch, length);
+}
+
 // case: stream_of_a_sequence_pooling
-// error: attune: a pooling, ClassToken, DropTokens, Reshape or ReversibleNorm needs the whole sequence, so it cannot
+// error: attune: a pooling, ClassToken, DropTokens, Reshape, TransposeGrid, EachGroup or ReversibleNorm needs all
 using Model = attune::Sequential<attune::Linear<attune::LinearShape{8, 4, 4}>,
                                  attune::SequencePooling<attune::SequencePoolingShape{8, 4}>>;
 attune::KeyValueCache<Model, attune::CacheShape{.capacity = 8}>::Scratch<> scratch;

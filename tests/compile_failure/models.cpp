@@ -86,6 +86,40 @@ void masked(attune::Trainer<Encoder>& trainer, const Encoder::Input& x) {
   (void)trainer.accumulate(x, x, attune::EncoderDecoderMask<>{});
 }
 
+// case: each_group_of_ids
+// error: attune::EachGroup: the layer takes token ids; put the embedding in front of EachGroup
+#include <attune/layers/embedding.hpp>
+#include <attune/models/each_group.hpp>
+
+attune::EachGroup<2, attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 9, .d_model = 8}>>
+    layer;
+
+// case: each_group_of_none
+// error: attune::EachGroup: the number of groups must be positive
+#include <attune/models/each_group.hpp>
+
+attune::EachGroup<0, attune::Linear<attune::LinearShape{2, 3, 3}>> layer;
+
+// case: each_group_of_decoder_layers
+// error: attune::EachGroup: a decoder layer attends to the memory of the whole model, and groups have none; use encoder
+#include <attune/models/each_group.hpp>
+#include "encoder_decoder.hpp"
+
+attune::EachGroup<2, Decoder> layer;
+
+// case: each_group_with_a_mask
+// error: attune::EachGroup: a mask or a length of the call does not say what it hides in a group; leave it out. For
+// kilobytes: 15  the way from the call to the layer
+#include <attune/models/each_group.hpp>
+
+using Attention =
+    attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 4, .d_model = 8, .num_heads = 2}>;
+using Model = attune::EachGroup<2, Attention>;
+void call(const Model::Parameters& parameters, const Model::Input& x, Model::Output& y,
+          Model::InferenceScratch& scratch) {
+  attune::infer<Model>(parameters, x, y, scratch, attune::KeyPaddingMask<8>{});
+}
+
 // case: encoder_decoder_of_another_memory
 // error: attune::EncoderDecoder: the encoder's output is not the memory of a decoder layer
 // kilobytes: 10  the way from the call to the layer

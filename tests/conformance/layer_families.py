@@ -249,6 +249,22 @@ def product_of_layers(source):
                       terms=max(2 * rows, 2 * cols, 2 * width))
 
 
+def each_group(source):
+    """A Linear over the tokens of each group, between TransposeGrids where they are not side by side."""
+    x, scalar, groups = source.get("input"), source.scalar("input"), int(source.option("groups"))
+    (rows, cols), (out, tokens) = x.shape, source.get("linear.weight").shape
+    inside = (f"attune::Sequential<attune::Transpose<{tokens}, {cols}, {scalar}>, attune::Linear<attune::LinearShape"
+              f"{braces(rows=cols, d_in=tokens, d_out=out)}, {scalar}>, attune::Transpose<{cols}, {out}, {scalar}>>")
+    layer, path = f"attune::EachGroup<{groups}, {inside}>", "1"
+    if int(source.option("strided")):
+        grids = [f"attune::TransposeGrid<attune::TransposeGridShape{braces(rows=own[0], cols=own[1], d_model=cols)}, {scalar}>"
+                 for own in ((tokens, groups), (groups, out))]
+        layer, path = f"attune::Sequential<{grids[0]}, {layer}, {grids[1]}>", "1.1"
+    parameters, gradients = linears(source, {"linear": path})
+    return layer_case(source, layer, x, source.get("out", groups * out, cols), parameters, [source.get("grad.input", *x.shape), *gradients],
+                      terms=rows * cols)
+
+
 def sequence_pooling(source):
     x = source.get("input")
     rows, cols = x.shape
@@ -445,6 +461,7 @@ FAMILIES = {
     "reversible_norm": reversible_norm,
     "sum": sum_of_layers,
     "product": product_of_layers,
+    "each_group": each_group,
     "glu": glu,
     "embedding_sum": embedding_sum,
     "conv1d": conv1d,

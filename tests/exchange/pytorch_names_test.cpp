@@ -38,6 +38,12 @@ TEST(PyTorchNames, of_a_reversible_norm_name_its_model) {
   expect_tensors<PyTorchModule<Affine, "norm", "time">>("norm.bias[3] norm.weight[3] time.weight[3,3]");
   expect_tensors<PyTorchModule<Affine>>("model.weight[3,3] norm.bias[3] norm.weight[3]");
 }
+TEST(PyTorchNames, of_each_group_name_its_layer) {
+  using Square = Linear<LinearShape{2, 3, 3, false}>;
+  expect_tensors<PyTorchModule<EachGroup<4, Sequential<Square, Residual<Square>>>, "a", "b">>(
+      "a.weight[3,3] b.weight[3,3]");
+  expect_tensors<PyTorchModule<EachGroup<4, Sequential<Square, Square>>>>("0.weight[3,3] 1.weight[3,3]");
+}
 TEST(PyTorchNames, user_modules_name_their_parts_with_parameters) {
   using Model =
       Sequential<Linear<LinearShape{5, 3, 6, false}>, LearnedPositions<PositionShape{5, 6}>,

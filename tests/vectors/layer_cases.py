@@ -132,6 +132,21 @@ def product_of_layers(cases, name, shape, width=None):
     write(cases, name, "product", {}, draw.normal(*shape), weights, forward, draw)
 
 
+def each_group(cases, name, groups, tokens, width, out, strided=False):
+    """A Linear over the tokens of each group, which are side by side, or `strided`: every group-th one."""
+    draw = cases.draw(name)
+    if cases.random_shapes:
+        groups, tokens, width, out = (draw.integer(1, 6) for _ in range(4))
+    weights = {"linear.weight": draw.normal(out, tokens, scale=0.5), "linear.bias": draw.normal(out)}
+
+    def forward(x, **linear):
+        x = x.reshape(tokens, groups, width).transpose(0, 1) if strided else x.reshape(groups, tokens, width)
+        x = F.linear(x.transpose(1, 2), linear["linear.weight"], linear["linear.bias"]).transpose(1, 2)
+        return (x.transpose(0, 1) if strided else x).reshape(groups * out, width)
+
+    write(cases, name, "each_group", dict(groups=groups, strided=int(strided)), draw.normal(groups * tokens, width), weights, forward, draw)
+
+
 def deviation_norm(cases, name, shape, eps):
     """The Annotated Transformer's norm of tokens, by the unbiased standard deviation."""
     draw = cases.draw(name)
@@ -227,6 +242,8 @@ def layer_cases(cases):
     sum_of_layers(cases, "sum", (5, 7), 9)
     product_of_layers(cases, "product", (5, 7), 9)
     product_of_layers(cases, "product_excitation", (6, 8))
+    each_group(cases, "each_group", 3, 4, 5, 2)
+    each_group(cases, "each_group_strided", 3, 4, 5, 6, strided=True)
     deviation_norm(cases, "deviation_norm", (6, 16), 1e-6)
     deviation_norm(cases, "deviation_norm_eps", (3, 7), 0.25)
     sequence_pooling(cases, "sequence_pooling", 7, 10)

@@ -21,6 +21,7 @@
 #include <attune/layers/token_type.hpp>
 #include <attune/models/checkpointed.hpp>
 #include <attune/models/decoder_layer.hpp>
+#include <attune/models/each_group.hpp>
 #include <attune/models/encoder_decoder.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/frozen.hpp>
@@ -553,6 +554,8 @@ struct PyTorchNames<Layer, model_table> {
 
 template <class Layer, const EncoderLayerNames* table>
 struct PyTorchNames<Residual<Layer>, table> : PyTorchNames<Layer, table> {};
+template <int groups, class Layer, const EncoderLayerNames* table>
+struct PyTorchNames<EachGroup<groups, Layer>, table> : PyTorchNames<Layer, table> {};
 template <class Layer, const EncoderLayerNames* table>
 struct PyTorchNames<Checkpointed<Layer>, table> : PyTorchNames<Layer, table> {};
 template <class Model, MaskFromIdsOptions options, const EncoderLayerNames* table>

@@ -77,8 +77,8 @@ void backward_by_token(const Call& context, const auto& parameters, ConstView<ty
 
 // ---- The layer's own gradients. ----
 
-// A tensor in place of a gradient that is used at once; else the gradient itself. Factors of low rank have
-// their own place (weights/low_rank.hpp).
+// A tensor in place of a gradient that is used at once; else the gradient itself. Factors of low rank, and
+// storage by role, have their own place (weights/low_rank.hpp, weights/roles.hpp).
 template <class Leaf, class Scalar, int rows, int cols>
 struct CollectedLeaf {
   using Storage = std::conditional_t<IsTrained<Leaf>, Tensor<Scalar, rows, cols>, Leaf>;
@@ -95,7 +95,7 @@ struct CollectedLeaf {
     });
   }
 };
-template <class Form>
+template <class Form, class Asked = typename Form::template Matrix<float, 0, 0>>
 struct Collected {
   template <class Scalar, int rows, int cols>
   using Matrix =
@@ -104,7 +104,7 @@ struct Collected {
   using Vector =
       typename CollectedLeaf<typename Form::template Vector<Scalar, rows, cols>, Scalar, rows, cols>::Storage;
 };
-template <class Form>
+template <class Form, class Asked = typename Form::template Matrix<float, 0, 0>>
 struct CollectingSinks {
   template <class Scalar, int rows, int cols>
   using Matrix =
@@ -114,13 +114,22 @@ struct CollectingSinks {
       typename CollectedLeaf<typename Form::template Vector<Scalar, rows, cols>, Scalar, rows, cols>::Sink;
 };
 
+/// Whether storage by role (weights/roles.hpp) updates a parameter at once in any role.
+template <class Asked>
+inline constexpr bool kUpdatesInRole = false;
+/// Whether a set of gradients updates any parameter at once. If so, backward computes dx before the gradients
+/// of parameters, and may not write dx over x, which it reads again.
+template <class Gradients>
+concept UpdatesInSet = UpdatesAnyAtOnce<typename FormOf<std::remove_cvref_t<Gradients>>::type> ||
+    kUpdatesInRole<typename FormOf<std::remove_cvref_t<Gradients>>::type::template Matrix<float, 0, 0>>;
+
 /// Whether a backward to such gradients needs its own gradients, because the layer does not declare its order
 /// of reads.
 template <class Layer, class Gradients>
 concept CollectsGradients =
     !(std::is_empty_v<typename Layer::Parameters> || kAbilities<Layer>.updates_in_backward ||
       requires { typename Layer::template ScratchOf<Gradients>; }) &&
-    UpdatesAnyAtOnce<typename FormOf<std::remove_cvref_t<Gradients>>::type>;
+    UpdatesInSet<Gradients>;
 template <class Layer, class Gradients>
   requires CollectsGradients<Layer, Gradients>
 struct LayerMemory<Layer, Gradients> {

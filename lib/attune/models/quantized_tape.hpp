@@ -11,6 +11,7 @@
 
 #include <attune/layers/packed_rows.hpp>
 #include <attune/models/checkpointed.hpp>
+#include <attune/models/each_group.hpp>
 #include <attune/models/encoder_decoder.hpp>
 #include <attune/models/frozen.hpp>
 #include <attune/models/mask_from_ids.hpp>
@@ -74,6 +75,10 @@ struct WithQuantizedTape<Repeat<count, Layer>, precision, input> {
 template <class Layer, TapePrecision precision, InputFrom input>
 struct WithQuantizedTape<Residual<Layer>, precision, input> {
   using type = Residual<typename WithQuantizedTape<Layer, precision, input>::type>;
+};
+template <int groups, class Layer, TapePrecision precision, InputFrom input>
+struct WithQuantizedTape<EachGroup<groups, Layer>, precision, input> {
+  using type = EachGroup<groups, typename WithQuantizedTape<Layer, precision, input>::type>;
 };
 template <class... Layers, TapePrecision precision, InputFrom input>
 struct WithQuantizedTape<Sum<Layers...>, precision, input> {

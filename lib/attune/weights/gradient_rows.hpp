@@ -66,22 +66,6 @@ ATTUNE_INLINE void update_in_place(const X& x, const Dy& dy, const Weight& weigh
 
 namespace detail {
 
-template <class Forms, Role... roles>
-constexpr bool updates_in() {
-  return (UpdatesAnyAtOnce<typename Forms::template In<roles>> || ...);
-}
-template <class Asked>
-inline constexpr bool kUpdatesInRole = false;
-template <class Forms>
-inline constexpr bool kUpdatesInRole<ByRole<Forms>> =
-    updates_in<Forms, Role::kProjections, Role::kQueries, Role::kKeys, Role::kRotatedKeys, Role::kValues,
-               Role::kAttentionOutput, Role::kFeedForwardIn, Role::kGate, Role::kFeedForwardOut>();
-
-/// Whether a set of gradients updates any parameter at once. If so, backward computes dx before the gradients
-/// of parameters, and may not write dx over x, which it reads again.
-template <class Gradients>
-concept UpdatesInSet = UpdatesAnyAtOnce<typename FormOf<std::remove_cvref_t<Gradients>>::type> ||
-    kUpdatesInRole<typename FormOf<std::remove_cvref_t<Gradients>>::type::template Matrix<float, 0, 0>>;
 /// Whether a layer's dx may be x in a backward to such gradients.
 template <class Layer, class Gradients>
 concept GradientReplacesInput = GradientMayBeInput<Layer> &&

@@ -112,4 +112,33 @@ struct ByRole {
   using Vector = typename detail::InNoRole<Forms, Scalar, rows, cols>::OfVector;
 };
 
+namespace detail {
+
+template <class Forms, Role... roles>
+constexpr bool updates_in() {
+  return (UpdatesAnyAtOnce<typename Forms::template In<roles>> || ...);
+}
+template <class Forms>
+inline constexpr bool kUpdatesInRole<ByRole<Forms>> =
+    updates_in<Forms, Role::kProjections, Role::kQueries, Role::kKeys, Role::kRotatedKeys, Role::kValues,
+               Role::kAttentionOutput, Role::kFeedForwardIn, Role::kGate, Role::kFeedForwardOut>();
+
+// A layer's own gradients in place of those that are used at once (execution/own_layer.hpp).
+template <class Forms>
+struct CollectedForms {
+  template <Role role>
+  using In = Collected<typename Forms::template In<role>, void>;
+};
+template <class Form, class Forms>
+struct Collected<Form, ByRole<Forms>> : ByRole<CollectedForms<Forms>> {};
+template <class Forms>
+struct CollectingForms {
+  template <Role role>
+  using In = CollectingSinks<typename Forms::template In<role>, void>;
+};
+template <class Form, class Forms>
+struct CollectingSinks<Form, ByRole<Forms>> : ByRole<CollectingForms<Forms>> {};
+
+}  // namespace detail
+
 }  // namespace ATTUNE_NAMESPACE

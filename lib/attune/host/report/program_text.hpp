@@ -17,6 +17,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <attune/models/each_group.hpp>
 #include <attune/models/mask_from_ids.hpp>
 #include <attune/models/product.hpp>
 #include <attune/models/repeat.hpp>
@@ -151,6 +152,8 @@ struct ProgramsOf<Repeat<count, Layer>> {
 };
 template <class Layer>
 struct ProgramsOf<Residual<Layer>> : ProgramsOf<Layer> {};
+template <int groups, class Layer>
+struct ProgramsOf<EachGroup<groups, Layer>> : ProgramsOf<Layer> {};
 template <class Model, ReversibleNormOptions options>
 struct ProgramsOf<ReversibleNorm<Model, options>> {
   template <class Gradients>

@@ -1,0 +1,101 @@
+// Tokens of a grid in the order of its columns. Tokens of an image stand row by row; after this, column by
+// column. So groups of tokens that are not side by side become rows one behind the other, as EachGroup
+// (models/each_group.hpp) takes them.
+//
+//   y[j·rows + i] = x[i·cols + j],   dx[i·cols + j] = dy[j·rows + i]      for cells of one token
+//
+// A cell can have several tokens, which stay side by side: of tokens in an order [a, b, c], rows = a, cols = b
+// and cell = c give [b, a, c]. EachGroup<groups, TransposeGrid<…>> gives [groups, b, a, c] of [groups, a, b,
+// c]. So an image of h × w tokens is cut into windows by groups = h/window, rows = window, cols = w/window,
+// cell = window.
+#pragma once
+
+#include <attune/execution/layer.hpp>
+#include <attune/execution/stream.hpp>
+#include <attune/layers/tapeless.hpp>
+
+namespace ATTUNE_NAMESPACE {
+
+/// Dimensions of `TransposeGrid`.
+struct TransposeGridShape {
+  int rows;      // of the grid of x
+  int cols;      // of the grid of x
+  int d_model;   // features of a token
+  int cell = 1;  // tokens in each place of the grid
+};
+
+namespace detail {
+
+template <TransposeGridShape shape>
+constexpr TransposeGridShape checked_transpose_grid_shape() {
+  static_assert(Holds<(shape.rows > 0 && shape.cols > 0 && shape.d_model > 0 && shape.cell > 0)>,
+                "attune::TransposeGrid: rows, cols, d_model and cell must be positive; set the first three "
+                "in TransposeGridShape");
+  return at_least_one(shape, &TransposeGridShape::rows, &TransposeGridShape::cols,
+                      &TransposeGridShape::d_model, &TransposeGridShape::cell);
+}
+
+}  // namespace detail
+
+/// y[cols·rows·cell, d_model] of x[rows·cols·cell, d_model]. No tape. A mask or a length of the call is a
+/// compile error: it would say something about the tokens behind this layer that is not so.
+template <TransposeGridShape grid_shape, class ScalarType = float>
+struct TransposeGrid : detail::Tapeless<TransposeGrid<grid_shape, ScalarType>>, detail::InputUnread {
+  static constexpr TransposeGridShape shape = detail::checked_transpose_grid_shape<grid_shape>();
+  using Scalar = ScalarType;
+  template <class Other>
+  using WithScalar = TransposeGrid<shape, Other>;
+  template <int tokens, CacheShape>
+  struct Stream : detail::NoStream {
+    static_assert(detail::needs_whole_sequence<tokens>());
+  };
+  static constexpr std::uint32_t kFingerprint =
+      fingerprint("TransposeGrid", shape.rows, shape.cols, shape.cell);
+  using Input = Tensor<Scalar, shape.rows * shape.cols * shape.cell, shape.d_model>;
+  using Output = Input;
+  using Parameters = NoParameters;
+  static constexpr Abilities kAbilities{.mask = MaskUse::kPadding,  // to refuse it
+                                        .takes_context = true,
+                                        .lanes = Lanes::kAll};
+  using Base = detail::Tapeless<TransposeGrid>;
+  using Base::forward;
+  using typename Base::Tape, typename Base::Scratch, typename Base::InferenceScratch;
+
+  /// `y` may not overlap `x`.
+  template <AnyContext Call = Context<>>
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, const Call& context = {}) {
+    static_assert(detail::Holds<(!kMasks<typename Call::Mask> && !Call::kHasLength)>,
+                  "attune::TransposeGrid: tokens change their places, so a mask or a length of the call "
+                  "would hide others in the layers behind; leave it out");
+    each_token(context, [&](int from, int to) { copy(x.data, from, y.data, to); });
+  }
+  /// Overwrites dx[rows·cols·cell, d_model], from dy. `dx` may not overlap `dy`.
+  template <class Dx, AnyContext Call = Context<>>
+  static void backward(const Parameters&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,
+                       Parameters&, Scratch&, const Call& context = {}) {
+    if constexpr (kWanted<Dx>) {
+      const auto d_input = detail::sink<Input>(dx);
+      each_token(context, [&](int to, int from) { copy(dy.data, from, d_input.data, to); });
+    }
+  }
+
+ private:
+  // body(place in x, place in y) for each token of x.
+  template <class Body>
+  ATTUNE_INLINE static void each_token(const auto& context, const Body& body) {
+    context.stage([&] {
+      for (int i = 0; i < shape.rows; ++i) {
+        for (int j = 0; j < shape.cols; ++j) {
+          for (int k = 0; k < shape.cell; ++k) {
+            body((i * shape.cols + j) * shape.cell + k, (j * shape.rows + i) * shape.cell + k);
+          }
+        }
+      }
+    });
+  }
+  ATTUNE_INLINE static void copy(const Scalar* from, int row, Scalar* to, int to_row) {
+    for (int j = 0; j < shape.d_model; ++j) to[to_row * shape.d_model + j] = from[row * shape.d_model + j];
+  }
+};
+
+}  // namespace ATTUNE_NAMESPACE

@@ -1,0 +1,175 @@
+// A layer on groups of tokens: each group is a sequence of its own, and all have the same parameters. It is
+// PyTorch's x.reshape(batch · groups, tokens, features) in front of a module, and the way back behind it.
+//
+//   y_g = f(x_g),   dx_g = (∂f/∂x_g)ᵀ·dy_g,   dθ = Σ_g (∂f/∂θ)ᵀ·dy_g      for groups g = 0, 1, …
+//
+//   // One model for each of 7 variables, as in PatchTST
+//   using Forecast = attune::EachGroup<7, attune::Sequential<Patches, attune::Repeat<3, Block>, Head>>;
+//   // Attention along the rows of an image, then along its columns (Ho et al., "Axial Attention in
+//   // Multidimensional Transformers", 2019)
+//   using Axial = attune::Sequential<attune::EachGroup<kHeight, AlongRow>,
+//                                    attune::TransposeGrid<{kHeight, kWidth, kFeatures}>,
+//                                    attune::EachGroup<kWidth, AlongColumn>,
+//                                    attune::TransposeGrid<{kWidth, kHeight, kFeatures}>>;
+//
+// Group g is rows g·n … (g + 1)·n − 1 of x, for the n rows of the layer's input. TransposeGrid
+// (layers/transpose_grid.hpp) brings other groups into this order. Groups run one after the other and share
+// scratch, which has the size of one group. Each has its own tape, and its own dropout masks.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include <attune/models/composition.hpp>
+#include <attune/weights/gradient_rows.hpp>
+
+namespace ATTUNE_NAMESPACE {
+
+namespace detail {
+
+template <int groups, class Layer>
+constexpr bool check_each_group() {
+  static_assert(Holds<(groups > 0)>, "attune::EachGroup: the number of groups must be positive");
+  static_assert(Holds<!TakesIds<Layer>>,
+                "attune::EachGroup: the layer takes token ids; put the embedding in front of EachGroup");
+  static_assert(
+      Holds<!attends_to_memory<Layer>()>,
+      "attune::EachGroup: a decoder layer attends to the memory of the whole model, and groups have "
+      "none; use encoder layers, with .window = {.right = 0} in AttentionShape");
+  return true;
+}
+template <int groups, class Layer>
+concept Groupable = CheckedLayer<Layer> && check_each_group<groups, Layer>();
+
+}  // namespace detail
+
+/// `Layer` on each of so many groups of rows, one behind the other in x and in y. The groups share its
+/// parameters; its gradients are sums over the groups, in their order. A mask or a length of the call is a
+/// compile error: attention within groups has the masks of its AttentionShape.
+template <int groups, class LayerType>
+  requires detail::Groupable<groups, LayerType>
+struct EachGroup {
+  /// The number of groups.
+  static constexpr int kGroups = detail::at_least_one(groups);
+  using Layer = LayerType;
+  using Scalar = typename Layer::Scalar;
+  using Input = typename detail::Stacked<typename Layer::Input, kGroups>::Storage;
+  using Output = typename detail::Stacked<typename Layer::Output, kGroups>::Storage;
+  template <class Other>
+  using WithScalar = EachGroup<kGroups, typename detail::WithScalarOf<Layer, Other>::type>;
+  using SteppedAs = EachGroup;
+  using Parts = LayerList<Layer>;
+  template <int tokens, CacheShape>
+  struct Stream : detail::NoStream {
+    static_assert(detail::needs_whole_sequence<tokens>());
+  };
+  static constexpr std::uint32_t kFingerprint = fingerprint("EachGroup", kGroups, kFingerprintOf<Layer>);
+  static constexpr bool kFrozen = detail::IsFrozen<Layer>;  // whether no parameter is trained
+
+  /// The layer's set.
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  using ParametersOf = detail::SetOf<Layer, Matrix, Vector>;
+  using Parameters = typename Layer::Parameters;
+  /// Whether backward reads x.
+  template <class Gradients>
+  static constexpr bool kReadsInput = detail::ReadsInput<Layer, Gradients>;
+
+ private:
+  static constexpr bool kHasParameters = !std::is_empty_v<Parameters>;
+  // Whether gradients are used at once. own_layer.hpp then collects the sums over groups: a backward to the
+  // gradients of `Parameters`, with their tape and scratch.
+  template <class Gradients>
+  static constexpr bool kCollects = kHasParameters&& detail::UpdatesInSet<Gradients>;
+
+ public:
+  // Gradients of several sequences in lanes would be added group by group, in another order.
+  static constexpr Abilities kAbilities{.mask = MaskUse::kPadding,  // to refuse it
+                                        .takes_context = true,
+                                        .output_may_be_input = detail::ReplacesInput<Layer>,
+                                        .gradient_may_be_input = detail::GradientMayBeInput<Layer>,
+                                        .lanes = kHasParameters ? Lanes::kNone : detail::kLanesOf<Layer>};
+
+  /// The layer's tape for each group.
+  template <class Gradients>
+    requires(!kCollects<Gradients>)
+  struct TapeOf {
+    using Each = detail::TapeOf<Layer, Gradients>;
+    [[no_unique_address]] detail::Copies<Each, kGroups> layers;
+
+    template <class Visitor>
+    constexpr void for_each_dropout(const Visitor& visitor) requires detail::DropsIn<Each> {
+      for (Each& layer : layers.elements) layer.for_each_dropout(visitor);
+    }
+  };
+  using Tape = TapeOf<Parameters>;
+  /// The layer's scratch for a group.
+  template <class Gradients>
+    requires(!kCollects<Gradients>)
+  struct ScratchOf {
+    [[no_unique_address]] detail::ScratchOf<Layer, Gradients> layer;
+  };
+  using Scratch = ScratchOf<Parameters>;
+  /// The layer's scratch for a group.
+  struct InferenceScratch {
+    [[no_unique_address]] typename Layer::InferenceScratch layer;
+  };
+
+  /// Inference. `y` may be `x` if the layer allows it.
+  template <class Set = Parameters, AnyContext Call = Context<>>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
+                      const Call& context = {}) {
+    const auto within = context_of_groups(context);
+    within.template repeat<kGroups>([&](int group) ATTUNE_INLINE_LAMBDA {
+      detail::forward_in<Layer>(within, parameters, rows_of<typename Layer::Input>(x, group),
+                                rows_of<typename Layer::Output>(y, group), scratch.layer);
+    });
+  }
+  /// Training. `y` may not overlap `x`.
+  template <class Set = Parameters, class Gradients, AnyContext Call = Context<>>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Gradients>& tape,
+                      ScratchOf<Gradients>& scratch, const Call& context = {}) {
+    const auto within = context_of_groups(context);
+    within.template repeat<kGroups>([&](int group) ATTUNE_INLINE_LAMBDA {
+      auto&& own = tape.layers[group];
+      detail::forward_in<Layer>(within, parameters, rows_of<typename Layer::Input>(x, group),
+                                rows_of<typename Layer::Output>(y, group), own, scratch.layer);
+    });
+  }
+  /// dx from dy, overwritten; gradients accumulate, group by group. Uses up the tape. `dx` may not overlap
+  /// `dy`. It may be `x` if the layer allows it.
+  template <class Set = Parameters, class GradientSet, class Dx, class Gradients, AnyContext Call = Context<>>
+  static void backward(const Set& parameters, ConstView<Input> x, TapeOf<GradientSet>& tape,
+                       ConstView<Output> dy, Dx&& dx, Gradients& gradients, ScratchOf<GradientSet>& scratch,
+                       const Call& context = {}) {
+    const auto to = detail::sink<Input>(dx);
+    const auto within = context_of_groups(context);
+    within.template repeat<kGroups>([&](int group) ATTUNE_INLINE_LAMBDA {
+      auto&& own = tape.layers[group];
+      detail::backward_in<Layer>(within, parameters, rows_of<typename Layer::Input>(x, group), own,
+                                 rows_of<typename Layer::Output>(dy, group),
+                                 rows_of<typename Layer::Input>(to, group), gradients, scratch.layer);
+    });
+  }
+
+ private:
+  // The context of a group, which has no mask and all of its tokens.
+  template <class Call>
+  static constexpr auto context_of_groups(const Call& context) {
+    static_assert(detail::Holds<(!kMasks<typename Call::Mask> && !Call::kHasLength)>,
+                  "attune::EachGroup: a mask or a length of the call does not say what it hides in a group; "
+                  "leave it out. For causal attention, set .window = {.right = 0} in AttentionShape");
+    return Context<NoMask, typename Call::Slices>(NoMask{}, context.slices())
+        .template with_products<typename Call::Products>();
+  }
+  // A group's rows; NoGradient of itself.
+  template <class Matrix, class Rows>
+  ATTUNE_INLINE static auto rows_of(const Rows& rows, [[maybe_unused]] int group) {
+    if constexpr (kWanted<Rows>) {
+      return rows.template rows_at<Matrix::rows>(group * Matrix::rows);
+    } else {
+      return rows;
+    }
+  }
+};
+
+}  // namespace ATTUNE_NAMESPACE
