@@ -1,4 +1,5 @@
 """A model that torch.onnx exported, as a module: its nodes become torch functions, its tensors have PyTorch's names again."""
+import inspect
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -411,14 +412,14 @@ class OnnxModule(NodeByNode):
         return values
 
     def results(self, step, inputs):
-        known = OPERATIONS.get(step.operation) if not step.domain else None
+        known = step.operation in OPERATIONS and not step.domain
         shapes = ", ".join(str(list(value.shape)) for value in inputs if isinstance(value, torch.Tensor))
-        if known is None and step.operation in ("GRU", "LSTM", "RNN"):
+        if not known and step.operation in ("GRU", "LSTM", "RNN"):
             raise Unsupported(f"{NO_RECURRENT_LAYERS}{step.operation} of {shapes}\n  {self.position[1]}")
-        if known is None:
+        if not known:
             raise Unsupported(f"attune has no layer for this: {step.operation} of {shapes or 'constants'}\n  {self.position[1]}")
         try:
-            return known(step, *inputs)
+            return computed(step, inputs)
         except Unsupported as problem:
             raise Unsupported(f"{problem}: {step.operation} of {shapes}\n  {self.position[1]}") from None
         except (RuntimeError, IndexError, TypeError, ValueError) as problem:
@@ -426,54 +427,40 @@ class OnnxModule(NodeByNode):
 
 
 # ---- Operations: https://github.com/onnx/onnx/blob/main/docs/Operators.md ----
+# Functions of a node's inputs and, by ONNX's names, of its attributes: what became an input in a later opset is one parameter.
 
 def whole(value):
     """A constant's integers; of an attribute, itself."""
     return value.reshape(-1).tolist() if isinstance(value, torch.Tensor) else value
 
 
-def given(step, value, name):
-    """An input, or the attribute that older opsets have instead; None if neither is there."""
-    return value if value is not None else step.get(name, None)
+def constant(value_float=None, value_floats=None, value_int=None, value_ints=None):
+    floats, integers = (value if value is not None else values for value, values in ((value_float, value_floats), (value_int, value_ints)))
+    if floats is None and integers is None:
+        raise Unsupported("a constant that is neither tensor nor number")
+    return torch.tensor(integers, dtype=torch.int64) if floats is None else torch.tensor(floats, dtype=torch.float32)
 
 
-def constant(step):
-    for name in ("value_float", "value_int", "value_floats", "value_ints"):
-        if name in step.attributes:
-            value = step.attributes[name]
-            return torch.tensor(value, dtype=torch.float32 if "float" in name else torch.int64)
-    raise Unsupported("a constant that is neither tensor nor number")
+def reshape(x, shape, allowzero=0):
+    return x.reshape([x.shape[axis] if extent == 0 and not allowzero else extent for axis, extent in enumerate(whole(shape))])
 
 
-def reshape(step, x, shape):
-    wanted = whole(shape)
-    if not step.get("allowzero", 0):
-        wanted = [x.shape[axis] if extent == 0 else extent for axis, extent in enumerate(wanted)]
-    return x.reshape(wanted)
-
-
-def squeeze(step, x, axes=None):
-    axes = given(step, axes, "axes")
+def squeeze(x, axes=None):
     if axes is None:
         return x.squeeze()
     gone = {axis % x.dim() for axis in whole(axes)}
     return x.reshape([extent for axis, extent in enumerate(x.shape) if axis not in gone])
 
 
-def unsqueeze(step, x, axes=None):
-    axes = whole(given(step, axes, "axes"))
+def unsqueeze(x, axes):
+    axes = whole(axes)
     for axis in sorted(axis % (x.dim() + len(axes)) for axis in axes):
         x = x.unsqueeze(axis)
     return x
 
 
-def flatten(step, x):
-    axis = step.get("axis", 1)
-    return x.reshape(math.prod(x.shape[:axis]), -1)
-
-
-def gather(step, x, indices):
-    axis = step.get("axis", 0) % x.dim()
+def gather(x, indices, axis=0):
+    axis %= x.dim()
     if axis == 0 and x.dim() == 2 and isinstance(x, nn.Parameter) and indices.dim() > 0:
         return F.embedding(indices, x)
     if indices.dim() == 0:
@@ -482,10 +469,10 @@ def gather(step, x, indices):
     return found.reshape(*x.shape[:axis], *indices.shape, *x.shape[axis + 1:])
 
 
-def slice_(step, x, starts=None, ends=None, axes=None, steps=None):
-    starts, ends, axes = whole(given(step, starts, "starts")), whole(given(step, ends, "ends")), given(step, axes, "axes")
-    axes = whole(axes) if axes is not None else list(range(len(starts)))
-    steps = whole(steps) if steps is not None else [1] * len(starts)
+def slice_(x, starts, ends, axes=None, steps=None):
+    starts, ends = whole(starts), whole(ends)
+    axes = list(range(len(starts))) if axes is None else whole(axes)
+    steps = [1] * len(starts) if steps is None else whole(steps)
     parts = [slice(None)] * x.dim()
     for begin, end, axis, stride in zip(starts, ends, axes, steps):
         if stride == -1 and begin in (-1, x.shape[axis] - 1) and end < -x.shape[axis]:  # as amounts of padding are turned around
@@ -497,83 +484,72 @@ def slice_(step, x, starts=None, ends=None, axes=None, steps=None):
     return x[tuple(parts)]
 
 
-def split(step, x, sizes=None):
-    axis, sizes = step.get("axis", 0), given(step, sizes, "split")
-    if sizes is not None:
-        return x.split(whole(sizes), axis)
-    return x.split(-(-x.shape[axis] // step.get("num_outputs", len(step.outputs))), axis)
+def split(x, split=None, axis=0, num_outputs=None, outputs=1):
+    return x.split(-(-x.shape[axis] // (num_outputs or outputs)) if split is None else whole(split), axis)
 
 
-def split_to_sequence(step, x, sizes=None):
-    axis, keep = step.get("axis", 0), sizes is not None or step.get("keepdims", 1)
-    parts = x.split(1 if sizes is None else whole(sizes) if sizes.dim() else int(sizes), axis)
-    return (list(parts) if keep else [part.squeeze(axis) for part in parts],)
+def split_to_sequence(x, split=None, axis=0, keepdims=1):
+    parts = x.split(1 if split is None else whole(split) if split.dim() else int(split), axis)
+    return (list(parts) if split is not None or keepdims else [part.squeeze(axis) for part in parts],)
 
 
-def concatenate_sequence(step, parts):
-    return torch.stack(parts, step.get("axis")) if step.get("new_axis", 0) else torch.cat(parts, step.get("axis"))
-
-
-def expand(step, x, shape):
-    return x.expand(torch.broadcast_shapes(tuple(x.shape), tuple(whole(shape))))
-
-
-def cast(step, x):
+def cast(x, to):
     kinds = {1: torch.float32, 2: torch.uint8, 3: torch.int8, 5: torch.int16, 6: torch.int32, 7: torch.int64, 9: torch.bool,
              11: torch.float64}  # TensorProto.DataType
-    if step.get("to") not in kinds:
+    if to not in kinds:
         raise Unsupported("a cast to a type that attune has not")
-    return x.to(kinds[step.get("to")])
+    return x.to(kinds[to])
 
 
-def divide(step, a, b):
-    if not a.is_floating_point() and not b.is_floating_point():
-        return torch.div(a, b, rounding_mode="trunc")
-    return a / b
+def divide(a, b):
+    return torch.div(a, b, rounding_mode=None if a.is_floating_point() or b.is_floating_point() else "trunc")
 
 
 def reduced(call):
-    """ReduceMean and its siblings: axes are an attribute, or an input from opset 18 on."""
-    def run(step, x, axes=None):
-        axes = whole(axes) if axes is not None else step.get("axes")
-        if not axes:
-            if step.get("noop_with_empty_axes", 0):
-                return x
-            axes = list(range(x.dim()))
-        return call(x, list(axes), bool(step.get("keepdims", 1)))
+    """ReduceMean and its siblings."""
+    def run(x, axes=None, keepdims=1, noop_with_empty_axes=0):
+        axes = whole(axes)
+        if not axes and noop_with_empty_axes:
+            return x
+        return call(x, list(axes or range(x.dim())), bool(keepdims))
     return run
 
 
-def maximum_of(x, axes, keep):
-    return x.amax(axes[0] if len(axes) == 1 else axes, keep)
+def gemm(a, b, c=None, alpha=1.0, beta=1.0, transA=0, transB=0):
+    a, b = a.t() if transA else a, b.t() if transB else b
+    return torch.matmul(a, b) * alpha if c is None else torch.addmm(c, a, b, beta=beta, alpha=alpha)
 
 
-def gemm(step, a, b, c=None):
-    a = a.t() if step.get("transA", 0) else a
-    b = b.t() if step.get("transB", 0) else b
-    if c is None:
-        return torch.matmul(a, b) * step.get("alpha", 1.0)
-    return torch.addmm(c, a, b, beta=step.get("beta", 1.0), alpha=step.get("alpha", 1.0))
-
-
-def windows(step, x, what):
+def windows(what, x, strides=None, pads=None, dilations=None, auto_pad="NOTSET", **_):
     """Strides, padding and dilations of windows over a sequence or an image."""
-    rank, ones = x.dim() - 2, [1] * (x.dim() - 2)
-    pads = list(step.get("pads", [0] * 2 * rank))
-    if step.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID") or pads[:rank] != pads[rank:]:
+    rank = x.dim() - 2
+    pads = list(pads or [0] * 2 * rank)
+    if auto_pad not in ("NOTSET", "VALID") or pads[:rank] != pads[rank:]:
         raise Unsupported(f"{what} with padding on one side")
     if rank not in (1, 2):
         raise Unsupported(f"{what} over more than two dimensions")
-    return list(step.get("strides", ones)), pads[:rank], list(step.get("dilations", ones))
+    return list(strides or [1] * rank), pads[:rank], list(dilations or [1] * rank)
 
 
-def convolution(step, x, weight, bias=None):
-    return (F.conv1d if x.dim() == 3 else F.conv2d)(x, weight, bias, *windows(step, x, "a convolution"), groups=step.get("group", 1))
+def convolution(x, weight, bias=None, group=1, **places):
+    return (F.conv1d if x.dim() == 3 else F.conv2d)(x, weight, bias, *windows("a convolution", x, **places), groups=group)
 
 
-def padded(step, x, pads=None, value=None):
-    pads, value = given(step, pads, "pads"), given(step, value, "value")
-    if step.get("mode", "constant") != "constant":
+def average_pool(x, kernel_shape, ceil_mode=0, count_include_pad=0, **places):
+    strides, pads, dilations = windows("pooling", x, **places)
+    if set(dilations) != {1}:
+        raise Unsupported("pooling with dilation")
+    return (F.avg_pool1d if x.dim() == 3 else F.avg_pool2d)(x, list(kernel_shape), strides, pads, bool(ceil_mode), bool(count_include_pad))
+
+
+def max_pool(x, kernel_shape, ceil_mode=0, outputs=1, **places):
+    if outputs > 1:
+        raise Unsupported("maximum pooling with indices")
+    return (F.max_pool1d if x.dim() == 3 else F.max_pool2d)(x, list(kernel_shape), *windows("pooling", x, **places), bool(ceil_mode))
+
+
+def padded(x, pads, value=None, mode="constant"):
+    if mode != "constant":
         raise Unsupported("padding that is not constant")
     pads = whole(pads)
     if not any(pads):
@@ -581,30 +557,13 @@ def padded(step, x, pads=None, value=None):
     pairs = list(zip(pads[: len(pads) // 2], pads[len(pads) // 2:]))
     while pairs and pairs[0] == (0, 0):  # the batch and the channels
         pairs = pairs[1:]
-    return F.pad(x, [amount for pair in pairs[::-1] for amount in pair], value=float(value) if value is not None else 0.0)
+    return F.pad(x, [amount for pair in pairs[::-1] for amount in pair], value=0.0 if value is None else float(value))
 
 
-def average_pool(step, x):
-    strides, pads, dilations = windows(step, x, "pooling")
-    if set(dilations) != {1}:
-        raise Unsupported("pooling with dilation")
-    return (F.avg_pool1d if x.dim() == 3 else F.avg_pool2d)(
-        x, list(step.get("kernel_shape")), strides, pads, bool(step.get("ceil_mode", 0)), bool(step.get("count_include_pad", 0)))
-
-
-def global_average_pool(step, x):
-    return {3: F.adaptive_avg_pool1d, 4: F.adaptive_avg_pool2d}[x.dim()](x, 1)
-
-
-def batch_norm(step, x, weight, bias, mean, variance):
-    if step.get("training_mode", 0):
+def batch_norm(x, weight, bias, mean, variance, epsilon=1e-5, training_mode=0):
+    if training_mode:
         raise Unsupported("a BatchNorm in training; call model.eval() before torch.onnx.export")
-    return F.batch_norm(x, mean, variance, weight, bias, False, 0.0, step.get("epsilon", 1e-5))
-
-
-def layer_norm(step, x, weight, bias=None):
-    axis = step.get("axis", -1) % x.dim()
-    return F.layer_norm(x, x.shape[axis:], weight, bias, nearest(step.get("epsilon", 1e-5)))
+    return F.batch_norm(x, mean, variance, weight, bias, False, 0.0, epsilon)
 
 
 def nearest(value):
@@ -612,57 +571,31 @@ def nearest(value):
     return float(f"{value:.6g}")
 
 
-def dropout(step, x, ratio=None, training=None):
-    if training is not None and bool(training):
+def dropout(x, ratio=None, training_mode=None):
+    if training_mode is not None and bool(training_mode):
         raise Unsupported("dropout of a model in training; call model.eval() before torch.onnx.export")
     return x
 
 
-def shape(step, x):
-    return torch.tensor(list(x.shape)[step.get("start", 0):step.get("end", x.dim())], dtype=torch.int64)
+def clipped(x, min=None, max=None):
+    if max is None:
+        return x if min is None else x.clamp_min(float(min))
+    return x.clamp(None if min is None else float(min), float(max))
 
 
-def filled(step, extents):
-    value = step.get("value", torch.zeros(1))
-    return torch.full(whole(extents), value.item(), dtype=value.dtype)
+def softmax(x, axis=None, opset=13, function=F.softmax):
+    if opset < 13:  # over all dimensions from the axis on
+        return function(x.flatten((1 if axis is None else axis) % x.dim()), -1).view(x.shape)
+    return function(x, dim=-1 if axis is None else axis)
 
 
-def clipped(step, x, least=None, most=None):
-    least, most = given(step, least, "min"), given(step, most, "max")
-    if most is None:
-        return x if least is None else x.clamp_min(float(least))
-    return x.clamp(None if least is None else float(least), float(most))
-
-
-def softmax(step, x, function=F.softmax):
-    if step.opset < 13:  # over all dimensions from the axis on
-        return function(x.flatten(step.get("axis", 1) % x.dim()), -1).view(x.shape)
-    return function(x, dim=step.get("axis", -1))
-
-
-def prelu(step, x, slope):
+def prelu(x, slope):
     return F.prelu(x, slope.flatten()) if slope.numel() in (1, slope.shape[0]) else torch.where(x > 0, x, slope * x)
 
 
-def hard_sigmoid(step, x):
-    slope, shift = nearest(step.get("alpha", 0.2)), nearest(step.get("beta", 0.5))
+def hard_sigmoid(x, alpha=0.2, beta=0.5):
+    slope, shift = nearest(alpha), nearest(beta)
     return F.hardsigmoid(x) if (slope, shift) == (nearest(1 / 6), 0.5) else (slope * x + shift).clamp(0, 1)
-
-
-def max_pool(step, x):
-    if len(step.outputs) > 1:
-        raise Unsupported("maximum pooling with indices")
-    return (F.max_pool1d if x.dim() == 3 else F.max_pool2d)(x, list(step.get("kernel_shape")), *windows(step, x, "pooling"), bool(step.get("ceil_mode", 0)))
-
-
-def instance_norm(step, x, weight, bias):
-    """A norm of each channel: a group each."""
-    return F.group_norm(x, x.shape[1], weight, bias, nearest(step.get("epsilon", 1e-5)))
-
-
-def lower_or_upper(step, x, diagonal=None):
-    at = 0 if diagonal is None else int(diagonal)
-    return x.triu(at) if step.get("upper", 1) else x.tril(at)
 
 
 # Those that are functions of torch.
@@ -670,29 +603,42 @@ FUNCTIONS = dict(
     Add="add", Sub="sub", Mul="mul", MatMul="matmul", Pow="pow", Max="maximum", Min="minimum", Sqrt="sqrt", Reciprocal="reciprocal", Neg="neg", Abs="abs", Exp="exp",
     Log="log", Floor="floor", Sin="sin", Cos="cos", Erf="erf", Tanh="tanh", Sigmoid="sigmoid", Relu="relu", Where="where", Equal="eq", Less="lt", Greater="gt",
     LessOrEqual="le", GreaterOrEqual="ge", Not="logical_not", And="logical_and", Or="logical_or", IsNaN="isnan")
-OPERATIONS = {name: lambda step, *inputs, own=getattr(torch, own): own(*inputs) for name, own in FUNCTIONS.items()} | {
-    "Constant": constant, "Identity": lambda step, x: x, "Reshape": reshape, "Squeeze": squeeze, "Unsqueeze": unsqueeze,
-    "Flatten": flatten, "Gather": gather, "Slice": slice_, "Split": split, "Expand": expand, "Cast": cast, "Shape": shape,
-    "SplitToSequence": split_to_sequence, "SequenceAt": lambda step, parts, at: parts[int(at)],
-    "ConcatFromSequence": concatenate_sequence,
-    "CastLike": lambda step, x, like: x.to(like.dtype), "ConstantOfShape": filled, "Dropout": dropout,
-    "Transpose": lambda step, x: x.permute(step.get("perm", list(range(x.dim()))[::-1])),
-    "Concat": lambda step, *parts: torch.cat(parts, dim=step.get("axis")),
-    "Tile": lambda step, x, counts: x.repeat(whole(counts)),
-    "Range": lambda step, begin, end, stride: torch.arange(begin.item(), end.item(), stride.item(), dtype=begin.dtype),
-    "Size": lambda step, x: torch.tensor(x.numel()), "NonZero": lambda step, x: x.nonzero().t(),
-    "Trilu": lower_or_upper, "Div": divide, "Clip": clipped,
-    "Mod": lambda step, a, b: torch.fmod(a, b) if step.get("fmod", 0) else torch.remainder(a, b),
-    "Gelu": lambda step, a: F.gelu(a, approximate=step.get("approximate", "none")),
-    "Elu": lambda step, a: F.elu(a, nearest(step.get("alpha", 1.0))), "LeakyRelu": lambda step, a: F.leaky_relu(a, nearest(step.get("alpha", 0.01))),
-    "PRelu": prelu, "HardSwish": lambda step, a: F.hardswish(a), "HardSigmoid": hard_sigmoid, "Softplus": lambda step, a: F.softplus(a),
-    "Mish": lambda step, a: F.mish(a), "LogSoftmax": lambda step, a: softmax(step, a, F.log_softmax),
-    "GlobalMaxPool": lambda step, a: a.amax(tuple(range(2, a.dim())), True),
-    "Softmax": softmax, "LayerNormalization": layer_norm, "Conv": convolution, "Gemm": gemm,
-    "BatchNormalization": batch_norm, "AveragePool": average_pool, "MaxPool": max_pool, "InstanceNormalization": instance_norm, "GlobalAveragePool": global_average_pool, "Pad": padded,
-    "Einsum": lambda step, *parts: torch.einsum(step.get("equation"), *parts),
-    "ReduceMean": reduced(lambda x, axes, keep: x.mean(axes, keep)),
-    "ReduceSum": reduced(lambda x, axes, keep: x.sum(axes, keep)),
-    "ReduceMax": reduced(maximum_of),
+OPERATIONS = {name: lambda *inputs, own=getattr(torch, own): own(*inputs) for name, own in FUNCTIONS.items()} | {
+    "Constant": constant, "Identity": lambda x: x, "Reshape": reshape, "Squeeze": squeeze, "Unsqueeze": unsqueeze, "Gather": gather, "Slice": slice_,
+    "Split": split, "SplitToSequence": split_to_sequence, "SequenceAt": lambda parts, at: parts[int(at)],
+    "ConcatFromSequence": lambda parts, axis, new_axis=0: (torch.stack if new_axis else torch.cat)(parts, axis),
+    "Concat": lambda *parts, axis: torch.cat(parts, axis),
+    "Flatten": lambda x, axis=1: x.reshape(math.prod(x.shape[:axis]), -1),
+    "Expand": lambda x, shape: x.expand(torch.broadcast_shapes(tuple(x.shape), tuple(whole(shape)))),
+    "Transpose": lambda x, perm=None: x.permute(list(range(x.dim()))[::-1] if perm is None else perm),
+    "Tile": lambda x, repeats: x.repeat(whole(repeats)),
+    "Trilu": lambda x, k=None, upper=1: (torch.triu if upper else torch.tril)(x, 0 if k is None else int(k)),
+    "Cast": cast, "CastLike": lambda x, like: x.to(like.dtype), "Dropout": dropout,
+    "Shape": lambda x, start=0, end=None: torch.tensor(list(x.shape)[start:end], dtype=torch.int64),
+    "Size": lambda x: torch.tensor(x.numel()), "NonZero": lambda x: x.nonzero().t(),
+    "ConstantOfShape": lambda shape, value=torch.zeros(1): torch.full(whole(shape), value.item(), dtype=value.dtype),
+    "Range": lambda begin, end, stride: torch.arange(begin.item(), end.item(), stride.item(), dtype=begin.dtype),
+    "Div": divide, "Mod": lambda a, b, fmod=0: (torch.fmod if fmod else torch.remainder)(a, b), "Clip": clipped,
+    "Gelu": lambda x, approximate="none": F.gelu(x, approximate=approximate),
+    "Elu": lambda x, alpha=1.0: F.elu(x, nearest(alpha)), "LeakyRelu": lambda x, alpha=0.01: F.leaky_relu(x, nearest(alpha)),
+    "PRelu": prelu, "HardSwish": lambda x: F.hardswish(x), "HardSigmoid": hard_sigmoid, "Softplus": lambda x: F.softplus(x), "Mish": lambda x: F.mish(x),
+    "Softmax": softmax, "LogSoftmax": lambda x, axis=None, opset=13: softmax(x, axis, opset, F.log_softmax),
+    "LayerNormalization": lambda x, weight, bias=None, axis=-1, epsilon=1e-5: F.layer_norm(x, x.shape[axis % x.dim():], weight, bias, nearest(epsilon)),
+    "InstanceNormalization": lambda x, weight, bias, epsilon=1e-5: F.group_norm(x, x.shape[1], weight, bias, nearest(epsilon)),  # a group is a channel
+    "BatchNormalization": batch_norm, "Gemm": gemm, "Einsum": lambda *parts, equation: torch.einsum(equation, *parts),
+    "Conv": convolution, "AveragePool": average_pool, "MaxPool": max_pool, "Pad": padded,
+    "GlobalAveragePool": lambda x: {3: F.adaptive_avg_pool1d, 4: F.adaptive_avg_pool2d}[x.dim()](x, 1),
+    "GlobalMaxPool": lambda x: x.amax(tuple(range(2, x.dim())), True),
+    "ReduceMean": reduced(lambda x, axes, keep: x.mean(axes, keep)), "ReduceSum": reduced(lambda x, axes, keep: x.sum(axes, keep)),
+    "ReduceMax": reduced(lambda x, axes, keep: x.amax(axes[0] if len(axes) == 1 else axes, keep)),
     "ReduceL2": reduced(lambda x, axes, keep: torch.linalg.vector_norm(x, 2, axes, keep)),
 }
+
+
+def computed(step, inputs):
+    """A node's results: its function of the inputs and of those attributes that the function has."""
+    function, given = OPERATIONS[step.operation], {**step.attributes, "opset": step.opset, "outputs": len(step.outputs)}
+    parameters = inspect.signature(function).parameters
+    if any(item.kind == item.VAR_KEYWORD for item in parameters.values()):
+        parameters = parameters | step.attributes
+    return function(*inputs, **{name: value for name, value in given.items() if name in parameters and name != "own"})
