@@ -71,11 +71,8 @@ def pointwise(value, sources):
         return arguments[0] * arguments[1] + arguments[2]
     if name == "_to_copy":
         return arguments[0].to(value.data["type"]).double()
-    if name in ("where", "masked_fill", "logical_not", "bitwise_not", "logical_and", "logical_or", "bitwise_and", "bitwise_or"):
-        at = {"where": 0, "masked_fill": 1}.get(name)
-        arguments = [item.bool() if isinstance(item, torch.Tensor) and at in (index, None) else item for index, item in enumerate(arguments)]
-    if name == "masked_fill":
-        name, arguments = "where", [arguments[1], arguments[2], arguments[0]]
+    if name in ("where", "logical_not", "bitwise_not", "logical_and", "logical_or", "bitwise_and", "bitwise_or"):
+        arguments = [item.bool() if isinstance(item, torch.Tensor) and not (name == "where" and index) else item for index, item in enumerate(arguments)]
     if name == "where":
         arguments = [item if isinstance(item, torch.Tensor) else torch.tensor(float(item)).double() for item in arguments]
     if name in ("add", "sub", "mul", "div") and not isinstance(arguments[0], torch.Tensor):

@@ -11,9 +11,9 @@ from .errors import Unsupported
 from .evaluate import evaluate, region
 from .normal import Constant, Value
 
-AFFINE = {"add", "sub", "rsub", "mul", "div", "neg", "batch_norm", "_to_copy", "where", "masked_fill"}
-NORMS = AFFINE - {"where", "masked_fill"} | {"mean", "sum", "var", "std", "norm", "pow", "square", "sqrt", "rsqrt", "reciprocal", "clamp_min"}
-SMOOTH = AFFINE | {"relu", "gelu", "silu", "sigmoid", "tanh", "erf", "exp", "pow", "square", "reciprocal", "special_erf", "hardswish", "hardsigmoid", "elu"}
+AFFINE = {"add", "sub", "rsub", "mul", "div", "neg", "batch_norm", "_to_copy", "where"}
+NORMS = AFFINE - {"where"} | {"mean", "sum", "var", "std", "norm", "pow", "square", "sqrt", "rsqrt", "reciprocal", "clamp_min"}
+SMOOTH = AFFINE | {"relu", "gelu", "silu", "sigmoid", "tanh", "erf", "exp", "pow", "square", "reciprocal", "hardswish", "hardsigmoid", "elu"}
 LIMITS = {"clamp", "clamp_min", "maximum", "hardtanh"}  # of numbers that the ones drawn here pass
 FAR = 7  # the largest of them
 SMALL = 1e-6  # the largest length that a norm may divide by in place of a shorter one
@@ -87,7 +87,7 @@ class Formulas:
                 return False
             if name == "clamp_min" and operations is NORMS and any(abs(number) > SMALL for number in self.literals(item, *item.derived())):
                 return False
-            if name in ("where", "masked_fill") and isinstance(item.sources[0 if name == "where" else 1], Value):
+            if name == "where" and isinstance(item.sources[0], Value):
                 return False
         return True
 

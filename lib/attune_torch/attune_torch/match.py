@@ -48,7 +48,7 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
 
     def without_softmax(self, value):
         """The logits, where a model ends with their softmax or log-softmax."""
-        is_log = value.data.get("name") == "log" and value.sources[0].kind == "softmax" and "log_softmax" in value.sources[0].operation.name
+        is_log = value.data.get("name") == "log" and value.sources[0].kind == "softmax"
         soft = value.sources[0] if is_log else value
         if soft.kind == "softmax" and torch.equal(soft.data["index"], torch.arange(soft.data["index"].numel()).view(value.tokens, value.features)):
             self.last = torch.log_softmax if is_log else torch.softmax
@@ -129,7 +129,7 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
         return layer.sources[0] if layer.kind == "transpose" else Value("transpose", [layer], layer.layout.transpose(1, 2), {}, value.operation, value.number)
 
     def on_row(self, value):
-        if value.data.get("name") in ("prelu", "_prelu_kernel", "leaky_relu"):
+        if value.data.get("name") in ("prelu", "leaky_relu"):
             return self.prelu(value)
         cuts = [cut for cut in self.cuts(value)[0] if cut.layout.shape == value.layout.shape and value.data.get("name") != "batch_norm"]
         problem = None

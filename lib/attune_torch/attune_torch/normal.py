@@ -24,14 +24,47 @@ from torch.utils._pytree import tree_flatten, tree_map
 from .errors import Unsupported
 
 POINTWISE = set("""add sub rsub mul div neg pow square sqrt rsqrt exp log log1p abs relu gelu silu sigmoid tanh erf softplus elu leaky_relu
- hardtanh hardswish hardsigmoid mish clamp clamp_min clamp_max maximum minimum where masked_fill eq ne lt gt le ge logical_not logical_and
+ hardtanh hardswish hardsigmoid mish clamp clamp_min clamp_max maximum minimum where eq ne lt gt le ge logical_not logical_and
  logical_or bitwise_and bitwise_or bitwise_not reciprocal sin cos _to_copy floor sign isinf isnan round threshold
- log_sigmoid_forward special_erf remainder floor_divide _prelu_kernel prelu""".split())
+ log_sigmoid_forward remainder floor_divide prelu""".split())
 REDUCE = {"mean", "sum", "amax", "amin", "var", "std", "norm", "linalg_vector_norm", "max", "logsumexp", "var_mean", "min"}
 REFUSED = "it takes a refused value"
 DIFFERENTLY = "samples of the batch are treated differently"
-CHANNELS_FIRST = {"convolution", "native_batch_norm", "cudnn_batch_norm", "_native_batch_norm_legit", "_native_batch_norm_legit_no_training",
-                  "_batch_norm_no_update", "avg_pool2d", "max_pool2d_with_indices", "_adaptive_avg_pool2d", "adaptive_max_pool2d"}
+CHANNELS_FIRST = ("convolution", "batch_norm", "pool2d")  # parts of names of operations
+
+
+def gated(x, dim=-1):
+    a, b = x.chunk(2, dim)
+    return "mul", a, ("sigmoid", b)
+
+
+def added(product):
+    """A form of a product with an addend; None if the addend is a bias."""
+    def form(bias, a, b, beta=1, alpha=1):
+        if beta == alpha == 1 and bias.dim() == 1 and not (bias > 0).any() and not (b > 0).any():
+            return None
+        if beta not in (0, 1):
+            raise Unsupported("a product whose addend has a factor")
+        times = (product, a, b) if alpha == 1 else ("mul", (product, a, b), alpha)
+        return ("add", times, bias) if beta else times
+    return form
+
+
+# Operations as others: name, arguments, which may be forms themselves, and options. None stands for the operation as it is.
+FORMS = {
+    "addcmul": lambda x, a, b, value=1: ("add", x, ("mul", a, b), {"alpha": value}),
+    "addcdiv": lambda x, a, b, value=1: ("add", x, ("div", a, b), {"alpha": value}),
+    "addmm": added("mm"), "baddbmm": added("bmm"), "glu": gated,
+    "clamp": lambda x, min=None, max=None: ("clamp_min", x, min) if max is None else None,
+    "masked_fill": lambda x, mask, number: ("where", mask, number, x), "special_erf": lambda x: ("erf", x),
+    "_prelu_kernel": lambda x, slopes: ("prelu", x, slopes),
+    "_log_softmax": lambda x, dim, *_: ("log", ("_softmax", x, dim)), "_safe_softmax": lambda x, dim, *_: ("_softmax", x, dim),
+    "cudnn_batch_norm": lambda *arguments: ("native_batch_norm", *arguments),
+    "_native_batch_norm_legit": lambda x, weight, bias, *rest: (  # with running statistics, or by an overload that has none
+        "native_batch_norm", x, weight, bias, *((None, None) if len(rest) < 5 else ()), *rest),
+    **dict.fromkeys(("_native_batch_norm_legit_no_training", "_batch_norm_no_update"), lambda x, weight, bias, mean, variance, *rest: (
+        "native_batch_norm", x, weight, bias, mean, variance, False, *rest)),
+}
 
 
 def in_memory_order(numbers):
@@ -467,11 +500,8 @@ class Graph(Windows):
             if operation.name == "embedding_renorm":
                 self.unknown(operation, "an embedding with max_norm, which changes rows as they are looked up; set it to None, with rows as they are to be")
                 continue
-            method = "pointwise" if operation.name in POINTWISE else "reduce" if operation.name in REDUCE else operation.name
             try:
-                if not hasattr(self, f"on_{method}"):
-                    raise Unsupported("attune has no layer for this")
-                getattr(self, f"on_{method}")(operation, *operation.arguments, **operation.options)
+                self.take(operation)
                 self.others(operation)
             except Unsupported as problem:
                 self.unknown(operation, str(problem))
@@ -484,6 +514,27 @@ class Graph(Windows):
         inverse[grid.flatten()] = torch.arange(grid.numel())
         self.output_index, self.output_shape = inverse, output.shape  # output.flatten() = layout.flatten()[output_index]
 
+    def take(self, operation):
+        """Defines the value of an operation, or of its form."""
+        method = "pointwise" if operation.name in POINTWISE else "reduce" if operation.name in REDUCE else operation.name
+        form = FORMS[operation.name](*operation.arguments, **operation.options) if operation.name in FORMS else None
+        if form is not None:
+            self.form(operation, form, *operation.outputs)
+        elif not hasattr(self, f"on_{method}"):
+            raise Unsupported("attune has no layer for this")
+        else:
+            getattr(self, f"on_{method}")(operation, *operation.arguments, **operation.options)
+
+    def form(self, operation, form, *outputs):
+        """A form of an operation, with its outputs; the first is answered."""
+        name, *arguments = form
+        options = arguments.pop() if isinstance(arguments[-1], dict) else {}
+        arguments = [self.form(operation, item, self.more(outputs[0])) if isinstance(item, tuple) else item for item in arguments]
+        part = replace(operation, name=name, arguments=arguments, options=options, outputs=outputs, words=operation.describe())
+        self.take(part)
+        part.forget()
+        return outputs[0]
+
     def input_layout(self, addresses, floats, needed):
         """[batch, tokens, features] of an input: rows of features, ids, or pixels, row by row. Three dimensions have their channels first where
         a convolution, a pooling or a BatchNorm takes them so."""
@@ -492,7 +543,7 @@ class Graph(Windows):
         if addresses.dim() != 3 or self.channels_first:
             return addresses.flatten(2).transpose(1, 2)
         for operation in needed:
-            if operation.name in CHANNELS_FIRST and operation.arguments[0].dim() > 2:
+            if any(part in operation.name for part in CHANNELS_FIRST) and operation.arguments[0].dim() > 2:
                 rows = operation.arguments[0][0].flatten(1)
                 rows = rows[:, (rows > 0).any(0)]
                 if torch.equal(rows, addresses[0]):
@@ -552,9 +603,7 @@ class Graph(Windows):
 
     def on_pointwise(self, operation, *arguments, **options):
         out, failed = operation.outputs[0], None
-        if operation.name == "clamp" and options.get("max", (*arguments, None, None)[2]) is None:
-            operation, arguments, options = replace(operation, name="clamp_min"), (arguments[0], options.get("min", (*arguments, None)[1])), {}
-        if operation.name in ("prelu", "_prelu_kernel") and arguments[1].dim() == 1 and out.dim() > 2:  # slopes of the channels
+        if operation.name == "prelu" and arguments[1].dim() == 1 and out.dim() > 2:  # slopes of the channels
             arguments = (arguments[0], arguments[1].view(-1, *[1] * (out.dim() - 2)), *arguments[2:])
         tensors = [item for item in arguments if isinstance(item, torch.Tensor) and (item > 0).any()]
 
@@ -582,17 +631,6 @@ class Graph(Windows):
         self.define("pointwise", sources, out.flatten()[grid], {"name": operation.name, "template": template, "options": options,
                                                                "type": operation.types[0]}, operation)
 
-    def also(self, operation, name, out, *arguments, **options):
-        """A further elementwise part of an operation."""
-        self.on_pointwise(replace(operation, name=name, arguments=arguments, options=options, outputs=[out], types=[None]), *arguments, **options)
-        return out
-
-    def on_addcmul(self, operation, x, a, b, value=1, name="mul"):
-        self.also(operation, "add", operation.outputs[0], x, self.also(operation, name, self.more(operation.outputs[0]), a, b), alpha=value)
-
-    def on_addcdiv(self, operation, x, a, b, value=1):
-        self.on_addcmul(operation, x, a, b, value, "div")
-
     def on_native_batch_norm(self, operation, x, weight, bias, mean, variance, training, momentum, epsilon):
         count = len(operation.outputs[0]) == 1 < self.batch and x.dim() > 2 and x.shape[1] % self.batch == 0 and x.shape[1] // self.batch
         if training and count:  # an InstanceNorm, of each sample's channels
@@ -612,21 +650,6 @@ class Graph(Windows):
             "name": "batch_norm", "template": [0, 1, 2], "options": {}, "mean": mean, "affine": weight is not None and bias is not None,
             "deviation": (variance.values + epsilon).sqrt()}, operation)
 
-    on_cudnn_batch_norm = on_native_batch_norm
-
-    def on__native_batch_norm_legit(self, operation, x, weight, bias, *rest):
-        """With running statistics, or by an overload that has none."""
-        self.on_native_batch_norm(operation, x, weight, bias, *((None, None) if len(rest) < 5 else ()), *rest)
-
-    def on__native_batch_norm_legit_no_training(self, operation, x, weight, bias, mean, variance, momentum, epsilon):
-        self.on_native_batch_norm(operation, x, weight, bias, mean, variance, False, momentum, epsilon)
-
-    on__batch_norm_no_update = on__native_batch_norm_legit_no_training
-
-    def on_glu(self, operation, x, dim=-1):
-        a, b = x.chunk(2, dim)
-        self.also(operation, "mul", operation.outputs[0], a, self.also(operation, "sigmoid", self.more(b), b))
-
     def on__softmax(self, operation, x, dim, *_):
         value, places, samples = self.positions(x)
         _, grid = self.view(x)
@@ -635,13 +658,6 @@ class Graph(Windows):
             raise Unsupported("a softmax over the batch")
         mine = places[samples[:, 0] == 0]
         self.define("softmax", [value], operation.outputs[0].flatten()[grid], {"index": mine[mine[:, 0].argsort()]}, operation)
-
-    on__safe_softmax = on__softmax
-
-    def on__log_softmax(self, operation, x, dim, *_):
-        middle = self.more(x)
-        self.on__softmax(replace(operation, outputs=[middle]), x, dim)
-        self.also(operation, "log", operation.outputs[0], middle)
 
     def on_native_layer_norm(self, operation, x, shape, weight, bias, epsilon, kind="LayerNorm"):
         width = math.prod(shape)
@@ -693,22 +709,11 @@ class Graph(Windows):
     def on_bmm(self, operation, a, b):
         self.product(operation, a, b, operation.outputs[0])
 
-    def on_addmm(self, operation, bias, a, b, beta=1, alpha=1):
-        self.added(operation, bias, a[None], b[None], operation.outputs[0][None], beta, alpha)
+    def on_addmm(self, operation, bias, a, b, *_):
+        self.product(operation, a[None], b[None], operation.outputs[0][None], bias)
 
-    def on_baddbmm(self, operation, bias, a, b, beta=1, alpha=1):
-        self.added(operation, bias, a, b, operation.outputs[0], beta, alpha)
-
-    def added(self, operation, bias, a, b, out, beta, alpha):
-        if beta == alpha == 1 and bias.dim() == 1 and not (bias > 0).any() and not (b > 0).any():
-            return self.product(operation, a, b, out, bias)
-        if beta not in (0, 1):
-            raise Unsupported("a product whose addend has a factor")
-        middle = self.more(out)
-        self.product(operation, a, b, middle)
-        if alpha != 1:
-            middle = self.also(operation, "mul", self.more(out) if beta else out, middle, alpha)
-        return self.also(operation, "add", out, middle, bias) if beta else None
+    def on_baddbmm(self, operation, bias, a, b, *_):
+        self.product(operation, a, b, operation.outputs[0], bias)
 
     def on_convolution(self, operation, x, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
         if transposed or (weight > 0).any():

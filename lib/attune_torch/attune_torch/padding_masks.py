@@ -30,7 +30,7 @@ class PaddingMasks:
             name = item.data.get("name", item.kind)
             if any(source in of_scores for source in item.derived()):
                 of_scores.add(item)
-                if name not in AFFINE | {"gather"} or name in ("where", "masked_fill") and item.sources[0 if name == "where" else 1] in of_scores:
+                if name not in AFFINE | {"gather"} or name == "where" and item.sources[0] in of_scores:
                     raise Unsupported("attention whose scores are changed by more than a factor and a mask")
             elif item.kind not in ("pointwise", "gather"):
                 raise Unsupported("a mask that forward computes from other ids than each key's own, as from their number")
@@ -95,7 +95,7 @@ class PaddingMasks:
         for x, ids in found:
             items = sorted(region(value, [x, ids]), key=lambda item: item.number)
             names = {item.data.get("name", item.kind) for item in items if computed_from(item, x)}
-            if names <= {"mul", "div", "where", "masked_fill", "sum", "gather", "_to_copy"} and all(item.kind in ("pointwise", "gather", "reduce") for item in items):
+            if names <= {"mul", "div", "where", "sum", "gather", "_to_copy"} and all(item.kind in ("pointwise", "gather", "reduce") for item in items):
                 padding = self.padding_id(ids, [item for item in items if not computed_from(item, x)], items)
                 if self.is_mean(value, x, ids, padding):
                     layer = self.new("pooling", [self.layer(x)], value, type="kMean", padding=(ids, padding))
