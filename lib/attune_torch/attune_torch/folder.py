@@ -351,7 +351,7 @@ class Exported:
             return filled("padding.md")
         tokens = self.device_input().shape[1]
         parts = [getattr(layer, "block", layer) for layer in self.layers if layer.kind in ("block", "attention")]
-        plain = parts and len(self.inputs) == 1 and all(part.attention.seq_len == tokens for part in parts)
+        plain = parts and len(self.inputs) == 1 and all(part.attention.members["seq_len"] == tokens for part in parts)
         return filled("length.md", name=name, tokens=tokens) if plain and tokens > 1 else ""
 
     @staticmethod

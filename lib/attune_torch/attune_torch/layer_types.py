@@ -30,6 +30,10 @@ PLAIN = {
 }
 
 
+ROTARY_SCALING = ("factor", "low_frequency_factor", "high_frequency_factor", "original_length")
+HEAD_NORMS = {"LayerNorm": "kLayerNorm", "RmsNorm": "kRootMeanSquare", "UnitLength": "kUnitLength"}
+
+
 class LayerTypes:
     """The part of a Structure that knows single layers."""
 
@@ -287,13 +291,21 @@ class LayerTypes:
             names["output"], output_bias, last = self.identity(value, names, d_model, heads * width, tensors), False, value
         if temperature is not None:
             names["score_scale"] = self.temperature(value, temperature, tensors)
-        causal, (own, memory) = data["window"] == (None, 0, True) and value.tokens > 1, value.sources[:2]
-        norms = {"LayerNorm": "kLayerNorm", "RmsNorm": "kRootMeanSquare", "UnitLength": "kUnitLength"}
-        found = Attention(
-            value.tokens, d_model, heads, len(shared), width, bias, output_bias, causal, *(parts[0].rotary or (0, 10000.0, False, ())), names, tensors,
-            window=() if causal else data["window"], memory=() if own is memory else (memory.tokens, memory.features),
-            head_norm=(norms[norm.kind], norm.epsilon) if norm else (),
-            score_scale=(temperature.kind, len(temperature.parameter.addresses)) if temperature is not None else ())
+        members = {"seq_len": value.tokens, "d_model": d_model, "num_heads": heads, "num_kv_heads": len(shared),
+                   "d_k": None if width * heads == d_model else width, "bias": bias, "output_bias": output_bias}
+        if value.sources[0] is not value.sources[1]:
+            memory = value.sources[1]
+            members |= {"kv_len": memory.tokens, "d_key": memory.features, "d_value": memory.features}
+        if parts[0].rotary:
+            dimension, base, adjacent, scaling = parts[0].rotary
+            members |= {"rotary_dim": dimension, "rotary_base": base, "rotary_pairs": "attune::RotaryPairs::kInterleaved" if adjacent else None,
+                        "rotary_scaling": shape("RotaryScaling", **dict(zip(ROTARY_SCALING, scaling))) if scaling else None}
+        if norm:
+            members |= {"query_key_norm": f"attune::QueryKeyNorm::{HEAD_NORMS[norm.kind]}", "query_key_epsilon": norm.epsilon}
+        if temperature is not None:
+            members |= {"scaling": "attune::Scaling::kOne", "score_scale": f"attune::ScoreScale::{temperature.kind}",
+                        "score_scales": len(temperature.parameter.addresses)}
+        found = Attention(members, data["window"], names)
         layer = self.plain(last, f"attune::MultiHeadAttention<attune::AttentionShape{found.shape()}>", (), tensors, "attention")
         layer.attention, layer.core = found, value
         return layer

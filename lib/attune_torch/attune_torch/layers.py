@@ -121,39 +121,24 @@ class Layer:
 
 @dataclass
 class Attention:
-    """What is recognized of self-attention."""
-    seq_len: int
-    d_model: int
-    num_heads: int
-    num_kv_heads: int
-    d_k: int
-    bias: bool
-    output_bias: bool
-    causal: bool = False
-    rotary_dim: int = 0
-    rotary_base: float = 10000.0
-    rotary_adjacent: bool = False
-    rotary_scaling: tuple = ()  # Llama 3's: factor, low and high frequency factor, original length
-    names: dict = field(default_factory=dict)  # of EncoderLayerNames, whole paths
-    tensors: list = field(default_factory=list)
-    window: tuple = ()  # keys to the left and to the right that a query sees, None where all, and whether its own; empty beside `causal`
-    memory: tuple = ()  # tokens and features of an encoder's output that it attends to
-    head_norm: tuple = ()  # QueryKeyNorm's enumerator, and epsilon
-    score_scale: tuple = ()  # ScoreScale's enumerator, and how many there are
+    """What is recognized of attention."""
+    members: dict  # of AttentionShape, but for the window
+    window: tuple  # keys to the left and to the right that a query sees, None where all, and whether its own
+    names: dict    # of EncoderLayerNames, whole paths
+
+    @property
+    def causal(self):
+        return self.window == (None, 0, True)
+
+    @property
+    def memory(self):
+        """Whether it attends to an encoder's output."""
+        return "kv_len" in self.members
 
     def shape(self):
-        (kv_len, d_key), (norm, epsilon), (scale, scales) = (pair or (None, None) for pair in (self.memory, self.head_norm, self.score_scale))
-        left, right, own = (None, 0, True) if self.causal else self.window or (None, None, True)
+        left, right, own = self.window
         window = shape("AttentionWindow", left=left, right=right, own_key=None if own else "attune::OwnKey::kHidden")
-        factors = dict(zip(("factor", "low_frequency_factor", "high_frequency_factor", "original_length"), self.rotary_scaling))
-        return shape(
-            "AttentionShape", seq_len=self.seq_len, d_model=self.d_model, num_heads=self.num_heads, num_kv_heads=self.num_kv_heads, kv_len=kv_len,
-            d_k=None if self.d_k * self.num_heads == self.d_model else self.d_k, d_key=d_key, d_value=d_key, bias=self.bias, output_bias=self.output_bias,
-            scaling="attune::Scaling::kOne" if scale else None, rotary_dim=self.rotary_dim,
-            rotary_pairs="attune::RotaryPairs::kInterleaved" if self.rotary_dim and self.rotary_adjacent else None,
-            rotary_base=self.rotary_base if self.rotary_dim else None, rotary_scaling=shape("RotaryScaling", **factors) if factors else None,
-            window=window if window != "{}" else None, query_key_norm=norm and f"attune::QueryKeyNorm::{norm}", query_key_epsilon=epsilon,
-            score_scale=scale and f"attune::ScoreScale::{scale}", score_scales=scales)
+        return shape("AttentionShape", **self.members, window=window if window != "{}" else None)
 
 
 @dataclass
@@ -191,16 +176,16 @@ class Block:
     cross: Attention = None  # of a decoder layer, to the encoder's output
 
     def shape_key(self):
-        attentions = [{name: value for name, value in vars(item).items() if name not in ("names", "tensors")} for item in (self.attention, self.cross) if item]
+        attentions = [(item.members, item.window) for item in (self.attention, self.cross) if item]
         return repr((attentions, self.network, self.norm, self.before, sorted(self.names.items())))
 
     def plain(self):
         """Whether EncoderLayerShape, or DecoderLayerShape, says all of it."""
-        a, n, c = self.attention, self.network, self.cross
-        if c and (c.memory[1] != a.d_model or any(getattr(a, name) != getattr(c, name) for name in (
-                "num_heads", "num_kv_heads", "d_k", "bias", "output_bias", "head_norm", "score_scale"))):
+        own, memory = (item and item.members for item in (self.attention, self.cross))
+        if memory and (memory["d_key"] != own["d_model"] or any(own.get(name) != memory.get(name) for name in (
+                "num_heads", "num_kv_heads", "d_k", "bias", "output_bias", "query_key_norm", "query_key_epsilon", "score_scale", "score_scales"))):
             return False
-        return (a.bias == a.output_bias == n.bias == self.norm.bias and self.norm.weight and not n.gated and
+        return (own["bias"] == own["output_bias"] == self.network.bias == self.norm.bias and self.norm.weight and not self.network.gated and
                 self.norm.kind == "LayerNorm" and not {"scale1", "scale2"} & set(self.names))
 
     def declare(self, name):
@@ -208,7 +193,9 @@ class Block:
         n, cross, placement = self.network, self.cross, "attune::NormPlacement::kBefore" if self.before else None
         kind = "Decoder" if cross else "Encoder"
         if self.plain():
-            memory = {"memory_len": None if cross.memory[0] == self.attention.seq_len else cross.memory[0]} if cross else {}
+            own, memory = self.attention.members, {}
+            if cross and cross.members["kv_len"] != own["seq_len"]:
+                memory["memory_len"] = cross.members["kv_len"]
             own = shape(f"{kind}LayerShape", attention=self.attention.shape(), d_ff=n.d_ff, activation=n.activation, norm=placement,
                         epsilon=self.norm.epsilon, **memory)
             return [f"inline constexpr attune::{kind}LayerShape k{name}{own};"], f"attune::{kind}Layer<k{name}>"

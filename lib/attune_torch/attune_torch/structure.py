@@ -23,6 +23,7 @@ DECODER_NAMES = TORCH_NAMES | {"norm3": "norm3", "memory.qkv_weight": "multihead
 MULTIHEAD_NAMES = {"qkv_weight": "in_proj_weight", "qkv_bias": "in_proj_bias", "output": "out_proj"}
 NO_LAYER = "forward answers its input as it is, and there is no layer to export"
 # Branches of a block.
+EVERYTHING = (None, None, True)  # a window
 NETWORKS = (["linear", "activation", "linear"], ["gated"])
 
 
@@ -420,12 +421,12 @@ class Structure(LayerTypes):
             raise refused(attention.core, "a decoder layer without a causal tgt_mask")
         if not alike:
             raise refused(attention.core, "a decoder layer with norms of several kinds, or a network that has one bias alone")
-        parts, own = self.network_of(attention.attention.seq_len, network)
+        parts, own = self.network_of(attention.attention.members["seq_len"], network)
         names = attention.attention.names | own | {name: scale.names[0] for name, scale in scales.items()}
         names |= {f"norm{index}": norm.names[0] for index, norm in enumerate(norms, 1) if norm.names}
         cross = None
         if decodes:
-            attention.attention.causal, cross = False, attentions[1].attention
+            attention.attention.window, cross = EVERYTHING, attentions[1].attention  # a decoder layer is causal by itself
             names |= {f"memory.{key}": name for key, name in cross.names.items()}
         path, names = relative(names)
         layer = self.plain(last.value, "", [path], kind="block").take(*members)
