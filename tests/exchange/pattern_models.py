@@ -415,6 +415,12 @@ def shifted_queries(bias):
     return Block(attention)
 
 
+def masked_by_index(own, x, scores):
+    scores = scores.clone()
+    scores[..., torch.ones(TOKENS, TOKENS, dtype=torch.bool).triu(1)] = -1e9
+    return scores
+
+
 def exported():
     """name -> (module, sample)"""
     torch.manual_seed(11)
@@ -437,6 +443,7 @@ def exported():
         "a scale in place": (Block(Attention(lambda own, x, scores: scores.mul_(0.3))), rows()),
         "a causal mask of -1e9": (Block(Attention(causal(-1e9)), True), rows()),
         "a causal mask of -inf": (Block(Attention(causal(-math.inf)), True), rows()),
+        "a causal mask by an index": (Block(Attention(masked_by_index), True), rows()),
         "a mask of a window": (Block(Attention(lambda own, x, scores: scores.masked_fill(
             (torch.arange(TOKENS) - torch.arange(TOKENS)[:, None]).abs() > 1, -1e9)), True), rows()),
         "scores with a constant that softmax takes out": (Block(Attention(lambda own, x, scores: scores + 3)), rows()),
@@ -591,6 +598,10 @@ def exported():
         "tokens that are cut into more": (Step(lambda own, x: own.layer(x.reshape(len(x), 2 * TOKENS, -1)).mean(1), layer=nn.Linear(WIDTH // 2, WIDTH)), rows()),
         "a BatchNorm behind a Linear": (Step(lambda own, x: torch.relu(own.norm(x.mT).mT), norm=norm), rows()),
         "a factor of a branch": (Step(lambda own, x: x + 0.5 * own.branch(x), branch=nn.Linear(WIDTH, WIDTH)), rows()),
+        "a bias behind a factor": (Step(lambda own, x: torch.relu(0.5 * own.mix(x) + own.beta), mix=nn.Linear(WIDTH, WIDTH, bias=False), beta=parameter(WIDTH)), rows()),
+        "a factor of a part of a gate": (Step(lambda own, x: own.back(torch.tanh(0.5 * own.a(x)) * own.b(x)), a=nn.Linear(WIDTH, 20), b=nn.Linear(WIDTH, 20), back=nn.Linear(20, WIDTH)), rows()),
+        "factors of both parts of a gate": (Step(lambda own, x: own.back(torch.tanh(0.5 * own.a(x)) * (2 * own.b(x))), a=nn.Linear(WIDTH, 20), b=nn.Linear(WIDTH, 20), back=nn.Linear(20, WIDTH)),
+                                            rows()),
         "a factor that no tensor takes": (Step(lambda own, x: torch.relu(x) * 3), rows()),
         "an input that is normalized by numbers": (nn.Sequential(Function(lambda x: (x - 0.4) / 0.2), nn.Linear(WIDTH, 4)), rows()),
         "a table times a number": (Words(lambda own, ids: own.table(ids) * WIDTH ** 0.5), words()),

@@ -42,10 +42,6 @@ class HeadNorm:
     epsilon: float
     weight: Constant
     bias: Constant
-    weight_factor: float = 1.0
-    bias_factor: float = 1.0
-    weight_shift: float = 0.0
-    bias_shift: float = 0.0
 
     def of(self, y):
         if self.kind == "UnitLength":
@@ -125,16 +121,16 @@ class AttentionMatch(PaddingMasks, Temperatures):
         width, factor = query.weight.values.shape[1], query.factor * query.weight.values.shape[1]
         for norm in norms:
             factor *= 1.0 if norm.weight is None else float(norm.weight.values[0])
-        scaled = temperature if abs(factor - 1) < 1e-6 else temperature.scaled(factor)
-        if scaled is not None:
-            temperature.parameter, temperature.factor = scaled.parameter, factor
+        one = abs(factor - 1) < 1e-6
+        if one or temperature.kind == "kFactor":
+            temperature.parameter = temperature.parameter if one else temperature.parameter.times(factor)
             query.factor, query.norm, key.norm = 1.0, *(HeadNorm("UnitLength", norm.epsilon * width, None, None) for norm in norms)
 
     def sequence_pooling(self, value, inner, values):
         """Tokens whose weights are a softmax of a Linear of them."""
         scores, before = self.layer(inner), self.layer(values)
         whole = torch.equal(value.data["right"][0], torch.arange(values.layout[0].numel()).view(values.layout.shape[1:]))
-        if scores.kind != "linear" or scores.data.get("folds") or scores.sources[0] is not before or not whole or not torch.equal(
+        if scores.kind != "linear" or scores.changed or scores.sources[0] is not before or not whole or not torch.equal(
                 value.data["left"].flatten(), torch.arange(inner.tokens)):
             raise Unsupported("weights of tokens that are not a softmax of a Linear of them; x.mean(1) is the nearest")
         return self.new("sequence_pooling", [before], value, weight=scores.data["weight"], bias=scores.data["bias"])

@@ -220,12 +220,7 @@ class Formulas:
                 found[name] = fitting[0].each(torch.flatten)
                 candidates = [item for item in candidates if item is not fitting[0]]
                 factor = self.proportional(fitting[0], wanted)
-                if factor and abs(factor - 1) > 1e-6:
-                    found[f"{name}_factor"] = factor
-                    found[name] = found[name].times(factor)
-                else:
-                    found[name], shift = self.graph.unshifted(found[name])
-                    found |= {f"{name}_shift": shift} if shift else {}
+                found[name] = found[name].times(factor) if factor and abs(factor - 1) > 1e-6 else self.graph.unshifted(found[name])
             else:
                 far = float((wanted - plain).abs().max()) > 1e-6
                 found[name] = Constant.unnamed(wanted) if far else None
@@ -300,8 +295,7 @@ class Formulas:
             return before
         if not constant.per_token and value.tokens > 1 and factor == 1:
             return self.row(value, before, constant)
-        whole = constant.each(lambda item: item.expand(value.layout.shape[1:])).times(factor)
-        return self.new("positions", [before], value, table=whole, folds=[("factor", factor)])
+        return self.new("positions", [before], value, table=constant.each(lambda item: item.expand(value.layout.shape[1:])).times(factor))
 
     def row(self, value, before, constant):
         """A row of a table that is added to every token."""
@@ -327,14 +321,14 @@ class Formulas:
             if found is not None:
                 return found
             takes_bias = before.kind in ("linear", "convolution") or before.kind == "norm" and before.data["type"] == "LayerNorm"
-            if takes_bias and before.data["bias"] is None and self.uses[x] == 1 and not before.data.get("folds"):
+            if takes_bias and before.data["bias"] is None and self.uses[x] == 1:
                 return self.new(before.kind, before.sources, value, **dict(before.data, bias=flat))
             return self.new("feature_bias", [before], value, bias=flat)
         if name == "mul" and vector:
-            flat, shift = self.graph.unshifted(flat)
+            flat = self.graph.unshifted(flat)
             if before.kind == "norm" and before.data["weight"] is None and before.data["bias"] is None and self.uses[x] == 1:
-                return self.new("norm", before.sources, value, **dict(before.data, weight=flat, weight_shift=shift))
-            return self.new("scale", [before], value, weight=flat, weight_shift=shift)
+                return self.new("norm", before.sources, value, **dict(before.data, weight=flat))
+            return self.new("scale", [before], value, weight=flat)
         if name == "mul" and constant.values.numel() == 1:
             return self.new("scale", [before], value, weight=constant.each(torch.flatten))
         if vector or constant.values.numel() > 1:
@@ -348,7 +342,7 @@ class Formulas:
         plain = bool((slope == slope[0]).all()) and not shift.any() and float(slope[0]) != 0
         if plain and self.uses[x] == 1 and self.may_scale(before):
             return self.scaled(value, before, self.factor(value, float(slope[0])))
-        if before.kind in ("linear", "convolution") and before.data["bias"] is None and self.uses[x] == 1 and not before.data.get("folds") and bool((slope == 1).all()):
+        if before.kind in ("linear", "convolution") and before.data["bias"] is None and self.uses[x] == 1 and bool((slope == 1).all()):
             return self.new(before.kind, before.sources, value, **dict(before.data, bias=Constant.unnamed(shift)))
         if before.kind in ("affine", "scale") and not before.data["weight"].addresses.any() and self.uses[x] == 1:
             slope, shift, before = slope * before.data["weight"].values, slope * (before.data["bias"].values if "bias" in before.data else 0) + shift, before.sources[0]
@@ -376,16 +370,9 @@ class Formulas:
         return layer.kind in ("linear", "convolution", "embedding", "scale", "batch_norm") or layer.kind == "norm" and layer.data["weight"] is not None
 
     def scaled(self, value, before, factor):
-        data = dict(before.data, folds=[*before.data.get("folds", ()), ("factor", factor)])
-        for name in ("weight", "bias", "table"):
-            if data.get(name) is not None:
-                data[name] = data[name].times(factor)
-        return self.new(before.kind, before.sources, value, **data)
-
-    def folded(self, value, before, slope, shift, fold):
-        bias = before.data["bias"] or Constant.unnamed(torch.zeros(value.features).double())
-        data = dict(before.data, weight=before.data["weight"].times(slope), folds=[*before.data.get("folds", ()), fold],
-                    bias=Constant(bias.addresses, bias.values * slope + shift))
+        data = {name: item.times(factor) if isinstance(item, Constant) else item for name, item in before.data.items()}
+        if "convolution" in data:
+            data["convolution"] = dict(data["convolution"], weight=data["convolution"]["weight"].times(factor))
         return self.new(before.kind, before.sources, value, **data)
 
     def batch_norm(self, value, x):
@@ -393,12 +380,13 @@ class Formulas:
         before = self.layer(x)
         scale, shift = (item.values[0] for item in value.sources[1:])
         path = self.graph.names(value.data["mean"].addresses)[0].rpartition(".")[0]
-        fold = ("batch_norm", path, scale, shift, value.data["mean"].values, value.data["deviation"])
+        fold = (path, scale, shift, value.data["mean"].values, value.data["deviation"])
         if path in self.graph.captured.in_training:
             raise Unsupported(f"BatchNorm {path} is in training mode, where its numbers depend on the batch: call module.eval() after training")
-        earlier = before.data.get("folds", ())
-        if before.kind in ("linear", "convolution") and not earlier and self.uses[x] == 1:
-            return self.folded(value, before, scale, shift, fold)
+        if before.kind in ("linear", "convolution") and not before.changed and self.uses[x] == 1:
+            weight, bias = before.data["weight"], before.data["bias"] or Constant.unnamed(torch.zeros(value.features).double())
+            return self.new(before.kind, before.sources, value, **dict(
+                before.data, fold=fold, weight=Constant(weight.addresses, weight.values * scale), bias=Constant(bias.addresses, bias.values * scale + shift)))
         if not value.data["affine"]:
             raise Unsupported(f"BatchNorm {path} has no convolution or Linear before it, into which it could be folded, and no weights that could be a "
                               "layer (affine=False)")

@@ -4,7 +4,7 @@ import math
 import torch
 
 from .errors import Unsupported
-from .folding import Folded, Normalized, Scaled, Shifted, warnings_of
+from .folding import Folded, Normalized, warnings_of
 from .layers import Attention, Layer, Norm, layer_type, shape, spatial
 from .naming import joined, shared_path
 from .normal import Constant, side_by_side
@@ -53,30 +53,18 @@ class LayerTypes:
             raise refused(value, "attune has no layer for this")
         return getattr(self, value.kind)(value)
 
-    def scaled(self, value, tensors):
-        """The factors that forward multiplies a layer by, in its tensors. Those that the module does not have are there with their factors."""
-        factor = math.prod(fold[1] for fold in value.data.get("folds", ()) if fold[0] == "factor")
-        if factor != 1:
-            self.changes += [Scaled(tensor, factor) for tensor in tensors if self.tensors.taken.get(tensor, (None, True))[1]]
-
-    def changed(self, tensor, factor, shift):
-        """A number that forward adds to a tensor, and a factor of the sum."""
-        self.changes += [Shifted(tensor, shift)] if shift else []
-        self.changes += [Scaled(tensor, factor)] if abs(factor - 1) > 1e-6 else []
-
     def projection(self, value, weight, role="linear"):
         """Path and tensors of a Linear or a convolution, with the BatchNorm that is folded into it."""
-        fold = next((item for item in value.data.get("folds", ()) if item[0] == "batch_norm"), None)
+        fold = value.data.get("fold")
         bias = value.data["bias"]
         if fold is not None and not bool((bias.addresses != 0).any()):
             bias = None  # the BatchNorm has made it
         path, tensors = self.tensors.layer(role, self.place(value), weight, bias)
         if fold is not None:
-            _, norm, scale, shift, mean, deviation = fold
+            norm, scale, shift, mean, deviation = fold
             self.changes.append(Folded(norm, path, scale, shift, warnings=warnings_of(mean, deviation, f"{norm}.running_mean")))
             if len(tensors) < 2:
-                tensors = [*tensors, joined(path, "bias")]
-        self.scaled(value, tensors)
+                tensors = [*tensors, self.tensors.changed(joined(path, "bias"), value.data["bias"])]
         return path, tensors
 
     @staticmethod
@@ -111,9 +99,8 @@ class LayerTypes:
         table, padding = value.data["table"], value.data["padding"]
         type_ = layer_type("Embedding", seq_len=value.tokens, vocabulary=len(table.addresses), d_model=value.features, padding=max(padding, -1))
         path, tensors = self.tensors.layer("embedding", self.place(value), table, None)
-        self.scaled(value, tensors)
         layer = self.plain(value, type_, [path], tensors)
-        layer.scaled = bool(value.data.get("folds"))
+        layer.scaled = table.factor != 1
         return layer
 
     def norm(self, value):
@@ -127,9 +114,6 @@ class LayerTypes:
             names = [path]
             if bias is not None and not bool(bias.addresses.any()):
                 raise refused(value, "a norm whose bias is a constant")
-            for tensor, part in zip(tensors, ("weight", "bias")):
-                self.changed(tensor, data.get(f"{part}_factor", 1.0), data.get(f"{part}_shift", 0.0))
-            self.scaled(value, tensors)
         layer = self.plain(value, norm.type(), names, tensors)
         layer.norm = norm
         return layer
@@ -144,7 +128,6 @@ class LayerTypes:
         """A layer whose one tensor, which has no leaf in its name, has vectors for tokens or features."""
         name, extents = self.tensors.vector(constant, joined(self.place(value), role))
         self.floats.add(name)
-        self.scaled(value, [name])
         layer = self.plain(value, layer_type(kind, d_model=value.features, **members), [name], [name])
         if len(extents) != rank:
             layer.shapes = {name: extents}
@@ -160,7 +143,6 @@ class LayerTypes:
         shared = value.features > 1 and weight.values.numel() == 1
         layer = self.vectors(value, "scale", weight, 1, "LayerScale", rows=value.tokens, shared=shared or None)
         layer.kind = "shared_scale" if shared else "scale"  # also of constants on features
-        self.changed(layer.names[0], 1.0, value.data.get("weight_shift", 0.0))
         return layer
 
     def feature_bias(self, value):
@@ -227,12 +209,9 @@ class LayerTypes:
                                              self.tensors.take(joined(path, "bias"), bias)])
 
     def batch_norm(self, value):
-        _, norm, scale, shift, mean, deviation = value.data["fold"]
-        tensors = [joined(norm, "weight"), joined(norm, "bias")]
-        for name in tensors:
-            self.tensors.use(name, self.tensors.state[name])
+        norm, scale, shift, mean, deviation = value.data["fold"]
+        tensors = [self.tensors.own_or_taken(joined(norm, leaf), value.data[leaf], self.tensors.state) for leaf in ("weight", "bias")]
         self.changes.append(Folded(norm, None, scale, shift, warnings=warnings_of(mean, deviation, f"{norm}.running_mean")))
-        self.scaled(value, tensors)
         return self.by_feature(value, norm, tensors)
 
     def normalization(self, value):
@@ -245,7 +224,6 @@ class LayerTypes:
             self.tensors.use(name, self.tensors.state[name])
         self.tensors.file |= dict.fromkeys(tensors, value.data["mean"])  # until it is applied
         self.changes.append(Normalized(path, mean, std, warnings=warnings_of(value.data["mean"], value.data["deviation"], std)))
-        self.scaled(value, tensors)
         return self.by_feature(value, path, tensors)
 
     # ---- Gated networks outside of blocks ----
@@ -256,6 +234,8 @@ class LayerTypes:
         first = self.tensors.begins_with(gate.value, up.value)
         order = (gate, up) if first else (up, gate)
         rows, width = gated.network.rows, gated.network.d_ff
+        if any("fold" in item.value.data for item in order):
+            raise refused(gated.product, "a BatchNorm of a part of a gated network")
         weight, bias = side_by_side([item.value for item in order], torch.arange(2 * width))
         for name in gate.tensors + up.tensors:
             self.tensors.forget(name)
@@ -314,23 +294,19 @@ class LayerTypes:
         """The name of the tensor of attention's factor, which is a vector in the file."""
         constant = found.parameter
         owner = self.tensors.owners(constant.addresses)[0]
-        whole = owner in self.tensors.whole(constant.addresses) and self.tensors.state[owner].dim() == 1
-        name = self.tensors.use(owner, self.tensors.state[owner]) if whole else self.tensors.take(owner, constant)
-        if found.factor != 1.0:
-            self.changes.append(Scaled(name, found.factor))
+        name = self.tensors.own_or_taken(owner, constant, self.tensors.whole(constant.addresses) if self.tensors.state[owner].dim() == 1 else ())
         self.floats.add(name)
         tensors.append(name)
         return name
 
     def head_norm(self, value, role, part, biased, tensors):
         """The path of a norm of queries or keys; the factor of the scores is in its tensors."""
-        norm, plain = part.norm, torch.ones(part.weight.values.shape[1]).double()
+        norm, factor = part.norm, part.factor if abs(part.factor - 1) > 1e-6 else 1.0
         if norm.bias is not None and not biased:
             raise refused(value, "a norm of queries and keys that has a bias, behind projections that have none")
-        bias = norm.bias or (Constant.unnamed(0 * plain) if norm.kind == "LayerNorm" and biased else None)
-        path, made = self.tensors.layer(role, self.place(value), norm.weight or Constant.unnamed(plain), bias)
-        for tensor, factor, shift in zip(made, (norm.weight_factor, norm.bias_factor), (norm.weight_shift, norm.bias_shift)):
-            self.changed(tensor, part.factor * factor, shift)
+        plain = Constant.unnamed(torch.ones(part.weight.values.shape[1]).double())
+        bias = norm.bias or (Constant.unnamed(0 * plain.values) if norm.kind == "LayerNorm" and biased else None)
+        path, made = self.tensors.layer(role, self.place(value), (norm.weight or plain).times(factor), bias and bias.times(factor))
         tensors += made
         return path
 
@@ -355,37 +331,31 @@ class LayerTypes:
         biases = [part.bias.each(torch.flatten) if part.bias is not None else Constant.unnamed(torch.zeros(len(item.values)).double())
                   for part, item in zip(parts, rows)]
         factors = [part.factor if abs(part.factor - 1) > 1e-6 and part.norm is None else 1.0 for part in parts]
+        rows, biases = ([item.times(factor) for item, factor in zip(items, factors)] for items in (rows, biases))
         owners = {name for item in rows for name in self.tensors.owners(item.addresses)}
         blocks = {block.begin for item in rows for block in self.graph.blocks_of(item.addresses)}
         if len(owners) == 1 and len(blocks) == 1 and all(bool((item.addresses < 0).all()) for item in rows):
-            found = self.packed(place, rows, biases if bias else None, factors, owners.pop())
+            found = self.packed(place, rows, biases if bias else None, owners.pop())
             if found is not None:
                 return found
         names, tensors = {}, []
-        for role, item, own, factor in zip(roles, rows, biases, factors):
+        for role, item, own in zip(roles, rows, biases):
             names[role], made = self.tensors.layer(role, place, item, own if bias else None)
-            if factor != 1.0:
-                self.changes += [Scaled(name, factor) for name in made]
             tensors += made
         return names, tensors
 
-    def packed(self, place, rows, biases, factors, owner):
+    def packed(self, place, rows, biases, owner):
         """Queries, keys and values in one tensor, if that is a whole tensor of the module; else None."""
-        weight = Constant.joined(rows)
+        weight, state = Constant.joined(rows), self.tensors.state
         if not self.tensors.covers(weight.addresses, owner):
             return None
-        scale = torch.cat([torch.full((len(item.values),), factor) for item, factor in zip(rows, factors)])
-        plain = bool((scale == 1).all())
-        bias = Constant.joined(biases) if biases else None
-        turned = [name for name in self.tensors.whole(weight.addresses.t()) if name in self.tensors.transposed]
-        names = turned or self.tensors.whole(weight.addresses)
-        state = self.tensors.state
-        found = {"qkv_weight": self.tensors.use(names[0], state[names[0]]) if names and plain else self.tensors.take(owner, weight, scale)}
-        if bias is not None:
-            whole = self.tensors.whole(bias.addresses) if plain else []
-            owners = self.tensors.owners(bias.addresses)
+        names = [name for name in self.tensors.whole(weight.addresses.t()) if name in self.tensors.transposed] or self.tensors.whole(weight.addresses)
+        found = {"qkv_weight": self.tensors.own_or_taken(names[0] if names and isinstance(weight.factor, float) else owner, weight, names)}
+        if biases:
+            bias = Constant.joined(biases)
+            whole, owners = self.tensors.whole(bias.addresses), self.tensors.owners(bias.addresses)
             wanted = owners[0] if len(owners) == 1 and state[owners[0]].numel() == len(bias.addresses) else self.tensors.free(joined(place, "in_proj_bias"))
-            found["qkv_bias"] = self.tensors.use(whole[0], state[whole[0]]) if whole else self.tensors.take(wanted, bias, scale)
+            found["qkv_bias"] = self.tensors.own_or_taken(whole[0] if whole and isinstance(bias.factor, float) else wanted, bias, whole)
         return found, list(found.values())
 
     def identity(self, value, names, d_model, width, tensors):

@@ -120,7 +120,7 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
         data = dict(value.data)
         for part in ("weight", "bias"):
             if data[part] is not None:
-                data[part], data[f"{part}_shift"] = self.graph.unshifted(data[part])
+                data[part] = self.graph.unshifted(data[part])
         return self.new("norm", [self.layer(value.sources[0])], value, **data)
 
     @staticmethod

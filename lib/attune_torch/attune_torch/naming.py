@@ -3,7 +3,7 @@ permutations and stacks of parameters find their way back (folding.Taken)."""
 import torch
 
 from .errors import Unsupported
-from .folding import Part
+from .folding import Part, Scaled, Shifted
 
 
 def shared_path(names):
@@ -24,6 +24,7 @@ class Tensors:
     """`file` has what layers read, by the names that they have in C++."""
 
     def __init__(self, graph, state, transposed):
+        self.changes = []  # of the file's tensors
         self.graph, self.captured, self.state, self.transposed = graph, graph.captured, state, transposed
         self.file, self.taken, self.homeless = {}, {}, {}  # `homeless`: names of tensors with rows that no tensor of the module has
 
@@ -56,6 +57,7 @@ class Tensors:
         return bool(first.data["weight"].addresses.max() > second.data["weight"].addresses.max())
 
     def forget(self, name):
+        self.changes[:] = [change for change in self.changes if getattr(change, "tensor", None) != name]
         for table in (self.file, self.taken, self.homeless):
             table.pop(name, None)
 
@@ -78,16 +80,26 @@ class Tensors:
         self.file[name] = value
         return name
 
-    def take(self, name, constant, factor=None):
-        """A tensor that is made of parts of others, [rows, …]. `factor`: of each row, or one."""
+    def changed(self, name, constant):
+        """What forward does to a tensor. One that the module does not have, or whose rows have factors, is there with it."""
+        if self.taken.get(name, (None, True))[1] and isinstance(constant.factor, float):
+            self.changes += [Shifted(name, constant.shift)] if constant.shift else []
+            self.changes += [Scaled(name, constant.factor)] if constant.factor != 1 else []
+        return name
+
+    def own_or_taken(self, name, constant, own):
+        """A tensor of the module, where the name is one of its `own`, or one that is made of parts of others."""
+        return self.changed(self.use(name, self.state[name]) if name in own and isinstance(constant.factor, float) else self.take(name, constant), constant)
+
+    def take(self, name, constant):
+        """A tensor that is made of parts of others, [rows, …]."""
         addresses = constant.addresses
         trained = addresses[addresses < 0]
         if len(trained.unique()) < len(trained) and self.captured.parameters & set(self.owners(addresses)):
             raise Unsupported(f"{self.owners(addresses)[0]} is in several places of a layer, whose numbers would be trained one by one; make it a parameter of "
                               f"{list(addresses.shape)}")
-        values = torch.where(addresses < 0, self.graph.numbers[-addresses.clamp(max=0)], constant.values)
         rows = addresses.reshape(len(addresses), -1) if addresses.dim() else addresses.reshape(1, 1)
-        factors = torch.ones(len(rows)).double() if factor is None else torch.as_tensor(factor).double().expand(len(rows))
+        factors = torch.ones(len(rows)).double() if isinstance(constant.factor, float) else constant.factor
         parts = []
         for row, own in zip(rows, factors.tolist()):
             part = self.part_of(row, own)
@@ -98,8 +110,9 @@ class Tensors:
         if any(part.source is None for part in parts):
             self.homeless[name] = True
         self.taken[name] = (list(addresses.shape), parts if any(part.source is not None for part in parts) else [])
-        scale = factors.reshape(-1, *[1] * (values.dim() - 1)) if values.dim() else factors[0]
-        return self.use(name, (values * scale).float().contiguous())
+        scale = factors.reshape(-1, *[1] * (addresses.dim() - 1)) if addresses.dim() else factors[0]
+        own = self.graph.numbers[-addresses.clamp(max=0)] * scale
+        return self.use(name, torch.where(addresses < 0, own, constant.values).float().contiguous())
 
     def part_of(self, row, factor):
         """A row as offsets of one tensor, or as one that no tensor has."""
@@ -112,10 +125,10 @@ class Tensors:
         """The name of a tensor without a leaf, as positions; and the shape that the file has if it is another one than the model's."""
         names = self.whole(constant.addresses)
         if names and self.state[names[0]].dim():  # else a number, which is a vector in the file
-            return self.use(names[0], self.state[names[0]]), tuple(self.state[names[0]].shape)
+            return self.own_or_taken(names[0], constant, names), tuple(self.state[names[0]].shape)
         owners = self.owners(constant.addresses)
         name = owners[0] if len(owners) == 1 and bool((constant.addresses < 0).all()) and owners[0] not in self.file else self.free(wanted)
-        return self.take(name, constant), tuple(constant.addresses.shape)
+        return self.own_or_taken(name, constant, ()), tuple(constant.addresses.shape)
 
     def layer(self, role, place, weight, bias):
         """The path of a layer in the file, and the names of its weight and bias. `role` and `place` name tensors that have no names of their own."""
@@ -127,8 +140,7 @@ class Tensors:
         path = next((path for path in paths if not biased or joined(path, "bias") in beside), None)
         path = self.path_for(role, place, weight) if path is None else path
         tensors = [("weight", weight, names), ("bias", bias, beside)] if biased else [("weight", weight, names)]
-        return path, [self.use(name, self.state[name]) if name in own else self.take(name, constant)
-                      for name, constant, own in ((joined(path, leaf), *rest) for leaf, *rest in tensors)]
+        return path, [self.own_or_taken(joined(path, leaf), constant, own) for leaf, constant, own in tensors]
 
     def path_for(self, role, place, weight):
         """A path for a layer whose tensors are not called weight and bias beside each other."""

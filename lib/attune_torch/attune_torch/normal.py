@@ -82,9 +82,12 @@ def distinct(numbers):
 
 @dataclass(eq=False)
 class Constant:
-    """Numbers that do not depend on the input, [tokens or 1, features or 1]. `addresses` are 0 for numbers that no tensor has."""
+    """Numbers that do not depend on the input, [tokens or 1, features or 1]. `addresses` are 0 for numbers that no tensor has. Numbers of a tensor
+    of the module are here with what forward adds to all of them, and times a factor, or one for each row."""
     addresses: torch.Tensor
     values: torch.Tensor
+    shift: float = 0.0
+    factor: object = 1.0
 
     @property
     def per_token(self):
@@ -92,10 +95,10 @@ class Constant:
 
     def each(self, change):
         """The same numbers in another order or shape."""
-        return Constant(change(self.addresses), change(self.values))
+        return replace(self, addresses=change(self.addresses), values=change(self.values))
 
     def times(self, factor):
-        return Constant(self.addresses, self.values * factor)
+        return replace(self, values=self.values * factor, factor=self.factor * factor)
 
     @staticmethod
     def unnamed(values):
@@ -103,8 +106,15 @@ class Constant:
         return Constant(torch.zeros(values.shape, dtype=torch.int64), values)
 
     @staticmethod
-    def joined(constants, dim=0):
-        return Constant(*(torch.cat([getattr(item, part) for item in constants], dim) for part in ("addresses", "values")))
+    def joined(constants):
+        """Rows below each other."""
+        factors = [item.factor for item in constants]
+        rows = factors[0] if len(set(factors)) == 1 else torch.cat([torch.full((len(item.values),), item.factor).double() for item in constants])
+        return Constant(*(torch.cat([getattr(item, part) for item in constants]) for part in ("addresses", "values")), factor=rows)
+
+    def rows(self, index):
+        """Some of its rows."""
+        return replace(self.each(lambda item: item[index]), factor=self.factor[index] if isinstance(self.factor, torch.Tensor) else self.factor)
 
 
 @dataclass(eq=False)
@@ -125,17 +135,22 @@ class Value:
     def features(self):
         return self.layout.shape[2]
 
+    @property
+    def changed(self):
+        """Whether a layer's weight is another one than the module's, by a factor or a BatchNorm."""
+        return "fold" in self.data or self.data["weight"].factor != 1
+
     def derived(self):
         return [item for item in self.sources if isinstance(item, Value)]
 
 
 def side_by_side(linears, index):
     """The weight [index, inputs] and the bias [index] or None of some features of several Linears of one source."""
-    weight = Constant.joined([item.data["weight"] for item in linears], 1).each(lambda item: item.t()[index])
+    weight = Constant.joined([item.data["weight"].each(torch.t) for item in linears]).rows(index)
     if all(item.data["bias"] is None for item in linears):
         return weight, None
     biases = [item.data["bias"] or Constant.unnamed(torch.zeros(item.features).double()) for item in linears]
-    return weight, Constant.joined(biases).each(lambda item: item[index])
+    return weight, Constant.joined(biases).rows(index)
 
 
 class Layouts:
@@ -336,11 +351,11 @@ class Layouts:
         return torch.tensor(sorted(found, reverse=True)), names
 
     def unshifted(self, constant):
-        """A constant that is a parameter and a number, as the parameter's addresses with its own numbers; and the number, 0.0 of others."""
+        """A constant that is a parameter and a number, as the parameter's addresses with its own numbers, and others as they are."""
         blocks = self.blocks_of(constant.addresses)
         if len(blocks) != 1 or not blocks[0].shift or not bool((constant.addresses < 0).all()):
-            return constant, 0.0
-        return Constant(blocks[0].terms[0][0].reshape(-1)[-constant.addresses - blocks[0].begin], constant.values), blocks[0].shift
+            return constant
+        return Constant(blocks[0].terms[0][0].reshape(-1)[-constant.addresses - blocks[0].begin], constant.values, blocks[0].shift)
 
     def again(self, addresses, numbers):
         """Numbers of constants that have recipes, from others of parameters: `numbers` are by −address."""

@@ -32,7 +32,7 @@ class Rearranged:
             return self.some_tokens(value, first, token[:, 0])
         if value.tokens == first.tokens and bool((token == torch.arange(first.tokens)[:, None]).all()) and bool((feature == feature[0]).all()):
             before = self.layer(first)
-            if before.kind == "linear" and not before.data.get("folds"):
+            if before.kind == "linear" and not before.changed:
                 weight, bias = side_by_side([before], feature[0])
                 return self.new("linear", before.sources, value, weight=weight.each(torch.t), bias=bias)
             raise Unsupported(f"a part of the features of {self.said(before)}")
@@ -128,7 +128,7 @@ class Rearranged:
             return self.new("refused", layers, value)
         if all(item.kind == "attention" for item in layers) and torch.equal(chosen, torch.arange(len(chosen))):
             return self.heads_side_by_side(value, layers)
-        if all(item.kind == "linear" and item.sources == layers[0].sources and not item.data.get("folds") and "shape" not in item.data for item in layers):
+        if all(item.kind == "linear" and item.sources == layers[0].sources and not item.changed and "shape" not in item.data for item in layers):
             weight, bias = side_by_side(layers, chosen)
             return self.new("linear", layers[0].sources, value, weight=weight.each(torch.t), bias=bias)
         raise Unsupported(f"a concatenation of {' and '.join(sorted({self.said(item) for item in layers}))}")

@@ -125,7 +125,7 @@ class SampleNorms:
             found = self.vectors(weight, bias, self.constants(norm, source))
         except Unsupported:
             return None
-        if (found["weight"] is None) != (found["bias"] is None) or len(found) > 2:
+        if (found["weight"] is None) != (found["bias"] is None) or any(item is not None and (item.shift or item.factor != 1) for item in found.values()):
             return None
         return {"epsilon": epsilon, "weight": found["weight"], "bias": found["bias"], "last": last}
 

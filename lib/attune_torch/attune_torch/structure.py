@@ -50,7 +50,7 @@ class Structure(LayerTypes):
     def __init__(self, matcher, state, transposed):
         self.matcher, self.graph = matcher, matcher.graph
         self.tensors = Tensors(matcher.graph, state, transposed)
-        self.changes, self.attention_names = [], None
+        self.changes, self.attention_names = self.tensors.changes, None
         self.uses = Counter(source for item in region(matcher.output) for source in item.derived())
         self.floats = set()    # tensors that are vectors for a token or a feature, and not quantized
         self.memory = None     # the encoder's output

@@ -25,14 +25,9 @@ class Temperature:
     """The parameter [heads] or [1], and the factor that it makes of scores, beside a constant one."""
     kind: str
     parameter: Constant
-    factor: float = 1.0  # that the parameter has here, and not in the module
 
     def of_heads(self):
         return KINDS[self.kind][0](self.parameter.values)[:, None, None]
-
-    def scaled(self, factor):
-        """The same with a constant factor in the parameter, or None."""
-        return Temperature(self.kind, self.parameter.times(factor)) if self.kind == "kFactor" else None
 
 
 class Temperatures:
