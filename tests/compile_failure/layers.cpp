@@ -111,7 +111,7 @@ void call(const Square::Input& x, Square::Output& y, Square::InferenceScratch& s
 attune::TransposeGrid<attune::TransposeGridShape{.rows = 3, .d_model = 3}>::Output y;
 
 // case: grid_with_a_length
-// error: attune::TransposeGrid: tokens change their places, so a mask or a length of the call would hide others in the
+// error: attune::TransposeGrid: tokens change their places, so a mask or a length of the call would hide others in
 using Grid = attune::TransposeGrid<attune::TransposeGridShape{.rows = 2, .cols = 2, .d_model = 3}>;
 void call(const Grid::Input& x, Grid::Output& y, Grid::InferenceScratch& scratch) {
   const attune::SequenceLength<4> length;

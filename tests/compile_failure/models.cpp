@@ -108,7 +108,7 @@ attune::EachGroup<0, attune::Linear<attune::LinearShape{2, 3, 3}>> layer;
 attune::EachGroup<2, Decoder> layer;
 
 // case: each_group_with_a_mask
-// error: attune::EachGroup: a mask or a length of the call does not say what it hides in a group; leave it out. For
+// error: attune::EachGroup: a mask or a length of the call is that of all tokens, and groups have none; leave it out
 // kilobytes: 15  the way from the call to the layer
 #include <attune/models/each_group.hpp>
 

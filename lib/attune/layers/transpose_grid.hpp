@@ -4,10 +4,10 @@
 //
 //   y[j·rows + i] = x[i·cols + j],   dx[i·cols + j] = dy[j·rows + i]      for cells of one token
 //
-// A cell can have several tokens, which stay side by side: of tokens in an order [a, b, c], rows = a, cols = b
-// and cell = c give [b, a, c]. EachGroup<groups, TransposeGrid<…>> gives [groups, b, a, c] of [groups, a, b,
-// c]. So an image of h × w tokens is cut into windows by groups = h/window, rows = window, cols = w/window,
-// cell = window.
+// A cell can have several tokens, which stay side by side: of tokens in an order [a, b, c], rows = a, cols =
+// b and cell = c give [b, a, c]. EachGroup<groups, TransposeGrid<…>> gives [groups, b, a, c] of [groups, a,
+// b, c]. So an image of h × w tokens is cut into windows by groups = h/window, rows = window, cols =
+// w/window, cell = window.
 #pragma once
 
 #include <attune/execution/layer.hpp>
@@ -64,9 +64,10 @@ struct TransposeGrid : detail::Tapeless<TransposeGrid<grid_shape, ScalarType>>, 
   /// `y` may not overlap `x`.
   template <AnyContext Call = Context<>>
   static void forward(const Parameters&, ConstView<Input> x, View<Output> y, const Call& context = {}) {
-    static_assert(detail::Holds<(!kMasks<typename Call::Mask> && !Call::kHasLength)>,
-                  "attune::TransposeGrid: tokens change their places, so a mask or a length of the call "
-                  "would hide others in the layers behind; leave it out");
+    static_assert(
+        detail::Holds<(!kMasks<typename Call::Mask> && !Call::kHasLength)>,
+        "attune::TransposeGrid: tokens change their places, so a mask or a length of the call would hide "
+        "others in later layers; leave it out");
     each_token(context, [&](int from, int to) { copy(x.data, from, y.data, to); });
   }
   /// Overwrites dx[rows·cols·cell, d_model], from dy. `dx` may not overlap `dy`.

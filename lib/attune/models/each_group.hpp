@@ -156,8 +156,9 @@ struct EachGroup {
   template <class Call>
   static constexpr auto context_of_groups(const Call& context) {
     static_assert(detail::Holds<(!kMasks<typename Call::Mask> && !Call::kHasLength)>,
-                  "attune::EachGroup: a mask or a length of the call does not say what it hides in a group; "
-                  "leave it out. For causal attention, set .window = {.right = 0} in AttentionShape");
+                  "attune::EachGroup: a mask or a length of the call is that of all tokens, and groups have "
+                  "none; leave "
+                  "it out. For causal attention, set .window = {.right = 0} in AttentionShape");
     return Context<NoMask, typename Call::Slices>(NoMask{}, context.slices())
         .template with_products<typename Call::Products>();
   }
