@@ -5,7 +5,7 @@
 // chooses storage by role.
 #pragma once
 
-#include <attune/execution/layer.hpp>
+#include <attune/execution/own_layer.hpp>
 
 namespace ATTUNE_NAMESPACE {
 
