@@ -323,27 +323,14 @@ class Exported:
                  f"}}  // namespace {name}", ""]
         return "\n".join(wrapped(line) for line in "\n".join(lines).split("\n"))
 
-    def check_source(self, name, tolerance):
+    def check_source(self, name):
         """The checking program: the layers one by one, for check.hpp; of an encoder and a decoder, the encoder's."""
         layers = self.one_by_one()
-        flat = self.sequential([layer.type for layer in layers])
-        names = [item for layer in layers for item in layer.names]
-        paths = ", ".join(f'"{layer.path or self.kind_of(layer)}"' for layer in layers)
-        return "\n".join([
-            "// Compares the model with PyTorch, layer by layer: python3 -m attune_torch check.",
-            "#if ATTUNE_CHECK_FLOAT", f"#include <{name}_file.hpp>", "#endif", "#if ATTUNE_CHECK_INT8", f"#include <{name}_int8.hpp>", "#endif",
-            f"#include <{name}_samples.hpp>", f'#include "{name}.hpp"', "", "namespace {", "",
-            f"using namespace {name};", f"using Samples = {name}_samples;", "using Whole = Model;",
-            "using WholeNames = Names;", f"using Layers = {flat};",
-            f"using LayerNames = {self.file_type(layers, f'attune::PyTorchPart<{self.names_type(LAYERS, names)}>', False)};",
-            f"constexpr const char* kPaths[] = {{{paths}}};",
-            f'constexpr const char* kRest = "{"decoder" if len(self.parts) > 1 else "output"}";  // not one by one',
-            "constexpr attune::Role kLoraRoles = attune::Role::" + ("kQueries | attune::Role::kValues" if self.declarations else "kEverything") + ";",
-            "", "}  // namespace", "", "#include <attune_torch/check.hpp>", "", "int main() {", "  bool right = true;",
-            "#if ATTUNE_CHECK_FLOAT",
-            f'  right = check<{name}_file>("float", {tolerance[0]}f) && right;  // of a layer\'s largest output', f"  print_trainings<Whole, {name}_file>();",
-            "#endif", "#if ATTUNE_CHECK_INT8", f'  right = check<{name}_int8>("int8", {tolerance[1]}f) && right;', "#endif",
-            "  return right ? 0 : 1;", "}", ""])
+        names = self.names_type(LAYERS, [item for layer in layers for item in layer.names])
+        return filled(
+            "check.cpp", name=name, layers=self.sequential([layer.type for layer in layers]), names=self.file_type(layers, f"attune::PyTorchPart<{names}>", False),
+            paths=", ".join(f'"{layer.path or self.kind_of(layer)}"' for layer in layers), rest="decoder" if len(self.parts) > 1 else "output",
+            roles="kQueries | attune::Role::kValues" if self.declarations else "kEverything")
 
     def length_example(self, name):
         """For the README: how to give a length, of a model whose attention takes the input's tokens; or what becomes of padding among ids."""
@@ -534,7 +521,7 @@ def export(module, sample_input, folder, hints=None):
     class_name, samples = module._get_name(), found.samples()
     words = {"name": name, "folder": folder.resolve().name, "library": name.lower(), "class_name": class_name, "samples": len(samples["input"]),
              "input": found.input_line(), "length": found.length_example(name), "parameters": f"{sum(p.numel() for p in module.parameters()):,}"}
-    texts = {f"{name}.hpp": found.header(name, class_name), "check.cpp": found.check_source(name, (1e-4, 0.1)), "model.safetensors.roles": found.roles(),
+    texts = {f"{name}.hpp": found.header(name, class_name), "check.cpp": found.check_source(name), "model.safetensors.roles": found.roles(),
              **{file: filled(file, **words) for file in (OWN_FILE, "README.md")}}
     folder.mkdir(parents=True, exist_ok=True)
     older = folder / "model.hpp"  # the header of an earlier export, which would still compile

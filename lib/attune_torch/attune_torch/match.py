@@ -170,12 +170,8 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
         source, data = value.sources[0], dict(value.data)
         convolution = data.get("convolution")
         if convolution is None:
-            if source.kind == "gather" and len(source.sources) == 1 and not self.from_input(source) and source.tokens == 1 and \
-                    source.features == source.sources[0].layout[0].numel():
-                return self.flattened(value, source)
-            if source.kind == "gather" and len(source.sources) == 1 and not self.from_input(source):
-                return self.overlapping(value, source) or self.new("linear", [self.layer(source)], value, **data)
-            return self.new("linear", [self.layer(source)], value, **data)
+            found = self.of_windows(value, source) if source.kind == "gather" and len(source.sources) == 1 and not self.from_input(source) else None
+            return found or self.new("linear", [self.layer(source)], value, **data)
         inner = source if source.kind != "gather" else source.sources[0]
         kernel, around = convolution["kernel"], convolution["around"]
         span = self.spans(convolution)

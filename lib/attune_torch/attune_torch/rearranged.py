@@ -42,31 +42,23 @@ class Rearranged:
             return self.new("reshape", [self.layer(first)], value)
         raise Unsupported(f"[{first.tokens}, {first.features}] rearranged to [{value.tokens}, {value.features}]")
 
-    def overlapping(self, value, source):
-        """A Linear of windows of tokens that overlap, as a convolution; or None."""
+    def of_windows(self, value, source):
+        """A Linear of windows of tokens that overlap, or of all tokens of a sequence or an image, as a convolution; or None."""
         index, inner = source.data["index"], source.sources[0]
-        first = index[0].sort().values
-        kernel, step = len(first) // inner.features, int(index[1, 0] - index[0, 0]) // inner.features if len(index) > 1 else 0
-        if not 0 < step < kernel or len(first) % inner.features or not torch.equal(first, torch.arange(len(first))) or not torch.equal(
-                index, index[:1] + step * inner.features * torch.arange(len(index))[:, None]) or len(index) != (inner.tokens - kernel) // step + 1:
-            return None
-        column = index[0].argsort().view(kernel, inner.features).t()
-        shaped = value.data["weight"].each(lambda item: item.t()[:, column])
-        convolution = {"extents": (inner.tokens,), "kernel": (kernel,), "stride": (step,), "around": ((0, 0),), "groups": 1, "causal": False, "weight": shaped}
-        return self.new("convolution", [self.layer(inner)], value, weight=value.data["weight"], bias=value.data["bias"], convolution=convolution, index=index)
-
-    def flattened(self, value, source):
-        """A Linear of all tokens: a convolution whose kernel is the whole sequence or image."""
-        before, inner = self.layer(source.sources[0]), source.sources[0]
-        order, weight = source.data["index"][0], value.data["weight"]  # place of each column, [tokens · features]
-        if bool((order < 0).any()) or not torch.equal(order.sort().values, torch.arange(len(order))):
+        before, width = self.layer(inner), inner.features
+        kernel, whole = index.shape[1] // width, index.shape == (1, inner.layout[0].numel())
+        step = int(index[1, 0] - index[0, 0]) // width if len(index) > 1 else 0
+        fits = torch.equal(index[0].sort().values, torch.arange(kernel * width)) and torch.equal(index, index[:1] + step * width * torch.arange(len(index))[:, None])
+        if whole and not fits:
             raise Unsupported("a Linear of some numbers of all tokens")
-        extents = self.extents(before)
-        column = order.argsort().view(inner.tokens, inner.features).t()  # [features, tokens]
-        shaped = weight.each(lambda item: item.t()[:, column].reshape(value.features, inner.features, *extents))
-        convolution = {"extents": extents, "kernel": extents, "stride": (1,) * len(extents), "around": ((0, 0),) * len(extents), "groups": 1,
+        if not whole and (not fits or not 0 < step < kernel or len(index) != (inner.tokens - kernel) // step + 1):
+            return None
+        extents, size = (self.extents(before),) * 2 if whole else ((inner.tokens,), (kernel,))
+        column = index[0].argsort().view(kernel, width).t()  # of each number of a kernel, [features, tokens]
+        shaped = value.data["weight"].each(lambda item: item.t()[:, column].reshape(value.features, width, *size))
+        convolution = {"extents": extents, "kernel": size, "stride": (1,) * len(size) if whole else (step,), "around": ((0, 0),) * len(size), "groups": 1,
                        "causal": False, "weight": shaped}
-        return self.new("convolution", [before], value, weight=weight, bias=value.data["bias"], convolution=convolution, index=source.data["index"])
+        return self.new("convolution", [before], value, weight=value.data["weight"], bias=value.data["bias"], convolution=convolution, index=index)
 
     @staticmethod
     def said(layer):
