@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -108,8 +111,7 @@ TEST(Replay, names_the_first_step_that_differs) {
   journal.started(7);
   for (std::uint32_t number = 0; number < 6; ++number) ASSERT_TRUE(step(journal, number));
   const auto report = Replay<OtherData>{}.run(memory.all());
-  EXPECT_TRUE(
-      contains(report.problem, "after step 4: parameters differ; they were last equal after step 3"))
+  EXPECT_TRUE(contains(report.problem, "after step 4: parameters differ; they were last equal after step 3"))
       << report.problem;
   EXPECT_EQ(report.steps, 4u);
 }
@@ -149,6 +151,29 @@ TEST(Replay, reports_damage_and_cut_entries_of_a_journal) {
   memory.bytes[100] ^= std::byte{4};
   EXPECT_TRUE(contains(Replay<OnPc>{}.run(memory.all()).problem, "the journal is damaged at byte "));
   EXPECT_EQ(Replay<OnPc>{}.run({}).problem, "there is no journal");
+}
+
+/// The exit code of a replay program with a file of these bytes.
+int exit_code_of(std::span<const std::byte> bytes) {
+  const std::string path = testing::TempDir() + "journal_of_replay_test";
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  std::string words[] = {"replay", path};
+  char* pointers[] = {words[0].data(), words[1].data()};
+  const int code = attune::host::replay_main<OnPc>(2, pointers);
+  std::remove(path.c_str());
+  return code;
+}
+
+TEST(Replay, a_program_ends_with_2_without_a_journal) {
+  memory.clear();
+  ASSERT_TRUE(train(trainer, memory));
+  EXPECT_EQ(exit_code_of(memory.all()), 0);
+  EXPECT_EQ(exit_code_of(memory.all().first(memory.size - 3)), 0);
+  EXPECT_EQ(exit_code_of({}), 2);
+  EXPECT_EQ(exit_code_of(std::as_bytes(std::span("int main() {} // another file"))), 2);
+  memory.bytes[memory.size / 2] ^= std::byte{4};
+  EXPECT_EQ(exit_code_of(memory.all()), 1);
 }
 
 TEST(Replay, of_a_journal_with_random_damage_ends_with_a_step_of_the_device_or_a_problem) {

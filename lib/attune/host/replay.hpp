@@ -335,6 +335,10 @@ int replay_main(int count, char** words) {
     replay.add_state(*state);
   }
   const ReplayReport report = replay.run(std::as_bytes(std::span(journal)));
+  if (report.sessions == 0) {
+    std::fprintf(stderr, "'%s' is not a journal, or its first entry is damaged\n", words[1]);
+    return 2;
+  }
   const auto number = [](std::uint64_t value) { return static_cast<unsigned long long>(value); };
   if (report.cut_bytes > 0)
     std::printf("the last %llu bytes are an incomplete entry\n", number(report.cut_bytes));
