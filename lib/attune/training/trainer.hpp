@@ -166,6 +166,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   StepResult<Scalar> update(Number, const auto&...) {
     return detail::number_for_options<Scalar, Number>();
   }
+  /// The same.
   template <detail::PlainNumber Number>
   StepResult<Scalar> update_incomplete(Number, const auto&...) {
     return detail::number_for_options<Scalar, Number>();

@@ -49,7 +49,8 @@ constexpr bool check_info_max() {
                 "attune::InfoMaxTrainer: a step adds up gradients, which UpdateInBackward does not keep; use "
                 "BySequence");
   static_assert(Holds<(Model::Output::rows == 1)>,
-                "attune::InfoMaxTrainer: the model must end with one row of logits, as behind a Pooling");
+                "attune::InfoMaxTrainer: the model must end with one row of logits; a Pooling makes one row "
+                "of all tokens");
   return keeps_gradients && Model::Output::rows == 1;
 }
 

@@ -6,11 +6,12 @@
     module = attune_torch.from_onnx("model.onnx")             # or a file of torch.onnx; sample_input = module.sample_input()
     attune_torch.check("gestures", on="mps2_an386")           # builds it, runs it, names the first layer that differs
     attune_torch.load(module, "learned.safetensors")          # what a board has learned
+    attune_torch.save_takes("takes.safetensors", x, y, user=user)   # takes of users, for python3 -m attune_torch fit --data
 """
 import importlib
 
 _PLACES = {"CheckFailed": "errors", "Unsupported": "errors", "check": "building", "export": "folder", "from_checkpoint": "families",
-           "from_onnx": "onnx_file", "load": "loading", "receive": "building"}
+           "from_onnx": "onnx_file", "load": "loading", "receive": "building", "save_takes": "takes"}
 __all__ = sorted(_PLACES)
 
 

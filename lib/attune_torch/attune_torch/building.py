@@ -99,12 +99,24 @@ def run_check(build, root, target, name):
     return done.stdout, program
 
 
+def name_of(folder):
+    """The name of a folder's model: its header and namespace."""
+    return re.sub(r"\W+", "_", folder.name, flags=re.ASCII)
+
+
+def refuse_renamed(folder):
+    names = [header.stem for header in folder.glob("*.hpp") if header.stem != "adapt"]
+    if (folder / "model.safetensors").is_file() and len(names) == 1 and names[0] != name_of(folder):
+        raise CheckFailed(f"the folder {folder.name} has the model {names[0]}, and a folder has its model's name: rename it to {names[0]}, or export the model again")
+
+
 def check(folder, on=(), attune=None, precisions=("float", "int8"), say=print):
     """Builds the folder's check, and runs it on this machine and on the targets `on`, in float and int8. Says a result line
     for each, and raises CheckFailed where a layer's numbers are not PyTorch's."""
     folder = Path(folder).resolve()
     if not (folder / "check.safetensors").is_file():
         raise CheckFailed(f"{folder} was not written by attune_torch.export")
+    refuse_renamed(folder)
     if "_add_check(" not in (folder / "CMakeLists.txt").read_text():
         raise CheckFailed(f"{folder} was exported by version 1 of attune_torch: firmware takes it as it is; to check it, export it again")
     root = sources(attune)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from . import fit_data
 from .boards import EMULATED, OBJECTS, OWNED, board_named, boards
-from .building import compiler_prefix, configure, export_hash, refuse_board, run, sources
+from .building import compiler_prefix, configure, export_hash, name_of, refuse_board, refuse_renamed, run, sources
 from .errors import CheckFailed
 from .fit_page import Point, page_of
 
@@ -409,14 +409,10 @@ include(${{CMAKE_CURRENT_LIST_DIR}}/train.cmake)
 """
 
 
-def name_of(folder):
-    """The name of a folder's model: its header and namespace."""
-    return re.sub(r"\W+", "_", folder.name, flags=re.ASCII)
-
-
 def exported(folder):
     """The folder as a path, if attune_torch.export wrote it."""
     path = Path(folder).resolve()
+    refuse_renamed(path)
     if not (path / f"{name_of(path)}.hpp").is_file() or not (path / "model.safetensors").is_file():
         raise CheckFailed(f"{folder} was not written by attune_torch.export" + ("; export it first: python3 -m attune_torch export"
                           if (path / "config.json").is_file() else "" if path.is_dir() else ": there is no such folder"))
@@ -748,7 +744,10 @@ def write_adapt(search, candidate, ram, figures, options=""):
 
 def report(search, sizes, limits, everything, say):
     shown = list(sizes) if everything else list(first_of_each(sizes, limits.ram))
-    say(f"{len(sizes)} ways to train {search.name}, sizes for {search.cpu}. Left out: {'; '.join(search.left_out)}")
+    say(f"{len(sizes)} ways to train {search.name}, sizes for {search.cpu}")
+    for reason in search.left_out:  # those of every model are listed with --all
+        if everything or reason not in (*NONSENSE, *NONSENSE_WITHOUT_LABELS):
+            say(textwrap.fill(f"left out: {reason}", 150, subsequent_indent="    "))
     say(f"{'RAM':>10} {''.join(f'{part:>11}' for part in PARTS)}  training")
     for candidate in shown:
         parts = sizes[candidate]
