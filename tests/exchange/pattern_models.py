@@ -415,6 +415,32 @@ def shifted_queries(bias):
     return Block(attention)
 
 
+class Attending(Attention):
+    """Attention with changed queries, rows that its values or its keys and values are of, or weights."""
+
+    def __init__(self, queries=None, values=None, others=None, after=None):
+        super().__init__()
+        self.queries, self.values, self.others, self.after = queries, values, others, after
+
+    def forward(self, x):
+        split = lambda y: y.view(*y.shape[:2], HEADS, -1).transpose(1, 2)  # noqa: E731
+        memory = self.others(x) if self.others else x
+        q, k, v = self.query(x), self.key(memory), self.value(self.values(x) if self.values else memory)
+        weights = (split(self.queries(self, q) if self.queries else q) @ split(k).transpose(2, 3) / 2).softmax(-1)
+        return self.out(((self.after(self, weights) if self.after else weights) @ split(v)).transpose(1, 2).flatten(2))
+
+
+def written_softmax(scores):
+    powers = (scores - scores.amax(-1, keepdim=True)).exp()
+    return powers / powers.sum(-1, keepdim=True)
+
+
+def of_two(own, x, shared):
+    """Four heads with two of keys and values."""
+    q, k, v = (y.view(*y.shape[:2], -1, 4).transpose(1, 2) for y in (own.q(x), own.k(x), own.v(x)))
+    return ((q @ shared(k).mT / 2).softmax(-1) @ shared(v)).transpose(1, 2).flatten(2)
+
+
 def masked_by_index(own, x, scores):
     scores = scores.clone()
     scores[..., torch.ones(TOKENS, TOKENS, dtype=torch.bool).triu(1)] = -1e9
@@ -443,6 +469,19 @@ def exported():
         "a scale in place": (Block(Attention(lambda own, x, scores: scores.mul_(0.3))), rows()),
         "a causal mask of -1e9": (Block(Attention(causal(-1e9)), True), rows()),
         "a causal mask of -inf": (Block(Attention(causal(-math.inf)), True), rows()),
+        "attention's weights times 1": (Block(Attending(after=lambda own, w: w * 1.0)), rows()),
+        "a softmax that is written out": (Step(lambda own, x: x + written_softmax(x @ own.q @ (x @ own.k).mT * 0.3) @ own.v(x), q=parameter(WIDTH, WIDTH), k=parameter(WIDTH, WIDTH),
+                                               v=nn.Linear(WIDTH, WIDTH)), rows()),
+        "a root mean square norm with a bias": (Step(lambda own, x: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * own.gamma + own.beta, gamma=parameter(WIDTH), beta=parameter(WIDTH)),
+                                                rows()),
+        "a norm by torch.var_mean": (Step(lambda own, x: (lambda v, m: (x - m) / (v + 1e-5).sqrt())(*torch.var_mean(x, -1, unbiased=False, keepdim=True))), rows()),
+        "products with factors of their own": (Step(lambda own, x: torch.addmm(own.b, torch.baddbmm(x, x, own.m.expand(len(x), -1, -1), alpha=2)[:, 0], own.n, alpha=3), b=parameter(WIDTH),
+                                                    m=parameter(WIDTH, WIDTH), n=parameter(WIDTH, WIDTH)), rows()),
+        "patches by nn.Unfold": (nn.Sequential(nn.Unfold((2, 2), stride=2), Function(lambda x: x.mT), nn.Linear(8, 4)), torch.randn(BATCH, 2, 4, 6)),
+        "an input that is reflected at its edges": (nn.Sequential(nn.ReflectionPad1d(1), nn.Conv1d(WIDTH, 4, 3)), torch.randn(BATCH, WIDTH, 9)),
+        "tokens whose numbers torch.where answers": (Step(lambda own, x: x[:, torch.where(torch.arange(TOKENS) > 0)[0]]), rows()),
+        "heads that share keys, repeated": (Step(lambda own, x: x + own.o(of_two(own, x, lambda y: y.repeat_interleave(2, 1))), q=nn.Linear(WIDTH, 16), k=nn.Linear(WIDTH, 8),
+                                                 v=nn.Linear(WIDTH, 8), o=nn.Linear(16, WIDTH)), rows()),
         "a causal mask by an index": (Block(Attention(masked_by_index), True), rows()),
         "a mask of a window": (Block(Attention(lambda own, x, scores: scores.masked_fill(
             (torch.arange(TOKENS) - torch.arange(TOKENS)[:, None]).abs() > 1, -1e9)), True), rows()),
@@ -802,6 +841,45 @@ def refused():
     queries = lambda own, ids, s: s.masked_fill((ids == 0)[:, None, :, None], -1e9)  # noqa: E731
     return {
         "constants beside the bias of queries": (shifted_queries(True), rows(), ["a constant that is added to queries, keys or values, beside the bias of their Linear"]),
+        "keys and values of several values": (Block(Attending(values=torch.relu)), rows(), ["whose keys and values come from several places"]),
+        "queries behind a ReLU": (Block(Attending(queries=lambda own, q: torch.relu(q))), rows(), ["queries or keys that depend on positions"]),
+        "queries that are squared": (Block(Attending(queries=lambda own, q: q ** 2)), rows(), ["queries, keys or values that are changed by more than a factor"]),
+        "queries with a constant of each position": (Block(Attending(queries=lambda own, q: q + torch.arange(TOKENS)[:, None] * 0.1)), rows(), ["a constant of each position"]),
+        "queries times their position": (Block(Attending(queries=lambda own, q: q * (1 + torch.arange(TOKENS)[:, None] * 0.1))), rows(), ["in another way than rotary positions"]),
+        "a parameter beside the bias of queries": (with_parts(Block(Attending(queries=lambda own, q: q + own.b)), b=parameter(WIDTH)), rows(), ["is no bias of a Linear without one", "b"]),
+        "queries of some tokens": (Step(lambda own, x: own.mix(x), mix=Attending(queries=lambda own, q: q[:, :1])), rows(), ["attention whose queries are some of the tokens"]),
+        "attention to other rows": (Step(lambda own, x: own.mix(x), mix=Attending(others=torch.relu)), rows(), ["attention to another sequence, outside of a decoder layer"]),
+        "attention's weights turned around": (Block(Attending(after=lambda own, w: w.flip(-2))), rows(), ["attention's weights in another order"]),
+        "attention's weights times a parameter of 1": (with_parts(Block(Attending(after=lambda own, w: w * own.one)), one=nn.Parameter(torch.ones(1))), rows(), ["attention's weights", "attention.one"]),
+        "a mask that hides everything": (*scores(lambda own, x, s: s.masked_fill(torch.ones(TOKENS, TOKENS, dtype=torch.bool), -1e9)), ["a mask that hides everything"]),
+        "a factor of each head": (*scores(lambda own, x, s: s * torch.arange(1.0, HEADS + 1)[:, None, None]), ["whose heads have factors of their own"]),
+        "heads that share keys, in turn": (Step(lambda own, x: x + own.o(of_two(own, x, lambda y: y.repeat(1, 2, 1, 1))), q=nn.Linear(WIDTH, 16), k=nn.Linear(WIDTH, 8), v=nn.Linear(WIDTH, 8),
+                                                o=nn.Linear(16, WIDTH)), rows(), ["is in several places of a layer"]),
+        "weights of tokens behind a tanh": (Step(lambda own, x: (torch.tanh(own.pool(x)).softmax(1).mT @ x).squeeze(1), pool=nn.Linear(WIDTH, 1)), rows(), ["not a softmax of a Linear"]),
+        "a maximum of two values": (Step(lambda own, x: torch.max(own.a(x), own.b(x)), a=nn.Linear(WIDTH, WIDTH), b=nn.Linear(WIDTH, WIDTH)), rows(), ["attune has no layer for this: maximum"]),
+        "a softmax over samples": (Step(lambda own, x: x.softmax(0)), rows(), ["a softmax over the batch"]),
+        "a matrix of each head": (Step(lambda own, x: torch.einsum("bthd,hde->bthe", x.view(*x.shape[:2], HEADS, -1), own.m).flatten(2), m=parameter(HEADS, 4, 4)), rows(),
+                                  ["a constant matrix for each head"]),
+        "an addend with a factor": (Step(lambda own, x: torch.baddbmm(x, x, own.m.expand(len(x), -1, -1), beta=2), m=parameter(WIDTH, WIDTH)), rows(), ["a product whose addend has a factor"]),
+        "a transposed convolution": (Step(lambda own, x: own.c(x.mT).mT, c=nn.ConvTranspose1d(WIDTH, WIDTH, 3, padding=1)), rows(), ["a transposed convolution"]),
+        "a maximum with dilation": (nn.Sequential(nn.Conv1d(WIDTH, 8, 1), nn.MaxPool1d(2, 1, dilation=2), nn.Conv1d(8, 4, 1)), torch.randn(BATCH, WIDTH, 9), ["pooling with dilation"]),
+        "PReLU of tokens": (Step(lambda own, x: own.act(x), act=nn.PReLU(TOKENS)), rows(), ["nn.PReLU of something else than the features"]),
+        "means of pairs of tokens": (Step(lambda own, x: x[:, :4].reshape(len(x), 2, 2, -1).mean(2)), rows(), ["windows of tokens that are reduced without a pooling"]),
+        "positions that are computed": (Step(lambda own, x: x + own.table.tanh(), table=parameter(TOKENS, WIDTH)), rows(), ["positions that are computed from table"]),
+        "a ReLU beside a Linear": (Step(lambda own, x: torch.cat([torch.relu(own.a(x)), own.b(x)], -1), a=nn.Linear(WIDTH, 8), b=nn.Linear(WIDTH, 4)), rows(),
+                                   ["a concatenation of a Linear and activation"]),
+        "features in another order for each token": (Step(lambda own, x: (lambda a, b: torch.cat([torch.cat([a[:, :2], b[:, :2]], -1), torch.cat([b[:, 2:], a[:, 2:]], -1)], 1))(own.a(x), own.b(x)),
+                                                          a=nn.Linear(WIDTH, 6), b=nn.Linear(WIDTH, 6)), rows(), ["a concatenation of features in another order for each token"]),
+        "a token behind the others": (Step(lambda own, x: own.layer(torch.cat([x, own.token.expand(len(x), 1, -1)], 1)), token=parameter(WIDTH), layer=encoder()), rows(),
+                                      ["a trained token that is not in front of the others"]),
+        "a Linear of some numbers of all tokens": (Step(lambda own, x: own.mix(torch.relu(x).flatten(1)[:, torch.arange(TOKENS * WIDTH) // 2 * 2]), mix=nn.Linear(TOKENS * WIDTH, WIDTH)), rows(),
+                                                   ["a Linear of some numbers of all tokens"]),
+        "a residual connection around a block": (Step(lambda own, x: x + own.layer(x), layer=encoder()), rows(), ["a residual connection around a transformer block: add"]),
+        "a bias of one part of a gate": (Step(lambda own, x: own.back(torch.tanh(own.a(x)) * own.b(x)), a=nn.Linear(WIDTH, 20), b=nn.Linear(WIDTH, 20, bias=False), back=nn.Linear(20, WIDTH)),
+                                         rows(), ["biases of a part of a gated network"]),
+        "a BatchNorm of a part of a gate": (Step(lambda own, x: own.back(torch.tanh(own.norm(own.a(x).mT).mT) * own.b(x)), a=nn.Linear(WIDTH, 20), b=nn.Linear(WIDTH, 20), back=nn.Linear(20, WIDTH),
+                                                 norm=nn.BatchNorm1d(20)), rows(), ["a BatchNorm of a part of a gated network"]),
+        "a number that is trained, added to each feature": (Step(lambda own, x: torch.relu(x) + own.one, one=nn.Parameter(torch.ones(1))), rows(), ["a parameter of one number that is added"]),
         "a mask of -10": (*scores(causal(-10.0)), ["numbers that are added to scores"]),
         "a mask of rows of zeros": (Block(Attention(lambda own, x, s: s.masked_fill((x.abs().sum(-1) == 0)[:, None, None], -1e9))), rows(), ["attention"]),
         "a padding mask of queries": (Padded(queries), words(1), ["hides all keys from padding", "hides keys alone"]),

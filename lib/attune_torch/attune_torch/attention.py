@@ -75,13 +75,9 @@ class AttentionMatch(PaddingMasks, Temperatures):
     def on_contract(self, value):
         weights, values = value.sources
         cuts, _ = self.cuts(weights, gathers=True)
-        weights = self.without_dropout(weights, cuts)
-        if weights.kind == "softmax":
-            soft, inner = weights, weights.sources[0]
-            if inner.features == 1 and inner.tokens > 1 and len(soft.data["index"]) == 1 and value.tokens == 1:
-                return self.sequence_pooling(value, inner, values)
-        else:
-            soft, inner = None, self.written_softmax(weights, cuts)
+        soft, inner = (weights, weights.sources[0]) if weights.kind == "softmax" else self.softmax_behind(weights, cuts)
+        if soft is not None and inner.features == 1 and inner.tokens > 1 and len(soft.data["index"]) == 1 and value.tokens == 1:
+            return self.sequence_pooling(value, inner, values)
         scores, ids = self.scores(inner)
         size, heads = scores.data["right"].shape[2], scores.data["left"].shape[0]
         if soft is not None and (soft.data["index"].shape[1] != size or not torch.equal(soft.data["index"].flatten(), torch.arange(soft.data["index"].numel()))):
@@ -135,23 +131,16 @@ class AttentionMatch(PaddingMasks, Temperatures):
             raise Unsupported("weights of tokens that are not a softmax of a Linear of them; x.mean(1) is the nearest")
         return self.new("sequence_pooling", [before], value, weight=scores.data["weight"], bias=scores.data["bias"])
 
-    def without_dropout(self, weights, cuts):
-        """The softmax, if nothing changes its numbers."""
-        for cut in cuts:
-            if weights.kind != "softmax" and cut.kind == "softmax" and cut.layout.shape == weights.layout.shape:
-                x = draw(2, cut.tokens, cut.features)
-                if close(evaluate(weights, {cut: x}), x):
-                    self.refuse_parameters("attention's weights", weights, cut)
-                    return cut
-        return weights
-
-    def written_softmax(self, weights, cuts):
+    def softmax_behind(self, weights, cuts):
+        """A softmax whose numbers nothing changes, or None if it is written out, and the scores that it takes."""
         for cut in reversed(cuts):
             if cut.layout.shape == weights.layout.shape:
                 x = draw(2, cut.tokens, cut.features)
-                for size in {cut.data["right"].shape[2] if cut.kind == "contract" else cut.tokens, cut.tokens, cut.features}:
-                    if cut.features % size == 0 and close(evaluate(weights, {cut: x}), x.view(*x.shape[:2], -1, size).softmax(-1).view_as(x)):
-                        return cut
+                y, same = evaluate(weights, {cut: x}), cut.kind == "softmax"
+                sizes = {cut.data["right"].shape[2] if cut.kind == "contract" else cut.tokens, cut.tokens, cut.features}
+                if same and close(y, x) or any(cut.features % size == 0 and close(y, x.view(*x.shape[:2], -1, size).softmax(-1).view_as(x)) for size in sizes):
+                    self.refuse_parameters("attention's weights", weights, cut)
+                    return (cut, cut.sources[0]) if same else (None, cut)
         raise Unsupported("a product of two values; attention ends with its output projection, an nn.Linear")
 
     def scores(self, inner):

@@ -194,9 +194,9 @@ class Formulas:
                 if all(close(function(scale * x), known(scale * x), 1e-5) for scale in scales) and torch.allclose(
                         zero[:1, :1], known(torch.zeros_like(small)), equal_nan=True):
                     tensors = self.vectors(weight, bias, self.constants(value, cut))
-                    if kind == "RmsNorm" and tensors["bias"] is not None:
-                        raise Unsupported("an RMSNorm with a bias")
-                    return self.new("norm", [self.layer(cut)], value, type=kind, epsilon=epsilon, **tensors)
+                    bias = tensors.pop("bias") if kind == "RmsNorm" else None
+                    found = self.new("norm", [self.layer(cut)], value, type=kind, epsilon=epsilon, **{"bias": None, **tensors})
+                    return found if bias is None else self.new("feature_bias", [found], value, bias=bias)
         return None
 
     def epsilon(self, found, value, *cuts):

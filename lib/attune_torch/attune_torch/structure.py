@@ -369,7 +369,7 @@ class Structure(LayerTypes):
         """The type of layers inside of a layer, which gets their names and tensors."""
         inside = self.blocks(inside)
         if any(inner.kind == "block" for inner in inside):
-            raise Unsupported(f"a residual connection around a transformer block in {layer.path or 'the model'}")
+            raise refused(layer.value, "a residual connection around a transformer block")
         layer.names += [name for inner in inside for name in inner.names]
         layer.take(*inside)
         types = ", ".join(inner.type for inner in inside)
