@@ -68,6 +68,16 @@ class Step(nn.Module):
         return self.outward(self.step(self, self.inward(x)))
 
 
+class Image(Step):
+    """A function of the channels of a convolution, and their mean."""
+
+    def __init__(self, step, **parts):
+        super().__init__(step, inward=nn.Conv2d(3, 8, 3, padding=1), outward=nn.Linear(8, 4), **parts)
+
+    def forward(self, x):
+        return self.outward(self.step(self, self.inward(x)).mean((2, 3)))
+
+
 class Words(nn.Module):
     """Ids that `step` makes rows of."""
 
@@ -280,6 +290,33 @@ def swiglu(own, x):
 
 def attend_first(own, x):
     return x + own.attend(own.norm1(x))
+
+
+def excited(own, x, dim=1):
+    """Features times a gate of their mean: of tokens, or of an image, whose channels come first."""
+    return x * torch.sigmoid(own.up(F.relu(own.down(x.mean(dim, keepdim=True)))))
+
+
+def spatial_gate(own, x, beside=lambda own, x: 0):
+    """One half of the features, times a Linear over the tokens of the other half."""
+    kept, gate = F.gelu(own.both(x)).chunk(2, -1)
+    return own.back(kept * (F.conv1d(own.norm(gate), own.over, own.beyond) + beside(own, x)))
+
+
+def spatial_parts(**others):
+    return {"both": nn.Linear(WIDTH, 16), "norm": nn.LayerNorm(8), "over": parameter(TOKENS, TOKENS, 1), "beyond": parameter(TOKENS), "back": nn.Linear(8, WIDTH)} | others
+
+
+class Narrow(nn.Module):
+    """Attention of one head, whose features are fewer than those it takes, and not as many as it answers."""
+
+    def __init__(self):
+        super().__init__()
+        self.packed, self.out = nn.Linear(WIDTH, 12, bias=False), nn.Linear(4, 8)
+
+    def forward(self, x):
+        q, k, v = self.packed(x).chunk(3, -1)
+        return self.out((q @ k.mT / 2).softmax(-1) @ v)
 
 
 class Turned(nn.Module):
@@ -546,6 +583,14 @@ def exported():
                                both=nn.Linear(WIDTH, 40), back=nn.Linear(20, WIDTH)), rows()),
         "a gate outside of a block": (Step(swiglu, norm2=nn.LayerNorm(WIDTH), both=nn.Linear(WIDTH, 40), back=nn.Linear(20, WIDTH)), rows()),
         "nn.GLU": (Step(lambda own, x: own.back(F.glu(own.both(x))), both=nn.Linear(WIDTH, 40), back=nn.Linear(20, WIDTH)), rows()),
+        "squeeze and excitation": (Step(excited, down=nn.Linear(WIDTH, 3), up=nn.Linear(3, WIDTH)), rows()),
+        "squeeze and excitation of an image": (Image(lambda own, x: excited(own, x, (2, 3)), down=nn.Conv2d(8, 3, 1), up=nn.Conv2d(3, 8, 1)), torch.randn(BATCH, 3, 4, 5)),
+        "a spatial gating unit": (Step(lambda own, x: x + spatial_gate(own, x), **spatial_parts()), rows()),
+        "a spatial gating unit beside attention": (Step(lambda own, x: x + spatial_gate(own, x, lambda own, x: own.attend(x)), **spatial_parts(
+            attend=Narrow())), rows()),
+        "attention times a gate": (Step(lambda own, x: own.attend(x) * torch.sigmoid(own.gate(x)), attend=Attention(), gate=nn.Linear(WIDTH, WIDTH)), rows()),
+        "one plus a gate, times its input": (Step(lambda own, x: x * (1 + own.gate(x).tanh()), gate=nn.Linear(WIDTH, WIDTH)), rows()),
+        "a gate of all tokens, times a layer": (Step(lambda own, x: own.gate(x.amax(1, keepdim=True)).sigmoid() * own.mix(x), gate=nn.Linear(WIDTH, WIDTH), mix=nn.Linear(WIDTH, WIDTH)), rows()),
         "a gate of two Linears": (Step(lambda own, x: own.back(torch.tanh(own.a(x)) * own.b(x)), a=nn.Linear(WIDTH, 20), b=nn.Linear(WIDTH, 20), back=nn.Linear(20, WIDTH)), rows()),
         "sequence pooling": (Step(lambda own, x: (own.pool(x).softmax(1).mT @ x).squeeze(1), pool=nn.Linear(WIDTH, 1)), rows()),
         "an adaptive maximum": (Step(lambda own, x: F.adaptive_max_pool1d(x.mT, 1).squeeze(-1)), rows()),
@@ -880,6 +925,13 @@ def refused():
         "a BatchNorm of a part of a gate": (Step(lambda own, x: own.back(torch.tanh(own.norm(own.a(x).mT).mT) * own.b(x)), a=nn.Linear(WIDTH, 20), b=nn.Linear(WIDTH, 20), back=nn.Linear(20, WIDTH),
                                                  norm=nn.BatchNorm1d(20)), rows(), ["a BatchNorm of a part of a gated network"]),
         "a number that is trained, added to each feature": (Step(lambda own, x: torch.relu(x) + own.one, one=nn.Parameter(torch.ones(1))), rows(), ["a parameter of one number that is added"]),
+        "a value times itself": (Step(lambda own, x: x * x), rows(), ["a product of two values", "mul of [2, 5, 12], [2, 5, 12]"]),
+        "a gate of one number for each token": (Step(lambda own, x: x * own.gate(x).sigmoid(), gate=nn.Linear(WIDTH, 1)), rows(), ["a product of two values"]),
+        "a gate of a Linear that is its factor, too": (Step(lambda own, x: (lambda y: y * (own.gate(y).tanh() + x))(own.mix(x)), mix=nn.Linear(WIDTH, WIDTH), gate=nn.Linear(WIDTH, WIDTH)),
+                                                       rows(), ["mix.weight is a tensor of two layers"]),
+        "words times a gate of others": (Words(lambda own, ids: own.table(ids) * own.gate(ids).sigmoid(), gate=nn.Embedding(15, WIDTH)), words(), ["a product of two values"]),
+        "a quotient of layers": (Step(lambda own, x: own.a(x) / (2 + own.b(x).tanh()), a=nn.Linear(WIDTH, WIDTH), b=nn.Linear(WIDTH, WIDTH)), rows(), ["a product of two values"]),
+        "statistics over tokens as a gate": (Step(lambda own, x: x * (x.norm(dim=1, keepdim=True) / x.norm(dim=1, keepdim=True).mean(-1, keepdim=True))), rows(), ["norm of something else"]),
         "a mask of -10": (*scores(causal(-10.0)), ["numbers that are added to scores"]),
         "a mask of rows of zeros": (Block(Attention(lambda own, x, s: s.masked_fill((x.abs().sum(-1) == 0)[:, None, None], -1e9))), rows(), ["attention"]),
         "a padding mask of queries": (Padded(queries), words(1), ["hides all keys from padding", "hides keys alone"]),
@@ -899,15 +951,15 @@ def refused():
         "one norm twice": (Step(lambda own, x: own.norm(own.mix(own.norm(x))), norm=nn.LayerNorm(WIDTH), mix=nn.Linear(WIDTH, WIDTH)), rows(), ["norm.weight is a tensor of two layers"]),
         "weight_norm": (nn.Sequential(nn.utils.weight_norm(nn.Linear(WIDTH, 3))), rows(), ["remove_weight_norm(model.0)"]),
         "pruning": (nn.Sequential(pruned(nn.Linear(WIDTH, 3))), rows(), ["prune.remove(model.0, 'weight')"]),
-        "statistics of a sample": (nn.Sequential(Function(lambda x: x - x.mean(1, keepdim=True)), nn.Linear(WIDTH, 3)), rows(), ["attune has no layer|no residual"]),
+        "statistics of a sample": (nn.Sequential(Function(lambda x: x - x.mean(1, keepdim=True)), nn.Linear(WIDTH, 3)), rows(), ["no residual connection"]),
         "relative positions of zero": (*scores(lambda own, x, s: s + own.table, table=nn.Parameter(torch.zeros(HEADS, TOKENS, TOKENS))), ["attention.table", "takes part in forward"]),
         "a temperature of another function": (with_temperature(lambda t, s: s * t.sigmoid()), rows(), ["attention.temperature", "takes part in forward"]),
         "a temperature with another limit": (with_temperature(lambda t, s: s * t.clamp(max=3).exp()), rows(), ["a temperature that is neither", "attention.temperature"]),
         "temperatures of two parameters": (*scores(lambda own, x, s: s * own.a * own.b, a=nn.Parameter(torch.ones(1)), b=nn.Parameter(torch.ones(1))), ["attention.", "takes part in forward"]),
         "a quotient by one parameter": (Step(lambda own, x: x + torch.relu(own.mix(x)) / own.alpha, alpha=nn.Parameter(torch.ones(1)), mix=nn.Linear(WIDTH, WIDTH)), rows(),
                                         ["alpha", "LayerScale"]),
-        "one factor of two branches": (Step(lambda own, x: x + own.alpha * own.mix(x) + own.alpha * own.to(x), alpha=nn.Parameter(torch.ones(1)), mix=nn.Linear(WIDTH, WIDTH),
-                                            to=nn.Linear(WIDTH, WIDTH)), rows(), ["alpha"]),
+        "one factor of two branches": (Step(lambda own, x: x + own.alpha * own.mix(x) + own.alpha * own.also(x), alpha=nn.Parameter(torch.ones(1)), mix=nn.Linear(WIDTH, WIDTH),
+                                            also=nn.Linear(WIDTH, WIDTH)), rows(), ["alpha"]),
         "norms of heads with weights for each head": (Block(Turned(lambda own, y, part: F.normalize(y, dim=-1) * part.weight, make=lambda: Weights(HEADS, 4))), rows(),
                                                       ["other weights for each head"]),
         "a Fourier transform": (Step(lambda own, x: torch.view_as_real(torch.fft.fft(x))[..., 0]), rows(), ["complex numbers", "fft"]),
@@ -984,6 +1036,14 @@ def deceptive():
 
     masked = lambda change: Block(Attention(change))  # noqa: E731
     return {
+        "a gate of the batch": (Step(lambda own, x: x * torch.sigmoid(own.gate(x.mean(0, keepdim=True))), gate=nn.Linear(WIDTH, WIDTH)), rows()),
+        "a gate of other features": (Step(lambda own, x: x * own.gate(x).sigmoid().flip(-1), gate=nn.Linear(WIDTH, WIDTH)), rows()),
+        "a gate of other tokens": (Step(lambda own, x: x * own.gate(x).sigmoid().flip(1), gate=nn.Linear(WIDTH, WIDTH)), rows()),
+        "a gate of the tokens before": (Step(lambda own, x: x * own.gate(x).sigmoid().roll(1, 1), gate=nn.Linear(WIDTH, WIDTH)), rows()),
+        "a gate of a mean that is far": (Step(lambda own, x: x * (x.mean(1, keepdim=True) < 50).float()), rows()),
+        "a gate that is detached": (Step(lambda own, x: x * own.gate(x).sigmoid().detach(), gate=nn.Linear(WIDTH, WIDTH)), rows()),
+        "a gate of tokens, taken for features": (Step(lambda own, x: x[:, :, :TOKENS] * own.gate(x).sigmoid()[:, :, :TOKENS].mT, gate=nn.Linear(WIDTH, WIDTH), outward=nn.Linear(TOKENS, 4)), rows()),
+        "a gate that is changed in place": (Step(lambda own, x: (lambda y: (y * x, y.mul_(2))[0])(own.gate(x)), gate=nn.Linear(WIDTH, WIDTH)), rows()),
         "a mask of scores": (masked(lambda own, x, s: s.masked_fill(s < -40, -1e9)), rows()),
         "scores that are cut far away": (masked(lambda own, x, s: s.clamp(-1e4, 1e4)), rows()),
         "a cut far away": (Step(lambda own, x: torch.relu(x).clamp(max=1e3)), rows()),

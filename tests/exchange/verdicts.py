@@ -1,6 +1,11 @@
 """Counts what a call answers or raises, for suites of attune_torch."""
+import re
+
 from attune_torch import CheckFailed, Unsupported
 from checks import check
+
+# A line of a suite that a message quotes, which may be the line with the texts.
+QUOTED = re.compile(r"^( +\S*/(?:exporter|pattern_models\.py):\d+:) .*$", re.M)
 
 
 def attempt(what, call):
@@ -19,7 +24,8 @@ def refused(what, texts, call):
     try:
         call()
     except (Unsupported, ValueError, CheckFailed) as problem:
-        missing = [text for text in texts if text not in str(problem)]
+        said = QUOTED.sub(r"\1", str(problem))
+        missing = [text for text in texts if text not in said]
         check(what, not missing, f"said: {problem}\nwithout: {missing}"[:3000])
     except Exception as problem:  # noqa: BLE001: a crash
         check(what, False, f"{type(problem).__name__}: {problem}"[:3000])

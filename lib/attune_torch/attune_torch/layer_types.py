@@ -272,7 +272,7 @@ class LayerTypes:
         if temperature is not None:
             names["score_scale"] = self.temperature(value, temperature, tensors)
         members = {"seq_len": value.tokens, "d_model": d_model, "num_heads": heads, "num_kv_heads": len(shared),
-                   "d_k": None if width * heads == d_model else width, "bias": bias, "output_bias": output_bias}
+                   "d_k": None if width * heads == d_model else width, "d_out": last.features, "bias": bias, "output_bias": output_bias}
         if value.sources[0] is not value.sources[1]:
             memory = value.sources[1]
             members |= {"kv_len": memory.tokens, "d_key": memory.features, "d_value": memory.features}

@@ -30,7 +30,7 @@ SHAPES = {
     "MaskFromIdsOptions": "padding=0 table=0 target_padding",
     "RotaryScaling": "factor low_frequency_factor=1.0 high_frequency_factor=4.0 original_length=8192",
     "AttentionWindow": "left right own_key=attune::OwnKey::kSeen",
-    "AttentionShape": "seq_len d_model num_heads num_kv_heads=num_heads kv_len=seq_len d_k d_key=d_model d_value=d_model bias=true output_bias=bias scaling "
+    "AttentionShape": "seq_len d_model num_heads num_kv_heads=num_heads kv_len=seq_len d_k d_key=d_model d_value=d_model d_out=d_model bias=true output_bias=bias scaling "
                       "rotary_dim=0 rotary_pairs rotary_base=10000.0 rotary_scaling window query_key_norm query_key_epsilon=1e-05 score_scale "
                       "score_scales=num_heads",
     "FeedForwardShape": "rows d_model d_ff activation=attune::Activation::kRelu bias=true",
@@ -106,7 +106,7 @@ class Layer:
     path: str = ""        # of the module, for people
     shapes: dict = field(default_factory=dict)  # of tensors whose shape in the file is another than the model's
     inner: list = field(default_factory=list)   # the layers of a model inside it
-    terms: list = field(default_factory=list)   # of a sum, the layers of each
+    terms: list = field(default_factory=list)   # of a sum or a product, the layers of each
 
     def take(self, *layers):
         """Gets the tensors of layers that it is made of."""

@@ -294,6 +294,9 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
         if len(derived) == 2 and len(value.sources) == 2 and name in ("add", "mul") and not self.alpha(value) and all(
                 item.layout.shape == value.layout.shape for item in derived):
             return self.new("sum" if name == "add" else "product", [self.layer(item) for item in derived], value)
+        if len(derived) == 2 and name == "mul" and {item.tokens for item in derived} == {1, value.tokens} and all(
+                item.features == value.features for item in derived):
+            return self.new("product", [self.layer(item) for item in sorted(derived, key=lambda item: -item.tokens)], value)
         if len(derived) == 2 and name == "sub" and not self.alpha(value) and all(item.layout.shape == value.layout.shape for item in value.sources):
             minus = -torch.ones(value.features).double()
             return self.new("sum", [self.layer(derived[0]), self.affine(value, derived[1], minus, 0 * minus)], value)

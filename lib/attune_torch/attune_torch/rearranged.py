@@ -31,16 +31,22 @@ class Rearranged:
         if value.features == width and bool((feature == torch.arange(width)).all()):
             return self.some_tokens(value, first, token[:, 0])
         if value.tokens == first.tokens and bool((token == torch.arange(first.tokens)[:, None]).all()) and bool((feature == feature[0]).all()):
-            before = self.layer(first)
-            if before.kind == "linear" and not before.changed:
-                weight, bias = side_by_side([before], feature[0])
-                return self.new("linear", before.sources, value, weight=weight.each(torch.t), bias=bias)
-            raise Unsupported(f"a part of the features of {self.said(before)}")
+            return self.some_features(value, self.layer(first), feature[0])
         if torch.equal(index, torch.arange(first.layout[0].numel()).view(first.tokens, -1).t()):
             return self.turned(self.layer(first), value)
         if torch.equal(index.flatten(), torch.arange(first.layout[0].numel())):
             return self.new("reshape", [self.layer(first)], value)
         raise Unsupported(f"[{first.tokens}, {first.features}] rearranged to [{value.tokens}, {value.features}]")
+
+    def some_features(self, value, before, columns):
+        """Some of the features of a Linear, also behind an activation."""
+        if before.kind == "activation":
+            inner = self.some_features(value, before.sources[0], columns)
+            return self.new("activation", [inner], value, **before.data)
+        if before.kind != "linear" or before.changed:
+            raise Unsupported(f"a part of the features of {self.said(before)}")
+        weight, bias = side_by_side([before], columns)
+        return self.new("linear", before.sources, value, weight=weight.each(torch.t), bias=bias)
 
     def of_windows(self, value, source):
         """A Linear of windows of tokens that overlap, or of all tokens of a sequence or an image, as a convolution; or None."""

@@ -21,6 +21,7 @@ DECODER_NAMES = TORCH_NAMES | {"norm3": "norm3", "memory.qkv_weight": "multihead
                                "memory.output": "multihead_attn.out_proj"}
 # Of an nn.MultiheadAttention; without biases it has no qkv_bias.
 MULTIHEAD_NAMES = {"qkv_weight": "in_proj_weight", "qkv_bias": "in_proj_bias", "output": "out_proj"}
+PRODUCT = "a product of two values that are not computed from one value, by layers"
 NO_LAYER = "forward answers its input as it is, and there is no layer to export"
 # Branches of a block.
 EVERYTHING = (None, None, True)  # a window
@@ -192,14 +193,7 @@ class Structure(LayerTypes):
         if value.kind == "sum":
             return self.sum(value, stop)
         if value.kind == "product":
-            meeting = meet(*sources)
-            branches = [self.chain(item, meeting)[0] for item in sources] if meeting is not None else []
-            order = sorted(branches, key=len)
-            if [[layer.kind for layer in branch] for branch in order] != [["linear"], ["linear", "activation"]]:
-                raise refused(value, "a product of two values")
-            layer = self.plain(value, kind="gate")
-            layer.up, layer.gate, layer.activation = order[0][0], order[1][0], activation_of(order[1][1].value)
-            return [layer], meeting
+            return self.product(value)
         if value.kind == "attention":
             layer = self.plain(value, kind="core")
             if sources[0] is not sources[1]:
@@ -210,6 +204,24 @@ class Structure(LayerTypes):
             layer.inner, _ = self.chain(sources[0], value.data["inner"])
             return [layer], sources[1]
         return [self.single(value)], sources[0]
+
+    def product(self, value):
+        """A layer times its gate, from the value that both take; or the gate of a gated network."""
+        first, second = value.sources
+        source = meet(first, second)
+        if source is None or first is second or source is second and second.tokens < first.tokens:
+            raise refused(value, PRODUCT)
+        branches = [self.chain(item, source)[0] for item in (first, second)]
+        if any(layer.kind == "embedding" for branch in branches for layer in branch):
+            raise refused(value, PRODUCT)
+        order = sorted(branches, key=len)
+        if [[layer.kind for layer in branch] for branch in order] == [["linear"], ["linear", "activation"]]:
+            layer = self.plain(value, kind="gate")
+            layer.up, layer.gate, layer.activation = order[0][0], order[1][0], activation_of(order[1][1].value)
+        else:
+            layer = self.plain(value, kind="product")
+            layer.terms = branches if order[0] else order  # the value itself is the first factor
+        return [layer], source
 
     def sum(self, value, stop):
         terms = self.terms_of(value)
@@ -293,7 +305,9 @@ class Structure(LayerTypes):
             layer = queue.pop(0)
             after = queue[0] if queue and queue[0].kind == "linear" else None
             if layer.kind == "core":
-                after = after if after is not None and after.d_out == layer.value.sources[0].features else None
+                features, query = layer.value.sources[0].features, layer.value.data["query"].weight.values
+                if after is not None and after.d_out != features == query.shape[0] * query.shape[1]:
+                    after = None  # the output projection is missing, and this is another Linear
                 found.append(self.attention(layer, after))
             elif layer.kind == "gate":
                 found += self.gated(layer, after)
@@ -331,7 +345,7 @@ class Structure(LayerTypes):
             layer = chain[at]
             if layer.kind == "residual":
                 self.residual(layer)
-            if layer.kind == "sum":
+            if layer.kind in ("sum", "product"):
                 self.terms(layer)
             if layer.kind == "reversible":
                 layer.inner = self.blocks(layer.inner)
@@ -362,14 +376,15 @@ class Structure(LayerTypes):
         layer.type = f"attune::Residual<{self.enclosed(layer, layer.inside)}>"
 
     def terms(self, layer):
-        """Branches of one value that are added up."""
-        layer.type = f"attune::Sum<{', '.join(self.enclosed(layer, term) for term in layer.terms)}>"
+        """Branches of one value that are added up or multiplied."""
+        types = [self.enclosed(layer, term) if term else f"attune::Identity<{layer.value.tokens}, {layer.value.features}>" for term in layer.terms]
+        layer.type = f"attune::{layer.kind.title()}<{', '.join(types)}>"
 
     def enclosed(self, layer, inside):
         """The type of layers inside of a layer, which gets their names and tensors."""
         inside = self.blocks(inside)
         if any(inner.kind == "block" for inner in inside):
-            raise refused(layer.value, "a residual connection around a transformer block")
+            raise refused(layer.value, f"a {'residual connection' if layer.kind == 'residual' else layer.kind} around a transformer block")
         layer.names += [name for inner in inside for name in inner.names]
         layer.take(*inside)
         types = ", ".join(inner.type for inner in inside)
