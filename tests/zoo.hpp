@@ -414,6 +414,25 @@ struct Gated : Defaults {
   using Twin = Around<Checkpointed<Gates>>;
 };
 
+/// Attention to every second token, by a convolution.
+struct Reduced : Defaults {
+  static constexpr const char* kName = "reduced";
+  static constexpr int kKept = 8;
+  using Branch = Residual<Sequential<
+      Norm,
+      ReducedAttention<
+          Sequential<Conv1d<Conv1dShape{
+                         .seq_len = zoo::kTokens, .d_in = kWidth, .d_out = kWidth, .kernel = 2, .stride = 2}>,
+                     LayerNorm<NormShape{kKept, kWidth}>>,
+          MultiHeadAttention<AttentionShape{
+              .seq_len = zoo::kTokens, .d_model = kWidth, .num_heads = 2, .kv_len = kKept}>>>>;
+  template <class Layers>
+  using Around = Sequential<Project, Layers, Pool<PoolingKind::kMean>, Classify>;
+  using Model = Around<Branch>;
+  using Twin = Around<Checkpointed<Branch>>;
+  static constexpr unsigned kMasks = kNoMasks;
+};
+
 /// A layer of one's own, in as little memory as a Cortex-M0 has.
 struct OwnLayer : Defaults {
   static constexpr const char* kName = "own_layer";
@@ -432,8 +451,8 @@ struct OwnLayer : Defaults {
 template <class... Entries>
 struct List {};
 /// All of them.
-using Zoo =
-    List<Attention, EncoderAfter, Repeated, Recomputed, Llama, Translator, Words, Convolution, Adapters,
-         AdaptedLayers, Int8Base, PackedBase, TokenByToken, Pooled, Image, Forecast, Gated, OwnLayer>;
+using Zoo = List<Attention, EncoderAfter, Repeated, Recomputed, Llama, Translator, Words, Convolution,
+                 Adapters, AdaptedLayers, Int8Base, PackedBase, TokenByToken, Pooled, Image, Forecast, Gated,
+                 Reduced, OwnLayer>;
 
 }  // namespace zoo

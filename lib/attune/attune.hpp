@@ -91,6 +91,7 @@
 #include <attune/models/mask_from_ids.hpp>
 #include <attune/models/product.hpp>
 #include <attune/models/quantized_tape.hpp>
+#include <attune/models/reduced_attention.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/reversible_norm.hpp>

@@ -458,6 +458,42 @@ attune::Product<attune::Linear<attune::LinearShape{8, 8, 8}>, attune::Identity<8
 using Layer = attune::Product<attune::Identity<8, 4>, attune::Pooling<attune::PoolingShape{8, 4}>>;
 attune::KeyValueCache<Layer, attune::CacheShape{.capacity = 8}> cache;
 
+// case: reduced_attention_of_other_tokens
+// error: attune::ReducedAttention: the reduction's output has other rows or columns than the attention's kv_len,
+#include <attune/layers/window_pooling.hpp>
+#include <attune/models/reduced_attention.hpp>
+
+using Reduction = attune::AvgPool1d<attune::Pool1dShape{.seq_len = 8, .d_model = 4, .kernel = 2}>;
+using Attention = attune::MultiHeadAttention<
+    attune::AttentionShape{.seq_len = 8, .d_model = 4, .num_heads = 2, .kv_len = 2}>;
+attune::ReducedAttention<Reduction, Attention> layer;
+
+// case: reduced_attention_of_another_input
+// error: attune::ReducedAttention: the reduction's input needs seq_len rows and d_model columns, as the
+#include <attune/layers/window_pooling.hpp>
+#include <attune/models/reduced_attention.hpp>
+
+using Reduction = attune::AvgPool1d<attune::Pool1dShape{.seq_len = 6, .d_model = 4, .kernel = 2}>;
+using Attention = attune::MultiHeadAttention<
+    attune::AttentionShape{.seq_len = 8, .d_model = 4, .num_heads = 2, .kv_len = 3}>;
+attune::ReducedAttention<Reduction, Attention> layer;
+
+// case: reduced_attention_with_padding
+// error: attune::ReducedAttention: a mask or a length of tokens does not hide reduced tokens; leave it out
+// kilobytes: 18  the way from the call to the layer
+#include <attune/attention/sequence_length.hpp>
+#include <attune/layers/window_pooling.hpp>
+#include <attune/models/reduced_attention.hpp>
+
+using Layer = attune::ReducedAttention<
+    attune::AvgPool1d<attune::Pool1dShape{.seq_len = 8, .d_model = 4, .kernel = 2}>,
+    attune::MultiHeadAttention<
+        attune::AttentionShape{.seq_len = 8, .d_model = 4, .num_heads = 2, .kv_len = 4}>>;
+void infer(const Layer::Parameters& parameters, const Layer::Input& x, Layer::Output& y,
+           Layer::InferenceScratch& scratch, const attune::SequenceLength<8>& length) {
+  attune::infer<Layer>(parameters, x, y, scratch, length);
+}
+
 // case: sequential_that_does_not_fit
 // error: the output of a layer does not fit the input of the next
 // error: output_fits_input

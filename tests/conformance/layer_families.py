@@ -265,6 +265,20 @@ def each_group(source):
                       terms=rows * cols)
 
 
+def reduced_attention(source):
+    x, scalar = source.get("input"), source.scalar("input")
+    (rows, cols), kept = x.shape, source.get("reduction.weight").shape[0]
+    reduction = (f"attune::Sequential<attune::Transpose<{rows}, {cols}, {scalar}>, attune::Linear<attune::LinearShape"
+                 f"{braces(rows=cols, d_in=rows, d_out=kept)}, {scalar}>, attune::Transpose<{cols}, {kept}, {scalar}>>")
+    attention = "attune::MultiHeadAttention<attune::AttentionShape" + braces(
+        seq_len=rows, d_model=cols, num_heads=int(source.option("heads")), kv_len=kept) + f", {scalar}>"
+    parameters, gradients = linears(source, {"reduction": "0.1"} | {part: f"1.{part}" for part in ("query", "key", "value", "output")})
+    # The gradient of the keys' bias cancels to nothing: its errors are those of its terms.
+    return layer_case(source, f"attune::ReducedAttention<{reduction}, {attention}>", x, source.get("out", rows, cols), parameters,
+                      [source.get("grad.input", *x.shape), *gradients], terms=4 * max(rows, cols),
+                      magnitudes={"grad.1.key.bias": max(map(abs, source.get("grad.key.weight").values))})
+
+
 def sequence_pooling(source):
     x = source.get("input")
     rows, cols = x.shape
@@ -461,6 +475,7 @@ FAMILIES = {
     "reversible_norm": reversible_norm,
     "sum": sum_of_layers,
     "product": product_of_layers,
+    "reduced_attention": reduced_attention,
     "each_group": each_group,
     "glu": glu,
     "embedding_sum": embedding_sum,

@@ -1,4 +1,6 @@
 """The cases of layers that models of images and of time have: LayerScale, PReLU, convolutions, pooling over windows."""
+import math
+
 import torch
 from torch.nn import functional as F
 
@@ -147,6 +149,26 @@ def each_group(cases, name, groups, tokens, width, out, strided=False):
     write(cases, name, "each_group", dict(groups=groups, strided=int(strided)), draw.normal(groups * tokens, width), weights, forward, draw)
 
 
+def reduced_attention(cases, name, shape, kept, heads):
+    """Attention whose keys and values are a Linear over tokens, as Linformer's of shared keys and values."""
+    draw = cases.draw(name)
+    if cases.random_shapes:
+        shape, heads = (draw.integer(2, 9), 2 * draw.integer(1, 5)), 2
+        kept = draw.integer(1, shape[0])
+    tokens, width = shape
+    sizes = {"reduction": (kept, tokens)} | {part: (width, width) for part in ("query", "key", "value", "output")}
+    weights = {f"{part}.{leaf_}": draw.normal(*(size if leaf_ == "weight" else size[:1]), scale=0.5) for part, size in sizes.items() for leaf_ in ("weight", "bias")}
+
+    def forward(x, **weights):
+        linear = lambda part, x: F.linear(x, weights[f"{part}.weight"], weights[f"{part}.bias"])  # noqa: E731
+        split = lambda x: x.view(len(x), heads, -1).transpose(0, 1)  # noqa: E731
+        memory = linear("reduction", x.t()).t()
+        q, k, v = split(linear("query", x)), split(linear("key", memory)), split(linear("value", memory))
+        return linear("output", ((q @ k.transpose(1, 2) / math.sqrt(width // heads)).softmax(-1) @ v).transpose(0, 1).reshape(tokens, width))
+
+    write(cases, name, "reduced_attention", {"heads": heads}, draw.normal(*shape), weights, forward, draw)
+
+
 def deviation_norm(cases, name, shape, eps):
     """The Annotated Transformer's norm of tokens, by the unbiased standard deviation."""
     draw = cases.draw(name)
@@ -244,6 +266,7 @@ def layer_cases(cases):
     product_of_layers(cases, "product_excitation", (6, 8))
     each_group(cases, "each_group", 3, 4, 5, 2)
     each_group(cases, "each_group_strided", 3, 4, 5, 6, strided=True)
+    reduced_attention(cases, "reduced_attention", (7, 6), 3, 2)
     deviation_norm(cases, "deviation_norm", (6, 16), 1e-6)
     deviation_norm(cases, "deviation_norm_eps", (3, 7), 0.25)
     sequence_pooling(cases, "sequence_pooling", 7, 10)

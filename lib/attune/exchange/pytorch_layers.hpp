@@ -28,6 +28,7 @@
 #include <attune/models/mask_from_ids.hpp>
 #include <attune/models/product.hpp>
 #include <attune/models/quantized_tape.hpp>
+#include <attune/models/reduced_attention.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/reversible_norm.hpp>
@@ -640,6 +641,10 @@ struct PyTorchNames<Sum<Layers...>, table> : detail::NumberedLayers<table, Layer
 /// nn.ModuleList.
 template <class Layer, class Gate, const EncoderLayerNames* table>
 struct PyTorchNames<Product<Layer, Gate>, table> : detail::NumberedLayers<table, Layer, Gate> {};
+/// nn.ModuleList.
+template <class Reduction, class Attention, const EncoderLayerNames* table>
+struct PyTorchNames<ReducedAttention<Reduction, Attention>, table>
+    : detail::NumberedLayers<table, Reduction, Attention> {};
 
 namespace detail {
 

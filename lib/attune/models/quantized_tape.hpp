@@ -16,6 +16,7 @@
 #include <attune/models/frozen.hpp>
 #include <attune/models/mask_from_ids.hpp>
 #include <attune/models/product.hpp>
+#include <attune/models/reduced_attention.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/reversible_norm.hpp>
@@ -88,6 +89,10 @@ template <class Layer, class Gate, TapePrecision precision, InputFrom input>
 struct WithQuantizedTape<Product<Layer, Gate>, precision, input> {
   using type = Product<typename WithQuantizedTape<Layer, precision, input>::type,
                        typename WithQuantizedTape<Gate, precision, input>::type>;
+};
+template <class Reduction, class Attention, TapePrecision precision, InputFrom input>
+struct WithQuantizedTape<ReducedAttention<Reduction, Attention>, precision, input> {
+  using type = ReducedAttention<typename WithQuantizedTape<Reduction, precision>::type, Attention>;
 };
 template <class Model, ReversibleNormOptions options, TapePrecision precision, InputFrom input>
 struct WithQuantizedTape<ReversibleNorm<Model, options>, precision, input> {

@@ -20,6 +20,7 @@
 #include <attune/models/each_group.hpp>
 #include <attune/models/mask_from_ids.hpp>
 #include <attune/models/product.hpp>
+#include <attune/models/reduced_attention.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/reversible_norm.hpp>
@@ -127,6 +128,13 @@ struct ProgramsOf<Product<Layer, Gate>> {
   template <class Gradients>
   static void append(std::string& text) {
     append_each<Gradients, Layer, Gate>(text);
+  }
+};
+template <class Reduction, class Attention>
+struct ProgramsOf<ReducedAttention<Reduction, Attention>> {
+  template <class Gradients>
+  static void append(std::string& text) {
+    append_each<Gradients, Reduction, Attention>(text);
   }
 };
 template <class... Layers>

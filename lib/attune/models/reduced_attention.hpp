@@ -1,0 +1,202 @@
+// Attention to fewer tokens. Keys and values come from a layer of the same input: a strided convolution (Wang
+// et al., "Pyramid Vision Transformer", 2021), a pooling, or a Linear over tokens (Wang et al., "Linformer:
+// Self-Attention with Linear Complexity", 2020).
+//
+//   m = r(x),   y = attention(x, m, m);      dm = d_key + d_value,   dx = d_query + (∂r/∂x)ᵀ·dm
+//
+//   using Reduction = attune::Sequential<attune::Conv2d<attune::Conv2dShape{
+//       .height = 8, .width = 8, .d_in = 32, .d_out = 32, .kernel_height = 2, .kernel_width = 2,
+//       .stride_height = 2, .stride_width = 2}>, attune::LayerNorm<attune::NormShape{16, 32}>>;
+//   using Attention = attune::ReducedAttention<Reduction, attune::MultiHeadAttention<attune::AttentionShape{
+//       .seq_len = 64, .d_model = 32, .num_heads = 2, .kv_len = 16}>>;
+//
+// Scores take seq_len · kv_len numbers and multiplications per feature, in place of seq_len².
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include <attune/attention/multi_head_attention.hpp>
+#include <attune/models/composition.hpp>
+
+namespace ATTUNE_NAMESPACE {
+
+namespace detail {
+
+template <class Reduction, class Attention>
+constexpr bool check_reduced_attention() {
+  static_assert(Holds<!TakesIds<Reduction>>,
+                "attune::ReducedAttention: the reduction takes token ids; put the embedding in front");
+  static_assert(
+      Holds<(std::is_same_v<typename Reduction::Input, typename Attention::Input>)>,
+      "attune::ReducedAttention: the reduction's input needs seq_len rows and d_model columns, as the "
+      "attention's queries");
+  static_assert(
+      Holds<(std::is_same_v<typename Reduction::Output, typename Attention::KeyInput> &&
+             std::is_same_v<typename Reduction::Output, typename Attention::ValueInput>)>,
+      "attune::ReducedAttention: the reduction's output has other rows or columns than the attention's "
+      "kv_len, d_key and d_value; set them in AttentionShape");
+  return true;
+}
+template <class Reduction, class Attention>
+concept Reduces = check_reduced_attention<Reduction, Attention>();
+
+/// Says that a call has no mask. Reduced tokens are of several tokens, so that no mask of tokens hides them.
+template <class Call>
+constexpr void check_whole_sequence() {
+  static_assert(
+      Holds<!(Call::kHasLength || kMasks<typename Call::Mask>)>,
+      "attune::ReducedAttention: a mask or a length of tokens does not hide reduced tokens; leave it out");
+}
+
+}  // namespace detail
+
+/// Multi-head attention of x[seq_len, d_model] to r(x)[kv_len, d_key]. Takes no mask and no length.
+template <detail::CheckedLayer ReductionType, class AttentionType>
+  requires detail::Reduces<ReductionType, AttentionType>
+struct ReducedAttention : detail::Steps<ReducedAttention<ReductionType, AttentionType>> {
+  /// The layer whose output gives keys and values.
+  using Reduction = ReductionType;
+  /// The attention of x to that output.
+  using Attention = AttentionType;
+  using Scalar = typename Attention::Scalar;
+  using Input = typename Attention::Input;
+  using Output = typename Attention::Output;
+  /// r(x).
+  using Memory = typename Attention::KeyInput;
+  template <class Other>
+  using WithScalar = ReducedAttention<typename detail::WithScalarOf<Reduction, Other>::type,
+                                      typename detail::WithScalarOf<Attention, Other>::type>;
+  using Parts = LayerList<Reduction, Attention>;
+  static constexpr std::uint32_t kFingerprint =
+      fingerprint("ReducedAttention", kFingerprintOf<Reduction>, kFingerprintOf<Attention>);
+
+  /// `layer<0>()` is the reduction's set, `layer<1>()` the attention's, named "0" and "1" in the names of
+  /// tensors.
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  using ParametersOf =
+      typename detail::LayerSets<Reduction, Attention>::template ParametersOf<Matrix, Vector>;
+  using Parameters = ParametersOf<Tensor>;
+  static constexpr Abilities kAbilities{.mask = MaskUse::kPadding,  // to refuse one
+                                        .takes_context = true,
+                                        .additions = detail::kAdditionsOfAll<Reduction, Attention>};
+  template <int tokens, CacheShape>
+  struct Stream : detail::NoStream {
+    static_assert(detail::needs_whole_sequence<tokens>());
+  };
+
+ private:
+  template <class Gradients>
+  using MemoryOf = typename detail::LayerSets<Reduction, Attention>::template MemoryOf<Gradients>;
+
+ public:
+  /// Whether backward reads x.
+  template <class Gradients>
+  static constexpr bool kReadsInput = MemoryOf<Gradients>::kReads;
+  /// The tapes, and r(x).
+  template <class Gradients>
+  struct TapeOf {
+    using Tapes = typename MemoryOf<Gradients>::Tapes;
+    [[no_unique_address]] Tapes layers;
+    Memory memory;
+
+    template <class Visitor>
+    constexpr void for_each_dropout(const Visitor& visitor) requires detail::DropsIn<Tapes> {
+      layers.for_each_dropout(visitor);
+    }
+  };
+  using Tape = TapeOf<Parameters>;
+  /// Gradients of r(x), then the reduction's dx, and the scratch of a layer.
+  template <class Gradients>
+  struct ScratchOf {
+    Memory d_memory;
+    detail::OneOf<Memory, Input> gradient;
+    typename MemoryOf<Gradients>::Scratches layers;
+  };
+  using Scratch = ScratchOf<Parameters>;
+  /// r(x), and the scratch of a layer.
+  struct InferenceScratch {
+    Memory memory;
+    detail::OneOf<typename Reduction::InferenceScratch, typename Attention::InferenceScratch> layers;
+  };
+
+  /// Inference. `y` may not overlap `x`.
+  template <class Set = Parameters, AnyContext Call = Context<>>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
+                      const Call& context = {}) {
+    run(context, parameters, x, scratch.memory, y, scratch.layers);
+  }
+  /// Training. `y` may not overlap `x`.
+  template <class Set = Parameters, class Gradients, AnyContext Call = Context<>>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Gradients>& tape,
+                      ScratchOf<Gradients>& scratch, const Call& context = {}) {
+    run(context, parameters, x, tape.memory, y, scratch.layers, tape.layers);
+  }
+  /// dx from dy, overwritten; gradients accumulate. Uses up the tape. `dx` may overlap neither `dy` nor `x`.
+  template <class Set = Parameters, class GradientSet, class Dx, class Gradients, AnyContext Call = Context<>>
+  static void backward(const Set& parameters, ConstView<Input> x, TapeOf<GradientSet>& tape,
+                       ConstView<Output> dy, Dx&& dx, Gradients& gradients, ScratchOf<GradientSet>& scratch,
+                       const Call& context = {}) {
+    detail::check_whole_sequence<Call>();
+    const auto& whole = context.unmasked();
+    const auto to = detail::sink<Input>(dx);
+    auto&& own = gradients.template layer<0>();
+    constexpr bool kGoesOn = kWanted<Dx> || !std::is_empty_v<std::remove_cvref_t<decltype(own)>>;
+    const auto attend = [&](auto d_key, auto d_value) ATTUNE_INLINE_LAMBDA {
+      whole.inside([&]() ATTUNE_INLINE_LAMBDA {
+        auto&& attention_tape = detail::member<1>(tape.layers);
+        auto&& attention_gradients = gradients.template layer<1>();
+        Attention::backward(parameters.template layer<1>(), x, tape.memory, tape.memory, attention_tape, dy,
+                            to, d_key, d_value, attention_gradients, detail::one_of<1>(scratch.layers),
+                            whole);
+      });
+    };
+    if constexpr (!kGoesOn) {
+      attend(NoGradient{}, NoGradient{});
+    } else {
+      const View<Memory> d_memory(scratch.d_memory), d_value(detail::one_of<0>(scratch.gradient));
+      attend(d_memory, d_value);
+      detail::add_to<Memory>(whole, d_value.data, d_memory.data);
+      const auto term = [&] {  // in the memory of d_value
+        if constexpr (kWanted<Dx>) {
+          return View<Input>(detail::one_of<1>(scratch.gradient));
+        } else {
+          return NoGradient{};
+        }
+      }();
+      whole.inside([&]() ATTUNE_INLINE_LAMBDA {
+        auto&& reduction_tape = detail::member<0>(tape.layers);
+        detail::backward_in<Reduction>(whole, parameters.template layer<0>(), x, reduction_tape, d_memory,
+                                       term, own, detail::one_of<0>(scratch.layers));
+      });
+      if constexpr (kWanted<Dx>) detail::add_to<Input>(whole, term.data, to.data);
+    }
+  }
+
+ private:
+  // y, and r(x) in `memory`.
+  ATTUNE_INLINE static void run(const auto& context, const auto& parameters, ConstView<Input> x,
+                                Memory& memory, View<Output> y, auto& scratch, auto&... tapes) {
+    detail::check_whole_sequence<std::remove_cvref_t<decltype(context)>>();
+    const auto& whole = context.unmasked();
+    whole.inside([&]() ATTUNE_INLINE_LAMBDA {
+      forward_in_reduction(whole, parameters.template layer<0>(), x, View<Memory>(memory),
+                           detail::one_of<0>(scratch), detail::member<0>(tapes)...);
+    });
+    whole.inside([&]() ATTUNE_INLINE_LAMBDA {
+      attend(whole, parameters.template layer<1>(), x, memory, y, detail::one_of<1>(scratch),
+             detail::member<1>(tapes)...);
+    });
+  }
+  ATTUNE_INLINE static void forward_in_reduction(const auto& context, const auto& parameters,
+                                                 ConstView<Input> x, View<Memory> memory, auto& scratch,
+                                                 auto&&... tape) {
+    detail::forward_in<Reduction>(context, parameters, x, memory, tape..., scratch);
+  }
+  ATTUNE_INLINE static void attend(const auto& context, const auto& parameters, ConstView<Input> x,
+                                   const Memory& memory, View<Output> y, auto& scratch, auto&&... tape) {
+    Attention::forward(parameters, x, memory, memory, y, tape..., scratch, context);
+  }
+};
+
+}  // namespace ATTUNE_NAMESPACE
