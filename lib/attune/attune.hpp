@@ -54,6 +54,7 @@
 #include <attune/layers/pooling.hpp>
 #include <attune/layers/positions.hpp>
 #include <attune/layers/prelu.hpp>
+#include <attune/layers/repeat_last_token.hpp>
 #include <attune/layers/reshape.hpp>
 #include <attune/layers/sequence_pooling.hpp>
 #include <attune/layers/softmax.hpp>

@@ -75,7 +75,7 @@ using Model = attune::Sequential<
 attune::KeyValueCache<Model, attune::CacheShape{.capacity = 8}>::Scratch<> scratch;
 
 // case: stream_of_a_pooling
-// error: attune: a pooling, ClassToken, DropTokens, Reshape, TransposeGrid, EachGroup or ReversibleNorm needs all
+// error: attune: a pooling, ClassToken, DropTokens, RepeatLastToken, Reshape, TransposeGrid, EachGroup or ReversibleNorm
 using Model = attune::Sequential<attune::Linear<attune::LinearShape{8, 4, 4}>,
                                  attune::Pooling<attune::PoolingShape{8, 4}>>;
 attune::KeyValueCache<Model, attune::CacheShape{.capacity = 8}>::Scratch<> scratch;
@@ -118,8 +118,20 @@ void call(const Grid::Input& x, Grid::Output& y, Grid::InferenceScratch& scratch
   attune::infer<Grid>({}, x, y, scratch, length);
 }
 
+// case: last_token_repeated_no_times
+// error: attune::RepeatLastToken: seq_len, d_model and tokens must be positive; tokens are those added
+attune::RepeatLastToken<attune::TokenShape{.seq_len = 3, .d_model = 3, .tokens = 0}>::Output y;
+
+// case: last_token_repeated_with_a_length
+// error: attune::RepeatLastToken: with a mask or a length, the last token may be padding; leave it out
+using Longer = attune::RepeatLastToken<attune::TokenShape{.seq_len = 4, .d_model = 3, .tokens = 1}>;
+void call(const Longer::Input& x, Longer::Output& y, Longer::InferenceScratch& scratch) {
+  const attune::SequenceLength<4> length;
+  attune::infer<Longer>({}, x, y, scratch, length);
+}
+
 // case: stream_of_a_sequence_pooling
-// error: attune: a pooling, ClassToken, DropTokens, Reshape, TransposeGrid, EachGroup or ReversibleNorm needs all
+// error: attune: a pooling, ClassToken, DropTokens, RepeatLastToken, Reshape, TransposeGrid, EachGroup or ReversibleNorm
 using Model = attune::Sequential<attune::Linear<attune::LinearShape{8, 4, 4}>,
                                  attune::SequencePooling<attune::SequencePoolingShape{8, 4}>>;
 attune::KeyValueCache<Model, attune::CacheShape{.capacity = 8}>::Scratch<> scratch;

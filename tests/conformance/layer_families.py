@@ -249,6 +249,13 @@ def product_of_layers(source):
                       terms=max(2 * rows, 2 * cols, 2 * width))
 
 
+def repeat_last_token(source):
+    x, times = source.get("input"), int(source.option("times"))
+    (rows, cols) = x.shape
+    layer = f"attune::RepeatLastToken<attune::TokenShape{braces(seq_len=rows, d_model=cols, tokens=times)}, {source.scalar('input')}>"
+    return layer_case(source, layer, x, source.get("out", rows + times, cols), gradients=[source.get("grad.input", *x.shape)], terms=times + 1)
+
+
 def each_group(source):
     """A Linear over the tokens of each group, between TransposeGrids where they are not side by side."""
     x, scalar, groups = source.get("input"), source.scalar("input"), int(source.option("groups"))
@@ -477,6 +484,7 @@ FAMILIES = {
     "product": product_of_layers,
     "reduced_attention": reduced_attention,
     "each_group": each_group,
+    "repeat_last_token": repeat_last_token,
     "glu": glu,
     "embedding_sum": embedding_sum,
     "conv1d": conv1d,

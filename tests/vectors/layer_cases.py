@@ -231,6 +231,14 @@ def conv(cases, name, size, d_in, d_out, kernel, stride=None, padding=None, grou
           draw.normal(torch.Size(size).numel(), d_in), weights, forward, draw)
 
 
+def repeat_last_token(cases, name, shape, times):
+    """nn.ReplicationPad1d at the end of a sequence."""
+    draw = cases.draw(name)
+    if cases.random_shapes:
+        shape, times = random_shape(draw, len(shape)), draw.integer(1, 9)
+    write(cases, name, "repeat_last_token", dict(times=times), draw.normal(*shape), {}, lambda x: F.pad(x.transpose(0, 1)[None], (0, times), mode="replicate")[0].transpose(0, 1), draw)
+
+
 def pool(cases, name, kind, size, width, kernel, stride, **padding):
     """nn.AvgPool1d, nn.AvgPool2d, nn.MaxPool1d or nn.MaxPool2d, of tokens: `kind` is "avg" or "max"."""
     draw = cases.draw(name)
@@ -264,6 +272,7 @@ def layer_cases(cases):
     sum_of_layers(cases, "sum", (5, 7), 9)
     product_of_layers(cases, "product", (5, 7), 9)
     product_of_layers(cases, "product_excitation", (6, 8))
+    repeat_last_token(cases, "repeat_last_token", (5, 7), 3)
     each_group(cases, "each_group", 3, 4, 5, 2)
     each_group(cases, "each_group_strided", 3, 4, 5, 6, strided=True)
     reduced_attention(cases, "reduced_attention", (7, 6), 3, 2)

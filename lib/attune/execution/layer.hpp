@@ -396,8 +396,8 @@ template <int tokens>
 constexpr bool needs_whole_sequence() {
   static_assert(
       Holds<(tokens < 0)>,
-      "attune: a pooling, ClassToken, DropTokens, Reshape, TransposeGrid, EachGroup or ReversibleNorm needs "
-      "all tokens and cannot run token by token; use the output at the last token");
+      "attune: a pooling, ClassToken, DropTokens, RepeatLastToken, Reshape, TransposeGrid, EachGroup or "
+      "ReversibleNorm cannot run token by token; use the output at the last token");
   return true;
 }
 /// A layer in which tokens do not meet, for another number of tokens.
