@@ -740,6 +740,28 @@ def exported():
         "a constant behind a Linear with a bias": (Step(lambda own, x: x + own.shift, shift=torch.rand(WIDTH)), rows()),
         "constant factors behind a Linear": (Step(lambda own, x: x * own.factors, factors=torch.rand(WIDTH) + 0.5), rows()),
         "constants that are added to queries": (shifted_queries(False), rows()),
+        **of_groups(),
+    }
+
+
+def of_groups():
+    """Groups of tokens in place of the batch."""
+    return {
+        "a model for each variable": (Variables(), series()),
+        "a model for each variable, with a BatchNorm": (Variables(norm=nn.BatchNorm1d), series()),
+        "a model for each variable, without its mean and deviation": (Variables(revin=True), series()),
+        "a model of overlapping patches for each variable": (Variables(revin=True, overlapping=True), series()),
+        "a model of patches over the end for each variable": (Variables(revin=True, overlapping=True, end=3), series()),
+        "a model of patches behind the end for each variable": (Variables(revin=True, end=6), series()),
+        "a class token for each variable": (Variables(lambda own, z: torch.cat([own.token.expand(len(z), -1, -1), z], 1), token=parameter(1, 1, WIDTH)), series()),
+        "blocks for each variable": (Variables(lambda own, z: own.blocks(z), blocks=nn.Sequential(encoder(), encoder())), series()),
+        "attention along rows": (Grid(ALONG_ROWS), pixels()),
+        "attention along rows, then along columns": (Grid(ALONG_ROWS, ALONG_COLUMNS), pixels()),
+        "attention within windows": (Grid(WINDOWS), pixels()),
+        "attention within windows, then between pixels of one place in them": (Grid(WINDOWS, SAME_PLACES), pixels()),
+        "attention between pixels of one place, beside all pixels": (Grid(SAME_PLACES, keep=True), pixels()),
+        "a Linear of two values side by side": (Step(lambda own, x: own.mix(torch.cat([torch.relu(own.a(x)), torch.tanh(own.b(x))], -1)), a=nn.Linear(WIDTH, 3), b=nn.Linear(WIDTH, 5),
+                                                     mix=nn.Linear(8, WIDTH)), rows()),
     }
 
 
@@ -837,6 +859,64 @@ class Scaled(nn.Module):
 
     def forward(self, x):
         return x * self.gamma + self.beta
+
+
+class Variables(nn.Module):
+    """A model of patches for each variable, which takes the place of the batch; `change(own, z)` is behind its positions."""
+
+    def __init__(self, change=None, revin=False, norm=nn.LayerNorm, overlapping=False, size=6, end=0, **parts):
+        super().__init__()
+        for name, part in parts.items():
+            setattr(self, name, part)
+        self.change, self.revin, self.size, self.step = change, revin, size, size // 2 if overlapping else size
+        self.end, count = end, (18 + end - size) // self.step + 1
+        self.embed, self.positions, self.mix, self.norm = nn.Linear(size, WIDTH), parameter(count, WIDTH), Attention(), norm(WIDTH)
+        self.head = nn.Linear((count + ("token" in parts)) * WIDTH, 5)
+
+    def forward(self, x):
+        mean, deviation = x.mean(1, keepdim=True), torch.sqrt(x.var(1, keepdim=True, unbiased=False) + 1e-5)
+        x = (x - mean) / deviation if self.revin else x
+        batch, _, variables = x.shape
+        z = self.embed(F.pad(x.transpose(1, 2), (0, self.end), mode="replicate").unfold(2, self.size, self.step)).flatten(0, 1) + self.positions
+        z = z if self.change is None else self.change(self, z)
+        z = z + self.mix(z)
+        z = self.norm(z) if isinstance(self.norm, nn.LayerNorm) else self.norm(z.transpose(1, 2)).transpose(1, 2)
+        y = self.head(z.reshape(batch, variables, -1)).transpose(1, 2)
+        return y * deviation + mean if self.revin else y
+
+
+class Grid(nn.Module):
+    """Attention within groups of the pixels of an image, [batch, height, width, features]: `take` makes groups of them, and `back` pixels of groups."""
+
+    def __init__(self, *steps, keep=False):
+        super().__init__()
+        self.steps, self.keep = steps, keep
+        self.embed, self.norms, self.mixes = nn.Linear(3, WIDTH), nn.ModuleList(nn.LayerNorm(WIDTH) for _ in steps), nn.ModuleList(Attention() for _ in steps)
+        self.join, self.head = nn.Conv2d(2 * WIDTH, WIDTH, 3, padding=1), nn.Linear(WIDTH, 4)
+
+    def forward(self, x):
+        x = y = self.embed(x)
+        for (take, back), norm, mix in zip(self.steps, self.norms, self.mixes):
+            x = x + back(mix(take(norm(x))), x.shape)
+        if self.keep:
+            x = self.join(torch.cat([y, x], -1).permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
+        return self.head(x.mean((1, 2)))
+
+
+ALONG_ROWS = lambda x: x.flatten(0, 1), lambda z, shape: z.view(shape)  # noqa: E731
+ALONG_COLUMNS = lambda x: x.transpose(1, 2).flatten(0, 1), lambda z, shape: z.view(shape[0], shape[2], shape[1], -1).transpose(1, 2)  # noqa: E731
+WINDOWS = lambda x: x.unflatten(1, (-1, 2)).unflatten(3, (-1, 3)).transpose(2, 3).reshape(-1, 6, WIDTH), lambda z, shape: z.view(  # noqa: E731
+    shape[0], shape[1] // 2, shape[2] // 3, 2, 3, WIDTH).transpose(2, 3).reshape(shape)
+SAME_PLACES = lambda x: x.unflatten(1, (-1, 2)).unflatten(3, (-1, 3)).permute(0, 2, 4, 1, 3, 5).reshape(len(x) * 6, -1, WIDTH), lambda z, shape: z.view(  # noqa: E731
+    shape[0], 2, 3, shape[1] // 2, shape[2] // 3, WIDTH).permute(0, 3, 1, 4, 2, 5).reshape(shape)
+
+
+def pixels(height=4, width=6):
+    return torch.randn(BATCH, height, width, 3)
+
+
+def series():
+    return torch.randn(BATCH, 18, 3)
 
 
 class Rows(nn.Module):
@@ -962,6 +1042,8 @@ def refused():
                                             also=nn.Linear(WIDTH, WIDTH)), rows(), ["alpha"]),
         "norms of heads with weights for each head": (Block(Turned(lambda own, y, part: F.normalize(y, dim=-1) * part.weight, make=lambda: Weights(HEADS, 4))), rows(),
                                                       ["other weights for each head"]),
+        "groups with one class token": (Grid((lambda x: torch.cat([x[:, 0, :1].repeat_interleave(4, 0), x.flatten(0, 1)], 1), lambda z, shape: z[:, 1:].reshape(shape))), pixels(),
+                                        ["tokens that are there several times"]),
         "a Fourier transform": (Step(lambda own, x: torch.view_as_real(torch.fft.fft(x))[..., 0]), rows(), ["complex numbers", "fft"]),
         "a step that is too small to be seen": (Step(lambda own, x: x + 1e-6 * torch.sin(100 * x)), rows(), ["sin of"]),
         "a leaky ReLU that is written out": (Step(lambda own, x: torch.where(x > 0, x, 0.01 * x)), rows(), ["attune has no leaky ReLU"]),
@@ -1187,6 +1269,24 @@ def deceptive():
         "a sum with a factor of a branch": (Step(lambda own, x: torch.add(own.a(x), torch.relu(own.b(x)), alpha=2), a=nn.Linear(WIDTH, WIDTH), b=nn.Linear(WIDTH, WIDTH)), rows()),
         "a sum of a branch of a branch": (Step(lambda own, x: own.b(torch.relu(own.a(x))) + torch.relu(own.a(x)) + own.c(x), **{key: nn.Linear(WIDTH, WIDTH) for key in "abc"}), rows()),
         "a sum of one module twice": (Step(lambda own, x: own.a(torch.relu(own.b(x))) + own.a(torch.tanh(own.b(x))), a=nn.Linear(WIDTH, WIDTH), b=nn.Linear(WIDTH, WIDTH)), rows()),
+        "positions of each variable": (Variables(lambda own, z: z + own.more.repeat(len(z) // 3, 1, 1), more=parameter(3, 1, WIDTH)), series()),
+        "variables that see the next one's keys": (Variables(lambda own, z: z + own.other(z, *[z.unflatten(0, (-1, 3)).roll(1, 1).flatten(0, 1)] * 2)[0], other=nn.MultiheadAttention(WIDTH, HEADS, batch_first=True)), series()),
+        "variables with one mean": (Variables(lambda own, z: z - z.unflatten(0, (-1, 3)).mean(1, keepdim=True).expand(-1, 3, -1, -1).flatten(0, 1)), series()),
+        "variables of which one is turned": (Variables(lambda own, z: torch.cat([z[::3].flip(1), z[1::3], z[2::3]], 1).unflatten(1, (3, -1)).flatten(0, 1)), series()),
+        "variables before samples": (Variables(lambda own, z: z.unflatten(0, (3, -1)).transpose(0, 1).flatten(0, 1)), series()),
+        "variables of which one has another Linear": (Variables(lambda own, z: torch.stack([own.a(z[::3]), own.b(z[1::3]), own.b(z[2::3])], 1).flatten(0, 1), a=nn.Linear(WIDTH, WIDTH), b=nn.Linear(WIDTH, WIDTH)), series()),
+        "patches over the end, of another token": (Variables(revin=True, overlapping=True, change=lambda own, z: z[:, [0, 1, 2, 3, 3]]), series()),
+        "patches over the end, of its mirror": (Step(lambda own, x: own.mix(F.pad(torch.relu(x).mT, (0, 1), mode="reflect").unfold(2, 2, 1).transpose(1, 2).flatten(2)), mix=nn.Linear(2 * WIDTH, WIDTH)), rows()),
+        "windows that are shifted": (Grid((lambda x: WINDOWS[0](x.roll((1, 1), (1, 2))), lambda z, shape: WINDOWS[1](z, shape).roll((-1, -1), (1, 2)))), pixels()),
+        "windows that come back elsewhere": (Grid((WINDOWS[0], lambda z, shape: WINDOWS[1](z, shape).flip(1))), pixels()),
+        "windows that come back as rows": (Grid((WINDOWS[0], lambda z, shape: z.reshape(shape))), pixels()),
+        "rows of several samples": (Grid((lambda x: x.transpose(0, 1).flatten(0, 1).unflatten(0, (2, -1)).transpose(0, 1).flatten(0, 1), ALONG_ROWS[1])), pixels()),
+        "columns of two rows each": (Grid((lambda x: ALONG_COLUMNS[0](x).flatten(0, 1).unflatten(0, (-1, 8)), lambda z, shape: ALONG_COLUMNS[1](z.flatten(0, 1), shape))), pixels()),
+        "two values side by side, of other tokens": (Step(lambda own, x: own.mix(torch.cat([torch.relu(own.a(x)), torch.tanh(own.b(x)).roll(1, 1)], -1)), a=nn.Linear(WIDTH, 3),
+                                                          b=nn.Linear(WIDTH, 5), mix=nn.Linear(8, WIDTH)), rows()),
+        "two values side by side, one of them twice": (Step(lambda own, x: own.mix(torch.cat([torch.relu(x), torch.tanh(x), torch.relu(x)], -1)), mix=nn.Linear(3 * WIDTH, WIDTH)), rows()),
+        "tokens of a grid of which a part changes places": (Step(lambda own, x: torch.cat([torch.relu(x)[:, :4].unflatten(1, (2, 2)).transpose(1, 2).flatten(1, 2), torch.relu(x)[:, 4:]], 1)),
+                                                            torch.randn(BATCH, 6, WIDTH)),
         "a buffer of the last call": (Step(remembered), rows()),
         "a view that is written late": (Step(late_write), rows()),
         "a buffer that forward writes": (Step(lambda own, x: x + own.state.copy_(x.detach().mean((0, 1))), state=torch.zeros(WIDTH)), rows()),

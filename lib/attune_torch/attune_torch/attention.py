@@ -235,7 +235,7 @@ class AttentionMatch(PaddingMasks, Temperatures):
         if any(item.tokens != tokens for item in ends):
             raise Unsupported("queries, keys or values of several lengths")
         if rows not in (1, tokens):
-            raise Unsupported("heads that are no parts of the features, as with several variables in place of the batch")
+            raise Unsupported("heads that are no parts of the features, as of groups of tokens that share some")
 
         def function(x):
             """[batch, heads, rows, width] of the features of the ends."""

@@ -69,7 +69,7 @@ class Exported:
             if layer.kind == "block":
                 self.declare(layer)
             elif layer.inner:
-                self.enclose(layer)
+                layer.enclose([self.repeated(term) for term in layer.terms], *["\n        "] * 2)
         self.tied = self.structure.tied
         self.check_tensors(module)
         values = [item for layer in self.layers for item in (layer.value if isinstance(layer.value, list) else [layer.value])]
@@ -170,14 +170,6 @@ class Exported:
         tables = self.decoders if layer.block.cross else self.tables
         if layer.block.names not in tables:
             tables.append(layer.block.names)
-
-    def enclose(self, layer):
-        """The type, names and tensors of a layer around a model."""
-        (types, names), data = self.repeated(layer.inner), layer.value.data
-        layer.type = around("ReversibleNorm", self.sequential(types, "        "), epsilon=data["epsilon"], affine=data["weight"] is not None,
-                            subtract_last=data["last"])
-        layer.names += names
-        layer.take(*layer.inner)
 
     def without_home(self):
         """Tensors of the file, or rows of them, that no tensor of the module has: what they learn has no place to return to."""
@@ -339,6 +331,7 @@ class Exported:
         tokens = self.device_input().shape[1]
         parts = [getattr(layer, "block", layer) for layer in self.layers if layer.kind in ("block", "attention")]
         plain = parts and len(self.inputs) == 1 and all(part.attention.members["seq_len"] == tokens for part in parts)
+        plain = plain and not any(re.search("EachGroup|TransposeGrid|RepeatLastToken", layer.type) for layer in self.layers)
         return filled("length.md", name=name, tokens=tokens) if plain and tokens > 1 else ""
 
     @staticmethod

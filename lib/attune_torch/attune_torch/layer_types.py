@@ -5,7 +5,7 @@ import torch
 
 from .errors import Unsupported
 from .folding import Folded, Normalized, warnings_of
-from .layers import Attention, Layer, Norm, layer_type, shape, spatial
+from .layers import Attention, Layer, Norm, each_group, layer_type, shape, spatial
 from .naming import joined, shared_path
 from .normal import Constant, side_by_side
 
@@ -20,10 +20,19 @@ def activation_of(value):
     return f"attune::Activation::{value.data['name']}"
 
 
+def grid(value):
+    """The type of a grid of tokens whose rows become columns."""
+    outer, rows, cols, cell = value.data["grid"]
+    type_ = layer_type("TransposeGrid", rows=rows, cols=cols, d_model=value.features, cell=cell)
+    return type_ if outer == 1 else each_group(outer, [type_])
+
+
 # The types of layers without tensors, of a value and the one that it takes.
 PLAIN = {
     "activation": lambda value, x: f"attune::ActivationLayer<{activation_of(value)}, {value.tokens}, {value.features}>",
     "drop_tokens": lambda value, x: layer_type("DropTokens", seq_len=x.tokens, d_model=value.features, tokens=x.tokens - value.tokens),
+    "repeat_last": lambda value, x: layer_type("RepeatLastToken", seq_len=x.tokens, d_model=value.features, tokens=value.tokens - x.tokens),
+    "grid": lambda value, x: grid(value),
     "reshape": lambda value, x: layer_type("Reshape", rows=x.tokens, d_model=x.features, out_rows=value.tokens),
     "transpose": lambda value, x: f"attune::Transpose<{value.features}, {value.tokens}>",
     "pooling": lambda value, x: layer_type("Pooling", seq_len=x.tokens, d_model=value.features, kind=f"attune::PoolingKind::{value.data['type']}"),

@@ -21,6 +21,7 @@ SHAPES = {
     "GroupNormShape": "rows d_model groups epsilon=1e-05 affine=true",
     "NormShape": "rows d_model epsilon=1e-05 weight=true bias=weight",
     "TokenShape": "seq_len d_model tokens=1",
+    "TransposeGridShape": "rows cols d_model cell=1",
     "ReshapeShape": "rows d_model out_rows=1",
     "FeatureBiasShape": "rows d_model",
     "PositionShape": "seq_len d_model",
@@ -39,7 +40,7 @@ SHAPES = {
 }
 # Layers whose shape is not called after them.
 SHAPE_OF = {"AvgPool1d": "Pool1dShape", "MaxPool1d": "Pool1dShape", "AvgPool2d": "Pool2dShape", "MaxPool2d": "Pool2dShape", "LayerScale": "ScaleShape",
-            "ClassToken": "TokenShape", "DropTokens": "TokenShape", "LayerNorm": "NormShape", "RmsNorm": "NormShape", "DeviationNorm": "NormShape",
+            "ClassToken": "TokenShape", "DropTokens": "TokenShape", "RepeatLastToken": "TokenShape", "LayerNorm": "NormShape", "RmsNorm": "NormShape", "DeviationNorm": "NormShape",
             "LearnedPositions": "PositionShape", "SinusoidalPositions": "PositionShape"}
 
 
@@ -69,6 +70,12 @@ def around(kind, model, /, **values):
     """The C++ type of a layer around a model, with its options."""
     own = shape(f"{kind}Options", **values)
     return f"attune::{kind}<{model}{f', attune::{kind}Options{own}' if own != '{}' else ''}>"
+
+
+def each_group(count, types):
+    """The C++ type of layers on groups of tokens."""
+    inner = types[0] if len(types) == 1 else "attune::Sequential<" + ", ".join(types) + ">"
+    return f"attune::EachGroup<{count}, {inner}>"
 
 
 def spatial(extents, /, **pairs):
@@ -105,14 +112,28 @@ class Layer:
     value: object = None  # of the matcher; a list where the layer's output is a sum
     path: str = ""        # of the module, for people
     shapes: dict = field(default_factory=dict)  # of tensors whose shape in the file is another than the model's
-    inner: list = field(default_factory=list)   # the layers of a model inside it
-    terms: list = field(default_factory=list)   # of a sum or a product, the layers of each
+    inner: list = field(default_factory=list)   # the layers inside it, whose types are not known yet
+    terms: list = field(default_factory=list)   # the same for each term of a sum or a product; one term of others
 
     def take(self, *layers):
         """Gets the tensors of layers that it is made of."""
         self.tensors += [name for layer in layers for name in layer.tensors]
         self.shapes |= {name: extents for layer in layers for name, extents in layer.shapes.items()}
         return self
+
+    def enclose(self, terms, begin="", between=" "):
+        """The type, names and tensors of a layer around others, from the types and names of each term. `begin`, `between`: in front of the first of
+        several types, and of the others."""
+        same = lambda: f"attune::Identity<{self.value.tokens}, {self.value.features}>"  # noqa: E731
+        models = [(types[0] if types else same()) if len(types) < 2 else f"attune::Sequential<{begin}{f',{between}'.join(types)}>" for types, _ in terms]
+        data = getattr(self.value, "data", {})
+        if self.kind == "reversible":
+            self.type = around("ReversibleNorm", models[0], epsilon=data["epsilon"], affine=data["weight"] is not None, subtract_last=data["last"])
+        else:
+            names = {"residual": "attune::Residual<", "sum": "attune::Sum<", "product": "attune::Product<", "groups": f"attune::EachGroup<{data.get('count')}, "}
+            self.type = f"{names[self.kind]}{', '.join(models)}>"
+        self.names += [name for _, names in terms for name in names]
+        self.take(*(layer for term in self.terms for layer in term))
 
     def every(self):
         """The layers inside, and it."""

@@ -9,6 +9,7 @@ from .activations import ACTIVATIONS
 from .attention import AttentionMatch, attention
 from .errors import Unsupported
 from .formulas import OWN_FACTORS, Formulas
+from .groups import groups, with_groups
 from .layers import llama3_scaling
 from .normal import Constant, REFUSED, Value, in_memory_order
 from .rearranged import Rearranged
@@ -20,16 +21,18 @@ NO_RESIDUAL = "a sum of two values that is no residual connection: one is to be 
 
 
 class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
-    """`output`: the layer that ends a graph. `refusals`: (number of a value, message). `notes`: sentences for people."""
+    """`output`: the layer that ends a graph. `refusals`: (number of a value, message). `notes`: sentences for people. `group`: the graph is that of
+    a group of tokens in another one."""
 
-    def __init__(self, graph):
-        super().__init__(graph)
+    def __init__(self, graph, group=False):
+        super().__init__(graph if group else with_groups(graph))
         self.notes, self.stack, self.scalings = [], [], self.find_scalings(graph.captured.where.module)
         self.last = None  # the function that is left out at the end
-        self.output = self.layer(self.without_softmax(graph.output))
-        self.check_order()
-        self.check_ids()
-        if not self.refusals:
+        self.output = self.layer(graph.output if group else self.without_softmax(graph.output))
+        if not group:
+            self.check_order()
+            self.check_ids()
+        if not self.refusals and not group:
             self.check_tensors()
 
     @staticmethod
@@ -106,6 +109,14 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
     def on_input(self, value):
         return value
 
+    on_group = on_input
+
+    def on_groups(self, value):
+        inner = Matcher(value.data["graph"], group=True)
+        self.refusals += inner.refusals
+        self.notes += inner.notes
+        return self.new("groups", [self.layer(value.sources[0])], value, output=inner.output, **value.data)
+
     def on_unknown(self, value):
         if value.data.get("why"):
             self.refuse(value, value.data["why"])
@@ -167,6 +178,9 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
     # ---- Linear layers and convolutions ----
 
     def on_linear(self, value):
+        several = self.linear_of_several(value)
+        if several is not None:
+            return several
         source, data = value.sources[0], dict(value.data)
         convolution = data.get("convolution")
         if convolution is None:
@@ -340,13 +354,13 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
         return found
 
     def layers(self):
-        """Every layer, in the order of the values."""
+        """Every layer, also within groups, in the order of the values."""
         found, stack = {}, [self.output]
         while stack:
             item = stack.pop()
             if item not in found:
                 found[item] = None
-                stack += item.derived()
+                stack += item.derived() + ([item.data["output"]] if item.kind == "groups" else [])
         return sorted(found, key=lambda item: item.number)
 
     def check_ids(self):
@@ -408,7 +422,8 @@ def convolution(value, sources):
 
 
 numbers.KINDS.update(
-    attention=attention, pooling=lambda value, sources: pooled(value, *sources), convolution=convolution, rearranged=numbers.gather,
+    attention=attention, groups=groups, grid=numbers.gather,
+    repeat_last=lambda value, sources: torch.cat([sources[0], sources[0][:, -1:].expand(-1, value.tokens - sources[0].shape[1], -1)], 1), pooling=lambda value, sources: pooled(value, *sources), convolution=convolution, rearranged=numbers.gather,
     window_pooling=numbers.reduce,
     sequence_pooling=lambda value, sources: numbers.linear(value, sources).softmax(1).transpose(1, 2) @ sources[0],
     class_token=lambda value, sources: torch.cat([value.data["tokens"].values.expand(len(sources[0]), value.tokens - sources[0].shape[1], -1), sources[0]], 1),

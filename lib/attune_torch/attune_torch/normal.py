@@ -655,7 +655,8 @@ class Graph(Windows):
         if training or mean is None:
             raise Unsupported(f"BatchNorm {operation.path} has no running statistics (track_running_stats=False): its numbers depend on the batch")
         value, grid = self.view(x)
-        if not self.is_transposed(x, value) and not (x.dim() == 2 and torch.equal(x, value.layout.reshape(x.shape))):
+        channel = grid // x[0, 0].numel() % x.shape[1]
+        if value.features != x.shape[1] or bool((channel != torch.arange(value.features)).any()):
             raise Unsupported(f"BatchNorm {operation.path} of something else than the features of each token")
         mean, variance, weight, bias = map(self.constant, (mean, variance, weight, bias))
         scale = torch.rsqrt(variance.values + epsilon) * (weight.values if weight else 1)

@@ -1,4 +1,6 @@
-"""Numbers of values in another order: the board's input, some of the tokens or features, trained tokens, heads side by side."""
+"""Numbers of values in another order: the board's input, some of the tokens or features, trained tokens, heads side by side, grids of tokens."""
+import math
+
 import torch
 
 from .errors import Unsupported
@@ -29,13 +31,16 @@ class Rearranged:
             return self.with_constants(value, first)
         token, feature, width = index // first.features, index % first.features, first.features
         if value.features == width and bool((feature == torch.arange(width)).all()):
-            return self.some_tokens(value, first, token[:, 0])
+            return self.regridded(value, first) or self.some_tokens(value, first, token[:, 0])
         if value.tokens == first.tokens and bool((token == torch.arange(first.tokens)[:, None]).all()) and bool((feature == feature[0]).all()):
             return self.some_features(value, self.layer(first), feature[0])
         if torch.equal(index, torch.arange(first.layout[0].numel()).view(first.tokens, -1).t()):
             return self.turned(self.layer(first), value)
         if torch.equal(index.flatten(), torch.arange(first.layout[0].numel())):
             return self.new("reshape", [self.layer(first)], value)
+        found = self.regridded(value, first)
+        if found is not None:
+            return found
         raise Unsupported(f"[{first.tokens}, {first.features}] rearranged to [{value.tokens}, {value.features}]")
 
     def some_features(self, value, before, columns):
@@ -48,23 +53,82 @@ class Rearranged:
         weight, bias = side_by_side([before], columns)
         return self.new("linear", before.sources, value, weight=weight.each(torch.t), bias=bias)
 
+    def regridded(self, value, first):
+        """All numbers in an order that grids of tokens have when their rows become columns, once or twice; or None."""
+        width = math.gcd(value.features, first.features)
+        rows = value.data["index"].reshape(-1, width)
+        order = rows[:, 0] // width
+        if bool((rows != order[:, None] * width + torch.arange(width)).any()) or not torch.equal(order.sort().values, torch.arange(first.layout[0].numel() // width)):
+            return None
+        grids = self.grids(order)
+        if grids is None:
+            return None
+        layer, layout = self.layer(first), first.layout.reshape(len(first.layout), -1, width)
+        if first.features != width:
+            layer = Value("reshape", [layer], layout, {}, value.operation, value.number)
+        for outer, count, columns, cell in grids:
+            index = torch.arange(len(order)).view(outer, count, columns, cell).transpose(1, 2).flatten()
+            layout, data = layout[:, index], {"grid": (outer, count, columns, cell), "index": index[:, None] * width + torch.arange(width)}
+            layer = Value("grid", [layer], layout, data, value.operation, value.number)
+        return layer if value.features == width else self.new("reshape", [layer], value)
+
+    @staticmethod
+    def grids(order):
+        """The grids (outer, rows, columns, cell) that are transposed for an order, at most two; or None."""
+        count = len(order)
+        divisors = [size for size in range(1, count + 1) if count % size == 0]
+
+        def transposed(outer, rows, columns, cell):
+            return torch.arange(count).view(outer, rows, columns, cell).transpose(1, 2).flatten()
+
+        def one(order):
+            """The grid that has this order; it is told by the places of the first tokens."""
+            moved = (order != torch.arange(count)).nonzero().flatten()
+            cell = int(moved[0]) if len(moved) else 0
+            columns = int(order[cell]) // cell if cell else 0
+            if columns < 2 or count % (cell * columns):
+                return None
+            starts = order[::cell][:count // (cell * columns)]
+            rows = int((starts != torch.arange(len(starts)) * columns * cell).int().argmax()) or len(starts)
+            if count % (rows * columns * cell):
+                return None
+            found = (count // (rows * columns * cell), rows, columns, cell)
+            return found if torch.equal(transposed(*found), order) else None
+
+        found = one(order)
+        if found is not None:
+            return [found]
+        for outer in divisors:
+            for rows in (size for size in divisors if size > 1 and count // outer % size == 0):
+                for columns in (size for size in divisors if size > 1 and count // outer // rows % size == 0):
+                    first = (outer, rows, columns, count // (outer * rows * columns))
+                    second = one(transposed(*first).argsort()[order])
+                    if second is not None:
+                        return [first, second]
+        return None
+
     def of_windows(self, value, source):
-        """A Linear of windows of tokens that overlap, or of all tokens of a sequence or an image, as a convolution; or None."""
+        """A Linear of windows of tokens that overlap, or reach over the end, or of all tokens of a sequence or an image, as a convolution; or None."""
         index, inner = source.data["index"], source.sources[0]
         before, width = self.layer(inner), inner.features
         kernel, whole = index.shape[1] // width, index.shape == (1, inner.layout[0].numel())
         step = int(index[1, 0] - index[0, 0]) // width if len(index) > 1 else 0
-        fits = torch.equal(index[0].sort().values, torch.arange(kernel * width)) and torch.equal(index, index[:1] + step * width * torch.arange(len(index))[:, None])
+        windows = index[:1] + step * width * torch.arange(len(index))[:, None]
+        over = max(0, (len(index) - 1) * step + kernel - inner.tokens)  # times that the last token is there again
+        fits = torch.equal(index[0].sort().values, torch.arange(kernel * width)) and torch.equal(
+            index, (windows // width).clamp(max=inner.tokens - 1) * width + windows % width)
         if whole and not fits:
             raise Unsupported("a Linear of some numbers of all tokens")
-        if not whole and (not fits or not 0 < step < kernel or len(index) != (inner.tokens - kernel) // step + 1):
+        if not whole and (not fits or not 0 < step <= kernel or not over and (step == kernel or len(index) != (inner.tokens - kernel) // step + 1)):
             return None
-        extents, size = (self.extents(before),) * 2 if whole else ((inner.tokens,), (kernel,))
+        if over:
+            before = Value("repeat_last", [before], torch.cat([inner.layout, inner.layout[:, -1:].expand(-1, over, -1)], 1), {}, value.operation, value.number)
+        extents, size = (self.extents(before),) * 2 if whole else ((before.tokens,), (kernel,))
         column = index[0].argsort().view(kernel, width).t()  # of each number of a kernel, [features, tokens]
         shaped = value.data["weight"].each(lambda item: item.t()[:, column].reshape(value.features, width, *size))
         convolution = {"extents": extents, "kernel": size, "stride": (1,) * len(size) if whole else (step,), "around": ((0, 0),) * len(size), "groups": 1,
                        "causal": False, "weight": shaped}
-        return self.new("convolution", [before], value, weight=value.data["weight"], bias=value.data["bias"], convolution=convolution, index=index)
+        return self.new("convolution", [before], value, weight=value.data["weight"], bias=value.data["bias"], convolution=convolution, index=windows)
 
     @staticmethod
     def said(layer):
@@ -88,7 +152,9 @@ class Rearranged:
             return self.new("pooling", [behind], value, type="kFirst")
         if bool((token.diff() == 1).all()) and int(token[-1]) == first.tokens - 1:
             return self.new("drop_tokens", [before], value)
-        raise Unsupported("tokens in another order" if value.tokens >= first.tokens else NOT_FIRST)
+        repeated = len(token.unique()) < len(token)
+        raise Unsupported("tokens that are there several times, as one class token in each group" if repeated else
+                          "tokens in another order" if value.tokens >= first.tokens else NOT_FIRST)
 
     def with_constants(self, value, first):
         """Trained tokens in front of the others."""
@@ -106,6 +172,44 @@ class Rearranged:
             tokens = self.graph.constant(constants[begin] if end == begin + 1 else constants[begin:end])
             before = Value("class_token", [before], value.layout[:, begin:], {"tokens": tokens}, value.operation, value.number)
         return before
+
+    def linear_of_several(self, value):
+        """A Linear or a convolution of features of several values side by side, as the sum of one of each; or None."""
+        source, convolution = value.sources[0], value.data.get("convolution")
+        beside = source.sources[0] if convolution and source.kind == "gather" and len(source.sources) == 1 else source
+        if beside.kind != "gather" or len(beside.sources) < 2 or any(item.tokens != beside.tokens for item in beside.sources) or convolution and convolution["groups"] > 1:
+            return None
+        if all(self.layer(item).kind in ("attention", "linear") for item in beside.sources) and not convolution:
+            return None
+        begins, at, found = [], 0, []
+        for item in beside.sources:
+            begins.append(at)
+            at += item.layout[0].numel()
+        index, token = beside.data["index"], torch.arange(beside.tokens)[:, None]
+        for begin, item in zip(begins, beside.sources):
+            columns = ((index[0] >= begin) & (index[0] < begin + item.features)).nonzero().flatten()
+            if not torch.equal(index[:, columns], begin + token * item.features + torch.arange(item.features)):
+                return None
+            data = dict(value.data, bias=None if found else value.data["bias"])
+            if convolution is None:
+                data["weight"] = value.data["weight"].each(lambda numbers: numbers[columns])  # noqa: B023
+                found.append(self.new("linear", [self.layer(item)], value, **data))
+                continue
+            own = convolution["weight"].each(lambda numbers: numbers[:, columns])  # noqa: B023
+            rows = torch.arange(len(value.data["weight"].addresses)).view(beside.features, -1)[columns].flatten()
+            windows = (source.data["index"] if source is not beside else torch.arange(beside.layout[0].numel()).view(beside.tokens, -1))[:, rows]
+            place = torch.full((beside.features,), -1)
+            place[columns] = torch.arange(len(columns))
+            windows = torch.where(windows < 0, -1, windows // beside.features * item.features + place[windows % beside.features])
+            data |= {"weight": value.data["weight"].each(lambda numbers: numbers[rows]), "index": windows,  # noqa: B023
+                     "convolution": dict(convolution, weight=own, causal=self.is_causal(convolution["kernel"], self.spans(convolution), convolution["around"]))}
+            found.append(self.new("convolution", [self.layer(item)], value, **data))
+        if sum(item.data["weight"].values.shape[0] for item in found) != len(value.data["weight"].values):
+            return None
+        result = found[0]
+        for item in found[1:]:
+            result = self.new("sum", [result, item], value)
+        return result
 
     def concatenation(self, value):
         """Features of several values side by side: heads of one attention, or a Linear in parts."""

@@ -55,7 +55,7 @@ class SampleNorms:
 
     def reversible(self, value):
         """A model of a normalized input, whose output gets mean and deviation back; or None."""
-        sources = [item for item in region(value) if item.kind == "input"]
+        sources = [item for item in region(value) if item.kind in ("input", "group")]
         if value.kind != "pointwise" or len(sources) != 1 or sources[0].features not in value.layout.shape[1:] or sources[0].tokens < 2:
             return None
         source = sources[0]
@@ -71,7 +71,7 @@ class SampleNorms:
 
     def sample_norm(self, value):
         """An input whose features are normalized over tokens, as a GroupNorm of one feature each; or None."""
-        sources = [item for item in region(value) if item.kind == "input"]
+        sources = [item for item in region(value) if item.kind in ("input", "group")]
         if value.kind != "pointwise" or len(sources) != 1 or sources[0].layout.shape != value.layout.shape or sources[0].tokens < 2 or not self.only(
                 NORMS, value, sources[0]):
             return None

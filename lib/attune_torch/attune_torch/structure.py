@@ -52,7 +52,7 @@ class Structure(LayerTypes):
         self.matcher, self.graph = matcher, matcher.graph
         self.tensors = Tensors(matcher.graph, state, transposed)
         self.changes, self.attention_names = self.tensors.changes, None
-        self.uses = Counter(source for item in region(matcher.output) for source in item.derived())
+        self.uses = self.uses_of(matcher.output)
         self.floats = set()    # tensors that are vectors for a token or a feature, and not quantized
         self.memory = None     # the encoder's output
         self.tables = []       # of a sum of embeddings: what their ids are
@@ -79,6 +79,16 @@ class Structure(LayerTypes):
         self.padding = self.find_padding()
         self.tied = self.tie()
         self.leave_out(state)
+
+    @staticmethod
+    def uses_of(output):
+        """How many values take each value, also within groups."""
+        values = region(output)
+        found = Counter(source for item in values for source in item.derived())
+        for item in values:
+            if item.kind == "groups":
+                found += Structure.uses_of(item.data["output"])
+        return found
 
     def check_inputs(self):
         """Refuses inputs that no layer takes."""
@@ -203,6 +213,10 @@ class Structure(LayerTypes):
             layer = self.sample_norm(value)
             layer.inner, _ = self.chain(sources[0], value.data["inner"])
             return [layer], sources[1]
+        if value.kind == "groups":
+            layer = self.plain(value)
+            layer.inner, _ = self.chain(value.data["output"], value.data["graph"].inputs[0])
+            return [layer], sources[0]
         return [self.single(value)], sources[0]
 
     def product(self, value):
@@ -344,11 +358,14 @@ class Structure(LayerTypes):
                 continue
             layer = chain[at]
             if layer.kind == "residual":
-                self.residual(layer)
+                self.around(layer, layer.inside)
             if layer.kind in ("sum", "product"):
-                self.terms(layer)
+                self.around(layer, *layer.terms)
+            if layer.kind == "groups":
+                self.around(layer, layer.inner)
             if layer.kind == "reversible":
                 layer.inner = self.blocks(layer.inner)
+                layer.terms = [layer.inner]
             if layer.kind == "gated":
                 found += self.glu(layer)
                 at += 1
@@ -371,24 +388,13 @@ class Structure(LayerTypes):
                           f"{', '.join(known.values())}; give its modules the same names")
         self.attention_names = known | names
 
-    def residual(self, layer):
-        """A residual connection that is no part of a transformer block."""
-        layer.type = f"attune::Residual<{self.enclosed(layer, layer.inside)}>"
-
-    def terms(self, layer):
-        """Branches of one value that are added up or multiplied."""
-        types = [self.enclosed(layer, term) if term else f"attune::Identity<{layer.value.tokens}, {layer.value.features}>" for term in layer.terms]
-        layer.type = f"attune::{layer.kind.title()}<{', '.join(types)}>"
-
-    def enclosed(self, layer, inside):
-        """The type of layers inside of a layer, which gets their names and tensors."""
-        inside = self.blocks(inside)
-        if any(inner.kind == "block" for inner in inside):
-            raise refused(layer.value, f"a {'residual connection' if layer.kind == 'residual' else layer.kind} around a transformer block")
-        layer.names += [name for inner in inside for name in inner.names]
-        layer.take(*inside)
-        types = ", ".join(inner.type for inner in inside)
-        return types if len(inside) == 1 else f"attune::Sequential<{types}>"
+    def around(self, layer, *parts):
+        """Layers inside of a layer: a residual connection's, a sum's or a product's, or a group's. What has blocks in it gets its type when theirs are known."""
+        layer.terms = [self.blocks(part) for part in parts]
+        layer.inner = [inner for term in layer.terms for inner in term]
+        if not any(inner.kind == "block" or inner.inner for inner in layer.inner):
+            layer.enclose([([inner.type for inner in term], [name for inner in term for name in inner.names]) for term in layer.terms])
+            layer.inner = []
 
     def block_at(self, chain, at):
         """A transformer block, which has three branches in a decoder, and how many layers of the chain it takes; or None and 0."""
