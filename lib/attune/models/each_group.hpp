@@ -8,9 +8,9 @@
 //   // Attention along the rows of an image, then along its columns (Ho et al., "Axial Attention in
 //   // Multidimensional Transformers", 2019)
 //   using Axial = attune::Sequential<attune::EachGroup<kHeight, AlongRow>,
-//                                    attune::TransposeGrid<{kHeight, kWidth, kFeatures}>,
+//                                    attune::TransposeGrid<attune::TransposeGridShape{kHeight, kWidth, 32}>,
 //                                    attune::EachGroup<kWidth, AlongColumn>,
-//                                    attune::TransposeGrid<{kWidth, kHeight, kFeatures}>>;
+//                                    attune::TransposeGrid<attune::TransposeGridShape{kWidth, kHeight, 32}>>;
 //
 // Group g is rows g·n … (g + 1)·n − 1 of x, for the n rows of the layer's input. TransposeGrid
 // (layers/transpose_grid.hpp) brings other groups into this order. Groups run one after the other and share
