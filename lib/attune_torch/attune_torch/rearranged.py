@@ -153,7 +153,7 @@ class Rearranged:
         if bool((token.diff() == 1).all()) and int(token[-1]) == first.tokens - 1:
             return self.new("drop_tokens", [before], value)
         repeated = len(token.unique()) < len(token)
-        raise Unsupported("tokens that are there several times, as one class token in each group" if repeated else
+        raise Unsupported("tokens in another order, some of them several times" if repeated else
                           "tokens in another order" if value.tokens >= first.tokens else NOT_FIRST)
 
     def with_constants(self, value, first):
