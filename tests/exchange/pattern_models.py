@@ -762,6 +762,7 @@ def of_groups():
         "attention between pixels of one place, beside all pixels": (Grid(SAME_PLACES, keep=True), pixels()),
         "a residual connection around a block": (Step(lambda own, x: x + own.layer(x), layer=encoder()), rows()),
         "blocks beside each other": (Step(lambda own, x: own.a(x) + torch.relu(own.b(x)), a=encoder(), b=nn.Sequential(encoder(), encoder())), rows()),
+        "a ReLU beside a Linear": (Step(lambda own, x: torch.cat([torch.relu(own.a(x)), own.b(x)], -1), a=nn.Linear(WIDTH, 8), b=nn.Linear(WIDTH, 4)), rows()),
         "a Linear of two values side by side": (Step(lambda own, x: own.mix(torch.cat([torch.relu(own.a(x)), torch.tanh(own.b(x))], -1)), a=nn.Linear(WIDTH, 3), b=nn.Linear(WIDTH, 5),
                                                      mix=nn.Linear(8, WIDTH)), rows()),
     }
@@ -993,8 +994,7 @@ def refused():
         "PReLU of tokens": (Step(lambda own, x: own.act(x), act=nn.PReLU(TOKENS)), rows(), ["nn.PReLU of something else than the features"]),
         "means of pairs of tokens": (Step(lambda own, x: x[:, :4].reshape(len(x), 2, 2, -1).mean(2)), rows(), ["windows of tokens that are reduced without a pooling"]),
         "positions that are computed": (Step(lambda own, x: x + own.table.tanh(), table=parameter(TOKENS, WIDTH)), rows(), ["positions that are computed from table"]),
-        "a ReLU beside a Linear": (Step(lambda own, x: torch.cat([torch.relu(own.a(x)), own.b(x)], -1), a=nn.Linear(WIDTH, 8), b=nn.Linear(WIDTH, 4)), rows(),
-                                   ["a concatenation of a Linear and activation"]),
+        "a ReLU beside a Linear, at the end": (Function(lambda x: torch.cat([torch.relu(x), x], -1)), rows(), ["a concatenation of activation and input"]),
         "features in another order for each token": (Step(lambda own, x: (lambda a, b: torch.cat([torch.cat([a[:, :2], b[:, :2]], -1), torch.cat([b[:, 2:], a[:, 2:]], -1)], 1))(own.a(x), own.b(x)),
                                                           a=nn.Linear(WIDTH, 6), b=nn.Linear(WIDTH, 6)), rows(), ["a concatenation of features in another order for each token"]),
         "a token behind the others": (Step(lambda own, x: own.layer(torch.cat([x, own.token.expand(len(x), 1, -1)], 1)), token=parameter(WIDTH), layer=encoder()), rows(),
