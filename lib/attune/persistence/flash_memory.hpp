@@ -40,6 +40,10 @@ concept FlashMemory = requires(Flash& flash, std::uint32_t at, void* to, const v
 
 namespace detail {
 
+/// A condition of a static assertion, which prints both numbers.
+template <std::uint64_t pages, std::uint64_t needed>
+concept HasPages = pages >= needed;
+
 /// How often bytes are read before they count as damaged. A power cut leaves bits that read
 /// differently from time to time, and a read of good bits may fail once.
 inline constexpr int kFlashReads = 8;

@@ -100,7 +100,7 @@ class FlashReplayMemory
       (static_cast<std::uint32_t>(shape.capacity) + kBlockEntries - 1) / kBlockEntries;
   /// Places for a block. The unused ones share the wear, and replace worn ones.
   static constexpr std::uint32_t kSlots = Flash::kPages / kBlockPages;
-  static_assert(detail::Holds<(kSlots > kBlocks)>,
+  static_assert(detail::HasPages<Flash::kPages, (kBlocks + std::uint64_t{1}) * kBlockPages>,
                 "attune::FlashReplayMemory: the flash needs (kBlocks + 1) * kBlockPages pages; give it more "
                 "pages, or store fewer examples");
   static_assert(detail::Holds<(kSlots < 0xFFFF)>, "attune::FlashReplayMemory: use at most 65534 blocks");

@@ -196,7 +196,7 @@ class FlashStore {
       "attune::FlashStore: the flash must have at most 65535 pages and 4 GiB; give the store a part of it");
   static_assert(detail::Holds<(std::uint64_t{0} + ... + sizeof(Records)) < 0xFFFF'0000u>,
                 "attune::FlashStore: the records are larger than 4 GiB");
-  static_assert(detail::Holds<(Flash::kPages >= 2 * kSlotPages)>,
+  static_assert(detail::HasPages<Flash::kPages, 2 * kSlotPages>,
                 "attune::FlashStore: the store needs two slots of kSlotPages pages to survive power cuts; "
                 "use more pages, or fewer records");
 
