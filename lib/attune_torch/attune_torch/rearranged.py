@@ -76,6 +76,8 @@ class Rearranged:
     def grids(order):
         """The grids (outer, rows, columns, cell) that are transposed for an order, at most two; or None."""
         count = len(order)
+        if int(order[0]) or int(order[-1]) != count - 1:  # which stay in their places
+            return None
         divisors = [size for size in range(1, count + 1) if count % size == 0]
 
         def transposed(outer, rows, columns, cell):
@@ -102,7 +104,7 @@ class Rearranged:
             for rows in (size for size in divisors if size > 1 and count // outer % size == 0):
                 for columns in (size for size in divisors if size > 1 and count // outer // rows % size == 0):
                     first = (outer, rows, columns, count // (outer * rows * columns))
-                    second = one(transposed(*first).argsort()[order])
+                    second = one(transposed(outer, columns, rows, first[3])[order])  # the first one's inverse is the grid back
                     if second is not None:
                         return [first, second]
         return None
