@@ -307,6 +307,38 @@ def spatial_parts(**others):
     return {"both": nn.Linear(WIDTH, 16), "norm": nn.LayerNorm(8), "over": parameter(TOKENS, TOKENS, 1), "beyond": parameter(TOKENS), "back": nn.Linear(8, WIDTH)} | others
 
 
+class Reduced(nn.Module):
+    """Attention whose keys and values are packed Linears of `reduce(self, x)`; `change(self, scores)` is before the softmax."""
+
+    def __init__(self, reduce, change=lambda own, scores: scores, **parts):
+        super().__init__()
+        self.reduce, self.change = reduce, change
+        self.query, self.both, self.out = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, 2 * WIDTH), nn.Linear(WIDTH, WIDTH)
+        for name, part in parts.items():
+            setattr(self, name, part)
+
+    def forward(self, x):
+        split = lambda y: y.unflatten(-1, (HEADS, -1)).transpose(1, 2)  # noqa: E731
+        q, (k, v) = split(self.query(x)), map(split, self.both(self.reduce(self, x)).chunk(2, -1))
+        return self.out((self.change(self, q @ k.mT / 2).softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
+class Convolved(Reduced):
+    """The same, whose queries are a convolution, too."""
+
+    def __init__(self):
+        super().__init__(strided, **strided_parts())
+        self.query = Over(nn.Conv1d(WIDTH, WIDTH, 3, padding=1, groups=WIDTH), nn.Conv1d(WIDTH, WIDTH, 1))
+
+
+def strided(own, x):
+    return own.norm(own.conv(x.mT).mT)
+
+
+def strided_parts():
+    return {"conv": nn.Conv1d(WIDTH, WIDTH, 2, 2), "norm": nn.LayerNorm(WIDTH)}
+
+
 class Narrow(nn.Module):
     """Attention of one head, whose features are fewer than those it takes, and not as many as it answers."""
 
@@ -583,6 +615,11 @@ def exported():
                                both=nn.Linear(WIDTH, 40), back=nn.Linear(20, WIDTH)), rows()),
         "a gate outside of a block": (Step(swiglu, norm2=nn.LayerNorm(WIDTH), both=nn.Linear(WIDTH, 40), back=nn.Linear(20, WIDTH)), rows()),
         "nn.GLU": (Step(lambda own, x: own.back(F.glu(own.both(x))), both=nn.Linear(WIDTH, 40), back=nn.Linear(20, WIDTH)), rows()),
+        "attention to a strided convolution": (Block(Reduced(strided, **strided_parts())), rows()),
+        "attention to a ReLU": (Step(lambda own, x: own.mix(x), mix=Attending(others=torch.relu)), rows()),
+        "attention to averages of pairs": (Block(Reduced(lambda own, x: F.avg_pool1d(x.mT, 2, 2).mT)), rows()),
+        "attention to a Linear over tokens": (nn.Sequential(nn.Linear(WIDTH, WIDTH), Reduced(lambda own, x: own.over(x.mT).mT, over=nn.Linear(TOKENS, 3)), nn.Linear(WIDTH, 4)), rows()),
+        "attention to the mean of all tokens": (Block(Reduced(lambda own, x: x.mean(1, keepdim=True))), rows()),
         "squeeze and excitation": (Step(excited, down=nn.Linear(WIDTH, 3), up=nn.Linear(3, WIDTH)), rows()),
         "squeeze and excitation of an image": (Image(lambda own, x: excited(own, x, (2, 3)), down=nn.Conv2d(8, 3, 1), up=nn.Conv2d(3, 8, 1)), torch.randn(BATCH, 3, 4, 5)),
         "a spatial gating unit": (Step(lambda own, x: x + spatial_gate(own, x), **spatial_parts()), rows()),
@@ -976,7 +1013,7 @@ def refused():
         "queries times their position": (Block(Attending(queries=lambda own, q: q * (1 + torch.arange(TOKENS)[:, None] * 0.1))), rows(), ["in another way than rotary positions"]),
         "a parameter beside the bias of queries": (with_parts(Block(Attending(queries=lambda own, q: q + own.b)), b=parameter(WIDTH)), rows(), ["is no bias of a Linear without one", "b"]),
         "queries of some tokens": (Step(lambda own, x: own.mix(x), mix=Attending(queries=lambda own, q: q[:, :1])), rows(), ["attention whose queries are some of the tokens"]),
-        "attention to other rows": (Step(lambda own, x: own.mix(x), mix=Attending(others=torch.relu)), rows(), ["attention to another sequence, outside of a decoder layer"]),
+        "attention to other rows": (Step(lambda own, x: own.mix(x), mix=Convolved()), rows(), ["attention to another sequence, outside of a decoder layer"]),
         "attention's weights turned around": (Block(Attending(after=lambda own, w: w.flip(-2))), rows(), ["attention's weights in another order"]),
         "attention's weights times a parameter of 1": (with_parts(Block(Attending(after=lambda own, w: w * own.one)), one=nn.Parameter(torch.ones(1))), rows(), ["attention's weights", "attention.one"]),
         "a mask that hides everything": (*scores(lambda own, x, s: s.masked_fill(torch.ones(TOKENS, TOKENS, dtype=torch.bool), -1e9)), ["a mask that hides everything"]),
@@ -1006,6 +1043,9 @@ def refused():
         "a BatchNorm of a part of a gate": (Step(lambda own, x: own.back(torch.tanh(own.norm(own.a(x).mT).mT) * own.b(x)), a=nn.Linear(WIDTH, 20), b=nn.Linear(WIDTH, 20), back=nn.Linear(20, WIDTH),
                                                  norm=nn.BatchNorm1d(20)), rows(), ["a BatchNorm of a part of a gated network"]),
         "a number that is trained, added to each feature": (Step(lambda own, x: torch.relu(x) + own.one, one=nn.Parameter(torch.ones(1))), rows(), ["a parameter of one number that is added"]),
+        "a mask of reduced tokens": (Block(Reduced(strided, lambda own, s: s.masked_fill(torch.ones(TOKENS, 2, dtype=torch.bool).triu(1), -1e9), **strided_parts())), rows(),
+                                     ["a mask"]),
+        "queries and keys of two convolutions": (Block(Convolved()), rows(), ["attention to another sequence"]),
         "a value times itself": (Step(lambda own, x: x * x), rows(), ["a product of two values", "mul of [2, 5, 12], [2, 5, 12]"]),
         "a gate of one number for each token": (Step(lambda own, x: x * own.gate(x).sigmoid(), gate=nn.Linear(WIDTH, 1)), rows(), ["a product of two values"]),
         "a gate of a Linear that is its factor, too": (Step(lambda own, x: (lambda y: y * (own.gate(y).tanh() + x))(own.mix(x)), mix=nn.Linear(WIDTH, WIDTH), gate=nn.Linear(WIDTH, WIDTH)),
@@ -1119,6 +1159,11 @@ def deceptive():
 
     masked = lambda change: Block(Attention(change))  # noqa: E731
     return {
+        "attention to reduced tokens of another sample": (Block(Reduced(lambda own, x: strided(own, x).roll(1, 0), **strided_parts())), rows()),
+        "attention to reduced tokens that are changed in place": (Block(Reduced(lambda own, x: (lambda y: (y.mul_(2), y)[1])(strided(own, x)), **strided_parts())), rows()),
+        "attention to reduced tokens in another order": (Block(Reduced(lambda own, x: strided(own, x).flip(1), **strided_parts())), rows()),
+        "attention to reduced tokens that are large": (Block(Reduced(lambda own, x: strided(own, x).clamp(-1e3, 1e3), **strided_parts())), rows()),
+        "attention to reduced features": (Block(Reduced(lambda own, x: own.conv(x).roll(1, -1), conv=nn.Conv1d(TOKENS, 3, 1))), rows()),
         "a gate of the batch": (Step(lambda own, x: x * torch.sigmoid(own.gate(x.mean(0, keepdim=True))), gate=nn.Linear(WIDTH, WIDTH)), rows()),
         "a gate of other features": (Step(lambda own, x: x * own.gate(x).sigmoid().flip(-1), gate=nn.Linear(WIDTH, WIDTH)), rows()),
         "a gate of other tokens": (Step(lambda own, x: x * own.gate(x).sigmoid().flip(1), gate=nn.Linear(WIDTH, WIDTH)), rows()),

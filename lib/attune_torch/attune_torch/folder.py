@@ -331,7 +331,7 @@ class Exported:
         tokens = self.device_input().shape[1]
         parts = [getattr(layer, "block", layer) for layer in self.layers if layer.kind in ("block", "attention")]
         plain = parts and len(self.inputs) == 1 and all(part.attention.members["seq_len"] == tokens for part in parts)
-        plain = plain and not any(re.search("EachGroup|TransposeGrid|RepeatLastToken", layer.type) for layer in self.layers)
+        plain = plain and not any(re.search("EachGroup|ReducedAttention|TransposeGrid|RepeatLastToken", layer.type) for layer in self.layers)
         return filled("length.md", name=name, tokens=tokens) if plain and tokens > 1 else ""
 
     @staticmethod

@@ -129,10 +129,13 @@ class Layer:
         data = getattr(self.value, "data", {})
         if self.kind == "reversible":
             self.type = around("ReversibleNorm", models[0], epsilon=data["epsilon"], affine=data["weight"] is not None, subtract_last=data["last"])
+        elif self.kind == "reduced":
+            self.type = f"attune::ReducedAttention<{models[0]}, {self.type}>"
         else:
             names = {"residual": "attune::Residual<", "sum": "attune::Sum<", "product": "attune::Product<", "groups": f"attune::EachGroup<{data.get('count')}, "}
             self.type = f"{names[self.kind]}{', '.join(models)}>"
-        self.names += [name for _, names in terms for name in names]
+        inside = [name for _, names in terms for name in names]
+        self.names = inside + self.names if self.kind == "reduced" else self.names + inside
         self.take(*(layer for term in self.terms for layer in term))
 
     def every(self):

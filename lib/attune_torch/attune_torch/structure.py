@@ -104,7 +104,7 @@ class Structure(LayerTypes):
     def find_padding(self):
         """The padding of ids by inputs, and the options of a MaskFromIds; or None."""
         every = [value for value in self.matcher.layers() if value.kind == "attention" or value.kind == "pooling" and value.reads]
-        cross = [value for value in every if value.sources[0] is not value.sources[-1]]
+        cross = [value for value in every if value.sources[0] is not value.sources[-1] and not self.is_reduced(value)]
         encoder = [value for value in every if not cross or value not in cross and computed_from(self.memory, value)]
         source = self.matcher.refuse_several(encoder + cross)
         target = self.matcher.refuse_several([value for value in every if value not in encoder + cross])
@@ -206,7 +206,9 @@ class Structure(LayerTypes):
             return self.product(value)
         if value.kind == "attention":
             layer = self.plain(value, kind="core")
-            if sources[0] is not sources[1]:
+            if self.is_reduced(value):
+                layer.terms = [self.chain(sources[1], sources[0])[0]]
+            elif sources[0] is not sources[1]:
                 self.attend_to(value, stop)
             return [layer], sources[0]
         if value.kind == "reversible":
@@ -304,6 +306,11 @@ class Structure(LayerTypes):
             found.append(added)
         return found, tables[0].sources[0]
 
+    @staticmethod
+    def is_reduced(value):
+        """Whether keys and values of attention are a layer of what its queries are."""
+        return value.kind == "attention" and value.sources[0] is not value.sources[1] and meet(*value.sources[:2]) is value.sources[0]
+
     def attend_to(self, value, stop):
         memory = value.sources[1]
         if stop is not None and computed_from(memory, stop) or self.memory is not None and self.memory is not memory:
@@ -322,7 +329,10 @@ class Structure(LayerTypes):
                 features, query = layer.value.sources[0].features, layer.value.data["query"].weight.values
                 if after is not None and after.d_out != features == query.shape[0] * query.shape[1]:
                     after = None  # the output projection is missing, and this is another Linear
-                found.append(self.attention(layer, after))
+                attention = self.attention(layer, after)
+                if layer.terms:
+                    attention.kind, attention.terms = "reduced", layer.terms
+                found.append(attention)
             elif layer.kind == "gate":
                 found += self.gated(layer, after)
             else:
@@ -357,9 +367,11 @@ class Structure(LayerTypes):
                 at += taken
                 continue
             layer = chain[at]
+            if layer.kind in ("attention", "reduced"):
+                self.alone(layer)
             if layer.kind == "residual":
                 self.around(layer, layer.inside)
-            if layer.kind in ("sum", "product"):
+            if layer.kind in ("sum", "product", "reduced"):
                 self.around(layer, *layer.terms)
             if layer.kind == "groups":
                 self.around(layer, layer.inner)
@@ -370,16 +382,16 @@ class Structure(LayerTypes):
                 found += self.glu(layer)
                 at += 1
                 continue
-            if layer.kind == "attention":
-                self.alone(layer)
             found.append(layer)
             at += 1
         return found
 
     def alone(self, layer):
         """Attention that is not a part of a transformer block: its path, and the table of its names."""
-        if layer.attention.memory:
+        if layer.attention.memory and layer.kind != "reduced":
             raise refused(layer.core, "attention to another sequence, outside of a decoder layer")
+        if layer.kind == "reduced" and layer.core.data["mask"].any():
+            raise refused(layer.core, "a mask of reduced tokens")
         path, names = relative(layer.attention.names)
         layer.names = [path]
         known = self.attention_names or names
