@@ -157,12 +157,8 @@ template <class Layer, class Set = typename Layer::Parameters, class Mask = NoMa
 detail::ForwardResult<Layer> infer(const Set& parameters, ConstView<typename Layer::Input> x,
                                    View<typename Layer::Output> y, typename Layer::InferenceScratch& scratch,
                                    const Mask& mask = {}, const Products& = {}) {
-  if constexpr (detail::check_mask<Layer, Mask>()) {
-    return detail::ForwardResult<Layer>(
-        detail::forward_pass<Layer>(detail::context_with<Layer, Products>(mask), parameters, x, y, scratch));
-  } else {
-    return detail::ForwardResult<Layer>();
-  }
+  return detail::ForwardResult<Layer>(
+      detail::forward_pass<Layer>(detail::context_with<Layer, Products>(mask), parameters, x, y, scratch));
 }
 /// Training: like inference, and fills the tape for backward. `y` may be `x` only with
 /// kAbilities.backward_may_read_output.
@@ -171,12 +167,8 @@ template <class Layer, class Set = typename Layer::Parameters, class Tape, class
 detail::ForwardResult<Layer> forward(const Set& parameters, ConstView<typename Layer::Input> x,
                                      View<typename Layer::Output> y, Tape& tape, Scratch& scratch,
                                      const Mask& mask = {}, const Products& = {}) {
-  if constexpr (detail::check_mask<Layer, Mask>()) {
-    return detail::ForwardResult<Layer>(detail::forward_pass<Layer>(
-        detail::context_with<Layer, Products>(mask), parameters, x, y, tape, scratch));
-  } else {
-    return detail::ForwardResult<Layer>();
-  }
+  return detail::ForwardResult<Layer>(detail::forward_pass<Layer>(
+      detail::context_with<Layer, Products>(mask), parameters, x, y, tape, scratch));
 }
 /// Overwrites dx, from dy, unless NoGradient; adds to the gradients; uses up the tape. The mask is forward's.
 /// Values hidden by a mask have no influence.
@@ -185,10 +177,8 @@ template <class Layer, class Set = typename Layer::Parameters, class Tape, class
 void backward(const Set& parameters, ConstView<typename Layer::Input> x, Tape& tape,
               ConstView<typename Layer::Output> dy, Dx&& dx, Gradients& gradients, Scratch& scratch,
               const Mask& mask = {}, const Products& = {}) {
-  if constexpr (detail::check_mask<Layer, Mask>()) {
-    detail::backward_pass<Layer>(detail::context_with<Layer, Products>(mask), parameters, x, tape, dy,
-                                 detail::sink<typename Layer::Input>(dx), gradients, scratch);
-  }
+  detail::backward_pass<Layer>(detail::context_with<Layer, Products>(mask), parameters, x, tape, dy,
+                               detail::sink<typename Layer::Input>(dx), gradients, scratch);
 }
 
 }  // namespace ATTUNE_NAMESPACE

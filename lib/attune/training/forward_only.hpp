@@ -134,18 +134,14 @@ class ForwardOnlyTrainer
   template <class Mask = NoMask>
   LossResult<Scalar> accumulate(InputView x, TargetView target, const Mask& mask = {},
                                 const Loss& loss = detail::default_loss<Loss, Mask>()) {
-    if constexpr (detail::check_mask<Model, Mask>()) {
-      LossSum<Scalar> above{}, below{};
-      Status status = above_.sequences == batch ? Status::kFullBatch : state_.ready();
-      if (status == Status::kOk) status = pass(x, target, mask, loss, kSize, above);
-      if (status == Status::kOk) status = pass(x, target, mask, loss, -kSize, below);
-      if (status != Status::kOk) return {std::numeric_limits<Scalar>::quiet_NaN(), status};
-      above_.add(above);
-      below_.add(below);
-      return {(detail::loss_of<Loss>(above) + detail::loss_of<Loss>(below)) / 2, Status::kOk};
-    } else {
-      return {std::numeric_limits<Scalar>::quiet_NaN(), Status::kOk};
-    }
+    LossSum<Scalar> above{}, below{};
+    Status status = above_.sequences == batch ? Status::kFullBatch : state_.ready();
+    if (status == Status::kOk) status = pass(x, target, mask, loss, kSize, above);
+    if (status == Status::kOk) status = pass(x, target, mask, loss, -kSize, below);
+    if (status != Status::kOk) return {std::numeric_limits<Scalar>::quiet_NaN(), status};
+    above_.add(above);
+    below_.add(below);
+    return {(detail::loss_of<Loss>(above) + detail::loss_of<Loss>(below)) / 2, Status::kOk};
   }
   /// Ends a batch: one step along the direction. Refused options and an incomplete batch leave everything
   /// unchanged. Losses that are not finite, and a batch without targets, discard the batch. Parameters change

@@ -327,12 +327,9 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   ATTUNE_INLINE LossResult<Scalar> accumulate_in(const auto& x, TargetView target, const Mask& mask,
                                                  const Loss& loss, const auto& on_output) {
     LossSum<Scalar> added{};
-    Status status = Status::kOk;
-    if constexpr (detail::check_mask<Computed, Mask>()) {
-      status = may_accumulate();
-      if (status == Status::kOk) {
-        status = add_sequence<Computed>(x, target, loss, on_output, added, context_of<Computed>(mask));
-      }
+    Status status = may_accumulate();
+    if (status == Status::kOk) {
+      status = add_sequence<Computed>(x, target, loss, on_output, added, context_of<Computed>(mask));
     }
     return own_loss(status, added);
   }
