@@ -138,7 +138,7 @@ bool is_answered_in_lanes() {
   check::sequences<kTokens>([](int) { return 3; }).fill(x, rng, Behind::kGarbage, kClasses);
   const Mask mask = of_length<Mask>(3);
   attune::detail::BatchSums<attune::MeanSquaredError, float> sums{};
-  executor.load(parameters);
+  executor.broadcast(parameters);
   return executor.accumulate(
       attune::view(std::as_const(x)).template rows_at<kTokens>(0),
       [&](int s) { return attune::view(std::as_const(target)).template rows_at<kTokens>(s * kTokens); }, tape,

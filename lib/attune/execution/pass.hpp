@@ -167,8 +167,8 @@ template <class Layer, class Set = typename Layer::Parameters, class Tape, class
 detail::ForwardResult<Layer> forward(const Set& parameters, ConstView<typename Layer::Input> x,
                                      View<typename Layer::Output> y, Tape& tape, Scratch& scratch,
                                      const Mask& mask = {}, const Products& = {}) {
-  return detail::ForwardResult<Layer>(detail::forward_pass<Layer>(
-      detail::context_with<Layer, Products>(mask), parameters, x, y, tape, scratch));
+  return detail::ForwardResult<Layer>(detail::forward_pass<Layer>(detail::context_with<Layer, Products>(mask),
+                                                                  parameters, x, y, tape, scratch));
 }
 /// Overwrites dx, from dy, unless NoGradient; adds to the gradients; uses up the tape. The mask is forward's.
 /// Values hidden by a mask have no influence.

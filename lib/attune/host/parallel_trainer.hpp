@@ -232,7 +232,7 @@ class ParallelTrainer
     const auto update = attune::detail::begin_update<Loss>(shared.state, gradients, sums, options, clipping);
     if (update.result.ok()) {
       slots_.template update<Optimizer>(update.coefficients, shared.state, gradients);
-      attune::detail::parameters_changed(shared.executor);
+      shared.executor.invalidate();
       shared.trained += batch;
       attune::detail::count_step(shared.state, batch);
     }
@@ -356,12 +356,9 @@ class ParallelTrainer
   // Whether the parameters can be used; the weights that products read are then up to date.
   Status load_weights() {
     const Status ready = shared_->state.ready();
-    return ready == Status::kOk ? attune::detail::load_weights(shared_->executor, shared_->state.parameters)
-                                : ready;
+    return ready == Status::kOk ? shared_->executor.load(shared_->state.parameters) : ready;
   }
-  [[nodiscard]] const auto& weights() const {
-    return attune::detail::weights_of(shared_->executor, shared_->state.parameters);
-  }
+  [[nodiscard]] const auto& weights() const { return shared_->executor.weights(shared_->state.parameters); }
 
   template <class Mask, class Slices>
   static constexpr auto context_of(const Mask& mask ATTUNE_LIFETIME_BOUND, const Slices& slices) {
@@ -384,7 +381,7 @@ class ParallelTrainer
   static auto& own_state(auto& self) { return self.shared_->state; }
   auto& own_tape() { return workers_[0].tape; }
   void begin_at_state() {
-    attune::detail::parameters_changed(shared_->executor);
+    shared_->executor.invalidate();
     shared_->trained = 0;
     for (int thread = 0; thread < pool_.threads(); ++thread) {
       Worker& worker = workers_[static_cast<std::size_t>(thread)];

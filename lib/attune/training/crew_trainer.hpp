@@ -218,7 +218,7 @@ class CrewTrainer : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, O
       detail::update_and_clear_all<Optimizer>(update.coefficients, state_.parameters, gradients_,
                                               state_.moments, Context(NoMask{}, slices));
     });
-    detail::parameters_changed(executor_);
+    executor_.invalidate();
     if constexpr (State::kDrops) masks_.trained += batch;
     detail::count_step(state_, batch);
     return update.result;
@@ -234,9 +234,9 @@ class CrewTrainer : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, O
   // Whether the parameters can be used; the weights that products read are then up to date.
   Status load_weights() {
     const Status ready = state_.ready();
-    return ready == Status::kOk ? detail::load_weights(executor_, state_.parameters) : ready;
+    return ready == Status::kOk ? executor_.load(state_.parameters) : ready;
   }
-  [[nodiscard]] const auto& weights() const { return detail::weights_of(executor_, state_.parameters); }
+  [[nodiscard]] const auto& weights() const { return executor_.weights(state_.parameters); }
   template <class Mask, class Slices = RunToCompletion>
   static constexpr auto context_of(const Mask& mask ATTUNE_LIFETIME_BOUND, const Slices& slices = {}) {
     return detail::context_in_plan<Model, BatchExecutor>(mask, slices);
@@ -256,7 +256,7 @@ class CrewTrainer : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, O
   static auto& own_state(auto& self) { return self.state_; }
   auto& own_tape() { return tapes_[0]; }
   void begin_at_state() {
-    detail::parameters_changed(executor_);
+    executor_.invalidate();
     clear_gradients();
     stand_at_masks();
   }

@@ -40,16 +40,14 @@ class Int8Executor {
 
  public:
   static constexpr int kSequences = 1;
-  /// The arithmetic for products of activations.
+  static constexpr bool kOwnWeights = true;
   using Products = kernels::Int8Products;
 
   static constexpr MemoryReport memory() { return {.parameters = sizeof weights_}; }
 
-  /// The weights that products read.
-  [[nodiscard]] const auto& weights() const { return weights_; }
-  /// Marks the weights as outdated: the parameters have changed.
+  [[nodiscard]] const auto& weights(const auto& /*parameters*/) const { return weights_; }
   void invalidate() { valid_ = false; }
-  /// Quantizes parameters that have changed. Returns kNotFinite if one is not finite.
+  /// Quantizes parameters that have changed.
   Status load(const auto& parameters) {
     if (valid_) return Status::kOk;
     const Status status = quantize(parameters, weights_);
@@ -76,7 +74,7 @@ constexpr auto plan_by_sequence() {
 /// Integers are weights of their own.
 template <class Plan, class Model>
 constexpr bool check_own_weights() {
-  constexpr bool kOwn = !HasOwnWeights<typename Plan::template BatchExecutor<Model>>;
+  constexpr bool kOwn = !Plan::template BatchExecutor<Model>::kOwnWeights;
   static_assert(
       Holds<kOwn>,
       "attune::Int8TrainingWith: the plan inside has weights of its own; for a place of the integers, "

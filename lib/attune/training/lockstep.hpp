@@ -36,7 +36,7 @@ namespace detail {
 
 // kLanesOf is part of the name, so files compiled for different vector units have different types.
 template <class Model, int kLanesOf>
-class LockstepExecutor {
+class LockstepExecutor : public ReadsParameters {
   using Scalar = typename Model::Scalar;
   using LaneScalar = kernels::LanesOf<Scalar, kLanesOf>;
   using LaneModel = typename WithScalarOf<Model, LaneScalar>::type;
@@ -55,7 +55,7 @@ class LockstepExecutor {
   }
 
   /// Sets the parameters for the accumulate() calls that follow.
-  void load(const auto& parameters) {
+  void broadcast(const auto& parameters) {
     for_each_tensor(
         []<class Lanes>(const TensorPath&, Lanes& lanes, const auto& tensor) {
           for (int i = 0; i < tensor.size; ++i)

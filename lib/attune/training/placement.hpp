@@ -29,7 +29,8 @@ template <class Model>
 class CopiedWeights {
  public:
   using Products = FloatProducts;
-  [[nodiscard]] const auto& weights() const { return weights_; }
+  [[nodiscard]] const auto& weights(const auto& /*parameters*/) const { return weights_; }
+  static void invalidate() {}
   Status load(const auto& parameters) {
     copy_parameters(parameters, weights_);
     return Status::kOk;
@@ -39,7 +40,7 @@ class CopiedWeights {
   typename Model::Parameters weights_;
 };
 template <class Model, class Executor>
-using WeightsFor = std::conditional_t<HasOwnWeights<Executor>, Executor, CopiedWeights<Model>>;
+using WeightsFor = std::conditional_t<Executor::kOwnWeights, Executor, CopiedWeights<Model>>;
 
 /// The plan inside of another one. A plan with lanes is an error.
 template <class Plan>
@@ -59,7 +60,7 @@ class WorkingWeights : public detail::WeightsFor<Model, typename Plan::template 
   template <class Set>
   Status load(const Set& parameters) {
     if (of_ == &parameters) return Status::kOk;
-    if constexpr (requires(Base & base) { base.invalidate(); }) Base::invalidate();
+    Base::invalidate();
     const Status status = Base::load(parameters);
     of_ = status == Status::kOk ? &parameters : nullptr;
     return status;
@@ -86,9 +87,10 @@ namespace detail {
 template <auto& shared>
 struct ExecutorWithWeights {
   static constexpr int kSequences = 1;
+  static constexpr bool kOwnWeights = true;
   using Products = typename std::remove_cvref_t<decltype(shared)>::Products;
   static constexpr MemoryReport memory() { return {}; }
-  [[nodiscard]] static const auto& weights() { return shared.weights(); }
+  static const auto& weights(const auto& parameters) { return shared.weights(parameters); }
   static void invalidate() { shared.invalidate(); }
   static Status load(const auto& parameters) { return shared.load(parameters); }
 };

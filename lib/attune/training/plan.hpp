@@ -59,33 +59,19 @@ struct PlanFor<Plan, Optimizer> {
 template <class Plan, class Optimizer>
 using PlanWith = typename PlanFor<Plan, Optimizer>::type;
 
-/// Whether products read weights that the plan's executor made from the parameters, instead of the
-/// parameters.
-template <class BatchExecutor>
-concept HasOwnWeights = requires(const BatchExecutor& executor) {
-  executor.weights();
+/// The base of executors: products read the parameters. An executor with weights of its own, which it makes
+/// from the parameters, has these members itself.
+struct ReadsParameters {
+  static constexpr bool kOwnWeights = false;
+  /// The arithmetic for products of activations.
+  using Products = FloatProducts;
+  /// The weights that products read.
+  static const auto& weights(const auto& parameters) { return parameters; }
+  /// Makes these weights, if the parameters have changed. Returns kNotFinite if a parameter is not finite.
+  static Status load(const auto& /*parameters*/) { return Status::kOk; }
+  /// Marks these weights as outdated.
+  static void invalidate() {}
 };
-/// The weights that products read.
-template <class BatchExecutor, class Parameters>
-const auto& weights_of([[maybe_unused]] const BatchExecutor& executor,
-                       [[maybe_unused]] const Parameters& parameters) {
-  if constexpr (HasOwnWeights<BatchExecutor>) {
-    return executor.weights();
-  } else {
-    return parameters;
-  }
-}
-/// Makes these weights, if the parameters have changed. Returns kNotFinite if a parameter is not finite.
-template <class BatchExecutor, class Parameters>
-Status load_weights([[maybe_unused]] BatchExecutor& executor, [[maybe_unused]] const Parameters& parameters) {
-  if constexpr (HasOwnWeights<BatchExecutor>) return executor.load(parameters);
-  return Status::kOk;
-}
-/// Marks these weights as outdated.
-template <class BatchExecutor>
-void parameters_changed([[maybe_unused]] BatchExecutor& executor) {
-  if constexpr (HasOwnWeights<BatchExecutor>) executor.invalidate();
-}
 /// Whether the memory of a plan's trainers, or a part of it, lies outside of them.
 template <class Plan>
 concept PlacesMemory = requires {
@@ -96,11 +82,7 @@ concept PlacesMemory = requires {
 /// The context of a call in the plan's arithmetic.
 template <class Model, class BatchExecutor, class Mask, class Slices = RunToCompletion>
 constexpr auto context_in_plan(const Mask& mask ATTUNE_LIFETIME_BOUND, const Slices& slices = {}) {
-  if constexpr (HasOwnWeights<BatchExecutor>) {
-    return context_for<Model>(mask, slices).template with_products<typename BatchExecutor::Products>();
-  } else {
-    return context_for<Model>(mask, slices);
-  }
+  return context_for<Model>(mask, slices).template with_products<typename BatchExecutor::Products>();
 }
 
 }  // namespace detail
@@ -111,7 +93,7 @@ struct BySequence {
   using Gradients = typename Model::Parameters;
   /// Computes one sequence, and keeps nothing.
   template <class Model>
-  struct BatchExecutor {
+  struct BatchExecutor : detail::ReadsParameters {
     /// The number of sequences computed at a time.
     static constexpr int kSequences = 1;
     static constexpr MemoryReport memory() { return {}; }

@@ -286,7 +286,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     return {detail::loss_of<Loss>(of), status};
   }
 
-  [[nodiscard]] const auto& weights() const { return detail::weights_of(executor_, state_.parameters); }
+  [[nodiscard]] const auto& weights() const { return executor_.weights(state_.parameters); }
   template <class Computed = Model, class Mask, class Slices = RunToCompletion>
   static constexpr auto context_of(const Mask& mask ATTUNE_LIFETIME_BOUND, const Slices& slices = {}) {
     return detail::context_in_plan<Computed, BatchExecutor>(mask, slices);
@@ -304,12 +304,10 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   // Weights of a plan's own, as a stage. Placed weights may be another trainer's since the last slice.
   template <AnyContext Call>
   ATTUNE_INLINE Status load_weights([[maybe_unused]] const Call& context) {
-    if constexpr (requires { Plan::working_weights(); }) {
-      return detail::load_weights(executor_, state_.parameters);
-    } else if constexpr (detail::HasOwnWeights<BatchExecutor>) {
-      return context.answer([&] { return detail::load_weights(executor_, state_.parameters); });
+    if constexpr (BatchExecutor::kOwnWeights && !requires { Plan::working_weights(); }) {
+      return context.answer([&] { return executor_.load(state_.parameters); });
     } else {
-      return Status::kOk;
+      return executor_.load(state_.parameters);
     }
   }
   template <class Mask, AnyContext Call>
@@ -383,7 +381,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
       if constexpr (kLanes > 1) {
         if (sums_.sequences >= lockstep_from && sums_.sequences + kLanes <= batch &&
             detail::have_one_mask<kLanes>(masks, sums_.sequences)) {
-          if (!loaded) executor_.load(state_.parameters);
+          if (!loaded) executor_.broadcast(state_.parameters);
           loaded = true;
           if constexpr (Work::kShared && State::kDrops) stand_at_masks();
           const bool added = executor_.accumulate(
@@ -434,7 +432,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     detail::update_and_clear_all<Optimizer>(update.coefficients, state_.parameters, gradients_.values(),
                                             state_.moments, context);
     context.stage([&]() ATTUNE_INLINE_LAMBDA {
-      detail::parameters_changed(executor_);
+      executor_.invalidate();
       detail::count_step(state_, Call::kRunsToCompletion ? sums_.sequences : -sums_.sequences);
       sums_.clear();
       gradients_.give_to(nullptr);
@@ -457,7 +455,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   static auto& own_state(auto& self) { return self.state_; }
   auto& own_tape() { return work_.tape(); }
   void begin_at_state() {
-    detail::parameters_changed(executor_);
+    executor_.invalidate();
     work_.end_pass(this);
     if constexpr (!Work::kShared) detail::stand_at_masks(state_, work_.tape());
     if constexpr (kKeepsGradients) clear_all();

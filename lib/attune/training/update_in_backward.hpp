@@ -327,10 +327,10 @@ ATTUNE_INLINE StepResult<typename Model::Scalar> step_in_backward(
     if (!finite(kernels::sum_of_squares(Model::Input::size, x.data)))
       return Result::refused(Status::kNotFinite);
   }
-  if (const Status loaded = load_weights(executor, state.parameters); loaded != Status::kOk) {
+  if (const Status loaded = executor.load(state.parameters); loaded != Status::kOk) {
     return Result::refused(loaded);
   }
-  const auto& weights = weights_of(executor, state.parameters);
+  const auto& weights = executor.weights(state.parameters);
   const auto context = context_in_plan<Model, std::remove_cvref_t<decltype(executor)>>(mask);
   LossSum<Scalar> sum;
   const Status status = forward_loss<Model>(context, weights, x, output, tape, scratch, target, loss, sum);
@@ -342,7 +342,7 @@ ATTUNE_INLINE StepResult<typename Model::Scalar> step_in_backward(
   ParameterUpdates<Model, Optimizer> updates(state.parameters, state.moments, options, rows, gradient.scale);
   backward_in<Model>(context, weights, x, tape, ConstView<Output>(output), NoGradient{}, updates.leaves,
                      scratch);
-  parameters_changed(executor);
+  executor.invalidate();
   count_step(state, 1);
   if (!updates.ok()) return Result::refused(Status::kNotFinite);
   return {sum.sum * gradient.scale, Status::kOk, updates.gradient_norm() * gradient.scale};
