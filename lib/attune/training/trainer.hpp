@@ -259,6 +259,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   static_assert(std::is_trivially_copyable_v<Parameters> && std::is_trivially_copyable_v<Moments>);
 
   friend TrainingLifecycle<Trainer, State>;
+  friend detail::PassInSlices<Trainer>;
   template <class, class, class, int, class, class>
   friend class AccumulationInSlices;
   template <class, class, class, int>

@@ -26,6 +26,7 @@
 #include <attune/core/status.hpp>
 #include <attune/execution/slices.hpp>
 #include <attune/training/batch_update.hpp>
+#include <attune/training/forward_loss.hpp>
 #include <attune/training/loss.hpp>
 #include <attune/training/optimizer.hpp>
 #include <attune/training/state.hpp>
@@ -33,9 +34,38 @@
 
 namespace ATTUNE_NAMESPACE {
 
+namespace detail {
+
+/// A pass of a trainer, which has the trainer's memory until its end.
+template <class Trainer>
+class PassInSlices {
+ protected:
+  PassInSlices(Trainer& trainer, Status may)
+      : trainer_(&trainer), status_(may == Status::kOk ? Status::kUnderWay : may) {
+    if (may == Status::kOk) pass_ = trainer.work_.begin_pass(&trainer);
+  }
+  [[nodiscard]] bool ended() const { return !trainer_->work_.under_way(pass_); }
+  void end(Status status) {
+    status_ = status;
+    trainer_->work_.end_pass(trainer_);
+  }
+
+  Trainer* trainer_;
+  SliceAddress address_;
+  Status status_;  // kUnderWay before the end of the pass, and if another call ended it
+
+ private:
+  std::uint32_t pass_ = 0;  // no pass
+};
+
+}  // namespace detail
+
 /// One sequence in slices: forward, loss and backward of the model, or of a part of it.
 template <class Trainer, class Loss, class Mask, int most_work, class Computed, class InputView>
-class AccumulationInSlices {
+class AccumulationInSlices : public detail::PassInSlices<Trainer> {
+  using Pass = detail::PassInSlices<Trainer>;
+  using Pass::trainer_, Pass::address_, Pass::status_;
+
  public:
   using Scalar = typename Trainer::Scalar;
 
@@ -44,48 +74,36 @@ class AccumulationInSlices {
     if (done()) return false;
     detail::SliceWalk walk(address_, most_work);
     const Status status = trainer_->template add_sequence<Computed>(
-        x_, target_, loss_, Ignored{}, added_,
+        x_, target_, loss_, detail::Unused{}, added_,
         Trainer::template context_of<Computed>(mask_, OneSlice<most_work>(walk)));
-    if (status != Status::kOk) {
-      status_ = status;
-      trainer_->work_.end_pass(trainer_);
-    } else if (done()) {
-      status_ = Status::kOk;
-    }
+    if (status != Status::kOk || done()) Pass::end(status);
     return true;
   }
   /// Whether nothing is left to do, also after a discard() or restart of the trainer.
-  [[nodiscard]] bool done() const { return !trainer_->work_.under_way(pass_); }
+  [[nodiscard]] bool done() const { return Pass::ended(); }
   /// The result of accumulate(). kUnderWay before the end of the pass, and if another call ended it.
   [[nodiscard]] LossResult<Scalar> result() const { return Trainer::own_loss(status_, added_); }
 
  private:
   friend Trainer;
-  struct Ignored {
-    void operator()(const auto&) const {}
-  };
 
   AccumulationInSlices(Trainer& trainer, InputView x, typename Trainer::TargetView target, const Mask& mask,
                        const Loss& loss, Status may)
-      : trainer_(&trainer), x_(x), target_(target), mask_(mask), loss_(loss) {
-    status_ = may == Status::kOk ? Status::kUnderWay : may;
-    if (may == Status::kOk) pass_ = trainer.work_.begin_pass(&trainer);
-  }
+      : Pass(trainer, may), x_(x), target_(target), mask_(mask), loss_(loss) {}
 
-  Trainer* trainer_;
   InputView x_;
   typename Trainer::TargetView target_;
   [[no_unique_address]] Mask mask_;
   [[no_unique_address]] Loss loss_;
   LossSum<Scalar> added_{};
-  Status status_;
-  std::uint32_t pass_ = 0;  // no pass
-  SliceAddress address_;
 };
 
 /// An optimizer step in slices.
 template <class Trainer, class Optimizer, class Clipping, int most_work>
-class UpdateInSlices {
+class UpdateInSlices : public detail::PassInSlices<Trainer> {
+  using Pass = detail::PassInSlices<Trainer>;
+  using Pass::trainer_, Pass::address_, Pass::status_;
+
  public:
   using Result = typename Trainer::Result;
 
@@ -94,13 +112,12 @@ class UpdateInSlices {
     if (done()) return false;
     if (!trainer_->has_gradients()) {  // another trainer has taken them since the last slice
       if (trainer_->updating()) trainer_->sums_.clear();  // its state stays a part of an update
-      trainer_->work_.end_pass(trainer_);
+      Pass::end(Status::kUnderWay);
       return true;
     }
     detail::SliceWalk walk(address_, most_work);
     const NoMask mask;
-    const OneSlice<most_work> slices(walk);
-    const Context context(mask, slices);
+    const Context context(mask, OneSlice<most_work>(walk));
     using Scalar = typename Trainer::Scalar;
     if constexpr (requires { clipping_.template norm_of<Scalar>(norm_); }) {
       if (clipping_.check() == Status::kOk) {
@@ -111,37 +128,36 @@ class UpdateInSlices {
     } else {
       trainer_->finish(options_, clipping_, update_, context);
     }
-    if (done()) result_ = update_.result;
+    if (done()) Pass::end(update_.result.status);
     return true;
   }
-  [[nodiscard]] bool done() const { return !trainer_->work_.under_way(pass_); }
+  /// Whether nothing is left to do, also after a discard() or restart of the trainer.
+  [[nodiscard]] bool done() const { return Pass::ended(); }
   /// The result of update(). kUnderWay before the end of the pass, and if another call ended it.
-  [[nodiscard]] Result result() const { return result_; }
+  [[nodiscard]] Result result() const {
+    return status_ == Status::kOk ? update_.result : Result::refused(status_);
+  }
 
  private:
   friend Trainer;
 
   UpdateInSlices(Trainer& trainer, const typename Trainer::Options& options, const Clipping& clipping,
                  Status may)
-      : trainer_(&trainer), options_(options), clipping_(clipping) {
-    result_ = Result::refused(may == Status::kOk ? Status::kUnderWay : may);
-    if (may == Status::kOk) pass_ = trainer.work_.begin_pass(&trainer);
-  }
+      : Pass(trainer, may), options_(options), clipping_(clipping) {}
 
-  Trainer* trainer_;
   typename Trainer::Options options_;
   [[no_unique_address]] Clipping clipping_;
   detail::NormInPortions<typename Trainer::Scalar> norm_{};
   detail::BatchUpdate<Optimizer> update_{};
-  Result result_{};
-  std::uint32_t pass_ = 0;  // no pass
-  SliceAddress address_;
 };
 
 /// A prediction in slices, in the trainer's tape and scratch. Its forward pass is the one that trains:
 /// without dropout, a program that predicts like this has no second one in its flash.
 template <class Trainer, class Mask, int most_work>
-class PredictionInSlices {
+class PredictionInSlices : public detail::PassInSlices<Trainer> {
+  using Pass = detail::PassInSlices<Trainer>;
+  using Pass::trainer_, Pass::address_, Pass::status_;
+
  public:
   /// Computes the next slice; false if none is left.
   bool advance() {
@@ -149,13 +165,11 @@ class PredictionInSlices {
     detail::SliceWalk walk(address_, most_work);
     const Status status =
         trainer_->predict_in(Trainer::context_of(mask_, OneSlice<most_work>(walk)), x_, y_, mask_);
-    if (status == Status::kOk && !walk.complete()) return true;
-    status_ = status;
-    trainer_->work_.end_pass(trainer_);
+    if (status != Status::kOk || walk.complete()) Pass::end(status);
     return true;
   }
   /// Whether nothing is left to do, also after a discard() or restart of the trainer.
-  [[nodiscard]] bool done() const { return !trainer_->work_.under_way(pass_); }
+  [[nodiscard]] bool done() const { return Pass::ended(); }
   /// The result of predict(). kUnderWay before the end of the pass, and if another call ended it.
   [[nodiscard]] Status status() const { return status_; }
 
@@ -164,18 +178,11 @@ class PredictionInSlices {
 
   PredictionInSlices(Trainer& trainer, typename Trainer::InputView x, typename Trainer::OutputView y,
                      const Mask& mask, Status may)
-      : trainer_(&trainer), x_(x), y_(y), mask_(mask) {
-    status_ = may == Status::kOk ? Status::kUnderWay : may;
-    if (may == Status::kOk) pass_ = trainer.work_.begin_pass(&trainer);
-  }
+      : Pass(trainer, may), x_(x), y_(y), mask_(mask) {}
 
-  Trainer* trainer_;
   typename Trainer::InputView x_;
   typename Trainer::OutputView y_;
   [[no_unique_address]] Mask mask_;
-  Status status_;
-  std::uint32_t pass_ = 0;  // no pass
-  SliceAddress address_;
 };
 
 }  // namespace ATTUNE_NAMESPACE
