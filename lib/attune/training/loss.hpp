@@ -51,11 +51,22 @@ struct [[nodiscard]] LossResult {
   }
 };
 
+namespace detail {
+
+template <class L, class Output>
+concept SumsLoss = requires(const L& loss, typename TargetsOf<L, Output, 1>::One target, ConstView<Output> y,
+                            View<Output> dy) {
+  { L::kMeanOverBatch } -> std::convertible_to<bool>;
+  loss.sum(y, target, dy);
+};
+
+}  // namespace detail
+
 /// A loss for models with this output: see the top of this file.
 template <class L, class Output>
-concept IsLoss = requires(const L& loss, typename detail::TargetsOf<L, Output, 1>::One target,
-                          ConstView<Output> y, View<Output> dy) {
-  { L::kMeanOverBatch } -> std::convertible_to<bool>;
+concept IsLoss = detail::SumsLoss<L, Output> &&
+    requires(const L& loss, typename detail::TargetsOf<L, Output, 1>::One target, ConstView<Output> y,
+             View<Output> dy) {
   { loss.sum(y, target, dy) } -> std::same_as<LossSum<typename Output::Scalar>>;
 };
 
@@ -64,25 +75,19 @@ namespace detail {
 /// Whether L is a loss. If not, one error names the missing member.
 template <class L, class Output>
 constexpr bool check_loss() {
-  using Target = typename TargetsOf<L, Output, 1>::One;
-  if constexpr (requires { typename L::Coefficients; }) {
-    static_assert(
-        Holds<(sizeof(L) == 0)>,
-        "attune::Loss: this is an optimizer; the loss comes before it: Trainer<Model, Loss, Optimizer>");
-  } else if constexpr (!requires { L::kMeanOverBatch; }) {
-    static_assert(Holds<(sizeof(L) == 0)>,
-                  "attune::Loss: the type has no kMeanOverBatch (whether a batch's loss is a mean); "
-                  "training/loss.hpp shows a loss's members");
-  } else if constexpr (!requires(const L& loss, ConstView<Output> y, Target target, View<Output> dy) {
-                         loss.sum(y, target, dy);
-                       }) {
-    static_assert(Holds<(sizeof(L) == 0)>,
-                  "attune::Loss: there is no sum(y, target, dy) for a ConstView<Output> y, a View<Output> dy "
-                  "and a target of the same shape, or of classes with kClassTargets");
-  } else if constexpr (!IsLoss<L, Output>) {
-    static_assert(Holds<(sizeof(L) == 0)>,
-                  "attune::Loss: sum(y, target, dy) must return a LossSum of the model's scalar");
-  }
+  constexpr bool kOptimizer = requires { typename L::Coefficients; };
+  constexpr bool kSaysMean = !kOptimizer && requires { L::kMeanOverBatch; };
+  static_assert(
+      Holds<!kOptimizer>,
+      "attune::Loss: this is an optimizer; the loss comes before it: Trainer<Model, Loss, Optimizer>");
+  static_assert(Holds<(kSaysMean || kOptimizer)>,
+                "attune::Loss: the type has no kMeanOverBatch (whether a batch's loss is a mean); "
+                "training/loss.hpp shows a loss's members");
+  static_assert(Holds<(SumsLoss<L, Output> || !kSaysMean)>,
+                "attune::Loss: there is no sum(y, target, dy) for a ConstView<Output> y, a View<Output> dy "
+                "and a target of the same shape, or of classes with kClassTargets");
+  static_assert(Holds<(IsLoss<L, Output> || !kSaysMean || !SumsLoss<L, Output>)>,
+                "attune::Loss: sum(y, target, dy) must return a LossSum of the model's scalar");
   return IsLoss<L, Output>;
 }
 template <class L, class Output>

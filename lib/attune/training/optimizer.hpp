@@ -106,22 +106,35 @@ inline constexpr int kUpdateBlockIn<O> = O::kUpdateBlock;
 template <class O, int size>
 inline constexpr int kUpdateBlockOf = kUpdateBlockIn<O> == 0 ? size : kUpdateBlockIn<O>;
 
+template <class O, class Parameters>
+concept NamesItsStep = requires {
+  typename O::Scalar;
+  typename O::Options;
+  typename O::Coefficients;
+  typename O::template Moments<Parameters>;
+};
+template <class O, class Parameters>
+concept ChecksOptions = NamesItsStep<O, Parameters> && requires(const typename O::Options& options) {
+  { O::check(options) } -> std::same_as<Status>;
+};
+template <class O, class Parameters>
+concept Advances = ChecksOptions<O, Parameters> &&
+    requires(typename O::template Moments<Parameters>& moments, const typename O::Options& options,
+             typename O::Scalar scale) {
+  { O::advance(moments, options, scale) } -> std::same_as<typename O::Coefficients>;
+};
+
 }  // namespace detail
 
 /// An optimizer of `Parameters`: see the top of this file.
 template <class O, class Parameters>
-concept IsOptimizer = requires(const typename O::Options& options,
-                               typename O::template Moments<Parameters>& moments,
-                               const typename O::Coefficients& coefficients, typename O::Scalar scale,
-                               Parameters& parameters) {
+concept IsOptimizer = detail::Advances<O, Parameters> &&
+    requires(typename O::template Moments<Parameters>& moments, Parameters& parameters) {
   { O::kMoments } -> std::convertible_to<int>;
-  { O::check(options) } -> std::same_as<Status>;
-  { O::advance(moments, options, scale) } -> std::same_as<typename O::Coefficients>;
   moments.reset();
   O::for_each_with_moments([](const TensorPath&, auto&...) {}, moments, parameters);
-}
-&&requires(const typename O::Coefficients& c, typename O::Scalar* p, const typename O::Scalar* g,
-           typename detail::MomentPointerOf<O>::type m) {
+} && requires(const typename O::Coefficients& c, typename O::Scalar* p, const typename O::Scalar* g,
+              typename detail::MomentPointerOf<O>::type m) {
   requires(O::kMoments != 0 || requires { O::update(c, TensorKind::kWeight, 1, p, g); });
   requires(O::kMoments != 1 || requires { O::update(c, TensorKind::kWeight, 1, p, g, m); });
   requires(O::kMoments != 2 || requires { O::update(c, TensorKind::kWeight, 1, p, g, m, m); });
@@ -132,33 +145,18 @@ namespace detail {
 /// Whether O is an optimizer. If not, one error names the missing member.
 template <class O, class Parameters>
 constexpr bool check_optimizer() {
-  if constexpr (!requires {
-                  typename O::Scalar;
-                  typename O::Options;
-                  typename O::Coefficients;
-                  typename O::template Moments<Parameters>;
-                }) {
-    static_assert(Holds<(sizeof(O) == 0)>,
-                  "attune::Optimizer: the type needs Scalar, Options, Coefficients and Moments<Parameters>; "
-                  "training/optimizer.hpp shows an optimizer's members");
-  } else if constexpr (!requires(const typename O::Options& options) {
-                         { O::check(options) } -> std::same_as<Status>;
-                       }) {
-    static_assert(Holds<(sizeof(O) == 0)>,
-                  "attune::Optimizer: there is no check(options) that returns a Status");
-  } else if constexpr (!requires(typename O::template Moments<Parameters> & moments,
-                                 const typename O::Options& options, typename O::Scalar scale) {
-                         { O::advance(moments, options, scale) } -> std::same_as<typename O::Coefficients>;
-                       }) {
-    static_assert(
-        Holds<(sizeof(O) == 0)>,
-        "attune::Optimizer: there is no advance(moments, options, gradient_scale) that returns Coefficients");
-  } else if constexpr (!IsOptimizer<O, Parameters>) {
-    static_assert(
-        Holds<(sizeof(O) == 0)>,
-        "attune::Optimizer: the type lacks kMoments, moments.reset(), for_each_with_moments(visitor, "
-        "moments, sets...), or update(coefficients, kind, size, p, g, moments...)");
-  }
+  constexpr bool kNamed = NamesItsStep<O, Parameters>, kChecks = ChecksOptions<O, Parameters>;
+  static_assert(Holds<kNamed>,
+                "attune::Optimizer: the type needs Scalar, Options, Coefficients and Moments<Parameters>; "
+                "training/optimizer.hpp shows an optimizer's members");
+  static_assert(Holds<(kChecks || !kNamed)>,
+                "attune::Optimizer: there is no check(options) that returns a Status");
+  static_assert(
+      Holds<(Advances<O, Parameters> || !kChecks)>,
+      "attune::Optimizer: there is no advance(moments, options, gradient_scale) that returns Coefficients");
+  static_assert(Holds<(IsOptimizer<O, Parameters> || !Advances<O, Parameters>)>,
+                "attune::Optimizer: the type lacks kMoments, moments.reset(), for_each_with_moments(visitor, "
+                "moments, sets...), or update(coefficients, kind, size, p, g, moments...)");
   return IsOptimizer<O, Parameters>;
 }
 template <class O, class Parameters>
