@@ -128,22 +128,14 @@ constexpr bool check_sequence() {
   return check_next<First, Next>() && check_sequence<Next, Rest...>();
 }
 
-/// Whether a layer, or one inside it, is a DecoderLayer whose memory comes from the model around it.
-template <class Layer>
+/// Whether a layer, or one inside it, is a DecoderLayer whose memory comes from the model around it, and is
+/// not a `Known` one.
+template <class Layer, class Known = void>
 constexpr bool attends_to_memory() {
   if constexpr (requires { Layer::kAttendsToMemory; }) {
-    return Layer::kAttendsToMemory;
+    return Layer::kAttendsToMemory && !std::is_same_v<typename Layer::Memory, Known>;
   } else {
-    return any_part<Layer>([]<class Part>() { return attends_to_memory<Part>(); });
-  }
-}
-/// Whether such a layer takes another memory than `Memory`.
-template <class Layer, class Memory>
-constexpr bool takes_other_memory() {
-  if constexpr (requires { Layer::kAttendsToMemory; }) {
-    return Layer::kAttendsToMemory && !std::is_same_v<typename Layer::Memory, Memory>;
-  } else {
-    return any_part<Layer>([]<class Part>() { return takes_other_memory<Part, Memory>(); });
+    return any_part<Layer>([]<class Part>() { return attends_to_memory<Part, Known>(); });
   }
 }
 /// Whether a Sequential runs such layers without a tape, because they are Frozen and at its front.

@@ -98,7 +98,7 @@ constexpr bool check_encoder_decoder() {
                 "attune::EncoderDecoder: no layer of the decoder attends to the encoder's output; put "
                 "DecoderLayers into it");
   static_assert(
-      Holds<!takes_other_memory<Decoder, typename Encoder::Output>()>,
+      Holds<!attends_to_memory<Decoder, typename Encoder::Output>()>,
       "attune::EncoderDecoder: the encoder's output is not the memory of a decoder layer; memory_len "
       "and d_model are its rows and columns");
   static_assert(Holds<(IsFrozen<Encoder> || !infers_memory<Decoder>())>,

@@ -97,16 +97,12 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
     static Scalar* first() { return nullptr; }
   };
   struct NoCopies {};
-  template <class OfLayer, int rooms>
-  struct WithRoom {
+  template <class OfLayer, int rooms = 1>
+  struct ScratchWith {
     [[no_unique_address]] OfLayer layer;
     [[no_unique_address]] Room<rooms * kTokens> room;
     [[no_unique_address]] std::conditional_t<detail::InLanes<Scalar>, All, NoCopies> all;
   };
-  template <class OfLayer, int rooms = 1>
-  using ScratchWith = typename std::conditional_t<(kRank > 0 || detail::InLanes<Scalar>),
-                                                  std::type_identity<WithRoom<OfLayer, rooms>>,
-                                                  std::type_identity<OfLayer>>::type;
 
  public:
   /// The trained part, or a reference to it.
@@ -210,15 +206,14 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   template <class Set = Parameters, AnyContext Call = Context<>>
   static detail::ForwardResult<Layer> forward(const Set& trained, ConstView<Input> x, View<Output> y,
                                               InferenceScratch& scratch, const Call& context = {}) {
-    return detail::forward_in<Layer>(context, all_in(scratch, trained, context), x, y, of_layer(scratch));
+    return detail::forward_in<Layer>(context, all_in(scratch, trained, context), x, y, scratch.layer);
   }
   /// Training, with tape and scratch for any gradients. `y` may not overlap `x`.
   template <class Set = Parameters, class Tape, class Used, AnyContext Call = Context<>>
     requires(!AnyContext<Used>)
   static detail::ForwardResult<Layer> forward(const Set& trained, ConstView<Input> x, View<Output> y,
                                               Tape& tape, Used& scratch, const Call& context = {}) {
-    return detail::forward_in<Layer>(context, all_in(scratch, trained, context), x, y, tape,
-                                     of_layer(scratch));
+    return detail::forward_in<Layer>(context, all_in(scratch, trained, context), x, y, tape, scratch.layer);
   }
   /// dx from dy, overwritten; gradients accumulate. Uses up the tape. `dx` may overlap neither `dy` nor `x`.
   /// If nothing is trained and dx is not requested, the tape advances to the next sequence's dropout masks.
@@ -236,11 +231,11 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
                     "ParametersOf<Matrix, Vector>, for sets without gradients");
       Trained nothing;
       detail::backward_in<Layer>(context, all_in(scratch, trained, context), x, tape, dy, dx, nothing,
-                                 of_layer(scratch));
+                                 scratch.layer);
     } else {
-      auto&& of_tensors = gradients_of(trained, gradients, context.own(room_in(scratch)));
+      auto&& of_tensors = gradients_of(trained, gradients, context.own(scratch.room.first()));
       detail::backward_in<Layer>(context, all_in(scratch, trained, context), x, tape, dy, dx, of_tensors,
-                                 of_layer(scratch));
+                                 scratch.layer);
     }
   }
 
@@ -307,30 +302,17 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
         static_cast<const TensorPath*>(nullptr), all, kConstants,
         static_cast<const typename Set::OfLayer&>(trained));
   }
-  static constexpr decltype(auto) all_in([[maybe_unused]] auto& scratch, const auto& trained,
-                                         [[maybe_unused]] const auto& context) {
+  static constexpr decltype(auto) all_in(auto& scratch, const auto& trained, const auto& context) {
+    Scalar* const room = context.own(scratch.room.first());
     if constexpr (!detail::InLanes<Scalar>) {
-      return all(trained, context.own(room_in(scratch)));
-    } else if constexpr (kFrozen) {
-      refer(TrainedSet<Tensor, Tensor>{}, nullptr, scratch.all);
+      return all(trained, room);
+    } else {
+      if constexpr (kFrozen) {
+        refer(TrainedSet<Tensor, Tensor>{}, room, scratch.all);
+      } else {
+        refer(trained, room, scratch.all);
+      }
       return (scratch.all);
-    } else {
-      refer(trained, context.own(room_in(scratch)), scratch.all);
-      return (scratch.all);
-    }
-  }
-  static constexpr auto& of_layer(auto& scratch) {
-    if constexpr (kRank > 0 || detail::InLanes<Scalar>) {
-      return scratch.layer;
-    } else {
-      return scratch;
-    }
-  }
-  static constexpr Scalar* room_in([[maybe_unused]] auto& scratch) {
-    if constexpr (kRank > 0) {
-      return scratch.room.first();
-    } else {
-      return nullptr;
     }
   }
 };

@@ -133,26 +133,14 @@ struct ReversibleNorm {
   template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
                       const Call& context = {}) {
-    Norm::forward(kNone, x, scratch.normalized, scratch.statistics, context);
-    center(x, scratch.statistics, scratch.normalized, context);
-    scale(parameters, scratch.normalized, context);
-    context.inside([&]() ATTUNE_INLINE_LAMBDA {
-      detail::forward_in<Model>(context, parameters.model, scratch.normalized, y, scratch.model);
-    });
-    give_back(parameters, x, scratch.statistics, y, y, context);
+    run(parameters, x, y, y, scratch.statistics, scratch.normalized, context, scratch.model);
   }
   /// Training. `y` may not overlap `x`.
   template <class Set = Parameters, class Gradients, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Gradients>& tape,
                       ScratchOf<Gradients>& scratch, const Call& context = {}) {
-    Norm::forward(kNone, x, scratch.normalized, tape.statistics, context);
-    center(x, tape.statistics, scratch.normalized, context);
-    scale(parameters, scratch.normalized, context);
-    context.inside([&]() ATTUNE_INLINE_LAMBDA {
-      detail::forward_in<Model>(context, parameters.model, scratch.normalized, tape.output, tape.model,
-                                scratch.model);
-    });
-    give_back(parameters, x, tape.statistics, tape.output, y, context);
+    run(parameters, x, tape.output, y, tape.statistics, scratch.normalized, context, tape.model,
+        scratch.model);
   }
   /// dx from dy, overwritten; gradients accumulate. Uses up the tape. `dx` may overlap neither `dy` nor `x`.
   template <class Set = Parameters, class GradientSet, class Dx, class Gradients, AnyContext Call = Context<>>
@@ -165,16 +153,8 @@ struct ReversibleNorm {
       const P deviated = kernels::divide(load<P>(dy, at), load<P>(statistics.inverse, j));
       kernels::store(scratch.d_output.data() + at, without_factor(deviated, parameters, j));
     });
-    Norm::normalize(kNone, x, statistics, scratch.normalized, context);
-    center(x, statistics, scratch.normalized, context);
-    scale(parameters, scratch.normalized, context);
-    const auto d_model = [&] {
-      if constexpr (options.affine) {
-        return View<Input>(scratch.d_normalized);
-      } else {
-        return to;
-      }
-    }();
+    write_input(parameters, x, statistics, scratch.normalized, context);
+    const auto d_model = detail::sink<Input>(detail::first_if<options.affine>(scratch.d_normalized, to));
     context.inside([&]() ATTUNE_INLINE_LAMBDA {
       detail::backward_in<Model>(context, parameters.model, scratch.normalized, tape.model, scratch.d_output,
                                  d_model, gradients.model, scratch.model);
@@ -209,17 +189,7 @@ struct ReversibleNorm {
 
   template <class P>
   ATTUNE_INLINE static P load(const auto& matrix, int at) {
-    if constexpr (requires { matrix.data(); }) {
-      return kernels::load<P>(matrix.data() + at);
-    } else {
-      return kernels::load<P>(matrix.data + at);
-    }
-  }
-  // (x − μ)/σ of element `at`, of feature j.
-  template <class P>
-  ATTUNE_INLINE static P normal(ConstView<Input> x, const typename Norm::Tape& statistics, int at, int j) {
-    return kernels::multiply(kernels::subtract(load<P>(x, at), load<P>(statistics.mean, j)),
-                             load<P>(statistics.inverse, j));
+    return kernels::load<P>(dense_view(matrix).data + at);
   }
   // The center of feature j: μ, or its number in the last token, if any is valid.
   template <class P>
@@ -231,7 +201,7 @@ struct ReversibleNorm {
     }
     return load<P>(statistics.mean, j);
   }
-  // n of element `at`, of feature j.
+  // n of element `at`, of feature j; with −1 as the last token, (x − μ)/σ.
   template <class P>
   ATTUNE_INLINE static P centered(ConstView<Input> x, const typename Norm::Tape& statistics, int last, int at,
                                   int j) {
@@ -310,16 +280,31 @@ struct ReversibleNorm {
     });
   }
 
-  // n of the last token in place of n of the mean.
-  ATTUNE_INLINE static void center([[maybe_unused]] ConstView<Input> x,
-                                   [[maybe_unused]] const typename Norm::Tape& statistics,
-                                   [[maybe_unused]] Input& normalized, [[maybe_unused]] const auto& context) {
-    if constexpr (options.subtract_last) {
-      const int last = last_of(context);
-      each<Input>(context, [&]<class P>(int at, int j) ATTUNE_INLINE_LAMBDA {
-        kernels::store(normalized.data() + at, centered<P>(x, statistics, last, at, j));
-      });
+  // `output` is the model's, and may be y.
+  ATTUNE_INLINE static void run(const auto& parameters, ConstView<Input> x, View<Output> output,
+                                View<Output> y, typename Norm::Tape& statistics, Input& normalized,
+                                const auto& context, auto&... of_model) {
+    Norm::forward(kNone, x, normalized, statistics, context);
+    if constexpr (options.subtract_last || options.affine) {
+      write_input(parameters, x, statistics, normalized, context);
     }
+    context.inside([&]() ATTUNE_INLINE_LAMBDA {
+      detail::forward_in<Model>(context, parameters.model, normalized, output, of_model...);
+    });
+    give_back(parameters, x, statistics, output, y, context);
+  }
+  // The model's input, n ∘ w + b.
+  static void write_input([[maybe_unused]] const auto& parameters, ConstView<Input> x,
+                          const typename Norm::Tape& statistics, Input& normalized, const auto& context) {
+    const int last = last_of(context);
+    each<Input>(context, [&]<class P>(int at, int j) ATTUNE_INLINE_LAMBDA {
+      P value = centered<P>(x, statistics, last, at, j);
+      if constexpr (options.affine) {
+        value = kernels::multiply_add(value, load<P>(parameters.norm.weight, j),
+                                      load<P>(parameters.norm.bias, j));
+      }
+      kernels::store(normalized.data() + at, value);
+    });
   }
   // dn of the mean from dn of the last token, which is subtracted from every token.
   static void backward_center(View<Input> gradient, Features& sums, const auto& context) {
@@ -331,17 +316,6 @@ struct ReversibleNorm {
     kernels::for_each_packet<Scalar>(kFeatures, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
       kernels::store(row + j, kernels::subtract(kernels::load<P>(row + j), load<P>(sums, j)));
     });
-  }
-  // n ∘ w + b, in place.
-  ATTUNE_INLINE static void scale([[maybe_unused]] const auto& parameters, [[maybe_unused]] Input& normalized,
-                                  [[maybe_unused]] const auto& context) {
-    if constexpr (options.affine) {
-      each<Input>(context, [&]<class P>(int at, int j) ATTUNE_INLINE_LAMBDA {
-        const P scaled = kernels::multiply_add(load<P>(normalized, at), load<P>(parameters.norm.weight, j),
-                                               load<P>(parameters.norm.bias, j));
-        kernels::store(normalized.data() + at, scaled);
-      });
-    }
   }
   // y = μ + σ ∘ p. `y` may be `output`.
   ATTUNE_INLINE static void give_back(const auto& parameters, ConstView<Input> x,
@@ -391,7 +365,7 @@ struct ReversibleNorm {
       kernels::for_each_packet<Scalar>(kFeatures, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
         const int at = i * kFeatures + j;
         const P sum = kernels::multiply_add(
-            normal<P>(x, statistics, at, j), load<P>(scratch.sums.products, j),
+            centered<P>(x, statistics, -1, at, j), load<P>(scratch.sums.products, j),
             options.subtract_last ? kernels::broadcast<P>(Scalar(0)) : load<P>(scratch.sums.gradients, j));
         kernels::store(dx.data + at, kernels::add(kernels::load<P>(dx.data + at),
                                                   kernels::divide(sum, kernels::broadcast<P>(count))));

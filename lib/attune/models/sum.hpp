@@ -148,13 +148,7 @@ struct Sum : detail::Steps<Sum<Layers...>> {
   // total = Σ terms; each(term) computes it, in order. Without a total, terms have no place either.
   template <int index = 0, class Total, class Term, class Each>
   ATTUNE_INLINE static void add_terms(const auto& context, Total total, Term& term, const Each& each) {
-    const auto to = [&] {
-      if constexpr (index == 0 || !kWanted<Total>) {
-        return total;
-      } else {
-        return View<Term>(term);
-      }
-    }();
+    const auto to = detail::first_if<(index == 0 || !kWanted<Total>)>(total, View<Term>(term));
     context.inside([&]() ATTUNE_INLINE_LAMBDA { each.template operator()<index>(to); });
     if constexpr (index > 0 && kWanted<Total>) detail::add_to<Term>(context, to.data, total.data);
     if constexpr (index + 1 < kLayers) add_terms<index + 1>(context, total, term, each);

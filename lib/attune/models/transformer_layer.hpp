@@ -278,13 +278,14 @@ struct ResidualStack {
   template <int index>
   static constexpr int kNormOf = kNormBefore ? index : index - 1;
 
-  // The input of the norm before a branch: x_index with norms before branches, otherwise s_(index - 1).
+  // The input of the norm before a branch, or its gradient: x_index with norms before branches, otherwise
+  // s_(index - 1). `x` is x_0.
   template <int index>
-  ATTUNE_INLINE static ConstView<Tokens> before_norm(ConstView<Tokens> x, auto memory) {
+  ATTUNE_INLINE static auto before_norm(auto x, auto memory) {
     if constexpr (index == 0) {
       return x;
     } else {
-      return memory.sums()[index - 1];
+      return View<Tokens>(memory.sums()[index - 1]);
     }
   }
   template <int norm>
@@ -379,13 +380,7 @@ struct ResidualStack {
       }
     };
     if constexpr (kNormBefore) {
-      const auto d_input = [&] {
-        if constexpr (index == 0) {
-          return dx;
-        } else {
-          return View<Tokens>(memory.sums()[index - 1]);
-        }
-      }();
+      const auto d_input = before_norm<index>(dx, memory);
       const View<Tokens> d_normed =
           backward_branch<index>(parameters, x, d_output, NoGradient{}, gradients, memory, context);
       if constexpr (decltype(memory)::Policy::kPacks && index == 0 &&
