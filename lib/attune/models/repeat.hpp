@@ -120,13 +120,12 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
                      ConstView<detail::StepInput<Layer, tokens>> x, View<detail::StepOutput<Layer, tokens>> y,
                      Memory& memory, Scratch& scratch, const auto&... more) {
       auto&& layer_scratch = scratch.template at<typename Each::Scratch, Values::forward_scratch()>();
-      for (int i = 0; i < kCount; ++i) {
-        const auto to = output<detail::StepOutput<Layer, tokens>>(i, y, scratch);
-        auto&& layer_memory = memory[i];
-        detail::step_in<Layer, cache, tokens>(position, parameters.layers[i], x, to, layer_memory,
-                                              layer_scratch, more...);
-        x = to;
-      }
+      for_each_layer(Context<>{}, x, y, scratch, scratch,
+                     [&](int i, auto from, auto to) ATTUNE_INLINE_LAMBDA {
+                       auto&& layer_memory = memory[i];
+                       detail::step_in<Layer, cache, tokens>(position, parameters.layers[i], from, to,
+                                                             layer_memory, layer_scratch, more...);
+                     });
     }
     static void remember(const auto& parameters, const auto& remembered, Memory& memory) {
       for (int i = 0; i < kCount; ++i) Each::remember(parameters.layers[i], remembered, memory[i]);
@@ -138,32 +137,18 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
                       const Call& context = {}) {
     auto&& layer_scratch = scratch.template at<typename Layer::InferenceScratch, Values::forward_scratch()>();
-    context.template repeat<kCount>([&](int i) ATTUNE_INLINE_LAMBDA {
-      const ConstView<Input> layer_input = i == 0 ? x : ConstView<Input>(output<Output>(i - 1, y, scratch));
-      const auto to = output<Output>(i, y, scratch);
-      detail::as_step<Layer>(context, i, scratch, scratch, [&]() ATTUNE_INLINE_LAMBDA {
-        detail::forward_in<Layer>(context, parameters.layers[i], layer_input, to, layer_scratch);
-      })();
+    for_each_layer(context, x, y, scratch, scratch, [&](int i, auto from, auto to) ATTUNE_INLINE_LAMBDA {
+      detail::forward_in<Layer>(context, parameters.layers[i], from, to, layer_scratch);
     });
   }
   /// Training. `y` may not overlap `x`.
   template <class Set = Parameters, class Gradients, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Gradients>& tape,
                       ScratchOf<Gradients>& scratch, const Call& context = {}) {
-    const auto output = [&](int i) ATTUNE_INLINE_LAMBDA {
-      if constexpr (kCount > 1) {
-        if (i < kCount - 1) return between<Values::output()>(i, tape, scratch);
-      }
-      return y;
-    };
     auto&& layer_scratch = scratch.template at<EachScratch<Gradients>, Values::forward_scratch()>();
-    context.template repeat<kCount>([&](int i) ATTUNE_INLINE_LAMBDA {
-      const ConstView<Input> layer_input = i == 0 ? x : ConstView<Input>(output(i - 1));
+    for_each_layer(context, x, y, tape, scratch, [&](int i, auto from, auto to) ATTUNE_INLINE_LAMBDA {
       auto&& layer_tape = tape.layers[i];
-      const auto to = output(i);
-      detail::as_step<Layer>(context, i, tape, scratch, [&]() ATTUNE_INLINE_LAMBDA {
-        detail::forward_in<Layer>(context, parameters.layers[i], layer_input, to, layer_tape, layer_scratch);
-      })();
+      detail::forward_in<Layer>(context, parameters.layers[i], from, to, layer_tape, layer_scratch);
     });
   }
   /// dx from dy, overwritten; gradients accumulate. Uses up the tape. `dx` may not overlap `dy`. It may be
@@ -172,22 +157,18 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<GradientSet>& tape,
                        ConstView<Output> dy, Dx&& dx, Gradients& gradients, ScratchOf<GradientSet>& scratch,
                        const Call& context = {}) {
-    const auto d_output = [&](int i) ATTUNE_INLINE_LAMBDA -> ConstView<Output> {
-      if constexpr (kCount > 1) {
-        if (i < kCount - 1) return between<Values::gradient()>(i, tape, scratch);
-      }
-      return dy;
+    const auto run = [&](int i, ConstView<Input> from, auto to) ATTUNE_INLINE_LAMBDA {
+      backward_one(i, parameters, from, tape, place_of<Values::gradient()>(i, tape, scratch, dy), to,
+                   gradients, scratch, context);
     };
     if constexpr (kCount > 1) {
       context.template repeat<kCount - 1>([&](int done) ATTUNE_INLINE_LAMBDA {
         const int i = kCount - 1 - done;
-        backward_one(i, parameters, between<Values::output()>(i - 1, tape, scratch), tape, d_output(i),
-                     between<Values::gradient()>(i - 1, tape, scratch), gradients, scratch, context);
+        run(i, between<Values::output()>(i - 1, tape, scratch),
+            between<Values::gradient()>(i - 1, tape, scratch));
       });
     }
-    context.inside([&]() ATTUNE_INLINE_LAMBDA {
-      backward_one(0, parameters, x, tape, d_output(0), detail::sink<Input>(dx), gradients, scratch, context);
-    });
+    context.inside([&]() ATTUNE_INLINE_LAMBDA { run(0, x, detail::sink<Input>(dx)); });
   }
 
  private:
@@ -204,21 +185,34 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
     })();
   }
 
-  // The output of layer i in inference: y, or in scratch.
-  template <class Matrix>
-  static View<Matrix> output(int i, View<Matrix> y, auto& scratch) {
-    if constexpr (std::remove_reference_t<decltype(scratch)>::kPlan.places.life[Values::output()].used()) {
-      if (i < kCount - 1) return scratch.template copy<Matrix, Values::output()>(i);
-    }
-    return y;
+  // Calls forward(i, x, y) for each layer i, with its input and its output.
+  template <class From, class To>
+  ATTUNE_INLINE static void for_each_layer(const auto& context, From x, To y, auto& tape, auto& scratch,
+                                           const auto& forward) {
+    context.template repeat<kCount>([&](int i) ATTUNE_INLINE_LAMBDA {
+      const From from = i == 0 ? x : From(place_of<Values::output()>(i - 1, tape, scratch, y));
+      const To to = place_of<Values::output()>(i, tape, scratch, y);
+      detail::as_step<Layer>(context, i, tape, scratch,
+                             [&]() ATTUNE_INLINE_LAMBDA { forward(i, from, to); })();
+    });
   }
-  // The output of layer i in training, or its gradient: on the tape, or in scratch.
-  template <int value, class Gradients>
-  static View<Output> between(int i, TapeOf<Gradients>& tape, ScratchOf<Gradients>& scratch) {
-    if constexpr (kPlan<Gradients>.places.memory[value] == detail::ValueMemory::kTape) {
+  // The output of layer i, or its gradient. Of the last layer, and where layers overwrite their input, it is
+  // `last`.
+  template <int value, class To>
+  ATTUNE_INLINE static To place_of(int i, auto& tape, auto& scratch, To last) {
+    if constexpr (std::remove_reference_t<decltype(scratch)>::kPlan.places.life[value].used()) {
+      if (i < kCount - 1) return between<value, Tensor<Scalar, To::rows, To::cols>>(i, tape, scratch);
+    }
+    return last;
+  }
+  // The same before the last layer: on the tape, or in scratch.
+  template <int value, class Matrix = Output>
+  ATTUNE_INLINE static View<Matrix> between(int i, auto& tape, auto& scratch) {
+    constexpr auto kMemory = std::remove_reference_t<decltype(scratch)>::kPlan.places.memory[value];
+    if constexpr (kMemory == detail::ValueMemory::kTape) {
       return tape.between.outputs[i];
     } else {
-      return scratch.template copy<Output, value>(i);
+      return scratch.template copy<Matrix, value>(i);
     }
   }
 };

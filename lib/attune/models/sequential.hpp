@@ -186,7 +186,8 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
         std::uint64_t position, const auto& parameters, ConstView<detail::StepInput<Layer<index>, tokens>> x,
         View<detail::StepOutput<Sequential, tokens>> y, Memory& memory, Scratch& scratch,
         const auto&... more) {
-      const auto through = [&](auto to) ATTUNE_INLINE_LAMBDA {
+      const auto to = output<index, detail::StepOutput<Layer<index>, tokens>>(y, scratch, scratch);
+      const auto through = [&]() ATTUNE_INLINE_LAMBDA {
         using OfLayer = typename detail::StreamOf<Layer<index>, tokens, cache>::Scratch;
         auto&& own = parameters.template layer<index>();
         auto&& layer_memory = detail::member<index>(memory);
@@ -195,13 +196,11 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
                                                             more...);
       };
       if constexpr (index + 1 == kLayers) {
-        return through(y);
+        return through();
       } else {
-        const auto next = output<index, detail::StepOutput<Layer<index>, tokens>>(y, scratch);
-        return detail::then([&]() ATTUNE_INLINE_LAMBDA { return through(next); },
-                            [&]() ATTUNE_INLINE_LAMBDA {
-                              step<index + 1>(position, parameters, next, y, memory, scratch, more...);
-                            });
+        return detail::then(through, [&]() ATTUNE_INLINE_LAMBDA {
+          step<index + 1>(position, parameters, to, y, memory, scratch, more...);
+        });
       }
     }
     static void remember(const auto& parameters, const auto& remembered, Memory& memory) {
@@ -263,7 +262,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
       if constexpr (first == 0) {
         return Sequential::forward(parameters, x, y, tape, scratch, context);
       } else {
-        const auto input = between<Values::output(first - 1), first - 1>(tape, scratch);
+        const OutputOf<first - 1> input(between<Values::output(first - 1)>(tape, scratch));
         context.stage([&]() ATTUNE_INLINE_LAMBDA {
           for (int i = 0; i < Input::rows; ++i) {
             for (int j = 0; j < Input::cols; ++j) input(i, j) = x(i, j);
@@ -319,15 +318,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
                                                                         Tape& tape, AnyScratch& scratch,
                                                                         const auto& context) {
     using Memory = decltype(memory_of<index>(tape));
-    const OutputOf<index> to = [&] {
-      if constexpr (index + 1 == kLayers) {
-        return y;
-      } else if constexpr (std::is_same_v<Tape, NoTape>) {
-        return output<index, typename Layer<index>::Output>(y, scratch);
-      } else {
-        return between<Values::output(index), index>(tape, scratch);
-      }
-    }();
+    const auto to = output<index, typename Layer<index>::Output>(y, tape, scratch);
     auto&& own = parameters.template layer<index>();
     auto&& layer_scratch = scratch.template at<typename Memory::Scratch, Values::forward_scratch(index)>();
     const auto through = [&]() ATTUNE_INLINE_LAMBDA {
@@ -347,25 +338,25 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
     }
   }
 
-  // The output of a layer except the last, in inference: in scratch, or in y.
+  // The output of a layer; in inference it may be in y.
   template <int index, class Matrix>
-  ATTUNE_INLINE static View<Matrix> output(const auto& y, auto& scratch) {
-    constexpr int kValue = Values::output(index);
-    if constexpr (std::remove_reference_t<decltype(scratch)>::kPlan.places.memory[kValue] ==
-                  detail::ValueMemory::kResult) {
+  ATTUNE_INLINE static View<Matrix> output(const auto& y, auto& tape, auto& scratch) {
+    constexpr int kValue = index + 1 == kLayers ? Values::kY : Values::output(index);
+    constexpr auto kMemory = std::remove_reference_t<decltype(scratch)>::kPlan.places.memory[kValue];
+    if constexpr (kMemory == detail::ValueMemory::kCaller || kMemory == detail::ValueMemory::kResult) {
       return View<Matrix>(y.data);
     } else {
-      return View<Matrix>(&scratch.template at<Scalar, kValue>());
+      return View<Matrix>(between<kValue>(tape, scratch));
     }
   }
-  // The same in training, or its gradient: on the tape or in scratch.
-  template <int value, int index, class Gradients>
-  ATTUNE_INLINE static OutputOf<index> between(TapeOf<Gradients>& tape, ScratchOf<Gradients>& scratch) {
-    constexpr const auto& kPlan = All<Gradients>::kPlan;
-    if constexpr (kPlan.places.memory[value] == detail::ValueMemory::kTape) {
-      return OutputOf<index>(detail::member<Values::layer(kPlan.places.owner[value])>(tape.between).data());
+  // The first number of a matrix between two layers, or of its gradient: on the tape or in scratch.
+  template <int value>
+  ATTUNE_INLINE static Scalar* between(auto& tape, auto& scratch) {
+    constexpr const auto& kPlaces = std::remove_reference_t<decltype(scratch)>::kPlan.places;
+    if constexpr (kPlaces.memory[value] == detail::ValueMemory::kTape) {
+      return detail::member<Values::layer(kPlaces.owner[value])>(tape.between).data();
     } else {
-      return OutputOf<index>(&scratch.template at<Scalar, value>());
+      return &scratch.template at<Scalar, value>();
     }
   }
 
@@ -384,7 +375,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
       if constexpr (index == 0) {
         backward_step<0>(context, tape, scratch, own, x, layer_tape, dy, dx, gradient, layer_scratch);
       } else {
-        const InputOf<index> before = between<Values::output(index - 1), index - 1>(tape, scratch);
+        const InputOf<index> before(between<Values::output(index - 1)>(tape, scratch));
         if constexpr (index == kInferred ||
                       (!kWanted<Dx> &&
                        (std::max)(first, kFirstReached<Gradients, decltype(context)>) >= index)) {
@@ -392,7 +383,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
                                layer_scratch);
           context.stage([&]() ATTUNE_INLINE_LAMBDA { skip_masks_before<index>(tape); });
         } else {
-          const auto d_before = between<Values::gradient(index - 1), index - 1>(tape, scratch);
+          const OutputOf<index - 1> d_before(between<Values::gradient(index - 1)>(tape, scratch));
           backward_step<index>(context, tape, scratch, own, before, layer_tape, dy, d_before, gradient,
                                layer_scratch);
           backward_from<index - 1, first>(parameters, x, tape,
