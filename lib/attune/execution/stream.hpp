@@ -137,13 +137,10 @@ constexpr bool goes_beyond(CacheShape cache, int tokens) {
 inline constexpr std::uint64_t kAnyNumber = (std::numeric_limits<std::uint64_t>::max)();
 /// The largest number of tokens that a layer takes in all.
 template <class Layer, CacheShape cache>
-inline constexpr std::uint64_t kMaxTokens = [] {
-  if constexpr (requires { StreamOf<Layer, 1, cache>::kMaxTokens; }) {
-    return StreamOf<Layer, 1, cache>::kMaxTokens;
-  } else {
-    return kAnyNumber;
-  }
-}();
+inline constexpr std::uint64_t kMaxTokens = kAnyNumber;
+template <class Layer, CacheShape cache>
+  requires requires { StreamOf<Layer, 1, cache>::kMaxTokens; }
+inline constexpr std::uint64_t kMaxTokens<Layer, cache> = StreamOf<Layer, 1, cache>::kMaxTokens;
 
 }  // namespace detail
 

@@ -385,7 +385,7 @@ class ParallelTrainer
     shared_->trained = 0;
     for (int thread = 0; thread < pool_.threads(); ++thread) {
       Worker& worker = workers_[static_cast<std::size_t>(thread)];
-      attune::detail::stand_at_masks(shared_->state, worker.tape);
+      shared_->state.masks.apply_to(worker.tape);
       worker.masks = 0;
     }
   }

@@ -175,13 +175,8 @@ struct Adam : OptimizerStep<Adam<variant, ScalarType>> {
   /// Counts a step. check() must have accepted the options. `counters` are Moments or Counters.
   template <class Counting>
   static Coefficients advance(Counting& counters, const Options& options, Scalar gradient_scale) {
-    const auto coefficients =
-        advance(counters.beta1_correction, counters.beta2_correction, options, gradient_scale);
-    if constexpr (kInScalars) {
-      return coefficients;
-    } else {
-      return {coefficients, counters.rounding.next()};
-    }
+    return {advance(counters.beta1_correction, counters.beta2_correction, options, gradient_scale),
+            counters.rounding.next()};
   }
   /// Updates `size` parameters from their gradients and moments: m, if it exists, then v.
   template <class... Pointers>
@@ -212,11 +207,7 @@ struct Adam : OptimizerStep<Adam<variant, ScalarType>> {
   static void for_each_with_moments(const Visitor& visitor, Moments<Parameters>& moments, Sets&... sets) {
     std::apply(
         [&](auto&... of_moments) {
-          if constexpr (kInScalars) {
-            for_each_tensor(visitor, sets..., of_moments...);
-          } else {
-            detail::for_each_with_moment_sets(visitor, std::tie(sets...), of_moments...);
-          }
+          detail::for_each_with_moments_in<kPrecision>(visitor, std::tie(sets...), of_moments...);
         },
         kept(moments));
   }

@@ -261,7 +261,7 @@ class CrewTrainer : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, O
     stand_at_masks();
   }
   void stand_at_masks() {
-    for (auto& tape : tapes_) detail::stand_at_masks(state_, tape);
+    for (auto& tape : tapes_) state_.masks.apply_to(tape);
     masks_ = {};
   }
 

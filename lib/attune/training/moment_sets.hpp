@@ -124,7 +124,7 @@ struct ShapeOf<Leaf, Leaves...> {
   static constexpr int rows = Leaf::rows, cols = Leaf::cols;
 };
 
-/// Calls visitor(path, tensor of each set…, tensor of each of `moments`…).
+/// Calls visitor(path, tensor of each set…, tensor of each of `moments`…), which are sets such as these.
 template <class Visitor, class... Sets, class... Moments>
 void for_each_with_moment_sets(const Visitor& visitor, std::tuple<Sets&...> sets, Moments&... moments) {
   MomentPlace place;
@@ -143,6 +143,16 @@ void for_each_with_moment_sets(const Visitor& visitor, std::tuple<Sets&...> sets
       sets);
 }
 
+/// The same for moments in any precision.
+template <MomentPrecision precision, class Visitor, class... Sets, class... Moments>
+void for_each_with_moments_in(const Visitor& visitor, std::tuple<Sets&...> sets, Moments&... moments) {
+  if constexpr (precision == MomentPrecision::kScalar) {
+    std::apply([&](auto&... set) { for_each_tensor(visitor, set..., moments...); }, sets);
+  } else {
+    for_each_with_moment_sets(visitor, sets, moments...);
+  }
+}
+
 /// The random bits for rounding: one key per step, from a seeded generator.
 struct RoundingKeys {
   std::uint64_t state;
@@ -152,17 +162,18 @@ struct RoundingKeys {
 struct NoRoundingKeys {
   [[nodiscard]] static constexpr kernels::RoundToNearest next() { return {}; }
 };
+/// The base of moments in scalars.
+struct NotRounded {
+  [[no_unique_address]] NoRoundingKeys rounding;
+};
 template <MomentPrecision precision>
 using RoundingOf = std::conditional_t<is_random(precision), RoundingKeys, NoRoundingKeys>;
 
-/// The coefficients of a step, and the rounding of its moments if these are not scalars.
+/// The coefficients of a step, and the rounding of its moments.
 template <class Coefficients, MomentPrecision precision>
-struct RoundingCoefficients : Coefficients {
+struct CoefficientsIn : Coefficients {
   [[no_unique_address]] decltype(RoundingOf<precision>{}.next()) rounding;
 };
-template <class Coefficients, MomentPrecision precision>
-using CoefficientsIn = std::conditional_t<precision == MomentPrecision::kScalar, Coefficients,
-                                          RoundingCoefficients<Coefficients, precision>>;
 
 }  // namespace detail
 

@@ -43,7 +43,7 @@ struct Sgd : OptimizerStep<Sgd<kind, ScalarType, precision>> {
   /// b of every parameter, and the counters; no b without momentum. In 8 and 16 bits, b is not visited as
   /// named tensors.
   template <class Parameters, bool kHasMomentum = kind != Momentum::kNone, bool kNamed = kInScalars>
-  struct Moments {
+  struct Moments : detail::NotRounded {
     Parameters velocity;
     bool started;
 
@@ -62,7 +62,7 @@ struct Sgd : OptimizerStep<Sgd<kind, ScalarType, precision>> {
     void seed(std::uint64_t bits) requires(detail::is_random(precision)) { this->rounding.state = bits; }
   };
   template <class Parameters>
-  struct Moments<Parameters, false, true> : NoParameters {
+  struct Moments<Parameters, false, true> : NoParameters, detail::NotRounded {
     void reset() {}
   };
 
@@ -98,11 +98,7 @@ struct Sgd : OptimizerStep<Sgd<kind, ScalarType, precision>> {
       if (!counters.started) coefficients.intake = 1;
       counters.started = true;
     }
-    if constexpr (kInScalars) {
-      return coefficients;
-    } else {
-      return {coefficients, counters.rounding.next()};
-    }
+    return {coefficients, counters.rounding.next()};
   }
   /// Updates `size` parameters from their gradients and velocities.
   static void update(const Coefficients& coefficients, TensorKind, int size, Scalar* p, const Scalar* g,
@@ -118,10 +114,8 @@ struct Sgd : OptimizerStep<Sgd<kind, ScalarType, precision>> {
   static void for_each_with_moments(const Visitor& visitor, Moments<Parameters>& moments, Sets&... sets) {
     if constexpr (kind == Momentum::kNone) {
       for_each_tensor(visitor, sets...);
-    } else if constexpr (kInScalars) {
-      for_each_tensor(visitor, sets..., moments.velocity);
     } else {
-      detail::for_each_with_moment_sets(visitor, std::tie(sets...), moments.velocity);
+      detail::for_each_with_moments_in<precision>(visitor, std::tie(sets...), moments.velocity);
     }
   }
 };

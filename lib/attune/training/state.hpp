@@ -32,6 +32,22 @@ namespace detail {
 struct MaskState {
   std::uint64_t generator;
   std::uint64_t sequences;
+
+  /// Masks start from `rng`.
+  void begin(const Rng& rng) { *this = {std::bit_cast<std::uint64_t>(rng), 0}; }
+  void count(int passed) { sequences += static_cast<std::uint64_t>(passed); }
+  /// Moves a tape to the masks of the next sequence.
+  void apply_to(auto& tape) const {
+    Rng rng = std::bit_cast<Rng>(generator);
+    draw_seeds(tape, rng);
+    skip_masks(tape, static_cast<std::int64_t>(sequences));
+  }
+};
+/// The same for a model without dropout.
+struct NoMaskState {
+  static void begin(const Rng&) {}
+  static void count(int) {}
+  static void apply_to(const auto& /*tape*/) {}
 };
 
 /// The fingerprint of a model and its optimizer: shapes, names and options.
@@ -98,7 +114,7 @@ struct TrainingState {
   [[no_unique_address]] Moments moments;  // of the optimizer
   std::uint64_t steps;                    // of the optimizer
   /// The position of dropout's masks.
-  [[no_unique_address]] detail::MemberIf<kDrops, detail::MaskState, 19> masks;
+  [[no_unique_address]] std::conditional_t<kDrops, detail::MaskState, detail::NoMaskState> masks;
   std::uint32_t fingerprint_of_type;     // kFingerprint of the program that wrote it
   std::uint32_t fingerprint_of_numbers;  // numbers() of that program
 
@@ -177,13 +193,10 @@ namespace detail {
 
 /// The precision of a plan: the model's scalars, unless the plan names another.
 template <class Plan>
-inline constexpr TrainingPrecision kPrecisionOf = [] {
-  if constexpr (requires { Plan::kPrecision; }) {
-    return Plan::kPrecision;
-  } else {
-    return TrainingPrecision::kScalar;
-  }
-}();
+inline constexpr TrainingPrecision kPrecisionOf = TrainingPrecision::kScalar;
+template <class Plan>
+  requires requires { Plan::kPrecision; }
+inline constexpr TrainingPrecision kPrecisionOf<Plan> = Plan::kPrecision;
 
 // Functions that trainers call on their state.
 
@@ -231,28 +244,15 @@ void restart(TrainingState<Model, Optimizer, precision>& state, const Rng& rng) 
     state.moments.seed(std::bit_cast<std::uint64_t>(rng));
   }
   state.steps = 0;
-  if constexpr (State::kDrops) state.masks = {std::bit_cast<std::uint64_t>(rng), 0};
+  state.masks.begin(rng);
   state.fingerprint_of_type = State::kFingerprint;
   state.fingerprint_of_numbers = State::numbers();
   clear_padding(state);
 }
 /// After an optimizer step over `sequences` sequences.
-template <class Model, class Optimizer, TrainingPrecision precision>
-void count_step(TrainingState<Model, Optimizer, precision>& state, [[maybe_unused]] int sequences) {
+inline void count_step(auto& state, int sequences) {
   ++state.steps;
-  if constexpr (TrainingState<Model, Optimizer, precision>::kDrops) {
-    state.masks.sequences += static_cast<std::uint64_t>(sequences);
-  }
-}
-/// Moves a tape to the masks of the next sequence.
-template <class Model, class Optimizer, TrainingPrecision precision, class Tape>
-void stand_at_masks([[maybe_unused]] const TrainingState<Model, Optimizer, precision>& state,
-                    [[maybe_unused]] Tape& tape) {
-  if constexpr (TrainingState<Model, Optimizer, precision>::kDrops) {
-    Rng rng = std::bit_cast<Rng>(state.masks.generator);
-    draw_seeds(tape, rng);
-    skip_masks(tape, static_cast<std::int64_t>(state.masks.sequences));
-  }
+  state.masks.count(sequences);
 }
 
 }  // namespace detail

@@ -192,9 +192,9 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   /// has continues.
   void discard() requires kKeepsGradients {
     if (updating()) return;
-    if constexpr (State::kDrops && !Work::kShared) {
+    if constexpr (!Work::kShared) {
       if (work_.under_way()) {
-        detail::stand_at_masks(state_, work_.tape());
+        state_.masks.apply_to(work_.tape());
       } else {
         skip_masks(work_.tape(), -sums_.sequences);  // each backward moved on by one sequence
       }
@@ -458,7 +458,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   void begin_at_state() {
     executor_.invalidate();
     work_.end_pass(this);
-    if constexpr (!Work::kShared) detail::stand_at_masks(state_, work_.tape());
+    if constexpr (!Work::kShared) state_.masks.apply_to(work_.tape());
     if constexpr (kKeepsGradients) clear_all();
   }
 
@@ -477,7 +477,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   }
   // Moves a tape that another trainer may have used to the masks of the next sequence.
   void stand_at_masks() {
-    detail::stand_at_masks(state_, work_.tape());
+    state_.masks.apply_to(work_.tape());
     skip_masks(work_.tape(), sums_.sequences);
   }
 

@@ -322,7 +322,7 @@ ATTUNE_INLINE StepResult<typename Model::Scalar> step_in_backward(
   auto& tape = work.tape();
   auto& scratch = work.scratch().training;
   const View<Output> output(work.output());
-  if constexpr (std::remove_reference_t<decltype(work)>::kShared) stand_at_masks(state, tape);
+  if constexpr (std::remove_reference_t<decltype(work)>::kShared) state.masks.apply_to(tape);
   if constexpr (!kMasks<Mask> && !TakesIds<Model>) {
     if (!finite(kernels::sum_of_squares(Model::Input::size, x.data)))
       return Result::refused(Status::kNotFinite);
