@@ -117,27 +117,20 @@ class CheckedNumbers {
   explicit CheckedNumbers(const Call& context) : context_(context) {}
 
   /// Looks at a matrix that the call reads.
-  void reads(const auto& matrix) {
-    if constexpr (kLooks) small_ = small_ && numbers_in(context_, matrix) == Numbers::kSmall;
-  }
+  void reads(const auto& matrix) { small_ = small_ && numbers_in(context_, matrix) == Numbers::kSmall; }
   void reads_input(const auto& x) {
     if constexpr (!TakesIds<Layer>) reads(ConstView<typename Layer::Input>(x));
   }
   /// Looks at a matrix that it has written.
   void wrote(const char* matrix, const char* call, const auto& view, const auto& parameters) const {
-    if constexpr (kLooks) {
-      if (small_ && numbers_in(context_, view) == Numbers::kNaN) fail(matrix, call, parameters);
-    }
+    if (small_ && numbers_in(context_, view) == Numbers::kNaN) fail(matrix, call, parameters);
   }
   /// Whether gradients can be looked at before and after the call: they are tensors, and no other sequence
   /// adds to them meanwhile.
   template <class Gradients>
   [[nodiscard]] bool are_small(const Gradients& gradients) const {
-    if constexpr (kLooks && !Call::kInBatchOrder && std::is_same_v<Gradients, Parameters>) {
-      return small_ && numbers_in<Scalar>(gradients) == Numbers::kSmall;
-    } else {
-      return false;
-    }
+    return !Call::kInBatchOrder && std::is_same_v<Gradients, Parameters> && small_ &&
+           numbers_in<Scalar>(gradients) == Numbers::kSmall;
   }
   void added(const auto& gradients, const auto& parameters) const {
     if (numbers_in<Scalar>(gradients) == Numbers::kNaN) fail("its gradients", "backward", parameters);
@@ -145,17 +138,15 @@ class CheckedNumbers {
 
  private:
   template <class Set>
-  static void fail(const char* value, const char* call, [[maybe_unused]] const Set& parameters) {
-    if constexpr (std::is_same_v<Set, Parameters>) {
-      if (numbers_in<Scalar>(parameters) != Numbers::kSmall) return;
-    }
+  static void fail(const char* value, const char* call, const Set& parameters) {
+    if (std::is_same_v<Set, Parameters> && numbers_in<Scalar>(parameters) != Numbers::kSmall) return;
     CheckMessage message;
     message.add_layer<Layer>() << " wrote NaN to " << value << " in " << call << ", from numbers below 1e9";
     message.fail();
   }
 
   const Call& context_;
-  bool small_ = true;  // whether all that it reads is
+  bool small_ = kLooks;  // whether all that it reads is
 };
 
 /// Calls forward(), and checks y.

@@ -163,8 +163,7 @@ struct CrossEntropy {
   // Σ_c w_c · s/C: the smoothing term of every row, whatever its target.
   template <int kClasses, class Scalar>
   static Scalar smoothing_share(const Scalar* class_weights) {
-    if constexpr (!kSmooth) return Scalar(0);
-    if (class_weights == nullptr) return static_cast<Scalar>(kSmoothing);
+    if (!kSmooth || class_weights == nullptr) return static_cast<Scalar>(kSmoothing);
     return kernels::multiply(kernels::sum_of<kClasses>(class_weights), kShareOf<Scalar, kClasses>);
   }
   template <class Scalar, int kClasses>
