@@ -166,14 +166,16 @@ concept TapesBranches = requires {
   typename Tape::TapePolicy;
 };
 
-/// Access to the memory of a pass.
-template <class Stack, class Tape, class Scratch>
+/// Access to the memory of a pass, in a context.
+template <class Stack, class Tape, class Scratch, class Call>
 struct BranchAccess {
   using Policy = typename Tape::TapePolicy;
   using Tokens = typename Stack::Tokens;
   Tape& tape;
   Scratch& scratch;
+  const Call& context;
 
+  ATTUNE_INLINE const auto& tokens() const { return tokens_of(context); }
   auto& sums() const { return first_if<Policy::kStores>(tape.sums, work<Stack::kLast>().sums); }
   auto& norms() const { return first_if<Policy::kRecomputes>(scratch.norms, tape.norms); }
   template <int index>
@@ -199,42 +201,40 @@ struct BranchAccess {
   }
   /// Called before a branch fills its tape, and after its backward: copies the start of dropout's masks.
   template <int index>
-  ATTUNE_INLINE void begin(const auto& context) const {
-    copy_starts(context, kept_tape<index>(), branch_tape<index>());
+  ATTUNE_INLINE void begin() const {
+    copy_starts(kept_tape<index>(), branch_tape<index>());
   }
   template <int index>
-  ATTUNE_INLINE void end(const auto& context) const {
-    copy_starts(context, branch_tape<index>(), kept_tape<index>());
+  ATTUNE_INLINE void end() const {
+    copy_starts(branch_tape<index>(), kept_tape<index>());
   }
   /// Called when a branch's sum is complete.
   template <int index>
-  ATTUNE_INLINE void pack(const auto& context) const {
+  ATTUNE_INLINE void pack() const {
     if constexpr (Policy::kPacks) {
-      copy_branch<index>(context, kept_tape<index>(), branch_tape<index>());
-      if constexpr (index < Stack::kSums) {
-        CopyTape::rows(tokens_of(context), tape.sums[index], sums()[index]);
-      }
+      copy_branch<index>(kept_tape<index>(), branch_tape<index>());
+      if constexpr (index < Stack::kSums) CopyTape::rows(tokens(), tape.sums[index], sums()[index]);
     }
   }
   template <int index>
-  ATTUNE_INLINE void unpack_branch(const auto& context) const {
-    copy_branch<index>(context, branch_tape<index>(), kept_tape<index>());
+  ATTUNE_INLINE void unpack_branch() const {
+    copy_branch<index>(branch_tape<index>(), kept_tape<index>());
   }
-  ATTUNE_INLINE void unpack_sums(const auto& context) const {
-    tokens_of(context).template repeat<Stack::kSums>(
-        [&](int i) ATTUNE_INLINE_LAMBDA { CopyTape::rows(tokens_of(context), sums()[i], tape.sums[i]); });
+  ATTUNE_INLINE void unpack_sums() const {
+    tokens().template repeat<Stack::kSums>(
+        [&](int i) ATTUNE_INLINE_LAMBDA { CopyTape::rows(tokens(), sums()[i], tape.sums[i]); });
   }
   /// The place of x in a backward that unpacks it.
   View<Tokens> input() const {
     auto& places = work<0>().rest.input;
     return first_if<Stack::kNormBefore>(places.x, places.normalized);
   }
-  ATTUNE_INLINE void pack_input(const auto& context, ConstView<Tokens> x) const {
-    if constexpr (!std::is_empty_v<decltype(tape.x)>) CopyTape::rows(tokens_of(context), tape.x, x);
+  ATTUNE_INLINE void pack_input(ConstView<Tokens> x) const {
+    if constexpr (!std::is_empty_v<decltype(tape.x)>) CopyTape::rows(tokens(), tape.x, x);
   }
-  ATTUNE_INLINE void unpack_input(const auto& context) const {
+  ATTUNE_INLINE void unpack_input() const {
     const View<Tokens> x = input();
-    CopyTape::rows(tokens_of(context), x, tape.x);
+    CopyTape::rows(tokens(), x, tape.x);
   }
 
  private:
@@ -246,19 +246,15 @@ struct BranchAccess {
   auto& kept_tape() const {
     return Stack::template Branch<index>::Member::of(tape);
   }
-  ATTUNE_INLINE static void copy_starts(const auto& context, auto& from, auto& to) {
+  ATTUNE_INLINE void copy_starts(auto& from, auto& to) const {
     if constexpr (!Policy::kStores) {
-      tokens_of(context).stage([&]() ATTUNE_INLINE_LAMBDA { copy_masks(from, to); });
+      tokens().stage([&]() ATTUNE_INLINE_LAMBDA { copy_masks(from, to); });
     }
   }
   template <int index>
-  ATTUNE_INLINE static void copy_branch(const auto& context, auto& to, auto& from) {
+  ATTUNE_INLINE void copy_branch(auto& to, auto& from) const {
     copy_tape(Stack::template Branch<index>::context_of_tape(context), to, from);
   }
 };
-template <class Stack, class Tape, class Scratch>
-ATTUNE_INLINE BranchAccess<Stack, Tape, Scratch> branch_access(Tape& tape, Scratch& scratch) {
-  return {tape, scratch};
-}
 
 }  // namespace ATTUNE_NAMESPACE::detail

@@ -243,10 +243,10 @@ struct ResidualStack {
   template <class Set, TapesBranches AnyTape, class AnyScratch, StackContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Tokens> x, View<Tokens> y, AnyTape& tape,
                       AnyScratch& scratch, const Call& context = {}) {
-    auto memory = branch_access<ResidualStack>(tape, scratch);
-    memory.pack_input(context, x);
-    compute_sums<kBranches>(parameters, x, y, memory, context);
-    if constexpr (!kNormBefore) forward_norm<kLast>(parameters, memory.sums()[kLast], y, memory, context);
+    const auto pass = pass_of(parameters, x, tape, scratch, context);
+    pass.memory.pack_input(x);
+    pass.template compute_sums<kBranches>(y);
+    if constexpr (!kNormBefore) pass.template forward_norm<kLast>(pass.memory.sums()[kLast], y);
   }
   /// dx[seq_len, d_model] from dy[seq_len, d_model], overwritten; gradients accumulate. Uses up the tape.
   /// `dx` may be `dy`. Values that a mask hides have no influence.
@@ -255,20 +255,21 @@ struct ResidualStack {
   ATTUNE_INLINE static void backward(const Set& parameters, ConstView<Tokens> x, AnyTape& tape,
                                      ConstView<Tokens> dy, Dx&& dx, Gradients& gradients, AnyScratch& scratch,
                                      const Call& context = {}) {
-    auto memory = branch_access<ResidualStack>(tape, scratch);
-    if constexpr (decltype(memory)::Policy::kPacks) {
-      memory.unpack_sums(context);
-      x = memory.input();
-    } else if constexpr (decltype(memory)::Policy::kRecomputes) {
+    auto pass = pass_of(parameters, x, tape, scratch, context);
+    using Policy = typename AnyTape::TapePolicy;
+    if constexpr (Policy::kPacks) {
+      pass.memory.unpack_sums();
+      pass.x = pass.memory.input();
+    } else if constexpr (Policy::kRecomputes) {
       tokens_of(context).inside([&]() ATTUNE_INLINE_LAMBDA {
-        compute_sums<kSums>(parameters, x, NoGradient{}, memory, context);
+        pass.template compute_sums<kSums>(NoGradient{});
         if constexpr (!kNormBefore) {
-          const View<Tokens> unread = memory.template normalized<kLast>();
-          forward_norm<kLast>(parameters, memory.sums()[kLast], unread, memory, context);
+          const View<Tokens> unread = pass.memory.template normalized<kLast>();
+          pass.template forward_norm<kLast>(pass.memory.sums()[kLast], unread);
         }
       });
     }
-    backward_sum<kLast>(parameters, x, dy, detail::sink<Tokens>(dx), gradients, memory, context);
+    pass.template backward_sum<kLast>(dy, detail::sink<Tokens>(dx), gradients);
   }
 
  private:
@@ -278,202 +279,211 @@ struct ResidualStack {
   template <int index>
   static constexpr int kNormOf = kNormBefore ? index : index - 1;
 
-  // The input of the norm before a branch, or its gradient: x_index with norms before branches, otherwise
-  // s_(index - 1). `x` is x_0.
-  template <int index>
-  ATTUNE_INLINE static auto before_norm(auto x, auto memory) {
-    if constexpr (index == 0) {
-      return x;
-    } else {
-      return View<Tokens>(memory.sums()[index - 1]);
-    }
-  }
-  template <int norm>
-  ATTUNE_INLINE static void forward_norm(const auto& parameters, ConstView<Tokens> x, View<Tokens> y,
-                                         auto memory, const auto& context) {
-    typename NormLayer::Scratch none;
-    auto&& tape = memory.norms()[norm];
-    forward_in<NormLayer>(tokens_of(context), norm_of<norm>(parameters), x, y, tape, none);
-  }
-  template <int index>
-  ATTUNE_INLINE static ConstView<Tokens> branch_input(const auto& parameters, ConstView<Tokens> x,
-                                                      auto memory, const auto& context) {
-    if constexpr (kNormed<index>) {
-      const View<Tokens> normalized = memory.template normalized<index>();
-      forward_norm<kNormOf<index>>(parameters, before_norm<index>(x, memory), normalized, memory, context);
-      return normalized;
-    } else {
-      return x;
-    }
-  }
-  // The same, recomputed from the norm's tape.
-  template <int index>
-  ATTUNE_INLINE static ConstView<Tokens> recomputed_input(const auto& parameters, ConstView<Tokens> x,
-                                                          auto memory, const auto& context) {
-    if constexpr (kNormed<index>) {
-      const auto& norm = norm_of<kNormOf<index>>(parameters);
-      const ConstView<Tokens> before = before_norm<index>(x, memory);
-      const auto& tape = memory.norms()[kNormOf<index>];
-      const View<Tokens> y = memory.template normalized<index>();
-      if constexpr (detail::kAbilities<NormLayer>.takes_context) {
-        NormLayer::recompute(norm, before, tape, y, tokens_of(context).unmasked());
-      } else {
-        tokens_of(context).stage([&]() ATTUNE_INLINE_LAMBDA { NormLayer::recompute(norm, before, tape, y); });
-      }
-      return y;
-    } else {
-      return x;
-    }
-  }
+  // A pass in training.
+  template <class Set, class Memory>
+  struct Pass {
+    using Policy = typename Memory::Policy;
+    const Set& parameters;
+    ConstView<Tokens> x;
+    Memory memory;
 
-  // s_0 to s_(end - 1). With norms before branches, the last is y.
-  template <int end, int index = 0>
-  ATTUNE_INLINE static void compute_sums(const auto& parameters, ConstView<Tokens> x, auto y, auto memory,
-                                         const auto& context) {
-    memory.template begin<index>(context);
-    const View<Tokens> sum = [&]() -> View<Tokens> {
-      if constexpr (kNormBefore && index == kLast) {
+    ATTUNE_INLINE const auto& context() const { return memory.context; }
+    ATTUNE_INLINE const auto& tokens() const { return memory.tokens(); }
+    template <int index>
+    ATTUNE_INLINE const auto& branch_parameters() const {
+      return Branch<index>::Member::of(parameters);
+    }
+
+    // The input of the norm before a branch, or its gradient: x_index with norms before branches, otherwise
+    // s_(index - 1). `first` is x_0, or its gradient.
+    template <int index>
+    ATTUNE_INLINE auto before_norm(auto first) const {
+      if constexpr (index == 0) {
+        return first;
+      } else {
+        return View<Tokens>(memory.sums()[index - 1]);
+      }
+    }
+    template <int norm>
+    ATTUNE_INLINE void forward_norm(ConstView<Tokens> tokens_in, View<Tokens> y) const {
+      typename NormLayer::Scratch none;
+      auto&& tape = memory.norms()[norm];
+      forward_in<NormLayer>(tokens(), norm_of<norm>(parameters), tokens_in, y, tape, none);
+    }
+    template <int index>
+    ATTUNE_INLINE ConstView<Tokens> branch_input() const {
+      if constexpr (kNormed<index>) {
+        const View<Tokens> normalized = memory.template normalized<index>();
+        forward_norm<kNormOf<index>>(before_norm<index>(x), normalized);
+        return normalized;
+      } else {
+        return x;
+      }
+    }
+    // The same, recomputed from the norm's tape.
+    template <int index>
+    ATTUNE_INLINE ConstView<Tokens> recomputed_input() const {
+      if constexpr (kNormed<index>) {
+        const auto& norm = norm_of<kNormOf<index>>(parameters);
+        const ConstView<Tokens> before = before_norm<index>(x);
+        const auto& tape = memory.norms()[kNormOf<index>];
+        const View<Tokens> y = memory.template normalized<index>();
+        if constexpr (detail::kAbilities<NormLayer>.takes_context) {
+          NormLayer::recompute(norm, before, tape, y, tokens().unmasked());
+        } else {
+          tokens().stage([&]() ATTUNE_INLINE_LAMBDA { NormLayer::recompute(norm, before, tape, y); });
+        }
         return y;
       } else {
-        return memory.sums()[index];
+        return x;
       }
-    }();
-    const ConstView<Tokens> tokens_in = branch_input<index>(parameters, x, memory, context);
-    tokens_of(context).inside([&]() ATTUNE_INLINE_LAMBDA {
-      Branch<index>::forward(Branch<index>::Member::of(parameters), tokens_in, sum, context,
-                             memory.template branch_tape<index>(), memory.template branch_scratch<index>());
-    });
-    if constexpr (kDrops) {
-      BranchDropout<index>::apply(sum, memory.tape.dropout.of[index], sum, tokens_of(context));
     }
-    const ConstView<Tokens> other = [&]() -> ConstView<Tokens> {
+
+    // s_0 to s_(end - 1). With norms before branches, the last is y.
+    template <int end, int index = 0>
+    ATTUNE_INLINE void compute_sums(auto y) const {
+      memory.template begin<index>();
+      const View<Tokens> sum = [&]() -> View<Tokens> {
+        if constexpr (kNormBefore && index == kLast) {
+          return y;
+        } else {
+          return memory.sums()[index];
+        }
+      }();
+      const ConstView<Tokens> tokens_in = branch_input<index>();
+      tokens().inside([&]() ATTUNE_INLINE_LAMBDA {
+        Branch<index>::forward(branch_parameters<index>(), tokens_in, sum, context(),
+                               memory.template branch_tape<index>(), memory.template branch_scratch<index>());
+      });
+      if constexpr (kDrops) {
+        BranchDropout<index>::apply(sum, memory.tape.dropout.of[index], sum, tokens());
+      }
+      const ConstView<Tokens> other = [&]() -> ConstView<Tokens> {
+        if constexpr (kNormBefore) {
+          return before_norm<index>(x);
+        } else if constexpr (Policy::kStores) {
+          return tokens_in;
+        } else {
+          return recomputed_input<index>();
+        }
+      }();
+      add_to<Tokens>(tokens(), other.data, sum.data);
+      memory.template pack<index>();
+      if constexpr (index + 1 < end) compute_sums<end, index + 1>(y);
+    }
+
+    // Backward of the branch and norm with number `index`, from d_output, the gradient of their output, down
+    // to dx. The sum's other term, x_index, adds its gradient to the branch's.
+    template <int index>
+    ATTUNE_INLINE void backward_sum(ConstView<Tokens> d_output, auto dx, auto& gradients) const {
+      const auto backward_norm = [&](ConstView<Tokens> tokens_in, ConstView<Tokens> d_norm,
+                                     auto to) ATTUNE_INLINE_LAMBDA {
+        typename NormLayer::Scratch none;
+        auto&& tape = memory.norms()[index];
+        backward_in<NormLayer>(tokens(), norm_of<index>(parameters), tokens_in, tape, d_norm, to,
+                               norm_of<index>(gradients), none);
+      };
+      const auto continue_with = [&](auto d_input, ConstView<Tokens> d_sum) ATTUNE_INLINE_LAMBDA {
+        if constexpr (kWanted<decltype(d_input)>) add_to<Tokens>(tokens(), d_sum.data, d_input.data);
+        if constexpr (index > 0) backward_sum<index - 1>(d_input, dx, gradients);
+      };
       if constexpr (kNormBefore) {
-        return before_norm<index>(x, memory);
-      } else if constexpr (!decltype(memory)::Policy::kStores) {
-        return recomputed_input<index>(parameters, x, memory, context);
+        const auto d_input = before_norm<index>(dx);
+        const View<Tokens> d_normed = backward_branch<index>(d_output, NoGradient{}, gradients);
+        if constexpr (Policy::kPacks && index == 0 &&
+                      !kBranchReads<std::remove_cvref_t<decltype(gradients)>, 0>) {
+          memory.unpack_input();
+        }
+        backward_norm(before_norm<index>(x), d_normed, d_input);
+        continue_with(d_input, d_output);
       } else {
-        return tokens_in;
+        const View<Tokens> sum = memory.sums()[index];  // becomes its gradient
+        backward_norm(sum, d_output, sum);
+        continue_with(backward_branch<index>(sum, dx, gradients), sum);
       }
-    }();
-    add_to<Tokens>(tokens_of(context), other.data, sum.data);
-    memory.template pack<index>(context);
-    if constexpr (index + 1 < end) compute_sums<end, index + 1>(parameters, x, y, memory, context);
-  }
+    }
 
-  // Backward of the branch and norm with number `index`, from d_output, the gradient of their output, down to
-  // dx. The sum's other term, x_index, adds its gradient to the branch's.
-  template <int index>
-  ATTUNE_INLINE static void backward_sum(const auto& parameters, ConstView<Tokens> x,
-                                         ConstView<Tokens> d_output, auto dx, auto& gradients, auto memory,
-                                         const auto& context) {
-    const auto backward_norm = [&](ConstView<Tokens> tokens_in, ConstView<Tokens> d_norm,
-                                   auto to) ATTUNE_INLINE_LAMBDA {
-      typename NormLayer::Scratch none;
-      auto&& tape = memory.norms()[index];
-      backward_in<NormLayer>(tokens_of(context), norm_of<index>(parameters), tokens_in, tape, d_norm, to,
-                             norm_of<index>(gradients), none);
-    };
-    const auto continue_with = [&](auto d_input, ConstView<Tokens> d_sum) ATTUNE_INLINE_LAMBDA {
-      if constexpr (kWanted<decltype(d_input)>) add_to<Tokens>(tokens_of(context), d_sum.data, d_input.data);
-      if constexpr (index > 0) {
-        backward_sum<index - 1>(parameters, x, d_input, dx, gradients, memory, context);
+    // Returns the place of the gradient of the branch's input: dx for the layer's x, otherwise the place of
+    // the norm's output.
+    template <int index>
+    ATTUNE_INLINE auto backward_branch(ConstView<Tokens> d_sum, auto dx, auto& gradients) const {
+      using Gradients = std::remove_cvref_t<decltype(gradients)>;
+      // With a norm after the last branch, forward has just left that branch's tape.
+      if constexpr (Policy::kRecomputes && (kNormBefore || index < kLast)) {
+        recompute_tape<index>();
+      } else if constexpr (Policy::kPacks) {
+        memory.template unpack_branch<index>();
       }
-    };
-    if constexpr (kNormBefore) {
-      const auto d_input = before_norm<index>(dx, memory);
-      const View<Tokens> d_normed =
-          backward_branch<index>(parameters, x, d_output, NoGradient{}, gradients, memory, context);
-      if constexpr (decltype(memory)::Policy::kPacks && index == 0 &&
-                    !kBranchReads<std::remove_cvref_t<decltype(gradients)>, 0>) {
-        memory.unpack_input(context);
-      }
-      backward_norm(before_norm<index>(x, memory), d_normed, d_input);
-      continue_with(d_input, d_output);
-    } else {
-      const View<Tokens> sum = memory.sums()[index];  // becomes its gradient
-      backward_norm(sum, d_output, sum);
-      continue_with(backward_branch<index>(parameters, x, sum, dx, gradients, memory, context), sum);
+      const auto d_input = [&] {
+        if constexpr (!kNormed<index>) {
+          return dx;
+        } else if constexpr (kGradientsInPlace<Gradients>) {
+          return memory.template normalized<index>();
+        } else {
+          auto& gradient = memory.template gradient<index>();
+          static_assert(
+              Holds<kWanted<decltype(gradient)>>,
+              "attune::EncoderLayer, DecoderLayer: backward to detail::ParameterUpdates needs a scratch for "
+              "them; take detail::ParameterUpdates<…>::Tape and ::Scratch");
+          return View<Tokens>(gradient);
+        }
+      }();
+      const auto tokens_in = [&]() ATTUNE_INLINE_LAMBDA -> ConstView<Tokens> {
+        if constexpr (kBranchReads<Gradients, index>) {
+          if constexpr (Policy::kPacks && index == 0) memory.unpack_input();
+          return recomputed_input<index>();
+        } else {
+          return x;  // unused
+        }
+      };
+      const ConstView<Tokens> d_branch = before_dropout<index>(d_sum);
+      auto& own_gradients = Branch<index>::Member::of(gradients);
+      auto& tape = memory.template branch_tape<index>();
+      auto& scratch = memory.template branch_scratch<index>();
+      tokens().inside([&]() ATTUNE_INLINE_LAMBDA {
+        if constexpr (!Policy::kStores && Branch<index>::kAbilities.recomputes_tape) {
+          Branch<index>::backward_from(branch_parameters<index>(), tokens_in, tape, d_branch, d_input,
+                                       own_gradients, scratch, context());
+        } else {
+          Branch<index>::backward(branch_parameters<index>(), tokens_in(), tape, d_branch, d_input,
+                                  own_gradients, scratch, context());
+        }
+      });
+      memory.template end<index>();
+      return d_input;
     }
-  }
-
-  // Returns the place of the gradient of the branch's input: dx for the layer's x, otherwise the place of the
-  // norm's output.
-  template <int index>
-  ATTUNE_INLINE static auto backward_branch(const auto& parameters, ConstView<Tokens> x,
-                                            ConstView<Tokens> d_sum, auto dx, auto& gradients, auto memory,
-                                            const auto& context) {
-    using Gradients = std::remove_cvref_t<decltype(gradients)>;
-    // With a norm after the last branch, forward has just left that branch's tape.
-    if constexpr (decltype(memory)::Policy::kRecomputes && (kNormBefore || index < kLast)) {
-      recompute_tape<index>(parameters, x, memory, context);
-    } else if constexpr (decltype(memory)::Policy::kPacks) {
-      memory.template unpack_branch<index>(context);
+    template <int index>
+    ATTUNE_INLINE void recompute_tape() const {
+      auto& tape = memory.template branch_tape<index>();
+      auto& scratch = memory.template branch_scratch<index>();
+      memory.template begin<index>();
+      const ConstView<Tokens> tokens_in = branch_input<index>();
+      tokens().inside([&]() ATTUNE_INLINE_LAMBDA {
+        if constexpr (Branch<index>::kAbilities.recomputes_tape) {
+          Branch<index>::Part::recompute_tape(branch_parameters<index>(), tokens_in, tape, scratch, tokens());
+        } else {
+          Branch<index>::forward(branch_parameters<index>(), tokens_in, memory.template output<index>(),
+                                 context(), tape, scratch);
+        }
+      });
     }
-    const auto d_input = [&] {
-      if constexpr (!kNormed<index>) {
-        return dx;
-      } else if constexpr (kGradientsInPlace<Gradients>) {
-        return memory.template normalized<index>();
+    // The gradient of a branch's output, from the sum's gradient.
+    template <int index>
+    ATTUNE_INLINE ConstView<Tokens> before_dropout(ConstView<Tokens> d_sum) const {
+      if constexpr (kDrops) {
+        auto& d_branch = memory.scratch.d_branch;
+        BranchDropout<index>::backward(memory.tape.dropout.of[index], d_sum, d_branch, tokens());
+        return d_branch;
       } else {
-        auto& gradient = memory.template gradient<index>();
-        static_assert(
-            Holds<kWanted<decltype(gradient)>>,
-            "attune::EncoderLayer, DecoderLayer: backward to detail::ParameterUpdates needs a scratch for "
-            "them; take detail::ParameterUpdates<…>::Tape and ::Scratch");
-        return View<Tokens>(gradient);
+        return d_sum;
       }
-    }();
-    const auto tokens_in = [&]() ATTUNE_INLINE_LAMBDA -> ConstView<Tokens> {
-      if constexpr (kBranchReads<Gradients, index>) {
-        if constexpr (decltype(memory)::Policy::kPacks && index == 0) memory.unpack_input(context);
-        return recomputed_input<index>(parameters, x, memory, context);
-      } else {
-        return x;  // unused
-      }
-    };
-    const ConstView<Tokens> d_branch = before_dropout<index>(d_sum, memory, context);
-    const auto& own = Branch<index>::Member::of(parameters);
-    auto& own_gradients = Branch<index>::Member::of(gradients);
-    auto& tape = memory.template branch_tape<index>();
-    auto& scratch = memory.template branch_scratch<index>();
-    tokens_of(context).inside([&]() ATTUNE_INLINE_LAMBDA {
-      if constexpr (!decltype(memory)::Policy::kStores && Branch<index>::kAbilities.recomputes_tape) {
-        Branch<index>::backward_from(own, tokens_in, tape, d_branch, d_input, own_gradients, scratch,
-                                     context);
-      } else {
-        Branch<index>::backward(own, tokens_in(), tape, d_branch, d_input, own_gradients, scratch, context);
-      }
-    });
-    memory.template end<index>(context);
-    return d_input;
-  }
-  template <int index>
-  ATTUNE_INLINE static void recompute_tape(const auto& parameters, ConstView<Tokens> x, auto memory,
-                                           const auto& context) {
-    const auto& own = Branch<index>::Member::of(parameters);
-    auto& tape = memory.template branch_tape<index>();
-    auto& scratch = memory.template branch_scratch<index>();
-    memory.template begin<index>(context);
-    const ConstView<Tokens> tokens_in = branch_input<index>(parameters, x, memory, context);
-    tokens_of(context).inside([&]() ATTUNE_INLINE_LAMBDA {
-      if constexpr (Branch<index>::kAbilities.recomputes_tape) {
-        Branch<index>::Part::recompute_tape(own, tokens_in, tape, scratch, tokens_of(context));
-      } else {
-        Branch<index>::forward(own, tokens_in, memory.template output<index>(), context, tape, scratch);
-      }
-    });
-  }
-  // The gradient of a branch's output, from the sum's gradient.
-  template <int index>
-  ATTUNE_INLINE static ConstView<Tokens> before_dropout(ConstView<Tokens> d_sum, [[maybe_unused]] auto memory,
-                                                        [[maybe_unused]] const auto& context) {
-    if constexpr (kDrops) {
-      auto& d_branch = memory.scratch.d_branch;
-      BranchDropout<index>::backward(memory.tape.dropout.of[index], d_sum, d_branch, tokens_of(context));
-      return d_branch;
-    } else {
-      return d_sum;
     }
+  };
+  template <class Set, class AnyTape, class AnyScratch, class Call>
+  ATTUNE_INLINE static auto pass_of(const Set& parameters, ConstView<Tokens> x, AnyTape& tape,
+                                    AnyScratch& scratch, const Call& context) {
+    using Memory = BranchAccess<ResidualStack, AnyTape, AnyScratch, Call>;
+    return Pass<Set, Memory>{parameters, x, Memory{tape, scratch, context}};
   }
 };
 
