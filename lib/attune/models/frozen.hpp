@@ -225,14 +225,10 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
         kWanted<Dx> || (detail::GivesMemoryGradient<Call> && detail::attends_to_memory<Layer>());
     if constexpr (kFrozen && !kReached) {
       context.stage([&]() ATTUNE_INLINE_LAMBDA { skip_masks(tape, 1); });
-    } else if constexpr (kFrozen) {
-      static_assert(detail::Holds<detail::HasSets<Layer>>,
+    } else {
+      static_assert(detail::Holds<(!kFrozen || detail::HasSets<Layer>)>,
                     "attune::Frozen: after a trained layer, this layer and its parts need "
                     "ParametersOf<Matrix, Vector>, for sets without gradients");
-      Trained nothing;
-      detail::backward_in<Layer>(context, all_in(scratch, trained, context), x, tape, dy, dx, nothing,
-                                 scratch.layer);
-    } else {
       auto&& of_tensors = gradients_of(trained, gradients, context.own(scratch.room.first()));
       detail::backward_in<Layer>(context, all_in(scratch, trained, context), x, tape, dy, dx, of_tensors,
                                  scratch.layer);
@@ -259,11 +255,13 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
 
  private:
   template <class Set, class Gradients>
-  static constexpr decltype(auto) gradients_of([[maybe_unused]] const Set& trained, Gradients& gradients,
+  static constexpr decltype(auto) gradients_of([[maybe_unused]] const Set& trained,
+                                               [[maybe_unused]] Gradients& gradients,
                                                [[maybe_unused]] Scalar* room) {
-    using OfLayer = typename Gradients::OfLayer;
-    if constexpr (kRank == 0) {
-      return static_cast<OfLayer&>(gradients);
+    if constexpr (kFrozen) {
+      return Trained{};
+    } else if constexpr (kRank == 0) {
+      return static_cast<typename Gradients::OfLayer&>(gradients);
     } else {
       return sinks(trained, gradients, room);
     }
