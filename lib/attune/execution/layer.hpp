@@ -145,15 +145,15 @@ struct LayerList {};
 namespace detail {
 
 /// A copy of a shape or of abilities, with other values of some members: with(shape, member, value, …).
+template <class Shape>
+[[nodiscard]] constexpr Shape with(const Shape& shape) {
+  return shape;
+}
 template <class Shape, class Value, class... More>
 [[nodiscard]] constexpr Shape with(Shape shape, Value Shape::*member, std::type_identity_t<Value> value,
                                    const More&... more) {
   shape.*member = value;
-  if constexpr (sizeof...(more) > 0) {
-    return with(shape, more...);
-  } else {
-    return shape;
-  }
+  return with(shape, more...);
 }
 
 /// Abilities of layers that work on each token in place.

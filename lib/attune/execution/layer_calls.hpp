@@ -17,11 +17,10 @@ namespace ATTUNE_NAMESPACE::detail {
 /// Whether Mask is a mask. A mask for a layer that would ignore it is a compile error.
 template <class Layer, class Mask>
 constexpr bool check_mask() {
-  if constexpr (!AttentionMask<Mask>) {
-    static_assert(
-        AttentionMask<Mask>,
-        "attune: this argument is not a mask; masks have hide and bias (execution/attention_mask.hpp)");
-  } else if constexpr (kMasks<Mask>) {
+  static_assert(
+      AttentionMask<Mask>,
+      "attune: this argument is not a mask; masks have hide and bias (execution/attention_mask.hpp)");
+  if constexpr (AttentionMask<Mask> && kMasks<Mask>) {
     static_assert(Holds<TakesMask<Layer>>,
                   "attune: no layer of this model uses a mask; leave it out, or add attention or pooling");
     static_assert(Holds<(kAbilities<Layer>.mask != MaskUse::kPadding || SaysPadding<Mask>)>,

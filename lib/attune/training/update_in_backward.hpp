@@ -212,25 +212,17 @@ template <class Model, class Plan>
 inline constexpr std::size_t kWorkingBytes =
     sizeof(typename Plan::template Gradients<Model>) +
     sizeof(TrainerBuffers<Model, typename GradientSetIn<Plan, Model>::type>);
-// The plan that takes less RAM.
-template <class Model, int together>
-constexpr auto smaller_plan() {
-  using Without = NoGradientsKept<together>;
-  if constexpr (!HasSets<Model>) {
-    return Without{};  // whose error says why it is not a plan
-  } else if constexpr (kWorkingBytes<Model, Without> < kWorkingBytes<Model, BySequence>) {
-    return Without{};
-  } else {
-    return BySequence{};
-  }
-}
+// Whether a plan without gradients takes less RAM. For a model without sets, its error says why it is none.
+template <class Model, class Plan>
+concept SavesGradients = !HasSets<Model> || (kWorkingBytes<Model, Plan> < kWorkingBytes<Model, BySequence>);
 
 // UpdateInBackward for optimizers with kUpdateBlock = together.
 template <int together>
 struct UpdateTogetherInBackward : BySequence {
   /// The plan for a model: this one, or BySequence if that takes less RAM.
   template <class Model>
-  using For = decltype(smaller_plan<Model, together>());
+  using For = std::conditional_t<SavesGradients<Model, NoGradientsKept<together>>, NoGradientsKept<together>,
+                                 BySequence>;
   template <class Model>
   using Gradients = typename For<Model>::template Gradients<Model>;
   /// The set that tape and scratch are made for.
