@@ -244,6 +244,17 @@ struct Vocabulary {
 template <class Layer>
 using ForwardResult = std::conditional_t<TakesIds<Layer>, Status, void>;
 
+/// The Status of a call; kOk if it returns nothing.
+template <class Call>
+ATTUNE_INLINE Status status_of(const Call& call) {
+  if constexpr (std::is_void_v<decltype(call())>) {
+    call();
+    return Status::kOk;
+  } else {
+    return call();
+  }
+}
+
 // Calls first(), then rest() unless first refuses its input. Returns first's result.
 template <class First, class Rest>
 ATTUNE_INLINE auto then(const First& first, const Rest& rest) {

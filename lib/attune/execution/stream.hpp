@@ -215,21 +215,15 @@ Status step(const Set& parameters, ConstView<detail::StepInput<Model, tokens>> x
     const Status status = Stream::ready(cache.memory);
     if (status != Status::kOk) return status;
   }
-  const auto through = [&] {
+  if constexpr (!detail::TakesIds<Model>) {
+    if (!kernels::finite(x)) return Status::kNotFinite;
+  }
+  const Status status = detail::status_of([&]() ATTUNE_INLINE_LAMBDA {
     return Stream::step(cache.tokens, detail::checked_parameters(parameters), x, y, cache.memory,
                         scratch.layers, more...);
-  };
-  const auto count = [&] { cache.tokens += std::uint64_t{tokens}; };
-  if constexpr (detail::TakesIds<Model>) {
-    const Status status = through();
-    if (status == Status::kOk) count();
-    return status;
-  } else {
-    if (!kernels::finite(x)) return Status::kNotFinite;
-    through();
-    count();
-    return Status::kOk;
-  }
+  });
+  if (status == Status::kOk) cache.tokens += std::uint64_t{tokens};
+  return status;
 }
 
 namespace detail {

@@ -134,10 +134,10 @@ struct GradientProblem {
 
   Status forward(const auto&... mask) {
     tape = start;
-    return call([&] { return attune::forward<Layer>(parameters, x, y, tape, scratch, mask...); });
+    return status_of([&] { return attune::forward<Layer>(parameters, x, y, tape, scratch, mask...); });
   }
   Status infer(const auto&... mask) {
-    return call([&] { return attune::infer<Layer>(parameters, x, inferred, inference, mask...); });
+    return status_of([&] { return attune::infer<Layer>(parameters, x, inferred, inference, mask...); });
   }
   /// Call after forward(), with the same mask. `to` is dx, or NoGradient.
   template <class Dx>
@@ -151,17 +151,6 @@ struct GradientProblem {
     double sum = 0;
     for (int i = 0; i < output.size; ++i) sum += output.values[i] * dy.values[i];
     return sum;
-  }
-
- private:
-  template <class Call>
-  static Status call(const Call& call) {
-    if constexpr (std::is_void_v<decltype(call())>) {
-      call();
-      return Status::kOk;
-    } else {
-      return call();
-    }
   }
 };
 
