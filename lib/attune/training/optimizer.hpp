@@ -145,14 +145,13 @@ namespace detail {
 /// Whether O is an optimizer. If not, one error names the missing member.
 template <class O, class Parameters>
 constexpr bool check_optimizer() {
-  constexpr bool kNamed = NamesItsStep<O, Parameters>, kChecks = ChecksOptions<O, Parameters>;
-  static_assert(Holds<kNamed>,
+  static_assert(Holds<NamesItsStep<O, Parameters>>,
                 "attune::Optimizer: the type needs Scalar, Options, Coefficients and Moments<Parameters>; "
                 "training/optimizer.hpp shows an optimizer's members");
-  static_assert(Holds<(kChecks || !kNamed)>,
+  static_assert(Holds<(ChecksOptions<O, Parameters> || !NamesItsStep<O, Parameters>)>,
                 "attune::Optimizer: there is no check(options) that returns a Status");
   static_assert(
-      Holds<(Advances<O, Parameters> || !kChecks)>,
+      Holds<(Advances<O, Parameters> || !ChecksOptions<O, Parameters>)>,
       "attune::Optimizer: there is no advance(moments, options, gradient_scale) that returns Coefficients");
   static_assert(Holds<(IsOptimizer<O, Parameters> || !Advances<O, Parameters>)>,
                 "attune::Optimizer: the type lacks kMoments, moments.reset(), for_each_with_moments(visitor, "
