@@ -50,7 +50,7 @@ struct AttentionHeads {
   }
 
   /// Inference: O from Q, K and V. Each block of queries overwrites the weights of the block before it.
-  ATTUNE_INLINE static void infer(auto& scratch, const auto& token_context) {
+  ATTUNE_INLINE static void forward(const auto& token_context, auto& scratch) {
     const auto& context = finite_values_context(with_appended<shape>(token_context), scratch);
     context.template repeat<shape.num_heads>([&](int head) ATTUNE_INLINE_LAMBDA {
       if constexpr (kReadsTransposed<decltype(scratch), decltype(context)>) {
@@ -65,8 +65,8 @@ struct AttentionHeads {
   }
   /// Training: O, unless it is NoOutput, and the values that backward needs.
   template <class GradientSet>
-  ATTUNE_INLINE static void forward(TapeOf<GradientSet>& tape, ScratchOf<GradientSet>& scratch, auto& outputs,
-                                    const auto& token_context) {
+  ATTUNE_INLINE static void forward(const auto& token_context, TapeOf<GradientSet>& tape,
+                                    ScratchOf<GradientSet>& scratch, auto& outputs) {
     const auto& context = finite_values_context(with_appended<shape>(token_context), tape);
     context.template repeat<shape.num_heads>([&](int head) ATTUNE_INLINE_LAMBDA {
       const auto dropout_from = [&](int first) {

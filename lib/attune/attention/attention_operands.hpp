@@ -1,9 +1,7 @@
-// The operands of MultiHeadAttention's heads: queries, keys and values from its inputs, and back.
+// The operands of MultiHeadAttention's heads, from the projections of its inputs, and back.
 //
-//   Q = X_q·W_q + b_q,   K = X_k·W_k + b_k,   V = X_v·W_v + b_v
-//
-// Options then normalize Q and K, multiply Q by a trained factor, rotate Q and K, append keys and values, and
-// scale Q and K.
+// Options normalize Q and K, multiply Q by a trained factor, rotate Q and K, append keys and values, and
+// scale Q and K, in this order.
 #pragma once
 
 #include <type_traits>
@@ -17,18 +15,12 @@
 
 namespace ATTUNE_NAMESPACE::detail {
 
-/// Computes Q, K and V. `kept` is a tape, or a scratch with the members of InferenceScratch
+/// Applies the options to Q, K and V. `kept` is a tape, or a scratch with the members of InferenceScratch
 /// (attention_memory.hpp).
 template <AttentionShape shape, class Scalar>
 struct AttentionOperands {
   using Parts = AttentionParameters<shape, Scalar>;
-  using QueryProjection = typename Parts::QueryProjection;
-  using KeyProjection = typename Parts::KeyProjection;
-  using ValueProjection = typename Parts::ValueProjection;
-  using Query = ConstView<typename QueryProjection::Input>;
-  using Key = ConstView<typename KeyProjection::Input>;
   using Real = kernels::Real<Scalar>;
-  using Value = ConstView<typename ValueProjection::Input>;
 
   // Multiplies Q and K each by d_k^-¼. Computed in double: 1/√√n is the inverse root of a root.
   static constexpr bool kScaleOperands =
@@ -53,10 +45,13 @@ struct AttentionOperands {
                                                .offset = offset},
                                    Scalar>;
 
-  /// Writes Q to `kept`. Rotates by the positions of a sequence, or by `angles`.
-  static void queries(const auto& parameters, Query query, auto& kept, const auto& context,
-                      const auto&... angles) {
-    QueryProjection::forward(parameters.query, query, kept.query, context);
+  /// The rows of K or V that a projection writes: all except appended keys.
+  template <class Keys>
+  ATTUNE_INLINE static auto of_tokens(Keys& keys) {
+    return View<Tensor<Scalar, shape.kv_len, Keys::cols>>(keys.data());
+  }
+  /// Turns the projection of queries into Q. Rotates by the positions of a sequence, or by `angles`.
+  static void finish_queries(const auto& parameters, auto& kept, const auto& context, const auto&... angles) {
     Parts::Norms::forward_queries(parameters.norms, kept, context);
     Parts::Scale::forward(parameters.scores, kept, context);
     if constexpr (kRotates) {
@@ -66,17 +61,13 @@ struct AttentionOperands {
     }
     scale(kept.query, context);
   }
-  /// Writes K and V to `kept`.
-  static void keys_and_values(const auto& parameters, Key key, Value value, auto& kept, const auto& context,
-                              const auto&... angles) {
-    const auto& key_context = context.keys();
-    KeyProjection::forward(parameters.key, key, projected<KeyProjection>(kept.key), key_context);
-    ValueProjection::forward(parameters.value, value, projected<ValueProjection>(kept.value), key_context);
+  /// Turns the projections of keys and values into K and V.
+  static void finish_keys(const auto& parameters, auto& kept, const auto& context, const auto&... angles) {
     Parts::Norms::forward_keys(parameters.norms, kept, context);
     if constexpr (kRotates) {
       context.stage([&]() ATTUNE_INLINE_LAMBDA {
-        const auto rows = projected<KeyProjection>(kept.key);
-        KeyRotation::forward(rows, rows, angles..., key_context.template count<shape.kv_len>());
+        const auto rows = of_tokens(kept.key);
+        KeyRotation::forward(rows, rows, angles..., context.keys().template count<shape.kv_len>());
       });
     }
     append_keys<shape, Scalar>(parameters.appended, kept, context);
@@ -93,41 +84,18 @@ struct AttentionOperands {
         QueryRotation::backward(tape.query, tape.query, context.template count<shape.seq_len>());
       });
       context.stage([&]() ATTUNE_INLINE_LAMBDA {
-        const auto key_rows = projected<KeyProjection>(tape.key);
-        KeyRotation::backward(key_rows, key_rows, context.keys().template count<shape.kv_len>());
+        const auto rows = of_tokens(tape.key);
+        KeyRotation::backward(rows, rows, context.keys().template count<shape.kv_len>());
       });
     }
     Parts::Scale::backward(parameters.scores, tape, gradients.scores, context);
     Parts::Norms::backward(parameters.norms, tape, gradients.norms, context);
-  }
-  /// Adds the gradients of the projections' weights and biases.
-  static void backward_parameters(Query query, Key key, Value value, auto& tape, auto& gradients,
-                                  const auto& context) {
-    QueryProjection::backward_parameters(query, tape.query, gradients.query, context);
-    KeyProjection::backward_parameters(key, projected<KeyProjection>(tape.key), gradients.key,
-                                       context.keys());
-    ValueProjection::backward_parameters(value, projected<ValueProjection>(tape.value), gradients.value,
-                                         context.keys());
-  }
-  /// Gradients of the projections' inputs. `sum` assigns or adds the gradients of keys and values.
-  ATTUNE_INLINE static void backward_inputs(const auto& parameters, auto& tape, auto&& d_query, auto&& d_key,
-                                            auto&& d_value, auto sum, const auto& context) {
-    QueryProjection::backward_input(parameters.query, tape.query, d_query, kernels::Assign{}, context);
-    KeyProjection::backward_input(parameters.key, projected<KeyProjection>(tape.key), d_key, sum,
-                                  context.keys());
-    ValueProjection::backward_input(parameters.value, projected<ValueProjection>(tape.value), d_value, sum,
-                                    context.keys());
   }
 
  private:
   using QueryRotation = Rotation<shape.seq_len, shape.num_heads, shape.offset>;
   using KeyRotation = Rotation<shape.kv_len, shape.num_kv_heads>;
 
-  // The rows of K or V that a projection writes: all except appended keys.
-  template <class Projection, class Keys>
-  ATTUNE_INLINE static View<typename Projection::Output> projected(Keys& keys) {
-    return View<typename Projection::Output>(keys.data());
-  }
   // Multiplies Q or K by d_k^-¼.
   template <class Operand, class Call>
   static void scale([[maybe_unused]] Operand& operand, [[maybe_unused]] const Call& context) {

@@ -253,8 +253,11 @@ struct AttentionStream : AttentionParts<Attention> {
                    View<Tensor<Scalar, tokens, kShape.d_out>> y, auto& memory, Scratch& scratch) {
     Parts::template compute_angles<tokens>(position, scratch.angles, memory.beyond);
     using Operands = typename Parts::template OperandsOf<tokens>;
-    Operands::queries(parameters, x, scratch, Context<>{}, scratch.angles);
-    Operands::keys_and_values(parameters, x, x, scratch, Context<>{}, scratch.angles);
+    OfLength<typename Attention::QueryProjection, tokens>::forward(parameters.query, x, scratch.query);
+    OfLength<typename Attention::KeyProjection, tokens>::forward(parameters.key, x, scratch.key);
+    OfLength<typename Attention::ValueProjection, tokens>::forward(parameters.value, x, scratch.value);
+    Operands::finish_queries(parameters, scratch, Context<>{}, scratch.angles);
+    Operands::finish_keys(parameters, scratch, Context<>{}, scratch.angles);
     for (int i = 0; i < tokens; ++i) {
       const std::uint64_t at = position + static_cast<std::uint64_t>(i);
       memory.append(at, &scratch.key(i, 0), &scratch.value(i, 0));
@@ -310,7 +313,9 @@ struct MemoryStream : AttentionParts<Attention> {
 
   static void remember(const auto& parameters, ConstView<typename Attention::KeyInput> tokens,
                        Memory& memory) {
-    Parts::Operands::keys_and_values(parameters, tokens, tokens, memory, Context<>{});
+    Attention::KeyProjection::forward(parameters.key, tokens, Parts::Operands::of_tokens(memory.key));
+    Attention::ValueProjection::forward(parameters.value, tokens, Parts::Operands::of_tokens(memory.value));
+    Parts::Operands::finish_keys(parameters, memory, Context<>{});
     memory.remembered = 1;
   }
   static Status ready(const Memory& memory) {
@@ -324,7 +329,8 @@ struct MemoryStream : AttentionParts<Attention> {
                    View<Tensor<Scalar, tokens, kShape.d_out>> y, Memory& memory, Scratch<tokens>& scratch,
                    const Mask& mask) {
     Parts::template compute_angles<tokens>(position, scratch.angles, memory.beyond);
-    Parts::template OperandsOf<tokens>::queries(parameters, x, scratch, Context<>{}, scratch.angles);
+    OfLength<typename Attention::QueryProjection, tokens>::forward(parameters.query, x, scratch.query);
+    Parts::template OperandsOf<tokens>::finish_queries(parameters, scratch, Context<>{}, scratch.angles);
     const auto& masks = with_options<kShape>(mask);
     const auto key = view(std::as_const(memory.key)), value = view(std::as_const(memory.value));
     const auto context = Context(masks).template with_products<Products>().skipping_zeros(value);

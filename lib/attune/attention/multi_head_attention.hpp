@@ -125,12 +125,8 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
   static void forward(const Set& parameters, ConstView<Input> query, ConstView<KeyInput> key,
                       ConstView<ValueInput> value, View<Output> y, InferenceScratch& scratch,
                       const Call& context = {}) {
-    const auto& dense = context.unmasked();
-    const auto& mask = with_options(context);
-    Operands::queries(parameters, query, scratch, dense);
-    Operands::keys_and_values(parameters, key, value, scratch, dense);
-    Heads::infer(scratch, context.with_mask(mask));
-    OutputProjection::forward(parameters.output, scratch.outputs(), y, dense);
+    attend(parameters, query, key, value, context, scratch);
+    OutputProjection::forward(parameters.output, scratch.outputs(), y, context.unmasked());
   }
   /// Self-attention: x[seq_len, d_model] is query, key and value.
   template <class Set = Parameters, AnyContext Call = Context<>>
@@ -147,12 +143,8 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
                       ConstView<ValueInput> value, View<Output> y, TapeOf<GradientSet>& tape,
                       ScratchOf<GradientSet>& scratch, const Call& context = {}) {
     HeadOutputs& outputs = Memory::outputs_of(tape, scratch);
-    const auto& dense = context.unmasked();
-    const auto& mask = with_options(context);
-    Operands::queries(parameters, query, tape, dense);
-    Operands::keys_and_values(parameters, key, value, tape, dense);
-    Heads::forward(tape, scratch, outputs, context.with_mask(mask));
-    OutputProjection::forward(parameters.output, outputs, y, dense);
+    attend(parameters, query, key, value, context, tape, scratch, outputs);
+    OutputProjection::forward(parameters.output, outputs, y, context.unmasked());
   }
   template <class Set = Parameters, class GradientSet, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<GradientSet>& tape,
@@ -160,24 +152,13 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
     check_self_attention();
     forward(parameters, x, x, x, y, tape, scratch, context);
   }
-  /// Fills the tape as forward does, without y. Reads its inputs before it writes to scratch.
-  template <class Set = Parameters, class GradientSet, AnyContext Call = Context<>>
-  static void recompute_tape(const Set& parameters, ConstView<Input> query, ConstView<KeyInput> key,
-                             ConstView<ValueInput> value, TapeOf<GradientSet>& tape,
-                             ScratchOf<GradientSet>& scratch, const Call& context = {}) {
-    detail::NoOutput none;
-    const auto& dense = context.unmasked();
-    const auto& mask = with_options(context);
-    Operands::queries(parameters, query, tape, dense);
-    Operands::keys_and_values(parameters, key, value, tape, dense);
-    Heads::forward(tape, scratch, detail::existing(tape.outputs, none), context.with_mask(mask));
-  }
-  /// The same for self-attention.
+  /// Fills the tape of self-attention as forward does, without y. Reads x before it writes to scratch.
   template <class Set = Parameters, class GradientSet, AnyContext Call = Context<>>
   static void recompute_tape(const Set& parameters, ConstView<Input> x, TapeOf<GradientSet>& tape,
                              ScratchOf<GradientSet>& scratch, const Call& context = {}) {
     check_self_attention();
-    recompute_tape(parameters, x, x, x, tape, scratch, context);
+    detail::NoOutput none;
+    attend(parameters, x, x, x, context, tape, scratch, detail::existing(tape.outputs, none));
   }
 
   /// Gradients of cross-attention from dy[seq_len, d_out]. Overwrites d_query[seq_len, d_model],
@@ -195,16 +176,9 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
     const auto keys = context.keys();
     const auto all = Heads::zero_skipping_context(context.with_mask(mask), tape, context.first(query),
                                                   keys.first(key), keys.first(value));
-    const auto products = all.without_mask();
     backward_heads(parameters, tape, dy, gradients, scratch, all);
-    in_order_of_updates<detail::UpdatesInSet<Gradients>>(
-        [&]() ATTUNE_INLINE_LAMBDA {
-          Operands::backward_parameters(query, key, value, tape, gradients, products);
-        },
-        [&]() ATTUNE_INLINE_LAMBDA {
-          Operands::backward_inputs(parameters, tape, d_query, d_key, d_value, kernels::Assign{},
-                                    context.unmasked());
-        });
+    backward_projections(parameters, query, key, value, tape, d_query, d_key, d_value, kernels::Assign{},
+                         gradients, all.without_mask());
     detail::clear_behind_in(keys, detail::sink<KeyInput>(d_key));
     detail::clear_behind_in(keys, detail::sink<ValueInput>(d_value));
   }
@@ -231,12 +205,8 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
     const auto products =
         all.without_mask().skipping_zeros(context.first(x), context.first(view(tape.query)),
                                           keys.first(view(tape.key)), keys.first(view(tape.value)));
-    in_order_of_updates<detail::UpdatesInSet<Gradients>>(
-        [&]() ATTUNE_INLINE_LAMBDA { Operands::backward_parameters(x, x, x, tape, gradients, products); },
-        [&]() ATTUNE_INLINE_LAMBDA {
-          const auto to = detail::sink<Input>(dx);
-          Operands::backward_inputs(parameters, tape, to, to, to, kernels::Accumulate{}, context.unmasked());
-        });
+    const auto to = detail::sink<Input>(dx);
+    backward_projections(parameters, x, x, x, tape, to, to, to, kernels::Accumulate{}, gradients, products);
   }
 
  private:
@@ -249,6 +219,19 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
     static_assert(detail::Holds<kSelfAttention>,
                   "attune::MultiHeadAttention: self-attention needs kv_len, d_key and d_value equal to "
                   "seq_len and d_model; pass query, key and value");
+  }
+
+  // O of all heads, from Q, K and V in `kept`: a tape, or the scratch of inference.
+  static void attend(const auto& parameters, ConstView<Input> query, ConstView<KeyInput> key,
+                     ConstView<ValueInput> value, const auto& context, auto& kept, auto&... memory) {
+    const auto& dense = context.unmasked();
+    QueryProjection::forward(parameters.query, query, kept.query, dense);
+    KeyProjection::forward(parameters.key, key, Operands::of_tokens(kept.key), dense.keys());
+    ValueProjection::forward(parameters.value, value, Operands::of_tokens(kept.value), dense.keys());
+    Operands::finish_queries(parameters, kept, dense);
+    Operands::finish_keys(parameters, kept, dense);
+    const auto& mask = with_options(context);
+    Heads::forward(context.with_mask(mask), kept, memory...);
   }
 
   // Writes the gradients of the projections' outputs to tape.query, tape.key and tape.value, from dy.
@@ -274,6 +257,28 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
     };
     Heads::backward(tape, scratch, d_outputs, context);
     Operands::backward(parameters, tape, gradients, context.without_mask());
+  }
+  // Gradients of the projections' parameters, and of their inputs. `sum` assigns d_key and d_value, or adds
+  // to them.
+  template <class Gradients>
+  ATTUNE_INLINE static void backward_projections(const auto& parameters, ConstView<Input> query,
+                                                 ConstView<KeyInput> key, ConstView<ValueInput> value,
+                                                 auto& tape, auto&& d_query, auto&& d_key, auto&& d_value,
+                                                 auto sum, Gradients& gradients, const auto& context) {
+    const auto dk = Operands::of_tokens(tape.key);
+    const auto dv = Operands::of_tokens(tape.value);
+    in_order_of_updates<detail::UpdatesInSet<Gradients>>(
+        [&]() ATTUNE_INLINE_LAMBDA {
+          QueryProjection::backward_parameters(query, tape.query, gradients.query, context);
+          KeyProjection::backward_parameters(key, dk, gradients.key, context.keys());
+          ValueProjection::backward_parameters(value, dv, gradients.value, context.keys());
+        },
+        [&]() ATTUNE_INLINE_LAMBDA {
+          const auto& dense = context.unmasked();
+          QueryProjection::backward_input(parameters.query, tape.query, d_query, kernels::Assign{}, dense);
+          KeyProjection::backward_input(parameters.key, dk, d_key, sum, dense.keys());
+          ValueProjection::backward_input(parameters.value, dv, d_value, sum, dense.keys());
+        });
   }
 };
 
