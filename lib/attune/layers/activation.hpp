@@ -17,7 +17,7 @@ namespace ATTUNE_NAMESPACE {
 
 /// One activation function on [rows, cols]. No tape: backward recomputes f′ from the input.
 template <Activation kind, int kRows, int kCols, class ScalarType = float>
-struct ActivationLayer : detail::Tapeless<ActivationLayer<kind, kRows, kCols, ScalarType>> {
+struct ActivationLayer : detail::Unparameterized<ActivationLayer<kind, kRows, kCols, ScalarType>> {
   static_assert(detail::Holds<(kRows > 0 && kCols > 0)>,
                 "attune::ActivationLayer: rows and cols must be positive");
 
@@ -32,9 +32,8 @@ struct ActivationLayer : detail::Tapeless<ActivationLayer<kind, kRows, kCols, Sc
   using Parameters = NoParameters;
   static constexpr Abilities kAbilities =
       detail::with(detail::kInPlaceByToken, &Abilities::backward_may_read_output, kind == Activation::kRelu);
-  using Base = detail::Tapeless<ActivationLayer>;
-  using Base::forward;
-  using typename Base::Tape, typename Base::Scratch, typename Base::InferenceScratch;
+  using Base = detail::Unparameterized<ActivationLayer>;
+  using Base::forward, Base::backward;
 
   /// y[rows, cols] = f(x). `y` may be `x`, but backward then has no input.
   template <AnyContext Call = Context<>>
@@ -42,10 +41,6 @@ struct ActivationLayer : detail::Tapeless<ActivationLayer<kind, kRows, kCols, Sc
     context.template token_elements<kRows, kCols, kWork>([&](int first, int count) ATTUNE_INLINE_LAMBDA {
       kernels::activate<kind>(count, x.data + first, y.data + first);
     });
-  }
-  template <AnyContext Call = Context<>>
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, const Call& context = {}) {
-    forward(x, y, context);
   }
 
   /// dx[rows, cols] = dy ∘ f′(x). `dx` may be `dy` or `x`. For ReLU, y may stand for x. With a mask, dx is
@@ -57,11 +52,6 @@ struct ActivationLayer : detail::Tapeless<ActivationLayer<kind, kRows, kCols, Sc
           kernels::activate_backward<kind, Call::kSkipsZeros>(count, x.data + first, dy.data + first,
                                                               dx.data + first);
         });
-  }
-  template <class Dx, AnyContext Call = Context<>>
-  static void backward(const Parameters&, ConstView<Input> x, const Tape&, ConstView<Output> dy, Dx&& dx,
-                       Parameters&, Scratch&, const Call& context = {}) {
-    if constexpr (kWanted<Dx>) backward(x, dy, dx, context);
   }
 
  private:

@@ -21,6 +21,11 @@ struct AddedRows : Tapeless<Self>, InputUnread {
     if (x == y) return;
     for (int i = 0; i < tokens * d_model; ++i) y[i] = x[i];
   }
+  /// dx = dy of the first `tokens`, unless NoGradient. `dx` may be `dy`.
+  template <class Dx>
+  static void pass_on(auto tokens, ConstView<Output> dy, Dx&& dx) {
+    if constexpr (kWanted<Dx>) copy(tokens, dy.data, sink<Input>(dx).data);
+  }
 };
 
 }  // namespace detail

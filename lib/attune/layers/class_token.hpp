@@ -48,8 +48,7 @@ struct ClassToken : detail::Tapeless<ClassToken<shape, ScalarType>>, detail::Inp
   using Output = Tensor<Scalar, shape.tokens + shape.seq_len, shape.d_model>;
   static constexpr Abilities kAbilities{.takes_context = true, .additions = Additions::kOnce};
   using Base = detail::Tapeless<ClassToken>;
-  using Base::forward;
-  using typename Base::Tape, typename Base::Scratch, typename Base::InferenceScratch;
+  using Base::forward, Base::backward;
 
   /// The tokens' features; initially zero.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
@@ -70,8 +69,8 @@ struct ClassToken : detail::Tapeless<ClassToken<shape, ScalarType>>, detail::Inp
   /// Overwrites dx[seq_len, d_model], from dy[tokens + seq_len, d_model]; adds to the gradients. `dx` may not
   /// overlap `dy`.
   template <class Set = Parameters, class Dx, class Gradients, AnyContext Call = Context<>>
-  static void backward(const Set&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,
-                       [[maybe_unused]] Gradients& gradients, Scratch&, const Call& context = {}) {
+  static void backward(const Set&, ConstView<Input>, ConstView<Output> dy, Dx&& dx,
+                       [[maybe_unused]] Gradients& gradients, const Call& context = {}) {
     context.stage([&] {
       add_rows(view(gradients.weight), [&](int first, const auto& rows) ATTUNE_INLINE_LAMBDA {
         const int count = (std::min)(rows.rows, shape.tokens - first);

@@ -10,7 +10,7 @@ namespace ATTUNE_NAMESPACE {
 
 /// y[seq_len − tokens, d_model] of x[seq_len, d_model]. No tape.
 template <TokenShape shape, class ScalarType = float>
-struct DropTokens : detail::Tapeless<DropTokens<shape, ScalarType>>, detail::InputUnread {
+struct DropTokens : detail::Unparameterized<DropTokens<shape, ScalarType>>, detail::InputUnread {
   static_assert(detail::Holds<(shape.d_model > 0 && shape.tokens > 0 && shape.seq_len > shape.tokens)>,
                 "attune::DropTokens: d_model and tokens must be positive, and seq_len more than tokens");
 
@@ -26,28 +26,23 @@ struct DropTokens : detail::Tapeless<DropTokens<shape, ScalarType>>, detail::Inp
   using Output = Tensor<Scalar, detail::at_least_one(shape.seq_len - shape.tokens), shape.d_model>;
   using Parameters = NoParameters;
   static constexpr Abilities kAbilities{.takes_context = true, .lanes = Lanes::kAll};
-  using Base = detail::Tapeless<DropTokens>;
-  using Base::forward;
-  using typename Base::Tape, typename Base::Scratch, typename Base::InferenceScratch;
+  using Base = detail::Unparameterized<DropTokens>;
+  using Base::forward, Base::backward;
 
   /// `y` may not overlap `x`.
   template <AnyContext Call = Context<>>
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, const Call& context = {}) {
+  static void forward(ConstView<Input> x, View<Output> y, const Call& context = {}) {
     context.stage([&] {
       for (int i = 0; i < Output::size; ++i) y.data[i] = x.data[kDropped + i];
     });
   }
   /// Overwrites dx[seq_len, d_model], from dy. `dx` may not overlap `dy`.
-  template <class Dx, AnyContext Call = Context<>>
-  static void backward(const Parameters&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,
-                       Parameters&, Scratch&, const Call& context = {}) {
-    if constexpr (kWanted<Dx>) {
-      context.stage([&] {
-        const auto to = detail::sink<Input>(dx);
-        for (int i = 0; i < kDropped; ++i) to.data[i] = Scalar(0);
-        for (int i = 0; i < Output::size; ++i) to.data[kDropped + i] = dy.data[i];
-      });
-    }
+  template <AnyContext Call = Context<>>
+  static void backward(ConstView<Input>, ConstView<Output> dy, View<Input> dx, const Call& context = {}) {
+    context.stage([&] {
+      for (int i = 0; i < kDropped; ++i) dx.data[i] = Scalar(0);
+      for (int i = 0; i < Output::size; ++i) dx.data[kDropped + i] = dy.data[i];
+    });
   }
 
  private:

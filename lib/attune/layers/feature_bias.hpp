@@ -43,9 +43,8 @@ struct FeatureBias : detail::RowsWithBias<FeatureBias<bias_shape, ScalarType>, b
   static constexpr FeatureBiasShape shape = detail::checked_feature_bias<bias_shape>();
   using Base = detail::RowsWithBias<FeatureBias, bias_shape, ScalarType>;
   using Scalar = ScalarType;
-  using Base::forward;
+  using Base::forward, Base::backward;
   using typename Base::Input, typename Base::Output;
-  using typename Base::Tape, typename Base::Scratch, typename Base::InferenceScratch;
   template <class Other>
   using WithScalar = FeatureBias<shape, Other>;
   template <int tokens, CacheShape>
@@ -72,13 +71,11 @@ struct FeatureBias : detail::RowsWithBias<FeatureBias<bias_shape, ScalarType>, b
   }
   /// dx[rows, d_model] = dy; adds to the gradient. `dx` may be `dy`.
   template <class Set = Parameters, class Dx, class Gradients, AnyContext Call = Context<>>
-  static void backward(const Set&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,
-                       Gradients& gradients, Scratch&, const Call& context = {}) {
+  static void backward(const Set&, ConstView<Input>, ConstView<Output> dy, Dx&& dx, Gradients& gradients,
+                       const Call& context = {}) {
     context.stage([&]() ATTUNE_INLINE_LAMBDA {
       add_column_sums(context.first(dy), view(gradients.bias));
-      if constexpr (kWanted<Dx>) {
-        FeatureBias::copy(context.template count<shape.rows>(), dy.data, detail::sink<Input>(dx).data);
-      }
+      FeatureBias::pass_on(context.template count<shape.rows>(), dy, dx);
     });
   }
 };

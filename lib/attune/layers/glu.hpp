@@ -46,7 +46,7 @@ constexpr GluShape checked_glu_shape() {
 
 /// y[rows, d_model] of x[rows, 2·d_model]. No tape: backward recomputes the gate.
 template <GluShape glu_shape, class ScalarType = float>
-struct Glu : detail::Tapeless<Glu<glu_shape, ScalarType>> {
+struct Glu : detail::Unparameterized<Glu<glu_shape, ScalarType>> {
   static constexpr GluShape shape = detail::checked_glu_shape<glu_shape>();
   using Scalar = ScalarType;
   template <class Other>
@@ -59,13 +59,12 @@ struct Glu : detail::Tapeless<Glu<glu_shape, ScalarType>> {
   using Parameters = NoParameters;
   static constexpr Abilities kAbilities =
       detail::with(detail::kInPlaceByToken, &Abilities::output_may_be_input, false);
-  using Base = detail::Tapeless<Glu>;
-  using Base::forward;
-  using typename Base::Tape, typename Base::Scratch, typename Base::InferenceScratch;
+  using Base = detail::Unparameterized<Glu>;
+  using Base::forward, Base::backward;
 
   /// `y` may not overlap `x`.
   template <AnyContext Call = Context<>>
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, const Call& context = {}) {
+  static void forward(ConstView<Input> x, View<Output> y, const Call& context = {}) {
     context.template each_token<shape.rows, kWork>([&](int i) ATTUNE_INLINE_LAMBDA {
       const Scalar* const row = x.data + i * Input::cols;
       kernels::gate<shape.activation>(shape.d_model, row + kGate, row + kValue, y.data + i * shape.d_model);
@@ -73,20 +72,16 @@ struct Glu : detail::Tapeless<Glu<glu_shape, ScalarType>> {
   }
   /// Overwrites dx[rows, 2·d_model], from dy[rows, d_model]. `dx` may be `x`, and may not overlap `dy`. With
   /// a mask, a token with dy zero gets dx zero, whatever it holds.
-  template <class Dx, AnyContext Call = Context<>>
-  static void backward(const Parameters&, ConstView<Input> x, const Tape&, ConstView<Output> dy, Dx&& dx,
-                       Parameters&, Scratch&, const Call& context = {}) {
-    if constexpr (kWanted<Dx>) {
-      const auto to = detail::sink<Input>(dx);
-      context.in_any_order().template each_token<shape.rows, 2 * kWork>([&](int i) ATTUNE_INLINE_LAMBDA {
-        const Scalar *const row = x.data + i * Input::cols, *const gradient = dy.data + i * shape.d_model;
-        Scalar* const to_row = to.data + i * Input::cols;
-        const bool skips = Call::kSkipsZeros && kernels::is_zero_row(shape.d_model, gradient);
-        for (int j = 0; j < Input::cols; ++j) to_row[j] = skips ? Scalar(0) : row[j];
-        if (!skips)
-          kernels::gate_backward<shape.activation>(shape.d_model, gradient, to_row + kGate, to_row + kValue);
-      });
-    }
+  template <AnyContext Call = Context<>>
+  static void backward(ConstView<Input> x, ConstView<Output> dy, View<Input> dx, const Call& context = {}) {
+    context.in_any_order().template each_token<shape.rows, 2 * kWork>([&](int i) ATTUNE_INLINE_LAMBDA {
+      const Scalar *const row = x.data + i * Input::cols, *const gradient = dy.data + i * shape.d_model;
+      Scalar* const to_row = dx.data + i * Input::cols;
+      const bool skips = Call::kSkipsZeros && kernels::is_zero_row(shape.d_model, gradient);
+      for (int j = 0; j < Input::cols; ++j) to_row[j] = skips ? Scalar(0) : row[j];
+      if (!skips)
+        kernels::gate_backward<shape.activation>(shape.d_model, gradient, to_row + kGate, to_row + kValue);
+    });
   }
 
  private:

@@ -11,7 +11,7 @@ namespace ATTUNE_NAMESPACE {
 
 /// y[kRows, kCols] is x[kRows, kCols]. No tape. A Product reads x in place.
 template <int kRows, int kCols, class ScalarType = float>
-struct Identity : detail::Tapeless<Identity<kRows, kCols, ScalarType>>, detail::InputUnread {
+struct Identity : detail::Unparameterized<Identity<kRows, kCols, ScalarType>>, detail::InputUnread {
   static_assert(detail::Holds<(kRows > 0 && kCols > 0)>,
                 "attune::Identity: rows and features must be positive");
 
@@ -25,20 +25,18 @@ struct Identity : detail::Tapeless<Identity<kRows, kCols, ScalarType>>, detail::
   using Output = Input;
   using Parameters = NoParameters;
   static constexpr Abilities kAbilities = detail::kInPlaceByToken;
-  using Base = detail::Tapeless<Identity>;
-  using Base::forward;
-  using typename Base::Tape, typename Base::Scratch, typename Base::InferenceScratch;
+  using Base = detail::Unparameterized<Identity>;
+  using Base::forward, Base::backward;
 
   /// `y` may be `x`.
   template <AnyContext Call = Context<>>
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, const Call& context = {}) {
+  static void forward(ConstView<Input> x, View<Output> y, const Call& context = {}) {
     copy(x.data, y.data, context);
   }
   /// Overwrites dx[kRows, kCols], from dy. `dx` may be `dy` or `x`.
-  template <class Dx, AnyContext Call = Context<>>
-  static void backward(const Parameters&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,
-                       Parameters&, Scratch&, const Call& context = {}) {
-    if constexpr (kWanted<Dx>) copy(dy.data, detail::sink<Input>(dx).data, context);
+  template <AnyContext Call = Context<>>
+  static void backward(ConstView<Input>, ConstView<Output> dy, View<Input> dx, const Call& context = {}) {
+    copy(dy.data, dx.data, context);
   }
 
  private:

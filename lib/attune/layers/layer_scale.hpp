@@ -57,8 +57,7 @@ struct LayerScale : detail::Tapeless<LayerScale<scale_shape, ScalarType>>, detai
   using Output = Input;
   static constexpr Abilities kAbilities = detail::kInPlaceByToken;
   using Base = detail::Tapeless<LayerScale>;
-  using Base::forward;
-  using typename Base::Tape, typename Base::Scratch, typename Base::InferenceScratch;
+  using Base::forward, Base::backward;
 
   /// The factors, initially all `initial`. They are trained with norms (BiasesAndNorms).
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
@@ -82,8 +81,8 @@ struct LayerScale : detail::Tapeless<LayerScale<scale_shape, ScalarType>>, detai
   /// Overwrites dx[rows, d_model], from dy[rows, d_model]; adds to the gradients. `dx` may be `dy` or `x`.
   /// With a mask, a token with dy zero adds nothing, whatever it holds.
   template <class Set = Parameters, class Dx, class Gradients, AnyContext Call = Context<>>
-  static void backward(const Set& parameters, ConstView<Input> x, const Tape&, ConstView<Output> dy, Dx&& dx,
-                       Gradients& gradients, Scratch&, const Call& context = {}) {
+  static void backward(const Set& parameters, ConstView<Input> x, ConstView<Output> dy, Dx&& dx,
+                       Gradients& gradients, const Call& context = {}) {
     const auto input = [&]() ATTUNE_INLINE_LAMBDA {
       if constexpr (kWanted<Dx>) scale(parameters, dy.data, detail::sink<Input>(dx).data, context);
     };

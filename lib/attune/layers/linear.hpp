@@ -79,8 +79,7 @@ struct Linear : detail::Tapeless<Linear<linear_shape, ScalarType>>, detail::Inpu
     return abilities;
   }();
   using Base = detail::Tapeless<Linear>;
-  using Base::forward;
-  using typename Base::Tape, typename Base::Scratch, typename Base::InferenceScratch;
+  using Base::forward, Base::backward;
 
   /// y[rows, d_out] = x[rows, d_in]·W + b. `y` may not overlap `x`.
   template <class Set = Parameters, AnyContext Call = Context<>>
@@ -188,8 +187,8 @@ struct Linear : detail::Tapeless<Linear<linear_shape, ScalarType>>, detail::Inpu
   /// Overwrites dx and adds to the gradients. `dx` may not overlap `dy`, nor `x` with UpdateInBackward. With
   /// a mask, a token with dy zero adds nothing, whatever it holds.
   template <class Set = Parameters, class Dx, class Gradients, AnyContext Call = Context<>>
-  static void backward(const Set& parameters, ConstView<Input> x, const Tape&, ConstView<Output> dy, Dx&& dx,
-                       Gradients& gradients, Scratch&, const Call& context = {}) {
+  static void backward(const Set& parameters, ConstView<Input> x, ConstView<Output> dy, Dx&& dx,
+                       Gradients& gradients, const Call& context = {}) {
     const auto& zero_skipping_context = context.skipping_zeros(context.first(x));
     in_order_of_updates<detail::UpdatesAtOnce<decltype(gradients.weight)>>(
         [&]() ATTUNE_INLINE_LAMBDA { backward_parameters(x, dy, gradients, zero_skipping_context); },

@@ -49,15 +49,6 @@ struct AddedPositions : AddedRows<Self, shape.seq_len, shape.d_model, ScalarType
       add_table(positions, y.data);
     });
   }
-  // dx[seq_len, d_model] = dy.
-  template <class Dx>
-  static void pass_on(ConstView<Output> dy, Dx&& dx, const auto& context) {
-    if constexpr (kWanted<Dx>) {
-      context.stage([&]() ATTUNE_INLINE_LAMBDA {
-        Base::copy(context.template count<shape.seq_len>(), dy.data, sink<Input>(dx).data);
-      });
-    }
-  }
 };
 
 }  // namespace detail
@@ -90,8 +81,7 @@ struct LearnedPositions : detail::AddedPositions<LearnedPositions<shape, ScalarT
       }
     }
   };
-  using Base::forward;
-  using typename Base::InferenceScratch, typename Base::Tape, typename Base::Scratch;
+  using Base::forward, Base::backward;
   using typename Base::Input, typename Base::Output;
 
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
@@ -111,17 +101,16 @@ struct LearnedPositions : detail::AddedPositions<LearnedPositions<shape, ScalarT
   }
   /// dx[seq_len, d_model] = dy; gradients accumulate. `dx` may be `dy`.
   template <class Set = Parameters, class Dx, class Gradients, AnyContext Call = Context<>>
-  static void backward(const Set&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,
-                       [[maybe_unused]] Gradients& gradients, Scratch&, const Call& context = {}) {
-    if constexpr (detail::TrainsWeight<Gradients>) {
-      context.stage([&]() ATTUNE_INLINE_LAMBDA {
-        add_rows(view(gradients.weight), [&](int first, const auto& rows) ATTUNE_INLINE_LAMBDA {
-          const int tokens = (std::min<int>)(rows.rows, context.template count<shape.seq_len>() - first);
-          kernels::add_to(tokens * rows.cols, dy.data + first * shape.d_model, rows.data);
-        });
+  static void backward(const Set&, ConstView<Input>, ConstView<Output> dy, Dx&& dx, Gradients& gradients,
+                       const Call& context = {}) {
+    context.stage([&]() ATTUNE_INLINE_LAMBDA {
+      const auto tokens = context.template count<shape.seq_len>();
+      add_rows(view(gradients.weight), [&](int first, const auto& rows) ATTUNE_INLINE_LAMBDA {
+        kernels::add_to((std::min<int>)(rows.rows, tokens - first) * rows.cols,
+                        dy.data + first * shape.d_model, rows.data);
       });
-    }
-    Base::pass_on(dy, dx, context);
+      Base::pass_on(tokens, dy, dx);
+    });
   }
 };
 
@@ -164,8 +153,7 @@ struct SinusoidalPositions
     }
   };
   using Parameters = NoParameters;
-  using Base::forward;
-  using typename Base::InferenceScratch, typename Base::Tape, typename Base::Scratch;
+  using Base::forward, Base::backward;
   using typename Base::Input, typename Base::Output;
 
   /// The type of the table.
@@ -193,9 +181,10 @@ struct SinusoidalPositions
   }
   /// dx[seq_len, d_model] = dy. `dx` may be `dy`.
   template <class Dx, AnyContext Call = Context<>>
-  static void backward(const Parameters&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,
-                       Parameters&, Scratch&, const Call& context = {}) {
-    Base::pass_on(dy, dx, context);
+  static void backward(const Parameters&, ConstView<Input>, ConstView<Output> dy, Dx&& dx, Parameters&,
+                       const Call& context = {}) {
+    context.stage(
+        [&]() ATTUNE_INLINE_LAMBDA { Base::pass_on(context.template count<shape.seq_len>(), dy, dx); });
   }
 
  private:

@@ -54,7 +54,7 @@ constexpr ReshapeShape checked_reshape_shape() {
 /// is zeros, without a gradient. Feature by feature, with as many rows as tokens, it takes no mask and no
 /// length, which would hide features in the layers behind.
 template <ReshapeShape reshape_shape, class ScalarType = float>
-struct Reshape : detail::Tapeless<Reshape<reshape_shape, ScalarType>>, detail::InputUnread {
+struct Reshape : detail::Unparameterized<Reshape<reshape_shape, ScalarType>>, detail::InputUnread {
   static constexpr ReshapeShape shape = detail::checked_reshape_shape<reshape_shape>();
   using Scalar = ScalarType;
   template <class Other>
@@ -70,13 +70,12 @@ struct Reshape : detail::Tapeless<Reshape<reshape_shape, ScalarType>>, detail::I
   using Parameters = NoParameters;
   static constexpr Abilities kAbilities{
       .mask = MaskUse::kPadding, .takes_context = true, .takes_length = true, .lanes = Lanes::kAll};
-  using Base = detail::Tapeless<Reshape>;
-  using Base::forward;
-  using typename Base::Tape, typename Base::Scratch, typename Base::InferenceScratch;
+  using Base = detail::Unparameterized<Reshape>;
+  using Base::forward, Base::backward;
 
   /// `y` may not overlap `x`.
   template <AnyContext Call = Context<>>
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, const Call& context = {}) {
+  static void forward(ConstView<Input> x, View<Output> y, const Call& context = {}) {
     static_assert(
         detail::Holds<(shape.order != ReshapeOrder::kFeatures || Output::rows != shape.rows ||
                        !(Call::kHasLength || kMasks<typename Call::Mask>))>,
@@ -85,12 +84,9 @@ struct Reshape : detail::Tapeless<Reshape<reshape_shape, ScalarType>>, detail::I
     context.stage([&] { copy_valid<false>(x.data, y.data, context); });
   }
   /// Overwrites dx[rows, d_model], from dy. `dx` may not overlap `dy`.
-  template <class Dx, AnyContext Call = Context<>>
-  static void backward(const Parameters&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,
-                       Parameters&, Scratch&, const Call& context = {}) {
-    if constexpr (kWanted<Dx>) {
-      context.stage([&] { copy_valid<true>(dy.data, detail::sink<Input>(dx).data, context); });
-    }
+  template <AnyContext Call = Context<>>
+  static void backward(ConstView<Input>, ConstView<Output> dy, View<Input> dx, const Call& context = {}) {
+    context.stage([&] { copy_valid<true>(dy.data, dx.data, context); });
   }
 
  private:

@@ -86,9 +86,7 @@ struct TokenType : detail::AddedRows<TokenType<shape, ScalarType>, shape.seq_len
         Scalar* row = rows.data + (shape.type - first) * shape.d_model;
         for (int i = 0; i < tokens; ++i) kernels::add_to(shape.d_model, dy.data + i * shape.d_model, row);
       });
-      if constexpr (kWanted<Dx>) {
-        TokenType::copy(tokens, dy.data, detail::sink<Input>(dx).data);
-      }
+      TokenType::pass_on(tokens, dy, dx);
     });
   }
 };

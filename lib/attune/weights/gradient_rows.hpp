@@ -20,8 +20,8 @@ template <class Scalar, int kRows, int kCols, class Add>
 ATTUNE_INLINE void add_rows(const MatrixView<Scalar, kRows, kCols>& gradient, const Add& add) {
   add(0, gradient);
 }
-template <class Scalar, int rows, int cols, class Add>
-ATTUNE_INLINE void add_rows(Untrained<Scalar, rows, cols>, const Add&) {}
+template <class Scalar, int rows, int cols, class Place, class Add>
+ATTUNE_INLINE void add_rows(detail::UntrainedIn<Scalar, rows, cols, Place>, const Add&) {}
 
 /// Backward of a layer whose only parameter is a vector, which dx reads: `add(sums)` adds the vector's
 /// gradient, `input()` computes dx. If the vector is updated at once, dx comes between its gradient and its
