@@ -13,12 +13,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include <attune/core/initialize.hpp>
 #include <attune/execution/layer.hpp>
 #include <attune/execution/stream.hpp>
 #include <attune/kernels/simd/arithmetic.hpp>
-#include <attune/weights/gradient_rows.hpp>
-#include <attune/weights/weights.hpp>
+#include <attune/layers/linear.hpp>
 
 namespace ATTUNE_NAMESPACE {
 
@@ -104,6 +102,11 @@ constexpr ConvolvedExtent convolved(int size, int kernel, int stride, int before
           at_least_one((size + before + behind - dilated(kernel, dilation)) / at_least_one(stride) + 1),
           at_least_one(dilation)};
 }
+constexpr ConvolvedExtent kOneRow = convolved(1, 1, 1, 0, 0);  // of a sequence
+constexpr ConvolvedImage convolved(const ConvolvedExtent& height, const ConvolvedExtent& width, int d_in,
+                                   int d_out, int groups = 1, bool bias = false) {
+  return {height, width, at_least_one(d_in), at_least_one(d_out), at_least_one(groups), bias};
+}
 
 template <Conv1dShape shape>
 constexpr ConvolvedImage convolved_image() {
@@ -123,13 +126,10 @@ constexpr ConvolvedImage convolved_image() {
                                            shape.seq_len + 2 * shape.padding + shape.extra_padding)>,
                 "attune::Conv1d: the kernel is longer than the sequence with its padding");
   const int before = shape.causal ? dilated(shape.kernel, shape.dilation) - 1 : shape.padding;
-  return {convolved(1, 1, 1, 0, 0),
-          convolved(shape.seq_len, shape.kernel, shape.stride, before,
-                    shape.causal ? 0 : shape.padding + shape.extra_padding, shape.dilation),
-          at_least_one(shape.d_in),
-          at_least_one(shape.d_out),
-          at_least_one(shape.groups),
-          shape.bias};
+  const int behind = shape.causal ? 0 : shape.padding + shape.extra_padding;
+  return convolved(kOneRow,
+                   convolved(shape.seq_len, shape.kernel, shape.stride, before, behind, shape.dilation),
+                   shape.d_in, shape.d_out, shape.groups, shape.bias);
 }
 template <Conv2dShape shape>
 constexpr ConvolvedImage convolved_image() {
@@ -151,14 +151,11 @@ constexpr ConvolvedImage convolved_image() {
                        dilated(shape.kernel_width, shape.dilation_width) <=
                            shape.width + 2 * shape.padding_width + shape.extra_padding_width)>,
                 "attune::Conv2d: the kernel is larger than the image with its padding");
-  return {convolved(shape.height, shape.kernel_height, shape.stride_height, shape.padding_height,
-                    shape.padding_height + shape.extra_padding_height, shape.dilation_height),
-          convolved(shape.width, shape.kernel_width, shape.stride_width, shape.padding_width,
-                    shape.padding_width + shape.extra_padding_width, shape.dilation_width),
-          at_least_one(shape.d_in),
-          at_least_one(shape.d_out),
-          at_least_one(shape.groups),
-          shape.bias};
+  return convolved(convolved(shape.height, shape.kernel_height, shape.stride_height, shape.padding_height,
+                             shape.padding_height + shape.extra_padding_height, shape.dilation_height),
+                   convolved(shape.width, shape.kernel_width, shape.stride_width, shape.padding_width,
+                             shape.padding_width + shape.extra_padding_width, shape.dilation_width),
+                   shape.d_in, shape.d_out, shape.groups, shape.bias);
 }
 
 template <auto shape>
@@ -174,53 +171,38 @@ struct FiltersOfGroup {
   decltype(Table::values)& values;
 };
 
-template <int terms, int groups, class Weight>
-void initialize_filters(Weight& weight, const auto& initializer, Rng& rng) {
-  if constexpr (groups == 1) {
-    initializer.weight(weight, rng);
-  } else {
-    FiltersOfGroup<Weight, terms, Weight::rows / groups> group{weight.values};
-    initializer.weight(group, rng);
-  }
-}
-
-// w, and b where there is one.
-template <class Weight, class Bias, int terms, int groups, class FormType>
-struct ConvolutionParameters {
-  using Form = FormType;
+/// The filters of groups, and b where there is one. Without groups, w and b are those of a Linear.
+template <class Scalar, int terms, int d_out, int groups, bool kBias, template <class, int, int> class Matrix,
+          template <class, int, int> class Vector>
+struct GroupedFilters {
+  using Form = attune::Form<Matrix, Vector>;
+  using Weight = ::attune::TableOf<Matrix, Scalar, d_out, terms>;
+  using OfGroup = FiltersOfGroup<Weight, terms, d_out / groups>;
   [[no_unique_address]] Weight weight;
-  [[no_unique_address]] Bias bias;
+  [[no_unique_address]] Vector<Scalar, 1, d_out> bias;
   ATTUNE_VISITED_FIELDS(Weight(weight), Bias(bias))
   template <class Initializer>
   void initialize(const Initializer& initializer, Rng& rng) {
-    initialize_filters<terms, groups>(weight, initializer, rng);
-    using Group = FiltersOfGroup<Weight, terms, Bias::cols / groups>;
-    if constexpr (requires { initializer.template bias<Group>(bias, rng); }) {
-      initializer.template bias<Group>(bias, rng);
+    OfGroup filters{weight.values};
+    initializer.weight(filters, rng);
+    if constexpr (requires { initializer.template bias<OfGroup>(bias, rng); }) {
+      initializer.template bias<OfGroup>(bias, rng);
     } else {
       bias.set_zero();
     }
   }
 };
-template <class Weight, int terms, int groups, class FormType>
-struct ConvolutionParameters<Weight, void, terms, groups, FormType> {
-  using Form = FormType;
+template <class Scalar, int terms, int d_out, int groups, template <class, int, int> class Matrix,
+          template <class, int, int> class Vector>
+struct GroupedFilters<Scalar, terms, d_out, groups, false, Matrix, Vector> {
+  using Form = attune::Form<Matrix, Vector>;
+  using Weight = ::attune::TableOf<Matrix, Scalar, d_out, terms>;
   [[no_unique_address]] Weight weight;
   ATTUNE_VISITED_FIELDS(Weight(weight))
   template <class Initializer>
   void initialize(const Initializer& initializer, Rng& rng) {
-    initialize_filters<terms, groups>(weight, initializer, rng);
-  }
-};
-// The tokens that taps read, with or without a mask: a token's features, or nullptr for a zero.
-template <const ConvolvedImage& image, class Call, class Scalar>
-struct TokensOfTaps {
-  const Call& context;
-  const Scalar* x;
-
-  ATTUNE_INLINE const Scalar* operator()(int o, int tap) const {
-    const int token = image.token(o, tap);
-    return context.template is_valid<image.in_rows()>(token) ? x + token * image.d_in : nullptr;
+    FiltersOfGroup<Weight, terms, d_out / groups> filters{weight.values};
+    initializer.weight(filters, rng);
   }
 };
 
@@ -234,7 +216,6 @@ struct Convolution : InputReadForWeight {
   static constexpr bool kDepthwise = kGrouped && kIn == 1 && kOut == 1;
   // Number of tokens gathered at once.
   static constexpr int kBlock = (std::min)(kOutRows, 8);
-  static constexpr int kBlocks = (kOutRows + kBlock - 1) / kBlock;
 
   using Scalar = ScalarType;
   using Input = Tensor<Scalar, kInRows, image.d_in>;
@@ -248,26 +229,10 @@ struct Convolution : InputReadForWeight {
   static constexpr Abilities kAbilities{
       .mixes_tokens = true, .mask = MaskUse::kPadding, .takes_context = true, .takes_length = true};
 
-  template <template <class, int, int> class Matrix, template <class, int, int> class Vector>
-  static constexpr auto weight_form() {
-    if constexpr (kGrouped) {
-      return std::type_identity<::attune::TableOf<Matrix, Scalar, image.d_out, kTerms>>{};
-    } else {
-      return std::type_identity<Matrix<Scalar, kTerms, image.d_out>>{};
-    }
-  }
-  template <template <class, int, int> class Matrix, template <class, int, int> class Vector>
-  static constexpr auto bias_form() {
-    if constexpr (image.bias) {
-      return std::type_identity<Vector<Scalar, 1, image.d_out>>{};
-    } else {
-      return std::type_identity<void>{};
-    }
-  }
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
-  using ParametersOf = ConvolutionParameters<typename decltype(weight_form<Matrix, Vector>())::type,
-                                             typename decltype(bias_form<Matrix, Vector>())::type, kTerms,
-                                             image.groups, attune::Form<Matrix, Vector>>;
+  using ParametersOf = std::conditional_t<
+      kGrouped, GroupedFilters<Scalar, kTerms, image.d_out, image.groups, image.bias, Matrix, Vector>,
+      LinearParameters<Scalar, kTerms, image.d_out, image.bias, Matrix, Vector>>;
   using Parameters = ParametersOf<Tensor>;
 
   // Memory of a portion: gathered tokens, [tokens, kTerms], and the filters of a group, [kOut, kTerms].
@@ -293,13 +258,13 @@ struct Convolution : InputReadForWeight {
   template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
                       const Call& context = {}) {
-    convolve(parameters, TokensOfTaps<image, Call, Scalar>{context, x.data}, y, scratch, context);
+    convolve(parameters, tokens_of_taps(x, context), y, scratch, context);
   }
   /// Training: the same.
   template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch& scratch,
                       const Call& context = {}) {
-    convolve(parameters, TokensOfTaps<image, Call, Scalar>{context, x.data}, y, scratch, context);
+    forward(parameters, x, y, scratch, context);
   }
   /// Overwrites dx, from dy; adds to the gradients. `dx` may overlap neither `dy` nor `x`.
   template <class Set = Parameters, class Dx, class Gradients, AnyContext Call = Context<>>
@@ -314,17 +279,12 @@ struct Convolution : InputReadForWeight {
     if constexpr (image.bias) {
       context.stage([&]() ATTUNE_INLINE_LAMBDA { add_column_sums(context.first(dy), view(gradients.bias)); });
     }
-    const TokensOfTaps<image, Call, Scalar> of_taps{context, x.data};
+    const auto of_taps = tokens_of_taps(x, context);
     if constexpr (kDepthwise) {
-      depthwise_backward(parameters, x, of_taps, dy, to, gradients, scratch, context);
+      depthwise_backward(parameters, of_taps, dy, to, gradients, scratch, context);
     } else {
-      constexpr int kWhole = kOutRows / kBlock, kRest = kOutRows % kBlock;
-      context.template repeat<kBlocks>([&](int block) {
-        if (block < kWhole) {
-          backward_block<kBlock>(block, parameters, x, of_taps, dy, to, gradients, scratch, context);
-        } else if constexpr (kRest > 0) {
-          backward_block<kRest>(block, parameters, x, of_taps, dy, to, gradients, scratch, context);
-        }
+      context.template repeat<(kOutRows + kBlock - 1) / kBlock>([&](int block) {
+        backward_block(block * kBlock, parameters, of_taps, dy, to, gradients, scratch, context);
       });
     }
   }
@@ -369,6 +329,13 @@ struct Convolution : InputReadForWeight {
   }
 
  private:
+  // The token that a tap of an output reads, by its features; nullptr for a zero, outside or at padding.
+  ATTUNE_INLINE static auto tokens_of_taps(ConstView<Input> x, const auto& context) {
+    return [x, &context](int o, int tap) ATTUNE_INLINE_LAMBDA -> const Scalar* {
+      const int token = image.token(o, tap);
+      return context.template is_valid<kInRows>(token) ? x.data + token * image.d_in : nullptr;
+    };
+  }
   // Adds the bias of the features from `first` on, if there is one.
   static auto epilogue([[maybe_unused]] const auto& parameters, [[maybe_unused]] int first) {
     if constexpr (image.bias) {
@@ -428,19 +395,15 @@ struct Convolution : InputReadForWeight {
     });
   }
 
-  // Outputs of a block. Blocks are the same whatever the slices, and so are the sums of gradients.
-  template <int kRows, class Gradients>
-  static void backward_block(int block, const auto& parameters, [[maybe_unused]] ConstView<Input> x,
-                             const auto& of_taps, ConstView<Output> dy, const auto& dx, Gradients& gradients,
-                             Scratch& scratch, const auto& context) {
-    const int first = block * kBlock;
-    const int count = (std::min<int>)(kRows, context.template count<kOutRows>() - first);
+  // Outputs from `first` on. Blocks are the same whatever the slices, and so are the sums of gradients.
+  template <class Gradients>
+  static void backward_block(int first, const auto& parameters, const auto& of_taps, ConstView<Output> dy,
+                             const auto& dx, Gradients& gradients, Scratch& scratch, const auto& context) {
+    const int count = (std::min<int>)(kBlock, context.template count<kOutRows>() - first);
     if (count <= 0) return;
-    using Block = MatrixView<Scalar, kRows, kTerms>;
-    using OfBlock = MatrixView<const Scalar, kRows, image.d_out>;
-    const PartView<Block, int, std::integral_constant<int, kTerms>> tokens(Block(+scratch.tokens), count, {});
-    const PartView<OfBlock, int, std::integral_constant<int, image.d_out>> of_block(
-        OfBlock(dy.data + first * image.d_out), count, {});
+    const auto tokens =
+        MatrixView<Scalar, kBlock, kTerms>(+scratch.tokens).template rows_at<kBlock>(RowRange{0, count});
+    const auto of_block = dy.template rows_at<kBlock>(RowRange{first, count});
     for (int group = 0; group < image.groups; ++group) {
       const auto of_group = of_block.template columns<kOut>(group * kOut);
       if constexpr (TrainsWeight<Gradients>) {
@@ -470,8 +433,8 @@ struct Convolution : InputReadForWeight {
   }
 
   template <class Gradients>
-  static void depthwise_backward(const auto& parameters, ConstView<Input>, const auto& of_taps,
-                                 ConstView<Output> dy, const auto& dx, Gradients& gradients, Scratch& scratch,
+  static void depthwise_backward(const auto& parameters, const auto& of_taps, ConstView<Output> dy,
+                                 const auto& dx, Gradients& gradients, Scratch& scratch,
                                  const auto& context) {
     context.stage([&] {
       if constexpr (kWanted<decltype(dx)>) take_filters(parameters, scratch.filters);
