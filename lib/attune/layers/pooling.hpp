@@ -60,6 +60,37 @@ struct GradientOfFirst {
   }
 };
 
+/// Pools packets of features at x, of tokens of x[…, d_model]. for_each(body) calls body(token) for the
+/// tokens that count. `count` divides a mean.
+template <bool kMaximum, int d_model>
+struct TokenPooling {
+  template <class P, class Scalar>
+  ATTUNE_INLINE static P pool(const Scalar* x, const Scalar& count, const auto& for_each) {
+    RunningMaximum<P> maximum;
+    P sum = kernels::broadcast<P>(Scalar(0));
+    for_each([&](int token) ATTUNE_INLINE_LAMBDA {
+      const P value = kernels::load<P>(x + token * d_model);
+      if (kMaximum) {
+        maximum.add(value);
+      } else {
+        sum = kernels::add(sum, value);
+      }
+    });
+    return kMaximum ? maximum.largest : kernels::divide(sum, kernels::broadcast<P>(count));
+  }
+  /// Calls write(token, dx) with each token's part of the gradient dy.
+  template <class P, class Scalar>
+  ATTUNE_INLINE static void spread(const Scalar* x, const P& dy, const Scalar& count, const auto& for_each,
+                                   const auto& write) {
+    GradientOfFirst<P> gradients{kernels::broadcast<P>(Scalar(0)), dy};
+    if constexpr (kMaximum) gradients.largest = pool<P>(x, count, for_each);
+    const P mean = kernels::divide(dy, kernels::broadcast<P>(count));
+    for_each([&](int token) ATTUNE_INLINE_LAMBDA {
+      write(token, kMaximum ? gradients.take(kernels::load<P>(x + token * d_model)) : mean);
+    });
+  }
+};
+
 }  // namespace detail
 
 /// Pools x[seq_len, d_model] to y[1, d_model]. Reads only padding from a mask: KeyPaddingMask<seq_len>, alone
@@ -86,8 +117,8 @@ struct Pooling {
                                         .takes_context = true,
                                         .takes_length = true,
                                         .lanes = Lanes::kAll};  // reads no padding
-  /// The valid tokens, in a type without a constructor: a static model needs no initialization before main.
-  /// Backward searches the position of a maximum again.
+  /// The tokens that count: the valid ones, or the first or last of these. In a type without a constructor: a
+  /// static model needs no initialization before main. Backward searches the position of a maximum again.
   struct Tape {
     bool padding[std::size_t{shape.seq_len}];
     [[nodiscard]] constexpr bool valid(int token) const { return !padding[token]; }
@@ -123,80 +154,47 @@ struct Pooling {
   }
 
  private:
-  static constexpr bool kChooses = shape.kind == PoolingKind::kFirst || shape.kind == PoolingKind::kLast;
+  using Features = detail::TokenPooling<shape.kind == PoolingKind::kMax, shape.d_model>;
 
-  static void spread([[maybe_unused]] ConstView<Input> x, const Tape& tape, ConstView<Output> dy,
-                     View<Input> dx) {
-    const int count = valid_count(tape), chosen = chosen_token(tape);
-    kernels::for_each_packet<Scalar>(shape.d_model, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
-      const P zero = kernels::broadcast<P>(Scalar(0));
-      detail::GradientOfFirst<P> gradients{zero, kernels::load<P>(dy.data + j)};
-      if constexpr (shape.kind == PoolingKind::kMean) {
-        gradients.left = kernels::divide(gradients.left, kernels::broadcast<P>(divisor(count)));
-      } else if constexpr (shape.kind == PoolingKind::kMax) {
-        gradients.largest = column_largest<P>(x, j, tape);
-      }
-      for (int i = 0; i < shape.seq_len; ++i) {
-        P gradient = zero;
-        if (kChooses ? i == chosen : tape.valid(i)) {
-          gradient = gradients.left;
-          if constexpr (shape.kind == PoolingKind::kMax)
-            gradient = gradients.take(kernels::load<P>(x.data + i * shape.d_model + j));
-        }
-        kernels::store(dx.data + i * shape.d_model + j, gradient);
-      }
-    });
-  }
-
-  // Stores the padding of any mask.
+  // Stores the tokens that count with any mask.
   static void keep(const auto& mask, Tape& tape) {
-    for (int i = 0; i < shape.seq_len; ++i) tape.padding[i] = !detail::keeps_key<shape.seq_len>(mask, i);
-  }
-
-  static int valid_count(const Tape& tokens) {
-    int count = 0;
-    for (int i = 0; i < shape.seq_len; ++i) count += tokens.valid(i);
-    return count;
-  }
-
-  // The token that is the result, if one is; -1 without a valid one.
-  static int chosen_token(const Tape& tokens) {
     int chosen = -1;
     for (int i = 0; i < shape.seq_len; ++i) {
-      if (tokens.valid(i) && (chosen < 0 || shape.kind == PoolingKind::kLast)) chosen = i;
+      tape.padding[i] = !detail::keeps_key<shape.seq_len>(mask, i);
+      if (tape.valid(i) && (chosen < 0 || shape.kind == PoolingKind::kLast)) chosen = i;
     }
-    return chosen;
+    if (shape.kind == PoolingKind::kMean || shape.kind == PoolingKind::kMax) return;
+    for (int i = 0; i < shape.seq_len; ++i) tape.padding[i] = i != chosen;
   }
-
-  static Scalar divisor(int count) {
+  ATTUNE_INLINE static auto each_of(const Tape& tape) {
+    return [&tape](const auto& body) ATTUNE_INLINE_LAMBDA {
+      for (int i = 0; i < shape.seq_len; ++i) {
+        if (tape.valid(i)) body(i);
+      }
+    };
+  }
+  // Of a mean, at least 1.
+  static Scalar divisor(const Tape& tape) {
+    int count = 0;
+    each_of(tape)([&](int) { ++count; });
     return Scalar(static_cast<kernels::Real<Scalar>>(count > 0 ? count : 1));
   }
 
-  // The maximum of some columns over valid tokens. NaN if an entry is NaN; zeros without a valid token.
-  template <class P>
-  ATTUNE_INLINE static P column_largest(ConstView<Input> x, int j, const Tape& tokens) {
-    detail::RunningMaximum<P> maximum;
-    for (int i = 0; i < shape.seq_len; ++i) {
-      if (tokens.valid(i)) maximum.add(kernels::load<P>(x.data + i * shape.d_model + j));
-    }
-    return maximum.largest;
-  }
-
-  [[gnu::noinline]] static void pool(ConstView<Input> x, View<Output> y, const Tape& tokens) {
-    const int count = valid_count(tokens), chosen = chosen_token(tokens);
+  [[gnu::noinline]] static void pool(ConstView<Input> x, View<Output> y, const Tape& tape) {
+    const Scalar count = divisor(tape);
     kernels::for_each_packet<Scalar>(shape.d_model, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
-      if constexpr (shape.kind == PoolingKind::kMax) {
-        kernels::store(y.data + j, column_largest<P>(x, j, tokens));
-      } else {
-        P sum = kernels::broadcast<P>(Scalar(0));
-        for (int i = 0; i < shape.seq_len; ++i) {
-          if (kChooses ? i != chosen : !tokens.valid(i)) continue;
-          sum = kernels::add(sum, kernels::load<P>(x.data + i * shape.d_model + j));
-        }
-        if constexpr (shape.kind == PoolingKind::kMean) {
-          sum = kernels::divide(sum, kernels::broadcast<P>(divisor(count)));
-        }
-        kernels::store(y.data + j, sum);
+      kernels::store(y.data + j, Features::template pool<P>(x.data + j, count, each_of(tape)));
+    });
+  }
+  static void spread(ConstView<Input> x, const Tape& tape, ConstView<Output> dy, View<Input> dx) {
+    const Scalar count = divisor(tape);
+    kernels::for_each_packet<Scalar>(shape.d_model, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+      const auto write = [&](int token, const P& gradient) ATTUNE_INLINE_LAMBDA {
+        kernels::store(dx.data + token * shape.d_model + j, gradient);
+      };
+      Features::template spread<P>(x.data + j, kernels::load<P>(dy.data + j), count, each_of(tape), write);
+      for (int i = 0; i < shape.seq_len; ++i) {
+        if (!tape.valid(i)) write(i, kernels::broadcast<P>(Scalar(0)));
       }
     });
   }

@@ -63,13 +63,8 @@ constexpr ConvolvedImage convolved_image() {
                 "attune::AvgPool1d, MaxPool1d: padding must be at most half a window");
   static_assert(Holds<(shape.kernel <= shape.seq_len + 2 * shape.padding)>,
                 "attune::AvgPool1d, MaxPool1d: the window is longer than the sequence with its padding");
-  const int width = at_least_one(shape.d_model);
-  return {convolved(1, 1, 1, 0, 0),
-          pooled(shape.seq_len, shape.kernel, shape.stride, shape.padding, shape.ceil),
-          width,
-          width,
-          1,
-          false};
+  return convolved(kOneRow, pooled(shape.seq_len, shape.kernel, shape.stride, shape.padding, shape.ceil),
+                   shape.d_model, shape.d_model);
 }
 template <Pool2dShape shape>
 constexpr ConvolvedImage convolved_image() {
@@ -84,13 +79,10 @@ constexpr ConvolvedImage convolved_image() {
   static_assert(Holds<(shape.kernel_height <= shape.height + 2 * shape.padding_height &&
                        shape.kernel_width <= shape.width + 2 * shape.padding_width)>,
                 "attune::AvgPool2d, MaxPool2d: the window is larger than the image with its padding");
-  const int width = at_least_one(shape.d_model);
-  return {pooled(shape.height, shape.kernel_height, shape.stride_height, shape.padding_height, shape.ceil),
-          pooled(shape.width, shape.kernel_width, shape.stride_width, shape.padding_width, shape.ceil),
-          width,
-          width,
-          1,
-          false};
+  return convolved(
+      pooled(shape.height, shape.kernel_height, shape.stride_height, shape.padding_height, shape.ceil),
+      pooled(shape.width, shape.kernel_width, shape.stride_width, shape.padding_width, shape.ceil),
+      shape.d_model, shape.d_model);
 }
 template <auto shape>
 inline constexpr ConvolvedImage kWindowsOf = convolved_image<shape>();
@@ -103,7 +95,7 @@ enum class WindowPooling {
 };
 
 template <ConvolvedImage of, WindowPooling kind, class ScalarType>
-struct PooledWindows : Tapeless<PooledWindows<of, kind, ScalarType>> {
+struct PooledWindows : Unparameterized<PooledWindows<of, kind, ScalarType>> {
   static constexpr ConvolvedImage image = of;
   static constexpr int kInRows = image.in_rows(), kOutRows = image.out_rows(), kTaps = image.taps();
   static constexpr int kWidth = image.d_in;
@@ -116,9 +108,8 @@ struct PooledWindows : Tapeless<PooledWindows<of, kind, ScalarType>> {
   static constexpr bool kReadsInput = kind == WindowPooling::kMax;
   static constexpr Abilities kAbilities{
       .mask = MaskUse::kPadding, .takes_context = true, .takes_length = true, .lanes = Lanes::kAll};
-  using Base = Tapeless<PooledWindows>;  // backward searches maxima again
-  using Base::forward;
-  using typename Base::Tape, typename Base::Scratch, typename Base::InferenceScratch;
+  using Base = Unparameterized<PooledWindows>;  // backward searches maxima again
+  using Base::forward, Base::backward;
   template <int tokens, CacheShape>
   struct Stream : detail::NoStream {
     static_assert(detail::needs_whole_sequence<tokens>());
@@ -126,70 +117,47 @@ struct PooledWindows : Tapeless<PooledWindows<of, kind, ScalarType>> {
 
   /// y of x. `y` may not overlap `x`. Does not read rows of x that are padding.
   template <AnyContext Call = Context<>>
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, const Call& context = {}) {
+  static void forward(ConstView<Input> x, View<Output> y, const Call& context = {}) {
     context.template each_token<kOutRows, kTaps * kWidth>([&](int o) {
       const Scalar count = divisor(context, o);
       kernels::for_each_packet<Scalar>(kWidth, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
-        P pooled;
-        if constexpr (kind == WindowPooling::kMax) {
-          pooled = maximum<P>(x, context, o, j);
-        } else {
-          P sum = kernels::broadcast<P>(Scalar(0));
-          for_each_valid(context, o, [&](int token) ATTUNE_INLINE_LAMBDA {
-            sum = kernels::add(sum, kernels::load<P>(x.data + token * kWidth + j));
-          });
-          pooled = kernels::divide(sum, kernels::broadcast<P>(count));
-        }
-        kernels::store(y.data + o * kWidth + j, pooled);
+        kernels::store(y.data + o * kWidth + j,
+                       Features::template pool<P>(x.data + j, count, each_of(context, o)));
       });
     });
   }
   /// Overwrites dx, from dy and, for the maximum, x. `dx` may overlap neither.
-  template <class Dx, AnyContext Call = Context<>>
-  static void backward(const Parameters&, ConstView<Input> x, const Tape&, ConstView<Output> dy, Dx&& dx,
-                       Parameters&, Scratch&, const Call& context = {}) {
-    if constexpr (kWanted<Dx>) {
-      const auto to = sink<Input>(dx);
-      context.stage([&] {
-        for (int i = 0; i < Input::size; ++i) to.data[i] = Scalar(0);
+  template <AnyContext Call = Context<>>
+  static void backward(ConstView<Input> x, ConstView<Output> dy, View<Input> dx, const Call& context = {}) {
+    context.stage([&] {
+      for (int i = 0; i < Input::size; ++i) dx.data[i] = Scalar(0);
+    });
+    context.template each_token<kOutRows, kTaps * kWidth>([&](int o) {
+      if (o >= context.template count<kOutRows>()) return;
+      const Scalar count = divisor(context, o);
+      kernels::for_each_packet<Scalar>(kWidth, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+        Features::template spread<P>(x.data + j, kernels::load<P>(dy.data + o * kWidth + j), count,
+                                     each_of(context, o),
+                                     [&](int token, const P& gradient) ATTUNE_INLINE_LAMBDA {
+                                       Scalar* const sum = dx.data + token * kWidth + j;
+                                       kernels::store(sum, kernels::add(kernels::load<P>(sum), gradient));
+                                     });
       });
-      context.template each_token<kOutRows, kTaps * kWidth>([&](int o) {
-        if (o >= context.template count<kOutRows>()) return;
-        const Scalar count = divisor(context, o);
-        kernels::for_each_packet<Scalar>(kWidth, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
-          GradientOfFirst<P> gradients{kernels::broadcast<P>(Scalar(0)),
-                                       kernels::load<P>(dy.data + o * kWidth + j)};
-          if constexpr (kind == WindowPooling::kMax) {
-            gradients.largest = maximum<P>(x, context, o, j);
-          } else {
-            gradients.left = kernels::divide(gradients.left, kernels::broadcast<P>(count));
-          }
-          for_each_valid(context, o, [&](int token) ATTUNE_INLINE_LAMBDA {
-            P share = gradients.left;
-            if constexpr (kind == WindowPooling::kMax)
-              share = gradients.take(kernels::load<P>(x.data + token * kWidth + j));
-            Scalar* const sum = to.data + token * kWidth + j;
-            kernels::store(sum, kernels::add(kernels::load<P>(sum), share));
-          });
-        });
-      });
-    }
+    });
   }
 
  private:
-  ATTUNE_INLINE static void for_each_valid(const auto& context, int o, const auto& body) {
-    for (int tap = 0; tap < kTaps; ++tap) {
-      const int token = image.token(o, tap);
-      if (context.template is_valid<kInRows>(token)) body(token);
-    }
-  }
-  template <class P>
-  ATTUNE_INLINE static P maximum(ConstView<Input> x, const auto& context, int o, int j) {
-    RunningMaximum<P> running;
-    for_each_valid(context, o, [&](int token) ATTUNE_INLINE_LAMBDA {
-      running.add(kernels::load<P>(x.data + token * kWidth + j));
-    });
-    return running.largest;
+  using Features = TokenPooling<kind == WindowPooling::kMax, kWidth>;
+
+  // The valid tokens of window `o`.
+  template <class Call>
+  ATTUNE_INLINE static auto each_of(const Call& context, int o) {
+    return [&context, o](const auto& body) ATTUNE_INLINE_LAMBDA {
+      for (int tap = 0; tap < kTaps; ++tap) {
+        const int token = image.token(o, tap);
+        if (context.template is_valid<kInRows>(token)) body(token);
+      }
+    };
   }
   // Whether a place outside of the sequence is its padding: a last window may reach farther.
   static constexpr bool is_padding(int o, int tap) {
@@ -198,10 +166,10 @@ struct PooledWindows : Tapeless<PooledWindows<of, kind, ScalarType>> {
     return row < image.height.size + image.height.before && col < image.width.size + image.width.before;
   }
   // Of a mean, at least 1.
-  static Scalar divisor([[maybe_unused]] const auto& context, [[maybe_unused]] int o) {
+  static Scalar divisor(const auto& context, int o) {
     int count = 0;
-    if constexpr (kind != WindowPooling::kMax) for_each_valid(context, o, [&](int) { ++count; });
-    if constexpr (kind == WindowPooling::kMeanWithPadding) {
+    if (kind != WindowPooling::kMax) each_of(context, o)([&](int) { ++count; });
+    if (kind == WindowPooling::kMeanWithPadding) {
       for (int tap = 0; tap < kTaps; ++tap) count += image.token(o, tap) < 0 && is_padding(o, tap);
     }
     return Scalar(static_cast<kernels::Real<Scalar>>(count > 0 ? count : 1));
