@@ -65,13 +65,9 @@ struct QueryRows {
   static constexpr int kCount = kRows;
   First first, own;
 };
-template <int kRows>
-ATTUNE_INLINE auto query_rows(int first) {
-  return QueryRows<kRows, int>{first, 0};
-}
-template <int kRows>
-ATTUNE_INLINE auto query_rows(RowRange range) {
-  return QueryRows<kRows, RowRange>{range, {0, range.count}};
+template <int kRows, class First>
+ATTUNE_INLINE QueryRows<kRows, First> query_rows(First first) {
+  return {first, at_start(first)};
 }
 
 /// The valid rows among kQueries, starting at `from`.

@@ -211,19 +211,11 @@ struct AttentionHeads {
                                const auto& dropout_from, const auto& context, auto... softmax_stats) {
     context.template tokens_at_once<shape.seq_len, kAtOnce, kWorkOfQuery>(
         [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
-          attend(head, first, kept, outputs,
-                 first_of(MatrixView<Scalar, count, kKeys>(context.own(weights)), first), dropout_from(first),
-                 context, (softmax_stats + 2 * first)...);
+          attend(
+              head, first, kept, outputs,
+              MatrixView<Scalar, count, kKeys>(context.own(weights)).template rows_at<count>(at_start(first)),
+              dropout_from(first), context, (softmax_stats + 2 * first)...);
         });
-  }
-
-  template <class Rows>
-  ATTUNE_INLINE static Rows first_of(const Rows& rows, int) {
-    return rows;
-  }
-  template <class Rows>
-  ATTUNE_INLINE static auto first_of(const Rows& rows, RowRange range) {
-    return rows.template rows_at<Rows::rows>(RowRange{0, range.count});
   }
 
   // The row values of a head's weights on the tape.

@@ -97,7 +97,7 @@ struct AttentionMemory {
       } else {
         visitor.member(context, tapes.softmax_stats...);
       }
-      Parts::Norms::visit(visitor, context, tapes.norms...);
+      decltype(TapeIn::norms)::visit(visitor, context, tapes.norms...);
       decltype(TapeIn::scores)::visit(visitor, context, tapes.scores...);
       visitor.member(context, tapes.dropout...);
     }

@@ -2,6 +2,8 @@
 // options.
 #pragma once
 
+#include <type_traits>
+
 #include <attune/attention/attention_shape.hpp>
 #include <attune/attention/bias_kv.hpp>
 #include <attune/attention/query_key_norm.hpp>
@@ -11,6 +13,24 @@
 #include <attune/weights/roles.hpp>
 
 namespace ATTUNE_NAMESPACE::detail {
+
+/// In place of an option that a shape leaves out: nothing to store, and nothing to do. Each has a type of its
+/// own, so that all can share one address.
+template <AttentionShape shape, class ScalarType, int number>
+struct NoOption {
+  using Scalar = ScalarType;
+  struct Parameters {
+    ATTUNE_FIELDS()
+  };
+  template <template <class, int, int> class, class...>
+  struct StoredIn {
+    ATTUNE_INLINE static void visit(const auto&...) {}
+  };
+  ATTUNE_INLINE static void forward(const auto&...) {}
+  ATTUNE_INLINE static void forward_queries(const auto&...) {}
+  ATTUNE_INLINE static void forward_keys(const auto&...) {}
+  ATTUNE_INLINE static void backward(const auto&...) {}
+};
 
 /// The projections of MultiHeadAttention, and its set of parameters.
 template <AttentionShape shape, class ScalarType>
@@ -24,9 +44,11 @@ struct AttentionParameters {
       Linear<LinearShape{shape.kv_len, shape.d_value, shape.num_kv_heads* shape.d_v, shape.bias}, Scalar>;
   using OutputProjection =
       Linear<LinearShape{shape.seq_len, shape.num_heads* shape.d_v, shape.d_out, shape.output_bias}, Scalar>;
-  using Norms = QueryKeyNorms<shape, Scalar>;
-  using Appended = BiasKv<shape, Scalar>;
-  using Scale = ScoreScales<shape, Scalar>;
+  using Norms = std::conditional_t<shape.query_key_norm != QueryKeyNorm::kNone, QueryKeyNorms<shape, Scalar>,
+                                   NoOption<shape, Scalar, 0>>;
+  using Appended = std::conditional_t<shape.add_bias_kv, BiasKv<shape, Scalar>, NoOption<shape, Scalar, 1>>;
+  using Scale = std::conditional_t<shape.score_scale != ScoreScale::kNone, ScoreScales<shape, Scalar>,
+                                   NoOption<shape, Scalar, 2>>;
 
   /// W_q, b_q, …, W_o, b_o and the tensors of options, each in the given storage.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
@@ -48,17 +70,14 @@ struct AttentionParameters {
                           Inline(scores))
     template <class Initializer>
     void initialize(const Initializer& initializer, Rng& rng) {
-      if constexpr (std::is_same_v<Initializer, MultiheadAttentionDefault>) {
-        attune::initialize(query, UniformOverFans{kFans<QueryProjection>}, rng);
-        attune::initialize(key, UniformOverFans{kFans<KeyProjection>}, rng);
-        attune::initialize(value, UniformOverFans{kFans<ValueProjection>}, rng);
-        attune::initialize(output, UniformInverseSqrt{}, rng);
-      } else {
-        attune::initialize(query, initializer, rng);
-        attune::initialize(key, initializer, rng);
-        attune::initialize(value, initializer, rng);
-        attune::initialize(output, initializer, rng);
-      }
+      constexpr bool kOverFans = std::is_same_v<Initializer, MultiheadAttentionDefault>;
+      const auto initialize = [&](auto& set, const auto& over_fans) {
+        attune::initialize(set, first_if<kOverFans>(over_fans, initializer), rng);
+      };
+      initialize(query, UniformOverFans{kFans<QueryProjection>});
+      initialize(key, UniformOverFans{kFans<KeyProjection>});
+      initialize(value, UniformOverFans{kFans<ValueProjection>});
+      initialize(output, UniformInverseSqrt{});
       norms.initialize(initializer, rng);
       appended.initialize(initializer, rng);
       scores.initialize(initializer, rng);

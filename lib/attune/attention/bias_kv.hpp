@@ -76,20 +76,9 @@ struct BiasKv {
   }
 };
 
-template <AttentionShape shape, class ScalarType>
-  requires(!shape.add_bias_kv)
-struct BiasKv<shape, ScalarType> {
-  using Scalar = ScalarType;
-  struct Parameters {
-    ATTUNE_FIELDS()
-  };
-  ATTUNE_INLINE static void forward(const auto&, const auto&, auto) {}
-  ATTUNE_INLINE static void backward(const auto&, const auto&, const auto&) {}
-};
-
 /// Writes the appended rows of K and V.
 template <AttentionShape shape, class Scalar>
-void append_keys(const auto& parameters, auto& kept, const auto& context) {
+void append_keys([[maybe_unused]] const auto& parameters, auto& kept, const auto& context) {
   if constexpr (kAppended < shape >> 0) {
     context.stage([&] {
       const auto tokens = context.keys().template count<shape.kv_len>();
@@ -102,7 +91,7 @@ void append_keys(const auto& parameters, auto& kept, const auto& context) {
         rows(kept.value);
       };
       if constexpr (std::is_same_v<decltype(tokens), const int>) clear(tokens, at);
-      BiasKv<shape, Scalar>::forward(parameters, kept, at);
+      if constexpr (shape.add_bias_kv) BiasKv<shape, Scalar>::forward(parameters, kept, at);
       if constexpr (shape.add_zero_attn) clear(at + kAppended<shape> - 1, at + kAppended<shape>);
     });
   }

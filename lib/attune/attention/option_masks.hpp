@@ -8,6 +8,7 @@
 #include <attune/attention/alibi.hpp>
 #include <attune/attention/attention_shape.hpp>
 #include <attune/attention/mask.hpp>
+#include <attune/core/memory.hpp>
 
 namespace ATTUNE_NAMESPACE::detail {
 
@@ -26,20 +27,13 @@ constexpr auto both_masks(const First& first, const Second& second) {
 
 template <AttentionShape shape>
 constexpr auto window_of() {
-  if constexpr (shape.window.hides()) {
-    return SlidingWindowMask{shape.window.left, shape.window.right, shape.window.sinks, shape.offset,
-                             shape.window.own_key};
-  } else {
-    return NoMask{};
-  }
+  constexpr AttentionWindow kOwn = shape.window;
+  return first_if<kOwn.hides()>(
+      SlidingWindowMask{kOwn.left, kOwn.right, kOwn.sinks, shape.offset, kOwn.own_key}, NoMask{});
 }
 template <AttentionShape shape>
 constexpr auto alibi_of() {
-  if constexpr (shape.alibi) {
-    return AlibiBias<shape.num_heads>{shape.offset};
-  } else {
-    return NoMask{};
-  }
+  return first_if<shape.alibi>(AlibiBias<shape.num_heads>{shape.offset}, NoMask{});
 }
 
 /// Applies a mask to the first kMasked keys. Every query sees the appended keys at `at`. If `at` is an int,

@@ -45,15 +45,15 @@ struct QueryKeyNorms {
   struct StoredIn {
     StoredOperand<QueryNorm, Matrix> query;
     StoredOperand<KeyNorm, Matrix> key;
-  };
 
-  /// Visits the members of some tape (attention_memory.hpp).
-  static void visit(const auto& visitor, const auto& context, auto&... kept) {
-    visitor.rows(context.template parts<shape.num_heads>(), kept.query.rows...);
-    visitor.rows(context.keys().template parts<shape.num_kv_heads>(), kept.key.rows...);
-    visitor.member(context, kept.query.statistics...);
-    visitor.member(context, kept.key.statistics...);
-  }
+    /// Visits the members of some tapes (attention_memory.hpp).
+    static void visit(const auto& visitor, const auto& context, auto&... kept) {
+      visitor.rows(context.template parts<shape.num_heads>(), kept.query.rows...);
+      visitor.rows(context.keys().template parts<shape.num_kv_heads>(), kept.key.rows...);
+      visitor.member(context, kept.query.statistics...);
+      visitor.member(context, kept.key.statistics...);
+    }
+  };
 
   static void forward_queries(const auto& parameters, auto& kept, const auto& context) {
     with_stored(kept, [&](auto&... stored) {
@@ -106,21 +106,6 @@ struct QueryKeyNorms {
     Norm::forward(parameters, stored.rows, View<typename Norm::Input>(operand), stored.statistics, none,
                   context);
   }
-};
-
-template <AttentionShape shape, class ScalarType>
-  requires(shape.query_key_norm == QueryKeyNorm::kNone)
-struct QueryKeyNorms<shape, ScalarType> {
-  using Scalar = ScalarType;
-  struct Parameters {
-    ATTUNE_FIELDS()
-  };
-  template <template <class, int, int> class>
-  struct StoredIn {};
-  ATTUNE_INLINE static void visit(const auto&, const auto&, const auto&...) {}
-  ATTUNE_INLINE static void forward_queries(const auto&, const auto&, const auto&) {}
-  ATTUNE_INLINE static void forward_keys(const auto&, const auto&, const auto&) {}
-  ATTUNE_INLINE static void backward(const auto&, const auto&, const auto&, const auto&) {}
 };
 
 }  // namespace ATTUNE_NAMESPACE::detail

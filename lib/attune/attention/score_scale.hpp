@@ -26,19 +26,18 @@ struct ScoreFactor {
 };
 template <ScoreScale kind, class Scalar>
 ATTUNE_INLINE ScoreFactor<Scalar> score_factor(const Scalar& t) {
-  if constexpr (kind == ScoreScale::kFactor) {
-    return {t, Scalar(1)};
-  } else if constexpr (kind == ScoreScale::kInverse) {
+  if (kind == ScoreScale::kFactor) return {t, Scalar(1)};
+  if (kind == ScoreScale::kInverse) {
     const Scalar inverse = kernels::divide(Scalar(1), t);
     return {inverse, kernels::multiply(kernels::multiply(Scalar(-1), inverse), inverse)};
-  } else if constexpr (kind == ScoreScale::kExponential) {
+  }
+  if (kind == ScoreScale::kExponential) {
     const Scalar power = kernels::exponential(t);
     return {power, power};
-  } else {
-    const auto limit = Scalar(static_cast<kernels::Real<Scalar>>(4.605170185988091));  // ln 100
-    const Scalar power = kernels::exponential(kernels::select_less(limit, t, limit, t));
-    return {power, kernels::select_less(limit, t, Scalar(0), power)};
   }
+  const auto limit = Scalar(static_cast<kernels::Real<Scalar>>(4.605170185988091));  // ln 100
+  const Scalar power = kernels::exponential(kernels::select_less(limit, t, limit, t));
+  return {power, kernels::select_less(limit, t, Scalar(0), power)};
 }
 
 /// Parameters and tape of the factor, within MultiHeadAttention's. `kept` has Q[seq_len, num_heads·d_k] as
@@ -128,21 +127,6 @@ struct ScoreScales {
   static ScoreFactor<Scalar> factor_of(const auto& parameters, int head) {
     return score_factor<shape.score_scale>(Scalar(parameters.score_scale.data()[index_of(head)]));
   }
-};
-
-template <AttentionShape shape, class ScalarType>
-  requires(shape.score_scale == ScoreScale::kNone)
-struct ScoreScales<shape, ScalarType> {
-  using Scalar = ScalarType;
-  struct Parameters {
-    ATTUNE_FIELDS()
-  };
-  template <template <class, int, int> class, class>
-  struct StoredIn {
-    ATTUNE_INLINE static void visit(const auto&, const auto&, const auto&...) {}
-  };
-  ATTUNE_INLINE static void forward(const auto&, const auto&, const auto&) {}
-  ATTUNE_INLINE static void backward(const auto&, const auto&, const auto&, const auto&) {}
 };
 
 }  // namespace ATTUNE_NAMESPACE::detail

@@ -311,6 +311,14 @@ template <int kCount>
   return rows.count < kCount ? rows.count : kCount;
 }
 
+namespace detail {
+
+// The same rows, counted from 0: in memory of these rows alone.
+constexpr int at_start(int) { return 0; }
+constexpr RowRange at_start(RowRange rows) { return {0, rows.count}; }
+
+}  // namespace detail
+
 /// The view of a Tensor, a fixed-size row-major Eigen matrix or map, or an array of arrays. A flat array is
 /// one row, [1, n].
 template <detail::Stored Source>

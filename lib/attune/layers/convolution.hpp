@@ -344,9 +344,6 @@ struct Convolution : InputReadForWeight {
       return kernels::Assign{};
     }
   }
-  static constexpr RowRange at_start(RowRange rows) { return {0, rows.count}; }
-  static constexpr int at_start(int) { return 0; }
-
   // tokens[count, kTerms]: the features of a group that outputs from `first` on see, zeros outside.
   static void gather(const auto& of_taps, int first, int count, int group, Scalar* tokens) {
     for (int i = 0; i < count; ++i, tokens += kTerms) {
@@ -516,14 +513,10 @@ struct Conv1d : detail::Convolution<detail::kImageOf<conv_shape>, ScalarType> {
       };
       Base::convolve(parameters, of_taps, y, scratch, Context<>{});
       constexpr int kStay = kBefore > tokens ? kBefore - tokens : 0, kNew = kBefore - kStay;
-      if constexpr (kStay > 0) {
-        std::memmove(memory.earlier, memory.earlier + kNew * conv_shape.d_in,
-                     sizeof(Scalar) * std::size_t{kStay * conv_shape.d_in});
-      }
-      if constexpr (kNew > 0) {
-        std::memcpy(memory.earlier + kStay * conv_shape.d_in, x.data + (tokens - kNew) * conv_shape.d_in,
-                    sizeof(Scalar) * std::size_t{kNew * conv_shape.d_in});
-      }
+      std::memmove(memory.earlier, memory.earlier + kNew * conv_shape.d_in,
+                   sizeof(Scalar) * std::size_t{kStay * conv_shape.d_in});
+      std::memcpy(memory.earlier + kStay * conv_shape.d_in, x.data + (tokens - kNew) * conv_shape.d_in,
+                  sizeof(Scalar) * std::size_t{kNew * conv_shape.d_in});
     }
   };
 };
