@@ -402,7 +402,6 @@ struct NoStream {
   struct Scratch {};
   static void step(const auto&...) {}
 };
-/// Says it of a layer that needs the whole sequence.
 template <int tokens>
 constexpr bool needs_whole_sequence() {
   static_assert(
@@ -411,6 +410,11 @@ constexpr bool needs_whole_sequence() {
       "ReversibleNorm cannot run token by token; use the output at the last token");
   return true;
 }
+/// The Stream of a layer that needs the whole sequence.
+template <int tokens>
+struct NeedsWholeSequence : NoStream {
+  static_assert(needs_whole_sequence<tokens>());
+};
 /// A layer in which tokens do not meet, for another number of tokens.
 template <class Layer, int tokens>
 using OfLength = typename Layer::template Stream<tokens, CacheShape{.capacity = 1}>;

@@ -40,9 +40,7 @@ struct ClassToken : detail::Tapeless<ClassToken<shape, ScalarType>>, detail::Inp
   template <class Other>
   using WithScalar = ClassToken<shape, Other>;
   template <int tokens, CacheShape>
-  struct Stream : detail::NoStream {
-    static_assert(detail::needs_whole_sequence<tokens>());
-  };
+  using Stream = detail::NeedsWholeSequence<tokens>;
   static constexpr std::uint32_t kFingerprint = fingerprint("ClassToken");
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
   using Output = Tensor<Scalar, shape.tokens + shape.seq_len, shape.d_model>;

@@ -18,9 +18,7 @@ struct DropTokens : detail::Unparameterized<DropTokens<shape, ScalarType>>, deta
   template <class Other>
   using WithScalar = DropTokens<shape, Other>;
   template <int tokens, CacheShape>
-  struct Stream : detail::NoStream {
-    static_assert(detail::needs_whole_sequence<tokens>());
-  };
+  using Stream = detail::NeedsWholeSequence<tokens>;
   static constexpr std::uint32_t kFingerprint = fingerprint("DropTokens", shape.tokens);
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
   using Output = Tensor<Scalar, detail::at_least_one(shape.seq_len - shape.tokens), shape.d_model>;

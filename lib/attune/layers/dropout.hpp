@@ -177,11 +177,7 @@ struct Dropout : detail::InputUnread {
   template <class Dx, AnyContext Call = Context<>>
   static void backward(const Parameters&, ConstView<Input>, Tape& tape, ConstView<Output> dy, Dx&& dx,
                        Parameters&, Scratch&, const Call& context = {}) {
-    if constexpr (kWanted<Dx>) {
-      backward(tape, dy, dx, context);
-    } else if constexpr (kDrops) {
-      context.stage([&] { tape.skip(1); });
-    }
+    backward(tape, dy, dx, context);
   }
 
   /// Forward of training, for layers that contain dropout.
@@ -200,10 +196,9 @@ struct Dropout : detail::InputUnread {
     }
   }
   /// Backward of training, for layers that contain dropout.
-  template <AnyContext Call = Context<>>
-  static void backward([[maybe_unused]] Tape& tape, ConstView<Output> dy, View<Input> dx,
-                       const Call& context = {}) {
-    apply(dy, tape, dx, context);
+  template <class Dx, AnyContext Call = Context<>>
+  static void backward([[maybe_unused]] Tape& tape, ConstView<Output> dy, Dx&& dx, const Call& context = {}) {
+    if constexpr (kWanted<Dx>) apply(dy, tape, dx, context);
     if constexpr (kDrops) context.stage([&]() ATTUNE_INLINE_LAMBDA { tape.skip(1); });
   }
 

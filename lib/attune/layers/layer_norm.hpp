@@ -145,27 +145,21 @@ struct Norm {
   template <class Set = Parameters, class Dx, class Gradients, AnyContext Call = Context<>>
   static void backward(const Set& parameters, ConstView<Input> x, const Tape& tape, ConstView<Output> dy,
                        Dx&& dx, [[maybe_unused]] Gradients& gradients, Scratch&, const Call& context = {}) {
+    const auto input = [&]() ATTUNE_INLINE_LAMBDA { backward_input(parameters, x, tape, dy, dx, context); };
     if constexpr (!detail::TrainsWeight<Gradients>) {
-      backward_input(parameters, x, tape, dy, dx, context);
-    } else if constexpr (detail::UpdatesAtOnce<decltype(gradients.weight)>) {
-      // dx reads the weights and may overwrite x. So it comes after the weights' gradient and before their
-      // update.
-      if constexpr (kBias) add_column_sums(context.first(dy), view(gradients.bias));
-      add_rows(view(gradients.weight), [&](int, const auto& to) {
-        kernels::normalize_rows_backward_parameters<kind, false, Call::kSkipsZeros>(
-            kernels::size_for_rows<Scalar>(context.template count<shape.rows>()), kWidth, x.data,
-            tape.offsets(), tape.inverses(), dy.data, to.data, static_cast<Scalar*>(nullptr));
-        backward_input(parameters, x, tape, dy, dx, context);
-      });
+      input();
     } else {
+      // Updated at once, the weight changes behind dx, which reads it and may overwrite x.
+      constexpr bool kAtOnce = detail::UpdatesAtOnce<decltype(gradients.weight)>;
+      if constexpr (kBias && kAtOnce) add_column_sums(context.first(dy), view(gradients.bias));
       Scalar* d_bias = nullptr;
-      if constexpr (kBias) d_bias = gradients.bias.data();
-      context.stage([&]() ATTUNE_INLINE_LAMBDA {
-        kernels::normalize_rows_backward_parameters<kind, kBias, Call::kSkipsZeros>(
+      if constexpr (kBias && !kAtOnce) d_bias = gradients.bias.data();
+      const auto add = [&](Scalar* d_weight) ATTUNE_INLINE_LAMBDA {
+        kernels::normalize_rows_backward_parameters<kind, kBias && !kAtOnce, Call::kSkipsZeros>(
             kernels::size_for_rows<Scalar>(context.template count<shape.rows>()), kWidth, x.data,
-            tape.offsets(), tape.inverses(), dy.data, gradients.weight.data(), d_bias);
-      });
-      backward_input(parameters, x, tape, dy, dx, context);
+            tape.offsets(), tape.inverses(), dy.data, d_weight, d_bias);
+      };
+      add_gradient_then_input(gradients.weight, context, add, input);
     }
   }
 

@@ -60,9 +60,7 @@ struct Reshape : detail::Unparameterized<Reshape<reshape_shape, ScalarType>>, de
   template <class Other>
   using WithScalar = Reshape<shape, Other>;
   template <int tokens, CacheShape>
-  struct Stream : detail::NoStream {
-    static_assert(detail::needs_whole_sequence<tokens>());
-  };
+  using Stream = detail::NeedsWholeSequence<tokens>;
   static constexpr std::uint32_t kFingerprint =
       fingerprint("Reshape", detail::OnlyIf{shape.order != ReshapeOrder::kTokens}, shape.order);
   using Input = Tensor<Scalar, shape.rows, shape.d_model>;

@@ -44,9 +44,7 @@ struct SequencePooling {
   template <class Other>
   using WithScalar = SequencePooling<shape, Other>;
   template <int tokens, CacheShape>
-  struct Stream : detail::NoStream {
-    static_assert(detail::needs_whole_sequence<tokens>());
-  };
+  using Stream = detail::NeedsWholeSequence<tokens>;
   /// The layer of the scores s.
   using Scores = Linear<LinearShape{shape.seq_len, shape.d_model, 1, shape.bias}, Scalar>;
   static constexpr std::uint32_t kFingerprint = fingerprint("SequencePooling");

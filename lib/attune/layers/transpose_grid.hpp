@@ -46,9 +46,7 @@ struct TransposeGrid : detail::Tapeless<TransposeGrid<grid_shape, ScalarType>>, 
   template <class Other>
   using WithScalar = TransposeGrid<shape, Other>;
   template <int tokens, CacheShape>
-  struct Stream : detail::NoStream {
-    static_assert(detail::needs_whole_sequence<tokens>());
-  };
+  using Stream = detail::NeedsWholeSequence<tokens>;
   static constexpr std::uint32_t kFingerprint =
       fingerprint("TransposeGrid", shape.rows, shape.cols, shape.cell);
   using Input = Tensor<Scalar, shape.rows * shape.cols * shape.cell, shape.d_model>;

@@ -111,9 +111,7 @@ struct PooledWindows : Unparameterized<PooledWindows<of, kind, ScalarType>> {
   using Base = Unparameterized<PooledWindows>;  // backward searches maxima again
   using Base::forward, Base::backward;
   template <int tokens, CacheShape>
-  struct Stream : detail::NoStream {
-    static_assert(detail::needs_whole_sequence<tokens>());
-  };
+  using Stream = detail::NeedsWholeSequence<tokens>;
 
   /// y of x. `y` may not overlap `x`. Does not read rows of x that are padding.
   template <AnyContext Call = Context<>>

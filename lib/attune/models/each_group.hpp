@@ -60,9 +60,7 @@ struct EachGroup {
   using SteppedAs = EachGroup;
   using Parts = LayerList<Layer>;
   template <int tokens, CacheShape>
-  struct Stream : detail::NoStream {
-    static_assert(detail::needs_whole_sequence<tokens>());
-  };
+  using Stream = detail::NeedsWholeSequence<tokens>;
   static constexpr std::uint32_t kFingerprint = fingerprint("EachGroup", kGroups, kFingerprintOf<Layer>);
   static constexpr bool kFrozen = detail::IsFrozen<Layer>;  // whether no parameter is trained
 

@@ -147,9 +147,7 @@ struct Product : detail::Steps<Product<LayerType, GateType>> {
     }
   };
   template <int tokens, CacheShape cache>
-  struct Stream<tokens, cache, true> : detail::NoStream {
-    static_assert(detail::needs_whole_sequence<tokens>());
-  };
+  struct Stream<tokens, cache, true> : detail::NeedsWholeSequence<tokens> {};
 
   /// Inference. `y` may not overlap `x`.
   template <class Set = Parameters, AnyContext Call = Context<>>
