@@ -50,7 +50,7 @@ struct AttentionHeads {
   }
 
   /// Inference: O from Q, K and V. Each block of queries overwrites the weights of the block before it.
-  ATTUNE_INLINE static void forward(const auto& token_context, auto& scratch) {
+  ATTUNE_INLINE static void forward(const auto& token_context, auto& outputs, auto& scratch) {
     const auto& context = finite_values_context(with_appended<shape>(token_context), scratch);
     context.template repeat<shape.num_heads>([&](int head) ATTUNE_INLINE_LAMBDA {
       if constexpr (kReadsTransposed<decltype(scratch), decltype(context)>) {
@@ -59,14 +59,13 @@ struct AttentionHeads {
         }
       }
       attend_in_blocks<Memory::kQueriesAtOnce>(
-          head, scratch, scratch.outputs(), scratch.weights.data(), [](int) { return AllWeights{}; },
-          context);
+          head, scratch, outputs, scratch.weights.data(), [](int) { return AllWeights{}; }, context);
     });
   }
   /// Training: O, unless it is NoOutput, and the values that backward needs.
   template <class GradientSet>
-  ATTUNE_INLINE static void forward(const auto& token_context, TapeOf<GradientSet>& tape,
-                                    ScratchOf<GradientSet>& scratch, auto& outputs) {
+  ATTUNE_INLINE static void forward(const auto& token_context, auto& outputs, TapeOf<GradientSet>& tape,
+                                    ScratchOf<GradientSet>& scratch) {
     const auto& context = finite_values_context(with_appended<shape>(token_context), tape);
     context.template repeat<shape.num_heads>([&](int head) ATTUNE_INLINE_LAMBDA {
       const auto dropout_from = [&](int first) {
@@ -127,20 +126,13 @@ struct AttentionHeads {
   /// token matrices read by its other products.
   template <AnyContext Call>
   static auto zero_skipping_context(const Call& context, auto& tape, const auto&... inputs) {
-    const auto weights = [&] {
-      const auto first = [&]<class Rows>(const Rows& head_view) {
-        if constexpr (Call::kHasLength) {
-          return FirstQueries<Rows::cols>{head_view.data(), context.template count<shape.seq_len>()};
-        } else {
-          return view(head_view);
-        }
-      };
-      if constexpr (!shape.keep_weights) {
-        return first(tape.softmax_stats);  // finite if the row of weights is
+    const auto weights = [&]<class Rows>(const Rows& rows) {
+      if constexpr (Call::kHasLength) {
+        return FirstQueries<Rows::cols>{rows.data(), context.template count<shape.seq_len>()};
       } else {
-        return first(tape.weights);
+        return view(rows);
       }
-    }();
+    }(existing(tape.weights, tape.softmax_stats));  // statistics are finite if their weights are
     const auto& key_context = with_appended<shape>(context).keys();
     const auto outputs = [&] {
       if constexpr (requires { tape.outputs.data(); }) {
@@ -191,18 +183,12 @@ struct AttentionHeads {
   static void attend(int head, auto first, const auto& kept, auto& outputs, const WeightRows& weights,
                      const auto& dropout, const auto& context, auto... softmax_stats) {
     constexpr int kRows = WeightRows::rows;
-    const auto output = [&]() ATTUNE_INLINE_LAMBDA {
-      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(outputs)>, NoOutput>) {
-        return outputs;
-      } else {
-        return view(outputs).template rows_at<kRows>(first).template columns<shape.d_v>(head * shape.d_v);
-      }
-    }();
     detail::attend<shape.num_heads, shape.seq_len>(
         view(kept.query).template rows_at<kRows>(first).template columns<shape.d_k>(head * shape.d_k),
         context.keys().first(key_of<decltype(context)>(kept, head)),
-        context.keys().first(value_of(kept, head)), output, weights, scores(), head, first, dropout, context,
-        softmax_stats...);
+        context.keys().first(value_of(kept, head)),
+        view(outputs).template rows_at<kRows>(first).template columns<shape.d_v>(head * shape.d_v), weights,
+        scores(), head, first, dropout, context, softmax_stats...);
   }
   // The same for all queries, in blocks. Each block overwrites `weights`. masked_softmax stores its row
   // values at `softmax_stats`, if given.

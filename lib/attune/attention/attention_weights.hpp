@@ -124,8 +124,17 @@ ATTUNE_INLINE void weigh(const Query& query, const Key& key, const Weights& p, c
   }
 }
 
-/// In place of O that nobody reads.
+/// In place of O that nobody reads, and of its rows and columns.
 struct NoOutput {
+  template <int>
+  static NoOutput rows_at(const auto&) {
+    return {};
+  }
+  template <int>
+  static NoOutput columns(int) {
+    return {};
+  }
+  friend constexpr NoOutput view(NoOutput nothing) { return nothing; }
   friend constexpr bool finite(NoOutput) { return true; }
 };
 

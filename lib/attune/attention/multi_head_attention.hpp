@@ -125,15 +125,14 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
   static void forward(const Set& parameters, ConstView<Input> query, ConstView<KeyInput> key,
                       ConstView<ValueInput> value, View<Output> y, InferenceScratch& scratch,
                       const Call& context = {}) {
-    attend(parameters, query, key, value, context, scratch);
-    OutputProjection::forward(parameters.output, scratch.outputs(), y, context.unmasked());
+    attend(parameters, query, key, value, y, context, scratch.outputs(), scratch);
   }
   /// Self-attention: x[seq_len, d_model] is query, key and value.
   template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
                       const Call& context = {}) {
     check_self_attention();
-    forward(parameters, x, x, x, y, scratch, context);
+    attend(parameters, x, x, x, y, context, scratch.outputs(), scratch);
   }
 
   // ---- Training: the tape keeps what backward needs. ----
@@ -142,15 +141,13 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
   static void forward(const Set& parameters, ConstView<Input> query, ConstView<KeyInput> key,
                       ConstView<ValueInput> value, View<Output> y, TapeOf<GradientSet>& tape,
                       ScratchOf<GradientSet>& scratch, const Call& context = {}) {
-    HeadOutputs& outputs = Memory::outputs_of(tape, scratch);
-    attend(parameters, query, key, value, context, tape, scratch, outputs);
-    OutputProjection::forward(parameters.output, outputs, y, context.unmasked());
+    attend(parameters, query, key, value, y, context, Memory::outputs_of(tape, scratch), tape, scratch);
   }
   template <class Set = Parameters, class GradientSet, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<GradientSet>& tape,
                       ScratchOf<GradientSet>& scratch, const Call& context = {}) {
     check_self_attention();
-    forward(parameters, x, x, x, y, tape, scratch, context);
+    attend(parameters, x, x, x, y, context, Memory::outputs_of(tape, scratch), tape, scratch);
   }
   /// Fills the tape of self-attention as forward does, without y. Reads x before it writes to scratch.
   template <class Set = Parameters, class GradientSet, AnyContext Call = Context<>>
@@ -158,7 +155,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
                              ScratchOf<GradientSet>& scratch, const Call& context = {}) {
     check_self_attention();
     detail::NoOutput none;
-    attend(parameters, x, x, x, context, tape, scratch, detail::existing(tape.outputs, none));
+    attend(parameters, x, x, x, none, context, detail::existing(tape.outputs, none), tape, scratch);
   }
 
   /// Gradients of cross-attention from dy[seq_len, d_out]. Overwrites d_query[seq_len, d_model],
@@ -221,9 +218,12 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
                   "seq_len and d_model; pass query, key and value");
   }
 
-  // O of all heads, from Q, K and V in `kept`: a tape, or the scratch of inference.
+  // Y, unless it is NoOutput. Q, K and V are in `kept`, a tape or the scratch of inference, and O in
+  // `outputs`.
+  template <class Y>
   static void attend(const auto& parameters, ConstView<Input> query, ConstView<KeyInput> key,
-                     ConstView<ValueInput> value, const auto& context, auto& kept, auto&... memory) {
+                     ConstView<ValueInput> value, const Y& y, const auto& context, auto& outputs, auto& kept,
+                     auto&... scratch) {
     const auto& dense = context.unmasked();
     QueryProjection::forward(parameters.query, query, kept.query, dense);
     KeyProjection::forward(parameters.key, key, Operands::of_tokens(kept.key), dense.keys());
@@ -231,7 +231,10 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
     Operands::finish_queries(parameters, kept, dense);
     Operands::finish_keys(parameters, kept, dense);
     const auto& mask = with_options(context);
-    Heads::forward(context.with_mask(mask), kept, memory...);
+    Heads::forward(context.with_mask(mask), outputs, kept, scratch...);
+    if constexpr (!std::is_same_v<Y, detail::NoOutput>) {
+      OutputProjection::forward(parameters.output, outputs, y, dense);
+    }
   }
 
   // Writes the gradients of the projections' outputs to tape.query, tape.key and tape.value, from dy.
