@@ -106,7 +106,10 @@ struct Embedding : detail::Tapeless<Embedding<shape, ScalarType>> {
                        const Call& context = {}) {
     if constexpr (detail::TrainsWeight<Gradients>) {
       context.stage([&]() ATTUNE_INLINE_LAMBDA {
-        add_gradients(ids, dy, gradients, scratch, context.template count<shape.seq_len>());
+        const auto tokens = context.template count<shape.seq_len>();
+        if (!valid(ids, tokens)) return;
+        add_rows(view(gradients.weight),
+                 [&](int first, const auto& rows) { add_to_rows(ids, dy, first, rows, scratch, tokens); });
       });
     }
   }
@@ -152,12 +155,6 @@ struct Embedding : detail::Tapeless<Embedding<shape, ScalarType>> {
   }
 
  private:
-  static void add_gradients(ConstView<Input> ids, ConstView<Output> dy, auto& gradients, Scratch& scratch,
-                            auto tokens) {
-    if (!valid(ids, tokens)) return;
-    add_rows(view(gradients.weight),
-             [&](int first, const auto& rows) { add_to_rows(ids, dy, first, rows, scratch, tokens); });
-  }
   static int id_of(ConstView<Input> ids, int i) { return ids[static_cast<std::size_t>(i)]; }
 };
 

@@ -72,7 +72,10 @@ struct Prelu : detail::Tapeless<Prelu<prelu_shape, ScalarType>> {
   /// y[rows, d_model] of x[rows, d_model]. `y` may be `x`, but backward then has no input.
   template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, const Call& context = {}) {
-    apply(parameters, x, y, context);
+    context.template each_token<shape.rows, kWork>([&](int i) ATTUNE_INLINE_LAMBDA {
+      const int row = i * shape.d_model;
+      kernels::prelu<kShared>(kWidth, x.data + row, parameters.weight.data(), y.data + row);
+    });
   }
   /// Overwrites dx[rows, d_model], from dy[rows, d_model]; adds to the gradients. `dx` may be `dy` or `x`.
   /// With a mask, a token with dy zero adds nothing, whatever it holds.
@@ -80,7 +83,14 @@ struct Prelu : detail::Tapeless<Prelu<prelu_shape, ScalarType>> {
   static void backward(const Set& parameters, ConstView<Input> x, ConstView<Output> dy, Dx&& dx,
                        Gradients& gradients, const Call& context = {}) {
     const auto input = [&]() ATTUNE_INLINE_LAMBDA {
-      if constexpr (kWanted<Dx>) apply_backward(parameters, x, dy, detail::sink<Input>(dx), context);
+      if constexpr (kWanted<Dx>) {
+        const View<Input> to = detail::sink<Input>(dx);
+        context.template each_token<shape.rows, kWork>([&](int i) ATTUNE_INLINE_LAMBDA {
+          const int row = i * shape.d_model;
+          kernels::prelu_backward<kShared>(kWidth, x.data + row, parameters.weight.data(), dy.data + row,
+                                           to.data + row);
+        });
+      }
     };
     const auto add = [&](Scalar* sums) ATTUNE_INLINE_LAMBDA {
       kernels::add_slope_gradients<kShared, Call::kSkipsZeros>(
@@ -93,21 +103,7 @@ struct Prelu : detail::Tapeless<Prelu<prelu_shape, ScalarType>> {
  private:
   static constexpr bool kShared = shape.slopes == 1;
   static constexpr auto kWidth = kernels::size_for_rows<Scalar>(std::integral_constant<int, shape.d_model>{});
-
-  static void apply(const auto& parameters, ConstView<Input> x, View<Output> y, const auto& context) {
-    context.template each_token<shape.rows, 2 * shape.d_model>([&](int i) ATTUNE_INLINE_LAMBDA {
-      const int row = i * shape.d_model;
-      kernels::prelu<kShared>(kWidth, x.data + row, parameters.weight.data(), y.data + row);
-    });
-  }
-  static void apply_backward(const auto& parameters, ConstView<Input> x, ConstView<Output> dy, View<Input> dx,
-                             const auto& context) {
-    context.template each_token<shape.rows, 2 * shape.d_model>([&](int i) ATTUNE_INLINE_LAMBDA {
-      const int row = i * shape.d_model;
-      kernels::prelu_backward<kShared>(kWidth, x.data + row, parameters.weight.data(), dy.data + row,
-                                       dx.data + row);
-    });
-  }
+  static constexpr int kWork = 2 * shape.d_model;
 };
 
 }  // namespace ATTUNE_NAMESPACE
