@@ -40,7 +40,7 @@ constexpr TransposeGridShape checked_transpose_grid_shape() {
 /// y[cols·rows·cell, d_model] of x[rows·cols·cell, d_model]. No tape. A mask or a length of the call is a
 /// compile error: it would say something about the tokens behind this layer that is not so.
 template <TransposeGridShape grid_shape, class ScalarType = float>
-struct TransposeGrid : detail::Tapeless<TransposeGrid<grid_shape, ScalarType>>, detail::InputUnread {
+struct TransposeGrid : detail::Unparameterized<TransposeGrid<grid_shape, ScalarType>>, detail::InputUnread {
   static constexpr TransposeGridShape shape = detail::checked_transpose_grid_shape<grid_shape>();
   using Scalar = ScalarType;
   template <class Other>
@@ -55,13 +55,12 @@ struct TransposeGrid : detail::Tapeless<TransposeGrid<grid_shape, ScalarType>>, 
   static constexpr Abilities kAbilities{.mask = MaskUse::kPadding,  // to refuse it
                                         .takes_context = true,
                                         .lanes = Lanes::kAll};
-  using Base = detail::Tapeless<TransposeGrid>;
-  using Base::forward;
-  using typename Base::Tape, typename Base::Scratch, typename Base::InferenceScratch;
+  using Base = detail::Unparameterized<TransposeGrid>;
+  using Base::forward, Base::backward;
 
   /// `y` may not overlap `x`.
   template <AnyContext Call = Context<>>
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, const Call& context = {}) {
+  static void forward(ConstView<Input> x, View<Output> y, const Call& context = {}) {
     static_assert(
         detail::Holds<(!kMasks<typename Call::Mask> && !Call::kHasLength)>,
         "attune::TransposeGrid: tokens change their places, so a mask or a length of the call would hide "
@@ -69,13 +68,9 @@ struct TransposeGrid : detail::Tapeless<TransposeGrid<grid_shape, ScalarType>>, 
     each_token(context, [&](int from, int to) { copy(x.data, from, y.data, to); });
   }
   /// Overwrites dx[rows·cols·cell, d_model], from dy. `dx` may not overlap `dy`.
-  template <class Dx, AnyContext Call = Context<>>
-  static void backward(const Parameters&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,
-                       Parameters&, Scratch&, const Call& context = {}) {
-    if constexpr (kWanted<Dx>) {
-      const auto d_input = detail::sink<Input>(dx);
-      each_token(context, [&](int to, int from) { copy(dy.data, from, d_input.data, to); });
-    }
+  template <AnyContext Call = Context<>>
+  static void backward(ConstView<Input>, ConstView<Output> dy, View<Input> dx, const Call& context = {}) {
+    each_token(context, [&](int to, int from) { copy(dy.data, from, dx.data, to); });
   }
 
  private:
