@@ -171,7 +171,7 @@ struct FiltersOfGroup {
   decltype(Table::values)& values;
 };
 
-/// The filters of groups, and b where there is one. Without groups, w and b are those of a Linear.
+/// The filters of groups, and b where there is one. A convolution without groups has the set of a Linear.
 template <class Scalar, int terms, int d_out, int groups, bool kBias, template <class, int, int> class Matrix,
           template <class, int, int> class Vector>
 struct GroupedFilters {
