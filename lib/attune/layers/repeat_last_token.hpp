@@ -25,15 +25,14 @@ constexpr TokenShape checked_repeated_shape() {
 /// y[seq_len + tokens, d_model] of x[seq_len, d_model]. No tape. A mask or a length of the call is a compile
 /// error: the last token may be padding.
 template <TokenShape token_shape, class ScalarType = float>
-struct RepeatLastToken : detail::Tapeless<RepeatLastToken<token_shape, ScalarType>>, detail::InputUnread {
+struct RepeatLastToken : detail::Unparameterized<RepeatLastToken<token_shape, ScalarType>>,
+                         detail::InputUnread {
   static constexpr TokenShape shape = detail::checked_repeated_shape<token_shape>();
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = RepeatLastToken<shape, Other>;
   template <int tokens, CacheShape>
-  struct Stream : detail::NoStream {
-    static_assert(detail::needs_whole_sequence<tokens>());
-  };
+  using Stream = detail::NeedsWholeSequence<tokens>;
   static constexpr std::uint32_t kFingerprint = fingerprint("RepeatLastToken", shape.tokens);
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
   using Output = Tensor<Scalar, shape.seq_len + shape.tokens, shape.d_model>;
@@ -41,13 +40,12 @@ struct RepeatLastToken : detail::Tapeless<RepeatLastToken<token_shape, ScalarTyp
   static constexpr Abilities kAbilities{.mask = MaskUse::kPadding,  // to refuse it
                                         .takes_context = true,
                                         .lanes = Lanes::kAll};
-  using Base = detail::Tapeless<RepeatLastToken>;
-  using Base::forward;
-  using typename Base::Tape, typename Base::Scratch, typename Base::InferenceScratch;
+  using Base = detail::Unparameterized<RepeatLastToken>;
+  using Base::forward, Base::backward;
 
   /// `y` may not overlap `x`.
   template <AnyContext Call = Context<>>
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, const Call& context = {}) {
+  static void forward(ConstView<Input> x, View<Output> y, const Call& context = {}) {
     static_assert(detail::Holds<(!kMasks<typename Call::Mask> && !Call::kHasLength)>,
                   "attune::RepeatLastToken: with a mask or a length, the last token may be padding; leave it "
                   "out");
@@ -59,18 +57,14 @@ struct RepeatLastToken : detail::Tapeless<RepeatLastToken<token_shape, ScalarTyp
     });
   }
   /// Overwrites dx[seq_len, d_model], from dy. `dx` may not overlap `dy`.
-  template <class Dx, AnyContext Call = Context<>>
-  static void backward(const Parameters&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,
-                       Parameters&, Scratch&, const Call& context = {}) {
-    if constexpr (kWanted<Dx>) {
-      context.stage([&] {
-        const auto to = detail::sink<Input>(dx);
-        for (int i = 0; i < Input::size; ++i) to.data[i] = dy.data[i];
-        for (int i = Input::rows; i < Output::rows; ++i) {
-          kernels::add_to(shape.d_model, dy.data + i * shape.d_model, to.data + kLast * shape.d_model);
-        }
-      });
-    }
+  template <AnyContext Call = Context<>>
+  static void backward(ConstView<Input>, ConstView<Output> dy, View<Input> dx, const Call& context = {}) {
+    context.stage([&] {
+      for (int i = 0; i < Input::size; ++i) dx.data[i] = dy.data[i];
+      for (int i = Input::rows; i < Output::rows; ++i) {
+        kernels::add_to(shape.d_model, dy.data + i * shape.d_model, dx.data + kLast * shape.d_model);
+      }
+    });
   }
 
  private:

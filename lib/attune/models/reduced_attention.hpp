@@ -81,9 +81,7 @@ struct ReducedAttention : detail::Steps<ReducedAttention<ReductionType, Attentio
                                         .takes_context = true,
                                         .additions = detail::kAdditionsOfAll<Reduction, Attention>};
   template <int tokens, CacheShape>
-  struct Stream : detail::NoStream {
-    static_assert(detail::needs_whole_sequence<tokens>());
-  };
+  using Stream = detail::NeedsWholeSequence<tokens>;
 
  private:
   template <class Gradients>
