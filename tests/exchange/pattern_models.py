@@ -307,6 +307,11 @@ def spatial_parts(**others):
     return {"both": nn.Linear(WIDTH, 16), "norm": nn.LayerNorm(8), "over": parameter(TOKENS, TOKENS, 1), "beyond": parameter(TOKENS), "back": nn.Linear(8, WIDTH)} | others
 
 
+def resized(table):
+    """Rows of a table, interpolated to a row for each token."""
+    return F.interpolate(table.mT[None], size=TOKENS, mode="linear").mT
+
+
 class Reduced(nn.Module):
     """Attention whose keys and values are packed Linears of `reduce(self, x)`; `change(self, scores)` is before the softmax."""
 
@@ -616,6 +621,7 @@ def exported():
         "a gate outside of a block": (Step(swiglu, norm2=nn.LayerNorm(WIDTH), both=nn.Linear(WIDTH, 40), back=nn.Linear(20, WIDTH)), rows()),
         "nn.GLU": (Step(lambda own, x: own.back(F.glu(own.both(x))), both=nn.Linear(WIDTH, 40), back=nn.Linear(20, WIDTH)), rows()),
         "attention to a strided convolution": (Block(Reduced(strided, **strided_parts())), rows()),
+        "positions that are resized to the size that they have": (Step(lambda own, x: x + resized(own.table), table=parameter(TOKENS, WIDTH)), rows()),
         "attention to a ReLU": (Step(lambda own, x: own.mix(x), mix=Attending(others=torch.relu)), rows()),
         "attention to averages of pairs": (Block(Reduced(lambda own, x: F.avg_pool1d(x.mT, 2, 2).mT)), rows()),
         "attention to a Linear over tokens": (nn.Sequential(nn.Linear(WIDTH, WIDTH), Reduced(lambda own, x: own.over(x.mT).mT, over=nn.Linear(TOKENS, 3)), nn.Linear(WIDTH, 4)), rows()),
@@ -1030,6 +1036,8 @@ def refused():
         "a maximum with dilation": (nn.Sequential(nn.Conv1d(WIDTH, 8, 1), nn.MaxPool1d(2, 1, dilation=2), nn.Conv1d(8, 4, 1)), torch.randn(BATCH, WIDTH, 9), ["pooling with dilation"]),
         "PReLU of tokens": (Step(lambda own, x: own.act(x), act=nn.PReLU(TOKENS)), rows(), ["nn.PReLU of something else than the features"]),
         "means of pairs of tokens": (Step(lambda own, x: x[:, :4].reshape(len(x), 2, 2, -1).mean(2)), rows(), ["windows of tokens that are reduced without a pooling"]),
+        "positions that are resized": (Step(lambda own, x: x + resized(own.table), table=parameter(3, WIDTH)), rows(), ["positions that are computed from table"]),
+        "positions of zeros that are resized": (Step(lambda own, x: x + resized(own.table), table=nn.Parameter(torch.zeros(3, WIDTH))), rows(), ["positions that are computed from table"]),
         "positions that are computed": (Step(lambda own, x: x + own.table.tanh(), table=parameter(TOKENS, WIDTH)), rows(), ["positions that are computed from table"]),
         "a ReLU beside a Linear, at the end": (Function(lambda x: torch.cat([torch.relu(x), x], -1)), rows(), ["a concatenation of activation and input"]),
         "features in another order for each token": (Step(lambda own, x: (lambda a, b: torch.cat([torch.cat([a[:, :2], b[:, :2]], -1), torch.cat([b[:, 2:], a[:, 2:]], -1)], 1))(own.a(x), own.b(x)),

@@ -245,6 +245,13 @@ class Capture(TorchDispatchMode):
                 return seen[0][index].expand(target.shape).clone()
         return None
 
+    @staticmethod
+    def resized(name, args, seen, target):
+        """The addresses of a constant that is interpolated to the size that it has, as positions of an image; or None."""
+        scales = [item for item in tree_flatten(args[2:])[0] if type(item) is float]
+        same = name.startswith("upsample_") and args[0].shape == target.shape and set(scales) <= {1.0} and torch.equal(args[0], target)
+        return seen[0][0].clone() if same else None
+
     # ---- Operations ----
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
@@ -334,7 +341,7 @@ class Capture(TorchDispatchMode):
             self.operations.append(self.operation(name.rstrip("_") if written else name, *seen, news, [item.dtype for item in targets]))
         else:
             plain = name in ("add", "sub", "mul", "div") and not written
-            same = self.unchanged(args, seen, targets[0]) if plain else None
+            same = self.unchanged(args, seen, targets[0]) if plain else self.resized(name, args, seen, targets[0])
             terms, shift = self.terms(name, args, seen[0], targets[0].shape) if plain and not kwargs else ((), 0.0)
             few = not written and len(targets) == 1 and targets[0].numel() <= FEW and targets[0].is_floating_point()
             recipe = (name, *seen) if few else ()
