@@ -30,6 +30,12 @@ MOVES = {"clone": (0,), "cat": (0,), "stack": (0,), "index": (0,), "index_select
          "replication_pad1d": (0,), "channel_shuffle": (0,), "pixel_shuffle": (0,), "slice_scatter": (0, 1), "select_scatter": (0, 1), "take": (0,),
          "_pin_memory": (0,), "lift_fresh_copy": (0,), "scatter": (0, 3), "scatter_": (0, 3), "masked_fill_": (0, 2), "masked_fill": (0, 2),
          "where": (1, 2), "split_with_sizes_copy": (0,), "index_copy": (0, 3), "index_copy_": (0, 3)}
+# Those that are something else on addresses, which are integers.
+MOVED = {
+    **dict.fromkeys(("_to_copy", "clone", "lift_fresh_copy"), lambda x, *_, **__: x), **dict.fromkeys(("fill_", "copy_"), lambda x, y, *_: y.expand(x.shape)),
+    **dict.fromkeys(("masked_fill", "masked_fill_"), lambda x, mask, number: torch.where(mask.bool(), number, x)), "zero_": torch.zeros_like,
+    "constant_pad_nd": lambda x, pads, value=0: torch.constant_pad_nd(x, pads, int(value)),
+    **{name: lambda x, *given, own=getattr(torch.ops.aten, name): own(x.double(), *given).long() for name in ("im2col", "reflection_pad1d", "replication_pad1d")}}
 MASKS = {"masked_fill", "masked_fill_", "where"}  # moves of constants; of computed numbers they are recorded
 METADATA = {"as_strided_", "t_", "transpose_", "squeeze_", "unsqueeze_", "detach_", "requires_grad_"}  # write no number
 FILLS = {"bernoulli_", "normal_", "uniform_", "random_", "exponential_"}  # the old numbers have no influence
@@ -388,24 +394,12 @@ class Capture(TorchDispatchMode):
             elif any(bool((self.addresses(item) > 0).any()) for item in tree_flatten(value)[0] if isinstance(item, torch.Tensor)):
                 return None  # an index that is computed from the input
             moved.append(value)
-        if name in ("_to_copy", "clone", "lift_fresh_copy"):
-            return moved[0]
-        if name in ("fill_", "copy_"):
-            return moved[1].expand(target.shape)
-        if name == "zero_":
-            return torch.zeros(target.shape, dtype=torch.int64)
-        if name == "constant_pad_nd":
-            return torch.constant_pad_nd(moved[0], moved[1], int(moved[2]) if len(moved) > 2 else 0)
-        if name in ("im2col", "reflection_pad1d", "replication_pad1d"):
-            return getattr(torch.ops.aten, name)(moved[0].double(), *moved[1:]).long()
-        if name.startswith("masked_fill"):
-            return torch.where(moved[1].bool(), moved[2], moved[0])
         if name == "where" and len(moved) < 3:
             return None
         if name.lstrip("_").startswith("index_put") or name in ("scatter_", "index_copy_"):
             moved[0] = moved[0].clone()
         options = {key: value for key, value in kwargs.items() if key not in ("dtype", "device", "memory_format", "layout", "pin_memory")}
-        return getattr(torch.ops.aten, name)(*moved, **options)
+        return MOVED.get(name, getattr(torch.ops.aten, name))(*moved, **options)
 
     # ---- The pass ----
 

@@ -105,34 +105,30 @@ class Formulas:
 
     # ---- Activations and norms ----
 
-    def identify(self, value, cut):
-        """An activation or a norm, from a value's numbers; or None."""
+    def probe(self, value, cut, count, scale=1.0):
+        """Numbers that are drawn, and what a value makes of them; None twice if it is no function of these rows, or one that is a factor and a bias."""
         if self.only(AFFINE, value, cut):
-            return None
-        shape = (2, cut.tokens, cut.features)
-        function = lambda x: evaluate(value, {cut: x})  # noqa: E731
-        x = draw(*shape)
-        try:
-            y, zero = function(x), function(torch.zeros(1, *shape[1:]).double())
-        except (RuntimeError, TypeError):
-            return None
-        if y.shape != x.shape:
-            return None
-        found = self.activation(value, cut, function, x)
-        if found is None and self.only(NORMS, value, cut):
-            found = self.norm(value, cut, function, zero)
-        return found
-
-    def refuse_other(self, value, cut):
-        """Raises Unsupported of a function that attune has not, by its name."""
-        if self.only(AFFINE, value, cut):
-            return
-        x = draw(6, cut.tokens, cut.features, scale=4)
+            return None, None
+        x = draw(count, cut.tokens, cut.features, scale=scale)
         try:
             y = evaluate(value, {cut: x})
         except (RuntimeError, TypeError):
-            return
-        for name, known in OTHERS.items():
+            return None, None
+        return (x, y) if y.shape == x.shape else (None, None)
+
+    def identify(self, value, cut):
+        """An activation or a norm, from a value's numbers; or None."""
+        x, _ = self.probe(value, cut, 2)
+        if x is None:
+            return None
+        function = lambda x: evaluate(value, {cut: x})  # noqa: E731
+        found = self.activation(value, cut, function, x)
+        return self.norm(value, cut, function, function(torch.zeros_like(x[:1]))) if found is None and self.only(NORMS, value, cut) else found
+
+    def refuse_other(self, value, cut):
+        """Raises Unsupported of a function that attune has not, by its name."""
+        x, y = self.probe(value, cut, 6, 4)
+        for name, known in OTHERS.items() if x is not None else ():
             wanted = known(x)
             flat, target = (item - item.mean((0, 1)) for item in (wanted, y))
             slope = ((target * flat).sum((0, 1)) / flat.square().sum((0, 1))).nan_to_num()

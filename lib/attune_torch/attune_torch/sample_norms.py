@@ -84,14 +84,18 @@ class SampleNorms:
         return [item for item in self.constants(value, *ends) if self.parameters(item)]
 
     @staticmethod
-    def normalizes(norm, source, data, learned):
-        """Whether a value is its source normalized, also with another factor and bias."""
-        own = [data[name] for name in ("weight", "bias") if data[name] is not None]
-        for constants in ((), list(dict.fromkeys([*learned, *own]))):
+    def always(learned, data, same):
+        """Whether something is so for inputs of each scale, also with another factor and bias."""
+        for constants in ((), list(dict.fromkeys([*learned, *filter(None, (data["weight"], data["bias"]))]))):
             with moved(constants):
-                if not all(close(evaluate(norm, {source: x}), normalized(x, data), 1e-6) for x in (drawn(source, scale) for scale in SCALES)):
+                if not all(same(scale) for scale in SCALES):
                     return False
         return True
+
+    def normalizes(self, norm, source, data, learned):
+        """Whether a value is its source normalized."""
+        return self.always(learned, data, lambda scale: close(
+            evaluate(norm, {source: drawn(source, scale)}), normalized(drawn(source, scale), data), 1e-6))
 
     @staticmethod
     def elements(value):
@@ -138,13 +142,9 @@ class SampleNorms:
         own = [data[name] for name in ("weight", "bias") if data[name] is not None]
         if {tuple(item.addresses.flatten().tolist()) for item in learned} != {tuple(item.addresses.flatten().tolist()) for item in own}:
             return False
-        for constants in ((), list(dict.fromkeys([*learned, *own]))):
-            with moved(constants):
-                for scale in SCALES:
-                    x, y = drawn(source, scale), drawn(output, 1.0, 7)
-                    if not close(turn(evaluate(value, {source: x, output: y})), given_back(turn(y), x, data), 1e-6):
-                        return False
-        return self.normalizes(norm, source, data, learned)
+        y = drawn(output, 1.0, 7)
+        return self.normalizes(norm, source, data, learned) and self.always(learned, data, lambda scale: close(
+            turn(evaluate(value, {source: drawn(source, scale), output: y})), given_back(turn(y), drawn(source, scale), data), 1e-6))
 
     def reversed(self, value, output, norm, source, data, turned):
         before = self.layer(source)
