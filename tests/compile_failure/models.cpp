@@ -468,6 +468,15 @@ using Attention = attune::MultiHeadAttention<
     attune::AttentionShape{.seq_len = 8, .d_model = 4, .num_heads = 2, .kv_len = 2}>;
 attune::ReducedAttention<Reduction, Attention> layer;
 
+// case: reduced_attention_of_another_layer
+// error: attune::ReducedAttention: the second layer must be a MultiHeadAttention with its kv_len
+// errors: 2  the constraint of the class that takes it is told, too
+#include <attune/layers/window_pooling.hpp>
+#include <attune/models/reduced_attention.hpp>
+
+using Reduction = attune::AvgPool1d<attune::Pool1dShape{.seq_len = 8, .d_model = 4, .kernel = 2}>;
+attune::ReducedAttention<Reduction, attune::Linear<attune::LinearShape{8, 4, 4}>> layer;
+
 // case: reduced_attention_of_another_input
 // error: attune::ReducedAttention: the reduction's input needs seq_len rows and d_model columns, as the
 #include <attune/layers/window_pooling.hpp>

@@ -25,18 +25,26 @@ namespace detail {
 
 template <class Reduction, class Attention>
 constexpr bool check_reduced_attention() {
-  static_assert(Holds<!TakesIds<Reduction>>,
-                "attune::ReducedAttention: the reduction takes token ids; put the embedding in front");
-  static_assert(
-      Holds<(std::is_same_v<typename Reduction::Input, typename Attention::Input>)>,
-      "attune::ReducedAttention: the reduction's input needs seq_len rows and d_model columns, as the "
-      "attention's queries");
-  static_assert(
-      Holds<(std::is_same_v<typename Reduction::Output, typename Attention::KeyInput> &&
-             std::is_same_v<typename Reduction::Output, typename Attention::ValueInput>)>,
-      "attune::ReducedAttention: the reduction's output has other rows or columns than the attention's "
-      "kv_len, d_key and d_value; set them in AttentionShape");
-  return true;
+  constexpr bool kAttends = requires {
+    typename Attention::KeyInput;
+    typename Attention::ValueInput;
+  };
+  static_assert(Holds<kAttends>,
+                "attune::ReducedAttention: the second layer must be a MultiHeadAttention with its kv_len");
+  if constexpr (kAttends) {
+    static_assert(Holds<!TakesIds<Reduction>>,
+                  "attune::ReducedAttention: the reduction takes token ids; put the embedding in front");
+    static_assert(
+        Holds<(std::is_same_v<typename Reduction::Input, typename Attention::Input>)>,
+        "attune::ReducedAttention: the reduction's input needs seq_len rows and d_model columns, as the "
+        "attention's queries");
+    static_assert(
+        Holds<(std::is_same_v<typename Reduction::Output, typename Attention::KeyInput> &&
+               std::is_same_v<typename Reduction::Output, typename Attention::ValueInput>)>,
+        "attune::ReducedAttention: the reduction's output has other rows or columns than the attention's "
+        "kv_len, d_key and d_value; set them in AttentionShape");
+  }
+  return kAttends;
 }
 template <class Reduction, class Attention>
 concept Reduces = check_reduced_attention<Reduction, Attention>();
