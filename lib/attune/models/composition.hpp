@@ -92,6 +92,16 @@ struct TapesOfLayers : Members<Tapes...> {
   }
 };
 
+/// The tape of a layer made of layers: `layers` has theirs.
+template <class Tapes>
+struct TapeOfParts {
+  [[no_unique_address]] Tapes layers;
+
+  constexpr void for_each_dropout(const auto& visitor) requires DropsIn<Tapes> {
+    layers.for_each_dropout(visitor);
+  }
+};
+
 template <int index, class First, class... Rest>
 struct TypeAt : TypeAt<index - 1, Rest...> {};
 template <class First, class... Rest>
@@ -250,6 +260,8 @@ constexpr auto& one_of(Union& storage) {
 template <class... Layers>
 struct LayerSets {
   static constexpr int kLayers = static_cast<int>(sizeof...(Layers));
+  template <int index>
+  using Layer = typename TypeAt<index, Layers...>::type;
 
   /// `layer<i>()` is the set of layer i, named "i" in the names of tensors.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
@@ -283,14 +295,34 @@ struct LayerSets {
     static constexpr bool kReads = (ReadsInput<Layers, Of<index>> || ...);
   };
 
+  /// Forward of a layer of x, as one stage. `scratches` are those of all layers, `tape` is its own, if any.
+  template <int index>
+  ATTUNE_INLINE static void forward(const auto& context, const auto& parameters, const auto& x, const auto& y,
+                                    auto& scratches, auto&&... tape) {
+    context.inside([&]() ATTUNE_INLINE_LAMBDA {
+      forward_in<Layer<index>>(context, parameters.template layer<index>(), x, y, tape...,
+                               one_of<index>(scratches));
+    });
+  }
+  /// Backward of a layer, as one stage. `tapes`, `scratches` and `gradients` are those of all layers.
+  template <int index>
+  ATTUNE_INLINE static void backward(const auto& context, const auto& parameters, const auto& x, auto& tapes,
+                                     const auto& dy, const auto& dx, auto& gradients, auto& scratches) {
+    context.inside([&]() ATTUNE_INLINE_LAMBDA {
+      auto&& tape = member<index>(tapes);
+      auto&& own = gradients.template layer<index>();
+      backward_in<Layer<index>>(context, parameters.template layer<index>(), x, tape, dy, dx, own,
+                                one_of<index>(scratches));
+    });
+  }
+
   /// Writes keys and values of a memory for the layers of a stream that attend to one.
   template <int tokens, CacheShape cache>
   static void remember(const auto& parameters, const auto& remembered, auto& memory) {
     for_each_index<kLayers>([&]<int index>() {
-      using Layer = typename TypeAt<index, Layers...>::type;
-      if constexpr (attends_to_memory<Layer>()) {
-        StreamOf<Layer, tokens, cache>::remember(parameters.template layer<index>(), remembered,
-                                                 member<index>(memory));
+      if constexpr (attends_to_memory<Layer<index>>()) {
+        StreamOf<Layer<index>, tokens, cache>::remember(parameters.template layer<index>(), remembered,
+                                                        member<index>(memory));
       }
     });
   }

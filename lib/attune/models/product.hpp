@@ -80,8 +80,9 @@ struct Product : detail::Steps<Product<LayerType, GateType>> {
   static constexpr Abilities kAbilities = detail::kAbilitiesOfAll<Layer, Gate>;
 
  private:
+  using Sets = detail::LayerSets<Layer, Gate>;
   template <class Gradients>
-  using MemoryOf = typename detail::LayerSets<Layer, Gate>::template MemoryOf<Gradients>;
+  using MemoryOf = typename Sets::template MemoryOf<Gradients>;
   static constexpr bool kOfInput = detail::kIsIdentity<Layer>;
   static constexpr bool kOneRow = Gate::Output::rows < Output::rows;
 
@@ -91,16 +92,9 @@ struct Product : detail::Steps<Product<LayerType, GateType>> {
   static constexpr bool kReadsInput = kOfInput || MemoryOf<Gradients>::kReads;
   /// The layers' tapes and both factors.
   template <class Gradients>
-  struct TapeOf {
-    using Tapes = typename MemoryOf<Gradients>::Tapes;
-    [[no_unique_address]] Tapes layers;
+  struct TapeOf : detail::TapeOfParts<typename MemoryOf<Gradients>::Tapes> {
     [[no_unique_address]] detail::FactorMemory<Layer> factor;
     typename Gate::Output gate;
-
-    template <class Visitor>
-    constexpr void for_each_dropout(const Visitor& visitor) requires detail::DropsIn<Tapes> {
-      layers.for_each_dropout(visitor);
-    }
   };
   using Tape = TapeOf<Parameters>;
   /// The gradient of the gate, or a dx, and the scratch of a layer.
@@ -134,8 +128,9 @@ struct Product : detail::Steps<Product<LayerType, GateType>> {
                      const auto&... more) {
       const auto run = [&]<int index>(auto to) ATTUNE_INLINE_LAMBDA {
         auto&& own = detail::member<index>(memory);
-        detail::step_in<Part<index>, cache, tokens>(position, parameters.template layer<index>(), x, to, own,
-                                                    detail::one_of<index>(scratch.layers), more...);
+        detail::step_in<typename Sets::template Layer<index>, cache, tokens>(
+            position, parameters.template layer<index>(), x, to, own, detail::one_of<index>(scratch.layers),
+            more...);
       };
       run.template operator()<1>(View<detail::StepOutput<Gate, tokens>>(scratch.gate));
       if constexpr (!kOfInput) run.template operator()<0>(y);
@@ -143,7 +138,7 @@ struct Product : detail::Steps<Product<LayerType, GateType>> {
                                      y.data);
     }
     static void remember(const auto& parameters, const auto& remembered, Memory& memory) {
-      detail::LayerSets<Layer, Gate>::template remember<tokens, cache>(parameters, remembered, memory);
+      Sets::template remember<tokens, cache>(parameters, remembered, memory);
     }
   };
   template <int tokens, CacheShape cache>
@@ -153,19 +148,20 @@ struct Product : detail::Steps<Product<LayerType, GateType>> {
   template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
                       const Call& context = {}) {
-    run<1>(context, parameters, x, View<typename Gate::Output>(scratch.gate), scratch);
-    if constexpr (!kOfInput) run<0>(context, parameters, x, y, scratch);
+    Sets::template forward<1>(context, parameters, x, View<typename Gate::Output>(scratch.gate),
+                              scratch.layers);
+    if constexpr (!kOfInput) Sets::template forward<0>(context, parameters, x, y, scratch.layers);
     multiply<false>(context, kOfInput ? x.data : y.data, scratch.gate.data(), y.data);
   }
   /// Training. `y` may not overlap `x`.
   template <class Set = Parameters, class Gradients, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Gradients>& tape,
                       ScratchOf<Gradients>& scratch, const Call& context = {}) {
-    run<1>(context, parameters, x, View<typename Gate::Output>(tape.gate), scratch,
-           detail::member<1>(tape.layers));
+    Sets::template forward<1>(context, parameters, x, View<typename Gate::Output>(tape.gate), scratch.layers,
+                              detail::member<1>(tape.layers));
     if constexpr (!kOfInput) {
-      run<0>(context, parameters, x, View<Output>(tape.factor.values), scratch,
-             detail::member<0>(tape.layers));
+      Sets::template forward<0>(context, parameters, x, View<Output>(tape.factor.values), scratch.layers,
+                                detail::member<0>(tape.layers));
     }
     multiply<false>(context, factor(x, tape), tape.gate.data(), y.data);
   }
@@ -177,18 +173,16 @@ struct Product : detail::Steps<Product<LayerType, GateType>> {
     const auto to = detail::sink<Input>(dx);
     const View<typename Gate::Output> d_gate(detail::one_of<0>(scratch.gradient));
     differentiate_gate(context, dy.data, factor(x, tape), d_gate.data);
-    run_backward<1>(context, parameters, x, tape, d_gate, to, gradients, scratch);
-    const auto term = [&] {  // the layer's dx, in the memory of d_gate
-      if constexpr (kWanted<Dx>) {
-        return View<Input>(detail::one_of<1>(scratch.gradient));
-      } else {
-        return NoGradient{};
-      }
-    }();
+    Sets::template backward<1>(context, parameters, x, tape.layers, ConstView<typename Gate::Output>(d_gate),
+                               to, gradients, scratch.layers);
+    // The layer's dx, in the memory of d_gate.
+    const auto term =
+        detail::first_if<kWanted<Dx>>(View<Input>(detail::one_of<1>(scratch.gradient)), NoGradient{});
     if constexpr (!kOfInput) {
       const View<Output> d_factor(tape.factor.values);
       multiply<Call::kSkipsZeros>(context, dy.data, tape.gate.data(), d_factor.data);
-      run_backward<0>(context, parameters, x, tape, d_factor, term, gradients, scratch);
+      Sets::template backward<0>(context, parameters, x, tape.layers, ConstView<Output>(d_factor), term,
+                                 gradients, scratch.layers);
     } else if constexpr (kWanted<Dx>) {
       multiply<Call::kSkipsZeros>(context, dy.data, tape.gate.data(), term.data);
     }
@@ -196,34 +190,12 @@ struct Product : detail::Steps<Product<LayerType, GateType>> {
   }
 
  private:
-  template <int index>
-  using Part = typename detail::TypeAt<index, Layer, Gate>::type;
-
   static const Scalar* factor(ConstView<Input> x, const auto& tape) {
     if constexpr (kOfInput) {
       return x.data;
     } else {
       return tape.factor.values.data();
     }
-  }
-  template <int index>
-  ATTUNE_INLINE static void run(const auto& context, const auto& parameters, ConstView<Input> x,
-                                View<typename Part<index>::Output> y, auto& scratch, auto&&... tape) {
-    context.inside([&]() ATTUNE_INLINE_LAMBDA {
-      detail::forward_in<Part<index>>(context, parameters.template layer<index>(), x, y, tape...,
-                                      detail::one_of<index>(scratch.layers));
-    });
-  }
-  template <int index>
-  ATTUNE_INLINE static void run_backward(const auto& context, const auto& parameters, ConstView<Input> x,
-                                         auto& tape, ConstView<typename Part<index>::Output> dy, auto dx,
-                                         auto& gradients, auto& scratch) {
-    context.inside([&]() ATTUNE_INLINE_LAMBDA {
-      auto&& own_tape = detail::member<index>(tape.layers);
-      auto&& own = gradients.template layer<index>();
-      detail::backward_in<Part<index>>(context, parameters.template layer<index>(), x, own_tape, dy, dx, own,
-                                       detail::one_of<index>(scratch.layers));
-    });
   }
   // y = x ∘ gate. With kZeroStays, y is zero for a zero x, whatever the gate is.
   template <bool kZeroStays>

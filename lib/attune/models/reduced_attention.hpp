@@ -92,8 +92,9 @@ struct ReducedAttention : detail::Steps<ReducedAttention<ReductionType, Attentio
   using Stream = detail::NeedsWholeSequence<tokens>;
 
  private:
+  using Sets = detail::LayerSets<Reduction, Attention>;
   template <class Gradients>
-  using MemoryOf = typename detail::LayerSets<Reduction, Attention>::template MemoryOf<Gradients>;
+  using MemoryOf = typename Sets::template MemoryOf<Gradients>;
 
  public:
   /// Whether backward reads x.
@@ -101,15 +102,8 @@ struct ReducedAttention : detail::Steps<ReducedAttention<ReductionType, Attentio
   static constexpr bool kReadsInput = MemoryOf<Gradients>::kReads;
   /// The tapes, and r(x).
   template <class Gradients>
-  struct TapeOf {
-    using Tapes = typename MemoryOf<Gradients>::Tapes;
-    [[no_unique_address]] Tapes layers;
+  struct TapeOf : detail::TapeOfParts<typename MemoryOf<Gradients>::Tapes> {
     Memory memory;
-
-    template <class Visitor>
-    constexpr void for_each_dropout(const Visitor& visitor) requires detail::DropsIn<Tapes> {
-      layers.for_each_dropout(visitor);
-    }
   };
   using Tape = TapeOf<Parameters>;
   /// Gradients of r(x), then the reduction's dx, and the scratch of a layer.
@@ -146,8 +140,8 @@ struct ReducedAttention : detail::Steps<ReducedAttention<ReductionType, Attentio
     detail::check_whole_sequence<Call>();
     const auto& whole = context.unmasked();
     const auto to = detail::sink<Input>(dx);
-    auto&& own = gradients.template layer<0>();
-    constexpr bool kGoesOn = kWanted<Dx> || !std::is_empty_v<std::remove_cvref_t<decltype(own)>>;
+    constexpr bool kGoesOn =
+        kWanted<Dx> || !std::is_empty_v<std::remove_cvref_t<decltype(gradients.template layer<0>())>>;
     const auto attend = [&](auto d_key, auto d_value) ATTUNE_INLINE_LAMBDA {
       whole.inside([&]() ATTUNE_INLINE_LAMBDA {
         auto&& attention_tape = detail::member<1>(tape.layers);
@@ -163,18 +157,11 @@ struct ReducedAttention : detail::Steps<ReducedAttention<ReductionType, Attentio
       const View<Memory> d_memory(scratch.d_memory), d_value(detail::one_of<0>(scratch.gradient));
       attend(d_memory, d_value);
       detail::add_to<Memory>(whole, d_value.data, d_memory.data);
-      const auto term = [&] {  // in the memory of d_value
-        if constexpr (kWanted<Dx>) {
-          return View<Input>(detail::one_of<1>(scratch.gradient));
-        } else {
-          return NoGradient{};
-        }
-      }();
-      whole.inside([&]() ATTUNE_INLINE_LAMBDA {
-        auto&& reduction_tape = detail::member<0>(tape.layers);
-        detail::backward_in<Reduction>(whole, parameters.template layer<0>(), x, reduction_tape, d_memory,
-                                       term, own, detail::one_of<0>(scratch.layers));
-      });
+      // In the memory of d_value.
+      const auto term =
+          detail::first_if<kWanted<Dx>>(View<Input>(detail::one_of<1>(scratch.gradient)), NoGradient{});
+      Sets::template backward<0>(whole, parameters, x, tape.layers, ConstView<Memory>(d_memory), term,
+                                 gradients, scratch.layers);
       if constexpr (kWanted<Dx>) detail::add_to<Input>(whole, term.data, to.data);
     }
   }
@@ -185,19 +172,12 @@ struct ReducedAttention : detail::Steps<ReducedAttention<ReductionType, Attentio
                                 Memory& memory, View<Output> y, auto& scratch, auto&... tapes) {
     detail::check_whole_sequence<std::remove_cvref_t<decltype(context)>>();
     const auto& whole = context.unmasked();
-    whole.inside([&]() ATTUNE_INLINE_LAMBDA {
-      forward_in_reduction(whole, parameters.template layer<0>(), x, View<Memory>(memory),
-                           detail::one_of<0>(scratch), detail::member<0>(tapes)...);
-    });
+    Sets::template forward<0>(whole, parameters, x, View<Memory>(memory), scratch,
+                              detail::member<0>(tapes)...);
     whole.inside([&]() ATTUNE_INLINE_LAMBDA {
       attend(whole, parameters.template layer<1>(), x, memory, y, detail::one_of<1>(scratch),
              detail::member<1>(tapes)...);
     });
-  }
-  ATTUNE_INLINE static void forward_in_reduction(const auto& context, const auto& parameters,
-                                                 ConstView<Input> x, View<Memory> memory, auto& scratch,
-                                                 auto&&... tape) {
-    detail::forward_in<Reduction>(context, parameters, x, memory, tape..., scratch);
   }
   ATTUNE_INLINE static void attend(const auto& context, const auto& parameters, ConstView<Input> x,
                                    const Memory& memory, View<Output> y, auto& scratch, auto&&... tape) {

@@ -140,24 +140,17 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
 
   /// The layers' tapes, and the matrices between them that backward reads.
   template <class Gradients>
-  struct TapeOf {
-    using Members = All<Gradients>;
-    [[no_unique_address]] typename Members::Tapes layers;
-    [[no_unique_address]] typename Members::Outputs between;
+  struct TapeOf : detail::TapeOfParts<typename All<Gradients>::Tapes> {
+    [[no_unique_address]] typename All<Gradients>::Outputs between;
 
     /// The address of a value of the program, or null if it has another memory. For checked mode.
     [[nodiscard]] const void* place(int value) const {
       const void* place = nullptr;
       detail::for_each_index<kLayers>([&]<int index>() {
-        if (value == Values::tape(index)) place = detail::address_of_member<index>(layers);
+        if (value == Values::tape(index)) place = detail::address_of_member<index>(this->layers);
         if (value == Values::output(index)) place = detail::address_of_member<index>(between);
       });
       return place;
-    }
-    template <class Visitor>
-    constexpr void for_each_dropout(
-        const Visitor& visitor) requires detail::DropsIn<typename Members::Tapes> {
-      layers.for_each_dropout(visitor);
     }
   };
   using Tape = TapeOf<Parameters>;

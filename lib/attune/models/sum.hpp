@@ -55,8 +55,9 @@ struct Sum : detail::Steps<Sum<Layers...>> {
   static constexpr Abilities kAbilities = detail::kAbilitiesOfAll<Layers...>;
 
  private:
+  using Sets = detail::LayerSets<Layers...>;
   template <class Gradients>
-  using MemoryOf = typename detail::LayerSets<Layers...>::template MemoryOf<Gradients>;
+  using MemoryOf = typename Sets::template MemoryOf<Gradients>;
 
  public:
   /// Whether backward reads x.
@@ -64,15 +65,7 @@ struct Sum : detail::Steps<Sum<Layers...>> {
   static constexpr bool kReadsInput = MemoryOf<Gradients>::kReads;
   /// The layers' tapes.
   template <class Gradients>
-  struct TapeOf {
-    using Tapes = typename MemoryOf<Gradients>::Tapes;
-    [[no_unique_address]] Tapes layers;
-
-    template <class Visitor>
-    constexpr void for_each_dropout(const Visitor& visitor) requires detail::DropsIn<Tapes> {
-      layers.for_each_dropout(visitor);
-    }
-  };
+  struct TapeOf : detail::TapeOfParts<typename MemoryOf<Gradients>::Tapes> {};
   using Tape = TapeOf<Parameters>;
   /// A term or its dx, and the scratch of a layer.
   template <class Gradients>
@@ -107,7 +100,7 @@ struct Sum : detail::Steps<Sum<Layers...>> {
       });
     }
     static void remember(const auto& parameters, const auto& remembered, Memory& memory) {
-      detail::LayerSets<Layers...>::template remember<tokens, cache>(parameters, remembered, memory);
+      Sets::template remember<tokens, cache>(parameters, remembered, memory);
     }
   };
 
@@ -116,8 +109,7 @@ struct Sum : detail::Steps<Sum<Layers...>> {
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
                       const Call& context = {}) {
     add_terms(context, y, scratch.term, [&]<int index>(View<Output> to) ATTUNE_INLINE_LAMBDA {
-      detail::forward_in<Layer<index>>(context, parameters.template layer<index>(), x, to,
-                                       detail::one_of<index>(scratch.layers));
+      Sets::template forward<index>(context, parameters, x, to, scratch.layers);
     });
   }
   /// Training. `y` may not overlap `x`.
@@ -125,9 +117,8 @@ struct Sum : detail::Steps<Sum<Layers...>> {
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Gradients>& tape,
                       ScratchOf<Gradients>& scratch, const Call& context = {}) {
     add_terms(context, y, scratch.term.first, [&]<int index>(View<Output> to) ATTUNE_INLINE_LAMBDA {
-      auto&& layer_tape = detail::member<index>(tape.layers);
-      detail::forward_in<Layer<index>>(context, parameters.template layer<index>(), x, to, layer_tape,
-                                       detail::one_of<index>(scratch.layers));
+      Sets::template forward<index>(context, parameters, x, to, scratch.layers,
+                                    detail::member<index>(tape.layers));
     });
   }
   /// dx from dy, overwritten; gradients accumulate. Uses up the tape. `dx` may overlap neither `dy` nor `x`.
@@ -137,10 +128,8 @@ struct Sum : detail::Steps<Sum<Layers...>> {
                        const Call& context = {}) {
     add_terms(context, detail::sink<Input>(dx), detail::one_of<1>(scratch.term),
               [&]<int index>(auto to) ATTUNE_INLINE_LAMBDA {
-                auto&& layer_tape = detail::member<index>(tape.layers);
-                auto&& own = gradients.template layer<index>();
-                detail::backward_in<Layer<index>>(context, parameters.template layer<index>(), x, layer_tape,
-                                                  dy, to, own, detail::one_of<index>(scratch.layers));
+                Sets::template backward<index>(context, parameters, x, tape.layers, dy, to, gradients,
+                                               scratch.layers);
               });
   }
 
@@ -149,7 +138,7 @@ struct Sum : detail::Steps<Sum<Layers...>> {
   template <int index = 0, class Total, class Term, class Each>
   ATTUNE_INLINE static void add_terms(const auto& context, Total total, Term& term, const Each& each) {
     const auto to = detail::first_if<(index == 0 || !kWanted<Total>)>(total, View<Term>(term));
-    context.inside([&]() ATTUNE_INLINE_LAMBDA { each.template operator()<index>(to); });
+    each.template operator()<index>(to);
     if constexpr (index > 0 && kWanted<Total>) detail::add_to<Term>(context, to.data, total.data);
     if constexpr (index + 1 < kLayers) add_terms<index + 1>(context, total, term, each);
   }
