@@ -28,6 +28,7 @@ class Layer:
     streams: bool = True   # runs token by token
     drops: bool = False    # has dropout
     ids: int = 0           # takes token ids below this
+    grouped: bool = False  # has groups of tokens, which take no mask
 
 
 @dataclass
@@ -273,8 +274,19 @@ def draw_composed(r, rows, cols):
     return Layer(text, rows, cols, any(part.attends for part in parts), mixes, mixes, not mixes and all(part.streams for part in parts))
 
 
+def draw_grouped(r, rows, cols):
+    """Layers on groups of tokens, side by side or every so many ones."""
+    groups = r.choice([groups for groups in range(1, rows + 1) if rows % groups == 0 and (rows // groups > 1 or rows == 1)])
+    drawers = r.choices([draw_attention, draw_encoder, draw_feed_forward, draw_norm], k=r.choice([1, 1, 2]))
+    text = f"EachGroup<{groups}, {sequential([draw(r, rows // groups, cols) for draw in drawers])}>"
+    if r.random() < 0.5:
+        grids = [f"TransposeGrid<TransposeGridShape{fields(rows=own[0], cols=own[1], d_model=cols)}>" for own in ((rows // groups, groups), (groups, rows // groups))]
+        text = f"Sequential<{grids[0]}, {text}, {grids[1]}>"
+    return Layer(text, rows, cols, mixes=True, streams=False, grouped=True)
+
+
 DRAWERS = [(draw_attention, 5), (draw_encoder, 3), (draw_linear, 4), (draw_feed_forward, 2), (draw_conv, 3), (draw_norm, 2),
-           (draw_activation, 1), (draw_small, 2), (draw_of_sequence, 1), (draw_padded, 1), (draw_composed, 2)]
+           (draw_activation, 1), (draw_small, 2), (draw_of_sequence, 1), (draw_padded, 1), (draw_composed, 2), (draw_grouped, 1)]
 
 
 def draw_layer(r, rows, cols):
@@ -293,7 +305,7 @@ def draw_layers(r, first=None):
         draw = first if first and number == 0 else draw_layer
         layers.append(draw(r, rows, cols))
         rows, cols = layers[-1].rows, layers[-1].cols
-    if layers[0].ids and any(layer.attends or layer.pads for layer in layers) and r.random() < 0.8:
+    if layers[0].ids and any(layer.attends or layer.pads for layer in layers) and not any(layer.grouped for layer in layers) and r.random() < 0.8:
         return [masked_by_ids(r, layers)]
     return layers
 
