@@ -576,7 +576,8 @@ def answer(module, args, kwargs, steps=False):
     for mode in (torch.no_grad, torch.enable_grad):  # some of PyTorch's fast paths without gradients fail where the others do not
         try:
             with in_evaluation(module), trained(module) if steps else nullcontext(), step_by_step() if steps else nullcontext(), mode(), where:
-                return the_output(module(*args, **kwargs)).detach()
+                own = [item.clone() for item in args], {name: item.clone() for name, item in kwargs.items()}  # forward may write into them
+                return the_output(module(*own[0], **own[1])).detach()
         except Unsupported:
             raise
         except Exception as problem:  # noqa: BLE001: whatever the model raises
