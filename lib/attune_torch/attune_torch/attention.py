@@ -75,7 +75,7 @@ class AttentionMatch(PaddingMasks, Temperatures):
     def on_contract(self, value):
         weights, values = value.sources
         cuts, _ = self.cuts(weights, gathers=True)
-        soft, inner = (weights, weights.sources[0]) if weights.kind == "softmax" else self.softmax_behind(weights, cuts)
+        soft, inner, factor = (weights, weights.sources[0], 1.0) if weights.kind == "softmax" else self.softmax_behind(weights, cuts)
         if soft is not None and inner.features == 1 and inner.tokens > 1 and len(soft.data["index"]) == 1 and value.tokens == 1:
             return self.sequence_pooling(value, inner, values)
         scores, ids = self.scores(inner)
@@ -91,6 +91,7 @@ class AttentionMatch(PaddingMasks, Temperatures):
         context = self.projection(values, value.data["right"])
         if key.source is not context.source:
             raise Unsupported("attention whose keys and values come from several places")
+        context.factor *= factor
         if (query.norm is None) != (key.norm is None) or query.norm and (query.norm.kind, query.norm.epsilon) != (key.norm.kind, key.norm.epsilon):
             raise Unsupported("norms of several kinds for queries and keys")
         if context.rotary or (query.rotary, query.backwards) != (key.rotary, key.backwards):
@@ -132,15 +133,18 @@ class AttentionMatch(PaddingMasks, Temperatures):
         return self.new("sequence_pooling", [before], value, weight=scores.data["weight"], bias=scores.data["bias"])
 
     def softmax_behind(self, weights, cuts):
-        """A softmax whose numbers nothing changes, or None if it is written out, and the scores that it takes."""
+        """A softmax, or None if it is written out, the scores that it takes, and the factor of its numbers, if nothing else changes them."""
         for cut in reversed(cuts):
             if cut.layout.shape == weights.layout.shape:
                 x = draw(2, cut.tokens, cut.features)
-                y, same = evaluate(weights, {cut: x}), cut.kind == "softmax"
-                sizes = {cut.data["right"].shape[2] if cut.kind == "contract" else cut.tokens, cut.tokens, cut.features}
-                if same and close(y, x) or any(cut.features % size == 0 and close(y, x.view(*x.shape[:2], -1, size).softmax(-1).view_as(x)) for size in sizes):
+                y, sizes = evaluate(weights, {cut: x}), {cut.data["right"].shape[2] if cut.kind == "contract" else cut.tokens, cut.tokens, cut.features}
+                factor = float((y * x).sum() / x.square().sum()) if cut.kind == "softmax" else 0.0
+                known = bool(factor) and all(close(evaluate(weights, {cut: scale * x}), factor * scale * x) for scale in (1, 1e-2, 1e-4, 1e-6))
+                if known or any(cut.features % size == 0 and close(y, x.view(*x.shape[:2], -1, size).softmax(-1).view_as(x)) for size in sizes):
                     self.refuse_parameters("attention's weights", weights, cut)
-                    return (cut, cut.sources[0]) if same else (None, cut)
+                    return (cut, cut.sources[0], factor) if known else (None, cut, 1.0)
+        if any(cut.kind == "softmax" for cut in cuts):
+            raise Unsupported("attention whose weights are changed behind their softmax by more than a factor")
         raise Unsupported("a product of two values; attention ends with its output projection, an nn.Linear")
 
     def scores(self, inner):
@@ -154,6 +158,8 @@ class AttentionMatch(PaddingMasks, Temperatures):
             if found is not None:
                 return found, ids
             others = [item for item in ends if item.kind != "contract"]
+        if any(cut.kind == "softmax" for cut in cuts):
+            raise Unsupported("attention whose weights are changed behind their softmax by more than a factor")
             if any(item.kind == "unknown" for item in ends):
                 raise Unsupported(REFUSED)
             if any(self.from_input(item) or item.kind in ("input", "gather") for item in others):
