@@ -10,7 +10,7 @@ from .errors import Unsupported
 from .evaluate import evaluate, normed, region
 from .formulas import AFFINE, NORMS, close, draw
 from .layers import rotary_frequencies
-from .normal import REFUSED, Constant, side_by_side
+from .normal import REFUSED, Constant, Value, side_by_side
 from .padding_masks import HIDDEN, PaddingMasks
 from .temperature import Temperatures
 
@@ -76,7 +76,9 @@ class AttentionMatch(PaddingMasks, Temperatures):
         weights, values = value.sources
         cuts, _ = self.cuts(weights, gathers=True)
         soft, inner, factor = (weights, weights.sources[0], 1.0) if weights.kind == "softmax" else self.softmax_behind(weights, cuts)
-        if soft is not None and inner.features == 1 and inner.tokens > 1 and len(soft.data["index"]) == 1 and value.tokens == 1:
+        if soft is not None and factor == 1 and inner.features == 1 and inner.tokens > 1 and len(soft.data["index"]) == 1 and value.tokens == 1 and torch.equal(
+                value.data["right"][0], torch.arange(values.layout[0].numel()).view(values.layout.shape[1:])) and torch.equal(
+                value.data["left"].flatten(), torch.arange(inner.tokens)):
             return self.sequence_pooling(value, inner, values)
         scores, ids = self.scores(inner)
         size, heads = scores.data["right"].shape[2], scores.data["left"].shape[0]
@@ -89,9 +91,9 @@ class AttentionMatch(PaddingMasks, Temperatures):
         query = self.projection(scores.sources[0], scores.data["left"][head], norms=True)
         key = self.projection(scores.sources[1], scores.data["right"][head].transpose(1, 2), norms=True)
         context = self.projection(values, value.data["right"])
+        context.factor *= factor
         if key.source is not context.source:
             raise Unsupported("attention whose keys and values come from several places")
-        context.factor *= factor
         if (query.norm is None) != (key.norm is None) or query.norm and (query.norm.kind, query.norm.epsilon) != (key.norm.kind, key.norm.epsilon):
             raise Unsupported("norms of several kinds for queries and keys")
         if context.rotary or (query.rotary, query.backwards) != (key.rotary, key.backwards):
@@ -123,12 +125,23 @@ class AttentionMatch(PaddingMasks, Temperatures):
             temperature.parameter = temperature.parameter if one else temperature.parameter.times(factor)
             query.factor, query.norm, key.norm = 1.0, *(HeadNorm("UnitLength", norm.epsilon * width, None, None) for norm in norms)
 
+    def weighted_sum(self, value):
+        """The sum of tokens, each times its share of a softmax over tokens; or None."""
+        product = value.sources[0]
+        if value.data.get("name") != "sum" or value.tokens > 1 or getattr(product, "data", {}).get("name") != "mul":
+            return None
+        for x, weights in itertools.permutations(product.sources, 2):
+            soft = weights.sources[0] if isinstance(weights, Value) and weights.kind == "gather" and len(weights.sources) == 1 else weights
+            if isinstance(x, Value) and isinstance(soft, Value) and soft.kind == "softmax" and x.layout.shape == product.layout.shape and torch.equal(
+                    soft.data["index"], torch.arange(x.tokens)[None]) and weights.layout.shape[1:] == (x.tokens, 1):
+                return self.sequence_pooling(value, soft.sources[0], x)
+        return None
+
     def sequence_pooling(self, value, inner, values):
         """Tokens whose weights are a softmax of a Linear of them."""
         scores, before = self.layer(inner), self.layer(values)
-        whole = torch.equal(value.data["right"][0], torch.arange(values.layout[0].numel()).view(values.layout.shape[1:]))
-        if scores.kind != "linear" or scores.changed or scores.sources[0] is not before or not whole or not torch.equal(
-                value.data["left"].flatten(), torch.arange(inner.tokens)):
+        scores = scores.sources[0] if scores.kind == "transpose" else scores
+        if scores.kind != "linear" or scores.changed or scores.sources[0] is not before:
             raise Unsupported("weights of tokens that are not a softmax of a Linear of them; x.mean(1) is the nearest")
         return self.new("sequence_pooling", [before], value, weight=scores.data["weight"], bias=scores.data["bias"])
 
@@ -142,7 +155,7 @@ class AttentionMatch(PaddingMasks, Temperatures):
                 known = bool(factor) and all(close(evaluate(weights, {cut: scale * x}), factor * scale * x) for scale in (1, 1e-2, 1e-4, 1e-6))
                 if known or any(cut.features % size == 0 and close(y, x.view(*x.shape[:2], -1, size).softmax(-1).view_as(x)) for size in sizes):
                     self.refuse_parameters("attention's weights", weights, cut)
-                    return (cut, cut.sources[0], factor) if known else (None, cut, 1.0)
+                    return (cut, cut.sources[0], 1.0 if abs(factor - 1) < 1e-9 else factor) if known else (None, cut, 1.0)
         if any(cut.kind == "softmax" for cut in cuts):
             raise Unsupported("attention whose weights are changed behind their softmax by more than a factor")
         raise Unsupported("a product of two values; attention ends with its output projection, an nn.Linear")
@@ -158,8 +171,6 @@ class AttentionMatch(PaddingMasks, Temperatures):
             if found is not None:
                 return found, ids
             others = [item for item in ends if item.kind != "contract"]
-        if any(cut.kind == "softmax" for cut in cuts):
-            raise Unsupported("attention whose weights are changed behind their softmax by more than a factor")
             if any(item.kind == "unknown" for item in ends):
                 raise Unsupported(REFUSED)
             if any(self.from_input(item) or item.kind in ("input", "gather") for item in others):

@@ -154,7 +154,7 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
                 return found
         for cut in reversed(cuts):
             self.refuse_other(value, cut)
-        found = self.mean_of_tokens(value)
+        found = self.mean_of_tokens(value) or self.weighted_sum(value)
         if found is not None:
             return found
         found = self.step(value) or self.reversible(value) or self.sample_norm(value)
