@@ -273,7 +273,10 @@ class Formulas:
         name, constant = value.data["name"], others[0]
         if name in ("add", "sub") and len(others) == 1 and not self.alpha(value) and not (constant.values.shape[1] == 1 < x.features and self.parameters(constant)):
             if name == "add":
-                return self.positions(value, self.layer(x), constant)
+                before = self.layer(x)
+                if before.kind != "transpose":
+                    return self.positions(value, before, constant)
+                return self.turned(self.positions(Value(value.kind, [x], value.layout.transpose(1, 2), {}, value.operation, value.number), before.sources[0], constant.each(torch.t)), value)
             if value.sources[0] is x and not self.parameters(constant):
                 return self.positions(value, self.layer(x), Constant.unnamed(-constant.values))
         if name in ("add", "mul") and len(others) == 1 and constant.values.shape[1] == 1 and not self.alpha(value):  # of the features of what is turned

@@ -307,7 +307,10 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
         name, derived = value.data["name"], value.derived()
         if len(derived) == 2 and len(value.sources) == 2 and name in ("add", "mul") and not self.alpha(value) and all(
                 item.layout.shape == value.layout.shape for item in derived):
-            return self.new("sum" if name == "add" else "product", [self.layer(item) for item in derived], value)
+            kind, layers = "sum" if name == "add" else "product", [self.layer(item) for item in derived]
+            if all(item.kind == "transpose" for item in layers):
+                return self.turned(Value(kind, [item.sources[0] for item in layers], value.layout.transpose(1, 2), {}, value.operation, value.number), value)
+            return self.new(kind, layers, value)
         if len(derived) == 2 and name == "mul" and {item.tokens for item in derived} == {1, value.tokens} and all(
                 item.features == value.features for item in derived):
             return self.new("product", [self.layer(item) for item in sorted(derived, key=lambda item: -item.tokens)], value)
@@ -321,6 +324,9 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
         if name in ("mul", "div") and len(derived) == 1:
             raise Unsupported(f"a product with a constant; {OWN_FACTORS.format(value.features)}")
         raise Unsupported("attune has no layer for this")
+        found = self.outer_product(value)
+        if found is not None:
+            return found
 
     # ---- What is to hold of all layers ----
 

@@ -134,6 +134,37 @@ class Rearranged:
 
     @staticmethod
     def said(layer):
+    def outer_product(self, value):
+        """Each number of one token times a vector of its own, which makes it a token, as models of tables do: a convolution with a group for each
+        number, and its features as tokens. Times the same vector: a Linear. Or None."""
+        x, constant = (next((item for item in value.sources if isinstance(item, kind)), None) for kind in (Value, Constant))
+        if value.data["name"] != "mul" or len(value.sources) != 2 or constant is None or 1 in value.layout.shape[1:]:
+            return None
+        (count, width), before, turn = value.layout.shape[1:], self.layer(x), (x.tokens, x.features) == (1, value.features)
+        if turn:  # each vector is a column
+            (count, width), constant = (width, count), constant.each(torch.t)
+        elif (x.tokens, x.features) != (count, 1):
+            return None
+        elif not constant.per_token:
+            return self.new("linear", [before], value, weight=constant.each(lambda item: item.expand(1, -1)), bias=None)
+        if turn:
+            row = before
+        elif before.kind == "rearranged":
+            row = Value("rearranged", before.sources, x.layout.transpose(1, 2), dict(before.data, index=before.data["index"].t()), x.operation, x.number)
+            whole = torch.equal(row.data["index"].flatten(), torch.arange(before.sources[0].layout[0].numel()))
+            row = before.sources[0] if whole and before.sources[0].tokens == 1 else row
+        else:
+            row = self.turned(before, value)
+        own = constant.each(lambda item: item.expand(count, width).reshape(-1, 1, 1))
+        place = torch.arange(count).repeat_interleave(width) == torch.arange(count)[:, None]
+        weight = own.each(lambda item: item.flatten() * place)
+        convolution = {"extents": (1,), "kernel": (1,), "stride": (1,), "around": ((0, 0),), "groups": count, "causal": False, "weight": own}
+        layout = value.layout.transpose(1, 2) if turn else value.layout
+        found = Value("convolution", [row], layout.flatten(1)[:, None], {"weight": weight, "bias": None, "convolution": convolution, "index": None},
+                      value.operation, value.number)
+        found = Value("reshape", [found], layout, {}, value.operation, value.number)
+        return self.turned(found, value) if turn else found
+
         return {"linear": "a Linear", "contract": "a product"}.get(layer.kind, layer.kind)
 
     def some_tokens(self, value, first, token):
