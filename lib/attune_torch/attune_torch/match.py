@@ -32,6 +32,7 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
         if not group:
             self.check_order()
             self.check_ids()
+        self.check_behind()
         if not self.refusals and not group:
             self.check_tensors()
 
@@ -323,10 +324,10 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
             raise Unsupported(NO_RESIDUAL if name in ("add", "sub") else "a product of two values")
         if name in ("mul", "div") and len(derived) == 1:
             raise Unsupported(f"a product with a constant; {OWN_FACTORS.format(value.features)}")
-        raise Unsupported("attune has no layer for this")
         found = self.outer_product(value)
         if found is not None:
             return found
+        raise Unsupported("attune has no layer for this")
 
     # ---- What is to hold of all layers ----
 

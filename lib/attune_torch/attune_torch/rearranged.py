@@ -6,6 +6,8 @@ import torch
 from .errors import Unsupported
 from .normal import Constant, Value, side_by_side
 
+BEHIND = "a trained token behind the others, whose order is of consequence here; put it in front: torch.cat([token, x], 1)"
+ROW_BY_ROW = ("linear", "norm", "activation", "scale", "feature_bias", "affine", "batch_norm", "prelu", "product", "sum")
 NOT_FIRST = "some of the tokens; attune takes one, or all but some in front. Export the model without this step, and take the rows on the device"
 
 
@@ -132,8 +134,6 @@ class Rearranged:
                        "causal": False, "weight": shaped}
         return self.new("convolution", [before], value, weight=value.data["weight"], bias=value.data["bias"], convolution=convolution, index=windows)
 
-    @staticmethod
-    def said(layer):
     def outer_product(self, value):
         """Each number of one token times a vector of its own, which makes it a token, as models of tables do: a convolution with a group for each
         number, and its features as tokens. Times the same vector: a Linear. Or None."""
@@ -165,6 +165,8 @@ class Rearranged:
         found = Value("reshape", [found], layout, {}, value.operation, value.number)
         return self.turned(found, value) if turn else found
 
+    @staticmethod
+    def said(layer):
         return {"linear": "a Linear", "contract": "a product"}.get(layer.kind, layer.kind)
 
     def some_tokens(self, value, first, token):
@@ -190,20 +192,23 @@ class Rearranged:
                           "tokens in another order" if value.tokens >= first.tokens else NOT_FIRST)
 
     def with_constants(self, value, first):
-        """Trained tokens in front of the others."""
+        """Trained tokens in front of the others; or behind them, and then attune has them in front, where `behind` says what follows."""
         index = value.data["index"]
         rows = (index < 0).all(1)
         count = int(rows.sum())
         whole = torch.equal(index[~rows].flatten(), torch.arange(first.layout[0].numel()))
         if value.features != first.features or not whole or bool(((index < 0) != rows[:, None]).any()):
             raise Unsupported("constants between the numbers of tokens, as of a change in place or padding")
-        if not bool(rows[:count].all()):
-            raise Unsupported("a trained token that is not in front of the others")
+        behind = not bool(rows[:count].all())
+        if not bool(rows[:count].all() | rows[-1] & (count == 1)):
+            raise Unsupported("a trained token that is not in front of the others" if self.graph.names(value.data["constants"]) else
+                              "constants between the numbers of tokens, as of a change in place or padding")
         before, constants = self.layer(first), value.data["constants"]
+        constants = constants[rows]
         ends = [at for at in range(1, count) if self.graph.blocks_of(constants[at]) != self.graph.blocks_of(constants[at - 1])] + [count]
         for begin, end in list(zip([0, *ends], ends))[::-1]:  # a layer for each parameter
             tokens = self.graph.constant(constants[begin] if end == begin + 1 else constants[begin:end])
-            before = Value("class_token", [before], value.layout[:, begin:], {"tokens": tokens}, value.operation, value.number)
+            before = Value("class_token", [before], value.layout[:, begin:], {"tokens": tokens, "behind": behind}, value.operation, value.number)
         return before
 
     def linear_of_several(self, value):
@@ -243,6 +248,31 @@ class Rearranged:
         for item in found[1:]:
             result = self.new("sum", [result, item], value)
         return result
+
+    def check_behind(self):
+        """Takes the first token where forward takes the last, if that is a trained one behind the others. Refuses trained tokens behind others whose
+        order is of consequence."""
+        moved = {layer for layer in self.layers() if layer.kind == "class_token" and layer.data["behind"]}
+        for layer in self.layers() if moved else ():
+            kind, data, sources = layer.kind, layer.data, set(layer.derived())
+            if layer in moved or not moved & sources:
+                continue
+            if kind == "positions":
+                same = layer.sources[0].kind == "class_token" and not moved & set(layer.sources[0].derived())
+                layer.data = dict(data, table=data["table"].each(lambda item: item.roll(1, 0)))
+            elif kind == "attention":
+                same = data["window"] == (None, None, True) and not data["padding"] and not data["mask"].any()
+            elif kind == "pooling":
+                same = data["type"] != "kFirst" and not data.get("padding")
+                layer.data = dict(data, type="kFirst") if data["type"] == "kLast" else data
+            else:
+                same = kind in ROW_BY_ROW and sources <= moved
+            if not same:
+                self.refuse(layer, BEHIND)
+            if kind != "pooling" and (kind != "attention" or layer.sources[0] in moved):
+                moved.add(layer)
+        if self.output in moved:
+            self.refuse(self.output, BEHIND)
 
     def concatenation(self, value):
         """Features of several values side by side: heads of one attention, or a Linear in parts."""
