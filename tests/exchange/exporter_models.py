@@ -227,17 +227,6 @@ class Constants(nn.Module):
         return self.head(self.step(self, x))
 
 
-class TiedScaled(nn.Module):
-    """An embedding times a constant, whose table is the head, too."""
-
-    def __init__(self):
-        super().__init__()
-        self.table, self.middle = nn.Embedding(9, 8), nn.Linear(8, 8)
-
-    def forward(self, ids):
-        return F.linear(torch.tanh(self.middle(self.table(ids) * 8 ** 0.5)), self.table.weight)
-
-
 class AfterBlock(nn.Module):
     """nn.MultiheadAttention, norms after each part."""
 

@@ -360,9 +360,11 @@ class Formulas:
         number = float(torch.tensor(literals[0], dtype=torch.float32))
         return number if name == "mul" else 1 / number
 
-    @staticmethod
-    def may_scale(layer):
-        """Whether a factor of a layer's output is one of its tensors, none of which has numbers of the module beside others."""
+    def may_scale(self, layer):
+        """Whether a factor of a layer's output is one of its tensors, none of which has numbers of the module beside others, nor is the head's, too."""
+        if layer.kind == "embedding" and any(value.kind == "linear" and torch.isin(layer.data["table"].addresses[0, 0], value.data["weight"].addresses)
+                                             for value in self.graph.values):
+            return False
         tensors = [layer.data[name] for name in ("weight", "bias", "table") if isinstance(layer.data.get(name), Constant)]
         if any(bool((item.addresses < 0).any() & item.values[item.addresses == 0].any()) for item in tensors if item.addresses.shape == item.values.shape):
             return False

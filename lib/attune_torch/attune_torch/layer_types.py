@@ -108,9 +108,7 @@ class LayerTypes:
         table, padding = value.data["table"], value.data["padding"]
         type_ = layer_type("Embedding", seq_len=value.tokens, vocabulary=len(table.addresses), d_model=value.features, padding=max(padding, -1))
         path, tensors = self.tensors.layer("embedding", self.place(value), table, None)
-        layer = self.plain(value, type_, [path], tensors)
-        layer.scaled = table.factor != 1
-        return layer
+        return self.plain(value, type_, [path], tensors)
 
     def norm(self, value):
         data, names, tensors = value.data, [], []

@@ -122,9 +122,6 @@ class Structure(LayerTypes):
         one = lambda layer: self.tensors.captured.aliases.get(layer.tensors[0], layer.tensors)[0]  # noqa: E731
         if len(self.parts) > 1 or first.kind != "embedding" or last.kind != "linear" or one(first) != one(last):
             return False
-        if first.scaled:
-            raise Unsupported("an embedding times a constant, and a head that is tied to it; make the factors of features a parameter, "
-                              f"nn.Parameter(torch.full(({first.value.features},), …)), which becomes a LayerScale: {first.names[0]}")
         if last.tensors[0] != first.tensors[0]:
             self.tensors.forget(last.tensors[0])
         return True
