@@ -452,6 +452,8 @@ def refuse_numbers(module):
             raise Unsupported(f"{name} is no tensor of floats, as in a quantized module: export the module in floats, and give its firmware QUANTIZE int8")
         if isinstance(value, nn.parameter.UninitializedTensorMixin) or value.is_meta:
             raise Unsupported(f"{name} has no numbers: initialize the module, or load its weights, before it is exported")
+        if value.is_complex() and name not in parameters:
+            continue  # angles of rotary positions, which attune computes: the buffer stays in the module
         if value.layout != torch.strided or value.dtype not in tensors.NAMES:
             kind = str(value.dtype if value.layout == torch.strided else value.layout).removeprefix("torch.")
             raise Unsupported(f"{name} is a tensor of {kind}, which .safetensors files do not have; register_buffer(…, persistent=False) leaves "
