@@ -45,6 +45,11 @@ def meet(*values):
     return frontier.pop()
 
 
+def depend(values):
+    """Whether one of several values is computed from another."""
+    return any(one is not other and computed_from(one, other) for one in values for other in values)
+
+
 class Structure(LayerTypes):
     """`parts`: lists of Layers, one of them, or an encoder's and a decoder's."""
 
@@ -237,9 +242,12 @@ class Structure(LayerTypes):
         return [layer], source
 
     def sum(self, value, stop):
-        terms = self.terms_of(value)
-        skip = next((item for item in terms if all(computed_from(other, item) for other in terms)), None)
-        branches = [item for item in terms if item is not skip]
+        for residuals in (True, False):
+            terms = self.terms_of(value, residuals)
+            skip = next((item for item in terms if all(computed_from(other, item) for other in terms)), None)
+            branches = [item for item in terms if item is not skip]
+            if not depend(branches):
+                break
         if skip is not None and branches:
             layer = self.plain(value, kind="residual")
             layer.inside = self.branches(value, branches, skip)
@@ -254,11 +262,12 @@ class Structure(LayerTypes):
             raise refused(value, NO_RESIDUAL)
         return self.branches(value, terms, meeting), meeting
 
-    def terms_of(self, value):
-        """What a sum adds up, also in sums that nothing else takes."""
+    def terms_of(self, value, residuals):
+        """What a sum adds up, also in sums that nothing else takes; with or without those that are `residuals`."""
         found = []
         for item in value.sources:
-            found += self.terms_of(item) if item.kind == "sum" and self.uses[item] == 1 else [item]
+            inside = self.terms_of(item, residuals) if item.kind == "sum" and self.uses[item] == 1 else [item]
+            found += inside if residuals or not depend(inside) else [item]
         return found
 
     def branches(self, value, terms, source):
