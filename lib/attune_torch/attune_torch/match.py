@@ -80,7 +80,7 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
     def refuse(self, value, text):
         if text == REFUSED:
             return
-        operation = next((item.operation for item in [value, *self.stack[::-1]] if item.operation is not None), None)
+        operation = next((item.operation for item in [value, *self.stack[::-1], *value.derived()] if item.operation is not None), None)
         self.refusals.append((value.number, f"{text}: {operation.describe()}" if operation else text))
 
     def beyond(self, value):
@@ -261,7 +261,9 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
         index, source, name = value.data["index"], value.sources[0], value.data["name"]
         windows, features, size = index.shape
         if name not in ("mean", "amax", "sum"):
-            raise Unsupported(f"{name} of something else than the features of each token, as statistics of a sample")
+            own = features == 1 and size == source.features and bool((index // size == torch.arange(windows)[:, None, None]).all())
+            raise Unsupported(f"{name} of each token's features that is no part of a norm; of the input, compute it before the model" if own else
+                              f"{name} of something else than the features of each token, as statistics of a sample")
         if features != source.features or not bool(((index % source.features == torch.arange(features)[None, :, None]) | (index < 0)).all()):
             raise Unsupported("a mean or a maximum of another dimension than the tokens'")
         before = self.layer(source)
@@ -322,11 +324,11 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
             for item in derived:
                 self.layer(item)
             raise Unsupported(NO_RESIDUAL if name in ("add", "sub") else "a product of two values")
-        if name in ("mul", "div") and len(derived) == 1:
-            raise Unsupported(f"a product with a constant; {OWN_FACTORS.format(value.features)}")
         found = self.outer_product(value)
         if found is not None:
             return found
+        if name in ("mul", "div") and len(derived) == 1:
+            raise Unsupported(f"a product with a constant; {OWN_FACTORS.format(value.features)}")
         raise Unsupported("attune has no layer for this")
 
     # ---- What is to hold of all layers ----

@@ -717,7 +717,7 @@ class Graph(Windows):
             a, b, out = b.transpose(1, 2), a.transpose(1, 2), out.transpose(1, 2)
         if bool((b == b[:1]).all()) or bool((self.numbers[-b] == self.numbers[-b[:1]]).all()) and not self.names(b):
             return self.on_linear_rows(operation, a.reshape(-1, a.shape[2]), b[0], bias, out.reshape(-1, out.shape[2]))
-        raise Unsupported("a constant matrix for each head, as a learned query")
+        raise Unsupported("a constant matrix for each head, as a learned query, or positions that scores are computed from")
 
     def on_mm(self, operation, a, b):
         self.product(operation, a[None], b[None], operation.outputs[0][None])

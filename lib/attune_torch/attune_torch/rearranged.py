@@ -281,7 +281,8 @@ class Rearranged:
             flat.append(torch.arange(source.layout[0].numel()).view(source.layout.shape[1:]) + at)
             at += source.layout[0].numel()
         if any(item.tokens != value.tokens for item in value.sources):
-            raise Unsupported("a concatenation of tokens that is not a class token in front of the others")
+            raise Unsupported("features of several values side by side" if value.tokens == 1 else
+                              "a concatenation of tokens that is not a class token in front of the others")
         side = torch.cat(flat, 1)
         order = value.data["index"]
         if not torch.equal(side.sort(1).values, order.sort(1).values):

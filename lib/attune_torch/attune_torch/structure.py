@@ -184,7 +184,7 @@ class Structure(LayerTypes):
 
     def chain(self, value, stop=None):
         """The layers between `stop`, or an input, and a value, in order; and the value that they take."""
-        found = []
+        found, end = [], value
         while value is not stop:
             if value.kind == "rearranged" and value.sources[0] is stop and torch.equal(value.data["index"].t().flatten(), torch.arange(value.layout[0].numel())):
                 found.append(self.plain(value, PLAIN["transpose"](value, None), kind="transpose"))
@@ -192,7 +192,7 @@ class Structure(LayerTypes):
                 continue
             if value.kind in ("input", "rearranged"):
                 if stop is not None:
-                    raise refused(value, NO_RESIDUAL)
+                    raise refused(value if value.operation else end, NO_RESIDUAL)
                 break
             layers, value = self.step(value, stop)
             found += layers[::-1]
