@@ -21,10 +21,11 @@ def words(least=0):
 
 
 class Attention(nn.Module):
-    """Attention written out; `change(self, x, scores)` is between scores and softmax."""
+    """Attention written out; `change(self, x, scores)` is between scores and softmax, `after(weights)` behind it."""
 
-    def __init__(self, change=None, scale=None, weights=None):
+    def __init__(self, change=None, scale=None, weights=None, after=None):
         super().__init__()
+        self.after = after or (lambda weights: weights)
         self.change, self.scale = change, (WIDTH // HEADS) ** -0.5 if scale is None else scale
         self.query, self.key, self.value, self.out = (nn.Linear(WIDTH, WIDTH) for _ in range(4))
         for layer in (self.query, self.key) if weights else ():
@@ -34,7 +35,7 @@ class Attention(nn.Module):
         split = lambda y: y.unflatten(-1, (HEADS, -1)).transpose(1, 2)  # noqa: E731
         scores = split(self.query(x)) @ split(self.key(x)).transpose(-2, -1) * self.scale
         scores = scores if self.change is None else self.change(self, x, scores)
-        return self.out((scores.softmax(-1) @ split(self.value(x))).transpose(1, 2).flatten(2))
+        return self.out((self.after(scores.softmax(-1)) @ split(self.value(x))).transpose(1, 2).flatten(2))
 
 
 class Block(nn.Module):
@@ -53,6 +54,23 @@ class Block(nn.Module):
         x = x + self.attention(self.before(x))
         x = x + self.narrow(F.gelu(self.wide(self.after(x))))
         return self.head(x if self.tokenwise else x.mean(1))
+
+
+class Table(nn.Module):
+    """Rows of a table: each number makes a token of a vector of its own. `put` adds a trained token, and `take` chooses what is answered."""
+
+    def __init__(self, put, take, before=None, numbers=TOKENS, same=False, after=None, causal=None):
+        super().__init__()
+        self.put, self.take, self.before, self.after, self.causal = put, take, before, after, causal
+        self.gamma, self.beta, self.token = parameter(1 if same else numbers, WIDTH), parameter(numbers, WIDTH), parameter(1, 1, WIDTH)
+        self.places = parameter(numbers + 1, WIDTH)
+        self.mix, self.head = encoder(), nn.Linear(WIDTH, 3)
+
+    def forward(self, x):
+        x = x if self.before is None else self.before(x)
+        x = self.put(x[..., None] * self.gamma + self.beta, self.token.expand(len(x), -1, -1))
+        x = x if self.after is None else self.after(self, x)
+        return self.head(self.take(self.mix(x)))
 
 
 class Step(nn.Module):
@@ -783,6 +801,20 @@ def exported():
         "a constant behind a Linear with a bias": (Step(lambda own, x: x + own.shift, shift=torch.rand(WIDTH)), rows()),
         "constant factors behind a Linear": (Step(lambda own, x: x * own.factors, factors=torch.rand(WIDTH) + 0.5), rows()),
         "constants that are added to queries": (shifted_queries(False), rows()),
+        "attention's weights over a number": (Block(Attention(after=lambda weights: weights / 3)), rows()),
+        "a token of each number, behind a trained one": (Table(lambda x, token: torch.cat([token, x], 1), lambda x: x[:, 0]), torch.randn(BATCH, TOKENS)),
+        "a token of each number, in front of a trained one": (Table(lambda x, token: torch.cat([x, token], 1), lambda x: x[:, -1]), torch.randn(BATCH, TOKENS)),
+        "a token of each number, and the mean of them and a trained one": (Table(lambda x, token: torch.cat([x, token], 1), lambda x: x.mean(1)), torch.randn(BATCH, TOKENS)),
+        "a token of each number of a normalized row": (Table(lambda x, token: x, lambda x: x.mean(1), nn.LayerNorm(TOKENS)), torch.randn(BATCH, TOKENS)),
+        "positions of a trained token behind the others": (Table(lambda x, token: torch.cat([x, token], 1), lambda x: x[:, -1], after=lambda own, x: x + own.places), torch.randn(BATCH, TOKENS)),
+        "the sum of tokens times a softmax of them": (Step(lambda own, x: (x * own.score(x).softmax(1)).sum(1), score=nn.Linear(WIDTH, 1)), rows()),
+        "the sum of tokens times a softmax of one row": (Step(lambda own, x: (own.score(x).squeeze(-1).softmax(1)[..., None] * x).sum(1), score=nn.Linear(WIDTH, 1)), rows()),
+        "a residual connection of a branch, beside another": (Step(lambda own, x: (lambda y: y + own.b(y) + own.c(x))(torch.relu(own.a(x))), **{key: nn.Linear(WIDTH, WIDTH) for key in "abc"}), rows()),
+        "a residual connection of a branch, and one around it": (Step(lambda own, x: x + (lambda y: y + own.b(y))(torch.relu(own.a(x))) + own.c(x), **{key: nn.Linear(WIDTH, WIDTH) for key in "abc"}), rows()),
+        "a tied head, and an embedding times a number": (scaled_tied(), words()),
+        "rotary angles in a complex buffer": (Block(Turned(lambda own, y, part: torch.view_as_real(torch.view_as_complex(y.unflatten(-1, (-1, 2))) * part.turns[:, None]).flatten(3),
+                                                           make=lambda: Buffered(turns=torch.polar(torch.ones(TOKENS, 2), angles.float())))), rows()),
+        "one vector times each number": (Table(lambda x, token: x, lambda x: x.mean(1), same=True), torch.randn(BATCH, TOKENS)),
         **of_groups(),
     }
 
@@ -993,6 +1025,13 @@ class Weights(nn.Module):
         self.weight = parameter(*shape)
 
 
+class Buffered(nn.Module):
+    def __init__(self, **buffers):
+        super().__init__()
+        for name, value in buffers.items():
+            self.register_buffer(name, value)
+
+
 class Unread(nn.Module):
     """Buffers that masks are made of, and a parameter that nothing reads."""
 
@@ -1042,8 +1081,6 @@ def refused():
         "a ReLU beside a Linear, at the end": (Function(lambda x: torch.cat([torch.relu(x), x], -1)), rows(), ["a concatenation of activation and input"]),
         "features in another order for each token": (Step(lambda own, x: (lambda a, b: torch.cat([torch.cat([a[:, :2], b[:, :2]], -1), torch.cat([b[:, 2:], a[:, 2:]], -1)], 1))(own.a(x), own.b(x)),
                                                           a=nn.Linear(WIDTH, 6), b=nn.Linear(WIDTH, 6)), rows(), ["a concatenation of features in another order for each token"]),
-        "a token behind the others": (Step(lambda own, x: own.layer(torch.cat([x, own.token.expand(len(x), 1, -1)], 1)), token=parameter(WIDTH), layer=encoder()), rows(),
-                                      ["a trained token that is not in front of the others"]),
         "a Linear of some numbers of all tokens": (Step(lambda own, x: own.mix(torch.relu(x).flatten(1)[:, torch.arange(TOKENS * WIDTH) // 2 * 2]), mix=nn.Linear(TOKENS * WIDTH, WIDTH)), rows(),
                                                    ["a Linear of some numbers of all tokens"]),
         "a bias of one part of a gate": (Step(lambda own, x: own.back(torch.tanh(own.a(x)) * own.b(x)), a=nn.Linear(WIDTH, 20), b=nn.Linear(WIDTH, 20, bias=False), back=nn.Linear(20, WIDTH)),
@@ -1061,6 +1098,16 @@ def refused():
         "words times a gate of others": (Words(lambda own, ids: own.table(ids) * own.gate(ids).sigmoid(), gate=nn.Embedding(15, WIDTH)), words(), ["a product of two values"]),
         "a quotient of layers": (Step(lambda own, x: own.a(x) / (2 + own.b(x).tanh()), a=nn.Linear(WIDTH, WIDTH), b=nn.Linear(WIDTH, WIDTH)), rows(), ["a product of two values"]),
         "statistics over tokens as a gate": (Step(lambda own, x: x * (x.norm(dim=1, keepdim=True) / x.norm(dim=1, keepdim=True).mean(-1, keepdim=True))), rows(), ["norm of something else"]),
+        "attention's weights without small ones": (Block(Attention(after=lambda weights: weights * (weights > 1e-5))), rows(), ["weights are changed behind their softmax"]),
+        "attention's weights and a number": (Block(Attention(after=lambda weights: weights + 1e-3)), rows(), ["weights are changed behind their softmax"]),
+        "a causal mask and a trained token behind the others": (Table(lambda x, token: torch.cat([x, token], 1), lambda x: x[:, -1], after=lambda own, x: own.causal(x), causal=Attention(lambda own, x, scores: scores + torch.full(scores.shape[-2:], -1e9).triu(1))),
+                                                                torch.randn(BATCH, TOKENS), ["a trained token behind the others"]),
+        "zeros between the others": (Step(lambda own, x: own.mix(torch.cat([x[:, :2], torch.zeros_like(x[:, :1]), x[:, 2:]], 1)).mean(1), mix=encoder()), rows(), ["constants between the numbers of tokens"]),
+        "a trained token behind the others, and all of them": (Table(lambda x, token: torch.cat([x, token], 1), lambda x: x), torch.randn(BATCH, TOKENS), ["a trained token behind the others"]),
+        "a trained token behind the one that is taken": (Table(lambda x, token: torch.cat([x, token], 1), lambda x: x[:, 0]), torch.randn(BATCH, TOKENS), ["a trained token behind the others"]),
+        "trained tokens in front and behind": (Table(lambda x, token: torch.cat([token, torch.cat([x, token], 1)], 1), lambda x: x[:, -1]), torch.randn(BATCH, TOKENS), ["token"]),
+        "lengths of tokens": (Step(lambda own, x: torch.cat([x[..., 1:], x.norm(dim=-1, keepdim=True)], -1)), rows(), ["norm of each token's features that is no part of a norm"]),
+        "maxima beside a token": (nn.Sequential(nn.Linear(WIDTH, WIDTH), Function(lambda x: torch.cat([x[:, 0], x.amax(1)], -1)), nn.Linear(2 * WIDTH, 3)), rows(), ["features of several values side by side"]),
         "a mask of -10": (*scores(causal(-10.0)), ["numbers that are added to scores"]),
         "a mask of rows of zeros": (Block(Attention(lambda own, x, s: s.masked_fill((x.abs().sum(-1) == 0)[:, None, None], -1e9))), rows(), ["attention"]),
         "a padding mask of queries": (Padded(queries), words(1), ["hides all keys from padding", "hides keys alone"]),
@@ -1106,12 +1153,22 @@ def refused():
         "a norm of weights and a number, times another": (Step(lambda own, x: F.layer_norm(x, (WIDTH,)) * ((1 + own.gamma) * 3), gamma=parameter(WIDTH)), rows(), ["computed from gamma"]),
         "one weight of two norms, around 0": (Step(lambda own, x: F.layer_norm(x, (WIDTH,)) * (1 + own.gamma) + F.layer_norm(own.inward(x), (WIDTH,)) * (1 + own.gamma), gamma=parameter(WIDTH)),
                                               rows(), ["is a tensor of two layers"]),
+        "a sum of tokens times a softmax of others": (Step(lambda own, x: (x * own.score(x).flip(1).softmax(1)).sum(1), score=nn.Linear(WIDTH, 1)), rows(),
+                                                      ["a softmax that is not attention's"]),
         "attention's weights": (Step(lambda own, x: x + own.mix(x, x, x)[1].mean(-1, keepdim=True), mix=nn.MultiheadAttention(WIDTH, HEADS, batch_first=True)), rows(),
                                 ["in mix"]),
         "three obstacles": (Step(lambda own, x: F.softplus(own.b(F.hardsigmoid(own.a(F.mish(x))))), a=nn.Linear(WIDTH, WIDTH), b=nn.Linear(WIDTH, WIDTH)), rows(),
                             ["3 steps of forward are in the way", "1. attune has no Mish", "2. attune has no hard sigmoid", "3. attune has no softplus"]),
         **refused_of_pytorch2(),
     }
+
+
+def scaled_tied():
+    """An embedding times a number, whose table is the head, too."""
+    found = Words(lambda own, ids: own.mix(own.table(ids) * WIDTH ** 0.5), mix=nn.Linear(WIDTH, WIDTH))
+    found.head = nn.Linear(WIDTH, 15, bias=False)
+    found.head.weight = found.table.weight
+    return found
 
 
 def tied_last():
