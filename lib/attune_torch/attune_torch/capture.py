@@ -590,14 +590,19 @@ def answer(module, args, kwargs, steps=False):
 
 
 def capture(module, args, kwargs, hints):
-    """A Capture of module(*args, **kwargs), and the addresses of its output. The pass runs again with other inputs; operations and
-    constants have to stay."""
-    inputs = [*args, *kwargs.values()]
+    """A Capture of module(*args, **kwargs), and the addresses of its output: of some samples, or of all where forward has their number in it. The
+    pass runs again with other inputs; operations and constants have to stay."""
+    inputs, count = [*args, *kwargs.values()], len([*args, *kwargs.values()][0])
+    if count > SAMPLES + 1:
+        try:
+            answer(module, [item[:SAMPLES] for item in args], {name: item[:SAMPLES] for name, item in kwargs.items()})
+            count = SAMPLES
+        except Unsupported:
+            pass
 
     def call(*given):
         return module(*given[:len(args)], **dict(zip(kwargs, given[len(args):])))
 
-    count = SAMPLES if len(inputs[0]) > SAMPLES + 1 else len(inputs[0])
     copies = [item[:count].detach().clone(memory_format=torch.contiguous_format) for item in inputs]
     others = [(item.roll(1, 0) * 0.9 if item.is_floating_point() else item.roll(1, 0).flip(-1)).contiguous() for item in copies]
     other, captured = Capture(module, others), Capture(module, copies)
