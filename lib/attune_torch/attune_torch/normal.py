@@ -429,9 +429,9 @@ class Windows(Layouts):
         """A reduction of windows [numbers of out, size]; without those that are `outside`, and with the divisors of means. `grid`: extents of
         windows over tokens, in the order of `out`."""
         owners = self.owned(windows)
-        if len(owners) == 1 and owners[0] >= 0 and bool((windows > 0).all()):
-            value, (_, samples, places) = self.values[owners[0]], self.homes(windows)
-        else:
+        value, (_, samples, places) = self.values[max(owners[0], 0)], self.homes(windows)
+        one = windows.shape == (self.batch, value.features) and value.tokens > 1 and bool((places // value.features == places[0, 0] // value.features).all())
+        if len(owners) > 1 or owners[0] < 0 or bool((windows <= 0).any()) or one:  # the features of one token are those of a row of its own
             value, places, samples = self.positions(windows.view(*out.shape, -1) if out.dim() else windows)
             places, samples = places.view(out.numel(), -1), samples.view(out.numel(), -1)
         if bool((samples != samples[:, :1]).any()):
