@@ -40,8 +40,9 @@ namespace ATTUNE_NAMESPACE {
 struct Entropy : detail::LossOfSequences<Entropy> {
   /// Returns the loss of y[rows, classes], times `weight`. Writes dy = weight · dL/dy. `dy` may be `y`.
   template <class Output, class Target, class Gradient>
+    requires std::floating_point<typename std::remove_cvref_t<Gradient>::Scalar>
   static auto forward(const Output& y_matrix, const Target& target_matrix, Gradient&& dy_matrix,
-                      kernels::Real<typename std::remove_cvref_t<Gradient>::Scalar> weight = 1) ->
+                      typename std::remove_cvref_t<Gradient>::Scalar weight = 1) ->
       typename std::remove_cvref_t<Gradient>::Scalar {
     return mean_of_rows(y_matrix, target_matrix, dy_matrix, weight,
                         [](auto... row) { return of_row(row...); });
