@@ -33,8 +33,6 @@ def computed_from(value, other):
 
 def evaluate(value, known, kept=None):
     """[batch, tokens, features] of a value. `known` has those of others, by value, and gets all that are computed; or those that are `kept`."""
-    if isinstance(value, Constant):
-        return value.values
     stack = [value]
     uses = Counter(source for item in region(value, known) for source in {*item.derived(), *item.reads}) if kept is not None else None
     while stack:
@@ -75,8 +73,6 @@ def pointwise(value, sources):
         arguments = [item.bool() if isinstance(item, torch.Tensor) and not (name == "where" and index) else item for index, item in enumerate(arguments)]
     if name == "where":
         arguments = [item if isinstance(item, torch.Tensor) else torch.tensor(float(item)).double() for item in arguments]
-    if name in ("add", "sub", "mul", "div") and not isinstance(arguments[0], torch.Tensor):
-        arguments[0] = torch.tensor(arguments[0])
     result = getattr(torch.ops.aten, name)(*arguments, **options)
     return (result[0] if isinstance(result, (tuple, list)) else result).double()
 

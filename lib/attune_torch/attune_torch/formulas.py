@@ -190,7 +190,8 @@ class Formulas:
                 if all(close(function(scale * x), known(scale * x), 1e-5) for scale in scales) and torch.allclose(
                         zero[:1, :1], known(torch.zeros_like(small)), equal_nan=True):
                     tensors = self.vectors(weight, bias, self.constants(value, cut))
-                    bias = tensors.pop("bias") if kind == "RmsNorm" else None
+                    of_norm = kind != "RmsNorm" and (tensors["bias"] is None or bool(tensors["bias"].addresses.any()))
+                    bias = None if of_norm else tensors.pop("bias")
                     found = self.new("norm", [self.layer(cut)], value, type=kind, epsilon=epsilon, **{"bias": None, **tensors})
                     return found if bias is None else self.new("feature_bias", [found], value, bias=bias)
         return None
@@ -242,8 +243,6 @@ class Formulas:
             return None
         x = derived[0]
         if name == "_to_copy":
-            if value.data["type"] in (torch.float32, torch.float64):
-                return self.layer(x)
             raise Unsupported(f"a conversion to {str(value.data['type']).removeprefix('torch.')}, which rounds; ids are integers in sample_input, and all else floats of 32 bits")
         if name == "batch_norm":
             return self.batch_norm(value, x)
@@ -293,7 +292,7 @@ class Formulas:
                 before = self.positions(value, before, self.graph.operand(term.reshape(-1)[at]), factor * own)
             return before
         if not constant.per_token and value.tokens > 1 and factor == 1:
-            return self.row(value, before, constant)
+            return self.row(value, before, constant) or self.new("feature_bias", [before], value, bias=constant.each(lambda item: item.expand(1, value.features).flatten()))
         return self.new("positions", [before], value, table=constant.each(lambda item: item.expand(value.layout.shape[1:])).times(factor))
 
     def row(self, value, before, constant):

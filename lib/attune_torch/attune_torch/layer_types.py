@@ -119,8 +119,6 @@ class LayerTypes:
         if weight is not None:
             path, tensors = self.tensors.layer("norm", self.place(value), weight, bias)
             names = [path]
-            if bias is not None and not bool(bias.addresses.any()):
-                raise refused(value, "a norm whose bias is a constant")
         layer = self.plain(value, norm.type(), names, tensors)
         layer.norm = norm
         return layer

@@ -45,9 +45,6 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
                 scaling = getattr(holder, "rope_scaling", None)
                 if isinstance(scaling, dict) and "low_freq_factor" in scaling:
                     found.append(llama3_scaling(scaling))
-                own = getattr(holder, "scaling", None)
-                if isinstance(own, tuple) and len(own) == 4:
-                    found.append(own)
         return list(dict.fromkeys(found))
 
     def without_softmax(self, value):
@@ -153,16 +150,13 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
                 continue
             if found is not None:
                 return found
-        for cut in reversed(cuts):
-            self.refuse_other(value, cut)
-        found = self.mean_of_tokens(value) or self.weighted_sum(value)
-        if found is not None:
-            return found
-        found = self.step(value) or self.reversible(value) or self.sample_norm(value)
+        found = self.mean_of_tokens(value) or self.weighted_sum(value) or self.step(value) or self.reversible(value) or self.sample_norm(value)
         if found is not None:
             return found
         if problem is not None:
             raise problem
+        for cut in reversed(cuts):
+            self.refuse_other(value, cut)
         if value.kind == "reduce":
             return self.pool(value)
         if value.kind == "softmax":

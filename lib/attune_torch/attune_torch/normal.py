@@ -408,8 +408,6 @@ class Windows(Layouts):
 
     def on_reduce(self, operation, x, *arguments, **options):
         name, out = operation.name, operation.outputs[0]
-        if name in ("max", "min") and len(operation.outputs) < 2 and arguments:
-            raise Unsupported("attune has no layer for this")
         dims = next((item for item in arguments if isinstance(item, (list, tuple))), None)
         if dims is None:
             dims = options.get("dim", [arguments[0]] if name in ("max", "min") and arguments else None)
