@@ -358,14 +358,16 @@ struct Image : Defaults {
       LayerNorm<NormShape{.rows = kPatches, .d_model = kFeatures, .weight = false}>>;
   using AlongColumn =
       Residual<MultiHeadAttention<AttentionShape{.seq_len = 3, .d_model = kFeatures, .num_heads = 2}>>;
-  using Middle =
-      Sequential<MaxPool2d<Pool2dShape{
-                     .height = 6, .width = 6, .d_model = kFeatures, .kernel_height = 2, .kernel_width = 2}>,
-                 AvgPool1d<Pool1dShape{
-                     .seq_len = kPixels, .d_model = kFeatures, .kernel = 3, .stride = 1, .padding = 1}>,
-                 TransposeGrid<TransposeGridShape{.rows = 3, .cols = 3, .d_model = kFeatures}>,
-                 EachGroup<3, AlongColumn>, ClassToken<TokenShape{kPixels, kFeatures}>, Repeat<2, Block>,
-                 DropTokens<TokenShape{kPatches, kFeatures}>, Flatten<kPixels, kFeatures>>;
+  using Middle = Sequential<
+      MaxPool2d<Pool2dShape{
+          .height = 6, .width = 6, .d_model = kFeatures, .kernel_height = 2, .kernel_width = 2}>,
+      AvgPool1d<Pool1dShape{
+          .seq_len = kPixels, .d_model = kFeatures, .kernel = 3, .stride = 1, .padding = 1}>,
+      RepeatLastToken<TokenShape{.seq_len = kPixels, .d_model = kFeatures, .tokens = 2}>,
+      AvgPool1d<Pool1dShape{.seq_len = kPixels + 2, .d_model = kFeatures, .kernel = 3, .stride = 1}>,
+      TransposeGrid<TransposeGridShape{.rows = 3, .cols = 3, .d_model = kFeatures}>,
+      EachGroup<3, AlongColumn>, ClassToken<TokenShape{kPixels, kFeatures}>, Repeat<2, Block>,
+      DropTokens<TokenShape{kPatches, kFeatures}>, Flatten<kPixels, kFeatures>>;
   template <class Layers>
   using Around = Sequential<Conv2d<Conv2dShape{.height = 6,
                                                .width = 6,
