@@ -17,7 +17,7 @@
 namespace ATTUNE_NAMESPACE {
 
 /// The interface of a plan for Trainer: the storage of gradients, and an executor for kSequences sequences at
-/// a time.
+/// a time, with the members of BySequence's.
 template <class Plan, class Model>
 concept MemoryPlan = requires {
   typename Plan::template Gradients<Model>;
