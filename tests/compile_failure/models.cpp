@@ -450,7 +450,7 @@ attune::Product<attune::Identity<8, 8>, attune::Linear<attune::LinearShape{8, 8,
 attune::Product<attune::Linear<attune::LinearShape{8, 8, 8}>, attune::Identity<8, 8>> layer;
 
 // case: product_with_one_row_in_a_stream
-// error: attune: a pooling, ClassToken, DropTokens, Reshape or ReversibleNorm needs the whole sequence, so it cannot run
+// error: attune: a pooling, ClassToken, DropTokens, RepeatLastToken, Reshape, TransposeGrid, EachGroup or ReversibleNorm cannot run token by token
 #include <attune/execution/stream.hpp>
 #include <attune/layers/pooling.hpp>
 #include <attune/models/product.hpp>

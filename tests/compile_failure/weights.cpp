@@ -42,7 +42,7 @@ void infer(const Layer::ParametersOf<attune::Int8Weights>& parameters, const Lay
 // case: quantized_weights_as_gradients
 // error: attune: 8- and 16-bit weights are constants; train ParametersOf<Tensor>, then quantize() it into
 // errors: 2  the product that cannot write to them is told, too
-// kilobytes: 15  the way from the call to the layer
+// kilobytes: 16  the way from the call to the layer
 // ParametersOf<Tensor>, then quantize() it
 using Layer = attune::Linear<attune::LinearShape{1, 2, 3}>;
 using Narrow = Layer::ParametersOf<attune::Int8Weights, attune::Tensor>;
