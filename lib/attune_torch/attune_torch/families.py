@@ -146,9 +146,26 @@ class Block(Parts):
 
 # ---- Models of ids ----
 
+# A config's names of: width, vocabulary, positions, heads, features inside of a block, and blocks.
+SIZES = ("hidden_size", "vocab_size", "max_position_embeddings", "num_attention_heads", "intermediate_size", "num_hidden_layers")
+DISTILBERT_SIZES = ("dim", "vocab_size", "max_position_embeddings", "n_heads", "hidden_dim", "n_layers")
+GPT2_SIZES = ("n_embd", "vocab_size", "n_positions", "n_head", "n_inner", "n_layer")
+
+
 class Words(Parts):
-    """Embeddings, blocks, and what follows; `pooled`: the function of the first token's pooler."""
-    pooled = None
+    """Embeddings, blocks, and what follows, as far as there are `names` of them; `block` names a block's parts, and `options` are a block's. `norm`: of a
+    width. `classes`: of the head, whose features are words else. `pooled`: the function of the first token's pooler."""
+
+    def __init__(self, config, names, block, norm, sizes=SIZES, classes=None, pooled=None, **options):
+        super().__init__(names)
+        optional = {"n_inner"} if "positions" in names else {"max_position_embeddings"}
+        width, words, positions, heads, inner, count = (config.get(name) if name in optional else config[name] for name in sizes)
+        self.pooled = pooled
+        parts = {"words": lambda: nn.Embedding(words, width), "positions": lambda: nn.Embedding(positions, width),
+                 "types": lambda: nn.Embedding(config.get("type_vocab_size", 2), width), "norm": lambda: norm(width),
+                 "layers": lambda: nn.ModuleList([Block(block, width, heads, inner or 4 * width, partial(norm, width), **options) for _ in range(count)]),
+                 "last_norm": lambda: norm(width), "pooler": lambda: nn.Linear(width, width), "head": lambda: nn.Linear(width, classes or words, bias=classes is not None)}
+        self.put(**{role: make() for role, make in parts.items() if role in names})
 
     def forward(self, ids, types=None):
         x = self["words"](ids)
@@ -172,50 +189,32 @@ class Words(Parts):
 
 
 class Bert(Words):
-    def __init__(self, config, classes=0, tokenwise=False, prefix="bert."):
+    def __init__(self, config, classes=None, tokenwise=False, prefix="bert."):
         if config.get("position_embedding_type", "absolute") != "absolute":
             raise Unsupported(f"config.json: position_embedding_type is '{config['position_embedding_type']}'; attune has 'absolute'")
         names = {"words": "embeddings.word_embeddings", "positions": "embeddings.position_embeddings", "types": "embeddings.token_type_embeddings",
-                 "norm": "embeddings.LayerNorm", "layers": "encoder.layer", "pooler": "pooler.dense"}
-        super().__init__({role: prefix + name for role, name in names.items()} | ({"head": "classifier"} if classes else {}))
-        width, norm = config["hidden_size"], partial(nn.LayerNorm, config["hidden_size"], config.get("layer_norm_eps", 1e-12))
-        self.put(words=nn.Embedding(config["vocab_size"], width), positions=nn.Embedding(config["max_position_embeddings"], width),
-                 types=nn.Embedding(config.get("type_vocab_size", 2), width), norm=norm(),
-                 layers=nn.ModuleList([Block(BERT, width, config["num_attention_heads"], config["intermediate_size"], norm, activation(config), before=False)
-                                       for _ in range(config["num_hidden_layers"])]))
-        self.pooled = torch.tanh if classes and not tokenwise else None
-        if not tokenwise:
-            self.put(pooler=nn.Linear(width, width))
-        if classes:
-            self.put(head=nn.Linear(width, classes))
+                 "norm": "embeddings.LayerNorm", "layers": "encoder.layer"} | ({} if tokenwise else {"pooler": "pooler.dense"})
+        super().__init__(config, {role: prefix + name for role, name in names.items()} | ({"head": "classifier"} if classes else {}), BERT,
+                         partial(nn.LayerNorm, eps=config.get("layer_norm_eps", 1e-12)), classes=classes, function=activation(config), before=False,
+                         pooled=torch.tanh if classes and not tokenwise else None)
 
 
 class DistilBert(Words):
-    pooled = staticmethod(F.relu)
-
     def __init__(self, config, classes):
-        super().__init__({"words": "distilbert.embeddings.word_embeddings", "positions": "distilbert.embeddings.position_embeddings",
-                          "norm": "distilbert.embeddings.LayerNorm", "layers": "distilbert.transformer.layer", "pooler": "pre_classifier", "head": "classifier"})
-        width, norm = config["dim"], partial(nn.LayerNorm, config["dim"], 1e-12)
-        self.put(words=nn.Embedding(config["vocab_size"], width), positions=nn.Embedding(config["max_position_embeddings"], width), norm=norm(),
-                 layers=nn.ModuleList([Block(DISTILBERT, width, config["n_heads"], config["hidden_dim"], norm, activation(config, "activation"), before=False)
-                                       for _ in range(config["n_layers"])]),
-                 pooler=nn.Linear(width, width), head=nn.Linear(width, classes))
+        names = {"words": "distilbert.embeddings.word_embeddings", "positions": "distilbert.embeddings.position_embeddings",
+                 "norm": "distilbert.embeddings.LayerNorm", "layers": "distilbert.transformer.layer", "pooler": "pre_classifier", "head": "classifier"}
+        super().__init__(config, names, DISTILBERT, partial(nn.LayerNorm, eps=1e-12), DISTILBERT_SIZES, classes, F.relu,
+                         function=activation(config, "activation"), before=False)
 
 
 class Gpt2(Words):
     def __init__(self, config):
-        super().__init__({"words": "transformer.wte", "positions": "transformer.wpe", "layers": "transformer.h", "last_norm": "transformer.ln_f", "head": "lm_head"})
         for option in ("scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn"):
             if config.get(option):
                 raise Unsupported(f"config.json: {option}, which attune does not have")
-        width = config["n_embd"]
-        norm = partial(nn.LayerNorm, width, config.get("layer_norm_epsilon", 1e-5))
-        function = activation({"hidden_act": config.get("activation_function", "gelu_new")})
-        self.put(words=nn.Embedding(config["vocab_size"], width), positions=nn.Embedding(config["n_positions"], width), last_norm=norm(),
-                 layers=nn.ModuleList([Block(GPT2, width, config["n_head"], config.get("n_inner") or 4 * width, norm, function, causal=True, linear=Conv1D)
-                                       for _ in range(config["n_layer"])]),
-                 head=nn.Linear(width, config["vocab_size"], bias=False))
+        names = {"words": "transformer.wte", "positions": "transformer.wpe", "layers": "transformer.h", "last_norm": "transformer.ln_f", "head": "lm_head"}
+        super().__init__(config, names, GPT2, partial(nn.LayerNorm, eps=config.get("layer_norm_epsilon", 1e-5)), GPT2_SIZES, causal=True, linear=Conv1D,
+                         function=activation({"hidden_act": config.get("activation_function", "gelu_new")}))
         self.tie(config.get("tie_word_embeddings", True))
 
 
@@ -223,20 +222,16 @@ class Llama(Words):
     """Llama, and Qwen2, whose queries, keys and values have biases."""
 
     def __init__(self, config, qkv_bias):
-        super().__init__({"words": "model.embed_tokens", "layers": "model.layers", "last_norm": "model.norm", "head": "lm_head"})
-        self.rope_scaling = config.get("rope_scaling")
-        if self.rope_scaling and (self.rope_scaling.get("rope_type") or self.rope_scaling.get("type")) != "llama3":
-            raise Unsupported(f"config.json: rope_scaling {json.dumps(self.rope_scaling)}; attune has Llama 3's")
+        scaling = config.get("rope_scaling")
+        if scaling and (scaling.get("rope_type") or scaling.get("type")) != "llama3":
+            raise Unsupported(f"config.json: rope_scaling {json.dumps(scaling)}; attune has Llama 3's")
         if config.get("hidden_act", "silu") not in ("silu", "swish"):
             raise Unsupported(f"config.json: hidden_act is '{config['hidden_act']}'; a gated network of attune has silu")
-        width, norm = config["hidden_size"], partial(RMSNorm, config["hidden_size"], config.get("rms_norm_eps", 1e-6))
-        rotary = (config.get("rope_theta", 10000.0), llama3_scaling(self.rope_scaling) if self.rope_scaling else ())
-        blocks = [Block(LLAMA, width, config["num_attention_heads"], config["intermediate_size"], norm, causal=True, qkv_bias=qkv_bias,
-                        output_bias=config.get("attention_bias", False), bias=config.get("mlp_bias", False), head=config.get("head_dim"),
-                        shared=config.get("num_key_value_heads"), rotary=rotary)
-                  for _ in range(config["num_hidden_layers"])]
-        self.put(words=nn.Embedding(config["vocab_size"], width), layers=nn.ModuleList(blocks), last_norm=norm(),
-                 head=nn.Linear(width, config["vocab_size"], bias=False))
+        names = {"words": "model.embed_tokens", "layers": "model.layers", "last_norm": "model.norm", "head": "lm_head"}
+        super().__init__(config, names, LLAMA, partial(RMSNorm, eps=config.get("rms_norm_eps", 1e-6)), causal=True, qkv_bias=qkv_bias,
+                         output_bias=config.get("attention_bias", False), bias=config.get("mlp_bias", False), head=config.get("head_dim"),
+                         shared=config.get("num_key_value_heads"), rotary=(config.get("rope_theta", 10000.0), llama3_scaling(scaling) if scaling else ()))
+        self.rope_scaling = scaling
         self.tie(config.get("tie_word_embeddings", False))
 
 
