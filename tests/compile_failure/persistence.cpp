@@ -132,6 +132,18 @@ using Model = attune::Linear<attune::LinearShape{1, 2, 3}>;
 Flash flash;
 attune::FlashStore<Flash, Model::ParametersOf<attune::TransposedReference, attune::Reference>> store(flash);
 
+// case: working_weights_as_a_record
+// error: attune::FlashStore: records are saved byte by byte and must be trivially copyable
+#include "flash.hpp"
+
+#include <attune/training/placement.hpp>
+
+using Layer = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 3, .d_out = 2}>;
+attune::Status save(attune::FlashStore<FlashOf<8>, attune::WorkingWeights<Layer>>& store,
+                    attune::WorkingWeights<Layer>& weights) {
+  return store.save(weights);
+}
+
 // case: trainer_as_a_record
 // error: attune::FlashStore: a Trainer is not a record; store trainer.state(), of type Trainer::State
 #include "flash.hpp"

@@ -178,8 +178,9 @@ class FlashStore {
   /// Whether the pages of a slot have room for its mark, of 8 bytes in whole program units.
   static constexpr bool kHasMark = Layout::has_mark(kBodySize);
 
-  static_assert(detail::Holds<(std::is_trivially_copyable_v<Records> && ...)>,
-                "attune::FlashStore: records are saved byte by byte and must be trivially copyable");
+  static_assert(
+      detail::Holds<((std::is_trivially_copyable_v<Records> && std::is_copy_constructible_v<Records>)&&...)>,
+      "attune::FlashStore: records are saved byte by byte and must be trivially copyable");
   static_assert(
       detail::Holds<((!detail::refers_elsewhere<Records>() && ...))>,
       "attune::FlashStore: a record is a pointer or a view, so its address would be saved; store the data");

@@ -50,12 +50,16 @@ using PlanInside = decltype(plan_by_sequence<Plan>());
 
 /// The weights that the products of a trainer read: a copy of its parameters, or the 8-bit integers of `Plan`
 /// = Int8Training. Each update makes them anew. Trainers of one model may share them, and then each turn
-/// does.
+/// does. They know a trainer by its address, so they have no copies.
 template <class Model, class Plan = BySequence>
 class WorkingWeights : public detail::WeightsFor<Model, typename Plan::template BatchExecutor<Model>> {
   using Base = detail::WeightsFor<Model, typename Plan::template BatchExecutor<Model>>;
 
  public:
+  WorkingWeights() = default;
+  WorkingWeights(const WorkingWeights&) = delete;
+  WorkingWeights& operator=(const WorkingWeights&) = delete;
+
   /// Makes the weights of `parameters`, unless they are. Returns kNotFinite if one cannot be an integer.
   template <class Set>
   Status load(const Set& parameters) {
@@ -74,9 +78,14 @@ class WorkingWeights : public detail::WeightsFor<Model, typename Plan::template 
 
 /// The gradients of a trainer that adds up batches. Trainers of one model may share them, one batch at a
 /// time: the others return kUnderWay until update() or discard(). One that is initialized takes them. If that
-/// interrupts an update in slices, the other trainer returns kNotInitialized until it starts again.
+/// interrupts an update in slices, the other trainer returns kNotInitialized until it starts again. They know
+/// a trainer by its address, so they have no copies.
 template <class Model>
 struct PlacedGradients {
+  PlacedGradients() = default;
+  PlacedGradients(const PlacedGradients&) = delete;
+  PlacedGradients& operator=(const PlacedGradients&) = delete;
+
   typename Model::Parameters values;  // the sums
   const void* of;                     // the trainer whose batch they have
 };
