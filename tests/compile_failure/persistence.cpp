@@ -68,6 +68,27 @@ void train(attune::ForwardOnlyTrainer<Model>& trainer, Sink& sink, const Model::
   journal.saving();
 }
 
+// case: journal_of_a_crew
+// error: attune::TrainingJournal: a journal is for a Trainer, whose sequences and updates go through it; replay
+#include "journal.hpp"
+
+attune::CrewTrainer<attune::OneCore, Model> trainer;
+void train(Sink& sink) { attune::TrainingJournal(trainer, sink).started(1); }
+
+// case: journaled_update_with_a_number_for_options
+// error: attune: options have names, such as {.learning_rate = 1e-3f}
+#include "journal.hpp"
+
+void train(attune::TrainingJournal<TrainerOf<2>, Sink>& journal) { (void)journal.update(1e-3f); }
+
+// case: journaled_step_with_a_number_for_options
+// error: attune: options have names, such as {.learning_rate = 1e-3f}
+#include "journal.hpp"
+
+void train(attune::TrainingJournal<TrainerOf<1>, Sink>& journal, const Model::Input& x, const Model::Output& y) {
+  (void)journal.step(1, x, y, 1e-3f);
+}
+
 // case: journal_of_views
 // error: attune::TrainingJournal: the input, target or mask is a view, whose address would be written; copy the numbers into a Tensor or an array, or journal the sequence by its number
 #include "journal.hpp"

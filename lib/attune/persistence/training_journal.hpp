@@ -137,6 +137,10 @@ class TrainingJournal {
     static_assert(detail::Holds<!kForwardOnly>,
                   "attune::TrainingJournal: a ForwardOnlyTrainer needs no journal; keep the `change` of each "
                   "update's result, and replay() repeats the training");
+    static_assert(
+        detail::Holds<(kForwardOnly || kJournals)>,
+        "attune::TrainingJournal: a journal is for a Trainer, whose sequences and updates go through "
+        "it; replay another trainer's steps with a Trainer of the same state");
   }
 
   /// The trainer has just started. `number` tells the replay how, such as the seed of the initial parameters.
@@ -189,6 +193,16 @@ class TrainingJournal {
       note_update(done.status, options, clipping);
     }
     return done;
+  }
+  /// A number in place of options is a compile error.
+  template <detail::PlainNumber Number>
+  StepResult<Scalar> update(Number, const auto&...) {
+    return detail::number_for_options<Scalar, Number>();
+  }
+  /// The same.
+  template <class X, class Target, detail::PlainNumber Number>
+  StepResult<Scalar> step(std::uint32_t, const X&, const Target&, Number, const auto&...) {
+    return detail::number_for_options<Scalar, Number>();
   }
   /// Trainer::discard(), which does nothing between the slices of an update.
   void discard() {
@@ -254,6 +268,7 @@ class TrainingJournal {
 
  private:
   static constexpr bool kForwardOnly = requires { typename Trainer::Change; };
+  static constexpr bool kJournals = requires { typename Trainer::Coefficients; };
 
   // The number of steps, modulo 2^32.
   [[nodiscard]] std::uint32_t steps() const { return static_cast<std::uint32_t>(trainer_.state().steps); }
