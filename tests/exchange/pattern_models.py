@@ -62,13 +62,13 @@ class Table(nn.Module):
     def __init__(self, put, take, before=None, numbers=TOKENS, same=False, after=None, causal=None):
         super().__init__()
         self.put, self.take, self.before, self.after, self.causal = put, take, before, after, causal
-        self.gamma, self.beta, self.token = parameter(1 if same else numbers, WIDTH), parameter(numbers, WIDTH), parameter(1, 1, WIDTH)
-        self.places = parameter(numbers + 1, WIDTH)
+        self.numbers, self.token, self.places = Weights(1 if same else numbers, WIDTH), parameter(1, 1, WIDTH), parameter(numbers + 1, WIDTH)
+        self.numbers.bias = parameter(numbers, WIDTH)
         self.mix, self.head = encoder(), nn.Linear(WIDTH, 3)
 
     def forward(self, x):
         x = x if self.before is None else self.before(x)
-        x = self.put(x[..., None] * self.gamma + self.beta, self.token.expand(len(x), -1, -1))
+        x = self.put(x[..., None] * self.numbers.weight + self.numbers.bias, self.token.expand(len(x), -1, -1))
         x = x if self.after is None else self.after(self, x)
         return self.head(self.take(self.mix(x)))
 
@@ -1377,6 +1377,11 @@ def deceptive():
         "a forecast whose factor stays": (Forecast(True, back=lambda own, y, x: y * own.deviation(x) + own.mean(x)), rows()),
         "a forecast whose factor is that of the deviation": (Forecast(True, back=lambda own, y, x: (y - own.b) / (own.w + 1e-10) * own.deviation(x) * own.w + own.mean(x)), rows()),
         "a forecast of features that change places": (Forecast(body=Over(nn.Linear(TOKENS, 4)), inside=lambda own, x, n: own.body(n).flip(2)), rows()),
+        "a sum of some tokens times a softmax of all": (Step(lambda own, x: (x * own.score(x).softmax(1))[:, 1:].sum(1), score=nn.Linear(WIDTH, 1)), rows()),
+        "a sum of features times a softmax of tokens": (Step(lambda own, x: (x * own.score(x).softmax(1)).sum(-1, keepdim=True) + x, score=nn.Linear(WIDTH, 1)), rows()),
+        "half of a sum of tokens times their softmax": (Step(lambda own, x: (x * own.score(x).softmax(1) * 0.5).sum(1), score=nn.Linear(WIDTH, 1)), rows()),
+        "half of attention's weights over tokens": (Step(lambda own, x: ((own.score(x).softmax(1) / 2).mT @ x).squeeze(1), score=nn.Linear(WIDTH, 1)), rows()),
+        "a trained token behind others, which are tokens of other models, too": (Table(lambda x, token: torch.cat([x, token], 1), lambda x: x[:, -1], after=lambda own, x: x + torch.cat([x[:, 1:], x[:, :1]], 1)), torch.randn(BATCH, TOKENS)),
         "a GroupNorm over features": (Step(lambda own, x: own.norm(x), norm=nn.GroupNorm(1, TOKENS)), rows()),
         "a dilated convolution with zeros behind": (Step(lambda own, x: own.filter(F.pad(x.mT, (0, 4))).mT, filter=nn.Conv1d(WIDTH, WIDTH, 3, dilation=2)), rows()),
         "a sum with one branch of another sample": (Step(lambda own, x: own.a(x) + own.b(x.roll(1, 0)), a=nn.Linear(WIDTH, WIDTH), b=nn.Linear(WIDTH, WIDTH)), rows()),

@@ -128,7 +128,8 @@ class AttentionMatch(PaddingMasks, Temperatures):
     def weighted_sum(self, value):
         """The sum of tokens, each times its share of a softmax over tokens; or None."""
         product = value.sources[0]
-        if value.data.get("name") != "sum" or value.tokens > 1 or getattr(product, "data", {}).get("name") != "mul":
+        if value.data.get("name") != "sum" or getattr(product, "data", {}).get("name") != "mul" or not torch.equal(
+                value.data["index"].sort(-1).values, torch.arange(product.layout[0].numel()).view(1, product.tokens, -1).transpose(1, 2)):
             return None
         for x, weights in itertools.permutations(product.sources, 2):
             soft = weights.sources[0] if isinstance(weights, Value) and weights.kind == "gather" and len(weights.sources) == 1 else weights

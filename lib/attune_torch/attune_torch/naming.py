@@ -133,7 +133,7 @@ class Tensors:
     def layer(self, role, place, weight, bias):
         """The path of a layer in the file, and the names of its weight and bias. `role` and `place` name tensors that have no names of their own."""
         turned = [name for name in self.whole(weight.addresses.t()) if name in self.transposed] if self.transposed and weight.addresses.dim() == 2 else []
-        names = turned or self.whole(weight.addresses)
+        names = turned or [name for name in self.whole(weight.addresses) if weight.addresses.dim() < 2 or self.state[name].shape[:1] == weight.addresses.shape[:1]]
         biased = bias is not None
         beside = self.whole(bias.addresses) if biased else []
         paths = [name.removesuffix(".weight") for name in names if name.endswith(".weight")]
