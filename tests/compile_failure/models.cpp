@@ -487,9 +487,19 @@ using Attention = attune::MultiHeadAttention<
     attune::AttentionShape{.seq_len = 8, .d_model = 4, .num_heads = 2, .kv_len = 3}>;
 attune::ReducedAttention<Reduction, Attention> layer;
 
+// case: reduced_attention_of_other_queries
+// error: attune::ReducedAttention: the third layer's output needs seq_len rows and d_model columns, as the
+#include <attune/layers/window_pooling.hpp>
+#include <attune/models/reduced_attention.hpp>
+
+using Reduction = attune::AvgPool1d<attune::Pool1dShape{.seq_len = 8, .d_model = 4, .kernel = 2}>;
+using Attention = attune::MultiHeadAttention<
+    attune::AttentionShape{.seq_len = 8, .d_model = 4, .num_heads = 2, .kv_len = 4}>;
+attune::ReducedAttention<Reduction, Attention, Reduction> layer;
+
 // case: reduced_attention_with_padding
 // error: attune::ReducedAttention: a mask or a length of tokens does not hide reduced tokens; leave it out
-// kilobytes: 18  the way from the call to the layer
+// kilobytes: 20  the way from the call to the layer
 #include <attune/attention/sequence_length.hpp>
 #include <attune/layers/window_pooling.hpp>
 #include <attune/models/reduced_attention.hpp>

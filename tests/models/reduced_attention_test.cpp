@@ -10,6 +10,7 @@
 #include <attune/layers/reshape.hpp>
 #include <attune/layers/window_pooling.hpp>
 #include <attune/models/checkpointed.hpp>
+#include <attune/models/quantized_tape.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/sequential.hpp>
@@ -45,6 +46,12 @@ using Projected = ReducedAttention<Sequential<Transpose<kTokens, kWidth, Scalar>
                                               Linear<LinearShape{kWidth, kTokens, kReduced, false}, Scalar>,
                                               Transpose<kWidth, kReduced, Scalar>>,
                                    Attention<Scalar>>;
+/// CvT's, over time: queries are a convolution, too.
+template <class Scalar>
+using Twice = ReducedAttention<
+    typename Convolved<Scalar>::Reduction, Attention<Scalar>,
+    Conv1d<Conv1dShape{.seq_len = kTokens, .d_in = kWidth, .d_out = kWidth, .kernel = 3, .padding = 1},
+           Scalar>>;
 /// Without parameters.
 template <class Scalar>
 using Averaged =
@@ -57,6 +64,7 @@ TEST(ReducedAttention, has_the_gradients_of_finite_differences) {
   check::check_layer_gradients<Convolved<double>>(-1, 1);
   check::check_layer_gradients<Projected<double>>(-1, 1);
   check::check_layer_gradients<Averaged<double>>(-1, 1);
+  check::check_layer_gradients<Twice<double>>(-1, 1);
   check::check_layer_gradients<Repeat<2, Residual<Convolved<double>>>>(-1, 1);
 }
 
@@ -74,10 +82,25 @@ TEST(ReducedAttention, to_its_input_is_self_attention) {
   for (int i = 0; i < a.dx.size; ++i) EXPECT_NEAR(a.dx.values[i], b.dx.values[i], 1e-5f);
 }
 
+TEST(ReducedAttention, of_other_queries_is_attention_of_them) {
+  check::Problem<Twice<float>> a(3);
+  check::Problem<Twice<float>::Queries> queries(3);
+  check::Problem<Twice<float>::Reduction> reduced(3);
+  queries.parameters = a.parameters.layer<2>(), reduced.parameters = a.parameters.layer<0>();
+  queries.x = a.x, reduced.x = a.x;
+  a.infer(), queries.infer(), reduced.infer();
+  Twice<float>::Output y;
+  Attention<float>::InferenceScratch scratch;
+  infer<Attention<float>>(a.parameters.layer<1>(), queries.y, reduced.y, reduced.y, y, scratch);
+  EXPECT_TRUE(check::same_bits(a.y, y));
+  a.forward();
+  EXPECT_TRUE(check::same_bits(a.y, y));
+}
+
 TEST(ReducedAttention, trains_in_a_model) {
   using Model = Sequential<Linear<LinearShape{kTokens, 3, kWidth}>, Repeat<2, Residual<Convolved<float>>>,
                            Checkpointed<Residual<Projected<float>>>, Residual<Averaged<float>>,
-                           Linear<LinearShape{kTokens, kWidth, 2}>>;
+                           QuantizedTape<Residual<Twice<float>>>, Linear<LinearShape{kTokens, kWidth, 2}>>;
   check::in_models::expect_training<Model>();
 }
 

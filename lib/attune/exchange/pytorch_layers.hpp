@@ -642,9 +642,8 @@ struct PyTorchNames<Sum<Layers...>, table> : detail::NumberedLayers<table, Layer
 template <class Layer, class Gate, const EncoderLayerNames* table>
 struct PyTorchNames<Product<Layer, Gate>, table> : detail::NumberedLayers<table, Layer, Gate> {};
 /// nn.ModuleList.
-template <class Reduction, class Attention, const EncoderLayerNames* table>
-struct PyTorchNames<ReducedAttention<Reduction, Attention>, table>
-    : detail::NumberedLayers<table, Reduction, Attention> {};
+template <class... Layers, const EncoderLayerNames* table>
+struct PyTorchNames<ReducedAttention<Layers...>, table> : detail::NumberedLayers<table, Layers...> {};
 
 namespace detail {
 

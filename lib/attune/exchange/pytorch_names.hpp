@@ -72,9 +72,8 @@ template <class... Layers, const EncoderLayerNames* table>
 struct NamedLayers<Sum<Layers...>, table> : NamedInOrder<table, Layers...> {};
 template <class Layer, class Gate, const EncoderLayerNames* table>
 struct NamedLayers<Product<Layer, Gate>, table> : NamedInOrder<table, Layer, Gate> {};
-template <class Reduction, class Attention, const EncoderLayerNames* table>
-struct NamedLayers<ReducedAttention<Reduction, Attention>, table>
-    : NamedInOrder<table, Reduction, Attention> {};
+template <class... Layers, const EncoderLayerNames* table>
+struct NamedLayers<ReducedAttention<Layers...>, table> : NamedInOrder<table, Layers...> {};
 template <class Layer, const EncoderLayerNames* table>
 struct NamedLayers<Residual<Layer>, table> : NamedLayers<Layer, table> {};
 template <int groups, class Layer, const EncoderLayerNames* table>

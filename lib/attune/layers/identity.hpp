@@ -55,6 +55,25 @@ inline constexpr bool kIsIdentity = false;
 template <int kRows, int kCols, class Scalar>
 inline constexpr bool kIsIdentity<Identity<kRows, kCols, Scalar>> = true;
 
+/// The memory of a layer's output, unless that is its input.
+template <class Layer>
+struct OutputMemory {
+  typename Layer::Output values;
+};
+template <class Layer>
+  requires kIsIdentity<Layer>
+struct OutputMemory<Layer> {
+};
+/// The numbers of the output.
+template <class Layer>
+ATTUNE_INLINE auto output_of(ConstView<typename Layer::Input> x, auto& memory) {
+  if constexpr (kIsIdentity<Layer>) {
+    return x;
+  } else {
+    return ConstView<typename Layer::Output>(memory.values);
+  }
+}
+
 }  // namespace detail
 
 }  // namespace ATTUNE_NAMESPACE

@@ -24,16 +24,6 @@ namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
-/// The memory of f(x), unless that is x.
-template <class Layer>
-struct FactorMemory {
-  typename Layer::Output values;
-};
-template <class Layer>
-  requires kIsIdentity<Layer>
-struct FactorMemory<Layer> {
-};
-
 template <class Layer, class Gate>
 constexpr bool check_product() {
   static_assert(
@@ -93,7 +83,7 @@ struct Product : detail::Steps<Product<LayerType, GateType>> {
   /// The layers' tapes and both factors.
   template <class Gradients>
   struct TapeOf : detail::TapeOfParts<typename MemoryOf<Gradients>::Tapes> {
-    [[no_unique_address]] detail::FactorMemory<Layer> factor;
+    [[no_unique_address]] detail::OutputMemory<Layer> factor;
     typename Gate::Output gate;
   };
   using Tape = TapeOf<Parameters>;

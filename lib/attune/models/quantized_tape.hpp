@@ -90,9 +90,10 @@ struct WithQuantizedTape<Product<Layer, Gate>, precision, input> {
   using type = Product<typename WithQuantizedTape<Layer, precision, input>::type,
                        typename WithQuantizedTape<Gate, precision, input>::type>;
 };
-template <class Reduction, class Attention, TapePrecision precision, InputFrom input>
-struct WithQuantizedTape<ReducedAttention<Reduction, Attention>, precision, input> {
-  using type = ReducedAttention<typename WithQuantizedTape<Reduction, precision>::type, Attention>;
+template <class Reduction, class Attention, class Queries, TapePrecision precision, InputFrom input>
+struct WithQuantizedTape<ReducedAttention<Reduction, Attention, Queries>, precision, input> {
+  using type = ReducedAttention<typename WithQuantizedTape<Reduction, precision>::type, Attention,
+                                typename WithQuantizedTape<Queries, precision>::type>;
 };
 template <class Model, ReversibleNormOptions options, TapePrecision precision, InputFrom input>
 struct WithQuantizedTape<ReversibleNorm<Model, options>, precision, input> {

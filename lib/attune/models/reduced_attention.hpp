@@ -2,7 +2,10 @@
 // et al., "Pyramid Vision Transformer", 2021), a pooling, or a Linear over tokens (Wang et al., "Linformer:
 // Self-Attention with Linear Complexity", 2020).
 //
-//   m = r(x),   y = attention(x, m, m);      dm = d_key + d_value,   dx = d_query + (∂r/∂x)ᵀ·dm
+//   m = r(x),   y = attention(q(x), m, m);      dm = d_key + d_value,   dx = (∂q/∂x)ᵀ·d_query + (∂r/∂x)ᵀ·dm
+//
+// q is x itself, or a layer such as a convolution (Wu et al., "CvT: Introducing Convolutions to Vision
+// Transformers", 2021).
 //
 //   using Reduction = attune::Sequential<attune::Conv2d<attune::Conv2dShape{
 //       .height = 8, .width = 8, .d_in = 32, .d_out = 32, .kernel_height = 2, .kernel_width = 2,
@@ -17,13 +20,18 @@
 #include <type_traits>
 
 #include <attune/attention/multi_head_attention.hpp>
+#include <attune/layers/identity.hpp>
 #include <attune/models/composition.hpp>
 
 namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
-template <class Reduction, class Attention>
+/// The queries themselves.
+template <class Attention>
+using SameQueries = Identity<Attention::Input::rows, Attention::Input::cols, typename Attention::Scalar>;
+
+template <class Reduction, class Attention, class Queries>
 constexpr bool check_reduced_attention() {
   constexpr bool kAttends = requires {
     typename Attention::KeyInput;
@@ -35,7 +43,11 @@ constexpr bool check_reduced_attention() {
     static_assert(Holds<!TakesIds<Reduction>>,
                   "attune::ReducedAttention: the reduction takes token ids; put the embedding in front");
     static_assert(
-        Holds<(std::is_same_v<typename Reduction::Input, typename Attention::Input>)>,
+        Holds<(std::is_same_v<typename Queries::Output, typename Attention::Input>)>,
+        "attune::ReducedAttention: the third layer's output needs seq_len rows and d_model columns, as "
+        "the attention's queries");
+    static_assert(
+        Holds<(std::is_same_v<typename Reduction::Input, typename Queries::Input>)>,
         "attune::ReducedAttention: the reduction's input needs seq_len rows and d_model columns, as the "
         "attention's queries");
     static_assert(
@@ -46,8 +58,8 @@ constexpr bool check_reduced_attention() {
   }
   return kAttends;
 }
-template <class Reduction, class Attention>
-concept Reduces = check_reduced_attention<Reduction, Attention>();
+template <class Reduction, class Attention, class Queries>
+concept Reduces = check_reduced_attention<Reduction, Attention, Queries>();
 
 /// Says that a call has no mask. Reduced tokens are of several tokens, so that no mask of tokens hides them.
 template <class Call>
@@ -59,40 +71,47 @@ constexpr void check_whole_sequence() {
 
 }  // namespace detail
 
-/// Multi-head attention of x[seq_len, d_model] to r(x)[kv_len, d_key]. Takes no mask and no length.
-template <detail::CheckedLayer ReductionType, class AttentionType>
-  requires detail::Reduces<ReductionType, AttentionType>
-struct ReducedAttention : detail::Steps<ReducedAttention<ReductionType, AttentionType>> {
+/// Multi-head attention of q(x)[seq_len, d_model] to r(x)[kv_len, d_key]; q(x) is x without a third layer.
+/// Takes no mask and no length.
+template <detail::CheckedLayer ReductionType, class AttentionType,
+          detail::CheckedLayer QueriesType = detail::SameQueries<AttentionType>>
+  requires detail::Reduces<ReductionType, AttentionType, QueriesType>
+struct ReducedAttention : detail::Steps<ReducedAttention<ReductionType, AttentionType, QueriesType>> {
   /// The layer whose output gives keys and values.
   using Reduction = ReductionType;
-  /// The attention of x to that output.
+  /// The attention to that output.
   using Attention = AttentionType;
+  /// The layer whose output gives queries; Identity of x.
+  using Queries = QueriesType;
   using Scalar = typename Attention::Scalar;
-  using Input = typename Attention::Input;
+  using Input = typename Queries::Input;
   using Output = typename Attention::Output;
   /// r(x).
   using Memory = typename Attention::KeyInput;
   template <class Other>
   using WithScalar = ReducedAttention<typename detail::WithScalarOf<Reduction, Other>::type,
-                                      typename detail::WithScalarOf<Attention, Other>::type>;
-  using Parts = LayerList<Reduction, Attention>;
+                                      typename detail::WithScalarOf<Attention, Other>::type,
+                                      typename detail::WithScalarOf<Queries, Other>::type>;
+  using Parts = LayerList<Reduction, Attention, Queries>;
   static constexpr std::uint32_t kFingerprint =
-      fingerprint("ReducedAttention", kFingerprintOf<Reduction>, kFingerprintOf<Attention>);
+      fingerprint("ReducedAttention", kFingerprintOf<Reduction>, kFingerprintOf<Attention>,
+                  detail::OnlyIf{!detail::kIsIdentity<Queries>}, kFingerprintOf<Queries>);
 
-  /// `layer<0>()` is the reduction's set, `layer<1>()` the attention's, named "0" and "1" in the names of
-  /// tensors.
+  /// `layer<0>()` is the reduction's set, `layer<1>()` the attention's, `layer<2>()` the queries', named "0",
+  /// "1" and "2" in the names of tensors.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   using ParametersOf =
-      typename detail::LayerSets<Reduction, Attention>::template ParametersOf<Matrix, Vector>;
+      typename detail::LayerSets<Reduction, Attention, Queries>::template ParametersOf<Matrix, Vector>;
   using Parameters = ParametersOf<Tensor>;
   static constexpr Abilities kAbilities{.mask = MaskUse::kPadding,  // to refuse one
                                         .takes_context = true,
-                                        .additions = detail::kAdditionsOfAll<Reduction, Attention>};
+                                        .additions = detail::kAdditionsOfAll<Reduction, Attention, Queries>};
   template <int tokens, CacheShape>
   using Stream = detail::NeedsWholeSequence<tokens>;
 
  private:
-  using Sets = detail::LayerSets<Reduction, Attention>;
+  using Sets = detail::LayerSets<Reduction, Attention, Queries>;
+  static constexpr bool kOfInput = detail::kIsIdentity<Queries>;
   template <class Gradients>
   using MemoryOf = typename Sets::template MemoryOf<Gradients>;
 
@@ -100,13 +119,14 @@ struct ReducedAttention : detail::Steps<ReducedAttention<ReductionType, Attentio
   /// Whether backward reads x.
   template <class Gradients>
   static constexpr bool kReadsInput = MemoryOf<Gradients>::kReads;
-  /// The tapes, and r(x).
+  /// The tapes, r(x) and q(x).
   template <class Gradients>
   struct TapeOf : detail::TapeOfParts<typename MemoryOf<Gradients>::Tapes> {
     Memory memory;
+    [[no_unique_address]] detail::OutputMemory<Queries> queries;
   };
   using Tape = TapeOf<Parameters>;
-  /// Gradients of r(x), then the reduction's dx, and the scratch of a layer.
+  /// Gradients of r(x), then the dx of a layer, and the scratch of a layer.
   template <class Gradients>
   struct ScratchOf {
     Memory d_memory;
@@ -114,23 +134,26 @@ struct ReducedAttention : detail::Steps<ReducedAttention<ReductionType, Attentio
     typename MemoryOf<Gradients>::Scratches layers;
   };
   using Scratch = ScratchOf<Parameters>;
-  /// r(x), and the scratch of a layer.
+  /// r(x), q(x), and the scratch of a layer.
   struct InferenceScratch {
     Memory memory;
-    detail::OneOf<typename Reduction::InferenceScratch, typename Attention::InferenceScratch> layers;
+    [[no_unique_address]] detail::OutputMemory<Queries> queries;
+    detail::OneOf<typename Reduction::InferenceScratch, typename Attention::InferenceScratch,
+                  typename Queries::InferenceScratch>
+        layers;
   };
 
   /// Inference. `y` may not overlap `x`.
   template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
                       const Call& context = {}) {
-    run(context, parameters, x, scratch.memory, y, scratch.layers);
+    run(context, parameters, x, scratch, y, scratch.layers);
   }
   /// Training. `y` may not overlap `x`.
   template <class Set = Parameters, class Gradients, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Gradients>& tape,
                       ScratchOf<Gradients>& scratch, const Call& context = {}) {
-    run(context, parameters, x, tape.memory, y, scratch.layers, tape.layers);
+    run(context, parameters, x, tape, y, scratch.layers, tape.layers);
   }
   /// dx from dy, overwritten; gradients accumulate. Uses up the tape. `dx` may overlap neither `dy` nor `x`.
   template <class Set = Parameters, class GradientSet, class Dx, class Gradients, AnyContext Call = Context<>>
@@ -140,48 +163,65 @@ struct ReducedAttention : detail::Steps<ReducedAttention<ReductionType, Attentio
     detail::check_whole_sequence<Call>();
     const auto& whole = context.unmasked();
     const auto to = detail::sink<Input>(dx);
-    constexpr bool kGoesOn =
-        kWanted<Dx> || !std::is_empty_v<std::remove_cvref_t<decltype(gradients.template layer<0>())>>;
-    const auto attend = [&](auto d_key, auto d_value) ATTUNE_INLINE_LAMBDA {
-      whole.inside([&]() ATTUNE_INLINE_LAMBDA {
-        auto&& attention_tape = detail::member<1>(tape.layers);
-        auto&& attention_gradients = gradients.template layer<1>();
-        Attention::backward(parameters.template layer<1>(), x, tape.memory, tape.memory, attention_tape, dy,
-                            to, d_key, d_value, attention_gradients, detail::one_of<1>(scratch.layers),
-                            whole);
-      });
+    const auto trains = [&]<int index>() {
+      return !std::is_empty_v<std::remove_cvref_t<decltype(gradients.template layer<index>())>>;
     };
-    if constexpr (!kGoesOn) {
-      attend(NoGradient{}, NoGradient{});
-    } else {
-      const View<Memory> d_memory(scratch.d_memory), d_value(detail::one_of<0>(scratch.gradient));
-      attend(d_memory, d_value);
+    constexpr bool kReduces = kWanted<Dx> || trains.template operator()<0>();
+    constexpr bool kAsks = !kOfInput && (kWanted<Dx> || trains.template operator()<2>());
+    const View<Memory> d_memory(scratch.d_memory), d_value(detail::one_of<0>(scratch.gradient));
+    const auto d_query = [&] {  // in the memory of q(x), if it has any
+      if constexpr (kOfInput) {
+        return to;
+      } else {
+        return detail::first_if<kAsks>(View<typename Attention::Input>(tape.queries.values), NoGradient{});
+      }
+    }();
+    whole.inside([&]() ATTUNE_INLINE_LAMBDA {
+      auto&& attention_tape = detail::member<1>(tape.layers);
+      auto&& attention_gradients = gradients.template layer<1>();
+      Attention::backward(parameters.template layer<1>(), detail::output_of<Queries>(x, tape.queries),
+                          tape.memory, tape.memory, attention_tape, dy, d_query,
+                          detail::first_if<kReduces>(d_memory, NoGradient{}),
+                          detail::first_if<kReduces>(d_value, NoGradient{}), attention_gradients,
+                          detail::one_of<1>(scratch.layers), whole);
+    });
+    // The dx of the layer that runs last, in the memory of d_value.
+    const auto term =
+        detail::first_if<kWanted<Dx>>(View<Input>(detail::one_of<1>(scratch.gradient)), NoGradient{});
+    if constexpr (kReduces) {
       detail::add_to<Memory>(whole, d_value.data, d_memory.data);
-      // In the memory of d_value.
-      const auto term =
-          detail::first_if<kWanted<Dx>>(View<Input>(detail::one_of<1>(scratch.gradient)), NoGradient{});
-      Sets::template backward<0>(whole, parameters, x, tape.layers, ConstView<Memory>(d_memory), term,
-                                 gradients, scratch.layers);
-      if constexpr (kWanted<Dx>) detail::add_to<Input>(whole, term.data, to.data);
+      Sets::template backward<0>(whole, parameters, x, tape.layers, ConstView<Memory>(d_memory),
+                                 detail::first_if<kOfInput>(term, to), gradients, scratch.layers);
     }
+    if constexpr (kAsks) {
+      Sets::template backward<2>(whole, parameters, x, tape.layers,
+                                 ConstView<typename Attention::Input>(d_query), term, gradients,
+                                 scratch.layers);
+    }
+    if constexpr (kWanted<Dx>) detail::add_to<Input>(whole, term.data, to.data);
   }
 
  private:
-  // y, and r(x) in `memory`.
-  ATTUNE_INLINE static void run(const auto& context, const auto& parameters, ConstView<Input> x,
-                                Memory& memory, View<Output> y, auto& scratch, auto&... tapes) {
+  // y, with r(x) and q(x) in `memory`.
+  ATTUNE_INLINE static void run(const auto& context, const auto& parameters, ConstView<Input> x, auto& memory,
+                                View<Output> y, auto& scratch, auto&... tapes) {
     detail::check_whole_sequence<std::remove_cvref_t<decltype(context)>>();
     const auto& whole = context.unmasked();
-    Sets::template forward<0>(whole, parameters, x, View<Memory>(memory), scratch,
+    Sets::template forward<0>(whole, parameters, x, View<Memory>(memory.memory), scratch,
                               detail::member<0>(tapes)...);
+    if constexpr (!kOfInput) {
+      Sets::template forward<2>(whole, parameters, x, View<typename Attention::Input>(memory.queries.values),
+                                scratch, detail::member<2>(tapes)...);
+    }
     whole.inside([&]() ATTUNE_INLINE_LAMBDA {
-      attend(whole, parameters.template layer<1>(), x, memory, y, detail::one_of<1>(scratch),
-             detail::member<1>(tapes)...);
+      attend(whole, parameters.template layer<1>(), detail::output_of<Queries>(x, memory.queries),
+             memory.memory, y, detail::one_of<1>(scratch), detail::member<1>(tapes)...);
     });
   }
-  ATTUNE_INLINE static void attend(const auto& context, const auto& parameters, ConstView<Input> x,
-                                   const Memory& memory, View<Output> y, auto& scratch, auto&&... tape) {
-    Attention::forward(parameters, x, memory, memory, y, tape..., scratch, context);
+  ATTUNE_INLINE static void attend(const auto& context, const auto& parameters,
+                                   ConstView<typename Attention::Input> queries, const Memory& memory,
+                                   View<Output> y, auto& scratch, auto&&... tape) {
+    Attention::forward(parameters, queries, memory, memory, y, tape..., scratch, context);
   }
 };
 

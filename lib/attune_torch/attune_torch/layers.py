@@ -1,4 +1,5 @@
 """attune's layers: their C++ types, and the names of their tensors."""
+import itertools
 import math
 from dataclasses import dataclass, field
 
@@ -130,12 +131,13 @@ class Layer:
         if self.kind == "reversible":
             self.type = around("ReversibleNorm", models[0], epsilon=data["epsilon"], affine=data["weight"] is not None, subtract_last=data["last"])
         elif self.kind == "reduced":
-            self.type = f"attune::ReducedAttention<{models[0]}, {self.type}>"
+            self.type = f"attune::ReducedAttention<{', '.join([models[0], self.type, *models[1:]])}>"
         else:
             names = {"residual": "attune::Residual<", "sum": "attune::Sum<", "product": "attune::Product<", "groups": f"attune::EachGroup<{data.get('count')}, "}
             self.type = f"{names[self.kind]}{', '.join(models)}>"
-        inside = [name for _, names in terms for name in names]
-        self.names = inside + self.names if self.kind == "reduced" else self.names + inside
+        inside = [names for _, names in terms]
+        first = inside.pop(0) if self.kind == "reduced" else []
+        self.names = [*first, *self.names, *itertools.chain(*inside)]
         self.take(*(layer for term in self.terms for layer in term))
 
     def every(self):

@@ -60,6 +60,7 @@ class Structure(LayerTypes):
         self.uses = self.uses_of(matcher.output)
         self.floats = set()    # tensors that are vectors for a token or a feature, and not quantized
         self.memory = None     # the encoder's output
+        self.reduced = set()   # attention whose keys and values are layers of what its queries are of
         self.tables = []       # of a sum of embeddings: what their ids are
         layers, self.source = self.chain(matcher.output)
         if not layers:
@@ -109,7 +110,7 @@ class Structure(LayerTypes):
     def find_padding(self):
         """The padding of ids by inputs, and the options of a MaskFromIds; or None."""
         every = [value for value in self.matcher.layers() if value.kind == "attention" or value.kind == "pooling" and value.reads]
-        cross = [value for value in every if value.sources[0] is not value.sources[-1] and not self.is_reduced(value)]
+        cross = [value for value in every if value.sources[0] is not value.sources[-1] and value not in self.reduced]
         encoder = [value for value in every if not cross or value not in cross and computed_from(self.memory, value)]
         source = self.matcher.refuse_several(encoder + cross)
         target = self.matcher.refuse_several([value for value in every if value not in encoder + cross])
@@ -208,11 +209,15 @@ class Structure(LayerTypes):
             return self.product(value)
         if value.kind == "attention":
             layer = self.plain(value, kind="core")
-            if self.is_reduced(value):
-                layer.terms = [self.chain(sources[1], sources[0])[0]]
-            elif sources[0] is not sources[1]:
+            if sources[0] is sources[1]:
+                return [layer], sources[0]
+            source = meet(*sources[:2])
+            if source is None or source.kind == "input" and source is not sources[0] or stop is not None and source.number < stop.number:
                 self.attend_to(value, stop)
-            return [layer], sources[0]
+                return [layer], sources[0]
+            self.reduced.add(value)
+            layer.terms = [self.chain(item, source)[0] for item in sources[1::-1] if item is not source or item is sources[1]]
+            return [layer], source
         if value.kind == "reversible":
             layer = self.sample_norm(value)
             layer.inner, _ = self.chain(sources[0], value.data["inner"])
@@ -311,11 +316,6 @@ class Structure(LayerTypes):
             added.value = [*(found[-1].value if isinstance(found[-1].value, list) else [found[-1].value]), item]
             found.append(added)
         return found, tables[0].sources[0]
-
-    @staticmethod
-    def is_reduced(value):
-        """Whether keys and values of attention are a layer of what its queries are."""
-        return value.kind == "attention" and value.sources[0] is not value.sources[1] and meet(*value.sources[:2]) is value.sources[0]
 
     def attend_to(self, value, stop):
         memory = value.sources[1]

@@ -130,11 +130,11 @@ struct ProgramsOf<Product<Layer, Gate>> {
     append_each<Gradients, Layer, Gate>(text);
   }
 };
-template <class Reduction, class Attention>
-struct ProgramsOf<ReducedAttention<Reduction, Attention>> {
+template <class... Layers>
+struct ProgramsOf<ReducedAttention<Layers...>> {
   template <class Gradients>
   static void append(std::string& text) {
-    append_each<Gradients, Reduction, Attention>(text);
+    append_each<Gradients, Layers...>(text);
   }
 };
 template <class... Layers>
