@@ -156,6 +156,8 @@ TEST(UnlabeledHead, stays_the_base_on_unsuitable_examples) {
   EXPECT_EQ(learn(silence, head).objection, Objection::kUnsure);
   EXPECT_TRUE(is_base(head));
   EXPECT_EQ(learn(noise, head).objection, Objection::kUnsure);
+  constexpr int kTooFew[] = {0, 1};
+  EXPECT_EQ(learn(noise, head, {}, kTooFew).status, Status::kInvalidLength);
   EXPECT_TRUE(is_base(head));
   Examples known_domain = draw_all(7, 0);  // as another user, of whom the factory had examples
   for (Example& e : known_domain) e = draw(rng, e.label, 0, 0.1f);
@@ -241,9 +243,8 @@ TEST(UnlabeledHead, is_the_base_after_bad_input) {
   EXPECT_EQ(learn_count(kExamples, -1, std::span(known).first(3)), Status::kInvalidLength);
   EXPECT_TRUE(is_base(head));
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-  for (const UnlabeledGuard<> guard :
-       {UnlabeledGuard<>{.sure = kNan}, UnlabeledGuard<>{.least_clear = -1},
-        UnlabeledGuard<>{.largest_drop = 2}}) {
+  for (const UnlabeledGuard<> guard : {UnlabeledGuard<>{.sure = kNan}, UnlabeledGuard<>{.least_clear = -1},
+                                       UnlabeledGuard<>{.largest_drop = 2}}) {
     EXPECT_EQ(learn(examples, head, {.guard = guard}).status, Status::kInvalidWeightDecay);
   }
   EXPECT_EQ(learn(examples, head, {.rounds = 0}).status, Status::kInvalidWeightDecay);

@@ -132,7 +132,8 @@ struct QuantileOptions {
   double share = 0.5;  // of the numbers that are below it, in (0, 1)
 };
 /// A quantile of a stream of numbers in 11 words, by the P² algorithm. A plain value; zero-initialized,
-/// it is empty. The same stream gives the same bits everywhere. Exact for up to five numbers.
+/// it is empty. The same stream gives the same bits everywhere. Exact for up to five numbers. A FlashStore
+/// does not tell the quantiles of two shares apart: put one into a struct with a kFingerprint of your own.
 template <QuantileOptions options, class Scalar = float>
 class Quantile {
   static_assert(detail::Holds<(options.share > 0 && options.share < 1)>,

@@ -89,8 +89,8 @@ class UnlabeledHead {
   ///   Evaluation<Scalar> probe(const Head::Parameters& head);  // on factory examples, or empty
   ///
   /// features() is called for all examples in order, in 1 + 2·rounds passes. Errors: kInvalidLength for
-  /// `count`, kInvalidWeightDecay for options, and any error of balanced_labels(), ClosedFormHead or
-  /// features().
+  /// `count` or the size of `known`, kInvalidWeightDecay for options, and any error of balanced_labels(),
+  /// ClosedFormHead or features().
   template <class Base, int factory_classes, class GetFeatures, class Probe, class HeadParameters>
   UnlabeledResult<Scalar> learn(const Base& base,
                                 const ClosedFormHead<num_features, factory_classes, Scalar>& factory,
@@ -136,6 +136,7 @@ class UnlabeledHead {
     copy_parameters(base, head);
     UnlabeledResult<Scalar> result;
     if (count <= 0 || count > max_examples) return {Status::kInvalidLength};
+    if (!known.empty() && known.size() != static_cast<std::size_t>(count)) return {Status::kInvalidLength};
     if (const Status status = check(options); status != Status::kOk) return {status};
     result.status = infer(candidate_, count, features);
     if (result.status != Status::kOk) return result;
