@@ -41,14 +41,11 @@ struct AttentionParts {
   static constexpr Scalar kScoreScale = Scalar(Heads::kScoreScale);
   static constexpr auto scores() { return Heads::scores(); }
 
-  /// Q, K and V of so many tokens.
+  /// The options of Q, K and V for so many tokens.
   template <int tokens>
   using OperandsOf =
       AttentionOperands<with(kShape, &AttentionShape::seq_len, tokens, &AttentionShape::kv_len, tokens),
                         Scalar>;
-  template <int tokens>
-  using OutputProjection = OfLength<typename Attention::OutputProjection, tokens>;
-
   template <int tokens, int heads>
   using Rotation = typename Operands::template Rotation<tokens, heads>;
   struct NoAngles {};
@@ -283,7 +280,8 @@ struct AttentionStream : AttentionParts<Attention> {
         }
       }
     }
-    Parts::template OutputProjection<tokens>::forward(parameters.output, view(scratch.outputs), y);
+    OfLength<typename Attention::OutputProjection, tokens>::forward(parameters.output, view(scratch.outputs),
+                                                                    y);
   }
 };
 
@@ -343,7 +341,8 @@ struct MemoryStream : AttentionParts<Attention> {
           value.template columns<kDv>(kv_head * kDv), view(scratch.outputs).template columns<kDv>(head * kDv),
           view(scratch.weights), Parts::scores(), head, first_query, AllWeights{}, context);
     }
-    Parts::template OutputProjection<tokens>::forward(parameters.output, view(scratch.outputs), y);
+    OfLength<typename Attention::OutputProjection, tokens>::forward(parameters.output, view(scratch.outputs),
+                                                                    y);
   }
 };
 
