@@ -22,7 +22,7 @@
 
 function(attune_add_model target)
   cmake_parse_arguments(PARSE_ARGV 1 model "ARRAY" "NAME;FILE;QUANTIZE" "WEIGHTS;FLOATS")
-  if(NOT model_NAME OR NOT model_FILE OR model_UNPARSED_ARGUMENTS)
+  if(NOT model_NAME OR NOT model_FILE OR model_UNPARSED_ARGUMENTS OR "QUANTIZE" IN_LIST model_KEYWORDS_MISSING_VALUES)
     message(FATAL_ERROR "usage: attune_add_model(target NAME name FILE file.safetensors [QUANTIZE int8|bf16|fp16|packed_int8 "
       "[WEIGHTS tensor...] [FLOATS tensor...]] [ARRAY])")
   endif()
