@@ -17,7 +17,7 @@ function(attune_fit target)
   cmake_parse_arguments(PARSE_ARGV 1 fit "ALL" "MODEL;HEADER;LOSS;BOARD;CORE;RAM;FLASH;STEP;ONLY;ATTEMPTS" "")
   if(NOT fit_MODEL OR NOT fit_HEADER OR fit_UNPARSED_ARGUMENTS OR fit_KEYWORDS_MISSING_VALUES)
     message(FATAL_ERROR "usage: attune_fit(target MODEL <C++ type> HEADER header.hpp [LOSS <C++ type>] [BOARD name | CORE name] [RAM 64K] "
-      "[FLASH 256K] [STEP 100ms] [ONLY name] [ALL] [ATTEMPTS n]). Not known: '${fit_UNPARSED_ARGUMENTS}'")
+      "[FLASH 256K] [STEP 100ms] [ONLY name] [ALL] [ATTEMPTS n]). Not known: '${fit_UNPARSED_ARGUMENTS}'; without a value: '${fit_KEYWORDS_MISSING_VALUES}'")
   endif()
   cmake_path(ABSOLUTE_PATH fit_HEADER BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE)
   if(NOT EXISTS ${fit_HEADER})
