@@ -11,8 +11,9 @@ import linecache
 import math
 import sys
 import traceback
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -406,35 +407,24 @@ class Capture(TorchDispatchMode):
     @contextmanager
     def hinted(self, hints):
         """With hints in place of their modules' forward; both are called, and compared."""
-        modules, used, own = dict(self.where.module.named_modules()), set(), {}
+        modules, used = dict(self.where.module.named_modules()), set()
         unknown = sorted(set(hints) - set(modules))
         if unknown:
             raise HintsError(f"hints: there is no module '{unknown[0]}'; paths are as in named_modules()")
 
-        def replace(path, hint):
-            module = modules[path]
-            own[path], forward = vars(module).get("forward"), module.forward
-
-            def called(*args, **kwargs):
-                used.add(path)
-                self.paused = True
-                expected = forward(*[item.clone() if isinstance(item, torch.Tensor) else item for item in args], **kwargs)
-                self.paused = False
-                found = hint(module, *args, **kwargs)
-                self.compare(path, expected, found)
-                return found
-            module.forward = called
-
-        for path, hint in hints.items():
-            replace(path, hint)
-        try:
-            yield
-        finally:
+        def called(path, forward, *args, **kwargs):
+            used.add(path)
+            self.paused = True
+            expected = forward(*[item.clone() if isinstance(item, torch.Tensor) else item for item in args], **kwargs)
             self.paused = False
+            found = hints[path](modules[path], *args, **kwargs)
+            self.compare(path, expected, found)
+            return found
+
+        with ExitStack() as stack:
             for path in hints:
-                del modules[path].forward
-                if own[path] is not None:
-                    modules[path].forward = own[path]
+                stack.enter_context(exchanged(modules[path], "forward", partial(called, path, modules[path].forward)))
+            yield
         unused = sorted(set(hints) - used)
         if unused:
             raise HintsError(f"hints: forward does not call '{unused[0]}'")
@@ -453,12 +443,9 @@ class Capture(TorchDispatchMode):
 
     def run(self, call, hints):
         """The addresses of the one tensor that `call` answers to the inputs."""
-        inference, torch._C._InferenceMode = torch._C._InferenceMode, lambda mode=True: nullcontext()  # whose tensors have no versions
-        try:
-            with torch.enable_grad(), step_by_step(), plain_constructor(), self.where, self.hinted(hints), self:
-                output = the_output(call(*self.given))
-        finally:
-            torch._C._InferenceMode = inference
+        inference = exchanged(torch._C, "_InferenceMode", lambda mode=True: nullcontext())  # whose tensors have no versions
+        with torch.enable_grad(), inference, step_by_step(), plain_constructor(), self.where, self.hinted(hints), self:
+            output = the_output(call(*self.given))
         addresses = self.addresses(output.detach()).clone()
         self.shadows, self.alive = {}, []
         return addresses
@@ -496,18 +483,24 @@ class Capture(TorchDispatchMode):
 
 
 @contextmanager
-def plain_constructor():
-    """torch.Tensor(…) as a function: in a mode, the constructor of PyTorch 1.13 fails."""
-    own, made = torch.Tensor.__new__, {torch.float32: torch.FloatTensor, torch.float64: torch.DoubleTensor}
-
-    def new(kind, *args, **kwargs):
-        return made[torch.get_default_dtype()](*args) if kind is torch.Tensor and not kwargs else own(kind, *args, **kwargs)
-
-    torch.Tensor.__new__ = new
+def exchanged(owner, name, value):
+    """With another attribute of a module, a class or an object; then it has its own again."""
+    own = vars(owner).get(name)
+    setattr(owner, name, value)
     try:
         yield
     finally:
-        del torch.Tensor.__new__
+        if own is None:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, own)
+
+
+def plain_constructor():
+    """With torch.Tensor(…) as a function: in a mode, the constructor of PyTorch 1.13 fails."""
+    own, made = torch.Tensor.__new__, {torch.float32: torch.FloatTensor, torch.float64: torch.DoubleTensor}
+    return exchanged(torch.Tensor, "__new__", lambda kind, *args, **kwargs: made[torch.get_default_dtype()](
+        *args) if kind is torch.Tensor and not kwargs else own(kind, *args, **kwargs))
 
 
 # ---- The module itself ----
@@ -524,14 +517,9 @@ def in_evaluation(module):
             inside.training = training
 
 
-@contextmanager
 def step_by_step():
     """Without torch.nn's encoder layers as one operation, which it is without gradients, and whose rows of padding are others."""
-    asked, torch.is_grad_enabled = torch.is_grad_enabled, lambda: True
-    try:
-        yield
-    finally:
-        torch.is_grad_enabled = asked
+    return exchanged(torch, "is_grad_enabled", lambda: True)
 
 
 @contextmanager
