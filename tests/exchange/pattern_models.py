@@ -1105,6 +1105,8 @@ def refused():
         "a number that is trained, added to each feature": (Step(lambda own, x: torch.relu(x) + own.one, one=nn.Parameter(torch.ones(1))), rows(), ["a parameter of one number that is added"]),
         "a mask of reduced tokens": (Block(Reduced(strided, lambda own, s: s.masked_fill(torch.ones(TOKENS, 2, dtype=torch.bool).triu(1), -1e9), **strided_parts())), rows(),
                                      ["a mask"]),
+        "scores without a softmax, as of gated attention units": (Step(lambda own, x: own.v(x) + (own.q(x) @ own.k(x).mT / 5).relu() ** 2 @ own.v(x), **{name: nn.Linear(WIDTH, WIDTH) for name in "qkv"}),
+                                                                  rows(), ["of which none is a softmax of scores"]),
         "a value times itself": (Step(lambda own, x: x * x), rows(), ["a product of two values", "mul of [2, 5, 12], [2, 5, 12]"]),
         "a gate of one number for each token": (Step(lambda own, x: x * own.gate(x).sigmoid(), gate=nn.Linear(WIDTH, 1)), rows(), ["a product of two values"]),
         "a gate of a Linear that is its factor, too": (Step(lambda own, x: (lambda y: y * (own.gate(y).tanh() + x))(own.mix(x)), mix=nn.Linear(WIDTH, WIDTH), gate=nn.Linear(WIDTH, WIDTH)),

@@ -159,7 +159,7 @@ class AttentionMatch(PaddingMasks, Temperatures):
                     return (cut, cut.sources[0], 1.0 if abs(factor - 1) < 1e-9 else factor) if known else (None, cut, 1.0)
         if any(cut.kind == "softmax" for cut in cuts):
             raise Unsupported("attention whose weights are changed behind their softmax by more than a factor")
-        raise Unsupported("a product of two values; attention ends with its output projection, an nn.Linear")
+        raise Unsupported("a product of two values, of which none is a softmax of scores; attention is softmax(scores) · values, then an nn.Linear")
 
     def scores(self, inner):
         """The product of queries and keys, and the ids that make a mask of padding, or None."""
