@@ -1,8 +1,9 @@
 """Statistics of a sample: a model of features without their mean, or their last value, and deviation over tokens, whose output gets both back (RevIN)."""
-import contextlib
+from contextlib import ExitStack, contextmanager
 
 import torch
 
+from .capture import exchanged
 from .errors import Unsupported
 from .evaluate import evaluate, region
 from .formulas import NORMS, close, draw
@@ -35,19 +36,16 @@ def given_back(y, x, data):
     return y * deviation + mean
 
 
-@contextlib.contextmanager
+@contextmanager
 def moved(constants):
     """The constants with drawn values, the same where addresses are: at its start, a factor of 1 says nothing about where it is used."""
-    kept, values = [item.values for item in constants], {}
-    for item in constants:
-        key = tuple(item.addresses.flatten().tolist())
-        values.setdefault(key, 1 + 0.3 * draw(item.values.numel(), seed=20 + len(values)))
-        item.values = values[key].reshape(item.values.shape)
-    try:
+    values = {}
+    with ExitStack() as stack:
+        for item in constants:
+            key = tuple(item.addresses.flatten().tolist())
+            values.setdefault(key, 1 + 0.3 * draw(item.values.numel(), seed=20 + len(values)))
+            stack.enter_context(exchanged(item, "values", values[key].reshape(item.values.shape)))
         yield
-    finally:
-        for item, own in zip(constants, kept):
-            item.values = own
 
 
 class SampleNorms:

@@ -1,9 +1,11 @@
 """A trained factor of attention's scores, one for all heads or one for each: a temperature, or the scale of cosines."""
 import math
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import torch
 
+from .capture import exchanged
 from .errors import Unsupported
 from .evaluate import region
 from .formulas import close
@@ -50,7 +52,6 @@ class Temperatures:
         names |= {item.data.get("name", item.kind) for item in region(inner, [scores, *ids]) if any(source in learned for source in item.sources)}
         if not names <= LINEAR | KINDS["kClampedExponential"][1]:
             self.refuse_parameters("relative positions or a temperature: attention's scores", inner, scores, *ids)
-        kept = [item.values for item in learned]
         for kind, (function, own, tried) in KINDS.items():
             if not names <= LINEAR | own:
                 continue
@@ -59,15 +60,13 @@ class Temperatures:
                 t = number * (1 + torch.arange(len(leaves)).double() / 16)
                 numbers = self.graph.numbers.clone()
                 numbers[-leaves] = t
-                for item in learned:
-                    item.values = self.graph.again(item.addresses, numbers)
-                try:
-                    factors.append(slopes() / function(t))
-                except Unsupported:
-                    break
-                finally:
-                    for item, values in zip(learned, kept):
-                        item.values = values
+                with ExitStack() as stack:
+                    for item in learned:
+                        stack.enter_context(exchanged(item, "values", self.graph.again(item.addresses, numbers)))
+                    try:
+                        factors.append(slopes() / function(t))
+                    except Unsupported:
+                        break
             if len(factors) == len(tried) and torch.isfinite(torch.stack(factors)).all() and close(
                     torch.stack(factors), factors[0].mean().expand(len(tried), heads), 1e-5):
                 parameter = Constant(leaves, self.graph.numbers[-leaves])
