@@ -658,6 +658,8 @@ def exported():
         "attention to the mean of all tokens": (Block(Reduced(lambda own, x: x.mean(1, keepdim=True))), rows()),
         "squeeze and excitation": (Step(excited, down=nn.Linear(WIDTH, 3), up=nn.Linear(3, WIDTH)), rows()),
         "squeeze and excitation of an image": (Image(lambda own, x: excited(own, x, (2, 3)), down=nn.Conv2d(8, 3, 1), up=nn.Conv2d(3, 8, 1)), torch.randn(BATCH, 3, 4, 5)),
+        "a gate of neighboring channels": (Image(lambda own, x: x * own.near(x.mean((2, 3))[:, None]).mT[..., None].sigmoid(), near=nn.Conv1d(1, 1, 3, padding=1, bias=False)),
+                                           torch.randn(BATCH, 3, 4, 5)),
         "a spatial gating unit": (Step(lambda own, x: x + spatial_gate(own, x), **spatial_parts()), rows()),
         "a spatial gating unit beside attention": (Step(lambda own, x: x + spatial_gate(own, x, lambda own, x: own.attend(x)), **spatial_parts(
             attend=Narrow())), rows()),

@@ -191,7 +191,11 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
             if source.kind == "gather" and torch.equal(columns, data["weight"].addresses):
                 data["shape"] = convolution["weight"]
                 return self.new("linear", [self.new("rearranged", [inner], source, patches=True, **source.data)], value, **data)
-        if inner.features != convolution["weight"].addresses.shape[1] * convolution["groups"] or not self.is_image(inner, source, convolution):
+        channels = convolution["weight"].addresses.shape[1] * convolution["groups"]
+        if inner.tokens == channels == 1 and inner.kind != "input" and self.is_image(Value("transpose", [inner], inner.layout.transpose(1, 2)), source, convolution):
+            data["convolution"] = dict(convolution, causal=self.is_causal(kernel, span, around))  # over the features of one token
+            return self.new("convolution", [self.turned(self.layer(inner), value)], value, index=source.data["index"] if source.kind == "gather" else None, **data)
+        if inner.features != channels or not self.is_image(inner, source, convolution):
             rows = self.input_windows(source, inner)
             if rows is not None and convolution["groups"] == 1:
                 return self.new("linear", [rows], value, weight=data["weight"], bias=data["bias"], shape=convolution["weight"])
