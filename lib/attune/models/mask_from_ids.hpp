@@ -83,6 +83,11 @@ constexpr bool has_padding_in_vocabulary() {
 }
 
 template <class Model, MaskFromIdsOptions options>
+concept HasIdTable = TakesIds<Model> && options.table >= 0 && (options.table < ids_per_token<Model>());
+template <class Model, MaskFromIdsOptions options>
+concept PadsFromVocabulary = !HasIdTable<Model, options> || has_padding_in_vocabulary<Model, options>();
+
+template <class Model, MaskFromIdsOptions options>
 constexpr bool check_mask_from_ids() {
   static_assert(Holds<TakesIds<Model>>,
                 "attune::MaskFromIds: the model takes no token ids; give padding with each call, as in a "
@@ -95,16 +100,11 @@ constexpr bool check_mask_from_ids() {
       "attune::MaskFromIds: padding must be an id, at least 0");
   static_assert(Holds<(IsEncoderDecoder<Model> || options.target_padding < 0)>,
                 "attune::MaskFromIds: only an EncoderDecoder has a target; leave target_padding out");
-  if constexpr (TakesIds<Model>) {
-    constexpr bool kHasTable = options.table >= 0 && options.table < ids_per_token<Model>();
-    static_assert(Holds<kHasTable>,
-                  "attune::MaskFromIds: table must be less than the number of ids for each token");
-    if constexpr (kHasTable) {
-      static_assert(Holds<has_padding_in_vocabulary<Model, options>()>,
-                    "attune::MaskFromIds: padding must be below the vocabulary: it is an id, with a row of "
-                    "the embedding");
-    }
-  }
+  static_assert(Holds<(!TakesIds<Model> || HasIdTable<Model, options>)>,
+                "attune::MaskFromIds: table must be less than the number of ids for each token");
+  static_assert(Holds<PadsFromVocabulary<Model, options>>,
+                "attune::MaskFromIds: padding must be below the vocabulary: it is an id, with a row of the "
+                "embedding");
   static_assert(Holds<!attends_to_memory<Model>()>,
                 "attune::MaskFromIds: a decoder alone does not know the ids of its memory; put the whole "
                 "EncoderDecoder into it");

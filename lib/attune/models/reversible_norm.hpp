@@ -26,17 +26,17 @@ struct ReversibleNormOptions {
 
 namespace detail {
 
+// The mean of a feature of the input is that of a feature of the output.
+template <class Model>
+concept KeepsFeatures = TakesIds<Model> ||(Model::Input::cols == Model::Output::cols);
 template <class Model>
 constexpr bool check_reversible_norm() {
   static_assert(Holds<!TakesIds<Model>>,
                 "attune::ReversibleNorm: the model takes token ids, which have no mean; give it a model of "
                 "matrices");
-  if constexpr (!TakesIds<Model>) {
-    static_assert(
-        Holds<(Model::Input::cols == Model::Output::cols)>,
-        "attune::ReversibleNorm: the model's output needs the features of its input, whose mean and "
-        "deviation it gets; for other outputs, put a GroupNorm of one feature each in front");
-  }
+  static_assert(Holds<KeepsFeatures<Model>>,
+                "attune::ReversibleNorm: the model's output needs the features of its input, whose mean and "
+                "deviation it gets; for other outputs, put a GroupNorm of one feature each in front");
   return true;
 }
 // One group for each feature of the model's input.

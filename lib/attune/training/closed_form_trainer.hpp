@@ -56,24 +56,23 @@ concept EndsWithHead = requires(typename Model::template Layer<Model::kLayers - 
   requires decltype(last)::Output::cols > 1 && decltype(head.weight)::rows == decltype(last)::Input::cols;
   requires sizeof head == sizeof head.weight + sizeof head.bias;
 };
+/// Whether Features are the layers before the head of Trained, and only the head is trained.
+template <class Trained, class Features>
+concept FeaturesOfHead = requires(typename Trained::template Layer<Trained::kLayers - 1> head) {
+  requires std::is_same_v<typename Features::Input, typename Trained::Input>;
+  requires std::is_same_v<typename Features::Output, typename decltype(head)::Input>;
+  requires std::is_empty_v<typename Features::Parameters> && kHasConstants<decltype(head)>;
+  requires sizeof(typename Trained::Parameters) == sizeof(typename decltype(head)::Parameters);
+};
 template <class Trained, class Features>
 constexpr bool check_closed_form() {
   static_assert(Holds<EndsWithHead<Trained>>,
                 "attune::ClosedFormTrainer: the model must end with a Linear of one row with a bias; train "
                 "another one with attune::Trainer");
-  if constexpr (EndsWithHead<Trained>) {
-    using Head = typename Trained::template Layer<Trained::kLayers - 1>;
-    constexpr bool kFits = std::is_same_v<typename Features::Input, typename Trained::Input> &&
-                           std::is_same_v<typename Features::Output, typename Head::Input> &&
-                           std::is_empty_v<typename Features::Parameters> && kHasConstants<Head> &&
-                           sizeof(typename Trained::Parameters) == sizeof(typename Head::Parameters);
-    static_assert(Holds<kFits>,
-                  "attune::ClosedFormTrainer: give LinearProbe<Model, kConstants> and "
-                  "LinearProbeFeatures<Model, kConstants> of one model");
-    return kFits;
-  } else {
-    return false;
-  }
+  static_assert(Holds<(!EndsWithHead<Trained> || FeaturesOfHead<Trained, Features>)>,
+                "attune::ClosedFormTrainer: give LinearProbe<Model, kConstants> and "
+                "LinearProbeFeatures<Model, kConstants> of one model");
+  return EndsWithHead<Trained> && FeaturesOfHead<Trained, Features>;
 }
 template <class Trained, class Features>
 concept SolvesHead = check_closed_form<Trained, Features>();
