@@ -352,6 +352,20 @@ bool step(const Layer::Input& x) {
   return trainer.learn(2, [&](int, const auto& learn) { return learn(x, attune::kUnlabeled); }).ok();
 }
 
+// case: takes_that_return_nothing
+// error: attune: takes(int i, const auto& learn) returns the Status of learn(x, label), or of learn(x, label,
+using Layer = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 8, .d_out = 3}>;
+attune::InfoMaxTrainer<Layer, attune::AdamW, 2> trainer;
+bool step(const Layer::Input& x) {
+  return trainer.learn(2, [&](int, const auto& learn) { (void)learn(x, attune::kUnlabeled); }).ok();
+}
+
+// case: takes_that_do_not_ask
+// error: attune: takes(int i, const auto& learn) returns the Status of learn(x, label), or of learn(x, label,
+using Layer = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 8, .d_out = 3}>;
+attune::InfoMaxTrainer<Layer, attune::AdamW, 2> trainer;
+bool step(const Layer::Input& x) { return trainer.learn(2, [&](int) { return x; }).ok(); }
+
 // case: info_max_with_updates_in_backward
 // error: attune::InfoMaxTrainer: a step adds up gradients, which UpdateInBackward does not keep; use BySequence
 using Layer = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 8, .d_out = 3}>;

@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 #include <attune/core/memory.hpp>
 #include <attune/execution/pass.hpp>
@@ -54,15 +55,30 @@ constexpr bool check_info_max() {
   return keeps_gradients && Model::Output::rows == 1;
 }
 
+// One error for all passes over the takes.
+template <bool answers>
+constexpr bool check_takes() {
+  static_assert(
+      Holds<answers>,
+      "attune: takes(int i, const auto& learn) returns the Status of learn(x, label), or of learn(x, "
+      "label, mask)");
+  return answers;
+}
 /// Asks for a take. An error of takes(i, learn), or of the learn that it must call once.
 inline Status ask_for_take(int i, const auto& takes, const auto& learn) {
   int calls = 0;
   Status learned = Status::kIncompleteBatch;
-  const Status status = takes(i, [&](const auto& x, int label, const auto&... mask) {
+  const auto once = [&](const auto& x, int label, const auto&... mask) {
     learned = ++calls == 1 ? learn(x, label, mask...) : Status::kIncompleteBatch;
     return learned;
-  });
-  return status == Status::kOk ? learned : status;
+  };
+  constexpr bool kAnswers = std::is_invocable_r_v<Status, decltype(takes), int, decltype(once)>;
+  if constexpr (check_takes<kAnswers>()) {
+    const Status status = takes(i, once);
+    return status == Status::kOk ? learned : status;
+  } else {
+    return Status::kIncompleteBatch;
+  }
 }
 
 }  // namespace detail
