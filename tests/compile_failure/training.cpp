@@ -335,6 +335,14 @@ bool learn() {
   return learning.learn(base, 5, [](int, attune::Tensor<float, 1, 4>&) { return attune::Status::kOk; }, head).ok();
 }
 
+// case: unlabeled_head_with_features_without_a_status
+// error: attune::UnlabeledHead: features(int i, Features& to) writes the features of example i, and returns a Status
+attune::UnlabeledHead<4, 3, 5> learning;
+attune::Linear<attune::LinearShape{1, 4, 3}>::Parameters base, head;
+bool learn() {
+  return learning.learn(base, 5, [](int, attune::Tensor<float, 1, 4>&) {}, head).ok();
+}
+
 // case: unlabeled_head_near_a_head_without_bias
 // error: attune::UnlabeledHead: the base must be the parameters of a Linear with a bias, with the features and
 attune::UnlabeledHead<4, 3, 5> learning;

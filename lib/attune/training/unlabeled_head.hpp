@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 #include <attune/core/parameters.hpp>
 #include <attune/training/balanced_labels.hpp>
@@ -97,7 +98,7 @@ class UnlabeledHead {
                                 int count, const GetFeatures& features, const Probe& probe,
                                 HeadParameters& head, std::span<const int> known = {},
                                 const Options& options = {}) {
-    if constexpr (check_base<Base>()) {
+    if constexpr (check_base<Base>() && check_features<GetFeatures>()) {
       return learn_beside(base, factory, count, features, probe, head, known, options);
     }
   }
@@ -106,7 +107,7 @@ class UnlabeledHead {
   UnlabeledResult<Scalar> learn(const Base& base, int count, const GetFeatures& features,
                                 HeadParameters& head, std::span<const int> known = {},
                                 const Options& options = {}) {
-    if constexpr (check_base<Base>()) {
+    if constexpr (check_base<Base>() && check_features<GetFeatures>()) {
       Options without_factory = options;
       without_factory.head.rehearsal = 0;
       const auto no_probe = [](const typename Head::Parameters&) { return Evaluation<Scalar>{}; };
@@ -117,6 +118,15 @@ class UnlabeledHead {
  private:
   using Logits = typename Head::Output;
 
+  template <class GetFeatures>
+  static constexpr bool check_features() {
+    constexpr bool kAnswers = std::is_invocable_r_v<Status, const GetFeatures&, int, Features&>;
+    static_assert(
+        detail::Holds<kAnswers>,
+        "attune::UnlabeledHead: features(int i, Features& to) writes the features of example i, and "
+        "returns a Status");
+    return kAnswers;
+  }
   template <class Base>
   static constexpr bool check_base() {
     constexpr bool kIsHead = requires(const Base& base) {
