@@ -414,7 +414,7 @@ class Windows(Layouts):
         dims = [dim % x.dim() for dim in dims] if dims else list(range(x.dim()))
         order = [dim for dim in range(x.dim()) if dim not in dims]
         windows = x.permute(order + dims).reshape(out.numel(), -1)
-        unbiased = options.get("unbiased", True) and not (len(arguments) > 1 and arguments[1] is False)
+        unbiased = options.get("unbiased", True) and not any(item is False for item in arguments[:2])
         plain = arguments and not isinstance(arguments[0], (list, tuple)) and arguments[0] is not None
         data = {"correction": options.get("correction", 1 if unbiased else 0),
                 "p": float(arguments[0]) if name in ("norm", "linalg_vector_norm") and plain else 2.0}
