@@ -295,7 +295,7 @@ struct LayerSets {
     static constexpr bool kReads = (ReadsInput<Layers, Of<index>> || ...);
   };
 
-  /// Forward of a layer of x, as one stage. `scratches` are those of all layers, `tape` is its own, if any.
+  /// Forward of a layer, as one stage. `scratches` has a part for each layer; `tape` is the layer's, if any.
   template <int index>
   ATTUNE_INLINE static void forward(const auto& context, const auto& parameters, const auto& x, const auto& y,
                                     auto& scratches, auto&&... tape) {
@@ -304,7 +304,7 @@ struct LayerSets {
                                one_of<index>(scratches));
     });
   }
-  /// Backward of a layer, as one stage. `tapes`, `scratches` and `gradients` are those of all layers.
+  /// Backward of a layer, as one stage. `tapes`, `scratches` and `gradients` have a part for each layer.
   template <int index>
   ATTUNE_INLINE static void backward(const auto& context, const auto& parameters, const auto& x, auto& tapes,
                                      const auto& dy, const auto& dx, auto& gradients, auto& scratches) {

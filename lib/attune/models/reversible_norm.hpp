@@ -26,7 +26,7 @@ struct ReversibleNormOptions {
 
 namespace detail {
 
-// The mean of a feature of the input is that of a feature of the output.
+// Whether a feature of the output can take its mean from a feature of the input.
 template <class Model>
 concept KeepsFeatures = TakesIds<Model> ||(Model::Input::cols == Model::Output::cols);
 template <class Model>
