@@ -1176,6 +1176,8 @@ def refused():
         "a norm of weights and a number, times another": (Step(lambda own, x: F.layer_norm(x, (WIDTH,)) * ((1 + own.gamma) * 3), gamma=parameter(WIDTH)), rows(), ["computed from gamma"]),
         "one weight of two norms, around 0": (Step(lambda own, x: F.layer_norm(x, (WIDTH,)) * (1 + own.gamma) + F.layer_norm(own.inward(x), (WIDTH,)) * (1 + own.gamma), gamma=parameter(WIDTH)),
                                               rows(), ["is a tensor of two layers"]),
+        "a sum of tokens times a softmax of a network": (Step(lambda own, x: (x * own.score(torch.tanh(own.mix(x))).softmax(1)).sum(1), score=nn.Linear(WIDTH, 1), mix=nn.Linear(WIDTH, WIDTH)), rows(),
+                                                         ["weights of tokens that are not a softmax of a Linear of them; x.mean(1) is the nearest: sum of"]),
         "a sum of tokens times a softmax of others": (Step(lambda own, x: (x * own.score(x).flip(1).softmax(1)).sum(1), score=nn.Linear(WIDTH, 1)), rows(),
                                                       ["a softmax that is not attention's"]),
         "attention's weights": (Step(lambda own, x: x + own.mix(x, x, x)[1].mean(-1, keepdim=True), mix=nn.MultiheadAttention(WIDTH, HEADS, batch_first=True)), rows(),

@@ -135,7 +135,11 @@ class AttentionMatch(PaddingMasks, Temperatures):
             soft = weights.sources[0] if isinstance(weights, Value) and weights.kind == "gather" and len(weights.sources) == 1 else weights
             if isinstance(x, Value) and isinstance(soft, Value) and soft.kind == "softmax" and x.layout.shape == product.layout.shape and torch.equal(
                     soft.data["index"], torch.arange(x.tokens)[None]) and weights.layout.shape[1:] == (x.tokens, 1):
-                return self.sequence_pooling(value, soft.sources[0], x)
+                try:
+                    return self.sequence_pooling(value, soft.sources[0], x)
+                except Unsupported as problem:  # what is before it is in its reason
+                    self.refuse(value, str(problem))
+                    return self.new("refused", [self.layer(x)], value)
         return None
 
     def sequence_pooling(self, value, inner, values):
