@@ -38,7 +38,7 @@ def without_templates(head):
             depth += {"<": 1, ">": -1}.get(head[i], 0)
             i += 1
         head = head[i:].strip()
-    return re.sub(r"^requires\s+(?:\([^()]*\)|[\w:]+(?:<[^<>]*>)?)\s*", "", head)
+    return re.sub(r"^requires\b\s*(?:\([^()]*\)|[\w:]+(?:<[^<>]*>)?)\s*", "", head)
 
 
 def declared(head):
