@@ -261,6 +261,15 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
     Heads::backward(tape, scratch, d_outputs, context);
     Operands::backward(parameters, tape, gradients, context.without_mask());
   }
+  // Gradients of the projections' parameters.
+  static void backward_parameters(ConstView<Input> query, ConstView<KeyInput> key,
+                                  ConstView<ValueInput> value, auto& tape, auto& gradients,
+                                  const auto& context) {
+    QueryProjection::backward_parameters(query, tape.query, gradients.query, context);
+    KeyProjection::backward_parameters(key, Operands::of_tokens(tape.key), gradients.key, context.keys());
+    ValueProjection::backward_parameters(value, Operands::of_tokens(tape.value), gradients.value,
+                                         context.keys());
+  }
   // Gradients of the projections' parameters, and of their inputs. `sum` assigns d_key and d_value, or adds
   // to them.
   template <class Gradients>
@@ -268,19 +277,15 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
                                                  ConstView<KeyInput> key, ConstView<ValueInput> value,
                                                  auto& tape, auto&& d_query, auto&& d_key, auto&& d_value,
                                                  auto sum, Gradients& gradients, const auto& context) {
-    const auto dk = Operands::of_tokens(tape.key);
-    const auto dv = Operands::of_tokens(tape.value);
     in_order_of_updates<detail::UpdatesInSet<Gradients>>(
-        [&]() ATTUNE_INLINE_LAMBDA {
-          QueryProjection::backward_parameters(query, tape.query, gradients.query, context);
-          KeyProjection::backward_parameters(key, dk, gradients.key, context.keys());
-          ValueProjection::backward_parameters(value, dv, gradients.value, context.keys());
-        },
+        [&]() ATTUNE_INLINE_LAMBDA { backward_parameters(query, key, value, tape, gradients, context); },
         [&]() ATTUNE_INLINE_LAMBDA {
           const auto& dense = context.unmasked();
           QueryProjection::backward_input(parameters.query, tape.query, d_query, kernels::Assign{}, dense);
-          KeyProjection::backward_input(parameters.key, dk, d_key, sum, dense.keys());
-          ValueProjection::backward_input(parameters.value, dv, d_value, sum, dense.keys());
+          KeyProjection::backward_input(parameters.key, Operands::of_tokens(tape.key), d_key, sum,
+                                        dense.keys());
+          ValueProjection::backward_input(parameters.value, Operands::of_tokens(tape.value), d_value, sum,
+                                          dense.keys());
         });
   }
 };
