@@ -18,6 +18,7 @@
 #include "check.hpp"
 #include "gradient_suite.hpp"
 #include "layer_suite.hpp"
+#include "layers/every_plan.hpp"
 #include "problem.hpp"
 
 namespace {
@@ -102,6 +103,11 @@ TEST(ReducedAttention, trains_in_a_model) {
                            Checkpointed<Residual<Projected<float>>>, Residual<Averaged<float>>,
                            QuantizedTape<Residual<Twice<float>>>, Linear<LinearShape{kTokens, kWidth, 2}>>;
   check::in_models::expect_training<Model>();
+}
+
+TEST(ReducedAttention, has_the_same_bits_in_every_plan) {
+  check::expect_same_bits_in_every_plan<Convolved<float>>();
+  check::expect_same_bits_in_every_plan<Twice<float>>();
 }
 
 TEST(ReducedAttention, infers_from_weights_of_8_bits) {

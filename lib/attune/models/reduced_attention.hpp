@@ -22,6 +22,7 @@
 #include <attune/attention/multi_head_attention.hpp>
 #include <attune/layers/identity.hpp>
 #include <attune/models/composition.hpp>
+#include <attune/weights/gradient_rows.hpp>
 
 namespace ATTUNE_NAMESPACE {
 
@@ -114,6 +115,10 @@ struct ReducedAttention : detail::Steps<ReducedAttention<ReductionType, Attentio
   static constexpr bool kOfInput = detail::kIsIdentity<Queries>;
   template <class Gradients>
   using MemoryOf = typename Sets::template MemoryOf<Gradients>;
+  // Whether the gradient of q(x) overwrites q(x), which backward reads again with UpdateInBackward.
+  template <class Gradients>
+  static constexpr bool kReplacesQueries =
+      detail::GradientReplacesInput<Attention, typename MemoryOf<Gradients>::template Of<1>>;
 
  public:
   /// Whether backward reads x.
@@ -126,10 +131,13 @@ struct ReducedAttention : detail::Steps<ReducedAttention<ReductionType, Attentio
     [[no_unique_address]] detail::OutputMemory<Queries> queries;
   };
   using Tape = TapeOf<Parameters>;
-  /// Gradients of r(x), then the dx of a layer, and the scratch of a layer.
+  /// Gradients of r(x) and of q(x), then the dx of a layer, and the scratch of a layer.
   template <class Gradients>
   struct ScratchOf {
     Memory d_memory;
+    [[no_unique_address]] std::conditional_t<kOfInput || kReplacesQueries<Gradients>, NoGradient,
+                                             typename Queries::Output>
+        d_query;
     detail::OneOf<Memory, Input> gradient;
     typename MemoryOf<Gradients>::Scratches layers;
   };
@@ -169,11 +177,15 @@ struct ReducedAttention : detail::Steps<ReducedAttention<ReductionType, Attentio
     constexpr bool kReduces = kWanted<Dx> || trains.template operator()<0>();
     constexpr bool kAsks = !kOfInput && (kWanted<Dx> || trains.template operator()<2>());
     const View<Memory> d_memory(scratch.d_memory), d_value(detail::one_of<0>(scratch.gradient));
-    const auto d_query = [&] {  // in the memory of q(x), if it has any
+    const auto d_query = [&] {
       if constexpr (kOfInput) {
         return to;
+      } else if constexpr (!kAsks) {
+        return NoGradient{};
+      } else if constexpr (kReplacesQueries<GradientSet>) {
+        return View<typename Attention::Input>(tape.queries.values);
       } else {
-        return detail::first_if<kAsks>(View<typename Attention::Input>(tape.queries.values), NoGradient{});
+        return View<typename Attention::Input>(scratch.d_query);
       }
     }();
     whole.inside([&]() ATTUNE_INLINE_LAMBDA {
