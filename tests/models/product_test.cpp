@@ -9,6 +9,7 @@
 #include <attune/attention/sequence_length.hpp>
 #include <attune/execution/stream.hpp>
 #include <attune/layers/activation.hpp>
+#include <attune/layers/dropout.hpp>
 #include <attune/layers/layer_norm.hpp>
 #include <attune/layers/linear.hpp>
 #include <attune/layers/pooling.hpp>
@@ -21,6 +22,7 @@
 #include "check.hpp"
 #include "gradient_suite.hpp"
 #include "layer_suite.hpp"
+#include "layers/every_plan.hpp"
 #include "problem.hpp"
 
 namespace {
@@ -125,6 +127,28 @@ TEST(Product, of_its_input_keeps_no_copy_of_it) {
   using Small = Excited<float>;
   static_assert(sizeof(Small::Tape) == sizeof(Small::Gate::Tape) + kWidth * sizeof(float));
   static_assert(detail::ReadsInput<Small, Small::Parameters>);
+}
+
+TEST(Product, draws_dropout_for_each_factor) {
+  using Drops = Dropout<DropoutShape{.rows = 8, .d_model = 8, .probability = 0.5}>;
+  check::Problem<Product<Drops, Drops>> a(1);
+  Rng rng(2);
+  draw_seeds(a.tape, rng);
+  for (int i = 0; i < a.x.size; ++i) a.x.values[i] = 1;
+  a.forward();
+  int kept = 0;
+  for (int i = 0; i < a.y.size; ++i) kept += a.y.values[i] != 0;
+  EXPECT_GT(kept, 6);  // of 64: a quarter, or half if both had one mask
+  EXPECT_LT(kept, 26);
+  a.dy = a.x;
+  a.backward();
+  for (int i = 0; i < a.y.size; ++i) EXPECT_EQ(a.dx.values[i], 2 * a.y.values[i]);
+}
+
+TEST(Product, has_the_same_bits_with_dropout_in_every_plan) {
+  using Drops = Dropout<DropoutShape{.rows = kTokens, .d_model = kWidth, .probability = 0.5}>;
+  check::expect_same_bits_in_every_plan<
+      Product<Sequential<Dense<float>, Drops>, Sequential<Dense<float>, Drops>>>();
 }
 
 TEST(Product, reads_no_padding) {
