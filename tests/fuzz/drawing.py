@@ -22,13 +22,13 @@ class Layer:
     text: str
     rows: int
     cols: int
-    attends: bool = False  # takes masks
-    mixes: bool = False    # tokens meet without a mask
-    pads: bool = False     # leaves padding out where they meet
-    streams: bool = True   # runs token by token
-    drops: bool = False    # has dropout
-    ids: int = 0           # takes token ids below this
-    grouped: bool = False  # has groups of tokens, which take no mask
+    attends: bool = False   # takes masks
+    mixes: bool = False     # tokens meet without a mask
+    pads: bool = False      # leaves padding out where they meet
+    streams: bool = True    # runs token by token
+    drops: bool = False     # has dropout
+    ids: int = 0            # takes token ids below this
+    unmasked: bool = False  # takes no mask
 
 
 @dataclass
@@ -99,8 +99,8 @@ def attention_shape(r, rows, cols, streams=False, keep=None):
     return in_order(shape)
 
 
-ORDER = ["seq_len", "d_model", "num_heads", "num_kv_heads", "d_k", "d_v", "bias", "rotary_dim", "rotary_pairs", "keep_weights", "window",
-         "alibi", "softcap", "query_key_norm", "score_scale", "score_scales", "add_bias_kv", "add_zero_attn"]
+ORDER = ["seq_len", "d_model", "num_heads", "num_kv_heads", "kv_len", "d_k", "d_v", "d_key", "d_value", "bias", "rotary_dim", "rotary_pairs",
+         "keep_weights", "window", "alibi", "softcap", "query_key_norm", "score_scale", "score_scales", "add_bias_kv", "add_zero_attn"]
 
 
 def in_order(shape):
@@ -282,11 +282,23 @@ def draw_grouped(r, rows, cols):
     if r.random() < 0.5:
         grids = [f"TransposeGrid<TransposeGridShape{fields(rows=own[0], cols=own[1], d_model=cols)}>" for own in ((rows // groups, groups), (groups, rows // groups))]
         text = f"Sequential<{grids[0]}, {text}, {grids[1]}>"
-    return Layer(text, rows, cols, mixes=True, streams=False, grouped=True)
+    return Layer(text, rows, cols, mixes=True, streams=False, unmasked=True)
+
+
+def draw_reduced(r, rows, cols):
+    """Attention to the tokens of a layer, often fewer ones. Its queries are the input, or another layer's output."""
+    reduction = r.choice([draw_conv, draw_of_sequence])(r, rows, cols)
+    shape = attention_shape(r, rows, cols)
+    shape.pop("window", None)  # it can hide all of fewer keys
+    shape = in_order(shape | dict(kv_len=reduction.rows, d_key=reduction.cols, d_value=reduction.cols))
+    parts = [reduction.text, attention(shape)]
+    if r.random() < 0.4:
+        parts.append(r.choice([draw_feed_forward, draw_norm, draw_padded])(r, rows, cols).text)
+    return Layer(f"ReducedAttention<{', '.join(parts)}>", rows, cols, mixes=True, streams=False, unmasked=True)
 
 
 DRAWERS = [(draw_attention, 5), (draw_encoder, 3), (draw_linear, 4), (draw_feed_forward, 2), (draw_conv, 3), (draw_norm, 2),
-           (draw_activation, 1), (draw_small, 2), (draw_of_sequence, 1), (draw_padded, 1), (draw_composed, 2), (draw_grouped, 1)]
+           (draw_activation, 1), (draw_small, 2), (draw_of_sequence, 1), (draw_padded, 1), (draw_composed, 2), (draw_grouped, 1), (draw_reduced, 1)]
 
 
 def draw_layer(r, rows, cols):
@@ -305,8 +317,11 @@ def draw_layers(r, first=None):
         draw = first if first and number == 0 else draw_layer
         layers.append(draw(r, rows, cols))
         rows, cols = layers[-1].rows, layers[-1].cols
-    if layers[0].ids and any(layer.attends or layer.pads for layer in layers) and not any(layer.grouped for layer in layers) and r.random() < 0.8:
-        return [masked_by_ids(r, layers)]
+    # The mask is of as many tokens as there are ids.
+    end = next((number for number, layer in enumerate(layers, 1) if layer.rows != layers[0].rows), len(layers))
+    inside = layers[:end]
+    if layers[0].ids and any(layer.attends or layer.pads for layer in inside) and not any(layer.unmasked for layer in inside) and r.random() < 0.8:
+        return [masked_by_ids(r, inside), *layers[end:]]
     return layers
 
 
@@ -389,7 +404,7 @@ def draw_adapted(r, program):
     """Constants in front, adapted, frozen or with trained biases; a trained head behind them."""
     layers = program.layers
     front = sequential(layers)
-    weighed = ("Linear", "Multi", "Encoder", "Feed", "SwiGlu", "Conv", "Repeat", "Checkpointed")
+    weighed = ("Linear", "Multi", "Encoder", "Feed", "SwiGlu", "Conv", "Repeat", "Checkpointed", "Reduced")
     adapted = any(layer.text.startswith(weighed) and ".groups" not in layer.text for layer in layers)
     storage = r.choice(["Tensor", "Tensor", "Int8Weights", "Bfloat16Weights", "PackedInt8Weights"])
     storage = storage if adapted else "Tensor"  # nothing else has weights of fewer bits
