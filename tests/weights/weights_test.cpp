@@ -175,23 +175,27 @@ TEST(Weights, of_constants_may_have_any_form) {
   attune::Rng rng(1);
   check::fill(x, rng);
   Small::Output y, of_own, of_tuned;
-  Small::InferenceScratch none;
-  Constant::forward({}, x, y, none);
-  Own::forward({}, x, of_own, none);
+  Constant::InferenceScratch constant_scratch;
+  Constant::forward({}, x, y, constant_scratch);
+  Own::InferenceScratch own_scratch;
+  Own::forward({}, x, of_own, own_scratch);
   Tuned::Parameters trained;
   attune::initialize(trained, attune::XavierUniform{}, rng);
   static_assert(sizeof trained == 3 * sizeof(float));
-  Tuned::forward(trained, x, of_tuned, none);
+  Tuned::InferenceScratch tuned_scratch;
+  Tuned::forward(trained, x, of_tuned, tuned_scratch);
   EXPECT_TRUE(check::same_bits(y, of_own));
   EXPECT_TRUE(check::same_bits(y, of_tuned));
   EXPECT_EQ(trained.bias.values[2], 2.5f);
 
   Small::Input dx, expected;
-  Small::Tape tape;
-  Small::Scratch scratch;
+  Constant::Tape tape;
+  Constant::Scratch scratch;
   Constant::Parameters nothing;
   Constant::backward({}, x, tape, y, dx, nothing, scratch);
+  Small::Tape whole_tape;
+  Small::Scratch whole_scratch;
   Small::Parameters gradients{};
-  Small::backward(filled, x, tape, y, expected, gradients, scratch);
+  Small::backward(filled, x, whole_tape, y, expected, gradients, whole_scratch);
   EXPECT_TRUE(check::same_bits(dx, expected));
 }
