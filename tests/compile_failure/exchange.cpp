@@ -269,7 +269,7 @@ attune::Status write(const Model::Parameters& parameters, int& port) {
 }
 
 // case: pytorch_names_of_fewer_layers
-// error: attune::PyTorchModule: give one name for each layer with parameters, in order, nested Sequentials
+// error: attune::PyTorchModule: give one name for each layer with parameters, in order, also inside
 // it, in their order
 using Model = attune::Sequential<attune::Linear<attune::LinearShape{1, 2, 3}>,
                                  attune::Linear<attune::LinearShape{1, 3, 2}>>;

@@ -75,7 +75,7 @@ using Model = attune::Sequential<
 attune::KeyValueCache<Model, attune::CacheShape{.capacity = 8}>::Scratch<> scratch;
 
 // case: stream_of_a_pooling
-// error: attune: a pooling, ClassToken, DropTokens, RepeatLastToken, Reshape, TransposeGrid, EachGroup or ReversibleNorm
+// error: attune: a layer that needs the whole sequence, such as a pooling, EachGroup or ReducedAttention, cannot
 using Model = attune::Sequential<attune::Linear<attune::LinearShape{8, 4, 4}>,
                                  attune::Pooling<attune::PoolingShape{8, 4}>>;
 attune::KeyValueCache<Model, attune::CacheShape{.capacity = 8}>::Scratch<> scratch;
@@ -131,7 +131,7 @@ void call(const Longer::Input& x, Longer::Output& y, Longer::InferenceScratch& s
 }
 
 // case: stream_of_a_sequence_pooling
-// error: attune: a pooling, ClassToken, DropTokens, RepeatLastToken, Reshape, TransposeGrid, EachGroup or ReversibleNorm
+// error: attune: a layer that needs the whole sequence, such as a pooling, EachGroup or ReducedAttention, cannot
 using Model = attune::Sequential<attune::Linear<attune::LinearShape{8, 4, 4}>,
                                  attune::SequencePooling<attune::SequencePoolingShape{8, 4}>>;
 attune::KeyValueCache<Model, attune::CacheShape{.capacity = 8}>::Scratch<> scratch;

@@ -429,7 +429,7 @@ using Table = attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary
 attune::Product<Table, Table> layer;
 
 // case: product_of_other_inputs
-// error: attune::Product: both layers need inputs of one shape
+// error: attune::Product: both layers need inputs of one shape and scalar type
 #include <attune/layers/linear.hpp>
 #include <attune/models/product.hpp>
 
@@ -450,7 +450,7 @@ attune::Product<attune::Identity<8, 8>, attune::Linear<attune::LinearShape{8, 8,
 attune::Product<attune::Linear<attune::LinearShape{8, 8, 8}>, attune::Identity<8, 8>> layer;
 
 // case: product_with_one_row_in_a_stream
-// error: attune: a pooling, ClassToken, DropTokens, RepeatLastToken, Reshape, TransposeGrid, EachGroup or ReversibleNorm cannot run token by token
+// error: attune: a layer that needs the whole sequence, such as a pooling, EachGroup or ReducedAttention, cannot
 #include <attune/execution/stream.hpp>
 #include <attune/layers/pooling.hpp>
 #include <attune/models/product.hpp>
@@ -469,7 +469,7 @@ using Attention = attune::MultiHeadAttention<
 attune::ReducedAttention<Reduction, Attention> layer;
 
 // case: reduced_attention_of_another_layer
-// error: attune::ReducedAttention: the second layer must be a MultiHeadAttention with its kv_len
+// error: attune::ReducedAttention: the second layer must be a MultiHeadAttention; its kv_len is the
 // errors: 2  the constraint of the class that takes it is told, too
 #include <attune/layers/window_pooling.hpp>
 #include <attune/models/reduced_attention.hpp>
@@ -478,7 +478,7 @@ using Reduction = attune::AvgPool1d<attune::Pool1dShape{.seq_len = 8, .d_model =
 attune::ReducedAttention<Reduction, attune::Linear<attune::LinearShape{8, 4, 4}>> layer;
 
 // case: reduced_attention_of_another_input
-// error: attune::ReducedAttention: the reduction's input needs seq_len rows and d_model columns, as the
+// error: attune::ReducedAttention: the reduction's input must be the third layer's; without one, it needs seq_len
 #include <attune/layers/window_pooling.hpp>
 #include <attune/models/reduced_attention.hpp>
 
@@ -496,6 +496,17 @@ using Reduction = attune::AvgPool1d<attune::Pool1dShape{.seq_len = 8, .d_model =
 using Attention = attune::MultiHeadAttention<
     attune::AttentionShape{.seq_len = 8, .d_model = 4, .num_heads = 2, .kv_len = 4}>;
 attune::ReducedAttention<Reduction, Attention, Reduction> layer;
+
+// case: reduced_attention_in_a_stream
+// error: attune: a layer that needs the whole sequence, such as a pooling, EachGroup or ReducedAttention, cannot
+#include <attune/execution/stream.hpp>
+#include <attune/layers/window_pooling.hpp>
+#include <attune/models/reduced_attention.hpp>
+
+using Reduction = attune::AvgPool1d<attune::Pool1dShape{.seq_len = 8, .d_model = 4, .kernel = 2}>;
+using Attention = attune::MultiHeadAttention<
+    attune::AttentionShape{.seq_len = 8, .d_model = 4, .num_heads = 2, .kv_len = 4}>;
+attune::KeyValueCache<attune::ReducedAttention<Reduction, Attention>, attune::CacheShape{.capacity = 8}> cache;
 
 // case: reduced_attention_with_padding
 // error: attune::ReducedAttention: a mask or a length of tokens does not hide reduced tokens; leave it out
@@ -539,6 +550,15 @@ attune::Sum<Table, Table> layer;
 #include <attune/models/sum.hpp>
 
 attune::Sum<attune::Linear<attune::LinearShape{8, 8, 8}>> layer;
+
+// case: sequential_of_other_scalars
+// error: attune: a layer and the next have different scalar types, which are float unless you chose another
+#include <attune/layers/linear.hpp>
+#include <attune/models/sequential.hpp>
+
+using Embed = attune::Linear<attune::LinearShape{8, 8, 16}, double>;
+using Head = attune::Linear<attune::LinearShape{8, 16, 4}>;
+attune::Sequential<Embed, Head>::Parameters parameters;
 
 // case: sum_of_other_widths
 // error: attune::Sum: the layers' inputs, and their outputs, need the same shape

@@ -11,11 +11,12 @@
 //
 //   using Names = attune::PyTorchModule<Digits, "embed", "pos", "encoder.layers", "norm", "head">;
 //
-// Give one name for each layer with parameters, in the order of the Sequential, including nested ones and
-// those in a Residual. An EncoderDecoder has the encoder's names, then the decoder's: an nn.Transformer is
-// PyTorchModule<Model, "encoder.layers", "encoder.norm", "decoder.layers", "decoder.norm">. Without names, a
-// Sequential is an nn.Sequential ("0", "1"), and any other model is the module itself. Names inside PyTorch's
-// modules (`self_attn.in_proj_weight`, `linear1.bias`) are built in. Other encoder layers need a table
+// Give one name for each layer with parameters, in their order, also those inside a nested Sequential, Sum,
+// Product, ReducedAttention, Residual or EachGroup. An EncoderDecoder has the encoder's names, then the
+// decoder's: an nn.Transformer is PyTorchModule<Model, "encoder.layers", "encoder.norm", "decoder.layers",
+// "decoder.norm">. Without names, a Sequential is an nn.Sequential ("0", "1"), as are the layers of a Sum,
+// Product or ReducedAttention, and any other model is the module itself. Names inside PyTorch's modules
+// (`self_attn.in_proj_weight`, `linear1.bias`) are built in. Other encoder layers need a table
 // (hugging_face_names.hpp). Frozen layers have names, too: writing includes their constants, and reading
 // skips them.
 //
@@ -147,8 +148,8 @@ constexpr bool check_module() {
   if constexpr (sizeof...(names) > 0) {
     constexpr bool kOneEach = NamedLayers<Model, table>::kCount == sizeof...(names);
     static_assert(Holds<kOneEach>,
-                  "attune::PyTorchModule: give one name for each layer with parameters, in order, nested "
-                  "Sequentials included");
+                  "attune::PyTorchModule: give one name for each layer with parameters, in order, also "
+                  "inside nested models such as Sequential and Sum");
     fits = fits && kOneEach;
   }
   return fits;

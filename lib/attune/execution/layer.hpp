@@ -406,8 +406,8 @@ template <int tokens>
 constexpr bool needs_whole_sequence() {
   static_assert(
       Holds<(tokens < 0)>,
-      "attune: a pooling, ClassToken, DropTokens, RepeatLastToken, Reshape, TransposeGrid, EachGroup or "
-      "ReversibleNorm cannot run token by token; use the output at the last token");
+      "attune: a layer that needs the whole sequence, such as a pooling, EachGroup or ReducedAttention, "
+      "cannot run token by token; leave it out, or use the output at the last token");
   return true;
 }
 /// The Stream of a layer that needs the whole sequence.

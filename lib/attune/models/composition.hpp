@@ -122,6 +122,9 @@ constexpr bool check_next() {
   static_assert(Holds<!TakesIds<Next>>,
                 "attune: a layer that takes token ids must be the first of a Sequential; it cannot follow "
                 "another layer or stand in a Repeat or Residual");
+  static_assert(Holds<(std::is_same_v<typename Layer::Scalar, typename Next::Scalar>)>,
+                "attune: a layer and the next have different scalar types, which are float unless you chose "
+                "another; see check_next<layer, next>");
   if constexpr (!TakesIds<Next>) {
     output_fits_input<Layer, Next, Layer::Output::rows, Layer::Output::cols, Next::Input::rows,
                       Next::Input::cols>();

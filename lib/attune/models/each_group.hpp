@@ -1,5 +1,5 @@
 // A layer on groups of tokens: each group is a sequence of its own, and all have the same parameters. It is
-// PyTorch's x.reshape(batch · groups, tokens, features) in front of a module, and the way back behind it.
+// PyTorch's x.reshape(batch · groups, tokens, features) in front of a module, and a reshape back behind it.
 //
 //   y_g = f(x_g),   dx_g = (∂f/∂x_g)ᵀ·dy_g,   dθ = Σ_g (∂f/∂θ)ᵀ·dy_g      for groups g = 0, 1, …
 //
@@ -43,9 +43,9 @@ concept Groupable = CheckedLayer<Layer> && check_each_group<groups, Layer>();
 
 }  // namespace detail
 
-/// `Layer` on each of so many groups of rows, one behind the other in x and in y. The groups share its
-/// parameters; its gradients are sums over the groups, in their order. A mask or a length of the call is a
-/// compile error: attention within groups has the masks of its AttentionShape.
+/// `Layer` on each group of rows; groups stand one behind the other in x and y. They share its parameters;
+/// gradients are sums over the groups, in their order. A mask or a length of the call is a compile error:
+/// attention within groups has the masks of its AttentionShape.
 template <int groups, class LayerType>
   requires detail::Groupable<groups, LayerType>
 struct EachGroup {

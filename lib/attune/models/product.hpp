@@ -7,8 +7,8 @@
 //                                   attune::Sequential<Pooling, Down, Relu, Up, attune::Sigmoid<1, 32>>>;
 //
 // The gate may have one row, which multiplies all tokens (Hu et al., "Squeeze-and-Excitation Networks",
-// 2018). As f, Identity costs nothing. With g of tokens that meet, such as a Linear over tokens, this is a
-// spatial gating unit (Liu et al., "Pay Attention to MLPs", 2021).
+// 2018). An Identity as f takes no memory: x is read in place. If tokens meet in g, as in a Linear over
+// tokens, this is a spatial gating unit (Liu et al., "Pay Attention to MLPs", 2021).
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ constexpr bool check_product() {
       Holds<(!TakesIds<Layer> && !TakesIds<Gate>)>,
       "attune::Product: a layer that takes token ids cannot be a factor; put the embedding in front");
   static_assert(Holds<(std::is_same_v<typename Layer::Input, typename Gate::Input>)>,
-                "attune::Product: both layers need inputs of one shape");
+                "attune::Product: both layers need inputs of one shape and scalar type");
   static_assert(Holds<(Layer::Output::cols == Gate::Output::cols &&
                        (Layer::Output::rows == Gate::Output::rows || Gate::Output::rows == 1))>,
                 "attune::Product: both outputs need one shape, or the second one a single row, which "
@@ -87,7 +87,7 @@ struct Product : detail::Steps<Product<LayerType, GateType>> {
     typename Gate::Output gate;
   };
   using Tape = TapeOf<Parameters>;
-  /// The gradient of the gate, or a dx, and the scratch of a layer.
+  /// The gradient of the gate, then the dx of a layer, and the scratch of a layer.
   template <class Gradients>
   struct ScratchOf {
     detail::OneOf<typename Gate::Output, Input> gradient;

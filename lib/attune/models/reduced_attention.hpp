@@ -13,7 +13,7 @@
 //   using Attention = attune::ReducedAttention<Reduction, attune::MultiHeadAttention<attune::AttentionShape{
 //       .seq_len = 64, .d_model = 32, .num_heads = 2, .kv_len = 16}>>;
 //
-// Scores take seq_len · kv_len numbers and multiplications per feature, in place of seq_len².
+// There are seq_len · kv_len scores for each head, in place of seq_len².
 #pragma once
 
 #include <cstdint>
@@ -39,18 +39,20 @@ constexpr bool check_reduced_attention() {
     typename Attention::ValueInput;
   };
   static_assert(Holds<kAttends>,
-                "attune::ReducedAttention: the second layer must be a MultiHeadAttention with its kv_len");
+                "attune::ReducedAttention: the second layer must be a MultiHeadAttention; its kv_len is the "
+                "number of reduced tokens");
   if constexpr (kAttends) {
-    static_assert(Holds<!TakesIds<Reduction>>,
-                  "attune::ReducedAttention: the reduction takes token ids; put the embedding in front");
+    constexpr bool kTakesIds = TakesIds<Reduction> || TakesIds<Queries>;
+    static_assert(Holds<!kTakesIds>,
+                  "attune::ReducedAttention: a layer takes token ids; put the embedding in front");
     static_assert(
         Holds<(std::is_same_v<typename Queries::Output, typename Attention::Input>)>,
         "attune::ReducedAttention: the third layer's output needs seq_len rows and d_model columns, as "
         "the attention's queries");
     static_assert(
-        Holds<(std::is_same_v<typename Reduction::Input, typename Queries::Input>)>,
-        "attune::ReducedAttention: the reduction's input needs seq_len rows and d_model columns, as the "
-        "attention's queries");
+        Holds<(kTakesIds || std::is_same_v<typename Reduction::Input, typename Queries::Input>)>,
+        "attune::ReducedAttention: the reduction's input must be the third layer's; without one, it needs "
+        "seq_len rows and d_model columns, as the attention's queries");
     static_assert(
         Holds<(std::is_same_v<typename Reduction::Output, typename Attention::KeyInput> &&
                std::is_same_v<typename Reduction::Output, typename Attention::ValueInput>)>,
@@ -62,7 +64,7 @@ constexpr bool check_reduced_attention() {
 template <class Reduction, class Attention, class Queries>
 concept Reduces = check_reduced_attention<Reduction, Attention, Queries>();
 
-/// Says that a call has no mask. Reduced tokens are of several tokens, so that no mask of tokens hides them.
+/// Refuses a mask and a length: a reduced token is made of several tokens, and no mask of tokens hides it.
 template <class Call>
 constexpr void check_whole_sequence() {
   static_assert(
@@ -82,7 +84,7 @@ struct ReducedAttention : detail::Steps<ReducedAttention<ReductionType, Attentio
   using Reduction = ReductionType;
   /// The attention to that output.
   using Attention = AttentionType;
-  /// The layer whose output gives queries; Identity of x.
+  /// The layer whose output gives queries; by default an Identity.
   using Queries = QueriesType;
   using Scalar = typename Attention::Scalar;
   using Input = typename Queries::Input;

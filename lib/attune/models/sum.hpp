@@ -25,7 +25,7 @@ constexpr bool check_sum() {
                 "attune::Sum: a layer that takes token ids cannot be a term; use EmbeddingSum");
   static_assert(Holds<((std::is_same_v<typename First::Input, typename Rest::Input> && ...) &&
                        (std::is_same_v<typename First::Output, typename Rest::Output> && ...))>,
-                "attune::Sum: the layers' inputs, and their outputs, need the same shape");
+                "attune::Sum: the layers' inputs, and their outputs, need the same shape and scalar type");
   return true;
 }
 template <class... Layers>
