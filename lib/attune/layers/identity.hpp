@@ -1,4 +1,4 @@
-// The tokens as they are: PyTorch's nn.Identity, as a factor of a Product (models/product.hpp).
+// The input itself: PyTorch's nn.Identity, as a factor of a Product (models/product.hpp).
 //
 //   y = x,   dx = dy
 #pragma once
@@ -64,7 +64,7 @@ template <class Layer>
   requires kIsIdentity<Layer>
 struct OutputMemory<Layer> {
 };
-/// The numbers of the output.
+/// The layer's output, in `memory` unless it is x.
 template <class Layer>
 ATTUNE_INLINE auto output_of(ConstView<typename Layer::Input> x, auto& memory) {
   if constexpr (kIsIdentity<Layer>) {

@@ -1,13 +1,12 @@
-// Tokens of a grid in the order of its columns. Tokens of an image stand row by row; after this, column by
-// column. So groups of tokens that are not side by side become rows one behind the other, as EachGroup
-// (models/each_group.hpp) takes them.
+// The tokens of a grid, such as an image, column by column in place of row by row. Tokens of a column then
+// stand one behind the other, as EachGroup (models/each_group.hpp) takes them.
 //
 //   y[j·rows + i] = x[i·cols + j],   dx[i·cols + j] = dy[j·rows + i]      for cells of one token
 //
-// A cell can have several tokens, which stay side by side: of tokens in an order [a, b, c], rows = a, cols =
-// b and cell = c give [b, a, c]. EachGroup<groups, TransposeGrid<…>> gives [groups, b, a, c] of [groups, a,
-// b, c]. So an image of h × w tokens is cut into windows by groups = h/window, rows = window, cols =
-// w/window, cell = window.
+// A cell can have several tokens, which stay side by side: rows = a, cols = b and cell = c turn tokens in the
+// order [a, b, c] into [b, a, c]. EachGroup<groups, TransposeGrid<…>> turns [groups, a, b, c] into [groups,
+// b, a, c]. Windows of an image of h × w tokens: groups = h / window, rows = window, cols = w / window, cell
+// = window.
 #pragma once
 
 #include <attune/execution/layer.hpp>
@@ -38,7 +37,7 @@ constexpr TransposeGridShape checked_transpose_grid_shape() {
 }  // namespace detail
 
 /// y[cols·rows·cell, d_model] of x[rows·cols·cell, d_model]. No tape. A mask or a length of the call is a
-/// compile error: it would say something about the tokens behind this layer that is not so.
+/// compile error: behind this layer it would hide other tokens.
 template <TransposeGridShape grid_shape, class ScalarType = float>
 struct TransposeGrid : detail::Unparameterized<TransposeGrid<grid_shape, ScalarType>>, detail::InputUnread {
   static constexpr TransposeGridShape shape = detail::checked_transpose_grid_shape<grid_shape>();
