@@ -1434,6 +1434,86 @@ def deceptive():
     }
 
 
+def at_start():
+    """name -> (module, sample): parameters that are zero or one, as training begins; each is refused, or comes back as the board has it."""
+    torch.manual_seed(17)
+    zeros, ones = (lambda *shape: nn.Parameter(torch.zeros(*shape))), (lambda *shape: nn.Parameter(torch.ones(*shape)))
+    normal = lambda x: (x - x.mean(-1, keepdim=True)) / (x.var(-1, keepdim=True, unbiased=False) + 1e-5).sqrt()  # noqa: E731
+    score = lambda: zeroed(nn.Linear(WIDTH, 1))  # noqa: E731
+    queries = lambda change: with_parts(Block(Attending(queries=change)), b=zeros(WIDTH))  # noqa: E731
+    of_ones = Turned(lambda own, y, part: F.layer_norm(y, (4,)) * part.weight + part.bias)
+    of_zeros = Turned(root_mean_square, by_halves)
+    for own in (*of_ones.a.parameters(), *of_ones.b.parameters()):
+        nn.init.ones_(own)
+    return {
+        "zeros times a number": (Step(lambda own, x: torch.relu(x) + own.b * 0.1, b=zeros(WIDTH)), rows()),
+        "positions of zeros times a number": (Step(lambda own, x: x + own.b * 0.1, b=zeros(TOKENS, WIDTH)), rows()),
+        "zeros times a mask": (Step(lambda own, x: torch.relu(x) + own.b * (torch.arange(WIDTH) > 3), b=zeros(WIDTH)), rows()),
+        "zeros that are subtracted from zeros": (Step(lambda own, x: torch.relu(x) + (torch.zeros(WIDTH) - own.b), b=zeros(WIDTH)), rows()),
+        "zeros that are added with a factor": (Step(lambda own, x: torch.relu(x) + torch.add(torch.zeros(WIDTH), own.b, alpha=2), b=zeros(WIDTH)), rows()),
+        "one over ones": (Step(lambda own, x: torch.relu(x) * (torch.ones(WIDTH) / own.b), b=ones(WIDTH)), rows()),
+        "a weight of zeros over the number of its row": (Step(lambda own, x: F.linear(torch.relu(x), own.w / torch.arange(1, WIDTH + 1)[:, None]), w=zeros(WIDTH, WIDTH)), rows()),
+        "a norm whose weight and bias are ones": (Step(lambda own, x: normal(x) * own.g + own.b, g=ones(WIDTH), b=ones(WIDTH)), rows()),
+        "a root mean square norm whose weight and bias are ones": (Step(lambda own, x: own.norm(x) + own.b, norm=RootMeanSquare(), b=ones(WIDTH)), rows()),
+        "a norm times ones, and the norm": (Step(lambda own, x: (lambda n: n * own.g + n)(normal(x)), g=ones(WIDTH)), rows()),
+        "a norm, a bias of ones, and one": (Step(lambda own, x: normal(x) + own.b + 1, b=ones(WIDTH)), rows()),
+        "a norm less zeros": (Step(lambda own, x: normal(x) * own.g - own.b, g=ones(WIDTH), b=zeros(WIDTH)), rows()),
+        "a norm with a bias before its factor": (Step(lambda own, x: (normal(x) + own.b) * own.g, g=ones(WIDTH), b=zeros(WIDTH)), rows()),
+        "a norm times the square of ones": (Step(lambda own, x: normal(x) * own.g ** 2, g=ones(WIDTH)), rows()),
+        "a norm times zeros": (Step(lambda own, x: normal(x) * own.g + own.b, g=zeros(WIDTH), b=zeros(WIDTH)), rows()),
+        "queries with zeros by a factor": (queries(lambda own, q: torch.add(q, own.b, alpha=2)), rows()),
+        "queries times a number, with zeros": (queries(lambda own, q: q * 0.5 + own.b), rows()),
+        "norms of heads whose weights and biases are ones": (Block(of_ones), rows()),
+        "norms of heads times zeros before rotary positions": (Block(zeroed(of_zeros, of_zeros.a, of_zeros.b)), rows()),
+        "rotary positions before zeros that are added": (Block(Shifted()), rows()),
+        "a sum of tokens times a softmax of other tokens": (Step(lambda own, x: (own.score(x).softmax(1).flip(1) * x).sum(1), score=score()), rows()),
+        "a sum of tokens times a softmax of one row of other tokens": (Step(lambda own, x: (own.score(x).squeeze(-1).softmax(1).flip(1)[..., None] * x).sum(1), score=score()), rows()),
+        "a sum of tokens in another order times their softmax": (Step(lambda own, x: (own.score(x).softmax(1) * x.flip(1)).sum(1), score=score()), rows()),
+        "weights of zeros of all queries, keys and values": (Block(zeroed(Attention())), rows()),
+        "a spatial gating unit that begins as 1": (Step(lambda own, x: x + spatial_gate(own, x), **spatial_parts(over=zeros(TOKENS, TOKENS, 1), beyond=ones(TOKENS))), rows()),
+        "a leak between variables that begins as 0": (Variables(lambda own, z: z + own.leak * z.unflatten(0, (-1, 3)).mean(1, keepdim=True).expand(-1, 3, -1, -1).flatten(0, 1), leak=zeros(1)), series()),
+    }
+
+
+class Standardized(nn.Module):
+    """A model of features by their mean and deviation, whose output gets both back."""
+
+    def __init__(self, trained=True):
+        super().__init__()
+        for name, numbers in (("mean", torch.randn(WIDTH)), ("deviation", torch.rand(WIDTH) + 0.5)):
+            self.register_parameter(name, nn.Parameter(numbers)) if trained else self.register_buffer(name, numbers)
+        self.net = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH))
+
+    def forward(self, x):
+        return self.net((x - self.mean) / self.deviation) * self.deviation + self.mean
+
+
+class Shifted(Turned):
+    """Rotary positions, and zeros that are added to what they turn."""
+
+    def __init__(self):
+        super().__init__()
+        self.beta = nn.Parameter(torch.zeros(4))
+        self.turn = lambda y: by_halves(y) + self.beta
+
+
+class RootMeanSquare(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gamma = nn.Parameter(torch.ones(WIDTH))
+
+    def forward(self, x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * self.gamma
+
+
+def zeroed(module, *parts):
+    """A module with parameters of zeros, or with some parts of zeros."""
+    for part in parts or (module,):
+        for own in part.parameters():
+            nn.init.zeros_(own)
+    return module
+
+
 def late_write(own, x):
     y = torch.relu(x)
     z = y * 1

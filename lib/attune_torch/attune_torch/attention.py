@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 from .errors import Unsupported
 from .evaluate import evaluate, normed, region
-from .formulas import AFFINE, NORMS, close, draw
+from .formulas import AFFINE, NORMS, close, draw, moved
 from .layers import rotary_frequencies
 from .normal import REFUSED, Constant, Value, side_by_side
 from .padding_masks import HIDDEN, PaddingMasks
@@ -132,7 +132,9 @@ class AttentionMatch(PaddingMasks, Temperatures):
                 value.data["index"].sort(-1).values, torch.arange(product.layout[0].numel()).view(1, product.tokens, -1).transpose(1, 2)):
             return None
         for x, weights in itertools.permutations(product.sources, 2):
-            soft = weights.sources[0] if isinstance(weights, Value) and weights.kind == "gather" and len(weights.sources) == 1 else weights
+            in_order = isinstance(weights, Value) and weights.kind == "gather" and len(weights.sources) == 1 and torch.equal(
+                weights.data["index"].flatten(), torch.arange(weights.tokens))
+            soft = weights.sources[0] if in_order else weights
             if isinstance(x, Value) and isinstance(soft, Value) and soft.kind == "softmax" and x.layout.shape == product.layout.shape and torch.equal(
                     soft.data["index"], torch.arange(x.tokens)[None]) and weights.layout.shape[1:] == (x.tokens, 1):
                 try:
@@ -259,6 +261,16 @@ class AttentionMatch(PaddingMasks, Temperatures):
         if rows not in (1, tokens):
             raise Unsupported("heads that are no parts of the features, as of groups of tokens that share some")
 
+        with moved([item for item in self.constants(value, *ends) if self.parameters(item)]):  # zeros say nothing about what is done to them
+            found = self.projection_of(value, ends, index, norms)
+        for name in ("weight", "bias") if found.norm is not None else ():
+            setattr(found.norm, name, self.graph.settled(getattr(found.norm, name)))
+        return found
+
+    def projection_of(self, value, ends, index, norms):
+        """A projection from the features of some values."""
+        (heads, rows, width), tokens, total = index.shape, ends[0].tokens, sum(item.features for item in ends)
+
         def function(x):
             """[batch, heads, rows, width] of the features of the ends."""
             return evaluate(value, dict(zip(ends, x.split([item.features for item in ends], 2)))).flatten(1)[:, index]
@@ -346,7 +358,7 @@ class AttentionMatch(PaddingMasks, Temperatures):
             flat, numbers = item.addresses.reshape(-1), item.values.reshape(-1)
             for index in ([features] if len(flat) == total else []) + ([torch.arange(count).view(features.shape)] if len(flat) == count else []):
                 if bias is None and close(numbers[index], start, 1e-9) and len(named) == 1:
-                    return Constant(flat[index], numbers[index])
+                    return self.graph.constant(flat[index])
         if named:
             raise Unsupported(f"a parameter that is added to queries, keys or values, and is no bias of a Linear without one: {self.parameters(named[0])[0]}")
         if bias is not None:

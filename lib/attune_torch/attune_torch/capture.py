@@ -243,12 +243,15 @@ class Capture(TorchDispatchMode):
                         found.update(dict.fromkeys(self.block_of(address).name.split(" & ")))
         return " & ".join(found) or None
 
-    def unchanged(self, args, seen, target):
-        """The addresses of a constant to which something that is no parameter has added 0, or which it has multiplied by 1; or None."""
-        for index in (0, 1):
-            other = seen[0][1 - index]
-            if isinstance(args[index], torch.Tensor) and not (isinstance(other, torch.Tensor) and self.origin(other)) and torch.equal(
-                    args[index].expand_as(target) if target.dim() else args[index], target):
+    def unchanged(self, name, args, seen, target):
+        """The addresses of a constant to which something that is no parameter has added 0, or which it has multiplied by 1; or None. What zeros are
+        multiplied by is told by the other operand alone: training would change them."""
+        for index in (0, 1) if name in ("add", "mul") else (0,):
+            own, other = args[index], args[1 - index]
+            if not isinstance(own, torch.Tensor) or isinstance(other, torch.Tensor) and self.origin(seen[0][1 - index]):
+                continue
+            own = own.expand_as(target) if target.dim() else own
+            if torch.equal(own, target) and bool(((own != 0) | (torch.as_tensor(other) == (name in ("mul", "div")))).all()):
                 return seen[0][index].expand(target.shape).clone()
         return None
 
@@ -348,7 +351,7 @@ class Capture(TorchDispatchMode):
             self.operations.append(self.operation(name.rstrip("_") if written else name, *seen, news, [item.dtype for item in targets]))
         else:
             plain = name in ("add", "sub", "mul", "div") and not written
-            same = self.unchanged(args, seen, targets[0]) if plain else self.resized(name, args, seen, targets[0])
+            same = (None if kwargs else self.unchanged(name, args, seen, targets[0])) if plain else self.resized(name, args, seen, targets[0])
             terms, shift = self.terms(name, args, seen[0], targets[0].shape) if plain and not kwargs else ((), 0.0)
             few = not written and len(targets) == 1 and targets[0].numel() <= FEW and targets[0].is_floating_point()
             recipe = (name, *seen) if few else ()

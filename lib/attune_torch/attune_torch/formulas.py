@@ -2,17 +2,19 @@
 here, never the sample's, and by the operations in its region: numbers say nothing about what happens far from them."""
 import math
 from collections import Counter
+from contextlib import ExitStack, contextmanager
 
 import torch
 import torch.nn.functional as F
 
 from .activations import ACTIVATIONS
+from .capture import exchanged
 from .errors import Unsupported
-from .evaluate import evaluate, region
+from .evaluate import evaluate, normed, region
 from .normal import Constant, Value
 
 AFFINE = {"add", "sub", "rsub", "mul", "div", "neg", "batch_norm", "_to_copy", "where"}
-NORMS = AFFINE - {"where"} | {"mean", "sum", "var", "std", "norm", "pow", "square", "sqrt", "rsqrt", "reciprocal", "clamp_min"}
+NORMS = AFFINE - {"where", "batch_norm"} | {"mean", "sum", "var", "std", "norm", "pow", "square", "sqrt", "rsqrt", "reciprocal", "clamp_min"}
 SMOOTH = AFFINE | {"relu", "gelu", "silu", "sigmoid", "tanh", "erf", "exp", "pow", "square", "reciprocal", "hardswish", "hardsigmoid", "elu"}
 LIMITS = {"clamp", "clamp_min", "maximum", "hardtanh"}  # of numbers that the ones drawn here pass
 FAR = 7  # the largest of them
@@ -30,6 +32,18 @@ def close(a, b, tolerance=1e-7):
 
 def draw(*shape, scale=1.0, seed=5):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) * scale
+
+
+@contextmanager
+def moved(constants):
+    """The constants with drawn values, the same where addresses are: at its start, a factor of 1 says nothing about where it is used."""
+    known = torch.cat([torch.zeros(1, dtype=torch.int64), *(item.addresses.flatten() for item in constants)]).unique()
+    numbers = 1 + 0.3 * draw(len(known), seed=20)
+    with ExitStack() as stack:
+        for item in constants:
+            stack.enter_context(exchanged(item, "values", torch.where(
+                item.addresses < 0, numbers[torch.searchsorted(known, item.addresses.contiguous())], item.values)))
+        yield
 
 
 class Formulas:
@@ -123,7 +137,7 @@ class Formulas:
             return None
         function = lambda x: evaluate(value, {cut: x})  # noqa: E731
         found = self.activation(value, cut, function, x)
-        return self.norm(value, cut, function, function(torch.zeros_like(x[:1]))) if found is None and self.only(NORMS, value, cut) else found
+        return self.norm(value, cut, function) if found is None and self.only(NORMS, value, cut) else found
 
     def refuse_other(self, value, cut):
         """Raises Unsupported of a function that attune has not, by its name."""
@@ -167,7 +181,24 @@ class Formulas:
             found += [item.data["epsilon"]] if "epsilon" in item.data else []
         return found
 
-    def norm(self, value, cut, function, zero):
+    def norm(self, value, cut, function):
+        """A norm; which parameter is its weight and which its bias is told by drawn numbers in their places."""
+        constants, x = self.constants(value, cut), draw(2, cut.tokens, cut.features)
+        with moved([item for item in constants if self.parameters(item)]):
+            found = self.norm_of(value, cut, function, constants)
+        if found is None:
+            return None
+        kind, epsilon, tensors = found
+        weight, bias = (self.graph.settled(tensors[name]) for name in ("weight", "bias"))
+        if not close(function(x), normed(kind, x, weight, bias, epsilon), 1e-5):
+            raise Unsupported("a norm whose weight or bias is computed from a parameter")
+        of_norm = kind != "RmsNorm" and (bias is None or bool(bias.addresses.any()))
+        found = self.new("norm", [self.layer(cut)], value, type=kind, epsilon=epsilon, weight=weight, bias=bias if of_norm else None)
+        return found if of_norm or bias is None else self.new("feature_bias", [found], value, bias=bias)
+
+    def norm_of(self, value, cut, function, constants):
+        """The kind, the epsilon, and the weight and the bias of a norm; or None."""
+        zero = function(torch.zeros(1, cut.tokens, cut.features).double())
         for kind in ("LayerNorm", "RmsNorm", "DeviationNorm"):
             if kind == "DeviationNorm" and cut.features < 2:
                 continue
@@ -189,11 +220,7 @@ class Formulas:
                 known = lambda x: centered(x) / root(x) * weight + bias  # noqa: E731
                 if all(close(function(scale * x), known(scale * x), 1e-5) for scale in scales) and torch.allclose(
                         zero[:1, :1], known(torch.zeros_like(small)), equal_nan=True):
-                    tensors = self.vectors(weight, bias, self.constants(value, cut))
-                    of_norm = kind != "RmsNorm" and (tensors["bias"] is None or bool(tensors["bias"].addresses.any()))
-                    bias = None if of_norm else tensors.pop("bias")
-                    found = self.new("norm", [self.layer(cut)], value, type=kind, epsilon=epsilon, **{"bias": None, **tensors})
-                    return found if bias is None else self.new("feature_bias", [found], value, bias=bias)
+                    return kind, epsilon, self.vectors(weight, bias, constants)
         return None
 
     def epsilon(self, found, value, *cuts):

@@ -395,10 +395,13 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
                         self.refuse(layer, f"positions that are computed from {block.name}; add the parameter itself")
                 low, high = (int(end) for end in constant.addresses.aminmax())
                 for other, addresses, lowest, highest in seen:
-                    if other is layer or lowest > high or highest < low or other.kind == "embedding" and layer.kind == "linear":
+                    if lowest > high or highest < low or other.kind == "embedding" and layer.kind == "linear":
                         continue
                     shared = self.graph.names(addresses[(addresses < 0) & torch.isin(addresses, constant.addresses)])
-                    if shared and other.kind == layer.kind == "positions" and not set(shared) & self.graph.captured.parameters:
+                    if other is layer:
+                        if set(shared) & self.graph.captured.parameters:
+                            self.refuse(layer, f"{shared[0]} is in several places of a layer, whose numbers would be trained one by one")
+                    elif shared and other.kind == layer.kind == "positions" and not set(shared) & self.graph.captured.parameters:
                         other.data["shared"] = layer.data["shared"] = shared[0]  # a buffer of sines, for two inputs
                     elif shared:
                         self.refuse(layer, f"{shared[0]} is a tensor of two layers; attune ties a head to the embedding before it, and nothing else")

@@ -357,6 +357,12 @@ class Layouts:
             return constant
         return Constant(blocks[0].terms[0][0].reshape(-1)[-constant.addresses - blocks[0].begin], constant.values, blocks[0].shift)
 
+    def settled(self, constant):
+        """A constant that was found by drawn numbers, with its tensor's own."""
+        if constant is None or not bool(constant.addresses.any()):
+            return constant
+        return replace(constant, values=(self.numbers[-constant.addresses] + constant.shift) * constant.factor)
+
     def again(self, addresses, numbers):
         """Numbers of constants that have recipes, from others of parameters: `numbers` are by −address."""
         result = numbers[-addresses.clamp(max=0)]

@@ -1,12 +1,9 @@
 """Statistics of a sample: a model of features without their mean, or their last value, and deviation over tokens, whose output gets both back (RevIN)."""
-from contextlib import ExitStack, contextmanager
-
 import torch
 
-from .capture import exchanged
 from .errors import Unsupported
 from .evaluate import evaluate, region
-from .formulas import NORMS, close, draw
+from .formulas import NORMS, close, draw, moved
 from .normal import Value
 
 SCALES = (1e-5, 1e-3, 0.05, 1.0, 30.0)  # of drawn inputs; the first are small beside the usual epsilon
@@ -34,18 +31,6 @@ def given_back(y, x, data):
     if data["weight"] is not None:
         y = (y - data["bias"].values) / (data["weight"].values + data["epsilon"] ** 2)
     return y * deviation + mean
-
-
-@contextmanager
-def moved(constants):
-    """The constants with drawn values, the same where addresses are: at its start, a factor of 1 says nothing about where it is used."""
-    values = {}
-    with ExitStack() as stack:
-        for item in constants:
-            key = tuple(item.addresses.flatten().tolist())
-            values.setdefault(key, 1 + 0.3 * draw(item.values.numel(), seed=20 + len(values)))
-            stack.enter_context(exchanged(item, "values", values[key].reshape(item.values.shape)))
-        yield
 
 
 class SampleNorms:
