@@ -160,12 +160,23 @@ class AttentionMatch(PaddingMasks, Temperatures):
                 y, sizes = evaluate(weights, {cut: x}), {cut.data["right"].shape[2] if cut.kind == "contract" else cut.tokens, cut.tokens, cut.features}
                 factor = float((y * x).sum() / x.square().sum()) if cut.kind == "softmax" else 0.0
                 known = bool(factor) and all(close(evaluate(weights, {cut: scale * x}), factor * scale * x) for scale in (1, 1e-2, 1e-4, 1e-6))
-                if known or any(cut.features % size == 0 and close(y, x.view(*x.shape[:2], -1, size).softmax(-1).view_as(x)) for size in sizes):
+                if known or any(cut.features % size == 0 and self.is_softmax(weights, cut, size) for size in sizes):
                     self.refuse_parameters("attention's weights", weights, cut)
                     return (cut, cut.sources[0], 1.0 if abs(factor - 1) < 1e-9 else factor) if known else (None, cut, 1.0)
         if any(cut.kind == "softmax" for cut in cuts):
             raise Unsupported("attention whose weights are changed behind their softmax by more than a factor")
         raise Unsupported("a product of two values, of which none is a softmax of scores; attention is softmax(scores) · values, then an nn.Linear")
+
+    @staticmethod
+    def is_softmax(weights, cut, size):
+        """Whether weights are a softmax of groups of features, also of large scores, where the first have finite numbers."""
+        for scale, tolerance in ((1, 1e-7), (30, 1e-6), (300, 1e-6)):
+            x = draw(2, cut.tokens, cut.features, scale=scale)
+            y, wanted = evaluate(weights, {cut: x}), x.view(*x.shape[:2], -1, size).softmax(-1).view_as(x)
+            finite = torch.isfinite(y)
+            if scale == 1 and not finite.all() or finite.any() and not close(y[finite], wanted[finite], tolerance):
+                return False
+        return True
 
     def scores(self, inner):
         """The product of queries and keys, and the ids that make a mask of padding, or None."""

@@ -387,9 +387,10 @@ class Capture(TorchDispatchMode):
 
     def move(self, name, args, kwargs, seen, target, derived):
         """The addresses of what an operation moves; None if it computes."""
-        if name not in MOVES or name in MASKS and derived or kwargs.get("accumulate") or name.lstrip("_").startswith("index_put") and True in args[3:4]:
+        if name not in MOVES or name in MASKS and derived or kwargs.get("accumulate") or "reduce" in kwargs or name.lstrip("_").startswith("index_put") and True in args[3:4]:
             return None
-        if name == "_to_copy" and args[0].is_floating_point() and target.dtype not in (torch.float32, torch.float64):
+        given = args[name == "copy_"]
+        if name in ("_to_copy", "copy_") and given.is_floating_point() and given.dtype != target.dtype and target.dtype not in (torch.float32, torch.float64):
             return None  # rounds
         data, moved = MOVES[name], []
         for index, value in enumerate(args):

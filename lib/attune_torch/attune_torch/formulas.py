@@ -429,7 +429,9 @@ class Formulas:
         if x.sources[0] is not inner or mean is None or self.alpha(x):
             return None
         named = [self.named_vector(item, value.features) for item in (mean, others[0])]
-        if None in named:
+        elsewhere = {name for item in self.graph.values if item not in (value, x) for source in item.sources if isinstance(source, Constant)
+                     for name in self.graph.names(source.addresses)}
+        if None in named or elsewhere & set(named):  # as of an output that gets them back
             return None
         values = [item.values.reshape(-1) for item in (mean, others[0])]
         weight, bias = (1 / values[1]).float(), (-values[0] / values[1]).float()

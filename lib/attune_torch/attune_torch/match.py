@@ -385,8 +385,12 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
 
     def check_tensors(self):
         """Refuses tensors of two layers, except for an embedding that is the head, too, and tensors that are computed."""
-        seen = []  # of each constant: layer, addresses, the lowest and the highest of them
+        seen, folded = [], set()  # of each constant: layer, addresses, the lowest and the highest of them; and BatchNorms
         for layer in self.layers():
+            fold = layer.data.get("fold")
+            if fold is not None and fold[0] in folded:
+                self.refuse(layer, f"BatchNorm {fold[0]} is that of two layers; give each a BatchNorm of its own")
+            folded |= {fold[0]} if fold is not None else set()
             for constant in self.constants_of(layer).values():
                 for block in self.graph.blocks_of(constant.addresses):
                     if block.computed and self.parameters_of(block) and layer.kind != "positions":

@@ -261,7 +261,7 @@ class Rearranged:
                 same = layer.sources[0].kind == "class_token" and not moved & set(layer.sources[0].derived())
                 layer.data = dict(data, table=data["table"].each(lambda item: item.roll(1, 0)))
             elif kind == "attention":
-                same = data["window"] == (None, None, True) and not data["padding"] and not data["mask"].any()
+                same = data["window"] == (None, None, True) and not data["padding"] and not data["mask"].any() and not data["query"].rotary
             elif kind == "pooling":
                 same = data["type"] != "kFirst" and not data.get("padding")
                 layer.data = dict(data, type="kFirst") if data["type"] == "kLast" else data
