@@ -3,6 +3,7 @@
 
 #include <attune/execution/stream.hpp>
 #include <attune/layers/convolution.hpp>
+#include <attune/layers/dropout.hpp>
 #include <attune/layers/identity.hpp>
 #include <attune/layers/layer_norm.hpp>
 #include <attune/layers/linear.hpp>
@@ -14,6 +15,7 @@
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/sequential.hpp>
+#include <attune/training/trainer.hpp>
 
 #include "check.hpp"
 #include "gradient_suite.hpp"
@@ -145,4 +147,24 @@ TEST(ReducedAttention, drops_weights_in_training_alone) {
   check::check_layer_gradients<
       ReducedAttention<AvgPool1d<Pool1dShape{.seq_len = kTokens, .d_model = kWidth, .kernel = 2}, double>,
                        Attention<double, kReduced, true>>>(-1, 1);
+}
+
+TEST(ReducedAttention, draws_dropout_for_each_sequence_in_front_of_a_model) {
+  using Drops = Dropout<DropoutShape{.rows = kTokens, .d_model = kWidth, .probability = 0.5}>;
+  const auto expect_other_masks = []<class Layer>() {
+    static Trainer<Layer, MeanSquaredError, AdamW, 2> trainer;
+    trainer.initialize(XavierUniform{}, Rng{5});
+    Rng rng(3);
+    static typename Layer::Input x;
+    static typename Layer::Output target;
+    check::fill(x, rng);
+    check::fill(target, rng);
+    const auto first = trainer.accumulate(x, target), second = trainer.accumulate(x, target);
+    EXPECT_TRUE(first.ok() && second.ok());
+    EXPECT_NE(second.loss, first.loss);
+  };
+  // Nothing before them is trained, so they have no backward.
+  expect_other_masks.template operator()<ReducedAttention<Drops, Attention<float, kTokens>>>();
+  expect_other_masks
+      .template operator()<ReducedAttention<Averaged<float>::Reduction, Attention<float>, Drops>>();
 }

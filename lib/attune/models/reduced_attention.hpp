@@ -20,6 +20,7 @@
 #include <type_traits>
 
 #include <attune/attention/multi_head_attention.hpp>
+#include <attune/layers/dropout.hpp>
 #include <attune/layers/identity.hpp>
 #include <attune/models/composition.hpp>
 #include <attune/weights/gradient_rows.hpp>
@@ -206,11 +207,15 @@ struct ReducedAttention : detail::Steps<ReducedAttention<ReductionType, Attentio
       detail::add_to<Memory>(whole, d_value.data, d_memory.data);
       Sets::template backward<0>(whole, parameters, x, tape.layers, ConstView<Memory>(d_memory),
                                  detail::first_if<kOfInput>(term, to), gradients, scratch.layers);
+    } else {
+      skip_masks_of<0>(whole, tape);
     }
     if constexpr (kAsks) {
       Sets::template backward<2>(whole, parameters, x, tape.layers,
                                  ConstView<typename Attention::Input>(d_query), term, gradients,
                                  scratch.layers);
+    } else {
+      skip_masks_of<2>(whole, tape);
     }
     if constexpr (kWanted<Dx>) detail::add_to<Input>(whole, term.data, to.data);
   }
@@ -231,6 +236,14 @@ struct ReducedAttention : detail::Steps<ReducedAttention<ReductionType, Attentio
       attend(whole, parameters.template layer<1>(), detail::output_of<Queries>(x, memory.queries),
              memory.memory, y, detail::one_of<1>(scratch), detail::member<1>(tapes)...);
     });
+  }
+  // Dropout of a layer without a backward goes on to the next sequence's masks.
+  template <int index>
+  ATTUNE_INLINE static void skip_masks_of(const auto& context, auto& tape) {
+    auto&& own = detail::member<index>(tape.layers);
+    if constexpr (detail::DropsIn<std::remove_cvref_t<decltype(own)>>) {
+      context.stage([&]() ATTUNE_INLINE_LAMBDA { skip_masks(own, 1); });
+    }
   }
   ATTUNE_INLINE static void attend(const auto& context, const auto& parameters,
                                    ConstView<typename Attention::Input> queries, const Memory& memory,
