@@ -191,6 +191,10 @@ def draw_activation(r, rows, cols):
     return Layer(f"ActivationLayer<Activation::{r.choice(ACTIVATIONS)}, {rows}, {cols}>", rows, cols)
 
 
+def draw_dropout(r, rows, cols):
+    return Layer(f"Dropout<DropoutShape{fields(rows=rows, d_model=cols, probability=r.choice([0.25, 0.5]))}>", rows, cols, drops=True)
+
+
 def draw_small(r, rows, cols):
     """A layer with few parameters, token by token."""
     kind = r.randrange(7)
@@ -199,7 +203,7 @@ def draw_small(r, rows, cols):
     if kind == 1:
         return Layer(f"LayerScale<ScaleShape{fields(rows=rows, d_model=cols, initial=0.5)}>", rows, cols)
     if kind == 2:
-        return Layer(f"Dropout<DropoutShape{fields(rows=rows, d_model=cols, probability=0.25)}>", rows, cols, drops=True)
+        return draw_dropout(r, rows, cols)
     if kind == 3:
         return Layer(f"Prelu<PreluShape{fields(rows=rows, d_model=cols, slopes=r.choice([1, cols]))}>", rows, cols)
     if kind == 4:
@@ -262,7 +266,7 @@ def draw_padded(r, rows, cols):
 def draw_composed(r, rows, cols):
     """Layers side by side, times each other or their input, beside it, or with the statistics of a sequence around them."""
     kind = r.choice(["Sum", "Product", "Residual", "ReversibleNorm"])
-    drawers = [r.choice([draw_attention, draw_feed_forward]), *r.choices([draw_attention, draw_norm, draw_padded], k=r.choice([1, 1, 2]))]
+    drawers = [r.choice([draw_attention, draw_feed_forward]), *r.choices([draw_attention, draw_norm, draw_padded, draw_dropout], k=r.choice([1, 1, 2]))]
     parts = [draw(r, rows, cols) for draw in drawers]
     if kind == "Product":
         parts = parts[:2] if r.random() < 0.7 else parts[:1]
@@ -271,18 +275,21 @@ def draw_composed(r, rows, cols):
     if kind == "ReversibleNorm":
         text = f"{text[:-1]}, ReversibleNormOptions{fields(epsilon=0.1, affine=r.random() < 0.5, subtract_last=r.random() < 0.5)}>"
     mixes = kind == "ReversibleNorm" or any(part.mixes for part in parts)
-    return Layer(text, rows, cols, any(part.attends for part in parts), mixes, mixes, not mixes and all(part.streams for part in parts))
+    return Layer(text, rows, cols, any(part.attends for part in parts), mixes, mixes, not mixes and all(part.streams for part in parts),
+                 any(part.drops for part in parts))
 
 
 def draw_grouped(r, rows, cols):
     """Layers on groups of tokens, side by side or every so many ones."""
     groups = r.choice([groups for groups in range(1, rows + 1) if rows % groups == 0 and (rows // groups > 1 or rows == 1)])
-    drawers = r.choices([draw_attention, draw_encoder, draw_feed_forward, draw_norm], k=r.choice([1, 1, 2]))
-    text = f"EachGroup<{groups}, {sequential([draw(r, rows // groups, cols) for draw in drawers])}>"
+    trained = [draw_attention, draw_encoder, draw_feed_forward, draw_norm]
+    drawers = [r.choice(trained), *r.choices([*trained, draw_dropout], k=r.choice([0, 0, 1]))]
+    parts = [draw(r, rows // groups, cols) for draw in drawers]
+    text = f"EachGroup<{groups}, {sequential(parts)}>"
     if r.random() < 0.5:
         grids = [f"TransposeGrid<TransposeGridShape{fields(rows=own[0], cols=own[1], d_model=cols)}>" for own in ((rows // groups, groups), (groups, rows // groups))]
         text = f"Sequential<{grids[0]}, {text}, {grids[1]}>"
-    return Layer(text, rows, cols, mixes=True, streams=False, unmasked=True)
+    return Layer(text, rows, cols, mixes=True, streams=False, drops=any(part.drops for part in parts), unmasked=True)
 
 
 def draw_reduced(r, rows, cols):
@@ -291,10 +298,9 @@ def draw_reduced(r, rows, cols):
     shape = attention_shape(r, rows, cols)
     shape.pop("window", None)  # it can hide all of fewer keys
     shape = in_order(shape | dict(kv_len=reduction.rows, d_key=reduction.cols, d_value=reduction.cols))
-    parts = [reduction.text, attention(shape)]
-    if r.random() < 0.4:
-        parts.append(r.choice([draw_feed_forward, draw_norm, draw_padded])(r, rows, cols).text)
-    return Layer(f"ReducedAttention<{', '.join(parts)}>", rows, cols, mixes=True, streams=False, unmasked=True)
+    queries = [r.choice([draw_feed_forward, draw_norm, draw_padded, draw_dropout])(r, rows, cols)] * (r.random() < 0.4)
+    text = f"ReducedAttention<{', '.join([reduction.text, attention(shape), *(layer.text for layer in queries)])}>"
+    return Layer(text, rows, cols, mixes=True, streams=False, drops=any(layer.drops for layer in queries), unmasked=True)
 
 
 DRAWERS = [(draw_attention, 5), (draw_encoder, 3), (draw_linear, 4), (draw_feed_forward, 2), (draw_conv, 3), (draw_norm, 2),
@@ -416,8 +422,9 @@ def draw_adapted(r, program):
     roles = r.choice(["kEverything", "kEverything", "kProjections" if projects else "kEverything"])
     rank = fields(rank=r.choice([1, 2, 4, 9]), roles=f"Role::{roles}", biases_and_norms=r.random() < 0.3)
     kind = r.choice([f"Adapted<Front, front, LowRank{rank}>"] * 3 * adapted + ["Frozen<Front, front>"])
-    merged = Layer(kind, layers[-1].rows, layers[-1].cols, any(x.attends for x in layers), any(x.mixes for x in layers),
-                   any(x.pads for x in layers), False, any(x.drops for x in layers), layers[0].ids)
+    mixes = [layer for layer in layers if layer.mixes]
+    merged = Layer(kind, layers[-1].rows, layers[-1].cols, any(x.attends for x in layers), bool(mixes),
+                   bool(mixes) and all(x.pads for x in mixes), False, any(x.drops for x in layers), layers[0].ids)
     merged.first_rows = getattr(layers[0], "first_rows", layers[0].rows)
     program.layers = [merged]
 
