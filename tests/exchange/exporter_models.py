@@ -215,9 +215,11 @@ class ScaledWords(nn.Module):
 class Constants(nn.Module):
     """A step with buffers, constants and a parameter of one number; a Linear behind it."""
 
-    def __init__(self, step, far=False, head=True):
+    def __init__(self, step, far=False, head=True, **buffers):
         super().__init__()
         self.register_buffer("mean", torch.rand(4) + 1), self.register_buffer("std", torch.rand(4) + 0.3), self.register_buffer("table", torch.rand(5, 4))
+        for name, numbers in buffers.items():
+            self.register_buffer(name, numbers)
         if far:
             self.mean *= 1e5
         self.scalar, self.first, self.one, self.head = nn.Parameter(torch.rand(1)), nn.Linear(4, 4), nn.Linear(4, 1), nn.Linear(4, 2) if head else nn.Identity()

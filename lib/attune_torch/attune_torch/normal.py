@@ -528,10 +528,20 @@ class Graph(Windows):
                 operation.forget()
         if not (output > 0).any():
             raise Unsupported("the output is not computed from the input")
-        self.output, grid = self.view(output)
+        self.output, grid = self.ended(output)
         inverse = torch.empty_like(grid.flatten())
         inverse[grid.flatten()] = torch.arange(grid.numel())
         self.output_index, self.output_shape = inverse, output.shape  # output.flatten() = layout.flatten()[output_index]
+
+    def ended(self, output):
+        """The value that is the output, and where its numbers are in the flattened output. Rows of a value in another order, as of groups of tokens, are
+        a value of their own."""
+        value, grid = self.view(output)
+        rows = output.flatten(1, -2) if output.dim() > 2 else output
+        own = rows.shape == value.layout.shape and bool((self.homes(rows)[1] == torch.arange(self.batch)[:, None, None]).all())
+        if own and not torch.equal(rows, value.layout) and not torch.equal(rows.flatten(), value.layout.transpose(1, 2).flatten()):
+            return self.gather(rows), torch.arange(rows.numel()).view(rows.shape)
+        return value, grid
 
     def take(self, operation):
         """Defines the value of an operation, or of its form."""
