@@ -5,6 +5,7 @@
 #include <attune/exchange/own_names.hpp>
 #include <attune/exchange/read_safetensors.hpp>
 #include <attune/exchange/write_safetensors.hpp>
+#include <attune/layers/convolution.hpp>
 
 #include "exchange/expect_tensors.hpp"
 #include "exchange/memory_file.hpp"
@@ -52,6 +53,31 @@ TEST(PeftNames, are_the_documented_ones_and_come_back_to_the_bit) {
   EXPECT_TRUE(written.text() == file.text());
   ASSERT_EQ(rewrite_safetensors<Names>(file, set, rewritten), Status::kOk);
   EXPECT_TRUE(rewritten.text() == file.text());
+}
+
+TEST(PeftNames, of_convolutions_are_weights_of_convolutions) {
+  using Convolution = Conv1d<Conv1dShape{.seq_len = 4, .d_in = 2, .d_out = 3, .kernel = 2}>;
+  using Image = Conv2d<Conv2dShape{
+      .height = 2, .width = 3, .d_in = 3, .d_out = 4, .kernel_height = 2, .kernel_width = 1, .bias = false}>;
+  static constexpr Convolution::Parameters kConvolution{};
+  static constexpr Image::Parameters kImage{};
+  using Convolved = Adapted<Convolution, kConvolution, LowRank{.rank = 1, .roles = Role::kProjections}>;
+  using OfImage = Adapted<Image, kImage, LowRank{.rank = 2, .roles = Role::kProjections}>;
+  check::MemoryFile file, image;
+  ASSERT_EQ((write_safetensors<PeftNames<PyTorchModule<Convolved>>>(Convolved::Parameters{}, file)),
+            Status::kOk);
+  EXPECT_TRUE(file.text().find(R"("base_model.model.lora_A.weight":{"dtype":"F32","shape":[1,2,2])") !=
+              std::string_view::npos);
+  EXPECT_TRUE(file.text().find(R"("base_model.model.lora_B.weight":{"dtype":"F32","shape":[3,1,1])") !=
+              std::string_view::npos);
+  ASSERT_EQ((write_safetensors<PeftNames<PyTorchModule<OfImage>>>(OfImage::Parameters{}, image)),
+            Status::kOk);
+  EXPECT_TRUE(image.text().find(R"(lora_A.weight":{"dtype":"F32","shape":[2,3,2,1])") !=
+              std::string_view::npos);
+  EXPECT_TRUE(image.text().find(R"(lora_B.weight":{"dtype":"F32","shape":[4,2,1,1])") !=
+              std::string_view::npos);
+  OfImage::Parameters set{};
+  EXPECT_EQ((read_safetensors<PeftNames<PyTorchModule<OfImage>>>(image, set)), Status::kOk);
 }
 
 TEST(PeftNames, merge_to_the_weight_that_peft_computes) {

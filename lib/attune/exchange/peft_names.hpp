@@ -10,6 +10,7 @@
 //   base_model.model.body.layers.0.self_attn.q_proj.lora_B.weight   [out, r]
 //   base_model.model.head.weight                                    [out, in]: of modules_to_save
 //
+// Of a convolution, lora_A is [r, in, kernel…] and lora_B is [out, r, 1…].
 // Other trained tensors have their own names after the prefix, and constants have none. adapter_config.json
 // holds α and the roles; host/adapter_config.hpp compares them with the model.
 #pragma once
@@ -20,20 +21,37 @@ namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
-/// Calls visitor(place, tensor) for trained tensors, with factors of low rank as two weights of linear
-/// layers.
+/// The shapes of factors of low rank in a file: of the weights of linear layers, or of convolutions.
+template <class Place, int rank>
+struct AdapterShapes {
+  static constexpr const TensorExtents *kA = nullptr, *kB = nullptr;
+};
+template <StateDictLayout layout, const TensorExtents& weight, int rank>
+struct AdapterShapes<ConvolutionPlace<layout, weight>, rank> {
+  static constexpr TensorExtents kOfA = [] {
+    TensorExtents shape = weight;
+    shape.extents[0] = rank;
+    return shape;
+  }();
+  static constexpr TensorExtents kOfB{weight.rank, {weight.extents[0], rank, 1, 1}};
+  static constexpr const TensorExtents *kA = &kOfA, *kB = &kOfB;
+};
+
+/// Calls visitor(place, tensor) for trained tensors, with factors of low rank as two weights of layers.
 template <class Visitor>
 struct AdapterVisitor {
   static constexpr bool kOfFactors = true;
   const Visitor& visitor;
 
-  constexpr void operator()(const auto& place, auto&& leaf) const {
+  template <class Place>
+  constexpr void operator()(const Place& place, auto&& leaf) const {
     using Leaf = std::remove_cvref_t<decltype(leaf)>;
     if constexpr (IsLowRank<Leaf>) {
       constexpr auto kWeight = StateDictLayout::kTransposed;
       const TensorPath a{"lora_A", place.path.parent}, b{"lora_B", place.path.parent};
-      visitor(StateDictPlace<kWeight>{{"weight", &a}}, leaf.a);
-      visitor(StateDictPlace<kWeight>{{"weight", &b}}, leaf.b);
+      using Shapes = AdapterShapes<Place, Leaf::kLowRank.rank>;
+      visitor(StateDictPlace<kWeight>{{"weight", &a}, 0, 0, Shapes::kA}, leaf.a);
+      visitor(StateDictPlace<kWeight>{{"weight", &b}, 0, 0, Shapes::kB}, leaf.b);
     } else if constexpr (IsTrained<Leaf>) {
       visitor(place, leaf);
     }

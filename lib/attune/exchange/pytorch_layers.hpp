@@ -268,7 +268,12 @@ struct PyTorchNames<Prelu<shape, Scalar>, table> : detail::NamesOfWeight<StateDi
 
 namespace detail {
 
-/// nn.Conv1d and nn.Conv2d: the weight is [d_out, d_in/groups, kernel…].
+/// The place of a weight of these extents: [d_out, d_in/groups, kernel…].
+template <StateDictLayout kLayout, const TensorExtents& extents>
+struct ConvolutionPlace : StateDictPlace<kLayout> {
+  static constexpr const TensorExtents& kExtents = extents;
+};
+/// nn.Conv1d and nn.Conv2d.
 template <class Layer>
 struct ConvolutionNames {
   static constexpr TensorExtents kWeight = [] {
@@ -281,7 +286,7 @@ struct ConvolutionNames {
   }();
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     constexpr auto kLayout = Layer::kGrouped ? StateDictLayout::kTable : StateDictLayout::kTransposed;
-    visitor(StateDictPlace<kLayout>{{"weight", parent}, 0, 0, &kWeight}, set.weight);
+    visitor(ConvolutionPlace<kLayout, kWeight>{{{"weight", parent}, 0, 0, &kWeight}}, set.weight);
     if constexpr (Layer::shape.bias) {
       visitor(StateDictPlace<StateDictLayout::kVector>{{"bias", parent}}, set.bias);
     }
