@@ -100,7 +100,7 @@ def attention_shape(r, rows, cols, streams=False, keep=None):
 
 
 ORDER = ["seq_len", "d_model", "num_heads", "num_kv_heads", "kv_len", "d_k", "d_v", "d_key", "d_value", "bias", "rotary_dim", "rotary_pairs",
-         "keep_weights", "window", "alibi", "softcap", "query_key_norm", "score_scale", "score_scales", "add_bias_kv", "add_zero_attn"]
+         "dropout", "keep_weights", "window", "alibi", "softcap", "query_key_norm", "score_scale", "score_scales", "add_bias_kv", "add_zero_attn"]
 
 
 def in_order(shape):
@@ -111,14 +111,19 @@ def attention(shape):
     return f"MultiHeadAttention<AttentionShape{fields(**shape)}>"
 
 
+def may_drop(r, shape):
+    """The same attention, which may drop weights in training."""
+    return in_order(shape | dict(dropout=0.25)) if r.random() < 0.15 else shape
+
+
 def draw_attention(r, rows, cols):
     streams = r.random() < 0.7
-    shape = attention_shape(r, rows, cols, streams)
-    return Layer(attention(shape), rows, cols, attends=True, streams=streams)
+    shape = may_drop(r, attention_shape(r, rows, cols, streams))
+    return Layer(attention(shape), rows, cols, attends=True, streams=streams, drops="dropout" in shape)
 
 
 def draw_encoder(r, rows, cols):
-    shape = attention_shape(r, rows, cols, True)
+    shape = may_drop(r, attention_shape(r, rows, cols, True))
     if r.random() < 0.6:
         shape = {name: shape[name] for name in shape if name not in ("d_k", "d_v")} if r.random() < 0.5 else shape
         encoder = dict(attention=fields(**shape), d_ff=r.choice([5, 8, 17, 33]), activation=f"Activation::{r.choice(ACTIVATIONS)}")
@@ -133,7 +138,7 @@ def draw_encoder(r, rows, cols):
         text = f"Repeat<2, {text}>"
     elif r.random() < 0.2:
         text = f"Checkpointed<{text}>"
-    return Layer(text, rows, cols, attends=True)
+    return Layer(text, rows, cols, attends=True, drops="dropout" in shape)
 
 
 def draw_linear(r, rows, cols):
@@ -295,12 +300,12 @@ def draw_grouped(r, rows, cols):
 def draw_reduced(r, rows, cols):
     """Attention to the tokens of a layer, often fewer ones. Its queries are the input, or another layer's output."""
     reduction = r.choice([draw_conv, draw_of_sequence])(r, rows, cols)
-    shape = attention_shape(r, rows, cols)
+    shape = may_drop(r, attention_shape(r, rows, cols))
     shape.pop("window", None)  # it can hide all of fewer keys
     shape = in_order(shape | dict(kv_len=reduction.rows, d_key=reduction.cols, d_value=reduction.cols))
     queries = [r.choice([draw_feed_forward, draw_norm, draw_padded, draw_dropout])(r, rows, cols)] * (r.random() < 0.4)
     text = f"ReducedAttention<{', '.join([reduction.text, attention(shape), *(layer.text for layer in queries)])}>"
-    return Layer(text, rows, cols, mixes=True, streams=False, drops=any(layer.drops for layer in queries), unmasked=True)
+    return Layer(text, rows, cols, mixes=True, streams=False, drops="dropout" in shape or any(layer.drops for layer in [reduction, *queries]), unmasked=True)
 
 
 DRAWERS = [(draw_attention, 5), (draw_encoder, 3), (draw_linear, 4), (draw_feed_forward, 2), (draw_conv, 3), (draw_norm, 2),
