@@ -962,13 +962,13 @@ class Scaled(nn.Module):
 
 
 class Variables(nn.Module):
-    """A model of patches for each variable, which takes the place of the batch; `change(own, z)` is behind its positions."""
+    """A model of patches for each variable, which takes the place of the batch; `change(own, z)` is behind its positions, and `take(own, y)` at the end."""
 
-    def __init__(self, change=None, revin=False, norm=nn.LayerNorm, overlapping=False, size=6, end=0, **parts):
+    def __init__(self, change=None, take=lambda own, y: y, revin=False, norm=nn.LayerNorm, overlapping=False, size=6, end=0, **parts):
         super().__init__()
         for name, part in parts.items():
             setattr(self, name, part)
-        self.change, self.revin, self.size, self.step = change, revin, size, size // 2 if overlapping else size
+        self.change, self.take, self.revin, self.size, self.step = change, take, revin, size, size // 2 if overlapping else size
         self.end, count = end, (18 + end - size) // self.step + 1
         self.embed, self.positions, self.mix, self.norm = nn.Linear(size, WIDTH), parameter(count, WIDTH), Attention(), norm(WIDTH)
         self.head = nn.Linear((count + ("token" in parts)) * WIDTH, 5)
@@ -982,7 +982,7 @@ class Variables(nn.Module):
         z = z + self.mix(z)
         z = self.norm(z) if isinstance(self.norm, nn.LayerNorm) else self.norm(z.transpose(1, 2)).transpose(1, 2)
         y = self.head(z.reshape(batch, variables, -1)).transpose(1, 2)
-        return y * deviation + mean if self.revin else y
+        return self.take(self, y * deviation + mean if self.revin else y)
 
 
 class Grid(nn.Module):
@@ -1432,6 +1432,9 @@ def deceptive():
         "a sum with a factor of a branch": (Step(lambda own, x: torch.add(own.a(x), torch.relu(own.b(x)), alpha=2), a=nn.Linear(WIDTH, WIDTH), b=nn.Linear(WIDTH, WIDTH)), rows()),
         "a sum of a branch of a branch": (Step(lambda own, x: own.b(torch.relu(own.a(x))) + torch.relu(own.a(x)) + own.c(x), **{key: nn.Linear(WIDTH, WIDTH) for key in "abc"}), rows()),
         "a sum of one module twice": (Step(lambda own, x: own.a(torch.relu(own.b(x))) + own.a(torch.tanh(own.b(x))), a=nn.Linear(WIDTH, WIDTH), b=nn.Linear(WIDTH, WIDTH)), rows()),
+        "the forecast of the first variable": (Variables(take=lambda own, y: y[..., 0]), series()),
+        "the forecasts of the first two variables": (Variables(take=lambda own, y: y[..., :2]), series()),
+        "the forecast of the second variable": (Variables(take=lambda own, y: y[..., 1]), series()),
         "positions of each variable": (Variables(lambda own, z: z + own.more.repeat(len(z) // 3, 1, 1), more=parameter(3, 1, WIDTH)), series()),
         "variables that see the next one's keys": (Variables(lambda own, z: z + own.other(z, *[z.unflatten(0, (-1, 3)).roll(1, 1).flatten(0, 1)] * 2)[0], other=nn.MultiheadAttention(WIDTH, HEADS, batch_first=True)), series()),
         "variables with one mean": (Variables(lambda own, z: z - z.unflatten(0, (-1, 3)).mean(1, keepdim=True).expand(-1, 3, -1, -1).flatten(0, 1)), series()),

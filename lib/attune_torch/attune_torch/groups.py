@@ -45,10 +45,10 @@ class Splits:
         for value in region(graph.output):
             for source in dict.fromkeys(value.derived()):
                 self.users.setdefault(source, []).append(value)
-        stack = [(seed, split)]
+        count, stack = len(split), [(seed, split)]
         while stack:
             value, split = stack.pop()
-            if split is None or value in self.of or len(split.flatten().unique()) != split.numel() or split.numel() != value.layout[0].numel():
+            if split is None or len(split) != count or value in self.of or len(split.flatten().unique()) != split.numel() or split.numel() != value.layout[0].numel():
                 continue
             self.of[value], inverse = split, torch.empty(2, split.numel(), dtype=torch.int64)
             inverse[0, split.flatten()] = torch.arange(len(split)).repeat_interleave(split[0].numel())
