@@ -1496,6 +1496,7 @@ def at_start():
         "a sum of tokens in another order times their softmax": (Step(lambda own, x: (own.score(x).softmax(1) * x.flip(1)).sum(1), score=score()), rows()),
         "weights of zeros of all queries, keys and values": (Block(zeroed(Attention())), rows()),
         "a spatial gating unit that begins as 1": (Step(lambda own, x: x + spatial_gate(own, x), **spatial_parts(over=zeros(TOKENS, TOKENS, 1), beyond=ones(TOKENS))), rows()),
+        "a forecast whose factor and bias are ones": (filled(Forecast(True), 1), rows()),
         "a leak between variables that begins as 0": (Variables(lambda own, z: z + own.leak * z.unflatten(0, (-1, 3)).mean(1, keepdim=True).expand(-1, 3, -1, -1).flatten(0, 1), leak=zeros(1)), series()),
     }
 
@@ -1537,6 +1538,12 @@ def zeroed(module, *parts):
         for own in part.parameters():
             nn.init.zeros_(own)
     return module
+
+
+def filled(forecast, number):
+    """A Forecast whose factor and bias are a number."""
+    nn.init.constant_(forecast.w, number), nn.init.constant_(forecast.b, number)
+    return forecast
 
 
 def late_write(own, x):

@@ -4,7 +4,7 @@ import torch
 from .errors import Unsupported
 from .evaluate import evaluate, region
 from .formulas import NORMS, close, draw, moved
-from .normal import Value
+from .normal import Constant, Value
 
 SCALES = (1e-5, 1e-3, 0.05, 1.0, 30.0)  # of drawn inputs; the first are small beside the usual epsilon
 
@@ -97,6 +97,12 @@ class SampleNorms:
         last value, not its mean."""
         if not any(item.kind == "reduce" for item in region(norm, [source])):
             return None
+        constants = self.constants(norm, source)
+        with moved([item for item in constants if self.parameters(item)]):
+            found = self.statistics_of(norm, source, last, constants)
+        return None if found is None else {name: self.graph.settled(item) if isinstance(item, Constant) else item for name, item in found.items()}
+
+    def statistics_of(self, norm, source, last, constants):
         large, small = drawn(source, 1e4), drawn(source, 1e-2)
         y, (mean, deviation) = evaluate(norm, {source: large}), moments(large, 0, last)
         if y.shape != large.shape or not torch.isfinite(y).all():
@@ -109,7 +115,7 @@ class SampleNorms:
         ratio = ((evaluate(norm, {source: small}) - bias) / weight / (small - mean))[0, 0, 0]
         epsilon = self.epsilon(float(ratio ** -2 - deviation[0, 0, 0].square()), norm, source)
         try:
-            found = self.vectors(weight, bias, self.constants(norm, source))
+            found = self.vectors(weight, bias, constants)
         except Unsupported:
             return None
         if (found["weight"] is None) != (found["bias"] is None) or any(item is not None and (item.shift or item.factor != 1) for item in found.values()):
