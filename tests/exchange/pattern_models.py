@@ -1497,6 +1497,8 @@ def at_start():
         "weights of zeros of all queries, keys and values": (Block(zeroed(Attention())), rows()),
         "a spatial gating unit that begins as 1": (Step(lambda own, x: x + spatial_gate(own, x), **spatial_parts(over=zeros(TOKENS, TOKENS, 1), beyond=ones(TOKENS))), rows()),
         "a forecast whose factor and bias are ones": (filled(Forecast(True), 1), rows()),
+        "zeros of each sample": (Step(lambda own, x: x + own.b.view(BATCH, 1, WIDTH), b=zeros(BATCH, WIDTH)), rows()),
+        "a token of zeros for each sample": (Step(lambda own, x: own.mix(torch.cat([own.b.view(BATCH, 1, WIDTH), x], 1)), b=zeros(BATCH, WIDTH), mix=encoder()), rows()),
         "a leak between variables that begins as 0": (Variables(lambda own, z: z + own.leak * z.unflatten(0, (-1, 3)).mean(1, keepdim=True).expand(-1, 3, -1, -1).flatten(0, 1), leak=zeros(1)), series()),
     }
 

@@ -251,6 +251,7 @@ class Layouts:
             for source in sources:
                 index = torch.where(home == source.number, index + offset, index)
                 offset += source.layout[0].numel()
+            self.refuse_of_samples(layout.clamp(max=0))
             numbers = self.numbers[-layout.clamp(max=0)]
             samples = torch.where(derived, samples, torch.arange(self.batch)[:, None, None])
             if bool((samples != samples[:, :1, :1]).any()):
@@ -373,11 +374,17 @@ class Layouts:
                 result = result.masked_scatter(inside, own[-addresses[inside] - block.begin])
         return result
 
+    def refuse_of_samples(self, layout):
+        """Raises Unsupported of constants [batch, …] of which each sample has its own, or a parameter of its own."""
+        own = (layout != layout[:1]).any(0)
+        trained = self.captured.parameters & set(self.names_of(block for block in self.blocks_of(layout[:, own]) if not block.computed)) if bool(own.any()) else ()
+        if trained or bool((self.numbers[-layout] != self.numbers[-layout[:1]]).any()):
+            raise Unsupported("a constant that differs from sample to sample")
+
     def operand(self, layout):
         """A Constant or Value of numbers [batch, tokens, features], narrow where they repeat."""
         if not (layout > 0).any():
-            if bool((layout != layout[:1]).any()) and bool((self.numbers[-layout] != self.numbers[-layout[:1]]).any()):
-                raise Unsupported("a constant that differs from sample to sample")
+            self.refuse_of_samples(layout)
             one = layout[0]
             for dim in (0, 1):
                 narrow = one.narrow(dim, 0, 1)
