@@ -214,7 +214,8 @@ attune::MultiHeadAttention<attune::AttentionShape{
 // case: one_token_without_its_own_key
 // error: attune::MultiHeadAttention: no query sees a key but its own, which OwnKey::kHidden hides; leave it out, or
 attune::MultiHeadAttention<attune::AttentionShape{
-    .seq_len = 1, .d_model = 8, .num_heads = 2, .window = {.own_key = attune::OwnKey::kHidden}}>::Parameters parameters;
+    .seq_len = 1, .d_model = 8, .num_heads = 2, .window = {.own_key = attune::OwnKey::kHidden}}>::Parameters
+    parameters;
 
 // case: stream_without_its_own_keys
 // error: attune: the first token of a stream sees no key but its own; leave out OwnKey::kHidden

@@ -23,7 +23,9 @@ void use() { look_up({{4, 0}}); }
 #include <attune/core/checked_view.hpp>
 #include <attune/core/tensor.hpp>
 
-auto use(const Eigen::MatrixXf& samples) { return attune::checked_view<attune::Tensor<float, 2, 3>>(samples).status; }
+auto use(const Eigen::MatrixXf& samples) {
+  return attune::checked_view<attune::Tensor<float, 2, 3>>(samples).status;
+}
 
 // case: checked_view_of_a_temporary
 // error: attune::checked_view: the temporary does not outlive its view; store it in a variable
@@ -282,6 +284,7 @@ attune::Status f(const attune::Trainer<Model>& trainer, const Model::Input& x, M
 // error: attune: this argument is not a mask; masks have hide and bias
 using Layer = attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 4, .d_model = 8, .num_heads = 2}>;
 
-void use(const Layer::Parameters& parameters, const Layer::Input& x, Layer::Output& y, Layer::InferenceScratch& scratch) {
+void use(const Layer::Parameters& parameters, const Layer::Input& x, Layer::Output& y,
+         Layer::InferenceScratch& scratch) {
   attune::infer<Layer>(parameters, x, y, scratch, 3);
 }

@@ -1,7 +1,5 @@
 // Misuse of attune/kernels that must not compile, a case each: tests/compile_failure/run compiles them one by one.
 
-
-
 // case: array_of_another_scalar
 // error: attune::MatrixView: the matrix and the layer have different scalar types; the layer's is float unless you chose another
 #include <attune/kernels/matrix_view.hpp>
@@ -101,7 +99,8 @@ void use(const Layer::Parameters& parameters, Layer::Output& y, Layer::Inference
 constexpr attune::AttentionShape kShape{.seq_len = 4, .d_model = 8, .num_heads = 2};
 using Layer = attune::MultiHeadAttention<kShape>;
 
-void use(const Layer::Parameters& parameters, const Eigen::MatrixXf& x, Layer::Output& y, Layer::InferenceScratch& scratch) {
+void use(const Layer::Parameters& parameters, const Eigen::MatrixXf& x, Layer::Output& y,
+         Layer::InferenceScratch& scratch) {
   Layer::forward(parameters, x, y, scratch);
 }
 

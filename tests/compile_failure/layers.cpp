@@ -142,7 +142,8 @@ attune::DeviationNorm<attune::NormShape{.rows = 2, .d_model = 1}>::Output y;
 
 // case: dilated_kernel_longer_than_the_sequence
 // error: attune::Conv1d: the kernel is longer than the sequence with its padding
-attune::Conv1d<attune::Conv1dShape{.seq_len = 4, .d_in = 2, .d_out = 2, .kernel = 3, .dilation = 2}>::Output y;
+attune::Conv1d<attune::Conv1dShape{.seq_len = 4, .d_in = 2, .d_out = 2, .kernel = 3, .dilation = 2}>::Output
+    y;
 
 // case: group_norm_of_unequal_groups
 // error: attune::GroupNorm: groups must divide d_model

@@ -464,8 +464,8 @@ attune::KeyValueCache<Layer, attune::CacheShape{.capacity = 8}> cache;
 #include <attune/models/reduced_attention.hpp>
 
 using Reduction = attune::AvgPool1d<attune::Pool1dShape{.seq_len = 8, .d_model = 4, .kernel = 2}>;
-using Attention = attune::MultiHeadAttention<
-    attune::AttentionShape{.seq_len = 8, .d_model = 4, .num_heads = 2, .kv_len = 2}>;
+using Attention = attune::MultiHeadAttention<attune::AttentionShape{
+    .seq_len = 8, .d_model = 4, .num_heads = 2, .kv_len = 2}>;
 attune::ReducedAttention<Reduction, Attention> layer;
 
 // case: reduced_attention_of_another_layer
@@ -483,8 +483,8 @@ attune::ReducedAttention<Reduction, attune::Linear<attune::LinearShape{8, 4, 4}>
 #include <attune/models/reduced_attention.hpp>
 
 using Reduction = attune::AvgPool1d<attune::Pool1dShape{.seq_len = 6, .d_model = 4, .kernel = 2}>;
-using Attention = attune::MultiHeadAttention<
-    attune::AttentionShape{.seq_len = 8, .d_model = 4, .num_heads = 2, .kv_len = 3}>;
+using Attention = attune::MultiHeadAttention<attune::AttentionShape{
+    .seq_len = 8, .d_model = 4, .num_heads = 2, .kv_len = 3}>;
 attune::ReducedAttention<Reduction, Attention> layer;
 
 // case: reduced_attention_of_other_queries
@@ -493,8 +493,8 @@ attune::ReducedAttention<Reduction, Attention> layer;
 #include <attune/models/reduced_attention.hpp>
 
 using Reduction = attune::AvgPool1d<attune::Pool1dShape{.seq_len = 8, .d_model = 4, .kernel = 2}>;
-using Attention = attune::MultiHeadAttention<
-    attune::AttentionShape{.seq_len = 8, .d_model = 4, .num_heads = 2, .kv_len = 4}>;
+using Attention = attune::MultiHeadAttention<attune::AttentionShape{
+    .seq_len = 8, .d_model = 4, .num_heads = 2, .kv_len = 4}>;
 attune::ReducedAttention<Reduction, Attention, Reduction> layer;
 
 // case: reduced_attention_in_a_stream
@@ -504,9 +504,10 @@ attune::ReducedAttention<Reduction, Attention, Reduction> layer;
 #include <attune/models/reduced_attention.hpp>
 
 using Reduction = attune::AvgPool1d<attune::Pool1dShape{.seq_len = 8, .d_model = 4, .kernel = 2}>;
-using Attention = attune::MultiHeadAttention<
-    attune::AttentionShape{.seq_len = 8, .d_model = 4, .num_heads = 2, .kv_len = 4}>;
-attune::KeyValueCache<attune::ReducedAttention<Reduction, Attention>, attune::CacheShape{.capacity = 8}> cache;
+using Attention = attune::MultiHeadAttention<attune::AttentionShape{
+    .seq_len = 8, .d_model = 4, .num_heads = 2, .kv_len = 4}>;
+attune::KeyValueCache<attune::ReducedAttention<Reduction, Attention>, attune::CacheShape{.capacity = 8}>
+    cache;
 
 // case: reduced_attention_with_padding
 // error: attune::ReducedAttention: a mask or a length of tokens does not hide reduced tokens; leave it out
@@ -515,10 +516,10 @@ attune::KeyValueCache<attune::ReducedAttention<Reduction, Attention>, attune::Ca
 #include <attune/layers/window_pooling.hpp>
 #include <attune/models/reduced_attention.hpp>
 
-using Layer = attune::ReducedAttention<
-    attune::AvgPool1d<attune::Pool1dShape{.seq_len = 8, .d_model = 4, .kernel = 2}>,
-    attune::MultiHeadAttention<
-        attune::AttentionShape{.seq_len = 8, .d_model = 4, .num_heads = 2, .kv_len = 4}>>;
+using Layer =
+    attune::ReducedAttention<attune::AvgPool1d<attune::Pool1dShape{.seq_len = 8, .d_model = 4, .kernel = 2}>,
+                             attune::MultiHeadAttention<attune::AttentionShape{
+                                 .seq_len = 8, .d_model = 4, .num_heads = 2, .kv_len = 4}>>;
 void infer(const Layer::Parameters& parameters, const Layer::Input& x, Layer::Output& y,
            Layer::InferenceScratch& scratch, const attune::SequenceLength<8>& length) {
   attune::infer<Layer>(parameters, x, y, scratch, length);

@@ -85,7 +85,8 @@ void train(attune::TrainingJournal<TrainerOf<2>, Sink>& journal) { (void)journal
 // error: attune: options have names, such as {.learning_rate = 1e-3f}
 #include "journal.hpp"
 
-void train(attune::TrainingJournal<TrainerOf<1>, Sink>& journal, const Model::Input& x, const Model::Output& y) {
+void train(attune::TrainingJournal<TrainerOf<1>, Sink>& journal, const Model::Input& x,
+           const Model::Output& y) {
   (void)journal.step(1, x, y, 1e-3f);
 }
 

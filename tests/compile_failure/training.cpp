@@ -66,7 +66,8 @@ attune::ClosedFormTrainer<attune::LinearProbe<Model, base>, attune::Relu<1, 3>> 
 // error: attune::ClosedFormTrainer: give LinearProbe<Model, kConstants> and LinearProbeFeatures<Model, kConstants> of one model
 // errors: 2  the constraint of the class that takes it is told, too
 using First = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 4, .d_out = 5}>;
-using Model = attune::Sequential<First, attune::Linear<attune::LinearShape{.rows = 1, .d_in = 5, .d_out = 3}>>;
+using Model =
+    attune::Sequential<First, attune::Linear<attune::LinearShape{.rows = 1, .d_in = 5, .d_out = 3}>>;
 static Model::Parameters base;
 attune::ClosedFormTrainer<attune::LinearProbe<Model, base>, attune::LinearProbe<Model, base>> trainer;
 
@@ -75,7 +76,8 @@ attune::ClosedFormTrainer<attune::LinearProbe<Model, base>, attune::LinearProbe<
 // error: attune::ClosedFormTrainer: give LinearProbe<Model, kConstants> and LinearProbeFeatures<Model, kConstants> of one model
 // errors: 2  the constraint of the class that takes it is told, too
 using First = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 4, .d_out = 5}>;
-using Model = attune::Sequential<First, attune::Linear<attune::LinearShape{.rows = 1, .d_in = 5, .d_out = 3}>>;
+using Model =
+    attune::Sequential<First, attune::Linear<attune::LinearShape{.rows = 1, .d_in = 5, .d_out = 3}>>;
 static Model::Parameters base;
 attune::ClosedFormTrainer<Model, attune::LinearProbeFeatures<Model, base>> trainer;
 
@@ -296,7 +298,8 @@ bool update() { return trainer.update(1e-3f).change.size > 0; }
 // case: update_in_closed_form_with_a_number_for_options
 // error: attune: options have names, such as {.learning_rate = 1e-3f}
 using First = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 4, .d_out = 5}>;
-using Model = attune::Sequential<First, attune::Linear<attune::LinearShape{.rows = 1, .d_in = 5, .d_out = 3}>>;
+using Model =
+    attune::Sequential<First, attune::Linear<attune::LinearShape{.rows = 1, .d_in = 5, .d_out = 3}>>;
 static Model::Parameters base;
 attune::ClosedFormTrainer<attune::LinearProbe<Model, base>, attune::LinearProbeFeatures<Model, base>> trainer;
 bool update() { return trainer.update(1).ok(); }
@@ -313,7 +316,10 @@ auto step(const Layer::Input& x, const Layer::Output& target) { return trainer.s
 using Layer = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 8, .d_out = 3}>;
 attune::InfoMaxTrainer<Layer, attune::AdamW, 2> trainer;
 bool step(const Layer::Input& x) {
-  return trainer.learn(2, [&](int, const auto& learn) { return learn(x, attune::kUnlabeled); }, 1e-3f).ok();
+  return trainer
+      .learn(
+          2, [&](int, const auto& learn) { return learn(x, attune::kUnlabeled); }, 1e-3f)
+      .ok();
 }
 
 // case: trainer_with_nothing_to_train
@@ -332,7 +338,10 @@ attune::UnlabeledHead<4, 3, 5> learning;
 attune::Linear<attune::LinearShape{1, 4, 2}>::Parameters base;
 attune::Linear<attune::LinearShape{1, 4, 3}>::Parameters head;
 bool learn() {
-  return learning.learn(base, 5, [](int, attune::Tensor<float, 1, 4>&) { return attune::Status::kOk; }, head).ok();
+  return learning
+      .learn(
+          base, 5, [](int, attune::Tensor<float, 1, 4>&) { return attune::Status::kOk; }, head)
+      .ok();
 }
 
 // case: unlabeled_head_with_features_without_a_status
@@ -340,7 +349,10 @@ bool learn() {
 attune::UnlabeledHead<4, 3, 5> learning;
 attune::Linear<attune::LinearShape{1, 4, 3}>::Parameters base, head;
 bool learn() {
-  return learning.learn(base, 5, [](int, attune::Tensor<float, 1, 4>&) {}, head).ok();
+  return learning
+      .learn(
+          base, 5, [](int, attune::Tensor<float, 1, 4>&) {}, head)
+      .ok();
 }
 
 // case: unlabeled_head_near_a_head_without_bias
@@ -349,7 +361,10 @@ attune::UnlabeledHead<4, 3, 5> learning;
 attune::Linear<attune::LinearShape{1, 4, 3, false}>::Parameters base;
 attune::Linear<attune::LinearShape{1, 4, 3}>::Parameters head;
 bool learn() {
-  return learning.learn(base, 5, [](int, attune::Tensor<float, 1, 4>&) { return attune::Status::kOk; }, head).ok();
+  return learning
+      .learn(
+          base, 5, [](int, attune::Tensor<float, 1, 4>&) { return attune::Status::kOk; }, head)
+      .ok();
 }
 
 // case: info_max_of_each_token
@@ -372,7 +387,9 @@ bool step(const Layer::Input& x) {
 // error: attune: takes(int i, const auto& learn) returns the Status of learn(x, label), or of learn(x, label,
 using Layer = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 8, .d_out = 3}>;
 attune::InfoMaxTrainer<Layer, attune::AdamW, 2> trainer;
-bool step(const Layer::Input& x) { return trainer.learn(2, [&](int) { return x; }).ok(); }
+bool step(const Layer::Input& x) {
+  return trainer.learn(2, [&](int) { return x; }).ok();
+}
 
 // case: info_max_with_updates_in_backward
 // error: attune::InfoMaxTrainer: a step adds up gradients, which UpdateInBackward does not keep; use BySequence

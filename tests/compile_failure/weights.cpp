@@ -16,26 +16,31 @@ struct FourTokens {
   using Scratch = Own::Scratch;
   using InferenceScratch = Own::InferenceScratch;
 
-  static auto tokens(auto x) { return attune::MatrixView<std::remove_pointer_t<decltype(x.data)>, 4, 8>(x.data); }
+  static auto tokens(auto x) {
+    return attune::MatrixView<std::remove_pointer_t<decltype(x.data)>, 4, 8>(x.data);
+  }
   static void forward(const auto& parameters, attune::ConstView<Input> x, attune::View<Output> y, auto&...) {
     Own::forward(parameters, tokens(x), tokens(y));
   }
-  static void backward(const auto& parameters, attune::ConstView<Input> x, Tape& tape, attune::ConstView<Output> dy, auto&&,
-                       auto& gradients, Scratch& scratch) {
+  static void backward(const auto& parameters, attune::ConstView<Input> x, Tape& tape,
+                       attune::ConstView<Output> dy, auto&&, auto& gradients, Scratch& scratch) {
     Own::backward(parameters, tokens(x), tape, tokens(dy), attune::NoGradient{}, gradients, scratch);
   }
 };
 constexpr FourTokens::Parameters kFourTokens{};
-using Model = attune::Adapted<FourTokens, kFourTokens, attune::LowRank{.rank = 2, .roles = attune::Role::kProjections}>;
+using Model =
+    attune::Adapted<FourTokens, kFourTokens, attune::LowRank{.rank = 2, .roles = attune::Role::kProjections}>;
 
-void infer(const Model::Parameters& parameters, const Model::Input& x, Model::Output& y, Model::InferenceScratch& scratch) {
+void infer(const Model::Parameters& parameters, const Model::Input& x, Model::Output& y,
+           Model::InferenceScratch& scratch) {
   Model::forward(parameters, x, y, scratch);
 }
 
 // case: quantized_biases
 // error: attune: 8- and 16-bit weights are constants; train ParametersOf<Tensor>, then quantize() it into
 using Layer = attune::Linear<attune::LinearShape{1, 2, 3}>;
-void infer(const Layer::ParametersOf<attune::Int8Weights>& parameters, const Layer::Input& x, Layer::Output& y) {
+void infer(const Layer::ParametersOf<attune::Int8Weights>& parameters, const Layer::Input& x,
+           Layer::Output& y) {
   Layer::forward(parameters, x, y);
 }
 
@@ -46,7 +51,8 @@ void infer(const Layer::ParametersOf<attune::Int8Weights>& parameters, const Lay
 // ParametersOf<Tensor>, then quantize() it
 using Layer = attune::Linear<attune::LinearShape{1, 2, 3}>;
 using Narrow = Layer::ParametersOf<attune::Int8Weights, attune::Tensor>;
-void learn(const Layer::Parameters& parameters, const Layer::Input& x, const Layer::Output& dy, Narrow& gradients) {
+void learn(const Layer::Parameters& parameters, const Layer::Input& x, const Layer::Output& dy,
+           Narrow& gradients) {
   Layer::Tape tape;
   Layer::Scratch scratch;
   Layer::backward(parameters, x, tape, dy, attune::NoGradient{}, gradients, scratch);
@@ -56,7 +62,8 @@ void learn(const Layer::Parameters& parameters, const Layer::Input& x, const Lay
 // error: attune: 8- and 16-bit weights are constants; train ParametersOf<Tensor>, then quantize() it into
 // kilobytes: 27  the way from the call to the layer
 using Layer = attune::Linear<attune::LinearShape{1, 2, 3}>;
-attune::Status load(std::string_view file, Layer::ParametersOf<attune::Int8Weights, attune::Tensor>& parameters) {
+attune::Status load(std::string_view file,
+                    Layer::ParametersOf<attune::Int8Weights, attune::Tensor>& parameters) {
   return attune::read_safetensors<attune::PyTorchModule<Layer>>(file, parameters);
 }
 
