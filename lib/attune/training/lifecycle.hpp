@@ -6,11 +6,24 @@
 #include <attune/core/initialize.hpp>
 #include <attune/core/rng.hpp>
 #include <attune/core/status.hpp>
+#include <attune/kernels/matrix_view.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/training/state.hpp>
+#include <attune/training/step_result.hpp>
 #include <attune/weights/weights.hpp>
 
 namespace ATTUNE_NAMESPACE {
+
+namespace detail {
+
+/// A number in place of options is a compile error.
+template <class Scalar, PlainNumber Number>
+constexpr StepResult<Scalar> number_for_options() {
+  static_assert(Holds<!PlainNumber<Number>>, "attune: options have names, such as {.learning_rate = 1e-3f}");
+  return {};
+}
+
+}  // namespace detail
 
 /// The common start of all trainers. Self has own_state(self) and begin_at_state(), which forgets accumulated
 /// sequences and takes the masks of the next one. With dropout in training, it has own_tape(), whose masks

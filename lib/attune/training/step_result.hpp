@@ -1,10 +1,9 @@
-// The result of a step.
+// The result of a step. Includes little: attune/training/model_unit.hpp stands on it.
 #pragma once
 
 #include <limits>
 
 #include <attune/core/status.hpp>
-#include <attune/kernels/matrix_view.hpp>
 
 namespace ATTUNE_NAMESPACE {
 
@@ -22,16 +21,5 @@ struct [[nodiscard]] StepResult {
     return {kNan, status, kNan};
   }
 };
-
-namespace detail {
-
-/// A number in place of options is a compile error.
-template <class Scalar, PlainNumber Number>
-constexpr StepResult<Scalar> number_for_options() {
-  static_assert(Holds<!PlainNumber<Number>>, "attune: options have names, such as {.learning_rate = 1e-3f}");
-  return {};
-}
-
-}  // namespace detail
 
 }  // namespace ATTUNE_NAMESPACE

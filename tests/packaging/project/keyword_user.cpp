@@ -1,8 +1,8 @@
 // Trains the model of keyword.cpp without compiling it.
 #include "keyword.hpp"
 
-#if defined(EIGEN_WORLD_VERSION)
-#error "attune/training/model_unit.hpp includes Eigen: it is no longer cheap"
+#if defined(EIGEN_WORLD_VERSION) || defined(_GLIBCXX_TYPE_TRAITS) || defined(_GLIBCXX_UTILITY)
+#error "attune/training/model_unit.hpp includes Eigen or views of matrices: it is no longer cheap"
 #endif
 
 bool keyword_learns() {
