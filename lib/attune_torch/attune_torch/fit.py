@@ -18,7 +18,7 @@ from pathlib import Path
 
 from . import fit_data
 from .boards import EMULATED, OBJECTS, OWNED, board_named, boards
-from .building import compiler_prefix, configure, export_hash, name_of, refuse_board, refuse_renamed, run, sources
+from .building import compiler_prefix, configure, export_hash, filled, name_of, refuse_board, refuse_renamed, run, sources
 from .errors import CheckFailed
 from .fit_page import Point, page_of
 
@@ -339,74 +339,7 @@ def sizes_source(name, base, header, rows, mask):
                       f"attune_fit[{len(rows)}] = {{", *(f"    {row}," for row in rows), "};", ""])
 
 
-IMAGE = """#include <console.hpp>
-#include <instructions.hpp>
-#include <port.hpp>
-
-{include}
-{define}
-// A step with one sequence, and an inference. The second step counts: moments are zero before the first.
-extern "C" {{
-{trainer} trainer;
-{model}::Input input;
-attune::detail::TargetOf<{loss}, {model}::Output>::type target;
-}}
-
-[[gnu::noinline]] bool infers(const auto& mask) {{
-  {model}::Output output;
-  const bool is_done = trainer.predict(input, output, mask) == attune::Status::kOk;
-  asm volatile("" : : "r"(&output) : "memory");
-  return is_done;
-}}
-
-int main() {{
-  attune::Rng rng(42);
-  attune_torch::draw(input, rng);
-  attune_torch::draw(target, rng);
-  constexpr std::uint64_t seed = 42;
-  {start}
-  const auto mask = attune_torch::longest<{mask}>();
-  const bool started = attune_torch::step(trainer, input, target, mask, {number});
-  port::begin_counting();
-  const bool trained = attune_torch::step(trainer, input, target, mask, {number});
-  port::end_counting();
-  port::print("stack_bytes ", port::stack_high_water(), '\\n');
-  port::begin_counting();
-  const bool inferred = infers(mask);
-  port::end_counting();
-  return started && trained && inferred ? 0 : 1;
-}}
-"""
 STACK_BOUND, CALL_GRAPHS = "cmake/stack_bound.py", ("CMakeFiles/image.dir", "attune/ports")  # of the image and of the port
-PROJECT = """cmake_minimum_required(VERSION 3.25)
-project(fit LANGUAGES CXX)
-set(ATTUNE_BUILD_PORTS ON)
-set(ATTUNE_BUILD_EXAMPLES OFF)
-set(ATTUNE_BUILD_TESTS OFF)
-add_subdirectory("${{ATTUNE_DIR}}" attune)
-add_library(sizes OBJECT EXCLUDE_FROM_ALL sizes.cpp)
-target_link_libraries(sizes PRIVATE attune::attune)
-target_compile_options(sizes PRIVATE -O0)  # constants are the same, sooner
-attune_add_program(image SOURCES image.cpp)
-foreach(target sizes image)
-  target_include_directories(${{target}} PRIVATE ${{ATTUNE_DIR}}/lib/attune_torch)
-  {add_to}
-endforeach()
-# For the bound of its stack: of each function, and whom it calls.
-target_compile_options(image PRIVATE -fcallgraph-info=su)
-target_link_options(image PRIVATE -fcallgraph-info=su)
-function(fit_program target takes)
-  attune_add_program(${{target}} SOURCES ${{ARGN}})
-  target_include_directories(${{target}} PRIVATE ${{ATTUNE_DIR}}/lib/attune_torch)
-  if(NOT CMAKE_CROSSCOMPILING)
-    target_compile_options(${{target}} PRIVATE -march=native -Wno-ignored-attributes)  # the same bits, sooner
-    target_precompile_headers(${{target}} PRIVATE <attune/attune.hpp>)
-  endif()
-  {add_to}
-  attune_add_model(${{target}} NAME takes_file FILE ${{takes}})
-endfunction()
-include(${{CMAKE_CURRENT_LIST_DIR}}/train.cmake)
-"""
 
 
 def exported(folder):
@@ -472,7 +405,7 @@ class Search:
         self.home = self.folder / "build" / "fit"
         self.lock = alone_in(self.home)
         self.measured = fit_data.Cache(self.home / "measured.jsonl")
-        self.project = PROJECT.format(add_to=model.add_to(bases))
+        self.project = filled("fit.cmake", add_to=model.add_to(bases))
         for base in bases:
             self.write(self.header_of(base), model.variants(base))
         self.write("sizes.cpp", "")
@@ -508,8 +441,9 @@ class Search:
         """A step with one sequence, whatever the batch."""
         scope = self.scope(candidate)
         loss = INFOMAX if candidate.unlabeled and candidate.optimizer != CLOSED_FORM else self.loss
-        return IMAGE.format(trainer=candidate.trainer(scope, self.loss, candidate.batch if candidate.unlabeled else 1), model=f"{scope}Model", loss=loss, include=self.include(candidate), define=self.model.define,
-                            start=candidate.start(scope), mask=self.mask, number="1.0f" if candidate.optimizer == CLOSED_FORM else "1e-3f")
+        return filled("fit_image.cpp", trainer=candidate.trainer(scope, self.loss, candidate.batch if candidate.unlabeled else 1), model=f"{scope}Model", loss=loss,
+                      include=self.include(candidate), define=self.model.define, start=candidate.start(scope), mask=self.mask,
+                      number="1.0f" if candidate.optimizer == CLOSED_FORM else "1e-3f")
 
     def sizes(self):
         """{candidate: {part: bytes}} of all that the model has parameters for."""
@@ -564,7 +498,7 @@ class Search:
 
     def measure(self, candidate):
         """Flash and static RAM of an image that trains like this; its stack, instructions and estimated cycles."""
-        key = [self.content(candidate.base, ".hpp", ".cpp", ".S", ".ld", ".cmake", ".conf", ".c"), self.compiler(), self.target, self.cpu, self.image(candidate), PROJECT,
+        key = [self.content(candidate.base, ".hpp", ".cpp", ".S", ".ld", ".cmake", ".conf", ".c"), self.compiler(), self.target, self.cpu, self.image(candidate), filled("fit.cmake", add_to=""),
                (self.root / STACK_BOUND).read_text(encoding="utf-8"), CALL_GRAPHS]
         return self.measured.get(key, lambda: self.measure_image(candidate))
 
@@ -696,34 +630,6 @@ def exceeded(figures, limits, mhz):
     return beyond
 
 
-ADAPT = """// The way to train {name} that `python3 -m attune_torch fit` chose: {candidate}.
-// Measured on {target} as {cpu}: {flash:,} bytes of flash, {static:,} of RAM, {of_stack}.
-// Export {export}{quantize}
-#pragma once
-
-#include <attune/attune.hpp>
-#include <{name}_file.hpp>
-
-{declarations}
-using Trained = {trained};
-using Loss = {loss};
-inline constexpr int kBatch = {batch};
-using Trainer = {trainer};
-{length}static_assert({memory}.total() == {ram}, "another size than fit measured");
-
-/// Starts at the weights in flash. Factors of low rank are drawn from the seed.
-{learn}inline void start(Trainer& trainer, std::uint64_t seed = 1) {{
-  {start}
-}}
-{options}
-}}  // namespace {name}_fit
-"""
-OPTIONS = """
-/// What won: {new} of the new user's takes were recognized, {others} of everybody else's.
-inline constexpr Trainer::Options kOptions{options};
-inline constexpr int kSteps = {steps};
-// Learns from the first run of adapt.safetensors, SHA-256 {takes}: {first}
-"""
 LENGTH = "/// The tokens in use of a take: the mask of each call.\nusing Length = {mask};\n"
 LEARN = "/// Without labels: each step is trainer.learn(count, takes, kOptions), with at most kBatch takes.\n"
 
@@ -734,11 +640,14 @@ def of_stack(figures):
 
 def write_adapt(search, candidate, ram, figures, options=""):
     """The type that was chosen, for a firmware: adapt.hpp in the folder."""
-    text = ADAPT.format(name=search.name, candidate=candidate, target=search.target, cpu=search.cpu, ram=f"{ram:,}".replace(",", "'"),
-                        declarations=declarations(search.name, search.model.header, candidate.tape, f"{search.name}_fit", search.model.file(BASES[0])),
-                        trained=candidate.trained("")[1], loss=search.loss, trainer=candidate.trainer("", "Loss", "kBatch").replace(candidate.trained("")[1], "Trained"), memory=candidate.memory, batch=candidate.batch,
-                        export=export_hash(search.folder, search.name), quantize="\n// QUANTIZE int8" if candidate.base != BASES[0] else "", start=candidate.start(""), options=options, learn=LEARN if candidate.unlabeled else "",
-                        length=LENGTH.format(mask=search.mask) if search.mask != NO_MASK else "", of_stack=of_stack(figures), **figures)
+    trained = candidate.trained("")[1]
+    text = filled("adapt.hpp", name=search.name, candidate=candidate, target=search.target, cpu=search.cpu, flash=f"{figures['flash']:,}",
+                  static=f"{figures['static']:,}", ram=f"{ram:,}".replace(",", "'"), of_stack=of_stack(figures), options=options,
+                  declarations=declarations(search.name, search.model.header, candidate.tape, f"{search.name}_fit", search.model.file(BASES[0])),
+                  trained=trained, loss=search.loss, trainer=candidate.trainer("", "Loss", "kBatch").replace(trained, "Trained"),
+                  memory=candidate.memory, batch=candidate.batch, start=candidate.start(""), export=export_hash(search.folder, search.name),
+                  quantize="\n// QUANTIZE int8" if candidate.base != BASES[0] else "", learn=LEARN if candidate.unlabeled else "",
+                  length=LENGTH.format(mask=search.mask) if search.mask != NO_MASK else "")
     write_whole(search.folder / "adapt.hpp", text)
 
 
@@ -966,7 +875,7 @@ def fit(folder, board=None, core=None, ram=None, flash=None, step=None, loss=Non
             chosen = next(one for one in found if candidate in one.variants)
             candidate = dataclasses.replace(candidate, batch=chosen.way.candidate.batch)
             takes = trainings.first_takes()
-            options = OPTIONS.format(new=fit_data.percent(chosen.trained.own), others=fit_data.percent(chosen.trained.others), takes=hashlib.sha256(takes).hexdigest(),
+            options = filled("adapt_options.hpp", new=fit_data.percent(chosen.trained.own), others=fit_data.percent(chosen.trained.others), takes=hashlib.sha256(takes).hexdigest(),
                                      options=candidate.options(chosen.way.rate), steps=chosen.steps, first="{} {} {}".format(*trainings.first(chosen.way)))
         tell(search, place, candidate, parts, figures, lambda text: (say(text), facts.append(text)))
         if data:

@@ -18,7 +18,7 @@ import threading
 from array import array
 from pathlib import Path
 
-from .building import configure, run
+from .building import configure, filled, run
 from .errors import CheckFailed
 
 CODES = {"F32": "f", "F64": "d", "I64": "q", "I32": "i", "I16": "h", "I8": "b", "U8": "B"}
@@ -264,22 +264,6 @@ def front(ways, cost, gain):
     return kept
 
 
-TRAINING = """attune_torch::Trained {function}(const attune_torch::Takes& takes, const attune_torch::Run& run, const attune_torch::Setting& setting) {{
-  using Trainer = {trainer};
-  constexpr auto start = [](Trainer& trainer, std::uint64_t seed) {{ {start} }};
-  return attune_torch::train<{scope}Model, Trainer, start, {mask}>(takes, run, setting);
-}}
-"""
-MAIN = """#include <attune_torch/takes.hpp>
-#include <takes_file.hpp>
-
-{declarations}
-
-int main() {{
-  static constexpr attune_torch::Training kTrainings[] = {{{functions}}};
-  return attune_torch::train_candidates<takes_file>(kTrainings);
-}}
-"""
 
 
 class Cache:
@@ -338,12 +322,12 @@ class Trainings:
         batch = batch or (LARGEST_BATCH if candidate.takes_batches else candidate.batch)
         trainer, start = candidate.trainer(scope, self.search.loss, batch), candidate.start(scope)
         name = "training_" + hashlib.sha256((trainer + start).encode()).hexdigest()[:12]
-        return name, TRAINING.format(function=name, trainer=trainer, start=start, scope=scope, mask=self.search.mask)
+        return name, filled("fit_training.cpp", function=name, trainer=trainer, start=start, scope=scope, mask=self.search.mask)
 
     @staticmethod
     def main(names):
         declare = "attune_torch::Trained {}(const attune_torch::Takes&, const attune_torch::Run&, const attune_torch::Setting&);"
-        return MAIN.format(declarations="\n".join(map(declare.format, names)), functions=", ".join(names))
+        return filled("fit_trainings.cpp", declarations="\n".join(map(declare.format, names)), functions=", ".join(names))
 
     def build(self, candidates, watch):
         """One program for all; what is trained shares a source."""

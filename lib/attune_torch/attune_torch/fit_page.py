@@ -4,37 +4,10 @@ import html
 import math
 import statistics
 
+from .building import filled
 from .fit_data import Trained, front, percent
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 360, 240, 44, 348, 12, 200
-# Attributes have the light colors, for viewers without style sheets; the style sheet changes them in the dark.
-STYLE = """:root { color-scheme: light dark; --page: #ffffff; --card: #f6f8fa; --line: #d5dbe1; --ink: #1b2128; --soft: #59636e; }
-body { margin: 0 auto; max-width: 1000px; padding: 16px 12px 40px; background: var(--page); color: var(--ink); line-height: 1.45;
-  font-family: system-ui, -apple-system, "Segoe UI", Roboto, Arial, sans-serif; overflow-wrap: anywhere; }
-h1 { font-size: 1.4rem; line-height: 1.25; margin: 0 0 12px; }
-h2 { font-size: 1.1rem; margin: 0 0 8px; }
-section { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 12px; margin: 0 0 14px; }
-p, ul { margin: 0 0 8px; }
-.soft { color: var(--soft); font-size: .875rem; }
-svg { display: block; width: 100%; max-width: 560px; height: auto; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; }
-th { color: var(--soft); font-weight: 600; }
-th, td { padding: 4px 8px; text-align: right; vertical-align: top; white-space: nowrap; }
-td:last-child, th:last-child { text-align: left; white-space: normal; min-width: 260px; }
-tr + tr { border-top: 1px solid var(--line); }
-code { font-size: .75rem; }
-@media (max-width: 600px) {
-  tr { display: grid; grid-template-columns: 1fr 1fr 1fr; }
-  td:last-child { grid-column: 1 / -1; min-width: 0; }
-  th:last-child { display: none; }
-}
-@media (prefers-color-scheme: dark) {
-  :root { --page: #0f1317; --card: #181e24; --line: #323b45; --ink: #e4e8ec; --soft: #9aa5b1; }
-  svg text { fill: #9aa5b1; } svg .grid { stroke: #323b45; } svg .bar { stroke: #6b7683; }
-  svg .other { fill: #6b7683; } svg .front { fill: #6ea8fe; } svg .steps { stroke: #6ea8fe; } svg .best { stroke: #f0a050; } svg .base { stroke: #9aa5b1; }
-}
-"""
 
 
 def share(values):
@@ -120,6 +93,6 @@ def page_of(name, facts, before, ram, times, unit, short):
                 ['<p class="soft">Not known: this machine counts no instructions of the emulator.</p>'],
                 "What does not fit": ["<ul>", *(f"<li>{html.escape(text)}</li>" for text in short), "</ul>"] if short else []}
     page = ['<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8"/>\n<meta name="viewport" content="width=device-width, initial-scale=1"/>',
-            f"<title>{html.escape(title)}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{html.escape(title)}</h1>"]
+            f"<title>{html.escape(title)}</title>\n<style>\n{filled('fit_page.css')}</style>\n</head>\n<body>\n<h1>{html.escape(title)}</h1>"]
     page += [f"<section><h2>{name}</h2>\n" + "\n".join(parts) + "\n</section>" for name, parts in sections.items() if parts]
     return "\n".join([*page, "</body>\n</html>\n"])
