@@ -433,6 +433,20 @@ def with_temperature(change, values=0.3, shape=(HEADS, 1, 1), scale=1.0):
     return with_parts(Block(Attention(lambda own, x, scores: change(own.temperature, scores), scale)), temperature=nn.Parameter(values + 0.5 * torch.rand(shape)))
 
 
+class OfEach(nn.Module):
+    """A Linear for each variable: of its number in a row, or of all its tokens. Their outputs are stacked along `dim`."""
+
+    def __init__(self, part, size=1, dim=1, head=None, shared=False, token=None):
+        super().__init__()
+        own = nn.Linear(size, WIDTH)
+        self.own = nn.ModuleList(own if shared else nn.Linear(size, WIDTH) for _ in range(TOKENS))
+        self.part, self.dim, self.token, self.head = part, dim, token, head or nn.Sequential(encoder(), nn.Linear(WIDTH, 3))
+
+    def forward(self, x):
+        found = [own(self.part(x, at)) for at, own in enumerate(self.own)]
+        return self.head(torch.stack(found if self.token is None else [self.token.expand_as(found[0]), *found], self.dim))
+
+
 class ShiftedPatches(nn.Module):
     """Patches of an image, and of the image one pixel beside itself, with a norm and a Linear."""
 
@@ -832,6 +846,14 @@ def exported():
         "a tied head, and an embedding times a number": (scaled_tied(), words()),
         "rotary angles in a complex buffer": (Block(Turned(lambda own, y, part: torch.view_as_real(torch.view_as_complex(y.unflatten(-1, (-1, 2))) * part.turns[:, None]).flatten(3),
                                                            make=lambda: Buffered(turns=torch.polar(torch.ones(TOKENS, 2), angles.float())))), rows()),
+        "a Linear for each number": (OfEach(lambda x, at: x[:, at:at + 1]), torch.randn(BATCH, TOKENS)),
+        "a Linear for each number, behind a trained token": (OfEach(lambda x, at: x[:, at:at + 1], token=parameter(WIDTH)), torch.randn(BATCH, TOKENS)),
+        "a Linear for each variable": (OfEach(lambda x, at: x[..., at], 7), torch.randn(BATCH, 7, TOKENS)),
+        "a Linear for each variable, channels first": (OfEach(lambda x, at: x[:, at], 7), torch.randn(BATCH, TOKENS, 7)),
+        "a forecast by a Linear for each variable": (OfEach(lambda x, at: x[..., at], 7, 2, nn.Identity()), torch.randn(BATCH, 7, TOKENS)),
+        "a Linear to one number, by a product with a vector": (Step(lambda own, x: torch.tanh(x) @ own.weight, weight=parameter(WIDTH), outward=nn.Linear(TOKENS, 4)), rows()),
+        "positions of more features than tokens have": (Step(lambda own, x: x + own.positions, inward=nn.Identity(), positions=parameter(TOKENS, WIDTH)), rows(1)),
+        "positions whose memory is transposed": (Step(lambda own, x: x + own.positions[:TOKENS], positions=nn.Parameter(torch.randn(WIDTH, 9).t())), rows()),
         "one vector times each number": (Table(lambda x, token: x, lambda x: x.mean(1), same=True), torch.randn(BATCH, TOKENS)),
         **of_groups(),
     }
@@ -1072,6 +1094,7 @@ def refused():
     scores = lambda change, **parts: (with_parts(Block(Attention(change)), **parts), rows())  # noqa: E731
     queries = lambda own, ids, s: s.masked_fill((ids == 0)[:, None, :, None], -1e9)  # noqa: E731
     return {
+        "one Linear for each variable": (OfEach(lambda x, at: x[..., at], 7, shared=True), torch.randn(BATCH, 7, TOKENS), ["is in several places of a layer"]),
         "constants beside the bias of queries": (shifted_queries(True), rows(), ["a constant that is added to queries, keys or values, beside the bias of their Linear"]),
         "keys and values of several values": (Block(Attending(values=torch.relu)), rows(), ["whose keys and values come from several places"]),
         "queries behind a ReLU": (Block(Attending(queries=lambda own, q: torch.relu(q))), rows(), ["queries or keys that depend on positions"]),
@@ -1084,6 +1107,8 @@ def refused():
         "attention's weights turned around": (Block(Attending(after=lambda own, w: w.flip(-2))), rows(), ["attention's weights in another order"]),
         "attention's weights times a parameter of 1": (with_parts(Block(Attending(after=lambda own, w: w * own.one)), one=nn.Parameter(torch.ones(1))), rows(), ["attention's weights", "attention.one"]),
         "a mask that hides everything": (*scores(lambda own, x, s: s.masked_fill(torch.ones(TOKENS, TOKENS, dtype=torch.bool), -1e9)), ["a mask that hides everything"]),
+        "scores times 0": (*scores(lambda own, x, s: s * torch.zeros(TOKENS)), ["scores times 0"]),
+        "queries times 0": (Block(Attending(queries=lambda own, q: q * 0)), rows(), ["attention"]),
         "a factor of each head": (*scores(lambda own, x, s: s * torch.arange(1.0, HEADS + 1)[:, None, None]), ["whose heads have factors of their own"]),
         "heads that share keys, in turn": (Step(lambda own, x: x + own.o(of_two(own, x, lambda y: y.repeat(1, 2, 1, 1))), q=nn.Linear(WIDTH, 16), k=nn.Linear(WIDTH, 8), v=nn.Linear(WIDTH, 8),
                                                 o=nn.Linear(16, WIDTH)), rows(), ["is in several places of a layer"]),

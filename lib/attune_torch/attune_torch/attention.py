@@ -234,6 +234,8 @@ class AttentionMatch(PaddingMasks, Temperatures):
             return slope
 
         temperature, scale = self.temperature(inner, scores, heads, slopes, *ids)
+        if not scale:
+            raise Unsupported("scores times 0, whose softmax is a mean of all keys that are seen; give forward a mask that hides none")
         rows = torch.where(hidden, torch.full_like(zero, -math.inf), zero).view(scores.tokens, heads, size)
         if bool(((rows - rows.amax(2, keepdim=True)).abs() > 1e-9)[~hidden.view_as(rows)].any()):
             raise Unsupported("a mask with numbers that are added to scores, as ALiBi's or relative positions")

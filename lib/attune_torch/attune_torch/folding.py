@@ -232,7 +232,7 @@ class Taken(Change):
         return {name: value for name, value in state.items() if name not in self.sources()} | made
 
     def undo(self, learned):
-        found = {source: self.own[source].detach().clone() for source in self.sources()}
+        found = {source: self.own[source].detach().clone(memory_format=torch.contiguous_format) for source in self.sources()}
         for name, (shape, parts) in self.tensors.items():
             rows, at = learned[name].reshape(shape[0] if shape else 1, -1), 0
             for part in parts:

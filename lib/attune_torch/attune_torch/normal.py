@@ -743,6 +743,9 @@ class Graph(Windows):
     def on_mm(self, operation, a, b):
         self.product(operation, a[None], b[None], operation.outputs[0][None])
 
+    def on_mv(self, operation, a, b):
+        self.product(operation, a[None], b[None, :, None], operation.outputs[0][None, :, None])
+
     def on_bmm(self, operation, a, b):
         self.product(operation, a, b, operation.outputs[0])
 

@@ -4,7 +4,7 @@ import math
 import torch
 
 from .errors import Unsupported
-from .normal import Constant, Value, side_by_side
+from .normal import Constant, REFUSED, Value, side_by_side
 
 BEHIND = "a trained token behind the others, whose order is of consequence here; put it in front: torch.cat([token, x], 1)"
 ROW_BY_ROW = ("linear", "norm", "activation", "scale", "feature_bias", "affine", "batch_norm", "prelu", "product", "sum")
@@ -28,7 +28,12 @@ class Rearranged:
                 return self.with_constants(value, first)
             return self.new("rearranged", [first], value, **value.data)
         if len(value.sources) > 1:
-            return self.concatenation(value)
+            own = (index < 0).all(1)
+            if not bool(own.any()):
+                return self.concatenation(value)
+            rest = Value("gather", value.sources, value.layout[:, ~own], dict(value.data, index=index[~own]), value.operation, value.number)
+            index = torch.full_like(index, -1).masked_scatter(~own[:, None], torch.arange(rest.layout[0].numel()))
+            return self.with_constants(Value("gather", [rest], value.layout, dict(value.data, index=index), value.operation, value.number), rest)
         if bool((index < 0).any()):
             return self.with_constants(value, first)
         token, feature, width = index // first.features, index % first.features, first.features
@@ -51,6 +56,8 @@ class Rearranged:
             inner = self.some_features(value, before.sources[0], columns)
             return self.new("activation", [inner], value, **before.data)
         if before.kind != "linear" or before.changed:
+            if before.kind == "refused":
+                raise Unsupported(REFUSED)
             raise Unsupported(f"a part of the features of {self.said(before)}")
         weight, bias = side_by_side([before], columns)
         return self.new("linear", before.sources, value, weight=weight.each(torch.t), bias=bias)
@@ -136,16 +143,19 @@ class Rearranged:
 
     def outer_product(self, value):
         """Each number of one token times a vector of its own, which makes it a token, as models of tables do: a convolution with a group for each
-        number, and its features as tokens. Times the same vector: a Linear. Or None."""
+        number, and its features as tokens. Times the same vector: a Linear, also of ones, which adds each number to a row. Or None."""
         x, constant = (next((item for item in value.sources if isinstance(item, kind)), None) for kind in (Value, Constant))
-        if value.data["name"] != "mul" or len(value.sources) != 2 or constant is None or 1 in value.layout.shape[1:]:
+        if value.data["name"] not in ("mul", "add") or len(value.sources) != 2 or constant is None or 1 in value.layout.shape[1:] or self.alpha(value):
             return None
         (count, width), before, turn = value.layout.shape[1:], self.layer(x), (x.tokens, x.features) == (1, value.features)
         if turn:  # each vector is a column
             (count, width), constant = (width, count), constant.each(torch.t)
         elif (x.tokens, x.features) != (count, 1):
             return None
-        elif not constant.per_token:
+        if value.data["name"] == "add":
+            ones = Constant.unnamed(torch.ones(1, width).double())
+            return None if turn else self.positions(value, self.new("linear", [before], value, weight=ones, bias=None), constant)
+        if not turn and not constant.per_token:
             return self.new("linear", [before], value, weight=constant.each(lambda item: item.expand(1, -1)), bias=None)
         if turn:
             row = before
@@ -155,15 +165,35 @@ class Rearranged:
             row = before.sources[0] if whole and before.sources[0].tokens == 1 else row
         else:
             row = self.turned(before, value)
-        own = constant.each(lambda item: item.expand(count, width).reshape(-1, 1, 1))
-        place = torch.arange(count).repeat_interleave(width) == torch.arange(count)[:, None]
-        weight = own.each(lambda item: item.flatten() * place)
-        convolution = {"extents": (1,), "kernel": (1,), "stride": (1,), "around": ((0, 0),), "groups": count, "causal": False, "weight": own}
+        return self.of_features(value, row, constant.each(lambda item: item.expand(count, width).reshape(-1, 1)), None, turn)
+
+    def of_features(self, value, before, weight, bias, turn):
+        """Tokens that are a Linear of one feature each, over all tokens: weights [features * width, tokens]. `turn`: its columns instead."""
         layout = value.layout.transpose(1, 2) if turn else value.layout
-        found = Value("convolution", [row], layout.flatten(1)[:, None], {"weight": weight, "bias": None, "convolution": convolution, "index": None},
-                      value.operation, value.number)
+        count, length = layout.shape[1], weight.values.shape[1]
+        place = torch.arange(count).repeat_interleave(layout.shape[2]) == torch.arange(count)[:, None]
+        data = {"weight": weight.each(lambda item: (item.t()[:, None] * place).flatten(0, 1)), "bias": bias, "index": torch.arange(length * count)[None], "convolution": {
+            "extents": (length,), "kernel": (length,), "stride": (1,), "around": ((0, 0),), "groups": count, "causal": False, "weight": weight.each(lambda item: item[:, None])}}
+        found = Value("convolution", [before], layout.flatten(1)[:, None], data, value.operation, value.number)
         found = Value("reshape", [found], layout, {}, value.operation, value.number)
         return self.turned(found, value) if turn else found
+
+    def linear_for_each(self, value):
+        """Linears of a feature each, one behind the other, as of a table's numbers or of the variables of a time series; or None."""
+        linears = value.sources
+        if not all(item.kind == "linear" and item.tokens == 1 and item.sources[0].kind == "gather" and not item.changed for item in linears):
+            return None
+        parts = [item.sources[0] for item in linears]
+        count, (length, width), inner = len(parts), linears[0].data["weight"].values.shape, parts[0].sources[0]
+        if any(item.data["weight"].values.shape != (length, width) for item in linears) or any(item.sources != [inner] for item in parts):
+            return None
+        rows, turn = value.data["index"], value.layout.shape[1:] != (count, width)
+        columns, order = torch.cat([item.data["index"] for item in parts]), torch.arange(count * length)
+        before = inner.layout[0].numel() == len(order) and (self.layer(inner) if torch.equal(columns, order.view(length, -1).t()) else self.turned(
+            self.layer(inner), value) if inner.tokens == count and torch.equal(columns.flatten(), order) else None)
+        if not before or not torch.equal((rows.t() if turn else rows).flatten(), torch.arange(count * width)):
+            return None
+        return self.of_features(value, before, *side_by_side(linears, torch.arange(count * width)), turn)
 
     @staticmethod
     def said(layer):
@@ -276,6 +306,9 @@ class Rearranged:
 
     def concatenation(self, value):
         """Features of several values side by side: heads of one attention, or a Linear in parts."""
+        found = self.linear_for_each(value)
+        if found is not None:
+            return found
         layers, at, flat = [self.layer(item) for item in value.sources], 0, []
         for source in value.sources:
             flat.append(torch.arange(source.layout[0].numel()).view(source.layout.shape[1:]) + at)
