@@ -17,6 +17,7 @@ AFFINE = {"add", "sub", "rsub", "mul", "div", "neg", "batch_norm", "_to_copy", "
 NORMS = AFFINE - {"where", "batch_norm"} | {"mean", "sum", "var", "std", "norm", "pow", "square", "sqrt", "rsqrt", "reciprocal", "clamp_min"}
 SMOOTH = AFFINE | {"relu", "gelu", "silu", "sigmoid", "tanh", "erf", "exp", "pow", "square", "reciprocal", "hardswish", "hardsigmoid", "elu"}
 LIMITS = {"clamp", "clamp_min", "maximum", "hardtanh"}  # of numbers that the ones drawn here pass
+COMPARED = {"gt", "ge", "lt", "le"}  # with 0, a choice that an activation may make
 FAR = 7  # the largest of them
 SMALL = 1e-6  # the largest length that a norm may divide by in place of a shorter one
 BESIDE = (1e-2, 1e-15)  # rows beside which an epsilon is seen, and one that is a least norm, as in F.normalize
@@ -93,15 +94,17 @@ class Formulas:
         return [name for item in constants for name in self.graph.names(item.addresses) if name in self.graph.captured.parameters]
 
     def only(self, operations, value, *cuts):
-        """Whether nothing but these operations is between two values; a choice is made by constants alone."""
+        """Whether nothing but these operations is between two values; a choice is made by constants, or in an activation by the sign of a cut, alone."""
         for item in region(value, cuts):
             name = item.data.get("name", item.kind)
+            if name in COMPARED and operations is SMOOTH and item.sources[0] in cuts and self.literals(item, *item.derived()) == [0]:
+                continue
             if name not in operations | {"gather"} and not (
                     name in LIMITS and operations is SMOOTH and all(abs(number) < FAR for number in self.literals(item, *item.derived()))):
                 return False
             if name == "clamp_min" and operations is NORMS and any(abs(number) > SMALL for number in self.literals(item, *item.derived())):
                 return False
-            if name == "where" and isinstance(item.sources[0], Value):
+            if name == "where" and isinstance(item.sources[0], Value) and (item.sources[0] in cuts or item.sources[0].data.get("name") not in COMPARED):
                 return False
         return True
 
