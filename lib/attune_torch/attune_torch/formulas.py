@@ -3,6 +3,7 @@ here, never the sample's, and by the operations in its region: numbers say nothi
 import math
 from collections import Counter
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
@@ -402,7 +403,7 @@ class Formulas:
     def scaled(self, value, before, factor):
         data = {name: item.times(factor) if isinstance(item, Constant) else item for name, item in before.data.items()}
         if "convolution" in data:
-            data["convolution"] = dict(data["convolution"], weight=data["convolution"]["weight"].times(factor))
+            data["convolution"] = replace(data["convolution"], weight=data["convolution"].weight.times(factor))
         return self.new(before.kind, before.sources, value, **data)
 
     def batch_norm(self, value, x):

@@ -92,15 +92,17 @@ class LayerTypes:
         return layer
 
     def convolution(self, value):
-        data, rank = value.data["convolution"], len(value.data["convolution"]["extents"])
-        path, tensors = self.projection(value, data["weight"])
-        d_in, own = data["weight"].addresses.shape[1] * data["groups"], tuple(data["weight"].addresses.shape)
-        type_ = layer_type(f"Conv{rank}d", d_in=d_in, d_out=value.features, groups=data["groups"], bias=len(tensors) > 1, causal=data["causal"] or None, **spatial(
-            data["extents"], kernel=data["kernel"], stride=data["stride"], padding=[0 if data["causal"] else ahead for ahead, _ in data["around"]],
-            dilation=data.get("dilation", (1, 1)), extra_padding=[0 if data["causal"] else behind - ahead for ahead, behind in data["around"]]))
+        own = value.data["convolution"]
+        path, tensors = self.projection(value, own.weight)
+        shape, found = (tuple(item.shape) for item in (own.weight.addresses, self.tensors.file[tensors[0]]))
+        around = [(0, 0)] if own.causal else own.around
+        type_ = layer_type(f"Conv{len(own.extents)}d", d_in=own.weight.addresses.shape[1] * own.groups, d_out=value.features, groups=own.groups,
+                           bias=len(tensors) > 1, causal=own.causal or None, **spatial(
+                               own.extents, kernel=own.kernel, stride=own.stride, dilation=own.dilation, padding=[ahead for ahead, _ in around],
+                               extra_padding=[behind - ahead for ahead, behind in around]))
         layer = self.plain(value, type_, [path], tensors)
-        layer.bias, found = len(tensors) > 1, tuple(self.tensors.file[tensors[0]].shape)
-        if found != own:
+        layer.bias = len(tensors) > 1
+        if found != shape:
             layer.shapes = {tensors[0]: found}
         return layer
 

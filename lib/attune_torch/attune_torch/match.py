@@ -11,7 +11,7 @@ from .errors import Unsupported
 from .formulas import OWN_FACTORS, Formulas
 from .groups import groups, with_groups
 from .layers import llama3_scaling
-from .normal import Constant, REFUSED, Value, in_memory_order
+from .normal import Constant, REFUSED, Value, Windows
 from .rearranged import Rearranged
 from .sample_norms import KINDS as SAMPLE_NORMS, SampleNorms
 
@@ -182,28 +182,22 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
             found = self.of_windows(value, source) if source.kind == "gather" and len(source.sources) == 1 and not self.from_input(source) else None
             return found or self.new("linear", [self.layer(source)], value, **data)
         inner = source if source.kind != "gather" else source.sources[0]
-        kernel, around = convolution["kernel"], convolution["around"]
-        span = self.spans(convolution)
-        patches = span == kernel == convolution["stride"] and not any(sum(around, ())) and convolution["groups"] == 1
-        if patches and inner.kind == "input":
-            data.pop("convolution")
-            columns = convolution["weight"].addresses.flatten(1).t()
-            if source.kind == "gather" and torch.equal(columns, data["weight"].addresses):
-                data["shape"] = convolution["weight"]
-                return self.new("linear", [self.new("rearranged", [inner], source, patches=True, **source.data)], value, **data)
-        channels = convolution["weight"].addresses.shape[1] * convolution["groups"]
-        if inner.tokens == channels == 1 and inner.kind != "input" and self.is_image(Value("transpose", [inner], inner.layout.transpose(1, 2)), source, convolution):
-            data["convolution"] = dict(convolution, causal=self.is_causal(kernel, span, around))  # over the features of one token
-            return self.new("convolution", [self.turned(self.layer(inner), value)], value, index=source.data["index"] if source.kind == "gather" else None, **data)
-        if inner.features != channels or not self.is_image(inner, source, convolution):
+        index, weight = source.data["index"] if source.kind == "gather" else None, convolution.weight
+        linear = {"weight": data["weight"], "bias": data["bias"], "shape": weight}
+        if convolution.span == convolution.kernel == convolution.stride and not any(sum(convolution.around, ())) and convolution.groups == 1 and inner.kind == "input":
+            if source.kind == "gather" and torch.equal(weight.addresses.flatten(1).t(), data["weight"].addresses):
+                return self.new("linear", [self.new("rearranged", [inner], source, patches=True, **source.data)], value, **linear)
+        channels = weight.addresses.shape[1] * convolution.groups
+        if inner.tokens == channels == 1 and inner.kind != "input" and is_image(Value("transpose", [inner], inner.layout.transpose(1, 2)), index, convolution):
+            return self.new("convolution", [self.turned(self.layer(inner), value)], value, index=index, **data)  # over the features of one token
+        if inner.features != channels or not is_image(inner, index, convolution):
             rows = self.input_windows(source, inner)
-            if rows is not None and convolution["groups"] == 1:
-                return self.new("linear", [rows], value, weight=data["weight"], bias=data["bias"], shape=convolution["weight"])
-            if len(source.data.get("index", ())) == value.tokens and set(kernel) == {1} and convolution["groups"] == 1:  # a Linear
-                return self.new("linear", [self.layer(source)], value, weight=data["weight"], bias=data["bias"], shape=convolution["weight"])
+            if rows is not None and convolution.groups == 1:
+                return self.new("linear", [rows], value, **linear)
+            if index is not None and len(index) == value.tokens and set(convolution.kernel) == {1} and convolution.groups == 1:  # a Linear
+                return self.new("linear", [self.layer(source)], value, **linear)
             raise Unsupported("a convolution whose channels are not the features of tokens, or with padding that is not zeros")
-        data["convolution"] = dict(convolution, causal=self.is_causal(kernel, span, around))
-        return self.new("convolution", [self.layer(inner)], value, index=source.data["index"] if source.kind == "gather" else None, **data)
+        return self.new("convolution", [self.layer(inner)], value, index=index, **data)
 
     def input_windows(self, source, inner):
         """Windows of the input itself as the board's rows, as of a convolution with circular padding; or None."""
@@ -215,40 +209,14 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
         return self.new("rearranged", [inner], source, index=index, numbers=source.data["numbers"])
 
     @staticmethod
-    def is_causal(kernel, span, around):
-        return len(kernel) == 1 and around == ((span[0] - 1, 0),) and kernel[0] > 1
-
-    @staticmethod
-    def spans(convolution):
-        """The places from a kernel's first number to its last."""
-        return tuple((size - 1) * apart + 1 for size, apart in zip(convolution["kernel"], convolution.get("dilation", (1, 1))))
-
-    @staticmethod
-    def is_image(inner, source, convolution, window=0):
-        """Whether windows are those of the tokens of a value, as rows of an image; in any order inside of a `window`."""
-        extents, kernel, stride, around = (convolution[name] for name in ("extents", "kernel", "stride", "around"))
-        if inner.tokens != math.prod(extents):
-            return False
-        places = torch.arange(inner.layout[0].numel()).view(*extents, inner.features).movedim(-1, 0) + 1
-        places = torch.nn.functional.pad(places, [amount for pair in around[::-1] for amount in pair]) - 1
-        for dim, (size, step, apart) in enumerate(zip(Matcher.spans(convolution), stride, convolution.get("dilation", (1, 1)))):
-            places = places.unfold(1 + dim, size, step)[..., ::apart]
-        places = places.movedim(0, len(kernel)).flatten(0, len(kernel) - 1).flatten(1)
-        index = source.data["index"] if source.kind == "gather" else torch.arange(inner.layout[0].numel()).view(inner.tokens, -1)
-        index = torch.where(index < 0, -1, index)
-        if window:
-            index, places = (item.reshape(len(item), -1, window).sort(-1).values for item in (index, places))
-        return torch.equal(index, places)
-
-    @staticmethod
     def extents(layer):
         """Height and width of a layer's tokens, if it is an image's; else their number."""
         while layer.kind in ("activation", "prelu", "norm", "group_norm", "scale", "feature_bias", "affine", "batch_norm", "normalization", "sum", "linear", "positions") and "convolution" not in layer.data:
             layer = layer.sources[0]
         if layer.kind == "convolution":
-            data = layer.data["convolution"]
-            return tuple((extent + sum(pair) - size) // step + 1 for extent, pair, size, step in zip(
-                data["extents"], data["around"], Matcher.spans(data), data["stride"])) if layer.tokens > 1 or len(data["extents"]) > 1 else (1,)
+            own = layer.data["convolution"]
+            return tuple((extent + sum(pair) - span) // step + 1 for extent, pair, span, step in zip(
+                own.extents, own.around, own.span, own.stride)) if layer.tokens > 1 or len(own.extents) > 1 else (1,)
         if layer.kind == "window_pooling":
             return layer.data["out"]
         return (layer.tokens,)
@@ -294,12 +262,11 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
         if out != tuple(self.windows_of(*dimension, value.data["ceil"]) for dimension in zip(extents, kernel, stride, padding)):
             raise Unsupported("pooling whose last window begins in padding")
         behind = tuple(max(amount, (count - 1) * step + size - extent - amount) for extent, size, step, amount, count in zip(extents, kernel, stride, padding, out))
-        convolution = {"extents": extents, "kernel": kernel, "stride": stride, "around": tuple(zip(padding, behind))}
         index = value.data["index"]
         inside = index.sort(-1).values
         repeated = torch.cat([torch.zeros_like(inside[..., :1], dtype=torch.bool), inside.diff(dim=-1) == 0], -1)  # of places outside, for a maximum
-        source = Value("gather", [value.sources[0]], value.layout, {"index": torch.where(repeated, -1, inside).flatten(1)})
-        if not self.is_image(value.sources[0], source, convolution, inside.shape[-1]):
+        places = torch.where(repeated, -1, inside).flatten(1)
+        if not is_image(value.sources[0], places, Windows(extents, kernel, stride, tuple(zip(padding, behind))), inside.shape[-1]):
             raise Unsupported("pooling that does not take [batch, channels, …] of a sequence or an image")
         own = {name: value.data[name] for name in ("divisor", "include", "ceil") if name in value.data}
         return self.new("window_pooling", [before], value, index=index, extents=extents, kernel=kernel, stride=stride, padding=padding, out=out, name=name, **own)
@@ -426,6 +393,17 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
             if call:
                 return f"the weight of {path} is computed from {name}: call torch.nn.utils.{call} before"
         return f"a tensor that is computed from {block.name}, which training would change; make it the parameter itself"
+
+
+def is_image(value, index, convolution, window=0):
+    """Whether windows are those of the tokens of a value, as rows of an image; in any order inside of a `window`. `index`: their places, or None of all
+    in their order."""
+    if value.tokens != math.prod(convolution.extents):
+        return False
+    places, index = convolution.of(value.places.t().view(1, -1, *convolution.extents), -1)[0], value.places if index is None else index.clamp(min=-1)
+    if window:
+        index, places = (item.reshape(len(item), -1, window).sort(-1).values for item in (index, places))
+    return torch.equal(index, places)
 
 
 # ---- Layers, computed: what attune does ----

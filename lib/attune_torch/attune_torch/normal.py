@@ -117,6 +117,36 @@ class Constant:
         return replace(self.each(lambda item: item[index]), factor=self.factor[index] if isinstance(self.factor, torch.Tensor) else self.factor)
 
 
+@dataclass
+class Windows:
+    """The places that a convolution or a pooling multiplies or reduces together, of one sequence or image: a tuple member has one number, or one pair,
+    for each dimension."""
+    extents: tuple
+    kernel: tuple
+    stride: tuple
+    around: tuple  # zeros in front and behind
+    groups: int = 1
+    dilation: tuple = (1, 1)
+    weight: Constant = None  # of a convolution, as it is in the module
+
+    @property
+    def span(self):
+        """The places from a kernel's first number to its last."""
+        return tuple((size - 1) * apart + 1 for size, apart in zip(self.kernel, self.dilation))
+
+    @property
+    def causal(self):
+        return len(self.kernel) == 1 and self.around == ((self.span[0] - 1, 0),) and self.kernel[0] > 1
+
+    def of(self, numbers, outside=0):
+        """[batch, windows, channels · kernel] of numbers [batch, channels, extents…]."""
+        found = torch.nn.functional.pad(numbers, [amount for pair in self.around[::-1] for amount in pair], value=outside)
+        for dim, (span, step, apart) in enumerate(zip(self.span, self.stride, self.dilation), 2):
+            found = found.unfold(dim, span, step)[..., ::apart]
+        rank = len(self.kernel)
+        return found.movedim(1, 1 + rank).flatten(1, rank).flatten(2)
+
+
 @dataclass(eq=False)
 class Value:
     kind: str
@@ -134,6 +164,15 @@ class Value:
     @property
     def features(self):
         return self.layout.shape[2]
+
+    @property
+    def places(self):
+        """The places in a sample, [tokens, features]."""
+        return torch.arange(self.tokens * self.features).view(self.tokens, self.features)
+
+    def is_whole(self, index):
+        """Whether places are all of a sample, in their order, in any shape."""
+        return torch.equal(index.flatten(), self.places.flatten())
 
     @property
     def changed(self):
@@ -309,7 +348,7 @@ class Layouts:
         """A value, and for each number of an operand its place in a sample of that value, and the sample."""
         value, grid = self.view(operand)
         places, samples = torch.empty(2, operand.numel(), dtype=torch.int64)
-        places[grid.flatten()] = torch.arange(value.layout[0].numel()).repeat(self.batch)
+        places[grid.flatten()] = value.places.flatten().repeat(self.batch)
         samples[grid.flatten()] = torch.arange(self.batch).repeat_interleave(value.layout[0].numel())
         return value, places.view(operand.shape), samples.view(operand.shape)
 
@@ -416,7 +455,7 @@ class Layouts:
         return torch.arange(old, old + count).view(like.shape)
 
 
-class Windows(Layouts):
+class Reductions(Layouts):
     """The operations that reduce windows of a value."""
 
     def on_reduce(self, operation, x, *arguments, **options):
@@ -509,7 +548,7 @@ class Windows(Layouts):
         self.on__adaptive_avg_pool2d(operation, x, size, "amax")
 
 
-class Graph(Windows):
+class Graph(Reductions):
     """The values of a capture; `output` is the last. `refusals`: (number of a value, message)."""
 
     def __init__(self, captured, output, channels_first=False):
@@ -758,37 +797,28 @@ class Graph(Windows):
     def on_convolution(self, operation, x, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
         if transposed or (weight > 0).any():
             raise Unsupported("a transposed convolution" if transposed else "a convolution with computed weights")
-        rank, out, kernel = weight.dim() - 2, operation.outputs[0], tuple(weight.shape[2:])
-        stride, padding, dilation = (list(given) * (rank // len(given)) for given in (stride, padding, dilation))
+        rank, out = weight.dim() - 2, operation.outputs[0]
+        stride, padding, dilation = (tuple(given) * (rank // len(given)) for given in (stride, padding, dilation))
         zeros, inner = self.zeros_around(x)
         around = tuple((ahead + own, behind + own) for (ahead, behind), own in zip(zeros, padding))
-
-        def windows(numbers):
-            """[positions, channels · kernel] of numbers [batch, channels, extents…], with zeros around."""
-            found = torch.nn.functional.pad(numbers, [amount for pair in around[::-1] for amount in pair])
-            for dim in range(rank):
-                found = found.unfold(2 + dim, (kernel[dim] - 1) * dilation[dim] + 1, stride[dim])[..., ::dilation[dim]]
-            return found.movedim(1, 1 + rank).reshape(len(numbers), out[0, 0].numel(), -1)
-
+        windows = Windows(tuple(inner.shape[2:]), tuple(weight.shape[2:]), stride, around, groups, dilation, self.constant(weight))
         parts = weight.reshape(groups, weight.shape[0] // groups, -1).transpose(1, 2)
         whole = torch.zeros(groups * parts.shape[1], weight.shape[0], dtype=torch.int64)
         for group, part in enumerate(parts):  # one matrix with zeros
             whole[group * part.shape[0]:(group + 1) * part.shape[0], group * part.shape[1]:(group + 1) * part.shape[1]] = part
         value, places, samples = self.positions(inner)
-        layout, result = windows(inner), out.flatten(2).transpose(1, 2)
+        layout, result = windows.of(inner), out.flatten(2).transpose(1, 2)
         data = {"weight": self.constant(whole), "bias": self.constant(bias)}
-        if set((*kernel, *stride, groups)) == {1} and not any(sum(around, ())) and torch.equal(layout, value.layout):
-            self.define("linear", [value], result, data | {"shape": self.constant(weight)}, operation)
+        if set((*windows.kernel, *stride, groups)) == {1} and not any(sum(around, ())) and torch.equal(layout, value.layout):
+            self.define("linear", [value], result, data | {"shape": windows.weight}, operation)
             return
         if bool((samples.flatten(1) != torch.arange(len(inner))[:, None]).any()) or len(inner) != self.batch:
             self.on_linear_rows(operation, layout.flatten(0, 1), whole, bias, result.flatten(0, 1))
             return
-        index = windows(places + 1)[0] - 1
+        index = windows.of(places, -1)[0]
         source = value if torch.equal(layout, value.layout) else self.define(
             "gather", [value], layout, {"index": index, "numbers": torch.zeros(index.shape).double(), "constants": torch.zeros_like(index)})
-        self.define("linear", [source], result, data | {"convolution": {
-            "extents": tuple(inner.shape[2:]), "kernel": kernel, "stride": tuple(stride), "around": around, "groups": groups, "dilation": tuple(dilation),
-            "weight": self.constant(weight)}}, operation)
+        self.define("linear", [source], result, data | {"convolution": windows}, operation)
 
     @staticmethod
     def zeros_around(x):

@@ -1,10 +1,11 @@
 """Numbers of values in another order: the board's input, some of the tokens or features, trained tokens, heads side by side, grids of tokens."""
 import math
+from dataclasses import replace
 
 import torch
 
 from .errors import Unsupported
-from .normal import Constant, REFUSED, Value, side_by_side
+from .normal import Constant, REFUSED, Value, Windows, side_by_side
 
 BEHIND = "a trained token behind the others, whose order is of consequence here; put it in front: torch.cat([token, x], 1)"
 ROW_BY_ROW = ("linear", "norm", "activation", "scale", "feature_bias", "affine", "batch_norm", "prelu", "product", "sum")
@@ -41,9 +42,9 @@ class Rearranged:
             return self.regridded(value, first) or self.some_tokens(value, first, token[:, 0])
         if value.tokens == first.tokens and bool((token == torch.arange(first.tokens)[:, None]).all()) and bool((feature == feature[0]).all()):
             return self.some_features(value, self.layer(first), feature[0])
-        if torch.equal(index, torch.arange(first.layout[0].numel()).view(first.tokens, -1).t()):
+        if torch.equal(index, first.places.t()):
             return self.turned(self.layer(first), value)
-        if torch.equal(index.flatten(), torch.arange(first.layout[0].numel())):
+        if first.is_whole(index):
             return self.new("reshape", [self.layer(first)], value)
         found = self.regridded(value, first)
         if found is not None:
@@ -67,7 +68,7 @@ class Rearranged:
         width = math.gcd(value.features, first.features)
         rows = value.data["index"].reshape(-1, width)
         order = rows[:, 0] // width
-        if bool((rows != order[:, None] * width + torch.arange(width)).any()) or not torch.equal(order.sort().values, torch.arange(first.layout[0].numel() // width)):
+        if bool((rows != order[:, None] * width + torch.arange(width)).any()) or not torch.equal(order.sort().values, torch.arange(first.places.numel() // width)):
             return None
         grids = self.grids(order)
         if grids is None:
@@ -137,8 +138,7 @@ class Rearranged:
         extents, size = (self.extents(before),) * 2 if whole else ((before.tokens,), (kernel,))
         column = index[0].argsort().view(kernel, width).t()  # of each number of a kernel, [features, tokens]
         shaped = value.data["weight"].each(lambda item: item.t()[:, column].reshape(value.features, width, *size))
-        convolution = {"extents": extents, "kernel": size, "stride": (1,) * len(size) if whole else (step,), "around": ((0, 0),) * len(size), "groups": 1,
-                       "causal": False, "weight": shaped}
+        convolution = Windows(extents, size, (1,) * len(size) if whole else (step,), ((0, 0),) * len(size), weight=shaped)
         return self.new("convolution", [before], value, weight=value.data["weight"], bias=value.data["bias"], convolution=convolution, index=windows)
 
     def outer_product(self, value):
@@ -161,7 +161,7 @@ class Rearranged:
             row = before
         elif before.kind == "rearranged":
             row = Value("rearranged", before.sources, x.layout.transpose(1, 2), dict(before.data, index=before.data["index"].t()), x.operation, x.number)
-            whole = torch.equal(row.data["index"].flatten(), torch.arange(before.sources[0].layout[0].numel()))
+            whole = before.sources[0].is_whole(row.data["index"])
             row = before.sources[0] if whole and before.sources[0].tokens == 1 else row
         else:
             row = self.turned(before, value)
@@ -172,8 +172,8 @@ class Rearranged:
         layout = value.layout.transpose(1, 2) if turn else value.layout
         count, length = layout.shape[1], weight.values.shape[1]
         place = torch.arange(count).repeat_interleave(layout.shape[2]) == torch.arange(count)[:, None]
-        data = {"weight": weight.each(lambda item: (item.t()[:, None] * place).flatten(0, 1)), "bias": bias, "index": torch.arange(length * count)[None], "convolution": {
-            "extents": (length,), "kernel": (length,), "stride": (1,), "around": ((0, 0),), "groups": count, "causal": False, "weight": weight.each(lambda item: item[:, None])}}
+        data = {"weight": weight.each(lambda item: (item.t()[:, None] * place).flatten(0, 1)), "bias": bias, "index": torch.arange(length * count)[None],
+                "convolution": Windows((length,), (length,), (1,), ((0, 0),), count, weight=weight.each(lambda item: item[:, None]))}
         found = Value("convolution", [before], layout.flatten(1)[:, None], data, value.operation, value.number)
         found = Value("reshape", [found], layout, {}, value.operation, value.number)
         return self.turned(found, value) if turn else found
@@ -203,13 +203,11 @@ class Rearranged:
         """The first token, or a convolution without its last ones."""
         before = self.layer(first)
         convolution = before.data.get("convolution")
-        if before.kind == "convolution" and len(convolution["kernel"]) == 1 and torch.equal(token, torch.arange(value.tokens)):
-            cut, ((ahead, behind),) = first.tokens - value.tokens, convolution["around"]
-            if 0 < cut <= behind and convolution["stride"] == (1,):
-                around = ((ahead, behind - cut),)
-                causal = self.is_causal(convolution["kernel"], self.spans(convolution), around)
-                data = dict(before.data, convolution=dict(convolution, causal=causal, around=around), index=before.data["index"][:value.tokens])
-                return self.new("convolution", before.sources, value, **data)
+        if before.kind == "convolution" and len(convolution.kernel) == 1 and torch.equal(token, torch.arange(value.tokens)):
+            cut, ((ahead, behind),) = first.tokens - value.tokens, convolution.around
+            if 0 < cut <= behind and convolution.stride == (1,):
+                shorter = replace(convolution, around=((ahead, behind - cut),))
+                return self.new("convolution", before.sources, value, **dict(before.data, convolution=shorter, index=before.data["index"][:value.tokens]))
         if value.tokens == 1 and int(token[0]) in (0, first.tokens - 1):
             return self.new("pooling", [before], value, type="kFirst" if int(token[0]) == 0 else "kLast")
         if value.tokens == 1:  # the first behind those that are dropped
@@ -226,7 +224,7 @@ class Rearranged:
         index = value.data["index"]
         rows = (index < 0).all(1)
         count = int(rows.sum())
-        whole = torch.equal(index[~rows].flatten(), torch.arange(first.layout[0].numel()))
+        whole = first.is_whole(index[~rows])
         if value.features != first.features or not whole or bool(((index < 0) != rows[:, None]).any()):
             raise Unsupported("constants between the numbers of tokens, as of a change in place or padding")
         behind = not bool(rows[:count].all())
@@ -245,7 +243,7 @@ class Rearranged:
         """A Linear or a convolution of features of several values side by side, as the sum of one of each; or None."""
         source, convolution = value.sources[0], value.data.get("convolution")
         beside = source.sources[0] if convolution and source.kind == "gather" and len(source.sources) == 1 else source
-        if beside.kind != "gather" or len(beside.sources) < 2 or any(item.tokens != beside.tokens for item in beside.sources) or convolution and convolution["groups"] > 1:
+        if beside.kind != "gather" or len(beside.sources) < 2 or any(item.tokens != beside.tokens for item in beside.sources) or convolution and convolution.groups > 1:
             return None
         if all(self.layer(item).kind in ("attention", "linear") for item in beside.sources) and not convolution:
             return None
@@ -263,15 +261,14 @@ class Rearranged:
                 data["weight"] = value.data["weight"].each(lambda numbers: numbers[columns])  # noqa: B023
                 found.append(self.new("linear", [self.layer(item)], value, **data))
                 continue
-            own = convolution["weight"].each(lambda numbers: numbers[:, columns])  # noqa: B023
+            own = convolution.weight.each(lambda numbers: numbers[:, columns])  # noqa: B023
             rows = torch.arange(len(value.data["weight"].addresses)).view(beside.features, -1)[columns].flatten()
-            windows = (source.data["index"] if source is not beside else torch.arange(beside.layout[0].numel()).view(beside.tokens, -1))[:, rows]
+            windows = (beside.places if source is beside else source.data["index"])[:, rows]
             place = torch.full((beside.features,), -1)
             place[columns] = torch.arange(len(columns))
             windows = torch.where(windows < 0, -1, windows // beside.features * item.features + place[windows % beside.features])
-            data |= {"weight": value.data["weight"].each(lambda numbers: numbers[rows]), "index": windows,  # noqa: B023
-                     "convolution": dict(convolution, weight=own, causal=self.is_causal(convolution["kernel"], self.spans(convolution), convolution["around"]))}
-            found.append(self.new("convolution", [self.layer(item)], value, **data))
+            data |= {"weight": value.data["weight"].each(lambda numbers: numbers[rows]), "convolution": replace(convolution, weight=own)}  # noqa: B023
+            found.append(self.new("convolution", [self.layer(item)], value, index=windows, **data))
         if sum(item.data["weight"].values.shape[0] for item in found) != len(value.data["weight"].values):
             return None
         result = found[0]
@@ -311,8 +308,8 @@ class Rearranged:
             return found
         layers, at, flat = [self.layer(item) for item in value.sources], 0, []
         for source in value.sources:
-            flat.append(torch.arange(source.layout[0].numel()).view(source.layout.shape[1:]) + at)
-            at += source.layout[0].numel()
+            flat.append(source.places + at)
+            at += source.places.numel()
         if any(item.tokens != value.tokens for item in value.sources):
             raise Unsupported("features of several values side by side" if value.tokens == 1 else
                               "a concatenation of tokens that is not a class token in front of the others")

@@ -187,7 +187,7 @@ class Structure(LayerTypes):
         """The layers between `stop`, or an input, and a value, in order; and the value that they take."""
         found, end = [], value
         while value is not stop:
-            if value.kind == "rearranged" and value.sources[0] is stop and torch.equal(value.data["index"].t().flatten(), torch.arange(value.layout[0].numel())):
+            if value.kind == "rearranged" and value.sources[0] is stop and stop.is_whole(value.data["index"].t()):
                 found.append(self.plain(value, PLAIN["transpose"](value, None), kind="transpose"))
                 value = stop
                 continue
