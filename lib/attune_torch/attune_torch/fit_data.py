@@ -11,13 +11,12 @@ import math
 import os
 import re
 import statistics
-import struct
 import subprocess
 import sys
 import threading
 from array import array
-from pathlib import Path
 
+from . import safetensors_file
 from .building import configure, filled, run
 from .errors import CheckFailed
 
@@ -36,34 +35,19 @@ LARGEST_BATCH = 1 << 16  # of the trainers of a PC, which take batches of any si
 def read(path, wanted):
     """{name: (shape, numbers)} of a .safetensors file's tensors with these names."""
     try:
-        data = Path(path).read_bytes()
-        length = struct.unpack_from("<Q", data)[0]
-        header, found = json.loads(data[8:8 + length]), {}
-        for name in wanted & header.keys():
-            begin, end = header[name]["data_offsets"]
-            if header[name]["dtype"] not in CODES:
-                raise CheckFailed(f"{path}: {name} has numbers of {header[name]['dtype']}; give one of {', '.join(CODES)}")
-            shape, numbers = header[name]["shape"], array(CODES[header[name]["dtype"]], data[8 + length + begin:8 + length + end])
-            if len(numbers) != math.prod(shape):
-                raise ValueError
-            found[name] = (shape, numbers)
-        return found
+        found = {name: entry for name, entry in safetensors_file.read(path)[0].items() if name in wanted}
     except OSError as problem:
         raise CheckFailed(f"{path}: {problem.strerror}") from problem
-    except (struct.error, ValueError, KeyError, TypeError, AttributeError) as problem:
-        raise CheckFailed(f"{path} is no .safetensors file, or is damaged") from problem
+    unknown = next((name for name, (dtype, *_) in found.items() if dtype not in CODES), None)
+    if unknown is not None:
+        raise CheckFailed(f"{path}: {unknown} has numbers of {found[unknown][0]}; give one of {', '.join(CODES)}")
+    return {name: (shape, array(CODES[dtype], bytes(data))) for name, (dtype, shape, data) in found.items()}
 
 
 def file_of(tensors, shapes=()):
     """A .safetensors file of {name: numbers} as F32 or I32, [count] unless `shapes` says another."""
-    header, body = {}, b""
-    for name, numbers in tensors.items():
-        data = numbers.tobytes()
-        header[name] = {"dtype": "F32" if numbers.typecode == "f" else "I32", "shape": dict(shapes).get(name, [len(numbers)]), "data_offsets": [len(body), len(body) + len(data)]}
-        body += data
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    return struct.pack("<Q", len(text)) + text + body
+    header = {name: ("F32" if numbers.typecode == "f" else "I32", dict(shapes).get(name, [len(numbers)])) for name, numbers in tensors.items()}
+    return safetensors_file.beginning(header) + b"".join(numbers.tobytes() for numbers in tensors.values())
 
 
 def write(path, tensors, shapes=()):
