@@ -69,6 +69,64 @@ class Projection:
         return Projection(self.source, take(self.weight), take(self.bias), self.factor, self.rotary, self.norm)
 
 
+def as_cosines(query, key, temperature):
+    """Norms without parameters as unit lengths, if the temperature takes the constant factor."""
+    norms = (query.norm, key.norm)
+    if any(norm is None or norm.kind != "RmsNorm" or norm.bias is not None or norm.weight is not None and bool(
+            (norm.weight.addresses.any() | (norm.weight.values != norm.weight.values[0])).any()) for norm in norms):
+        return
+    width, factor = query.weight.values.shape[1], query.factor * query.weight.values.shape[1]
+    for norm in norms:
+        factor *= 1.0 if norm.weight is None else float(norm.weight.values[0])
+    one = abs(factor - 1) < 1e-6
+    if one or temperature.kind == "kFactor":
+        temperature.parameter = temperature.parameter if one else temperature.parameter.times(factor)
+        query.factor, query.norm, key.norm = 1.0, *(HeadNorm("UnitLength", norm.epsilon * width, None, None) for norm in norms)
+
+
+def is_softmax(weights, cut, size):
+    """Whether weights are a softmax of groups of features, also of large scores, where the first have finite numbers."""
+    for scale, tolerance in ((1, 1e-7), (30, 1e-6), (300, 1e-6)):
+        x = draw(2, cut.tokens, cut.features, scale=scale)
+        y, wanted = evaluate(weights, {cut: x}), x.view(*x.shape[:2], -1, size).softmax(-1).view_as(x)
+        finite = torch.isfinite(y)
+        if scale == 1 and not finite.all() or finite.any() and not close(y[finite], wanted[finite], tolerance):
+            return False
+    return True
+
+
+def head_of(index, scores, size):
+    """The head of the scores that each head of the weighted sum takes, from its places [heads, rows, keys]."""
+    place = index % scores.features
+    head = place[:, 0, 0] // size
+    rows = torch.arange(index.shape[1])[None, :, None]
+    if index.shape[2] != size or index.shape[1] != scores.tokens or not bool((index // scores.features == rows).all()) or not bool(
+            (place == head[:, None, None] * size + torch.arange(size)).all()):
+        raise Unsupported("attention's weights in another order")
+    return head
+
+
+def window_of(mask):
+    """(left, right, own) of the keys [rows, heads, keys] that each row sees: None where a side is open, and whether it sees its own."""
+    hidden, (rows, _, keys) = mask[:, 0], mask.shape
+    distance = torch.arange(keys) - torch.arange(rows)[:, None]
+    seen = distance[~hidden]
+    right = None if int(seen.max()) == keys - 1 else int(seen.max())
+    left = None if int(seen.min()) == 1 - rows else -int(seen.min())
+    own = not bool(hidden[distance == 0].all())
+    inside = (distance <= (keys if right is None else right)) & (distance >= -(rows if left is None else left)) & (own | (distance != 0))
+    if bool((mask != mask[:, :1]).any()) or not torch.equal(inside, ~hidden) or min(left or 0, right or 0) < 0:
+        raise Unsupported(f"a mask that is not causal, and no window of each token's neighbors; if it is a padding mask, {PADDING}")
+    return left, right, own
+
+
+def of_head(constant, width):
+    """A constant of all heads' features as one head's, where they share it."""
+    rows = constant.each(lambda item: item.reshape(-1, width)) if constant.addresses.numel() % width == 0 else None
+    same = rows is not None and bool((rows.addresses == rows.addresses[:1]).all())
+    return rows.each(lambda item: item[0]) if same else constant
+
+
 class AttentionMatch(PaddingMasks, Temperatures):
     """The part of a Matcher that knows attention."""
 
@@ -84,10 +142,10 @@ class AttentionMatch(PaddingMasks, Temperatures):
         size, heads = scores.data["right"].shape[2], scores.data["left"].shape[0]
         if soft is not None and (soft.data["index"].shape[1] != size or not torch.equal(soft.data["index"].flatten(), torch.arange(soft.data["index"].numel()))):
             raise Unsupported("a softmax over something else than keys")
-        head = self.head_of(value.data["left"], scores, size)
+        head = head_of(value.data["left"], scores, size)
         padding = None if ids is None else (ids, self.padding_of(inner, scores, ids, heads, size))
         temperature, scale, mask = self.scale_and_mask(inner, scores, heads, size, padding)
-        window = self.window(mask)
+        window = window_of(mask)
         query = self.projection(scores.sources[0], scores.data["left"][head], norms=True)
         key = self.projection(scores.sources[1], scores.data["right"][head].transpose(1, 2), norms=True)
         context = self.projection(values, value.data["right"])
@@ -104,26 +162,11 @@ class AttentionMatch(PaddingMasks, Temperatures):
         if temperature is not None:
             if len(temperature.parameter.values) > 1:
                 temperature.parameter = temperature.parameter.each(lambda item: item[head])
-            self.cosines(query, key, temperature)
+            as_cosines(query, key, temperature)
         found = self.new("attention", [query.source, key.source], value, query=query, key=key, values=context, window=window, width=width,
                          mask=mask[:, head].permute(1, 0, 2), padding=padding, temperature=temperature)
         found.reads = [] if padding is None else [ids]
         return found
-
-    @staticmethod
-    def cosines(query, key, temperature):
-        """Norms without parameters as unit lengths, if the temperature takes the constant factor."""
-        norms = (query.norm, key.norm)
-        if any(norm is None or norm.kind != "RmsNorm" or norm.bias is not None or norm.weight is not None and bool(
-                (norm.weight.addresses.any() | (norm.weight.values != norm.weight.values[0])).any()) for norm in norms):
-            return
-        width, factor = query.weight.values.shape[1], query.factor * query.weight.values.shape[1]
-        for norm in norms:
-            factor *= 1.0 if norm.weight is None else float(norm.weight.values[0])
-        one = abs(factor - 1) < 1e-6
-        if one or temperature.kind == "kFactor":
-            temperature.parameter = temperature.parameter if one else temperature.parameter.times(factor)
-            query.factor, query.norm, key.norm = 1.0, *(HeadNorm("UnitLength", norm.epsilon * width, None, None) for norm in norms)
 
     def weighted_sum(self, value):
         """The sum of tokens, each times its share of a softmax over tokens; or None."""
@@ -160,23 +203,12 @@ class AttentionMatch(PaddingMasks, Temperatures):
                 y, sizes = evaluate(weights, {cut: x}), {cut.data["right"].shape[2] if cut.kind == "contract" else cut.tokens, cut.tokens, cut.features}
                 factor = float((y * x).sum() / x.square().sum()) if cut.kind == "softmax" else 0.0
                 known = bool(factor) and all(close(evaluate(weights, {cut: scale * x}), factor * scale * x) for scale in (1, 1e-2, 1e-4, 1e-6))
-                if known or any(cut.features % size == 0 and self.is_softmax(weights, cut, size) for size in sizes):
+                if known or any(cut.features % size == 0 and is_softmax(weights, cut, size) for size in sizes):
                     self.refuse_parameters("attention's weights", weights, cut)
                     return (cut, cut.sources[0], 1.0 if abs(factor - 1) < 1e-9 else factor) if known else (None, cut, 1.0)
         if any(cut.kind == "softmax" for cut in cuts):
             raise Unsupported("attention whose weights are changed behind their softmax by more than a factor")
         raise Unsupported("a product of two values, of which none is a softmax of scores; attention is softmax(scores) · values, then an nn.Linear")
-
-    @staticmethod
-    def is_softmax(weights, cut, size):
-        """Whether weights are a softmax of groups of features, also of large scores, where the first have finite numbers."""
-        for scale, tolerance in ((1, 1e-7), (30, 1e-6), (300, 1e-6)):
-            x = draw(2, cut.tokens, cut.features, scale=scale)
-            y, wanted = evaluate(weights, {cut: x}), x.view(*x.shape[:2], -1, size).softmax(-1).view_as(x)
-            finite = torch.isfinite(y)
-            if scale == 1 and not finite.all() or finite.any() and not close(y[finite], wanted[finite], tolerance):
-                return False
-        return True
 
     def scores(self, inner):
         """The product of queries and keys, and the ids that make a mask of padding, or None."""
@@ -195,17 +227,6 @@ class AttentionMatch(PaddingMasks, Temperatures):
                 raise Unsupported(f"attention with a mask that forward computes from the input; if it is a padding mask, {PADDING}")
             raise Unsupported("attention whose scores are more than one product, as with relative positions that are computed")
         return found, None
-
-    @staticmethod
-    def head_of(index, scores, size):
-        """The head of the scores that each head of the weighted sum takes, from its places [heads, rows, keys]."""
-        place = index % scores.features
-        head = place[:, 0, 0] // size
-        rows = torch.arange(index.shape[1])[None, :, None]
-        if index.shape[2] != size or index.shape[1] != scores.tokens or not bool((index // scores.features == rows).all()) or not bool(
-                (place == head[:, None, None] * size + torch.arange(size)).all()):
-            raise Unsupported("attention's weights in another order")
-        return head
 
     def scale_and_mask(self, inner, scores, heads, size, padding=None):
         """softmax(temperature · scale · scores + mask): the Temperature or None, the scale, and what is hidden [rows, heads, keys] where no id is padding."""
@@ -240,20 +261,6 @@ class AttentionMatch(PaddingMasks, Temperatures):
         if bool(((rows - rows.amax(2, keepdim=True)).abs() > 1e-9)[~hidden.view_as(rows)].any()):
             raise Unsupported("a mask with numbers that are added to scores, as ALiBi's or relative positions")
         return temperature, scale, hidden.view(scores.tokens, heads, size)
-
-    @staticmethod
-    def window(mask):
-        """(left, right, own) of the keys [rows, heads, keys] that each row sees: None where a side is open, and whether it sees its own."""
-        hidden, (rows, _, keys) = mask[:, 0], mask.shape
-        distance = torch.arange(keys) - torch.arange(rows)[:, None]
-        seen = distance[~hidden]
-        right = None if int(seen.max()) == keys - 1 else int(seen.max())
-        left = None if int(seen.min()) == 1 - rows else -int(seen.min())
-        own = not bool(hidden[distance == 0].all())
-        inside = (distance <= (keys if right is None else right)) & (distance >= -(rows if left is None else left)) & (own | (distance != 0))
-        if bool((mask != mask[:, :1]).any()) or not torch.equal(inside, ~hidden) or min(left or 0, right or 0) < 0:
-            raise Unsupported(f"a mask that is not causal, and no window of each token's neighbors; if it is a padding mask, {PADDING}")
-        return left, right, own
 
     # ---- Queries, keys and values ----
 
@@ -342,16 +349,9 @@ class AttentionMatch(PaddingMasks, Temperatures):
             ratio = (function(small)[0, 0, 0, at] - bias[at]) / weight[0, at] / least[at]
             epsilon = self.epsilon(float(ratio ** -2 - least.square().mean()), value, *ends)
             epsilon = epsilon if epsilon > 1e-15 else 1e-24  # F.normalize, whose rows of zeros stay
-            constants = [self.of_head(item, width) for item in self.constants(value, *ends)]
+            constants = [of_head(item, width) for item in self.constants(value, *ends)]
             return features, HeadNorm(kind, epsilon, **self.vectors(weight[0], bias, constants))
         raise Unsupported(CHANGED)
-
-    @staticmethod
-    def of_head(constant, width):
-        """A constant of all heads' features as one head's, where they share it."""
-        rows = constant.each(lambda item: item.reshape(-1, width)) if constant.addresses.numel() % width == 0 else None
-        same = rows is not None and bool((rows.addresses == rows.addresses[:1]).all())
-        return rows.each(lambda item: item[0]) if same else constant
 
     def projected(self, value, ends, features, start, factor, rotary, norm):
         """A Projection of these features [heads, width] of the ends, times a factor, plus `start`."""

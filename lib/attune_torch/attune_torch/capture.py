@@ -149,6 +149,21 @@ class Where:
         return self.path(), "", hint_for(self.path())
 
 
+def storage_of(tensor):
+    return (tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()).data_ptr()
+
+
+def size_of(tensor):
+    return (tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()).nbytes() // tensor.element_size()
+
+
+def resized(name, args, seen, target):
+    """The addresses of a constant that is interpolated to the size that it has, as positions of an image; or None."""
+    scales = [item for item in tree_flatten(args[2:])[0] if type(item) is float]
+    same = name.startswith("upsample_") and args[0].shape == target.shape and set(scales) <= {1.0} and torch.equal(args[0], target)
+    return seen[0][0].clone() if same else None
+
+
 class Capture(TorchDispatchMode):
     """`Capture(module, inputs).run(call)` answers the addresses of the output."""
 
@@ -163,7 +178,7 @@ class Capture(TorchDispatchMode):
         self.in_training = {path for path, inside in module.named_modules() if inside.training}
         for name, tensor in [*state.items(), *((name, item) for name, item in module.named_buffers() if name not in state and item.layout == torch.strided)]:
             tensor = real(tensor)
-            first = self.names.setdefault((self.key(tensor), tensor.storage_offset(), tuple(tensor.shape), tensor.stride()), [])
+            first = self.names.setdefault((storage_of(tensor), tensor.storage_offset(), tuple(tensor.shape), tensor.stride()), [])
             if not first:
                 self.shadow(tensor, name)
             first.append(name)
@@ -174,18 +189,10 @@ class Capture(TorchDispatchMode):
         for tensor in inputs:
             self.alive.append(tensor)
             self.inputs.append(self.fresh(tensor, True))
-            self.shadows[self.key(tensor)] = torch.zeros(self.size(tensor), dtype=torch.int64)
+            self.shadows[storage_of(tensor)] = torch.zeros(size_of(tensor), dtype=torch.int64)
             self.addresses(tensor).copy_(self.inputs[-1])
 
     # ---- Addresses ----
-
-    @staticmethod
-    def key(tensor):
-        return (tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()).data_ptr()
-
-    @staticmethod
-    def size(tensor):
-        return (tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()).nbytes() // tensor.element_size()
 
     def fresh(self, tensor, derived, name=None, computed=False, terms=(), shift=0.0, recipe=()):
         """New addresses for the numbers of a tensor, in its own order: a constant's offset in its block is the index of its number."""
@@ -209,16 +216,16 @@ class Capture(TorchDispatchMode):
         return self.numbers[value]
 
     def shadow(self, tensor, name=None):
-        key = self.key(tensor)
+        key = storage_of(tensor)
         new = key not in self.shadows
         if new:
             self.alive.append(tensor.detach())
-            if tensor.is_contiguous() and tensor.numel() == self.size(tensor):
+            if tensor.is_contiguous() and tensor.numel() == size_of(tensor):
                 self.shadows[key] = self.fresh(tensor, False, name).flatten()
                 return self.shadows[key]
-            self.shadows[key] = torch.zeros(self.size(tensor), dtype=torch.int64)
+            self.shadows[key] = torch.zeros(size_of(tensor), dtype=torch.int64)
         if new or name is not None:
-            places = torch.arange(self.size(tensor)).as_strided(tensor.shape, tensor.stride(), tensor.storage_offset()).flatten()
+            places = torch.arange(size_of(tensor)).as_strided(tensor.shape, tensor.stride(), tensor.storage_offset()).flatten()
             free = self.shadows[key][places] == 0  # two parameters may share a storage
             if free.any():
                 self.shadows[key][places[free]] = self.fresh(tensor, False, name).flatten()[free]
@@ -255,13 +262,6 @@ class Capture(TorchDispatchMode):
                 return seen[0][index].expand(target.shape).clone()
         return None
 
-    @staticmethod
-    def resized(name, args, seen, target):
-        """The addresses of a constant that is interpolated to the size that it has, as positions of an image; or None."""
-        scales = [item for item in tree_flatten(args[2:])[0] if type(item) is float]
-        same = name.startswith("upsample_") and args[0].shape == target.shape and set(scales) <= {1.0} and torch.equal(args[0], target)
-        return seen[0][0].clone() if same else None
-
     # ---- Operations ----
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
@@ -278,8 +278,8 @@ class Capture(TorchDispatchMode):
         outputs = [item for item in tree_flatten(result)[0] if isinstance(item, torch.Tensor)]
         written = [value for argument, value in zip(function._schema.arguments, args)
                    if argument.alias_info is not None and argument.alias_info.is_write and isinstance(value, torch.Tensor)]
-        keys = {self.key(item) for item in before}
-        if name in METADATA or not written and outputs and all(self.key(item) in keys for item in outputs):
+        keys = {storage_of(item) for item in before}
+        if name in METADATA or not written and outputs and all(storage_of(item) in keys for item in outputs):
             return of_torch  # a view
         self.alive += outputs
         seen = tree_map(lambda item: self.addresses(item) if isinstance(item, torch.Tensor) else item, (args, kwargs))
@@ -351,7 +351,7 @@ class Capture(TorchDispatchMode):
             self.operations.append(self.operation(name.rstrip("_") if written else name, *seen, news, [item.dtype for item in targets]))
         else:
             plain = name in ("add", "sub", "mul", "div") and not written
-            same = (None if kwargs else self.unchanged(name, args, seen, targets[0])) if plain else self.resized(name, args, seen, targets[0])
+            same = (None if kwargs else self.unchanged(name, args, seen, targets[0])) if plain else resized(name, args, seen, targets[0])
             terms, shift = self.terms(name, args, seen[0], targets[0].shape) if plain and not kwargs else ((), 0.0)
             few = not written and len(targets) == 1 and targets[0].numel() <= FEW and targets[0].is_floating_point()
             recipe = (name, *seen) if few else ()
@@ -361,12 +361,12 @@ class Capture(TorchDispatchMode):
 
     def place(self, target, new, written=()):
         """Gives a tensor its addresses."""
-        key = self.key(target)
-        if not written and target.is_contiguous() and target.numel() == self.size(target):
+        key = storage_of(target)
+        if not written and target.is_contiguous() and target.numel() == size_of(target):
             self.shadows[key] = new.expand(target.shape).reshape(-1).clone()  # memory of its own: the other's may be forgotten
             return
         # What was recorded before keeps the old addresses.
-        self.shadows[key] = self.shadow(target).clone() if written else torch.zeros(self.size(target), dtype=torch.int64)
+        self.shadows[key] = self.shadow(target).clone() if written else torch.zeros(size_of(target), dtype=torch.int64)
         self.addresses(target).copy_(new)
 
     def terms(self, name, args, seen, shape):

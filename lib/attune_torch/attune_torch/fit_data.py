@@ -248,6 +248,8 @@ def front(ways, cost, gain):
     return kept
 
 
+def name_of(key):
+    return hashlib.sha256(json.dumps(key).encode()).hexdigest()
 
 
 class Cache:
@@ -262,22 +264,28 @@ class Cache:
             except (ValueError, KeyError, TypeError):  # half a line, as where the power failed
                 continue
 
-    @staticmethod
-    def name(key):
-        return hashlib.sha256(json.dumps(key).encode()).hexdigest()
-
     def has(self, key):
-        return self.name(key) in self.known
+        return name_of(key) in self.known
 
     def get(self, key, make=None):
         if make and not self.has(key):
             self.put(key, make())
-        return self.known[self.name(key)]
+        return self.known[name_of(key)]
 
     def put(self, key, result):
         with self.lock, open(self.path, "a", encoding="utf-8") as file:
-            self.known[self.name(key)] = result
-            file.write(json.dumps({"key": self.name(key), "result": result}) + "\n")
+            self.known[name_of(key)] = result
+            file.write(json.dumps({"key": name_of(key), "result": result}) + "\n")
+
+
+def main_of(names):
+    declare = "attune_torch::Trained {}(const attune_torch::Takes&, const attune_torch::Run&, const attune_torch::Setting&);"
+    return filled("fit_trainings.cpp", declarations="\n".join(map(declare.format, names)), functions=", ".join(names))
+
+
+def setting_of(way, run):
+    """Arguments of a program."""
+    return ["--steps", way.steps(run), "--batch", way.candidate.batch, "--rate", round(way.rate * 1e6)]
 
 
 class Trainings:
@@ -308,11 +316,6 @@ class Trainings:
         name = "training_" + hashlib.sha256((trainer + start).encode()).hexdigest()[:12]
         return name, filled("fit_training.cpp", function=name, trainer=trainer, start=start, scope=scope, mask=self.search.mask)
 
-    @staticmethod
-    def main(names):
-        declare = "attune_torch::Trained {}(const attune_torch::Takes&, const attune_torch::Run&, const attune_torch::Setting&);"
-        return filled("fit_trainings.cpp", declarations="\n".join(map(declare.format, names)), functions=", ".join(names))
-
     def build(self, candidates, watch):
         """One program for all; what is trained shares a source."""
         write(self.search.home / "takes.safetensors", {**self.takes.tensors(), "runs": array("i", [word for run in self.runs for word in run.words()])})
@@ -323,7 +326,7 @@ class Trainings:
             sources.setdefault(file, [f'#include <attune_torch/takes.hpp>\n\n#include "{header}"\n']).append(self.function(candidate)[1])
         for file, texts in sources.items():
             self.search.write(file, "\n".join(texts))
-        self.search.write("train.cpp", self.main([self.function(candidate)[0] for candidate in candidates]))
+        self.search.write("train.cpp", main_of([self.function(candidate)[0] for candidate in candidates]))
         self.search.write("train.cmake", f"fit_program(train takes.safetensors train.cpp {' '.join(sources)})\n")
         build = configure(self.search.home, self.search.root, "host")
         run(["cmake", "--build", build, "--target", "train"], "the build of the trainings", watch)
@@ -331,12 +334,7 @@ class Trainings:
         self.program = build / "train"
 
     def arguments(self, way, first, count):
-        return ["--candidate", self.place.get(way.key, 0), *self.setting(way, self.runs[first]), "--run", first, "--runs", count]
-
-    @staticmethod
-    def setting(way, run):
-        """Arguments of a program."""
-        return ["--steps", way.steps(run), "--batch", way.candidate.batch, "--rate", round(way.rate * 1e6)]
+        return ["--candidate", self.place.get(way.key, 0), *setting_of(way, self.runs[first]), "--run", first, "--runs", count]
 
     def train(self, way, count):
         """Of the first runs. What is not known yet is trained, and kept as soon as it is known."""
@@ -412,11 +410,11 @@ class Trainings:
         search, first = self.search, self.runs[0]
         (search.home / "board.safetensors").write_bytes(self.first_takes())
         name, source = self.function(candidate, way.candidate.batch)
-        search.write("board.cpp", self.main([name]) + f"\n{search.include(candidate)}\n\n" + source)
+        search.write("board.cpp", main_of([name]) + f"\n{search.include(candidate)}\n\n" + source)
         text = (search.home / "train.cmake").read_text(encoding="utf-8").splitlines()[0]
         search.write("train.cmake", f"{text}\nfit_program(board board.safetensors board.cpp)\n")
         run(["cmake", "--build", search.build, "--target", "board"], f"the build of '{candidate}'")
-        words = map(str, self.setting(way, first))
+        words = map(str, setting_of(way, first))
         done = subprocess.run([search.root / "ports/run", search.target, search.build / "board.elf", *words], capture_output=True, text=True)
         found = re.search(r"^trained 0 (\d+) (\d+) (\w+) \d ok$", done.stdout, re.M)
         if done.returncode or not found:

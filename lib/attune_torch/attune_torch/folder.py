@@ -38,6 +38,57 @@ def wrapped(line, width=110):
     return "\n".join([*lines, line])
 
 
+def matched(captured, output):
+    """The matcher of a capture. Raises Unsupported of everything that attune has no layer for."""
+    found = Matcher(Graph(captured, output))
+    if found.refusals and found.graph.other:
+        other = Matcher(Graph(captured, output, channels_first=True))
+        found = found if other.refusals else other
+    texts = list(dict.fromkeys(text for _, text in sorted(found.refusals, key=lambda pair: pair[0])))
+    if len(texts) > 1:
+        raise Unsupported(f"{len(texts)} steps of forward are in the way, in their order:\n" + "\n".join(
+            f"{number}. {text}" for number, text in enumerate(texts, 1)))
+    if texts:
+        raise Unsupported(texts[0])
+    found.graph.forget()
+    return found
+
+
+def in_double(module, inputs, count, kwargs, steps, found):
+    """Whether a module that computes in double has these numbers: then it is rounding that makes the difference, as with large weights."""
+    wide = [item.double() if item.is_floating_point() else item for item in inputs]
+    try:
+        expected = answer(copy.deepcopy(module).double(), wide[:count], dict(zip(kwargs, wide[count:])), steps)
+    except Exception:  # noqa: BLE001: it cannot be copied, or has a type of its own
+        return False
+    return expected.dtype == torch.float64 and float((found - expected).abs().max()) <= 1e-4 * max(1.0, float(expected.abs().max()))
+
+
+def repeated(layers):
+    """The types and the names of layers, with equal blocks as one Repeat."""
+    groups = []
+    for layer in layers:
+        path, _, number = layer.names[0].rpartition(".") if layer.kind == "block" else ("", "", "")
+        if groups and number == str(len(groups[-1])) and (groups[-1][0].type, groups[-1][0].names) == (layer.type, [f"{path}.0"]):
+            groups[-1].append(layer)
+        else:
+            groups.append([layer])
+    types = [f"attune::Repeat<{len(group)}, {group[0].type}>" if len(group) > 1 else group[0].type for group in groups]
+    return types, [name.removesuffix(".0") if len(group) > 1 else name for group in groups for name in group[0].names]
+
+
+def sequential(types, indent="    "):
+    return "attune::Sequential<\n" + ",\n".join(indent + type_ for type_ in types) + ">"
+
+
+def entries_of(table):
+    return ",\n    ".join(f'.{key} = "{table[key]}"' for key in NAMES_IN_ORDER if key in table)
+
+
+def kind_of(layer):
+    return re.sub(r"^attune::|<.*$", "", layer.type, flags=re.S)
+
+
 class Exported:
     """A recognized model: its types and names. `structure` is None until there is one."""
 
@@ -51,7 +102,7 @@ class Exported:
         captured, output = capture(module, args, kwargs, hints)
         if not captured.operations:
             raise Unsupported(NO_LAYER)
-        self.matcher = self.matched(captured, output)
+        self.matcher = matched(captured, output)
         self.graph, self.captured = self.matcher.graph, captured
         turned = tensors.conv1d_weights(module)
         state = {name: value.detach().t() if name in turned else value.detach() for name, value in module.state_dict().items()}
@@ -69,28 +120,12 @@ class Exported:
             if layer.kind == "block":
                 self.declare(layer)
             elif layer.inner:
-                layer.enclose([self.repeated(term) for term in layer.terms], *["\n        "] * 2)
+                layer.enclose([repeated(term) for term in layer.terms], *["\n        "] * 2)
         self.tied = self.structure.tied
         self.check_tensors(module)
         values = [item for layer in self.layers for item in (layer.value if isinstance(layer.value, list) else [layer.value])]
         self.known = self.computed([item[:8] for item in self.inputs], {*values, *self.graph.inputs})
         self.check_numbers(module, args, kwargs)
-
-    @staticmethod
-    def matched(captured, output):
-        """The matcher of a capture. Raises Unsupported of everything that attune has no layer for."""
-        found = Matcher(Graph(captured, output))
-        if found.refusals and found.graph.other:
-            other = Matcher(Graph(captured, output, channels_first=True))
-            found = found if other.refusals else other
-        texts = list(dict.fromkeys(text for _, text in sorted(found.refusals, key=lambda pair: pair[0])))
-        if len(texts) > 1:
-            raise Unsupported(f"{len(texts)} steps of forward are in the way, in their order:\n" + "\n".join(
-                f"{number}. {text}" for number, text in enumerate(texts, 1)))
-        if texts:
-            raise Unsupported(texts[0])
-        found.graph.forget()
-        return found
 
     def with_padding(self, inputs, some=True):
         """The samples. Every other one has padding, at its end or within it, but not at its beginning. Without `some`, none has padding."""
@@ -139,20 +174,10 @@ class Exported:
                 continue  # not for these inputs, as of ids that no table has
             found = self.matcher.finished(self.output_of(self.known if inputs is given else self.computed(inputs), expected.shape))
             far = float((found - expected).abs().max())
-            if not far <= 1e-4 * max(1.0, float(expected.abs().max())) and not self.in_double(module, inputs, len(args), kwargs, steps, found):
+            if not far <= 1e-4 * max(1.0, float(expected.abs().max())) and not in_double(module, inputs, len(args), kwargs, steps, found):
                 what = "sample_input" if inputs is given else "inputs that are not sample_input"
                 raise Unsupported(f"layers that differ from the module on {what}, by {far:.3g} of {float(expected.abs().max()):.3g}: forward computes something that "
                                   "its operations do not show, as by NumPy or a cache")
-
-    @staticmethod
-    def in_double(module, inputs, count, kwargs, steps, found):
-        """Whether a module that computes in double has these numbers: then it is rounding that makes the difference, as with large weights."""
-        wide = [item.double() if item.is_floating_point() else item for item in inputs]
-        try:
-            expected = answer(copy.deepcopy(module).double(), wide[:count], dict(zip(kwargs, wide[count:])), steps)
-        except Exception:  # noqa: BLE001: it cannot be copied, or has a type of its own
-            return False
-        return expected.dtype == torch.float64 and float((found - expected).abs().max()) <= 1e-4 * max(1.0, float(expected.abs().max()))
 
     def first_name(self, name):
         """Of the names of a tied tensor, the first."""
@@ -221,19 +246,6 @@ class Exported:
 
     # ---- C++ ----
 
-    @staticmethod
-    def repeated(layers):
-        """The types and the names of layers, with equal blocks as one Repeat."""
-        groups = []
-        for layer in layers:
-            path, _, number = layer.names[0].rpartition(".") if layer.kind == "block" else ("", "", "")
-            if groups and number == str(len(groups[-1])) and (groups[-1][0].type, groups[-1][0].names) == (layer.type, [f"{path}.0"]):
-                groups[-1].append(layer)
-            else:
-                groups.append([layer])
-        types = [f"attune::Repeat<{len(group)}, {group[0].type}>" if len(group) > 1 else group[0].type for group in groups]
-        return types, [name.removesuffix(".0") if len(group) > 1 else name for group in groups for name in group[0].names]
-
     def masked(self, layers):
         """The layers, with those down to the last attention in one that hides padding, if forward makes a mask of it."""
         if self.structure.padding is None or self.structure.padding[1]["padding"] < 0:
@@ -244,14 +256,10 @@ class Exported:
         inner = layers[:last + 1]
         other = next((layer for layer in inner if layer not in means and re.search("Conv|Pool|GroupNorm|ReversibleNorm", layer.type)), None)
         if other is not None:
-            raise Unsupported(f"{self.kind_of(other)} {other.path} before attention that hides padding: attune leaves padding out of it, and PyTorch does not")
-        types, names = self.repeated(inner)
-        whole = Layer(around("MaskFromIds", self.sequential(types, "        "), **options), names, [], "masked", inner[-1].value, inner[-1].path)
+            raise Unsupported(f"{kind_of(other)} {other.path} before attention that hides padding: attune leaves padding out of it, and PyTorch does not")
+        types, names = repeated(inner)
+        whole = Layer(around("MaskFromIds", sequential(types, "        "), **options), names, [], "masked", inner[-1].value, inner[-1].path)
         return [whole.take(*inner), *layers[last + 1:]]
-
-    @staticmethod
-    def sequential(types, indent="    "):
-        return "attune::Sequential<\n" + ",\n".join(indent + type_ for type_ in types) + ">"
 
     def names_type(self, model, names):
         quoted = "".join(f', "{name}"' for name in names)
@@ -274,39 +282,35 @@ class Exported:
         if not blocks and not decoder and not alone:
             return []
         declare = lambda name, *entries: "inline constexpr attune::EncoderLayerNames " + name + "{\n    " + ",\n    ".join(filter(None, entries)) + "};"  # noqa: E731
-        lines, entries = [], [self.entries(blocks or TORCH_NAMES) if blocks is not None else ""]
+        lines, entries = [], [entries_of(blocks or TORCH_NAMES) if blocks is not None else ""]
         if alone:
-            lines.append(declare("kAttentionNames", self.entries(alone)))
+            lines.append(declare("kAttentionNames", entries_of(alone)))
             entries.append(".attention_alone = &kAttentionNames")
         if decoder is not None:
             decoder, start = decoder or DECODER_NAMES, "memory."
-            lines += [declare("kMemoryNames", self.entries({name[len(start):]: text for name, text in decoder.items() if name.startswith(start)})),
-                      declare("kDecoderNames", self.entries(decoder), ".memory = &kMemoryNames")]
+            lines += [declare("kMemoryNames", entries_of({name[len(start):]: text for name, text in decoder.items() if name.startswith(start)})),
+                      declare("kDecoderNames", entries_of(decoder), ".memory = &kMemoryNames")]
             entries.append(".decoder = &kDecoderNames")
         return [*lines, declare("kBlockNames", *entries)]
 
-    @staticmethod
-    def entries(table):
-        return ",\n    ".join(f'.{key} = "{table[key]}"' for key in NAMES_IN_ORDER if key in table)
-
     def header(self, name, class_name):
         whole = self.tied or len(self.parts) > 1  # is masked as one
-        lists = [self.repeated(part[1:-1] if self.tied else part if whole else self.masked(part)) for part in self.parts]
+        lists = [repeated(part[1:-1] if self.tied else part if whole else self.masked(part)) for part in self.parts]
         types, names, padding = [own for own, _ in lists], [name for _, own in lists for name in own], self.structure.padding
         if self.tied:
             embedding = self.layers[0]
-            model = f"attune::Tied<\n    {embedding.type},\n    {self.sequential(types[0], '        ')}>"
+            model = f"attune::Tied<\n    {embedding.type},\n    {sequential(types[0], '        ')}>"
             model = around("MaskFromIds", model, **padding[1]) if padding else model
             names = embedding.names + names
             head = self.layers[-1]
             if head.bias:
-                model = self.sequential([model, layer_type("FeatureBias", rows=head.value.tokens, d_model=head.d_out)])
+                model = sequential([model, layer_type("FeatureBias", rows=head.value.tokens, d_model=head.d_out)])
                 names.append(head.tensors[1])
         elif len(types) > 1:
-            model = "attune::EncoderDecoder<" + ",".join(f"\n    {self.sequential(part, '        ')}" for part in types) + ">"
+            model = "attune::EncoderDecoder<" + ",".join(f"\n    {sequential(part, '        ')}" for part in types) + ">"
             model = around("MaskFromIds", model, **padding[1]) if padding else model
         else:
-            model = self.sequential(types[0])
+            model = sequential(types[0])
         lines = [f"// {class_name}{HEADER_LINE} Its weights are model.safetensors, under the same names.",
                  *self.input_comment(),
                  "#pragma once", "", "#include <attune/attune.hpp>", "", f"namespace {name} {{", "",
@@ -320,8 +324,8 @@ class Exported:
         layers = self.one_by_one()
         names = self.names_type(LAYERS, [item for layer in layers for item in layer.names])
         return filled(
-            "check.cpp", name=name, layers=self.sequential([layer.type for layer in layers]), names=self.file_type(layers, f"attune::PyTorchPart<{names}>", False),
-            paths=", ".join(f'"{layer.path or self.kind_of(layer)}"' for layer in layers), rest="decoder" if len(self.parts) > 1 else "output",
+            "check.cpp", name=name, layers=sequential([layer.type for layer in layers]), names=self.file_type(layers, f"attune::PyTorchPart<{names}>", False),
+            paths=", ".join(f'"{layer.path or kind_of(layer)}"' for layer in layers), rest="decoder" if len(self.parts) > 1 else "output",
             roles="kQueries | attune::Role::kValues" if self.declarations else "kEverything")
 
     def length_example(self, name):
@@ -333,10 +337,6 @@ class Exported:
         plain = parts and len(self.inputs) == 1 and all(part.attention.members["seq_len"] == tokens for part in parts)
         plain = plain and not any(re.search("EachGroup|ReducedAttention|TransposeGrid|RepeatLastToken", layer.type) for layer in self.layers)
         return filled("length.md", name=name, tokens=tokens) if plain and tokens > 1 else ""
-
-    @staticmethod
-    def kind_of(layer):
-        return re.sub(r"^attune::|<.*$", "", layer.type, flags=re.S)
 
     def one_by_one(self):
         """The layers that the check runs by themselves."""

@@ -1,6 +1,5 @@
 """Functions of rows: activations and norms under any spelling, factors and biases of features. Each is confirmed by numbers that are drawn
 here, never the sample's, and by the operations in its region: numbers say nothing about what happens far from them."""
-import math
 from collections import Counter
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -48,6 +47,40 @@ def moved(constants):
         yield
 
 
+def expands(value, tokens, gathers, norms=False):
+    """Whether a value is a function of the rows of others. `tokens`: also with constants of each token. `gathers`: also rearranged.
+    `norms`: also a norm of heads."""
+    if value.kind == "pointwise":
+        return tokens or not any(isinstance(item, Constant) and item.per_token for item in value.sources)
+    if value.kind == "gather":
+        return gathers
+    if value.kind == "norm":
+        return norms and value.sources[0].kind in ("gather", "linear")
+    if value.kind == "reduce":
+        index, width = value.data["index"], value.sources[0].features
+        rows = torch.arange(len(index))[:, None, None]
+        return index.shape[1] == 1 and index.shape[2] == width and bool((index // width == rows).all()) or gathers
+    return value.kind == "softmax" and value.data["index"].shape[1] == value.features
+
+
+def also_far(function, formula, x):
+    """Whether two functions are the same far from 0, where the first has finite numbers."""
+    for scale in (10, 1e3, 1e6):
+        found, wanted = function(scale * x), formula(scale * x)
+        finite = torch.isfinite(found) & torch.isfinite(wanted)
+        if finite.any() and not close(found[finite], wanted[finite], 1e-6):
+            return False
+    return True
+
+
+def proportional(constant, wanted):
+    """The f with constant · f = wanted; 0.0 if there is none."""
+    own = constant.values.reshape(-1)
+    at = int(own.abs().argmax())
+    factor = float(wanted[at] / own[at]) if own[at] else 0.0
+    return factor if factor and close(own * factor, wanted, 1e-6) else 0.0
+
+
 class Formulas:
     """The part of a Matcher that knows functions of rows."""
 
@@ -58,27 +91,11 @@ class Formulas:
 
     # ---- Regions ----
 
-    @staticmethod
-    def expands(value, tokens, gathers, norms=False):
-        """Whether a value is a function of the rows of others. `tokens`: also with constants of each token. `gathers`: also rearranged.
-        `norms`: also a norm of heads."""
-        if value.kind == "pointwise":
-            return tokens or not any(isinstance(item, Constant) and item.per_token for item in value.sources)
-        if value.kind == "gather":
-            return gathers
-        if value.kind == "norm":
-            return norms and value.sources[0].kind in ("gather", "linear")
-        if value.kind == "reduce":
-            index, width = value.data["index"], value.sources[0].features
-            rows = torch.arange(len(index))[:, None, None]
-            return index.shape[1] == 1 and index.shape[2] == width and bool((index // width == rows).all()) or gathers
-        return value.kind == "softmax" and value.data["index"].shape[1] == value.features
-
     def cuts(self, value, tokens=False, gathers=False, norms=False):
         """Values through which everything in `value` goes, the nearest first; and the ends beyond which nothing is a function of rows."""
         frontier, found = {value}, []
         while True:
-            open_ones = [item for item in frontier if self.expands(item, tokens, gathers, norms) and item.derived()]
+            open_ones = [item for item in frontier if expands(item, tokens, gathers, norms) and item.derived()]
             if not open_ones:
                 return found, frontier
             last = max(open_ones, key=lambda item: item.number)
@@ -159,21 +176,11 @@ class Formulas:
             return None
         far = torch.linspace(-3 * FAR, 3 * FAR, x.numel()).double().view(x.shape)
         for name, known in ACTIVATIONS.items():
-            if all(close(function(item), known.formula(item), 1e-6) for item in (0.3 * x, x, 4 * x, far)) and self.also_far(function, known.formula, far):
+            if all(close(function(item), known.formula(item), 1e-6) for item in (0.3 * x, x, 4 * x, far)) and also_far(function, known.formula, far):
                 if self.parameters(*self.constants(value, cut)):
                     self.refuse_parameters("an activation", value, cut)
                 return self.new("activation", [self.layer(cut)], value, name=name)
         return None
-
-    @staticmethod
-    def also_far(function, formula, x):
-        """Whether two functions are the same far from 0, where the first has finite numbers."""
-        for scale in (10, 1e3, 1e6):
-            found, wanted = function(scale * x), formula(scale * x)
-            finite = torch.isfinite(found) & torch.isfinite(wanted)
-            if finite.any() and not close(found[finite], wanted[finite], 1e-6):
-                return False
-        return True
 
     def literals(self, value, *cuts):
         """Numbers that the operations of a region have."""
@@ -243,11 +250,11 @@ class Formulas:
         for name, wanted, plain in (("weight", weight, 1.0), ("bias", bias, 0.0)):
             fitting = [item for item in candidates if close(item.values.reshape(-1), wanted, 1e-6)
                        and not any(item is other for other in found.values())]
-            fitting = fitting or [item for item in candidates if not any(item is other for other in found.values()) and self.proportional(item, wanted)]
+            fitting = fitting or [item for item in candidates if not any(item is other for other in found.values()) and proportional(item, wanted)]
             if fitting:
                 found[name] = fitting[0].each(torch.flatten)
                 candidates = [item for item in candidates if item is not fitting[0]]
-                factor = self.proportional(fitting[0], wanted)
+                factor = proportional(fitting[0], wanted)
                 found[name] = found[name].times(factor) if factor and abs(factor - 1) > 1e-6 else self.graph.unshifted(found[name])
             else:
                 far = float((wanted - plain).abs().max()) > 1e-6
@@ -256,14 +263,6 @@ class Formulas:
         if left:
             raise Unsupported(f"a norm with more than a weight and a bias: {sorted(left)[0]}")
         return found
-
-    @staticmethod
-    def proportional(constant, wanted):
-        """The f with constant · f = wanted; 0.0 if there is none."""
-        own = constant.values.reshape(-1)
-        at = int(own.abs().argmax())
-        factor = float(wanted[at] / own[at]) if own[at] else 0.0
-        return factor if factor and close(own * factor, wanted, 1e-6) else 0.0
 
     # ---- Factors and biases of features ----
 

@@ -37,6 +37,45 @@ def split_by(groups, places):
     return None
 
 
+def same_places(value, source, split):
+    """The split of a source that an operation takes element by element, or broadcasts."""
+    token, feature = split // value.features, split % value.features
+    found = (token if source.tokens > 1 else 0 * token) * source.features + (feature if source.features > 1 else 0 * feature)
+    for dim in (1, 2):
+        narrow = found.narrow(dim, 0, 1)
+        found = narrow if bool((found == narrow).all()) and (source.tokens, source.features)[dim - 1] == 1 else found
+    return found
+
+
+def same_rows(value, source, split):
+    """The split of a source whose tokens are computed one by one."""
+    token = split[..., 0] // value.features
+    if not torch.equal(split, token[..., None] * value.features + torch.arange(value.features)):
+        return None
+    return token[..., None] * source.features + torch.arange(source.features)
+
+
+def of_places(source, index, groups):
+    """The split of a source, from the groups that take its places."""
+    found = torch.full((source.layout[0].numel(),), -1)
+    index, groups = index.flatten(), groups.flatten()
+    found[index[index >= 0]] = groups[index >= 0]
+    if bool((found[index.clamp(min=0)] != groups)[index >= 0].any()):
+        return None  # a number for several groups
+    found = found.view(source.tokens, source.features)
+    for dim in (1, 0):  # numbers that nothing takes are of their token's, or feature's, group
+        most, least = found.amax(dim, keepdim=True), torch.where(found < 0, found.max() + 1, found).amin(dim, keepdim=True)
+        if torch.equal(most, least):
+            found = most.expand_as(found)
+            break
+    return split_by(found, source.places) if bool((found >= 0).all()) else None
+
+
+def of_heads(value, groups):
+    """Of groups by head, those of the places of a product."""
+    return groups.repeat_interleave(value.features // len(groups)).expand(value.tokens, -1)
+
+
 class Splits:
     """What of a graph keeps the groups of a product apart: `of` has the splits of values."""
 
@@ -60,73 +99,30 @@ class Splits:
 
     # ---- Splits of neighbors ----
 
-    @staticmethod
-    def places(value):
-        return torch.arange(value.layout[0].numel()).view(value.tokens, value.features)
-
     def grouped(self, value, index):
         """The groups of places [tokens, features, …] in a value, from its split; −1 of others."""
         return torch.where(index < 0, -1, self.inverse[value][0][index.clamp(min=0)])
 
-    @staticmethod
-    def same_places(value, source, split):
-        """The split of a source that an operation takes element by element, or broadcasts."""
-        token, feature = split // value.features, split % value.features
-        found = (token if source.tokens > 1 else 0 * token) * source.features + (feature if source.features > 1 else 0 * feature)
-        for dim in (1, 2):
-            narrow = found.narrow(dim, 0, 1)
-            found = narrow if bool((found == narrow).all()) and (source.tokens, source.features)[dim - 1] == 1 else found
-        return found
-
-    @staticmethod
-    def rows(value, source, split):
-        """The split of a source whose tokens are computed one by one."""
-        token = split[..., 0] // value.features
-        if not torch.equal(split, token[..., None] * value.features + torch.arange(value.features)):
-            return None
-        return token[..., None] * source.features + torch.arange(source.features)
-
-    @staticmethod
-    def of_places(source, index, groups):
-        """The split of a source, from the groups that take its places."""
-        found = torch.full((source.layout[0].numel(),), -1)
-        index, groups = index.flatten(), groups.flatten()
-        found[index[index >= 0]] = groups[index >= 0]
-        if bool((found[index.clamp(min=0)] != groups)[index >= 0].any()):
-            return None  # a number for several groups
-        found = found.view(source.tokens, source.features)
-        for dim in (1, 0):  # numbers that nothing takes are of their token's, or feature's, group
-            most, least = found.amax(dim, keepdim=True), torch.where(found < 0, found.max() + 1, found).amin(dim, keepdim=True)
-            if torch.equal(most, least):
-                found = most.expand_as(found)
-                break
-        return split_by(found, Splits.places(source)) if bool((found >= 0).all()) else None
-
-    @staticmethod
-    def heads(value, groups):
-        """Of groups by head, those of the places of a product."""
-        return groups.repeat_interleave(value.features // len(groups)).expand(value.tokens, -1)
-
     def of_source(self, value, source, split):
         groups = torch.arange(len(split))[:, None, None].expand_as(split)
         if value.kind == "pointwise":
-            return self.same_places(value, source, split)
+            return same_places(value, source, split)
         if value.kind == "softmax":
             return split
         if value.kind in ("linear", "norm") and "convolution" not in value.data:
-            return self.rows(value, source, split)
+            return same_rows(value, source, split)
         if value.kind == "gather" and len(value.sources) == 1:
-            return self.of_places(source, value.data["index"].flatten()[split], groups)
+            return of_places(source, value.data["index"].flatten()[split], groups)
         if value.kind == "reduce":
             windows = value.data["index"].flatten(0, 1)[split]
-            return self.of_places(source, windows, groups[..., None].expand_as(windows))
+            return of_places(source, windows, groups[..., None].expand_as(windows))
         if value.kind == "contract":
             side = "left" if source is value.sources[0] else "right"
             index = value.data[side]
             head = torch.empty(value.layout[0].numel(), dtype=torch.int64)
             head[split.flatten()] = groups.flatten()
             head = head.view(value.tokens, len(index), -1)[0, :, 0]
-            return self.of_places(source, index, head[:, None, None].expand_as(index))
+            return of_places(source, index, head[:, None, None].expand_as(index))
         return None
 
     def of_user(self, value, source):
@@ -136,15 +132,15 @@ class Splits:
         if value.kind == "softmax":
             return split
         if value.kind in ("linear", "norm") and "convolution" not in value.data:
-            return self.rows(source, value, split)
+            return same_rows(source, value, split)
         if value.kind == "gather" and len(value.sources) == 1:
-            return split_by(self.grouped(source, value.data["index"]), self.places(value))
+            return split_by(self.grouped(source, value.data["index"]), value.places)
         if value.kind == "reduce" and not bool((value.data["index"] < 0).any()):
             groups = self.grouped(source, value.data["index"])
-            return split_by(groups[..., 0], self.places(value)) if bool((groups == groups[..., :1]).all()) else None
+            return split_by(groups[..., 0], value.places) if bool((groups == groups[..., :1]).all()) else None
         if value.kind == "contract":
             groups = self.grouped(source, value.data["left" if source is value.sources[0] else "right"]).flatten(1)
-            return split_by(self.heads(value, groups[:, 0]), self.places(value)) if bool((groups == groups[:, :1]).all()) else None
+            return split_by(of_heads(value, groups[:, 0]), value.places) if bool((groups == groups[:, :1]).all()) else None
         return None
 
     # ---- Values of a group ----
@@ -176,12 +172,12 @@ class Splits:
             return None
         if value.kind == "pointwise":
             constants = {at: self.constant(source, value, split) for at, source in enumerate(value.sources) if isinstance(source, Constant)}
-            same = all(torch.equal(self.of[source], self.same_places(value, source, split)) for source in value.derived())
+            same = all(torch.equal(self.of[source], same_places(value, source, split)) for source in value.derived())
             whole = data["name"] != "batch_norm" or split.shape[2] == value.features
             return (data, constants) if same and whole and None not in constants.values() else None
         source = value.sources[0]
         if value.kind in ("linear", "norm") and "convolution" not in data:
-            rows = self.rows(value, source, split)
+            rows = same_rows(value, source, split)
             return ({name: data[name] for name in NAMES[value.kind] if name in data}, {}) if rows is not None and torch.equal(rows, self.of[source]) else None
         if value.kind == "gather" and len(value.sources) == 1:
             index = self.local(source, data["index"].flatten()[split])
@@ -202,7 +198,7 @@ class Splits:
             sides = []
             for side, source in zip(("left", "right"), value.sources):
                 groups = self.grouped(source, data[side]).flatten(1)
-                if bool((groups != groups[:, :1]).any()) or not torch.equal(split, split_by(self.heads(value, groups[:, 0]), self.places(value))):
+                if bool((groups != groups[:, :1]).any()) or not torch.equal(split, split_by(of_heads(value, groups[:, 0]), value.places)):
                     return None
                 order = groups[:, 0].sort(stable=True).indices.view(len(split), -1)
                 sides.append(self.local(source, data[side][order]))
@@ -287,7 +283,7 @@ def regrouped(splits, bottom, top):
 
 def is_identity(value, index):
     """Whether places [tokens, features] are those of a value in its own order."""
-    return index.shape == value.layout.shape[1:] and torch.equal(index, Splits.places(value))
+    return index.shape == value.layout.shape[1:] and torch.equal(index, value.places)
 
 
 def arranged(value, index, layout, number, operation):

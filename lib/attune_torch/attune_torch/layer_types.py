@@ -1,5 +1,4 @@
 """Layers one by one: their C++ types, and the names of their tensors."""
-import math
 
 import torch
 
@@ -43,6 +42,25 @@ ROTARY_SCALING = ("factor", "low_frequency_factor", "high_frequency_factor", "or
 HEAD_NORMS = {"LayerNorm": "kLayerNorm", "RmsNorm": "kRootMeanSquare", "UnitLength": "kUnitLength"}
 
 
+def oriented(value):
+    """A Linear's weight as it is in the file: [outputs, inputs], or the shape of the convolution that cuts patches."""
+    return value.data["shape"] if "shape" in value.data else value.data["weight"].each(torch.t)
+
+
+def key_heads(value, parts):
+    """The first head of each group that has one head of keys and values."""
+    heads = parts[0].weight.values.shape[0]
+
+    def same(a, b):
+        return all(torch.equal(part.weight.values[a], part.weight.values[b]) and torch.equal(part.weight.addresses[a], part.weight.addresses[b])
+                   for part in parts[1:])
+    first = [0] + [head for head in range(1, heads) if not same(head, head - 1)]
+    size = heads // len(first)
+    if first != list(range(0, heads, size)) or len(first) * size != heads:
+        raise refused(value, "heads that share keys and values in another order than in groups")
+    return first
+
+
 class LayerTypes:
     """The part of a Structure that knows single layers."""
 
@@ -76,13 +94,8 @@ class LayerTypes:
                 tensors = [*tensors, self.tensors.changed(joined(path, "bias"), value.data["bias"])]
         return path, tensors
 
-    @staticmethod
-    def oriented(value):
-        """A Linear's weight as it is in the file: [outputs, inputs], or the shape of the convolution that cuts patches."""
-        return value.data["shape"] if "shape" in value.data else value.data["weight"].each(torch.t)
-
     def linear(self, value):
-        rows, d_in, d_out, weight = value.tokens, value.sources[0].features, value.features, self.oriented(value)
+        rows, d_in, d_out, weight = value.tokens, value.sources[0].features, value.features, oriented(value)
         path, tensors = self.projection(value, weight)
         bias = len(tensors) > 1
         layer = self.plain(value, layer_type("Linear", rows=rows, d_in=d_in, d_out=d_out, bias=bias), [path], tensors)
@@ -181,7 +194,7 @@ class LayerTypes:
         return self.of_floats(value, "token_type", "TokenType", value.data["table"], seq_len=value.tokens, d_model=value.features, types=block.shape[0], type=row)
 
     def sequence_pooling(self, value):
-        path, tensors = self.projection(value, self.oriented(value))
+        path, tensors = self.projection(value, oriented(value))
         return self.plain(value, layer_type("SequencePooling", seq_len=value.sources[0].tokens, d_model=value.features, bias=len(tensors) > 1), [path], tensors)
 
     def window_pooling(self, value):
@@ -264,7 +277,7 @@ class LayerTypes:
             raise refused(value, "values of another width than keys")
         if value.tokens != value.sources[0].tokens:
             raise refused(value, "attention whose queries are some of the tokens")
-        shared = self.key_heads(value, parts)
+        shared = key_heads(value, parts)
         parts[1:] = [part.heads(shared) for part in parts[1:]]
         bias = any(part.bias is not None for part in parts)
         names, tensors = self.projections(value, parts, bias)
@@ -316,20 +329,6 @@ class LayerTypes:
         path, made = self.tensors.layer(role, self.place(value), (norm.weight or plain).times(factor), bias and bias.times(factor))
         tensors += made
         return path
-
-    @staticmethod
-    def key_heads(value, parts):
-        """The first head of each group that has one head of keys and values."""
-        heads = parts[0].weight.values.shape[0]
-
-        def same(a, b):
-            return all(torch.equal(part.weight.values[a], part.weight.values[b]) and torch.equal(part.weight.addresses[a], part.weight.addresses[b])
-                       for part in parts[1:])
-        first = [0] + [head for head in range(1, heads) if not same(head, head - 1)]
-        size = heads // len(first)
-        if first != list(range(0, heads, size)) or len(first) * size != heads:
-            raise refused(value, "heads that share keys and values in another order than in groups")
-        return first
 
     def projections(self, value, parts, bias):
         """The names of queries, keys and values, packed in one tensor or each for itself."""

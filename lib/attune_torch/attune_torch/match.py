@@ -20,13 +20,56 @@ NAMED = {"softplus", "elu", "leaky_relu", "hardtanh", "hardswish", "hardsigmoid"
 NO_RESIDUAL = "a sum of two values that is no residual connection: one is to be computed from the other, and have its shape"
 
 
+def scalings_of(root):
+    """Scalings of rotary positions that configs have."""
+    found = [(), (8.0, 1.0, 4.0, 8192), (32.0, 1.0, 4.0, 8192)]  # Llama 3.1's and 3.2's
+    for module in root.modules():
+        for holder in (module, getattr(module, "config", None), getattr(module, "args", None)):
+            scaling = getattr(holder, "rope_scaling", None)
+            if isinstance(scaling, dict) and "low_freq_factor" in scaling:
+                found.append(llama3_scaling(scaling))
+    return list(dict.fromkeys(found))
+
+
+def window_count(extent, size, step, amount, ceil):
+    """How many windows attune has over a dimension."""
+    rest = (extent + 2 * amount - size) % step
+    return (extent + 2 * amount - size) // step + 1 + (ceil and rest > 0 and amount + step - rest < size)
+
+
+def constants_of(layer):
+    """The trained constants of a layer, by their names in attune."""
+    found = {name: layer.data[name] for name in ("weight", "bias", "table", "tokens") if isinstance(layer.data.get(name), Constant)}
+    if layer.data.get("temperature") is not None:
+        found["temperature"] = layer.data["temperature"].parameter
+    for part in ("query", "key", "values"):
+        if part in layer.data and hasattr(layer.data[part], "weight"):
+            projection = layer.data[part]
+            found |= {f"{part}.{name}": getattr(projection, name) for name in ("weight", "bias") if getattr(projection, name) is not None}
+            found |= {f"{part}_norm.{name}": getattr(projection.norm, name) for name in ("weight", "bias") if getattr(projection.norm, name, None) is not None}
+    return found
+
+
+def of_computed(block):
+    """What is said of a weight that forward computes."""
+    for name in block.name.split(" & "):
+        path, _, leaf = name.partition(".parametrizations.") if ".parametrizations." in name else name.rpartition(".")
+        if f"{path}.weight_mask" in block.name.split(" & "):
+            return f"the weight of {path} is computed from {name}: call torch.nn.utils.prune.remove(model.{path}, 'weight') before"
+        call = f"parametrize.remove_parametrizations(model.{path}, {leaf.partition('.')[0]!r})" if ".parametrizations." in name else \
+            f"remove_weight_norm(model.{path})" if leaf in ("weight_g", "weight_v") else f"remove_spectral_norm(model.{path})" if leaf == "weight_orig" else None
+        if call:
+            return f"the weight of {path} is computed from {name}: call torch.nn.utils.{call} before"
+    return f"a tensor that is computed from {block.name}, which training would change; make it the parameter itself"
+
+
 class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
     """`output`: the layer that ends a graph. `refusals`: (number of a value, message). `notes`: sentences for people. `group`: the graph is that of
     a group of tokens in another one."""
 
     def __init__(self, graph, group=False):
         super().__init__(graph if group else with_groups(graph))
-        self.notes, self.stack, self.scalings = [], [], self.find_scalings(graph.captured.where.module)
+        self.notes, self.stack, self.scalings = [], [], scalings_of(graph.captured.where.module)
         self.last = None  # the function that is left out at the end
         self.output = self.layer(graph.output if group else self.without_softmax(graph.output))
         if not group:
@@ -35,17 +78,6 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
         self.check_behind()
         if not self.refusals and not group:
             self.check_tensors()
-
-    @staticmethod
-    def find_scalings(root):
-        """Scalings of rotary positions that configs have."""
-        found = [(), (8.0, 1.0, 4.0, 8192), (32.0, 1.0, 4.0, 8192)]  # Llama 3.1's and 3.2's
-        for module in root.modules():
-            for holder in (module, getattr(module, "config", None), getattr(module, "args", None)):
-                scaling = getattr(holder, "rope_scaling", None)
-                if isinstance(scaling, dict) and "low_freq_factor" in scaling:
-                    found.append(llama3_scaling(scaling))
-        return list(dict.fromkeys(found))
 
     def without_softmax(self, value):
         """The logits, where a model ends with their softmax or log-softmax."""
@@ -246,12 +278,6 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
                             bias=Constant.unnamed(torch.zeros(features).double()))
         return self.new("pooling", [before], value, type="kMean" if name == "mean" else "kMax")
 
-    @staticmethod
-    def windows_of(extent, size, step, amount, ceil):
-        """How many windows attune has over a dimension."""
-        rest = (extent + 2 * amount - size) % step
-        return (extent + 2 * amount - size) // step + 1 + (ceil and rest > 0 and amount + step - rest < size)
-
     def window_pool(self, value, before, name):
         if name not in ("mean", "amax") or "pool" not in value.data:
             raise Unsupported("windows of tokens that are reduced without a pooling; nn.AvgPool1d and nn.MaxPool1d are the nearest")
@@ -259,7 +285,7 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
         if len(self.extents(before)) == 1 and extents[0] == 1:
             extents, kernel, stride, padding = extents[1:], kernel[1:], stride[1:], padding[1:]
         out = value.data["out"][-len(extents):]
-        if out != tuple(self.windows_of(*dimension, value.data["ceil"]) for dimension in zip(extents, kernel, stride, padding)):
+        if out != tuple(window_count(*dimension, value.data["ceil"]) for dimension in zip(extents, kernel, stride, padding)):
             raise Unsupported("pooling whose last window begins in padding")
         behind = tuple(max(amount, (count - 1) * step + size - extent - amount) for extent, size, step, amount, count in zip(extents, kernel, stride, padding, out))
         index = value.data["index"]
@@ -314,19 +340,6 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
         else:
             self.refusals.append((self.graph.output.number, "an output whose tokens or features are in another order than those it is computed from"))
 
-    @staticmethod
-    def constants_of(layer):
-        """The trained constants of a layer, by their names in attune."""
-        found = {name: layer.data[name] for name in ("weight", "bias", "table", "tokens") if isinstance(layer.data.get(name), Constant)}
-        if layer.data.get("temperature") is not None:
-            found["temperature"] = layer.data["temperature"].parameter
-        for part in ("query", "key", "values"):
-            if part in layer.data and hasattr(layer.data[part], "weight"):
-                projection = layer.data[part]
-                found |= {f"{part}.{name}": getattr(projection, name) for name in ("weight", "bias") if getattr(projection, name) is not None}
-                found |= {f"{part}_norm.{name}": getattr(projection.norm, name) for name in ("weight", "bias") if getattr(projection.norm, name, None) is not None}
-        return found
-
     def layers(self):
         """Every layer, also within groups, in the order of the values."""
         found, stack = {}, [self.output]
@@ -358,10 +371,10 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
             if fold is not None and fold[0] in folded:
                 self.refuse(layer, f"BatchNorm {fold[0]} is that of two layers; give each a BatchNorm of its own")
             folded |= {fold[0]} if fold is not None else set()
-            for constant in self.constants_of(layer).values():
+            for constant in constants_of(layer).values():
                 for block in self.graph.blocks_of(constant.addresses):
                     if block.computed and self.parameters_of(block) and layer.kind != "positions":
-                        self.refuse(layer, self.computed(block))
+                        self.refuse(layer, of_computed(block))
                     elif block.computed and self.parameters_of(block):
                         self.refuse(layer, f"positions that are computed from {block.name}; add the parameter itself")
                 low, high = (int(end) for end in constant.addresses.aminmax())
@@ -380,20 +393,6 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
 
     def parameters_of(self, block):
         return [name for name in (block.name or "").split(" & ") if name in self.graph.captured.parameters]
-
-    @staticmethod
-    def computed(block):
-        """What is said of a weight that forward computes."""
-        for name in block.name.split(" & "):
-            path, _, leaf = name.partition(".parametrizations.") if ".parametrizations." in name else name.rpartition(".")
-            if f"{path}.weight_mask" in block.name.split(" & "):
-                return f"the weight of {path} is computed from {name}: call torch.nn.utils.prune.remove(model.{path}, 'weight') before"
-            call = f"parametrize.remove_parametrizations(model.{path}, {leaf.partition('.')[0]!r})" if ".parametrizations." in name else \
-                f"remove_weight_norm(model.{path})" if leaf in ("weight_g", "weight_v") else f"remove_spectral_norm(model.{path})" if leaf == "weight_orig" else None
-            if call:
-                return f"the weight of {path} is computed from {name}: call torch.nn.utils.{call} before"
-        return f"a tensor that is computed from {block.name}, which training would change; make it the parameter itself"
-
 
 def is_image(value, index, convolution, window=0):
     """Whether windows are those of the tokens of a value, as rows of an image; in any order inside of a `window`. `index`: their places, or None of all

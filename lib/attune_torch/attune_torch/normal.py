@@ -192,6 +192,23 @@ def side_by_side(linears, index):
     return weight, Constant.joined(biases).rows(index)
 
 
+def of_each(numbers):
+    """Numbers [batch, …] of one sample, which are all samples'."""
+    if bool((numbers != numbers[:1]).any()):
+        raise Unsupported(DIFFERENTLY)
+    return numbers[0]
+
+
+def is_transposed(operand, value):
+    """Whether an operand [batch, features, tokens…] is a value with channels first."""
+    return operand.dim() > 2 and operand.flatten(2).shape[1:] == value.layout.transpose(1, 2).shape[1:] and torch.equal(
+        operand.flatten(2), value.layout.transpose(1, 2))
+
+
+def names_of(blocks):
+    return list(dict.fromkeys(name for block in blocks for name in (block.name or "").split(" & ") if name))
+
+
 class Layouts:
     """Values, and which sample, token and feature an address is."""
 
@@ -250,13 +267,6 @@ class Layouts:
             raise Unsupported(DIFFERENTLY)
         return labels.sort(stable=True).indices.view(self.batch, -1)
 
-    @staticmethod
-    def of_each(numbers):
-        """Numbers [batch, …] of one sample, which are all samples'."""
-        if bool((numbers != numbers[:1]).any()):
-            raise Unsupported(DIFFERENTLY)
-        return numbers[0]
-
     def matrix(self, rows):
         """Of rows [R, K]: a value, the row of each of its tokens [batch, tokens], and the column of each feature."""
         derived = rows > 0
@@ -296,7 +306,7 @@ class Layouts:
             if bool((samples != samples[:, :1, :1]).any()):
                 raise Unsupported(DIFFERENTLY)
             self.gathers[key] = self.define("gather", sources, layout, {
-                "index": self.of_each(index), "numbers": self.of_each(numbers), "constants": layout[0].clamp(max=0)})
+                "index": of_each(index), "numbers": of_each(numbers), "constants": layout[0].clamp(max=0)})
         return self.gathers[key]
 
     def view(self, operand):
@@ -306,7 +316,7 @@ class Layouts:
         if len(owners) == 1 and bool((flat > 0).all()):
             value = self.values[owners[0]]
             extents = [extent for extent in operand.shape[1:] if extent > 1]
-            if value.kind == "input" and len(extents) == 2 and tuple(extents) != value.layout.shape[1:] and not self.is_transposed(operand, value):
+            if value.kind == "input" and len(extents) == 2 and tuple(extents) != value.layout.shape[1:] and not is_transposed(operand, value):
                 index = torch.arange(len(flat)).view(-1, extents[1])
                 gathered, rows, columns = self.matrix(flat[index])
                 return gathered, index[rows][:, :, columns]
@@ -321,12 +331,6 @@ class Layouts:
         index = torch.arange(len(flat)).view(operand.shape).permute(order).reshape(-1, math.prod(operand.shape[dim] for dim in features))
         value, rows, columns = self.matrix(flat[index])
         return value, index[rows][:, :, columns]
-
-    @staticmethod
-    def is_transposed(operand, value):
-        """Whether an operand [batch, features, tokens…] is a value with channels first."""
-        return operand.dim() > 2 and operand.flatten(2).shape[1:] == value.layout.transpose(1, 2).shape[1:] and torch.equal(
-            operand.flatten(2), value.layout.transpose(1, 2))
 
     def feature_dimensions(self, operand):
         """Dimensions along which the feature changes, and the token does not."""
@@ -365,13 +369,9 @@ class Layouts:
         found = (torch.bucketize(-addresses[addresses < 0], self.begins, right=True) - 1).unique().tolist()
         return [self.captured.blocks[index] for index in found]
 
-    @staticmethod
-    def names_of(blocks):
-        return list(dict.fromkeys(name for block in blocks for name in (block.name or "").split(" & ") if name))
-
     def names(self, addresses):
         """The names of parameters and buffers that constants are, or are computed from."""
-        return self.names_of(self.blocks_of(addresses))
+        return names_of(self.blocks_of(addresses))
 
     def leaves(self, addresses):
         """The addresses of parameters that constants are, or are computed from, and the operations that compute; None where some are not known."""
@@ -379,7 +379,7 @@ class Layouts:
         while stack:
             item = stack.pop()
             for block in self.blocks_of(item):
-                if not self.captured.parameters & set(self.names_of([block])):
+                if not self.captured.parameters & set(names_of([block])):
                     continue
                 if not block.computed:
                     found.update(item[block.has(item)].tolist())
@@ -416,7 +416,7 @@ class Layouts:
     def refuse_of_samples(self, layout):
         """Raises Unsupported of constants [batch, …] of which each sample has its own, or a parameter of its own."""
         own = (layout != layout[:1]).any(0)
-        trained = self.captured.parameters & set(self.names_of(block for block in self.blocks_of(layout[:, own]) if not block.computed)) if bool(own.any()) else ()
+        trained = self.captured.parameters & set(names_of(block for block in self.blocks_of(layout[:, own]) if not block.computed)) if bool(own.any()) else ()
         if trained or bool((self.numbers[-layout] != self.numbers[-layout[:1]]).any()):
             raise Unsupported("a constant that differs from sample to sample")
 
@@ -497,7 +497,7 @@ class Reductions(Layouts):
             raise Unsupported("windows of different sizes")
         order = order.view(self.batch, tokens, -1)
         index = places[order]
-        self.of_each(index.sort(-1).values)
+        of_each(index.sort(-1).values)
         data = dict(data or {}, name=name, index=index[0])
         if name == "mean" and divisor is not None:
             data |= {"index": torch.where(outside[order][0], -1, index[0]), "divisor": divisor[order][0]}
@@ -509,7 +509,7 @@ class Reductions(Layouts):
         if divisor is not None:
             raise Unsupported("average pooling with divisor_override")
         if name == "mean" and not any(padding) and bool((x == 0).any()):  # zeros that were put around
-            zeros, inner = self.zeros_around(x)
+            zeros, inner = zeros_around(x)
             if all(ahead == after and 2 * ahead <= size for (ahead, after), size in zip(zeros, kernel)):
                 padding, x, include = [ahead for ahead, _ in zeros], inner, True
         behind = [max(0, (count - 1) * step + size - extent - amount) for extent, size, step, amount, count in
@@ -546,6 +546,29 @@ class Reductions(Layouts):
 
     def on_adaptive_max_pool2d(self, operation, x, size):
         self.on__adaptive_avg_pool2d(operation, x, size, "amax")
+
+
+def zeros_around(x):
+    """Zeros that were put around [batch, channels, positions…], (in front, behind) for each dimension, and what is inside."""
+    found = []
+    for dim in range(2, x.dim()):
+        rows = (x != 0).transpose(0, dim).flatten(1).any(1).nonzero().flatten()
+        first, last = (int(rows[0]), int(rows[-1])) if len(rows) else (0, x.shape[dim] - 1)
+        found.append((first, x.shape[dim] - 1 - last))
+        x = x.narrow(dim, first, last + 1 - first)
+    return found, x
+
+
+def by_head(rows, value, places=None):
+    """Rows [batch, 1, heads × tokens, …] as [batch, heads, tokens, …]; `places` are those of the rows in a value."""
+    token, count = (rows if places is None else places)[0, 0] // value.features, value.tokens
+    if rows.shape[2] % count or bool((token != token[:, :1]).any()):
+        raise Unsupported("a product of rows that are no tokens")
+    if torch.equal(token[:, 0], torch.arange(count).repeat(len(token) // count)):
+        return rows.view(len(rows), -1, count, rows.shape[3])
+    if torch.equal(token[:, 0], torch.arange(count).repeat_interleave(len(token) // count)):
+        return rows.view(len(rows), count, -1, rows.shape[3]).transpose(1, 2)
+    raise Unsupported("a product of rows that are no tokens")
 
 
 class Graph(Reductions):
@@ -647,7 +670,7 @@ class Graph(Reductions):
                 for item in tree_flatten((operation.arguments, operation.options))[0]:
                     if isinstance(item, torch.Tensor):
                         mark(item)
-        self.read = set(self.names_of(block for block in self.captured.blocks if bool(read[block.begin:block.begin + block.values.numel()].any())))
+        self.read = set(names_of(block for block in self.captured.blocks if bool(read[block.begin:block.begin + block.values.numel()].any())))
         return found[::-1]
 
     def others(self, operation):
@@ -748,7 +771,7 @@ class Graph(Reductions):
     def on_native_group_norm(self, operation, x, weight, bias, batch, channels, positions, groups, epsilon):
         value, grid = self.view(x)
         weight, bias, out = self.constant(weight), self.constant(bias), operation.outputs[0]
-        if not self.is_transposed(x, value) and not (value.tokens == 1 and torch.equal(x.flatten(1), value.layout.flatten(1))):
+        if not is_transposed(x, value) and not (value.tokens == 1 and torch.equal(x.flatten(1), value.layout.flatten(1))):
             # A channel each, whose numbers are those of a group of features, as in ONNX files.
             owners = self.owned(x)
             value = self.values[owners[0]] if len(owners) == 1 and owners[0] >= 0 else value
@@ -799,7 +822,7 @@ class Graph(Reductions):
             raise Unsupported("a transposed convolution" if transposed else "a convolution with computed weights")
         rank, out = weight.dim() - 2, operation.outputs[0]
         stride, padding, dilation = (tuple(given) * (rank // len(given)) for given in (stride, padding, dilation))
-        zeros, inner = self.zeros_around(x)
+        zeros, inner = zeros_around(x)
         around = tuple((ahead + own, behind + own) for (ahead, behind), own in zip(zeros, padding))
         windows = Windows(tuple(inner.shape[2:]), tuple(weight.shape[2:]), stride, around, groups, dilation, self.constant(weight))
         parts = weight.reshape(groups, weight.shape[0] // groups, -1).transpose(1, 2)
@@ -820,17 +843,6 @@ class Graph(Reductions):
             "gather", [value], layout, {"index": index, "numbers": torch.zeros(index.shape).double(), "constants": torch.zeros_like(index)})
         self.define("linear", [source], result, data | {"convolution": windows}, operation)
 
-    @staticmethod
-    def zeros_around(x):
-        """Zeros that were put around [batch, channels, positions…], (in front, behind) for each dimension, and what is inside."""
-        found = []
-        for dim in range(2, x.dim()):
-            rows = (x != 0).transpose(0, dim).flatten(1).any(1).nonzero().flatten()
-            first, last = (int(rows[0]), int(rows[-1])) if len(rows) else (0, x.shape[dim] - 1)
-            found.append((first, x.shape[dim] - 1 - last))
-            x = x.narrow(dim, first, last + 1 - first)
-        return found, x
-
     def contract(self, operation, a, b, out):
         left, places_a, samples_a = self.positions(a)
         right, places_b, samples_b = self.positions(b)
@@ -840,21 +852,9 @@ class Graph(Reductions):
         order = label.sort(stable=True).indices.view(self.batch, -1)
         index_a, index_b = places_a[order], places_b[order]
         if order.shape[1] == 1 and a.shape[1] > left.tokens:  # heads beside each other, whose keys are the same
-            index_a, index_b, out = self.heads(index_a, left), index_b.expand(-1, a.shape[1] // left.tokens, -1, -1), self.heads(out[order], left, index_a)
+            index_a, index_b, out = by_head(index_a, left), index_b.expand(-1, a.shape[1] // left.tokens, -1, -1), by_head(out[order], left, index_a)
             order = slice(None)
-        self.define("contract", [left, right], out[order].permute(0, 2, 1, 3).flatten(2), {"left": self.of_each(index_a), "right": self.of_each(index_b)}, operation)
-
-    @staticmethod
-    def heads(rows, value, places=None):
-        """Rows [batch, 1, heads × tokens, …] as [batch, heads, tokens, …]; `places` are those of the rows in a value."""
-        token, count = (rows if places is None else places)[0, 0] // value.features, value.tokens
-        if rows.shape[2] % count or bool((token != token[:, :1]).any()):
-            raise Unsupported("a product of rows that are no tokens")
-        if torch.equal(token[:, 0], torch.arange(count).repeat(len(token) // count)):
-            return rows.view(len(rows), -1, count, rows.shape[3])
-        if torch.equal(token[:, 0], torch.arange(count).repeat_interleave(len(token) // count)):
-            return rows.view(len(rows), count, -1, rows.shape[3]).transpose(1, 2)
-        raise Unsupported("a product of rows that are no tokens")
+        self.define("contract", [left, right], out[order].permute(0, 2, 1, 3).flatten(2), {"left": of_each(index_a), "right": of_each(index_b)}, operation)
 
     # ---- Tables ----
 

@@ -96,6 +96,12 @@ def dotted(scope):
     return path
 
 
+def refuse_twice(step, known):
+    twice = [name for name in step.outputs if name and name in known]
+    if twice:
+        raise ValueError(f"the file is damaged: {step.describe()} computes {twice[0]}, which is there already")
+
+
 class Graph:
     """Nodes, constants, and who reads them."""
 
@@ -130,14 +136,8 @@ class Graph:
         self.check()
 
     def define(self, step, value):
-        self.refuse_twice(step, self.constants)
+        refuse_twice(step, self.constants)
         self.constants[step.outputs[0]] = value
-
-    @staticmethod
-    def refuse_twice(step, known):
-        twice = [name for name in step.outputs if name and name in known]
-        if twice:
-            raise ValueError(f"the file is damaged: {step.describe()} computes {twice[0]}, which is there already")
 
     def check(self):
         """Every value is computed once, and before it is read."""
@@ -148,7 +148,7 @@ class Graph:
                 if name not in known:
                     raise ValueError(f"the file is damaged: {step.describe()} reads {name}, which nothing computes")
                 self.readers.setdefault(name, []).append(index)
-            self.refuse_twice(step, known)
+            refuse_twice(step, known)
             known.update(step.outputs)
         if self.output not in known:
             raise ValueError(f"the file is damaged: nothing computes its output {self.output}")
@@ -159,6 +159,10 @@ class Graph:
         self.input = next(item for item in self.inputs if item.name in self.readers)
 
 
+def is_of_pytorch(name):
+    return not name.startswith(FOLDED)
+
+
 class Names:
     """PyTorch's names of tensors, from names of biases and of nodes."""
 
@@ -166,12 +170,8 @@ class Names:
         self.known, self.taken = {}, set()
         for step in graph.steps:
             for name in step.inputs:
-                if name in graph.initializers and self.of_pytorch(name) and step.scope:
+                if name in graph.initializers and is_of_pytorch(name) and step.scope:
                     self.learn(step.scope, name.rpartition(".")[0])
-
-    @staticmethod
-    def of_pytorch(name):
-        return not name.startswith(FOLDED)
 
     def learn(self, scope, path):
         """Modules that are never called are missing in names of nodes: model.layers.0.norm is /layers.0/norm."""
@@ -249,7 +249,7 @@ def linears(graph):
                 columns = graph.constants[name].shape[1 if transposed else 0]
                 if len(others) == 1 and is_float(others[0], 1) and graph.constants[others[0]].shape[0] == columns:
                     bias, end = others[0], readers[0]
-        if not (transposed and name in graph.initializers and Names.of_pytorch(name) and name.endswith("weight")):  # else the module's own is [inputs, outputs]
+        if not (transposed and name in graph.initializers and is_of_pytorch(name) and name.endswith("weight")):  # else the module's own is [inputs, outputs]
             found.append(Linear(index, name, transposed, bias, end))
     return found
 
@@ -292,10 +292,10 @@ class OnnxModule(NodeByNode):
         folded = {linear.matrix for linear in self.linears if linear.transposed}
         renamed, wanted = set(), []  # biases with other names than the file's; names of each product's weight and bias
         for linear in self.linears:
-            path, own = names.path(graph.steps[linear.index].scope), names.of_pytorch(linear.matrix) and linear.matrix.endswith("weight")
+            path, own = names.path(graph.steps[linear.index].scope), is_of_pytorch(linear.matrix) and linear.matrix.endswith("weight")
             tied = linear.matrix in looked_up and path  # a head that is an embedding, too, has its own name beside it
             stem = f"{path}." if path else f"linear_{linear.matrix.rpartition('_')[2]}".replace(":", "_").replace(".", "_").replace("/", "_") + "."
-            if linear.bias in graph.initializers and names.of_pytorch(linear.bias) and linear.bias.endswith("bias"):
+            if linear.bias in graph.initializers and is_of_pytorch(linear.bias) and linear.bias.endswith("bias"):
                 stem = linear.bias[: -len("bias")]
             elif linear.bias is not None:
                 renamed.add(linear.bias)
@@ -305,7 +305,7 @@ class OnnxModule(NodeByNode):
             wanted.append((weight, bias))
         # The order of the file, which is that of the module.
         for name, value in graph.constants.items():
-            if name in folded or name in renamed or name not in graph.initializers or not names.of_pytorch(name) or \
+            if name in folded or name in renamed or name not in graph.initializers or not is_of_pytorch(name) or \
                     name not in graph.readers or not value.is_floating_point() or value.dim() == 0:
                 continue
             names.taken.add(name)
@@ -318,7 +318,7 @@ class OnnxModule(NodeByNode):
         # torch.onnx folds BatchNorm into convolutions, and their tensors lose their names.
         for step in graph.steps:
             for name, leaf in zip(step.inputs[1:], ("weight", "bias")) if step.operation == "Conv" else ():
-                if name in graph.initializers and not names.of_pytorch(name) and name not in self.tensors:
+                if name in graph.initializers and not is_of_pytorch(name) and name not in self.tensors:
                     path = names.path(step.scope) or "convolution"
                     self.tensors[name] = self.place(names.free(f"{path}.{leaf}"), self.parameter(graph.constants[name]))
 
@@ -341,7 +341,7 @@ class OnnxModule(NodeByNode):
                 continue
             for name, other in (step.inputs, step.inputs[::-1]):
                 table = self.graph.constants.get(name)
-                if name not in self.graph.initializers or self.names.of_pytorch(name) or name in self.tensors or \
+                if name not in self.graph.initializers or is_of_pytorch(name) or name in self.tensors or \
                         table.dim() not in (2, 3) or not table.is_floating_point() or float(table.abs().max()) > 1e3:
                     continue
                 shape = tuple(values[other].shape) if other in values else ()

@@ -11,6 +11,49 @@ TOGETHER = 1 << 22  # numbers of scores that are computed at once
 WRITE = "mask = (ids != padding)[:, None, None, :] hides keys alone"
 
 
+def checked(inner, scores, ids, heads, size, padding):
+    """The id, if its keys are hidden, and nothing else changes."""
+    other, at = padding + 1 if padding == 0 else 0, torch.eye(size, dtype=torch.bool)
+    patterns = torch.cat([torch.zeros(1, size, dtype=torch.bool), at, draw(24, size) > 0])
+    x = draw(1, scores.tokens, scores.features, scale=10)
+
+    def rows(padded, numbers):
+        known = {ids: torch.where(padded, padding, other).double()[:, :, None], scores: numbers.expand(len(padded), -1, -1)}
+        return evaluate(inner, known).view(len(padded), scores.tokens, heads, size)
+
+    zero, plain = rows(patterns[:1], torch.zeros_like(x)), rows(patterns[:1], x)
+    hidden = zero <= HIDDEN
+    for some in patterns.split(max(1, TOGETHER // x.numel())):
+        keys = hidden | some[:, None, None, :]
+        y, still = rows(some, x), rows(some, torch.zeros_like(x))
+        if not torch.equal(still <= HIDDEN, keys):
+            queries = scores.tokens == size and torch.equal(still <= HIDDEN, keys | some[:, :, None, None])
+            own = scores.tokens == size and torch.equal(still <= HIDDEN, hidden | some[:, :, None, None])
+            raise Unsupported((f"a mask that hides all keys from padding, where PyTorch answers a mean of all tokens; {WRITE}") if queries or own else
+                              f"a mask of ids that hides other keys than those of padding; {WRITE}")
+        if bool((y[keys] > HIDDEN / 2).any()) or not close(y[~keys], plain.expand_as(y)[~keys], 1e-9):
+            raise Unsupported("a mask that forward computes from its ids, and that changes scores of other tokens than padding")
+    return padding
+
+
+def is_mean(value, x, ids, padding):
+    patterns = torch.cat([torch.zeros(1, ids.tokens, dtype=torch.bool), torch.eye(ids.tokens, dtype=torch.bool), draw(24, ids.tokens) > 0])
+    patterns[:, 0] &= ~patterns.all(1)
+    rows = draw(len(patterns), x.tokens, x.features, scale=10)
+    known = {ids: torch.where(patterns, padding, padding + 1 if padding == 0 else 0).double()[:, :, None], x: rows}
+    kept = (~patterns).double()[:, :, None]
+    return close(evaluate(value, known), (rows * kept).sum(1, keepdim=True) / kept.sum(1, keepdim=True), 1e-6)
+
+
+def refuse_several(values):
+    """The ids and the padding that all attention has in common; or None. Raises Unsupported if some has other ones."""
+    found = {value: value.data.get("padding") for value in values}
+    if len(set(found.values())) > 1:
+        odd = next(value for value, padding in found.items() if padding != next(iter(found.values())))
+        raise Unsupported(f"attention that hides padding beside attention that hides none, or another id's: {odd.operation.describe()}")
+    return next(iter(found.values()), None)
+
+
 class PaddingMasks:
     """The part of a Matcher that knows them."""
 
@@ -34,7 +77,7 @@ class PaddingMasks:
                     raise Unsupported("attention whose scores are changed by more than a factor and a mask")
             elif item.kind not in ("pointwise", "gather"):
                 raise Unsupported("a mask that forward computes from other ids than each key's own, as from their number")
-        return self.checked(inner, scores, ids, heads, size, self.padding_id(ids, [item for item in items if item not in of_scores], items))
+        return checked(inner, scores, ids, heads, size, self.padding_id(ids, [item for item in items if item not in of_scores], items))
 
     def padding_id(self, ids, masks, items):
         """The id that differs from all others, in everything that is computed from one id alone. Every id is tried."""
@@ -59,31 +102,6 @@ class PaddingMasks:
             raise Unsupported("a mask that forward computes from its ids, and not by comparing them with one id, that of padding")
         return found.pop()
 
-    @staticmethod
-    def checked(inner, scores, ids, heads, size, padding):
-        """The id, if its keys are hidden, and nothing else changes."""
-        other, at = padding + 1 if padding == 0 else 0, torch.eye(size, dtype=torch.bool)
-        patterns = torch.cat([torch.zeros(1, size, dtype=torch.bool), at, draw(24, size) > 0])
-        x = draw(1, scores.tokens, scores.features, scale=10)
-
-        def rows(padded, numbers):
-            known = {ids: torch.where(padded, padding, other).double()[:, :, None], scores: numbers.expand(len(padded), -1, -1)}
-            return evaluate(inner, known).view(len(padded), scores.tokens, heads, size)
-
-        zero, plain = rows(patterns[:1], torch.zeros_like(x)), rows(patterns[:1], x)
-        hidden = zero <= HIDDEN
-        for some in patterns.split(max(1, TOGETHER // x.numel())):
-            keys = hidden | some[:, None, None, :]
-            y, still = rows(some, x), rows(some, torch.zeros_like(x))
-            if not torch.equal(still <= HIDDEN, keys):
-                queries = scores.tokens == size and torch.equal(still <= HIDDEN, keys | some[:, :, None, None])
-                own = scores.tokens == size and torch.equal(still <= HIDDEN, hidden | some[:, :, None, None])
-                raise Unsupported((f"a mask that hides all keys from padding, where PyTorch answers a mean of all tokens; {WRITE}") if queries or own else
-                                  f"a mask of ids that hides other keys than those of padding; {WRITE}")
-            if bool((y[keys] > HIDDEN / 2).any()) or not close(y[~keys], plain.expand_as(y)[~keys], 1e-9):
-                raise Unsupported("a mask that forward computes from its ids, and that changes scores of other tokens than padding")
-        return padding
-
     def mean_of_tokens(self, value):
         """A mean of the tokens that are no padding: sum(x · mask) / sum(mask); or None."""
         total = value.sources[0]
@@ -97,26 +115,9 @@ class PaddingMasks:
             names = {item.data.get("name", item.kind) for item in items if computed_from(item, x)}
             if names <= {"mul", "div", "where", "sum", "gather", "_to_copy"} and all(item.kind in ("pointwise", "gather", "reduce") for item in items):
                 padding = self.padding_id(ids, [item for item in items if not computed_from(item, x)], items)
-                if self.is_mean(value, x, ids, padding):
+                if is_mean(value, x, ids, padding):
                     layer = self.new("pooling", [self.layer(x)], value, type="kMean", padding=(ids, padding))
                     layer.reads = [ids]
                     return layer
         return None
 
-    @staticmethod
-    def is_mean(value, x, ids, padding):
-        patterns = torch.cat([torch.zeros(1, ids.tokens, dtype=torch.bool), torch.eye(ids.tokens, dtype=torch.bool), draw(24, ids.tokens) > 0])
-        patterns[:, 0] &= ~patterns.all(1)
-        rows = draw(len(patterns), x.tokens, x.features, scale=10)
-        known = {ids: torch.where(patterns, padding, padding + 1 if padding == 0 else 0).double()[:, :, None], x: rows}
-        kept = (~patterns).double()[:, :, None]
-        return close(evaluate(value, known), (rows * kept).sum(1, keepdim=True) / kept.sum(1, keepdim=True), 1e-6)
-
-    @staticmethod
-    def refuse_several(values):
-        """The ids and the padding that all attention has in common; or None. Raises Unsupported if some has other ones."""
-        found = {value: value.data.get("padding") for value in values}
-        if len(set(found.values())) > 1:
-            odd = next(value for value, padding in found.items() if padding != next(iter(found.values())))
-            raise Unsupported(f"attention that hides padding beside attention that hides none, or another id's: {odd.operation.describe()}")
-        return next(iter(found.values()), None)

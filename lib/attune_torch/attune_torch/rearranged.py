@@ -12,6 +12,47 @@ ROW_BY_ROW = ("linear", "norm", "activation", "scale", "feature_bias", "affine",
 NOT_FIRST = "some of the tokens; attune takes one, or all but some in front. Export the model without this step, and take the rows on the device"
 
 
+def grids_of(order):
+    """The grids (outer, rows, columns, cell) that are transposed for an order, at most two; or None."""
+    count = len(order)
+    if int(order[0]) or int(order[-1]) != count - 1:  # which stay in their places
+        return None
+    divisors = [size for size in range(1, count + 1) if count % size == 0]
+
+    def transposed(outer, rows, columns, cell):
+        return torch.arange(count).view(outer, rows, columns, cell).transpose(1, 2).flatten()
+
+    def one(order):
+        """The grid that has this order; it is told by the places of the first tokens."""
+        moved = (order != torch.arange(count)).nonzero().flatten()
+        cell = int(moved[0]) if len(moved) else 0
+        columns = int(order[cell]) // cell if cell else 0
+        if columns < 2 or count % (cell * columns):
+            return None
+        starts = order[::cell][:count // (cell * columns)]
+        rows = int((starts != torch.arange(len(starts)) * columns * cell).int().argmax()) or len(starts)
+        if count % (rows * columns * cell):
+            return None
+        found = (count // (rows * columns * cell), rows, columns, cell)
+        return found if torch.equal(transposed(*found), order) else None
+
+    found = one(order)
+    if found is not None:
+        return [found]
+    for outer in divisors:
+        for rows in (size for size in divisors if size > 1 and count // outer % size == 0):
+            for columns in (size for size in divisors if size > 1 and count // outer // rows % size == 0):
+                first = (outer, rows, columns, count // (outer * rows * columns))
+                second = one(transposed(outer, columns, rows, first[3])[order])  # the first one's inverse is the grid back
+                if second is not None:
+                    return [first, second]
+    return None
+
+
+def said(layer):
+    return {"linear": "a Linear", "contract": "a product"}.get(layer.kind, layer.kind)
+
+
 class Rearranged:
     """The part of a Matcher that knows numbers in another order."""
 
@@ -59,7 +100,7 @@ class Rearranged:
         if before.kind != "linear" or before.changed:
             if before.kind == "refused":
                 raise Unsupported(REFUSED)
-            raise Unsupported(f"a part of the features of {self.said(before)}")
+            raise Unsupported(f"a part of the features of {said(before)}")
         weight, bias = side_by_side([before], columns)
         return self.new("linear", before.sources, value, weight=weight.each(torch.t), bias=bias)
 
@@ -70,7 +111,7 @@ class Rearranged:
         order = rows[:, 0] // width
         if bool((rows != order[:, None] * width + torch.arange(width)).any()) or not torch.equal(order.sort().values, torch.arange(first.places.numel() // width)):
             return None
-        grids = self.grids(order)
+        grids = grids_of(order)
         if grids is None:
             return None
         layer, layout = self.layer(first), first.layout.reshape(len(first.layout), -1, width)
@@ -81,43 +122,6 @@ class Rearranged:
             layout, data = layout[:, index], {"grid": (outer, count, columns, cell), "index": index[:, None] * width + torch.arange(width)}
             layer = Value("grid", [layer], layout, data, value.operation, value.number)
         return layer if value.features == width else self.new("reshape", [layer], value)
-
-    @staticmethod
-    def grids(order):
-        """The grids (outer, rows, columns, cell) that are transposed for an order, at most two; or None."""
-        count = len(order)
-        if int(order[0]) or int(order[-1]) != count - 1:  # which stay in their places
-            return None
-        divisors = [size for size in range(1, count + 1) if count % size == 0]
-
-        def transposed(outer, rows, columns, cell):
-            return torch.arange(count).view(outer, rows, columns, cell).transpose(1, 2).flatten()
-
-        def one(order):
-            """The grid that has this order; it is told by the places of the first tokens."""
-            moved = (order != torch.arange(count)).nonzero().flatten()
-            cell = int(moved[0]) if len(moved) else 0
-            columns = int(order[cell]) // cell if cell else 0
-            if columns < 2 or count % (cell * columns):
-                return None
-            starts = order[::cell][:count // (cell * columns)]
-            rows = int((starts != torch.arange(len(starts)) * columns * cell).int().argmax()) or len(starts)
-            if count % (rows * columns * cell):
-                return None
-            found = (count // (rows * columns * cell), rows, columns, cell)
-            return found if torch.equal(transposed(*found), order) else None
-
-        found = one(order)
-        if found is not None:
-            return [found]
-        for outer in divisors:
-            for rows in (size for size in divisors if size > 1 and count // outer % size == 0):
-                for columns in (size for size in divisors if size > 1 and count // outer // rows % size == 0):
-                    first = (outer, rows, columns, count // (outer * rows * columns))
-                    second = one(transposed(outer, columns, rows, first[3])[order])  # the first one's inverse is the grid back
-                    if second is not None:
-                        return [first, second]
-        return None
 
     def of_windows(self, value, source):
         """A Linear of windows of tokens that overlap, or reach over the end, or of all tokens of a sequence or an image, as a convolution; or None."""
@@ -194,10 +198,6 @@ class Rearranged:
         if not before or not torch.equal((rows.t() if turn else rows).flatten(), torch.arange(count * width)):
             return None
         return self.of_features(value, before, *side_by_side(linears, torch.arange(count * width)), turn)
-
-    @staticmethod
-    def said(layer):
-        return {"linear": "a Linear", "contract": "a product"}.get(layer.kind, layer.kind)
 
     def some_tokens(self, value, first, token):
         """The first token, or a convolution without its last ones."""
@@ -327,7 +327,7 @@ class Rearranged:
         if all(item.kind == "linear" and item.sources == layers[0].sources and not item.changed and "shape" not in item.data for item in layers):
             weight, bias = side_by_side(layers, chosen)
             return self.new("linear", layers[0].sources, value, weight=weight.each(torch.t), bias=bias)
-        raise Unsupported(f"a concatenation of {' and '.join(sorted({self.said(item) for item in layers}))}")
+        raise Unsupported(f"a concatenation of {' and '.join(sorted({said(item) for item in layers}))}")
 
     def heads_side_by_side(self, value, layers):
         first = layers[0].data

@@ -33,6 +33,27 @@ def given_back(y, x, data):
     return y * deviation + mean
 
 
+def always(learned, data, same):
+    """Whether something is so for inputs of each scale, also with another factor and bias."""
+    for constants in ((), list(dict.fromkeys([*learned, *filter(None, (data["weight"], data["bias"]))]))):
+        with moved(constants):
+            if not all(same(scale) for scale in SCALES):
+                return False
+    return True
+
+
+def elements_of(value):
+    """The values that a value is computed from element by element, the earliest first."""
+    stack, found = [value], []
+    while stack:
+        item = stack.pop()
+        for other in item.derived() if item.kind == "pointwise" else ():
+            if other not in found and other.layout.shape == value.layout.shape:
+                found.append(other)
+                stack.append(other)
+    return sorted(found, key=lambda item: item.number)
+
+
 class SampleNorms:
     """The part of a Matcher that knows them. The statistics are the input's: it makes no difference whether forward detaches them."""
 
@@ -42,7 +63,7 @@ class SampleNorms:
         if value.kind != "pointwise" or len(sources) != 1 or sources[0].features not in value.layout.shape[1:] or sources[0].tokens < 2:
             return None
         source = sources[0]
-        for output in self.elements(value):
+        for output in elements_of(value):
             norms = [item for item in region(output) if item.kind == "pointwise" and item is not output and item.layout.shape == source.layout.shape]
             for norm in sorted(norms, key=lambda item: -item.number):
                 if source not in region(output, [norm]) and self.only(NORMS, norm, source) and self.only(NORMS, value, output, source):
@@ -66,31 +87,10 @@ class SampleNorms:
     def learned_between(self, value, *ends):
         return [item for item in self.constants(value, *ends) if self.parameters(item)]
 
-    @staticmethod
-    def always(learned, data, same):
-        """Whether something is so for inputs of each scale, also with another factor and bias."""
-        for constants in ((), list(dict.fromkeys([*learned, *filter(None, (data["weight"], data["bias"]))]))):
-            with moved(constants):
-                if not all(same(scale) for scale in SCALES):
-                    return False
-        return True
-
     def normalizes(self, norm, source, data, learned):
         """Whether a value is its source normalized."""
-        return self.always(learned, data, lambda scale: close(
+        return always(learned, data, lambda scale: close(
             evaluate(norm, {source: drawn(source, scale)}), normalized(drawn(source, scale), data), 1e-6))
-
-    @staticmethod
-    def elements(value):
-        """The values that a value is computed from element by element, the earliest first."""
-        stack, found = [value], []
-        while stack:
-            item = stack.pop()
-            for other in item.derived() if item.kind == "pointwise" else ():
-                if other not in found and other.layout.shape == value.layout.shape:
-                    found.append(other)
-                    stack.append(other)
-        return sorted(found, key=lambda item: item.number)
 
     def statistics(self, norm, source, last=False):
         """The epsilon, and the factor and the bias of features, of a value that is its source normalized over tokens; or None. `last`: without its
@@ -132,7 +132,7 @@ class SampleNorms:
         if {tuple(item.addresses.flatten().tolist()) for item in learned} != {tuple(item.addresses.flatten().tolist()) for item in own}:
             return False
         y = drawn(output, 1.0, 7)
-        return self.normalizes(norm, source, data, learned) and self.always(learned, data, lambda scale: close(
+        return self.normalizes(norm, source, data, learned) and always(learned, data, lambda scale: close(
             turn(evaluate(value, {source: drawn(source, scale), output: y})), given_back(turn(y), drawn(source, scale), data), 1e-6))
 
     def reversed(self, value, output, norm, source, data, turned):

@@ -3,8 +3,6 @@ and names."""
 import itertools
 from collections import Counter
 
-import torch
-
 from .errors import Unsupported
 from .evaluate import computed_from, region
 from .folding import Folded, LeftOut, Scaled, Shifted, Taken, in_order
@@ -12,6 +10,7 @@ from .layer_types import PLAIN, LayerTypes, activation_of, refused
 from .layers import Block, Network
 from .match import NO_RESIDUAL
 from .naming import Tensors, joined, shared_path
+from .padding_masks import refuse_several
 
 # Of an nn.TransformerEncoderLayer that is written out.
 TORCH_NAMES = {"qkv_weight": "self_attn.in_proj_weight", "qkv_bias": "self_attn.in_proj_bias", "output": "self_attn.out_proj",
@@ -50,6 +49,32 @@ def depend(values):
     return any(one is not other and computed_from(one, other) for one in values for other in values)
 
 
+def uses_of(output):
+    """How many values take each value, also within groups."""
+    values = region(output)
+    found = Counter(source for item in values for source in item.derived())
+    for item in values:
+        if item.kind == "groups":
+            found += uses_of(item.data["output"])
+    return found
+
+
+def are_alike(norm1, norm2, network):
+    """Whether the parts of a block have one kind of norm, and both layers of its network have a bias or none."""
+    gated = next((layer for layer in network if layer.kind == "gated"), None)
+    if gated is not None and gated.parts["gate"].d_in != gated.parts["linear2"].d_out:
+        return False
+    return norm1.norm == norm2.norm and (len(network) < 3 or network[0].bias == network[2].bias)
+
+
+def network_of(rows, network):
+    """A Network of a block, and the names of its parts."""
+    if len(network) == 1:
+        return network[0].network, network[0].network_names
+    first, function, second = network
+    return Network(rows, first.d_in, first.d_out, activation_of(function.value), first.bias), {"linear1": first.names[0], "linear2": second.names[0]}
+
+
 class Structure(LayerTypes):
     """`parts`: lists of Layers, one of them, or an encoder's and a decoder's."""
 
@@ -57,7 +82,7 @@ class Structure(LayerTypes):
         self.matcher, self.graph = matcher, matcher.graph
         self.tensors = Tensors(matcher.graph, state, transposed)
         self.changes, self.attention_names = self.tensors.changes, None
-        self.uses = self.uses_of(matcher.output)
+        self.uses = uses_of(matcher.output)
         self.floats = set()    # tensors that are vectors for a token or a feature, and not quantized
         self.memory = None     # the encoder's output
         self.reduced = set()   # attention whose keys and values are layers of what its queries are of
@@ -86,16 +111,6 @@ class Structure(LayerTypes):
         self.tied = self.tie()
         self.leave_out(state)
 
-    @staticmethod
-    def uses_of(output):
-        """How many values take each value, also within groups."""
-        values = region(output)
-        found = Counter(source for item in values for source in item.derived())
-        for item in values:
-            if item.kind == "groups":
-                found += Structure.uses_of(item.data["output"])
-        return found
-
     def check_inputs(self):
         """Refuses inputs that no layer takes."""
         taken = {self.source, self.memory_source, *self.tables}
@@ -112,8 +127,8 @@ class Structure(LayerTypes):
         every = [value for value in self.matcher.layers() if value.kind == "attention" or value.kind == "pooling" and value.reads]
         cross = [value for value in every if value.sources[0] is not value.sources[-1] and value not in self.reduced]
         encoder = [value for value in every if not cross or value not in cross and computed_from(self.memory, value)]
-        source = self.matcher.refuse_several(encoder + cross)
-        target = self.matcher.refuse_several([value for value in every if value not in encoder + cross])
+        source = refuse_several(encoder + cross)
+        target = refuse_several([value for value in every if value not in encoder + cross])
         if source is None and target is None:
             return None
         tables = self.tables or [self.memory_source if cross else self.source]
@@ -427,22 +442,6 @@ class Structure(LayerTypes):
                 return block, len(layers)
         return None, 0
 
-    @staticmethod
-    def alike(norm1, norm2, network):
-        """Whether the parts of a block have one kind of norm, and both layers of its network have a bias or none."""
-        gated = next((layer for layer in network if layer.kind == "gated"), None)
-        if gated is not None and gated.parts["gate"].d_in != gated.parts["linear2"].d_out:
-            return False
-        return norm1.norm == norm2.norm and (len(network) < 3 or network[0].bias == network[2].bias)
-
-    @staticmethod
-    def network_of(rows, network):
-        """A Network of a block, and the names of its parts."""
-        if len(network) == 1:
-            return network[0].network, network[0].network_names
-        first, function, second = network
-        return Network(rows, first.d_in, first.d_out, activation_of(function.value), first.bias), {"linear1": first.names[0], "linear2": second.names[0]}
-
     def block(self, branches, norms, before, last):
         """A block of branches without their norms: attention to itself, to the encoder if there are three, and a network; or None."""
         decodes, members = len(branches) > 2, [layer for branch in branches for layer in branch] + norms
@@ -451,7 +450,7 @@ class Structure(LayerTypes):
         attentions, network = [branch[0] for branch in branches[:-1] if [layer.kind for layer in branch] == ["attention"]], branches[-1]
         if len(attentions) < len(branches) - 1 or [layer.kind for layer in network] not in NETWORKS or decodes and not attentions[1].attention.memory:
             return None
-        attention, alike = attentions[0], all(self.alike(norms[0], norm, network) for norm in norms)
+        attention, alike = attentions[0], all(are_alike(norms[0], norm, network) for norm in norms)
         if not decodes and not alike:
             return None
         if attention.attention.memory:
@@ -460,7 +459,7 @@ class Structure(LayerTypes):
             raise refused(attention.core, "a decoder layer without a causal tgt_mask")
         if not alike:
             raise refused(attention.core, "a decoder layer with norms of several kinds, or a network that has one bias alone")
-        parts, own = self.network_of(attention.attention.members["seq_len"], network)
+        parts, own = network_of(attention.attention.members["seq_len"], network)
         names = attention.attention.names | own | {name: scale.names[0] for name, scale in scales.items()}
         names |= {f"norm{index}": norm.names[0] for index, norm in enumerate(norms, 1) if norm.names}
         cross = None
