@@ -802,20 +802,15 @@ class Graph(Reductions):
             return self.on_linear_rows(operation, a.reshape(-1, a.shape[2]), b[0], bias, out.reshape(-1, out.shape[2]))
         raise Unsupported("a constant matrix for each head, as a learned query, or positions that scores are computed from")
 
-    def on_mm(self, operation, a, b):
-        self.product(operation, a[None], b[None], operation.outputs[0][None])
+    def on_mm(self, operation, *operands, **_):
+        """Of matrices, or of batches of them; a bias is in front."""
+        *bias, a, b = operands
+        self.product(operation, *(item if a.dim() > 2 else item[None] for item in (a, b, operation.outputs[0])), *bias)
+
+    on_bmm = on_addmm = on_baddbmm = on_mm
 
     def on_mv(self, operation, a, b):
         self.product(operation, a[None], b[None, :, None], operation.outputs[0][None, :, None])
-
-    def on_bmm(self, operation, a, b):
-        self.product(operation, a, b, operation.outputs[0])
-
-    def on_addmm(self, operation, bias, a, b, *_):
-        self.product(operation, a[None], b[None], operation.outputs[0][None], bias)
-
-    def on_baddbmm(self, operation, bias, a, b, *_):
-        self.product(operation, a, b, operation.outputs[0], bias)
 
     def on_convolution(self, operation, x, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
         if transposed or (weight > 0).any():
