@@ -25,12 +25,10 @@ from .errors import Unsupported
 
 HERE, TORCH = str(Path(__file__).parent), str(Path(torch.__file__).parent)
 # Operations that move numbers, and their arguments that are numbers. Other tensors among the arguments are indices, and have to be constants.
-MOVES = {"clone": (0,), "cat": (0,), "stack": (0,), "index": (0,), "index_select": (0,), "gather": (0,), "repeat": (0,), "roll": (0,), "flip": (0,),
-         "im2col": (0,), "tril": (0,), "triu": (0,), "constant_pad_nd": (0, 2), "embedding": (0,), "masked_select": (0,), "_to_copy": (0,),
-         "copy_": (0, 1), "fill_": (0, 1), "zero_": (0,), "index_put_": (0, 2), "_index_put_impl_": (0, 2), "unfold": (0,), "reflection_pad1d": (0,),
-         "replication_pad1d": (0,), "channel_shuffle": (0,), "pixel_shuffle": (0,), "slice_scatter": (0, 1), "select_scatter": (0, 1), "take": (0,),
-         "_pin_memory": (0,), "lift_fresh_copy": (0,), "scatter": (0, 3), "scatter_": (0, 3), "masked_fill_": (0, 2), "masked_fill": (0, 2),
-         "where": (1, 2), "split_with_sizes_copy": (0,), "index_copy": (0, 3), "index_copy_": (0, 3)}
+MOVES = dict.fromkeys("""clone cat stack index index_select gather repeat roll flip im2col tril triu embedding masked_select _to_copy zero_ unfold take
+ reflection_pad1d replication_pad1d channel_shuffle pixel_shuffle _pin_memory lift_fresh_copy split_with_sizes_copy""".split(), (0,)) | dict.fromkeys(
+    "copy_ fill_ slice_scatter select_scatter".split(), (0, 1)) | dict.fromkeys("scatter scatter_ index_copy index_copy_".split(), (0, 3)) | dict.fromkeys(
+        "constant_pad_nd index_put_ _index_put_impl_ masked_fill_ masked_fill".split(), (0, 2)) | {"where": (1, 2)}
 # Those that are something else on addresses, which are integers.
 MOVED = {
     **dict.fromkeys(("_to_copy", "clone", "lift_fresh_copy"), lambda x, *_, **__: x), **dict.fromkeys(("fill_", "copy_"), lambda x, y, *_: y.expand(x.shape)),
@@ -51,6 +49,11 @@ def hint_for(path):
     if not path:
         return ""  # a hint for the whole model would be the model
     return f"\n  hint: if attune has what it computes, write it so beside the model: export(…, hints={{{path!r}: lambda module, x: …}})"
+
+
+def tensors_in(arguments):
+    """The tensors in tuples, lists and dicts."""
+    return [item for item in tree_flatten(arguments)[0] if isinstance(item, torch.Tensor)]
 
 
 def real(item):
@@ -83,8 +86,7 @@ class Operation:
     def describe(self):
         if self.words:
             return self.words
-        shapes = ", ".join(str(list(item.shape)) for item in tree_flatten((self.arguments, self.options))[0]
-                           if isinstance(item, torch.Tensor) and (item > 0).any())
+        shapes = ", ".join(str(list(item.shape)) for item in tensors_in((self.arguments, self.options)) if (item > 0).any())
         where = f" in {self.path}" if self.path else ""
         line = f"\n  {self.line}" if self.line else ""
         return f"{self.name.lstrip('_')}{where} of {shapes or 'constants'}{line}{self.hint}"
@@ -243,11 +245,10 @@ class Capture(TorchDispatchMode):
     def origin(self, seen):
         """The names of parameters and buffers that a constant is computed from, joined."""
         found = {}
-        for item in tree_flatten(seen)[0]:
-            if isinstance(item, torch.Tensor) and item.numel():
-                for address in {int(item.min()), int(item.max()), *([] if item.numel() > 64 else item.flatten().tolist())}:
-                    if address < 0 and self.block_of(address).name:
-                        found.update(dict.fromkeys(self.block_of(address).name.split(" & ")))
+        for item in filter(torch.numel, tensors_in(seen)):
+            for address in {int(item.min()), int(item.max()), *([] if item.numel() > 64 else item.flatten().tolist())}:
+                if address < 0 and self.block_of(address).name:
+                    found.update(dict.fromkeys(self.block_of(address).name.split(" & ")))
         return " & ".join(found) or None
 
     def unchanged(self, name, args, seen, target):
@@ -272,10 +273,9 @@ class Capture(TorchDispatchMode):
         name = function._schema.name.split("::")[1]
         if name in ("empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted"):
             result.zero_()  # the same numbers in every run
-        is_complex = any(isinstance(item, torch.Tensor) and item.is_complex() for item in tree_flatten((args, kwargs, result))[0])
+        is_complex = any(item.is_complex() for item in tensors_in((args, kwargs, result)))
         args, kwargs, result, of_torch = *tree_map(real, (args, kwargs, result)), result
-        before = [item for item in tree_flatten((args, kwargs))[0] if isinstance(item, torch.Tensor)]
-        outputs = [item for item in tree_flatten(result)[0] if isinstance(item, torch.Tensor)]
+        before, outputs = tensors_in((args, kwargs)), tensors_in(result)
         written = [value for argument, value in zip(function._schema.arguments, args)
                    if argument.alias_info is not None and argument.alias_info.is_write and isinstance(value, torch.Tensor)]
         keys = {storage_of(item) for item in before}
@@ -283,8 +283,7 @@ class Capture(TorchDispatchMode):
             return of_torch  # a view
         self.alive += outputs
         seen = tree_map(lambda item: self.addresses(item) if isinstance(item, torch.Tensor) else item, (args, kwargs))
-        derived = not name.endswith("_like") and not name.startswith("new_") and name not in FILLS and any(
-            bool((item > 0).any()) for item in tree_flatten(seen)[0] if isinstance(item, torch.Tensor))
+        derived = not name.endswith("_like") and not name.startswith("new_") and name not in FILLS and any(bool((item > 0).any()) for item in tensors_in(seen))
         if name in DECISIONS and derived:
             self.decisions.append(self.operation(DECISIONS[name], *seen, [], []))
         if is_complex and name not in ("clone", "detach"):
@@ -396,7 +395,7 @@ class Capture(TorchDispatchMode):
         for index, value in enumerate(args):
             if index in data:
                 value = self.number(value) if isinstance(value, (int, float, bool)) else seen[0][index]
-            elif any(bool((self.addresses(item) > 0).any()) for item in tree_flatten(value)[0] if isinstance(item, torch.Tensor)):
+            elif any(bool((self.addresses(item) > 0).any()) for item in tensors_in(value)):
                 return None  # an index that is computed from the input
             moved.append(value)
         if name == "where" and len(moved) < 3:
@@ -468,8 +467,8 @@ class Capture(TorchDispatchMode):
         if differs:
             raise Unsupported(f"forward computes something else for other inputs: {differs[3]}")
         read = torch.zeros(self.constants + 1, dtype=torch.bool)
-        for item in tree_flatten([output, *((one.arguments, one.options) for one in self.operations)])[0]:
-            low, high = (int(end) for end in item.aminmax()) if isinstance(item, torch.Tensor) and item.numel() else (0, 0)
+        for item in filter(torch.numel, tensors_in([output, *((one.arguments, one.options) for one in self.operations)])):
+            low, high = map(int, item.aminmax())
             if low < 0 and high - low + 1 == item.numel() and high < 0:  # a whole tensor, in any order
                 read[-high:1 - low] = True
             elif low < 0:

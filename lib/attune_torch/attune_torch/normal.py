@@ -19,8 +19,9 @@ import math
 from dataclasses import dataclass, field, replace
 
 import torch
-from torch.utils._pytree import tree_flatten, tree_map
+from torch.utils._pytree import tree_map
 
+from .capture import tensors_in
 from .errors import Unsupported
 
 POINTWISE = set("""add sub rsub mul div neg pow square sqrt rsqrt exp log log1p abs relu gelu silu sigmoid tanh erf softplus elu leaky_relu
@@ -387,7 +388,7 @@ class Layouts:
                     return None
                 else:
                     names.add(block.recipe[0])
-                    stack += [part for part in tree_flatten(block.recipe[1:])[0] if isinstance(part, torch.Tensor)]
+                    stack += tensors_in(block.recipe[1:])
         return torch.tensor(sorted(found, reverse=True)), names
 
     def unshifted(self, constant):
@@ -667,9 +668,8 @@ class Graph(Reductions):
             used[0] = False
             if any(bool(used[item].any()) for item in operation.outputs):
                 found.append(operation)
-                for item in tree_flatten((operation.arguments, operation.options))[0]:
-                    if isinstance(item, torch.Tensor):
-                        mark(item)
+                for item in tensors_in((operation.arguments, operation.options)):
+                    mark(item)
         self.read = set(names_of(block for block in self.captured.blocks if bool(read[block.begin:block.begin + block.values.numel()].any())))
         return found[::-1]
 
