@@ -15,6 +15,7 @@ from .padding_masks import HIDDEN, PaddingMasks
 from .temperature import Temperatures
 
 PADDING = "export without it; padding is given at run time, and the folder's README.md shows its SequenceLength"
+HEAD_NORMS = ("LayerNorm", "RmsNorm")
 CHANGED = "queries, keys or values that are changed by more than a factor, a norm of each head and rotary positions, as by a cosine"
 OTHER_SCORES = "attention whose numbers are not those of scaled dot-product attention, with or without a causal mask and rotary positions"
 
@@ -334,24 +335,20 @@ class AttentionMatch(PaddingMasks, Temperatures):
         features = slopes.argsort(1, descending=True)[:, :width].sort(1).values
         if bool((features != features[:, :1] + torch.arange(width)).any()) or int((slopes > 0).sum()) != heads * width:
             raise Unsupported("a norm of something else than each head's queries or keys")
-        x, small, bias = draw(8, tokens, total, scale=1e3), draw(1, tokens, total, scale=1e-2), start[0, 0]
-        own, y = (item.transpose(0, 1).flatten(1, 2) if item.dim() == 4 else item for item in (x[:, 0][:, features].transpose(0, 1), function(x)[:, :, 0].transpose(0, 1) - bias))
-        for kind in ("RmsNorm", "LayerNorm"):
-            centered = own - own.mean(-1, keepdim=True) if kind == "LayerNorm" else own
-            unit = centered / centered.square().mean(-1, keepdim=True).sqrt()
-            weight = (y * unit).sum(1) / unit.square().sum(1)
-            if not close(y, unit * weight[:, None], 1e-5):
-                continue
-            if not close(weight, weight[:1].expand_as(weight), 1e-6) or not close(start[:, 0], bias.expand(heads, width), 1e-6) and bias.any():
-                raise Unsupported("a norm of queries or keys with other weights for each head; attune's heads share them")
-            at, least = int(weight[0].abs().argmax()), small[0, 0, features[0]]
-            least = least - least.mean() if kind == "LayerNorm" else least
-            ratio = (function(small)[0, 0, 0, at] - bias[at]) / weight[0, at] / least[at]
-            epsilon = self.epsilon(float(ratio ** -2 - least.square().mean()), value, *ends)
-            epsilon = epsilon if epsilon > 1e-15 else 1e-24  # F.normalize, whose rows of zeros stay
-            constants = [of_head(item, width) for item in self.constants(value, *ends)]
-            return features, HeadNorm(kind, epsilon, **self.vectors(weight[0], bias, constants))
-        raise Unsupported(CHANGED)
+        constants = [of_head(item, width) for item in self.constants(value, *ends)]
+
+        def of_heads(x):
+            """[batch, heads, width] of the first token's features of each head."""
+            rows = torch.zeros(len(x), tokens, total).double()
+            rows[:, 0, features] = x
+            return function(rows)[:, :, 0]
+
+        found = self.norm_of(of_heads, (heads, width), constants, value, *ends, kinds=HEAD_NORMS)
+        if found is None:
+            alone = self.norm_of(lambda x: of_heads(x.expand(-1, heads, -1))[:, :1], (1, width), [], value, *ends, kinds=HEAD_NORMS)
+            raise Unsupported("a norm of queries or keys with other weights for each head; attune's heads share them" if alone else CHANGED)
+        kind, epsilon, tensors = found
+        return features, HeadNorm(kind, epsilon if epsilon > 1e-15 else 1e-24, **tensors)  # F.normalize, whose rows of zeros stay
 
     def projected(self, value, ends, features, start, factor, rotary, norm):
         """A Projection of these features [heads, width] of the ends, times a factor, plus `start`."""

@@ -196,7 +196,7 @@ class Formulas:
         """A norm; which parameter is its weight and which its bias is told by drawn numbers in their places."""
         constants, x = self.constants(value, cut), draw(2, cut.tokens, cut.features)
         with moved([item for item in constants if self.parameters(item)]):
-            found = self.norm_of(value, cut, function, constants)
+            found = self.norm_of(function, (cut.tokens, cut.features), constants, value, cut)
         if found is None:
             return None
         kind, epsilon, tensors = found
@@ -207,26 +207,24 @@ class Formulas:
         found = self.new("norm", [self.layer(cut)], value, type=kind, epsilon=epsilon, weight=weight, bias=bias if of_norm else None)
         return found if of_norm or bias is None else self.new("feature_bias", [found], value, bias=bias)
 
-    def norm_of(self, value, cut, function, constants):
-        """The kind, the epsilon, and the weight and the bias of a norm; or None."""
-        zero = function(torch.zeros(1, cut.tokens, cut.features).double())
-        for kind in ("LayerNorm", "RmsNorm", "DeviationNorm"):
-            if kind == "DeviationNorm" and cut.features < 2:
-                continue
+    def norm_of(self, function, shape, constants, value, *cuts, kinds=("LayerNorm", "RmsNorm", "DeviationNorm")):
+        """The kind, the epsilon, and the weight and the bias of a norm of rows [batch, *shape]; or None."""
+        zero = function(torch.zeros(1, *shape).double())
+        for kind in kinds if shape[1] > 1 else kinds[:2]:
             spread = (lambda x: x.std(-1, keepdim=True)) if kind == "DeviationNorm" else lambda x: centered(x).square().mean(-1, keepdim=True).sqrt()  # noqa: E731
             centered = (lambda x: x - x.mean(-1, keepdim=True)) if kind != "RmsNorm" else (lambda x: x)
             unit = lambda x: centered(x) / spread(x)  # noqa: E731
-            large = draw(4, cut.tokens, cut.features, scale=1e6)
+            large = draw(4, *shape, scale=1e6)
             one, two = function(large)[:, :1], unit(large)[:, :1]
-            bias = zero[0, 0] if torch.isfinite(zero).all() else torch.zeros(cut.features).double()
+            bias = zero[0, 0] if torch.isfinite(zero).all() else torch.zeros(shape[1]).double()
             weight = ((one - bias) * two).sum((0, 1)) / two.square().sum((0, 1))
             if not torch.isfinite(weight).all() or not weight.abs().max():
                 continue
-            at, outside, x = int(weight.abs().argmax()), kind == "DeviationNorm", draw(2, cut.tokens, cut.features)
-            scales = (2e-3, 0.05, 1, 9) if self.only(NORMS - LIMITS, value, cut) else (1e-5, 1e-4, 2e-3, 0.05, 1, 9)
-            for small in (draw(1, 1, cut.features, scale=scale, seed=6) for scale in BESIDE):
-                ratio = (function(small.expand(1, cut.tokens, -1))[0, 0, at] - bias[at]) / weight[at] / centered(small)[0, 0, at]
-                epsilon = self.epsilon(float(1 / ratio - spread(small)) if outside else float(ratio ** -2 - spread(small).square()), value, cut)
+            at, outside, x = int(weight.abs().argmax()), kind == "DeviationNorm", draw(2, *shape)
+            scales = (2e-3, 0.05, 1, 9) if self.only(NORMS - LIMITS, value, *cuts) else (1e-5, 1e-4, 2e-3, 0.05, 1, 9)
+            for small in (draw(1, 1, shape[1], scale=scale, seed=6) for scale in BESIDE):
+                ratio = (function(small.expand(1, *shape))[0, 0, at] - bias[at]) / weight[at] / centered(small)[0, 0, at]
+                epsilon = self.epsilon(float(1 / ratio - spread(small)) if outside else float(ratio ** -2 - spread(small).square()), value, *cuts)
                 root = (lambda x: spread(x) + epsilon) if outside else (lambda x: (spread(x).square() + epsilon).sqrt())
                 known = lambda x: centered(x) / root(x) * weight + bias  # noqa: E731
                 if all(close(function(scale * x), known(scale * x), 1e-5) for scale in scales) and torch.allclose(
