@@ -12,45 +12,18 @@
 
 namespace attune_torch {
 
-/// Stands for the optimizer of a ForwardOnlyTrainer.
-struct ForwardOnly {};
-
 /// Bytes of a training: parameters, gradients, moments, tape, scratch, input and target of one sequence,
-/// counters and alignment. Zeros if the model has nothing to train like this.
+/// counters and alignment. Zeros if a model has nothing to train like this.
 using Figures = std::array<std::uint32_t, 7>;
 constexpr Figures as_figures(const attune::MemoryReport& memory) {
   const auto figure = [](std::size_t bytes) { return static_cast<std::uint32_t>(bytes); };
   return {figure(memory.parameters), figure(memory.gradients), figure(memory.moments), figure(memory.tape),
           figure(memory.scratch),    figure(memory.inputs),    figure(memory.state)};
 }
-template <bool kHasParameters, class Model, class Loss, class Optimizer, class Plan>
-constexpr Figures figures() {
-  if constexpr (!kHasParameters) {
-    return {};
-  } else if constexpr (std::is_same_v<Optimizer, ForwardOnly>) {
-    return as_figures(attune::ForwardOnlyTrainer<Model, Loss>::memory());
-  } else {
-    return as_figures(attune::Trainer<Model, Loss, Optimizer, 1, Plan>::memory(attune::Feeding::kOneByOne));
-  }
-}
-/// The same of the head in closed form, and without labels from at most `takes`; zeros if the model does not
-/// end with one, or the loss takes no classes.
-template <bool is_wanted, class Model, const auto& base, class Loss, int takes>
-constexpr Figures figures_of_closed_form() {
-  if constexpr (is_wanted && attune::detail::EndsWithHead<Model>) {
-    if constexpr (std::is_same_v<typename attune::detail::TargetOf<Loss, typename Model::Output>::type,
-                                 std::array<int, 1>>) {
-      using Trained = attune::LinearProbe<Model, base>;
-      using Features = attune::LinearProbeFeatures<Model, base>;
-      if constexpr (takes > 0) {
-        return as_figures(attune::UnlabeledHeadTrainer<Trained, Features, takes>::memory());
-      } else {
-        return as_figures(attune::ClosedFormTrainer<Trained, Features>::memory());
-      }
-    }
-  }
-  return {};
-}
+/// Whether a head in closed form can learn the loss's classes.
+template <class Model, class Loss>
+constexpr bool kHasHead = attune::detail::EndsWithHead<Model>&&
+    std::is_same_v<typename attune::detail::TargetOf<Loss, typename Model::Output>::type, std::array<int, 1>>;
 
 /// A model whose encoder layers recompute: all of a layer, or its attention.
 template <class Model, bool all>
@@ -89,20 +62,6 @@ template <class Model, class Mask>
                               typename Model::Output& y, typename Model::InferenceScratch& scratch,
                               const Mask& mask) {
   static_cast<void>(attune::infer<Model>(parameters, x, y, scratch, mask));
-}
-
-/// The trained end of a Sequential.
-enum class Part { kHead = 0, kLastBlock = 1 };
-/// figures() of that part; zeros if the model has none.
-template <Part part, bool is_wanted, class Model, const auto& base, class Loss, class Optimizer, class Plan>
-constexpr Figures figures_of() {
-  if constexpr (is_wanted && part == Part::kHead && attune::detail::kIsSequential<Model>) {
-    return figures<true, attune::LinearProbe<Model, base>, Loss, Optimizer, Plan>();
-  } else if constexpr (is_wanted && part == Part::kLastBlock && attune::detail::kLastBlock<Model> >= 0) {
-    return figures<true, attune::LastBlock<Model, base>, Loss, Optimizer, Plan>();
-  } else {
-    return {};
-  }
 }
 
 #if defined(__arm__)

@@ -37,7 +37,7 @@ OPTIMIZERS = {"AdamW": "attune::AdamW",
               "Adafactor": "attune::Adafactor<>",
               "SGD": "attune::Sgd<>",
               CLOSED_FORM: None,
-              FORWARD_ONLY: "attune_torch::ForwardOnly"}  # of fit.hpp, for its size
+              FORWARD_ONLY: None}
 TAPES = ("kept", "attention recomputed", "blocks recomputed", "tape in 8 bits")
 ROUNDED_TAPE = TAPES[3]  # the others end with the same bits
 TAPE_TYPES = {"attention recomputed": "AttentionRecomputed", "blocks recomputed": "BlocksRecomputed", "tape in 8 bits": "TapeInInt8"}  # of fit.hpp, for a type
@@ -103,9 +103,9 @@ class Candidate:
         if self.trains == "everything":
             return "true", model
         if self.trains == "head":
-            return "true", f"attune::LinearProbe<{model}, {base}>"
+            return f"attune::detail::kIsSequential<{model}>", f"attune::LinearProbe<{model}, {base}>"
         if self.trains == "last block":
-            return "true", f"attune::LastBlock<{model}, {base}>"
+            return f"attune::detail::kLastBlock<{model}> >= 0", f"attune::LastBlock<{model}, {base}>"
         if self.trains == "biases and norms":
             return f"attune_torch::kTrains<{model}, attune::detail::TrainVectors>", f"attune::BiasesAndNorms<{model}, {base}>"
         rank, roles = TRAINED[self.trains]
@@ -319,16 +319,14 @@ def type_of(candidate, loss, model="Model"):
 
 
 def size_of(name, candidate, loss):
-    """C++ of a candidate's figures."""
-    scope = space(name, candidate.tape, candidate.base) + "::"
-    condition, model = candidate.trained(scope)
-    if candidate.tape != TAPES[0]:
-        condition += f" && !std::is_same_v<{scope}Model, {space(name, TAPES[0], candidate.base)}::Model>"
+    """C++ of a candidate's figures: those that its trainer reports, or zeros if the model has nothing to train like this."""
+    scope, (condition, _) = space(name, candidate.tape, candidate.base), candidate.trained("")
     if candidate.optimizer == CLOSED_FORM:
-        return f"attune_torch::figures_of_closed_form<{condition}, {scope}Model, {scope}kBase, {loss}, {candidate.batch if candidate.unlabeled else 0}>()"
-    part = {"head": "kHead", "last block": "kLastBlock"}.get(candidate.trains)
-    call = f"figures_of<attune_torch::Part::{part}, {condition}, {scope}Model, {scope}kBase" if part else f"figures<{condition}, {model}"
-    return f"attune_torch::{call}, {INFOMAX if candidate.unlabeled else loss}, {candidate.optimizer_type}, {candidate.plan_type}>()"
+        condition = f"attune_torch::kHasHead<Model, {loss}>"
+    if candidate.tape != TAPES[0]:
+        condition += f" && !std::is_same_v<Model, {space(name, TAPES[0], candidate.base)}::Model>"
+    return (f"[]<class Model, const auto& kBase>() -> attune_torch::Figures {{ if constexpr ({condition}) {{ using Trainer = {candidate.trainer('', loss)}; "
+            f"return attune_torch::as_figures({candidate.memory}); }} return {{}}; }}.template operator()<{scope}::Model, {scope}::kBase>()")
 
 
 def sizes_source(name, base, header, rows, mask):
