@@ -275,8 +275,6 @@ class Formulas:
         if name == "batch_norm":
             return self.batch_norm(value, x)
         others = [item for item in value.sources if isinstance(item, Constant)]
-        if name in ("mul", "div") and len(value.derived()) > 1:
-            return None
         if any(item.per_token for item in others):
             return self.table(value, x, others)
         probe = lambda number: evaluate(value, {x: torch.full((1, x.tokens, x.features), number, dtype=torch.float64)})[0, 0]  # noqa: E731
@@ -303,12 +301,13 @@ class Formulas:
                 before = self.layer(x)
                 if before.kind != "transpose":
                     return self.positions(value, before, constant)
-                return self.turned(self.positions(Value(value.kind, [x], value.layout.transpose(1, 2), {}, value.operation, value.number), before.sources[0], constant.each(torch.t)), value)
+                turned = self.new(value.kind, [x], value, value.layout.transpose(1, 2))
+                return self.turned(self.positions(turned, before.sources[0], constant.each(torch.t)), value)
             if value.sources[0] is x and not self.parameters(constant):
                 return self.positions(value, self.layer(x), Constant.unnamed(-constant.values))
         if name in ("add", "mul") and len(others) == 1 and constant.values.shape[1] == 1 and not self.alpha(value):  # of the features of what is turned
             before, kind, tensor = self.turned(self.layer(x), value), *(("scale", "weight") if name == "mul" else ("feature_bias", "bias"))
-            return self.turned(Value(kind, [before], before.layout, {tensor: constant.each(torch.flatten)}, value.operation, value.number), value)
+            return self.turned(self.new(kind, [before], value, before.layout, **{tensor: constant.each(torch.flatten)}), value)
         raise Unsupported("a product with a constant for each token" if name in ("mul", "div") else "a constant for each token that is not added")
 
     def positions(self, value, before, constant, factor=1.0):

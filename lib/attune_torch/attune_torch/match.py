@@ -133,8 +133,9 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
                 found.update(dict.fromkeys(item.derived() if item.kind == "linear" and value.kind != "linear" else [item]))
         return sorted(found, key=lambda item: item.number)
 
-    def new(self, kind, sources, value, **data):
-        return Value(kind, sources, value.layout, data, value.operation, value.number)
+    def new(self, kind, sources, value, layout=None, **data):
+        """A layer of the operation of a value, with its layout or another one."""
+        return Value(kind, sources, value.layout if layout is None else layout, data, value.operation, value.number)
 
     def on_input(self, value):
         return value
@@ -164,10 +165,9 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
                 data[part] = self.graph.unshifted(data[part])
         return self.new("norm", [self.layer(value.sources[0])], value, **data)
 
-    @staticmethod
-    def turned(layer, value):
+    def turned(self, layer, value):
         """A layer with its tokens and features exchanged."""
-        return layer.sources[0] if layer.kind == "transpose" else Value("transpose", [layer], layer.layout.transpose(1, 2), {}, value.operation, value.number)
+        return layer.sources[0] if layer.kind == "transpose" else self.new("transpose", [layer], value, layer.layout.transpose(1, 2))
 
     def on_row(self, value):
         if value.data.get("name") in ("prelu", "leaky_relu"):
@@ -271,7 +271,7 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
             tokens = (index[0, 0] // source.features).sort().values
             if not torch.equal(tokens, torch.arange(source.tokens - size, source.tokens)):
                 raise Unsupported("pooling of some tokens; attune pools all of them, or all but some in front")
-            before = Value("drop_tokens", [before], source.layout[:, -size:], {}, value.operation, value.number)
+            before = self.new("drop_tokens", [before], value, source.layout[:, -size:])
         if name == "sum":
             mean = self.new("pooling", [before], value, type="kMean")
             return self.new("affine", [mean], value, weight=Constant.unnamed(torch.full((features,), float(size)).double()),
@@ -303,7 +303,7 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
                 item.layout.shape == value.layout.shape for item in derived):
             kind, layers = "sum" if name == "add" else "product", [self.layer(item) for item in derived]
             if all(item.kind == "transpose" for item in layers):
-                return self.turned(Value(kind, [item.sources[0] for item in layers], value.layout.transpose(1, 2), {}, value.operation, value.number), value)
+                return self.turned(self.new(kind, [item.sources[0] for item in layers], value, value.layout.transpose(1, 2)), value)
             return self.new(kind, layers, value)
         if len(derived) == 2 and name == "mul" and {item.tokens for item in derived} == {1, value.tokens} and all(
                 item.features == value.features for item in derived):

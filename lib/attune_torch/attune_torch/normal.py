@@ -531,9 +531,7 @@ class Reductions(Layouts):
             first = squares.gather(1, (~outside).int().argmax(1, keepdim=True))
             squares = torch.where(outside, first, squares)
         data = {"pool": (tuple(x.shape[-2:]), tuple(kernel), tuple(stride), tuple(padding)), "include": include, "ceil": longer, "out": tuple(out.shape[-2:])}
-        value = self.window(operation, name, squares, out, data, outside, counted.sum(1), out.shape[-2:])
-        if name == "mean" and not bool(outside.any()):
-            del value.data["divisor"]
+        self.window(operation, name, squares, out, data, outside, counted.sum(1), out.shape[-2:])
 
     def on_max_pool2d_with_indices(self, operation, x, kernel, stride=(), padding=(0,), dilation=(1,), *_):
         if set(dilation) != {1}:

@@ -116,11 +116,11 @@ class Rearranged:
             return None
         layer, layout = self.layer(first), first.layout.reshape(len(first.layout), -1, width)
         if first.features != width:
-            layer = Value("reshape", [layer], layout, {}, value.operation, value.number)
-        for outer, count, columns, cell in grids:
-            index = torch.arange(len(order)).view(outer, count, columns, cell).transpose(1, 2).flatten()
-            layout, data = layout[:, index], {"grid": (outer, count, columns, cell), "index": index[:, None] * width + torch.arange(width)}
-            layer = Value("grid", [layer], layout, data, value.operation, value.number)
+            layer = self.new("reshape", [layer], value, layout)
+        for grid in grids:
+            index = torch.arange(len(order)).view(grid).transpose(1, 2).flatten()
+            layout = layout[:, index]
+            layer = self.new("grid", [layer], value, layout, grid=grid, index=index[:, None] * width + torch.arange(width))
         return layer if value.features == width else self.new("reshape", [layer], value)
 
     def of_windows(self, value, source):
@@ -138,7 +138,7 @@ class Rearranged:
         if not whole and (not fits or not 0 < step <= kernel or not over and (step == kernel or len(index) != (inner.tokens - kernel) // step + 1)):
             return None
         if over:
-            before = Value("repeat_last", [before], torch.cat([inner.layout, inner.layout[:, -1:].expand(-1, over, -1)], 1), {}, value.operation, value.number)
+            before = self.new("repeat_last", [before], value, torch.cat([inner.layout, inner.layout[:, -1:].expand(-1, over, -1)], 1))
         extents, size = (self.extents(before),) * 2 if whole else ((before.tokens,), (kernel,))
         column = index[0].argsort().view(kernel, width).t()  # of each number of a kernel, [features, tokens]
         shaped = value.data["weight"].each(lambda item: item.t()[:, column].reshape(value.features, width, *size))
@@ -164,7 +164,7 @@ class Rearranged:
         if turn:
             row = before
         elif before.kind == "rearranged":
-            row = Value("rearranged", before.sources, x.layout.transpose(1, 2), dict(before.data, index=before.data["index"].t()), x.operation, x.number)
+            row = self.new("rearranged", before.sources, x, x.layout.transpose(1, 2), **dict(before.data, index=before.data["index"].t()))
             whole = before.sources[0].is_whole(row.data["index"])
             row = before.sources[0] if whole and before.sources[0].tokens == 1 else row
         else:
@@ -176,10 +176,10 @@ class Rearranged:
         layout = value.layout.transpose(1, 2) if turn else value.layout
         count, length = layout.shape[1], weight.values.shape[1]
         place = torch.arange(count).repeat_interleave(layout.shape[2]) == torch.arange(count)[:, None]
-        data = {"weight": weight.each(lambda item: (item.t()[:, None] * place).flatten(0, 1)), "bias": bias, "index": torch.arange(length * count)[None],
-                "convolution": Windows((length,), (length,), (1,), ((0, 0),), count, weight=weight.each(lambda item: item[:, None]))}
-        found = Value("convolution", [before], layout.flatten(1)[:, None], data, value.operation, value.number)
-        found = Value("reshape", [found], layout, {}, value.operation, value.number)
+        convolution = Windows((length,), (length,), (1,), ((0, 0),), count, weight=weight.each(lambda item: item[:, None]))
+        found = self.new("convolution", [before], value, layout.flatten(1)[:, None], weight=weight.each(lambda item: (item.t()[:, None] * place).flatten(0, 1)),
+                         bias=bias, index=torch.arange(length * count)[None], convolution=convolution)
+        found = self.new("reshape", [found], value, layout)
         return self.turned(found, value) if turn else found
 
     def linear_for_each(self, value):
@@ -193,7 +193,7 @@ class Rearranged:
             return None
         rows, turn = value.data["index"], value.layout.shape[1:] != (count, width)
         columns, order = torch.cat([item.data["index"] for item in parts]), torch.arange(count * length)
-        before = inner.layout[0].numel() == len(order) and (self.layer(inner) if torch.equal(columns, order.view(length, -1).t()) else self.turned(
+        before = inner.places.numel() == len(order) and (self.layer(inner) if torch.equal(columns, order.view(length, -1).t()) else self.turned(
             self.layer(inner), value) if inner.tokens == count and torch.equal(columns.flatten(), order) else None)
         if not before or not torch.equal((rows.t() if turn else rows).flatten(), torch.arange(count * width)):
             return None
@@ -211,7 +211,7 @@ class Rearranged:
         if value.tokens == 1 and int(token[0]) in (0, first.tokens - 1):
             return self.new("pooling", [before], value, type="kFirst" if int(token[0]) == 0 else "kLast")
         if value.tokens == 1:  # the first behind those that are dropped
-            behind = Value("drop_tokens", [before], first.layout[:, int(token[0]):], {}, value.operation, value.number)
+            behind = self.new("drop_tokens", [before], value, first.layout[:, int(token[0]):])
             return self.new("pooling", [behind], value, type="kFirst")
         if bool((token.diff() == 1).all()) and int(token[-1]) == first.tokens - 1:
             return self.new("drop_tokens", [before], value)
@@ -236,7 +236,7 @@ class Rearranged:
         ends = [at for at in range(1, count) if self.graph.blocks_of(constants[at]) != self.graph.blocks_of(constants[at - 1])] + [count]
         for begin, end in list(zip([0, *ends], ends))[::-1]:  # a layer for each parameter
             tokens = self.graph.constant(constants[begin] if end == begin + 1 else constants[begin:end])
-            before = Value("class_token", [before], value.layout[:, begin:], {"tokens": tokens, "behind": behind}, value.operation, value.number)
+            before = self.new("class_token", [before], value, value.layout[:, begin:], tokens=tokens, behind=behind)
         return before
 
     def linear_of_several(self, value):

@@ -4,7 +4,7 @@ import torch
 from .errors import Unsupported
 from .evaluate import evaluate, region
 from .formulas import NORMS, close, draw, moved
-from .normal import Constant, Value
+from .normal import Constant
 
 SCALES = (1e-5, 1e-3, 0.05, 1.0, 30.0)  # of drawn inputs; the first are small beside the usual epsilon
 
@@ -142,7 +142,7 @@ class SampleNorms:
         if not turned:
             return self.new("reversible", [inside, before], value, inner=self.memo[norm], **data)
         inside = self.turned(inside, value)
-        return self.turned(Value("reversible", [inside, before], inside.layout, dict(data, inner=self.memo[norm]), value.operation, value.number), value)
+        return self.turned(self.new("reversible", [inside, before], value, inside.layout, inner=self.memo[norm], **data), value)
 
 
 KINDS = {"normalized": lambda value, sources: normalized(sources[0], value.data["statistics"]),
