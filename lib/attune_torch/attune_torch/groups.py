@@ -37,43 +37,31 @@ def split_by(groups, places):
     return None
 
 
-def same_places(value, source, split):
-    """The split of a source that an operation takes element by element, or broadcasts."""
-    token, feature = split // value.features, split % value.features
-    found = (token if source.tokens > 1 else 0 * token) * source.features + (feature if source.features > 1 else 0 * feature)
-    for dim in (1, 2):
-        narrow = found.narrow(dim, 0, 1)
-        found = narrow if bool((found == narrow).all()) and (source.tokens, source.features)[dim - 1] == 1 else found
-    return found
+def units(value, source):
+    """What of a value, and of a source that it is computed from, is of one group: places [units, …] in each of them, -1 of constants. None where all
+    groups meet, or nothing is known."""
+    kind, data, each = value.kind, value.data, value.places.reshape(-1, 1)
+    if kind in ("pointwise", "softmax"):
+        return each, source.places.expand(value.layout.shape[1:]).reshape(-1, 1)
+    if kind in ("linear", "norm") and "convolution" not in data:
+        return value.places, source.places
+    if kind == "gather" and len(value.sources) == 1:
+        return each, data["index"].reshape(-1, 1)
+    if kind == "reduce":
+        return each, data["index"].flatten(0, 1)
+    if kind == "contract":
+        index = data["left" if source is value.sources[0] else "right"]
+        return value.places.view(value.tokens, len(index), -1).transpose(0, 1).flatten(1), index.flatten(1)
+    return None
 
 
-def same_rows(value, source, split):
-    """The split of a source whose tokens are computed one by one."""
-    token = split[..., 0] // value.features
-    if not torch.equal(split, token[..., None] * value.features + torch.arange(value.features)):
-        return None
-    return token[..., None] * source.features + torch.arange(source.features)
-
-
-def of_places(source, index, groups):
-    """The split of a source, from the groups that take its places."""
-    found = torch.full((source.layout[0].numel(),), -1)
-    index, groups = index.flatten(), groups.flatten()
-    found[index[index >= 0]] = groups[index >= 0]
-    if bool((found[index.clamp(min=0)] != groups)[index >= 0].any()):
-        return None  # a number for several groups
-    found = found.view(source.tokens, source.features)
-    for dim in (1, 0):  # numbers that nothing takes are of their token's, or feature's, group
-        most, least = found.amax(dim, keepdim=True), torch.where(found < 0, found.max() + 1, found).amin(dim, keepdim=True)
-        if torch.equal(most, least):
-            found = most.expand_as(found)
-            break
-    return split_by(found, source.places) if bool((found >= 0).all()) else None
-
-
-def of_heads(value, groups):
-    """Of groups by head, those of the places of a product."""
-    return groups.repeat_interleave(value.features // len(groups)).expand(value.tokens, -1)
+def carried(groups, given, taken, count):
+    """The groups of `count` places, -1 of those that no unit takes, from those of the places that units are given; None where groups meet."""
+    own = torch.where(given < 0, -1, groups[given.clamp(min=0)])
+    found, inside = torch.full((count,), -1), taken >= 0
+    whole = own[:, :1].expand_as(taken)
+    found[taken[inside]] = whole[inside]
+    return found if torch.equal(own, own[:, :1].expand_as(own)) and torch.equal(found[taken[inside]], whole[inside]) else None
 
 
 class Splits:
@@ -93,7 +81,7 @@ class Splits:
             inverse[0, split.flatten()] = torch.arange(len(split)).repeat_interleave(split[0].numel())
             inverse[1, split.flatten()] = torch.arange(split[0].numel()).repeat(len(split))
             self.inverse[value] = inverse
-            stack += [(source, self.of_source(value, source, split)) for source in value.derived()]
+            stack += [(source, self.of_source(value, source)) for source in value.derived()]
             stack += [(user, self.of_user(user, value)) for user in self.users.get(value, ())]
         self.inside = {value: data for value in self.of for data in [self.within(value)] if data is not None}
 
@@ -103,45 +91,32 @@ class Splits:
         """The groups of places [tokens, features, …] in a value, from its split; −1 of others."""
         return torch.where(index < 0, -1, self.inverse[value][0][index.clamp(min=0)])
 
-    def of_source(self, value, source, split):
-        groups = torch.arange(len(split))[:, None, None].expand_as(split)
-        if value.kind == "pointwise":
-            return same_places(value, source, split)
-        if value.kind == "softmax":
-            return split
-        if value.kind in ("linear", "norm") and "convolution" not in value.data:
-            return same_rows(value, source, split)
-        if value.kind == "gather" and len(value.sources) == 1:
-            return of_places(source, value.data["index"].flatten()[split], groups)
-        if value.kind == "reduce":
-            windows = value.data["index"].flatten(0, 1)[split]
-            return of_places(source, windows, groups[..., None].expand_as(windows))
-        if value.kind == "contract":
-            side = "left" if source is value.sources[0] else "right"
-            index = value.data[side]
-            head = torch.empty(value.layout[0].numel(), dtype=torch.int64)
-            head[split.flatten()] = groups.flatten()
-            head = head.view(value.tokens, len(index), -1)[0, :, 0]
-            return of_places(source, index, head[:, None, None].expand_as(index))
-        return None
+    def of_source(self, value, source):
+        pair = units(value, source)
+        found = None if pair is None else carried(self.inverse[value][0], *pair, source.places.numel())
+        if found is None:
+            return None
+        found = found.view(source.tokens, source.features)
+        for dim in (1, 0):  # numbers that nothing takes are of their token's, or feature's, group
+            most, least = found.amax(dim, keepdim=True), torch.where(found < 0, found.max() + 1, found).amin(dim, keepdim=True)
+            if torch.equal(most, least):
+                found = most.expand_as(found)
+                break
+        return split_by(found, source.places) if bool((found >= 0).all()) else None
 
     def of_user(self, value, source):
-        split = self.of[source]
-        if value.kind == "pointwise":
-            return split if source.layout.shape == value.layout.shape else None
-        if value.kind == "softmax":
-            return split
-        if value.kind in ("linear", "norm") and "convolution" not in value.data:
-            return same_rows(source, value, split)
-        if value.kind == "gather" and len(value.sources) == 1:
-            return split_by(self.grouped(source, value.data["index"]), value.places)
-        if value.kind == "reduce" and not bool((value.data["index"] < 0).any()):
-            groups = self.grouped(source, value.data["index"])
-            return split_by(groups[..., 0], value.places) if bool((groups == groups[..., :1]).all()) else None
-        if value.kind == "contract":
-            groups = self.grouped(source, value.data["left" if source is value.sources[0] else "right"]).flatten(1)
-            return split_by(of_heads(value, groups[:, 0]), value.places) if bool((groups == groups[:, :1]).all()) else None
-        return None
+        pair = units(value, source)
+        found = None if pair is None else carried(self.inverse[source][0], *pair[::-1], value.places.numel())
+        return None if found is None else split_by(found.view(value.tokens, value.features), value.places)
+
+    def agree(self, value, source):
+        """Whether a value and its source keep the same groups apart."""
+        pair = units(value, source)
+        if pair is None:
+            return False
+        groups = self.inverse[value][0][pair[0]]
+        own = torch.where(pair[1] < 0, groups[:, :1], self.inverse[source][0][pair[1].clamp(min=0)])
+        return bool((groups == groups[:, :1]).all()) and bool((own == groups[:, :1]).all())
 
     # ---- Values of a group ----
 
@@ -168,17 +143,15 @@ class Splits:
     def within(self, value):
         """What a value is within a group: its data, and constants by their places among the sources; or None where groups meet."""
         split, data = self.of[value], value.data
-        if not value.derived() or value.reads or any(source not in self.of for source in value.derived()):
+        if not value.derived() or value.reads or not all(source in self.of and self.agree(value, source) for source in value.derived()):
             return None
         if value.kind == "pointwise":
             constants = {at: self.constant(source, value, split) for at, source in enumerate(value.sources) if isinstance(source, Constant)}
-            same = all(torch.equal(self.of[source], same_places(value, source, split)) for source in value.derived())
             whole = data["name"] != "batch_norm" or split.shape[2] == value.features
-            return (data, constants) if same and whole and None not in constants.values() else None
+            return (data, constants) if whole and None not in constants.values() else None
         source = value.sources[0]
         if value.kind in ("linear", "norm") and "convolution" not in data:
-            rows = same_rows(value, source, split)
-            return ({name: data[name] for name in NAMES[value.kind] if name in data}, {}) if rows is not None and torch.equal(rows, self.of[source]) else None
+            return {name: data[name] for name in NAMES[value.kind] if name in data}, {}
         if value.kind == "gather" and len(value.sources) == 1:
             index = self.local(source, data["index"].flatten()[split])
             numbers, constants = (data[name].flatten()[split] for name in ("numbers", "constants"))
@@ -190,17 +163,14 @@ class Splits:
             return None if index is None else ({"index": index} | {name: data[name] for name in NAMES["reduce"] if name in data}, {})
         if value.kind == "softmax":
             rows = self.grouped(source, data["index"])
-            if bool((rows != rows[:, :1]).any()) or not torch.equal(self.of[source], split) or len(rows) % len(split):
+            if bool((rows != rows[:, :1]).any()) or len(rows) % len(split):
                 return None
             index = self.local(source, data["index"][rows[:, 0].sort(stable=True).indices].view(len(split), -1, rows.shape[1]))
             return None if index is None else ({"index": index[index[:, 0].argsort()]}, {})
         if value.kind == "contract":
             sides = []
             for side, source in zip(("left", "right"), value.sources):
-                groups = self.grouped(source, data[side]).flatten(1)
-                if bool((groups != groups[:, :1]).any()) or not torch.equal(split, split_by(of_heads(value, groups[:, 0]), value.places)):
-                    return None
-                order = groups[:, 0].sort(stable=True).indices.view(len(split), -1)
+                order = self.grouped(source, data[side])[:, 0, 0].sort(stable=True).indices.view(len(split), -1)
                 sides.append(self.local(source, data[side][order]))
             return None if any(side is None for side in sides) else (dict(zip(("left", "right"), sides)), {})
         return None
