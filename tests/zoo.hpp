@@ -133,6 +133,17 @@ struct Recomputed : Defaults {
   static constexpr bool kStreams = true;
 };
 
+/// Blocks with one set of parameters.
+struct Shared : Defaults {
+  static constexpr const char* kName = "shared";
+  template <class Block>
+  using Around =
+      Sequential<Project, SharedRepeat<3, Block>, Norm, Linear<LinearShape{zoo::kTokens, kWidth, 5}>>;
+  using Model = Around<Recomputed::Block<true>>;
+  using Twin = Around<Checkpointed<Recomputed::Block<false>>>;
+  static constexpr bool kStreams = true;
+};
+
 /// Llama's blocks, whose embedding is also the head.
 struct Llama : Defaults {
   static constexpr const char* kName = "llama";
@@ -453,7 +464,7 @@ struct OwnLayer : Defaults {
 template <class... Entries>
 struct List {};
 /// All of them.
-using Zoo = List<Attention, EncoderAfter, Repeated, Recomputed, Llama, Translator, Words, Convolution,
+using Zoo = List<Attention, EncoderAfter, Repeated, Recomputed, Shared, Llama, Translator, Words, Convolution,
                  Adapters, AdaptedLayers, Int8Base, PackedBase, TokenByToken, Pooled, Image, Forecast, Gated,
                  Reduced, OwnLayer>;
 

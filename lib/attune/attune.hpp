@@ -99,6 +99,7 @@
 #include <attune/models/sampling.hpp>
 #include <attune/models/sequence_program.hpp>
 #include <attune/models/sequential.hpp>
+#include <attune/models/shared_repeat.hpp>
 #include <attune/models/sum.hpp>
 #include <attune/models/tied.hpp>
 #include <attune/models/trainable.hpp>

@@ -1,12 +1,31 @@
 // Misuse of attune/models that must not compile, a case each: tests/compile_failure/run compiles them one by one.
 
 // case: repeat_of_no_layer
-// error: attune::Repeat: use 1 to 24 layers
+// error: attune::Repeat and SharedRepeat: use 1 to 24 layers
 using Layers = attune::Repeat<0, attune::Linear<attune::LinearShape{2, 3, 3}>>;
 attune::Trainer<Layers> trainer;
 Layers::Input x{};
 
 int main() { return trainer.step(x, x).ok(); }
+
+// case: shared_repeat_of_too_many_layers
+// error: attune::Repeat and SharedRepeat: use 1 to 24 layers
+using Layers = attune::SharedRepeat<25, attune::Linear<attune::LinearShape{2, 3, 3}>>;
+attune::Trainer<Layers> trainer;
+Layers::Input x{};
+
+int main() { return trainer.step(x, x).ok(); }
+
+// case: shared_repeat_of_another_width
+// error: attune: the output of a layer does not fit the input of the next; see output_fits_input<layer, next, output
+attune::SharedRepeat<2, attune::Linear<attune::LinearShape{2, 3, 4}>>::Parameters parameters;
+
+// case: shared_repeat_of_ids
+// error: attune: a layer that takes token ids must be the first of a Sequential; it cannot follow another layer or stand
+#include <attune/layers/embedding.hpp>
+
+attune::SharedRepeat<2, attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 9, .d_model = 8}>>
+    layer;
 
 // case: adapted_in_roles_that_nothing_has
 // error: attune::Adapted: no weight of the layer has one of these roles; name others in LowRank

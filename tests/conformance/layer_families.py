@@ -272,6 +272,17 @@ def each_group(source):
                       terms=rows * cols)
 
 
+def shared_repeat(source):
+    x, scalar, times = source.get("input"), source.scalar("input"), int(source.option("times"))
+    rows, cols = x.shape
+    linear = f"attune::Linear<attune::LinearShape{braces(rows=rows, d_in=cols, d_out=cols)}, {scalar}>"
+    gelu = f"attune::ActivationLayer<attune::Activation::{ACTIVATIONS['gelu_erf']}, {rows}, {cols}, {scalar}>"
+    layer = f"attune::SharedRepeat<{times}, attune::Residual<attune::Sequential<{linear}, {gelu}>>>"
+    parameters, gradients = linears(source, {"linear": "0"})
+    return layer_case(source, layer, x, source.get("out", rows, cols), parameters, [source.get("grad.input", *x.shape), *gradients],
+                      terms=times * max(rows, 2 * cols))
+
+
 def reduced_attention(source):
     x, scalar = source.get("input"), source.scalar("input")
     (rows, cols), kept = x.shape, source.get("reduction.weight").shape[0]
@@ -484,6 +495,7 @@ FAMILIES = {
     "product": product_of_layers,
     "reduced_attention": reduced_attention,
     "each_group": each_group,
+    "shared_repeat": shared_repeat,
     "repeat_last_token": repeat_last_token,
     "glu": glu,
     "embedding_sum": embedding_sum,

@@ -135,7 +135,7 @@ def draw_encoder(r, rows, cols):
         norm = f"RmsNorm<NormShape{fields(rows=rows, d_model=cols)}>"
         text = f"EncoderLayerOf<{attention(shape)}, {network}, {norm}, BranchOptions{{.norm = NormPlacement::kBefore}}>"
     if r.random() < 0.25:
-        text = f"Repeat<2, {text}>"
+        text = f"{r.choice(['Repeat', 'SharedRepeat'])}<2, {text}>"
     elif r.random() < 0.2:
         text = f"Checkpointed<{text}>"
     return Layer(text, rows, cols, attends=True, drops="dropout" in shape)
@@ -415,7 +415,7 @@ def draw_adapted(r, program):
     """Constants in front, adapted, frozen or with trained biases; a trained head behind them."""
     layers = program.layers
     front = sequential(layers)
-    weighed = ("Linear", "Multi", "Encoder", "Feed", "SwiGlu", "Conv", "Repeat", "Checkpointed", "Reduced")
+    weighed = ("Linear", "Multi", "Encoder", "Feed", "SwiGlu", "Conv", "Repeat", "SharedRepeat", "Checkpointed", "Reduced")
     adapted = any(layer.text.startswith(weighed) and ".groups" not in layer.text for layer in layers)
     storage = r.choice(["Tensor", "Tensor", "Int8Weights", "Bfloat16Weights", "PackedInt8Weights"])
     storage = storage if adapted else "Tensor"  # nothing else has weights of fewer bits

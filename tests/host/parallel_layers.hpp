@@ -28,8 +28,9 @@ using Pool = attune::Pooling<attune::PoolingShape{tokens, 4}>;
 
 using TiedModel =
     attune::Tied<attune::Embedding<kWords>, attune::Sequential<EncoderOf<18>, Projection<18, 4, 4>>>;
-using Mixed = attune::Sequential<Projection<18, 5, 4>, Convolution, EncoderOf<18>, Convolution, Pool<18>,
-                                 Projection<1, 4, 5>>;
+using Mixed =
+    attune::Sequential<Projection<18, 5, 4>, Convolution, EncoderOf<18>,
+                       attune::SharedRepeat<2, EncoderOf<18>>, Convolution, Pool<18>, Projection<1, 4, 5>>;
 using OwnModel = attune::Sequential<Projection<18, 5, 4>, DepthwiseConvolution<18, 4, 3>, PRelu<18, 4>,
                                     Pool<18>, Projection<1, 4, 5>>;
 using Dropping = attune::Sequential<

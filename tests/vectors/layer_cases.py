@@ -149,6 +149,21 @@ def each_group(cases, name, groups, tokens, width, out, strided=False):
     write(cases, name, "each_group", dict(groups=groups, strided=int(strided)), draw.normal(groups * tokens, width), weights, forward, draw)
 
 
+def shared_repeat(cases, name, shape, times):
+    """A Linear and a GELU with a residual connection, called in a loop."""
+    draw = cases.draw(name)
+    if cases.random_shapes:
+        shape, times = random_shape(draw, len(shape)), draw.integer(1, 6)
+    weights = {"linear.weight": draw.normal(shape[1], shape[1], scale=0.5 / math.sqrt(shape[1])), "linear.bias": draw.normal(shape[1], scale=0.5)}
+
+    def forward(x, **linear):
+        for _ in range(times):
+            x = x + F.gelu(F.linear(x, linear["linear.weight"], linear["linear.bias"]))
+        return x
+
+    write(cases, name, "shared_repeat", {"times": times}, draw.normal(*shape), weights, forward, draw)
+
+
 def reduced_attention(cases, name, shape, kept, heads):
     """Attention whose keys and values are a Linear over tokens, as Linformer's of shared keys and values."""
     draw = cases.draw(name)
@@ -275,6 +290,7 @@ def layer_cases(cases):
     repeat_last_token(cases, "repeat_last_token", (5, 7), 3)
     each_group(cases, "each_group", 3, 4, 5, 2)
     each_group(cases, "each_group_strided", 3, 4, 5, 6, strided=True)
+    shared_repeat(cases, "shared_repeat", (5, 7), 4)
     reduced_attention(cases, "reduced_attention", (7, 6), 3, 2)
     deviation_norm(cases, "deviation_norm", (6, 16), 1e-6)
     deviation_norm(cases, "deviation_norm_eps", (3, 7), 0.25)

@@ -33,6 +33,7 @@
 #include <attune/models/residual.hpp>
 #include <attune/models/reversible_norm.hpp>
 #include <attune/models/sequential.hpp>
+#include <attune/models/shared_repeat.hpp>
 #include <attune/models/sum.hpp>
 #include <attune/models/tied.hpp>
 
@@ -562,6 +563,8 @@ template <class Layer, const EncoderLayerNames* table>
 struct PyTorchNames<Residual<Layer>, table> : PyTorchNames<Layer, table> {};
 template <int groups, class Layer, const EncoderLayerNames* table>
 struct PyTorchNames<EachGroup<groups, Layer>, table> : PyTorchNames<Layer, table> {};
+template <int count, class Layer, const EncoderLayerNames* table>
+struct PyTorchNames<SharedRepeat<count, Layer>, table> : PyTorchNames<Layer, table> {};
 template <class Layer, const EncoderLayerNames* table>
 struct PyTorchNames<Checkpointed<Layer>, table> : PyTorchNames<Layer, table> {};
 template <class Model, MaskFromIdsOptions options, const EncoderLayerNames* table>

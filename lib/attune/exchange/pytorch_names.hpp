@@ -79,6 +79,8 @@ template <class Layer, const EncoderLayerNames* table>
 struct NamedLayers<Residual<Layer>, table> : NamedLayers<Layer, table> {};
 template <int groups, class Layer, const EncoderLayerNames* table>
 struct NamedLayers<EachGroup<groups, Layer>, table> : NamedLayers<Layer, table> {};
+template <int count, class Layer, const EncoderLayerNames* table>
+struct NamedLayers<SharedRepeat<count, Layer>, table> : NamedLayers<Layer, table> {};
 template <class Model, MaskFromIdsOptions options, const EncoderLayerNames* table>
 struct NamedLayers<MaskFromIds<Model, options>, table> : NamedLayers<Model, table> {};
 /// The factor and the bias, if there are any, then the model's layers.

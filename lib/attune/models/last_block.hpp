@@ -14,6 +14,7 @@
 #include <attune/models/linear_probe.hpp>
 #include <attune/models/quantized_tape.hpp>
 #include <attune/models/repeat.hpp>
+#include <attune/models/shared_repeat.hpp>
 
 namespace ATTUNE_NAMESPACE {
 
@@ -26,6 +27,8 @@ inline constexpr bool kIsBlock = requires {
 };
 template <int count, class Layer>
 inline constexpr bool kIsBlock<Repeat<count, Layer>> = kIsBlock<Layer>;
+template <int count, class Layer>
+inline constexpr bool kIsBlock<SharedRepeat<count, Layer>> = kIsBlock<Layer>;
 
 /// The index of the last transformer layer; -1 without one.
 template <class Model>

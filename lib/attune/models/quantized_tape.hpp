@@ -21,6 +21,7 @@
 #include <attune/models/residual.hpp>
 #include <attune/models/reversible_norm.hpp>
 #include <attune/models/sequential.hpp>
+#include <attune/models/shared_repeat.hpp>
 #include <attune/models/sum.hpp>
 #include <attune/models/tied.hpp>
 
@@ -72,6 +73,10 @@ struct WithQuantizedTape<Sequential<First, Layers...>, precision, input> {
 template <int count, class Layer, TapePrecision precision, InputFrom input>
 struct WithQuantizedTape<Repeat<count, Layer>, precision, input> {
   using type = Repeat<count, typename WithQuantizedTape<Layer, precision, InputFrom::kLayer>::type>;
+};
+template <int count, class Layer, TapePrecision precision, InputFrom input>
+struct WithQuantizedTape<SharedRepeat<count, Layer>, precision, input> {
+  using type = SharedRepeat<count, typename WithQuantizedTape<Layer, precision, InputFrom::kLayer>::type>;
 };
 template <class Layer, TapePrecision precision, InputFrom input>
 struct WithQuantizedTape<Residual<Layer>, precision, input> {

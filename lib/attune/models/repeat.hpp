@@ -13,7 +13,7 @@ namespace detail {
 template <int count>
 constexpr int checked_count() {
   constexpr bool kValid = count > 0 && count <= kMaxLayers;
-  static_assert(Holds<kValid>, "attune::Repeat: use 1 to 24 layers");
+  static_assert(Holds<kValid>, "attune::Repeat and SharedRepeat: use 1 to 24 layers");
   return kValid ? count : 1;
 }
 

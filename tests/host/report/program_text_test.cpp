@@ -44,9 +44,9 @@ int expect_scratch_in_use_of(zoo::List<Models...>) {
 }  // namespace
 
 TEST(ProgramText, has_no_scratch_that_is_never_in_use) {
-  using Models = zoo::List<zoo::EncoderAfter, zoo::Repeated, zoo::Recomputed, zoo::Llama, zoo::Words,
-                           zoo::Convolution, zoo::Adapters, zoo::OwnLayer>;
-  EXPECT_EQ(expect_scratch_in_use_of(Models{}), 16);
+  using Models = zoo::List<zoo::EncoderAfter, zoo::Repeated, zoo::Recomputed, zoo::Shared, zoo::Llama,
+                           zoo::Words, zoo::Convolution, zoo::Adapters, zoo::OwnLayer>;
+  EXPECT_EQ(expect_scratch_in_use_of(Models{}), 20);
   EXPECT_GT((expect_scratch_in_use<attune::QuantizedTape<zoo::Repeated::Model>, attune::BySequence>()), 1);
 }
 

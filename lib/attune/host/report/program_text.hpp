@@ -25,6 +25,7 @@
 #include <attune/models/residual.hpp>
 #include <attune/models/reversible_norm.hpp>
 #include <attune/models/sequential.hpp>
+#include <attune/models/shared_repeat.hpp>
 #include <attune/models/sum.hpp>
 #include <attune/training/trainer.hpp>
 
@@ -156,6 +157,15 @@ struct ProgramsOf<Repeat<count, Layer>> {
     const std::vector<std::string> names{"each " + class_name<Layer>()};
     text += ProgramTable(Scratch::kPlan, names).text("Repeat");
     ProgramsOf<Layer>::template append<typename Gradients::Each>(text);
+  }
+};
+template <int count, class Layer>
+struct ProgramsOf<SharedRepeat<count, Layer>> {
+  template <class Gradients>
+  static void append(std::string& text) {
+    constexpr bool kCollects = attune::detail::CollectsGradients<SharedRepeat<count, Layer>, Gradients>;
+    using Each = std::conditional_t<kCollects, typename Layer::Parameters, Gradients>;
+    ProgramsOf<Repeat<count, Layer>>::template append<attune::detail::SetOfEach<Each>>(text);
   }
 };
 template <class Layer>
